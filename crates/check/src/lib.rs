@@ -1,0 +1,1 @@
+//! Model-checked worlds and every model-checked test

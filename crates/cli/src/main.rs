@@ -1,0 +1,2 @@
+//! The program `slablab`: words in, tables out, exit codes.
+fn main() {}

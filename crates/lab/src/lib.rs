@@ -1,0 +1,1 @@
+//! Experiments: import, replay, verify, and their tables

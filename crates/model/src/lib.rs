@@ -1,0 +1,1 @@
+//! The modelled machine: page frames that are only numbers, and event time

@@ -1,0 +1,1 @@
+//! The page allocator: buddy, zones, watermarks, per-CPU page lists, zonelists

@@ -1,0 +1,1 @@
+//! The contract as checks that every world must pass.

@@ -1,0 +1,164 @@
+//! The descriptor of a page frame.
+//!
+//! A world keeps one [`Frame`] per page frame and finds it from the frame's number by arithmetic: the kernel's memmap.
+//! The page allocator owns `state` always and `link` while a block is free; whoever got the block owns the rest until it
+//! is freed.
+
+use crate::{Field, NodeId, Pfn, Platform, Word};
+
+/// What the world stores for one page frame: six words.
+#[derive(Debug)]
+pub struct Frame<P: Platform> {
+    /// [`FrameState`], packed: read by anybody, written by the block's owner or under `zone->lock`.
+    pub state: P::Word,
+    /// An engine's racing state of a slab (head frame only).
+    pub slab: P::Word,
+    /// Two frame numbers, next and previous on whatever list the block is: see [`Links`].
+    pub link: P::Field,
+    /// Whose the block is: an engine's own packing (cache, list).
+    pub owner: P::Field,
+    /// For the block's owner.
+    pub extra: P::Field,
+    /// The pageblock's migrate type, kept in its first frame, under `zone->lock`.
+    pub block: P::Field,
+}
+
+impl<P: Platform> Frame<P> {
+    /// A frame nobody used yet: all words 0.
+    pub fn new() -> Self {
+        Frame {
+            state: P::Word::new(0),
+            slab: P::Word::new(0),
+            link: P::Field::new(0),
+            owner: P::Field::new(0),
+            extra: P::Field::new(0),
+            block: P::Field::new(0),
+        }
+    }
+}
+
+impl<P: Platform> Default for Frame<P> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// What a frame is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum FrameKind {
+    /// Never handed out: untouched memory, or no memory at all.
+    Untouched = 0,
+    /// Head of a free block on a buddy list.
+    Buddy = 1,
+    /// Head of a free block on a per-CPU page list.
+    Pcp = 2,
+    /// Head of a block somebody allocated, not for a slab.
+    Allocated = 3,
+    /// Head of a slab.
+    Slab = 4,
+    /// Head of a block that serves one large kmalloc.
+    Large = 5,
+    /// A later frame of a slab or a large kmalloc; `tail` says where the head is.
+    Tail = 6,
+    /// Inside a free or allocated block, not its head.
+    Inside = 7,
+}
+
+impl FrameKind {
+    const ALL: [FrameKind; 8] = [
+        FrameKind::Untouched,
+        FrameKind::Buddy,
+        FrameKind::Pcp,
+        FrameKind::Allocated,
+        FrameKind::Slab,
+        FrameKind::Large,
+        FrameKind::Tail,
+        FrameKind::Inside,
+    ];
+}
+
+/// The packed state of a frame. Bits: kind 0-3, order 4-8, migrate type 9-11, zone 12-15, node 16-31, tail 32-63.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FrameState {
+    /// What the frame is used for.
+    pub kind: FrameKind,
+    /// The block's order, in its head.
+    pub order: u8,
+    /// The block's migrate type, in its head.
+    pub migrate_type: u8,
+    /// The zone's index within its node.
+    pub zone: u8,
+    /// The node the frame's memory is on.
+    pub node: NodeId,
+    /// Frames back to the head (kind [`FrameKind::Tail`]).
+    pub tail: u32,
+}
+
+impl FrameState {
+    /// The word for this state.
+    #[inline]
+    pub const fn pack(self) -> u64 {
+        self.kind as u64
+            | (self.order as u64) << 4
+            | (self.migrate_type as u64) << 9
+            | (self.zone as u64) << 12
+            | (self.node.0 as u64) << 16
+            | (self.tail as u64) << 32
+    }
+
+    /// The state in a word.
+    #[inline]
+    pub const fn unpack(word: u64) -> FrameState {
+        FrameState {
+            kind: FrameKind::ALL[(word & 7) as usize],
+            order: (word >> 4 & 31) as u8,
+            migrate_type: (word >> 9 & 7) as u8,
+            zone: (word >> 12 & 15) as u8,
+            node: NodeId((word >> 16) as u16),
+            tail: (word >> 32) as u32,
+        }
+    }
+
+    /// The head of the slab or large block that frame `pfn`, in this state, belongs to.
+    #[inline]
+    pub const fn head(self, pfn: Pfn) -> Pfn {
+        Pfn(pfn.0 - self.tail)
+    }
+}
+
+/// Two frame numbers in one word: a doubly linked list's next and previous. `NONE` ends a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Links {
+    /// The frame after this one.
+    pub next: Option<Pfn>,
+    /// The frame before this one.
+    pub prev: Option<Pfn>,
+}
+
+impl Links {
+    const NONE: u32 = u32::MAX;
+
+    /// The word for these links.
+    #[inline]
+    pub const fn pack(self) -> u64 {
+        Self::half(self.next) as u64 | (Self::half(self.prev) as u64) << 32
+    }
+
+    /// The links in a word.
+    #[inline]
+    pub const fn unpack(word: u64) -> Links {
+        Links { next: Self::whole(word as u32), prev: Self::whole((word >> 32) as u32) }
+    }
+
+    const fn half(pfn: Option<Pfn>) -> u32 {
+        match pfn {
+            Some(pfn) => pfn.0,
+            None => Self::NONE,
+        }
+    }
+
+    const fn whole(half: u32) -> Option<Pfn> {
+        if half == Self::NONE { None } else { Some(Pfn(half)) }
+    }
+}

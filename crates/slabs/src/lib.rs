@@ -1,0 +1,1 @@
+//! The slab allocators of Linux as named policies: SLUB and SLQB
