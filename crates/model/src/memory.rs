@@ -1,0 +1,229 @@
+//! Frames, links and storage: a two-level table made where touched.
+//!
+//! A link is eight bytes per object, found from the object's address: the frame's record says where its links begin and
+//! how many bytes of the frame share one. Objects are at least `1 << shift` bytes apart, so two never share.
+
+use crate::world::Model;
+use slablab_platform::{Field, Frame, HotArray, Pfn, Word};
+use std::cell::{Cell, OnceCell, RefCell};
+use std::num::NonZeroU64;
+
+/// An object's address in the model: frame number times page size plus offset. Address 0 is no object's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Addr(pub NonZeroU64);
+
+/// A shared word: one CPU runs at a time, so a cell is exact.
+#[derive(Debug)]
+pub struct Plain(Cell<u64>);
+
+impl Word for Plain {
+    fn new(value: u64) -> Self {
+        Plain(Cell::new(value))
+    }
+    #[inline]
+    fn load(&self) -> u64 {
+        self.0.get()
+    }
+    #[inline]
+    fn load_acquire(&self) -> u64 {
+        self.0.get()
+    }
+    #[inline]
+    fn store(&self, value: u64) {
+        self.0.set(value);
+    }
+    #[inline]
+    fn store_release(&self, value: u64) {
+        self.0.set(value);
+    }
+    #[inline]
+    fn compare_exchange(&self, current: u64, new: u64) -> Result<u64, u64> {
+        let found = self.0.get();
+        if found == current {
+            self.0.set(new);
+            Ok(found)
+        } else {
+            Err(found)
+        }
+    }
+}
+
+impl Field for Plain {
+    fn new(value: u64) -> Self {
+        Plain(Cell::new(value))
+    }
+    #[inline]
+    fn get(&self) -> u64 {
+        self.0.get()
+    }
+    #[inline]
+    fn set(&self, value: u64) {
+        self.0.set(value);
+    }
+}
+
+/// Frames made together when one of them is touched: one largest block of 4 KiB pages.
+pub(crate) const CHUNK: u32 = 1024;
+/// Links made together.
+const SEGMENT: u32 = 1 << 16;
+
+#[derive(Debug)]
+struct Record {
+    frame: Frame<Model>,
+    /// First link of this frame's objects plus 1; 0 while the frame holds no slab.
+    links: Cell<u32>,
+    /// log2 of the bytes that share one link.
+    shift: Cell<u8>,
+}
+
+type Chunk = Box<[Record]>;
+type Segment = Box<[Cell<u64>]>;
+
+/// All memory of one machine.
+#[derive(Debug)]
+pub(crate) struct Memory {
+    page_shift: u32,
+    chunks: Box<[OnceCell<Chunk>]>,
+    segments: Box<[OnceCell<Segment>]>,
+    /// First link never handed out.
+    fresh: Cell<u32>,
+    /// Runs of links given back, by log2 of their length.
+    spare: RefCell<[Vec<u32>; 17]>,
+    storage: RefCell<Vec<Option<Segment>>>,
+    spare_storage: RefCell<Vec<u32>>,
+}
+
+impl Memory {
+    /// Memory for `frames` frames; nothing touched.
+    pub(crate) fn new(page_shift: u32, frames: u32) -> Memory {
+        let empty = |n: usize| (0..n).map(|_| OnceCell::new()).collect();
+        Memory {
+            page_shift,
+            chunks: empty(frames.div_ceil(CHUNK) as usize + 1),
+            segments: (0..u32::MAX / SEGMENT).map(|_| OnceCell::new()).collect(),
+            fresh: Cell::new(0),
+            spare: RefCell::default(),
+            storage: RefCell::default(),
+            spare_storage: RefCell::default(),
+        }
+    }
+
+    #[inline]
+    fn record(&self, pfn: Pfn) -> &Record {
+        let chunk = self.chunks[(pfn.0 / CHUNK) as usize].get_or_init(|| {
+            let fresh = || Record { frame: Frame::new(), links: Cell::new(0), shift: Cell::new(0) };
+            (0..CHUNK).map(|_| fresh()).collect()
+        });
+        &chunk[(pfn.0 % CHUNK) as usize]
+    }
+
+    #[inline]
+    pub(crate) fn frame(&self, pfn: Pfn) -> &Frame<Model> {
+        &self.record(pfn).frame
+    }
+
+    #[inline]
+    pub(crate) fn address(&self, pfn: Pfn, offset: u64) -> Addr {
+        // Frame 0 is never handed out, so an address is never 0.
+        Addr(NonZeroU64::new(((pfn.0 as u64) << self.page_shift) + offset).expect("frame 0 holds no object"))
+    }
+
+    #[inline]
+    pub(crate) fn locate(&self, object: Addr) -> (Pfn, u32) {
+        let address = object.0.get();
+        (Pfn((address >> self.page_shift) as u32), (address & ((1 << self.page_shift) - 1)) as u32)
+    }
+
+    /// Gives the frames of a slab their links.
+    pub(crate) fn map(&self, pfn: Pfn, order: u8, size: u32) {
+        let shift = size.max(1).ilog2().clamp(3, self.page_shift);
+        let class = self.page_shift - shift;
+        for index in 0..1u32 << order {
+            let record = self.record(pfn.plus(index));
+            assert_eq!(record.links.get(), 0, "frame {} is mapped twice", pfn.0 + index);
+            let first = match self.spare.borrow_mut()[class as usize].pop() {
+                Some(first) => first,
+                None => self.fresh_links(1 << class),
+            };
+            record.links.set(first + 1);
+            record.shift.set(shift as u8);
+        }
+    }
+
+    fn fresh_links(&self, count: u32) -> u32 {
+        // Runs have power-of-two lengths up to 2^13 and start at multiples of their length: none straddles a segment.
+        let first = self.fresh.get().next_multiple_of(count);
+        self.fresh.set(first.checked_add(count).expect("links of more than 2^32 objects"));
+        first
+    }
+
+    /// Takes the links away again.
+    pub(crate) fn unmap(&self, pfn: Pfn, order: u8) {
+        for index in 0..1u32 << order {
+            let record = self.record(pfn.plus(index));
+            let links = record.links.replace(0);
+            assert_ne!(links, 0, "frame {} is not mapped", pfn.0 + index);
+            let class = self.page_shift - record.shift.get() as u32;
+            self.spare.borrow_mut()[class as usize].push(links - 1);
+        }
+    }
+
+    #[inline]
+    fn link_cell(&self, object: Addr) -> &Cell<u64> {
+        let (pfn, offset) = self.locate(object);
+        let record = self.record(pfn);
+        let links = record.links.get();
+        assert!(links != 0, "address {:#x} is in no slab", object.0);
+        let index = links - 1 + (offset >> record.shift.get());
+        let segment = self.segments[(index / SEGMENT) as usize]
+            .get_or_init(|| (0..SEGMENT).map(|_| Cell::new(0)).collect());
+        &segment[(index % SEGMENT) as usize]
+    }
+
+    #[inline]
+    pub(crate) fn link(&self, object: Addr) -> Option<Addr> {
+        NonZeroU64::new(self.link_cell(object).get()).map(Addr)
+    }
+
+    #[inline]
+    pub(crate) fn set_link(&self, object: Addr, next: Option<Addr>) {
+        self.link_cell(object).set(next.map_or(0, |next| next.0.get()));
+    }
+
+    /// Makes an object storage. An allocated object needs no link: the cell says where its words are.
+    pub(crate) fn attach(&self, object: Addr, words: u32) {
+        let mut storage = self.storage.borrow_mut();
+        let index = self.spare_storage.borrow_mut().pop().unwrap_or_else(|| {
+            storage.push(None);
+            storage.len() as u32 - 1
+        });
+        storage[index as usize] =
+            Some((0..words.max(HotArray::<Addr>::HEADER)).map(|_| Cell::new(0)).collect());
+        self.link_cell(object).set(index as u64 + 1);
+    }
+
+    pub(crate) fn detach(&self, object: Addr) {
+        let index = self.link_cell(object).replace(0).checked_sub(1).expect("the object is no storage");
+        self.storage.borrow_mut()[index as usize] = None;
+        self.spare_storage.borrow_mut().push(index as u32);
+    }
+
+    /// Calls `f` with one word of storage.
+    #[inline]
+    pub(crate) fn stored<T>(&self, object: Addr, index: u32, f: impl FnOnce(&Cell<u64>) -> T) -> T {
+        let at = self.link_cell(object).get().checked_sub(1).expect("the object is no storage");
+        let storage = self.storage.borrow();
+        let words = storage[at as usize].as_ref().expect("storage was detached");
+        f(&words[index as usize])
+    }
+
+    /// Bytes the tables hold now, for the compactness tests.
+    pub(crate) fn bytes(&self) -> usize {
+        let chunks = self.chunks.iter().filter(|chunk| chunk.get().is_some()).count();
+        let segments = self.segments.iter().filter(|segment| segment.get().is_some()).count();
+        size_of_val(&*self.chunks)
+            + size_of_val(&*self.segments)
+            + chunks * CHUNK as usize * size_of::<Record>()
+            + segments * SEGMENT as usize * 8
+    }
+}

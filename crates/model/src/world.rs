@@ -1,0 +1,297 @@
+//! The machine's state and its side of the contract.
+
+use crate::memory::{Addr, CHUNK, Memory, Plain};
+use crate::slots::{Nodes, Ranked, Slots};
+use crate::spec::{BadSpec, MachineSpec};
+use crate::timers::Timers;
+use slablab_platform::{Context, CpuId, Event, Frame, Gfp, NodeId, Pfn, Platform, Rank, Reclaim, Work};
+use std::cell::{Cell, RefCell};
+
+scoped_tls::scoped_thread_local!(static MACHINE: State);
+
+/// Calls `f` with the state of the machine this thread is in.
+#[inline]
+pub(crate) fn state<T>(f: impl FnOnce(&State) -> T) -> T {
+    MACHINE.with(f)
+}
+
+/// A modelled machine. Two machines can alternate on one thread; one machine is on one thread at a time.
+#[derive(Debug)]
+pub struct Machine(State);
+
+/// The world of the machine that the thread has entered. Its functions panic outside [`Machine::enter`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Model {}
+
+#[derive(Debug)]
+pub(crate) struct State {
+    cpu: Cell<CpuId>,
+    now_ns: Cell<u64>,
+    next_timer_ns: Cell<u64>,
+    context: Cell<Context>,
+    memory: Memory,
+    counts: Box<[Cell<u64>; Event::COUNT]>,
+    held: Cell<u128>,
+    timers: RefCell<Timers>,
+    random: Cell<u64>,
+    cpu_memory_node: Vec<NodeId>,
+    node_frames: Vec<(Pfn, u32)>,
+    online: Vec<Cell<bool>>,
+    spec: MachineSpec,
+}
+
+impl Machine {
+    /// A machine nobody has used yet.
+    ///
+    /// # Errors
+    /// A spec whose numbers contradict each other.
+    pub fn new(spec: MachineSpec) -> Result<Machine, BadSpec> {
+        spec.check()?;
+        // Each node starts at a multiple of the largest block. The first block stays unused: address 0 is nobody's.
+        let mut next = CHUNK;
+        let mut node_frames = Vec::new();
+        for node in &spec.nodes {
+            let frames = (node.bytes >> spec.page_shift) as u32;
+            node_frames.push((Pfn(next), frames));
+            next = (next + frames).next_multiple_of(CHUNK);
+        }
+        let distance = |from: u16, to: usize| match spec.distance.get(from as usize) {
+            Some(row) => row[to],
+            None if from as usize == to => 10,
+            None => 20,
+        };
+        let nearest = |node: &u16| {
+            let with_memory = (0..spec.nodes.len()).filter(|to| node_frames[*to].1 > 0);
+            NodeId(with_memory.min_by_key(|to| (distance(*node, *to), *to)).expect("some node has memory")
+                as u16)
+        };
+        Ok(Machine(State {
+            cpu: Cell::new(CpuId(0)),
+            now_ns: Cell::new(0),
+            next_timer_ns: Cell::new(u64::MAX),
+            context: Cell::new(Context::Task),
+            memory: Memory::new(spec.page_shift, next),
+            counts: Box::new([const { Cell::new(0) }; Event::COUNT]),
+            held: Cell::new(0),
+            timers: RefCell::default(),
+            random: Cell::new(spec.seed),
+            cpu_memory_node: spec.cpu_node.iter().map(nearest).collect(),
+            node_frames,
+            online: (0..spec.cpu_node.len())
+                .map(|cpu| Cell::new(spec.cpu_online.get(cpu).copied().unwrap_or(true)))
+                .collect(),
+            spec,
+        }))
+    }
+
+    /// Runs `f` on this machine.
+    pub fn enter<T>(&mut self, f: impl FnOnce() -> T) -> T {
+        MACHINE.set(&self.0, f)
+    }
+
+    /// Bytes that frames and links take now.
+    pub fn bytes(&self) -> usize {
+        self.0.memory.bytes()
+    }
+
+    /// The machine's description.
+    pub fn spec(&self) -> &MachineSpec {
+        &self.0.spec
+    }
+}
+
+impl State {
+    pub(crate) fn take_rank<R: Rank>(&self) {
+        let held = self.held.get();
+        let bit = 1u128 << R::LEVEL;
+        assert!(held < bit, "{} (level {}) taken while holding level {}", R::NAME, R::LEVEL, held.ilog2());
+        self.held.set(held | bit);
+        self.count(R::EVENT, 1);
+    }
+
+    pub(crate) fn drop_rank<R: Rank>(&self) {
+        self.held.set(self.held.get() & !(1u128 << R::LEVEL));
+    }
+
+    fn count(&self, event: Event, n: u64) {
+        let count = &self.counts[event as usize];
+        count.set(count.get() + n);
+    }
+
+    fn defer(&self, cpu: CpuId, delay_ns: u64, work: Work) {
+        let mut timers = self.timers.borrow_mut();
+        timers.defer(self.now_ns.get() + delay_ns, cpu, work);
+        self.next_timer_ns.set(timers.earliest());
+    }
+}
+
+impl Model {
+    /// Continues on another CPU.
+    #[inline]
+    pub fn run_on(cpu: CpuId) {
+        state(|state| state.cpu.set(cpu));
+    }
+
+    /// Event time goes to `now_ns`, never back.
+    #[inline]
+    pub fn advance_to(now_ns: u64) {
+        state(|state| state.now_ns.set(state.now_ns.get().max(now_ns)));
+    }
+
+    /// When the earliest delayed work is due, ns; `u64::MAX` without any.
+    #[inline]
+    pub fn next_timer_ns() -> u64 {
+        state(|state| state.next_timer_ns.get())
+    }
+
+    /// The earliest delayed work that is due now, and the CPU it is for.
+    pub fn next_due() -> Option<(CpuId, Work)> {
+        state(|state| {
+            let mut timers = state.timers.borrow_mut();
+            let due = timers.next_due(state.now_ns.get());
+            state.next_timer_ns.set(timers.earliest());
+            due
+        })
+    }
+
+    /// Sets where code runs from here.
+    pub fn set_context(context: Context) {
+        state(|state| state.context.set(context));
+    }
+
+    /// Takes a CPU up or down. Its slots stay; the assembler moves what they hold.
+    pub fn set_online(cpu: CpuId, online: bool) {
+        state(|state| state.online[cpu.0 as usize].set(online));
+    }
+
+    /// How often an event that belongs to no cache was counted.
+    pub fn counted(event: Event) -> u64 {
+        state(|state| state.counts[event as usize].get())
+    }
+}
+
+impl Platform for Model {
+    type Ptr = Addr;
+    type Word = Plain;
+    type Field = Plain;
+    type Lock<R: Rank, T> = Ranked<R, T>;
+    type PerCpu<T: Default> = Slots<T>;
+    type PerNode<T: Default> = Nodes<T>;
+
+    fn cpus() -> u16 {
+        state(|state| state.spec.cpu_node.len() as u16)
+    }
+    fn nodes() -> u16 {
+        state(|state| state.spec.nodes.len() as u16)
+    }
+    #[inline]
+    fn page_shift() -> u32 {
+        state(|state| state.spec.page_shift)
+    }
+    #[inline]
+    fn cpu() -> CpuId {
+        state(|state| state.cpu.get())
+    }
+    #[inline]
+    fn cpu_node(cpu: CpuId) -> NodeId {
+        state(|state| NodeId(state.spec.cpu_node[cpu.0 as usize]))
+    }
+    #[inline]
+    fn cpu_memory_node(cpu: CpuId) -> NodeId {
+        state(|state| state.cpu_memory_node[cpu.0 as usize])
+    }
+    fn distance(from: NodeId, to: NodeId) -> u32 {
+        state(|state| match state.spec.distance.get(from.0 as usize) {
+            Some(row) => row[to.0 as usize],
+            None if from == to => 10,
+            None => 20,
+        })
+    }
+    fn node_frames(node: NodeId) -> (Pfn, u32) {
+        state(|state| state.node_frames[node.0 as usize])
+    }
+    fn cpu_online(cpu: CpuId) -> bool {
+        state(|state| state.online[cpu.0 as usize].get())
+    }
+
+    #[inline]
+    fn with_frame<T>(pfn: Pfn, f: impl FnOnce(&Frame<Self>) -> T) -> T {
+        state(|state| f(state.memory.frame(pfn)))
+    }
+    #[inline]
+    fn address(pfn: Pfn, offset: u64) -> Addr {
+        state(|state| state.memory.address(pfn, offset))
+    }
+    #[inline]
+    fn locate(object: Addr) -> (Pfn, u32) {
+        state(|state| state.memory.locate(object))
+    }
+    fn map_slab(pfn: Pfn, order: u8, size: u32) {
+        state(|state| state.memory.map(pfn, order, size));
+    }
+    fn unmap_slab(pfn: Pfn, order: u8) {
+        state(|state| state.memory.unmap(pfn, order));
+    }
+    #[inline]
+    fn link(object: Addr, _offset: u32) -> Option<Addr> {
+        state(|state| state.memory.link(object))
+    }
+    #[inline]
+    fn set_link(object: Addr, _offset: u32, next: Option<Addr>) {
+        state(|state| state.memory.set_link(object, next));
+    }
+    fn storage_attach(object: Addr, words: u32) {
+        state(|state| state.memory.attach(object, words));
+    }
+    #[inline]
+    fn storage_load(object: Addr, index: u32) -> Option<Addr> {
+        state(|state| state.memory.stored(object, index, |word| word.get().try_into().ok().map(Addr)))
+    }
+    #[inline]
+    fn storage_store(object: Addr, index: u32, value: Option<Addr>) {
+        state(|state| {
+            state.memory.stored(object, index, |word| word.set(value.map_or(0, |value| value.0.get())));
+        });
+    }
+    fn storage_detach(object: Addr) {
+        state(|state| state.memory.detach(object));
+    }
+    fn zero(_object: Addr, _bytes: u32) {
+        // There is no memory behind objects.
+    }
+
+    fn now() -> u64 {
+        state(|state| state.now_ns.get())
+    }
+    fn context() -> Context {
+        state(|state| state.context.get())
+    }
+    fn random() -> u32 {
+        // SplitMix64 (Steele, Lea, Flood 2014): one word of state, passes BigCrush.
+        state(|state| {
+            let seed = state.random.get().wrapping_add(0x9E37_79B9_7F4A_7C15);
+            state.random.set(seed);
+            let mixed = (seed ^ (seed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+            let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+            ((mixed ^ (mixed >> 31)) >> 32) as u32
+        })
+    }
+    fn defer(cpu: CpuId, delay_ns: u64, work: Work) {
+        state(|state| state.defer(cpu, delay_ns, work));
+    }
+    fn after_grace_period(work: Work) {
+        state(|state| state.defer(state.cpu.get(), state.spec.grace_period_ns, work));
+    }
+
+    fn reclaim(_ask: Reclaim) -> bool {
+        // The policy "none": nothing is ever freed for a page allocation.
+        false
+    }
+    fn permit(order: u8, _gfp: Gfp) -> bool {
+        state(|state| state.spec.fail_order.is_none_or(|fail| order < fail))
+    }
+    #[inline]
+    fn count(event: Event, n: u64) {
+        state(|state| state.count(event, n));
+    }
+}
