@@ -6,38 +6,42 @@
 
 use crate::{Field, NodeId, Pfn, Platform, Word};
 
-/// What the world stores for one page frame: six words.
+/// A world's frame descriptor.
+pub type Frame<P> = Descriptor<<P as Platform>::Word, <P as Platform>::Field>;
+
+/// What the world stores for one page frame: six words. Generic over the words, not the world, so that a world that wraps
+/// another hands on the other's descriptors.
 #[derive(Debug)]
-pub struct Frame<P: Platform> {
+pub struct Descriptor<W, F> {
     /// [`FrameState`], packed: read by anybody, written by the block's owner or under `zone->lock`.
-    pub state: P::Word,
+    pub state: W,
     /// An engine's racing state of a slab (head frame only).
-    pub slab: P::Word,
+    pub slab: W,
     /// Two frame numbers, next and previous on whatever list the block is: see [`Links`].
-    pub link: P::Field,
+    pub link: F,
     /// Whose the block is: an engine's own packing (cache, list).
-    pub owner: P::Field,
+    pub owner: F,
     /// For the block's owner.
-    pub extra: P::Field,
+    pub extra: F,
     /// The pageblock's migrate type, kept in its first frame, under `zone->lock`.
-    pub block: P::Field,
+    pub block: F,
 }
 
-impl<P: Platform> Frame<P> {
+impl<W: Word, F: Field> Descriptor<W, F> {
     /// A frame nobody used yet: all words 0.
     pub fn new() -> Self {
-        Frame {
-            state: P::Word::new(0),
-            slab: P::Word::new(0),
-            link: P::Field::new(0),
-            owner: P::Field::new(0),
-            extra: P::Field::new(0),
-            block: P::Field::new(0),
+        Descriptor {
+            state: W::new(0),
+            slab: W::new(0),
+            link: F::new(0),
+            owner: F::new(0),
+            extra: F::new(0),
+            block: F::new(0),
         }
     }
 }
 
-impl<P: Platform> Default for Frame<P> {
+impl<W: Word, F: Field> Default for Descriptor<W, F> {
     fn default() -> Self {
         Self::new()
     }

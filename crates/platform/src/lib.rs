@@ -31,7 +31,7 @@ pub use contract::{
     Work, WorkKind,
 };
 pub use event::Event;
-pub use frame::{Frame, FrameKind, FrameState};
+pub use frame::{Descriptor, Frame, FrameKind, FrameState};
 pub use gfp::Gfp;
 pub use hot::{HotArray, HotList, Want};
 pub use rank::Rank;
