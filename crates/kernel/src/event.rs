@@ -28,17 +28,21 @@ impl Name {
 
 /// The interned texts of one recording. Names are never removed, so a [`Name`] stays valid while the table lives.
 ///
-/// At most [`Names::LIMIT`] texts are kept, so that a hostile file cannot grow the table without end; further texts
-/// all become the name of [`Names::OVERFLOW`].
+/// At most [`Names::LIMIT`] texts of [`Names::BYTES_LIMIT`] bytes together are kept, so that a hostile file cannot grow
+/// the table without end; further texts all become the name of [`Names::OVERFLOW`]. The hash is the standard one, whose
+/// collisions a file cannot aim at.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     texts: Vec<Arc<str>>,
     index: HashMap<Arc<str>, Name>,
+    bytes: usize,
 }
 
 impl Names {
     /// The largest number of distinct texts kept.
     pub const LIMIT: usize = 1 << 20;
+    /// The largest sum of their lengths.
+    pub const BYTES_LIMIT: usize = 64 << 20;
     /// What a text becomes when the table is full.
     pub const OVERFLOW: &str = "(too many names)";
 
@@ -52,10 +56,12 @@ impl Names {
         if let Some(&name) = self.index.get(text) {
             return name;
         }
-        if self.texts.len() >= Self::LIMIT && text != Self::OVERFLOW {
+        let full = self.texts.len() >= Self::LIMIT || self.bytes + text.len() > Self::BYTES_LIMIT;
+        if full && text != Self::OVERFLOW {
             return self.intern(Self::OVERFLOW);
         }
         let text: Arc<str> = text.into();
+        self.bytes += text.len();
         self.texts.push(text.clone());
         let name =
             Name(NonZeroU32::new(self.texts.len() as u32).expect("just pushed, so the length is not 0"));

@@ -4,7 +4,12 @@
 //! the files of a dump one by one. Every size found in a file is checked against what is there before memory is taken
 //! for it, and what is wrong is an error with a byte offset or a line, never a panic ([`fuzz`]).
 
+mod bytes;
+
 pub mod event;
 pub mod gfp;
+pub mod kmem;
+pub mod perfdata;
+pub mod tracepoint;
 
 pub use event::{Event, Header, Item, Kind, Lost, Name, Names, Source, Tally};

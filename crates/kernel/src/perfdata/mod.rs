@@ -1,0 +1,457 @@
+//! perf.data, in file and pipe mode, plain or with compressed records.
+//!
+//! ```text
+//! next
+//!   order.pop            the oldest event that nothing later can overtake
+//!   pump                 until there is one:
+//!     records.next         the next record, inflated
+//!     sample               payload -> Event, by the recording's own format text
+//!     comm, fork, lost     wait in line with the events
+//!     finish_round         a round ended: older events may go out
+//! ```
+//! The container is read here and not by the crate linux-perf-data: 0.13 aborts on a hostile section size (it takes
+//! the memory first) and cannot follow a pipe past its tracing data, which every tracepoint recording has.
+//!
+//! In file mode the formats come after the data, so the file is read twice: from a reader that seeks
+//! ([`PerfData::seekable`]), or by opening the input again ([`PerfData::reopen`]), which also serves compressed input.
+//! A pipe has them first and is read once.
+//!
+//! Memory: the sorting window ([`PerfData::set_window`]), and up to 64 MiB of what is around the data.
+
+mod error;
+mod meta;
+mod order;
+mod records;
+mod sample;
+
+use std::io::{ErrorKind, Read, Seek, SeekFrom};
+
+use rustc_hash::FxHashMap;
+
+pub use error::PerfDataError;
+
+use crate::bytes::{Bytes, text_lossy, uint};
+use crate::event::{Event, Header, Item, KernelMap, LossKind, Lost, Name, Names, Source, Tally};
+use meta::{FileHeader, Meta, Parts};
+use order::{Order, Waiting};
+use records::{Record, Records};
+use sample::{Layout, Trailer};
+
+/// A perf.data being read. See [`Source`] for its stream.
+pub struct PerfData<R> {
+    records: Records<R>,
+    meta: Meta,
+    names: Names,
+    tally: Tally,
+    order: Order,
+    comms: FxHashMap<i32, Name>,
+    last_ns: u64,
+    big_endian: bool,
+    state: State,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum State {
+    /// A pipe's attributes and formats may still come.
+    Preamble,
+    Data,
+    /// All records were read.
+    Drained,
+    Failed,
+}
+
+impl<R: Read + Seek> PerfData<R> {
+    /// Reads a file, of either mode. `reader` stands at its beginning.
+    ///
+    /// # Errors
+    /// What is wrong with the header, the formats or the attributes. The events are not looked at yet.
+    pub fn seekable(mut reader: R) -> Result<Self, PerfDataError> {
+        let start = Start::read(&mut reader)?;
+        let Some(file) = &start.file else { return Ok(PerfData::of_pipe(reader, &start)) };
+        let skip = |reader: &mut R, count: u64| {
+            // Beyond i64 or the end, the next read finds nothing.
+            reader.seek(SeekFrom::Current(i64::try_from(count).unwrap_or(i64::MAX))).map(drop)
+        };
+        let meta = scan(&mut reader, &start, file, skip)?;
+        let io = |source| PerfDataError::Io { offset: file.data.offset, source };
+        reader.seek(SeekFrom::Start(file.data.offset)).map_err(io)?;
+        PerfData::of_file(reader, &start, file, meta)
+    }
+}
+
+impl<R: Read> PerfData<R> {
+    /// Events sorted at once by default. perf's default buffers give rounds of some ten thousand per CPU.
+    pub const WINDOW: usize = 1 << 22;
+    /// The largest part of a file that is not its data.
+    const AROUND_LIMIT: u64 = 64 << 20;
+    /// Kernel mappings and task names kept.
+    const MAP_LIMIT: usize = 1 << 12;
+    const COMM_LIMIT: usize = 1 << 20;
+
+    /// Reads a file of either mode through `open`, which opens it from the beginning: twice for a file, once for a
+    /// pipe. For input that cannot seek, such as a compressed file.
+    ///
+    /// # Errors
+    /// As [`PerfData::seekable`]; what `open` reports is an [`PerfDataError::Io`].
+    pub fn reopen(mut open: impl FnMut() -> std::io::Result<R>) -> Result<Self, PerfDataError> {
+        let mut open = || open().map_err(|source| PerfDataError::Io { offset: 0, source });
+        let mut reader = open()?;
+        let start = Start::read(&mut reader)?;
+        let Some(file) = &start.file else { return Ok(PerfData::of_pipe(reader, &start)) };
+        let skip = |reader: &mut R, count: u64| {
+            std::io::copy(&mut reader.take(count), &mut std::io::sink()).map(drop)
+        };
+        let meta = scan(&mut reader, &start, file, skip)?;
+        let mut reader = open()?;
+        skip(&mut reader, file.data.offset).map_err(|source| PerfDataError::Io { offset: 0, source })?;
+        PerfData::of_file(reader, &start, file, meta)
+    }
+
+    /// Reads a pipe-mode stream (`perf record -o -`).
+    ///
+    /// # Errors
+    /// A file-mode header, which cannot be read without seeking, or none at all.
+    pub fn pipe(mut reader: R) -> Result<Self, PerfDataError> {
+        let start = Start::read(&mut reader)?;
+        if start.file.is_some() {
+            let expected = "a header of 16 bytes, as in a pipe (a file cannot be read from one)";
+            return Err(PerfDataError::Value { offset: 8, expected, found: FileHeader::SIZE });
+        }
+        Ok(PerfData::of_pipe(reader, &start))
+    }
+
+    /// Sets how many events are sorted at once, at about 110 bytes each. A recording with larger rounds is
+    /// delivered with some events late, and counted ([`Tally::late`]).
+    pub fn set_window(&mut self, events: usize) {
+        self.order.set_capacity(events);
+    }
+
+    fn of_pipe(reader: R, start: &Start) -> Self {
+        let records = Records::new(reader, 16, u64::MAX, start.big_endian);
+        PerfData::new(records, Meta::default(), start.big_endian, State::Preamble)
+    }
+
+    fn of_file(reader: R, start: &Start, file: &FileHeader, meta: Meta) -> Result<Self, PerfDataError> {
+        let (data, big_endian) = (file.data, start.big_endian);
+        // `scan` has checked that the sum is a number.
+        let records = Records::new(reader, data.offset, data.offset + data.size, big_endian);
+        let mut perf = PerfData::new(records, meta, big_endian, State::Data);
+        perf.check_meta()?;
+        Ok(perf)
+    }
+
+    fn new(records: Records<R>, meta: Meta, big_endian: bool, state: State) -> Self {
+        let mut names = Names::new();
+        let comms = [(0, names.intern("swapper"))].into_iter().collect();
+        let (tally, order) = (Tally::default(), Order::new(Self::WINDOW));
+        PerfData { records, meta, names, tally, order, comms, last_ns: 0, big_endian, state }
+    }
+
+    fn check_meta(&mut self) -> Result<(), PerfDataError> {
+        self.meta.check()?;
+        // With one layout it does not matter which attribute a record belongs to; else the id must be findable.
+        let layouts = &self.meta.layouts;
+        if layouts.is_empty() || (layouts.len() > 1 && !layouts.iter().all(Layout::has_identifier)) {
+            return Err(PerfDataError::NoField { field: "identifier to tell the events apart" });
+        }
+        Ok(())
+    }
+
+    /// Reads records until an event may go out or there are no more.
+    fn pump(&mut self) -> Result<(), PerfDataError> {
+        let Some(record) = self.records.next()? else {
+            if self.state == State::Preamble {
+                self.check_meta()?;
+            }
+            self.state = State::Drained;
+            self.order.finish();
+            return Ok(());
+        };
+        match record.kind {
+            kind::SAMPLE => self.sample(&record),
+            kind::FINISHED_ROUND => {
+                self.order.finish_round();
+                Ok(())
+            }
+            kind::MMAP | kind::MMAP2 => self.kernel_map(&record),
+            kind::COMM | kind::FORK | kind::LOST | kind::LOST_SAMPLES | kind::THROTTLE => self.other(&record),
+            kind::HEADER_ATTR | kind::HEADER_FEATURE if self.state == State::Preamble => {
+                self.preamble(&record)
+            }
+            records::TRACING_DATA => self.tracing_data(&record),
+            records::AUXTRACE => {
+                let size = self.bytes(&record).u64("size of the trace that follows")?;
+                self.records.skip_trailing(size, "hardware trace")
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn bytes(&self, record: &Record) -> Bytes<'_> {
+        Bytes::new(self.records.body(record), record.offset + 8, self.big_endian)
+    }
+
+    #[inline]
+    fn sample(&mut self, record: &Record) -> Result<(), PerfDataError> {
+        if self.state == State::Preamble {
+            self.check_meta()?;
+            self.state = State::Data;
+        }
+        let body = self.records.body(record);
+        let layout = self.meta.layout_of(body.get(..8), self.big_endian);
+        if !layout.has_raw() {
+            self.tally.skipped += 1;
+            return Ok(());
+        }
+        let sample = layout.sample(body, record.offset + 8, self.big_endian)?;
+        let id = sample.raw.get(..2).map(|id| uint(id, self.big_endian) as u16);
+        let Some(decoder) = id.and_then(|id| self.meta.decoders.get(&id)) else {
+            self.tally.skipped += 1;
+            return Ok(());
+        };
+        let Some(decoded) = decoder.decode(sample.raw, &mut self.names) else {
+            let (what, have) = ("the payload that the format text describes", sample.raw.len() as u64);
+            return Err(PerfDataError::Truncated { offset: record.offset + 8, what, need: have + 1, have });
+        };
+        let pid = decoded.pid.or(sample.tid).unwrap_or(-1);
+        let (time_ns, cpu) = (sample.time_ns, sample.cpu);
+        let event = Event { time_ns, cpu, pid, comm: None, context: decoded.context, kind: decoded.kind };
+        self.order.push(Some(time_ns), Waiting::Event(event));
+        Ok(())
+    }
+
+    /// Records that change task names or report losses.
+    fn other(&mut self, record: &Record) -> Result<(), PerfDataError> {
+        if self.meta.layouts.is_empty() {
+            return Ok(());
+        }
+        let body = self.records.body(record);
+        let mut bytes = Bytes::new(body, record.offset + 8, self.big_endian);
+        let layout =
+            self.meta.layout_of(body.len().checked_sub(8).and_then(|at| body.get(at..)), self.big_endian);
+        let Trailer { time_ns, cpu } = layout.trailer(body, self.big_endian);
+        let offset = record.offset;
+        let waiting = match record.kind {
+            kind::COMM => {
+                bytes.take(4, "pid")?;
+                let tid = bytes.u32("thread id")? as i32;
+                // The kernel's limit is 16 bytes; the trailer follows the text's padding.
+                let text = bytes.take(bytes.left().min(16) as u64, "comm")?;
+                Waiting::Comm { tid, name: self.names.intern(&text_lossy(text)) }
+            }
+            kind::FORK => {
+                bytes.take(8, "pids")?;
+                let tid = bytes.u32("thread id")? as i32;
+                Waiting::Fork { tid, parent: bytes.u32("parent's thread id")? as i32 }
+            }
+            kind::LOST => {
+                bytes.take(8, "event id")?;
+                let count = bytes.u64("number of lost events")?;
+                Waiting::Lost(Lost { cpu, time_ns, offset, count, kind: LossKind::Ring })
+            }
+            kind::LOST_SAMPLES => {
+                let count = bytes.u64("number of lost samples")?;
+                Waiting::Lost(Lost { cpu, time_ns, offset, count, kind: LossKind::Samples })
+            }
+            _ => Waiting::Lost(Lost { cpu, time_ns, offset, count: 0, kind: LossKind::Throttled }),
+        };
+        self.order.push(time_ns, waiting);
+        Ok(())
+    }
+
+    fn kernel_map(&mut self, record: &Record) -> Result<(), PerfDataError> {
+        const CPU_MODE: u16 = 7;
+        const KERNEL: u16 = 1;
+        if record.misc & CPU_MODE != KERNEL || self.meta.header.maps.len() >= Self::MAP_LIMIT {
+            return Ok(());
+        }
+        let mut bytes = self.bytes(record);
+        bytes.take(8, "pid and thread id")?;
+        let (start, len) = (bytes.u64("map address")?, bytes.u64("map length")?);
+        bytes.take(if record.kind == kind::MMAP { 8 } else { 40 }, "map attributes")?;
+        let name = text_lossy(bytes.take(bytes.left() as u64, "map name")?).into_owned();
+        self.meta.header.maps.push(KernelMap { start, len, name });
+        Ok(())
+    }
+
+    /// HEADER_ATTR and HEADER_FEATURE of a pipe.
+    fn preamble(&mut self, record: &Record) -> Result<(), PerfDataError> {
+        let mut bytes = Bytes::new(self.records.body(record), record.offset + 8, self.big_endian);
+        if record.kind == kind::HEADER_ATTR {
+            return self.meta.pipe_attr(bytes, self.big_endian);
+        }
+        let feature = bytes.u64("feature number")?;
+        self.meta.feature(feature, bytes)
+    }
+
+    /// TRACING_DATA of a pipe: the data follows the record, padded to eight bytes.
+    fn tracing_data(&mut self, record: &Record) -> Result<(), PerfDataError> {
+        let size = u64::from(self.bytes(record).u32("tracing data size")?);
+        if size > Self::AROUND_LIMIT {
+            let expected = "at most 64 MiB of tracing data";
+            return Err(PerfDataError::Value { offset: record.offset + 8, expected, found: size });
+        }
+        let data = self.records.take_trailing(size.next_multiple_of(8), "tracing data")?;
+        let at = record.offset + 8 + self.records.body(record).len() as u64;
+        self.meta.tracing_data(Bytes::new(&data[..size as usize], at, self.big_endian))
+    }
+
+    /// Gives out what waited, or takes note of it.
+    #[inline]
+    fn deliver(&mut self, waiting: Waiting) -> Option<Item> {
+        match waiting {
+            Waiting::Event(mut event) => {
+                event.comm = self.comms.get(&event.pid).copied();
+                self.tally.events += 1;
+                self.tally.late += u64::from(event.time_ns < self.last_ns);
+                self.last_ns = self.last_ns.max(event.time_ns);
+                return Some(Item::Event(event));
+            }
+            Waiting::Lost(lost) => {
+                self.tally.lost(&lost);
+                return Some(Item::Lost(lost));
+            }
+            Waiting::Comm { tid, name } => self.set_comm(tid, Some(name)),
+            Waiting::Fork { tid, parent } => self.set_comm(tid, self.comms.get(&parent).copied()),
+        }
+        None
+    }
+
+    fn set_comm(&mut self, tid: i32, name: Option<Name>) {
+        if let Some(name) = name
+            && (self.comms.len() < Self::COMM_LIMIT || self.comms.contains_key(&tid))
+        {
+            self.comms.insert(tid, name);
+        }
+    }
+}
+
+impl<R: Read> Source for PerfData<R> {
+    type Error = PerfDataError;
+
+    fn next(&mut self) -> Result<Option<Item>, PerfDataError> {
+        loop {
+            while let Some((_, waiting)) = self.order.pop() {
+                if let Some(item) = self.deliver(waiting) {
+                    return Ok(Some(item));
+                }
+            }
+            if matches!(self.state, State::Drained | State::Failed) {
+                return Ok(None);
+            }
+            if let Err(error) = self.pump() {
+                self.state = State::Failed;
+                return Err(error);
+            }
+        }
+    }
+
+    /// A pipe's header is complete when the first event has been delivered; [`Header::maps`] may grow until the end.
+    fn header(&self) -> &Header {
+        &self.meta.header
+    }
+
+    fn names(&self) -> &Names {
+        &self.names
+    }
+
+    fn tally(&self) -> &Tally {
+        &self.tally
+    }
+}
+
+/// The beginning of either mode.
+struct Start {
+    big_endian: bool,
+    file: Option<FileHeader>,
+    head: Vec<u8>,
+}
+
+impl Start {
+    fn read(reader: &mut impl Read) -> Result<Start, PerfDataError> {
+        let mut head = Vec::new();
+        read_up_to(reader, 16, &mut head, 0)?;
+        let mut bytes = Bytes::new(&head, 0, false);
+        let magic = bytes.take(8, "magic")?;
+        let big_endian = match magic {
+            b"PERFILE2" => false,
+            b"2ELIFREP" => true,
+            found => return Err(PerfDataError::Magic { found: found.try_into().expect("took eight") }),
+        };
+        let size = bytes.with_endianness(big_endian).u64("header size")?;
+        let file = match size {
+            16 => None,
+            FileHeader::SIZE => {
+                read_up_to(reader, FileHeader::SIZE - 16, &mut head, 16)?;
+                Some(FileHeader::parse(Bytes::new(&head[16..], 16, big_endian))?)
+            }
+            found => {
+                let expected = "a header size of 104 bytes (file) or 16 (pipe)";
+                return Err(PerfDataError::Value { offset: 8, expected, found });
+            }
+        };
+        Ok(Start { big_endian, file, head })
+    }
+}
+
+/// Reads what is around the data section of a file. `reader` stands after the header.
+fn scan<R: Read>(
+    reader: &mut R,
+    start: &Start,
+    file: &FileHeader,
+    skip: impl FnOnce(&mut R, u64) -> std::io::Result<()>,
+) -> Result<Meta, PerfDataError> {
+    let data = file.data;
+    if data.size == 0 {
+        return Err(PerfDataError::Unfinished);
+    }
+    let limit = PerfData::<R>::AROUND_LIMIT;
+    if data.offset < FileHeader::SIZE || data.offset > limit {
+        let expected = "data that begins after the header and before 64 MiB";
+        return Err(PerfDataError::Value { offset: 40, expected, found: data.offset });
+    }
+    let tail_at = data.offset.checked_add(data.size).filter(|&end| end <= i64::MAX as u64);
+    let tail_at = tail_at.ok_or(PerfDataError::Value {
+        offset: 48,
+        expected: "a data size that ends before 2^63",
+        found: data.size,
+    })?;
+    let (mut head, mut tail) = (start.head.clone(), Vec::new());
+    read_up_to(reader, data.offset - FileHeader::SIZE, &mut head, FileHeader::SIZE)?;
+    skip(reader, data.size).map_err(|source| PerfDataError::Io { offset: data.offset, source })?;
+    read_up_to(reader, limit + 1, &mut tail, tail_at)?;
+    if tail.len() as u64 > limit {
+        let expected = "at most 64 MiB after the data";
+        return Err(PerfDataError::Value { offset: tail_at, expected, found: tail.len() as u64 });
+    }
+    Meta::of_file(file, &Parts { head: &head, tail: &tail, tail_at, big_endian: start.big_endian })
+}
+
+/// Appends up to `count` bytes; memory grows with what comes, not with `count`.
+fn read_up_to(
+    reader: &mut impl Read,
+    count: u64,
+    into: &mut Vec<u8>,
+    offset: u64,
+) -> Result<(), PerfDataError> {
+    match reader.take(count).read_to_end(into) {
+        Ok(_) => Ok(()),
+        Err(source) if source.kind() == ErrorKind::UnexpectedEof => Ok(()),
+        Err(source) => Err(PerfDataError::Io { offset, source }),
+    }
+}
+
+/// Record types of the kernel and of perf that are looked into.
+mod kind {
+    pub(super) const MMAP: u32 = 1;
+    pub(super) const LOST: u32 = 2;
+    pub(super) const COMM: u32 = 3;
+    pub(super) const THROTTLE: u32 = 5;
+    pub(super) const FORK: u32 = 7;
+    pub(super) const SAMPLE: u32 = 9;
+    pub(super) const MMAP2: u32 = 10;
+    pub(super) const LOST_SAMPLES: u32 = 13;
+    pub(super) const HEADER_ATTR: u32 = 64;
+    pub(super) const FINISHED_ROUND: u32 = 68;
+    pub(super) const HEADER_FEATURE: u32 = 80;
+}
