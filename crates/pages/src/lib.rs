@@ -1,1 +1,227 @@
-//! The page allocator: buddy, zones, watermarks, per-CPU page lists, zonelists
+//! The page allocator: zoned buddy, watermarks, per-CPU page lists, zonelists.
+//!
+//! # Theory
+//!
+//! The ideas are Knowlton's buddy system (1965) and Linux's arrangement of it: every node's memory is cut into *zones* by
+//! address, every zone keeps *free lists* per order and *migrate type*, and every CPU keeps a few blocks of its own in front
+//! of them. What this crate implements is written down in reference/pagealloc.md; which release did what is one table
+//! ([`policy`]).
+//!
+//! **A block** of order n is 2^n page frames at a multiple of 2^n. At any time every frame is in exactly one block, and the
+//! block is in one of these states, which its head frame says ([`FrameState`]):
+//!
+//! ```text
+//!             take                    alloc
+//! untouched ───────▶ (under the lock) ───────▶ allocated | slab | large
+//!               ▲  │                              │  ▲
+//!          give │  │ refill                  free │  │ alloc
+//!               │  ▼                              ▼  │
+//!             buddy ◀──────── drain ───────────── pcp
+//! ```
+//!
+//! **The equation**: frames of a zone = free in the buddy lists + beyond the frontier + on per-CPU lists + allocated.
+//! [`Pages::check`] walks all of it.
+//!
+//! **What is unusual**: memory nobody used is a range, not a million descriptors (see `zone`), so a machine of 1 TiB costs nothing
+//! until it is used. The lists are intrusive in the world's descriptors, and the counters read without a lock are
+//! published when the lock is let go.
+//!
+//! # Call tree
+//!
+//! ```text
+//! alloc
+//!   permit                       the world's fault injection
+//!   from_zonelist(low)           nearest zones first, each tested against its watermark
+//!     watermark_ok
+//!     alloc_from_zone              per-CPU list, refilled from the buddy; or the buddy
+//!   alloc_slow                   wake kswapd, try at min, then what the caller's flags allow
+//! free
+//!   free_block                   per-CPU list, overflowing to the buddy; or the buddy
+//! ```
+//!
+//! # Files
+//!
+//! | file | what |
+//! |---|---|
+//! | `policy` | rules by release |
+//! | `machine` | the rules as numbers of one machine: watermarks, batches, spans |
+//! | `zonelist` | which node next |
+//! | `watermark` | may this request take from this zone |
+//! | `pcp` | per-CPU page lists |
+//! | `zone`, `buddy`, `steal`, `list` | free lists under `zone->lock` |
+//! | `slow` | what happens below the low watermark |
+//! | `report` | buddyinfo, zoneinfo, and the check that every frame is accounted for |
+//!
+//! Deliberately absent: this crate knows no world, reads no clock, allocates nothing, and has no statics. Reclaim, compaction and the OOM
+//! killer are the world's; here is only who asks for them and when.
+#![no_std]
+#![forbid(unsafe_code)]
+
+mod buddy;
+mod list;
+mod machine;
+pub mod migrate;
+mod pcp;
+pub mod policy;
+mod report;
+mod steal;
+mod watermark;
+mod zone;
+mod zonelist;
+
+pub use machine::{Marks, PcpSizes};
+pub use migrate::MigrateType;
+pub use policy::PagesPolicy;
+pub use report::{Census, Imbalance, ZoneInfo};
+
+use machine::{Machine, ZONES};
+use pcp::CpuLists;
+use slablab_platform::{Event, FrameKind, FrameState, Gfp, NodeId, PerCpu, PerNode, Pfn, Platform, Word};
+use watermark::AllocFlags;
+use zone::{Shared, Zone};
+use zonelist::Zonelist;
+
+/// The page allocator of one machine.
+pub struct Pages<P: Platform> {
+    machine: Machine,
+    nodes: P::PerNode<NodeState<P>>,
+}
+
+/// What a node has: its zones, and everybody's page lists of them.
+struct NodeState<P: Platform> {
+    zones: [Shared<P>; ZONES],
+    cpus: P::PerCpu<CpuLists>,
+    zonelist: Zonelist<P>,
+}
+
+impl<P: Platform> Default for NodeState<P> {
+    fn default() -> Self {
+        NodeState {
+            zones: core::array::from_fn(|_| Shared::default()),
+            cpus: P::PerCpu::new(0),
+            zonelist: Zonelist::default(),
+        }
+    }
+}
+
+/// What a call of [`Pages::alloc`] wants, decided once.
+#[derive(Clone, Copy, Debug)]
+struct Request {
+    gfp: Gfp,
+    order: u8,
+    node: NodeId,
+    /// Highest zone allowed.
+    class: u8,
+    migrate_type: MigrateType,
+}
+
+impl<P: Platform> Pages<P> {
+    /// Free lists of a machine nobody used yet. Reads the topology from `P`.
+    pub fn new(policy: PagesPolicy) -> Self {
+        Pages { machine: Machine::new::<P>(policy), nodes: P::PerNode::new() }
+    }
+
+    /// The rules.
+    pub fn policy(&self) -> &PagesPolicy {
+        &self.machine.policy
+    }
+
+    /// The highest order there is, inclusive.
+    pub fn max_order(&self) -> u8 {
+        self.machine.max_order
+    }
+
+    /// A block of 2^`order` frames, from the node nearest to `node`; from `node` alone with [`Gfp::THISNODE`]. `None` when
+    /// there is none, or when `order` is above the highest.
+    ///
+    /// The head frame's state says `kind` ([`FrameKind::Slab`], [`FrameKind::Large`] or [`FrameKind::Allocated`]), order, node and zone.
+    /// Later frames of a slab, a large or a compound block say [`FrameKind::Tail`] and how far the head is.
+    pub fn alloc(&self, gfp: Gfp, order: u8, node: NodeId, kind: FrameKind) -> Option<Pfn> {
+        let pfn = self.alloc_block(gfp, order, node);
+        match pfn {
+            Some(pfn) => self.hand_out(pfn, gfp, order, kind),
+            None => P::count(Event::PageAllocFail, 1),
+        }
+        pfn
+    }
+
+    /// Gives a block back. Its order and zone are in its head's state.
+    ///
+    /// # Panics
+    /// If `pfn` is not the head of an allocated block.
+    pub fn free(&self, pfn: Pfn) {
+        let state = P::with_frame(pfn, |frame| FrameState::unpack(frame.state.load()));
+        let allocated = matches!(state.kind, FrameKind::Allocated | FrameKind::Slab | FrameKind::Large);
+        assert!(allocated, "free of frame {}, which is {:?}", pfn.0, state.kind);
+        self.free_block(pfn, state);
+    }
+
+    /// The head of the slab or large block an address is in, and its state. `None` if it is in no such block.
+    pub fn block_of(object: P::Ptr) -> Option<(Pfn, FrameState)> {
+        let (pfn, _) = P::locate(object);
+        let state = P::with_frame(pfn, |frame| FrameState::unpack(frame.state.load()));
+        match state.kind {
+            FrameKind::Slab | FrameKind::Large => Some((pfn, state)),
+            FrameKind::Tail => {
+                let head = state.head(pfn);
+                let head_state = P::with_frame(head, |frame| FrameState::unpack(frame.state.load()));
+                // Tails are not wiped when a block is freed: the head must still vouch for this one.
+                let vouched = matches!(head_state.kind, FrameKind::Slab | FrameKind::Large)
+                    && state.tail < 1 << head_state.order;
+                vouched.then_some((head, head_state))
+            }
+            _ => None,
+        }
+    }
+
+    fn alloc_block(&self, gfp: Gfp, order: u8, node: NodeId) -> Option<Pfn> {
+        if order > self.machine.max_order || !P::permit(order, gfp) {
+            return None;
+        }
+        let grouping = self.machine.grouping;
+        let migrate_type = if grouping { MigrateType::of(gfp) } else { MigrateType::Movable };
+        let request = Request { gfp, order, node, class: self.machine.class_of(gfp), migrate_type };
+        let flags = AllocFlags::fast(&self.machine.policy);
+        self.from_zonelist(&request, flags)
+    }
+
+    /// One attempt: the zones of the zonelist, nearest node and highest zone first.
+    fn from_zonelist(&self, request: &Request, flags: AllocFlags) -> Option<Pfn> {
+        let this_node = request.gfp.has(Gfp::THISNODE);
+        let at_home = P::node_frames(request.node).1 > 0;
+        let nodes = if this_node { at_home as usize } else { usize::MAX };
+        for node in self.nearest(request.node).take(nodes) {
+            for zone in (0..=request.class).rev().map(|zone| self.zone(node, zone)) {
+                if zone.span.frames == 0 || !zone.watermark_ok(request.order, request.class, flags) {
+                    continue;
+                }
+                if let Some(pfn) = self.alloc_from_zone(zone, request, flags) {
+                    return Some(pfn);
+                }
+            }
+        }
+        None
+    }
+
+    /// Writes what a block is used for into its frames.
+    fn hand_out(&self, pfn: Pfn, gfp: Gfp, order: u8, kind: FrameKind) {
+        let head = P::with_frame(pfn, |frame| {
+            let state = FrameState { kind, ..FrameState::unpack(frame.state.load()) };
+            frame.state.store(state.pack());
+            state
+        });
+        if kind == FrameKind::Allocated && !gfp.has(Gfp::COMP) {
+            return;
+        }
+        for tail in 1..1 << order {
+            let state = FrameState { kind: FrameKind::Tail, tail, ..head };
+            P::with_frame(pfn.plus(tail), |frame| frame.state.store(state.pack()));
+        }
+    }
+
+    /// A zone of a node, which may have no frames.
+    fn zone(&self, node: NodeId, index: u8) -> Zone<'_, P> {
+        let shared = &self.nodes.get(node).zones[index as usize];
+        Zone { shared, machine: &self.machine, node, index, span: self.machine.span::<P>(node, index) }
+    }
+}

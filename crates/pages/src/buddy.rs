@@ -1,0 +1,265 @@
+//! The buddy system: free blocks of 2^order frames.
+//!
+//! A free block's head frame says `Buddy`, its order and the migrate type of the list it is on; no other frame of the zone says
+//! `Buddy`. Two blocks of one order whose numbers differ in that order's bit alone are buddies and merge.
+//!
+//! The equation that always holds: frames on the lists + frames beyond the frontier = `free`.
+//!
+//! ```text
+//! take(order, type)            the smallest block that will do, or a stolen one, or the reserve
+//!   smallest                     first list with a block, from `order` up
+//!     pop                          listed block, else the frontier
+//!     expand                       upper halves go back, to the head of their lists
+//!   steal (steal.rs)             another migrate type's block
+//! give(pfn, order)             merges upwards, then lists the result
+//!   put                          to the head, or to the tail if it would soon merge further
+//! ```
+
+use crate::list::List;
+use crate::migrate::MigrateType;
+use crate::policy::{ORDERS, Reserve};
+use crate::zone::{Blocks, Held};
+use slablab_platform::{Event, Field, FrameKind, FrameState, Pfn, Platform, Word};
+
+/// What `zone->lock` protects.
+#[derive(Debug)]
+pub(crate) struct Lists {
+    /// Free blocks per order and migrate type.
+    pub(crate) free_area: [[List; MigrateType::COUNT]; ORDERS],
+    /// Free frames: listed and beyond the frontier.
+    pub(crate) free: u64,
+    /// Frames in pageblocks reserved for atomic requests (`nr_reserved_highatomic`).
+    pub(crate) reserved: u32,
+    /// Frames before the frontier, counted from the zone's start.
+    pub(crate) touched: u32,
+    /// Where the frontier ends: the zone's end rounded down to the largest block.
+    pub(crate) frontier_end: u32,
+    /// Orders whose counts changed since the lock was taken.
+    pub(crate) dirty: u32,
+    /// Whether anybody ever took the lock.
+    pub(crate) opened: bool,
+}
+
+impl Default for Lists {
+    fn default() -> Self {
+        Lists {
+            free_area: [[List::default(); MigrateType::COUNT]; ORDERS],
+            free: 0,
+            reserved: 0,
+            touched: 0,
+            frontier_end: 0,
+            dirty: 0,
+            opened: false,
+        }
+    }
+}
+
+/// Which end of a list a block goes to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    Head,
+    Tail,
+}
+
+impl<P: Platform> Held<'_, P> {
+    /// Takes a block for a request of type `ty`. Its head says [`FrameKind::Inside`] and its pageblock's type; `atomic` requests
+    /// may use the high-order atomic reserve; stolen blocks are at least of order `steal_from`.
+    pub(crate) fn take(&mut self, order: u8, ty: MigrateType, atomic: bool, steal_from: u8) -> Option<Pfn> {
+        let high_atomic = atomic && order > 0 && self.zone.machine.policy.reserve == Reserve::HighAtomic;
+        let reserve = |held: &mut Self| held.smallest(order, MigrateType::Reserve);
+        let mut taken = if high_atomic { reserve(self) } else { None };
+        taken = taken.or_else(|| self.smallest(order, ty));
+        taken = taken.or_else(|| self.steal(order, ty, steal_from));
+        if self.zone.machine.policy.reserve == Reserve::LastResort {
+            taken = taken.or_else(|| reserve(self));
+        }
+        let pfn = taken?;
+        // Until now the head says `Buddy`; reserving a pageblock moves everything that says so.
+        self.set_state(pfn, FrameKind::Inside, order, ty);
+        if high_atomic {
+            self.reserve_pageblock(pfn);
+        }
+        let block_type = self.block_type(pfn);
+        self.set_state(pfn, FrameKind::Inside, order, block_type);
+        Some(pfn)
+    }
+
+    /// Gives a block back.
+    pub(crate) fn give(&mut self, pfn: Pfn, order: u8) {
+        let ty = self.block_type(pfn);
+        let (mut head, mut order) = (pfn, order);
+        self.set_state(pfn, FrameKind::Inside, order, ty);
+        while order < self.zone.machine.max_order {
+            let buddy = Pfn(head.0 ^ 1 << order);
+            let Some(buddy_type) = self.listed(buddy, order) else { break };
+            if !self.may_mix(order, ty, buddy_type) {
+                break;
+            }
+            self.unlist(buddy, order, buddy_type);
+            self.set_state(buddy, FrameKind::Inside, order, buddy_type);
+            P::count(Event::BuddyMerge, 1);
+            head = Pfn(head.0 & !(1 << order));
+            order += 1;
+        }
+        let end = if self.would_merge(head, order) { End::Tail } else { End::Head };
+        self.put(head, order, ty, end);
+    }
+
+    /// The smallest listed block of a type that will do, cut to size.
+    pub(crate) fn smallest(&mut self, order: u8, ty: MigrateType) -> Option<Pfn> {
+        for high in order..=self.zone.machine.max_order {
+            if let Some(pfn) = self.pop(high, ty) {
+                self.expand(pfn, high, order, ty);
+                return Some(pfn);
+            }
+        }
+        None
+    }
+
+    /// Takes the first block of a list; the frontier stands behind the list of largest movable blocks.
+    pub(crate) fn pop(&mut self, order: u8, ty: MigrateType) -> Option<Pfn> {
+        if let Some(pfn) = self.free_area[order as usize][ty as usize].first() {
+            self.unlist(pfn, order, ty);
+            return Some(pfn);
+        }
+        let frontier = order == self.zone.machine.max_order && ty == MigrateType::Movable;
+        if !frontier || self.touched >= self.frontier_end {
+            return None;
+        }
+        let pfn = self.zone.span.start.plus(self.touched);
+        self.touched += 1 << order;
+        self.free -= 1 << order;
+        self.dirty |= 1 << order;
+        Some(pfn)
+    }
+
+    /// Whether a list, with the frontier behind it, has a block.
+    pub(crate) fn has(&self, order: u8, ty: MigrateType) -> bool {
+        let frontier = order == self.zone.machine.max_order && ty == MigrateType::Movable;
+        self.free_area[order as usize][ty as usize].count > 0 || frontier && self.touched < self.frontier_end
+    }
+
+    /// Cuts a block of order `high` down to `low`: the upper halves go to the heads of the lists of `ty`.
+    pub(crate) fn expand(&mut self, pfn: Pfn, high: u8, low: u8, ty: MigrateType) {
+        for order in (low..high).rev() {
+            P::count(Event::BuddySplit, 1);
+            self.put(pfn.plus(1 << order), order, ty, End::Head);
+        }
+    }
+
+    /// Whether blocks of these types may merge. The high-order atomic reserve stays apart, or it would leak away.
+    fn may_mix(&self, order: u8, ty: MigrateType, buddy_type: MigrateType) -> bool {
+        let machine = self.zone.machine;
+        let apart = (ty == MigrateType::Reserve) != (buddy_type == MigrateType::Reserve);
+        !(apart && order >= machine.pageblock_order && machine.policy.reserve == Reserve::HighAtomic)
+    }
+
+    /// Puts a block on a list, as it is.
+    fn put(&mut self, pfn: Pfn, order: u8, ty: MigrateType, end: End) {
+        self.set_state(pfn, FrameKind::Buddy, order, ty);
+        let list = &mut self.free_area[order as usize][ty as usize];
+        match end {
+            End::Head => list.push_front::<P>(pfn),
+            End::Tail => list.push_back::<P>(pfn),
+        }
+        self.free += 1 << order;
+        self.dirty |= 1 << order;
+    }
+
+    /// Takes a block off the list it is on. Its state is the caller's next concern.
+    pub(crate) fn unlist(&mut self, pfn: Pfn, order: u8, ty: MigrateType) {
+        self.free_area[order as usize][ty as usize].remove::<P>(pfn);
+        self.free -= 1 << order;
+        self.dirty |= 1 << order;
+    }
+
+    /// Puts a block that is on no list on one.
+    pub(crate) fn list(&mut self, pfn: Pfn, order: u8, ty: MigrateType) {
+        self.put(pfn, order, ty, End::Head);
+    }
+
+    /// Moves a listed block to the head of another type's list.
+    pub(crate) fn relist(&mut self, pfn: Pfn, order: u8, from: MigrateType, to: MigrateType) {
+        self.unlist(pfn, order, from);
+        self.put(pfn, order, to, End::Head);
+    }
+
+    /// The type of the list that a free block of exactly this order is on; `None` if there is no such block here.
+    fn listed(&self, pfn: Pfn, order: u8) -> Option<MigrateType> {
+        let inside = pfn.0.wrapping_sub(self.zone.span.start.0) < self.zone.span.frames;
+        if !inside {
+            return None;
+        }
+        let state = self.state(pfn);
+        let free = state.kind == FrameKind::Buddy && state.order == order;
+        free.then(|| MigrateType::from_index(state.migrate_type as u64))
+    }
+
+    /// Whether the block that `pfn` and its buddy would form could merge at once: then it is better left alone for a while.
+    fn would_merge(&self, pfn: Pfn, order: u8) -> bool {
+        let policy = &self.zone.machine.policy;
+        if !policy.merge_to_tail || order + 1 >= self.zone.machine.max_order {
+            return false;
+        }
+        let parent = pfn.0 & !(1 << order);
+        self.listed(Pfn(parent ^ 1 << (order + 1)), order + 1).is_some()
+    }
+
+    /// First use of the zone: lists what the frontier cannot hold, the end of a zone that is no multiple of the largest
+    /// block, and sets reserved pageblocks aside.
+    #[cold]
+    pub(crate) fn open(&mut self) {
+        let (frames, max) = (self.zone.span.frames, self.zone.machine.max_order);
+        self.opened = true;
+        self.frontier_end = frames >> max << max;
+        self.free = self.frontier_end as u64;
+        let mut at = self.frontier_end;
+        for order in (0..max).rev().filter(|order| frames >> order & 1 == 1) {
+            self.put(self.zone.span.start.plus(at), order, MigrateType::Movable, End::Head);
+            at += 1 << order;
+        }
+        if self.zone.machine.policy.reserve == Reserve::LastResort {
+            self.set_last_resort_aside();
+        }
+        self.dirty = (2 << max) - 1;
+    }
+
+    /// Free blocks of an order as everybody may read them.
+    pub(crate) fn counted(&self, order: u8) -> Blocks {
+        let lists = &self.free_area[order as usize];
+        let reserve = lists[MigrateType::Reserve as usize].count;
+        let listed: u32 = lists.iter().map(|list| list.count).sum();
+        Blocks { usual: listed - reserve + self.frontier_blocks(order), reserve }
+    }
+
+    /// Blocks beyond the frontier, if this is their order.
+    pub(crate) fn frontier_blocks(&self, order: u8) -> u32 {
+        if order == self.zone.machine.max_order { (self.frontier_end - self.touched) >> order } else { 0 }
+    }
+
+    /// A frame's state.
+    pub(crate) fn state(&self, pfn: Pfn) -> FrameState {
+        P::with_frame(pfn, |frame| FrameState::unpack(frame.state.load()))
+    }
+
+    fn set_state(&self, pfn: Pfn, kind: FrameKind, order: u8, ty: MigrateType) {
+        let (node, zone) = (self.zone.node, self.zone.index);
+        let state = FrameState { kind, order, migrate_type: ty as u8, zone, node, tail: 0 };
+        P::with_frame(pfn, |frame| frame.state.store(state.pack()));
+    }
+
+    /// The migrate type of the pageblock a frame is in.
+    pub(crate) fn block_type(&self, pfn: Pfn) -> MigrateType {
+        P::with_frame(self.pageblock(pfn), |frame| MigrateType::from_index(frame.block.get()))
+    }
+
+    /// Labels the pageblock a frame is in.
+    pub(crate) fn set_block_type(&self, pfn: Pfn, ty: MigrateType) {
+        P::with_frame(self.pageblock(pfn), |frame| frame.block.set(ty as u64));
+    }
+
+    /// The first frame of the pageblock a frame is in.
+    pub(crate) fn pageblock(&self, pfn: Pfn) -> Pfn {
+        Pfn(pfn.0 >> self.zone.machine.pageblock_order << self.zone.machine.pageblock_order)
+    }
+}

@@ -1,0 +1,176 @@
+//! What the policy means on this machine: numbers computed once, when a [`crate::Pages`] is made.
+
+use crate::policy::{MinFree, ORDERS, PagesPolicy, PcpHigh, ZoneRule};
+use slablab_platform::{CpuId, Gfp, NodeId, Pfn, Platform};
+
+/// Zones a node can have.
+pub(crate) const ZONES: usize = 3;
+
+/// A policy with every open question answered for one machine.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Machine {
+    pub(crate) policy: PagesPolicy,
+    pub(crate) zones: ZoneRule,
+    pub(crate) page_shift: u32,
+    pub(crate) max_order: u8,
+    pub(crate) pageblock_order: u8,
+    /// Page frames of all nodes.
+    pub(crate) frames: u64,
+    /// The min watermarks of all zones together, in frames.
+    pub(crate) min_free: u64,
+    /// Whether pageblocks are used at all: not on a machine with fewer than five of them (from memory).
+    pub(crate) grouping: bool,
+}
+
+/// A zone's place in the machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Span {
+    pub(crate) start: Pfn,
+    pub(crate) frames: u32,
+}
+
+/// The three watermarks of a zone, in frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Marks {
+    /// Below it only requests with a right to reserves are served.
+    pub min: u64,
+    /// Below it kswapd is woken.
+    pub low: u64,
+    /// Above it kswapd sleeps.
+    pub high: u64,
+}
+
+/// Sizes of a zone's per-CPU page lists, in frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct PcpSizes {
+    /// Frames moved at a time; 0: no per-CPU lists.
+    pub batch: u32,
+    /// Frames a CPU may keep.
+    pub high: u32,
+}
+
+impl Machine {
+    /// Reads the topology of `P`.
+    pub(crate) fn new<P: Platform>(policy: PagesPolicy) -> Machine {
+        let page_shift = P::page_shift();
+        let usual_order = match page_shift {
+            ..14 => 10,
+            14 | 15 => 11,
+            _ => 8,
+        };
+        let max_order = policy.max_order.unwrap_or(usual_order);
+        assert!((max_order as usize) < ORDERS, "max_order {max_order} of at most {}", ORDERS - 1);
+        let pageblock_order =
+            policy.pageblock_order.unwrap_or(21u32.saturating_sub(page_shift) as u8).min(max_order);
+        let zones = policy.zones.unwrap_or(if page_shift == 12 { ZoneRule::Below4G } else { ZoneRule::One });
+        let mut machine = Machine {
+            policy,
+            zones,
+            page_shift,
+            max_order,
+            pageblock_order,
+            frames: 0,
+            min_free: 0,
+            grouping: false,
+        };
+        let mut populated = 0;
+        for node in (0..P::nodes()).map(NodeId) {
+            for zone in 0..machine.zone_count() {
+                let span = machine.span::<P>(node, zone);
+                machine.frames += span.frames as u64;
+                populated += (span.frames > 0) as u64;
+            }
+        }
+        machine.grouping = machine.frames >= 5 << pageblock_order;
+        machine.min_free = machine.min_free_frames(populated);
+        machine
+    }
+
+    pub(crate) fn zone_count(&self) -> u8 {
+        self.zones.ends().len() as u8
+    }
+
+    /// The highest zone a request may use.
+    pub(crate) fn class_of(&self, gfp: Gfp) -> u8 {
+        let ends = self.zones.ends();
+        let name = if gfp.has(Gfp::DMA) {
+            "DMA"
+        } else if gfp.has(Gfp::DMA32) {
+            "DMA32"
+        } else {
+            "Normal"
+        };
+        // A machine without a DMA zone serves DMA from its lowest one: arm64's DMA is our DMA32.
+        ends.iter().position(|(zone, _)| *zone == name).unwrap_or(0) as u8
+    }
+
+    /// Where a node's zone lies; no frames if the node has none there. Zones that do not begin at a multiple of the largest
+    /// block would break merging: the ends in [`ZoneRule::ends`] are multiples for every order in use.
+    pub(crate) fn span<P: Platform>(&self, node: NodeId, zone: u8) -> Span {
+        let (start, count) = P::node_frames(node);
+        let limit = |zone: u8| self.zones.ends()[zone as usize].1 >> self.page_shift;
+        let from = if zone == 0 { 0 } else { limit(zone - 1) };
+        let first = from.max(start.0 as u64);
+        let last = limit(zone).min(start.0 as u64 + count as u64);
+        if first < last {
+            Span { start: Pfn(first as u32), frames: (last - first) as u32 }
+        } else {
+            Span { start, frames: 0 }
+        }
+    }
+
+    /// The watermarks of a zone of this many frames (reference/pagealloc.md 2).
+    pub(crate) fn marks(&self, frames: u32) -> Marks {
+        use crate::policy::Gap;
+        if self.frames == 0 {
+            return Marks::default();
+        }
+        let min = self.min_free * frames as u64 / self.frames;
+        match self.policy.gap {
+            Gap::Quarter => Marks { min, low: min + min / 4, high: min + min / 2 },
+            Gap::Scaled(factor) => {
+                let gap = (min / 4).max(frames as u64 * factor as u64 / 10000);
+                Marks { min, low: min + gap, high: min + 2 * gap }
+            }
+        }
+    }
+
+    /// The sizes of a zone's per-CPU lists (reference/pagealloc.md 3).
+    pub(crate) fn pcp_sizes(&self, frames: u32, cpus: u32) -> PcpSizes {
+        let rule = self.policy.pcp;
+        if rule.batch_cap_bytes == 0 || frames == 0 {
+            return PcpSizes::default();
+        }
+        let quarter = ((frames / 1024).min(rule.batch_cap_bytes >> self.page_shift) / 4).max(1);
+        // 2^n - 1, so that batches from several CPUs do not all fall on the same cache colours.
+        let batch = (rounded_down(quarter + quarter / 2) - 1).max(1);
+        let high = match rule.high {
+            PcpHigh::Batches(batches) => batches * batch,
+            PcpHigh::LowMark => (self.marks(frames).low as u32 / cpus.max(1)).max(4 * batch),
+        };
+        PcpSizes { batch, high }
+    }
+
+    fn min_free_frames(&self, populated: u64) -> u64 {
+        let kib = self.frames << self.page_shift >> 10;
+        let computed = (16 * kib).isqrt().clamp(128, self.policy.min_free_cap_kib as u64);
+        let computed = computed << 10 >> self.page_shift;
+        match self.policy.min_free {
+            MinFree::Computed => computed,
+            MinFree::HugePages => {
+                computed.max((populated * 11 << self.pageblock_order).min(self.frames / 20))
+            }
+            MinFree::Kib(kib) => (kib as u64) << 10 >> self.page_shift,
+        }
+    }
+
+    /// CPUs on a node.
+    pub(crate) fn cpus_on<P: Platform>(node: NodeId) -> u32 {
+        (0..P::cpus()).filter(|cpu| P::cpu_node(CpuId(*cpu)) == node).count() as u32
+    }
+}
+
+/// The largest power of two that is not above `n`; `n` is not 0.
+fn rounded_down(n: u32) -> u32 {
+    1 << n.ilog2()
+}

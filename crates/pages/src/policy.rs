@@ -1,0 +1,242 @@
+//! What changed between kernels, as named values.
+//!
+//! A [`PagesPolicy`] holds one field per rule that some release changed, so that an experiment changes one at a time.
+//! [`PagesPolicy::for_release`] fills them for a release; the table below is its whole knowledge.
+//!
+//! | field | until | from | source |
+//! |---|---|---|---|
+//! | `order_check` | 4.3 halving | 4.4 any block | pagealloc.md 2 |
+//! | `gap` | 4.5 quarter | 4.6 scaled | vm-modern.md 1.2 |
+//! | `min_free_cap_kib` | 5.8 65536 | 5.9 262144 | "5.x", from memory |
+//! | `min_free` | 2.6.37 computed | 2.6.38 huge pages | watermarks of every dump in the ground truth |
+//! | `pcp` | 4.18 31/186 order 0, 5.13 63/378 order 0 | 5.14 orders 0 to 3 | pagealloc.md 3; 4.19 from memory |
+//! | `steal`, `no_fragment` | 4.11, 4.20 | 4.12, 5.0 | pagealloc.md 1; releases from memory |
+//! | `reserve` | 4.3 last resort | 4.4 high-order atomic | pagealloc.md 1 and 2 |
+//! | `merge_to_tail` | 2.6.34 | 2.6.35 | pagealloc.md 1; release from memory |
+//! | `kswapd`, `harder` | 4.3 | 4.4 | pagealloc.md 4 and 5 |
+//! | `compaction` | 2.6.34 none | 2.6.35 direct | pagealloc.md 5 |
+//! | `this_node_gives_up` | 4.3 | 4.4 | pagealloc.md 4 |
+
+/// Highest order any supported machine uses, plus one: 13 on arm64 with 64 KiB pages.
+pub const ORDERS: usize = 14;
+
+/// The rules of one kernel's page allocator. [`PagesPolicy::for_release`] makes one; change a field to ask "what if".
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PagesPolicy {
+    /// How a watermark is tested for orders above 0.
+    pub order_check: OrderCheck,
+    /// Distance between the min, low and high watermarks.
+    pub gap: Gap,
+    /// What `min_free_kbytes` is.
+    pub min_free: MinFree,
+    /// Upper clamp of the computed `min_free_kbytes`.
+    pub min_free_cap_kib: u32,
+    /// Per-CPU page lists.
+    pub pcp: PcpRule,
+    /// How a block of another migrate type is taken.
+    pub steal: Steal,
+    /// Prefer a lower zone to mixing migrate types (`ALLOC_NOFRAGMENT`).
+    pub no_fragment: bool,
+    /// What the reserved migrate type is for.
+    pub reserve: Reserve,
+    /// Put a freed block at the tail of its list when its buddy pair would likely merge further.
+    pub merge_to_tail: bool,
+    /// Who wakes kswapd.
+    pub kswapd: Kswapd,
+    /// Who may go below min by a further quarter (`ALLOC_HARDER`).
+    pub harder: Harder,
+    /// What direct compaction there is.
+    pub compaction: Compaction,
+    /// `THISNODE|NORETRY|NOWARN` together fail at once, without waking kswapd.
+    pub this_node_gives_up: bool,
+    /// Which zones a node has.
+    pub zones: Option<ZoneRule>,
+    /// Highest order, inclusive; `None`: usual for the page size (10 for 4 KiB, 11 for 16 KiB, 8 for 64 KiB).
+    pub max_order: Option<u8>,
+    /// Order of a pageblock; `None`: 2 MiB, at most the highest order.
+    pub pageblock_order: Option<u8>,
+    /// Divisor of `lowmem_reserve`: a zone keeps `frames of the zones above / ratio` from requests that could use those.
+    /// 0: nothing kept. 256 in every dump of the ground truth.
+    pub lowmem_reserve_ratio: u32,
+    /// Most rounds of reclaim before a request is given up. Linux has no bound for orders up to 3; a model needs one.
+    pub retries: u32,
+}
+
+/// How a watermark is tested for orders above 0 (reference/pagealloc.md 2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OrderCheck {
+    /// Until 4.3: free memory in blocks of at least order o must exceed the mark halved o times, for every o up to the order.
+    Halving,
+    /// Since 4.4: any one block of the order or above will do.
+    AnyBlock,
+}
+
+/// Distance between the watermarks of a zone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gap {
+    /// low = min + min/4, high = min + min/2.
+    Quarter,
+    /// gap = max(min/4, frames * factor / 10000); low = min + gap, high = min + 2 * gap. The factor is
+    /// `watermark_scale_factor`, 10 by default.
+    Scaled(u32),
+}
+
+/// What `min_free_kbytes` is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MinFree {
+    /// sqrt(16 * memory in KiB), clamped to 128 and `min_free_cap_kib`.
+    Computed,
+    /// What a kernel with transparent huge pages raises it to: 11 pageblocks per populated zone, at most 5 % of memory
+    /// (the limit is from memory), never below the computed value. Explains the watermarks of every dump in the ground truth.
+    HugePages,
+    /// Set by the administrator.
+    Kib(u32),
+}
+
+/// Per-CPU page lists (reference/pagealloc.md 3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PcpRule {
+    /// Highest order kept per CPU.
+    pub max_order: u8,
+    /// Most memory behind a batch computation: 512 KiB (batch 31) or 1 MiB (batch 63).
+    pub batch_cap_bytes: u32,
+    /// When a list overflows.
+    pub high: PcpHigh,
+}
+
+impl PcpRule {
+    /// No per-CPU page lists: every request takes `zone->lock`.
+    pub const NONE: PcpRule = PcpRule { max_order: 0, batch_cap_bytes: 0, high: PcpHigh::Batches(0) };
+}
+
+/// When a CPU's page lists of a zone overflow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PcpHigh {
+    /// At a multiple of the batch: 6 until 5.13.
+    Batches(u32),
+    /// At the zone's low watermark divided by the CPUs of its node, at least 4 batches: 5.14 and later. Since 6.7 Linux
+    /// tunes it upwards from there; this is where it starts.
+    LowMark,
+}
+
+/// How a block of another migrate type is taken (reference/pagealloc.md 1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Steal {
+    /// Largest block first; the pageblock is claimed for blocks from half a pageblock's order on, or for reclaimable requests.
+    Largest,
+    /// The same, also for unmovable requests; a request that cannot claim takes the smallest block instead.
+    ClaimOrSmallest,
+}
+
+/// What the reserved migrate type is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reserve {
+    /// No such pageblocks.
+    None,
+    /// `MIGRATE_RESERVE`: up to two pageblocks per zone, used when everything else failed.
+    LastResort,
+    /// `MIGRATE_HIGHATOMIC`: up to 1 % of a zone, for atomic requests above order 0.
+    HighAtomic,
+}
+
+/// Who wakes kswapd on the slow path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kswapd {
+    /// Everybody.
+    Always,
+    /// Requests with `__GFP_KSWAPD_RECLAIM`.
+    IfAsked,
+    /// Nobody: "what if asking did not wake it".
+    Never,
+}
+
+/// Who may go below the min watermark by a further quarter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Harder {
+    /// Whoever may not wait.
+    CannotWait,
+    /// Whoever may not wait, has `__GFP_HIGH` and not `__GFP_NOMEMALLOC`.
+    Atomic,
+}
+
+/// What direct compaction there is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compaction {
+    /// None; reclaim is lumpy (the world's business).
+    None,
+    /// Before reclaim for costly or unmovable orders, and after it.
+    Direct,
+}
+
+/// Which zones a node has: data, because it depends on the architecture, which nothing here knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ZoneRule {
+    /// One zone, `Normal`: ppc64, and any machine with large pages.
+    One,
+    /// `DMA32` below 4 GiB and `Normal`. arm64 calls the lower one `DMA`.
+    Below4G,
+    /// `DMA` below 16 MiB, `DMA32` below 4 GiB, `Normal`: x86-64.
+    X86,
+}
+
+impl ZoneRule {
+    /// Zones of a node, lowest first: name and end address in bytes.
+    pub const fn ends(self) -> &'static [(&'static str, u64)] {
+        match self {
+            ZoneRule::One => &[("Normal", u64::MAX)],
+            ZoneRule::Below4G => &[("DMA32", 4 << 30), ("Normal", u64::MAX)],
+            ZoneRule::X86 => &[("DMA", 16 << 20), ("DMA32", 4 << 30), ("Normal", u64::MAX)],
+        }
+    }
+}
+
+impl PagesPolicy {
+    /// Orders above this are costly: no OOM kill for them, and they fail rather than retry (`PAGE_ALLOC_COSTLY_ORDER`).
+    pub const COSTLY_ORDER: u8 = 3;
+
+    /// The rules of a release. Releases before 2.6.29 get 2.6.29's rules.
+    pub const fn for_release(major: u32, minor: u32, patch: u32) -> PagesPolicy {
+        let version = Version(major, minor, patch);
+        let v4_4 = version.since(4, 4, 0);
+        PagesPolicy {
+            order_check: if v4_4 { OrderCheck::AnyBlock } else { OrderCheck::Halving },
+            gap: if version.since(4, 6, 0) { Gap::Scaled(10) } else { Gap::Quarter },
+            min_free: if version.since(2, 6, 38) { MinFree::HugePages } else { MinFree::Computed },
+            min_free_cap_kib: if version.since(5, 9, 0) { 262144 } else { 65536 },
+            pcp: version.pcp(),
+            steal: if version.since(4, 12, 0) { Steal::ClaimOrSmallest } else { Steal::Largest },
+            no_fragment: version.since(5, 0, 0),
+            reserve: if v4_4 { Reserve::HighAtomic } else { Reserve::LastResort },
+            merge_to_tail: version.since(2, 6, 35),
+            kswapd: if v4_4 { Kswapd::IfAsked } else { Kswapd::Always },
+            harder: if v4_4 { Harder::Atomic } else { Harder::CannotWait },
+            compaction: if version.since(2, 6, 35) { Compaction::Direct } else { Compaction::None },
+            this_node_gives_up: !v4_4,
+            zones: None,
+            max_order: None,
+            pageblock_order: None,
+            lowmem_reserve_ratio: 256,
+            retries: 16,
+        }
+    }
+}
+
+/// A kernel release, for comparisons in a `const fn`.
+#[derive(Clone, Copy)]
+struct Version(u32, u32, u32);
+
+impl Version {
+    const fn since(self, major: u32, minor: u32, patch: u32) -> bool {
+        let Version(a, b, c) = self;
+        a > major || a == major && (b > minor || b == minor && c >= patch)
+    }
+
+    const fn pcp(self) -> PcpRule {
+        let batch_cap_bytes = if self.since(4, 19, 0) { 1 << 20 } else { 512 << 10 };
+        if self.since(5, 14, 0) {
+            PcpRule { max_order: 3, batch_cap_bytes, high: PcpHigh::LowMark }
+        } else {
+            PcpRule { max_order: 0, batch_cap_bytes, high: PcpHigh::Batches(6) }
+        }
+    }
+}

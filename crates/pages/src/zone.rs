@@ -1,0 +1,179 @@
+//! A zone: what everybody reads, and the lists that `zone->lock` protects.
+//!
+//! Lock order: `zone->lock` is the innermost lock, and two of them are never held together.
+//!
+//! | state | protected by |
+//! |---|---|
+//! | [`Lists`], the `link` and `block` fields of free frames | `zone->lock` |
+//! | [`Shared`]'s counters | written by the lock's holder when it lets go; read by anybody, and only as a hint |
+//! | a free block's `state` | `zone->lock`; readers elsewhere look for slabs only, and a free block is none |
+//!
+//! **Untouched memory is a range.** Every zone has a frontier: frames from `start + touched` on were never handed out. They count
+//! as free movable blocks of the largest order behind the listed ones, and no descriptor of theirs is ever read. A counter
+//! that was never published reads as what an untouched zone would publish, so a zone nobody uses costs its zeros.
+
+use crate::buddy::Lists;
+use crate::machine::{Machine, Marks, PcpSizes, Span};
+use crate::policy::ORDERS;
+use core::ops::{Deref, DerefMut};
+use slablab_platform::{Lock, NodeId, Platform, Word, rank};
+
+/// What a zone is to everybody: the lock with the lists, and hints about them.
+pub(crate) struct Shared<P: Platform> {
+    lists: P::Lock<rank::Zone, Lists>,
+    /// Free frames in the buddy lists and the frontier: [`published`].
+    free: P::Word,
+    /// Frames in pageblocks reserved for atomic requests.
+    reserved: P::Word,
+    /// Per order [`Blocks`], published.
+    blocks: [P::Word; ORDERS],
+}
+
+impl<P: Platform> Default for Shared<P> {
+    fn default() -> Self {
+        Shared {
+            lists: P::Lock::new(Lists::default()),
+            free: P::Word::new(0),
+            reserved: P::Word::new(0),
+            blocks: core::array::from_fn(|_| P::Word::new(0)),
+        }
+    }
+}
+
+/// Free blocks of one order, as everybody may read them. Bits: usual 0-30, reserve 31-61, 63 set once published.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Blocks {
+    /// Blocks on the lists of usual migrate types, the frontier included.
+    pub(crate) usual: u32,
+    /// Blocks on the reserve's list.
+    pub(crate) reserve: u32,
+}
+
+impl Blocks {
+    const BITS: u32 = 31;
+
+    pub(crate) const fn pack(self) -> u64 {
+        PUBLISHED | self.usual as u64 | (self.reserve as u64) << Blocks::BITS
+    }
+
+    pub(crate) const fn unpack(word: u64) -> Blocks {
+        let mask = (1 << Blocks::BITS) - 1;
+        Blocks { usual: (word & mask) as u32, reserve: (word >> Blocks::BITS & mask) as u32 }
+    }
+}
+
+/// Set in a hint that somebody wrote: 0 means untouched.
+const PUBLISHED: u64 = 1 << 63;
+
+/// A zone seen from one call: its shared state and the numbers that follow from the topology.
+pub(crate) struct Zone<'a, P: Platform> {
+    pub(crate) shared: &'a Shared<P>,
+    pub(crate) machine: &'a Machine,
+    pub(crate) node: NodeId,
+    pub(crate) index: u8,
+    pub(crate) span: Span,
+}
+
+impl<P: Platform> Clone for Zone<'_, P> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<P: Platform> Copy for Zone<'_, P> {}
+
+impl<'a, P: Platform> Zone<'a, P> {
+    /// Free frames in the buddy, per-CPU lists not included.
+    pub(crate) fn free(&self) -> u64 {
+        match self.shared.free.load() {
+            0 => self.span.frames as u64,
+            word => word & !PUBLISHED,
+        }
+    }
+
+    /// Frames in reserved pageblocks.
+    pub(crate) fn reserved(&self) -> u64 {
+        self.shared.reserved.load()
+    }
+
+    /// Free blocks of an order.
+    pub(crate) fn blocks(&self, order: u8) -> Blocks {
+        match self.shared.blocks[order as usize].load() {
+            0 => Blocks { usual: self.untouched_blocks(order), reserve: 0 },
+            word => Blocks::unpack(word),
+        }
+    }
+
+    /// Blocks of an order in the untouched zone: largest blocks, then the rest by its binary digits.
+    fn untouched_blocks(&self, order: u8) -> u32 {
+        let blocks = self.span.frames >> order;
+        if order == self.machine.max_order { blocks } else { blocks & 1 }
+    }
+
+    /// The watermarks.
+    pub(crate) fn marks(&self) -> Marks {
+        self.machine.marks(self.span.frames)
+    }
+
+    /// The sizes of the per-CPU lists.
+    pub(crate) fn pcp_sizes(&self, local_cpus: u32) -> PcpSizes {
+        self.machine.pcp_sizes(self.span.frames, local_cpus)
+    }
+
+    /// Frames kept from requests that could have used a zone up to `class`: `lowmem_reserve`.
+    pub(crate) fn lowmem_reserve(&self, class: u8) -> u64 {
+        let ratio = self.machine.policy.lowmem_reserve_ratio as u64;
+        if ratio == 0 || class <= self.index {
+            return 0;
+        }
+        let above =
+            (self.index + 1..=class).map(|zone| self.machine.span::<P>(self.node, zone).frames as u64);
+        above.sum::<u64>() / ratio
+    }
+
+    /// Takes `zone->lock`.
+    pub(crate) fn lock(self) -> Held<'a, P> {
+        let lists = self.shared.lists.lock();
+        let mut held = Held { zone: self, lists };
+        if !held.opened {
+            held.open();
+        }
+        held
+    }
+}
+
+/// A zone whose lock is held. Dereferences to its lists; dropping it publishes the hints and lets go.
+pub(crate) struct Held<'a, P: Platform> {
+    pub(crate) zone: Zone<'a, P>,
+    lists: <P::Lock<rank::Zone, Lists> as Lock<Lists>>::Guard<'a>,
+}
+
+impl<P: Platform> Deref for Held<'_, P> {
+    type Target = Lists;
+    fn deref(&self) -> &Lists {
+        &self.lists
+    }
+}
+
+impl<P: Platform> DerefMut for Held<'_, P> {
+    fn deref_mut(&mut self) -> &mut Lists {
+        &mut self.lists
+    }
+}
+
+impl<P: Platform> Drop for Held<'_, P> {
+    fn drop(&mut self) {
+        let mut dirty = core::mem::take(&mut self.lists.dirty);
+        if dirty == 0 {
+            return;
+        }
+        let shared = self.zone.shared;
+        shared.free.store(PUBLISHED | self.lists.free);
+        shared.reserved.store(self.lists.reserved as u64);
+        while dirty != 0 {
+            let order = dirty.trailing_zeros() as u8;
+            dirty &= dirty - 1;
+            shared.blocks[order as usize].store(self.counted(order).pack());
+        }
+    }
+}
