@@ -5,11 +5,16 @@
 //! for it, and what is wrong is an error with a byte offset or a line, never a panic ([`fuzz`]).
 
 mod bytes;
+mod lines;
 
+pub mod compressed;
 pub mod event;
 pub mod gfp;
 pub mod kmem;
 pub mod perfdata;
+pub mod slabinfo;
+pub mod text;
 pub mod tracepoint;
 
 pub use event::{Event, Header, Item, Kind, Lost, Name, Names, Source, Tally};
+pub use lines::CsvError;

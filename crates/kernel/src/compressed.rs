@@ -1,0 +1,170 @@
+//! Plain, gz, zst or xz input as one `Read`, told apart by its first bytes.
+//!
+//! Memory is bounded whatever the input says: zstd windows above 128 MiB and xz dictionaries above 256 MiB are refused.
+//! How much comes out is not bounded here; those who keep it bound it.
+
+use std::io::{BufReader, Chain, Cursor, Error, ErrorKind, Read, Result};
+
+use flate2::bufread::MultiGzDecoder;
+use liblzma::bufread::XzDecoder;
+use liblzma::stream::{CONCATENATED, Stream};
+
+/// How an input is compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compression {
+    /// Not at all, or in no way known here.
+    Plain,
+    /// gzip.
+    Gzip,
+    /// Zstandard.
+    Zstd,
+    /// xz.
+    Xz,
+}
+
+impl Compression {
+    /// Bytes needed to tell.
+    pub const MAGIC_BYTES: usize = 6;
+
+    /// Tells by the first [`Compression::MAGIC_BYTES`] bytes, or fewer if the input is shorter.
+    pub fn of(first: &[u8]) -> Compression {
+        let begins = |magic: &[u8]| first.starts_with(magic);
+        match () {
+            () if begins(b"\x1f\x8b") => Compression::Gzip,
+            () if begins(b"\x28\xb5\x2f\xfd") => Compression::Zstd,
+            () if begins(b"\xfd7zXZ\0") => Compression::Xz,
+            () => Compression::Plain,
+        }
+    }
+}
+
+type Input<R> = BufReader<Chain<Cursor<Vec<u8>>, R>>;
+
+/// Input decompressed as it is read. Concatenated members are read as one, as gzip, zstd and xz do.
+///
+/// # Errors
+/// Of kind `UnexpectedEof` when the input is cut off, of any other when it is corrupt or `R` fails; the message names
+/// the compression and how many bytes came out before.
+pub struct Decompressed<R: Read> {
+    inner: Inner<R>,
+    out: u64,
+}
+
+enum Inner<R: Read> {
+    Plain(Input<R>),
+    Gzip(Box<MultiGzDecoder<Input<R>>>),
+    Zstd(Box<zstd::stream::read::Decoder<'static, Input<R>>>),
+    Xz(Box<XzDecoder<Input<R>>>),
+}
+
+impl<R: Read> Decompressed<R> {
+    /// Largest log2 of a zstd window.
+    const ZSTD_WINDOW_LOG: u32 = 27;
+    /// Most memory an xz stream may ask for.
+    const XZ_MEMORY: u64 = 256 << 20;
+
+    /// Looks at the first bytes of `reader`.
+    ///
+    /// # Errors
+    /// What `reader` reports.
+    pub fn new(mut reader: R) -> Result<Self> {
+        let mut first = Vec::new();
+        reader.by_ref().take(Compression::MAGIC_BYTES as u64).read_to_end(&mut first)?;
+        let compression = Compression::of(&first);
+        let input = BufReader::with_capacity(1 << 16, Cursor::new(first).chain(reader));
+        let inner = match compression {
+            Compression::Plain => Inner::Plain(input),
+            Compression::Gzip => Inner::Gzip(Box::new(MultiGzDecoder::new(input))),
+            Compression::Zstd => {
+                let mut decoder = zstd::stream::read::Decoder::with_buffer(input)?;
+                decoder.window_log_max(Self::ZSTD_WINDOW_LOG)?;
+                Inner::Zstd(Box::new(decoder))
+            }
+            Compression::Xz => {
+                let stream =
+                    Stream::new_stream_decoder(Self::XZ_MEMORY, CONCATENATED).map_err(Error::other)?;
+                Inner::Xz(Box::new(XzDecoder::new_stream(input, stream)))
+            }
+        };
+        Ok(Decompressed { inner, out: 0 })
+    }
+
+    /// How the input is compressed.
+    pub fn compression(&self) -> Compression {
+        match self.inner {
+            Inner::Plain(_) => Compression::Plain,
+            Inner::Gzip(_) => Compression::Gzip,
+            Inner::Zstd(_) => Compression::Zstd,
+            Inner::Xz(_) => Compression::Xz,
+        }
+    }
+}
+
+impl<R: Read> Read for Decompressed<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
+        let result = match &mut self.inner {
+            Inner::Plain(input) => input.read(buffer),
+            Inner::Gzip(decoder) => decoder.read(buffer),
+            Inner::Zstd(decoder) => decoder.read(buffer),
+            Inner::Xz(decoder) => decoder.read(buffer),
+        };
+        match result {
+            Ok(count) => {
+                self.out += count as u64;
+                Ok(count)
+            }
+            Err(error) if error.kind() == ErrorKind::Interrupted => Err(error),
+            Err(error) => {
+                let (name, out) = (self.compression(), self.out);
+                Err(Error::new(
+                    error.kind(),
+                    format!("{name:?} data after {out} decompressed bytes: {error}"),
+                ))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    fn gzip(data: &[u8]) -> Vec<u8> {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        encoder.write_all(data).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    fn xz(data: &[u8]) -> Vec<u8> {
+        let mut encoder = liblzma::write::XzEncoder::new(Vec::new(), 1);
+        encoder.write_all(data).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    #[test]
+    fn every_compression_is_read_whole_twice_over_and_cut_off() {
+        #[track_caller]
+        fn check(compression: Compression, pack: impl Fn(&[u8]) -> Vec<u8>) {
+            let data: Vec<u8> = (0..40_000u32).flat_map(|n| (n / 7).to_le_bytes()).collect();
+            let packed = pack(&data);
+            let read = |input: &[u8]| {
+                let mut reader = Decompressed::new(input).unwrap();
+                assert_eq!(reader.compression(), compression);
+                let mut out = Vec::new();
+                reader.read_to_end(&mut out).map(|_| out)
+            };
+            assert!(read(&packed).unwrap() == data);
+            let twice = [&packed[..], &packed[..]].concat();
+            assert!(read(&twice).unwrap() == [&data[..], &data[..]].concat());
+            if compression != Compression::Plain {
+                let error = read(&packed[..packed.len() / 2]).unwrap_err();
+                assert_eq!(error.kind(), ErrorKind::UnexpectedEof, "{error}");
+            }
+        }
+        check(Compression::Plain, <[u8]>::to_vec);
+        check(Compression::Gzip, gzip);
+        check(Compression::Zstd, |data| zstd::encode_all(data, 1).unwrap());
+        check(Compression::Xz, xz);
+    }
+}
