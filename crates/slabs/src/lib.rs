@@ -1,1 +1,30 @@
-//! The slab allocators of Linux as named policies: SLUB and SLQB
+//! The slab allocators of Linux, each a set of named policies with presets by kernel release.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`engine`] | what every engine can do: the trait the lab and the checks use |
+//! | [`slub`] | SLUB, 2.6.29 to 6.18, with opt-in sheaves |
+//! | [`slqb`] | SLQB as posted in January and as of September 2009 |
+//! | [`preset`] | the grammar `engine[@release][,knob=value]...` and the table of presets |
+//! | [`cache`] | what a cache is asked to be: size, alignment, flags; its layout and merging, by era |
+//! | [`order`] | slab orders, by era |
+//! | [`kmalloc`] | size classes, types and page-backed sizes, by era |
+//! | [`slab`] | one slab through its frame descriptor, lists of slabs |
+//!
+//! Deliberately absent: an engine knows no world, reads no clock but the world's, allocates nothing outside its pages,
+//! and has no statics and no `unsafe`. Debugging, hardening and recording are wrappers, not flags in here.
+#![no_std]
+#![forbid(unsafe_code)]
+
+pub mod cache;
+pub mod engine;
+pub mod kmalloc;
+pub mod order;
+pub mod preset;
+pub mod slab;
+pub mod slqb;
+pub mod slub;
+
+pub use cache::{CacheFlags, CacheId, CacheSpec, Geometry};
+pub use engine::{Backing, Busy, Engine, Metadata, Misuse, Usage};
+pub use preset::{Preset, Release};

@@ -1,0 +1,152 @@
+//! What a cache is asked to be, and what its objects then look like in memory.
+//!
+//! Layout and merge rules: reference/slub.md sections 7 and 9.
+
+/// A cache's number: given by whoever creates caches, kept in each slab's frame, at most 2^24.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CacheId(pub u32);
+
+/// Flags of a cache. Names as in the kernel's `SLAB_*`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct CacheFlags {
+    /// Align to the cache line (`SLAB_HWCACHE_ALIGN`).
+    pub hwcache_align: bool,
+    /// Pages are reclaimable (`SLAB_RECLAIM_ACCOUNT`).
+    pub reclaim_account: bool,
+    /// Pages must be below 16 MiB (`SLAB_CACHE_DMA`).
+    pub dma: bool,
+    /// A slab's pages go back only after a grace period (`SLAB_TYPESAFE_BY_RCU`, `SLAB_DESTROY_BY_RCU`).
+    pub typesafe_by_rcu: bool,
+    /// Objects are charged to a memory cgroup (`SLAB_ACCOUNT`).
+    pub account: bool,
+    /// Never merged (`SLAB_NO_MERGE`).
+    pub no_merge: bool,
+    /// The objects have a constructor; their contents survive a free.
+    pub constructor: bool,
+}
+
+/// What a cache is asked to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CacheSpec {
+    /// Bytes the user wants per object, at least 1.
+    pub object_size: u32,
+    /// Bytes of alignment, a power of two; 0 for a word.
+    pub align: u32,
+    /// What else is asked.
+    pub flags: CacheFlags,
+    /// Bytes per object, all included, when known from a real kernel; 0 computes it.
+    pub known_size: u32,
+    /// Objects a sheaf holds, for caches that opted in (6.18); 0 for none.
+    pub sheaf_capacity: u32,
+}
+
+impl CacheSpec {
+    /// A cache of plain objects.
+    pub const fn of_size(object_size: u32) -> CacheSpec {
+        CacheSpec {
+            object_size,
+            align: 0,
+            flags: CacheFlags {
+                hwcache_align: false,
+                reclaim_account: false,
+                dma: false,
+                typesafe_by_rcu: false,
+                account: false,
+                no_merge: false,
+                constructor: false,
+            },
+            known_size: 0,
+            sheaf_capacity: 0,
+        }
+    }
+}
+
+/// Bytes of a machine word on the only targets there are.
+pub const WORD: u32 = 8;
+/// Bytes of a cache line that `hwcache_align` aligns to.
+pub const CACHE_LINE: u32 = 64;
+
+/// Where a free object keeps its link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkPlace {
+    /// At the object's start (until 5.6, and SLQB).
+    Start,
+    /// Near the middle (since 5.7).
+    Middle,
+}
+
+/// What a cache's slabs look like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Geometry {
+    /// Bytes the user gets.
+    pub object_size: u32,
+    /// Bytes from one object to the next.
+    pub size: u32,
+    /// Where the link is in a free object, bytes.
+    pub link_offset: u32,
+    /// The order asked for first.
+    pub order: u8,
+    /// Objects in a slab of that order.
+    pub objects: u32,
+    /// The order asked for when memory is tight.
+    pub min_order: u8,
+    /// Objects in a slab of that order.
+    pub min_objects: u32,
+}
+
+impl Geometry {
+    /// Bytes of a slab that no object can use.
+    pub fn tail(&self, page_shift: u32) -> u32 {
+        ((1u64 << (page_shift + self.order as u32)) - self.objects as u64 * self.size as u64) as u32
+    }
+}
+
+/// Bytes from one object to the next, and the link's offset in a free object.
+pub fn layout(spec: &CacheSpec, place: LinkPlace) -> (u32, u32) {
+    let object = spec.object_size.max(1).next_multiple_of(WORD);
+    // Contents that must survive a free leave no room inside: the link follows the object.
+    let outside = spec.flags.constructor || spec.flags.typesafe_by_rcu;
+    let (end, link) = match (outside, place) {
+        (true, _) => (object + WORD, object),
+        (false, LinkPlace::Start) => (object, 0),
+        (false, LinkPlace::Middle) => (object, spec.object_size / 2 / WORD * WORD),
+    };
+    let size = match spec.known_size {
+        0 => end.next_multiple_of(alignment(spec)),
+        known => known,
+    };
+    (size, link.min(size - WORD))
+}
+
+/// The alignment of objects: the caller's, at least a word, and a cache line halved while two objects fit in half of it.
+pub fn alignment(spec: &CacheSpec) -> u32 {
+    let mut align = spec.align.max(WORD);
+    if spec.flags.hwcache_align {
+        let mut line = CACHE_LINE;
+        while spec.object_size <= line / 2 {
+            line /= 2;
+        }
+        align = align.max(line);
+    }
+    align.next_multiple_of(WORD)
+}
+
+/// Whether a new cache may share an existing one's slabs (reference/slub.md 9).
+///
+/// `candidate_size` is the existing cache's size per object.
+pub fn mergeable(new: &CacheSpec, candidate: &CacheSpec, candidate_size: u32) -> bool {
+    let never = |spec: &CacheSpec| {
+        spec.flags.constructor || spec.flags.typesafe_by_rcu || spec.flags.no_merge || spec.sheaf_capacity > 0
+    };
+    let same = |a: &CacheFlags, b: &CacheFlags| {
+        a.dma == b.dma && a.reclaim_account == b.reclaim_account && a.account == b.account
+    };
+    let align = alignment(new);
+    let size = new.object_size.next_multiple_of(WORD).next_multiple_of(align);
+    !never(new)
+        && !never(candidate)
+        && same(&new.flags, &candidate.flags)
+        && size <= candidate_size
+        && candidate_size % align == 0
+        && candidate_size - size < WORD
+}

@@ -1,0 +1,151 @@
+//! What every engine can do.
+//!
+//! An engine's cache is a value of a type that implements [`Engine`]; the lab, the checks and the libraries are generic
+//! over it. Pages come from a [`Pages`] value that many caches share, through [`Backing`].
+
+use crate::cache::{CacheId, CacheSpec, Geometry};
+use slablab_pages::Pages;
+use slablab_platform::{CpuId, Event, Gfp, NodeId, Platform, Work};
+
+/// What a cache stands on: pages, and memory for its own metadata.
+#[derive(Clone, Copy)]
+pub struct Backing<'a, P: Platform> {
+    /// Where slabs come from.
+    pub pages: &'a Pages<P>,
+    /// Where sheaves and the like come from; without it a cache that wants them does without.
+    pub metadata: Option<&'a dyn Metadata<P>>,
+}
+
+/// Memory for metadata: objects of a named cache, usually a kmalloc class, that count there. Never called on a fast path.
+pub trait Metadata<P: Platform> {
+    /// An object of at least `bytes`.
+    fn alloc(&self, bytes: u32, gfp: Gfp) -> Option<P::Ptr>;
+    /// Gives it back.
+    fn free(&self, object: P::Ptr);
+}
+
+impl<'a, P: Platform> Backing<'a, P> {
+    /// Pages only.
+    pub fn pages(pages: &'a Pages<P>) -> Self {
+        Backing { pages, metadata: None }
+    }
+}
+
+/// One cache of one engine.
+pub trait Engine<P: Platform>: Sized {
+    /// The engine's policies: a preset and what was changed in it.
+    type Policy: Clone + core::fmt::Debug;
+
+    /// A cache without slabs.
+    fn create(id: CacheId, spec: &CacheSpec, policy: &Self::Policy) -> Self;
+    /// The cache's number.
+    fn id(&self) -> CacheId;
+    /// Sizes and orders.
+    fn geometry(&self) -> &Geometry;
+
+    /// An object, from `node` if one is asked for (only from it with `THISNODE`). `None` when memory is exhausted.
+    fn alloc(&self, backing: &Backing<'_, P>, gfp: Gfp, node: Option<NodeId>) -> Option<P::Ptr>;
+    /// Gives an object back.
+    ///
+    /// # Errors
+    /// The address is in no slab of this cache, or at no object's start; nothing happened.
+    fn free(&self, backing: &Backing<'_, P>, object: P::Ptr) -> Result<(), Misuse>;
+    /// Up to `out.len()` objects; answers how many were got.
+    fn alloc_bulk(&self, backing: &Backing<'_, P>, gfp: Gfp, out: &mut [Option<P::Ptr>]) -> usize;
+    /// Gives objects back.
+    ///
+    /// # Errors
+    /// As [`Engine::free`], for the first object that is wrong; those before it are freed.
+    fn free_bulk(&self, backing: &Backing<'_, P>, objects: &[P::Ptr]) -> Result<(), Misuse>;
+
+    /// Gives back what can be given back: slots that are not live are emptied, empty slabs go. Answers slabs freed.
+    fn shrink(&self, backing: &Backing<'_, P>) -> u64;
+    /// Empties every slot and gives back every slab. Nobody else may use the cache during and after this call.
+    ///
+    /// # Errors
+    /// Objects are still allocated; they and their slabs stay.
+    fn destroy(&self, backing: &Backing<'_, P>) -> Result<(), Busy>;
+    /// Runs deferred work that this cache asked the world for.
+    fn work(&self, backing: &Backing<'_, P>, cpu: CpuId, work: Work);
+    /// Moves what a CPU's slot holds to where others find it, after the CPU went down.
+    fn cpu_down(&self, backing: &Backing<'_, P>, cpu: CpuId);
+    /// Starts periodic work of a CPU, if the engine has any.
+    fn cpu_up(&self, cpu: CpuId);
+
+    /// What the cache holds now. Racy against live slots, exact when the world stands still.
+    fn usage(&self) -> Usage;
+    /// What the cache holds on one node now.
+    fn usage_on(&self, node: NodeId) -> Usage;
+    /// How often an event was counted, over all CPUs.
+    fn counted(&self, event: Event) -> u64 {
+        (0..P::cpus()).map(|cpu| self.counted_on(CpuId(cpu), event)).sum()
+    }
+    /// How often an event was counted on one CPU.
+    fn counted_on(&self, cpu: CpuId, event: Event) -> u64;
+}
+
+/// What a cache holds: the numbers behind /proc/slabinfo and /sys/kernel/slab.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Slabs.
+    pub slabs: u64,
+    /// Page frames of those slabs.
+    pub frames: u64,
+    /// Objects those slabs can hold.
+    pub total_objects: u64,
+    /// Slabs on node lists.
+    pub partial: u64,
+    /// Free objects in slabs on node lists.
+    pub free_in_partial: u64,
+    /// Slabs a CPU allocates from.
+    pub cpu_slabs: u64,
+    /// Slabs on CPU partial lists.
+    pub cpu_partial: u64,
+    /// Free objects parked at CPUs: CPU free lists, the CPU slabs' and CPU partial slabs' own lists, queues, sheaves, barns.
+    pub parked: u64,
+}
+
+impl Usage {
+    /// `active_objs` of /proc/slabinfo: counts parked objects as active.
+    pub fn active_objects(&self) -> u64 {
+        self.total_objects - self.free_in_partial
+    }
+
+    /// Objects that somebody really holds.
+    pub fn live_objects(&self) -> u64 {
+        self.active_objects() - self.parked
+    }
+}
+
+impl core::ops::AddAssign for Usage {
+    fn add_assign(&mut self, other: Usage) {
+        self.slabs += other.slabs;
+        self.frames += other.frames;
+        self.total_objects += other.total_objects;
+        self.partial += other.partial;
+        self.free_in_partial += other.free_in_partial;
+        self.cpu_slabs += other.cpu_slabs;
+        self.cpu_partial += other.cpu_partial;
+        self.parked += other.parked;
+    }
+}
+
+/// A caller's mistake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Misuse {
+    /// The address is in no slab.
+    NotInSlab,
+    /// The object belongs to another cache.
+    WrongCache(CacheId),
+    /// The address is inside an object.
+    NotAnObject,
+    /// The slab has no allocated object left: a double free.
+    AlreadyFree,
+}
+
+/// A cache cannot go: objects are still allocated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Busy {
+    /// How many.
+    pub live_objects: u64,
+}

@@ -1,0 +1,1 @@
+//! kmalloc: size classes, types and page-backed sizes, by era.

@@ -1,0 +1,142 @@
+//! Slab orders: how many pages a slab has, by era.
+//!
+//! One enum, one function per rule, from reference/slub.md section 5 and slqb.md section 3. A rule is arithmetic on the
+//! object's size, the page size and the number of CPUs; it runs at cache creation, never on a fast path.
+
+/// What every rule needs to know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OrderInput {
+    /// Bytes per object, all included.
+    pub size: u32,
+    /// log2 of the page size.
+    pub page_shift: u32,
+    /// CPUs that the kernel counted when the cache was created.
+    pub cpus: u32,
+    /// `slub_min_order`.
+    pub min_order: u8,
+    /// `slub_max_order`.
+    pub max_order: u8,
+    /// `slub_min_objects`; 0 computes it from the CPUs.
+    pub min_objects: u32,
+}
+
+/// How an era chooses a slab's order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OrderRule {
+    /// 2.6.26 to 2.6.29: halve the objects wanted until something fits.
+    Halving,
+    /// 2.6.30 to 6.6: clamp the objects wanted, then decrease them one by one.
+    Clamped,
+    /// 6.7 and later: one search that tolerates up to half of the slab.
+    Single,
+    /// Jay Patel's RFC v3 of 2023: the tolerated fraction grows with the page size (reference/slub.md 5.6).
+    PatelV3,
+    /// SLQB: order 0 if it wastes at most a quarter, else 1, else the smallest that fits.
+    Slqb,
+}
+
+/// `PAGE_ALLOC_COSTLY_ORDER`: the default of `slub_max_order`.
+pub const COSTLY_ORDER: u8 = 3;
+/// The largest order the page allocator serves.
+pub const MAX_ORDER: u8 = 10;
+/// Most objects in a slab: 15 bits since 3.x. 2.6.32 allowed 65535; no slab of these orders reaches it.
+pub const OBJECTS_MAX: u64 = 32767;
+
+impl OrderRule {
+    /// The order of a slab.
+    pub fn order(self, input: OrderInput) -> u8 {
+        match self {
+            OrderRule::Halving => input.search_downwards(input.wanted_objects(), 16, |m| m / 2, true),
+            OrderRule::Clamped => {
+                let clamped =
+                    input.wanted_objects().min(input.slab_bytes(input.max_order) / input.size as u64);
+                input.search_downwards(clamped, 16, |m| m - 1, true)
+            }
+            OrderRule::Single => input.search_once(),
+            OrderRule::PatelV3 => {
+                let clamped =
+                    input.wanted_objects().min(input.slab_bytes(input.max_order) / input.size as u64);
+                let pages_of_4k = 1u64 << (input.page_shift - 12);
+                let fraction = 16 + if pages_of_4k == 1 { 0 } else { pages_of_4k };
+                input.search_downwards(clamped, fraction, |m| m - 1, false)
+            }
+            OrderRule::Slqb => input.search_slqb(),
+        }
+    }
+}
+
+impl OrderInput {
+    /// Objects a slab should hold: 4 * (bits in the number of CPUs + 1), unless set.
+    pub fn wanted_objects(self) -> u64 {
+        match self.min_objects {
+            0 => 4 * (u32::BITS - self.cpus.leading_zeros() + 1) as u64,
+            set => set as u64,
+        }
+    }
+
+    /// Bytes of a slab of this order.
+    pub fn slab_bytes(self, order: u8) -> u64 {
+        1u64 << (self.page_shift + order as u32)
+    }
+
+    /// The smallest order that holds this many bytes.
+    pub fn fitting_order(self, bytes: u64) -> u8 {
+        let pages = bytes.div_ceil(1 << self.page_shift).max(1);
+        pages.next_power_of_two().ilog2() as u8
+    }
+
+    /// The first order from the smallest for `objects` up to the maximum whose tail is at most 1/`fraction` of the slab.
+    fn scan(self, objects: u64, fraction: u64) -> Option<u8> {
+        if self.slab_bytes(self.min_order) / self.size as u64 > OBJECTS_MAX {
+            return Some(self.fitting_order(self.size as u64 * OBJECTS_MAX).saturating_sub(1));
+        }
+        let first = self.min_order.max(self.fitting_order(objects * self.size as u64));
+        (first..=self.max_order).find(|order| {
+            let bytes = self.slab_bytes(*order);
+            bytes % self.size as u64 <= bytes / fraction
+        })
+    }
+
+    fn search_downwards(self, objects: u64, fraction: u64, less: fn(u64) -> u64, single: bool) -> u8 {
+        // Patel's version counts down to one object and has no single-object step; the others stop at two and have it.
+        let last = if single { 1 } else { 0 };
+        let mut wanted = objects;
+        while wanted > last {
+            let mut tolerated = fraction;
+            while tolerated >= 4 {
+                if let Some(order) = self.scan(wanted, tolerated) {
+                    return order;
+                }
+                tolerated /= 2;
+            }
+            wanted = less(wanted);
+        }
+        if single && let Some(order) = self.scan(1, 1) {
+            return order;
+        }
+        self.fitting_order(self.size as u64)
+    }
+
+    fn search_once(self) -> u8 {
+        let most = (self.slab_bytes(self.max_order) / self.size as u64).max(1);
+        let wanted = self.wanted_objects().min(most);
+        [16, 8, 4, 2]
+            .into_iter()
+            .find_map(|fraction| self.scan(wanted, fraction))
+            .unwrap_or(self.fitting_order(self.size as u64))
+    }
+
+    fn search_slqb(self) -> u8 {
+        let least = (self.min_objects as u64).max(1);
+        let first = self.min_order.max(self.fitting_order(self.size as u64));
+        let small = (first..=1).find(|order| {
+            let bytes = self.slab_bytes(*order);
+            bytes / self.size as u64 >= least && bytes % self.size as u64 * 4 <= bytes
+        });
+        small.unwrap_or_else(|| {
+            (first..=MAX_ORDER)
+                .find(|order| self.slab_bytes(*order) / self.size as u64 >= least)
+                .unwrap_or(first)
+        })
+    }
+}

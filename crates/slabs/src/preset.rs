@@ -1,0 +1,315 @@
+//! The grammar `engine[@release][,knob=value]...` and the table of presets.
+//!
+//! `slub@6.1,max_order=0` is the preset of 6.1 with one policy changed. A release between presets takes the newest that is
+//! not newer; a kernel's own release string (`6.12.117+deb12`) is valid. Without a release: the newest preset. Printing a
+//! parsed choice and parsing what was printed are inverse.
+
+use crate::slqb::SlqbPolicy;
+use crate::slub::SlubPolicy;
+use core::fmt;
+
+/// A kernel release, or the date of a posting (year, month).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Release {
+    /// 2 in 2.6.32, 6 in 6.1; the year of a posting.
+    pub major: u16,
+    /// 6 in 2.6.32, 1 in 6.1; the month of a posting.
+    pub minor: u16,
+    /// 32 in 2.6.32, 0 in 6.1.
+    pub patch: u16,
+}
+
+impl Release {
+    /// A release by its numbers.
+    pub const fn new(major: u16, minor: u16, patch: u16) -> Release {
+        Release { major, minor, patch }
+    }
+
+    /// Reads the leading numbers of a release string; what follows them is a distribution's own.
+    pub fn parse(text: &str) -> Option<Release> {
+        let mut numbers = [0u16; 3];
+        let mut rest = text;
+        for (place, number) in numbers.iter_mut().enumerate() {
+            let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+            *number = rest.get(..digits)?.parse().ok()?;
+            rest = &rest[digits..];
+            match rest.as_bytes().first() {
+                Some(b'.' | b'-') if rest.as_bytes().get(1).is_some_and(u8::is_ascii_digit) => {
+                    // 6.1.0-50-amd64: a dash after the second number of a kernel ends it; after a year it is a date.
+                    if rest.starts_with('-') && *number < 1000 {
+                        break;
+                    }
+                    rest = &rest[1..];
+                }
+                _ if place == 0 => return None,
+                _ => break,
+            }
+        }
+        Some(Release { major: numbers[0], minor: numbers[1], patch: numbers[2] })
+    }
+}
+
+impl fmt::Display for Release {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.major, self.patch) {
+            (1000.., _) => write!(f, "{}-{:02}", self.major, self.minor),
+            (2, patch) => write!(f, "2.{}.{patch}", self.minor),
+            (major, 0) => write!(f, "{major}.{}", self.minor),
+            (major, patch) => write!(f, "{major}.{}.{patch}", self.minor),
+        }
+    }
+}
+
+/// An engine with its policies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Preset {
+    /// SLUB, with or without sheaves.
+    Slub(SlubPolicy),
+    /// SLQB.
+    Slqb(SlqbPolicy),
+}
+
+/// A set of policies with knobs that can be named.
+pub trait Policy: Copy + PartialEq + 'static {
+    /// The engine's name in the grammar.
+    const ENGINE: &'static str;
+    /// The presets, oldest first.
+    const PRESETS: &'static [Self];
+    /// What can be changed, in the order it is printed.
+    const KNOBS: &'static [Knob<Self>];
+    /// The release of these policies.
+    fn release(&self) -> Release;
+}
+
+/// One policy that can be changed by name.
+#[derive(Debug)]
+pub struct Knob<T> {
+    /// The name in the grammar.
+    pub name: &'static str,
+    /// What it changes, in a line, and where it is from.
+    pub what: &'static str,
+    /// What values it takes.
+    pub values: Values,
+    /// Its value: a number, or an index into the words.
+    pub get: fn(&T) -> u64,
+    /// Sets it.
+    pub set: fn(&mut T, u64),
+}
+
+/// The values of a knob.
+#[derive(Clone, Copy, Debug)]
+pub enum Values {
+    /// A number from the first to the second, inclusive.
+    Number(u64, u64),
+    /// One of these words; the value is its index.
+    Words(&'static [&'static str]),
+    /// `auto`, or a number from the first to the second; `auto` is [`AUTO`].
+    Auto(u64, u64),
+}
+
+/// The value of a knob that is left to the engine's rule.
+pub const AUTO: u64 = u64::MAX;
+
+/// A choice of engine that cannot be understood.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BadPreset<'a> {
+    /// What kind of thing is not known.
+    pub kind: BadKind,
+    /// The text that is not known.
+    pub given: &'a str,
+    /// The nearest names, best first; `""` where there are fewer.
+    pub nearest: [&'static str; 3],
+}
+
+/// Kinds of things in the grammar.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BadKind {
+    /// No such engine.
+    Engine,
+    /// Not a release, or older than the oldest preset.
+    Release,
+    /// No such knob.
+    Knob,
+    /// The knob does not take this value.
+    Value(Taken),
+}
+
+/// The values a knob would have taken, for the message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Taken {
+    /// The knob.
+    pub knob: &'static str,
+    /// Bounds of a number, if it takes one.
+    pub number: Option<(u64, u64)>,
+}
+
+/// Engines in the grammar, with the aliases behind them.
+pub const ENGINES: &[&str] = &["slub", "slqb"];
+
+impl Preset {
+    /// Understands `engine[@release][,knob=value]...`.
+    ///
+    /// # Errors
+    /// What is not known, with the nearest names.
+    pub fn parse(text: &str) -> Result<Preset, BadPreset<'_>> {
+        let (head, knobs) = text.split_once(',').map_or((text, ""), |(head, knobs)| (head, knobs));
+        let (engine, release) = head.split_once('@').map_or((head, None), |(engine, at)| (engine, Some(at)));
+        match engine {
+            SlubPolicy::ENGINE => assemble(release, knobs).map(Preset::Slub),
+            SlqbPolicy::ENGINE => assemble(release, knobs).map(Preset::Slqb),
+            _ => Err(BadPreset {
+                kind: BadKind::Engine,
+                given: engine,
+                nearest: near(engine, ENGINES.iter().copied()),
+            }),
+        }
+    }
+
+    /// The preset that a kernel of this release ran by default.
+    pub fn of_kernel(release: Release) -> Option<Preset> {
+        newest_not_newer::<SlubPolicy>(release).map(Preset::Slub)
+    }
+
+    /// The engine's name.
+    pub fn engine(&self) -> &'static str {
+        match self {
+            Preset::Slub(_) => SlubPolicy::ENGINE,
+            Preset::Slqb(_) => SlqbPolicy::ENGINE,
+        }
+    }
+
+    /// The release of the preset.
+    pub fn release(&self) -> Release {
+        match self {
+            Preset::Slub(policy) => policy.release,
+            Preset::Slqb(policy) => policy.release,
+        }
+    }
+}
+
+fn newest_not_newer<T: Policy>(release: Release) -> Option<T> {
+    T::PRESETS.iter().rev().find(|preset| preset.release() <= release).copied()
+}
+
+fn assemble<'a, T: Policy>(release: Option<&'a str>, knobs: &'a str) -> Result<T, BadPreset<'a>> {
+    let mut policy = match release {
+        None => *T::PRESETS.last().expect("every engine has a preset"),
+        Some(text) => Release::parse(text).and_then(newest_not_newer::<T>).ok_or(BadPreset {
+            kind: BadKind::Release,
+            given: text,
+            nearest: [""; 3],
+        })?,
+    };
+    for setting in knobs.split(',').filter(|setting| !setting.is_empty()) {
+        let (name, value) = setting.split_once('=').unwrap_or((setting, ""));
+        let knob = T::KNOBS.iter().find(|knob| knob.name == name).ok_or_else(|| BadPreset {
+            kind: BadKind::Knob,
+            given: name,
+            nearest: near(name, T::KNOBS.iter().map(|knob| knob.name)),
+        })?;
+        (knob.set)(&mut policy, knob.read(value)?);
+    }
+    Ok(policy)
+}
+
+impl<T> Knob<T> {
+    fn read<'a>(&self, value: &'a str) -> Result<u64, BadPreset<'a>> {
+        let bad = |number, nearest| BadPreset {
+            kind: BadKind::Value(Taken { knob: self.name, number }),
+            given: value,
+            nearest,
+        };
+        match self.values {
+            Values::Words(words) => words
+                .iter()
+                .position(|word| *word == value)
+                .map(|index| index as u64)
+                .ok_or_else(|| bad(None, near(value, words.iter().copied()))),
+            Values::Auto(..) if value == "auto" => Ok(AUTO),
+            Values::Number(least, most) | Values::Auto(least, most) => value
+                .parse()
+                .ok()
+                .filter(|number| (least..=most).contains(number))
+                .ok_or_else(|| bad(Some((least, most)), [""; 3])),
+        }
+    }
+
+    fn write(&self, value: u64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.values {
+            Values::Words(words) => write!(f, ",{}={}", self.name, words[value as usize]),
+            Values::Auto(..) if value == AUTO => write!(f, ",{}=auto", self.name),
+            Values::Number(..) | Values::Auto(..) => write!(f, ",{}={value}", self.name),
+        }
+    }
+}
+
+impl fmt::Display for Preset {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Preset::Slub(policy) => print(policy, f),
+            Preset::Slqb(policy) => print(policy, f),
+        }
+    }
+}
+
+fn print<T: Policy>(policy: &T, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    write!(f, "{}@{}", T::ENGINE, policy.release())?;
+    let preset = newest_not_newer::<T>(policy.release()).expect("a policy's release is a preset's");
+    let changed = T::KNOBS.iter().filter(|knob| (knob.get)(policy) != (knob.get)(&preset));
+    changed.into_iter().try_for_each(|knob| knob.write((knob.get)(policy), f))
+}
+
+impl fmt::Display for BadPreset<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.kind {
+            BadKind::Engine => write!(f, "no engine is called `{}`", self.given)?,
+            BadKind::Release => {
+                return write!(f, "`{}` is no release that has a preset (see `slablab engines`)", self.given);
+            }
+            BadKind::Knob => write!(f, "no knob is called `{}`", self.given)?,
+            BadKind::Value(Taken { knob, number: Some((least, most)) }) => {
+                return write!(f, "{knob}=`{}`: expected a number from {least} to {most}", self.given);
+            }
+            BadKind::Value(Taken { knob, number: None }) => {
+                write!(f, "{knob}=`{}` is not known", self.given)?
+            }
+        }
+        let mut word = "; near it: ";
+        for name in self.nearest.iter().filter(|name| !name.is_empty()) {
+            write!(f, "{word}{name}")?;
+            word = ", ";
+        }
+        Ok(())
+    }
+}
+
+/// The three nearest names by edits needed.
+fn near(given: &str, names: impl Iterator<Item = &'static str>) -> [&'static str; 3] {
+    let mut best = [(usize::MAX, ""); 3];
+    for name in names {
+        let mut candidate = (edits(given, name), name);
+        for place in &mut best {
+            if candidate.0 < place.0 {
+                core::mem::swap(place, &mut candidate);
+            }
+        }
+    }
+    best.map(|(_, name)| name)
+}
+
+/// Levenshtein's distance, over the first 32 bytes.
+fn edits(a: &str, b: &str) -> usize {
+    const LONGEST: usize = 32;
+    let (a, b) = (&a.as_bytes()[..a.len().min(LONGEST)], &b.as_bytes()[..b.len().min(LONGEST)]);
+    let mut row: [usize; LONGEST + 1] = core::array::from_fn(|index| index);
+    for (i, x) in a.iter().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let replaced = diagonal + usize::from(x != y);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}

@@ -1,0 +1,298 @@
+//! One slab as seen through its head frame's descriptor.
+
+use core::marker::PhantomData;
+use slablab_pages::Pages;
+use slablab_platform::frame::Links;
+use slablab_platform::{Field, FrameState, NodeId, Pfn, Platform, Word};
+
+/// A slab's racing state in one word. Bits: head 0-30 (offset in units of 8 bytes, all ones for none), frozen 31,
+/// inuse 32-47, objects 48-63.
+///
+/// Who may change it: anybody may push one object or a chain (head, inuse); only the CPU that froze the slab, or the
+/// holder of the `list_lock` the slab is listed under, may take objects out. So a head that was seen cannot come back
+/// with another list behind it, and no tag is needed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SlabWord {
+    /// First free object, as an offset from the slab's start in units of 8 bytes.
+    pub head: Option<u32>,
+    /// Objects not on the slab's own free list.
+    pub inuse: u16,
+    /// Objects the slab holds.
+    pub objects: u16,
+    /// Owned by a CPU: on no node's list, and nobody else may take objects out.
+    pub frozen: bool,
+}
+
+impl SlabWord {
+    const NO_HEAD: u64 = (1 << 31) - 1;
+
+    /// The word for this state.
+    #[inline]
+    pub const fn pack(self) -> u64 {
+        let head = match self.head {
+            Some(head) => head as u64,
+            None => Self::NO_HEAD,
+        };
+        head | (self.frozen as u64) << 31 | (self.inuse as u64) << 32 | (self.objects as u64) << 48
+    }
+
+    /// The state in a word.
+    #[inline]
+    pub const fn unpack(word: u64) -> SlabWord {
+        let head = word & Self::NO_HEAD;
+        SlabWord {
+            head: if head == Self::NO_HEAD { None } else { Some(head as u32) },
+            inuse: (word >> 32) as u16,
+            objects: (word >> 48) as u16,
+            frozen: word >> 31 & 1 == 1,
+        }
+    }
+
+    /// Objects on the slab's own free list.
+    #[inline]
+    pub const fn free(self) -> u32 {
+        self.objects as u32 - self.inuse as u32
+    }
+}
+
+/// A chain of free objects, linked from `head`; `tail` is the last.
+#[derive(Clone, Copy, Debug)]
+pub struct Chain<Ptr> {
+    /// The first object.
+    pub head: Ptr,
+    /// The last object; its link is whatever was there.
+    pub tail: Ptr,
+    /// How many objects.
+    pub count: u32,
+}
+
+/// A slab, by its head frame.
+pub struct Slab<P> {
+    pfn: Pfn,
+    world: PhantomData<fn() -> P>,
+}
+
+impl<P> Clone for Slab<P> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<P> Copy for Slab<P> {}
+
+impl<P> core::fmt::Debug for Slab<P> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "Slab({})", self.pfn.0)
+    }
+}
+
+impl<P: Platform> Slab<P> {
+    /// The slab whose head frame is `pfn`.
+    #[inline]
+    pub fn at(pfn: Pfn) -> Self {
+        Slab { pfn, world: PhantomData }
+    }
+
+    /// The slab an object is in, and its frame state. `None` for an address that is in no slab.
+    #[inline]
+    pub fn of(object: P::Ptr) -> Option<(Self, FrameState)> {
+        let (pfn, state) = Pages::<P>::block_of(object)?;
+        (state.kind == slablab_platform::FrameKind::Slab).then(|| (Self::at(pfn), state))
+    }
+
+    /// The head frame.
+    #[inline]
+    pub fn pfn(self) -> Pfn {
+        self.pfn
+    }
+
+    /// The head frame's state.
+    #[inline]
+    pub fn state(self) -> FrameState {
+        FrameState::unpack(P::with_frame(self.pfn, |frame| frame.state.load()))
+    }
+
+    /// The node the slab's memory is on.
+    #[inline]
+    pub fn node(self) -> NodeId {
+        self.state().node
+    }
+
+    /// The racing word. Acquire: pairs with the compare-exchange that pushed the head, whose link is read next.
+    #[inline]
+    pub fn word(self) -> SlabWord {
+        SlabWord::unpack(P::with_frame(self.pfn, |frame| frame.slab.load_acquire()))
+    }
+
+    /// Writes the word of a slab that nobody else can see yet.
+    pub fn init_word(self, word: SlabWord) {
+        P::with_frame(self.pfn, |frame| frame.slab.store(word.pack()));
+    }
+
+    /// One attempt to go from one state to another; the state found on failure.
+    #[inline]
+    pub fn exchange(self, from: SlabWord, to: SlabWord) -> Result<(), SlabWord> {
+        P::with_frame(self.pfn, |frame| frame.slab.compare_exchange(from.pack(), to.pack()))
+            .map(drop)
+            .map_err(SlabWord::unpack)
+    }
+
+    /// The owner's word: cache, list, as the engine packs it.
+    #[inline]
+    pub fn owner(self) -> u64 {
+        P::with_frame(self.pfn, |frame| frame.owner.get())
+    }
+
+    /// Sets the owner's word of a slab nobody else can see yet.
+    pub fn set_owner(self, owner: u64) {
+        P::with_frame(self.pfn, |frame| frame.owner.set(owner));
+    }
+
+    /// The engine's own field, protected as the engine says.
+    #[inline]
+    pub fn extra(self) -> u64 {
+        P::with_frame(self.pfn, |frame| frame.extra.get())
+    }
+
+    /// Writes the engine's own field.
+    #[inline]
+    pub fn set_extra(self, extra: u64) {
+        P::with_frame(self.pfn, |frame| frame.extra.set(extra));
+    }
+
+    /// The slab after this one on whatever list it is.
+    #[inline]
+    pub fn next(self) -> Option<Self> {
+        Links::unpack(P::with_frame(self.pfn, |frame| frame.link.get())).next.map(Self::at)
+    }
+
+    /// The slab before this one on a doubly linked list.
+    #[inline]
+    pub fn prev(self) -> Option<Self> {
+        Links::unpack(P::with_frame(self.pfn, |frame| frame.link.get())).prev.map(Self::at)
+    }
+
+    /// Sets the slab after this one on a singly linked list.
+    #[inline]
+    pub fn set_next(self, next: Option<Self>) {
+        let links = Links { next: next.map(Self::pfn), prev: None };
+        P::with_frame(self.pfn, |frame| frame.link.set(links.pack()));
+    }
+
+    /// The address of an object by its offset in units of 8 bytes.
+    #[inline]
+    pub fn object(self, head: u32) -> P::Ptr {
+        P::address(self.pfn, head as u64 * 8)
+    }
+
+    /// An object's offset in units of 8 bytes.
+    #[inline]
+    pub fn offset(self, object: P::Ptr) -> u32 {
+        let (pfn, offset) = P::locate(object);
+        ((pfn.0 - self.pfn.0) << (P::page_shift() - 3)) + offset / 8
+    }
+
+    /// Links the objects of a slab nobody else can see yet, first to last; answers the first.
+    pub fn thread(self, size: u32, objects: u32, link_offset: u32) -> P::Ptr {
+        let address = |index: u32| P::address(self.pfn, index as u64 * size as u64);
+        for index in 0..objects {
+            let next = (index + 1 < objects).then(|| address(index + 1));
+            P::set_link(address(index), link_offset, next);
+        }
+        address(0)
+    }
+}
+
+/// A doubly linked list of slabs through their frames' links. Whoever uses it holds what protects it.
+#[derive(Debug)]
+pub struct SlabList<P> {
+    head: Option<Pfn>,
+    tail: Option<Pfn>,
+    len: u32,
+    world: PhantomData<fn() -> P>,
+}
+
+impl<P> Default for SlabList<P> {
+    fn default() -> Self {
+        SlabList { head: None, tail: None, len: 0, world: PhantomData }
+    }
+}
+
+impl<P: Platform> SlabList<P> {
+    /// Slabs on the list.
+    #[inline]
+    pub fn len(&self) -> u32 {
+        self.len
+    }
+
+    /// Whether there is none.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The first slab.
+    #[inline]
+    pub fn first(&self) -> Option<Slab<P>> {
+        self.head.map(Slab::at)
+    }
+
+    /// The last slab.
+    #[inline]
+    pub fn last(&self) -> Option<Slab<P>> {
+        self.tail.map(Slab::at)
+    }
+
+    /// The slabs, first to last.
+    pub fn iter(&self) -> impl Iterator<Item = Slab<P>> {
+        core::iter::successors(self.first(), |slab| slab.next())
+    }
+
+    /// Adds a slab at the head.
+    pub fn push_head(&mut self, slab: Slab<P>) {
+        Self::set_links(slab.pfn, Links { next: self.head, prev: None });
+        match self.head {
+            Some(head) => Self::update(head, |links| links.prev = Some(slab.pfn)),
+            None => self.tail = Some(slab.pfn),
+        }
+        self.head = Some(slab.pfn);
+        self.len += 1;
+    }
+
+    /// Adds a slab at the tail.
+    pub fn push_tail(&mut self, slab: Slab<P>) {
+        Self::set_links(slab.pfn, Links { next: None, prev: self.tail });
+        match self.tail {
+            Some(tail) => Self::update(tail, |links| links.next = Some(slab.pfn)),
+            None => self.head = Some(slab.pfn),
+        }
+        self.tail = Some(slab.pfn);
+        self.len += 1;
+    }
+
+    /// Takes a slab off the list it is on.
+    pub fn remove(&mut self, slab: Slab<P>) {
+        let links = Links::unpack(P::with_frame(slab.pfn, |frame| frame.link.get()));
+        match links.prev {
+            Some(prev) => Self::update(prev, |other| other.next = links.next),
+            None => self.head = links.next,
+        }
+        match links.next {
+            Some(next) => Self::update(next, |other| other.prev = links.prev),
+            None => self.tail = links.prev,
+        }
+        self.len -= 1;
+    }
+
+    fn set_links(pfn: Pfn, links: Links) {
+        P::with_frame(pfn, |frame| frame.link.set(links.pack()));
+    }
+
+    fn update(pfn: Pfn, change: impl FnOnce(&mut Links)) {
+        P::with_frame(pfn, |frame| {
+            let mut links = Links::unpack(frame.link.get());
+            change(&mut links);
+            frame.link.set(links.pack());
+        });
+    }
+}

@@ -1,0 +1,3 @@
+//! SLQB.
+mod policy;
+pub use policy::SlqbPolicy;

@@ -1,0 +1,382 @@
+//! The way of an allocation: reference/slub.md section 3.
+
+use super::{CpuPartial, CpuState, Memoryless, RemoteSearch, SlabUpdate, Slot, Slub, Tally};
+use crate::engine::Backing;
+use crate::slab::{Slab, SlabWord};
+use slablab_platform::{CpuId, Event, FrameKind, Gfp, HotList, Local, NodeId, PerCpu, Platform};
+
+impl<P: Platform> Slub<P> {
+    #[inline]
+    pub(super) fn alloc_from_slab(
+        &self,
+        backing: &Backing<'_, P>,
+        gfp: Gfp,
+        node: Option<NodeId>,
+        tally: Tally,
+    ) -> Option<P::Ptr> {
+        if let Some(object) = self.slots.pop_if(Self::wanted(node), tally.fast) {
+            return Some(object);
+        }
+        self.alloc_slow(backing, gfp, node, tally)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn alloc_slow(
+        &self,
+        backing: &Backing<'_, P>,
+        gfp: Gfp,
+        node: Option<NodeId>,
+        tally: Tally,
+    ) -> Option<P::Ptr> {
+        let Some(mut slot) = self.slots.local() else {
+            return self.alloc_slotless(backing, gfp, node, tally);
+        };
+        slot.count(tally.slow, 1);
+        if slot.asked() {
+            self.flush_slot(backing, &mut slot);
+        }
+        let node = self.node_meant(node);
+        if !self.find_list(backing, &mut slot, gfp, node) {
+            return None;
+        }
+        let list = slot.list();
+        let object = list.head.expect("a list was found");
+        let next = P::link(object, self.geometry.link_offset);
+        slot.set_list(HotList { head: next, count: list.count - 1, tag: list.tag });
+        Some(object)
+    }
+
+    /// Which node a request means, by the policy for nodes without memory.
+    fn node_meant(&self, node: Option<NodeId>) -> Option<NodeId> {
+        let asked = node?;
+        let memoryless = P::node_frames(asked).1 == 0;
+        match self.policy.memoryless {
+            Memoryless::Anywhere if memoryless => None,
+            Memoryless::Nearest if memoryless => Some(Self::nearest_memory(asked)),
+            _ => Some(asked),
+        }
+    }
+
+    fn nearest_memory(from: NodeId) -> NodeId {
+        let with_memory = (0..P::nodes()).map(NodeId).filter(|node| P::node_frames(*node).1 > 0);
+        with_memory.min_by_key(|node| (P::distance(from, *node), *node)).unwrap_or(from)
+    }
+
+    /// The node whose list is searched when none is asked for. Before `numa_mem_id()` it was the CPU's own.
+    pub(super) fn home(&self, cpu: CpuId) -> NodeId {
+        match self.policy.memoryless {
+            Memoryless::AsAsked => P::cpu_node(cpu),
+            Memoryless::Nearest | Memoryless::Anywhere => P::cpu_memory_node(cpu),
+        }
+    }
+
+    /// Fills the slot's list. False when memory is exhausted.
+    fn find_list(
+        &self,
+        backing: &Backing<'_, P>,
+        slot: &mut Slot<'_, P>,
+        gfp: Gfp,
+        node: Option<NodeId>,
+    ) -> bool {
+        loop {
+            if let Some(slab) = slot.slab {
+                if node.is_some_and(|node| node != slab.node()) {
+                    slot.count(Event::AllocNodeMismatch, 1);
+                    self.deactivate(backing, slot);
+                    continue;
+                }
+                if slot.list().head.is_some() || self.refill(slot, slab) {
+                    return true;
+                }
+            }
+            if let Some(slab) = self.pop_partial(slot) {
+                if !self.policy.partial_frozen && node.is_some_and(|node| node != slab.node()) {
+                    self.put_back(backing, slot, slab);
+                    continue;
+                }
+                slot.count(Event::CpuPartialAlloc, 1);
+                self.freeze(slab);
+                self.install(slot, slab, None, 0);
+                continue;
+            }
+            return self.get_partial(backing, slot, gfp, node) || self.new_slab(backing, slot, gfp, node);
+        }
+    }
+
+    /// Takes over the CPU slab's own list. When it is empty the slab is given up, full, in the same step.
+    fn refill(&self, slot: &mut Slot<'_, P>, slab: Slab<P>) -> bool {
+        self.slab_locked(slot);
+        let has_bypass = self.policy.update == SlabUpdate::Word;
+        if !has_bypass {
+            // 2.6 counts the look, whatever it finds.
+            slot.count(Event::AllocRefill, 1);
+        }
+        match self.take_list(slab) {
+            Some((head, count)) => {
+                if has_bypass {
+                    slot.count(Event::AllocRefill, 1);
+                }
+                self.install(slot, slab, Some(head), count);
+                true
+            }
+            None => {
+                slot.count(if has_bypass { Event::DeactivateBypass } else { Event::DeactivateFull }, 1);
+                self.uninstall(slot);
+                false
+            }
+        }
+    }
+
+    /// The whole list of a slab this CPU froze; `None` unfreezes a slab without one.
+    fn take_list(&self, slab: Slab<P>) -> Option<(P::Ptr, u32)> {
+        let mut word = slab.word();
+        loop {
+            debug_assert!(word.frozen, "{slab:?} is not frozen: {word:?}");
+            let taken = match word.head {
+                Some(_) => SlabWord { head: None, inuse: word.objects, ..word },
+                None => SlabWord { frozen: false, ..word },
+            };
+            match slab.exchange(word, taken) {
+                Ok(()) => return word.head.map(|head| (slab.object(head), word.free())),
+                Err(found) => {
+                    self.slots.count(Event::CmpxchgDoubleFail, 1);
+                    word = found;
+                }
+            }
+        }
+    }
+
+    /// Takes a slab of the CPU's chain for the CPU slab. Until 6.7 it is frozen already.
+    fn freeze(&self, slab: Slab<P>) {
+        let mut word = slab.word();
+        while !word.frozen {
+            match slab.exchange(word, SlabWord { frozen: true, ..word }) {
+                Ok(()) => return,
+                Err(found) => word = found,
+            }
+        }
+    }
+
+    fn pop_partial(&self, slot: &mut Slot<'_, P>) -> Option<Slab<P>> {
+        let slab = slot.partial?;
+        slot.partial = slab.next();
+        slot.partial_slabs -= 1;
+        slot.partial_objects = slot.partial.map_or(0, Self::believed);
+        Some(slab)
+    }
+
+    /// A slab from the wanted node's list, or from the nearest other node that has more than it keeps.
+    fn get_partial(
+        &self,
+        backing: &Backing<'_, P>,
+        slot: &mut Slot<'_, P>,
+        gfp: Gfp,
+        node: Option<NodeId>,
+    ) -> bool {
+        let home = node.unwrap_or_else(|| self.home(slot.cpu()));
+        if self.acquire(slot, home, 0) {
+            return true;
+        }
+        let stays = match self.policy.remote_search {
+            RemoteSearch::UnlessThisNode => node.is_some() && gfp.has(Gfp::THISNODE),
+            RemoteSearch::AnyNodeOnly => node.is_some(),
+        };
+        if stays || P::nodes() == 1 || P::random() % 1024 > self.policy.defrag_ratio {
+            return false;
+        }
+        let mut others = backing.pages.nearest(home);
+        self.policy.defrag_ratio > 0
+            && others.any(|other| other != home && self.acquire(slot, other, self.min_partial))
+    }
+
+    /// Takes the first slab of a node's list if it has more than `keep`, and more slabs for the CPU's chain.
+    fn acquire(&self, slot: &mut Slot<'_, P>, node: NodeId, keep: u32) -> bool {
+        if self.nr_partial(node) <= keep {
+            return false;
+        }
+        let mut list = self.lock_node(slot, node);
+        let Some(slab) = list.first() else {
+            return false;
+        };
+        let (head, count) = self.take_listed(slab);
+        self.unlist(&mut list, node, slab);
+        slot.count(Event::AllocFromPartial, 1);
+        self.slab_locked(slot);
+        self.install(slot, slab, Some(head), count);
+        // Half of what the CPU's chain may hold comes along, so that the next misses need no lock.
+        while let Some(more) = list.first().filter(|_| self.chain_has_room(slot)) {
+            if self.policy.partial_frozen {
+                self.freeze(more);
+            }
+            self.unlist(&mut list, node, more);
+            self.chain(slot, more);
+            slot.count(Event::CpuPartialNode, 1);
+        }
+        true
+    }
+
+    /// The whole list of a slab on a node's list, whose lock is held; freezes it.
+    pub(super) fn take_listed(&self, slab: Slab<P>) -> (P::Ptr, u32) {
+        let mut word = slab.word();
+        loop {
+            let head = word.head.expect("a listed slab has a free object");
+            match slab.exchange(word, SlabWord { head: None, inuse: word.objects, frozen: true, ..word }) {
+                Ok(()) => return (slab.object(head), word.free()),
+                Err(found) => {
+                    self.slots.count(Event::CmpxchgDoubleFail, 1);
+                    word = found;
+                }
+            }
+        }
+    }
+
+    fn chain_has_room(&self, slot: &Slot<'_, P>) -> bool {
+        match self.policy.cpu_partial {
+            CpuPartial::Off => false,
+            CpuPartial::Objects => self.cpu_partial > 0 && slot.partial_objects <= self.cpu_partial / 2,
+            CpuPartial::Slabs => self.cpu_partial > 0 && slot.partial_slabs <= self.cpu_partial / 2,
+        }
+    }
+
+    /// Puts a slab this CPU owns at the front of its chain.
+    pub(super) fn chain(&self, slot: &mut Slot<'_, P>, slab: Slab<P>) {
+        slab.set_next(slot.partial);
+        slot.partial = Some(slab);
+        slot.partial_slabs += 1;
+        if self.policy.cpu_partial == CpuPartial::Objects {
+            // Each slab remembers the sum of its part of the chain, as it was believed when the slab was put there.
+            slot.partial_objects += slab.word().free();
+            slab.set_extra((slot.partial_objects as u64) << 32);
+        }
+    }
+
+    fn believed(slab: Slab<P>) -> u32 {
+        (slab.extra() >> 32) as u32
+    }
+
+    fn new_slab(
+        &self,
+        backing: &Backing<'_, P>,
+        slot: &mut Slot<'_, P>,
+        gfp: Gfp,
+        node: Option<NodeId>,
+    ) -> bool {
+        let target = node.unwrap_or_else(|| P::cpu_node(slot.cpu()));
+        let Some((slab, objects, fell_back)) = self.allocate_slab(backing, gfp, target) else {
+            return false;
+        };
+        slot.count(Event::AllocSlab, 1);
+        if fell_back {
+            slot.count(Event::OrderFallback, 1);
+        }
+        self.slab_locked(slot);
+        slab.init_word(SlabWord { head: None, inuse: objects as u16, objects: objects as u16, frozen: true });
+        self.install(slot, slab, Some(slab.object(0)), objects);
+        true
+    }
+
+    /// Pages for a slab, its objects linked: at the preferred order, or at the smallest with the caller's own flags.
+    fn allocate_slab(
+        &self,
+        backing: &Backing<'_, P>,
+        gfp: Gfp,
+        node: NodeId,
+    ) -> Option<(Slab<P>, u32, bool)> {
+        let geometry = &self.geometry;
+        let gfp = self.slab_flags(gfp);
+        let can_fall_back = geometry.order > geometry.min_order;
+        let first = self.policy.first_try.flags(gfp, can_fall_back);
+        let preferred = backing.pages.alloc(first, geometry.order, node, FrameKind::Slab);
+        let (pfn, order, objects, fell_back) = match preferred {
+            Some(pfn) => (pfn, geometry.order, geometry.objects, false),
+            None => {
+                let pfn = backing.pages.alloc(gfp, geometry.min_order, node, FrameKind::Slab)?;
+                (pfn, geometry.min_order, geometry.min_objects, true)
+            }
+        };
+        P::map_slab(pfn, order, geometry.size);
+        let slab = Slab::at(pfn);
+        slab.set_owner(self.id.0 as u64);
+        slab.set_extra(0);
+        slab.thread(geometry.size, objects, geometry.link_offset);
+        self.account_slab(slab, objects, 1);
+        Some((slab, objects, fell_back))
+    }
+
+    fn slab_flags(&self, gfp: Gfp) -> Gfp {
+        let mut flags = gfp & !(Gfp::ZERO | Gfp::HIGHMEM | Gfp::MOVABLE | Gfp::ACCOUNT) | Gfp::COMP;
+        if self.flags.reclaim_account {
+            flags = flags | Gfp::RECLAIMABLE;
+        }
+        if self.flags.dma {
+            flags = flags | Gfp::DMA;
+        }
+        flags
+    }
+
+    /// The slot refused: one object of the first listed slab, under `list_lock`; else a new slab that gets listed.
+    fn alloc_slotless(
+        &self,
+        backing: &Backing<'_, P>,
+        gfp: Gfp,
+        node: Option<NodeId>,
+        tally: Tally,
+    ) -> Option<P::Ptr> {
+        self.slots.count(tally.slow, 1);
+        self.slots.count(Event::Slotless, 1);
+        let node = self.node_meant(node);
+        let home = node.unwrap_or_else(|| self.home(P::cpu()));
+        if let Some(object) = self.take_one(home) {
+            return Some(object);
+        }
+        let mut others = backing.pages.nearest(home).filter(|other| *other != home && node.is_none());
+        if let Some(object) = others.find_map(|other| self.take_one(other)) {
+            return Some(object);
+        }
+        let (slab, objects, fell_back) = self.allocate_slab(backing, gfp, home)?;
+        self.slots.count(Event::AllocSlab, 1);
+        if fell_back {
+            self.slots.count(Event::OrderFallback, 1);
+        }
+        // Frozen until it is listed, or full: nobody knows the slab but by the one object handed out.
+        let object = slab.object(0);
+        let head = P::link(object, self.geometry.link_offset).map(|next| slab.offset(next));
+        slab.init_word(SlabWord { head, inuse: 1, objects: objects as u16, frozen: false });
+        if head.is_some() {
+            let node = slab.node();
+            let mut list = self.lock_node_unslotted(node);
+            self.list_head(&mut list, node, slab);
+        }
+        Some(object)
+    }
+
+    fn take_one(&self, node: NodeId) -> Option<P::Ptr> {
+        if self.nr_partial(node) == 0 {
+            return None;
+        }
+        let mut list = self.lock_node_unslotted(node);
+        let slab = list.first()?;
+        let mut word = slab.word();
+        loop {
+            let object = slab.object(word.head.expect("a listed slab has a free object"));
+            let next = P::link(object, self.geometry.link_offset).map(|next| slab.offset(next));
+            match slab.exchange(word, SlabWord { head: next, inuse: word.inuse + 1, ..word }) {
+                Ok(()) => {
+                    if next.is_none() {
+                        self.unlist(&mut list, node, slab);
+                    }
+                    return Some(object);
+                }
+                Err(found) => word = found,
+            }
+        }
+    }
+
+    pub(super) fn forget_partial(slot: &mut Slot<'_, P>) -> Option<Slab<P>> {
+        let state: &mut CpuState<P> = slot;
+        state.partial_slabs = 0;
+        state.partial_objects = 0;
+        state.partial.take()
+    }
+}

@@ -1,0 +1,354 @@
+//! SLUB: one slab per CPU to allocate from, free lists inside the slabs, nothing else queued.
+//!
+//! # Theory
+//!
+//! Christoph Lameter, 2007 (reference/slub.md). A CPU takes the whole free list of one slab, its *CPU slab*, and
+//! allocates from it without a lock. An object that is freed goes to the CPU's list when it is of the CPU slab, else to
+//! the free list of its own slab, by one compare-exchange of the slab's word.
+//!
+//! States of a slab:
+//!
+//! | state | frozen | listed | who may take objects out |
+//! |---|---|---|---|
+//! | CPU slab | yes | no | its CPU |
+//! | CPU partial | yes (until 6.7), no (later) | on that CPU's chain | its CPU |
+//! | node partial, empty ones included | no | on its node's list | the holder of `list_lock` |
+//! | full | no | nowhere | nobody; the first free makes it partial |
+//!
+//! States of an object: allocated, on a CPU's list, on its slab's list, and (caches with sheaves) in a sheaf.
+//!
+//! What always holds, per slab: `objects = inuse + objects on its own list`, and of the CPU slab's `inuse` objects some
+//! are on the CPU's list. Per cache: `alloc_slowpath = alloc_refill + alloc_from_partial + alloc_slab` (since 3.2).
+//!
+//! Unusual: a full slab is on no list at all; only the object that is freed finds it again.
+//!
+//! ```text
+//! alloc ── pop_if                                        fast: the CPU's list, right node
+//!   └─ alloc_slow ── take_list                           the CPU slab's own list (alloc_refill)
+//!        ├─ pop_partial                                  the CPU's newest partial slab
+//!        ├─ get_partial ── acquire                       a node's list, and more for the CPU's chain
+//!        ├─ new_slab ── Pages::alloc                     preferred order, then the smallest
+//!        └─ alloc_slotless                               the slot refused: one object under list_lock
+//! free ── push_if                                        fast: the object is of the CPU slab
+//!   └─ free_slow ── put_cpu_partial ── drain             a full slab becomes the CPU's; overflow goes to the nodes
+//!        └─ node list add, remove, discard               under list_lock, taken before the transition
+//! ```
+//!
+//! Lock order: `list_lock` (one at a time), then what the page allocator takes. `list_lock` protects a node's list, the
+//! links of the slabs on it and the taking of objects out of them.
+
+mod alloc;
+mod free;
+mod node;
+mod policy;
+mod report;
+mod sheaf;
+
+pub use policy::{
+    CpuPartial, EmptySlab, FirstTry, Memoryless, MinPartial, RemoteSearch, Sheaves, SlabUpdate, SlubPolicy,
+};
+
+use crate::cache::{CacheId, CacheSpec, Geometry, layout};
+use crate::engine::{Backing, Busy, Engine, Misuse, Usage};
+use crate::order::OrderInput;
+use crate::slab::Slab;
+use node::Node;
+use slablab_platform::{
+    CpuId, Event, Gfp, HotList, Local, NodeId, PerCpu, PerNode, Pfn, Platform, Want, Work, WorkKind,
+};
+
+/// A SLUB cache.
+pub struct Slub<P: Platform> {
+    id: CacheId,
+    geometry: Geometry,
+    policy: SlubPolicy,
+    flags: crate::CacheFlags,
+    min_partial: u32,
+    /// The limit of the CPU partial list: slabs, or objects until 5.15. 0 without such lists.
+    cpu_partial: u32,
+    sheaf_capacity: u32,
+    slots: P::PerCpu<CpuState<P>>,
+    nodes: P::PerNode<Node<P>>,
+    barns: sheaf::Barns<P>,
+}
+
+/// What a slot holds besides the hot list: the CPU slab, the CPU's partial slabs, and sheaves.
+pub(crate) struct CpuState<P: Platform> {
+    /// The CPU slab. The hot list's tag names it too.
+    slab: Option<Slab<P>>,
+    /// The newest partial slab; the others follow by their links.
+    partial: Option<Slab<P>>,
+    /// Slabs on that chain.
+    partial_slabs: u32,
+    /// Objects believed free on that chain (until 5.15).
+    partial_objects: u32,
+    sheaves: sheaf::CpuSheaves<P>,
+}
+
+impl<P: Platform> Default for CpuState<P> {
+    fn default() -> Self {
+        CpuState {
+            slab: None,
+            partial: None,
+            partial_slabs: 0,
+            partial_objects: 0,
+            sheaves: sheaf::CpuSheaves::default(),
+        }
+    }
+}
+
+/// What an operation counts: a caller's own, or the filling and flushing of a sheaf.
+#[derive(Clone, Copy)]
+struct Tally {
+    fast: Event,
+    slow: Event,
+}
+
+impl Tally {
+    const ALLOC: Tally = Tally { fast: Event::AllocFastpath, slow: Event::AllocSlowpath };
+    const FREE: Tally = Tally { fast: Event::FreeFastpath, slow: Event::FreeSlowpath };
+    const REFILL: Tally = Tally { fast: Event::SheafRefill, slow: Event::SheafRefill };
+    const FLUSH: Tally = Tally { fast: Event::SheafFlush, slow: Event::SheafFlush };
+}
+
+type Slot<'a, P> = <<P as Platform>::PerCpu<CpuState<P>> as PerCpu<P, CpuState<P>>>::Local<'a>;
+
+/// The hot list's tag: the CPU slab's frame above its node.
+#[inline]
+fn tag(pfn: Pfn, node: NodeId) -> u64 {
+    (pfn.0 as u64) << 16 | node.0 as u64
+}
+
+const NODE_OF_TAG: u64 = 0xffff;
+
+impl<P: Platform> Slub<P> {
+    fn measure(spec: &CacheSpec, policy: &SlubPolicy) -> Geometry {
+        let (size, link_offset) = layout(spec, policy.link);
+        let input = OrderInput {
+            size,
+            page_shift: P::page_shift(),
+            cpus: if policy.order_cpus > 0 { policy.order_cpus } else { P::cpus() as u32 },
+            min_order: policy.min_order,
+            max_order: policy.max_order,
+            min_objects: policy.min_objects,
+        };
+        let order = policy.order.order(input);
+        let min_order = input.fitting_order(size as u64);
+        let objects = |order: u8| (input.slab_bytes(order) / size as u64) as u32;
+        Geometry {
+            object_size: spec.object_size,
+            size,
+            link_offset,
+            order,
+            objects: objects(order),
+            min_order,
+            min_objects: objects(min_order),
+        }
+    }
+
+    /// Slabs on a CPU's chain before a free drains it: 5.16's rule assumes slabs half full.
+    fn cpu_partial_limit(geometry: &Geometry, policy: &SlubPolicy) -> u32 {
+        let objects = policy.cpu_partial_of(geometry.size, 1 << P::page_shift());
+        match policy.cpu_partial {
+            CpuPartial::Off => 0,
+            CpuPartial::Objects => objects,
+            CpuPartial::Slabs => (2 * objects).div_ceil(geometry.objects),
+        }
+    }
+
+    /// Slabs a node keeps although they are empty.
+    pub fn min_partial(&self) -> u32 {
+        self.min_partial
+    }
+
+    /// The CPU partial list's limit: slabs, or objects until 5.15; 0 without such lists.
+    pub fn cpu_partial(&self) -> u32 {
+        self.cpu_partial
+    }
+}
+
+impl<P: Platform> Engine<P> for Slub<P> {
+    type Policy = SlubPolicy;
+
+    fn create(id: CacheId, spec: &CacheSpec, policy: &SlubPolicy) -> Self {
+        let geometry = Self::measure(spec, policy);
+        assert!(geometry.objects >= 1, "an object of {} bytes fits no slab", geometry.size);
+        let sheaf_capacity = match policy.sheaves {
+            Sheaves::Off => 0,
+            Sheaves::OptIn => spec.sheaf_capacity,
+        };
+        Slub {
+            id,
+            geometry,
+            policy: *policy,
+            flags: spec.flags,
+            min_partial: policy.min_partial_of(geometry.size),
+            cpu_partial: Self::cpu_partial_limit(&geometry, policy),
+            sheaf_capacity,
+            slots: P::PerCpu::new(geometry.link_offset),
+            nodes: P::PerNode::new(),
+            barns: P::PerNode::new(),
+        }
+    }
+
+    fn id(&self) -> CacheId {
+        self.id
+    }
+
+    fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    /// Without sheaves, on a hit: the slot, the list's tag and head, one link read, one store, one counter.
+    #[inline]
+    fn alloc(&self, backing: &Backing<'_, P>, gfp: Gfp, node: Option<NodeId>) -> Option<P::Ptr> {
+        let object = if self.sheaf_capacity > 0 {
+            self.alloc_from_sheaf(backing, gfp, node)?
+        } else {
+            self.alloc_from_slab(backing, gfp, node, Tally::ALLOC)?
+        };
+        if gfp.any(Gfp::ZERO) {
+            P::zero(object, self.geometry.object_size);
+        }
+        Some(object)
+    }
+
+    /// A hit needs no check of the cache: the tag names a slab of this cache.
+    #[inline]
+    fn free(&self, backing: &Backing<'_, P>, object: P::Ptr) -> Result<(), Misuse> {
+        if self.sheaf_capacity > 0 {
+            return self.free_to_sheaf(backing, object);
+        }
+        self.free_to_slab(backing, object, Tally::FREE)
+    }
+
+    fn alloc_bulk(&self, backing: &Backing<'_, P>, gfp: Gfp, out: &mut [Option<P::Ptr>]) -> usize {
+        for (got, place) in out.iter_mut().enumerate() {
+            *place = self.alloc(backing, gfp, None);
+            if place.is_none() {
+                return got;
+            }
+        }
+        out.len()
+    }
+
+    fn free_bulk(&self, backing: &Backing<'_, P>, objects: &[P::Ptr]) -> Result<(), Misuse> {
+        self.free_runs(backing, objects)
+    }
+
+    fn shrink(&self, backing: &Backing<'_, P>) -> u64 {
+        let before = self.counted(Event::FreeSlab);
+        self.flush_cpus(backing);
+        self.flush_barns(backing);
+        for node in 0..P::nodes() {
+            self.shrink_node(backing, NodeId(node));
+        }
+        self.counted(Event::FreeSlab) - before
+    }
+
+    fn destroy(&self, backing: &Backing<'_, P>) -> Result<(), Busy> {
+        self.shrink(backing);
+        for node in 0..P::nodes() {
+            self.discard_empty(backing, NodeId(node), 0);
+        }
+        match self.usage().live_objects() {
+            0 => Ok(()),
+            live_objects => Err(Busy { live_objects }),
+        }
+    }
+
+    fn work(&self, backing: &Backing<'_, P>, _cpu: CpuId, work: Work) {
+        match work.kind {
+            WorkKind::FreeSlab => self.return_pages(backing, Slab::at(Pfn(work.argument as u32))),
+            WorkKind::FreeSheaf | WorkKind::Reap => unreachable!("SLUB asks for no {:?}", work.kind),
+        }
+    }
+
+    fn cpu_down(&self, backing: &Backing<'_, P>, cpu: CpuId) {
+        if self.slots.used(cpu)
+            && let Some(slot) = self.slots.claim(cpu)
+        {
+            self.flush_claimed(backing, slot);
+        }
+    }
+
+    fn cpu_up(&self, _cpu: CpuId) {}
+
+    fn usage(&self) -> Usage {
+        let mut usage = Usage::default();
+        for node in 0..P::nodes() {
+            usage += self.usage_on(NodeId(node));
+        }
+        usage
+    }
+
+    fn usage_on(&self, node: NodeId) -> Usage {
+        self.report_on(node)
+    }
+
+    fn counted_on(&self, cpu: CpuId, event: Event) -> u64 {
+        self.slots.counted(cpu, event)
+    }
+}
+
+impl<P: Platform> Slub<P> {
+    /// Empties the slots that can be claimed; live ones are asked.
+    fn flush_cpus(&self, backing: &Backing<'_, P>) {
+        for cpu in (0..P::cpus()).map(CpuId).filter(|cpu| self.slots.used(*cpu)) {
+            match self.slots.claim(cpu) {
+                Some(slot) => self.flush_claimed(backing, slot),
+                None => self.slots.ask(cpu),
+            }
+        }
+    }
+
+    /// Gives back everything a slot holds. Objects from sheaves go to their slabs when the slot is free again.
+    fn flush_claimed(&self, backing: &Backing<'_, P>, mut slot: Slot<'_, P>) {
+        let cpu = slot.cpu();
+        let sheaves = Self::take_sheaves(&mut slot);
+        self.flush_slot(backing, &mut slot);
+        drop(slot);
+        self.flush_taken(backing, sheaves);
+        if sheaves.iter().any(Option::is_some)
+            && let Some(mut slot) = self.slots.claim(cpu)
+        {
+            self.flush_slot(backing, &mut slot);
+        }
+    }
+
+    /// Gives back the CPU slab and the CPU partial slabs.
+    fn flush_slot(&self, backing: &Backing<'_, P>, slot: &mut Slot<'_, P>) {
+        if slot.slab.is_some() {
+            slot.count(Event::CpuslabFlush, 1);
+            self.deactivate(backing, slot);
+        }
+        self.drain_all(backing, slot);
+    }
+
+    /// Installs a slab this CPU froze, with the list it took from it.
+    fn install(&self, slot: &mut Slot<'_, P>, slab: Slab<P>, head: Option<P::Ptr>, count: u32) {
+        slot.slab = Some(slab);
+        slot.set_list(HotList { head, count, tag: tag(slab.pfn(), slab.node()) });
+    }
+
+    fn uninstall(&self, slot: &mut Slot<'_, P>) {
+        slot.slab = None;
+        slot.set_list(HotList::EMPTY);
+    }
+
+    #[inline]
+    fn wanted(node: Option<NodeId>) -> Want {
+        match node {
+            None => Want::ANY,
+            Some(node) => Want { mask: NODE_OF_TAG, value: node.0 as u64 },
+        }
+    }
+
+    /// Counts one acquisition of a slab's bit lock, where the era has one.
+    #[inline]
+    fn slab_locked(&self, slot: &mut impl Local<P, CpuState<P>>) {
+        if self.policy.update == SlabUpdate::BitLock {
+            slot.count(Event::LockSlab, 1);
+        }
+    }
+}

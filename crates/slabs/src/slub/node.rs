@@ -1,0 +1,167 @@
+//! A node's share of a cache: its list of partial slabs, and how many slabs it has.
+
+use super::{Slot, Slub};
+use crate::engine::Backing;
+use crate::slab::{Slab, SlabList};
+use slablab_platform::{Event, Local, Lock, NodeId, PerCpu, PerNode, Platform, Word, Work, WorkKind, rank};
+
+/// What a node keeps.
+pub(super) struct Node<P: Platform> {
+    /// Partial slabs, and empty ones up to `min_partial`.
+    list: P::Lock<rank::NodeList, SlabList<P>>,
+    /// The list's length, readable without the lock.
+    nr_partial: P::Word,
+    /// Slabs whose memory is on this node.
+    slabs: P::Word,
+    /// Their page frames.
+    frames: P::Word,
+    /// Objects they can hold.
+    objects: P::Word,
+}
+
+impl<P: Platform> Default for Node<P> {
+    fn default() -> Self {
+        let zero = || P::Word::new(0);
+        Node {
+            list: P::Lock::new(SlabList::default()),
+            nr_partial: zero(),
+            slabs: zero(),
+            frames: zero(),
+            objects: zero(),
+        }
+    }
+}
+
+impl<P: Platform> Node<P> {
+    pub(super) fn partial(&self) -> &P::Lock<rank::NodeList, SlabList<P>> {
+        &self.list
+    }
+
+    pub(super) fn totals(&self) -> (u64, u64, u64) {
+        (self.slabs.load(), self.frames.load(), self.objects.load())
+    }
+}
+
+type Listed<'a, P> = <<P as Platform>::Lock<rank::NodeList, SlabList<P>> as Lock<SlabList<P>>>::Guard<'a>;
+
+/// In `extra`: the slab is on its node's list. Written and read under `list_lock`.
+const LISTED: u64 = 1;
+
+impl<P: Platform> Slub<P> {
+    /// Slabs on a node's list: a hint without its lock.
+    pub(super) fn nr_partial(&self, node: NodeId) -> u32 {
+        self.nodes.peek(node).map_or(0, |node| node.nr_partial.load() as u32)
+    }
+
+    /// Takes a node's `list_lock`, counted in the slot.
+    pub(super) fn lock_node(&self, slot: &mut Slot<'_, P>, node: NodeId) -> Listed<'_, P> {
+        slot.count(Event::LockNodeList, 1);
+        self.nodes.get(node).list.lock()
+    }
+
+    /// Takes a node's `list_lock` where no slot is held.
+    pub(super) fn lock_node_unslotted(&self, node: NodeId) -> Listed<'_, P> {
+        self.slots.count(Event::LockNodeList, 1);
+        self.nodes.get(node).list.lock()
+    }
+
+    pub(super) fn list_head(&self, list: &mut Listed<'_, P>, node: NodeId, slab: Slab<P>) {
+        list.push_head(slab);
+        self.listed(list, node, slab, LISTED);
+    }
+
+    pub(super) fn list_tail(&self, list: &mut Listed<'_, P>, node: NodeId, slab: Slab<P>) {
+        list.push_tail(slab);
+        self.listed(list, node, slab, LISTED);
+    }
+
+    pub(super) fn unlist(&self, list: &mut Listed<'_, P>, node: NodeId, slab: Slab<P>) {
+        list.remove(slab);
+        self.listed(list, node, slab, 0);
+    }
+
+    fn listed(&self, list: &Listed<'_, P>, node: NodeId, slab: Slab<P>, listed: u64) {
+        slab.set_extra(slab.extra() & !LISTED | listed);
+        self.nodes.get(node).nr_partial.store(list.len() as u64);
+    }
+
+    /// Whether a slab is on its node's list, whose lock is held.
+    pub(super) fn is_listed(slab: Slab<P>) -> bool {
+        slab.extra() & LISTED != 0
+    }
+
+    /// Books a slab on its node, or off it.
+    pub(super) fn account_slab(&self, slab: Slab<P>, objects: u32, sign: i64) {
+        let node = self.nodes.get(slab.node());
+        let frames = 1i64 << slab.state().order;
+        for (word, n) in [(&node.slabs, 1), (&node.frames, frames), (&node.objects, objects as i64)] {
+            let mut value = word.load();
+            while let Err(found) = word.compare_exchange(value, value.wrapping_add_signed(n * sign)) {
+                value = found;
+            }
+        }
+    }
+
+    /// An empty slab that nobody can reach goes back, at once or after a grace period.
+    pub(super) fn discard(&self, backing: &Backing<'_, P>, slab: Slab<P>) {
+        self.slots.count(Event::FreeSlab, 1);
+        self.account_slab(slab, slab.word().objects as u32, -1);
+        if self.flags.typesafe_by_rcu {
+            let argument = slab.pfn().0 as u64;
+            P::after_grace_period(Work { kind: WorkKind::FreeSlab, cache: self.id.0, argument });
+        } else {
+            self.return_pages(backing, slab);
+        }
+    }
+
+    pub(super) fn return_pages(&self, backing: &Backing<'_, P>, slab: Slab<P>) {
+        P::unmap_slab(slab.pfn(), slab.state().order);
+        backing.pages.free(slab.pfn());
+    }
+
+    /// Discards a node's empty slabs until `keep` slabs are listed.
+    pub(super) fn discard_empty(&self, backing: &Backing<'_, P>, node: NodeId, keep: u32) {
+        if self.nr_partial(node) == 0 {
+            return;
+        }
+        let mut empty: Option<Slab<P>> = None;
+        let mut list = self.lock_node_unslotted(node);
+        let mut next = list.first();
+        while let Some(slab) = next.filter(|_| list.len() > keep) {
+            next = slab.next();
+            if slab.word().inuse == 0 {
+                self.unlist(&mut list, node, slab);
+                slab.set_next(empty);
+                empty = Some(slab);
+            }
+        }
+        drop(list);
+        while let Some(slab) = empty {
+            empty = slab.next();
+            self.discard(backing, slab);
+        }
+    }
+
+    /// Shrinks a node: empty slabs go, the others are sorted fullest first, in 32 buckets of free objects (4.6).
+    pub(super) fn shrink_node(&self, backing: &Backing<'_, P>, node: NodeId) {
+        const BUCKETS: u32 = 32;
+        self.discard_empty(backing, node, 0);
+        if self.nr_partial(node) == 0 {
+            return;
+        }
+        let mut list = self.lock_node_unslotted(node);
+        let in_bucket = |slab: Slab<P>, bucket: u32| slab.word().free().min(BUCKETS) == bucket;
+        // From the bucket with most free objects to the fullest; each pass moves its slabs to the head, order kept.
+        for bucket in (1..=BUCKETS).rev() {
+            let mut last = list.last();
+            for _ in 0..list.len() {
+                let Some(slab) = last else { break };
+                last = slab.prev();
+                if in_bucket(slab, bucket) {
+                    self.unlist(&mut list, node, slab);
+                    self.list_head(&mut list, node, slab);
+                }
+            }
+        }
+    }
+}
