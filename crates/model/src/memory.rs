@@ -111,7 +111,7 @@ impl Memory {
     #[inline]
     fn record(&self, pfn: Pfn) -> &Record {
         let chunk = self.chunks[(pfn.0 / CHUNK) as usize].get_or_init(|| {
-            let fresh = || Record { frame: Frame::new(), links: Cell::new(0), shift: Cell::new(0) };
+            let fresh = || Record { frame: <Frame<Model>>::new(), links: Cell::new(0), shift: Cell::new(0) };
             (0..CHUNK).map(|_| fresh()).collect()
         });
         &chunk[(pfn.0 % CHUNK) as usize]

@@ -43,7 +43,7 @@ impl<P: Platform> Default for Zonelist<P> {
 
 impl<P: Platform> Pages<P> {
     /// The nodes with memory, nearest to `local` first.
-    pub(crate) fn nearest(&self, local: NodeId) -> Nearest<'_, P> {
+    pub fn nearest(&self, local: NodeId) -> Nearest<'_, P> {
         Nearest { pages: self, local, at_home: P::node_frames(local).1 > 0, next: 0 }
     }
 
@@ -135,7 +135,7 @@ impl<P: Platform> Pages<P> {
 }
 
 /// The nodes with memory, nearest first: see [`Pages::nearest`].
-pub(crate) struct Nearest<'a, P: Platform> {
+pub struct Nearest<'a, P: Platform> {
     pages: &'a Pages<P>,
     local: NodeId,
     at_home: bool,
