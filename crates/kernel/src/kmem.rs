@@ -150,7 +150,11 @@ impl Decoder {
         let gfp = self.gfp(payload);
         let accounted = match self.accounted {
             Some(field) => Some(field.get(self, payload)? != 0),
-            None => self.account_mask.zip(gfp.raw).map(|(mask, raw)| raw & mask != 0),
+            None => {
+                let asked = self.account_mask.zip(gfp.raw).map(|(mask, raw)| raw & mask != 0);
+                // A cache may be accounted as a whole, which its flags do not show.
+                asked.filter(|&asked| asked || self.shape == Shape::Kmalloc)
+            }
         };
         Some(Alloc {
             call_site: self.site(payload),

@@ -6,15 +6,22 @@
 
 mod bytes;
 mod lines;
+mod tar;
 
+pub mod bundle;
 pub mod compressed;
+pub mod counters;
 pub mod event;
 pub mod gfp;
 pub mod kmem;
 pub mod perfdata;
+pub mod procfs;
 pub mod slabinfo;
+pub mod sysfs;
 pub mod text;
+pub mod tidy;
 pub mod tracepoint;
 
 pub use event::{Event, Header, Item, Kind, Lost, Name, Names, Source, Tally};
 pub use lines::CsvError;
+pub use tar::TarError;

@@ -1,0 +1,198 @@
+//! Entries of a tar: ustar, with the GNU and pax extensions for long names.
+//!
+//! Read here and not by the crate tar, which keeps a long name in memory whatever its size: a compressed kilobyte can
+//! claim a name of gigabytes. Here a name has a limit, and other content is skipped unread.
+
+use std::io::{Error, ErrorKind, Read};
+
+/// What an entry is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Entry {
+    /// A file of that many bytes.
+    File { path: String, size: u64 },
+    /// A symbolic or hard link.
+    Link { path: String, target: String },
+}
+
+/// Why a tar could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum TarError {
+    /// The input could not be read.
+    #[error("at byte {offset}: {source}")]
+    Io {
+        /// Bytes read before.
+        offset: u64,
+        /// The reader's error.
+        source: Error,
+    },
+    /// A header is not a tar's.
+    #[error("at byte {offset}: expected {expected}: not a tar, or damaged")]
+    Header {
+        /// Where.
+        offset: u64,
+        /// What should be there.
+        expected: &'static str,
+    },
+}
+
+const BLOCK: usize = 512;
+/// The longest name or pax header kept.
+const NAME_LIMIT: u64 = 1 << 16;
+
+pub(crate) struct Tar<R> {
+    reader: R,
+    offset: u64,
+    /// Content and padding of the current entry that is not yet read.
+    content: u64,
+    padding: u64,
+}
+
+/// What a pax or GNU header says about the entry after it.
+#[derive(Default)]
+struct Long {
+    path: Option<String>,
+    target: Option<String>,
+    size: Option<u64>,
+}
+
+impl<R: Read> Tar<R> {
+    pub(crate) fn new(reader: R) -> Self {
+        Tar { reader, offset: 0, content: 0, padding: 0 }
+    }
+
+    /// The next file or link; `None` at the end.
+    pub(crate) fn next(&mut self) -> Result<Option<Entry>, TarError> {
+        let mut long = Long::default();
+        loop {
+            self.skip_content()?;
+            let at = self.offset;
+            let Some(block) = self.header()? else { return Ok(None) };
+            let error = |expected| TarError::Header { offset: at, expected };
+            let size = long.size.or_else(|| size_of(&block[124..136])).ok_or_else(|| error("a size"))?;
+            (self.content, self.padding) = (size, size.wrapping_neg() % BLOCK as u64);
+            match block[156] {
+                b'L' => long.path = Some(text(&self.name()?)),
+                b'K' => long.target = Some(text(&self.name()?)),
+                b'x' => long.pax(&self.name()?),
+                b'1' | b'2' => {
+                    let target = long.target.take().unwrap_or_else(|| text(&block[157..257]));
+                    return Ok(Some(Entry::Link {
+                        path: long.path.take().unwrap_or_else(|| path_of(&block)),
+                        target,
+                    }));
+                }
+                b'0' | 0 | b'7' => {
+                    return Ok(Some(Entry::File {
+                        path: long.path.take().unwrap_or_else(|| path_of(&block)),
+                        size,
+                    }));
+                }
+                _ => long = Long::default(),
+            }
+        }
+    }
+
+    /// The content of the file that `next` gave.
+    pub(crate) fn content(&mut self) -> Result<Vec<u8>, TarError> {
+        let mut content = Vec::new();
+        let read = self.reader.by_ref().take(self.content).read_to_end(&mut content);
+        let read = read.map_err(|source| TarError::Io { offset: self.offset, source })? as u64;
+        self.offset += read;
+        if read < self.content {
+            return Err(self.cut_off());
+        }
+        self.content = 0;
+        Ok(content)
+    }
+
+    fn cut_off(&self) -> TarError {
+        TarError::Io { offset: self.offset, source: ErrorKind::UnexpectedEof.into() }
+    }
+
+    fn name(&mut self) -> Result<Vec<u8>, TarError> {
+        if self.content > NAME_LIMIT {
+            return Err(TarError::Header { offset: self.offset, expected: "a name shorter than 64 KiB" });
+        }
+        self.content()
+    }
+
+    fn skip_content(&mut self) -> Result<(), TarError> {
+        let count = self.content.saturating_add(self.padding);
+        let skipped = std::io::copy(&mut self.reader.by_ref().take(count), &mut std::io::sink());
+        let skipped = skipped.map_err(|source| TarError::Io { offset: self.offset, source })?;
+        self.offset += skipped;
+        (self.content, self.padding) = (0, 0);
+        if skipped < count { Err(self.cut_off()) } else { Ok(()) }
+    }
+
+    /// The next header block, `None` at the end mark or the end of the input.
+    fn header(&mut self) -> Result<Option<[u8; BLOCK]>, TarError> {
+        let at = self.offset;
+        (self.content, self.padding) = (BLOCK as u64, 0);
+        let mut block = [0; BLOCK];
+        let mut have = 0;
+        while have < BLOCK {
+            match self.reader.read(&mut block[have..]) {
+                Ok(0) if have == 0 => return Ok(None),
+                Ok(0) => return Err(self.cut_off()),
+                Ok(read) => have += read,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(source) => return Err(TarError::Io { offset: self.offset, source }),
+            }
+        }
+        self.content = 0;
+        self.offset += BLOCK as u64;
+        if block.iter().all(|&byte| byte == 0) {
+            return Ok(None);
+        }
+        let sum: u64 = block.iter().map(|&byte| u64::from(byte)).sum();
+        let own: u64 = block[148..156].iter().map(|&byte| u64::from(byte)).sum();
+        if size_of(&block[148..156]) != Some(sum - own + 8 * u64::from(b' ')) {
+            return Err(TarError::Header { offset: at, expected: "a header whose checksum is right" });
+        }
+        Ok(Some(block))
+    }
+}
+
+impl Long {
+    /// Records `<length> <key>=<value>\n`; unknown keys and what is malformed are passed over.
+    fn pax(&mut self, mut data: &[u8]) {
+        while let Some(space) = data.iter().position(|&byte| byte == b' ') {
+            let length = std::str::from_utf8(&data[..space]).ok().and_then(crate::text::number::<usize>);
+            let record = length.and_then(|length| data.get(space + 1..length.checked_sub(1)?));
+            let Some(record) = record else { return };
+            let (key, value) = match record.iter().position(|&byte| byte == b'=') {
+                Some(at) => (&record[..at], &record[at + 1..]),
+                None => return,
+            };
+            match key {
+                b"path" => self.path = Some(text(value)),
+                b"linkpath" => self.target = Some(text(value)),
+                b"size" => self.size = std::str::from_utf8(value).ok().and_then(crate::text::number),
+                _ => {}
+            }
+            data = &data[space + 1 + record.len() + 1..];
+        }
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    crate::bytes::text_lossy(bytes).into_owned()
+}
+
+fn path_of(block: &[u8; BLOCK]) -> String {
+    let name = text(&block[..100]);
+    let prefix = if &block[257..263] == b"ustar\0" { text(&block[345..500]) } else { String::new() };
+    if prefix.is_empty() { name } else { format!("{prefix}/{name}") }
+}
+
+/// An octal number, or GNU's base 256 for large ones.
+fn size_of(field: &[u8]) -> Option<u64> {
+    if field[0] & 0x80 != 0 {
+        let (high, low) = field.split_at(field.len() - 8);
+        let zero = high[0] == 0x80 && high[1..].iter().all(|&byte| byte == 0);
+        return zero.then(|| u64::from_be_bytes(low.try_into().expect("split off eight")));
+    }
+    let digits = std::str::from_utf8(field).ok()?.trim_matches(|c: char| c == ' ' || c == '\0');
+    if digits.is_empty() { Some(0) } else { u64::from_str_radix(digits, 8).ok() }
+}
