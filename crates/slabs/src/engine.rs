@@ -72,6 +72,11 @@ pub trait Engine<P: Platform>: Sized {
     /// Starts periodic work of a CPU, if the engine has any.
     fn cpu_up(&self, cpu: CpuId);
 
+    /// Makes a slab as an earlier life would have left it, on `node`, at `place`: the objects with indexes in `free`
+    /// are free and will be handed out in that order; the others are allocated. Answers the address of object 0.
+    /// Counts nothing. Only for a cache at rest.
+    fn seed(&self, backing: &Backing<'_, P>, node: NodeId, place: Place, free: &[u16]) -> Option<P::Ptr>;
+
     /// What the cache holds now. Racy against live slots, exact when the world stands still.
     fn usage(&self) -> Usage;
     /// What the cache holds on one node now.
@@ -82,6 +87,17 @@ pub trait Engine<P: Platform>: Sized {
     }
     /// How often an event was counted on one CPU.
     fn counted_on(&self, cpu: CpuId, event: Event) -> u64;
+}
+
+/// Where a seeded slab is. What an engine does not have is its nearest equivalent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Place {
+    /// The slab a CPU allocates from.
+    Cpu(CpuId),
+    /// A CPU's newest partial slab.
+    CpuPartial(CpuId),
+    /// Its node's list; a slab without free objects is on none.
+    Node,
 }
 
 /// What a cache holds: the numbers behind /proc/slabinfo and /sys/kernel/slab.

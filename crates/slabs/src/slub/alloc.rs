@@ -277,7 +277,7 @@ impl<P: Platform> Slub<P> {
     }
 
     /// Pages for a slab, its objects linked: at the preferred order, or at the smallest with the caller's own flags.
-    fn allocate_slab(
+    pub(super) fn allocate_slab(
         &self,
         backing: &Backing<'_, P>,
         gfp: Gfp,

@@ -42,6 +42,7 @@ mod free;
 mod node;
 mod policy;
 mod report;
+mod seed;
 mod sheaf;
 
 pub use policy::{
@@ -49,7 +50,7 @@ pub use policy::{
 };
 
 use crate::cache::{CacheId, CacheSpec, Geometry, layout};
-use crate::engine::{Backing, Busy, Engine, Misuse, Usage};
+use crate::engine::{Backing, Busy, Engine, Misuse, Place, Usage};
 use crate::order::OrderInput;
 use crate::slab::Slab;
 use node::Node;
@@ -273,6 +274,10 @@ impl<P: Platform> Engine<P> for Slub<P> {
     }
 
     fn cpu_up(&self, _cpu: CpuId) {}
+
+    fn seed(&self, backing: &Backing<'_, P>, node: NodeId, place: Place, free: &[u16]) -> Option<P::Ptr> {
+        self.seed_slab(backing, node, place, free)
+    }
 
     fn usage(&self) -> Usage {
         let mut usage = Usage::default();

@@ -1,0 +1,55 @@
+//! Slabs as an earlier life would have left them.
+
+use super::Slub;
+use crate::engine::{Backing, Place};
+use crate::slab::{Slab, SlabWord};
+use slablab_platform::{Gfp, Local, NodeId, PerCpu, Platform};
+
+impl<P: Platform> Slub<P> {
+    pub(super) fn seed_slab(
+        &self,
+        backing: &Backing<'_, P>,
+        node: NodeId,
+        place: Place,
+        free: &[u16],
+    ) -> Option<P::Ptr> {
+        let (slab, objects, _) = self.allocate_slab(backing, Gfp::KERNEL | Gfp::THISNODE, node)?;
+        let address = |index: u16| P::address(slab.pfn(), index as u64 * self.geometry.size as u64);
+        for (place, index) in free.iter().enumerate() {
+            let next = free.get(place + 1).map(|next| address(*next));
+            P::set_link(address(*index), self.geometry.link_offset, next);
+        }
+        let head = free.first().map(|first| address(*first));
+        let mut word = SlabWord {
+            head: head.map(|head| slab.offset(head)),
+            inuse: (objects - free.len() as u32) as u16,
+            objects: objects as u16,
+            frozen: false,
+        };
+        slab.init_word(word);
+        match place {
+            Place::Cpu(cpu) => {
+                let mut slot = self.slots.claim(cpu)?;
+                self.deactivate(backing, &mut slot);
+                word = SlabWord { head: None, inuse: word.objects, frozen: true, ..word };
+                slab.init_word(word);
+                self.install(&mut slot, slab, head, free.len() as u32);
+            }
+            Place::CpuPartial(cpu) if self.cpu_partial > 0 && !free.is_empty() => {
+                let mut slot = self.slots.claim(cpu)?;
+                slab.init_word(SlabWord { frozen: self.policy.partial_frozen, ..word });
+                self.chain(&mut slot, slab);
+            }
+            Place::CpuPartial(_) | Place::Node => self.seed_node(slab, free.len()),
+        }
+        Some(address(0))
+    }
+
+    fn seed_node(&self, slab: Slab<P>, free: usize) {
+        if free > 0 {
+            let node = slab.node();
+            let mut list = self.lock_node_unslotted(node);
+            self.list_tail(&mut list, node, slab);
+        }
+    }
+}
