@@ -1,1 +1,46 @@
-//! Model-checked worlds and every model-checked test
+//! Worlds that check, and the tests that need them.
+//!
+//! | module | world | what it shows |
+//! |---|---|---|
+//! | [`solo`] | `Checked<Solo>`: one thread | misuse: a link outside a slab or never written, a lock out of order |
+//! | [`loomed`] | `Checked<Loom>`: loom | orderings and unprotected fields, in every schedule of a small program |
+//! | [`shuttled`] | `Checked<Shuttle>`: shuttle | whole engines on 2 to 4 CPUs, in many random schedules |
+//! | [`bare`] | `Bare`: static memory, no threads | what the fast paths compile to |
+//! | [`twist`] | `Twisted<World, Twist>` | any world with one thing changed: refusing slots, a planted fault |
+//!
+//! The first three are one world ([`world`], [`machine`], [`slots`]) over a [`kit`] of primitives, so that an engine meets
+//! the same memory and the same slots under each tool. [`explore`] runs a body under a kit and counts executions;
+//! [`suite`] runs the contract's checks.
+//!
+//! Absent on purpose: this crate is not published, names no kernel release, and no allocator knows it.
+#![forbid(unsafe_code)]
+
+pub mod broken;
+pub mod explore;
+pub mod kit;
+pub mod loomed;
+pub mod machine;
+pub mod shuttled;
+pub mod slots;
+pub mod solo;
+pub mod suite;
+pub mod twist;
+pub mod world;
+
+pub use explore::{Explored, Limits, explore};
+pub use kit::Kit;
+pub use loomed::Loom;
+pub use machine::{Address, Shape};
+pub use shuttled::Shuttle;
+pub use solo::Solo;
+pub use twist::Twisted;
+pub use world::Checked;
+
+/// The one-threaded checking world.
+pub type Alone = Checked<Solo>;
+/// The world over loom.
+pub type Loomed = Checked<Loom>;
+/// The world over shuttle.
+pub type Shuttled = Checked<Shuttle>;
+/// A world whose slots always refuse.
+pub type Refusing<P> = Twisted<P, broken::Refuse>;

@@ -1,0 +1,320 @@
+//! Twists: the world that refuses, and worlds with one planted fault.
+//!
+//! A refusing world keeps the contract: a slot may say no at any time. The others break one rule each, and
+//! tests/broken.rs says which check finds it. Faults of memory ordering are orders of the loom kit, at the end.
+
+use crate::explore::{Explored, Limits};
+use crate::kit::{Job, Kit, Running};
+use crate::loomed::Orders;
+use crate::solo::{self, Solo};
+use crate::twist::{Inner, Twist, TwistedSlots};
+use loom::sync::atomic::Ordering;
+use slablab_platform::conformance::Testable;
+use slablab_platform::{CpuId, Event, Gfp, HotList, Local, NodeId, PerCpu, Pfn, Want, Word, Work};
+
+/// Slots always refuse: engines take their slotless paths.
+#[derive(Debug)]
+pub enum Refuse {}
+
+impl<P: Testable> Twist<P> for Refuse {
+    const SERVES: bool = false;
+    fn pop_if<C: Default>(_: &TwistedSlots<P, Self, C>, _: Want, _: Event) -> Option<P::Ptr> {
+        None
+    }
+    fn push_if<C: Default>(_: &TwistedSlots<P, Self, C>, _: Want, _: u32, _: P::Ptr, _: Event) -> bool {
+        false
+    }
+    fn pop<C: Default>(_: &TwistedSlots<P, Self, C>, _: Event) -> Option<P::Ptr> {
+        None
+    }
+    fn push<C: Default>(_: &TwistedSlots<P, Self, C>, _: P::Ptr, _: Event) -> bool {
+        false
+    }
+    fn local_asks() -> bool {
+        false
+    }
+}
+
+/// No page is ever to be had.
+#[derive(Debug)]
+pub enum Starve {}
+impl<P: Testable> Twist<P> for Starve {
+    fn permit(_order: u8, _gfp: Gfp) -> bool {
+        false
+    }
+}
+
+/// Declares faults: a name, what is wrong, and the functions that do it.
+macro_rules! faults {
+    ($($(#[$doc:meta])* $name:ident { $($body:tt)* })*) => {$(
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub enum $name {}
+        impl<P: Testable> Twist<P> for $name { $($body)* }
+    )*};
+}
+
+faults! {
+    /// The last node is taken for the nearest.
+    FarMemory {
+        fn cpu_memory_node(_cpu: CpuId) -> NodeId {
+            let nodes = (0..P::nodes()).rev().map(NodeId);
+            { nodes }.find(|node| P::node_frames(*node).1 > 0).expect("some node has memory")
+        }
+    }
+    /// Distances count from 0.
+    DistanceFromZero {
+        fn distance(from: NodeId, to: NodeId) -> u32 {
+            P::distance(from, to) - 10
+        }
+    }
+    /// A node's first frame is left out.
+    CrookedNode {
+        fn node_frames(node: NodeId) -> (Pfn, u32) {
+            let (first, count) = P::node_frames(node);
+            (first.plus(1), count.saturating_sub(1))
+        }
+    }
+    /// Two frames share a descriptor.
+    SharedFrame {
+        fn frame(pfn: Pfn) -> Pfn {
+            Pfn(pfn.0 & !1)
+        }
+    }
+    /// An address is looked up by its offset in the page alone.
+    FirstFrameOnly {
+        fn locate(object: P::Ptr) -> (Pfn, u32) {
+            let (pfn, offset) = P::locate(object);
+            (Pfn(pfn.0 & !1), offset)
+        }
+    }
+    /// Objects closer than 32 bytes share a link.
+    SharedLink {
+        fn linked(object: P::Ptr) -> P::Ptr {
+            let (pfn, offset) = P::locate(object);
+            P::address(pfn, (offset & !31) as u64)
+        }
+    }
+    /// Storage begins with what was there.
+    DirtyStorage {
+        fn storage_attach(object: P::Ptr, words: u32) {
+            P::storage_attach(object, words);
+            P::storage_store(object, words - 1, Some(object));
+        }
+    }
+    /// Time runs backwards.
+    ClockBack {
+        fn now() -> u64 {
+            u64::MAX - P::now()
+        }
+    }
+    /// The cycle counter stands.
+    NotRandom {
+        fn random() -> u32 {
+            4
+        }
+    }
+    /// Deferred work comes one percent too early.
+    DeferEarly {
+        fn defer(cpu: CpuId, delay_ns: u64, work: Work) {
+            P::defer(cpu, delay_ns - delay_ns / 100, work);
+        }
+    }
+    /// All deferred work runs on CPU 0.
+    DeferOnFirst {
+        fn defer(_cpu: CpuId, delay_ns: u64, work: Work) {
+            P::defer(CpuId(0), delay_ns, work);
+        }
+    }
+    /// Nobody waits for readers.
+    NoGrace {
+        fn after_grace_period(work: Work) {
+            P::defer(P::cpu(), 0, work);
+        }
+    }
+    /// One in a hundred counts outside caches is lost.
+    CountLost {
+        fn count(event: Event, n: u64) {
+            P::count(event, n - n / 100);
+        }
+    }
+    /// The list is first in, first out.
+    Fifo {
+        fn pop_if<C: Default>(slots: &TwistedSlots<P, Self, C>, want: Want, event: Event) -> Option<P::Ptr> {
+            let mut local = slots.inner.local()?;
+            let list = local.list();
+            let (mut before, mut last) = (None, list.head.filter(|_| want.met(list.tag))?);
+            while let Some(next) = P::link(last, slots.link_offset) {
+                (before, last) = (Some(last), next);
+            }
+            if let Some(before) = before {
+                P::set_link(before, slots.link_offset, None);
+            }
+            let head = before.and(list.head);
+            local.set_list(HotList { head, count: list.count - 1, ..list });
+            local.count(event, 1);
+            Some(last)
+        }
+    }
+    /// One object more than the limit.
+    LimitOffByOne {
+        fn push_if<C: Default>(
+            slots: &TwistedSlots<P, Self, C>,
+            want: Want,
+            limit: u32,
+            object: P::Ptr,
+            event: Event,
+        ) -> bool {
+            let above = (limit + 1).min(HotList::<P::Ptr>::COUNT_MAX);
+            slots.inner.push_if(want, above, object, event)
+        }
+    }
+    /// An allocation takes what has the wrong tag.
+    TagIgnored {
+        fn pop_if<C: Default>(slots: &TwistedSlots<P, Self, C>, _want: Want, event: Event) -> Option<P::Ptr> {
+            slots.inner.pop_if(Want::ANY, event)
+        }
+    }
+    /// All CPUs pop from CPU 0's list.
+    OneList {
+        fn pop_if<C: Default>(slots: &TwistedSlots<P, Self, C>, want: Want, event: Event) -> Option<P::Ptr> {
+            P::on_cpu(CpuId(0), || slots.inner.pop_if(want, event))
+        }
+    }
+    /// A list given back loses its tag.
+    TagLost {
+        fn list(list: HotList<P::Ptr>) -> HotList<P::Ptr> {
+            HotList { tag: 0, ..list }
+        }
+    }
+    /// A full array takes one more, and drops it.
+    FullArray {
+        fn push<C: Default>(slots: &TwistedSlots<P, Self, C>, object: P::Ptr, event: Event) -> bool {
+            let array = slots.inner.local().map(|local| local.array());
+            slots.inner.push(object, event) || array.is_some_and(|array| array.storage.is_some())
+        }
+    }
+    /// The hot part serves while somebody holds the slot.
+    LocalShares {
+        fn push_if<C: Default>(
+            slots: &TwistedSlots<P, Self, C>,
+            want: Want,
+            limit: u32,
+            object: P::Ptr,
+            event: Event,
+        ) -> bool {
+            slots.inner.push_if(want, limit, object, event) || slots.held.get() > 0
+        }
+    }
+    /// A live slot can be claimed.
+    ClaimLive {
+        fn claim<C: Default>(slots: &TwistedSlots<P, Self, C>, cpu: CpuId) -> Option<Inner<'_, P, C>> {
+            P::still(|| slots.inner.claim(cpu))
+        }
+    }
+    /// No slot can ever be claimed.
+    ClaimNever {
+        fn claim<C: Default>(_: &TwistedSlots<P, Self, C>, _cpu: CpuId) -> Option<Inner<'_, P, C>> {
+            None
+        }
+    }
+    /// Nobody is told that he was asked.
+    AskLost {
+        fn ask<C: Default>(_: &TwistedSlots<P, Self, C>, _cpu: CpuId) {}
+    }
+    /// Counts in slots are lost when they are large.
+    SlotCountLost {
+        fn count_in_slot<C: Default>(slots: &TwistedSlots<P, Self, C>, event: Event, n: u64) {
+            slots.inner.count(event, n & 0xff);
+        }
+    }
+    /// A push that is refused is counted.
+    RefusalCounted {
+        fn push_if<C: Default>(
+            slots: &TwistedSlots<P, Self, C>,
+            want: Want,
+            limit: u32,
+            object: P::Ptr,
+            event: Event,
+        ) -> bool {
+            let pushed = slots.inner.push_if(want, limit, object, event);
+            slots.inner.count(event, !pushed as u64);
+            pushed
+        }
+    }
+}
+
+/// `compare_exchange` orders nothing.
+#[derive(Debug)]
+pub enum RelaxedExchange {}
+impl Orders for RelaxedExchange {
+    const EXCHANGE: Ordering = Ordering::Relaxed;
+}
+
+/// `compare_exchange` releases and does not acquire.
+#[derive(Debug)]
+pub enum ReleaseExchange {}
+impl Orders for ReleaseExchange {
+    const EXCHANGE: Ordering = Ordering::Release;
+}
+
+/// `load_acquire` does not acquire.
+#[derive(Debug)]
+pub enum RelaxedLoad {}
+impl Orders for RelaxedLoad {
+    const LOAD: Ordering = Ordering::Relaxed;
+}
+
+/// `store_release` does not release.
+#[derive(Debug)]
+pub enum RelaxedStore {}
+impl Orders for RelaxedStore {
+    const STORE: Ordering = Ordering::Relaxed;
+}
+
+/// The one-threaded kit with a word whose upper half is not compared.
+#[derive(Debug)]
+pub enum HalfExchange {}
+
+impl Kit for HalfExchange {
+    type Word = Half;
+    type Field = solo::Plain;
+    type Mutex<T> = solo::Mutex<T>;
+
+    fn running<R>(f: impl FnOnce(&Running) -> R) -> R {
+        Solo::running(f)
+    }
+    fn together(jobs: Vec<Job>) {
+        Solo::together(jobs);
+    }
+    fn schedules(limits: Limits, body: impl Fn() + Send + Sync + 'static) -> Explored {
+        Solo::schedules(limits, body)
+    }
+}
+
+/// A word whose upper half is not compared.
+#[derive(Debug)]
+pub struct Half(solo::Plain);
+
+impl Word for Half {
+    fn new(value: u64) -> Self {
+        Half(Word::new(value))
+    }
+    fn load(&self) -> u64 {
+        self.0.load()
+    }
+    fn load_acquire(&self) -> u64 {
+        self.0.load_acquire()
+    }
+    fn store(&self, value: u64) {
+        self.0.store(value);
+    }
+    fn store_release(&self, value: u64) {
+        self.0.store_release(value);
+    }
+    fn compare_exchange(&self, current: u64, new: u64) -> Result<u64, u64> {
+        let found = self.0.load();
+        let same = found as u32 == current as u32;
+        self.0.compare_exchange(if same { found } else { current }, new)
+    }
+}

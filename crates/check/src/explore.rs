@@ -1,0 +1,49 @@
+//! Running a body under a kit, in many schedules.
+
+use crate::kit::Kit;
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// How far to look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// loom: most switches away from a thread that could go on.
+    pub preemptions: usize,
+    /// shuttle: schedules tried.
+    pub executions: usize,
+    /// shuttle: the seed of the schedules.
+    pub seed: u64,
+}
+
+impl Limits {
+    /// What the ordinary test run affords: every schedule with two preemptions, 1,000 random ones.
+    pub const QUICK: Limits = Limits { preemptions: 2, executions: 1_000, seed: 1 };
+}
+
+/// How far it was looked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Explored {
+    /// Complete executions of the body.
+    pub executions: u64,
+}
+
+/// Runs `body` in the schedules within the limits.
+///
+/// # Errors
+/// The text of the panic that ended it.
+pub fn explore<K: Kit>(limits: Limits, body: impl Fn() + Send + Sync + 'static) -> Result<Explored, String> {
+    guard(|| K::schedules(limits, body))
+}
+
+/// Calls `f` and makes a panic a text.
+///
+/// # Errors
+/// The text of the panic.
+pub fn guard<R>(f: impl FnOnce() -> R) -> Result<R, String> {
+    catch_unwind(AssertUnwindSafe(f)).map_err(|panic| text(&*panic))
+}
+
+fn text(panic: &(dyn Any + Send)) -> String {
+    let said = panic.downcast_ref::<String>().map(String::as_str);
+    said.or(panic.downcast_ref::<&str>().copied()).unwrap_or("a panic without text").to_owned()
+}

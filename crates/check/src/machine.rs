@@ -1,0 +1,226 @@
+//! The machine of the checking worlds: a few frames on a few nodes, memory by the word, virtual time.
+//!
+//! Memory exists where a slab is mapped, as one field per word, made when first written: a link read before it was
+//! written, or outside a slab, is reported; under loom so is an access that nothing orders.
+
+use crate::kit::Kit;
+use slablab_platform::{CpuId, Descriptor, Event, Field, NodeId, Pfn, Work};
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::num::NonZeroU64;
+use std::rc::Rc;
+
+/// An object's address: frame number times page size plus offset. Frame 0 is nobody's, so 0 is no address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Address(pub NonZeroU64);
+
+/// A machine as data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// log2 of the page size in bytes.
+    pub page_shift: u32,
+    /// The node of each CPU.
+    pub cpu_node: &'static [u16],
+    /// Frames of each node, at most [`Shape::NODE_FRAMES_MAX`]; 0 for a node without memory.
+    pub node_frames: &'static [u32],
+    /// Page allocations of this order or above fail.
+    pub fail_order: u8,
+}
+
+impl Shape {
+    /// One node of 8 frames, 2 CPUs.
+    pub const ONE_NODE: Shape =
+        Shape { page_shift: 12, cpu_node: &[0, 0], node_frames: &[8], fail_order: u8::MAX };
+    /// 2 CPUs, each on a node of its own of 8 frames.
+    pub const TWO_NODES: Shape = Shape { cpu_node: &[0, 1], node_frames: &[8, 8], ..Shape::ONE_NODE };
+    /// 4 CPUs: two share a node, one has a node, one is on a node without memory.
+    pub const MEMORYLESS: Shape =
+        Shape { cpu_node: &[0, 0, 1, 2], node_frames: &[8, 8, 0], ..Shape::ONE_NODE };
+
+    /// Frames between the starts of two nodes: the largest block.
+    pub const NODE_FRAMES_MAX: u32 = 1 << 10;
+
+    pub(crate) fn first_frame(node: NodeId) -> Pfn {
+        Pfn((node.0 as u32 + 1) * Self::NODE_FRAMES_MAX)
+    }
+
+    /// Nodes lie on a line: 20 to the next one, 30 to the one after.
+    pub(crate) fn distance(from: NodeId, to: NodeId) -> u32 {
+        10 + 10 * from.0.abs_diff(to.0) as u32
+    }
+
+    pub(crate) fn memory_node(&self, cpu: CpuId) -> NodeId {
+        let home = NodeId(self.cpu_node[cpu.0 as usize]);
+        let with_memory = (0..self.node_frames.len()).filter(|node| self.node_frames[*node] > 0);
+        let nodes = with_memory.map(|node| NodeId(node as u16));
+        nodes.min_by_key(|node| (Self::distance(home, *node), *node)).expect("some node has memory")
+    }
+}
+
+/// A work that waits: when it is due, its place among equals, whose it is.
+type Waiting = (u64, u64, CpuId, Work);
+
+/// The state of one execution.
+pub struct Machine<K: Kit> {
+    pub(crate) shape: Shape,
+    pub(crate) online: Vec<Cell<bool>>,
+    /// Whether every CPU but the running one stands still.
+    pub(crate) still: Cell<bool>,
+    pub(crate) now_ns: Cell<u64>,
+    pub(crate) random: Cell<u64>,
+    counts: [Cell<u64>; Event::COUNT],
+    frames: Vec<Vec<Descriptor<K::Word, K::Field>>>,
+    /// Mapped blocks: order by first frame.
+    slabs: RefCell<BTreeMap<u32, u8>>,
+    words: RefCell<BTreeMap<u64, Rc<K::Field>>>,
+    /// Words of each object that is storage.
+    storage: RefCell<BTreeMap<Address, u32>>,
+    queue: RefCell<Vec<Waiting>>,
+    asked: Cell<u64>,
+    grace: RefCell<Vec<(CpuId, Work)>>,
+}
+
+impl<K: Kit> Machine<K> {
+    pub(crate) fn new(shape: Shape) -> Machine<K> {
+        assert!(shape.node_frames.iter().all(|frames| *frames <= Shape::NODE_FRAMES_MAX), "{shape:?}");
+        let frames = |count: &u32| (0..*count).map(|_| Descriptor::new()).collect();
+        Machine {
+            shape,
+            online: shape.cpu_node.iter().map(|_| Cell::new(true)).collect(),
+            still: Cell::new(false),
+            now_ns: Cell::new(0),
+            random: Cell::new(1),
+            counts: [const { Cell::new(0) }; Event::COUNT],
+            frames: shape.node_frames.iter().map(frames).collect(),
+            slabs: RefCell::default(),
+            words: RefCell::default(),
+            storage: RefCell::default(),
+            queue: RefCell::default(),
+            asked: Cell::new(0),
+            grace: RefCell::default(),
+        }
+    }
+
+    // Frames and memory.
+
+    pub(crate) fn frame(&self, pfn: Pfn) -> &Descriptor<K::Word, K::Field> {
+        let node = (pfn.0 / Shape::NODE_FRAMES_MAX).checked_sub(1).expect("frames start at the first node's");
+        let index = pfn.0 % Shape::NODE_FRAMES_MAX;
+        let frame = self.frames.get(node as usize).and_then(|frames| frames.get(index as usize));
+        frame.unwrap_or_else(|| panic!("{pfn:?} does not exist"))
+    }
+
+    pub(crate) fn address(&self, pfn: Pfn, offset: u64) -> Address {
+        let address = ((pfn.0 as u64) << self.shape.page_shift) + offset;
+        Address(NonZeroU64::new(address).expect("frame 0 holds no object"))
+    }
+
+    pub(crate) fn locate(&self, object: Address) -> (Pfn, u32) {
+        let address = object.0.get();
+        let offset = address & ((1 << self.shape.page_shift) - 1);
+        (Pfn((address >> self.shape.page_shift) as u32), offset as u32)
+    }
+
+    pub(crate) fn map(&self, pfn: Pfn, order: u8) {
+        let before = self.slab_of(pfn.plus((1 << order) - 1));
+        assert!(before.is_none_or(|(head, order)| head + (1 << order) <= pfn.0), "{pfn:?} is mapped already");
+        self.slabs.borrow_mut().insert(pfn.0, order);
+    }
+
+    pub(crate) fn unmap(&self, pfn: Pfn, order: u8) {
+        let mapped = self.slabs.borrow_mut().remove(&pfn.0);
+        assert_eq!(mapped, Some(order), "{pfn:?} is unmapped with order {order}");
+        let end = self.address(pfn.plus(1 << order), 0).0.get();
+        let kept = |at: u64| at < self.address(pfn, 0).0.get() || at >= end;
+        self.words.borrow_mut().retain(|at, _| kept(*at));
+        self.storage.borrow_mut().retain(|object, _| kept(object.0.get()));
+    }
+
+    /// The mapped block that starts at or before a frame.
+    fn slab_of(&self, pfn: Pfn) -> Option<(u32, u8)> {
+        self.slabs.borrow().range(..=pfn.0).next_back().map(|(head, order)| (*head, *order))
+    }
+
+    fn checked(&self, object: Address, offset: u32) -> u64 {
+        let (pfn, _) = self.locate(object);
+        let inside = self.slab_of(pfn).is_some_and(|(head, order)| pfn.0 < head + (1 << order));
+        assert!(inside, "{object:x?} is in no slab");
+        object.0.get() + offset as u64
+    }
+
+    pub(crate) fn read(&self, object: Address, offset: u32) -> Option<Address> {
+        let at = self.checked(object, offset);
+        // Not under the borrow: reading is a step of the tool, which may run another thread.
+        let word = self.words.borrow().get(&at).cloned();
+        let word = word.unwrap_or_else(|| panic!("{object:x?}+{offset} is read before it was written"));
+        NonZeroU64::new(word.get()).map(Address)
+    }
+
+    pub(crate) fn write(&self, object: Address, offset: u32, value: Option<Address>) {
+        let at = self.checked(object, offset);
+        let value = value.map_or(0, |value| value.0.get());
+        let word = self.words.borrow().get(&at).cloned();
+        match word {
+            Some(word) => word.set(value),
+            None => {
+                self.words.borrow_mut().insert(at, Rc::new(K::Field::new(value)));
+            }
+        }
+    }
+
+    pub(crate) fn attach(&self, object: Address, words: u32) {
+        let before = self.storage.borrow_mut().insert(object, words);
+        assert_eq!(before, None, "{object:x?} is storage already");
+        (0..words).for_each(|index| self.write(object, index * 8, None));
+    }
+
+    pub(crate) fn stored(&self, object: Address, index: u32) -> u32 {
+        let words = self.storage.borrow().get(&object).copied();
+        let words = words.unwrap_or_else(|| panic!("{object:x?} is not storage"));
+        assert!(index < words, "word {index} of {words} in {object:x?}");
+        index * 8
+    }
+
+    pub(crate) fn detach(&self, object: Address) {
+        let words = self.storage.borrow_mut().remove(&object);
+        assert!(words.is_some(), "{object:x?} is not storage");
+    }
+
+    // Time and counts.
+
+    pub(crate) fn defer(&self, cpu: CpuId, delay_ns: u64, work: Work) {
+        let mut queue = self.queue.borrow_mut();
+        if !queue.iter().any(|(_, _, of, waiting)| (*of, *waiting) == (cpu, work)) {
+            self.asked.set(self.asked.get() + 1);
+            queue.push((self.now_ns.get() + delay_ns, self.asked.get(), cpu, work));
+        }
+    }
+
+    pub(crate) fn after_grace(&self, cpu: CpuId, work: Work) {
+        self.grace.borrow_mut().push((cpu, work));
+    }
+
+    pub(crate) fn end_grace(&self) {
+        let ended = self.grace.take();
+        ended.into_iter().for_each(|(cpu, work)| self.defer(cpu, 0, work));
+    }
+
+    pub(crate) fn due(&self) -> Option<(CpuId, Work)> {
+        let mut queue = self.queue.borrow_mut();
+        let earliest = (0..queue.len()).min_by_key(|index| queue[*index])?;
+        if queue[earliest].0 > self.now_ns.get() {
+            return None;
+        }
+        let (_, _, cpu, work) = queue.swap_remove(earliest);
+        Some((cpu, work))
+    }
+
+    pub(crate) fn count(&self, event: Event, n: u64) {
+        let count = &self.counts[event as usize];
+        count.set(count.get() + n);
+    }
+
+    pub(crate) fn counted(&self, event: Event) -> u64 {
+        self.counts[event as usize].get()
+    }
+}

@@ -1,0 +1,313 @@
+//! Per-CPU slots, per-node values and ranked locks of the checking world.
+//!
+//! Lock order: none here; a slot's mutex is only ever tried. Slots and node values are made with the cache, by the thread
+//! that makes it: making them later would need an ordering of its own that would hide a missing one of the engine.
+
+use crate::kit::Kit;
+use crate::machine::Address;
+use crate::world::Checked;
+use slablab_platform::{
+    CpuId, Event, HotArray, HotList, Local, Lock, NodeId, PerCpu, PerNode, Platform, Rank, Want, Word,
+};
+use std::cell::Cell;
+use std::marker::PhantomData;
+use std::ops::{Deref, DerefMut};
+
+/// One slot per CPU.
+pub struct Slots<K: Kit, T> {
+    slots: Vec<Slot<K, T>>,
+    link_offset: u32,
+}
+
+/// A hot operation is one try of the mutex, so that a tool runs others before and after it, never inside (loom) or with
+/// the operation refused there (shuttle): what a restartable sequence gives.
+struct Slot<K: Kit, T> {
+    state: K::Mutex<State<T>>,
+    asked: K::Word,
+    counts: [Cell<u64>; Event::COUNT],
+    used: Cell<bool>,
+}
+
+struct State<T> {
+    list: HotList<Address>,
+    array: HotArray<Address>,
+    cold: T,
+}
+
+type StateGuard<'a, K, T> = <<K as Kit>::Mutex<State<T>> as Lock<State<T>>>::Guard<'a>;
+
+impl<K: Kit, T: Default> Slot<K, T> {
+    fn new() -> Self {
+        let state = State { list: HotList::EMPTY, array: HotArray::NONE, cold: T::default() };
+        Slot {
+            state: K::Mutex::new(state),
+            asked: K::Word::new(0),
+            counts: [const { Cell::new(0) }; Event::COUNT],
+            used: Cell::new(false),
+        }
+    }
+}
+
+impl<K: Kit, T> Slot<K, T> {
+    /// The slot's state, unless somebody holds it.
+    fn idle(&self) -> Option<StateGuard<'_, K, T>> {
+        self.used.set(true);
+        self.state.try_lock()
+    }
+
+    fn hold(&self, cpu: CpuId) -> Option<Held<'_, K, T>> {
+        self.idle().map(|state| Held { slot: self, state, cpu })
+    }
+
+    fn count(&self, event: Event, n: u64) {
+        self.used.set(true);
+        let count = &self.counts[event as usize];
+        count.set(count.get() + n);
+    }
+}
+
+impl<K: Kit, T> Slots<K, T> {
+    fn slot(&self, cpu: CpuId) -> &Slot<K, T> {
+        &self.slots[cpu.0 as usize]
+    }
+
+    fn mine(&self) -> &Slot<K, T> {
+        self.slot(Checked::<K>::cpu())
+    }
+}
+
+impl<K: Kit, T: Default> PerCpu<Checked<K>, T> for Slots<K, T> {
+    type Local<'a>
+        = Held<'a, K, T>
+    where
+        T: 'a;
+
+    fn new(link_offset: u32) -> Self {
+        Slots { slots: (0..Checked::<K>::cpus()).map(|_| Slot::new()).collect(), link_offset }
+    }
+
+    fn pop_if(&self, want: Want, event: Event) -> Option<Address> {
+        let slot = self.mine();
+        let mut state = slot.idle()?;
+        let object = state.list.head.filter(|_| want.met(state.list.tag))?;
+        state.list.head = Checked::<K>::link(object, self.link_offset);
+        state.list.count -= 1;
+        slot.count(event, 1);
+        Some(object)
+    }
+
+    fn push_if(&self, want: Want, limit: u32, object: Address, event: Event) -> bool {
+        assert!(limit <= HotList::<Address>::COUNT_MAX, "limit {limit}: a count would run into the head");
+        let slot = self.mine();
+        let Some(mut state) = slot.idle() else { return false };
+        if !want.met(state.list.tag) || state.list.count >= limit {
+            return false;
+        }
+        Checked::<K>::set_link(object, self.link_offset, state.list.head);
+        state.list.head = Some(object);
+        state.list.count += 1;
+        slot.count(event, 1);
+        true
+    }
+
+    fn pop(&self, event: Event) -> Option<Address> {
+        let slot = self.mine();
+        let mut state = slot.idle()?;
+        let size = state.array.size.checked_sub(1)?;
+        let object = Checked::<K>::storage_load(state.array.storage?, HotArray::<Address>::HEADER + size);
+        state.array.size = size;
+        slot.count(event, 1);
+        object
+    }
+
+    fn push(&self, object: Address, event: Event) -> bool {
+        let slot = self.mine();
+        let Some(mut state) = slot.idle() else { return false };
+        let HotArray { storage, size, capacity } = state.array;
+        let (Some(storage), true) = (storage, size < capacity) else { return false };
+        Checked::<K>::storage_store(storage, HotArray::<Address>::HEADER + size, Some(object));
+        state.array.size = size + 1;
+        slot.count(event, 1);
+        true
+    }
+
+    fn local(&self) -> Option<Held<'_, K, T>> {
+        let cpu = Checked::<K>::cpu();
+        self.slot(cpu).hold(cpu)
+    }
+
+    fn claim(&self, cpu: CpuId) -> Option<Held<'_, K, T>> {
+        let machine = Checked::<K>::machine();
+        let live = machine.online[cpu.0 as usize].get() && !machine.still.get();
+        if live { None } else { self.slot(cpu).hold(cpu) }
+    }
+
+    fn ask(&self, cpu: CpuId) {
+        self.slot(cpu).asked.store_release(1);
+    }
+
+    fn count(&self, event: Event, n: u64) {
+        self.mine().count(event, n);
+    }
+
+    fn counted(&self, cpu: CpuId, event: Event) -> u64 {
+        self.slot(cpu).counts[event as usize].get()
+    }
+
+    fn used(&self, cpu: CpuId) -> bool {
+        self.slot(cpu).used.get()
+    }
+}
+
+/// A slot held exclusively.
+pub struct Held<'a, K: Kit, T> {
+    slot: &'a Slot<K, T>,
+    state: StateGuard<'a, K, T>,
+    cpu: CpuId,
+}
+
+impl<K: Kit, T> Deref for Held<'_, K, T> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        &self.state.cold
+    }
+}
+
+impl<K: Kit, T> DerefMut for Held<'_, K, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.state.cold
+    }
+}
+
+impl<K: Kit, T> Local<Checked<K>, T> for Held<'_, K, T> {
+    fn cpu(&self) -> CpuId {
+        self.cpu
+    }
+    fn list(&self) -> HotList<Address> {
+        self.state.list
+    }
+    fn set_list(&mut self, list: HotList<Address>) {
+        assert!(list.count <= HotList::<Address>::COUNT_MAX, "{} objects on a hot list", list.count);
+        assert_eq!(list.head.is_some(), list.count > 0, "head and count disagree");
+        self.state.list = list;
+    }
+    fn array(&self) -> HotArray<Address> {
+        self.state.array
+    }
+    fn set_array(&mut self, array: HotArray<Address>) {
+        assert!(array.size <= array.capacity, "{} of {} in a hot array", array.size, array.capacity);
+        assert!(
+            array.storage.is_some() || array.capacity == 0,
+            "capacity {} without storage",
+            array.capacity
+        );
+        self.state.array = array;
+    }
+    fn asked(&mut self) -> bool {
+        self.slot.asked.compare_exchange(1, 0).is_ok()
+    }
+    fn count(&mut self, event: Event, n: u64) {
+        self.slot.count(event, n);
+    }
+}
+
+/// One value per node.
+pub struct Nodes<K, T> {
+    values: Vec<(T, Cell<bool>)>,
+    kit: PhantomData<K>,
+}
+
+impl<K: Kit, T: Default> PerNode<T> for Nodes<K, T> {
+    fn new() -> Self {
+        let fresh = |_| (T::default(), Cell::new(false));
+        Nodes { values: (0..Checked::<K>::nodes()).map(fresh).collect(), kit: PhantomData }
+    }
+    fn get(&self, node: NodeId) -> &T {
+        let (value, asked) = &self.values[node.0 as usize];
+        asked.set(true);
+        value
+    }
+    fn peek(&self, node: NodeId) -> Option<&T> {
+        let (value, asked) = &self.values[node.0 as usize];
+        asked.get().then_some(value)
+    }
+}
+
+/// A lock that checks its place in the order and counts.
+pub struct Ranked<K: Kit, R, T> {
+    mutex: K::Mutex<T>,
+    rank: PhantomData<fn() -> R>,
+}
+
+impl<K: Kit, R: Rank, T> Ranked<K, R, T> {
+    const BIT: u128 = 1 << R::LEVEL;
+
+    fn in_order() {
+        let held = K::running(|running| running.held.get());
+        assert!(
+            held < Self::BIT,
+            "{} (level {}) taken while holding level {}",
+            R::NAME,
+            R::LEVEL,
+            held.ilog2()
+        );
+    }
+
+    fn taken<'a>(guard: <K::Mutex<T> as Lock<T>>::Guard<'a>) -> Guard<'a, K, R, T>
+    where
+        T: 'a,
+    {
+        K::running(|running| running.held.set(running.held.get() | Self::BIT));
+        Checked::<K>::count(R::EVENT, 1);
+        Guard { guard, rank: PhantomData }
+    }
+}
+
+impl<K: Kit, R: Rank, T> Lock<T> for Ranked<K, R, T> {
+    type Guard<'a>
+        = Guard<'a, K, R, T>
+    where
+        T: 'a;
+
+    fn new(value: T) -> Self {
+        Ranked { mutex: K::Mutex::new(value), rank: PhantomData }
+    }
+    fn lock(&self) -> Guard<'_, K, R, T> {
+        // Before waiting: a wrong order is reported as such, not as the deadlock it may become.
+        Self::in_order();
+        Self::taken(self.mutex.lock())
+    }
+    fn try_lock(&self) -> Option<Guard<'_, K, R, T>> {
+        let guard = self.mutex.try_lock()?;
+        Self::in_order();
+        Some(Self::taken(guard))
+    }
+}
+
+/// A lock held.
+pub struct Guard<'a, K: Kit, R: Rank, T: 'a> {
+    guard: <K::Mutex<T> as Lock<T>>::Guard<'a>,
+    rank: PhantomData<fn() -> R>,
+}
+
+impl<K: Kit, R: Rank, T> Drop for Guard<'_, K, R, T> {
+    fn drop(&mut self) {
+        // After a panic the tool may have no running thread any more.
+        if !std::thread::panicking() {
+            K::running(|running| running.held.set(running.held.get() & !Ranked::<K, R, T>::BIT));
+        }
+    }
+}
+
+impl<K: Kit, R: Rank, T> Deref for Guard<'_, K, R, T> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        &self.guard
+    }
+}
+
+impl<K: Kit, R: Rank, T> DerefMut for Guard<'_, K, R, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.guard
+    }
+}

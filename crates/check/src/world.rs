@@ -1,0 +1,216 @@
+//! The checking world: [`Machine`]'s state behind the contract, over a [`Kit`].
+
+use crate::kit::{Job, Kit};
+use crate::machine::{Address, Machine, Shape};
+use crate::slots::{Nodes, Ranked, Slots};
+use slablab_platform::conformance::{Racer, Testable, Verdict};
+use slablab_platform::{Context, CpuId, Event, Frame, Gfp, NodeId, Pfn, Platform, Rank, Reclaim, Work};
+use std::any::Any;
+use std::cell::{Cell, RefCell};
+use std::marker::PhantomData;
+use std::rc::Rc;
+
+/// A world that reports misuse, over the primitives of a checking tool.
+#[derive(Debug)]
+pub struct Checked<K>(PhantomData<K>);
+
+// All threads of loom and of shuttle run on one thread of the system: what it keeps is shared by them.
+thread_local!(static ENTERED: RefCell<Option<Rc<dyn Any>>> = const { RefCell::new(None) });
+
+impl<K: Kit> Checked<K> {
+    /// Runs `f` on CPU 0 of a fresh machine.
+    pub fn enter<R>(shape: Shape, f: impl FnOnce() -> R) -> R {
+        let machine: Rc<dyn Any> = Rc::new(Machine::<K>::new(shape));
+        // Replaced, not restored: after a panic nothing of an ended execution may be left in use.
+        ENTERED.set(Some(machine));
+        K::running(|running| (running.cpu.set(0), running.held.set(0), running.context.set(Context::Task)));
+        let result = f();
+        ENTERED.set(None);
+        result
+    }
+
+    /// Runs jobs at once, each on its CPU; comes back when all have ended.
+    pub fn together(jobs: Vec<(CpuId, Job)>) {
+        let on_its_cpu = |(cpu, job): (CpuId, Job)| -> Job {
+            Box::new(move || {
+                Self::go_to(cpu);
+                job();
+            })
+        };
+        K::together(jobs.into_iter().map(on_its_cpu).collect());
+    }
+
+    /// Continues on another CPU.
+    pub fn go_to(cpu: CpuId) {
+        assert!(cpu.0 < Self::cpus(), "{cpu:?} of {}", Self::cpus());
+        K::running(|running| running.cpu.set(cpu.0));
+    }
+
+    /// Continues in another context.
+    pub fn set_context(context: Context) {
+        K::running(|running| running.context.set(context));
+    }
+
+    pub(crate) fn machine() -> Rc<Machine<K>> {
+        let entered = ENTERED.with_borrow(Clone::clone).expect("no machine was entered");
+        entered.downcast().expect("a machine of this kit was entered")
+    }
+}
+
+impl<K: Kit> Platform for Checked<K> {
+    type Ptr = Address;
+    type Word = K::Word;
+    type Field = K::Field;
+    type Lock<R: Rank, T> = Ranked<K, R, T>;
+    type PerCpu<T: Default> = Slots<K, T>;
+    type PerNode<T: Default> = Nodes<K, T>;
+
+    fn cpus() -> u16 {
+        Self::machine().shape.cpu_node.len() as u16
+    }
+    fn nodes() -> u16 {
+        Self::machine().shape.node_frames.len() as u16
+    }
+    fn page_shift() -> u32 {
+        Self::machine().shape.page_shift
+    }
+    fn cpu() -> CpuId {
+        CpuId(K::running(|running| running.cpu.get()))
+    }
+    fn cpu_node(cpu: CpuId) -> NodeId {
+        NodeId(Self::machine().shape.cpu_node[cpu.0 as usize])
+    }
+    fn cpu_memory_node(cpu: CpuId) -> NodeId {
+        Self::machine().shape.memory_node(cpu)
+    }
+    fn distance(from: NodeId, to: NodeId) -> u32 {
+        Shape::distance(from, to)
+    }
+    fn node_frames(node: NodeId) -> (Pfn, u32) {
+        (Shape::first_frame(node), Self::machine().shape.node_frames[node.0 as usize])
+    }
+    fn cpu_online(cpu: CpuId) -> bool {
+        Self::machine().online[cpu.0 as usize].get()
+    }
+
+    fn with_frame<T>(pfn: Pfn, f: impl FnOnce(&Frame<Self>) -> T) -> T {
+        f(Self::machine().frame(pfn))
+    }
+    fn address(pfn: Pfn, offset: u64) -> Address {
+        Self::machine().address(pfn, offset)
+    }
+    fn locate(object: Address) -> (Pfn, u32) {
+        Self::machine().locate(object)
+    }
+    fn map_slab(pfn: Pfn, order: u8, _size: u32) {
+        Self::machine().map(pfn, order);
+    }
+    fn unmap_slab(pfn: Pfn, order: u8) {
+        Self::machine().unmap(pfn, order);
+    }
+    fn link(object: Address, offset: u32) -> Option<Address> {
+        Self::machine().read(object, offset)
+    }
+    fn set_link(object: Address, offset: u32, next: Option<Address>) {
+        Self::machine().write(object, offset, next);
+    }
+    fn storage_attach(object: Address, words: u32) {
+        Self::machine().attach(object, words);
+    }
+    fn storage_load(object: Address, index: u32) -> Option<Address> {
+        let machine = Self::machine();
+        machine.read(object, machine.stored(object, index))
+    }
+    fn storage_store(object: Address, index: u32, value: Option<Address>) {
+        let machine = Self::machine();
+        machine.write(object, machine.stored(object, index), value);
+    }
+    fn storage_detach(object: Address) {
+        Self::machine().detach(object);
+    }
+    fn zero(object: Address, bytes: u32) {
+        let machine = Self::machine();
+        (0..bytes).step_by(8).for_each(|offset| machine.write(object, offset, None));
+    }
+
+    fn now() -> u64 {
+        Self::machine().now_ns.get()
+    }
+    fn context() -> Context {
+        K::running(|running| running.context.get())
+    }
+    fn random() -> u32 {
+        next_random(&Self::machine().random)
+    }
+    fn defer(cpu: CpuId, delay_ns: u64, work: Work) {
+        Self::machine().defer(cpu, delay_ns, work);
+    }
+    fn after_grace_period(work: Work) {
+        Self::machine().after_grace(Self::cpu(), work);
+    }
+
+    fn reclaim(_ask: Reclaim) -> bool {
+        // Nobody holds pages that could be given back.
+        false
+    }
+    fn permit(order: u8, _gfp: Gfp) -> bool {
+        order < Self::machine().shape.fail_order
+    }
+    fn count(event: Event, n: u64) {
+        Self::machine().count(event, n);
+    }
+}
+
+/// Knuth's 64-bit linear congruence (MMIX), upper half: enough for a number nobody relies on.
+pub(crate) fn next_random(state: &Cell<u64>) -> u32 {
+    state.set(state.get().wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407));
+    (state.get() >> 32) as u32
+}
+
+impl<K: Kit> Testable for Checked<K> {
+    fn on_cpu<R>(cpu: CpuId, f: impl FnOnce() -> R) -> R {
+        let before = Self::cpu();
+        Self::go_to(cpu);
+        let result = f();
+        Self::go_to(before);
+        result
+    }
+    fn set_online(cpu: CpuId, online: bool) {
+        Self::machine().online[cpu.0 as usize].set(online);
+    }
+    fn still<R>(f: impl FnOnce() -> R) -> R {
+        let machine = Self::machine();
+        machine.still.set(true);
+        let result = f();
+        machine.still.set(false);
+        result
+    }
+    fn advance(ns: u64) {
+        let machine = Self::machine();
+        machine.now_ns.set(machine.now_ns.get() + ns);
+    }
+    fn end_grace_period() {
+        Self::machine().end_grace();
+    }
+    fn due() -> Option<(CpuId, Work)> {
+        Self::machine().due()
+    }
+    fn counted(event: Event) -> u64 {
+        Self::machine().counted(event)
+    }
+    fn race<S: 'static>(shared: S, first: Racer<S>, second: Racer<S>, last: fn(&S) -> Verdict) -> Verdict {
+        let shared = Rc::new(shared);
+        let verdicts = Rc::new(Cell::new(Ok(())));
+        let job = |(cpu, body): Racer<S>| -> (CpuId, Job) {
+            let (shared, verdicts) = (shared.clone(), verdicts.clone());
+            let run = move || {
+                let verdict = body(&shared);
+                verdicts.set(verdicts.get().and(verdict));
+            };
+            (cpu, Box::new(run))
+        };
+        Self::together(vec![job(first), job(second)]);
+        verdicts.get()?;
+        last(&shared)
+    }
+}
