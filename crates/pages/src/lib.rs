@@ -64,6 +64,7 @@ pub mod migrate;
 mod pcp;
 pub mod policy;
 mod report;
+mod slow;
 mod steal;
 mod watermark;
 mod zone;
@@ -182,15 +183,16 @@ impl<P: Platform> Pages<P> {
         let migrate_type = if grouping { MigrateType::of(gfp) } else { MigrateType::Movable };
         let request = Request { gfp, order, node, class: self.machine.class_of(gfp), migrate_type };
         let flags = AllocFlags::fast(&self.machine.policy);
-        self.from_zonelist(&request, flags)
+        self.from_zonelist(&request, flags).or_else(|| self.alloc_slow(&request))
     }
 
     /// One attempt: the zones of the zonelist, nearest node and highest zone first.
-    fn from_zonelist(&self, request: &Request, flags: AllocFlags) -> Option<Pfn> {
-        let this_node = request.gfp.has(Gfp::THISNODE);
-        let at_home = P::node_frames(request.node).1 > 0;
-        let nodes = if this_node { at_home as usize } else { usize::MAX };
-        for node in self.nearest(request.node).take(nodes) {
+    fn from_zonelist(&self, request: &Request, mut flags: AllocFlags) -> Option<Pfn> {
+        flags.no_fragment &= self.has_lower_zone(request);
+        for node in self.nodes_for(request) {
+            if flags.no_fragment && node != request.node {
+                break;
+            }
             for zone in (0..=request.class).rev().map(|zone| self.zone(node, zone)) {
                 if zone.span.frames == 0 || !zone.watermark_ok(request.order, request.class, flags) {
                     continue;
@@ -200,7 +202,24 @@ impl<P: Platform> Pages<P> {
                 }
             }
         }
+        // Mixing migrate types is worse than a lower zone, and better than a remote node or failure.
+        if flags.no_fragment {
+            return self.from_zonelist(request, AllocFlags { no_fragment: false, ..flags });
+        }
         None
+    }
+
+    /// The nodes a request may use, nearest first.
+    fn nodes_for(&self, request: &Request) -> impl Iterator<Item = NodeId> {
+        let this_node = request.gfp.has(Gfp::THISNODE);
+        let at_home = P::node_frames(request.node).1 > 0;
+        self.nearest(request.node).take(if this_node { at_home as usize } else { usize::MAX })
+    }
+
+    /// Whether the request's own node has a populated zone below its best one: only then can one be preferred to mixing.
+    fn has_lower_zone(&self, request: &Request) -> bool {
+        let frames = |zone: u8| self.machine.span::<P>(request.node, zone).frames;
+        request.class > 0 && frames(request.class) > 0 && frames(request.class - 1) > 0
     }
 
     /// Writes what a block is used for into its frames.

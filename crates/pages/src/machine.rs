@@ -1,6 +1,7 @@
 //! What the policy means on this machine: numbers computed once, when a [`crate::Pages`] is made.
 
-use crate::policy::{MinFree, ORDERS, PagesPolicy, PcpHigh, ZoneRule};
+use crate::pcp::PCP_ORDERS;
+use crate::policy::{Gap, MinFree, ORDERS, PagesPolicy, PcpHigh, ZoneRule};
 use slablab_platform::{CpuId, Gfp, NodeId, Pfn, Platform};
 
 /// Zones a node can have.
@@ -52,27 +53,7 @@ pub struct PcpSizes {
 impl Machine {
     /// Reads the topology of `P`.
     pub(crate) fn new<P: Platform>(policy: PagesPolicy) -> Machine {
-        let page_shift = P::page_shift();
-        let usual_order = match page_shift {
-            ..14 => 10,
-            14 | 15 => 11,
-            _ => 8,
-        };
-        let max_order = policy.max_order.unwrap_or(usual_order);
-        assert!((max_order as usize) < ORDERS, "max_order {max_order} of at most {}", ORDERS - 1);
-        let pageblock_order =
-            policy.pageblock_order.unwrap_or(21u32.saturating_sub(page_shift) as u8).min(max_order);
-        let zones = policy.zones.unwrap_or(if page_shift == 12 { ZoneRule::Below4G } else { ZoneRule::One });
-        let mut machine = Machine {
-            policy,
-            zones,
-            page_shift,
-            max_order,
-            pageblock_order,
-            frames: 0,
-            min_free: 0,
-            grouping: false,
-        };
+        let mut machine = Machine::sized(policy, P::page_shift(), 0, 0);
         let mut populated = 0;
         for node in (0..P::nodes()).map(NodeId) {
             for zone in 0..machine.zone_count() {
@@ -81,7 +62,32 @@ impl Machine {
                 populated += (span.frames > 0) as u64;
             }
         }
-        machine.grouping = machine.frames >= 5 << pageblock_order;
+        Machine::sized(policy, P::page_shift(), machine.frames, populated)
+    }
+
+    /// A machine of `frames` page frames in `populated` zones.
+    fn sized(policy: PagesPolicy, page_shift: u32, frames: u64, populated: u64) -> Machine {
+        let usual_order = match page_shift {
+            ..14 => 10,
+            14 | 15 => 11,
+            _ => 8,
+        };
+        let max_order = policy.max_order.unwrap_or(usual_order);
+        assert!((max_order as usize) < ORDERS, "max_order {max_order} of at most {}", ORDERS - 1);
+        assert!((policy.pcp.max_order as usize) < PCP_ORDERS, "pcp order {}", policy.pcp.max_order);
+        let pageblock_order =
+            policy.pageblock_order.unwrap_or(21u32.saturating_sub(page_shift) as u8).min(max_order);
+        let one_or_more = if page_shift == 12 { ZoneRule::Below4G } else { ZoneRule::One };
+        let mut machine = Machine {
+            policy,
+            zones: policy.zones.unwrap_or(one_or_more),
+            page_shift,
+            max_order,
+            pageblock_order,
+            frames,
+            min_free: 0,
+            grouping: frames >= 5 << pageblock_order,
+        };
         machine.min_free = machine.min_free_frames(populated);
         machine
     }
@@ -121,7 +127,6 @@ impl Machine {
 
     /// The watermarks of a zone of this many frames (reference/pagealloc.md 2).
     pub(crate) fn marks(&self, frames: u32) -> Marks {
-        use crate::policy::Gap;
         if self.frames == 0 {
             return Marks::default();
         }
@@ -173,4 +178,112 @@ impl Machine {
 /// The largest power of two that is not above `n`; `n` is not 0.
 fn rounded_down(n: u32) -> u32 {
     1 << n.ilog2()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One zone's numbers as a kernel computes them: watermarks, batch, high.
+    struct Row {
+        release: (u32, u32, u32),
+        page_shift: u32,
+        /// Frames of all zones, and how many are populated.
+        machine: (u64, u64),
+        /// This zone's frames, and the CPUs of its node.
+        zone: (u32, u32),
+        marks: [u64; 3],
+        pcp: [u32; 2],
+    }
+
+    #[track_caller]
+    fn check(rows: &[Row], change: impl Fn(PagesPolicy) -> PagesPolicy) {
+        for Row {
+            release: (a, b, c),
+            page_shift,
+            machine,
+            zone,
+            marks: [min, low, high],
+            pcp: [batch, most],
+        } in rows
+        {
+            let policy = change(PagesPolicy::for_release(*a, *b, *c));
+            let machine = Machine::sized(policy, *page_shift, machine.0, machine.1);
+            assert_eq!(
+                machine.marks(zone.0),
+                Marks { min: *min, low: *low, high: *high },
+                "{a}.{b}.{c} {zone:?}"
+            );
+            let sizes = PcpSizes { batch: *batch, high: *most };
+            assert_eq!(machine.pcp_sizes(zone.0, zone.1), sizes, "{a}.{b}.{c} {zone:?}");
+        }
+    }
+
+    /// reference/pagealloc.md sections 2 and 3: 1 GiB in one zone.
+    #[test]
+    fn numbers_of_the_reference() {
+        let one_gib = (1 << 18, 1);
+        let row = |release, marks, pcp| Row {
+            release,
+            page_shift: 12,
+            machine: one_gib,
+            zone: (1 << 18, 4),
+            marks,
+            pcp,
+        };
+        let rows = [
+            row((2, 6, 29), [1024, 1280, 1536], [31, 186]),
+            row((2, 6, 32), [1024, 1280, 1536], [31, 186]),
+            row((4, 18, 0), [1024, 1286, 1548], [31, 186]),
+            row((5, 10, 0), [1024, 1286, 1548], [63, 378]),
+            row((6, 1, 0), [1024, 1286, 1548], [63, 321]),
+        ];
+        check(&rows, |policy| PagesPolicy { min_free: MinFree::Computed, ..policy });
+    }
+
+    /// /proc/zoneinfo of real kernels whose zones did not change after the watermarks were set (the ground truth's
+    /// host_618, ppc64_smp16, ppc64_smp160, ppc64_smp16_memless).
+    #[test]
+    fn numbers_of_real_kernels() {
+        let host = |frames, marks, pcp| Row {
+            release: (6, 18, 44),
+            page_shift: 12,
+            machine: (2415157, 3),
+            zone: (frames, 2),
+            marks,
+            pcp,
+        };
+        let ppc = |frames: u32, cpus, marks, pcp| Row {
+            release: (6, 1, 176),
+            page_shift: 16,
+            machine: (frames as u64, 1),
+            zone: (frames, cpus),
+            marks,
+            pcp,
+        };
+        let rows = [
+            host(3840, [26, 32, 38], [1, 16]),
+            host(772917, [5407, 6758, 8109], [63, 3379]),
+            host(1638400, [11461, 14326, 17191], [63, 7163]),
+            ppc(129711, 16, [352, 481, 610], [3, 30]),
+            ppc(127989, 160, [352, 479, 606], [3, 12]),
+            ppc(129711, 8, [352, 481, 610], [3, 60]),
+        ];
+        check(&rows, |policy| policy);
+    }
+
+    /// sqrt(16 * KiB) and its clamps: reference/vm-modern.md 1.1 has 3386 KiB (846 frames) for 700 MB.
+    #[test]
+    fn min_free_is_clamped() {
+        let min_free = |kib: u64, release: (u32, u32, u32)| {
+            let policy = PagesPolicy::for_release(release.0, release.1, release.2);
+            let policy = PagesPolicy { min_free: MinFree::Computed, ..policy };
+            Machine::sized(policy, 12, kib / 4, 1).min_free * 4
+        };
+        assert_eq!(min_free(700 * 1024, (2, 6, 32)), 3384);
+        assert_eq!(min_free(512, (2, 6, 32)), 128);
+        assert_eq!(min_free(1 << 30, (2, 6, 32)), 65536);
+        assert_eq!(min_free(1 << 30, (5, 10, 0)), 131072);
+        assert_eq!(min_free(1 << 36, (5, 10, 0)), 262144);
+    }
 }

@@ -125,7 +125,6 @@ impl ZoneLists {
 
     /// Fetches up to `blocks` blocks under one `zone->lock`, in the order they come.
     fn refill<P: Platform>(&mut self, zone: Zone<'_, P>, request: &Request, flags: AllocFlags, blocks: u32) {
-        P::count(Event::PcpRefill, 1);
         let list = &mut self.lists[request.order as usize][request.migrate_type as usize];
         let mut held = zone.lock();
         for _ in 0..blocks {
@@ -134,6 +133,7 @@ impl ZoneLists {
             list.push_back::<P>(pfn);
             self.frames += 1 << request.order;
         }
+        P::count(Event::PcpRefill, (list.count > 0) as u64);
     }
 
     fn free<P: Platform>(&mut self, pfn: Pfn, state: FrameState) {

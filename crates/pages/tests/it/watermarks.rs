@@ -1,0 +1,123 @@
+//! Watermarks as behaviour: who may take the last frames, and when free memory in small blocks is not enough. The numbers
+//! themselves are tested beside `machine.rs`.
+
+use crate::world::{Spec, World, assert_balanced};
+use slablab_pages::policy::{MinFree, OrderCheck, PcpRule, Reserve, ZoneRule};
+use slablab_pages::{Pages, PagesPolicy};
+use slablab_platform::{Event, FrameKind, Gfp, NodeId, Pfn, ReclaimStep};
+
+const NODE: NodeId = NodeId(0);
+const MIN: u64 = 1024;
+
+fn policy(release: (u32, u32, u32)) -> PagesPolicy {
+    PagesPolicy {
+        pcp: PcpRule::NONE,
+        min_free: MinFree::Kib(4096),
+        zones: Some(ZoneRule::One),
+        reserve: Reserve::None,
+        ..PagesPolicy::for_release(release.0, release.1, release.2)
+    }
+}
+
+fn alloc(pages: &Pages<World>, gfp: Gfp, order: u8) -> Option<Pfn> {
+    pages.alloc(gfp, order, NODE, FrameKind::Allocated)
+}
+
+/// How many frames stay free when requests with `gfp` take single frames until one fails.
+#[track_caller]
+fn check(release: (u32, u32, u32), gfp: Gfp, left: u64) {
+    World::enter(Spec::uniform(1, 1 << 15), || {
+        let pages = Pages::<World>::new(policy(release));
+        while alloc(&pages, gfp, 0).is_some() {}
+        assert_eq!(pages.free_frames(NODE), left, "{release:?} {gfp:?}");
+        assert_balanced(&pages);
+    });
+}
+
+/// A request is refused when it would not leave more than the mark.
+#[test]
+fn flags_decide_how_far_down() {
+    let (half, harder) = (MIN - MIN / 2, MIN / 2 - MIN / 8);
+    for release in [(2, 6, 32), (6, 1, 0)] {
+        check(release, Gfp::KERNEL, MIN);
+        check(release, Gfp::HIGH | Gfp::KERNEL, half);
+        check(release, Gfp::ATOMIC, harder);
+        check(release, Gfp::MEMALLOC, 0);
+        check(release, Gfp::MEMALLOC | Gfp::KERNEL | Gfp::NOMEMALLOC, MIN);
+    }
+    // Until 4.3 whoever may not wait was harder; then only atomic requests.
+    check((2, 6, 32), Gfp::NONE, MIN - MIN / 4);
+    check((6, 1, 0), Gfp::NONE, MIN);
+    check((2, 6, 32), Gfp::ATOMIC | Gfp::NOMEMALLOC, harder);
+    check((6, 1, 0), Gfp::ATOMIC | Gfp::NOMEMALLOC, half);
+    // GFP_THISNODE gave up before trying at min.
+    check((2, 6, 32), Gfp::KERNEL | Gfp::THISNODE | Gfp::NORETRY | Gfp::NOWARN, MIN + MIN / 4);
+    check((6, 1, 0), Gfp::KERNEL | Gfp::THISNODE | Gfp::NORETRY | Gfp::NOWARN, MIN);
+}
+
+/// reference/pagealloc.md 7: order 3 with free memory in order 0 only fails both marks under both rules; 2.6.32 reclaims, modern
+/// kernels compact first. With one block of order 3, far below the halved marks, the rules differ.
+#[test]
+fn an_order_3_request_and_free_memory_in_order_0() {
+    use ReclaimStep::{Compact, Direct, WakeKswapd};
+    let noretry = Gfp::KERNEL | Gfp::NORETRY;
+    let rows = [
+        (OrderCheck::Halving, (2, 6, 32), 0, false, vec![WakeKswapd, Direct]),
+        (OrderCheck::AnyBlock, (6, 1, 0), 0, false, vec![WakeKswapd, Compact, Direct, Compact]),
+        (OrderCheck::Halving, (2, 6, 32), 1, false, vec![WakeKswapd, Direct]),
+        (OrderCheck::AnyBlock, (6, 1, 0), 1, true, vec![]),
+        // Without order 0, more than min/2 = 512 must be left of `blocks * 8 - 7`: 64 are too few for min, 80 for low.
+        (OrderCheck::Halving, (2, 6, 32), 64, false, vec![WakeKswapd, Direct]),
+        (OrderCheck::Halving, (2, 6, 32), 65, true, vec![WakeKswapd]),
+        (OrderCheck::Halving, (2, 6, 32), 80, true, vec![WakeKswapd]),
+        (OrderCheck::Halving, (2, 6, 32), 81, true, vec![]),
+    ];
+    for (order_check, release, blocks, served, steps) in rows {
+        World::enter(Spec::uniform(1, 1 << 15), || {
+            let pages = Pages::<World>::new(PagesPolicy { order_check, ..policy(release) });
+            fragment(&pages, 4096, blocks);
+            assert_eq!(pages.free_frames(NODE), 4096 + 8 * blocks as u64);
+            let refused = World::counted(Event::WatermarkLow);
+            World::steps();
+            assert!(alloc(&pages, Gfp::KERNEL, 0).is_some_and(|pfn| {
+                pages.free(pfn);
+                true
+            }));
+            assert_eq!(alloc(&pages, noretry, 3).is_some(), served, "{order_check:?} with {blocks} blocks");
+            assert_eq!(World::steps(), steps, "{order_check:?} with {blocks} blocks");
+            assert_eq!(World::counted(Event::WatermarkLow) - refused, !steps.is_empty() as u64);
+            assert_balanced(&pages);
+        });
+    }
+}
+
+/// Leaves `singles` free frames, no two of them buddies, and `blocks` free blocks of order 3, no two of them buddies.
+fn fragment(pages: &Pages<World>, singles: usize, blocks: usize) {
+    let mut all = vec![];
+    while let Some(pfn) = alloc(pages, Gfp::MEMALLOC, 0) {
+        all.push(pfn);
+    }
+    World::steps();
+    all.sort();
+    (0..singles).for_each(|n| pages.free(all[2 * n]));
+    let from = 4 * singles;
+    for block in 0..blocks {
+        (0..8).for_each(|n| pages.free(all[from + 16 * block + n]));
+    }
+}
+
+/// `lowmem_reserve`: a zone keeps 1/256 of the memory above it from requests that could have used that memory.
+#[test]
+fn lower_zones_are_kept_for_those_who_need_them() {
+    let policy = PagesPolicy { zones: Some(ZoneRule::X86), min_free: MinFree::Kib(0), ..policy((6, 1, 0)) };
+    World::enter(Spec::uniform(1, 1 << 15), || {
+        let pages = Pages::<World>::new(policy);
+        let dma = pages.zone_info(NODE, 0).unwrap();
+        assert_eq!((dma.name, dma.frames, dma.lowmem_reserve), ("DMA", 4096, [0, 112, 112]));
+        while alloc(&pages, Gfp::KERNEL, 0).is_some() {}
+        assert_eq!(pages.free_frames(NODE), 112);
+        while alloc(&pages, Gfp::DMA, 0).is_some() {}
+        assert_eq!(pages.free_frames(NODE), 0);
+        assert_balanced(&pages);
+    });
+}

@@ -1,0 +1,97 @@
+//! Which node serves a request.
+
+use crate::world::{Spec, World, assert_balanced};
+use slablab_pages::policy::{Gap, MinFree, PcpRule};
+use slablab_pages::{Pages, PagesPolicy};
+use slablab_platform::{FrameKind, Gfp, NodeId, Platform};
+
+/// The nodes that serve requests for `local`, in order, until all memory is gone.
+fn order_of_nodes(spec: &Spec, gfp: Gfp, local: u16) -> Vec<u16> {
+    let policy = PagesPolicy {
+        pcp: PcpRule::NONE,
+        min_free: MinFree::Kib(0),
+        gap: Gap::Quarter,
+        no_fragment: false,
+        ..PagesPolicy::for_release(6, 1, 0)
+    };
+    World::enter(spec.clone(), || {
+        let pages = Pages::<World>::new(policy);
+        let mut nodes: Vec<u16> = vec![];
+        while let Some(pfn) = pages.alloc(gfp | Gfp::MEMALLOC, 9, NodeId(local), FrameKind::Slab) {
+            let (_, state) = Pages::<World>::block_of(World::address(pfn, 0)).expect("a slab");
+            if nodes.last() != Some(&state.node.0) {
+                nodes.push(state.node.0);
+            }
+        }
+        assert_balanced(&pages);
+        nodes
+    })
+}
+
+#[track_caller]
+fn check(spec: &Spec, gfp: Gfp, expected: &[(u16, &[u16])]) {
+    for (local, nodes) in expected {
+        assert_eq!(order_of_nodes(spec, gfp, *local), *nodes, "requests for node {local}");
+    }
+}
+
+const FRAMES: u32 = 2048;
+
+#[test]
+fn equally_distant_nodes_follow_in_turn() {
+    let spec = Spec::uniform(4, FRAMES);
+    check(
+        &spec,
+        Gfp::NONE,
+        &[(0, &[0, 1, 2, 3]), (1, &[1, 2, 3, 0]), (2, &[2, 3, 0, 1]), (3, &[3, 0, 1, 2])],
+    );
+}
+
+#[test]
+fn nearer_nodes_come_first() {
+    // A ring of four: neighbours at 16, the opposite node at 22.
+    let distance =
+        vec![vec![10, 16, 22, 16], vec![16, 10, 16, 22], vec![22, 16, 10, 16], vec![16, 22, 16, 10]];
+    let spec = Spec { distance, ..Spec::uniform(4, FRAMES) };
+    check(
+        &spec,
+        Gfp::NONE,
+        &[(0, &[0, 1, 3, 2]), (1, &[1, 2, 0, 3]), (2, &[2, 3, 1, 0]), (3, &[3, 0, 2, 1])],
+    );
+}
+
+/// Two nodes whose memory is equally near to 0 and 1: each list favours one of them, in turn. Load decides between nodes of the
+/// same distance on the same side only.
+#[test]
+fn load_spreads_the_first_choice() {
+    let distance =
+        vec![vec![10, 40, 20, 20], vec![40, 10, 20, 20], vec![20, 20, 10, 40], vec![20, 20, 40, 10]];
+    let spec = Spec { distance, ..Spec::uniform(4, FRAMES) };
+    check(
+        &spec,
+        Gfp::NONE,
+        &[(0, &[0, 2, 3, 1]), (1, &[1, 3, 2, 0]), (2, &[2, 0, 1, 3]), (3, &[3, 1, 0, 2])],
+    );
+}
+
+#[test]
+fn nodes_without_cpus_are_preferred() {
+    let spec = Spec { cpus: vec![0, 1, 3], ..Spec::uniform(4, FRAMES) };
+    check(&spec, Gfp::NONE, &[(0, &[0, 2, 1, 3]), (1, &[1, 2, 3, 0])]);
+}
+
+/// Two of eight nodes have memory: requests for the others go to the nearest, and nowhere with THISNODE.
+#[test]
+fn nodes_without_memory() {
+    let mut spec = Spec::uniform(8, 0);
+    (spec.nodes[2], spec.nodes[5]) = (FRAMES, FRAMES);
+    check(&spec, Gfp::NONE, &[(0, &[2, 5]), (3, &[5, 2]), (2, &[2, 5]), (7, &[5, 2])]);
+    check(&spec, Gfp::THISNODE, &[(0, &[]), (2, &[2]), (7, &[])]);
+    spec.distance = (0..8u32).map(|a| (0..8).map(|b: u32| 10 + 5 * a.abs_diff(b)).collect()).collect();
+    check(&spec, Gfp::NONE, &[(0, &[2, 5]), (3, &[2, 5]), (4, &[5, 2]), (7, &[5, 2])]);
+}
+
+#[test]
+fn this_node_or_nothing() {
+    check(&Spec::uniform(4, FRAMES), Gfp::THISNODE, &[(0, &[0]), (3, &[3])]);
+}
