@@ -18,6 +18,7 @@
 mod memory;
 mod slots;
 mod spec;
+mod testable;
 mod timers;
 mod world;
 
