@@ -1,7 +1,9 @@
 //! Every world keeps the contract.
 
-use slablab_check::suite::{Outcome, conform_kit, conform_twisted};
-use slablab_check::{Limits, Loom, Shape, Shuttle, Solo, broken};
+use slablab_check::suite::{Outcome, conform, conform_kit, conform_twisted};
+use slablab_check::{Limits, Loom, Refusing, Shape, Shuttle, Solo, broken};
+use slablab_model::{Machine, MachineSpec, Model, NodeSpec};
+use slablab_platform::conformance::Testable;
 
 /// Looks that a world kept every rule, and that checks ran at all.
 fn check(world: &str, outcome: Outcome) {
@@ -38,4 +40,28 @@ fn shuttled() {
 #[test]
 fn refusing() {
     check("refusing", conform_twisted::<broken::Refuse>(Shape::TWO_NODES));
+}
+
+/// Runs the suite on the modelled machine, each check on a fresh one.
+fn modelled<P: Testable>(spec: &MachineSpec) -> Outcome {
+    conform::<P>(|check| {
+        let mut machine = Machine::new(spec.clone()).expect("the spec is right");
+        machine.enter(|| check.run()).map(|()| 1).map_err(|broken| broken.to_string())
+    })
+}
+
+#[test]
+fn model() {
+    const GIB: u64 = 1 << 30;
+    let plain = MachineSpec::uniform(4, 2, GIB);
+    let large_pages = MachineSpec { page_shift: 16, ..plain.clone() };
+    let nodes = [GIB, 0, GIB].map(|bytes| NodeSpec { bytes }).to_vec();
+    let distance = vec![vec![10, 20, 40], vec![40, 10, 15], vec![30, 15, 10]];
+    let memoryless = MachineSpec { nodes, distance, cpu_node: vec![0, 1, 1, 2], ..plain.clone() };
+    let huge = MachineSpec::uniform(1024, 64, 16 * GIB);
+    let tiny = MachineSpec::uniform(1, 1, GIB / 64);
+    for spec in [plain, large_pages, memoryless, huge, tiny] {
+        check("model", modelled::<Model>(&spec));
+        check("model that refuses", modelled::<Refusing<Model>>(&spec));
+    }
 }
