@@ -1,1 +1,36 @@
-//! The trace format of slablab
+//! The trace format of slablab: one recording of a kernel's allocations as a Parquet file.
+//!
+//! A trace is a table of rows in time order, one row an event ([`EventKind`]), with what is known about the recording
+//! in the file's footer ([`Metadata`]). docs/trace-format.md is the format for people who read it with other programs;
+//! `tests/document.rs` holds that page and the column table of this crate ([`COLUMNS`]) together.
+//!
+//! Written and read in row groups of bounded size ([`Writer`], [`Reader`]), so that a recording larger than memory
+//! works. A reader takes only the columns asked for and hands out batches as one vector per column ([`Batch`]),
+//! because a replay has 100 ns for an event and decoding is a part of that.
+//!
+//! This crate knows no kernel, no engine and no model: what an event means to them is theirs.
+
+mod batch;
+mod beside;
+mod error;
+mod event;
+mod meta;
+mod pages;
+mod reader;
+mod rewrite;
+mod schema;
+mod texts;
+mod writer;
+
+pub use batch::{Batch, COLUMNS, Column, Columns, Form, Row};
+pub use beside::Beside;
+pub use error::Error;
+pub use event::{ANY_NODE, EventKind, NO_CONTEXT, NONE, flags};
+pub use meta::{
+    CacheCounts, Counts, Import, Loss, Losses, MAJOR, MINOR, Metadata, Node, Repairs, Source, Statistics,
+    Symbol, Topology,
+};
+pub use reader::{Batches, Reader};
+pub use rewrite::rewrite;
+pub use texts::{Table, Texts};
+pub use writer::Writer;

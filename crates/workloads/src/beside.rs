@@ -1,0 +1,117 @@
+//! A file that appears whole or not at all.
+//!
+//! On Linux it has no name until [`Beside::commit`]: whatever ends the program, Ctrl-C or a power cut, nothing is left.
+//! Where the filesystem cannot do that, the file has a name of its own beside the target, removed when dropped; only a
+//! program that is killed leaves it behind.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use crate::error::Error;
+
+/// A file being written, to become `path`. Dropped without [`Beside::commit`], it is gone.
+#[derive(Debug)]
+pub struct Beside {
+    file: File,
+    path: PathBuf,
+    /// The name it has meanwhile, if it has one.
+    named: Option<PathBuf>,
+}
+
+impl Beside {
+    /// Opens a file that will become `path`. What is at `path` now stays until the commit.
+    pub fn create(path: &Path) -> Result<Beside, Error> {
+        let fail = |source| Error::Io { path: path.into(), source };
+        if path.is_dir() {
+            return Err(fail(io::ErrorKind::IsADirectory.into()));
+        }
+        match nameless(folder(path)) {
+            Some(file) => Ok(Beside { file, path: path.into(), named: None }),
+            None => {
+                let named = temporary(path);
+                let file = File::create_new(&named).map_err(fail)?;
+                Ok(Beside { file, path: path.into(), named: Some(named) })
+            }
+        }
+    }
+
+    /// Makes the file appear at its path, replacing what was there.
+    pub fn commit(mut self) -> Result<(), Error> {
+        let named = match self.named.take() {
+            Some(named) => named,
+            None => {
+                let named = temporary(&self.path);
+                link(&self.file, &named).map_err(|source| self.fail(source))?;
+                named
+            }
+        };
+        // From here on the name is cleaned up if the rename fails.
+        self.named = Some(named.clone());
+        std::fs::rename(&named, &self.path).map_err(|source| self.fail(source))?;
+        self.named = None;
+        Ok(())
+    }
+
+    fn fail(&self, source: io::Error) -> Error {
+        Error::Io { path: self.path.clone(), source }
+    }
+}
+
+impl Write for Beside {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        if let Some(named) = &self.named {
+            // Nobody is left to be told.
+            let _ = std::fs::remove_file(named);
+        }
+    }
+}
+
+fn folder(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
+fn temporary(path: &Path) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    folder(path).join(format!(".{name}.{}.tmp", std::process::id()))
+}
+
+#[cfg(target_os = "linux")]
+fn nameless(folder: &Path) -> Option<File> {
+    use rustix::fs::{Mode, OFlags};
+    let mode = Mode::from_raw_mode(0o666);
+    let file = rustix::fs::open(folder, OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC, mode).ok()?;
+    // Without /proc the file could not be named later.
+    Path::new("/proc/self/fd").exists().then(|| File::from(file))
+}
+
+#[cfg(target_os = "linux")]
+fn link(file: &File, to: &Path) -> io::Result<()> {
+    use rustix::fs::{AtFlags, CWD};
+    use std::os::fd::AsRawFd;
+    let from = format!("/proc/self/fd/{}", file.as_raw_fd());
+    Ok(rustix::fs::linkat(CWD, from, CWD, to, AtFlags::SYMLINK_FOLLOW)?)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn nameless(_folder: &Path) -> Option<File> {
+    None
+}
+
+#[cfg(not(target_os = "linux"))]
+fn link(_file: &File, _to: &Path) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
