@@ -59,7 +59,7 @@ impl<P: Platform> Pages<P> {
                 if let Some(pfn) = self.from_zonelist(request, flags) {
                     return Some(pfn);
                 }
-            } else if let Some(pfn) = self.kill(request, attempt)? {
+            } else if let Some(pfn) = self.kill(request, flags, attempt)? {
                 return Some(pfn);
             }
             if !request.repeats(attempt) {
@@ -104,7 +104,7 @@ impl<P: Platform> Pages<P> {
             if !request.repeats(attempt) {
                 return None;
             }
-            if !progress && let Some(pfn) = self.kill(request, attempt)? {
+            if !progress && let Some(pfn) = self.kill(request, flags, attempt)? {
                 return Some(pfn);
             }
         }
@@ -140,8 +140,9 @@ impl<P: Platform> Pages<P> {
     }
 
     /// Nothing was reclaimed: a last look, above the high watermark so that only what others freed meanwhile counts, then
-    /// the OOM killer. `None` when the request may not kill or there is nobody to kill; `Some(None)` when somebody was.
-    fn kill(&self, request: &Request, attempt: u32) -> Option<Option<Pfn>> {
+    /// the OOM killer and another look. `None` when the request may not kill or there is nobody to kill; `Some(None)` when
+    /// somebody was killed in vain.
+    fn kill(&self, request: &Request, flags: AllocFlags, attempt: u32) -> Option<Option<Pfn>> {
         let may_kill = !request.costly() || request.gfp.has(Gfp::NOFAIL);
         let excused = Gfp::NORETRY | Gfp::RETRY_MAYFAIL | Gfp::THISNODE;
         if !may_kill || !request.gfp.has(Gfp::FS) || request.gfp.any(excused) {
@@ -151,7 +152,8 @@ impl<P: Platform> Pages<P> {
         if let Some(pfn) = self.from_zonelist(request, last_look) {
             return Some(Some(pfn));
         }
-        self.ask(request, ReclaimStep::Oom, attempt).then_some(None)
+        // Whoever was killed left memory behind: look before reclaiming again.
+        self.ask(request, ReclaimStep::Oom, attempt).then(|| self.from_zonelist(request, flags))
     }
 
     /// Gives one reserved pageblock of the nearest zones back to the request's type.

@@ -1,6 +1,9 @@
 //! The page allocator's tests: one world, one file per part of the theory.
 
 mod buddy;
+mod pcp;
+mod programs;
+mod slow;
 mod watermarks;
 mod world;
 mod zonelists;

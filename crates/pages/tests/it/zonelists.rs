@@ -85,7 +85,8 @@ fn nodes_without_cpus_are_preferred() {
 fn nodes_without_memory() {
     let mut spec = Spec::uniform(8, 0);
     (spec.nodes[2], spec.nodes[5]) = (FRAMES, FRAMES);
-    check(&spec, Gfp::NONE, &[(0, &[2, 5]), (3, &[5, 2]), (2, &[2, 5]), (7, &[5, 2])]);
+    // Node 0's list favours 2, so node 1's favours 5. By node 7, more lists favour 5.
+    check(&spec, Gfp::NONE, &[(0, &[2, 5]), (1, &[5, 2]), (2, &[2, 5]), (3, &[5, 2]), (7, &[2, 5])]);
     check(&spec, Gfp::THISNODE, &[(0, &[]), (2, &[2]), (7, &[])]);
     spec.distance = (0..8u32).map(|a| (0..8).map(|b: u32| 10 + 5 * a.abs_diff(b)).collect()).collect();
     check(&spec, Gfp::NONE, &[(0, &[2, 5]), (3, &[2, 5]), (4, &[5, 2]), (7, &[5, 2])]);

@@ -1,0 +1,162 @@
+//! Per-CPU page lists: what takes `zone->lock` and what does not.
+
+use crate::world::{Spec, World, assert_balanced};
+use slablab_pages::policy::ZoneRule;
+use slablab_pages::{Pages, PagesPolicy};
+use slablab_platform::{CpuId, Event, FrameKind, Gfp, NodeId, Pfn, Platform};
+
+const NODE: NodeId = NodeId(0);
+
+fn policy(release: (u32, u32, u32)) -> PagesPolicy {
+    PagesPolicy { zones: Some(ZoneRule::One), ..PagesPolicy::for_release(release.0, release.1, release.2) }
+}
+
+fn alloc(pages: &Pages<World>, order: u8) -> Pfn {
+    pages.alloc(Gfp::KERNEL, order, NODE, FrameKind::Slab).expect("memory")
+}
+
+/// Frames on a CPU's lists.
+fn kept(pages: &Pages<World>, cpu: u16) -> u32 {
+    pages.pcp_frames(CpuId(cpu), NODE, 0).expect("nobody holds the slot")
+}
+
+/// `count` blocks of `order` are allocated and freed on one CPU: `locks` acquisitions of `zone->lock` for each.
+#[track_caller]
+fn check(release: (u32, u32, u32), order: u8, count: usize, locks: (u64, u64)) {
+    World::enter(Spec::uniform(1, 1 << 18), || {
+        let pages = Pages::<World>::new(policy(release));
+        let blocks: Vec<Pfn> = (0..count).map(|_| alloc(&pages, order)).collect();
+        let taken = World::counted(Event::LockZone);
+        blocks.into_iter().for_each(|pfn| pages.free(pfn));
+        let given = World::counted(Event::LockZone) - taken;
+        assert_eq!((taken, given), locks, "{release:?} order {order}");
+        assert_balanced(&pages);
+    });
+}
+
+/// 2.6: batch 31, high 186, order 0 only. 5.14: orders to 3, batch 63 (shifted down by the order), high 642 or so, for half a
+/// machine of two CPUs.
+#[test]
+fn batches_take_one_lock() {
+    check((2, 6, 32), 0, 31, (1, 0));
+    check((2, 6, 32), 0, 32, (2, 0));
+    // 310 blocks in ten refills, exactly; 310 frees reach 186 once, and again after each batch of 31.
+    check((2, 6, 32), 0, 310, (10, 5));
+    check((2, 6, 32), 1, 31, (31, 31));
+    check((2, 6, 32), 3, 31, (31, 31));
+    check((5, 10, 0), 1, 31, (31, 31));
+    check((6, 1, 0), 0, 63, (1, 0));
+    check((6, 1, 0), 1, 31, (1, 0));
+    check((6, 1, 0), 3, 7, (1, 0));
+    check((6, 1, 0), 3, 8, (2, 0));
+    check((6, 1, 0), 4, 8, (8, 8));
+}
+
+#[test]
+fn a_page_freed_is_the_next_one_allocated() {
+    for release in [(2, 6, 32), (6, 1, 0)] {
+        World::enter(Spec::uniform(1, 1 << 18), || {
+            let pages = Pages::<World>::new(policy(release));
+            let (a, b) = (alloc(&pages, 0), alloc(&pages, 0));
+            // Frames of a batch come in the order they were cut.
+            assert_eq!(b, a.plus(1));
+            pages.free(a);
+            pages.free(b);
+            assert_eq!((alloc(&pages, 0), alloc(&pages, 0)), (b, a));
+        });
+    }
+}
+
+#[test]
+fn the_lists_count_as_allocated_to_the_zone() {
+    World::enter(Spec::uniform(1, 1 << 18), || {
+        let pages = Pages::<World>::new(policy((2, 6, 32)));
+        let pfn = alloc(&pages, 0);
+        assert_eq!((pages.free_frames(NODE), kept(&pages, 0)), ((1 << 18) - 31, 30));
+        let census = pages.census(NODE);
+        assert_eq!((census.pcp, census.slab, census.total()), (30, 1, 1 << 18));
+        pages.free(pfn);
+        assert_eq!((pages.free_frames(NODE), kept(&pages, 0)), ((1 << 18) - 31, 31));
+        assert_balanced(&pages);
+    });
+}
+
+/// A CPU frees what another allocated: the freeing CPU keeps it, and returns a batch when it has too much.
+#[test]
+fn pages_move_with_whoever_frees_them() {
+    World::enter(Spec::uniform(1, 1 << 18), || {
+        let pages = Pages::<World>::new(policy((2, 6, 32)));
+        let blocks: Vec<Pfn> = (0..185).map(|_| alloc(&pages, 0)).collect();
+        World::run_on(1);
+        blocks.into_iter().for_each(|pfn| pages.free(pfn));
+        assert_eq!((kept(&pages, 0), kept(&pages, 1)), (1, 185));
+        assert_eq!(World::counted(Event::PcpDrain), 0);
+        World::run_on(0);
+        let last = alloc(&pages, 0);
+        World::run_on(1);
+        pages.free(last);
+        assert_eq!((kept(&pages, 1), World::counted(Event::PcpDrain)), (186 - 31, 1));
+        assert_balanced(&pages);
+    });
+}
+
+/// A slot that refuses costs a lock, not the request.
+#[test]
+fn a_refused_slot_goes_to_the_buddy() {
+    let spec = Spec { refuse_every: 1, ..Spec::uniform(1, 1 << 18) };
+    World::enter(spec, || {
+        let pages = Pages::<World>::new(policy((6, 1, 0)));
+        let pfn = alloc(&pages, 0);
+        pages.free(pfn);
+        assert_eq!(World::counted(Event::Slotless), 2);
+        assert_eq!(World::counted(Event::LockZone), 2);
+        assert_eq!(pages.free_frames(NODE), 1 << 18);
+    });
+}
+
+/// Memory of another node has lists of its own on each CPU.
+#[test]
+fn each_zone_has_its_own_lists() {
+    World::enter(Spec::uniform(2, 1 << 18), || {
+        let pages = Pages::<World>::new(policy((2, 6, 32)));
+        let far = pages.alloc(Gfp::KERNEL, 0, NodeId(1), FrameKind::Slab).unwrap();
+        let near = alloc(&pages, 0);
+        pages.free(far);
+        assert_eq!(pages.pcp_frames(CpuId(0), NodeId(1), 0), Some(31));
+        assert_eq!(kept(&pages, 0), 30);
+        let (_, state) = Pages::<World>::block_of(World::address(near, 0)).expect("a slab");
+        assert_eq!(state.node, NODE);
+        assert_balanced(&pages);
+    });
+}
+
+/// Slabs, large blocks and compound blocks have tails; a plain block has none, and stale ones convince nobody.
+#[test]
+fn tails_lead_to_the_head() {
+    World::enter(Spec::uniform(1, 1 << 18), || {
+        let pages = Pages::<World>::new(policy((6, 1, 0)));
+        let find =
+            |pfn: Pfn, frame: u32| Pages::<World>::block_of(World::address(pfn, (frame as u64) << 12 | 8));
+        for kind in [FrameKind::Slab, FrameKind::Large] {
+            let pfn = pages.alloc(Gfp::KERNEL, 3, NODE, kind).unwrap();
+            for frame in 0..8 {
+                let (head, state) = find(pfn, frame).expect("inside the block");
+                assert_eq!((head, state.kind, state.order, state.node), (pfn, kind, 3, NODE));
+            }
+            pages.free(pfn);
+            assert!((0..8).all(|frame| find(pfn, frame).is_none()), "freed");
+            let plain = pages.alloc(Gfp::KERNEL, 3, NODE, FrameKind::Allocated).unwrap();
+            assert_eq!(plain, pfn);
+            assert!((0..8).all(|frame| find(plain, frame).is_none()), "neither slab nor large");
+            pages.free(plain);
+        }
+        // Tails of an order-3 block are stale once its memory is four blocks of order 1.
+        let pfn = pages.alloc(Gfp::KERNEL, 4, NODE, FrameKind::Slab).unwrap();
+        pages.free(pfn);
+        let small: Vec<Pfn> =
+            (0..8).map(|_| pages.alloc(Gfp::KERNEL, 1, NODE, FrameKind::Slab).unwrap()).collect();
+        for head in small {
+            assert_eq!(find(head, 1).map(|(pfn, _)| pfn), Some(head));
+        }
+    });
+}

@@ -1,0 +1,201 @@
+//! The slow path: who is asked for what, in which order, by era and flags.
+
+use crate::world::{Spec, World, assert_balanced};
+use slablab_pages::policy::{Kswapd, MinFree, PcpRule, Reserve, ZoneRule};
+use slablab_pages::{Pages, PagesPolicy};
+use slablab_platform::ReclaimStep::{self, Compact, Direct, Oom, WakeKswapd};
+use slablab_platform::{Event, FrameKind, Gfp, NodeId, Pfn};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+const NODE: NodeId = NodeId(0);
+const OLD: (u32, u32, u32) = (2, 6, 32);
+const NEW: (u32, u32, u32) = (6, 1, 0);
+
+fn policy(release: (u32, u32, u32)) -> PagesPolicy {
+    PagesPolicy {
+        pcp: PcpRule::NONE,
+        min_free: MinFree::Kib(4096),
+        zones: Some(ZoneRule::One),
+        reserve: Reserve::None,
+        retries: 3,
+        ..PagesPolicy::for_release(release.0, release.1, release.2)
+    }
+}
+
+fn alloc(pages: &Pages<World>, gfp: Gfp, order: u8) -> Option<Pfn> {
+    pages.alloc(gfp, order, NODE, FrameKind::Allocated)
+}
+
+/// What the world does when it is asked.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Answer {
+    /// Nothing can be done.
+    Hopeless,
+    /// Says it made progress, but nobody sees any of it.
+    Empty,
+    /// This step frees 64 blocks of order 5.
+    Frees(ReclaimStep),
+}
+
+/// A machine with no memory left sees one request: which steps it takes, and whether it is served.
+#[track_caller]
+fn check(release: (u32, u32, u32), gfp: Gfp, order: u8, answer: Answer, steps: &[ReclaimStep], served: bool) {
+    check_policy(policy(release), gfp, order, answer, steps, served);
+}
+
+#[track_caller]
+fn check_policy(
+    policy: PagesPolicy,
+    gfp: Gfp,
+    order: u8,
+    answer: Answer,
+    steps: &[ReclaimStep],
+    served: bool,
+) {
+    World::enter(Spec::uniform(1, 1 << 14), || {
+        let pages = Rc::new(Pages::<World>::new(policy));
+        let taken = Rc::new(RefCell::new(vec![]));
+        while let Some(pfn) = alloc(&pages, Gfp::MEMALLOC, 5) {
+            taken.borrow_mut().push(pfn);
+        }
+        World::steps();
+        let (world_pages, world_taken) = (pages.clone(), taken.clone());
+        World::on_reclaim(move |ask| {
+            if answer == Answer::Frees(ask.step) {
+                let blocks = world_taken.borrow_mut().drain(..64).collect::<Vec<_>>();
+                blocks.into_iter().for_each(|pfn| world_pages.free(pfn));
+            }
+            answer != Answer::Hopeless && (answer == Answer::Empty || answer == Answer::Frees(ask.step))
+        });
+        let before = World::counted(Event::DirectReclaim);
+        let pfn = alloc(&pages, gfp, order);
+        let asked = World::steps();
+        assert_eq!(asked, steps, "{gfp:?} order {order}, {answer:?}");
+        assert_eq!(pfn.is_some(), served, "{gfp:?} order {order}, {answer:?}");
+        let directly = asked.iter().filter(|step| **step == Direct).count() as u64;
+        assert_eq!(World::counted(Event::DirectReclaim) - before, directly);
+        assert_balanced(&pages);
+    });
+}
+
+#[test]
+fn nothing_helps() {
+    use Answer::Hopeless;
+    check(OLD, Gfp::KERNEL, 0, Hopeless, &[WakeKswapd, Direct, Oom], false);
+    check(OLD, Gfp::KERNEL, 3, Hopeless, &[WakeKswapd, Direct, Oom], false);
+    check(NEW, Gfp::KERNEL, 0, Hopeless, &[WakeKswapd, Direct, Oom], false);
+    check(NEW, Gfp::KERNEL, 3, Hopeless, &[WakeKswapd, Compact, Direct, Compact, Oom], false);
+}
+
+#[test]
+fn who_may_not_wait_only_wakes_kswapd() {
+    use Answer::Hopeless;
+    check(OLD, Gfp::ATOMIC, 0, Hopeless, &[WakeKswapd], false);
+    check(NEW, Gfp::ATOMIC, 0, Hopeless, &[WakeKswapd], false);
+    // Before 4.4 nobody was asked whether to wake it; the mask of 4.6's SLUB asks for neither.
+    check(OLD, Gfp::NONE, 3, Hopeless, &[WakeKswapd], false);
+    check(NEW, Gfp::NONE, 3, Hopeless, &[], false);
+    let never = PagesPolicy { kswapd: Kswapd::Never, ..policy(OLD) };
+    check_policy(never, Gfp::ATOMIC, 3, Hopeless, &[], false);
+}
+
+#[test]
+fn gfp_thisnode_gave_up_at_once() {
+    let this_node = Gfp::KERNEL | Gfp::THISNODE | Gfp::NORETRY | Gfp::NOWARN;
+    check(OLD, this_node, 0, Answer::Hopeless, &[], false);
+    check(NEW, this_node, 0, Answer::Hopeless, &[WakeKswapd, Direct], false);
+    // THISNODE alone never kills.
+    check(NEW, Gfp::KERNEL | Gfp::THISNODE, 0, Answer::Hopeless, &[WakeKswapd, Direct], false);
+}
+
+/// SLUB's first call of 2.6.29: one round of reclaim for the high order, then failure.
+#[test]
+fn noretry_reclaims_once() {
+    let noretry = Gfp::KERNEL | Gfp::NORETRY | Gfp::NOWARN;
+    check(OLD, noretry, 3, Answer::Hopeless, &[WakeKswapd, Direct], false);
+    check(OLD, noretry, 3, Answer::Empty, &[WakeKswapd, Direct], false);
+    check(OLD, noretry, 3, Answer::Frees(Direct), &[WakeKswapd, Direct], true);
+    check(NEW, noretry, 3, Answer::Empty, &[WakeKswapd, Compact, Direct, Compact], false);
+    // Costly: compaction, and no reclaim at all.
+    check(NEW, noretry, 4, Answer::Empty, &[WakeKswapd, Compact], false);
+}
+
+#[test]
+fn progress_is_repeated_and_bounded() {
+    use Answer::Empty;
+    check(OLD, Gfp::KERNEL, 3, Empty, &[WakeKswapd, Direct, Direct, Direct], false);
+    check(OLD, Gfp::KERNEL, 4, Empty, &[WakeKswapd, Direct], false);
+    check(OLD, Gfp::KERNEL | Gfp::RETRY_MAYFAIL, 6, Empty, &[WakeKswapd, Direct, Direct], false);
+    check(OLD, Gfp::KERNEL | Gfp::NOFAIL, 4, Empty, &[WakeKswapd, Direct, Direct, Direct], false);
+    check(NEW, Gfp::KERNEL, 0, Empty, &[WakeKswapd, Direct, Direct, Direct], false);
+    check(NEW, Gfp::KERNEL, 4, Empty, &[WakeKswapd, Compact, Direct, Compact], false);
+}
+
+#[test]
+fn each_step_can_help() {
+    for (release, order, steps) in [
+        (OLD, 3, vec![WakeKswapd, Direct]),
+        (NEW, 0, vec![WakeKswapd, Direct]),
+        (NEW, 3, vec![WakeKswapd, Compact, Direct]),
+    ] {
+        check(release, Gfp::KERNEL, order, Answer::Frees(Direct), &steps, true);
+    }
+    check(NEW, Gfp::KERNEL, 3, Answer::Frees(Compact), &[WakeKswapd, Compact], true);
+    check(OLD, Gfp::KERNEL, 3, Answer::Frees(Oom), &[WakeKswapd, Direct, Oom], true);
+    check(OLD, Gfp::KERNEL, 3, Answer::Frees(WakeKswapd), &[WakeKswapd], true);
+    // 2.6.32 compacts nothing.
+    check(OLD, Gfp::KERNEL, 3, Answer::Frees(Compact), &[WakeKswapd, Direct, Oom], false);
+}
+
+/// Without FS the OOM killer stays away, and for costly orders too.
+#[test]
+fn who_may_kill() {
+    use Answer::Hopeless;
+    let nofs = Gfp(Gfp::KERNEL.0 & !Gfp::FS.0);
+    check(OLD, nofs, 0, Hopeless, &[WakeKswapd, Direct], false);
+    check(NEW, nofs, 0, Hopeless, &[WakeKswapd, Direct], false);
+    check(OLD, Gfp::KERNEL, 4, Hopeless, &[WakeKswapd, Direct], false);
+    check(OLD, Gfp::KERNEL | Gfp::NOFAIL, 4, Hopeless, &[WakeKswapd, Direct, Oom], false);
+    check(NEW, Gfp::KERNEL | Gfp::RETRY_MAYFAIL, 0, Hopeless, &[WakeKswapd, Direct], false);
+}
+
+/// kswapd is woken per node, and only where the order would push a zone below low.
+#[test]
+fn kswapd_is_woken_where_memory_is_short() {
+    World::enter(Spec::uniform(2, 1 << 14), || {
+        let pages = Pages::<World>::new(policy(OLD));
+        while pages.alloc(Gfp::MEMALLOC | Gfp::THISNODE, 5, NODE, FrameKind::Slab).is_some() {}
+        World::steps();
+        assert!(alloc(&pages, Gfp::KERNEL, 0).is_some(), "served by the other node");
+        assert_eq!(World::steps(), []);
+        assert!(alloc(&pages, Gfp::ATOMIC | Gfp::THISNODE, 0).is_none());
+        assert_eq!(World::steps(), [WakeKswapd]);
+    });
+}
+
+/// Pages that other CPUs keep are drained before the last attempt.
+#[test]
+fn per_cpu_lists_are_drained() {
+    let with_pcp = PagesPolicy { pcp: PagesPolicy::for_release(2, 6, 32).pcp, ..policy(OLD) };
+    World::enter(Spec::uniform(1, 1 << 14), || {
+        let pages = Pages::<World>::new(with_pcp);
+        let mut taken = vec![];
+        while let Some(pfn) = alloc(&pages, Gfp::MEMALLOC, 0) {
+            taken.push(pfn);
+        }
+        taken.sort();
+        World::steps();
+        World::on_reclaim(|_| true);
+        // The batch of this machine is 3, so 16 frames stay on CPU 1's lists: two blocks of order 3, if they were in the buddy.
+        World::run_on(1);
+        taken[..16].iter().for_each(|pfn| pages.free(*pfn));
+        assert_eq!(pages.free_frames(NODE), 0);
+        World::run_on(0);
+        let everything = Gfp::KERNEL | Gfp::NORETRY;
+        assert!(alloc(&pages, everything, 3).is_none(), "16 frames are below min");
+        assert_eq!(pages.free_frames(NODE), 16);
+        assert!(alloc(&pages, Gfp::MEMALLOC, 3).is_some());
+        assert_balanced(&pages);
+    });
+}
