@@ -15,11 +15,14 @@
 //! Absent on purpose: this crate is not published, names no kernel release, and no allocator knows it.
 #![forbid(unsafe_code)]
 
+pub mod bare;
 pub mod broken;
 pub mod explore;
 pub mod kit;
 pub mod loomed;
 pub mod machine;
+pub mod program;
+mod queue;
 pub mod shuttled;
 pub mod slots;
 pub mod solo;
@@ -27,6 +30,7 @@ pub mod suite;
 pub mod twist;
 pub mod world;
 
+pub use bare::Bare;
 pub use explore::{Explored, Limits, explore};
 pub use kit::Kit;
 pub use loomed::Loom;

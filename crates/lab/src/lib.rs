@@ -1,1 +1,20 @@
-//! Experiments: import, replay, verify, and their tables
+//! The laboratory: a recording or a dump goes in, tables come out.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`import`] | a recording becomes a trace |
+//! | [`machine`] | which machine to model: from the recording, a dump, a file |
+//! | [`replay`] | a trace through engines: survey, plan, run, outcome |
+//! | [`verify`] | what the model said beside what the kernel did |
+//! | [`output`] | tables, JSON, CSV |
+//!
+//! The lab reads files and knows every other room; nothing but the program and the Python package knows the lab.
+
+pub mod error;
+//TMP pub mod import;
+pub mod machine;
+pub mod output;
+pub mod replay;
+pub mod verify;
+
+pub use error::{Error, Result};

@@ -89,6 +89,9 @@ pub(crate) struct Memory {
     fresh: Cell<u32>,
     /// Runs of links given back, by log2 of their length.
     spare: RefCell<[Vec<u32>; 17]>,
+    /// Frames that hold objects now, and at most so far.
+    mapped: Cell<u64>,
+    mapped_max: Cell<u64>,
     storage: RefCell<Vec<Option<Segment>>>,
     spare_storage: RefCell<Vec<u32>>,
 }
@@ -103,6 +106,8 @@ impl Memory {
             segments: (0..u32::MAX / SEGMENT).map(|_| OnceCell::new()).collect(),
             fresh: Cell::new(0),
             spare: RefCell::default(),
+            mapped: Cell::new(0),
+            mapped_max: Cell::new(0),
             storage: RefCell::default(),
             spare_storage: RefCell::default(),
         }
@@ -138,6 +143,8 @@ impl Memory {
     pub(crate) fn map(&self, pfn: Pfn, order: u8, size: u32) {
         let shift = size.max(1).ilog2().clamp(3, self.page_shift);
         let class = self.page_shift - shift;
+        self.mapped.set(self.mapped.get() + (1 << order));
+        self.mapped_max.set(self.mapped_max.get().max(self.mapped.get()));
         for index in 0..1u32 << order {
             let record = self.record(pfn.plus(index));
             assert_eq!(record.links.get(), 0, "frame {} is mapped twice", pfn.0 + index);
@@ -159,6 +166,7 @@ impl Memory {
 
     /// Takes the links away again.
     pub(crate) fn unmap(&self, pfn: Pfn, order: u8) {
+        self.mapped.set(self.mapped.get() - (1 << order));
         for index in 0..1u32 << order {
             let record = self.record(pfn.plus(index));
             let links = record.links.replace(0);
@@ -215,6 +223,11 @@ impl Memory {
         let storage = self.storage.borrow();
         let words = storage[at as usize].as_ref().expect("storage was detached");
         f(&words[index as usize])
+    }
+
+    /// Frames that hold objects: now, and the most so far.
+    pub(crate) fn mapped(&self) -> (u64, u64) {
+        (self.mapped.get(), self.mapped_max.get())
     }
 
     /// Bytes the tables hold now, for the compactness tests.

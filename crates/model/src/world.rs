@@ -154,6 +154,11 @@ impl Model {
         })
     }
 
+    /// Frames that hold objects of slabs: now, and the most so far.
+    pub fn mapped_frames() -> (u64, u64) {
+        state(|state| state.memory.mapped())
+    }
+
     /// Sets where code runs from here.
     pub fn set_context(context: Context) {
         state(|state| state.context.set(context));

@@ -74,7 +74,7 @@ pub trait Engine<P: Platform>: Sized {
 
     /// Makes a slab as an earlier life would have left it, on `node`, at `place`: the objects with indexes in `free`
     /// are free and will be handed out in that order; the others are allocated. Answers the address of object 0.
-    /// Counts nothing. Only for a cache at rest.
+    /// Only for a cache at rest; take counters after it as the zero of a run.
     fn seed(&self, backing: &Backing<'_, P>, node: NodeId, place: Place, free: &[u16]) -> Option<P::Ptr>;
 
     /// What the cache holds now. Racy against live slots, exact when the world stands still.

@@ -240,7 +240,6 @@ impl<P: Platform> Engine<P> for Slub<P> {
     fn shrink(&self, backing: &Backing<'_, P>) -> u64 {
         let before = self.counted(Event::FreeSlab);
         self.flush_cpus(backing);
-        self.flush_barns(backing);
         for node in 0..P::nodes() {
             self.shrink_node(backing, NodeId(node));
         }
@@ -266,10 +265,12 @@ impl<P: Platform> Engine<P> for Slub<P> {
     }
 
     fn cpu_down(&self, backing: &Backing<'_, P>, cpu: CpuId) {
-        if self.slots.used(cpu)
-            && let Some(slot) = self.slots.claim(cpu)
-        {
-            self.flush_claimed(backing, slot);
+        if !self.slots.used(cpu) {
+            return;
+        }
+        self.flush_sheaves(backing, cpu);
+        if let Some(mut slot) = self.slots.claim(cpu) {
+            self.flush_slot(backing, &mut slot);
         }
     }
 
@@ -297,28 +298,25 @@ impl<P: Platform> Engine<P> for Slub<P> {
 }
 
 impl<P: Platform> Slub<P> {
-    /// Empties the slots that can be claimed; live ones are asked.
+    /// Empties the slots that can be claimed; live ones are asked. Sheaves first: their objects end up in CPU slabs.
     fn flush_cpus(&self, backing: &Backing<'_, P>) {
-        for cpu in (0..P::cpus()).map(CpuId).filter(|cpu| self.slots.used(*cpu)) {
+        let used = || (0..P::cpus()).map(CpuId).filter(|cpu| self.slots.used(*cpu));
+        if self.sheaf_capacity > 0 {
+            used().for_each(|cpu| self.flush_sheaves(backing, cpu));
+            self.flush_barns(backing);
+        }
+        for cpu in used() {
             match self.slots.claim(cpu) {
-                Some(slot) => self.flush_claimed(backing, slot),
+                Some(mut slot) => self.flush_slot(backing, &mut slot),
                 None => self.slots.ask(cpu),
             }
         }
     }
 
-    /// Gives back everything a slot holds. Objects from sheaves go to their slabs when the slot is free again.
-    fn flush_claimed(&self, backing: &Backing<'_, P>, mut slot: Slot<'_, P>) {
-        let cpu = slot.cpu();
-        let sheaves = Self::take_sheaves(&mut slot);
-        self.flush_slot(backing, &mut slot);
-        drop(slot);
-        self.flush_taken(backing, sheaves);
-        if sheaves.iter().any(Option::is_some)
-            && let Some(mut slot) = self.slots.claim(cpu)
-        {
-            self.flush_slot(backing, &mut slot);
-        }
+    /// Empties a CPU's sheaves. Their objects go to their slabs when the slot is free again.
+    fn flush_sheaves(&self, backing: &Backing<'_, P>, cpu: CpuId) {
+        let taken = self.slots.claim(cpu).map(|mut slot| Self::take_sheaves(&mut slot));
+        self.flush_taken(backing, taken.unwrap_or_default());
     }
 
     /// Gives back the CPU slab and the CPU partial slabs.

@@ -3,7 +3,7 @@
 use super::Slub;
 use crate::engine::{Backing, Place};
 use crate::slab::{Slab, SlabWord};
-use slablab_platform::{Gfp, Local, NodeId, PerCpu, Platform};
+use slablab_platform::{Gfp, NodeId, PerCpu, Platform};
 
 impl<P: Platform> Slub<P> {
     pub(super) fn seed_slab(

@@ -272,9 +272,6 @@ impl<P: Platform> Slub<P> {
 
     /// Empties every barn.
     pub(super) fn flush_barns(&self, backing: &Backing<'_, P>) {
-        if self.sheaf_capacity == 0 {
-            return;
-        }
         for node in (0..P::nodes()).map(NodeId) {
             while let Some(full) = self.with_barn(node, |barn| barn.full.pop()) {
                 self.flush(backing, full, self.sheaf_capacity);

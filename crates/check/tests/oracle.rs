@@ -1,0 +1,99 @@
+//! Random programs over every engine, preset and world, against a dumb reference.
+
+use slablab_check::Refusing;
+use slablab_check::program::{Program, Ran, Runner};
+use slablab_model::{Machine, MachineSpec, Model, NodeSpec};
+use slablab_platform::conformance::Testable;
+use slablab_slabs::preset::{Policy, Preset};
+use slablab_slabs::slub::{Slub, SlubPolicy};
+use slablab_slabs::{CacheFlags, CacheSpec, Engine};
+
+const GIB: u64 = 1 << 30;
+
+/// Runs programs of one engine's policy in a world and prints how much they did.
+fn check<P: Testable, E: Engine<P>>(
+    what: &str,
+    policy: &E::Policy,
+    kernel: (u32, u32, u32),
+    spec: &CacheSpec,
+    seeds: std::ops::Range<u64>,
+) -> Ran {
+    let mut total = Ran::default();
+    for seed in seeds {
+        let program = Program::random(seed, 600);
+        let ran = Runner::<P, E>::new(spec, policy, kernel)
+            .run(&program)
+            .unwrap_or_else(|wrong| panic!("{what}, {spec:?}, seed {seed}: {wrong}"));
+        total.allocs += ran.allocs;
+        total.slabs += ran.slabs;
+        total.live_max = total.live_max.max(ran.live_max);
+    }
+    total
+}
+
+fn machines() -> Vec<(&'static str, MachineSpec)> {
+    let plain = MachineSpec::uniform(4, 2, GIB);
+    vec![
+        ("one node", MachineSpec::uniform(2, 1, GIB)),
+        ("two nodes", plain.clone()),
+        ("64K pages", MachineSpec { page_shift: 16, ..plain.clone() }),
+        (
+            "memory on 2 of 8 nodes",
+            MachineSpec {
+                cpu_node: (0..8).collect(),
+                nodes: (0..8).map(|node| NodeSpec { bytes: if node % 4 == 1 { GIB } else { 0 } }).collect(),
+                ..plain.clone()
+            },
+        ),
+        ("no high orders", MachineSpec { fail_order: Some(1), ..plain.clone() }),
+        ("little memory", MachineSpec { nodes: vec![NodeSpec { bytes: 16 << 20 }; 2], ..plain }),
+    ]
+}
+
+fn specs() -> Vec<CacheSpec> {
+    let flags = CacheFlags::default();
+    vec![
+        CacheSpec::of_size(8),
+        CacheSpec::of_size(192),
+        CacheSpec { align: 64, ..CacheSpec::of_size(700) },
+        CacheSpec { sheaf_capacity: 32, ..CacheSpec::of_size(256) },
+        CacheSpec { flags: CacheFlags { typesafe_by_rcu: true, ..flags }, ..CacheSpec::of_size(1000) },
+        CacheSpec {
+            flags: CacheFlags { constructor: true, hwcache_align: true, ..flags },
+            ..CacheSpec::of_size(4096)
+        },
+    ]
+}
+
+fn every_machine<E: Engine<Model>, R: Engine<Refusing<Model>, Policy = E::Policy>>(
+    preset: Preset,
+    policy: &E::Policy,
+    kernel: (u32, u32, u32),
+    seeds: std::ops::Range<u64>,
+) {
+    let mut ran = Ran::default();
+    for (name, machine) in machines() {
+        for spec in specs() {
+            let what = format!("{preset} on {name}");
+            let mut modelled = Machine::new(machine.clone()).expect("the spec is right");
+            let one = modelled.enter(|| check::<Model, E>(&what, policy, kernel, &spec, seeds.clone()));
+            ran.allocs += one.allocs;
+            ran.slabs += one.slabs;
+            let what = format!("{preset} on {name}, slots refuse");
+            let mut modelled = Machine::new(machine.clone()).expect("the spec is right");
+            let first = seeds.start..seeds.start + (seeds.end - seeds.start).div_ceil(2);
+            modelled.enter(|| check::<Refusing<Model>, R>(&what, policy, kernel, &spec, first));
+        }
+    }
+    println!("{preset}: {} allocations, {} slabs", ran.allocs, ran.slabs);
+    assert!(ran.allocs > 10_000 && ran.slabs > 500, "{preset}: the programs did too little: {ran:?}");
+}
+
+#[test]
+fn slub() {
+    for policy in SlubPolicy::PRESETS {
+        let release = policy.release;
+        let kernel = (release.major as u32, release.minor as u32, release.patch as u32);
+        every_machine::<Slub<Model>, Slub<Refusing<Model>>>(Preset::Slub(*policy), policy, kernel, 0..6);
+    }
+}

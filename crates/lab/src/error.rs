@@ -1,0 +1,34 @@
+//! What can go wrong in the lab, always with the file it went wrong in.
+
+use std::path::{Path, PathBuf};
+
+/// A result of the lab.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// An input that cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {what}", path.display())]
+pub struct Error {
+    /// The file, or the option, that is wrong.
+    pub path: PathBuf,
+    /// What is wrong with it, and what was expected.
+    pub what: String,
+}
+
+impl Error {
+    /// An error about `path`.
+    pub fn new(path: impl AsRef<Path>, what: impl std::fmt::Display) -> Error {
+        Error { path: path.as_ref().to_path_buf(), what: what.to_string() }
+    }
+}
+
+/// Adds the path to a reader's error.
+pub(crate) trait At<T> {
+    fn at(self, path: &Path) -> Result<T>;
+}
+
+impl<T, E: std::fmt::Display> At<T> for std::result::Result<T, E> {
+    fn at(self, path: &Path) -> Result<T> {
+        self.map_err(|error| Error::new(path, error))
+    }
+}

@@ -1,0 +1,187 @@
+//! Which machine to model.
+//!
+//! From a machine file (TOML), else from the dump, else from the recording; what none of them says is assumed, and each
+//! assumption is a sentence that the result carries.
+
+use crate::error::{At, Result};
+use serde::Deserialize;
+use slablab_kernel::bundle::Dump;
+use slablab_model::{MachineSpec, NodeSpec};
+use slablab_workloads::Metadata;
+use std::path::Path;
+
+/// What is assumed for a node's memory when nobody says: enough that no run exhausts it.
+const ASSUMED_NODE_BYTES: u64 = 64 << 30;
+
+/// A machine file. Every field may be left out: then the recording's is taken.
+///
+/// ```toml
+/// page_size = 65536          # bytes
+/// cpus = 160                 # spread in blocks over the nodes, unless the nodes say
+/// [[nodes]]
+/// memory = "64G"             # 0 for a node without memory
+/// cpus = [0, 1, 2, 3]
+/// distances = [10, 20]
+/// ```
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct MachineFile {
+    /// Bytes in a page.
+    pub page_size: Option<u64>,
+    /// CPUs.
+    pub cpus: Option<u16>,
+    /// Nodes; none means those of the recording.
+    pub nodes: Vec<NodeFile>,
+    /// Seed of the model's random numbers.
+    pub seed: Option<u64>,
+    /// How long an RCU grace period takes.
+    pub grace_period_ms: Option<u64>,
+    /// Page allocations of this order or above fail.
+    pub fail_order: Option<u8>,
+}
+
+/// One node of a machine file.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct NodeFile {
+    /// Bytes, or a number with K, M, G or T.
+    pub memory: Memory,
+    /// Its CPUs; none means a block of them.
+    pub cpus: Vec<u16>,
+    /// Distances to all nodes.
+    pub distances: Vec<u32>,
+}
+
+/// An amount of memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "toml::Value")]
+pub struct Memory(pub u64);
+
+impl TryFrom<toml::Value> for Memory {
+    type Error = String;
+
+    fn try_from(value: toml::Value) -> std::result::Result<Memory, String> {
+        let expected = || format!("expected bytes, or a text like \"64G\", found {value}");
+        match &value {
+            toml::Value::Integer(bytes) => u64::try_from(*bytes).map(Memory).map_err(|_| expected()),
+            toml::Value::String(text) => {
+                let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
+                let shift = match &text[digits.len()..] {
+                    "" => 0,
+                    "K" => 10,
+                    "M" => 20,
+                    "G" => 30,
+                    "T" => 40,
+                    _ => return Err(expected()),
+                };
+                let number: u64 = digits.parse().map_err(|_| expected())?;
+                number.checked_shl(shift).map(Memory).ok_or_else(expected)
+            }
+            _ => Err(expected()),
+        }
+    }
+}
+
+/// A machine, and what was assumed about it.
+#[derive(Clone, Debug)]
+pub struct Chosen {
+    /// What to model.
+    pub spec: MachineSpec,
+    /// CPUs of the recording, before the file changed their number.
+    pub recorded_cpus: u16,
+    /// Sentences.
+    pub assumed: Vec<String>,
+}
+
+/// Reads a machine file.
+///
+/// # Errors
+/// What cannot be read or understood, with its line.
+pub fn read(path: &Path) -> Result<MachineFile> {
+    let text = std::fs::read_to_string(path).at(path)?;
+    toml::from_str(&text).at(path)
+}
+
+/// The machine for a recording.
+///
+/// # Errors
+/// Numbers that contradict each other.
+pub fn choose(metadata: &Metadata, dump: Option<&Dump>, file: &MachineFile, at: &Path) -> Result<Chosen> {
+    let mut assumed = Vec::new();
+    let mut note = |text: String| assumed.push(text);
+    let topology = &metadata.topology;
+    let dump_nodes = dump.map_or(&[][..], |dump| &dump.nodes);
+    let recorded_cpus = (dump.map_or(0, |dump| dump.cpus_online.len() as u32))
+        .max(topology.cpus_online.unwrap_or(0))
+        .max(metadata.statistics.cpu_ids)
+        .max(1) as u16;
+    let cpus = file.cpus.unwrap_or(recorded_cpus);
+    let page_size = file
+        .page_size
+        .or(metadata.page_size_bytes)
+        .or_else(|| dump.and_then(|dump| dump.page_size).map(|(bytes, _)| bytes))
+        .unwrap_or_else(|| {
+            note("pages of 4096 bytes: the recording does not say".into());
+            4096
+        });
+    let (mut cpu_node, mut nodes, mut distance) = (vec![0u16; cpus as usize], Vec::new(), Vec::new());
+    if !file.nodes.is_empty() {
+        let blocks = file.nodes.iter().all(|node| node.cpus.is_empty());
+        let block = cpus.div_ceil(file.nodes.len() as u16).max(1);
+        for (cpu, node) in cpu_node.iter_mut().enumerate().filter(|_| blocks) {
+            *node = cpu as u16 / block;
+        }
+        for (id, node) in file.nodes.iter().enumerate() {
+            nodes.push(NodeSpec { bytes: node.memory.0 });
+            distance.push(node.distances.clone());
+            place(&mut cpu_node, node.cpus.iter().map(|cpu| *cpu as usize), id as u16);
+        }
+    } else if !dump_nodes.is_empty() {
+        for (id, node) in dump_nodes.iter().enumerate() {
+            let kib = node.meminfo.get("MemTotal").copied().unwrap_or(0);
+            let bytes = if node.has_memory { (kib * 1024).max(1 << 30) } else { 0 };
+            nodes.push(NodeSpec { bytes });
+            distance.push(node.distances.clone());
+            place(&mut cpu_node, node.cpus.iter().map(|cpu| *cpu as usize), id as u16);
+        }
+    } else if !topology.nodes.is_empty() {
+        for (id, node) in topology.nodes.iter().enumerate() {
+            nodes.push(NodeSpec { bytes: node.memory_bytes.unwrap_or(ASSUMED_NODE_BYTES) });
+            distance.push(node.distances.clone());
+            place(&mut cpu_node, node.cpus.iter().map(|cpu| *cpu as usize), id as u16);
+        }
+    } else {
+        note(format!("one node of {} GiB: the recording has no topology", ASSUMED_NODE_BYTES >> 30));
+        nodes.push(NodeSpec { bytes: ASSUMED_NODE_BYTES });
+    }
+    if distance.iter().any(|row: &Vec<u32>| row.len() != nodes.len()) {
+        distance = Vec::new();
+    }
+    if file.cpus.is_some_and(|cpus| cpus < recorded_cpus) {
+        note(format!("events of CPU n happen on CPU n mod {cpus}"));
+    }
+    let uniform = MachineSpec::uniform(cpus, 1, ASSUMED_NODE_BYTES);
+    let spec = MachineSpec {
+        page_shift: page_size.max(1).ilog2(),
+        cpu_node,
+        nodes,
+        distance,
+        seed: file.seed.unwrap_or(uniform.seed),
+        grace_period_ns: file.grace_period_ms.map_or(uniform.grace_period_ns, |ms| ms * 1_000_000),
+        fail_order: file.fail_order,
+        ..uniform
+    };
+    if !page_size.is_power_of_two() {
+        return Err(crate::Error::new(at, format!("a page of {page_size} bytes: expected a power of two")));
+    }
+    spec.check().at(at)?;
+    Ok(Chosen { spec, recorded_cpus, assumed })
+}
+
+fn place(cpu_node: &mut [u16], cpus: impl Iterator<Item = usize>, node: u16) {
+    for cpu in cpus {
+        if let Some(entry) = cpu_node.get_mut(cpu) {
+            *entry = node;
+        }
+    }
+}

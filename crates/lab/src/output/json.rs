@@ -1,0 +1,88 @@
+//! JSON: everything a table shows, and every counter. Units are in the keys.
+
+use super::{Figure, figures, remarks};
+use crate::replay::Replay;
+use crate::replay::outcome::{CacheOutcome, Outcome, Split};
+use serde_json::{Map, Value, json};
+use slablab_platform::Event;
+
+/// The schema's name; the number grows when a key changes its meaning.
+pub const SCHEMA: &str = "slablab.replay.1";
+
+/// A replay as JSON.
+pub fn replay_json(replay: &Replay) -> Value {
+    let losses = &replay.metadata.losses;
+    json!({
+        "schema": SCHEMA,
+        "recording": replay.path.display().to_string(),
+        "release": replay.metadata.release,
+        "events_lost": losses.events,
+        "lost_records": losses.records,
+        "machine": {
+            "page_size_bytes": 1u64 << replay.machine.spec.page_shift,
+            "cpus": replay.machine.spec.cpu_node.len(),
+            "cpu_node": replay.machine.spec.cpu_node,
+            "node_memory_bytes": replay.machine.spec.nodes.iter().map(|node| node.bytes).collect::<Vec<_>>(),
+            "seed": replay.machine.spec.seed,
+        },
+        "remarks": remarks(replay),
+        "engines": replay.outcomes.iter().map(engine).collect::<Vec<_>>(),
+    })
+}
+
+fn engine(outcome: &Outcome) -> Value {
+    let mut figures_by_key = Map::new();
+    for (_, key, figure) in figures(outcome) {
+        let value = match figure {
+            Figure::Count(count) | Figure::Bytes(count) => json!(count),
+            Figure::Percent(percent) => json!(percent),
+            Figure::Heading => continue,
+        };
+        figures_by_key.insert(key, value);
+    }
+    json!({
+        "engine": outcome.preset.to_string(),
+        "rows": outcome.rows,
+        "total": figures_by_key,
+        "pages": counters(|event| outcome.global.get(event)),
+        "caches": outcome.caches.iter().map(|cache| self::cache(cache, outcome.page_size)).collect::<Vec<_>>(),
+    })
+}
+
+fn cache(cache: &CacheOutcome, page_size: u64) -> Value {
+    let split = Split::of(&cache.end, &cache.geometry, page_size);
+    json!({
+        "cache": cache.name,
+        "aliases": cache.aliases,
+        "object_size_bytes": cache.geometry.object_size,
+        "slab_size_bytes": cache.geometry.size,
+        "order": cache.geometry.order,
+        "objs_per_slab": cache.geometry.objects,
+        "slabs_start": cache.start.slabs,
+        "slabs": cache.end.slabs,
+        "objects": cache.end.active_objects(),
+        "live_objects": cache.end.live_objects(),
+        "parked_objects": cache.end.parked,
+        "partial": cache.end.partial,
+        "cpu_slabs": cache.end.cpu_slabs + cache.end.cpu_partial,
+        "slab_bytes": split.slabs,
+        "tail_bytes": split.tail,
+        "parked_bytes": split.parked,
+        "free_bytes": split.free,
+        "allocs": cache.traffic.allocs,
+        "frees": cache.traffic.frees,
+        "frees_other_cpu": cache.traffic.other_cpu,
+        "frees_other_node": cache.traffic.other_node,
+        "allocs_failed": cache.traffic.failed,
+        "frees_old": cache.traffic.old,
+        "allocs_assumed": cache.traffic.bulk,
+        "frees_implied": cache.traffic.implied,
+        "assumed_percent": cache.traffic.assumed_percent(),
+        "counters": counters(|event| cache.counts.get(event)),
+    })
+}
+
+fn counters(count: impl Fn(Event) -> u64) -> Value {
+    let counted = Event::ALL.iter().filter(|event| count(**event) > 0);
+    Value::Object(counted.map(|event| (event.name().to_string(), json!(count(*event)))).collect())
+}

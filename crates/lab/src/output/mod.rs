@@ -1,0 +1,94 @@
+//! Tables for people, JSON and CSV for machines. One fact has one name in all three.
+
+mod csv;
+mod json;
+mod table;
+
+pub use csv::{cache_csv, caches_csv};
+pub use json::replay_json;
+pub use table::{cache_table, caches_table, engines_table, remarks, verify_table};
+
+use crate::replay::outcome::{Outcome, Split};
+use slablab_platform::Event;
+
+/// One figure of an engine.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Figure {
+    /// A number of things.
+    Count(u64),
+    /// Percent; `None` where there was nothing to count.
+    Percent(Option<f64>),
+    /// Bytes.
+    Bytes(u64),
+    /// A heading.
+    Heading,
+}
+
+/// The figures of a run, each with the name for people and the key for machines.
+pub fn figures(outcome: &Outcome) -> Vec<(String, String, Figure)> {
+    let total = outcome.total();
+    let traffic = outcome.traffic();
+    let mut rows: Vec<(String, String, Figure)> = Vec::new();
+    let mut add = |name: &str, key: &str, figure: Figure| rows.push((name.into(), key.into(), figure));
+    add("allocations", "allocs", Figure::Count(traffic.allocs));
+    add("  fast", "allocs_fast_percent", Figure::Percent(total.fast_allocs_percent()));
+    add("frees", "frees", Figure::Count(traffic.frees));
+    add("  fast", "frees_fast_percent", Figure::Percent(total.fast_frees_percent()));
+    add("  by another CPU", "frees_other_cpu", Figure::Count(traffic.other_cpu));
+    add("  by another node", "frees_other_node", Figure::Count(traffic.other_node));
+    add("slabs taken", "slabs_taken", Figure::Count(total.get(Event::AllocSlab)));
+    for (order, (taken, _)) in by_order(outcome).into_iter().enumerate().filter(|(_, both)| both.0 > 0) {
+        add(&format!("  of order {order}"), &format!("slabs_taken_order_{order}"), Figure::Count(taken));
+    }
+    add("slabs returned", "slabs_returned", Figure::Count(total.get(Event::FreeSlab)));
+    for (order, (_, returned)) in by_order(outcome).into_iter().enumerate().filter(|(_, both)| both.1 > 0) {
+        add(
+            &format!("  of order {order}"),
+            &format!("slabs_returned_order_{order}"),
+            Figure::Count(returned),
+        );
+    }
+    add("large kmallocs", "large_allocs", Figure::Count(outcome.large.allocs));
+    add("slab memory", "", Figure::Heading);
+    add("  start", "slab_start_bytes", Figure::Bytes(outcome.start_frames * outcome.page_size));
+    add("  peak", "slab_peak_bytes", Figure::Bytes(outcome.peak_frames * outcome.page_size));
+    add("  end", "slab_end_bytes", Figure::Bytes(outcome.end_frames * outcome.page_size));
+    let Split { live, parked, free, tail, .. } = outcome.split();
+    add("    live objects", "live_bytes", Figure::Bytes(live));
+    add("    parked at CPUs", "parked_bytes", Figure::Bytes(parked));
+    add("    free in slabs", "free_bytes", Figure::Bytes(free));
+    add("    tail of slabs", "tail_bytes", Figure::Bytes(tail));
+    add("locks taken", "", Figure::Heading);
+    use Event::{LockBarn, LockNodeList, LockPageList, LockRemoteFree, LockSlab};
+    for lock in [LockNodeList, LockPageList, LockRemoteFree, LockBarn, LockSlab]
+        .into_iter()
+        .filter(|lock| total.get(*lock) > 0)
+    {
+        let name = lock.name().trim_start_matches("lock_");
+        add(&format!("  {name}"), lock.name(), Figure::Count(total.get(lock)));
+    }
+    add("  zone", "lock_zone", Figure::Count(outcome.global.get(Event::LockZone)));
+    add("failed allocations", "allocs_failed", Figure::Count(traffic.failed + outcome.large.failed));
+    add("assumed", "", Figure::Heading);
+    add("  frees of older objects", "frees_old", Figure::Count(traffic.old));
+    add("  untraced allocations", "allocs_assumed", Figure::Count(traffic.bulk));
+    add("  untraced frees", "frees_implied", Figure::Count(traffic.implied));
+    add("  frees of unknown caches", "frees_unknown", Figure::Count(outcome.unknown_frees));
+    rows
+}
+
+/// Slabs taken and returned, by order. A slab got at its smallest order counts there; which order a returned slab had is
+/// known when a cache never fell back.
+fn by_order(outcome: &Outcome) -> [(u64, u64); 11] {
+    let mut orders = [(0, 0); 11];
+    for cache in &outcome.caches {
+        let fallback = cache.counts.get(Event::OrderFallback);
+        orders[cache.geometry.order as usize].0 += cache.counts.get(Event::AllocSlab) - fallback;
+        orders[cache.geometry.min_order as usize].0 += fallback;
+        orders[cache.geometry.order as usize].1 += cache.counts.get(Event::FreeSlab);
+    }
+    orders
+}
+
+/// Percent of a cache's events that must rest on assumptions before it is marked.
+pub const MARK_ABOVE_PERCENT: f64 = 1.0;

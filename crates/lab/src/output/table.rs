@@ -1,0 +1,214 @@
+//! Tables for people.
+
+use super::{Figure, MARK_ABOVE_PERCENT, figures};
+use crate::replay::Replay;
+use crate::replay::outcome::{CacheOutcome, Outcome, Split};
+use crate::verify::Verified;
+use comfy_table::{CellAlignment, Table, presets};
+use slablab_platform::Event;
+
+/// One row per figure, one column per engine.
+pub fn engines_table(replay: &Replay) -> String {
+    let mut table = plain();
+    let names = replay.outcomes.iter().map(|outcome| outcome.preset.to_string());
+    table.set_header(std::iter::once(String::new()).chain(names));
+    let columns: Vec<_> = replay.outcomes.iter().map(figures).collect();
+    // Engines differ in the orders and locks they have: the rows are those of any, in the order of the first that has them.
+    let mut keys: Vec<(String, String)> = Vec::new();
+    for column in &columns {
+        let mut after = 0;
+        for (name, key, _) in column {
+            match keys.iter().position(|known| known == &(name.clone(), key.clone())) {
+                Some(at) => after = at + 1,
+                None => {
+                    keys.insert(after, (name.clone(), key.clone()));
+                    after += 1;
+                }
+            }
+        }
+    }
+    for (name, key) in keys {
+        let cell = |column: &Vec<(String, String, Figure)>| {
+            let found = column.iter().find(|(other, same, _)| *other == name && *same == key);
+            found.map_or("0".into(), |(_, _, figure)| text(figure))
+        };
+        table.add_row(std::iter::once(name.clone()).chain(columns.iter().map(cell)));
+    }
+    right_align(&mut table);
+    trimmed(&table)
+}
+
+fn text(figure: &Figure) -> String {
+    match figure {
+        Figure::Count(count) => grouped(*count),
+        Figure::Percent(Some(percent)) => format!("{percent:.1} %"),
+        Figure::Percent(None) => "-".into(),
+        Figure::Bytes(bytes) => format!("{} K", grouped(bytes / 1024)),
+        Figure::Heading => String::new(),
+    }
+}
+
+/// The caches of one engine in the columns of `slabinfo -AD`, busiest first.
+///
+/// `Objects` counts as the kernel does: everything in CPU slabs is in use.
+pub fn caches_table(outcome: &Outcome, limit: usize) -> String {
+    let mut table = plain();
+    table.set_header([
+        "Name", "Objects", "Alloc", "Free", "%Fast", "", "Fallb", "O", "Slabs", "Space K", "Loss K", "",
+    ]);
+    for cache in busiest(outcome).into_iter().take(limit) {
+        let counts = &cache.counts;
+        let whole =
+            |percent: Option<f64>| percent.map_or("-".into(), |percent| format!("{}", percent as u64));
+        let split = Split::of(&cache.end, &cache.geometry, outcome.page_size);
+        let marked = cache.traffic.assumed_percent() > MARK_ABOVE_PERCENT;
+        table.add_row([
+            cache.name.clone(),
+            cache.end.active_objects().to_string(),
+            counts.allocs().to_string(),
+            counts.frees().to_string(),
+            whole(counts.fast_allocs_percent()),
+            whole(counts.fast_frees_percent()),
+            counts.get(Event::OrderFallback).to_string(),
+            cache.geometry.order.to_string(),
+            cache.end.slabs.to_string(),
+            (split.slabs / 1024).to_string(),
+            ((split.slabs - split.live) / 1024).to_string(),
+            if marked {
+                format!("! {:.0} % assumed", cache.traffic.assumed_percent())
+            } else {
+                String::new()
+            },
+        ]);
+    }
+    right_align(&mut table);
+    trimmed(&table)
+}
+
+/// Caches by what happened to them.
+pub(super) fn busiest(outcome: &Outcome) -> Vec<&CacheOutcome> {
+    let mut caches: Vec<_> = outcome.caches.iter().collect();
+    caches.sort_by_key(|cache| {
+        (
+            std::cmp::Reverse(cache.counts.allocs() + cache.counts.frees()),
+            std::cmp::Reverse(cache.end.frames),
+            cache.index,
+        )
+    });
+    caches
+}
+
+/// One cache: every counter that any engine has, side by side.
+pub fn cache_table(replay: &Replay, name: &str) -> Option<String> {
+    let found: Vec<Option<&CacheOutcome>> =
+        replay.outcomes.iter().map(|outcome| find(outcome, name)).collect();
+    let first = found.iter().flatten().next()?;
+    let mut table = plain();
+    table.set_header(
+        std::iter::once(first.name.clone())
+            .chain(replay.outcomes.iter().map(|outcome| outcome.preset.to_string())),
+    );
+    let mut row = |name: &str, value: &dyn Fn(&CacheOutcome) -> String| {
+        let cells = found.iter().map(|cache| cache.map_or("-".into(), value));
+        table.add_row(std::iter::once(name.to_string()).chain(cells));
+    };
+    row("object_size", &|cache| cache.geometry.object_size.to_string());
+    row("slab_size", &|cache| cache.geometry.size.to_string());
+    row("order", &|cache| cache.geometry.order.to_string());
+    row("objs_per_slab", &|cache| cache.geometry.objects.to_string());
+    row("slabs start", &|cache| cache.start.slabs.to_string());
+    row("slabs end", &|cache| cache.end.slabs.to_string());
+    row("objects end", &|cache| cache.end.active_objects().to_string());
+    row("  parked of these", &|cache| cache.end.parked.to_string());
+    row("partial end", &|cache| cache.end.partial.to_string());
+    row("cpu_slabs end", &|cache| (cache.end.cpu_slabs + cache.end.cpu_partial).to_string());
+    row("frees by another CPU", &|cache| cache.traffic.other_cpu.to_string());
+    row("frees by another node", &|cache| cache.traffic.other_node.to_string());
+    row("frees of older objects", &|cache| cache.traffic.old.to_string());
+    row("untraced allocations", &|cache| cache.traffic.bulk.to_string());
+    row("untraced frees", &|cache| cache.traffic.implied.to_string());
+    for event in Event::ALL {
+        if found.iter().flatten().any(|cache| cache.counts.get(*event) > 0) {
+            row(event.name(), &|cache| cache.counts.get(*event).to_string());
+        }
+    }
+    right_align(&mut table);
+    Some(trimmed(&table))
+}
+
+/// The cache called `name`, as directory or alias.
+pub(super) fn find<'a>(outcome: &'a Outcome, name: &str) -> Option<&'a CacheOutcome> {
+    let called =
+        |cache: &&CacheOutcome| cache.name == name || cache.aliases.iter().any(|alias| alias == name);
+    outcome.caches.iter().find(called)
+}
+
+/// What the result rests on: losses, assumptions, marked caches.
+pub fn remarks(replay: &Replay) -> Vec<String> {
+    let mut remarks = Vec::new();
+    let losses = &replay.metadata.losses;
+    if losses.records > 0 {
+        remarks.push(format!(
+            "the recording lost {} events in {} places: the answer is incomplete",
+            losses.events, losses.records
+        ));
+    }
+    remarks.extend(replay.metadata.warnings.iter().cloned());
+    remarks.extend(replay.machine.assumed.iter().map(|text| format!("assumed: {text}")));
+    remarks.extend(replay.assumed.iter().map(|text| format!("assumed: {text}")));
+    if let Some(outcome) = replay.outcomes.first() {
+        let marked: Vec<_> = busiest(outcome)
+            .into_iter()
+            .filter(|cache| cache.traffic.assumed_percent() > MARK_ABOVE_PERCENT)
+            .map(|cache| cache.name.as_str())
+            .collect();
+        if !marked.is_empty() {
+            remarks.push(format!(
+                "more than {MARK_ABOVE_PERCENT} % of the events of these caches are not in the recording (bulk and RCU paths): {}",
+                marked.join(", ")
+            ));
+        }
+    }
+    remarks
+}
+
+/// Real and predicted, row by row.
+pub fn verify_table(verified: &Verified) -> String {
+    let mut table = plain();
+    table.set_header(verified.header.clone());
+    for row in &verified.rows {
+        table.add_row(row.clone());
+    }
+    right_align(&mut table);
+    trimmed(&table)
+}
+
+fn plain() -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    table
+}
+
+fn right_align(table: &mut Table) {
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+}
+
+/// Without blanks at line ends, so that a table survives mail.
+fn trimmed(table: &Table) -> String {
+    table.lines().map(|line| line.trim_end().to_string() + "\n").collect()
+}
+
+/// 1234567 as 1,234,567.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}

@@ -1,0 +1,186 @@
+//! What a dump says about the start: sizes, aliases and how many slabs are where.
+
+use crate::error::{At, Error, Result};
+use slablab_kernel::bundle::Dump;
+use slablab_kernel::counters::{ConstRow, StateRow};
+use slablab_kernel::slabinfo::Slabinfo;
+use slablab_kernel::text::{Breakdown, Count};
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+
+/// The state before a recording.
+#[derive(Debug, Default)]
+pub struct Before {
+    /// Where it was read.
+    pub path: PathBuf,
+    /// Caches by directory.
+    pub caches: Vec<CacheBefore>,
+    /// Name or alias to index.
+    by_name: HashMap<String, usize>,
+    /// The dump, when it was one.
+    pub dump: Option<Dump>,
+    /// A cache counts from the mark `SB name` to the mark `SA name` only.
+    pub windows: bool,
+    /// The node of a real address, when that is known: bytes per node above a base.
+    pub node_bytes: Option<(u64, u64)>,
+}
+
+/// One cache before the recording. What the dump does not say is `None`.
+#[derive(Clone, Debug, Default)]
+pub struct CacheBefore {
+    /// The directory, or the name in slabinfo.
+    pub name: String,
+    /// Other names of the same cache.
+    pub aliases: Vec<String>,
+    /// Bytes the user gets.
+    pub object_size: Option<u64>,
+    /// Bytes from one object to the next.
+    pub size: u64,
+    /// Pages of a slab, log2.
+    pub order: u64,
+    /// Objects of a slab.
+    pub objects: u64,
+    /// Flags that matter to engines.
+    pub flags: slablab_slabs::CacheFlags,
+    /// Alignment in bytes.
+    pub align: Option<u64>,
+    /// Objects in a sheaf.
+    pub sheaf_capacity: u64,
+    /// Slabs, in all and per node.
+    pub slabs: Option<Breakdown>,
+    /// `active_objs`: objects in use or parked at CPUs.
+    pub active: u64,
+    /// Slabs on node lists.
+    pub partial: Option<Breakdown>,
+    /// Objects in use on those.
+    pub objects_partial: Option<Breakdown>,
+    /// Slabs of CPUs, their partial lists included, per node.
+    pub cpu_slabs: Option<Breakdown>,
+    /// Slabs on CPUs' partial lists, per CPU.
+    pub cpu_partial: Option<Breakdown>,
+}
+
+impl Before {
+    /// Reads a dump: a tar of the kernel's files in any compression, or the text of /proc/slabinfo.
+    ///
+    /// # Errors
+    /// What is neither, or damaged.
+    pub fn read(path: &Path) -> Result<Before> {
+        let bytes = std::fs::read(path).at(path)?;
+        if bytes.starts_with(b"slabinfo") {
+            return Ok(Before::from_slabinfo(path, &Slabinfo::parse(&bytes).at(path)?));
+        }
+        if bytes.starts_with(b"name,active_objs") {
+            return Ok(Before::from_slabinfo(path, &Slabinfo::parse_csv(&bytes).at(path)?));
+        }
+        let dump = Dump::from_tar(BufReader::new(File::open(path).at(path)?)).at(path)?;
+        if dump.caches.is_empty() {
+            let Some(slabinfo) = &dump.slabinfo else {
+                return Err(Error::new(path, "holds neither proc/slabinfo nor sys/kernel/slab"));
+            };
+            let mut before = Before::from_slabinfo(path, slabinfo);
+            before.dump = Some(dump);
+            return Ok(before);
+        }
+        Ok(Before::from_dump(path, dump))
+    }
+
+    fn from_slabinfo(path: &Path, slabinfo: &Slabinfo) -> Before {
+        let total = |value| Some(whole(value));
+        let caches = slabinfo.rows.iter().filter(|row| row.ordinal == 0).map(|row| CacheBefore {
+            name: row.name.clone(),
+            size: row.objsize,
+            order: row.pagesperslab.max(1).ilog2() as u64,
+            objects: row.objperslab,
+            active: row.active_objs,
+            slabs: total(row.num_slabs),
+            ..CacheBefore::default()
+        });
+        Before { path: path.to_path_buf(), caches: caches.collect(), ..Before::default() }.indexed()
+    }
+
+    fn from_dump(path: &Path, dump: Dump) -> Before {
+        let caches = dump.caches.iter().map(|cache| CacheBefore {
+            name: cache.name.clone(),
+            aliases: cache.aliases.clone(),
+            object_size: cache.object_size,
+            size: cache.slab_size.unwrap_or(0),
+            order: cache.order.unwrap_or(0),
+            objects: cache.objs_per_slab.unwrap_or(0),
+            flags: slablab_slabs::CacheFlags {
+                hwcache_align: cache.hwcache_align.unwrap_or(false),
+                reclaim_account: cache.reclaim_account.unwrap_or(false),
+                dma: cache.cache_dma.unwrap_or(false),
+                typesafe_by_rcu: cache.destroy_by_rcu.unwrap_or(false),
+                constructor: cache.ctor.is_some(),
+                ..Default::default()
+            },
+            align: cache.align,
+            sheaf_capacity: cache.sheaf_capacity.unwrap_or(0),
+            active: cache.objects.as_ref().map_or(0, |objects| objects.total.value),
+            slabs: cache.slabs.clone(),
+            partial: cache.partial.clone(),
+            objects_partial: cache.objects_partial.clone(),
+            cpu_slabs: cache.cpu_slabs.clone(),
+            cpu_partial: cache.slabs_cpu_partial.clone(),
+        });
+        let caches = caches.collect();
+        Before { path: path.to_path_buf(), caches, dump: Some(dump), ..Before::default() }.indexed()
+    }
+
+    /// The start of a run of ../shared/truth's counters: constants and the state at each cache's `SB` mark.
+    pub fn from_counters(path: &Path, constants: &[ConstRow], states: &[StateRow], label: &str) -> Before {
+        let state: HashMap<&str, &StateRow> = states
+            .iter()
+            .filter(|row| row.label == label && row.phase == "before")
+            .map(|row| (row.cache.as_str(), row))
+            .collect();
+        let caches = constants.iter().map(|constant| {
+            let state = state.get(constant.cache.as_str());
+            CacheBefore {
+                name: constant.cache.clone(),
+                aliases: constant.aliases.clone(),
+                object_size: Some(constant.object_size),
+                size: constant.slab_size,
+                order: constant.order,
+                objects: constant.objs_per_slab,
+                flags: slablab_slabs::CacheFlags {
+                    hwcache_align: constant.hwcache_align,
+                    typesafe_by_rcu: constant.destroy_by_rcu,
+                    reclaim_account: constant.reclaim_account,
+                    ..Default::default()
+                },
+                align: Some(constant.align),
+                sheaf_capacity: 0,
+                active: state.map_or(0, |state| state.objects.total.value),
+                slabs: Some(state.map_or(whole(0), |state| state.slabs.clone())),
+                partial: state.map(|state| state.partial.clone()),
+                objects_partial: state.map(|state| state.objects_partial.clone()),
+                cpu_slabs: state.map(|state| state.cpu_slabs.clone()),
+                cpu_partial: state.map(|state| state.slabs_cpu_partial.clone()),
+            }
+        });
+        let caches = caches.collect();
+        Before { path: path.to_path_buf(), caches, windows: true, ..Before::default() }.indexed()
+    }
+
+    fn indexed(mut self) -> Before {
+        for (index, cache) in self.caches.iter().enumerate() {
+            for name in std::iter::once(&cache.name).chain(&cache.aliases) {
+                self.by_name.entry(name.clone()).or_insert(index);
+            }
+        }
+        self
+    }
+
+    /// The cache that is called `name`, as directory or alias.
+    pub fn find(&self, name: &str) -> Option<(usize, &CacheBefore)> {
+        self.by_name.get(name).map(|index| (*index, &self.caches[*index]))
+    }
+}
+
+fn whole(value: u64) -> Breakdown {
+    Breakdown { total: Count { value, slabs: None }, ..Breakdown::default() }
+}

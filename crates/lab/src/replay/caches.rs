@@ -1,0 +1,237 @@
+//! Which cache a row belongs to.
+//!
+//! A named cache is the directory its name is an alias of, if the dump says so. A kmalloc without a recorded cache is the
+//! class of `bytes_alloc` (the recorded class wins over any rule), of the type its flags ask for; above two pages it is
+//! page-backed. What a recording cannot tell (which random copy, which bucket set) is one class here.
+
+use super::before::{Before, CacheBefore};
+use crate::machine::Chosen;
+use slablab_platform::Gfp;
+use slablab_slabs::order::OrderInput;
+use slablab_slabs::preset::Preset;
+use slablab_slabs::{CacheSpec, Release};
+use slablab_workloads::{Metadata, NONE};
+
+/// Where a row's object lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Home {
+    /// In this cache of the table.
+    Cache(u32),
+    /// In pages of its own: 2^order.
+    Large(u8),
+    /// Nobody knows.
+    Unknown,
+}
+
+/// A cache of the replay.
+#[derive(Clone, Debug)]
+pub struct CacheEntry {
+    /// The kernel's name for it.
+    pub name: String,
+    /// Other names of it.
+    pub aliases: Vec<String>,
+    /// What engines are asked for.
+    pub spec: CacheSpec,
+    /// Bytes from one object to the next in the recording kernel.
+    pub size: u32,
+    /// Pages of a slab there, log2.
+    pub order: u32,
+    /// Objects of a slab there.
+    pub objects: u32,
+    /// Its row in the dump.
+    pub before: Option<usize>,
+}
+
+/// Types of kmalloc caches a recording can tell apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Normal,
+    Reclaimable,
+    Cgroup,
+}
+
+const KINDS: [Kind; 3] = [Kind::Normal, Kind::Reclaimable, Kind::Cgroup];
+
+/// All caches of a replay, and how rows find them.
+#[derive(Debug)]
+pub struct CacheTable {
+    /// The caches.
+    pub entries: Vec<CacheEntry>,
+    /// By the trace's cache id.
+    by_id: Vec<u32>,
+    /// By bytes / 8, then type.
+    by_size: Vec<[u32; 3]>,
+    page_shift: u32,
+    /// Whether accounted kmallocs have caches of their own.
+    cgroup_caches: bool,
+}
+
+impl CacheTable {
+    /// The caches of a trace: those it names, and the kmalloc sizes it has.
+    pub fn new(
+        metadata: &Metadata,
+        before: Option<&Before>,
+        page_shift: u32,
+        kernel: Preset,
+        machine: &Chosen,
+    ) -> CacheTable {
+        let recorded_shift = metadata.page_size_bytes.map_or(page_shift, |bytes| bytes.max(1).ilog2());
+        let mut table = CacheTable {
+            entries: Vec::new(),
+            by_id: Vec::new(),
+            by_size: Vec::new(),
+            page_shift: recorded_shift,
+            cgroup_caches: has_cgroup_caches(kernel.release(), before),
+        };
+        let geometry = |size: u32| recorded_geometry(kernel, size, recorded_shift, machine.recorded_cpus);
+        for cache in &metadata.caches {
+            let directory = cache.directory.as_deref().unwrap_or(&cache.name);
+            let index = table.named(directory, &cache.name, cache.bytes_alloc as u32, before, &geometry);
+            table.by_id.push(index);
+        }
+        let sizes =
+            metadata.import.iter().flat_map(|import| &import.kmalloc).map(|cache| cache.bytes_alloc as u32);
+        for bytes in sizes.filter(|bytes| *bytes > 0 && *bytes <= 2 << recorded_shift) {
+            table.add_size(bytes, before, &geometry);
+        }
+        table
+    }
+
+    /// Where the object of a row lives.
+    #[inline]
+    pub fn home(&self, cache: u32, bytes_alloc: u32, gfp: u32) -> Home {
+        if cache != NONE {
+            return match self.by_id.get(cache as usize) {
+                Some(index) if *index != NONE => Home::Cache(*index),
+                _ => Home::Unknown,
+            };
+        }
+        if bytes_alloc == 0 {
+            return Home::Unknown;
+        }
+        let kind = if gfp & Gfp::RECLAIMABLE.0 != 0 {
+            Kind::Reclaimable
+        } else if self.cgroup_caches && gfp & Gfp::ACCOUNT.0 != 0 {
+            Kind::Cgroup
+        } else {
+            Kind::Normal
+        };
+        match self.by_size.get(bytes_alloc as usize / 8).map(|row| row[kind as usize]) {
+            Some(index) if index != NONE => Home::Cache(index),
+            _ => {
+                let pages = (bytes_alloc as u64).div_ceil(1 << self.page_shift).max(1);
+                Home::Large(pages.next_power_of_two().ilog2() as u8)
+            }
+        }
+    }
+
+    fn named(
+        &mut self,
+        directory: &str,
+        name: &str,
+        bytes: u32,
+        before: Option<&Before>,
+        geometry: &dyn Fn(u32) -> (u32, u32),
+    ) -> u32 {
+        let found = before.and_then(|before| before.find(directory).or_else(|| before.find(name)));
+        let canonical = found.map_or(directory, |(_, cache)| cache.name.as_str());
+        if let Some(index) = self.entries.iter().position(|entry| entry.name == canonical) {
+            self.entries[index].aliases.push(name.to_string());
+            return index as u32;
+        }
+        if found.is_none() && bytes == 0 {
+            return NONE;
+        }
+        let entry = match found {
+            Some((row, cache)) => entry_from_dump(cache, row, bytes),
+            None => entry_from_size(canonical.to_string(), bytes, geometry),
+        };
+        self.entries.push(entry);
+        self.entries.len() as u32 - 1
+    }
+
+    fn add_size(&mut self, bytes: u32, before: Option<&Before>, geometry: &dyn Fn(u32) -> (u32, u32)) {
+        let row = bytes as usize / 8;
+        if self.by_size.len() <= row {
+            self.by_size.resize(row + 1, [NONE; 3]);
+        }
+        for kind in KINDS {
+            let name = kmalloc_name(bytes, kind);
+            self.by_size[row][kind as usize] = self.named(&name, &name, bytes, before, geometry);
+        }
+    }
+}
+
+fn entry_from_dump(cache: &CacheBefore, row: usize, bytes: u32) -> CacheEntry {
+    let size = if cache.size > 0 { cache.size as u32 } else { bytes };
+    let mut spec = CacheSpec::of_size(cache.object_size.map_or(size, |bytes| bytes as u32).min(size).max(1));
+    spec.known_size = size;
+    spec.flags = cache.flags;
+    spec.align = cache.align.unwrap_or(0) as u32;
+    spec.sheaf_capacity = cache.sheaf_capacity as u32;
+    CacheEntry {
+        name: cache.name.clone(),
+        aliases: Vec::new(),
+        spec,
+        size,
+        order: cache.order as u32,
+        objects: cache.objects as u32,
+        before: Some(row),
+    }
+}
+
+fn entry_from_size(name: String, bytes: u32, geometry: &dyn Fn(u32) -> (u32, u32)) -> CacheEntry {
+    let (order, objects) = geometry(bytes);
+    let spec = CacheSpec { known_size: bytes, ..CacheSpec::of_size(bytes) };
+    CacheEntry { name, aliases: Vec::new(), spec, size: bytes, order, objects, before: None }
+}
+
+/// Order and objects of a slab in the recording kernel, by its rule.
+fn recorded_geometry(kernel: Preset, size: u32, page_shift: u32, cpus: u16) -> (u32, u32) {
+    let Preset::Slub(policy) = kernel else { unreachable!("recordings are of SLUB kernels") };
+    let input = OrderInput {
+        size,
+        page_shift,
+        cpus: cpus as u32,
+        min_order: policy.min_order,
+        max_order: policy.max_order,
+        min_objects: policy.min_objects,
+    };
+    let order = policy.order.order(input);
+    (order as u32, (input.slab_bytes(order) / size as u64) as u32)
+}
+
+/// Accounted kmallocs got caches of their own in 5.14; a dump shows whether this kernel has them.
+fn has_cgroup_caches(release: Release, before: Option<&Before>) -> bool {
+    let named = |before: &Before| before.caches.iter().any(|cache| cache.name.starts_with("kmalloc-cg-"));
+    before.map_or(release >= Release::new(5, 14, 0), named)
+}
+
+fn kmalloc_name(bytes: u32, kind: Kind) -> String {
+    let kind = match kind {
+        Kind::Normal => "",
+        Kind::Reclaimable => "rcl-",
+        Kind::Cgroup => "cg-",
+    };
+    match bytes {
+        1024.. if bytes % 1024 == 0 => format!("kmalloc-{kind}{}k", bytes / 1024),
+        _ => format!("kmalloc-{kind}{bytes}"),
+    }
+}
+
+impl CacheTable {
+    /// The kmalloc cache that serves `bytes` of an allocator's own metadata.
+    pub fn metadata_cache(&self, bytes: u32) -> Option<usize> {
+        let fits = |entry: &&CacheEntry| entry.spec.object_size >= bytes;
+        let class = self.by_size.iter().map(|row| row[Kind::Normal as usize]).filter(|index| *index != NONE);
+        let classes = class.map(|index| &self.entries[index as usize]);
+        let best = classes.filter(fits).min_by_key(|entry| entry.spec.object_size)?;
+        self.entries.iter().position(|entry| std::ptr::eq(entry, best))
+    }
+
+    /// Whether a cache holds sheaves of others, so that its objects are more than the rows say.
+    pub fn is_sheaf_memory(&self, index: usize) -> bool {
+        let asked = self.entries.iter().filter(|entry| entry.spec.sheaf_capacity > 0);
+        asked.into_iter().any(|entry| self.metadata_cache(32 + 8 * entry.spec.sheaf_capacity) == Some(index))
+    }
+}

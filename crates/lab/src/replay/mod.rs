@@ -1,0 +1,107 @@
+//! A trace through engines.
+//!
+//! ```text
+//! Recording ── survey      one pass: what existed before, by real addresses
+//!    │
+//!    ├─ caches   which cache a row belongs to
+//!    ├─ before   what a dump says about the start
+//!    ├─ plan     the slabs to begin with
+//!    └─ run      one pass per engine, side by side ── outcome
+//! ```
+//!
+//! The rules where a recording is silent are in docs/replay.md; each has a count in the outcome.
+
+pub mod before;
+pub mod caches;
+pub mod outcome;
+pub mod plan;
+pub mod run;
+pub mod survey;
+
+use crate::error::{At, Result};
+use crate::machine::{self, Chosen, MachineFile};
+use before::Before;
+use caches::CacheTable;
+use outcome::Outcome;
+use rayon::prelude::*;
+use slablab_slabs::preset::Preset;
+use slablab_slabs::{Release, slub::Slub};
+use slablab_workloads::{Metadata, Reader};
+use std::path::{Path, PathBuf};
+
+/// What to replay, on what, from which start.
+#[derive(Debug, Default)]
+pub struct Options {
+    /// Engines; none means the recording kernel's own and the others.
+    pub engines: Vec<Preset>,
+    /// Changes to the machine.
+    pub machine: MachineFile,
+    /// The state before the recording.
+    pub before: Option<Before>,
+    /// Whether rows of kernels with an own name for a merged cache stay apart.
+    pub windows: bool,
+}
+
+/// A replay's answer.
+#[derive(Debug)]
+pub struct Replay {
+    /// The trace.
+    pub path: PathBuf,
+    /// What is known about the recording.
+    pub metadata: Metadata,
+    /// The machine, and what was assumed about it.
+    pub machine: Chosen,
+    /// What was assumed about the start and the caches.
+    pub assumed: Vec<String>,
+    /// One per engine, in the order asked.
+    pub outcomes: Vec<Outcome>,
+}
+
+/// Replays the trace at `path`.
+///
+/// # Errors
+/// A trace that cannot be read, or a machine that cannot be modelled.
+pub fn replay(path: &Path, options: &Options, progress: &(dyn Fn(u64, u64) + Sync)) -> Result<Replay> {
+    let reader = Reader::open(path).at(path)?;
+    let metadata = reader.metadata().clone();
+    let dump = options.before.as_ref().and_then(|before| before.dump.as_ref());
+    let machine = machine::choose(&metadata, dump, &options.machine, path)?;
+    let mut assumed = Vec::new();
+    let kernel = recorded_kernel(&metadata, &mut assumed);
+    let engines = if options.engines.is_empty() { default_engines(kernel) } else { options.engines.clone() };
+    let table =
+        CacheTable::new(&metadata, options.before.as_ref(), machine.spec.page_shift, kernel, &machine);
+    let survey = survey::survey(path, &reader, &table, options)?;
+    let plan = plan::plan(&table, &survey, options.before.as_ref(), &machine, &mut assumed);
+    let rows = reader.rows() * engines.len() as u64;
+    let done = std::sync::atomic::AtomicU64::new(0);
+    let tick = |n: u64| progress(done.fetch_add(n, std::sync::atomic::Ordering::Relaxed) + n, rows);
+    let job = run::Job { path, table: &table, plan: &plan, machine: &machine.spec };
+    let outcomes = engines
+        .par_iter()
+        .map(|preset| match preset {
+            Preset::Slub(policy) => job.run::<Slub<_>>(*preset, policy, &tick),
+            Preset::Slqb(_) => Err(crate::Error::new(path, "TMP")),
+        })
+        .collect::<Result<Vec<_>>>()?;
+    Ok(Replay { path: path.to_path_buf(), metadata, machine, assumed, outcomes })
+}
+
+/// The SLUB that the recording kernel ran.
+fn recorded_kernel(metadata: &Metadata, assumed: &mut Vec<String>) -> Preset {
+    let release = metadata.release.as_deref().and_then(Release::parse);
+    match release.and_then(Preset::of_kernel) {
+        Some(preset) => preset,
+        None => {
+            let preset = Preset::parse("slub").expect("slub has presets");
+            assumed.push(format!("{preset} ran on the recording machine: it does not say which kernel"));
+            preset
+        }
+    }
+}
+
+/// The recording kernel's own preset, and the newest of every other engine.
+fn default_engines(kernel: Preset) -> Vec<Preset> {
+    let others = slablab_slabs::preset::ENGINES.iter().filter(|engine| **engine != kernel.engine());
+    std::iter::once(kernel).chain(others.map(|engine| Preset::parse(engine).expect("an engine"))).collect()
+}

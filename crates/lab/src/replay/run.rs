@@ -1,0 +1,517 @@
+//! One engine over the rows.
+
+use super::caches::{CacheTable, Home};
+use super::outcome::{CacheOutcome, Counts, LargeOutcome, Outcome, Traffic};
+use super::plan::{Plan, PlannedSlab, Start};
+use crate::error::{At, Error, Result};
+use slablab_model::{Addr, Machine, MachineSpec, Model};
+use slablab_pages::{Pages, PagesPolicy};
+use slablab_platform::{CpuId, Event, FrameKind, Gfp, NodeId, Platform};
+use slablab_slabs::preset::Preset;
+use slablab_slabs::{Backing, CacheId, Engine, Metadata, Misuse, Place, Usage};
+use slablab_workloads::{Batch, Columns, EventKind, Reader};
+use std::path::Path;
+use std::time::Instant;
+
+/// What every engine's run has in common.
+pub struct Job<'a> {
+    /// The trace.
+    pub path: &'a Path,
+    /// Which cache a row belongs to.
+    pub table: &'a CacheTable,
+    /// The start.
+    pub plan: &'a Plan,
+    /// The machine.
+    pub machine: &'a MachineSpec,
+}
+
+/// An object of the trace that is live in the model.
+#[derive(Clone, Copy)]
+struct Live {
+    /// Its address; `None` for one that is not there, or whose allocation failed.
+    address: Option<Addr>,
+    /// The cache it is in, [`LARGE`] for pages of its own, [`FAILED`] if the engine could not serve it.
+    cache: u16,
+    /// The CPU that allocated it.
+    cpu: u16,
+}
+
+const LARGE: u16 = u16::MAX;
+const FAILED: u16 = u16::MAX - 1;
+const NOTHING: Live = Live { address: None, cache: 0, cpu: 0 };
+
+struct Run<'a, E: Engine<Model>> {
+    job: &'a Job<'a>,
+    pages: Pages<Model>,
+    caches: Vec<E>,
+    live: Vec<Live>,
+    old: Vec<Option<(Addr, u16)>>,
+    /// The next entry of the plan's list of old frees.
+    next_old: usize,
+    traffic: Vec<Traffic>,
+    large: LargeOutcome,
+    windows: Vec<Window>,
+    unknown_frees: u64,
+    cpus: u16,
+    many_nodes: bool,
+}
+
+/// One cache's window: counters and usage at its ends.
+#[derive(Default)]
+struct Window {
+    open: bool,
+    zero: Counts,
+    start: Usage,
+    closed: Option<(Counts, Usage)>,
+}
+
+impl Job<'_> {
+    /// Runs one engine.
+    pub fn run<E: Engine<Model>>(
+        &self,
+        preset: Preset,
+        policy: &E::Policy,
+        tick: &dyn Fn(u64),
+    ) -> Result<Outcome> {
+        let mut machine = Machine::new(self.machine.clone()).at(self.path)?;
+        let mut outcome = machine.enter(|| {
+            let mut run = Run::<E>::start(self, preset, policy);
+            let zero = Run::<E>::global();
+            let start_frames = Model::mapped_frames().0;
+            let started = Instant::now();
+            let rows = run.rows(tick)?;
+            let elapsed = started.elapsed();
+            run.finish(preset, rows, start_frames, elapsed, &zero)
+        })?;
+        outcome.model_bytes = machine.bytes();
+        Ok(outcome)
+    }
+}
+
+impl<'a, E: Engine<Model>> Run<'a, E> {
+    fn start(job: &'a Job<'a>, preset: Preset, policy: &E::Policy) -> Self {
+        let release = preset.release();
+        // SLQB was posted against 2.6.29 and 2.6.31.
+        let kernel =
+            if release.major > 1000 { (2, 6, 31) } else { (release.major, release.minor, release.patch) };
+        let cache_count = job.table.entries.len();
+        assert!(cache_count < FAILED as usize, "{cache_count} caches: at most {FAILED} can be numbered");
+        let create = |(id, entry): (usize, &super::caches::CacheEntry)| {
+            E::create(CacheId(id as u32), &entry.spec, policy)
+        };
+        let mut run = Run {
+            job,
+            pages: Pages::new(PagesPolicy::for_release(kernel.0 as u32, kernel.1 as u32, kernel.2 as u32)),
+            caches: job.table.entries.iter().enumerate().map(create).collect(),
+            live: Vec::new(),
+            old: vec![None; job.plan.old_objects as usize],
+            next_old: 0,
+            traffic: vec![Traffic::default(); cache_count],
+            large: LargeOutcome::default(),
+            windows: (0..cache_count).map(|_| Window::default()).collect(),
+            unknown_frees: 0,
+            cpus: Model::cpus(),
+            many_nodes: Model::nodes() > 1,
+        };
+        for cache in 0..cache_count {
+            run.seed(cache);
+        }
+        for cpu in (0..run.cpus).map(CpuId).filter(|cpu| Model::cpu_online(*cpu)) {
+            run.caches.iter().for_each(|cache| cache.cpu_up(cpu));
+        }
+        run
+    }
+
+    /// Makes the planned slabs; where the engine's slabs hold another number of objects, the same objects in a row.
+    fn seed(&mut self, cache: usize) {
+        let planned = &self.job.plan.caches[cache];
+        let objects = self.caches[cache].geometry().objects as usize;
+        if planned.iter().all(|slab| slab.objects.len() == objects) {
+            planned.iter().for_each(|slab| self.seed_slab(cache, slab));
+            return;
+        }
+        for node in 0..Model::nodes() {
+            let slabs: Vec<&PlannedSlab> = planned.iter().filter(|slab| slab.node == node).collect();
+            let row: Vec<(Start, Place)> =
+                slabs.iter().flat_map(|slab| slab.objects.iter().map(|start| (*start, slab.place))).collect();
+            for part in row.chunks(objects) {
+                let mut starts: Vec<Start> = part.iter().map(|(start, _)| *start).collect();
+                starts.resize(objects, Start::Free(u16::MAX));
+                let place = part.iter().map(|(_, place)| *place).min().expect("a chunk is not empty");
+                self.seed_slab(cache, &PlannedSlab { node, place, objects: starts });
+            }
+        }
+    }
+
+    fn seed_slab(&mut self, cache: usize, slab: &PlannedSlab) {
+        let mut free: Vec<(u16, u16)> = Vec::new();
+        for (index, start) in slab.objects.iter().enumerate() {
+            if let Start::Free(turn) = start {
+                free.push((*turn, index as u16));
+            }
+        }
+        free.sort_unstable();
+        let order: Vec<u16> = free.iter().map(|(_, index)| *index).collect();
+        let engine = &self.caches[cache];
+        let has_memory = Model::node_frames(NodeId(slab.node)).1 > 0;
+        let node = if has_memory { NodeId(slab.node) } else { Model::cpu_memory_node(CpuId(0)) };
+        let place = match slab.place {
+            Place::Cpu(cpu) => Place::Cpu(CpuId(cpu.0 % self.cpus)),
+            Place::CpuPartial(cpu) => Place::CpuPartial(CpuId(cpu.0 % self.cpus)),
+            Place::Node => Place::Node,
+        };
+        let Some(base) = engine.seed(&Backing::pages(&self.pages), node, place, &order) else { return };
+        let size = engine.geometry().size as u64;
+        let (pfn, offset) = Model::locate(base);
+        for (index, start) in slab.objects.iter().enumerate() {
+            if let Start::Old(number) = start {
+                let address = Model::address(pfn, offset as u64 + index as u64 * size);
+                self.old[*number as usize] = Some((address, cache as u16));
+            }
+        }
+    }
+
+    fn rows(&mut self, tick: &dyn Fn(u64)) -> Result<u64> {
+        let path = self.job.path;
+        let reader = Reader::open(path).at(path)?;
+        self.live = vec![NOTHING; reader.metadata().statistics.object_ids as usize];
+        let mut edges = self.edges();
+        let mut batches = reader.batches(Columns::REPLAY);
+        let mut batch = Batch::default();
+        let mut row = 0;
+        while batches.next(&mut batch).at(path)? {
+            let len = batch.len() as u64;
+            if edges.last().is_some_and(|edge| edge.0 < row + len) {
+                for index in 0..batch.len() {
+                    while edges.last().is_some_and(|edge| edge.0 == row + index as u64) {
+                        self.edge(edges.pop().expect("just seen"));
+                    }
+                    self.row(row + index as u64, &batch, index)?;
+                }
+            } else {
+                for index in 0..batch.len() {
+                    self.row(row + index as u64, &batch, index)?;
+                }
+            }
+            row += len;
+            tick(len);
+        }
+        Ok(row)
+    }
+
+    /// Opens windows that begin with the trace; answers the other edges, last first.
+    fn edges(&mut self) -> Vec<(u64, usize, bool)> {
+        let mut edges = Vec::new();
+        for (cache, (first, last)) in self.job.plan.windows.iter().enumerate() {
+            if *first == 0 {
+                self.edge((0, cache, true));
+            } else {
+                edges.push((*first, cache, true));
+            }
+            edges.push((*last, cache, false));
+        }
+        edges.retain(|edge| edge.0 != u64::MAX);
+        edges.sort_unstable_by_key(|edge| std::cmp::Reverse(*edge));
+        edges
+    }
+
+    fn edge(&mut self, (_, cache, opens): (u64, usize, bool)) {
+        let counts = self.counts(cache);
+        let usage = self.caches[cache].usage();
+        let window = &mut self.windows[cache];
+        window.open = opens;
+        if opens {
+            (window.zero, window.start) = (counts, usage);
+        } else {
+            window.closed = Some((counts, usage));
+        }
+    }
+
+    #[inline]
+    fn row(&mut self, row: u64, batch: &Batch, index: usize) -> Result<()> {
+        let event = batch.event[index];
+        if event > EventKind::CacheFree as u8 && event != EventKind::ImpliedFree as u8 {
+            return Ok(());
+        }
+        let now = batch.time_ns[index];
+        Model::advance_to(now);
+        if Model::next_timer_ns() <= now {
+            self.timers();
+        }
+        let cpu = batch.cpu[index];
+        Model::run_on(CpuId(if cpu < self.cpus { cpu } else { cpu % self.cpus }));
+        if event <= EventKind::CacheAlloc as u8 {
+            self.alloc(batch, index);
+            Ok(())
+        } else {
+            self.free(row, batch, index)
+        }
+    }
+
+    #[inline]
+    fn alloc(&mut self, batch: &Batch, index: usize) {
+        let Some(slot) = self.live.get_mut(batch.object[index] as usize) else { return };
+        let (asked, given) = (batch.bytes_req[index], batch.bytes_alloc[index]);
+        match self.job.table.home(batch.cache[index], given, batch.gfp[index]) {
+            Home::Cache(cache) if self.windows[cache as usize].open => {
+                let backing = Backing { pages: &self.pages, metadata: None };
+                let cache_index = cache as usize;
+                let node = match batch.node[index] {
+                    node @ 0.. if (node as u16) < Model::nodes() => Some(NodeId(node as u16)),
+                    _ => None,
+                };
+                let sheaf = SheafMemory { pages: &self.pages, caches: &self.caches, table: self.job.table };
+                let backing = Backing { metadata: Some(&sheaf), ..backing };
+                let address = self.caches[cache_index].alloc(&backing, Gfp(batch.gfp[index]), node);
+                let traffic = &mut self.traffic[cache_index];
+                *slot = Live { address, cache: cache as u16, cpu: batch.cpu[index] };
+                if address.is_some() {
+                    traffic.allocs += 1;
+                    traffic.requested_live += asked as i64;
+                    traffic.given_live += given as i64;
+                } else {
+                    slot.cache = FAILED;
+                    traffic.failed += 1;
+                }
+            }
+            Home::Large(order) => {
+                let node = Model::cpu_node(Model::cpu());
+                let pfn = self.pages.alloc(Gfp(batch.gfp[index]) | Gfp::COMP, order, node, FrameKind::Large);
+                let address = pfn.map(|pfn| Model::address(pfn, 0));
+                *slot = Live {
+                    address,
+                    cache: if pfn.is_some() { LARGE } else { FAILED },
+                    cpu: batch.cpu[index],
+                };
+                match pfn {
+                    Some(_) => {
+                        self.large.allocs += 1;
+                        self.large.frames += 1 << order;
+                    }
+                    None => self.large.failed += 1,
+                }
+            }
+            Home::Cache(_) | Home::Unknown => *slot = NOTHING,
+        }
+    }
+
+    #[inline]
+    fn free(&mut self, row: u64, batch: &Batch, index: usize) -> Result<()> {
+        let Some(slot) = self.live.get_mut(batch.object[index] as usize) else { return Ok(()) };
+        let live = std::mem::replace(slot, NOTHING);
+        let Some(address) = live.address else {
+            return if live.cache == FAILED { Ok(()) } else { self.free_unseen(row, batch, index) };
+        };
+        if live.cache == LARGE {
+            return self.free_large(address);
+        }
+        let cache = live.cache as usize;
+        if !self.windows[cache].open {
+            return Ok(());
+        }
+        let traffic = &mut self.traffic[cache];
+        traffic.other_cpu += (live.cpu != batch.cpu[index]) as u64;
+        traffic.implied += (batch.event[index] == EventKind::ImpliedFree as u8) as u64;
+        traffic.requested_live -= batch.bytes_req[index] as i64;
+        traffic.given_live -= batch.bytes_alloc[index] as i64;
+        self.give_back(cache, address)
+    }
+
+    #[inline]
+    fn give_back(&mut self, cache: usize, address: Addr) -> Result<()> {
+        self.traffic[cache].frees += 1;
+        if self.many_nodes
+            && let Some((_, state)) = Pages::<Model>::block_of(address)
+        {
+            self.traffic[cache].other_node += (state.node != Model::cpu_memory_node(Model::cpu())) as u64;
+        }
+        let sheaf = SheafMemory { pages: &self.pages, caches: &self.caches, table: self.job.table };
+        let backing = Backing { pages: &self.pages, metadata: Some(&sheaf) };
+        self.caches[cache].free(&backing, address).map_err(|misuse| self.broken(cache, misuse))
+    }
+
+    fn broken(&self, cache: usize, misuse: Misuse) -> Error {
+        let name = &self.job.table.entries[cache].name;
+        Error::new(self.job.path, format!("replay is wrong: free of an object of {name}: {misuse:?}"))
+    }
+
+    fn free_large(&mut self, address: Addr) -> Result<()> {
+        let (pfn, state) = Pages::<Model>::block_of(address).expect("a large object has pages");
+        self.large.frees += 1;
+        self.large.frames -= 1 << state.order;
+        self.pages.free(pfn);
+        Ok(())
+    }
+
+    /// A free of an object that no row allocated: one from before, or one that a path without events allocated.
+    fn free_unseen(&mut self, row: u64, batch: &Batch, index: usize) -> Result<()> {
+        let plan = &self.job.plan.old;
+        while plan.get(self.next_old).is_some_and(|old| old.0 < row) {
+            self.next_old += 1;
+        }
+        let planned = plan.get(self.next_old).filter(|old| old.0 == row);
+        let from_before = planned.and_then(|old| self.old.get_mut(old.2 as usize)).and_then(Option::take);
+        if let Some((address, cache)) = from_before {
+            let cache = cache as usize;
+            if self.windows[cache].open {
+                self.traffic[cache].old += 1;
+                return self.give_back(cache, address);
+            }
+            return Ok(());
+        }
+        if batch.event[index] == EventKind::ImpliedFree as u8 {
+            return Ok(());
+        }
+        let home = match planned {
+            Some(old) => Home::Cache(old.1),
+            None => self.job.table.home(batch.cache[index], batch.bytes_alloc[index], batch.gfp[index]),
+        };
+        match home {
+            Home::Cache(cache) if self.windows[cache as usize].open => self.free_bulk(cache as usize),
+            Home::Cache(_) | Home::Large(_) => Ok(()),
+            Home::Unknown => {
+                self.unknown_frees += 1;
+                Ok(())
+            }
+        }
+    }
+
+    /// The object was allocated without an event, nobody knows when: just before, on this CPU.
+    fn free_bulk(&mut self, cache: usize) -> Result<()> {
+        let sheaf = SheafMemory { pages: &self.pages, caches: &self.caches, table: self.job.table };
+        let backing = Backing { pages: &self.pages, metadata: Some(&sheaf) };
+        let traffic = &mut self.traffic[cache];
+        let Some(address) = self.caches[cache].alloc(&backing, Gfp::KERNEL, None) else {
+            traffic.failed += 1;
+            return Ok(());
+        };
+        traffic.allocs += 1;
+        traffic.bulk += 1;
+        self.give_back(cache, address)
+    }
+
+    #[cold]
+    fn timers(&mut self) {
+        while let Some((cpu, work)) = Model::next_due() {
+            Model::run_on(cpu);
+            let sheaf = SheafMemory { pages: &self.pages, caches: &self.caches, table: self.job.table };
+            let backing = Backing { pages: &self.pages, metadata: Some(&sheaf) };
+            self.caches[work.cache as usize].work(&backing, cpu, work);
+        }
+    }
+
+    fn counts(&self, cache: usize) -> Counts {
+        let mut counts = Counts::default();
+        for event in Event::ALL {
+            counts.0[*event as usize] = self.caches[cache].counted(*event);
+        }
+        counts
+    }
+
+    fn global() -> Counts {
+        let mut counts = Counts::default();
+        for event in Event::ALL {
+            counts.0[*event as usize] = Model::counted(*event);
+        }
+        counts
+    }
+
+    fn finish(
+        mut self,
+        preset: Preset,
+        rows: u64,
+        start_frames: u64,
+        elapsed: std::time::Duration,
+        zero: &Counts,
+    ) -> Result<Outcome> {
+        let mut caches = Vec::new();
+        let mut frames = 0;
+        for cache in 0..self.caches.len() {
+            frames += self.caches[cache].usage().frames;
+            let (counts, end) = self.windows[cache]
+                .closed
+                .take()
+                .unwrap_or_else(|| (self.counts(cache), self.caches[cache].usage()));
+            let window = &self.windows[cache];
+            let entry = &self.job.table.entries[cache];
+            let outcome = CacheOutcome {
+                index: cache,
+                name: entry.name.clone(),
+                aliases: entry.aliases.clone(),
+                geometry: *self.caches[cache].geometry(),
+                counts: counts.since(&window.zero),
+                traffic: self.traffic[cache],
+                start: window.start,
+                end,
+            };
+            self.balance(&outcome)?;
+            if end.slabs > 0 || outcome.start.slabs > 0 || outcome.traffic != Traffic::default() {
+                caches.push(outcome);
+            }
+        }
+        let (mapped, peak_frames) = Model::mapped_frames();
+        let wrong = |what: String| Error::new(self.job.path, format!("replay of {preset} is wrong: {what}"));
+        if mapped != frames {
+            return Err(wrong(format!(
+                "the caches have {frames} page frames, the machine has mapped {mapped}"
+            )));
+        }
+        self.pages.check().map_err(|imbalance| wrong(format!("page balance: {imbalance:?}")))?;
+        Ok(Outcome {
+            preset,
+            caches,
+            global: Self::global().since(zero),
+            large: self.large,
+            rows,
+            page_size: 1 << Model::page_shift(),
+            peak_frames,
+            start_frames,
+            end_frames: mapped,
+            unknown_frees: self.unknown_frees,
+            model_bytes: 0,
+            elapsed,
+        })
+    }
+
+    /// Objects and counters of a cache must balance.
+    fn balance(&self, cache: &CacheOutcome) -> Result<()> {
+        let wrong =
+            |what: String| Err(Error::new(self.job.path, format!("replay is wrong: {}: {what}", cache.name)));
+        let traffic = &cache.traffic;
+        let live = cache.start.live_objects() + traffic.allocs - traffic.frees;
+        let storage = self.job.table.is_sheaf_memory(cache.index);
+        if cache.end.live_objects() != live && !storage {
+            return wrong(format!("{} objects are live, {live} by the rows", cache.end.live_objects()));
+        }
+        let counted = (cache.counts.allocs(), cache.counts.frees());
+        if counted != (traffic.allocs + traffic.failed, traffic.frees) && !storage {
+            return wrong(format!(
+                "{} allocations and {} frees counted, {} and {} replayed",
+                counted.0, counted.1, traffic.allocs, traffic.frees
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Sheaves are objects of a kmalloc cache of the same engine.
+struct SheafMemory<'a, E> {
+    pages: &'a Pages<Model>,
+    caches: &'a [E],
+    table: &'a CacheTable,
+}
+
+impl<E: Engine<Model>> Metadata<Model> for SheafMemory<'_, E> {
+    fn alloc(&self, bytes: u32, gfp: Gfp) -> Option<Addr> {
+        let cache = self.table.metadata_cache(bytes)?;
+        self.caches[cache].alloc(&Backing::pages(self.pages), gfp, None)
+    }
+
+    fn free(&self, object: Addr) {
+        let owner = slablab_slabs::slab::Slab::<Model>::of(object).map(|(slab, _)| slab.owner());
+        let cache = owner.expect("a sheaf is an object") as usize;
+        self.caches[cache]
+            .free(&Backing::pages(self.pages), object)
+            .expect("a sheaf is an object of its cache");
+    }
+}

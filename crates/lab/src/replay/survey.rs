@@ -1,0 +1,268 @@
+//! What existed before: one pass over the trace's real addresses.
+//!
+//! Two objects whose addresses fall into one slab's bytes shared that slab. A slab was there before when the recording
+//! does not see its pages allocated first; an object was allocated before when its first event is a free. Pages and
+//! objects are matched by the offset between addresses and page frame numbers, found by vote: the page allocated just
+//! before a slab's first object, on the same CPU, is usually that slab's.
+
+use super::Options;
+use super::caches::{CacheTable, Home};
+use crate::error::{At, Result};
+use rustc_hash::FxHashMap;
+use slablab_workloads::{Batch, Columns, EventKind, Reader, flags};
+use std::fs::File;
+use std::path::Path;
+
+/// What the trace says about the start.
+#[derive(Debug, Default)]
+pub struct Survey {
+    /// Per cache of the table.
+    pub caches: Vec<CacheSurvey>,
+    /// Frees of objects that existed before, in the trace's order: row, cache and object.
+    pub old: Vec<OldFree>,
+    /// Rows from which and up to which a cache counts; the whole trace without marks.
+    pub windows: Vec<(u64, u64)>,
+    /// Frees of which nobody knows the cache.
+    pub unknown_frees: u64,
+    /// Address minus frame number times page size, if it was found.
+    pub direct_map: Option<u64>,
+}
+
+/// A free of an object from before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OldFree {
+    /// The trace's row.
+    pub row: u64,
+    /// The cache of the table; `u32::MAX` when not known.
+    pub cache: u32,
+    /// The slab's real address.
+    pub slab: u64,
+    /// The object's index in it.
+    pub index: u16,
+}
+
+/// What the trace touched of one cache's slabs from before.
+#[derive(Clone, Debug, Default)]
+pub struct CacheSurvey {
+    /// By real address.
+    pub slabs: FxHashMap<u64, SlabSurvey>,
+}
+
+/// One slab from before.
+#[derive(Clone, Debug, Default)]
+pub struct SlabSurvey {
+    /// First row that touched it.
+    pub first_row: u64,
+    /// Objects that were free, in the order they were handed out; with the CPU that got each.
+    pub free: Vec<(u16, u16)>,
+    /// Objects that were allocated and are freed later.
+    pub live: Vec<u16>,
+    /// Its pages were allocated in the recording, or again: nothing more is learnt from it.
+    closed: bool,
+}
+
+struct Pass<'a> {
+    table: &'a CacheTable,
+    survey: Survey,
+    /// Per dense object id: allocated inside its cache's window.
+    in_window: Vec<bool>,
+    /// Frame number to the last row that allocated it.
+    page_rows: FxHashMap<u64, u64>,
+    last_page: Vec<Option<u64>>,
+    votes: FxHashMap<u64, u32>,
+    /// Frees whose cache is found when all slabs are known.
+    homeless: Vec<(u64, u64)>,
+    page_shift: u32,
+}
+
+const COLUMNS: Columns = Columns::REPLAY;
+
+/// Surveys a trace.
+///
+/// # Errors
+/// A trace that cannot be read.
+pub fn survey(path: &Path, reader: &Reader<File>, table: &CacheTable, options: &Options) -> Result<Survey> {
+    let metadata = reader.metadata();
+    let page_shift = metadata.page_size_bytes.unwrap_or(4096).max(1).ilog2();
+    let windowed = options.before.as_ref().is_some_and(|before| before.windows);
+    let columns = COLUMNS | Columns::ADDRESS | Columns::PFN | Columns::ORDER | Columns::CALL_SITE;
+    let mut pass = Pass {
+        table,
+        survey: Survey {
+            caches: vec![CacheSurvey::default(); table.entries.len()],
+            windows: vec![if windowed { (u64::MAX, u64::MAX) } else { (0, u64::MAX) }; table.entries.len()],
+            ..Survey::default()
+        },
+        in_window: vec![false; metadata.statistics.object_ids as usize],
+        page_rows: FxHashMap::default(),
+        last_page: vec![None; metadata.statistics.cpu_ids as usize + 1],
+        votes: FxHashMap::default(),
+        homeless: Vec::new(),
+        page_shift,
+    };
+    // The offset between addresses and frames is needed from the first row on, so it is voted for in a pass of its own.
+    let mut batch = Batch::default();
+    let mut batches = reader.batches(columns);
+    while batches.next(&mut batch).at(path)? {
+        pass.vote(&batch);
+    }
+    pass.survey.direct_map = pass.elected();
+    let mut row = 0;
+    let mut batches = reader.batches(columns);
+    while batches.next(&mut batch).at(path)? {
+        for index in 0..batch.len() {
+            if windowed && batch.event[index] == EventKind::Mark as u8 {
+                pass.mark(row, batches.texts().call_site.get(batch.call_site[index]).unwrap_or(""));
+            } else {
+                pass.row(row, &batch, index);
+            }
+            row += 1;
+        }
+    }
+    pass.find_homes();
+    pass.survey.old.sort_by_key(|old| old.row);
+    Ok(pass.survey)
+}
+
+impl Pass<'_> {
+    fn vote(&mut self, batch: &Batch) {
+        for index in 0..batch.len() {
+            let cpu = batch.cpu[index] as usize;
+            match EventKind::from_u8(batch.event[index]) {
+                Some(EventKind::PageAlloc) if batch.pfn[index] >= 0 => {
+                    self.last_page[cpu] = Some(batch.pfn[index] as u64);
+                }
+                Some(EventKind::Kmalloc | EventKind::CacheAlloc) if batch.address[index] != 0 => {
+                    if let Some(pfn) = self.last_page[cpu].take() {
+                        let page = batch.address[index] >> self.page_shift << self.page_shift;
+                        *self.votes.entry(page.wrapping_sub(pfn << self.page_shift)).or_default() += 1;
+                    }
+                }
+                Some(_) => self.last_page[cpu] = None,
+                None => {}
+            }
+        }
+    }
+
+    /// The offset most agree on, if it is far ahead of chance.
+    fn elected(&self) -> Option<u64> {
+        let best = self.votes.iter().max_by_key(|(offset, votes)| (**votes, **offset))?;
+        (*best.1 >= 3).then_some(*best.0)
+    }
+
+    fn mark(&mut self, row: u64, text: &str) {
+        let Some((kind, name)) = text.split_once(' ') else { return };
+        let Some(index) = self.table.entries.iter().position(|entry| entry.name == name) else { return };
+        match kind {
+            "SB" => self.survey.windows[index].0 = row,
+            "SA" => self.survey.windows[index].1 = row,
+            _ => {}
+        }
+    }
+
+    fn row(&mut self, row: u64, batch: &Batch, index: usize) {
+        let Some(event) = EventKind::from_u8(batch.event[index]) else { return };
+        let address = batch.address[index];
+        match event {
+            EventKind::PageAlloc if batch.pfn[index] >= 0 => {
+                let first = batch.pfn[index] as u64;
+                for frame in first..first + (1 << batch.order[index].max(0)) {
+                    self.page_rows.insert(frame, row);
+                }
+            }
+            _ if address == 0 || batch.flags[index] & (flags::NULL | flags::ZERO_SIZE) != 0 => {}
+            _ if event.is_alloc() || event.is_free() => {
+                let home = self.table.home(batch.cache[index], batch.bytes_alloc[index], batch.gfp[index]);
+                let object = batch.object[index] as usize;
+                match home {
+                    Home::Cache(cache) => self.object(row, event, cache, object, address, batch.cpu[index]),
+                    Home::Large(_) => {}
+                    Home::Unknown if event.is_free() => self.homeless.push((row, address)),
+                    Home::Unknown => {}
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn object(&mut self, row: u64, event: EventKind, cache: u32, object: usize, address: u64, cpu: u16) {
+        let (first, last) = self.survey.windows[cache as usize];
+        let inside = row >= first && row < last;
+        let seen = self.in_window.get_mut(object);
+        let was_in_window = match seen {
+            Some(seen) => std::mem::replace(seen, event.is_alloc() && inside),
+            None => false,
+        };
+        // Before its window opens a cache has only a start to learn from: what is allocated then is old.
+        if !inside {
+            return;
+        }
+        let entry = &self.table.entries[cache as usize];
+        let bytes = 1u64 << (self.page_shift + entry.order);
+        let slab = address & !(bytes - 1);
+        let at = ((address - slab) / entry.size.max(1) as u64) as u16;
+        let page_row = self.page_row(slab);
+        let is_new = page_row.is_some_and(|page_row| page_row >= first);
+        if event.is_free() && !was_in_window {
+            self.survey.old.push(OldFree { row, cache, slab, index: at });
+        }
+        let touched = self.survey.caches[cache as usize].slabs.entry(slab).or_insert_with(|| SlabSurvey {
+            first_row: row,
+            closed: is_new,
+            ..SlabSurvey::default()
+        });
+        touched.closed |= page_row.is_some_and(|page_row| page_row > touched.first_row);
+        let known = touched.live.contains(&at) || touched.free.iter().any(|(index, _)| *index == at);
+        if touched.closed || known {
+            return;
+        }
+        if event.is_alloc() {
+            touched.free.push((at, cpu));
+        } else if !was_in_window {
+            touched.live.push(at);
+        }
+    }
+
+    fn page_row(&self, slab: u64) -> Option<u64> {
+        let frame = slab.wrapping_sub(self.survey.direct_map?) >> self.page_shift;
+        self.page_rows.get(&frame).copied()
+    }
+
+    /// A kfree of an unseen object has no cache: its neighbours in the slab tell.
+    fn find_homes(&mut self) {
+        for (row, address) in std::mem::take(&mut self.homeless) {
+            let neighbours = |cache: usize| {
+                let entry = &self.table.entries[cache];
+                let bytes = 1u64 << (self.page_shift + entry.order);
+                let slab = address & !(bytes - 1);
+                self.survey.caches[cache].slabs.contains_key(&slab).then_some(slab)
+            };
+            let found = (0..self.table.entries.len()).find_map(|cache| Some((cache, neighbours(cache)?)));
+            let Some((cache, slab)) = found else {
+                self.survey.unknown_frees += 1;
+                continue;
+            };
+            let index = ((address - slab) / self.table.entries[cache].size.max(1) as u64) as u16;
+            let touched = self.survey.caches[cache].slabs.get_mut(&slab).expect("just found");
+            let known = touched.live.contains(&index) || touched.free.iter().any(|(at, _)| *at == index);
+            if !touched.closed && !known {
+                touched.live.push(index);
+            }
+            self.survey.old.push(OldFree { row, cache: cache as u32, slab, index });
+        }
+    }
+}
+
+impl CacheSurvey {
+    /// The slabs from before, by the row that first touched each.
+    pub fn initial(&self) -> Vec<(u64, &SlabSurvey)> {
+        let mut slabs: Vec<_> = self
+            .slabs
+            .iter()
+            .filter(|(_, slab)| !slab.free.is_empty() || !slab.live.is_empty())
+            .map(|(address, slab)| (*address, slab))
+            .collect();
+        slabs.sort_by_key(|(address, slab)| (slab.first_row, *address));
+        slabs
+    }
+}

@@ -1,0 +1,158 @@
+//! Every counter of a kernel with SLUB_STATS beside the model's.
+
+use super::Verified;
+use crate::error::{At, Result};
+use crate::replay::{Options, Replay, before::Before, replay};
+use serde_json::json;
+use slablab_kernel::compressed::Decompressed;
+use slablab_kernel::counters::{StatRow, parse_consts, parse_states, parse_stats};
+use slablab_platform::Event;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::Path;
+
+/// Reads the start of a counters run: `slub_const.csv` and `slub_state.csv.gz` in its folder.
+///
+/// # Errors
+/// A file that is missing or damaged.
+pub fn start_of(run: &Path, label: &str) -> Result<Before> {
+    let open = |name: &str| {
+        let path = run.join(name);
+        let file = File::open(&path).at(&path)?;
+        Decompressed::new(file).at(&path)
+    };
+    let constants = parse_consts(open("slub_const.csv")?).at(&run.join("slub_const.csv"))?;
+    let states = parse_states(open("slub_state.csv.gz")?).at(&run.join("slub_state.csv.gz"))?;
+    Ok(Before::from_counters(run, &constants, &states, label))
+}
+
+/// Verifies one recorded workload of a counters run: `trace` is its imported trace.
+///
+/// # Errors
+/// An input that cannot be read.
+pub fn verify_counters(
+    run: &Path,
+    label: &str,
+    trace: &Path,
+    options: &Options,
+    progress: &(dyn Fn(u64, u64) + Sync),
+) -> Result<(Verified, Replay)> {
+    let path = run.join("slub_stats.csv");
+    let stats = parse_stats(File::open(&path).at(&path)?).at(&path)?;
+    let complete = complete_caches(run, label)?;
+    let replay = replay(trace, options, progress)?;
+    let mut real: BTreeMap<&str, BTreeMap<&str, i64>> = BTreeMap::new();
+    for StatRow { label: of, cache, stat, delta, .. } in &stats {
+        if of == label && complete.contains(cache) {
+            real.entry(cache).or_default().insert(stat, *delta);
+        }
+    }
+    let mut rows = Vec::new();
+    let mut sums: BTreeMap<&str, (i64, i64)> = BTreeMap::new();
+    let mut json_caches = Vec::new();
+    for cache in &replay.outcomes[0].caches {
+        let Some(real) = real.get(cache.name.as_str()) else { continue };
+        let mut json_counters = serde_json::Map::new();
+        for event in kernel_events() {
+            let found = real.get(event.name()).copied().unwrap_or(0);
+            let predicted = cache.counts.get(*event) as i64;
+            if found == 0 && predicted == 0 {
+                continue;
+            }
+            let sum = sums.entry(event.name()).or_default();
+            *sum = (sum.0 + found, sum.1 + predicted);
+            rows.push(row(&cache.name, event.name(), found, predicted));
+            json_counters.insert(event.name().into(), json!({ "real": found, "predicted": predicted }));
+        }
+        for (name, fast, slow) in [
+            ("fast alloc %", "alloc_fastpath", "alloc_slowpath"),
+            ("fast free %", "free_fastpath", "free_slowpath"),
+        ] {
+            let of = |get: &dyn Fn(&str) -> i64| {
+                let (fast, slow) = (get(fast), get(slow));
+                (fast + slow > 0).then(|| 100.0 * fast as f64 / (fast + slow) as f64)
+            };
+            let found = of(&|name| real.get(name).copied().unwrap_or(0));
+            let event = |name: &str| Event::ALL.iter().find(|event| event.name() == name).copied();
+            let predicted = of(&|name| event(name).map_or(0, |event| cache.counts.get(event) as i64));
+            if let (Some(found), Some(predicted)) = (found, predicted) {
+                rows.push(vec![
+                    cache.name.clone(),
+                    name.into(),
+                    format!("{found:.1}"),
+                    format!("{predicted:.1}"),
+                    format!("{:+.1} points", predicted - found),
+                ]);
+            }
+        }
+        json_caches.push(json!({ "cache": cache.name, "counters": json_counters }));
+    }
+    for event in kernel_events() {
+        if let Some((found, predicted)) = sums.get(event.name()) {
+            rows.push(row("all", event.name(), *found, *predicted));
+        }
+    }
+    let exact = rows.iter().filter(|row| row[4].is_empty()).count();
+    let summary = vec![
+        format!("{label} of {}: {} caches whose trace is complete", run.display(), json_caches.len()),
+        format!("{exact} of {} figures exact", rows.len()),
+    ];
+    let json = json!({
+        "schema": "slablab.verify-counters.1",
+        "engine": replay.outcomes[0].preset.to_string(),
+        "label": label,
+        "caches": json_caches,
+    });
+    let header = ["cache", "counter", "real", "predicted", "difference"].map(String::from).to_vec();
+    identities(&replay)?;
+    Ok((Verified { header, rows, summary, json }, replay))
+}
+
+fn row(cache: &str, counter: &str, real: i64, predicted: i64) -> Vec<String> {
+    let difference = match (real, predicted) {
+        (real, predicted) if real == predicted => String::new(),
+        (0, predicted) => format!("{predicted:+}"),
+        (real, predicted) => {
+            format!("{:+} ({:+.1} %)", predicted - real, 100.0 * (predicted - real) as f64 / real as f64)
+        }
+    };
+    vec![cache.into(), counter.into(), real.to_string(), predicted.to_string(), difference]
+}
+
+/// The counters that SLUB_STATS has.
+fn kernel_events() -> &'static [Event] {
+    let last = Event::CpuPartialDrain as usize;
+    &Event::ALL[..=last]
+}
+
+/// Caches of which the trace has every allocation and free.
+fn complete_caches(run: &Path, label: &str) -> Result<Vec<String>> {
+    let path = run.join("trace_check.csv");
+    let mut reader = csv::Reader::from_path(&path).at(&path)?;
+    let mut complete = Vec::new();
+    for record in reader.records() {
+        let record = record.at(&path)?;
+        let field = |index: usize| record.get(index).unwrap_or("");
+        if field(0) == label && field(5) == "0" && field(8) == "0" {
+            complete.push(field(1).to_string());
+        }
+    }
+    Ok(complete)
+}
+
+/// The identities of reference truth/counters hold in the model for every cache without sheaves.
+fn identities(replay: &Replay) -> Result<()> {
+    use Event::{AllocFromPartial, AllocRefill, AllocSlab, AllocSlowpath, CpuPartialAlloc};
+    for cache in &replay.outcomes[0].caches {
+        let count = |event| cache.counts.get(event);
+        let slow = count(AllocSlowpath);
+        let parts = count(AllocRefill) + count(AllocFromPartial) + count(AllocSlab);
+        if slow != parts || count(AllocRefill) < count(CpuPartialAlloc) {
+            return Err(crate::Error::new(
+                &replay.path,
+                format!("{}: alloc_slowpath is {slow}, its parts are {parts}", cache.name),
+            ));
+        }
+    }
+    Ok(())
+}
