@@ -4,6 +4,7 @@
 //! written, or outside a slab, is reported; under loom so is an access that nothing orders.
 
 use crate::kit::Kit;
+use crate::queue::Queue;
 use slablab_platform::{CpuId, Descriptor, Event, Field, NodeId, Pfn, Work};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -57,9 +58,6 @@ impl Shape {
     }
 }
 
-/// A work that waits: when it is due, its place among equals, whose it is.
-type Waiting = (u64, u64, CpuId, Work);
-
 /// The state of one execution.
 pub struct Machine<K: Kit> {
     pub(crate) shape: Shape,
@@ -75,8 +73,7 @@ pub struct Machine<K: Kit> {
     words: RefCell<BTreeMap<u64, Rc<K::Field>>>,
     /// Words of each object that is storage.
     storage: RefCell<BTreeMap<Address, u32>>,
-    queue: RefCell<Vec<Waiting>>,
-    asked: Cell<u64>,
+    queue: Queue,
     grace: RefCell<Vec<(CpuId, Work)>>,
 }
 
@@ -95,8 +92,7 @@ impl<K: Kit> Machine<K> {
             slabs: RefCell::default(),
             words: RefCell::default(),
             storage: RefCell::default(),
-            queue: RefCell::default(),
-            asked: Cell::new(0),
+            queue: Queue::new(),
             grace: RefCell::default(),
         }
     }
@@ -189,11 +185,7 @@ impl<K: Kit> Machine<K> {
     // Time and counts.
 
     pub(crate) fn defer(&self, cpu: CpuId, delay_ns: u64, work: Work) {
-        let mut queue = self.queue.borrow_mut();
-        if !queue.iter().any(|(_, _, of, waiting)| (*of, *waiting) == (cpu, work)) {
-            self.asked.set(self.asked.get() + 1);
-            queue.push((self.now_ns.get() + delay_ns, self.asked.get(), cpu, work));
-        }
+        self.queue.defer(self.now_ns.get() + delay_ns, cpu, work);
     }
 
     pub(crate) fn after_grace(&self, cpu: CpuId, work: Work) {
@@ -206,13 +198,7 @@ impl<K: Kit> Machine<K> {
     }
 
     pub(crate) fn due(&self) -> Option<(CpuId, Work)> {
-        let mut queue = self.queue.borrow_mut();
-        let earliest = (0..queue.len()).min_by_key(|index| queue[*index])?;
-        if queue[earliest].0 > self.now_ns.get() {
-            return None;
-        }
-        let (_, _, cpu, work) = queue.swap_remove(earliest);
-        Some((cpu, work))
+        self.queue.due(self.now_ns.get())
     }
 
     pub(crate) fn count(&self, event: Event, n: u64) {

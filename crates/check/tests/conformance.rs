@@ -1,7 +1,7 @@
 //! Every world keeps the contract.
 
 use slablab_check::suite::{Outcome, conform, conform_kit, conform_twisted};
-use slablab_check::{Limits, Loom, Refusing, Shape, Shuttle, Solo, broken};
+use slablab_check::{Bare, Limits, Loom, Refusing, Shape, Shuttle, Solo, broken};
 use slablab_model::{Machine, MachineSpec, Model, NodeSpec};
 use slablab_platform::conformance::Testable;
 
@@ -40,6 +40,19 @@ fn shuttled() {
 #[test]
 fn refusing() {
     check("refusing", conform_twisted::<broken::Refuse>(Shape::TWO_NODES));
+}
+
+#[test]
+fn bare() {
+    fn run<P: Testable, const COUNT: bool>() -> Outcome {
+        conform::<P>(|check| {
+            let verdict = Bare::<COUNT>::enter(|| check.run());
+            verdict.map(|()| 1).map_err(|broken| broken.to_string())
+        })
+    }
+    check("bare, counting", run::<Bare<true>, true>());
+    check("bare", run::<Bare<false>, false>());
+    check("bare that refuses", run::<Refusing<Bare<true>>, true>());
 }
 
 /// Runs the suite on the modelled machine, each check on a fresh one.

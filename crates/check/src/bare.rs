@@ -1,0 +1,317 @@
+//! The native-like world: real memory, one thread, no checking, no `unsafe`.
+//!
+//! Its use is to be looked at. Memory is a static array reached through masked indexes, frames are another, a slot is part
+//! of its cache, and the list's head and count are one word; so what an engine's fast path compiles to here is what it
+//! would compile to over mapped memory, give or take a base address. tests/fastpath.rs reads the machine code.
+//!
+//! | slot word | while idle | while held |
+//! |---|---|---|
+//! | `list` | head (48 bits), count (16) | no head, count 65535: a pop finds nothing, a push no room |
+//! | `sizes` | size (32), capacity (32) | 0, 0: likewise |
+//!
+//! So being held costs the fast path no test.
+
+mod slots;
+
+use crate::queue::Queue;
+use crate::world::next_random;
+use slablab_platform::conformance::{Racer, Testable, Verdict};
+use slablab_platform::{
+    Context, CpuId, Descriptor, Event, Field, Frame, Gfp, NodeId, Pfn, Platform, Rank, Reclaim, Word, Work,
+};
+use slots::{Alone, Nodes, Slots};
+use std::cell::Cell;
+use std::num::NonZeroU64;
+use std::sync::atomic::{AtomicU64, Ordering::*};
+use std::sync::{Mutex, PoisonError};
+
+/// The world; `COUNT` says whether events are counted in slots.
+#[derive(Debug)]
+pub enum Bare<const COUNT: bool> {}
+
+const CPUS: usize = 4;
+const NODES: usize = 2;
+const PAGE_SHIFT: u32 = 12;
+const NODE_FRAMES: usize = 1 << 10;
+const WORDS: usize = (NODES * NODE_FRAMES) << (PAGE_SHIFT - 3);
+
+static MEMORY: [AtomicU64; WORDS] = [const { AtomicU64::new(0) }; WORDS];
+static FRAMES: [Descriptor<Real, Real>; NODES * NODE_FRAMES] = [const {
+    const ZERO: Real = Real(AtomicU64::new(0));
+    Descriptor { state: ZERO, slab: ZERO, link: ZERO, owner: ZERO, extra: ZERO, block: ZERO }
+}; NODES * NODE_FRAMES];
+static ENTERED: Mutex<()> = Mutex::new(());
+
+thread_local! {
+    static CPU: Cell<u16> = const { Cell::new(0) };
+    static REST: Rest = const { Rest::new() };
+}
+
+/// What no fast path touches.
+struct Rest {
+    offline: Cell<u64>,
+    still: Cell<bool>,
+    now_ns: Cell<u64>,
+    random: Cell<u64>,
+    counts: [Cell<u64>; Event::COUNT],
+    queue: Queue,
+}
+
+impl Rest {
+    const fn new() -> Rest {
+        Rest {
+            offline: Cell::new(0),
+            still: Cell::new(false),
+            now_ns: Cell::new(0),
+            random: Cell::new(1),
+            counts: [const { Cell::new(0) }; Event::COUNT],
+            queue: Queue::new(),
+        }
+    }
+}
+
+/// Nanoseconds until every reader has ended.
+const GRACE_NS: u64 = 1_000_000;
+
+impl<const COUNT: bool> Bare<COUNT> {
+    /// Runs `f` on CPU 0 with all memory zero. There is one memory: others wait.
+    pub fn enter<R>(f: impl FnOnce() -> R) -> R {
+        // A check that panicked leaves no state that the next one would read.
+        let _entered = ENTERED.lock().unwrap_or_else(PoisonError::into_inner);
+        MEMORY.iter().for_each(|word| word.store(0, Relaxed));
+        for frame in &FRAMES {
+            let words = [&frame.state, &frame.slab, &frame.link, &frame.owner, &frame.extra, &frame.block];
+            words.into_iter().for_each(|word| word.set(0));
+        }
+        CPU.set(0);
+        REST.with(|rest| {
+            (rest.offline.set(0), rest.still.set(false), rest.now_ns.set(0));
+            rest.counts.iter().for_each(|count| count.set(0));
+            rest.queue.clear();
+        });
+        f()
+    }
+
+    #[inline]
+    fn word(object: Place, offset: u32) -> &'static AtomicU64 {
+        &MEMORY[((object.0.get() + offset as u64) >> 3) as usize & (WORDS - 1)]
+    }
+}
+
+/// An object's address: frame number times page size plus offset, and a bit that makes it never 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place(NonZeroU64);
+
+/// As high as 48 bits allow: it falls out of frame numbers and of indexes into memory by itself.
+const BASE: NonZeroU64 = NonZeroU64::new(1 << 47).unwrap();
+
+impl Place {
+    #[inline]
+    fn raw(place: Option<Place>) -> u64 {
+        place.map_or(0, |place| place.0.get())
+    }
+    #[inline]
+    fn from_raw(raw: u64) -> Option<Place> {
+        NonZeroU64::new(raw).map(Place)
+    }
+}
+
+impl<const COUNT: bool> Platform for Bare<COUNT> {
+    type Ptr = Place;
+    type Word = Real;
+    type Field = Real;
+    type Lock<R: Rank, T> = Alone<R, T>;
+    type PerCpu<T: Default> = Slots<T, COUNT>;
+    type PerNode<T: Default> = Nodes<T>;
+
+    #[inline]
+    fn cpus() -> u16 {
+        CPUS as u16
+    }
+    #[inline]
+    fn nodes() -> u16 {
+        NODES as u16
+    }
+    #[inline]
+    fn page_shift() -> u32 {
+        PAGE_SHIFT
+    }
+    #[inline]
+    fn cpu() -> CpuId {
+        CpuId(CPU.get())
+    }
+    #[inline]
+    fn cpu_node(cpu: CpuId) -> NodeId {
+        NodeId(cpu.0 / (CPUS / NODES) as u16)
+    }
+    #[inline]
+    fn cpu_memory_node(cpu: CpuId) -> NodeId {
+        Self::cpu_node(cpu)
+    }
+    fn distance(from: NodeId, to: NodeId) -> u32 {
+        if from == to { 10 } else { 20 }
+    }
+    fn node_frames(node: NodeId) -> (Pfn, u32) {
+        (Pfn((node.0 as u32 + 1) * NODE_FRAMES as u32), NODE_FRAMES as u32)
+    }
+    fn cpu_online(cpu: CpuId) -> bool {
+        REST.with(|rest| rest.offline.get() & 1 << cpu.0 == 0)
+    }
+
+    #[inline]
+    fn with_frame<T>(pfn: Pfn, f: impl FnOnce(&Frame<Self>) -> T) -> T {
+        f(&FRAMES[pfn.0 as usize & (NODES * NODE_FRAMES - 1)])
+    }
+    #[inline]
+    fn address(pfn: Pfn, offset: u64) -> Place {
+        Place(BASE | (((pfn.0 as u64) << PAGE_SHIFT) + offset))
+    }
+    #[inline]
+    fn locate(object: Place) -> (Pfn, u32) {
+        let raw = object.0.get();
+        (Pfn((raw >> PAGE_SHIFT) as u32), raw as u32 & ((1 << PAGE_SHIFT) - 1))
+    }
+    fn map_slab(_pfn: Pfn, _order: u8, _size: u32) {}
+    fn unmap_slab(_pfn: Pfn, _order: u8) {}
+    #[inline]
+    fn link(object: Place, offset: u32) -> Option<Place> {
+        Place::from_raw(Self::word(object, offset).load(Relaxed))
+    }
+    #[inline]
+    fn set_link(object: Place, offset: u32, next: Option<Place>) {
+        Self::word(object, offset).store(Place::raw(next), Relaxed);
+    }
+    fn storage_attach(object: Place, words: u32) {
+        (0..words).for_each(|index| Self::set_link(object, index * 8, None));
+    }
+    #[inline]
+    fn storage_load(object: Place, index: u32) -> Option<Place> {
+        Self::link(object, index * 8)
+    }
+    #[inline]
+    fn storage_store(object: Place, index: u32, value: Option<Place>) {
+        Self::set_link(object, index * 8, value);
+    }
+    fn storage_detach(_object: Place) {}
+    fn zero(object: Place, bytes: u32) {
+        (0..bytes).step_by(8).for_each(|offset| Self::set_link(object, offset, None));
+    }
+
+    fn now() -> u64 {
+        REST.with(|rest| rest.now_ns.get())
+    }
+    fn context() -> Context {
+        Context::Task
+    }
+    fn random() -> u32 {
+        REST.with(|rest| next_random(&rest.random))
+    }
+    fn defer(cpu: CpuId, delay_ns: u64, work: Work) {
+        REST.with(|rest| rest.queue.defer(rest.now_ns.get() + delay_ns, cpu, work));
+    }
+    fn after_grace_period(work: Work) {
+        Self::defer(Self::cpu(), GRACE_NS, work);
+    }
+
+    fn reclaim(_ask: Reclaim) -> bool {
+        false
+    }
+    fn permit(_order: u8, _gfp: Gfp) -> bool {
+        true
+    }
+    fn count(event: Event, n: u64) {
+        REST.with(|rest| add(&rest.counts, event, n));
+    }
+}
+
+fn add(counts: &[Cell<u64>; Event::COUNT], event: Event, n: u64) {
+    let count = &counts[event as usize];
+    count.set(count.get() + n);
+}
+
+impl<const COUNT: bool> Testable for Bare<COUNT> {
+    const COUNTS: bool = COUNT;
+
+    fn on_cpu<R>(cpu: CpuId, f: impl FnOnce() -> R) -> R {
+        let before = CPU.replace(cpu.0);
+        let result = f();
+        CPU.set(before);
+        result
+    }
+    fn set_online(cpu: CpuId, online: bool) {
+        let bit = 1 << cpu.0;
+        REST.with(|rest| {
+            let offline = rest.offline.get();
+            rest.offline.set(if online { offline & !bit } else { offline | bit });
+        });
+    }
+    fn still<R>(f: impl FnOnce() -> R) -> R {
+        REST.with(|rest| rest.still.set(true));
+        let result = f();
+        REST.with(|rest| rest.still.set(false));
+        result
+    }
+    fn advance(ns: u64) {
+        REST.with(|rest| rest.now_ns.set(rest.now_ns.get() + ns));
+    }
+    fn end_grace_period() {
+        Self::advance(GRACE_NS);
+    }
+    fn due() -> Option<(CpuId, Work)> {
+        REST.with(|rest| rest.queue.due(rest.now_ns.get()))
+    }
+    fn counted(event: Event) -> u64 {
+        REST.with(|rest| rest.counts[event as usize].get())
+    }
+    fn race<S: 'static>(shared: S, first: Racer<S>, second: Racer<S>, last: fn(&S) -> Verdict) -> Verdict {
+        Self::on_cpu(first.0, || (first.1)(&shared))?;
+        Self::on_cpu(second.0, || (second.1)(&shared))?;
+        last(&shared)
+    }
+}
+
+/// A word or field of real memory.
+#[derive(Debug)]
+pub struct Real(AtomicU64);
+
+impl Word for Real {
+    #[inline]
+    fn new(value: u64) -> Self {
+        Real(AtomicU64::new(value))
+    }
+    #[inline]
+    fn load(&self) -> u64 {
+        self.0.load(Relaxed)
+    }
+    #[inline]
+    fn load_acquire(&self) -> u64 {
+        self.0.load(Acquire)
+    }
+    #[inline]
+    fn store(&self, value: u64) {
+        self.0.store(value, Relaxed);
+    }
+    #[inline]
+    fn store_release(&self, value: u64) {
+        self.0.store(value, Release);
+    }
+    #[inline]
+    fn compare_exchange(&self, current: u64, new: u64) -> Result<u64, u64> {
+        self.0.compare_exchange(current, new, AcqRel, Acquire)
+    }
+}
+
+impl Field for Real {
+    #[inline]
+    fn new(value: u64) -> Self {
+        Real(AtomicU64::new(value))
+    }
+    #[inline]
+    fn get(&self) -> u64 {
+        self.0.load(Relaxed)
+    }
+    #[inline]
+    fn set(&self, value: u64) {
+        self.0.store(value, Relaxed);
+    }
+}

@@ -1,0 +1,43 @@
+//! Deferred work of the worlds here, in virtual time.
+
+use slablab_platform::{CpuId, Work};
+use std::cell::{Cell, RefCell};
+
+/// A work that waits: when it is due, its place among equals, whose it is.
+type Waiting = (u64, u64, CpuId, Work);
+
+/// Work that waits. A work already waiting on a CPU is not queued twice.
+#[derive(Debug)]
+pub(crate) struct Queue {
+    waiting: RefCell<Vec<Waiting>>,
+    asked: Cell<u64>,
+}
+
+impl Queue {
+    pub(crate) const fn new() -> Queue {
+        Queue { waiting: RefCell::new(Vec::new()), asked: Cell::new(0) }
+    }
+
+    pub(crate) fn defer(&self, due_ns: u64, cpu: CpuId, work: Work) {
+        let mut waiting = self.waiting.borrow_mut();
+        if !waiting.iter().any(|(_, _, of, other)| (*of, *other) == (cpu, work)) {
+            self.asked.set(self.asked.get() + 1);
+            waiting.push((due_ns, self.asked.get(), cpu, work));
+        }
+    }
+
+    /// Takes the earliest work that is due.
+    pub(crate) fn due(&self, now_ns: u64) -> Option<(CpuId, Work)> {
+        let mut waiting = self.waiting.borrow_mut();
+        let earliest = (0..waiting.len()).min_by_key(|index| waiting[*index])?;
+        if waiting[earliest].0 > now_ns {
+            return None;
+        }
+        let (_, _, cpu, work) = waiting.swap_remove(earliest);
+        Some((cpu, work))
+    }
+
+    pub(crate) fn clear(&self) {
+        self.waiting.take();
+    }
+}
