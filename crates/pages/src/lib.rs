@@ -31,7 +31,7 @@
 //! ```text
 //! alloc
 //!   permit                       the world's fault injection
-//!   from_zonelist(low)           nearest zones first, each tested against its watermark
+//!   try_zonelist(low)           nearest zones first, each tested against its watermark
 //!     watermark_ok
 //!     alloc_from_zone              per-CPU list, refilled from the buddy; or the buddy
 //!   alloc_slow                   wake kswapd, try at min, then what the caller's flags allow
@@ -183,11 +183,11 @@ impl<P: Platform> Pages<P> {
         let migrate_type = if grouping { MigrateType::of(gfp) } else { MigrateType::Movable };
         let request = Request { gfp, order, node, class: self.machine.class_of(gfp), migrate_type };
         let flags = AllocFlags::fast(&self.machine.policy);
-        self.from_zonelist(&request, flags).or_else(|| self.alloc_slow(&request))
+        self.try_zonelist(&request, flags).or_else(|| self.alloc_slow(&request))
     }
 
     /// One attempt: the zones of the zonelist, nearest node and highest zone first.
-    fn from_zonelist(&self, request: &Request, mut flags: AllocFlags) -> Option<Pfn> {
+    fn try_zonelist(&self, request: &Request, mut flags: AllocFlags) -> Option<Pfn> {
         flags.no_fragment &= self.has_lower_zone(request);
         for node in self.nodes_for(request) {
             if flags.no_fragment && node != request.node {
@@ -204,7 +204,7 @@ impl<P: Platform> Pages<P> {
         }
         // Mixing migrate types is worse than a lower zone, and better than a remote node or failure.
         if flags.no_fragment {
-            return self.from_zonelist(request, AllocFlags { no_fragment: false, ..flags });
+            return self.try_zonelist(request, AllocFlags { no_fragment: false, ..flags });
         }
         None
     }

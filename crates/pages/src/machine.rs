@@ -163,7 +163,7 @@ impl Machine {
         match self.policy.min_free {
             MinFree::Computed => computed,
             MinFree::HugePages => {
-                computed.max((populated * 11 << self.pageblock_order).min(self.frames / 20))
+                computed.max(((populated * 11) << self.pageblock_order).min(self.frames / 20))
             }
             MinFree::Kib(kib) => (kib as u64) << 10 >> self.page_shift,
         }
@@ -239,6 +239,20 @@ mod tests {
             row((6, 1, 0), [1024, 1286, 1548], [63, 321]),
         ];
         check(&rows, |policy| PagesPolicy { min_free: MinFree::Computed, ..policy });
+    }
+
+    /// A batch is rounded to the nearer 2^n - 1: 384 MiB has the batch of 512 MiB.
+    #[test]
+    fn batches_are_rounded() {
+        let row = Row {
+            release: (2, 6, 32),
+            page_shift: 12,
+            machine: (98304, 1),
+            zone: (98304, 1),
+            marks: [627, 783, 940],
+            pcp: [31, 186],
+        };
+        check(&[row], |policy| policy);
     }
 
     /// /proc/zoneinfo of real kernels whose zones did not change after the watermarks were set (the ground truth's

@@ -158,10 +158,15 @@ impl<P: Platform> Pages<P> {
                 if zone.span.frames == 0 {
                     continue;
                 }
-                let (hint, in_slots) = (zone.free(), self.in_slots(node, index));
+                let in_slots = self.in_slots(node, index);
+                let hint = zone.free();
+                let blocks = (0..=self.machine.max_order).map(|order| (order, zone.blocks(order)));
+                let in_blocks: u64 =
+                    blocks.map(|(order, blocks)| ((blocks.usual + blocks.reserve) as u64) << order).sum();
                 let held = zone.lock();
                 let mut census = Census::default();
                 held.walk(&mut census)?;
+                held.imbalance(zone.span.start, "free blocks as published", hint, in_blocks)?;
                 held.check_lists(&census, hint, in_slots)?;
             }
         }

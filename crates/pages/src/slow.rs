@@ -6,7 +6,7 @@
 //! ```text
 //! alloc_slow
 //!   wake_kswapd                 once per node with a zone below low for this order
-//!   from_zonelist(min)          with the right to reserves that the flags give
+//!   try_zonelist(min)          with the right to reserves that the flags give
 //!   reclaim_rounds              2.6.32: reclaim, drain, try; OOM; again
 //!   compact_rounds              2.6.35 on: compact, try; reclaim, try, drain, try; compact, try; OOM; again
 //! ```
@@ -35,7 +35,7 @@ impl<P: Platform> Pages<P> {
         }
         self.wake_kswapd(request);
         let flags = AllocFlags::slow(policy, gfp);
-        if let Some(pfn) = self.from_zonelist(request, flags) {
+        if let Some(pfn) = self.try_zonelist(request, flags) {
             return Some(pfn);
         }
         // Who may not wait has nothing left; who had no watermark at all would reclaim for itself for ever.
@@ -56,7 +56,7 @@ impl<P: Platform> Pages<P> {
                 if request.order > 0 {
                     self.drain_all();
                 }
-                if let Some(pfn) = self.from_zonelist(request, flags) {
+                if let Some(pfn) = self.try_zonelist(request, flags) {
                     return Some(pfn);
                 }
             } else if let Some(pfn) = self.kill(request, flags, attempt)? {
@@ -71,7 +71,7 @@ impl<P: Platform> Pages<P> {
 
     /// 2.6.35 and later.
     fn compact_rounds(&self, request: &Request, flags: AllocFlags) -> Option<Pfn> {
-        let attempt_freelists = || self.from_zonelist(request, flags);
+        let attempt_freelists = || self.try_zonelist(request, flags);
         let unmovable = request.migrate_type != MigrateType::Movable;
         if request.order > 0 && (request.costly() || unmovable) {
             if self.ask(request, ReclaimStep::Compact, 0)
@@ -149,11 +149,11 @@ impl<P: Platform> Pages<P> {
             return None;
         }
         let last_look = AllocFlags { mark: Mark::High, ..AllocFlags::fast(&self.machine.policy) };
-        if let Some(pfn) = self.from_zonelist(request, last_look) {
+        if let Some(pfn) = self.try_zonelist(request, last_look) {
             return Some(Some(pfn));
         }
         // Whoever was killed left memory behind: look before reclaiming again.
-        self.ask(request, ReclaimStep::Oom, attempt).then(|| self.from_zonelist(request, flags))
+        self.ask(request, ReclaimStep::Oom, attempt).then(|| self.try_zonelist(request, flags))
     }
 
     /// Gives one reserved pageblock of the nearest zones back to the request's type.

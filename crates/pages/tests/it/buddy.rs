@@ -10,7 +10,7 @@ const NODE: NodeId = NodeId(0);
 const ALL: Gfp = Gfp::MEMALLOC;
 
 /// One zone, no per-CPU lists, no watermarks: the buddy alone.
-fn bare(release: (u32, u32, u32)) -> PagesPolicy {
+const fn bare(release: (u32, u32, u32)) -> PagesPolicy {
     PagesPolicy {
         pcp: PcpRule::NONE,
         min_free: MinFree::Kib(0),
@@ -116,6 +116,17 @@ fn untouched_memory_has_no_descriptors() {
         assert!(World::frames_touched() < 64, "{} descriptors", World::frames_touched());
         assert_balanced(pages);
         assert!(World::frames_touched() < 64, "checking touches none either");
+    });
+}
+
+/// What everybody reads before the first lock is what the first lock publishes.
+#[test]
+fn an_untouched_zone_has_the_counters_it_would_publish() {
+    let closed =
+        ERAS.map(|era| PagesPolicy { min_free: MinFree::Kib(1 << 20), reserve: Reserve::None, ..bare(era) });
+    check(1024 + 512 + 8 + 1, &closed, |pages| {
+        assert_eq!(pages.alloc(Gfp::KERNEL, 0, NODE, FrameKind::Slab), None);
+        assert_eq!((World::counted(Event::LockZone), World::frames_touched()), (0, 0));
     });
 }
 
@@ -265,6 +276,30 @@ fn who_cannot_claim_takes_the_smallest_block() {
                 *rest += 1;
             }
             assert_eq!(free_blocks(pages)[..4], expected, "{steal:?}");
+            // The remainder stays unmovable, and goes to the heads of its lists.
+            assert_eq!(frames_by_type(pages), [0, 9, 0, 0]);
+            let next = if broken == 3 { taken[9].plus(2) } else { taken[9] };
+            assert_eq!(alloc(pages, Gfp::NONE, 1), Some(next), "{steal:?}");
+        });
+    }
+}
+
+/// With blocks of both other types free, and neither worth claiming alone, the first of the documented sequence is taken.
+#[test]
+fn fallbacks_have_an_order() {
+    let [movable, unmovable, reclaimable] = [Gfp::MOVABLE, Gfp::NONE, Gfp::RECLAIMABLE];
+    for (gfp, first, second) in [
+        (unmovable, reclaimable, movable),
+        (reclaimable, unmovable, movable),
+        (movable, reclaimable, unmovable),
+    ] {
+        let policy = PagesPolicy { reserve: Reserve::None, ..bare((6, 12, 0)) };
+        check(8192, &[policy], |pages| {
+            // One block of each type, then the rest; then both come back, to the lists of their pageblocks' types.
+            let blocks = [second, first].map(|gfp| alloc(pages, gfp, 10).unwrap());
+            while alloc(pages, gfp, 10).is_some() {}
+            blocks.into_iter().for_each(|pfn| pages.free(pfn));
+            assert_eq!(alloc(pages, gfp, 0), Some(blocks[1]), "{gfp:?}");
         });
     }
 }
@@ -288,20 +323,74 @@ fn the_last_resort_is_used_last() {
     });
 }
 
+/// A machine down to its low watermark, so that atomic requests go on with the slow path's rights.
+fn down_to_low(pages: &Pages<World>) -> Vec<Pfn> {
+    // All of it is touched first: a block from beyond the frontier has no state that could be stale.
+    let touched: Vec<Pfn> = core::iter::from_fn(|| alloc(pages, Gfp::MOVABLE, 10)).collect();
+    touched.into_iter().for_each(|pfn| pages.free(pfn));
+    let request = || pages.alloc(Gfp::NONE, 0, NODE, FrameKind::Allocated);
+    core::iter::from_fn(request).collect()
+}
+
+fn reserve(pages: &Pages<World>) -> u32 {
+    frames_by_type(pages)[MigrateType::Reserve as usize]
+}
+
+const HIGH_ATOMIC: PagesPolicy = PagesPolicy { min_free: MinFree::Kib(4096), ..bare((6, 12, 0)) };
+
 /// `MIGRATE_HIGHATOMIC`: an atomic request above order 0 keeps its pageblock for its like.
 #[test]
 fn atomic_requests_reserve_a_pageblock() {
-    let policy = PagesPolicy { min_free: MinFree::Kib(4096), ..bare((6, 12, 0)) };
-    check(8192, &[policy], |pages| {
-        // Down to below low, so that the slow path's flags apply.
-        while pages.alloc(Gfp::NONE, 0, NODE, FrameKind::Allocated).is_some() {}
-        let reserve = || frames_by_type(pages)[MigrateType::Reserve as usize];
-        assert_eq!(reserve(), 0);
+    check(8192, &[HIGH_ATOMIC], |pages| {
+        down_to_low(pages);
+        assert_eq!(reserve(pages), 0);
         assert!(pages.alloc(Gfp::ATOMIC, 1, NODE, FrameKind::Allocated).is_some());
-        assert!(reserve() > 256, "{} frames reserved", reserve());
-        let (before, free) = (reserve(), pages.free_frames(NODE));
+        assert!(reserve(pages) > 256, "{} frames reserved", reserve(pages));
+        let (before, free) = (reserve(pages), pages.free_frames(NODE));
         assert!(pages.alloc(Gfp::ATOMIC, 1, NODE, FrameKind::Allocated).is_some());
-        assert_eq!((reserve(), pages.free_frames(NODE)), (before - 2, free - 2));
+        assert_eq!((reserve(pages), pages.free_frames(NODE)), (before - 2, free - 2));
         assert!(pages.alloc(Gfp::NONE, 1, NODE, FrameKind::Allocated).is_none());
+    });
+}
+
+/// 1 % of the zone and one pageblock at most; and what is reserved stays in one piece when everything is free again.
+#[test]
+fn the_atomic_reserve_is_bounded_and_does_not_leak() {
+    check(8192, &[HIGH_ATOMIC], |pages| {
+        let mut taken = down_to_low(pages);
+        taken.extend(core::iter::from_fn(|| pages.alloc(Gfp::ATOMIC, 1, NODE, FrameKind::Allocated)));
+        taken.into_iter().for_each(|pfn| pages.free(pfn));
+        assert_eq!((reserve(pages), pages.free_frames(NODE)), (512, 8192));
+        let whole = alloc(pages, Gfp::NONE, 10).unwrap();
+        assert_eq!(reserve(pages), 512);
+        pages.free(whole);
+    });
+}
+
+/// Others see the zone without the reserve: they stop above low by as many frames as are reserved.
+#[test]
+fn the_atomic_reserve_does_not_count_for_others() {
+    check(8192, &[HIGH_ATOMIC], |pages| {
+        let taken = down_to_low(pages);
+        let lowest = pages.free_frames(NODE);
+        pages.alloc(Gfp::ATOMIC, 1, NODE, FrameKind::Allocated).unwrap();
+        taken.into_iter().for_each(|pfn| pages.free(pfn));
+        down_to_low(pages);
+        assert_eq!(pages.free_frames(NODE), lowest + 512);
+    });
+}
+
+/// Before it gives up, a request that may reclaim takes a reserved pageblock back.
+#[test]
+fn the_atomic_reserve_is_given_up_before_failure() {
+    check(8192, &[HIGH_ATOMIC], |pages| {
+        let mut taken = down_to_low(pages);
+        pages.alloc(Gfp::ATOMIC, 1, NODE, FrameKind::Allocated).unwrap();
+        taken.drain(..600).for_each(|pfn| pages.free(pfn));
+        taken.extend(down_to_low(pages));
+        let before = reserve(pages);
+        World::on_reclaim(|_| true);
+        assert!(pages.alloc(Gfp::KERNEL, 0, NODE, FrameKind::Allocated).is_some());
+        assert_eq!((before > 256, reserve(pages)), (true, 0));
     });
 }

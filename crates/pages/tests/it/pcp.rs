@@ -27,8 +27,11 @@ fn check(release: (u32, u32, u32), order: u8, count: usize, locks: (u64, u64)) {
         let pages = Pages::<World>::new(policy(release));
         let blocks: Vec<Pfn> = (0..count).map(|_| alloc(&pages, order)).collect();
         let taken = World::counted(Event::LockZone);
+        let kept = order <= pages.policy().pcp.max_order;
+        assert_eq!(World::counted(Event::PcpAlloc), if kept { count as u64 } else { 0 });
         blocks.into_iter().for_each(|pfn| pages.free(pfn));
         let given = World::counted(Event::LockZone) - taken;
+        assert_eq!(World::counted(Event::PcpFree), World::counted(Event::PcpAlloc));
         assert_eq!((taken, given), locks, "{release:?} order {order}");
         assert_balanced(&pages);
     });

@@ -24,7 +24,7 @@ struct Reference {
 impl Reference {
     fn take(&mut self, pfn: Pfn, block: Block, seed: u64) {
         let frames = 1u32 << block.order;
-        assert_eq!(pfn.0 % frames, 0, "seed {seed}: frame {} is no multiple of {frames}", pfn.0);
+        assert!(pfn.0.is_multiple_of(frames), "seed {seed}: frame {} is no multiple of {frames}", pfn.0);
         let before = self.blocks.range(..pfn.0 + frames).next_back();
         if let Some((other, taken)) = before {
             assert!(

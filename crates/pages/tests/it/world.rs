@@ -5,8 +5,8 @@
 
 use slablab_pages::Pages;
 use slablab_platform::{
-    Context, CpuId, Event, Field, Frame, Gfp, HotArray, HotList, Local, Lock, NodeId, PerCpu, PerNode, Pfn,
-    Platform, Rank, Reclaim, ReclaimStep, Want, Word, Work,
+    Context, CpuId, CpuShared, Event, Field, Frame, Gfp, HotArray, HotList, Local, Lock, NodeId, PerCpu,
+    PerNode, Pfn, Platform, Rank, Reclaim, ReclaimStep, Want, Word, Work,
 };
 use std::cell::{Cell, OnceCell, RefCell, RefMut};
 use std::collections::HashMap;
@@ -221,6 +221,20 @@ impl<T: Default> PerNode<T> for Nodes<T> {
     }
 }
 
+pub(crate) struct Cpus<T>(Vec<OnceCell<T>>);
+
+impl<T: Default> CpuShared<T> for Cpus<T> {
+    fn new() -> Self {
+        Cpus((0..World::cpus()).map(|_| OnceCell::new()).collect())
+    }
+    fn get(&self, cpu: CpuId) -> &T {
+        self.0[cpu.0 as usize].get_or_init(T::default)
+    }
+    fn peek(&self, cpu: CpuId) -> Option<&T> {
+        self.0[cpu.0 as usize].get()
+    }
+}
+
 pub(crate) struct Slots<T>(Vec<OnceCell<Slot<T>>>);
 
 #[derive(Default)]
@@ -292,7 +306,7 @@ impl<T: Default> PerCpu<World, T> for Slots<T> {
         let state = state();
         let n = state.locals.get() + 1;
         state.locals.set(n);
-        if state.spec.refuse_every > 0 && n % state.spec.refuse_every == 0 {
+        if state.spec.refuse_every > 0 && n.is_multiple_of(state.spec.refuse_every) {
             return None;
         }
         self.hold(state.cpu.get())
@@ -328,6 +342,7 @@ impl Platform for World {
     type Lock<R: Rank, T> = Ranked<R, T>;
     type PerCpu<T: Default> = Slots<T>;
     type PerNode<T: Default> = Nodes<T>;
+    type CpuShared<T: Default> = Cpus<T>;
 
     fn cpus() -> u16 {
         state().spec.cpus.len() as u16
