@@ -232,7 +232,7 @@ impl Context {
         self.flags & 0x40 != 0
     }
 
-    /// Preempt-disable depth, 0 to 15.
+    /// Preempt-disable depth, 0 to 15. A recorder that runs with preemption off, such as perf, adds one.
     pub fn preempt_depth(self) -> u8 {
         self.preempt & 0x0f
     }
@@ -261,9 +261,10 @@ pub struct Lost {
 /// How a loss was reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LossKind {
-    /// The ring buffer was full.
+    /// The ring buffer was full; reported when there was room again.
     Ring,
-    /// The kernel could not write the sample.
+    /// The kernel's own count of one event's lost samples. Since 6.1 perf writes it at the end of a recording, where it
+    /// repeats what the ring's records said.
     Samples,
     /// The event was switched off for a while because it fired too often; how many were missed is not known.
     Throttled,
@@ -332,11 +333,15 @@ pub struct KernelMap {
 pub struct Tally {
     /// Events delivered.
     pub events: u64,
-    /// Events lost, as far as the recording says (the sum of [`Lost::count`]).
+    /// Events lost, as far as the recording says: the larger of the next two, as perf reports the same loss in both.
     pub lost: u64,
+    /// Events lost by records of [`LossKind::Ring`].
+    pub lost_ring: u64,
+    /// Events lost by records of [`LossKind::Samples`].
+    pub lost_samples: u64,
     /// Loss records.
     pub loss_records: u64,
-    /// Events lost per CPU, where known; index is the CPU.
+    /// Events lost by CPU, for losses that say where; index is the CPU.
     pub lost_by_cpu: Vec<u64>,
     /// Events delivered after a later one, because sorting them would have needed too much memory or the recording's
     /// own round marks were wrong.
@@ -351,7 +356,12 @@ impl Tally {
 
     pub(crate) fn lost(&mut self, lost: &Lost) {
         self.loss_records += 1;
-        self.lost = self.lost.saturating_add(lost.count);
+        match lost.kind {
+            LossKind::Ring => self.lost_ring = self.lost_ring.saturating_add(lost.count),
+            LossKind::Samples => self.lost_samples = self.lost_samples.saturating_add(lost.count),
+            LossKind::Throttled => {}
+        }
+        self.lost = self.lost_ring.max(self.lost_samples);
         if let Some(cpu) = lost.cpu.filter(|&cpu| cpu < Self::CPU_LIMIT) {
             let cpu = cpu as usize;
             if self.lost_by_cpu.len() <= cpu {

@@ -12,6 +12,7 @@ pub mod bundle;
 pub mod compressed;
 pub mod counters;
 pub mod event;
+pub mod fuzz;
 pub mod gfp;
 pub mod kmem;
 pub mod perfdata;
@@ -22,6 +23,6 @@ pub mod text;
 pub mod tidy;
 pub mod tracepoint;
 
-pub use event::{Event, Header, Item, Kind, Lost, Name, Names, Source, Tally};
+pub use event::{Event, Header, Item, Kind, LossKind, Lost, Name, Names, Source, Tally};
 pub use lines::CsvError;
 pub use tar::TarError;

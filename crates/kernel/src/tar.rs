@@ -171,7 +171,8 @@ impl Long {
                 b"size" => self.size = std::str::from_utf8(value).ok().and_then(crate::text::number),
                 _ => {}
             }
-            data = &data[space + 1 + record.len() + 1..];
+            // The line feed after the last record may be missing.
+            data = data.get(space + 1 + record.len() + 1..).unwrap_or(&[]);
         }
     }
 }
@@ -188,11 +189,43 @@ fn path_of(block: &[u8; BLOCK]) -> String {
 
 /// An octal number, or GNU's base 256 for large ones.
 fn size_of(field: &[u8]) -> Option<u64> {
-    if field[0] & 0x80 != 0 {
-        let (high, low) = field.split_at(field.len() - 8);
-        let zero = high[0] == 0x80 && high[1..].iter().all(|&byte| byte == 0);
-        return zero.then(|| u64::from_be_bytes(low.try_into().expect("split off eight")));
+    if let Some((high @ [0x80, ..], low)) = field.split_last_chunk() {
+        return high[1..].iter().all(|&byte| byte == 0).then(|| u64::from_be_bytes(*low));
     }
     let digits = std::str::from_utf8(field).ok()?.trim_matches(|c: char| c == ' ' || c == '\0');
     if digits.is_empty() { Some(0) } else { u64::from_str_radix(digits, 8).ok() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pax_records() {
+        #[track_caller]
+        fn check(data: &[u8], path: Option<&str>, size: Option<u64>) {
+            let mut long = Long::default();
+            long.pax(data);
+            assert_eq!((long.path.as_deref(), long.size), (path, size));
+        }
+        check(b"10 path=a\n11 size=12\n", Some("a"), Some(12));
+        check(b"10 path=a", Some("a"), None);
+        check(b"11 path=a", None, None);
+        check(b"1 path=a\n", None, None);
+        check(b"0 ", None, None);
+    }
+
+    #[test]
+    fn numbers() {
+        #[track_caller]
+        fn check(field: &[u8], expected: Option<u64>) {
+            assert_eq!(size_of(field), expected);
+        }
+        check(b"00000000017\0", Some(15));
+        check(b"            ", Some(0));
+        check(b"\x80\0\0\0\0\0\0\x02\0\0\0\x01", Some((2 << 32) + 1));
+        check(b"\x80\x01\0\0\0\0\0\0\0\0\0\0", None);
+        check(b"\x80\0\0\0\0\0\0\x02", None);
+        check(b"8", None);
+    }
 }

@@ -97,6 +97,11 @@ impl Breakdown {
         self.nodes.iter().find(|&&(id, _)| id == node).map_or(0, |(_, count)| count.value)
     }
 
+    /// The sum over the nodes; where the kernel writes nodes, it is the total.
+    pub fn nodes_sum(&self) -> u64 {
+        self.nodes.iter().fold(0, |sum, (_, count)| sum.saturating_add(count.value))
+    }
+
     /// The count of one CPU, 0 if not written.
     pub fn cpu(&self, cpu: u32) -> u64 {
         self.cpus.iter().find(|&&(id, _)| id == cpu).map_or(0, |(_, count)| count.value)

@@ -35,7 +35,7 @@ use crate::event::{Event, Header, Item, KernelMap, LossKind, Lost, Name, Names, 
 use meta::{FileHeader, Meta, Parts};
 use order::{Order, Waiting};
 use records::{Record, Records};
-use sample::{Layout, Trailer};
+use sample::Layout;
 
 /// A perf.data being read. See [`Source`] for its stream.
 pub struct PerfData<R> {
@@ -167,6 +167,8 @@ impl<R: Read> PerfData<R> {
             self.order.finish();
             return Ok(());
         };
+        /// On LOST_SAMPLES: a filter dropped them, which is no loss (PERF_RECORD_MISC_LOST_SAMPLES_BPF).
+        const FILTERED: u16 = 1 << 15;
         match record.kind {
             kind::SAMPLE => self.sample(&record),
             kind::FINISHED_ROUND => {
@@ -174,6 +176,7 @@ impl<R: Read> PerfData<R> {
                 Ok(())
             }
             kind::MMAP | kind::MMAP2 => self.kernel_map(&record),
+            kind::LOST_SAMPLES if record.misc & FILTERED != 0 => Ok(()),
             kind::COMM | kind::FORK | kind::LOST | kind::LOST_SAMPLES | kind::THROTTLE => self.other(&record),
             kind::HEADER_ATTR | kind::HEADER_FEATURE if self.state == State::Preamble => {
                 self.preamble(&record)
@@ -229,7 +232,10 @@ impl<R: Read> PerfData<R> {
         let mut bytes = Bytes::new(body, record.offset + 8, self.big_endian);
         let layout =
             self.meta.layout_of(body.len().checked_sub(8).and_then(|at| body.get(at..)), self.big_endian);
-        let Trailer { time_ns, cpu } = layout.trailer(body, self.big_endian);
+        let trailer = layout.trailer(body, self.big_endian);
+        // Records that perf itself adds have a trailer of zeros.
+        let time_ns = trailer.time_ns.filter(|&time| time != 0);
+        let cpu = trailer.cpu.filter(|_| time_ns.is_some());
         let offset = record.offset;
         let waiting = match record.kind {
             kind::COMM => {

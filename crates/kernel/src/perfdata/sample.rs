@@ -64,7 +64,7 @@ impl Layout {
         let flags = attr.u64("attribute flags")?;
         // Bit fields are laid out from the other end on big-endian machines.
         let flags = if attr.is_big_endian() { flags.reverse_bits() } else { flags };
-        let clock = attr.take(44, "clock id").ok().map(|bytes| uint_at(bytes, 40, 4, attr.is_big_endian()));
+        let clock = attr.take(48, "clock id").ok().map(|bytes| uint_at(bytes, 44, 4, attr.is_big_endian()));
         let (freq, sample_id_all, use_clockid) =
             (flags >> 10 & 1 == 1, flags >> 18 & 1 == 1, flags >> 25 & 1 == 1);
         let clock = match clock.flatten() {

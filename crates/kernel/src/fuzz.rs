@@ -1,0 +1,106 @@
+//! One function per reader for fuzzing: any bytes must give values or an error, in bounded memory, never a panic.
+//!
+//! The tests run them over the files in `corpus`, cut off and mutated; a fuzzer calls them as they are. They show the
+//! absence of panics and runaway memory on what was tried, not that the values are right.
+
+use std::io::{Cursor, Read};
+
+use crate::bundle::{Dump, DumpBuilder};
+use crate::compressed::Decompressed;
+use crate::event::{Names, Source};
+use crate::gfp::GfpTable;
+use crate::kmem::Decoder;
+use crate::perfdata::PerfData;
+use crate::slabinfo::Slabinfo;
+use crate::tidy::Tidy;
+use crate::tracepoint::Format;
+use crate::{counters, procfs, sysfs, text};
+
+/// All of them by name, as the folders of `corpus` are called.
+pub const ALL: [(&str, fn(&[u8])); 8] = [
+    ("perfdata", perfdata),
+    ("tracepoint", tracepoint),
+    ("compressed", compressed),
+    ("slabinfo", slabinfo),
+    ("sysfs", sysfs),
+    ("bundle", bundle),
+    ("tidy", tidy),
+    ("counters", counters),
+];
+
+/// [`PerfData`], seeking and reopening; both must say the same.
+pub fn perfdata(data: &[u8]) {
+    let seeking = PerfData::seekable(Cursor::new(data)).map(drain).map_err(|error| error.to_string());
+    let reopening = PerfData::reopen(|| Ok(data)).map(drain).map_err(|error| error.to_string());
+    assert_eq!(seeking, reopening, "the two ways to read a file differ");
+}
+
+/// [`Format`] and [`Decoder`]: the text up to a NUL, then a payload.
+pub fn tracepoint(data: &[u8]) {
+    let (format, payload) = data.split_at(data.iter().position(|&byte| byte == 0).unwrap_or(data.len()));
+    let Ok(format) = Format::parse(&String::from_utf8_lossy(format)) else { return };
+    let table = format.flags("gfp_flags");
+    for (value, name) in table.entries() {
+        table.print(value);
+        let _ = (table.canonical(value), table.parse(name), GfpTable::default().parse(name));
+    }
+    for big_endian in [false, true] {
+        if let Ok(Some(decoder)) = Decoder::new(&format, big_endian) {
+            decoder.decode(payload.get(1..).unwrap_or(&[]), &mut Names::new());
+        }
+    }
+}
+
+/// [`Decompressed`], up to 16 MiB.
+pub fn compressed(data: &[u8]) {
+    if let Ok(reader) = Decompressed::new(data) {
+        let _ = std::io::copy(&mut reader.take(16 << 20), &mut std::io::sink());
+    }
+}
+
+/// [`Slabinfo`], both forms.
+pub fn slabinfo(data: &[u8]) {
+    let _ = (Slabinfo::parse(data), Slabinfo::parse_csv(data));
+}
+
+/// Attributes, breakdowns and lists of /sys.
+pub fn sysfs(data: &[u8]) {
+    let _ = sysfs::parse_attrs_csv(data);
+    let content = String::from_utf8_lossy(data);
+    let _ = (text::id_list(&content), text::Breakdown::parse(&content));
+}
+
+/// [`Dump`] from a tar, and each of the /proc readers.
+pub fn bundle(data: &[u8]) {
+    let _ = Dump::from_tar(data);
+    let _ = (procfs::parse_numbers(data), procfs::parse_zoneinfo(data));
+    let _ = (procfs::parse_buddyinfo(data), procfs::parse_pagetypeinfo(data));
+    let mut builder = DumpBuilder::new();
+    for path in ["proc/version", "sos_commands/kernel/uname_-a", "sys/devices/system/cpu/online"] {
+        let _ = builder.file(path, data);
+    }
+    let _ = builder.finish();
+}
+
+/// [`Tidy`].
+pub fn tidy(data: &[u8]) {
+    let _ = Tidy::new(data).map(drain);
+}
+
+/// The tables of [`crate::counters`].
+pub fn counters(data: &[u8]) {
+    let _ = (counters::parse_stats(data), counters::parse_state(data), counters::parse_const(data));
+    let _ = (counters::parse_stats_percpu(data), counters::parse_slabinfos(data));
+}
+
+/// Reads all; gives the number of items and the error that ended them.
+fn drain<S: Source>(mut source: S) -> (u64, Option<String>) {
+    let mut items = 0;
+    loop {
+        match source.next() {
+            Ok(Some(_)) => items += 1,
+            Ok(None) => return (items, None),
+            Err(error) => return (items, Some(error.to_string())),
+        }
+    }
+}
