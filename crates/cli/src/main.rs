@@ -1,2 +1,58 @@
 //! The program `slablab`: words in, tables out, exit codes.
-fn main() {}
+//!
+//! Exit codes: 0 done; 1 done, and over a threshold the user set; 2 usage or input error; 3 done, but the input was
+//! incomplete.
+
+mod engines;
+mod input;
+mod replay;
+mod verify;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// The Linux slab allocators outside the kernel, and a laboratory around them.
+#[derive(Parser)]
+#[command(name = "slablab", version, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Replay a recording through slab allocators and compare them
+    Replay(replay::Args),
+    /// Compare the model with the real kernel: dumps around a recording, or SLUB_STATS counters
+    Verify(verify::Args),
+    /// List engines, releases and knobs
+    Engines(engines::Args),
+}
+
+/// How a verb ended.
+enum Done {
+    Complete,
+    OverThreshold,
+    Incomplete,
+}
+
+/// An error for the user, in one line or a few.
+type Failure = Box<dyn std::error::Error>;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let done = match cli.verb {
+        Verb::Replay(args) => replay::run(args),
+        Verb::Verify(args) => verify::run(args),
+        Verb::Engines(args) => engines::run(args),
+    };
+    match done {
+        Ok(Done::Complete) => ExitCode::SUCCESS,
+        Ok(Done::OverThreshold) => ExitCode::from(1),
+        Ok(Done::Incomplete) => ExitCode::from(3),
+        Err(error) => {
+            eprintln!("slablab: {error}");
+            ExitCode::from(2)
+        }
+    }
+}

@@ -11,7 +11,7 @@
 //! The lab reads files and knows every other room; nothing but the program and the Python package knows the lab.
 
 pub mod error;
-//TMP pub mod import;
+pub mod import;
 pub mod machine;
 pub mod output;
 pub mod replay;

@@ -5,7 +5,7 @@
 use crate::memory::Addr;
 use crate::world::{Model, state};
 use slablab_platform::{
-    CpuId, Event, HotArray, HotList, Local, Lock, NodeId, PerCpu, PerNode, Platform, Rank, Want,
+    CpuId, CpuShared, Event, HotArray, HotList, Local, Lock, NodeId, PerCpu, PerNode, Platform, Rank, Want,
 };
 use std::cell::{Cell, OnceCell, RefCell, RefMut};
 use std::marker::PhantomData;
@@ -218,6 +218,22 @@ impl<T: Default> PerNode<T> for Nodes<T> {
     }
     fn peek(&self, node: NodeId) -> Option<&T> {
         self.0[node.0 as usize].get().map(|value| &**value)
+    }
+}
+
+/// One value per CPU, made when first asked for.
+pub struct Cpus<T>(Box<[OnceCell<Box<T>>]>);
+
+impl<T: Default> CpuShared<T> for Cpus<T> {
+    fn new() -> Self {
+        Cpus((0..Model::cpus()).map(|_| OnceCell::new()).collect())
+    }
+    #[inline]
+    fn get(&self, cpu: CpuId) -> &T {
+        self.0[cpu.0 as usize].get_or_init(Box::default)
+    }
+    fn peek(&self, cpu: CpuId) -> Option<&T> {
+        self.0[cpu.0 as usize].get().map(|value| &**value)
     }
 }
 

@@ -19,6 +19,11 @@ impl Timers {
         }
     }
 
+    /// What waits, in time order.
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = (CpuId, Work)> {
+        self.queue.values().copied()
+    }
+
     /// When the earliest work is due; `u64::MAX` without any.
     pub(crate) fn earliest(&self) -> u64 {
         self.queue.first_key_value().map_or(u64::MAX, |(key, _)| key.0)

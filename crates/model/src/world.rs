@@ -1,7 +1,7 @@
 //! The machine's state and its side of the contract.
 
 use crate::memory::{Addr, CHUNK, Memory, Plain};
-use crate::slots::{Nodes, Ranked, Slots};
+use crate::slots::{Cpus, Nodes, Ranked, Slots};
 use crate::spec::{BadSpec, MachineSpec};
 use crate::timers::Timers;
 use slablab_platform::{Context, CpuId, Event, Frame, Gfp, NodeId, Pfn, Platform, Rank, Reclaim, Work};
@@ -154,6 +154,11 @@ impl Model {
         })
     }
 
+    /// Delayed work that waits, in time order.
+    pub fn waiting() -> Vec<(CpuId, Work)> {
+        state(|state| state.timers.borrow().waiting().collect())
+    }
+
     /// Frames that hold objects of slabs: now, and the most so far.
     pub fn mapped_frames() -> (u64, u64) {
         state(|state| state.memory.mapped())
@@ -182,6 +187,7 @@ impl Platform for Model {
     type Lock<R: Rank, T> = Ranked<R, T>;
     type PerCpu<T: Default> = Slots<T>;
     type PerNode<T: Default> = Nodes<T>;
+    type CpuShared<T: Default> = Cpus<T>;
 
     fn cpus() -> u16 {
         state(|state| state.spec.cpu_node.len() as u16)

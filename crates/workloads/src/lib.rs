@@ -16,6 +16,7 @@ mod error;
 mod event;
 mod meta;
 mod pages;
+mod positioned;
 mod reader;
 mod rewrite;
 mod schema;
@@ -30,6 +31,7 @@ pub use meta::{
     CacheCounts, Counts, Import, Loss, Losses, MAJOR, MINOR, Metadata, Node, Repairs, Source, Statistics,
     Symbol, Topology,
 };
+pub use positioned::Positioned;
 pub use reader::{Batches, Reader};
 pub use rewrite::rewrite;
 pub use texts::{Table, Texts};

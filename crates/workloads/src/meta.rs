@@ -44,6 +44,9 @@ pub struct Metadata {
     /// The clock of `time_ns`, by name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clock: Option<String>,
+    /// The kernel's build id in hexadecimal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub build_id: Option<String>,
     /// Where the kernel and its modules lay in memory, for call sites that are addresses.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub symbols: Vec<Symbol>,
@@ -170,6 +173,11 @@ pub struct Import {
     pub program: String,
     /// How far apart in time two rows may be for the order rule.
     pub order_window_ns: u64,
+    /// Where the kernel's linear map begins, if it could be found: frame `n` is at this plus `n` pages.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub linear_map: Option<u64>,
+    /// Events of kinds that a trace has no number for.
+    pub skipped_events: u64,
     /// Counts over all caches.
     pub repairs: Repairs,
     /// Per `bytes_alloc`: kmalloc and kfree of objects whose cache was not recorded.

@@ -16,6 +16,7 @@ use crate::error::Error;
 use crate::event::NONE;
 use crate::meta::Metadata;
 use crate::pages::TextChunk;
+use crate::positioned::Positioned;
 use crate::schema::Layout;
 use crate::texts::Texts;
 
@@ -23,16 +24,17 @@ use crate::texts::Texts;
 const BATCH_ROWS: usize = 1 << 14;
 
 /// An open trace. Cheap to read several times over, and from several threads.
-pub struct Reader<R: ChunkReader = File> {
+pub struct Reader<R: ChunkReader = Positioned> {
     pub(crate) file: Arc<SerializedFileReader<R>>,
     pub(crate) layout: Arc<Layout>,
     metadata: Metadata,
 }
 
-impl Reader<File> {
+impl Reader {
     /// Opens the trace at `path`. Errors do not repeat the path.
-    pub fn open(path: &Path) -> Result<Reader<File>, Error> {
-        Reader::new(File::open(path).map_err(|source| Error::Io { path: path.into(), source })?)
+    pub fn open(path: &Path) -> Result<Reader, Error> {
+        let file = File::open(path).and_then(Positioned::new);
+        Reader::new(file.map_err(|source| Error::Io { path: path.into(), source })?)
     }
 }
 
@@ -84,7 +86,7 @@ impl<R: ChunkReader + 'static> Reader<R> {
 }
 
 /// A trace being read. It holds one page of each column.
-pub struct Batches<R: ChunkReader = File> {
+pub struct Batches<R: ChunkReader = Positioned> {
     file: Arc<SerializedFileReader<R>>,
     layout: Arc<Layout>,
     columns: Columns,
@@ -110,7 +112,7 @@ enum Chunk {
     /// The file does not have the column.
     Missing,
     Number(Box<ColumnReader>),
-    Text(TextChunk),
+    Text(Box<TextChunk>),
 }
 
 impl<R: ChunkReader + 'static> Batches<R> {
@@ -190,9 +192,9 @@ impl<R: ChunkReader + 'static> Batches<R> {
                 Form::Number { .. } => {
                     reader.get_column_reader(leaf).map(|chunk| Chunk::Number(Box::new(chunk)))
                 }
-                Form::Text => reader
-                    .get_column_page_reader(leaf)
-                    .map(|pages| Chunk::Text(TextChunk::new(pages, schema.column(leaf).max_def_level() > 0))),
+                Form::Text => reader.get_column_page_reader(leaf).map(|pages| {
+                    Chunk::Text(Box::new(TextChunk::new(pages, schema.column(leaf).max_def_level() > 0)))
+                }),
             };
             chunk.map(Some).map_err(|why| fail(column, why))
         };

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use slablab_platform::Event;
 
 /// The schema's name; the number grows when a key changes its meaning.
-pub const SCHEMA: &str = "slablab.replay.1";
+const SCHEMA: &str = "slablab.replay.1";
 
 /// A replay as JSON.
 pub fn replay_json(replay: &Replay) -> Value {

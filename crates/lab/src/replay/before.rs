@@ -23,8 +23,8 @@ pub struct Before {
     pub dump: Option<Dump>,
     /// A cache counts from the mark `SB name` to the mark `SA name` only.
     pub windows: bool,
-    /// The node of a real address, when that is known: bytes per node above a base.
-    pub node_bytes: Option<(u64, u64)>,
+    /// Bytes of physical memory per node, when nodes are that simple and the node of a slab from before matters.
+    pub node_bytes: Option<u64>,
 }
 
 /// One cache before the recording. What the dump does not say is `None`.

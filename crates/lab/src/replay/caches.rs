@@ -12,6 +12,11 @@ use slablab_slabs::preset::Preset;
 use slablab_slabs::{CacheSpec, Release};
 use slablab_workloads::{Metadata, NONE};
 
+/// Caches that opted into sheaves in 6.18, and the capacity they asked for (reference/sheaves.md 2). A dump of sysfs says
+/// the same; presets without sheaves ignore it.
+const OPT_IN_SHEAVES: [&str; 2] = ["vm_area_struct", "maple_node"];
+const OPT_IN_CAPACITY: u32 = 32;
+
 /// Where a row's object lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Home {
@@ -38,6 +43,8 @@ pub struct CacheEntry {
     pub order: u32,
     /// Objects of a slab there.
     pub objects: u32,
+    /// Slabs that a CPU's partial list held there.
+    pub cpu_partial: u32,
     /// Its row in the dump.
     pub before: Option<usize>,
 }
@@ -62,6 +69,7 @@ pub struct CacheTable {
     /// By bytes / 8, then type.
     by_size: Vec<[u32; 3]>,
     page_shift: u32,
+    kernel: Preset,
     /// Whether accounted kmallocs have caches of their own.
     cgroup_caches: bool,
 }
@@ -81,6 +89,7 @@ impl CacheTable {
             by_id: Vec::new(),
             by_size: Vec::new(),
             page_shift: recorded_shift,
+            kernel,
             cgroup_caches: has_cgroup_caches(kernel.release(), before),
         };
         let geometry = |size: u32| recorded_geometry(kernel, size, recorded_shift, machine.recorded_cpus);
@@ -146,8 +155,19 @@ impl CacheTable {
             Some((row, cache)) => entry_from_dump(cache, row, bytes),
             None => entry_from_size(canonical.to_string(), bytes, geometry),
         };
-        self.entries.push(entry);
+        let mut entry = entry;
+        if OPT_IN_SHEAVES.contains(&entry.name.as_str()) && entry.spec.sheaf_capacity == 0 {
+            entry.spec.sheaf_capacity = OPT_IN_CAPACITY;
+        }
+        self.entries.push(CacheEntry { cpu_partial: self.cpu_partial_slabs(&entry), ..entry });
         self.entries.len() as u32 - 1
+    }
+
+    /// The limit of a CPU's partial list in the recording kernel, slabs.
+    fn cpu_partial_slabs(&self, entry: &CacheEntry) -> u32 {
+        let Preset::Slub(policy) = self.kernel else { return 0 };
+        let objects = policy.cpu_partial_of(entry.size, 1 << self.page_shift);
+        (2 * objects).div_ceil(entry.objects.max(1))
     }
 
     fn add_size(&mut self, bytes: u32, before: Option<&Before>, geometry: &dyn Fn(u32) -> (u32, u32)) {
@@ -176,6 +196,7 @@ fn entry_from_dump(cache: &CacheBefore, row: usize, bytes: u32) -> CacheEntry {
         size,
         order: cache.order as u32,
         objects: cache.objects as u32,
+        cpu_partial: 0,
         before: Some(row),
     }
 }
@@ -183,7 +204,7 @@ fn entry_from_dump(cache: &CacheBefore, row: usize, bytes: u32) -> CacheEntry {
 fn entry_from_size(name: String, bytes: u32, geometry: &dyn Fn(u32) -> (u32, u32)) -> CacheEntry {
     let (order, objects) = geometry(bytes);
     let spec = CacheSpec { known_size: bytes, ..CacheSpec::of_size(bytes) };
-    CacheEntry { name, aliases: Vec::new(), spec, size: bytes, order, objects, before: None }
+    CacheEntry { name, aliases: Vec::new(), spec, size: bytes, order, objects, cpu_partial: 0, before: None }
 }
 
 /// Order and objects of a slab in the recording kernel, by its rule.

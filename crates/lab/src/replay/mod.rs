@@ -18,7 +18,7 @@ pub mod plan;
 pub mod run;
 pub mod survey;
 
-use crate::error::{At, Result};
+use crate::error::Result;
 use crate::machine::{self, Chosen, MachineFile};
 use before::Before;
 use caches::CacheTable;
@@ -38,8 +38,8 @@ pub struct Options {
     pub machine: MachineFile,
     /// The state before the recording.
     pub before: Option<Before>,
-    /// Whether rows of kernels with an own name for a merged cache stay apart.
-    pub windows: bool,
+    /// Without engines: the recording kernel's own alone.
+    pub kernel_only: bool,
 }
 
 /// A replay's answer.
@@ -57,26 +57,34 @@ pub struct Replay {
     pub outcomes: Vec<Outcome>,
 }
 
-/// Replays the trace at `path`.
+/// Replays a trace; `path` is its name in errors.
 ///
 /// # Errors
 /// A trace that cannot be read, or a machine that cannot be modelled.
-pub fn replay(path: &Path, options: &Options, progress: &(dyn Fn(u64, u64) + Sync)) -> Result<Replay> {
-    let reader = Reader::open(path).at(path)?;
+pub fn replay(
+    reader: &Reader,
+    path: &Path,
+    options: &Options,
+    progress: &(dyn Fn(u64, u64) + Sync),
+) -> Result<Replay> {
     let metadata = reader.metadata().clone();
     let dump = options.before.as_ref().and_then(|before| before.dump.as_ref());
     let machine = machine::choose(&metadata, dump, &options.machine, path)?;
     let mut assumed = Vec::new();
     let kernel = recorded_kernel(&metadata, &mut assumed);
-    let engines = if options.engines.is_empty() { default_engines(kernel) } else { options.engines.clone() };
+    let engines = match options.engines.is_empty() {
+        true if options.kernel_only => vec![kernel],
+        true => default_engines(kernel),
+        false => options.engines.clone(),
+    };
     let table =
         CacheTable::new(&metadata, options.before.as_ref(), machine.spec.page_shift, kernel, &machine);
-    let survey = survey::survey(path, &reader, &table, options)?;
+    let survey = survey::survey(path, reader, &table, options)?;
     let plan = plan::plan(&table, &survey, options.before.as_ref(), &machine, &mut assumed);
     let rows = reader.rows() * engines.len() as u64;
     let done = std::sync::atomic::AtomicU64::new(0);
     let tick = |n: u64| progress(done.fetch_add(n, std::sync::atomic::Ordering::Relaxed) + n, rows);
-    let job = run::Job { path, table: &table, plan: &plan, machine: &machine.spec };
+    let job = run::Job { path, reader, table: &table, plan: &plan, machine: &machine.spec };
     let outcomes = engines
         .par_iter()
         .map(|preset| match preset {

@@ -9,7 +9,7 @@
 //! 4. What the dump counts beyond that is added: CPU slabs of CPUs without one, partial slabs, full slabs.
 
 use super::before::{Before, CacheBefore};
-use super::caches::CacheTable;
+use super::caches::{CacheEntry, CacheTable};
 use super::survey::{OldFree, SlabSurvey, Survey};
 use crate::machine::Chosen;
 use rustc_hash::FxHashMap;
@@ -78,15 +78,15 @@ pub fn plan(
     for (cache, entry) in table.entries.iter().enumerate() {
         let dump = entry.before.and_then(|row| Some(&before?.caches[row]));
         let mut slabs = Vec::new();
-        let mut cpu_has = vec![false; machine.spec.cpu_node.len()];
-        let mut chained: FxHashMap<u16, u64> = FxHashMap::default();
+        let mut places = Places::new(dump, machine);
         for (address, seen) in survey.caches[cache].initial() {
             let number = |index: u16| numbers.get(&(cache as u32, address, index)).copied();
             let objects = starts(seen, entry.objects, number, &mut planned);
             let node = node_of(address, survey, before);
-            let place = place_of(seen, dump, &mut cpu_has, &mut chained);
-            slabs.push(PlannedSlab { node, place, objects });
+            slabs.push(PlannedSlab { node, place: places.of(seen), objects });
         }
+        let cpu_has = places.cpu_has;
+        fit_to_active(&mut slabs, &survey.caches[cache].initial(), dump, entry, machine);
         if let Some(dump) = dump {
             add_unseen(&mut slabs, dump, entry.objects, &cpu_has, machine);
         }
@@ -125,32 +125,69 @@ fn starts(
 }
 
 fn node_of(address: u64, survey: &Survey, before: Option<&Before>) -> u16 {
-    let Some((base, bytes)) = before.and_then(|before| before.node_bytes) else { return 0 };
-    let base = if base == 0 { survey.direct_map.unwrap_or(0) } else { base };
-    (address.wrapping_sub(base) / bytes) as u16
+    let known = before.and_then(|before| before.node_bytes).zip(survey.direct_map);
+    known.map_or(0, |(bytes, base)| (address.wrapping_sub(base) / bytes) as u16)
 }
 
-fn place_of(
-    seen: &SlabSurvey,
+/// Where the slabs of one cache are that CPUs got objects of.
+struct Places<'a> {
+    dump: Option<&'a CacheBefore>,
+    /// CPUs whose CPU slab is known.
+    cpu_has: Vec<bool>,
+    /// Slabs put on each CPU's partial list.
+    chained: FxHashMap<u16, u64>,
+}
+
+impl<'a> Places<'a> {
+    fn new(dump: Option<&'a CacheBefore>, machine: &Chosen) -> Self {
+        Places { dump, cpu_has: vec![false; machine.spec.cpu_node.len()], chained: FxHashMap::default() }
+    }
+
+    fn of(&mut self, seen: &SlabSurvey) -> Place {
+        let Some((_, cpu)) = seen.free.first() else { return Place::Node };
+        if let Some(has @ false) = self.cpu_has.get_mut(*cpu as usize) {
+            *has = true;
+            return Place::Cpu(CpuId(*cpu));
+        }
+        let partial = self.dump.and_then(|dump| dump.cpu_partial.as_ref());
+        let on_cpu = partial.and_then(|partial| partial.cpus.iter().find(|(id, _)| *id == *cpu as u32));
+        let limit = on_cpu.map_or(0, |(_, count)| count.slabs.unwrap_or(0));
+        let used = self.chained.entry(*cpu).or_default();
+        if *used < limit {
+            *used += 1;
+            return Place::CpuPartial(CpuId(*cpu));
+        }
+        Place::Node
+    }
+}
+
+/// /proc/slabinfo alone says how many objects are free on node lists: all that are not active. Slabs that hold more than
+/// that were on CPUs' partial lists: those that CPUs used first, up to what such a list holds.
+fn fit_to_active(
+    slabs: &mut [PlannedSlab],
+    seen: &[(u64, &SlabSurvey)],
     dump: Option<&CacheBefore>,
-    cpu_has: &mut [bool],
-    chained: &mut FxHashMap<u16, u64>,
-) -> Place {
-    let Some((_, cpu)) = seen.free.first() else { return Place::Node };
-    if let Some(has @ false) = cpu_has.get_mut(*cpu as usize) {
-        *has = true;
-        return Place::Cpu(CpuId(*cpu));
+    entry: &CacheEntry,
+    machine: &Chosen,
+) {
+    let Some(dump) = dump.filter(|dump| dump.cpu_partial.is_none()) else { return };
+    let Some(total) = dump.slabs.as_ref() else { return };
+    let listed_free = (total.total.value * entry.objects as u64).saturating_sub(dump.active);
+    let on_lists = |slabs: &[PlannedSlab]| -> u64 {
+        slabs.iter().filter(|slab| slab.place == Place::Node).map(free_objects).sum()
+    };
+    let mut room = vec![entry.cpu_partial as u64; machine.spec.cpu_node.len()];
+    for index in 0..slabs.len() {
+        if on_lists(slabs) <= listed_free {
+            return;
+        }
+        let Some((_, cpu)) = seen[index].1.free.first() else { continue };
+        let Some(room) = room.get_mut(*cpu as usize).filter(|room| **room > 0) else { continue };
+        if slabs[index].place == Place::Node {
+            slabs[index].place = Place::CpuPartial(CpuId(*cpu));
+            *room -= 1;
+        }
     }
-    let limit = dump.and_then(|dump| dump.cpu_partial.as_ref()).map_or(0, |partial| {
-        let count = partial.cpus.iter().find(|(id, _)| *id == *cpu as u32);
-        count.map_or(0, |(_, count)| count.slabs.unwrap_or(0))
-    });
-    let used = chained.entry(*cpu).or_default();
-    if *used < limit {
-        *used += 1;
-        return Place::CpuPartial(CpuId(*cpu));
-    }
-    Place::Node
 }
 
 /// Slabs that the dump counts and the recording does not touch.

@@ -6,7 +6,7 @@ use super::plan::{Plan, PlannedSlab, Start};
 use crate::error::{At, Error, Result};
 use slablab_model::{Addr, Machine, MachineSpec, Model};
 use slablab_pages::{Pages, PagesPolicy};
-use slablab_platform::{CpuId, Event, FrameKind, Gfp, NodeId, Platform};
+use slablab_platform::{CpuId, Event, FrameKind, FrameState, Gfp, NodeId, Pfn, Platform, Word, WorkKind};
 use slablab_slabs::preset::Preset;
 use slablab_slabs::{Backing, CacheId, Engine, Metadata, Misuse, Place, Usage};
 use slablab_workloads::{Batch, Columns, EventKind, Reader};
@@ -15,8 +15,10 @@ use std::time::Instant;
 
 /// What every engine's run has in common.
 pub struct Job<'a> {
-    /// The trace.
+    /// The trace's name in errors.
     pub path: &'a Path,
+    /// The trace.
+    pub reader: &'a Reader,
     /// Which cache a row belongs to.
     pub table: &'a CacheTable,
     /// The start.
@@ -173,7 +175,7 @@ impl<'a, E: Engine<Model>> Run<'a, E> {
 
     fn rows(&mut self, tick: &dyn Fn(u64)) -> Result<u64> {
         let path = self.job.path;
-        let reader = Reader::open(path).at(path)?;
+        let reader = self.job.reader;
         self.live = vec![NOTHING; reader.metadata().statistics.object_ids as usize];
         let mut edges = self.edges();
         let mut batches = reader.batches(Columns::REPLAY);
@@ -451,6 +453,12 @@ impl<'a, E: Engine<Model>> Run<'a, E> {
         }
         let (mapped, peak_frames) = Model::mapped_frames();
         let wrong = |what: String| Error::new(self.job.path, format!("replay of {preset} is wrong: {what}"));
+        // Slabs whose readers may still run are no cache's any more, but their pages are not back yet.
+        let in_grace = Model::waiting().into_iter().filter(|(_, work)| work.kind == WorkKind::FreeSlab);
+        let order = |pfn: u64| {
+            Model::with_frame(Pfn(pfn as u32), |frame| FrameState::unpack(frame.state.load()).order)
+        };
+        let frames = frames + in_grace.map(|(_, work)| 1u64 << order(work.argument)).sum::<u64>();
         if mapped != frames {
             return Err(wrong(format!(
                 "the caches have {frames} page frames, the machine has mapped {mapped}"

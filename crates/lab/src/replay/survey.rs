@@ -10,7 +10,6 @@ use super::caches::{CacheTable, Home};
 use crate::error::{At, Result};
 use rustc_hash::FxHashMap;
 use slablab_workloads::{Batch, Columns, EventKind, Reader, flags};
-use std::fs::File;
 use std::path::Path;
 
 /// What the trace says about the start.
@@ -81,7 +80,7 @@ const COLUMNS: Columns = Columns::REPLAY;
 ///
 /// # Errors
 /// A trace that cannot be read.
-pub fn survey(path: &Path, reader: &Reader<File>, table: &CacheTable, options: &Options) -> Result<Survey> {
+pub fn survey(path: &Path, reader: &Reader, table: &CacheTable, options: &Options) -> Result<Survey> {
     let metadata = reader.metadata();
     let page_shift = metadata.page_size_bytes.unwrap_or(4096).max(1).ilog2();
     let windowed = options.before.as_ref().is_some_and(|before| before.windows);

@@ -11,6 +11,7 @@ use crate::replay::{Options, Replay, before::Before, replay};
 use serde_json::json;
 use slablab_kernel::bundle::Dump;
 use slablab_kernel::slabinfo::{Slabinfo, SlabinfoRow};
+use slablab_workloads::Reader;
 use std::collections::HashMap;
 use std::path::Path;
 
@@ -45,6 +46,7 @@ pub struct Skill {
 /// # Errors
 /// An input that cannot be read.
 pub fn verify_change(
+    reader: &Reader,
     path: &Path,
     after: &Path,
     options: &Options,
@@ -55,7 +57,7 @@ pub fn verify_change(
     };
     let start = slabinfo(&before.path)?;
     let end = slabinfo(after)?;
-    let replay = replay(path, options, progress)?;
+    let replay = replay(reader, path, options, progress)?;
     let page_size = 1u64 << replay.machine.spec.page_shift;
     let mut changes = changes(&replay, before, &start, &end, page_size);
     let skill = skill(&changes);
@@ -64,9 +66,7 @@ pub fn verify_change(
     changes.sort_by_key(|change| {
         (std::cmp::Reverse(error_bytes(change)), std::cmp::Reverse(change.real.0.abs()), change.name.clone())
     });
-    let header = [
-        "cache", "slabs", "real", "predicted", "active", "real", "predicted", "error K", "why",
-    ];
+    let header = ["cache", "slabs", "real", "predicted", "active", "real", "predicted", "error K", "why"];
     let signed = |n: i64| format!("{n:+}");
     let rows = changes.iter().map(|change| {
         vec![
@@ -119,7 +119,13 @@ fn slabinfo(path: &Path) -> Result<Slabinfo> {
     dump.slabinfo.ok_or_else(|| Error::new(path, "has no proc/slabinfo"))
 }
 
-fn changes(replay: &Replay, before: &Before, start: &Slabinfo, end: &Slabinfo, page_size: u64) -> Vec<Change> {
+fn changes(
+    replay: &Replay,
+    before: &Before,
+    start: &Slabinfo,
+    end: &Slabinfo,
+    page_size: u64,
+) -> Vec<Change> {
     let mut outcomes: HashMap<&str, &CacheOutcome> = HashMap::new();
     for cache in &replay.outcomes[0].caches {
         for name in std::iter::once(&cache.name).chain(&cache.aliases) {
@@ -131,7 +137,8 @@ fn changes(replay: &Replay, before: &Before, start: &Slabinfo, end: &Slabinfo, p
     let change = |row: &SlabinfoRow| {
         let after = ends.get(&(row.name.as_str(), row.ordinal))?;
         let directory = before.find(&row.name).map(|(_, cache)| cache.name.as_str());
-        let outcome = directory.and_then(|name| outcomes.get(name)).or_else(|| outcomes.get(row.name.as_str()));
+        let outcome =
+            directory.and_then(|name| outcomes.get(name)).or_else(|| outcomes.get(row.name.as_str()));
         let outcome = outcome.filter(|_| row.ordinal == 0);
         let real = (
             after.num_slabs as i64 - row.num_slabs as i64,
@@ -156,7 +163,12 @@ fn changes(replay: &Replay, before: &Before, start: &Slabinfo, end: &Slabinfo, p
 }
 
 /// What the recording says about a difference.
-fn cause(outcome: Option<&CacheOutcome>, row: &SlabinfoRow, real: (i64, i64), predicted: (i64, i64)) -> String {
+fn cause(
+    outcome: Option<&CacheOutcome>,
+    row: &SlabinfoRow,
+    real: (i64, i64),
+    predicted: (i64, i64),
+) -> String {
     let Some(cache) = outcome else {
         return "no event of this cache is in the recording".into();
     };
@@ -172,8 +184,12 @@ fn cause(outcome: Option<&CacheOutcome>, row: &SlabinfoRow, real: (i64, i64), pr
     if (real.1 - net).abs() > (real.0.abs() + 8) * row.objperslab as i64 {
         return format!("the recording's balance is {net:+} objects");
     }
-    if real.0 == predicted.0 { "parked objects: which slabs were partial is not known" } else { "the start's partial slabs are not known one by one" }
-        .into()
+    if real.0 == predicted.0 {
+        "parked objects: which slabs were partial is not known"
+    } else {
+        "the start's partial slabs are not known one by one"
+    }
+    .into()
 }
 
 fn error_bytes(change: &Change) -> u64 {
@@ -197,7 +213,9 @@ pub fn skill(changes: &[Change]) -> Skill {
 }
 
 fn summary(changes: &[Change], skill: Skill, replay: &Replay) -> Vec<String> {
-    let kib = |of: fn(&Change) -> i64| changes.iter().map(|change| of(change) * change.bytes.0 as i64).sum::<i64>() / 1024;
+    let kib = |of: fn(&Change) -> i64| {
+        changes.iter().map(|change| of(change) * change.bytes.0 as i64).sum::<i64>() / 1024
+    };
     let mut errors: Vec<f64> = changes
         .iter()
         .filter(|change| change.start.0 as i64 + change.real.0 > 0)

@@ -5,8 +5,9 @@ use crate::error::{At, Result};
 use crate::replay::{Options, Replay, before::Before, replay};
 use serde_json::json;
 use slablab_kernel::compressed::Decompressed;
-use slablab_kernel::counters::{StatRow, parse_consts, parse_states, parse_stats};
+use slablab_kernel::counters::{StatRow, parse_const, parse_state, parse_stats};
 use slablab_platform::Event;
+use slablab_workloads::Reader;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
@@ -21,26 +22,32 @@ pub fn start_of(run: &Path, label: &str) -> Result<Before> {
         let file = File::open(&path).at(&path)?;
         Decompressed::new(file).at(&path)
     };
-    let constants = parse_consts(open("slub_const.csv")?).at(&run.join("slub_const.csv"))?;
-    let states = parse_states(open("slub_state.csv.gz")?).at(&run.join("slub_state.csv.gz"))?;
-    Ok(Before::from_counters(run, &constants, &states, label))
+    let constants = parse_const(open("slub_const.csv")?).at(&run.join("slub_const.csv"))?;
+    let states = parse_state(open("slub_state.csv.gz")?).at(&run.join("slub_state.csv.gz"))?;
+    let mut before = Before::from_counters(run, &constants, &states, label);
+    let many_nodes = states.iter().any(|state| state.slabs.nodes.iter().any(|(node, _)| *node > 0));
+    before.node_bytes = many_nodes.then_some(NODE_BYTES);
+    Ok(before)
 }
 
-/// Verifies one recorded workload of a counters run: `trace` is its imported trace.
+/// Bytes of a node of these guests: node = physical address / this (README of the counters).
+const NODE_BYTES: u64 = 0x3000_0000;
+
+/// Verifies one recorded workload of a counters run: `reader` is its imported trace.
 ///
 /// # Errors
 /// An input that cannot be read.
 pub fn verify_counters(
     run: &Path,
     label: &str,
-    trace: &Path,
+    reader: &Reader,
     options: &Options,
     progress: &(dyn Fn(u64, u64) + Sync),
 ) -> Result<(Verified, Replay)> {
     let path = run.join("slub_stats.csv");
     let stats = parse_stats(File::open(&path).at(&path)?).at(&path)?;
     let complete = complete_caches(run, label)?;
-    let replay = replay(trace, options, progress)?;
+    let replay = replay(reader, run, options, progress)?;
     let mut real: BTreeMap<&str, BTreeMap<&str, i64>> = BTreeMap::new();
     for StatRow { label: of, cache, stat, delta, .. } in &stats {
         if of == label && complete.contains(cache) {

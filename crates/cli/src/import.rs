@@ -1,0 +1,45 @@
+//! `slablab import`: a recording becomes a trace.
+
+use crate::input::Progress;
+use crate::{Done, Failure};
+use slablab_lab::import::{Input, import};
+use std::path::PathBuf;
+
+/// Makes a trace of a recording.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  perf record -e 'kmem:*' -a -o - sleep 10 | slablab import - -o load.trace.parquet
+  slablab import perf.data.xz -o load.trace.parquet
+  slablab import COUNTERS-RUN trace_s1 -o s1.trace.parquet   a folder with trace_s1.events.csv.gz and machine.json
+
+The trace opens in pandas, polars and DuckDB; docs/trace-format.md describes it.")]
+pub(crate) struct Args {
+    /// Recording: perf.data or CSV of events, plain, gz, zst or xz; a folder of recordings; - for standard input
+    input: PathBuf,
+    /// Which recording of a folder
+    recording: Option<String>,
+    /// Trace to write; appears whole or not at all
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    /// Form of the report: a table on standard error, or JSON on standard output
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    format: Format,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    Table,
+    Json,
+}
+
+pub(crate) fn run(args: Args) -> Result<Done, Failure> {
+    let input = Input { path: &args.input, recording: args.recording.as_deref() };
+    let progress = Progress::events("import");
+    let report = import(input, &args.output, &mut |events| progress.events_so_far(events))?;
+    drop(progress);
+    match args.format {
+        Format::Table => eprint!("{}", report.text()),
+        Format::Json => crate::input::write_out(&format!("{:#}\n", report.json()), None)?,
+    }
+    Ok(if report.incomplete() { Done::Incomplete } else { Done::Complete })
+}

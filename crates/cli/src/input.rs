@@ -1,0 +1,93 @@
+//! What the verbs share: recordings of any kind as traces, engines, machine files, progress, output.
+
+use crate::Failure;
+use indicatif::{ProgressBar, ProgressStyle};
+use slablab_lab::import::{self, Input};
+use slablab_lab::machine::{self, MachineFile};
+use slablab_lab::replay::Options;
+use slablab_lab::replay::before::Before;
+use slablab_slabs::Preset;
+use slablab_workloads::Reader;
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+/// Which engines on which machine from which start.
+#[derive(clap::Args)]
+pub(crate) struct Choice {
+    /// Engine, as `engine[@release][,knob=value]...`; may be repeated (see `slablab engines`)
+    #[arg(long = "engine", value_name = "ENGINE")]
+    pub(crate) engines: Vec<String>,
+    /// State before the recording: a tar of /proc and /sys/kernel/slab, or the text of /proc/slabinfo
+    #[arg(long, value_name = "DUMP")]
+    pub(crate) before: Option<PathBuf>,
+    /// Machine file (TOML) that overrides topology, page size or CPUs of the recording
+    #[arg(long, value_name = "FILE")]
+    pub(crate) machine: Option<PathBuf>,
+}
+
+impl Choice {
+    /// Reads what was chosen.
+    pub(crate) fn options(&self) -> Result<Options, Failure> {
+        let engines = self
+            .engines
+            .iter()
+            .map(|text| Preset::parse(text).map_err(|bad| format!("--engine {text}: {bad}").into()))
+            .collect::<Result<Vec<_>, Failure>>()?;
+        let machine = match &self.machine {
+            Some(path) => machine::read(path)?,
+            None => MachineFile::default(),
+        };
+        let before = self.before.as_deref().map(Before::read).transpose()?;
+        Ok(Options { engines, machine, before, kernel_only: false })
+    }
+}
+
+/// Opens a recording, perhaps one of a folder: a trace, or anything `slablab import` takes, which becomes a trace without a name first.
+pub(crate) fn open(path: &Path, recording: Option<&str>) -> Result<Reader, Failure> {
+    let progress = Progress::new("import");
+    let input = Input { path, recording };
+    Ok(import::open(input, &mut |events| progress.at(events, events))?)
+}
+
+/// Progress on a terminal only.
+pub(crate) struct Progress(ProgressBar);
+
+impl Progress {
+    pub(crate) fn new(what: &str) -> Progress {
+        if !std::io::stderr().is_terminal() {
+            return Progress(ProgressBar::hidden());
+        }
+        let style = ProgressStyle::with_template("{msg} {wide_bar} {percent} % {per_sec} {eta}");
+        let bar = ProgressBar::new(0).with_style(style.expect("the template is right"));
+        Progress(bar.with_message(what.to_string()))
+    }
+
+    pub(crate) fn at(&self, done: u64, whole: u64) {
+        self.0.set_length(whole);
+        self.0.set_position(done);
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}
+
+/// Writes a result: to standard output, or beside the file and then in its place.
+pub(crate) fn write_out(text: &str, path: Option<&Path>) -> Result<(), Failure> {
+    match path.filter(|path| *path != Path::new("-")) {
+        None => match std::io::stdout().lock().write_all(text.as_bytes()) {
+            // A reader that has seen enough (head, less) is no error.
+            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+            other => Ok(other?),
+        },
+        Some(path) => {
+            let about = |error: std::io::Error| format!("{}: {error}", path.display());
+            let beside = path.with_added_extension("part");
+            std::fs::write(&beside, text).map_err(about)?;
+            std::fs::rename(&beside, path).map_err(about)?;
+            Ok(())
+        }
+    }
+}

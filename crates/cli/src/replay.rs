@@ -1,0 +1,87 @@
+//! `slablab replay RECORDING`: the project's main job.
+
+use crate::input::{Choice, Progress, open, write_out};
+use crate::{Done, Failure};
+use slablab_lab::output::{
+    cache_csv, cache_table, caches_csv, caches_table, engines_table, remarks, replay_json,
+};
+use slablab_lab::replay::{Replay, replay};
+use std::fmt::Write;
+use std::path::PathBuf;
+
+/// Replays a recording.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Recording: a trace, or perf.data or tidy CSV (plain, gz, zst, xz), which is imported first
+    recording: PathBuf,
+    #[command(flatten)]
+    choice: Choice,
+    /// Show every counter of one cache
+    #[arg(long, value_name = "NAME")]
+    cache: Option<String>,
+    /// Caches to list per engine
+    #[arg(long, value_name = "N", default_value_t = 15)]
+    top: usize,
+    /// Form of the answer
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    format: Format,
+    /// File to write to instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Format {
+    Table,
+    Json,
+    Csv,
+}
+
+pub(crate) fn run(args: Args) -> Result<Done, Failure> {
+    let options = args.choice.options()?;
+    let reader = open(&args.recording, None)?;
+    let progress = Progress::new("replay");
+    let answer = replay(&reader, &args.recording, &options, &|done, whole| progress.at(done, whole))?;
+    drop(progress);
+    let missing = || {
+        format!("{}: no cache is called {}", args.recording.display(), args.cache.as_deref().unwrap_or(""))
+    };
+    let text = match (args.format, &args.cache) {
+        (Format::Json, _) => serde_json::to_string_pretty(&replay_json(&answer))? + "\n",
+        (Format::Csv, None) => caches_csv(&answer),
+        (Format::Csv, Some(name)) => cache_csv(&answer, name).ok_or_else(missing)?,
+        (Format::Table, Some(name)) => cache_table(&answer, name).ok_or_else(missing)?,
+        (Format::Table, None) => tables(&answer, &args)?,
+    };
+    write_out(&text, args.output.as_deref())?;
+    if args.format != Format::Table {
+        remarks(&answer).iter().for_each(|remark| eprintln!("slablab: {remark}"));
+    }
+    Ok(if answer.metadata.losses.records > 0 { Done::Incomplete } else { Done::Complete })
+}
+
+fn tables(answer: &Replay, args: &Args) -> Result<String, Failure> {
+    let mut text = String::new();
+    let kernel = answer.metadata.release.as_deref().unwrap_or("an unknown kernel");
+    let machine = &answer.machine.spec;
+    writeln!(
+        text,
+        "{}: {} rows, recorded on {kernel}; machine: {} CPUs, {} nodes, {} K pages\n",
+        args.recording.display(),
+        answer.metadata.statistics.rows,
+        machine.cpu_node.len(),
+        machine.nodes.len(),
+        (1u64 << machine.page_shift) / 1024
+    )?;
+    text.push_str(&engines_table(answer));
+    for outcome in &answer.outcomes {
+        writeln!(text, "\n{}", outcome.preset)?;
+        text.push_str(&caches_table(outcome, args.top));
+        if outcome.caches.len() > args.top {
+            writeln!(text, "... and {} more caches (--top)", outcome.caches.len() - args.top)?;
+        }
+    }
+    text.push('\n');
+    remarks(answer).iter().try_for_each(|remark| writeln!(text, "{remark}"))?;
+    Ok(text)
+}

@@ -1,0 +1,103 @@
+//! `slablab verify`: the model beside the real kernel.
+
+use crate::input::{Choice, Progress, open, write_out};
+use crate::replay::Format;
+use crate::{Done, Failure};
+use slablab_lab::output::{remarks, verify_table};
+use slablab_lab::verify::{counters::start_of, verify_change, verify_counters};
+use std::path::PathBuf;
+
+/// Compares the model with the real kernel.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Two forms:\n  slablab verify RECORDING --before DUMP --after DUMP\n  slablab verify COUNTERS-RUN TRACE     a folder with slub_stats.csv, and e.g. trace_s1"
+)]
+pub(crate) struct Args {
+    /// Recording, or the folder of a counters run
+    input: PathBuf,
+    /// Name of the workload in the counters run, such as trace_s1
+    workload: Option<String>,
+    #[command(flatten)]
+    choice: Choice,
+    /// State after the recording
+    #[arg(long, value_name = "DUMP")]
+    after: Option<PathBuf>,
+    /// Form of the answer
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    format: Format,
+    /// Rows to show
+    #[arg(long, value_name = "N", default_value_t = usize::MAX, hide_default_value = true)]
+    top: usize,
+    /// File to write to instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Exit with 1 if the skill in bytes of slabs is below this
+    #[arg(long, value_name = "SKILL")]
+    fail_below: Option<f64>,
+}
+
+pub(crate) fn run(args: Args) -> Result<Done, Failure> {
+    let mut options = args.choice.options()?;
+    options.kernel_only = true;
+    if options.engines.len() > 1 {
+        return Err("verify takes one --engine".into());
+    }
+    let progress = Progress::new("verify");
+    let tick = |done, whole| progress.at(done, whole);
+    let (mut verified, answer) = match (&args.workload, &args.after) {
+        (Some(label), None) => {
+            options.before = Some(start_of(&args.input, label)?);
+            let reader = open(&args.input, Some(label))?;
+            verify_counters(&args.input, label, &reader, &options, &tick)?
+        }
+        (None, Some(after)) => {
+            let reader = open(&args.input, None)?;
+            verify_change(&reader, &args.input, after, &options, &tick)?
+        }
+        _ => {
+            return Err(
+                "verify needs either RECORDING --before DUMP --after DUMP, or COUNTERS-RUN TRACE".into()
+            );
+        }
+    };
+    drop(progress);
+    let hidden = verified.rows.len().saturating_sub(args.top);
+    verified.rows.truncate(args.top);
+    let text = match args.format {
+        Format::Json => serde_json::to_string_pretty(&verified.json)? + "\n",
+        Format::Csv => {
+            let lines = std::iter::once(&verified.header).chain(&verified.rows);
+            lines
+                .map(|line| line.iter().map(|field| quoted(field)).collect::<Vec<_>>().join(",") + "\n")
+                .collect()
+        }
+        Format::Table => {
+            let mut text = verify_table(&verified);
+            if hidden > 0 {
+                text += &format!("... and {hidden} more rows (--top)\n");
+            }
+            text.push('\n');
+            verified.summary.iter().chain(&remarks(&answer)).for_each(|line| {
+                text += line;
+                text.push('\n');
+            });
+            text
+        }
+    };
+    write_out(&text, args.output.as_deref())?;
+    let skill = verified.json.get("skill_slab_bytes").and_then(serde_json::Value::as_f64);
+    if let (Some(least), Some(skill)) = (args.fail_below, skill)
+        && skill < least
+    {
+        return Ok(Done::OverThreshold);
+    }
+    Ok(if answer.metadata.losses.records > 0 { Done::Incomplete } else { Done::Complete })
+}
+
+fn quoted(field: &str) -> String {
+    if field.contains([',', '"', '\n']) {
+        format!("\"{}\"", field.replace('"', "\"\""))
+    } else {
+        field.into()
+    }
+}

@@ -1,0 +1,215 @@
+//! The order in which events took effect.
+//!
+//! A recorder notes a free before it happens and an allocation after it, some of whose work was done long before: on a
+//! machine of several CPUs the order of the notes is not the order of the deeds. Two rules bring it nearer:
+//!
+//! * A free takes effect when its CPU gets on: at the CPU's next event, but at most one median gap later. The gap is the
+//!   median time, in the recording's first [`SAMPLE`] events, from a free to the next event of the same CPU.
+//! * Page allocations followed by an object's allocation on the same CPU are one deed, done when the first page was.
+//!
+//! Times in rows stay as recorded; only the order changes, by at most [`REACH_NS`]. On the recordings whose kernel kept
+//! counters, this order makes the model's slabs and the real ones agree object by object (docs/fidelity.md).
+
+use slablab_kernel::{Event, Header, Item, Kind, Names, Source, Tally};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+/// How far an event may move.
+const REACH_NS: u64 = 200_000;
+/// The longest gap believed.
+pub(super) const GAP_NS_MAX: u64 = REACH_NS / 4;
+/// Events whose gaps are looked at.
+const SAMPLE: usize = 50_000;
+/// Gaps below which there is no median worth the name.
+const GAPS_MIN: usize = 100;
+
+/// A source in the order of effects.
+pub(super) struct Effects<'a, S> {
+    source: &'a mut S,
+    /// Events read for the median, not yet placed.
+    sample: VecDeque<Item>,
+    sampled: bool,
+    ended: bool,
+    gap_ns: u64,
+    /// Placed events by effect, then by arrival.
+    placed: BinaryHeap<Reverse<(u64, u64, Held)>>,
+    cpus: Vec<Cpu>,
+    arrivals: u64,
+    latest_ns: u64,
+}
+
+/// What one CPU is at.
+#[derive(Clone, Debug, Default)]
+struct Cpu {
+    /// A free that waits for the CPU's next event.
+    free: Option<(u64, Item)>,
+    /// When the running series of page allocations began.
+    pages_since: Option<u64>,
+}
+
+/// An item in the heap. Its place is the key's; items themselves are not compared.
+struct Held(Item);
+
+impl PartialEq for Held {
+    fn eq(&self, _: &Held) -> bool {
+        true
+    }
+}
+impl Eq for Held {}
+impl PartialOrd for Held {
+    fn partial_cmp(&self, other: &Held) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Held {
+    fn cmp(&self, _: &Held) -> std::cmp::Ordering {
+        std::cmp::Ordering::Equal
+    }
+}
+
+impl<'a, S: Source> Effects<'a, S> {
+    pub(super) fn new(source: &'a mut S) -> Self {
+        Effects {
+            source,
+            sample: VecDeque::new(),
+            sampled: false,
+            ended: false,
+            gap_ns: 0,
+            placed: BinaryHeap::new(),
+            cpus: Vec::new(),
+            arrivals: 0,
+            latest_ns: 0,
+        }
+    }
+
+    fn read(&mut self) -> Result<Option<Item>, S::Error> {
+        if !self.sampled {
+            self.sampled = true;
+            while self.sample.len() < SAMPLE {
+                match self.source.next()? {
+                    Some(item) => self.sample.push_back(item),
+                    None => break,
+                }
+            }
+            self.gap_ns = median_gap(&self.sample);
+        }
+        match self.sample.pop_front() {
+            Some(item) => Ok(Some(item)),
+            None => self.source.next(),
+        }
+    }
+
+    /// Takes one item in; places what it decides.
+    fn take(&mut self, item: Item) {
+        self.arrivals += 1;
+        let arrival = self.arrivals;
+        let Item::Event(event) = &item else {
+            self.place(self.latest_ns, arrival, item);
+            return;
+        };
+        let now = event.time_ns;
+        self.latest_ns = self.latest_ns.max(now);
+        let index = event.cpu as usize;
+        if self.cpus.len() <= index {
+            self.cpus.resize(index + 1, Cpu::default());
+        }
+        if let Some((arrival, free)) = self.cpus[index].free.take() {
+            self.place_free(arrival, free, now);
+        }
+        let since = self.cpus[index].pages_since.take().filter(|since| since + REACH_NS / 2 > now);
+        match event.kind {
+            Kind::Kfree(_) | Kind::CacheFree(_) if self.gap_ns > 0 => {
+                self.cpus[index].free = Some((arrival, item));
+            }
+            Kind::PageAlloc(_) => {
+                let since = since.unwrap_or(now);
+                self.cpus[index].pages_since = Some(since);
+                self.place(since, arrival, item);
+            }
+            Kind::Kmalloc(_) | Kind::CacheAlloc(_) => self.place(since.unwrap_or(now), arrival, item),
+            _ => self.place(now, arrival, item),
+        }
+    }
+
+    fn place_free(&mut self, arrival: u64, free: Item, next_ns: u64) {
+        let Item::Event(event) = &free else { unreachable!("only events wait") };
+        let effect = (event.time_ns + self.gap_ns).min(next_ns).max(event.time_ns);
+        self.place(effect, arrival, free);
+    }
+
+    fn place(&mut self, effect_ns: u64, arrival: u64, item: Item) {
+        self.placed.push(Reverse((effect_ns, arrival, Held(item))));
+    }
+
+    /// Frees whose CPU has been silent for a gap need wait no longer.
+    fn release_frees(&mut self, at_ns: u64) {
+        for index in 0..self.cpus.len() {
+            let due = |item: &Item| matches!(item, Item::Event(Event { time_ns, .. }) if time_ns + REACH_NS / 2 < at_ns);
+            if self.cpus[index].free.as_ref().is_some_and(|(_, item)| due(item)) {
+                let (arrival, free) = self.cpus[index].free.take().expect("just seen");
+                self.place_free(arrival, free, u64::MAX);
+            }
+        }
+    }
+}
+
+fn median_gap(sample: &VecDeque<Item>) -> u64 {
+    let mut last: Vec<Option<u64>> = Vec::new();
+    let mut gaps = Vec::new();
+    for item in sample {
+        let Item::Event(event) = item else { continue };
+        let index = event.cpu as usize;
+        if last.len() <= index {
+            last.resize(index + 1, None);
+        }
+        if let Some(freed) = last[index].take() {
+            gaps.push(event.time_ns.saturating_sub(freed));
+        }
+        if matches!(event.kind, Kind::Kfree(_) | Kind::CacheFree(_)) {
+            last[index] = Some(event.time_ns);
+        }
+    }
+    if gaps.len() < GAPS_MIN {
+        return 0;
+    }
+    let middle = gaps.len() / 2;
+    (*gaps.select_nth_unstable(middle).1).min(GAP_NS_MAX)
+}
+
+impl<S: Source> Source for Effects<'_, S> {
+    type Error = S::Error;
+
+    fn next(&mut self) -> Result<Option<Item>, S::Error> {
+        loop {
+            let ripe =
+                self.placed.peek().is_some_and(|Reverse((effect, ..))| effect + REACH_NS < self.latest_ns);
+            if ripe || self.ended {
+                return Ok(self.placed.pop().map(|Reverse((_, _, Held(item)))| item));
+            }
+            match self.read()? {
+                Some(item) => {
+                    self.take(item);
+                    if self.arrivals.is_multiple_of(64) {
+                        self.release_frees(self.latest_ns);
+                    }
+                }
+                None => {
+                    self.ended = true;
+                    self.release_frees(u64::MAX);
+                }
+            }
+        }
+    }
+
+    fn header(&self) -> &Header {
+        self.source.header()
+    }
+
+    fn names(&self) -> &Names {
+        self.source.names()
+    }
+
+    fn tally(&self) -> &Tally {
+        self.source.tally()
+    }
+}

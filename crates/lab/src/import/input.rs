@@ -1,0 +1,261 @@
+//! Which recording an input is, by its content, and its reader.
+
+use std::fs::File;
+use std::io::{BufReader, Cursor, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use sha2::{Digest, Sha256};
+use slablab_kernel::Source as Events;
+use slablab_kernel::compressed::{Compression, Decompressed};
+use slablab_kernel::perfdata::PerfData;
+use slablab_kernel::tidy::Tidy;
+use slablab_workloads::{Metadata, Source, Writer};
+
+use super::convert::{Stop, convert};
+use super::{FREED_LIMIT, Input, describe, plain};
+use crate::error::{At, Error, Result};
+
+/// Bytes needed to tell what an input is.
+const HEAD_BYTES: u64 = 64;
+
+/// Parquet's first bytes.
+const PARQUET: &[u8] = b"PAR1";
+
+/// A recording ready to be read.
+pub(super) struct Recording {
+    path: PathBuf,
+    kind: Kind,
+    known: Metadata,
+    /// Standard input, already opened.
+    stdin: Option<Stdin>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    PerfData,
+    Tidy,
+}
+
+/// Whether `path` is a trace already.
+pub(super) fn is_trace(path: &Path) -> Result<bool> {
+    if is_stdin(path) || path.is_dir() {
+        return Ok(false);
+    }
+    let mut head = Vec::new();
+    File::open(path).at(path)?.take(PARQUET.len() as u64).read_to_end(&mut head).at(path)?;
+    Ok(head == PARQUET)
+}
+
+fn is_stdin(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+/// Finds out what `input` is.
+pub(super) fn open(input: Input) -> Result<Recording> {
+    let (path, known) = resolve(input)?;
+    if is_stdin(&path) {
+        let digest = Arc::new(Mutex::new(Digested::default()));
+        let mut stdin = Decompressed::new(Tee(digest.clone())).at(&path)?;
+        let mut head = Vec::new();
+        stdin.by_ref().take(HEAD_BYTES).read_to_end(&mut head).at(&path)?;
+        let kind = tell(&head).at(&path)?;
+        let reader = Box::new(Cursor::new(head).chain(stdin));
+        return Ok(Recording { path, kind, known, stdin: Some(Stdin { reader, digest }) });
+    }
+    let mut head = Vec::new();
+    Decompressed::new(File::open(&path).at(&path)?)
+        .at(&path)?
+        .take(HEAD_BYTES)
+        .read_to_end(&mut head)
+        .at(&path)?;
+    let kind = tell(&head).at(&path)?;
+    Ok(Recording { path, kind, known, stdin: None })
+}
+
+/// The file to read, and what lies beside it.
+fn resolve(input: Input) -> Result<(PathBuf, Metadata)> {
+    match (input.path.is_dir(), input.recording) {
+        (false, None) => Ok((input.path.into(), Metadata::default())),
+        (false, Some(name)) => Err(Error::new(
+            input.path,
+            format!("the recording \"{name}\" is asked for, but this is not a directory"),
+        )),
+        (true, name) => {
+            let known = recordings(input.path)?;
+            let wanted = known.iter().find(|(known, _)| Some(&**known) == name);
+            let (_, file) = wanted.ok_or_else(|| {
+                let list = known.iter().map(|(name, _)| &**name).collect::<Vec<_>>().join(", ");
+                let list = if list.is_empty() { "no *.events.csv.gz" } else { &*list };
+                let asked = name.map_or("a directory: which recording?".into(), |name| {
+                    format!("no recording \"{name}\"")
+                });
+                Error::new(input.path, format!("{asked} It has: {list}"))
+            })?;
+            let machine = input.path.join("machine.json");
+            let metadata = if machine.exists() { describe::machine(&machine)? } else { Metadata::default() };
+            Ok((file.clone(), metadata))
+        }
+    }
+}
+
+/// The recordings of a directory: `NAME.events.csv` and its compressed forms.
+fn recordings(folder: &Path) -> Result<Vec<(String, PathBuf)>> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).at(folder)? {
+        let path = entry.at(folder)?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if let Some((name, "" | ".gz" | ".zst" | ".xz")) = name.split_once(".events.csv") {
+            found.push((name.to_string(), path.clone()));
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// What an input with this (decompressed) beginning is.
+fn tell(head: &[u8]) -> std::result::Result<Kind, String> {
+    let line = head.split(|&byte| byte == b'\n').next().unwrap_or(head);
+    let begins = |magic: &[u8]| head.starts_with(magic);
+    match () {
+        () if begins(b"PERFILE2") || begins(b"2ELIFREP") => Ok(Kind::PerfData),
+        () if line.starts_with(b"t_us,") || line.starts_with(b"seq,ts,") => Ok(Kind::Tidy),
+        () if begins(PARQUET) => Err("a trace already: nothing to import".into()),
+        () if begins(b"\x17\x08\x44tracing") => {
+            Err("a trace.dat of trace-cmd, which cannot be read yet: expected a perf.data or a tidy CSV"
+                .into())
+        }
+        () if head.is_empty() => Err("empty".into()),
+        () => {
+            let start: String = head
+                .iter()
+                .take(16)
+                .flat_map(|&byte| std::ascii::escape_default(byte))
+                .map(char::from)
+                .collect();
+            Err(format!(
+                "expected a perf.data (\"PERFILE2\") or a CSV of events (\"t_us,..\" or \"seq,ts,..\"), plain, gz, zst or xz; \
+                 found \"{start}\" at its beginning"
+            ))
+        }
+    }
+}
+
+impl Recording {
+    /// Reads the recording and writes it.
+    pub(super) fn convert<W: Write + Send>(
+        self,
+        writer: Writer<W>,
+        tick: &mut dyn FnMut(u64),
+    ) -> Result<(W, Metadata)> {
+        let Recording { path, kind, known, stdin } = self;
+        let name = match (kind, known.release.is_some()) {
+            (Kind::PerfData, _) => "perf.data",
+            (Kind::Tidy, false) => "csv",
+            (Kind::Tidy, true) => "counters csv",
+        };
+        if let Some(stdin) = stdin {
+            let digest = stdin.digest.clone();
+            let job = Job {
+                path: &path,
+                writer,
+                known,
+                name,
+                digest: Box::new(move || digest.lock().map(|d| d.clone()).unwrap_or_default()),
+            };
+            let stdin = stdin.reader;
+            return match kind {
+                Kind::PerfData => job.run(&mut PerfData::pipe(stdin).at(&path)?, tick),
+                Kind::Tidy => job.run(&mut Tidy::new(stdin).at(&path)?, tick),
+            };
+        }
+        let open = || Decompressed::new(File::open(&path)?);
+        // A thread of its own: hashing a large file takes about as long as decoding it.
+        let file = path.clone();
+        let hashing = std::thread::spawn(move || Digested::of(&file));
+        let digest = Box::new(move || hashing.join().ok().and_then(|digest| digest.ok()).unwrap_or_default());
+        let job = Job { path: &path, writer, known, name, digest };
+        match kind {
+            Kind::Tidy => job.run(&mut Tidy::new(open().at(&path)?).at(&path)?, tick),
+            Kind::PerfData if open().at(&path)?.compression() == Compression::Plain => {
+                let reader = BufReader::with_capacity(1 << 18, File::open(&path).at(&path)?);
+                job.run(&mut PerfData::seekable(reader).at(&path)?, tick)
+            }
+            Kind::PerfData => job.run(&mut PerfData::reopen(open).at(&path)?, tick),
+        }
+    }
+}
+
+/// A conversion with everything but its events.
+struct Job<'a, W: Write + Send> {
+    path: &'a Path,
+    writer: Writer<W>,
+    known: Metadata,
+    name: &'static str,
+    /// The source's hash, once the source has been read.
+    digest: Box<dyn FnOnce() -> Digested>,
+}
+
+impl<W: Write + Send> Job<'_, W> {
+    fn run<S: Events>(self, source: &mut S, tick: &mut dyn FnMut(u64)) -> Result<(W, Metadata)> {
+        let Job { path, writer, known, name, digest } = self;
+        let finish = move |metadata: &mut Metadata| {
+            let Digested { hash, size_bytes } = digest();
+            let command = metadata.source.take().unwrap_or_default().command;
+            metadata.source = Some(Source { kind: name.into(), sha256: hex(hash), size_bytes, command });
+        };
+        convert(source, writer, known, FREED_LIMIT, finish, tick).map_err(|stop| match stop {
+            Stop::Output(error) => Error::new(path, format!("the trace cannot be written: {}", plain(error))),
+            stop => Error::new(path, stop),
+        })
+    }
+}
+
+/// SHA-256 of what was read so far.
+#[derive(Clone, Default)]
+struct Digested {
+    hash: Sha256,
+    size_bytes: u64,
+}
+
+impl Digested {
+    fn of(path: &Path) -> std::io::Result<Digested> {
+        let mut digested = Digested::default();
+        std::io::copy(&mut File::open(path)?, &mut digested)?;
+        Ok(digested)
+    }
+}
+
+impl Write for Digested {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.hash.update(bytes);
+        self.size_bytes += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+fn hex(hash: Sha256) -> String {
+    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Standard input, decompressed, and the hash of it as it came.
+struct Stdin {
+    reader: Box<dyn Read + Send>,
+    digest: Arc<Mutex<Digested>>,
+}
+
+/// Hashes what passes.
+struct Tee(Arc<Mutex<Digested>>);
+
+impl Read for Tee {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let count = std::io::stdin().read(buffer)?;
+        let mut digest = self.0.lock().map_err(|_| std::io::ErrorKind::Other)?;
+        digest.write_all(&buffer[..count])?;
+        Ok(count)
+    }
+}
