@@ -16,8 +16,11 @@ use crate::tidy::Tidy;
 use crate::tracepoint::Format;
 use crate::{counters, procfs, sysfs, text};
 
+/// What a fuzzer runs.
+pub type Target = fn(&[u8]);
+
 /// All of them by name, as the folders of `corpus` are called.
-pub const ALL: [(&str, fn(&[u8])); 8] = [
+pub const ALL: [(&str, Target); 8] = [
     ("perfdata", perfdata),
     ("tracepoint", tracepoint),
     ("compressed", compressed),

@@ -6,6 +6,7 @@
 
 mod bytes;
 mod lines;
+mod page_size;
 mod tar;
 
 pub mod bundle;

@@ -126,7 +126,7 @@ fn counters_are_read_whole() {
     let consts = counters::parse_const(&sample("testdata/counters/slub_const.csv")[..]).unwrap();
     assert_eq!(
         (consts.len(), &consts[0].aliases[..]),
-        (90, &["blkdev_ioc".to_string(), "ep_head".into()][..])
+        (89, &["blkdev_ioc".to_string(), "ep_head".into()][..])
     );
     assert_eq!((consts[0].objs_per_slab, consts[0].cpu_partial, consts[0].cache_dma), (256, 120, None));
 

@@ -20,11 +20,12 @@
 
 mod error;
 mod meta;
+mod open;
 mod order;
 mod records;
 mod sample;
 
-use std::io::{ErrorKind, Read, Seek, SeekFrom};
+use std::io::{Read, Seek, SeekFrom};
 
 use rustc_hash::FxHashMap;
 
@@ -32,7 +33,8 @@ pub use error::PerfDataError;
 
 use crate::bytes::{Bytes, text_lossy, uint};
 use crate::event::{Event, Header, Item, KernelMap, LossKind, Lost, Name, Names, Source, Tally};
-use meta::{FileHeader, Meta, Parts};
+use meta::{FileHeader, Meta};
+use open::{Start, scan};
 use order::{Order, Waiting};
 use records::{Record, Records};
 use sample::Layout;
@@ -82,8 +84,6 @@ impl<R: Read + Seek> PerfData<R> {
 impl<R: Read> PerfData<R> {
     /// Events sorted at once by default. perf's default buffers give rounds of some ten thousand per CPU.
     pub const WINDOW: usize = 1 << 22;
-    /// The largest part of a file that is not its data.
-    const AROUND_LIMIT: u64 = 64 << 20;
     /// Kernel mappings and task names kept.
     const MAP_LIMIT: usize = 1 << 12;
     const COMM_LIMIT: usize = 1 << 20;
@@ -293,7 +293,7 @@ impl<R: Read> PerfData<R> {
     /// TRACING_DATA of a pipe: the data follows the record, padded to eight bytes.
     fn tracing_data(&mut self, record: &Record) -> Result<(), PerfDataError> {
         let size = u64::from(self.bytes(record).u32("tracing data size")?);
-        if size > Self::AROUND_LIMIT {
+        if size > open::AROUND_LIMIT {
             let expected = "at most 64 MiB of tracing data";
             return Err(PerfDataError::Value { offset: record.offset + 8, expected, found: size });
         }
@@ -363,87 +363,6 @@ impl<R: Read> Source for PerfData<R> {
 
     fn tally(&self) -> &Tally {
         &self.tally
-    }
-}
-
-/// The beginning of either mode.
-struct Start {
-    big_endian: bool,
-    file: Option<FileHeader>,
-    head: Vec<u8>,
-}
-
-impl Start {
-    fn read(reader: &mut impl Read) -> Result<Start, PerfDataError> {
-        let mut head = Vec::new();
-        read_up_to(reader, 16, &mut head, 0)?;
-        let mut bytes = Bytes::new(&head, 0, false);
-        let magic = bytes.take(8, "magic")?;
-        let big_endian = match magic {
-            b"PERFILE2" => false,
-            b"2ELIFREP" => true,
-            found => return Err(PerfDataError::Magic { found: found.try_into().expect("took eight") }),
-        };
-        let size = bytes.with_endianness(big_endian).u64("header size")?;
-        let file = match size {
-            16 => None,
-            FileHeader::SIZE => {
-                read_up_to(reader, FileHeader::SIZE - 16, &mut head, 16)?;
-                Some(FileHeader::parse(Bytes::new(&head[16..], 16, big_endian))?)
-            }
-            found => {
-                let expected = "a header size of 104 bytes (file) or 16 (pipe)";
-                return Err(PerfDataError::Value { offset: 8, expected, found });
-            }
-        };
-        Ok(Start { big_endian, file, head })
-    }
-}
-
-/// Reads what is around the data section of a file. `reader` stands after the header.
-fn scan<R: Read>(
-    reader: &mut R,
-    start: &Start,
-    file: &FileHeader,
-    skip: impl FnOnce(&mut R, u64) -> std::io::Result<()>,
-) -> Result<Meta, PerfDataError> {
-    let data = file.data;
-    if data.size == 0 {
-        return Err(PerfDataError::Unfinished);
-    }
-    let limit = PerfData::<R>::AROUND_LIMIT;
-    if data.offset < FileHeader::SIZE || data.offset > limit {
-        let expected = "data that begins after the header and before 64 MiB";
-        return Err(PerfDataError::Value { offset: 40, expected, found: data.offset });
-    }
-    let tail_at = data.offset.checked_add(data.size).filter(|&end| end <= i64::MAX as u64);
-    let tail_at = tail_at.ok_or(PerfDataError::Value {
-        offset: 48,
-        expected: "a data size that ends before 2^63",
-        found: data.size,
-    })?;
-    let (mut head, mut tail) = (start.head.clone(), Vec::new());
-    read_up_to(reader, data.offset - FileHeader::SIZE, &mut head, FileHeader::SIZE)?;
-    skip(reader, data.size).map_err(|source| PerfDataError::Io { offset: data.offset, source })?;
-    read_up_to(reader, limit + 1, &mut tail, tail_at)?;
-    if tail.len() as u64 > limit {
-        let expected = "at most 64 MiB after the data";
-        return Err(PerfDataError::Value { offset: tail_at, expected, found: tail.len() as u64 });
-    }
-    Meta::of_file(file, &Parts { head: &head, tail: &tail, tail_at, big_endian: start.big_endian })
-}
-
-/// Appends up to `count` bytes; memory grows with what comes, not with `count`.
-fn read_up_to(
-    reader: &mut impl Read,
-    count: u64,
-    into: &mut Vec<u8>,
-    offset: u64,
-) -> Result<(), PerfDataError> {
-    match reader.take(count).read_to_end(into) {
-        Ok(_) => Ok(()),
-        Err(source) if source.kind() == ErrorKind::UnexpectedEof => Ok(()),
-        Err(source) => Err(PerfDataError::Io { offset, source }),
     }
 }
 
