@@ -1,0 +1,216 @@
+//! Rules of the house: who depends on whom, what the engines may name, where `unsafe` is.
+//!
+//! The rules are read off manifests and sources as text, so that they hold for code no test builds. What text cannot
+//! show: a name brought in under another one (`use core as c`). Nobody does that by accident.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The rooms bottom-up, each with the rooms it may build on.
+const ROOMS: &[(&str, &[&str])] = &[
+    ("platform", &[]),
+    ("pages", &["platform"]),
+    ("slabs", &["platform", "pages"]),
+    ("model", &["platform"]),
+    ("check", &["platform", "pages", "slabs", "model"]),
+    ("kernel", &[]),
+    ("workloads", &[]),
+    ("lab", &["platform", "pages", "slabs", "model", "kernel", "workloads"]),
+    // The program is the lab's face; it names presets and traces where it parses its arguments.
+    ("cli", &["lab", "slabs", "workloads"]),
+];
+
+/// Rooms that an embedder takes into his kernel: no dependencies, no `std`, no `alloc`.
+const EMBEDDABLE: &[&str] = &["platform", "pages", "slabs"];
+
+/// Names an embeddable room does not use: each world has its own.
+const FOREIGN: &[&str] = &["std::", "alloc::", "core::sync", "core::arch", "extern crate"];
+
+/// Files that may say `unsafe`, from the root of the repository. Each opens with why.
+const UNSAFE: &[&str] = &[];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// Names in the `[dependencies]` and `[build-dependencies]` tables of a manifest, of any target. What only tests use does
+/// not count.
+fn dependencies(manifest: &str) -> Vec<String> {
+    let mut names = Vec::new();
+    let mut counts = false;
+    for line in manifest.lines().map(str::trim).filter(|line| !line.starts_with('#')) {
+        if let Some(table) = line.strip_prefix('[') {
+            let table = table.trim_end_matches(']');
+            let (before, name) = match table.rsplit_once("dependencies.") {
+                Some((before, name)) => (format!("{before}dependencies"), Some(name)),
+                None => (table.to_owned(), None),
+            };
+            let shipped = before.ends_with("dependencies") && !before.ends_with("dev-dependencies");
+            counts = shipped && name.is_none();
+            names.extend(name.filter(|_| shipped).map(str::to_owned));
+        } else if let Some(end) = line.find(['.', '=', ' ']).filter(|_| counts) {
+            names.push(line[..end].to_owned());
+        }
+    }
+    names
+}
+
+/// Every Rust file below a folder, in the order of its path.
+fn sources(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).into_iter().flatten() {
+            let path = entry.expect("a folder of the repository can be read").path();
+            if path.is_dir() && path.file_name().is_some_and(|name| name != "target") {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+/// The code of a file without comments and texts. Lifetimes look like characters to nobody here: a quote counts as one
+/// only when the closing quote is one or two characters (an escape) away.
+fn code(source: &str) -> String {
+    let mut code = String::with_capacity(source.len());
+    let mut rest = source;
+    while let Some(first) = rest.chars().next() {
+        let skipped = if rest.starts_with("//") {
+            rest.find('\n').unwrap_or(rest.len())
+        } else if rest.starts_with("/*") {
+            rest.find("*/").map_or(rest.len(), |end| end + 2)
+        } else if let Some(raw) = raw_text(rest) {
+            raw
+        } else if first == '"' {
+            text_end(rest)
+        } else if first == '\'' && rest[1..].starts_with('\\') {
+            rest[2..].find('\'').map_or(1, |end| end + 3)
+        } else if first == '\'' && rest[1..].chars().nth(1) == Some('\'') {
+            rest[1..].find('\'').map_or(1, |end| end + 2)
+        } else {
+            0
+        };
+        if skipped == 0 {
+            code.push(first);
+            rest = &rest[first.len_utf8()..];
+        } else {
+            code.push(' ');
+            rest = &rest[skipped..];
+        }
+    }
+    code
+}
+
+/// Bytes of the text that `rest` starts with.
+fn text_end(rest: &str) -> usize {
+    let mut escaped = false;
+    for (at, byte) in rest.bytes().enumerate().skip(1) {
+        match byte {
+            b'"' if !escaped => return at + 1,
+            b'\\' => escaped = !escaped,
+            _ => escaped = false,
+        }
+    }
+    rest.len()
+}
+
+/// Bytes of the raw text that `rest` starts with.
+fn raw_text(rest: &str) -> Option<usize> {
+    let hashes = rest.strip_prefix('r')?.bytes().take_while(|byte| *byte == b'#').count();
+    rest[1 + hashes..].strip_prefix('"')?;
+    let close = format!("\"{}", "#".repeat(hashes));
+    let start = hashes + 2;
+    Some(rest[start..].find(&close).map_or(rest.len(), |end| start + end + close.len()))
+}
+
+/// Lines of a file's code that hold a name, by number. What follows `#[cfg(test)]` is a test.
+fn lines_with(path: &Path, names: &[&str], tests_too: bool) -> Vec<String> {
+    let stripped = code(&read(path));
+    let shipped = if tests_too { None } else { stripped.find("#[cfg(test)]") };
+    let holds = |line: &str| {
+        names.iter().any(|name| {
+            let word =
+                |at: usize| line[..at].chars().next_back().is_none_or(|c| !c.is_alphanumeric() && c != '_');
+            let ends = |at: usize| {
+                let after = line[at + name.len()..].chars().next();
+                name.ends_with(':') || after.is_none_or(|c| !c.is_alphanumeric() && c != '_')
+            };
+            line.match_indices(name).any(|(at, _)| word(at) && ends(at))
+        })
+    };
+    let code = &stripped[..shipped.unwrap_or(stripped.len())];
+    let found = code.lines().filter(|line| holds(line));
+    found.map(|line| format!("{}: {}", path.display(), line.trim())).collect()
+}
+
+#[test]
+fn every_room_is_listed() {
+    let mut folders: Vec<String> = fs::read_dir(root().join("crates"))
+        .expect("the rooms are in crates/")
+        .filter_map(|entry| entry.expect("a room").file_name().into_string().ok())
+        .collect();
+    folders.sort();
+    let mut listed: Vec<&str> = ROOMS.iter().map(|(room, _)| *room).collect();
+    listed.sort_unstable();
+    assert_eq!(folders, listed);
+}
+
+#[test]
+fn nothing_looks_upward() {
+    for (place, (room, below)) in ROOMS.iter().enumerate() {
+        let earlier = |name: &&str| ROOMS[..place].iter().any(|(room, _)| room == name);
+        assert!(below.iter().all(|name| earlier(&name)), "{room} builds on a room that is not below it");
+        let manifest = read(&root().join("crates").join(room).join("Cargo.toml"));
+        for name in dependencies(&manifest) {
+            match name.strip_prefix("slablab-") {
+                Some(ours) => assert!(below.contains(&ours), "{room} depends on {ours}: it may on {below:?}"),
+                None => {
+                    assert!(!EMBEDDABLE.contains(room), "{room} depends on {name}: it has no dependencies")
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn embeddable_rooms_stand_alone() {
+    for room in EMBEDDABLE {
+        let folder = root().join("crates").join(room).join("src");
+        let top = read(&folder.join("lib.rs"));
+        for attribute in ["#![no_std]", "#![forbid(unsafe_code)]"] {
+            assert!(top.lines().any(|line| line == attribute), "{room}/src/lib.rs lacks {attribute}");
+        }
+        let found: Vec<String> =
+            sources(&folder).iter().flat_map(|path| lines_with(path, FOREIGN, false)).collect();
+        assert!(found.is_empty(), "{room} names what only a world may:\n{}", found.join("\n"));
+    }
+}
+
+#[test]
+fn unsafe_has_an_address() {
+    let listed: Vec<PathBuf> = UNSAFE.iter().map(|file| root().join(file)).collect();
+    for path in &listed {
+        let opening: String = read(path).lines().take_while(|line| line.starts_with("//!")).collect();
+        assert!(opening.contains("unsafe"), "{} does not open with why it is unsafe", path.display());
+    }
+    let others = sources(&root()).into_iter().filter(|path| !listed.contains(path));
+    let found: Vec<String> = others.flat_map(|path| lines_with(&path, &["unsafe"], true)).collect();
+    assert!(found.is_empty(), "unsafe outside the listed files:\n{}", found.join("\n"));
+}
+
+#[test]
+fn the_readers_of_this_test_read_right() {
+    let manifest = "[package]\nname = \"x\"\n[dependencies]\na.workspace = true\nb = \"1\"\n[dependencies.c]\nd = 1\n\
+                    [dev-dependencies]\ne = \"1\"\n[target.'cfg(unix)'.dependencies]\nf = { version = \"1\" }\n";
+    assert_eq!(dependencies(manifest), ["a", "b", "c", "f"]);
+    let source = "let a = \"unsafe \\\" \"; // unsafe\nlet b = '\"'; unsafe { 'x: loop {} } /* unsafe */ r#\"un\"safe\"#;";
+    assert_eq!(code(source), "let a =  ;  \nlet b =  ; unsafe { 'x: loop {} }    ;");
+}
