@@ -19,7 +19,7 @@ use slablab_platform::conformance::{Racer, Testable, Verdict};
 use slablab_platform::{
     Context, CpuId, Descriptor, Event, Field, Frame, Gfp, NodeId, Pfn, Platform, Rank, Reclaim, Word, Work,
 };
-use slots::{Alone, Nodes, Slots};
+use slots::{Alone, Cpus, Nodes, Slots};
 use std::cell::Cell;
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicU64, Ordering::*};
@@ -123,6 +123,7 @@ impl<const COUNT: bool> Platform for Bare<COUNT> {
     type Lock<R: Rank, T> = Alone<R, T>;
     type PerCpu<T: Default> = Slots<T, COUNT>;
     type PerNode<T: Default> = Nodes<T>;
+    type CpuShared<T: Default> = Cpus<T>;
 
     #[inline]
     fn cpus() -> u16 {

@@ -1,13 +1,14 @@
 //! Per-CPU slots, per-node values and ranked locks of the checking world.
 //!
-//! Lock order: none here; a slot's mutex is only ever tried. Slots and node values are made with the cache, by the thread
+//! Lock order: none here; a slot's mutex is only ever tried. Slots and values are made with the cache, by the thread
 //! that makes it: making them later would need an ordering of its own that would hide a missing one of the engine.
 
 use crate::kit::Kit;
 use crate::machine::Address;
 use crate::world::Checked;
 use slablab_platform::{
-    CpuId, Event, HotArray, HotList, Local, Lock, NodeId, PerCpu, PerNode, Platform, Rank, Want, Word,
+    CpuId, CpuShared, Event, HotArray, HotList, Local, Lock, NodeId, PerCpu, PerNode, Platform, Rank, Want,
+    Word,
 };
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -211,25 +212,48 @@ impl<K: Kit, T> Local<Checked<K>, T> for Held<'_, K, T> {
     }
 }
 
-/// One value per node.
-pub struct Nodes<K, T> {
+/// One value per node or per CPU.
+pub struct Made<K, T> {
     values: Vec<(T, Cell<bool>)>,
     kit: PhantomData<K>,
 }
 
-impl<K: Kit, T: Default> PerNode<T> for Nodes<K, T> {
-    fn new() -> Self {
-        let fresh = |_| (T::default(), Cell::new(false));
-        Nodes { values: (0..Checked::<K>::nodes()).map(fresh).collect(), kit: PhantomData }
+impl<K: Kit, T: Default> Made<K, T> {
+    fn of(count: u16) -> Self {
+        Made { values: (0..count).map(|_| (T::default(), Cell::new(false))).collect(), kit: PhantomData }
     }
-    fn get(&self, node: NodeId) -> &T {
-        let (value, asked) = &self.values[node.0 as usize];
+    fn at(&self, index: u16) -> &T {
+        let (value, asked) = &self.values[index as usize];
         asked.set(true);
         value
     }
-    fn peek(&self, node: NodeId) -> Option<&T> {
-        let (value, asked) = &self.values[node.0 as usize];
+    fn asked(&self, index: u16) -> Option<&T> {
+        let (value, asked) = &self.values[index as usize];
         asked.get().then_some(value)
+    }
+}
+
+impl<K: Kit, T: Default> PerNode<T> for Made<K, T> {
+    fn new() -> Self {
+        Made::of(Checked::<K>::nodes())
+    }
+    fn get(&self, node: NodeId) -> &T {
+        self.at(node.0)
+    }
+    fn peek(&self, node: NodeId) -> Option<&T> {
+        self.asked(node.0)
+    }
+}
+
+impl<K: Kit, T: Default> CpuShared<T> for Made<K, T> {
+    fn new() -> Self {
+        Made::of(Checked::<K>::cpus())
+    }
+    fn get(&self, cpu: CpuId) -> &T {
+        self.at(cpu.0)
+    }
+    fn peek(&self, cpu: CpuId) -> Option<&T> {
+        self.asked(cpu.0)
     }
 }
 

@@ -125,6 +125,7 @@ impl<P: Testable, T: Twist<P>> Platform for Twisted<P, T> {
     type Lock<R: Rank, V> = P::Lock<R, V>;
     type PerCpu<C: Default> = TwistedSlots<P, T, C>;
     type PerNode<C: Default> = P::PerNode<C>;
+    type CpuShared<C: Default> = P::CpuShared<C>;
 
     fn cpus() -> u16 {
         P::cpus()

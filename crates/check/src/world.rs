@@ -2,7 +2,7 @@
 
 use crate::kit::{Job, Kit};
 use crate::machine::{Address, Machine, Shape};
-use crate::slots::{Nodes, Ranked, Slots};
+use crate::slots::{Made, Ranked, Slots};
 use slablab_platform::conformance::{Racer, Testable, Verdict};
 use slablab_platform::{Context, CpuId, Event, Frame, Gfp, NodeId, Pfn, Platform, Rank, Reclaim, Work};
 use std::any::Any;
@@ -63,7 +63,8 @@ impl<K: Kit> Platform for Checked<K> {
     type Field = K::Field;
     type Lock<R: Rank, T> = Ranked<K, R, T>;
     type PerCpu<T: Default> = Slots<K, T>;
-    type PerNode<T: Default> = Nodes<K, T>;
+    type PerNode<T: Default> = Made<K, T>;
+    type CpuShared<T: Default> = Made<K, T>;
 
     fn cpus() -> u16 {
         Self::machine().shape.cpu_node.len() as u16

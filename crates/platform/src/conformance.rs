@@ -158,6 +158,7 @@ suite! {
     words.locks_nest Nothing: "Locks of ascending level can be held together.";
     words.lock_counts Counts: "Taking a lock counts its rank's event, once, and a refusal nothing.";
     words.per_node_once Nothing: "A node's value is made when asked for, once, and nodes do not share one.";
+    words.cpu_shared_once Nothing: "A CPU's shared value is made when asked for, once, and CPUs do not share one.";
 
     memory.frames_distinct Nothing: "Frames start as zero, are distinct by number, and keep their words.";
     memory.address_locate Nothing: "locate() undoes address(), in the first frame of a block and in later ones.";
@@ -206,6 +207,7 @@ suite! {
     race.exchange_atomic Nothing: "Of two compare_exchange from one value, one succeeds.";
     race.lock_excludes Nothing: "Two holders of a lock do not overlap, and each sees what the other did.";
     race.per_node Nothing: "Two CPUs that ask for a node's value at once get the same one.";
+    race.cpu_shared Nothing: "A CPU that asks for another's shared value at once gets the same one.";
     race.lists_private Slots: "Two CPUs that push and pop at once each get their own objects.";
     race.hot_same_cpu Slots: "Two tasks of one CPU that pop at once do not get the same object.";
     race.local_same_cpu Slots: "Two tasks of one CPU do not hold its slot at once.";

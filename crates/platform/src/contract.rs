@@ -41,6 +41,8 @@ pub trait Platform: Sized + 'static {
     type PerCpu<T: Default>: PerCpu<Self, T>;
     /// One value per node, made when first asked for.
     type PerNode<T: Default>: PerNode<T>;
+    /// One value per CPU that every CPU may reach, made when first asked for.
+    type CpuShared<T: Default>: CpuShared<T>;
 
     // Topology, known at run time.
 
@@ -228,6 +230,17 @@ pub trait PerNode<T: Default> {
     fn get(&self, node: NodeId) -> &T;
     /// The node's value if it was ever asked for.
     fn peek(&self, node: NodeId) -> Option<&T>;
+}
+
+/// One value per CPU that every CPU may reach: what others leave for a CPU, which its slot cannot hold as nobody reaches
+/// into a live slot. The value brings its own locks and words.
+pub trait CpuShared<T: Default> {
+    /// Nothing made yet.
+    fn new() -> Self;
+    /// The CPU's value.
+    fn get(&self, cpu: CpuId) -> &T;
+    /// The CPU's value if it was ever asked for.
+    fn peek(&self, cpu: CpuId) -> Option<&T>;
 }
 
 /// One slot per CPU: a tagged list, a bounded array, an engine's cold state `T`, and counters.

@@ -27,8 +27,8 @@ pub mod hot;
 pub mod rank;
 
 pub use contract::{
-    Context, CpuId, Field, Local, Lock, NodeId, PerCpu, PerNode, Pfn, Platform, Reclaim, ReclaimStep, Word,
-    Work, WorkKind,
+    Context, CpuId, CpuShared, Field, Local, Lock, NodeId, PerCpu, PerNode, Pfn, Platform, Reclaim,
+    ReclaimStep, Word, Work, WorkKind,
 };
 pub use event::Event;
 pub use frame::{Descriptor, Frame, FrameKind, FrameState};

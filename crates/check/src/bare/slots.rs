@@ -2,7 +2,7 @@
 
 use super::{Bare, CPUS, NODES, Place, REST, add};
 use slablab_platform::{
-    CpuId, Event, HotArray, HotList, Local, Lock, NodeId, PerCpu, PerNode, Platform, Rank, Want,
+    CpuId, CpuShared, Event, HotArray, HotList, Local, Lock, NodeId, PerCpu, PerNode, Platform, Rank, Want,
 };
 use std::cell::{Cell, OnceCell, RefCell, RefMut};
 use std::marker::PhantomData;
@@ -250,6 +250,22 @@ impl<T: Default> PerNode<T> for Nodes<T> {
     }
     fn peek(&self, node: NodeId) -> Option<&T> {
         self.0[node.0 as usize & (NODES - 1)].get()
+    }
+}
+
+/// One value per CPU.
+pub struct Cpus<T>([OnceCell<T>; CPUS]);
+
+impl<T: Default> CpuShared<T> for Cpus<T> {
+    fn new() -> Self {
+        Cpus(std::array::from_fn(|_| OnceCell::new()))
+    }
+    #[inline]
+    fn get(&self, cpu: CpuId) -> &T {
+        self.0[cpu.0 as usize & (CPUS - 1)].get_or_init(T::default)
+    }
+    fn peek(&self, cpu: CpuId) -> Option<&T> {
+        self.0[cpu.0 as usize & (CPUS - 1)].get()
     }
 }
 

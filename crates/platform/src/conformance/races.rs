@@ -4,7 +4,7 @@
 use super::lists::{Slots, held, new_slots, pop, push};
 use super::{Pair, Slab, Testable, Verdict, ensure, ensure_eq, second_cpu};
 use crate::rank::NodeList;
-use crate::{CpuId, Field, HotList, Local, Lock, NodeId, PerCpu, PerNode, Platform, Word};
+use crate::{CpuId, CpuShared, Field, HotList, Local, Lock, NodeId, PerCpu, PerNode, Platform, Word};
 
 const HERE: CpuId = CpuId(0);
 
@@ -108,6 +108,13 @@ pub(super) fn per_node<P: Testable>() -> Verdict {
     let step = |nodes: &Nodes<P>| nodes.get(NodeId(0)).step();
     let last = |nodes: &Nodes<P>| nodes.get(NodeId(0)).stepped_twice();
     P::race(Nodes::<P>::new(), (HERE, step), (second_cpu::<P>(), step), last)
+}
+
+pub(super) fn cpu_shared<P: Testable>() -> Verdict {
+    type Shared<P> = <P as Platform>::CpuShared<Guarded<P>>;
+    let step = |values: &Shared<P>| values.get(HERE).step();
+    let last = |values: &Shared<P>| values.get(HERE).stepped_twice();
+    P::race(Shared::<P>::new(), (HERE, step), (second_cpu::<P>(), step), last)
 }
 
 /// Slots, the slab their objects are in, and what was taken out, by whom.

@@ -2,7 +2,7 @@
 
 use super::{Testable, Verdict, ensure, ensure_eq};
 use crate::rank::{NodeList, Zone};
-use crate::{Field, Lock, NodeId, PerNode, Rank, Word};
+use crate::{CpuId, CpuShared, Field, Lock, NodeId, PerNode, Rank, Word};
 
 /// Values with high and low bits, all different.
 const VALUES: [u64; 5] = [1, u64::MAX, 1 << 63, 0x0123_4567_89ab_cdef, 0];
@@ -101,6 +101,23 @@ pub(super) fn per_node_once<P: Testable>() -> Verdict {
     for node in (0..P::nodes()).map(NodeId) {
         let kept = values.peek(node).map(|value| value.get());
         ensure_eq!(kept, Some(node.0 as u32 + 1), "the value of {node:?}");
+    }
+    Ok(())
+}
+
+pub(super) fn cpu_shared_once<P: Testable>() -> Verdict {
+    let values = P::CpuShared::<core::cell::Cell<u32>>::new();
+    for cpu in (0..P::cpus()).map(CpuId) {
+        ensure!(values.peek(cpu).is_none(), "{cpu:?} has a value nobody asked for");
+    }
+    for cpu in (0..P::cpus()).map(CpuId) {
+        let value = values.get(cpu);
+        ensure_eq!(value.replace(cpu.0 as u32 + 1), 0, "a new value of {cpu:?}");
+        ensure!(core::ptr::eq(value, values.get(cpu)), "{cpu:?} has two values");
+    }
+    for cpu in (0..P::cpus()).map(CpuId) {
+        let kept = values.peek(cpu).map(|value| value.get());
+        ensure_eq!(kept, Some(cpu.0 as u32 + 1), "the value of {cpu:?}");
     }
     Ok(())
 }
