@@ -192,9 +192,9 @@ impl<P: Platform> Slab<P> {
         ((pfn.0 - self.pfn.0) << (P::page_shift() - 3)) + offset / 8
     }
 
-    /// Links the objects of a slab nobody else can see yet, first to last; answers the first.
-    pub fn thread(self, size: u32, objects: u32, link_offset: u32) -> P::Ptr {
-        let address = |index: u32| P::address(self.pfn, index as u64 * size as u64);
+    /// Links the objects of a slab nobody else can see yet, first to last; answers the first, which is `colour` bytes in.
+    pub fn thread(self, colour: u32, size: u32, objects: u32, link_offset: u32) -> P::Ptr {
+        let address = |index: u32| P::address(self.pfn, colour as u64 + index as u64 * size as u64);
         for index in 0..objects {
             let next = (index + 1 < objects).then(|| address(index + 1));
             P::set_link(address(index), link_offset, next);
