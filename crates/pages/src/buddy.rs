@@ -1,7 +1,8 @@
 //! The buddy system: free blocks of 2^order frames.
 //!
-//! A free block's head frame says `Buddy`, its order and the migrate type of the list it is on; no other frame of the zone says
-//! `Buddy`. Two blocks of one order whose numbers differ in that order's bit alone are buddies and merge.
+//! A free block's head frame says `Buddy`, its order and the migrate type of the list it is on; no other frame of
+//! the zone says `Buddy`. Two blocks of one order whose numbers differ in that order's bit alone are buddies and
+//! merge.
 //!
 //! The equation that always holds: frames on the lists + frames beyond the frontier = `free`.
 //!
@@ -62,8 +63,8 @@ enum End {
 }
 
 impl<P: Platform> Held<'_, P> {
-    /// Takes a block for a request of type `ty`. Its head says [`FrameKind::Inside`] and its pageblock's type; `atomic` requests
-    /// may use the high-order atomic reserve; stolen blocks are at least of order `steal_from`.
+    /// Takes a block for a request of type `ty`. Its head says [`FrameKind::Inside`] and its pageblock's type;
+    /// `atomic` requests may use the high-order atomic reserve; stolen blocks are at least of order `steal_from`.
     pub(crate) fn take(&mut self, order: u8, ty: MigrateType, atomic: bool, steal_from: u8) -> Option<Pfn> {
         let high_atomic = atomic && order > 0 && self.zone.machine.policy.reserve == Reserve::HighAtomic;
         let reserve = |held: &mut Self| held.smallest(order, MigrateType::Reserve);
@@ -195,7 +196,8 @@ impl<P: Platform> Held<'_, P> {
         free.then(|| MigrateType::from_index(state.migrate_type as u64))
     }
 
-    /// Whether the block that `pfn` and its buddy would form could merge at once: then it is better left alone for a while.
+    /// Whether the block that `pfn` and its buddy would form could merge at once: then it is better left alone for
+    /// a while.
     fn would_merge(&self, pfn: Pfn, order: u8) -> bool {
         let policy = &self.zone.machine.policy;
         if !policy.merge_to_tail || order + 1 >= self.zone.machine.max_order {
@@ -205,8 +207,8 @@ impl<P: Platform> Held<'_, P> {
         self.listed(Pfn(parent ^ 1 << (order + 1)), order + 1).is_some()
     }
 
-    /// First use of the zone: lists what the frontier cannot hold, the end of a zone that is no multiple of the largest
-    /// block, and sets reserved pageblocks aside.
+    /// First use of the zone: lists what the frontier cannot hold, the end of a zone that is no multiple of the
+    /// largest block, and sets reserved pageblocks aside.
     #[cold]
     pub(crate) fn open(&mut self) {
         let (frames, max) = (self.zone.span.frames, self.zone.machine.max_order);

@@ -2,13 +2,13 @@
 //!
 //! # Theory
 //!
-//! The ideas are Knowlton's buddy system (1965) and Linux's arrangement of it: every node's memory is cut into *zones* by
-//! address, every zone keeps *free lists* per order and *migrate type*, and every CPU keeps a few blocks of its own in front
-//! of them. What this crate implements is written down in reference/pagealloc.md; which release did what is one table
-//! ([`policy`]).
+//! The ideas are Knowlton's buddy system (1965) and Linux's arrangement of it: every node's memory is cut into
+//! *zones* by address, every zone keeps *free lists* per order and *migrate type*, and every CPU keeps a few blocks
+//! of its own in front of them. What this crate implements is written down in reference/pagealloc.md; which release
+//! did what is one table ([`policy`]).
 //!
-//! **A block** of order n is 2^n page frames at a multiple of 2^n. At any time every frame is in exactly one block, and the
-//! block is in one of these states, which its head frame says ([`FrameState`]):
+//! **A block** of order n is 2^n page frames at a multiple of 2^n. At any time every frame is in exactly one block,
+//! and the block is in one of these states, which its head frame says ([`FrameState`]):
 //!
 //! ```text
 //!             take                    alloc
@@ -22,9 +22,9 @@
 //! **The equation**: frames of a zone = free in the buddy lists + beyond the frontier + on per-CPU lists + allocated.
 //! [`Pages::check`] walks all of it.
 //!
-//! **What is unusual**: memory nobody used is a range, not a million descriptors (see `zone`), so a machine of 1 TiB costs nothing
-//! until it is used. The lists are intrusive in the world's descriptors, and the counters read without a lock are
-//! published when the lock is let go.
+//! **What is unusual**: memory nobody used is a range, not a million descriptors (see `zone`), so a machine of 1
+//! TiB costs nothing until it is used. The lists are intrusive in the world's descriptors, and the counters read
+//! without a lock are published when the lock is let go.
 //!
 //! # Call tree
 //!
@@ -52,8 +52,8 @@
 //! | `slow` | what happens below the low watermark |
 //! | `report` | buddyinfo, zoneinfo, and the check that every frame is accounted for |
 //!
-//! Deliberately absent: this crate knows no world, reads no clock, allocates nothing, and has no statics. Reclaim, compaction and the OOM
-//! killer are the world's; here is only who asks for them and when.
+//! Deliberately absent: this crate knows no world, reads no clock, allocates nothing, and has no statics. Reclaim,
+//! compaction and the OOM killer are the world's; here is only who asks for them and when.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -132,11 +132,12 @@ impl<P: Platform> Pages<P> {
         self.machine.max_order
     }
 
-    /// A block of 2^`order` frames, from the node nearest to `node`; from `node` alone with [`Gfp::THISNODE`]. `None` when
-    /// there is none, or when `order` is above the highest.
+    /// A block of 2^`order` frames, from the node nearest to `node`; from `node` alone with [`Gfp::THISNODE`].
+    /// `None` when there is none, or when `order` is above the highest.
     ///
-    /// The head frame's state says `kind` ([`FrameKind::Slab`], [`FrameKind::Large`] or [`FrameKind::Allocated`]), order, node and zone.
-    /// Later frames of a slab, a large or a compound block say [`FrameKind::Tail`] and how far the head is.
+    /// The head frame's state says `kind` ([`FrameKind::Slab`], [`FrameKind::Large`] or [`FrameKind::Allocated`]),
+    /// order, node and zone. Later frames of a slab, a large or a compound block say [`FrameKind::Tail`] and how
+    /// far the head is.
     pub fn alloc(&self, gfp: Gfp, order: u8, node: NodeId, kind: FrameKind) -> Option<Pfn> {
         let pfn = self.alloc_block(gfp, order, node);
         match pfn {
@@ -216,7 +217,8 @@ impl<P: Platform> Pages<P> {
         self.nearest(request.node).take(if this_node { at_home as usize } else { usize::MAX })
     }
 
-    /// Whether the request's own node has a populated zone below its best one: only then can one be preferred to mixing.
+    /// Whether the request's own node has a populated zone below its best one: only then can one be preferred to
+    /// mixing.
     fn has_lower_zone(&self, request: &Request) -> bool {
         let frames = |zone: u8| self.machine.span::<P>(request.node, zone).frames;
         request.class > 0 && frames(request.class) > 0 && frames(request.class - 1) > 0

@@ -110,8 +110,8 @@ impl Machine {
         ends.iter().position(|(zone, _)| *zone == name).unwrap_or(0) as u8
     }
 
-    /// Where a node's zone lies; no frames if the node has none there. Zones that do not begin at a multiple of the largest
-    /// block would break merging: the ends in [`ZoneRule::ends`] are multiples for every order in use.
+    /// Where a node's zone lies; no frames if the node has none there. Zones that do not begin at a multiple of the
+    /// largest block would break merging: the ends in [`ZoneRule::ends`] are multiples for every order in use.
     pub(crate) fn span<P: Platform>(&self, node: NodeId, zone: u8) -> Span {
         let (start, count) = P::node_frames(node);
         let limit = |zone: u8| self.zones.ends()[zone as usize].1 >> self.page_shift;

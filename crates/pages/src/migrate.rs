@@ -3,8 +3,8 @@
 use crate::policy::PagesPolicy;
 use slablab_platform::Gfp;
 
-/// What a pageblock is for. The numbers are ours: `Movable` is 0 because that is what untouched memory is, and a frame nobody
-/// used has only zeros.
+/// What a pageblock is for. The numbers are ours: `Movable` is 0 because that is what untouched memory is, and a
+/// frame nobody used has only zeros.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum MigrateType {

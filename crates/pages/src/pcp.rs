@@ -1,10 +1,13 @@
-//! Per-CPU page lists: small blocks kept by a CPU, so that most requests take no `zone->lock` (reference/pagealloc.md 3).
+//! Per-CPU page lists: small blocks kept by a CPU, so that most requests take no `zone->lock`
+//! (reference/pagealloc.md 3).
 //!
-//! A CPU has lists of every zone it took blocks of, per order and migrate type. Blocks go to and come from the head (the hot end);
-//! overflow leaves from the tails. The lists count as allocated to the zone: its free counter and watermarks do not see them.
+//! A CPU has lists of every zone it took blocks of, per order and migrate type. Blocks go to and come from the head
+//! (the hot end); overflow leaves from the tails. The lists count as allocated to the zone: its free counter and
+//! watermarks do not see them.
 //!
-//! The slot may refuse ([`PerCpu::local`]): then the request goes to the buddy, counted as [`Event::Slotless`]. Nobody reaches into
-//! another CPU's live slot: draining asks its owner, who empties it the next time it refills or overflows.
+//! The slot may refuse ([`PerCpu::local`]): then the request goes to the buddy, counted as [`Event::Slotless`].
+//! Nobody reaches into another CPU's live slot: draining asks its owner, who empties it the next time it refills or
+//! overflows.
 //!
 //! ```text
 //! alloc_from_zone             pcp if the order is kept per CPU, else buddy

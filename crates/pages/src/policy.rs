@@ -55,8 +55,8 @@ pub struct PagesPolicy {
     pub max_order: Option<u8>,
     /// Order of a pageblock; `None`: 2 MiB, at most the highest order.
     pub pageblock_order: Option<u8>,
-    /// Divisor of `lowmem_reserve`: a zone keeps `frames of the zones above / ratio` from requests that could use those.
-    /// 0: nothing kept. 256 in every dump of the ground truth.
+    /// Divisor of `lowmem_reserve`: a zone keeps `frames of the zones above / ratio` from requests that could use
+    /// those. 0: nothing kept. 256 in every dump of the ground truth.
     pub lowmem_reserve_ratio: u32,
     /// Most rounds of reclaim before a request is given up. Linux has no bound for orders up to 3; a model needs one.
     pub retries: u32,
@@ -65,7 +65,8 @@ pub struct PagesPolicy {
 /// How a watermark is tested for orders above 0 (reference/pagealloc.md 2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OrderCheck {
-    /// Until 4.3: free memory in blocks of at least order o must exceed the mark halved o times, for every o up to the order.
+    /// Until 4.3: free memory in blocks of at least order o must exceed the mark halved o times, for every o up to
+    /// the order.
     Halving,
     /// Since 4.4: any one block of the order or above will do.
     AnyBlock,
@@ -86,8 +87,9 @@ pub enum Gap {
 pub enum MinFree {
     /// sqrt(16 * memory in KiB), clamped to 128 and `min_free_cap_kib`.
     Computed,
-    /// What a kernel with transparent huge pages raises it to: 11 pageblocks per populated zone, at most 5 % of memory
-    /// (the limit is from memory), never below the computed value. Explains the watermarks of every dump in the ground truth.
+    /// What a kernel with transparent huge pages raises it to: 11 pageblocks per populated zone, at most 5 % of
+    /// memory (the limit is from memory), never below the computed value. Explains the watermarks of every dump in
+    /// the ground truth.
     HugePages,
     /// Set by the administrator.
     Kib(u32),
@@ -114,15 +116,16 @@ impl PcpRule {
 pub enum PcpHigh {
     /// At a multiple of the batch: 6 until 5.13.
     Batches(u32),
-    /// At the zone's low watermark divided by the CPUs of its node, at least 4 batches: 5.14 and later. Since 6.7 Linux
-    /// tunes it upwards from there; this is where it starts.
+    /// At the zone's low watermark divided by the CPUs of its node, at least 4 batches: 5.14 and later. Since 6.7
+    /// Linux tunes it upwards from there; this is where it starts.
     LowMark,
 }
 
 /// How a block of another migrate type is taken (reference/pagealloc.md 1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Steal {
-    /// Largest block first; the pageblock is claimed for blocks from half a pageblock's order on, or for reclaimable requests.
+    /// Largest block first; the pageblock is claimed for blocks from half a pageblock's order on, or for
+    /// reclaimable requests.
     Largest,
     /// The same, also for unmovable requests; a request that cannot claim takes the smallest block instead.
     ClaimOrSmallest,
@@ -191,7 +194,8 @@ impl ZoneRule {
 }
 
 impl PagesPolicy {
-    /// Orders above this are costly: no OOM kill for them, and they fail rather than retry (`PAGE_ALLOC_COSTLY_ORDER`).
+    /// Orders above this are costly: no OOM kill for them, and they fail rather than retry
+    /// (`PAGE_ALLOC_COSTLY_ORDER`).
     pub const COSTLY_ORDER: u8 = 3;
 
     /// The rules of a release. Releases before 2.6.29 get 2.6.29's rules.

@@ -1,5 +1,5 @@
-//! What can be asked: the columns of /proc/buddyinfo, /proc/pagetypeinfo and /proc/zoneinfo, and whether every frame is where
-//! the counters say.
+//! What can be asked: the columns of /proc/buddyinfo, /proc/pagetypeinfo and /proc/zoneinfo, and whether every
+//! frame is where the counters say.
 
 use crate::machine::{Marks, PcpSizes};
 use crate::policy::ORDERS;
@@ -95,7 +95,8 @@ impl<P: Platform> Pages<P> {
         0..self.machine.zone_count()
     }
 
-    /// The zone an index of [`Pages::zones_of`] stands for; `None` if the node has no frames there. Takes `zone->lock`.
+    /// The zone an index of [`Pages::zones_of`] stands for; `None` if the node has no frames there. Takes
+    /// `zone->lock`.
     pub fn zone_info(&self, node: NodeId, index: u8) -> Option<ZoneInfo> {
         let zone = self.zone(node, index);
         if zone.span.frames == 0 {
@@ -149,8 +150,8 @@ impl<P: Platform> Pages<P> {
         census
     }
 
-    /// Whether every frame is accounted for: walks lists and frames and compares them with each other and with the counters.
-    /// Nobody else may use the allocator meanwhile.
+    /// Whether every frame is accounted for: walks lists and frames and compares them with each other and with the
+    /// counters. Nobody else may use the allocator meanwhile.
     pub fn check(&self) -> Result<(), Imbalance> {
         for node in (0..P::nodes()).map(NodeId).filter(|node| self.nodes.peek(*node).is_some()) {
             for index in self.zones_of(node) {

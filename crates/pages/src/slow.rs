@@ -1,7 +1,8 @@
 //! The slow path: what happens when no zone has a block above its low watermark (reference/pagealloc.md 5).
 //!
-//! Who asks for what, and when, is here; what reclaim, compaction and the OOM killer do is the world's ([`Platform::reclaim`]). The world
-//! is asked with no lock and no slot held, so it may free pages or call shrinkers that do.
+//! Who asks for what, and when, is here; what reclaim, compaction and the OOM killer do is the world's
+//! ([`Platform::reclaim`]). The world is asked with no lock and no slot held, so it may free pages or call
+//! shrinkers that do.
 //!
 //! ```text
 //! alloc_slow
@@ -11,9 +12,9 @@
 //!   compact_rounds              2.6.35 on: compact, try; reclaim, try, drain, try; compact, try; OOM; again
 //! ```
 //!
-//! Two things differ from Linux. Linux repeats requests up to order 3 for ever; here [`PagesPolicy::retries`] rounds are the most,
-//! because a modelled world may have nobody who frees. And an answer of `false` from the world ends the rounds at once: it knows
-//! that nothing will change.
+//! Two things differ from Linux. Linux repeats requests up to order 3 for ever; here [`PagesPolicy::retries`]
+//! rounds are the most, because a modelled world may have nobody who frees. And an answer of `false` from the world
+//! ends the rounds at once: it knows that nothing will change.
 
 use crate::migrate::MigrateType;
 use crate::policy::{Compaction, Kswapd, PagesPolicy};
@@ -139,9 +140,9 @@ impl<P: Platform> Pages<P> {
         P::reclaim(request.reclaim(request.node, step, attempt))
     }
 
-    /// Nothing was reclaimed: a last look, above the high watermark so that only what others freed meanwhile counts, then
-    /// the OOM killer and another look. `None` when the request may not kill or there is nobody to kill; `Some(None)` when
-    /// somebody was killed in vain.
+    /// Nothing was reclaimed: a last look, above the high watermark so that only what others freed meanwhile
+    /// counts, then the OOM killer and another look. `None` when the request may not kill or there is nobody to
+    /// kill; `Some(None)` when somebody was killed in vain.
     fn kill(&self, request: &Request, flags: AllocFlags, attempt: u32) -> Option<Option<Pfn>> {
         let may_kill = !request.costly() || request.gfp.has(Gfp::NOFAIL);
         let excused = Gfp::NORETRY | Gfp::RETRY_MAYFAIL | Gfp::THISNODE;

@@ -87,8 +87,8 @@ impl<P: Platform> Zone<'_, P> {
         }
     }
 
-    /// Free memory counts less the smaller its blocks are: what is left of it without the orders below o must exceed the
-    /// mark halved o times.
+    /// Free memory counts less the smaller its blocks are: what is left of it without the orders below o must
+    /// exceed the mark halved o times.
     fn halving_ok(&self, order: u8, mut free: i64, mut min: i64) -> bool {
         (0..order).all(|below| {
             let blocks = self.blocks(below);

@@ -8,9 +8,10 @@
 //! | [`Shared`]'s counters | written by the lock's holder when it lets go; read by anybody, and only as a hint |
 //! | a free block's `state` | `zone->lock`; readers elsewhere look for slabs only, and a free block is none |
 //!
-//! **Untouched memory is a range.** Every zone has a frontier: frames from `start + touched` on were never handed out. They count
-//! as free movable blocks of the largest order behind the listed ones, and no descriptor of theirs is ever read. A counter
-//! that was never published reads as what an untouched zone would publish, so a zone nobody uses costs its zeros.
+//! **Untouched memory is a range.** Every zone has a frontier: frames from `start + touched` on were never handed
+//! out. They count as free movable blocks of the largest order behind the listed ones, and no descriptor of theirs
+//! is ever read. A counter that was never published reads as what an untouched zone would publish, so a zone nobody
+//! uses costs its zeros.
 
 use crate::buddy::Lists;
 use crate::machine::{Machine, Marks, PcpSizes, Span};

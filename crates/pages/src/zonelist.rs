@@ -1,12 +1,12 @@
 //! Zonelists: which node is asked next (reference/pagealloc.md 6).
 //!
-//! A node's list begins with the node itself, if it has memory, and goes on by distance. Between equally distant nodes:
-//! those with a higher number than the local node first, those without CPUs first, then the one that fewer lists already
-//! favour (`node_load`), then the lower number.
+//! A node's list begins with the node itself, if it has memory, and goes on by distance. Between equally distant
+//! nodes: those with a higher number than the local node first, those without CPUs first, then the one that fewer
+//! lists already favour (`node_load`), then the lower number.
 //!
-//! A list is made when somebody first looks beyond its first node, and kept one word per entry in a [`PerNode`]: no array needs
-//! to know how many nodes there can be. Making node L's list needs the loads that the lists of nodes 0..L left behind, so
-//! those are made too. Several CPUs may do it at once: they store the same words.
+//! A list is made when somebody first looks beyond its first node, and kept one word per entry in a [`PerNode`]: no
+//! array needs to know how many nodes there can be. Making node L's list needs the loads that the lists of nodes
+//! 0..L left behind, so those are made too. Several CPUs may do it at once: they store the same words.
 
 use crate::Pages;
 use crate::machine::Machine;
@@ -93,8 +93,8 @@ impl<P: Platform> Pages<P> {
         list.len.store_release(len as u64 + 1);
     }
 
-    /// The loads before `local`'s list: those before the previous node's, and what that list adds. In a list, the first
-    /// node of each distance is favoured; the nearer, the more.
+    /// The loads before `local`'s list: those before the previous node's, and what that list adds. In a list, the
+    /// first node of each distance is favoured; the nearer, the more.
     fn carry_loads(&self, local: NodeId) {
         let Some(before) = local.0.checked_sub(1).map(NodeId) else { return };
         let (from, to) = (self.zonelist(before), self.zonelist(local));

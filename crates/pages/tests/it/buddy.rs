@@ -1,4 +1,5 @@
-//! Free lists: splitting, merging, migrate types, the reserve. Cannot show: races, which the check crate's worlds look for.
+//! Free lists: splitting, merging, migrate types, the reserve. Cannot show: races, which the check crate's worlds
+//! look for.
 
 use crate::world::{Spec, World, assert_balanced};
 use slablab_pages::policy::{MinFree, PcpRule, Reserve, Steal, ZoneRule};
@@ -75,8 +76,9 @@ fn lists_are_last_in_first_out_and_split_upper_halves() {
     });
 }
 
-/// Frames 0 to 7 are allocated one by one; then 2 and 3 are freed (one block of order 1), then 6, then 0. Frame 0's buddy 1 is in
-/// use, but the pair's buddy of order 1 is free: it would soon merge further, so from 2.6.35 on it goes to the tail.
+/// Frames 0 to 7 are allocated one by one; then 2 and 3 are freed (one block of order 1), then 6, then 0. Frame 0's
+/// buddy 1 is in use, but the pair's buddy of order 1 is free: it would soon merge further, so from 2.6.35 on it
+/// goes to the tail.
 #[test]
 fn a_block_that_would_soon_merge_goes_to_the_tail() {
     for (release, first) in [((2, 6, 34), 0), ((2, 6, 35), 6)] {
@@ -172,8 +174,8 @@ fn frames_by_type(pages: &Pages<World>) -> [u32; MigrateType::COUNT] {
     core::array::from_fn(|ty| (0..=10).map(|order| blocks[order][ty] << order).sum())
 }
 
-/// All memory is movable at boot, so the first unmovable request steals the largest block, relabels its pageblocks, and keeps the
-/// rest of it; the second one need not steal.
+/// All memory is movable at boot, so the first unmovable request steals the largest block, relabels its pageblocks,
+/// and keeps the rest of it; the second one need not steal.
 #[test]
 fn stealing_a_large_block_relabels_its_pageblocks() {
     let none = |release| PagesPolicy { reserve: Reserve::None, ..bare(release) };
@@ -204,8 +206,8 @@ fn steal_from_a_pageblock(pages: &Pages<World>, keep_free: u32) -> [u32; Migrate
     frames_by_type(pages)
 }
 
-/// A block of order 5 is at least half a pageblock's order (4): its pageblock's free part is moved, and the label with it when
-/// that is half of the pageblock.
+/// A block of order 5 is at least half a pageblock's order (4): its pageblock's free part is moved, and the label
+/// with it when that is half of the pageblock.
 #[test]
 fn half_a_pageblock_decides_the_label() {
     let none = |release| PagesPolicy { reserve: Reserve::None, ..bare(release) };
@@ -221,8 +223,8 @@ fn half_a_pageblock_decides_the_label() {
     }
 }
 
-/// With only single frames left, 2.6.32 borrows one and leaves the pageblock alone; modern kernels let unmovable requests claim.
-/// Reclaimable requests always claim; movable ones never do for so small a block.
+/// With only single frames left, 2.6.32 borrows one and leaves the pageblock alone; modern kernels let unmovable
+/// requests claim. Reclaimable requests always claim; movable ones never do for so small a block.
 #[test]
 fn small_blocks_are_borrowed_or_claimed_by_era() {
     let rows = [
@@ -284,7 +286,8 @@ fn who_cannot_claim_takes_the_smallest_block() {
     }
 }
 
-/// With blocks of both other types free, and neither worth claiming alone, the first of the documented sequence is taken.
+/// With blocks of both other types free, and neither worth claiming alone, the first of the documented sequence is
+/// taken.
 #[test]
 fn fallbacks_have_an_order() {
     let [movable, unmovable, reclaimable] = [Gfp::MOVABLE, Gfp::NONE, Gfp::RECLAIMABLE];

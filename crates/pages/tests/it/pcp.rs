@@ -37,8 +37,8 @@ fn check(release: (u32, u32, u32), order: u8, count: usize, locks: (u64, u64)) {
     });
 }
 
-/// 2.6: batch 31, high 186, order 0 only. 5.14: orders to 3, batch 63 (shifted down by the order), high 642 or so, for half a
-/// machine of two CPUs.
+/// 2.6: batch 31, high 186, order 0 only. 5.14: orders to 3, batch 63 (shifted down by the order), high 642 or so,
+/// for half a machine of two CPUs.
 #[test]
 fn batches_take_one_lock() {
     check((2, 6, 32), 0, 31, (1, 0));

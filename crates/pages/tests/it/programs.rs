@@ -1,5 +1,5 @@
-//! Random programs against a dumb reference: a set of the frames that are out. Whatever the policy and the topology, blocks are aligned,
-//! never overlap, lie where they should, and all come back.
+//! Random programs against a dumb reference: a set of the frames that are out. Whatever the policy and the
+//! topology, blocks are aligned, never overlap, lie where they should, and all come back.
 //!
 //! A failure prints its seed; a found seed becomes a row here.
 

@@ -187,7 +187,8 @@ fn per_cpu_lists_are_drained() {
         taken.sort();
         World::steps();
         World::on_reclaim(|_| true);
-        // The batch of this machine is 3, so 16 frames stay on CPU 1's lists: two blocks of order 3, if they were in the buddy.
+        // The batch of this machine is 3, so 16 frames stay on CPU 1's lists: two blocks of order 3, if they were
+        // in the buddy.
         World::run_on(1);
         taken[..16].iter().for_each(|pfn| pages.free(*pfn));
         assert_eq!(pages.free_frames(NODE), 0);

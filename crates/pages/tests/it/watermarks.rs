@@ -1,5 +1,5 @@
-//! Watermarks as behaviour: who may take the last frames, and when free memory in small blocks is not enough. The numbers
-//! themselves are tested beside `machine.rs`.
+//! Watermarks as behaviour: who may take the last frames, and when free memory in small blocks is not enough. The
+//! numbers themselves are tested beside `machine.rs`.
 
 use crate::world::{Spec, World, assert_balanced};
 use slablab_pages::policy::{MinFree, OrderCheck, PcpRule, Reserve, ZoneRule};
@@ -55,8 +55,8 @@ fn flags_decide_how_far_down() {
     check((6, 1, 0), Gfp::KERNEL | Gfp::THISNODE | Gfp::NORETRY | Gfp::NOWARN, MIN);
 }
 
-/// reference/pagealloc.md 7: order 3 with free memory in order 0 only fails both marks under both rules; 2.6.32 reclaims, modern
-/// kernels compact first. With one block of order 3, far below the halved marks, the rules differ.
+/// reference/pagealloc.md 7: order 3 with free memory in order 0 only fails both marks under both rules; 2.6.32
+/// reclaims, modern kernels compact first. With one block of order 3, far below the halved marks, the rules differ.
 #[test]
 fn an_order_3_request_and_free_memory_in_order_0() {
     use ReclaimStep::{Compact, Direct, WakeKswapd};
@@ -66,7 +66,8 @@ fn an_order_3_request_and_free_memory_in_order_0() {
         (OrderCheck::AnyBlock, (6, 1, 0), 0, false, vec![WakeKswapd, Compact, Direct, Compact]),
         (OrderCheck::Halving, (2, 6, 32), 1, false, vec![WakeKswapd, Direct]),
         (OrderCheck::AnyBlock, (6, 1, 0), 1, true, vec![]),
-        // Without order 0, more than min/2 = 512 must be left of `blocks * 8 - 7`: 64 are too few for min, 80 for low.
+        // Without order 0, more than min/2 = 512 must be left of `blocks * 8 - 7`: 64 are too few for min, 80 for
+        // low.
         (OrderCheck::Halving, (2, 6, 32), 64, false, vec![WakeKswapd, Direct]),
         (OrderCheck::Halving, (2, 6, 32), 65, true, vec![WakeKswapd]),
         (OrderCheck::Halving, (2, 6, 32), 80, true, vec![WakeKswapd]),

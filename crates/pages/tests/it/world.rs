@@ -1,7 +1,7 @@
 //! A world for the page allocator's tests: only what it calls, with every answer scripted.
 //!
-//! The lab's model answers `false` to every reclaim and never refuses a slot; here a test says what reclaim frees, refuses
-//! slots at random, and reads the reclaim requests back. A frame outside the machine's memory panics.
+//! The lab's model answers `false` to every reclaim and never refuses a slot; here a test says what reclaim frees,
+//! refuses slots at random, and reads the reclaim requests back. A frame outside the machine's memory panics.
 
 use slablab_pages::Pages;
 use slablab_platform::{
