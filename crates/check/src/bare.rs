@@ -37,8 +37,14 @@ const WORDS: usize = (NODES * NODE_FRAMES) << (PAGE_SHIFT - 3);
 
 static MEMORY: [AtomicU64; WORDS] = [const { AtomicU64::new(0) }; WORDS];
 static FRAMES: [Descriptor<Real, Real>; NODES * NODE_FRAMES] = [const {
-    const ZERO: Real = Real(AtomicU64::new(0));
-    Descriptor { state: ZERO, slab: ZERO, link: ZERO, owner: ZERO, extra: ZERO, block: ZERO }
+    Descriptor {
+        state: Real::ZERO,
+        slab: Real::ZERO,
+        link: Real::ZERO,
+        owner: Real::ZERO,
+        extra: Real::ZERO,
+        block: Real::ZERO,
+    }
 }; NODES * NODE_FRAMES];
 static ENTERED: Mutex<()> = Mutex::new(());
 
@@ -85,7 +91,9 @@ impl<const COUNT: bool> Bare<COUNT> {
         }
         CPU.set(0);
         REST.with(|rest| {
-            (rest.offline.set(0), rest.still.set(false), rest.now_ns.set(0));
+            rest.offline.set(0);
+            rest.still.set(false);
+            rest.now_ns.set(0);
             rest.counts.iter().for_each(|count| count.set(0));
             rest.queue.clear();
         });
@@ -274,6 +282,11 @@ impl<const COUNT: bool> Testable for Bare<COUNT> {
 /// A word or field of real memory.
 #[derive(Debug)]
 pub struct Real(AtomicU64);
+
+impl Real {
+    #[expect(clippy::declare_interior_mutable_const, reason = "each use is a word of its own")]
+    const ZERO: Real = Real(AtomicU64::new(0));
+}
 
 impl Word for Real {
     #[inline]

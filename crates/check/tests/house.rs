@@ -167,7 +167,7 @@ fn every_room_is_listed() {
 fn nothing_looks_upward() {
     for (place, (room, below)) in ROOMS.iter().enumerate() {
         let earlier = |name: &&str| ROOMS[..place].iter().any(|(room, _)| room == name);
-        assert!(below.iter().all(|name| earlier(&name)), "{room} builds on a room that is not below it");
+        assert!(below.iter().all(earlier), "{room} builds on a room that is not below it");
         let manifest = read(&root().join("crates").join(room).join("Cargo.toml"));
         for name in dependencies(&manifest) {
             match name.strip_prefix("slablab-") {
