@@ -229,7 +229,7 @@ impl<R: Read> Source for Tidy<R> {
 /// `12.5` with 3 digits is 12500: a decimal number times `10^digits`, exactly; further decimals are cut off.
 fn scaled(text: &str, digits: u32) -> Option<u64> {
     let (whole, part) = text.split_once('.').unwrap_or((text, ""));
-    let part = &part[..part.len().min(digits as usize)];
+    let part = part.get(..part.len().min(digits as usize))?;
     let mut value = number::<u64>(whole)?.checked_mul(10u64.pow(digits))?;
     if !part.is_empty() {
         value = value.checked_add(number::<u64>(part)? * 10u64.pow(digits - part.len() as u32))?;
@@ -254,5 +254,6 @@ mod tests {
         check("18446744073709551615", 3, None);
         check("-1", 3, None);
         check("1.x", 3, None);
+        check("1.23\u{fffd}", 3, None);
     }
 }
