@@ -1,8 +1,10 @@
 //! `slablab import`: a recording becomes a trace.
 
-use crate::input::Progress;
+use crate::input::write_out;
 use crate::{Done, Failure};
+use indicatif::{ProgressBar, ProgressStyle};
 use slablab_lab::import::{Input, import};
+use std::io::IsTerminal;
 use std::path::PathBuf;
 
 /// Makes a trace of a recording.
@@ -34,12 +36,16 @@ enum Format {
 
 pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     let input = Input { path: &args.input, recording: args.recording.as_deref() };
-    let progress = Progress::events("import");
-    let report = import(input, &args.output, &mut |events| progress.events_so_far(events))?;
-    drop(progress);
+    // How many events there will be is known when the last has been read.
+    let progress = if std::io::stderr().is_terminal() { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
+    let style = ProgressStyle::with_template("import {spinner} {human_pos} events, {per_sec}");
+    progress.set_style(style.expect("the template is right"));
+    let result = import(input, &args.output, &mut |events| progress.set_position(events));
+    progress.finish_and_clear();
+    let report = result?;
     match args.format {
         Format::Table => eprint!("{}", report.text()),
-        Format::Json => crate::input::write_out(&format!("{:#}\n", report.json()), None)?,
+        Format::Json => write_out(&format!("{:#}\n", report.json()), None)?,
     }
     Ok(if report.incomplete() { Done::Incomplete } else { Done::Complete })
 }

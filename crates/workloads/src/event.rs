@@ -83,7 +83,7 @@ pub mod flags {
     /// With [`UNSEEN`]: the recording had seen this address freed before, so that the object was allocated during the
     /// recording by a path that is not traced (bulk) and is not one from before it.
     pub const FREED_BEFORE: u8 = 16;
-    /// The row came too late for the merge by time; it stands where it arrived and time goes back here.
+    /// The row came too late for the merge by time: it stands where it arrived, behind rows of later times.
     pub const LATE: u8 = 32;
 
     /// Every bit with its name in docs and tables.

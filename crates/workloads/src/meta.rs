@@ -192,7 +192,9 @@ pub struct Import {
 pub struct Repairs {
     /// Rows moved by the order rule.
     pub reordered: u64,
-    /// Events that came too late for the merge by time.
+    /// Rows whose time is before that of an earlier row, since rows are in the order in which events took effect.
+    pub behind: u64,
+    /// Of these: farther behind than that order explains, because the recording itself is not in order.
     pub late: u64,
     /// Frees implied by an allocation of an address still live.
     pub implied_by_alloc: u64,

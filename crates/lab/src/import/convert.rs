@@ -10,7 +10,7 @@ use slablab_workloads::{
 
 use super::ORDER_WINDOW_NS;
 use super::describe;
-use super::effect::Effects;
+use super::effect::{self, Effects};
 use super::lookahead::{Deed, Lookahead, deed};
 use super::pairing::{Object, Pairing, State};
 use super::words::{Flags, Ids};
@@ -106,7 +106,8 @@ impl<S: Source, W: Write + Send> Conversion<'_, S, W> {
     }
 
     fn row(&mut self, event: &Event, flag: u8) -> Done<S> {
-        let late = event.time_ns < self.last_ns;
+        self.repairs.behind += u64::from(event.time_ns < self.last_ns);
+        let late = event.time_ns + effect::REACH_NS < self.last_ns;
         self.repairs.late += u64::from(late);
         self.last_ns = self.last_ns.max(event.time_ns);
         let cpu = u16::try_from(event.cpu).ok().filter(|&cpu| cpu < u16::MAX);

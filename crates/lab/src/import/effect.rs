@@ -15,7 +15,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 /// How far an event may move.
-const REACH_NS: u64 = 200_000;
+pub(super) const REACH_NS: u64 = 200_000;
 /// The longest gap believed.
 pub(super) const GAP_NS_MAX: u64 = REACH_NS / 4;
 /// Events whose gaps are looked at.
