@@ -3,6 +3,51 @@
 //! One enum, one function per rule, from reference/slub.md section 5 and slqb.md section 3. A rule is arithmetic on the
 //! object's size, the page size and the number of CPUs; it runs at cache creation, never on a fast path.
 
+use crate::preset::Release;
+
+/// Which CPUs an era counts when it creates a cache (reference/slub.md 5.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CpusCounted {
+    /// All that may ever come (`nr_cpu_ids`): until 5.10.
+    Possible,
+    /// Those online at that moment, 1 for caches of early boot: 5.11.0 only.
+    Online,
+    /// Those plugged in; the possible ones when that says one: 5.11.1 and later.
+    Present,
+}
+
+/// A machine's CPUs when a cache is created.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CpuCounts {
+    /// The highest number a CPU can have, plus one (`nr_cpu_ids`).
+    pub possible: u32,
+    /// Plugged in.
+    pub present: u32,
+    /// Running.
+    pub online: u32,
+}
+
+impl CpusCounted {
+    /// What a release counts.
+    pub fn of(release: Release) -> CpusCounted {
+        match release.cmp(&Release::new(5, 11, 0)) {
+            core::cmp::Ordering::Less => CpusCounted::Possible,
+            core::cmp::Ordering::Equal => CpusCounted::Online,
+            core::cmp::Ordering::Greater => CpusCounted::Present,
+        }
+    }
+
+    /// How many: [`OrderInput::cpus`].
+    pub const fn count(self, cpus: CpuCounts) -> u32 {
+        match self {
+            CpusCounted::Possible => cpus.possible,
+            CpusCounted::Online => cpus.online,
+            CpusCounted::Present if cpus.present <= 1 => cpus.possible,
+            CpusCounted::Present => cpus.present,
+        }
+    }
+}
+
 /// What every rule needs to know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OrderInput {
@@ -10,7 +55,7 @@ pub struct OrderInput {
     pub size: u32,
     /// log2 of the page size.
     pub page_shift: u32,
-    /// CPUs that the kernel counted when the cache was created.
+    /// CPUs that the kernel counted when the cache was created: [`CpusCounted`].
     pub cpus: u32,
     /// `slub_min_order`.
     pub min_order: u8,

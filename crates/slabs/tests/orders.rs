@@ -1,0 +1,264 @@
+//! Slab orders: every cache of every dumped kernel, the reference's vectors, and the claims about what a change of rule
+//! moved (reference/slub.md 5, slqb.md 3).
+
+mod truth;
+
+use slablab_slabs::Release;
+use slablab_slabs::order::OrderRule::{Clamped, Halving, PatelV3, Single, Slqb};
+use slablab_slabs::order::{COSTLY_ORDER, CpuCounts, CpusCounted, OrderInput, OrderRule};
+
+/// Sizes that differ between two rules, of the multiples of 8 from 8 to `largest`.
+fn moved(a: OrderRule, b: OrderRule, page_shift: u32, cpus: u32, largest: u32) -> Vec<u32> {
+    let order = |rule: OrderRule, size| rule.order(input(size, page_shift, cpus));
+    (8..=largest).step_by(8).filter(|size| order(a, *size) != order(b, *size)).collect()
+}
+
+/// What a rule is told without boot parameters.
+fn input(size: u32, page_shift: u32, cpus: u32) -> OrderInput {
+    OrderInput { size, page_shift, cpus, min_order: 0, max_order: COSTLY_ORDER, min_objects: 0 }
+}
+
+/// The order of one size, and the objects that such a slab holds.
+fn check(rule: OrderRule, input: OrderInput, order: u8, objects: u64) {
+    let got = rule.order(input);
+    let held = input.slab_bytes(got) / input.size as u64;
+    assert_eq!((got, held), (order, objects), "{rule:?} of {input:?}");
+}
+
+#[test]
+fn every_cache_of_every_dump() {
+    let caches = truth::caches();
+    let (mut rows, mut exact) = (0, 0);
+    for run in truth::runs() {
+        let policy = run.policy();
+        let mine: Vec<_> = caches.iter().filter(|cache| cache.is_in(&run)).collect();
+        assert!(mine.len() >= 80, "{}: {} caches", run.name, mine.len());
+        for cache in mine {
+            let input = run.order_input(cache.slab_size);
+            let order = policy.order.order(input);
+            let objects = (input.slab_bytes(order) / cache.slab_size as u64) as u32;
+            rows += 1;
+            if (order, objects) == (cache.order, cache.objects) {
+                exact += 1;
+            } else {
+                println!(
+                    "{} {}: {order} of {objects}, is {} of {}",
+                    run.name, cache.name, cache.order, cache.objects
+                );
+            }
+        }
+    }
+    println!("{exact} of {rows} caches exact");
+    assert_eq!(exact, rows);
+}
+
+/// The dumps tell powers of two of CPUs apart, no more: the rule sees only the number's bit length.
+#[test]
+fn the_dumps_exclude_other_cpu_counts() {
+    let caches = truth::caches();
+    for run in truth::runs().iter().filter(|run| run.max_order > 0) {
+        let fits = |cpus: u32| {
+            caches.iter().filter(|cache| cache.is_in(run)).all(|cache| {
+                let input = OrderInput { cpus, ..run.order_input(cache.slab_size) };
+                run.policy().order.order(input) == cache.order
+            })
+        };
+        let fitting: Vec<u32> = (0..12).map(|bits| 1 << bits).filter(|cpus| fits(*cpus)).collect();
+        let own = 1 << run.present.ilog2();
+        // With 64K pages 8 and 16 CPUs give every size in these dumps the same order.
+        let expected = if run.page_shift == 16 && run.present == 16 { vec![8, 16] } else { vec![own] };
+        assert_eq!(fitting, expected, "{}", run.name);
+    }
+}
+
+#[test]
+fn cpus_counted_by_release() {
+    fn check(release: &str, counts: (u32, u32, u32), cpus: u32) {
+        let counted = CpusCounted::of(Release::parse(release).expect("a release"));
+        let (possible, present, online) = counts;
+        assert_eq!(counted.count(CpuCounts { possible, present, online }), cpus, "{release} of {counts:?}");
+    }
+    check("2.6.29", (64, 16, 1), 64);
+    check("5.10.200", (64, 16, 1), 64);
+    check("5.11.0", (64, 16, 1), 1);
+    check("5.11.1", (64, 16, 1), 16);
+    check("6.1.0-50-amd64", (64, 16, 1), 16);
+    check("6.12.117+deb12-amd64", (64, 1, 1), 64);
+    check("6.18.44", (2, 2, 1), 2);
+}
+
+/// What the reference's own program prints for 4K pages: 2.6.29, 2.6.30 and 6.7 with 8 CPUs, 6.7 with 2, 16, 64 and 256,
+/// SLQB.
+#[test]
+fn vectors_of_4k_pages() {
+    type Orders = [(u8, u64); 8];
+    #[rustfmt::skip]
+    let vectors: [(u32, Orders); 26] = [
+        (8,     [(0, 512), (0, 512), (0, 512), (0, 512), (0, 512), (0, 512), (0, 512), (0, 512)]),
+        (16,    [(0, 256), (0, 256), (0, 256), (0, 256), (0, 256), (0, 256), (0, 256), (0, 256)]),
+        (32,    [(0, 128), (0, 128), (0, 128), (0, 128), (0, 128), (0, 128), (0, 128), (0, 128)]),
+        (64,    [(0, 64), (0, 64), (0, 64), (0, 64), (0, 64), (0, 64), (0, 64), (0, 64)]),
+        (96,    [(0, 42), (0, 42), (0, 42), (0, 42), (0, 42), (0, 42), (0, 42), (0, 42)]),
+        (128,   [(0, 32), (0, 32), (0, 32), (0, 32), (0, 32), (0, 32), (1, 64), (0, 32)]),
+        (168,   [(0, 24), (0, 24), (0, 24), (0, 24), (0, 24), (1, 48), (1, 48), (0, 24)]),
+        (192,   [(0, 21), (0, 21), (0, 21), (0, 21), (1, 42), (1, 42), (1, 42), (0, 21)]),
+        (256,   [(1, 32), (1, 32), (1, 32), (0, 16), (1, 32), (1, 32), (2, 64), (0, 16)]),
+        (264,   [(1, 31), (1, 31), (1, 31), (0, 15), (1, 31), (2, 62), (2, 62), (0, 15)]),
+        (512,   [(2, 32), (2, 32), (2, 32), (1, 16), (2, 32), (2, 32), (3, 64), (0, 8)]),
+        (576,   [(2, 28), (2, 28), (2, 28), (1, 14), (2, 28), (3, 56), (3, 56), (0, 7)]),
+        (640,   [(2, 25), (2, 25), (2, 25), (1, 12), (2, 25), (3, 51), (3, 51), (0, 6)]),
+        (704,   [(2, 23), (2, 23), (2, 23), (2, 23), (3, 46), (3, 46), (3, 46), (0, 5)]),
+        (1024,  [(3, 32), (3, 32), (3, 32), (2, 16), (3, 32), (3, 32), (3, 32), (0, 4)]),
+        (1088,  [(3, 30), (3, 30), (3, 30), (2, 15), (3, 30), (3, 30), (3, 30), (0, 3)]),
+        (2048,  [(3, 16), (3, 16), (3, 16), (3, 16), (3, 16), (3, 16), (3, 16), (0, 2)]),
+        (2112,  [(3, 15), (3, 15), (3, 15), (3, 15), (3, 15), (3, 15), (3, 15), (1, 3)]),
+        (3520,  [(3, 9), (3, 9), (3, 9), (3, 9), (3, 9), (3, 9), (3, 9), (0, 1)]),
+        (4096,  [(3, 8), (3, 8), (3, 8), (3, 8), (3, 8), (3, 8), (3, 8), (0, 1)]),
+        (4224,  [(3, 7), (3, 7), (3, 7), (3, 7), (3, 7), (3, 7), (3, 7), (1, 1)]),
+        (6144,  [(3, 5), (3, 5), (3, 5), (3, 5), (3, 5), (3, 5), (3, 5), (1, 1)]),
+        (8192,  [(2, 2), (3, 4), (3, 4), (3, 4), (3, 4), (3, 4), (3, 4), (1, 1)]),
+        (12288, [(3, 2), (3, 2), (3, 2), (3, 2), (3, 2), (3, 2), (3, 2), (2, 1)]),
+        (16384, [(3, 2), (3, 2), (3, 2), (3, 2), (3, 2), (3, 2), (3, 2), (2, 1)]),
+        (32768, [(3, 1), (3, 1), (3, 1), (3, 1), (3, 1), (3, 1), (3, 1), (3, 1)]),
+    ];
+    let columns = [
+        (Halving, 8),
+        (Clamped, 8),
+        (Single, 8),
+        (Single, 2),
+        (Single, 16),
+        (Single, 64),
+        (Single, 256),
+        (Slqb, 8),
+    ];
+    for (size, orders) in vectors {
+        for ((rule, cpus), (order, objects)) in columns.into_iter().zip(orders) {
+            check(rule, input(size, 12, cpus), order, objects);
+        }
+    }
+}
+
+/// The same for 64K pages: 2.6.30 to 6.6, 6.7, and Patel's third version, with 16 and with 160 CPUs.
+#[test]
+fn vectors_of_64k_pages() {
+    let vectors: [(u32, [u8; 3], [u8; 3]); 18] = [
+        (32, [0, 0, 0], [0, 0, 0]),
+        (64, [0, 0, 0], [0, 0, 0]),
+        (128, [0, 0, 0], [0, 0, 0]),
+        (192, [0, 0, 0], [0, 0, 0]),
+        (256, [0, 0, 0], [0, 0, 0]),
+        (512, [0, 0, 0], [0, 0, 0]),
+        (640, [0, 0, 0], [0, 0, 0]),
+        (1024, [0, 0, 0], [0, 0, 0]),
+        (1216, [0, 0, 0], [0, 0, 0]),
+        (2432, [0, 0, 1], [1, 1, 1]),
+        (4096, [1, 1, 1], [2, 2, 2]),
+        (6912, [2, 2, 2], [2, 2, 2]),
+        (8192, [2, 2, 2], [3, 3, 3]),
+        (9216, [2, 2, 2], [3, 3, 3]),
+        (16384, [3, 3, 3], [3, 3, 3]),
+        (32768, [3, 3, 3], [3, 3, 3]),
+        (40960, [3, 3, 3], [3, 3, 3]),
+        (65536, [3, 3, 3], [3, 3, 3]),
+    ];
+    for (size, with_16, with_160) in vectors {
+        for (cpus, orders) in [(16, with_16), (160, with_160)] {
+            for (rule, order) in [Clamped, Single, PatelV3].into_iter().zip(orders) {
+                check(rule, input(size, 16, cpus), order, (65536u64 << order) / size as u64);
+            }
+        }
+    }
+}
+
+/// Orders quoted in mails: eight CPUs and 2.6.29 in January 2009, and Bharata's tables of 2020 with 64K pages.
+#[test]
+fn vectors_quoted_in_mails() {
+    check(Halving, input(4096, 12, 8), 3, 8);
+    check(Halving, OrderInput { max_order: 1, ..input(4096, 12, 8) }, 1, 2);
+    check(Halving, OrderInput { max_order: 0, ..input(4096, 12, 8) }, 0, 1);
+    for (size, before, after, cpus_after) in
+        [(2432, (1, 53), (0, 26), 16), (9856, (3, 53), (1, 13), 1), (8192, (2, 32), (0, 8), 1)]
+    {
+        check(Clamped, input(size, 16, 64), before.0, before.1);
+        check(Clamped, input(size, 16, cpus_after), after.0, after.1);
+    }
+    check(Clamped, input(512, 12, 1), 0, 8);
+    check(Clamped, input(512, 12, 8), 2, 32);
+}
+
+/// 2.6.30 moved 205 sizes with 8 CPUs and 513 with 2 or 16, all to larger slabs, and none with 64 (slub.md 5.4).
+#[test]
+fn what_2_6_30_moved() {
+    fn check(cpus: u32, sizes: std::ops::RangeInclusive<u32>, orders: (u8, u8)) {
+        let got = moved(Halving, Clamped, 12, cpus, 32768);
+        let of = |rule: OrderRule, size| rule.order(input(size, 12, cpus));
+        let inside: Vec<u32> = got.iter().copied().filter(|size| sizes.contains(size)).collect();
+        assert_eq!(inside, sizes.step_by(8).collect::<Vec<_>>(), "{cpus} CPUs");
+        assert!(inside.iter().all(|size| (of(Halving, *size), of(Clamped, *size)) == orders), "{cpus} CPUs");
+        assert_eq!(got, inside, "{cpus} CPUs: nothing else moved");
+    }
+    check(8, 6560..=8192, (2, 3));
+    check(2, 12288..=16384, (2, 3));
+    check(16, 12288..=16384, (2, 3));
+    assert_eq!(moved(Halving, Clamped, 12, 64, 32768), []);
+}
+
+/// 6.7 moved 170 sizes from order 2 to 3 and nothing else, whatever the number of CPUs (slub.md 5.5).
+#[test]
+fn what_6_7_moved() {
+    for cpus in [1, 2, 4, 8, 16, 64, 256] {
+        let got = moved(Clamped, Single, 12, cpus, 32768);
+        assert_eq!(got, (10928..=12280).step_by(8).collect::<Vec<_>>(), "{cpus} CPUs");
+        assert_eq!(got.len(), 170);
+        for size in got {
+            check(Clamped, input(size, 12, cpus), 2, 1);
+            check(Single, input(size, 12, cpus), 3, 2);
+        }
+    }
+}
+
+/// Patel's third version moves nothing on 4K pages, and on 64K pages only below 64 CPUs, always to larger slabs
+/// (slub.md 5.6). All of 1 to 1024 CPUs.
+#[test]
+fn what_patel_v3_moves() {
+    // The rule sees the bit length of the number of CPUs, so that one of each stands for all.
+    let moved_on_64k = |cpus| moved(Clamped, PatelV3, 16, cpus, 65536);
+    let counts: Vec<(u32, usize)> =
+        (0..=10).map(|bits| 1 << bits).map(|cpus| (cpus, moved_on_64k(cpus).len())).collect();
+    println!("sizes that Patel's rule moves on 64K pages, by CPUs: {counts:?}");
+    for cpus in 1..=1024u32 {
+        let same = 1 << cpus.ilog2();
+        assert_eq!(input(8, 16, cpus).wanted_objects(), input(8, 16, same).wanted_objects());
+    }
+    for (cpus, count) in counts {
+        match cpus {
+            1 => assert_eq!(count, 1239),
+            16 => assert_eq!(count, 69),
+            64.. => assert_eq!(count, 0, "{cpus} CPUs"),
+            _ => {}
+        }
+        let up = |size: &u32| PatelV3.order(input(*size, 16, cpus)) > Clamped.order(input(*size, 16, cpus));
+        assert!(moved_on_64k(cpus).iter().all(up), "{cpus} CPUs");
+        assert_eq!(moved(Clamped, PatelV3, 12, cpus, 32768), [], "{cpus} CPUs");
+    }
+    for (size, before, after) in [(2264, 0, 1), (4520, 1, 2), (9048, 2, 3)] {
+        check(Clamped, input(size, 16, 16), before, (65536u64 << before) / size as u64);
+        check(PatelV3, input(size, 16, 16), after, (65536u64 << after) / size as u64);
+    }
+}
+
+/// A slab holds at most 32767 objects: an order that would hold more is lowered (slub.md 5.2).
+#[test]
+fn objects_are_limited() {
+    let huge = |size, min_order| OrderInput { min_order, max_order: 10, ..input(size, 16, 8) };
+    for rule in [Halving, Clamped, Single] {
+        for (size, min_order) in [(8, 3), (8, 10), (16, 4), (64, 6)] {
+            let order = rule.order(huge(size, min_order));
+            let objects = huge(size, min_order).slab_bytes(order) / size as u64;
+            assert!(objects <= 32767, "{rule:?}: {objects} objects of {size} bytes at order {order}");
+            assert!(objects * 4 > 32767, "{rule:?}: {objects} objects of {size} bytes at order {order}");
+        }
+        check(rule, huge(8, 2), 1, 16384);
+        check(rule, huge(8, 1), 1, 16384);
+    }
+}

@@ -1,0 +1,150 @@
+//! The caches of real kernels, from ../testdata (its README says how the files were made).
+
+#![allow(dead_code, reason = "each test binary reads other columns")]
+
+use slablab_slabs::cache::layout;
+use slablab_slabs::order::{CpuCounts, CpusCounted, OrderInput};
+use slablab_slabs::slub::SlubPolicy;
+use slablab_slabs::{CacheFlags, CacheSpec, Preset, Release};
+
+/// One kernel that was dumped.
+pub(crate) struct Run {
+    pub(crate) number: usize,
+    pub(crate) name: &'static str,
+    pub(crate) release: &'static str,
+    pub(crate) page_shift: u32,
+    pub(crate) possible: u32,
+    pub(crate) present: u32,
+    pub(crate) max_order: u8,
+    pub(crate) debug: bool,
+    pub(crate) cache_line: u32,
+    pub(crate) kmalloc_min: u32,
+    pub(crate) zone_dma: bool,
+    pub(crate) memcg: bool,
+    pub(crate) buckets: bool,
+}
+
+/// One cache as sysfs shows it, the same in all the runs that have it.
+pub(crate) struct Cache {
+    pub(crate) name: &'static str,
+    pub(crate) slab_size: u32,
+    pub(crate) order: u8,
+    pub(crate) objects: u32,
+    /// `None` where only /proc/slabinfo was kept.
+    pub(crate) attributes: Option<Attributes>,
+    runs: u32,
+}
+
+/// What only sysfs shows.
+pub(crate) struct Attributes {
+    pub(crate) object_size: u32,
+    pub(crate) align: u32,
+    pub(crate) cpu_partial: u32,
+    pub(crate) min_partial: u32,
+    pub(crate) user_size: u32,
+    pub(crate) flags: CacheFlags,
+    /// Some dumps say nothing of constructors.
+    pub(crate) constructor_known: bool,
+}
+
+/// The fields of a file's rows, without the header.
+pub(crate) fn rows(text: &'static str) -> impl Iterator<Item = Vec<&'static str>> {
+    text.lines().skip(1).map(|line| line.split(',').collect())
+}
+
+pub(crate) fn runs() -> Vec<Run> {
+    let text = include_str!("../../testdata/runs.csv");
+    let number = |field: &str| field.parse::<u32>().expect("a number");
+    let run = |(index, row): (usize, Vec<&'static str>)| Run {
+        number: index,
+        name: row[0],
+        release: row[1],
+        page_shift: number(row[2]).ilog2(),
+        possible: number(row[3]),
+        present: number(row[4]),
+        max_order: number(row[5]) as u8,
+        debug: row[6] == "1",
+        cache_line: number(row[7]),
+        kmalloc_min: number(row[8]),
+        zone_dma: row[9] == "1",
+        memcg: row[10] == "1",
+        buckets: row[11] == "1",
+    };
+    rows(text).enumerate().map(run).collect()
+}
+
+pub(crate) fn caches() -> Vec<Cache> {
+    let number = |field: &str| field.parse::<u32>().expect("a number");
+    let cache = |row: Vec<&'static str>| Cache {
+        name: row[0],
+        slab_size: number(row[2]),
+        order: number(row[4]) as u8,
+        objects: number(row[5]),
+        attributes: (row[1] != "-").then(|| Attributes {
+            object_size: number(row[1]),
+            align: number(row[3]),
+            cpu_partial: number(row[6]),
+            min_partial: number(row[7]),
+            user_size: number(row[8]),
+            flags: CacheFlags {
+                hwcache_align: row[9].contains('h'),
+                reclaim_account: row[9].contains('r'),
+                dma: row[9].contains('d'),
+                typesafe_by_rcu: row[9].contains('t'),
+                constructor: row[9].contains('c'),
+                ..CacheFlags::default()
+            },
+            constructor_known: !row[9].contains('?'),
+        }),
+        runs: u32::from_str_radix(row[10], 16).expect("a set of runs"),
+    };
+    rows(include_str!("../../testdata/caches.csv")).map(cache).collect()
+}
+
+impl Run {
+    /// The preset its release names, with its boot parameters.
+    pub(crate) fn policy(&self) -> SlubPolicy {
+        let release = Release::parse(self.release).expect("a kernel's release");
+        let Some(Preset::Slub(preset)) = Preset::of_kernel(release) else {
+            panic!("{}: no preset", self.release)
+        };
+        SlubPolicy { max_order: self.max_order, ..preset }
+    }
+
+    /// What its order rule is told about objects of this size.
+    pub(crate) fn order_input(&self, size: u32) -> OrderInput {
+        let counts = CpuCounts { possible: self.possible, present: self.present, online: self.present };
+        let counted = CpusCounted::of(Release::parse(self.release).expect("a kernel's release"));
+        OrderInput {
+            size,
+            page_shift: self.page_shift,
+            cpus: counted.count(counts),
+            min_order: 0,
+            max_order: self.max_order,
+            min_objects: 0,
+        }
+    }
+}
+
+impl Cache {
+    pub(crate) fn is_in(&self, run: &Run) -> bool {
+        self.runs >> run.number & 1 == 1
+    }
+}
+
+impl Attributes {
+    /// What this cache was asked to be, as far as sysfs shows it. Its `align` is the outcome of all demands.
+    pub(crate) fn spec(&self) -> CacheSpec {
+        let no_merge = self.user_size > 0;
+        CacheSpec {
+            align: self.align,
+            flags: CacheFlags { no_merge, ..self.flags },
+            ..CacheSpec::of_size(self.object_size)
+        }
+    }
+
+    /// The size per object that follows from the demands.
+    pub(crate) fn predicted_size(&self, policy: &SlubPolicy) -> u32 {
+        layout(&self.spec(), policy.link).0
+    }
+}
