@@ -19,10 +19,14 @@ pub struct CacheFlags {
     pub typesafe_by_rcu: bool,
     /// Objects are charged to a memory cgroup (`SLAB_ACCOUNT`).
     pub account: bool,
-    /// Never merged (`SLAB_NO_MERGE`).
+    /// Never merged: `SLAB_NO_MERGE`, the two caches made before all others, and those with a region that may be copied
+    /// to user space (`usersize` in sysfs; none is merged in any dump).
     pub no_merge: bool,
     /// The objects have a constructor; their contents survive a free.
     pub constructor: bool,
+    /// The object's last word may hold the link although contents survive a free: a caller who names a place for it
+    /// (`use_freeptr_offset`, reference/slub.md 7; seen in 6.18) needs no room behind the object.
+    pub link_inside: bool,
 }
 
 /// What a cache is asked to be.
@@ -54,16 +58,23 @@ impl CacheSpec {
                 account: false,
                 no_merge: false,
                 constructor: false,
+                link_inside: false,
             },
             known_size: 0,
             sheaf_capacity: 0,
         }
     }
+
+    /// The same cache on a machine whose cache lines have so many bytes, 128 on ppc64: `hwcache_align` becomes a demand of
+    /// the caller's, which [`alignment`] never lowers.
+    pub fn on_line(self, cache_line: u32) -> CacheSpec {
+        CacheSpec { align: alignment_on(&self, cache_line), ..self }
+    }
 }
 
 /// Bytes of a machine word on the only targets there are.
 pub const WORD: u32 = 8;
-/// Bytes of a cache line that `hwcache_align` aligns to.
+/// Bytes of a cache line that `hwcache_align` aligns to, unless [`CacheSpec::on_line`] says otherwise.
 pub const CACHE_LINE: u32 = 64;
 
 /// Where a free object keeps its link.
@@ -105,8 +116,9 @@ impl Geometry {
 pub fn layout(spec: &CacheSpec, place: LinkPlace) -> (u32, u32) {
     let object = spec.object_size.max(1).next_multiple_of(WORD);
     // Contents that must survive a free leave no room inside: the link follows the object.
-    let outside = spec.flags.constructor || spec.flags.typesafe_by_rcu;
-    let (end, link) = match (outside, place) {
+    let survives = spec.flags.constructor || spec.flags.typesafe_by_rcu;
+    let (end, link) = match (survives, place) {
+        (true, _) if spec.flags.link_inside => (object, object - WORD),
         (true, _) => (object + WORD, object),
         (false, LinkPlace::Start) => (object, 0),
         (false, LinkPlace::Middle) => (object, spec.object_size / 2 / WORD * WORD),
@@ -118,11 +130,16 @@ pub fn layout(spec: &CacheSpec, place: LinkPlace) -> (u32, u32) {
     (size, link.min(size - WORD))
 }
 
-/// The alignment of objects: the caller's, at least a word, and a cache line halved while two objects fit in half of it.
+/// The alignment of objects: the caller's, at least a word, and a cache line halved while two objects fit in it.
 pub fn alignment(spec: &CacheSpec) -> u32 {
+    alignment_on(spec, CACHE_LINE)
+}
+
+/// The same for a machine whose cache lines have so many bytes.
+pub fn alignment_on(spec: &CacheSpec, cache_line: u32) -> u32 {
     let mut align = spec.align.max(WORD);
     if spec.flags.hwcache_align {
-        let mut line = CACHE_LINE;
+        let mut line = cache_line;
         while spec.object_size <= line / 2 {
             line /= 2;
         }
@@ -147,6 +164,6 @@ pub fn mergeable(new: &CacheSpec, candidate: &CacheSpec, candidate_size: u32) ->
         && !never(candidate)
         && same(&new.flags, &candidate.flags)
         && size <= candidate_size
-        && candidate_size % align == 0
+        && candidate_size.is_multiple_of(align)
         && candidate_size - size < WORD
 }

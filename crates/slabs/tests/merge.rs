@@ -1,0 +1,160 @@
+//! Which caches share slabs: the merge rule against the aliases of real kernels (reference/slub.md 9).
+
+mod truth;
+
+use slablab_slabs::cache::mergeable;
+use slablab_slabs::{CacheFlags, CacheSpec};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A cache as it stands alone, in the dump of a kernel that was told not to merge.
+struct Alone {
+    name: &'static str,
+    spec: CacheSpec,
+    size: u32,
+}
+
+type Groups = BTreeSet<BTreeSet<&'static str>>;
+
+/// The groups a kernel made, its directories and their aliases.
+fn real_groups(run: &str) -> BTreeMap<&'static str, BTreeSet<&'static str>> {
+    truth::rows(include_str!("../testdata/aliases.csv"))
+        .filter(|row| row[0] == run)
+        .map(|row| (row[1], if row[2] == "-" { [row[1]].into() } else { row[2].split(' ').collect() }))
+        .collect()
+}
+
+/// The caches of a kernel that does not merge. What sysfs does not show of them comes from the name that the merging
+/// kernel gave to their group: an `A` before the dash says that objects are accounted.
+fn alone(run: &str, groups: &BTreeMap<&'static str, BTreeSet<&'static str>>) -> Vec<Alone> {
+    let runs = truth::runs();
+    let run = runs.iter().find(|candidate| candidate.name == run).expect("a run");
+    let account = |name: &str| {
+        let group = groups.iter().find(|(_, members)| members.contains(name)).expect("the same kernel");
+        group.0.starts_with(':') && group.0.split_once('-').is_some_and(|(flags, _)| flags.contains('A'))
+    };
+    let shown = truth::caches().into_iter().filter(|cache| cache.is_in(run));
+    let mine = shown.filter(|cache| groups.values().any(|members| members.contains(cache.name)));
+    mine.map(|cache| {
+        let spec = cache.attributes.expect("a dump of sysfs").spec();
+        let first_of_all = matches!(cache.name, "kmem_cache" | "kmem_cache_node");
+        let flags = CacheFlags {
+            account: account(cache.name),
+            no_merge: spec.flags.no_merge || first_of_all,
+            ..spec.flags
+        };
+        Alone { name: cache.name, spec: CacheSpec { flags, ..spec }, size: cache.slab_size }
+    })
+    .collect()
+}
+
+/// The groups the rule makes when caches are created in this order: each joins the newest it may join.
+fn predicted_groups<'a>(created: impl Iterator<Item = &'a Alone>) -> Groups {
+    let mut groups: Vec<(&Alone, BTreeSet<&'static str>)> = Vec::new();
+    for cache in created {
+        match groups.iter_mut().rev().find(|(first, _)| mergeable(&cache.spec, &first.spec, first.size)) {
+            Some((_, members)) => {
+                members.insert(cache.name);
+            }
+            None => groups.push((cache, [cache.name].into())),
+        }
+    }
+    groups.into_iter().map(|(_, members)| members).collect()
+}
+
+fn check(merged: &str, unmerged: &str) -> (usize, usize) {
+    let real = real_groups(merged);
+    let caches = alone(unmerged, &real);
+    let names: BTreeSet<&str> = caches.iter().map(|cache| cache.name).collect();
+    // Only what both dumps have: another kernel may have loaded other modules.
+    let real: Groups = real
+        .into_values()
+        .map(|members| members.into_iter().filter(|name| names.contains(name)).collect::<BTreeSet<_>>())
+        .filter(|members| !members.is_empty())
+        .collect();
+    // The order of creation is not known; any order has to give the same.
+    let forwards = predicted_groups(caches.iter());
+    assert_eq!(forwards, predicted_groups(caches.iter().rev()), "the order of creation matters");
+    let exact = forwards.intersection(&real).count();
+    println!("{merged} from {unmerged}: {} caches, {exact} of {} groups", names.len(), real.len());
+    for group in real.difference(&forwards) {
+        println!("  really {group:?}");
+    }
+    for group in forwards.difference(&real) {
+        println!("  by the rule {group:?}");
+    }
+    (exact, real.len())
+}
+
+#[test]
+fn groups_of_6_1() {
+    assert_eq!(check("amd64_smp4", "amd64_smp4_nomerge"), (145, 145));
+}
+
+#[test]
+fn groups_of_6_12() {
+    let (exact, all) = check("amd64_612_smp4", "amd64_612_smp4_mods");
+    assert_eq!(exact, all);
+}
+
+/// In no dump are there two directories of merged caches that the rule would have made one.
+#[test]
+fn merged_caches_differ() {
+    let caches = truth::caches();
+    for run in truth::runs() {
+        let merged = caches.iter().filter(|cache| cache.is_in(&run) && cache.name.starts_with(':'));
+        let merged: Vec<_> = merged
+            .map(|cache| {
+                let account = cache.name.split_once('-').is_some_and(|(flags, _)| flags.contains('A'));
+                let spec = cache.attributes.as_ref().expect("a dump of sysfs").spec();
+                (cache, CacheSpec { flags: CacheFlags { account, ..spec.flags }, ..spec })
+            })
+            .collect();
+        for (a, (first, _)) in merged.iter().enumerate() {
+            for (second, spec) in &merged[a + 1..] {
+                let candidate = merged[a].1;
+                assert!(
+                    !mergeable(spec, &candidate, first.slab_size),
+                    "{}: {} {}",
+                    run.name,
+                    first.name,
+                    second.name
+                );
+            }
+        }
+    }
+}
+
+/// Each condition of the rule by itself.
+#[test]
+fn conditions() {
+    fn check(what: &str, new: CacheSpec, existing: CacheSpec, existing_size: u32, merges: bool) {
+        assert_eq!(mergeable(&new, &existing, existing_size), merges, "{what}");
+    }
+    let plain = CacheSpec::of_size;
+    let with = |size, flags: CacheFlags| CacheSpec { flags, ..CacheSpec::of_size(size) };
+    let none = CacheFlags::default();
+    check("equal", plain(64), plain(64), 64, true);
+    check("smaller by less than a word", plain(60), plain(64), 64, true);
+    check("smaller by a word", plain(56), plain(64), 64, false);
+    check("larger", plain(72), plain(64), 64, false);
+    check("aligned to what divides", CacheSpec { align: 32, ..plain(192) }, plain(192), 192, true);
+    check("aligned to what does not divide", CacheSpec { align: 128, ..plain(192) }, plain(192), 192, false);
+    check("rounded up to the same", CacheSpec { align: 64, ..plain(40) }, plain(64), 64, true);
+    let flags: [(&str, CacheFlags); 7] = [
+        ("constructor", CacheFlags { constructor: true, ..none }),
+        ("typesafe by RCU", CacheFlags { typesafe_by_rcu: true, ..none }),
+        ("no merge", CacheFlags { no_merge: true, ..none }),
+        ("reclaimable", CacheFlags { reclaim_account: true, ..none }),
+        ("accounted", CacheFlags { account: true, ..none }),
+        ("DMA", CacheFlags { dma: true, ..none }),
+        ("aligned to lines", CacheFlags { hwcache_align: true, ..none }),
+    ];
+    for (what, flags) in flags {
+        let indifferent = flags.hwcache_align;
+        check(what, with(64, flags), plain(64), 64, indifferent);
+        check(what, plain(64), with(64, flags), 64, indifferent);
+        let never = flags.constructor || flags.typesafe_by_rcu || flags.no_merge;
+        check(what, with(64, flags), with(64, flags), 64, !never);
+    }
+    check("sheaves", CacheSpec { sheaf_capacity: 32, ..plain(64) }, plain(64), 64, false);
+}
