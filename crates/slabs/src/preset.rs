@@ -35,9 +35,11 @@ impl Release {
             rest = &rest[digits..];
             match rest.as_bytes().first() {
                 Some(b'.' | b'-') if rest.as_bytes().get(1).is_some_and(u8::is_ascii_digit) => {
-                    // 6.1.0-50-amd64: a dash after the second number of a kernel ends it; after a year it is a date.
-                    if rest.starts_with('-') && *number < 1000 {
-                        break;
+                    // 6.1.0-50-amd64: a dash after a kernel's number ends it; after a year it is a date.
+                    match rest.starts_with('-') && *number < 1000 {
+                        true if place == 0 => return None,
+                        true => break,
+                        false => {}
                     }
                     rest = &rest[1..];
                 }
@@ -141,6 +143,8 @@ pub struct Taken {
     pub knob: &'static str,
     /// Bounds of a number, if it takes one.
     pub number: Option<(u64, u64)>,
+    /// Whether it takes `auto` beside a number.
+    pub auto: bool,
 }
 
 /// Engines in the grammar, with the aliases behind them.
@@ -214,8 +218,9 @@ fn assemble<'a, T: Policy>(release: Option<&'a str>, knobs: &'a str) -> Result<T
 
 impl<T> Knob<T> {
     fn read<'a>(&self, value: &'a str) -> Result<u64, BadPreset<'a>> {
+        let auto = matches!(self.values, Values::Auto(..));
         let bad = |number, nearest| BadPreset {
-            kind: BadKind::Value(Taken { knob: self.name, number }),
+            kind: BadKind::Value(Taken { knob: self.name, number, auto }),
             given: value,
             nearest,
         };
@@ -227,8 +232,10 @@ impl<T> Knob<T> {
                 .ok_or_else(|| bad(None, near(value, words.iter().copied()))),
             Values::Auto(..) if value == "auto" => Ok(AUTO),
             Values::Number(least, most) | Values::Auto(least, most) => value
-                .parse()
-                .ok()
+                .bytes()
+                .all(|byte| byte.is_ascii_digit())
+                .then(|| value.parse().ok())
+                .flatten()
                 .filter(|number| (least..=most).contains(number))
                 .ok_or_else(|| bad(Some((least, most)), [""; 3])),
         }
@@ -267,10 +274,11 @@ impl fmt::Display for BadPreset<'_> {
                 return write!(f, "`{}` is no release that has a preset (see `slablab engines`)", self.given);
             }
             BadKind::Knob => write!(f, "no knob is called `{}`", self.given)?,
-            BadKind::Value(Taken { knob, number: Some((least, most)) }) => {
-                return write!(f, "{knob}=`{}`: expected a number from {least} to {most}", self.given);
+            BadKind::Value(Taken { knob, number: Some((least, most)), auto }) => {
+                let auto = if auto { "`auto` or " } else { "" };
+                return write!(f, "{knob}=`{}`: expected {auto}a number from {least} to {most}", self.given);
             }
-            BadKind::Value(Taken { knob, number: None }) => {
+            BadKind::Value(Taken { knob, number: None, .. }) => {
                 write!(f, "{knob}=`{}` is not known", self.given)?
             }
         }

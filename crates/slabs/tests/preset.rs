@@ -1,0 +1,212 @@
+//! The grammar of presets: printing and parsing are inverse, errors name what is near, kernels name their presets.
+
+use slablab_slabs::preset::{AUTO, BadKind, Knob, Policy, Values};
+use slablab_slabs::slqb::SlqbPolicy;
+use slablab_slabs::slub::SlubPolicy;
+use slablab_slabs::{Preset, Release};
+
+/// Text to preset to text to preset: the two presets are equal, and the second text is the first's normal form.
+fn check_inverse(text: &str) -> Preset {
+    let preset = Preset::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+    let printed = preset.to_string();
+    let again = Preset::parse(&printed).unwrap_or_else(|error| panic!("{printed}: {error}"));
+    assert_eq!(again, preset, "{text} printed as {printed}");
+    assert_eq!(again.to_string(), printed);
+    preset
+}
+
+/// Values of a knob worth trying: all its words, its bounds and what lies between.
+fn values_of<T>(knob: &Knob<T>) -> Vec<(String, u64)> {
+    let numbers = |least: u64, most: u64| {
+        let mut numbers = vec![least, least + 1, (least + most) / 2, most - 1, most];
+        numbers.dedup();
+        numbers.into_iter().map(|number| (number.to_string(), number))
+    };
+    match knob.values {
+        Values::Words(words) => {
+            words.iter().enumerate().map(|(index, word)| (word.to_string(), index as u64)).collect()
+        }
+        Values::Number(least, most) => numbers(least, most).collect(),
+        Values::Auto(least, most) => numbers(least, most).chain([("auto".into(), AUTO)]).collect(),
+    }
+}
+
+/// Every preset with every value of every knob, alone and beside every value of the next knob.
+fn check_every<T: Policy + std::fmt::Debug>(policy: fn(&Preset) -> Option<&T>) -> usize {
+    let mut texts = 0;
+    for preset in T::PRESETS {
+        let name = format!("{}@{}", T::ENGINE, preset.release());
+        assert_eq!(policy(&check_inverse(&name)), Some(preset));
+        for (place, knob) in T::KNOBS.iter().enumerate() {
+            let other = &T::KNOBS[(place + 1) % T::KNOBS.len()];
+            for (word, value) in values_of(knob) {
+                let parsed = check_inverse(&format!("{name},{}={word}", knob.name));
+                let parsed = policy(&parsed).expect("the engine asked for");
+                assert_eq!((knob.get)(parsed), value, "{name} {}={word}", knob.name);
+                let untouched = T::KNOBS.iter().filter(|one| one.name != knob.name);
+                for one in untouched {
+                    assert_eq!(
+                        (one.get)(parsed),
+                        (one.get)(preset),
+                        "{name} {} changed {}",
+                        knob.name,
+                        one.name
+                    );
+                }
+                for (beside, value_beside) in values_of(other) {
+                    let both = check_inverse(&format!("{name},{}={beside},{}={word}", other.name, knob.name));
+                    let both = policy(&both).expect("the engine asked for");
+                    assert_eq!(((knob.get)(both), (other.get)(both)), (value, value_beside));
+                    texts += 1;
+                }
+                texts += 1;
+            }
+        }
+        texts += 1;
+    }
+    texts
+}
+
+#[test]
+fn printing_and_parsing_are_inverse() {
+    let slub = check_every::<SlubPolicy>(|preset| match preset {
+        Preset::Slub(policy) => Some(policy),
+        Preset::Slqb(_) => None,
+    });
+    let slqb = check_every::<SlqbPolicy>(|preset| match preset {
+        Preset::Slqb(policy) => Some(policy),
+        Preset::Slub(_) => None,
+    });
+    println!("{slub} texts of slub, {slqb} of slqb");
+}
+
+#[test]
+fn normal_forms() {
+    fn check(text: &str, printed: &str) {
+        assert_eq!(check_inverse(text).to_string(), printed);
+    }
+    check("slub", "slub@6.18");
+    check("slqb", "slqb@2009-09");
+    check("slub@6.1,max_order=3", "slub@6.1");
+    check("slub@6.1,max_order=0", "slub@6.1,max_order=0");
+    check("slub@6.1,cpu_partial=30,max_order=0", "slub@6.1,max_order=0,cpu_partial=30");
+    check("slub@6.1,max_order=1,max_order=0", "slub@6.1,max_order=0");
+    check("slub@6.12.117+deb12-amd64", "slub@6.12");
+    check("slub@6.5", "slub@6.1");
+    check("slub@7.1", "slub@6.18");
+    check("slqb@2009-03", "slqb@2009-01");
+    check("slqb@2009-09,memoryless=nearest", "slqb@2009-09,memoryless=nearest");
+}
+
+#[test]
+fn every_knob_has_a_name_and_a_line() {
+    fn check<T: Policy>() {
+        for knob in T::KNOBS {
+            let plain =
+                |name: &str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte));
+            assert!(plain(knob.name) && !knob.what.is_empty() && !knob.what.contains('\n'), "{}", knob.name);
+            assert_eq!(T::KNOBS.iter().filter(|other| other.name == knob.name).count(), 1, "{}", knob.name);
+            if let Values::Words(words) = knob.values {
+                assert!(words.iter().all(|word| plain(word)), "{}", knob.name);
+            }
+        }
+        assert!(T::PRESETS.is_sorted_by_key(|preset| preset.release()));
+    }
+    check::<SlubPolicy>();
+    check::<SlqbPolicy>();
+}
+
+#[test]
+fn errors_name_the_nearest() {
+    fn check(text: &str, given: &str, nearest: &str, message: &str) {
+        let error = Preset::parse(text).expect_err(text);
+        assert_eq!((error.given, error.nearest[0]), (given, nearest), "{text}");
+        assert!(error.to_string().starts_with(message), "{text}: {error}");
+    }
+    check("slup@6.1", "slup", "slub", "no engine is called `slup`; near it: slub, slqb");
+    check("slbq", "slbq", "slub", "no engine is called `slbq`");
+    check("", "", "slub", "no engine is called ``");
+    check("SLUB", "SLUB", "slub", "no engine is called `SLUB`");
+    check("slub@6.1,maxorder=0", "maxorder", "max_order", "no knob is called `maxorder`; near it: max_order");
+    check(
+        "slub@6.1,min_partal=5",
+        "min_partal",
+        "min_partial",
+        "no knob is called `min_partal`; near it: min_partial",
+    );
+    check("slqb,reap=5", "reap", "reap_ms", "no knob is called `reap`");
+    check("slub@6.1,order=clampd", "clampd", "clamped", "order=`clampd` is not known; near it: clamped");
+    check("slqb,memoryless=near", "near", "nearest", "memoryless=`near` is not known; near it: nearest");
+    check("slub@6.1,max_order=11", "11", "", "max_order=`11`: expected a number from 0 to 10");
+    check("slub@6.1,max_order=-1", "-1", "", "max_order=`-1`: expected");
+    check("slub@6.1,max_order=+1", "+1", "", "max_order=`+1`: expected");
+    check("slub@6.1,max_order=", "", "", "max_order=``: expected");
+    check("slub@6.1,max_order", "", "", "max_order=``: expected");
+    check("slub@6.1,cpu_partial=many", "many", "", "cpu_partial=`many`: expected `auto` or a number from 0");
+    check("slub@2.6.20", "2.6.20", "", "`2.6.20` is no release that has a preset");
+    check("slub@", "", "", "`` is no release");
+    check("slub@new", "new", "", "`new` is no release");
+    check("slqb@2008-12", "2008-12", "", "`2008-12` is no release");
+}
+
+#[test]
+fn errors_are_of_a_kind() {
+    fn check(text: &str, kind: fn(&BadKind) -> bool) {
+        assert!(kind(&Preset::parse(text).expect_err(text).kind), "{text}");
+    }
+    check("slob", |kind| *kind == BadKind::Engine);
+    check("slub@x", |kind| *kind == BadKind::Release);
+    check("slub,x=1", |kind| *kind == BadKind::Knob);
+    check("slub,max_order=x", |kind| matches!(kind, BadKind::Value(taken) if taken.knob == "max_order"));
+}
+
+/// Nobody's text makes the parser panic: every prefix, every cut, every replaced byte of a long choice.
+#[test]
+fn any_text_is_answered() {
+    let text = "slub@6.12.117+deb12-amd64,max_order=0,order=patel-v3,cpu_partial=auto";
+    for cut in 0..text.len() {
+        let _ = Preset::parse(&text[..cut]);
+        let _ = Preset::parse(&text[cut..]);
+        for replacement in ["", "@", ",", "=", ".", "-", "9", "65536", "é", "\0"] {
+            let changed = format!("{}{replacement}{}", &text[..cut], &text[cut + 1..]);
+            if let Err(error) = Preset::parse(&changed) {
+                assert!(!error.to_string().is_empty());
+            }
+        }
+    }
+}
+
+/// The release strings of real kernels, and the presets they ran by default.
+#[test]
+fn kernels_name_their_presets() {
+    fn check(kernel: &str, release: (u16, u16, u16), preset: Option<&str>) {
+        let (major, minor, patch) = release;
+        let parsed = Release::parse(kernel).unwrap_or_else(|| panic!("{kernel}"));
+        assert_eq!(parsed, Release { major, minor, patch }, "{kernel}");
+        let got = Preset::of_kernel(parsed).map(|preset| preset.to_string());
+        assert_eq!(got.as_deref(), preset, "{kernel}");
+    }
+    check("6.12.117+deb12-amd64", (6, 12, 117), Some("slub@6.12"));
+    check("6.1.0-50-amd64", (6, 1, 0), Some("slub@6.1"));
+    check("6.1.0-50-arm64", (6, 1, 0), Some("slub@6.1"));
+    check("6.1.0-50-powerpc64le", (6, 1, 0), Some("slub@6.1"));
+    check("6.1.192", (6, 1, 192), Some("slub@6.1"));
+    check("6.18.44", (6, 18, 44), Some("slub@6.18"));
+    check("6.18", (6, 18, 0), Some("slub@6.18"));
+    check("6.17.13-300.fc43.x86_64", (6, 17, 13), Some("slub@6.12"));
+    check("7.0.0-rc3", (7, 0, 0), Some("slub@6.18"));
+    check("6.1-rc3", (6, 1, 0), Some("slub@6.1"));
+    check("5.14.0-362.8.1.el9_3.x86_64", (5, 14, 0), Some("slub@2.6.32"));
+    check("2.6.32.9", (2, 6, 32), Some("slub@2.6.32"));
+    check("2.6.32-754.el6.x86_64", (2, 6, 32), Some("slub@2.6.32"));
+    check("2.6.29-rc2", (2, 6, 29), Some("slub@2.6.29"));
+    check("2.6.18-8.el5", (2, 6, 18), None);
+    for not_a_release in ["", "6", "6.", "v6.1", "linux", "6-1", ".6.1", "65536.1", "6.65536"] {
+        assert_eq!(Release::parse(not_a_release), None, "{not_a_release}");
+    }
+    // Every dumped kernel has one.
+    for row in include_str!("../testdata/runs.csv").lines().skip(1) {
+        let release = row.split(',').nth(1).expect("a release");
+        assert!(Release::parse(release).and_then(Preset::of_kernel).is_some(), "{release}");
+    }
+}
