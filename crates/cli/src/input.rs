@@ -17,7 +17,8 @@ pub(crate) struct Choice {
     /// Engine, as `engine[@release][,knob=value]...`; may be repeated (see `slablab engines`)
     #[arg(long = "engine", value_name = "ENGINE")]
     pub(crate) engines: Vec<String>,
-    /// State before the recording: a tar of /proc and /sys/kernel/slab, or the text of /proc/slabinfo
+    /// State before the recording: a tar or directory of /proc and /sys/kernel/slab (`/` for this machine), or the text of
+    /// /proc/slabinfo
     #[arg(long, value_name = "DUMP")]
     pub(crate) before: Option<PathBuf>,
     /// Machine file (TOML) that overrides topology, page size or CPUs of the recording

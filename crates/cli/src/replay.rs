@@ -25,6 +25,9 @@ pub(crate) struct Args {
     /// Form of the answer
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
+    /// Print on stderr how fast each engine was replayed, and what memory the model took
+    #[arg(long)]
+    timing: bool,
     /// File to write to instead of standard output
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -54,6 +57,17 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
         (Format::Table, None) => tables(&answer, &args)?,
     };
     write_out(&text, args.output.as_deref())?;
+    for outcome in answer.outcomes.iter().filter(|_| args.timing) {
+        let seconds = outcome.elapsed.as_secs_f64();
+        eprintln!(
+            "{}: {} rows in {seconds:.3} s, {:.1} million/s, {:.1} ns each; model tables {} K",
+            outcome.preset,
+            outcome.rows,
+            outcome.rows as f64 / seconds / 1e6,
+            seconds * 1e9 / outcome.rows as f64,
+            outcome.model_bytes / 1024
+        );
+    }
     if args.format != Format::Table {
         remarks(&answer).iter().for_each(|remark| eprintln!("slablab: {remark}"));
     }

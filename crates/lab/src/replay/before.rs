@@ -1,13 +1,12 @@
 //! What a dump says about the start: sizes, aliases and how many slabs are where.
 
+use super::folder;
 use crate::error::{At, Error, Result};
 use slablab_kernel::bundle::Dump;
 use slablab_kernel::counters::{ConstRow, StateRow};
 use slablab_kernel::slabinfo::Slabinfo;
 use slablab_kernel::text::{Breakdown, Count};
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 /// The state before a recording.
@@ -63,11 +62,15 @@ pub struct CacheBefore {
 }
 
 impl Before {
-    /// Reads a dump: a tar of the kernel's files in any compression, or the text of /proc/slabinfo.
+    /// Reads a dump: a tar of the kernel's files in any compression, a directory of them (`/` for this machine), or the
+    /// text of /proc/slabinfo.
     ///
     /// # Errors
     /// What is neither, or damaged.
     pub fn read(path: &Path) -> Result<Before> {
+        if path.is_dir() {
+            return Before::from_any(path, folder::read(path)?);
+        }
         let bytes = std::fs::read(path).at(path)?;
         if bytes.starts_with(b"slabinfo") {
             return Ok(Before::from_slabinfo(path, &Slabinfo::parse(&bytes).at(path)?));
@@ -75,7 +78,10 @@ impl Before {
         if bytes.starts_with(b"name,active_objs") {
             return Ok(Before::from_slabinfo(path, &Slabinfo::parse_csv(&bytes).at(path)?));
         }
-        let dump = Dump::from_tar(BufReader::new(File::open(path).at(path)?)).at(path)?;
+        Before::from_any(path, Dump::from_tar(&bytes[..]).at(path)?)
+    }
+
+    fn from_any(path: &Path, dump: Dump) -> Result<Before> {
         if dump.caches.is_empty() {
             let Some(slabinfo) = &dump.slabinfo else {
                 return Err(Error::new(path, "holds neither proc/slabinfo nor sys/kernel/slab"));

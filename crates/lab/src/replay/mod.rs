@@ -13,6 +13,7 @@
 
 pub mod before;
 pub mod caches;
+mod folder;
 pub mod outcome;
 pub mod plan;
 pub mod run;
