@@ -115,7 +115,7 @@ impl KmallocRule {
         self.min_shift <= MIN_SHIFT_OF_192
     }
 
-    /// Which class serves a request of so many bytes: two compares, one bit scan, no division.
+    /// Which class serves a request of so many bytes: compares, one bit scan and adds, no division and no table.
     #[inline]
     pub const fn class_of(&self, bytes: u64) -> Class {
         if bytes == 0 {

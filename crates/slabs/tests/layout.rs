@@ -5,6 +5,7 @@ mod truth;
 
 use slablab_slabs::cache::{LinkPlace, alignment_on, layout};
 use slablab_slabs::{CacheFlags, CacheSpec};
+use std::collections::BTreeSet;
 use truth::{Attributes, Cache, Run};
 
 /// Counts the caches for which `holds`, over all runs that `counts`; answers how many there were, and which failed.
@@ -33,11 +34,12 @@ fn without_debugging(run: &Run) -> bool {
     !run.debug
 }
 
-/// The caches with a constructor in the dumps that tell; others name the same caches without saying so.
-fn has_constructor(name: &str) -> bool {
-    let told =
-        |cache: &Cache| cache.attributes.as_ref().is_some_and(|a| a.constructor_known && a.flags.constructor);
-    truth::caches().iter().any(|cache| cache.name == name && told(cache))
+/// The caches with a constructor in the dumps that tell; others have the same caches without saying so.
+fn with_constructor() -> BTreeSet<&'static str> {
+    let told = |cache: &Cache| {
+        cache.attributes.as_ref().is_some_and(|shown| shown.constructor_known && shown.flags.constructor)
+    };
+    truth::caches().iter().filter(|cache| told(cache)).map(|cache| cache.name).collect()
 }
 
 #[test]
@@ -49,7 +51,7 @@ fn sizes_of_objects() {
         failed.into_iter().partition(|(run, _)| run.starts_with("counters/"));
     // Two dumps do not say which caches have constructors. What they miss by are exactly such caches.
     assert_eq!(silent.len(), 10);
-    assert!(silent.iter().all(|(_, cache)| has_constructor(cache)), "{silent:?}");
+    assert!(silent.iter().all(|(_, cache)| with_constructor().contains(cache)), "{silent:?}");
     // 6.18's vm_area_struct names a place for the link inside, which sysfs does not show.
     assert!(
         other
@@ -63,13 +65,12 @@ fn sizes_of_objects() {
 /// With the constructors that other dumps tell, and the link's place where a caller named one, nothing is left.
 #[test]
 fn sizes_of_objects_with_what_sysfs_does_not_show() {
-    let constructors: Vec<&str> =
-        truth::caches().iter().map(|c| c.name).filter(|name| has_constructor(name)).collect();
+    let constructors = with_constructor();
     let (_, failed) = check(without_debugging, |run, cache, attributes| {
         let spec = attributes.spec();
         let known = attributes.constructor_known;
         let flags = CacheFlags {
-            constructor: if known { spec.flags.constructor } else { constructors.contains(&cache.name) },
+            constructor: if known { spec.flags.constructor } else { constructors.contains(cache.name) },
             link_inside: run.release.starts_with("6.18") && cache.name == "vm_area_struct",
             ..spec.flags
         };

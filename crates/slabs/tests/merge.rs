@@ -139,6 +139,13 @@ fn conditions() {
     check("larger", plain(72), plain(64), 64, false);
     check("aligned to what divides", CacheSpec { align: 32, ..plain(192) }, plain(192), 192, true);
     check("aligned to what does not divide", CacheSpec { align: 128, ..plain(192) }, plain(192), 192, false);
+    check(
+        "smaller than what its alignment needs",
+        CacheSpec { align: 64, ..plain(64) },
+        plain(68),
+        68,
+        false,
+    );
     check("rounded up to the same", CacheSpec { align: 64, ..plain(40) }, plain(64), 64, true);
     let flags: [(&str, CacheFlags); 7] = [
         ("constructor", CacheFlags { constructor: true, ..none }),
