@@ -125,7 +125,7 @@ fn starts(
 }
 
 fn node_of(address: u64, survey: &Survey, before: Option<&Before>) -> u16 {
-    let known = before.and_then(|before| before.node_bytes).zip(survey.direct_map);
+    let known = before.and_then(|before| before.node_bytes).zip(survey.linear_map);
     known.map_or(0, |(bytes, base)| (address.wrapping_sub(base) / bytes) as u16)
 }
 

@@ -155,7 +155,7 @@ impl<'a, E: Engine<Model>> Run<'a, E> {
         free.sort_unstable();
         let order: Vec<u16> = free.iter().map(|(_, index)| *index).collect();
         let engine = &self.caches[cache];
-        let has_memory = Model::node_frames(NodeId(slab.node)).1 > 0;
+        let has_memory = slab.node < Model::nodes() && Model::node_frames(NodeId(slab.node)).1 > 0;
         let node = if has_memory { NodeId(slab.node) } else { Model::cpu_memory_node(CpuId(0)) };
         let place = match slab.place {
             Place::Cpu(cpu) => Place::Cpu(CpuId(cpu.0 % self.cpus)),

@@ -2,8 +2,7 @@
 //!
 //! Two objects whose addresses fall into one slab's bytes shared that slab. A slab was there before when the recording
 //! does not see its pages allocated first; an object was allocated before when its first event is a free. Pages and
-//! objects are matched by the offset between addresses and page frame numbers, found by vote: the page allocated just
-//! before a slab's first object, on the same CPU, is usually that slab's.
+//! objects are matched by where the linear map begins, which import found.
 
 use super::Options;
 use super::caches::{CacheTable, Home};
@@ -23,8 +22,8 @@ pub struct Survey {
     pub windows: Vec<(u64, u64)>,
     /// Frees of which nobody knows the cache.
     pub unknown_frees: u64,
-    /// Address minus frame number times page size, if it was found.
-    pub direct_map: Option<u64>,
+    /// Where the kernel's linear map begins: an address minus its frame's number times the page size.
+    pub linear_map: Option<u64>,
 }
 
 /// A free of an object from before.
@@ -67,8 +66,6 @@ struct Pass<'a> {
     in_window: Vec<bool>,
     /// Frame number to the last row that allocated it.
     page_rows: FxHashMap<u64, u64>,
-    last_page: Vec<Option<u64>>,
-    votes: FxHashMap<u64, u32>,
     /// Frees whose cache is found when all slabs are known.
     homeless: Vec<(u64, u64)>,
     page_shift: u32,
@@ -90,22 +87,15 @@ pub fn survey(path: &Path, reader: &Reader, table: &CacheTable, options: &Option
         survey: Survey {
             caches: vec![CacheSurvey::default(); table.entries.len()],
             windows: vec![if windowed { (u64::MAX, u64::MAX) } else { (0, u64::MAX) }; table.entries.len()],
+            linear_map: metadata.import.as_ref().and_then(|import| import.linear_map),
             ..Survey::default()
         },
         in_window: vec![false; metadata.statistics.object_ids as usize],
         page_rows: FxHashMap::default(),
-        last_page: vec![None; metadata.statistics.cpu_ids as usize + 1],
-        votes: FxHashMap::default(),
         homeless: Vec::new(),
         page_shift,
     };
-    // The offset between addresses and frames is needed from the first row on, so it is voted for in a pass of its own.
     let mut batch = Batch::default();
-    let mut batches = reader.batches(columns);
-    while batches.next(&mut batch).at(path)? {
-        pass.vote(&batch);
-    }
-    pass.survey.direct_map = pass.elected();
     let mut row = 0;
     let mut batches = reader.batches(columns);
     while batches.next(&mut batch).at(path)? {
@@ -124,31 +114,6 @@ pub fn survey(path: &Path, reader: &Reader, table: &CacheTable, options: &Option
 }
 
 impl Pass<'_> {
-    fn vote(&mut self, batch: &Batch) {
-        for index in 0..batch.len() {
-            let cpu = batch.cpu[index] as usize;
-            match EventKind::from_u8(batch.event[index]) {
-                Some(EventKind::PageAlloc) if batch.pfn[index] >= 0 => {
-                    self.last_page[cpu] = Some(batch.pfn[index] as u64);
-                }
-                Some(EventKind::Kmalloc | EventKind::CacheAlloc) if batch.address[index] != 0 => {
-                    if let Some(pfn) = self.last_page[cpu].take() {
-                        let page = batch.address[index] >> self.page_shift << self.page_shift;
-                        *self.votes.entry(page.wrapping_sub(pfn << self.page_shift)).or_default() += 1;
-                    }
-                }
-                Some(_) => self.last_page[cpu] = None,
-                None => {}
-            }
-        }
-    }
-
-    /// The offset most agree on, if it is far ahead of chance.
-    fn elected(&self) -> Option<u64> {
-        let best = self.votes.iter().max_by_key(|(offset, votes)| (**votes, **offset))?;
-        (*best.1 >= 3).then_some(*best.0)
-    }
-
     fn mark(&mut self, row: u64, text: &str) {
         let Some((kind, name)) = text.split_once(' ') else { return };
         let Some(index) = self.table.entries.iter().position(|entry| entry.name == name) else { return };
@@ -223,7 +188,7 @@ impl Pass<'_> {
     }
 
     fn page_row(&self, slab: u64) -> Option<u64> {
-        let frame = slab.wrapping_sub(self.survey.direct_map?) >> self.page_shift;
+        let frame = slab.wrapping_sub(self.survey.linear_map?) >> self.page_shift;
         self.page_rows.get(&frame).copied()
     }
 
