@@ -1,0 +1,214 @@
+//! The way of a free: reference/slqb.md section 5.
+
+use super::list::{ListId, NodeState, Owner, PageList, Queue};
+use super::{Slot, Slqb};
+use crate::engine::{Backing, Misuse};
+use crate::slab::Slab;
+use slablab_platform::{CpuId, Event, HotList, Local, NodeId, PerCpu, PerNode, Platform, Want};
+
+impl<P: Platform> Slqb<P> {
+    /// What the fast path looks at is the page's node and cache; whose page it is matters later.
+    #[inline]
+    pub(super) fn free_object(&self, backing: &Backing<'_, P>, object: P::Ptr) -> Result<(), Misuse> {
+        let Some((slab, state)) = Slab::<P>::of(object) else {
+            return Err(Misuse::NotInSlab);
+        };
+        if self.is_local(state.node)
+            && Owner::cache_of(slab.owner()) == self.id
+            && self.slots.push_if(Want::ANY, self.hiwater, object, Event::FreeFastpath)
+        {
+            return Ok(());
+        }
+        self.free_slow(backing, object, slab, state.node)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn free_slow(
+        &self,
+        backing: &Backing<'_, P>,
+        object: P::Ptr,
+        slab: Slab<P>,
+        node: NodeId,
+    ) -> Result<(), Misuse> {
+        let owner = self.check(object, slab)?;
+        let Some(mut slot) = self.slots.local() else {
+            return self.free_slotless(backing, object, slab, owner);
+        };
+        slot.count(Event::FreeSlowpath, 1);
+        self.look_around(backing, &mut slot);
+        if self.is_local_to(slot.cpu(), node) {
+            slot.count(Event::SlqbFree, 1);
+            let queue = slot.list();
+            P::set_link(object, self.geometry.link_offset, queue.head);
+            slot.set_list(HotList { head: Some(object), count: queue.count + 1, ..queue });
+            if slot.list().count > self.hiwater {
+                self.flush_free_list(backing, &mut slot);
+            }
+        } else {
+            slot.count(Event::SlqbFreeRemote, 1);
+            self.free_to_remote(backing, &mut slot, object, owner.list);
+        }
+        Ok(())
+    }
+
+    /// That the object is one of this cache's; its page's owner.
+    fn check(&self, object: P::Ptr, slab: Slab<P>) -> Result<Owner, Misuse> {
+        let owner = Owner::unpack(slab.owner());
+        if owner.cache != self.id {
+            return Err(Misuse::WrongCache(owner.cache));
+        }
+        let offset = (slab.offset(object) * 8).checked_sub(self.colours.bytes(owner.colour));
+        let index = offset.ok_or(Misuse::NotAnObject)? / self.geometry.size;
+        let start = self.colours.bytes(owner.colour) + index * self.geometry.size;
+        let is_start = P::address(slab.pfn(), start as u64) == object;
+        if is_start && index < self.geometry.objects { Ok(owner) } else { Err(Misuse::NotAnObject) }
+    }
+
+    /// Whether a free of this node's memory goes to the current CPU's queue.
+    #[inline]
+    fn is_local(&self, node: NodeId) -> bool {
+        self.is_local_to(P::cpu(), node)
+    }
+
+    #[inline]
+    fn is_local_to(&self, cpu: CpuId, node: NodeId) -> bool {
+        self.is_here_on(cpu, node) || self.mixes_nodes(cpu)
+    }
+
+    /// Queues an object that goes home with the next batch. The remote list has one destination at a time.
+    fn free_to_remote(&self, backing: &Backing<'_, P>, slot: &mut Slot<'_, P>, object: P::Ptr, list: ListId) {
+        if slot.remote_cache_list != Some(list) {
+            self.flush_remote_free_cache(backing, slot);
+            slot.remote_cache_list = Some(list);
+        }
+        slot.rlist.append(Queue::one(object), self.geometry.link_offset);
+        if slot.rlist.count() >= self.freebatch {
+            self.flush_remote_free_cache(backing, slot);
+        }
+    }
+
+    /// Sends the remote list home: to the pages, if the list there does not pick up what it was handed, else to the list.
+    pub(super) fn flush_remote_free_cache(&self, backing: &Backing<'_, P>, slot: &mut Slot<'_, P>) {
+        let Some(list) = slot.remote_cache_list.take() else { return };
+        let mut objects = core::mem::take(&mut slot.rlist);
+        slot.count(Event::SlqbFlushRfreeList, 1);
+        slot.count(Event::SlqbFlushRfreeListObjects, objects.count() as u64);
+        if self.policy.remote_direct_free && self.shared(list).remote_count() > self.hiwater / 2 {
+            let mut pages = self.lock_pages(list);
+            while let Some(object) = objects.pop(self.geometry.link_offset) {
+                let (slab, _) = self.home_of(object);
+                self.put_queued(backing, &mut pages, slab, object);
+            }
+        } else {
+            self.splice(list, objects);
+        }
+    }
+
+    /// Flushes one batch from the head of the CPU's queue: own pages' objects into them, others to the remote list.
+    pub(super) fn flush_free_list(&self, backing: &Backing<'_, P>, slot: &mut Slot<'_, P>) {
+        let mut queue = slot.list();
+        let mut left = self.count_batch(&queue);
+        let list = ListId::Cpu(slot.cpu());
+        while left > 0 {
+            left -= self.flush_run(backing, &mut queue, left, list, &mut slot.pages);
+            while left > 0
+                && let Some((object, owner)) = self.head_of(&queue)
+                && owner.list != list
+            {
+                self.pop(&mut queue);
+                slot.count(Event::SlqbFlushFreeListRemote, 1);
+                self.free_to_remote(backing, slot, object, owner.list);
+                left -= 1;
+            }
+        }
+        slot.set_list(queue);
+    }
+
+    /// Flushes one batch of a node's queue, which holds objects of the node's own pages only.
+    pub(super) fn flush_node_list(&self, backing: &Backing<'_, P>, node: NodeId, own: &mut NodeState<P>) {
+        let batch = self.count_batch(&own.queue);
+        let flushed = self.flush_run(backing, &mut own.queue, batch, ListId::Node(node), &mut own.pages);
+        debug_assert_eq!(flushed, batch, "the list of node {} holds another list's object", node.0);
+    }
+
+    /// Objects in the next batch of a queue, counted.
+    fn count_batch(&self, queue: &HotList<P::Ptr>) -> u32 {
+        let batch = queue.count.min(self.freebatch);
+        if batch > 0 {
+            self.slots.count(Event::SlqbFlushFreeList, 1);
+            self.slots.count(Event::SlqbFlushFreeListObjects, batch as u64);
+        }
+        batch
+    }
+
+    /// Puts the objects at the head of a queue into `list`'s pages, up to the first of another list: one lock for the run.
+    fn flush_run(
+        &self,
+        backing: &Backing<'_, P>,
+        queue: &mut HotList<P::Ptr>,
+        most: u32,
+        list: ListId,
+        owned: &mut PageList<P>,
+    ) -> u32 {
+        let is_ours = |queue: &HotList<P::Ptr>| self.head_of(queue).filter(|(_, owner)| owner.list == list);
+        if most == 0 || is_ours(queue).is_none() {
+            return 0;
+        }
+        let mut pages = self.hold(list, owned);
+        let mut done = 0;
+        while done < most
+            && let Some((object, _)) = is_ours(queue)
+        {
+            // Before the object's link becomes the page's.
+            self.pop(queue);
+            let (slab, _) = self.home_of(object);
+            self.put_queued(backing, &mut pages, slab, object);
+            done += 1;
+        }
+        done
+    }
+
+    fn head_of(&self, queue: &HotList<P::Ptr>) -> Option<(P::Ptr, Owner)> {
+        queue.head.map(|object| (object, self.home_of(object).1))
+    }
+
+    /// The page of an object that was taken into a queue.
+    fn home_of(&self, object: P::Ptr) -> (Slab<P>, Owner) {
+        match Slab::<P>::of(object) {
+            Some((slab, _)) => (slab, Owner::unpack(slab.owner())),
+            None => panic!("cache {}: queued object {object:?} is in no slab: freed twice?", self.id.0),
+        }
+    }
+
+    /// Puts an object back that was taken into a queue: there is nobody left to tell that it was freed twice.
+    fn put_queued(&self, backing: &Backing<'_, P>, pages: &mut PageList<P>, slab: Slab<P>, object: P::Ptr) {
+        if let Err(misuse) = self.put_object(backing, pages, slab, object) {
+            panic!("cache {}: queued object {object:?} of {slab:?}: {misuse:?}", self.id.0);
+        }
+    }
+
+    /// The slot refused: the object goes to its page under the page's lock. Without a `page_lock` a CPU's pages are out of
+    /// reach, and the object is handed to the CPU.
+    fn free_slotless(
+        &self,
+        backing: &Backing<'_, P>,
+        object: P::Ptr,
+        slab: Slab<P>,
+        owner: Owner,
+    ) -> Result<(), Misuse> {
+        match owner.list {
+            list if self.has_page_lock() => {
+                self.put_object(backing, &mut self.lock_pages(list), slab, object)?;
+            }
+            ListId::Node(node) => {
+                let mut own = self.lock_node(self.nodes.get(node));
+                self.put_object(backing, &mut own.pages, slab, object)?;
+            }
+            list => self.splice(list, Queue::one(object)),
+        }
+        self.slots.count(Event::FreeSlowpath, 1);
+        self.slots.count(Event::Slotless, 1);
+        Ok(())
+    }
+}

@@ -1,0 +1,104 @@
+//! Slabs as an earlier life would have left them.
+//!
+//! Where SLUB keeps a slab to allocate from, SLQB keeps objects: what is free in a CPU's slab goes to the CPU's queue. A
+//! node's partial slabs are dealt to the node's CPUs, as nothing but a request by node looks at a node's list. SLQB keeps
+//! no empty pages: an empty slab's objects are queued too, and one that no queue has room for goes back.
+
+use super::Slqb;
+use super::list::ListId;
+use crate::engine::{Backing, Place};
+use crate::slab::{Slab, SlabWord};
+use slablab_platform::{CpuId, Gfp, HotList, Local, NodeId, PerCpu, PerNode, Platform};
+
+impl<P: Platform> Slqb<P> {
+    pub(super) fn seed_page(
+        &self,
+        backing: &Backing<'_, P>,
+        node: NodeId,
+        place: Place,
+        free: &[u16],
+    ) -> Option<P::Ptr> {
+        let slab = self.allocate_page(backing, Gfp::KERNEL | Gfp::THISNODE, node, 0)?;
+        let address = |index: u16| P::address(slab.pfn(), index as u64 * self.geometry.size as u64);
+        for (place, index) in free.iter().enumerate() {
+            let next = free.get(place + 1).map(|next| address(*next));
+            P::set_link(address(*index), self.geometry.link_offset, next);
+        }
+        let objects = self.geometry.objects as u16;
+        let Some(first) = free.first().map(|first| address(*first)) else {
+            self.seed_full(slab, self.seed_list(slab, place));
+            return Some(address(0));
+        };
+        let list = self.seed_list(slab, place);
+        let is_empty = free.len() == objects as usize;
+        if (is_empty || matches!(place, Place::Cpu(_)))
+            && let ListId::Cpu(cpu) = list
+            && self.seed_queue(cpu, first, address(free[free.len() - 1]), free.len() as u32)
+        {
+            self.seed_full(slab, list);
+            return Some(address(0));
+        }
+        if is_empty {
+            self.discard(backing, slab);
+            return None;
+        }
+        let inuse = objects - free.len() as u16;
+        let word = SlabWord { head: Some(slab.offset(first)), inuse, objects, frozen: false };
+        self.seed_pages(slab, list, word);
+        Some(address(0))
+    }
+
+    /// Whose a seeded page is: the CPU's that is named, or by turns one of the node's CPUs, or the node's.
+    fn seed_list(&self, slab: Slab<P>, place: Place) -> ListId {
+        let node = slab.node();
+        let at_home = |cpu: &CpuId| self.home(*cpu) == node;
+        let cpus = || (0..P::cpus()).map(CpuId).filter(at_home);
+        let dealt = match place {
+            Place::Cpu(cpu) | Place::CpuPartial(cpu) => Some(cpu).filter(at_home),
+            Place::Node => {
+                let turn = (slab.pfn().0 >> self.geometry.order) as usize;
+                cpus().nth(turn % cpus().count().max(1))
+            }
+        };
+        dealt.map_or(ListId::Node(node), ListId::Cpu)
+    }
+
+    /// A page without free objects in it.
+    fn seed_full(&self, slab: Slab<P>, list: ListId) {
+        let objects = self.geometry.objects as u16;
+        self.seed_pages(slab, list, SlabWord { head: None, inuse: objects, objects, frozen: false });
+    }
+
+    fn seed_pages(&self, slab: Slab<P>, list: ListId, word: SlabWord) {
+        self.own_page(slab, list, 0);
+        slab.set_extra(word.pack());
+        let add = |pages: &mut super::list::PageList<P>| {
+            pages.slabs += 1;
+            if word.head.is_some() {
+                pages.partial.push_tail(slab);
+            }
+        };
+        match list {
+            ListId::Cpu(cpu) => {
+                let mut slot = self.slots.claim(cpu).expect("the cache is at rest");
+                add(&mut self.hold(list, &mut slot.pages));
+            }
+            ListId::Node(node) => {
+                let mut own = self.lock_node(self.nodes.get(node));
+                add(&mut self.hold(list, &mut own.pages));
+            }
+        }
+    }
+
+    /// Puts a chain in front of a CPU's queue if there is room.
+    fn seed_queue(&self, cpu: CpuId, first: P::Ptr, last: P::Ptr, count: u32) -> bool {
+        let mut slot = self.slots.claim(cpu).expect("the cache is at rest");
+        let queue = slot.list();
+        let room = queue.count + count <= self.hiwater;
+        if room {
+            P::set_link(last, self.geometry.link_offset, queue.head);
+            slot.set_list(HotList { head: Some(first), count: queue.count + count, ..queue });
+        }
+        room
+    }
+}
