@@ -13,13 +13,12 @@
 
 mod slots;
 
-use crate::queue::Queue;
-use crate::world::next_random;
+use crate::queue::{Queue, next_random};
 use slablab_platform::conformance::{Racer, Testable, Verdict};
 use slablab_platform::{
     Context, CpuId, Descriptor, Event, Field, Frame, Gfp, NodeId, Pfn, Platform, Rank, Reclaim, Word, Work,
 };
-use slots::{Alone, Cpus, Nodes, Slots};
+pub use slots::{Alone, Cpus, Held, Nodes, Slots};
 use std::cell::Cell;
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicU64, Ordering::*};

@@ -1,16 +1,20 @@
 //! Twists: the world that refuses, and worlds with one planted fault.
 //!
 //! A refusing world keeps the contract: a slot may say no at any time. The others break one rule each, and
-//! tests/broken.rs says which check finds it. Faults of memory ordering are orders of the loom kit, at the end.
+//! tests/broken.rs says which check finds it. Faults of memory ordering are orders of the loom kit.
+
+#[cfg(feature = "tools")]
+mod orders;
 
 use crate::explore::{Explored, Limits};
 use crate::kit::{Job, Kit, Running};
-use crate::loomed::Orders;
 use crate::solo::{self, Solo};
 use crate::twist::{Inner, Twist, TwistedSlots};
-use loom::sync::atomic::Ordering;
 use slablab_platform::conformance::Testable;
 use slablab_platform::{CpuId, Event, Gfp, HotList, Local, NodeId, PerCpu, Pfn, Want, Word, Work};
+
+#[cfg(feature = "tools")]
+pub use orders::{RelaxedExchange, RelaxedLoad, RelaxedStore, ReleaseExchange};
 
 /// Slots always refuse: engines take their slotless paths.
 #[derive(Debug)]
@@ -242,34 +246,6 @@ faults! {
             pushed
         }
     }
-}
-
-/// `compare_exchange` orders nothing.
-#[derive(Debug)]
-pub enum RelaxedExchange {}
-impl Orders for RelaxedExchange {
-    const EXCHANGE: Ordering = Ordering::Relaxed;
-}
-
-/// `compare_exchange` releases and does not acquire.
-#[derive(Debug)]
-pub enum ReleaseExchange {}
-impl Orders for ReleaseExchange {
-    const EXCHANGE: Ordering = Ordering::Release;
-}
-
-/// `load_acquire` does not acquire.
-#[derive(Debug)]
-pub enum RelaxedLoad {}
-impl Orders for RelaxedLoad {
-    const LOAD: Ordering = Ordering::Relaxed;
-}
-
-/// `store_release` does not release.
-#[derive(Debug)]
-pub enum RelaxedStore {}
-impl Orders for RelaxedStore {
-    const STORE: Ordering = Ordering::Relaxed;
 }
 
 /// The one-threaded kit with a word whose upper half is not compared.

@@ -12,6 +12,8 @@
 //! the same memory and the same slots under each tool. [`explore`] runs a body under a kit and counts executions;
 //! [`suite`] runs the contract's checks.
 //!
+//! The feature `tools` (on by default) brings loom and shuttle; what reads machine code does without.
+//!
 //! Absent on purpose: this crate is not published, names no kernel release, and no allocator knows it.
 #![forbid(unsafe_code)]
 
@@ -19,10 +21,12 @@ pub mod bare;
 pub mod broken;
 pub mod explore;
 pub mod kit;
+#[cfg(feature = "tools")]
 pub mod loomed;
 pub mod machine;
 pub mod program;
 mod queue;
+#[cfg(feature = "tools")]
 pub mod shuttled;
 pub mod slots;
 pub mod solo;
@@ -33,8 +37,10 @@ pub mod world;
 pub use bare::Bare;
 pub use explore::{Explored, Limits, explore};
 pub use kit::Kit;
+#[cfg(feature = "tools")]
 pub use loomed::Loom;
 pub use machine::{Address, Shape};
+#[cfg(feature = "tools")]
 pub use shuttled::Shuttle;
 pub use solo::Solo;
 pub use twist::Twisted;
@@ -43,8 +49,10 @@ pub use world::Checked;
 /// The one-threaded checking world.
 pub type Alone = Checked<Solo>;
 /// The world over loom.
+#[cfg(feature = "tools")]
 pub type Loomed = Checked<Loom>;
 /// The world over shuttle.
+#[cfg(feature = "tools")]
 pub type Shuttled = Checked<Shuttle>;
 /// A world whose slots always refuse.
 pub type Refusing<P> = Twisted<P, broken::Refuse>;

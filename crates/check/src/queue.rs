@@ -1,4 +1,4 @@
-//! Deferred work of the worlds here, in virtual time.
+//! Deferred work of the worlds here, in virtual time, and their random numbers.
 
 use slablab_platform::{CpuId, Work};
 use std::cell::{Cell, RefCell};
@@ -40,4 +40,10 @@ impl Queue {
     pub(crate) fn clear(&self) {
         self.waiting.take();
     }
+}
+
+/// Knuth's 64-bit linear congruence (MMIX), upper half: enough for a number nobody relies on.
+pub(crate) fn next_random(state: &Cell<u64>) -> u32 {
+    state.set(state.get().wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407));
+    (state.get() >> 32) as u32
 }

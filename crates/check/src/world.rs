@@ -2,6 +2,7 @@
 
 use crate::kit::{Job, Kit};
 use crate::machine::{Address, Machine, Shape};
+use crate::queue::next_random;
 use crate::slots::{Made, Ranked, Slots};
 use slablab_platform::conformance::{Racer, Testable, Verdict};
 use slablab_platform::{Context, CpuId, Event, Frame, Gfp, NodeId, Pfn, Platform, Rank, Reclaim, Work};
@@ -160,12 +161,6 @@ impl<K: Kit> Platform for Checked<K> {
     fn count(event: Event, n: u64) {
         Self::machine().count(event, n);
     }
-}
-
-/// Knuth's 64-bit linear congruence (MMIX), upper half: enough for a number nobody relies on.
-pub(crate) fn next_random(state: &Cell<u64>) -> u32 {
-    state.set(state.get().wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407));
-    (state.get() >> 32) as u32
 }
 
 impl<K: Kit> Testable for Checked<K> {

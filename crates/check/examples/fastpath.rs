@@ -1,0 +1,90 @@
+//! The fast paths of the engines over the native-like world, each a function of its own whose machine code can be read.
+//!
+//! ```text
+//! cargo test -p slablab-check --test fastpath              reads it: no dynamic call, no division, no panic, so many steps
+//! cargo run --release -p slablab-check --example fastpath  runs each path, once warm: for callgrind and friends
+//! ```
+
+use slablab_check::Bare;
+use slablab_check::bare::{Place, Slots};
+use slablab_pages::{Pages, PagesPolicy};
+use slablab_platform::conformance::Testable;
+use slablab_platform::{Event, Gfp, HotArray, HotList, Local, PerCpu, Pfn, Platform, Want};
+use slablab_slabs::preset::Preset;
+use slablab_slabs::slub::Slub;
+use slablab_slabs::{Backing, CacheId, CacheSpec, Engine, Misuse};
+use std::hint::black_box;
+
+/// Nothing is counted on the fast paths: the default of a native world.
+type World = Bare<false>;
+
+#[inline(never)]
+fn pop_if(slots: &Slots<u64, false>, want: Want) -> Option<Place> {
+    slots.pop_if(want, Event::AllocFastpath)
+}
+
+#[inline(never)]
+fn push_if(slots: &Slots<u64, false>, want: Want, object: Place) -> bool {
+    slots.push_if(want, HotList::<Place>::COUNT_MAX, object, Event::FreeFastpath)
+}
+
+#[inline(never)]
+fn pop(slots: &Slots<u64, false>) -> Option<Place> {
+    slots.pop(Event::AllocFastpath)
+}
+
+#[inline(never)]
+fn push(slots: &Slots<u64, false>, object: Place) -> bool {
+    slots.push(object, Event::FreeFastpath)
+}
+
+#[inline(never)]
+fn frame_state(object: Place) -> u64 {
+    let (pfn, _) = World::locate(object);
+    World::with_frame(pfn, |frame| slablab_platform::Word::load(&frame.state))
+}
+
+#[inline(never)]
+fn slub_alloc(cache: &Slub<World>, backing: &Backing<'_, World>) -> Option<Place> {
+    cache.alloc(backing, Gfp::KERNEL, None)
+}
+
+#[inline(never)]
+fn slub_free(cache: &Slub<World>, backing: &Backing<'_, World>, object: Place) -> Result<(), Misuse> {
+    cache.free(backing, object)
+}
+
+fn primitives() {
+    let slots = Slots::<u64, false>::new(0);
+    let home = World::address(Pfn(1024), 0);
+    let object = World::address(Pfn(1025), 64);
+    World::storage_attach(home, 32);
+    let mut local = slots.local().expect("the slot is idle");
+    let array = HotArray { storage: Some(home), size: 0, capacity: 28 };
+    Local::<World, u64>::set_array(&mut local, array);
+    drop(local);
+    assert!(push_if(black_box(&slots), Want::ANY, object));
+    assert_eq!(pop_if(black_box(&slots), Want::ANY), Some(object));
+    assert!(push(black_box(&slots), object));
+    assert_eq!(pop(black_box(&slots)), Some(object));
+    assert_eq!(frame_state(black_box(object)), 0);
+}
+
+fn slub() {
+    let Ok(Preset::Slub(policy)) = Preset::parse("slub@6.12") else { unreachable!("a preset of SLUB") };
+    let pages = Pages::<World>::new(PagesPolicy::for_release(6, 12, 0));
+    let backing = Backing::pages(&pages);
+    let cache = Slub::<World>::create(CacheId(1), &CacheSpec::of_size(192), &policy);
+    let held = slub_alloc(&cache, &backing).expect("memory is left");
+    for _ in 0..1000 {
+        let object = slub_alloc(black_box(&cache), &backing).expect("memory is left");
+        slub_free(black_box(&cache), &backing, object).expect("it is the cache's");
+    }
+    slub_free(&cache, &backing, held).expect("it is the cache's");
+    World::still(|| cache.destroy(&backing)).expect("nothing is live");
+}
+
+fn main() {
+    World::enter(primitives);
+    World::enter(slub);
+}

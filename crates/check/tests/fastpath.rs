@@ -1,0 +1,172 @@
+//! What the fast paths compile to, held to claims.
+//!
+//! The test builds examples/fastpath.rs as a release would and reads the assembler text. In each function it finds the
+//! hit: the shortest way from the entry to a return that calls nothing and stores to memory that is not the stack (a hot
+//! operation commits with a store; a miss stores nothing). It cannot show how fast that is; docs/measuring.md can.
+#![cfg(target_arch = "x86_64")]
+
+use std::collections::{HashMap, VecDeque};
+use std::path::PathBuf;
+use std::process::Command;
+
+/// A function and what is claimed of it.
+struct Claim {
+    /// A part of the symbol: the function's name as the compiler wrote it, length first.
+    symbol: &'static str,
+    /// Most instructions on the hit.
+    hit_max: usize,
+    /// Whether the hit stores.
+    stores: bool,
+    /// What is known to be wrong, so that the list shrinks: a claim that holds again fails here.
+    known: &'static [Flaw],
+}
+
+/// What a fast path must not have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Flaw {
+    /// A call or jump through a pointer, anywhere in the function.
+    Dynamic,
+    /// A way into a panic, anywhere in the function.
+    Panic,
+    /// A division on the hit.
+    Division,
+    /// No hit without a call.
+    Calls,
+}
+
+const fn claim(symbol: &'static str, hit_max: usize) -> Claim {
+    Claim { symbol, hit_max, stores: true, known: &[] }
+}
+
+const CLAIMS: &[Claim] = &[
+    claim("8fastpath6pop_if17h", 24),
+    claim("8fastpath7push_if17h", 24),
+    claim("8fastpath3pop17h", 22),
+    claim("8fastpath4push17h", 24),
+    Claim { stores: false, ..claim("8fastpath11frame_state17h", 8) },
+    claim("8fastpath10slub_alloc17h", 40),
+    // The sheaf's way is in line and checks the object by a division; the slab's way is a function of its own.
+    Claim { known: &[Flaw::Panic, Flaw::Division], ..claim("8fastpath9slub_free17h", 100) },
+    claim("12free_to_slab17h", 72),
+];
+
+/// The assembler text of the example.
+fn assembler() -> String {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+    let text = folder.join("fastpath.s");
+    // Without link-time optimization: what is not in line here is in line nowhere.
+    let built = Command::new(env!("CARGO"))
+        .args(["rustc", "--quiet", "--release", "--locked", "-p", "slablab-check", "--no-default-features"])
+        .args(["--example", "fastpath", "--", "-C", "codegen-units=1", "-C", "debuginfo=0"])
+        .arg(format!("--emit=asm={}", text.display()))
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .env("CARGO_TARGET_DIR", folder.join("fastpath"))
+        .env("CARGO_PROFILE_RELEASE_LTO", "off")
+        .status()
+        .expect("cargo runs");
+    assert!(built.success(), "the example did not build");
+    std::fs::read_to_string(&text).expect("the compiler wrote the text")
+}
+
+/// An instruction: its name and operands.
+type Step<'a> = (&'a str, &'a str);
+
+/// The instructions of one function, and which one each label is before.
+#[derive(Default)]
+struct Function<'a> {
+    steps: Vec<Step<'a>>,
+    labels: HashMap<&'a str, usize>,
+}
+
+/// The function whose symbol has `part` in it.
+fn function<'a>(text: &'a str, part: &str) -> Function<'a> {
+    let mut lines = text.lines();
+    let label = |line: &&str| line.starts_with("_ZN") && line.ends_with(':') && line.contains(part);
+    lines.find(label).unwrap_or_else(|| panic!("no function {part}: was it put in line?"));
+    let mut function = Function::default();
+    for line in lines.take_while(|line| !line.starts_with(".Lfunc_end")) {
+        let line = line.split('#').next().unwrap_or(line);
+        if let Some(label) = line.strip_suffix(':') {
+            function.labels.insert(label, function.steps.len());
+        } else if let Some(step) = line.strip_prefix('\t').filter(|step| !step.starts_with('.')) {
+            function.steps.push(step.split_once('\t').unwrap_or((step.trim(), "")));
+        }
+    }
+    function
+}
+
+/// Whether an instruction writes memory that is not the stack.
+fn stores((name, operands): Step<'_>) -> bool {
+    let reads = ["cmp", "test", "lea", "push", "call", "j", "nop"];
+    let destination = match operands.rfind(')') {
+        Some(end) if end + 1 == operands.len() => &operands[operands.rfind('(').unwrap_or(0)..],
+        _ => return false,
+    };
+    !destination.contains("%rsp") && !reads.iter().any(|read| name.starts_with(read))
+}
+
+impl<'a> Function<'a> {
+    /// The shortest way to a return that calls nothing, and stores if it must.
+    fn hit(&self, must_store: bool) -> Option<Vec<Step<'a>>> {
+        let mut before = HashMap::from([((0, false), None)]);
+        let mut queue = VecDeque::from([(0, false)]);
+        while let Some(at @ (index, stored)) = queue.pop_front() {
+            let step @ (name, operands) = *self.steps.get(index)?;
+            let stored_now = stored || stores(step);
+            if name.starts_with("ret") && (stored_now || !must_store) {
+                let way = std::iter::successors(Some(at), |at| before[at]);
+                let mut hit: Vec<_> = way.map(|(index, _)| self.steps[index]).collect();
+                hit.reverse();
+                return Some(hit);
+            }
+            let ends = ["ret", "call", "jmp", "ud2"].iter().any(|end| name.starts_with(end));
+            let falls = (!ends).then_some(index + 1);
+            let jumps = name.starts_with('j').then(|| self.labels.get(operands).copied()).flatten();
+            for next in falls.into_iter().chain(jumps).map(|index| (index, stored_now)) {
+                before.entry(next).or_insert_with(|| {
+                    queue.push_back(next);
+                    Some(at)
+                });
+            }
+        }
+        None
+    }
+
+    fn flaws(&self, hit: Option<&[Step<'a>]>) -> Vec<Flaw> {
+        let dynamic = |(name, operands): &Step<'_>| {
+            (name.starts_with("call") || name.starts_with("jmp"))
+                && operands.starts_with('*')
+                && !operands.ends_with("@GOTPCREL(%rip)")
+        };
+        let panics = |(_, operands): &Step<'_>| operands.contains("panic");
+        let divides = |(name, _): &Step<'_>| name.starts_with("div") || name.starts_with("idiv");
+        let found = [
+            (Flaw::Dynamic, self.steps.iter().any(dynamic)),
+            (Flaw::Panic, self.steps.iter().any(panics)),
+            (Flaw::Division, hit.is_some_and(|hit| hit.iter().any(divides))),
+            (Flaw::Calls, hit.is_none()),
+        ];
+        found.into_iter().filter(|(_, there)| *there).map(|(flaw, _)| flaw).collect()
+    }
+}
+
+#[test]
+fn fast_paths_are_straight() {
+    let text = assembler();
+    for Claim { symbol, hit_max, stores, known } in CLAIMS {
+        let function = function(&text, symbol);
+        let hit = function.hit(*stores);
+        let length = hit.as_ref().map_or(0, Vec::len);
+        let flaws = function.flaws(hit.as_deref());
+        let branches =
+            hit.iter().flatten().filter(|(name, _)| name.starts_with('j') && *name != "jmp").count();
+        println!(
+            "{symbol}: hit {length} instructions, {branches} branches; function {}",
+            function.steps.len()
+        );
+        let hit: Vec<_> = hit.iter().flatten().map(|(name, operands)| format!("{name} {operands}")).collect();
+        let hit = hit.join("\n");
+        assert_eq!(flaws, *known, "{symbol}:\n{hit}");
+        assert!(length <= *hit_max, "{symbol}: {length} instructions, claimed {hit_max}:\n{hit}");
+    }
+}
