@@ -94,6 +94,30 @@ fn slabs_alone_tell_the_page_size() {
 }
 
 #[test]
+fn loose_slabs_do_not_vote_on_the_page_size() {
+    // One object of 2,000 bytes in a page leaves room for more under any page size: SLAB's descriptors, say.
+    let loose = "loose 1 1 2000 1 1 : tunables 0 0 0 : slabdata 1 1 0\n";
+    let tight = "tight 1 32 2048 32 1 : tunables 0 0 0 : slabdata 1 1 0\n";
+    let mut builder = DumpBuilder::new();
+    let text = format!("slabinfo - version: 2.1\n{loose}{loose}{tight}");
+    builder.file("proc/slabinfo", text.as_bytes()).unwrap();
+    assert_eq!(builder.finish().unwrap().page_size, Some((65536, PageSizeFrom::Slabs)));
+}
+
+#[test]
+fn aliases_are_found_in_any_order() {
+    let mut builder = DumpBuilder::new();
+    for alias in ["c", "a", "b"] {
+        builder.link(&format!("sys/kernel/slab/{alias}"), ":0000064").unwrap();
+    }
+    let dump = builder.finish().unwrap();
+    let tidy = parse_attrs_csv(&b"cache,alias_names\n:0000064,c;a;b\n"[..]).unwrap();
+    assert_eq!(dump.caches, tidy);
+    assert!(["a", "b", "c", ":0000064"].iter().all(|name| dump.cache(name).is_some()));
+    assert!(dump.cache("d").is_none());
+}
+
+#[test]
 fn files_are_found_below_any_root() {
     #[track_caller]
     fn check(path: &str, wanted: bool) {

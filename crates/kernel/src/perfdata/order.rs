@@ -78,3 +78,52 @@ impl Order {
         self.finish_round();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Pushes rounds of times and collects what comes out after each, and at the end.
+    #[track_caller]
+    fn check(capacity: usize, rounds: &[&[u64]], expected: &[&[u64]]) {
+        let mut order = Order::new(capacity);
+        let out = |order: &mut Order| -> Vec<u64> {
+            std::iter::from_fn(|| order.pop()).map(|(time, _)| time).collect()
+        };
+        let mut found = Vec::new();
+        for round in rounds {
+            for &time in *round {
+                order.push(Some(time), Waiting::Fork { tid: 1, parent: 0 });
+            }
+            order.finish_round();
+            found.push(out(&mut order));
+        }
+        order.finish();
+        found.push(out(&mut order));
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn rounds_let_out_what_nothing_can_overtake() {
+        // Two CPUs in each round; the second round still has times of the first.
+        check(
+            100,
+            &[&[1, 4, 2, 3], &[5, 8, 3, 9], &[10, 9, 12]],
+            &[&[], &[1, 2, 3, 3, 4], &[5, 8, 9, 9], &[10, 12]],
+        );
+    }
+
+    #[test]
+    fn a_full_window_lets_out_its_older_half() {
+        check(4, &[&[7, 1, 6, 2]], &[&[1, 2], &[6, 7]]);
+    }
+
+    #[test]
+    fn what_has_no_time_does_not_wait() {
+        let mut order = Order::new(100);
+        order.push(Some(5), Waiting::Fork { tid: 1, parent: 0 });
+        order.push(None, Waiting::Fork { tid: 2, parent: 0 });
+        assert!(matches!(order.pop(), Some((0, Waiting::Fork { tid: 2, .. }))));
+        assert!(order.pop().is_none());
+    }
+}
