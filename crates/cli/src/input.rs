@@ -6,7 +6,7 @@ use slablab_lab::import::{self, Input};
 use slablab_lab::machine::{self, MachineFile};
 use slablab_lab::replay::Options;
 use slablab_lab::replay::before::Before;
-use slablab_slabs::Preset;
+use slablab_slabs::{Preset, Release};
 use slablab_workloads::Reader;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -32,7 +32,15 @@ impl Choice {
         let engines = self
             .engines
             .iter()
-            .map(|text| Preset::parse(text).map_err(|bad| format!("--engine {text}: {bad}").into()))
+            .map(|text| {
+                let preset = Preset::parse(text).map_err(|bad| format!("--engine {text}: {bad}"))?;
+                let asked =
+                    text.split(['@', ',']).nth(1).filter(|_| text.contains('@')).and_then(Release::parse);
+                if asked.is_some_and(|asked| asked != preset.release()) {
+                    eprintln!("slablab: --engine {text}: the newest preset that is not newer is {preset}");
+                }
+                Ok(preset)
+            })
             .collect::<Result<Vec<_>, Failure>>()?;
         let machine = match &self.machine {
             Some(path) => machine::read(path)?,

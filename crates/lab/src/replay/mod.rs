@@ -26,7 +26,7 @@ use caches::CacheTable;
 use outcome::Outcome;
 use rayon::prelude::*;
 use slablab_slabs::preset::Preset;
-use slablab_slabs::{Release, slub::Slub};
+use slablab_slabs::{Release, slqb::Slqb, slub::Slub};
 use slablab_workloads::{Metadata, Reader};
 use std::path::{Path, PathBuf};
 
@@ -90,7 +90,7 @@ pub fn replay(
         .par_iter()
         .map(|preset| match preset {
             Preset::Slub(policy) => job.run::<Slub<_>>(*preset, policy, &tick),
-            Preset::Slqb(_) => Err(crate::Error::new(path, "TMP")),
+            Preset::Slqb(policy) => job.run::<Slqb<_>>(*preset, policy, &tick),
         })
         .collect::<Result<Vec<_>>>()?;
     Ok(Replay { path: path.to_path_buf(), metadata, machine, assumed, outcomes })

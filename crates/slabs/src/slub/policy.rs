@@ -281,8 +281,10 @@ impl Policy for SlubPolicy {
                     MinPartial::Log2 | MinPartial::HalfLog2 => AUTO,
                 },
                 |p, v| {
-                    if v != AUTO {
-                        p.min_partial = MinPartial::Fixed(v as u32);
+                    p.min_partial = match v {
+                        AUTO if p.release < Release::new(3, 0, 0) => MinPartial::Log2,
+                        AUTO => MinPartial::HalfLog2,
+                        slabs => MinPartial::Fixed(slabs as u32),
                     }
                 },
             ),
