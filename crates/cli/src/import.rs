@@ -37,7 +37,8 @@ enum Format {
 pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     let input = Input { path: &args.input, recording: args.recording.as_deref() };
     // How many events there will be is known when the last has been read.
-    let progress = if std::io::stderr().is_terminal() { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
+    let progress =
+        if std::io::stderr().is_terminal() { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
     let style = ProgressStyle::with_template("import {spinner} {human_pos} events, {per_sec}");
     progress.set_style(style.expect("the template is right"));
     let result = import(input, &args.output, &mut |events| progress.set_position(events));

@@ -17,6 +17,8 @@ pub struct Beside {
     path: PathBuf,
     /// The name it has meanwhile, if it has one.
     named: Option<PathBuf>,
+    /// It is a device or a pipe: written as it is, since replacing it would destroy it.
+    in_place: bool,
 }
 
 impl Beside {
@@ -26,18 +28,26 @@ impl Beside {
         if path.is_dir() {
             return Err(fail(io::ErrorKind::IsADirectory.into()));
         }
+        let (named, in_place) = (None, path.exists() && !path.is_file());
+        if in_place {
+            let file = File::options().write(true).open(path).map_err(fail)?;
+            return Ok(Beside { file, path: path.into(), named, in_place });
+        }
         match nameless(folder(path)) {
-            Some(file) => Ok(Beside { file, path: path.into(), named: None }),
+            Some(file) => Ok(Beside { file, path: path.into(), named, in_place }),
             None => {
                 let named = temporary(path);
                 let file = File::create_new(&named).map_err(fail)?;
-                Ok(Beside { file, path: path.into(), named: Some(named) })
+                Ok(Beside { file, path: path.into(), named: Some(named), in_place })
             }
         }
     }
 
     /// Makes the file appear at its path, replacing what was there.
     pub fn commit(mut self) -> Result<(), Error> {
+        if self.in_place {
+            return Ok(());
+        }
         let named = match self.named.take() {
             Some(named) => named,
             None => {

@@ -98,8 +98,13 @@ impl<S: Source, W: Write + Send> Conversion<'_, S, W> {
                 _ => None,
             };
             if let Some(earlier) = wanted.and_then(|wanted| self.ahead.take(event, address, wanted)) {
-                self.repairs.reordered += 1;
-                self.row(&Event { time_ns: event.time_ns, ..earlier }, flags::REPAIRED)?;
+                if earlier.time_ns <= event.time_ns {
+                    // The recording has them in this order, only the guessed order of effects had not.
+                    self.row(&earlier, 0)?;
+                } else {
+                    self.repairs.reordered += 1;
+                    self.row(&Event { time_ns: event.time_ns, ..earlier }, flags::REPAIRED)?;
+                }
             }
         }
         self.row(event, 0)

@@ -10,7 +10,7 @@
 //! Times in rows stay as recorded; only the order changes, by at most [`REACH_NS`]. On the recordings whose kernel kept
 //! counters, this order makes the model's slabs and the real ones agree object by object (docs/fidelity.md).
 
-use slablab_kernel::{Event, Header, Item, Kind, Names, Source, Tally};
+use slablab_kernel::{Header, Item, Kind, Names, Source, Tally};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
@@ -18,6 +18,8 @@ use std::collections::{BinaryHeap, VecDeque};
 pub(super) const REACH_NS: u64 = 200_000;
 /// The longest gap believed.
 pub(super) const GAP_NS_MAX: u64 = REACH_NS / 4;
+/// CPU numbers from here on cannot be; the conversion refuses them, here they only must not take memory.
+const CPU_LIMIT: u32 = u16::MAX as u32;
 /// Events whose gaps are looked at.
 const SAMPLE: usize = 50_000;
 /// Gaps below which there is no median worth the name.
@@ -36,6 +38,8 @@ pub(super) struct Effects<'a, S> {
     cpus: Vec<Cpu>,
     arrivals: u64,
     latest_ns: u64,
+    /// When the next waiting free need wait no longer.
+    due_ns: u64,
 }
 
 /// What one CPU is at.
@@ -79,6 +83,7 @@ impl<'a, S: Source> Effects<'a, S> {
             cpus: Vec::new(),
             arrivals: 0,
             latest_ns: 0,
+            due_ns: u64::MAX,
         }
     }
 
@@ -103,9 +108,9 @@ impl<'a, S: Source> Effects<'a, S> {
     fn take(&mut self, item: Item) {
         self.arrivals += 1;
         let arrival = self.arrivals;
-        let Item::Event(event) = &item else {
-            self.place(self.latest_ns, arrival, item);
-            return;
+        let event = match &item {
+            Item::Event(event) if event.cpu < CPU_LIMIT => event,
+            _ => return self.place(self.latest_ns, arrival, item),
         };
         let now = event.time_ns;
         self.latest_ns = self.latest_ns.max(now);
@@ -116,9 +121,11 @@ impl<'a, S: Source> Effects<'a, S> {
         if let Some((arrival, free)) = self.cpus[index].free.take() {
             self.place_free(arrival, free, now);
         }
-        let since = self.cpus[index].pages_since.take().filter(|since| since + REACH_NS / 2 > now);
+        let since =
+            self.cpus[index].pages_since.take().filter(|since| since.saturating_add(REACH_NS / 2) > now);
         match event.kind {
             Kind::Kfree(_) | Kind::CacheFree(_) if self.gap_ns > 0 => {
+                self.due_ns = self.due_ns.min(now.saturating_add(REACH_NS / 2));
                 self.cpus[index].free = Some((arrival, item));
             }
             Kind::PageAlloc(_) => {
@@ -133,7 +140,7 @@ impl<'a, S: Source> Effects<'a, S> {
 
     fn place_free(&mut self, arrival: u64, free: Item, next_ns: u64) {
         let Item::Event(event) = &free else { unreachable!("only events wait") };
-        let effect = (event.time_ns + self.gap_ns).min(next_ns).max(event.time_ns);
+        let effect = event.time_ns.saturating_add(self.gap_ns).min(next_ns).max(event.time_ns);
         self.place(effect, arrival, free);
     }
 
@@ -141,13 +148,21 @@ impl<'a, S: Source> Effects<'a, S> {
         self.placed.push(Reverse((effect_ns, arrival, Held(item))));
     }
 
-    /// Frees whose CPU has been silent for a gap need wait no longer.
+    /// Frees whose CPU has been silent for long need wait no longer; nothing after them has gone out yet.
     fn release_frees(&mut self, at_ns: u64) {
+        let due = |item: &Item| match item {
+            Item::Event(event) => event.time_ns.saturating_add(REACH_NS / 2),
+            Item::Lost(_) => 0,
+        };
+        self.due_ns = u64::MAX;
         for index in 0..self.cpus.len() {
-            let due = |item: &Item| matches!(item, Item::Event(Event { time_ns, .. }) if time_ns + REACH_NS / 2 < at_ns);
-            if self.cpus[index].free.as_ref().is_some_and(|(_, item)| due(item)) {
-                let (arrival, free) = self.cpus[index].free.take().expect("just seen");
-                self.place_free(arrival, free, u64::MAX);
+            match self.cpus[index].free.take() {
+                Some((arrival, free)) if due(&free) < at_ns => self.place_free(arrival, free, u64::MAX),
+                Some((arrival, free)) => {
+                    self.due_ns = self.due_ns.min(due(&free));
+                    self.cpus[index].free = Some((arrival, free));
+                }
+                None => {}
             }
         }
     }
@@ -158,6 +173,9 @@ fn median_gap(sample: &VecDeque<Item>) -> u64 {
     let mut gaps = Vec::new();
     for item in sample {
         let Item::Event(event) = item else { continue };
+        if event.cpu >= CPU_LIMIT {
+            continue;
+        }
         let index = event.cpu as usize;
         if last.len() <= index {
             last.resize(index + 1, None);
@@ -181,15 +199,17 @@ impl<S: Source> Source for Effects<'_, S> {
 
     fn next(&mut self) -> Result<Option<Item>, S::Error> {
         loop {
-            let ripe =
-                self.placed.peek().is_some_and(|Reverse((effect, ..))| effect + REACH_NS < self.latest_ns);
+            let ripe = self
+                .placed
+                .peek()
+                .is_some_and(|Reverse((effect, ..))| effect.saturating_add(REACH_NS) < self.latest_ns);
             if ripe || self.ended {
                 return Ok(self.placed.pop().map(|Reverse((_, _, Held(item)))| item));
             }
             match self.read()? {
                 Some(item) => {
                     self.take(item);
-                    if self.arrivals.is_multiple_of(64) {
+                    if self.due_ns < self.latest_ns {
                         self.release_frees(self.latest_ns);
                     }
                 }

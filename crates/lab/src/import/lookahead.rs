@@ -9,8 +9,8 @@ use super::{ORDER_WINDOW_NS, effect};
 /// Events held at most: a machine of 1,024 CPUs records fewer in a window.
 const LIMIT: usize = 1 << 12;
 
-/// How far ahead an event can be that belongs in front: a free may stand up to a gap behind its own time.
-const LOOK_NS: u64 = ORDER_WINDOW_NS + effect::GAP_NS_MAX;
+/// How far ahead an event can be that belongs in front: the order of effects moves events too.
+const LOOK_NS: u64 = ORDER_WINDOW_NS + effect::REACH_NS;
 
 /// A source whose next events can be looked at.
 pub(super) struct Lookahead<'a, S> {

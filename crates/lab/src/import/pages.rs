@@ -2,11 +2,13 @@
 //!
 //! Objects have virtual addresses, page events have frame numbers; between them is where the kernel's linear map
 //! begins, which moves with architecture, kernel and (KASLR) boot, and which no recording says. It is found from the
-//! recording itself: the object allocated next on a CPU that has just allocated pages is often in these pages, so that
-//! its address minus the frame's is the beginning. That is a multiple of 1 GiB; a chance meeting gives one with
-//! probability 2^-18, so [`VOTES`] equal findings decide. Until then page events are not checked, and counted.
+//! recording itself: an object allocated on a CPU that has just allocated pages is often in these pages, so that its
+//! address minus the frame's is the beginning. That is a multiple of 1 GiB; a chance meeting gives one with probability
+//! 2^-18, and then rarely the same one, so [`VOTES`] equal findings from different blocks decide. Until then page events
+//! are not checked, and counted.
 
 use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
 use std::ops::Range;
 
 /// Findings that decide.
@@ -15,6 +17,8 @@ const VOTES: u32 = 3;
 const ALIGNMENT: u64 = 1 << 30;
 /// Different findings remembered; hostile recordings have no more than these.
 const CANDIDATES: usize = 64;
+/// Blocks of a CPU remembered: most go to user space and page tables, between those of slabs.
+const BLOCKS: usize = 16;
 /// The largest order believed.
 const ORDER_LIMIT: u32 = 20;
 
@@ -23,8 +27,8 @@ pub(super) struct Pages {
     shift: u32,
     base: Option<u64>,
     votes: Vec<(u64, u32)>,
-    /// The last block allocated by each CPU, until its next object.
-    blocks: FxHashMap<u32, Block>,
+    /// The last blocks allocated by each CPU that no object was found in.
+    blocks: FxHashMap<u32, VecDeque<Block>>,
     /// Live objects that begin in a page, by the page's virtual address.
     live: FxHashMap<u64, u32>,
 }
@@ -73,19 +77,28 @@ impl Pages {
     /// Notes a block that `cpu` allocated.
     pub(super) fn block(&mut self, cpu: u32, pfn: u64, order: u32) {
         if self.base.is_none() && order <= ORDER_LIMIT && pfn < 1 << 52 {
-            self.blocks.insert(cpu, Block { pfn, order });
+            let blocks = self.blocks.entry(cpu).or_default();
+            if blocks.len() == BLOCKS {
+                blocks.pop_front();
+            }
+            blocks.push_back(Block { pfn, order });
         }
     }
 
     #[cold]
     fn vote(&mut self, cpu: u32, address: u64) {
-        let Some(block) = self.blocks.remove(&cpu) else { return };
-        let Some(distance) = address.checked_sub(block.pfn << self.shift) else { return };
-        let base = distance - distance % ALIGNMENT;
-        let kernel_half = base >> 63 == 1;
-        if !kernel_half || distance - base >= 1 << (self.shift + block.order) {
-            return;
-        }
+        let Some(blocks) = self.blocks.get_mut(&cpu) else { return };
+        let shift = self.shift;
+        let begin = |block: &Block| {
+            let distance = address.checked_sub(block.pfn << shift)?;
+            let base = distance - distance % ALIGNMENT;
+            let kernel_half = base >> 63 == 1;
+            (kernel_half && distance - base < 1 << (shift + block.order)).then_some(base)
+        };
+        let found = blocks.iter().enumerate().rev().find_map(|(index, block)| Some((index, begin(block)?)));
+        let Some((index, base)) = found else { return };
+        // A block speaks once: two objects in it say the same.
+        blocks.remove(index);
         let Some(place) = self.votes.iter().position(|(candidate, _)| *candidate == base) else {
             if self.votes.len() < CANDIDATES {
                 self.votes.push((base, 1));
