@@ -7,7 +7,7 @@ use slablab_lab::machine::{self, MachineFile};
 use slablab_lab::replay::Options;
 use slablab_lab::replay::before::Before;
 use slablab_slabs::{Preset, Release};
-use slablab_workloads::Reader;
+use slablab_workloads::{Beside, Reader};
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
@@ -92,10 +92,9 @@ pub(crate) fn write_out(text: &str, path: Option<&Path>) -> Result<(), Failure> 
             other => Ok(other?),
         },
         Some(path) => {
-            let about = |error: std::io::Error| format!("{}: {error}", path.display());
-            let beside = path.with_added_extension("part");
-            std::fs::write(&beside, text).map_err(about)?;
-            std::fs::rename(&beside, path).map_err(about)?;
+            let mut file = Beside::create(path)?;
+            file.write_all(text.as_bytes()).map_err(|error| format!("{}: {error}", path.display()))?;
+            file.commit()?;
             Ok(())
         }
     }
