@@ -3,11 +3,11 @@
 mod common;
 
 use std::collections::HashMap;
-use std::io::Cursor;
+use std::io::{Cursor, Write};
 
 use common::{drain, sample};
 use slablab_kernel::event::{Alloc, Context, Free, Header, Names};
-use slablab_kernel::perfdata::PerfData;
+use slablab_kernel::perfdata::{PerfData, PerfDataError};
 use slablab_kernel::{Event, Kind, LossKind, Name, Source};
 
 /// An event in the words of `perf script`: task, CPU and time; event; call site; the other fields.
@@ -299,22 +299,50 @@ fn newer_compressed_records_are_read() {
 
 #[test]
 fn compressed_records_may_be_cut_anywhere() {
-    // perf cuts its stream where a buffer is full, inside records and headers alike.
-    for piece in [1, 7, 100] {
-        let original = sample("corpus/perfdata/pipe_compressed.perf.data");
-        let first = |kind, body: &[u8]| (kind == 81).then(|| (81, body[..piece].to_vec()));
-        let mut data = rewrite_pipe(&original, first);
-        // After the compressed record there is only a round mark.
-        let round = data.split_off(data.len() - 8);
-        let compressed = original.len() - 8 - 2357..original.len() - 8;
-        for part in original[compressed][piece..].chunks(piece) {
-            data.extend([81u32.to_le_bytes(), ((8 + part.len() as u32) << 16).to_le_bytes()].concat());
-            data.extend(part);
+    // perf cuts its stream where a buffer is full: inside records and inside their headers.
+    let data = sample("corpus/perfdata/pipe.perf.data");
+    let first_comm = 3u32.to_le_bytes();
+    let plain = data.windows(8).rposition(|at| at[..4] == first_comm && at[6..] == [56, 0]).unwrap();
+    for piece in [1, 7, 1000] {
+        let mut encoder = zstd::stream::write::Encoder::new(Vec::new(), 1).unwrap();
+        let (mut out, mut written, mut before_last) = (data[..plain].to_vec(), 0, 0);
+        for part in data[plain..].chunks(piece) {
+            encoder.write_all(part).unwrap();
+            encoder.flush().unwrap();
+            let compressed = &encoder.get_ref()[written..];
+            before_last = out.len();
+            out.extend([81u32.to_le_bytes(), ((8 + compressed.len() as u32) << 16).to_le_bytes()].concat());
+            out.extend(compressed);
+            written += compressed.len();
         }
-        data.extend(round);
-        let perf = compare(PerfData::pipe(&data[..]).unwrap(), "testdata/pipe_compressed.perfscript.txt.xz");
-        assert_eq!(perf.tally().events, 184);
+        let perf = compare(PerfData::pipe(&out[..]).unwrap(), "testdata/pipe.perfscript.txt.xz");
+        assert_eq!(perf.tally().events, 202);
+
+        // A stream that ends inside a record is cut off, even where its compressed records are whole.
+        out.truncate(before_last);
+        let error = PerfData::pipe(&out[..]).and_then(|mut perf| drain(&mut perf)).unwrap_err().to_string();
+        assert!(error.contains("a record inside a compressed one"), "{error}");
     }
+}
+
+#[test]
+fn what_a_filter_dropped_is_no_loss() {
+    let mut data = sample("testdata/lost.perf.data.xz");
+    let (mut at, size) = (data_section(&data).start, data_section(&data).end);
+    while at < size {
+        if data[at..at + 4] == 13u32.to_le_bytes() {
+            data[at + 5] |= 0x80;
+        }
+        at += usize::from(u16::from_le_bytes([data[at + 6], data[at + 7]]));
+    }
+    let mut perf = PerfData::seekable(Cursor::new(&data)).unwrap();
+    drain(&mut perf).unwrap();
+    assert_eq!((perf.tally().lost_ring, perf.tally().lost_samples), (1472, 0));
+}
+
+fn data_section(data: &[u8]) -> std::ops::Range<usize> {
+    let word = |at: usize| u64::from_le_bytes(data[at..at + 8].try_into().unwrap()) as usize;
+    word(40)..word(40) + word(48)
 }
 
 #[test]
