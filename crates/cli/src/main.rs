@@ -4,6 +4,7 @@
 //! incomplete.
 
 mod engines;
+mod import;
 mod input;
 mod replay;
 mod verify;
@@ -21,6 +22,8 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Verb {
+    /// Make a trace of a recording, for replay and for other programs
+    Import(import::Args),
     /// Replay a recording through slab allocators and compare them
     Replay(replay::Args),
     /// Compare the model with the real kernel: dumps around a recording, or SLUB_STATS counters
@@ -42,6 +45,7 @@ type Failure = Box<dyn std::error::Error>;
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let done = match cli.verb {
+        Verb::Import(args) => import::run(args),
         Verb::Replay(args) => replay::run(args),
         Verb::Verify(args) => verify::run(args),
         Verb::Engines(args) => engines::run(args),
