@@ -11,6 +11,7 @@ use slablab_pages::{Pages, PagesPolicy};
 use slablab_platform::conformance::Testable;
 use slablab_platform::{Event, Gfp, HotArray, HotList, Local, PerCpu, Pfn, Platform, Want};
 use slablab_slabs::preset::Preset;
+use slablab_slabs::slqb::Slqb;
 use slablab_slabs::slub::Slub;
 use slablab_slabs::{Backing, CacheId, CacheSpec, Engine, Misuse};
 use std::hint::black_box;
@@ -54,6 +55,16 @@ fn slub_free(cache: &Slub<World>, backing: &Backing<'_, World>, object: Place) -
     cache.free(backing, object)
 }
 
+#[inline(never)]
+fn slqb_alloc(cache: &Slqb<World>, backing: &Backing<'_, World>) -> Option<Place> {
+    cache.alloc(backing, Gfp::KERNEL, None)
+}
+
+#[inline(never)]
+fn slqb_free(cache: &Slqb<World>, backing: &Backing<'_, World>, object: Place) -> Result<(), Misuse> {
+    cache.free(backing, object)
+}
+
 fn primitives() {
     let slots = Slots::<u64, false>::new(0);
     let home = World::address(Pfn(1024), 0);
@@ -70,21 +81,30 @@ fn primitives() {
     assert_eq!(frame_state(black_box(object)), 0);
 }
 
-fn slub() {
-    let Ok(Preset::Slub(policy)) = Preset::parse("slub@6.12") else { unreachable!("a preset of SLUB") };
+/// A cache's life: objects come and go a thousand times while one is held.
+fn live<E: Engine<World>>(
+    policy: &E::Policy,
+    alloc: fn(&E, &Backing<'_, World>) -> Option<Place>,
+    free: fn(&E, &Backing<'_, World>, Place) -> Result<(), Misuse>,
+) {
     let pages = Pages::<World>::new(PagesPolicy::for_release(6, 12, 0));
     let backing = Backing::pages(&pages);
-    let cache = Slub::<World>::create(CacheId(1), &CacheSpec::of_size(192), &policy);
-    let held = slub_alloc(&cache, &backing).expect("memory is left");
+    let cache = E::create(CacheId(1), &CacheSpec::of_size(192), policy);
+    let held = alloc(&cache, &backing).expect("memory is left");
     for _ in 0..1000 {
-        let object = slub_alloc(black_box(&cache), &backing).expect("memory is left");
-        slub_free(black_box(&cache), &backing, object).expect("it is the cache's");
+        let object = alloc(black_box(&cache), &backing).expect("memory is left");
+        free(black_box(&cache), &backing, object).expect("it is the cache's");
     }
-    slub_free(&cache, &backing, held).expect("it is the cache's");
+    free(&cache, &backing, held).expect("it is the cache's");
     World::still(|| cache.destroy(&backing)).expect("nothing is live");
 }
 
 fn main() {
     World::enter(primitives);
-    World::enter(slub);
+    for preset in ["slub@6.12", "slqb@2009-09"] {
+        match Preset::parse(preset).expect("a preset") {
+            Preset::Slub(policy) => World::enter(|| live::<Slub<World>>(&policy, slub_alloc, slub_free)),
+            Preset::Slqb(policy) => World::enter(|| live::<Slqb<World>>(&policy, slqb_alloc, slqb_free)),
+        }
+    }
 }
