@@ -7,7 +7,7 @@ use std::io::{Cursor, Write};
 
 use common::{drain, sample};
 use slablab_kernel::event::{Alloc, Context, Free, Header, Names};
-use slablab_kernel::perfdata::{PerfData, PerfDataError};
+use slablab_kernel::perfdata::PerfData;
 use slablab_kernel::{Event, Kind, LossKind, Name, Source};
 
 /// An event in the words of `perf script`: task, CPU and time; event; call site; the other fields.
