@@ -30,8 +30,7 @@ impl<P: Platform> Slqb<P> {
         if let Some(slot) = &mut slot {
             self.look_around(backing, slot);
         }
-        let elsewhere = node.filter(|node| !self.is_here(*node));
-        let object = match (elsewhere, slot) {
+        let object = match (self.elsewhere(backing, gfp, node), slot) {
             (Some(node), slot) => {
                 drop(slot);
                 self.alloc_on(backing, gfp, node)
@@ -43,6 +42,19 @@ impl<P: Platform> Slqb<P> {
             self.slots.count(Event::SlqbAlloc, 1);
         }
         object
+    }
+
+    /// The other node a request is for; `None` when the CPU's own list serves it.
+    fn elsewhere(&self, backing: &Backing<'_, P>, gfp: Gfp, node: Option<NodeId>) -> Option<NodeId> {
+        let asked = node.filter(|node| !self.is_here(*node))?;
+        Some(Self::listed(backing, gfp, asked)).filter(|node| !self.is_here(*node))
+    }
+
+    /// The node whose list a request for a node means. One without memory has none: the one its pages come from stands
+    /// for it, unless the caller insists.
+    fn listed(backing: &Backing<'_, P>, gfp: Gfp, asked: NodeId) -> NodeId {
+        let nearest = if gfp.has(Gfp::THISNODE) { None } else { backing.pages.nearest(asked).next() };
+        nearest.unwrap_or(asked)
     }
 
     /// An object of the CPU's own list, at last from a new page.
@@ -94,14 +106,11 @@ impl<P: Platform> Slqb<P> {
 
     /// An object of a node's list, from a new page of that node, at last from any node's list (4.2).
     fn alloc_on(&self, backing: &Backing<'_, P>, gfp: Gfp, node: NodeId) -> Option<P::Ptr> {
-        let this_node = gfp.has(Gfp::THISNODE);
-        // A node without memory has no list: the one where its pages come from stands for it.
-        let list = if this_node { Some(node) } else { backing.pages.nearest(node).next() };
-        if let Some(object) = list.and_then(|list| self.take_from_node_list(backing, list)) {
+        if let Some(object) = self.take_from_node_list(backing, node) {
             return Some(object);
         }
         match self.new_page(backing, gfp, node) {
-            None if !this_node => self.take_from_zonelist(backing, self.home(P::cpu())),
+            None if !gfp.has(Gfp::THISNODE) => self.take_from_zonelist(backing, self.home(P::cpu())),
             object => object,
         }
     }
@@ -218,6 +227,6 @@ impl<P: Platform> Slqb<P> {
             self.slots.count(Event::SlqbAllocSlabFill, 1);
             return Some(object);
         }
-        self.alloc_on(backing, gfp, self.home(cpu))
+        self.alloc_on(backing, gfp, Self::listed(backing, gfp, self.home(cpu)))
     }
 }
