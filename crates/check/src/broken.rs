@@ -5,6 +5,8 @@
 
 #[cfg(feature = "tools")]
 mod orders;
+#[cfg(feature = "tools")]
+mod torn;
 
 use crate::explore::{Explored, Limits};
 use crate::kit::{Job, Kit, Running};
@@ -12,9 +14,12 @@ use crate::solo::{self, Solo};
 use crate::twist::{Inner, Twist, TwistedSlots};
 use slablab_platform::conformance::Testable;
 use slablab_platform::{CpuId, Event, Gfp, HotList, Local, NodeId, PerCpu, Pfn, Want, Word, Work};
+use std::cell::RefCell;
 
 #[cfg(feature = "tools")]
 pub use orders::{RelaxedExchange, RelaxedLoad, RelaxedStore, ReleaseExchange};
+#[cfg(feature = "tools")]
+pub use torn::TornExchange;
 
 /// Slots always refuse: engines take their slotless paths.
 #[derive(Debug)]
@@ -292,5 +297,29 @@ impl Word for Half {
         let found = self.0.load();
         let same = found as u32 == current as u32;
         self.0.compare_exchange(if same { found } else { current }, new)
+    }
+}
+
+/// A link written after the exchange that publishes its object.
+#[derive(Debug)]
+pub enum LateLink {}
+
+/// A CPU, and the link it has not written yet.
+type Late = (CpuId, Box<dyn FnOnce()>);
+thread_local!(static LATE: RefCell<Vec<Late>> = const { RefCell::new(Vec::new()) });
+
+impl<P: Testable> Twist<P> for LateLink {
+    fn set_link(object: P::Ptr, offset: u32, next: Option<P::Ptr>) {
+        let write = Box::new(move || P::set_link(object, offset, next));
+        LATE.with_borrow_mut(|late| late.push((P::cpu(), write)));
+    }
+    fn settle() {
+        let cpu = P::cpu();
+        while let Some(write) = LATE.with_borrow_mut(|late| {
+            let first = late.iter().position(|(of, _)| *of == cpu)?;
+            Some(late.remove(first).1)
+        }) {
+            write();
+        }
     }
 }

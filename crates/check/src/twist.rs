@@ -45,6 +45,12 @@ pub trait Twist<P: Testable>: Sized + 'static {
     fn linked(object: P::Ptr) -> P::Ptr {
         object
     }
+    /// [`Platform::set_link`].
+    fn set_link(object: P::Ptr, offset: u32, next: Option<P::Ptr>) {
+        P::set_link(Self::linked(object), offset, next);
+    }
+    /// Called after a frame was looked at, and before a link is read.
+    fn settle() {}
     /// [`Platform::storage_attach`].
     fn storage_attach(object: P::Ptr, words: u32) {
         P::storage_attach(object, words);
@@ -156,7 +162,9 @@ impl<P: Testable, T: Twist<P>> Platform for Twisted<P, T> {
     }
 
     fn with_frame<R>(pfn: Pfn, f: impl FnOnce(&Frame<Self>) -> R) -> R {
-        P::with_frame(T::frame(pfn), f)
+        let result = P::with_frame(T::frame(pfn), f);
+        T::settle();
+        result
     }
     fn address(pfn: Pfn, offset: u64) -> P::Ptr {
         P::address(pfn, offset)
@@ -171,10 +179,11 @@ impl<P: Testable, T: Twist<P>> Platform for Twisted<P, T> {
         P::unmap_slab(pfn, order);
     }
     fn link(object: P::Ptr, offset: u32) -> Option<P::Ptr> {
+        T::settle();
         P::link(T::linked(object), offset)
     }
     fn set_link(object: P::Ptr, offset: u32, next: Option<P::Ptr>) {
-        P::set_link(T::linked(object), offset, next);
+        T::set_link(object, offset, next);
     }
     fn storage_attach(object: P::Ptr, words: u32) {
         T::storage_attach(object, words);

@@ -5,6 +5,7 @@ use slablab_check::program::{Program, Ran, Runner};
 use slablab_model::{Machine, MachineSpec, Model, NodeSpec};
 use slablab_platform::conformance::Testable;
 use slablab_slabs::preset::{Policy, Preset};
+use slablab_slabs::slqb::{Slqb, SlqbPolicy};
 use slablab_slabs::slub::{Slub, SlubPolicy};
 use slablab_slabs::{CacheFlags, CacheSpec, Engine};
 
@@ -96,4 +97,22 @@ fn slub() {
         let kernel = (release.major as u32, release.minor as u32, release.patch as u32);
         every_machine::<Slub<Model>, Slub<Refusing<Model>>>(Preset::Slub(*policy), policy, kernel, 0..6);
     }
+}
+
+#[test]
+fn slqb() {
+    for text in [
+        "slqb@2009-01",
+        "slqb@2009-01,memoryless=nearest",
+        "slqb@2009-09",
+        "slqb@2009-09,memoryless=as-asked",
+        "slqb@2009-09,memoryless=free-as-local",
+        "slqb@2009-09,memoryless=nearest",
+        "slqb@2009-09,freebatch=3,hiwater=5",
+    ] {
+        let preset = Preset::parse(text).expect("a preset");
+        let Preset::Slqb(policy) = preset else { unreachable!("{text} is SLQB") };
+        every_machine::<Slqb<Model>, Slqb<Refusing<Model>>>(preset, &policy, (2, 6, 31), 0..4);
+    }
+    assert_eq!(SlqbPolicy::PRESETS.len(), 2, "presets without a program");
 }

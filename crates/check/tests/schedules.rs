@@ -6,13 +6,14 @@
 
 use slablab_check::kit::{Job, Kit};
 use slablab_check::program::Random;
-use slablab_check::{Checked, Limits, Loom, Shape, Shuttle, explore};
+use slablab_check::{Checked, Explored, Limits, Loom, Shape, Shuttle, Twisted, broken, explore};
 use slablab_pages::policy::{MinFree, PcpRule};
 use slablab_pages::{Pages, PagesPolicy};
 use slablab_platform::conformance::Testable;
 use slablab_platform::{CpuId, Gfp, Platform};
 use slablab_slabs::preset::Preset;
-use slablab_slabs::slub::Slub;
+use slablab_slabs::slqb::{Slqb, SlqbPolicy};
+use slablab_slabs::slub::{Slub, SlubPolicy};
 use slablab_slabs::{Backing, CacheId, CacheSpec, Engine};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, VecDeque};
@@ -75,30 +76,44 @@ impl<P: Testable, E: Engine<P>> Heap<P, E> {
     }
 }
 
-fn policy(text: &str) -> slablab_slabs::slub::SlubPolicy {
+fn slub(text: &str) -> SlubPolicy {
     match Preset::parse(text).expect("a preset") {
         Preset::Slub(policy) => policy,
         Preset::Slqb(_) => unreachable!("{text} is SLQB"),
     }
 }
 
-type Step<P> = fn(&Heap<P, Slub<P>>);
+fn slqb(text: &str) -> SlqbPolicy {
+    match Preset::parse(text).expect("a preset") {
+        Preset::Slqb(policy) => policy,
+        Preset::Slub(_) => unreachable!("{text} is SLUB"),
+    }
+}
+
+type Step<P, E> = fn(&Heap<P, E>);
 
 /// A race of two CPUs over prepared objects: `prepare` runs first on CPU 0, the two steps at once.
-struct Race<P: Platform> {
+struct Race<P: Platform, E> {
     name: &'static str,
-    preset: &'static str,
-    prepare: Step<P>,
-    first: Step<P>,
-    second: Step<P>,
+    prepare: Step<P, E>,
+    first: Step<P, E>,
+    second: Step<P, E>,
 }
 
 /// Runs a race in every schedule within the limits; at the end nothing may be lost.
-fn check<K: Kit>(race: Race<Checked<K>>, limits: Limits) {
-    let Race { name, preset, prepare, first, second } = race;
-    let body = move || {
-        Checked::<K>::enter(Shape::ONE_NODE, || {
-            let heap = Heap::<Checked<K>, Slub<Checked<K>>>::new(&policy(preset), 1024);
+fn explored<K: Kit, P: Testable, E: Engine<P> + 'static>(
+    race: &Race<P, E>,
+    policy: E::Policy,
+    shape: Shape,
+    limits: Limits,
+) -> Result<Explored, String>
+where
+    E::Policy: Send + Sync + 'static,
+{
+    let Race { prepare, first, second, .. } = *race;
+    explore::<K>(limits, move || {
+        Checked::<K>::enter(shape, || {
+            let heap = Heap::<P, E>::new(&policy, 1024);
             prepare(&heap);
             let (one, two) = (heap.clone(), heap.clone());
             let jobs: Vec<(CpuId, Job)> =
@@ -106,13 +121,27 @@ fn check<K: Kit>(race: Race<Checked<K>>, limits: Limits) {
             Checked::<K>::together(jobs);
             heap.end();
         });
-    };
-    let explored = explore::<K>(limits, body).unwrap_or_else(|wrong| panic!("{name} ({preset}): {wrong}"));
-    println!("{name} ({preset}): {} executions", explored.executions);
-    assert!(explored.executions > 1, "{name}: nothing was explored");
+    })
 }
 
-const PRESETS: [&str; 5] = [
+fn check<K: Kit, E: Engine<Checked<K>> + 'static>(
+    what: &str,
+    races: &[Race<Checked<K>, E>],
+    policy: &E::Policy,
+    shape: Shape,
+    limits: Limits,
+) where
+    E::Policy: Send + Sync + 'static,
+{
+    for race in races {
+        let explored = explored::<K, _, _>(race, policy.clone(), shape, limits)
+            .unwrap_or_else(|wrong| panic!("{} ({what}): {wrong}", race.name));
+        println!("{} ({what}): {} executions", race.name, explored.executions);
+        assert!(explored.executions > 1, "{}: nothing was explored", race.name);
+    }
+}
+
+const SLUBS: [&str; 5] = [
     "slub@6.1,max_order=0,min_partial=0",
     "slub@6.12,max_order=0,min_partial=0",
     "slub@6.1,max_order=0,min_partial=0,cpu_partial=0",
@@ -120,78 +149,108 @@ const PRESETS: [&str; 5] = [
     "slub@2.6.32,max_order=0",
 ];
 
+const SLQBS: [&str; 3] = [
+    "slqb@2009-09,freebatch=1,hiwater=2",
+    "slqb@2009-01,freebatch=1,hiwater=2",
+    "slqb@2009-09,freebatch=2,hiwater=8",
+];
+
 /// CPU 0 allocates `n` objects, four to a slab, and keeps them for both.
-fn hold<P: Testable>(heap: &Heap<P, Slub<P>>, n: usize) {
+fn hold<P: Testable, E: Engine<P>>(heap: &Heap<P, E>, n: usize) {
     for _ in 0..n {
         let object = heap.alloc().expect("memory is left");
         heap.live.borrow_mut().push_back(object);
     }
 }
 
-fn alloc_one<P: Testable>(heap: &Heap<P, Slub<P>>) {
+fn alloc_one<P: Testable, E: Engine<P>>(heap: &Heap<P, E>) {
     if let Some(object) = heap.alloc() {
         heap.live.borrow_mut().push_back(object);
     }
 }
 
-fn free_one<P: Testable>(heap: &Heap<P, Slub<P>>) {
+fn free_one<P: Testable, E: Engine<P>>(heap: &Heap<P, E>) {
     // The oldest: prepared before the race began, so that the hand-over itself needs no order.
     let object = heap.live.borrow_mut().pop_front();
     object.into_iter().for_each(|object| heap.free(object));
 }
 
-fn races<K: Kit>(limits: Limits) {
-    for preset in PRESETS {
-        let race =
-            |name, prepare: Step<Checked<K>>, first, second| Race { name, preset, prepare, first, second };
-        // The CPU slab runs out while another CPU frees to it.
-        check(race("refill against free", |heap| hold(heap, 4), alloc_one, free_one), limits);
+fn twice<P: Testable, E: Engine<P>>(heap: &Heap<P, E>, step: Step<P, E>) {
+    step(heap);
+    step(heap);
+}
+
+/// What two CPUs can do to each other's slabs.
+fn races<P: Testable, E: Engine<P>>() -> [Race<P, E>; 4] {
+    [
+        // The CPU's own objects run out while another CPU frees to it.
+        Race {
+            name: "refill against free",
+            prepare: |heap| hold(heap, 4),
+            first: alloc_one,
+            second: free_one,
+        },
         // Two CPUs free to one full slab.
-        check(race("free against free", |heap| hold(heap, 5), free_one, free_one), limits);
+        Race { name: "free against free", prepare: |heap| hold(heap, 5), first: free_one, second: free_one },
         // The last objects of a partial slab go while the other CPU takes slabs off the node's list.
-        check(
-            race(
-                "empty against acquire",
-                |heap| {
-                    hold(heap, 8);
-                    for _ in 0..3 {
-                        free_one(heap);
-                    }
-                },
-                |heap| {
-                    alloc_one(heap);
-                    alloc_one(heap);
-                },
-                free_one,
-            ),
-            limits,
-        );
+        Race {
+            name: "empty against acquire",
+            prepare: |heap| {
+                hold(heap, 8);
+                twice(heap, free_one);
+                free_one(heap);
+            },
+            first: |heap| twice(heap, alloc_one),
+            second: free_one,
+        },
         // Slabs are given back while another CPU frees to them.
-        check(
-            race(
-                "shrink against free",
-                |heap| hold(heap, 6),
-                |heap| {
-                    heap.cache.shrink(&Backing::pages(&heap.pages));
-                },
-                |heap| {
-                    free_one(heap);
-                    free_one(heap);
-                },
-            ),
-            limits,
-        );
+        Race {
+            name: "shrink against free",
+            prepare: |heap| hold(heap, 6),
+            first: |heap| {
+                heap.cache.shrink(&Backing::pages(&heap.pages));
+            },
+            second: |heap| twice(heap, free_one),
+        },
+    ]
+}
+
+/// Objects handed back to the list that owns their page, while its owner claims them.
+fn hand_over<P: Testable, E: Engine<P>>() -> [Race<P, E>; 2] {
+    [
+        Race {
+            name: "claim against hand-over",
+            prepare: |heap| hold(heap, 4),
+            first: |heap| twice(heap, alloc_one),
+            second: |heap| twice(heap, free_one),
+        },
+        Race {
+            name: "free against hand-over",
+            prepare: |heap| hold(heap, 6),
+            first: |heap| twice(heap, free_one),
+            second: |heap| twice(heap, free_one),
+        },
+    ]
+}
+
+fn every_race<K: Kit>(limits: Limits) {
+    for text in SLUBS {
+        check(text, &races::<_, Slub<Checked<K>>>(), &slub(text), Shape::ONE_NODE, limits);
+    }
+    for text in SLQBS {
+        check(text, &races::<_, Slqb<Checked<K>>>(), &slqb(text), Shape::ONE_NODE, limits);
+        check(text, &hand_over::<_, Slqb<Checked<K>>>(), &slqb(text), Shape::TWO_NODES, limits);
     }
 }
 
 #[test]
 fn loom_races() {
-    races::<Loom>(Limits::QUICK);
+    every_race::<Loom>(Limits::QUICK);
 }
 
 #[test]
 fn shuttle_races() {
-    races::<Shuttle>(Limits { executions: 300, ..Limits::QUICK });
+    every_race::<Shuttle>(Limits { executions: 300, ..Limits::QUICK });
 }
 
 /// Every CPU runs a random program; they free each other's objects.
@@ -239,11 +298,36 @@ where
 }
 
 #[test]
-fn shuttle_whole_slub() {
+fn shuttle_whole() {
     let limits = Limits { executions: 150, ..Limits::QUICK };
-    for preset in PRESETS {
-        for shape in [Shape::ONE_NODE, Shape::TWO_NODES, Shape::MEMORYLESS] {
-            whole::<Slub<Checked<Shuttle>>>(preset, &policy(preset), shape, limits);
+    for shape in [Shape::ONE_NODE, Shape::TWO_NODES, Shape::MEMORYLESS] {
+        for text in SLUBS {
+            whole::<Slub<Checked<Shuttle>>>(text, &slub(text), shape, limits);
+        }
+        for text in SLQBS {
+            whole::<Slqb<Checked<Shuttle>>>(text, &slqb(text), shape, limits);
         }
     }
+}
+
+/// What finds a fault in a world: the race and the finding. A world with a fault that no race finds is a test that cannot
+/// fail.
+fn planted<K: Kit, P: Testable>(fault: &str, limits: Limits) {
+    let found = races::<P, Slub<P>>().iter().find_map(|race| {
+        let policy = slub("slub@6.1,max_order=0,min_partial=0,cpu_partial=0");
+        explored::<K, P, _>(race, policy, Shape::ONE_NODE, limits).err().map(|wrong| (race.name, wrong))
+    });
+    let (race, wrong) = found.unwrap_or_else(|| panic!("{fault}: no race found it"));
+    println!("{fault}: found by \"{race}\": {}", wrong.lines().next().unwrap_or(""));
+}
+
+#[test]
+fn planted_faults_are_found() {
+    let limits = Limits { executions: 300, ..Limits::QUICK };
+    type Unordered = Loom<broken::RelaxedExchange>;
+    planted::<Unordered, Checked<Unordered>>("compare-exchange without ordering", limits);
+    type Late<K> = Twisted<Checked<K>, broken::LateLink>;
+    planted::<Loom, Late<Loom>>("link after publish, under loom", limits);
+    planted::<Shuttle, Late<Shuttle>>("link after publish, under shuttle", limits);
+    planted::<broken::TornExchange, Checked<broken::TornExchange>>("a remote free that is lost", limits);
 }

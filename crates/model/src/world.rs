@@ -188,7 +188,6 @@ impl Platform for Model {
     type PerCpu<T: Default> = Slots<T>;
     type PerNode<T: Default> = Nodes<T>;
     type CpuShared<T: Default> = Cpus<T>;
-    type CpuShared<T: Default> = Cpus<T>;
 
     fn cpus() -> u16 {
         state(|state| state.spec.cpu_node.len() as u16)

@@ -235,7 +235,7 @@ fn kmalloc_name(bytes: u32, kind: Kind) -> String {
         Kind::Cgroup => "cg-",
     };
     match bytes {
-        1024.. if bytes % 1024 == 0 => format!("kmalloc-{kind}{}k", bytes / 1024),
+        1024.. if bytes.is_multiple_of(1024) => format!("kmalloc-{kind}{}k", bytes / 1024),
         _ => format!("kmalloc-{kind}{bytes}"),
     }
 }

@@ -49,7 +49,8 @@ impl<P: Platform> Slub<P> {
             return Err(Misuse::WrongCache(CacheId(slab.owner() as u32)));
         }
         let offset = slab.offset(object) as u64 * 8;
-        let index = offset / self.geometry.size as u64;
+        // Exact for every multiple of the size below 2^32, and no multiple comes out for anything else.
+        let index = (offset * self.reciprocal) >> 32;
         if index * self.geometry.size as u64 != offset || index >= slab.word().objects as u64 {
             return Err(Misuse::NotAnObject);
         }

@@ -68,6 +68,8 @@ pub struct Slub<P: Platform> {
     /// The limit of the CPU partial list: slabs, or objects until 5.15. 0 without such lists.
     cpu_partial: u32,
     sheaf_capacity: u32,
+    /// 2^32 / size, rounded up: finds an object's index without a division.
+    reciprocal: u64,
     slots: P::PerCpu<CpuState<P>>,
     nodes: P::PerNode<Node<P>>,
     barns: sheaf::Barns<P>,
@@ -186,6 +188,7 @@ impl<P: Platform> Engine<P> for Slub<P> {
             min_partial: policy.min_partial_of(geometry.size),
             cpu_partial: Self::cpu_partial_limit(&geometry, policy),
             sheaf_capacity,
+            reciprocal: (1u64 << 32).div_ceil(geometry.size as u64),
             slots: P::PerCpu::new(geometry.link_offset),
             nodes: P::PerNode::new(),
             barns: P::PerNode::new(),
