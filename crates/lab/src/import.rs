@@ -36,6 +36,8 @@ mod lookahead;
 mod pages;
 mod pairing;
 mod report;
+#[cfg(test)]
+mod tests;
 mod words;
 
 use std::io::Write;
@@ -86,7 +88,7 @@ pub fn open(input: Input, tick: &mut dyn FnMut(u64)) -> Result<Reader> {
     Reader::new(Positioned::new(file).at(&folder)?).map_err(plain).at(input.path)
 }
 
-fn run<W: Write + Send>(input: Input, out: W, tick: &mut dyn FnMut(u64)) -> Result<(W, Metadata)> {
+fn run<W: Write + Send + 'static>(input: Input, out: W, tick: &mut dyn FnMut(u64)) -> Result<(W, Metadata)> {
     let writer = Writer::new(out).map_err(plain).at(input.path)?;
     input::open(input)?.convert(writer, tick)
 }

@@ -63,6 +63,9 @@ pub enum Error {
         /// What is wrong.
         why: String,
     },
+    /// An earlier write had failed, and its error was given then.
+    #[error("writing the trace had failed before")]
+    Stopped,
     /// Parquet could not write.
     #[error("writing the trace: {0}")]
     Write(#[from] ParquetError),

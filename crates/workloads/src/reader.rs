@@ -277,7 +277,7 @@ impl Visit for Cells<'_> {
         let found = match &mut self.group.chunks[column.position()] {
             None => return Ok(()),
             Some(Chunk::Text(chunk)) => chunk
-                .read(self.rows, self.texts.column_mut(column.name), cells)
+                .read(self.rows, self.texts.table_mut(column.name), cells)
                 .map_err(|why| corrupt(self.group_index, column, why))?,
             Some(_) => {
                 cells.resize(self.rows, none);

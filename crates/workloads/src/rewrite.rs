@@ -8,6 +8,7 @@ use std::io::Write;
 use std::sync::Arc;
 
 use parquet::column::writer::ColumnCloseResult;
+use parquet::data_type::ByteArray;
 use parquet::file::reader::{ChunkReader, FileReader};
 use parquet::file::writer::SerializedFileWriter;
 
@@ -16,7 +17,7 @@ use crate::error::Error;
 use crate::meta::Metadata;
 use crate::reader::Reader;
 use crate::schema;
-use crate::texts::Texts;
+use crate::texts::{Table, Texts};
 use crate::writer::{Cells, Tally, complete};
 
 /// Copies the trace in `input` to `out`, giving each row group's rows to `edit` on the way and the metadata to
@@ -40,7 +41,9 @@ pub fn rewrite<R: ChunkReader + Clone + 'static, W: Write + Send>(
         assert_eq!(batch.event.len(), rows, "a rewrite must keep the number of rows");
         tally.add(&batch);
         let mut group = file.next_row_group()?;
-        Cells { group: &mut group, texts: batches.texts() }.write(&mut batch)?;
+        let bytes =
+            |table: &Table| table.iter().map(|text| ByteArray::from(text.as_bytes().to_vec())).collect();
+        Cells { group: &mut group, known: &batches.texts().tables().map(bytes) }.write(&mut batch)?;
         for &leaf in &reader.layout.extra_leaves {
             let column = footer.row_group(batches.group_index()).column(leaf);
             let copied = ColumnCloseResult {

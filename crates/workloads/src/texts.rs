@@ -71,22 +71,23 @@ pub struct Texts {
 }
 
 impl Texts {
-    pub(crate) fn column(&self, name: &str) -> &Table {
-        match name {
-            "comm" => &self.comm,
-            "cache" => &self.cache,
-            "call_site" => &self.call_site,
-            _ => unreachable!("{name} is not a column of strings"),
+    /// The tables, at their [`Texts::position`].
+    pub(crate) fn tables(&self) -> [&Table; 3] {
+        [&self.comm, &self.cache, &self.call_site]
+    }
+
+    pub(crate) fn table_mut(&mut self, column: &str) -> &mut Table {
+        match Self::position(column) {
+            0 => &mut self.comm,
+            1 => &mut self.cache,
+            _ => &mut self.call_site,
         }
     }
 
-    pub(crate) fn column_mut(&mut self, name: &str) -> &mut Table {
-        match name {
-            "comm" => &mut self.comm,
-            "cache" => &mut self.cache,
-            "call_site" => &mut self.call_site,
-            _ => unreachable!("{name} is not a column of strings"),
-        }
+    /// Which table a column's strings are in.
+    pub(crate) fn position(column: &str) -> usize {
+        let columns = ["comm", "cache", "call_site"];
+        columns.iter().position(|name| *name == column).expect("only these columns are strings")
     }
 }
 

@@ -1,8 +1,13 @@
 //! Writing a trace, one row group at a time.
+//!
+//! Rows are collected in a batch; a full batch goes to a thread that packs and writes it while the next is collected.
+//! Three batches exist at most: one being filled, one waiting, one being packed.
 
 use std::collections::HashMap;
 use std::io::Write;
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::thread::JoinHandle;
 
 use parquet::data_type::{ByteArray, ByteArrayType};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
@@ -17,10 +22,14 @@ use crate::texts::{Table, Texts};
 /// Rows in a row group: 15 MB in memory, and enough for dictionaries to pay.
 const GROUP_ROWS: usize = 1 << 18;
 
-/// Writes rows to `W`. It holds one row group and the strings; nothing of what is written is kept.
-pub struct Writer<W: Write + Send> {
-    file: SerializedFileWriter<W>,
+/// Writes rows to `W`. It holds a few row groups and the strings; nothing of what is written is kept.
+///
+/// Dropped without [`Writer::finish`], it drops `W` before it returns.
+pub struct Writer<W: Write + Send + 'static> {
+    packer: Packer<W>,
     texts: Texts,
+    /// How many strings of each table the packer knows.
+    told: [usize; 3],
     batch: Batch,
     group_rows: usize,
     tally: Tally,
@@ -36,12 +45,12 @@ pub(crate) struct Tally {
     times: Option<(u64, u64)>,
 }
 
-impl<W: Write + Send> Writer<W> {
+impl<W: Write + Send + 'static> Writer<W> {
     /// A writer of a new trace.
     pub fn new(out: W) -> Result<Writer<W>, Error> {
         let file = SerializedFileWriter::new(out, schema::schema(&[]), Arc::new(schema::properties()))?;
         let (texts, batch, tally) = Default::default();
-        Ok(Writer { file, texts, batch, group_rows: GROUP_ROWS, tally })
+        Ok(Writer { packer: Packer::start(file), texts, told: [0; 3], batch, group_rows: GROUP_ROWS, tally })
     }
 
     /// With `rows` rows in a row group instead of 262,144.
@@ -61,7 +70,7 @@ impl<W: Write + Send> Writer<W> {
         self.tally.rows + self.batch.len() as u64
     }
 
-    /// Appends a row.
+    /// Appends a row. An error may be that of an earlier row.
     #[inline]
     pub fn push(&mut self, row: &Row) -> Result<(), Error> {
         self.batch.push(row);
@@ -73,10 +82,16 @@ impl<W: Write + Send> Writer<W> {
             return Ok(());
         }
         self.tally.add(&self.batch);
-        let mut group = self.file.next_row_group()?;
-        Cells { group: &mut group, texts: &self.texts }.write(&mut self.batch)?;
-        group.close()?;
-        self.batch.clear();
+        let mut told = self.told.iter_mut();
+        let texts = self.texts.tables().map(|table| {
+            let told = told.next().expect("as many as tables");
+            let new =
+                table.iter().skip(*told).map(|text| ByteArray::from(text.as_bytes().to_vec())).collect();
+            *told = table.len();
+            new
+        });
+        let batch = std::mem::take(&mut self.batch);
+        self.batch = self.packer.give(Group { batch, texts })?;
         Ok(())
     }
 
@@ -84,13 +99,79 @@ impl<W: Write + Send> Writer<W> {
     /// of the cache ids, and caches it does not have are added by name.
     pub fn finish(mut self, mut metadata: Metadata) -> Result<(W, Metadata), Error> {
         self.flush()?;
+        let mut file = self.packer.stop()?;
         metadata.statistics = self.tally.statistics();
         complete(&mut metadata.caches, &self.texts.cache);
         for entry in metadata.to_footer() {
-            self.file.append_key_value_metadata(entry);
+            file.append_key_value_metadata(entry);
         }
-        Ok((self.file.into_inner()?, metadata))
+        Ok((file.into_inner()?, metadata))
     }
+}
+
+/// A row group to be packed, and the strings that are new in it.
+struct Group {
+    batch: Batch,
+    texts: [Vec<ByteArray>; 3],
+}
+
+/// The thread that packs.
+struct Packer<W: Write + Send + 'static> {
+    groups: Option<SyncSender<Group>>,
+    empty: Receiver<Batch>,
+    thread: Option<JoinHandle<Result<SerializedFileWriter<W>, Error>>>,
+}
+
+impl<W: Write + Send + 'static> Packer<W> {
+    fn start(file: SerializedFileWriter<W>) -> Packer<W> {
+        let (groups, waiting) = sync_channel(1);
+        let (done, empty) = channel();
+        let thread = std::thread::spawn(move || pack(file, waiting, done));
+        Packer { groups: Some(groups), empty, thread: Some(thread) }
+    }
+
+    /// Hands over a group; an empty batch comes back.
+    fn give(&mut self, group: Group) -> Result<Batch, Error> {
+        let groups = self.groups.as_ref().expect("not stopped");
+        match groups.send(group) {
+            Ok(()) => Ok(self.empty.try_recv().unwrap_or_default()),
+            // The thread has ended, which it does before its time only with an error.
+            Err(_) => self.stop().and(Err(Error::Stopped)),
+        }
+    }
+
+    fn stop(&mut self) -> Result<SerializedFileWriter<W>, Error> {
+        self.groups = None;
+        let thread = self.thread.take().ok_or(Error::Stopped)?;
+        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+}
+
+impl<W: Write + Send + 'static> Drop for Packer<W> {
+    fn drop(&mut self) {
+        if self.thread.is_some() && !std::thread::panicking() {
+            // What it wrote is of no use, and neither is its error.
+            let _ = self.stop();
+        }
+    }
+}
+
+fn pack<W: Write + Send>(
+    mut file: SerializedFileWriter<W>,
+    groups: Receiver<Group>,
+    done: Sender<Batch>,
+) -> Result<SerializedFileWriter<W>, Error> {
+    let mut known: [Vec<ByteArray>; 3] = Default::default();
+    for Group { mut batch, texts } in groups {
+        known.iter_mut().zip(texts).for_each(|(known, new)| known.extend(new));
+        let mut group = file.next_row_group()?;
+        Cells { group: &mut group, known: &known }.write(&mut batch)?;
+        group.close()?;
+        batch.clear();
+        // Nobody may be waiting for it any more.
+        let _ = done.send(batch);
+    }
+    Ok(file)
 }
 
 /// The list of caches must be that of the ids.
@@ -144,7 +225,8 @@ impl Tally {
 /// Writes our columns of one row group, in order.
 pub(crate) struct Cells<'a, 'b, W: Write + Send> {
     pub(crate) group: &'a mut SerializedRowGroupWriter<'b, W>,
-    pub(crate) texts: &'a Texts,
+    /// The strings of the three tables, by id.
+    pub(crate) known: &'a [Vec<ByteArray>; 3],
 }
 
 impl<W: Write + Send> Cells<'_, '_, W> {
@@ -162,9 +244,7 @@ impl<W: Write + Send> Visit for Cells<'_, '_, W> {
     }
 
     fn text(&mut self, column: &'static Column, none: u32, cells: &mut Vec<u32>) -> Result<(), Error> {
-        let table = self.texts.column(column.name);
-        let known: Vec<ByteArray> =
-            table.iter().map(|text| ByteArray::from(text.as_bytes().to_vec())).collect();
+        let known = &self.known[Texts::position(column.name)];
         let present = cells.iter().filter(|&&id| id != none);
         let values: Vec<ByteArray> = present
             .map(|&id| known.get(id as usize).cloned().unwrap_or_else(|| ByteArray::from("")))

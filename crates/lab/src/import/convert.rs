@@ -34,7 +34,7 @@ pub(super) enum Stop<E: std::error::Error> {
 
 /// Converts all of `source`. `known` is what is known about the machine from elsewhere; `complete` gets the metadata
 /// last, when all of the source has been read.
-pub(super) fn convert<S: Source, W: Write + Send>(
+pub(super) fn convert<S: Source, W: Write + Send + 'static>(
     source: &mut S,
     writer: Writer<W>,
     known: Metadata,
@@ -73,7 +73,7 @@ pub(super) fn convert<S: Source, W: Write + Send>(
     conversion.finish(known, complete)
 }
 
-struct Conversion<'a, S, W: Write + Send> {
+struct Conversion<'a, S, W: Write + Send + 'static> {
     ahead: Lookahead<'a, S>,
     writer: Writer<W>,
     pairing: Pairing,
@@ -88,7 +88,7 @@ struct Conversion<'a, S, W: Write + Send> {
 
 type Done<S> = Result<(), Stop<<S as Source>::Error>>;
 
-impl<S: Source, W: Write + Send> Conversion<'_, S, W> {
+impl<S: Source, W: Write + Send + 'static> Conversion<'_, S, W> {
     /// Rule 1, then the event.
     fn event(&mut self, event: &Event) -> Done<S> {
         if let Some((what, address)) = deed(event) {

@@ -143,7 +143,7 @@ fn tell(head: &[u8]) -> std::result::Result<Kind, String> {
 
 impl Recording {
     /// Reads the recording and writes it.
-    pub(super) fn convert<W: Write + Send>(
+    pub(super) fn convert<W: Write + Send + 'static>(
         self,
         writer: Writer<W>,
         tick: &mut dyn FnMut(u64),
@@ -187,7 +187,7 @@ impl Recording {
 }
 
 /// A conversion with everything but its events.
-struct Job<'a, W: Write + Send> {
+struct Job<'a, W: Write + Send + 'static> {
     path: &'a Path,
     writer: Writer<W>,
     known: Metadata,
@@ -196,7 +196,7 @@ struct Job<'a, W: Write + Send> {
     digest: Box<dyn FnOnce() -> Digested>,
 }
 
-impl<W: Write + Send> Job<'_, W> {
+impl<W: Write + Send + 'static> Job<'_, W> {
     fn run<S: Events>(self, source: &mut S, tick: &mut dyn FnMut(u64)) -> Result<(W, Metadata)> {
         let Job { path, writer, known, name, digest } = self;
         let finish = move |metadata: &mut Metadata| {
