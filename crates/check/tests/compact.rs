@@ -1,0 +1,64 @@
+//! The model's memory follows what exists, not what could.
+
+use slablab_model::{Machine, MachineSpec, Model};
+use slablab_pages::{Pages, PagesPolicy};
+use slablab_platform::{CpuId, Gfp};
+use slablab_slabs::preset::Preset;
+use slablab_slabs::slub::Slub;
+use slablab_slabs::{Backing, CacheId, CacheSpec, Engine};
+
+const MIB: usize = 1 << 20;
+
+fn slub() -> slablab_slabs::slub::SlubPolicy {
+    match Preset::parse("slub@6.1").expect("a preset") {
+        Preset::Slub(policy) => policy,
+        Preset::Slqb(_) => unreachable!("asked for SLUB"),
+    }
+}
+
+#[test]
+fn one_tebibyte_and_1024_cpus() {
+    let mut machine = Machine::new(MachineSpec::uniform(1024, 64, 16 << 30)).expect("the spec is right");
+    let fresh = machine.bytes();
+    assert!(fresh < 64 * MIB, "{fresh} bytes before anything happened");
+    let objects = machine.enter(|| {
+        let pages = Pages::<Model>::new(PagesPolicy::for_release(6, 1, 0));
+        let cache = Slub::<Model>::create(CacheId(1), &CacheSpec::of_size(192), &slub());
+        let backing = Backing::pages(&pages);
+        (0..1024)
+            .filter(|cpu| {
+                Model::run_on(CpuId(*cpu));
+                cache.alloc(&backing, Gfp::KERNEL, None).is_some()
+            })
+            .count()
+    });
+    assert_eq!(objects, 1024, "every CPU gets an object");
+    let used = machine.bytes();
+    println!(
+        "1 TiB, 1,024 CPUs, 64 nodes: {} KiB fresh, {} KiB with a slab on every CPU",
+        fresh / 1024,
+        used / 1024
+    );
+    assert!(used < 64 * MIB, "{used} bytes with a slab on every CPU");
+}
+
+#[test]
+fn bytes_per_live_object() {
+    // Frames and links; a replay adds 16 bytes per object for where it is.
+    const OBJECTS: usize = 1_000_000;
+    for (size, most) in [(64, 12.0), (192, 16.0), (256, 14.0), (512, 18.0)] {
+        let mut machine = Machine::new(MachineSpec::uniform(2, 1, 8 << 30)).expect("the spec is right");
+        let fresh = machine.bytes();
+        machine.enter(|| {
+            let pages = Pages::<Model>::new(PagesPolicy::for_release(6, 1, 0));
+            let cache = Slub::<Model>::create(CacheId(1), &CacheSpec::of_size(size), &slub());
+            let backing = Backing::pages(&pages);
+            for _ in 0..OBJECTS {
+                cache.alloc(&backing, Gfp::KERNEL, None).expect("memory is left");
+            }
+        });
+        let each = (machine.bytes() - fresh) as f64 / OBJECTS as f64;
+        println!("{size} bytes: {each:.1} bytes of tables per live object");
+        assert!(each <= most, "{each:.1} bytes of tables per live object of {size} bytes, at most {most}");
+    }
+}
