@@ -166,6 +166,22 @@ fn a_list_that_does_not_pick_up() {
             Parked(38 * 256 - 1 + 16, 38 * 256 - 1 + 16),
         ],
     ));
+    check(&Case {
+        size: 8,
+        ..Case::new(
+            "a claim takes what a hot list can count; the rest stays flagged for the next one",
+            two_nodes(),
+            &[JANUARY],
+            // 48 batches of 2048; the first claim takes 65534 of them and flushes a batch, the second the rest.
+            &[Alloc(0, 100_000), Free(2, 100_000), Alloc(0, 65_534 - 2048 + 1)],
+            &[
+                Counted(Event::SlqbClaimRemoteList, 2),
+                Counted(Event::SlqbClaimRemoteListObjects, 48 * 2048),
+                Counted(Event::SlqbFlushFreeListObjects, 2 * 2048),
+                Live(65_534 - 2048 + 1),
+            ],
+        )
+    });
     check(&Case::new(
         "a CPU that went down keeps its pages and its queue",
         two_nodes(),
