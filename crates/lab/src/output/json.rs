@@ -59,6 +59,7 @@ fn cache(cache: &CacheOutcome, page_size: u64) -> Value {
         "order": cache.geometry.order,
         "objs_per_slab": cache.geometry.objects,
         "slabs_start": cache.start.slabs,
+        "objects_start": cache.start.active_objects(),
         "slabs": cache.end.slabs,
         "objects": cache.end.active_objects(),
         "live_objects": cache.end.live_objects(),

@@ -78,7 +78,10 @@ impl Before {
         if bytes.starts_with(b"name,active_objs") {
             return Ok(Before::from_slabinfo(path, &Slabinfo::parse_csv(&bytes).at(path)?));
         }
-        Before::from_any(path, Dump::from_tar(&bytes[..]).at(path)?)
+        let dump = Dump::from_tar(&bytes[..]).map_err(|error| {
+            Error::new(path, format!("expected a tar or directory of the kernel's files, or the text of /proc/slabinfo: {error}"))
+        })?;
+        Before::from_any(path, dump)
     }
 
     fn from_any(path: &Path, dump: Dump) -> Result<Before> {
