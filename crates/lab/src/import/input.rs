@@ -88,7 +88,7 @@ fn resolve(input: Input) -> Result<(PathBuf, Metadata)> {
                 let list = known.iter().map(|(name, _)| &**name).collect::<Vec<_>>().join(", ");
                 let list = if list.is_empty() { "no *.events.csv.gz" } else { &*list };
                 let asked = name.map_or("a directory: which recording?".into(), |name| {
-                    format!("no recording \"{name}\"")
+                    format!("no recording \"{name}\".")
                 });
                 Error::new(input.path, format!("{asked} It has: {list}"))
             })?;

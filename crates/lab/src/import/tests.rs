@@ -317,8 +317,12 @@ fn a_free_takes_effect_when_its_cpu_gets_on() {
         let time = n * 10_000;
         let lines =
             [(0, 0, "alloc a000"), (1000, 0, "free a000"), (1500, 1, "alloc b000"), (2000, 0, "alloc c000")];
-        let tail =
-            [(3000, 1, "free b000"), (4000, 1, "pagefree 7 0"), (5000, 0, "free c000"), (6000, 0, "pagefree 8 0")];
+        let tail = [
+            (3000, 1, "free b000"),
+            (4000, 1, "pagefree 7 0"),
+            (5000, 0, "free c000"),
+            (6000, 0, "pagefree 8 0"),
+        ];
         let line = |(after, cpu, what): (u64, u32, &str)| match what.starts_with("page") {
             true => format!("{} {cpu} {what}\n", time + after),
             false => format!("{} {cpu} {what} dentry\n", time + after),

@@ -1,0 +1,50 @@
+//! `slablab import` as a program: what goes where, and exit codes.
+
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+
+fn bundled(name: &str) -> PathBuf {
+    [env!("CARGO_MANIFEST_DIR"), "../..", name].iter().collect()
+}
+
+/// Runs `slablab import INPUT -o OUT ARGUMENTS`; the output file is removed afterwards. `"-"` reads `stdin`.
+fn import(input: &str, arguments: &[&str], stdin: Stdio) -> (Output, bool) {
+    let number = std::sync::atomic::AtomicU32::fetch_add(&NEXT, 1, std::sync::atomic::Ordering::Relaxed);
+    let out = std::env::temp_dir().join(format!("slablab-cli-{}-{number}.trace.parquet", std::process::id()));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_slablab"));
+    let output =
+        command.args(["import", input, "-o"]).arg(&out).args(arguments).stdin(stdin).output().unwrap();
+    (output, std::fs::remove_file(&out).is_ok())
+}
+
+static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+
+#[track_caller]
+fn check(input: &str, arguments: &[&str], stdin: Stdio, code: i32, stdout: &str, stderr: &str) {
+    let (output, written) = import(input, arguments, stdin);
+    let [out, err] = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
+    assert_eq!(output.status.code(), Some(code), "{err}");
+    assert_eq!(written, code != 2, "the output file");
+    assert!(out.contains(stdout) && (!stdout.is_empty() || out.is_empty()), "standard output: {out}");
+    assert!(err.contains(stderr) && (!stderr.is_empty() || err.is_empty()), "standard error: {err}");
+}
+
+#[test]
+fn exit_codes_and_places() {
+    let whole = bundled("examples/data/hackbench-6.18.perf.data.xz");
+    let lost = bundled("crates/kernel/testdata/lost.perf.data.xz");
+    let (whole, lost) = (whole.to_str().unwrap(), lost.to_str().unwrap());
+    check(whole, &[], Stdio::null(), 0, "", "193094 rows");
+    check(whole, &["--format", "json"], Stdio::null(), 0, "\"schema\": \"slablab.import/1\"", "");
+    check(lost, &[], Stdio::null(), 3, "", "INCOMPLETE");
+    check("/nowhere", &[], Stdio::null(), 2, "", "/nowhere: ");
+    check(whole, &["--format", "yaml"], Stdio::null(), 2, "", "yaml");
+    check("-", &[], Stdio::null(), 2, "", "-: empty");
+}
+
+#[test]
+fn standard_input_is_read() {
+    let csv = bundled("crates/kernel/testdata/hackbench.events.csv.gz");
+    let file = std::fs::File::open(&csv).unwrap();
+    check("-", &["--format", "json"], file.into(), 0, "\"kind\": \"csv\"", "");
+}
