@@ -8,6 +8,21 @@
 //! works. A reader takes only the columns asked for and hands out batches as one vector per column ([`Batch`]),
 //! because a replay has 100 ns for an event and decoding is a part of that.
 //!
+//! ```
+//! use slablab_workloads::{Batch, Columns, EventKind, Metadata, Reader, Row, Writer};
+//!
+//! let mut writer = Writer::new(Vec::new())?;
+//! let filp = writer.texts().cache.id("filp");
+//! writer.push(&Row { time_ns: 7, event: EventKind::CacheAlloc as u8, object: 0, cache: filp, ..Row::default() })?;
+//! let (file, _) = writer.finish(Metadata::default())?;
+//!
+//! let reader = Reader::new(bytes::Bytes::from(file))?;
+//! let (mut batches, mut batch) = (reader.batches(Columns::REPLAY), Batch::default());
+//! assert!(batches.next(&mut batch)?);
+//! assert_eq!(batches.texts().cache.get(batch.cache[0]), Some("filp"));
+//! # Ok::<(), slablab_workloads::Error>(())
+//! ```
+//!
 //! This crate knows no kernel, no engine and no model: what an event means to them is theirs.
 
 mod batch;

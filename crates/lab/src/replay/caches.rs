@@ -7,9 +7,10 @@
 use super::before::{Before, CacheBefore};
 use crate::machine::Chosen;
 use slablab_platform::Gfp;
+use slablab_slabs::CacheSpec;
+use slablab_slabs::kmalloc::{self, Class, KmallocConfig, KmallocRule, KmallocType};
 use slablab_slabs::order::OrderInput;
 use slablab_slabs::preset::Preset;
-use slablab_slabs::{CacheSpec, Release};
 use slablab_workloads::{Metadata, NONE};
 
 /// Caches that opted into sheaves in 6.18, and the capacity they asked for (reference/sheaves.md 2). A dump of sysfs says
@@ -49,15 +50,9 @@ pub struct CacheEntry {
     pub before: Option<usize>,
 }
 
-/// Types of kmalloc caches a recording can tell apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    Normal,
-    Reclaimable,
-    Cgroup,
-}
-
-const KINDS: [Kind; 3] = [Kind::Normal, Kind::Reclaimable, Kind::Cgroup];
+/// Types of kmalloc caches that a recording can tell apart: by flags.
+const TYPES: [KmallocType; 4] =
+    [KmallocType::Normal, KmallocType::Reclaimable, KmallocType::Cgroup, KmallocType::Dma];
 
 /// All caches of a replay, and how rows find them.
 #[derive(Debug)]
@@ -67,11 +62,13 @@ pub struct CacheTable {
     /// By the trace's cache id.
     by_id: Vec<u32>,
     /// By bytes / 8, then type.
-    by_size: Vec<[u32; 3]>,
+    by_size: Vec<[u32; TYPES.len()]>,
     page_shift: u32,
     kernel: Preset,
-    /// Whether accounted kmallocs have caches of their own.
-    cgroup_caches: bool,
+    kmalloc: KmallocRule,
+    config: KmallocConfig,
+    /// What the recording cannot tell about kmalloc caches, if this kernel has such.
+    pub ambiguous: Option<String>,
 }
 
 impl CacheTable {
@@ -90,7 +87,9 @@ impl CacheTable {
             by_size: Vec::new(),
             page_shift: recorded_shift,
             kernel,
-            cgroup_caches: has_cgroup_caches(kernel.release(), before),
+            kmalloc: KmallocRule::of(&kernel, recorded_shift),
+            config: config_of(kernel, before),
+            ambiguous: ambiguity(kernel, metadata),
         };
         let geometry = |size: u32| recorded_geometry(kernel, size, recorded_shift, machine.recorded_cpus);
         for cache in &metadata.caches {
@@ -118,14 +117,13 @@ impl CacheTable {
         if bytes_alloc == 0 {
             return Home::Unknown;
         }
-        let kind = if gfp & Gfp::RECLAIMABLE.0 != 0 {
-            Kind::Reclaimable
-        } else if self.cgroup_caches && gfp & Gfp::ACCOUNT.0 != 0 {
-            Kind::Cgroup
-        } else {
-            Kind::Normal
+        let kind = match KmallocType::of(Gfp(gfp), &self.config) {
+            KmallocType::Reclaimable => 1,
+            KmallocType::Cgroup => 2,
+            KmallocType::Dma => 3,
+            KmallocType::Normal | KmallocType::Copy(_) | KmallocType::Bucket(_) => 0,
         };
-        match self.by_size.get(bytes_alloc as usize / 8).map(|row| row[kind as usize]) {
+        match self.by_size.get(bytes_alloc as usize / 8).map(|row| row[kind]) {
             Some(index) if index != NONE => Home::Cache(index),
             _ => {
                 let pages = (bytes_alloc as u64).div_ceil(1 << self.page_shift).max(1);
@@ -173,11 +171,17 @@ impl CacheTable {
     fn add_size(&mut self, bytes: u32, before: Option<&Before>, geometry: &dyn Fn(u32) -> (u32, u32)) {
         let row = bytes as usize / 8;
         if self.by_size.len() <= row {
-            self.by_size.resize(row + 1, [NONE; 3]);
+            self.by_size.resize(row + 1, [NONE; TYPES.len()]);
         }
-        for kind in KINDS {
-            let name = kmalloc_name(bytes, kind);
-            self.by_size[row][kind as usize] = self.named(&name, &name, bytes, before, geometry);
+        for (column, kind) in TYPES.into_iter().enumerate() {
+            let class = match self.kmalloc.class_recorded(bytes as u64, Some(bytes as u64)) {
+                Class::Small(index) if self.kmalloc.class_size(index) == bytes => Some(index),
+                // A class this kernel's rule does not have: the recorded one wins.
+                Class::Small(_) | Class::Large(_) | Class::Zero => None,
+            };
+            let name =
+                class.map_or(format!("kmalloc-{bytes}"), |index| self.kmalloc.name(kind, index).to_string());
+            self.by_size[row][column] = self.named(&name, &name, bytes, before, geometry);
         }
     }
 }
@@ -222,29 +226,33 @@ fn recorded_geometry(kernel: Preset, size: u32, page_shift: u32, cpus: u16) -> (
     (order as u32, (input.slab_bytes(order) / size as u64) as u32)
 }
 
-/// Accounted kmallocs got caches of their own in 5.14; a dump shows whether this kernel has them.
-fn has_cgroup_caches(release: Release, before: Option<&Before>) -> bool {
+/// Which types this kernel had: its rule, and where a dump shows it whether accounted kmallocs have caches of their own.
+fn config_of(kernel: Preset, before: Option<&Before>) -> KmallocConfig {
+    let config = KmallocConfig::of(&kernel);
     let named = |before: &Before| before.caches.iter().any(|cache| cache.name.starts_with("kmalloc-cg-"));
-    before.map_or(release >= Release::new(5, 14, 0), named)
+    KmallocConfig { cgroup: before.map_or(config.cgroup, named), random_copies: 0, buckets: false, ..config }
 }
 
-fn kmalloc_name(bytes: u32, kind: Kind) -> String {
-    let kind = match kind {
-        Kind::Normal => "",
-        Kind::Reclaimable => "rcl-",
-        Kind::Cgroup => "cg-",
+/// Random copies and sets of buckets leave no trace in an event.
+fn ambiguity(kernel: Preset, metadata: &Metadata) -> Option<String> {
+    let is_set = |name: &str| metadata.config.get(name).is_some_and(|value| value == "y");
+    let config = KmallocConfig {
+        random_copies: if is_set("RANDOM_KMALLOC_CACHES") { kmalloc::RANDOM_COPIES } else { 0 },
+        buckets: is_set("SLAB_BUCKETS"),
+        ..KmallocConfig::of(&kernel)
     };
-    match bytes {
-        1024.. if bytes.is_multiple_of(1024) => format!("kmalloc-{kind}{}k", bytes / 1024),
-        _ => format!("kmalloc-{kind}{bytes}"),
-    }
+    let unknown = KmallocType::Normal.ambiguous(&config)?;
+    Some(format!(
+        "kmallocs of one size are one cache: which of {} copies and {} sets of buckets served is not in the recording",
+        unknown.copies, unknown.bucket_sets
+    ))
 }
 
 impl CacheTable {
     /// The kmalloc cache that serves `bytes` of an allocator's own metadata.
     pub fn metadata_cache(&self, bytes: u32) -> Option<usize> {
         let fits = |entry: &&CacheEntry| entry.spec.object_size >= bytes;
-        let class = self.by_size.iter().map(|row| row[Kind::Normal as usize]).filter(|index| *index != NONE);
+        let class = self.by_size.iter().map(|row| row[0]).filter(|index| *index != NONE);
         let classes = class.map(|index| &self.entries[index as usize]);
         let best = classes.filter(fits).min_by_key(|entry| entry.spec.object_size)?;
         self.entries.iter().position(|entry| std::ptr::eq(entry, best))

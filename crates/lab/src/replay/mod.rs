@@ -80,6 +80,7 @@ pub fn replay(
     };
     let table =
         CacheTable::new(&metadata, options.before.as_ref(), machine.spec.page_shift, kernel, &machine);
+    assumed.extend(table.ambiguous.clone());
     let survey = survey::survey(path, reader, &table, options)?;
     let plan = plan::plan(&table, &survey, options.before.as_ref(), &machine, &mut assumed);
     let rows = reader.rows() * engines.len() as u64;
