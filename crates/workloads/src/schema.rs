@@ -9,7 +9,7 @@ use parquet::schema::types::{ColumnPath, SchemaDescriptor, Type, TypePtr};
 use crate::batch::{COLUMNS, Column, Columns, Form, Packing};
 use crate::error::Error;
 
-/// Level 3 writes 5 times as fast as level 9 and the file is 4 % larger.
+/// Level 9 saves 1 % of the file and writes 2.9 instead of 4.3 million rows/s (examples/decode_speed.rs).
 const ZSTD_LEVEL: i32 = 3;
 
 /// A dictionary larger than this is given up in favour of plain values.
