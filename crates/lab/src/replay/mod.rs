@@ -6,17 +6,19 @@
 //!    ├─ caches   which cache a row belongs to
 //!    ├─ before   what a dump says about the start
 //!    ├─ plan     the slabs to begin with
-//!    └─ run      one pass per engine, side by side ── outcome
+//!    └─ run      start, one pass per engine, side by side, finish ── outcome
 //! ```
 //!
 //! The rules where a recording is silent are in docs/replay.md; each has a count in the outcome.
 
 pub mod before;
 pub mod caches;
+mod finish;
 mod folder;
 pub mod outcome;
 pub mod plan;
 pub mod run;
+mod start;
 pub mod survey;
 
 use crate::error::Result;

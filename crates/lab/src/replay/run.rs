@@ -1,14 +1,14 @@
 //! One engine over the rows.
 
 use super::caches::{CacheTable, Home};
-use super::outcome::{CacheOutcome, Counts, LargeOutcome, Outcome, Traffic};
-use super::plan::{Plan, PlannedSlab, Start};
+use super::outcome::{Counts, LargeOutcome, Outcome, Traffic};
+use super::plan::Plan;
 use crate::error::{At, Error, Result};
 use slablab_model::{Addr, Machine, MachineSpec, Model};
 use slablab_pages::{Pages, PagesPolicy};
-use slablab_platform::{CpuId, Event, FrameKind, FrameState, Gfp, NodeId, Pfn, Platform, Word, WorkKind};
+use slablab_platform::{CpuId, FrameKind, Gfp, NodeId, Platform};
 use slablab_slabs::preset::Preset;
-use slablab_slabs::{Backing, CacheId, Engine, Metadata, Misuse, Place, Usage};
+use slablab_slabs::{Backing, CacheId, Engine, Metadata, Misuse, Usage};
 use slablab_workloads::{Batch, Columns, EventKind, Reader};
 use std::path::Path;
 use std::time::Instant;
@@ -42,29 +42,29 @@ const LARGE: u16 = u16::MAX;
 const FAILED: u16 = u16::MAX - 1;
 const NOTHING: Live = Live { address: None, cache: 0, cpu: 0 };
 
-struct Run<'a, E: Engine<Model>> {
-    job: &'a Job<'a>,
-    pages: Pages<Model>,
-    caches: Vec<E>,
-    live: Vec<Live>,
-    old: Vec<Option<(Addr, u16)>>,
+pub(super) struct Run<'a, E: Engine<Model>> {
+    pub(super) job: &'a Job<'a>,
+    pub(super) pages: Pages<Model>,
+    pub(super) caches: Vec<E>,
+    pub(super) live: Vec<Live>,
+    pub(super) old: Vec<Option<(Addr, u16)>>,
     /// The next entry of the plan's list of old frees.
-    next_old: usize,
-    traffic: Vec<Traffic>,
-    large: LargeOutcome,
-    windows: Vec<Window>,
-    unknown_frees: u64,
-    cpus: u16,
-    many_nodes: bool,
+    pub(super) next_old: usize,
+    pub(super) traffic: Vec<Traffic>,
+    pub(super) large: LargeOutcome,
+    pub(super) windows: Vec<Window>,
+    pub(super) unknown_frees: u64,
+    pub(super) cpus: u16,
+    pub(super) many_nodes: bool,
 }
 
 /// One cache's window: counters and usage at its ends.
 #[derive(Default)]
-struct Window {
-    open: bool,
-    zero: Counts,
-    start: Usage,
-    closed: Option<(Counts, Usage)>,
+pub(super) struct Window {
+    pub(super) open: bool,
+    pub(super) zero: Counts,
+    pub(super) start: Usage,
+    pub(super) closed: Option<(Counts, Usage)>,
 }
 
 impl Job<'_> {
@@ -122,55 +122,6 @@ impl<'a, E: Engine<Model>> Run<'a, E> {
             run.caches.iter().for_each(|cache| cache.cpu_up(cpu));
         }
         run
-    }
-
-    /// Makes the planned slabs; where the engine's slabs hold another number of objects, the same objects in a row.
-    fn seed(&mut self, cache: usize) {
-        let planned = &self.job.plan.caches[cache];
-        let objects = self.caches[cache].geometry().objects as usize;
-        if planned.iter().all(|slab| slab.objects.len() == objects) {
-            planned.iter().for_each(|slab| self.seed_slab(cache, slab));
-            return;
-        }
-        for node in 0..Model::nodes() {
-            let slabs: Vec<&PlannedSlab> = planned.iter().filter(|slab| slab.node == node).collect();
-            let row: Vec<(Start, Place)> =
-                slabs.iter().flat_map(|slab| slab.objects.iter().map(|start| (*start, slab.place))).collect();
-            for part in row.chunks(objects) {
-                let mut starts: Vec<Start> = part.iter().map(|(start, _)| *start).collect();
-                starts.resize(objects, Start::Free(u16::MAX));
-                let place = part.iter().map(|(_, place)| *place).min().expect("a chunk is not empty");
-                self.seed_slab(cache, &PlannedSlab { node, place, objects: starts });
-            }
-        }
-    }
-
-    fn seed_slab(&mut self, cache: usize, slab: &PlannedSlab) {
-        let mut free: Vec<(u16, u16)> = Vec::new();
-        for (index, start) in slab.objects.iter().enumerate() {
-            if let Start::Free(turn) = start {
-                free.push((*turn, index as u16));
-            }
-        }
-        free.sort_unstable();
-        let order: Vec<u16> = free.iter().map(|(_, index)| *index).collect();
-        let engine = &self.caches[cache];
-        let has_memory = slab.node < Model::nodes() && Model::node_frames(NodeId(slab.node)).1 > 0;
-        let node = if has_memory { NodeId(slab.node) } else { Model::cpu_memory_node(CpuId(0)) };
-        let place = match slab.place {
-            Place::Cpu(cpu) => Place::Cpu(CpuId(cpu.0 % self.cpus)),
-            Place::CpuPartial(cpu) => Place::CpuPartial(CpuId(cpu.0 % self.cpus)),
-            Place::Node => Place::Node,
-        };
-        let Some(base) = engine.seed(&Backing::pages(&self.pages), node, place, &order) else { return };
-        let size = engine.geometry().size as u64;
-        let (pfn, offset) = Model::locate(base);
-        for (index, start) in slab.objects.iter().enumerate() {
-            if let Start::Old(number) = start {
-                let address = Model::address(pfn, offset as u64 + index as u64 * size);
-                self.old[*number as usize] = Some((address, cache as u16));
-            }
-        }
     }
 
     fn rows(&mut self, tick: &dyn Fn(u64)) -> Result<u64> {
@@ -400,105 +351,6 @@ impl<'a, E: Engine<Model>> Run<'a, E> {
             let backing = Backing { pages: &self.pages, metadata: Some(&sheaf) };
             self.caches[work.cache as usize].work(&backing, cpu, work);
         }
-    }
-
-    fn counts(&self, cache: usize) -> Counts {
-        let mut counts = Counts::default();
-        for event in Event::ALL {
-            counts.0[*event as usize] = self.caches[cache].counted(*event);
-        }
-        counts
-    }
-
-    fn global() -> Counts {
-        let mut counts = Counts::default();
-        for event in Event::ALL {
-            counts.0[*event as usize] = Model::counted(*event);
-        }
-        counts
-    }
-
-    fn finish(
-        mut self,
-        preset: Preset,
-        rows: u64,
-        start_frames: u64,
-        elapsed: std::time::Duration,
-        zero: &Counts,
-    ) -> Result<Outcome> {
-        let mut caches = Vec::new();
-        let mut frames = 0;
-        for cache in 0..self.caches.len() {
-            frames += self.caches[cache].usage().frames;
-            let (counts, end) = self.windows[cache]
-                .closed
-                .take()
-                .unwrap_or_else(|| (self.counts(cache), self.caches[cache].usage()));
-            let window = &self.windows[cache];
-            let entry = &self.job.table.entries[cache];
-            let outcome = CacheOutcome {
-                index: cache,
-                name: entry.name.clone(),
-                aliases: entry.aliases.clone(),
-                geometry: *self.caches[cache].geometry(),
-                counts: counts.since(&window.zero),
-                traffic: self.traffic[cache],
-                start: window.start,
-                end,
-            };
-            self.balance(&outcome)?;
-            if end.slabs > 0 || outcome.start.slabs > 0 || outcome.traffic != Traffic::default() {
-                caches.push(outcome);
-            }
-        }
-        let (mapped, peak_frames) = Model::mapped_frames();
-        let wrong = |what: String| Error::new(self.job.path, format!("replay of {preset} is wrong: {what}"));
-        // Slabs whose readers may still run are no cache's any more, but their pages are not back yet.
-        let in_grace = Model::waiting().into_iter().filter(|(_, work)| work.kind == WorkKind::FreeSlab);
-        let order = |pfn: u64| {
-            Model::with_frame(Pfn(pfn as u32), |frame| FrameState::unpack(frame.state.load()).order)
-        };
-        let frames = frames + in_grace.map(|(_, work)| 1u64 << order(work.argument)).sum::<u64>();
-        if mapped != frames {
-            return Err(wrong(format!(
-                "the caches have {frames} page frames, the machine has mapped {mapped}"
-            )));
-        }
-        self.pages.check().map_err(|imbalance| wrong(format!("page balance: {imbalance:?}")))?;
-        Ok(Outcome {
-            preset,
-            caches,
-            global: Self::global().since(zero),
-            large: self.large,
-            rows,
-            page_size: 1 << Model::page_shift(),
-            peak_frames,
-            start_frames,
-            end_frames: mapped,
-            unknown_frees: self.unknown_frees,
-            model_bytes: 0,
-            elapsed,
-        })
-    }
-
-    /// Objects and counters of a cache must balance.
-    fn balance(&self, cache: &CacheOutcome) -> Result<()> {
-        let wrong =
-            |what: String| Err(Error::new(self.job.path, format!("replay is wrong: {}: {what}", cache.name)));
-        let traffic = &cache.traffic;
-        let live = cache.start.live_objects() + traffic.allocs - traffic.frees;
-        let storage = self.job.table.is_sheaf_memory(cache.index);
-        if cache.end.live_objects() != live && !storage {
-            return wrong(format!("{} objects are live, {live} by the rows", cache.end.live_objects()));
-        }
-        let counted = (cache.counts.allocs(), cache.counts.frees());
-        if counted != (traffic.allocs + traffic.failed, traffic.frees) && !storage {
-            return wrong(format!(
-                "{} allocations and {} frees counted, {} and {} replayed",
-                counted.0, counted.1, traffic.allocs, traffic.frees
-            ));
-        }
-        Ok(())
     }
 }
 

@@ -1,0 +1,110 @@
+//! The end of a run: everything must balance, or the run is an error.
+
+use super::outcome::{CacheOutcome, Counts, Outcome, Traffic};
+use super::run::Run;
+use crate::error::{Error, Result};
+use slablab_model::Model;
+use slablab_platform::{Event, FrameState, Pfn, Platform, Word, WorkKind};
+use slablab_slabs::Engine;
+use slablab_slabs::preset::Preset;
+
+impl<E: Engine<Model>> Run<'_, E> {
+    pub(super) fn counts(&self, cache: usize) -> Counts {
+        let mut counts = Counts::default();
+        for event in Event::ALL {
+            counts.0[*event as usize] = self.caches[cache].counted(*event);
+        }
+        counts
+    }
+
+    pub(super) fn global() -> Counts {
+        let mut counts = Counts::default();
+        for event in Event::ALL {
+            counts.0[*event as usize] = Model::counted(*event);
+        }
+        counts
+    }
+
+    pub(super) fn finish(
+        mut self,
+        preset: Preset,
+        rows: u64,
+        start_frames: u64,
+        elapsed: std::time::Duration,
+        zero: &Counts,
+    ) -> Result<Outcome> {
+        let mut caches = Vec::new();
+        let mut frames = 0;
+        for cache in 0..self.caches.len() {
+            frames += self.caches[cache].usage().frames;
+            let (counts, end) = self.windows[cache]
+                .closed
+                .take()
+                .unwrap_or_else(|| (self.counts(cache), self.caches[cache].usage()));
+            let window = &self.windows[cache];
+            let entry = &self.job.table.entries[cache];
+            let outcome = CacheOutcome {
+                index: cache,
+                name: entry.name.clone(),
+                aliases: entry.aliases.clone(),
+                geometry: *self.caches[cache].geometry(),
+                counts: counts.since(&window.zero),
+                traffic: self.traffic[cache],
+                start: window.start,
+                end,
+            };
+            self.balance(&outcome)?;
+            if end.slabs > 0 || outcome.start.slabs > 0 || outcome.traffic != Traffic::default() {
+                caches.push(outcome);
+            }
+        }
+        let (mapped, peak_frames) = Model::mapped_frames();
+        let wrong = |what: String| Error::new(self.job.path, format!("replay of {preset} is wrong: {what}"));
+        // Slabs whose readers may still run are no cache's any more, but their pages are not back yet.
+        let in_grace = Model::waiting().into_iter().filter(|(_, work)| work.kind == WorkKind::FreeSlab);
+        let order = |pfn: u64| {
+            Model::with_frame(Pfn(pfn as u32), |frame| FrameState::unpack(frame.state.load()).order)
+        };
+        let frames = frames + in_grace.map(|(_, work)| 1u64 << order(work.argument)).sum::<u64>();
+        if mapped != frames {
+            return Err(wrong(format!(
+                "the caches have {frames} page frames, the machine has mapped {mapped}"
+            )));
+        }
+        self.pages.check().map_err(|imbalance| wrong(format!("page balance: {imbalance:?}")))?;
+        Ok(Outcome {
+            preset,
+            caches,
+            global: Self::global().since(zero),
+            large: self.large,
+            rows,
+            page_size: 1 << Model::page_shift(),
+            peak_frames,
+            start_frames,
+            end_frames: mapped,
+            unknown_frees: self.unknown_frees,
+            model_bytes: 0,
+            elapsed,
+        })
+    }
+
+    /// Objects and counters of a cache must balance.
+    fn balance(&self, cache: &CacheOutcome) -> Result<()> {
+        let wrong =
+            |what: String| Err(Error::new(self.job.path, format!("replay is wrong: {}: {what}", cache.name)));
+        let traffic = &cache.traffic;
+        let live = cache.start.live_objects() + traffic.allocs - traffic.frees;
+        let storage = self.job.table.is_sheaf_memory(cache.index);
+        if cache.end.live_objects() != live && !storage {
+            return wrong(format!("{} objects are live, {live} by the rows", cache.end.live_objects()));
+        }
+        let counted = (cache.counts.allocs(), cache.counts.frees());
+        if counted != (traffic.allocs + traffic.failed, traffic.frees) && !storage {
+            return wrong(format!(
+                "{} allocations and {} frees counted, {} and {} replayed",
+                counted.0, counted.1, traffic.allocs, traffic.frees
+            ));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,58 @@
+//! The planned slabs, made in an engine.
+
+use super::plan::{PlannedSlab, Start};
+use super::run::Run;
+use slablab_model::Model;
+use slablab_platform::{CpuId, NodeId, Platform};
+use slablab_slabs::{Backing, Engine, Place};
+
+impl<E: Engine<Model>> Run<'_, E> {
+    /// Makes the planned slabs; where the engine's slabs hold another number of objects, the same objects in a row.
+    pub(super) fn seed(&mut self, cache: usize) {
+        let planned = &self.job.plan.caches[cache];
+        let objects = self.caches[cache].geometry().objects as usize;
+        if planned.iter().all(|slab| slab.objects.len() == objects) {
+            planned.iter().for_each(|slab| self.seed_slab(cache, slab));
+            return;
+        }
+        for node in 0..Model::nodes() {
+            let slabs: Vec<&PlannedSlab> = planned.iter().filter(|slab| slab.node == node).collect();
+            let row: Vec<(Start, Place)> =
+                slabs.iter().flat_map(|slab| slab.objects.iter().map(|start| (*start, slab.place))).collect();
+            for part in row.chunks(objects) {
+                let mut starts: Vec<Start> = part.iter().map(|(start, _)| *start).collect();
+                starts.resize(objects, Start::Free(u16::MAX));
+                let place = part.iter().map(|(_, place)| *place).min().expect("a chunk is not empty");
+                self.seed_slab(cache, &PlannedSlab { node, place, objects: starts });
+            }
+        }
+    }
+
+    fn seed_slab(&mut self, cache: usize, slab: &PlannedSlab) {
+        let mut free: Vec<(u16, u16)> = Vec::new();
+        for (index, start) in slab.objects.iter().enumerate() {
+            if let Start::Free(turn) = start {
+                free.push((*turn, index as u16));
+            }
+        }
+        free.sort_unstable();
+        let order: Vec<u16> = free.iter().map(|(_, index)| *index).collect();
+        let engine = &self.caches[cache];
+        let has_memory = slab.node < Model::nodes() && Model::node_frames(NodeId(slab.node)).1 > 0;
+        let node = if has_memory { NodeId(slab.node) } else { Model::cpu_memory_node(CpuId(0)) };
+        let place = match slab.place {
+            Place::Cpu(cpu) => Place::Cpu(CpuId(cpu.0 % self.cpus)),
+            Place::CpuPartial(cpu) => Place::CpuPartial(CpuId(cpu.0 % self.cpus)),
+            Place::Node => Place::Node,
+        };
+        let Some(base) = engine.seed(&Backing::pages(&self.pages), node, place, &order) else { return };
+        let size = engine.geometry().size as u64;
+        let (pfn, offset) = Model::locate(base);
+        for (index, start) in slab.objects.iter().enumerate() {
+            if let Start::Old(number) = start {
+                let address = Model::address(pfn, offset as u64 + index as u64 * size);
+                self.old[*number as usize] = Some((address, cache as u16));
+            }
+        }
+    }
+}
