@@ -80,11 +80,11 @@ fn tables(answer: &Replay, args: &Args) -> Result<String, Failure> {
     let machine = &answer.machine.spec;
     writeln!(
         text,
-        "{}: {} rows, recorded on {kernel}; machine: {} CPUs, {} nodes, {} K pages\n",
+        "{}: {} rows, recorded on {kernel}; machine: {}, {}, {} K pages\n",
         args.recording.display(),
         answer.metadata.statistics.rows,
-        machine.cpu_node.len(),
-        machine.nodes.len(),
+        counted(machine.cpu_node.len(), "CPU"),
+        counted(machine.nodes.len(), "node"),
         (1u64 << machine.page_shift) / 1024
     )?;
     text.push_str(&engines_table(answer));
@@ -98,4 +98,8 @@ fn tables(answer: &Replay, args: &Args) -> Result<String, Failure> {
     text.push('\n');
     remarks(answer).iter().try_for_each(|remark| writeln!(text, "{remark}"))?;
     Ok(text)
+}
+
+fn counted(n: usize, what: &str) -> String {
+    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }

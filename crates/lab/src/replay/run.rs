@@ -46,7 +46,7 @@ pub(super) struct Run<'a, E: Engine<Model>> {
     pub(super) job: &'a Job<'a>,
     pub(super) pages: Pages<Model>,
     pub(super) caches: Vec<E>,
-    pub(super) live: Vec<Live>,
+    live: Vec<Live>,
     pub(super) old: Vec<Option<(Addr, u16)>>,
     /// The next entry of the plan's list of old frees.
     pub(super) next_old: usize,
