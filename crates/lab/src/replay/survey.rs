@@ -57,6 +57,21 @@ pub struct SlabSurvey {
     pub live: Vec<u16>,
     /// Its pages were allocated in the recording, or again: nothing more is learnt from it.
     closed: bool,
+    /// A bit for each object whose start is known.
+    known: Vec<u64>,
+}
+
+impl SlabSurvey {
+    /// Whether an object's start is still unknown; it is known from here on.
+    fn is_news(&mut self, index: u16) -> bool {
+        let (word, bit) = (index as usize / 64, 1 << (index % 64));
+        if self.known.len() <= word {
+            self.known.resize(word + 1, 0);
+        }
+        let news = self.known[word] & bit == 0;
+        self.known[word] |= bit;
+        news
+    }
 }
 
 struct Pass<'a> {
@@ -176,8 +191,7 @@ impl Pass<'_> {
             ..SlabSurvey::default()
         });
         touched.closed |= page_row.is_some_and(|page_row| page_row > touched.first_row);
-        let known = touched.live.contains(&at) || touched.free.iter().any(|(index, _)| *index == at);
-        if touched.closed || known {
+        if touched.closed || !touched.is_news(at) {
             return;
         }
         if event.is_alloc() {
@@ -208,8 +222,7 @@ impl Pass<'_> {
             };
             let index = ((address - slab) / self.table.entries[cache].size.max(1) as u64) as u16;
             let touched = self.survey.caches[cache].slabs.get_mut(&slab).expect("just found");
-            let known = touched.live.contains(&index) || touched.free.iter().any(|(at, _)| *at == index);
-            if !touched.closed && !known {
+            if !touched.closed && touched.is_news(index) {
                 touched.live.push(index);
             }
             self.survey.old.push(OldFree { row, cache: cache as u32, slab, index });
