@@ -126,7 +126,9 @@ impl<W: Write + Send + 'static> Packer<W> {
     fn start(file: SerializedFileWriter<W>) -> Packer<W> {
         let (groups, waiting) = sync_channel(1);
         let (done, empty) = channel();
-        let thread = std::thread::spawn(move || pack(file, waiting, done));
+        let named = std::thread::Builder::new().name("slablab-pack".into());
+        let thread =
+            named.spawn(move || pack(file, waiting, done)).expect("the system has another thread for us");
         Packer { groups: Some(groups), empty, thread: Some(thread) }
     }
 

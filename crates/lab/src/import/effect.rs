@@ -34,7 +34,10 @@ pub(super) struct Effects<'a, S> {
     ended: bool,
     gap_ns: u64,
     /// Placed events by effect, then by arrival.
-    placed: BinaryHeap<Reverse<(u64, u64, Held)>>,
+    placed: BinaryHeap<Reverse<(u64, u64, u32)>>,
+    /// The placed items, at the heap's last number: an item is moved twice and not at every step of the heap.
+    held: Vec<Item>,
+    vacant: Vec<u32>,
     cpus: Vec<Cpu>,
     arrivals: u64,
     latest_ns: u64,
@@ -51,26 +54,6 @@ struct Cpu {
     pages_since: Option<u64>,
 }
 
-/// An item in the heap. Its place is the key's; items themselves are not compared.
-struct Held(Item);
-
-impl PartialEq for Held {
-    fn eq(&self, _: &Held) -> bool {
-        true
-    }
-}
-impl Eq for Held {}
-impl PartialOrd for Held {
-    fn partial_cmp(&self, other: &Held) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl Ord for Held {
-    fn cmp(&self, _: &Held) -> std::cmp::Ordering {
-        std::cmp::Ordering::Equal
-    }
-}
-
 impl<'a, S: Source> Effects<'a, S> {
     pub(super) fn new(source: &'a mut S) -> Self {
         Effects {
@@ -80,6 +63,8 @@ impl<'a, S: Source> Effects<'a, S> {
             ended: false,
             gap_ns: 0,
             placed: BinaryHeap::new(),
+            held: Vec::new(),
+            vacant: Vec::new(),
             cpus: Vec::new(),
             arrivals: 0,
             latest_ns: 0,
@@ -145,7 +130,17 @@ impl<'a, S: Source> Effects<'a, S> {
     }
 
     fn place(&mut self, effect_ns: u64, arrival: u64, item: Item) {
-        self.placed.push(Reverse((effect_ns, arrival, Held(item))));
+        let place = match self.vacant.pop() {
+            Some(place) => {
+                self.held[place as usize] = item;
+                place
+            }
+            None => {
+                self.held.push(item);
+                self.held.len() as u32 - 1
+            }
+        };
+        self.placed.push(Reverse((effect_ns, arrival, place)));
     }
 
     /// Frees whose CPU has been silent for long need wait no longer; nothing after them has gone out yet.
@@ -204,7 +199,9 @@ impl<S: Source> Source for Effects<'_, S> {
                 .peek()
                 .is_some_and(|Reverse((effect, ..))| effect.saturating_add(REACH_NS) < self.latest_ns);
             if ripe || self.ended {
-                return Ok(self.placed.pop().map(|Reverse((_, _, Held(item)))| item));
+                let Some(Reverse((_, _, place))) = self.placed.pop() else { return Ok(None) };
+                self.vacant.push(place);
+                return Ok(Some(self.held[place as usize]));
             }
             match self.read()? {
                 Some(item) => {
