@@ -4,21 +4,22 @@
 //! run
 //!   input::open          which kind, by content; plain, gz, zst or xz; a run directory; stdin
 //!   convert
-//!     Lookahead::next      the next event, a window of time ahead of it known
+//!     Effects::next        the next event in the order of effects
+//!     Lookahead::next      the same, a window of time ahead of it known
 //!     Pairing              address -> object, cache, dense id
 //!       alloc, free          an event names an address
 //!       pages                a page event says that nothing lives there
 //!     Writer::push         the row
 //!   describe             header, machine.json, counts -> the trace's metadata
 //! ```
-//! Rows are in the order of the recording's time. What the recording cannot mean is repaired by these rules, and every
-//! repair is flagged in its row and counted per cache:
+//! Rows are in the order in which events took effect ([`effect`]), which is nearly that of the recording's time. What the
+//! recording cannot mean is repaired by these rules, and every repair is flagged in its row and counted per cache:
 //!
 //! 1. *Order.* The kernel traces an allocation after it and a free before it, so with true clocks an object's
 //!    allocation, free and next allocation are never recorded in another order. If an address is allocated while live,
 //!    or freed while known to be free, and the next event of that address is the one that would make sense of it, by
 //!    another CPU and at most [`ORDER_WINDOW_NS`] later, then that one is moved in front and takes the time of the
-//!    event it was moved in front of.
+//!    event it was moved in front of. Where only the order of effects made it impossible, the recorded one is kept.
 //! 2. *Untraced frees.* An allocation of an address still live, a page event on a page with live objects, or a free to
 //!    another cache than the address was allocated from: the object was freed by a path that is not traced. An
 //!    `implied_free` row is written in front, by the CPU of the event that shows it.

@@ -24,6 +24,10 @@ pub struct Beside {
 impl Beside {
     /// Opens a file that will become `path`. What is at `path` now stays until the commit.
     pub fn create(path: &Path) -> Result<Beside, Error> {
+        Beside::begin(path, nameless(folder(path)))
+    }
+
+    fn begin(path: &Path, nameless: Option<File>) -> Result<Beside, Error> {
         let fail = |source| Error::Io { path: path.into(), source };
         if path.is_dir() {
             return Err(fail(io::ErrorKind::IsADirectory.into()));
@@ -33,7 +37,7 @@ impl Beside {
             let file = File::options().write(true).open(path).map_err(fail)?;
             return Ok(Beside { file, path: path.into(), named, in_place });
         }
-        match nameless(folder(path)) {
+        match nameless {
             Some(file) => Ok(Beside { file, path: path.into(), named, in_place }),
             None => {
                 let named = temporary(path);
@@ -124,4 +128,29 @@ fn nameless(_folder: &Path) -> Option<File> {
 #[cfg(not(target_os = "linux"))]
 fn link(_file: &File, _to: &Path) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What happens where a filesystem has no files without names.
+    #[test]
+    fn a_named_file_is_removed_or_renamed() {
+        let folder = std::env::temp_dir().join(format!("slablab-named-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("out");
+        let names = || -> Vec<_> {
+            std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect()
+        };
+        let mut file = Beside::begin(&path, None).unwrap();
+        file.write_all(b"first").unwrap();
+        assert_eq!(names().len(), 1);
+        assert_ne!(names()[0], "out");
+        drop(file);
+        assert!(names().is_empty());
+        Beside::begin(&path, None).unwrap().commit().unwrap();
+        assert_eq!(names(), ["out"]);
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
 }
