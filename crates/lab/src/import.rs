@@ -12,7 +12,7 @@
 //!     Writer::push         the row
 //!   describe             header, machine.json, counts -> the trace's metadata
 //! ```
-//! Rows are in the order in which events took effect ([`effect`]), which is nearly that of the recording's time. What the
+//! Rows are in the order in which events took effect (module `effect`), which is nearly that of the recording's time. What the
 //! recording cannot mean is repaired by these rules, and every repair is flagged in its row and counted per cache:
 //!
 //! 1. *Order.* The kernel traces an allocation after it and a free before it, so with true clocks an object's
