@@ -1,0 +1,139 @@
+//! The model beside real kernels: figures that must not get worse.
+
+use slablab_lab::import::{self, Input};
+use slablab_lab::replay::before::Before;
+use slablab_lab::replay::outcome::Counts;
+use slablab_lab::replay::{Options, Replay, replay};
+use slablab_lab::verify::counters::start_of;
+use slablab_lab::verify::{verify_change, verify_counters};
+use slablab_platform::Event;
+use slablab_slabs::Preset;
+use slablab_workloads::Reader;
+use std::path::{Path, PathBuf};
+
+fn root(below: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(below)
+}
+
+fn open(path: &Path, recording: Option<&str>) -> Reader {
+    import::open(Input { path, recording }, &mut |_| {}).expect("the recording is right")
+}
+
+fn bundled() -> (Reader, PathBuf) {
+    let path = root("../../examples/data/hackbench-6.18.perf.data.xz");
+    (open(&path, None), path)
+}
+
+/// Real and predicted counters of one cache.
+fn check_counters(json: &serde_json::Value, cache: &str) {
+    let caches = json["caches"].as_array().expect("a list");
+    let found = caches.iter().find(|entry| entry["cache"] == cache).expect("the cache was verified");
+    let of = |counter: &str, side: &str| found["counters"][counter][side].as_i64().unwrap_or(0);
+    for (fast, slow) in [("alloc_fastpath", "alloc_slowpath"), ("free_fastpath", "free_slowpath")] {
+        let share = |side| 100.0 * of(fast, side) as f64 / (of(fast, side) + of(slow, side)) as f64;
+        let off = (share("predicted") - share("real")).abs();
+        assert!(off <= 2.0, "{cache} {fast}: {:.1} %, really {:.1} %", share("predicted"), share("real"));
+    }
+    for (counter, both) in found["counters"].as_object().expect("an object") {
+        let (real, predicted) = (both["real"].as_i64().unwrap_or(0), both["predicted"].as_i64().unwrap_or(0));
+        let off = (predicted - real).abs();
+        assert!(real <= 100 || off * 10 <= real, "{cache} {counter}: {predicted}, really {real}");
+    }
+}
+
+#[test]
+fn counters_of_a_kernel_that_counted() {
+    let run = root("testdata/slub_smp4_numa4");
+    let reader = open(&run, Some("trace_s1"));
+    let before = start_of(&run, "trace_s1").expect("the state is right");
+    let options = Options { before: Some(before), kernel_only: true, ..Options::default() };
+    let (verified, answer) =
+        verify_counters(&run, "trace_s1", &reader, &options, &|_, _| {}).expect("the run can be verified");
+    assert_eq!(answer.outcomes[0].preset.to_string(), "slub@6.1", "the recording says which kernel it was");
+    check_counters(&verified.json, "skbuff_head_cache");
+    check_counters(&verified.json, "kmalloc-512");
+    assert!(
+        verified.json["caches"].as_array().is_some_and(|caches| caches.len() == 20),
+        "{:?}",
+        verified.summary
+    );
+}
+
+#[test]
+fn another_release_is_worse_at_the_counters() {
+    let run = root("testdata/slub_smp4_numa4");
+    let reader = open(&run, Some("trace_s1"));
+    let error = |engine: &str| {
+        let options = Options {
+            engines: vec![Preset::parse(engine).expect("a preset")],
+            before: Some(start_of(&run, "trace_s1").expect("the state is right")),
+            ..Options::default()
+        };
+        let (verified, _) =
+            verify_counters(&run, "trace_s1", &reader, &options, &|_, _| {}).expect("verified");
+        let caches = verified.json["caches"].as_array().cloned().unwrap_or_default();
+        let counters = caches.iter().filter_map(|cache| cache["counters"].as_object());
+        counters
+            .flat_map(|counters| counters.values())
+            .map(|both| (both["predicted"].as_i64().unwrap_or(0) - both["real"].as_i64().unwrap_or(0)).abs())
+            .sum::<i64>()
+    };
+    let (own, old, none) = (error("slub@6.1"), error("slub@2.6.32"), error("slub@6.1,cpu_partial=0"));
+    println!("sum of errors: slub@6.1 {own}, slub@2.6.32 {old}, without CPU partial lists {none}");
+    assert!(
+        own * 4 < old && own * 4 < none,
+        "slub@6.1 {own}, slub@2.6.32 {old}, without CPU partial lists {none}"
+    );
+}
+
+#[test]
+fn change_of_a_real_6_18() {
+    let (reader, path) = bundled();
+    let start = root("../../examples/data/hackbench-6.18.slabinfo-start.txt");
+    let end = root("../../examples/data/hackbench-6.18.slabinfo-end.txt");
+    let before = Some(Before::read(&start).expect("slabinfo is right"));
+    let options = Options { before, kernel_only: true, ..Options::default() };
+    let (verified, _) =
+        verify_change(&reader, &path, &end, &options, &|_, _| {}).expect("it can be verified");
+    let skill = verified.json["skill_slab_bytes"].as_f64().expect("a number");
+    println!("{}", verified.summary.join("\n"));
+    assert!(skill >= 0.7, "skill {skill} in bytes of slabs");
+}
+
+fn all_engines(reader: &Reader, path: &Path) -> Replay {
+    let presets =
+        ["slub@2.6.29", "slub@2.6.32", "slub@6.1", "slub@6.12", "slub@6.18", "slqb@2009-01", "slqb@2009-09"];
+    let engines = presets.iter().map(|text| Preset::parse(text).expect("a preset")).collect();
+    replay(reader, path, &Options { engines, ..Options::default() }, &|_, _| {}).expect("it can be replayed")
+}
+
+#[test]
+fn every_engine_sees_the_same_events() {
+    let (reader, path) = bundled();
+    let answer = all_engines(&reader, &path);
+    let (allocs, frees) = (answer.outcomes[0].traffic().allocs, answer.outcomes[0].traffic().frees);
+    assert!(allocs > 90_000 && frees > 90_000, "{allocs} allocations, {frees} frees");
+    for outcome in &answer.outcomes {
+        let (total, traffic) = (outcome.total(), outcome.traffic());
+        assert_eq!((traffic.allocs, traffic.frees), (allocs, frees), "{}", outcome.preset);
+        // Sheaves are objects too.
+        let sheaves = total.get(Event::SheafAlloc);
+        assert_eq!((total.allocs(), total.frees()), (allocs + sheaves, frees), "{}", outcome.preset);
+        let split = outcome.split();
+        assert_eq!(split.slabs, outcome.end_frames * outcome.page_size, "{}", outcome.preset);
+        assert_eq!(split.live + split.parked + split.free + split.tail, split.slabs, "{}", outcome.preset);
+        let slow = [Event::AllocRefill, Event::AllocFromPartial, Event::AllocSlab];
+        let parts = |counts: &Counts| slow.iter().map(|event| counts.get(*event)).sum::<u64>();
+        if outcome.preset.to_string() == "slub@6.1" {
+            assert_eq!(total.get(Event::AllocSlowpath), parts(&total), "the identity of the slow path");
+        }
+    }
+}
+
+#[test]
+fn a_replay_is_the_same_every_time() {
+    let (reader, path) = bundled();
+    let text = |replay: &Replay| slablab_lab::output::replay_json(replay).to_string();
+    let (first, second) = (all_engines(&reader, &path), all_engines(&reader, &path));
+    assert_eq!(text(&first), text(&second));
+}
