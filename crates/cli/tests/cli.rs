@@ -1,0 +1,169 @@
+//! The program as a user meets it: the README's command, and what happens when something is wrong.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn data(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/data").join(name)
+}
+
+fn slablab(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_slablab"))
+        .args(args)
+        .env("NO_COLOR", "1")
+        .output()
+        .expect("the program runs")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).expect("UTF-8")
+}
+
+fn recording() -> String {
+    data("hackbench-6.18.perf.data.xz").display().to_string()
+}
+
+/// A folder of this test's own.
+fn folder(name: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = std::fs::remove_dir_all(&path);
+    std::fs::create_dir_all(&path).expect("a folder can be made");
+    path
+}
+
+/// Exit code 2, one message that has all of `words`, nothing on standard output, no panic.
+fn check_error(args: &[&str], words: &[&str]) {
+    let output = slablab(args);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{args:?}: {said}");
+    assert!(output.stdout.is_empty(), "{args:?} printed {}", text(&output.stdout));
+    assert!(!said.contains("panicked"), "{args:?}: {said}");
+    for word in words {
+        assert!(said.contains(word), "{args:?} does not say {word:?}: {said}");
+    }
+}
+
+#[test]
+fn the_first_command_of_the_readme() {
+    let output = slablab(&["replay", &recording()]);
+    let table = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    for words in [
+        "recorded on 6.18.44",
+        "2 CPUs, 1 node, 4 K pages",
+        "slub@6.18",
+        "slqb@2009-09",
+        "skbuff_head_cache",
+        "%Fast",
+    ] {
+        assert!(table.contains(words), "no {words:?} in {table}");
+    }
+    assert_eq!(text(&output.stderr), "", "no terminal, no progress");
+    assert!(table.lines().all(|line| line == line.trim_end()), "blanks at line ends do not survive mail");
+}
+
+#[test]
+fn machines_read_it_too() {
+    let output = slablab(&["replay", &recording(), "--engine", "slub@6.1", "--format", "json"]);
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(json["schema"], "slablab.replay.1");
+    let caches = json["engines"][0]["caches"].as_array().expect("a list");
+    let sum = |key: &str| caches.iter().map(|cache| cache[key].as_u64().unwrap_or(0)).sum::<u64>();
+    let total = |key: &str| json["engines"][0]["total"][key].as_u64().expect("a number");
+    assert_eq!(sum("allocs"), total("allocs"));
+    assert_eq!(sum("slab_bytes"), total("slab_end_bytes"));
+    let parts = ["live_bytes", "parked_bytes", "free_bytes", "tail_bytes"].map(total).iter().sum::<u64>();
+    assert_eq!(parts, total("slab_end_bytes"));
+    let csv = slablab(&["replay", &recording(), "--engine", "slub@6.1", "--format", "csv"]);
+    let lines = text(&csv.stdout);
+    assert_eq!(lines.lines().count(), caches.len() + 1);
+    let columns = |line: &str| line.split(',').count();
+    let header = columns(lines.lines().next().expect("a header"));
+    assert!(lines.lines().all(|line| columns(line) == header), "rows have {header} columns");
+}
+
+#[test]
+fn one_cache_by_name() {
+    let output = slablab(&["replay", &recording(), "--cache", "skbuff_head_cache"]);
+    let table = text(&output.stdout);
+    assert!(table.contains("alloc_fastpath") && table.contains("cpu_partial_free"), "{table}");
+    check_error(&["replay", &recording(), "--cache", "nobody"], &["nobody"]);
+}
+
+#[test]
+fn verify_says_its_skill_and_a_threshold_is_an_exit_code() {
+    let (start, end) = (data("hackbench-6.18.slabinfo-start.txt"), data("hackbench-6.18.slabinfo-end.txt"));
+    let (start, end) = (start.display().to_string(), end.display().to_string());
+    let args = ["verify", &recording(), "--before", &start, "--after", &end];
+    let output = slablab(&args);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).contains("skill 0."), "{}", text(&output.stdout));
+    let output = slablab(&[&args[..], &["--fail-below", "0.99"]].concat());
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+}
+
+#[test]
+fn engines_are_listed() {
+    let output = text(&slablab(&["engines"]).stdout);
+    for words in [
+        "slub: releases 2.6.29 2.6.32 6.1 6.12 6.18",
+        "slqb: releases 2009-01 2009-09",
+        "max_order",
+        "hiwater",
+    ] {
+        assert!(output.contains(words), "no {words:?} in {output}");
+    }
+}
+
+#[test]
+fn wrong_words() {
+    let recording = recording();
+    check_error(&["replay"], &["RECORDING"]);
+    check_error(&["replay", &recording, "--enigne", "slub"], &["--engine"]);
+    check_error(&["replay", &recording, "--engine", "slubb"], &["slubb", "near", "slub"]);
+    check_error(&["replay", &recording, "--engine", "slub@6.1,max_ordr=0"], &["max_ordr", "max_order"]);
+    check_error(&["replay", &recording, "--engine", "slub@6.1,max_order=99"], &["max_order", "from 0 to 10"]);
+    check_error(&["replay", &recording, "--engine", "slub@1.2"], &["1.2", "slablab engines"]);
+    check_error(&["verify", &recording], &["--before", "--after"]);
+}
+
+#[test]
+fn wrong_files() {
+    let folder = folder("wrong_files");
+    let file = |name: &str, content: &[u8]| {
+        let path = folder.join(name);
+        std::fs::write(&path, content).expect("a file can be written");
+        path.display().to_string()
+    };
+    let missing = folder.join("missing").display().to_string();
+    let empty = file("empty", b"");
+    let prose = file("prose.txt", b"this is no recording\n");
+    let toml = file("machine.toml", b"cpus = \"many\"\n");
+    let recording = recording();
+    check_error(&["replay", &missing], &["missing", "No such file"]);
+    check_error(&["replay", &empty], &["empty"]);
+    check_error(&["replay", &prose], &["prose.txt", "expected", "perf.data"]);
+    check_error(&["replay", &recording, "--machine", &toml], &["machine.toml", "cpus"]);
+    check_error(&["replay", &recording, "--machine", &missing], &["missing", "No such file"]);
+    check_error(&["replay", &recording, "--before", &prose], &["prose.txt", "expected a tar"]);
+    check_error(&["replay", &recording, "--before", &missing], &["missing", "No such file"]);
+    let whole = std::fs::read(data("hackbench-6.18.perf.data.xz")).expect("bundled");
+    for length in (100_000..whole.len()).step_by(300_000) {
+        let cut = file("cut.perf.data.xz", &whole[..length]);
+        check_error(&["replay", &cut], &["cut.perf.data.xz", "byte"]);
+    }
+}
+
+#[test]
+fn output_appears_whole_or_not_at_all() {
+    let folder = folder("output");
+    let out = folder.join("out.txt");
+    let path = out.display().to_string();
+    check_error(&["replay", &recording(), "--cache", "nobody", "-o", &path], &["nobody"]);
+    assert_eq!(std::fs::read_dir(&folder).expect("readable").count(), 0, "nothing is left behind");
+    assert_eq!(slablab(&["replay", &recording(), "-o", &path]).status.code(), Some(0));
+    assert!(std::fs::read_to_string(&out).expect("written").contains("allocations"));
+    assert_eq!(std::fs::read_dir(&folder).expect("readable").count(), 1, "nothing else is left behind");
+    let nowhere = folder.join("no/such/folder").display().to_string();
+    check_error(&["replay", &recording(), "-o", &nowhere], &["no/such/folder"]);
+}
