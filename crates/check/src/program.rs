@@ -354,15 +354,17 @@ impl<P: Testable, E: Engine<P>> Runner<P, E> {
         Ok(())
     }
 
+    /// Free frames, those on per-CPU lists included.
     fn free_frames(pages: &Pages<P>) -> u64 {
-        (0..P::nodes())
-            .map(NodeId)
-            .map(|node| {
-                let parked = (0..P::cpus()).flat_map(|cpu| {
-                    pages.zones_of(node).filter_map(move |zone| pages.pcp_frames(CpuId(cpu), node, zone))
-                });
-                pages.free_frames(node) + parked.map(u64::from).sum::<u64>()
-            })
-            .sum()
+        let parked = |node: NodeId, cpu: u16| -> u64 {
+            pages
+                .zones_of(node)
+                .filter_map(|zone| pages.pcp_frames(CpuId(cpu), node, zone))
+                .map(u64::from)
+                .sum()
+        };
+        let all =
+            |node: NodeId| pages.free_frames(node) + (0..P::cpus()).map(|cpu| parked(node, cpu)).sum::<u64>();
+        P::still(|| (0..P::nodes()).map(NodeId).map(all).sum())
     }
 }

@@ -1,13 +1,16 @@
 //! Random programs over every engine, preset and world, against a dumb reference.
 
-use slablab_check::Refusing;
 use slablab_check::program::{Program, Ran, Runner};
+use slablab_check::{Alone, Bare, Refusing, Shape};
 use slablab_model::{Machine, MachineSpec, Model, NodeSpec};
+use slablab_pages::{Pages, PagesPolicy};
+use slablab_platform::Gfp;
 use slablab_platform::conformance::Testable;
 use slablab_slabs::preset::{Policy, Preset};
 use slablab_slabs::slqb::{Slqb, SlqbPolicy};
 use slablab_slabs::slub::{Slub, SlubPolicy};
-use slablab_slabs::{CacheFlags, CacheSpec, Engine};
+use slablab_slabs::{Backing, CacheFlags, CacheId, CacheSpec, Engine};
+use std::cell::Cell;
 
 const GIB: u64 = 1 << 30;
 
@@ -115,4 +118,55 @@ fn slqb() {
         every_machine::<Slqb<Model>, Slqb<Refusing<Model>>>(preset, &policy, (2, 6, 31), 0..4);
     }
     assert_eq!(SlqbPolicy::PRESETS.len(), 2, "presets without a program");
+}
+
+/// The worlds that are not the model: checking memory on one thread, and static memory.
+fn other_worlds<A: Engine<Alone>, B: Engine<Bare<true>, Policy = A::Policy>>(name: &str, policy: &A::Policy) {
+    const SHAPE: Shape = Shape { node_frames: &[1 << 10, 1 << 10, 0], ..Shape::MEMORYLESS };
+    let mut ran = Ran::default();
+    for spec in specs() {
+        let what = format!("{name} on checked memory");
+        let one = Alone::enter(SHAPE, || check::<Alone, A>(&what, policy, (6, 1, 0), &spec, 0..2));
+        let what = format!("{name} on static memory");
+        let two = Bare::<true>::enter(|| check::<Bare<true>, B>(&what, policy, (6, 1, 0), &spec, 2..3));
+        ran.allocs += one.allocs + two.allocs;
+        ran.slabs += one.slabs + two.slabs;
+    }
+    println!("{name} in other worlds: {} allocations, {} slabs", ran.allocs, ran.slabs);
+    assert!(ran.allocs > 3_000 && ran.slabs > 100, "{name}: the programs did too little: {ran:?}");
+}
+
+#[test]
+fn every_preset_in_other_worlds() {
+    for policy in SlubPolicy::PRESETS {
+        other_worlds::<Slub<Alone>, Slub<Bare<true>>>(&Preset::Slub(*policy).to_string(), policy);
+    }
+    for policy in SlqbPolicy::PRESETS {
+        other_worlds::<Slqb<Alone>, Slqb<Bare<true>>>(&Preset::Slqb(*policy).to_string(), policy);
+    }
+}
+
+/// A constructor runs once for every object of every new slab, not for every allocation.
+fn constructs<E: Engine<Model>>(name: &str, policy: &E::Policy) {
+    thread_local!(static CONSTRUCTED: Cell<u32> = const { Cell::new(0) });
+    CONSTRUCTED.set(0);
+    let mut machine = Machine::new(MachineSpec::uniform(1, 1, GIB)).expect("the spec is right");
+    machine.enter(|| {
+        let pages = Pages::new(PagesPolicy::for_release(6, 1, 0));
+        let flags = CacheFlags { constructor: true, ..CacheFlags::default() };
+        let mut cache = E::create(CacheId(1), &CacheSpec { flags, ..CacheSpec::of_size(500) }, policy);
+        cache.set_constructor(|_| CONSTRUCTED.set(CONSTRUCTED.get() + 1));
+        let backing = Backing::pages(&pages);
+        for _ in 0..100 {
+            let object = cache.alloc(&backing, Gfp::KERNEL, None).expect("memory is left");
+            cache.free(&backing, object).expect("the cache's object");
+        }
+        assert_eq!(CONSTRUCTED.get(), cache.geometry().objects, "{name}: one slab was made");
+    });
+}
+
+#[test]
+fn constructors_run_when_slabs_are_made() {
+    constructs::<Slub<Model>>("slub", &SlubPolicy::PRESETS[2]);
+    constructs::<Slqb<Model>>("slqb", &SlqbPolicy::PRESETS[1]);
 }

@@ -4,6 +4,7 @@
 //! over it. Pages come from a [`Pages`] value that many caches share, through [`Backing`].
 
 use crate::cache::{CacheId, CacheSpec, Geometry};
+use crate::slab::Constructor;
 use slablab_pages::Pages;
 use slablab_platform::{CpuId, Event, Gfp, NodeId, Platform, Work};
 
@@ -38,6 +39,9 @@ pub trait Engine<P: Platform>: Sized {
 
     /// A cache without slabs.
     fn create(id: CacheId, spec: &CacheSpec, policy: &Self::Policy) -> Self;
+    /// Calls `construct` for every object of every slab made from here on: for a cache whose flags say it has a
+    /// constructor, before its first allocation.
+    fn set_constructor(&mut self, construct: Constructor<P>);
     /// The cache's number.
     fn id(&self) -> CacheId;
     /// Sizes and orders.

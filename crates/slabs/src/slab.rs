@@ -55,6 +55,9 @@ impl SlabWord {
     }
 }
 
+/// Makes an object when its slab is made; what it made survives frees (`ctor`).
+pub type Constructor<P> = fn(<P as Platform>::Ptr);
+
 /// A chain of free objects, linked from `head`; `tail` is the last.
 #[derive(Clone, Copy, Debug)]
 pub struct Chain<Ptr> {
@@ -193,10 +196,20 @@ impl<P: Platform> Slab<P> {
     }
 
     /// Links the objects of a slab nobody else can see yet, first to last; answers the first, which is `colour` bytes in.
-    pub fn thread(self, colour: u32, size: u32, objects: u32, link_offset: u32) -> P::Ptr {
+    pub fn thread(
+        self,
+        colour: u32,
+        size: u32,
+        objects: u32,
+        link_offset: u32,
+        construct: Option<Constructor<P>>,
+    ) -> P::Ptr {
         let address = |index: u32| P::address(self.pfn, colour as u64 + index as u64 * size as u64);
         for index in 0..objects {
             let next = (index + 1 < objects).then(|| address(index + 1));
+            if let Some(construct) = construct {
+                construct(address(index));
+            }
             P::set_link(address(index), link_offset, next);
         }
         address(0)

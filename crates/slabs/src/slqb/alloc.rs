@@ -184,7 +184,7 @@ impl<P: Platform> Slqb<P> {
         P::map_slab(pfn, geometry.order, geometry.size);
         let slab = Slab::at(pfn);
         let shift = self.colours.bytes(colour);
-        slab.thread(shift, geometry.size, geometry.objects, geometry.link_offset);
+        slab.thread(shift, geometry.size, geometry.objects, geometry.link_offset, self.construct);
         let word =
             SlabWord { head: Some(shift / 8), inuse: 0, objects: geometry.objects as u16, frozen: false };
         slab.set_extra(word.pack());

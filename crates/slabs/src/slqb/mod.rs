@@ -59,7 +59,7 @@ pub use policy::{Memoryless, SlqbPolicy};
 use crate::cache::{CACHE_LINE, CacheId, CacheSpec, Geometry, LinkPlace, alignment, layout};
 use crate::engine::{Backing, Busy, Engine, Misuse, Place, Usage};
 use crate::order::{MAX_ORDER, OrderInput, OrderRule};
-use crate::slab::Slab;
+use crate::slab::{Constructor, Slab};
 use list::{ListId, Node, PageList, Queue, Shared};
 use slablab_platform::{
     CpuId, CpuShared, Event, Gfp, HotList, NodeId, PerCpu, PerNode, Pfn, Platform, Work, WorkKind,
@@ -74,6 +74,7 @@ pub struct Slqb<P: Platform> {
     freebatch: u32,
     hiwater: u32,
     colours: Colours,
+    construct: Option<Constructor<P>>,
     slots: P::PerCpu<CpuState<P>>,
     lists: P::CpuShared<Shared<P>>,
     nodes: P::PerNode<Node<P>>,
@@ -218,10 +219,16 @@ impl<P: Platform> Engine<P> for Slqb<P> {
             freebatch,
             hiwater: policy.hiwater.unwrap_or(4 * freebatch).min(Self::QUEUE_MAX),
             colours: Colours::new(spec, &geometry, P::page_shift()),
+            construct: None,
             slots: P::PerCpu::new(geometry.link_offset),
             lists: P::CpuShared::new(),
             nodes: P::PerNode::new(),
         }
+    }
+
+    fn set_constructor(&mut self, construct: Constructor<P>) {
+        assert!(self.flags.constructor, "the cache was made without room for a constructor's work");
+        self.construct = Some(construct);
     }
 
     fn id(&self) -> CacheId {

@@ -299,7 +299,7 @@ impl<P: Platform> Slub<P> {
         let slab = Slab::at(pfn);
         slab.set_owner(self.id.0 as u64);
         slab.set_extra(0);
-        slab.thread(0, geometry.size, objects, geometry.link_offset);
+        slab.thread(0, geometry.size, objects, geometry.link_offset, self.construct);
         self.account_slab(slab, objects, 1);
         Some((slab, objects, fell_back))
     }

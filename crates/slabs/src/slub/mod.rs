@@ -52,7 +52,7 @@ pub use policy::{
 use crate::cache::{CacheId, CacheSpec, Geometry, layout};
 use crate::engine::{Backing, Busy, Engine, Misuse, Place, Usage};
 use crate::order::OrderInput;
-use crate::slab::Slab;
+use crate::slab::{Constructor, Slab};
 use node::Node;
 use slablab_platform::{
     CpuId, Event, Gfp, HotList, Local, NodeId, PerCpu, PerNode, Pfn, Platform, Want, Work, WorkKind,
@@ -70,6 +70,7 @@ pub struct Slub<P: Platform> {
     sheaf_capacity: u32,
     /// 2^32 / size, rounded up: finds an object's index without a division.
     reciprocal: u64,
+    construct: Option<Constructor<P>>,
     slots: P::PerCpu<CpuState<P>>,
     nodes: P::PerNode<Node<P>>,
     barns: sheaf::Barns<P>,
@@ -189,10 +190,16 @@ impl<P: Platform> Engine<P> for Slub<P> {
             cpu_partial: Self::cpu_partial_limit(&geometry, policy),
             sheaf_capacity,
             reciprocal: (1u64 << 32).div_ceil(geometry.size as u64),
+            construct: None,
             slots: P::PerCpu::new(geometry.link_offset),
             nodes: P::PerNode::new(),
             barns: P::PerNode::new(),
         }
+    }
+
+    fn set_constructor(&mut self, construct: Constructor<P>) {
+        assert!(self.flags.constructor, "the cache was made without room for a constructor's work");
+        self.construct = Some(construct);
     }
 
     fn id(&self) -> CacheId {
