@@ -47,3 +47,8 @@ fn text(panic: &(dyn Any + Send)) -> String {
     let said = panic.downcast_ref::<String>().map(String::as_str);
     said.or(panic.downcast_ref::<&str>().copied()).unwrap_or("a panic without text").to_owned()
 }
+
+/// `n` in an ordinary test run, fifty times as many in `.ci/long`, which sets `SLABLAB_LONG`.
+pub fn effort(n: u64) -> u64 {
+    if std::env::var_os("SLABLAB_LONG").is_some() { 50 * n } else { n }
+}

@@ -35,7 +35,7 @@ pub mod twist;
 pub mod world;
 
 pub use bare::Bare;
-pub use explore::{Explored, Limits, explore};
+pub use explore::{Explored, Limits, effort, explore};
 pub use kit::Kit;
 #[cfg(feature = "tools")]
 pub use loomed::Loom;

@@ -1,7 +1,7 @@
 //! Random programs over every engine, preset and world, against a dumb reference.
 
 use slablab_check::program::{Program, Ran, Runner};
-use slablab_check::{Alone, Bare, Refusing, Shape};
+use slablab_check::{Alone, Bare, Refusing, Shape, effort};
 use slablab_model::{Machine, MachineSpec, Model, NodeSpec};
 use slablab_pages::{Pages, PagesPolicy};
 use slablab_platform::Gfp;
@@ -98,7 +98,12 @@ fn slub() {
     for policy in SlubPolicy::PRESETS {
         let release = policy.release;
         let kernel = (release.major as u32, release.minor as u32, release.patch as u32);
-        every_machine::<Slub<Model>, Slub<Refusing<Model>>>(Preset::Slub(*policy), policy, kernel, 0..6);
+        every_machine::<Slub<Model>, Slub<Refusing<Model>>>(
+            Preset::Slub(*policy),
+            policy,
+            kernel,
+            0..effort(6),
+        );
     }
 }
 
@@ -115,7 +120,7 @@ fn slqb() {
     ] {
         let preset = Preset::parse(text).expect("a preset");
         let Preset::Slqb(policy) = preset else { unreachable!("{text} is SLQB") };
-        every_machine::<Slqb<Model>, Slqb<Refusing<Model>>>(preset, &policy, (2, 6, 31), 0..4);
+        every_machine::<Slqb<Model>, Slqb<Refusing<Model>>>(preset, &policy, (2, 6, 31), 0..effort(4));
     }
     assert_eq!(SlqbPolicy::PRESETS.len(), 2, "presets without a program");
 }

@@ -6,7 +6,7 @@
 
 use slablab_check::kit::{Job, Kit};
 use slablab_check::program::Random;
-use slablab_check::{Checked, Explored, Limits, Loom, Shape, Shuttle, Twisted, broken, explore};
+use slablab_check::{Checked, Explored, Limits, Loom, Shape, Shuttle, Twisted, broken, effort, explore};
 use slablab_pages::policy::{MinFree, PcpRule};
 use slablab_pages::{Pages, PagesPolicy};
 use slablab_platform::conformance::Testable;
@@ -250,7 +250,7 @@ fn loom_races() {
 
 #[test]
 fn shuttle_races() {
-    every_race::<Shuttle>(Limits { executions: 300, ..Limits::QUICK });
+    every_race::<Shuttle>(Limits { executions: effort(300) as usize, ..Limits::QUICK });
 }
 
 /// Every CPU runs a random program; they free each other's objects.
@@ -299,7 +299,7 @@ where
 
 #[test]
 fn shuttle_whole() {
-    let limits = Limits { executions: 150, ..Limits::QUICK };
+    let limits = Limits { executions: effort(150) as usize, ..Limits::QUICK };
     for shape in [Shape::ONE_NODE, Shape::TWO_NODES, Shape::MEMORYLESS] {
         for text in SLUBS {
             whole::<Slub<Checked<Shuttle>>>(text, &slub(text), shape, limits);
