@@ -8,10 +8,13 @@ use serde::Deserialize;
 use slablab_kernel::bundle::Dump;
 use slablab_model::{MachineSpec, NodeSpec};
 use slablab_workloads::Metadata;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// What is assumed for a node's memory when nobody says: enough that no run exhausts it.
 const ASSUMED_NODE_BYTES: u64 = 64 << 30;
+
+/// A day.
+const GRACE_PERIOD_MS_MAX: u64 = 86_400_000;
 
 /// A machine file. Every field may be left out: then the recording's is taken.
 ///
@@ -38,6 +41,9 @@ pub struct MachineFile {
     pub grace_period_ms: Option<u64>,
     /// Page allocations of this order or above fail.
     pub fail_order: Option<u8>,
+    /// Where it was read, for errors.
+    #[serde(skip)]
+    pub path: Option<PathBuf>,
 }
 
 /// One node of a machine file.
@@ -75,7 +81,7 @@ impl TryFrom<toml::Value> for Memory {
                     _ => return Err(expected()),
                 };
                 let number: u64 = digits.parse().map_err(|_| expected())?;
-                number.checked_shl(shift).map(Memory).ok_or_else(expected)
+                number.checked_mul(1 << shift).map(Memory).ok_or_else(expected)
             }
             _ => Err(expected()),
         }
@@ -99,7 +105,36 @@ pub struct Chosen {
 /// What cannot be read or understood, with its line.
 pub fn read(path: &Path) -> Result<MachineFile> {
     let text = std::fs::read_to_string(path).at(path)?;
-    toml::from_str(&text).at(path)
+    let file: MachineFile = toml::from_str(&text).at(path)?;
+    file.check().at(path)?;
+    Ok(MachineFile { path: Some(path.to_path_buf()), ..file })
+}
+
+impl MachineFile {
+    /// What would be ignored, or cannot be counted.
+    fn check(&self) -> std::result::Result<(), String> {
+        let nodes = self.nodes.len();
+        for (id, node) in self.nodes.iter().enumerate() {
+            if !node.distances.is_empty() && node.distances.len() != nodes {
+                let found = node.distances.len();
+                return Err(format!(
+                    "node {id} has {found} distances: expected one to each of {nodes} nodes"
+                ));
+            }
+            if let (Some(cpus), Some(cpu)) = (self.cpus, node.cpus.iter().max())
+                && *cpu >= cpus
+            {
+                return Err(format!("node {id} has CPU {cpu}: expected CPUs below {cpus}, as cpus says"));
+            }
+        }
+        if nodes > 0 && self.nodes.iter().all(|node| node.memory.0 == 0) {
+            return Err("no node has memory: expected memory = \"64G\", say, in one [[nodes]]".into());
+        }
+        if self.grace_period_ms.is_some_and(|ms| ms > GRACE_PERIOD_MS_MAX) {
+            return Err(format!("grace_period_ms: expected at most {GRACE_PERIOD_MS_MAX}"));
+        }
+        Ok(())
+    }
 }
 
 /// The machine for a recording.
@@ -107,6 +142,7 @@ pub fn read(path: &Path) -> Result<MachineFile> {
 /// # Errors
 /// Numbers that contradict each other.
 pub fn choose(metadata: &Metadata, dump: Option<&Dump>, file: &MachineFile, at: &Path) -> Result<Chosen> {
+    let at = file.path.as_deref().unwrap_or(at);
     let mut assumed = Vec::new();
     let mut note = |text: String| assumed.push(text);
     let topology = &metadata.topology;
@@ -114,7 +150,7 @@ pub fn choose(metadata: &Metadata, dump: Option<&Dump>, file: &MachineFile, at: 
     let recorded_cpus = (dump.map_or(0, |dump| dump.cpus_online.len() as u32))
         .max(topology.cpus_online.unwrap_or(0))
         .max(metadata.statistics.cpu_ids)
-        .max(1) as u16;
+        .clamp(1, u16::MAX.into()) as u16;
     let cpus = file.cpus.unwrap_or(recorded_cpus);
     let page_size = file
         .page_size
@@ -139,7 +175,7 @@ pub fn choose(metadata: &Metadata, dump: Option<&Dump>, file: &MachineFile, at: 
     } else if !dump_nodes.is_empty() {
         for (id, node) in dump_nodes.iter().enumerate() {
             let kib = node.meminfo.get("MemTotal").copied().unwrap_or(0);
-            let bytes = if node.has_memory { (kib * 1024).max(1 << 30) } else { 0 };
+            let bytes = if node.has_memory { kib.saturating_mul(1024).max(1 << 30) } else { 0 };
             nodes.push(NodeSpec { bytes });
             distance.push(node.distances.clone());
             place(&mut cpu_node, node.cpus.iter().map(|cpu| *cpu as usize), id as u16);

@@ -50,6 +50,14 @@ pub struct CacheEntry {
     pub before: Option<usize>,
 }
 
+impl CacheEntry {
+    fn also_called(&mut self, name: &str) {
+        if self.name != name && !self.aliases.iter().any(|alias| alias == name) {
+            self.aliases.push(name.to_string());
+        }
+    }
+}
+
 /// Types of kmalloc caches that a recording can tell apart: by flags.
 const TYPES: [KmallocType; 4] =
     [KmallocType::Normal, KmallocType::Reclaimable, KmallocType::Cgroup, KmallocType::Dma];
@@ -63,7 +71,10 @@ pub struct CacheTable {
     by_id: Vec<u32>,
     /// By bytes / 8, then type.
     by_size: Vec<[u32; TYPES.len()]>,
+    /// Of the recording kernel, as all sizes are.
     page_shift: u32,
+    /// Of the machine, which large kmallocs take pages of.
+    machine_shift: u32,
     kernel: Preset,
     kmalloc: KmallocRule,
     config: KmallocConfig,
@@ -86,6 +97,7 @@ impl CacheTable {
             by_id: Vec::new(),
             by_size: Vec::new(),
             page_shift: recorded_shift,
+            machine_shift: page_shift,
             kernel,
             kmalloc: KmallocRule::of(&kernel, recorded_shift),
             config: config_of(kernel, before),
@@ -126,7 +138,7 @@ impl CacheTable {
         match self.by_size.get(bytes_alloc as usize / 8).map(|row| row[kind]) {
             Some(index) if index != NONE => Home::Cache(index),
             _ => {
-                let pages = (bytes_alloc as u64).div_ceil(1 << self.page_shift).max(1);
+                let pages = (bytes_alloc as u64).div_ceil(1 << self.machine_shift).max(1);
                 Home::Large(pages.next_power_of_two().ilog2() as u8)
             }
         }
@@ -143,7 +155,7 @@ impl CacheTable {
         let found = before.and_then(|before| before.find(directory).or_else(|| before.find(name)));
         let canonical = found.map_or(directory, |(_, cache)| cache.name.as_str());
         if let Some(index) = self.entries.iter().position(|entry| entry.name == canonical) {
-            self.entries[index].aliases.push(name.to_string());
+            self.entries[index].also_called(name);
             return index as u32;
         }
         if found.is_none() && bytes == 0 {
@@ -154,6 +166,7 @@ impl CacheTable {
             None => entry_from_size(canonical.to_string(), bytes, geometry),
         };
         let mut entry = entry;
+        entry.also_called(name);
         if OPT_IN_SHEAVES.contains(&entry.name.as_str()) && entry.spec.sheaf_capacity == 0 {
             entry.spec.sheaf_capacity = OPT_IN_CAPACITY;
         }
@@ -195,7 +208,7 @@ fn entry_from_dump(cache: &CacheBefore, row: usize, bytes: u32) -> CacheEntry {
     spec.sheaf_capacity = cache.sheaf_capacity as u32;
     CacheEntry {
         name: cache.name.clone(),
-        aliases: Vec::new(),
+        aliases: cache.aliases.clone(),
         spec,
         size,
         order: cache.order as u32,

@@ -37,6 +37,10 @@ impl<E: Engine<Model>> Run<'_, E> {
         let mut frames = 0;
         for cache in 0..self.caches.len() {
             frames += self.caches[cache].usage().frames;
+            if !self.windows[cache].open && self.windows[cache].closed.is_none() {
+                // No mark opened it: nothing of it counts.
+                continue;
+            }
             let (counts, end) = self.windows[cache]
                 .closed
                 .take()

@@ -21,7 +21,7 @@ pub mod run;
 mod start;
 pub mod survey;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::machine::{self, Chosen, MachineFile};
 use before::Before;
 use caches::CacheTable;
@@ -72,6 +72,7 @@ pub fn replay(
 ) -> Result<Replay> {
     let metadata = reader.metadata().clone();
     let dump = options.before.as_ref().and_then(|before| before.dump.as_ref());
+    check_numbers(&metadata, reader.rows(), path)?;
     let machine = machine::choose(&metadata, dump, &options.machine, path)?;
     let mut assumed = Vec::new();
     let kernel = recorded_kernel(&metadata, &mut assumed);
@@ -99,11 +100,38 @@ pub fn replay(
     Ok(Replay { path: path.to_path_buf(), metadata, machine, assumed, outcomes })
 }
 
+/// Caches are numbered in 16 bits, with the types of each kmalloc size.
+const CACHES_MAX: usize = 1 << 15;
+
+/// Numbers by which tables are made: a file may say anything.
+fn check_numbers(metadata: &Metadata, rows: u64, path: &Path) -> Result<()> {
+    let ids = metadata.statistics.object_ids;
+    if ids > rows {
+        return Err(Error::new(path, format!("object ids below {ids} in {rows} rows: expected dense ids")));
+    }
+    let caches = metadata.caches.len();
+    if caches > CACHES_MAX {
+        return Err(Error::new(path, format!("{caches} caches: expected at most {CACHES_MAX}")));
+    }
+    Ok(())
+}
+
 /// The SLUB that the recording kernel ran.
 fn recorded_kernel(metadata: &Metadata, assumed: &mut Vec<String>) -> Preset {
     let release = metadata.release.as_deref().and_then(Release::parse);
-    match release.and_then(Preset::of_kernel) {
-        Some(preset) => preset,
+    match release.and_then(|release| Some((release, Preset::of_kernel(release)?))) {
+        Some((release, preset)) => {
+            // The third number of 2.6 is a release, of later ones it is a bug fix.
+            let series = |release: Release| {
+                (release.major, release.minor, if release.major == 2 { release.patch } else { 0 })
+            };
+            if series(release) != series(preset.release()) {
+                assumed.push(format!(
+                    "{preset} stands for {release}: it is the newest preset that is not newer"
+                ));
+            }
+            preset
+        }
         None => {
             let preset = Preset::parse("slub").expect("slub has presets");
             assumed.push(format!("{preset} ran on the recording machine: it does not say which kernel"));

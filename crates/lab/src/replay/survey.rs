@@ -88,6 +88,9 @@ struct Pass<'a> {
 
 const COLUMNS: Columns = Columns::REPLAY;
 
+/// The largest block that a page allocator of Linux ever had: 512 MiB of 64K pages.
+const ORDER_MAX: i8 = 13;
+
 /// Surveys a trace.
 ///
 /// # Errors
@@ -145,7 +148,7 @@ impl Pass<'_> {
         match event {
             EventKind::PageAlloc if batch.pfn[index] >= 0 => {
                 let first = batch.pfn[index] as u64;
-                for frame in first..first + (1 << batch.order[index].max(0)) {
+                for frame in first..first.saturating_add(1 << batch.order[index].clamp(0, ORDER_MAX)) {
                     self.page_rows.insert(frame, row);
                 }
             }
