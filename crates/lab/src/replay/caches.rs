@@ -109,9 +109,12 @@ impl CacheTable {
             let index = table.named(directory, &cache.name, cache.bytes_alloc as u32, before, &geometry);
             table.by_id.push(index);
         }
-        let sizes =
-            metadata.import.iter().flat_map(|import| &import.kmalloc).map(|cache| cache.bytes_alloc as u32);
-        for bytes in sizes.filter(|bytes| *bytes > 0 && *bytes <= 2 << recorded_shift) {
+        // Import lists the sizes there are; a trace of another program may have any.
+        let sizes: Vec<u32> = match &metadata.import {
+            Some(import) => import.kmalloc.iter().map(|cache| cache.bytes_alloc as u32).collect(),
+            None => table.kmalloc.class_sizes().collect(),
+        };
+        for bytes in sizes.into_iter().filter(|bytes| *bytes > 0 && *bytes <= 2 << recorded_shift) {
             table.add_size(bytes, before, &geometry);
         }
         table
