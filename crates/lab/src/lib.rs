@@ -5,6 +5,7 @@
 //! | [`import`] | a recording becomes a trace |
 //! | [`machine`] | which machine to model: from the recording, a dump, a file |
 //! | [`replay`] | a trace through engines: survey, plan, run, outcome |
+//! | [`state`] | a dump, a live machine or a bare slabinfo becomes a list of caches |
 //! | [`verify`] | what the model said beside what the kernel did |
 //! | [`output`] | tables, JSON, CSV |
 //!
@@ -15,6 +16,7 @@ pub mod import;
 pub mod machine;
 pub mod output;
 pub mod replay;
+pub mod state;
 pub mod verify;
 
 pub use error::{Error, Result};
