@@ -1,9 +1,11 @@
 //! `slablab engines`: what can be written after `--engine`.
 
+use crate::input::write_out;
 use crate::{Done, Failure};
 use slablab_slabs::preset::{Policy, Values};
 use slablab_slabs::slqb::SlqbPolicy;
 use slablab_slabs::slub::SlubPolicy;
+use std::fmt::Write;
 
 /// Lists presets and knobs.
 #[derive(clap::Args)]
@@ -14,25 +16,24 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     let wanted = |name: &str| args.engine.as_deref().is_none_or(|engine| engine == name);
-    let mut any = false;
+    let mut text = String::new();
     if wanted(SlubPolicy::ENGINE) {
-        any = true;
-        print::<SlubPolicy>();
+        describe::<SlubPolicy>(&mut text)?;
     }
     if wanted(SlqbPolicy::ENGINE) {
-        any = true;
-        print::<SlqbPolicy>();
+        describe::<SlqbPolicy>(&mut text)?;
     }
-    if !any {
+    if text.is_empty() {
         slablab_slabs::Preset::parse(args.engine.as_deref().unwrap_or_default())
             .map_err(|bad| bad.to_string())?;
     }
+    write_out(&text, None)?;
     Ok(Done::Complete)
 }
 
-fn print<T: Policy>() {
+fn describe<T: Policy>(text: &mut String) -> std::fmt::Result {
     let releases: Vec<String> = T::PRESETS.iter().map(|preset| preset.release().to_string()).collect();
-    println!("{}: releases {}", T::ENGINE, releases.join(" "));
+    writeln!(text, "{}: releases {}", T::ENGINE, releases.join(" "))?;
     let newest = T::PRESETS.last().expect("every engine has a preset");
     for knob in T::KNOBS {
         let values = match knob.values {
@@ -45,7 +46,8 @@ fn print<T: Policy>() {
             (_, slablab_slabs::preset::AUTO) => "auto".into(),
             (_, number) => number.to_string(),
         };
-        println!("  {:<18} {values}  [{}: {default}]", knob.name, newest.release());
-        println!("  {:<18}   {}", "", knob.what);
+        writeln!(text, "  {:<18} {values}  [{}: {default}]", knob.name, newest.release())?;
+        writeln!(text, "  {:<18}   {}", "", knob.what)?;
     }
+    Ok(())
 }

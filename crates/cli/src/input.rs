@@ -89,7 +89,7 @@ pub(crate) fn write_out(text: &str, path: Option<&Path>) -> Result<(), Failure> 
         None => match std::io::stdout().lock().write_all(text.as_bytes()) {
             // A reader that has seen enough (head, less) is no error.
             Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-            other => Ok(other?),
+            other => other.map_err(|error| format!("standard output: {error}").into()),
         },
         Some(path) => {
             let mut file = Beside::create(path)?;

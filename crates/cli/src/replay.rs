@@ -3,7 +3,7 @@
 use crate::input::{Choice, Progress, open, write_out};
 use crate::{Done, Failure};
 use slablab_lab::output::{
-    cache_csv, cache_table, caches_csv, caches_table, engines_table, remarks, replay_json,
+    cache_csv, cache_json, cache_table, caches_csv, caches_table, engines_table, remarks, replay_json,
 };
 use slablab_lab::replay::{Replay, replay};
 use std::fmt::Write;
@@ -50,7 +50,10 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
         format!("{}: no cache is called {}", args.recording.display(), args.cache.as_deref().unwrap_or(""))
     };
     let text = match (args.format, &args.cache) {
-        (Format::Json, _) => serde_json::to_string_pretty(&replay_json(&answer))? + "\n",
+        (Format::Json, None) => serde_json::to_string_pretty(&replay_json(&answer))? + "\n",
+        (Format::Json, Some(name)) => {
+            serde_json::to_string_pretty(&cache_json(&answer, name).ok_or_else(missing)?)? + "\n"
+        }
         (Format::Csv, None) => caches_csv(&answer),
         (Format::Csv, Some(name)) => cache_csv(&answer, name).ok_or_else(missing)?,
         (Format::Table, Some(name)) => cache_table(&answer, name).ok_or_else(missing)?,

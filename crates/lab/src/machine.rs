@@ -3,7 +3,7 @@
 //! From a machine file (TOML), else from the dump, else from the recording; what none of them says is assumed, and each
 //! assumption is a sentence that the result carries.
 
-use crate::error::{At, Result};
+use crate::error::{At, Error, Result};
 use serde::Deserialize;
 use slablab_kernel::bundle::Dump;
 use slablab_model::{MachineSpec, NodeSpec};
@@ -104,7 +104,9 @@ pub struct Chosen {
 /// # Errors
 /// What cannot be read or understood, with its line.
 pub fn read(path: &Path) -> Result<MachineFile> {
-    let text = std::fs::read_to_string(path).at(path)?;
+    let bytes = std::fs::read(path).at(path)?;
+    let text =
+        String::from_utf8(bytes).map_err(|_| Error::new(path, "expected a machine file: TOML text"))?;
     let file: MachineFile = toml::from_str(&text).at(path)?;
     file.check().at(path)?;
     Ok(MachineFile { path: Some(path.to_path_buf()), ..file })
@@ -208,7 +210,7 @@ pub fn choose(metadata: &Metadata, dump: Option<&Dump>, file: &MachineFile, at: 
         ..uniform
     };
     if !page_size.is_power_of_two() {
-        return Err(crate::Error::new(at, format!("a page of {page_size} bytes: expected a power of two")));
+        return Err(Error::new(at, format!("a page of {page_size} bytes: expected a power of two")));
     }
     spec.check().at(at)?;
     Ok(Chosen { spec, recorded_cpus, assumed })

@@ -1,5 +1,6 @@
 //! JSON: everything a table shows, and every counter. Units are in the keys.
 
+use super::table::find;
 use super::{Figure, figures, remarks};
 use crate::replay::Replay;
 use crate::replay::outcome::{CacheOutcome, Outcome, Split};
@@ -11,6 +12,16 @@ const SCHEMA: &str = "slablab.replay.1";
 
 /// A replay as JSON.
 pub fn replay_json(replay: &Replay) -> Value {
+    json_of(replay, &|_| true)
+}
+
+/// A replay with one cache in the list of each engine, as directory or alias; `None` if no engine has it. Totals are of all.
+pub fn cache_json(replay: &Replay, name: &str) -> Option<Value> {
+    let found = replay.outcomes.iter().find_map(|outcome| find(outcome, name))?.index;
+    Some(json_of(replay, &|cache| cache.index == found))
+}
+
+fn json_of(replay: &Replay, shown: &dyn Fn(&CacheOutcome) -> bool) -> Value {
     let losses = &replay.metadata.losses;
     json!({
         "schema": SCHEMA,
@@ -26,11 +37,12 @@ pub fn replay_json(replay: &Replay) -> Value {
             "seed": replay.machine.spec.seed,
         },
         "remarks": remarks(replay),
-        "engines": replay.outcomes.iter().map(engine).collect::<Vec<_>>(),
+        "engines": replay.outcomes.iter().map(|outcome| engine(outcome, shown)).collect::<Vec<_>>(),
     })
 }
 
-fn engine(outcome: &Outcome) -> Value {
+fn engine(outcome: &Outcome, shown: &dyn Fn(&CacheOutcome) -> bool) -> Value {
+    let caches = outcome.caches.iter().filter(|cache| shown(cache));
     let mut figures_by_key = Map::new();
     for (_, key, figure) in figures(outcome) {
         let value = match figure {
@@ -45,7 +57,7 @@ fn engine(outcome: &Outcome) -> Value {
         "rows": outcome.rows,
         "total": figures_by_key,
         "pages": counters(|event| outcome.global.get(event)),
-        "caches": outcome.caches.iter().map(|cache| self::cache(cache, outcome.page_size)).collect::<Vec<_>>(),
+        "caches": caches.map(|cache| self::cache(cache, outcome.page_size)).collect::<Vec<_>>(),
     })
 }
 

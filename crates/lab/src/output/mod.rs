@@ -5,7 +5,7 @@ mod json;
 mod table;
 
 pub use csv::{cache_csv, caches_csv};
-pub use json::replay_json;
+pub use json::{cache_json, replay_json};
 pub use table::{cache_table, caches_table, engines_table, remarks, verify_table};
 
 use crate::replay::outcome::{Outcome, Split};

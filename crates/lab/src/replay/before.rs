@@ -78,10 +78,7 @@ impl Before {
         if bytes.starts_with(b"name,active_objs") {
             return Ok(Before::from_slabinfo(path, &Slabinfo::parse_csv(&bytes).at(path)?));
         }
-        let dump = Dump::from_tar(&bytes[..]).map_err(|error| {
-            Error::new(path, format!("expected a tar or directory of the kernel's files, or the text of /proc/slabinfo: {error}"))
-        })?;
-        Before::from_any(path, dump)
+        Before::from_any(path, dump_of_tar(path, &bytes)?)
     }
 
     fn from_any(path: &Path, dump: Dump) -> Result<Before> {
@@ -192,4 +189,12 @@ impl Before {
 
 fn whole(value: u64) -> Breakdown {
     Breakdown { total: Count { value, slabs: None }, ..Breakdown::default() }
+}
+
+/// The dump in a tar; what is not one is told what else it might have been.
+pub(crate) fn dump_of_tar(path: &Path, bytes: &[u8]) -> Result<Dump> {
+    Dump::from_tar(bytes).map_err(|error| {
+        let expected = "expected a tar or directory of the kernel's files, or the text of /proc/slabinfo";
+        Error::new(path, format!("{expected}: {error}"))
+    })
 }

@@ -11,7 +11,7 @@ use std::path::Path;
 ///
 /// # Errors
 /// A directory without any file of a dump, or a file that is not as the kernel writes it.
-pub(super) fn read(root: &Path) -> Result<Dump> {
+pub(crate) fn read(root: &Path) -> Result<Dump> {
     let mut builder = DumpBuilder::new();
     let mut unreadable: Option<String> = None;
     for wanted in WANTED {

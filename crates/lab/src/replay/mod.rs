@@ -14,7 +14,7 @@
 pub mod before;
 pub mod caches;
 mod finish;
-mod folder;
+pub(crate) mod folder;
 pub mod outcome;
 pub mod plan;
 pub mod run;

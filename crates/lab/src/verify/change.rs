@@ -6,10 +6,10 @@
 
 use super::Verified;
 use crate::error::{At, Error, Result};
+use crate::replay::before::{Before, dump_of_tar};
 use crate::replay::outcome::CacheOutcome;
-use crate::replay::{Options, Replay, before::Before, replay};
+use crate::replay::{Options, Replay, folder, replay};
 use serde_json::json;
-use slablab_kernel::bundle::Dump;
 use slablab_kernel::slabinfo::{Slabinfo, SlabinfoRow};
 use slablab_workloads::Reader;
 use std::collections::HashMap;
@@ -108,6 +108,10 @@ pub fn verify_change(
 
 /// /proc/slabinfo of a dump, whatever form the dump has.
 fn slabinfo(path: &Path) -> Result<Slabinfo> {
+    let missing = || Error::new(path, "has no proc/slabinfo");
+    if path.is_dir() {
+        return folder::read(path)?.slabinfo.ok_or_else(missing);
+    }
     let bytes = std::fs::read(path).at(path)?;
     if bytes.starts_with(b"slabinfo") {
         return Slabinfo::parse(&bytes).at(path);
@@ -115,8 +119,7 @@ fn slabinfo(path: &Path) -> Result<Slabinfo> {
     if bytes.starts_with(b"name,active_objs") {
         return Slabinfo::parse_csv(&bytes).at(path);
     }
-    let dump = Dump::from_tar(&bytes[..]).at(path)?;
-    dump.slabinfo.ok_or_else(|| Error::new(path, "has no proc/slabinfo"))
+    dump_of_tar(path, &bytes)?.slabinfo.ok_or_else(missing)
 }
 
 fn changes(

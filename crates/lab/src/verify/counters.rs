@@ -1,7 +1,7 @@
 //! Every counter of a kernel with SLUB_STATS beside the model's.
 
 use super::Verified;
-use crate::error::{At, Result};
+use crate::error::{At, Error, Result};
 use crate::replay::{Options, Replay, before::Before, replay};
 use serde_json::json;
 use slablab_kernel::compressed::Decompressed;
@@ -19,6 +19,9 @@ use std::path::Path;
 /// # Errors
 /// A file that is missing or damaged.
 pub fn start_of(run: &Path, label: &str) -> Result<Before> {
+    if !run.is_dir() {
+        return Err(Error::new(run, "expected the folder of a counters run, with slub_stats.csv"));
+    }
     let open = |name: &str| {
         let path = run.join(name);
         let file = File::open(&path).at(&path)?;
@@ -159,7 +162,7 @@ fn identities(replay: &Replay) -> Result<()> {
         let slow = count(AllocSlowpath);
         let parts = count(AllocRefill) + count(AllocFromPartial) + count(AllocSlab);
         if slow != parts || count(AllocRefill) < count(CpuPartialAlloc) {
-            return Err(crate::Error::new(
+            return Err(Error::new(
                 &replay.path,
                 format!("{}: alloc_slowpath is {slow}, its parts are {parts}", cache.name),
             ));
