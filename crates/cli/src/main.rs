@@ -8,6 +8,7 @@ mod import;
 mod input;
 mod replay;
 mod verify;
+mod watch;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -28,6 +29,9 @@ enum Verb {
     Replay(replay::Args),
     /// Compare the model with the real kernel: dumps around a recording, or SLUB_STATS counters
     Verify(verify::Args),
+    /// Watch slab memory as it moves
+    #[command(hide = true)]
+    Watch(watch::Args),
     /// List engines, releases and knobs
     Engines(engines::Args),
 }
@@ -48,6 +52,7 @@ fn main() -> ExitCode {
         Verb::Import(args) => import::run(args),
         Verb::Replay(args) => replay::run(args),
         Verb::Verify(args) => verify::run(args),
+        Verb::Watch(args) => watch::run(args),
         Verb::Engines(args) => engines::run(args),
     };
     match done {

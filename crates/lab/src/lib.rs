@@ -7,6 +7,7 @@
 //! | [`replay`] | a trace through engines: survey, plan, run, outcome |
 //! | [`state`] | a dump, a live machine or a bare slabinfo becomes a list of caches |
 //! | [`verify`] | what the model said beside what the kernel did |
+//! | [`watch`] | slab memory as it moves: samples, growth |
 //! | [`output`] | tables, JSON, CSV |
 //!
 //! The lab reads files and knows every other room; nothing but the program and the Python package knows the lab.
@@ -18,5 +19,6 @@ pub mod output;
 pub mod replay;
 pub mod state;
 pub mod verify;
+pub mod watch;
 
 pub use error::{Error, Result};

@@ -11,6 +11,9 @@
 //! Sizes without padding, node lists and CPU slabs come from sysfs, and are `None` without it.
 
 mod join;
+mod one;
+
+pub use one::one_cache;
 
 use crate::error::{At, Error, Result};
 use crate::replay::folder;

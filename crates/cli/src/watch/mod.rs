@@ -1,0 +1,149 @@
+//! `slablab doctor --watch`: slab memory as it moves, in the manner of slabtop.
+//!
+//! ```text
+//! run             a screen, or one frame as text
+//!   terminal      the terminal, keys, signals
+//!   App           what is shown, what keys do
+//!   draw          header, list, notices, keys
+//!     table       the columns
+//!     detail      one cache
+//!     help        the keys
+//! ```
+
+mod app;
+mod detail;
+mod draw;
+mod help;
+mod table;
+mod terminal;
+#[cfg(test)]
+mod tests;
+mod theme;
+
+use crate::input::write_out;
+use crate::{Done, Failure};
+use app::{After, App};
+use slablab_lab::state::Input;
+use slablab_lab::watch::{SortKey, Source};
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::{Duration, Instant};
+use table::{Column, Table};
+use terminal::{Screen, Wake};
+use theme::Theme;
+
+/// How to watch.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Seconds between samples
+    #[arg(short, long, value_name = "SECONDS", default_value_t = 3.0, value_parser = delay)]
+    delay: f64,
+    /// What to sort by: a letter of slabtop (a b c l n o p s u v), r for growth, t for growth since the start
+    #[arg(short, long, value_name = "KEY", default_value = "c", value_parser = sort_key)]
+    sort: SortKey,
+    /// Print one frame as text and end
+    #[arg(long)]
+    once: bool,
+    /// Watch states that were recorded instead of this machine: the files of a directory, in the order of their names
+    #[arg(long, value_name = "DIR")]
+    from: Option<PathBuf>,
+    /// Bytes in a page, where the input does not tell
+    #[arg(long, value_name = "BYTES")]
+    page_size: Option<u64>,
+}
+
+fn delay(text: &str) -> Result<f64, String> {
+    let seconds = text.parse().ok().filter(|seconds| (0.1..=3600.0).contains(seconds));
+    seconds.ok_or_else(|| "expected seconds from 0.1 to 3600".into())
+}
+
+fn sort_key(text: &str) -> Result<SortKey, String> {
+    let mut letters = text.chars();
+    let key = letters.next().filter(|_| letters.next().is_none()).and_then(SortKey::of);
+    key.ok_or_else(|| {
+        let known: Vec<String> =
+            SortKey::ALL.iter().map(|key| format!("{} {}", key.letter(), key.title())).collect();
+        format!("expected one of: {}", known.join(", "))
+    })
+}
+
+pub(crate) fn run(args: Args) -> Result<Done, Failure> {
+    let input = Input { path: None, page_size: args.page_size, cpus: None };
+    let source = match &args.from {
+        Some(folder) => Source::recorded(folder, args.delay, &input)?,
+        None => Source::live(args.page_size)?,
+    };
+    let mut app = App::new(source, args.sort, args.delay, Theme::of_environment());
+    if args.once {
+        once(&mut app)?;
+    } else {
+        if !std::io::stdout().is_terminal() {
+            return Err("standard output is no terminal; --once prints one frame as text".into());
+        }
+        if std::env::var("TERM").is_ok_and(|term| term == "dumb") {
+            return Err("TERM=dumb cannot show a screen; --once prints one frame as text".into());
+        }
+        screen(&mut app)?;
+    }
+    for missing in app.source.missing() {
+        let help = missing.command.as_ref().map_or(String::new(), |command| format!(": {command}"));
+        eprintln!("slablab: {}: {}; unknown: {}{help}", missing.file, missing.why, missing.costs);
+    }
+    Ok(if app.source.missing().is_empty() { Done::Complete } else { Done::Incomplete })
+}
+
+/// The live screen, until a key or a signal ends it.
+fn screen(app: &mut App) -> Result<(), Failure> {
+    let wakes = terminal::wakes()?;
+    app.tick()?;
+    let mut screen = Screen::take()?;
+    let mut sampled = Instant::now();
+    loop {
+        screen.draw(|frame| draw::draw(app, frame))?;
+        let due = sampled + Duration::from_secs_f64(app.delay_s);
+        let wake = match app.runs() {
+            true => wakes.recv_timeout(due.saturating_duration_since(Instant::now())),
+            false => wakes.recv().map_err(|_| RecvTimeoutError::Disconnected),
+        };
+        match wake {
+            Ok(Wake::Event(event)) => {
+                if let Some(key) = event.as_key_event()
+                    && app.key(key)? == After::Quit
+                {
+                    return Ok(());
+                }
+            }
+            Ok(Wake::Lost(error)) => return Err(error.into()),
+            Ok(Wake::Signal) | Err(RecvTimeoutError::Disconnected) => return Ok(()),
+            Err(RecvTimeoutError::Timeout) => {
+                sampled = Instant::now();
+                app.tick()?;
+            }
+        }
+    }
+}
+
+/// One frame as plain text: the whole list, names uncut. A recording is played to its end first.
+fn once(app: &mut App) -> Result<(), Failure> {
+    app.tick()?;
+    while matches!(app.source, Source::Recorded(_)) && !app.over {
+        app.tick()?;
+    }
+    write_out(&text(app), None)
+}
+
+fn text(app: &App) -> String {
+    let mut lines: Vec<String> = draw::full_header(app).iter().map(ToString::to_string).collect();
+    lines.push(String::new());
+    let list = app.list();
+    let table = Table::new(&app.watch, &list, None, app.sort);
+    let join = |cell: &dyn Fn(Column, usize) -> String| {
+        table.columns().iter().map(|(column, width)| cell(*column, *width)).collect::<Vec<_>>().join(" ")
+    };
+    lines.push(join(&|column, width| table.head(column, width)));
+    for track in &list {
+        lines.push(join(&|column, width| table.fitted(app.theme, column, width, track)));
+    }
+    lines.iter().map(|line| line.trim_end().to_string() + "\n").collect()
+}

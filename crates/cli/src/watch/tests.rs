@@ -1,0 +1,1 @@
+//! Frames of recorded machines, and what keys do.
