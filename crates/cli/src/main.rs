@@ -1,7 +1,7 @@
 //! The program `slablab`: words in, tables out, exit codes.
 //!
 //! Exit codes: 0 done; 1 done, and over a threshold the user set; 2 usage or input error; 3 done, but the input was
-//! incomplete.
+//! incomplete; 128 + n ended by signal n.
 
 mod engines;
 mod import;
@@ -41,6 +41,10 @@ enum Done {
     Complete,
     OverThreshold,
     Incomplete,
+    /// A signal ended it.
+    Ended {
+        signal: i32,
+    },
 }
 
 /// An error for the user, in one line or a few.
@@ -59,6 +63,7 @@ fn main() -> ExitCode {
         Ok(Done::Complete) => ExitCode::SUCCESS,
         Ok(Done::OverThreshold) => ExitCode::from(1),
         Ok(Done::Incomplete) => ExitCode::from(3),
+        Ok(Done::Ended { signal }) => ExitCode::from(128 + signal as u8),
         Err(error) => {
             eprintln!("slablab: {error}");
             ExitCode::from(2)

@@ -41,6 +41,7 @@ pub(super) struct App {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum After {
     Stay,
+    Suspend,
     Quit,
 }
 
@@ -138,6 +139,10 @@ impl App {
         if control && matches!(key.code, KeyCode::Char('c' | 'C')) {
             return Ok(After::Quit);
         }
+        // In raw mode the terminal sends no signal for it.
+        if control && matches!(key.code, KeyCode::Char('z' | 'Z')) {
+            return Ok(After::Suspend);
+        }
         let page = self.page.max(1) as isize;
         if self.typing.is_some() {
             self.type_filter(key.code, control);
@@ -166,6 +171,7 @@ impl App {
                 KeyCode::PageDown => self.go(page),
                 KeyCode::PageUp => self.go(-page),
                 KeyCode::Char('f') if control => self.go(page),
+                KeyCode::Char('b') if control => self.go(-page),
                 KeyCode::Home | KeyCode::Char('g') => self.selected = None,
                 KeyCode::End | KeyCode::Char('G') => self.select(usize::MAX),
                 KeyCode::Char(letter) if !control => {

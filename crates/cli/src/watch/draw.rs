@@ -8,13 +8,13 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
-use slablab_lab::watch::{Totals, percent};
+use slablab_lab::watch::percent;
 
 /// Rows from which slabtop's whole header is shown.
 const FULL_HEADER_ROWS: u16 = 18;
 /// Columns from which the header has room for a chart beside it, and where that begins.
 const CHART_COLUMNS: u16 = 110;
-const CHART_FROM: u16 = 66;
+const CHART_FROM: u16 = 78;
 /// Columns from which one cache is shown beside the list.
 const BESIDE_COLUMNS: u16 = 140;
 const BESIDE_LIST: u16 = 84;
@@ -25,18 +25,24 @@ pub(super) fn draw(app: &mut App, frame: &mut Frame) {
     let whole = area.height >= FULL_HEADER_ROWS;
     let beside = area.width >= BESIDE_COLUMNS;
     let alone = app.open && !beside;
-    let header = if whole && !alone { full_header(app) } else { short_header(app) };
-    let notices = notices(app, usize::from(area.width), area.height);
+    let width = usize::from(area.width);
+    let mut header = vec![title(app, true)];
+    if whole && !alone {
+        header.extend(slabtop_header(app));
+    }
+    header.push(memory(app, width));
+    let notices = notices(app, width, area.height);
     let (top, rest) = split(area, header.len() as u16);
     let (rest, keys) = split(rest, rest.height.saturating_sub(1));
     let (body, below) = split(rest, rest.height.saturating_sub(notices.len() as u16));
     let wide = whole && !alone && area.width >= CHART_COLUMNS;
     frame.render_widget(Paragraph::new(header), top);
     if wide {
-        chart(app, frame, Rect { x: CHART_FROM, width: area.width - CHART_FROM - 1, ..top });
+        let beside = Rect { x: CHART_FROM, width: area.width - CHART_FROM - 1, y: top.y + 1, height: 5 };
+        chart(app, frame, beside);
     }
     frame.render_widget(Paragraph::new(notices), below);
-    frame.render_widget(Paragraph::new(footer(app, usize::from(area.width))), keys);
+    frame.render_widget(Paragraph::new(footer(app, width)), keys);
     match (app.open, beside) {
         (false, _) => list(app, frame, body),
         (true, false) => detail::draw(app, frame, body),
@@ -59,8 +65,8 @@ fn split(area: Rect, rows: u16) -> (Rect, Rect) {
     (Rect { height: rows, ..area }, below)
 }
 
-/// What is watched, how often, since when, in which order.
-fn title(app: &App) -> Line<'static> {
+/// What is watched, in which order, and on a screen how often and how long.
+pub(super) fn title(app: &App, live: bool) -> Line<'static> {
     let theme = app.theme;
     let mut spans = vec![Span::styled(" slablab", theme.title())];
     let mut say = |text: String, style| spans.push(Span::styled(text, style));
@@ -69,6 +75,9 @@ fn title(app: &App) -> Line<'static> {
     }
     let sorted = format!("  by {}{}", app.sort.title(), if app.inverted { ", least first" } else { "" });
     say(sorted, theme.title());
+    if !live {
+        return Line::from(spans);
+    }
     if app.paused {
         say("  PAUSED".into(), theme.notice());
     } else if app.over {
@@ -80,8 +89,8 @@ fn title(app: &App) -> Line<'static> {
     Line::from(spans)
 }
 
-/// The title and slabtop's five lines, and what /proc/meminfo has.
-pub(super) fn full_header(app: &App) -> Vec<Line<'static>> {
+/// slabtop's five lines.
+pub(super) fn slabtop_header(app: &App) -> Vec<Line<'static>> {
     let totals = app.watch.last().totals();
     let share = |part, whole| percent(part, whole).map_or("-".into(), |percent| format!("{percent:.1}%"));
     let kib = |bytes: u64| format!("{:.2}K", bytes as f64 / 1024.0);
@@ -94,7 +103,6 @@ pub(super) fn full_header(app: &App) -> Vec<Line<'static>> {
         objects => format!("{:.2}K", totals.object_bytes as f64 / objects as f64 / 1024.0),
     };
     vec![
-        title(app),
         pair("Active / Total Objects (% used)", totals.active_objects, totals.objects),
         pair("Active / Total Slabs (% used)", totals.active_slabs, totals.slabs),
         pair("Active / Total Caches (% used)", totals.active_caches, totals.caches),
@@ -111,39 +119,40 @@ pub(super) fn full_header(app: &App) -> Vec<Line<'static>> {
             kib(totals.smallest),
             kib(totals.largest)
         )),
-        memory(app, &totals),
     ]
 }
 
-/// Slab memory as the kernel counts it, and what of it is in the caches.
-fn memory(app: &App, totals: &Totals) -> Line<'static> {
+/// Slab memory as the kernel counts it, what of it is in the caches, and how it moves. On a narrow screen, less.
+pub(super) fn memory(app: &App, width: usize) -> Line<'static> {
+    let caches = app.watch.last().totals().bytes;
     let (growth, since_start) = app.watch.total_per_minute();
     let theme = app.theme;
-    let text = match app.watch.last().memory {
-        Some(memory) => {
-            let outside = i128::from(memory.slab) - i128::from(totals.bytes);
-            format!(
-                " Slab {}: caches {}, {} {}; {} reclaimable ",
-                bytes(memory.slab),
-                bytes(totals.bytes),
-                if outside < 0 { "counted late" } else { "others" },
-                bytes(outside.unsigned_abs() as u64),
-                bytes(memory.reclaimable),
-            )
-        }
-        None => format!(" Caches {} ", bytes(totals.bytes)),
+    let (mut text, mut reclaimable) = (format!(" Caches {}", bytes(caches)), None);
+    if let Some(memory) = app.watch.last().memory {
+        text = match memory.slab.checked_sub(caches) {
+            Some(outside) => {
+                format!(" Slab {}: caches {}, others {}", bytes(memory.slab), bytes(caches), bytes(outside))
+            }
+            // Each CPU adds its changes to the kernel's figure now and then only.
+            None => {
+                let behind = bytes(caches - memory.slab);
+                format!(" Slab {}: caches {}, {behind} not counted yet", bytes(memory.slab), bytes(caches))
+            }
+        };
+        reclaimable = percent(memory.reclaimable, memory.slab);
+    }
+    let (now, start) = (format!("{}/min", signed(growth)), format!("start {}/min", signed(since_start)));
+    let taken = text.chars().count() + now.len() + start.len() + 4;
+    let share = match reclaimable {
+        Some(percent) if taken.saturating_add(17) <= width => format!(", {percent:.0}% reclaimable"),
+        Some(percent) if taken.saturating_add(11) <= width => format!(", {percent:.0}% recl."),
+        _ => String::new(),
     };
     Line::from(vec![
-        Span::styled(text, theme.title()),
-        Span::styled(format!(" {}/min", signed(growth)), theme.growth(growth)),
-        Span::styled(format!(" (start {})", signed(since_start)), theme.growth(since_start)),
+        Span::styled(text + &share, theme.title()),
+        Span::styled(format!("; {now}"), theme.growth(growth)),
+        Span::styled(format!(", {start}"), theme.growth(since_start)),
     ])
-}
-
-/// The same in two lines, for small screens.
-fn short_header(app: &App) -> Vec<Line<'static>> {
-    let totals = app.watch.last().totals();
-    vec![title(app), memory(app, &totals)]
 }
 
 /// Slab memory over time, at the right of the header.
@@ -152,7 +161,7 @@ fn chart(app: &App, frame: &mut Frame, area: Rect) {
     let (Some(low), Some(high)) = (values.iter().min(), values.iter().max()) else { return };
     let label = format!("slab memory, {}: {} to {}", duration(span), bytes(*low), bytes(*high));
     let mut lines = vec![Line::styled(label, app.theme.dim())];
-    let height = usize::from(area.height).saturating_sub(2).max(1);
+    let height = usize::from(area.height).saturating_sub(1);
     let drawn = app.theme.chart_lines(values, usize::from(area.width), height);
     lines.extend(drawn.into_iter().map(|line| Line::styled(line, app.theme.chart())));
     frame.render_widget(Paragraph::new(lines), area);
@@ -187,6 +196,7 @@ fn list(app: &mut App, frame: &mut Frame, area: Rect) {
         for (column, width) in table.columns() {
             let text = table.fitted(theme, *column, *width, track);
             let style = match column {
+                _ if at == cursor => theme.selected(),
                 Column::Growth | Column::GrowthSinceStart => theme.growth(table.growth(*column, track)),
                 Column::History => theme.chart(),
                 _ => Default::default(),
@@ -196,7 +206,7 @@ fn list(app: &mut App, frame: &mut Frame, area: Rect) {
         }
         spans.pop();
         let line = Line::from(spans);
-        lines.push(if at == cursor { line.patch_style(theme.selected()) } else { line });
+        lines.push(if at == cursor { line.style(theme.selected()) } else { line });
     }
     if count == 0 && rows > 0 {
         let why = if app.filter.is_empty() { "no caches" } else { "no cache has this in its name" };

@@ -84,7 +84,9 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
         if std::env::var("TERM").is_ok_and(|term| term == "dumb") {
             return Err("TERM=dumb cannot show a screen; --once prints one frame as text".into());
         }
-        screen(&mut app)?;
+        if let Some(signal) = screen(&mut app)? {
+            return Ok(Done::Ended { signal });
+        }
     }
     for missing in app.source.missing() {
         let help = missing.command.as_ref().map_or(String::new(), |command| format!(": {command}"));
@@ -93,8 +95,8 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     Ok(if app.source.missing().is_empty() { Done::Complete } else { Done::Incomplete })
 }
 
-/// The live screen, until a key or a signal ends it.
-fn screen(app: &mut App) -> Result<(), Failure> {
+/// The live screen, until a key or a signal ends it: the signal.
+fn screen(app: &mut App) -> Result<Option<i32>, Failure> {
     let wakes = terminal::wakes()?;
     app.tick()?;
     let mut screen = Screen::take()?;
@@ -107,19 +109,19 @@ fn screen(app: &mut App) -> Result<(), Failure> {
             false => wakes.recv().map_err(|_| RecvTimeoutError::Disconnected),
         };
         match wake {
-            Ok(Wake::Event(event)) => {
-                if let Some(key) = event.as_key_event()
-                    && app.key(key)? == After::Quit
-                {
-                    return Ok(());
-                }
-            }
-            Ok(Wake::Lost(error)) => return Err(error.into()),
-            Ok(Wake::Signal) | Err(RecvTimeoutError::Disconnected) => return Ok(()),
+            Ok(Wake::Event(event)) => match event.as_key_event().map(|key| app.key(key)).transpose()? {
+                Some(After::Quit) => return Ok(None),
+                Some(After::Suspend) => screen = screen.suspend()?,
+                Some(After::Stay) | None => {}
+            },
+            Ok(Wake::Suspend) => screen = screen.suspend()?,
+            Ok(Wake::End(signal)) => return Ok(Some(signal)),
+            Ok(Wake::Lost(error)) => return Err(format!("the keyboard cannot be read: {error}").into()),
             Err(RecvTimeoutError::Timeout) => {
                 sampled = Instant::now();
                 app.tick()?;
             }
+            Err(RecvTimeoutError::Disconnected) => return Ok(None),
         }
     }
 }
@@ -134,7 +136,12 @@ fn once(app: &mut App) -> Result<(), Failure> {
 }
 
 fn text(app: &App) -> String {
-    let mut lines: Vec<String> = draw::full_header(app).iter().map(ToString::to_string).collect();
+    let mut lines: Vec<String> = [draw::title(app, false)]
+        .iter()
+        .chain(&draw::slabtop_header(app))
+        .chain([&draw::memory(app, usize::MAX)])
+        .map(ToString::to_string)
+        .collect();
     lines.push(String::new());
     let list = app.list();
     let table = Table::new(&app.watch, &list, None, app.sort);

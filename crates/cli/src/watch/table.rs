@@ -52,12 +52,14 @@ const EXTRA: [Column; 4] = [ObjectsPerSlab, Share, Pages, ActiveSlabs];
 const NAME_MIN: usize = 10;
 /// Characters of a name after which other columns matter more.
 const NAME_WANT: usize = 28;
-/// Columns of a history that is worth a look, and those that are enough.
-const HISTORY: std::ops::RangeInclusive<usize> = 12..=60;
+/// Columns of a history that is worth a look.
+const HISTORY_MIN: usize = 12;
 
 /// Columns with their widths.
 pub(super) struct Table<'a> {
     watch: &'a Watch,
+    /// Bytes of all caches.
+    whole: u64,
     columns: Vec<(Column, usize)>,
 }
 
@@ -65,7 +67,8 @@ impl<'a> Table<'a> {
     /// The columns that fit in `width` for these rows; all but the history if there is no width to keep to. What the list
     /// is sorted by is always among them.
     pub(super) fn new(watch: &'a Watch, rows: &[&Track], width: Option<usize>, sort: SortKey) -> Table<'a> {
-        let table = Table { watch, columns: Vec::new() };
+        let whole = watch.last().totals().bytes;
+        let table = Table { watch, whole, columns: Vec::new() };
         let content = |column| {
             let cells = rows.iter().map(|track| table.cell(column, track).chars().count()).max();
             cells.unwrap_or(0).max(table.title(column).chars().count())
@@ -91,14 +94,14 @@ impl<'a> Table<'a> {
         if width.is_some() {
             let name = name.min(left);
             chosen[0].1 = name;
-            let room = (left - name).saturating_sub(1).min(*HISTORY.end());
-            if room >= *HISTORY.start() {
+            let room = (left - name).saturating_sub(1);
+            if room >= HISTORY_MIN {
                 chosen.push((History, room));
             }
         }
         let place = |column: &Column| ORDER.iter().position(|other| other == column);
         chosen.sort_by_key(|(column, _)| place(column));
-        Table { watch, columns: chosen }
+        Table { columns: chosen, ..table }
     }
 
     /// The columns, left to right, and their widths.
@@ -144,8 +147,9 @@ impl<'a> Table<'a> {
             ObjectsPerSlab => info.objperslab.to_string(),
             Pages => info.pagesperslab.to_string(),
             Size => bytes(track.row.bytes),
-            Share => percent(track.row.bytes, self.watch.last().totals().bytes)
-                .map_or("-".into(), |percent| format!("{percent:.1}%")),
+            Share => {
+                percent(track.row.bytes, self.whole).map_or("-".into(), |percent| format!("{percent:.1}%"))
+            }
             Growth => signed(self.growth(column, track)),
             GrowthSinceStart => signed(self.growth(column, track)),
             Name => info.name.clone(),
@@ -166,7 +170,7 @@ impl<'a> Table<'a> {
     pub(super) fn fitted(&self, theme: Theme, column: Column, width: usize, track: &Track) -> String {
         match column {
             Name => format!("{:width$}", theme.cut(&track.row.info.name, width)),
-            History => theme.chart_lines(track.history(), width, 1).remove(0),
+            History => format!("{:width$}", theme.chart_lines(track.history(), width, 1).remove(0)),
             _ => format!("{:>width$}", self.cell(column, track)),
         }
     }

@@ -2,9 +2,12 @@
 
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGSTOP, SIGTERM, SIGTSTP};
+use signal_hook::iterator::Signals;
+use signal_hook::low_level;
 use std::io;
 use std::ops::{Deref, DerefMut};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, channel};
 
 /// Something happened.
 pub(super) enum Wake {
@@ -12,8 +15,10 @@ pub(super) enum Wake {
     Event(Event),
     /// The keyboard is gone.
     Lost(io::Error),
-    /// SIGINT, SIGTERM or SIGHUP.
-    Signal,
+    /// Somebody wants the program to end, by this signal.
+    End(i32),
+    /// Somebody wants the program to pause: SIGTSTP.
+    Suspend,
 }
 
 /// The terminal in raw mode on its other screen. A panic gives it back too: ratatui's hook does, in any thread.
@@ -24,9 +29,16 @@ pub(super) struct Screen {
 impl Screen {
     /// Takes the terminal.
     pub(super) fn take() -> io::Result<Screen> {
-        let screen = ratatui::try_init().map(|terminal| Screen { terminal });
+        let terminal = ratatui::try_init();
         // It may have been taken half.
-        screen.inspect_err(|_| ratatui::restore())
+        Ok(Screen { terminal: terminal.inspect_err(|_| ratatui::restore())? })
+    }
+
+    /// Gives the terminal back, stops the program until its shell lets it go on, and takes the terminal again.
+    pub(super) fn suspend(self) -> io::Result<Screen> {
+        drop(self);
+        low_level::raise(SIGSTOP)?;
+        Screen::take()
     }
 }
 
@@ -50,12 +62,20 @@ impl Drop for Screen {
     }
 }
 
-/// Keys, sizes and signals in one queue, so that waiting for the next sample costs nothing.
-pub(super) fn wakes() -> Result<Receiver<Wake>, ctrlc::Error> {
+/// Keys, sizes and signals in one queue, so that waiting for the next sample costs nothing. The threads that fill it end
+/// with the program.
+pub(super) fn wakes() -> io::Result<Receiver<Wake>> {
     let (sender, receiver) = channel();
-    let signals: Sender<Wake> = sender.clone();
-    // The queue may be closed already: the program is ending.
-    ctrlc::set_handler(move || drop(signals.send(Wake::Signal)))?;
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP, SIGTSTP])?;
+    let from_signals = sender.clone();
+    std::thread::spawn(move || {
+        for signal in signals.forever() {
+            let wake = if signal == SIGTSTP { Wake::Suspend } else { Wake::End(signal) };
+            if from_signals.send(wake).is_err() {
+                return;
+            }
+        }
+    });
     std::thread::spawn(move || {
         loop {
             let wake = event::read().map_or_else(Wake::Lost, Wake::Event);

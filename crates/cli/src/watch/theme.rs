@@ -74,9 +74,8 @@ impl Theme {
         text.chars().take(width.saturating_sub(1)).chain((width > 0).then_some(mark)).collect()
     }
 
-    /// A chart of `height` lines, the newest value at the right; each column has the largest of its values. The scale runs
-    /// over the values, but over five percent of the largest at least: a change of a thousandth shall not look like one
-    /// of half.
+    /// A chart of `height` lines, oldest value left; each column has the largest of its values. The scale begins at the
+    /// smallest and spans five percent of the largest at least: a change of a thousandth shall not look like one of half.
     pub(super) fn chart_lines(self, values: &VecDeque<u64>, width: usize, height: usize) -> Vec<String> {
         let columns = resample(values, width);
         let (low, high) = columns.iter().fold((u64::MAX, 0), |(low, high), &v| (low.min(v), high.max(v)));
@@ -85,12 +84,11 @@ impl Theme {
         } else {
             &['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█']
         };
-        let range = ((high - low.min(high)) as f64).max(high as f64 * 0.05);
-        let bottom = ((low.min(high) as f64 + high as f64 - range) / 2.0).max(0.0);
+        let range = (high.saturating_sub(low) as f64).max(high as f64 * 0.05);
         let top = (height * steps.len()) as f64 - 1.0;
         let level = |value: u64| match high {
             0 => 0,
-            _ => 1 + ((value as f64 - bottom) / range * top).round().clamp(0.0, top) as usize,
+            _ => 1 + ((value - low) as f64 / range * top).round().clamp(0.0, top) as usize,
         };
         let levels: Vec<usize> = columns.iter().map(|&value| level(value)).collect();
         let line = |row: usize| {
@@ -99,8 +97,7 @@ impl Theme {
                 0 => ' ',
                 over => steps[over.min(steps.len()) - 1],
             };
-            let blank = " ".repeat(width - levels.len());
-            blank.chars().chain(levels.iter().map(cell)).collect()
+            levels.iter().map(cell).collect()
         };
         (0..height).map(line).collect()
     }
