@@ -9,10 +9,12 @@
 //! | [`verify`] | what the model said beside what the kernel did |
 //! | [`watch`] | slab memory as it moves: samples, growth |
 //! | [`output`] | tables, JSON, CSV |
+//! | [`html`] | the same as pages with charts |
 //!
 //! The lab reads files and knows every other room; nothing but the program and the Python package knows the lab.
 
 pub mod error;
+pub mod html;
 pub mod import;
 pub mod machine;
 pub mod output;

@@ -6,6 +6,7 @@ mod table;
 
 pub use csv::{cache_csv, caches_csv};
 pub use json::{cache_json, replay_json};
+pub(crate) use table::grouped;
 pub use table::{cache_table, caches_table, engines_table, remarks, verify_table};
 
 use crate::replay::outcome::{Outcome, Split};

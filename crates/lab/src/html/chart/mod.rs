@@ -1,0 +1,102 @@
+//! Charts, drawn as SVG by the program.
+//!
+//! | chart | for |
+//! |---|---|
+//! | [`Bars`] | parts of wholes: where memory goes, the worst caches |
+//! | [`Lines`] | something over time, over a knob: straight or in steps, with an error band where there is one |
+//! | [`Pairs`] | two values of each of many things: real and predicted, today and asked |
+//!
+//! A chart is drawn for two widths, as text that is scaled down with its picture cannot be read on a narrow page.
+
+mod bars;
+mod lines;
+mod pairs;
+mod scale;
+mod svg;
+
+pub use bars::{Bar, Bars};
+pub use lines::{LIVE_ABOVE, Lines, Series, Shape};
+pub use pairs::{Pair, Pairs};
+pub use scale::Scale;
+pub use svg::Svg;
+
+use svg::Anchor;
+
+/// What the page needs of a chart.
+pub trait Chart {
+    /// What it shows, in a sentence or two, for those who do not see it.
+    fn describe(&self) -> String;
+
+    /// What its marks mean: a sign and a name each; none where there is one mark only.
+    fn keys(&self) -> Vec<(Svg, String)>;
+
+    /// The drawing for a page of this width.
+    fn draw(&self, width: Width) -> Svg;
+
+    /// The same for uPlot, where it is long enough for zooming.
+    fn live(&self) -> Option<serde_json::Value> {
+        None
+    }
+}
+
+/// How wide a drawing is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Width {
+    /// A desktop or paper.
+    Wide,
+    /// A telephone.
+    Narrow,
+}
+
+impl Width {
+    /// The width in units of the drawing, which are close to pixels of the page.
+    pub(super) fn units(self) -> f64 {
+        match self {
+            Width::Wide => 760.0,
+            Width::Narrow => 350.0,
+        }
+    }
+}
+
+/// An axis: what it says and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Axis {
+    /// What is measured.
+    pub label: String,
+    /// In which unit, and how it is spread.
+    pub scale: Scale,
+}
+
+impl Axis {
+    /// An axis.
+    pub fn new(label: &str, scale: Scale) -> Axis {
+        Axis { label: label.into(), scale }
+    }
+
+    /// Label and unit.
+    fn title(&self, unit: &str) -> String {
+        if unit.is_empty() { self.label.clone() } else { format!("{} ({unit})", self.label) }
+    }
+}
+
+/// Colours of the palette; the seventh thing looks like the first again.
+const COLOURS: usize = 6;
+
+/// The horizontal axis under rows of bars or pairs: grid lines, ticks, title. Answers how places become x.
+fn row_axis(
+    svg: &mut Svg,
+    axis: &Axis,
+    ticks: &scale::Ticks,
+    (left, right): (f64, f64),
+    (top, bottom): (f64, f64),
+) -> impl Fn(f64) -> f64 + use<> {
+    let (low, span) = (ticks.low, ticks.high - ticks.low);
+    let x = move |place: f64| left + (place - low) / span * (right - left);
+    for (place, name) in &ticks.at {
+        let class = if *place == 0.0 { "axis" } else { "grid" };
+        svg.line(class, (x(*place), top), (x(*place), bottom));
+        svg.text("tick", Anchor::Middle, (x(*place), bottom + 14.0), name);
+    }
+    svg.text("tick", Anchor::End, (right, bottom + 30.0), &axis.title(ticks.unit));
+    x
+}

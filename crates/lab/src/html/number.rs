@@ -1,0 +1,124 @@
+//! Numbers for people: binary units for bytes, three digits that matter, a real minus sign.
+
+use crate::output::grouped;
+
+/// Between a number and its unit: a blank that does not break and is not wide.
+const THIN: char = '\u{202f}';
+
+const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+
+/// A number and its unit apart, so that a table can align both.
+pub(super) struct Parts {
+    pub(super) number: String,
+    pub(super) unit: &'static str,
+}
+
+/// Bytes in the largest unit of which there is at least one, with three digits: 512 B, 1.5 KiB, 12.3 MiB, 1,000 MiB.
+pub(super) fn byte_parts(bytes: u64) -> Parts {
+    let mut unit = 0;
+    while unit + 1 < UNITS.len() && bytes >> (10 * (unit + 1)) > 0 {
+        unit += 1;
+    }
+    let whole = 1u64 << (10 * unit);
+    let number = if bytes.is_multiple_of(whole) {
+        grouped(bytes / whole)
+    } else {
+        three_digits(bytes as f64 / whole as f64)
+    };
+    Parts { number, unit: UNITS[unit] }
+}
+
+/// Three digits that matter; more where the number itself has more before the point.
+pub(super) fn three_digits(number: f64) -> String {
+    // By the rounded number, so that 9.999 is 10.0 and not 10.00.
+    let places = [2, 1, 0].into_iter().find(|places| {
+        let digits = format!("{:.*}", *places, number.abs());
+        digits.len() <= if *places == 0 { usize::MAX } else { 4 }
+    });
+    let places = places.unwrap_or(0);
+    if places > 0 {
+        return format!("{number:.places$}");
+    }
+    let rounded = number.abs().round() as u64;
+    if number < 0.0 && rounded > 0 { format!("-{}", grouped(rounded)) } else { grouped(rounded) }
+}
+
+/// Bytes with their unit.
+pub fn bytes(bytes: u64) -> String {
+    let Parts { number, unit } = byte_parts(bytes);
+    format!("{number}{THIN}{unit}")
+}
+
+/// A change in bytes, with its sign.
+pub fn signed_bytes(change: i64) -> String {
+    format!("{}{}", sign(change), bytes(change.unsigned_abs()))
+}
+
+/// A number of things, in groups of three.
+pub fn count(count: u64) -> String {
+    grouped(count)
+}
+
+/// A change in a number of things, with its sign.
+pub fn signed(change: i64) -> String {
+    format!("{}{}", sign(change), grouped(change.unsigned_abs()))
+}
+
+/// Percent with one place.
+pub fn percent(percent: f64) -> String {
+    format!("{percent:.1}{THIN}%").replace('-', "\u{2212}")
+}
+
+/// A whole number in groups of three; the sign only where it is below zero.
+pub(super) fn whole(number: f64) -> String {
+    format!("{}{}", if number < 0.0 { "\u{2212}" } else { "" }, grouped(number.abs().round() as u64))
+}
+
+pub(super) fn sign(change: i64) -> &'static str {
+    match change {
+        ..0 => "\u{2212}",
+        0 => "",
+        1.. => "+",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check<T>(print: fn(T) -> String, cases: impl IntoIterator<Item = (T, &'static str)>) {
+        for (value, expected) in cases {
+            assert_eq!(print(value).replace(THIN, " "), expected);
+        }
+    }
+
+    #[test]
+    fn bytes_have_binary_units_and_three_digits() {
+        check(
+            bytes,
+            [
+                (0, "0 B"),
+                (1023, "1,023 B"),
+                (1024, "1 KiB"),
+                (1536, "1.50 KiB"),
+                (10239, "10.0 KiB"),
+                (12_900_000, "12.3 MiB"),
+                (1023 * 1024 + 1, "1,023 KiB"),
+                (160 << 30, "160 GiB"),
+                (u64::MAX, "16,384 PiB"),
+            ],
+        );
+    }
+
+    #[test]
+    fn changes_have_a_sign() {
+        check(signed_bytes, [(0, "0 B"), (4096, "+4 KiB"), (-4096, "\u{2212}4 KiB")]);
+        check(signed, [(0, "0"), (1234, "+1,234"), (i64::MIN, "\u{2212}9,223,372,036,854,775,808")]);
+        check(percent, [(12.34, "12.3 %"), (-0.5, "\u{2212}0.5 %"), (100.0, "100.0 %")]);
+    }
+
+    #[test]
+    fn digits_that_matter() {
+        check(three_digits, [(0.123, "0.12"), (9.999, "10.0"), (99.96, "100"), (12345.6, "12,346")]);
+    }
+}

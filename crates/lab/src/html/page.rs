@@ -1,0 +1,195 @@
+//! The page: blocks in the order in which they are said.
+
+use super::chart::{Chart, Width};
+use super::escape::{escape, json_in_script};
+use super::table::{Cell, Table};
+use std::fmt::{Arguments, Write};
+
+/// Rows of a figure's table above which it is folded.
+const FOLD_ABOVE: usize = 12;
+
+const STYLE: &str = include_str!("style.css");
+const UPLOT_STYLE: &str = include_str!("uplot/uPlot.min.css");
+const UPLOT: &str = include_str!("uplot/uPlot.iife.min.js");
+const UPLOT_LICENCE: &str = include_str!("uplot/LICENSE");
+const LIVE: &str = include_str!("live.js");
+
+/// A self-contained page.
+#[derive(Clone, Debug)]
+pub struct Page {
+    title: String,
+    command: String,
+    body: String,
+    figures: usize,
+    /// Some figure can be zoomed: the page carries the script.
+    live: bool,
+}
+
+impl Page {
+    /// A page with its title and the command that made it.
+    pub fn new(title: &str, command: &str) -> Page {
+        let body = format!(
+            "<header>\n<h1>{}</h1>\n<pre class=\"command\">{}</pre>\n</header>\n",
+            escape(title),
+            escape(command)
+        );
+        Page { title: title.into(), command: command.into(), body, figures: 0, live: false }
+    }
+
+    fn add(&mut self, markup: Arguments<'_>) -> &mut Page {
+        self.body.write_fmt(markup).expect("a string");
+        self
+    }
+
+    /// The answer in a sentence or two.
+    pub fn lede(&mut self, text: &str) -> &mut Page {
+        self.add(format_args!("<p class=\"lede\">{}</p>\n", escape(text)))
+    }
+
+    /// The numbers that one looks for first: name and value.
+    pub fn facts<'a>(&mut self, facts: impl IntoIterator<Item = (&'a str, Cell)>) -> &mut Page {
+        self.add(format_args!("<dl class=\"facts\">\n"));
+        for (name, value) in facts {
+            self.add(format_args!(
+                "<div><dt>{}</dt><dd>{}</dd></div>\n",
+                escape(name),
+                escape(&value.plain())
+            ));
+        }
+        self.add(format_args!("</dl>\n"))
+    }
+
+    /// Begins a section.
+    pub fn section(&mut self, title: &str) -> &mut Page {
+        self.add(format_args!("<h2>{}</h2>\n", escape(title)))
+    }
+
+    /// Begins an entry inside a section: a finding, an action.
+    pub fn entry(&mut self, title: &str) -> &mut Page {
+        self.add(format_args!("<h3>{}</h3>\n", escape(title)))
+    }
+
+    /// A paragraph.
+    pub fn text(&mut self, text: &str) -> &mut Page {
+        self.add(format_args!("<p>{}</p>\n", escape(text)))
+    }
+
+    /// A remark in small print.
+    pub fn note(&mut self, text: &str) -> &mut Page {
+        self.add(format_args!("<p class=\"note\">{}</p>\n", escape(text)))
+    }
+
+    /// Lines to type.
+    pub fn command(&mut self, lines: &str) -> &mut Page {
+        self.add(format_args!("<pre class=\"command\">{}</pre>\n", escape(lines)))
+    }
+
+    /// A table.
+    pub fn table(&mut self, caption: &str, table: &Table) -> &mut Page {
+        let html = table.html(Some(caption));
+        self.add(format_args!("{html}"))
+    }
+
+    /// A chart, the table of its numbers, and the command that made both. A long table is folded.
+    pub fn figure(&mut self, caption: &str, chart: &dyn Chart, table: &Table) -> &mut Page {
+        self.figures += 1;
+        let number = self.figures;
+        self.add(format_args!(
+            "<figure id=\"figure-{number}\">\n<figcaption><b>Figure {number}.</b> {}</figcaption>\n",
+            escape(caption)
+        ));
+        let keys = chart.keys();
+        if !keys.is_empty() {
+            self.add(format_args!("<ul class=\"keys\">"));
+            for (sign, name) in &keys {
+                self.add(format_args!("<li>{}{}</li>", sign.sign(), escape(name)));
+            }
+            self.add(format_args!("</ul>\n"));
+        }
+        let description = chart.describe();
+        for (width, class) in [(Width::Wide, "wide"), (Width::Narrow, "narrow")] {
+            let picture =
+                chart.draw(width).picture(&format!("figure-{number}-{class}"), caption, &description);
+            self.add(format_args!("<div class=\"drawn {class}\">{picture}</div>\n"));
+        }
+        if let Some(live) = chart.live() {
+            self.live = true;
+            let json = json_in_script(&live);
+            self.add(format_args!("<script type=\"application/json\" class=\"live\">{json}</script>\n"));
+        }
+        let rows = table.rows.len();
+        let html = table.html(None);
+        if rows > FOLD_ABOVE {
+            self.add(format_args!(
+                "<details><summary>The numbers: {rows} rows</summary>\n{html}</details>\n"
+            ));
+        } else {
+            self.add(format_args!("{html}"));
+        }
+        let command = escape(&self.command);
+        self.add(format_args!("<p class=\"made\"><code>{command}</code></p>\n</figure>\n"))
+    }
+
+    /// What the answer rests on: events lost, what was assumed, how wrong the model is.
+    pub fn evidence(&mut self, sentences: &[String]) -> &mut Page {
+        self.add(format_args!("<section class=\"evidence\">\n<h2>Evidence</h2>\n"));
+        if sentences.is_empty() {
+            self.add(format_args!("<p>Nothing was lost and nothing was assumed.</p>\n"));
+        } else {
+            self.add(format_args!("<ul>\n"));
+            for sentence in sentences {
+                self.add(format_args!("<li>{}</li>\n", escape(sentence)));
+            }
+            self.add(format_args!("</ul>\n"));
+        }
+        self.add(format_args!("</section>\n"))
+    }
+
+    /// The page as one file.
+    pub fn finish(&self) -> String {
+        let scripts = if self.live { " script-src 'unsafe-inline';" } else { "" };
+        let mut out = format!(
+            r#"<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8"/>
+<meta name="viewport" content="width=device-width, initial-scale=1"/>
+<meta name="color-scheme" content="light dark"/>
+<meta name="generator" content="slablab {}"/>
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline';{scripts}"/>
+<title>{}</title>
+<style>
+{STYLE}</style>
+"#,
+            env!("CARGO_PKG_VERSION"),
+            escape(&self.title)
+        );
+        if self.live {
+            writeln!(out, "<style>{UPLOT_STYLE}</style>").expect("a string");
+        }
+        write!(out, "</head>\n<body>\n{TEXTURES}<main>\n{}", self.body).expect("a string");
+        let zoom = if self.live {
+            " Charts that can be zoomed are drawn by uPlot 1.6.32 (MIT licence)."
+        } else {
+            ""
+        };
+        write!(out, "</main>\n<footer>slablab {}.{zoom}</footer>\n", env!("CARGO_PKG_VERSION"))
+            .expect("a string");
+        if self.live {
+            write!(out, "<script>/*\n{UPLOT_LICENCE}*/\n{UPLOT}\n{LIVE}</script>\n").expect("a string");
+        }
+        out.push_str("</body>\n</html>\n");
+        out
+    }
+}
+
+/// Fills of parts: a colour and, from the second on, a texture of its own, for print without colour and for eyes that do
+/// not tell colours apart.
+const TEXTURES: &str = r#"<svg class="textures" aria-hidden="true" width="0" height="0"><defs>
+<pattern id="f1" width="6" height="6" patternUnits="userSpaceOnUse"><rect class="c1" width="6" height="6"/><path class="t" d="M-1 1L1 -1M0 6L6 0M5 7L7 5"/></pattern>
+<pattern id="f2" width="6" height="6" patternUnits="userSpaceOnUse"><rect class="c2" width="6" height="6"/><circle class="d" cx="1.5" cy="1.5" r="1"/><circle class="d" cx="4.5" cy="4.5" r="1"/></pattern>
+<pattern id="f3" width="4" height="4" patternUnits="userSpaceOnUse"><rect class="c3" width="4" height="4"/><path class="t" d="M0 2H4"/></pattern>
+<pattern id="f4" width="6" height="6" patternUnits="userSpaceOnUse"><rect class="c4" width="6" height="6"/><path class="t" d="M0 0L6 6M-1 5L1 7M5 -1L7 1"/></pattern>
+<pattern id="f5" width="4" height="4" patternUnits="userSpaceOnUse"><rect class="c5" width="4" height="4"/><path class="t" d="M2 0V4"/></pattern>
+</defs></svg>
+"#;

@@ -1,0 +1,183 @@
+//! Tables: what every figure says, in numbers.
+
+use super::number::{self, Parts, byte_parts};
+use super::{escape, number::sign};
+use std::fmt::Write;
+
+/// A table with a header.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Table {
+    /// The columns; every row has as many cells.
+    pub columns: Vec<Column>,
+    /// The rows. A row of one cell is a heading over the rows below it.
+    pub rows: Vec<Vec<Cell>>,
+}
+
+/// A column of a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// Its name.
+    pub name: String,
+    /// The unit, said once in the header; empty where the cells carry it or there is none.
+    pub unit: String,
+    /// Text to the left, numbers to the right.
+    pub align: Align,
+}
+
+/// To which side a column goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Align {
+    /// Text.
+    Left,
+    /// Numbers.
+    Right,
+}
+
+/// A cell. What it prints is for reading; the exact value is in its tooltip.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Cell {
+    /// Words.
+    Text(String),
+    /// A name that one would type: a cache, a file, a parameter. Not broken across lines.
+    Name(String),
+    /// Bytes, printed in KiB, MiB and so on.
+    Bytes(u64),
+    /// A change in bytes.
+    ByteChange(i64),
+    /// A number of things.
+    Count(u64),
+    /// A change in a number of things.
+    Change(i64),
+    /// A number that is not whole, with so many places.
+    Number(f64, usize),
+    /// Percent; `None` where there was nothing to count.
+    Percent(Option<f64>),
+    /// Nothing to say.
+    Empty,
+}
+
+impl Column {
+    /// A column of words.
+    pub fn text(name: &str) -> Column {
+        Column { name: name.into(), unit: String::new(), align: Align::Left }
+    }
+
+    /// A column of numbers.
+    pub fn number(name: &str) -> Column {
+        Column { name: name.into(), unit: String::new(), align: Align::Right }
+    }
+
+    /// The same with a unit in its header.
+    pub fn unit(mut self, unit: &str) -> Column {
+        self.unit = unit.into();
+        self
+    }
+}
+
+impl Table {
+    /// A table without rows.
+    pub fn new(columns: impl IntoIterator<Item = Column>) -> Table {
+        Table { columns: columns.into_iter().collect(), rows: Vec::new() }
+    }
+
+    /// Adds a row: a cell per column, or one cell as a heading.
+    ///
+    /// # Panics
+    /// If the row has another number of cells.
+    pub fn row(&mut self, cells: impl IntoIterator<Item = Cell>) -> &mut Table {
+        let cells: Vec<Cell> = cells.into_iter().collect();
+        let (found, expected) = (cells.len(), self.columns.len());
+        assert!(found == expected || found == 1, "a row of {found} cells in a table of {expected} columns");
+        self.rows.push(cells);
+        self
+    }
+
+    /// The table as HTML; it scrolls by itself where the page is narrower.
+    pub(super) fn html(&self, caption: Option<&str>) -> String {
+        let mut out = String::from("<div class=\"scroll\" tabindex=\"0\"><table>\n");
+        if let Some(caption) = caption {
+            writeln!(out, "<caption>{}</caption>", escape(caption)).expect("a string");
+        }
+        out.push_str("<thead><tr>");
+        for column in &self.columns {
+            write!(out, "<th scope=\"col\"{}>{}", class(column.align), escape(&column.name))
+                .expect("a string");
+            if !column.unit.is_empty() {
+                write!(out, " <span class=\"unit\">{}</span>", escape(&column.unit)).expect("a string");
+            }
+            out.push_str("</th>");
+        }
+        out.push_str("</tr></thead>\n<tbody>\n");
+        for row in &self.rows {
+            self.write_row(&mut out, row);
+        }
+        out.push_str("</tbody></table></div>\n");
+        out
+    }
+
+    fn write_row(&self, out: &mut String, row: &[Cell]) {
+        out.push_str("<tr>");
+        if let ([heading], true) = (row, self.columns.len() > 1) {
+            write!(out, "<th scope=\"rowgroup\" colspan=\"{}\">{}</th>", self.columns.len(), heading.html())
+                .expect("a string");
+        } else {
+            for (index, (column, cell)) in self.columns.iter().zip(row).enumerate() {
+                let class = class(column.align);
+                let title = cell.exact().map_or(String::new(), |exact| format!(" title=\"{exact}\""));
+                let tag = if index == 0 { "th scope=\"row\"" } else { "td" };
+                let end = if index == 0 { "th" } else { "td" };
+                write!(out, "<{tag}{class}{title}>{}</{end}>", cell.html()).expect("a string");
+            }
+        }
+        out.push_str("</tr>\n");
+    }
+}
+
+fn class(align: Align) -> &'static str {
+    match align {
+        Align::Left => "",
+        Align::Right => " class=\"n\"",
+    }
+}
+
+impl Cell {
+    /// What is printed.
+    fn html(&self) -> String {
+        match self {
+            Cell::Text(text) => escape(text),
+            Cell::Name(name) => format!("<code>{}</code>", escape(name)),
+            Cell::Bytes(bytes) => with_unit("", byte_parts(*bytes)),
+            Cell::ByteChange(change) => with_unit(sign(*change), byte_parts(change.unsigned_abs())),
+            Cell::Count(count) => number::count(*count),
+            Cell::Change(change) => number::signed(*change),
+            Cell::Number(number, places) => format!("{number:.places$}").replace('-', "\u{2212}"),
+            Cell::Percent(Some(percent)) => number::percent(*percent),
+            Cell::Percent(None) => "\u{2013}".into(),
+            Cell::Empty => String::new(),
+        }
+    }
+
+    /// The value in full, where what is printed is rounded.
+    fn exact(&self) -> Option<String> {
+        match self {
+            Cell::Bytes(bytes) => Some(format!("{} bytes", number::count(*bytes))),
+            Cell::ByteChange(change) => Some(format!("{} bytes", number::signed(*change))),
+            _ => None,
+        }
+    }
+
+    /// The cell in plain text, as a headline of the page says it.
+    pub(super) fn plain(&self) -> String {
+        match self {
+            Cell::Text(text) | Cell::Name(text) => text.clone(),
+            Cell::Bytes(bytes) => number::bytes(*bytes),
+            Cell::ByteChange(change) => number::signed_bytes(*change),
+            numbers => numbers.html(),
+        }
+    }
+}
+
+/// Number and unit apart: in a column the numbers end, and the units begin, at one place.
+fn with_unit(sign: &str, Parts { number, unit }: Parts) -> String {
+    format!("{sign}{number}<span class=\"u\">{unit}</span>")
+}
