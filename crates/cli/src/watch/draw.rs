@@ -122,36 +122,34 @@ pub(super) fn slabtop_header(app: &App) -> Vec<Line<'static>> {
     ]
 }
 
-/// Slab memory as the kernel counts it, what of it is in the caches, and how it moves. On a narrow screen, less.
+/// Slab memory as the kernel counts it, what of it is in the caches, and how it moves; as much of it as fits.
 pub(super) fn memory(app: &App, width: usize) -> Line<'static> {
+    let theme = app.theme;
     let caches = app.watch.last().totals().bytes;
     let (growth, since_start) = app.watch.total_per_minute();
-    let theme = app.theme;
-    let (mut text, mut reclaimable) = (format!(" Caches {}", bytes(caches)), None);
-    if let Some(memory) = app.watch.last().memory {
-        text = match memory.slab.checked_sub(caches) {
-            Some(outside) => {
-                format!(" Slab {}: caches {}, others {}", bytes(memory.slab), bytes(caches), bytes(outside))
-            }
-            // Each CPU adds its changes to the kernel's figure now and then only.
-            None => {
-                let behind = bytes(caches - memory.slab);
-                format!(" Slab {}: caches {}, {behind} not counted yet", bytes(memory.slab), bytes(caches))
-            }
-        };
-        reclaimable = percent(memory.reclaimable, memory.slab);
-    }
-    let (now, start) = (format!("{}/min", signed(growth)), format!("start {}/min", signed(since_start)));
-    let taken = text.chars().count() + now.len() + start.len() + 4;
-    let share = match reclaimable {
-        Some(percent) if taken.saturating_add(17) <= width => format!(", {percent:.0}% reclaimable"),
-        Some(percent) if taken.saturating_add(11) <= width => format!(", {percent:.0}% recl."),
-        _ => String::new(),
+    let (now, start) = (format!("; {}/min", signed(growth)), format!(", start {}/min", signed(since_start)));
+    let texts = match app.watch.last().memory {
+        None => vec![format!(" Caches {}", bytes(caches))],
+        Some(memory) => {
+            let slab = format!(" Slab {}", bytes(memory.slab));
+            let parts = match memory.slab.checked_sub(caches) {
+                Some(outside) => format!("{slab}: caches {}, others {}", bytes(caches), bytes(outside)),
+                // A CPU adds its changes to the kernel's figure now and then only.
+                None => {
+                    format!("{slab}: caches {}, {} uncounted", bytes(caches), bytes(caches - memory.slab))
+                }
+            };
+            let share = percent(memory.reclaimable, memory.slab).unwrap_or(0.0);
+            let with_share = |words| format!("{parts}, {share:.0}% {words}");
+            vec![with_share("reclaimable"), with_share("recl."), parts, slab]
+        }
     };
+    let room = width.saturating_sub(now.len() + start.len());
+    let fits = texts.iter().find(|text| text.chars().count() <= room);
     Line::from(vec![
-        Span::styled(text + &share, theme.title()),
-        Span::styled(format!("; {now}"), theme.growth(growth)),
-        Span::styled(format!(", {start}"), theme.growth(since_start)),
+        Span::styled(fits.or(texts.last()).cloned().unwrap_or_default(), theme.title()),
+        Span::styled(now, theme.growth(growth)),
+        Span::styled(start, theme.growth(since_start)),
     ])
 }
 

@@ -69,6 +69,16 @@ fn sort_key(text: &str) -> Result<SortKey, String> {
 }
 
 pub(crate) fn run(args: Args) -> Result<Done, Failure> {
+    if !args.once {
+        let why = match (std::io::stdout().is_terminal(), std::env::var("TERM").as_deref()) {
+            (false, _) => Some("standard output is no terminal"),
+            (true, Ok("dumb")) => Some("TERM=dumb is a terminal without a screen"),
+            _ => None,
+        };
+        if let Some(why) = why {
+            return Err(format!("{why}; --once prints one frame as text").into());
+        }
+    }
     let input = Input { path: None, page_size: args.page_size, cpus: None };
     let source = match &args.from {
         Some(folder) => Source::recorded(folder, args.delay, &input)?,
@@ -77,16 +87,8 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     let mut app = App::new(source, args.sort, args.delay, Theme::of_environment());
     if args.once {
         once(&mut app)?;
-    } else {
-        if !std::io::stdout().is_terminal() {
-            return Err("standard output is no terminal; --once prints one frame as text".into());
-        }
-        if std::env::var("TERM").is_ok_and(|term| term == "dumb") {
-            return Err("TERM=dumb cannot show a screen; --once prints one frame as text".into());
-        }
-        if let Some(signal) = screen(&mut app)? {
-            return Ok(Done::Ended { signal });
-        }
+    } else if let Some(signal) = screen(&mut app)? {
+        return Ok(Done::Ended { signal });
     }
     for missing in app.source.missing() {
         let help = missing.command.as_ref().map_or(String::new(), |command| format!(": {command}"));

@@ -13,6 +13,8 @@
 mod sample;
 mod sort;
 mod source;
+#[cfg(test)]
+mod tests;
 
 pub use sample::{Memory, Row, Sample, Totals, percent};
 pub use sort::SortKey;

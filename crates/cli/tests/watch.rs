@@ -1,0 +1,97 @@
+//! `--watch` as scripts meet it: one frame as text, recorded ticks, and what happens when something is wrong.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn watch(args: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_slablab"));
+    command.arg("watch").args(args).env("NO_COLOR", "1").env("LC_ALL", "C.UTF-8");
+    command.output().expect("the program runs")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).expect("UTF-8")
+}
+
+/// A folder of this test's own with copies of the example's slabinfo before and after hackbench.
+fn ticks(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).expect("a folder can be made");
+    for (from, to) in [("start", "1.txt"), ("end", "2.txt")] {
+        let from = root().join(format!("examples/data/hackbench-6.18.slabinfo-{from}.txt"));
+        std::fs::copy(from, folder.join(to)).expect("the example is there");
+    }
+    folder
+}
+
+#[test]
+fn one_frame_as_text() {
+    let folder = ticks("watch-one-frame");
+    let folder = folder.to_str().expect("UTF-8");
+    let output = watch(&["--once", "--from", folder, "--page-size", "4096", "-d", "60", "-s", "r"]);
+    let frame = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(frame.lines().all(|line| line == line.trim_end()), "blanks at line ends: {frame}");
+    let lines: Vec<&str> = frame.lines().collect();
+    let head = lines.iter().position(|line| line.ends_with("START/MIN NAME")).expect("a line of heads");
+    assert_eq!(lines[head].split_whitespace().next(), Some("OBJS"), "{frame}");
+    // The two files say what each cache grew in this minute.
+    let read = |name: &str| {
+        let text = std::fs::read_to_string(Path::new(folder).join(name)).expect("the example is there");
+        let rows = text.lines().skip(2).map(|line| {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let number = |at: usize| words[at].parse::<i64>().unwrap_or(0);
+            let slabs = number(words.iter().position(|word| *word == "slabdata").expect("slabdata") + 2);
+            (words[0].to_string(), slabs * number(5) * 4096)
+        });
+        rows.collect::<Vec<_>>()
+    };
+    let (before, after) = (read("1.txt"), read("2.txt"));
+    assert_eq!(lines.len() - head - 1, after.len(), "every cache has a line");
+    let mut grown: Vec<(i64, &str)> = after
+        .iter()
+        .map(|(name, bytes)| {
+            let start = before.iter().find(|(other, _)| other == name).map_or(0, |(_, bytes)| *bytes);
+            (bytes - start, name.as_str())
+        })
+        .collect();
+    grown.sort_by_key(|(bytes, _)| -bytes);
+    assert!(grown[0].0 > 0, "the example grows");
+    let first: Vec<&str> = lines[head + 1].split_whitespace().collect();
+    assert_eq!(first.last(), Some(&grown[0].1), "{frame}");
+    let whole: i64 = after.iter().map(|(_, bytes)| bytes).sum::<i64>();
+    let said = format!(" Caches {:.1}M", whole as f64 / 1_048_576.0);
+    assert!(lines.iter().any(|line| line.starts_with(&said)), "no {said} in {frame}");
+}
+
+#[test]
+fn errors() {
+    /// Exit code 2, one message that has all of `words`, nothing on standard output, no panic.
+    #[track_caller]
+    fn check(args: &[&str], words: &[&str]) {
+        let output = watch(args);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {said}");
+        assert!(output.stdout.is_empty(), "{args:?} printed {}", text(&output.stdout));
+        assert!(!said.contains("panicked"), "{args:?}: {said}");
+        for word in words {
+            assert!(said.contains(word), "{args:?} does not say {word:?}: {said}");
+        }
+    }
+    let folder = ticks("watch-errors");
+    let path = folder.to_str().expect("UTF-8");
+    check(&["--from", path], &["no terminal", "--once"]);
+    check(&["--once", "--from", "/nowhere/at/all"], &["/nowhere/at/all", "No such file"]);
+    check(&["--once", "-s", "z"], &["'z'", "a active objects", "t growth since start"]);
+    check(&["--once", "-d", "0"], &["'0'", "from 0.1 to 3600"]);
+    std::fs::write(folder.join("3.txt"), "slabinfo - version: 2.1\ndentry five\n").expect("written");
+    check(&["--once", "--from", path, "--page-size", "4096"], &["3.txt", "line 2"]);
+    let empty = folder.join("empty");
+    std::fs::create_dir(&empty).expect("made");
+    check(&["--once", "--from", empty.to_str().expect("UTF-8")], &["empty", "found nothing"]);
+}
