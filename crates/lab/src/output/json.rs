@@ -4,6 +4,7 @@ use super::table::find;
 use super::{Figure, figures, remarks};
 use crate::replay::Replay;
 use crate::replay::outcome::{CacheOutcome, Outcome, Split};
+use crate::replay::timeline::{Sample, Timeline};
 use serde_json::{Map, Value, json};
 use slablab_platform::Event;
 
@@ -56,8 +57,20 @@ fn engine(outcome: &Outcome, shown: &dyn Fn(&CacheOutcome) -> bool) -> Value {
         "engine": outcome.preset.to_string(),
         "rows": outcome.rows,
         "total": figures_by_key,
+        "timeline": timeline(&outcome.timeline),
         "pages": counters(|event| outcome.global.get(event)),
         "caches": caches.map(|cache| self::cache(cache, outcome.page_size)).collect::<Vec<_>>(),
+    })
+}
+
+/// Columns of one length: a table for those who plot it.
+fn timeline(timeline: &Timeline) -> Value {
+    let column = |of: fn(&Sample) -> Value| timeline.samples.iter().map(of).collect::<Vec<_>>();
+    json!({
+        "every_s": timeline.every_ns as f64 / 1e9,
+        "time_s": column(|sample| json!(sample.time_ns as f64 / 1e9)),
+        "slab_bytes": column(|sample| json!(sample.slab_bytes)),
+        "live_bytes": column(|sample| json!(sample.live_bytes)),
     })
 }
 

@@ -76,9 +76,11 @@ impl<E: Engine<Model>> Run<'_, E> {
             )));
         }
         self.pages.check().map_err(|imbalance| wrong(format!("page balance: {imbalance:?}")))?;
+        let (slab_bytes, live_bytes) = self.held();
         Ok(Outcome {
             preset,
             caches,
+            timeline: self.sampler.finish(Model::now(), slab_bytes, live_bytes),
             global: Self::global().since(zero),
             large: self.large,
             rows,

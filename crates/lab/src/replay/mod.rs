@@ -20,6 +20,7 @@ pub mod plan;
 pub mod run;
 mod start;
 pub mod survey;
+pub mod timeline;
 
 use crate::error::{Error, Result};
 use crate::machine::{self, Chosen, MachineFile};

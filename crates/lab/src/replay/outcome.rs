@@ -1,5 +1,6 @@
 //! What a run says: counters, memory, and how much of it rests on assumptions.
 
+use super::timeline::Timeline;
 use slablab_platform::Event;
 use slablab_slabs::preset::Preset;
 use slablab_slabs::{Geometry, Usage};
@@ -11,6 +12,8 @@ pub struct Outcome {
     pub preset: Preset,
     /// Caches with a slab or an event, in the table's order.
     pub caches: Vec<CacheOutcome>,
+    /// Slab memory over time.
+    pub timeline: Timeline,
     /// Events that belong to no cache: pages, locks.
     pub global: Counts,
     /// kmallocs that went to the page allocator.

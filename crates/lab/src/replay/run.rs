@@ -3,6 +3,7 @@
 use super::caches::{CacheTable, Home};
 use super::outcome::{Counts, LargeOutcome, Outcome, Traffic};
 use super::plan::Plan;
+use super::timeline::Sampler;
 use crate::error::{At, Error, Result};
 use slablab_model::{Addr, Machine, MachineSpec, Model};
 use slablab_pages::{Pages, PagesPolicy};
@@ -56,6 +57,9 @@ pub(super) struct Run<'a, E: Engine<Model>> {
     pub(super) unknown_frees: u64,
     pub(super) cpus: u16,
     pub(super) many_nodes: bool,
+    pub(super) sampler: Sampler,
+    /// Bytes of objects that were live before the first row.
+    live_start: u64,
 }
 
 /// One cache's window: counters and usage at its ends.
@@ -114,6 +118,8 @@ impl<'a, E: Engine<Model>> Run<'a, E> {
             unknown_frees: 0,
             cpus: Model::cpus(),
             many_nodes: Model::nodes() > 1,
+            sampler: Sampler::new(),
+            live_start: 0,
         };
         for cache in 0..cache_count {
             run.seed(cache);
@@ -121,6 +127,7 @@ impl<'a, E: Engine<Model>> Run<'a, E> {
         for cpu in (0..run.cpus).map(CpuId).filter(|cpu| Model::cpu_online(*cpu)) {
             run.caches.iter().for_each(|cache| cache.cpu_up(cpu));
         }
+        run.live_start = run.caches.iter().map(|cache| cache.usage().live_objects() * size_of(cache)).sum();
         run
     }
 
@@ -187,6 +194,9 @@ impl<'a, E: Engine<Model>> Run<'a, E> {
             return Ok(());
         }
         let now = batch.time_ns[index];
+        if self.sampler.is_due(now) {
+            self.sample(now);
+        }
         Model::advance_to(now);
         if Model::next_timer_ns() <= now {
             self.timers();
@@ -199,6 +209,22 @@ impl<'a, E: Engine<Model>> Run<'a, E> {
         } else {
             self.free(row, batch, index)
         }
+    }
+
+    #[cold]
+    fn sample(&mut self, now_ns: u64) {
+        let (slab_bytes, live_bytes) = self.held();
+        self.sampler.take(now_ns, slab_bytes, live_bytes);
+    }
+
+    /// Bytes of slabs, and of the objects that somebody holds.
+    pub(super) fn held(&self) -> (u64, u64) {
+        let slabs = Model::mapped_frames().0 << Model::page_shift();
+        let change = |(cache, traffic): (&E, &Traffic)| {
+            (traffic.allocs as i64 - traffic.frees as i64) * size_of(cache) as i64
+        };
+        let change: i64 = self.caches.iter().zip(&self.traffic).map(change).sum();
+        (slabs, self.live_start.saturating_add_signed(change))
     }
 
     #[inline]
@@ -352,6 +378,11 @@ impl<'a, E: Engine<Model>> Run<'a, E> {
             self.caches[work.cache as usize].work(&backing, cpu, work);
         }
     }
+}
+
+/// Bytes that one object takes in a slab.
+fn size_of<E: Engine<Model>>(cache: &E) -> u64 {
+    cache.geometry().size as u64
 }
 
 /// Sheaves are objects of a kmalloc cache of the same engine.
