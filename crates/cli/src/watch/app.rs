@@ -3,7 +3,7 @@
 use super::theme::Theme;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use slablab_lab::Result;
-use slablab_lab::state::State;
+use slablab_lab::state::{Missing, State};
 use slablab_lab::watch::{SortKey, Source, Track, Watch};
 
 /// Seconds between samples that `+` and `-` step through.
@@ -74,6 +74,17 @@ impl App {
             None => self.over = true,
         }
         self.look()
+    }
+
+    /// Whether the caches could not be read.
+    pub(super) fn blind(&self) -> bool {
+        self.watch.last().rows.is_empty()
+    }
+
+    /// What a screen of all caches lacks; what only one cache's detail lacks is with that.
+    pub(super) fn missing(&self) -> impl Iterator<Item = &Missing> {
+        let ours = |missing: &&Missing| ["/proc/slabinfo", "/proc/meminfo"].contains(&missing.file.as_str());
+        self.source.missing().iter().filter(ours)
     }
 
     /// Whether there will be another sample by itself.

@@ -4,8 +4,10 @@
 //! run             a screen, or one frame as text
 //!   terminal      the terminal, keys, signals
 //!   App           what is shown, what keys do
-//!   draw          header, list, notices, keys
-//!     table       the columns
+//!   draw          header, body, notices, keys
+//!     header      slabtop's lines, meminfo's Slab
+//!     list        the caches
+//!       table     the columns
 //!     detail      one cache
 //!     help        the keys
 //! ```
@@ -13,7 +15,9 @@
 mod app;
 mod detail;
 mod draw;
+mod header;
 mod help;
+mod list;
 mod table;
 mod terminal;
 #[cfg(test)]
@@ -24,7 +28,7 @@ use crate::input::write_out;
 use crate::{Done, Failure};
 use app::{After, App};
 use slablab_lab::state::Input;
-use slablab_lab::watch::{SortKey, Source};
+use slablab_lab::watch::{SortKey, Source, Track};
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::mpsc::RecvTimeoutError;
@@ -90,11 +94,11 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     } else if let Some(signal) = screen(&mut app)? {
         return Ok(Done::Ended { signal });
     }
-    for missing in app.source.missing() {
-        let help = missing.command.as_ref().map_or(String::new(), |command| format!(": {command}"));
+    for missing in app.missing() {
+        let help = missing.command.as_ref().map_or(String::new(), |command| format!("; try {command}"));
         eprintln!("slablab: {}: {}; unknown: {}{help}", missing.file, missing.why, missing.costs);
     }
-    Ok(if app.source.missing().is_empty() { Done::Complete } else { Done::Incomplete })
+    Ok(if app.missing().next().is_some() { Done::Incomplete } else { Done::Complete })
 }
 
 /// The live screen, until a key or a signal ends it: the signal.
@@ -138,21 +142,23 @@ fn once(app: &mut App) -> Result<(), Failure> {
 }
 
 fn text(app: &App) -> String {
-    let mut lines: Vec<String> = [draw::title(app, false)]
-        .iter()
-        .chain(&draw::slabtop_header(app))
-        .chain([&draw::memory(app, usize::MAX)])
-        .map(ToString::to_string)
-        .collect();
-    lines.push(String::new());
-    let list = app.list();
-    let table = Table::new(&app.watch, &list, None, app.sort);
-    let join = |cell: &dyn Fn(Column, usize) -> String| {
-        table.columns().iter().map(|(column, width)| cell(*column, *width)).collect::<Vec<_>>().join(" ")
-    };
-    lines.push(join(&|column, width| table.head(column, width)));
-    for track in &list {
-        lines.push(join(&|column, width| table.fitted(app.theme, column, width, track)));
+    let mut head = vec![header::title(app, false)];
+    if !app.blind() {
+        head.extend(header::slabtop(app));
+    }
+    head.push(header::memory(app, usize::MAX));
+    let mut lines: Vec<String> = head.iter().map(ToString::to_string).collect();
+    if !app.blind() {
+        let list = app.list();
+        let table = Table::new(&app.watch, &list, None, app.sort);
+        let join = |cell: &dyn Fn(Column, usize) -> String| {
+            let cells = table.columns().iter().map(|(column, width)| cell(*column, *width));
+            cells.collect::<Vec<_>>().join(" ")
+        };
+        lines.push(String::new());
+        lines.push(join(&|column, width| table.head(column, width)));
+        let row = |track: &&Track| join(&|column, width| table.fitted(app.theme, column, width, track));
+        lines.extend(list.iter().map(row));
     }
     lines.iter().map(|line| line.trim_end().to_string() + "\n").collect()
 }

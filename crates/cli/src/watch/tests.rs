@@ -166,12 +166,27 @@ fn what_could_not_be_read_is_said() {
     });
     let mut app = App::new(Source::states(states, 1.0), SortKey::CacheSize, 3.0, PLAIN);
     app.tick().expect("there is a state");
-    let text = lines(&drawn(&mut app, 120, 24));
-    for words in
-        ["Slab 20.3M", "/proc/slabinfo: permission denied", "sudo slablab doctor --watch", "no caches"]
-    {
-        assert!(text.contains(words), "no {words:?} in\n{text}");
+    compare("blind-80x24", &lines(&drawn(&mut app, 80, 24)));
+    for (width, height) in [(1, 1), (9, 3), (40, 10), (300, 100)] {
+        drawn(&mut app, width, height);
     }
+    let frame = super::text(&app);
+    assert_eq!(frame.lines().count(), 2, "nothing is said of caches: {frame}");
+    assert!(frame.contains(" Slab 20.3M, "), "{frame}");
+    // What only the detail of a cache lacks is said there.
+    let mut states = STATES.clone();
+    let of_detail = |file: &str| Missing {
+        file: file.into(),
+        why: "permission denied".into(),
+        costs: "the split".into(),
+        command: None,
+    };
+    states[0].missing.push(of_detail("/sys/kernel/slab"));
+    let mut app = App::new(Source::states(states, 1.0), SortKey::CacheSize, 3.0, PLAIN);
+    app.tick().expect("there is a state");
+    assert!(!lines(&drawn(&mut app, 80, 24)).contains("denied"));
+    play(&mut app, "Enter");
+    assert!(lines(&drawn(&mut app, 80, 24)).contains(" /sys/kernel/slab: permission denied"));
 }
 
 #[test]

@@ -75,7 +75,8 @@ impl Theme {
     }
 
     /// A chart of `height` lines, oldest value left; each column has the largest of its values. The scale begins at the
-    /// smallest and spans five percent of the largest at least: a change of a thousandth shall not look like one of half.
+    /// smallest and spans five percent of the largest at least, or one in a taller chart, which says its range: a change
+    /// of a thousandth shall not look like one of half.
     pub(super) fn chart_lines(self, values: &VecDeque<u64>, width: usize, height: usize) -> Vec<String> {
         let columns = resample(values, width);
         let (low, high) = columns.iter().fold((u64::MAX, 0), |(low, high), &v| (low.min(v), high.max(v)));
@@ -84,8 +85,9 @@ impl Theme {
         } else {
             &['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█']
         };
-        let range = (high.saturating_sub(low) as f64).max(high as f64 * 0.05);
-        let top = (height * steps.len()) as f64 - 1.0;
+        let least = if height == 1 { 0.05 } else { 0.01 };
+        let range = (high.saturating_sub(low) as f64).max(high as f64 * least);
+        let top = (height * steps.len()).saturating_sub(1) as f64;
         let level = |value: u64| match high {
             0 => 0,
             _ => 1 + ((value - low) as f64 / range * top).round().clamp(0.0, top) as usize,

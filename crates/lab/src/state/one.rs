@@ -39,7 +39,7 @@ pub fn one_cache(row: &SlabinfoRow, page_size: u64) -> Result<State> {
     if let Some(error) = read_attributes(&path, &mut attrs)? {
         missing.push(Missing {
             file: path.display().to_string(),
-            why: error.to_string(),
+            why: error.kind().to_string(),
             costs: "how this cache's memory splits".into(),
             command: Some("sudo slablab doctor --watch".into()),
         });

@@ -115,7 +115,7 @@ impl Live {
             if let Err(error) = &file {
                 missing.push(Missing {
                     file: path.into(),
-                    why: error.to_string(),
+                    why: error.kind().to_string(),
                     costs: costs.into(),
                     command: Some("sudo slablab doctor --watch".into()),
                 });
