@@ -99,3 +99,18 @@ pub(crate) fn write_out(text: &str, path: Option<&Path>) -> Result<(), Failure> 
         }
     }
 }
+
+/// Writes a page. It is a file for a browser: standard output is for the answer.
+pub(crate) fn write_html(page: &str, path: &Path) -> Result<(), Failure> {
+    if path == Path::new("-") {
+        return Err("--html writes a file: expected its name, found -".into());
+    }
+    write_out(page, Some(path))
+}
+
+/// The command that runs, to be typed again; the program is called by its name, wherever it was.
+pub(crate) fn command_line() -> String {
+    let words: Vec<String> =
+        std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+    slablab_lab::html::command_line(std::iter::once("slablab").chain(words.iter().map(String::as_str)))
+}

@@ -1,7 +1,8 @@
 //! `slablab replay RECORDING`: the project's main job.
 
-use crate::input::{Choice, Progress, open, write_out};
+use crate::input::{Choice, Progress, command_line, open, write_html, write_out};
 use crate::{Done, Failure};
+use slablab_lab::html::replay_page;
 use slablab_lab::output::{
     cache_csv, cache_json, cache_table, caches_csv, caches_table, engines_table, remarks, replay_json,
 };
@@ -31,6 +32,9 @@ pub(crate) struct Args {
     /// File to write to instead of standard output
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Write a page with charts as well: one file, for any browser
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -59,6 +63,9 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
         (Format::Table, Some(name)) => cache_table(&answer, name).ok_or_else(missing)?,
         (Format::Table, None) => tables(&answer, &args)?,
     };
+    if let Some(path) = &args.html {
+        write_html(&replay_page(&answer, &command_line(), args.top), path)?;
+    }
     write_out(&text, args.output.as_deref())?;
     for outcome in answer.outcomes.iter().filter(|_| args.timing) {
         let seconds = outcome.elapsed.as_secs_f64();

@@ -17,8 +17,10 @@ pub mod chart;
 mod escape;
 pub mod number;
 mod page;
+mod replay;
 mod table;
 
 pub use escape::{command_line, escape};
 pub use page::Page;
+pub use replay::replay_page;
 pub use table::{Align, Cell, Column, Table};

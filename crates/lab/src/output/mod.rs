@@ -6,9 +6,10 @@ mod table;
 
 pub use csv::{cache_csv, caches_csv};
 pub use json::{cache_json, replay_json};
-pub(crate) use table::grouped;
+pub(crate) use table::{busiest, grouped};
 pub use table::{cache_table, caches_table, engines_table, remarks, verify_table};
 
+use crate::replay::Replay;
 use crate::replay::outcome::{Outcome, Split};
 use slablab_platform::Event;
 
@@ -76,6 +77,30 @@ pub fn figures(outcome: &Outcome) -> Vec<(String, String, Figure)> {
     add("  untraced frees", "frees_implied", Figure::Count(traffic.implied));
     add("  frees of unknown caches", "frees_unknown", Figure::Count(outcome.unknown_frees));
     rows
+}
+
+/// The figures of all engines by name: rows are those of any engine, in the order of the first that has them; `None` is an
+/// engine that has no such figure, since nothing of the kind happened.
+pub(crate) fn side_by_side(replay: &Replay) -> Vec<(String, Vec<Option<Figure>>)> {
+    let columns: Vec<_> = replay.outcomes.iter().map(figures).collect();
+    let mut keys: Vec<(String, String)> = Vec::new();
+    for column in &columns {
+        let mut after = 0;
+        for (name, key, _) in column {
+            match keys.iter().position(|known| known == &(name.clone(), key.clone())) {
+                Some(at) => after = at + 1,
+                None => {
+                    keys.insert(after, (name.clone(), key.clone()));
+                    after += 1;
+                }
+            }
+        }
+    }
+    let cell = |column: &Vec<(String, String, Figure)>, (name, key): &(String, String)| {
+        let found = column.iter().find(|(other, same, _)| other == name && same == key);
+        found.map(|(_, _, figure)| figure.clone())
+    };
+    keys.iter().map(|key| (key.0.clone(), columns.iter().map(|column| cell(column, key)).collect())).collect()
 }
 
 /// Slabs taken and returned, by order. A slab got at its smallest order counts there; which order a returned slab had is

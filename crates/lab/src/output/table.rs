@@ -1,6 +1,6 @@
 //! Tables for people.
 
-use super::{Figure, MARK_ABOVE_PERCENT, figures};
+use super::{Figure, MARK_ABOVE_PERCENT, side_by_side};
 use crate::replay::Replay;
 use crate::replay::outcome::{CacheOutcome, Outcome, Split};
 use crate::verify::Verified;
@@ -12,27 +12,9 @@ pub fn engines_table(replay: &Replay) -> String {
     let mut table = plain();
     let names = replay.outcomes.iter().map(|outcome| outcome.preset.to_string());
     table.set_header(std::iter::once(String::new()).chain(names));
-    let columns: Vec<_> = replay.outcomes.iter().map(figures).collect();
-    // Engines differ in the orders and locks they have: the rows are those of any, in the order of the first that has them.
-    let mut keys: Vec<(String, String)> = Vec::new();
-    for column in &columns {
-        let mut after = 0;
-        for (name, key, _) in column {
-            match keys.iter().position(|known| known == &(name.clone(), key.clone())) {
-                Some(at) => after = at + 1,
-                None => {
-                    keys.insert(after, (name.clone(), key.clone()));
-                    after += 1;
-                }
-            }
-        }
-    }
-    for (name, key) in keys {
-        let cell = |column: &Vec<(String, String, Figure)>| {
-            let found = column.iter().find(|(other, same, _)| *other == name && *same == key);
-            found.map_or("0".into(), |(_, _, figure)| text(figure))
-        };
-        table.add_row(std::iter::once(name.clone()).chain(columns.iter().map(cell)));
+    for (name, cells) in side_by_side(replay) {
+        let cells = cells.iter().map(|figure| figure.as_ref().map_or("0".into(), text));
+        table.add_row(std::iter::once(name).chain(cells));
     }
     right_align(&mut table);
     trimmed(&table)
@@ -86,7 +68,7 @@ pub fn caches_table(outcome: &Outcome, limit: usize) -> String {
 }
 
 /// Caches by what happened to them.
-pub(super) fn busiest(outcome: &Outcome) -> Vec<&CacheOutcome> {
+pub(crate) fn busiest(outcome: &Outcome) -> Vec<&CacheOutcome> {
     let mut caches: Vec<_> = outcome.caches.iter().collect();
     caches.sort_by_key(|cache| {
         (

@@ -40,7 +40,7 @@ impl Scale {
     }
 
     /// A value in words, with its unit.
-    pub(super) fn print(self, value: f64) -> String {
+    pub(in crate::html) fn print(self, value: f64) -> String {
         match self {
             Scale::Bytes | Scale::ByteDoublings if value < 0.0 => {
                 format!("\u{2212}{}", number::bytes(-value as u64))

@@ -1,0 +1,284 @@
+//! The page of a replay.
+
+use super::chart::{Axis, Bar, Bars, Lines, Scale, Series, Shape};
+use super::{Align, Cell, Column, Page, Table, number};
+use crate::output::{Figure, MARK_ABOVE_PERCENT, busiest, remarks, side_by_side};
+use crate::replay::Replay;
+use crate::replay::outcome::{CacheOutcome, Outcome, Split};
+use crate::replay::timeline::Sample;
+use slablab_platform::Event;
+
+/// Times in the table of the time line, the end included.
+const TIMES: usize = 11;
+
+/// A replay as a page: memory over time, where it goes, the caches that waste most, `top` of them, and every counter.
+/// `command` is what made it.
+pub fn replay_page(replay: &Replay, command: &str, top: usize) -> String {
+    let name = replay.path.file_name().map_or(replay.path.as_os_str(), |name| name).to_string_lossy();
+    let mut page = Page::new(&format!("Replay of {name}"), command);
+    page.lede(&lede(replay));
+    facts(replay, &mut page);
+    page.section("Slab memory over time");
+    page.figure(
+        "Bytes in slabs, and in objects that somebody holds.",
+        &memory_lines(replay),
+        &memory_table(replay),
+    );
+    let every = replay.outcomes.iter().map(|outcome| outcome.timeline.every_ns).max().unwrap_or(0);
+    page.note(&format!(
+        "Sampled every {}. A peak between samples is not in the figure; the peak in the table of engines below is exact.",
+        Scale::Seconds.print(every as f64 / 1e9)
+    ));
+    page.section("Where slab memory goes at the end");
+    page.figure("All slabs by what is in them, for each engine.", &split_bars(replay), &split_table(replay));
+    page.section("Caches that waste most");
+    for outcome in &replay.outcomes {
+        waste_figure(&mut page, outcome, top);
+    }
+    page.section("Engines");
+    page.table("All caches together.", &engines_table(replay));
+    page.section("Busiest caches");
+    for outcome in &replay.outcomes {
+        let caption = format!(
+            "{}: the {} caches with most events, in the terms of slabinfo -AD.",
+            outcome.preset,
+            top.min(outcome.caches.len())
+        );
+        page.table(&caption, &caches_table(outcome, top));
+    }
+    page.evidence(&remarks(replay));
+    page.finish()
+}
+
+fn lede(replay: &Replay) -> String {
+    let kernel = replay.metadata.release.as_deref().unwrap_or("an unknown kernel");
+    let ends = replay.outcomes.iter().map(|outcome| {
+        format!(
+            "{} ends with {} of slabs",
+            outcome.preset,
+            number::bytes(outcome.end_frames * outcome.page_size)
+        )
+    });
+    let live = replay.outcomes.first().map_or(0, |outcome| outcome.split().live);
+    format!(
+        "A recording of {kernel}, replayed through {}. {}; the objects alive at the end take {}.",
+        if replay.outcomes.len() == 1 {
+            "one slab allocator".into()
+        } else {
+            format!("{} slab allocators", replay.outcomes.len())
+        },
+        ends.collect::<Vec<_>>().join(", "),
+        number::bytes(live)
+    )
+}
+
+fn facts(replay: &Replay, page: &mut Page) {
+    let statistics = &replay.metadata.statistics;
+    let seconds = statistics.last_time_ns.saturating_sub(statistics.first_time_ns) as f64 / 1e9;
+    let machine = &replay.machine.spec;
+    page.facts([
+        ("Rows", Cell::Count(statistics.rows)),
+        ("Recorded time", Cell::Text(Scale::Seconds.print(seconds))),
+        ("CPUs", Cell::Count(machine.cpu_node.len() as u64)),
+        ("Nodes", Cell::Count(machine.nodes.len() as u64)),
+        ("Page size", Cell::Bytes(1 << machine.page_shift)),
+        ("Events lost", Cell::Count(replay.metadata.losses.events)),
+    ]);
+}
+
+fn memory_lines(replay: &Replay) -> Lines {
+    let line = |outcome: &Outcome, name: String, of: fn(&Sample) -> u64| Series {
+        name,
+        points: outcome
+            .timeline
+            .samples
+            .iter()
+            .map(|sample| (sample.time_ns as f64 / 1e9, of(sample) as f64))
+            .collect(),
+        band: Vec::new(),
+    };
+    let slabs = replay
+        .outcomes
+        .iter()
+        .map(|outcome| line(outcome, format!("{} slabs", outcome.preset), |sample| sample.slab_bytes));
+    let mut series: Vec<Series> = slabs.collect();
+    // Every engine holds the same objects; those of the first stand for all.
+    series.extend(
+        replay
+            .outcomes
+            .first()
+            .map(|outcome| line(outcome, "live objects".into(), |sample| sample.live_bytes)),
+    );
+    Lines {
+        x: Axis::new("time", Scale::Seconds),
+        y: Axis::new("memory", Scale::Bytes),
+        shape: Shape::Steps,
+        series,
+    }
+}
+
+/// What was held at one time: the latest sample not after it.
+fn at_time(outcome: &Outcome, time_ns: u64) -> Sample {
+    let samples = &outcome.timeline.samples;
+    let after = samples.partition_point(|sample| sample.time_ns <= time_ns);
+    samples[after.saturating_sub(1)]
+}
+
+fn memory_table(replay: &Replay) -> Table {
+    let mut table = Table::new([Column::number("time")]);
+    for outcome in &replay.outcomes {
+        table.columns.push(Column::number(&format!("{} slabs", outcome.preset)));
+    }
+    table.columns.push(Column::number("live objects"));
+    let ends = replay.outcomes.iter().filter_map(|outcome| outcome.timeline.samples.last());
+    let end = ends.map(|sample| sample.time_ns).max().unwrap_or(0);
+    for step in 0..TIMES as u64 {
+        let time = (u128::from(end) * u128::from(step) / (TIMES as u128 - 1)) as u64;
+        let samples: Vec<Sample> = replay.outcomes.iter().map(|outcome| at_time(outcome, time)).collect();
+        let slabs = samples.iter().map(|sample| Cell::Bytes(sample.slab_bytes));
+        let live = samples.first().map_or(Cell::Empty, |sample| Cell::Bytes(sample.live_bytes));
+        let time = Cell::Text(Scale::Seconds.print(time as f64 / 1e9));
+        table.row(std::iter::once(time).chain(slabs).chain([live]));
+    }
+    table
+}
+
+/// The parts of slabs, as bars and tables name them.
+const PARTS: [&str; 4] = ["live objects", "parked at CPUs", "free in slabs", "tail of slabs"];
+
+fn parts(split: &Split) -> [u64; 4] {
+    [split.live, split.parked, split.free, split.tail]
+}
+
+fn split_bars(replay: &Replay) -> Bars {
+    let bar = |outcome: &Outcome| Bar {
+        label: outcome.preset.to_string(),
+        values: parts(&outcome.split()).map(|bytes| bytes as f64).to_vec(),
+    };
+    Bars {
+        parts: PARTS.map(String::from).to_vec(),
+        bars: replay.outcomes.iter().map(bar).collect(),
+        axis: Axis::new("slab memory", Scale::Bytes),
+    }
+}
+
+fn split_table(replay: &Replay) -> Table {
+    let mut table = Table::new([Column::text("engine"), Column::number("slabs")]);
+    table.columns.extend(PARTS.map(Column::number));
+    table.columns.push(Column::number("not live"));
+    for outcome in &replay.outcomes {
+        let split = outcome.split();
+        let percent =
+            (split.slabs > 0).then(|| 100.0 * (split.slabs - split.live) as f64 / split.slabs as f64);
+        let cells = [Cell::Name(outcome.preset.to_string()), Cell::Bytes(split.slabs)];
+        table.row(cells.into_iter().chain(parts(&split).map(Cell::Bytes)).chain([Cell::Percent(percent)]));
+    }
+    table
+}
+
+/// Caches by the bytes of their slabs that no live object is in.
+fn wasteful(outcome: &Outcome, top: usize) -> Vec<(&CacheOutcome, Split)> {
+    let split = |cache: &CacheOutcome| Split::of(&cache.end, &cache.geometry, outcome.page_size);
+    let mut caches: Vec<_> = outcome.caches.iter().map(|cache| (cache, split(cache))).collect();
+    caches.retain(|(_, split)| split.slabs > split.live);
+    caches.sort_by_key(|(cache, split)| (std::cmp::Reverse(split.slabs - split.live), cache.index));
+    caches.truncate(top);
+    caches
+}
+
+fn waste_figure(page: &mut Page, outcome: &Outcome, top: usize) {
+    let caches = wasteful(outcome, top);
+    let bar = |(cache, split): &(&CacheOutcome, Split)| Bar {
+        label: cache.name.clone(),
+        values: parts(split)[1..].iter().map(|bytes| *bytes as f64).collect(),
+    };
+    let chart = Bars {
+        parts: PARTS[1..].iter().map(|part| (*part).into()).collect(),
+        bars: caches.iter().map(bar).collect(),
+        axis: Axis::new("slab memory without live objects", Scale::Bytes),
+    };
+    let mut table = Table::new([
+        Column::text("cache"),
+        Column::number("object").unit("bytes"),
+        Column::number("order"),
+        Column::number("slabs"),
+        Column::number("slab memory"),
+    ]);
+    table.columns.extend(PARTS.map(Column::number));
+    for (cache, split) in &caches {
+        let cells = [
+            Cell::Name(cache.name.clone()),
+            Cell::Count(u64::from(cache.geometry.object_size)),
+            Cell::Count(u64::from(cache.geometry.order)),
+            Cell::Count(cache.end.slabs),
+            Cell::Bytes(split.slabs),
+        ];
+        table.row(cells.into_iter().chain(parts(split).map(Cell::Bytes)));
+    }
+    let caption = format!(
+        "{}: the {} caches with most memory that holds no live object, at the end.",
+        outcome.preset,
+        caches.len()
+    );
+    page.figure(&caption, &chart, &table);
+}
+
+fn engines_table(replay: &Replay) -> Table {
+    let mut table = Table::new([Column::text("")]);
+    table.columns.extend(replay.outcomes.iter().map(|outcome| Column::number(&outcome.preset.to_string())));
+    for (name, figures) in side_by_side(replay) {
+        let depth = (name.len() - name.trim_start().len()) / 2;
+        let name = Cell::Text("\u{2003}".repeat(depth) + name.trim_start());
+        if figures.iter().flatten().all(|figure| *figure == Figure::Heading) {
+            table.row([name]);
+            continue;
+        }
+        let cells = figures.into_iter().map(|figure| match figure {
+            Some(Figure::Count(count)) => Cell::Count(count),
+            Some(Figure::Percent(percent)) => Cell::Percent(percent),
+            Some(Figure::Bytes(bytes)) => Cell::Bytes(bytes),
+            Some(Figure::Heading) => Cell::Empty,
+            None => Cell::Count(0),
+        });
+        table.row(std::iter::once(name).chain(cells));
+    }
+    table
+}
+
+fn caches_table(outcome: &Outcome, top: usize) -> Table {
+    let numbers = [
+        "objects",
+        "allocations",
+        "frees",
+        "fast allocations",
+        "fast frees",
+        "fallbacks",
+        "order",
+        "slabs",
+        "space",
+        "loss",
+    ];
+    let mut table = Table::new([Column::text("cache")]);
+    table.columns.extend(numbers.map(Column::number));
+    table.columns.push(Column { name: "assumed".into(), unit: String::new(), align: Align::Right });
+    for cache in busiest(outcome).into_iter().take(top) {
+        let counts = &cache.counts;
+        let split = Split::of(&cache.end, &cache.geometry, outcome.page_size);
+        let assumed = cache.traffic.assumed_percent();
+        table.row([
+            Cell::Name(cache.name.clone()),
+            Cell::Count(cache.end.active_objects()),
+            Cell::Count(counts.allocs()),
+            Cell::Count(counts.frees()),
+            Cell::Percent(counts.fast_allocs_percent()),
+            Cell::Percent(counts.fast_frees_percent()),
+            Cell::Count(counts.get(Event::OrderFallback)),
+            Cell::Count(u64::from(cache.geometry.order)),
+            Cell::Count(cache.end.slabs),
+            Cell::Bytes(split.slabs),
+            Cell::Bytes(split.slabs - split.live),
+            if assumed > MARK_ABOVE_PERCENT { Cell::Percent(Some(assumed)) } else { Cell::Empty },
+        ]);
+    }
+    table
+}
