@@ -14,13 +14,14 @@ pub(super) struct Parts {
 }
 
 /// Bytes in the largest unit of which there is at least one, with three digits: 512 B, 1.5 KiB, 12.3 MiB, 1,000 MiB.
-pub(super) fn byte_parts(bytes: u64) -> Parts {
+/// Whole numbers of a unit have no places, unless all shall have them.
+pub(super) fn byte_parts(bytes: u64, precise: bool) -> Parts {
     let mut unit = 0;
     while unit + 1 < UNITS.len() && bytes >> (10 * (unit + 1)) > 0 {
         unit += 1;
     }
     let whole = 1u64 << (10 * unit);
-    let number = if bytes.is_multiple_of(whole) {
+    let number = if bytes.is_multiple_of(whole) && (!precise || bytes < 1024) {
         grouped(bytes / whole)
     } else {
         three_digits(bytes as f64 / whole as f64)
@@ -45,7 +46,7 @@ pub(super) fn three_digits(number: f64) -> String {
 
 /// Bytes with their unit.
 pub fn bytes(bytes: u64) -> String {
-    let Parts { number, unit } = byte_parts(bytes);
+    let Parts { number, unit } = byte_parts(bytes, false);
     format!("{number}{THIN}{unit}")
 }
 

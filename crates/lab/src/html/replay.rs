@@ -157,6 +157,7 @@ fn split_bars(replay: &Replay) -> Bars {
     };
     Bars {
         parts: PARTS.map(String::from).to_vec(),
+        first_colour: 0,
         bars: replay.outcomes.iter().map(bar).collect(),
         axis: Axis::new("slab memory", Scale::Bytes),
     }
@@ -194,6 +195,7 @@ fn waste_figure(page: &mut Page, outcome: &Outcome, top: usize) {
     };
     let chart = Bars {
         parts: PARTS[1..].iter().map(|part| (*part).into()).collect(),
+        first_colour: 1,
         bars: caches.iter().map(bar).collect(),
         axis: Axis::new("slab memory without live objects", Scale::Bytes),
     };

@@ -108,25 +108,38 @@ impl Table {
             out.push_str("</th>");
         }
         out.push_str("</tr></thead>\n<tbody>\n");
+        let precise: Vec<bool> = (0..self.columns.len()).map(|column| self.is_precise(column)).collect();
         for row in &self.rows {
-            self.write_row(&mut out, row);
+            self.write_row(&mut out, row, &precise);
         }
         out.push_str("</tbody></table></div>\n");
         out
     }
 
-    fn write_row(&self, out: &mut String, row: &[Cell]) {
+    /// Whether a column has bytes that are not whole in their unit: then all have three digits, so that they line up.
+    fn is_precise(&self, column: usize) -> bool {
+        let in_column =
+            self.rows.iter().filter(|row| row.len() == self.columns.len()).map(|row| &row[column]);
+        in_column.filter_map(Cell::size).any(|bytes| byte_parts(bytes, false).number.contains('.'))
+    }
+
+    fn write_row(&self, out: &mut String, row: &[Cell], precise: &[bool]) {
         out.push_str("<tr>");
         if let ([heading], true) = (row, self.columns.len() > 1) {
-            write!(out, "<th scope=\"rowgroup\" colspan=\"{}\">{}</th>", self.columns.len(), heading.html())
-                .expect("a string");
+            write!(
+                out,
+                "<th scope=\"rowgroup\" colspan=\"{}\">{}</th>",
+                self.columns.len(),
+                heading.html(false)
+            )
+            .expect("a string");
         } else {
             for (index, (column, cell)) in self.columns.iter().zip(row).enumerate() {
                 let class = class(column.align);
                 let title = cell.exact().map_or(String::new(), |exact| format!(" title=\"{exact}\""));
                 let tag = if index == 0 { "th scope=\"row\"" } else { "td" };
                 let end = if index == 0 { "th" } else { "td" };
-                write!(out, "<{tag}{class}{title}>{}</{end}>", cell.html()).expect("a string");
+                write!(out, "<{tag}{class}{title}>{}</{end}>", cell.html(precise[index])).expect("a string");
             }
         }
         out.push_str("</tr>\n");
@@ -141,13 +154,22 @@ fn class(align: Align) -> &'static str {
 }
 
 impl Cell {
-    /// What is printed.
-    fn html(&self) -> String {
+    /// The bytes of it, without a sign.
+    fn size(&self) -> Option<u64> {
+        match self {
+            Cell::Bytes(bytes) => Some(*bytes),
+            Cell::ByteChange(change) => Some(change.unsigned_abs()),
+            _ => None,
+        }
+    }
+
+    /// What is printed; bytes with three digits if so wished.
+    fn html(&self, precise: bool) -> String {
         match self {
             Cell::Text(text) => escape(text),
             Cell::Name(name) => format!("<code>{}</code>", escape(name)),
-            Cell::Bytes(bytes) => with_unit("", byte_parts(*bytes)),
-            Cell::ByteChange(change) => with_unit(sign(*change), byte_parts(change.unsigned_abs())),
+            Cell::Bytes(bytes) => with_unit("", byte_parts(*bytes, precise)),
+            Cell::ByteChange(change) => with_unit(sign(*change), byte_parts(change.unsigned_abs(), precise)),
             Cell::Count(count) => number::count(*count),
             Cell::Change(change) => number::signed(*change),
             Cell::Number(number, places) => format!("{number:.places$}").replace('-', "\u{2212}"),
@@ -172,7 +194,7 @@ impl Cell {
             Cell::Text(text) | Cell::Name(text) => text.clone(),
             Cell::Bytes(bytes) => number::bytes(*bytes),
             Cell::ByteChange(change) => number::signed_bytes(*change),
-            numbers => numbers.html(),
+            numbers => numbers.html(false),
         }
     }
 }

@@ -8,6 +8,8 @@ use super::{Axis, COLOURS, Chart, Svg, Width, row_axis};
 pub struct Bars {
     /// Names of the parts, the same in all bars; one if bars have no parts.
     pub parts: Vec<String>,
+    /// The colour of the first part, from 0: what is the same on a page looks the same.
+    pub first_colour: usize,
     /// The bars, first on top.
     pub bars: Vec<Bar>,
     /// What their length means.
@@ -50,7 +52,7 @@ impl Chart for Bars {
             let mut svg = Svg::new(16.0, 12.0);
             svg.add(format_args!(
                 r#"<rect class="f{}" x="0" y="1" width="16" height="10"/>"#,
-                index % COLOURS
+                (self.first_colour + index) % COLOURS
             ));
             (svg, name.clone())
         };
@@ -89,7 +91,7 @@ impl Chart for Bars {
                 svg.told(
                     format_args!(
                         r#"<rect class="f{}" x="{}" y="{}" width="{}" height="{BAR}"/>"#,
-                        part % COLOURS,
+                        (self.first_colour + part) % COLOURS,
                         at(from),
                         at(y),
                         at((to - from).max(0.3))

@@ -279,7 +279,6 @@ impl Chart for Lines {
             "x": { "label": self.x.label, "scale": self.x.scale.key() },
             "y": { "label": self.y.label, "scale": self.y.scale.key(), "zero": !self.without_zero() },
             "steps": self.shape == Shape::Steps,
-            "names": self.series.iter().map(|series| &series.name).collect::<Vec<_>>(),
             "dashes": (0..self.series.len()).map(|index| &dashes[index % COLOURS]).collect::<Vec<_>>(),
             "columns": self.series.iter().map(column).collect::<Vec<_>>(),
             "at": xs,

@@ -52,7 +52,7 @@ impl Scale {
                 format!("{}\u{202f}{unit}", number::three_digits(value / divisor))
             }
             Scale::Number | Scale::Doublings if value.fract() == 0.0 => number::whole(value),
-            Scale::Number | Scale::Doublings => number::three_digits(value),
+            Scale::Number | Scale::Doublings => number::three_digits(value).replace('-', "\u{2212}"),
         }
     }
 
