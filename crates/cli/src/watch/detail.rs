@@ -97,18 +97,17 @@ fn places(theme: Theme, cache: &Cache, width: usize) -> Vec<Line<'static>> {
 }
 
 /// As many items as fit, and how many do not.
-fn listed(theme: Theme, mut text: String, items: &[String], width: usize) -> String {
-    for (at, item) in items.iter().enumerate() {
-        let more = items.len() - at - 1;
-        let reserve = if more > 0 { format!("  and {more} more").len() } else { 0 };
-        if text.chars().count() + 2 + item.len() + reserve > width {
-            text += &format!("  and {} more", more + 1);
-            return theme.cut(&text, width);
-        }
-        text += "  ";
-        text += item;
-    }
-    theme.cut(&text, width)
+pub(super) fn listed(theme: Theme, label: String, items: &[String], width: usize) -> String {
+    let text = |count: usize| {
+        let rest = items.len() - count;
+        let more = if rest > 0 { format!("  and {rest} more") } else { String::new() };
+        let shown: String = items[..count].iter().map(|item| format!("  {item}")).collect();
+        label.clone() + &shown + &more
+    };
+    // An item has a letter, a number, a blank and a number: six columns with the blanks before it.
+    let most = items.len().min(width / 6);
+    let fits = (0..=most).rev().map(text).find(|text| text.chars().count() <= width);
+    theme.cut(&fits.unwrap_or_else(|| text(0)), width)
 }
 
 /// How it moved, in numbers.

@@ -74,7 +74,7 @@ fn split(area: Rect, rows: u16) -> (Rect, Rect) {
 
 /// What could not be read and the command that helps, a line for each file.
 fn notices(app: &App, width: usize, most: usize) -> Vec<Line<'static>> {
-    let of_cache = app.detail.iter().flat_map(|state| &state.missing).filter(|_| app.open);
+    let of_cache = app.detail.iter().flat_map(|state| &state.missing);
     let missing = app.missing().chain(of_cache).take(most);
     let line = |missing: &Missing| {
         let help = missing.command.as_ref().map_or(String::new(), |command| format!("; try {command}"));

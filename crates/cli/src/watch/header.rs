@@ -85,13 +85,14 @@ pub(super) fn memory(app: &App, width: usize) -> Line<'static> {
             vec![with_share("reclaimable"), with_share("recl."), parts.clone(), slab]
         }
     };
-    let room = width.saturating_sub(now.len() + start.len());
-    let fits = texts.iter().find(|text| text.chars().count() <= room);
-    Line::from(vec![
-        Span::styled(fits.or(texts.last()).cloned().unwrap_or_default(), theme.title()),
-        Span::styled(now, theme.growth(growth)),
-        Span::styled(start, theme.growth(since_start)),
-    ])
+    let fits = |text: &&String, tail: usize| text.chars().count() + tail <= width;
+    let text = texts.iter().find(|text| fits(text, now.len() + start.len()));
+    let mut spans = vec![Span::styled(text.or(texts.last()).cloned().unwrap_or_default(), theme.title())];
+    spans.push(Span::styled(now, theme.growth(growth)));
+    if text.is_some() {
+        spans.push(Span::styled(start, theme.growth(since_start)));
+    }
+    Line::from(spans)
 }
 
 /// Slab memory over time: a label, and a chart of the lines that are left.

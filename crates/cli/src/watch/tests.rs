@@ -102,6 +102,7 @@ fn frames() {
     check("list-200x50", 200, 50, "tick");
     check("list-40x10", 40, 10, "tick");
     check("list-300x100", 300, 100, "tick");
+    check("pages-40x10", 40, 10, "tick p");
     check("growth-80x24", 80, 24, "tick t j j");
     check("filter-80x24", 80, 24, "tick / k m a l l o c");
     check("nothing-80x24", 80, 24, "tick / n o n e Enter");
@@ -134,8 +135,10 @@ fn ascii_where_there_is_no_more() {
     for keys in ["tick", "tick Enter", "tick ?"] {
         let mut app = app(Theme { colour: false, ascii: true });
         play(&mut app, keys);
-        let text = lines(&drawn(&mut app, 160, 50));
-        assert!(text.is_ascii(), "{keys}: {text}");
+        for (width, height) in [(160, 50), (40, 24)] {
+            let text = lines(&drawn(&mut app, width, height));
+            assert!(text.is_ascii(), "{keys}: {text}");
+        }
     }
 }
 
@@ -238,6 +241,29 @@ fn keys() {
     check("/ q", "c mqueue_inode_cache 0+0 of 10");
     check("? n", "c inode_cache 0+0 of 145");
     check("? n n", "n Acpi-Operand 0+0 of 145");
+}
+
+#[test]
+fn a_taller_screen_is_filled() {
+    let mut app = app(PLAIN);
+    play(&mut app, "G");
+    drawn(&mut app, 80, 24);
+    let text = lines(&drawn(&mut app, 80, 60));
+    assert_eq!(text.lines().filter(|line| line.is_empty()).count(), 0, "{text}");
+}
+
+#[test]
+fn long_lists_are_cut_with_their_number() {
+    #[track_caller]
+    fn check(items: u32, width: usize, expected: &str) {
+        let items: Vec<String> = (0..items).map(|cpu| format!("C{cpu} 1")).collect();
+        assert_eq!(detail::listed(PLAIN, "cpu".into(), &items, width), expected);
+    }
+    check(0, 80, "cpu");
+    check(3, 21, "cpu  C0 1  C1 1  C2 1");
+    check(4, 21, "cpu  C0 1  and 3 more");
+    check(160, 32, "cpu  C0 1  C1 1  and 158 more");
+    check(160, 10, "cpu  and …");
 }
 
 #[test]

@@ -65,8 +65,8 @@ fn growth() {
     check(Window::Last, &[(0.0, "a 5"), (20.0, "a 6"), (30.0, "a 8")], "a#0:12:6");
     check(Window::Last, &[(0.0, "a 5"), (20.0, "a 6"), (30.0, "a 4")], "a#0:-12:-2");
     // A minute reaches back to the oldest sample in it, or to the first of all.
-    let minutes = [(0.0, "a 0"), (30.0, "a 60"), (60.0, "a 70"), (90.0, "a 80"), (120.0, "a 90")];
-    check(Window::Minute, &minutes, "a#0:20:45");
+    let minutes = [(0.0, "a 0"), (30.0, "a 60"), (60.0, "a 75"), (90.0, "a 80"), (120.0, "a 90")];
+    check(Window::Minute, &minutes, "a#0:15:45");
     check(Window::TenMinutes, &minutes, "a#0:45:45");
     check(Window::Last, &minutes, "a#0:20:45");
     // Samples further apart than the window: since the one before.
@@ -104,11 +104,12 @@ fn only_so_much_is_kept() {
 #[test]
 fn order() {
     // Two ticks of caches that differ in everything a key looks at.
-    let fields: [(&str, [u64; 7]); 3] = [
+    let fields: [(&str, [u64; 7]); 4] = [
         // active, objects, size, per slab, pages, active slabs, slabs
         ("dentry", [90, 100, 192, 21, 1, 5, 5]),
         ("filp", [50, 50, 256, 16, 2, 2, 4]),
         ("bio", [1, 400, 32, 128, 1, 3, 3]),
+        ("idle", [0, 0, 8, 1, 0, 0, 0]),
     ];
     let row = |(name, [active, objects, size, per_slab, pages, active_slabs, slabs]): (&str, [u64; 7])| {
         let info = SlabinfoRow {
@@ -124,7 +125,7 @@ fn order() {
         };
         Row::new(info, 4096)
     };
-    let mut watch = watched(&[(0.0, "dentry 2 filp 9 bio 0"), (60.0, "dentry 7 filp 3 bio 1")]);
+    let mut watch = watched(&[(0.0, "dentry 2 filp 9 bio 0 idle 0"), (60.0, "dentry 7 filp 3 bio 1 idle 0")]);
     watch.push(Sample { at_s: 120.0, rows: fields.map(row).to_vec(), memory: None });
     let check = |letter: char, expected: &str| {
         let key = SortKey::of(letter).expect("a key");
@@ -138,20 +139,20 @@ fn order() {
         reversed.reverse();
         assert_eq!(reversed.join(" "), expected, "{letter} inverted");
     };
-    check('a', "dentry filp bio");
-    check('b', "bio dentry filp");
-    check('c', "filp dentry bio");
-    check('l', "dentry filp bio");
-    check('v', "dentry bio filp");
-    check('n', "bio dentry filp");
-    check('o', "bio dentry filp");
+    check('a', "dentry filp bio idle");
+    check('b', "bio dentry filp idle");
+    check('c', "filp dentry bio idle");
+    check('l', "dentry filp bio idle");
+    check('v', "dentry bio filp idle");
+    check('n', "bio dentry filp idle");
+    check('o', "bio dentry filp idle");
     // Equals by bytes.
-    check('p', "filp dentry bio");
-    check('s', "filp dentry bio");
-    check('u', "filp dentry bio");
+    check('p', "filp dentry bio idle");
+    check('s', "filp dentry bio idle");
+    check('u', "filp dentry bio idle");
     // Since the last sample: filp 3 to 8 pages, bio 1 to 3, dentry 7 to 5. Since the start: bio and dentry 3, filp -1.
-    check('r', "filp bio dentry");
-    check('t', "dentry bio filp");
+    check('r', "filp bio idle dentry");
+    check('t', "dentry bio idle filp");
     assert_eq!(SortKey::of('x'), None);
     let letters: Vec<char> = SortKey::ALL.iter().map(|key| key.letter()).collect();
     assert_eq!(letters.iter().collect::<std::collections::BTreeSet<_>>().len(), letters.len());
