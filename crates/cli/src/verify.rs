@@ -1,8 +1,9 @@
 //! `slablab verify`: the model beside the real kernel.
 
-use crate::input::{Choice, Progress, open, write_out};
+use crate::input::{Choice, Progress, command_line, open, write_html, write_out};
 use crate::replay::Format;
 use crate::{Done, Failure};
+use slablab_lab::html::verify_page;
 use slablab_lab::output::{remarks, verify_table};
 use slablab_lab::verify::{counters::start_of, verify_change, verify_counters};
 use std::path::PathBuf;
@@ -31,6 +32,9 @@ pub(crate) struct Args {
     /// File to write to instead of standard output
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Write a page with charts as well: one file, for any browser
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
     /// Exit with 1 if the skill in bytes of slabs is below this
     #[arg(long, value_name = "SKILL")]
     fail_below: Option<f64>,
@@ -61,6 +65,9 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
         }
     };
     drop(progress);
+    if let Some(path) = &args.html {
+        write_html(&verify_page(&verified, &answer, &command_line()), path)?;
+    }
     let hidden = verified.rows.len().saturating_sub(args.top);
     verified.rows.truncate(args.top);
     let text = match args.format {

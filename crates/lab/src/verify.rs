@@ -6,12 +6,14 @@
 pub mod change;
 pub mod counters;
 
-pub use change::verify_change;
-pub use counters::verify_counters;
+pub use change::{Change, Skill, verify_change};
+pub use counters::{Counter, Values, verify_counters};
 
 /// A table of real and predicted, and what follows from it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Verified {
+    /// What was compared.
+    pub compared: Compared,
     /// Column names; the first column is text.
     pub header: Vec<String>,
     /// Rows.
@@ -20,4 +22,13 @@ pub struct Verified {
     pub summary: Vec<String>,
     /// The same for machines.
     pub json: serde_json::Value,
+}
+
+/// What was compared, value by value.
+#[derive(Clone, Debug)]
+pub enum Compared {
+    /// The change between two dumps: caches that changed or should have, the most wrong first; and the skill over all.
+    Changes(Vec<Change>, Skill),
+    /// Counters, by cache; those of all caches together are called `all`.
+    Counters(Vec<Counter>),
 }

@@ -19,8 +19,10 @@ pub mod number;
 mod page;
 mod replay;
 mod table;
+mod verify;
 
 pub use escape::{command_line, escape};
 pub use page::Page;
 pub use replay::replay_page;
 pub use table::{Align, Cell, Column, Table};
+pub use verify::verify_page;

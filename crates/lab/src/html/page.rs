@@ -167,7 +167,7 @@ impl Page {
         if self.live {
             writeln!(out, "<style>{UPLOT_STYLE}</style>").expect("a string");
         }
-        write!(out, "</head>\n<body>\n{TEXTURES}<main>\n{}", self.body).expect("a string");
+        write!(out, "</head>\n<body>\n<main>\n{}", self.body).expect("a string");
         let zoom = if self.live {
             " Charts that can be zoomed are drawn by uPlot 1.6.32 (MIT licence)."
         } else {
@@ -182,14 +182,3 @@ impl Page {
         out
     }
 }
-
-/// Fills of parts: a colour and, from the second on, a texture of its own, for print without colour and for eyes that do
-/// not tell colours apart.
-const TEXTURES: &str = r#"<svg class="textures" aria-hidden="true" width="0" height="0"><defs>
-<pattern id="f1" width="6" height="6" patternUnits="userSpaceOnUse"><rect class="c1" width="6" height="6"/><path class="t" d="M-1 1L1 -1M0 6L6 0M5 7L7 5"/></pattern>
-<pattern id="f2" width="6" height="6" patternUnits="userSpaceOnUse"><rect class="c2" width="6" height="6"/><circle class="d" cx="1.5" cy="1.5" r="1"/><circle class="d" cx="4.5" cy="4.5" r="1"/></pattern>
-<pattern id="f3" width="4" height="4" patternUnits="userSpaceOnUse"><rect class="c3" width="4" height="4"/><path class="t" d="M0 2H4"/></pattern>
-<pattern id="f4" width="6" height="6" patternUnits="userSpaceOnUse"><rect class="c4" width="6" height="6"/><path class="t" d="M0 0L6 6M-1 5L1 7M5 -1L7 1"/></pattern>
-<pattern id="f5" width="4" height="4" patternUnits="userSpaceOnUse"><rect class="c5" width="4" height="4"/><path class="t" d="M2 0V4"/></pattern>
-</defs></svg>
-"#;

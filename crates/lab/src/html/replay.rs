@@ -7,6 +7,7 @@ use crate::replay::Replay;
 use crate::replay::outcome::{CacheOutcome, Outcome, Split};
 use crate::replay::timeline::Sample;
 use slablab_platform::Event;
+use std::path::Path;
 
 /// Times in the table of the time line, the end included.
 const TIMES: usize = 11;
@@ -14,8 +15,7 @@ const TIMES: usize = 11;
 /// A replay as a page: memory over time, where it goes, the caches that waste most, `top` of them, and every counter.
 /// `command` is what made it.
 pub fn replay_page(replay: &Replay, command: &str, top: usize) -> String {
-    let name = replay.path.file_name().map_or(replay.path.as_os_str(), |name| name).to_string_lossy();
-    let mut page = Page::new(&format!("Replay of {name}"), command);
+    let mut page = Page::new(&format!("Replay of {}", name_of(&replay.path)), command);
     page.lede(&lede(replay));
     facts(replay, &mut page);
     page.section("Slab memory over time");
@@ -50,6 +50,11 @@ pub fn replay_page(replay: &Replay, command: &str, top: usize) -> String {
     page.finish()
 }
 
+/// A file's name without its folders, for titles.
+pub(super) fn name_of(path: &Path) -> String {
+    path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
+}
+
 fn lede(replay: &Replay) -> String {
     let kernel = replay.metadata.release.as_deref().unwrap_or("an unknown kernel");
     let ends = replay.outcomes.iter().map(|outcome| {
@@ -72,7 +77,8 @@ fn lede(replay: &Replay) -> String {
     )
 }
 
-fn facts(replay: &Replay, page: &mut Page) {
+/// The recording and the machine.
+pub(super) fn facts(replay: &Replay, page: &mut Page) {
     let statistics = &replay.metadata.statistics;
     let seconds = statistics.last_time_ns.saturating_sub(statistics.first_time_ns) as f64 / 1e9;
     let machine = &replay.machine.spec;

@@ -4,7 +4,7 @@
 //! skill is 1 - sum |predicted - real| / sum |real| over all caches, in bytes: 1 is perfect, 0 is no better than "nothing
 //! changes", below 0 is worse.
 
-use super::Verified;
+use super::{Compared, Verified};
 use crate::error::{At, Error, Result};
 use crate::replay::before::{Before, dump_of_tar};
 use crate::replay::outcome::CacheOutcome;
@@ -64,11 +64,11 @@ pub fn verify_change(
     let summary = summary(&changes, skill, &replay);
     changes.retain(|change| change.real != (0, 0) || change.predicted != (0, 0));
     changes.sort_by_key(|change| {
-        (std::cmp::Reverse(error_bytes(change)), std::cmp::Reverse(change.real.0.abs()), change.name.clone())
+        (std::cmp::Reverse(change.error_bytes()), std::cmp::Reverse(change.real.0.abs()), change.name.clone())
     });
     let header = ["cache", "slabs", "real", "predicted", "active", "real", "predicted", "error K", "why"];
     let signed = |n: i64| format!("{n:+}");
-    let rows = changes.iter().map(|change| {
+    let row = |change: &Change| {
         vec![
             change.name.clone(),
             change.start.0.to_string(),
@@ -77,13 +77,13 @@ pub fn verify_change(
             change.start.1.to_string(),
             signed(change.real.1),
             signed(change.predicted.1),
-            (error_bytes(change) / 1024).to_string(),
+            (change.error_bytes() / 1024).to_string(),
             if change.real == change.predicted { String::new() } else { change.cause.clone() },
         ]
-    });
+    };
     let verified = Verified {
         header: header.map(String::from).to_vec(),
-        rows: rows.collect(),
+        rows: changes.iter().map(row).collect(),
         summary,
         json: json!({
             "schema": "slablab.verify.1",
@@ -98,10 +98,11 @@ pub fn verify_change(
                 "active_start": change.start.1,
                 "active_change_real": change.real.1,
                 "active_change_predicted": change.predicted.1,
-                "error_bytes": error_bytes(change),
+                "error_bytes": change.error_bytes(),
                 "why": change.cause,
             })).collect::<Vec<_>>(),
         }),
+        compared: Compared::Changes(changes, skill),
     };
     Ok((verified, replay))
 }
@@ -195,8 +196,11 @@ fn cause(
     .into()
 }
 
-fn error_bytes(change: &Change) -> u64 {
-    (change.predicted.0 - change.real.0).unsigned_abs() * change.bytes.0
+impl Change {
+    /// Bytes of slabs by which the prediction is wrong.
+    pub fn error_bytes(&self) -> u64 {
+        (self.predicted.0 - self.real.0).unsigned_abs() * self.bytes.0
+    }
 }
 
 /// The skill over caches.

@@ -1,6 +1,6 @@
 //! Every counter of a kernel with SLUB_STATS beside the model's.
 
-use super::Verified;
+use super::{Compared, Verified};
 use crate::error::{At, Error, Result};
 use crate::replay::{Options, Replay, before::Before, replay};
 use serde_json::json;
@@ -13,6 +13,26 @@ use slablab_workloads::Reader;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
+
+/// A counter of a cache, real and predicted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Counter {
+    /// The cache; `all` for all together.
+    pub cache: String,
+    /// The counter's name.
+    pub counter: String,
+    /// Its values.
+    pub values: Values,
+}
+
+/// Real and predicted.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Values {
+    /// How often something was counted.
+    Counts(i64, i64),
+    /// A share of what was counted, percent.
+    Percent(f64, f64),
+}
 
 /// Reads the start of a counters run: `slub_const.csv` and `slub_state.csv.gz` in its folder.
 ///
@@ -59,7 +79,7 @@ pub fn verify_counters(
             real.entry(cache).or_default().insert(stat, *delta);
         }
     }
-    let mut rows = Vec::new();
+    let mut counters = Vec::new();
     let mut sums: BTreeMap<&str, (i64, i64)> = BTreeMap::new();
     let mut json_caches = Vec::new();
     for cache in &replay.outcomes[0].caches {
@@ -73,7 +93,7 @@ pub fn verify_counters(
             }
             let sum = sums.entry(event.name()).or_default();
             *sum = (sum.0 + found, sum.1 + predicted);
-            rows.push(row(&cache.name, event.name(), found, predicted));
+            counters.push(count(&cache.name, *event, found, predicted));
             json_counters.insert(event.name().into(), json!({ "real": found, "predicted": predicted }));
         }
         for (name, fast, slow) in [
@@ -88,22 +108,21 @@ pub fn verify_counters(
             let event = |name: &str| Event::ALL.iter().find(|event| event.name() == name).copied();
             let predicted = of(&|name| event(name).map_or(0, |event| cache.counts.get(event) as i64));
             if let (Some(found), Some(predicted)) = (found, predicted) {
-                rows.push(vec![
-                    cache.name.clone(),
-                    name.into(),
-                    format!("{found:.1}"),
-                    format!("{predicted:.1}"),
-                    format!("{:+.1} points", predicted - found),
-                ]);
+                counters.push(Counter {
+                    cache: cache.name.clone(),
+                    counter: name.into(),
+                    values: Values::Percent(found, predicted),
+                });
             }
         }
         json_caches.push(json!({ "cache": cache.name, "counters": json_counters }));
     }
     for event in kernel_events() {
         if let Some((found, predicted)) = sums.get(event.name()) {
-            rows.push(row("all", event.name(), *found, *predicted));
+            counters.push(count("all", *event, *found, *predicted));
         }
     }
+    let rows: Vec<Vec<String>> = counters.iter().map(row).collect();
     let exact = rows.iter().filter(|row| row[4].is_empty()).count();
     let summary = vec![
         format!("{label} of {}: {} caches whose trace is complete", run.display(), json_caches.len()),
@@ -117,18 +136,31 @@ pub fn verify_counters(
     });
     let header = ["cache", "counter", "real", "predicted", "difference"].map(String::from).to_vec();
     identities(&replay)?;
-    Ok((Verified { header, rows, summary, json }, replay))
+    Ok((Verified { compared: Compared::Counters(counters), header, rows, summary, json }, replay))
 }
 
-fn row(cache: &str, counter: &str, real: i64, predicted: i64) -> Vec<String> {
-    let difference = match (real, predicted) {
-        (real, predicted) if real == predicted => String::new(),
-        (0, predicted) => format!("{predicted:+}"),
-        (real, predicted) => {
-            format!("{:+} ({:+.1} %)", predicted - real, 100.0 * (predicted - real) as f64 / real as f64)
+fn count(cache: &str, event: Event, real: i64, predicted: i64) -> Counter {
+    Counter { cache: cache.into(), counter: event.name().into(), values: Values::Counts(real, predicted) }
+}
+
+fn row(counter: &Counter) -> Vec<String> {
+    let (real, predicted, difference) = match counter.values {
+        Values::Counts(real, predicted) => {
+            let difference = match (real, predicted) {
+                (real, predicted) if real == predicted => String::new(),
+                (0, predicted) => format!("{predicted:+}"),
+                (real, predicted) => {
+                    let percent = 100.0 * (predicted - real) as f64 / real as f64;
+                    format!("{:+} ({percent:+.1} %)", predicted - real)
+                }
+            };
+            (real.to_string(), predicted.to_string(), difference)
+        }
+        Values::Percent(real, predicted) => {
+            (format!("{real:.1}"), format!("{predicted:.1}"), format!("{:+.1} points", predicted - real))
         }
     };
-    vec![cache.into(), counter.into(), real.to_string(), predicted.to_string(), difference]
+    vec![counter.cache.clone(), counter.counter.clone(), real, predicted, difference]
 }
 
 /// The counters that SLUB_STATS has.

@@ -2,6 +2,7 @@
 
 use super::svg::{Anchor, at, fitted, width_of};
 use super::{Axis, COLOURS, Chart, Svg, Width, row_axis};
+use std::fmt::Write;
 
 /// Wholes of parts, a bar each.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,6 +32,54 @@ impl Bar {
     fn total(&self) -> f64 {
         self.values.iter().filter(|value| value.is_finite()).map(|value| value.max(0.0)).sum()
     }
+}
+
+/// A part from `from` to `to`, from `top` on as high as said: a colour and, from the second colour on, a texture of its own,
+/// for print without colour and for eyes that do not tell colours apart.
+///
+/// The strokes are drawn one by one: browsers make pictures of SVG patterns when they print, megabytes of them.
+fn part(colour: usize, (from, to): (f64, f64), (top, height): (f64, f64)) -> String {
+    let width = to - from;
+    let shape = format!(
+        r#"<rect class="f{}" x="{}" y="{}" width="{}" height="{}"/>"#,
+        colour % COLOURS,
+        at(from),
+        at(top),
+        at(width.max(0.3)),
+        at(height)
+    );
+    let mut strokes = String::new();
+    let mut stroke = |x: f64, y: f64, along: (f64, f64)| {
+        write!(strokes, "M{} {}l{} {}", at(from + x), at(top + y), at(along.0), at(along.1))
+            .expect("a string");
+    };
+    let places = |every: f64, most: f64| {
+        (1..).map(move |n| (f64::from(n) - 0.5) * every).take_while(move |place| *place < most)
+    };
+    let (rising, falling) = match colour % COLOURS {
+        1 => (6.0, 0.0),
+        3 => (0.0, 6.0),
+        5 => (7.0, 7.0),
+        _ => (0.0, 0.0),
+    };
+    for (every, up) in [(rising, true), (falling, false)].into_iter().filter(|(every, _)| *every > 0.0) {
+        // A stroke at 45 degrees begins on the lower or upper edge, perhaps left of the part.
+        for begin in places(every, width + height).map(|place| place - height) {
+            let (first, last) = (begin.max(0.0), (begin + height).min(width));
+            let (down, length) = (first - begin, last - first);
+            if up {
+                stroke(first, height - down, (length, -length))
+            } else {
+                stroke(first, down, (length, length))
+            }
+        }
+    }
+    match colour % COLOURS {
+        2 if width > 1.0 => places(5.0, height).for_each(|y| stroke(0.0, y, (width, 0.0))),
+        4 => places(5.0, width).for_each(|x| stroke(x, 0.0, (0.0, height))),
+        _ => {}
+    }
+    if strokes.is_empty() { shape } else { format!(r#"{shape}<path class="t" d="{strokes}"/>"#) }
 }
 
 impl Chart for Bars {
@@ -84,18 +133,13 @@ impl Chart for Bars {
                 svg.text("name", Anchor::End, (left - 8.0, middle), &fitted(&bar.label, names));
             }
             let mut sum = 0.0;
-            for (part, value) in bar.values.iter().enumerate().filter(|(_, value)| **value > 0.0) {
+            for (index, value) in bar.values.iter().enumerate().filter(|(_, value)| **value > 0.0) {
                 let (from, to) = (x(sum), x(sum + value));
                 sum += value;
-                let name = self.parts.get(part).map_or("", String::as_str);
+                let name = self.parts.get(index).map_or("", String::as_str);
+                let shape = part(self.first_colour + index, (from, to), (y, BAR));
                 svg.told(
-                    format_args!(
-                        r#"<rect class="f{}" x="{}" y="{}" width="{}" height="{BAR}"/>"#,
-                        (self.first_colour + part) % COLOURS,
-                        at(from),
-                        at(y),
-                        at((to - from).max(0.3))
-                    ),
+                    format_args!("{shape}"),
                     &format!("{}: {name} {}", bar.label, self.axis.scale.print(*value)),
                 );
             }

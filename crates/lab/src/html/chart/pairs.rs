@@ -10,7 +10,8 @@ pub struct Pairs {
     pub names: [String; 2],
     /// The rows, first on top.
     pub rows: Vec<Pair>,
-    /// What the values measure; they may be below zero.
+    /// What the values measure; they may be below zero where a scale has such places. On a scale of doublings what is less
+    /// than one stands at the left end.
     pub axis: Axis,
 }
 
@@ -83,7 +84,7 @@ impl Chart for Pairs {
                 svg.text("name", Anchor::End, (left - 16.0, y + 4.0), &fitted(&row.label, names));
                 svg.line("rule", (left, y), (right, y));
             }
-            let places = row.values.map(|value| x(value.clamp(low, high)));
+            let places = row.values.map(|value| x(self.axis.scale.place(value).clamp(ticks.low, ticks.high)));
             svg.line("apart", (places[0], y), (places[1], y));
             let told = |which: usize| {
                 format!("{}: {} {}", row.label, self.names[which], self.axis.scale.print(row.values[which]))
