@@ -70,6 +70,11 @@ pub fn percent(percent: f64) -> String {
     format!("{percent:.1}{THIN}%").replace('-', "\u{2212}")
 }
 
+/// A difference of two percentages, with its sign.
+pub fn points(points: f64) -> String {
+    format!("{points:+.1} points").replace('-', "\u{2212}")
+}
+
 /// A whole number in groups of three; the sign only where it is below zero.
 pub(super) fn whole(number: f64) -> String {
     format!("{}{}", if number < 0.0 { "\u{2212}" } else { "" }, grouped(number.abs().round() as u64))

@@ -8,6 +8,9 @@ use std::fmt::{Arguments, Write};
 /// Rows of a figure's table above which it is folded.
 const FOLD_ABOVE: usize = 12;
 
+/// Rows of any table above which it is folded.
+const FOLD_TABLE_ABOVE: usize = 60;
+
 const STYLE: &str = include_str!("style.css");
 const UPLOT_STYLE: &str = include_str!("uplot/uPlot.min.css");
 const UPLOT: &str = include_str!("uplot/uPlot.iife.min.js");
@@ -84,8 +87,14 @@ impl Page {
         self.add(format_args!("<pre class=\"command\">{}</pre>\n", escape(lines)))
     }
 
-    /// A table.
+    /// A table. A very long one is folded.
     pub fn table(&mut self, caption: &str, table: &Table) -> &mut Page {
+        let rows = table.rows.len();
+        if rows > FOLD_TABLE_ABOVE {
+            let (caption, html) = (escape(caption), table.html(None));
+            return self
+                .add(format_args!("<details><summary>{caption} {rows} rows.</summary>\n{html}</details>\n"));
+        }
         let html = table.html(Some(caption));
         self.add(format_args!("{html}"))
     }

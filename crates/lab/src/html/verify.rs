@@ -47,7 +47,7 @@ fn changes_page(page: &mut Page, changes: &[Change], skill: Skill, replay: &Repl
         ("Skill, active objects", Cell::Number(skill.objects, 3)),
         ("Real change", Cell::ByteChange(real)),
         ("Predicted", Cell::ByteChange(predicted)),
-        ("Slabs exact", Cell::Text(format!("{exact} of {}", changes.len()))),
+        ("Exact, of caches that changed", Cell::Text(format!("{exact} of {}", changes.len()))),
     ]);
     page.section("Slabs");
     change_figure(
@@ -125,11 +125,12 @@ fn objects_table(changes: &[Change]) -> Table {
 }
 
 fn counters_page(page: &mut Page, counters: &[Counter], replay: &Replay) {
-    let exact = counters.iter().filter(|counter| is_exact(counter)).count();
+    let counts = || counters.iter().filter(|counter| matches!(counter.values, Values::Counts(..)));
     page.lede(&format!(
-        "Every counter of a kernel with SLUB_STATS beside what {} counts: {exact} of {} figures are exact.",
+        "Every counter of a kernel with SLUB_STATS beside what {} counts: {} of {} are exact.",
         engine(replay),
-        counters.len()
+        counts().filter(|counter| counter.is_exact()).count(),
+        counts().count()
     ));
     page.section("All caches together");
     let all: Vec<&Counter> = counters.iter().filter(|counter| counter.cache == "all").collect();
@@ -175,17 +176,14 @@ fn counters_page(page: &mut Page, counters: &[Counter], replay: &Replay) {
     facts(replay, page);
 }
 
-fn is_exact(counter: &Counter) -> bool {
-    match counter.values {
-        Values::Counts(real, predicted) => real == predicted,
-        Values::Percent(real, predicted) => real == predicted,
-    }
-}
-
+/// Counters under the name of their cache.
 fn counter_table(counters: &[&Counter]) -> Table {
     let columns = ["real", "predicted", "difference", "of real"].map(Column::number);
-    let mut table = Table::new(["cache", "counter"].map(Column::text).into_iter().chain(columns));
-    for counter in counters {
+    let mut table = Table::new([Column::text("counter")].into_iter().chain(columns));
+    for (index, counter) in counters.iter().enumerate() {
+        if index == 0 || counters[index - 1].cache != counter.cache {
+            table.row([Cell::Name(counter.cache.clone())]);
+        }
         let numbers = match counter.values {
             Values::Counts(real, predicted) => {
                 let difference = predicted - real;
@@ -200,15 +198,11 @@ fn counter_table(counters: &[&Counter]) -> Table {
             Values::Percent(real, predicted) => [
                 Cell::Percent(Some(real)),
                 Cell::Percent(Some(predicted)),
-                Cell::Text(format!("{:+.1} points", predicted - real)),
+                if counter.is_exact() { Cell::Empty } else { Cell::Text(number::points(predicted - real)) },
                 Cell::Empty,
             ],
         };
-        table.row(
-            [Cell::Name(counter.cache.clone()), Cell::Name(counter.counter.clone())]
-                .into_iter()
-                .chain(numbers),
-        );
+        table.row([Cell::Name(counter.counter.clone())].into_iter().chain(numbers));
     }
     table
 }

@@ -34,6 +34,16 @@ pub enum Values {
     Percent(f64, f64),
 }
 
+impl Counter {
+    /// Whether the prediction is right.
+    pub fn is_exact(&self) -> bool {
+        match self.values {
+            Values::Counts(real, predicted) => real == predicted,
+            Values::Percent(real, predicted) => real == predicted,
+        }
+    }
+}
+
 /// Reads the start of a counters run: `slub_const.csv` and `slub_state.csv.gz` in its folder.
 ///
 /// # Errors
@@ -123,10 +133,11 @@ pub fn verify_counters(
         }
     }
     let rows: Vec<Vec<String>> = counters.iter().map(row).collect();
-    let exact = rows.iter().filter(|row| row[4].is_empty()).count();
+    let counts = || counters.iter().filter(|counter| matches!(counter.values, Values::Counts(..)));
+    let exact = counts().filter(|counter| counter.is_exact()).count();
     let summary = vec![
         format!("{label} of {}: {} caches whose trace is complete", run.display(), json_caches.len()),
-        format!("{exact} of {} figures exact", rows.len()),
+        format!("{exact} of {} counters exact", counts().count()),
     ];
     let json = json!({
         "schema": "slablab.verify-counters.1",

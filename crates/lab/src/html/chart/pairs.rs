@@ -6,7 +6,7 @@ use super::{Axis, Chart, Svg, Width, row_axis};
 /// Pairs of values, a row each.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pairs {
-    /// What the two values are: a dot and a diamond.
+    /// What the two values are: a dot and a diamond around it where both are the same.
     pub names: [String; 2],
     /// The rows, first on top.
     pub rows: Vec<Pair>,
@@ -28,12 +28,12 @@ const PITCH: f64 = 20.0;
 
 fn dot(svg: &mut Svg, (x, y): (f64, f64), told: Option<&str>) {
     let (x, y) = (at(x), at(y));
-    mark(svg, format_args!(r#"<circle class="dot" cx="{x}" cy="{y}" r="4"/>"#), told);
+    mark(svg, format_args!(r#"<circle class="dot" cx="{x}" cy="{y}" r="3.2"/>"#), told);
 }
 
 fn diamond(svg: &mut Svg, (x, y): (f64, f64), told: Option<&str>) {
-    let (x, y) = (at(x), at(y - 5.0));
-    mark(svg, format_args!(r#"<path class="diamond" d="M{x} {y}l5 5l-5 5l-5 -5z"/>"#), told);
+    let (x, y) = (at(x), at(y - 6.0));
+    mark(svg, format_args!(r#"<path class="diamond" d="M{x} {y}l6 6l-6 6l-6 -6z"/>"#), told);
 }
 
 fn mark(svg: &mut Svg, shape: std::fmt::Arguments<'_>, told: Option<&str>) {
