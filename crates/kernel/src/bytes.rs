@@ -51,6 +51,11 @@ impl<'a> Bytes<'a> {
         Ok(head)
     }
 
+    pub(crate) fn u16(&mut self, what: &'static str) -> Result<u16, Short> {
+        let bytes = self.take(2, what)?;
+        Ok(uint(bytes, self.big_endian) as u16)
+    }
+
     pub(crate) fn u32(&mut self, what: &'static str) -> Result<u32, Short> {
         let bytes = self.take(4, what)?;
         Ok(uint(bytes, self.big_endian) as u32)

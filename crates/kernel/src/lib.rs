@@ -22,6 +22,7 @@ pub mod slabinfo;
 pub mod sysfs;
 pub mod text;
 pub mod tidy;
+pub mod tracedat;
 pub mod tracepoint;
 
 pub use event::{Event, Header, Item, Kind, LossKind, Lost, Name, Names, Source, Tally};
