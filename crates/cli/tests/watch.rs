@@ -69,6 +69,22 @@ fn one_frame_as_text() {
     assert!(lines.iter().any(|line| line.starts_with(&said)), "no {said} in {frame}");
 }
 
+/// The machine of the test, as far as it lets itself be read.
+#[test]
+fn this_machine() {
+    let output = watch(&["--once", "-s", "n"]);
+    let (frame, said) = (text(&output.stdout), text(&output.stderr));
+    assert!(frame.contains(" Slab ") && frame.contains("; -/min"), "{frame}{said}");
+    if std::fs::read("/proc/slabinfo").is_ok() {
+        assert_eq!(output.status.code(), Some(0), "{said}");
+        assert!(frame.lines().any(|line| line.ends_with(" dentry")), "{frame}");
+    } else {
+        assert_eq!(output.status.code(), Some(3), "{said}");
+        assert_eq!(frame.lines().count(), 2, "{frame}");
+        assert!(said.contains("/proc/slabinfo") && said.contains("sudo slablab"), "{said}");
+    }
+}
+
 #[test]
 fn errors() {
     /// Exit code 2, one message that has all of `words`, nothing on standard output, no panic.

@@ -58,7 +58,10 @@ impl DerefMut for Screen {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        ratatui::restore();
+        // In a panic the hook has done it, and again would put the cursor over the message.
+        if !std::thread::panicking() {
+            ratatui::restore();
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 
 use super::{Missing, State, counted, join};
 use crate::error::{At, Result};
-use slablab_kernel::bundle::{Dump, PageSizeFrom};
+use slablab_kernel::bundle::{Dump, Node, PageSizeFrom};
 use slablab_kernel::slabinfo::{Slabinfo, SlabinfoRow};
 use slablab_kernel::sysfs::SlabAttrs;
 use slablab_kernel::text::id_list;
@@ -31,23 +31,33 @@ pub fn one_cache(row: &SlabinfoRow, page_size: u64) -> Result<State> {
         slabinfo: Some(Slabinfo { version: (2, 1), rows: vec![row.clone()] }),
         ..Dump::default()
     };
+    let with_memory = id_list(&text("/sys/devices/system/node/has_memory")).unwrap_or_default();
+    dump.nodes = with_memory.into_iter().map(|id| Node { id, has_memory: true, ..Node::default() }).collect();
     let mut missing = Vec::new();
-    let directory = directory_of(&row.name);
-    let path = Path::new(DIRECTORY).join(&directory);
-    let mut attrs =
-        SlabAttrs { name: directory.clone(), aliases: aliases(&directory), ..SlabAttrs::default() };
-    if let Some(error) = read_attributes(&path, &mut attrs)? {
-        missing.push(Missing {
+    let mut refused = None;
+    // Of several caches with one name, sysfs has the directory of the first at most.
+    if row.ordinal == 0 {
+        let directory = directory_of(&row.name);
+        let path = Path::new(DIRECTORY).join(&directory);
+        let aliases = aliases(&directory);
+        let mut attrs = SlabAttrs { name: directory, aliases, ..SlabAttrs::default() };
+        refused = read_attributes(&path, &mut attrs)?;
+        dump.caches.push(attrs);
+        missing.extend(refused.as_ref().map(|error| Missing {
             file: path.display().to_string(),
             why: error.kind().to_string(),
             costs: "how this cache's memory splits".into(),
             command: Some("sudo slablab doctor --watch".into()),
-        });
+        }));
     }
-    dump.caches.push(attrs);
+    let mut caches = join::join(&dump);
+    if refused.is_some() {
+        // Names are for everybody; what is in the files must not pass for zeros.
+        caches.iter_mut().for_each(|cache| cache.attrs = None);
+    }
     Ok(State {
         path: "/".into(),
-        caches: join::join(&dump),
+        caches,
         page_size,
         cpus: counted(&dump),
         release: dump.release.as_deref().and_then(Release::parse),
