@@ -304,6 +304,9 @@ pub struct Header {
     pub maps: Vec<KernelMap>,
     /// The kernel's build id in hexadecimal.
     pub build_id: Option<String>,
+    /// Whether the addresses of objects are hashed, as a kernel's text shows them: equal ones are equal, but they say
+    /// nothing of pages and nodes. Known when the first object has been delivered.
+    pub hashed_addresses: bool,
     /// What a user of this recording should be told, in sentences.
     pub warnings: Vec<String>,
 }

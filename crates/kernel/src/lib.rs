@@ -13,6 +13,7 @@ pub mod bundle;
 pub mod compressed;
 pub mod counters;
 pub mod event;
+pub mod ftrace;
 pub mod fuzz;
 pub mod gfp;
 pub mod kmem;

@@ -1,0 +1,323 @@
+//! Text recordings: tracefs' `trace` and `trace_pipe`, `trace-cmd report`, `perf script`.
+//!
+//! ```text
+//! next
+//!   read_line            one line, at most 1 MiB
+//!   line::parse          task, CPU, time, event
+//!   Fields::kind         the event's fields, by name
+//!   between              a line that is no event: comments, losses, stacks
+//! ```
+//! Lines come in file order, which all four programs make the order of time. Lines of other events and of tracers are
+//! counted as skipped. A line that is nothing of what these programs write is an error, but for a last line without its
+//! end: that is cut off, and what it says could be wrong, so it is left out with a warning.
+//!
+//! A kernel's own text has no addresses but hashes of them (option `hash-ptr`, on by default): [`is_hashed`].
+
+mod error;
+mod fields;
+mod line;
+
+use std::io::{BufRead, BufReader, Read};
+
+pub use error::FtraceError;
+
+use crate::event::{Event, Header, Item, LossKind, Lost, Names, Source, Tally, ZERO_SIZE_PTR};
+use crate::text::{LineError, number};
+use fields::{Fields, Pointer};
+
+/// The longest line believed.
+const LINE_LIMIT: u64 = 1 << 20;
+
+/// A text recording being read. See [`Source`] for its stream.
+pub struct Ftrace<R> {
+    reader: BufReader<R>,
+    raw: Vec<u8>,
+    line: usize,
+    /// Byte offset of the current line.
+    offset: u64,
+    header: Header,
+    names: Names,
+    tally: Tally,
+    /// Losses before the first event, which have no time yet.
+    early: Vec<Lost>,
+    /// What the header of `trace` says was overwritten.
+    overwritten: Option<Lost>,
+    /// Whether an address has said if they are hashed.
+    decided: bool,
+    /// An event that waits for what was lost before it.
+    waiting: Option<Event>,
+    last_ns: u64,
+    ended: bool,
+}
+
+/// Whether an input that begins like this is a text recording: one of its first lines is an event's, or one that stands
+/// in front of events. `head` may end anywhere.
+pub fn is_text(head: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(head);
+    text.lines().any(|line| line.starts_with("# tracer: ") || line::parse(line).is_some())
+}
+
+impl<R: Read> Ftrace<R> {
+    /// Losses kept until the first event.
+    const EARLY_LIMIT: usize = 1 << 10;
+
+    /// Reads `reader`, which is not compressed (see [`crate::compressed`]).
+    pub fn new(reader: R) -> Self {
+        Ftrace {
+            reader: BufReader::with_capacity(1 << 16, reader),
+            raw: Vec::new(),
+            line: 0,
+            offset: 0,
+            header: Header::default(),
+            names: Names::new(),
+            tally: Tally::default(),
+            early: Vec::new(),
+            overwritten: None,
+            decided: false,
+            waiting: None,
+            last_ns: 0,
+            ended: false,
+        }
+    }
+
+    fn advance(&mut self) -> Result<Option<Item>, FtraceError> {
+        if let Some(event) = self.waiting {
+            return Ok(Some(match self.early.pop() {
+                Some(lost) => self.lost(Lost { time_ns: Some(event.time_ns), ..lost }),
+                None => {
+                    self.waiting = None;
+                    self.event(event)
+                }
+            }));
+        }
+        loop {
+            if !self.read_line()? {
+                return self.end();
+            }
+            let raw = std::mem::take(&mut self.raw);
+            let item = self.item(&String::from_utf8_lossy(&raw));
+            self.raw = raw;
+            if let Some(item) = item? {
+                return Ok(Some(item));
+            }
+        }
+    }
+
+    /// Reads the next line that is whole; false at the end.
+    fn read_line(&mut self) -> Result<bool, FtraceError> {
+        self.offset += self.raw.len() as u64;
+        self.raw.clear();
+        let read = self.reader.by_ref().take(LINE_LIMIT).read_until(b'\n', &mut self.raw);
+        let read = read.map_err(|source| FtraceError::Io { line: self.line, source })?;
+        self.line += usize::from(read > 0);
+        if read as u64 == LINE_LIMIT {
+            return Err(LineError::new(self.line, "a line shorter than 1 MiB", "").into());
+        }
+        if read > 0 && self.raw.last() != Some(&b'\n') {
+            let line = self.line;
+            self.header.warnings.push(format!("line {line}, the last one, is cut off and left out"));
+            return Ok(false);
+        }
+        Ok(read > 0)
+    }
+
+    fn item(&mut self, text: &str) -> Result<Option<Item>, FtraceError> {
+        let text = text.trim_end();
+        let Some(line) = line::parse(text) else { return self.between(text) };
+        if line.event.is_empty() {
+            return Ok(self.tracer_line(&line));
+        }
+        let kind = Fields(line.fields).kind(line.event, &mut self.names);
+        let kind = kind.map_err(|(expected, found)| LineError::new(self.line, expected, &found))?;
+        let Some((kind, pointer)) = kind else {
+            self.tally.skipped += 1;
+            return Ok(None);
+        };
+        if let Some(pointer) = pointer {
+            self.decide(pointer);
+        }
+        if line.ticks && self.tally.events == 0 {
+            let warning = "the recording's clock does not count seconds: its times are taken as nanoseconds";
+            self.header.warnings.push(warning.into());
+        }
+        // `<...>` is a task that the kernel has forgotten the name of.
+        let comm = (line.comm != "<...>").then(|| self.names.intern(line.comm));
+        let line::Line { time_ns, cpu, pid, context, .. } = line;
+        let event = Event { time_ns, cpu, pid, comm, context, kind };
+        if self.early.is_empty() {
+            return Ok(Some(self.event(event)));
+        }
+        self.early.reverse();
+        self.waiting = Some(event);
+        self.advance()
+    }
+
+    fn event(&mut self, event: Event) -> Item {
+        self.tally.events += 1;
+        self.tally.late += u64::from(event.time_ns < self.last_ns);
+        self.last_ns = self.last_ns.max(event.time_ns);
+        Item::Event(event)
+    }
+
+    fn lost(&mut self, lost: Lost) -> Item {
+        self.tally.lost(&lost);
+        Item::Lost(lost)
+    }
+
+    /// See [`is_hashed`]; the first address that can tell decides.
+    #[inline]
+    fn decide(&mut self, pointer: Pointer) {
+        let hashed = is_hashed(pointer);
+        match hashed {
+            Some(true) if !self.decided => {
+                self.header.hashed_addresses = true;
+                let warning = "addresses are hashed (tracefs option hash-ptr): objects are paired, but which page and \
+                               node they are in cannot be known; two objects in four billion have one hash";
+                self.header.warnings.push(warning.into());
+            }
+            Some(hashed) if self.decided && hashed != self.header.hashed_addresses => {
+                let warning = "some addresses look hashed and some do not: this is more than one recording";
+                if !self.header.warnings.iter().any(|known| known == warning) {
+                    self.header.warnings.push(warning.into());
+                }
+            }
+            _ => {}
+        }
+        self.decided |= hashed.is_some();
+    }
+
+    /// A line with task, CPU and time but no event: a function, a stack, a record of perf.
+    fn tracer_line(&mut self, line: &line::Line<'_>) -> Option<Item> {
+        if let Some(lost) = line.fields.strip_prefix("PERF_RECORD_LOST") {
+            let count = lost.split_whitespace().find_map(number).unwrap_or(0);
+            let (cpu, time_ns, offset) = (Some(line.cpu), Some(line.time_ns), self.offset);
+            return Some(self.lost(Lost { cpu, time_ns, offset, count, kind: LossKind::Ring }));
+        }
+        self.tally.skipped += 1;
+        None
+    }
+
+    /// A line that stands between events.
+    fn between(&mut self, text: &str) -> Result<Option<Item>, FtraceError> {
+        let trimmed = text.trim_start();
+        if let Some(comment) = trimmed.strip_prefix('#') {
+            self.comment(comment.trim());
+            return Ok(None);
+        }
+        if let Some((cpu, count)) = loss(trimmed) {
+            let lost =
+                Lost { cpu: Some(cpu), time_ns: None, offset: self.offset, count, kind: LossKind::Ring };
+            if self.tally.events == 0 && self.early.len() < Self::EARLY_LIMIT {
+                self.early.push(lost);
+                return Ok(None);
+            }
+            return Ok(Some(self.lost(lost)));
+        }
+        if let Some(cpus) = trimmed.strip_prefix("cpus=").and_then(number) {
+            self.header.cpus_online = Some(cpus);
+            return Ok(None);
+        }
+        let empty_cpu = trimmed.strip_prefix("CPU ").is_some_and(|rest| rest.ends_with(" is empty"));
+        if trimmed.is_empty() || trimmed.starts_with("version = ") || empty_cpu || is_frame(text) {
+            return Ok(None);
+        }
+        Err(LineError::new(self.line, "an event as in `bash-12 [000] 3.141592: kmalloc: ..`", trimmed).into())
+    }
+
+    /// What the head of `trace`, and of `perf script --header`, says.
+    fn comment(&mut self, text: &str) {
+        if let Some(counts) = text.strip_prefix("entries-in-buffer/entries-written:") {
+            let mut words = counts.split_whitespace();
+            let both = words.next().and_then(|both| both.split_once('/'));
+            if let Some((kept, written)) = both
+                && let (Some(kept), Some(written)) = (number::<u64>(kept), number::<u64>(written))
+                && written > kept
+            {
+                let (offset, count) = (self.offset, written - kept);
+                let kind = LossKind::Samples;
+                self.overwritten = Some(Lost { cpu: None, time_ns: None, offset, count, kind });
+            }
+            self.header.cpus_online =
+                words.next().and_then(|cpus| number(cpus.strip_prefix("#P:")?)).or(self.header.cpus_online);
+        }
+        let Some((key, value)) = text.split_once(" : ") else { return };
+        match key.trim() {
+            "os release" => self.header.release = Some(value.trim().into()),
+            "arch" => self.header.arch = Some(value.trim().into()),
+            "nrcpus online" => self.header.cpus_online = number(value.trim()),
+            "nrcpus avail" => self.header.cpus_available = number(value.trim()),
+            _ => {}
+        }
+    }
+
+    /// Losses that no event came after, and what the head said.
+    fn end(&mut self) -> Result<Option<Item>, FtraceError> {
+        if let Some(lost) = self.early.pop().or_else(|| self.overwritten.take()) {
+            return Ok(Some(self.lost(lost)));
+        }
+        if self.tally.events == 0 {
+            let found = match self.tally.skipped {
+                0 => "there are no events at all".to_string(),
+                others => format!("all its {others} events are of other kinds"),
+            };
+            return Err(FtraceError::NoEvents { found });
+        }
+        Ok(None)
+    }
+}
+
+impl<R: Read> Source for Ftrace<R> {
+    type Error = FtraceError;
+
+    fn next(&mut self) -> Result<Option<Item>, FtraceError> {
+        if self.ended {
+            return Ok(None);
+        }
+        let item = self.advance();
+        self.ended = !matches!(item, Ok(Some(_)));
+        item
+    }
+
+    fn header(&self) -> &Header {
+        &self.header
+    }
+
+    fn names(&self) -> &Names {
+        &self.names
+    }
+
+    fn tally(&self) -> &Tally {
+        &self.tally
+    }
+}
+
+/// Whether an address is a hash: it is printed with 16 digits, of which the first eight are 0, as `%p` prints its 32-bit
+/// hashes. An address in the kernel's half is none; others, such as [`ZERO_SIZE_PTR`], do not say.
+fn is_hashed(pointer: Pointer) -> Option<bool> {
+    match pointer {
+        Pointer { value: ZERO_SIZE_PTR, .. } => None,
+        Pointer { hashed: true, .. } => Some(true),
+        Pointer { value, .. } => (value >> 63 == 1).then_some(false),
+    }
+}
+
+/// `CPU:2 [LOST 123 EVENTS]` of a kernel, `CPU:2 [123 EVENTS DROPPED]` of trace-cmd: the CPU, and how many, 0 if the
+/// line does not say.
+fn loss(text: &str) -> Option<(u32, u64)> {
+    if !(text.starts_with("CPU:") || text.starts_with("[CPU ")) {
+        return None;
+    }
+    if !(text.contains("LOST") || text.contains("DROPPED")) {
+        return None;
+    }
+    let mut numbers = text.split(|c: char| !c.is_ascii_digit()).filter_map(number::<u64>);
+    Some((u32::try_from(numbers.next()?).ok()?, numbers.next().unwrap_or(0)))
+}
+
+/// A frame of a stack: ` => kmem_cache_alloc`, or an address and a symbol.
+fn is_frame(text: &str) -> bool {
+    let Some(first) = text.split_whitespace().next().filter(|_| text.starts_with(char::is_whitespace)) else {
+        return false;
+    };
+    first == "=>" || first.len() >= 4 && first.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
