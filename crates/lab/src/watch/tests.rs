@@ -1,6 +1,7 @@
 //! Caches through samples that are written down here.
 
 use super::*;
+use crate::state::{self, Input};
 use slablab_kernel::slabinfo::SlabinfoRow;
 
 /// A sample of one-page slabs: `name slabs` pairs at a second; `#1` behind a name is its ordinal.
@@ -181,4 +182,32 @@ fn header() {
     assert_eq!(sample.slab_bytes(), totals.bytes, "what the caches have, without meminfo");
     sample.memory = Some(Memory { slab: 99, reclaimable: 1 });
     assert_eq!(sample.slab_bytes(), 99);
+}
+
+/// The example's states before and after, with the times they say they were taken.
+#[test]
+fn recorded_times() {
+    let data = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/data");
+    let read = |name: &str| {
+        let path = Some(data.join(format!("hackbench-6.18.slabinfo-{name}.txt")));
+        state::read(&Input { path, page_size: Some(4096), ..Input::default() }).expect("a slabinfo")
+    };
+    let states = ["start", "end", "end"].map(read);
+    let check = |taken: [Option<u64>; 3], expected: [f64; 3]| {
+        let mut states = states.to_vec();
+        states.iter_mut().zip(taken).for_each(|(state, taken_s)| state.taken_s = taken_s);
+        let mut source = Source::states(states, 5.0);
+        let mut at = || source.sample().expect("a sample").map(|sample| sample.at_s);
+        assert_eq!([at(), at(), at(), at()], [Some(expected[0]), Some(expected[1]), Some(expected[2]), None]);
+    };
+    check([Some(1000), Some(1060), Some(1090)], [0.0, 60.0, 90.0]);
+    // Not all say it, or not in that order: the delay it is.
+    check([Some(1000), None, Some(1090)], [0.0, 5.0, 10.0]);
+    check([Some(1000), Some(1060), Some(1060)], [0.0, 5.0, 10.0]);
+    check([None; 3], [0.0, 5.0, 10.0]);
+    let mut source = Source::states(states.to_vec(), 5.0);
+    let first = source.sample().expect("a sample").expect("there is one");
+    let row = first.rows.iter().find(|row| row.info.name == "dentry").expect("every kernel has it");
+    let [cache] = &source.cache(row).expect("the state").expect("the cache").caches[..] else { panic!() };
+    assert_eq!((cache.name.as_str(), cache.slabs), ("dentry", row.info.num_slabs));
 }
