@@ -9,6 +9,7 @@ mod input;
 mod replay;
 mod verify;
 mod watch;
+mod what;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -32,6 +33,8 @@ enum Verb {
     /// Watch slab memory as it moves
     #[command(hide = true)]
     Watch(watch::Args),
+    /// Say what a cache is for, who creates it, how to shrink it
+    What(what::Args),
     /// List engines, releases and knobs
     Engines(engines::Args),
 }
@@ -57,6 +60,7 @@ fn main() -> ExitCode {
         Verb::Replay(args) => replay::run(args),
         Verb::Verify(args) => verify::run(args),
         Verb::Watch(args) => watch::run(args),
+        Verb::What(args) => what::run(args),
         Verb::Engines(args) => engines::run(args),
     };
     match done {

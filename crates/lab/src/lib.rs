@@ -8,6 +8,7 @@
 //! | [`state`] | a dump, a live machine or a bare slabinfo becomes a list of caches |
 //! | [`verify`] | what the model said beside what the kernel did |
 //! | [`watch`] | slab memory as it moves: samples, growth |
+//! | [`what`] | what caches are for and how to shrink them |
 //! | [`output`] | tables, JSON, CSV |
 //! | [`html`] | the same as pages with charts |
 //!
@@ -22,5 +23,6 @@ pub mod replay;
 pub mod state;
 pub mod verify;
 pub mod watch;
+pub mod what;
 
 pub use error::{Error, Result};

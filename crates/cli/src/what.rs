@@ -1,0 +1,156 @@
+//! `slablab what`: what a cache is for, who creates it, how to shrink it.
+
+use crate::input::write_out;
+use crate::{Done, Failure};
+use serde_json::json;
+use slablab_lab::what::{self, Known, Merged};
+use std::fmt::Write;
+use std::io::IsTerminal;
+use std::path::PathBuf;
+
+/// Columns where the output is no terminal, and the most on one: longer lines are hard to read.
+const COLUMNS: (usize, usize) = (80, 100);
+/// How many names an unknown one is answered with.
+const NEAREST: usize = 5;
+
+/// Explains caches by name.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Cache, as in /proc/slabinfo or /sys/kernel/slab; several are allowed
+    #[arg(required_unless_present = "list")]
+    names: Vec<String>,
+    /// List all caches that are known, or those that match: `*` stands for anything
+    #[arg(long, value_name = "PATTERN", num_args = 0..=1, default_missing_value = "*", conflicts_with = "names")]
+    list: Option<String>,
+    /// More caches, in the form of docs/caches.md; they win over the program's own
+    #[arg(long, value_name = "FILE")]
+    data: Option<PathBuf>,
+    /// How to print
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
+}
+
+#[derive(Clone, Copy, PartialEq, clap::ValueEnum)]
+enum Format {
+    Text,
+    Json,
+}
+
+pub(crate) fn run(args: Args) -> Result<Done, Failure> {
+    let own;
+    let known = match &args.data {
+        Some(path) => {
+            own = Known::read(path)?;
+            &own
+        }
+        None => Known::builtin(),
+    };
+    let text = match &args.list {
+        Some(pattern) => list(known, pattern, args.format)?,
+        None => explain(known, &args.names, args.format)?,
+    };
+    write_out(&text, None)?;
+    Ok(Done::Complete)
+}
+
+/// All names are known, or nothing is printed.
+fn explain(known: &Known, names: &[String], format: Format) -> Result<String, Failure> {
+    let unknown = |name: &&String| Merged::parse(name).is_none() && known.find(name).is_none();
+    let unknown: Vec<String> = names.iter().filter(unknown).map(|name| complaint(known, name)).collect();
+    if !unknown.is_empty() {
+        return Err(unknown.join("\n").into());
+    }
+    let width = width();
+    let mut pages = Vec::new();
+    let mut values = Vec::new();
+    for name in names {
+        match (Merged::parse(name), known.find(name)) {
+            (Some(merged), _) => {
+                pages.push(what::slot_page(known, &merged, name, width));
+                values.push(what::slot_json(known, &merged, name));
+            }
+            (None, Some(entry)) => {
+                pages.push(what::page(known, entry, name, width));
+                values.push(what::json(known, entry, name));
+            }
+            (None, None) => unreachable!("{name} was looked up before"),
+        }
+    }
+    Ok(match format {
+        Format::Text => pages.join("\n"),
+        Format::Json => document(values),
+    })
+}
+
+fn complaint(known: &Known, name: &str) -> String {
+    let nearest = known.nearest(name, NEAREST);
+    let hint = if nearest.is_empty() {
+        "`slablab what --list` has all names".to_string()
+    } else {
+        format!("did you mean {}?", nearest.join(", "))
+    };
+    format!("nothing is known about a cache {name:?}; {hint}")
+}
+
+fn list(known: &Known, pattern: &str, format: Format) -> Result<String, Failure> {
+    let entries: Vec<_> = known.entries().iter().filter(|entry| glob(pattern, &entry.name)).collect();
+    if entries.is_empty() {
+        return Err(format!(
+            "--list {pattern}: no such cache; expected a name, perhaps with *, as in 'ext4*'"
+        )
+        .into());
+    }
+    if format == Format::Json {
+        let values = entries.iter().map(|entry| what::json(known, entry, &entry.name)).collect();
+        return Ok(document(values));
+    }
+    let (name, width) = (entries.iter().map(|entry| entry.name.len()).max().unwrap_or(0), width());
+    let mut text = String::new();
+    for entry in entries {
+        writeln!(text, "{}", what::line(entry, name, width))?;
+    }
+    Ok(text)
+}
+
+fn document(caches: Vec<serde_json::Value>) -> String {
+    let document = json!({ "schema": "slablab.what.1", "caches": caches });
+    format!("{}\n", serde_json::to_string_pretty(&document).expect("values are JSON"))
+}
+
+/// Whether the pattern, where `*` stands for any letters or none, is the whole of the name.
+fn glob(pattern: &str, name: &str) -> bool {
+    match pattern.split_once('*') {
+        None => pattern == name,
+        Some((start, rest)) => name.strip_prefix(start).is_some_and(|name| {
+            (0..=name.len()).filter(|at| name.is_char_boundary(*at)).any(|at| glob(rest, &name[at..]))
+        }),
+    }
+}
+
+fn width() -> usize {
+    let terminal = || ratatui::crossterm::terminal::size().ok().map(|(columns, _)| usize::from(columns));
+    let columns = if std::io::stdout().is_terminal() { terminal() } else { None };
+    columns.unwrap_or(COLUMNS.0).clamp(40, COLUMNS.1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::glob;
+
+    #[test]
+    fn globs() {
+        for (pattern, name, expected) in [
+            ("*", "", true),
+            ("*", "dentry", true),
+            ("dentry", "dentry", true),
+            ("dentry", "dentry2", false),
+            ("ext4*", "ext4_inode_cache", true),
+            ("*inode*", "ext4_inode_cache", true),
+            ("*inode", "ext4_inode_cache", false),
+            ("k*c-*k", "kmalloc-64k", true),
+            ("k*c-*k", "kmalloc-64", false),
+        ] {
+            assert_eq!(glob(pattern, name), expected, "{pattern} {name}");
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! The made-up names of merged caches.
+//!
+//! SLUB folds a new cache into an older one where size, alignment and the flags that matter agree; the shared cache's folder
+//! in sysfs has a name made of these flags and its size, and the caches' own names are links to it. The letters are those of
+//! the kernels since 2.6.23; which of them can appear together depends on the release.
+
+use serde::Serialize;
+
+/// The letters and what they stand for.
+const LETTERS: [(char, &str); 6] = [
+    ('d', "from memory for old DMA devices (ZONE_DMA)"),
+    ('D', "from memory below 4 GiB (ZONE_DMA32)"),
+    ('a', "counted as reclaimable"),
+    ('F', "with consistency checks"),
+    ('A', "charged to memory cgroups"),
+    ('t', "tracked by kmemcheck where that is built in (kernels before 4.15)"),
+];
+
+/// What a made-up name says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Merged {
+    /// Bytes from one object to the next, alignment and metadata included (`slab_size` in sysfs).
+    pub slab_size: u64,
+    /// The letters in it, in words.
+    pub flags: Vec<&'static str>,
+}
+
+impl Merged {
+    /// Reads `:0000192`, `:a-0000104`, `:aA-0000256`; `None` where it is no such name.
+    pub fn parse(name: &str) -> Option<Merged> {
+        let rest = name.strip_prefix(':')?;
+        let (letters, digits) = match rest.split_once('-') {
+            Some(("", _)) => return None,
+            Some(both) => both,
+            None => ("", rest),
+        };
+        let flags = letters.chars().map(|letter| LETTERS.iter().find(|known| known.0 == letter));
+        let flags = flags.map(|known| known.map(|known| known.1)).collect::<Option<Vec<_>>>()?;
+        let is_size = digits.len() >= 7 && digits.bytes().all(|byte| byte.is_ascii_digit());
+        let slab_size = digits.parse().ok().filter(|_| is_size)?;
+        Some(Merged { slab_size, flags })
+    }
+}
