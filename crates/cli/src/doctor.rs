@@ -1,0 +1,118 @@
+//! `slablab doctor`: where slab memory goes, what would help, what this kernel lets you do.
+
+use crate::input::write_out;
+use crate::{Done, Failure};
+use slablab_lab::doctor::{Options, SortKey, examine};
+use slablab_lab::output::{Shown, doctor_csv, doctor_json, doctor_prometheus, doctor_table};
+use slablab_lab::state::{Input, read};
+use std::path::PathBuf;
+
+/// Says where slab memory goes.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  slablab doctor                             this machine\n  slablab doctor sosreport.tar.xz            another one\n  slablab doctor friday.tar --since monday.tar   what grew\n  slablab doctor --fail-over 100M --format prometheus"
+)]
+pub(crate) struct Args {
+    /// A directory, a tar, a support bundle, a slabinfo; this machine if left out, - for standard input
+    input: Option<PathBuf>,
+    /// Bytes in a page, where the input does not tell
+    #[arg(long, value_name = "BYTES")]
+    page_size: Option<u64>,
+    /// CPUs, where the input does not tell
+    #[arg(long, value_name = "N")]
+    cpus: Option<u32>,
+    /// Earlier snapshot of the same machine, for growth; may be repeated
+    #[arg(long, value_name = "DUMP")]
+    since: Vec<PathBuf>,
+    /// Hours from the first snapshot to the input, where they do not tell
+    #[arg(long, value_name = "H", requires = "since")]
+    hours: Option<f64>,
+    /// What to sort caches by: a letter of slabtop (a b c l n o p s u), L for loss, r for growth
+    #[arg(short, long, value_name = "KEY", default_value = "c", value_parser = sort_key)]
+    sort: SortKey,
+    /// Sort caches by loss
+    #[arg(short = 'L', long, conflicts_with = "sort")]
+    loss: bool,
+    /// Caches to list
+    #[arg(short = 'N', long, value_name = "N", default_value_t = 15)]
+    lines: usize,
+    /// List the other names of merged caches
+    #[arg(short, long)]
+    aliases: bool,
+    /// Print bytes instead of KiB
+    #[arg(short = 'B', long)]
+    bytes: bool,
+    /// Form of the answer
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    format: Format,
+    /// File to write to instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Exit with 1 if the loss is over this many bytes (K, M, G), or with --since if the caches grew by more
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    fail_over: Option<u64>,
+}
+
+/// Forms of the answer.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    /// Text
+    Table,
+    /// JSON
+    Json,
+    /// CSV, a row per cache
+    Csv,
+    /// Metrics for Prometheus' textfile collector
+    Prometheus,
+}
+
+fn sort_key(text: &str) -> Result<SortKey, String> {
+    let mut letters = text.chars();
+    let key = letters.next().filter(|_| letters.next().is_none()).and_then(SortKey::of);
+    key.ok_or_else(|| {
+        let known: Vec<String> =
+            SortKey::ALL.iter().map(|(_, letter, words)| format!("{letter} {words}")).collect();
+        format!("expected one of: {}", known.join(", "))
+    })
+}
+
+/// A number of bytes with a binary unit.
+fn size(text: &str) -> Result<u64, String> {
+    let error = || format!("expected a number of bytes, or one with K, M, G or T, found {text}");
+    let digits = text.find(|char: char| !char.is_ascii_digit()).unwrap_or(text.len());
+    let number: u64 = text[..digits].parse().map_err(|_| error())?;
+    let unit = text[digits..].trim_end_matches("iB").to_ascii_uppercase();
+    let shift = match unit.as_str() {
+        "" => 0,
+        "K" => 10,
+        "M" => 20,
+        "G" => 30,
+        "T" => 40,
+        _ => return Err(error()),
+    };
+    number.checked_mul(1 << shift).ok_or_else(error)
+}
+
+pub(crate) fn run(args: Args) -> Result<Done, Failure> {
+    let read_at = |path: Option<PathBuf>| read(&Input { path, page_size: args.page_size, cpus: args.cpus });
+    let state = read_at(args.input.clone())?;
+    let since = args.since.iter().map(|path| read_at(Some(path.clone()))).collect::<Result<Vec<_>, _>>()?;
+    let report = examine(&state, &Options { since: &since, hours: args.hours })?;
+    let sort = if args.loss { SortKey::Loss } else { args.sort };
+    let shown = Shown { sort, lines: args.lines, aliases: args.aliases, bytes: args.bytes };
+    let text = match args.format {
+        Format::Table => doctor_table(&report, &shown),
+        Format::Json => serde_json::to_string_pretty(&doctor_json(&report))? + "\n",
+        Format::Csv => doctor_csv(&report),
+        Format::Prometheus => doctor_prometheus(&report),
+    };
+    write_out(&text, args.output.as_deref())?;
+    let over = |limit: u64| {
+        let grown = report.history.as_ref().map(|history| history.total().bytes);
+        i128::from(grown.unwrap_or(report.total.loss())) > i128::from(limit)
+    };
+    if args.fail_over.is_some_and(over) {
+        return Ok(Done::OverThreshold);
+    }
+    Ok(if state.missing.is_empty() { Done::Complete } else { Done::Incomplete })
+}

@@ -1,0 +1,95 @@
+//! Where slab memory goes, what would help, and what this kernel lets its user do.
+//!
+//! ```text
+//! examine               a State becomes a Report
+//!   split::Split        each cache's bytes, adding up to slabinfo's Loss
+//!     parked            bounds of what waits with CPUs
+//!   meminfo::Meminfo    the sum beside /proc/meminfo's Slab
+//!   since::History      growth against earlier snapshots
+//! ```
+//!
+//! The doctor reads no file and no clock: what it is told is in [`State`].
+
+pub mod meminfo;
+pub mod parked;
+pub mod since;
+mod sort;
+pub mod split;
+
+pub use sort::SortKey;
+
+use crate::error::Result;
+use crate::state::{Cache, State};
+use meminfo::Meminfo;
+use since::{Growth, History};
+use split::Split;
+
+/// What the doctor found.
+#[derive(Clone, Debug)]
+pub struct Report<'a> {
+    /// What was examined.
+    pub state: &'a State,
+    /// Every cache, in the order of the input.
+    pub lines: Vec<Line<'a>>,
+    /// All caches together.
+    pub total: Split,
+    /// Caches whose object size is not known, so that their metadata is not in the total.
+    pub unknown_sizes: usize,
+    /// The sum beside meminfo's.
+    pub meminfo: Option<Meminfo>,
+    /// Earlier snapshots, if there are any.
+    pub history: Option<History<'a>>,
+}
+
+/// A cache and its bytes.
+#[derive(Clone, Debug)]
+pub struct Line<'a> {
+    /// The cache.
+    pub cache: &'a Cache,
+    /// Where its bytes are.
+    pub split: Split,
+    /// How it grew since the first snapshot, if there is one.
+    pub growth: Option<Growth>,
+}
+
+/// What the examination may use beside the state.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options<'a> {
+    /// Earlier snapshots of the same machine, in the order the user gave them.
+    pub since: &'a [State],
+    /// Hours from the first snapshot to the state, where the snapshots do not tell.
+    pub hours: Option<f64>,
+}
+
+/// Examines a machine.
+///
+/// # Errors
+/// Snapshots that cannot be compared with the state.
+pub fn examine<'a>(state: &'a State, options: &Options<'a>) -> Result<Report<'a>> {
+    let mut lines: Vec<Line> = state
+        .caches
+        .iter()
+        .map(|cache| Line { cache, split: Split::of(cache, state), growth: None })
+        .collect();
+    let mut total = Split::default();
+    lines.iter().for_each(|line| total.add(&line.split));
+    let history = match options.since {
+        [] => None,
+        since => Some(History::new(state, since, options.hours)?),
+    };
+    if let Some(history) = &history {
+        lines.iter_mut().zip(history.growth()).for_each(|(line, growth)| line.growth = Some(growth));
+    }
+    let unknown_sizes = state.caches.iter().filter(|cache| cache.object_size.is_none()).count();
+    let meminfo = Meminfo::of(state, total.bytes);
+    Ok(Report { state, lines, unknown_sizes, meminfo, total, history })
+}
+
+impl Report<'_> {
+    /// The caches by this key.
+    pub fn sorted(&self, key: SortKey) -> Vec<&Line<'_>> {
+        let mut lines: Vec<&Line> = self.lines.iter().collect();
+        lines.sort_by(|a, b| key.compare(a, b));
+        lines
+    }
+}

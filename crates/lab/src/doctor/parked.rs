@@ -1,0 +1,160 @@
+//! Objects that nobody holds and that the kernel counts as active all the same: those that wait with a CPU.
+//!
+//! | kernel | who has them | known from |
+//! |---|---|---|
+//! | SLUB to 6.19 | CPU slabs; since 3.2 the CPUs' partial slabs | `cpu_slabs`, `slabs_cpu_partial`; else CPUs and the rules |
+//! | since 6.18 | sheaves: main, spare and RCU per CPU, ten full ones per node | `sheaf_capacity`; since 7.0 else the rules |
+//! | SLAB | arrays per CPU, per node, per pair of nodes | tunables in /proc/slabinfo |
+//!
+//! How many of the objects of a CPU slab are free is never written anywhere. So there are bounds: from none, or one in each
+//! partial slab of a CPU (a slab goes there when an object of it is freed, and only frees happen to it there), to all.
+
+use crate::state::{Cache, State};
+use slablab_kernel::slabinfo::SlabinfoRow;
+use slablab_slabs::Release;
+
+/// From, to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bounds {
+    /// Not less.
+    pub low: u64,
+    /// Not more.
+    pub high: u64,
+}
+
+/// Sheaves of a CPU: main, spare, and one that collects objects freed by RCU.
+const SHEAVES_PER_CPU: u64 = 3;
+/// Full sheaves that a node keeps.
+const SHEAVES_PER_NODE: u64 = 10;
+
+/// Which kernels park what.
+const CPU_PARTIAL_SINCE: Release = Release::new(3, 2, 0);
+const CPU_PARTIAL_IN_SLABS_SINCE: Release = Release::new(5, 16, 0);
+/// Since then every cache has sheaves, and no CPU slabs.
+pub(super) const SHEAVES_FOR_ALL_SINCE: Release = Release::new(7, 0, 0);
+
+/// Objects of the cache that nobody holds.
+pub fn parked_objects(cache: &Cache, state: &State) -> Bounds {
+    let active = cache.active_objects.min(cache.total_objects);
+    let held = match tunables(cache, state) {
+        Some(row) => Bounds { low: 0, high: in_arrays(row, state).unwrap_or(active) },
+        None => {
+            let slabs = in_cpu_slabs(cache, state);
+            let sheaves = in_sheaves(cache, state);
+            match (slabs, sheaves) {
+                (Some(slabs), Some(sheaves)) => {
+                    Bounds { low: slabs.low, high: slabs.high.saturating_add(sheaves) }
+                }
+                _ => Bounds { low: 0, high: active },
+            }
+        }
+    };
+    Bounds { low: held.low.min(active), high: held.high.min(active) }
+}
+
+/// The row of a cache of SLAB: only SLAB has tunables.
+fn tunables<'a>(cache: &Cache, state: &'a State) -> Option<&'a SlabinfoRow> {
+    let rows = &state.dump.slabinfo.as_ref()?.rows;
+    rows.iter().find(|row| row.name == cache.name && row.ordinal == cache.ordinal && row.limit > 0)
+}
+
+/// SLAB's arrays: `limit` per CPU, `sharedavail` is counted, and `limit` per ordered pair of nodes.
+fn in_arrays(row: &SlabinfoRow, state: &State) -> Option<u64> {
+    let nodes = nodes_with_memory(state);
+    let arrays = online(state)?.saturating_add(nodes.saturating_mul(nodes - 1));
+    Some(row.limit.saturating_mul(arrays).saturating_add(row.sharedavail))
+}
+
+/// CPU slabs and the CPUs' partial slabs; `None` where neither sysfs nor the number of CPUs tells.
+fn in_cpu_slabs(cache: &Cache, state: &State) -> Option<Bounds> {
+    let known = cache.attrs.as_ref().and_then(|attrs| Some((attrs.cpu_slabs.as_ref()?, attrs)));
+    if let Some((cpu_slabs, attrs)) = known {
+        let partial = attrs.slabs_cpu_partial.as_ref();
+        let partial = partial.and_then(|counts| counts.total.slabs).unwrap_or(0);
+        // `cpu_slabs` counts the partial ones too, but is read at another moment.
+        let slabs = cpu_slabs.total.value.max(partial);
+        return Some(Bounds { low: partial, high: slabs.saturating_mul(cache.objects_per_slab) });
+    }
+    if state.release.is_some_and(|release| release >= SHEAVES_FOR_ALL_SINCE) {
+        return Some(Bounds::default());
+    }
+    let per_cpu = 1 + cpu_partial_slabs(cache, state);
+    let slabs = online(state)?.saturating_mul(per_cpu).min(cache.slabs);
+    Some(Bounds { low: 0, high: slabs.saturating_mul(cache.objects_per_slab) })
+}
+
+/// Slabs that a CPU may keep on its partial list by the kernel's own rule; what the rule says for an unknown release is
+/// what it says for the newest that has it.
+pub(super) fn cpu_partial_slabs(cache: &Cache, state: &State) -> u64 {
+    let release = state.release.unwrap_or(CPU_PARTIAL_IN_SLABS_SINCE);
+    if release < CPU_PARTIAL_SINCE || release >= SHEAVES_FOR_ALL_SINCE {
+        return 0;
+    }
+    let in_slabs = release >= CPU_PARTIAL_IN_SLABS_SINCE;
+    let objects = match cache.size {
+        size if size >= state.page_size => {
+            if in_slabs {
+                6
+            } else {
+                2
+            }
+        }
+        1024.. => {
+            if in_slabs {
+                24
+            } else {
+                6
+            }
+        }
+        256.. => {
+            if in_slabs {
+                52
+            } else {
+                13
+            }
+        }
+        _ => {
+            if in_slabs {
+                120
+            } else {
+                30
+            }
+        }
+    };
+    // Until 5.15 the limit was in objects that were believed free: each slab may have been counted with a single one.
+    if in_slabs { (2 * objects as u64).div_ceil(cache.objects_per_slab.max(1)) } else { objects }
+}
+
+/// Objects in sheaves at most; `None` where the number of CPUs is not known.
+fn in_sheaves(cache: &Cache, state: &State) -> Option<u64> {
+    let capacity = sheaf_capacity(cache, state);
+    if capacity == 0 {
+        return Some(0);
+    }
+    let sheaves = online(state)?.saturating_mul(SHEAVES_PER_CPU);
+    Some(sheaves.saturating_add(SHEAVES_PER_NODE * nodes_with_memory(state)).saturating_mul(capacity))
+}
+
+/// Objects in a sheaf: what sysfs says, else since 7.0 what size alone gives (a cache may have asked for more).
+pub(super) fn sheaf_capacity(cache: &Cache, state: &State) -> u64 {
+    if let Some(attrs) = &cache.attrs {
+        return attrs.sheaf_capacity.unwrap_or(0);
+    }
+    if state.release.is_none_or(|release| release < SHEAVES_FOR_ALL_SINCE) {
+        return 0;
+    }
+    match cache.size {
+        size if size >= state.page_size => 4,
+        1024.. => 12,
+        256.. => 28,
+        _ => 60,
+    }
+}
+
+pub(super) fn online(state: &State) -> Option<u64> {
+    state.cpus.map(|cpus| u64::from(cpus.online.max(1)))
+}
+
+pub(super) fn nodes_with_memory(state: &State) -> u64 {
+    (state.dump.nodes.iter().filter(|node| node.has_memory).count() as u64).max(1)
+}

@@ -1,0 +1,150 @@
+//! Text for people, at most 80 columns wide.
+
+use super::{evidence, parts, subject};
+use crate::doctor::{Line, Report, SortKey};
+use crate::output::grouped;
+use crate::output::table::{plain, right_align, trimmed};
+
+/// What of the report to show.
+#[derive(Clone, Copy, Debug)]
+pub struct Shown {
+    /// What the caches are sorted by.
+    pub sort: SortKey,
+    /// Caches to list.
+    pub lines: usize,
+    /// Whether to list the other names of merged caches.
+    pub aliases: bool,
+    /// Whether to print bytes instead of KiB.
+    pub bytes: bool,
+}
+
+/// The report as text.
+pub fn doctor_table(report: &Report, shown: &Shown) -> String {
+    let mut out = format!("{}: {}\n\n", report.state.path.display(), subject(report));
+    out += &split_table(report);
+    out += "\n";
+    out += &caches(report, shown);
+    let said = evidence(report);
+    if !said.is_empty() {
+        out += "\nEvidence\n";
+        said.iter().for_each(|text| out += &wrapped(text, "- ", "  "));
+    }
+    out
+}
+
+/// The split of all caches, and the sum beside meminfo's.
+fn split_table(report: &Report) -> String {
+    let mut table = plain();
+    table.set_header(["Slab memory", "bytes", "%"]);
+    let all = report.total.bytes;
+    let percent = |bytes: i64| {
+        if all == 0 { "-".into() } else { format!("{:.1}", 100.0 * bytes as f64 / all as f64) }
+    };
+    for part in parts(&report.total) {
+        let name = "  ".repeat(part.depth) + part.name;
+        table.add_row([name, signed(part.bytes), percent(part.bytes)]);
+    }
+    let mut explained = String::new();
+    if let Some(meminfo) = &report.meminfo {
+        table.add_row(["outside caches".into(), signed(meminfo.gap), percent(meminfo.gap)]);
+        table.add_row(["meminfo Slab".into(), grouped(meminfo.slab), percent(meminfo.slab as i64)]);
+        explained = wrapped(&format!("outside caches: {}", meminfo.explanation()), "", "  ");
+    }
+    right_align(&mut table);
+    trimmed(&table) + &explained
+}
+
+/// The caches that come first by the key.
+fn caches(report: &Report, shown: &Shown) -> String {
+    let mut table = plain();
+    let grown = report.history.is_some();
+    let unit = if shown.bytes { "" } else { " K" };
+    let with_unit = |name: &str| format!("{name}{unit}");
+    let mut header = vec!["Cache".into(), with_unit("Space"), with_unit("Loss")];
+    header.extend(["Active", "%Ef", "Objsize", "O/S", "O"].map(String::from));
+    if grown {
+        header.extend([with_unit("Grown"), with_unit("per h")]);
+    }
+    table.set_header(header);
+    let lines = report.sorted(shown.sort);
+    for line in lines.iter().take(shown.lines) {
+        let mut cells =
+            vec![name(line), size(line.split.bytes as i64, shown), size(line.split.loss(), shown)];
+        let useful = line.cache.object_size.unwrap_or(line.cache.size);
+        let used = 100.0 * line.split.in_use as f64 / line.split.bytes.max(1) as f64;
+        cells.extend([
+            line.cache.active_objects.to_string(),
+            if line.split.bytes == 0 { "-".into() } else { format!("{}", used as u64) },
+            useful.to_string(),
+            line.cache.objects_per_slab.to_string(),
+            line.cache.order.to_string(),
+        ]);
+        if grown {
+            let growth = line.growth.as_ref();
+            let rate = growth.and_then(|growth| growth.fit).map(|fit| fit.bytes_per_hour as i64);
+            cells.push(growth.map_or("-".into(), |growth| size(growth.bytes, shown)));
+            cells.push(rate.map_or("-".into(), |rate| size(rate, shown)));
+        }
+        table.add_row(cells);
+    }
+    right_align(&mut table);
+    let mut out = trimmed(&table);
+    if lines.len() > shown.lines {
+        out += &format!("... and {} more, by {} (-N, -s)\n", lines.len() - shown.lines, shown.sort.words());
+    }
+    if shown.aliases {
+        let merged = lines.iter().take(shown.lines).filter(|line| !line.cache.aliases.is_empty());
+        let said: String = merged
+            .map(|line| wrapped(&format!("{}: {}", name(line), line.cache.aliases.join(", ")), "", "  "))
+            .collect();
+        if !said.is_empty() {
+            out += "\nOther names of merged caches\n";
+            out += &said;
+        }
+    }
+    out
+}
+
+/// The name, with its ordinal where it is not the first of that name; a long one is cut, since tables are 80 wide.
+fn name(line: &Line) -> String {
+    const WIDEST: usize = 23;
+    let ordinal = if line.cache.ordinal > 0 { format!("#{}", line.cache.ordinal + 1) } else { String::new() };
+    let room = WIDEST - ordinal.len().min(WIDEST);
+    let count = line.cache.name.chars().count();
+    if count <= room {
+        return format!("{}{ordinal}", line.cache.name);
+    }
+    let cut: String = line.cache.name.chars().take(room.saturating_sub(1)).collect();
+    format!("{cut}~{ordinal}")
+}
+
+fn size(bytes: i64, shown: &Shown) -> String {
+    if shown.bytes { bytes.to_string() } else { (bytes / 1024).to_string() }
+}
+
+/// Grouped, with a sign where it is below zero.
+pub(crate) fn signed(number: i64) -> String {
+    format!("{}{}", if number < 0 { "-" } else { "" }, grouped(number.unsigned_abs()))
+}
+
+/// Text in lines of at most 80 columns.
+pub(crate) fn wrapped(text: &str, first: &str, others: &str) -> String {
+    const WIDTH: usize = 80;
+    let mut out = String::new();
+    let mut line = String::from(first);
+    let mut empty = true;
+    for word in text.split_whitespace() {
+        if !empty && line.chars().count() + 1 + word.chars().count() > WIDTH {
+            out += line.trim_end();
+            out.push('\n');
+            line = String::from(others);
+            empty = true;
+        }
+        if !empty {
+            line.push(' ');
+        }
+        line += word;
+        empty = false;
+    }
+    out + line.trim_end() + "\n"
+}
