@@ -5,6 +5,7 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use slablab_lab::Result;
 use slablab_lab::state::{Missing, State};
 use slablab_lab::watch::{SortKey, Source, Track, Watch};
+use slablab_lab::what::Known;
 
 /// Seconds between samples that `+` and `-` step through.
 const DELAYS_S: [f64; 11] = [0.1, 0.2, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0, 20.0, 30.0, 60.0];
@@ -14,6 +15,8 @@ pub(super) struct App {
     pub(super) source: Source,
     pub(super) watch: Watch,
     pub(super) theme: Theme,
+    /// What caches are for.
+    pub(super) known: &'static Known,
     pub(super) delay_s: f64,
     pub(super) sort: SortKey,
     /// Smallest first.
@@ -51,6 +54,7 @@ impl App {
             source,
             watch: Watch::default(),
             theme,
+            known: Known::builtin(),
             delay_s,
             sort,
             inverted: false,

@@ -1,4 +1,4 @@
-//! One cache: what it is, how its memory splits, who holds it, how it moved.
+//! One cache: how it moved, how its memory splits, what it is, where its slabs are.
 
 use super::app::App;
 use super::theme::{Theme, bytes, duration, signed};
@@ -6,34 +6,48 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
+use slablab_lab::doctor::split::Split;
 use slablab_lab::state::{Cache, State};
 use slablab_lab::watch::{Track, percent};
+use slablab_lab::what::Entry;
 
-/// Lines of the chart, if there is room.
-const CHART_ROWS: usize = 8;
-/// Columns of the words before a list of nodes or CPUs.
+/// Lines of the chart with its label: at most, and what is kept free for it.
+const CHART_ROWS: usize = 9;
+const CHART_ROWS_MIN: usize = 4;
+/// Columns of the words before numbers.
 const LABEL: usize = 12;
+/// Columns of the split before its bars.
+const BEFORE_BARS: usize = 31;
+const BAR_MAX: usize = 60;
 
-/// Draws the cache under the cursor.
+/// Draws the cache under the cursor: what matters most first, for screens that do not hold it all.
 pub(super) fn draw(app: &App, frame: &mut Frame, area: Rect) {
     let list = app.list();
     let Some(track) = list.get(app.cursor(&list)) else {
         frame.render_widget(Paragraph::new(" no cache has this in its name"), area);
         return;
     };
-    let width = usize::from(area.width).saturating_sub(1);
-    let mut lines = vec![title(app, track)];
+    let (theme, width) = (app.theme, usize::from(area.width).saturating_sub(1));
+    let mut parts = vec![vec![title(app, track), growth(app, track)]];
     if let Some(state) = &app.detail
         && let [cache] = &state.caches[..]
     {
-        lines.extend(layout(app.theme, state, cache, width));
-        lines.push(Line::default());
-        lines.extend(places(app.theme, cache, width));
-        lines.push(Line::default());
+        parts.push(split(theme, &Split::of(cache, state), width));
+        let entry = app.known.find(&cache.name);
+        let entry = entry.or_else(|| cache.aliases.iter().find_map(|alias| app.known.find(alias)));
+        parts.push(entry.map_or(Vec::new(), |entry| what(theme, entry, width)));
+        parts.push(layout(theme, state, cache, width));
+        parts.push(places(theme, cache, width));
     }
-    lines.push(growth(app, track));
-    let room = usize::from(area.height).saturating_sub(lines.len());
-    lines.extend(chart(app, track, width, room.min(CHART_ROWS + 1)));
+    parts.retain(|part| !part.is_empty());
+    let height = usize::from(area.height);
+    let count: usize = parts.iter().map(Vec::len).sum();
+    // Parts stand apart if there is room for that.
+    if count + parts.len() + CHART_ROWS_MIN <= height {
+        parts.iter_mut().for_each(|part| part.push(Line::default()));
+    }
+    let mut lines = parts.concat();
+    lines.extend(chart(app, track, width, height.saturating_sub(lines.len()).min(CHART_ROWS)));
     frame.render_widget(Paragraph::new(lines), area);
 }
 
@@ -54,6 +68,74 @@ fn title(app: &App, track: &Track) -> Line<'static> {
         Span::styled(format!("  {}", bytes(row.bytes)), app.theme.title()),
         Span::raw(format!("{share}{used}")),
     ])
+}
+
+/// Where its bytes are: parts that add up, and what is known of the parked objects among those in use.
+fn split(theme: Theme, split: &Split, width: usize) -> Vec<Line<'static>> {
+    let room = width.saturating_sub(BEFORE_BARS).min(BAR_MAX);
+    let part = |label: &str, value: &str, low: u64, high: u64| {
+        let share = percent(high, split.bytes).unwrap_or(0.0);
+        let columns = |bytes: u64| {
+            let share = percent(bytes, split.bytes).unwrap_or(0.0);
+            ((share / 100.0 * room as f64).round() as usize).min(room)
+        };
+        Line::from(vec![
+            Span::raw(format!(" {label:<LABEL$}{value:>8} {share:>6.1}%  ")),
+            Span::styled(theme.bar(columns(low), columns(high)), theme.chart()),
+        ])
+    };
+    let exact = |label: &str, value: u64| part(label, &bytes(value), value, value);
+    let parked = match (split.parked.low, split.parked.high) {
+        (low, high) if low == high => exact("  parked", low),
+        (0, high) => part("  parked to", &bytes(high), 0, high),
+        (low, high) => part(&format!("  parked {}", bytes(low)), &format!("to {}", bytes(high)), low, high),
+    };
+    let mut lines = vec![
+        exact("in use", split.in_use),
+        parked,
+        exact("free", split.free),
+        exact("slab tails", split.tail),
+        match split.metadata {
+            Some(metadata) => exact("metadata", metadata.total()),
+            None => Line::from(format!(" {:<LABEL$}{:>8}", "metadata", "unknown")),
+        },
+    ];
+    if split.raced < 0 {
+        let twice = bytes(split.raced.unsigned_abs());
+        lines.push(Line::from(format!(" {:<LABEL$}{twice:>8}", "seen twice")));
+    }
+    lines
+}
+
+/// What it is for, what makes it grow, what shrinks it.
+fn what(theme: Theme, entry: &Entry, width: usize) -> Vec<Line<'static>> {
+    let mut lines: Vec<Line> = wrapped(&format!("{}: {}", entry.subsystem, entry.what), width, 2, theme);
+    if let Some(grows) = &entry.grows_with {
+        lines.extend(wrapped(&format!("Grows with {grows}"), width, 1, theme));
+    }
+    let shrink = match (entry.shrink.first(), &entry.cannot_shrink) {
+        (Some(method), _) => format!("To shrink it: {}", method.run.as_ref().unwrap_or(&method.how)),
+        (None, Some(why)) => format!("Cannot be shrunk: {why}"),
+        (None, None) => return lines,
+    };
+    lines.extend(wrapped(&shrink, width, 2, theme));
+    lines
+}
+
+/// A text in at most so many lines of at most so many columns, broken at blanks.
+fn wrapped(text: &str, width: usize, most: usize, theme: Theme) -> Vec<Line<'static>> {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let last = lines.last_mut().expect("there is always one");
+        // The last line takes the rest, and is cut where it does not fit.
+        if last.chars().count() + 1 + word.chars().count() > width && lines.len() < most {
+            lines.push(String::new());
+        }
+        let last = lines.last_mut().expect("there is always one");
+        last.push(' ');
+        last.push_str(word);
+    }
+    lines.iter().map(|line| Line::from(theme.cut(line, width))).collect()
 }
 
 /// Who shares it, how its objects lie in its slabs.
@@ -115,14 +197,13 @@ fn growth(app: &App, track: &Track) -> Line<'static> {
     let (theme, watch) = (app.theme, &app.watch);
     let (now, start) = (watch.growth_per_minute(track), watch.growth_per_minute_since_start(track));
     let window = watch.window_seconds().map_or("no time".into(), duration);
-    let grown = track.since_start();
+    let whole = signed(Some(track.since_start()));
     Line::from(vec![
-        Span::raw(format!(" in {window} ")),
+        Span::raw(" growth: "),
         Span::styled(format!("{}/min", signed(now)), theme.growth(now)),
-        Span::raw(format!("; since the start, {}, ", duration(watch.seconds()))),
-        Span::styled(signed(Some(grown)), theme.growth(Some(grown))),
-        Span::raw(" or "),
+        Span::raw(format!(" in {window}, ")),
         Span::styled(format!("{}/min", signed(start)), theme.growth(start)),
+        Span::raw(format!(" since the start ({whole} in {})", duration(watch.seconds()))),
     ])
 }
 

@@ -7,6 +7,7 @@ use ratatui::buffer::Buffer;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::style::{Color, Style};
 use slablab_lab::state::{self, Missing, State};
+use slablab_lab::what::Known;
 use std::path::Path;
 use std::sync::LazyLock;
 
@@ -22,6 +23,10 @@ static STATES: LazyLock<Vec<State>> = LazyLock::new(|| {
     ["1-before.tar.xz", "2-after.tar.xz"].map(read).to_vec()
 });
 
+/// What is known of caches, whatever the program's own file says.
+static KNOWN: LazyLock<Known> =
+    LazyLock::new(|| Known::read(&testdata("caches.toml")).expect("a right file"));
+
 fn testdata(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/watch").join(name)
 }
@@ -30,6 +35,7 @@ fn testdata(name: &str) -> PathBuf {
 fn app(theme: Theme) -> App {
     let source = Source::states(STATES.clone(), 30.0);
     let mut app = App::new(source, SortKey::CacheSize, 3.0, theme);
+    app.known = &KNOWN;
     app.tick().expect("there is a state");
     app
 }

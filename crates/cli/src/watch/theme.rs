@@ -65,6 +65,12 @@ impl Theme {
         }
     }
 
+    /// A bar of `low` columns that are sure, and as many to `high` that may be.
+    pub(super) fn bar(self, low: usize, high: usize) -> String {
+        let (sure, perhaps) = if self.ascii { ("#", "-") } else { ("█", "░") };
+        sure.repeat(low) + &perhaps.repeat(high.saturating_sub(low))
+    }
+
     /// Cuts what does not fit, and says so with its last character.
     pub(super) fn cut(self, text: &str, width: usize) -> String {
         if text.chars().count() <= width {
