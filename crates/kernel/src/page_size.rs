@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use crate::bundle::Dump;
+use crate::bundle::{Dump, config_page_size};
 
 /// How a page size is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PageSizeFrom {
+    /// The kernel's configuration, or the running kernel itself: exact.
+    Kernel,
     /// MemTotal divided by the managed pages of all zones: exact.
     Memory,
     /// The only power of two that fits the objects and pages of slabs.
@@ -15,6 +17,9 @@ pub enum PageSizeFrom {
 
 /// The page size and how it is known.
 pub(crate) fn page_size(dump: &Dump) -> Option<(u64, PageSizeFrom)> {
+    if let Some(bytes) = config_page_size(&dump.config) {
+        return Some((bytes, PageSizeFrom::Kernel));
+    }
     let managed = dump.zones.iter().fold(0u64, |sum, zone| sum.saturating_add(zone.managed));
     if let Some(&total_kb) = dump.meminfo.get("MemTotal")
         && managed > 0

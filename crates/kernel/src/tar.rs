@@ -3,13 +3,13 @@
 //! Read here and not by the crate tar, which keeps a long name in memory whatever its size: a compressed kilobyte can
 //! claim a name of gigabytes. Here a name has a limit, and other content is skipped unread.
 
-use std::io::{Error, ErrorKind, Read};
+use std::io::{BufRead, BufReader, Error, ErrorKind, Read};
 
 /// What an entry is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Entry {
-    /// A file of that many bytes.
-    File { path: String, size: u64 },
+    /// A file of that many bytes, changed last at that second since 1970.
+    File { path: String, size: u64, changed_s: u64 },
     /// A symbolic or hard link.
     Link { path: String, target: String },
 }
@@ -35,12 +35,21 @@ pub enum TarError {
     },
 }
 
+impl TarError {
+    /// Whether the input ended before its end.
+    pub fn is_cut_off(&self) -> bool {
+        matches!(self, TarError::Io { source, .. } if source.kind() == ErrorKind::UnexpectedEof)
+    }
+}
+
 const BLOCK: usize = 512;
+/// What is asked of a decompressor at once. What is skipped is not copied out of it.
+const BUFFER: usize = 128 << 10;
 /// The longest name or pax header kept.
 const NAME_LIMIT: u64 = 1 << 16;
 
 pub(crate) struct Tar<R> {
-    reader: R,
+    reader: BufReader<R>,
     offset: u64,
     /// Content and padding of the current entry that is not yet read.
     content: u64,
@@ -57,7 +66,12 @@ struct Long {
 
 impl<R: Read> Tar<R> {
     pub(crate) fn new(reader: R) -> Self {
-        Tar { reader, offset: 0, content: 0, padding: 0 }
+        Tar { reader: BufReader::with_capacity(BUFFER, reader), offset: 0, content: 0, padding: 0 }
+    }
+
+    /// Bytes read so far.
+    pub(crate) fn offset(&self) -> u64 {
+        self.offset
     }
 
     /// The next file or link; `None` at the end.
@@ -85,7 +99,17 @@ impl<R: Read> Tar<R> {
                     return Ok(Some(Entry::File {
                         path: long.path.take().unwrap_or_else(|| path_of(&block)),
                         size,
+                        changed_s: size_of(&block[136..148]).unwrap_or(0),
                     }));
+                }
+                b'S' => {
+                    // A sparse file: maps that do not fit the header are in blocks that its size does not count.
+                    let mut more = block[482] != 0;
+                    while more {
+                        more = self.block()?.is_some_and(|block| block[504] != 0);
+                    }
+                    (self.content, self.padding) = (size, size.wrapping_neg() % BLOCK as u64);
+                    long = Long::default();
                 }
                 _ => long = Long::default(),
             }
@@ -118,17 +142,39 @@ impl<R: Read> Tar<R> {
 
     fn skip_content(&mut self) -> Result<(), TarError> {
         let count = self.content.saturating_add(self.padding);
-        let skipped = std::io::copy(&mut self.reader.by_ref().take(count), &mut std::io::sink());
-        let skipped = skipped.map_err(|source| TarError::Io { offset: self.offset, source })?;
-        self.offset += skipped;
+        let mut left = count;
+        while left > 0 {
+            let have = match self.reader.fill_buf() {
+                Ok(buffer) => buffer.len(),
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(source) => return Err(TarError::Io { offset: self.offset, source }),
+            };
+            if have == 0 {
+                return Err(self.cut_off());
+            }
+            let skip = left.min(have as u64);
+            self.reader.consume(skip as usize);
+            self.offset += skip;
+            left -= skip;
+        }
         (self.content, self.padding) = (0, 0);
-        if skipped < count { Err(self.cut_off()) } else { Ok(()) }
+        Ok(())
     }
 
     /// The next header block, `None` at the end mark or the end of the input.
     fn header(&mut self) -> Result<Option<[u8; BLOCK]>, TarError> {
         let at = self.offset;
-        (self.content, self.padding) = (BLOCK as u64, 0);
+        let Some(block) = self.block()?.filter(|block| block.iter().any(|&byte| byte != 0)) else {
+            return Ok(None);
+        };
+        if !has_checksum(&block) {
+            return Err(TarError::Header { offset: at, expected: "a header whose checksum is right" });
+        }
+        Ok(Some(block))
+    }
+
+    /// The next block, `None` at the end of the input.
+    fn block(&mut self) -> Result<Option<[u8; BLOCK]>, TarError> {
         let mut block = [0; BLOCK];
         let mut have = 0;
         while have < BLOCK {
@@ -140,18 +186,21 @@ impl<R: Read> Tar<R> {
                 Err(source) => return Err(TarError::Io { offset: self.offset, source }),
             }
         }
-        self.content = 0;
         self.offset += BLOCK as u64;
-        if block.iter().all(|&byte| byte == 0) {
-            return Ok(None);
-        }
-        let sum: u64 = block.iter().map(|&byte| u64::from(byte)).sum();
-        let own: u64 = block[148..156].iter().map(|&byte| u64::from(byte)).sum();
-        if size_of(&block[148..156]) != Some(sum - own + 8 * u64::from(b' ')) {
-            return Err(TarError::Header { offset: at, expected: "a header whose checksum is right" });
-        }
         Ok(Some(block))
     }
+}
+
+/// Whether a file that begins so is a tar: its first block has the magic, or the checksum of the times before it.
+pub(crate) fn is_tar(first: &[u8]) -> bool {
+    let Some(block) = first.first_chunk::<BLOCK>() else { return false };
+    &block[257..262] == b"ustar" || (block[0] != 0 && has_checksum(block))
+}
+
+fn has_checksum(block: &[u8; BLOCK]) -> bool {
+    let sum: u64 = block.iter().map(|&byte| u64::from(byte)).sum();
+    let own: u64 = block[148..156].iter().map(|&byte| u64::from(byte)).sum();
+    size_of(&block[148..156]) == Some(sum - own + 8 * u64::from(b' '))
 }
 
 impl Long {

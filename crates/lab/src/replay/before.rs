@@ -1,6 +1,6 @@
 //! What a dump says about the start: sizes, aliases and how many slabs are where.
 
-use super::folder;
+use crate::state::folder;
 use crate::error::{At, Error, Result};
 use slablab_kernel::bundle::Dump;
 use slablab_kernel::counters::{ConstRow, StateRow};

@@ -14,7 +14,6 @@
 pub mod before;
 pub mod caches;
 mod finish;
-pub(crate) mod folder;
 pub mod outcome;
 pub mod plan;
 pub mod run;
@@ -85,6 +84,14 @@ pub fn replay(
     let table =
         CacheTable::new(&metadata, options.before.as_ref(), machine.spec.page_shift, kernel, &machine);
     assumed.extend(table.ambiguous.clone());
+    if metadata.pairing_only {
+        assumed.push(
+            "the recording's addresses are hashed: who allocated and freed what is as recorded; which objects shared a \
+             slab or page before it, on which node they were, and which untraced frees its page events show, cannot be \
+             known"
+                .into(),
+        );
+    }
     let survey = survey::survey(path, reader, &table, options)?;
     let plan = plan::plan(&table, &survey, options.before.as_ref(), &machine, &mut assumed);
     let rows = reader.rows() * engines.len() as u64;

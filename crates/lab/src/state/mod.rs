@@ -1,28 +1,38 @@
 //! What slab memory looks like on a machine: a dump, or less than one, as one list of caches.
 //!
 //! ```text
-//! read                  any input: the live machine, a directory, a tar, a support bundle, a bare slabinfo
+//! read                  any input: the live machine, a directory, a tar, a support bundle, a text, a bare slabinfo
+//!   folder              a directory, or `/`: only the wanted files, sysfs in parallel
 //!   Dump                the kernel's files as values (slablab_kernel)
 //!   join                rows of /proc/slabinfo with directories of /sys/kernel/slab
-//!   State               caches, the machine they are on, and what could not be read
+//!   missing             what could not be read, and the command that would make it readable
+//!   State               caches, and the machine they are on
+//! save                  the live machine's files as a tar, for another day or another machine
 //! ```
 //!
 //! Totals come from /proc/slabinfo where there is one: a walk through sysfs allocates slabs itself, and is read later.
 //! Sizes without padding, node lists and CPU slabs come from sysfs, and are `None` without it.
+//!
+//! The reading of the running machine is the only one that looks at a clock.
 
+pub(crate) mod folder;
 mod join;
+mod missing;
 mod one;
 
+pub use missing::COLLECT;
 pub use one::one_cache;
 
 use crate::error::{At, Error, Result};
-use crate::replay::folder;
-use slablab_kernel::bundle::Dump;
-use slablab_kernel::slabinfo::Slabinfo;
+use folder::Folder;
+use slablab_kernel::bundle::{CpusFrom, Dump, DumpBuilder, Form, PageSizeFrom};
 use slablab_kernel::sysfs::SlabAttrs;
 use slablab_slabs::Release;
 use slablab_slabs::order::CpuCounts;
+use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Where to read, and what the user says about it.
 #[derive(Clone, Debug, Default)]
@@ -129,50 +139,198 @@ impl State {
     }
 }
 
+/// What an input is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Origin {
+    Live,
+    Directory,
+    Bundle,
+    Text,
+    Slabinfo,
+}
+
+impl Origin {
+    /// Why a file is not there.
+    fn without(self) -> &'static str {
+        match self {
+            Origin::Live => "this kernel has none",
+            Origin::Directory => "not in the directory",
+            Origin::Bundle => "not in the bundle",
+            Origin::Text => "not in the text",
+            Origin::Slabinfo => "the input is a slabinfo alone",
+        }
+    }
+}
+
+/// What was read, and what was not.
+struct Gathered {
+    dump: Dump,
+    origin: Origin,
+    missing: Vec<Missing>,
+}
+
 /// Reads the state of a machine.
 ///
 /// # Errors
 /// What is no state of a machine, is damaged, or does not tell the page size while the user does not either.
 pub fn read(input: &Input) -> Result<State> {
     let path = input.path.clone().unwrap_or_else(|| PathBuf::from("/"));
-    let dump = read_dump(&path)?;
-    let Some(page_size) = input.page_size.or(dump.page_size.map(|(bytes, _)| bytes)) else {
-        return Err(Error::new(&path, "does not tell the page size; say it with --page-size"));
-    };
-    let release = dump.release.as_deref().and_then(Release::parse);
-    let cpus = match input.cpus {
-        Some(cpus) => Some(CpuCounts { possible: cpus, present: cpus, online: cpus }),
-        None => counted(&dump),
-    };
+    let Gathered { dump, origin, missing } = gather(&path)?;
+    let mut assumed = Vec::new();
+    let page_size = page_size(input, &dump, &mut assumed);
+    let page_size = page_size.ok_or_else(|| {
+        Error::new(&path, "does not tell the page size; say it with --page-size, as 4K or 64K")
+    })?;
+    let cpus = cpus(input, &dump, &mut assumed);
+    if cpus.is_none() {
+        assumed.push("The input does not tell how many CPUs there are; --cpus says it.".into());
+    }
+    if dump.slabinfo.is_none() {
+        assumed.push(
+            "Without /proc/slabinfo the counts are those of /sys/kernel/slab, whose reading adds slabs."
+                .into(),
+        );
+    }
+    if dump.cgroup_caches {
+        assumed.push("Caches of cgroups are counted with the cache they belong to, as slabinfo does.".into());
+    }
     Ok(State {
-        path,
         caches: join::join(&dump),
         page_size,
         cpus,
-        release,
-        taken_s: None,
-        up_s: None,
-        missing: Vec::new(),
-        assumed: Vec::new(),
+        release: dump.release.as_deref().and_then(Release::parse),
+        taken_s: taken(&dump, origin, &mut assumed),
+        up_s: dump.up_s,
+        missing,
+        assumed,
         dump,
+        path,
     })
 }
 
-fn read_dump(path: &Path) -> Result<Dump> {
+fn gather(path: &Path) -> Result<Gathered> {
+    if path == Path::new("/") {
+        return live();
+    }
     if path.is_dir() {
-        return folder::read(path);
+        let mut folder = Folder::list(path, &[]);
+        let builder = folder.take(path)?;
+        let (dump, origin) = (folder.finish(path, builder)?, Origin::Directory);
+        return Ok(Gathered { missing: missing::missing(&dump, origin, &folder.refused), dump, origin });
     }
-    let bytes = std::fs::read(path).at(path)?;
-    if bytes.starts_with(b"slabinfo") {
-        let slabinfo = Slabinfo::parse(&bytes).at(path)?;
-        return Ok(Dump { slabinfo: Some(slabinfo), ..Dump::default() });
+    let mut builder = DumpBuilder::new();
+    let (form, cut_off) = match path == Path::new("-") {
+        true => builder.input(io::stdin().lock()).at(Path::new("standard input"))?,
+        false => builder.input(File::open(path).at(path)?).at(path)?,
+    };
+    if let Some(cut_off) = cut_off.as_ref().filter(|_| !builder.has_slabs()) {
+        return Err(Error::new(path, cut_off));
     }
-    Dump::from_tar(&bytes[..]).at(path)
+    let dump = builder.finish().at(path)?;
+    let origin = match form {
+        Form::Tar => Origin::Bundle,
+        Form::Text => Origin::Text,
+        Form::Slabinfo | Form::SlabinfoCsv => Origin::Slabinfo,
+    };
+    let mut missing = missing::missing(&dump, origin, &[]);
+    if let Some(cut_off) = cut_off {
+        missing.insert(
+            0,
+            Missing {
+                file: "the rest of the input".into(),
+                why: format!("it is cut off: {cut_off}"),
+                costs: "whatever was in it".into(),
+                command: None,
+            },
+        );
+    }
+    Ok(Gathered { dump, origin, missing })
+}
+
+/// The running machine. Files that cost the kernel much and say little here are left alone.
+fn live() -> Result<Gathered> {
+    let root = Path::new("/");
+    let mut folder = Folder::list(root, &["proc/pagetypeinfo", "proc/cpuinfo"]);
+    let builder = folder.take(root)?;
+    let mut dump = folder.finish(root, builder)?;
+    dump.page_size = own_page_size().map(|bytes| (bytes, PageSizeFrom::Kernel)).or(dump.page_size);
+    dump.date_s = SystemTime::now().duration_since(UNIX_EPOCH).ok().map(|now| now.as_secs());
+    Ok(Gathered {
+        missing: missing::missing(&dump, Origin::Live, &folder.refused),
+        dump,
+        origin: Origin::Live,
+    })
+}
+
+/// The page size that the kernel told this process: pairs of words in /proc/self/auxv, 6 being AT_PAGESZ (getauxval(3)).
+fn own_page_size() -> Option<u64> {
+    const AT_PAGESZ: u64 = 6;
+    let auxv = std::fs::read("/proc/self/auxv").ok()?;
+    let (words, _) = auxv.as_chunks::<8>();
+    let (pairs, _) = words.as_chunks::<2>();
+    let page_size = pairs.iter().find(|[key, _]| u64::from_ne_bytes(*key) == AT_PAGESZ);
+    page_size.map(|[_, bytes]| u64::from_ne_bytes(*bytes)).filter(|bytes| bytes.is_power_of_two())
+}
+
+fn page_size(input: &Input, dump: &Dump, assumed: &mut Vec<String>) -> Option<u64> {
+    match (input.page_size, dump.page_size) {
+        (Some(said), Some((found, _))) if said != found => {
+            assumed.push(format!("A page has {said} bytes, as said; the input looks like {found}."));
+            Some(said)
+        }
+        (Some(said), _) => Some(said),
+        (None, Some((found, from))) => {
+            match from {
+                PageSizeFrom::Kernel => {}
+                PageSizeFrom::Memory => {
+                    assumed.push(format!("A page has {found} bytes: MemTotal over the pages of all zones."));
+                }
+                PageSizeFrom::Slabs => {
+                    assumed.push(format!(
+                        "A page has {found} bytes: what most slabs fit. --page-size says another."
+                    ));
+                }
+            }
+            Some(found)
+        }
+        (None, None) => None,
+    }
+}
+
+fn cpus(input: &Input, dump: &Dump, assumed: &mut Vec<String>) -> Option<CpuCounts> {
+    let all = |cpus| Some(CpuCounts { possible: cpus, present: cpus, online: cpus });
+    if let Some(cpus) = input.cpus {
+        return all(cpus);
+    }
+    counted(dump).or_else(|| {
+        let (cpus, from) = dump.cpus_counted?;
+        let from = match from {
+            CpusFrom::Nodes => "the nodes' lists",
+            CpusFrom::Lscpu => "lscpu",
+            CpusFrom::Cpuinfo => "/proc/cpuinfo",
+            CpusFrom::Zoneinfo => "/proc/zoneinfo",
+        };
+        assumed.push(format!("{cpus} CPUs, by {from}: the kernel's own lists are not in the input."));
+        all(cpus)
+    })
+}
+
+/// When a dump was taken: by a date in it, else by the time of its files, if that can be.
+fn taken(dump: &Dump, origin: Origin, assumed: &mut Vec<String>) -> Option<u64> {
+    // 2007-01-01: the year SLUB came.
+    const FIRST: u64 = 1_167_609_600;
+    if let Some(date) = dump.date_s {
+        return Some(date);
+    }
+    let changed = dump.changed_s.filter(|&changed| changed >= FIRST && origin != Origin::Live)?;
+    assumed.push("It was taken when its files were written, as their times say.".into());
+    Some(changed)
 }
 
 /// CPUs as a dump lists them.
 fn counted(dump: &Dump) -> Option<CpuCounts> {
-    let possible = dump.cpus_possible.iter().max()? + 1;
+    let lists = [&dump.cpus_possible, &dump.cpus_present, &dump.cpus_online];
+    let possible = lists.iter().find_map(|list| list.iter().max())? + 1;
     let or_possible = |cpus: &[u32]| if cpus.is_empty() { possible } else { cpus.len() as u32 };
     Some(CpuCounts {
         possible,

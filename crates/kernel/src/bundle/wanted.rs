@@ -1,0 +1,91 @@
+//! Which files a dump is made of, where they are in it, and how large they may be.
+
+/// Files that a dump is made of; a `*` stands for any text inside one path component.
+pub const WANTED: &[&str] = &[
+    "proc/slabinfo",
+    "proc/meminfo",
+    "proc/zoneinfo",
+    "proc/buddyinfo",
+    "proc/pagetypeinfo",
+    "proc/vmstat",
+    "proc/cmdline",
+    "proc/version",
+    "proc/uptime",
+    "proc/cpuinfo",
+    "proc/config.gz",
+    "proc/sys/kernel/osrelease",
+    "proc/sys/kernel/arch",
+    "boot/config-*",
+    "sos_commands/kernel/uname_-a",
+    "sos_commands/date/date",
+    "sos_commands/date/date_--utc",
+    "sos_commands/general/date",
+    "sos_commands/general/uptime",
+    "sos_commands/host/uptime",
+    "sos_commands/processor/lscpu",
+    "sos_commands/systemd/timedatectl",
+    "sos_commands/*/ls_*.sys.kernel.slab",
+    "sys/devices/system/cpu/possible",
+    "sys/devices/system/cpu/present",
+    "sys/devices/system/cpu/online",
+    "sys/devices/system/node/online",
+    "sys/devices/system/node/has_memory",
+    "sys/devices/system/node/*/cpulist",
+    "sys/devices/system/node/*/distance",
+    "sys/devices/system/node/*/meminfo",
+    "sys/kernel/slab/*/*",
+    // Where SLUB put its directories at first.
+    "sys/slab/*/*",
+];
+
+/// Whether the file at `path` is one of [`WANTED`].
+pub(super) fn is_wanted(path: &str) -> bool {
+    let mut parts = [""; 6];
+    let mut count = 0;
+    for part in below_root(path) {
+        if count == parts.len() {
+            return false;
+        }
+        parts[count] = part;
+        count += 1;
+    }
+    let parts = &parts[..count];
+    // Most members of a large bundle end here: every wanted file is below one of these.
+    if !parts.first().is_some_and(|first| is_root(first)) {
+        return false;
+    }
+    WANTED.iter().any(|wanted| {
+        wanted.split('/').count() == parts.len()
+            && wanted.split('/').zip(parts).all(|(wanted, part)| fits(wanted, part))
+    })
+}
+
+/// Whether `part` fits a component of [`WANTED`].
+pub fn fits(wanted: &str, part: &str) -> bool {
+    let Some((first, rest)) = wanted.split_once('*') else { return wanted == part };
+    let Some(part) = part.strip_prefix(first) else { return false };
+    rest.is_empty() || part.ends_with(rest)
+}
+
+fn is_root(part: &str) -> bool {
+    matches!(part, "proc" | "sys" | "sos_commands" | "boot")
+}
+
+/// The components of `path` from `proc`, `sys`, `boot` or `sos_commands` on, which may be up to two directories down.
+pub(super) fn below_root(path: &str) -> impl Iterator<Item = &str> {
+    let parts = || path.split('/').filter(|part| !matches!(*part, "" | "."));
+    let depth = parts().take(3).position(is_root).unwrap_or(0);
+    parts().skip(depth)
+}
+
+/// The most bytes that a file at `path` may have: some times what the largest machine's kernel writes. A file of
+/// /sys/kernel/slab is one page at most, but an archiver may have taken its size from the directory.
+pub(super) fn limit(path: &str) -> u64 {
+    let mut parts = below_root(path);
+    match (parts.next(), parts.next()) {
+        // 4,096 CPUs and 64 nodes make 40 MB of zoneinfo and 12 MB of cpuinfo; a million per-cgroup caches 150 MB.
+        (Some("proc"), Some("slabinfo" | "zoneinfo" | "cpuinfo")) => 64 << 20,
+        (Some("proc" | "boot" | "sos_commands"), _) => 4 << 20,
+        _ => 256 << 10,
+    }
+}

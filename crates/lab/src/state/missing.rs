@@ -1,0 +1,119 @@
+//! What a state does not say, why, what that costs, and the one command that would make it readable.
+
+use super::{Missing, Origin};
+use slablab_kernel::bundle::Dump;
+use std::io;
+
+/// Writes everything that is read here into one text, on any machine, with nothing but a shell.
+pub const COLLECT: &str = "sudo sh -c 'grep -rs . /proc/slabinfo /proc/meminfo /proc/zoneinfo /proc/buddyinfo \
+                           /proc/vmstat /proc/cmdline /proc/version /proc/uptime /proc/sys/kernel/arch \
+                           /sys/devices/system/cpu/possible /sys/devices/system/cpu/present \
+                           /sys/devices/system/cpu/online /sys/devices/system/node /sys/kernel/slab \
+                           /boot/config-$(uname -r); ls -l /sys/kernel/slab; LC_ALL=C date -u' | gzip > slabs.txt.gz";
+
+/// One file, or folder of files, that a state is made of.
+struct Want {
+    file: &'static str,
+    costs: &'static str,
+    has: fn(&Dump) -> bool,
+}
+
+const WANTS: [Want; 11] = [
+    Want {
+        file: "/proc/slabinfo",
+        costs: "slabs as they were before anybody looked: reading /sys/kernel/slab allocates some itself",
+        has: |dump| dump.slabinfo.is_some(),
+    },
+    Want {
+        file: "/sys/kernel/slab",
+        costs: "sizes of objects without padding, and what waits in slabs of CPUs and on nodes",
+        has: has_attributes,
+    },
+    Want {
+        file: "/proc/meminfo",
+        costs: "slab memory beside all memory, and large kmallocs",
+        has: |dump| !dump.meminfo.is_empty(),
+    },
+    Want {
+        file: "/sys/devices/system/cpu",
+        costs: "CPUs, which the kernel sizes slabs by",
+        has: |dump| {
+            !(dump.cpus_possible.is_empty() && dump.cpus_present.is_empty() && dump.cpus_online.is_empty())
+                || dump.cpus_counted.is_some()
+        },
+    },
+    Want {
+        file: "/sys/devices/system/node",
+        costs: "nodes, and which of them have memory",
+        has: |dump| !dump.nodes.is_empty(),
+    },
+    Want {
+        file: "/proc/version",
+        costs: "the kernel's release, and with it what it lets its user change",
+        has: |dump| dump.release.is_some(),
+    },
+    Want {
+        file: "/proc/zoneinfo",
+        costs: "watermarks, and free pages of CPUs",
+        has: |dump| !dump.zones.is_empty(),
+    },
+    Want {
+        file: "/proc/buddyinfo",
+        costs: "whether there are free blocks for slabs of more than a page",
+        has: |dump| !dump.buddyinfo.is_empty(),
+    },
+    Want { file: "/proc/vmstat", costs: "what reclaim did", has: |dump| !dump.vmstat.is_empty() },
+    Want {
+        file: "/proc/cmdline",
+        costs: "boot parameters that are set already",
+        has: |dump| dump.cmdline.is_some(),
+    },
+    Want {
+        file: "/boot/config",
+        costs: "how the kernel was built: merging, statistics, hardening",
+        has: |dump| !dump.config.is_empty(),
+    },
+];
+
+fn has_attributes(dump: &Dump) -> bool {
+    dump.caches.iter().any(|cache| cache.slab_size.is_some())
+}
+
+/// What `dump` does not say. A slabinfo alone lacks all the rest: that is said in three lines, not in ten.
+pub(super) fn missing(dump: &Dump, origin: Origin, refused: &[(String, io::Error)]) -> Vec<Missing> {
+    let lacking = WANTS.iter().filter(|want| !(want.has)(dump) || refusal(want, refused).is_some());
+    let mut missing: Vec<Missing> = lacking.map(|want| of(want, dump, origin, refused)).collect();
+    if origin == Origin::Slabinfo && missing.len() > 2 {
+        missing.truncate(2);
+        missing.push(Missing {
+            file: "other files of /proc and /sys".into(),
+            why: origin.without().into(),
+            costs: "the kernel's release, its CPUs and nodes, and what its user may change".into(),
+            command: Some(COLLECT.into()),
+        });
+    }
+    missing
+}
+
+fn of(want: &Want, dump: &Dump, origin: Origin, refused: &[(String, io::Error)]) -> Missing {
+    let refusal = refusal(want, refused);
+    let (why, command) = match (refusal, origin) {
+        (Some(error), Origin::Live) if error.kind() == io::ErrorKind::PermissionDenied => {
+            ("no permission".to_string(), Some("sudo slablab doctor".to_string()))
+        }
+        (Some(error), _) => (error.kind().to_string(), Some(COLLECT.to_string())),
+        (None, Origin::Live) => (origin.without().to_string(), None),
+        (None, _) if want.file == "/sys/kernel/slab" && dump.listed => {
+            ("only its names are in the bundle".to_string(), Some(COLLECT.to_string()))
+        }
+        (None, _) => (origin.without().to_string(), Some(COLLECT.to_string())),
+    };
+    Missing { file: want.file.to_string(), why, costs: want.costs.to_string(), command }
+}
+
+/// Why a file of `want` could not be read. A folder of which some files are not for everybody is refused as a whole.
+fn refusal<'a>(want: &Want, refused: &'a [(String, io::Error)]) -> Option<&'a io::Error> {
+    let file = want.file.trim_start_matches('/');
+    let of_want = |(name, _): &&(String, io::Error)| name.starts_with(file);
+    refused.iter().find(of_want).map(|(_, error)| error)
+}
