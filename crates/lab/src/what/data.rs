@@ -77,7 +77,7 @@ impl Size {
 
 impl Entry {
     /// Its exact names; a pattern counts as one.
-    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+    pub fn names(&self) -> impl Iterator<Item = &str> {
         std::iter::once(&self.name).chain(&self.also).map(String::as_str)
     }
 

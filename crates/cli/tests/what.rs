@@ -1,0 +1,118 @@
+//! `slablab what` as a user meets it.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn slablab(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_slablab")).arg("what").args(args).output().expect("the program runs")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).expect("UTF-8")
+}
+
+/// Exit code 0, nothing on standard error, and all of `words` on standard output, in this order.
+fn check(args: &[&str], words: &[&str]) -> String {
+    let output = slablab(args);
+    assert_eq!(output.status.code(), Some(0), "{args:?}: {}", text(&output.stderr));
+    assert!(output.stderr.is_empty(), "{args:?}: {}", text(&output.stderr));
+    let said = text(&output.stdout);
+    let mut rest = said.as_str();
+    for word in words {
+        let at = rest.find(word).unwrap_or_else(|| panic!("{args:?}: no {word:?} (in this order) in {said}"));
+        rest = &rest[at + word.len()..];
+    }
+    said
+}
+
+/// Exit code 2, nothing on standard output, one message that has all of `words`, no panic.
+fn check_error(args: &[&str], words: &[&str]) {
+    let output = slablab(args);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{args:?}: {said}");
+    assert!(output.stdout.is_empty(), "{args:?} printed {}", text(&output.stdout));
+    assert!(!said.contains("panicked"), "{args:?}: {said}");
+    for word in words {
+        assert!(said.contains(word), "{args:?} does not say {word:?}: {said}");
+    }
+}
+
+#[test]
+fn pages() {
+    for (args, words) in [
+        (
+            &["ext4_inode_cache"][..],
+            &[
+                "ext4_inode_cache  (ext4)",
+                "what",
+                "created by",
+                "echo 2 >",
+                "modprobe -r ext4",
+                "6.18",
+                "1120",
+            ][..],
+        ),
+        (&["dentry", "filp"], &["dentry  (VFS)", "\n\nfilp  (VFS)"]),
+        (&["kmalloc-1024"], &["the same cache as kmalloc-1k", "/sys/kernel/slab/kmalloc-1024/shrink"]),
+        (&["ext4_inod"], &["of the family ext4_*", "near", "ext4_inode_cache"]),
+        (&["kmem_cache"], &["248, 4 nodes"]),
+        (&[":a-0000104"], &["merged caches", "104 bytes", "counted as reclaimable", "buffer_head"]),
+        (&[":0009999"], &["9999 bytes", "no flags"]),
+    ] {
+        let said = check(args, words);
+        assert!(said.lines().all(|line| line == line.trim_end()), "blanks at line ends: {said}");
+    }
+}
+
+#[test]
+fn lists() {
+    let all = check(&["--list"], &["Acpi-Namespace", "dentry", "zswap_entry"]);
+    assert!(all.lines().count() > 500);
+    assert!(all.lines().all(|line| line.chars().count() <= 80), "80 columns where there is no terminal");
+    let some = check(&["--list", "jbd2*"], &["jbd2_inode", "jbd2_journal_head"]);
+    assert!(some.lines().all(|line| line.starts_with("jbd2")), "{some}");
+    check_error(&["--list", "no-such*"], &["no-such*", "expected"]);
+}
+
+#[test]
+fn json() {
+    let value = |args: &[&str]| -> serde_json::Value {
+        serde_json::from_str(&check(args, &["slablab.what.1"])).expect("JSON")
+    };
+    let one = value(&["dentry", ":a-0000104", "kmalloc-1024", "--format", "json"]);
+    assert_eq!(one["schema"], "slablab.what.1");
+    let caches = one["caches"].as_array().expect("a list");
+    assert_eq!(caches.len(), 3);
+    assert_eq!(caches[0]["name"], "dentry");
+    assert_eq!(caches[0]["reclaimable"], true);
+    assert_eq!(caches[0]["shrink"][0]["id"], "drop-inodes");
+    assert_eq!(caches[0]["sizes"][0]["bytes"], 192);
+    assert_eq!(caches[1]["merged"]["slab_size_bytes"], 104);
+    assert_eq!((&caches[2]["asked"], &caches[2]["name"]), (&"kmalloc-1024".into(), &"kmalloc-1k".into()));
+    let list = value(&["--list", "jbd2_*", "--format", "json"]);
+    let names = list["caches"].as_array().expect("a list").iter().map(|cache| &cache["name"]);
+    assert!(names.clone().count() >= 6 && names.clone().all(|name| name.as_str().is_some()));
+}
+
+#[test]
+fn unknown_names_have_neighbours() {
+    check_error(&["dentri"], &["\"dentri\"", "did you mean dentry"]);
+    check_error(&["dentry", "qqqqqqq", "flip"], &["qqqqqqq", "--list", "\"flip\"", "filp"]);
+    check_error(&[], &["--list"]);
+    check_error(&["dentry", "--list", "x"], &["cannot be used with"]);
+}
+
+#[test]
+fn data_of_the_users_own() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let path = folder.join("what-cli.toml");
+    let good =
+        "[[cache]]\nname = \"my_cache\"\nsubsystem = \"mine\"\nwhat = \"Things.\"\ncreated_by = \"me\"\n";
+    std::fs::write(&path, format!("{good}cannot_shrink = \"No.\"\n")).expect("a file can be written");
+    let file = path.display().to_string();
+    check(&["my_cache", "dentry", "--data", &file], &["my_cache  (mine)", "Things.", "dentry  (VFS)"]);
+    std::fs::write(&path, good).expect("a file can be written");
+    check_error(&["my_cache", "--data", &file], &[&file, "line 2", "cannot_shrink"]);
+    let nowhere = folder.join("what-nowhere.toml").display().to_string();
+    check_error(&["dentry", "--data", &nowhere], &[&nowhere]);
+}
