@@ -1,9 +1,15 @@
 //! Slab orders: how many pages a slab has, by era.
 //!
-//! One enum, one function per rule, from reference/slub.md section 5 and slqb.md section 3. A rule is arithmetic on the
-//! object's size, the page size and the number of CPUs; it runs at cache creation, never on a fast path.
+//! One enum, one function per rule, from reference/slub.md section 5, slqb.md section 3 and slab.md section 5. A rule is
+//! arithmetic on the object's size, the page size and the number of CPUs; it runs at cache creation, never on a fast path.
+//!
+//! Deliberately absent: Patel's first and second version, of which only the third one's list of changes is known
+//! (slub.md 5.6), and SLOB, whose pages belong to no cache.
+
+pub mod slab;
 
 use crate::preset::Release;
+use slab::Shape;
 
 /// Which CPUs an era counts when it creates a cache (reference/slub.md 5.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,7 +74,10 @@ pub struct OrderInput {
 /// How an era chooses a slab's order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OrderRule {
-    /// 2.6.26 to 2.6.29: halve the objects wanted until something fits.
+    /// 2.6.26: as [`OrderRule::Halving`], tolerating an eighth where that begins with a sixteenth. Which release changed it
+    /// is not known; 2.6.29 has the sixteenth.
+    Halving8,
+    /// 2.6.27 to 2.6.29: halve the objects wanted until something fits.
     Halving,
     /// 2.6.30 to 6.6: clamp the objects wanted, then decrease them one by one.
     Clamped,
@@ -78,6 +87,9 @@ pub enum OrderRule {
     PatelV3,
     /// SLQB: order 0 if it wastes at most a quarter, else 1, else the smallest that fits.
     Slqb,
+    /// SLAB of 2.6.32: order 0 if it wastes at most an eighth, else 1, else the smallest that fits, with the objects' list in
+    /// the slab or beside it ([`slab`]).
+    Slab,
 }
 
 /// `PAGE_ALLOC_COSTLY_ORDER`: the default of `slub_max_order`.
@@ -88,9 +100,78 @@ pub const MAX_ORDER: u8 = 10;
 pub const OBJECTS_MAX: u64 = 32767;
 
 impl OrderRule {
+    /// All rules, oldest first.
+    pub const ALL: [OrderRule; 7] = [
+        OrderRule::Slab,
+        OrderRule::Halving8,
+        OrderRule::Halving,
+        OrderRule::Slqb,
+        OrderRule::Clamped,
+        OrderRule::PatelV3,
+        OrderRule::Single,
+    ];
+
+    /// The name users write.
+    pub const fn name(self) -> &'static str {
+        match self {
+            OrderRule::Halving8 => "halving-8",
+            OrderRule::Halving => "halving",
+            OrderRule::Clamped => "clamped",
+            OrderRule::Single => "single",
+            OrderRule::PatelV3 => "patel-v3",
+            OrderRule::Slqb => "slqb",
+            OrderRule::Slab => "slab",
+        }
+    }
+
+    /// Whose rule it is, in a few words.
+    pub const fn whose(self) -> &'static str {
+        match self {
+            OrderRule::Halving8 => "SLUB 2.6.26",
+            OrderRule::Halving => "SLUB 2.6.27 to 2.6.29",
+            OrderRule::Clamped => "SLUB 2.6.30 to 6.6",
+            OrderRule::Single => "SLUB 6.7 and later",
+            OrderRule::PatelV3 => "Jay Patel's RFC v3 of 2023, on SLUB 6.5",
+            OrderRule::Slqb => "SLQB",
+            OrderRule::Slab => "SLAB 2.6.32, caches that are not reclaimable",
+        }
+    }
+
+    /// The rule of this name; `jay-v3` is Patel's too.
+    pub fn parse(name: &str) -> Option<OrderRule> {
+        let name = if name == "jay-v3" { "patel-v3" } else { name };
+        OrderRule::ALL.into_iter().find(|rule| rule.name() == name)
+    }
+
+    /// The rule of SLUB in a release.
+    pub fn of(release: Release) -> OrderRule {
+        match release {
+            release if release < Release::new(2, 6, 27) => OrderRule::Halving8,
+            release if release < Release::new(2, 6, 30) => OrderRule::Halving,
+            release if release < Release::new(6, 7, 0) => OrderRule::Clamped,
+            _ => OrderRule::Single,
+        }
+    }
+
+    /// Objects in a slab of this order. SLAB keeps its list in the slab, so that fewer fit; of any other than its own order
+    /// it can only be said what fits without.
+    pub fn objects(self, input: OrderInput, order: u8) -> u64 {
+        let fit = input.slab_bytes(order) / input.size as u64;
+        match self {
+            OrderRule::Slab => match input.shape() {
+                Some(shape) if shape.order == order => shape.objects,
+                _ => fit,
+            },
+            // A page counts them in 16 bits (slqb.md 1).
+            OrderRule::Slqb => fit.min(u16::MAX as u64),
+            _ => fit,
+        }
+    }
+
     /// The order of a slab.
     pub fn order(self, input: OrderInput) -> u8 {
         match self {
+            OrderRule::Halving8 => input.search_downwards(input.wanted_objects(), 8, |m| m / 2, true),
             OrderRule::Halving => input.search_downwards(input.wanted_objects(), 16, |m| m / 2, true),
             OrderRule::Clamped => {
                 let clamped =
@@ -106,8 +187,22 @@ impl OrderRule {
                 input.search_downwards(clamped, fraction, |m| m - 1, false)
             }
             OrderRule::Slqb => input.search_slqb(),
+            OrderRule::Slab => {
+                input.shape().map_or(input.fitting_order(input.size as u64), |shape| shape.order)
+            }
         }
     }
+}
+
+/// `slub_max_order` that a release boots with: 1 until 2.6.25, 3 since (slub.md 1).
+pub fn default_max_order(release: Release) -> u8 {
+    if release < Release::new(2, 6, 26) { 1 } else { COSTLY_ORDER }
+}
+
+/// `slub_min_objects` that a release boots with: the constant 4 until 2.6.25, since then 0, which computes it from the CPUs
+/// (slub.md 5.1).
+pub fn default_min_objects(release: Release) -> u32 {
+    if release < Release::new(2, 6, 26) { 4 } else { 0 }
 }
 
 impl OrderInput {
@@ -169,6 +264,11 @@ impl OrderInput {
             .into_iter()
             .find_map(|fraction| self.scan(wanted, fraction))
             .unwrap_or(self.fitting_order(self.size as u64))
+    }
+
+    /// SLAB's slab; sizes here are rounded already, so that a word's alignment says no more.
+    fn shape(self) -> Option<Shape> {
+        Shape::of(self.size, crate::cache::WORD, self.page_shift, false)
     }
 
     fn search_slqb(self) -> u8 {
