@@ -138,7 +138,9 @@ fn what_is_no_recording_is_refused_and_nothing_is_left() {
     refused(b"", "empty");
     refused(b"\x7fELF and more", "expected a perf.data");
     refused(b"PAR1.....", "a trace already");
-    refused(b"\x17\x08\x44tracing6\0", "trace.dat");
+    refused(b"\x17\x08\x44tracing6\0", "byte 12: expected 1 bytes of endianness");
+    refused(b"\x17\x08\x44tracing8\0\0", "expected version 6 or 7, found `8`");
+    refused(b"# tracer: nop\n#\n", "no allocation events");
     let (head, _) = MICROS.split_at(MICROS.len() - 30);
     refused(format!("{head}\n").as_bytes(), "line 4");
     refused(MICROS.replace("4255,bash,kfree", "me,bash,kfree").as_bytes(), "line 4");

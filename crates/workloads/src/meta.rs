@@ -50,6 +50,9 @@ pub struct Metadata {
     /// Where the kernel and its modules lay in memory, for call sites that are addresses.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub symbols: Vec<Symbol>,
+    /// Whether addresses are hashes: they pair an object's events, and say nothing of pages and nodes.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub pairing_only: bool,
     /// What the recorder lost.
     pub losses: Losses,
     /// The file the trace was made from.
@@ -154,7 +157,7 @@ pub struct Loss {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Source {
-    /// What it was: `perf.data`, `csv`, `counters csv`.
+    /// What it was: `perf.data`, `trace.dat`, `ftrace text`, `csv`, `counters csv`.
     pub kind: String,
     /// SHA-256 of the file as it was, compressed or not.
     pub sha256: String,

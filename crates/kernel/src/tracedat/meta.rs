@@ -63,7 +63,7 @@ pub(super) struct Tsc {
 impl Tsc {
     /// Nanoseconds since the offset's origin.
     pub(super) fn nanoseconds(self, ticks: u64) -> u64 {
-        let scaled = u128::from(ticks) * u128::from(self.multiplier) >> self.shift;
+        let scaled = (u128::from(ticks) * u128::from(self.multiplier)) >> self.shift;
         (scaled as u64).wrapping_sub(self.offset)
     }
 }

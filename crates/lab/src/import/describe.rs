@@ -30,6 +30,7 @@ pub(super) fn header(mut known: Metadata, header: &Header) -> Metadata {
     };
     known.symbols = header.maps.iter().map(symbol).collect();
     known.source.get_or_insert_default().command.clone_from(&header.command);
+    known.pairing_only |= header.hashed_addresses;
     known.warnings.extend(header.warnings.iter().cloned());
     known
 }

@@ -1,23 +1,25 @@
 //! Which recording an input is, by its content, and its reader.
 
 use std::fs::File;
-use std::io::{BufReader, Cursor, Read, Write};
+use std::io::{BufReader, Cursor, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use sha2::{Digest, Sha256};
 use slablab_kernel::Source as Events;
 use slablab_kernel::compressed::{Compression, Decompressed};
+use slablab_kernel::ftrace::{self, Ftrace};
 use slablab_kernel::perfdata::PerfData;
 use slablab_kernel::tidy::Tidy;
+use slablab_kernel::tracedat::{self, TraceDat};
 use slablab_workloads::{Metadata, Source, Writer};
 
 use super::convert::{Stop, convert};
-use super::{FREED_LIMIT, Input, describe, plain};
+use super::{FREED_LIMIT, Input, describe, plain, unnamed};
 use crate::error::{At, Error, Result};
 
-/// Bytes needed to tell what an input is.
-const HEAD_BYTES: u64 = 64;
+/// Bytes needed to tell what an input is: a text has its first event behind some lines of others.
+const HEAD_BYTES: u64 = 4096;
 
 /// Parquet's first bytes.
 const PARQUET: &[u8] = b"PAR1";
@@ -34,7 +36,9 @@ pub(super) struct Recording {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     PerfData,
+    TraceDat,
     Tidy,
+    Ftrace,
 }
 
 /// Whether `path` is a trace already.
@@ -121,11 +125,9 @@ fn tell(head: &[u8]) -> std::result::Result<Kind, String> {
         () if begins(b"PERFILE2") || begins(b"2ELIFREP") => Ok(Kind::PerfData),
         () if line.starts_with(b"t_us,") || line.starts_with(b"seq,ts,") => Ok(Kind::Tidy),
         () if begins(PARQUET) => Err("a trace already: nothing to import".into()),
-        () if begins(b"\x17\x08\x44tracing") => {
-            Err("a trace.dat of trace-cmd, which cannot be read yet: expected a perf.data or a tidy CSV"
-                .into())
-        }
+        () if begins(tracedat::MAGIC) => Ok(Kind::TraceDat),
         () if head.is_empty() => Err("empty".into()),
+        () if ftrace::is_text(head) => Ok(Kind::Ftrace),
         () => {
             let start: String = head
                 .iter()
@@ -134,8 +136,8 @@ fn tell(head: &[u8]) -> std::result::Result<Kind, String> {
                 .map(char::from)
                 .collect();
             Err(format!(
-                "expected a perf.data (\"PERFILE2\") or a CSV of events (\"t_us,..\" or \"seq,ts,..\"), plain, gz, zst or xz; \
-                 found \"{start}\" at its beginning"
+                "expected a perf.data (\"PERFILE2\"), a trace.dat (\"\\x17\\x08Dtracing\"), a text of events (\"bash-12 [000] \
+                 3.141592: kmalloc: ..\"), or a CSV of them (\"t_us,..\" or \"seq,ts,..\"), plain, gz, zst or xz; found \"{start}\" at its beginning"
             ))
         }
     }
@@ -151,6 +153,8 @@ impl Recording {
         let Recording { path, kind, known, stdin } = self;
         let name = match (kind, known.release.is_some()) {
             (Kind::PerfData, _) => "perf.data",
+            (Kind::TraceDat, _) => "trace.dat",
+            (Kind::Ftrace, _) => "ftrace text",
             (Kind::Tidy, false) => "csv",
             (Kind::Tidy, true) => "counters csv",
         };
@@ -166,7 +170,9 @@ impl Recording {
             let stdin = stdin.reader;
             return match kind {
                 Kind::PerfData => job.run(&mut PerfData::pipe(stdin).at(&path)?, tick),
+                Kind::TraceDat => job.run(&mut TraceDat::new(spooled(stdin, &path)?).at(&path)?, tick),
                 Kind::Tidy => job.run(&mut Tidy::new(stdin).at(&path)?, tick),
+                Kind::Ftrace => job.run(&mut Ftrace::new(stdin), tick),
             };
         }
         let open = || Decompressed::new(File::open(&path)?);
@@ -175,15 +181,41 @@ impl Recording {
         let hashing = std::thread::spawn(move || Digested::of(&file));
         let digest = Box::new(move || hashing.join().ok().and_then(|digest| digest.ok()).unwrap_or_default());
         let job = Job { path: &path, writer, known, name, digest };
+        let whole = open().at(&path)?.compression() == Compression::Plain;
+        let plain = || Ok(BufReader::with_capacity(1 << 18, File::open(&path).at(&path)?));
         match kind {
             Kind::Tidy => job.run(&mut Tidy::new(open().at(&path)?).at(&path)?, tick),
-            Kind::PerfData if open().at(&path)?.compression() == Compression::Plain => {
-                let reader = BufReader::with_capacity(1 << 18, File::open(&path).at(&path)?);
-                job.run(&mut PerfData::seekable(reader).at(&path)?, tick)
-            }
+            Kind::Ftrace => job.run(&mut Ftrace::new(open().at(&path)?), tick),
+            Kind::PerfData if whole => job.run(&mut PerfData::seekable(plain()?).at(&path)?, tick),
             Kind::PerfData => job.run(&mut PerfData::reopen(open).at(&path)?, tick),
+            // It is read in pieces of its own, which another buffer would only copy.
+            Kind::TraceDat if whole => {
+                job.run(&mut TraceDat::new(File::open(&path).at(&path)?).at(&path)?, tick)
+            }
+            Kind::TraceDat => {
+                let reader = spooled(open().at(&path)?, &path)?;
+                job.run(&mut TraceDat::new(reader).at(&path)?, tick)
+            }
         }
     }
+}
+
+/// All of `reader` in a file of this process, for a format whose parts are all over it.
+fn spooled(mut reader: impl Read, path: &Path) -> Result<File> {
+    let folder = std::env::temp_dir();
+    let mut file = unnamed(&folder).at(&folder)?;
+    let mut piece = vec![0; 1 << 18];
+    // Not `io::copy`: which side an error comes from decides which file it names.
+    loop {
+        let count = match reader.read(&mut piece) {
+            Ok(0) => break,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+            count => count.at(path)?,
+        };
+        file.write_all(&piece[..count]).at(&folder)?;
+    }
+    file.seek(SeekFrom::Start(0)).at(&folder)?;
+    Ok(file)
 }
 
 /// A conversion with everything but its events.

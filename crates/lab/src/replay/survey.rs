@@ -2,7 +2,8 @@
 //!
 //! Two objects whose addresses fall into one slab's bytes shared that slab. A slab was there before when the recording
 //! does not see its pages allocated first; an object was allocated before when its first event is a free. Pages and
-//! objects are matched by where the linear map begins, which import found.
+//! objects are matched by where the linear map begins, which import found. Hashed addresses say none of this: then only
+//! which objects are old is known, and each stands alone.
 
 use super::Options;
 use super::caches::{CacheTable, Home};
@@ -84,6 +85,8 @@ struct Pass<'a> {
     /// Frees whose cache is found when all slabs are known.
     homeless: Vec<(u64, u64)>,
     page_shift: u32,
+    /// Addresses are hashes: no two objects are known to share a slab.
+    hashed: bool,
 }
 
 const COLUMNS: Columns = Columns::REPLAY;
@@ -112,6 +115,7 @@ pub fn survey(path: &Path, reader: &Reader, table: &CacheTable, options: &Option
         page_rows: FxHashMap::default(),
         homeless: Vec::new(),
         page_shift,
+        hashed: metadata.pairing_only,
     };
     let mut batch = Batch::default();
     let mut row = 0;
@@ -177,6 +181,12 @@ impl Pass<'_> {
         };
         // Before its window opens a cache has only a start to learn from: what is allocated then is old.
         if !inside {
+            return;
+        }
+        if self.hashed {
+            if event.is_free() && !was_in_window {
+                self.survey.old.push(OldFree { row, cache, slab: address, index: 0 });
+            }
             return;
         }
         let entry = &self.table.entries[cache as usize];
