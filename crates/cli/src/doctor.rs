@@ -1,7 +1,8 @@
 //! `slablab doctor`: where slab memory goes, what would help, what this kernel lets you do.
 
-use crate::input::write_out;
-use crate::{Done, Failure};
+use crate::input::{open, write_out};
+use crate::{Done, Failure, watch};
+use slablab_lab::doctor::rounding::Rounding;
 use slablab_lab::doctor::{Options, SortKey, examine};
 use slablab_lab::output::{Shown, doctor_csv, doctor_json, doctor_prometheus, doctor_table};
 use slablab_lab::state::{Input, read};
@@ -9,6 +10,7 @@ use std::path::PathBuf;
 
 /// Says where slab memory goes.
 #[derive(clap::Args)]
+#[group(id = "doctor")]
 #[command(
     after_help = "Examples:\n  slablab doctor                             this machine\n  slablab doctor sosreport.tar.xz            another one\n  slablab doctor friday.tar --since monday.tar   what grew\n  slablab doctor --fail-over 100M --format prometheus"
 )]
@@ -27,9 +29,13 @@ pub(crate) struct Args {
     /// Hours from the first snapshot to the input, where they do not tell
     #[arg(long, value_name = "H", requires = "since")]
     hours: Option<f64>,
-    /// What to sort caches by: a letter of slabtop (a b c l n o p s u), L for loss, r for growth
-    #[arg(short, long, value_name = "KEY", default_value = "c", value_parser = sort_key)]
-    sort: SortKey,
+    /// Recording of the same machine, anything `slablab import` takes: says what kmalloc's classes cost
+    #[arg(long, value_name = "FILE")]
+    recording: Option<PathBuf>,
+    /// What to sort caches by: a letter of slabtop (a b c l n o p s u), L for loss, r for growth; with --watch v too, and
+    /// t for growth since the start
+    #[arg(short, long, value_name = "KEY", default_value_t = 'c')]
+    sort: char,
     /// Sort caches by loss
     #[arg(short = 'L', long, conflicts_with = "sort")]
     loss: bool,
@@ -51,6 +57,8 @@ pub(crate) struct Args {
     /// Exit with 1 if the loss is over this many bytes (K, M, G), or with --since if the caches grew by more
     #[arg(long, value_name = "SIZE", value_parser = size)]
     fail_over: Option<u64>,
+    #[command(flatten)]
+    watch: watch::Args,
 }
 
 /// Forms of the answer.
@@ -66,13 +74,11 @@ enum Format {
     Prometheus,
 }
 
-fn sort_key(text: &str) -> Result<SortKey, String> {
-    let mut letters = text.chars();
-    let key = letters.next().filter(|_| letters.next().is_none()).and_then(SortKey::of);
-    key.ok_or_else(|| {
+fn sort_key(letter: char) -> Result<SortKey, Failure> {
+    SortKey::of(letter).ok_or_else(|| {
         let known: Vec<String> =
             SortKey::ALL.iter().map(|(_, letter, words)| format!("{letter} {words}")).collect();
-        format!("expected one of: {}", known.join(", "))
+        format!("-s {letter}: expected one of: {}", known.join(", ")).into()
     })
 }
 
@@ -94,11 +100,18 @@ fn size(text: &str) -> Result<u64, String> {
 }
 
 pub(crate) fn run(args: Args) -> Result<Done, Failure> {
+    if args.watch.watch {
+        return watch::run(args.watch, args.sort, args.page_size);
+    }
     let read_at = |path: Option<PathBuf>| read(&Input { path, page_size: args.page_size, cpus: args.cpus });
     let state = read_at(args.input.clone())?;
     let since = args.since.iter().map(|path| read_at(Some(path.clone()))).collect::<Result<Vec<_>, _>>()?;
-    let report = examine(&state, &Options { since: &since, hours: args.hours })?;
-    let sort = if args.loss { SortKey::Loss } else { args.sort };
+    let rounding =
+        args.recording.as_deref().map(|path| Ok::<_, Failure>(Rounding::read(path, &open(path, None)?)?));
+    let rounding = rounding.transpose()?;
+    let options = Options { since: &since, hours: args.hours, rounding: rounding.as_ref() };
+    let report = examine(&state, &options)?;
+    let sort = if args.loss { SortKey::Loss } else { sort_key(args.sort)? };
     let shown = Shown { sort, lines: args.lines, aliases: args.aliases, bytes: args.bytes };
     let text = match args.format {
         Format::Table => doctor_table(&report, &shown),

@@ -3,6 +3,7 @@
 //! Exit codes: 0 done; 1 done, and over a threshold the user set; 2 usage or input error; 3 done, but the input was
 //! incomplete; 128 + n ended by signal n.
 
+mod doctor;
 mod engines;
 mod import;
 mod input;
@@ -24,15 +25,14 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Verb {
+    /// Say where slab memory goes, what would help, and what this kernel lets you do
+    Doctor(doctor::Args),
     /// Make a trace of a recording, for replay and for other programs
     Import(import::Args),
     /// Replay a recording through slab allocators and compare them
     Replay(replay::Args),
     /// Compare the model with the real kernel: dumps around a recording, or SLUB_STATS counters
     Verify(verify::Args),
-    /// Watch slab memory as it moves
-    #[command(hide = true)]
-    Watch(watch::Args),
     /// Say what a cache is for, who creates it, how to shrink it
     What(what::Args),
     /// List engines, releases and knobs
@@ -56,10 +56,10 @@ type Failure = Box<dyn std::error::Error>;
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let done = match cli.verb {
+        Verb::Doctor(args) => doctor::run(args),
         Verb::Import(args) => import::run(args),
         Verb::Replay(args) => replay::run(args),
         Verb::Verify(args) => verify::run(args),
-        Verb::Watch(args) => watch::run(args),
         Verb::What(args) => what::run(args),
         Verb::Engines(args) => engines::run(args),
     };

@@ -9,7 +9,7 @@ fn root() -> PathBuf {
 
 fn watch(args: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_slablab"));
-    command.arg("watch").args(args).env("NO_COLOR", "1").env("LC_ALL", "C.UTF-8");
+    command.args(["doctor", "--watch"]).args(args).env("NO_COLOR", "1").env("LC_ALL", "C.UTF-8");
     command.output().expect("the program runs")
 }
 
@@ -103,7 +103,9 @@ fn errors() {
     let path = folder.to_str().expect("UTF-8");
     check(&["--from", path], &["no terminal", "--once"]);
     check(&["--once", "--from", "/nowhere/at/all"], &["/nowhere/at/all", "No such file"]);
-    check(&["--once", "-s", "z"], &["'z'", "a active objects", "t growth since start"]);
+    check(&["--once", "-s", "z"], &["-s z", "a active objects", "t growth since start"]);
+    check(&["--once", "-s", "zz"], &["zz"]);
+    check(&["--once", "--format", "json"], &["--watch", "--format"]);
     check(&["--once", "-d", "0"], &["'0'", "from 0.1 to 3600"]);
     std::fs::write(folder.join("3.txt"), "slabinfo - version: 2.1\ndentry five\n").expect("written");
     check(&["--once", "--from", path, "--page-size", "4096"], &["3.txt", "line 2"]);

@@ -2,6 +2,7 @@
 //!
 //! | module | what |
 //! |---|---|
+//! | [`doctor`] | where slab memory goes and what would help |
 //! | [`import`] | a recording becomes a trace |
 //! | [`machine`] | which machine to model: from the recording, a dump, a file |
 //! | [`replay`] | a trace through engines: survey, plan, run, outcome |
@@ -14,6 +15,7 @@
 //!
 //! The lab reads files and knows every other room; nothing but the program and the Python package knows the lab.
 
+pub mod doctor;
 pub mod error;
 pub mod html;
 pub mod import;

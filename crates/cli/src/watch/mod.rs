@@ -39,22 +39,22 @@ use theme::Theme;
 
 /// How to watch.
 #[derive(clap::Args)]
+#[command(next_help_heading = "Watching")]
 pub(crate) struct Args {
+    /// Watch slab memory as it moves, in the manner of slabtop; ? on the screen lists its keys
+    #[arg(long, conflicts_with_all = [
+        "input", "cpus", "since", "hours", "loss", "lines", "aliases", "bytes", "format", "output", "fail_over"
+    ])]
+    pub(crate) watch: bool,
     /// Seconds between samples
-    #[arg(short, long, value_name = "SECONDS", default_value_t = 3.0, value_parser = delay)]
+    #[arg(short, long, value_name = "SECONDS", default_value_t = 3.0, value_parser = delay, requires = "watch")]
     delay: f64,
-    /// What to sort by: a letter of slabtop (a b c l n o p s u v), r for growth, t for growth since the start
-    #[arg(short, long, value_name = "KEY", default_value = "c", value_parser = sort_key)]
-    sort: SortKey,
     /// Print one frame as text and end
-    #[arg(long)]
+    #[arg(long, requires = "watch")]
     once: bool,
     /// Watch states that were recorded instead of this machine: the files of a directory, in the order of their names
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", requires = "watch")]
     from: Option<PathBuf>,
-    /// Bytes in a page, where the input does not tell
-    #[arg(long, value_name = "BYTES")]
-    page_size: Option<u64>,
 }
 
 fn delay(text: &str) -> Result<f64, String> {
@@ -62,17 +62,17 @@ fn delay(text: &str) -> Result<f64, String> {
     seconds.ok_or_else(|| "expected seconds from 0.1 to 3600".into())
 }
 
-fn sort_key(text: &str) -> Result<SortKey, String> {
-    let mut letters = text.chars();
-    let key = letters.next().filter(|_| letters.next().is_none()).and_then(SortKey::of);
-    key.ok_or_else(|| {
+fn sort_key(letter: char) -> Result<SortKey, Failure> {
+    SortKey::of(letter).ok_or_else(|| {
         let known: Vec<String> =
             SortKey::ALL.iter().map(|key| format!("{} {}", key.letter(), key.title())).collect();
-        format!("expected one of: {}", known.join(", "))
+        format!("-s {letter}: expected one of: {}", known.join(", ")).into()
     })
 }
 
-pub(crate) fn run(args: Args) -> Result<Done, Failure> {
+/// Watches this machine or a recording, in slabs of pages of so many bytes if the input does not tell.
+pub(crate) fn run(args: Args, sort: char, page_size: Option<u64>) -> Result<Done, Failure> {
+    let sort = sort_key(sort)?;
     if !args.once {
         let why = match (std::io::stdout().is_terminal(), std::env::var("TERM").as_deref()) {
             (false, _) => Some("standard output is no terminal"),
@@ -83,12 +83,12 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
             return Err(format!("{why}; --once prints one frame as text").into());
         }
     }
-    let input = Input { path: None, page_size: args.page_size, cpus: None };
+    let input = Input { path: None, page_size, cpus: None };
     let source = match &args.from {
         Some(folder) => Source::recorded(folder, args.delay, &input)?,
-        None => Source::live(args.page_size)?,
+        None => Source::live(page_size)?,
     };
-    let mut app = App::new(source, args.sort, args.delay, Theme::of_environment());
+    let mut app = App::new(source, sort, args.delay, Theme::of_environment());
     if args.once {
         once(&mut app)?;
     } else if let Some(signal) = screen(&mut app)? {

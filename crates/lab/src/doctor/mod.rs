@@ -6,21 +6,40 @@
 //!     parked            bounds of what waits with CPUs
 //!   meminfo::Meminfo    the sum beside /proc/meminfo's Slab
 //!   since::History      growth against earlier snapshots
+//!   rounding            what kmalloc's classes cost, by a recording
+//!   findings            what is worth saying
+//!     caches, machine   of caches, of the machine around them; since and rounding have theirs
+//!     trust             of the numbers themselves
+//!   actions             what can be done about it here
+//!     knobs             what this kernel lets its user change
+//!     predict           what a change would save
 //! ```
 //!
 //! The doctor reads no file and no clock: what it is told is in [`State`].
 
+pub mod actions;
+mod caches;
+pub mod findings;
+pub mod knobs;
+mod machine;
 pub mod meminfo;
 pub mod parked;
+pub mod predict;
+pub mod rounding;
 pub mod since;
 mod sort;
 pub mod split;
+mod trust;
 
 pub use sort::SortKey;
 
 use crate::error::Result;
 use crate::state::{Cache, State};
+use crate::what::{Entry, Known};
+use actions::Action;
+use findings::Finding;
 use meminfo::Meminfo;
+use rounding::Rounding;
 use since::{Growth, History};
 use split::Split;
 
@@ -39,6 +58,12 @@ pub struct Report<'a> {
     pub meminfo: Option<Meminfo>,
     /// Earlier snapshots, if there are any.
     pub history: Option<History<'a>>,
+    /// What kmalloc's classes cost, if a recording tells.
+    pub rounding: Option<&'a Rounding>,
+    /// What is worth saying, most bytes first.
+    pub findings: Vec<Finding>,
+    /// What can be done about it on this kernel, most likely savings first.
+    pub actions: Vec<Action>,
 }
 
 /// A cache and its bytes.
@@ -50,6 +75,8 @@ pub struct Line<'a> {
     pub split: Split,
     /// How it grew since the first snapshot, if there is one.
     pub growth: Option<Growth>,
+    /// What it is for, if that is known.
+    pub what: Option<&'static Entry>,
 }
 
 /// What the examination may use beside the state.
@@ -59,6 +86,8 @@ pub struct Options<'a> {
     pub since: &'a [State],
     /// Hours from the first snapshot to the state, where the snapshots do not tell.
     pub hours: Option<f64>,
+    /// A recording of the machine's kmallocs.
+    pub rounding: Option<&'a Rounding>,
 }
 
 /// Examines a machine.
@@ -69,7 +98,12 @@ pub fn examine<'a>(state: &'a State, options: &Options<'a>) -> Result<Report<'a>
     let mut lines: Vec<Line> = state
         .caches
         .iter()
-        .map(|cache| Line { cache, split: Split::of(cache, state), growth: None })
+        .map(|cache| Line {
+            cache,
+            split: Split::of(cache, state),
+            growth: None,
+            what: Known::builtin().find(&cache.name),
+        })
         .collect();
     let mut total = Split::default();
     lines.iter().for_each(|line| total.add(&line.split));
@@ -82,7 +116,13 @@ pub fn examine<'a>(state: &'a State, options: &Options<'a>) -> Result<Report<'a>
     }
     let unknown_sizes = state.caches.iter().filter(|cache| cache.object_size.is_none()).count();
     let meminfo = Meminfo::of(state, total.bytes);
-    Ok(Report { state, lines, unknown_sizes, meminfo, total, history })
+    let rounding = options.rounding;
+    let (findings, actions) = (Vec::new(), Vec::new());
+    let mut report =
+        Report { state, lines, total, unknown_sizes, meminfo, history, rounding, findings, actions };
+    report.findings = findings::find(&report);
+    report.actions = actions::offer(&report, findings::worth(&report));
+    Ok(report)
 }
 
 impl Report<'_> {

@@ -122,7 +122,7 @@ pub(super) fn cpu_partial_slabs(cache: &Cache, state: &State) -> u64 {
         }
     };
     // Until 5.15 the limit was in objects that were believed free: each slab may have been counted with a single one.
-    if in_slabs { (2 * objects as u64).div_ceil(cache.objects_per_slab.max(1)) } else { objects }
+    if in_slabs { (2_u64 * objects).div_ceil(cache.objects_per_slab.max(1)) } else { objects }
 }
 
 /// Objects in sheaves at most; `None` where the number of CPUs is not known.

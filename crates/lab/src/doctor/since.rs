@@ -3,6 +3,8 @@
 //! A cache is followed by name and ordinal. Ordinals are given in the order of the kernel's list, so that of several caches
 //! of one name, one that came or went moves the others: such names are followed as one sum.
 
+use super::Report;
+use super::findings::{Finding, Kind, named, several, size};
 use crate::error::{Error, Result};
 use crate::state::{Cache, State};
 use std::collections::BTreeMap;
@@ -142,6 +144,72 @@ impl<'a> History<'a> {
             together: true,
         }
     }
+}
+
+/// Least part of the variance that a line must explain to make a suspect.
+const SUSPECT_R2: f64 = 0.9;
+/// Least snapshots, the examined state included, of which a line says something.
+const SUSPECT_POINTS: usize = 3;
+
+/// Caches that grow, and those that grow along a line.
+pub(super) fn find(report: &Report, worth: u64) -> Vec<Finding> {
+    let mut found: Vec<Finding> = Vec::new();
+    for line in &report.lines {
+        let Some(growth) = line.growth.as_ref().filter(|growth| growth.bytes >= worth as i64) else {
+            continue;
+        };
+        // Of several caches that are followed as one, the first speaks.
+        if growth.together && line.cache.ordinal > 0 {
+            continue;
+        }
+        let (bytes, objects) = (growth.bytes.unsigned_abs(), growth.objects);
+        let grown = format!("{} grew by {} and {objects:+} active objects", named(line), size(bytes));
+        let finding = match growth.fit {
+            Some(Fit { bytes_per_hour, error: Some(error), r2: Some(r2), points })
+                if points >= SUSPECT_POINTS
+                    && r2 >= SUSPECT_R2
+                    && bytes_per_hour > 2.0 * error
+                    && objects > 0 =>
+            {
+                several(
+                    Kind::Leak,
+                    &[line],
+                    bytes,
+                    format!(
+                        "{grown}: a suspect of a leak, {} an hour, give or take {} (R2 {r2:.3} of {points} snapshots)",
+                        size(bytes_per_hour as u64),
+                        size(error as u64)
+                    ),
+                )
+            }
+            Some(Fit { bytes_per_hour, r2: Some(r2), points, .. }) => several(
+                Kind::Growth,
+                &[line],
+                bytes,
+                format!(
+                    "{grown}, {} an hour, but not along a line (R2 {r2:.3} of {points} snapshots)",
+                    size(bytes_per_hour.max(0.0) as u64)
+                ),
+            ),
+            Some(fit) => several(
+                Kind::Growth,
+                &[line],
+                bytes,
+                format!(
+                    "{grown}, {} an hour; two snapshots fit any line: a third tells whether it goes on",
+                    size(fit.bytes_per_hour.max(0.0) as u64)
+                ),
+            ),
+            None => several(
+                Kind::Growth,
+                &[line],
+                bytes,
+                format!("{grown}; without times there is no rate (--hours)"),
+            ),
+        };
+        found.push(finding);
+    }
+    found
 }
 
 /// The caches of a snapshot by key.

@@ -1,10 +1,12 @@
 //! Tables for people, JSON and CSV for machines. One fact has one name in all three.
 
 mod csv;
+mod doctor;
 mod json;
 mod table;
 
 pub use csv::{cache_csv, caches_csv};
+pub use doctor::{Shown, doctor_csv, doctor_json, doctor_prometheus, doctor_table};
 pub use json::{cache_json, replay_json};
 pub(crate) use table::{busiest, grouped};
 pub use table::{cache_table, caches_table, engines_table, remarks, verify_table};

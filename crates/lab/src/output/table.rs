@@ -165,20 +165,20 @@ pub fn verify_table(verified: &Verified) -> String {
     trimmed(&table)
 }
 
-fn plain() -> Table {
+pub(super) fn plain() -> Table {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
     table
 }
 
-fn right_align(table: &mut Table) {
+pub(super) fn right_align(table: &mut Table) {
     for column in table.column_iter_mut().skip(1) {
         column.set_cell_alignment(CellAlignment::Right);
     }
 }
 
 /// Without blanks at line ends, so that a table survives mail.
-fn trimmed(table: &Table) -> String {
+pub(super) fn trimmed(table: &Table) -> String {
     table.lines().map(|line| line.trim_end().to_string() + "\n").collect()
 }
 

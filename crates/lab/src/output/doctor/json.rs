@@ -1,6 +1,7 @@
 //! JSON: everything. Units are in the keys.
 
 use super::{evidence, parts};
+use crate::doctor::knobs::knobs;
 use crate::doctor::since::Growth;
 use crate::doctor::split::Split;
 use crate::doctor::{Line, Report};
@@ -37,6 +38,34 @@ pub fn doctor_json(report: &Report) -> Value {
             "times_from": history.times_from,
             "total": growth(&history.total()),
         })),
+        "kmalloc": report.rounding.map(|rounding| json!({
+            "recording": rounding.path.display().to_string(),
+            "live_objects": rounding.objects,
+            "requested_bytes": rounding.requested,
+            "allocated_bytes": rounding.allocated,
+            "rounding_bytes": rounding.bytes(),
+            "events_lost": rounding.losses.events,
+            "classes": rounding.classes.iter().map(|(allocated, (objects, requested))| json!({
+                "object_bytes": allocated, "live_objects": objects, "requested_bytes": requested,
+            })).collect::<Vec<_>>(),
+        })),
+        "findings": report.findings.iter().map(|finding| json!({
+            "kind": finding.kind.key(),
+            "bytes": finding.bytes,
+            "caches": finding.caches.iter().map(|(cache, ordinal)| json!({ "cache": cache, "ordinal": ordinal })).collect::<Vec<_>>(),
+            "text": finding.text,
+        })).collect::<Vec<_>>(),
+        "actions": report.actions.iter().map(|action| json!({
+            "knob": action.knob,
+            "when": action.way.words(),
+            "command": action.command,
+            "because": action.because.iter().map(|kind| kind.key()).collect::<Vec<_>>(),
+            "saves_low_bytes": action.saves.0,
+            "saves_high_bytes": action.saves.1,
+            "basis": action.basis,
+            "cost": action.cost,
+        })).collect::<Vec<_>>(),
+        "knobs": knobs(state).map(|knob| json!({ "knob": knob.key, "name": knob.name, "when": knob.way.words() })).collect::<Vec<_>>(),
         "caches": report.lines.iter().map(cache).collect::<Vec<_>>(),
         "evidence": evidence(report),
         "missing": state.missing.iter().map(|missing| json!({
@@ -59,6 +88,7 @@ fn cache(line: &Line) -> Value {
         "total_objects": cache.total_objects,
         "active_objects": cache.active_objects,
         "growth": line.growth.as_ref().map(growth),
+        "what": line.what.map(|entry| entry.what.as_str()),
     });
     if let (Value::Object(into), Value::Object(split)) = (&mut value, split(&line.split)) {
         into.extend(split);

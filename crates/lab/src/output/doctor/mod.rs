@@ -8,9 +8,11 @@ mod table;
 pub use csv::doctor_csv;
 pub use json::doctor_json;
 pub use prometheus::doctor_prometheus;
+pub(super) use table::wrapped;
 pub use table::{Shown, doctor_table};
 
 use crate::doctor::Report;
+use crate::doctor::findings::size;
 use crate::doctor::split::Split;
 
 /// A row of the split: name for people, key for machines, how deep it is inside others, and the value.
@@ -97,6 +99,18 @@ pub(crate) fn subject(report: &Report) -> String {
     words.push(format!("{} K pages", state.page_size / 1024));
     words.push(counted(report.lines.len() as u64, "cache"));
     words.join(", ")
+}
+
+/// What an action saves, in words.
+pub(crate) fn saving((low, high): (i64, i64)) -> String {
+    let bytes = |bytes: i64| size(bytes.unsigned_abs());
+    match (low, high) {
+        (..0, ..=0) => format!("takes up to {}", bytes(low)),
+        (..0, _) => format!("between {} more and {} less", bytes(low), bytes(high)),
+        (0, _) => format!("saves up to {}", bytes(high)),
+        _ if low == high => format!("saves {}", bytes(low)),
+        _ => format!("saves {} to {}", bytes(low), bytes(high)),
+    }
 }
 
 /// 1 CPU, 2 CPUs.

@@ -1,6 +1,6 @@
 //! Text for people, at most 80 columns wide.
 
-use super::{evidence, parts, subject};
+use super::{evidence, parts, saving, subject};
 use crate::doctor::{Line, Report, SortKey};
 use crate::output::grouped;
 use crate::output::table::{plain, right_align, trimmed};
@@ -20,10 +20,12 @@ pub struct Shown {
 
 /// The report as text.
 pub fn doctor_table(report: &Report, shown: &Shown) -> String {
-    let mut out = format!("{}: {}\n\n", report.state.path.display(), subject(report));
+    let mut out = wrapped(&format!("{}: {}", report.state.path.display(), subject(report)), "", "  ") + "\n";
     out += &split_table(report);
     out += "\n";
     out += &caches(report, shown);
+    out += &findings(report);
+    out += &actions(report);
     let said = evidence(report);
     if !said.is_empty() {
         out += "\nEvidence\n";
@@ -101,6 +103,29 @@ fn caches(report: &Report, shown: &Shown) -> String {
             out += "\nOther names of merged caches\n";
             out += &said;
         }
+    }
+    out
+}
+
+fn findings(report: &Report) -> String {
+    if report.findings.is_empty() {
+        return "\nFindings\n- nothing worth a word\n".into();
+    }
+    let said = report.findings.iter().map(|finding| wrapped(&finding.text, "- ", "  "));
+    "\nFindings\n".to_string() + &said.collect::<String>()
+}
+
+fn actions(report: &Report) -> String {
+    if report.actions.is_empty() {
+        return String::new();
+    }
+    let mut out = String::from("\nWhat this kernel lets you do\n");
+    for action in &report.actions {
+        // A command is typed or pasted: it is not broken.
+        out += &format!("- {}\n", action.command);
+        let saves = saving(action.saves);
+        out += &wrapped(&format!("{}; {saves}: {}", action.way.words(), action.basis), "    ", "    ");
+        out += &wrapped(&format!("costs: {}", action.cost), "    ", "    ");
     }
     out
 }

@@ -1,0 +1,299 @@
+//! What the user can do about it on this kernel: commands and boot parameters, each with what it is predicted to save and
+//! what it costs.
+//!
+//! An action is offered only for a finding, only if [`super::knobs`] says that this kernel has the knob and lets it be
+//! turned, and for a file of a cache only if the dump has that cache's directory. The predicted effect is a range: bounds
+//! where the counters give bounds, the measured error of the prediction where a model speaks.
+
+use super::findings::{Finding, Kind, size};
+use super::knobs::{Knob, Of, Way, allocator, turnable};
+use super::predict::{max_order_now, with_max_order};
+use super::{Line, Report};
+use slablab_kernel::sysfs::SlabAttrs;
+
+/// Something to do.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Action {
+    /// The knob.
+    pub knob: &'static str,
+    /// When it acts.
+    pub way: Way,
+    /// The command to type, or the words to add to the kernel's command line.
+    pub command: String,
+    /// The findings it is for.
+    pub because: Vec<Kind>,
+    /// Bytes it saves: at least, and at most. Below 0 it takes memory.
+    pub saves: (i64, i64),
+    /// How the range is known.
+    pub basis: String,
+    /// What it costs.
+    pub cost: String,
+}
+
+/// Caches that one kind of action is offered for.
+const CACHES: usize = 3;
+
+/// What can be done about what was found, most likely savings first.
+pub(super) fn offer(report: &Report, worth: u64) -> Vec<Action> {
+    let doctor = Offer { report, worth };
+    let mut actions: Vec<Action> = Vec::new();
+    actions.extend(doctor.shrink());
+    actions.extend(doctor.cpu_partial());
+    actions.extend(doctor.drop_caches());
+    actions.extend(doctor.cache_pressure());
+    actions.extend(doctor.max_order());
+    actions.extend(doctor.debug_off());
+    actions.extend(doctor.nokmem());
+    actions.extend(doctor.tunables());
+    actions.extend(doctor.nomerge());
+    actions.sort_by_key(|action| std::cmp::Reverse(action.saves.0.saturating_add(action.saves.1)));
+    actions
+}
+
+struct Offer<'a> {
+    report: &'a Report<'a>,
+    worth: u64,
+}
+
+impl<'a> Offer<'a> {
+    fn knob(&self, key: &str) -> Option<&'static Knob> {
+        turnable(self.report.state, key)
+    }
+
+    fn found(&self, kind: Kind) -> Option<&Finding> {
+        self.report.findings.iter().find(|finding| finding.kind == kind)
+    }
+
+    /// Lines of the caches that findings of a kind are about, with their directories.
+    fn caches_of(&self, kind: Kind) -> Vec<(&'a Line<'a>, &'a SlabAttrs)> {
+        let findings = self.report.findings.iter().filter(|finding| finding.kind == kind);
+        let keys: Vec<&(String, u32)> = findings.flat_map(|finding| &finding.caches).collect();
+        let line = |key: &&(String, u32)| {
+            let mut lines = self.report.lines.iter();
+            let line = lines.find(|line| line.cache.name == key.0 && line.cache.ordinal == key.1)?;
+            Some((line, line.cache.attrs.as_ref()?))
+        };
+        keys.iter().filter_map(line).collect()
+    }
+
+    /// Empty slabs of fragmented caches.
+    fn shrink(&self) -> Vec<Action> {
+        let Some(knob) = self.knob("shrink") else { return Vec::new() };
+        let page = self.report.state.page_size;
+        let action = |(line, attrs): (&Line, &SlabAttrs)| {
+            let (low, high) = empty_slabs(line, attrs);
+            let bytes = |slabs: u64| slabs.saturating_mul(line.cache.slab_bytes(page)) as i64;
+            Action {
+                knob: knob.key,
+                way: knob.way,
+                command: format!("echo 1 > {}", file(attrs, knob.name)),
+                because: vec![Kind::Fragmented],
+                saves: (bytes(low), bytes(high)),
+                basis: format!(
+                    "{low} to {high} of its slabs can be empty: partial slabs have fewer objects than slabs, free objects fill \
+                     no more"
+                ),
+                cost: "a moment in which every CPU gives up its slab of this cache; slabs with one object in them stay".into(),
+            }
+        };
+        let actions = self.caches_of(Kind::Fragmented).into_iter().map(action);
+        actions.filter(|action| action.saves.1 >= self.worth as i64).take(CACHES).collect()
+    }
+
+    /// Partial slabs of CPUs.
+    fn cpu_partial(&self) -> Vec<Action> {
+        let Some(knob) = self.knob("cpu_partial") else { return Vec::new() };
+        let page = self.report.state.page_size;
+        let action = |(line, attrs): (&Line, &SlabAttrs)| {
+            let on = attrs.cpu_partial? > 0;
+            let slabs = attrs.slabs_cpu_partial.as_ref()?.total.slabs?.min(line.cache.slabs);
+            on.then(|| Action {
+                knob: knob.key,
+                way: knob.way,
+                command: format!("echo 0 > {}", file(attrs, knob.name)),
+                because: vec![Kind::Parked],
+                saves: (0, slabs.saturating_mul(line.cache.slab_bytes(page)) as i64),
+                basis: format!("{slabs} slabs are on the CPUs' partial lists; those that are empty go back"),
+                cost: "frees to full slabs take the node's lock from then on; until the next boot".into(),
+            })
+        };
+        let actions = self.caches_of(Kind::Parked).into_iter().filter_map(action);
+        actions.filter(|action| action.saves.1 >= self.worth as i64).take(CACHES).collect()
+    }
+
+    /// Directory entries and inodes.
+    fn drop_caches(&self) -> Option<Action> {
+        let (knob, finding) = (self.knob("drop_caches")?, self.found(Kind::Reclaimable)?);
+        Some(Action {
+            knob: knob.key,
+            way: knob.way,
+            command: "sync; echo 2 > /proc/sys/vm/drop_caches".into(),
+            because: vec![Kind::Reclaimable],
+            saves: (0, finding.bytes as i64),
+            basis: "SReclaimable; files that are open, and slabs with one object in use, stay".into(),
+            cost: "files are looked up on disk again; it grows back".into(),
+        })
+    }
+
+    fn cache_pressure(&self) -> Option<Action> {
+        let (knob, finding) = (self.knob("cache_pressure")?, self.found(Kind::Reclaimable)?);
+        Some(Action {
+            knob: knob.key,
+            way: knob.way,
+            command: "sysctl vm.vfs_cache_pressure=200".into(),
+            because: vec![Kind::Reclaimable],
+            saves: (0, finding.bytes as i64),
+            basis: "SReclaimable; acts only when the kernel needs memory".into(),
+            cost: "under memory pressure, files are looked up on disk more often".into(),
+        })
+    }
+
+    /// Smaller slabs, where even the worst prediction saves something.
+    fn max_order(&self) -> Option<Action> {
+        let knob = self.knob("max_order")?;
+        let state = self.report.state;
+        let now = max_order_now(state);
+        let predicted = (0..now).rev().filter_map(|order| Some((order, with_max_order(state, order)?)));
+        let (order, best) = predicted
+            .filter(|(_, predicted)| predicted.saved().0 >= self.worth as i64)
+            .max_by_key(|(order, predicted)| (predicted.saved().1, *order))?;
+        let (low, likely, high) = best.saved();
+        let because = [Kind::Parked, Kind::BigPages, Kind::Fallback, Kind::HighOrder, Kind::Tail];
+        let because: Vec<Kind> = because.into_iter().filter(|kind| self.found(*kind).is_some()).collect();
+        (!because.is_empty()).then(|| Action {
+            knob: knob.key,
+            way: knob.way,
+            command: format!("{}={order}", knob.name),
+            because,
+            saves: (low, high),
+            basis: format!(
+                "{} caches get smaller slabs, {} likely; range of the prediction's measured error",
+                best.caches,
+                size(likely.unsigned_abs())
+            ),
+            cost: format!(
+                "{:.1} times as many slabs: the page allocator and the nodes' locks are asked that much more often; all caches, \
+                 at boot",
+                best.slabs_ratio
+            ),
+        })
+    }
+
+    /// Debugging that was asked for on the command line.
+    fn debug_off(&self) -> Option<Action> {
+        let (knob, finding) = (self.knob("debug")?, self.found(Kind::Debugging)?);
+        let words = self.report.state.dump.cmdline.iter().flat_map(|line| line.split_whitespace());
+        let asked =
+            words.into_iter().find(|word| word.starts_with("slub_debug") || word.starts_with("slab_debug"));
+        let command = match asked {
+            Some(word) => format!("without {word}"),
+            None => format!("{}=-", knob.name),
+        };
+        let bytes = finding.bytes as i64;
+        // Objects without debugging are smaller, and may be merged; tails and what is parked change with the slabs.
+        let off = (self.report.total.tail + self.report.total.parked.high) as i64;
+        Some(Action {
+            knob: knob.key,
+            way: knob.way,
+            command,
+            because: vec![Kind::Debugging],
+            saves: (bytes.saturating_sub(off).max(0), bytes.saturating_add(off)),
+            basis: "what debugging takes, give or take all tails and all that is parked".into(),
+            cost: "errors in the use of slabs are no longer caught; at boot".into(),
+        })
+    }
+
+    /// Twins of the kmalloc caches for accounted objects.
+    fn nokmem(&self) -> Option<Action> {
+        let knob = self.knob("nokmem")?;
+        let twins = self.report.lines.iter().filter(|line| line.cache.name.starts_with("kmalloc-cg-"));
+        let at_most: u64 = twins.map(|line| line.split.loss().max(0) as u64 + line.split.parked.high).sum();
+        (at_most >= self.worth && self.found(Kind::Parked).is_some()).then(|| Action {
+            knob: knob.key,
+            way: knob.way,
+            command: knob.name.into(),
+            because: vec![Kind::Parked],
+            saves: (0, at_most as i64),
+            basis: "what is free or parked in the kmalloc-cg caches, which then are not needed".into(),
+            cost: "cgroups no longer limit or count the kernel's memory; at boot".into(),
+        })
+    }
+
+    /// SLAB's arrays.
+    fn tunables(&self) -> Vec<Action> {
+        let (Some(knob), Some(finding)) = (self.knob("tunables"), self.found(Kind::Parked)) else {
+            return Vec::new();
+        };
+        let rows = self.report.state.dump.slabinfo.iter().flat_map(|slabinfo| &slabinfo.rows);
+        let rows: Vec<_> = rows.collect();
+        let action = |key: &(String, u32)| {
+            let line = self
+                .report
+                .lines
+                .iter()
+                .find(|line| line.cache.name == key.0 && line.cache.ordinal == key.1)?;
+            let row = rows.iter().find(|row| row.name == key.0 && row.ordinal == key.1 && row.limit > 1)?;
+            let (limit, batch) = (row.limit / 2, (row.limit / 2).div_ceil(2));
+            Some(Action {
+                knob: knob.key,
+                way: knob.way,
+                command: format!("echo '{} {limit} {batch} {}' > {}", row.name, row.sharedfactor, knob.name),
+                because: vec![Kind::Parked],
+                saves: (0, (line.split.parked.high / 2) as i64),
+                basis: "half of what its arrays may hold".into(),
+                cost: "arrays are refilled and flushed twice as often, under the node's lock".into(),
+            })
+        };
+        let actions = finding.caches.iter().filter_map(action);
+        actions.filter(|action| action.saves.1 >= self.worth as i64).take(CACHES).collect()
+    }
+
+    /// To learn who holds merged memory. It saves nothing.
+    fn nomerge(&self) -> Option<Action> {
+        let (knob, _) = (self.knob("nomerge")?, self.found(Kind::Merged)?);
+        if allocator(self.report.state) != Of::Slub {
+            return None;
+        }
+        let (state, lines) = (self.report.state, &self.report.lines);
+        let cpus = super::parked::online(state)?;
+        // Each name gets slabs of its own: at worst one per CPU, as now its cache has.
+        let apart: u64 = lines
+            .iter()
+            .map(|line| {
+                let slabs = (line.cache.aliases.len() as u64).saturating_mul(cpus.min(line.cache.slabs));
+                slabs.saturating_mul(line.cache.slab_bytes(state.page_size))
+            })
+            .sum();
+        Some(Action {
+            knob: knob.key,
+            way: knob.way,
+            command: knob.name.into(),
+            because: vec![Kind::Merged],
+            saves: ((apart as i64).saturating_neg(), 0),
+            basis: "each merged name gets slabs of its own, at most one for each CPU".into(),
+            cost: "more slabs; in return every cache is counted by its own name; at boot".into(),
+        })
+    }
+}
+
+/// Slabs of a cache that can be empty, at least and at most. On node lists, slabs that have an object are at most as many
+/// as objects; and free objects, parked ones included since a shrink takes them back, fill at most so many slabs.
+fn empty_slabs(line: &Line, attrs: &SlabAttrs) -> (u64, u64) {
+    let cache = line.cache;
+    let total = |counts: &Option<slablab_kernel::text::Breakdown>| {
+        counts.as_ref().map_or(0, |counts| counts.total.value)
+    };
+    let (partial, in_use) = (total(&attrs.partial), total(&attrs.objects_partial));
+    let held = total(&attrs.cpu_slabs);
+    let object = cache.object_size.unwrap_or(cache.size).max(1);
+    let free = cache.total_objects.saturating_sub(cache.active_objects) + line.split.parked.high / object;
+    let high = (free / cache.objects_per_slab.max(1)).min(partial + held).min(cache.slabs);
+    (partial.saturating_sub(in_use).min(high), high)
+}
+
+/// The file of a cache. The shell must not see what some names have in them.
+fn file(attrs: &SlabAttrs, name: &str) -> String {
+    let plain = |char: char| char.is_ascii_alphanumeric() || "-_.:+^".contains(char);
+    let path = format!("/sys/kernel/slab/{}/{name}", attrs.name);
+    if attrs.name.chars().all(plain) { path } else { format!("'{}'", path.replace('\'', "'\\''")) }
+}

@@ -1,0 +1,161 @@
+//! What is worth saying, in plain words, each with a number.
+//!
+//! A finding is made only where its number is worth a look: [`WORTH_PERCENT`] of the slab memory and [`WORTH_BYTES`], unless
+//! it is about how far the numbers can be trusted. The other thresholds are beside the finding they belong to; docs/doctor.md
+//! lists all.
+
+use super::{Line, Report};
+use slablab_slabs::Release;
+use std::fmt::Write;
+
+/// Percent of all slab memory.
+pub const WORTH_PERCENT: u64 = 1;
+/// Bytes.
+pub const WORTH_BYTES: u64 = 64 << 10;
+
+/// The kinds of findings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// One cache has a large part of the memory.
+    Dominates,
+    /// Much of a cache is free objects.
+    Fragmented,
+    /// Much of a cache is behind the last objects of its slabs.
+    Tail,
+    /// Much of a cache is alignment and free pointers.
+    Metadata,
+    /// Debugging takes room.
+    Debugging,
+    /// CPUs park much.
+    Parked,
+    /// Large kmallocs, outside all caches.
+    LargeKmalloc,
+    /// meminfo and the caches do not agree, and it is not clear why.
+    MeminfoGap,
+    /// Nodes without memory.
+    MemorylessNodes,
+    /// Slabs got at the smallest order.
+    Fallback,
+    /// Orders that the page allocator has no block of.
+    HighOrder,
+    /// Much can be reclaimed.
+    Reclaimable,
+    /// Much of the machine's memory is slabs that cannot be reclaimed.
+    Unreclaimable,
+    /// A cache grows along a line.
+    Leak,
+    /// A cache grew, and there are not enough snapshots to say more.
+    Growth,
+    /// Merged caches hide who is to blame.
+    Merged,
+    /// The kernel estimated its counts.
+    Approximated,
+    /// The kernel counted while objects moved.
+    Raced,
+    /// Slabs of large pages, held by CPUs.
+    BigPages,
+    /// kmallocs got more than they asked for.
+    Rounding,
+}
+
+/// A finding.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Finding {
+    /// Its kind.
+    pub kind: Kind,
+    /// The caches it is about, by name and ordinal; none if it is about the machine.
+    pub caches: Vec<(String, u32)>,
+    /// The bytes it is about: findings are sorted by it. 0 where the number is not of bytes.
+    pub bytes: u64,
+    /// The words.
+    pub text: String,
+}
+
+impl Kind {
+    /// Every kind with its key for machines.
+    pub const ALL: [(Kind, &'static str); 20] = [
+        (Kind::Dominates, "dominates"),
+        (Kind::Fragmented, "fragmented"),
+        (Kind::Tail, "tail"),
+        (Kind::Metadata, "metadata"),
+        (Kind::Debugging, "debugging"),
+        (Kind::Parked, "parked"),
+        (Kind::LargeKmalloc, "large_kmalloc"),
+        (Kind::MeminfoGap, "meminfo_gap"),
+        (Kind::MemorylessNodes, "memoryless_nodes"),
+        (Kind::Fallback, "fallback"),
+        (Kind::HighOrder, "high_order"),
+        (Kind::Reclaimable, "reclaimable"),
+        (Kind::Unreclaimable, "unreclaimable"),
+        (Kind::Leak, "leak"),
+        (Kind::Growth, "growth"),
+        (Kind::Merged, "merged"),
+        (Kind::Approximated, "approximated"),
+        (Kind::Raced, "raced"),
+        (Kind::BigPages, "big_pages"),
+        (Kind::Rounding, "rounding"),
+    ];
+
+    /// Its key for machines.
+    pub fn key(self) -> &'static str {
+        Kind::ALL.iter().find(|(kind, _)| *kind == self).map_or("", |(_, key)| key)
+    }
+}
+
+/// Everything worth saying, most bytes first.
+pub(super) fn find(report: &Report) -> Vec<Finding> {
+    let worth = worth(report);
+    let mut found: Vec<Finding> = super::caches::find(report, worth);
+    found.extend(super::machine::find(report, worth));
+    found.extend(super::trust::find(report, worth));
+    found.extend(super::since::find(report, worth));
+    found.extend(report.rounding.and_then(|rounding| rounding.finding(worth)));
+    found.sort_by(|a, b| b.bytes.cmp(&a.bytes).then(a.kind.cmp(&b.kind)).then(a.caches.cmp(&b.caches)));
+    found
+}
+
+/// Bytes from which a part of this machine's slab memory is worth a word.
+pub fn worth(report: &Report) -> u64 {
+    (report.total.bytes / 100 * WORTH_PERCENT).max(WORTH_BYTES)
+}
+
+/// A finding about several.
+pub(super) fn several(kind: Kind, lines: &[&Line], bytes: u64, text: String) -> Finding {
+    let caches = lines.iter().map(|line| (line.cache.name.clone(), line.cache.ordinal)).collect();
+    Finding { kind, caches, bytes, text }
+}
+
+/// A cache's name, with its number where it is not the first of that name.
+pub fn named(line: &Line) -> String {
+    let mut name = line.cache.name.clone();
+    if line.cache.ordinal > 0 {
+        write!(name, "#{}", line.cache.ordinal + 1).expect("a string");
+    }
+    name
+}
+
+/// Bytes for a sentence: the unit that leaves up to four digits before the point.
+pub fn size(bytes: u64) -> String {
+    const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
+    if bytes < 1024 {
+        return format!("{bytes} bytes");
+    }
+    let mut value = bytes as f64 / 1024.0;
+    let mut unit = 0;
+    while value >= 1024.0 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    let places = if value.fract() == 0.0 || value >= 100.0 { 0 } else { 1 };
+    format!("{value:.places$} {}", UNITS[unit])
+}
+
+/// A part of a whole.
+pub(super) fn percent(part: u64, whole: u64) -> String {
+    format!("{:.0} %", 100.0 * part as f64 / whole.max(1) as f64)
+}
+
+/// The release of a kernel in words.
+pub(super) fn release_text(release: Option<Release>) -> String {
+    release.map_or("this kernel".into(), |release| format!("Linux {release}"))
+}
