@@ -11,6 +11,7 @@ mod replay;
 mod verify;
 mod watch;
 mod what;
+mod whatif;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -35,6 +36,8 @@ enum Verb {
     Verify(verify::Args),
     /// Say what a cache is for, who creates it, how to shrink it
     What(what::Args),
+    /// Predict slab memory with another order policy, other boot parameters, pages or CPUs
+    Whatif(whatif::Args),
     /// List engines, releases and knobs
     Engines(engines::Args),
 }
@@ -61,6 +64,7 @@ fn main() -> ExitCode {
         Verb::Replay(args) => replay::run(args),
         Verb::Verify(args) => verify::run(args),
         Verb::What(args) => what::run(args),
+        Verb::Whatif(args) => whatif::run(args),
         Verb::Engines(args) => engines::run(args),
     };
     match done {

@@ -9,6 +9,7 @@
 //! | [`state`] | a dump, a live machine or a bare slabinfo becomes a list of caches |
 //! | [`verify`] | what the model said beside what the kernel did |
 //! | [`watch`] | slab memory as it moves: samples, growth |
+//! | [`whatif`] | the same machine with another policy, other pages or CPUs |
 //! | [`what`] | what caches are for and how to shrink them |
 //! | [`output`] | tables, JSON, CSV |
 //! | [`html`] | the same as pages with charts |
@@ -26,5 +27,6 @@ pub mod state;
 pub mod verify;
 pub mod watch;
 pub mod what;
+pub mod whatif;
 
 pub use error::{Error, Result};

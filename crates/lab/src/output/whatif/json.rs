@@ -1,0 +1,126 @@
+//! JSON and CSV: every row of every change, today's figures and those of the change side by side. Units are in the keys.
+
+use crate::state::State;
+use crate::whatif::{Change, Figures, Prediction, Row, Rules, Total};
+use serde_json::{Map, Value, json};
+
+/// The schema's name; the number grows when a key changes its meaning.
+const SCHEMA: &str = "slablab.whatif.1";
+
+/// Predictions of one machine as JSON.
+pub fn whatif_json(state: &State, predictions: &[Prediction]) -> Value {
+    let rows = predictions.iter().flat_map(|prediction| {
+        let label = prediction.change.to_string();
+        prediction.rows.iter().map(move |row| Value::Object(self::row(row, &label)))
+    });
+    json!({
+        "schema": SCHEMA,
+        "input": state.path.display().to_string(),
+        "release": state.dump.release,
+        "page_size_bytes": state.page_size,
+        "cpus_online": state.cpus.map(|cpus| cpus.online),
+        "variants": predictions.iter().map(variant).collect::<Vec<_>>(),
+        "rows": rows.collect::<Vec<_>>(),
+        "evidence": state.assumed,
+        "missing": state.missing.iter().map(|missing| json!({
+            "file": missing.file, "why": missing.why, "costs": missing.costs, "command": missing.command,
+        })).collect::<Vec<_>>(),
+    })
+}
+
+fn variant(prediction: &Prediction) -> Value {
+    json!({
+        "whatif": prediction.change.to_string(),
+        "change": change(&prediction.change),
+        "rules": rules(&prediction.rules),
+        "rules_whatif": rules(&prediction.rules_whatif),
+        "today": total(&prediction.today),
+        "total": total(&prediction.whatif),
+        "unexplained": prediction.unexplained,
+        "assumed": prediction.assumed,
+    })
+}
+
+fn change(change: &Change) -> Value {
+    json!({
+        "engine": change.engine.map(|engine| engine.to_string()),
+        "policy": change.policy.map(|policy| policy.name()),
+        "max_order": change.max_order,
+        "min_order": change.min_order,
+        "min_objects": change.min_objects,
+        "page_size_bytes": change.page_size,
+        "cpus": change.cpus,
+    })
+}
+
+fn rules(rules: &Rules) -> Value {
+    json!({
+        "rule": rules.rule.name(),
+        "page_size_bytes": rules.page_size,
+        "cpus": rules.cpus.present,
+        "min_order": rules.min_order,
+        "max_order": rules.max_order,
+        "min_objects": rules.min_objects,
+    })
+}
+
+fn total(total: &Total) -> Value {
+    json!({
+        "slabs": total.slabs,
+        "objects": total.objects,
+        "total_bytes": total.bytes,
+        "total_low_bytes": total.low,
+        "total_high_bytes": total.high,
+        "waste_bytes": total.waste,
+    })
+}
+
+/// A figure's key and how it is got from a row's half.
+type Column = (&'static str, fn(&Figures) -> u64);
+
+const COLUMNS: [Column; 7] = [
+    ("slab_size_bytes", |figures| figures.size),
+    ("order", |figures| figures.order.into()),
+    ("objs_per_slab", |figures| figures.objects_per_slab),
+    ("objects", |figures| figures.objects),
+    ("slabs", |figures| figures.slabs),
+    ("total_bytes", |figures| figures.bytes),
+    ("waste_bytes", |figures| figures.waste),
+];
+
+fn whatif_key(key: &str) -> String {
+    match key.strip_suffix("_bytes") {
+        Some(stem) => format!("{stem}_whatif_bytes"),
+        None => format!("{key}_whatif"),
+    }
+}
+
+fn row(row: &Row, label: &str) -> Map<String, Value> {
+    let mut map = Map::new();
+    map.insert("whatif".into(), json!(label));
+    map.insert("cache".into(), json!(row.cache));
+    map.insert("ordinal".into(), json!(row.ordinal));
+    for (key, of) in COLUMNS {
+        map.insert(key.into(), json!(of(&row.today)));
+        map.insert(whatif_key(key), json!(of(&row.whatif)));
+    }
+    map
+}
+
+/// A row per change and cache, with the keys of the JSON.
+pub fn whatif_csv(predictions: &[Prediction]) -> String {
+    let mut out = csv::Writer::from_writer(Vec::new());
+    let keys = COLUMNS.iter().flat_map(|(key, _)| [(*key).to_string(), whatif_key(key)]);
+    let header = ["whatif", "cache", "ordinal"].into_iter().map(String::from).chain(keys);
+    out.write_record(header).expect("writing to memory");
+    for prediction in predictions {
+        let label = prediction.change.to_string();
+        for row in &prediction.rows {
+            let figures = COLUMNS.iter().flat_map(|(_, of)| [of(&row.today), of(&row.whatif)]);
+            let fixed = [label.clone(), row.cache.clone(), row.ordinal.to_string()];
+            let record = fixed.into_iter().chain(figures.map(|figure| figure.to_string()));
+            out.write_record(record).expect("writing to memory");
+        }
+    }
+    String::from_utf8(out.into_inner().expect("writing to memory")).expect("names are UTF-8")
+}

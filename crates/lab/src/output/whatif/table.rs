@@ -1,0 +1,125 @@
+//! Text for people, at most 80 columns wide.
+
+use crate::output::doctor::wrapped;
+use crate::output::grouped;
+use crate::output::table::{plain, right_align, trimmed};
+use crate::state::State;
+use crate::whatif::{Figures, Prediction, Row};
+use std::cmp::Reverse;
+
+/// Predictions as text: one in detail with this many caches, several as a line each.
+pub fn whatif_table(state: &State, predictions: &[Prediction], lines: usize) -> String {
+    let mut out = match predictions {
+        [one] => detail(state, one, lines),
+        several => overview(state, several),
+    };
+    let mut said: Vec<&str> = Vec::new();
+    let all = state.assumed.iter().chain(predictions.iter().flat_map(|prediction| &prediction.assumed));
+    for text in all.map(String::as_str) {
+        if !said.contains(&text) {
+            said.push(text);
+        }
+    }
+    if !said.is_empty() {
+        out += "\nWhat the numbers assume\n";
+        said.iter().for_each(|text| out += &wrapped(text, "- ", "  "));
+    }
+    out
+}
+
+fn detail(state: &State, prediction: &Prediction, lines: usize) -> String {
+    let mut out = wrapped(&format!("{}: {}", state.path.display(), prediction.change), "", "  ") + "\n";
+    let mut rows: Vec<&Row> = prediction.rows.iter().collect();
+    rows.sort_by_key(|row| (Reverse(row.today.bytes.abs_diff(row.whatif.bytes)), Reverse(row.whatif.bytes)));
+    let mut table = plain();
+    table.set_header(["Cache", "O", "O/S", "Slabs", "KiB", "then", "Waste KiB"]);
+    for row in rows.iter().take(lines) {
+        let pair = |of: fn(&Figures) -> u64| beside(of(&row.today), of(&row.whatif));
+        table.add_row([
+            name(row),
+            pair(|figures| figures.order.into()),
+            pair(|figures| figures.objects_per_slab),
+            pair(|figures| figures.slabs),
+            (row.today.bytes >> 10).to_string(),
+            (row.whatif.bytes >> 10).to_string(),
+            pair(|figures| figures.waste >> 10),
+        ]);
+    }
+    right_align(&mut table);
+    out += &trimmed(&table);
+    if rows.len() > lines {
+        out += &format!("... and {} more, those that change most first (-N)\n", rows.len() - lines);
+    }
+    out.push('\n');
+    out + &totals(prediction)
+}
+
+fn totals(prediction: &Prediction) -> String {
+    let (today, then) = (&prediction.today, &prediction.whatif);
+    let mut table = plain();
+    table.set_header(["All caches", "today", "then", "change"]);
+    let mut add = |name: &str, today: u64, then: u64| {
+        table.add_row([name.into(), grouped(today), grouped(then), percent(today, then)]);
+    };
+    let changed = prediction.rows.iter().filter(|row| row.today.order != row.whatif.order).count();
+    add("slab memory, KiB", today.bytes >> 10, then.bytes >> 10);
+    add("waste, KiB", today.waste >> 10, then.waste >> 10);
+    add("slabs", today.slabs, then.slabs);
+    add("objects", today.objects, then.objects);
+    right_align(&mut table);
+    let range = format!(
+        "slab memory then: {} to {} KiB, {changed} caches change order",
+        then.low >> 10,
+        then.high >> 10
+    );
+    trimmed(&table) + &wrapped(&range, "", "  ")
+}
+
+fn overview(state: &State, predictions: &[Prediction]) -> String {
+    let today = predictions.first().map(|prediction| prediction.today).unwrap_or_default();
+    let mut table = plain();
+    table.set_header(["What if", "orders", "slabs", "KiB", "change", "waste KiB"]);
+    table.add_row([
+        "today".into(),
+        String::new(),
+        today.slabs.to_string(),
+        (today.bytes >> 10).to_string(),
+        String::new(),
+        (today.waste >> 10).to_string(),
+    ]);
+    for prediction in predictions {
+        let then = &prediction.whatif;
+        let changed = prediction.rows.iter().filter(|row| row.today.order != row.whatif.order).count();
+        table.add_row([
+            prediction.change.to_string(),
+            changed.to_string(),
+            then.slabs.to_string(),
+            (then.bytes >> 10).to_string(),
+            percent(today.bytes, then.bytes),
+            (then.waste >> 10).to_string(),
+        ]);
+    }
+    right_align(&mut table);
+    wrapped(&state.path.display().to_string(), "", "  ") + "\n" + &trimmed(&table)
+}
+
+/// `3>0`, or one number where nothing changes.
+fn beside(today: u64, then: u64) -> String {
+    if today == then { today.to_string() } else { format!("{today}>{then}") }
+}
+
+fn percent(today: u64, then: u64) -> String {
+    if today == 0 { "-".into() } else { format!("{:+.1} %", 100.0 * (then as f64 / today as f64 - 1.0)) }
+}
+
+/// The name, with its ordinal where it is not the first of that name; a long one is cut, since tables are 80 wide.
+fn name(row: &Row) -> String {
+    const WIDEST: usize = 20;
+    let ordinal = if row.ordinal > 0 { format!("#{}", row.ordinal + 1) } else { String::new() };
+    let room = WIDEST.saturating_sub(ordinal.len());
+    if row.cache.chars().count() <= room {
+        return format!("{}{ordinal}", row.cache);
+    }
+    let cut: String = row.cache.chars().take(room.saturating_sub(1)).collect();
+    format!("{cut}~{ordinal}")
+}

@@ -1,0 +1,232 @@
+//! What chooses the order of a cache: of the machine today, and with a change.
+
+use super::Change;
+use crate::error::{Error, Result};
+use crate::state::{Cache, State};
+use slablab_slabs::order::{
+    COSTLY_ORDER, CpuCounts, CpusCounted, MAX_ORDER, OrderInput, OrderRule, default_max_order,
+    default_min_objects,
+};
+use slablab_slabs::{Preset, Release};
+
+/// The order rules of a machine, with everything they ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// How the order is chosen.
+    pub rule: OrderRule,
+    /// Which CPUs are counted.
+    pub counted: CpusCounted,
+    /// How many of them there are.
+    pub cpus: CpuCounts,
+    /// Bytes in a page, a power of two.
+    pub page_size: u64,
+    /// `slub_min_order`.
+    pub min_order: u8,
+    /// `slub_max_order`.
+    pub max_order: u8,
+    /// `slub_min_objects`, 0 for the rule by CPUs.
+    pub min_objects: u32,
+    /// CPUs that the rule is told instead, if not 0.
+    pub order_cpus: u32,
+}
+
+impl Rules {
+    /// The rules of the machine that was read, and what had to be assumed for them.
+    ///
+    /// # Errors
+    /// A state that does not tell the number of CPUs, or whose page size is no power of two.
+    pub fn of(state: &State, assumed: &mut Vec<String>) -> Result<Rules> {
+        if !state.page_size.is_power_of_two() || state.page_size < 4096 {
+            return Err(Error::new(
+                &state.path,
+                format!("a page of {} bytes: expected a power of two from 4096 on", state.page_size),
+            ));
+        }
+        let cpus = state.cpus.filter(|cpus| cpus.possible > 0).ok_or_else(|| {
+            Error::new(&state.path, "does not tell how many CPUs there are; --input-cpus says it")
+        })?;
+        let newest = Release::new(u16::MAX, 0, 0);
+        let release = state.release.unwrap_or(newest);
+        let asked = |names: [&str; 2]| boot_parameter(state, names);
+        let mut rules = Rules {
+            rule: OrderRule::of(release),
+            counted: CpusCounted::of(release),
+            cpus,
+            page_size: state.page_size,
+            min_order: asked(["slub_min_order", "slab_min_order"]).unwrap_or(0) as u8,
+            max_order: asked(["slub_max_order", "slab_max_order"])
+                .map_or(default_max_order(release), |order| order as u8),
+            min_objects: asked(["slub_min_objects", "slab_min_objects"])
+                .map_or(default_min_objects(release), |objects| objects as u32),
+            order_cpus: 0,
+        };
+        if state.release.is_none() {
+            let by_rule = |rule| Rules { rule, ..rules }.explains(state);
+            let candidates = [OrderRule::Single, OrderRule::Clamped, OrderRule::Halving];
+            let best = candidates.into_iter().rev().max_by_key(|rule| by_rule(*rule));
+            rules.rule = best.unwrap_or(OrderRule::Single);
+            assumed.push(format!(
+                "The input does not tell the kernel's release; the order rule `{}` ({}) gives the most of today's orders.",
+                rules.rule.name(),
+                rules.rule.whose()
+            ));
+        }
+        if state.dump.cmdline.is_none() {
+            assumed.push(
+                "The kernel's command line is not in the input: boot parameters are taken for the defaults."
+                    .into(),
+            );
+        }
+        Ok(rules)
+    }
+
+    /// The same with a change.
+    ///
+    /// # Errors
+    /// A value that no kernel takes.
+    pub fn with(self, change: &Change) -> Result<Rules> {
+        let mut rules = self;
+        match change.engine {
+            Some(Preset::Slub(policy)) => {
+                rules.rule = policy.order;
+                rules.counted = CpusCounted::of(policy.release);
+                rules.order_cpus = policy.order_cpus;
+                // A knob at its default leaves the boot parameter alone.
+                let set = |asked: u32, default: u32, today: u32| if asked == default { today } else { asked };
+                rules.min_order = set(policy.min_order.into(), 0, self.min_order.into()) as u8;
+                rules.max_order =
+                    set(policy.max_order.into(), COSTLY_ORDER.into(), self.max_order.into()) as u8;
+                rules.min_objects = set(policy.min_objects, 0, self.min_objects);
+            }
+            Some(Preset::Slqb(policy)) => {
+                (rules.rule, rules.min_order, rules.min_objects) =
+                    (OrderRule::Slqb, policy.min_order, policy.min_objects);
+            }
+            None => {}
+        }
+        match change.policy {
+            Some(Policy::Rule(rule)) => rules.rule = rule,
+            Some(Policy::Count(counted)) => rules.counted = counted,
+            None => {}
+        }
+        rules.page_size = change.page_size.unwrap_or(rules.page_size);
+        rules.min_order = change.min_order.unwrap_or(rules.min_order);
+        rules.max_order = change.max_order.unwrap_or(rules.max_order);
+        rules.min_objects = change.min_objects.unwrap_or(rules.min_objects);
+        if let Some(cpus) = change.cpus {
+            rules.cpus = CpuCounts { possible: cpus, present: cpus, online: cpus };
+        }
+        rules.check().map(|()| rules)
+    }
+
+    fn check(&self) -> Result<()> {
+        let wrong = |option: &str, what: String| Err(Error::new(option, what));
+        let page_size = self.page_size;
+        if !page_size.is_power_of_two() || !(4096..=1 << 20).contains(&page_size) {
+            return wrong("--page-size", format!("{page_size}: expected a power of two from 4K to 1M"));
+        }
+        for (option, order) in [("--max-order", self.max_order), ("--min-order", self.min_order)] {
+            if order > MAX_ORDER {
+                return wrong(option, format!("{order}: expected an order from 0 to {MAX_ORDER}"));
+            }
+        }
+        if self.cpus.possible == 0 {
+            return wrong("--cpus", "0: expected a number of CPUs".into());
+        }
+        Ok(())
+    }
+
+    fn input(&self, size: u32) -> OrderInput {
+        let cpus = if self.order_cpus > 0 { self.order_cpus } else { self.counted.count(self.cpus) };
+        OrderInput {
+            size,
+            page_shift: self.page_size.ilog2(),
+            cpus,
+            min_order: self.min_order,
+            max_order: self.max_order,
+            min_objects: self.min_objects,
+        }
+    }
+
+    /// The order of a cache with objects of this many bytes, and objects in such a slab. `None` for a size no slab has.
+    pub fn shape(&self, size: u64) -> Option<(u32, u64)> {
+        let size = u32::try_from(size).ok().filter(|size| *size > 0)?;
+        let input = self.input(size);
+        let order = self.rule.order(input);
+        Some((order.into(), self.rule.objects(input, order)))
+    }
+
+    /// Whether the rules give this cache's order and objects as they are.
+    pub fn explain(&self, cache: &Cache) -> bool {
+        self.shape(cache.size) == Some((cache.order, cache.objects_per_slab))
+    }
+
+    fn explains(&self, state: &State) -> usize {
+        state.caches.iter().filter(|cache| self.explain(cache)).count()
+    }
+}
+
+/// An order policy by name: a rule, or which CPUs a rule counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Policy {
+    /// Another rule.
+    Rule(OrderRule),
+    /// The same rule with other CPUs (reference/slub.md 5.1).
+    Count(CpusCounted),
+}
+
+impl Policy {
+    const COUNTS: [(&'static str, CpusCounted, &'static str); 3] = [
+        ("possible-cpus", CpusCounted::Possible, "CPUs that may ever come, until 5.10"),
+        ("online-cpus", CpusCounted::Online, "CPUs that run, 5.11.0 (Bharata Rao)"),
+        ("present-cpus", CpusCounted::Present, "CPUs plugged in, 5.11.1 and later (Vlastimil Babka)"),
+    ];
+
+    /// The policy of this name.
+    ///
+    /// # Errors
+    /// The names there are.
+    pub fn parse(name: &str) -> std::result::Result<Policy, String> {
+        if let Some(rule) = OrderRule::parse(name) {
+            return Ok(Policy::Rule(rule));
+        }
+        let count = Policy::COUNTS.iter().find(|(known, _, _)| *known == name);
+        count.map(|(_, counted, _)| Policy::Count(*counted)).ok_or_else(|| {
+            let rules = OrderRule::ALL.iter().map(|rule| rule.name());
+            let counts = Policy::COUNTS.iter().map(|(name, _, _)| *name);
+            format!("expected one of: {}", rules.chain(counts).collect::<Vec<_>>().join(", "))
+        })
+    }
+
+    /// The name it is parsed by.
+    pub fn name(self) -> &'static str {
+        match self {
+            Policy::Rule(rule) => rule.name(),
+            Policy::Count(counted) => {
+                let known = Policy::COUNTS.iter().find(|(_, known, _)| *known == counted);
+                known.map_or("", |(name, _, _)| name)
+            }
+        }
+    }
+
+    /// Whose it is.
+    pub fn whose(self) -> &'static str {
+        match self {
+            Policy::Rule(rule) => rule.whose(),
+            Policy::Count(counted) => {
+                let known = Policy::COUNTS.iter().find(|(_, known, _)| *known == counted);
+                known.map_or("", |(_, _, whose)| whose)
+            }
+        }
+    }
+}
+
+/// The last value of a boot parameter, by either name.
+fn boot_parameter(state: &State, names: [&str; 2]) -> Option<u64> {
+    let words = state.dump.cmdline.iter().flat_map(|cmdline| cmdline.split_whitespace());
+    let values = words.filter_map(|word| {
+        let (name, value) = word.split_once('=')?;
+        if names.contains(&name) { value.parse().ok() } else { None }
+    });
+    values.last()
+}
