@@ -74,7 +74,9 @@ fn split(area: Rect, rows: u16) -> (Rect, Rect) {
 
 /// What could not be read and the command that helps, a line for each file.
 fn notices(app: &App, width: usize, most: usize) -> Vec<Line<'static>> {
+    // A recording says all that it lacks, most of which no cache needs.
     let of_cache = app.detail.iter().flat_map(|state| &state.missing);
+    let of_cache = of_cache.filter(|missing| missing.file.starts_with("/sys/kernel/slab"));
     let missing = app.missing().chain(of_cache).take(most);
     let line = |missing: &Missing| {
         let help = missing.command.as_ref().map_or(String::new(), |command| format!("; try {command}"));
