@@ -17,7 +17,6 @@ const NEAREST: usize = 5;
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Cache, as in /proc/slabinfo or /sys/kernel/slab; several are allowed
-    #[arg(required_unless_present = "list")]
     names: Vec<String>,
     /// List all caches that are known, or those that match: `*` stands for anything
     #[arg(long, value_name = "PATTERN", num_args = 0..=1, default_missing_value = "*", conflicts_with = "names")]
@@ -47,6 +46,9 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     };
     let text = match &args.list {
         Some(pattern) => list(known, pattern, args.format)?,
+        None if args.names.is_empty() => {
+            return Err("expected the name of a cache; --list has all that are known".into());
+        }
         None => explain(known, &args.names, args.format)?,
     };
     write_out(&text, None)?;

@@ -95,7 +95,9 @@ pub(crate) fn run(args: Args, sort: char, page_size: Option<u64>) -> Result<Done
         return Ok(Done::Ended { signal });
     }
     for missing in app.missing() {
-        let help = missing.command.as_ref().map_or(String::new(), |command| format!("; try {command}"));
+        // What was not recorded cannot be read any more.
+        let command = missing.command.as_ref().filter(|_| matches!(app.source, Source::Live(_)));
+        let help = command.map_or(String::new(), |command| format!("; try {command}"));
         eprintln!("slablab: {}: {}; unknown: {}{help}", missing.file, missing.why, missing.costs);
     }
     Ok(if app.missing().next().is_some() { Done::Incomplete } else { Done::Complete })
