@@ -31,6 +31,9 @@ pub(super) fn byte_parts(bytes: u64, precise: bool) -> Parts {
 
 /// Three digits that matter; more where the number itself has more before the point.
 pub(super) fn three_digits(number: f64) -> String {
+    if !number.is_finite() {
+        return NONE.into();
+    }
     // By the rounded number, so that 9.999 is 10.0 and not 10.00.
     let places = [2, 1, 0].into_iter().find(|places| {
         let digits = format!("{:.*}", *places, number.abs());
@@ -65,9 +68,17 @@ pub fn signed(change: i64) -> String {
     format!("{}{}", sign(change), grouped(change.unsigned_abs()))
 }
 
+/// What stands where there is no number.
+pub(super) const NONE: &str = "\u{2013}";
+
+/// A number with so many places.
+pub fn fixed(number: f64, places: usize) -> String {
+    if number.is_finite() { format!("{number:.places$}").replace('-', "\u{2212}") } else { NONE.into() }
+}
+
 /// Percent with one place.
 pub fn percent(percent: f64) -> String {
-    format!("{percent:.1}{THIN}%").replace('-', "\u{2212}")
+    if percent.is_finite() { format!("{}{THIN}%", fixed(percent, 1)) } else { NONE.into() }
 }
 
 /// A difference of two percentages, with its sign.

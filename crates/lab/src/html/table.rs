@@ -172,9 +172,9 @@ impl Cell {
             Cell::ByteChange(change) => with_unit(sign(*change), byte_parts(change.unsigned_abs(), precise)),
             Cell::Count(count) => number::count(*count),
             Cell::Change(change) => number::signed(*change),
-            Cell::Number(number, places) => format!("{number:.places$}").replace('-', "\u{2212}"),
+            Cell::Number(number, places) => number::fixed(*number, *places),
             Cell::Percent(Some(percent)) => number::percent(*percent),
-            Cell::Percent(None) => "\u{2013}".into(),
+            Cell::Percent(None) => number::NONE.into(),
             Cell::Empty => String::new(),
         }
     }

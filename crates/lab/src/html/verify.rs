@@ -35,11 +35,11 @@ fn changes_page(page: &mut Page, changes: &[Change], skill: Skill, replay: &Repl
         |of: fn(&Change) -> i64| changes.iter().map(|change| of(change) * change.bytes.0 as i64).sum::<i64>();
     let (real, predicted) = (sum(|change| change.real.0), sum(|change| change.predicted.0));
     page.lede(&format!(
-        "Between the two dumps slab memory changed by {}; {} predicts {}. The skill in bytes of slabs is {:.3}: 1 would be perfect, 0 is what predicting no change would get.",
+        "Between the two dumps slab memory changed by {}; {} predicts {}. The skill in bytes of slabs is {}: 1 would be perfect, 0 is what predicting no change would get.",
         number::signed_bytes(real),
         engine(replay),
         number::signed_bytes(predicted),
-        skill.slabs
+        number::fixed(skill.slabs, 3)
     ));
     let exact = changes.iter().filter(|change| change.real.0 == change.predicted.0).count();
     page.facts([

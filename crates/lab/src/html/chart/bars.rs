@@ -22,15 +22,20 @@ pub struct Bars {
 pub struct Bar {
     /// Its name.
     pub label: String,
-    /// Sizes of its parts, in the order of the names; what is below nothing is drawn as nothing.
+    /// Sizes of its parts, in the order of the names; what is below nothing, or no number, is drawn as nothing.
     pub values: Vec<f64>,
 }
 
 const BAR: f64 = 15.0;
 
 impl Bar {
+    /// The parts that can be drawn, with their index.
+    fn drawn(&self) -> impl Iterator<Item = (usize, f64)> {
+        self.values.iter().copied().enumerate().filter(|(_, value)| value.is_finite() && *value > 0.0)
+    }
+
     fn total(&self) -> f64 {
-        self.values.iter().filter(|value| value.is_finite()).map(|value| value.max(0.0)).sum()
+        self.drawn().map(|(_, value)| value).sum()
     }
 }
 
@@ -133,14 +138,14 @@ impl Chart for Bars {
                 svg.text("name", Anchor::End, (left - 8.0, middle), &fitted(&bar.label, names));
             }
             let mut sum = 0.0;
-            for (index, value) in bar.values.iter().enumerate().filter(|(_, value)| **value > 0.0) {
+            for (index, value) in bar.drawn() {
                 let (from, to) = (x(sum), x(sum + value));
                 sum += value;
                 let name = self.parts.get(index).map_or("", String::as_str);
                 let shape = part(self.first_colour + index, (from, to), (y, BAR));
                 svg.told(
                     format_args!("{shape}"),
-                    &format!("{}: {name} {}", bar.label, self.axis.scale.print(*value)),
+                    &format!("{}: {name} {}", bar.label, self.axis.scale.print(value)),
                 );
             }
             svg.text("value", Anchor::Start, (x(sum) + 5.0, middle), &self.axis.scale.print(sum));

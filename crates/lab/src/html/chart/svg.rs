@@ -23,6 +23,11 @@ impl Svg {
         Svg { body: String::new(), width, height }
     }
 
+    /// How much markup it has become.
+    pub fn bytes(&self) -> usize {
+        self.body.len()
+    }
+
     pub(super) fn add(&mut self, markup: Arguments<'_>) {
         self.body.write_fmt(markup).expect("a string");
         self.body.push('\n');

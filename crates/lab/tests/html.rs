@@ -1,0 +1,242 @@
+//! Pages without a browser: what holds of all of them, of hostile names, of long time lines. What a browser makes of them
+//! is tested with the program (crates/cli/tests/screenshots.rs).
+
+mod page_check;
+
+use page_check::check_page;
+use slablab_lab::html::chart::{
+    Axis, Bar, Bars, Chart, LIVE_ABOVE, Lines, Pair, Pairs, Scale, Series, Shape, Width,
+};
+use slablab_lab::html::{Cell, Column, Page, Table, replay_page, verify_page};
+use slablab_lab::import::{self, Input};
+use slablab_lab::replay::before::Before;
+use slablab_lab::replay::{Options, Replay, replay};
+use slablab_lab::verify::counters::start_of;
+use slablab_lab::verify::{verify_change, verify_counters};
+use slablab_slabs::Preset;
+use slablab_workloads::Reader;
+use std::path::{Path, PathBuf};
+
+const COMMAND: &str = "slablab replay 'a & b' --html page.html";
+
+/// What others may call a cache, a file or a kernel.
+const HOSTILE: [&str; 5] = [
+    "<script>alert(1)</script>",
+    "\"><img src=x onerror=alert(1)>",
+    "]]></svg></script><!--",
+    "a\u{0}\u{1b}[2J\u{202e}b&amp;&c;",
+    "",
+];
+
+fn root(below: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(below)
+}
+
+fn open(path: &Path, recording: Option<&str>) -> Reader {
+    import::open(Input { path, recording }, &mut |_| {}).expect("the recording is right")
+}
+
+fn replayed(engines: &[&str]) -> Replay {
+    let path = root("../../examples/data/hackbench-6.18.perf.data.xz");
+    let engines = engines.iter().map(|text| Preset::parse(text).expect("a preset")).collect();
+    let options = Options { engines, ..Options::default() };
+    replay(&open(&path, None), &path, &options, &|_, _| {}).expect("it can be replayed")
+}
+
+#[test]
+fn a_replay_is_a_page() {
+    let answer = replayed(&["slub@6.18", "slub@6.1,max_order=0", "slqb"]);
+    let page = replay_page(&answer, COMMAND, 15);
+    check_page(&page, COMMAND);
+    for words in [
+        "6.18.44",
+        "slub@6.1,max_order=0",
+        "skbuff_head_cache",
+        "193,094",
+        "Evidence",
+        "one node of 64 GiB",
+        "uPlot",
+    ] {
+        assert!(page.contains(words), "no {words:?}");
+    }
+    assert_eq!(
+        page,
+        replay_page(&replayed(&["slub@6.18", "slub@6.1,max_order=0", "slqb"]), COMMAND, 15),
+        "same input, same bytes"
+    );
+}
+
+#[test]
+fn the_time_line_ends_as_the_run_does() {
+    for outcome in replayed(&["slub@2.6.32", "slub@6.1", "slub@6.18", "slqb"]).outcomes {
+        let (name, samples) = (outcome.preset, &outcome.timeline.samples);
+        let (first, last) = (samples.first().expect("a start"), samples.last().expect("an end"));
+        assert!((100..=2048).contains(&samples.len()), "{name}: {} samples", samples.len());
+        assert!(samples.is_sorted_by(|a, b| a.time_ns < b.time_ns), "{name}");
+        assert_eq!(first.slab_bytes, outcome.start_frames * outcome.page_size, "{name}");
+        assert_eq!(last.slab_bytes, outcome.end_frames * outcome.page_size, "{name}");
+        let peak = samples.iter().map(|sample| sample.slab_bytes).max().unwrap_or(0);
+        let real = outcome.peak_frames * outcome.page_size;
+        assert!(peak <= real && peak * 10 >= real * 9, "{name}: {peak} of {real} bytes");
+        assert!(samples.iter().all(|sample| sample.live_bytes <= sample.slab_bytes), "{name}");
+        // Sheaves made in the run are objects that no row tells of.
+        let live = outcome.split().live;
+        let sheaves = if name.to_string().contains("6.18") { 64 << 10 } else { 0 };
+        assert!(
+            (live - sheaves..=live).contains(&last.live_bytes),
+            "{name}: {} of {live} bytes",
+            last.live_bytes
+        );
+    }
+}
+
+#[test]
+fn verifications_are_pages() {
+    let path = root("../../examples/data/hackbench-6.18.perf.data.xz");
+    let before =
+        Before::read(&root("../../examples/data/hackbench-6.18.slabinfo-start.txt")).expect("it is right");
+    let options = Options { before: Some(before), kernel_only: true, ..Options::default() };
+    let after = root("../../examples/data/hackbench-6.18.slabinfo-end.txt");
+    let (verified, answer) =
+        verify_change(&open(&path, None), &path, &after, &options, &|_, _| {}).expect("verified");
+    let page = verify_page(&verified, &answer, COMMAND);
+    check_page(&page, COMMAND);
+    for words in ["skill 0.", "Figure 2.", "task_struct", "one node of 64 GiB"] {
+        assert!(page.contains(words), "no {words:?}");
+    }
+    assert!(!page.contains("<script"), "nothing long, no script");
+
+    let run = root("testdata/slub_smp4_numa4");
+    let before = start_of(&run, "trace_s1").expect("the state is right");
+    let options = Options { before: Some(before), kernel_only: true, ..Options::default() };
+    let (verified, answer) =
+        verify_counters(&run, "trace_s1", &open(&run, Some("trace_s1")), &options, &|_, _| {})
+            .expect("verified");
+    let page = verify_page(&verified, &answer, COMMAND);
+    check_page(&page, COMMAND);
+    for words in ["alloc_fastpath", "kmalloc-512", "counters exact"] {
+        assert!(page.contains(words), "no {words:?}");
+    }
+}
+
+#[test]
+fn names_of_others_are_only_names() {
+    let mut answer = replayed(&["slub@6.18"]);
+    for (index, cache) in answer.outcomes[0].caches.iter_mut().enumerate() {
+        cache.name = HOSTILE[index % HOSTILE.len()].into();
+    }
+    answer.metadata.release = Some(HOSTILE[0].into());
+    answer.metadata.warnings.push(HOSTILE[1].into());
+    answer.path = PathBuf::from(HOSTILE[2].replace('/', ""));
+    let page = replay_page(&answer, HOSTILE[1], 1000);
+    check_page(&page, "");
+    assert!(!page.contains("<script>alert") && !page.contains("<img"), "a name became markup");
+    assert!(page.contains("&lt;script&gt;alert(1)&lt;/script&gt;"), "a name is not there");
+}
+
+/// A page with all kinds of charts and cells, of whatever numbers.
+fn page_of(values: &[f64], points: usize, name: &str) -> String {
+    let axis = |scale| Axis::new(name, scale);
+    let mut page = Page::new(name, COMMAND);
+    let mut table = Table::new([
+        Column::text(name),
+        Column::number(name).unit(name),
+        Column::number("c"),
+        Column::number("d"),
+    ]);
+    table.row([Cell::Name(name.into())]);
+    for value in values {
+        table.row([
+            Cell::Text(name.into()),
+            Cell::Bytes(*value as u64),
+            Cell::Change(*value as i64),
+            Cell::Percent(Some(*value)),
+        ]);
+    }
+    page.lede(name)
+        .facts([(name, Cell::ByteChange(i64::MIN))])
+        .section(name)
+        .entry(name)
+        .text(name)
+        .note(name)
+        .command(name);
+    for scale in
+        [Scale::Number, Scale::Bytes, Scale::Seconds, Scale::Percent, Scale::Doublings, Scale::ByteDoublings]
+    {
+        let bar = |value: &f64| Bar { label: name.into(), values: vec![*value, 1.0, value / 2.0] };
+        let bars = values.iter().map(bar).collect();
+        page.figure(
+            name,
+            &Bars { parts: vec![name.into(); 3], first_colour: 4, bars, axis: axis(Scale::Bytes) },
+            &table,
+        );
+        let pair = |value: &f64| Pair { label: name.into(), values: [*value, -value] };
+        page.figure(
+            name,
+            &Pairs {
+                names: [name.into(), name.into()],
+                rows: values.iter().map(pair).collect(),
+                axis: axis(scale),
+            },
+            &table,
+        );
+        let line = |shift: f64| Series {
+            name: name.into(),
+            points: (0..points)
+                .map(|n| (n as f64, values.get(n % values.len().max(1)).copied().unwrap_or(0.0) + shift))
+                .collect(),
+            band: (0..points).map(|n| (n as f64 - shift, n as f64 + shift)).collect(),
+        };
+        for shape in [Shape::Straight, Shape::Steps] {
+            let chart = Lines {
+                x: axis(scale),
+                y: axis(Scale::Bytes),
+                shape,
+                series: vec![line(0.0), line(1.0), line(7.0)],
+            };
+            page.figure(name, &chart, &table);
+        }
+    }
+    page.table(name, &table).evidence(&[name.into()]);
+    page.finish()
+}
+
+#[test]
+fn any_numbers_and_names_make_a_page() {
+    let numbers: [&[f64]; 6] = [
+        &[],
+        &[0.0],
+        &[1e300, -1e300],
+        &[f64::NAN, 1.0],
+        &[f64::INFINITY, f64::NEG_INFINITY],
+        &[0.1, 1e-12, 4096.0],
+    ];
+    for values in numbers {
+        for name in HOSTILE {
+            check_page(&page_of(values, values.len(), name), COMMAND);
+        }
+    }
+}
+
+#[test]
+fn a_long_line_can_be_zoomed_and_stays_small() {
+    let series = |name: &str, points: usize| Series {
+        name: name.into(),
+        points: (0..points).map(|n| (n as f64 * 1e-3, (n * n % 1_000_003) as f64)).collect(),
+        band: Vec::new(),
+    };
+    let chart = |points: usize, lines: usize| Lines {
+        x: Axis::new("time", Scale::Seconds),
+        y: Axis::new("memory", Scale::Bytes),
+        shape: Shape::Steps,
+        series: (0..lines).map(|n| series(&n.to_string(), points)).collect(),
+    };
+    assert!(chart(LIVE_ABOVE, 2).live().is_none());
+    assert!(chart(LIVE_ABOVE + 1, 2).live().is_some());
+    let mut page = Page::new("Long", COMMAND);
+    page.figure("Eight engines.", &chart(2048, 8), &Table::new([Column::text("a")]));
+    let html = page.finish();
+    check_page(&html, COMMAND);
+    assert!(html.len() < 1 << 20, "{} bytes", html.len());
+    assert!(chart(1 << 20, 1).draw(Width::Wide).bytes() < 100_000, "a drawing is as long as it is wide");
+}
