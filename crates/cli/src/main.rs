@@ -7,6 +7,7 @@ mod doctor;
 mod engines;
 mod import;
 mod input;
+mod orders;
 mod replay;
 mod verify;
 mod watch;
@@ -38,6 +39,8 @@ enum Verb {
     What(what::Args),
     /// Predict slab memory with another order policy, other boot parameters, pages or CPUs
     Whatif(whatif::Args),
+    /// List slab orders by size, and the sizes that two order rules treat differently
+    Orders(orders::Args),
     /// List engines, releases and knobs
     Engines(engines::Args),
 }
@@ -65,6 +68,7 @@ fn main() -> ExitCode {
         Verb::Verify(args) => verify::run(args),
         Verb::What(args) => what::run(args),
         Verb::Whatif(args) => whatif::run(args),
+        Verb::Orders(args) => orders::run(args),
         Verb::Engines(args) => engines::run(args),
     };
     match done {

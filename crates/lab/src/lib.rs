@@ -5,6 +5,7 @@
 //! | [`doctor`] | where slab memory goes and what would help |
 //! | [`import`] | a recording becomes a trace |
 //! | [`machine`] | which machine to model: from the recording, a dump, a file |
+//! | [`orders`] | which sizes two order rules treat differently |
 //! | [`replay`] | a trace through engines: survey, plan, run, outcome |
 //! | [`state`] | a dump, a live machine or a bare slabinfo becomes a list of caches |
 //! | [`verify`] | what the model said beside what the kernel did |
@@ -21,6 +22,7 @@ pub mod error;
 pub mod html;
 pub mod import;
 pub mod machine;
+pub mod orders;
 pub mod output;
 pub mod replay;
 pub mod state;

@@ -131,7 +131,7 @@ impl OrderRule {
             OrderRule::Halving => "SLUB 2.6.27 to 2.6.29",
             OrderRule::Clamped => "SLUB 2.6.30 to 6.6",
             OrderRule::Single => "SLUB 6.7 and later",
-            OrderRule::PatelV3 => "Jay Patel's RFC v3 of 2023, on SLUB 6.5",
+            OrderRule::PatelV3 => "Jay Patel's RFC v3 of 2023",
             OrderRule::Slqb => "SLQB",
             OrderRule::Slab => "SLAB 2.6.32, caches that are not reclaimable",
         }

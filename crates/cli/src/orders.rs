@@ -1,0 +1,146 @@
+//! `slablab orders`: what order rules say about sizes, and which sizes two of them treat differently.
+
+use crate::input::write_out;
+use crate::{Done, Failure};
+use slablab_lab::orders::{CPUS_MOST, Question, Sizes, answer, classes};
+use slablab_lab::output::{orders_csv, orders_json, orders_table};
+use slablab_slabs::order::{COSTLY_ORDER, MAX_ORDER, OrderRule};
+use std::path::PathBuf;
+
+/// Lists slab orders by size.
+#[derive(clap::Args)]
+#[command(after_help = after_help())]
+pub(crate) struct Args {
+    /// Rule
+    #[arg(long, value_name = "RULE", value_parser = rule)]
+    policy: OrderRule,
+    /// Rule to compare with: only sizes whose orders differ are listed
+    #[arg(long, value_name = "RULE", value_parser = rule)]
+    against: Option<OrderRule>,
+    /// Bytes in a page, as 4K; with several page sizes or CPU counts the sizes are counted, not listed
+    #[arg(long, value_name = "SIZE,..", value_delimiter = ',', value_parser = page_size, default_value = "4K,16K,64K")]
+    page_size: Vec<u64>,
+    /// CPUs that the kernel counts at cache creation; `all` for one of each class that the rules tell apart, to 4096
+    #[arg(long, value_name = "N,..", value_delimiter = ',', value_parser = cpus, default_value = "all")]
+    cpus: Vec<Cpus>,
+    /// slub_min_order
+    #[arg(long, value_name = "ORDER", default_value_t = 0, value_parser = clap::value_parser!(u8).range(..=MAX_ORDER as i64))]
+    min_order: u8,
+    /// slub_max_order
+    #[arg(long, value_name = "ORDER", default_value_t = COSTLY_ORDER, value_parser = clap::value_parser!(u8).range(..=MAX_ORDER as i64))]
+    max_order: u8,
+    /// slub_min_objects; 0 for the rule by CPUs
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=32767))]
+    min_objects: u32,
+    /// Sizes of objects; every multiple of 8 that a slab of max-order holds if left out
+    #[arg(long, value_name = "FROM..TO[:STEP]", value_parser = sizes)]
+    sizes: Option<Sizes>,
+    /// Form of the answer
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    format: Format,
+    /// File to write to instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+/// Forms of the answer.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    /// Text
+    Table,
+    /// JSON
+    Json,
+    /// CSV, a row per run of sizes
+    Csv,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Cpus {
+    All,
+    Count(u32),
+}
+
+pub(crate) fn run(args: Args) -> Result<Done, Failure> {
+    let cpus = args.cpus.iter().flat_map(|cpus| match cpus {
+        Cpus::All => classes().collect(),
+        Cpus::Count(count) => vec![*count],
+    });
+    let question = Question {
+        rule: args.policy,
+        against: args.against,
+        page_sizes: args.page_size,
+        cpus: cpus.collect(),
+        min_order: args.min_order,
+        max_order: args.max_order,
+        min_objects: args.min_objects,
+        sizes: args.sizes,
+    };
+    if question.min_order > question.max_order {
+        let (least, most) = (question.min_order, question.max_order);
+        return Err(format!("--min-order {least}: expected at most --max-order, which is {most}").into());
+    }
+    let answers = answer(&question);
+    let text = match args.format {
+        Format::Table => orders_table(&question, &answers),
+        Format::Json => serde_json::to_string_pretty(&orders_json(&question, &answers))? + "\n",
+        Format::Csv => orders_csv(&answers),
+    };
+    write_out(&text, args.output.as_deref())?;
+    Ok(Done::Complete)
+}
+
+fn after_help() -> String {
+    let rules = OrderRule::ALL.map(|rule| format!("  {:<10} {}\n", rule.name(), rule.whose())).concat();
+    format!(
+        "Rules:\n{rules}\nExamples:\n  \
+         slablab orders --policy patel-v3 --against clamped\n  \
+         slablab orders --policy patel-v3 --against clamped --page-size 64K --cpus 16\n  \
+         slablab orders --policy single --page-size 4K --cpus 8"
+    )
+}
+
+fn rule(text: &str) -> Result<OrderRule, String> {
+    OrderRule::parse(text).ok_or_else(|| {
+        let names = OrderRule::ALL.map(OrderRule::name).join(", ");
+        match text {
+            "patel-v1" | "patel-v2" | "jay-v1" | "jay-v2" => format!(
+                "of Patel's first two versions only the third one's list of changes is known; expected one of {names}"
+            ),
+            _ => format!("expected one of {names}"),
+        }
+    })
+}
+
+fn page_size(text: &str) -> Result<u64, String> {
+    let error = || format!("expected 4K, 8K, 16K, .. or 256K, found {text:?}");
+    let bytes = match text.strip_suffix(['K', 'k']) {
+        Some(number) => number.parse::<u64>().ok().and_then(|number| number.checked_mul(1024)),
+        None => text.parse().ok(),
+    };
+    bytes.filter(|bytes| bytes.is_power_of_two() && (12..=18).contains(&bytes.ilog2())).ok_or_else(error)
+}
+
+fn cpus(text: &str) -> Result<Cpus, String> {
+    match text {
+        "all" => Ok(Cpus::All),
+        _ => text.parse().ok().filter(|count| (1..=1 << 20).contains(count)).map(Cpus::Count).ok_or_else(
+            || {
+                format!(
+                    "expected `all`, which is 1, 2, 4 .. {CPUS_MOST}, or a number of CPUs, found {text:?}"
+                )
+            },
+        ),
+    }
+}
+
+fn sizes(text: &str) -> Result<Sizes, String> {
+    /// A block of the page allocator where pages have 64K.
+    const LARGEST: u32 = 64 << 20;
+    let (range, step) = text.split_once(':').unwrap_or((text, "8"));
+    let (first, last) = range.split_once("..").unwrap_or((range, range));
+    let number = |text: &str| text.parse::<u32>().ok().filter(|number| (1..=LARGEST).contains(number));
+    let sizes = (|| Some(Sizes { first: number(first)?, last: number(last)?, step: number(step)? }))();
+    sizes
+        .filter(|sizes| sizes.first <= sizes.last)
+        .ok_or_else(|| format!("expected bytes as 8..65536 or 1..4096:1, at most {LARGEST}, found {text:?}"))
+}
