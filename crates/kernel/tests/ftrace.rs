@@ -2,10 +2,14 @@
 
 mod common;
 
+use std::collections::HashMap;
+use std::io::Cursor;
+
 use common::{Words, drain, sample, words};
-use slablab_kernel::Source;
-use slablab_kernel::ftrace::Ftrace;
+use slablab_kernel::ftrace::{Ftrace, is_text};
+use slablab_kernel::perfdata::PerfData;
 use slablab_kernel::tidy::Tidy;
+use slablab_kernel::{Event, Kind, LossKind, Source};
 
 /// Compares all events of the text with the rows of `csv`, whose times are microseconds since the first event.
 #[track_caller]
@@ -24,6 +28,200 @@ fn compare<'a>(text: &'a [u8], csv: &[u8]) -> Ftrace<&'a [u8]> {
     source
 }
 
+/// Compares all events of what `perf script` prints with those of the recording; times have `digits` digits.
+#[track_caller]
+fn compare_script(script: &[u8], recording: &[u8], digits: u32) -> (u64, u64) {
+    let unit = 10u64.pow(9 - digits);
+    let (mut text, mut perf) =
+        (Ftrace::new(script), PerfData::seekable(Cursor::new(recording)).expect("a perf.data"));
+    let (found, losses) = drain(&mut text).unwrap();
+    let (expected, _) = drain(&mut perf).unwrap();
+    assert_eq!(losses.iter().map(|lost| lost.count).sum::<u64>(), text.tally().lost);
+    let mut symbols = HashMap::new();
+    for (index, (found, expected)) in found.iter().zip(&expected).enumerate() {
+        let mut in_words = words(expected, perf.names(), perf.header());
+        in_words.time -= in_words.time % unit;
+        let found = words(found, text.names(), text.header());
+        // perf.data has addresses, which the text shows as symbols: the same one for the same address.
+        if let Some(site) = site(expected) {
+            in_words.call_site = symbols.entry(site).or_insert_with(|| found.call_site.clone()).clone();
+        }
+        assert_eq!(found, in_words, "event {index}");
+    }
+    assert_eq!(found.len(), expected.len());
+    let header = text.header();
+    assert!(!header.hashed_addresses && header.warnings.is_empty(), "{:?}", header.warnings);
+    (text.tally().events, text.tally().lost)
+}
+
+fn site(event: &Event) -> Option<u64> {
+    match &event.kind {
+        Kind::Kmalloc(alloc) | Kind::CacheAlloc(alloc) => alloc.call_site.addr,
+        Kind::Kfree(free) | Kind::CacheFree(free) => free.call_site.addr,
+        Kind::PageAlloc(_) | Kind::PageFree(_) | Kind::Mark(_) => None,
+    }
+}
+
+#[test]
+fn a_script_is_its_recording() {
+    #[track_caller]
+    fn check(script: &str, recording: &str, digits: u32, events: u64, lost: u64) {
+        let (text, data) = (sample(script), sample(recording));
+        assert!(is_text(&text[..text.len().min(4096)]));
+        assert_eq!(compare_script(&text, &data, digits), (events, lost), "{script}");
+    }
+    let at =
+        |name: &str| (format!("testdata/{name}.perfscript.txt.xz"), format!("testdata/{name}.perf.data.xz"));
+    let (script, data) = at("hackbench_head");
+    check(&script, &data, 9, 8103, 0);
+    let (script, data) = at("callchain");
+    check(&script, &data, 9, 190, 0);
+    // As it is printed without options: a thread, microseconds, and the stacks.
+    check("testdata/ftrace/perf_script_callchain.txt.xz", &data, 6, 190, 0);
+    let (script, data) = at("lost");
+    check(&script, &data, 9, 1903, 0);
+    // With --show-lost-events.
+    check("testdata/ftrace/perf_script_lost.txt.xz", &data, 6, 1903, 1472);
+}
+
+/// A kernel's own text: events, those passed over, and losses as `grep -c` counts them in the file.
+#[test]
+fn a_kernels_text_is_whole_and_hashed() {
+    #[track_caller]
+    fn check(name: &str, events: u64, skipped: u64, lost: (u64, Option<u32>)) {
+        let text = sample(&format!("testdata/ftrace/{name}.txt.xz"));
+        assert!(is_text(&text[..text.len().min(4096)]));
+        let mut source = Ftrace::new(&text[..]);
+        let (found, losses) = drain(&mut source).unwrap();
+        let tally = source.tally();
+        assert_eq!((tally.events, tally.skipped, tally.late), (events, skipped, 0), "{name}");
+        assert_eq!((found.len() as u64, tally.lost), (events, lost.0), "{name}");
+        assert_eq!(losses.first().map(|loss| (loss.count, loss.cpu)), Some(lost).filter(|lost| lost.0 > 0));
+        let header = source.header();
+        assert!(header.hashed_addresses && header.warnings[0].contains("hash-ptr"), "{:?}", header.warnings);
+        assert_eq!(header.warnings.len(), 1);
+        assert!(found.iter().all(|event| site(event).is_none()));
+        assert!(found.iter().all(|event| event.context.is_some() == (name != "trace_noirq")));
+    }
+    check("trace_plain", 408, 0, (0, None));
+    // With the option record-tgid, and without irq-info but with another event.
+    check("trace_tgid", 408, 0, (0, None));
+    check("trace_noirq", 411, 3, (0, None));
+    // A small buffer: 30267 events were written, 280 are left; a reader of the pipe came too late.
+    check("trace_overrun", 280, 0, (30267 - 280, None));
+    check("trace_pipe_lost", 247, 0, (19551, Some(1)));
+}
+
+/// The events of a text, `NAME PTR-OR-TEXT` each, and its losses.
+fn read(text: &str) -> Result<(Vec<String>, Vec<(u64, LossKind)>, slablab_kernel::Header), String> {
+    let mut source = Ftrace::new(text.as_bytes());
+    let (events, losses) = drain(&mut source).map_err(|error| error.to_string())?;
+    let in_words = |event| {
+        let words = words(event, source.names(), source.header());
+        let address = words.address.map_or(words.cache, |address| format!("{address:#x}"));
+        format!("{} {} {address}", words.time, words.event)
+    };
+    let losses = losses.iter().map(|lost| (lost.count, lost.kind)).collect();
+    Ok((events.iter().map(in_words).collect(), losses, source.header().clone()))
+}
+
+const FREE: &str = "bash-7 [001] d..1. 3.5: kfree: call_site=f+0x1/0x2 ptr=00000000a2b375f4\n";
+
+#[test]
+fn lines_between_events_are_passed_over() {
+    #[track_caller]
+    fn check(between: &str, losses: &[u64]) {
+        let text = format!("{FREE}{between}{FREE}");
+        let (events, found, _) = read(&text).unwrap_or_else(|error| panic!("{between}: {error}"));
+        assert_eq!(events, ["3500000000 kfree 0xa2b375f4"; 2], "{between}");
+        assert_eq!(found.iter().map(|(count, _)| *count).collect::<Vec<_>>(), losses, "{between}");
+    }
+    check("\n# a comment\n", &[]);
+    check("version = 7\ncpus=2\nCPU 1 is empty\n", &[]);
+    check("bash-7 [001] d..1. 3.5: do_exit <-__x64_sys_exit\n", &[]);
+    check("bash-7 [001] d..1. 3.5: sched_switch: prev_comm=a [1] 2.5: b ==> x\n", &[]);
+    check("bash-7 [001] d..1. 3.5: <stack trace>\n => kfree\n => vfs_read+0x1\n", &[]);
+    check("CPU:1 [LOST 12 EVENTS]\n", &[12]);
+    check("CPU:1 [12 EVENTS DROPPED]\n", &[12]);
+    check("CPU:1 [EVENTS DROPPED]\nCPU:0 [LOST EVENTS]\n", &[0, 0]);
+    check("[CPU 1 LOST 12 EVENTS]\n", &[12]);
+    check("bash 7 [001] 3.5: PERF_RECORD_LOST lost 40\n", &[40]);
+}
+
+#[test]
+fn programs_write_an_event_in_several_ways() {
+    #[track_caller]
+    fn check(line: &str, expected: &str) {
+        let (events, ..) = read(&format!("{line}\n")).unwrap_or_else(|error| panic!("{line}: {error}"));
+        assert_eq!(events, [expected], "{line}");
+    }
+    let free = "3500000000 kfree 0xffff888100d03000";
+    // trace-cmd report, with --ts-diff and with -R.
+    check(" a-7 [000] 3.5: kfree:     (f+0x1) call_site=f+0x1 ptr=0xffff888100d03000", free);
+    check(" a-7 [000] 3.5: (+12)  kfree:     (f+0x1) call_site=f+0x1 ptr=0xffff888100d03000", free);
+    check(" a-7 [000] 3.5:        kfree:     call_site=f+0x1 ptr=0xffff888100d03000", free);
+    check(
+        " a-7 [000] 3.5: mm_page_alloc: pfn=0x1c6aa5 order=0 gfp_flags=0x440dc0 migratetype=0",
+        "3500000000 mm_page_alloc 0x1c6aa5",
+    );
+    // Before 5.19, and an allocation that failed.
+    check(
+        " a-7 [000] .... 3.5: mm_page_alloc: page=0000000012345678 pfn=42 order=0 migratetype=0 gfp_flags=GFP_ATOMIC",
+        "3500000000 mm_page_alloc 0x2a",
+    );
+    check(
+        " a-7 [000] .... 3.5: mm_page_alloc: page=(null) pfn=0 order=3 migratetype=0 gfp_flags=GFP_ATOMIC",
+        "3500000000 mm_page_alloc ",
+    );
+    check(" a-7 [000] 3.5: bprint: tracing_mark_write: SB filp", "3500000000 mark SB filp");
+    // A task's name may be anything.
+    check(" [0] 1.5: kfree: a-b-7 [000] .... 3.5: kfree: ptr=0xffff888100d03000", free);
+}
+
+#[test]
+fn what_is_damaged_is_said_with_its_line_unless_it_is_the_cut_end() {
+    #[track_caller]
+    fn refused(text: &str, expected: &str) {
+        let error = read(text).expect_err("an error");
+        assert!(error.contains(expected), "expected {expected:?} in: {error}");
+    }
+    refused(
+        &format!("{FREE}nonsense\n{FREE}"),
+        "line 2: expected an event as in `bash-12 [000] 3.141592: kmalloc: ..`",
+    );
+    refused(&format!("{FREE}{}", FREE.replace("ptr=0", "ptr=x")), "line 2: expected `ptr=` and an address");
+    refused(&FREE.replace("ptr", "rtp"), "line 1: expected `ptr=` and an address");
+    refused(&FREE.replace("kfree", "kmalloc"), "line 1: expected `gfp_flags=` and flags");
+    refused(&FREE.replace("kfree", "mm_page_free"), "line 1: expected `pfn=` and a frame number");
+    refused(&FREE.replace("kfree", "other"), "all its 1 events are of other kinds");
+    refused("# tracer: nop\n", "there are no events at all");
+    refused(&"x".repeat(2 << 20), "a line shorter than 1 MiB");
+    let (events, _, header) = read(&format!("{FREE}{}", &FREE[..FREE.len() - 4])).unwrap();
+    assert_eq!(events.len(), 1);
+    assert!(
+        header.warnings.iter().any(|w| w == "line 2, the last one, is cut off and left out"),
+        "{header:?}"
+    );
+}
+
+#[test]
+fn the_first_address_that_can_tell_says_whether_they_are_hashed() {
+    #[track_caller]
+    fn check(pointers: &[&str], hashed: bool, mixed: bool) {
+        let text: String = pointers.iter().map(|ptr| FREE.replace("00000000a2b375f4", ptr)).collect();
+        let (_, _, header) = read(&text).unwrap();
+        assert_eq!(header.hashed_addresses, hashed, "{pointers:?}");
+        let warned = header.warnings.iter().any(|warning| warning.contains("more than one recording"));
+        assert_eq!(warned, mixed, "{pointers:?}: {:?}", header.warnings);
+    }
+    check(&["00000000a2b375f4", "0000000019de907b"], true, false);
+    check(&["0xffff888100d03000", "ffff888100d03000"], false, false);
+    // NULL and ZERO_SIZE_PTR do not say.
+    check(&["(null)", "0000000000000010", "0000000000000000", "00000000a2b375f4"], true, false);
+    check(&["(nil)", "0x10"], false, false);
+    check(&["00000000a2b375f4", "0xffff888100d03000"], true, true);
+}
+
 /// Whole recordings, which are not in the project: `SLABLAB_REPORT=W.report.txt.gz SLABLAB_EVENTS_CSV=W.events.csv.gz`.
 #[test]
 #[ignore = "needs a recording outside the project"]
@@ -32,4 +230,14 @@ fn a_whole_report_is_its_csv() {
     let report = sample(path("SLABLAB_REPORT").to_str().unwrap());
     let csv = sample(path("SLABLAB_EVENTS_CSV").to_str().unwrap());
     println!("{:?}", compare(&report, &csv).tally());
+}
+
+/// The same: `SLABLAB_PERF_SCRIPT=W.perfscript.txt.gz SLABLAB_PERF_DATA=perf.data.xz`, with `--ns`.
+#[test]
+#[ignore = "needs a recording outside the project"]
+fn a_whole_script_is_its_recording() {
+    let path = |name| std::env::var_os(name).unwrap_or_else(|| panic!("{name} is not set"));
+    let script = sample(path("SLABLAB_PERF_SCRIPT").to_str().unwrap());
+    let recording = sample(path("SLABLAB_PERF_DATA").to_str().unwrap());
+    println!("{:?}", compare_script(&script, &recording, 9));
 }

@@ -69,9 +69,10 @@ fn tail(text: &str) -> Option<Tail<'_>> {
     let time = time.strip_suffix(':')?;
     let (time_ns, ticks) = nanoseconds(time)?;
     let mut rest = rest.trim_start();
-    // perf writes the period of a sample here when it varies.
-    if let Some((period, after)) = rest.split_once(char::is_whitespace)
-        && number::<u64>(period).is_some()
+    // perf writes the period of a sample here when it varies, trace-cmd the time since the event before when asked.
+    if let Some((first, after)) = rest.split_once(char::is_whitespace)
+        && let number_of = first.strip_prefix("(+").and_then(|first| first.strip_suffix(')')).unwrap_or(first)
+        && number::<u64>(number_of).is_some()
     {
         rest = after.trim_start();
     }

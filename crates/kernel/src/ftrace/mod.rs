@@ -319,5 +319,7 @@ fn is_frame(text: &str) -> bool {
     let Some(first) = text.split_whitespace().next().filter(|_| text.starts_with(char::is_whitespace)) else {
         return false;
     };
-    first == "=>" || first.len() >= 4 && first.bytes().all(|byte| byte.is_ascii_hexdigit())
+    // perf shows a frame it could not unwind as `0 [unknown] ([unknown])`.
+    let is_address = first.bytes().all(|byte| byte.is_ascii_hexdigit());
+    first == "=>" || is_address && (first.len() >= 4 || text.ends_with(')'))
 }

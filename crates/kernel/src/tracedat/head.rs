@@ -177,12 +177,19 @@ fn row_6(meta: &mut Meta, bytes: &mut Bytes<'_>, names: &mut Names) -> Result<Ve
     // After the table, since trace-cmd 2.6: the clock, as its size and the list of clocks.
     let mut peek = *bytes;
     if let Ok(size) = peek.u64("size of the clock")
-        && let Ok(text) = peek.take(size.min(4096), "clock")
-        && text.first() == Some(&b'[')
+        && size < 4096
+        && let Ok(text) = peek.take(size, "clock")
+        && is_clocks(text)
     {
         meta.clock(&text_lossy(text));
     }
     Ok(instances)
+}
+
+/// Whether this is the kernel's list of clocks, with the used one in brackets; older files have events here.
+fn is_clocks(text: &[u8]) -> bool {
+    let word = |byte: &u8| byte.is_ascii_alphanumeric() || b"[]-_ \n\0".contains(byte);
+    text.iter().all(word) && text.contains(&b'[') && text.contains(&b']')
 }
 
 /// Instances of a recording; people make one or two.

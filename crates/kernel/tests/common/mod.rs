@@ -1,6 +1,8 @@
 //! What the tests share: the samples in `testdata`, decompressed by the crate's own reader.
 #![allow(dead_code)] // Each test file uses a part of it.
 
+pub(crate) mod recording;
+
 use std::io::Read;
 use std::path::PathBuf;
 
