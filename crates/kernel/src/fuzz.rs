@@ -8,11 +8,13 @@ use std::io::{Cursor, Read};
 use crate::bundle::{Dump, DumpBuilder};
 use crate::compressed::Decompressed;
 use crate::event::{Names, Source};
+use crate::ftrace::{self, Ftrace};
 use crate::gfp::GfpTable;
 use crate::kmem::Decoder;
 use crate::perfdata::PerfData;
 use crate::slabinfo::Slabinfo;
 use crate::tidy::Tidy;
+use crate::tracedat::TraceDat;
 use crate::tracepoint::Format;
 use crate::{counters, procfs, sysfs, text};
 
@@ -20,8 +22,10 @@ use crate::{counters, procfs, sysfs, text};
 pub type Target = fn(&[u8]);
 
 /// All of them by name, as the folders of `corpus` are called.
-pub const ALL: [(&str, Target); 8] = [
+pub const ALL: [(&str, Target); 10] = [
     ("perfdata", perfdata),
+    ("tracedat", tracedat),
+    ("ftrace", self::ftrace),
     ("tracepoint", tracepoint),
     ("compressed", compressed),
     ("slabinfo", slabinfo),
@@ -36,6 +40,16 @@ pub fn perfdata(data: &[u8]) {
     let seeking = PerfData::seekable(Cursor::new(data)).map(drain).map_err(|error| error.to_string());
     let reopening = PerfData::reopen(|| Ok(data)).map(drain).map_err(|error| error.to_string());
     assert_eq!(seeking, reopening, "the two ways to read a file differ");
+}
+
+/// [`TraceDat`].
+pub fn tracedat(data: &[u8]) {
+    let _ = TraceDat::new(Cursor::new(data)).map(drain);
+}
+
+/// [`Ftrace`].
+pub fn ftrace(data: &[u8]) {
+    let _ = (ftrace::is_text(data), drain(Ftrace::new(data)));
 }
 
 /// [`Format`] and [`Decoder`]: the text up to a NUL, then a payload.

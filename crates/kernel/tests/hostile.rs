@@ -102,6 +102,16 @@ fn hostile_perfdata() {
 }
 
 #[test]
+fn hostile_trace_dats() {
+    check("tracedat");
+}
+
+#[test]
+fn hostile_text_recordings() {
+    check("ftrace");
+}
+
+#[test]
 fn hostile_formats() {
     check("tracepoint");
 }

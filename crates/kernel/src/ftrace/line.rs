@@ -28,6 +28,14 @@ pub(super) struct Line<'a> {
     pub(super) fields: &'a str,
 }
 
+impl Line<'_> {
+    /// Whether the task's name is not known: a kernel prints `<...>` then, perf a colon and the number.
+    pub(super) fn is_nameless(&self) -> bool {
+        let number = self.comm.strip_prefix(':').and_then(pid);
+        self.comm == "<...>" || number.is_some_and(|number| number == self.pid)
+    }
+}
+
 /// Takes `line` apart; `None` if it is not of that form.
 pub(super) fn parse(line: &str) -> Option<Line<'_>> {
     let mut from = 0;
@@ -224,6 +232,23 @@ mod tests {
         check("a-1 [000] ..... 3.x: kfree: p=1", None);
         check("a [000] ..... 3.5: kfree: p=1", None);
         check("ffffffff8117c2a5 kfree+0x5 ([kernel.kallsyms])", None);
+    }
+
+    #[test]
+    fn a_task_may_have_no_name() {
+        #[track_caller]
+        fn check(task: &str, expected: bool) {
+            let line = format!("{task} [000] 3.5: kmem:kfree: ptr=1");
+            let parsed = parse(&line).unwrap();
+            assert_eq!(parsed.is_nameless(), expected, "{parsed:?}");
+        }
+        check(":-1 -1/-1", true);
+        check(":12 7/12", true);
+        check(":12 12", true);
+        check(":12 13", false);
+        check(": 13", false);
+        check("<...> 13", true);
+        check("<idle> 0", false);
     }
 
     #[test]

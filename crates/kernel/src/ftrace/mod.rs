@@ -140,8 +140,7 @@ impl<R: Read> Ftrace<R> {
             let warning = "the recording's clock does not count seconds: its times are taken as nanoseconds";
             self.header.warnings.push(warning.into());
         }
-        // `<...>` is a task that the kernel has forgotten the name of.
-        let comm = (line.comm != "<...>").then(|| self.names.intern(line.comm));
+        let comm = (!line.is_nameless()).then(|| self.names.intern(line.comm));
         let line::Line { time_ns, cpu, pid, context, .. } = line;
         let event = Event { time_ns, cpu, pid, comm, context, kind };
         if self.early.is_empty() {
