@@ -2,10 +2,9 @@
 
 use crate::input::write_out;
 use crate::{Done, Failure};
-use slablab_lab::output::{whatif_csv, whatif_json, whatif_table};
-use slablab_lab::state::{Input, read};
-use slablab_lab::whatif::grid::Grid;
-use slablab_lab::whatif::{Policy, predict};
+use slablab_lab::output::{whatif_csv, whatif_json, whatif_mail, whatif_table};
+use slablab_lab::state::{Input, State, read};
+use slablab_lab::whatif::{Against, Debug, Grid, Policy, predict};
 use slablab_slabs::Preset;
 use std::path::PathBuf;
 
@@ -38,12 +37,24 @@ pub(crate) struct Args {
     /// Engine, as `engine[@release][,knob=value]...`; may be repeated (see `slablab engines`)
     #[arg(long = "engine", value_name = "ENGINE")]
     engines: Vec<String>,
+    /// Whether caches of one size share slabs
+    #[arg(long, value_name = "on|off", value_delimiter = ',', value_parser = on_off)]
+    merge: Vec<bool>,
+    /// Debugging of all caches, as slub_debug takes it: letters of FZPU, or off
+    #[arg(long, value_name = "LETTERS", value_delimiter = ',', value_parser = Debug::parse)]
+    debug: Vec<Debug>,
+    /// Dump of a boot that had the change: says how good the prediction is
+    #[arg(long, value_name = "DUMP")]
+    against: Option<PathBuf>,
     /// Bytes in a page of the input, where it does not tell
     #[arg(long, value_name = "SIZE", value_parser = page_size)]
     input_page_size: Option<u64>,
     /// CPUs of the input, where it does not tell
     #[arg(long, value_name = "N")]
     input_cpus: Option<u32>,
+    /// The same machine after a load: with --format mail, its second column
+    #[arg(long, value_name = "DUMP")]
+    after: Option<PathBuf>,
     /// Caches to list
     #[arg(short = 'N', long, value_name = "N", default_value_t = 15)]
     lines: usize,
@@ -64,6 +75,16 @@ enum Format {
     Json,
     /// CSV, a row per change and cache
     Csv,
+    /// The tables of Jay Patel's mail of 2023
+    Mail,
+}
+
+fn on_off(text: &str) -> Result<bool, String> {
+    match text {
+        "on" => Ok(true),
+        "off" => Ok(false),
+        _ => Err("expected on or off".into()),
+    }
 }
 
 /// Bytes of a page, perhaps in K.
@@ -77,6 +98,20 @@ fn page_size(text: &str) -> Result<u64, String> {
     number.checked_mul(1 << shift).filter(|bytes| bytes.is_power_of_two()).ok_or_else(error)
 }
 
+/// Two dumps that are columns of one table.
+fn same_machine(before: &State, after: &State) -> Result<(), Failure> {
+    let machine = |state: &State| (state.page_size, state.cpus.map(|cpus| cpus.present));
+    let words = |state: &State| {
+        let cpus = state.cpus.map_or("an unknown number of".into(), |cpus| cpus.present.to_string());
+        format!("{cpus} CPUs and pages of {}K", state.page_size / 1024)
+    };
+    if machine(before) == machine(after) {
+        return Ok(());
+    }
+    let (path, found, expected) = (after.path.display(), words(after), words(before));
+    Err(format!("--after {path}: another machine, with {found}; expected {expected}").into())
+}
+
 pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     let engine = |text: &String| Preset::parse(text).map_err(|bad| format!("--engine {text}: {bad}"));
     let grid = Grid {
@@ -87,14 +122,43 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
         min_objects: args.min_objects,
         page_sizes: args.page_size,
         cpus: args.cpus,
+        merge: args.merge,
+        debug: args.debug,
     };
     let changes = grid.changes()?;
-    let state = read(&Input { path: args.input, page_size: args.input_page_size, cpus: args.input_cpus })?;
+    if args.format == Format::Mail && changes.len() > 1 {
+        return Err(format!("--format mail has room for one change, found {}", changes.len()).into());
+    }
+    if args.after.is_some() && args.format != Format::Mail {
+        return Err("--after is a column of --format mail".into());
+    }
+    let read_at =
+        |path: Option<PathBuf>| read(&Input { path, page_size: args.input_page_size, cpus: args.input_cpus });
+    let state = read_at(args.input)?;
     let predictions = changes.iter().map(|change| predict(&state, change)).collect::<Result<Vec<_>, _>>()?;
+    let against = args.against.map(|path| match predictions.as_slice() {
+        [one] => {
+            let real =
+                read(&Input { path: Some(path), page_size: one.change.page_size, cpus: one.change.cpus })?;
+            Ok::<_, Failure>(Against::new(one, &real))
+        }
+        _ => Err("--against takes one change, not a list".into()),
+    });
+    let against = against.transpose()?;
     let text = match args.format {
-        Format::Table => whatif_table(&state, &predictions, args.lines),
-        Format::Json => serde_json::to_string_pretty(&whatif_json(&state, &predictions))? + "\n",
+        Format::Table => whatif_table(&state, &predictions, against.as_ref(), args.lines),
+        Format::Json => {
+            serde_json::to_string_pretty(&whatif_json(&state, &predictions, against.as_ref()))? + "\n"
+        }
         Format::Csv => whatif_csv(&predictions),
+        Format::Mail => {
+            let after = args.after.map(|path| read_at(Some(path))).transpose()?;
+            if let Some(after) = &after {
+                same_machine(&state, after)?;
+            }
+            let after = after.map(|state| predict(&state, &changes[0])).transpose()?;
+            whatif_mail(&predictions[0], after.as_ref())
+        }
     };
     write_out(&text, args.output.as_deref())?;
     Ok(if state.missing.is_empty() { Done::Complete } else { Done::Incomplete })

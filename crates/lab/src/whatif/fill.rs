@@ -1,18 +1,18 @@
 //! How many slabs objects take.
 //!
 //! A CPU that ever allocated from a cache holds a slab of it, whatever the slab's size and however few objects of it are in
-//! use. All other slabs were filled before the CPU went on to its next one. So, of a cache with `c` CPU slabs, `f` others and
+//! use. All other slabs were filled before a CPU went on to its next one. So, of a cache with `c` CPU slabs, `f` others and
 //! `m` objects in each:
 //!
 //! - The `f` others were filled by `d` of the `c` CPUs: `c (1 - (1 - 1/c)^f)` if each slab is equally likely anyone's.
 //! - A CPU that has filled slabs is somewhere in the next one: half of it is in use on average. One that has not holds few
-//!   objects for certain, and how few is not known: for it there is a slab, and nothing else.
-//! - So the objects in use of those `d` CPUs are `f m + d m / 2`, which with slabs of `m'` objects are in
-//!   `(f m + d m / 2 - d m' / 2) / m'` full slabs and, with those of all CPUs, `c` CPU slabs.
+//!   objects, and how few is not known: for it there is a slab, and nothing else.
+//! - So what those `d` CPUs have in use is `f m + d m / 2`, and in slabs of `m'` objects that is
+//!   `(f m + d m / 2 - d m' / 2) / m'` full ones, beside a slab for each of the `c` CPUs.
 //!
-//! Slabs on lists are taken for as full as today: what frees leave of smaller slabs is not known.
+//! Slabs on partial lists are taken for as full as today: what frees leave of smaller or larger slabs is not known.
 
-/// Where the objects of a cache are.
+/// Where the objects of a cache are today.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Held {
     /// CPU slabs, without those on the CPUs' partial lists.
@@ -21,56 +21,78 @@ pub struct Held {
     pub others: u64,
     /// Objects in a slab.
     pub per_slab: u64,
+    /// Objects that are free in slabs on lists.
+    pub free: u64,
     /// Objects in use, where something else than the cache tells.
     pub live: Option<u64>,
 }
 
-/// Slabs, with the bounds that hold however full the CPU slabs are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Slabs {
-    /// If each CPU slab that follows a full one is half full.
-    pub likely: u64,
-    /// If CPU slabs hold as few objects as can be.
-    pub low: u64,
-    /// If all objects in them are in use.
-    pub high: u64,
+/// What is different for a cache.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Then {
+    /// Objects in a slab.
+    pub per_slab: u64,
+    /// CPUs that hold a slab, on average.
+    pub cpu_slabs: f64,
+    /// Objects in use that come, or go if negative.
+    pub more: f64,
 }
 
 impl Held {
+    /// Slabs today.
+    pub fn slabs(&self) -> u64 {
+        self.cpu_slabs + self.others
+    }
+
     /// CPUs that have filled a slab.
-    pub fn fillers(&self) -> f64 {
+    fn fillers(&self) -> f64 {
         distinct(self.cpu_slabs as f64, self.others as f64)
     }
 
-    /// Objects in use, as far as they need slabs beside one for each CPU.
-    pub fn in_use(&self) -> f64 {
-        match self.live {
-            Some(live) => live as f64,
-            None => self.others as f64 * self.per_slab as f64 + self.fillers() * self.per_slab as f64 / 2.0,
+    /// Slabs with a change; what is not different leaves them as they are.
+    pub fn with(&self, then: &Then) -> u64 {
+        let today = Then { per_slab: self.per_slab, cpu_slabs: self.cpu_slabs as f64, more: 0.0 };
+        if *then == today || self.slabs() == 0 {
+            return self.slabs();
+        }
+        let (before, after) = (self.per_slab as f64, then.per_slab.max(1) as f64);
+        // What a CPU holds comes and goes with it.
+        let fillers = match self.cpu_slabs {
+            0 => 0.0,
+            held => self.fillers() * (then.cpu_slabs / held as f64).min(1.0),
+        };
+        let counted = self.live.map(|live| (live as f64 + then.more).max(0.0));
+        let objects =
+            counted.unwrap_or((self.others as f64 * before + fillers * before / 2.0 + then.more).max(0.0));
+        let beside = (objects - fillers * after / 2.0).max(0.0) / after;
+        let slabs = then.cpu_slabs.round() as u64 + whole(beside);
+        match counted {
+            // One CPU's slab after the other is full, and how full the last one is, is counted.
+            Some(objects) if then.cpu_slabs <= 1.0 => whole(objects / after),
+            Some(objects) => slabs.max(whole(objects / after)),
+            None => slabs,
         }
     }
 
-    /// Slabs with `per_slab` objects each.
-    pub fn with(&self, per_slab: u64) -> Slabs {
-        let per_slab = per_slab.max(1);
-        if per_slab == self.per_slab {
-            let today = self.cpu_slabs + self.others;
-            return Slabs { likely: today, low: today, high: today };
-        }
-        let beside = |objects: f64| self.cpu_slabs + (objects.max(0.0) / per_slab as f64).ceil() as u64;
-        let outside = self.others as f64 * self.per_slab as f64;
+    /// Slabs when no CPU holds one, as with debugging: each object comes from the first slab that has room.
+    pub fn without_cpu_slabs(&self, per_slab: u64) -> u64 {
         let fillers = self.fillers();
-        let half = per_slab as f64 / 2.0;
-        let in_cpu_slabs = self.cpu_slabs as f64 * self.per_slab as f64;
-        Slabs {
-            likely: beside(self.in_use() - fillers * half),
-            low: beside(outside - fillers * per_slab as f64),
-            high: beside(outside + in_cpu_slabs - self.cpu_slabs as f64),
-        }
+        let few = self.cpu_slabs as f64 - fillers;
+        let room = self.others as f64 * self.per_slab as f64 - self.free as f64;
+        let objects = match self.live {
+            Some(live) => live as f64,
+            None => room.max(0.0) + fillers * self.per_slab as f64 / 2.0 + few,
+        };
+        whole(objects / per_slab.max(1) as f64)
     }
 }
 
+/// Rounded up; what arithmetic leaves beside a whole number is none of it.
+fn whole(slabs: f64) -> u64 {
+    (slabs - 1e-9).ceil().max(0.0) as u64
+}
+
 /// How many of `places` are hit by `hits` that each are equally likely to hit any.
-pub fn distinct(places: f64, hits: f64) -> f64 {
+pub(super) fn distinct(places: f64, hits: f64) -> f64 {
     if places < 1.0 { 0.0 } else { places * (1.0 - (1.0 - 1.0 / places).powf(hits)) }
 }

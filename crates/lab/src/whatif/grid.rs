@@ -1,6 +1,6 @@
 //! Several values of several knobs: every combination is a change.
 
-use super::{Change, Policy};
+use super::{Change, Debug, Policy};
 use crate::error::{Error, Result};
 use slablab_slabs::Preset;
 
@@ -21,6 +21,10 @@ pub struct Grid {
     pub page_sizes: Vec<u64>,
     /// CPUs.
     pub cpus: Vec<u32>,
+    /// Whether caches share slabs.
+    pub merge: Vec<bool>,
+    /// Debugging of all caches.
+    pub debug: Vec<Debug>,
 }
 
 /// More combinations than anybody reads.
@@ -35,6 +39,8 @@ impl Grid {
         let mut changes = vec![Change::default()];
         vary(&mut changes, &self.engines, |change, engine| change.engine = Some(engine))?;
         vary(&mut changes, &self.policies, |change, policy| change.policy = Some(policy))?;
+        vary(&mut changes, &self.merge, |change, on| change.merge = Some(on))?;
+        vary(&mut changes, &self.debug, |change, debug| change.debug = Some(debug))?;
         vary(&mut changes, &self.cpus, |change, cpus| change.cpus = Some(cpus))?;
         vary(&mut changes, &self.page_sizes, |change, bytes| change.page_size = Some(bytes))?;
         vary(&mut changes, &self.min_objects, |change, objects| change.min_objects = Some(objects))?;

@@ -3,23 +3,36 @@
 //! ```text
 //! predict            a State and a Change become a Prediction
 //!   Rules            what chooses orders, today and then
-//!   Held             slabs: one for each CPU, and those full of objects
+//!   layout           bytes per object, with and without debugging
+//!   merge            which caches share slabs
+//!   touch            which CPUs hold slabs, which objects there are for each CPU
+//!   fill             slabs: one for each such CPU, and those full of objects
+//! Against            a Prediction beside the dump of a boot that had the change
+//! Grid               several values of several knobs
 //! ```
 //!
-//! Orders and objects per slab are arithmetic and exact: the kernel's own rule on the size, the pages and the CPUs. Slabs are
-//! a theory of where objects are ([`fill`]); what it was off by on real boots is in docs/whatif.md.
+//! Orders and objects per slab are arithmetic and exact: the kernel's own rule on size, pages and CPUs. Slabs are a theory of
+//! where objects are ([`fill`], [`touch`]). How far it was off on real boots is in docs/whatif.md and in [`Total::low`].
 //!
-//! Deliberately absent: time, and any constant that was measured on a dump.
+//! Deliberately absent: time, and numbers that were measured on a dump to make the next prediction better.
 
+mod against;
+mod caches;
 pub mod fill;
-pub mod grid;
+mod grid;
+mod layout;
+mod merge;
 mod rules;
+pub mod touch;
 
+pub use against::{Against, Mismatch};
+pub use grid::Grid;
+pub use layout::Debug;
 pub use rules::{Policy, Rules};
 
 use crate::error::Result;
 use crate::state::{Cache, State};
-use fill::Held;
+use caches::Caches;
 use slablab_slabs::Preset;
 use std::fmt;
 
@@ -40,6 +53,10 @@ pub struct Change {
     pub page_size: Option<u64>,
     /// CPUs.
     pub cpus: Option<u32>,
+    /// Whether caches share slabs.
+    pub merge: Option<bool>,
+    /// Debugging of all caches.
+    pub debug: Option<Debug>,
 }
 
 /// What slabs would be like.
@@ -105,13 +122,19 @@ pub struct Total {
     pub objects: u64,
     /// Bytes of the slabs.
     pub bytes: u64,
-    /// The least that the theory allows; today's is what it is.
+    /// The same less what such predictions were off by ([`ERROR`], [`ERROR_CPUS`]); today's is what it is.
     pub low: u64,
-    /// The most.
+    /// The same and so much more.
     pub high: u64,
     /// Bytes behind the last object of all slabs.
     pub waste: u64,
 }
+
+/// What predictions of slab memory between boots of one kernel with the same CPUs were off by at most, as a part of what was
+/// predicted (docs/whatif.md). Two boots with nothing different are up to 18 % apart.
+pub const ERROR: f64 = 0.18;
+/// The same between different numbers of CPUs.
+pub const ERROR_CPUS: f64 = 0.30;
 
 /// Predicts what a change does.
 ///
@@ -121,49 +144,27 @@ pub fn predict(state: &State, change: &Change) -> Result<Prediction> {
     let mut assumed = Vec::new();
     let rules = Rules::of(state, &mut assumed)?;
     let rules_whatif = rules.with(change)?;
-    let mut prediction = Prediction {
+    let caches = Caches::new(state, change, rules, rules_whatif, &mut assumed)?;
+    let mut rows = Vec::with_capacity(state.caches.len());
+    for (at, cache) in state.caches.iter().enumerate() {
+        rows.push(caches.row(at, cache));
+        rows.extend(caches.apart(cache));
+    }
+    let unexplained = state.caches.iter().filter(|cache| !rules.explain(cache));
+    let unexplained: Vec<String> = unexplained.map(|cache| cache.name.clone()).collect();
+    caches.assume(&unexplained, &mut assumed);
+    let error = if caches.other_cpus() { ERROR_CPUS } else { ERROR };
+    let error = if rows.iter().all(|row: &Row| row.today == row.whatif) { 0.0 } else { error };
+    Ok(Prediction {
         change: *change,
         rules,
         rules_whatif,
-        rows: Vec::with_capacity(state.caches.len()),
-        today: Total::default(),
-        whatif: Total::default(),
-        unexplained: Vec::new(),
+        today: Total::of(rows.iter().map(|row| &row.today), 0.0),
+        whatif: Total::of(rows.iter().map(|row| &row.whatif), error),
+        rows,
+        unexplained,
         assumed,
-    };
-    for cache in &state.caches {
-        let today = Figures::of(cache, state.page_size);
-        if !rules.explain(cache) {
-            prediction.unexplained.push(cache.name.clone());
-        }
-        let (whatif, low, high) = row(cache, &rules_whatif, today);
-        prediction.today.add(&today, today.bytes, today.bytes);
-        prediction.whatif.add(&whatif, low, high);
-        prediction.rows.push(Row { cache: cache.name.clone(), ordinal: cache.ordinal, today, whatif });
-    }
-    Ok(prediction)
-}
-
-/// What a cache takes with the change, and the least and most bytes of it.
-fn row(cache: &Cache, rules: &Rules, today: Figures) -> (Figures, u64, u64) {
-    let Some((order, per_slab)) = rules.shape(cache.size) else { return (today, today.bytes, today.bytes) };
-    let slabs = held(cache).with(per_slab);
-    let bytes = |slabs: u64| slabs.saturating_mul(rules.page_size << order);
-    let whatif = Figures::new(cache.size, order, per_slab, slabs.likely, rules.page_size);
-    (whatif, bytes(slabs.low), bytes(slabs.high))
-}
-
-fn held(cache: &Cache) -> Held {
-    let cpu_slabs = cpu_slabs(cache);
-    Held { cpu_slabs, others: cache.slabs - cpu_slabs, per_slab: cache.objects_per_slab, live: None }
-}
-
-/// CPU slabs proper; at most the cache's slabs, since they are not read at one moment. 0 where sysfs is not in the input.
-fn cpu_slabs(cache: &Cache) -> u64 {
-    let Some(attrs) = &cache.attrs else { return 0 };
-    let partial = attrs.slabs_cpu_partial.as_ref().and_then(|counts| counts.total.slabs).unwrap_or(0);
-    let all = attrs.cpu_slabs.as_ref().map_or(0, |counts| counts.total.value);
-    all.saturating_sub(partial).min(cache.slabs)
+    })
 }
 
 impl Figures {
@@ -187,13 +188,16 @@ impl Figures {
 }
 
 impl Total {
-    fn add(&mut self, figures: &Figures, low: u64, high: u64) {
-        self.slabs = self.slabs.saturating_add(figures.slabs);
-        self.objects = self.objects.saturating_add(figures.objects);
-        self.bytes = self.bytes.saturating_add(figures.bytes);
-        self.low = self.low.saturating_add(low);
-        self.high = self.high.saturating_add(high);
-        self.waste = self.waste.saturating_add(figures.waste);
+    fn of<'a>(rows: impl Iterator<Item = &'a Figures>, error: f64) -> Total {
+        let mut total = Total::default();
+        for figures in rows {
+            total.slabs = total.slabs.saturating_add(figures.slabs);
+            total.objects = total.objects.saturating_add(figures.objects);
+            total.bytes = total.bytes.saturating_add(figures.bytes);
+            total.waste = total.waste.saturating_add(figures.waste);
+        }
+        let off = (total.bytes as f64 * error) as u64;
+        Total { low: total.bytes - off, high: total.bytes.saturating_add(off), ..total }
     }
 }
 
@@ -209,6 +213,8 @@ impl fmt::Display for Change {
             number("min_objects", self.min_objects.map(u64::from)),
             self.page_size.map(|bytes| format!("page_size={}K", bytes >> 10)),
             number("cpus", self.cpus.map(u64::from)),
+            self.merge.map(|on| format!("merge={}", if on { "on" } else { "off" })),
+            self.debug.map(|debug| format!("debug={debug}")),
         ];
         let said: Vec<String> = words.into_iter().flatten().collect();
         f.write_str(if said.is_empty() { "as today" } else { "" })?;

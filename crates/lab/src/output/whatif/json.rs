@@ -1,14 +1,14 @@
 //! JSON and CSV: every row of every change, today's figures and those of the change side by side. Units are in the keys.
 
 use crate::state::State;
-use crate::whatif::{Change, Figures, Prediction, Row, Rules, Total};
+use crate::whatif::{Against, Change, Figures, Prediction, Row, Rules, Total};
 use serde_json::{Map, Value, json};
 
 /// The schema's name; the number grows when a key changes its meaning.
 const SCHEMA: &str = "slablab.whatif.1";
 
 /// Predictions of one machine as JSON.
-pub fn whatif_json(state: &State, predictions: &[Prediction]) -> Value {
+pub fn whatif_json(state: &State, predictions: &[Prediction], against: Option<&Against>) -> Value {
     let rows = predictions.iter().flat_map(|prediction| {
         let label = prediction.change.to_string();
         prediction.rows.iter().map(move |row| Value::Object(self::row(row, &label)))
@@ -21,6 +21,7 @@ pub fn whatif_json(state: &State, predictions: &[Prediction]) -> Value {
         "cpus_online": state.cpus.map(|cpus| cpus.online),
         "variants": predictions.iter().map(variant).collect::<Vec<_>>(),
         "rows": rows.collect::<Vec<_>>(),
+        "against": against.map(self::against),
         "evidence": state.assumed,
         "missing": state.missing.iter().map(|missing| json!({
             "file": missing.file, "why": missing.why, "costs": missing.costs, "command": missing.command,
@@ -50,6 +51,8 @@ fn change(change: &Change) -> Value {
         "min_objects": change.min_objects,
         "page_size_bytes": change.page_size,
         "cpus": change.cpus,
+        "merge": change.merge,
+        "debug": change.debug.map(|debug| debug.to_string()),
     })
 }
 
@@ -72,6 +75,33 @@ fn total(total: &Total) -> Value {
         "total_low_bytes": total.low,
         "total_high_bytes": total.high,
         "waste_bytes": total.waste,
+    })
+}
+
+fn against(against: &Against) -> Value {
+    json!({
+        "caches": against.caches,
+        "orders_exact": against.orders,
+        "objs_per_slab_exact": against.objects_per_slab,
+        "slab_sizes_exact": against.sizes,
+        "mismatches": against.mismatches.iter().map(|mismatch| json!({
+            "cache": mismatch.cache,
+            "slab_size_whatif_bytes": mismatch.predicted.0,
+            "order_whatif": mismatch.predicted.1,
+            "objs_per_slab_whatif": mismatch.predicted.2,
+            "slab_size_real_bytes": mismatch.real.0,
+            "order_real": mismatch.real.1,
+            "objs_per_slab_real": mismatch.real.2,
+        })).collect::<Vec<_>>(),
+        "only_one": against.only_one,
+        "total_real_bytes": against.real,
+        "waste_real_bytes": against.real_waste,
+        "error": against.error,
+        "error_unchanged": against.error_unchanged,
+        "error_by_cpus": against.error_by_cpus,
+        "worst": against.worst.iter().map(|(cache, predicted, real, bytes)| json!({
+            "cache": cache, "slabs_whatif": predicted, "slabs_real": real, "off_bytes": bytes,
+        })).collect::<Vec<_>>(),
     })
 }
 

@@ -4,15 +4,21 @@ use crate::output::doctor::wrapped;
 use crate::output::grouped;
 use crate::output::table::{plain, right_align, trimmed};
 use crate::state::State;
-use crate::whatif::{Figures, Prediction, Row};
+use crate::whatif::{Against, Figures, Prediction, Row};
 use std::cmp::Reverse;
 
-/// Predictions as text: one in detail with this many caches, several as a line each.
-pub fn whatif_table(state: &State, predictions: &[Prediction], lines: usize) -> String {
+/// Predictions as text: one in detail with this many caches, and beside the boot that had the change; several as a line each.
+pub fn whatif_table(
+    state: &State,
+    predictions: &[Prediction],
+    against: Option<&Against>,
+    lines: usize,
+) -> String {
     let mut out = match predictions {
         [one] => detail(state, one, lines),
         several => overview(state, several),
     };
+    out += &against.map_or(String::new(), beside_reality);
     let mut said: Vec<&str> = Vec::new();
     let all = state.assumed.iter().chain(predictions.iter().flat_map(|prediction| &prediction.assumed));
     for text in all.map(String::as_str) {
@@ -75,6 +81,53 @@ fn totals(prediction: &Prediction) -> String {
     trimmed(&table) + &wrapped(&range, "", "  ")
 }
 
+/// How good the prediction was.
+fn beside_reality(against: &Against) -> String {
+    let Against { caches, orders, objects_per_slab, sizes, .. } = against;
+    let mut out = String::from("\nAgainst the boot that had the change\n");
+    let exact = format!(
+        "of {caches} caches in both, {orders} have the predicted order, {objects_per_slab} the predicted objects per \
+         slab, {sizes} the predicted bytes per object"
+    );
+    out += &wrapped(&exact, "- ", "  ");
+    for mismatch in &against.mismatches {
+        let ((size, order, objects), real) = (mismatch.predicted, mismatch.real);
+        let text = format!(
+            "{}: predicted {objects} of {size} bytes in order {order}; really {} of {} bytes in order {}",
+            mismatch.cache, real.2, real.0, real.1
+        );
+        out += &wrapped(&text, "  ", "    ");
+    }
+    if !against.only_one.is_empty() {
+        let text = format!("in one only: {}", against.only_one.join(", "));
+        out += &wrapped(&text, "- ", "  ");
+    }
+    let by_cpus = against.error_by_cpus.map_or(String::new(), |error| format!(", by CPUs {}", signed(error)));
+    let memory = format!(
+        "slab memory really {} KiB: predicted {}; guesses: unchanged {}{by_cpus}",
+        grouped(against.real >> 10),
+        signed(against.error),
+        signed(against.error_unchanged)
+    );
+    out += &wrapped(&memory, "- ", "  ");
+    let mut table = plain();
+    table.set_header(["Off most", "slabs", "really", "KiB"]);
+    for (cache, predicted, real, bytes) in &against.worst {
+        table.add_row([
+            cut(cache, 20),
+            predicted.to_string(),
+            real.to_string(),
+            format!("{:+}", bytes / 1024),
+        ]);
+    }
+    right_align(&mut table);
+    out + &trimmed(&table)
+}
+
+fn signed(ratio: f64) -> String {
+    format!("{:+.1} %", 100.0 * ratio)
+}
+
 fn overview(state: &State, predictions: &[Prediction]) -> String {
     let today = predictions.first().map(|prediction| prediction.today).unwrap_or_default();
     let mut table = plain();
@@ -112,14 +165,17 @@ fn percent(today: u64, then: u64) -> String {
     if today == 0 { "-".into() } else { format!("{:+.1} %", 100.0 * (then as f64 / today as f64 - 1.0)) }
 }
 
-/// The name, with its ordinal where it is not the first of that name; a long one is cut, since tables are 80 wide.
+/// The name, with its ordinal where it is not the first of that name.
 fn name(row: &Row) -> String {
     const WIDEST: usize = 20;
     let ordinal = if row.ordinal > 0 { format!("#{}", row.ordinal + 1) } else { String::new() };
-    let room = WIDEST.saturating_sub(ordinal.len());
-    if row.cache.chars().count() <= room {
-        return format!("{}{ordinal}", row.cache);
+    cut(&row.cache, WIDEST.saturating_sub(ordinal.len())) + &ordinal
+}
+
+/// A long name is cut, since tables are 80 wide.
+fn cut(name: &str, widest: usize) -> String {
+    if name.chars().count() <= widest {
+        return name.into();
     }
-    let cut: String = row.cache.chars().take(room.saturating_sub(1)).collect();
-    format!("{cut}~{ordinal}")
+    name.chars().take(widest.saturating_sub(1)).chain(['~']).collect()
 }

@@ -1,0 +1,177 @@
+//! Cache by cache: what it is today, what it would be, and what that rests on.
+
+use super::fill::Held;
+use super::{Change, Figures, Row, Rules, layout, merge, touch};
+use crate::error::{Error, Result};
+use crate::state::{Cache, State};
+use slablab_slabs::{Preset, Release};
+
+/// What the caches of a machine turn into.
+pub(super) struct Caches<'a> {
+    state: &'a State,
+    change: &'a Change,
+    rules: Rules,
+    rules_whatif: Rules,
+    release: Release,
+    /// Threads there are, where the input tells.
+    threads: Option<u64>,
+    /// The cache each is folded into, by place, if merging comes.
+    folded: Vec<Option<usize>>,
+    /// Whether names that share slabs come apart.
+    apart: bool,
+}
+
+impl<'a> Caches<'a> {
+    pub(super) fn new(
+        state: &'a State,
+        change: &'a Change,
+        rules: Rules,
+        rules_whatif: Rules,
+        assumed: &mut Vec<String>,
+    ) -> Result<Caches<'a>> {
+        let debug = change.debug.unwrap_or_default();
+        if (change.debug.is_some() || change.merge == Some(true))
+            && state.caches.iter().all(|cache| cache.attrs.is_none())
+        {
+            let what =
+                "has nothing of /sys/kernel/slab: --debug and --merge on need the sizes and flags there";
+            return Err(Error::new(&state.path, what));
+        }
+        if change.merge == Some(true) && debug.prevents_merging() {
+            return Err(Error::new("--merge on", format!("caches with debugging {debug} are never merged")));
+        }
+        let release = match change.engine {
+            Some(Preset::Slub(policy)) => policy.release,
+            _ => state.release.unwrap_or(Release::new(6, 1, 0)),
+        };
+        assumed.extend(debug.assumed(release));
+        let folded = match change.merge {
+            Some(true) => merge::folded(state),
+            _ => vec![None; state.caches.len()],
+        };
+        let apart = change.merge == Some(false) || debug.prevents_merging();
+        let threads = touch::threads(state);
+        Ok(Caches { state, change, rules, rules_whatif, release, threads, folded, apart })
+    }
+
+    pub(super) fn other_cpus(&self) -> bool {
+        self.rules.cpus.online != self.rules_whatif.cpus.online
+    }
+
+    /// A cache, today and then.
+    pub(super) fn row(&self, at: usize, cache: &Cache) -> Row {
+        let today = Figures::of(cache, self.state.page_size);
+        let whatif = self.figures(at, cache, today);
+        Row { cache: cache.name.clone(), ordinal: cache.ordinal, today, whatif }
+    }
+
+    fn figures(&self, at: usize, cache: &Cache, today: Figures) -> Figures {
+        let size = self.size(cache);
+        let Some((order, per_slab)) = self.rules_whatif.shape(size) else { return today };
+        let mut held = touch::held(cache, self.state, self.threads);
+        for (other, _) in self.folded.iter().enumerate().filter(|(_, into)| **into == Some(at)) {
+            let more = touch::held(&self.state.caches[other], self.state, None);
+            // On a CPU that holds a slab of both, one is enough.
+            held.cpu_slabs = held.cpu_slabs.max(more.cpu_slabs);
+            held.others += more.others;
+        }
+        let slabs = match self.folded[at] {
+            Some(_) => 0,
+            None => self.slabs(cache, held, per_slab),
+        };
+        let then = Figures::new(size, order, per_slab, slabs, self.rules_whatif.page_size);
+        // What is not different is as it was counted.
+        let same = Figures { objects: then.objects, ..today } == then;
+        if same { today } else { then }
+    }
+
+    fn slabs(&self, cache: &Cache, mut held: Held, per_slab: u64) -> u64 {
+        let cpus = (self.rules.cpus.online, self.rules_whatif.cpus.online);
+        let mut then = touch::on_cpus(&cache.name, &mut held, cpus, per_slab);
+        let debugged = layout::of_cache(cache).is_on();
+        match self.change.debug {
+            Some(debug) if debug.is_on() && !debugged => held.without_cpu_slabs(per_slab),
+            Some(debug) if !debug.is_on() && debugged => {
+                // How many CPUs come to hold a slab does not show: all, as far as there are objects.
+                then.cpu_slabs = held.slabs().min(cpus.1.into()) as f64;
+                held.with(&then)
+            }
+            _ => held.with(&then),
+        }
+    }
+
+    /// Bytes from one object to the next.
+    fn size(&self, cache: &Cache) -> u64 {
+        let asked = self.change.debug.filter(|debug| *debug != layout::of_cache(cache));
+        asked.and_then(|debug| debug.size(cache, self.release)).unwrap_or(cache.size)
+    }
+
+    /// The other names of a merged cache, if they come apart: each has a slab, if there are any. How their objects divide is
+    /// not known.
+    pub(super) fn apart(&self, cache: &Cache) -> Vec<Row> {
+        if !self.apart {
+            return Vec::new();
+        }
+        let today =
+            Figures { slabs: 0, objects: 0, bytes: 0, waste: 0, ..Figures::of(cache, self.state.page_size) };
+        let size = self.size(cache);
+        let whatif = self.rules_whatif.shape(size).map_or(today, |(order, per_slab)| {
+            Figures::new(size, order, per_slab, cache.slabs.min(1), self.rules_whatif.page_size)
+        });
+        let row = |name: &String| Row { cache: name.clone(), ordinal: 0, today, whatif };
+        cache.aliases.iter().map(row).collect()
+    }
+
+    /// What the numbers rest on, as far as this change asks for it.
+    pub(super) fn assume(&self, unexplained: &[String], assumed: &mut Vec<String>) {
+        let mut say = |text: &str| assumed.push(text.into());
+        if self.state.release.is_some_and(|release| release >= Release::new(7, 0, 0)) {
+            say("Sheaves are not predicted: slabs are taken for as full as today.");
+        } else if !touch::has_attrs(self.state) {
+            say(
+                "The input does not tell CPU slabs: each CPU is taken to hold one, as far as a cache has slabs.",
+            );
+        }
+        if !unexplained.is_empty() {
+            let few: Vec<&str> = unexplained.iter().take(5).map(String::as_str).collect();
+            let more = if unexplained.len() > few.len() { ", ..." } else { "" };
+            assumed.push(format!(
+                "{} caches have an order or objects per slab today that the rule `{}` does not give; their orders then \
+                 may be as wrong: {}{more}.",
+                unexplained.len(),
+                self.rules.rule.name(),
+                few.join(", ")
+            ));
+        }
+        let mut say = |text: &str| assumed.push(text.into());
+        if self.rules.page_size != self.rules_whatif.page_size {
+            say(
+                "Objects keep their sizes and caches stay: the largest kmalloc classes, and kernel stacks from slab, exist on \
+                 large pages only; caches whose objects hold page tables or arrays of pages change size.",
+            );
+        }
+        if self.other_cpus() {
+            say("Objects keep their sizes; those with a field for each CPU or a mask of CPUs would change.");
+            assumed.push(format!(
+                "Each CPU comes or goes with {} kernel threads, and with one object of each cache that has one for each CPU; \
+                 all other objects are as many as today. Programs touch CPUs at random.",
+                touch::THREADS_PER_CPU
+            ));
+        }
+        let mut say = |text: &str| assumed.push(text.into());
+        if matches!(self.change.engine, Some(Preset::Slqb(_))) {
+            say("SLQB's queues are taken to hold as much as SLUB's CPU slabs.");
+        }
+        match (self.apart, self.change.merge) {
+            (true, _) => say(
+                "How objects divide among merged names is not known: they stay with the first name, and each \
+                              other gets a slab; sizes are those of the merged cache.",
+            ),
+            (_, Some(true)) => say(
+                "Whether a cache's objects are accounted to a cgroup is not in sysfs: accounted and other \
+                                    caches of one size are merged here, and are not by the kernel.",
+            ),
+            _ => {}
+        }
+    }
+}

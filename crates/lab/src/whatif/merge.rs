@@ -1,0 +1,40 @@
+//! Which caches share slabs, with merging on and off (reference/slub.md 9).
+
+use crate::state::{Cache, State};
+use slablab_slabs::cache::{CacheFlags, CacheSpec, mergeable};
+
+/// For each cache the one it would be folded into, by place in the state. Slabinfo lists the newest cache first, so that a
+/// cache looks at those behind it, nearest first, as the kernel does.
+pub(super) fn folded(state: &State) -> Vec<Option<usize>> {
+    let specs: Vec<Option<CacheSpec>> = state.caches.iter().map(spec).collect();
+    let mut into: Vec<Option<usize>> = vec![None; specs.len()];
+    for at in (0..specs.len()).rev() {
+        let Some(new) = &specs[at] else { continue };
+        let fits = |other: &usize| {
+            let candidate = &state.caches[*other];
+            specs[*other].as_ref().is_some_and(|spec| {
+                into[*other].is_none() && mergeable(new, spec, candidate.size.min(u32::MAX.into()) as u32)
+            })
+        };
+        into[at] = (at + 1..specs.len()).find(fits);
+    }
+    into
+}
+
+/// What sysfs tells of how a cache was created. Whether its objects are accounted it does not.
+fn spec(cache: &Cache) -> Option<CacheSpec> {
+    let attrs = cache.attrs.as_ref()?;
+    let small = |bytes: u64| u32::try_from(bytes).ok().filter(|bytes| *bytes > 0 && *bytes < 1 << 30);
+    let flags = CacheFlags {
+        reclaim_account: attrs.reclaim_account == Some(true),
+        dma: attrs.cache_dma == Some(true),
+        typesafe_by_rcu: attrs.destroy_by_rcu == Some(true),
+        constructor: attrs.ctor.is_some(),
+        no_merge: attrs.usersize.is_some_and(|bytes| bytes > 0),
+        account: cache.name.starts_with("kmalloc-cg-"),
+        ..CacheFlags::default()
+    };
+    let spec = CacheSpec::of_size(small(attrs.object_size?)?);
+    let align = small(attrs.align?).filter(|align| align.is_power_of_two())?;
+    Some(CacheSpec { align, flags, sheaf_capacity: attrs.sheaf_capacity.unwrap_or(0) as u32, ..spec })
+}

@@ -1,0 +1,131 @@
+//! Which CPUs hold slabs of a cache, and which objects there are for each CPU.
+//!
+//! | cache | with other CPUs |
+//! |---|---|
+//! | each CPU has a slab, and the kernel itself allocates from it when a CPU comes up | each CPU has one again |
+//! | each CPU has a slab, by what programs did | as many touches as it takes on average to hit all CPUs |
+//! | some CPUs have one | as many touches as it takes on average to hit so many |
+//!
+//! A touch is equally likely to be on any CPU: `k` touches hit `n (1 - (1 - 1/n)^k)` of `n` CPUs.
+//!
+//! Objects: every CPU has [`THREADS_PER_CPU`] kernel threads, and a thread has one of each of [`PER_THREAD`]. A cache whose
+//! objects are known to within a quarter of the number of CPUs, with a multiple of that number among what is possible, is
+//! taken to have so many for each CPU. All other objects are taken to be as many as today.
+
+use super::fill::{Held, Then, distinct};
+use crate::state::{Cache, State};
+
+/// Kernel threads of a CPU, as `ps` lists them: idle thread, cpuhp, migration, ksoftirqd, two workers for ordinary work (one
+/// that works and one that waits, as workqueues keep it) and one for urgent work.
+pub const THREADS_PER_CPU: u64 = 7;
+
+/// Caches with an object for each thread.
+pub const PER_THREAD: [&str; 6] =
+    ["thread_stack", "task_struct", "sighand_cache", "signal_cache", "pid", "cred_jar"];
+
+/// Those of which no thread is without one and nothing else has one.
+const COUNTS_THREADS: [&str; 2] = ["thread_stack", "task_struct"];
+
+/// Caches beside kmalloc's that the kernel itself allocates from on each CPU that comes up: its threads' stacks are mapped,
+/// its folder in sysfs is made, its interrupts are numbered.
+const OF_EVERY_CPU: [&str; 3] = ["kernfs_node_cache", "radix_tree_node", "vmap_area"];
+
+/// Kernel stacks where they are not slab objects: 16 KiB on these.
+const STACK_BYTES: u64 = 16 << 10;
+const STACKS_KNOWN_ON: [&str; 3] = ["x86_64", "aarch64", "arm64"];
+
+/// Where a cache's objects are today. `in_use` is [`threads`]'s answer.
+pub(super) fn held(cache: &Cache, state: &State, threads: Option<u64>) -> Held {
+    let cpu_slabs = cpu_slabs(cache, state);
+    let others = cache.slabs - cpu_slabs;
+    let free = cache.total_objects.saturating_sub(cache.active_objects);
+    let held = Held { cpu_slabs, others, per_slab: cache.objects_per_slab, free, live: None };
+    // Lists of partial slabs keep stacks of threads that ended: then the threads do not tell the slabs.
+    let live = threads.filter(|_| {
+        COUNTS_THREADS.contains(&cache.name.as_str()) && free == 0 && cpu_partial_slabs(cache) == 0
+    });
+    let (least, most) = bounds(&held);
+    Held { live: live.map(|live| live.clamp(least, most)), ..held }
+}
+
+/// The threads there are, by the stacks that meminfo counts; `None` where the size of a stack is not known.
+pub(super) fn threads(state: &State) -> Option<u64> {
+    let stacks = state.dump.meminfo.get("KernelStack")?.checked_mul(1024)?;
+    let bytes = match state.cache("thread_stack").filter(|cache| cache.slabs > 0) {
+        Some(cache) => cache.size,
+        None => {
+            let arch = state.dump.arch.as_deref()?;
+            STACKS_KNOWN_ON.contains(&arch).then_some(STACK_BYTES)?
+        }
+    };
+    Some(stacks / bytes.max(1))
+}
+
+/// What other CPUs mean for a cache: `cpus` are today's and those asked for.
+pub(super) fn on_cpus(name: &str, held: &mut Held, cpus: (u32, u32), per_slab: u64) -> Then {
+    let (today, then) = (f64::from(cpus.0), f64::from(cpus.1));
+    let cpu_slabs = held.cpu_slabs as f64;
+    if cpus.0 == cpus.1 || held.slabs() == 0 {
+        return Then { per_slab, cpu_slabs, more: 0.0 };
+    }
+    let touched = if cpu_slabs < 1.0 {
+        0.0
+    } else if cpu_slabs < today {
+        distinct(then, (1.0 - cpu_slabs / today).ln() / (1.0 - 1.0 / today).ln())
+    } else if of_every_cpu(name) {
+        then
+    } else {
+        // How many touches it takes to hit each of n places: n (1 + 1/2 + .. + 1/n).
+        let touches = (1..=cpus.0).map(|place| today / f64::from(place)).sum();
+        distinct(then, touches)
+    };
+    let more = if PER_THREAD.contains(&name) {
+        THREADS_PER_CPU as f64 * (then - today)
+    } else if let Some(live) = for_each_cpu(held, u64::from(cpus.0)) {
+        held.live = Some(live);
+        live as f64 * (then / today - 1.0)
+    } else {
+        0.0
+    };
+    Then { per_slab, cpu_slabs: touched, more }
+}
+
+/// Objects in use if they are the same number for each CPU and that is hardly by chance: what is possible spans at most a
+/// quarter of the number of CPUs, so that three of four other numbers would show.
+fn for_each_cpu(held: &Held, cpus: u64) -> Option<u64> {
+    let (least, most) = bounds(held);
+    let multiple = most / cpus.max(1) * cpus;
+    (multiple >= least.max(1) && most - least <= cpus / 4).then_some(multiple)
+}
+
+/// From one object in use in each CPU slab to all of them.
+fn bounds(held: &Held) -> (u64, u64) {
+    let outside = held.others.saturating_mul(held.per_slab).saturating_sub(held.free);
+    (outside + held.cpu_slabs, outside.saturating_add(held.cpu_slabs.saturating_mul(held.per_slab)))
+}
+
+fn of_every_cpu(name: &str) -> bool {
+    let accounted = name.starts_with("kmalloc-cg-") || name.starts_with("kmalloc-rcl-");
+    (name.starts_with("kmalloc-") && !accounted) || OF_EVERY_CPU.contains(&name)
+}
+
+/// CPU slabs proper; at most the cache's slabs, since they are not read at one moment. Where sysfs is not in the input, one
+/// for each CPU as far as there are slabs.
+fn cpu_slabs(cache: &Cache, state: &State) -> u64 {
+    let counted = cache.attrs.as_ref().and_then(|attrs| attrs.cpu_slabs.as_ref());
+    match counted {
+        Some(counts) => counts.total.value.saturating_sub(cpu_partial_slabs(cache)).min(cache.slabs),
+        None if has_attrs(state) => 0,
+        None => cache.slabs.min(state.cpus.map_or(0, |cpus| cpus.online.into())),
+    }
+}
+
+fn cpu_partial_slabs(cache: &Cache) -> u64 {
+    let partial = cache.attrs.as_ref().and_then(|attrs| attrs.slabs_cpu_partial.as_ref());
+    partial.and_then(|counts| counts.total.slabs).unwrap_or(0)
+}
+
+/// Whether the input has anything of CPU slabs at all.
+pub(super) fn has_attrs(state: &State) -> bool {
+    state.caches.iter().any(|cache| cache.attrs.as_ref().is_some_and(|attrs| attrs.cpu_slabs.is_some()))
+}
