@@ -127,5 +127,5 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     if args.fail_over.is_some_and(over) {
         return Ok(Done::OverThreshold);
     }
-    Ok(if state.missing.is_empty() { Done::Complete } else { Done::Incomplete })
+    Ok(if report.is_incomplete() { Done::Incomplete } else { Done::Complete })
 }

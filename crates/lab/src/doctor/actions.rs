@@ -5,8 +5,9 @@
 //! turned, and for a file of a cache only if the dump has that cache's directory. The predicted effect is a range: bounds
 //! where the counters give bounds, the measured error of the prediction where a model speaks.
 
-use super::findings::{Finding, Kind, size};
+use super::findings::{Finding, Kind, counted, size};
 use super::knobs::{Knob, Of, Way, allocator, turnable};
+use super::parked::nodes_with_memory;
 use super::predict::{max_order_now, with_max_order};
 use super::{Line, Report};
 use slablab_kernel::sysfs::SlabAttrs;
@@ -33,12 +34,17 @@ pub struct Action {
 /// Caches that one kind of action is offered for.
 const CACHES: usize = 3;
 
+/// The lowest `min_partial` that kernels take: those of 2.6.32 raise what is below to it.
+const MIN_PARTIAL: u64 = 5;
+
 /// What can be done about what was found, most likely savings first.
 pub(super) fn offer(report: &Report, worth: u64) -> Vec<Action> {
     let doctor = Offer { report, worth };
     let mut actions: Vec<Action> = Vec::new();
     actions.extend(doctor.shrink());
+    actions.extend(doctor.min_partial());
     actions.extend(doctor.cpu_partial());
+    actions.extend(doctor.order());
     actions.extend(doctor.drop_caches());
     actions.extend(doctor.cache_pressure());
     actions.extend(doctor.max_order());
@@ -97,6 +103,61 @@ impl<'a> Offer<'a> {
             }
         };
         let actions = self.caches_of(Kind::Fragmented).into_iter().map(action);
+        actions.filter(|action| action.saves.1 >= self.worth as i64).take(CACHES).collect()
+    }
+
+    /// Empty slabs that nodes keep. The lowest number that every kernel with this file takes is [`MIN_PARTIAL`].
+    fn min_partial(&self) -> Vec<Action> {
+        let Some(knob) = self.knob("min_partial") else { return Vec::new() };
+        let (state, nodes) = (self.report.state, nodes_with_memory(self.report.state));
+        let action = |(line, attrs): (&Line, &SlabAttrs)| {
+            let now = attrs.min_partial.filter(|now| *now > MIN_PARTIAL)?;
+            let (_, empty) = empty_slabs(line, attrs);
+            let slabs = (now - MIN_PARTIAL).saturating_mul(nodes).min(empty);
+            Some(Action {
+                knob: knob.key,
+                way: knob.way,
+                command: format!("echo {MIN_PARTIAL} > {}", file(attrs, knob.name)),
+                because: vec![Kind::Fragmented],
+                saves: (0, slabs.saturating_mul(line.cache.slab_bytes(state.page_size)) as i64),
+                basis: format!("each of {} keeps {now} slabs even if they are empty", counted(nodes, "node")),
+                cost: "slabs are given back and asked for more often; until the next boot".into(),
+            })
+        };
+        let actions = self.caches_of(Kind::Fragmented).into_iter().filter_map(action);
+        actions.filter(|action| action.saves.1 >= self.worth as i64).take(CACHES).collect()
+    }
+
+    /// Another order for caches with large tails, where the kernel still takes one.
+    fn order(&self) -> Vec<Action> {
+        let Some(knob) = self.knob("order") else { return Vec::new() };
+        let page = self.report.state.page_size;
+        let action = |(line, attrs): (&Line, &SlabAttrs)| {
+            let cache = line.cache;
+            // The kernel refuses an order above the largest that it chooses itself.
+            let orders = 0..=u32::from(max_order_now(self.report.state));
+            let tail = |order: u32| (page << order) % cache.size.max(1);
+            // Tails as parts of their slabs, all multiplied by one number so that nothing is rounded.
+            let part = |order: u32| u128::from(tail(order)) << (u32::BITS - order.min(u32::BITS));
+            let better = |order: &u32| page << order >= cache.size && part(*order) < part(cache.order);
+            let order = orders.filter(better).min_by_key(|order| (part(*order), *order))?;
+            let slabs = cache.total_objects.div_ceil(((page << order) / cache.size).max(1));
+            let left = slabs.saturating_mul(tail(order));
+            Some(Action {
+                knob: knob.key,
+                way: knob.way,
+                command: format!("echo {order} > {}", file(attrs, knob.name)),
+                because: vec![Kind::Tail],
+                saves: (0, line.split.tail.saturating_sub(left) as i64),
+                basis: format!(
+                    "tails of as many objects in slabs of order {order}, once all of today's slabs of order {} are gone",
+                    cache.order
+                ),
+                cost: "slabs that are there stay as they are; each CPU holds a slab of the new size; until the next boot"
+                    .into(),
+            })
+        };
+        let actions = self.caches_of(Kind::Tail).into_iter().filter_map(action);
         actions.filter(|action| action.saves.1 >= self.worth as i64).take(CACHES).collect()
     }
 

@@ -1,6 +1,6 @@
 //! Findings about caches: where their bytes are.
 
-use super::findings::{Finding, Kind, named, percent, several, size};
+use super::findings::{Finding, Kind, counted, named, percent, several, size};
 use super::parked::{SHEAVES_FOR_ALL_SINCE, online};
 use super::split::{Fallback, Split};
 use super::{Line, Report};
@@ -258,8 +258,9 @@ impl<'a> Finder<'a> {
                 &lines,
                 bytes,
                 format!(
-                    "merging hides who holds {}: {hidden} more names share it: {}",
+                    "merging hides who holds {}: {} more share it: {}",
                     size(bytes),
+                    counted(hidden as u64, "cache"),
                     each.join("; ")
                 ),
             )

@@ -5,6 +5,7 @@
 //! lists all.
 
 use super::{Line, Report};
+use crate::output::grouped;
 use slablab_slabs::Release;
 use std::fmt::Write;
 
@@ -148,6 +149,12 @@ pub fn size(bytes: u64) -> String {
     }
     let places = if value.fract() == 0.0 || value >= 100.0 { 0 } else { 1 };
     format!("{value:.places$} {}", UNITS[unit])
+}
+
+/// 1 CPU, 2 CPUs.
+pub fn counted(number: u64, what: &str) -> String {
+    let many = if number == 1 { "" } else { "s" };
+    format!("{} {what}{many}", grouped(number))
 }
 
 /// A part of a whole.

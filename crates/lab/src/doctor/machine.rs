@@ -28,7 +28,7 @@ fn gap(report: &Report, worth: u64) -> Option<Finding> {
     if bytes < worth {
         return None;
     }
-    if gap > 0 && bytes > lag {
+    if meminfo.has_large && gap > 0 && bytes > lag {
         return Some(machine(
             Kind::LargeKmalloc,
             bytes,

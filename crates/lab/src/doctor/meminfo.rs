@@ -2,6 +2,8 @@
 
 use super::parked::{nodes_with_memory, online};
 use crate::state::State;
+use slablab_slabs::Release;
+use std::collections::BTreeMap;
 
 /// What /proc/meminfo says, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,11 +21,17 @@ pub struct Meminfo {
     /// How much the counters behind `Slab` may lag: every CPU keeps a difference to itself until it is large enough.
     /// `None` where the number of CPUs is not known.
     pub lag: Option<u64>,
+    /// Whether this kernel counts kmallocs that are too large for a cache as slabs. True where the release is not known.
+    pub has_large: bool,
 }
 
-/// The largest difference of one counter that a CPU may keep to itself, in pages: it is a signed byte, and the kernel's
-/// limit below 128.
-const LAG_PAGES: u64 = 125;
+/// Since then large kmallocs are in `Slab`.
+const LARGE_SINCE: Release = Release::new(5, 4, 0);
+
+/// The largest difference of one counter that a CPU may keep to itself, in pages, whatever the machine.
+const LAG_PAGES_MAX: u64 = 125;
+/// Counters of a node that make `Slab`: reclaimable and not.
+const COUNTERS: u64 = 2;
 
 impl Meminfo {
     /// Compares. `None` if meminfo is not in the input.
@@ -31,16 +39,16 @@ impl Meminfo {
         let bytes = |name: &str| state.dump.meminfo.get(name).map(|kib| kib.saturating_mul(1024));
         let slab = bytes("Slab")?;
         let gap = i128::from(slab) - i128::from(caches_bytes);
-        // Two counters, reclaimable and not, of each node with memory.
-        let counters = 2 * nodes_with_memory(state);
         Some(Meminfo {
             slab,
             reclaimable: bytes("SReclaimable"),
             unreclaimable: bytes("SUnreclaim"),
             total: bytes("MemTotal"),
             gap: i64::try_from(gap).unwrap_or(i64::MAX),
+            has_large: state.release.is_none_or(|release| release >= LARGE_SINCE),
             lag: online(state).map(|cpus| {
-                cpus.saturating_mul(counters).saturating_mul(LAG_PAGES).saturating_mul(state.page_size)
+                let each_cpu = COUNTERS * lag_pages(state, cpus);
+                cpus.saturating_mul(each_cpu).saturating_mul(state.page_size)
             }),
         })
     }
@@ -60,7 +68,33 @@ impl Meminfo {
             ..0 => format!(
                 "meminfo lags ({lagging}); the rest changed between the two reads, or slabs fell back to a smaller order"
             ),
+            _ if !self.has_large => format!(
+                "meminfo lags ({lagging}); the rest changed between the two reads: this kernel counts no large kmallocs as slabs"
+            ),
             _ => format!("large kmallocs, which no cache has and no kernel counts apart; {lagging}"),
         }
     }
+}
+
+/// Pages of one counter that a CPU may keep to itself, added up over the nodes: a node's limit is that of its zone with the
+/// highest one.
+fn lag_pages(state: &State, cpus: u64) -> u64 {
+    let zones = &state.dump.zones;
+    if zones.is_empty() {
+        return nodes_with_memory(state).saturating_mul(LAG_PAGES_MAX);
+    }
+    let mut nodes: BTreeMap<u32, u64> = BTreeMap::new();
+    for zone in zones.iter().filter(|zone| zone.managed > 0) {
+        let bytes = zone.managed.saturating_mul(state.page_size);
+        let node = nodes.entry(zone.node).or_default();
+        *node = (*node).max(threshold(cpus, bytes));
+    }
+    nodes.values().sum()
+}
+
+/// `vm stats threshold` of a zone of so many bytes, as /proc/zoneinfo prints it: twice the bits of the number of CPUs, times
+/// one more than the bits of the number of 128 MiB.
+pub fn threshold(cpus: u64, zone_bytes: u64) -> u64 {
+    let bits = |number: u64| u64::from(u64::BITS - number.leading_zeros());
+    (2 * bits(cpus) * (1 + bits(zone_bytes >> 27))).min(LAG_PAGES_MAX)
 }

@@ -34,7 +34,7 @@ mod trust;
 pub use sort::SortKey;
 
 use crate::error::Result;
-use crate::state::{Cache, State};
+use crate::state::{Cache, Missing, State};
 use crate::what::{Entry, Known};
 use actions::Action;
 use findings::Finding;
@@ -125,7 +125,22 @@ pub fn examine<'a>(state: &'a State, options: &Options<'a>) -> Result<Report<'a>
     Ok(report)
 }
 
+/// Files that the doctor does not read anything from.
+const UNUSED: [&str; 2] = ["/proc/vmstat", "/boot/config"];
+/// Files that say more about the machine, without which the split, the totals and the knobs are all the same.
+const BESIDE: [&str; 4] = ["/sys/devices/system/node", "/proc/zoneinfo", "/proc/buddyinfo", "/proc/cmdline"];
+
 impl Report<'_> {
+    /// What was missing and would have told the doctor more.
+    pub fn missing(&self) -> impl Iterator<Item = &Missing> {
+        self.state.missing.iter().filter(|missing| !UNUSED.contains(&missing.file.as_str()))
+    }
+
+    /// Whether a part of the answer is missing, because a file is.
+    pub fn is_incomplete(&self) -> bool {
+        self.missing().any(|missing| !BESIDE.contains(&missing.file.as_str()))
+    }
+
     /// The caches by this key.
     pub fn sorted(&self, key: SortKey) -> Vec<&Line<'_>> {
         let mut lines: Vec<&Line> = self.lines.iter().collect();

@@ -12,8 +12,9 @@ pub(super) use table::wrapped;
 pub use table::{Shown, doctor_table};
 
 use crate::doctor::Report;
-use crate::doctor::findings::size;
+use crate::doctor::findings::{counted, size};
 use crate::doctor::split::Split;
+use crate::state::Missing;
 
 /// A row of the split: name for people, key for machines, how deep it is inside others, and the value.
 pub(crate) struct Part {
@@ -63,11 +64,9 @@ pub(crate) fn evidence(report: &Report) -> Vec<String> {
     if report.meminfo.is_none() {
         said.push("/proc/meminfo is not in the input: large kmallocs cannot be told".into());
     }
-    let missing = report.state.missing.iter();
-    said.extend(missing.map(|missing| {
-        let command = missing.command.as_ref().map_or(String::new(), |command| format!("; try: {command}"));
-        format!("{}: {}; unknown: {}{command}", missing.file, missing.why, missing.costs)
-    }));
+    let lacking =
+        |missing: &Missing| format!("{}: {}; unknown: {}", missing.file, missing.why, missing.costs);
+    said.extend(report.missing().map(lacking));
     said.extend(report.state.assumed.iter().map(|text| format!("assumed: {text}")));
     if let Some(history) = &report.history {
         said.push(match &history.hours {
@@ -81,6 +80,14 @@ pub(crate) fn evidence(report: &Report) -> Vec<String> {
         });
     }
     said
+}
+
+/// What would make the missing files readable: commands, each once.
+pub(crate) fn remedies<'a>(report: &'a Report) -> Vec<&'a str> {
+    let mut commands: Vec<&str> = report.missing().filter_map(|missing| missing.command.as_deref()).collect();
+    commands.sort();
+    commands.dedup();
+    commands
 }
 
 /// One line on what was examined.
@@ -111,10 +118,4 @@ pub(crate) fn saving((low, high): (i64, i64)) -> String {
         _ if low == high => format!("saves {}", bytes(low)),
         _ => format!("saves {} to {}", bytes(low), bytes(high)),
     }
-}
-
-/// 1 CPU, 2 CPUs.
-pub(crate) fn counted(number: u64, what: &str) -> String {
-    let many = if number == 1 { "" } else { "s" };
-    format!("{} {what}{many}", super::grouped(number))
 }

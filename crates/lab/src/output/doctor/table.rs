@@ -1,6 +1,6 @@
 //! Text for people, at most 80 columns wide.
 
-use super::{evidence, parts, saving, subject};
+use super::{evidence, parts, remedies, saving, subject};
 use crate::doctor::{Line, Report, SortKey};
 use crate::output::grouped;
 use crate::output::table::{plain, right_align, trimmed};
@@ -30,6 +30,9 @@ pub fn doctor_table(report: &Report, shown: &Shown) -> String {
     if !said.is_empty() {
         out += "\nEvidence\n";
         said.iter().for_each(|text| out += &wrapped(text, "- ", "  "));
+    }
+    for command in remedies(report) {
+        out += &format!("\nThis makes what is missing readable:\n{command}\n");
     }
     out
 }
@@ -119,7 +122,7 @@ fn actions(report: &Report) -> String {
     if report.actions.is_empty() {
         return String::new();
     }
-    let mut out = String::from("\nWhat this kernel lets you do\n");
+    let mut out = String::from("\nWhat this kernel lets you do, as root\n");
     for action in &report.actions {
         // A command is typed or pasted: it is not broken.
         out += &format!("- {}\n", action.command);
