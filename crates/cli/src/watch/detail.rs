@@ -27,28 +27,45 @@ pub(super) fn draw(app: &App, frame: &mut Frame, area: Rect) {
         frame.render_widget(Paragraph::new(" no cache has this in its name"), area);
         return;
     };
-    let (theme, width) = (app.theme, usize::from(area.width).saturating_sub(1));
-    let mut parts = vec![vec![title(app, track), growth(app, track)]];
+    let (width, height) = (usize::from(area.width).saturating_sub(1), usize::from(area.height));
+    // All that is known if there is room for it; parts stand apart if there is room for that.
+    let fits = |parts: &[Vec<Line>]| {
+        let count: usize = parts.iter().map(Vec::len).sum();
+        count + parts.len() + CHART_ROWS_MIN <= height
+    };
+    let mut parts = said(app, track, width, true);
+    if !fits(&parts) {
+        parts = said(app, track, width, false);
+    }
+    if fits(&parts) {
+        parts.iter_mut().for_each(|part| part.push(Line::default()));
+    }
+    let mut lines = parts.concat();
+    lines.extend(chart(app, track, width, height.saturating_sub(lines.len()).min(CHART_ROWS)));
+    frame.render_widget(Paragraph::new(lines), area);
+}
+
+/// What there is to say, the most important first; with `whole`, everything that is known of its purpose.
+fn said(app: &App, track: &Track, width: usize, whole: bool) -> Vec<Vec<Line<'static>>> {
+    let theme = app.theme;
+    let mut parts = vec![vec![title(app, track)]];
+    parts[0].extend(growth(app, track, width));
     if let Some(state) = &app.detail
         && let [cache] = &state.caches[..]
     {
         parts.push(split(theme, &Split::of(cache, state), width));
         let entry = app.known.find(&cache.name);
         let entry = entry.or_else(|| cache.aliases.iter().find_map(|alias| app.known.find(alias)));
-        parts.push(entry.map_or(Vec::new(), |entry| what(theme, entry, width)));
+        match entry {
+            Some(entry) if whole => parts.extend([what(theme, entry, width, 6), ways(theme, entry, width)]),
+            Some(entry) => parts.push([what(theme, entry, width, 2), way(theme, entry, width)].concat()),
+            None => {}
+        }
         parts.push(layout(theme, state, cache, width));
         parts.push(places(theme, cache, width));
     }
     parts.retain(|part| !part.is_empty());
-    let height = usize::from(area.height);
-    let count: usize = parts.iter().map(Vec::len).sum();
-    // Parts stand apart if there is room for that.
-    if count + parts.len() + CHART_ROWS_MIN <= height {
-        parts.iter_mut().for_each(|part| part.push(Line::default()));
-    }
-    let mut lines = parts.concat();
-    lines.extend(chart(app, track, width, height.saturating_sub(lines.len()).min(CHART_ROWS)));
-    frame.render_widget(Paragraph::new(lines), area);
+    parts
 }
 
 /// Its name, its bytes, and how much of all caches that is.
@@ -87,7 +104,7 @@ fn split(theme: Theme, split: &Split, width: usize) -> Vec<Line<'static>> {
     let exact = |label: &str, value: u64| part(label, &bytes(value), value, value);
     let parked = match (split.parked.low, split.parked.high) {
         (low, high) if low == high => exact("  parked", low),
-        (0, high) => part("  parked to", &bytes(high), 0, high),
+        (0, high) => part("  parked <=", &bytes(high), 0, high),
         (low, high) => part(&format!("  parked {}", bytes(low)), &format!("to {}", bytes(high)), low, high),
     };
     let mut lines = vec![
@@ -107,18 +124,36 @@ fn split(theme: Theme, split: &Split, width: usize) -> Vec<Line<'static>> {
     lines
 }
 
-/// What it is for, what makes it grow, what shrinks it.
-fn what(theme: Theme, entry: &Entry, width: usize) -> Vec<Line<'static>> {
-    let mut lines: Vec<Line> = wrapped(&format!("{}: {}", entry.subsystem, entry.what), width, 2, theme);
+/// What it is for and what makes it grow, the first in at most so many lines.
+fn what(theme: Theme, entry: &Entry, width: usize, most: usize) -> Vec<Line<'static>> {
+    let mut lines: Vec<Line> = wrapped(&format!("{}: {}", entry.subsystem, entry.what), width, most, theme);
     if let Some(grows) = &entry.grows_with {
-        lines.extend(wrapped(&format!("Grows with {grows}"), width, 1, theme));
+        lines.extend(wrapped(&format!("Grows with {grows}"), width, most / 2, theme));
     }
-    let shrink = match (entry.shrink.first(), &entry.cannot_shrink) {
+    lines
+}
+
+/// The mildest way to shrink it, or why there is none.
+fn way(theme: Theme, entry: &Entry, width: usize) -> Vec<Line<'static>> {
+    let text = match (entry.shrink.first(), &entry.cannot_shrink) {
         (Some(method), _) => format!("To shrink it: {}", method.run.as_ref().unwrap_or(&method.how)),
         (None, Some(why)) => format!("Cannot be shrunk: {why}"),
-        (None, None) => return lines,
+        (None, None) => return Vec::new(),
     };
-    lines.extend(wrapped(&shrink, width, 2, theme));
+    wrapped(&text, width, 2, theme)
+}
+
+/// Every way to shrink it with its price, the mildest first.
+fn ways(theme: Theme, entry: &Entry, width: usize) -> Vec<Line<'static>> {
+    let Some(first) = entry.shrink.first() else { return way(theme, entry, width) };
+    let mut lines = Vec::new();
+    for method in &entry.shrink {
+        let label = if method.id == first.id { "To shrink it: " } else { "Or: " };
+        let cost = method.cost.as_ref().map_or(String::new(), |cost| format!(" Mind: {cost}."));
+        lines.extend(wrapped(&format!("{label}{}{cost}", method.how), width, 3, theme));
+        let run = method.run.as_ref().map(|run| theme.cut(&format!("   # {run}"), width));
+        lines.extend(run.map(|run| Line::styled(run, theme.title())));
+    }
     lines
 }
 
@@ -140,19 +175,20 @@ fn wrapped(text: &str, width: usize, most: usize, theme: Theme) -> Vec<Line<'sta
 
 /// Who shares it, how its objects lie in its slabs.
 fn layout(theme: Theme, state: &State, cache: &Cache, width: usize) -> Vec<Line<'static>> {
-    let plain = |text: String| Line::from(theme.cut(&format!(" {text}"), width));
     let mut lines = Vec::new();
     if !cache.aliases.is_empty() {
-        lines.push(plain(format!("merged with {}", cache.aliases.join(", "))));
+        let aliases = format!(" merged with {}", cache.aliases.join(", "));
+        lines.push(Line::from(theme.cut(&aliases, width)));
     }
     let asked = cache.object_size.map_or(String::new(), |size| format!(" ({size} without padding)"));
-    lines.push(plain(format!(
+    let text = format!(
         "{} objects of {} bytes{asked} in a slab of {}, order {}",
         cache.objects_per_slab,
         cache.size,
         bytes(cache.slab_bytes(state.page_size)),
         cache.order
-    )));
+    );
+    lines.extend(wrapped(&text, width, 2, theme));
     lines
 }
 
@@ -192,19 +228,23 @@ pub(super) fn listed(theme: Theme, label: String, items: &[String], width: usize
     theme.cut(&fits.unwrap_or_else(|| text(0)), width)
 }
 
-/// How it moved, in numbers.
-fn growth(app: &App, track: &Track) -> Line<'static> {
+/// How it moved, in numbers: in one line if there is room for that.
+fn growth(app: &App, track: &Track, width: usize) -> Vec<Line<'static>> {
     let (theme, watch) = (app.theme, &app.watch);
     let (now, start) = (watch.growth_per_minute(track), watch.growth_per_minute_since_start(track));
     let window = watch.window_seconds().map_or("no time".into(), duration);
     let whole = signed(Some(track.since_start()));
-    Line::from(vec![
-        Span::raw(" growth: "),
-        Span::styled(format!("{}/min", signed(now)), theme.growth(now)),
-        Span::raw(format!(" in {window}, ")),
-        Span::styled(format!("{}/min", signed(start)), theme.growth(start)),
-        Span::raw(format!(" since the start ({whole} in {})", duration(watch.seconds()))),
-    ])
+    let rate = |rate| Span::styled(format!("{}/min", signed(rate)), theme.growth(rate));
+    let mut line = Line::from(vec![Span::raw(" growth: "), rate(now), Span::raw(format!(" in {window}"))]);
+    let since_start = format!(" since the start ({whole} in {})", duration(watch.seconds()));
+    let rest = [rate(start), Span::raw(since_start)];
+    if line.width() + 2 + rest.iter().map(Span::width).sum::<usize>() <= width {
+        line.push_span(", ");
+        line.extend(rest);
+        return vec![line];
+    }
+    let [rate, since_start] = rest;
+    vec![line, Line::from(vec![Span::raw("         "), rate, since_start])]
 }
 
 /// How it moved, as a picture.

@@ -45,6 +45,11 @@ pub(super) fn draw(app: &mut App, frame: &mut Frame, area: Rect) {
             spans.push(Span::raw(" "));
         }
         spans.pop();
+        if at == cursor {
+            // The mark of the cursor goes to the edge, however short the name is.
+            let used: usize = spans.iter().map(Span::width).sum();
+            spans.push(Span::styled(" ".repeat((width + 1).saturating_sub(used)), theme.selected()));
+        }
         let line = Line::from(spans);
         lines.push(if at == cursor { line.style(theme.selected()) } else { line });
     }

@@ -114,6 +114,7 @@ fn frames() {
     check("nothing-80x24", 80, 24, "tick / n o n e Enter");
     check("detail-80x24", 80, 24, "tick j Enter");
     check("detail-200x50", 200, 50, "tick j j Enter");
+    check("ways-150x44", 150, 44, "tick Enter");
     check("help-80x24", 80, 24, "tick ?");
 }
 
