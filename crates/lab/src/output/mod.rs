@@ -3,6 +3,7 @@
 mod csv;
 mod doctor;
 mod json;
+mod mail;
 mod orders;
 mod table;
 mod whatif;
@@ -10,6 +11,7 @@ mod whatif;
 pub use csv::{cache_csv, caches_csv};
 pub use doctor::{Shown, doctor_csv, doctor_json, doctor_prometheus, doctor_table};
 pub use json::{cache_json, replay_json};
+pub use mail::whatif_mail;
 pub use orders::{orders_csv, orders_json, orders_table};
 pub(crate) use table::{busiest, grouped};
 pub use table::{cache_table, caches_table, engines_table, remarks, verify_table};
