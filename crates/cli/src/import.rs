@@ -12,11 +12,14 @@ use std::path::PathBuf;
 #[command(after_help = "Examples:
   perf record -e 'kmem:*' -a -o - sleep 10 | slablab import - -o load.trace.parquet
   slablab import perf.data.xz -o load.trace.parquet
+  slablab import trace.dat -o load.trace.parquet             of trace-cmd record -e kmem
+  slablab import - -o load.trace.parquet < /sys/kernel/tracing/trace
   slablab import COUNTERS-RUN trace_s1 -o s1.trace.parquet   a folder with trace_s1.events.csv.gz and machine.json
 
 The trace opens in pandas, polars and DuckDB; docs/trace-format.md describes it.")]
 pub(crate) struct Args {
-    /// Recording: perf.data or CSV of events, plain, gz, zst or xz; a folder of recordings; - for standard input
+    /// Recording: perf.data, trace.dat, text of tracefs, trace-cmd report or perf script, or CSV of events, plain, gz, zst
+    /// or xz; a folder of recordings; - for standard input
     input: PathBuf,
     /// Which recording of a folder
     recording: Option<String>,

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 /// Replays a recording.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Recording: a trace, or perf.data or tidy CSV (plain, gz, zst, xz), which is imported first
+    /// Recording: a trace, or perf.data, trace.dat, text or tidy CSV (plain, gz, zst, xz), which is imported first
     recording: PathBuf,
     #[command(flatten)]
     choice: Choice,

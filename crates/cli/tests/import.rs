@@ -44,7 +44,43 @@ fn exit_codes_and_places() {
 
 #[test]
 fn standard_input_is_read() {
-    let csv = bundled("crates/kernel/testdata/hackbench.events.csv.gz");
-    let file = std::fs::File::open(&csv).unwrap();
-    check("-", &["--format", "json"], file.into(), 0, "\"kind\": \"csv\"", "");
+    for (name, kind) in [
+        ("hackbench.events.csv.gz", "csv"),
+        ("trace_dat/v7_zstd.trace.dat", "trace.dat"),
+        ("trace_dat/v6.trace.dat.xz", "trace.dat"),
+        ("trace_dat/report.txt.xz", "ftrace text"),
+    ] {
+        let file = std::fs::File::open(bundled("crates/kernel/testdata").join(name)).unwrap();
+        check("-", &["--format", "json"], file.into(), 0, &format!("\"kind\": \"{kind}\""), "");
+    }
+}
+
+#[test]
+fn recordings_of_ftrace_are_told_by_their_content() {
+    #[track_caller]
+    fn at(name: &str, code: i32, stderr: &str) {
+        let path = bundled("crates/kernel/testdata").join(name);
+        check(path.to_str().unwrap(), &[], Stdio::null(), code, "", stderr);
+    }
+    at("trace_dat/v7_zlib.trace.dat", 0, "kmalloc of ");
+    at("ftrace/trace_plain.txt.xz", 0, "warning: addresses are hashed");
+    at("ftrace/trace_overrun.txt.xz", 3, "INCOMPLETE: the recorder lost 29987 events");
+    at("ftrace/perf_script_lost.txt.xz", 3, "INCOMPLETE: the recorder lost 1472 events");
+}
+
+#[test]
+fn a_replay_opens_them_and_says_what_they_cannot_tell() {
+    #[track_caller]
+    fn replay(name: &str, hashed: bool) {
+        let path = bundled("crates/kernel/testdata").join(name);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_slablab"));
+        let output = command.arg("replay").arg(path).args(["--engine", "slub@6.18"]).output().unwrap();
+        let [out, err] = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
+        assert_eq!(output.status.code(), Some(0), "{err}");
+        assert!(out.contains("slub@6.18"), "{out}");
+        assert_eq!(out.contains("addresses are hashed"), hashed, "{out}{err}");
+    }
+    replay("trace_dat/v7_zstd.trace.dat", false);
+    replay("trace_dat/report.txt.xz", false);
+    replay("ftrace/trace_plain.txt.xz", true);
 }

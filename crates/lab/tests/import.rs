@@ -180,6 +180,88 @@ fn the_bundled_recording_is_whole() {
     assert_eq!(import.linear_map, Some(0xffff_8880_0000_0000));
 }
 
+/// Columns that a binary recording and a text of the same events agree in.
+type Line = (u64, u16, i32, u8, u64, u32, Option<String>, i64, u32, Option<String>);
+
+/// The rows of a recording, times in microseconds since the first.
+fn lines(path: &Path) -> (Vec<Line>, slablab_workloads::Metadata) {
+    let reader = open(Input { path, recording: None }, &mut |_| {}).unwrap();
+    let metadata = reader.metadata().clone();
+    let (mut batches, mut batch, mut lines) = (reader.batches(Columns::ALL), Batch::default(), Vec::new());
+    while batches.next(&mut batch).unwrap() {
+        let texts = batches.texts();
+        let text = |text: Option<&str>| text.map(str::to_string);
+        lines.extend((0..batch.len()).map(|row| {
+            let micros = (batch.time_ns[row] as u64 + 500) / 1000;
+            (
+                micros,
+                batch.cpu[row],
+                batch.pid[row],
+                batch.event[row],
+                batch.address[row],
+                batch.bytes_alloc[row],
+                text(texts.cache.get(batch.cache[row])),
+                batch.pfn[row],
+                batch.gfp[row],
+                text(texts.call_site.get(batch.call_site[row])),
+            )
+        }));
+    }
+    let first = lines[0].0;
+    lines.iter_mut().for_each(|line| line.0 -= first);
+    (lines, metadata)
+}
+
+#[test]
+fn all_forms_of_a_recording_give_one_trace() {
+    let (expected, metadata) = lines(&bundled("crates/kernel/testdata/trace_dat/v6.trace.dat.xz"));
+    assert_eq!(metadata.statistics.rows, expected.len() as u64);
+    let folder = Folder::new("forms");
+    let mut plain = Vec::new();
+    let packed = std::fs::File::open(bundled("crates/kernel/testdata/trace_dat/v6.trace.dat.xz")).unwrap();
+    let mut reader = slablab_kernel::compressed::Decompressed::new(packed).unwrap();
+    std::io::Read::read_to_end(&mut reader, &mut plain).unwrap();
+    #[track_caller]
+    fn check(path: &Path, kind: &str, expected: &[Line]) {
+        let (found, metadata) = lines(path);
+        let differing = found.iter().zip(expected).position(|(found, expected)| found != expected);
+        assert_eq!(differing.map(|row| (&found[row], &expected[row])), None, "{}", path.display());
+        assert_eq!(found.len(), expected.len());
+        assert!(!metadata.pairing_only && metadata.warnings.is_empty(), "{:?}", metadata.warnings);
+        assert_eq!(metadata.source.unwrap().kind, kind);
+    }
+    check(&folder.file("plain", &plain), "trace.dat", &expected);
+    for name in ["v7_zlib.trace.dat", "v7_zstd.trace.dat"] {
+        check(&bundled("crates/kernel/testdata/trace_dat").join(name), "trace.dat", &expected);
+    }
+    // A report's microseconds guess another order of effects in some places: what happened is the same.
+    let (text, metadata) = lines(&bundled("crates/kernel/testdata/trace_dat/report.txt.xz"));
+    let sorted = |mut lines: Vec<Line>| {
+        lines.sort();
+        lines
+    };
+    assert!(sorted(text) == sorted(expected), "the report's events are others");
+    assert_eq!((metadata.source.unwrap().kind.as_str(), metadata.pairing_only), ("ftrace text", false));
+}
+
+#[test]
+fn hashed_addresses_mark_a_trace() {
+    let (rows, metadata) = lines(&bundled("crates/kernel/testdata/ftrace/trace_plain.txt.xz"));
+    assert!(metadata.pairing_only && metadata.warnings[0].contains("hash-ptr"), "{:?}", metadata.warnings);
+    // Objects are paired all the same, and pages keep their numbers; one does not lead to the other.
+    let counts = |name: &str| metadata.caches.iter().find(|cache| cache.name == name).unwrap().counts;
+    let filp = counts("filp");
+    assert!(filp.allocs > 0 && filp.unseen_frees < filp.frees, "{filp:?}");
+    assert!(rows.iter().any(|row| row.7 > 0));
+    let import = metadata.import.unwrap();
+    assert_eq!((import.linear_map, import.repairs.implied_by_page), (None, 0));
+    let folder = Folder::new("hashed");
+    let report =
+        run(&folder, &bundled("crates/kernel/testdata/ftrace/trace_pipe_lost.txt.xz"), None).unwrap();
+    assert_eq!(report.json()["pairing_only"], true);
+    assert!(report.incomplete() && report.text().contains("warning: addresses are hashed"));
+}
+
 #[test]
 fn losses_make_a_report_incomplete() {
     let folder = Folder::new("lost");

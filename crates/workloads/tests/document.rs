@@ -38,6 +38,7 @@ fn the_page_has_every_column_event_flag_and_key() {
         clock: Some(String::new()),
         build_id: Some(String::new()),
         symbols: vec![Default::default()],
+        pairing_only: true,
         source: Some(Default::default()),
         import: Some(Default::default()),
         warnings: vec![String::new()],

@@ -79,7 +79,7 @@ impl Recording {
 
     /// An event of up to 112 bytes.
     pub(crate) fn data(&self, delta: u32, payload: &[u8]) -> Vec<u8> {
-        assert!(payload.len() % 4 == 0 && payload.len() <= 112);
+        assert!(payload.len().is_multiple_of(4) && payload.len() <= 112);
         [&self.word(payload.len() as u32 / 4, delta), payload].concat()
     }
 

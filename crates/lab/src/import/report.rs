@@ -38,6 +38,7 @@ impl Report {
             "architecture": self.metadata.architecture,
             "page_size_bytes": self.metadata.page_size_bytes,
             "topology": self.metadata.topology,
+            "pairing_only": self.metadata.pairing_only,
             "source": self.metadata.source,
             "statistics": self.metadata.statistics,
             "losses": self.metadata.losses,
