@@ -1,9 +1,10 @@
 //! `slablab doctor`: where slab memory goes, what would help, what this kernel lets you do.
 
-use crate::input::{open, write_out};
+use crate::input::{command_line, open, write_html, write_out};
 use crate::{Done, Failure, watch};
 use slablab_lab::doctor::rounding::Rounding;
 use slablab_lab::doctor::{Options, SortKey, examine};
+use slablab_lab::html::doctor_page;
 use slablab_lab::output::{Shown, doctor_csv, doctor_json, doctor_prometheus, doctor_table};
 use slablab_lab::state::{Input, read};
 use std::path::PathBuf;
@@ -54,6 +55,9 @@ pub(crate) struct Args {
     /// File to write to instead of standard output
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Write a page with charts as well: one file, for any browser
+    #[arg(long, value_name = "FILE", conflicts_with = "watch")]
+    html: Option<PathBuf>,
     /// Exit with 1 if the loss is over this many bytes (K, M, G), or with --since if the caches grew by more
     #[arg(long, value_name = "SIZE", value_parser = size)]
     fail_over: Option<u64>,
@@ -113,6 +117,9 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     let report = examine(&state, &options)?;
     let sort = if args.loss { SortKey::Loss } else { sort_key(args.sort)? };
     let shown = Shown { sort, lines: args.lines, aliases: args.aliases, bytes: args.bytes };
+    if let Some(path) = &args.html {
+        write_html(&doctor_page(&report, &command_line(), &shown), path)?;
+    }
     let text = match args.format {
         Format::Table => doctor_table(&report, &shown),
         Format::Json => serde_json::to_string_pretty(&doctor_json(&report))? + "\n",

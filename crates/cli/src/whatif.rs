@@ -1,7 +1,8 @@
 //! `slablab whatif`: the same machine with another policy, other boot parameters, other pages, more or fewer CPUs.
 
-use crate::input::write_out;
+use crate::input::{command_line, write_html, write_out};
 use crate::{Done, Failure};
+use slablab_lab::html::whatif_page;
 use slablab_lab::output::{whatif_csv, whatif_json, whatif_mail, whatif_table};
 use slablab_lab::state::{Input, State, read};
 use slablab_lab::whatif::{Against, Debug, Grid, Policy, predict};
@@ -64,6 +65,9 @@ pub(crate) struct Args {
     /// File to write to instead of standard output
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Write a page with charts as well: one file, for any browser
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
 }
 
 /// Forms of the answer.
@@ -145,6 +149,9 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
         _ => Err("--against takes one change, not a list".into()),
     });
     let against = against.transpose()?;
+    if let Some(path) = &args.html {
+        write_html(&whatif_page(&state, &predictions, against.as_ref(), &command_line(), args.lines), path)?;
+    }
     let text = match args.format {
         Format::Table => whatif_table(&state, &predictions, against.as_ref(), args.lines),
         Format::Json => {

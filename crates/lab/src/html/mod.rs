@@ -14,15 +14,19 @@
 //! that can be zoomed; what it shows is in the drawing and in the table too.
 
 pub mod chart;
+mod doctor;
 mod escape;
 pub mod number;
 mod page;
 mod replay;
 mod table;
 mod verify;
+mod whatif;
 
+pub use doctor::doctor_page;
 pub use escape::{command_line, escape};
 pub use page::Page;
 pub use replay::replay_page;
 pub use table::{Align, Cell, Column, Table};
 pub use verify::verify_page;
+pub use whatif::whatif_page;

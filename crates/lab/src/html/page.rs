@@ -89,14 +89,17 @@ impl Page {
 
     /// A table. A very long one is folded.
     pub fn table(&mut self, caption: &str, table: &Table) -> &mut Page {
-        let rows = table.rows.len();
-        if rows > FOLD_TABLE_ABOVE {
-            let (caption, html) = (escape(caption), table.html(None));
-            return self
-                .add(format_args!("<details><summary>{caption} {rows} rows.</summary>\n{html}</details>\n"));
+        if table.rows.len() > FOLD_TABLE_ABOVE {
+            return self.folded(caption, table);
         }
         let html = table.html(Some(caption));
         self.add(format_args!("{html}"))
+    }
+
+    /// A table that most readers do not need.
+    pub fn folded(&mut self, caption: &str, table: &Table) -> &mut Page {
+        let (caption, html, rows) = (escape(caption), table.html(None), table.rows.len());
+        self.add(format_args!("<details><summary>{caption} {rows} rows.</summary>\n{html}</details>\n"))
     }
 
     /// A chart, the table of its numbers, and the command that made both. A long table is folded.

@@ -7,6 +7,8 @@ use crate::html::number;
 pub enum Scale {
     /// Numbers; ticks at 1, 2, 5 and their tens.
     Number,
+    /// Whole numbers, such as orders: no tick stands between two.
+    Whole,
     /// Bytes; ticks at powers of two of one unit.
     Bytes,
     /// Seconds, shown in the unit that fits.
@@ -47,12 +49,13 @@ impl Scale {
             }
             Scale::Bytes | Scale::ByteDoublings => number::bytes(value as u64),
             Scale::Percent => number::percent(value),
+            Scale::Seconds if value == 0.0 => "0\u{202f}s".into(),
             Scale::Seconds => {
                 let (divisor, unit) = second_unit(value);
                 format!("{}\u{202f}{unit}", number::three_digits(value / divisor))
             }
-            Scale::Number | Scale::Doublings if value.fract() == 0.0 => number::whole(value),
-            Scale::Number | Scale::Doublings => number::three_digits(value).replace('-', "\u{2212}"),
+            Scale::Number | Scale::Whole | Scale::Doublings if value.fract() == 0.0 => number::whole(value),
+            Scale::Number | Scale::Whole | Scale::Doublings => number::three_digits(value).replace('-', "\u{2212}"),
         }
     }
 
@@ -62,7 +65,7 @@ impl Scale {
             Scale::Bytes | Scale::ByteDoublings => "bytes",
             Scale::Seconds => "seconds",
             Scale::Percent => "percent",
-            Scale::Number | Scale::Doublings => "number",
+            Scale::Number | Scale::Whole | Scale::Doublings => "number",
         }
     }
 
@@ -83,6 +86,7 @@ impl Scale {
         let step = match self {
             // Below one byte there is nothing.
             Scale::Bytes => raw.log2().ceil().exp2().max(1.0 / divisor),
+            Scale::Whole => decimal_step(raw).max(1.0),
             _ => decimal_step(raw),
         };
         let (first, last) = ((low / divisor / step), (high / divisor / step));
@@ -175,6 +179,7 @@ mod tests {
         check(Scale::Number, -3.0, 11.0, "", "\u{2212}5 0 5 10 15");
         check(Scale::Number, 0.0, 12345.0, "", "0 5,000 10,000 15,000");
         check(Scale::Number, 0.0, 0.0, "", "0.0 0.2 0.4 0.6 0.8 1.0");
+        check(Scale::Whole, 0.0, 3.0, "", "0 1 2 3");
         check(Scale::Percent, 0.0, 100.0, "%", "0 20 40 60 80 100");
     }
 
