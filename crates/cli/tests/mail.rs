@@ -18,7 +18,12 @@ fn slablab(args: &[&str]) -> Output {
 fn check(args: &[&str], expected: &str) {
     let output = slablab(args);
     let text = String::from_utf8(output.stdout).expect("UTF-8");
-    assert_eq!(Some(text.as_str()), expected.strip_prefix('\n'), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(
+        Some(text.as_str()),
+        expected.strip_prefix('\n'),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
 }
 
 /// Exit code 2, nothing on standard output, and a message with these words.
