@@ -63,6 +63,11 @@ pub enum BundleError {
     /// The tidy CSV form of slabinfo is damaged.
     #[error(transparent)]
     Csv(#[from] CsvError),
+    /// Compressed by bzip2.
+    #[error(
+        "compressed by bzip2, which is not read here: expected gzip, xz or zstd: unpack it with bzip2 -d first"
+    )]
+    Bzip2,
     /// Not one of the forms an input can have.
     #[error(
         "expected a tar of the kernel's files or a support bundle, the text of /proc/slabinfo, or the output of \
@@ -135,6 +140,8 @@ pub struct Dump {
     pub changed_s: Option<u64>,
     /// Seconds the machine was up.
     pub up_s: Option<f64>,
+    /// Paths of files that are there and have nothing in them, from `proc`, `sys` or `sos_commands` on.
+    pub empty: Vec<String>,
     /// Aliases come from a listing of /sys/kernel/slab, without its files.
     pub listed: bool,
     /// Per-cgroup caches, which have directories below their parent's (3.15 to 5.8). Slabinfo counts them with the parent.

@@ -150,8 +150,8 @@ fn what_is_wrong_in_a_dump_is_said_with_path_and_line() {
     );
     check(
         "proc/slabinfo",
-        "",
-        "line 1: expected `slabinfo - version: 1.1` or `2.x`, as the first line of /proc/slabinfo, found ``",
+        "x",
+        "line 1: expected `slabinfo - version: 1.1` or `2.x`, as the first line of /proc/slabinfo, found `x`",
     );
     check(
         "proc/meminfo",
@@ -169,6 +169,19 @@ fn what_is_wrong_in_a_dump_is_said_with_path_and_line() {
         "0-99999999",
         "line 1: expected a list such as `0-3,8`, found `0-99999999`",
     );
+}
+
+#[test]
+fn an_empty_file_is_noted_and_passed_over() {
+    let mut builder = DumpBuilder::new();
+    for path in ["sos/proc/slabinfo", "sos/proc/cmdline", "sos/etc/motd"] {
+        builder.file(path, b"\n").unwrap();
+    }
+    // Attributes may be empty.
+    builder.file("sos/sys/kernel/slab/:0000064/ctor", b"\n").unwrap();
+    let dump = builder.finish().unwrap();
+    assert_eq!(dump.empty, ["proc/slabinfo", "proc/cmdline"]);
+    assert_eq!((dump.slabinfo, dump.cmdline, dump.caches.len()), (None, None, 1));
 }
 
 #[test]

@@ -115,7 +115,8 @@ impl DumpBuilder {
         self.dump.date_s = self.dump.date_s.or(seconds);
     }
 
-    fn pass(&mut self, path: &str) {
+    /// Takes note of a file that is there and is not read.
+    pub fn pass(&mut self, path: &str) {
         self.files += 1;
         let mut parts = below_root(path);
         let at = [parts.next(), parts.next(), parts.next(), parts.next(), parts.next()];
@@ -133,6 +134,14 @@ impl DumpBuilder {
         self.bytes += content.len() as u64;
         if self.bytes > Self::LIMIT {
             return Err(BundleError::TooMuch { path: path.to_string(), limit: Self::LIMIT });
+        }
+        // Support bundles have files of which nothing could be read. Attributes may be empty.
+        let below: Vec<&str> = below_root(path).collect();
+        if content.trim_ascii().is_empty() && !matches!(below[..], ["sys", ..]) {
+            if Self::wants(path) && self.dump.empty.len() < wanted::WANTED.len() {
+                self.dump.empty.push(below.join("/"));
+            }
+            return Ok(());
         }
         self.take(path, content)?.map_err(|source| BundleError::File { path: path.to_string(), source })
     }

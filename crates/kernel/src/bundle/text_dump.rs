@@ -54,7 +54,10 @@ impl DumpBuilder {
         let mut reader = Decompressed::new(reader).map_err(io)?;
         let mut first = Vec::new();
         reader.by_ref().take(FIRST).read_to_end(&mut first).map_err(io)?;
-        let form = Form::of(&first).ok_or(BundleError::Unknown)?;
+        let form = Form::of(&first).ok_or(match first.starts_with(b"BZh") {
+            true => BundleError::Bzip2,
+            false => BundleError::Unknown,
+        })?;
         let mut reader = Cursor::new(first).chain(reader);
         let cut_off = match form {
             Form::Tar => self.tar(reader)?,

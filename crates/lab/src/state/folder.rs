@@ -25,6 +25,10 @@ pub(crate) struct Folder {
     pub(super) links: Vec<(String, String)>,
     /// What could not be read, and why.
     pub(super) refused: Vec<(String, io::Error)>,
+    /// What was read, where somebody wants to keep it.
+    pub(super) kept: Option<Vec<(String, Vec<u8>)>>,
+    /// A directory of a cache has one with the caches of cgroups in it.
+    cgroups: Option<String>,
 }
 
 /// Reads the dump below `root`.
@@ -92,6 +96,9 @@ impl Folder {
                 }
             } else if !rest.is_empty() && kind.is_dir() {
                 self.walk(&path, &name, rest);
+            } else if child == "cgroup" && self.cgroups.is_none() {
+                let first = fs::read_dir(&path).ok().and_then(|mut entries| entries.next()?.ok());
+                self.cgroups = first.map(|entry| format!("{name}/{}", entry.file_name().to_string_lossy()));
             }
         }
     }
@@ -111,8 +118,11 @@ impl Folder {
             let changed = changed.duration_since(UNIX_EPOCH).unwrap_or_default();
             builder.changed("proc/slabinfo", changed.as_secs());
         }
-        for (name, target) in std::mem::take(&mut self.links) {
-            builder.link(&name, &target).at(root)?;
+        for (name, target) in &self.links {
+            builder.link(name, target).at(root)?;
+        }
+        if let Some(name) = &self.cgroups {
+            builder.pass(name);
         }
         // Thousands of files, each a few system calls.
         let read = |(name, path): (String, PathBuf)| (content(&name, &path), name);
@@ -131,7 +141,10 @@ impl Folder {
         content: io::Result<Vec<u8>>,
     ) -> Result<()> {
         match content {
-            Ok(content) => return builder.file(&name, &content).at(root),
+            Ok(content) => {
+                builder.file(&name, &content).at(root)?;
+                self.kept.iter_mut().for_each(|kept| kept.push((name.clone(), content.clone())));
+            }
             // Attributes that this kernel was not built for, or that belong to a cache that just went away.
             Err(error)
                 if !matches!(error.kind(), io::ErrorKind::PermissionDenied) && name.starts_with("sys/") => {}

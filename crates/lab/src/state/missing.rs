@@ -4,18 +4,25 @@ use super::{Missing, Origin};
 use slablab_kernel::bundle::Dump;
 use std::io;
 
-/// Writes everything that is read here into one text, on any machine, with nothing but a shell.
-pub const COLLECT: &str = "sudo sh -c 'grep -rs . /proc/slabinfo /proc/meminfo /proc/zoneinfo /proc/buddyinfo \
-                           /proc/vmstat /proc/cmdline /proc/version /proc/uptime /proc/sys/kernel/arch \
-                           /sys/devices/system/cpu/possible /sys/devices/system/cpu/present \
-                           /sys/devices/system/cpu/online /sys/devices/system/node /sys/kernel/slab \
-                           /boot/config-$(uname -r); ls -l /sys/kernel/slab; LC_ALL=C date -u' | gzip > slabs.txt.gz";
+/// Writes everything that is read here into one text, on any machine, with nothing but a shell. Where this program is,
+/// `slablab doctor --save FILE` does the same.
+pub const COLLECT: &str = "sudo sh -c 'grep -rs . /proc/[bmsz]*info /proc/vmstat /proc/cmdline /proc/version /proc/uptime \
+                           /proc/sys/kernel/arch /sys/devices/system/cpu/p* /sys/devices/system/cpu/online \
+                           /sys/devices/system/node /sys/kernel/slab /boot/config-$(uname -r); ls -l /sys/kernel/slab; \
+                           LC_ALL=C date -u' | gzip > slabs.txt.gz";
 
 /// One file, or folder of files, that a state is made of.
 struct Want {
     file: &'static str,
     costs: &'static str,
     has: fn(&Dump) -> bool,
+}
+
+impl Want {
+    /// Whether the file at `path` in a dump is of this one.
+    fn is(&self, path: &str) -> bool {
+        path.starts_with(self.file.trim_start_matches('/'))
+    }
 }
 
 const WANTS: [Want; 11] = [
@@ -103,8 +110,14 @@ fn of(want: &Want, dump: &Dump, origin: Origin, refused: &[(String, io::Error)])
         }
         (Some(error), _) => (error.kind().to_string(), Some(COLLECT.to_string())),
         (None, Origin::Live) => (origin.without().to_string(), None),
+        (None, _) if want.file == "/sys/kernel/slab" && is_slab(dump) => {
+            ("kernels with SLAB have none".to_string(), None)
+        }
         (None, _) if want.file == "/sys/kernel/slab" && dump.listed => {
             ("only its names are in the bundle".to_string(), Some(COLLECT.to_string()))
+        }
+        (None, _) if dump.empty.iter().any(|path| want.is(path)) => {
+            ("empty in the input".to_string(), Some(COLLECT.to_string()))
         }
         (None, _) => (origin.without().to_string(), Some(COLLECT.to_string())),
     };
@@ -113,7 +126,11 @@ fn of(want: &Want, dump: &Dump, origin: Origin, refused: &[(String, io::Error)])
 
 /// Why a file of `want` could not be read. A folder of which some files are not for everybody is refused as a whole.
 fn refusal<'a>(want: &Want, refused: &'a [(String, io::Error)]) -> Option<&'a io::Error> {
-    let file = want.file.trim_start_matches('/');
-    let of_want = |(name, _): &&(String, io::Error)| name.starts_with(file);
-    refused.iter().find(of_want).map(|(_, error)| error)
+    refused.iter().find(|(name, _)| want.is(name)).map(|(_, error)| error)
+}
+
+/// Whether the kernel's allocator is SLAB, whose caches are tuned by limits that SLUB does not have.
+fn is_slab(dump: &Dump) -> bool {
+    let rows = || dump.slabinfo.iter().flat_map(|slabinfo| &slabinfo.rows);
+    dump.config.get("SLAB").is_some_and(|value| value == "y") || rows().any(|row| row.limit > 0)
 }

@@ -5,6 +5,7 @@
 //!   folder              a directory, or `/`: only the wanted files, sysfs in parallel
 //!   Dump                the kernel's files as values (slablab_kernel)
 //!   join                rows of /proc/slabinfo with directories of /sys/kernel/slab
+//!   sane                refuses numbers that no machine has
 //!   missing             what could not be read, and the command that would make it readable
 //!   State               caches, and the machine they are on
 //! save                  the live machine's files as a tar, for another day or another machine
@@ -19,12 +20,16 @@ pub(crate) mod folder;
 mod join;
 mod missing;
 mod one;
+mod sane;
+mod save;
 
 pub use missing::COLLECT;
 pub use one::one_cache;
+pub use save::save;
 
 use crate::error::{At, Error, Result};
 use folder::Folder;
+use join::Joined;
 use slablab_kernel::bundle::{CpusFrom, Dump, DumpBuilder, Form, PageSizeFrom};
 use slablab_kernel::sysfs::SlabAttrs;
 use slablab_slabs::Release;
@@ -113,19 +118,19 @@ pub struct Cache {
 impl Cache {
     /// Bytes of its slabs.
     pub fn bytes(&self, page_size: u64) -> u64 {
-        self.slabs * self.slab_bytes(page_size)
+        self.slabs.saturating_mul(self.slab_bytes(page_size))
     }
 
     /// Bytes of one slab.
     pub fn slab_bytes(&self, page_size: u64) -> u64 {
-        page_size << self.order
+        page_size.saturating_mul(1u64.checked_shl(self.order).unwrap_or(u64::MAX))
     }
 }
 
 impl State {
     /// Bytes of all slabs.
     pub fn bytes(&self) -> u64 {
-        self.caches.iter().map(|cache| cache.bytes(self.page_size)).sum()
+        self.caches.iter().fold(0, |sum, cache| sum.saturating_add(cache.bytes(self.page_size)))
     }
 
     /// The cache that is called `name`, in slabinfo, as directory or alias.
@@ -175,27 +180,24 @@ struct Gathered {
 /// What is no state of a machine, is damaged, or does not tell the page size while the user does not either.
 pub fn read(input: &Input) -> Result<State> {
     let path = input.path.clone().unwrap_or_else(|| PathBuf::from("/"));
-    let Gathered { dump, origin, missing } = gather(&path)?;
+    sane::asked(input, &path)?;
+    state(input, path.clone(), gather(&path)?)
+}
+
+/// What was gathered, as a state.
+fn state(input: &Input, path: PathBuf, gathered: Gathered) -> Result<State> {
+    let Gathered { dump, origin, missing } = gathered;
     let mut assumed = Vec::new();
     let page_size = page_size(input, &dump, &mut assumed);
     let page_size = page_size.ok_or_else(|| {
         Error::new(&path, "does not tell the page size; say it with --page-size, as 4K or 64K")
     })?;
     let cpus = cpus(input, &dump, &mut assumed);
-    if cpus.is_none() {
-        assumed.push("The input does not tell how many CPUs there are; --cpus says it.".into());
-    }
-    if dump.slabinfo.is_none() {
-        assumed.push(
-            "Without /proc/slabinfo the counts are those of /sys/kernel/slab, whose reading adds slabs."
-                .into(),
-        );
-    }
-    if dump.cgroup_caches {
-        assumed.push("Caches of cgroups are counted with the cache they belong to, as slabinfo does.".into());
-    }
+    let joined = join::join(&dump);
+    sane::caches(&joined.caches, page_size).at(&path)?;
+    assumed.extend(on_caches(&dump, &joined));
     Ok(State {
-        caches: join::join(&dump),
+        caches: joined.caches,
         page_size,
         cpus,
         release: dump.release.as_deref().and_then(Release::parse),
@@ -206,6 +208,35 @@ pub fn read(input: &Input) -> Result<State> {
         dump,
         path,
     })
+}
+
+/// What was assumed about which cache is which.
+fn on_caches(dump: &Dump, joined: &Joined) -> Vec<String> {
+    let mut assumed = Vec::new();
+    if dump.slabinfo.is_none() {
+        assumed.push(
+            "Without /proc/slabinfo the counts are those of /sys/kernel/slab, whose reading adds slabs."
+                .into(),
+        );
+    }
+    if dump.cgroup_caches || joined.of_cgroups > 0 {
+        assumed.push("Caches of cgroups are counted with the cache they belong to, as slabinfo does.".into());
+    }
+    if joined.by_numbers > 0 {
+        let (found, by_order) = (joined.by_numbers, joined.by_order);
+        assumed.push(format!(
+            "The links of /sys/kernel/slab are not in the input: {found} merged caches were found by their numbers, \
+             {by_order} of them among several with the same, whose directories may be each other's."
+        ));
+    }
+    if joined.left_out > 0 {
+        assumed.push(format!(
+            "{} merged directories of /sys/kernel/slab belong to a row of /proc/slabinfo that could not be told, and \
+             are left out.",
+            joined.left_out
+        ));
+    }
+    assumed
 }
 
 fn gather(path: &Path) -> Result<Gathered> {
@@ -249,17 +280,17 @@ fn gather(path: &Path) -> Result<Gathered> {
 
 /// The running machine. Files that cost the kernel much and say little here are left alone.
 fn live() -> Result<Gathered> {
+    live_from(&mut Folder::list(Path::new("/"), &["proc/pagetypeinfo", "proc/cpuinfo"]))
+}
+
+fn live_from(folder: &mut Folder) -> Result<Gathered> {
     let root = Path::new("/");
-    let mut folder = Folder::list(root, &["proc/pagetypeinfo", "proc/cpuinfo"]);
     let builder = folder.take(root)?;
     let mut dump = folder.finish(root, builder)?;
     dump.page_size = own_page_size().map(|bytes| (bytes, PageSizeFrom::Kernel)).or(dump.page_size);
     dump.date_s = SystemTime::now().duration_since(UNIX_EPOCH).ok().map(|now| now.as_secs());
-    Ok(Gathered {
-        missing: missing::missing(&dump, Origin::Live, &folder.refused),
-        dump,
-        origin: Origin::Live,
-    })
+    let missing = missing::missing(&dump, Origin::Live, &folder.refused);
+    Ok(Gathered { missing, dump, origin: Origin::Live })
 }
 
 /// The page size that the kernel told this process: pairs of words in /proc/self/auxv, 6 being AT_PAGESZ (getauxval(3)).
@@ -303,7 +334,10 @@ fn cpus(input: &Input, dump: &Dump, assumed: &mut Vec<String>) -> Option<CpuCoun
         return all(cpus);
     }
     counted(dump).or_else(|| {
-        let (cpus, from) = dump.cpus_counted?;
+        let Some((cpus, from)) = dump.cpus_counted else {
+            assumed.push("The input does not tell how many CPUs there are; --cpus says it.".into());
+            return None;
+        };
         let from = match from {
             CpusFrom::Nodes => "the nodes' lists",
             CpusFrom::Lscpu => "lscpu",

@@ -50,7 +50,7 @@ pub fn one_cache(row: &SlabinfoRow, page_size: u64) -> Result<State> {
             command: Some("sudo slablab doctor --watch".into()),
         }));
     }
-    let mut caches = join::join(&dump);
+    let mut caches = join::join(&dump).caches;
     if refused.is_some() {
         // Names are for everybody; what is in the files must not pass for zeros.
         caches.iter_mut().for_each(|cache| cache.attrs = None);

@@ -1,0 +1,8 @@
+//! States out of every kind of input. The dumps of `crates/kernel/testdata` are real.
+
+mod hostile;
+mod inputs;
+mod joined;
+mod live;
+mod missing;
+mod tars;
