@@ -81,7 +81,7 @@ impl Against {
         let cpus = (prediction.rules.cpus.online, prediction.rules_whatif.cpus.online);
         let tail = |cache: &Cache| {
             let used = cache.objects_per_slab.saturating_mul(cache.size);
-            cache.slabs * cache.slab_bytes(real.page_size).saturating_sub(used)
+            cache.slabs.saturating_mul(cache.slab_bytes(real.page_size).saturating_sub(used))
         };
         Against {
             caches: pairs.len(),

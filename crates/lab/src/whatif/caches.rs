@@ -67,7 +67,10 @@ impl<'a> Caches<'a> {
 
     fn figures(&self, at: usize, cache: &Cache, today: Figures) -> Figures {
         let size = self.size(cache);
-        let Some((order, per_slab)) = self.rules_whatif.shape(size) else { return today };
+        // What chose an order that the rules do not give is still there where the rules are the same.
+        let same = self.rules == self.rules_whatif && size == cache.size;
+        let asked = if same { None } else { self.rules_whatif.shape(size) };
+        let (order, per_slab) = asked.unwrap_or((cache.order, cache.objects_per_slab));
         let mut held = touch::held(cache, self.state, self.threads);
         for (other, _) in self.folded.iter().enumerate().filter(|(_, into)| **into == Some(at)) {
             let more = touch::held(&self.state.caches[other], self.state, None);
@@ -125,7 +128,7 @@ impl<'a> Caches<'a> {
     /// What the numbers rest on, as far as this change asks for it.
     pub(super) fn assume(&self, unexplained: &[String], assumed: &mut Vec<String>) {
         let mut say = |text: &str| assumed.push(text.into());
-        if self.state.release.is_some_and(|release| release >= Release::new(7, 0, 0)) {
+        if self.state.release.is_some_and(|release| release >= touch::SHEAVES_ONLY_SINCE) {
             say("Sheaves are not predicted: slabs are taken for as full as today.");
         } else if !touch::has_attrs(self.state) {
             say(

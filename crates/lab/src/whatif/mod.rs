@@ -74,6 +74,8 @@ pub struct Prediction {
     pub today: Total,
     /// All caches with the change.
     pub whatif: Total,
+    /// What predictions of this kind were off by at most, as a part of what was predicted; 0 where nothing changes.
+    pub error: f64,
     /// Caches whose order today is not what the rules give: what else chose it is not known, and the rules' answer to the
     /// change may be as wrong.
     pub unexplained: Vec<String>,
@@ -133,7 +135,7 @@ pub struct Total {
 /// What predictions of slab memory between boots of one kernel with the same CPUs were off by at most, as a part of what was
 /// predicted (docs/whatif.md). Two boots with nothing different are up to 18 % apart.
 pub const ERROR: f64 = 0.18;
-/// The same between different numbers of CPUs.
+/// The same between different numbers of CPUs, and with debugging on or off.
 pub const ERROR_CPUS: f64 = 0.30;
 
 /// Predicts what a change does.
@@ -153,7 +155,7 @@ pub fn predict(state: &State, change: &Change) -> Result<Prediction> {
     let unexplained = state.caches.iter().filter(|cache| !rules.explain(cache));
     let unexplained: Vec<String> = unexplained.map(|cache| cache.name.clone()).collect();
     caches.assume(&unexplained, &mut assumed);
-    let error = if caches.other_cpus() { ERROR_CPUS } else { ERROR };
+    let error = if caches.other_cpus() || change.debug.is_some() { ERROR_CPUS } else { ERROR };
     let error = if rows.iter().all(|row: &Row| row.today == row.whatif) { 0.0 } else { error };
     Ok(Prediction {
         change: *change,
@@ -161,6 +163,7 @@ pub fn predict(state: &State, change: &Change) -> Result<Prediction> {
         rules_whatif,
         today: Total::of(rows.iter().map(|row| &row.today), 0.0),
         whatif: Total::of(rows.iter().map(|row| &row.whatif), error),
+        error,
         rows,
         unexplained,
         assumed,

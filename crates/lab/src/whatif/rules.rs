@@ -4,7 +4,7 @@ use super::Change;
 use crate::error::{Error, Result};
 use crate::state::{Cache, State};
 use slablab_slabs::order::{
-    COSTLY_ORDER, CpuCounts, CpusCounted, MAX_ORDER, OrderInput, OrderRule, default_max_order,
+    COSTLY_ORDER, CpuCounts, CpusCounted, MAX_ORDER, OBJECTS_MAX, OrderInput, OrderRule, default_max_order,
     default_min_objects,
 };
 use slablab_slabs::{Preset, Release};
@@ -48,19 +48,23 @@ impl Rules {
         let newest = Release::new(u16::MAX, 0, 0);
         let release = state.release.unwrap_or(newest);
         let asked = |names: [&str; 2]| boot_parameter(state, names);
+        let order = |order: u64| order.min(MAX_ORDER.into()) as u8;
         let mut rules = Rules {
             rule: OrderRule::of(release),
             counted: CpusCounted::of(release),
             cpus,
             page_size: state.page_size,
-            min_order: asked(["slub_min_order", "slab_min_order"]).unwrap_or(0) as u8,
-            max_order: asked(["slub_max_order", "slab_max_order"])
-                .map_or(default_max_order(release), |order| order as u8),
+            min_order: asked(["slub_min_order", "slab_min_order"]).map_or(0, order),
+            max_order: asked(["slub_max_order", "slab_max_order"]).map_or(default_max_order(release), order),
             min_objects: asked(["slub_min_objects", "slab_min_objects"])
-                .map_or(default_min_objects(release), |objects| objects as u32),
+                .map_or(default_min_objects(release), |objects| objects.min(OBJECTS_MAX) as u32),
             order_cpus: 0,
         };
-        if state.release.is_none() {
+        let mut rows = state.dump.slabinfo.iter().flat_map(|slabinfo| &slabinfo.rows);
+        if rows.any(|row| row.limit > 0) {
+            rules.rule = OrderRule::Slab;
+            assumed.push("The caches are SLAB's, by their tunables.".into());
+        } else if state.release.is_none() {
             let by_rule = |rule| Rules { rule, ..rules }.explains(state);
             let candidates = [OrderRule::Single, OrderRule::Clamped, OrderRule::Halving];
             let best = candidates.into_iter().rev().max_by_key(|rule| by_rule(*rule));

@@ -14,6 +14,7 @@
 
 use super::fill::{Held, Then, distinct};
 use crate::state::{Cache, State};
+use slablab_slabs::Release;
 
 /// Kernel threads of a CPU, as `ps` lists them: idle thread, cpuhp, migration, ksoftirqd, two workers for ordinary work (one
 /// that works and one that waits, as workqueues keep it) and one for urgent work.
@@ -23,29 +24,31 @@ pub const THREADS_PER_CPU: u64 = 7;
 pub const PER_THREAD: [&str; 6] =
     ["thread_stack", "task_struct", "sighand_cache", "signal_cache", "pid", "cred_jar"];
 
-/// Those of which no thread is without one and nothing else has one.
-const COUNTS_THREADS: [&str; 2] = ["thread_stack", "task_struct"];
+/// Those that have nothing else than one for each thread, or for each process: then as many as threads where few processes have
+/// several.
+const COUNTS_THREADS: [&str; 4] = ["thread_stack", "task_struct", "sighand_cache", "signal_cache"];
 
 /// Caches beside kmalloc's that the kernel itself allocates from on each CPU that comes up: its threads' stacks are mapped,
 /// its folder in sysfs is made, its interrupts are numbered.
 const OF_EVERY_CPU: [&str; 3] = ["kernfs_node_cache", "radix_tree_node", "vmap_area"];
 
+/// Since then CPUs have sheaves of every cache, and no slabs.
+pub(super) const SHEAVES_ONLY_SINCE: Release = Release::new(7, 0, 0);
+
 /// Kernel stacks where they are not slab objects: 16 KiB on these.
 const STACK_BYTES: u64 = 16 << 10;
 const STACKS_KNOWN_ON: [&str; 3] = ["x86_64", "aarch64", "arm64"];
 
-/// Where a cache's objects are today. `in_use` is [`threads`]'s answer.
+/// Where a cache's objects are today. Threads tell, if there can be as many objects as there are [`threads`]; the lists of
+/// partial slabs keep stacks of threads that ended, and then they do not tell the slabs.
 pub(super) fn held(cache: &Cache, state: &State, threads: Option<u64>) -> Held {
     let cpu_slabs = cpu_slabs(cache, state);
     let others = cache.slabs - cpu_slabs;
     let free = cache.total_objects.saturating_sub(cache.active_objects);
     let held = Held { cpu_slabs, others, per_slab: cache.objects_per_slab, free, live: None };
-    // Lists of partial slabs keep stacks of threads that ended: then the threads do not tell the slabs.
-    let live = threads.filter(|_| {
-        COUNTS_THREADS.contains(&cache.name.as_str()) && free == 0 && cpu_partial_slabs(cache) == 0
-    });
+    let tells = COUNTS_THREADS.contains(&cache.name.as_str()) && free == 0 && cpu_partial_slabs(cache) == 0;
     let (least, most) = bounds(&held);
-    Held { live: live.map(|live| live.clamp(least, most)), ..held }
+    Held { live: threads.filter(|live| tells && (least..=most).contains(live)), ..held }
 }
 
 /// The threads there are, by the stacks that meminfo counts; `None` where the size of a stack is not known.
@@ -75,9 +78,9 @@ pub(super) fn on_cpus(name: &str, held: &mut Held, cpus: (u32, u32), per_slab: u
     } else if of_every_cpu(name) {
         then
     } else {
-        // How many touches it takes to hit each of n places: n (1 + 1/2 + .. + 1/n).
-        let touches = (1..=cpus.0).map(|place| today / f64::from(place)).sum();
-        distinct(then, touches)
+        // How many touches it takes to hit each of n places: n (1 + 1/2 + .. + 1/n), to 1 % from 4 on.
+        const EULER: f64 = 0.577_215_664_9;
+        distinct(then, today * (today.ln() + EULER) + 0.5)
     };
     let more = if PER_THREAD.contains(&name) {
         THREADS_PER_CPU as f64 * (then - today)
@@ -101,7 +104,10 @@ fn for_each_cpu(held: &Held, cpus: u64) -> Option<u64> {
 /// From one object in use in each CPU slab to all of them.
 fn bounds(held: &Held) -> (u64, u64) {
     let outside = held.others.saturating_mul(held.per_slab).saturating_sub(held.free);
-    (outside + held.cpu_slabs, outside.saturating_add(held.cpu_slabs.saturating_mul(held.per_slab)))
+    (
+        outside.saturating_add(held.cpu_slabs),
+        outside.saturating_add(held.cpu_slabs.saturating_mul(held.per_slab)),
+    )
 }
 
 fn of_every_cpu(name: &str) -> bool {
@@ -115,7 +121,7 @@ fn cpu_slabs(cache: &Cache, state: &State) -> u64 {
     let counted = cache.attrs.as_ref().and_then(|attrs| attrs.cpu_slabs.as_ref());
     match counted {
         Some(counts) => counts.total.value.saturating_sub(cpu_partial_slabs(cache)).min(cache.slabs),
-        None if has_attrs(state) => 0,
+        None if has_attrs(state) || state.release.is_some_and(|release| release >= SHEAVES_ONLY_SINCE) => 0,
         None => cache.slabs.min(state.cpus.map_or(0, |cpus| cpus.online.into())),
     }
 }

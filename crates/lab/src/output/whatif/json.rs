@@ -37,6 +37,7 @@ fn variant(prediction: &Prediction) -> Value {
         "rules_whatif": rules(&prediction.rules_whatif),
         "today": total(&prediction.today),
         "total": total(&prediction.whatif),
+        "off_at_most": prediction.error,
         "unexplained": prediction.unexplained,
         "assumed": prediction.assumed,
     })

@@ -74,9 +74,11 @@ fn totals(prediction: &Prediction) -> String {
     add("objects", today.objects, then.objects);
     right_align(&mut table);
     let range = format!(
-        "slab memory then: {} to {} KiB, {changed} caches change order",
-        then.low >> 10,
-        then.high >> 10
+        "slab memory then: {} to {} KiB, as such predictions were off by up to {:.0} % on real boots; {changed} caches \
+         change order",
+        grouped(then.low >> 10),
+        grouped(then.high >> 10),
+        100.0 * prediction.error
     );
     trimmed(&table) + &wrapped(&range, "", "  ")
 }
