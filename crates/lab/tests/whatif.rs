@@ -1,6 +1,7 @@
 //! Predictions beside real boots. What a test allows is what docs/whatif.md says, not what would be nice.
 
 use slablab_lab::state::{self, Input, State};
+use slablab_lab::whatif::fill::{Held, Then};
 use slablab_lab::whatif::{Against, Change, Debug, Grid, Policy, Prediction, Row, Rules, predict};
 use slablab_slabs::Preset;
 use slablab_slabs::order::OrderRule;
@@ -217,4 +218,61 @@ fn what_no_kernel_takes_is_refused() {
         assert!(Debug::parse(letters).unwrap_err().to_string().contains("letters of FZPU"), "{letters}");
     }
     assert!(Policy::parse("patel-v9").unwrap_err().contains("patel-v3"));
+}
+
+/// Slabs of objects in slabs of another size, worked out by hand.
+#[test]
+fn objects_move_to_slabs_of_another_size() {
+    #[track_caller]
+    fn check(held: (u64, u64, u64, Option<u64>), then: (u64, f64, f64), expected: u64) {
+        let (cpu_slabs, others, per_slab, live) = held;
+        let held = Held { cpu_slabs, others, per_slab, free: 0, live };
+        let (per_slab, cpu_slabs, more) = then;
+        assert_eq!(held.with(&Then { per_slab, cpu_slabs, more }), expected, "{held:?}");
+    }
+    // Nothing is different, or there is nothing.
+    check((13, 34, 32, None), (32, 13.0, 0.0), 47);
+    check((0, 0, 32, None), (4, 0.0, 0.0), 0);
+    // No CPU has filled a slab: a slab for each, whatever its size.
+    check((160, 0, 8, None), (1, 160.0, 0.0), 160);
+    check((160, 0, 8, None), (64, 160.0, 0.0), 160);
+    // One CPU, three full slabs and half a slab of 8: 28 objects, of which half a slab of 4 is in the CPU's.
+    check((1, 3, 8, None), (4, 1.0, 0.0), 8);
+    check((1, 3, 8, None), (16, 1.0, 0.0), 3);
+    // Two CPUs, one other slab: one of them filled it.
+    check((2, 1, 8, None), (4, 2.0, 0.0), 5);
+    // 1187 threads on 13 CPUs of 160, of 4 stacks in a slab for 32: 13 slabs, and ((1187 - 12.1 * 2) / 4) full ones.
+    check((13, 34, 32, Some(1187)), (4, 13.0, 0.0), 304);
+    // One object for each of 160 CPUs, then of 16.
+    check((1, 39, 4, Some(160)), (4, 1.0, -144.0), 4);
+    // Half of the CPUs go with their slabs; what others filled stays.
+    check((160, 0, 1024, None), (1024, 16.0, 0.0), 16);
+    check((160, 71, 512, None), (512, 16.0, 0.0), 87);
+    // With debugging no CPU holds one: 24 and 4 objects, then 24, 4 for one CPU and one for the other.
+    let held = |cpu_slabs| Held { cpu_slabs, others: 3, per_slab: 8, free: 0, live: None };
+    assert_eq!(held(1).without_cpu_slabs(4), 7);
+    assert_eq!(Held { free: 4, ..held(1) }.without_cpu_slabs(4), 6);
+    assert_eq!(Held { live: Some(9), ..held(1) }.without_cpu_slabs(4), 3);
+}
+
+/// Which CPUs hold slabs of a cache on another number of CPUs, and which objects come and go with them. The boots that there
+/// were had what stands behind each.
+#[test]
+fn slabs_follow_cpus() {
+    #[track_caller]
+    fn check(from: &str, to: u32, cache: &str, slabs: u64) {
+        let prediction = predict(&read(from), &cpus(to)).unwrap();
+        assert_eq!(row(&prediction, cache).whatif.slabs, slabs, "{from}, {to} CPUs: {cache}");
+    }
+    check("ppc64_smp160", 16, "kmalloc-64k", 16); // 16
+    check("ppc64_smp160", 16, "kmalloc-128k", 4); // 4
+    check("ppc64_smp160", 16, "vmap_area", 16); // 16
+    check("ppc64_smp160", 16, "thread_stack", 11); // 11, and 9 in another boot
+    check("ppc64_smp160", 16, "names_cache", 13); // 8, 16
+    check("ppc64_smp16", 160, "kmalloc-64k", 160); // 160
+    check("ppc64_smp16", 160, "kmalloc-128k", 40); // 40
+    check("ppc64_smp16", 160, "thread_stack", 46); // 47, 45
+    check("ppc64_smp16", 160, "names_cache", 10); // 25, 15
+    check("ppc64_smp160", 320, "kmalloc-64k", 320);
+    check("ppc64_smp160", 1, "names_cache", 1);
 }

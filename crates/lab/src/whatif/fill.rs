@@ -68,7 +68,7 @@ impl Held {
         let slabs = then.cpu_slabs.round() as u64 + whole(beside);
         match counted {
             // One CPU's slab after the other is full, and how full the last one is, is counted.
-            Some(objects) if then.cpu_slabs <= 1.0 => whole(objects / after),
+            Some(objects) if then.cpu_slabs.round() <= 1.0 => whole(objects / after),
             Some(objects) => slabs.max(whole(objects / after)),
             None => slabs,
         }

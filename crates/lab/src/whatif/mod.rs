@@ -31,7 +31,7 @@ pub use layout::Debug;
 pub use rules::{Policy, Rules};
 
 use crate::error::Result;
-use crate::state::{Cache, State};
+use crate::state::{Cache, Missing, State};
 use caches::Caches;
 use slablab_slabs::Preset;
 use std::fmt;
@@ -130,6 +130,15 @@ pub struct Total {
     pub high: u64,
     /// Bytes behind the last object of all slabs.
     pub waste: u64,
+}
+
+/// Files whose absence costs a prediction nothing.
+const UNUSED: [&str; 5] =
+    ["/boot/config", "/proc/buddyinfo", "/proc/vmstat", "/proc/zoneinfo", "/sys/devices/system/node"];
+
+/// What was not in the input and would have made predictions better.
+pub fn missing(state: &State) -> impl Iterator<Item = &Missing> {
+    state.missing.iter().filter(|missing| !UNUSED.contains(&missing.file.as_str()))
 }
 
 /// What predictions of slab memory between boots of one kernel with the same CPUs were off by at most, as a part of what was

@@ -1,7 +1,7 @@
 //! JSON and CSV: every row of every change, today's figures and those of the change side by side. Units are in the keys.
 
 use crate::state::State;
-use crate::whatif::{Against, Change, Figures, Prediction, Row, Rules, Total};
+use crate::whatif::{Against, Change, Figures, Prediction, Row, Rules, Total, missing};
 use serde_json::{Map, Value, json};
 
 /// The schema's name; the number grows when a key changes its meaning.
@@ -23,7 +23,7 @@ pub fn whatif_json(state: &State, predictions: &[Prediction], against: Option<&A
         "rows": rows.collect::<Vec<_>>(),
         "against": against.map(self::against),
         "evidence": state.assumed,
-        "missing": state.missing.iter().map(|missing| json!({
+        "missing": missing(state).map(|missing| json!({
             "file": missing.file, "why": missing.why, "costs": missing.costs, "command": missing.command,
         })).collect::<Vec<_>>(),
     })

@@ -4,7 +4,7 @@ use crate::output::doctor::wrapped;
 use crate::output::grouped;
 use crate::output::table::{plain, right_align, trimmed};
 use crate::state::State;
-use crate::whatif::{Against, Figures, Prediction, Row};
+use crate::whatif::{Against, Figures, Prediction, Row, missing};
 use std::cmp::Reverse;
 
 /// Predictions as text: one in detail with this many caches, and beside the boot that had the change; several as a line each.
@@ -26,6 +26,10 @@ pub fn whatif_table(
             said.push(text);
         }
     }
+    let lacking = missing(state)
+        .map(|missing| format!("{}: {}; unknown: {}", missing.file, missing.why, missing.costs));
+    let lacking: Vec<String> = lacking.collect();
+    said.extend(lacking.iter().map(String::as_str));
     if !said.is_empty() {
         out += "\nWhat the numbers assume\n";
         said.iter().for_each(|text| out += &wrapped(text, "- ", "  "));
