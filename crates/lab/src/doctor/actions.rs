@@ -92,12 +92,12 @@ impl<'a> Offer<'a> {
             Action {
                 knob: knob.key,
                 way: knob.way,
-                command: format!("echo 1 > {}", file(attrs, knob.name)),
+                command: format!("echo 1 > {}", file(line, attrs, knob.name)),
                 because: vec![Kind::Fragmented],
                 saves: (bytes(low), bytes(high)),
                 basis: format!(
-                    "{low} to {high} of its slabs can be empty: partial slabs have fewer objects than slabs, free objects fill \
-                     no more"
+                    "{low} to {high} of its slabs can be empty: partial ones less the objects in them, and as many as free \
+                     objects fill"
                 ),
                 cost: "a moment in which every CPU gives up its slab of this cache; slabs with one object in them stay".into(),
             }
@@ -117,7 +117,7 @@ impl<'a> Offer<'a> {
             Some(Action {
                 knob: knob.key,
                 way: knob.way,
-                command: format!("echo {MIN_PARTIAL} > {}", file(attrs, knob.name)),
+                command: format!("echo {MIN_PARTIAL} > {}", file(line, attrs, knob.name)),
                 because: vec![Kind::Fragmented],
                 saves: (0, slabs.saturating_mul(line.cache.slab_bytes(state.page_size)) as i64),
                 basis: format!("each of {} keeps {now} slabs even if they are empty", counted(nodes, "node")),
@@ -135,7 +135,7 @@ impl<'a> Offer<'a> {
         let action = |(line, attrs): (&Line, &SlabAttrs)| {
             let cache = line.cache;
             // The kernel refuses an order above the largest that it chooses itself.
-            let orders = 0..=u32::from(max_order_now(self.report.state));
+            let orders = 0..=u32::from(max_order_now(self.report.state)?);
             let tail = |order: u32| (page << order) % cache.size.max(1);
             // Tails as parts of their slabs, all multiplied by one number so that nothing is rounded.
             let part = |order: u32| u128::from(tail(order)) << (u32::BITS - order.min(u32::BITS));
@@ -146,7 +146,7 @@ impl<'a> Offer<'a> {
             Some(Action {
                 knob: knob.key,
                 way: knob.way,
-                command: format!("echo {order} > {}", file(attrs, knob.name)),
+                command: format!("echo {order} > {}", file(line, attrs, knob.name)),
                 because: vec![Kind::Tail],
                 saves: (0, line.split.tail.saturating_sub(left) as i64),
                 basis: format!(
@@ -171,7 +171,7 @@ impl<'a> Offer<'a> {
             on.then(|| Action {
                 knob: knob.key,
                 way: knob.way,
-                command: format!("echo 0 > {}", file(attrs, knob.name)),
+                command: format!("echo 0 > {}", file(line, attrs, knob.name)),
                 because: vec![Kind::Parked],
                 saves: (0, slabs.saturating_mul(line.cache.slab_bytes(page)) as i64),
                 basis: format!("{slabs} slabs are on the CPUs' partial lists; those that are empty go back"),
@@ -213,7 +213,7 @@ impl<'a> Offer<'a> {
     fn max_order(&self) -> Option<Action> {
         let knob = self.knob("max_order")?;
         let state = self.report.state;
-        let now = max_order_now(state);
+        let now = max_order_now(state)?;
         let predicted = (0..now).rev().filter_map(|order| Some((order, with_max_order(state, order)?)));
         let (order, best) = predicted
             .filter(|(_, predicted)| predicted.saved().0 >= self.worth as i64)
@@ -228,14 +228,14 @@ impl<'a> Offer<'a> {
             because,
             saves: (low, high),
             basis: format!(
-                "{} caches get smaller slabs, {} likely; range of the prediction's measured error",
-                best.caches,
+                "{} with smaller slabs, {} likely; the range is the prediction's measured error (docs/whatif.md)",
+                counted(best.caches() as u64, "cache"),
                 size(likely.unsigned_abs())
             ),
             cost: format!(
                 "{:.1} times as many slabs: the page allocator and the nodes' locks are asked that much more often; all caches, \
                  at boot",
-                best.slabs_ratio
+                best.slabs_ratio()
             ),
         })
     }
@@ -352,9 +352,12 @@ fn empty_slabs(line: &Line, attrs: &SlabAttrs) -> (u64, u64) {
     (partial.saturating_sub(in_use).min(high), high)
 }
 
-/// The file of a cache. The shell must not see what some names have in them.
-fn file(attrs: &SlabAttrs, name: &str) -> String {
+/// The file of a cache, by the name in the report where that is a link to it. The shell must not see what some names have in
+/// them.
+fn file(line: &Line, attrs: &SlabAttrs, name: &str) -> String {
+    let linked = line.cache.ordinal == 0 && attrs.aliases.contains(&line.cache.name);
+    let folder = if linked { &line.cache.name } else { &attrs.name };
     let plain = |char: char| char.is_ascii_alphanumeric() || "-_.:+^".contains(char);
-    let path = format!("/sys/kernel/slab/{}/{name}", attrs.name);
-    if attrs.name.chars().all(plain) { path } else { format!("'{}'", path.replace('\'', "'\\''")) }
+    let path = format!("/sys/kernel/slab/{folder}/{name}");
+    if folder.chars().all(plain) { path } else { format!("'{}'", path.replace('\'', "'\\''")) }
 }

@@ -1,7 +1,7 @@
 //! Findings about the machine around the slabs: meminfo, nodes, free blocks.
 
 use super::Report;
-use super::findings::{Finding, Kind, percent, size};
+use super::findings::{Finding, Kind, counted, percent, size};
 use crate::output::grouped;
 
 /// What is worth saying about the machine.
@@ -86,9 +86,9 @@ fn high_order(report: &Report, worth: u64) -> Option<Finding> {
         let mut lines = lines;
         lines.sort_by_key(|line| std::cmp::Reverse(line.split.bytes));
         super::findings::several(Kind::HighOrder, &lines, bytes, format!(
-            "no free block is large enough for the next slab of {} caches, which have {} ({largest}): their slabs will fall back \
+            "no free block is large enough for the next slab of {}, which have {} ({largest}): their slabs will fall back \
              to smaller ones or cost compaction",
-            lines.len(), size(bytes)
+            counted(lines.len() as u64, "cache"), size(bytes)
         ))
     })
 }

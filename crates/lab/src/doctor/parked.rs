@@ -33,6 +33,9 @@ const CPU_PARTIAL_IN_SLABS_SINCE: Release = Release::new(5, 16, 0);
 /// Since then every cache has sheaves, and no CPU slabs.
 pub(super) const SHEAVES_FOR_ALL_SINCE: Release = Release::new(7, 0, 0);
 
+/// Since then nodes without memory keep full sheaves too.
+const BARNS_EVERYWHERE_SINCE: Release = Release::new(7, 1, 0);
+
 /// Objects of the cache that nobody holds.
 pub fn parked_objects(cache: &Cache, state: &State) -> Bounds {
     let active = cache.active_objects.min(cache.total_objects);
@@ -132,7 +135,11 @@ fn in_sheaves(cache: &Cache, state: &State) -> Option<u64> {
         return Some(0);
     }
     let sheaves = online(state)?.saturating_mul(SHEAVES_PER_CPU);
-    Some(sheaves.saturating_add(SHEAVES_PER_NODE * nodes_with_memory(state)).saturating_mul(capacity))
+    let nodes = match state.release {
+        Some(release) if release >= BARNS_EVERYWHERE_SINCE => state.dump.nodes.len().max(1) as u64,
+        _ => nodes_with_memory(state),
+    };
+    Some(sheaves.saturating_add(SHEAVES_PER_NODE * nodes).saturating_mul(capacity))
 }
 
 /// Objects in a sheaf: what sysfs says, else since 7.0 what size alone gives (a cache may have asked for more).

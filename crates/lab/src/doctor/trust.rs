@@ -1,6 +1,6 @@
 //! Findings about how far the numbers can be trusted.
 
-use super::findings::{Finding, Kind, release_text, several, size};
+use super::findings::{Finding, Kind, counted, release_text, several, size};
 use super::{Line, Report};
 use crate::output::grouped;
 use slablab_slabs::Release;
@@ -11,7 +11,7 @@ const APPROXIMATED_SINCE: Release = Release::new(6, 10, 0);
 const LONG_LIST: u64 = 10_000;
 
 /// What must be said of the numbers themselves.
-pub(super) fn find(report: &Report, _worth: u64) -> Vec<Finding> {
+pub(super) fn find(report: &Report) -> Vec<Finding> {
     [approximated(report), raced(report)].into_iter().flatten().collect()
 }
 
@@ -28,9 +28,9 @@ fn approximated(report: &Report) -> Option<Finding> {
     let bytes = lines.iter().map(|line| line.split.free).sum();
     (!lines.is_empty()).then(|| {
         several(Kind::Approximated, &lines, bytes, format!(
-            "{} estimates the active objects of {} caches, whose partial lists have more than {} slabs: {} of free objects is an \
+            "{} estimates the active objects of {}, whose partial lists have more than {} slabs: {} of free objects is an \
              estimate too",
-            release_text(release), lines.len(), grouped(LONG_LIST), size(bytes)
+            release_text(release), counted(lines.len() as u64, "cache"), grouped(LONG_LIST), size(bytes)
         ))
     })
 }
@@ -41,9 +41,9 @@ fn raced(report: &Report) -> Option<Finding> {
     let bytes = report.total.raced.unsigned_abs();
     (!lines.is_empty()).then(|| {
         several(Kind::Raced, &lines, bytes, format!(
-            "{} caches have more active objects than objects, by {}: the kernel counted while objects moved, and the sum says so in \
+            "{} with more active objects than objects, by {}: the kernel counted while objects moved, and the sum says so in \
              a line of its own",
-            lines.len(), size(bytes)
+            counted(lines.len() as u64, "cache"), size(bytes)
         ))
     })
 }

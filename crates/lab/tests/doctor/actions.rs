@@ -41,6 +41,14 @@ fn actions() {
     let odd = |state: &mut State| attrs(state, "shmem_inode_cache").name = "it's (odd)".into();
     check("shrink", "plain", odd, "echo 1 > '/sys/kernel/slab/it'\\''s (odd)/shrink'");
 
+    let merged = |state: &mut State| {
+        let attrs = attrs(state, "shmem_inode_cache");
+        (attrs.name, attrs.aliases) = (":a-0000776".into(), vec!["shmem_inode_cache".into()]);
+    };
+    check("shrink", "plain", merged, "echo 1 > /sys/kernel/slab/shmem_inode_cache/shrink");
+    let nameless = |state: &mut State| attrs(state, "shmem_inode_cache").name = ":a-0000776".into();
+    check("shrink", "plain", nameless, "echo 1 > /sys/kernel/slab/:a-0000776/shrink");
+
     let keeps = |state: &mut State| attrs(state, "shmem_inode_cache").min_partial = Some(400);
     check("min_partial", "plain", keeps, "echo 5 > /sys/kernel/slab/shmem_inode_cache/min_partial");
     check("min_partial", "plain", as_it_is, "");

@@ -56,7 +56,25 @@ fn split_table(report: &Report) -> String {
         explained = wrapped(&format!("outside caches: {}", meminfo.explanation()), "", "  ");
     }
     right_align(&mut table);
-    trimmed(&table) + &explained
+    trimmed(&table) + &explained + &rounding(report)
+}
+
+/// What of the objects in use is rounding, as far as a recording saw.
+fn rounding(report: &Report) -> String {
+    let Some(rounding) = report.rounding else { return String::new() };
+    let lost = match rounding.losses.events {
+        0 => String::new(),
+        lost => format!("; the recording lost {} events, so that some of these may be freed", grouped(lost)),
+    };
+    let text = format!(
+        "kmalloc rounding, in use: {} objects that the recording allocated and did not free asked for {} bytes and got {}, {} \
+         more{lost}",
+        grouped(rounding.objects),
+        grouped(rounding.requested),
+        grouped(rounding.allocated),
+        grouped(rounding.bytes())
+    );
+    wrapped(&text, "", "  ")
 }
 
 /// The caches that come first by the key.

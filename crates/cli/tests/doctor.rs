@@ -1,0 +1,343 @@
+//! `slablab doctor` as a user meets it.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn path(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(name);
+    path.to_str().expect("UTF-8").to_string()
+}
+
+/// Dumps of other tests.
+fn dump(name: &str) -> String {
+    path(&format!("crates/lab/testdata/doctor/{name}.tar.xz"))
+}
+
+/// A folder of this test, gone with it.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("slablab-doctor-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).expect("a folder");
+        Folder(path)
+    }
+
+    fn file(&self, name: &str, text: &str) -> String {
+        let path = self.0.join(name);
+        std::fs::write(&path, text).expect("written");
+        path.to_str().expect("UTF-8").to_string()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn slablab(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_slablab")).arg("doctor").args(args).output().expect("the program runs")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).expect("UTF-8")
+}
+
+/// Exit code, and all of `words` on standard output in this order, wherever lines are broken; nothing on standard error.
+#[track_caller]
+fn check(args: &[&str], code: i32, words: &[&str]) -> String {
+    let output = slablab(args);
+    let said = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(code), "{args:?}: {said}{}", text(&output.stderr));
+    assert!(output.stderr.is_empty(), "{args:?}: {}", text(&output.stderr));
+    let joined = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut rest = joined.as_str();
+    for word in words {
+        let at =
+            rest.find(word).unwrap_or_else(|| panic!("{args:?}: no {word:?} (in this order) in {joined}"));
+        rest = &rest[at + word.len()..];
+    }
+    said
+}
+
+/// Exit code 2, nothing on standard output, one message that has all of `words`, no panic.
+#[track_caller]
+fn check_error(args: &[&str], words: &[&str]) {
+    let output = slablab(args);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{args:?}: {said}");
+    assert!(output.stdout.is_empty(), "{args:?} printed {}", text(&output.stdout));
+    assert!(!said.contains("panicked"), "{args:?}: {said}");
+    for word in words {
+        assert!(said.contains(word), "{args:?} does not say {word:?}: {said}");
+    }
+}
+
+/// Names of the caches in a table, in their order.
+fn listed(args: &[&str], count: usize) -> Vec<String> {
+    let said = check(args, 0, &["Cache"]);
+    let rows = said.lines().skip_while(|line| !line.starts_with(" Cache ")).skip(1).take(count);
+    rows.map(|line| line.split_whitespace().next().expect("a name").to_string()).collect()
+}
+
+#[test]
+fn text_for_people() {
+    let plain = dump("amd64_smp4.after");
+    let words = [
+        "Linux 6.1.0-50-amd64, 4 CPUs, 1 node, 4 K pages, 145 caches",
+        "in use",
+        "parked with CPUs, at least",
+        "loss 12,323,296 28.0",
+        "free in slabs",
+        "all caches 43,986,944 100.0",
+        "outside caches 1,294,336",
+        "meminfo Slab 45,281,280",
+        "Cache",
+        "shmem_inode_cache",
+        "... and 130 more, by cache size",
+        "Findings",
+        "What this kernel lets you do, as root",
+        "- echo 1 > /sys/kernel/slab/shmem_inode_cache/shrink",
+        "costs:",
+    ];
+    check(&[&plain], 0, &words);
+    for name in
+        ["amd64_smp4.after", "amd64_smp4_debugFZPU.after", "amd64_612_smp4_mods.after", "ppc64_smp160.after"]
+    {
+        for options in [&["-a", "-N", "600"][..], &["-B"], &["-L"]] {
+            let said = check(&[&[dump(name).as_str()], options].concat(), 0, &["Evidence"]);
+            // Paths of an input and commands to paste are not broken.
+            let pasted = |line: &str| {
+                line.contains("/sys/kernel/slab") || line.starts_with("sudo") || line.contains(".tar.xz")
+            };
+            for line in said.lines().filter(|line| !pasted(line)) {
+                assert!(line.chars().count() <= 80 || !line.contains(' '), "{name}: {line:?} is too wide");
+                assert_eq!(line.trim_end(), line, "{name}: {line:?} ends in blanks");
+            }
+        }
+    }
+}
+
+#[test]
+fn orders_of_the_list() {
+    let plain = dump("amd64_smp4.after");
+    assert_eq!(listed(&[&plain, "-N", "3"], 3), ["shmem_inode_cache", "inode_cache", "dentry"]);
+    assert_eq!(listed(&[&plain, "-s", "c", "-N", "1"], 1), ["shmem_inode_cache"]);
+    assert_eq!(listed(&[&plain, "-L", "-N", "1"], 1), listed(&[&plain, "-s", "L", "-N", "1"], 1));
+    assert_eq!(listed(&[&plain, "-s", "n", "-N", "1"], 1), ["Acpi-Operand"]);
+    assert_eq!(listed(&[&plain, "-s", "s", "-N", "1"], 1), ["task_struct"]);
+    // Every key sorts, and several differ.
+    let tops: BTreeSet<String> = "abclnopsuLr"
+        .chars()
+        .map(|key| listed(&[&plain, "-s", &key.to_string(), "-N", "1"], 1).remove(0))
+        .collect();
+    assert!(tops.len() > 5, "{tops:?}");
+    check_error(&[&plain, "-s", "z"], &["-s z", "a active objects", "L loss", "r growth"]);
+    let host = path("crates/kernel/testdata/host_618/before.tar.xz");
+    check(
+        &[&host, "-a", "-N", "4"],
+        0,
+        &["Other names of merged caches", "buffer_head: ext4_fc_dentry_update"],
+    );
+}
+
+#[test]
+fn json_adds_up() {
+    let said =
+        check(&[&dump("ppc64_smp160.after"), "--format", "json"], 0, &["\"schema\": \"slablab.doctor.1\""]);
+    let value: serde_json::Value = serde_json::from_str(&said).expect("JSON");
+    let number = |value: &serde_json::Value, key: &str| {
+        value[key].as_i64().unwrap_or_else(|| panic!("no {key} in {value}"))
+    };
+    for split in value["caches"].as_array().expect("caches").iter().chain([&value["total"]]) {
+        let loss = ["free", "tail", "alignment", "pointer", "debugging", "raced"]
+            .map(|part| number(split, &format!("{part}_bytes")));
+        assert_eq!(loss.iter().sum::<i64>(), number(split, "loss_bytes"), "{split}");
+        assert_eq!(
+            number(split, "in_use_bytes") + number(split, "loss_bytes"),
+            number(split, "slab_bytes"),
+            "{split}"
+        );
+    }
+    assert_eq!(number(&value["meminfo"], "slab_bytes"), 451_648 << 10);
+    assert_eq!(number(&value["meminfo"], "outside_caches_bytes"), -896 << 10);
+    for finding in value["findings"].as_array().expect("findings") {
+        assert!(
+            finding["text"].as_str().expect("text").chars().any(|char| char.is_ascii_digit()),
+            "{finding}"
+        );
+    }
+    let knobs = value["knobs"].as_array().expect("knobs");
+    assert!(knobs.iter().any(|knob| knob["name"] == "order" && knob["when"] == "read-only"), "{knobs:?}");
+    for action in value["actions"].as_array().expect("actions") {
+        assert!(number(action, "saves_low_bytes") <= number(action, "saves_high_bytes"), "{action}");
+        assert!(knobs.iter().any(|knob| knob["knob"] == action["knob"]), "{action}");
+    }
+}
+
+#[test]
+fn csv_has_a_row_per_cache() {
+    let folder = Folder::new("csv");
+    let out = folder.file("out.csv", "");
+    check(&[&dump("amd64_612_smp4_mods.after"), "--format", "csv", "-o", &out], 0, &[]);
+    let text = std::fs::read_to_string(&out).expect("written");
+    let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split(',').collect()).collect();
+    assert_eq!(rows.len(), 1 + 518);
+    assert!(rows.iter().all(|row| row.len() == rows[0].len()), "{text}");
+    let column = |name: &str| rows[0].iter().position(|column| *column == name).expect("a column");
+    let sum = |name: &str| {
+        rows[1..].iter().map(|row| row[column(name)].parse::<i64>().expect("a number")).sum::<i64>()
+    };
+    assert_eq!(sum("slab_bytes"), 64_584 << 10);
+    assert_eq!(sum("in_use_bytes") + sum("loss_bytes"), sum("slab_bytes"));
+}
+
+/// A sample of the exposition format: `name{label="value",...} number`, escapes resolved.
+fn sample(line: &str) -> (String, Vec<(String, String)>, f64) {
+    let (name, rest) = line.split_at(line.find(['{', ' ']).expect("a name ends"));
+    let mut labels = Vec::new();
+    let mut rest = rest;
+    if let Some(inside) = rest.strip_prefix('{') {
+        rest = inside;
+        loop {
+            let (key, value) = rest.split_once("=\"").expect("a label");
+            let (mut text, mut chars) = (String::new(), value.char_indices());
+            let end = loop {
+                match chars.next().expect("a label's end") {
+                    (at, '"') => break at,
+                    (_, '\\') => match chars.next().expect("an escape").1 {
+                        'n' => text.push('\n'),
+                        escaped @ ('\\' | '"') => text.push(escaped),
+                        other => panic!("\\{other} in {line}"),
+                    },
+                    (_, char) => text.push(char),
+                }
+            };
+            labels.push((key.to_string(), text));
+            rest = &value[end + 1..];
+            match rest.strip_prefix(',') {
+                Some(more) => rest = more,
+                None => break,
+            }
+        }
+        rest = rest.strip_prefix('}').expect("labels end");
+    }
+    let value = rest.strip_prefix(' ').expect("a blank before the value").parse().expect("a number");
+    (name.to_string(), labels, value)
+}
+
+#[test]
+fn metrics_are_told_apart() {
+    let folder = Folder::new("metrics");
+    let slabinfo = "slabinfo - version: 2.1\n\
+        # name            <active_objs> <num_objs> <objsize> <objperslab> <pagesperslab> : tunables <limit> <batchcount> <sharedfactor> : slabdata <active_slabs> <num_slabs> <sharedavail>\n\
+        mlx5_fs_fgs 10 32 128 32 1 : tunables 0 0 0 : slabdata 1 1 0\n\
+        mlx5_fs_fgs 20 32 128 32 1 : tunables 0 0 0 : slabdata 1 1 0\n\
+        od\"d\\name 30 32 128 32 1 : tunables 0 0 0 : slabdata 1 1 0\n";
+    let slabinfo = folder.file("slabinfo", slabinfo);
+    for (args, code, caches) in [
+        (&[slabinfo.as_str(), "--page-size", "4096"][..], 3, 3),
+        (&[&dump("amd64_612_smp4_mods.after")], 0, 518),
+    ] {
+        let said =
+            check(&[args, &["--format", "prometheus"]].concat(), code, &["# HELP slablab_cache_slab_bytes"]);
+        let (mut series, mut typed) = (BTreeSet::new(), BTreeSet::new());
+        for line in said.lines() {
+            if let Some(comment) = line.strip_prefix("# ") {
+                let words: Vec<&str> = comment.splitn(3, ' ').collect();
+                match words[0] {
+                    "HELP" => assert!(!words[2].is_empty(), "{line}"),
+                    "TYPE" => assert!(words[2] == "gauge" && typed.insert(words[1].to_string()), "{line}"),
+                    other => panic!("{other} in {line}"),
+                }
+                continue;
+            }
+            let (name, labels, value) = sample(line);
+            assert!(typed.contains(&name), "{line} before its type");
+            assert!(value.is_finite(), "{line}");
+            assert!(series.insert((name, labels)), "{line} is there twice");
+        }
+        let of_bytes = series.iter().filter(|(name, _)| name == "slablab_cache_slab_bytes").count();
+        assert_eq!(of_bytes, caches);
+        if caches == 3 {
+            let named = |cache: &str, ordinal: &str| {
+                let labels = vec![
+                    ("cache".to_string(), cache.to_string()),
+                    ("ordinal".to_string(), ordinal.to_string()),
+                ];
+                series.contains(&("slablab_cache_active_objects".to_string(), labels))
+            };
+            assert!(
+                named("mlx5_fs_fgs", "0") && named("mlx5_fs_fgs", "1") && named("od\"d\\name", "0"),
+                "{said}"
+            );
+        }
+    }
+}
+
+#[test]
+fn growth_and_thresholds() {
+    let (before, after) = (dump("amd64_smp4.before"), dump("amd64_smp4.after"));
+    let words =
+        ["Grown K", "two snapshots fit any line", "growth is over 0.500 hours and 2 snapshots, by --hours"];
+    check(&[&after, "--since", &before, "--hours", "0.5", "-s", "r"], 0, &words);
+    check(&[&after, "--since", &before], 0, &["growth has no rate", "--hours says it"]);
+    check_error(&[&after, "--hours", "0.5"], &["--since"]);
+    check_error(&[&after, "--since", &before, "--hours=0"], &["--hours", "above 0"]);
+    check_error(
+        &[&after, "--since", &dump("ppc64_smp160.after")],
+        &["ppc64_smp160", "65536 bytes; expected 4096"],
+    );
+    check_error(&[&after, "--since", "/nowhere.tar"], &["/nowhere.tar"]);
+    // The loss is 12,034 KiB; it grew by 27,136.
+    check(&[&after, "--fail-over", "12035K"], 0, &[]);
+    check(&[&after, "--fail-over", "12034K"], 1, &["12,323,296"]);
+    check(&[&after, "--fail-over", "11M"], 1, &[]);
+    check(&[&after, "--since", &before, "--fail-over", "26M"], 1, &[]);
+    check(&[&after, "--since", &before, "--fail-over", "27M"], 0, &[]);
+    for wrong in ["10X", "", "-1", "1.5M", "99999999999G"] {
+        check_error(&[&after, &format!("--fail-over={wrong}")], &["--fail-over", "expected a number of bytes"]);
+    }
+}
+
+#[test]
+fn a_slabinfo_alone_is_incomplete() {
+    let folder = Folder::new("alone");
+    let slabinfo =
+        std::fs::read_to_string(path("examples/data/hackbench-6.18.slabinfo-end.txt")).expect("there");
+    let file = folder.file("slabinfo.txt", &slabinfo);
+    let words = [
+        "2 CPUs",
+        "loss",
+        "Evidence",
+        "their loss is against objsize",
+        "/sys/kernel/slab: the input is a slabinfo alone",
+        "makes what is missing readable: sudo sh -c",
+    ];
+    let said = check(&[&file, "--page-size", "4096", "--cpus", "2"], 3, &words);
+    assert!(!said.contains("lets you do"), "advice without a release: {said}");
+    assert_eq!(said.matches("sudo sh -c").count(), 1, "one command once: {said}");
+    check_error(&[&folder.file("empty", "")], &["empty"]);
+    check_error(
+        &[&folder.file("bad", "slabinfo - version: 2.1\ndentry five\n"), "--page-size", "4096"],
+        &["bad", "line 2"],
+    );
+    check_error(&["/nowhere/at/all"], &["/nowhere/at/all"]);
+}
+
+#[test]
+fn a_recording_tells_what_kmalloc_rounds() {
+    let (before, recording) = (
+        path("examples/data/hackbench-6.18.before.tar.xz"),
+        path("examples/data/hackbench-6.18.perf.data.xz"),
+    );
+    let words = [
+        "kmalloc rounding, in use: 175 objects that the recording allocated and did not free asked for 13,959 bytes and got \
+         17,872, 3,913 more",
+        "Findings",
+    ];
+    check(&[&before, "--recording", &recording], 0, &words);
+    check_error(&[&before, "--recording", "/nowhere.perf.data"], &["/nowhere.perf.data"]);
+}
