@@ -164,7 +164,8 @@ impl OrderRule {
             },
             // A page counts them in 16 bits (slqb.md 1).
             OrderRule::Slqb => fit.min(u16::MAX as u64),
-            _ => fit,
+            // No order is lower than 0: one page of 256K has room for more.
+            _ => fit.min(OBJECTS_MAX),
         }
     }
 

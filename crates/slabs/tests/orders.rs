@@ -386,6 +386,7 @@ fn objects_are_limited() {
             assert!(objects <= 32767, "{rule:?}: {objects} objects of {size} bytes at order {order}");
             assert!(objects * 4 > 32767, "{rule:?}: {objects} objects of {size} bytes at order {order}");
         }
+        check(rule, OrderInput { page_shift: 18, ..huge(8, 0) }, 0, 32767);
         check(rule, huge(8, 2), 1, 16384);
         check(rule, huge(8, 1), 1, 16384);
     }
