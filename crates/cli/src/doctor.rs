@@ -1,12 +1,12 @@
 //! `slablab doctor`: where slab memory goes, what would help, what this kernel lets you do.
 
-use crate::input::{command_line, open, write_html, write_out};
+use crate::input::{InputArgs, command_line, open, write_html, write_out};
 use crate::{Done, Failure, watch};
 use slablab_lab::doctor::rounding::Rounding;
 use slablab_lab::doctor::{Options, SortKey, examine};
 use slablab_lab::html::doctor_page;
 use slablab_lab::output::{Shown, doctor_csv, doctor_json, doctor_prometheus, doctor_table};
-use slablab_lab::state::{Input, read};
+use slablab_lab::state::save;
 use std::path::PathBuf;
 
 /// Says where slab memory goes.
@@ -16,14 +16,11 @@ use std::path::PathBuf;
     after_help = "Examples:\n  slablab doctor                             this machine\n  slablab doctor sosreport.tar.xz            another one\n  slablab doctor friday.tar --since monday.tar   what grew\n  slablab doctor --fail-over 100M --format prometheus"
 )]
 pub(crate) struct Args {
-    /// A directory, a tar, a support bundle, a slabinfo; this machine if left out, - for standard input
-    input: Option<PathBuf>,
-    /// Bytes in a page, where the input does not tell
-    #[arg(long, value_name = "BYTES")]
-    page_size: Option<u64>,
-    /// CPUs, where the input does not tell
-    #[arg(long, value_name = "N")]
-    cpus: Option<u32>,
+    #[command(flatten)]
+    input: InputArgs,
+    /// Write what is read of this machine to FILE as well, a .tar, .tar.gz, .tar.zst or .tar.xz, to be an INPUT elsewhere
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["input", "watch", "page_size", "cpus"])]
+    save: Option<PathBuf>,
     /// Earlier snapshot of the same machine, for growth; may be repeated
     #[arg(long, value_name = "DUMP")]
     since: Vec<PathBuf>,
@@ -105,11 +102,14 @@ fn size(text: &str) -> Result<u64, String> {
 
 pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     if args.watch.watch {
-        return watch::run(args.watch, args.sort, args.page_size);
+        return watch::run(args.watch, args.sort, args.input.page_size);
     }
-    let read_at = |path: Option<PathBuf>| read(&Input { path, page_size: args.page_size, cpus: args.cpus });
-    let state = read_at(args.input.clone())?;
-    let since = args.since.iter().map(|path| read_at(Some(path.clone()))).collect::<Result<Vec<_>, _>>()?;
+    let state = match &args.save {
+        Some(path) => save(path)?,
+        None => args.input.read()?,
+    };
+    let since = args.since.iter().map(|path| args.input.read_at(Some(path.clone())));
+    let since = since.collect::<Result<Vec<_>, _>>()?;
     let rounding =
         args.recording.as_deref().map(|path| Ok::<_, Failure>(Rounding::read(path, &open(path, None)?)?));
     let rounding = rounding.transpose()?;

@@ -6,10 +6,46 @@ use slablab_lab::import::{self, Input};
 use slablab_lab::machine::{self, MachineFile};
 use slablab_lab::replay::Options;
 use slablab_lab::replay::before::Before;
+use slablab_lab::state::{self, State};
 use slablab_slabs::{Preset, Release};
 use slablab_workloads::{Beside, Reader};
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
+
+/// The slab memory of which machine.
+#[derive(clap::Args)]
+pub(crate) struct InputArgs {
+    /// A directory, a tar, a support bundle, a slabinfo, the text of grep -r; this machine if left out, - for standard input
+    pub(crate) input: Option<PathBuf>,
+    /// Bytes in a page, as 4K or 65536, where the input does not tell
+    #[arg(long, value_name = "SIZE", value_parser = page_size)]
+    pub(crate) page_size: Option<u64>,
+    /// CPUs, where the input does not tell
+    #[arg(long, value_name = "N")]
+    pub(crate) cpus: Option<u32>,
+}
+
+impl InputArgs {
+    /// Reads the state.
+    pub(crate) fn read(&self) -> Result<State, Failure> {
+        self.read_at(self.input.clone())
+    }
+
+    /// Reads another state of the same machine.
+    pub(crate) fn read_at(&self, path: Option<PathBuf>) -> Result<State, Failure> {
+        Ok(state::read(&state::Input { path, page_size: self.page_size, cpus: self.cpus })?)
+    }
+}
+
+/// Bytes of a page, perhaps in K, of the sizes Linux runs with.
+pub(crate) fn page_size(text: &str) -> Result<u64, String> {
+    let error = || format!("expected 4K, 8K, 16K, .. or 256K, found {text:?}");
+    let bytes = match text.strip_suffix(['K', 'k']) {
+        Some(number) => number.parse::<u64>().ok().and_then(|number| number.checked_mul(1024)),
+        None => text.parse().ok(),
+    };
+    bytes.filter(|bytes| bytes.is_power_of_two() && (12..=18).contains(&bytes.ilog2())).ok_or_else(error)
+}
 
 /// Which engines on which machine from which start.
 #[derive(clap::Args)]

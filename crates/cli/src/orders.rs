@@ -1,6 +1,6 @@
 //! `slablab orders`: what order rules say about sizes, and which sizes two of them treat differently.
 
-use crate::input::write_out;
+use crate::input::{page_size, write_out};
 use crate::{Done, Failure};
 use slablab_lab::orders::{CPUS_MOST, Question, Sizes, answer, classes};
 use slablab_lab::output::{orders_csv, orders_json, orders_table};
@@ -109,15 +109,6 @@ fn rule(text: &str) -> Result<OrderRule, String> {
             _ => format!("expected one of {names}"),
         }
     })
-}
-
-fn page_size(text: &str) -> Result<u64, String> {
-    let error = || format!("expected 4K, 8K, 16K, .. or 256K, found {text:?}");
-    let bytes = match text.strip_suffix(['K', 'k']) {
-        Some(number) => number.parse::<u64>().ok().and_then(|number| number.checked_mul(1024)),
-        None => text.parse().ok(),
-    };
-    bytes.filter(|bytes| bytes.is_power_of_two() && (12..=18).contains(&bytes.ilog2())).ok_or_else(error)
 }
 
 fn cpus(text: &str) -> Result<Cpus, String> {

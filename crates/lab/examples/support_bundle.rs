@@ -11,7 +11,7 @@
 use slablab_kernel::compressed::Decompressed;
 use slablab_lab::state::{self, Input};
 use std::fs::File;
-use std::io::{self, BufWriter, Read, Write};
+use std::io::{BufWriter, Read, Write};
 use std::path::Path;
 use std::time::Instant;
 use tar::{Archive, Builder, EntryType, Header};
