@@ -56,7 +56,7 @@ fn pages() {
         (&["kmalloc-1024"], &["the same cache as kmalloc-1k", "/sys/kernel/slab/kmalloc-1024/shrink"]),
         (&["ext4_inod"], &["of the family ext4_*", "near", "ext4_inode_cache"]),
         (&["kmem_cache"], &["248, 4 nodes"]),
-        (&[":a-0000104"], &["merged caches", "104 bytes", "counted as reclaimable", "buffer_head"]),
+        (&[":a-0000104"], &["merged caches", "104 bytes", "a: counted as reclaimable", "buffer_head"]),
         (&[":0009999"], &["9999 bytes", "no flags"]),
     ] {
         let said = check(args, words);
@@ -86,8 +86,10 @@ fn json() {
     assert_eq!(caches[0]["name"], "dentry");
     assert_eq!(caches[0]["reclaimable"], true);
     assert_eq!(caches[0]["shrink"][0]["id"], "drop-inodes");
-    assert_eq!(caches[0]["sizes"][0]["bytes"], 192);
+    assert_eq!(caches[0]["sizes"][0]["object_bytes"], 192);
+    assert_eq!(caches[0]["sizes"][0]["page_bytes"], 4096);
     assert_eq!(caches[1]["merged"]["slab_size_bytes"], 104);
+    assert_eq!(caches[1]["merged"]["flags"][0]["letter"], "a");
     assert_eq!((&caches[2]["asked"], &caches[2]["name"]), (&"kmalloc-1024".into(), &"kmalloc-1k".into()));
     let list = value(&["--list", "jbd2_*", "--format", "json"]);
     let names = list["caches"].as_array().expect("a list").iter().map(|cache| &cache["name"]);

@@ -160,6 +160,8 @@ fn names_of_merged_caches() {
         (":a-0000104", Some((104, 1))),
         (":A-0000256", Some((256, 1))),
         (":aA-0000256", Some((256, 2))),
+        (":at-0000104", Some((104, 2))),
+        (":dDaFAt-0000512", Some((512, 6))),
         (":0001352", Some((1352, 0))),
         (":12345678", Some((12345678, 0))),
         (":-0000192", None),
@@ -180,7 +182,7 @@ fn names_of_merged_caches() {
     for row in rows().iter().filter(|row| !row.slot.is_empty()) {
         let merged = Merged::parse(&row.slot).unwrap_or_else(|| panic!("{row:?}"));
         assert!(merged.slab_size >= row.bytes, "{row:?}");
-        assert_eq!(merged.flags.contains(&"counted as reclaimable"), row.reclaim_account == 1, "{row:?}");
+        assert_eq!(merged.flags.iter().any(|flag| flag.letter == 'a'), row.reclaim_account == 1, "{row:?}");
         seen += 1;
     }
     assert!(seen > 200, "{seen}");
@@ -199,6 +201,9 @@ fn who_shared_slabs_with_whom() {
     let merged = Merged::parse(":0000024").expect("a merged cache's name");
     let text = slot_page(known, &merged, ":0000024", 80);
     assert!(text.contains("6.1 x86_64, 4 K pages: audit_buffer, lsm_file_cache"), "{text}");
+    let merged = Merged::parse(":dA-0000512").expect("a merged cache's name");
+    let text = slot_page(known, &merged, ":dA-0000512", 100);
+    assert!(text.contains("d: from memory for old DMA devices (ZONE_DMA); A: charged to"), "{text}");
 }
 
 /// A file of this test's own.

@@ -41,7 +41,8 @@ impl Theme {
     }
 
     pub(super) fn dim(self) -> Style {
-        if self.colour { self.colour(Color::DarkGray) } else { Style::new() }
+        // Dark grey is the background's own colour in some palettes.
+        if self.colour { Style::new().add_modifier(Modifier::DIM) } else { Style::new() }
     }
 
     pub(super) fn key(self) -> Style {

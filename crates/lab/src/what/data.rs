@@ -53,12 +53,13 @@ pub struct Size {
     /// As `uname -m` says it: "x86_64".
     pub arch: String,
     /// Bytes of a page.
+    #[serde(rename(serialize = "page_bytes"))]
     pub page: u64,
     /// Bytes of an object, without alignment and metadata (`object_size` in sysfs).
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(rename(serialize = "object_bytes"), skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
     /// Bytes that an object has at most, where the kernel gave only the largest of the caches it had merged.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(rename(serialize = "object_bytes_at_most"), skip_serializing_if = "Option::is_none")]
     pub at_most: Option<u64>,
     /// The made-up name of the merged cache it was part of.
     #[serde(skip_serializing_if = "Option::is_none")]

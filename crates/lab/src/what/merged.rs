@@ -7,22 +7,34 @@
 use serde::Serialize;
 
 /// The letters and what they stand for.
-const LETTERS: [(char, &str); 6] = [
-    ('d', "from memory for old DMA devices (ZONE_DMA)"),
-    ('D', "from memory below 4 GiB (ZONE_DMA32)"),
-    ('a', "counted as reclaimable"),
-    ('F', "with consistency checks"),
-    ('A', "charged to memory cgroups"),
-    ('t', "tracked by kmemcheck where that is built in (kernels before 4.15)"),
+const FLAGS: [Flag; 6] = [
+    Flag { letter: 'd', meaning: "from memory for old DMA devices (ZONE_DMA)" },
+    Flag { letter: 'D', meaning: "from memory below 4 GiB (ZONE_DMA32)" },
+    Flag { letter: 'a', meaning: "counted as reclaimable" },
+    Flag { letter: 'F', meaning: "with consistency checks" },
+    Flag { letter: 'A', meaning: "charged to memory cgroups" },
+    Flag {
+        letter: 't',
+        meaning: "open to kmemcheck, as nearly every cache of the kernels before 4.15: says nothing more",
+    },
 ];
+
+/// One letter of a made-up name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Flag {
+    /// As it stands in the name.
+    pub letter: char,
+    /// What it stands for, in words.
+    pub meaning: &'static str,
+}
 
 /// What a made-up name says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Merged {
     /// Bytes from one object to the next, alignment and metadata included (`slab_size` in sysfs).
     pub slab_size: u64,
-    /// The letters in it, in words.
-    pub flags: Vec<&'static str>,
+    /// The letters in it, in their order.
+    pub flags: Vec<Flag>,
 }
 
 impl Merged {
@@ -34,8 +46,8 @@ impl Merged {
             Some(both) => both,
             None => ("", rest),
         };
-        let flags = letters.chars().map(|letter| LETTERS.iter().find(|known| known.0 == letter));
-        let flags = flags.map(|known| known.map(|known| known.1)).collect::<Option<Vec<_>>>()?;
+        let flags = letters.chars().map(|letter| FLAGS.into_iter().find(|flag| flag.letter == letter));
+        let flags = flags.collect::<Option<Vec<_>>>()?;
         let is_size = digits.len() >= 7 && digits.bytes().all(|byte| byte.is_ascii_digit());
         let slab_size = digits.parse().ok().filter(|_| is_size)?;
         Some(Merged { slab_size, flags })

@@ -14,7 +14,7 @@ mod nearest;
 mod page;
 
 pub use data::{Entry, Method, Size};
-pub use merged::Merged;
+pub use merged::{Flag, Merged};
 pub use page::{json, line, page, slot_json, slot_page};
 
 use crate::Result;

@@ -1,6 +1,6 @@
 //! An entry as a page for people, as a line of a list, as JSON.
 
-use super::{Entry, Known, Merged};
+use super::{Entry, Flag, Known, Merged};
 use serde_json::{Value, json as value};
 use std::fmt::Write;
 
@@ -50,10 +50,10 @@ pub fn page(known: &Known, entry: &Entry, asked: &str, width: usize) -> String {
 pub fn slot_page(known: &Known, merged: &Merged, asked: &str, width: usize) -> String {
     let mut page = Page { text: String::new(), width };
     page.title(asked, "merged caches");
-    let flags = if merged.flags.is_empty() {
-        "no flags that matter for merging".to_string()
-    } else {
-        merged.flags.join("; ")
+    let words = |flag: &Flag| format!("{}: {}", flag.letter, flag.meaning);
+    let flags = match &merged.flags[..] {
+        [] => "none: no flags that matter for merging".to_string(),
+        flags => flags.iter().map(words).collect::<Vec<_>>().join("; "),
     };
     page.field(
         "what",
