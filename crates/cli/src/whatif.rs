@@ -1,11 +1,11 @@
 //! `slablab whatif`: the same machine with another policy, other boot parameters, other pages, more or fewer CPUs.
 
-use crate::input::{command_line, write_html, write_out};
+use crate::input::{command_line, page_size, write_html, write_out};
 use crate::{Done, Failure};
 use slablab_lab::html::whatif_page;
 use slablab_lab::output::{whatif_csv, whatif_json, whatif_mail, whatif_table};
 use slablab_lab::state::{Input, State, read};
-use slablab_lab::whatif::{Against, Debug, Grid, Policy, predict};
+use slablab_lab::whatif::{Against, Debug, Grid, Policy, missing, predict};
 use slablab_slabs::Preset;
 use std::path::PathBuf;
 
@@ -91,17 +91,6 @@ fn on_off(text: &str) -> Result<bool, String> {
     }
 }
 
-/// Bytes of a page, perhaps in K.
-fn page_size(text: &str) -> Result<u64, String> {
-    let error = || format!("expected bytes of a page, as 4K, 64K or 65536, found {text}");
-    let (digits, shift) = match text.trim_end_matches("iB").strip_suffix(['K', 'k']) {
-        Some(digits) => (digits, 10),
-        None => (text, 0),
-    };
-    let number: u64 = digits.parse().map_err(|_| error())?;
-    number.checked_mul(1 << shift).filter(|bytes| bytes.is_power_of_two()).ok_or_else(error)
-}
-
 /// Two dumps that are columns of one table.
 fn same_machine(before: &State, after: &State) -> Result<(), Failure> {
     let machine = |state: &State| (state.page_size, state.cpus.map(|cpus| cpus.present));
@@ -168,5 +157,5 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
         }
     };
     write_out(&text, args.output.as_deref())?;
-    Ok(if state.missing.is_empty() { Done::Complete } else { Done::Incomplete })
+    Ok(if missing(&state).next().is_none() { Done::Complete } else { Done::Incomplete })
 }

@@ -1,0 +1,154 @@
+//! `slablab whatif` as a user meets it.
+
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn slablab(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_slablab")).arg("whatif").args(args).output().expect("the program runs")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).expect("UTF-8")
+}
+
+fn dump(run: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../lab/testdata/whatif/{run}.tar.xz"));
+    path.to_str().expect("UTF-8").into()
+}
+
+/// Exit code 0 or 3 (something was not in the dump), nothing on standard error, and all of `words` in this order.
+#[track_caller]
+fn check(args: &[&str], words: &[&str]) -> String {
+    let output = slablab(args);
+    assert!(matches!(output.status.code(), Some(0 | 3)), "{args:?}: {}", text(&output.stderr));
+    assert!(output.stderr.is_empty(), "{args:?}: {}", text(&output.stderr));
+    let said = text(&output.stdout);
+    let mut rest = said.as_str();
+    for word in words {
+        let at = rest.find(word).unwrap_or_else(|| panic!("{args:?}: no {word:?} (in this order) in {said}"));
+        rest = &rest[at + word.len()..];
+    }
+    said
+}
+
+/// Exit code 2, nothing on standard output, one message that has all of `words`, no panic.
+#[track_caller]
+fn check_error(args: &[&str], words: &[&str]) {
+    let output = slablab(args);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{args:?}: {said}");
+    assert!(output.stdout.is_empty(), "{args:?} printed {}", text(&output.stdout));
+    assert!(!said.contains("panicked"), "{args:?}: {said}");
+    for word in words {
+        assert!(said.contains(word), "{args:?} does not say {word:?}: {said}");
+    }
+}
+
+#[test]
+fn a_table_for_people_is_80_wide() {
+    let of = |args: &[&str], words: &[&str]| {
+        let said = check(args, words);
+        let longest = said.lines().filter(|line| !line.contains('/')).map(|line| line.chars().count()).max();
+        assert!(longest <= Some(80), "{longest:?}: {said}");
+    };
+    let large = dump("ppc64_smp160");
+    of(&[&large, "--max-order", "0"], &["max_order=0", "kmalloc-64k", "3>0", "8>1", "All caches", "assume"]);
+    of(
+        &[&large, "--max-order", "0", "-N", "2"],
+        &["kmalloc-64k", "pgtable-2^9", "... and 141 more", "All caches"],
+    );
+    of(
+        &[&large, "--page-size", "4K", "--cpus", "4096"],
+        &["page_size=4K", "cpus=4096", "What the numbers assume", "kernel threads"],
+    );
+    of(
+        &[&large, "--max-order", "0", "--against", &dump("ppc64_smp160_maxorder0")],
+        &[
+            "of 143 caches in both, 143 have the predicted order, 143",
+            "guesses: unchanged +64.6 %",
+            "Off most",
+        ],
+    );
+    of(
+        &[&large, "--max-order", "0,1", "--policy", "single,patel-v3"],
+        &[
+            "today",
+            "policy=single max_order=0",
+            "policy=single max_order=1",
+            "policy=patel-v3 max_order=0",
+            "policy=patel-v3 max_order=1",
+        ],
+    );
+}
+
+#[test]
+fn json_has_today_beside_the_change() {
+    let large = dump("ppc64_smp160");
+    let of = |args: &[&str]| -> Value { serde_json::from_str(&check(args, &[])).expect("JSON") };
+    let json = of(&[&large, "--max-order", "0", "--format", "json"]);
+    assert_eq!(json["schema"], "slablab.whatif.1");
+    assert_eq!(json["page_size_bytes"], 65536);
+    let rows = json["rows"].as_array().expect("rows");
+    assert_eq!(rows.len(), 143);
+    let row = rows.iter().find(|row| row["cache"] == "kmalloc-64k").expect("kmalloc-64k");
+    for (key, value) in [
+        ("order", 3),
+        ("order_whatif", 0),
+        ("objs_per_slab", 8),
+        ("objs_per_slab_whatif", 1),
+        ("slabs", 160),
+        ("total_bytes", 160 * 8 * 65536),
+        ("slab_size_bytes", 65536),
+        ("slab_size_whatif_bytes", 65536),
+        ("waste_bytes", 0),
+    ] {
+        assert_eq!(row[key], value, "{key}: {row}");
+    }
+    let sum = |key: &str| rows.iter().map(|row| row[key].as_u64().expect("a number")).sum::<u64>();
+    let variant = &json["variants"][0];
+    assert_eq!(variant["today"]["total_bytes"], sum("total_bytes"));
+    assert_eq!(variant["total"]["total_bytes"], sum("total_whatif_bytes"));
+    assert_eq!(variant["total"]["slabs"], sum("slabs_whatif"));
+    assert_eq!(variant["change"]["max_order"], 0);
+    let lists = of(&[&large, "--max-order", "0,1", "--page-size", "4K,64K", "--format", "json"]);
+    assert_eq!(lists["variants"].as_array().map(Vec::len), Some(4));
+    assert_eq!(lists["rows"].as_array().map(Vec::len), Some(4 * 143));
+    let csv = check(
+        &[&large, "--max-order", "0,1", "--format", "csv"],
+        &["whatif,cache,ordinal,", "order,order_whatif"],
+    );
+    assert_eq!(csv.lines().count(), 1 + 2 * 143);
+}
+
+#[test]
+fn a_bare_slabinfo_is_enough() {
+    let folder = std::env::temp_dir().join(format!("slablab-whatif-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let path: PathBuf = folder.join("slabinfo");
+    let slabinfo = "slabinfo - version: 2.1\n\
+        # name            <active_objs> <num_objs> <objsize> <objperslab> <pagesperslab> : tunables <limit> <batchcount> <sharedfactor> : slabdata <active_slabs> <num_slabs> <sharedavail>\n\
+        names_cache           64     64   4096    8    8 : tunables    0    0    0 : slabdata      8      8      0\n";
+    std::fs::write(&path, slabinfo).expect("a file");
+    let path = path.to_str().expect("UTF-8");
+    check_error(&[path, "--max-order", "0", "--input-page-size", "4K"], &["how many CPUs", "--input-cpus"]);
+    check(
+        &[path, "--max-order", "0", "--input-page-size", "4K", "--input-cpus", "4"],
+        &["names_cache", "3>0", "8>1", "does not tell the kernel's release", "does not tell CPU slabs"],
+    );
+    check_error(&[path, "--debug", "Z", "--input-cpus", "4"], &["/sys/kernel/slab", "--debug"]);
+    std::fs::remove_dir_all(&folder).expect("the folder goes");
+}
+
+#[test]
+fn what_is_wrong_is_said_with_what_was_expected() {
+    let small = dump("amd64_smp1");
+    check_error(&[&small, "--policy", "patel-v9"], &["--policy", "patel-v3", "online-cpus"]);
+    check_error(&[&small, "--max-order", "11"], &["--max-order", "0 to 10"]);
+    check_error(&[&small, "--page-size", "5000"], &["--page-size", "expected 4K"]);
+    check_error(&[&small, "--merge", "maybe"], &["--merge", "on or off"]);
+    check_error(&[&small, "--debug", "Q"], &["--debug", "letters of FZPU"]);
+    check_error(&[&small, "--engine", "slob@7"], &["--engine", "near it"]);
+    check_error(&[&small, "--max-order", "0,1", "--against", &small], &["--against", "one change"]);
+    check_error(&["/no/such/dump"], &["/no/such/dump"]);
+}
