@@ -22,7 +22,7 @@ use crate::{counters, procfs, sysfs, text};
 pub type Target = fn(&[u8]);
 
 /// All of them by name, as the folders of `corpus` are called.
-pub const ALL: [(&str, Target); 10] = [
+pub const ALL: [(&str, Target); 11] = [
     ("perfdata", perfdata),
     ("tracedat", tracedat),
     ("ftrace", self::ftrace),
@@ -31,6 +31,7 @@ pub const ALL: [(&str, Target); 10] = [
     ("slabinfo", slabinfo),
     ("sysfs", sysfs),
     ("bundle", bundle),
+    ("input", input),
     ("tidy", tidy),
     ("counters", counters),
 ];
@@ -93,10 +94,30 @@ pub fn bundle(data: &[u8]) {
     let _ = (procfs::parse_numbers(data), procfs::parse_zoneinfo(data));
     let _ = (procfs::parse_buddyinfo(data), procfs::parse_pagetypeinfo(data));
     let mut builder = DumpBuilder::new();
-    for path in ["proc/version", "sos_commands/kernel/uname_-a", "sys/devices/system/cpu/online"] {
+    for path in [
+        "proc/version",
+        "proc/uptime",
+        "proc/cpuinfo",
+        "proc/config.gz",
+        "boot/config-6.1.0",
+        "sos_commands/kernel/uname_-a",
+        "sos_commands/date/date",
+        "sos_commands/host/uptime",
+        "sos_commands/processor/lscpu",
+        "sos_commands/memory/ls_-lanR_.sys.kernel.slab",
+        "sys/devices/system/cpu/online",
+    ] {
         let _ = builder.file(path, data);
     }
     let _ = builder.finish();
+}
+
+/// A dump of any form.
+pub fn input(data: &[u8]) {
+    let mut builder = DumpBuilder::new();
+    if builder.input(data).is_ok() {
+        let _ = builder.finish();
+    }
 }
 
 /// [`Tidy`].

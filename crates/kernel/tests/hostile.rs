@@ -137,6 +137,11 @@ fn hostile_bundles() {
 }
 
 #[test]
+fn hostile_inputs() {
+    check("input");
+}
+
+#[test]
 fn hostile_tidy_recordings() {
     check("tidy");
 }
