@@ -9,7 +9,7 @@ use common::{Words, drain, sample, words};
 use slablab_kernel::ftrace::{Ftrace, is_text};
 use slablab_kernel::perfdata::PerfData;
 use slablab_kernel::tidy::Tidy;
-use slablab_kernel::{Event, Kind, LossKind, Source};
+use slablab_kernel::{Event, Header, Kind, Source};
 
 /// Compares all events of the text with the rows of `csv`, whose times are microseconds since the first event.
 #[track_caller]
@@ -116,8 +116,14 @@ fn a_kernels_text_is_whole_and_hashed() {
     check("trace_pipe_lost", 247, 0, (19551, Some(1)));
 }
 
-/// The events of a text, `NAME PTR-OR-TEXT` each, and its losses.
-fn read(text: &str) -> Result<(Vec<String>, Vec<(u64, LossKind)>, slablab_kernel::Header), String> {
+/// What a text gives: each event as `TIME NAME ADDRESS-OR-TEXT`, and how many events each loss is of.
+struct Found {
+    events: Vec<String>,
+    losses: Vec<u64>,
+    header: Header,
+}
+
+fn read(text: &str) -> Result<Found, String> {
     let mut source = Ftrace::new(text.as_bytes());
     let (events, losses) = drain(&mut source).map_err(|error| error.to_string())?;
     let in_words = |event| {
@@ -125,8 +131,8 @@ fn read(text: &str) -> Result<(Vec<String>, Vec<(u64, LossKind)>, slablab_kernel
         let address = words.address.map_or(words.cache, |address| format!("{address:#x}"));
         format!("{} {} {address}", words.time, words.event)
     };
-    let losses = losses.iter().map(|lost| (lost.count, lost.kind)).collect();
-    Ok((events.iter().map(in_words).collect(), losses, source.header().clone()))
+    let losses = losses.iter().map(|lost| lost.count).collect();
+    Ok(Found { events: events.iter().map(in_words).collect(), losses, header: source.header().clone() })
 }
 
 const FREE: &str = "bash-7 [001] d..1. 3.5: kfree: call_site=f+0x1/0x2 ptr=00000000a2b375f4\n";
@@ -136,9 +142,9 @@ fn lines_between_events_are_passed_over() {
     #[track_caller]
     fn check(between: &str, losses: &[u64]) {
         let text = format!("{FREE}{between}{FREE}");
-        let (events, found, _) = read(&text).unwrap_or_else(|error| panic!("{between}: {error}"));
-        assert_eq!(events, ["3500000000 kfree 0xa2b375f4"; 2], "{between}");
-        assert_eq!(found.iter().map(|(count, _)| *count).collect::<Vec<_>>(), losses, "{between}");
+        let found = read(&text).unwrap_or_else(|error| panic!("{between}: {error}"));
+        assert_eq!(found.events, ["3500000000 kfree 0xa2b375f4"; 2], "{between}");
+        assert_eq!(found.losses, losses, "{between}");
     }
     check("\n# a comment\n", &[]);
     check("version = 7\ncpus=2\nCPU 1 is empty\n", &[]);
@@ -156,8 +162,8 @@ fn lines_between_events_are_passed_over() {
 fn programs_write_an_event_in_several_ways() {
     #[track_caller]
     fn check(line: &str, expected: &str) {
-        let (events, ..) = read(&format!("{line}\n")).unwrap_or_else(|error| panic!("{line}: {error}"));
-        assert_eq!(events, [expected], "{line}");
+        let found = read(&format!("{line}\n")).unwrap_or_else(|error| panic!("{line}: {error}"));
+        assert_eq!(found.events, [expected], "{line}");
     }
     let free = "3500000000 kfree 0xffff888100d03000";
     // trace-cmd report, with --ts-diff and with -R.
@@ -188,7 +194,7 @@ fn programs_write_an_event_in_several_ways() {
 fn what_is_damaged_is_said_with_its_line_unless_it_is_the_cut_end() {
     #[track_caller]
     fn refused(text: &str, expected: &str) {
-        let error = read(text).expect_err("an error");
+        let error = read(text).err().expect("an error");
         assert!(error.contains(expected), "expected {expected:?} in: {error}");
     }
     refused(
@@ -202,7 +208,7 @@ fn what_is_damaged_is_said_with_its_line_unless_it_is_the_cut_end() {
     refused(&FREE.replace("kfree", "other"), "all its 1 events are of other kinds");
     refused("# tracer: nop\n", "there are no events at all");
     refused(&"x".repeat(2 << 20), "a line shorter than 1 MiB");
-    let (events, _, header) = read(&format!("{FREE}{}", &FREE[..FREE.len() - 4])).unwrap();
+    let Found { events, header, .. } = read(&format!("{FREE}{}", &FREE[..FREE.len() - 4])).unwrap();
     assert_eq!(events.len(), 1);
     assert!(
         header.warnings.iter().any(|w| w == "line 2, the last one, is cut off and left out"),
@@ -215,7 +221,7 @@ fn the_first_address_that_can_tell_says_whether_they_are_hashed() {
     #[track_caller]
     fn check(pointers: &[&str], hashed: bool, mixed: bool) {
         let text: String = pointers.iter().map(|ptr| FREE.replace("00000000a2b375f4", ptr)).collect();
-        let (_, _, header) = read(&text).unwrap();
+        let header = read(&text).unwrap().header;
         assert_eq!(header.hashed_addresses, hashed, "{pointers:?}");
         let warned = header.warnings.iter().any(|warning| warning.contains("more than one recording"));
         assert_eq!(warned, mixed, "{pointers:?}: {:?}", header.warnings);

@@ -5,7 +5,7 @@ mod common;
 
 use std::io::{Cursor, Read, Seek};
 
-use common::recording::{KFREE, MISSED, MISSED_STORED, OTHER, PAGE, PRINT, Recording};
+use common::recording::{Choice, KFREE, MISSED, MISSED_STORED, OTHER, PAGE, PRINT, Recording};
 use common::{Words, drain, sample, words};
 use slablab_kernel::ftrace::Ftrace;
 use slablab_kernel::tidy::Tidy;
@@ -216,7 +216,7 @@ fn losses_stand_where_they_were_noticed() {
 
 #[test]
 fn options_say_which_machine_and_which_clock() {
-    let header = |clock, options: fn(&Recording) -> Vec<(u16, Vec<u8>)>| {
+    let header = |clock, options: fn(&Recording) -> Vec<Choice>| {
         FORMS.map(|(version, big_endian)| {
             let mut r = Recording::new(version, big_endian);
             r.clock = clock;

@@ -22,6 +22,9 @@ pub(crate) const KFREE: u16 = 300;
 pub(crate) const PRINT: u16 = 5;
 pub(crate) const OTHER: u16 = 301;
 
+/// An option: its number and its value.
+pub(crate) type Choice = (u16, Vec<u8>);
+
 /// The parts of a recording; what a test does not set is as a recorder would write it.
 #[derive(Clone)]
 pub(crate) struct Recording {
@@ -31,7 +34,7 @@ pub(crate) struct Recording {
     pub(crate) cpus: Vec<Vec<Vec<u8>>>,
     /// Each CPU's pages of another instance.
     pub(crate) instance: Option<Vec<Vec<Vec<u8>>>>,
-    pub(crate) options: Vec<(u16, Vec<u8>)>,
+    pub(crate) options: Vec<Choice>,
     pub(crate) header_page: String,
     /// The clock of version 7, and what version 6 has behind its table.
     pub(crate) clock: &'static str,
@@ -161,9 +164,8 @@ impl Recording {
         let [header, ftrace, events, symbols, comms] = self.formats();
         let cpus = self.cpus.len();
         let head = [self.start(), header, ftrace, events, symbols, self.u32(0).to_vec(), comms].concat();
-        let option = |(id, value): &(u16, Vec<u8>)| {
-            [&self.u16(*id)[..], &self.u32(value.len() as u32), value].concat()
-        };
+        let option =
+            |(id, value): &Choice| [&self.u16(*id)[..], &self.u32(value.len() as u32), value].concat();
         let options: Vec<u8> = self.options.iter().flat_map(option).collect();
         let clock = [&self.u64(self.clock.len() as u64)[..], self.clock.as_bytes()].concat();
         let table = |start: usize, cpus: &[Vec<Vec<u8>>]| {
@@ -229,10 +231,9 @@ impl Recording {
     }
 
     /// Appends a section of options that ends the chain, and links it at `link`.
-    pub(crate) fn chain(&self, file: &mut Vec<u8>, link: usize, options: &[(u16, Vec<u8>)]) {
-        let option = |(id, value): &(u16, Vec<u8>)| {
-            [&self.u16(*id)[..], &self.u32(value.len() as u32), value].concat()
-        };
+    pub(crate) fn chain(&self, file: &mut Vec<u8>, link: usize, options: &[Choice]) {
+        let option =
+            |(id, value): &Choice| [&self.u16(*id)[..], &self.u32(value.len() as u32), value].concat();
         let options: Vec<u8> = options.iter().flat_map(option).collect();
         let place = self.u64(file.len() as u64);
         file[link..link + 8].copy_from_slice(&place);
