@@ -1,4 +1,4 @@
-//! Readers of kernel files: slabinfo, /sys/kernel/slab, support bundles, perf.data.
+//! Readers of kernel files: slabinfo, /sys/kernel/slab, support bundles; recordings of perf, trace-cmd and tracefs.
 //!
 //! Bytes in, values out. No reader opens a path, reads a clock or prints: the caller hands over `&[u8]`, a `Read`, or
 //! the files of a dump one by one. Every size found in a file is checked against what is there before memory is taken

@@ -234,6 +234,23 @@ fn the_first_address_that_can_tell_says_whether_they_are_hashed() {
     check(&["00000000a2b375f4", "0xffff888100d03000"], true, true);
 }
 
+#[test]
+fn a_text_recording_is_told_by_its_first_lines() {
+    #[track_caller]
+    fn check(head: &str, expected: bool) {
+        assert_eq!(is_text(head.as_bytes()), expected, "{head}");
+    }
+    check(FREE, true);
+    check("\n# tracer: nop\n#\n", true);
+    check("# ========\n# captured on    : Sat Nov 21 07:40:42 2026\n# cpudesc", true);
+    check("cpus=160\nCPU 3 is empty\nCPU 4 is", true);
+    check("CPU:1 [LOST 19551 EVENTS]\nbash-7 [001] 3.5: kfree: ptr=", true);
+    check("", false);
+    check("cpus=all\n", false);
+    check("# a page of words\nbash-7 [001] did it at 3.5: no\n", false);
+    check("slabinfo - version: 2.1\n", false);
+}
+
 /// Whole recordings, which are not in the project: `SLABLAB_REPORT=W.report.txt.gz SLABLAB_EVENTS_CSV=W.events.csv.gz`.
 #[test]
 #[ignore = "needs a recording outside the project"]

@@ -50,11 +50,15 @@ pub struct Ftrace<R> {
     ended: bool,
 }
 
-/// Whether an input that begins like this is a text recording: one of its first lines is an event's, or one that stands
-/// in front of events. `head` may end anywhere.
+/// Whether an input that begins like this is a text recording: one of its first lines is an event's, or one that the
+/// programs put in front of events, where there may be more of them than `head` has. `head` may end anywhere.
 pub fn is_text(head: &[u8]) -> bool {
     let text = String::from_utf8_lossy(head);
-    text.lines().any(|line| line.starts_with("# tracer: ") || line::parse(line).is_some())
+    let begins = |line: &str| {
+        let report = line.strip_prefix("cpus=").is_some_and(|count| number::<u32>(count).is_some());
+        report || line.starts_with("# tracer: ") || line.starts_with("# captured on")
+    };
+    text.lines().any(|line| begins(line) || line::parse(line).is_some())
 }
 
 impl<R: Read> Ftrace<R> {
