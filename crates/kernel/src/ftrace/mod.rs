@@ -11,7 +11,10 @@
 //! counted as skipped. A line that is nothing of what these programs write is an error, but for a last line without its
 //! end: that is cut off, and what it says could be wrong, so it is left out with a warning.
 //!
-//! A kernel's own text has no addresses but hashes of them (option `hash-ptr`, on by default): [`is_hashed`].
+//! A kernel's own text has no addresses but hashes of them (option `hash-ptr`, on by default). An address is taken for a
+//! hash if it is printed with 16 digits of which the first eight are 0, as `%p` prints its 32-bit hashes, and for real
+//! if it is in the kernel's half; others, such as [`ZERO_SIZE_PTR`], do not say. The first that does decides
+//! ([`Header::hashed_addresses`]).
 
 mod error;
 mod fields;
@@ -167,7 +170,7 @@ impl<R: Read> Ftrace<R> {
         Item::Lost(lost)
     }
 
-    /// See [`is_hashed`]; the first address that can tell decides.
+    /// The first address that can tell decides.
     #[inline]
     fn decide(&mut self, pointer: Pointer) {
         let hashed = is_hashed(pointer);
@@ -294,8 +297,7 @@ impl<R: Read> Source for Ftrace<R> {
     }
 }
 
-/// Whether an address is a hash: it is printed with 16 digits, of which the first eight are 0, as `%p` prints its 32-bit
-/// hashes. An address in the kernel's half is none; others, such as [`ZERO_SIZE_PTR`], do not say.
+/// Whether an address is a hash, by the rule in the module's documentation; `None` if it does not say.
 fn is_hashed(pointer: Pointer) -> Option<bool> {
     match pointer {
         Pointer { value: ZERO_SIZE_PTR, .. } => None,
