@@ -67,7 +67,12 @@ pub(super) fn memory(app: &App, width: usize) -> Line<'static> {
     let theme = app.theme;
     let caches = app.watch.last().totals().bytes;
     let (growth, since_start) = app.watch.total_per_minute();
-    let (now, start) = (format!("; {}/min", signed(growth)), format!(", start {}/min", signed(since_start)));
+    // One sample has not moved.
+    let rate = |words, rate: Option<i64>| match rate {
+        Some(rate) => format!("{words}{}/min", signed(Some(rate))),
+        None => String::new(),
+    };
+    let (now, start) = (rate("; ", growth), rate(", start ", since_start));
     let texts = match app.watch.last().memory {
         None => vec![format!(" Caches {}", bytes(caches))],
         Some(memory) => {

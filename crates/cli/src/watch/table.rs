@@ -86,7 +86,10 @@ impl<'a> Table<'a> {
             }
         };
         add(column_of(sort), NAME_MIN);
-        WANTED.iter().for_each(|column| add(*column, NAME_MIN));
+        // A screen keeps its columns; a text of one sample has no growth to tell.
+        let grows = width.is_some() || watch.ticks() > 1;
+        let wanted = WANTED.iter().filter(|column| grows || !matches!(column, Growth | GrowthSinceStart));
+        wanted.for_each(|column| add(*column, NAME_MIN));
         let differs = rows.iter().any(|track| track.row.info.active_slabs != track.row.info.num_slabs);
         for column in EXTRA.into_iter().filter(|column| *column != ActiveSlabs || differs) {
             add(column, name.min(NAME_WANT));

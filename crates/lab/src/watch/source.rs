@@ -35,6 +35,9 @@ impl Source {
     /// # Errors
     /// A file that is no state of a machine, or a directory without files.
     pub fn recorded(folder: &Path, delay_s: f64, input: &Input) -> Result<Source> {
+        if folder.is_file() {
+            return Err(Error::new(folder, "expected a directory with a state for each tick, found a file"));
+        }
         let entries = std::fs::read_dir(folder).at(folder)?;
         let paths = entries.map(|entry| entry.map(|entry| entry.path())).collect::<std::io::Result<Vec<_>>>();
         let mut paths = paths.at(folder)?;
