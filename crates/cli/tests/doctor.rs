@@ -192,6 +192,8 @@ fn csv_has_a_row_per_cache() {
     };
     assert_eq!(sum("slab_bytes"), 64_584 << 10);
     assert_eq!(sum("in_use_bytes") + sum("loss_bytes"), sum("slab_bytes"));
+    let parts = ["free", "tail", "alignment", "pointer", "debugging", "raced"];
+    assert_eq!(parts.map(|part| sum(&format!("{part}_bytes"))).iter().sum::<i64>(), sum("loss_bytes"));
 }
 
 /// A sample of the exposition format: `name{label="value",...} number`, escapes resolved.
@@ -298,7 +300,10 @@ fn growth_and_thresholds() {
     check(&[&after, "--since", &before, "--fail-over", "26M"], 1, &[]);
     check(&[&after, "--since", &before, "--fail-over", "27M"], 0, &[]);
     for wrong in ["10X", "", "-1", "1.5M", "99999999999G"] {
-        check_error(&[&after, &format!("--fail-over={wrong}")], &["--fail-over", "expected a number of bytes"]);
+        check_error(
+            &[&after, &format!("--fail-over={wrong}")],
+            &["--fail-over", "expected a number of bytes"],
+        );
     }
 }
 

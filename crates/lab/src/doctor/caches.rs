@@ -1,6 +1,7 @@
 //! Findings about caches: where their bytes are.
 
 use super::findings::{Finding, Kind, counted, named, percent, several, size};
+use super::knobs::{Of, allocator};
 use super::parked::{SHEAVES_FOR_ALL_SINCE, online};
 use super::split::{Fallback, Split};
 use super::{Line, Report};
@@ -179,7 +180,11 @@ impl<'a> Finder<'a> {
         lines.truncate(NAMED);
         let most: Vec<String> =
             lines.iter().map(|line| format!("{} {}", named(line), size(line.split.parked.high))).collect();
-        let sheaves = state.release.is_some_and(|release| release >= SHEAVES_FOR_ALL_SINCE);
+        let held = match (allocator(state), state.release) {
+            (Of::Slab, _) => "arrays",
+            (_, Some(release)) if release >= SHEAVES_FOR_ALL_SINCE => "sheaves",
+            _ => "CPU slabs and what is beside them",
+        };
         Some(several(
             Kind::Parked,
             &lines,
@@ -189,7 +194,7 @@ impl<'a> Finder<'a> {
                 cpus,
                 size(total.parked.low),
                 size(total.parked.high),
-                if sheaves { "sheaves" } else { "CPU slabs and what is beside them" },
+                held,
                 most.join(", ")
             ),
         ))

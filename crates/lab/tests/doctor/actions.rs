@@ -123,6 +123,8 @@ fn tunables_of_slab() {
         }
         state.caches.iter_mut().for_each(|cache| cache.attrs = None);
     }
+    super::check(super::Kind::Parked, "160 CPUs", slab, &["in arrays;"]);
+    super::check(super::Kind::Parked, "160 CPUs", |state| on(state, 7, 0), &["in sheaves;"]);
     check("tunables", "160 CPUs", slab, "echo 'kmalloc-64k 60 30 8' > /proc/slabinfo");
     check("max_order", "160 CPUs", slab, "");
     check("shrink", "160 CPUs", slab, "");
@@ -177,12 +179,16 @@ fn rounding() {
         "t_us,cpu,pid,comm,event,ptr_or_pfn,cache,bytes_req,bytes_alloc,order,gfp,node,call_site\n\
          0.0,0,1,sh,kmem_cache_alloc,0xffff888200d04000,names_cache,4000,4096,,GFP_KERNEL,-1,getname+0x24\n",
     );
-    for object in 0..40_000u64 {
-        let (at, address) = (object + 1, 0xffff_8881_0000_0000 + object * 1024);
-        csv += &format!("{at}.0,0,1,sh,kmalloc,{address:#x},,520,1024,,GFP_KERNEL,-1,f+0x1\n");
-        if object % 10 == 0 {
-            csv += &format!("{at}.5,0,1,sh,kfree,{address:#x},,,,,,,f+0x2\n");
-        }
+    let address = |object: u64| 0xffff_8881_0000_0000 + object * 1024;
+    for object in 0..40_000 {
+        csv += &format!(
+            "{}.0,0,1,sh,kmalloc,{:#x},,520,1024,,GFP_KERNEL,-1,f+0x1\n",
+            object + 1,
+            address(object)
+        );
+    }
+    for object in (0..40_000).step_by(10) {
+        csv += &format!("{}.0,0,1,sh,kfree,{:#x},,,,,,,f+0x2\n", 50_000 + object, address(object));
     }
     let path = std::env::temp_dir().join(format!("slablab-rounding-{}.events.csv", std::process::id()));
     std::fs::write(&path, csv).unwrap();
