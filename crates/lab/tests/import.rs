@@ -141,6 +141,10 @@ fn what_is_no_recording_is_refused_and_nothing_is_left() {
     refused(b"\x17\x08\x44tracing6\0", "byte 12: expected 1 bytes of endianness");
     refused(b"\x17\x08\x44tracing8\0\0", "expected version 6 or 7, found `8`");
     refused(b"# tracer: nop\n#\n", "no allocation events");
+    let mut bomb = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    bomb.write_all(b"\x17\x08\x44tracing6\0").unwrap();
+    bomb.write_all(&vec![0; 64 << 20]).unwrap();
+    refused(&bomb.finish().unwrap(), "expected at most 256 times its size");
     let (head, _) = MICROS.split_at(MICROS.len() - 30);
     refused(format!("{head}\n").as_bytes(), "line 4");
     refused(MICROS.replace("4255,bash,kfree", "me,bash,kfree").as_bytes(), "line 4");
@@ -192,7 +196,7 @@ fn lines(path: &Path) -> (Vec<Line>, slablab_workloads::Metadata) {
         let texts = batches.texts();
         let text = |text: Option<&str>| text.map(str::to_string);
         lines.extend((0..batch.len()).map(|row| {
-            let micros = (batch.time_ns[row] as u64 + 500) / 1000;
+            let micros = (batch.time_ns[row] + 500) / 1000;
             (
                 micros,
                 batch.cpu[row],

@@ -159,7 +159,8 @@ impl Recording {
             (Kind::Tidy, true) => "counters csv",
         };
         if let Some(stdin) = stdin {
-            let digest = stdin.digest.clone();
+            let (digest, passed) = (stdin.digest.clone(), stdin.digest.clone());
+            let passed = || passed.lock().map_or(0, |digest| digest.size_bytes);
             let job = Job {
                 path: &path,
                 writer,
@@ -170,7 +171,9 @@ impl Recording {
             let stdin = stdin.reader;
             return match kind {
                 Kind::PerfData => job.run(&mut PerfData::pipe(stdin).at(&path)?, tick),
-                Kind::TraceDat => job.run(&mut TraceDat::new(spooled(stdin, &path)?).at(&path)?, tick),
+                Kind::TraceDat => {
+                    job.run(&mut TraceDat::new(spooled(stdin, &passed, &path)?).at(&path)?, tick)
+                }
                 Kind::Tidy => job.run(&mut Tidy::new(stdin).at(&path)?, tick),
                 Kind::Ftrace => job.run(&mut Ftrace::new(stdin), tick),
             };
@@ -193,18 +196,22 @@ impl Recording {
                 job.run(&mut TraceDat::new(File::open(&path).at(&path)?).at(&path)?, tick)
             }
             Kind::TraceDat => {
-                let reader = spooled(open().at(&path)?, &path)?;
+                let size_bytes = std::fs::metadata(&path).at(&path)?.len();
+                let reader = spooled(open().at(&path)?, &|| size_bytes, &path)?;
                 job.run(&mut TraceDat::new(reader).at(&path)?, tick)
             }
         }
     }
 }
 
-/// All of `reader` in a file of this process, for a format whose parts are all over it.
-fn spooled(mut reader: impl Read, path: &Path) -> Result<File> {
+/// All of `reader` in a file of this process, for a format whose parts are all over it. `packed` says how many bytes it
+/// came from: real recordings shrink to a tenth or a thirtieth, and what grows much more is there to fill the disk.
+fn spooled(mut reader: impl Read, packed: &dyn Fn() -> u64, path: &Path) -> Result<File> {
+    const RATIO: u64 = 256;
+    const ALWAYS: u64 = 16 << 20;
     let folder = std::env::temp_dir();
     let mut file = unnamed(&folder).at(&folder)?;
-    let mut piece = vec![0; 1 << 18];
+    let (mut piece, mut size) = (vec![0; 1 << 18], 0);
     // Not `io::copy`: which side an error comes from decides which file it names.
     loop {
         let count = match reader.read(&mut piece) {
@@ -212,6 +219,12 @@ fn spooled(mut reader: impl Read, path: &Path) -> Result<File> {
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
             count => count.at(path)?,
         };
+        size += count as u64;
+        if size > ALWAYS.max(packed().saturating_mul(RATIO)) {
+            let what =
+                format!("decompresses to more than {size} bytes: expected at most {RATIO} times its size");
+            return Err(Error::new(path, what));
+        }
         file.write_all(&piece[..count]).at(&folder)?;
     }
     file.seek(SeekFrom::Start(0)).at(&folder)?;
