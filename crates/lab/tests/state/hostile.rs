@@ -236,3 +236,36 @@ fn numbers_that_no_machine_has_are_refused() {
     ]);
     check("counts", &counts, Err("cache dentry: expected counts below 281474976710656 in dentry"));
 }
+
+/// SplitMix64 (Steele, Lea, Flood 2014).
+fn random(state: &mut u64) -> usize {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut z = *state;
+    z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    (z ^ z >> 31) as usize
+}
+
+#[test]
+fn mutated_dumps_give_sums_or_errors() {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../kernel/corpus/input/dump.txt");
+    let whole = std::fs::read(corpus).unwrap();
+    let path = folder("mutated").join("dump.txt");
+    let (mut seed, mut states) = (1, 0);
+    for _ in 0..500 {
+        let mut text = whole.clone();
+        for _ in 0..=random(&mut seed) % 3 {
+            let digits: Vec<usize> = (0..text.len()).filter(|&at| text[at].is_ascii_digit()).collect();
+            let at = digits[random(&mut seed) % digits.len()];
+            let new: &[u8] = [&b"18446744073709551615"[..], b"0", b"", b"7", b":"][random(&mut seed) % 5];
+            text.splice(at..=at, new.iter().copied());
+        }
+        std::fs::write(&path, text).unwrap();
+        let Ok(state) = try_read(&path) else { continue };
+        states += 1;
+        let sum =
+            state.caches.iter().try_fold(0u64, |sum, cache| sum.checked_add(cache.bytes(state.page_size)));
+        assert_eq!(sum, Some(state.bytes()));
+    }
+    assert!((50..500).contains(&states), "{states} of 500 are states still");
+}
