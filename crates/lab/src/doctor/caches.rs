@@ -1,6 +1,6 @@
 //! Findings about caches: where their bytes are.
 
-use super::findings::{Finding, Kind, counted, named, percent, several, size};
+use super::findings::{Finding, Kind, WORTH_BYTES, counted, named, percent, several, size};
 use super::knobs::{Of, allocator};
 use super::parked::{SHEAVES_FOR_ALL_SINCE, online};
 use super::split::{Fallback, Split};
@@ -263,7 +263,7 @@ impl<'a> Finder<'a> {
                 &lines,
                 bytes,
                 format!(
-                    "merging hides who holds {}: {} more share it: {}",
+                    "merging hides who holds {}, shared with {}: {}",
                     size(bytes),
                     counted(hidden as u64, "cache"),
                     each.join("; ")
@@ -272,7 +272,7 @@ impl<'a> Finder<'a> {
         })
     }
 
-    /// Any slab at a smaller order.
+    /// Slabs at a smaller order, if they are too many to be a race between two counters.
     fn fallback(&self) -> Option<Finding> {
         let state = self.report.state;
         let fallen =
@@ -287,7 +287,7 @@ impl<'a> Finder<'a> {
             .take(NAMED)
             .map(|(line, fallback)| format!("{} {}", named(line), grouped(fallback.slabs)))
             .collect();
-        (slabs > 0).then(|| several(Kind::Fallback, &lines, bytes, format!(
+        (bytes >= WORTH_BYTES).then(|| several(Kind::Fallback, &lines, bytes, format!(
             "{} slabs had to be smaller than preferred, as memory was in pieces ({}); counted with the preferred size they seem \
              {} larger than they are, and that much of the tail is no memory",
             grouped(slabs), most.join(", "), size(bytes)

@@ -210,6 +210,7 @@ fn findings_of_caches() {
         ],
     );
     check(Kind::Fallback, "plain", as_it_is, &[]);
+    check(Kind::Fallback, "plain", |state| cache(state, "shmem_inode_cache").total_objects -= 5, &[]);
 }
 
 #[test]
