@@ -7,7 +7,7 @@ use crate::doctor::findings::named;
 use crate::doctor::rounding::Rounding;
 use crate::doctor::split::{Metadata, Split};
 use crate::doctor::{Line, Report, SortKey};
-use crate::output::doctor::{evidence, parts, saving, subject};
+use crate::output::doctor::{evidence, parts, remedies, saving, subject};
 use crate::output::{Shown, grouped};
 use std::cmp::Reverse;
 use std::path::Path;
@@ -45,6 +45,10 @@ pub fn doctor_page(report: &Report, command: &str, shown: &Shown) -> String {
         kmalloc(rounding, &mut page);
     }
     page.evidence(&evidence(report));
+    let remedies = remedies(report);
+    if !remedies.is_empty() {
+        page.text("This makes what is missing readable:").command(&remedies.join("\n"));
+    }
     page.finish()
 }
 
@@ -58,6 +62,9 @@ fn lede(report: &Report) -> String {
     let share = |bytes: f64| number::percent(100.0 * bytes / total.bytes as f64);
     let parked = match (total.parked.low, total.parked.high) {
         (_, 0) => String::new(),
+        (0, high) => {
+            format!("; up to {} of what counts as in use is parked with CPUs", number::bytes(high))
+        }
         (low, high) => format!(
             "; between {} and {} of what counts as in use is parked with CPUs",
             number::bytes(low),
@@ -66,7 +73,7 @@ fn lede(report: &Report) -> String {
     };
     format!(
         "{}. The slabs take {}; {} of them ({}) hold no object{parked}.",
-        subject(report),
+        capital(&subject(report)),
         number::bytes(total.bytes),
         number::signed_bytes(total.loss()).trim_start_matches('+'),
         share(total.loss() as f64),
@@ -104,10 +111,10 @@ fn sizes(split: &Split) -> [f64; 6] {
     [held, split.parked.high, split.free, split.tail, padding, debugging].map(|bytes| bytes as f64)
 }
 
-/// Bars of the parts from the first one on, without debugging where nothing is debugged.
+/// Bars of the parts from the first one on, without the last ones that no cache has any of: debugging, mostly.
 fn bars(report: &Report, first: usize, mut bars: Vec<Bar>, label: &str) -> Bars {
-    let debugging = report.total.metadata.is_some_and(|metadata| metadata.debugging > 0);
-    let parts = &PARTS[first..PARTS.len() - usize::from(!debugging)];
+    let last = sizes(&report.total).iter().rposition(|bytes| *bytes > 0.0).unwrap_or(0).max(first);
+    let parts = &PARTS[first..=last];
     bars.iter_mut().for_each(|bar| bar.values.truncate(parts.len()));
     Bars {
         parts: parts.iter().map(|part| (*part).into()).collect(),
@@ -150,7 +157,10 @@ fn findings(report: &Report, page: &mut Page) {
 
 fn actions(report: &Report, page: &mut Page) {
     if report.actions.is_empty() {
-        page.text("Nothing that would save a share worth a word.");
+        page.text(match report.state.release {
+            Some(_) => "Nothing that would save a share worth a word.",
+            None => "The input does not tell which kernel this is, so that nobody knows what it lets you do.",
+        });
         return;
     }
     let columns = ["saves at least", "at most"].map(Column::number);
@@ -235,7 +245,7 @@ fn caches(report: &Report, shown: &Shown, page: &mut Page) {
 
 fn caches_table(lines: &[&Line], grown: bool) -> Table {
     let numbers = ["space", "loss", "active objects", "in use"].map(Column::number);
-    let sizes = [Column::number("object").unit("bytes"), Column::number("a slab").unit("objects")];
+    let sizes = [Column::number("object").unit("bytes"), Column::number("in a slab").unit("objects")];
     let mut table = Table::new([Column::text("cache")].into_iter().chain(numbers).chain(sizes));
     table.columns.push(Column::number("order"));
     if grown {
@@ -322,14 +332,11 @@ fn growth(report: &Report, shown: &Shown, page: &mut Page) {
             growth.fit.and_then(|fit| fit.r2).map_or(Cell::Empty, |r2| Cell::Number(r2, 3)),
         ]);
     }
-    let pair = |(line, bytes): &(&Line, i64)| {
-        let now = line.split.bytes as f64;
-        Pair { label: named(line), values: [now - *bytes as f64, now] }
-    };
+    let pair = |(line, bytes): &(&Line, i64)| Pair { label: named(line), values: [0.0, *bytes as f64] };
     let chart = Pairs {
         names: ["first snapshot".into(), "now".into()],
         rows: grown.iter().map(pair).collect(),
-        axis: Axis::new("slab memory", Scale::Bytes),
+        axis: Axis::new("change of slab memory", Scale::Bytes),
     };
     page.figure("Caches that changed most, and a straight line through all snapshots.", &chart, &table);
 }

@@ -73,7 +73,13 @@ pub(super) const NONE: &str = "\u{2013}";
 
 /// A number with so many places.
 pub fn fixed(number: f64, places: usize) -> String {
-    if number.is_finite() { format!("{number:.places$}").replace('-', "\u{2212}") } else { NONE.into() }
+    if !number.is_finite() {
+        return NONE.into();
+    }
+    let digits = format!("{:.places$}", number.abs());
+    // What rounds to nothing has no sign.
+    let below = number < 0.0 && digits.contains(|digit: char| digit.is_ascii_digit() && digit != '0');
+    if below { format!("\u{2212}{digits}") } else { digits }
 }
 
 /// Percent with one place.
@@ -131,7 +137,7 @@ mod tests {
     fn changes_have_a_sign() {
         check(signed_bytes, [(0, "0 B"), (4096, "+4 KiB"), (-4096, "\u{2212}4 KiB")]);
         check(signed, [(0, "0"), (1234, "+1,234"), (i64::MIN, "\u{2212}9,223,372,036,854,775,808")]);
-        check(percent, [(12.34, "12.3 %"), (-0.5, "\u{2212}0.5 %"), (100.0, "100.0 %")]);
+        check(percent, [(12.34, "12.3 %"), (-0.5, "\u{2212}0.5 %"), (-0.04, "0.0 %"), (100.0, "100.0 %")]);
     }
 
     #[test]

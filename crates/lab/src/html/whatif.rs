@@ -123,7 +123,7 @@ fn curves(predictions: &[Prediction], page: &mut Page) {
     page.figure(
         "The tails of all slabs: memory behind the last object.",
         &lines(predictions, knob, |total| total.waste, |_| None, "waste"),
-        &table,
+        &waste_table(predictions),
     );
 }
 
@@ -191,7 +191,7 @@ fn change(today: u64, then: u64) -> Cell {
 }
 
 fn overview(predictions: &[Prediction]) -> Table {
-    let columns = ["orders changed", "slabs", "slab memory", "change", "least", "most", "waste"];
+    let columns = ["orders", "slabs", "memory", "change", "least", "most", "waste"];
     let mut table = Table::new([Column::text("what if")].into_iter().chain(columns.map(Column::number)));
     if let Some(first) = predictions.first() {
         let today = &first.today;
@@ -218,6 +218,23 @@ fn overview(predictions: &[Prediction]) -> Table {
             Cell::Bytes(then.high),
             Cell::Bytes(then.waste),
         ]);
+    }
+    table
+}
+
+fn waste_table(predictions: &[Prediction]) -> Table {
+    let columns = ["waste", "of slab memory", "change"].map(Column::number);
+    let mut table = Table::new([Column::text("what if")].into_iter().chain(columns));
+    let share = |total: &Total| (total.bytes > 0).then(|| 100.0 * total.waste as f64 / total.bytes as f64);
+    if let Some(first) = predictions.first() {
+        let today = &first.today;
+        let cells = [Cell::Bytes(today.waste), Cell::Percent(share(today)), Cell::Empty];
+        table.row([Cell::Text("today".into())].into_iter().chain(cells));
+    }
+    for Prediction { change: what, today, whatif, .. } in predictions {
+        let cells =
+            [Cell::Bytes(whatif.waste), Cell::Percent(share(whatif)), change(today.waste, whatif.waste)];
+        table.row([Cell::Name(what.to_string())].into_iter().chain(cells));
     }
     table
 }

@@ -55,7 +55,9 @@ impl Scale {
                 format!("{}\u{202f}{unit}", number::three_digits(value / divisor))
             }
             Scale::Number | Scale::Whole | Scale::Doublings if value.fract() == 0.0 => number::whole(value),
-            Scale::Number | Scale::Whole | Scale::Doublings => number::three_digits(value).replace('-', "\u{2212}"),
+            Scale::Number | Scale::Whole | Scale::Doublings => {
+                number::three_digits(value).replace('-', "\u{2212}")
+            }
         }
     }
 
