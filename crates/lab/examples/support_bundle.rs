@@ -6,7 +6,15 @@
 //! support_bundle time FILE...                                   seconds and peak memory of reading, and of decompressing
 //! ```
 //!
-//! Each reading is a process of its own, so that its peak memory is its own.
+//! Each reading is a process of its own, so that its peak memory is its own. Best of five, dev profile, on 2 CPUs that
+//! others used too, out of the dump `host_618`:
+//!
+//! | `make` | read | of the decompressor's speed | peak memory |
+//! |---|---|---|---|
+//! | 50 MB .tar.xz | 0.80 s | 0.98 | 11.6 MiB, 8 of them the dictionary |
+//! | 50 MB .tar.gz | 0.12 s | 1.21 | 4.0 MiB |
+//! | 50 MB .tar.zst | 0.08 s | 0.94 | 6.0 MiB |
+//! | 1,001 MB .tar.zst | 1.67 s | 0.90 | 5.9 MiB |
 
 use slablab_kernel::compressed::Decompressed;
 use slablab_lab::state::{self, Input};
