@@ -125,8 +125,11 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     if args.after.is_some() && args.format != Format::Mail {
         return Err("--after is a column of --format mail".into());
     }
-    let read_at =
-        |path: Option<PathBuf>| read(&Input { path, page_size: args.input_page_size, cpus: args.input_cpus });
+    let read_at = |path: Option<PathBuf>| {
+        // The page size of the input has a name of its own here.
+        read(&Input { path, page_size: args.input_page_size, cpus: args.input_cpus })
+            .map_err(|error| Failure::from(error.to_string().replace("--page-size", "--input-page-size")))
+    };
     let state = read_at(args.input)?;
     let predictions = changes.iter().map(|change| predict(&state, change)).collect::<Result<Vec<_>, _>>()?;
     let against = args.against.map(|path| match predictions.as_slice() {

@@ -136,6 +136,14 @@ fn a_bare_slabinfo_is_enough() {
         &[path, "--max-order", "0", "--input-page-size", "4K", "--input-cpus", "4"],
         &["names_cache", "3>0", "8>1", "does not tell the kernel's release", "does not tell CPU slabs"],
     );
+    // Slabs of order 1 cannot be with the default slub_max_order: 16 objects of 2048 bytes would be in order 3.
+    let small = slabinfo.replace("64     64   4096    8    8", "32     32   2048    4    2");
+    let other: PathBuf = folder.join("small");
+    std::fs::write(&other, small).expect("a file");
+    check(
+        &[other.to_str().expect("UTF-8"), "--max-order", "3", "--input-page-size", "4K", "--input-cpus", "4"],
+        &["1>3", "4>16", "slub_max_order=1, by today's"],
+    );
     check_error(&[path, "--debug", "Z", "--input-cpus", "4"], &["/sys/kernel/slab", "--debug"]);
     std::fs::remove_dir_all(&folder).expect("the folder goes");
 }

@@ -135,7 +135,9 @@ fn no_change_changes_nothing() {
             policy: Some(Policy::Rule(OrderRule::Clamped)),
             ..Change::default()
         };
-        assert_eq!(predict(&state, &asked).unwrap().rows, prediction.rows, "{run}");
+        let again = predict(&state, &asked).unwrap().rows;
+        let other = again.iter().zip(&prediction.rows).find(|(again, row)| again != row);
+        assert_eq!(other, None, "{run}");
     }
     check("amd64_smp1");
     check("amd64_smp4");

@@ -141,6 +141,11 @@ pub fn missing(state: &State) -> impl Iterator<Item = &Missing> {
     state.missing.iter().filter(|missing| !UNUSED.contains(&missing.file.as_str()))
 }
 
+/// What was assumed of the input, with the options as they are called here: `--page-size` is a change, not the input's.
+pub fn evidence(state: &State) -> impl Iterator<Item = String> {
+    state.assumed.iter().map(|text| text.replace("--page-size", "--input-page-size"))
+}
+
 /// What predictions of slab memory between boots of one kernel with the same CPUs were off by at most, as a part of what was
 /// predicted (docs/whatif.md). Two boots with nothing different are up to 18 % apart.
 pub const ERROR: f64 = 0.18;

@@ -64,24 +64,43 @@ impl Rules {
         if rows.any(|row| row.limit > 0) {
             rules.rule = OrderRule::Slab;
             assumed.push("The caches are SLAB's, by their tunables.".into());
-        } else if state.release.is_none() {
-            let by_rule = |rule| Rules { rule, ..rules }.explains(state);
-            let candidates = [OrderRule::Single, OrderRule::Clamped, OrderRule::Halving];
-            let best = candidates.into_iter().rev().max_by_key(|rule| by_rule(*rule));
-            rules.rule = best.unwrap_or(OrderRule::Single);
+        } else {
+            rules = rules.inferred(state, assumed);
+        }
+        Ok(rules)
+    }
+
+    /// What the input does not tell of the rules, by what gives as many of today's orders as can be.
+    fn inferred(self, state: &State, assumed: &mut Vec<String>) -> Rules {
+        let by_release = [self.rule];
+        let rules: &[OrderRule] = match state.release {
+            Some(_) => &by_release,
+            None => &[OrderRule::Single, OrderRule::Clamped, OrderRule::Halving],
+        };
+        let orders = if state.dump.cmdline.is_some() { 0..0 } else { 0..MAX_ORDER + 1 };
+        let with_rule = |rule: &OrderRule| Rules { rule: *rule, ..self };
+        let with_order = |max_order: u8| move |rules: Rules| Rules { max_order, ..rules };
+        let defaults = rules.iter().map(with_rule);
+        let others = orders.flat_map(|order| rules.iter().map(with_rule).map(with_order(order)));
+        let mut candidates: Vec<Rules> = defaults.chain(others).collect();
+        candidates.reverse();
+        // Of equals the last is taken: the newest rule, and the default.
+        let best = candidates.into_iter().max_by_key(|rules| rules.explains(state)).unwrap_or(self);
+        if state.release.is_none() {
             assumed.push(format!(
-                "The input does not tell the kernel's release; the order rule `{}` ({}) gives the most of today's orders.",
-                rules.rule.name(),
-                rules.rule.whose()
+                "The input does not tell the kernel's release: no order rule gives more of today's orders than `{}` ({}).",
+                best.rule.name(),
+                best.rule.whose()
             ));
         }
         if state.dump.cmdline.is_none() {
-            assumed.push(
-                "The kernel's command line is not in the input: boot parameters are taken for the defaults."
-                    .into(),
-            );
+            let with = match best.max_order == self.max_order {
+                true => "are taken for the defaults".into(),
+                false => format!("must have had slub_max_order={}, by today's orders", best.max_order),
+            };
+            assumed.push(format!("The kernel's command line is not in the input: boot parameters {with}."));
         }
-        Ok(rules)
+        best
     }
 
     /// The same with a change.
@@ -228,9 +247,9 @@ impl Policy {
 /// The last value of a boot parameter, by either name.
 fn boot_parameter(state: &State, names: [&str; 2]) -> Option<u64> {
     let words = state.dump.cmdline.iter().flat_map(|cmdline| cmdline.split_whitespace());
-    let values = words.filter_map(|word| {
+    let mut values = words.filter_map(|word| {
         let (name, value) = word.split_once('=')?;
         if names.contains(&name) { value.parse().ok() } else { None }
     });
-    values.last()
+    values.next_back()
 }

@@ -1,7 +1,7 @@
 //! JSON and CSV: every row of every change, today's figures and those of the change side by side. Units are in the keys.
 
 use crate::state::State;
-use crate::whatif::{Against, Change, Figures, Prediction, Row, Rules, Total, missing};
+use crate::whatif::{Against, Change, Figures, Prediction, Row, Rules, Total, evidence, missing};
 use serde_json::{Map, Value, json};
 
 /// The schema's name; the number grows when a key changes its meaning.
@@ -22,7 +22,7 @@ pub fn whatif_json(state: &State, predictions: &[Prediction], against: Option<&A
         "variants": predictions.iter().map(variant).collect::<Vec<_>>(),
         "rows": rows.collect::<Vec<_>>(),
         "against": against.map(self::against),
-        "evidence": state.assumed,
+        "evidence": evidence(state).collect::<Vec<_>>(),
         "missing": missing(state).map(|missing| json!({
             "file": missing.file, "why": missing.why, "costs": missing.costs, "command": missing.command,
         })).collect::<Vec<_>>(),

@@ -4,7 +4,7 @@ use crate::output::doctor::wrapped;
 use crate::output::grouped;
 use crate::output::table::{plain, right_align, trimmed};
 use crate::state::State;
-use crate::whatif::{Against, Figures, Prediction, Row, missing};
+use crate::whatif::{Against, Figures, Prediction, Row, evidence, missing};
 use std::cmp::Reverse;
 
 /// Predictions as text: one in detail with this many caches, and beside the boot that had the change; several as a line each.
@@ -19,17 +19,15 @@ pub fn whatif_table(
         several => overview(state, several),
     };
     out += &against.map_or(String::new(), beside_reality);
-    let mut said: Vec<&str> = Vec::new();
-    let all = state.assumed.iter().chain(predictions.iter().flat_map(|prediction| &prediction.assumed));
-    for text in all.map(String::as_str) {
+    let of_changes = predictions.iter().flat_map(|prediction| prediction.assumed.iter().cloned());
+    let lacking = missing(state)
+        .map(|missing| format!("{}: {}; unknown: {}", missing.file, missing.why, missing.costs));
+    let mut said: Vec<String> = Vec::new();
+    for text in evidence(state).chain(of_changes).chain(lacking) {
         if !said.contains(&text) {
             said.push(text);
         }
     }
-    let lacking = missing(state)
-        .map(|missing| format!("{}: {}; unknown: {}", missing.file, missing.why, missing.costs));
-    let lacking: Vec<String> = lacking.collect();
-    said.extend(lacking.iter().map(String::as_str));
     if !said.is_empty() {
         out += "\nWhat the numbers assume\n";
         said.iter().for_each(|text| out += &wrapped(text, "- ", "  "));
