@@ -112,7 +112,21 @@ fn errors() {
     check(&["--once", "--from", &file], &["1.txt", "expected a directory"]);
     check(&["--once", "-s", "z"], &["-s z", "a active objects", "t growth since start"]);
     check(&["--once", "-s", "zz"], &["zz"]);
-    check(&["--once", "--format", "json"], &["--watch", "--format"]);
+    // What the screen has no use for is refused, not ignored.
+    let others = [
+        ["--cpus", "2"],
+        ["--save", "x.tar"],
+        ["--since", "x"],
+        ["--recording", "x"],
+        ["--lines", "3"],
+        ["--format", "json"],
+        ["--output", "x"],
+        ["--html", "x"],
+        ["--fail-over", "1"],
+    ];
+    for [option, value] in others {
+        check(&["--once", option, value], &["--watch", option]);
+    }
     check(&["--once", "-d", "0"], &["'0'", "from 0.1 to 3600"]);
     std::fs::write(folder.join("3.txt"), "slabinfo - version: 2.1\ndentry five\n").expect("written");
     check(&["--once", "--from", path, "--page-size", "4096"], &["3.txt", "line 2"]);

@@ -43,7 +43,8 @@ use theme::Theme;
 pub(crate) struct Args {
     /// Watch slab memory as it moves, in the manner of slabtop; ? on the screen lists its keys
     #[arg(long, conflicts_with_all = [
-        "input", "cpus", "since", "hours", "loss", "lines", "aliases", "bytes", "format", "output", "fail_over"
+        "input", "cpus", "save", "since", "hours", "recording", "loss", "lines", "aliases", "bytes", "format", "output",
+        "html", "fail_over"
     ])]
     pub(crate) watch: bool,
     /// Seconds between samples
