@@ -149,7 +149,7 @@ pub fn evidence(state: &State) -> impl Iterator<Item = String> {
 /// What predictions of slab memory between boots of one kernel with the same CPUs were off by at most, as a part of what was
 /// predicted (docs/whatif.md). Two boots with nothing different are up to 18 % apart.
 pub const ERROR: f64 = 0.18;
-/// The same between different numbers of CPUs, and with debugging on or off.
+/// The same between different numbers of CPUs, with debugging on or off, and where the input does not tell CPU slabs.
 pub const ERROR_CPUS: f64 = 0.30;
 
 /// Predicts what a change does.
@@ -169,7 +169,8 @@ pub fn predict(state: &State, change: &Change) -> Result<Prediction> {
     let unexplained = state.caches.iter().filter(|cache| !rules.explain(cache));
     let unexplained: Vec<String> = unexplained.map(|cache| cache.name.clone()).collect();
     caches.assume(&unexplained, &mut assumed);
-    let error = if caches.other_cpus() || change.debug.is_some() { ERROR_CPUS } else { ERROR };
+    let wide = caches.other_cpus() || change.debug.is_some() || !touch::has_attrs(state);
+    let error = if wide { ERROR_CPUS } else { ERROR };
     let error = if rows.iter().all(|row: &Row| row.today == row.whatif) { 0.0 } else { error };
     Ok(Prediction {
         change: *change,
