@@ -320,6 +320,32 @@ fn any_numbers_and_names_make_a_page() {
 }
 
 #[test]
+fn what_is_wrong_with_a_page_is_seen() {
+    let page = page_of(&[1.0, 2.0], 2, "name");
+    check_page(&page, COMMAND);
+    let wrong = [
+        ("default-src 'none'", "default-src *"),
+        ("<header>", "<header><img src=\"x.png\"/>"),
+        ("<header>", "<header><a href=\"x\" onclick=\"y()\"></a>"),
+        ("<header>", "<header><b>"),
+        ("</header>", "</footer>"),
+        ("<h1>", "<h1>R&D "),
+        ("<h1>", "<h1>NaN "),
+        ("<figcaption>", "<p>"),
+        ("id=\"figure-2\"", "id=\"figure-1\""),
+        ("<table>", "<p>"),
+        ("<style>", "<style>@import url(x);"),
+        ("<p class=\"made\"><code>slablab", "<p class=\"made\"><code>lab"),
+    ];
+    for (right, wrong) in wrong {
+        assert!(page.contains(right), "no {right}");
+        let page = page.replace(right, wrong);
+        let seen = std::panic::catch_unwind(|| check_page(&page, COMMAND)).is_err();
+        assert!(seen, "{wrong} instead of {right} is not seen");
+    }
+}
+
+#[test]
 fn a_long_line_can_be_zoomed_and_stays_small() {
     let series = |name: &str, points: usize| Series {
         name: name.into(),

@@ -1,7 +1,7 @@
 //! What a dump says about the start: sizes, aliases and how many slabs are where.
 
-use crate::state::folder;
 use crate::error::{At, Error, Result};
+use crate::state::folder;
 use slablab_kernel::bundle::Dump;
 use slablab_kernel::counters::{ConstRow, StateRow};
 use slablab_kernel::slabinfo::Slabinfo;
