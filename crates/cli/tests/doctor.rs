@@ -9,9 +9,9 @@ fn path(name: &str) -> String {
     path.to_str().expect("UTF-8").to_string()
 }
 
-/// Dumps of other tests.
+/// A bundled dump.
 fn dump(name: &str) -> String {
-    path(&format!("crates/lab/testdata/doctor/{name}.tar.xz"))
+    path(&format!("examples/dumps/{name}.tar.xz"))
 }
 
 /// A folder of this test, gone with it.

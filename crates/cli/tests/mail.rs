@@ -3,7 +3,7 @@
 use std::process::{Command, Output};
 
 const BEFORE: &str = "../kernel/testdata/ppc64_smp16_memless/before.tar.xz";
-const AFTER: &str = "testdata/mail/ppc64_smp16_memless.after.tar.xz";
+const AFTER: &str = "../../examples/dumps/ppc64_smp16_memless.after.tar.xz";
 
 fn slablab(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_slablab"))

@@ -13,7 +13,8 @@ fn text(bytes: &[u8]) -> String {
 }
 
 fn dump(run: &str) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../lab/testdata/whatif/{run}.tar.xz"));
+    let path =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../examples/dumps/{run}.before.tar.xz"));
     path.to_str().expect("UTF-8").into()
 }
 

@@ -8,7 +8,8 @@ use slablab_slabs::order::OrderRule;
 use std::path::Path;
 
 fn read(run: &str) -> State {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("testdata/whatif/{run}.tar.xz"));
+    let path =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../examples/dumps/{run}.before.tar.xz"));
     state::read(&Input { path: Some(path), ..Input::default() }).unwrap_or_else(|error| panic!("{error}"))
 }
 

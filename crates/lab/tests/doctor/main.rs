@@ -17,11 +17,11 @@ use std::path::{Path, PathBuf};
 
 /// Real dumps by a short name.
 const DUMPS: [(&str, &str); 8] = [
-    ("plain before", "lab/testdata/doctor/amd64_smp4.before.tar.xz"),
-    ("plain", "lab/testdata/doctor/amd64_smp4.after.tar.xz"),
-    ("debugging", "lab/testdata/doctor/amd64_smp4_debugFZPU.after.tar.xz"),
-    ("modules", "lab/testdata/doctor/amd64_612_smp4_mods.after.tar.xz"),
-    ("160 CPUs", "lab/testdata/doctor/ppc64_smp160.after.tar.xz"),
+    ("plain before", "../examples/dumps/amd64_smp4.before.tar.xz"),
+    ("plain", "../examples/dumps/amd64_smp4.after.tar.xz"),
+    ("debugging", "../examples/dumps/amd64_smp4_debugFZPU.after.tar.xz"),
+    ("modules", "../examples/dumps/amd64_612_smp4_mods.after.tar.xz"),
+    ("160 CPUs", "../examples/dumps/ppc64_smp160.after.tar.xz"),
     ("memoryless", "kernel/testdata/amd64_smp8_numa4_memless/before.tar.xz"),
     ("memoryless 64K", "kernel/testdata/ppc64_smp16_memless/before.tar.xz"),
     ("host", "kernel/testdata/host_618/before.tar.xz"),
