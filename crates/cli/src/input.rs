@@ -1,6 +1,6 @@
 //! What the verbs share: recordings of any kind as traces, engines, machine files, progress, output.
 
-use crate::Failure;
+use crate::{Failure, tell};
 use indicatif::{ProgressBar, ProgressStyle};
 use slablab_lab::import::{self, Input};
 use slablab_lab::machine::{self, MachineFile};
@@ -73,7 +73,7 @@ impl Choice {
                 let asked =
                     text.split(['@', ',']).nth(1).filter(|_| text.contains('@')).and_then(Release::parse);
                 if asked.is_some_and(|asked| asked != preset.release()) {
-                    eprintln!("slablab: --engine {text}: the newest preset that is not newer is {preset}");
+                    tell(format_args!("--engine {text}: the newest preset that is not newer is {preset}"));
                 }
                 Ok(preset)
             })

@@ -15,6 +15,7 @@ mod what;
 mod whatif;
 
 use clap::{Parser, Subcommand};
+use std::io::Write;
 use std::process::ExitCode;
 
 /// The Linux slab allocators outside the kernel, and a laboratory around them.
@@ -77,8 +78,13 @@ fn main() -> ExitCode {
         Ok(Done::Incomplete) => ExitCode::from(3),
         Ok(Done::Ended { signal }) => ExitCode::from(128 + signal as u8),
         Err(error) => {
-            eprintln!("slablab: {error}");
+            tell(&error);
             ExitCode::from(2)
         }
     }
+}
+
+/// A line on standard error, which may be a pipe that somebody closed, as `2>&1 | head` does: that ends nothing.
+fn tell(text: impl std::fmt::Display) {
+    let _ = writeln!(std::io::stderr(), "slablab: {text}");
 }

@@ -1,7 +1,7 @@
 //! `slablab replay RECORDING`: the project's main job.
 
 use crate::input::{Choice, Progress, command_line, open, write_html, write_out};
-use crate::{Done, Failure};
+use crate::{Done, Failure, tell};
 use slablab_lab::html::replay_page;
 use slablab_lab::output::{
     cache_csv, cache_json, cache_table, caches_csv, caches_table, engines_table, remarks, replay_json,
@@ -69,17 +69,17 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     write_out(&text, args.output.as_deref())?;
     for outcome in answer.outcomes.iter().filter(|_| args.timing) {
         let seconds = outcome.elapsed.as_secs_f64();
-        eprintln!(
+        tell(format_args!(
             "{}: {} rows in {seconds:.3} s, {:.1} million/s, {:.1} ns each; model tables {} K",
             outcome.preset,
             outcome.rows,
             outcome.rows as f64 / seconds / 1e6,
             seconds * 1e9 / outcome.rows as f64,
             outcome.model_bytes / 1024
-        );
+        ));
     }
     if args.format != Format::Table {
-        remarks(&answer).iter().for_each(|remark| eprintln!("slablab: {remark}"));
+        remarks(&answer).iter().for_each(tell);
     }
     Ok(if answer.metadata.losses.records > 0 { Done::Incomplete } else { Done::Complete })
 }

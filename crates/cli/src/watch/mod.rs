@@ -25,11 +25,11 @@ mod tests;
 mod theme;
 
 use crate::input::write_out;
-use crate::{Done, Failure};
+use crate::{Done, Failure, tell};
 use app::{After, App};
 use slablab_lab::state::Input;
 use slablab_lab::watch::{SortKey, Source, Track};
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
@@ -99,9 +99,7 @@ pub(crate) fn run(args: Args, sort: char, page_size: Option<u64>) -> Result<Done
         // What was not recorded cannot be read any more.
         let command = missing.command.as_ref().filter(|_| matches!(app.source, Source::Live(_)));
         let help = command.map_or(String::new(), |command| format!("; try {command}"));
-        let text = format!("slablab: {}: {}; unknown: {}{help}", missing.file, missing.why, missing.costs);
-        // Standard error may be a pipe that somebody closed, as `2>&1 | head` does.
-        let _ = writeln!(std::io::stderr(), "{text}");
+        tell(format_args!("{}: {}; unknown: {}{help}", missing.file, missing.why, missing.costs));
     }
     Ok(if app.missing().next().is_some() { Done::Incomplete } else { Done::Complete })
 }

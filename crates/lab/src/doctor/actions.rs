@@ -5,11 +5,12 @@
 //! turned, and for a file of a cache only if the dump has that cache's directory. The predicted effect is a range: bounds
 //! where the counters give bounds, the measured error of the prediction where a model speaks.
 
-use super::findings::{Finding, Kind, counted, size};
+use super::findings::{Finding, Kind, counted, named, size};
 use super::knobs::{Knob, Of, Way, allocator, turnable};
 use super::parked::nodes_with_memory;
 use super::predict::{max_order_now, with_max_order};
 use super::{Line, Report};
+use crate::what::Entry;
 use slablab_kernel::sysfs::SlabAttrs;
 
 /// Something to do.
@@ -182,31 +183,72 @@ impl<'a> Offer<'a> {
         actions.filter(|action| action.saves.1 >= self.worth as i64).take(CACHES).collect()
     }
 
-    /// Directory entries and inodes.
-    fn drop_caches(&self) -> Option<Action> {
-        let (knob, finding) = (self.knob("drop_caches")?, self.found(Kind::Reclaimable)?);
-        Some(Action {
+    /// Directory entries and inodes alone, or with the page cache and what goes with it.
+    fn drop_caches(&self) -> Vec<Action> {
+        let (Some(knob), Some(finding)) = (self.knob("drop_caches"), self.found(Kind::Reclaimable)) else {
+            return Vec::new();
+        };
+        let (with_pages, bytes) = self.with_page_cache();
+        let action = |what: u8, saves: u64, basis: String, cost: &str| Action {
             knob: knob.key,
             way: knob.way,
-            command: "sync; echo 2 > /proc/sys/vm/drop_caches".into(),
+            command: format!("sync; echo {what} > /proc/sys/vm/drop_caches"),
             because: vec![Kind::Reclaimable],
-            saves: (0, finding.bytes as i64),
-            basis: "SReclaimable; files that are open, and slabs with one object in use, stay".into(),
-            cost: "files are looked up on disk again; it grows back".into(),
-        })
+            saves: (0, saves as i64),
+            basis,
+            cost: cost.into(),
+        };
+        let stay = "files that are open, and slabs with one object in use, stay";
+        let inodes = action(
+            2,
+            finding.bytes.saturating_sub(bytes),
+            format!("SReclaimable{with_pages}; {stay}, as may inodes with cached pages"),
+            "files are looked up on disk again; it grows back",
+        );
+        let all = action(
+            3,
+            finding.bytes,
+            format!("SReclaimable; {stay}"),
+            "the page cache goes too: files are read from disk again; it grows back",
+        );
+        [(inodes, true), (all, bytes >= self.worth)]
+            .into_iter()
+            .filter_map(|(action, offered)| (offered && action.saves.1 > 0).then_some(action))
+            .collect()
     }
 
     fn cache_pressure(&self) -> Option<Action> {
         let (knob, finding) = (self.knob("cache_pressure")?, self.found(Kind::Reclaimable)?);
-        Some(Action {
+        let (with_pages, bytes) = self.with_page_cache();
+        let saves = finding.bytes.saturating_sub(bytes);
+        (saves > 0).then(|| Action {
             knob: knob.key,
             way: knob.way,
             command: "sysctl vm.vfs_cache_pressure=200".into(),
             because: vec![Kind::Reclaimable],
-            saves: (0, finding.bytes as i64),
-            basis: "SReclaimable; acts only when the kernel needs memory".into(),
+            saves: (0, saves as i64),
+            basis: format!("SReclaimable{with_pages}; acts only when the kernel needs memory"),
             cost: "under memory pressure, files are looked up on disk more often".into(),
         })
+    }
+
+    /// The reclaimable caches that shrink only with the page cache, as buffer heads do: who they are, and their bytes.
+    fn with_page_cache(&self) -> (String, u64) {
+        let goes_with_pages = |line: &&Line| {
+            let can = |entry: &Entry, way: &str| entry.shrink.iter().any(|method| method.id == way);
+            line.what.is_some_and(|entry| {
+                entry.reclaimable == Some(true) && can(entry, "drop-caches") && !can(entry, "drop-inodes")
+            })
+        };
+        let lines: Vec<&Line> = self.report.lines.iter().filter(goes_with_pages).collect();
+        let names: Vec<String> =
+            lines.iter().filter(|line| line.split.bytes >= self.worth).map(|line| named(line)).collect();
+        let without = if names.is_empty() {
+            String::new()
+        } else {
+            format!(" without {}, which go with the page cache", names.join(" and "))
+        };
+        (without, lines.iter().map(|line| line.split.bytes).sum())
     }
 
     /// Smaller slabs, where even the worst prediction saves something.

@@ -245,7 +245,6 @@ impl<'a> Finder<'a> {
         let mut lines: Vec<&Line> = self.report.lines.iter().filter(many).collect();
         lines.sort_by_key(|line| std::cmp::Reverse(line.split.bytes));
         let bytes = lines.iter().map(|line| line.split.bytes).sum();
-        let hidden: usize = lines.iter().map(|line| line.cache.aliases.len()).sum();
         (!lines.is_empty()).then(|| {
             let each: Vec<String> = lines
                 .iter()
@@ -263,9 +262,8 @@ impl<'a> Finder<'a> {
                 &lines,
                 bytes,
                 format!(
-                    "merging hides who holds {}, shared with {}: {}",
+                    "the kernel counts merged caches as one, so that whose {} are is not told: {}",
                     size(bytes),
-                    counted(hidden as u64, "cache"),
                     each.join("; ")
                 ),
             )
@@ -288,9 +286,9 @@ impl<'a> Finder<'a> {
             .map(|(line, fallback)| format!("{} {}", named(line), grouped(fallback.slabs)))
             .collect();
         (bytes >= WORTH_BYTES).then(|| several(Kind::Fallback, &lines, bytes, format!(
-            "{} slabs had to be smaller than preferred, as memory was in pieces ({}); counted with the preferred size they seem \
+            "{} had to be smaller than preferred, as memory was in pieces ({}); counted with the preferred size they seem \
              {} larger than they are, and that much of the tail is no memory",
-            grouped(slabs), most.join(", "), size(bytes)
+            counted(slabs, "slab"), most.join(", "), size(bytes)
         )))
     }
 }

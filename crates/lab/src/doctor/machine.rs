@@ -100,8 +100,8 @@ fn reclaimable(report: &Report, worth: u64) -> Option<Finding> {
     let bytes = meminfo.reclaimable?;
     (bytes >= worth && bytes >= meminfo.slab / 100 * PERCENT).then(|| {
         machine(Kind::Reclaimable, bytes, format!(
-            "{} of {} of slab memory ({}) are reclaimable, mostly directory entries and inodes: the kernel frees them by itself \
-             when it needs memory",
+            "{} of {} of slab memory ({}) are reclaimable, as directory entries, inodes and buffer heads are: the kernel frees \
+             them by itself when it needs memory",
             size(bytes), size(meminfo.slab), percent(bytes, meminfo.slab)
         ))
     })

@@ -1,5 +1,6 @@
 //! The sum of the caches beside what /proc/meminfo says of slabs.
 
+use super::findings::size;
 use super::parked::{nodes_with_memory, online};
 use crate::state::State;
 use slablab_slabs::Release;
@@ -57,7 +58,7 @@ impl Meminfo {
     pub fn explanation(&self) -> String {
         let lag = self.lag.unwrap_or(0);
         let lagging = match self.lag {
-            Some(lag) => format!("CPUs may keep up to {} KiB of changes to themselves", lag / 1024),
+            Some(lag) => format!("CPUs may keep up to {} of changes to themselves", size(lag)),
             None => "CPUs keep some changes to themselves".into(),
         };
         match self.gap {

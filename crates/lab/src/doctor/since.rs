@@ -6,6 +6,7 @@
 use super::Report;
 use super::findings::{Finding, Kind, named, several, size};
 use crate::error::{Error, Result};
+use crate::output::grouped;
 use crate::state::{Cache, State};
 use std::collections::BTreeMap;
 
@@ -163,7 +164,13 @@ pub(super) fn find(report: &Report, worth: u64) -> Vec<Finding> {
             continue;
         }
         let (bytes, objects) = (growth.bytes.unsigned_abs(), growth.objects);
-        let grown = format!("{} grew by {} and {objects:+} active objects", named(line), size(bytes));
+        let more = if objects < 0 { "fewer" } else { "more" };
+        let grown = format!(
+            "{} grew by {}, with {} active objects {more}",
+            named(line),
+            size(bytes),
+            grouped(objects.unsigned_abs())
+        );
         let finding = match growth.fit {
             Some(Fit { bytes_per_hour, error: Some(error), r2: Some(r2), points })
                 if points >= SUSPECT_POINTS
@@ -196,16 +203,11 @@ pub(super) fn find(report: &Report, worth: u64) -> Vec<Finding> {
                 &[line],
                 bytes,
                 format!(
-                    "{grown}, {} an hour; two snapshots fit any line: a third tells whether it goes on",
+                    "{grown}, {} an hour; two snapshots fit any line",
                     size(fit.bytes_per_hour.max(0.0) as u64)
                 ),
             ),
-            None => several(
-                Kind::Growth,
-                &[line],
-                bytes,
-                format!("{grown}; without times there is no rate (--hours)"),
-            ),
+            None => several(Kind::Growth, &[line], bytes, grown),
         };
         found.push(finding);
     }

@@ -84,29 +84,29 @@ fn caches(report: &Report, shown: &Shown) -> String {
     let unit = if shown.bytes { "" } else { " K" };
     let with_unit = |name: &str| format!("{name}{unit}");
     let mut header = vec!["Cache".into(), with_unit("Space"), with_unit("Loss")];
-    header.extend(["Active", "%Ef", "Objsize", "O/S", "O"].map(String::from));
+    // Growth takes the place of what a table of 80 columns can do without.
     if grown {
-        header.extend([with_unit("Grown"), with_unit("per h")]);
+        header.extend(["Active".into(), "Objsize".into(), with_unit("Grown"), with_unit("per h")]);
+    } else {
+        header.extend(["Active", "%Ef", "Objsize", "O/S", "O"].map(String::from));
     }
     table.set_header(header);
     let lines = report.sorted(shown.sort);
     for line in lines.iter().take(shown.lines) {
         let mut cells =
             vec![name(line), size(line.split.bytes as i64, shown), size(line.split.loss(), shown)];
-        let useful = line.cache.object_size.unwrap_or(line.cache.size);
-        let used = 100.0 * line.split.in_use as f64 / line.split.bytes.max(1) as f64;
-        cells.extend([
-            line.cache.active_objects.to_string(),
-            if line.split.bytes == 0 { "-".into() } else { format!("{}", used as u64) },
-            useful.to_string(),
-            line.cache.objects_per_slab.to_string(),
-            line.cache.order.to_string(),
-        ]);
+        let active = line.cache.active_objects.to_string();
+        let useful = line.cache.object_size.unwrap_or(line.cache.size).to_string();
         if grown {
             let growth = line.growth.as_ref();
             let rate = growth.and_then(|growth| growth.fit).map(|fit| fit.bytes_per_hour as i64);
-            cells.push(growth.map_or("-".into(), |growth| size(growth.bytes, shown)));
-            cells.push(rate.map_or("-".into(), |rate| size(rate, shown)));
+            let grown = growth.map_or("-".into(), |growth| size(growth.bytes, shown));
+            cells.extend([active, useful, grown, rate.map_or("-".into(), |rate| size(rate, shown))]);
+        } else {
+            let used = 100.0 * line.split.in_use as f64 / line.split.bytes.max(1) as f64;
+            let used = if line.split.bytes == 0 { "-".into() } else { format!("{}", used as u64) };
+            let (objects, order) = (line.cache.objects_per_slab.to_string(), line.cache.order.to_string());
+            cells.extend([active, used, useful, objects, order]);
         }
         table.add_row(cells);
     }
