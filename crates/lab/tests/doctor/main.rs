@@ -192,7 +192,12 @@ fn findings_of_caches() {
     check(Kind::BigPages, "160 CPUs", as_it_is, &["pages are 64 KiB", "3,328 slabs", "22.0 MiB"]);
     check(Kind::BigPages, "plain", as_it_is, &[]);
 
-    check(Kind::Merged, "host", as_it_is, &["the kernel counts merged caches as one", "buffer_head", "ext4_fc_dentry_update"]);
+    check(
+        Kind::Merged,
+        "host",
+        as_it_is,
+        &["the kernel counts merged caches as one", "buffer_head", "ext4_fc_dentry_update"],
+    );
     check(Kind::Merged, "debugging", as_it_is, &[]);
 
     check(
@@ -258,7 +263,12 @@ fn findings_of_machines() {
     );
     check(Kind::HighOrder, "plain", as_it_is, &[]);
 
-    check(Kind::Reclaimable, "host", as_it_is, &["are reclaimable", "directory entries, inodes and buffer heads"]);
+    check(
+        Kind::Reclaimable,
+        "host",
+        as_it_is,
+        &["are reclaimable", "directory entries, inodes and buffer heads"],
+    );
     check(Kind::Reclaimable, "160 CPUs", as_it_is, &[]);
 
     check(
