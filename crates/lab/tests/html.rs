@@ -1,5 +1,5 @@
 //! Pages without a browser: what holds of all of them, of hostile names, of long time lines. What a browser makes of them
-//! is tested with the program (crates/cli/tests/screenshots.rs).
+//! is tested with the program (crates/cli/tests/it/screenshots.rs).
 
 mod page_check;
 

@@ -1,17 +1,13 @@
 //! `slablab doctor` as a user meets it.
 
+use crate::common::{self, argument, check_order, text};
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
-
-fn path(name: &str) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(name);
-    path.to_str().expect("UTF-8").to_string()
-}
+use std::path::PathBuf;
+use std::process::Output;
 
 /// A bundled dump.
 fn dump(name: &str) -> String {
-    path(&format!("examples/dumps/{name}.tar.xz"))
+    argument(&format!("examples/dumps/{name}.tar.xz"))
 }
 
 /// A folder of this test, gone with it.
@@ -38,11 +34,12 @@ impl Drop for Folder {
 }
 
 fn slablab(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_slablab")).arg("doctor").args(args).output().expect("the program runs")
+    common::slablab(&["doctor"], args)
 }
 
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).expect("UTF-8")
+#[track_caller]
+fn check_error(args: &[&str], words: &[&str]) {
+    common::check_error(&["doctor"], args, words);
 }
 
 /// Exit code, and all of `words` on standard output in this order, wherever lines are broken; nothing on standard error.
@@ -53,26 +50,8 @@ fn check(args: &[&str], code: i32, words: &[&str]) -> String {
     assert_eq!(output.status.code(), Some(code), "{args:?}: {said}{}", text(&output.stderr));
     assert!(output.stderr.is_empty(), "{args:?}: {}", text(&output.stderr));
     let joined = said.split_whitespace().collect::<Vec<_>>().join(" ");
-    let mut rest = joined.as_str();
-    for word in words {
-        let at =
-            rest.find(word).unwrap_or_else(|| panic!("{args:?}: no {word:?} (in this order) in {joined}"));
-        rest = &rest[at + word.len()..];
-    }
+    check_order(args, &joined, words);
     said
-}
-
-/// Exit code 2, nothing on standard output, one message that has all of `words`, no panic.
-#[track_caller]
-fn check_error(args: &[&str], words: &[&str]) {
-    let output = slablab(args);
-    let said = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{args:?}: {said}");
-    assert!(output.stdout.is_empty(), "{args:?} printed {}", text(&output.stdout));
-    assert!(!said.contains("panicked"), "{args:?}: {said}");
-    for word in words {
-        assert!(said.contains(word), "{args:?} does not say {word:?}: {said}");
-    }
 }
 
 /// Names of the caches in a table, in their order.
@@ -135,7 +114,7 @@ fn orders_of_the_list() {
         .collect();
     assert!(tops.len() > 5, "{tops:?}");
     check_error(&[&plain, "-s", "z"], &["-s z", "a active objects", "L loss", "r growth"]);
-    let host = path("crates/kernel/testdata/host_618/before.tar.xz");
+    let host = argument("crates/kernel/testdata/host_618/before.tar.xz");
     check(
         &[&host, "-a", "-N", "4"],
         0,
@@ -311,7 +290,7 @@ fn growth_and_thresholds() {
 fn a_slabinfo_alone_is_incomplete() {
     let folder = Folder::new("alone");
     let slabinfo =
-        std::fs::read_to_string(path("examples/data/hackbench-6.18.slabinfo-end.txt")).expect("there");
+        std::fs::read_to_string(argument("examples/data/hackbench-6.18.slabinfo-end.txt")).expect("there");
     let file = folder.file("slabinfo.txt", &slabinfo);
     let words = [
         "2 CPUs",
@@ -335,8 +314,8 @@ fn a_slabinfo_alone_is_incomplete() {
 #[test]
 fn a_recording_tells_what_kmalloc_rounds() {
     let (before, recording) = (
-        path("examples/data/hackbench-6.18.before.tar.xz"),
-        path("examples/data/hackbench-6.18.perf.data.xz"),
+        argument("examples/data/hackbench-6.18.before.tar.xz"),
+        argument("examples/data/hackbench-6.18.perf.data.xz"),
     );
     let words = [
         "kmalloc rounding, in use: 175 objects that the recording allocated and did not free asked for 13,959 bytes and got \

@@ -1,46 +1,19 @@
 //! The program as a user meets it: the README's command, and what happens when something is wrong.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
-
-fn data(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/data").join(name)
-}
+use crate::common::{self, bundled, folder, text};
+use std::process::Output;
 
 fn slablab(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_slablab"))
-        .args(args)
-        .env("NO_COLOR", "1")
-        .output()
-        .expect("the program runs")
+    common::slablab(&[], args)
 }
 
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).expect("UTF-8")
+#[track_caller]
+fn check_error(args: &[&str], words: &[&str]) {
+    common::check_error(&[], args, words);
 }
 
 fn recording() -> String {
-    data("hackbench-6.18.perf.data.xz").display().to_string()
-}
-
-/// A folder of this test's own.
-fn folder(name: &str) -> PathBuf {
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    let _ = std::fs::remove_dir_all(&path);
-    std::fs::create_dir_all(&path).expect("a folder can be made");
-    path
-}
-
-/// Exit code 2, one message that has all of `words`, nothing on standard output, no panic.
-fn check_error(args: &[&str], words: &[&str]) {
-    let output = slablab(args);
-    let said = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{args:?}: {said}");
-    assert!(output.stdout.is_empty(), "{args:?} printed {}", text(&output.stdout));
-    assert!(!said.contains("panicked"), "{args:?}: {said}");
-    for word in words {
-        assert!(said.contains(word), "{args:?} does not say {word:?}: {said}");
-    }
+    bundled("examples/data/hackbench-6.18.perf.data.xz").display().to_string()
 }
 
 #[test]
@@ -92,7 +65,10 @@ fn one_cache_by_name() {
 
 #[test]
 fn verify_says_its_skill_and_a_threshold_is_an_exit_code() {
-    let (start, end) = (data("hackbench-6.18.slabinfo-start.txt"), data("hackbench-6.18.slabinfo-end.txt"));
+    let (start, end) = (
+        bundled("examples/data/hackbench-6.18.slabinfo-start.txt"),
+        bundled("examples/data/hackbench-6.18.slabinfo-end.txt"),
+    );
     let (start, end) = (start.display().to_string(), end.display().to_string());
     let args = ["verify", &recording(), "--before", &start, "--after", &end];
     let output = slablab(&args);
@@ -147,7 +123,7 @@ fn wrong_files() {
     check_error(&["replay", &recording, "--machine", &missing], &["missing", "No such file"]);
     check_error(&["replay", &recording, "--before", &prose], &["prose.txt", "expected a tar"]);
     check_error(&["replay", &recording, "--before", &missing], &["missing", "No such file"]);
-    let whole = std::fs::read(data("hackbench-6.18.perf.data.xz")).expect("bundled");
+    let whole = std::fs::read(bundled("examples/data/hackbench-6.18.perf.data.xz")).expect("bundled");
     for length in (100_000..whole.len()).step_by(300_000) {
         let cut = file("cut.perf.data.xz", &whole[..length]);
         check_error(&["replay", &cut], &["cut.perf.data.xz", "byte"]);

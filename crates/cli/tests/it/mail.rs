@@ -1,37 +1,19 @@
 //! `slablab whatif --format mail`: the tables of the mail of 2023, from the dumps of a machine like its smaller one.
 
-use std::process::{Command, Output};
+use crate::common::{self, text};
 
-const BEFORE: &str = "../kernel/testdata/ppc64_smp16_memless/before.tar.xz";
-const AFTER: &str = "../../examples/dumps/ppc64_smp16_memless.after.tar.xz";
-
-fn slablab(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_slablab"))
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .arg("whatif")
-        .args(args)
-        .output()
-        .expect("the program runs")
-}
+const BEFORE: &str = "crates/kernel/testdata/ppc64_smp16_memless/before.tar.xz";
+const AFTER: &str = "examples/dumps/ppc64_smp16_memless.after.tar.xz";
 
 /// The whole text, which begins below the line it is written in.
 fn check(args: &[&str], expected: &str) {
-    let output = slablab(args);
-    let text = String::from_utf8(output.stdout).expect("UTF-8");
-    assert_eq!(
-        Some(text.as_str()),
-        expected.strip_prefix('\n'),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    let output = common::slablab(&["whatif"], args);
+    assert_eq!(Some(text(&output.stdout).as_str()), expected.strip_prefix('\n'), "{}", text(&output.stderr));
 }
 
-/// Exit code 2, nothing on standard output, and a message with these words.
+#[track_caller]
 fn check_error(args: &[&str], words: &str) {
-    let output = slablab(args);
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{args:?}: {said}");
-    assert!(said.contains(words) && !said.contains("panicked"), "{args:?} does not say {words:?}: {said}");
+    common::check_error(&["whatif"], args, &[words]);
 }
 
 /// Of all caches TCPv6 alone has a size that the rule moves at 16 CPUs (2432 bytes), and it has no slabs here: so nothing changes.
@@ -102,7 +84,7 @@ After Boot: another order for 1 of 143 caches
 fn what_it_does_not_take() {
     check_error(&[BEFORE, "--format", "mail", "--max-order", "0,1"], "has room for one change, found 2");
     check_error(&[BEFORE, "--after", AFTER], "--after is a column of --format mail");
-    let other = "../kernel/testdata/host_618/before.tar.xz";
+    let other = "crates/kernel/testdata/host_618/before.tar.xz";
     check_error(
         &[BEFORE, "--after", other, "--format", "mail"],
         "another machine, with 2 CPUs and pages of 4K; expected 16 CPUs and pages of 64K",

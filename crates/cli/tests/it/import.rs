@@ -1,11 +1,7 @@
 //! `slablab import` as a program: what goes where, and exit codes.
 
-use std::path::PathBuf;
+use crate::common::bundled;
 use std::process::{Command, Output, Stdio};
-
-fn bundled(name: &str) -> PathBuf {
-    [env!("CARGO_MANIFEST_DIR"), "../..", name].iter().collect()
-}
 
 /// Runs `slablab import INPUT -o OUT ARGUMENTS`; the output file is removed afterwards. `"-"` reads `stdin`.
 fn import(input: &str, arguments: &[&str], stdin: Stdio) -> (Output, bool) {

@@ -1,21 +1,21 @@
 //! `slablab whatif` as a user meets it.
 
+use crate::common::{self, argument, check_order, text};
 use serde_json::Value;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
-
-fn slablab(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_slablab")).arg("whatif").args(args).output().expect("the program runs")
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).expect("UTF-8")
-}
+use std::path::PathBuf;
+use std::process::Output;
 
 fn dump(run: &str) -> String {
-    let path =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../examples/dumps/{run}.before.tar.xz"));
-    path.to_str().expect("UTF-8").into()
+    argument(&format!("examples/dumps/{run}.before.tar.xz"))
+}
+
+fn slablab(args: &[&str]) -> Output {
+    common::slablab(&["whatif"], args)
+}
+
+#[track_caller]
+fn check_error(args: &[&str], words: &[&str]) {
+    common::check_error(&["whatif"], args, words);
 }
 
 /// Exit code 0 or 3 (something was not in the dump), nothing on standard error, and all of `words` in this order.
@@ -25,25 +25,8 @@ fn check(args: &[&str], words: &[&str]) -> String {
     assert!(matches!(output.status.code(), Some(0 | 3)), "{args:?}: {}", text(&output.stderr));
     assert!(output.stderr.is_empty(), "{args:?}: {}", text(&output.stderr));
     let said = text(&output.stdout);
-    let mut rest = said.as_str();
-    for word in words {
-        let at = rest.find(word).unwrap_or_else(|| panic!("{args:?}: no {word:?} (in this order) in {said}"));
-        rest = &rest[at + word.len()..];
-    }
+    check_order(args, &said, words);
     said
-}
-
-/// Exit code 2, nothing on standard output, one message that has all of `words`, no panic.
-#[track_caller]
-fn check_error(args: &[&str], words: &[&str]) {
-    let output = slablab(args);
-    let said = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{args:?}: {said}");
-    assert!(output.stdout.is_empty(), "{args:?} printed {}", text(&output.stdout));
-    assert!(!said.contains("panicked"), "{args:?}: {said}");
-    for word in words {
-        assert!(said.contains(word), "{args:?} does not say {word:?}: {said}");
-    }
 }
 
 #[test]

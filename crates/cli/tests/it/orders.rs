@@ -1,18 +1,13 @@
 //! `slablab orders` as a user meets it.
 
+use crate::common::{self, text};
 use serde_json::Value;
-use std::process::{Command, Output};
-
-fn slablab(args: &[&str]) -> Output {
-    let words = ["orders"].into_iter().chain(args.iter().copied());
-    Command::new(env!("CARGO_BIN_EXE_slablab")).args(words).output().expect("the program runs")
-}
 
 fn answered(args: &[&str]) -> String {
-    let output = slablab(args);
-    assert_eq!(output.status.code(), Some(0), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
-    assert!(output.stderr.is_empty(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).expect("UTF-8")
+    let output = common::slablab(&["orders"], args);
+    assert_eq!(output.status.code(), Some(0), "{args:?}: {}", text(&output.stderr));
+    assert!(output.stderr.is_empty(), "{args:?}: {}", text(&output.stderr));
+    text(&output.stdout)
 }
 
 /// The whole text, which begins below the line it is written in.
@@ -21,12 +16,9 @@ fn check(args: &str, expected: &str) {
     assert_eq!(Some(answered(&words).as_str()), expected.strip_prefix('\n'), "{args}");
 }
 
-/// Exit code 2, nothing on standard output, and a message with these words.
+#[track_caller]
 fn check_error(args: &[&str], words: &str) {
-    let output = slablab(args);
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{args:?}: {said}");
-    assert!(said.contains(words) && !said.contains("panicked"), "{args:?} does not say {words:?}: {said}");
+    common::check_error(&["orders"], args, &[words]);
 }
 
 #[test]

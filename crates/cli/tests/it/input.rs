@@ -1,20 +1,13 @@
 //! What a user says about an input, and what is said back.
 
+use crate::common::{self, bundled, folder};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 fn run(args: &[&str], stdin: Stdio) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_slablab"));
     command.args(args).env("NO_COLOR", "1").stdin(stdin).output().expect("the program runs")
-}
-
-/// A folder of this test's own, empty.
-fn folder(name: &str) -> PathBuf {
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("input").join(name);
-    let _ = fs::remove_dir_all(&path);
-    fs::create_dir_all(&path).expect("a folder can be made");
-    path
 }
 
 /// One cache whose slabs do not tell the page size.
@@ -27,10 +20,7 @@ fn loose(folder: &Path) -> String {
 
 #[track_caller]
 fn check_error(args: &[&str], words: &str) {
-    let output = run(args, Stdio::null());
-    let said = String::from_utf8(output.stderr).expect("UTF-8");
-    assert_eq!(output.status.code(), Some(2), "{args:?}: {said}");
-    assert!(said.contains(words) && output.stdout.is_empty(), "{args:?} does not say {words:?}: {said}");
+    common::check_error(&[], args, &[words]);
 }
 
 #[test]
@@ -52,8 +42,7 @@ fn what_the_input_does_not_tell_is_asked_for() {
 
 #[test]
 fn standard_input_is_an_input() {
-    let dump = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../kernel/testdata/amd64_smp8_numa4_memless/before.tar.xz");
+    let dump = bundled("crates/kernel/testdata/amd64_smp8_numa4_memless/before.tar.xz");
     let of_file = run(&["doctor", &dump.display().to_string(), "--format", "csv"], Stdio::null());
     let of_pipe = run(&["doctor", "-", "--format", "csv"], fs::File::open(&dump).expect("the dump").into());
     assert!(!of_pipe.stdout.is_empty() && of_pipe.stdout == of_file.stdout);

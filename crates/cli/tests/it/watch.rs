@@ -1,29 +1,18 @@
 //! `--watch` as scripts meet it: one frame as text, recorded ticks, and what happens when something is wrong.
 
+use crate::common::{bundled, check_error, folder, slablab, text};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
+use std::process::Output;
 
 fn watch(args: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_slablab"));
-    command.args(["doctor", "--watch"]).args(args).env("NO_COLOR", "1").env("LC_ALL", "C.UTF-8");
-    command.output().expect("the program runs")
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).expect("UTF-8")
+    slablab(&["doctor", "--watch"], args)
 }
 
 /// A folder of this test's own with copies of the example's slabinfo before and after hackbench.
 fn ticks(name: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    let _ = std::fs::remove_dir_all(&folder);
-    std::fs::create_dir_all(&folder).expect("a folder can be made");
+    let folder = folder(name);
     for (from, to) in [("start", "1.txt"), ("end", "2.txt")] {
-        let from = root().join(format!("examples/data/hackbench-6.18.slabinfo-{from}.txt"));
+        let from = bundled(&format!("examples/data/hackbench-6.18.slabinfo-{from}.txt"));
         std::fs::copy(from, folder.join(to)).expect("the example is there");
     }
     folder
@@ -92,18 +81,7 @@ fn this_machine() {
 
 #[test]
 fn errors() {
-    /// Exit code 2, one message that has all of `words`, nothing on standard output, no panic.
-    #[track_caller]
-    fn check(args: &[&str], words: &[&str]) {
-        let output = watch(args);
-        let said = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{args:?}: {said}");
-        assert!(output.stdout.is_empty(), "{args:?} printed {}", text(&output.stdout));
-        assert!(!said.contains("panicked"), "{args:?}: {said}");
-        for word in words {
-            assert!(said.contains(word), "{args:?} does not say {word:?}: {said}");
-        }
-    }
+    let check = |args: &[&str], words: &[&str]| check_error(&["doctor", "--watch"], args, words);
     let folder = ticks("watch-errors");
     let path = folder.to_str().expect("UTF-8");
     check(&["--from", path], &["no terminal", "--once"]);

@@ -1,14 +1,16 @@
 //! `slablab what` as a user meets it.
 
+use crate::common::{self, check_order, text};
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 
 fn slablab(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_slablab")).arg("what").args(args).output().expect("the program runs")
+    common::slablab(&["what"], args)
 }
 
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).expect("UTF-8")
+#[track_caller]
+fn check_error(args: &[&str], words: &[&str]) {
+    common::check_error(&["what"], args, words);
 }
 
 /// Exit code 0, nothing on standard error, and all of `words` on standard output, in this order.
@@ -17,24 +19,8 @@ fn check(args: &[&str], words: &[&str]) -> String {
     assert_eq!(output.status.code(), Some(0), "{args:?}: {}", text(&output.stderr));
     assert!(output.stderr.is_empty(), "{args:?}: {}", text(&output.stderr));
     let said = text(&output.stdout);
-    let mut rest = said.as_str();
-    for word in words {
-        let at = rest.find(word).unwrap_or_else(|| panic!("{args:?}: no {word:?} (in this order) in {said}"));
-        rest = &rest[at + word.len()..];
-    }
+    check_order(args, &said, words);
     said
-}
-
-/// Exit code 2, nothing on standard output, one message that has all of `words`, no panic.
-fn check_error(args: &[&str], words: &[&str]) {
-    let output = slablab(args);
-    let said = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{args:?}: {said}");
-    assert!(output.stdout.is_empty(), "{args:?} printed {}", text(&output.stdout));
-    assert!(!said.contains("panicked"), "{args:?}: {said}");
-    for word in words {
-        assert!(said.contains(word), "{args:?} does not say {word:?}: {said}");
-    }
 }
 
 #[test]

@@ -3,13 +3,12 @@
 //! Without a browser these tests say so and check nothing; CI sets `SLABLAB_BROWSER_REQUIRED`, and then it is an error.
 //! What holds of the markup alone is in crates/lab/tests/html.rs.
 
-mod browser;
-
-use browser::{Browser, Picture, Scheme};
+use crate::browser::{Browser, Picture, Scheme};
+use crate::common::argument;
 use serde_json::Value;
 use std::collections::HashSet;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 /// A desktop and a telephone.
@@ -18,11 +17,6 @@ const WIDTHS: [usize; 2] = [1280, 400];
 const TALLEST: usize = 6000;
 /// A page with text and charts has more colours than this, by far.
 const COLOURS_MIN: usize = 60;
-
-fn data(name: &str) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/data").join(name);
-    path.display().to_string()
-}
 
 /// Makes a page with the program and checks what a browser makes of it: `figures` drawings, of which `zoomed` can be zoomed.
 fn check(name: &str, args: &[&str], figures: usize, zoomed: u64) {
@@ -124,30 +118,35 @@ fn check_paper(pdf: &[u8]) {
 
 #[test]
 fn a_replay_looks_right() {
-    let recording = data("hackbench-6.18.perf.data.xz");
+    let recording = argument("examples/data/hackbench-6.18.perf.data.xz");
     check("replay", &["replay", &recording, "--engine", "slub@6.18", "--engine", "slqb@2009-09"], 4, 1);
 }
 
 #[test]
 fn a_verification_looks_right() {
     let [recording, before, after] = [
-        data("hackbench-6.18.perf.data.xz"),
-        data("hackbench-6.18.slabinfo-start.txt"),
-        data("hackbench-6.18.slabinfo-end.txt"),
+        argument("examples/data/hackbench-6.18.perf.data.xz"),
+        argument("examples/data/hackbench-6.18.slabinfo-start.txt"),
+        argument("examples/data/hackbench-6.18.slabinfo-end.txt"),
     ];
     check("verify", &["verify", &recording, "--before", &before, "--after", &after], 2, 0);
 }
 
 #[test]
 fn what_the_doctor_found_looks_right() {
-    let [dump, recording] = [data("hackbench-6.18.before.tar.xz"), data("hackbench-6.18.perf.data.xz")];
+    let [dump, recording] = [
+        argument("examples/data/hackbench-6.18.before.tar.xz"),
+        argument("examples/data/hackbench-6.18.perf.data.xz"),
+    ];
     check("doctor", &["doctor", &dump, "--recording", &recording], 5, 0);
 }
 
 #[test]
 fn growth_looks_right() {
-    let [before, after] =
-        [data("hackbench-6.18.slabinfo-start.txt"), data("hackbench-6.18.slabinfo-end.txt")];
+    let [before, after] = [
+        argument("examples/data/hackbench-6.18.slabinfo-start.txt"),
+        argument("examples/data/hackbench-6.18.slabinfo-end.txt"),
+    ];
     check(
         "growth",
         &["doctor", &after, "--since", &before, "--hours", "2", "--page-size", "4096", "--cpus", "2"],
@@ -158,6 +157,6 @@ fn growth_looks_right() {
 
 #[test]
 fn what_would_be_looks_right() {
-    let dump = data("hackbench-6.18.before.tar.xz");
+    let dump = argument("examples/data/hackbench-6.18.before.tar.xz");
     check("whatif", &["whatif", &dump, "--max-order", "0,1,2,3", "--page-size", "4K,64K"], 3, 0);
 }

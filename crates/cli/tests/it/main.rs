@@ -1,0 +1,14 @@
+//! The program `slablab` as users and scripts meet it.
+
+mod browser;
+mod cli;
+mod common;
+mod doctor;
+mod import;
+mod input;
+mod mail;
+mod orders;
+mod screenshots;
+mod watch;
+mod what;
+mod whatif;
