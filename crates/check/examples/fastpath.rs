@@ -82,7 +82,7 @@ fn primitives() {
 }
 
 /// A cache's life: objects come and go a thousand times while one is held.
-fn live<E: Engine<World>>(
+fn live<E: Engine<World, Common = ()>>(
     policy: &E::Policy,
     alloc: fn(&E, &Backing<'_, World>) -> Option<Place>,
     free: fn(&E, &Backing<'_, World>, Place) -> Result<(), Misuse>,

@@ -153,6 +153,7 @@ impl<P: Platform> Reference<P> {
 /// A run of a program over one cache.
 pub struct Runner<P: Platform, E: Engine<P>> {
     pages: Pages<P>,
+    common: E::Common,
     cache: E,
     sheaves: E,
     reference: Reference<P>,
@@ -160,15 +161,15 @@ pub struct Runner<P: Platform, E: Engine<P>> {
     spec: CacheSpec,
 }
 
-struct FromCache<'a, P: Platform, E: Engine<P>>(&'a E, &'a Pages<P>);
+struct FromCache<'a, P: Platform, E: Engine<P>>(&'a E, Backing<'a, P, E::Common>);
 
 impl<P: Platform, E: Engine<P>> Metadata<P> for FromCache<'_, P, E> {
     fn alloc(&self, bytes: u32, gfp: Gfp) -> Option<P::Ptr> {
         assert!(bytes <= self.0.geometry().object_size, "{bytes} bytes of metadata");
-        self.0.alloc(&Backing::pages(self.1), gfp, None)
+        self.0.alloc(&self.1, gfp, None)
     }
     fn free(&self, object: P::Ptr) {
-        self.0.free(&Backing::pages(self.1), object).expect("metadata is an object of its cache");
+        self.0.free(&self.1, object).expect("metadata is an object of its cache");
     }
 }
 
@@ -177,6 +178,7 @@ impl<P: Testable, E: Engine<P>> Runner<P, E> {
     pub fn new(spec: &CacheSpec, policy: &E::Policy, kernel: (u32, u32, u32)) -> Self {
         let runner = Runner {
             pages: Pages::new(PagesPolicy::for_release(kernel.0, kernel.1, kernel.2)),
+            common: E::Common::default(),
             cache: E::create(CacheId(7), spec, policy),
             sheaves: E::create(CacheId(8), &CacheSpec::of_size(512), policy),
             reference: Reference {
@@ -210,8 +212,8 @@ impl<P: Testable, E: Engine<P>> Runner<P, E> {
     }
 
     fn step(&mut self, op: Op) -> Result<(), String> {
-        let metadata = FromCache(&self.sheaves, &self.pages);
-        let backing = Backing { pages: &self.pages, metadata: Some(&metadata) };
+        let metadata = FromCache(&self.sheaves, Backing::new(&self.pages, &self.common));
+        let backing = Backing { metadata: Some(&metadata), ..metadata.1 };
         let cpu = |cpu: u8| CpuId(cpu as u16 % P::cpus());
         match op {
             Op::Alloc { cpu: on, node, insist } => {
@@ -274,7 +276,7 @@ impl<P: Testable, E: Engine<P>> Runner<P, E> {
 
     /// An engine must refuse another cache's object, and nothing may have happened.
     fn misuse(&mut self, cpu: CpuId) -> Result<(), String> {
-        let backing = Backing::pages(&self.pages);
+        let backing = Backing::new(&self.pages, &self.common);
         let sheaf = P::on_cpu(cpu, || self.sheaves.alloc(&backing, Gfp::KERNEL, None));
         if let Some(foreign) = sheaf {
             let found = P::on_cpu(cpu, || self.cache.free(&backing, foreign));
@@ -287,8 +289,8 @@ impl<P: Testable, E: Engine<P>> Runner<P, E> {
     }
 
     fn due(&self) {
-        let metadata = FromCache(&self.sheaves, &self.pages);
-        let backing = Backing { pages: &self.pages, metadata: Some(&metadata) };
+        let metadata = FromCache(&self.sheaves, Backing::new(&self.pages, &self.common));
+        let backing = Backing { metadata: Some(&metadata), ..metadata.1 };
         while let Some((cpu, work)) = P::due() {
             P::on_cpu(cpu, || {
                 P::still(|| {
@@ -321,8 +323,8 @@ impl<P: Testable, E: Engine<P>> Runner<P, E> {
         self.consistent()?;
         let taken: Vec<_> = std::iter::from_fn(|| self.reference.take(0)).collect();
         {
-            let metadata = FromCache(&self.sheaves, &self.pages);
-            let backing = Backing { pages: &self.pages, metadata: Some(&metadata) };
+            let metadata = FromCache(&self.sheaves, Backing::new(&self.pages, &self.common));
+            let backing = Backing { metadata: Some(&metadata), ..metadata.1 };
             if !taken.is_empty() {
                 let busy = P::still(|| self.cache.destroy(&backing));
                 if busy.is_ok() {
@@ -333,7 +335,7 @@ impl<P: Testable, E: Engine<P>> Runner<P, E> {
                 self.cache.free(&backing, object).map_err(|wrong| format!("{wrong:?}"))?;
             }
             P::still(|| self.cache.destroy(&backing)).map_err(|busy| format!("{busy:?}"))?;
-            P::still(|| self.sheaves.destroy(&Backing::pages(&self.pages)))
+            P::still(|| self.sheaves.destroy(&Backing::new(&self.pages, &self.common)))
                 .map_err(|busy| format!("sheaves: {busy:?}"))?;
         }
         P::end_grace_period();

@@ -161,7 +161,8 @@ fn constructs<E: Engine<Model>>(name: &str, policy: &E::Policy) {
         let flags = CacheFlags { constructor: true, ..CacheFlags::default() };
         let mut cache = E::create(CacheId(1), &CacheSpec { flags, ..CacheSpec::of_size(500) }, policy);
         cache.set_constructor(|_| CONSTRUCTED.set(CONSTRUCTED.get() + 1));
-        let backing = Backing::pages(&pages);
+        let common = E::Common::default();
+        let backing = Backing::new(&pages, &common);
         for _ in 0..100 {
             let object = cache.alloc(&backing, Gfp::KERNEL, None).expect("memory is left");
             cache.free(&backing, object).expect("the cache's object");

@@ -20,8 +20,9 @@ use std::collections::{BTreeSet, VecDeque};
 use std::rc::Rc;
 
 /// One cache on one machine, and the objects its users hold.
-struct Heap<P: Platform, E> {
+struct Heap<P: Platform, E: Engine<P>> {
     pages: Pages<P>,
+    common: E::Common,
     cache: E,
     /// Live objects by address, with the object: also what the CPUs hand to each other.
     live: RefCell<VecDeque<P::Ptr>>,
@@ -43,6 +44,7 @@ impl<P: Testable, E: Engine<P>> Heap<P, E> {
                 pcp: PcpRule::NONE,
                 ..PagesPolicy::for_release(6, 1, 0)
             }),
+            common: E::Common::default(),
             cache: E::create(CacheId(1), &CacheSpec::of_size(size), policy),
             live: RefCell::default(),
             addresses: RefCell::default(),
@@ -50,8 +52,12 @@ impl<P: Testable, E: Engine<P>> Heap<P, E> {
         })
     }
 
+    fn backing(&self) -> Backing<'_, P, E::Common> {
+        Backing::new(&self.pages, &self.common)
+    }
+
     fn alloc(&self) -> Option<P::Ptr> {
-        let object = self.cache.alloc(&Backing::pages(&self.pages), Gfp::KERNEL, None)?;
+        let object = self.cache.alloc(&self.backing(), Gfp::KERNEL, None)?;
         self.allocs.set(self.allocs.get() + 1);
         assert!(self.addresses.borrow_mut().insert(key::<P>(object)), "{object:?} is live twice");
         Some(object)
@@ -59,12 +65,12 @@ impl<P: Testable, E: Engine<P>> Heap<P, E> {
 
     fn free(&self, object: P::Ptr) {
         assert!(self.addresses.borrow_mut().remove(&key::<P>(object)), "{object:?} was not live");
-        self.cache.free(&Backing::pages(&self.pages), object).expect("the object is the cache's");
+        self.cache.free(&self.backing(), object).expect("the object is the cache's");
     }
 
     /// Frees what is left; then nothing may be left.
     fn end(&self) {
-        let backing = Backing::pages(&self.pages);
+        let backing = self.backing();
         let live = std::mem::take(&mut *self.live.borrow_mut());
         assert_eq!(live.len(), self.addresses.borrow().len(), "objects were lost");
         live.into_iter().for_each(|object| self.free(object));
@@ -93,7 +99,7 @@ fn slqb(text: &str) -> SlqbPolicy {
 type Step<P, E> = fn(&Heap<P, E>);
 
 /// A race of two CPUs over prepared objects: `prepare` runs first on CPU 0, the two steps at once.
-struct Race<P: Platform, E> {
+struct Race<P: Platform, E: Engine<P>> {
     name: &'static str,
     prepare: Step<P, E>,
     first: Step<P, E>,
@@ -208,7 +214,7 @@ fn races<P: Testable, E: Engine<P>>() -> [Race<P, E>; 4] {
             name: "shrink against free",
             prepare: |heap| hold(heap, 6),
             first: |heap| {
-                heap.cache.shrink(&Backing::pages(&heap.pages));
+                heap.cache.shrink(&heap.backing());
             },
             second: |heap| twice(heap, free_one),
         },

@@ -1,21 +1,31 @@
 //! What every engine can do.
 //!
 //! An engine's cache is a value of a type that implements [`Engine`]; the lab, the checks and the libraries are generic
-//! over it. Pages come from a [`Pages`] value that many caches share, through [`Backing`].
+//! over it. Pages come from a [`Pages`] value that many caches share, through [`Backing`]; so does what all caches of one
+//! engine share, [`Engine::Common`], which whoever makes a set of caches makes once for it.
 
 use crate::cache::{CacheId, CacheSpec, Geometry};
 use crate::slab::Constructor;
 use slablab_pages::Pages;
 use slablab_platform::{CpuId, Event, Gfp, NodeId, Platform, Work};
 
-/// What a cache stands on: pages, and memory for its own metadata.
-#[derive(Clone, Copy)]
-pub struct Backing<'a, P: Platform> {
+/// What a cache stands on: pages, what it shares with the other caches of its engine, and memory for its own metadata.
+pub struct Backing<'a, P: Platform, C = ()> {
     /// Where slabs come from.
     pub pages: &'a Pages<P>,
+    /// What the caches of one engine share.
+    pub common: &'a C,
     /// Where sheaves and the like come from; without it a cache that wants them does without.
     pub metadata: Option<&'a dyn Metadata<P>>,
 }
+
+impl<P: Platform, C> Clone for Backing<'_, P, C> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<P: Platform, C> Copy for Backing<'_, P, C> {}
 
 /// Memory for metadata: objects of a named cache, usually a kmalloc class, that count there. Never called on a fast path.
 pub trait Metadata<P: Platform> {
@@ -26,16 +36,47 @@ pub trait Metadata<P: Platform> {
 }
 
 impl<'a, P: Platform> Backing<'a, P> {
-    /// Pages only.
+    /// Pages only, for an engine whose caches share nothing.
     pub fn pages(pages: &'a Pages<P>) -> Self {
-        Backing { pages, metadata: None }
+        Backing::new(pages, &())
     }
+}
+
+impl<'a, P: Platform, C> Backing<'a, P, C> {
+    /// Pages, and what the caches of one engine share.
+    pub fn new(pages: &'a Pages<P>, common: &'a C) -> Self {
+        Backing { pages, common, metadata: None }
+    }
+}
+
+/// What all caches of one engine share.
+pub trait Common: Default {
+    /// Whether objects of several caches lie in one page.
+    const SHARES_PAGES: bool = false;
+    /// Memory that is no cache's own.
+    fn held(&self) -> Held {
+        Held::default()
+    }
+}
+
+/// Nothing is shared: every slab is a cache's own.
+impl Common for () {}
+
+/// Memory that caches share.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Held {
+    /// Page frames.
+    pub frames: u64,
+    /// Bytes in them that are no object's.
+    pub free_bytes: u64,
 }
 
 /// One cache of one engine.
 pub trait Engine<P: Platform>: Sized {
     /// The engine's policies: a preset and what was changed in it.
     type Policy: Clone + core::fmt::Debug;
+    /// What all caches of a set share; `()` for an engine whose caches have all for themselves.
+    type Common: Common;
 
     /// A cache without slabs.
     fn create(id: CacheId, spec: &CacheSpec, policy: &Self::Policy) -> Self;
@@ -48,38 +89,50 @@ pub trait Engine<P: Platform>: Sized {
     fn geometry(&self) -> &Geometry;
 
     /// An object, from `node` if one is asked for (only from it with `THISNODE`). `None` when memory is exhausted.
-    fn alloc(&self, backing: &Backing<'_, P>, gfp: Gfp, node: Option<NodeId>) -> Option<P::Ptr>;
+    fn alloc(&self, backing: &Backing<'_, P, Self::Common>, gfp: Gfp, node: Option<NodeId>)
+    -> Option<P::Ptr>;
     /// Gives an object back.
     ///
     /// # Errors
     /// The address is in no slab of this cache, or at no object's start; nothing happened.
-    fn free(&self, backing: &Backing<'_, P>, object: P::Ptr) -> Result<(), Misuse>;
+    fn free(&self, backing: &Backing<'_, P, Self::Common>, object: P::Ptr) -> Result<(), Misuse>;
     /// Up to `out.len()` objects; answers how many were got.
-    fn alloc_bulk(&self, backing: &Backing<'_, P>, gfp: Gfp, out: &mut [Option<P::Ptr>]) -> usize;
+    fn alloc_bulk(
+        &self,
+        backing: &Backing<'_, P, Self::Common>,
+        gfp: Gfp,
+        out: &mut [Option<P::Ptr>],
+    ) -> usize;
     /// Gives objects back.
     ///
     /// # Errors
     /// As [`Engine::free`], for the first object that is wrong; those before it are freed.
-    fn free_bulk(&self, backing: &Backing<'_, P>, objects: &[P::Ptr]) -> Result<(), Misuse>;
+    fn free_bulk(&self, backing: &Backing<'_, P, Self::Common>, objects: &[P::Ptr]) -> Result<(), Misuse>;
 
     /// Gives back what can be given back: slots that are not live are emptied, empty slabs go. Answers slabs freed.
-    fn shrink(&self, backing: &Backing<'_, P>) -> u64;
+    fn shrink(&self, backing: &Backing<'_, P, Self::Common>) -> u64;
     /// Empties every slot and gives back every slab. Nobody else may use the cache during and after this call.
     ///
     /// # Errors
     /// Objects are still allocated; they and their slabs stay.
-    fn destroy(&self, backing: &Backing<'_, P>) -> Result<(), Busy>;
+    fn destroy(&self, backing: &Backing<'_, P, Self::Common>) -> Result<(), Busy>;
     /// Runs deferred work that this cache asked the world for.
-    fn work(&self, backing: &Backing<'_, P>, cpu: CpuId, work: Work);
+    fn work(&self, backing: &Backing<'_, P, Self::Common>, cpu: CpuId, work: Work);
     /// Moves what a CPU's slot holds to where others find it, after the CPU went down.
-    fn cpu_down(&self, backing: &Backing<'_, P>, cpu: CpuId);
+    fn cpu_down(&self, backing: &Backing<'_, P, Self::Common>, cpu: CpuId);
     /// Starts periodic work of a CPU, if the engine has any.
     fn cpu_up(&self, cpu: CpuId);
 
     /// Makes a slab as an earlier life would have left it, on `node`, at `place`: the objects with indexes in `free`
     /// are free and will be handed out in that order; the others are allocated. Answers the address of object 0.
     /// Only for a cache at rest; take counters after it as the zero of a run.
-    fn seed(&self, backing: &Backing<'_, P>, node: NodeId, place: Place, free: &[u16]) -> Option<P::Ptr>;
+    fn seed(
+        &self,
+        backing: &Backing<'_, P, Self::Common>,
+        node: NodeId,
+        place: Place,
+        free: &[u16],
+    ) -> Option<P::Ptr>;
 
     /// What the cache holds now. Racy against live slots, exact when the world stands still.
     fn usage(&self) -> Usage;
@@ -123,12 +176,16 @@ pub struct Usage {
     pub cpu_partial: u64,
     /// Free objects parked at CPUs: CPU free lists, the CPU slabs' and CPU partial slabs' own lists, queues, sheaves, barns.
     pub parked: u64,
+    /// Objects in pages that caches share, all allocated; neither they nor those pages are in the numbers above.
+    pub shared_objects: u64,
+    /// Bytes of those objects, with what each costs beside itself.
+    pub shared_bytes: u64,
 }
 
 impl Usage {
     /// `active_objs` of /proc/slabinfo: counts parked objects as active.
     pub fn active_objects(&self) -> u64 {
-        self.total_objects - self.free_in_partial
+        self.total_objects - self.free_in_partial + self.shared_objects
     }
 
     /// Objects that somebody really holds.
@@ -147,6 +204,8 @@ impl core::ops::AddAssign for Usage {
         self.cpu_slabs += other.cpu_slabs;
         self.cpu_partial += other.cpu_partial;
         self.parked += other.parked;
+        self.shared_objects += other.shared_objects;
+        self.shared_bytes += other.shared_bytes;
     }
 }
 

@@ -26,5 +26,5 @@ pub mod slqb;
 pub mod slub;
 
 pub use cache::{CacheFlags, CacheId, CacheSpec, Geometry};
-pub use engine::{Backing, Busy, Engine, Metadata, Misuse, Place, Usage};
+pub use engine::{Backing, Busy, Common, Engine, Held, Metadata, Misuse, Place, Usage};
 pub use preset::{Preset, Release};

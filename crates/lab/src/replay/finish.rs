@@ -5,8 +5,8 @@ use super::run::Run;
 use crate::error::{Error, Result};
 use slablab_model::Model;
 use slablab_platform::{Event, FrameState, Pfn, Platform, Word, WorkKind};
-use slablab_slabs::Engine;
 use slablab_slabs::preset::Preset;
+use slablab_slabs::{Common, Engine};
 
 impl<E: Engine<Model>> Run<'_, E> {
     pub(super) fn counts(&self, cache: usize) -> Counts {
@@ -34,9 +34,12 @@ impl<E: Engine<Model>> Run<'_, E> {
         zero: &Counts,
     ) -> Result<Outcome> {
         let mut caches = Vec::new();
-        let mut frames = 0;
+        let shared = self.common.held();
+        let (mut frames, mut shared_bytes) = (shared.frames, shared.free_bytes);
         for cache in 0..self.caches.len() {
-            frames += self.caches[cache].usage().frames;
+            let usage = self.caches[cache].usage();
+            frames += usage.frames;
+            shared_bytes += usage.shared_bytes;
             if !self.windows[cache].open && self.windows[cache].closed.is_none() {
                 // No mark opened it: nothing of it counts.
                 continue;
@@ -75,6 +78,12 @@ impl<E: Engine<Model>> Run<'_, E> {
                 "the caches have {frames} page frames, the machine has mapped {mapped}"
             )));
         }
+        if shared_bytes != shared.frames << Model::page_shift() {
+            return Err(wrong(format!(
+                "{shared_bytes} bytes are in objects or free in {} shared page frames",
+                shared.frames
+            )));
+        }
         self.pages.check().map_err(|imbalance| wrong(format!("page balance: {imbalance:?}")))?;
         let (slab_bytes, live_bytes) = self.held();
         Ok(Outcome {
@@ -83,6 +92,7 @@ impl<E: Engine<Model>> Run<'_, E> {
             timeline: self.sampler.finish(Model::now(), slab_bytes, live_bytes),
             global: Self::global().since(zero),
             large: self.large,
+            shared,
             rows,
             page_size: 1 << Model::page_shift(),
             peak_frames,

@@ -3,7 +3,7 @@
 use super::timeline::Timeline;
 use slablab_platform::Event;
 use slablab_slabs::preset::Preset;
-use slablab_slabs::{Geometry, Usage};
+use slablab_slabs::{Geometry, Held, Usage};
 
 /// One engine's answer.
 #[derive(Clone, Debug)]
@@ -18,6 +18,8 @@ pub struct Outcome {
     pub global: Counts,
     /// kmallocs that went to the page allocator.
     pub large: LargeOutcome,
+    /// Pages that caches share, at the end.
+    pub shared: Held,
     /// Rows replayed.
     pub rows: u64,
     /// Bytes in a page.
@@ -172,7 +174,7 @@ pub struct CacheOutcome {
 /// Where slab memory goes, bytes. The parts add up to the whole.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Split {
-    /// All slab pages.
+    /// All slab pages; of pages that caches share, what the cache's objects take.
     pub slabs: u64,
     /// Objects that somebody holds.
     pub live: u64,
@@ -190,8 +192,8 @@ impl Split {
         let size = geometry.size as u64;
         let slabs = usage.frames * page_size;
         Split {
-            slabs,
-            live: usage.live_objects() * size,
+            slabs: slabs + usage.shared_bytes,
+            live: (usage.live_objects() - usage.shared_objects) * size + usage.shared_bytes,
             parked: usage.parked * size,
             free: usage.free_in_partial * size,
             tail: slabs - usage.total_objects * size,
@@ -253,6 +255,8 @@ impl Outcome {
         for cache in &self.caches {
             split += Split::of(&cache.end, &cache.geometry, self.page_size);
         }
+        split.slabs += self.shared.free_bytes;
+        split.free += self.shared.free_bytes;
         split
     }
 }

@@ -9,7 +9,7 @@ use slablab_model::{Addr, Machine, MachineSpec, Model};
 use slablab_pages::{Pages, PagesPolicy};
 use slablab_platform::{CpuId, FrameKind, Gfp, NodeId, Platform};
 use slablab_slabs::preset::Preset;
-use slablab_slabs::{Backing, CacheId, Engine, Metadata, Misuse, Usage};
+use slablab_slabs::{Backing, CacheId, Common, Engine, Metadata, Misuse, Usage};
 use slablab_workloads::{Batch, Columns, EventKind, Reader};
 use std::path::Path;
 use std::time::Instant;
@@ -46,6 +46,7 @@ const NOTHING: Live = Live { address: None, cache: 0, cpu: 0 };
 pub(super) struct Run<'a, E: Engine<Model>> {
     pub(super) job: &'a Job<'a>,
     pub(super) pages: Pages<Model>,
+    pub(super) common: E::Common,
     pub(super) caches: Vec<E>,
     live: Vec<Live>,
     pub(super) old: Vec<Option<(Addr, u16)>>,
@@ -108,6 +109,7 @@ impl<'a, E: Engine<Model>> Run<'a, E> {
         let mut run = Run {
             job,
             pages: Pages::new(PagesPolicy::for_release(kernel.0 as u32, kernel.1 as u32, kernel.2 as u32)),
+            common: E::Common::default(),
             caches: job.table.entries.iter().enumerate().map(create).collect(),
             live: Vec::new(),
             old: vec![None; job.plan.old_objects as usize],
@@ -127,7 +129,7 @@ impl<'a, E: Engine<Model>> Run<'a, E> {
         for cpu in (0..run.cpus).map(CpuId).filter(|cpu| Model::cpu_online(*cpu)) {
             run.caches.iter().for_each(|cache| cache.cpu_up(cpu));
         }
-        run.live_start = run.caches.iter().map(|cache| cache.usage().live_objects() * size_of(cache)).sum();
+        run.live_start = run.caches.iter().map(live_bytes).sum();
         run
     }
 
@@ -220,6 +222,9 @@ impl<'a, E: Engine<Model>> Run<'a, E> {
     /// Bytes of slabs, and of the objects that somebody holds.
     pub(super) fn held(&self) -> (u64, u64) {
         let slabs = Model::mapped_frames().0 << Model::page_shift();
+        if E::Common::SHARES_PAGES {
+            return (slabs, self.caches.iter().map(live_bytes).sum());
+        }
         let change = |(cache, traffic): (&E, &Traffic)| {
             (traffic.allocs as i64 - traffic.frees as i64) * size_of(cache) as i64
         };
@@ -233,14 +238,17 @@ impl<'a, E: Engine<Model>> Run<'a, E> {
         let (asked, given) = (batch.bytes_req[index], batch.bytes_alloc[index]);
         match self.job.table.home(batch.cache[index], given, batch.gfp[index]) {
             Home::Cache(cache) if self.windows[cache as usize].open => {
-                let backing = Backing { pages: &self.pages, metadata: None };
                 let cache_index = cache as usize;
                 let node = match batch.node[index] {
                     node @ 0.. if (node as u16) < Model::nodes() => Some(NodeId(node as u16)),
                     _ => None,
                 };
-                let sheaf = SheafMemory { pages: &self.pages, caches: &self.caches, table: self.job.table };
-                let backing = Backing { metadata: Some(&sheaf), ..backing };
+                let sheaf = SheafMemory {
+                    plain: Backing::new(&self.pages, &self.common),
+                    caches: &self.caches,
+                    table: self.job.table,
+                };
+                let backing = sheaf.backing();
                 let address = self.caches[cache_index].alloc(&backing, Gfp(batch.gfp[index]), node);
                 let traffic = &mut self.traffic[cache_index];
                 *slot = Live { address, cache: cache as u16, cpu: batch.cpu[index] };
@@ -304,8 +312,12 @@ impl<'a, E: Engine<Model>> Run<'a, E> {
         {
             self.traffic[cache].other_node += (state.node != Model::cpu_memory_node(Model::cpu())) as u64;
         }
-        let sheaf = SheafMemory { pages: &self.pages, caches: &self.caches, table: self.job.table };
-        let backing = Backing { pages: &self.pages, metadata: Some(&sheaf) };
+        let sheaf = SheafMemory {
+            plain: Backing::new(&self.pages, &self.common),
+            caches: &self.caches,
+            table: self.job.table,
+        };
+        let backing = sheaf.backing();
         self.caches[cache].free(&backing, address).map_err(|misuse| self.broken(cache, misuse))
     }
 
@@ -357,8 +369,12 @@ impl<'a, E: Engine<Model>> Run<'a, E> {
 
     /// The object was allocated without an event, nobody knows when: just before, on this CPU.
     fn free_bulk(&mut self, cache: usize) -> Result<()> {
-        let sheaf = SheafMemory { pages: &self.pages, caches: &self.caches, table: self.job.table };
-        let backing = Backing { pages: &self.pages, metadata: Some(&sheaf) };
+        let sheaf = SheafMemory {
+            plain: Backing::new(&self.pages, &self.common),
+            caches: &self.caches,
+            table: self.job.table,
+        };
+        let backing = sheaf.backing();
         let traffic = &mut self.traffic[cache];
         let Some(address) = self.caches[cache].alloc(&backing, Gfp::KERNEL, None) else {
             traffic.failed += 1;
@@ -373,11 +389,21 @@ impl<'a, E: Engine<Model>> Run<'a, E> {
     fn timers(&mut self) {
         while let Some((cpu, work)) = Model::next_due() {
             Model::run_on(cpu);
-            let sheaf = SheafMemory { pages: &self.pages, caches: &self.caches, table: self.job.table };
-            let backing = Backing { pages: &self.pages, metadata: Some(&sheaf) };
+            let sheaf = SheafMemory {
+                plain: Backing::new(&self.pages, &self.common),
+                caches: &self.caches,
+                table: self.job.table,
+            };
+            let backing = sheaf.backing();
             self.caches[work.cache as usize].work(&backing, cpu, work);
         }
     }
+}
+
+/// Bytes that a cache's live objects take.
+fn live_bytes<E: Engine<Model>>(cache: &E) -> u64 {
+    let usage = cache.usage();
+    (usage.live_objects() - usage.shared_objects) * size_of(cache) + usage.shared_bytes
 }
 
 /// Bytes that one object takes in a slab.
@@ -386,23 +412,29 @@ fn size_of<E: Engine<Model>>(cache: &E) -> u64 {
 }
 
 /// Sheaves are objects of a kmalloc cache of the same engine.
-struct SheafMemory<'a, E> {
-    pages: &'a Pages<Model>,
+struct SheafMemory<'a, E: Engine<Model>> {
+    /// What the sheaves stand on; nothing that they themselves could be made of.
+    plain: Backing<'a, Model, E::Common>,
     caches: &'a [E],
     table: &'a CacheTable,
+}
+
+impl<E: Engine<Model>> SheafMemory<'_, E> {
+    #[inline]
+    fn backing(&self) -> Backing<'_, Model, E::Common> {
+        Backing { metadata: Some(self), ..self.plain }
+    }
 }
 
 impl<E: Engine<Model>> Metadata<Model> for SheafMemory<'_, E> {
     fn alloc(&self, bytes: u32, gfp: Gfp) -> Option<Addr> {
         let cache = self.table.metadata_cache(bytes)?;
-        self.caches[cache].alloc(&Backing::pages(self.pages), gfp, None)
+        self.caches[cache].alloc(&self.plain, gfp, None)
     }
 
     fn free(&self, object: Addr) {
         let owner = slablab_slabs::slab::Slab::<Model>::of(object).map(|(slab, _)| slab.owner());
         let cache = owner.expect("a sheaf is an object") as usize;
-        self.caches[cache]
-            .free(&Backing::pages(self.pages), object)
-            .expect("a sheaf is an object of its cache");
+        self.caches[cache].free(&self.plain, object).expect("a sheaf is an object of its cache");
     }
 }

@@ -45,7 +45,9 @@ impl<E: Engine<Model>> Run<'_, E> {
             Place::CpuPartial(cpu) => Place::CpuPartial(CpuId(cpu.0 % self.cpus)),
             Place::Node => Place::Node,
         };
-        let Some(base) = engine.seed(&Backing::pages(&self.pages), node, place, &order) else { return };
+        let Some(base) = engine.seed(&Backing::new(&self.pages, &self.common), node, place, &order) else {
+            return;
+        };
         let size = engine.geometry().size as u64;
         let (pfn, offset) = Model::locate(base);
         for (index, start) in slab.objects.iter().enumerate() {

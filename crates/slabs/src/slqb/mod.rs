@@ -206,6 +206,7 @@ impl<P: Platform> Slqb<P> {
 
 impl<P: Platform> Engine<P> for Slqb<P> {
     type Policy = SlqbPolicy;
+    type Common = ();
 
     fn create(id: CacheId, spec: &CacheSpec, policy: &SlqbPolicy) -> Self {
         let geometry = Self::measure(spec, policy);

@@ -173,6 +173,7 @@ impl<P: Platform> Slub<P> {
 
 impl<P: Platform> Engine<P> for Slub<P> {
     type Policy = SlubPolicy;
+    type Common = ();
 
     fn create(id: CacheId, spec: &CacheSpec, policy: &SlubPolicy) -> Self {
         let geometry = Self::measure(spec, policy);
