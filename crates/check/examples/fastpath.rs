@@ -11,6 +11,7 @@ use slablab_pages::{Pages, PagesPolicy};
 use slablab_platform::conformance::Testable;
 use slablab_platform::{Event, Gfp, HotArray, HotList, Local, PerCpu, Pfn, Platform, Want};
 use slablab_slabs::preset::Preset;
+use slablab_slabs::slab_engine::SlabEngine;
 use slablab_slabs::slqb::Slqb;
 use slablab_slabs::slub::Slub;
 use slablab_slabs::{Backing, CacheId, CacheSpec, Engine, Misuse};
@@ -62,6 +63,16 @@ fn slqb_alloc(cache: &Slqb<World>, backing: &Backing<'_, World>) -> Option<Place
 
 #[inline(never)]
 fn slqb_free(cache: &Slqb<World>, backing: &Backing<'_, World>, object: Place) -> Result<(), Misuse> {
+    cache.free(backing, object)
+}
+
+#[inline(never)]
+fn slab_alloc(cache: &SlabEngine<World>, backing: &Backing<'_, World>) -> Option<Place> {
+    cache.alloc(backing, Gfp::KERNEL, None)
+}
+
+#[inline(never)]
+fn slab_free(cache: &SlabEngine<World>, backing: &Backing<'_, World>, object: Place) -> Result<(), Misuse> {
     cache.free(backing, object)
 }
 

@@ -180,7 +180,8 @@ impl<P: Testable, E: Engine<P>> Runner<P, E> {
             pages: Pages::new(PagesPolicy::for_release(kernel.0, kernel.1, kernel.2)),
             common: E::Common::default(),
             cache: E::create(CacheId(7), spec, policy),
-            sheaves: E::create(CacheId(8), &CacheSpec::of_size(512), policy),
+            // Room for the largest: SLAB's shared array of 480 addresses.
+            sheaves: E::create(CacheId(8), &CacheSpec::of_size(4096), policy),
             reference: Reference {
                 live: BTreeMap::new(),
                 size: spec.object_size as u64,

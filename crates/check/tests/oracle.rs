@@ -7,6 +7,7 @@ use slablab_pages::{Pages, PagesPolicy};
 use slablab_platform::Gfp;
 use slablab_platform::conformance::Testable;
 use slablab_slabs::preset::{Policy, Preset};
+use slablab_slabs::slab_engine::{SlabEngine, SlabPolicy};
 use slablab_slabs::slqb::{Slqb, SlqbPolicy};
 use slablab_slabs::slub::{Slub, SlubPolicy};
 use slablab_slabs::{Backing, CacheFlags, CacheId, CacheSpec, Engine};
@@ -125,6 +126,29 @@ fn slqb() {
     assert_eq!(SlqbPolicy::PRESETS.len(), 2, "presets without a program");
 }
 
+#[test]
+fn slab() {
+    for text in [
+        "slab@2.6.29",
+        "slab@2.6.29,memoryless=nearest,fresh_slab=fills-array",
+        "slab@2.6.29,alien=no",
+        "slab@6.1",
+        "slab@6.1,alien=no,limit=5,batchcount=2",
+        "slab@6.1,memoryless=as-asked,limit=3,shared=1",
+        "slab@6.1,shared=0,limit=1",
+    ] {
+        let preset = Preset::parse(text).expect("a preset");
+        let Preset::Slab(policy) = preset else { unreachable!("{text} is SLAB") };
+        every_machine::<SlabEngine<Model>, SlabEngine<Refusing<Model>>>(
+            preset,
+            &policy,
+            (2, 6, 29),
+            0..effort(4),
+        );
+    }
+    assert_eq!(SlabPolicy::PRESETS.len(), 2, "presets without a program");
+}
+
 /// The worlds that are not the model: checking memory on one thread, and static memory.
 fn other_worlds<A: Engine<Alone>, B: Engine<Bare<true>, Policy = A::Policy>>(name: &str, policy: &A::Policy) {
     const SHAPE: Shape = Shape { node_frames: &[1 << 10, 1 << 10, 0], ..Shape::MEMORYLESS };
@@ -148,6 +172,10 @@ fn every_preset_in_other_worlds() {
     }
     for policy in SlqbPolicy::PRESETS {
         other_worlds::<Slqb<Alone>, Slqb<Bare<true>>>(&Preset::Slqb(*policy).to_string(), policy);
+    }
+    for policy in SlabPolicy::PRESETS {
+        let name = Preset::Slab(*policy).to_string();
+        other_worlds::<SlabEngine<Alone>, SlabEngine<Bare<true>>>(&name, policy);
     }
 }
 
@@ -175,4 +203,5 @@ fn constructs<E: Engine<Model>>(name: &str, policy: &E::Policy) {
 fn constructors_run_when_slabs_are_made() {
     constructs::<Slub<Model>>("slub", &SlubPolicy::PRESETS[2]);
     constructs::<Slqb<Model>>("slqb", &SlqbPolicy::PRESETS[1]);
+    constructs::<SlabEngine<Model>>("slab", &SlabPolicy::PRESETS[1]);
 }

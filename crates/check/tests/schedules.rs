@@ -85,14 +85,14 @@ impl<P: Testable, E: Engine<P>> Heap<P, E> {
 fn slub(text: &str) -> SlubPolicy {
     match Preset::parse(text).expect("a preset") {
         Preset::Slub(policy) => policy,
-        Preset::Slqb(_) => unreachable!("{text} is SLQB"),
+        _ => unreachable!("{text} is not SLUB"),
     }
 }
 
 fn slqb(text: &str) -> SlqbPolicy {
     match Preset::parse(text).expect("a preset") {
         Preset::Slqb(policy) => policy,
-        Preset::Slub(_) => unreachable!("{text} is SLUB"),
+        _ => unreachable!("{text} is not SLQB"),
     }
 }
 

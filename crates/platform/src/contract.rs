@@ -145,7 +145,7 @@ pub struct Work {
 /// Kinds of deferred work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum WorkKind {
-    /// SLQB's visit of one CPU's queues every three seconds.
+    /// SLQB's visit of one CPU's queues every three seconds, SLAB's of its arrays every two.
     Reap,
     /// A slab whose readers are gone goes back to the page allocator.
     FreeSlab,

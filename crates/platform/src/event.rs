@@ -122,6 +122,29 @@ events! {
     /// SLQB: objects claimed.
     SlqbClaimRemoteListObjects = "claim_remote_list_objects";
 
+    /// SLAB: an object came from the CPU's array (`cpustat` of /proc/slabinfo).
+    SlabAllocHit = "allochit";
+    /// SLAB: the CPU's array was empty.
+    SlabAllocMiss = "allocmiss";
+    /// SLAB: an object went to the CPU's array.
+    SlabFreeHit = "freehit";
+    /// SLAB: the CPU's array was full.
+    SlabFreeMiss = "freemiss";
+    /// SLAB: an object came from a node's slabs, past the arrays (`globalstat`).
+    SlabNodeAlloc = "node_allocs";
+    /// SLAB: an object of another node's memory was freed.
+    SlabNodeFree = "node_frees";
+    /// SLAB: the array for another node's objects was full.
+    SlabNodeOverflow = "node_overflow";
+    /// SLAB: a slab was made.
+    SlabGrown = "grown";
+    /// SLAB: a slab was given back by the reaper.
+    SlabReaped = "reaped";
+    /// Ours: SLAB tried to make a slab.
+    SlabGrowTry = "grow_tries";
+    /// Ours: SLAB looked for an object on other nodes.
+    SlabFallback = "fallback_alloc";
+
     /// Ours: a CPU slot refused; the slotless path served.
     Slotless = "slotless";
     /// Ours: freed by a CPU other than the one that allocated. Counted by the replay, which knows both.
@@ -131,6 +154,8 @@ events! {
 
     /// Ours: `list_lock` taken.
     LockNodeList = "lock_node_list";
+    /// Ours: the lock of an array for another node's objects taken.
+    LockAlien = "lock_alien";
     /// Ours: `page_lock` taken.
     LockPageList = "lock_page_list";
     /// Ours: `remote_free.lock` taken.

@@ -27,6 +27,8 @@ macro_rules! ranks {
 }
 
 ranks! {
+    /// SLAB's array of one node for objects of another.
+    Alien = 10, "alien->lock", LockAlien;
     /// A node's list of partial slabs: SLUB's and SLQB's `list_lock`. Taken before a transition that empties a slab.
     NodeList = 20, "list_lock", LockNodeList;
     /// SLQB's `page_lock`: a list's partial pages and those pages' free lists.

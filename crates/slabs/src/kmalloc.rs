@@ -39,6 +39,8 @@ pub struct KmallocRule {
     hwcache_align: bool,
     /// Other caches may be folded into the classes: 2.6.
     merged: bool,
+    /// No class of 96 bytes even so: SLAB of 2.6.
+    without_96: bool,
 }
 
 /// How the objects of a class are aligned, beside the smallest class's size.
@@ -63,23 +65,38 @@ enum Names {
 
 /// Where the classes begin unless the architecture asks for more.
 const MIN_SHIFT: u8 = 3;
+/// Where SLAB's begin, on pages of 4 KiB.
+const SLAB_MIN_SHIFT: u8 = 5;
+/// The largest of SLAB's in 2.6, on machines whose blocks are as large.
+const SLAB_MAX_SHIFT: u8 = 25;
 /// The smallest class that a class of 96 bytes can stand beside.
 const MIN_SHIFT_OF_96: u8 = 5;
 /// The smallest class that a class of 192 bytes can stand beside.
 const MIN_SHIFT_OF_192: u8 = 6;
 
 impl KmallocRule {
-    /// The classes of a preset: up to two pages; SLQB's up to 512 pages.
+    /// The classes of a preset: up to two pages; SLQB's up to 512 pages. SLAB's begin with 32 bytes, and in 2.6 went up to the
+    /// largest block, at most 32 MB (slab.md 5.7).
     pub fn of(preset: &Preset, page_shift: u32) -> KmallocRule {
         let page_shift = page_shift as u8;
         let (old, aligned) = match preset {
             Preset::Slub(policy) => (policy.release.major == 2, policy.release >= Release::new(6, 12, 0)),
             Preset::Slqb(_) => (true, false),
+            Preset::Slab(policy) => (policy.release.major == 2, false),
         };
         let slqb = matches!(preset, Preset::Slqb(_));
+        let slab = matches!(preset, Preset::Slab(_));
         KmallocRule {
-            min_shift: MIN_SHIFT,
-            max_shift: page_shift + if slqb { 9 } else { 1 },
+            min_shift: match (slab, old && page_shift > 12) {
+                (false, _) => MIN_SHIFT,
+                (true, false) => SLAB_MIN_SHIFT,
+                (true, true) => SLAB_MIN_SHIFT + 1,
+            },
+            max_shift: match (slqb, slab && old) {
+                (true, _) => page_shift + 9,
+                (_, true) => (page_shift + crate::order::MAX_ORDER).min(SLAB_MAX_SHIFT),
+                _ => page_shift + 1,
+            },
             page_shift,
             align: match (old, aligned) {
                 (true, _) => ClassAlign::Word,
@@ -87,8 +104,11 @@ impl KmallocRule {
                 (false, true) => ClassAlign::Divisor,
             },
             names: if old { Names::Bytes } else { Names::Short },
-            hwcache_align: slqb,
-            merged: old && !slqb,
+            // The class of 96 bytes has 128 in the dump of a 6.1 with SLAB.
+            hwcache_align: slqb || (slab && !old),
+            merged: old && !slqb && !slab,
+            // A cache line of 64 bytes is too long for it (slab.md 5.7).
+            without_96: slab && old,
         }
     }
 
@@ -108,7 +128,7 @@ impl KmallocRule {
     }
 
     const fn has_96(&self) -> bool {
-        self.min_shift <= MIN_SHIFT_OF_96
+        self.min_shift <= MIN_SHIFT_OF_96 && !self.without_96
     }
 
     const fn has_192(&self) -> bool {
@@ -257,6 +277,7 @@ impl KmallocConfig {
         let release = match preset {
             Preset::Slub(policy) => policy.release,
             Preset::Slqb(_) => Release::new(2, 6, 0),
+            Preset::Slab(policy) => policy.release,
         };
         let modern = release.major > 2;
         KmallocConfig {

@@ -1,6 +1,7 @@
 //! The grammar of presets: printing and parsing are inverse, errors name what is near, kernels name their presets.
 
 use slablab_slabs::preset::{AUTO, BadKind, Knob, Policy, Values};
+use slablab_slabs::slab_engine::SlabPolicy;
 use slablab_slabs::slqb::SlqbPolicy;
 use slablab_slabs::slub::SlubPolicy;
 use slablab_slabs::{Preset, Release};
@@ -71,13 +72,17 @@ fn check_every<T: Policy + std::fmt::Debug>(policy: fn(&Preset) -> Option<&T>) -
 fn printing_and_parsing_are_inverse() {
     let slub = check_every::<SlubPolicy>(|preset| match preset {
         Preset::Slub(policy) => Some(policy),
-        Preset::Slqb(_) => None,
+        Preset::Slqb(_) | Preset::Slab(_) => None,
     });
     let slqb = check_every::<SlqbPolicy>(|preset| match preset {
         Preset::Slqb(policy) => Some(policy),
-        Preset::Slub(_) => None,
+        Preset::Slub(_) | Preset::Slab(_) => None,
     });
-    println!("{slub} texts of slub, {slqb} of slqb");
+    let slab = check_every::<SlabPolicy>(|preset| match preset {
+        Preset::Slab(policy) => Some(policy),
+        Preset::Slub(_) | Preset::Slqb(_) => None,
+    });
+    println!("{slub} texts of slub, {slqb} of slqb, {slab} of slab");
 }
 
 #[test]
@@ -95,6 +100,9 @@ fn normal_forms() {
     check("slub@6.5", "slub@6.1");
     check("slub@7.1", "slub@6.18");
     check("slqb@2009-03", "slqb@2009-01");
+    check("slab", "slab@6.1");
+    check("slab@2.6.32", "slab@2.6.29");
+    check("slab@2.6.29,limit=8,memoryless=nearest", "slab@2.6.29,limit=8,memoryless=nearest");
     check("slqb@2009-09,memoryless=nearest", "slqb@2009-09,memoryless=nearest");
 }
 
@@ -114,6 +122,7 @@ fn every_knob_has_a_name_and_a_line() {
     }
     check::<SlubPolicy>();
     check::<SlqbPolicy>();
+    check::<SlabPolicy>();
 }
 
 #[test]

@@ -165,6 +165,9 @@ impl<'a> Caches<'a> {
         if matches!(self.change.engine, Some(Preset::Slqb(_))) {
             say("SLQB's queues are taken to hold as much as SLUB's CPU slabs.");
         }
+        if matches!(self.change.engine, Some(Preset::Slab(_))) {
+            say("SLAB's arrays are taken to hold as much as SLUB's CPU slabs; slabs are those of 2.6.32.");
+        }
         match (self.apart, self.change.merge) {
             (true, _) => say(
                 "How objects divide among merged names is not known: they stay with the first name, and each \

@@ -125,6 +125,7 @@ impl Rules {
                 (rules.rule, rules.min_order, rules.min_objects) =
                     (OrderRule::Slqb, policy.min_order, policy.min_objects);
             }
+            Some(Preset::Slab(_)) => rules.rule = OrderRule::Slab,
             None => {}
         }
         match change.policy {

@@ -1,4 +1,4 @@
-//! The slabs of SLAB, 2.6.32 (reference/slab.md 5.2 and 5.3).
+//! The slabs of SLAB, 2.6.32 and 6.1 (reference/slab.md 5.2 and 5.3).
 //!
 //! SLAB keeps a descriptor and one number per object for each slab: in the slab, before the objects, or, for objects of an
 //! eighth of a page and more, in an object of another cache. So how many objects a slab holds follows from the order as the
@@ -14,6 +14,8 @@ const DESCRIPTOR: u64 = 48;
 const BUFCTL: u64 = 4;
 /// `slab_break_gfp_order` on machines with more than 32 MB: from this order on any waste is taken.
 const BREAK_ORDER: u8 = 1;
+/// Most objects that a number of one byte tells apart.
+const INDEX_BYTE_MAX: u64 = 256;
 /// log2 of the largest kmalloc, hence slab: 32 MB.
 const LARGEST_SHIFT: u32 = 25;
 
@@ -30,17 +32,95 @@ pub struct Shape {
     pub off_slab: bool,
 }
 
+/// A slab and its list of free objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// The slab; of its tail what the list leaves.
+    pub shape: Shape,
+    /// Bytes of the list in the slab.
+    pub in_slab: u64,
+    /// Bytes of the list in another cache's object.
+    pub beside: u64,
+}
+
 impl Shape {
     /// The slab of a cache: `size` bytes per object before alignment, `align` a power of two. Slabs that a shrinker can free
     /// (`reclaimable`) are as small as can be. `None` where no slab holds an object.
     pub fn of(size: u32, align: u32, page_shift: u32, reclaimable: bool) -> Option<Shape> {
+        Shape::search(size, align, page_shift, reclaimable, BREAK_ORDER)
+    }
+
+    /// The same with another `slab_max_order`, and where the list is.
+    pub fn with_descriptor(
+        size: u32,
+        align: u32,
+        page_shift: u32,
+        reclaimable: bool,
+        break_order: u8,
+    ) -> Option<Found> {
+        let shape = Shape::search(size, align, page_shift, reclaimable, break_order)?;
+        let list = (DESCRIPTOR + shape.objects * BUFCTL).next_multiple_of(align as u64);
+        Some(if shape.off_slab { shape.place(list) } else { Found { shape, in_slab: list, beside: 0 } })
+    }
+
+    /// Since 3.13: a byte for each object, or two where there are more than a byte counts, and no descriptor. `spare` bytes
+    /// of a free object may hold the list, 0 for none (4.6 and later). Orders and counts as in a real 6.1.
+    pub fn with_index(
+        size: u32,
+        spare: u32,
+        page_shift: u32,
+        reclaimable: bool,
+        break_order: u8,
+    ) -> Option<Found> {
+        let size = size as u64;
+        let index = |bytes: u64| if bytes / size <= INDEX_BYTE_MAX { 1 } else { 2 };
+        let search = |in_slab: bool| {
+            let off_slab = size >= (1 << page_shift) / 8;
+            let stop = |shape: &Shape, bytes: u64| {
+                reclaimable || shape.order >= break_order || shape.tail * 8 <= bytes
+            };
+            let at = |order: u8| {
+                let bytes = 1u64 << (page_shift + order as u32);
+                let each = size + if in_slab { index(bytes) } else { 0 };
+                let objects = bytes / each;
+                let tail = bytes - objects * each;
+                (objects > 0).then_some((Shape { order, objects, tail, off_slab }, bytes))
+            };
+            let mut last = None;
+            for (shape, bytes) in (0..=largest_order(page_shift)).filter_map(at) {
+                last = Some((shape, shape.objects * index(bytes)));
+                if stop(&shape, bytes) {
+                    break;
+                }
+            }
+            last
+        };
+        let (without, list) = search(false)?;
+        if list <= spare as u64 {
+            return Some(Found { shape: without, in_slab: 0, beside: 0 });
+        }
+        if without.off_slab {
+            return Some(without.place(list));
+        }
+        let (shape, list) = search(true)?;
+        Some(Found { shape, in_slab: list, beside: 0 })
+    }
+
+    /// A list meant for another cache moves into the slab where the tail has room.
+    fn place(self, list: u64) -> Found {
+        if self.tail < list {
+            return Found { shape: self, in_slab: 0, beside: list };
+        }
+        Found { shape: Shape { tail: self.tail - list, ..self }, in_slab: list, beside: 0 }
+    }
+
+    fn search(size: u32, align: u32, page_shift: u32, reclaimable: bool, break_order: u8) -> Option<Shape> {
         let align = align as u64;
         let size = (size as u64).next_multiple_of(align);
         let off_slab = size >= (1 << page_shift) / 8;
         let list = |objects: u64| (DESCRIPTOR + objects * BUFCTL).next_multiple_of(align);
-        let largest = (LARGEST_SHIFT - page_shift).min(MAX_ORDER as u32) as u8;
         let mut best = None;
-        for order in 0..=largest {
+        for order in 0..=largest_order(page_shift) {
             let bytes = 1u64 << (page_shift + order as u32);
             let (objects, tail) = if off_slab {
                 (bytes / size, bytes % size)
@@ -59,10 +139,14 @@ impl Shape {
                 break;
             }
             best = Some(Shape { order, objects, tail, off_slab });
-            if reclaimable || order >= BREAK_ORDER || tail * 8 <= bytes {
+            if reclaimable || order >= break_order || tail * 8 <= bytes {
                 break;
             }
         }
         best
     }
+}
+
+fn largest_order(page_shift: u32) -> u8 {
+    (LARGEST_SHIFT - page_shift).min(MAX_ORDER as u32) as u8
 }

@@ -1,0 +1,242 @@
+//! The way of an allocation: reference/slab.md section 3.
+
+use super::list::{Owner, copy_entries, entry, set_entry};
+use super::policy::{Fresh, GrowFlags};
+use super::{SlabEngine, Slot};
+use crate::engine::Backing;
+use crate::slab::{Slab, SlabWord};
+use slablab_platform::{Event, FrameKind, Gfp, HotArray, Local, NodeId, PerCpu, PerNode, Platform, Word};
+
+/// A CPU that did not allocate since the reaper's last visit refills no more than this.
+const REFILL_MAX_UNTOUCHED: u32 = 16;
+
+impl<P: Platform> SlabEngine<P> {
+    #[inline]
+    pub(super) fn alloc_object(
+        &self,
+        backing: &Backing<'_, P>,
+        gfp: Gfp,
+        node: Option<NodeId>,
+    ) -> Option<P::Ptr> {
+        if node.is_none_or(|node| self.serves(gfp, node))
+            && let Some(object) = self.slots.pop(Event::AllocFastpath)
+        {
+            return Some(object);
+        }
+        self.alloc_slow(backing, gfp, node)
+    }
+
+    /// Whether the current CPU's array serves a request for a node. Who insists on one cannot have what an array of several
+    /// holds.
+    #[inline]
+    fn serves(&self, gfp: Gfp, node: NodeId) -> bool {
+        node == self.home(P::cpu()) && (self.policy.alien || !gfp.has(Gfp::THISNODE))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn alloc_slow(&self, backing: &Backing<'_, P>, gfp: Gfp, node: Option<NodeId>) -> Option<P::Ptr> {
+        self.slots.count(Event::AllocSlowpath, 1);
+        let here = self.home(P::cpu());
+        match node.filter(|node| !self.serves(gfp, *node)) {
+            Some(node) => self.alloc_node(backing, gfp, node),
+            None => self.refill(backing, gfp).or_else(|| self.alloc_node(backing, gfp, here)),
+        }
+    }
+
+    /// Fills the CPU's array and takes an object out of it: `cache_alloc_refill`. `None` without memory on the CPU's node,
+    /// without an array, and when the slot refuses.
+    fn refill(&self, backing: &Backing<'_, P>, gfp: Gfp) -> Option<P::Ptr> {
+        self.slots.count(Event::SlabAllocMiss, 1);
+        self.make_arrays(backing);
+        loop {
+            let Some(mut slot) = self.slots.local() else {
+                self.slots.count(Event::Slotless, 1);
+                return None;
+            };
+            self.look_around(backing, &mut slot);
+            let storage = slot.array().storage?;
+            let home = self.home(slot.cpu());
+            if slot.array().size == 0 {
+                let size = self.fill(home, storage, self.batch_of(&slot));
+                slot.set_array(HotArray { size, ..slot.array() });
+            }
+            if let Some(object) = self.pop(&mut slot) {
+                return Some(object);
+            }
+            // Getting pages may wait, and reclaim may free objects of this cache: the slot is not held over it.
+            drop(slot);
+            let slab = self.grow(backing, self.exact(gfp), home);
+            if self.policy.fresh == Fresh::FillsArray
+                && let Some(slab) = slab
+                && let Some(mut slot) = self.slots.local()
+            {
+                self.fill_from(slab, &mut slot);
+            }
+            match slab {
+                Some(slab) => self.publish(slab),
+                // Somebody may have filled the array meanwhile; if not, there is nothing to be had here.
+                None => return self.slots.local().and_then(|mut slot| self.pop(&mut slot)),
+            }
+        }
+    }
+
+    fn pop(&self, slot: &mut Slot<'_, P>) -> Option<P::Ptr> {
+        let array = slot.array();
+        let size = array.size.checked_sub(1)?;
+        slot.touched = true;
+        slot.set_array(HotArray { size, ..array });
+        Some(entry::<P>(array.storage?, size))
+    }
+
+    /// How many objects a refill is for.
+    fn batch_of(&self, slot: &Slot<'_, P>) -> u32 {
+        let batch = self.tunables.batchcount;
+        if self.is_touched(slot) { batch } else { batch.min(REFILL_MAX_UNTOUCHED) }
+    }
+
+    /// Whether the CPU allocated since the reaper's last visit. A hit leaves no mark but its counter.
+    pub(super) fn is_touched(&self, slot: &Slot<'_, P>) -> bool {
+        slot.touched || self.slots.counted(slot.cpu(), Event::AllocFastpath) != slot.hits_seen
+    }
+
+    /// Fills an empty array from the shared array, or else from slabs; answers how many objects it got.
+    fn fill(&self, home: NodeId, storage: P::Ptr, batch: u32) -> u32 {
+        let node = self.nodes.get(home);
+        let mut lists = self.lock_node(home, node);
+        if let Some(shared) = lists.shared.storage.filter(|_| lists.shared.size > 0) {
+            let count = batch.min(lists.shared.size);
+            lists.shared.size -= count;
+            lists.shared.touched = true;
+            copy_entries::<P>(shared, lists.shared.size, storage, 0, count);
+            return count;
+        }
+        self.pull_listed(node, &mut lists, batch, |index, object| set_entry::<P>(storage, index, object))
+    }
+
+    /// A new slab's objects go straight to the array of the CPU that asked, before anybody else knows the slab.
+    fn fill_from(&self, slab: Slab<P>, slot: &mut Slot<'_, P>) {
+        let array = slot.array();
+        let Some(storage) = array.storage.filter(|_| array.size == 0) else { return };
+        if self.home(slot.cpu()) == slab.node() {
+            let batch = self.batch_of(slot);
+            let size = self.pull(slab, batch, |index, object| set_entry::<P>(storage, index, object));
+            slot.set_array(HotArray { size, ..array });
+        }
+    }
+
+    /// One object of a node's slabs, else of a new one there, else of anywhere: `____cache_alloc_node`.
+    fn alloc_node(&self, backing: &Backing<'_, P>, gfp: Gfp, id: NodeId) -> Option<P::Ptr> {
+        loop {
+            if let Some(object) = self.take_one(id) {
+                return Some(object);
+            }
+            let Some(slab) = self.grow(backing, self.exact(gfp), id) else {
+                return if gfp.has(Gfp::THISNODE) { None } else { self.fallback_alloc(backing, gfp) };
+            };
+            let mut first = None;
+            if self.policy.fresh == Fresh::FillsArray {
+                self.pull(slab, 1, |_, object| first = Some(object));
+            }
+            self.publish(slab);
+            if first.is_some() {
+                self.slots.count(Event::SlabNodeAlloc, 1);
+                return first;
+            }
+        }
+    }
+
+    fn take_one(&self, id: NodeId) -> Option<P::Ptr> {
+        let node = self.nodes.get(id);
+        let mut lists = self.lock_node(id, node);
+        let mut first = None;
+        self.pull_listed(node, &mut lists, 1, |_, object| first = Some(object));
+        if first.is_some() {
+            self.slots.count(Event::SlabNodeAlloc, 1);
+        }
+        first
+    }
+
+    /// One object of the nearest node that has a free one, else of a new slab wherever its memory is. Nothing of it reaches
+    /// the CPU's array, so that the next allocation comes here again.
+    fn fallback_alloc(&self, backing: &Backing<'_, P>, gfp: Gfp) -> Option<P::Ptr> {
+        self.slots.count(Event::SlabFallback, 1);
+        let here = P::cpu_node(P::cpu());
+        loop {
+            let has_free = |id: &NodeId| self.nodes.peek(*id).is_some_and(|node| node.free_objects() > 0);
+            let mut nodes = backing.pages.nearest(here).filter(has_free);
+            if let Some(object) = nodes.find_map(|id| self.alloc_node(backing, gfp | Gfp::THISNODE, id)) {
+                return Some(object);
+            }
+            let slab = self.grow(backing, gfp, here)?;
+            self.publish(slab);
+            // If somebody was quicker, it begins anew.
+            if let Some(object) = self.take_one(slab.node()) {
+                return Some(object);
+            }
+        }
+    }
+
+    /// The flags of an attempt on one node alone.
+    fn exact(&self, gfp: Gfp) -> Gfp {
+        match self.policy.grow {
+            GrowFlags::Reclaim => gfp | Gfp::THISNODE | Gfp::NORETRY | Gfp::NOWARN,
+            GrowFlags::Nowait => (gfp | Gfp::THISNODE | Gfp::NOWARN) & !(Gfp::RECLAIM | Gfp::NOFAIL),
+        }
+    }
+
+    /// A slab that nobody knows yet: `cache_grow`, of the one order there is.
+    pub(super) fn grow(&self, backing: &Backing<'_, P>, gfp: Gfp, from: NodeId) -> Option<Slab<P>> {
+        self.slots.count(Event::SlabGrowTry, 1);
+        let geometry = &self.geometry;
+        let colour = self.next_colour(from);
+        let pfn = backing.pages.alloc(self.page_flags(gfp), geometry.order, from, FrameKind::Slab)?;
+        let management = match (self.shape.management, backing.metadata) {
+            (1.., Some(metadata)) => {
+                let object =
+                    metadata.alloc(self.shape.management, gfp & !(Gfp::ZERO | Gfp::DMA | Gfp::THISNODE));
+                if object.is_none() {
+                    backing.pages.free(pfn);
+                    return None;
+                }
+                object
+            }
+            _ => None,
+        };
+        self.slots.count(Event::AllocSlab, 1);
+        P::map_slab(pfn, geometry.order, geometry.size);
+        let slab = Slab::at(pfn);
+        let first = self.shape.first(colour);
+        slab.thread(first, geometry.size, geometry.objects, geometry.link_offset, self.construct);
+        let objects = geometry.objects as u16;
+        slab.set_extra(SlabWord { head: Some(first / 8), inuse: 0, objects, frozen: false }.pack());
+        slab.set_owner(Owner { cache: self.id, colour }.pack());
+        Self::set_management(slab, management);
+        Some(slab)
+    }
+
+    fn page_flags(&self, gfp: Gfp) -> Gfp {
+        let mut flags = gfp & !(Gfp::ZERO | Gfp::HIGHMEM | Gfp::MOVABLE | Gfp::ACCOUNT);
+        if self.geometry.order > 0 {
+            flags = flags | Gfp::COMP;
+        }
+        if self.flags.reclaim_account {
+            flags = flags | Gfp::RECLAIMABLE;
+        }
+        if self.flags.dma {
+            flags = flags | Gfp::DMA;
+        }
+        flags
+    }
+
+    /// The colour of a node's next slab. Two CPUs that grow at once may get one: a colour is only a shift.
+    fn next_colour(&self, id: NodeId) -> u16 {
+        if self.shape.colours <= 1 {
+            return 0;
+        }
+        let word = &self.nodes.get(id).colour_next;
+        let colour = word.load() as u16;
+        word.store(if colour + 1 < self.shape.colours { colour as u64 + 1 } else { 0 });
+        colour
+    }
+}

@@ -1,0 +1,254 @@
+//! The way of a free: reference/slab.md section 4.
+
+use super::list::{Alien, AlienGuard, Array, Lists, Owner, copy_entries, set_entry};
+use super::{SlabEngine, Slot};
+use crate::engine::{Backing, Misuse};
+use crate::slab::{Slab, SlabList};
+use slablab_platform::{Event, Gfp, HotArray, Local, NodeId, PerCpu, PerNode, Platform};
+
+impl<P: Platform> SlabEngine<P> {
+    #[inline]
+    pub(super) fn free_object(&self, backing: &Backing<'_, P>, object: P::Ptr) -> Result<(), Misuse> {
+        let Some((slab, state)) = Slab::<P>::of(object) else {
+            return Err(Misuse::NotInSlab);
+        };
+        // An address in an array is trusted later: the check cannot wait for the slab.
+        self.check(object, slab)?;
+        if self.takes(state.node) && self.slots.push(object, Event::FreeFastpath) {
+            return Ok(());
+        }
+        self.free_slow(backing, object, slab, state.node)
+    }
+
+    /// That the object is one of this cache's.
+    #[inline]
+    fn check(&self, object: P::Ptr, slab: Slab<P>) -> Result<(), Misuse> {
+        let owner = Owner::unpack(slab.owner());
+        if owner.cache != self.id {
+            return Err(Misuse::WrongCache(owner.cache));
+        }
+        let (pfn, offset) = P::locate(object);
+        let offset = offset + ((pfn.0 - slab.pfn().0) << P::page_shift());
+        let offset = offset.checked_sub(self.shape.first(owner.colour)).ok_or(Misuse::NotAnObject)?;
+        let index = ((offset as u64 * self.reciprocal) >> 32) as u32;
+        let is_start = index * self.geometry.size == offset;
+        if is_start && index < self.geometry.objects { Ok(()) } else { Err(Misuse::NotAnObject) }
+    }
+
+    /// Whether the current CPU's array takes objects of this node.
+    #[inline]
+    fn takes(&self, node: NodeId) -> bool {
+        !self.policy.alien || node == self.home(P::cpu())
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn free_slow(
+        &self,
+        backing: &Backing<'_, P>,
+        object: P::Ptr,
+        slab: Slab<P>,
+        node: NodeId,
+    ) -> Result<(), Misuse> {
+        if !self.takes(node) {
+            self.slots.count(Event::FreeSlowpath, 1);
+            self.slots.count(Event::SlabNodeFree, 1);
+            return self.free_alien(backing, object, slab, node);
+        }
+        self.make_arrays(backing);
+        if self.slots.push(object, Event::FreeFastpath) {
+            // It had room: there only was no array yet.
+            return Ok(());
+        }
+        self.slots.count(Event::FreeSlowpath, 1);
+        let Some(mut slot) = self.slots.local() else {
+            self.slots.count(Event::Slotless, 1);
+            return self.free_to_slab(backing, object, slab, node);
+        };
+        self.look_around(backing, &mut slot);
+        let Some(storage) = slot.array().storage else {
+            drop(slot);
+            return self.free_to_slab(backing, object, slab, node);
+        };
+        let mut doomed = SlabList::default();
+        if slot.array().size == slot.array().capacity {
+            slot.count(Event::SlabFreeMiss, 1);
+            self.flush_array(backing, &mut slot, storage, &mut doomed);
+        }
+        let array = slot.array();
+        set_entry::<P>(storage, array.size, object);
+        slot.set_array(HotArray { size: array.size + 1, ..array });
+        drop(slot);
+        self.destroy_slabs(backing, doomed);
+        Ok(())
+    }
+
+    /// A batch of the oldest objects leaves a full array: to the shared one as far as it has room, else to their slabs.
+    fn flush_array(
+        &self,
+        backing: &Backing<'_, P>,
+        slot: &mut Slot<'_, P>,
+        storage: P::Ptr,
+        doomed: &mut SlabList<P>,
+    ) {
+        let batch = self.tunables.batchcount.min(slot.array().size);
+        let home = self.home(slot.cpu());
+        let mut lists = self.lock_node(home, self.nodes.get(home));
+        let room = lists.shared.capacity - lists.shared.size;
+        let gone = match lists.shared.storage {
+            Some(shared) if room > 0 => {
+                let count = batch.min(room);
+                copy_entries::<P>(storage, 0, shared, lists.shared.size, count);
+                lists.shared.size += count;
+                count
+            }
+            _ => {
+                let reached = self.put_run(backing, (home, &mut lists), storage, (0, batch), doomed);
+                drop(lists);
+                self.put_all(backing, storage, (reached, batch), doomed);
+                batch
+            }
+        };
+        Self::drop_oldest(slot, storage, gone);
+    }
+
+    /// The array without its first `gone` objects.
+    pub(super) fn drop_oldest(slot: &mut Slot<'_, P>, storage: P::Ptr, gone: u32) {
+        let array = slot.array();
+        copy_entries::<P>(storage, gone, storage, 0, array.size - gone);
+        slot.set_array(HotArray { size: array.size - gone, ..array });
+    }
+
+    pub(super) fn lock_alien<'a>(&self, alien: &'a Alien<P>) -> AlienGuard<'a, P> {
+        self.slots.count(Event::LockAlien, 1);
+        alien.lock()
+    }
+
+    /// Another node's object waits in the array for that node, or goes to its slab if there is none.
+    fn free_alien(
+        &self,
+        backing: &Backing<'_, P>,
+        object: P::Ptr,
+        slab: Slab<P>,
+        id: NodeId,
+    ) -> Result<(), Misuse> {
+        let alien = self.nodes.get(self.home(P::cpu())).aliens.get(id);
+        let mut array = self.lock_alien(alien);
+        if array.storage.is_none() {
+            drop(array);
+            let made = self.new_array(backing, self.tunables.limit);
+            array = self.lock_alien(alien);
+            let spare = array.adopt(made, self.tunables.limit);
+            if let Some(spare) = spare {
+                // Somebody made one meanwhile. It goes back without a lock.
+                drop(array);
+                self.drop_array(backing, spare);
+                array = self.lock_alien(alien);
+            }
+        }
+        let Some(storage) = array.storage else {
+            drop(array);
+            return self.free_to_slab(backing, object, slab, id);
+        };
+        let mut doomed = SlabList::default();
+        if array.size == array.capacity {
+            self.slots.count(Event::SlabNodeOverflow, 1);
+            self.drain_alien(backing, &mut array, id, &mut doomed);
+        }
+        set_entry::<P>(storage, array.size, object);
+        array.size += 1;
+        drop(array);
+        self.destroy_slabs(backing, doomed);
+        Ok(())
+    }
+
+    /// An array for another node's objects is emptied: into that node's shared array as far as it has room, else into slabs.
+    pub(super) fn drain_alien(
+        &self,
+        backing: &Backing<'_, P>,
+        array: &mut Array<P>,
+        id: NodeId,
+        doomed: &mut SlabList<P>,
+    ) {
+        let Some(storage) = array.storage.filter(|_| array.size > 0) else { return };
+        let mut lists = self.lock_node(id, self.nodes.get(id));
+        let lists: &mut Lists<P> = &mut lists;
+        if let Some(shared) = lists.shared.storage {
+            let count = array.size.min(lists.shared.capacity - lists.shared.size);
+            array.size -= count;
+            copy_entries::<P>(storage, array.size, shared, lists.shared.size, count);
+            lists.shared.size += count;
+        }
+        let reached = self.put_run(backing, (id, lists), storage, (0, array.size), doomed);
+        assert_eq!(reached, array.size, "the array for node {} holds another node's object", id.0);
+        array.size = 0;
+    }
+
+    /// One object goes to its slab under its node's lock.
+    fn free_to_slab(
+        &self,
+        backing: &Backing<'_, P>,
+        object: P::Ptr,
+        slab: Slab<P>,
+        id: NodeId,
+    ) -> Result<(), Misuse> {
+        let mut doomed = SlabList::default();
+        let node = self.nodes.get(id);
+        let mut lists = self.lock_node(id, node);
+        self.put(backing, node, &mut lists, (slab, object), &mut doomed)?;
+        drop(lists);
+        self.destroy_slabs(backing, doomed);
+        Ok(())
+    }
+
+    /// An object that was taken out of an array goes to its slab.
+    pub(super) fn put_stranger(&self, backing: &Backing<'_, P>, object: P::Ptr, doomed: &mut SlabList<P>) {
+        let (slab, state) = Slab::<P>::of(object).expect("an array holds objects");
+        let node = self.nodes.get(state.node);
+        let put = self.put(backing, node, &mut self.lock_node(state.node, node), (slab, object), doomed);
+        put.expect("an array holds objects of this cache");
+    }
+
+    /// Gives the current CPU its array and its node the shared one, if they have none and there is memory for them.
+    pub(super) fn make_arrays(&self, backing: &Backing<'_, P>) {
+        let has_array = self.slots.local().is_none_or(|slot| slot.array().storage.is_some());
+        if has_array || backing.metadata.is_none() {
+            return;
+        }
+        let capacity = self.tunables.limit;
+        let Some(storage) = self.new_array(backing, capacity) else { return };
+        let mut slot = self.slots.local();
+        match &mut slot {
+            Some(slot) if slot.array().storage.is_none() => {
+                slot.set_array(HotArray { storage: Some(storage), size: 0, capacity });
+            }
+            // Made meanwhile, or moved, or interrupted.
+            _ => {
+                drop(slot);
+                return self.drop_array(backing, storage);
+            }
+        }
+        let home = self.home(P::cpu());
+        drop(slot);
+        let node = self.nodes.get(home);
+        if self.tunables.shared > 0 && node.peek().shared.storage.is_none() {
+            let storage = self.new_array(backing, self.tunables.shared);
+            let spare = self.lock_node(home, node).shared.adopt(storage, self.tunables.shared);
+            if let Some(spare) = spare {
+                self.drop_array(backing, spare);
+            }
+        }
+    }
+
+    fn new_array(&self, backing: &Backing<'_, P>, capacity: u32) -> Option<P::Ptr> {
+        let words = HotArray::<P::Ptr>::HEADER + capacity;
+        let storage = backing.metadata?.alloc(words * 8, Gfp::NOWAIT | Gfp::NO_OBJ_EXT)?;
+        P::storage_attach(storage, words);
+        Some(storage)
+    }
+
+    pub(super) fn drop_array(&self, backing: &Backing<'_, P>, storage: P::Ptr) {
+        P::storage_detach(storage);
+        backing.metadata.expect("arrays came from metadata memory").free(storage);
+    }
+}

@@ -1,0 +1,209 @@
+#![doc = include_str!("../../../../docs/engines/slab.md")]
+
+mod alloc;
+mod free;
+mod list;
+mod policy;
+mod reap;
+mod report;
+mod seed;
+mod shape;
+
+pub use policy::{Fresh, GrowFlags, Management, Memoryless, SlabPolicy};
+pub use shape::Tunables;
+
+use crate::cache::{CacheId, CacheSpec, Geometry, LinkPlace, layout};
+use crate::engine::{Backing, Busy, Engine, Misuse, Place, Usage};
+use crate::slab::{Constructor, Slab};
+use list::Node;
+use shape::Layout;
+use slablab_platform::{CpuId, Event, Gfp, NodeId, PerCpu, PerNode, Pfn, Platform, Work, WorkKind};
+
+/// An SLAB cache.
+pub struct SlabEngine<P: Platform> {
+    id: CacheId,
+    geometry: Geometry,
+    policy: SlabPolicy,
+    flags: crate::CacheFlags,
+    tunables: Tunables,
+    shape: Layout,
+    /// 2^32 / bytes per object, rounded up: an object's number in its slab without a division.
+    reciprocal: u64,
+    construct: Option<Constructor<P>>,
+    slots: P::PerCpu<CpuState>,
+    nodes: P::PerNode<Node<P>>,
+}
+
+/// What a slot holds besides the array, which is its hot array.
+#[derive(Default)]
+pub(crate) struct CpuState {
+    /// A refill served since the reaper's last visit.
+    touched: bool,
+    /// Hits counted at the reaper's last visit.
+    hits_seen: u64,
+    /// The node whose array of objects freed here the reaper visits next.
+    rotor: u16,
+    /// Whether the reaper visits this CPU.
+    reaping: bool,
+}
+
+type Slot<'a, P> = <<P as Platform>::PerCpu<CpuState> as PerCpu<P, CpuState>>::Local<'a>;
+
+impl<P: Platform> SlabEngine<P> {
+    /// How many objects arrays hold, and how many move at once.
+    pub fn tunables(&self) -> Tunables {
+        self.tunables
+    }
+
+    /// Bytes of a slab's list of free objects where it is an object of another cache; 0 where it is in the slab.
+    pub fn off_slab_bytes(&self) -> u32 {
+        self.shape.management
+    }
+
+    /// The node whose memory a CPU takes for its own.
+    #[inline]
+    fn home(&self, cpu: CpuId) -> NodeId {
+        match self.policy.memoryless {
+            Memoryless::AsAsked => P::cpu_node(cpu),
+            Memoryless::Nearest => P::cpu_memory_node(cpu),
+        }
+    }
+}
+
+impl<P: Platform> Engine<P> for SlabEngine<P> {
+    type Policy = SlabPolicy;
+    type Common = ();
+
+    fn create(id: CacheId, spec: &CacheSpec, policy: &SlabPolicy) -> Self {
+        let (size, link_offset) = layout(spec, LinkPlace::Start);
+        let shape = Layout::new(spec, size, P::page_shift(), policy);
+        let shape = shape.unwrap_or_else(|| panic!("an object of {size} bytes fits no slab"));
+        let geometry = Geometry {
+            object_size: spec.object_size,
+            size,
+            link_offset,
+            order: shape.order,
+            objects: shape.objects,
+            // There is no second try at a smaller order.
+            min_order: shape.order,
+            min_objects: shape.objects,
+        };
+        SlabEngine {
+            id,
+            geometry,
+            policy: *policy,
+            flags: spec.flags,
+            tunables: Tunables::new(size, P::page_shift(), P::cpus(), policy),
+            shape,
+            reciprocal: (1u64 << 32).div_ceil(size as u64),
+            construct: None,
+            slots: P::PerCpu::new(link_offset),
+            nodes: P::PerNode::new(),
+        }
+    }
+
+    fn set_constructor(&mut self, construct: Constructor<P>) {
+        assert!(self.flags.constructor, "the cache was made without room for a constructor's work");
+        self.construct = Some(construct);
+    }
+
+    fn id(&self) -> CacheId {
+        self.id
+    }
+
+    fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    /// On a hit: the slot, its array's last address, one store, one counter.
+    #[inline]
+    fn alloc(&self, backing: &Backing<'_, P>, gfp: Gfp, node: Option<NodeId>) -> Option<P::Ptr> {
+        let object = self.alloc_object(backing, gfp, node)?;
+        if gfp.any(Gfp::ZERO) {
+            P::zero(object, self.geometry.object_size);
+        }
+        Some(object)
+    }
+
+    /// On a hit: the slab's node and cache, the object's number, then one address, one store, one counter.
+    #[inline]
+    fn free(&self, backing: &Backing<'_, P>, object: P::Ptr) -> Result<(), Misuse> {
+        self.free_object(backing, object)
+    }
+
+    fn alloc_bulk(&self, backing: &Backing<'_, P>, gfp: Gfp, out: &mut [Option<P::Ptr>]) -> usize {
+        for (got, place) in out.iter_mut().enumerate() {
+            *place = self.alloc(backing, gfp, None);
+            if place.is_none() {
+                return got;
+            }
+        }
+        out.len()
+    }
+
+    /// One by one: the array is where a bulk would go.
+    fn free_bulk(&self, backing: &Backing<'_, P>, objects: &[P::Ptr]) -> Result<(), Misuse> {
+        objects.iter().try_for_each(|object| self.free(backing, *object))
+    }
+
+    fn shrink(&self, backing: &Backing<'_, P>) -> u64 {
+        let before = self.counted(Event::FreeSlab);
+        self.empty_all(backing);
+        self.counted(Event::FreeSlab) - before
+    }
+
+    fn destroy(&self, backing: &Backing<'_, P>) -> Result<(), Busy> {
+        self.empty_all(backing);
+        match self.usage().live_objects() {
+            0 => {
+                self.drop_arrays(backing);
+                Ok(())
+            }
+            live_objects => Err(Busy { live_objects }),
+        }
+    }
+
+    fn work(&self, backing: &Backing<'_, P>, cpu: CpuId, work: Work) {
+        match work.kind {
+            WorkKind::Reap => self.reap(backing, cpu),
+            WorkKind::FreeSlab => self.return_pages(backing, Slab::at(Pfn(work.argument as u32))),
+            WorkKind::FreeSheaf => unreachable!("SLAB asks for no {:?}", work.kind),
+        }
+    }
+
+    fn cpu_down(&self, backing: &Backing<'_, P>, cpu: CpuId) {
+        self.retire(backing, cpu);
+    }
+
+    /// A CPU never used is visited from its first slow path on.
+    fn cpu_up(&self, cpu: CpuId) {
+        self.recount(P::cpu_node(cpu));
+    }
+
+    fn seed(&self, backing: &Backing<'_, P>, node: NodeId, _place: Place, free: &[u16]) -> Option<P::Ptr> {
+        self.seed_slab(backing, node, free)
+    }
+
+    fn usage(&self) -> Usage {
+        let mut usage = Usage::default();
+        for node in 0..P::nodes() {
+            usage += self.usage_on(NodeId(node));
+        }
+        usage
+    }
+
+    fn usage_on(&self, node: NodeId) -> Usage {
+        self.report_on(node)
+    }
+
+    fn counted_on(&self, cpu: CpuId, event: Event) -> u64 {
+        let counted = |event| self.slots.counted(cpu, event);
+        match event {
+            // A hot operation counts one event; the kernel calls it a hit.
+            Event::SlabAllocHit => counted(Event::AllocFastpath),
+            Event::SlabFreeHit => counted(Event::FreeFastpath),
+            Event::SlabGrown => counted(Event::AllocSlab),
+            _ => counted(event),
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! What can be varied in SLAB, and the two states of it that are known: 2.6.29 and 6.1.
+
+use crate::preset::{AUTO, Knob, Policy, Release, Values};
+
+/// CPUs on nodes without memory (reference/slab.md 7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Memoryless {
+    /// A CPU's node is the one it is on, memory or not: `numa_node_id()`. Nothing ever reaches the CPU's array there.
+    AsAsked,
+    /// The nearest node with memory stands for it: `numa_mem_id()`.
+    Nearest,
+}
+
+/// What becomes of a new slab (slab.md 3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fresh {
+    /// It goes to its node's free slabs, and who grew the cache begins anew: until 4.6.
+    Listed,
+    /// It fills the array of the CPU that grew the cache before anybody else sees it: 4.7 and later.
+    FillsArray,
+}
+
+/// How hard an attempt for pages of one node tries (slab.md 7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GrowFlags {
+    /// As its caller would, once (`GFP_THISNODE` of 2.6: no retry, no warning).
+    Reclaim,
+    /// Without reclaim, as the other nodes come next.
+    Nowait,
+}
+
+/// Where a slab's list of free objects is (slab.md 1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Management {
+    /// Behind a descriptor of 48 bytes, four bytes for each object: until 3.12.
+    Descriptor,
+    /// The descriptor is in `struct page`; one or two bytes for each object: 3.13 and later.
+    Index,
+}
+
+/// The policies of an SLAB cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SlabPolicy {
+    /// The release.
+    pub release: Release,
+    /// Objects a CPU's array holds, instead of the rule by size.
+    pub limit: Option<u32>,
+    /// Objects moved at once, instead of half of the limit.
+    pub batchcount: Option<u32>,
+    /// Batches that a node's shared array holds, instead of 8 for objects of a page or less.
+    pub shared: Option<u32>,
+    /// Objects of other nodes wait in arrays of their own; `noaliencache` turns it off.
+    pub alien: bool,
+    /// CPUs on nodes without memory.
+    pub memoryless: Memoryless,
+    /// `slab_max_order`: from this order on any waste is taken.
+    pub max_order: u8,
+    /// Where lists of free objects are.
+    pub management: Management,
+    /// What becomes of a new slab.
+    pub fresh: Fresh,
+    /// How hard an attempt for one node tries.
+    pub grow: GrowFlags,
+    /// Time between two visits of the reaper, nanoseconds; 0 for no reaper.
+    pub reap_interval_ns: u64,
+}
+
+const V2_6_29: SlabPolicy = SlabPolicy {
+    release: Release::new(2, 6, 29),
+    limit: None,
+    batchcount: None,
+    shared: None,
+    alien: true,
+    memoryless: Memoryless::AsAsked,
+    max_order: 1,
+    management: Management::Descriptor,
+    fresh: Fresh::Listed,
+    grow: GrowFlags::Reclaim,
+    reap_interval_ns: 2_000_000_000,
+};
+
+const V6_1: SlabPolicy = SlabPolicy {
+    release: Release::new(6, 1, 0),
+    memoryless: Memoryless::Nearest,
+    management: Management::Index,
+    fresh: Fresh::FillsArray,
+    grow: GrowFlags::Nowait,
+    ..V2_6_29
+};
+
+const MEMORYLESS: [Memoryless; 2] = [Memoryless::AsAsked, Memoryless::Nearest];
+const FRESH: [Fresh; 2] = [Fresh::Listed, Fresh::FillsArray];
+const GROW: [GrowFlags; 2] = [GrowFlags::Reclaim, GrowFlags::Nowait];
+const MANAGEMENT: [Management; 2] = [Management::Descriptor, Management::Index];
+
+fn index_of<T: PartialEq>(all: &[T], value: &T) -> u64 {
+    all.iter().position(|other| other == value).unwrap_or(0) as u64
+}
+
+impl Policy for SlabPolicy {
+    const ENGINE: &'static str = "slab";
+    const PRESETS: &'static [SlabPolicy] = &[V2_6_29, V6_1];
+    const KNOBS: &'static [Knob<SlabPolicy>] = &[
+        Knob {
+            name: "limit",
+            what: "objects a CPU's array holds (slab.md 2)",
+            values: Values::Auto(1, 65535),
+            get: |p| p.limit.map_or(AUTO, u64::from),
+            set: |p, v| p.limit = (v != AUTO).then_some(v as u32),
+        },
+        Knob {
+            name: "batchcount",
+            what: "objects moved at once, at most the limit (slab.md 2)",
+            values: Values::Auto(1, 65535),
+            get: |p| p.batchcount.map_or(AUTO, u64::from),
+            set: |p, v| p.batchcount = (v != AUTO).then_some(v as u32),
+        },
+        Knob {
+            name: "shared",
+            what: "batches a node's shared array holds, 0 for none (slab.md 2)",
+            values: Values::Auto(0, 1024),
+            get: |p| p.shared.map_or(AUTO, u64::from),
+            set: |p, v| p.shared = (v != AUTO).then_some(v as u32),
+        },
+        Knob {
+            name: "alien",
+            what: "objects of other nodes wait in arrays of their own (slab.md 4; noaliencache)",
+            values: Values::Words(&["no", "yes"]),
+            get: |p| p.alien as u64,
+            set: |p, v| p.alien = v == 1,
+        },
+        Knob {
+            name: "memoryless",
+            what: "CPUs on nodes without memory (slab.md 7; numa_mem_id)",
+            values: Values::Words(&["as-asked", "nearest"]),
+            get: |p| index_of(&MEMORYLESS, &p.memoryless),
+            set: |p, v| p.memoryless = MEMORYLESS[v as usize],
+        },
+        Knob {
+            name: "max_order",
+            what: "slab_max_order: from here on any waste is taken (slab.md 5.2)",
+            values: Values::Number(0, 10),
+            get: |p| p.max_order as u64,
+            set: |p, v| p.max_order = v as u8,
+        },
+        Knob {
+            name: "management",
+            what: "where lists of free objects are (slab.md 1)",
+            values: Values::Words(&["descriptor", "index"]),
+            get: |p| index_of(&MANAGEMENT, &p.management),
+            set: |p, v| p.management = MANAGEMENT[v as usize],
+        },
+        Knob {
+            name: "fresh_slab",
+            what: "what becomes of a new slab (slab.md 3; 4.7)",
+            values: Values::Words(&["listed", "fills-array"]),
+            get: |p| index_of(&FRESH, &p.fresh),
+            set: |p, v| p.fresh = FRESH[v as usize],
+        },
+        Knob {
+            name: "grow",
+            what: "how hard an attempt for pages of one node tries (slab.md 7)",
+            values: Values::Words(&["reclaim", "nowait"]),
+            get: |p| index_of(&GROW, &p.grow),
+            set: |p, v| p.grow = GROW[v as usize],
+        },
+        Knob {
+            name: "reap_ms",
+            what: "milliseconds between two visits of the reaper, 0 for none (slab.md 6)",
+            values: Values::Number(0, 86_400_000),
+            get: |p| p.reap_interval_ns / 1_000_000,
+            set: |p, v| p.reap_interval_ns = v * 1_000_000,
+        },
+    ];
+
+    fn release(&self) -> Release {
+        self.release
+    }
+}

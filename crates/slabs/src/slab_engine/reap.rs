@@ -1,0 +1,274 @@
+//! What is given back without being asked for: reference/slab.md section 6.
+
+use super::list::{Array, Lists, Node};
+use super::{SlabEngine, Slot};
+use crate::engine::Backing;
+use crate::slab::SlabList;
+use slablab_platform::{CpuId, Event, HotArray, Local, NodeId, PerCpu, PerNode, Platform, Work, WorkKind};
+
+impl<P: Platform> SlabEngine<P> {
+    /// What every slow path does with the slot it got: starts the CPU's reaper, and empties the slot if it was asked to.
+    pub(super) fn look_around(&self, backing: &Backing<'_, P>, slot: &mut Slot<'_, P>) {
+        if !slot.reaping && self.policy.reap_interval_ns > 0 {
+            slot.reaping = true;
+            self.reap_later(slot.cpu());
+        }
+        if slot.asked() {
+            let mut doomed = SlabList::default();
+            self.empty_array(backing, slot, &mut doomed);
+            self.destroy_slabs(backing, doomed);
+        }
+    }
+
+    /// Asks for the next visit. A CPU visits all its caches at once, each CPU at its own time: the interval is spread over
+    /// the CPUs by their numbers.
+    pub(super) fn reap_later(&self, cpu: CpuId) {
+        let interval = self.policy.reap_interval_ns;
+        let phase = interval / P::cpus() as u64 * cpu.0 as u64;
+        let since = (P::now() + interval - phase) % interval;
+        let work = Work { kind: WorkKind::Reap, cache: self.id.0, argument: 0 };
+        P::defer(cpu, interval - since, work);
+    }
+
+    /// The visit: one array of other nodes' objects, the CPU's array, and the node's shared array and free slabs.
+    pub(super) fn reap(&self, backing: &Backing<'_, P>, cpu: CpuId) {
+        let Some(mut slot) = self.reach(cpu) else {
+            // Somebody uses the slot right now: the next visit finds it.
+            return self.reap_later(cpu);
+        };
+        if !slot.reaping || !P::cpu_online(cpu) {
+            slot.reaping = false;
+            return;
+        }
+        let mut doomed = SlabList::default();
+        let home = self.home(cpu);
+        self.reap_alien(backing, &mut slot, home, &mut doomed);
+        self.reap_array(backing, &mut slot, &mut doomed);
+        drop(slot);
+        if let Some(node) = self.nodes.peek(home) {
+            self.reap_node(backing, home, node, &mut doomed);
+        }
+        self.destroy_slabs(backing, doomed);
+        self.reap_later(cpu);
+    }
+
+    /// One array of the CPU's node by turns, if nobody uses it right now.
+    fn reap_alien(
+        &self,
+        backing: &Backing<'_, P>,
+        slot: &mut Slot<'_, P>,
+        home: NodeId,
+        doomed: &mut SlabList<P>,
+    ) {
+        let turn = NodeId(slot.rotor);
+        slot.rotor = (slot.rotor + 1) % P::nodes();
+        let Some(alien) = self.nodes.peek(home).and_then(|node| node.aliens.peek(turn)) else { return };
+        if let Some(mut array) = alien.try_lock() {
+            self.slots.count(Event::LockAlien, 1);
+            self.drain_alien(backing, &mut array, turn, doomed);
+        }
+    }
+
+    /// How many objects leave an array that was not used since the last visit.
+    fn aged(size: u32, capacity: u32) -> u32 {
+        let fifth = capacity.div_ceil(5);
+        if fifth > size { size.div_ceil(2) } else { fifth }
+    }
+
+    fn reap_array(&self, backing: &Backing<'_, P>, slot: &mut Slot<'_, P>, doomed: &mut SlabList<P>) {
+        let array = slot.array();
+        let Some(storage) = array.storage.filter(|_| array.size > 0) else { return };
+        if self.is_touched(slot) {
+            slot.touched = false;
+            slot.hits_seen = self.slots.counted(slot.cpu(), Event::AllocFastpath);
+            return;
+        }
+        let gone = Self::aged(array.size, array.capacity);
+        self.put_all(backing, storage, (0, gone), doomed);
+        Self::drop_oldest(slot, storage, gone);
+    }
+
+    fn reap_node(&self, backing: &Backing<'_, P>, id: NodeId, node: &Node<P>, doomed: &mut SlabList<P>) {
+        let mut lists = self.lock_node(id, node);
+        if lists.next_reap_ns > P::now() {
+            return;
+        }
+        lists.next_reap_ns = P::now() + 2 * self.policy.reap_interval_ns;
+        self.reap_shared(backing, id, &mut lists, doomed);
+        if lists.free_touched {
+            lists.free_touched = false;
+            return;
+        }
+        let slabs = lists.free_limit.div_ceil(5 * self.geometry.objects);
+        let reaped = self.drain_free(backing, node, &mut lists, slabs, doomed);
+        self.slots.count(Event::SlabReaped, reaped as u64);
+    }
+
+    fn reap_shared(
+        &self,
+        backing: &Backing<'_, P>,
+        id: NodeId,
+        lists: &mut Lists<P>,
+        doomed: &mut SlabList<P>,
+    ) {
+        let Array { storage, size, capacity, touched } = lists.shared;
+        lists.shared.touched = false;
+        let Some(storage) = storage.filter(|_| size > 0 && !touched) else { return };
+        let gone = Self::aged(size, capacity);
+        self.drain_shared(backing, id, lists, storage, gone, doomed);
+    }
+
+    /// The oldest `most` objects of a shared array go to their slabs, up to the first of another node's: that one's lock
+    /// cannot be had here.
+    fn drain_shared(
+        &self,
+        backing: &Backing<'_, P>,
+        id: NodeId,
+        lists: &mut Lists<P>,
+        storage: P::Ptr,
+        most: u32,
+        doomed: &mut SlabList<P>,
+    ) {
+        let gone = self.put_run(backing, (id, lists), storage, (0, most), doomed);
+        lists.shared.size -= gone;
+        super::list::copy_entries::<P>(storage, gone, storage, 0, lists.shared.size);
+    }
+
+    /// Up to `most` free slabs go, the oldest first.
+    fn drain_free(
+        &self,
+        backing: &Backing<'_, P>,
+        node: &Node<P>,
+        lists: &mut Lists<P>,
+        most: u32,
+        doomed: &mut SlabList<P>,
+    ) -> u32 {
+        let mut gone = 0;
+        while gone < most
+            && let Some(slab) = lists.free.last().filter(|slab| self.can_destroy(backing, *slab))
+        {
+            lists.free.remove(slab);
+            node.sub_free(self.geometry.objects);
+            doomed.push_tail(slab);
+            gone += 1;
+        }
+        gone
+    }
+
+    /// Empties a CPU's array; it keeps its storage.
+    fn empty_array(&self, backing: &Backing<'_, P>, slot: &mut Slot<'_, P>, doomed: &mut SlabList<P>) {
+        let array = slot.array();
+        if let Some(storage) = array.storage {
+            self.put_all(backing, storage, (0, array.size), doomed);
+            slot.set_array(HotArray { size: 0, ..array });
+        }
+    }
+
+    /// Empties every array that can be reached and gives every free slab back; live slots are asked.
+    pub(super) fn empty_all(&self, backing: &Backing<'_, P>) {
+        let mut doomed = SlabList::default();
+        for cpu in (0..P::cpus()).map(CpuId).filter(|cpu| self.slots.used(*cpu)) {
+            match self.reach(cpu) {
+                Some(mut slot) => self.empty_array(backing, &mut slot, &mut doomed),
+                None => self.slots.ask(cpu),
+            }
+        }
+        let nodes = || (0..P::nodes()).map(NodeId);
+        for (_, node) in nodes().filter_map(|id| Some((id, self.nodes.peek(id)?))) {
+            self.empty_aliens(backing, node, &mut doomed);
+        }
+        for (id, node) in nodes().filter_map(|id| Some((id, self.nodes.peek(id)?))) {
+            self.empty_shared(backing, id, node, &mut doomed);
+        }
+        for (id, node) in nodes().filter_map(|id| Some((id, self.nodes.peek(id)?))) {
+            let mut lists = self.lock_node(id, node);
+            self.drain_free(backing, node, &mut lists, u32::MAX, &mut doomed);
+        }
+        self.destroy_slabs(backing, doomed);
+    }
+
+    fn empty_aliens(&self, backing: &Backing<'_, P>, node: &Node<P>, doomed: &mut SlabList<P>) {
+        for id in (0..P::nodes()).map(NodeId) {
+            if let Some(alien) = node.aliens.peek(id) {
+                self.drain_alien(backing, &mut self.lock_alien(alien), id, doomed);
+            }
+        }
+    }
+
+    /// Empties a node's shared array. Objects of other nodes are in it only without arrays for them: those are taken out
+    /// one by one, as two nodes' locks are never held together.
+    fn empty_shared(&self, backing: &Backing<'_, P>, id: NodeId, node: &Node<P>, doomed: &mut SlabList<P>) {
+        loop {
+            let mut lists = self.lock_node(id, node);
+            let Some(storage) = lists.shared.storage.filter(|_| lists.shared.size > 0) else { return };
+            let size = lists.shared.size;
+            self.drain_shared(backing, id, &mut lists, storage, size, doomed);
+            if lists.shared.size == 0 {
+                return;
+            }
+            lists.shared.size -= 1;
+            let stranger = super::list::entry::<P>(storage, lists.shared.size);
+            drop(lists);
+            self.put_stranger(backing, stranger, doomed);
+        }
+    }
+
+    /// Ends the visits of every CPU that can be reached, and gives the arrays back. The cache is at rest and empty.
+    pub(super) fn drop_arrays(&self, backing: &Backing<'_, P>) {
+        for cpu in (0..P::cpus()).map(CpuId).filter(|cpu| self.slots.used(*cpu)) {
+            if let Some(mut slot) = self.reach(cpu) {
+                slot.reaping = false;
+                self.drop_slot_array(backing, slot);
+            }
+        }
+        for node in (0..P::nodes()).map(NodeId).filter_map(|id| self.nodes.peek(id)) {
+            let shared = node.peek().shared.retire();
+            shared.into_iter().for_each(|storage| self.drop_array(backing, storage));
+            for alien in (0..P::nodes()).map(NodeId).filter_map(|id| node.aliens.peek(id)) {
+                let storage = self.lock_alien(alien).retire();
+                storage.into_iter().for_each(|storage| self.drop_array(backing, storage));
+            }
+        }
+    }
+
+    fn drop_slot_array(&self, backing: &Backing<'_, P>, mut slot: Slot<'_, P>) {
+        let array = slot.array();
+        assert_eq!(array.size, 0, "an array that goes must be empty");
+        slot.set_array(HotArray::NONE);
+        drop(slot);
+        array.storage.into_iter().for_each(|storage| self.drop_array(backing, storage));
+    }
+
+    /// A CPU went down: its array goes, and with a node's last CPU what its CPUs shared is emptied.
+    pub(super) fn retire(&self, backing: &Backing<'_, P>, cpu: CpuId) {
+        let mut doomed = SlabList::default();
+        if let Some(mut slot) = self.slots.claim(cpu) {
+            slot.reaping = false;
+            self.empty_array(backing, &mut slot, &mut doomed);
+            self.drop_slot_array(backing, slot);
+        }
+        let home = self.home(cpu);
+        if let Some(node) = self.nodes.peek(home)
+            && !(0..P::cpus()).map(CpuId).any(|other| P::cpu_online(other) && self.home(other) == home)
+        {
+            self.empty_shared(backing, home, node, &mut doomed);
+            self.empty_aliens(backing, node, &mut doomed);
+        }
+        self.destroy_slabs(backing, doomed);
+        self.recount(P::cpu_node(cpu));
+    }
+
+    /// How many free objects a node keeps: a batch for each CPU and one more, and a slab.
+    pub(super) fn free_limit_of(&self, id: NodeId) -> u32 {
+        let is_there = |cpu: &CpuId| P::cpu_online(*cpu) && P::cpu_node(*cpu) == id;
+        let cpus = (0..P::cpus()).map(CpuId).filter(is_there).count() as u32;
+        (1 + cpus) * self.tunables.batchcount + self.geometry.objects
+    }
+
+    /// A CPU came or went.
+    pub(super) fn recount(&self, id: NodeId) {
+        if let Some(node) = self.nodes.peek(id) {
+            self.lock_node(id, node).free_limit = self.free_limit_of(id);
+        }
+    }
+}

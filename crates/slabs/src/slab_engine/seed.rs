@@ -1,0 +1,38 @@
+//! Slabs as an earlier life would have left them.
+//!
+//! What another allocator kept as a CPU's slab is a slab like others here: its free objects are on its node's lists, and the
+//! arrays begin empty, as nobody recorded them. An empty slab stays while the node keeps so many free objects.
+
+use super::SlabEngine;
+use crate::engine::Backing;
+use crate::slab::{SlabList, SlabWord};
+use slablab_platform::{Gfp, NodeId, PerNode, Platform};
+
+impl<P: Platform> SlabEngine<P> {
+    pub(super) fn seed_slab(&self, backing: &Backing<'_, P>, id: NodeId, free: &[u16]) -> Option<P::Ptr> {
+        let slab = self.grow(backing, Gfp::KERNEL | Gfp::THISNODE, id)?;
+        let mut word = SlabWord::unpack(slab.extra());
+        let start = slab.object(word.head.expect("a new slab has free objects"));
+        let (pfn, first) = P::locate(start);
+        let address = |index: u16| P::address(pfn, first as u64 + index as u64 * self.geometry.size as u64);
+        for (place, index) in free.iter().enumerate() {
+            let next = free.get(place + 1).map(|next| address(*next));
+            P::set_link(address(*index), self.geometry.link_offset, next);
+        }
+        word.head = free.first().map(|index| slab.offset(address(*index)));
+        word.inuse = word.objects - free.len() as u16;
+        slab.set_extra(word.pack());
+        if word.inuse == 0 {
+            let node = self.nodes.get(id);
+            let keeps = self.lock_node(id, node).free_limit;
+            if node.free_objects() + word.free() > keeps {
+                let mut doomed = SlabList::default();
+                doomed.push_tail(slab);
+                self.destroy_slabs(backing, doomed);
+                return None;
+            }
+        }
+        self.publish(slab);
+        Some(start)
+    }
+}
