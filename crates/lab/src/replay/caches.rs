@@ -273,10 +273,4 @@ impl CacheTable {
         let best = classes.filter(fits).min_by_key(|entry| entry.spec.object_size)?;
         self.entries.iter().position(|entry| std::ptr::eq(entry, best))
     }
-
-    /// Whether a cache holds sheaves of others, so that its objects are more than the rows say.
-    pub fn is_sheaf_memory(&self, index: usize) -> bool {
-        let asked = self.entries.iter().filter(|entry| entry.spec.sheaf_capacity > 0);
-        asked.into_iter().any(|entry| self.metadata_cache(32 + 8 * entry.spec.sheaf_capacity) == Some(index))
-    }
 }
