@@ -71,6 +71,8 @@ pub struct CacheTable {
     by_id: Vec<u32>,
     /// By bytes / 8, then type.
     by_size: Vec<[u32; TYPES.len()]>,
+    /// The normal kmalloc caches, smallest first.
+    classes: Vec<u32>,
     /// Of the recording kernel, as all sizes are.
     page_shift: u32,
     /// Of the machine, which large kmallocs take pages of.
@@ -96,6 +98,7 @@ impl CacheTable {
             entries: Vec::new(),
             by_id: Vec::new(),
             by_size: Vec::new(),
+            classes: Vec::new(),
             page_shift: recorded_shift,
             machine_shift: page_shift,
             kernel,
@@ -117,7 +120,21 @@ impl CacheTable {
         for bytes in sizes.into_iter().filter(|bytes| *bytes > 0 && *bytes <= 2 << recorded_shift) {
             table.add_size(bytes, before, &geometry);
         }
+        table.add_classes(&geometry);
         table
+    }
+
+    /// The kmalloc caches that serve allocators' own metadata, those that no row uses included: empty at the start.
+    fn add_classes(&mut self, geometry: &dyn Fn(u32) -> (u32, u32)) {
+        for (index, bytes) in self.kmalloc.class_sizes().enumerate() {
+            let name = self.kmalloc.name(KmallocType::Normal, index as u8).to_string();
+            let found = self.entries.iter().position(|entry| entry.name == name);
+            let class = found.unwrap_or_else(|| {
+                self.entries.push(entry_from_size(name, bytes, geometry));
+                self.entries.len() - 1
+            });
+            self.classes.push(class as u32);
+        }
     }
 
     /// Where the object of a row lives.
@@ -267,10 +284,7 @@ fn ambiguity(kernel: Preset, metadata: &Metadata) -> Option<String> {
 impl CacheTable {
     /// The kmalloc cache that serves `bytes` of an allocator's own metadata.
     pub fn metadata_cache(&self, bytes: u32) -> Option<usize> {
-        let fits = |entry: &&CacheEntry| entry.spec.object_size >= bytes;
-        let class = self.by_size.iter().map(|row| row[0]).filter(|index| *index != NONE);
-        let classes = class.map(|index| &self.entries[index as usize]);
-        let best = classes.filter(fits).min_by_key(|entry| entry.spec.object_size)?;
-        self.entries.iter().position(|entry| std::ptr::eq(entry, best))
+        let fits = |index: &&u32| self.entries[**index as usize].spec.object_size >= bytes;
+        self.classes.iter().find(fits).map(|index| *index as usize)
     }
 }

@@ -136,9 +136,9 @@ impl<P: Platform> SlabEngine<P> {
         let mut array = self.lock_alien(alien);
         if array.storage.is_none() {
             drop(array);
-            let made = self.new_array(backing, self.tunables.limit);
+            let made = self.new_array(backing, self.tunables.alien);
             array = self.lock_alien(alien);
-            let spare = array.adopt(made, self.tunables.limit);
+            let spare = array.adopt(made, self.tunables.alien);
             if let Some(spare) = spare {
                 // Somebody made one meanwhile. It goes back without a lock.
                 drop(array);

@@ -7,8 +7,10 @@ use crate::order::slab::{Found, Shape};
 /// How many objects an array holds, and how many move at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tunables {
-    /// Objects a CPU's array holds, and one for another node's objects.
+    /// Objects a CPU's array holds.
     pub limit: u32,
+    /// Objects that an array for another node's objects holds.
+    pub alien: u32,
     /// Objects moved at once.
     pub batchcount: u32,
     /// Objects a node's shared array holds; 0 for none.
@@ -29,7 +31,8 @@ impl Tunables {
         let limit = policy.limit.unwrap_or(rule);
         let batchcount = policy.batchcount.unwrap_or(limit.div_ceil(2)).min(limit);
         let batches = policy.shared.unwrap_or(if size <= page && cpus > 1 { 8 } else { 0 });
-        Tunables { limit, batchcount, shared: batches * batchcount }
+        let alien = policy.alien_limit.unwrap_or(limit).min(limit);
+        Tunables { limit, alien, batchcount, shared: batches * batchcount }
     }
 }
 
