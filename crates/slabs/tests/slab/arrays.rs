@@ -1,0 +1,136 @@
+//! Arrays: refill, flush, what is shared, and what the reaper takes.
+
+use super::*;
+
+fn one_node() -> MachineSpec {
+    MachineSpec::uniform(2, 1, 256 * MIB)
+}
+
+#[test]
+fn refill_and_flush() {
+    // 256 bytes: 120 in an array, 60 at once, 480 shared; 15 objects in a slab of 2.6.29, 16 in one of 6.1.
+    let cases = [
+        Case {
+            name: "the first refill is of 16, as nobody touched the array",
+            machine: one_node(),
+            presets: &[OLD],
+            size: 64,
+            steps: &[Alloc(0, 1)],
+            expected: &[Counted(Event::SlabAllocMiss, 1), Parked(15), FreeInSlabs(59 - 16)],
+        },
+        Case {
+            name: "the next is of 60",
+            machine: one_node(),
+            presets: &[OLD],
+            size: 64,
+            // 43 were left in the first slab; the loop over slabs ends with what is there.
+            steps: &[Alloc(0, 17)],
+            expected: &[Counted(Event::SlabAllocMiss, 2), Parked(42), FreeInSlabs(0)],
+        },
+        Case {
+            name: "a fresh slab fills the array",
+            machine: one_node(),
+            presets: &[NEW],
+            size: 256,
+            steps: &[Alloc(0, 1)],
+            expected: &[Parked(15), FreeInSlabs(0), Slabs(1), PartialSlabs(0)],
+        },
+        Case {
+            name: "the array is last in, first out",
+            machine: one_node(),
+            presets: &[OLD, NEW],
+            size: 256,
+            steps: &[Churn(0, 1000)],
+            expected: &[
+                Counted(Event::SlabAllocHit, 999),
+                Counted(Event::SlabFreeHit, 1000),
+                Counted(Event::AllocSlowpath, 1),
+                Counted(Event::FreeSlowpath, 0),
+            ],
+        },
+        Case {
+            name: "a full array hands its oldest 60 to the shared one",
+            machine: one_node(),
+            presets: &[OLD, NEW],
+            size: 256,
+            steps: &[Alloc(0, 240), Free(1, 121)],
+            expected: &[Counted(Event::SlabFreeMiss, 1), Counted(Event::SlabFreeHit, 120), Live(119)],
+        },
+        Case {
+            name: "without a shared array they go to their slabs",
+            machine: one_node(),
+            presets: &["slab@2.6.29,shared=0,reap_ms=0"],
+            size: 256,
+            // 240 objects are 16 slabs of 15; the oldest 60 are the first four, which are emptied.
+            steps: &[Alloc(0, 240), Free(1, 121)],
+            expected: &[Counted(Event::SlabFreeMiss, 1), FreeInSlabs(60), PartialSlabs(4), Parked(61)],
+        },
+        Case {
+            name: "the knobs",
+            machine: one_node(),
+            presets: &["slab@6.1,limit=10,batchcount=4,shared=1"],
+            size: 256,
+            // 10 in the array, 4 leave at the 11th and the 15th; the shared array has room for the first.
+            steps: &[Alloc(0, 32), Free(1, 15)],
+            expected: &[Counted(Event::SlabFreeMiss, 2), FreeInSlabs(4), Live(17)],
+        },
+    ];
+    cases.iter().for_each(check);
+}
+
+#[test]
+fn what_stays() {
+    let cases = [
+        Case {
+            name: "a slab that empties above free_limit goes at once",
+            machine: one_node(),
+            presets: &["slab@2.6.29,limit=1,shared=0,reap_ms=0"],
+            size: 256,
+            // free_limit = (1 + 2 CPUs) * 1 + 15 = 18: one slab stays; the last object freed is in the array.
+            steps: &[Alloc(0, 60), Free(0, 60)],
+            expected: &[Slabs(2), Counted(Event::FreeSlab, 2), Parked(1), FreeInSlabs(29)],
+        },
+        Case {
+            name: "the reaper takes a fifth of an array nobody used",
+            machine: one_node(),
+            presets: &["slab@2.6.29,shared=0"],
+            size: 256,
+            // The first visit sees that it was used; the second takes (120 + 4) / 5.
+            steps: &[Alloc(0, 120), Free(0, 120), Reap(2)],
+            expected: &[Parked(96), Live(0)],
+        },
+        Case {
+            name: "it takes half of what is less than a fifth",
+            machine: one_node(),
+            presets: &["slab@2.6.29,shared=0,fresh_slab=fills-array"],
+            size: 256,
+            steps: &[Alloc(0, 15), Free(0, 11), Reap(2)],
+            expected: &[Parked(5), Live(4)],
+        },
+        Case {
+            name: "in the end everything is back",
+            machine: one_node(),
+            presets: &[OLD, NEW],
+            size: 256,
+            steps: &[Alloc(0, 2000), Free(1, 2000), Reap(200)],
+            expected: &[Slabs(0), Parked(0)],
+        },
+        Case {
+            name: "without a reaper nothing goes",
+            machine: one_node(),
+            presets: &["slab@2.6.29,reap_ms=0", "slab@6.1,reap_ms=0"],
+            size: 256,
+            steps: &[Alloc(0, 100), Free(1, 100), Reap(200)],
+            expected: &[Counted(Event::FreeSlab, 0), Live(0)],
+        },
+        Case {
+            name: "shrink empties all",
+            machine: one_node(),
+            presets: &[OLD, NEW],
+            size: 256,
+            steps: &[Alloc(0, 1000), Free(1, 1000), Shrink],
+            expected: &[Slabs(0), Parked(0)],
+        },
+    ];
+    cases.iter().for_each(check);
+}

@@ -1,0 +1,145 @@
+//! Nodes: alien arrays, nodes without memory, the way back.
+
+use super::*;
+
+/// Lee Schermerhorn's table of September 2009: 11,313,754 attempts to grow and 5,652,630 fallbacks in 5,652,978 refills, 2.001
+/// and 0.99994 of each. What is above 2 are the slabs that a fallback made.
+#[test]
+fn without_memory_every_refill_grows_twice_and_falls_back_once() {
+    for preset in [OLD, "slab@6.1,memoryless=as-asked"] {
+        Machine::new(memoryless()).expect("the spec is right").enter(|| {
+            let mut heap = Heap::new(preset, &CacheSpec::of_size(256));
+            heap.step(Alloc(0, 1000));
+            heap.step(Churn(0, 10_000));
+            let counted = |event| heap.cache.counted(event);
+            let refills = counted(Event::SlabAllocMiss);
+            assert_eq!(refills, 11_000, "{preset}: nothing reaches the array");
+            assert_eq!(counted(Event::SlabGrowTry), 2 * refills + counted(Event::SlabGrown), "{preset}");
+            assert_eq!(counted(Event::SlabFallback), refills, "{preset}");
+            assert_eq!(counted(Event::SlabAllocHit) + counted(Event::SlabFreeHit), 0, "{preset}");
+            assert_eq!(counted(Event::SlabNodeFree), 10_000, "{preset}: every free is alien");
+            let per_refill = counted(Event::SlabGrowTry) as f64 / refills as f64;
+            println!("{preset}: {per_refill:.4} attempts to grow per refill, published 2.001");
+            assert!((2.0..2.02).contains(&per_refill), "{preset}: {per_refill}");
+            heap.end();
+        });
+    }
+}
+
+#[test]
+fn the_nearest_node_cures_it() {
+    check(&Case {
+        name: "the nearest node with memory stands for the CPU's",
+        machine: memoryless(),
+        presets: &["slab@2.6.29,memoryless=nearest", NEW],
+        size: 256,
+        steps: &[Churn(0, 10_000)],
+        expected: &[
+            Counted(Event::SlabFallback, 0),
+            Counted(Event::SlabNodeFree, 0),
+            Counted(Event::SlabAllocMiss, 1),
+            Counted(Event::SlabGrowTry, 1),
+            Counted(Event::SlabFreeHit, 10_000),
+        ],
+    });
+}
+
+#[test]
+fn other_nodes_objects() {
+    let cases = [
+        Case {
+            name: "they wait until their array is full",
+            machine: two_nodes(),
+            presets: &[OLD],
+            size: 256,
+            steps: &[Feed(0, 2, 121)],
+            expected: &[
+                Counted(Event::SlabNodeFree, 121),
+                Counted(Event::SlabNodeOverflow, 1),
+                Counted(Event::SlabFreeHit, 0),
+                // 120 went to the shared array of node 0, one waits.
+                Live(0),
+            ],
+        },
+        Case {
+            name: "twelve of them in 6.1",
+            machine: two_nodes(),
+            presets: &[NEW],
+            size: 256,
+            steps: &[Feed(0, 2, 121)],
+            expected: &[Counted(Event::SlabNodeFree, 121), Counted(Event::SlabNodeOverflow, 10)],
+        },
+        Case {
+            name: "what the shared array has no room for goes to slabs",
+            machine: two_nodes(),
+            presets: &["slab@2.6.29,shared=0", "slab@6.1,shared=0,alien_limit=120"],
+            size: 256,
+            steps: &[Alloc(0, 600), Free(2, 121)],
+            expected: &[Counted(Event::SlabNodeOverflow, 1), Live(479)],
+        },
+        Case {
+            name: "the shared array serves the next refill",
+            machine: two_nodes(),
+            presets: &[OLD],
+            size: 256,
+            // 120 of the 240 are sent home; CPU 1 finds them there.
+            steps: &[Alloc(0, 240), Free(2, 121), Alloc(1, 1)],
+            expected: &[Counted(Event::SlabNodeOverflow, 1), Counted(Event::SlabGrown, 16)],
+        },
+        Case {
+            name: "noaliencache: they enter the CPU's own array",
+            machine: two_nodes(),
+            presets: &["slab@2.6.29,alien=no", "slab@6.1,alien=no"],
+            size: 256,
+            steps: &[Feed(0, 2, 100)],
+            expected: &[
+                Counted(Event::SlabNodeFree, 0),
+                Counted(Event::SlabFreeHit, 100),
+                Counted(Event::LockAlien, 0),
+            ],
+        },
+        Case {
+            name: "a request by node goes past the arrays",
+            machine: two_nodes(),
+            presets: &[OLD, NEW],
+            size: 256,
+            steps: &[AllocOn(0, 1, 50)],
+            expected: &[
+                Counted(Event::SlabNodeAlloc, 50),
+                Counted(Event::SlabAllocMiss, 0),
+                Counted(Event::SlabAllocHit, 0),
+                Live(50),
+            ],
+        },
+        Case {
+            name: "the reaper visits one array of another node at a time",
+            machine: two_nodes(),
+            presets: &[OLD, NEW],
+            size: 256,
+            // An allocation starts the visits of CPU 2.
+            steps: &[Alloc(2, 1), Alloc(0, 5), Free(2, 1), Feed(0, 2, 5), Reap(2)],
+            expected: &[Counted(Event::SlabNodeOverflow, 0), Live(5)],
+        },
+    ];
+    cases.iter().for_each(check);
+}
+
+#[test]
+fn the_last_cpu_of_a_node_takes_everything_along() {
+    for preset in [OLD, NEW] {
+        Machine::new(two_nodes()).expect("the spec is right").enter(|| {
+            let mut heap = Heap::new(preset, &CacheSpec::of_size(256));
+            heap.step(Alloc(2, 10));
+            heap.step(Feed(0, 2, 5));
+            heap.step(Down(2));
+            let waits = |heap: &Heap, node| heap.cache.usage_on(NodeId(node)).parked;
+            assert!(waits(&heap, 0) > 0, "{preset}: CPU 3 is up, the array for node 0 stays");
+            heap.step(Alloc(3, 1));
+            heap.step(Down(3));
+            assert_eq!(waits(&heap, 1), 0, "{preset}: nobody is left to use them");
+            heap.step(Up(2));
+            heap.step(Up(3));
+            heap.end();
+        });
+    }
+}

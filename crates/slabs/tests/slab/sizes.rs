@@ -1,0 +1,153 @@
+//! Orders, objects in a slab, and the sizes of arrays.
+
+use super::*;
+use slablab_slabs::CacheFlags;
+use slablab_slabs::slab_engine::Tunables;
+
+fn shape(preset: &str, spec: &CacheSpec) -> (u8, u32, u32) {
+    let mut machine = Machine::new(MachineSpec::uniform(4, 1, 256 * MIB)).expect("the spec is right");
+    machine.enter(|| {
+        let cache = SlabEngine::<Model>::create(CacheId(1), spec, &policy(preset));
+        (cache.geometry().order, cache.geometry().objects, cache.off_slab_bytes())
+    })
+}
+
+/// Reference/slab.md 5.6: names_cache (4096) is order 0, one object.
+#[test]
+fn orders_of_2_6_32() {
+    let table: &[(u32, u8, u32)] = &[
+        (64, 0, 59),
+        (96, 0, 40),
+        (128, 0, 30),
+        (192, 0, 20),
+        (256, 0, 15),
+        (512, 0, 8),
+        (576, 0, 7),
+        (704, 1, 11),
+        (1024, 0, 4),
+        (2048, 0, 2),
+        (2112, 1, 3),
+        (4096, 0, 1),
+        (8192, 1, 1),
+        (16384, 2, 1),
+        (32768, 3, 1),
+    ];
+    for (size, order, objects) in table {
+        let found = shape(OLD, &CacheSpec::of_size(*size));
+        assert_eq!((found.0, found.1), (*order, *objects), "{size} bytes");
+    }
+}
+
+/// `objperslab` and `pagesperslab` of a Linux 6.1.192 with SLAB on x86_64 (/proc/slabinfo): plain caches by object and slot
+/// size, those that shrinkers free, those with a constructor or freed after a grace period.
+#[test]
+fn slabs_of_a_real_6_1() {
+    let plain: &[(u32, u32, u32, u8)] = &[
+        (16, 16, 240, 0),
+        (32, 32, 124, 0),
+        (40, 40, 99, 0),
+        (48, 48, 83, 0),
+        (56, 56, 71, 0),
+        // fs_cache: 56 bytes on a cache line, too few for a list of 64.
+        (56, 64, 63, 0),
+        (64, 64, 64, 0),
+        (72, 72, 56, 0),
+        (80, 80, 51, 0),
+        (96, 96, 42, 0),
+        (120, 120, 34, 0),
+        (128, 128, 32, 0),
+        (184, 184, 22, 0),
+        (192, 192, 21, 0),
+        (248, 248, 16, 0),
+        (256, 256, 16, 0),
+        (296, 296, 13, 0),
+        (448, 448, 9, 0),
+        (512, 512, 8, 0),
+        (640, 640, 6, 0),
+        (704, 704, 11, 1),
+        (712, 712, 11, 1),
+        (888, 888, 9, 1),
+        (896, 896, 4, 0),
+        (1024, 1024, 4, 0),
+        (1088, 1088, 7, 1),
+        (1216, 1216, 3, 0),
+        (2048, 2048, 2, 0),
+        (2112, 2112, 3, 1),
+        (2368, 2368, 3, 1),
+        (4096, 4096, 1, 0),
+        (5184, 5184, 1, 1),
+        (8192, 8192, 1, 1),
+    ];
+    for (object_size, known_size, objects, order) in plain {
+        let spec = CacheSpec { known_size: *known_size, ..CacheSpec::of_size(*object_size) };
+        assert_eq!(shape(NEW, &spec), (*order, *objects, 0), "{object_size} bytes in {known_size}");
+    }
+    let flags = CacheFlags::default();
+    let reclaimed = CacheFlags { reclaim_account: true, ..flags };
+    let kept = CacheFlags { constructor: true, typesafe_by_rcu: true, ..flags };
+    for (name, size, flags, objects, order) in [
+        ("buffer_head", 104, reclaimed, 39, 0),
+        ("inode_cache", 568, reclaimed, 7, 0),
+        ("sock_inode_cache", 704, reclaimed, 5, 0),
+        ("anon_vma", 96, kept, 42, 0),
+        ("sighand_cache", 2112, kept, 3, 1),
+    ] {
+        let spec = CacheSpec { known_size: size, flags, ..CacheSpec::of_size(size) };
+        assert_eq!(shape(NEW, &spec), (order, objects, 0), "{name}");
+    }
+}
+
+/// Where the list of a slab is: in the slab, unless the objects leave no room.
+#[test]
+fn lists_beside_their_slabs() {
+    // Descriptor and eight numbers: 48 + 8 * 4.
+    assert_eq!(shape(OLD, &CacheSpec::of_size(512)).2, 80);
+    assert_eq!(shape(OLD, &CacheSpec::of_size(4096)).2, 56);
+    // Seven objects of 576 leave 64 bytes for the 76 of the list; five of 768 leave 256 for 68.
+    assert_eq!(shape(OLD, &CacheSpec::of_size(576)).2, 80);
+    assert_eq!(shape(OLD, &CacheSpec::of_size(768)).2, 0);
+    assert_eq!(shape(OLD, &CacheSpec::of_size(256)).2, 0);
+}
+
+#[test]
+fn a_higher_slab_max_order_wastes_less() {
+    // 5184 bytes: order 1 wastes more than an eighth, and is taken as the order is reached.
+    let waste = |preset| shape(preset, &CacheSpec::of_size(5184));
+    assert_eq!((waste(NEW).0, waste("slab@6.1,max_order=3").0), (1, 2));
+    assert_eq!(waste("slab@2.6.29,max_order=3").0, 2);
+}
+
+/// limit, batchcount and shared factor as /proc/slabinfo of that kernel shows them.
+#[test]
+fn arrays_by_size() {
+    let mut machine = Machine::new(MachineSpec::uniform(4, 1, 256 * MIB)).expect("the spec is right");
+    machine.enter(|| {
+        for (size, limit, batchcount, factor) in [
+            (16, 120, 60, 8),
+            (256, 120, 60, 8),
+            (296, 54, 27, 8),
+            (1024, 54, 27, 8),
+            (1088, 24, 12, 8),
+            (4096, 24, 12, 8),
+            (5184, 8, 4, 0),
+            (131_072, 8, 4, 0),
+            (131_080, 1, 1, 0),
+        ] {
+            for preset in [OLD, NEW] {
+                let cache =
+                    SlabEngine::<Model>::create(CacheId(1), &CacheSpec::of_size(size), &policy(preset));
+                let Tunables { limit: l, batchcount: b, shared, .. } = cache.tunables();
+                assert_eq!(
+                    (l, b, shared),
+                    (limit, batchcount, factor * batchcount),
+                    "{size} bytes, {preset}"
+                );
+            }
+        }
+    });
+    let mut alone = Machine::new(MachineSpec::uniform(1, 1, 256 * MIB)).expect("the spec is right");
+    alone.enter(|| {
+        let cache = SlabEngine::<Model>::create(CacheId(1), &CacheSpec::of_size(64), &policy(OLD));
+        assert_eq!(cache.tunables().shared, 0, "one CPU has nobody to share with");
+    });
+}
