@@ -14,7 +14,7 @@ use slablab_slabs::preset::Preset;
 use slablab_slabs::slab_engine::SlabEngine;
 use slablab_slabs::slqb::Slqb;
 use slablab_slabs::slub::Slub;
-use slablab_slabs::{Backing, CacheId, CacheSpec, Engine, Misuse};
+use slablab_slabs::{Backing, CacheId, CacheSpec, Engine, Metadata, Misuse};
 use std::hint::black_box;
 
 /// Nothing is counted on the fast paths: the default of a native world.
@@ -92,14 +92,33 @@ fn primitives() {
     assert_eq!(frame_state(black_box(object)), 0);
 }
 
+type Alloc<E> = fn(&E, &Backing<'_, World>) -> Option<Place>;
+type Free<E> = fn(&E, &Backing<'_, World>, Place) -> Result<(), Misuse>;
+
+/// What a cache's arrays are objects of. The ways are those of the cache: each is in one place, and put in line there.
+struct FromCache<'a, E> {
+    cache: E,
+    pages: &'a Pages<World>,
+    alloc: Alloc<E>,
+    free: Free<E>,
+}
+
+impl<E: Engine<World, Common = ()>> Metadata<World> for FromCache<'_, E> {
+    fn alloc(&self, _bytes: u32, _gfp: Gfp) -> Option<Place> {
+        (self.alloc)(&self.cache, &Backing::pages(self.pages))
+    }
+
+    fn free(&self, object: Place) {
+        (self.free)(&self.cache, &Backing::pages(self.pages), object).expect("it is the cache's");
+    }
+}
+
 /// A cache's life: objects come and go a thousand times while one is held.
-fn live<E: Engine<World, Common = ()>>(
-    policy: &E::Policy,
-    alloc: fn(&E, &Backing<'_, World>) -> Option<Place>,
-    free: fn(&E, &Backing<'_, World>, Place) -> Result<(), Misuse>,
-) {
+fn live<E: Engine<World, Common = ()>>(policy: &E::Policy, alloc: Alloc<E>, free: Free<E>) {
     let pages = Pages::<World>::new(PagesPolicy::for_release(6, 12, 0));
-    let backing = Backing::pages(&pages);
+    let cache = E::create(CacheId(2), &CacheSpec::of_size(4096), policy);
+    let arrays = FromCache { cache, pages: &pages, alloc, free };
+    let backing = Backing { metadata: Some(&arrays), ..Backing::pages(&pages) };
     let cache = E::create(CacheId(1), &CacheSpec::of_size(192), policy);
     let held = alloc(&cache, &backing).expect("memory is left");
     for _ in 0..1000 {
@@ -112,10 +131,13 @@ fn live<E: Engine<World, Common = ()>>(
 
 fn main() {
     World::enter(primitives);
-    for preset in ["slub@6.12", "slqb@2009-09"] {
+    for preset in ["slub@6.12", "slqb@2009-09", "slab@6.1"] {
         match Preset::parse(preset).expect("a preset") {
             Preset::Slub(policy) => World::enter(|| live::<Slub<World>>(&policy, slub_alloc, slub_free)),
             Preset::Slqb(policy) => World::enter(|| live::<Slqb<World>>(&policy, slqb_alloc, slqb_free)),
+            Preset::Slab(policy) => {
+                World::enter(|| live::<SlabEngine<World>>(&policy, slab_alloc, slab_free));
+            }
         }
     }
 }

@@ -50,6 +50,9 @@ const CLAIMS: &[Claim] = &[
     claim("12free_to_slab17h", 72),
     claim("8fastpath10slqb_alloc17h", 24),
     claim("8fastpath9slqb_free17h", 64),
+    claim("8fastpath10slab_alloc17h", 24),
+    // The object's number, by a multiplication, before the push.
+    claim("8fastpath9slab_free17h", 88),
 ];
 
 /// The assembler text of the example.

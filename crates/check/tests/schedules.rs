@@ -12,9 +12,10 @@ use slablab_pages::{Pages, PagesPolicy};
 use slablab_platform::conformance::Testable;
 use slablab_platform::{CpuId, Gfp, Platform};
 use slablab_slabs::preset::Preset;
+use slablab_slabs::slab_engine::{SlabEngine, SlabPolicy};
 use slablab_slabs::slqb::{Slqb, SlqbPolicy};
 use slablab_slabs::slub::{Slub, SlubPolicy};
-use slablab_slabs::{Backing, CacheId, CacheSpec, Engine};
+use slablab_slabs::{Backing, CacheId, CacheSpec, Engine, Metadata};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, VecDeque};
 use std::rc::Rc;
@@ -24,6 +25,8 @@ struct Heap<P: Platform, E: Engine<P>> {
     pages: Pages<P>,
     common: E::Common,
     cache: E,
+    /// What the cache's own arrays are objects of.
+    arrays: E,
     /// Live objects by address, with the object: also what the CPUs hand to each other.
     live: RefCell<VecDeque<P::Ptr>>,
     addresses: RefCell<BTreeSet<u64>>,
@@ -46,6 +49,7 @@ impl<P: Testable, E: Engine<P>> Heap<P, E> {
             }),
             common: E::Common::default(),
             cache: E::create(CacheId(1), &CacheSpec::of_size(size), policy),
+            arrays: E::create(CacheId(2), &CacheSpec::of_size(256), policy),
             live: RefCell::default(),
             addresses: RefCell::default(),
             allocs: Cell::new(0),
@@ -53,6 +57,10 @@ impl<P: Testable, E: Engine<P>> Heap<P, E> {
     }
 
     fn backing(&self) -> Backing<'_, P, E::Common> {
+        Backing { metadata: Some(self), ..self.plain() }
+    }
+
+    fn plain(&self) -> Backing<'_, P, E::Common> {
         Backing::new(&self.pages, &self.common)
     }
 
@@ -76,9 +84,22 @@ impl<P: Testable, E: Engine<P>> Heap<P, E> {
         live.into_iter().for_each(|object| self.free(object));
         P::still(|| {
             assert_eq!(self.cache.destroy(&backing), Ok(()), "objects were lost");
-            assert_eq!(self.cache.usage().slabs, 0, "slabs were lost");
+            assert_eq!(self.arrays.destroy(&self.plain()), Ok(()), "arrays were lost");
+            let slabs = self.cache.usage().slabs + self.arrays.usage().slabs;
+            assert_eq!(slabs, 0, "slabs were lost");
             self.pages.check().expect("pages balance");
         });
+    }
+}
+
+impl<P: Testable, E: Engine<P>> Metadata<P> for Heap<P, E> {
+    fn alloc(&self, bytes: u32, gfp: Gfp) -> Option<P::Ptr> {
+        assert!(bytes <= self.arrays.geometry().object_size, "{bytes} bytes of metadata");
+        self.arrays.alloc(&self.plain(), gfp, None)
+    }
+
+    fn free(&self, object: P::Ptr) {
+        self.arrays.free(&self.plain(), object).expect("metadata is an object of its cache");
     }
 }
 
@@ -93,6 +114,13 @@ fn slqb(text: &str) -> SlqbPolicy {
     match Preset::parse(text).expect("a preset") {
         Preset::Slqb(policy) => policy,
         _ => unreachable!("{text} is not SLQB"),
+    }
+}
+
+fn slab(text: &str) -> SlabPolicy {
+    match Preset::parse(text).expect("a preset") {
+        Preset::Slab(policy) => policy,
+        _ => unreachable!("{text} is not SLAB"),
     }
 }
 
@@ -159,6 +187,12 @@ const SLQBS: [&str; 3] = [
     "slqb@2009-09,freebatch=1,hiwater=2",
     "slqb@2009-01,freebatch=1,hiwater=2",
     "slqb@2009-09,freebatch=2,hiwater=8",
+];
+
+const SLABS: [&str; 3] = [
+    "slab@6.1,limit=2,batchcount=1,shared=1,alien_limit=1",
+    "slab@2.6.29,limit=2,batchcount=1,shared=1,memoryless=nearest",
+    "slab@2.6.29,limit=1,shared=0,alien=no",
 ];
 
 /// CPU 0 allocates `n` objects, four to a slab, and keeps them for both.
@@ -247,6 +281,10 @@ fn every_race<K: Kit>(limits: Limits) {
         check(text, &races::<_, Slqb<Checked<K>>>(), &slqb(text), Shape::ONE_NODE, limits);
         check(text, &hand_over::<_, Slqb<Checked<K>>>(), &slqb(text), Shape::TWO_NODES, limits);
     }
+    for text in SLABS {
+        check(text, &races::<_, SlabEngine<Checked<K>>>(), &slab(text), Shape::ONE_NODE, limits);
+        check(text, &hand_over::<_, SlabEngine<Checked<K>>>(), &slab(text), Shape::TWO_NODES, limits);
+    }
 }
 
 #[test]
@@ -312,6 +350,9 @@ fn shuttle_whole() {
         }
         for text in SLQBS {
             whole::<Slqb<Checked<Shuttle>>>(text, &slqb(text), shape, limits);
+        }
+        for text in SLABS {
+            whole::<SlabEngine<Checked<Shuttle>>>(text, &slab(text), shape, limits);
         }
     }
 }
