@@ -265,3 +265,23 @@ fn layout_and_merging_by_era() {
     check("slqb@2009-09", 192, 64, 192, true);
     check("slqb@2009-09", 8, 8, 8, true);
 }
+
+/// Reference/slab.md 5.7, and the kmalloc caches in /proc/slabinfo of a 6.1.192 with SLAB.
+#[test]
+fn slab_has_classes_of_its_own() {
+    let sizes = |text: &str, page_shift| -> Vec<u32> {
+        KmallocRule::of(&preset(text), page_shift).class_sizes().collect()
+    };
+    const MODERN: [u32; 11] = [32, 64, 96, 128, 192, 256, 512, 1024, 2048, 4096, 8192];
+    assert_eq!(sizes("slab@6.1", 12), MODERN);
+    // No 96 beside lines of 64 bytes; up to the largest block, 4 MB of 4K pages and 32 MB of 64K pages.
+    let old: Vec<u32> = [32, 64, 128, 192].into_iter().chain((8..=22).map(|shift| 1 << shift)).collect();
+    assert_eq!(sizes("slab@2.6.29", 12), old);
+    let large: Vec<u32> = [64, 128, 192].into_iter().chain((8..=25).map(|shift| 1 << shift)).collect();
+    assert_eq!(sizes("slab@2.6.29", 16), large);
+    check_classes("slab@2.6.29", 12, 32, &old);
+    check_classes("slab@6.1", 12, 32, &MODERN);
+    let rule = KmallocRule::of(&preset("slab@6.1"), 12);
+    let spec = rule.spec(KmallocType::Normal, 2);
+    assert_eq!(layout(&spec, slablab_slabs::cache::LinkPlace::Start).0, 128, "kmalloc-96 of that dump");
+}
