@@ -84,7 +84,13 @@ fn other_nodes_objects() {
             size: 256,
             // 120 of the 240 are sent home; CPU 1 finds them there.
             steps: &[Alloc(0, 240), Free(2, 121), Alloc(1, 1)],
-            expected: &[Counted(Event::SlabNodeOverflow, 1), Counted(Event::SlabGrown, 16)],
+            expected: &[
+                Counted(Event::SlabNodeOverflow, 1),
+                Counted(Event::SlabGrown, 16),
+                FreeInSlabs(0),
+                // One still waits on node 1, one is allocated.
+                Parked(120),
+            ],
         },
         Case {
             name: "noaliencache: they enter the CPU's own array",
@@ -112,13 +118,22 @@ fn other_nodes_objects() {
             ],
         },
         Case {
-            name: "the reaper visits one array of another node at a time",
+            name: "the reaper visits the array for node 0 first",
             machine: two_nodes(),
-            presets: &[OLD, NEW],
+            presets: &["slab@2.6.29,shared=0"],
             size: 256,
-            // An allocation starts the visits of CPU 2.
-            steps: &[Alloc(2, 1), Alloc(0, 5), Free(2, 1), Feed(0, 2, 5), Reap(2)],
-            expected: &[Counted(Event::SlabNodeOverflow, 0), Live(5)],
+            // An allocation starts the visits of CPU 0. Arrays that were used are left alone.
+            steps: &[Alloc(0, 1), Feed(2, 0, 5), Reap(1)],
+            expected: &[FreeInSlabs(0), Live(1)],
+        },
+        Case {
+            name: "and the array for node 1 next",
+            machine: two_nodes(),
+            presets: &["slab@2.6.29,shared=0"],
+            size: 256,
+            // With half of the 14 in the array of CPU 0, and half of the 10 of CPU 2.
+            steps: &[Alloc(0, 1), Feed(2, 0, 5), Reap(2)],
+            expected: &[FreeInSlabs(5 + 7 + 5), Live(1)],
         },
     ];
     cases.iter().for_each(check);
