@@ -66,6 +66,15 @@ fn refill_and_flush() {
             expected: &[Counted(Event::SlabFreeMiss, 1), FreeInSlabs(60), PartialSlabs(4), Parked(61)],
         },
         Case {
+            name: "a slab that gets an object back goes behind the others",
+            machine: one_node(),
+            presets: &["slab@2.6.29,limit=1,shared=0,reap_ms=0"],
+            size: 256,
+            // Two objects return to the first slab, one to the second, and the next allocation is from the first.
+            steps: &[Alloc(0, 30), Free(0, 2), FreeNewest(0, 2), Alloc(0, 2)],
+            expected: &[PartialSlabs(2), FreeInSlabs(2), Parked(0)],
+        },
+        Case {
             name: "the knobs",
             machine: one_node(),
             presets: &["slab@6.1,limit=10,batchcount=4,shared=1"],
