@@ -116,6 +116,25 @@ fn every_knob_has_a_name_and_a_line() {
     check::<SlqbPolicy>();
 }
 
+/// Whatever tells two presets of an engine apart can be changed by name, one at a time: only then can a difference between
+/// them be traced to one policy.
+#[test]
+fn every_policy_has_a_knob() {
+    fn check<T: Policy + std::fmt::Debug>() {
+        for (from, to) in T::PRESETS.iter().flat_map(|from| T::PRESETS.iter().map(move |to| (from, to))) {
+            let mut made = *from;
+            T::KNOBS.iter().for_each(|knob| (knob.set)(&mut made, (knob.get)(to)));
+            let of = |policy: &T| {
+                let release = format!("{:?}", policy.release());
+                format!("{policy:?}").replace(&release, "the release")
+            };
+            assert_eq!(of(&made), of(to), "{} made {}", from.release(), to.release());
+        }
+    }
+    check::<SlubPolicy>();
+    check::<SlqbPolicy>();
+}
+
 #[test]
 fn errors_name_the_nearest() {
     fn check(text: &str, given: &str, nearest: &str, message: &str) {
