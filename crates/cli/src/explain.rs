@@ -1,11 +1,12 @@
 //! `slablab explain RECORDING A B`: which policy carries how much of the difference.
 
-use crate::input::{Progress, open, preset, start, write_out};
+use crate::input::{Progress, command_line, open, preset, start, write_html, write_out};
 use crate::replay::counted;
 use crate::{Done, Failure, tell};
 use slablab_lab::explain::{
     EXACT_USUALLY, Explained, Question, SAMPLES_USUALLY, explain, shapley::EXACT_MOST,
 };
+use slablab_lab::html::explain_page;
 use slablab_lab::output::{explain_json, explain_table, remarks};
 use slablab_lab::replay::Options;
 use std::fmt::Write;
@@ -46,6 +47,9 @@ pub(crate) struct Args {
     /// File to write to instead of standard output
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Write a page with charts as well: one file, for any browser
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
 }
 
 /// Forms of the answer.
@@ -76,6 +80,9 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
         Format::Json => serde_json::to_string_pretty(&explain_json(&answer))? + "\n",
         Format::Table => text(&answer)?,
     };
+    if let Some(path) = &args.html {
+        write_html(&explain_page(&answer, &command_line()), path)?;
+    }
     write_out(&text, args.output.as_deref())?;
     if args.format != Format::Table {
         remarks(&answer.replay).iter().for_each(tell);

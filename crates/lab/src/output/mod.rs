@@ -2,7 +2,7 @@
 
 mod csv;
 pub(crate) mod doctor;
-mod explain;
+pub(crate) mod explain;
 mod json;
 mod mail;
 mod orders;
