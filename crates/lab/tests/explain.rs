@@ -188,6 +188,9 @@ fn two_engines() {
     check(&explained, "engine orders");
     let orders = named(&explained, "slabs_taken_order_3");
     assert!(orders.change() < 0 && orders.parts[1].mean.sum < orders.parts[0].mean.sum, "{orders:?}");
+    // SLUB with SLQB's orders has no slab of order 3, and SLQB with SLUB's has some.
+    assert_eq!(orders.parts[1].alone, -i128::from(orders.from), "{orders:?}");
+    assert!(orders.from > 0 && orders.parts[1].last < 0, "{orders:?}");
     assert!(explained.notes.iter().any(|note| note.contains("memoryless is part of engine")));
 
     // With a node without memory the node rule matters, and both engines know it by one name.

@@ -367,6 +367,8 @@ mod tests {
         // Of three that must all be there, each two do half of it together.
         let unanimous = |set: u64| 6 * i128::from(set == 7);
         assert!(of(exact(3), &unanimous).iter().all(|(_, exact)| exact == "3"));
+        // Of four, the only coalition of others that counts is one of three sizes.
+        assert!(of(exact(4), &|set| 6 * i128::from(set == 15)).iter().all(|(_, exact)| exact == "2"));
         assert!(exact(1).interactions(&unanimous).is_empty() && exact(0).interactions(&unanimous).is_empty());
     }
 
