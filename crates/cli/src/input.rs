@@ -65,26 +65,30 @@ pub(crate) struct Choice {
 impl Choice {
     /// Reads what was chosen.
     pub(crate) fn options(&self) -> Result<Options, Failure> {
-        let engines = self
-            .engines
-            .iter()
-            .map(|text| {
-                let preset = Preset::parse(text).map_err(|bad| format!("--engine {text}: {bad}"))?;
-                let asked =
-                    text.split(['@', ',']).nth(1).filter(|_| text.contains('@')).and_then(Release::parse);
-                if asked.is_some_and(|asked| asked != preset.release()) {
-                    tell(format_args!("--engine {text}: the newest preset that is not newer is {preset}"));
-                }
-                Ok(preset)
-            })
-            .collect::<Result<Vec<_>, Failure>>()?;
-        let machine = match &self.machine {
-            Some(path) => machine::read(path)?,
-            None => MachineFile::default(),
-        };
-        let before = self.before.as_deref().map(Before::read).transpose()?;
+        let engines = self.engines.iter().map(|text| preset(text, "--engine"));
+        let engines = engines.collect::<Result<Vec<_>, Failure>>()?;
+        let (machine, before) = start(self.machine.as_deref(), self.before.as_deref())?;
         Ok(Options { engines, machine, before, kernel_only: false })
     }
+}
+
+/// Understands the choice of an engine; `what` is its name on the command line.
+pub(crate) fn preset(text: &str, what: &str) -> Result<Preset, Failure> {
+    let preset = Preset::parse(text).map_err(|bad| format!("{what} {text}: {bad}"))?;
+    let asked = text.split(['@', ',']).nth(1).filter(|_| text.contains('@')).and_then(Release::parse);
+    if asked.is_some_and(|asked| asked != preset.release()) {
+        tell(format_args!("{what} {text}: the newest preset that is not newer is {preset}"));
+    }
+    Ok(preset)
+}
+
+/// Reads a machine file and a state before the recording, where they are asked for.
+pub(crate) fn start(
+    machine: Option<&Path>,
+    before: Option<&Path>,
+) -> Result<(MachineFile, Option<Before>), Failure> {
+    let machine = machine.map(machine::read).transpose()?.unwrap_or_default();
+    Ok((machine, before.map(Before::read).transpose()?))
 }
 
 /// Opens a recording, perhaps one of a folder: a trace, or anything `slablab import` takes, which becomes a trace without a name first.

@@ -5,6 +5,7 @@
 
 mod doctor;
 mod engines;
+mod explain;
 mod import;
 mod input;
 mod orders;
@@ -34,6 +35,8 @@ enum Verb {
     Import(import::Args),
     /// Replay a recording through slab allocators and compare them
     Replay(replay::Args),
+    /// Say which policy carries how much of the difference between two allocators on a recording
+    Explain(explain::Args),
     /// Compare the model with the real kernel: dumps around a recording, or SLUB_STATS counters
     Verify(verify::Args),
     /// Say what a cache is for, who creates it, how to shrink it
@@ -66,6 +69,7 @@ fn main() -> ExitCode {
         Verb::Doctor(args) => doctor::run(args),
         Verb::Import(args) => import::run(args),
         Verb::Replay(args) => replay::run(args),
+        Verb::Explain(args) => explain::run(args),
         Verb::Verify(args) => verify::run(args),
         Verb::What(args) => what::run(args),
         Verb::Whatif(args) => whatif::run(args),

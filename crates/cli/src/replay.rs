@@ -110,6 +110,6 @@ fn tables(answer: &Replay, args: &Args) -> Result<String, Failure> {
     Ok(text)
 }
 
-fn counted(n: usize, what: &str) -> String {
+pub(crate) fn counted(n: usize, what: &str) -> String {
     format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }

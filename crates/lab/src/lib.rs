@@ -3,6 +3,7 @@
 //! | module | what |
 //! |---|---|
 //! | [`doctor`] | where slab memory goes and what would help |
+//! | [`explain`] | which policy carries how much of the difference between two presets |
 //! | [`import`] | a recording becomes a trace |
 //! | [`machine`] | which machine to model: from the recording, a dump, a file |
 //! | [`orders`] | which sizes two order rules treat differently |
@@ -19,6 +20,7 @@
 
 pub mod doctor;
 pub mod error;
+pub mod explain;
 pub mod html;
 pub mod import;
 pub mod machine;

@@ -7,7 +7,7 @@ use page_check::check_page;
 use slablab_lab::doctor::rounding::Rounding;
 use slablab_lab::doctor::{self, SortKey, examine};
 use slablab_lab::html::chart::{
-    Axis, Bar, Bars, Chart, LIVE_ABOVE, Lines, Pair, Pairs, Scale, Series, Shape, Width,
+    Axis, Bar, Bars, Chart, LIVE_ABOVE, Lines, Pair, Pairs, Scale, Series, Shape, Share, Shares, Width,
 };
 use slablab_lab::html::{Cell, Column, Page, Table, doctor_page, replay_page, verify_page, whatif_page};
 use slablab_lab::import::{self, Input};
@@ -281,6 +281,11 @@ fn page_of(values: &[f64], points: usize, name: &str) -> String {
             },
             &table,
         );
+        let share =
+            |value: &f64| Share { label: name.into(), value: *value, give_or_take: Some(value / 2.0) };
+        let whole = Share { give_or_take: None, ..share(&1.0) };
+        let parts = values.iter().map(share).collect();
+        page.figure(name, &Shares { parts, whole, axis: axis(scale) }, &table);
         let line = |shift: f64| Series {
             name: name.into(),
             points: (0..points)

@@ -40,6 +40,8 @@ pub struct CacheSpec {
     pub flags: CacheFlags,
     /// Bytes per object, all included, when known from a real kernel; 0 computes it.
     pub known_size: u32,
+    /// The order of its slabs, instead of the engine's rule: what if another engine had chosen it.
+    pub known_order: Option<u8>,
     /// Objects a sheaf holds, for caches that opted in (6.18); 0 for none.
     pub sheaf_capacity: u32,
 }
@@ -61,6 +63,7 @@ impl CacheSpec {
                 link_inside: false,
             },
             known_size: 0,
+            known_order: None,
             sheaf_capacity: 0,
         }
     }

@@ -115,6 +115,19 @@ pub enum Values {
 /// The value of a knob that is left to the engine's rule.
 pub const AUTO: u64 = u64::MAX;
 
+/// One policy of a preset: a knob and its value.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting {
+    /// The name in the grammar.
+    pub name: &'static str,
+    /// What it changes, in a line, and where it is from.
+    pub what: &'static str,
+    /// What values it takes.
+    pub values: Values,
+    /// Its value: a number, [`AUTO`], or an index into the words.
+    pub value: u64,
+}
+
 /// A choice of engine that cannot be understood.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadPreset<'a> {
@@ -195,6 +208,44 @@ impl Preset {
             Preset::Slab(policy) => policy.release,
         }
     }
+
+    /// The policy of this index, in the order in which policies are printed; `None` beyond the last. Presets of one engine
+    /// have the same policies.
+    pub fn setting(&self, index: usize) -> Option<Setting> {
+        match self {
+            Preset::Slub(policy) => setting(policy, index),
+            Preset::Slqb(policy) => setting(policy, index),
+            Preset::Slab(policy) => setting(policy, index),
+        }
+    }
+
+    /// Sets the policy of this index to a value that [`Setting::values`] has.
+    ///
+    /// # Panics
+    /// If there is no such policy or value.
+    pub fn set(&mut self, index: usize, value: u64) {
+        match self {
+            Preset::Slub(policy) => (SlubPolicy::KNOBS[index].set)(policy, value),
+            Preset::Slqb(policy) => (SlqbPolicy::KNOBS[index].set)(policy, value),
+            Preset::Slab(policy) => (SlabPolicy::KNOBS[index].set)(policy, value),
+        }
+    }
+}
+
+fn setting<T: Policy>(policy: &T, index: usize) -> Option<Setting> {
+    let knob = T::KNOBS.get(index)?;
+    Some(Setting { name: knob.name, what: knob.what, values: knob.values, value: (knob.get)(policy) })
+}
+
+/// The value alone, as the grammar takes it.
+impl fmt::Display for Setting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.values {
+            Values::Words(words) => f.write_str(words[self.value as usize]),
+            Values::Auto(..) if self.value == AUTO => f.write_str("auto"),
+            Values::Number(..) | Values::Auto(..) => write!(f, "{}", self.value),
+        }
+    }
 }
 
 fn newest_not_newer<T: Policy>(release: Release) -> Option<T> {
@@ -246,14 +297,6 @@ impl<T> Knob<T> {
                 .ok_or_else(|| bad(Some((least, most)), [""; 3])),
         }
     }
-
-    fn write(&self, value: u64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.values {
-            Values::Words(words) => write!(f, ",{}={}", self.name, words[value as usize]),
-            Values::Auto(..) if value == AUTO => write!(f, ",{}=auto", self.name),
-            Values::Number(..) | Values::Auto(..) => write!(f, ",{}={value}", self.name),
-        }
-    }
 }
 
 impl fmt::Display for Preset {
@@ -269,8 +312,9 @@ impl fmt::Display for Preset {
 fn print<T: Policy>(policy: &T, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     write!(f, "{}@{}", T::ENGINE, policy.release())?;
     let preset = newest_not_newer::<T>(policy.release()).expect("a policy's release is a preset's");
-    let changed = T::KNOBS.iter().filter(|knob| (knob.get)(policy) != (knob.get)(&preset));
-    changed.into_iter().try_for_each(|knob| knob.write((knob.get)(policy), f))
+    let settings = |of: T| (0..).map_while(move |index| setting(&of, index));
+    let changed = settings(*policy).zip(settings(preset)).filter(|(own, usual)| own.value != usual.value);
+    changed.into_iter().try_for_each(|(own, _)| write!(f, ",{}={own}", own.name))
 }
 
 impl fmt::Display for BadPreset<'_> {

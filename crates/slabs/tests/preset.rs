@@ -123,6 +123,53 @@ fn every_knob_has_a_name_and_a_line() {
     check::<SlubPolicy>();
     check::<SlqbPolicy>();
     check::<SlabPolicy>();
+    check::<SlabPolicy>();
+}
+
+/// Whatever tells two presets of an engine apart can be changed by name, one at a time: only then can a difference between
+/// them be traced to one policy.
+#[test]
+fn every_policy_has_a_knob() {
+    fn check<T: Policy + std::fmt::Debug>() {
+        for (from, to) in T::PRESETS.iter().flat_map(|from| T::PRESETS.iter().map(move |to| (from, to))) {
+            let mut made = *from;
+            T::KNOBS.iter().for_each(|knob| (knob.set)(&mut made, (knob.get)(to)));
+            let of = |policy: &T| {
+                let release = format!("{:?}", policy.release());
+                format!("{policy:?}").replace(&release, "the release")
+            };
+            assert_eq!(of(&made), of(to), "{} made {}", from.release(), to.release());
+        }
+    }
+    check::<SlubPolicy>();
+    check::<SlqbPolicy>();
+    check::<SlabPolicy>();
+}
+
+/// A preset's settings are what the grammar says of it, and setting all of them makes another of the engine's presets.
+#[test]
+fn settings_are_knobs_without_types() {
+    fn check(preset: &str, name: &str, shown: &str) {
+        let parsed = Preset::parse(preset).expect(preset);
+        let found = (0..).map_while(|index| parsed.setting(index)).find(|setting| setting.name == name);
+        assert_eq!(found.map(|setting| setting.to_string()).as_deref(), Some(shown), "{preset} {name}");
+    }
+    check("slub@6.1,max_order=1", "max_order", "1");
+    check("slub@6.1", "cpu_partial", "auto");
+    check("slub@6.1,cpu_partial=30", "cpu_partial", "30");
+    check("slub@2.6.29", "order", "halving");
+    check("slqb", "reap_ms", "3000");
+    for (from, to) in
+        [("slub@2.6.29", "slub@6.18,max_order=1,cpu_partial=7"), ("slqb@2009-01,hiwater=9", "slqb@2009-09")]
+    {
+        let (mut made, to) = (Preset::parse(from).expect(from), Preset::parse(to).expect(to));
+        let values = (0..).map_while(|index| to.setting(index)).map(|setting| setting.value);
+        values.enumerate().for_each(|(index, value)| made.set(index, value));
+        let of = |preset: &Preset| {
+            (0..).map_while(|index| preset.setting(index)).map(|one| one.value).collect::<Vec<_>>()
+        };
+        assert_eq!(of(&made), of(&to), "{from}");
+    }
 }
 
 #[test]

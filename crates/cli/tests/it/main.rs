@@ -4,6 +4,7 @@ mod browser;
 mod cli;
 mod common;
 mod doctor;
+mod explain;
 mod import;
 mod input;
 mod mail;

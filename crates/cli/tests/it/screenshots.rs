@@ -160,3 +160,13 @@ fn what_would_be_looks_right() {
     let dump = argument("examples/data/hackbench-6.18.before.tar.xz");
     check("whatif", &["whatif", &dump, "--max-order", "0,1,2,3", "--page-size", "4K,64K"], 3, 0);
 }
+
+#[test]
+fn who_carries_what_looks_right() {
+    let recording = argument("examples/data/hackbench-6.18.perf.data.xz");
+    let presets = ["slub@6.1", "slub@6.1,max_order=1,cpu_partial=6,empty=at-once"];
+    let exact = ["explain", &recording, presets[0], presets[1]];
+    check("explain", &exact, 7, 0);
+    let sampled = [&exact[..], &["--exact", "0", "--samples", "8"]].concat();
+    check("explain-sampled", &sampled, 7, 0);
+}

@@ -16,6 +16,7 @@
 pub mod chart;
 mod doctor;
 mod escape;
+mod explain;
 pub mod number;
 mod page;
 mod replay;
@@ -25,6 +26,7 @@ mod whatif;
 
 pub use doctor::doctor_page;
 pub use escape::{command_line, escape};
+pub use explain::explain_page;
 pub use page::Page;
 pub use replay::replay_page;
 pub use table::{Align, Cell, Column, Table};

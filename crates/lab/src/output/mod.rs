@@ -2,6 +2,7 @@
 
 mod csv;
 pub(crate) mod doctor;
+pub(crate) mod explain;
 mod json;
 mod mail;
 mod orders;
@@ -10,10 +11,11 @@ mod whatif;
 
 pub use csv::{cache_csv, caches_csv};
 pub use doctor::{Shown, doctor_csv, doctor_json, doctor_prometheus, doctor_table};
+pub use explain::{explain_json, explain_table};
 pub use json::{cache_json, replay_json};
 pub use mail::whatif_mail;
 pub use orders::{orders_csv, orders_json, orders_table};
-pub(crate) use table::{busiest, grouped};
+pub(crate) use table::{busiest, find, grouped};
 pub use table::{cache_table, caches_table, engines_table, remarks, verify_table};
 pub use whatif::{whatif_csv, whatif_json, whatif_table};
 
@@ -113,7 +115,7 @@ pub(crate) fn side_by_side(replay: &Replay) -> Vec<(String, Vec<Option<Figure>>)
 
 /// Slabs taken and returned, by order. A slab got at its smallest order counts there; which order a returned slab had is
 /// known when a cache never fell back.
-fn by_order(outcome: &Outcome) -> [(u64, u64); 11] {
+pub(crate) fn by_order(outcome: &Outcome) -> [(u64, u64); 11] {
     let mut orders = [(0, 0); 11];
     for cache in &outcome.caches {
         let fallback = cache.counts.get(Event::OrderFallback);

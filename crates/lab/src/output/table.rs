@@ -119,7 +119,7 @@ pub fn cache_table(replay: &Replay, name: &str) -> Option<String> {
 }
 
 /// The cache called `name`, as directory or alias.
-pub(super) fn find<'a>(outcome: &'a Outcome, name: &str) -> Option<&'a CacheOutcome> {
+pub(crate) fn find<'a>(outcome: &'a Outcome, name: &str) -> Option<&'a CacheOutcome> {
     let called =
         |cache: &&CacheOutcome| cache.name == name || cache.aliases.iter().any(|alias| alias == name);
     outcome.caches.iter().find(called)

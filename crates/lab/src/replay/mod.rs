@@ -27,8 +27,11 @@ use before::Before;
 use caches::CacheTable;
 use outcome::Outcome;
 use rayon::prelude::*;
+use slablab_model::Model;
 use slablab_slabs::preset::Preset;
-use slablab_slabs::{Release, slab_engine::SlabEngine, slqb::Slqb, slub::Slub};
+use slablab_slabs::{
+    CacheId, CacheSpec, Common, Engine, Release, slab_engine::SlabEngine, slqb::Slqb, slub::Slub,
+};
 use slablab_workloads::{Metadata, Reader};
 use std::path::{Path, PathBuf};
 
@@ -70,43 +73,118 @@ pub fn replay(
     options: &Options,
     progress: &(dyn Fn(u64, u64) + Sync),
 ) -> Result<Replay> {
-    let metadata = reader.metadata().clone();
-    let dump = options.before.as_ref().and_then(|before| before.dump.as_ref());
-    check_numbers(&metadata, reader.rows(), path)?;
-    let machine = machine::choose(&metadata, dump, &options.machine, path)?;
-    let mut assumed = Vec::new();
-    let kernel = recorded_kernel(&metadata, &mut assumed);
+    let prepared = Prepared::new(reader, path, options)?;
     let engines = match options.engines.is_empty() {
-        true if options.kernel_only => vec![kernel],
-        true => default_engines(kernel),
+        true if options.kernel_only => vec![prepared.kernel],
+        true => default_engines(prepared.kernel),
         false => options.engines.clone(),
     };
-    let table =
-        CacheTable::new(&metadata, options.before.as_ref(), machine.spec.page_shift, kernel, &machine);
-    assumed.extend(table.ambiguous.clone());
-    if metadata.pairing_only {
-        assumed.push(
-            "the recording's addresses are hashed: who allocated and freed what is as recorded; which objects shared a \
-             slab or page before it, on which node they were, and which untraced frees its page events show, cannot be \
-             known"
-                .into(),
-        );
-    }
-    let survey = survey::survey(path, reader, &table, options)?;
-    let plan = plan::plan(&table, &survey, options.before.as_ref(), &machine, &mut assumed);
     let rows = reader.rows() * engines.len() as u64;
     let done = std::sync::atomic::AtomicU64::new(0);
     let tick = |n: u64| progress(done.fetch_add(n, std::sync::atomic::Ordering::Relaxed) + n, rows);
-    let job = run::Job { path, reader, table: &table, plan: &plan, machine: &machine.spec };
     let outcomes = engines
         .par_iter()
-        .map(|preset| match preset {
-            Preset::Slub(policy) => job.run::<Slub<_>>(*preset, policy, &tick),
-            Preset::Slqb(policy) => job.run::<Slqb<_>>(*preset, policy, &tick),
-            Preset::Slab(policy) => job.run::<SlabEngine<_>>(*preset, policy, &tick),
-        })
+        .map(|preset| prepared.run(&Variant::from(*preset), &tick))
         .collect::<Result<Vec<_>>>()?;
-    Ok(Replay { path: path.to_path_buf(), metadata, machine, assumed, outcomes })
+    Ok(prepared.replay(outcomes))
+}
+
+/// What one run is of: an engine, and what it takes from another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Variant {
+    /// The engine.
+    pub preset: Preset,
+    /// Whose kernel's page allocator it stands on.
+    pub pages: Preset,
+    /// Whose slab orders it has; `None` for its own.
+    pub orders: Option<Preset>,
+}
+
+impl From<Preset> for Variant {
+    fn from(preset: Preset) -> Variant {
+        Variant { preset, pages: preset, orders: None }
+    }
+}
+
+/// All that runs of one recording share.
+pub(crate) struct Prepared<'a> {
+    reader: &'a Reader,
+    path: &'a Path,
+    metadata: Metadata,
+    machine: Chosen,
+    /// What ran on the recording machine.
+    kernel: Preset,
+    assumed: Vec<String>,
+    table: CacheTable,
+    plan: plan::Plan,
+}
+
+impl<'a> Prepared<'a> {
+    /// Looks a trace through.
+    pub(crate) fn new(reader: &'a Reader, path: &'a Path, options: &Options) -> Result<Prepared<'a>> {
+        let metadata = reader.metadata().clone();
+        let dump = options.before.as_ref().and_then(|before| before.dump.as_ref());
+        check_numbers(&metadata, reader.rows(), path)?;
+        let machine = machine::choose(&metadata, dump, &options.machine, path)?;
+        let mut assumed = Vec::new();
+        let kernel = recorded_kernel(&metadata, &mut assumed);
+        let table =
+            CacheTable::new(&metadata, options.before.as_ref(), machine.spec.page_shift, kernel, &machine);
+        assumed.extend(table.ambiguous.clone());
+        if metadata.pairing_only {
+            assumed.push(
+                "the recording's addresses are hashed: who allocated and freed what is as recorded; which objects shared a \
+                 slab or page before it, on which node they were, and which untraced frees its page events show, cannot be \
+                 known"
+                    .into(),
+            );
+        }
+        let survey = survey::survey(path, reader, &table, options)?;
+        let plan = plan::plan(&table, &survey, options.before.as_ref(), &machine, &mut assumed);
+        Ok(Prepared { reader, path, metadata, machine, kernel, assumed, table, plan })
+    }
+
+    /// One run.
+    pub(crate) fn run(&self, variant: &Variant, tick: &dyn Fn(u64)) -> Result<Outcome> {
+        let Prepared { reader, path, table, plan, .. } = self;
+        let job = run::Job { path, reader, table, plan, machine: &self.machine.spec };
+        match &variant.preset {
+            Preset::Slub(policy) => job.run::<Slub<_>>(variant, policy, tick),
+            Preset::Slqb(policy) => job.run::<Slqb<_>>(variant, policy, tick),
+            Preset::Slab(policy) => job.run::<SlabEngine<_>>(variant, policy, tick),
+        }
+    }
+
+    /// Runs with what they rest on.
+    pub(crate) fn replay(self, outcomes: Vec<Outcome>) -> Replay {
+        let Prepared { path, metadata, machine, assumed, .. } = self;
+        Replay { path: path.to_path_buf(), metadata, machine, assumed, outcomes }
+    }
+}
+
+/// Whether an engine's slabs have an order by cache, which another engine's can take over.
+pub(crate) fn takes_orders(preset: &Preset) -> bool {
+    fn of<E: Engine<Model>>() -> bool {
+        !E::Common::SHARES_PAGES
+    }
+    match preset {
+        Preset::Slub(_) => of::<Slub<_>>(),
+        Preset::Slqb(_) => of::<Slqb<_>>(),
+        // The number of its objects follows from its order and the list beside them: it keeps its own.
+        Preset::Slab(_) => false,
+    }
+}
+
+/// The order of a cache's slabs under a preset, on the machine that runs.
+fn order_under(preset: &Preset, spec: &CacheSpec) -> u8 {
+    fn of<E: Engine<Model>>(spec: &CacheSpec, policy: &E::Policy) -> u8 {
+        E::create(CacheId(0), spec, policy).geometry().order
+    }
+    match preset {
+        Preset::Slub(policy) => of::<Slub<_>>(spec, policy),
+        Preset::Slqb(policy) => of::<Slqb<_>>(spec, policy),
+        Preset::Slab(policy) => of::<SlabEngine<_>>(spec, policy),
+    }
 }
 
 /// Caches are numbered in 16 bits, with the types of each kmalloc size.

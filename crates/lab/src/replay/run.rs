@@ -4,12 +4,13 @@ use super::caches::{CacheTable, Home};
 use super::outcome::{Counts, LargeOutcome, Outcome, Traffic};
 use super::plan::Plan;
 use super::timeline::Sampler;
+use super::{Variant, order_under};
 use crate::error::{At, Error, Result};
 use slablab_model::{Addr, Machine, MachineSpec, Model};
 use slablab_pages::{Pages, PagesPolicy};
 use slablab_platform::{CpuId, FrameKind, Gfp, NodeId, Platform};
 use slablab_slabs::preset::Preset;
-use slablab_slabs::{Backing, CacheId, Common, Engine, Metadata, Misuse, Usage};
+use slablab_slabs::{Backing, CacheId, CacheSpec, Common, Engine, Metadata, Misuse, Usage};
 use slablab_workloads::{Batch, Columns, EventKind, Reader};
 use std::cell::Cell;
 use std::path::Path;
@@ -92,19 +93,19 @@ impl Job<'_> {
     /// Runs one engine.
     pub fn run<E: Engine<Model>>(
         &self,
-        preset: Preset,
+        variant: &Variant,
         policy: &E::Policy,
         tick: &dyn Fn(u64),
     ) -> Result<Outcome> {
         let mut machine = Machine::new(self.machine.clone()).at(self.path)?;
         let mut outcome = machine.enter(|| {
-            let mut run = Run::<E>::start(self, preset, policy);
+            let mut run = Run::<E>::start(self, variant, policy);
             let zero = Run::<E>::global();
             let start_frames = Model::mapped_frames().0;
             let started = Instant::now();
             let rows = run.rows(tick)?;
             let elapsed = started.elapsed();
-            run.finish(preset, rows, start_frames, elapsed, &zero)
+            run.finish(variant.preset, rows, start_frames, elapsed, &zero)
         })?;
         outcome.model_bytes = machine.bytes();
         Ok(outcome)
@@ -112,19 +113,16 @@ impl Job<'_> {
 }
 
 impl<'a, E: Engine<Model>> Run<'a, E> {
-    fn start(job: &'a Job<'a>, preset: Preset, policy: &E::Policy) -> Self {
-        let release = preset.release();
-        // SLQB was posted against 2.6.29 and 2.6.31.
-        let kernel =
-            if release.major > 1000 { (2, 6, 31) } else { (release.major, release.minor, release.patch) };
+    fn start(job: &'a Job<'a>, variant: &Variant, policy: &E::Policy) -> Self {
         let cache_count = job.table.entries.len();
         assert!(cache_count < FAILED as usize, "{cache_count} caches: at most {FAILED} can be numbered");
         let create = |(id, entry): (usize, &super::caches::CacheEntry)| {
-            E::create(CacheId(id as u32), &entry.spec, policy)
+            let known_order = variant.orders.map(|preset| order_under(&preset, &entry.spec));
+            E::create(CacheId(id as u32), &CacheSpec { known_order, ..entry.spec }, policy)
         };
         let mut run = Run {
             job,
-            pages: Pages::new(PagesPolicy::for_release(kernel.0 as u32, kernel.1 as u32, kernel.2 as u32)),
+            pages: Pages::new(pages_under(&variant.pages)),
             common: E::Common::default(),
             caches: job.table.entries.iter().enumerate().map(create).collect(),
             live: Vec::new(),
@@ -405,6 +403,15 @@ impl<'a, E: Engine<Model>> Run<'a, E> {
 fn live_bytes<E: Engine<Model>>(cache: &E) -> u64 {
     let usage = cache.usage();
     (usage.live_objects() - usage.shared_objects) * size_of(cache) + usage.shared_bytes
+}
+
+/// The page allocator of a preset's kernel.
+pub(crate) fn pages_under(preset: &Preset) -> PagesPolicy {
+    let release = preset.release();
+    // SLQB was posted against 2.6.29 and 2.6.31.
+    let kernel =
+        if release.major > 1000 { (2, 6, 31) } else { (release.major, release.minor, release.patch) };
+    PagesPolicy::for_release(kernel.0.into(), kernel.1.into(), kernel.2.into())
 }
 
 /// Bytes that one object takes in a slab.

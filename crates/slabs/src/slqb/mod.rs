@@ -144,7 +144,8 @@ impl<P: Platform> Slqb<P> {
             max_order: MAX_ORDER,
             min_objects: policy.min_objects,
         };
-        let order = OrderRule::Slqb.order(input);
+        let known = spec.known_order.map(|known| known.max(input.fitting_order(size as u64)));
+        let order = known.unwrap_or_else(|| OrderRule::Slqb.order(input));
         // A page counts its objects in 16 bits; only a minimum order set by hand can exceed them.
         let objects = (input.slab_bytes(order) / size as u64).min(u16::MAX as u64) as u32;
         Geometry {

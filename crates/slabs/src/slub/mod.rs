@@ -136,8 +136,8 @@ impl<P: Platform> Slub<P> {
             max_order: policy.max_order,
             min_objects: policy.min_objects,
         };
-        let order = policy.order.order(input);
         let min_order = input.fitting_order(size as u64);
+        let order = spec.known_order.map_or_else(|| policy.order.order(input), |known| known.max(min_order));
         let objects = |order: u8| (input.slab_bytes(order) / size as u64) as u32;
         Geometry {
             object_size: spec.object_size,

@@ -44,8 +44,6 @@ pub enum MinPartial {
     Log2,
     /// Half of log2 of the size, 5 to 10: 3.x and later.
     HalfLog2,
-    /// A number.
-    Fixed(u32),
 }
 
 /// What a request for a node without memory means (reference/slub.md 10).
@@ -124,6 +122,8 @@ pub struct SlubPolicy {
     pub link: LinkPlace,
     /// Slabs a node keeps.
     pub min_partial: MinPartial,
+    /// `min_partial` of every cache, instead of the rule by size.
+    pub min_partial_slabs: Option<u32>,
     /// The per-CPU partial list.
     pub cpu_partial: CpuPartial,
     /// `cpu_partial` of every cache, in objects, instead of the rule by size.
@@ -155,6 +155,7 @@ const V2_6_29: SlubPolicy = SlubPolicy {
     order_cpus: 0,
     link: LinkPlace::Start,
     min_partial: MinPartial::Log2,
+    min_partial_slabs: None,
     cpu_partial: CpuPartial::Off,
     cpu_partial_objects: None,
     partial_frozen: true,
@@ -195,10 +196,10 @@ const V6_18: SlubPolicy = SlubPolicy { release: Release::new(6, 18, 0), sheaves:
 impl SlubPolicy {
     /// `min_partial` for a size.
     pub fn min_partial_of(&self, size: u32) -> u32 {
-        match self.min_partial {
-            MinPartial::Log2 => size.ilog2().clamp(5, 10),
-            MinPartial::HalfLog2 => (size.ilog2() / 2).clamp(5, 10),
-            MinPartial::Fixed(slabs) => slabs,
+        match (self.min_partial, self.min_partial_slabs) {
+            (_, Some(set)) => set,
+            (MinPartial::Log2, None) => size.ilog2().clamp(5, 10),
+            (MinPartial::HalfLog2, None) => (size.ilog2() / 2).clamp(5, 10),
         }
     }
 
@@ -276,17 +277,8 @@ impl Policy for SlubPolicy {
             "slabs a node keeps (slub.md 4.5)",
             (
                 Values::Auto(0, 1 << 20),
-                |p| match p.min_partial {
-                    MinPartial::Fixed(slabs) => slabs as u64,
-                    MinPartial::Log2 | MinPartial::HalfLog2 => AUTO,
-                },
-                |p, v| {
-                    p.min_partial = match v {
-                        AUTO if p.release < Release::new(3, 0, 0) => MinPartial::Log2,
-                        AUTO => MinPartial::HalfLog2,
-                        slabs => MinPartial::Fixed(slabs as u32),
-                    }
-                },
+                |p| p.min_partial_slabs.map_or(AUTO, u64::from),
+                |p, v| p.min_partial_slabs = (v != AUTO).then_some(v as u32),
             ),
         ),
         knob(
@@ -354,6 +346,16 @@ impl Policy for SlubPolicy {
             "sheaves",
             "what sits in front of the CPU slab (sheaves.md)",
             words!(sheaves, Sheaves, "off" = Off, "opt-in" = OptIn),
+        ),
+        knob(
+            "min_partial_rule",
+            "how many slabs a node keeps by size (slub.md 4.5)",
+            words!(min_partial, MinPartial, "log2" = Log2, "half-log2" = HalfLog2),
+        ),
+        knob(
+            "link",
+            "where a free object keeps its link (slub.md 7)",
+            words!(link, LinkPlace, "start" = Start, "middle" = Middle),
         ),
     ];
 

@@ -43,7 +43,7 @@ impl Bar {
 /// for print without colour and for eyes that do not tell colours apart.
 ///
 /// The strokes are drawn one by one: browsers make pictures of SVG patterns when they print, megabytes of them.
-fn part(colour: usize, (from, to): (f64, f64), (top, height): (f64, f64)) -> String {
+pub(super) fn part(colour: usize, (from, to): (f64, f64), (top, height): (f64, f64)) -> String {
     let width = to - from;
     let shape = format!(
         r#"<rect class="f{}" x="{}" y="{}" width="{}" height="{}"/>"#,

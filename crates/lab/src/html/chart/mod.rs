@@ -5,6 +5,7 @@
 //! | [`Bars`] | parts of wholes: where memory goes, the worst caches |
 //! | [`Lines`] | something over time, over a knob: straight or in steps, with an error band where there is one |
 //! | [`Pairs`] | two values of each of many things: real and predicted, today and asked |
+//! | [`Shares`] | what each of several things adds to a change or takes from it |
 //!
 //! A chart is drawn for two widths, as text that is scaled down with its picture cannot be read on a narrow page.
 
@@ -12,12 +13,14 @@ mod bars;
 mod lines;
 mod pairs;
 mod scale;
+mod shares;
 mod svg;
 
 pub use bars::{Bar, Bars};
 pub use lines::{LIVE_ABOVE, Lines, Series, Shape};
 pub use pairs::{Pair, Pairs};
 pub use scale::Scale;
+pub use shares::{Share, Shares};
 pub use svg::Svg;
 
 use svg::Anchor;

@@ -1,0 +1,112 @@
+//! `slablab explain RECORDING A B`: which policy carries how much of the difference.
+
+use crate::input::{Progress, command_line, open, preset, start, write_html, write_out};
+use crate::replay::counted;
+use crate::{Done, Failure, tell};
+use slablab_lab::explain::{
+    EXACT_USUALLY, Explained, Question, SAMPLES_USUALLY, explain, shapley::EXACT_MOST,
+};
+use slablab_lab::html::explain_page;
+use slablab_lab::output::{explain_json, explain_table, remarks};
+use slablab_lab::replay::Options;
+use std::fmt::Write;
+use std::path::PathBuf;
+
+/// Explains a difference.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  slablab explain my.perf.data slub@6.1 slub@6.18\n  slablab explain my.perf.data slub@6.1 slub@6.1,max_order=0,cpu_partial=0 --cache dentry\n  slablab explain my.perf.data slqb slub@2.6.32"
+)]
+pub(crate) struct Args {
+    /// Recording: a trace, or perf.data, trace.dat, text or tidy CSV (plain, gz, zst, xz), which is imported first
+    recording: PathBuf,
+    /// From this allocator, as `engine[@release][,knob=value]...` (see `slablab engines`)
+    #[arg(value_name = "A")]
+    from: String,
+    /// To this one
+    #[arg(value_name = "B")]
+    to: String,
+    /// Explain the counters of one cache instead of all together
+    #[arg(long, value_name = "NAME")]
+    cache: Option<String>,
+    /// State before the recording, as for `slablab replay`
+    #[arg(long, value_name = "DUMP")]
+    before: Option<PathBuf>,
+    /// Machine file (TOML) that overrides topology, page size or CPUs of the recording
+    #[arg(long, value_name = "FILE")]
+    machine: Option<PathBuf>,
+    /// Replay all combinations of up to so many policies: one more is twice the time
+    #[arg(long, value_name = "N", default_value_t = EXACT_USUALLY as u64, value_parser = clap::value_parser!(u64).range(0..=EXACT_MOST as u64))]
+    exact: u64,
+    /// Orders to sample where more policies differ, in fours
+    #[arg(long, value_name = "N", default_value_t = SAMPLES_USUALLY as u64, value_parser = clap::value_parser!(u64).range(4..=100_000))]
+    samples: u64,
+    /// Form of the answer
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    format: Format,
+    /// File to write to instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Write a page with charts as well: one file, for any browser
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+}
+
+/// Forms of the answer.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    /// Text
+    Table,
+    /// JSON
+    Json,
+}
+
+pub(crate) fn run(args: Args) -> Result<Done, Failure> {
+    let question = Question {
+        from: preset(&args.from, "A")?,
+        to: preset(&args.to, "B")?,
+        cache: args.cache,
+        exact: args.exact as usize,
+        samples: args.samples as usize,
+    };
+    let (machine, before) = start(args.machine.as_deref(), args.before.as_deref())?;
+    let options = Options { machine, before, ..Options::default() };
+    let reader = open(&args.recording, None)?;
+    let progress = Progress::new("explain");
+    let tick = |done, whole| progress.at(done, whole);
+    let answer = explain(&reader, &args.recording, &options, &question, &tick)?;
+    drop(progress);
+    let text = match args.format {
+        Format::Json => serde_json::to_string_pretty(&explain_json(&answer))? + "\n",
+        Format::Table => text(&answer)?,
+    };
+    if let Some(path) = &args.html {
+        write_html(&explain_page(&answer, &command_line()), path)?;
+    }
+    write_out(&text, args.output.as_deref())?;
+    if args.format != Format::Table {
+        remarks(&answer.replay).iter().for_each(tell);
+    }
+    Ok(if answer.replay.metadata.losses.records > 0 { Done::Incomplete } else { Done::Complete })
+}
+
+fn text(answer: &Explained) -> Result<String, Failure> {
+    let mut text = String::new();
+    let replay = &answer.replay;
+    let kernel = replay.metadata.release.as_deref().unwrap_or("an unknown kernel");
+    let machine = &replay.machine.spec;
+    writeln!(
+        text,
+        "{}: {} rows, recorded on {kernel}; machine: {}, {}, {} K pages\n",
+        replay.path.display(),
+        replay.metadata.statistics.rows,
+        counted(machine.cpu_node.len(), "CPU"),
+        counted(machine.nodes.len(), "node"),
+        (1u64 << machine.page_shift) / 1024
+    )?;
+    text += &explain_table(answer);
+    text.push('\n');
+    let remarks = remarks(replay);
+    answer.notes.iter().chain(&remarks).try_for_each(|remark| writeln!(text, "{remark}"))?;
+    Ok(text)
+}

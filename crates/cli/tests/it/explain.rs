@@ -1,0 +1,126 @@
+//! `slablab explain` as a user meets it.
+
+use crate::common::{self, argument, check_order, folder, text};
+use serde_json::Value;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+fn recording() -> String {
+    argument("examples/data/hackbench-6.18.perf.data.xz")
+}
+
+fn answered(args: &[&str]) -> String {
+    let output = common::slablab(&["explain", &recording()], args);
+    assert_eq!(output.status.code(), Some(0), "{args:?}: {}", text(&output.stderr));
+    assert_eq!(text(&output.stderr), "", "{args:?}: no terminal, no progress");
+    text(&output.stdout)
+}
+
+/// All of `words` are said, in this order.
+#[track_caller]
+fn check(args: &[&str], words: &[&str]) {
+    check_order(args, &answered(args), words);
+}
+
+#[track_caller]
+fn check_error(args: &[&str], words: &[&str]) {
+    common::check_error(&["explain"], args, words);
+}
+
+#[test]
+fn who_carries_what() {
+    check(
+        &["slub@6.1", "slub@6.1,max_order=0,link=start"],
+        &[
+            "recorded on 6.18.44",
+            "2 CPUs, 1 node, 4 K pages",
+            "slub@6.1 to slub@6.1,max_order=0,link=start: 2 policies differ, all 4 combinations replayed: exact",
+            "policy",
+            "max_order",
+            "slub_max_order",
+            "link",
+            "without any effect here: link",
+            "from",
+            "change",
+            "max_order",
+            "slab_end_bytes",
+            "waste_bytes",
+            "alloc_slowpath",
+            "0 is exactly nothing",
+            "assumed: one node of 64 GiB",
+        ],
+    );
+    check(
+        &["slqb@2009-01", "slub@2.6.32", "--cache", "skbuff_head_cache"],
+        &[
+            "cache skbuff_head_cache:",
+            "engine",
+            "orders",
+            "alloc_fastpath",
+            "kmalloc classes are the recording's",
+        ],
+    );
+    check(&["slub@6.1", "slub@6.1"], &["slub@6.1 to slub@6.1: the same", "nothing differs"]);
+    check(
+        &["slub@6.1", "slub@6.1,max_order=1,cpu_partial=6", "--exact", "1", "--samples", "5"],
+        &[
+            "2 policies differ, 4 combinations replayed along 8 sampled orders: 95 % intervals",
+            "slab_end_bytes",
+        ],
+    );
+}
+
+#[test]
+fn machines_read_it_too() {
+    let output = common::slablab(
+        &["explain", &recording()],
+        &["slub@6.1", "slub@6.1,max_order=1,cpu_partial=6", "--format", "json"],
+    );
+    let json: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!((&json["schema"], &json["from"]), (&"slablab.explain.1".into(), &"slub@6.1".into()));
+    assert_eq!((&json["method"]["kind"], &json["method"]["replays"]), (&"exact".into(), &4.into()));
+    assert!(text(&output.stderr).contains("assumed: "), "remarks are said beside");
+    let measures = json["measures"].as_array().expect("a list");
+    assert!(measures.len() > 30, "{} measures", measures.len());
+    for measure in measures {
+        let parts = measure["parts"].as_object().expect("parts by policy").values();
+        let sum: f64 = parts.map(|part| part["value"].as_f64().expect("a number")).sum();
+        assert_eq!(sum, measure["change"].as_f64().expect("a number"), "{measure}");
+    }
+}
+
+#[test]
+fn what_it_does_not_take() {
+    let recording = recording();
+    check_error(&[&recording, "slub"], &["<B>"]);
+    check_error(&[&recording, "slubb", "slub"], &["A slubb", "near it: slub"]);
+    check_error(
+        &[&recording, "slub", "slub@6.1,max_ordr=0"],
+        &["B slub@6.1,max_ordr=0", "near it: max_order"],
+    );
+    check_error(&[&recording, "slub", "slqb", "--cache", "nobody"], &["no cache is called nobody"]);
+    check_error(&[&recording, "slub", "slqb", "--exact", "17"], &["17 is not in 0..=16"]);
+    check_error(&[&recording, "slub", "slqb", "--samples", "3"], &["3 is not in 4..=100000"]);
+    check_error(&[&recording, "slub", "slqb", "--html", "-"], &["--html writes a file"]);
+    check_error(&["nowhere.perf.data", "slub", "slqb"], &["nowhere.perf.data", "No such file"]);
+}
+
+/// A question of thousands of replays ends at once when it is interrupted, and leaves nothing behind.
+#[test]
+fn interrupted() {
+    let folder = folder("explain-interrupted");
+    let mut child = Command::new(env!("CARGO_BIN_EXE_slablab"))
+        .args(["explain", &recording(), "slub@2.6.29", "slub@6.18", "--samples", "1000", "-o"])
+        .arg(folder.join("answer.txt"))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the program runs");
+    std::thread::sleep(Duration::from_millis(500));
+    let kill = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    assert!(kill.is_ok_and(|status| status.success()), "it had ended before");
+    let status = child.wait().expect("it ends");
+    assert_eq!((status.code(), status.signal()), (None, Some(2)));
+    assert_eq!(std::fs::read_dir(&folder).expect("readable").count(), 0, "nothing is left behind");
+}

@@ -1,0 +1,113 @@
+//! What is explained: the counters and amounts of a run, or of one cache in it.
+//!
+//! All are whole numbers, in one order, and there whether zero or not, so that runs can be compared place by place. Names are
+//! those of `slablab replay --format json`.
+
+use crate::output::by_order;
+use crate::replay::outcome::{CacheOutcome, Counts, Outcome, Split, Traffic};
+use slablab_platform::Event;
+
+/// Something that is counted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Measure {
+    /// Its name.
+    pub name: String,
+    /// What one of it is.
+    pub unit: Unit,
+}
+
+/// What a measure counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Things that happened or are there.
+    Count,
+    /// Bytes.
+    Bytes,
+}
+
+/// Measures with their values.
+#[derive(Default)]
+struct List(Vec<(Measure, u64)>);
+
+impl List {
+    fn count(&mut self, name: impl Into<String>, value: u64) {
+        self.0.push((Measure { name: name.into(), unit: Unit::Count }, value));
+    }
+
+    fn bytes(&mut self, name: impl Into<String>, value: u64) {
+        self.0.push((Measure { name: name.into(), unit: Unit::Bytes }, value));
+    }
+
+    fn split(&mut self, split: &Split) {
+        self.bytes("live_bytes", split.live);
+        self.bytes("parked_bytes", split.parked);
+        self.bytes("free_bytes", split.free);
+        self.bytes("tail_bytes", split.tail);
+        self.bytes("waste_bytes", split.slabs - split.live);
+    }
+
+    fn traffic(&mut self, traffic: &Traffic) {
+        self.count("allocs", traffic.allocs);
+        self.count("frees", traffic.frees);
+        self.count("frees_other_cpu", traffic.other_cpu);
+        self.count("frees_other_node", traffic.other_node);
+        self.count("allocs_failed", traffic.failed);
+        self.count("frees_old", traffic.old);
+        self.count("allocs_assumed", traffic.bulk);
+        self.count("frees_implied", traffic.implied);
+    }
+
+    fn events(&mut self, counts: &Counts) {
+        Event::ALL.iter().for_each(|event| self.count(event.name(), counts.get(*event)));
+    }
+}
+
+/// The measures of a run.
+pub(super) fn of_run(outcome: &Outcome) -> Vec<(Measure, u64)> {
+    let mut list = List::default();
+    list.bytes("slab_start_bytes", outcome.start_frames * outcome.page_size);
+    list.bytes("slab_peak_bytes", outcome.peak_frames * outcome.page_size);
+    list.bytes("slab_end_bytes", outcome.end_frames * outcome.page_size);
+    list.split(&outcome.split());
+    let orders = by_order(outcome);
+    for order in 0..orders.len() {
+        let caches = outcome.caches.iter().filter(|cache| usize::from(cache.geometry.order) == order);
+        list.count(format!("pages_end_order_{order}"), caches.map(|cache| cache.end.frames).sum());
+    }
+    for (order, (taken, _)) in orders.iter().enumerate() {
+        list.count(format!("slabs_taken_order_{order}"), *taken);
+    }
+    for (order, (_, returned)) in orders.iter().enumerate() {
+        list.count(format!("slabs_returned_order_{order}"), *returned);
+    }
+    list.traffic(&outcome.traffic());
+    list.count("large_allocs", outcome.large.allocs);
+    list.count("large_allocs_failed", outcome.large.failed);
+    list.count("frees_unknown", outcome.unknown_frees);
+    let mut counts = outcome.total();
+    counts.add(&outcome.global);
+    list.events(&counts);
+    list.0
+}
+
+/// The measures of one cache; of one that no slab was made for, all are zero.
+pub(super) fn of_cache(outcome: &Outcome, cache: Option<&CacheOutcome>) -> Vec<(Measure, u64)> {
+    let mut list = List::default();
+    let of = |count: fn(&CacheOutcome) -> u64| cache.map_or(0, count);
+    let split =
+        cache.map_or(Split::default(), |cache| Split::of(&cache.end, &cache.geometry, outcome.page_size));
+    list.bytes("slab_start_bytes", of(|cache| cache.start.frames) * outcome.page_size);
+    list.bytes("slab_bytes", split.slabs);
+    list.split(&split);
+    list.bytes("slab_size_bytes", of(|cache| cache.geometry.size.into()));
+    list.count("order", of(|cache| cache.geometry.order.into()));
+    list.count("objs_per_slab", of(|cache| cache.geometry.objects.into()));
+    list.count("slabs", of(|cache| cache.end.slabs));
+    list.count("objects", of(|cache| cache.end.active_objects()));
+    list.count("parked_objects", of(|cache| cache.end.parked));
+    list.count("partial", of(|cache| cache.end.partial));
+    list.count("cpu_slabs", of(|cache| cache.end.cpu_slabs + cache.end.cpu_partial));
+    list.traffic(&cache.map_or(Traffic::default(), |cache| cache.traffic));
+    list.events(&cache.map_or_else(Counts::default, |cache| cache.counts.clone()));
+    list.0
+}

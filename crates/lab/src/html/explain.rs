@@ -1,0 +1,206 @@
+//! The page of an explanation: who carries what, as bars and in numbers.
+
+use super::chart::{Axis, Scale, Share, Shares};
+use super::replay::{facts, name_of};
+use super::{Cell, Column, Page, Table, number};
+use crate::explain::measures::Unit;
+use crate::explain::{Explained, Explanation, Part};
+use crate::output::explain::{ends, method_words, rounded, strong_pairs};
+use crate::output::remarks;
+
+/// Measures that have a figure where they differ: memory, slow paths, pages, locks.
+const FIGURES: [&str; 8] = [
+    "slab_end_bytes",
+    "slab_bytes",
+    "slab_peak_bytes",
+    "waste_bytes",
+    "alloc_slowpath",
+    "free_slowpath",
+    "alloc_slab",
+    "lock_node_list",
+];
+
+/// An explanation as a page; `command` is what made it.
+pub fn explain_page(explained: &Explained, command: &str) -> String {
+    let [from, to] = ends(explained);
+    let of = explained.cache.as_ref().map_or(String::new(), |cache| format!(", cache {cache}"));
+    let recording = name_of(&explained.replay.path);
+    let mut page = Page::new(&format!("{from} to {to}{of}: {recording}"), command);
+    page.lede(&lede(explained));
+    facts(&explained.replay, &mut page);
+    if !explained.items.is_empty() {
+        page.section("What differs");
+        page.table("Policies, and whether they change anything here.", &items_table(explained));
+    }
+    let moving: Vec<&Explanation> = explained.measures.iter().filter(|measure| measure.moves()).collect();
+    if !moving.is_empty() {
+        page.section("Who carries what");
+        for explanation in moving.iter().filter(|one| FIGURES.contains(&one.measure.name.as_str())) {
+            let caption = format!("{}: parts of the change from {from} to {to}.", explanation.measure.name);
+            page.figure(&caption, &shares(explained, explanation), &part_table(explained, explanation));
+        }
+        page.section("Every counter");
+        page.table(
+            "What differs, and the part of each policy that has an effect.",
+            &all_table(explained, &moving),
+        );
+        page.note(
+            "The parts of a row add up to its change; 0 is exactly nothing, +0 and \u{2212}0 are less than one half. Bytes are \
+             rounded for reading: their exact numbers are tooltips.",
+        );
+    }
+    let pairs = pairs_table(explained);
+    if !pairs.rows.is_empty() {
+        page.section("Policies that do something together");
+        page.table("What both change beyond what each changes without the other.", &pairs);
+    }
+    let notes: Vec<String> = explained.notes.iter().cloned().chain(remarks(&explained.replay)).collect();
+    page.evidence(&notes);
+    page.finish()
+}
+
+fn lede(explained: &Explained) -> String {
+    let how = method_words(explained);
+    let memory = explained.measures.iter().find(|one| FIGURES[..2].contains(&one.measure.name.as_str()));
+    let Some(memory) = memory.filter(|one| one.change() != 0) else {
+        return format!("{how}. Slab memory at the end is the same.");
+    };
+    let carried = rounded(memory);
+    let most = (0..carried.len()).max_by_key(|item| carried[*item].abs());
+    let most = most.map_or(String::new(), |item| {
+        let bytes = number::signed_bytes(carried[item] as i64);
+        format!(" Most of it is carried by {}: {bytes}.", explained.items[item].name)
+    });
+    format!(
+        "{how}. Slab memory at the end changes by {}, from {} to {}.{most}",
+        number::signed_bytes(memory.change() as i64),
+        number::bytes(memory.from),
+        number::bytes(memory.to)
+    )
+}
+
+fn items_table(explained: &Explained) -> Table {
+    let [from, to] = ends(explained);
+    let mut table = Table::new(["policy", &from, &to, "effect", "what"].map(Column::text));
+    for (index, item) in explained.items.iter().enumerate() {
+        table.row([
+            Cell::Name(item.name.clone()),
+            Cell::Text(item.from.clone()),
+            Cell::Text(item.to.clone()),
+            Cell::Text(if explained.carries(index) { "yes" } else { "none" }.into()),
+            Cell::Text(item.what.clone()),
+        ]);
+    }
+    table
+}
+
+/// The items that have an effect on a measure, with their parts.
+fn carriers<'a>(explained: &'a Explained, explanation: &'a Explanation) -> Vec<(&'a str, &'a Part, i128)> {
+    let named = explained.items.iter().map(|item| item.name.as_str());
+    let parts = named.zip(&explanation.parts).zip(rounded(explanation));
+    parts.filter(|((_, part), _)| part.moves()).map(|((name, part), shown)| (name, part, shown)).collect()
+}
+
+fn shares(explained: &Explained, explanation: &Explanation) -> Shares {
+    let share = |(name, part, _): (&str, &Part, i128)| Share {
+        label: name.into(),
+        value: part.mean.value(),
+        give_or_take: part.mean.give_or_take,
+    };
+    let scale = match explanation.measure.unit {
+        Unit::Count => Scale::Number,
+        Unit::Bytes => Scale::Bytes,
+    };
+    Shares {
+        parts: carriers(explained, explanation).into_iter().map(share).collect(),
+        whole: Share { label: "all".into(), value: explanation.change() as f64, give_or_take: None },
+        axis: Axis::new(&explanation.measure.name, scale),
+    }
+}
+
+/// One measure: the part of each policy, what it does alone and what it does last.
+fn part_table(explained: &Explained, explanation: &Explanation) -> Table {
+    let unit = explanation.measure.unit;
+    let mut table = Table::new([
+        Column::text("policy"),
+        Column::number("part"),
+        Column::number("alone"),
+        Column::number("as the last"),
+    ]);
+    for (name, part, shown) in carriers(explained, explanation) {
+        let ends = [part.alone, part.last].map(|value| change(unit, value));
+        table.row([Cell::Name(name.into()), part_cell(unit, part, shown)].into_iter().chain(ends));
+    }
+    table.row([Cell::Text("all".into()), change(unit, explanation.change()), Cell::Empty, Cell::Empty]);
+    table
+}
+
+fn all_table(explained: &Explained, moving: &[&Explanation]) -> Table {
+    let carrying: Vec<usize> = (0..explained.items.len()).filter(|item| explained.carries(*item)).collect();
+    let mut table = Table::new([
+        Column::text("counter"),
+        Column::number("from"),
+        Column::number("to"),
+        Column::number("change"),
+    ]);
+    table.columns.extend(carrying.iter().map(|item| Column::number(&explained.items[*item].name)));
+    for explanation in moving {
+        let unit = explanation.measure.unit;
+        let amount = |value: u64| match unit {
+            Unit::Count => Cell::Count(value),
+            Unit::Bytes => Cell::Bytes(value),
+        };
+        let shown = rounded(explanation);
+        let parts = carrying.iter().map(|item| part_cell(unit, &explanation.parts[*item], shown[*item]));
+        let whole = [
+            Cell::Name(explanation.measure.name.clone()),
+            amount(explanation.from),
+            amount(explanation.to),
+            change(unit, explanation.change()),
+        ];
+        table.row(whole.into_iter().chain(parts));
+    }
+    table
+}
+
+fn change(unit: Unit, value: i128) -> Cell {
+    match unit {
+        Unit::Count => Cell::Change(value as i64),
+        Unit::Bytes => Cell::ByteChange(value as i64),
+    }
+}
+
+fn part_cell(unit: Unit, part: &Part, shown: i128) -> Cell {
+    let half = part.mean.give_or_take.filter(|half| *half > 0.0).map(|half| half.ceil() as u64);
+    let text = |value: i128| match unit {
+        _ if value == 0 && part.mean.sum < 0 => "\u{2212}0".into(),
+        _ if value == 0 && part.mean.sum > 0 => "+0".into(),
+        Unit::Count => number::signed(value as i64),
+        Unit::Bytes => number::signed_bytes(value as i64),
+    };
+    match (half, unit) {
+        (Some(half), Unit::Count) => Cell::Text(format!("{} \u{b1} {}", text(shown), number::count(half))),
+        (Some(half), Unit::Bytes) => Cell::Text(format!("{} \u{b1} {}", text(shown), number::bytes(half))),
+        (None, _) if shown == 0 && part.mean.sum != 0 => Cell::Text(text(shown)),
+        (None, _) => change(unit, shown),
+    }
+}
+
+fn pairs_table(explained: &Explained) -> Table {
+    let mut table = Table::new([
+        Column::text("policies"),
+        Column::text("counter"),
+        Column::number("together"),
+        Column::number("of what moves"),
+    ]);
+    for (explanation, pair, percent) in strong_pairs(explained) {
+        let [first, second] = pair.players.map(|item| explained.items[item].name.as_str());
+        table.row([
+            Cell::Text(format!("{first} and {second}")),
+            Cell::Name(explanation.measure.name.clone()),
+            change(explanation.measure.unit, pair.mean.value().round() as i128),
+            Cell::Percent(Some(percent)),
+        ]);
+    }
+    table
+}
