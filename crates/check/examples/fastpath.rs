@@ -105,6 +105,7 @@ fn main() {
         match Preset::parse(preset).expect("a preset") {
             Preset::Slub(policy) => World::enter(|| live::<Slub<World>>(&policy, slub_alloc, slub_free)),
             Preset::Slqb(policy) => World::enter(|| live::<Slqb<World>>(&policy, slqb_alloc, slqb_free)),
+            other => unreachable!("{other} has no fast path"),
         }
     }
 }

@@ -12,9 +12,10 @@ use slablab_pages::{Pages, PagesPolicy};
 use slablab_platform::conformance::Testable;
 use slablab_platform::{CpuId, Gfp, Platform};
 use slablab_slabs::preset::Preset;
+use slablab_slabs::slob::{Slob, SlobPolicy};
 use slablab_slabs::slqb::{Slqb, SlqbPolicy};
 use slablab_slabs::slub::{Slub, SlubPolicy};
-use slablab_slabs::{Backing, CacheId, CacheSpec, Engine};
+use slablab_slabs::{Backing, CacheId, CacheSpec, Common, Engine, Held};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, VecDeque};
 use std::rc::Rc;
@@ -77,6 +78,7 @@ impl<P: Testable, E: Engine<P>> Heap<P, E> {
         P::still(|| {
             assert_eq!(self.cache.destroy(&backing), Ok(()), "objects were lost");
             assert_eq!(self.cache.usage().slabs, 0, "slabs were lost");
+            assert_eq!(self.common.held(), Held::default(), "shared pages were lost");
             self.pages.check().expect("pages balance");
         });
     }
@@ -85,14 +87,21 @@ impl<P: Testable, E: Engine<P>> Heap<P, E> {
 fn slub(text: &str) -> SlubPolicy {
     match Preset::parse(text).expect("a preset") {
         Preset::Slub(policy) => policy,
-        Preset::Slqb(_) => unreachable!("{text} is SLQB"),
+        other => unreachable!("{text} is {}", other.engine()),
     }
 }
 
 fn slqb(text: &str) -> SlqbPolicy {
     match Preset::parse(text).expect("a preset") {
         Preset::Slqb(policy) => policy,
-        Preset::Slub(_) => unreachable!("{text} is SLUB"),
+        other => unreachable!("{text} is {}", other.engine()),
+    }
+}
+
+fn slob(text: &str) -> SlobPolicy {
+    match Preset::parse(text).expect("a preset") {
+        Preset::Slob(policy) => policy,
+        other => unreachable!("{text} is {}", other.engine()),
     }
 }
 
@@ -160,6 +169,8 @@ const SLQBS: [&str; 3] = [
     "slqb@2009-01,freebatch=1,hiwater=2",
     "slqb@2009-09,freebatch=2,hiwater=8",
 ];
+
+const SLOBS: [&str; 2] = ["slob@6.1", "slob@2.6.32,next_fit=no"];
 
 /// CPU 0 allocates `n` objects, four to a slab, and keeps them for both.
 fn hold<P: Testable, E: Engine<P>>(heap: &Heap<P, E>, n: usize) {
@@ -247,6 +258,9 @@ fn every_race<K: Kit>(limits: Limits) {
         check(text, &races::<_, Slqb<Checked<K>>>(), &slqb(text), Shape::ONE_NODE, limits);
         check(text, &hand_over::<_, Slqb<Checked<K>>>(), &slqb(text), Shape::TWO_NODES, limits);
     }
+    for text in SLOBS {
+        check(text, &races::<_, Slob<Checked<K>>>(), &slob(text), Shape::ONE_NODE, limits);
+    }
 }
 
 #[test]
@@ -312,6 +326,9 @@ fn shuttle_whole() {
         }
         for text in SLQBS {
             whole::<Slqb<Checked<Shuttle>>>(text, &slqb(text), shape, limits);
+        }
+        for text in SLOBS {
+            whole::<Slob<Checked<Shuttle>>>(text, &slob(text), shape, limits);
         }
     }
 }

@@ -122,6 +122,11 @@ events! {
     /// SLQB: objects claimed.
     SlqbClaimRemoteListObjects = "claim_remote_list_objects";
 
+    /// SLOB, ours: pages looked at in a search of a list.
+    SlobPagesWalked = "slob_pages_walked";
+    /// SLOB, ours: free blocks looked at: to find room, and to find an object's place among them.
+    SlobBlocksWalked = "slob_blocks_walked";
+
     /// Ours: a CPU slot refused; the slotless path served.
     Slotless = "slotless";
     /// Ours: freed by a CPU other than the one that allocated. Counted by the replay, which knows both.
@@ -139,6 +144,8 @@ events! {
     LockBarn = "lock_barn";
     /// Ours: the per-slab lock of 2.6 taken.
     LockSlab = "lock_slab";
+    /// Ours: SLOB's lock taken.
+    LockHeap = "lock_heap";
     /// Ours: `zone->lock` taken.
     LockZone = "lock_zone";
 

@@ -75,6 +75,8 @@ impl KmallocRule {
         let (old, aligned) = match preset {
             Preset::Slub(policy) => (policy.release.major == 2, policy.release >= Release::new(6, 12, 0)),
             Preset::Slqb(_) => (true, false),
+            // SLOB has no classes: these stand for the sizes that come in, each with its own size.
+            Preset::Slob(policy) => (policy.release.major == 2, false),
         };
         let slqb = matches!(preset, Preset::Slqb(_));
         KmallocRule {
@@ -202,6 +204,7 @@ impl KmallocRule {
                 dma: kind == KmallocType::Dma,
                 account: kind == KmallocType::Cgroup,
                 no_merge: !self.merged,
+                kmalloc: true,
                 ..CacheFlags::default()
             },
             ..CacheSpec::of_size(object_size)
@@ -257,6 +260,7 @@ impl KmallocConfig {
         let release = match preset {
             Preset::Slub(policy) => policy.release,
             Preset::Slqb(_) => Release::new(2, 6, 0),
+            Preset::Slob(policy) => policy.release,
         };
         let modern = release.major > 2;
         KmallocConfig {

@@ -5,6 +5,7 @@
 //! | [`engine`] | what every engine can do: the trait the lab and the checks use |
 //! | [`slub`] | SLUB, 2.6.29 to 6.18, with opt-in sheaves |
 //! | [`slqb`] | SLQB as posted in January and as of September 2009 |
+//! | [`slob`] | SLOB, 2.6.32 and 6.1 |
 //! | [`preset`] | the grammar `engine[@release][,knob=value]...` and the table of presets |
 //! | [`cache`] | what a cache is asked to be: size, alignment, flags; its layout and merging, by era |
 //! | [`order`] | slab orders, by era |
@@ -22,6 +23,7 @@ pub mod kmalloc;
 pub mod order;
 pub mod preset;
 pub mod slab;
+pub mod slob;
 pub mod slqb;
 pub mod slub;
 

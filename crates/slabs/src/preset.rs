@@ -4,6 +4,7 @@
 //! not newer; a kernel's own release string (`6.12.117+deb12`) is valid. Without a release: the newest preset. Printing a
 //! parsed choice and parsing what was printed are inverse.
 
+use crate::slob::SlobPolicy;
 use crate::slqb::SlqbPolicy;
 use crate::slub::SlubPolicy;
 use core::fmt;
@@ -69,6 +70,8 @@ pub enum Preset {
     Slub(SlubPolicy),
     /// SLQB.
     Slqb(SlqbPolicy),
+    /// SLOB.
+    Slob(SlobPolicy),
 }
 
 /// A set of policies with knobs that can be named.
@@ -148,7 +151,7 @@ pub struct Taken {
 }
 
 /// Engines in the grammar, with the aliases behind them.
-pub const ENGINES: &[&str] = &["slub", "slqb"];
+pub const ENGINES: &[&str] = &["slub", "slqb", "slob"];
 
 impl Preset {
     /// Understands `engine[@release][,knob=value]...`.
@@ -161,6 +164,7 @@ impl Preset {
         match engine {
             SlubPolicy::ENGINE => assemble(release, knobs).map(Preset::Slub),
             SlqbPolicy::ENGINE => assemble(release, knobs).map(Preset::Slqb),
+            SlobPolicy::ENGINE => assemble(release, knobs).map(Preset::Slob),
             _ => Err(BadPreset {
                 kind: BadKind::Engine,
                 given: engine,
@@ -179,6 +183,7 @@ impl Preset {
         match self {
             Preset::Slub(_) => SlubPolicy::ENGINE,
             Preset::Slqb(_) => SlqbPolicy::ENGINE,
+            Preset::Slob(_) => SlobPolicy::ENGINE,
         }
     }
 
@@ -187,6 +192,7 @@ impl Preset {
         match self {
             Preset::Slub(policy) => policy.release,
             Preset::Slqb(policy) => policy.release,
+            Preset::Slob(policy) => policy.release,
         }
     }
 }
@@ -255,6 +261,7 @@ impl fmt::Display for Preset {
         match self {
             Preset::Slub(policy) => print(policy, f),
             Preset::Slqb(policy) => print(policy, f),
+            Preset::Slob(policy) => print(policy, f),
         }
     }
 }

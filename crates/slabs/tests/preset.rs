@@ -1,6 +1,7 @@
 //! The grammar of presets: printing and parsing are inverse, errors name what is near, kernels name their presets.
 
 use slablab_slabs::preset::{AUTO, BadKind, Knob, Policy, Values};
+use slablab_slabs::slob::SlobPolicy;
 use slablab_slabs::slqb::SlqbPolicy;
 use slablab_slabs::slub::SlubPolicy;
 use slablab_slabs::{Preset, Release};
@@ -71,13 +72,17 @@ fn check_every<T: Policy + std::fmt::Debug>(policy: fn(&Preset) -> Option<&T>) -
 fn printing_and_parsing_are_inverse() {
     let slub = check_every::<SlubPolicy>(|preset| match preset {
         Preset::Slub(policy) => Some(policy),
-        Preset::Slqb(_) => None,
+        _ => None,
     });
     let slqb = check_every::<SlqbPolicy>(|preset| match preset {
         Preset::Slqb(policy) => Some(policy),
-        Preset::Slub(_) => None,
+        _ => None,
     });
-    println!("{slub} texts of slub, {slqb} of slqb");
+    let slob = check_every::<SlobPolicy>(|preset| match preset {
+        Preset::Slob(policy) => Some(policy),
+        _ => None,
+    });
+    println!("{slub} texts of slub, {slqb} of slqb, {slob} of slob");
 }
 
 #[test]
@@ -96,6 +101,8 @@ fn normal_forms() {
     check("slub@7.1", "slub@6.18");
     check("slqb@2009-03", "slqb@2009-01");
     check("slqb@2009-09,memoryless=nearest", "slqb@2009-09,memoryless=nearest");
+    check("slob", "slob@6.1");
+    check("slob@4.19,readd=small", "slob@2.6.32");
 }
 
 #[test]
@@ -114,6 +121,7 @@ fn every_knob_has_a_name_and_a_line() {
     }
     check::<SlubPolicy>();
     check::<SlqbPolicy>();
+    check::<SlobPolicy>();
 }
 
 #[test]
@@ -154,7 +162,7 @@ fn errors_are_of_a_kind() {
     fn check(text: &str, kind: fn(&BadKind) -> bool) {
         assert!(kind(&Preset::parse(text).expect_err(text).kind), "{text}");
     }
-    check("slob", |kind| *kind == BadKind::Engine);
+    check("slib", |kind| *kind == BadKind::Engine);
     check("slub@x", |kind| *kind == BadKind::Release);
     check("slub,x=1", |kind| *kind == BadKind::Knob);
     check("slub,max_order=x", |kind| matches!(kind, BadKind::Value(taken) if taken.knob == "max_order"));

@@ -50,6 +50,10 @@ pub fn figures(outcome: &Outcome) -> Vec<(String, String, Figure)> {
     for (order, (taken, _)) in by_order(outcome).into_iter().enumerate().filter(|(_, both)| both.0 > 0) {
         add(&format!("  of order {order}"), &format!("slabs_taken_order_{order}"), Figure::Count(taken));
     }
+    if total.get(Event::SlobPagesWalked) > 0 {
+        add("pages walked", "slob_pages_walked", Figure::Count(total.get(Event::SlobPagesWalked)));
+        add("free blocks walked", "slob_blocks_walked", Figure::Count(total.get(Event::SlobBlocksWalked)));
+    }
     add("slabs returned", "slabs_returned", Figure::Count(total.get(Event::FreeSlab)));
     for (order, (_, returned)) in by_order(outcome).into_iter().enumerate().filter(|(_, both)| both.1 > 0) {
         add(
@@ -69,8 +73,8 @@ pub fn figures(outcome: &Outcome) -> Vec<(String, String, Figure)> {
     add("    free in slabs", "free_bytes", Figure::Bytes(free));
     add("    tail of slabs", "tail_bytes", Figure::Bytes(tail));
     add("locks taken", "", Figure::Heading);
-    use Event::{LockBarn, LockNodeList, LockPageList, LockRemoteFree, LockSlab};
-    for lock in [LockNodeList, LockPageList, LockRemoteFree, LockBarn, LockSlab]
+    use Event::{LockBarn, LockHeap, LockNodeList, LockPageList, LockRemoteFree, LockSlab};
+    for lock in [LockNodeList, LockPageList, LockRemoteFree, LockBarn, LockSlab, LockHeap]
         .into_iter()
         .filter(|lock| total.get(*lock) > 0)
     {

@@ -28,7 +28,7 @@ use caches::CacheTable;
 use outcome::Outcome;
 use rayon::prelude::*;
 use slablab_slabs::preset::Preset;
-use slablab_slabs::{Release, slqb::Slqb, slub::Slub};
+use slablab_slabs::{Release, slob::Slob, slqb::Slqb, slub::Slub};
 use slablab_workloads::{Metadata, Reader};
 use std::path::{Path, PathBuf};
 
@@ -103,6 +103,7 @@ pub fn replay(
         .map(|preset| match preset {
             Preset::Slub(policy) => job.run::<Slub<_>>(*preset, policy, &tick),
             Preset::Slqb(policy) => job.run::<Slqb<_>>(*preset, policy, &tick),
+            Preset::Slob(policy) => job.run::<Slob<_>>(*preset, policy, &tick),
         })
         .collect::<Result<Vec<_>>>()?;
     Ok(Replay { path: path.to_path_buf(), metadata, machine, assumed, outcomes })

@@ -125,6 +125,10 @@ impl Rules {
                 (rules.rule, rules.min_order, rules.min_objects) =
                     (OrderRule::Slqb, policy.min_order, policy.min_objects);
             }
+            Some(preset @ Preset::Slob(_)) => {
+                let why = format!("{preset}: SLOB has no slabs that could be laid out; `replay` runs it");
+                return Err(Error::new("--engine", why));
+            }
             None => {}
         }
         match change.policy {
