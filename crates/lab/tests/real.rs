@@ -101,8 +101,17 @@ fn change_of_a_real_6_18() {
 }
 
 fn all_engines(reader: &Reader, path: &Path) -> Replay {
-    let presets =
-        ["slub@2.6.29", "slub@2.6.32", "slub@6.1", "slub@6.12", "slub@6.18", "slqb@2009-01", "slqb@2009-09"];
+    let presets = [
+        "slub@2.6.29",
+        "slub@2.6.32",
+        "slub@6.1",
+        "slub@6.12",
+        "slub@6.18",
+        "slqb@2009-01",
+        "slqb@2009-09",
+        "slob@2.6.32",
+        "slob@6.1",
+    ];
     let engines = presets.iter().map(|text| Preset::parse(text).expect("a preset")).collect();
     replay(reader, path, &Options { engines, ..Options::default() }, &|_, _| {}).expect("it can be replayed")
 }

@@ -71,6 +71,9 @@ pub fn figures(outcome: &Outcome) -> Vec<(String, String, Figure)> {
     add("    live objects", "live_bytes", Figure::Bytes(live));
     add("    parked at CPUs", "parked_bytes", Figure::Bytes(parked));
     add("    free in slabs", "free_bytes", Figure::Bytes(free));
+    if outcome.shared.frames > 0 {
+        add("      of these no cache's", "shared_free_bytes", Figure::Bytes(outcome.shared.free_bytes));
+    }
     add("    tail of slabs", "tail_bytes", Figure::Bytes(tail));
     add("locks taken", "", Figure::Heading);
     use Event::{LockBarn, LockHeap, LockNodeList, LockPageList, LockRemoteFree, LockSlab};

@@ -73,12 +73,7 @@ impl<P: Platform> Slob<P> {
             return None;
         }
         let Some(request) = self.request else {
-            return self.alloc_pages(
-                backing,
-                self.geometry.object_size,
-                Gfp::KERNEL | Gfp::THISNODE,
-                Some(node),
-            );
+            return self.alloc_pages(backing, self.geometry.size, Gfp::KERNEL | Gfp::THISNODE, Some(node));
         };
         let search = self.search(request, None);
         let block = backing.common.seed(backing.pages, &search, node, objects)?;

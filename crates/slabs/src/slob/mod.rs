@@ -52,10 +52,14 @@ impl<P: Platform> Slob<P> {
         (bytes < Self::page_bytes() - HEADER).then(|| Request { bytes: bytes + HEADER, align, lead: HEADER })
     }
 
+    /// Bytes of an object, with what its grace period needs.
+    fn object_bytes(spec: &CacheSpec) -> u32 {
+        spec.object_size.max(1) + if spec.flags.typesafe_by_rcu { RCU_FOOTER } else { 0 }
+    }
+
     /// What one object of a cache asks of the heap.
     fn object_request(spec: &CacheSpec) -> Option<Request> {
-        let footer = if spec.flags.typesafe_by_rcu { RCU_FOOTER } else { 0 };
-        let bytes = spec.object_size.max(1) + footer;
+        let bytes = Self::object_bytes(spec);
         let line = if spec.flags.hwcache_align { CACHE_LINE } else { 0 };
         let align = spec.align.max(WORD).max(line).next_multiple_of(WORD);
         (bytes < Self::page_bytes()).then_some(Request {
@@ -85,8 +89,8 @@ impl<P: Platform> Slob<P> {
                 (size, 0, 1 + (page - first - bytes) / size)
             }
             None => {
-                let order = Self::order_of(spec.object_size);
-                (spec.object_size, order, 1)
+                let bytes = Self::object_bytes(spec);
+                (bytes, Self::order_of(bytes), 1)
             }
         };
         Geometry {
@@ -169,7 +173,7 @@ impl<P: Platform> Slob<P> {
         let object = match self.request {
             _ if self.flags.kmalloc => self.kmalloc(backing, bytes.max(1), gfp, node),
             Some(request) => self.alloc_block(backing, request, gfp, node),
-            None => self.alloc_pages(backing, self.geometry.object_size, gfp, node),
+            None => self.alloc_pages(backing, self.geometry.size, gfp, node),
         }?;
         if let Some(construct) = self.construct {
             construct(object);
