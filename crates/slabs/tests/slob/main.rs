@@ -2,6 +2,8 @@
 //!
 //! A case is a few steps on one heap. A place is a page, numbered in the order of first use, and an offset in it.
 
+mod recorded;
+
 use Step::*;
 use slablab_model::{Addr, Machine, MachineSpec, Model};
 use slablab_pages::{Pages, PagesPolicy};
