@@ -96,16 +96,16 @@ impl<P: Platform> Heap<P> {
     pub(super) fn search(&self, search: &Search) -> Found<P::Ptr> {
         let mut found = Found { block: None, pages_walked: 0, blocks_walked: 0 };
         let units = HeapPage::<P>::units_of(search.request.bytes);
+        let asked = search.request.asked(HeapPage::<P>::unit_shift());
         let mut lists = self.lists.lock();
         let mut next = lists.list(search.list).first();
         while let Some(slab) = next {
             found.pages_walked += 1;
-            next = slab.next();
-            if search.node.is_some_and(|node| node != slab.node()) {
-                continue;
-            }
-            let mut page = HeapPage::load(slab);
-            if page.free_units() < units {
+            let (mut page, after) = HeapPage::load_with_next(slab);
+            next = after;
+            if search.node.is_some_and(|node| node != slab.node())
+                || !page.may_have_room(asked, &mut found.blocks_walked)
+            {
                 continue;
             }
             if let Some(at) = page.alloc(&search.request, &mut found.blocks_walked) {

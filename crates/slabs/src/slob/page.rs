@@ -3,10 +3,15 @@
 //! Sizes and places are in *units*: 2 bytes, or 4 where a page has too many units of 2 (reference/slob.md 1). A free block
 //! of two units or more begins with its size and the place of the next one; a block of one unit holds the next one's place,
 //! negative. The last one's next is the page's end. How much is free and where the first free block is says the frame.
+//!
+//! The frame also remembers the last request that found no room. A kernel walks all blocks to find that out again; here the
+//! walk is counted and not done, which makes a replay twenty times as fast and changes nothing else.
 
+use crate::cache::WORD;
 use crate::slab::Slab;
 use core::marker::PhantomData;
-use slablab_platform::Platform;
+use slablab_platform::frame::Links;
+use slablab_platform::{Field, Platform};
 
 /// A range of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,22 +39,75 @@ pub(super) struct Request {
     pub(super) lead: u32,
 }
 
-/// What a page's frame says of it, packed into the frame's own field.
+impl Request {
+    /// What of it decides whether there is room; `shift` is log2 of a unit.
+    #[inline]
+    pub(super) fn asked(&self, shift: u32) -> Failed {
+        Failed {
+            units: self.bytes.div_ceil(1 << shift),
+            align: (self.align / WORD).ilog2(),
+            lead: self.lead > 0 && self.align > WORD,
+        }
+    }
+}
+
+/// What a page's frame says of it. Bits: units 0-14, free 15-29, blocks 30-43, failed 44-63.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct PageState {
+struct PageState {
     /// Units that are free.
-    pub(super) units: u32,
+    units: u32,
     /// The first free block; the page's end if there is none.
-    pub(super) free: u32,
+    free: u32,
+    /// Free blocks.
+    blocks: u32,
+    /// A request that had no room, and cannot have until something is freed.
+    failed: Failed,
 }
 
 impl PageState {
+    #[inline]
     const fn pack(self) -> u64 {
-        self.units as u64 | (self.free as u64) << 32
+        self.units as u64
+            | (self.free as u64) << 15
+            | (self.blocks as u64) << 30
+            | (self.failed.units as u64) << 44
+            | (self.failed.align as u64) << 59
+            | (self.failed.lead as u64) << 63
     }
 
+    #[inline]
     const fn unpack(word: u64) -> PageState {
-        PageState { units: word as u32, free: (word >> 32) as u32 }
+        PageState {
+            units: word as u32 & 0x7fff,
+            free: (word >> 15) as u32 & 0x7fff,
+            blocks: (word >> 30) as u32 & 0x3fff,
+            failed: Failed {
+                units: (word >> 44) as u32 & 0x7fff,
+                align: (word >> 59) as u32 & 15,
+                lead: word >> 63 == 1,
+            },
+        }
+    }
+}
+
+/// A request as far as it decides whether a page has room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Failed {
+    units: u32,
+    /// log2 of the alignment in words.
+    align: u32,
+    /// Whether the header before the object makes a difference: not to what is aligned to a word.
+    lead: bool,
+}
+
+impl Failed {
+    /// No request.
+    const NONE: Failed = Failed { units: 0x7fff, align: 0, lead: false };
+
+    /// Whether what has no room for this has none for the other.
+    #[inline]
+    fn implies(self, other: Failed) -> bool {
+        other.units >= self.units && other.align >= self.align && other.lead == self.lead
     }
 }
 
@@ -105,10 +163,33 @@ impl<P: Platform> HeapPage<P> {
     /// Makes one free block of a fresh page.
     pub(super) fn init(slab: Slab<P>) -> Self {
         let units = Self::page_units();
-        let page = HeapPage { slab, state: PageState { units, free: 0 }, world: PhantomData };
+        let page = HeapPage {
+            slab,
+            state: PageState { units, free: 0, blocks: 1, failed: Failed::NONE },
+            world: PhantomData,
+        };
         page.write(Block { at: 0, units }, units);
         page.store();
         page
+    }
+
+    /// The page after this one on its list, read along.
+    #[inline]
+    pub(super) fn load_with_next(slab: Slab<P>) -> (Self, Option<Slab<P>>) {
+        let (extra, link) = P::with_frame(slab.pfn(), |frame| (frame.extra.get(), frame.link.get()));
+        let page = HeapPage { slab, state: PageState::unpack(extra), world: PhantomData };
+        (page, Links::unpack(link).next.map(Slab::at))
+    }
+
+    /// Whether there is room as far as the frame knows; if that took a walk, how long it was.
+    #[inline]
+    pub(super) fn may_have_room(&self, asked: Failed, walked: &mut u64) -> bool {
+        if self.state.units < asked.units {
+            return false;
+        }
+        let failed = self.state.failed.implies(asked);
+        *walked += if failed { self.state.blocks as u64 } else { 0 };
+        !failed
     }
 
     /// Units that are free.
@@ -177,11 +258,14 @@ impl<P: Platform> HeapPage<P> {
                 }
                 self.link(prev, if rest.units > 0 { rest.at } else { next });
                 self.state.units -= units;
+                self.state.blocks = self.state.blocks + (aligned > at) as u32 + (rest.units > 0) as u32 - 1;
                 self.store();
                 return Some(aligned);
             }
             (prev, at) = (Some(block), next);
         }
+        self.state.failed = request.asked(shift);
+        self.store();
         None
     }
 
@@ -204,14 +288,18 @@ impl<P: Platform> HeapPage<P> {
         }
         let Gap { prev, next, walked } = gap;
         let (mut merged, mut after) = (block, next);
+        self.state.blocks += 1;
+        self.state.failed = Failed::NONE;
         if block.end() == next && next < Self::page_units() {
             let (behind, next) = self.read(next);
             merged.units += behind.units;
+            self.state.blocks -= 1;
             after = next;
         }
         match prev {
             Some(prev) if prev.end() == block.at => {
                 self.write(Block { at: prev.at, units: prev.units + merged.units }, after);
+                self.state.blocks -= 1;
             }
             _ => {
                 self.write(merged, after);
@@ -233,16 +321,18 @@ impl<P: Platform> HeapPage<P> {
         gap
     }
 
-    /// Whether the free blocks are in order, apart, inside, and as many units as the frame says.
+    /// Whether the free blocks are in order, apart, inside, as many and of as many units as the frame says.
     pub(super) fn is_sound(&self) -> bool {
-        let (mut at, mut end, mut units) = (self.state.free, None, 0);
+        let (mut at, mut end, mut units, mut blocks) = (self.state.free, None, 0, 0);
         while at < Self::page_units() {
             let (block, next) = self.read(at);
             if block.units == 0 || end.is_some_and(|end| at <= end) {
                 return false;
             }
-            (at, end, units) = (next, Some(block.end()), units + block.units);
+            (at, end, units, blocks) = (next, Some(block.end()), units + block.units, blocks + 1);
         }
-        at == Self::page_units() && end.is_none_or(|end| end <= at) && units == self.state.units
+        at == Self::page_units()
+            && end.is_none_or(|end| end <= at)
+            && (units, blocks) == (self.state.units, self.state.blocks)
     }
 }
