@@ -104,10 +104,12 @@ impl Failed {
     /// No request.
     const NONE: Failed = Failed { units: 0x7fff, align: 0, lead: false };
 
-    /// Whether what has no room for this has none for the other.
+    /// Whether what has no room for this has none for the other, which has at least as many units and is aligned as much.
+    /// Behind a header there is an object without one: that would have had room.
     #[inline]
-    fn implies(self, other: Failed) -> bool {
-        other.units >= self.units && other.align >= self.align && other.lead == self.lead
+    fn implies(self, other: Failed, header_units: u32) -> bool {
+        let header = if other.lead && !self.lead { header_units } else { 0 };
+        other.units >= self.units + header && other.align >= self.align && (other.lead || !self.lead)
     }
 }
 
@@ -187,7 +189,7 @@ impl<P: Platform> HeapPage<P> {
         if self.state.units < asked.units {
             return false;
         }
-        let failed = self.state.failed.implies(asked);
+        let failed = self.state.failed.implies(asked, WORD >> Self::unit_shift());
         *walked += if failed { self.state.blocks as u64 } else { 0 };
         !failed
     }
