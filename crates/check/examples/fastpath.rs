@@ -138,6 +138,7 @@ fn main() {
             Preset::Slab(policy) => {
                 World::enter(|| live::<SlabEngine<World>>(&policy, slab_alloc, slab_free));
             }
+            other => unreachable!("{other} has no fast path"),
         }
     }
 }

@@ -189,6 +189,15 @@ impl<const COUNT: bool> Platform for Bare<COUNT> {
     fn set_link(object: Place, offset: u32, next: Option<Place>) {
         Self::word(object, offset).store(Place::raw(next), Relaxed);
     }
+    #[inline]
+    fn half(at: Place) -> u16 {
+        (Self::word(at, 0).load(Relaxed) >> ((at.0.get() & 6) * 8)) as u16
+    }
+    #[inline]
+    fn set_half(at: Place, value: u16) {
+        let (word, shift) = (Self::word(at, 0), (at.0.get() & 6) * 8);
+        word.store(word.load(Relaxed) & !(0xffff << shift) | (value as u64) << shift, Relaxed);
+    }
     fn storage_attach(object: Place, words: u32) {
         (0..words).for_each(|index| Self::set_link(object, index * 8, None));
     }

@@ -104,6 +104,14 @@ faults! {
             P::address(pfn, (offset & !31) as u64)
         }
     }
+    /// A half takes the one beside it along.
+    WideHalf {
+        fn set_half(at: P::Ptr, value: u16) {
+            let (pfn, offset) = P::locate(at);
+            P::set_half(P::address(pfn, (offset ^ 2) as u64), value);
+            P::set_half(at, value);
+        }
+    }
     /// Storage begins with what was there.
     DirtyStorage {
         fn storage_attach(object: P::Ptr, words: u32) {

@@ -8,7 +8,7 @@ use slablab_pages::{Pages, PagesPolicy};
 use slablab_platform::conformance::Testable;
 use slablab_platform::{CpuId, Event, Gfp, NodeId, Platform};
 use slablab_slabs::cache::alignment;
-use slablab_slabs::{Backing, CacheId, CacheSpec, Engine, Metadata, Misuse};
+use slablab_slabs::{Backing, CacheId, CacheSpec, Common, Engine, Metadata, Misuse};
 use std::collections::BTreeMap;
 
 /// One step. Numbers are taken modulo what there is.
@@ -270,7 +270,8 @@ impl<P: Testable, E: Engine<P>> Runner<P, E> {
                 P::advance(ms as u64 * 1_000_000);
                 self.due();
             }
-            Op::Misuse { cpu: on } => return self.misuse(cpu(on)),
+            Op::Misuse { cpu: on } if E::KNOWS_OWNERS => return self.misuse(cpu(on)),
+            Op::Misuse { .. } => {}
         }
         Ok(())
     }
@@ -316,6 +317,11 @@ impl<P: Testable, E: Engine<P>> Runner<P, E> {
                     usage.live_objects()
                 ));
             }
+            let held = self.common.held();
+            let in_objects = usage.shared_bytes + self.sheaves.usage().shared_bytes;
+            if in_objects + held.free_bytes != held.frames << P::page_shift() || !self.common.is_sound() {
+                return Err(format!("{held:?} does not fit {in_objects} bytes in objects, or is not sound"));
+            }
             self.pages.check().map_err(|imbalance| format!("pages: {imbalance:?}"))
         })
     }
@@ -343,8 +349,9 @@ impl<P: Testable, E: Engine<P>> Runner<P, E> {
         self.due();
         self.ran.slabs = self.cache.counted(Event::AllocSlab);
         let usage = self.cache.usage();
-        if usage.slabs != 0 {
-            return Err(format!("slabs are left: {usage:?}"));
+        let held = self.common.held();
+        if usage.slabs != 0 || held.frames != 0 {
+            return Err(format!("slabs are left: {usage:?}, {held:?}"));
         }
         self.pages.check().map_err(|imbalance| format!("pages: {imbalance:?}"))?;
         let free = Self::free_frames(&self.pages);

@@ -49,6 +49,10 @@ pub trait Twist<P: Testable>: Sized + 'static {
     fn set_link(object: P::Ptr, offset: u32, next: Option<P::Ptr>) {
         P::set_link(Self::linked(object), offset, next);
     }
+    /// [`Platform::set_half`].
+    fn set_half(at: P::Ptr, value: u16) {
+        P::set_half(at, value);
+    }
     /// Called after a frame was looked at, and before a link is read.
     fn settle() {}
     /// [`Platform::storage_attach`].
@@ -184,6 +188,12 @@ impl<P: Testable, T: Twist<P>> Platform for Twisted<P, T> {
     }
     fn set_link(object: P::Ptr, offset: u32, next: Option<P::Ptr>) {
         T::set_link(object, offset, next);
+    }
+    fn half(at: P::Ptr) -> u16 {
+        P::half(at)
+    }
+    fn set_half(at: P::Ptr, value: u16) {
+        T::set_half(at, value);
     }
     fn storage_attach(object: P::Ptr, words: u32) {
         T::storage_attach(object, words);

@@ -9,6 +9,7 @@ use slablab_platform::{Context, CpuId, Event, Frame, Gfp, NodeId, Pfn, Platform,
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
+use std::num::NonZeroU64;
 use std::rc::Rc;
 
 /// A world that reports misuse, over the primitives of a checking tool.
@@ -115,6 +116,12 @@ impl<K: Kit> Platform for Checked<K> {
     }
     fn set_link(object: Address, offset: u32, next: Option<Address>) {
         Self::machine().write(object, offset, next);
+    }
+    fn half(at: Address) -> u16 {
+        Self::machine().read(at, 0).map_or(0, |value| value.0.get() as u16)
+    }
+    fn set_half(at: Address, value: u16) {
+        Self::machine().write(at, 0, NonZeroU64::new(value as u64).map(Address));
     }
     fn storage_attach(object: Address, words: u32) {
         Self::machine().attach(object, words);

@@ -45,6 +45,7 @@ fn a_planted_fault_fails_in_the_check_that_names_it() {
         SharedFrame => "memory.frames_distinct",
         FirstFrameOnly => "memory.address_locate",
         SharedLink => "memory.links",
+        WideHalf => "memory.halves",
         DirtyStorage => "memory.storage",
         ClockBack => "time.now_never_back",
         NotRandom => "time.random_varies",

@@ -12,7 +12,7 @@ const MIB: usize = 1 << 20;
 fn slub() -> slablab_slabs::slub::SlubPolicy {
     match Preset::parse("slub@6.1").expect("a preset") {
         Preset::Slub(policy) => policy,
-        _ => unreachable!("asked for SLUB"),
+        other => unreachable!("asked for SLUB, got {other}"),
     }
 }
 

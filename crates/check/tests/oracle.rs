@@ -8,6 +8,7 @@ use slablab_platform::Gfp;
 use slablab_platform::conformance::Testable;
 use slablab_slabs::preset::{Policy, Preset};
 use slablab_slabs::slab_engine::{SlabEngine, SlabPolicy};
+use slablab_slabs::slob::{Slob, SlobPolicy};
 use slablab_slabs::slqb::{Slqb, SlqbPolicy};
 use slablab_slabs::slub::{Slub, SlubPolicy};
 use slablab_slabs::{Backing, CacheFlags, CacheId, CacheSpec, Engine};
@@ -149,6 +150,22 @@ fn slab() {
     assert_eq!(SlabPolicy::PRESETS.len(), 2, "presets without a program");
 }
 
+#[test]
+fn slob() {
+    for text in [
+        "slob@2.6.32",
+        "slob@6.1",
+        "slob@6.1,readd=small",
+        "slob@6.1,next_fit=no",
+        "slob@6.1,small_below=65536,medium_below=65536",
+    ] {
+        let preset = Preset::parse(text).expect("a preset");
+        let Preset::Slob(policy) = preset else { unreachable!("{text} is SLOB") };
+        every_machine::<Slob<Model>, Slob<Refusing<Model>>>(preset, &policy, (6, 1, 0), 0..effort(4));
+    }
+    assert_eq!(SlobPolicy::PRESETS.len(), 2, "presets without a program");
+}
+
 /// The worlds that are not the model: checking memory on one thread, and static memory.
 fn other_worlds<A: Engine<Alone>, B: Engine<Bare<true>, Policy = A::Policy>>(name: &str, policy: &A::Policy) {
     const SHAPE: Shape = Shape { node_frames: &[1 << 10, 1 << 10, 0], ..Shape::MEMORYLESS };
@@ -177,10 +194,14 @@ fn every_preset_in_other_worlds() {
         let name = Preset::Slab(*policy).to_string();
         other_worlds::<SlabEngine<Alone>, SlabEngine<Bare<true>>>(&name, policy);
     }
+    for policy in SlobPolicy::PRESETS {
+        other_worlds::<Slob<Alone>, Slob<Bare<true>>>(&Preset::Slob(*policy).to_string(), policy);
+    }
 }
 
-/// A constructor runs once for every object of every new slab, not for every allocation.
-fn constructs<E: Engine<Model>>(name: &str, policy: &E::Policy) {
+/// A constructor runs once for every object of every new slab, not for every allocation: `None`. SLOB's runs
+/// for each.
+fn constructs<E: Engine<Model>>(name: &str, policy: &E::Policy, runs: Option<u32>) {
     thread_local!(static CONSTRUCTED: Cell<u32> = const { Cell::new(0) });
     CONSTRUCTED.set(0);
     let mut machine = Machine::new(MachineSpec::uniform(1, 1, GIB)).expect("the spec is right");
@@ -195,13 +216,15 @@ fn constructs<E: Engine<Model>>(name: &str, policy: &E::Policy) {
             let object = cache.alloc(&backing, Gfp::KERNEL, None).expect("memory is left");
             cache.free(&backing, object).expect("the cache's object");
         }
-        assert_eq!(CONSTRUCTED.get(), cache.geometry().objects, "{name}: one slab was made");
+        let runs = runs.unwrap_or(cache.geometry().objects);
+        assert_eq!(CONSTRUCTED.get(), runs, "{name}: 100 allocations, one slab was made");
     });
 }
 
 #[test]
 fn constructors_run_when_slabs_are_made() {
-    constructs::<Slub<Model>>("slub", &SlubPolicy::PRESETS[2]);
-    constructs::<Slqb<Model>>("slqb", &SlqbPolicy::PRESETS[1]);
-    constructs::<SlabEngine<Model>>("slab", &SlabPolicy::PRESETS[1]);
+    constructs::<Slub<Model>>("slub", &SlubPolicy::PRESETS[2], None);
+    constructs::<Slqb<Model>>("slqb", &SlqbPolicy::PRESETS[1], None);
+    constructs::<Slob<Model>>("slob", &SlobPolicy::PRESETS[1], Some(100));
+    constructs::<SlabEngine<Model>>("slab", &SlabPolicy::PRESETS[1], None);
 }

@@ -13,9 +13,10 @@ use slablab_platform::conformance::Testable;
 use slablab_platform::{CpuId, Gfp, Platform};
 use slablab_slabs::preset::Preset;
 use slablab_slabs::slab_engine::{SlabEngine, SlabPolicy};
+use slablab_slabs::slob::{Slob, SlobPolicy};
 use slablab_slabs::slqb::{Slqb, SlqbPolicy};
 use slablab_slabs::slub::{Slub, SlubPolicy};
-use slablab_slabs::{Backing, CacheId, CacheSpec, Engine, Metadata};
+use slablab_slabs::{Backing, CacheId, CacheSpec, Common, Engine, Held, Metadata};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, VecDeque};
 use std::rc::Rc;
@@ -87,6 +88,7 @@ impl<P: Testable, E: Engine<P>> Heap<P, E> {
             assert_eq!(self.arrays.destroy(&self.plain()), Ok(()), "arrays were lost");
             let slabs = self.cache.usage().slabs + self.arrays.usage().slabs;
             assert_eq!(slabs, 0, "slabs were lost");
+            assert_eq!(self.common.held(), Held::default(), "shared pages were lost");
             self.pages.check().expect("pages balance");
         });
     }
@@ -106,21 +108,28 @@ impl<P: Testable, E: Engine<P>> Metadata<P> for Heap<P, E> {
 fn slub(text: &str) -> SlubPolicy {
     match Preset::parse(text).expect("a preset") {
         Preset::Slub(policy) => policy,
-        _ => unreachable!("{text} is not SLUB"),
+        other => unreachable!("{text} is {}", other.engine()),
     }
 }
 
 fn slqb(text: &str) -> SlqbPolicy {
     match Preset::parse(text).expect("a preset") {
         Preset::Slqb(policy) => policy,
-        _ => unreachable!("{text} is not SLQB"),
+        other => unreachable!("{text} is {}", other.engine()),
     }
 }
 
 fn slab(text: &str) -> SlabPolicy {
     match Preset::parse(text).expect("a preset") {
         Preset::Slab(policy) => policy,
-        _ => unreachable!("{text} is not SLAB"),
+        other => unreachable!("{text} is {}", other.engine()),
+    }
+}
+
+fn slob(text: &str) -> SlobPolicy {
+    match Preset::parse(text).expect("a preset") {
+        Preset::Slob(policy) => policy,
+        other => unreachable!("{text} is {}", other.engine()),
     }
 }
 
@@ -194,6 +203,7 @@ const SLABS: [&str; 3] = [
     "slab@2.6.29,limit=2,batchcount=1,shared=1,memoryless=nearest",
     "slab@2.6.29,limit=1,shared=0,alien=no",
 ];
+const SLOBS: [&str; 2] = ["slob@6.1", "slob@2.6.32,next_fit=no"];
 
 /// CPU 0 allocates `n` objects, four to a slab, and keeps them for both.
 fn hold<P: Testable, E: Engine<P>>(heap: &Heap<P, E>, n: usize) {
@@ -285,6 +295,9 @@ fn every_race<K: Kit>(limits: Limits) {
         check(text, &races::<_, SlabEngine<Checked<K>>>(), &slab(text), Shape::ONE_NODE, limits);
         check(text, &hand_over::<_, SlabEngine<Checked<K>>>(), &slab(text), Shape::TWO_NODES, limits);
     }
+    for text in SLOBS {
+        check(text, &races::<_, Slob<Checked<K>>>(), &slob(text), Shape::ONE_NODE, limits);
+    }
 }
 
 #[test]
@@ -353,6 +366,9 @@ fn shuttle_whole() {
         }
         for text in SLABS {
             whole::<SlabEngine<Checked<Shuttle>>>(text, &slab(text), shape, limits);
+        }
+        for text in SLOBS {
+            whole::<Slob<Checked<Shuttle>>>(text, &slob(text), shape, limits);
         }
     }
 }

@@ -4,6 +4,7 @@ use crate::input::write_out;
 use crate::{Done, Failure};
 use slablab_slabs::preset::{Policy, Values};
 use slablab_slabs::slab_engine::SlabPolicy;
+use slablab_slabs::slob::SlobPolicy;
 use slablab_slabs::slqb::SlqbPolicy;
 use slablab_slabs::slub::SlubPolicy;
 use std::fmt::Write;
@@ -26,6 +27,9 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     }
     if wanted(SlabPolicy::ENGINE) {
         describe::<SlabPolicy>(&mut text)?;
+    }
+    if wanted(SlobPolicy::ENGINE) {
+        describe::<SlobPolicy>(&mut text)?;
     }
     if text.is_empty() {
         slablab_slabs::Preset::parse(args.engine.as_deref().unwrap_or_default())

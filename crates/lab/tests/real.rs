@@ -173,6 +173,8 @@ fn all_engines(reader: &Reader, path: &Path) -> Replay {
         "slqb@2009-09",
         "slab@2.6.29",
         "slab@6.1",
+        "slob@2.6.32",
+        "slob@6.1",
     ];
     let engines = presets.iter().map(|text| Preset::parse(text).expect("a preset")).collect();
     replay(reader, path, &Options { engines, ..Options::default() }, &|_, _| {}).expect("it can be replayed")

@@ -198,6 +198,23 @@ impl Memory {
         self.link_cell(object).set(next.map_or(0, |next| next.0.get()));
     }
 
+    /// Four halves share the link's cell of the eight bytes they are in.
+    #[inline]
+    pub(crate) fn half(&self, at: Addr) -> u16 {
+        (self.link_cell(at).get() >> Self::half_shift(at)) as u16
+    }
+
+    #[inline]
+    pub(crate) fn set_half(&self, at: Addr, value: u16) {
+        let (cell, shift) = (self.link_cell(at), Self::half_shift(at));
+        cell.set(cell.get() & !(0xffff << shift) | (value as u64) << shift);
+    }
+
+    #[inline]
+    fn half_shift(at: Addr) -> u64 {
+        (at.0.get() & 6) * 8
+    }
+
     /// Makes an object storage. An allocated object needs no link: the cell says where its words are.
     pub(crate) fn attach(&self, object: Addr, words: u32) {
         let mut storage = self.storage.borrow_mut();

@@ -251,6 +251,14 @@ impl Platform for Model {
     fn set_link(object: Addr, _offset: u32, next: Option<Addr>) {
         state(|state| state.memory.set_link(object, next));
     }
+    #[inline]
+    fn half(at: Addr) -> u16 {
+        state(|state| state.memory.half(at))
+    }
+    #[inline]
+    fn set_half(at: Addr, value: u16) {
+        state(|state| state.memory.set_half(at, value));
+    }
     fn storage_attach(object: Addr, words: u32) {
         state(|state| state.memory.attach(object, words));
     }

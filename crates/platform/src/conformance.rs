@@ -165,6 +165,7 @@ suite! {
     memory.addresses_differ Nothing: "Objects of a block have distinct addresses, in its frame's number and its head's.";
     memory.links Nothing: "Every object of a slab of any size has a link of its own.";
     memory.link_offset Nothing: "A link is found at the offset it was written at, whatever that is.";
+    memory.halves Nothing: "Each 16 bits of a block mapped for objects of 8 bytes keep what was written, whatever is beside.";
     memory.slabs_independent Nothing: "Links of neighbouring slabs of different sizes do not touch.";
     memory.remap Nothing: "A block mapped again, for another size, serves again.";
     memory.storage Nothing: "Storage starts as none, keeps each word, and is none again when attached again.";

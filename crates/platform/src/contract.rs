@@ -82,6 +82,11 @@ pub trait Platform: Sized + 'static {
     fn link(object: Self::Ptr, offset: u32) -> Option<Self::Ptr>;
     /// Writes the link in a free object.
     fn set_link(object: Self::Ptr, offset: u32, next: Option<Self::Ptr>);
+    /// Reads 16 bits of free memory at an even address, in a block mapped for objects of 8 bytes: what an engine keeps
+    /// there whose pieces are smaller than a link. Where links are written, halves are not, until the block is unmapped.
+    fn half(at: Self::Ptr) -> u16;
+    /// Writes 16 bits of free memory; those beside them stay as they are.
+    fn set_half(at: Self::Ptr, value: u16);
     /// Turns an object the caller owns into storage of `words` words, all 0. The object stays allocated.
     fn storage_attach(object: Self::Ptr, words: u32);
     /// Reads a word of storage.
@@ -151,6 +156,8 @@ pub enum WorkKind {
     FreeSlab,
     /// A sheaf of objects whose readers are gone.
     FreeSheaf,
+    /// An object whose readers are gone goes back to the heap.
+    FreeObject,
 }
 
 /// What the page allocator asks the reclaim policy.

@@ -144,6 +144,10 @@ events! {
     SlabGrowTry = "grow_tries";
     /// Ours: SLAB looked for an object on other nodes.
     SlabFallback = "fallback_alloc";
+    /// SLOB, ours: pages looked at in a search of a list.
+    SlobPagesWalked = "slob_pages_walked";
+    /// SLOB, ours: free blocks looked at: to find room, and to find an object's place among them.
+    SlobBlocksWalked = "slob_blocks_walked";
 
     /// Ours: a CPU slot refused; the slotless path served.
     Slotless = "slotless";
@@ -164,6 +168,8 @@ events! {
     LockBarn = "lock_barn";
     /// Ours: the per-slab lock of 2.6 taken.
     LockSlab = "lock_slab";
+    /// Ours: SLOB's lock taken.
+    LockHeap = "lock_heap";
     /// Ours: `zone->lock` taken.
     LockZone = "lock_zone";
 

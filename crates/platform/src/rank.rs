@@ -31,6 +31,8 @@ ranks! {
     Alien = 10, "alien->lock", LockAlien;
     /// A node's list of partial slabs: SLUB's and SLQB's `list_lock`. Taken before a transition that empties a slab.
     NodeList = 20, "list_lock", LockNodeList;
+    /// SLOB's only lock: all lists, all pages on them, and what is free in them.
+    Heap = 25, "slob_lock", LockHeap;
     /// SLQB's `page_lock`: a list's partial pages and those pages' free lists.
     PageList = 30, "page_lock", LockPageList;
     /// SLQB's `remote_free.lock`: objects that others handed back.

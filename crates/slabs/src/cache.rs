@@ -27,6 +27,8 @@ pub struct CacheFlags {
     /// The object's last word may hold the link although contents survive a free: a caller who names a place for it
     /// (`use_freeptr_offset`, reference/slub.md 7; seen in 6.18) needs no room behind the object.
     pub link_inside: bool,
+    /// A kmalloc class: requests say how many bytes they want ([`crate::Engine::alloc_sized`]).
+    pub kmalloc: bool,
 }
 
 /// What a cache is asked to be.
@@ -61,6 +63,7 @@ impl CacheSpec {
                 no_merge: false,
                 constructor: false,
                 link_inside: false,
+                kmalloc: false,
             },
             known_size: 0,
             known_order: None,

@@ -57,6 +57,10 @@ pub trait Common: Default {
     fn held(&self) -> Held {
         Held::default()
     }
+    /// Whether what is shared is as it must be: for tests, as it walks everything.
+    fn is_sound(&self) -> bool {
+        true
+    }
 }
 
 /// Nothing is shared: every slab is a cache's own.
@@ -77,6 +81,8 @@ pub trait Engine<P: Platform>: Sized {
     type Policy: Clone + core::fmt::Debug;
     /// What all caches of a set share; `()` for an engine whose caches have all for themselves.
     type Common: Common;
+    /// Whether a cache tells its own objects from those of other caches.
+    const KNOWS_OWNERS: bool = true;
 
     /// A cache without slabs.
     fn create(id: CacheId, spec: &CacheSpec, policy: &Self::Policy) -> Self;
@@ -91,10 +97,23 @@ pub trait Engine<P: Platform>: Sized {
     /// An object, from `node` if one is asked for (only from it with `THISNODE`). `None` when memory is exhausted.
     fn alloc(&self, backing: &Backing<'_, P, Self::Common>, gfp: Gfp, node: Option<NodeId>)
     -> Option<P::Ptr>;
+    /// As [`Engine::alloc`], for a request of `bytes`, at most the size of the cache's objects: a kmalloc in its class.
+    /// Only an engine without classes cares.
+    #[inline]
+    fn alloc_sized(
+        &self,
+        backing: &Backing<'_, P, Self::Common>,
+        _bytes: u32,
+        gfp: Gfp,
+        node: Option<NodeId>,
+    ) -> Option<P::Ptr> {
+        self.alloc(backing, gfp, node)
+    }
     /// Gives an object back.
     ///
     /// # Errors
-    /// The address is in no slab of this cache, or at no object's start; nothing happened.
+    /// The address is in no slab of this cache, or at no object's start; nothing happened. Where
+    /// [`Engine::KNOWS_OWNERS`] does not hold, another cache's object need not be noticed.
     fn free(&self, backing: &Backing<'_, P, Self::Common>, object: P::Ptr) -> Result<(), Misuse>;
     /// Up to `out.len()` objects; answers how many were got.
     fn alloc_bulk(

@@ -83,6 +83,8 @@ impl KmallocRule {
             Preset::Slub(policy) => (policy.release.major == 2, policy.release >= Release::new(6, 12, 0)),
             Preset::Slqb(_) => (true, false),
             Preset::Slab(policy) => (policy.release.major == 2, false),
+            // SLOB has no classes: these stand for the sizes that come in, each with its own size.
+            Preset::Slob(policy) => (policy.release.major == 2, false),
         };
         let slqb = matches!(preset, Preset::Slqb(_));
         let slab = matches!(preset, Preset::Slab(_));
@@ -222,6 +224,7 @@ impl KmallocRule {
                 dma: kind == KmallocType::Dma,
                 account: kind == KmallocType::Cgroup,
                 no_merge: !self.merged,
+                kmalloc: true,
                 ..CacheFlags::default()
             },
             ..CacheSpec::of_size(object_size)
@@ -278,6 +281,7 @@ impl KmallocConfig {
             Preset::Slub(policy) => policy.release,
             Preset::Slqb(_) => Release::new(2, 6, 0),
             Preset::Slab(policy) => policy.release,
+            Preset::Slob(policy) => policy.release,
         };
         let modern = release.major > 2;
         KmallocConfig {

@@ -6,6 +6,7 @@
 //! | [`slub`] | SLUB, 2.6.29 to 6.18, with opt-in sheaves |
 //! | [`slqb`] | SLQB as posted in January and as of September 2009 |
 //! | [`slab_engine`] | SLAB, 2.6.29 and 6.1 |
+//! | [`slob`] | SLOB, 2.6.32 and 6.1 |
 //! | [`preset`] | the grammar `engine[@release][,knob=value]...` and the table of presets |
 //! | [`cache`] | what a cache is asked to be: size, alignment, flags; its layout and merging, by era |
 //! | [`order`] | slab orders, by era |
@@ -24,6 +25,7 @@ pub mod order;
 pub mod preset;
 pub mod slab;
 pub mod slab_engine;
+pub mod slob;
 pub mod slqb;
 pub mod slub;
 

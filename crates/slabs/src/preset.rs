@@ -5,6 +5,7 @@
 //! parsed choice and parsing what was printed are inverse.
 
 use crate::slab_engine::SlabPolicy;
+use crate::slob::SlobPolicy;
 use crate::slqb::SlqbPolicy;
 use crate::slub::SlubPolicy;
 use core::fmt;
@@ -72,6 +73,8 @@ pub enum Preset {
     Slqb(SlqbPolicy),
     /// SLAB.
     Slab(SlabPolicy),
+    /// SLOB.
+    Slob(SlobPolicy),
 }
 
 /// A set of policies with knobs that can be named.
@@ -164,7 +167,7 @@ pub struct Taken {
 }
 
 /// Engines in the grammar, with the aliases behind them.
-pub const ENGINES: &[&str] = &["slub", "slqb", "slab"];
+pub const ENGINES: &[&str] = &["slub", "slqb", "slab", "slob"];
 
 impl Preset {
     /// Understands `engine[@release][,knob=value]...`.
@@ -178,6 +181,7 @@ impl Preset {
             SlubPolicy::ENGINE => assemble(release, knobs).map(Preset::Slub),
             SlqbPolicy::ENGINE => assemble(release, knobs).map(Preset::Slqb),
             SlabPolicy::ENGINE => assemble(release, knobs).map(Preset::Slab),
+            SlobPolicy::ENGINE => assemble(release, knobs).map(Preset::Slob),
             _ => Err(BadPreset {
                 kind: BadKind::Engine,
                 given: engine,
@@ -197,6 +201,7 @@ impl Preset {
             Preset::Slub(_) => SlubPolicy::ENGINE,
             Preset::Slqb(_) => SlqbPolicy::ENGINE,
             Preset::Slab(_) => SlabPolicy::ENGINE,
+            Preset::Slob(_) => SlobPolicy::ENGINE,
         }
     }
 
@@ -206,6 +211,7 @@ impl Preset {
             Preset::Slub(policy) => policy.release,
             Preset::Slqb(policy) => policy.release,
             Preset::Slab(policy) => policy.release,
+            Preset::Slob(policy) => policy.release,
         }
     }
 
@@ -216,6 +222,7 @@ impl Preset {
             Preset::Slub(policy) => setting(policy, index),
             Preset::Slqb(policy) => setting(policy, index),
             Preset::Slab(policy) => setting(policy, index),
+            Preset::Slob(policy) => setting(policy, index),
         }
     }
 
@@ -228,6 +235,7 @@ impl Preset {
             Preset::Slub(policy) => (SlubPolicy::KNOBS[index].set)(policy, value),
             Preset::Slqb(policy) => (SlqbPolicy::KNOBS[index].set)(policy, value),
             Preset::Slab(policy) => (SlabPolicy::KNOBS[index].set)(policy, value),
+            Preset::Slob(policy) => (SlobPolicy::KNOBS[index].set)(policy, value),
         }
     }
 }
@@ -305,6 +313,7 @@ impl fmt::Display for Preset {
             Preset::Slub(policy) => print(policy, f),
             Preset::Slqb(policy) => print(policy, f),
             Preset::Slab(policy) => print(policy, f),
+            Preset::Slob(policy) => print(policy, f),
         }
     }
 }

@@ -297,6 +297,16 @@ impl<P: Platform> SlabList<P> {
         self.len -= 1;
     }
 
+    /// Turns the list so that it begins at a slab on it; those before it follow the last.
+    pub fn begin_at(&mut self, slab: Slab<P>) {
+        let (Some(head), Some(tail), Some(prev)) = (self.head, self.tail, slab.prev()) else { return };
+        Self::update(tail, |links| links.next = Some(head));
+        Self::update(head, |links| links.prev = Some(tail));
+        Self::update(prev.pfn, |links| links.next = None);
+        Self::update(slab.pfn, |links| links.prev = None);
+        (self.head, self.tail) = (Some(slab.pfn), Some(prev.pfn));
+    }
+
     fn set_links(pfn: Pfn, links: Links) {
         P::with_frame(pfn, |frame| frame.link.set(links.pack()));
     }

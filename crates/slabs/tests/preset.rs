@@ -2,6 +2,7 @@
 
 use slablab_slabs::preset::{AUTO, BadKind, Knob, Policy, Values};
 use slablab_slabs::slab_engine::SlabPolicy;
+use slablab_slabs::slob::SlobPolicy;
 use slablab_slabs::slqb::SlqbPolicy;
 use slablab_slabs::slub::SlubPolicy;
 use slablab_slabs::{Preset, Release};
@@ -72,17 +73,21 @@ fn check_every<T: Policy + std::fmt::Debug>(policy: fn(&Preset) -> Option<&T>) -
 fn printing_and_parsing_are_inverse() {
     let slub = check_every::<SlubPolicy>(|preset| match preset {
         Preset::Slub(policy) => Some(policy),
-        Preset::Slqb(_) | Preset::Slab(_) => None,
+        _ => None,
     });
     let slqb = check_every::<SlqbPolicy>(|preset| match preset {
         Preset::Slqb(policy) => Some(policy),
-        Preset::Slub(_) | Preset::Slab(_) => None,
+        _ => None,
+    });
+    let slob = check_every::<SlobPolicy>(|preset| match preset {
+        Preset::Slob(policy) => Some(policy),
+        _ => None,
     });
     let slab = check_every::<SlabPolicy>(|preset| match preset {
         Preset::Slab(policy) => Some(policy),
-        Preset::Slub(_) | Preset::Slqb(_) => None,
+        _ => None,
     });
-    println!("{slub} texts of slub, {slqb} of slqb, {slab} of slab");
+    println!("{slub} texts of slub, {slqb} of slqb, {slab} of slab, {slob} of slob");
 }
 
 #[test]
@@ -104,6 +109,8 @@ fn normal_forms() {
     check("slab@2.6.32", "slab@2.6.29");
     check("slab@2.6.29,limit=8,memoryless=nearest", "slab@2.6.29,limit=8,memoryless=nearest");
     check("slqb@2009-09,memoryless=nearest", "slqb@2009-09,memoryless=nearest");
+    check("slob", "slob@6.1");
+    check("slob@4.19,readd=small", "slob@2.6.32");
 }
 
 #[test]
@@ -123,7 +130,7 @@ fn every_knob_has_a_name_and_a_line() {
     check::<SlubPolicy>();
     check::<SlqbPolicy>();
     check::<SlabPolicy>();
-    check::<SlabPolicy>();
+    check::<SlobPolicy>();
 }
 
 /// Whatever tells two presets of an engine apart can be changed by name, one at a time: only then can a difference between
@@ -144,6 +151,7 @@ fn every_policy_has_a_knob() {
     check::<SlubPolicy>();
     check::<SlqbPolicy>();
     check::<SlabPolicy>();
+    check::<SlobPolicy>();
 }
 
 /// A preset's settings are what the grammar says of it, and setting all of them makes another of the engine's presets.
@@ -210,7 +218,7 @@ fn errors_are_of_a_kind() {
     fn check(text: &str, kind: fn(&BadKind) -> bool) {
         assert!(kind(&Preset::parse(text).expect_err(text).kind), "{text}");
     }
-    check("slob", |kind| *kind == BadKind::Engine);
+    check("slib", |kind| *kind == BadKind::Engine);
     check("slub@x", |kind| *kind == BadKind::Release);
     check("slub,x=1", |kind| *kind == BadKind::Knob);
     check("slub,max_order=x", |kind| matches!(kind, BadKind::Value(taken) if taken.knob == "max_order"));

@@ -84,6 +84,7 @@ fn engines_are_listed() {
     for words in [
         "slub: releases 2.6.29 2.6.32 6.1 6.12 6.18",
         "slqb: releases 2009-01 2009-09",
+        "slob: releases 2.6.32 6.1",
         "max_order",
         "hiwater",
     ] {

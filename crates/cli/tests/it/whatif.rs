@@ -140,7 +140,8 @@ fn what_is_wrong_is_said_with_what_was_expected() {
     check_error(&[&small, "--page-size", "5000"], &["--page-size", "expected 4K"]);
     check_error(&[&small, "--merge", "maybe"], &["--merge", "on or off"]);
     check_error(&[&small, "--debug", "Q"], &["--debug", "letters of FZPU"]);
-    check_error(&[&small, "--engine", "slob@7"], &["--engine", "near it"]);
+    check_error(&[&small, "--engine", "slib@7"], &["--engine", "near it"]);
+    check_error(&[&small, "--engine", "slob@6.1"], &["--engine", "no slabs"]);
     check_error(&[&small, "--max-order", "0,1", "--against", &small], &["--against", "one change"]);
     check_error(&["/no/such/dump"], &["/no/such/dump"]);
 }

@@ -52,6 +52,10 @@ pub fn figures(outcome: &Outcome) -> Vec<(String, String, Figure)> {
     for (order, (taken, _)) in by_order(outcome).into_iter().enumerate().filter(|(_, both)| both.0 > 0) {
         add(&format!("  of order {order}"), &format!("slabs_taken_order_{order}"), Figure::Count(taken));
     }
+    if total.get(Event::SlobPagesWalked) > 0 {
+        add("pages walked", "slob_pages_walked", Figure::Count(total.get(Event::SlobPagesWalked)));
+        add("free blocks walked", "slob_blocks_walked", Figure::Count(total.get(Event::SlobBlocksWalked)));
+    }
     add("slabs returned", "slabs_returned", Figure::Count(total.get(Event::FreeSlab)));
     for (order, (_, returned)) in by_order(outcome).into_iter().enumerate().filter(|(_, both)| both.1 > 0) {
         add(
@@ -69,10 +73,13 @@ pub fn figures(outcome: &Outcome) -> Vec<(String, String, Figure)> {
     add("    live objects", "live_bytes", Figure::Bytes(live));
     add("    parked at CPUs", "parked_bytes", Figure::Bytes(parked));
     add("    free in slabs", "free_bytes", Figure::Bytes(free));
+    if outcome.shared.frames > 0 {
+        add("      of these no cache's", "shared_free_bytes", Figure::Bytes(outcome.shared.free_bytes));
+    }
     add("    tail of slabs", "tail_bytes", Figure::Bytes(tail));
     add("locks taken", "", Figure::Heading);
-    use Event::{LockBarn, LockNodeList, LockPageList, LockRemoteFree, LockSlab};
-    for lock in [LockNodeList, LockPageList, LockRemoteFree, LockBarn, LockSlab]
+    use Event::{LockBarn, LockHeap, LockNodeList, LockPageList, LockRemoteFree, LockSlab};
+    for lock in [LockNodeList, LockPageList, LockRemoteFree, LockBarn, LockSlab, LockHeap]
         .into_iter()
         .filter(|lock| total.get(*lock) > 0)
     {

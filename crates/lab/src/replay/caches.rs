@@ -214,7 +214,9 @@ impl CacheTable {
             };
             let name =
                 class.map_or(format!("kmalloc-{bytes}"), |index| self.kmalloc.name(kind, index).to_string());
-            self.by_size[row][column] = self.named(&name, &name, bytes, before, geometry);
+            let index = self.named(&name, &name, bytes, before, geometry);
+            self.entries[index as usize].spec.flags.kmalloc = true;
+            self.by_size[row][column] = index;
         }
     }
 }

@@ -30,7 +30,7 @@ use rayon::prelude::*;
 use slablab_model::Model;
 use slablab_slabs::preset::Preset;
 use slablab_slabs::{
-    CacheId, CacheSpec, Common, Engine, Release, slab_engine::SlabEngine, slqb::Slqb, slub::Slub,
+    CacheId, CacheSpec, Common, Engine, Release, slab_engine::SlabEngine, slob::Slob, slqb::Slqb, slub::Slub,
 };
 use slablab_workloads::{Metadata, Reader};
 use std::path::{Path, PathBuf};
@@ -152,6 +152,7 @@ impl<'a> Prepared<'a> {
             Preset::Slub(policy) => job.run::<Slub<_>>(variant, policy, tick),
             Preset::Slqb(policy) => job.run::<Slqb<_>>(variant, policy, tick),
             Preset::Slab(policy) => job.run::<SlabEngine<_>>(variant, policy, tick),
+            Preset::Slob(policy) => job.run::<Slob<_>>(variant, policy, tick),
         }
     }
 
@@ -172,6 +173,7 @@ pub(crate) fn takes_orders(preset: &Preset) -> bool {
         Preset::Slqb(_) => of::<Slqb<_>>(),
         // The number of its objects follows from its order and the list beside them: it keeps its own.
         Preset::Slab(_) => false,
+        Preset::Slob(_) => of::<Slob<_>>(),
     }
 }
 
@@ -184,6 +186,7 @@ fn order_under(preset: &Preset, spec: &CacheSpec) -> u8 {
         Preset::Slub(policy) => of::<Slub<_>>(spec, policy),
         Preset::Slqb(policy) => of::<Slqb<_>>(spec, policy),
         Preset::Slab(policy) => of::<SlabEngine<_>>(spec, policy),
+        Preset::Slob(policy) => of::<Slob<_>>(spec, policy),
     }
 }
 

@@ -105,8 +105,8 @@ impl Counts {
 
     /// Locks taken inside the cache.
     pub fn locks(&self) -> u64 {
-        use Event::{LockBarn, LockNodeList, LockPageList, LockRemoteFree, LockSlab};
-        [LockNodeList, LockPageList, LockRemoteFree, LockBarn, LockSlab]
+        use Event::{LockBarn, LockHeap, LockNodeList, LockPageList, LockRemoteFree, LockSlab};
+        [LockNodeList, LockPageList, LockRemoteFree, LockBarn, LockSlab, LockHeap]
             .into_iter()
             .map(|lock| self.get(lock))
             .sum()

@@ -260,7 +260,8 @@ impl<'a, E: Engine<Model>> Run<'a, E> {
                 };
                 let sheaf = sheaf_memory!(self);
                 let backing = sheaf.backing();
-                let address = self.caches[cache_index].alloc(&backing, Gfp(batch.gfp[index]), node);
+                let address =
+                    self.caches[cache_index].alloc_sized(&backing, asked, Gfp(batch.gfp[index]), node);
                 let traffic = &mut self.traffic[cache_index];
                 *slot = Live { address, cache: cache as u16, cpu: batch.cpu[index] };
                 if address.is_some() {

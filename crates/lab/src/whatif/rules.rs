@@ -126,6 +126,10 @@ impl Rules {
                     (OrderRule::Slqb, policy.min_order, policy.min_objects);
             }
             Some(Preset::Slab(_)) => rules.rule = OrderRule::Slab,
+            Some(preset @ Preset::Slob(_)) => {
+                let why = format!("{preset}: SLOB has no slabs that could be laid out; `replay` runs it");
+                return Err(Error::new("--engine", why));
+            }
             None => {}
         }
         match change.policy {

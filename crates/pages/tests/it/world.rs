@@ -398,6 +398,12 @@ impl Platform for World {
     fn set_link(_object: u64, _offset: u32, _next: Option<u64>) {
         unreachable!("pages touch no objects")
     }
+    fn half(_at: u64) -> u16 {
+        unreachable!("pages touch no objects")
+    }
+    fn set_half(_at: u64, _value: u16) {
+        unreachable!("pages touch no objects")
+    }
     fn storage_attach(_object: u64, _words: u32) {}
     fn storage_load(_object: u64, _index: u32) -> Option<u64> {
         None

@@ -120,6 +120,20 @@ pub(super) fn links<P: Testable>() -> Verdict {
     Ok(())
 }
 
+pub(super) fn halves<P: Testable>() -> Verdict {
+    let slab = Slab::<P>::new(0, 8)?;
+    let (pfn, _) = P::locate(slab.object(0));
+    let at = |half: u32| P::address(pfn, half as u64 * 2);
+    let count = 1 << (P::page_shift() - 1);
+    (0..count).for_each(|half| P::set_half(at(half), !half as u16));
+    (0..count).step_by(3).for_each(|half| P::set_half(at(half), half as u16));
+    for half in 0..count {
+        let expected = if half.is_multiple_of(3) { half as u16 } else { !half as u16 };
+        ensure_eq!(P::half(at(half)), expected, "half {half}");
+    }
+    Ok(())
+}
+
 pub(super) fn link_offset<P: Testable>() -> Verdict {
     let slab = Slab::<P>::new(0, 192)?;
     for offset in [8, 96, 184] {

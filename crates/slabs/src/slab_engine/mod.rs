@@ -167,7 +167,7 @@ impl<P: Platform> Engine<P> for SlabEngine<P> {
         match work.kind {
             WorkKind::Reap => self.reap(backing, cpu),
             WorkKind::FreeSlab => self.return_pages(backing, Slab::at(Pfn(work.argument as u32))),
-            WorkKind::FreeSheaf => unreachable!("SLAB asks for no {:?}", work.kind),
+            WorkKind::FreeSheaf | WorkKind::FreeObject => unreachable!("SLAB asks for no {:?}", work.kind),
         }
     }
 

@@ -293,7 +293,7 @@ impl<P: Platform> Engine<P> for Slqb<P> {
         match work.kind {
             WorkKind::Reap => self.reap(backing, cpu),
             WorkKind::FreeSlab => self.return_pages(backing, Slab::at(Pfn(work.argument as u32))),
-            WorkKind::FreeSheaf => unreachable!("SLQB asks for no {:?}", work.kind),
+            WorkKind::FreeSheaf | WorkKind::FreeObject => unreachable!("SLQB asks for no {:?}", work.kind),
         }
     }
 

@@ -271,7 +271,9 @@ impl<P: Platform> Engine<P> for Slub<P> {
     fn work(&self, backing: &Backing<'_, P>, _cpu: CpuId, work: Work) {
         match work.kind {
             WorkKind::FreeSlab => self.return_pages(backing, Slab::at(Pfn(work.argument as u32))),
-            WorkKind::FreeSheaf | WorkKind::Reap => unreachable!("SLUB asks for no {:?}", work.kind),
+            WorkKind::FreeSheaf | WorkKind::FreeObject | WorkKind::Reap => {
+                unreachable!("SLUB asks for no {:?}", work.kind)
+            }
         }
     }
 

@@ -1,0 +1,95 @@
+//! Objects of a page or more, what waits for a grace period, and pages as an earlier life would have left them.
+
+use super::{HEADER, Heap, Slob};
+use crate::engine::{Backing, Misuse};
+use crate::slab::Slab;
+use slablab_platform::{Event, FrameKind, Gfp, NodeId, PerCpu, Pfn, Platform};
+
+impl<P: Platform> Slob<P> {
+    /// The order of the pages for so many bytes.
+    pub(super) fn order_of(bytes: u32) -> u8 {
+        bytes.div_ceil(Self::page_bytes()).next_power_of_two().ilog2() as u8
+    }
+
+    /// Pages of their own: not the heap's, without its lock.
+    pub(super) fn alloc_pages(
+        &self,
+        backing: &Backing<'_, P, Heap<P>>,
+        bytes: u32,
+        gfp: Gfp,
+        node: Option<NodeId>,
+    ) -> Option<P::Ptr> {
+        let order = Self::order_of(bytes);
+        let node = node.unwrap_or_else(|| P::cpu_node(P::cpu()));
+        let pfn = backing.pages.alloc(gfp | Gfp::COMP, order, node, FrameKind::Large)?;
+        P::map_slab(pfn, order, bytes);
+        let slab = Slab::<P>::at(pfn);
+        slab.set_owner(self.id.0 as u64);
+        self.slots.count(Event::AllocSlab, 1);
+        let object = P::address(pfn, 0);
+        let tally = self.tally(object);
+        tally.add_large(1);
+        tally.add_frames(1 << order);
+        Some(object)
+    }
+
+    /// Whether an address in pages of their own is an object of this cache.
+    pub(super) fn check_large(&self, object: P::Ptr, head: Pfn) -> Result<(), Misuse> {
+        let owner = Slab::<P>::at(head).owner() as u32;
+        if owner != self.id.0 {
+            return Err(Misuse::WrongCache(crate::CacheId(owner)));
+        }
+        if P::locate(object) == (head, 0) { Ok(()) } else { Err(Misuse::NotAnObject) }
+    }
+
+    pub(super) fn free_pages(&self, backing: &Backing<'_, P, Heap<P>>, object: P::Ptr) {
+        let (pfn, _) = P::locate(object);
+        let order = Slab::<P>::at(pfn).state().order;
+        self.tally(object).add_frames(-(1 << order));
+        P::unmap_slab(pfn, order);
+        backing.pages.free(pfn);
+        self.slots.count(Event::FreeSlab, 1);
+    }
+
+    /// Nobody reads the object any more.
+    pub(super) fn free_after_grace(&self, backing: &Backing<'_, P, Heap<P>>, argument: u64) {
+        let offset = argument & (Self::page_bytes() as u64 - 1);
+        let object = P::address(Pfn((argument >> P::page_shift()) as u32), offset);
+        match self.is_large(object) {
+            Ok(true) => self.free_pages(backing, object),
+            Ok(false) => self.free_block(backing, object).expect("an object is freed once"),
+            Err(wrong) => unreachable!("{object:?} was this cache's: {wrong:?}"),
+        }
+    }
+
+    pub(super) fn seed_page(
+        &self,
+        backing: &Backing<'_, P, Heap<P>>,
+        node: NodeId,
+        free: &[u16],
+    ) -> Option<P::Ptr> {
+        let objects = self.geometry.objects;
+        if free.len() == objects as usize {
+            return None;
+        }
+        let Some(request) = self.request else {
+            return self.alloc_pages(backing, self.geometry.size, Gfp::KERNEL | Gfp::THISNODE, Some(node));
+        };
+        let search = self.search(request, None);
+        let block = backing.common.seed(backing.pages, &search, node, objects)?;
+        let (pfn, first) = P::locate(block);
+        let object = |index: u32| P::address(pfn, (first + request.lead + index * self.geometry.size) as u64);
+        if self.flags.kmalloc {
+            let header = |index: u32| P::address(pfn, (first + index * self.geometry.size) as u64);
+            let bytes = (request.bytes - HEADER) as u16;
+            (0..objects).for_each(|index| P::set_half(header(index), bytes));
+        }
+        self.tally(block).add_shared(objects as i64, objects as i64 * Self::rounded(request.bytes));
+        for index in free {
+            let object = object(*index as u32);
+            self.free_block(backing, object).expect("the object was just made");
+            self.tally(object).add_shared(-1, 0);
+        }
+        Some(object(0))
+    }
+}

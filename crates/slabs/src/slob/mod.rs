@@ -1,0 +1,376 @@
+#![doc = include_str!("../../../../docs/engines/slob.md")]
+
+mod heap;
+mod large;
+mod page;
+mod policy;
+mod report;
+
+pub use heap::Heap;
+pub use policy::{KmallocAlign, Readd, SlobPolicy};
+
+use crate::cache::{CACHE_LINE, CacheFlags, CacheId, CacheSpec, Geometry, WORD};
+use crate::engine::{Backing, Busy, Engine, Misuse, Place, Usage};
+use crate::slab::{Constructor, Slab};
+use heap::{ListOf, Search};
+use page::{Block, HeapPage, Request};
+use report::Tally;
+use slablab_pages::Pages;
+use slablab_platform::{CpuId, Event, FrameKind, Gfp, NodeId, PerCpu, PerNode, Platform, Work, WorkKind};
+
+/// A SLOB cache: a size, an alignment and a constructor. Its objects are in the heap that all caches share.
+pub struct Slob<P: Platform> {
+    id: CacheId,
+    policy: SlobPolicy,
+    flags: CacheFlags,
+    geometry: Geometry,
+    /// What is asked of the heap for one object; `None` for objects of a page or more.
+    request: Option<Request>,
+    construct: Option<Constructor<P>>,
+    /// For its counters alone: SLOB keeps nothing per CPU.
+    slots: P::PerCpu<()>,
+    nodes: P::PerNode<Tally<P>>,
+}
+
+/// Bytes before a kmalloc's object, which hold its size; also what every object is aligned to.
+const HEADER: u32 = WORD;
+/// Bytes behind an object whose readers may outlive its free: what the grace period's callback needs.
+const RCU_FOOTER: u32 = 24;
+
+impl<P: Platform> Slob<P> {
+    fn page_bytes() -> u32 {
+        1 << P::page_shift()
+    }
+
+    /// What a kmalloc of so many bytes asks of the heap; `None` for one that goes to the page allocator.
+    #[inline]
+    fn kmalloc_request(policy: &SlobPolicy, bytes: u32) -> Option<Request> {
+        let align = match policy.kmalloc_align {
+            KmallocAlign::PowersOfTwo if bytes.is_power_of_two() => bytes.max(WORD),
+            KmallocAlign::PowersOfTwo | KmallocAlign::Word => WORD,
+        };
+        (bytes < Self::page_bytes() - HEADER).then(|| Request { bytes: bytes + HEADER, align, lead: HEADER })
+    }
+
+    /// Bytes of an object, with what its grace period needs.
+    fn object_bytes(spec: &CacheSpec) -> u32 {
+        spec.object_size.max(1) + if spec.flags.typesafe_by_rcu { RCU_FOOTER } else { 0 }
+    }
+
+    /// What one object of a cache asks of the heap.
+    fn object_request(spec: &CacheSpec) -> Option<Request> {
+        let bytes = Self::object_bytes(spec);
+        let line = if spec.flags.hwcache_align { CACHE_LINE } else { 0 };
+        let align = spec.align.max(WORD).max(line).next_multiple_of(WORD);
+        (bytes < Self::page_bytes()).then_some(Request {
+            bytes,
+            align: align.min(Self::page_bytes()),
+            lead: 0,
+        })
+    }
+
+    fn list_of(&self, bytes: u32) -> ListOf {
+        if bytes < self.policy.small_below {
+            ListOf::Small
+        } else if bytes < self.policy.medium_below {
+            ListOf::Medium
+        } else {
+            ListOf::Large
+        }
+    }
+
+    fn measure(spec: &CacheSpec, request: Option<&Request>) -> Geometry {
+        let page = Self::page_bytes();
+        let (size, order, objects) = match request {
+            Some(Request { bytes, align, lead }) => {
+                // Units are smaller than any alignment, so that objects side by side are whole alignments apart.
+                let size = bytes.next_multiple_of(*align);
+                let first = lead.next_multiple_of(*align) - lead;
+                (size, 0, 1 + (page - first - bytes) / size)
+            }
+            None => {
+                let bytes = Self::object_bytes(spec);
+                (bytes, Self::order_of(bytes), 1)
+            }
+        };
+        Geometry {
+            object_size: spec.object_size,
+            size,
+            link_offset: 0,
+            order,
+            objects,
+            min_order: order,
+            min_objects: objects,
+        }
+    }
+
+    fn search(&self, request: Request, node: Option<NodeId>) -> Search {
+        Search { request, list: self.list_of(request.bytes), node, next_fit: self.policy.next_fit }
+    }
+
+    /// Room in the heap: in a listed page, else in a new one.
+    fn alloc_block(
+        &self,
+        backing: &Backing<'_, P, Heap<P>>,
+        request: Request,
+        gfp: Gfp,
+        node: Option<NodeId>,
+    ) -> Option<P::Ptr> {
+        let search = self.search(request, node);
+        self.slots.count(Event::LockHeap, 1);
+        let found = backing.common.search(&search);
+        let mut blocks_walked = found.blocks_walked;
+        let block = match found.block {
+            Some(block) => {
+                self.slots.count(Event::AllocFromPartial, 1);
+                Some(block)
+            }
+            None => {
+                let home = P::cpu_node(P::cpu());
+                let block = backing.common.grow(backing.pages, &search, gfp, home, &mut blocks_walked);
+                if block.is_some() {
+                    self.slots.count(Event::AllocSlab, 1);
+                    self.slots.count(Event::LockHeap, 1);
+                }
+                block
+            }
+        };
+        self.slots.count(Event::SlobPagesWalked, found.pages_walked);
+        self.slots.count(Event::SlobBlocksWalked, blocks_walked);
+        let bytes = Self::rounded(request.bytes);
+        block.inspect(|block| self.tally(*block).add_shared(1, bytes))
+    }
+
+    /// Bytes that a block of so many takes.
+    fn rounded(bytes: u32) -> i64 {
+        (HeapPage::<P>::units_of(bytes) << HeapPage::<P>::unit_shift()) as i64
+    }
+
+    fn kmalloc(
+        &self,
+        backing: &Backing<'_, P, Heap<P>>,
+        bytes: u32,
+        gfp: Gfp,
+        node: Option<NodeId>,
+    ) -> Option<P::Ptr> {
+        let Some(request) = Self::kmalloc_request(&self.policy, bytes) else {
+            return self.alloc_pages(backing, bytes, gfp, node);
+        };
+        let block = self.alloc_block(backing, request, gfp, node)?;
+        P::set_half(block, bytes as u16);
+        let (pfn, at) = P::locate(block);
+        Some(P::address(pfn, (at + HEADER) as u64))
+    }
+
+    fn alloc_object(
+        &self,
+        backing: &Backing<'_, P, Heap<P>>,
+        bytes: u32,
+        gfp: Gfp,
+        node: Option<NodeId>,
+    ) -> Option<P::Ptr> {
+        self.slots.count(Event::AllocSlowpath, 1);
+        let object = match self.request {
+            _ if self.flags.kmalloc => self.kmalloc(backing, bytes.max(1), gfp, node),
+            Some(request) => self.alloc_block(backing, request, gfp, node),
+            None => self.alloc_pages(backing, self.geometry.size, gfp, node),
+        }?;
+        if let Some(construct) = self.construct {
+            construct(object);
+        }
+        if gfp.any(Gfp::ZERO) {
+            P::zero(object, bytes);
+        }
+        Some(object)
+    }
+
+    /// Where an object's block is in its page, and how many bytes it asked for.
+    fn block_of(&self, object: P::Ptr) -> Result<(Block, u32), Misuse> {
+        let (pfn, at) = P::locate(object);
+        let (start, bytes) = if self.flags.kmalloc {
+            let start = at.checked_sub(HEADER).ok_or(Misuse::NotAnObject)?;
+            let header = |start: u32| P::half(P::address(pfn, start as u64)) as u32 + HEADER;
+            (start, if start.is_multiple_of(WORD) { header(start) } else { 0 })
+        } else {
+            (at, self.request.map_or(0, |request| request.bytes))
+        };
+        if bytes == 0 || !start.is_multiple_of(WORD) || start + bytes > Self::page_bytes() {
+            return Err(Misuse::NotAnObject);
+        }
+        let at = start >> HeapPage::<P>::unit_shift();
+        Ok((Block { at, units: HeapPage::<P>::units_of(bytes) }, bytes))
+    }
+
+    /// Puts an object's block back into the heap.
+    fn free_block(&self, backing: &Backing<'_, P, Heap<P>>, object: P::Ptr) -> Result<(), Misuse> {
+        let (block, bytes) = self.block_of(object)?;
+        let (slab, _) = Slab::of(object).ok_or(Misuse::NotInSlab)?;
+        let list = match self.policy.readd {
+            Readd::Small => ListOf::Small,
+            Readd::BySize => self.list_of(bytes),
+        };
+        let tally = self.tally(object);
+        self.slots.count(Event::LockHeap, 1);
+        let freed = backing.common.free(backing.pages, slab, block, list).ok_or(Misuse::AlreadyFree)?;
+        self.slots.count(Event::SlobBlocksWalked, freed.blocks_walked);
+        self.slots.count(Event::FreeAddPartial, freed.listed as u64);
+        self.slots.count(Event::FreeRemovePartial, freed.unlisted as u64);
+        self.slots.count(Event::FreeSlab, freed.page as u64);
+        tally.add_shared(0, -Self::rounded(bytes));
+        Ok(())
+    }
+
+    /// Looks whether an object may be this cache's, as far as SLOB can tell; answers whether it has pages of its own.
+    fn is_large(&self, object: P::Ptr) -> Result<bool, Misuse> {
+        let (pfn, state) = Pages::<P>::block_of(object).ok_or(Misuse::NotInSlab)?;
+        match state.kind {
+            FrameKind::Large => self.check_large(object, pfn).map(|()| true),
+            _ if self.request.is_none() && !self.flags.kmalloc => Err(Misuse::NotAnObject),
+            _ => self.block_of(object).map(|_| false),
+        }
+    }
+}
+
+impl<P: Platform> Engine<P> for Slob<P> {
+    type Policy = SlobPolicy;
+    type Common = Heap<P>;
+    const KNOWS_OWNERS: bool = false;
+
+    fn create(id: CacheId, spec: &CacheSpec, policy: &SlobPolicy) -> Self {
+        let request = match spec.flags.kmalloc {
+            true => Self::kmalloc_request(policy, spec.object_size),
+            false => Self::object_request(spec),
+        };
+        Slob {
+            id,
+            policy: *policy,
+            flags: spec.flags,
+            geometry: Self::measure(spec, request.as_ref()),
+            request,
+            construct: None,
+            slots: P::PerCpu::new(0),
+            nodes: P::PerNode::new(),
+        }
+    }
+
+    fn set_constructor(&mut self, construct: Constructor<P>) {
+        assert!(self.flags.constructor, "the cache was made without a constructor");
+        self.construct = Some(construct);
+    }
+
+    fn id(&self) -> CacheId {
+        self.id
+    }
+
+    /// Sizes as they are in a page of such objects alone.
+    fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    fn alloc(&self, backing: &Backing<'_, P, Heap<P>>, gfp: Gfp, node: Option<NodeId>) -> Option<P::Ptr> {
+        self.alloc_object(backing, self.geometry.object_size, gfp, node)
+    }
+
+    fn alloc_sized(
+        &self,
+        backing: &Backing<'_, P, Heap<P>>,
+        bytes: u32,
+        gfp: Gfp,
+        node: Option<NodeId>,
+    ) -> Option<P::Ptr> {
+        self.alloc_object(
+            backing,
+            if self.flags.kmalloc { bytes } else { self.geometry.object_size },
+            gfp,
+            node,
+        )
+    }
+
+    fn free(&self, backing: &Backing<'_, P, Heap<P>>, object: P::Ptr) -> Result<(), Misuse> {
+        let large = self.is_large(object)?;
+        let tally = self.tally(object);
+        if self.flags.typesafe_by_rcu {
+            let (pfn, at) = P::locate(object);
+            let argument = ((pfn.0 as u64) << P::page_shift()) + at as u64;
+            P::after_grace_period(Work { kind: WorkKind::FreeObject, cache: self.id.0, argument });
+        } else if large {
+            self.free_pages(backing, object);
+        } else {
+            self.free_block(backing, object)?;
+        }
+        self.slots.count(Event::FreeSlowpath, 1);
+        if large {
+            tally.add_large(-1)
+        } else {
+            tally.add_shared(-1, 0)
+        }
+        Ok(())
+    }
+
+    fn alloc_bulk(&self, backing: &Backing<'_, P, Heap<P>>, gfp: Gfp, out: &mut [Option<P::Ptr>]) -> usize {
+        for (got, place) in out.iter_mut().enumerate() {
+            *place = self.alloc(backing, gfp, None);
+            if place.is_none() {
+                return got;
+            }
+        }
+        out.len()
+    }
+
+    fn free_bulk(&self, backing: &Backing<'_, P, Heap<P>>, objects: &[P::Ptr]) -> Result<(), Misuse> {
+        objects.iter().try_for_each(|object| self.free(backing, *object))
+    }
+
+    /// Nothing is kept that could be given back.
+    fn shrink(&self, _backing: &Backing<'_, P, Heap<P>>) -> u64 {
+        0
+    }
+
+    fn destroy(&self, _backing: &Backing<'_, P, Heap<P>>) -> Result<(), Busy> {
+        match self.usage().live_objects() {
+            0 => Ok(()),
+            live_objects => Err(Busy { live_objects }),
+        }
+    }
+
+    fn work(&self, backing: &Backing<'_, P, Heap<P>>, _cpu: CpuId, work: Work) {
+        match work.kind {
+            WorkKind::FreeObject => self.free_after_grace(backing, work.argument),
+            _ => unreachable!("SLOB asks for no {:?}", work.kind),
+        }
+    }
+
+    /// A CPU holds nothing.
+    fn cpu_down(&self, _backing: &Backing<'_, P, Heap<P>>, _cpu: CpuId) {}
+
+    /// There is no periodic work.
+    fn cpu_up(&self, _cpu: CpuId) {}
+
+    /// A page of the cache's objects alone, listed by their size; what is free in it is anybody's. SLOB keeps no empty
+    /// page.
+    fn seed(
+        &self,
+        backing: &Backing<'_, P, Heap<P>>,
+        node: NodeId,
+        _place: Place,
+        free: &[u16],
+    ) -> Option<P::Ptr> {
+        self.seed_page(backing, node, free)
+    }
+
+    fn usage(&self) -> Usage {
+        let mut usage = Usage::default();
+        for node in 0..P::nodes() {
+            usage += self.usage_on(NodeId(node));
+        }
+        usage
+    }
+
+    fn usage_on(&self, node: NodeId) -> Usage {
+        self.nodes.peek(node).map_or(Usage::default(), Tally::usage)
+    }
+
+    fn counted_on(&self, cpu: CpuId, event: Event) -> u64 {
+        self.slots.counted(cpu, event)
+    }
+}
