@@ -27,6 +27,8 @@ pub struct CacheFlags {
     /// The object's last word may hold the link although contents survive a free: a caller who names a place for it
     /// (`use_freeptr_offset`, reference/slub.md 7; seen in 6.18) needs no room behind the object.
     pub link_inside: bool,
+    /// Never has sheaves: `kmem_cache` and `kmem_cache_node`, which are there before sheaves can be, and `SLAB_NOLEAKTRACE`.
+    pub no_sheaves: bool,
 }
 
 /// What a cache is asked to be.
@@ -40,7 +42,7 @@ pub struct CacheSpec {
     pub flags: CacheFlags,
     /// Bytes per object, all included, when known from a real kernel; 0 computes it.
     pub known_size: u32,
-    /// Objects a sheaf holds, for caches that opted in (6.18); 0 for none.
+    /// Objects a sheaf should hold at least, for caches that ask for sheaves; 0 for those that do not.
     pub sheaf_capacity: u32,
 }
 
@@ -59,6 +61,7 @@ impl CacheSpec {
                 no_merge: false,
                 constructor: false,
                 link_inside: false,
+                no_sheaves: false,
             },
             known_size: 0,
             sheaf_capacity: 0,

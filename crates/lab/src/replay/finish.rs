@@ -109,16 +109,17 @@ impl<E: Engine<Model>> Run<'_, E> {
         let wrong =
             |what: String| Err(Error::new(self.job.path, format!("replay is wrong: {}: {what}", cache.name)));
         let traffic = &cache.traffic;
-        let live = cache.start.live_objects() + traffic.allocs - traffic.frees;
-        let storage = self.job.table.is_sheaf_memory(cache.index);
-        if cache.end.live_objects() != live && !storage {
+        let metadata = self.metadata[cache.index].get();
+        let (allocs, frees) = (traffic.allocs + metadata.allocs, traffic.frees + metadata.frees);
+        let live = cache.start.live_objects() + allocs - frees;
+        if cache.end.live_objects() != live {
             return wrong(format!("{} objects are live, {live} by the rows", cache.end.live_objects()));
         }
         let counted = (cache.counts.allocs(), cache.counts.frees());
-        if counted != (traffic.allocs + traffic.failed, traffic.frees) && !storage {
+        if counted != (allocs + traffic.failed + metadata.failed, frees) {
             return wrong(format!(
                 "{} allocations and {} frees counted, {} and {} replayed",
-                counted.0, counted.1, traffic.allocs, traffic.frees
+                counted.0, counted.1, allocs, frees
             ));
         }
         Ok(())

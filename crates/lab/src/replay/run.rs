@@ -11,6 +11,7 @@ use slablab_platform::{CpuId, FrameKind, Gfp, NodeId, Platform};
 use slablab_slabs::preset::Preset;
 use slablab_slabs::{Backing, CacheId, Common, Engine, Metadata, Misuse, Usage};
 use slablab_workloads::{Batch, Columns, EventKind, Reader};
+use std::cell::Cell;
 use std::path::Path;
 use std::time::Instant;
 
@@ -39,6 +40,19 @@ struct Live {
     cpu: u16,
 }
 
+/// Where a run's caches get memory for sheaves: of the run's other fields, some are borrowed meanwhile.
+macro_rules! sheaf_memory {
+    ($run:ident) => {
+        SheafMemory {
+            plain: Backing::new(&$run.pages, &$run.common),
+            caches: &$run.caches,
+            table: $run.job.table,
+            windows: &$run.windows,
+            traffic: &$run.metadata,
+        }
+    };
+}
+
 const LARGE: u16 = u16::MAX;
 const FAILED: u16 = u16::MAX - 1;
 const NOTHING: Live = Live { address: None, cache: 0, cpu: 0 };
@@ -53,6 +67,8 @@ pub(super) struct Run<'a, E: Engine<Model>> {
     /// The next entry of the plan's list of old frees.
     pub(super) next_old: usize,
     pub(super) traffic: Vec<Traffic>,
+    /// What the caches' own metadata took of each cache while its window was open.
+    pub(super) metadata: Vec<Cell<MetadataTraffic>>,
     pub(super) large: LargeOutcome,
     pub(super) windows: Vec<Window>,
     pub(super) unknown_frees: u64,
@@ -115,6 +131,7 @@ impl<'a, E: Engine<Model>> Run<'a, E> {
             old: vec![None; job.plan.old_objects as usize],
             next_old: 0,
             traffic: vec![Traffic::default(); cache_count],
+            metadata: vec![Cell::default(); cache_count],
             large: LargeOutcome::default(),
             windows: (0..cache_count).map(|_| Window::default()).collect(),
             unknown_frees: 0,
@@ -243,11 +260,7 @@ impl<'a, E: Engine<Model>> Run<'a, E> {
                     node @ 0.. if (node as u16) < Model::nodes() => Some(NodeId(node as u16)),
                     _ => None,
                 };
-                let sheaf = SheafMemory {
-                    plain: Backing::new(&self.pages, &self.common),
-                    caches: &self.caches,
-                    table: self.job.table,
-                };
+                let sheaf = sheaf_memory!(self);
                 let backing = sheaf.backing();
                 let address = self.caches[cache_index].alloc(&backing, Gfp(batch.gfp[index]), node);
                 let traffic = &mut self.traffic[cache_index];
@@ -312,11 +325,7 @@ impl<'a, E: Engine<Model>> Run<'a, E> {
         {
             self.traffic[cache].other_node += (state.node != Model::cpu_memory_node(Model::cpu())) as u64;
         }
-        let sheaf = SheafMemory {
-            plain: Backing::new(&self.pages, &self.common),
-            caches: &self.caches,
-            table: self.job.table,
-        };
+        let sheaf = sheaf_memory!(self);
         let backing = sheaf.backing();
         self.caches[cache].free(&backing, address).map_err(|misuse| self.broken(cache, misuse))
     }
@@ -369,11 +378,7 @@ impl<'a, E: Engine<Model>> Run<'a, E> {
 
     /// The object was allocated without an event, nobody knows when: just before, on this CPU.
     fn free_bulk(&mut self, cache: usize) -> Result<()> {
-        let sheaf = SheafMemory {
-            plain: Backing::new(&self.pages, &self.common),
-            caches: &self.caches,
-            table: self.job.table,
-        };
+        let sheaf = sheaf_memory!(self);
         let backing = sheaf.backing();
         let traffic = &mut self.traffic[cache];
         let Some(address) = self.caches[cache].alloc(&backing, Gfp::KERNEL, None) else {
@@ -389,11 +394,7 @@ impl<'a, E: Engine<Model>> Run<'a, E> {
     fn timers(&mut self) {
         while let Some((cpu, work)) = Model::next_due() {
             Model::run_on(cpu);
-            let sheaf = SheafMemory {
-                plain: Backing::new(&self.pages, &self.common),
-                caches: &self.caches,
-                table: self.job.table,
-            };
+            let sheaf = sheaf_memory!(self);
             let backing = sheaf.backing();
             self.caches[work.cache as usize].work(&backing, cpu, work);
         }
@@ -411,12 +412,32 @@ fn size_of<E: Engine<Model>>(cache: &E) -> u64 {
     cache.geometry().size as u64
 }
 
+/// Allocations and frees of a cache's objects by other caches, for sheaves.
+#[derive(Clone, Copy, Default)]
+pub(super) struct MetadataTraffic {
+    pub(super) allocs: u64,
+    pub(super) frees: u64,
+    pub(super) failed: u64,
+}
+
 /// Sheaves are objects of a kmalloc cache of the same engine.
 struct SheafMemory<'a, E: Engine<Model>> {
     /// What the sheaves stand on; nothing that they themselves could be made of.
     plain: Backing<'a, Model, E::Common>,
     caches: &'a [E],
     table: &'a CacheTable,
+    windows: &'a [Window],
+    traffic: &'a [Cell<MetadataTraffic>],
+}
+
+impl<E: Engine<Model>> SheafMemory<'_, E> {
+    fn count(&self, cache: usize, change: impl FnOnce(&mut MetadataTraffic)) {
+        if self.windows[cache].open {
+            let mut traffic = self.traffic[cache].get();
+            change(&mut traffic);
+            self.traffic[cache].set(traffic);
+        }
+    }
 }
 
 impl<E: Engine<Model>> SheafMemory<'_, E> {
@@ -429,12 +450,18 @@ impl<E: Engine<Model>> SheafMemory<'_, E> {
 impl<E: Engine<Model>> Metadata<Model> for SheafMemory<'_, E> {
     fn alloc(&self, bytes: u32, gfp: Gfp) -> Option<Addr> {
         let cache = self.table.metadata_cache(bytes)?;
-        self.caches[cache].alloc(&self.plain, gfp, None)
+        let object = self.caches[cache].alloc(&self.plain, gfp, None);
+        self.count(cache, |traffic| match object {
+            Some(_) => traffic.allocs += 1,
+            None => traffic.failed += 1,
+        });
+        object
     }
 
     fn free(&self, object: Addr) {
         let owner = slablab_slabs::slab::Slab::<Model>::of(object).map(|(slab, _)| slab.owner());
         let cache = owner.expect("a sheaf is an object") as usize;
+        self.count(cache, |traffic| traffic.frees += 1);
         self.caches[cache].free(&self.plain, object).expect("a sheaf is an object of its cache");
     }
 }

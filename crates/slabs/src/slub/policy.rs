@@ -3,10 +3,10 @@
 //! Each field is one policy that can be changed alone. Where a release is from memory in the reference, docs/fidelity.md
 //! says so.
 
-use crate::cache::LinkPlace;
+use crate::cache::{CacheSpec, LinkPlace};
 use crate::order::{COSTLY_ORDER, OrderRule};
 use crate::preset::{AUTO, Knob, Policy, Release, Values};
-use slablab_platform::Gfp;
+use slablab_platform::{Gfp, HotArray};
 
 /// How a cache's per-CPU partial list is bounded (reference/slub.md 4.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,13 +96,33 @@ impl FirstTry {
     }
 }
 
-/// What sits in front of the CPU slab.
+/// What sits in front of slabs (reference/sheaves.md 2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sheaves {
     /// Nothing: until 6.17.
     Off,
     /// A sheaf for caches that ask for one: 6.18.
     OptIn,
+    /// Sheaves for every cache, by size: 7.0.
+    All,
+}
+
+/// Who may fill a sheaf from slabs when the barn has none (reference/sheaves.md 3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refill {
+    /// Callers that may block: 6.18.
+    MayBlock,
+    /// Every caller: 7.0, since its third release candidate.
+    Always,
+}
+
+/// Which nodes have barns (reference/sheaves.md 8).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Barns {
+    /// Nodes with memory; CPUs of the others share the nearest one's: until 7.0.
+    MemoryNodes,
+    /// Every node; the sheaves of CPUs whose node has no memory take objects of any node: 7.1.
+    OnlineNodes,
 }
 
 /// SLUB as a set of policies.
@@ -142,8 +162,14 @@ pub struct SlubPolicy {
     pub remote_search: RemoteSearch,
     /// `remote_node_defrag_ratio` as stored: other nodes are searched in this many of 1024 cases.
     pub defrag_ratio: u32,
-    /// What sits in front of the CPU slab.
+    /// CPUs have a slab of their own to allocate from, and perhaps partial ones: until 6.19.
+    pub cpu_slab: bool,
+    /// What sits in front of slabs.
     pub sheaves: Sheaves,
+    /// Who may fill a sheaf.
+    pub refill: Refill,
+    /// Which nodes have barns.
+    pub barns: Barns,
 }
 
 const V2_6_29: SlubPolicy = SlubPolicy {
@@ -164,7 +190,10 @@ const V2_6_29: SlubPolicy = SlubPolicy {
     memoryless: Memoryless::AsAsked,
     remote_search: RemoteSearch::UnlessThisNode,
     defrag_ratio: 1000,
+    cpu_slab: true,
     sheaves: Sheaves::Off,
+    refill: Refill::MayBlock,
+    barns: Barns::MemoryNodes,
 };
 
 const V2_6_32: SlubPolicy = SlubPolicy {
@@ -174,23 +203,50 @@ const V2_6_32: SlubPolicy = SlubPolicy {
     ..V2_6_29
 };
 
-const V6_1: SlubPolicy = SlubPolicy {
-    release: Release::new(6, 1, 0),
-    link: LinkPlace::Middle,
+const V3_2: SlubPolicy = SlubPolicy {
+    release: Release::new(3, 2, 0),
     min_partial: MinPartial::HalfLog2,
-    cpu_partial: CpuPartial::Slabs,
+    cpu_partial: CpuPartial::Objects,
     empty: EmptySlab::BeyondMinPartial,
     update: SlabUpdate::Word,
-    first_try: FirstTry::NoReclaim,
-    memoryless: Memoryless::Anywhere,
     remote_search: RemoteSearch::AnyNodeOnly,
     ..V2_6_32
 };
 
-const V6_12: SlubPolicy =
-    SlubPolicy { release: Release::new(6, 12, 0), order: OrderRule::Single, partial_frozen: false, ..V6_1 };
+const V5_10: SlubPolicy = SlubPolicy {
+    release: Release::new(5, 10, 0),
+    link: LinkPlace::Middle,
+    first_try: FirstTry::NoReclaim,
+    memoryless: Memoryless::Nearest,
+    ..V3_2
+};
+
+const V5_16: SlubPolicy = SlubPolicy {
+    release: Release::new(5, 16, 0),
+    cpu_partial: CpuPartial::Slabs,
+    memoryless: Memoryless::Anywhere,
+    ..V5_10
+};
+
+const V6_1: SlubPolicy = SlubPolicy { release: Release::new(6, 1, 0), ..V5_16 };
+
+const V6_8: SlubPolicy =
+    SlubPolicy { release: Release::new(6, 8, 0), order: OrderRule::Single, partial_frozen: false, ..V6_1 };
+
+const V6_12: SlubPolicy = SlubPolicy { release: Release::new(6, 12, 0), ..V6_8 };
 
 const V6_18: SlubPolicy = SlubPolicy { release: Release::new(6, 18, 0), sheaves: Sheaves::OptIn, ..V6_12 };
+
+const V7_0: SlubPolicy = SlubPolicy {
+    release: Release::new(7, 0, 0),
+    cpu_partial: CpuPartial::Off,
+    cpu_slab: false,
+    sheaves: Sheaves::All,
+    refill: Refill::Always,
+    ..V6_18
+};
+
+const V7_1: SlubPolicy = SlubPolicy { release: Release::new(7, 1, 0), barns: Barns::OnlineNodes, ..V7_0 };
 
 impl SlubPolicy {
     /// `min_partial` for a size.
@@ -199,6 +255,26 @@ impl SlubPolicy {
             MinPartial::Log2 => size.ilog2().clamp(5, 10),
             MinPartial::HalfLog2 => (size.ilog2() / 2).clamp(5, 10),
             MinPartial::Fixed(slabs) => slabs,
+        }
+    }
+
+    /// Objects in a sheaf of a cache: what its size gives, so that the sheaf fills its kmalloc class, and at least what it
+    /// asked for (reference/sheaves.md 2). 0 for none.
+    pub fn sheaf_capacity_of(&self, spec: &CacheSpec, size: u32, page_size: u32) -> u32 {
+        let by_size = match size {
+            size if size >= page_size => 4,
+            1024.. => 12,
+            256.. => 26,
+            _ => 60,
+        };
+        // Each of these sheaves is in a class of a power of two: 64, 128, 256 and 512 bytes.
+        let header = HotArray::<()>::HEADER;
+        let class_words = (header + by_size).next_power_of_two();
+        match self.sheaves {
+            Sheaves::Off => 0,
+            Sheaves::OptIn => spec.sheaf_capacity,
+            Sheaves::All if spec.flags.no_sheaves => 0,
+            Sheaves::All => spec.sheaf_capacity.max(class_words - header),
         }
     }
 
@@ -237,7 +313,8 @@ const fn knob(name: &'static str, what: &'static str, of: Accessors) -> Knob<Slu
 
 impl Policy for SlubPolicy {
     const ENGINE: &'static str = "slub";
-    const PRESETS: &'static [SlubPolicy] = &[V2_6_29, V2_6_32, V6_1, V6_12, V6_18];
+    const PRESETS: &'static [SlubPolicy] =
+        &[V2_6_29, V2_6_32, V3_2, V5_10, V5_16, V6_1, V6_8, V6_12, V6_18, V7_0, V7_1];
     const KNOBS: &'static [Knob<SlubPolicy>] = &[
         knob(
             "order",
@@ -351,9 +428,24 @@ impl Policy for SlubPolicy {
             (Values::Number(0, 1024), |p| p.defrag_ratio as u64, |p, v| p.defrag_ratio = v as u32),
         ),
         knob(
+            "cpu_slab",
+            "CPUs have slabs of their own, partial ones too (slub.md 2.2, sheaves.md 1)",
+            (Values::Words(&["no", "yes"]), |p| p.cpu_slab as u64, |p, v| p.cpu_slab = v == 1),
+        ),
+        knob(
             "sheaves",
-            "what sits in front of the CPU slab (sheaves.md)",
-            words!(sheaves, Sheaves, "off" = Off, "opt-in" = OptIn),
+            "what sits in front of slabs (sheaves.md 2)",
+            words!(sheaves, Sheaves, "off" = Off, "opt-in" = OptIn, "all" = All),
+        ),
+        knob(
+            "refill",
+            "who may fill a sheaf from slabs (sheaves.md 3)",
+            words!(refill, Refill, "may-block" = MayBlock, "always" = Always),
+        ),
+        knob(
+            "barns",
+            "which nodes have barns (sheaves.md 8)",
+            words!(barns, Barns, "memory-nodes" = MemoryNodes, "online-nodes" = OnlineNodes),
         ),
     ];
 
