@@ -1,6 +1,6 @@
 //! The way of an allocation: reference/slub.md section 3.
 
-use super::{CpuPartial, CpuState, Memoryless, RemoteSearch, SlabUpdate, Slot, Slub, Tally};
+use super::{CpuPartial, CpuState, FirstTry, Memoryless, RemoteSearch, SlabUpdate, Slot, Slub, Tally};
 use crate::engine::Backing;
 use crate::slab::{Slab, SlabWord};
 use slablab_platform::{CpuId, Event, FrameKind, Gfp, HotList, Local, NodeId, PerCpu, Platform};
@@ -293,8 +293,13 @@ impl<P: Platform> Slub<P> {
         let geometry = &self.geometry;
         let gfp = self.slab_flags(gfp);
         let can_fall_back = geometry.order > geometry.min_order;
-        let first = self.policy.first_try.flags(gfp, can_fall_back);
-        let preferred = backing.pages.alloc(first, geometry.order, node, FrameKind::Slab);
+        let first_try = self.policy.first_try;
+        let skipped =
+            can_fall_back && first_try == FirstTry::FreePagesCheck && backing.pages.is_low(gfp, node);
+        let first = first_try.flags(gfp, can_fall_back);
+        let attempt =
+            || backing.pages.attempt(first, geometry.order, node, FrameKind::Slab, first_try.attempt());
+        let preferred = if skipped { None } else { attempt() };
         let (pfn, order, objects, fell_back) = match preferred {
             Some(pfn) => (pfn, geometry.order, geometry.objects, false),
             None => {

@@ -39,6 +39,7 @@
 
 mod alloc;
 mod direct;
+mod eras;
 mod free;
 mod node;
 mod policy;
