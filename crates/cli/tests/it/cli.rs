@@ -86,6 +86,8 @@ fn engines_are_listed() {
         "slqb: releases 2009-01 2009-09",
         "max_order",
         "hiwater",
+        "default: halving, since 2.6.32 clamped, since 6.8 single",
+        "default: off, since 6.18 opt-in, since 7.0 all",
     ] {
         assert!(output.contains(words), "no {words:?} in {output}");
     }
