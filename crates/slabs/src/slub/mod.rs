@@ -1,41 +1,4 @@
-//! SLUB: one slab per CPU to allocate from, free lists inside the slabs, nothing else queued.
-//!
-//! # Theory
-//!
-//! Christoph Lameter, 2007 (reference/slub.md). A CPU takes the whole free list of one slab, its *CPU slab*, and
-//! allocates from it without a lock. An object that is freed goes to the CPU's list when it is of the CPU slab, else to
-//! the free list of its own slab, by one compare-exchange of the slab's word.
-//!
-//! States of a slab:
-//!
-//! | state | frozen | listed | who may take objects out |
-//! |---|---|---|---|
-//! | CPU slab | yes | no | its CPU |
-//! | CPU partial | yes (until 6.7), no (later) | on that CPU's chain | its CPU |
-//! | node partial, empty ones included | no | on its node's list | the holder of `list_lock` |
-//! | full | no | nowhere | nobody; the first free makes it partial |
-//!
-//! States of an object: allocated, on a CPU's list, on its slab's list, and (caches with sheaves) in a sheaf.
-//!
-//! What always holds, per slab: `objects = inuse + objects on its own list`, and of the CPU slab's `inuse` objects some
-//! are on the CPU's list. Per cache: `alloc_slowpath = alloc_refill + alloc_from_partial + alloc_slab` (since 3.2).
-//!
-//! Unusual: a full slab is on no list at all; only the object that is freed finds it again.
-//!
-//! ```text
-//! alloc ── pop_if                                        fast: the CPU's list, right node
-//!   └─ alloc_slow ── take_list                           the CPU slab's own list (alloc_refill)
-//!        ├─ pop_partial                                  the CPU's newest partial slab
-//!        ├─ get_partial ── acquire                       a node's list, and more for the CPU's chain
-//!        ├─ new_slab ── Pages::alloc                     preferred order, then the smallest
-//!        └─ alloc_slotless                               the slot refused: one object under list_lock
-//! free ── push_if                                        fast: the object is of the CPU slab
-//!   └─ free_slow ── put_cpu_partial ── drain             a full slab becomes the CPU's; overflow goes to the nodes
-//!        └─ node list add, remove, discard               under list_lock, taken before the transition
-//! ```
-//!
-//! Lock order: `list_lock` (one at a time), then what the page allocator takes. `list_lock` protects a node's list, the
-//! links of the slabs on it and the taking of objects out of them.
+#![doc = include_str!("../../../../docs/engines/slub.md")]
 
 mod alloc;
 mod direct;
@@ -45,7 +8,7 @@ mod node;
 mod policy;
 mod report;
 mod seed;
-mod sheaf;
+pub mod sheaf;
 
 pub use policy::{
     Barns, CpuPartial, EmptySlab, FirstTry, Memoryless, MinPartial, Refill, RemoteSearch, Sheaves,

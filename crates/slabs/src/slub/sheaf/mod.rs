@@ -1,38 +1,4 @@
-//! Sheaves: bounded arrays of object addresses in front of slabs (reference/sheaves.md).
-//!
-//! # Theory
-//!
-//! Vlastimil Babka, 2024 to 2026; Bonwick's magazines and depots (2001) with a fixed cap. Each CPU has a *main* sheaf (the
-//! slot's hot array), a *spare* that catches what main has not, and a sheaf that collects objects freed through RCU. Each
-//! node has a *barn* of at most ten full and ten empty sheaves. Below are slabs: through a CPU slab in 6.18, where caches
-//! ask for sheaves; without one since 7.0 ([`super::direct`]), where every cache has them.
-//!
-//! States of an object: allocated, in a sheaf, waiting in an RCU sheaf, or on its slab's list. To its slab an object in a
-//! sheaf is in use. An object from a sheaf is where it was last freed: good for the cache, while the objects of one sheaf
-//! come from many slabs, which keeps slabs alive.
-//!
-//! What always holds: main and full sheaves of a barn hold what their size says; a spare is full or empty, unless it was
-//! handed back by [`Slub::return_sheaf`]; a CPU frees to its sheaves only objects of its memory node, or any where its node
-//! has no memory and barns are for every node. A refill may bring objects of other nodes; so a request for a node looks
-//! at the object.
-//!
-//! ```text
-//! alloc ── pop                                            fast: main
-//!   └─ next_full_sheaf                                    main is empty
-//!        ├─ spare, Barn::replace_empty                    swap
-//!        └─ fill ── gather                                an empty sheaf from slabs, the slot let go
-//! free ── push                                            fast: main, the object is local
-//!   └─ next_empty_sheaf                                   main is full
-//!        ├─ spare, Barn::replace_full                     swap
-//!        ├─ E2BIG: the spare's objects go to slabs; ENOMEM: a new sheaf
-//!        └─ flush_main                                    32 objects, if nothing else is to be had
-//! ```
-//!
-//! A sheaf is an object of a kmalloc class and counts there. The kmalloc caches have sheaves too: memory for a sheaf is
-//! asked for with the slot let go, and whoever serves it has no [`Metadata`](crate::Metadata) of its own, so that it makes
-//! no sheaf meanwhile and the recursion ends.
-//!
-//! Lock order: the barn's lock is the innermost but the zone's; neither slabs nor sheaves' memory are touched under it.
+#![doc = include_str!("../../../../../docs/engines/sheaves.md")]
 
 mod barn;
 mod bulk;
