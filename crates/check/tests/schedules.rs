@@ -10,7 +10,7 @@ use slablab_check::{Checked, Explored, Limits, Loom, Shape, Shuttle, Twisted, br
 use slablab_pages::policy::{MinFree, PcpRule};
 use slablab_pages::{Pages, PagesPolicy};
 use slablab_platform::conformance::Testable;
-use slablab_platform::{CpuId, Gfp, Platform};
+use slablab_platform::{CpuId, Event, Gfp, Platform};
 use slablab_slabs::preset::Preset;
 use slablab_slabs::slab_engine::{SlabEngine, SlabPolicy};
 use slablab_slabs::slob::{Slob, SlobPolicy};
@@ -20,19 +20,33 @@ use slablab_slabs::{Backing, CacheId, CacheSpec, Common, Engine, Held, Metadata}
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, VecDeque};
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// One cache on one machine, and the objects its users hold.
 struct Heap<P: Platform, E: Engine<P>> {
     pages: Pages<P>,
     common: E::Common,
     cache: E,
-    /// What the cache's own arrays are objects of.
-    arrays: E,
+    /// What sheaves and arrays are objects of: as large as the sheaves of a cache of 1024 bytes.
+    sheaves: E,
     /// Live objects by address, with the object: also what the CPUs hand to each other.
     live: RefCell<VecDeque<P::Ptr>>,
     addresses: RefCell<BTreeSet<u64>>,
     allocs: Cell<u32>,
 }
+
+impl<P: Testable, E: Engine<P>> Metadata<P> for Heap<P, E> {
+    fn alloc(&self, bytes: u32, gfp: Gfp) -> Option<P::Ptr> {
+        assert!(bytes <= SHEAF_BYTES, "{bytes} bytes of metadata");
+        self.sheaves.alloc(&self.plain(), gfp, None)
+    }
+    fn free(&self, object: P::Ptr) {
+        self.sheaves.free(&self.plain(), object).expect("a sheaf is an object of its cache");
+    }
+}
+
+const SHEAF_BYTES: u32 = 256;
 
 fn key<P: Platform>(object: P::Ptr) -> u64 {
     let (pfn, offset) = P::locate(object);
@@ -50,19 +64,19 @@ impl<P: Testable, E: Engine<P>> Heap<P, E> {
             }),
             common: E::Common::default(),
             cache: E::create(CacheId(1), &CacheSpec::of_size(size), policy),
-            arrays: E::create(CacheId(2), &CacheSpec::of_size(256), policy),
+            sheaves: E::create(CacheId(2), &CacheSpec::of_size(SHEAF_BYTES), policy),
             live: RefCell::default(),
             addresses: RefCell::default(),
             allocs: Cell::new(0),
         })
     }
 
-    fn backing(&self) -> Backing<'_, P, E::Common> {
-        Backing { metadata: Some(self), ..self.plain() }
-    }
-
     fn plain(&self) -> Backing<'_, P, E::Common> {
         Backing::new(&self.pages, &self.common)
+    }
+
+    fn backing(&self) -> Backing<'_, P, E::Common> {
+        Backing { metadata: Some(self), ..self.plain() }
     }
 
     fn alloc(&self) -> Option<P::Ptr> {
@@ -85,23 +99,11 @@ impl<P: Testable, E: Engine<P>> Heap<P, E> {
         live.into_iter().for_each(|object| self.free(object));
         P::still(|| {
             assert_eq!(self.cache.destroy(&backing), Ok(()), "objects were lost");
-            assert_eq!(self.arrays.destroy(&self.plain()), Ok(()), "arrays were lost");
-            let slabs = self.cache.usage().slabs + self.arrays.usage().slabs;
-            assert_eq!(slabs, 0, "slabs were lost");
+            assert_eq!(self.sheaves.destroy(&self.plain()), Ok(()), "sheaves were lost");
+            assert_eq!(self.cache.usage().slabs, 0, "slabs were lost");
             assert_eq!(self.common.held(), Held::default(), "shared pages were lost");
             self.pages.check().expect("pages balance");
         });
-    }
-}
-
-impl<P: Testable, E: Engine<P>> Metadata<P> for Heap<P, E> {
-    fn alloc(&self, bytes: u32, gfp: Gfp) -> Option<P::Ptr> {
-        assert!(bytes <= self.arrays.geometry().object_size, "{bytes} bytes of metadata");
-        self.arrays.alloc(&self.plain(), gfp, None)
-    }
-
-    fn free(&self, object: P::Ptr) {
-        self.arrays.free(&self.plain(), object).expect("metadata is an object of its cache");
     }
 }
 
@@ -184,12 +186,14 @@ fn check<K: Kit, E: Engine<Checked<K>> + 'static>(
     }
 }
 
-const SLUBS: [&str; 5] = [
+const SLUBS: [&str; 7] = [
     "slub@6.1,max_order=0,min_partial=0",
     "slub@6.12,max_order=0,min_partial=0",
     "slub@6.1,max_order=0,min_partial=0,cpu_partial=0",
     "slub@6.12,max_order=0,min_partial=2",
     "slub@2.6.32,max_order=0",
+    "slub@7.0,max_order=0,min_partial=0,sheaves=off",
+    "slub@7.1,max_order=0,min_partial=0",
 ];
 
 const SLQBS: [&str; 3] = [
@@ -310,22 +314,42 @@ fn shuttle_races() {
     every_race::<Shuttle>(Limits { executions: effort(300) as usize, ..Limits::QUICK });
 }
 
+/// What a whole program is run on.
+#[derive(Clone, Copy)]
+struct Load {
+    shape: Shape,
+    size: u32,
+    /// Steps of each CPU.
+    steps: u32,
+    /// An event that some execution must count.
+    seen: Option<Event>,
+}
+
+impl Load {
+    const fn on(shape: Shape) -> Load {
+        Load { shape, size: 700, steps: 40, seen: None }
+    }
+}
+
 /// Every CPU runs a random program; they free each other's objects.
-fn whole<E: Engine<Checked<Shuttle>> + 'static>(name: &str, policy: &E::Policy, shape: Shape, limits: Limits)
+fn whole<E: Engine<Checked<Shuttle>> + 'static>(name: &str, policy: &E::Policy, load: Load, limits: Limits)
 where
     E::Policy: Send + Sync + 'static,
 {
     let policy = policy.clone();
+    let Load { shape, size, steps, seen } = load;
+    let saw = Arc::new(AtomicU64::new(0));
+    let counted = saw.clone();
     let body = move || {
         Checked::<Shuttle>::enter(shape, || {
-            let heap = Heap::<Checked<Shuttle>, E>::new(&policy, 700);
+            let heap = Heap::<Checked<Shuttle>, E>::new(&policy, size);
             let jobs = (0..Checked::<Shuttle>::cpus()).map(|cpu| -> (CpuId, Job) {
                 let heap = heap.clone();
                 (
                     CpuId(cpu),
                     Box::new(move || {
                         let mut random = Random(cpu as u64 + 17);
-                        for _ in 0..40 {
+                        for _ in 0..steps {
                             if random.below(100) < 55 {
                                 if let Some(object) = heap.alloc() {
                                     heap.live.borrow_mut().push_back(object);
@@ -346,12 +370,32 @@ where
             let jobs = jobs.collect();
             Checked::<Shuttle>::together(jobs);
             assert!(heap.allocs.get() > 20, "only {} allocations", heap.allocs.get());
+            counted.fetch_add(seen.map_or(1, |event| heap.cache.counted(event)), Ordering::Relaxed);
             heap.end();
         });
     };
     let explored = explore::<Shuttle>(limits, body).unwrap_or_else(|wrong| panic!("{name}: {wrong}"));
     println!("{name}: {} executions", explored.executions);
     assert_eq!(explored.executions, limits.executions as u64, "{name}");
+    assert!(saw.load(Ordering::Relaxed) > 0, "{name}: no execution counted {seen:?}");
+}
+
+/// Four objects to a sheaf, so that sheaves go through the barn, are flushed and are filled while others do the same.
+#[test]
+fn shuttle_sheaves() {
+    let limits = Limits { executions: effort(100) as usize, ..Limits::QUICK };
+    let frames = |shape, node_frames| Shape { node_frames, ..shape };
+    // Where each CPU has a node to itself, a barn's sheaf is seldom wanted.
+    for (shape, seen) in [
+        (frames(Shape::ONE_NODE, &[128]), Event::BarnGet),
+        (frames(Shape::TWO_NODES, &[64, 64]), Event::SheafRefill),
+        (frames(Shape::MEMORYLESS, &[64, 64, 0]), Event::BarnPut),
+    ] {
+        for text in ["slub@7.0", "slub@7.1", "slub@7.1,cpu_slab=yes,cpu_partial_rule=slabs"] {
+            let load = Load { size: 4096, steps: 120, seen: Some(seen), ..Load::on(shape) };
+            whole::<Slub<Checked<Shuttle>>>(text, &slub(text), load, limits);
+        }
+    }
 }
 
 #[test]
@@ -359,16 +403,16 @@ fn shuttle_whole() {
     let limits = Limits { executions: effort(150) as usize, ..Limits::QUICK };
     for shape in [Shape::ONE_NODE, Shape::TWO_NODES, Shape::MEMORYLESS] {
         for text in SLUBS {
-            whole::<Slub<Checked<Shuttle>>>(text, &slub(text), shape, limits);
+            whole::<Slub<Checked<Shuttle>>>(text, &slub(text), Load::on(shape), limits);
         }
         for text in SLQBS {
-            whole::<Slqb<Checked<Shuttle>>>(text, &slqb(text), shape, limits);
+            whole::<Slqb<Checked<Shuttle>>>(text, &slqb(text), Load::on(shape), limits);
         }
         for text in SLABS {
-            whole::<SlabEngine<Checked<Shuttle>>>(text, &slab(text), shape, limits);
+            whole::<SlabEngine<Checked<Shuttle>>>(text, &slab(text), Load::on(shape), limits);
         }
         for text in SLOBS {
-            whole::<Slob<Checked<Shuttle>>>(text, &slob(text), shape, limits);
+            whole::<Slob<Checked<Shuttle>>>(text, &slob(text), Load::on(shape), limits);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::input::write_out;
 use crate::{Done, Failure};
-use slablab_slabs::preset::{Policy, Values};
+use slablab_slabs::preset::{Knob, Policy, Values};
 use slablab_slabs::slab_engine::SlabPolicy;
 use slablab_slabs::slob::SlobPolicy;
 use slablab_slabs::slqb::SlqbPolicy;
@@ -42,20 +42,38 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
 fn describe<T: Policy>(text: &mut String) -> std::fmt::Result {
     let releases: Vec<String> = T::PRESETS.iter().map(|preset| preset.release().to_string()).collect();
     writeln!(text, "{}: releases {}", T::ENGINE, releases.join(" "))?;
-    let newest = T::PRESETS.last().expect("every engine has a preset");
     for knob in T::KNOBS {
         let values = match knob.values {
             Values::Number(least, most) => format!("{least}..{most}"),
             Values::Auto(least, most) => format!("auto, {least}..{most}"),
             Values::Words(words) => words.join("|"),
         };
-        let default = match (knob.values, (knob.get)(newest)) {
+        writeln!(text, "  {:<18} {values}", knob.name)?;
+        writeln!(text, "  {:<18}   {}", "", knob.what)?;
+        writeln!(text, "  {:<18}   default: {}", "", defaults(knob))?;
+    }
+    Ok(())
+}
+
+/// A knob's value in the presets: the oldest one's, and each that differs from the one before it.
+fn defaults<T: Policy>(knob: &Knob<T>) -> String {
+    let mut text = String::new();
+    let mut last = None;
+    for preset in T::PRESETS {
+        let value = (knob.get)(preset);
+        if last.replace(value) == Some(value) {
+            continue;
+        }
+        let shown = match (knob.values, value) {
             (Values::Words(words), index) => words[index as usize].to_string(),
             (_, slablab_slabs::preset::AUTO) => "auto".into(),
             (_, number) => number.to_string(),
         };
-        writeln!(text, "  {:<18} {values}  [{}: {default}]", knob.name, newest.release())?;
-        writeln!(text, "  {:<18}   {}", "", knob.what)?;
+        if text.is_empty() {
+            text = shown;
+        } else {
+            text += &format!(", since {} {shown}", preset.release());
+        }
     }
-    Ok(())
+    text
 }

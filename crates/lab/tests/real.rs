@@ -166,9 +166,10 @@ fn all_engines(reader: &Reader, path: &Path) -> Replay {
     let presets = [
         "slub@2.6.29",
         "slub@2.6.32",
+        "slub@3.2",
         "slub@6.1",
-        "slub@6.12",
         "slub@6.18",
+        "slub@7.0",
         "slqb@2009-01",
         "slqb@2009-09",
         "slab@2.6.29",

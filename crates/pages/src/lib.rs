@@ -78,7 +78,7 @@ pub use report::{Census, Imbalance, ZoneInfo};
 use machine::{Machine, ZONES};
 use pcp::CpuLists;
 use slablab_platform::{Event, FrameKind, FrameState, Gfp, NodeId, PerCpu, PerNode, Pfn, Platform, Word};
-use watermark::AllocFlags;
+use watermark::{AllocFlags, Mark};
 use zone::{Shared, Zone};
 use zonelist::Zonelist;
 
@@ -105,10 +105,22 @@ impl<P: Platform> Default for NodeState<P> {
     }
 }
 
+/// How far a request goes when no zone has a block above its low watermark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attempt {
+    /// As far as its flags allow.
+    Full,
+    /// The same, but kswapd sleeps on, whatever the release does.
+    NoKswapd,
+    /// No further: one pass over the free lists.
+    Once,
+}
+
 /// What a call of [`Pages::alloc`] wants, decided once.
 #[derive(Clone, Copy, Debug)]
 struct Request {
     gfp: Gfp,
+    attempt: Attempt,
     order: u8,
     node: NodeId,
     /// Highest zone allowed.
@@ -139,7 +151,19 @@ impl<P: Platform> Pages<P> {
     /// order, node and zone. Later frames of a slab, a large or a compound block say [`FrameKind::Tail`] and how
     /// far the head is.
     pub fn alloc(&self, gfp: Gfp, order: u8, node: NodeId, kind: FrameKind) -> Option<Pfn> {
-        let pfn = self.alloc_block(gfp, order, node);
+        self.attempt(gfp, order, node, kind, Attempt::Full)
+    }
+
+    /// [`Pages::alloc`] that goes only so far.
+    pub fn attempt(
+        &self,
+        gfp: Gfp,
+        order: u8,
+        node: NodeId,
+        kind: FrameKind,
+        attempt: Attempt,
+    ) -> Option<Pfn> {
+        let pfn = self.alloc_block(gfp, order, node, attempt);
         match pfn {
             Some(pfn) => self.hand_out(pfn, gfp, order, kind),
             None => P::count(Event::PageAllocFail, 1),
@@ -176,13 +200,25 @@ impl<P: Platform> Pages<P> {
         }
     }
 
-    fn alloc_block(&self, gfp: Gfp, order: u8, node: NodeId) -> Option<Pfn> {
+    /// Whether the best zone for a request near `node` has fewer free frames than its high watermark: kswapd is at work, or
+    /// will be soon.
+    pub fn is_low(&self, gfp: Gfp, node: NodeId) -> bool {
+        let class = self.machine.class_of(gfp);
+        let flags = AllocFlags { mark: Mark::High, ..AllocFlags::fast(&self.machine.policy) };
+        let zones =
+            self.nearest(node).flat_map(|node| (0..=class).rev().map(move |zone| self.zone(node, zone)));
+        let mut populated = zones.into_iter().filter(|zone| zone.span.frames > 0);
+        populated.next().is_none_or(|zone| !zone.watermark_ok(0, class, flags))
+    }
+
+    fn alloc_block(&self, gfp: Gfp, order: u8, node: NodeId, attempt: Attempt) -> Option<Pfn> {
         if order > self.machine.max_order || !P::permit(order, gfp) {
             return None;
         }
         let grouping = self.machine.grouping;
         let migrate_type = if grouping { MigrateType::of(gfp) } else { MigrateType::Movable };
-        let request = Request { gfp, order, node, class: self.machine.class_of(gfp), migrate_type };
+        let class = self.machine.class_of(gfp);
+        let request = Request { gfp, attempt, order, node, class, migrate_type };
         let flags = AllocFlags::fast(&self.machine.policy);
         self.try_zonelist(&request, flags).or_else(|| self.alloc_slow(&request))
     }

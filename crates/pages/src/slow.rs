@@ -19,7 +19,7 @@
 use crate::migrate::MigrateType;
 use crate::policy::{Compaction, Kswapd, PagesPolicy};
 use crate::watermark::{AllocFlags, Mark};
-use crate::{Pages, Request};
+use crate::{Attempt, Pages, Request};
 use slablab_platform::{Event, Gfp, NodeId, Pfn, Platform, Reclaim, ReclaimStep};
 
 /// Pages a round of direct reclaim frees when it makes progress (`SWAP_CLUSTER_MAX`).
@@ -31,6 +31,9 @@ impl<P: Platform> Pages<P> {
     pub(crate) fn alloc_slow(&self, request: &Request) -> Option<Pfn> {
         let (policy, gfp) = (&self.machine.policy, request.gfp);
         P::count(Event::WatermarkLow, 1);
+        if request.attempt == Attempt::Once {
+            return None;
+        }
         if policy.this_node_gives_up && gfp.has(Gfp::THISNODE | Gfp::NORETRY | Gfp::NOWARN) {
             return None;
         }
@@ -119,7 +122,7 @@ impl<P: Platform> Pages<P> {
             Kswapd::IfAsked => request.gfp.has(Gfp::KSWAPD_RECLAIM),
             Kswapd::Never => false,
         };
-        if !wakes {
+        if !wakes || request.attempt == Attempt::NoKswapd {
             return;
         }
         let flags = AllocFlags::fast(&self.machine.policy);

@@ -92,6 +92,20 @@ events! {
     BarnPut = "barn_put";
     /// Sheaves: the barn was full.
     BarnPutFail = "barn_put_fail";
+    /// Sheaves: an object waits for its readers in a sheaf.
+    FreeRcuSheaf = "free_rcu_sheaf";
+    /// Sheaves: no sheaf was there for an object that waits for its readers.
+    FreeRcuSheafFail = "free_rcu_sheaf_fail";
+    /// Sheaves: a sheaf was lent that a CPU or a barn had.
+    SheafPrefillFast = "sheaf_prefill_fast";
+    /// Sheaves: a sheaf was made to be lent.
+    SheafPrefillSlow = "sheaf_prefill_slow";
+    /// Sheaves: a sheaf was made to be lent that is larger than the cache's.
+    SheafPrefillOversize = "sheaf_prefill_oversize";
+    /// Sheaves: a lent sheaf became the spare.
+    SheafReturnFast = "sheaf_return_fast";
+    /// Sheaves: a lent sheaf went to the barn or was flushed.
+    SheafReturnSlow = "sheaf_return_slow";
 
     /// SLQB: an object came out of a queue, a page or a new page.
     SlqbAlloc = "alloc";

@@ -29,6 +29,8 @@ pub struct CacheFlags {
     pub link_inside: bool,
     /// A kmalloc class: requests say how many bytes they want ([`crate::Engine::alloc_sized`]).
     pub kmalloc: bool,
+    /// Never has sheaves: `kmem_cache` and `kmem_cache_node`, which are there before sheaves can be, and `SLAB_NOLEAKTRACE`.
+    pub no_sheaves: bool,
 }
 
 /// What a cache is asked to be.
@@ -44,7 +46,7 @@ pub struct CacheSpec {
     pub known_size: u32,
     /// The order of its slabs, instead of the engine's rule: what if another engine had chosen it.
     pub known_order: Option<u8>,
-    /// Objects a sheaf holds, for caches that opted in (6.18); 0 for none.
+    /// Objects a sheaf should hold at least, for caches that ask for sheaves; 0 for those that do not.
     pub sheaf_capacity: u32,
 }
 
@@ -64,6 +66,7 @@ impl CacheSpec {
                 constructor: false,
                 link_inside: false,
                 kmalloc: false,
+                no_sheaves: false,
             },
             known_size: 0,
             known_order: None,

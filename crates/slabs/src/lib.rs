@@ -3,7 +3,7 @@
 //! | module | what |
 //! |---|---|
 //! | [`engine`] | what every engine can do: the trait the lab and the checks use |
-//! | [`slub`] | SLUB, 2.6.29 to 6.18, with opt-in sheaves |
+//! | [`slub`] | SLUB, 2.6.29 to 7.1, since 6.18 with sheaves |
 //! | [`slqb`] | SLQB as posted in January and as of September 2009 |
 //! | [`slab_engine`] | SLAB, 2.6.29 and 6.1 |
 //! | [`slob`] | SLOB, 2.6.32 and 6.1 |

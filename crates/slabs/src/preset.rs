@@ -167,7 +167,10 @@ pub struct Taken {
 }
 
 /// Engines in the grammar, with the aliases behind them.
-pub const ENGINES: &[&str] = &["slub", "slqb", "slab", "slob"];
+pub const ENGINES: &[&str] = &["slub", "slqb", "slab", "slob", SHEAVES];
+/// `sheaves@7.0` is another name of `slub@7.0`: SLUB since it has sheaves for every cache.
+const SHEAVES: &str = "sheaves";
+const SHEAVES_SINCE: Release = Release::new(7, 0, 0);
 
 impl Preset {
     /// Understands `engine[@release][,knob=value]...`.
@@ -182,6 +185,14 @@ impl Preset {
             SlqbPolicy::ENGINE => assemble(release, knobs).map(Preset::Slqb),
             SlabPolicy::ENGINE => assemble(release, knobs).map(Preset::Slab),
             SlobPolicy::ENGINE => assemble(release, knobs).map(Preset::Slob),
+            SHEAVES => match assemble::<SlubPolicy>(release, knobs)? {
+                policy if policy.release >= SHEAVES_SINCE => Ok(Preset::Slub(policy)),
+                _ => Err(BadPreset {
+                    kind: BadKind::Release,
+                    given: release.unwrap_or_default(),
+                    nearest: [""; 3],
+                }),
+            },
             _ => Err(BadPreset {
                 kind: BadKind::Engine,
                 given: engine,

@@ -82,11 +82,13 @@ fn verify_says_its_skill_and_a_threshold_is_an_exit_code() {
 fn engines_are_listed() {
     let output = text(&slablab(&["engines"]).stdout);
     for words in [
-        "slub: releases 2.6.29 2.6.32 6.1 6.12 6.18",
+        "slub: releases 2.6.29 2.6.32 3.2 5.10 5.16 6.1 6.8 6.12 6.18 7.0 7.1",
         "slqb: releases 2009-01 2009-09",
         "slob: releases 2.6.32 6.1",
         "max_order",
         "hiwater",
+        "default: halving, since 2.6.32 clamped, since 6.8 single",
+        "default: off, since 6.18 opt-in, since 7.0 all",
     ] {
         assert!(output.contains(words), "no {words:?} in {output}");
     }

@@ -18,6 +18,9 @@ use slablab_workloads::{Metadata, NONE};
 const OPT_IN_SHEAVES: [&str; 2] = ["vm_area_struct", "maple_node"];
 const OPT_IN_CAPACITY: u32 = 32;
 
+/// Caches that are there before sheaves can be, and have none in 7.0 either (reference/sheaves.md 2).
+const BOOT_CACHES: [&str; 2] = ["kmem_cache", "kmem_cache_node"];
+
 /// Where a row's object lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Home {
@@ -190,6 +193,7 @@ impl CacheTable {
         if OPT_IN_SHEAVES.contains(&entry.name.as_str()) && entry.spec.sheaf_capacity == 0 {
             entry.spec.sheaf_capacity = OPT_IN_CAPACITY;
         }
+        entry.spec.flags.no_sheaves = BOOT_CACHES.contains(&entry.name.as_str());
         self.entries.push(CacheEntry { cpu_partial: self.cpu_partial_slabs(&entry), ..entry });
         self.entries.len() as u32 - 1
     }

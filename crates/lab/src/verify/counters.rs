@@ -8,7 +8,7 @@ use slablab_kernel::compressed::Decompressed;
 use slablab_kernel::counters::{StatRow, parse_const, parse_state, parse_stats};
 use slablab_platform::Event;
 use slablab_slabs::Preset;
-use slablab_slabs::slub::SlabUpdate;
+use slablab_slabs::slub::{Sheaves, SlabUpdate, SlubPolicy};
 use slablab_workloads::Reader;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -199,7 +199,10 @@ fn complete_caches(run: &Path, label: &str) -> Result<Vec<String>> {
 fn identities(replay: &Replay) -> Result<()> {
     use Event::{AllocFromPartial, AllocRefill, AllocSlab, AllocSlowpath, CpuPartialAlloc};
     // 2.6 counts looks that found nothing, and SLQB has no refills.
-    let since_3_2 = |preset| matches!(preset, Preset::Slub(policy) if policy.update == SlabUpdate::Word);
+    let since_3_2 = |preset| {
+        let fits = |policy: SlubPolicy| policy.update == SlabUpdate::Word && policy.sheaves == Sheaves::Off;
+        matches!(preset, Preset::Slub(policy) if fits(policy))
+    };
     for cache in replay.outcomes[0].caches.iter().filter(|_| since_3_2(replay.outcomes[0].preset)) {
         let count = |event| cache.counts.get(event);
         let slow = count(AllocSlowpath);

@@ -1,6 +1,6 @@
 //! The way of an allocation: reference/slub.md section 3.
 
-use super::{CpuPartial, CpuState, Memoryless, RemoteSearch, SlabUpdate, Slot, Slub, Tally};
+use super::{CpuPartial, CpuState, FirstTry, Memoryless, RemoteSearch, SlabUpdate, Slot, Slub, Tally};
 use crate::engine::Backing;
 use crate::slab::{Slab, SlabWord};
 use slablab_platform::{CpuId, Event, FrameKind, Gfp, HotList, Local, NodeId, PerCpu, Platform};
@@ -29,8 +29,12 @@ impl<P: Platform> Slub<P> {
         node: Option<NodeId>,
         tally: Tally,
     ) -> Option<P::Ptr> {
+        if !self.policy.cpu_slab {
+            return self.alloc_direct(backing, gfp, node, tally);
+        }
         let Some(mut slot) = self.slots.local() else {
-            return self.alloc_slotless(backing, gfp, node, tally);
+            self.slots.count(Event::Slotless, 1);
+            return self.alloc_direct(backing, gfp, node, tally);
         };
         slot.count(tally.slow, 1);
         if slot.asked() {
@@ -48,7 +52,7 @@ impl<P: Platform> Slub<P> {
     }
 
     /// Which node a request means, by the policy for nodes without memory.
-    fn node_meant(&self, node: Option<NodeId>) -> Option<NodeId> {
+    pub(super) fn node_meant(&self, node: Option<NodeId>) -> Option<NodeId> {
         let asked = node?;
         let memoryless = P::node_frames(asked).1 == 0;
         match self.policy.memoryless {
@@ -178,16 +182,19 @@ impl<P: Platform> Slub<P> {
         if self.acquire(slot, home, 0) {
             return true;
         }
+        let mut others = backing.pages.nearest(home);
+        self.searches_others(gfp, node)
+            && others.any(|other| other != home && self.acquire(slot, other, self.min_partial))
+    }
+
+    /// Whether this request looks at other nodes' lists: by what it asks for, and in some of 1024 cases.
+    pub(super) fn searches_others(&self, gfp: Gfp, node: Option<NodeId>) -> bool {
         let stays = match self.policy.remote_search {
             RemoteSearch::UnlessThisNode => node.is_some() && gfp.has(Gfp::THISNODE),
             RemoteSearch::AnyNodeOnly => node.is_some(),
         };
-        if stays || P::nodes() == 1 || P::random() % 1024 > self.policy.defrag_ratio {
-            return false;
-        }
-        let mut others = backing.pages.nearest(home);
-        self.policy.defrag_ratio > 0
-            && others.any(|other| other != home && self.acquire(slot, other, self.min_partial))
+        let ratio = self.policy.defrag_ratio;
+        !stays && P::nodes() > 1 && P::random() % 1024 <= ratio && ratio > 0
     }
 
     /// Takes the first slab of a node's list if it has more than `keep`, and more slabs for the CPU's chain.
@@ -286,8 +293,13 @@ impl<P: Platform> Slub<P> {
         let geometry = &self.geometry;
         let gfp = self.slab_flags(gfp);
         let can_fall_back = geometry.order > geometry.min_order;
-        let first = self.policy.first_try.flags(gfp, can_fall_back);
-        let preferred = backing.pages.alloc(first, geometry.order, node, FrameKind::Slab);
+        let first_try = self.policy.first_try;
+        let skipped =
+            can_fall_back && first_try == FirstTry::FreePagesCheck && backing.pages.is_low(gfp, node);
+        let first = first_try.flags(gfp, can_fall_back);
+        let attempt =
+            || backing.pages.attempt(first, geometry.order, node, FrameKind::Slab, first_try.attempt());
+        let preferred = if skipped { None } else { attempt() };
         let (pfn, order, objects, fell_back) = match preferred {
             Some(pfn) => (pfn, geometry.order, geometry.objects, false),
             None => {
@@ -313,64 +325,6 @@ impl<P: Platform> Slub<P> {
             flags = flags | Gfp::DMA;
         }
         flags
-    }
-
-    /// The slot refused: one object of the first listed slab, under `list_lock`; else a new slab that gets listed.
-    fn alloc_slotless(
-        &self,
-        backing: &Backing<'_, P>,
-        gfp: Gfp,
-        node: Option<NodeId>,
-        tally: Tally,
-    ) -> Option<P::Ptr> {
-        self.slots.count(tally.slow, 1);
-        self.slots.count(Event::Slotless, 1);
-        let node = self.node_meant(node);
-        let home = node.unwrap_or_else(|| self.home(P::cpu()));
-        if let Some(object) = self.take_one(home) {
-            return Some(object);
-        }
-        let mut others = backing.pages.nearest(home).filter(|other| *other != home && node.is_none());
-        if let Some(object) = others.find_map(|other| self.take_one(other)) {
-            return Some(object);
-        }
-        let (slab, objects, fell_back) = self.allocate_slab(backing, gfp, home)?;
-        self.slots.count(Event::AllocSlab, 1);
-        if fell_back {
-            self.slots.count(Event::OrderFallback, 1);
-        }
-        // Frozen until it is listed, or full: nobody knows the slab but by the one object handed out.
-        let object = slab.object(0);
-        let head = P::link(object, self.geometry.link_offset).map(|next| slab.offset(next));
-        slab.init_word(SlabWord { head, inuse: 1, objects: objects as u16, frozen: false });
-        if head.is_some() {
-            let node = slab.node();
-            let mut list = self.lock_node_unslotted(node);
-            self.list_head(&mut list, node, slab);
-        }
-        Some(object)
-    }
-
-    fn take_one(&self, node: NodeId) -> Option<P::Ptr> {
-        if self.nr_partial(node) == 0 {
-            return None;
-        }
-        let mut list = self.lock_node_unslotted(node);
-        let slab = list.first()?;
-        let mut word = slab.word();
-        loop {
-            let object = slab.object(word.head.expect("a listed slab has a free object"));
-            let next = P::link(object, self.geometry.link_offset).map(|next| slab.offset(next));
-            match slab.exchange(word, SlabWord { head: next, inuse: word.inuse + 1, ..word }) {
-                Ok(()) => {
-                    if next.is_none() {
-                        self.unlist(&mut list, node, slab);
-                    }
-                    return Some(object);
-                }
-                Err(found) => word = found,
-            }
-        }
     }
 
     pub(super) fn forget_partial(slot: &mut Slot<'_, P>) -> Option<Slab<P>> {

@@ -283,7 +283,12 @@ impl<P: Platform> Slub<P> {
     }
 
     /// Frees many objects: runs of one slab, with a look-ahead of three others, go back as one chain.
-    pub(super) fn free_runs(&self, backing: &Backing<'_, P>, objects: &[P::Ptr]) -> Result<(), Misuse> {
+    pub(super) fn free_runs(
+        &self,
+        backing: &Backing<'_, P>,
+        objects: &[P::Ptr],
+        tally: Tally,
+    ) -> Result<(), Misuse> {
         const LOOK_AHEAD: usize = 3;
         // Marks the objects that an earlier run took, a window at a time, so that no memory is needed.
         for window in objects.rchunks(64) {
@@ -315,7 +320,7 @@ impl<P: Platform> Slub<P> {
                         }
                     }
                 }
-                self.free_chain(backing, slab, state, chain)?;
+                self.free_chain(backing, slab, state, chain, tally)?;
             }
         }
         Ok(())
@@ -328,17 +333,20 @@ impl<P: Platform> Slub<P> {
         slab: Slab<P>,
         state: FrameState,
         chain: Chain<P::Ptr>,
+        tally: Tally,
     ) -> Result<(), Misuse> {
-        if let Some(mut slot) = self.slots.local() {
+        if self.policy.cpu_slab
+            && let Some(mut slot) = self.slots.local()
+        {
             let list = slot.list();
             if list.tag == tag(slab.pfn(), state.node) {
                 P::set_link(chain.tail, self.geometry.link_offset, list.head);
                 let count = list.count + chain.count;
                 slot.set_list(HotList { head: Some(chain.head), count, tag: list.tag });
-                slot.count(Event::FreeFastpath, chain.count as u64);
+                slot.count(tally.fast, chain.count as u64);
                 return Ok(());
             }
         }
-        self.push_chain(backing, slab, state, chain, Tally::FREE)
+        self.push_chain(backing, slab, state, chain, tally)
     }
 }

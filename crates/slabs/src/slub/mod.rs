@@ -1,53 +1,20 @@
-//! SLUB: one slab per CPU to allocate from, free lists inside the slabs, nothing else queued.
-//!
-//! # Theory
-//!
-//! Christoph Lameter, 2007 (reference/slub.md). A CPU takes the whole free list of one slab, its *CPU slab*, and
-//! allocates from it without a lock. An object that is freed goes to the CPU's list when it is of the CPU slab, else to
-//! the free list of its own slab, by one compare-exchange of the slab's word.
-//!
-//! States of a slab:
-//!
-//! | state | frozen | listed | who may take objects out |
-//! |---|---|---|---|
-//! | CPU slab | yes | no | its CPU |
-//! | CPU partial | yes (until 6.7), no (later) | on that CPU's chain | its CPU |
-//! | node partial, empty ones included | no | on its node's list | the holder of `list_lock` |
-//! | full | no | nowhere | nobody; the first free makes it partial |
-//!
-//! States of an object: allocated, on a CPU's list, on its slab's list, and (caches with sheaves) in a sheaf.
-//!
-//! What always holds, per slab: `objects = inuse + objects on its own list`, and of the CPU slab's `inuse` objects some
-//! are on the CPU's list. Per cache: `alloc_slowpath = alloc_refill + alloc_from_partial + alloc_slab` (since 3.2).
-//!
-//! Unusual: a full slab is on no list at all; only the object that is freed finds it again.
-//!
-//! ```text
-//! alloc ── pop_if                                        fast: the CPU's list, right node
-//!   └─ alloc_slow ── take_list                           the CPU slab's own list (alloc_refill)
-//!        ├─ pop_partial                                  the CPU's newest partial slab
-//!        ├─ get_partial ── acquire                       a node's list, and more for the CPU's chain
-//!        ├─ new_slab ── Pages::alloc                     preferred order, then the smallest
-//!        └─ alloc_slotless                               the slot refused: one object under list_lock
-//! free ── push_if                                        fast: the object is of the CPU slab
-//!   └─ free_slow ── put_cpu_partial ── drain             a full slab becomes the CPU's; overflow goes to the nodes
-//!        └─ node list add, remove, discard               under list_lock, taken before the transition
-//! ```
-//!
-//! Lock order: `list_lock` (one at a time), then what the page allocator takes. `list_lock` protects a node's list, the
-//! links of the slabs on it and the taking of objects out of them.
+#![doc = include_str!("../../../../docs/engines/slub.md")]
 
 mod alloc;
+mod direct;
+mod eras;
 mod free;
 mod node;
 mod policy;
 mod report;
 mod seed;
-mod sheaf;
+pub mod sheaf;
 
 pub use policy::{
-    CpuPartial, EmptySlab, FirstTry, Memoryless, MinPartial, RemoteSearch, Sheaves, SlabUpdate, SlubPolicy,
+    Barns, CpuPartial, EmptySlab, FirstTry, Memoryless, MinPartial, Refill, RemoteSearch, Sheaves,
+    SlabUpdate, SlubPolicy,
 };
+pub use sheaf::Sheaf;
 
 use crate::cache::{CacheId, CacheSpec, Geometry, layout};
 use crate::engine::{Backing, Busy, Engine, Misuse, Place, Usage};
@@ -73,7 +40,7 @@ pub struct Slub<P: Platform> {
     construct: Option<Constructor<P>>,
     slots: P::PerCpu<CpuState<P>>,
     nodes: P::PerNode<Node<P>>,
-    barns: sheaf::Barns<P>,
+    barns: P::PerNode<sheaf::BarnLock<P>>,
 }
 
 /// What a slot holds besides the hot list: the CPU slab, the CPU's partial slabs, and sheaves.
@@ -154,6 +121,7 @@ impl<P: Platform> Slub<P> {
     fn cpu_partial_limit(geometry: &Geometry, policy: &SlubPolicy) -> u32 {
         let objects = policy.cpu_partial_of(geometry.size, 1 << P::page_shift());
         match policy.cpu_partial {
+            _ if !policy.cpu_slab => 0,
             CpuPartial::Off => 0,
             CpuPartial::Objects => objects,
             CpuPartial::Slabs => (2 * objects).div_ceil(geometry.objects),
@@ -163,6 +131,11 @@ impl<P: Platform> Slub<P> {
     /// Slabs a node keeps although they are empty.
     pub fn min_partial(&self) -> u32 {
         self.min_partial
+    }
+
+    /// Objects a sheaf holds; 0 without sheaves.
+    pub fn sheaf_capacity(&self) -> u32 {
+        self.sheaf_capacity
     }
 
     /// The CPU partial list's limit: slabs, or objects until 5.15; 0 without such lists.
@@ -178,10 +151,6 @@ impl<P: Platform> Engine<P> for Slub<P> {
     fn create(id: CacheId, spec: &CacheSpec, policy: &SlubPolicy) -> Self {
         let geometry = Self::measure(spec, policy);
         assert!(geometry.objects >= 1, "an object of {} bytes fits no slab", geometry.size);
-        let sheaf_capacity = match policy.sheaves {
-            Sheaves::Off => 0,
-            Sheaves::OptIn => spec.sheaf_capacity,
-        };
         Slub {
             id,
             geometry,
@@ -189,7 +158,7 @@ impl<P: Platform> Engine<P> for Slub<P> {
             flags: spec.flags,
             min_partial: policy.min_partial_of(geometry.size),
             cpu_partial: Self::cpu_partial_limit(&geometry, policy),
-            sheaf_capacity,
+            sheaf_capacity: policy.sheaf_capacity_of(spec, geometry.size, 1 << P::page_shift()),
             reciprocal: (1u64 << 32).div_ceil(geometry.size as u64),
             construct: None,
             slots: P::PerCpu::new(geometry.link_offset),
@@ -235,6 +204,13 @@ impl<P: Platform> Engine<P> for Slub<P> {
     }
 
     fn alloc_bulk(&self, backing: &Backing<'_, P>, gfp: Gfp, out: &mut [Option<P::Ptr>]) -> usize {
+        if self.sheaf_capacity > 0 {
+            let got = self.alloc_bulk_from_sheaves(backing, gfp, out);
+            if gfp.any(Gfp::ZERO) {
+                out.iter().flatten().for_each(|object| P::zero(*object, self.geometry.object_size));
+            }
+            return got;
+        }
         for (got, place) in out.iter_mut().enumerate() {
             *place = self.alloc(backing, gfp, None);
             if place.is_none() {
@@ -245,7 +221,10 @@ impl<P: Platform> Engine<P> for Slub<P> {
     }
 
     fn free_bulk(&self, backing: &Backing<'_, P>, objects: &[P::Ptr]) -> Result<(), Misuse> {
-        self.free_runs(backing, objects)
+        if self.sheaf_capacity > 0 {
+            return self.free_bulk_to_sheaves(backing, objects);
+        }
+        self.free_runs(backing, objects, Tally::FREE)
     }
 
     fn shrink(&self, backing: &Backing<'_, P>) -> u64 {
@@ -271,9 +250,8 @@ impl<P: Platform> Engine<P> for Slub<P> {
     fn work(&self, backing: &Backing<'_, P>, _cpu: CpuId, work: Work) {
         match work.kind {
             WorkKind::FreeSlab => self.return_pages(backing, Slab::at(Pfn(work.argument as u32))),
-            WorkKind::FreeSheaf | WorkKind::FreeObject | WorkKind::Reap => {
-                unreachable!("SLUB asks for no {:?}", work.kind)
-            }
+            WorkKind::FreeSheaf => self.sheaf_waited(backing, work.argument),
+            WorkKind::FreeObject | WorkKind::Reap => unreachable!("SLUB asks for no {:?}", work.kind),
         }
     }
 
@@ -324,12 +302,6 @@ impl<P: Platform> Slub<P> {
                 None => self.slots.ask(cpu),
             }
         }
-    }
-
-    /// Empties a CPU's sheaves. Their objects go to their slabs when the slot is free again.
-    fn flush_sheaves(&self, backing: &Backing<'_, P>, cpu: CpuId) {
-        let taken = self.slots.claim(cpu).map(|mut slot| Self::take_sheaves(&mut slot));
-        self.flush_taken(backing, taken.unwrap_or_default());
     }
 
     /// Gives back the CPU slab and the CPU partial slabs.

@@ -65,6 +65,13 @@ impl<P: Platform> Slub<P> {
         self.nodes.get(node).list.lock()
     }
 
+    /// Takes a node's `list_lock` if nobody holds it.
+    pub(super) fn try_lock_node(&self, node: NodeId) -> Option<Listed<'_, P>> {
+        let list = self.nodes.get(node).list.try_lock()?;
+        self.slots.count(Event::LockNodeList, 1);
+        Some(list)
+    }
+
     pub(super) fn list_head(&self, list: &mut Listed<'_, P>, node: NodeId, slab: Slab<P>) {
         list.push_head(slab);
         self.listed(list, node, slab, LISTED);

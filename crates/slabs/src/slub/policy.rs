@@ -1,12 +1,13 @@
-//! SLUB's policies and their presets by release.
+//! SLUB's policies.
 //!
-//! Each field is one policy that can be changed alone. Where a release is from memory in the reference, docs/fidelity.md
-//! says so.
+//! Each field of [`SlubPolicy`] is one policy that can be changed alone; [`super::eras`] has the presets by release and the
+//! knobs. Where a release is from memory in the reference, docs/fidelity.md says so.
 
-use crate::cache::LinkPlace;
-use crate::order::{COSTLY_ORDER, OrderRule};
-use crate::preset::{AUTO, Knob, Policy, Release, Values};
-use slablab_platform::Gfp;
+use crate::cache::{CacheSpec, LinkPlace};
+use crate::order::OrderRule;
+use crate::preset::Release;
+use slablab_pages::Attempt;
+use slablab_platform::{Gfp, HotArray};
 
 /// How a cache's per-CPU partial list is bounded (reference/slub.md 4.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,6 +69,12 @@ pub enum FirstTry {
     NoWait,
     /// Neither direct reclaim nor a wake of kswapd: 4.6 and later.
     NoReclaim,
+    /// As `NoRetry`, but not at all if few pages are free: Zhang Yanmin, February 2009.
+    FreePagesCheck,
+    /// As `NoRetry`, but may not wait, and kswapd is not woken: Hugh Dickins' second variant, February 2009.
+    NoWaitNoKswapd,
+    /// The same, and without a second pass over the free lists at a lower watermark: his third variant.
+    NoWaitNoKswapdNoPage,
 }
 
 /// Whether other nodes' lists are searched when the wanted one has nothing (reference/slub.md 3.1, 3.2).
@@ -85,22 +92,56 @@ impl FirstTry {
         let quiet = gfp | Gfp::NOWARN | Gfp::NORETRY;
         let waits = gfp.has(Gfp::DIRECT_RECLAIM) && can_fall_back;
         match self {
-            FirstTry::NoRetry => quiet,
+            FirstTry::NoRetry | FirstTry::FreePagesCheck => quiet,
+            FirstTry::NoWaitNoKswapd | FirstTry::NoWaitNoKswapdNoPage => quiet & !Gfp::RECLAIM,
             FirstTry::NoRetryNoFail => quiet & !Gfp::NOFAIL,
             FirstTry::NoWait if waits => (quiet | Gfp::NOMEMALLOC) & !(Gfp::DIRECT_RECLAIM | Gfp::NOFAIL),
             FirstTry::NoReclaim if waits => (quiet | Gfp::NOMEMALLOC) & !(Gfp::RECLAIM | Gfp::NOFAIL),
             FirstTry::NoWait | FirstTry::NoReclaim => quiet & !Gfp::NOFAIL,
         }
     }
+
+    /// How far the page allocator goes for the first attempt. Before 4.4 no flag kept kswapd asleep.
+    pub fn attempt(self) -> Attempt {
+        match self {
+            FirstTry::NoWaitNoKswapd => Attempt::NoKswapd,
+            FirstTry::NoWaitNoKswapdNoPage => Attempt::Once,
+            FirstTry::NoRetry
+            | FirstTry::NoRetryNoFail
+            | FirstTry::NoWait
+            | FirstTry::NoReclaim
+            | FirstTry::FreePagesCheck => Attempt::Full,
+        }
+    }
 }
 
-/// What sits in front of the CPU slab.
+/// What sits in front of slabs (reference/sheaves.md 2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sheaves {
     /// Nothing: until 6.17.
     Off,
     /// A sheaf for caches that ask for one: 6.18.
     OptIn,
+    /// Sheaves for every cache, by size: 7.0.
+    All,
+}
+
+/// Who may fill a sheaf from slabs when the barn has none (reference/sheaves.md 3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refill {
+    /// Callers that may block: 6.18.
+    MayBlock,
+    /// Every caller: 7.0, since its third release candidate.
+    Always,
+}
+
+/// Which nodes have barns (reference/sheaves.md 8).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Barns {
+    /// Nodes with memory; CPUs of the others share the nearest one's: until 7.0.
+    MemoryNodes,
+    /// Every node; the sheaves of CPUs whose node has no memory take objects of any node: 7.1.
+    OnlineNodes,
 }
 
 /// SLUB as a set of policies.
@@ -142,56 +183,15 @@ pub struct SlubPolicy {
     pub remote_search: RemoteSearch,
     /// `remote_node_defrag_ratio` as stored: other nodes are searched in this many of 1024 cases.
     pub defrag_ratio: u32,
-    /// What sits in front of the CPU slab.
+    /// CPUs have a slab of their own to allocate from, and perhaps partial ones: until 6.19.
+    pub cpu_slab: bool,
+    /// What sits in front of slabs.
     pub sheaves: Sheaves,
+    /// Who may fill a sheaf.
+    pub refill: Refill,
+    /// Which nodes have barns.
+    pub barns: Barns,
 }
-
-const V2_6_29: SlubPolicy = SlubPolicy {
-    release: Release::new(2, 6, 29),
-    order: OrderRule::Halving,
-    min_order: 0,
-    max_order: COSTLY_ORDER,
-    min_objects: 0,
-    order_cpus: 0,
-    link: LinkPlace::Start,
-    min_partial: MinPartial::Log2,
-    min_partial_slabs: None,
-    cpu_partial: CpuPartial::Off,
-    cpu_partial_objects: None,
-    partial_frozen: true,
-    empty: EmptySlab::AtOnce,
-    update: SlabUpdate::BitLock,
-    first_try: FirstTry::NoRetry,
-    memoryless: Memoryless::AsAsked,
-    remote_search: RemoteSearch::UnlessThisNode,
-    defrag_ratio: 1000,
-    sheaves: Sheaves::Off,
-};
-
-const V2_6_32: SlubPolicy = SlubPolicy {
-    release: Release::new(2, 6, 32),
-    order: OrderRule::Clamped,
-    first_try: FirstTry::NoRetryNoFail,
-    ..V2_6_29
-};
-
-const V6_1: SlubPolicy = SlubPolicy {
-    release: Release::new(6, 1, 0),
-    link: LinkPlace::Middle,
-    min_partial: MinPartial::HalfLog2,
-    cpu_partial: CpuPartial::Slabs,
-    empty: EmptySlab::BeyondMinPartial,
-    update: SlabUpdate::Word,
-    first_try: FirstTry::NoReclaim,
-    memoryless: Memoryless::Anywhere,
-    remote_search: RemoteSearch::AnyNodeOnly,
-    ..V2_6_32
-};
-
-const V6_12: SlubPolicy =
-    SlubPolicy { release: Release::new(6, 12, 0), order: OrderRule::Single, partial_frozen: false, ..V6_1 };
-
-const V6_18: SlubPolicy = SlubPolicy { release: Release::new(6, 18, 0), sheaves: Sheaves::OptIn, ..V6_12 };
 
 impl SlubPolicy {
     /// `min_partial` for a size.
@@ -200,6 +200,26 @@ impl SlubPolicy {
             (_, Some(set)) => set,
             (MinPartial::Log2, None) => size.ilog2().clamp(5, 10),
             (MinPartial::HalfLog2, None) => (size.ilog2() / 2).clamp(5, 10),
+        }
+    }
+
+    /// Objects in a sheaf of a cache: what its size gives, so that the sheaf fills its kmalloc class, and at least what it
+    /// asked for (reference/sheaves.md 2). 0 for none.
+    pub fn sheaf_capacity_of(&self, spec: &CacheSpec, size: u32, page_size: u32) -> u32 {
+        let by_size = match size {
+            size if size >= page_size => 4,
+            1024.. => 12,
+            256.. => 26,
+            _ => 60,
+        };
+        // Each of these sheaves is in a class of a power of two: 64, 128, 256 and 512 bytes.
+        let header = HotArray::<()>::HEADER;
+        let class_words = (header + by_size).next_power_of_two();
+        match self.sheaves {
+            Sheaves::Off => 0,
+            Sheaves::OptIn => spec.sheaf_capacity,
+            Sheaves::All if spec.flags.no_sheaves => 0,
+            Sheaves::All => spec.sheaf_capacity.max(class_words - header),
         }
     }
 
@@ -217,149 +237,5 @@ impl SlubPolicy {
             (CpuPartial::Objects, None) => by_size([2, 6, 13, 30]),
             (CpuPartial::Slabs, None) => by_size([6, 24, 52, 120]),
         }
-    }
-}
-
-macro_rules! words {
-    ($field:ident, $type:ident, $($word:literal = $variant:ident),+) => {
-        (
-            Values::Words(&[$($word),+]),
-            |policy| [$($type::$variant),+].iter().position(|value| *value == policy.$field).unwrap_or(0) as u64,
-            |policy, value| policy.$field = [$($type::$variant),+][value as usize],
-        )
-    };
-}
-
-type Accessors = (Values, fn(&SlubPolicy) -> u64, fn(&mut SlubPolicy, u64));
-
-const fn knob(name: &'static str, what: &'static str, of: Accessors) -> Knob<SlubPolicy> {
-    Knob { name, what, values: of.0, get: of.1, set: of.2 }
-}
-
-impl Policy for SlubPolicy {
-    const ENGINE: &'static str = "slub";
-    const PRESETS: &'static [SlubPolicy] = &[V2_6_29, V2_6_32, V6_1, V6_12, V6_18];
-    const KNOBS: &'static [Knob<SlubPolicy>] = &[
-        knob(
-            "order",
-            "order rule (slub.md 5.3 to 5.6)",
-            words!(
-                order,
-                OrderRule,
-                "halving" = Halving,
-                "clamped" = Clamped,
-                "single" = Single,
-                "patel-v3" = PatelV3
-            ),
-        ),
-        knob(
-            "min_order",
-            "slub_min_order",
-            (Values::Number(0, 10), |p| p.min_order as u64, |p, v| p.min_order = v as u8),
-        ),
-        knob(
-            "max_order",
-            "slub_max_order",
-            (Values::Number(0, 10), |p| p.max_order as u64, |p, v| p.max_order = v as u8),
-        ),
-        knob(
-            "min_objects",
-            "slub_min_objects, 0 for the rule by CPUs",
-            (Values::Number(0, 32767), |p| p.min_objects as u64, |p, v| p.min_objects = v as u32),
-        ),
-        knob(
-            "order_cpus",
-            "CPUs the order rule counts, 0 for the machine's (slub.md 5.1)",
-            (Values::Number(0, 65535), |p| p.order_cpus as u64, |p, v| p.order_cpus = v as u32),
-        ),
-        knob(
-            "min_partial",
-            "slabs a node keeps (slub.md 4.5)",
-            (
-                Values::Auto(0, 1 << 20),
-                |p| p.min_partial_slabs.map_or(AUTO, u64::from),
-                |p, v| p.min_partial_slabs = (v != AUTO).then_some(v as u32),
-            ),
-        ),
-        knob(
-            "cpu_partial",
-            "objects on a CPU's partial list (slub.md 4.4)",
-            (
-                Values::Auto(0, 1 << 20),
-                |p| p.cpu_partial_objects.map_or(AUTO, u64::from),
-                |p, v| p.cpu_partial_objects = (v != AUTO).then_some(v as u32),
-            ),
-        ),
-        knob(
-            "cpu_partial_rule",
-            "how the CPU's partial list is bounded (slub.md 4.4)",
-            words!(cpu_partial, CpuPartial, "off" = Off, "objects" = Objects, "slabs" = Slabs),
-        ),
-        knob(
-            "partial_frozen",
-            "slabs on a CPU's partial list are frozen (slub.md 2.1)",
-            (Values::Words(&["no", "yes"]), |p| p.partial_frozen as u64, |p, v| p.partial_frozen = v == 1),
-        ),
-        knob(
-            "empty",
-            "when an emptied slab goes back (slub.md 4.2)",
-            words!(empty, EmptySlab, "at-once" = AtOnce, "min-partial" = BeyondMinPartial),
-        ),
-        knob(
-            "update",
-            "how a slab's state changes (slub.md 2.1)",
-            words!(update, SlabUpdate, "bit-lock" = BitLock, "word" = Word),
-        ),
-        knob(
-            "first_try",
-            "flags of the first, high-order attempt (slub.md 6)",
-            words!(
-                first_try,
-                FirstTry,
-                "noretry" = NoRetry,
-                "noretry-nofail" = NoRetryNoFail,
-                "nowait" = NoWait,
-                "noreclaim" = NoReclaim
-            ),
-        ),
-        knob(
-            "memoryless",
-            "requests for nodes without memory (slub.md 10)",
-            words!(memoryless, Memoryless, "as-asked" = AsAsked, "nearest" = Nearest, "anywhere" = Anywhere),
-        ),
-        knob(
-            "remote_search",
-            "when other nodes' lists are searched (slub.md 3)",
-            words!(
-                remote_search,
-                RemoteSearch,
-                "unless-thisnode" = UnlessThisNode,
-                "any-node-only" = AnyNodeOnly
-            ),
-        ),
-        knob(
-            "defrag_ratio",
-            "other nodes are searched in this many of 1024 cases (slub.md 3.1)",
-            (Values::Number(0, 1024), |p| p.defrag_ratio as u64, |p, v| p.defrag_ratio = v as u32),
-        ),
-        knob(
-            "sheaves",
-            "what sits in front of the CPU slab (sheaves.md)",
-            words!(sheaves, Sheaves, "off" = Off, "opt-in" = OptIn),
-        ),
-        knob(
-            "min_partial_rule",
-            "how many slabs a node keeps by size (slub.md 4.5)",
-            words!(min_partial, MinPartial, "log2" = Log2, "half-log2" = HalfLog2),
-        ),
-        knob(
-            "link",
-            "where a free object keeps its link (slub.md 7)",
-            words!(link, LinkPlace, "start" = Start, "middle" = Middle),
-        ),
-    ];
-
-    fn release(&self) -> Release {
-        self.release
     }
 }

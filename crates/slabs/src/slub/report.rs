@@ -24,7 +24,9 @@ impl<P: Platform> Slub<P> {
                 self.report_slot(&mut usage, &slot, node);
             }
         }
-        usage.parked += self.parked_in_barn(node);
+        if self.sheaf_capacity > 0 {
+            usage.parked += self.parked_in_barns(node);
+        }
         usage
     }
 

@@ -28,7 +28,7 @@ impl<P: Platform> Slub<P> {
         };
         slab.init_word(word);
         match place {
-            Place::Cpu(cpu) => {
+            Place::Cpu(cpu) if self.policy.cpu_slab => {
                 let mut slot = self.slots.claim(cpu)?;
                 self.deactivate(backing, &mut slot);
                 word = SlabWord { head: None, inuse: word.objects, frozen: true, ..word };
@@ -40,7 +40,7 @@ impl<P: Platform> Slub<P> {
                 slab.init_word(SlabWord { frozen: self.policy.partial_frozen, ..word });
                 self.chain(&mut slot, slab);
             }
-            Place::CpuPartial(_) | Place::Node => self.seed_node(slab, free.len()),
+            Place::Cpu(_) | Place::CpuPartial(_) | Place::Node => self.seed_node(slab, free.len()),
         }
         Some(address(0))
     }

@@ -1,0 +1,158 @@
+//! Slabs without CPU slabs: what is below the sheaves since 7.0, and what serves while a slot refuses.
+//!
+//! An allocation takes objects out of listed slabs under `list_lock`; a slab stays listed until its last free object is
+//! taken, and is never frozen. The free side is the ordinary one: without CPU partial lists `push_chain` takes the lock for
+//! a slab that was full (tail) or becomes empty (reference/sheaves.md 3.1, 5).
+//!
+//! ```text
+//! gather ── take_from_node                               the wanted node's list, one lock for all objects
+//!   ├─ take_from_node (others)                           nearest first, beyond min_partial, by ratio
+//!   └─ take_from_new                                     the rest of a new slab goes to the head of its node's list
+//! ```
+
+use super::{Slub, Tally};
+use crate::engine::Backing;
+use crate::slab::{Slab, SlabWord};
+use slablab_platform::{Event, Gfp, NodeId, PerCpu, Platform};
+
+/// What a search of other nodes' lists does about a lock that somebody holds.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Busy {
+    /// Waits: one object for a caller.
+    Wait,
+    /// Goes on to the next node: the refill of a sheaf. Waiting for remote locks cost 46 % in one benchmark.
+    Skip,
+}
+
+impl<P: Platform> Slub<P> {
+    /// One object without a CPU slab.
+    #[cold]
+    pub(super) fn alloc_direct(
+        &self,
+        backing: &Backing<'_, P>,
+        gfp: Gfp,
+        node: Option<NodeId>,
+        tally: Tally,
+    ) -> Option<P::Ptr> {
+        self.slots.count(tally.slow, 1);
+        let mut object = None;
+        self.gather(backing, gfp, node, 1, Busy::Wait, &mut |taken| object = Some(taken));
+        object
+    }
+
+    /// Hands up to `want` objects to `put`; answers how many there were.
+    pub(super) fn gather(
+        &self,
+        backing: &Backing<'_, P>,
+        gfp: Gfp,
+        node: Option<NodeId>,
+        want: u32,
+        busy: Busy,
+        put: &mut impl FnMut(P::Ptr),
+    ) -> u32 {
+        let node = self.node_meant(node);
+        let home = node.unwrap_or_else(|| self.home(P::cpu()));
+        let mut got = self.take_from_node(home, 0, want, Busy::Wait, put);
+        if got < want && self.searches_others(gfp, node) {
+            for other in backing.pages.nearest(home).filter(|other| *other != home) {
+                got += self.take_from_node(other, self.min_partial, want - got, busy, put);
+                if got == want {
+                    break;
+                }
+            }
+        }
+        let target = node.unwrap_or_else(|| P::cpu_node(P::cpu()));
+        while got < want {
+            match self.take_from_new(backing, gfp, target, want - got, put) {
+                0 => break,
+                more => got += more,
+            }
+        }
+        got
+    }
+
+    /// Objects of a node's listed slabs, first slab first, if more than `keep` slabs are listed.
+    fn take_from_node(
+        &self,
+        node: NodeId,
+        keep: u32,
+        want: u32,
+        busy: Busy,
+        put: &mut impl FnMut(P::Ptr),
+    ) -> u32 {
+        if self.nr_partial(node) <= keep {
+            return 0;
+        }
+        let list = match busy {
+            Busy::Wait => Some(self.lock_node_unslotted(node)),
+            Busy::Skip => self.try_lock_node(node),
+        };
+        let Some(mut list) = list else { return 0 };
+        let mut got = 0;
+        while let Some(slab) = list.first().filter(|_| got < want) {
+            let (taken, exhausted) = self.take_from_slab(slab, want - got, put);
+            got += taken;
+            if exhausted {
+                self.unlist(&mut list, node, slab);
+            }
+        }
+        got
+    }
+
+    /// Objects of a listed slab, whose lock is held; how many, and whether none is left.
+    fn take_from_slab(&self, slab: Slab<P>, want: u32, put: &mut impl FnMut(P::Ptr)) -> (u32, bool) {
+        let link = |object: P::Ptr| P::link(object, self.geometry.link_offset);
+        let mut word = slab.word();
+        loop {
+            let count = word.free().min(want);
+            let first = slab.object(word.head.expect("a listed slab has a free object"));
+            // Others push in front of what is read here, and then the exchange fails.
+            let rest = (0..count).try_fold(first, |object, _| link(object));
+            let head = rest.map(|rest| slab.offset(rest));
+            match slab.exchange(word, SlabWord { head, inuse: word.inuse + count as u16, ..word }) {
+                Ok(()) => {
+                    core::iter::successors(Some(first), |object| link(*object))
+                        .take(count as usize)
+                        .for_each(put);
+                    return (count, head.is_none());
+                }
+                Err(found) => {
+                    self.slots.count(Event::CmpxchgDoubleFail, 1);
+                    word = found;
+                }
+            }
+        }
+    }
+
+    /// The first objects of a new slab; the others are listed.
+    fn take_from_new(
+        &self,
+        backing: &Backing<'_, P>,
+        gfp: Gfp,
+        node: NodeId,
+        want: u32,
+        put: &mut impl FnMut(P::Ptr),
+    ) -> u32 {
+        let Some((slab, objects, fell_back)) = self.allocate_slab(backing, gfp, node) else { return 0 };
+        self.slots.count(Event::AllocSlab, 1);
+        if fell_back {
+            self.slots.count(Event::OrderFallback, 1);
+        }
+        let count = objects.min(want);
+        let mut next = Some(slab.object(0));
+        for _ in 0..count {
+            let object = next.expect("a new slab's objects are linked");
+            next = P::link(object, self.geometry.link_offset);
+            put(object);
+        }
+        let head = next.map(|next| slab.offset(next));
+        // Nobody knows the slab but by the objects handed out, until it is listed.
+        slab.init_word(SlabWord { head, inuse: count as u16, objects: objects as u16, frozen: false });
+        if head.is_some() {
+            let node = slab.node();
+            let mut list = self.lock_node_unslotted(node);
+            self.list_head(&mut list, node, slab);
+        }
+        count
+    }
+}

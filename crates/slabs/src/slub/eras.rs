@@ -1,0 +1,249 @@
+//! SLUB by release: each preset is the one before it and what changed (reference/slub.md 1, sheaves.md 9); and the knobs.
+
+use super::policy::{
+    Barns, CpuPartial, EmptySlab, FirstTry, Memoryless, MinPartial, Refill, RemoteSearch, Sheaves,
+    SlabUpdate, SlubPolicy,
+};
+use crate::cache::LinkPlace;
+use crate::order::{COSTLY_ORDER, OrderRule};
+use crate::preset::{AUTO, Knob, Policy, Release, Values};
+
+const V2_6_29: SlubPolicy = SlubPolicy {
+    release: Release::new(2, 6, 29),
+    order: OrderRule::Halving,
+    min_order: 0,
+    max_order: COSTLY_ORDER,
+    min_objects: 0,
+    order_cpus: 0,
+    link: LinkPlace::Start,
+    min_partial: MinPartial::Log2,
+    min_partial_slabs: None,
+    cpu_partial: CpuPartial::Off,
+    cpu_partial_objects: None,
+    partial_frozen: true,
+    empty: EmptySlab::AtOnce,
+    update: SlabUpdate::BitLock,
+    first_try: FirstTry::NoRetry,
+    memoryless: Memoryless::AsAsked,
+    remote_search: RemoteSearch::UnlessThisNode,
+    defrag_ratio: 1000,
+    cpu_slab: true,
+    sheaves: Sheaves::Off,
+    refill: Refill::MayBlock,
+    barns: Barns::MemoryNodes,
+};
+
+const V2_6_32: SlubPolicy = SlubPolicy {
+    release: Release::new(2, 6, 32),
+    order: OrderRule::Clamped,
+    first_try: FirstTry::NoRetryNoFail,
+    ..V2_6_29
+};
+
+const V3_2: SlubPolicy = SlubPolicy {
+    release: Release::new(3, 2, 0),
+    min_partial: MinPartial::HalfLog2,
+    cpu_partial: CpuPartial::Objects,
+    empty: EmptySlab::BeyondMinPartial,
+    update: SlabUpdate::Word,
+    remote_search: RemoteSearch::AnyNodeOnly,
+    ..V2_6_32
+};
+
+const V5_10: SlubPolicy = SlubPolicy {
+    release: Release::new(5, 10, 0),
+    link: LinkPlace::Middle,
+    first_try: FirstTry::NoReclaim,
+    memoryless: Memoryless::Nearest,
+    ..V3_2
+};
+
+const V5_16: SlubPolicy = SlubPolicy {
+    release: Release::new(5, 16, 0),
+    cpu_partial: CpuPartial::Slabs,
+    memoryless: Memoryless::Anywhere,
+    ..V5_10
+};
+
+const V6_1: SlubPolicy = SlubPolicy { release: Release::new(6, 1, 0), ..V5_16 };
+
+const V6_8: SlubPolicy =
+    SlubPolicy { release: Release::new(6, 8, 0), order: OrderRule::Single, partial_frozen: false, ..V6_1 };
+
+const V6_12: SlubPolicy = SlubPolicy { release: Release::new(6, 12, 0), ..V6_8 };
+
+const V6_18: SlubPolicy = SlubPolicy { release: Release::new(6, 18, 0), sheaves: Sheaves::OptIn, ..V6_12 };
+
+const V7_0: SlubPolicy = SlubPolicy {
+    release: Release::new(7, 0, 0),
+    cpu_partial: CpuPartial::Off,
+    cpu_slab: false,
+    sheaves: Sheaves::All,
+    refill: Refill::Always,
+    ..V6_18
+};
+
+const V7_1: SlubPolicy = SlubPolicy { release: Release::new(7, 1, 0), barns: Barns::OnlineNodes, ..V7_0 };
+
+macro_rules! words {
+    ($field:ident, $type:ident, $($word:literal = $variant:ident),+) => {
+        (
+            Values::Words(&[$($word),+]),
+            |policy| [$($type::$variant),+].iter().position(|value| *value == policy.$field).unwrap_or(0) as u64,
+            |policy, value| policy.$field = [$($type::$variant),+][value as usize],
+        )
+    };
+}
+
+type Accessors = (Values, fn(&SlubPolicy) -> u64, fn(&mut SlubPolicy, u64));
+
+const fn knob(name: &'static str, what: &'static str, of: Accessors) -> Knob<SlubPolicy> {
+    Knob { name, what, values: of.0, get: of.1, set: of.2 }
+}
+
+impl Policy for SlubPolicy {
+    const ENGINE: &'static str = "slub";
+    const PRESETS: &'static [SlubPolicy] =
+        &[V2_6_29, V2_6_32, V3_2, V5_10, V5_16, V6_1, V6_8, V6_12, V6_18, V7_0, V7_1];
+    const KNOBS: &'static [Knob<SlubPolicy>] = &[
+        knob(
+            "order",
+            "order rule (slub.md 5.3 to 5.6)",
+            words!(
+                order,
+                OrderRule,
+                "halving" = Halving,
+                "clamped" = Clamped,
+                "single" = Single,
+                "patel-v3" = PatelV3
+            ),
+        ),
+        knob(
+            "min_order",
+            "slub_min_order",
+            (Values::Number(0, 10), |p| p.min_order as u64, |p, v| p.min_order = v as u8),
+        ),
+        knob(
+            "max_order",
+            "slub_max_order",
+            (Values::Number(0, 10), |p| p.max_order as u64, |p, v| p.max_order = v as u8),
+        ),
+        knob(
+            "min_objects",
+            "slub_min_objects, 0 for the rule by CPUs",
+            (Values::Number(0, 32767), |p| p.min_objects as u64, |p, v| p.min_objects = v as u32),
+        ),
+        knob(
+            "order_cpus",
+            "CPUs the order rule counts, 0 for the machine's (slub.md 5.1)",
+            (Values::Number(0, 65535), |p| p.order_cpus as u64, |p, v| p.order_cpus = v as u32),
+        ),
+        knob(
+            "min_partial",
+            "slabs a node keeps (slub.md 4.5)",
+            (
+                Values::Auto(0, 1 << 20),
+                |p| p.min_partial_slabs.map_or(AUTO, u64::from),
+                |p, v| p.min_partial_slabs = (v != AUTO).then_some(v as u32),
+            ),
+        ),
+        knob(
+            "cpu_partial",
+            "objects on a CPU's partial list (slub.md 4.4)",
+            (
+                Values::Auto(0, 1 << 20),
+                |p| p.cpu_partial_objects.map_or(AUTO, u64::from),
+                |p, v| p.cpu_partial_objects = (v != AUTO).then_some(v as u32),
+            ),
+        ),
+        knob(
+            "cpu_partial_rule",
+            "how the CPU's partial list is bounded (slub.md 4.4)",
+            words!(cpu_partial, CpuPartial, "off" = Off, "objects" = Objects, "slabs" = Slabs),
+        ),
+        knob(
+            "partial_frozen",
+            "slabs on a CPU's partial list are frozen (slub.md 2.1)",
+            (Values::Words(&["no", "yes"]), |p| p.partial_frozen as u64, |p, v| p.partial_frozen = v == 1),
+        ),
+        knob(
+            "empty",
+            "when an emptied slab goes back (slub.md 4.2)",
+            words!(empty, EmptySlab, "at-once" = AtOnce, "min-partial" = BeyondMinPartial),
+        ),
+        knob(
+            "update",
+            "how a slab's state changes (slub.md 2.1)",
+            words!(update, SlabUpdate, "bit-lock" = BitLock, "word" = Word),
+        ),
+        knob(
+            "first_try",
+            "the first, high-order attempt; the last three words are ideas of 2009, nowait is the first of Dickins' (slub.md 6)",
+            words!(
+                first_try,
+                FirstTry,
+                "noretry" = NoRetry,
+                "noretry-nofail" = NoRetryNoFail,
+                "nowait" = NoWait,
+                "noreclaim" = NoReclaim,
+                "freepages-check" = FreePagesCheck,
+                "nowait-nokswapd" = NoWaitNoKswapd,
+                "nowait-nokswapd-nopage" = NoWaitNoKswapdNoPage
+            ),
+        ),
+        knob(
+            "memoryless",
+            "requests for nodes without memory (slub.md 10)",
+            words!(memoryless, Memoryless, "as-asked" = AsAsked, "nearest" = Nearest, "anywhere" = Anywhere),
+        ),
+        knob(
+            "remote_search",
+            "when other nodes' lists are searched (slub.md 3)",
+            words!(
+                remote_search,
+                RemoteSearch,
+                "unless-thisnode" = UnlessThisNode,
+                "any-node-only" = AnyNodeOnly
+            ),
+        ),
+        knob(
+            "defrag_ratio",
+            "other nodes are searched in this many of 1024 cases (slub.md 3.1)",
+            (Values::Number(0, 1024), |p| p.defrag_ratio as u64, |p, v| p.defrag_ratio = v as u32),
+        ),
+        knob(
+            "cpu_slab",
+            "CPUs have slabs of their own, partial ones too (slub.md 2.2, sheaves.md 1)",
+            (Values::Words(&["no", "yes"]), |p| p.cpu_slab as u64, |p, v| p.cpu_slab = v == 1),
+        ),
+        knob(
+            "sheaves",
+            "what sits in front of slabs (sheaves.md 2)",
+            words!(sheaves, Sheaves, "off" = Off, "opt-in" = OptIn, "all" = All),
+        ),
+        knob(
+            "refill",
+            "who may fill a sheaf from slabs (sheaves.md 3)",
+            words!(refill, Refill, "may-block" = MayBlock, "always" = Always),
+        ),
+        knob(
+            "barns",
+            "which nodes have barns (sheaves.md 8)",
+            words!(barns, Barns, "memory-nodes" = MemoryNodes, "online-nodes" = OnlineNodes),
+        ),
+        knob(
+            "min_partial_rule",
+            "how many slabs a node keeps by size (slub.md 4.5)",
+            words!(min_partial, MinPartial, "log2" = Log2, "half-log2" = HalfLog2),
+        ),
+        knob(
+            "link",
+            "where a free object keeps its link (slub.md 7)",
+            words!(link, LinkPlace, "start" = Start, "middle" = Middle),
+        ),
+    ];
+
+    fn release(&self) -> Release {
+        self.release
+    }
+}

@@ -1,0 +1,122 @@
+//! A node's barn: whole sheaves, full ones and empty ones, under one spinlock (reference/sheaves.md 1).
+//!
+//! A sheaf in a barn needs no memory but its own: the first word of its header links it to the next.
+
+use slablab_platform::{Lock, Platform, rank};
+
+/// `MAX_FULL_SHEAVES` and `MAX_EMPTY_SHEAVES`.
+const SHEAVES_MAX: u32 = 10;
+/// The word of a sheaf's header that links it while it is in a barn.
+const LINK: u32 = 0;
+
+/// Sheaves on one another, through their headers.
+struct Pile<P: Platform> {
+    top: Option<P::Ptr>,
+    len: u32,
+}
+
+impl<P: Platform> Pile<P> {
+    const NONE: Self = Pile { top: None, len: 0 };
+
+    fn push(&mut self, sheaf: P::Ptr) {
+        P::storage_store(sheaf, LINK, self.top);
+        self.top = Some(sheaf);
+        self.len += 1;
+    }
+
+    fn pop(&mut self) -> Option<P::Ptr> {
+        let sheaf = self.top?;
+        self.top = P::storage_load(sheaf, LINK);
+        self.len -= 1;
+        Some(sheaf)
+    }
+}
+
+/// A node's sheaves.
+pub(super) struct Barn<P: Platform> {
+    full: Pile<P>,
+    empty: Pile<P>,
+}
+
+/// Why a barn takes no full sheaf in exchange for an empty one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refused {
+    /// It has as many full ones as it may: `E2BIG`.
+    TooMany,
+    /// It has no empty one: `ENOMEM`.
+    NoEmpty,
+}
+
+impl<P: Platform> Default for Barn<P> {
+    fn default() -> Self {
+        Barn { full: Pile::NONE, empty: Pile::NONE }
+    }
+}
+
+impl<P: Platform> Barn<P> {
+    /// A full sheaf for an empty one. The limit of empty ones does not hold here: the number of sheaves stays.
+    pub(super) fn replace_empty(&mut self, empty: P::Ptr) -> Option<P::Ptr> {
+        let full = self.full.pop()?;
+        self.empty.push(empty);
+        Some(full)
+    }
+
+    /// An empty sheaf for a full one. The limit is looked at first, then the empty ones.
+    pub(super) fn replace_full(&mut self, full: P::Ptr) -> Result<P::Ptr, Refused> {
+        if self.full.len >= SHEAVES_MAX {
+            return Err(Refused::TooMany);
+        }
+        let empty = self.empty.pop().ok_or(Refused::NoEmpty)?;
+        self.full.push(full);
+        Ok(empty)
+    }
+
+    pub(super) fn put_full(&mut self, full: P::Ptr) -> bool {
+        let room = self.full.len < SHEAVES_MAX;
+        if room {
+            self.full.push(full);
+        }
+        room
+    }
+
+    pub(super) fn put_empty(&mut self, empty: P::Ptr) -> bool {
+        let room = self.empty.len < SHEAVES_MAX;
+        if room {
+            self.empty.push(empty);
+        }
+        room
+    }
+
+    /// Keeps an empty sheaf whatever the limit: for who cannot give its memory back.
+    pub(super) fn force_empty(&mut self, empty: P::Ptr) {
+        self.empty.push(empty);
+    }
+
+    pub(super) fn get_full(&mut self) -> Option<P::Ptr> {
+        self.full.pop()
+    }
+
+    pub(super) fn get_empty(&mut self) -> Option<P::Ptr> {
+        self.empty.pop()
+    }
+
+    /// The full sheaves, for counting what is in them.
+    pub(super) fn full(&self) -> impl Iterator<Item = P::Ptr> {
+        core::iter::successors(self.full.top, |sheaf| P::storage_load(*sheaf, LINK))
+    }
+}
+
+/// A barn's lock, one per node.
+pub(in crate::slub) struct BarnLock<P: Platform>(<P as Platform>::Lock<rank::Barn, Barn<P>>);
+
+impl<P: Platform> Default for BarnLock<P> {
+    fn default() -> Self {
+        BarnLock(P::Lock::new(Barn::default()))
+    }
+}
+
+impl<P: Platform> BarnLock<P> {
+    pub(super) fn lock(&self) -> <P::Lock<rank::Barn, Barn<P>> as Lock<Barn<P>>>::Guard<'_> {
+        self.0.lock()
+    }
+}

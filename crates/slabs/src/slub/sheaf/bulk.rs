@@ -1,0 +1,82 @@
+//! Many objects at once, sheaf by sheaf (reference/sheaves.md 4.2).
+//!
+//! Counted like single calls: an object from or to a sheaf is fast, the remainder from slabs is slow.
+
+use super::BATCH_MAX;
+use crate::engine::{Backing, Misuse};
+use crate::slab::Slab;
+use crate::slub::direct::Busy;
+use crate::slub::{Slub, Tally};
+use slablab_platform::{Event, Gfp, PerCpu, Platform};
+
+impl<P: Platform> Slub<P> {
+    /// Sheaves' objects first; what they have not comes from slabs in one go. Answers how many were got.
+    pub(in crate::slub) fn alloc_bulk_from_sheaves(
+        &self,
+        backing: &Backing<'_, P>,
+        gfp: Gfp,
+        out: &mut [Option<P::Ptr>],
+    ) -> usize {
+        let mut got = 0;
+        while got < out.len() {
+            match self.slots.pop(Event::AllocFastpath) {
+                Some(object) => {
+                    out[got] = Some(object);
+                    got += 1;
+                }
+                None if self.next_kept_sheaf() => {}
+                None => break,
+            }
+        }
+        if self.policy.cpu_slab {
+            while got < out.len()
+                && let Some(object) = self.alloc_from_sheaf(backing, gfp, None)
+            {
+                out[got] = Some(object);
+                got += 1;
+            }
+            return got;
+        }
+        let rest = (out.len() - got) as u32;
+        if rest > 0 {
+            let mut places = out[got..].iter_mut();
+            let mut put = |object| *places.next().expect("no more than asked for") = Some(object);
+            let more = self.gather(backing, gfp, None, rest, Busy::Skip, &mut put);
+            self.slots.count(Event::AllocSlowpath, more as u64);
+            got += more as usize;
+        }
+        got
+    }
+
+    /// Local objects to sheaves; remote ones are set aside and go to their slabs in batches.
+    pub(in crate::slub) fn free_bulk_to_sheaves(
+        &self,
+        backing: &Backing<'_, P>,
+        objects: &[P::Ptr],
+    ) -> Result<(), Misuse> {
+        let Some(first) = objects.first() else { return Ok(()) };
+        let (mut remote, mut count) = ([*first; BATCH_MAX], 0);
+        let mut wrong = None;
+        for object in objects {
+            let Some((_, state)) = Slab::<P>::of(*object) else {
+                wrong = Some(Misuse::NotInSlab);
+                break;
+            };
+            if state.node == P::cpu_memory_node(P::cpu()) || self.takes_any_node() {
+                if let Err(misuse) = self.free_to_sheaf(backing, *object) {
+                    wrong = Some(misuse);
+                    break;
+                }
+                continue;
+            }
+            remote[count] = *object;
+            count += 1;
+            if count == BATCH_MAX {
+                self.free_runs(backing, &remote, Tally::FREE)?;
+                count = 0;
+            }
+        }
+        self.free_runs(backing, &remote[..count], Tally::FREE)?;
+        wrong.map_or(Ok(()), Err)
+    }
+}

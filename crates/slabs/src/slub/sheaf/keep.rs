@@ -1,0 +1,185 @@
+//! The life of sheaves: where their memory comes from, who keeps empty ones, how objects leave them for slabs.
+
+use super::barn::{Barn, BarnLock};
+use super::{BATCH_MAX, Stock, word};
+use crate::engine::Backing;
+use crate::slub::{Barns, CpuState, Slot, Slub, Tally};
+use slablab_platform::{CpuId, Event, Gfp, HotArray, Local, NodeId, PerCpu, PerNode, Platform};
+
+/// Objects on their way from a sheaf to slabs.
+pub(super) struct Batch<P: Platform> {
+    objects: [Option<P::Ptr>; BATCH_MAX],
+}
+
+impl<P: Platform> Batch<P> {
+    /// A sheaf's objects from one index up to another.
+    pub(super) fn read(sheaf: P::Ptr, from: u32, to: u32) -> Self {
+        let mut objects = [None; BATCH_MAX];
+        for (place, index) in objects.iter_mut().zip(from..to) {
+            *place = Some(P::storage_load(sheaf, word(index)).expect("a sheaf has no holes"));
+        }
+        Batch { objects }
+    }
+}
+
+/// Sheaves' own life.
+impl<P: Platform> Slub<P> {
+    /// The slot, with a main sheaf. Without metadata memory there is none, and slabs serve alone.
+    pub(super) fn slot_with_main(&self, backing: &Backing<'_, P>) -> Option<Slot<'_, P>> {
+        let slot = self.slots.local()?;
+        if slot.array().storage.is_some() {
+            return Some(slot);
+        }
+        drop(slot);
+        let sheaf = self.new_sheaf(backing, self.sheaf_capacity, Gfp::NOWAIT)?;
+        let Some(mut slot) = self.slots.local() else {
+            self.retire(backing, sheaf);
+            return None;
+        };
+        if slot.array().storage.is_some() {
+            let left = self.stow_empty(&mut slot, sheaf);
+            drop(slot);
+            left.into_iter().for_each(|sheaf| self.retire(backing, sheaf));
+            return self.slots.local();
+        }
+        slot.set_array(HotArray { storage: Some(sheaf), size: 0, capacity: self.sheaf_capacity });
+        Some(slot)
+    }
+
+    /// Memory for a sheaf. Nobody holds the slot: what serves it may be this very cache.
+    pub(super) fn new_sheaf(&self, backing: &Backing<'_, P>, capacity: u32, gfp: Gfp) -> Option<P::Ptr> {
+        let words = word(capacity);
+        let gfp = (gfp | Gfp::NOWARN | Gfp::NOMEMALLOC | Gfp::NO_OBJ_EXT)
+            & !(Gfp::ZERO | Gfp::MEMALLOC | Gfp::ACCOUNT | Gfp::THISNODE);
+        let sheaf = backing.metadata?.alloc(words * 8, gfp)?;
+        P::storage_attach(sheaf, words);
+        self.slots.count(Event::SheafAlloc, 1);
+        Some(sheaf)
+    }
+
+    /// Keeps an empty sheaf as the spare or in the barn; answers it if nobody wants it.
+    pub(super) fn stow_empty(&self, slot: &mut Slot<'_, P>, sheaf: P::Ptr) -> Option<P::Ptr> {
+        if slot.sheaves.spare.is_none() {
+            slot.sheaves.spare = Some(Stock::empty(sheaf));
+            return None;
+        }
+        let barn = self.barn_node(slot.cpu());
+        (!self.with_barn(barn, |barn| barn.put_empty(sheaf))).then_some(sheaf)
+    }
+
+    /// An empty sheaf's memory goes back, or to the barn where this call cannot give it back.
+    pub(super) fn retire(&self, backing: &Backing<'_, P>, sheaf: P::Ptr) {
+        let Some(metadata) = backing.metadata else {
+            return self.with_barn(self.barn_node(P::cpu()), |barn| barn.force_empty(sheaf));
+        };
+        P::storage_detach(sheaf);
+        self.slots.count(Event::SheafFree, 1);
+        metadata.free(sheaf);
+    }
+
+    /// A sheaf's objects go to their slabs, last in first, a batch at a time.
+    pub(super) fn flush(&self, backing: &Backing<'_, P>, stock: Stock<P>) {
+        let mut size = stock.size;
+        while size > 0 {
+            let from = size.saturating_sub(BATCH_MAX as u32);
+            self.free_batch(backing, &Batch::read(stock.sheaf, from, size));
+            size = from;
+        }
+    }
+
+    pub(super) fn free_batch(&self, backing: &Backing<'_, P>, batch: &Batch<P>) {
+        let Some(Some(any)) = batch.objects.first() else { return };
+        let mut objects = [*any; BATCH_MAX];
+        let mut count = 0;
+        for (place, object) in objects.iter_mut().zip(batch.objects.iter().flatten()) {
+            *place = *object;
+            count += 1;
+        }
+        self.free_runs(backing, &objects[..count], Tally::FLUSH).expect("a sheaf holds this cache's objects");
+    }
+
+    /// Empties a slot's sheaves; they are kept out of the slot afterwards, as the CPU may be down. Objects in the RCU sheaf
+    /// wait for their readers elsewhere.
+    pub(super) fn take_sheaves(slot: &mut Slot<'_, P>) -> [Option<Stock<P>>; 2] {
+        let main = slot.array();
+        slot.set_array(HotArray::NONE);
+        [main.storage.map(|sheaf| Stock { sheaf, size: main.size }), slot.sheaves.spare.take()]
+    }
+
+    /// Objects of sheaves taken from a slot go to their slabs, the sheaves to their cache.
+    pub(super) fn flush_taken(&self, backing: &Backing<'_, P>, sheaves: [Option<Stock<P>>; 2]) {
+        for stock in sheaves.into_iter().flatten() {
+            self.flush(backing, stock);
+            self.retire(backing, stock.sheaf);
+        }
+    }
+
+    /// Empties a CPU's sheaves. Their objects go to their slabs when the slot is free again.
+    pub(in crate::slub) fn flush_sheaves(&self, backing: &Backing<'_, P>, cpu: CpuId) {
+        let Some(mut slot) = self.slots.claim(cpu) else { return };
+        self.detach_rcu(&mut slot);
+        let taken = Self::take_sheaves(&mut slot);
+        drop(slot);
+        self.flush_taken(backing, taken);
+    }
+
+    /// Empties every barn.
+    pub(in crate::slub) fn flush_barns(&self, backing: &Backing<'_, P>) {
+        for node in (0..P::nodes()).map(NodeId).filter(|node| self.barns.peek(*node).is_some()) {
+            while let Some(sheaf) = self.with_barn(node, Barn::get_full) {
+                self.flush_taken(backing, [Some(Stock { sheaf, size: self.sheaf_capacity }), None]);
+            }
+            while backing.metadata.is_some()
+                && let Some(empty) = self.with_barn(node, Barn::get_empty)
+            {
+                self.retire(backing, empty);
+            }
+        }
+    }
+
+    pub(super) fn with_barn<T>(&self, node: NodeId, f: impl FnOnce(&mut Barn<P>) -> T) -> T {
+        self.slots.count(Event::LockBarn, 1);
+        f(&mut self.barns.get(node).lock())
+    }
+
+    /// Whose barn a CPU uses.
+    pub(super) fn barn_node(&self, cpu: CpuId) -> NodeId {
+        match self.policy.barns {
+            Barns::MemoryNodes => P::cpu_memory_node(cpu),
+            Barns::OnlineNodes => P::cpu_node(cpu),
+        }
+    }
+
+    /// Whether this CPU's sheaves take objects of any node: where its own has no memory, none would be local (7.1).
+    #[cold]
+    pub(super) fn takes_any_node(&self) -> bool {
+        self.policy.barns == Barns::OnlineNodes && P::node_frames(P::cpu_node(P::cpu())).1 == 0
+    }
+}
+
+/// What is parked, for reports.
+impl<P: Platform> Slub<P> {
+    pub(in crate::slub) fn parked_in_barns(&self, node: NodeId) -> u64 {
+        let barns = (0..P::nodes()).filter_map(|barn| self.barns.peek(NodeId(barn)));
+        let full = |barn: &BarnLock<P>| -> u64 {
+            barn.lock().full().map(|sheaf| Self::of_node(sheaf, self.sheaf_capacity, node)).sum()
+        };
+        barns.map(full).sum()
+    }
+
+    pub(in crate::slub) fn parked_in_sheaves(&self, slot: &Slot<'_, P>, node: NodeId) -> u64 {
+        let state: &CpuState<P> = slot;
+        let main = slot.array();
+        let main = main.storage.map_or(0, |sheaf| Self::of_node(sheaf, main.size, node));
+        main + state.sheaves.spare.map_or(0, |spare| Self::of_node(spare.sheaf, spare.size, node))
+    }
+
+    /// A sheaf's objects of a node.
+    fn of_node(sheaf: P::Ptr, size: u32, node: NodeId) -> u64 {
+        if P::nodes() == 1 {
+            return size as u64;
+        }
+        let objects = (0..size).filter_map(|index| P::storage_load(sheaf, word(index)));
+        objects.filter(|object| Self::node_of(*object) == Some(node)).count() as u64
+    }
+}

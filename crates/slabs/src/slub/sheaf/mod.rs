@@ -1,0 +1,330 @@
+#![doc = include_str!("../../../../../docs/engines/sheaves.md")]
+
+mod barn;
+mod bulk;
+mod keep;
+mod prefill;
+mod rcu;
+
+pub(in crate::slub) use barn::BarnLock;
+pub use prefill::Sheaf;
+
+use super::direct::Busy;
+use super::{Refill, Slot, Slub, Tally};
+use crate::engine::{Backing, Misuse};
+use crate::slab::Slab;
+use barn::{Barn, Refused};
+use keep::Batch;
+use slablab_pages::Pages;
+use slablab_platform::{Event, Gfp, HotArray, Local, NodeId, PerCpu, Platform};
+
+/// `PCS_BATCH_MAX`: most objects that go to slabs at a time.
+const BATCH_MAX: usize = 32;
+
+/// A sheaf and how many objects are in it.
+struct Stock<P: Platform> {
+    sheaf: P::Ptr,
+    size: u32,
+}
+
+impl<P: Platform> Clone for Stock<P> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<P: Platform> Copy for Stock<P> {}
+
+impl<P: Platform> Stock<P> {
+    fn empty(sheaf: P::Ptr) -> Self {
+        Stock { sheaf, size: 0 }
+    }
+}
+
+/// The part of a slot that the hot array does not hold.
+pub(super) struct CpuSheaves<P: Platform> {
+    /// Behind main.
+    spare: Option<Stock<P>>,
+    /// Collects objects whose readers may still run.
+    rcu: Option<Stock<P>>,
+}
+
+impl<P: Platform> Default for CpuSheaves<P> {
+    fn default() -> Self {
+        CpuSheaves { spare: None, rcu: None }
+    }
+}
+
+/// An object's place in a sheaf's storage.
+const fn word(index: u32) -> u32 {
+    HotArray::<()>::HEADER + index
+}
+
+impl<P: Platform> Slub<P> {
+    #[inline]
+    pub(super) fn alloc_from_sheaf(
+        &self,
+        backing: &Backing<'_, P>,
+        gfp: Gfp,
+        node: Option<NodeId>,
+    ) -> Option<P::Ptr> {
+        if let Some(node) = node {
+            return self.alloc_on_node(backing, gfp, node);
+        }
+        if let Some(object) = self.slots.pop(Event::AllocFastpath) {
+            return Some(object);
+        }
+        if self.next_full_sheaf(backing, gfp)
+            && let Some(object) = self.slots.pop(Event::AllocFastpath)
+        {
+            return Some(object);
+        }
+        self.alloc_from_slab(backing, gfp, None, Tally::ALLOC)
+    }
+
+    /// A request for a node: from the sheaf only on that node's CPUs, and only if the next object is of that node.
+    #[cold]
+    fn alloc_on_node(&self, backing: &Backing<'_, P>, gfp: Gfp, node: NodeId) -> Option<P::Ptr> {
+        if node == P::cpu_memory_node(P::cpu()) {
+            let object = self.pop_of(node).or_else(|| {
+                let refilled = self.next_full_sheaf(backing, gfp);
+                refilled.then(|| self.pop_of(node)).flatten()
+            });
+            if object.is_some() {
+                return object;
+            }
+        } else if !self.policy.cpu_slab {
+            self.slots.count(Event::AllocNodeMismatch, 1);
+        }
+        self.alloc_from_slab(backing, gfp, Some(node), Tally::ALLOC)
+    }
+
+    fn pop_of(&self, node: NodeId) -> Option<P::Ptr> {
+        let mut slot = self.slots.local()?;
+        let main = slot.array();
+        let size = main.size.checked_sub(1)?;
+        let object = P::storage_load(main.storage?, word(size))?;
+        if Self::node_of(object) != Some(node) {
+            return None;
+        }
+        slot.set_array(HotArray { size, ..main });
+        slot.count(Event::AllocFastpath, 1);
+        Some(object)
+    }
+
+    fn node_of(object: P::Ptr) -> Option<NodeId> {
+        Slab::<P>::of(object).map(|(_, state)| state.node)
+    }
+
+    /// Makes the main sheaf hold objects: a full one that is kept somewhere, or one filled from slabs.
+    #[cold]
+    #[inline(never)]
+    fn next_full_sheaf(&self, backing: &Backing<'_, P>, gfp: Gfp) -> bool {
+        let Some(mut slot) = self.slot_with_main(backing) else { return false };
+        if slot.asked() {
+            self.flush_slot(backing, &mut slot);
+            let taken = Self::take_sheaves(&mut slot);
+            drop(slot);
+            self.flush_taken(backing, taken);
+            return false;
+        }
+        if self.swap_in(&mut slot) {
+            return true;
+        }
+        if self.policy.refill == Refill::MayBlock && !gfp.any(Gfp::DIRECT_RECLAIM) {
+            return false;
+        }
+        let spare = slot.sheaves.spare.take().map(|spare| spare.sheaf);
+        let barn = self.barn_node(slot.cpu());
+        drop(slot);
+        let kept = spare.or_else(|| self.with_barn(barn, Barn::get_empty));
+        let Some(sheaf) = kept.or_else(|| self.new_sheaf(backing, self.sheaf_capacity, gfp)) else {
+            return false;
+        };
+        let size = self.fill(backing, gfp, Stock::empty(sheaf), self.sheaf_capacity);
+        self.install_filled(backing, Stock { sheaf, size })
+    }
+
+    /// Makes the main sheaf hold objects if a sheaf with some is kept.
+    fn next_kept_sheaf(&self) -> bool {
+        self.slots.local().is_some_and(|mut slot| slot.array().storage.is_some() && self.swap_in(&mut slot))
+    }
+
+    /// Exchanges an empty main sheaf for the spare, or for a full one of the barn.
+    fn swap_in(&self, slot: &mut Slot<'_, P>) -> bool {
+        let main = slot.array();
+        let Some(empty) = main.storage.filter(|_| main.size == 0) else { return true };
+        if let Some(spare) = slot.sheaves.spare.filter(|spare| spare.size > 0) {
+            slot.sheaves.spare = Some(Stock::empty(empty));
+            slot.set_array(HotArray { storage: Some(spare.sheaf), size: spare.size, ..main });
+            return true;
+        }
+        let barn = self.barn_node(slot.cpu());
+        match self.with_barn(barn, |barn| barn.replace_empty(empty)) {
+            Some(full) => {
+                slot.count(Event::BarnGet, 1);
+                slot.set_array(HotArray { storage: Some(full), size: main.capacity, ..main });
+                true
+            }
+            None => {
+                slot.count(Event::BarnGetFail, 1);
+                false
+            }
+        }
+    }
+
+    /// Fills a sheaf from slabs up to `most` objects, without a slot; its size then. Reserves stay untouched.
+    fn fill(&self, backing: &Backing<'_, P>, gfp: Gfp, stock: Stock<P>, most: u32) -> u32 {
+        let gfp = (gfp | Gfp::NOMEMALLOC | Gfp::NOWARN) & !(Gfp::ZERO | Gfp::MEMALLOC | Gfp::THISNODE);
+        let mut size = stock.size;
+        let mut put = |object| {
+            P::storage_store(stock.sheaf, word(size), Some(object));
+            size += 1;
+        };
+        if !self.policy.cpu_slab {
+            let got = self.gather(backing, gfp, None, most - stock.size, Busy::Skip, &mut put);
+            self.slots.count(Event::SheafRefill, got as u64);
+            return size;
+        }
+        for _ in stock.size..most {
+            match self.alloc_from_slab(backing, gfp, None, Tally::REFILL) {
+                Some(object) => put(object),
+                None => break,
+            }
+        }
+        size
+    }
+
+    /// A sheaf that was filled with the slot let go becomes main, or what there is room for if main was filled meanwhile.
+    fn install_filled(&self, backing: &Backing<'_, P>, stock: Stock<P>) -> bool {
+        let Some(mut slot) = self.slots.local() else {
+            self.flush_taken(backing, [Some(stock), None]);
+            return false;
+        };
+        let main = slot.array();
+        let left = if stock.size == 0 {
+            self.stow_empty(&mut slot, stock.sheaf).map(Stock::empty)
+        } else if main.size == 0 {
+            let array =
+                HotArray { storage: Some(stock.sheaf), size: stock.size, capacity: self.sheaf_capacity };
+            slot.set_array(array);
+            main.storage.and_then(|empty| self.stow_empty(&mut slot, empty)).map(Stock::empty)
+        } else if slot.sheaves.spare.is_none() && stock.size == self.sheaf_capacity {
+            slot.sheaves.spare = Some(stock);
+            None
+        } else {
+            let barn = self.barn_node(slot.cpu());
+            let full = stock.size == self.sheaf_capacity;
+            let put = full && self.with_barn(barn, |barn| barn.put_full(stock.sheaf));
+            (!put).then_some(stock)
+        };
+        let serves = slot.array().size > 0;
+        drop(slot);
+        self.flush_taken(backing, [left, None]);
+        serves
+    }
+
+    #[inline]
+    pub(super) fn free_to_sheaf(&self, backing: &Backing<'_, P>, object: P::Ptr) -> Result<(), Misuse> {
+        let Some((pfn, state)) = Pages::<P>::block_of(object) else {
+            return Err(Misuse::NotInSlab);
+        };
+        if state.node == P::cpu_memory_node(P::cpu()) || self.takes_any_node() {
+            // An address in an array is trusted later: the check cannot wait for the slab.
+            self.check(object, pfn, state)?;
+            if self.slots.push(object, Event::FreeFastpath)
+                || (self.next_empty_sheaf(backing) && self.slots.push(object, Event::FreeFastpath))
+            {
+                return Ok(());
+            }
+        }
+        self.free_to_slab(backing, object, Tally::FREE)
+    }
+
+    /// Makes the main sheaf have room: a spare with room, an empty one from the barn for the full, a new one, or a flush.
+    #[cold]
+    #[inline(never)]
+    fn next_empty_sheaf(&self, backing: &Backing<'_, P>) -> bool {
+        let Some(mut slot) = self.slot_with_main(backing) else { return false };
+        let main = slot.array();
+        let Some(full) = main.storage.filter(|_| main.size == main.capacity) else { return true };
+        let barn = self.barn_node(slot.cpu());
+        let empty = match slot.sheaves.spare {
+            Some(spare) if spare.size < main.capacity => {
+                slot.sheaves.spare = Some(Stock { sheaf: full, size: main.size });
+                slot.set_array(HotArray { storage: Some(spare.sheaf), size: spare.size, ..main });
+                return true;
+            }
+            Some(spare) => match self.with_barn(barn, |barn| barn.replace_full(full)) {
+                Ok(empty) => {
+                    slot.count(Event::BarnPut, 1);
+                    slot.set_array(HotArray { storage: Some(empty), size: 0, ..main });
+                    return true;
+                }
+                Err(Refused::TooMany) => {
+                    slot.count(Event::BarnPutFail, 1);
+                    slot.sheaves.spare = None;
+                    drop(slot);
+                    self.flush(backing, spare);
+                    Some(spare.sheaf)
+                }
+                Err(Refused::NoEmpty) => {
+                    drop(slot);
+                    self.new_sheaf(backing, self.sheaf_capacity, Gfp::NOWAIT)
+                }
+            },
+            None => {
+                let kept = self.with_barn(barn, Barn::get_empty);
+                drop(slot);
+                kept.or_else(|| self.new_sheaf(backing, self.sheaf_capacity, Gfp::NOWAIT))
+            }
+        };
+        empty.is_some_and(|empty| self.install_empty(backing, empty)) || self.flush_main(backing)
+    }
+
+    /// An empty sheaf that was got with the slot let go takes main's place, unless main has room again.
+    fn install_empty(&self, backing: &Backing<'_, P>, empty: P::Ptr) -> bool {
+        let Some(mut slot) = self.slots.local() else {
+            self.retire(backing, empty);
+            return false;
+        };
+        let main = slot.array();
+        let full = main.storage.filter(|_| main.size == main.capacity);
+        let mut left = Some(empty);
+        if let Some(full) = full {
+            let barn = self.barn_node(slot.cpu());
+            let stored = match slot.sheaves.spare {
+                None => {
+                    slot.sheaves.spare = Some(Stock { sheaf: full, size: main.size });
+                    true
+                }
+                Some(_) => {
+                    let put = self.with_barn(barn, |barn| barn.put_full(full));
+                    slot.count(if put { Event::BarnPut } else { Event::BarnPutFail }, 1);
+                    put
+                }
+            };
+            if stored {
+                slot.set_array(HotArray { storage: left.take(), size: 0, ..main });
+            }
+        }
+        let left = left.and_then(|empty| self.stow_empty(&mut slot, empty));
+        let room = slot.array().size < slot.array().capacity;
+        drop(slot);
+        left.into_iter().for_each(|empty| self.retire(backing, empty));
+        room
+    }
+
+    /// A batch of the main sheaf's objects goes to slabs: the last resort.
+    fn flush_main(&self, backing: &Backing<'_, P>) -> bool {
+        let Some(mut slot) = self.slots.local() else { return false };
+        let main = slot.array();
+        let Some(sheaf) = main.storage else { return false };
+        let keep = main.size.saturating_sub(BATCH_MAX as u32);
+        let batch = Batch::read(sheaf, keep, main.size);
+        slot.set_array(HotArray { size: keep, ..main });
+        drop(slot);
+        self.free_batch(backing, &batch);
+        true
+    }
+}

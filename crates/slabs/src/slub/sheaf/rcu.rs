@@ -1,0 +1,150 @@
+//! `kfree_rcu` through sheaves: one callback for a whole sheaf (reference/sheaves.md 4.1).
+//!
+//! Each CPU collects objects whose readers may still run. A full sheaf is detached and waits for the grace period as
+//! deferred work ([`WorkKind::FreeSheaf`]); then it goes to the barn as it is, and its objects are allocated again without
+//! a slab being touched. Until then its objects count as live: nobody may have them.
+
+use super::barn::Barn;
+use super::{Stock, word};
+use crate::engine::{Backing, Misuse};
+use crate::slab::Slab;
+use crate::slub::{Slot, Slub};
+use slablab_platform::{CpuId, Event, Gfp, Local, NodeId, PerCpu, Pfn, Platform, Work, WorkKind};
+
+impl<P: Platform> Slub<P> {
+    /// Gives an object back when the readers that run now have ended. `false`: no sheaf was to be had, the caller waits for
+    /// the grace period itself and then calls [`Engine::free`](crate::Engine::free).
+    ///
+    /// # Errors
+    /// As [`Engine::free`](crate::Engine::free).
+    pub fn free_rcu(&self, backing: &Backing<'_, P>, object: P::Ptr) -> Result<bool, Misuse> {
+        let Some((slab, state)) = Slab::<P>::of(object) else {
+            return Err(Misuse::NotInSlab);
+        };
+        self.check(object, slab.pfn(), state)?;
+        let Some(mut slot) = self.slot_with_rcu(backing) else {
+            self.slots.count(Event::FreeRcuSheafFail, 1);
+            return Ok(false);
+        };
+        let Some(stock) = &mut slot.sheaves.rcu else { unreachable!("the slot has an RCU sheaf") };
+        P::storage_store(stock.sheaf, word(stock.size), Some(object));
+        stock.size += 1;
+        let full = stock.size == self.sheaf_capacity;
+        slot.count(Event::FreeRcuSheaf, 1);
+        if full {
+            self.detach_rcu(&mut slot);
+        }
+        Ok(true)
+    }
+
+    /// Sends every CPU's RCU sheaf to its grace period, full or not: what a barrier waits for (`kvfree_rcu_barrier`).
+    /// Live slots keep theirs.
+    pub fn flush_rcu(&self) {
+        for cpu in (0..P::cpus()).map(CpuId).filter(|cpu| self.slots.used(*cpu)) {
+            if let Some(mut slot) = self.slots.claim(cpu) {
+                self.detach_rcu(&mut slot);
+            }
+        }
+    }
+
+    /// The slot, with an RCU sheaf that has room: an empty spare, one from the barn, or a new one.
+    fn slot_with_rcu(&self, backing: &Backing<'_, P>) -> Option<Slot<'_, P>> {
+        if self.sheaf_capacity == 0 {
+            return None;
+        }
+        let mut slot = self.slots.local()?;
+        if slot.sheaves.rcu.is_some() {
+            return Some(slot);
+        }
+        if let Some(spare) = slot.sheaves.spare.filter(|spare| spare.size == 0) {
+            slot.sheaves.spare = None;
+            slot.sheaves.rcu = Some(spare);
+            return Some(slot);
+        }
+        let barn = self.barn_node(slot.cpu());
+        drop(slot);
+        let kept = self.with_barn(barn, Barn::get_empty);
+        let sheaf = kept.or_else(|| self.new_sheaf(backing, self.sheaf_capacity, Gfp::NOWAIT))?;
+        let Some(mut slot) = self.slots.local() else {
+            self.retire(backing, sheaf);
+            return None;
+        };
+        if slot.sheaves.rcu.is_some() {
+            let left = self.stow_empty(&mut slot, sheaf);
+            drop(slot);
+            left.into_iter().for_each(|sheaf| self.retire(backing, sheaf));
+            return self.slots.local().filter(|slot| slot.sheaves.rcu.is_some());
+        }
+        slot.sheaves.rcu = Some(Stock::empty(sheaf));
+        Some(slot)
+    }
+
+    /// The slot's RCU sheaf goes to its grace period. What is in it ends where the storage has no object.
+    pub(super) fn detach_rcu(&self, slot: &mut Slot<'_, P>) {
+        let Some(stock) = slot.sheaves.rcu.take() else { return };
+        if stock.size < self.sheaf_capacity {
+            P::storage_store(stock.sheaf, word(stock.size), None);
+        }
+        let argument = Waiting { sheaf: stock.sheaf, barn: self.barn_node(slot.cpu()) }.pack::<P>();
+        P::after_grace_period(Work { kind: WorkKind::FreeSheaf, cache: self.id.0, argument });
+    }
+
+    /// The readers of a sheaf's objects have ended: to the barn, or if it has no room or the sheaf is not full of objects
+    /// that may be in a sheaf there, to slabs.
+    pub(in crate::slub) fn sheaf_waited(&self, backing: &Backing<'_, P>, argument: u64) {
+        let Waiting { sheaf, barn } = Waiting::unpack::<P>(argument);
+        let objects = (0..self.sheaf_capacity).map_while(|index| P::storage_load(sheaf, word(index)));
+        let mut stock = Stock { sheaf, size: objects.count() as u32 };
+        self.remove_remote(backing, &mut stock, barn);
+        if stock.size == self.sheaf_capacity {
+            let put = self.with_barn(barn, |barn| barn.put_full(sheaf));
+            self.slots.count(if put { Event::BarnPut } else { Event::BarnPutFail }, 1);
+            if put {
+                return;
+            }
+        }
+        self.flush(backing, stock);
+        if !self.with_barn(barn, |barn| barn.put_empty(sheaf)) {
+            self.retire(backing, sheaf);
+        }
+    }
+
+    /// Objects of other nodes go to their slabs; the others close ranks.
+    fn remove_remote(&self, backing: &Backing<'_, P>, stock: &mut Stock<P>, barn: NodeId) {
+        if P::nodes() == 1 || P::node_frames(barn).1 == 0 {
+            return;
+        }
+        let mut kept = 0;
+        for index in 0..stock.size {
+            let object = P::storage_load(stock.sheaf, word(index)).expect("a sheaf has no holes");
+            if Self::node_of(object) == Some(barn) {
+                P::storage_store(stock.sheaf, word(kept), Some(object));
+                kept += 1;
+            } else {
+                self.free_runs(backing, &[object], crate::slub::Tally::FLUSH)
+                    .expect("a sheaf holds this cache's objects");
+            }
+        }
+        stock.size = kept;
+    }
+}
+
+/// A detached sheaf and the barn it came from, in the argument of its work. Bits: frame 0-31, offset in the frame in units
+/// of 8 bytes 32-47, node 48-63.
+struct Waiting<Ptr> {
+    sheaf: Ptr,
+    barn: NodeId,
+}
+
+impl<Ptr> Waiting<Ptr> {
+    fn pack<P: Platform<Ptr = Ptr>>(self) -> u64 {
+        let (frame, offset) = P::locate(self.sheaf);
+        debug_assert!(offset / 8 <= u16::MAX as u32, "offset {offset} in a frame");
+        frame.0 as u64 | (offset as u64 / 8) << 32 | (self.barn.0 as u64) << 48
+    }
+
+    fn unpack<P: Platform<Ptr = Ptr>>(argument: u64) -> Self {
+        let sheaf = P::address(Pfn(argument as u32), (argument >> 32 & 0xffff) * 8);
+        Waiting { sheaf, barn: NodeId((argument >> 48) as u16) }
+    }
+}

@@ -1,0 +1,100 @@
+//! The first, high-order attempt at a slab: its flags by release, and what it costs when memory is tight.
+
+use slablab_model::{Machine, MachineSpec, Model};
+use slablab_pages::{Pages, PagesPolicy};
+use slablab_platform::{Event, FrameKind, Gfp, NodeId};
+use slablab_slabs::preset::Preset;
+use slablab_slabs::slub::{FirstTry, Slub};
+use slablab_slabs::{Backing, CacheId, CacheSpec, Engine};
+
+#[test]
+fn flags() {
+    fn check(first_try: FirstTry, gfp: Gfp, can_fall_back: bool, plus: Gfp, minus: Gfp) {
+        let quiet = Gfp::NOWARN | Gfp::NORETRY;
+        assert_eq!(
+            first_try.flags(gfp, can_fall_back),
+            (gfp | quiet | plus) & !minus,
+            "{first_try:?} {gfp:?} {can_fall_back}"
+        );
+    }
+    let (kernel, stubborn) = (Gfp::KERNEL, Gfp::KERNEL | Gfp::NOFAIL);
+    for gfp in [kernel, stubborn, Gfp::ATOMIC] {
+        for can_fall_back in [false, true] {
+            check(FirstTry::NoRetry, gfp, can_fall_back, Gfp::NONE, Gfp::NONE);
+            check(FirstTry::FreePagesCheck, gfp, can_fall_back, Gfp::NONE, Gfp::NONE);
+            check(FirstTry::NoRetryNoFail, gfp, can_fall_back, Gfp::NONE, Gfp::NOFAIL);
+            check(FirstTry::NoWaitNoKswapd, gfp, can_fall_back, Gfp::NONE, Gfp::RECLAIM);
+            check(FirstTry::NoWaitNoKswapdNoPage, gfp, can_fall_back, Gfp::NONE, Gfp::RECLAIM);
+        }
+    }
+    for gfp in [kernel, stubborn] {
+        check(FirstTry::NoWait, gfp, true, Gfp::NOMEMALLOC, Gfp::DIRECT_RECLAIM | Gfp::NOFAIL);
+        check(FirstTry::NoReclaim, gfp, true, Gfp::NOMEMALLOC, Gfp::RECLAIM | Gfp::NOFAIL);
+        check(FirstTry::NoWait, gfp, false, Gfp::NONE, Gfp::NOFAIL);
+        check(FirstTry::NoReclaim, gfp, false, Gfp::NONE, Gfp::NOFAIL);
+    }
+    check(FirstTry::NoReclaim, Gfp::ATOMIC, true, Gfp::NONE, Gfp::NONE);
+}
+
+/// What one new slab cost.
+#[derive(Debug, PartialEq, Eq)]
+struct Cost {
+    kswapd_wakes: u64,
+    direct_reclaims: u64,
+    failed_requests: u64,
+    fallbacks: u64,
+}
+
+/// A slab of order 3 when the free frames are just below a watermark; nobody reclaims anything.
+fn cost(preset: &str, below_min: bool) -> Cost {
+    let Ok(Preset::Slub(policy)) = Preset::parse(preset) else { panic!("{preset} is no SLUB") };
+    let mut machine = Machine::new(MachineSpec::uniform(1, 1, 256 << 20)).expect("the spec is right");
+    machine.enter(|| {
+        let pages = Pages::<Model>::new(PagesPolicy::for_release(2, 6, 29));
+        let cache = Slub::<Model>::create(CacheId(1), &CacheSpec::of_size(4096), &policy);
+        let zone = || pages.zones_of(NodeId(0)).rev().find_map(|zone| pages.zone_info(NodeId(0), zone));
+        let is_above = || {
+            let zone = zone().expect("a zone");
+            zone.free > if below_min { zone.marks.min } else { zone.marks.low }
+        };
+        while is_above() {
+            pages.alloc(Gfp::KERNEL | Gfp::MEMALLOC, 0, NodeId(0), FrameKind::Allocated).expect("reserves");
+        }
+        let count = || {
+            let counted = [Event::KswapdWake, Event::DirectReclaim, Event::PageAllocFail];
+            counted.map(Model::counted)
+        };
+        let zero = count();
+        let _ = cache.alloc(&Backing::pages(&pages), Gfp::KERNEL, None);
+        let [kswapd_wakes, direct_reclaims, failed_requests] = count();
+        Cost {
+            kswapd_wakes: kswapd_wakes - zero[0],
+            direct_reclaims: direct_reclaims - zero[1],
+            failed_requests: failed_requests - zero[2],
+            fallbacks: cache.counted(Event::OrderFallback),
+        }
+    })
+}
+
+#[test]
+fn what_it_costs_when_memory_is_tight() {
+    fn check(word: &str, below_min: bool, expected: (u64, u64, u64, u64)) {
+        let (kswapd_wakes, direct_reclaims, failed_requests, fallbacks) = expected;
+        let right = Cost { kswapd_wakes, direct_reclaims, failed_requests, fallbacks };
+        let preset = format!("slub@2.6.29,first_try={word}");
+        assert_eq!(cost(&preset, below_min), right, "{preset}, below min: {below_min}");
+    }
+    // Below low the second pass finds a block at the lower watermark, out of the reserves.
+    check("noretry", false, (1, 0, 0, 0));
+    check("nowait", false, (1, 0, 0, 0));
+    check("nowait-nokswapd", false, (0, 0, 0, 0));
+    check("nowait-nokswapd-nopage", false, (1, 0, 1, 1));
+    check("freepages-check", false, (1, 0, 0, 1));
+    // Below min whoever may wait finds nothing: the order-0 request wakes and reclaims too. In this era whoever may not
+    // wait may take a quarter of the reserves, so that the second pass serves order 3 out of them.
+    check("noretry", true, (2, 2, 2, 0));
+    check("nowait", true, (1, 0, 0, 0));
+    check("nowait-nokswapd", true, (0, 0, 0, 0));
+    check("nowait-nokswapd-nopage", true, (1, 1, 2, 0));
+    check("freepages-check", true, (1, 1, 1, 0));
+}

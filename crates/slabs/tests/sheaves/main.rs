@@ -1,0 +1,338 @@
+//! Sheaves against reference/sheaves.md, on the modelled machine: what they do, counted.
+//!
+//! Every case is data for [`check`]: a preset, steps, and what the counters say then. What this cannot show: races (the
+//! schedules in crates/check), times, and whether a kernel did the same, as no counters of one are at hand.
+
+mod slabs;
+mod ways;
+
+use Event::*;
+use Expected::{Counted, CpuSlabs, Live, Parked};
+use Step::{
+    Alloc, AllocAtomic, AllocOn, Bulk, Feed, Free, FreeBulk, FreeRcu, Grace, Lend, Mark, Return, Use,
+};
+use slablab_model::{Machine, MachineSpec, Model, NodeSpec};
+use slablab_pages::{Pages, PagesPolicy};
+use slablab_platform::{CpuId, Event, Gfp, NodeId, Platform};
+use slablab_slabs::preset::Preset;
+use slablab_slabs::slub::{Sheaf, Slub, SlubPolicy};
+use slablab_slabs::{Backing, CacheFlags, CacheId, CacheSpec, Engine, Metadata};
+use std::collections::VecDeque;
+
+const MIB: u64 = 1 << 20;
+type Ptr = <Model as Platform>::Ptr;
+
+/// One step of a case. Objects are held oldest first; frees take the oldest.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    /// So many objects on a CPU.
+    Alloc(u16, u32),
+    /// The same from a caller who may not block.
+    AllocAtomic(u16, u32),
+    /// So many on a CPU from a node.
+    AllocOn(u16, u16, u32),
+    /// So many in one call.
+    Bulk(u16, u32),
+    Free(u16, u32),
+    /// So many in one call.
+    FreeBulk(u16, u32),
+    /// So many, to wait for their readers. Those no sheaf takes are freed at the next `Grace`.
+    FreeRcu(u16, u32),
+    /// An object is allocated on the first CPU and freed on the second, so many times.
+    Feed(u16, u16, u32),
+    /// A grace period ends.
+    Grace,
+    /// A sheaf with at least so many objects is lent.
+    Lend(u16, u32),
+    /// So many objects of the lent sheaf are used.
+    Use(u32),
+    /// The lent sheaf is handed back on a CPU.
+    Return(u16),
+    /// Counters are looked at from here on.
+    Mark,
+}
+
+/// What is looked at after the steps, and what it must be.
+#[derive(Clone, Copy, Debug)]
+enum Expected {
+    Counted(Event, u64),
+    Parked(u64),
+    CpuSlabs(u64),
+    Live(u64),
+}
+
+struct Case {
+    name: &'static str,
+    machine: fn() -> MachineSpec,
+    presets: &'static [&'static str],
+    spec: CacheSpec,
+    steps: &'static [Step],
+    expected: &'static [Expected],
+}
+
+/// A cache, the cache its sheaves are in, and what users hold.
+struct Heap {
+    pages: Pages<Model>,
+    cache: Slub<Model>,
+    sheaves: Slub<Model>,
+    held: VecDeque<Ptr>,
+    waiting: Vec<Ptr>,
+    lent: Option<Sheaf<Model>>,
+    zero: Vec<u64>,
+}
+
+struct From<'a>(&'a Slub<Model>, &'a Pages<Model>);
+
+impl Metadata<Model> for From<'_> {
+    fn alloc(&self, _: u32, gfp: Gfp) -> Option<Ptr> {
+        self.0.alloc(&Backing::pages(self.1), gfp, None)
+    }
+    fn free(&self, object: Ptr) {
+        self.0.free(&Backing::pages(self.1), object).expect("a sheaf is an object");
+    }
+}
+
+fn policy(preset: &str) -> SlubPolicy {
+    match Preset::parse(preset) {
+        Ok(Preset::Slub(policy)) => policy,
+        other => panic!("{preset}: {other:?}"),
+    }
+}
+
+impl Heap {
+    fn new(preset: &str, spec: &CacheSpec) -> Heap {
+        let policy = policy(preset);
+        Heap {
+            pages: Pages::new(PagesPolicy::for_release(6, 18, 0)),
+            cache: Slub::create(CacheId(3), spec, &policy),
+            sheaves: Slub::create(CacheId(4), &CacheSpec::of_size(4096), &policy),
+            held: VecDeque::new(),
+            waiting: Vec::new(),
+            lent: None,
+            zero: vec![0; Event::COUNT],
+        }
+    }
+
+    fn step(&mut self, step: Step) {
+        let metadata = From(&self.sheaves, &self.pages);
+        let backing = Backing { metadata: Some(&metadata), ..Backing::pages(&self.pages) };
+        let mut alloc = |cpu: u16, n: u32, gfp: Gfp, node: Option<u16>| {
+            Model::run_on(CpuId(cpu));
+            for _ in 0..n {
+                let object = self.cache.alloc(&backing, gfp, node.map(NodeId));
+                self.held.push_back(object.expect("memory is left"));
+            }
+        };
+        match step {
+            Alloc(cpu, n) => alloc(cpu, n, Gfp::KERNEL, None),
+            AllocAtomic(cpu, n) => alloc(cpu, n, Gfp::ATOMIC, None),
+            AllocOn(cpu, node, n) => alloc(cpu, n, Gfp::KERNEL, Some(node)),
+            Bulk(cpu, n) => {
+                Model::run_on(CpuId(cpu));
+                let mut objects = vec![None; n as usize];
+                assert_eq!(self.cache.alloc_bulk(&backing, Gfp::KERNEL, &mut objects), n as usize);
+                self.held.extend(objects.into_iter().flatten());
+            }
+            Free(cpu, n) => {
+                Model::run_on(CpuId(cpu));
+                let freed = self.held.drain(..n as usize);
+                freed.for_each(|object| self.cache.free(&backing, object).expect("the cache's object"));
+            }
+            FreeBulk(cpu, n) => {
+                Model::run_on(CpuId(cpu));
+                let objects: Vec<_> = self.held.drain(..n as usize).collect();
+                self.cache.free_bulk(&backing, &objects).expect("the cache's objects");
+            }
+            FreeRcu(cpu, n) => {
+                Model::run_on(CpuId(cpu));
+                for object in self.held.drain(..n as usize) {
+                    if !self.cache.free_rcu(&backing, object).expect("the cache's object") {
+                        self.waiting.push(object);
+                    }
+                }
+            }
+            Feed(from, to, n) => (0..n).for_each(|_| {
+                self.step(Alloc(from, 1));
+                self.step(Free(to, 1));
+            }),
+            Grace => {
+                Model::advance_to(Model::now() + 1_000_000_000);
+                while let Some((cpu, work)) = Model::next_due() {
+                    Model::run_on(cpu);
+                    self.cache.work(&backing, cpu, work);
+                }
+                let freed = self.waiting.drain(..);
+                freed.for_each(|object| self.cache.free(&backing, object).expect("the cache's object"));
+            }
+            Lend(cpu, n) => {
+                Model::run_on(CpuId(cpu));
+                self.lent = self.cache.prefill_sheaf(&backing, Gfp::KERNEL, n);
+                assert!(self.lent.as_ref().is_some_and(|sheaf| sheaf.size() >= n), "too few in the sheaf");
+            }
+            Use(n) => {
+                let sheaf = self.lent.as_mut().expect("a sheaf is lent");
+                let mut one = || self.cache.alloc_from_lent(sheaf, Gfp::KERNEL).expect("not used up");
+                self.held.extend((0..n).map(|_| one()));
+            }
+            Return(cpu) => {
+                Model::run_on(CpuId(cpu));
+                let sheaf = self.lent.take().expect("a sheaf is lent");
+                self.cache.return_sheaf(&backing, Gfp::KERNEL, sheaf);
+            }
+            Mark => self.zero = Event::ALL.iter().map(|event| self.cache.counted(*event)).collect(),
+        }
+    }
+
+    fn look(&self, expected: Expected) -> Result<(), String> {
+        let usage = self.cache.usage();
+        let (found, right) = match expected {
+            Counted(event, n) => (self.cache.counted(event) - self.zero[event as usize], n),
+            Parked(n) => (usage.parked, n),
+            CpuSlabs(n) => (usage.cpu_slabs, n),
+            Live(n) => (usage.live_objects(), n),
+        };
+        if found == right { Ok(()) } else { Err(format!("{expected:?}: found {found}")) }
+    }
+
+    /// Frees what is held; then every page must be back, those of the sheaves too.
+    fn end(mut self) {
+        self.step(Free(0, self.held.len() as u32));
+        if self.lent.is_some() {
+            self.step(Return(0));
+        }
+        self.cache.flush_rcu();
+        self.step(Grace);
+        let metadata = From(&self.sheaves, &self.pages);
+        let backing = Backing { metadata: Some(&metadata), ..Backing::pages(&self.pages) };
+        assert_eq!(self.cache.destroy(&backing), Ok(()));
+        assert_eq!(self.sheaves.destroy(&Backing::pages(&self.pages)), Ok(()), "sheaves are left");
+        let made = self.cache.counted(SheafAlloc);
+        assert_eq!(made, self.cache.counted(SheafFree), "sheaves made and given back");
+        assert_eq!((self.cache.usage().slabs, self.sheaves.usage().slabs), (0, 0), "slabs are left");
+        self.pages.check().expect("pages balance");
+    }
+}
+
+fn check(case: &Case) {
+    for preset in case.presets {
+        let mut machine = Machine::new((case.machine)()).expect("the spec is right");
+        machine.enter(|| {
+            let mut heap = Heap::new(preset, &case.spec);
+            case.steps.iter().for_each(|step| heap.step(*step));
+            for expected in case.expected {
+                if let Err(wrong) = heap.look(*expected) {
+                    panic!("{}, {preset}: {wrong}", case.name);
+                }
+            }
+            heap.end();
+        });
+    }
+}
+
+fn one_node() -> MachineSpec {
+    MachineSpec::uniform(2, 1, 256 * MIB)
+}
+
+/// CPUs 0 and 1 on node 0, 2 and 3 on node 1.
+fn two_nodes() -> MachineSpec {
+    MachineSpec::uniform(4, 2, 256 * MIB)
+}
+
+/// CPUs 0 and 1 on node 0, which has no memory; 2 and 3 on node 1; 4 and 5 on node 2.
+fn memoryless() -> MachineSpec {
+    let node = |bytes| NodeSpec { bytes };
+    MachineSpec { nodes: vec![node(0), node(256 * MIB), node(256 * MIB)], ..MachineSpec::uniform(6, 3, MIB) }
+}
+
+const SMALL: CacheSpec = CacheSpec::of_size(64);
+const BOTH: &[&str] = &["slub@7.0", "slub@7.1"];
+
+#[test]
+fn capacities() {
+    fn check(preset: &str, spec: CacheSpec, page_shift: u32, capacity: u32) {
+        let mut machine = Machine::new(MachineSpec { page_shift, ..one_node() }).expect("the spec is right");
+        let found =
+            machine.enter(|| Slub::<Model>::create(CacheId(1), &spec, &policy(preset)).sheaf_capacity());
+        assert_eq!(found, capacity, "{preset}, {} bytes", spec.object_size);
+    }
+    let asks = |sheaf_capacity, size| CacheSpec { sheaf_capacity, ..CacheSpec::of_size(size) };
+    for (size, capacity) in
+        [(8, 60), (248, 60), (256, 28), (1016, 28), (1024, 12), (4088, 12), (4096, 4), (8192, 4)]
+    {
+        check("slub@7.0", CacheSpec::of_size(size), 12, capacity);
+        check("slub@6.18", CacheSpec::of_size(size), 12, 0);
+        check("slub@6.18,sheaves=off", asks(32, size), 12, 0);
+        check("slub@6.18", asks(32, size), 12, 32);
+        check("slub@7.0", asks(32, size), 12, capacity.max(32));
+    }
+    check("slub@7.0", CacheSpec::of_size(8192), 16, 12);
+    check("slub@7.0", CacheSpec::of_size(65536), 16, 4);
+    check("slub@7.0", asks(100, 64), 12, 100);
+    let flags = CacheFlags { no_sheaves: true, ..CacheFlags::default() };
+    check("slub@7.0", CacheSpec { flags, ..CacheSpec::of_size(64) }, 12, 0);
+}
+
+/// Main, spare and ten sheaves in the barn: 720 objects of 64 bytes come and go without a slab being touched.
+#[test]
+fn the_720_object_horizon() {
+    let case = |name, steps, expected| {
+        check(&Case { name, machine: one_node, presets: BOTH, spec: SMALL, steps, expected });
+    };
+    let quiet = &[
+        Counted(FreeFastpath, 720),
+        Counted(FreeSlowpath, 0),
+        Counted(SheafFlush, 0),
+        Counted(SheafAlloc, 10),
+        Counted(LockNodeList, 0),
+        Counted(BarnPut, 10),
+        Parked(720),
+        Live(60),
+    ];
+    case("720 are absorbed", &[Alloc(0, 780), Mark, Free(0, 720)], quiet);
+    let flushed = [
+        Counted(FreeFastpath, 721),
+        Counted(SheafFlush, 60),
+        Counted(BarnPutFail, 1),
+        Counted(SheafAlloc, 10),
+    ];
+    // The barn is full and has no empty sheaf: it is full that counts, and no sheaf is made.
+    case("one more flushes the spare", &[Alloc(0, 780), Mark, Free(0, 721)], Box::leak(Box::new(flushed)));
+    case(
+        "720 come back",
+        &[Alloc(0, 780), Free(0, 720), Mark, Alloc(0, 720)],
+        &[
+            Counted(AllocFastpath, 720),
+            Counted(SheafRefill, 0),
+            Counted(BarnGet, 10),
+            Counted(LockNodeList, 0),
+        ],
+    );
+    case(
+        "the next one does not",
+        &[Alloc(0, 780), Free(0, 720), Alloc(0, 720), Mark, Alloc(0, 1)],
+        &[Counted(BarnGetFail, 1), Counted(SheafRefill, 60), Parked(59)],
+    );
+}
+
+/// One CPU allocates what another frees: one exchange with the barn per sheaf, 1/60 of all, and no slab.
+#[test]
+fn the_barns_rate() {
+    check(&Case {
+        name: "producer and consumer",
+        machine: one_node,
+        presets: BOTH,
+        spec: SMALL,
+        steps: &[Feed(0, 1, 600), Mark, Feed(0, 1, 6000)],
+        expected: &[
+            Counted(AllocFastpath, 6000),
+            Counted(FreeFastpath, 6000),
+            Counted(BarnGet, 100),
+            Counted(BarnPut, 100),
+            Counted(LockBarn, 200),
+            Counted(BarnPutFail, 0),
+            Counted(SheafRefill, 0),
+            Counted(SheafFlush, 0),
+            Counted(LockNodeList, 0),
+        ],
+    });
+}

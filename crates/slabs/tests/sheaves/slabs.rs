@@ -1,0 +1,97 @@
+//! Sheaves and what is below them: CPU slabs, CPU partial lists, lists of nodes, refills.
+
+use super::*;
+
+/// 6.18 keeps CPU slabs behind its sheaves, 7.0 does not. What double caching saves is locks: what is left of a slab waits
+/// in the CPU slab instead of on the node's list. What it costs are objects parked twice.
+#[test]
+fn double_caching() {
+    // 42 objects in a slab, 32 in a sheaf.
+    let spec = CacheSpec { sheaf_capacity: 32, ..CacheSpec::of_size(96) };
+    let case = |name, preset, steps, expected| {
+        check(&Case { name, machine: one_node, presets: preset, spec, steps, expected });
+    };
+    case("behind", &["slub@6.18,max_order=0"], &[Alloc(0, 8)], &[CpuSlabs(1), Parked(24 + 10)]);
+    case(
+        "nothing behind",
+        &["slub@6.18,max_order=0,cpu_slab=no"],
+        &[Alloc(0, 8)],
+        &[CpuSlabs(0), Parked(24)],
+    );
+    let refills = &[Mark, Alloc(0, 320)];
+    case(
+        "locks",
+        &["slub@6.18,max_order=0"],
+        refills,
+        &[Counted(SheafRefill, 320), Counted(LockNodeList, 0)],
+    );
+    // Of ten refills each but the first takes the rest of a slab off the list; eight list the rest of a new one.
+    let expected = &[Counted(SheafRefill, 320), Counted(LockNodeList, 17)];
+    case("locks without", &["slub@6.18,max_order=0,cpu_slab=no"], refills, expected);
+}
+
+/// Each free of another CPU finds a full slab: without CPU partial lists each takes `list_lock`, with them none does until
+/// the list overflows.
+#[test]
+fn full_slabs_freed_by_another_cpu() {
+    // 16 objects of 256 bytes in a slab; the first of each is freed.
+    let run = |preset: &str| {
+        let mut machine = Machine::new(one_node()).expect("the spec is right");
+        machine.enter(|| {
+            let mut heap = Heap::new(preset, &CacheSpec::of_size(256));
+            heap.step(Alloc(0, 16 * 64 + 1));
+            heap.step(Mark);
+            let firsts: Vec<Ptr> = heap.held.iter().copied().step_by(16).take(64).collect();
+            heap.held.retain(|object| !firsts.contains(object));
+            let count = firsts.len() as u32;
+            firsts.into_iter().rev().for_each(|object| heap.held.push_front(object));
+            heap.step(Free(1, count));
+            let since = |event: Event| heap.cache.counted(event) - heap.zero[event as usize];
+            let found = (since(LockNodeList), since(CpuPartialDrain), since(FreeSlowpath));
+            heap.end();
+            found
+        })
+    };
+    assert_eq!(run("slub@6.1,max_order=0,cpu_partial=0"), (64, 0, 64), "a lock per free");
+    // The list's limit is 7 slabs of 16: 2 * 52 / 16. Every seventh free moves seven slabs under one lock.
+    assert_eq!(run("slub@6.1,max_order=0"), (9, 9, 64), "a lock per drain");
+    assert_eq!(run("slub@2.6.32,max_order=0"), (64, 0, 64), "before there were CPU partial lists");
+    // Without CPU slabs the objects go to the other CPU's sheaf.
+    assert_eq!(run("slub@7.0,max_order=0"), (0, 0, 0), "a sheaf takes them");
+}
+
+/// Without CPU slabs a free takes `list_lock` only for a slab that was full or becomes empty, and no slab is ever frozen.
+#[test]
+fn below_the_sheaves() {
+    let case = |name, steps, expected| {
+        let presets = &["slub@7.0,max_order=0,sheaves=off"];
+        check(&Case { name, machine: one_node, presets, spec: CacheSpec::of_size(256), steps, expected });
+    };
+    // 16 objects in a slab.
+    case(
+        "was full",
+        &[Alloc(0, 16), Mark, Free(1, 1)],
+        &[Counted(LockNodeList, 1), Counted(FreeAddPartial, 1)],
+    );
+    case("is partial", &[Alloc(0, 16), Free(1, 1), Mark, Free(1, 14)], &[Counted(LockNodeList, 0)]);
+    case(
+        "one by one",
+        &[Alloc(0, 1), Mark, Alloc(0, 15)],
+        &[Counted(LockNodeList, 15), Counted(AllocSlab, 0)],
+    );
+    // min_partial is 5, the emptied slab itself counted: four stay, the others go.
+    let expected = &[Counted(FreeSlab, 4), Counted(FreeRemovePartial, 4), Counted(FreeFrozen, 0)];
+    case("is empty", &[Alloc(0, 16 * 8), Mark, Free(0, 16 * 8)], expected);
+}
+
+#[test]
+fn who_may_refill() {
+    let spec = CacheSpec { sheaf_capacity: 32, ..SMALL };
+    let case = |presets, steps, expected| {
+        check(&Case { name: "refill", machine: one_node, presets, spec, steps, expected });
+    };
+    let none = &[Counted(SheafRefill, 0), Counted(BarnGetFail, 1), Counted(AllocFastpath, 0)];
+    case(&["slub@6.18", "slub@7.0,refill=may-block"], &[AllocAtomic(0, 1)], none);
+    case(&["slub@6.18"], &[Alloc(0, 1)], &[Counted(SheafRefill, 32), Counted(AllocFastpath, 1)]);
+    case(BOTH, &[AllocAtomic(0, 1)], &[Counted(SheafRefill, 60), Counted(AllocFastpath, 1)]);
+}

@@ -1,0 +1,128 @@
+//! Ways into and out of sheaves: nodes, readers, lent sheaves, many objects at once, sheaves' own memory.
+
+use super::*;
+
+/// Sheaves are for a CPU's own node.
+#[test]
+fn other_nodes() {
+    let case = |name, steps, expected| {
+        check(&Case { name, machine: two_nodes, presets: BOTH, spec: SMALL, steps, expected });
+    };
+    let own = &[Counted(AllocFastpath, 5), Counted(AllocNodeMismatch, 0)];
+    case("the own node is asked for", &[AllocOn(0, 0, 5)], own);
+    let bypassed = &[Counted(AllocSlowpath, 5), Counted(AllocNodeMismatch, 5), Counted(SheafRefill, 0)];
+    case("another one is", &[AllocOn(0, 1, 5)], bypassed);
+    let slow = &[Counted(FreeSlowpath, 5), Counted(FreeFastpath, 0)];
+    case("a remote free", &[Alloc(0, 5), Mark, Free(2, 5)], slow);
+    case("many at once", &[Alloc(0, 100), Mark, FreeBulk(2, 100)], &[Counted(FreeSlowpath, 100)]);
+}
+
+/// CPUs of a node without memory share the nearest node's barn in 7.0, and have one of their own in 7.1, whose sheaves take
+/// objects of every node.
+#[test]
+fn nodes_without_memory() {
+    let case = |preset, steps, expected| {
+        check(&Case {
+            name: "memoryless",
+            machine: memoryless,
+            presets: preset,
+            spec: SMALL,
+            steps,
+            expected,
+        });
+    };
+    // Three sheaves: one of them goes to a barn.
+    let steps = &[Alloc(2, 180), Free(0, 180), Mark, Alloc(2, 1)];
+    case(&["slub@7.0"], steps, &[Counted(BarnGet, 1), Counted(SheafRefill, 0)]);
+    case(&["slub@7.1"], steps, &[Counted(BarnGet, 0), Counted(SheafRefill, 60)]);
+    let steps = &[Alloc(2, 180), Free(0, 180), Mark, Alloc(1, 1)];
+    case(BOTH, steps, &[Counted(BarnGet, 1), Counted(SheafRefill, 0)]);
+    // Node 2 is not the nearest of node 0.
+    let steps = &[Alloc(4, 10), Mark, Free(0, 10)];
+    case(&["slub@7.0", "slub@7.1,barns=memory-nodes"], steps, &[Counted(FreeSlowpath, 10)]);
+    case(&["slub@7.1", "slub@7.0,barns=online-nodes"], steps, &[Counted(FreeFastpath, 10), Parked(50 + 10)]);
+    // A request for a node looks at the object: those in the sheaf are of node 2.
+    let steps = &[Alloc(4, 10), Free(0, 10), Mark, AllocOn(0, 1, 1)];
+    case(&["slub@7.1"], steps, &[Counted(AllocFastpath, 0), Counted(AllocSlowpath, 1)]);
+}
+
+#[test]
+fn objects_that_wait_for_readers() {
+    let case = |name, machine, steps, expected| {
+        check(&Case { name, machine, presets: BOTH, spec: SMALL, steps, expected });
+    };
+    let collected = &[Counted(FreeRcuSheaf, 59), Counted(BarnPut, 0), Live(60), Parked(0)];
+    case("59 are collected", one_node, &[Alloc(0, 60), Mark, FreeRcu(0, 59), Grace], collected);
+    let waits = &[Counted(FreeRcuSheaf, 60), Counted(BarnPut, 0), Live(60), Parked(0)];
+    case("60 wait", one_node, &[Alloc(0, 60), Mark, FreeRcu(0, 60)], waits);
+    let back = &[Counted(BarnPut, 1), Counted(SheafFlush, 0), Live(0), Parked(60)];
+    case("60 waited", one_node, &[Alloc(0, 60), Mark, FreeRcu(0, 60), Grace], back);
+    let again = &[Counted(BarnGet, 1), Counted(SheafRefill, 0), Counted(AllocFastpath, 60)];
+    case("and are allocated", one_node, &[Alloc(0, 60), FreeRcu(0, 60), Grace, Mark, Alloc(0, 60)], again);
+    // Eleven sheaves, and a barn for ten.
+    let many = &[Counted(BarnPut, 10), Counted(BarnPutFail, 1), Counted(SheafFlush, 60), Parked(600)];
+    case("eleven sheaves", one_node, &[Alloc(0, 660), Mark, FreeRcu(0, 660), Grace], many);
+    // Of 60 objects 20 are remote: nothing goes to the barn.
+    let mixed = &[Counted(FreeRcuSheaf, 60), Counted(BarnPut, 0), Counted(SheafFlush, 60), Live(0)];
+    case("remote ones", two_nodes, &[Alloc(0, 40), Alloc(2, 20), Mark, FreeRcu(0, 60), Grace], mixed);
+    let presets = &["slub@6.18"];
+    let (steps, expected) = (&[Alloc(0, 5), FreeRcu(0, 5)], &[Counted(FreeRcuSheafFail, 5), Live(5)]);
+    check(&Case { name: "no sheaves", machine: one_node, presets, spec: SMALL, steps, expected });
+}
+
+#[test]
+fn sheaves_that_are_lent() {
+    let case = |name, steps, expected| {
+        check(&Case { name, machine: one_node, presets: BOTH, spec: SMALL, steps, expected });
+    };
+    let slow = &[Counted(SheafPrefillSlow, 1), Counted(SheafRefill, 60), Live(60), Parked(0)];
+    case("a new one", &[Lend(0, 10)], slow);
+    let fast = &[Counted(SheafPrefillFast, 1), Counted(SheafPrefillSlow, 0), Counted(SheafRefill, 0)];
+    case("the spare", &[Alloc(0, 120), Free(0, 120), Mark, Lend(0, 60)], fast);
+    let oversize = &[Counted(SheafPrefillOversize, 1), Counted(SheafRefill, 100), Live(100)];
+    case("beyond the capacity", &[Lend(0, 100), Use(40)], oversize);
+    let spare = &[Counted(SheafReturnFast, 1), Counted(SheafRefill, 0), Parked(50), Live(10)];
+    case("becomes the spare", &[Lend(0, 10), Use(10), Mark, Return(0)], spare);
+    let used = &[Counted(AllocFastpath, 50), Counted(SheafRefill, 0), Parked(0), Live(60)];
+    case("a spare that is not full serves", &[Lend(0, 10), Use(10), Return(0), Mark, Alloc(0, 50)], used);
+    let barn = &[Counted(SheafReturnSlow, 1), Counted(SheafRefill, 10), Parked(120 + 60), Live(10)];
+    case("goes to the barn", &[Lend(0, 10), Use(10), Alloc(0, 120), Free(0, 120), Mark, Return(0)], barn);
+    let gone = &[Counted(SheafFlush, 60), Counted(SheafFree, 1), Parked(0), Live(40)];
+    case("an oversize one goes", &[Lend(0, 100), Use(40), Mark, Return(0)], gone);
+}
+
+#[test]
+fn bulk_calls_go_sheaf_by_sheaf() {
+    let case = |name, steps, expected| {
+        check(&Case { name, machine: one_node, presets: BOTH, spec: SMALL, steps, expected });
+    };
+    // What sheaves have is fast; the remainder comes from slabs at once, 64 to a slab, and fills no sheaf.
+    let cold = &[Counted(AllocSlowpath, 200), Counted(AllocSlab, 4), Counted(SheafRefill, 0), Parked(0)];
+    case("no sheaf", &[Bulk(0, 200)], cold);
+    let warm = &[Counted(AllocFastpath, 180), Counted(AllocSlowpath, 20), Counted(BarnGet, 1)];
+    case("three sheaves", &[Alloc(0, 180), Free(0, 180), Mark, Bulk(0, 200)], warm);
+    let freed = &[Counted(FreeFastpath, 200), Counted(BarnPut, 2), Parked(200)];
+    case("frees", &[Bulk(0, 200), Mark, FreeBulk(0, 200)], freed);
+}
+
+/// A kmalloc cache whose sheaves are its own objects: the recursion ends, and every object is accounted for.
+#[test]
+fn sheaves_of_the_cache_that_sheaves_are_in() {
+    let mut machine = Machine::new(one_node()).expect("the spec is right");
+    machine.enter(|| {
+        let pages = Pages::new(PagesPolicy::for_release(6, 18, 0));
+        let cache = Slub::<Model>::create(CacheId(1), &CacheSpec::of_size(256), &policy("slub@7.0"));
+        let metadata = From(&cache, &pages);
+        let backing = Backing { metadata: Some(&metadata), ..Backing::pages(&pages) };
+        let alloc = || cache.alloc(&backing, Gfp::KERNEL, None).expect("memory is left");
+        for round in 0..20 {
+            let held: Vec<Ptr> = (0..100 * (round % 7)).map(|_| alloc()).collect();
+            let sheaves = cache.counted(SheafAlloc) - cache.counted(SheafFree);
+            assert_eq!(cache.usage().live_objects(), held.len() as u64 + sheaves, "round {round}");
+            held.into_iter().for_each(|object| cache.free(&backing, object).expect("the cache's object"));
+        }
+        assert!(cache.counted(SheafAlloc) > 5 && cache.counted(Slotless) == 0, "sheaves were used");
+        let (allocs, frees) = (cache.counted(AllocFastpath) + cache.counted(AllocSlowpath), 6000 - 300);
+        assert_eq!(allocs, frees + cache.counted(SheafAlloc));
+    });
+}
