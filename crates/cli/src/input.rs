@@ -83,7 +83,7 @@ impl Choice {
             None => MachineFile::default(),
         };
         let before = self.before.as_deref().map(Before::read).transpose()?;
-        Ok(Options { engines, machine, before, kernel_only: false })
+        Ok(Options { engines, machine, before, ..Options::default() })
     }
 }
 

@@ -6,7 +6,9 @@
 //!    ├─ caches   which cache a row belongs to
 //!    ├─ before   what a dump says about the start
 //!    ├─ plan     the slabs to begin with
+//!    ├─ hotplug  CPUs that go off and on, as asked
 //!    └─ run      start, one pass per engine, side by side, finish ── outcome
+//!       └─ plug  what they do to engines
 //! ```
 //!
 //! The rules where a recording is silent are in docs/replay.md; each has a count in the outcome.
@@ -14,8 +16,10 @@
 pub mod before;
 pub mod caches;
 mod finish;
+pub mod hotplug;
 pub mod outcome;
 pub mod plan;
+mod plug;
 pub mod run;
 mod start;
 pub mod survey;
@@ -25,6 +29,7 @@ use crate::error::{Error, Result};
 use crate::machine::{self, Chosen, MachineFile};
 use before::Before;
 use caches::CacheTable;
+use hotplug::{Command, Schedule};
 use outcome::Outcome;
 use rayon::prelude::*;
 use slablab_slabs::preset::Preset;
@@ -43,6 +48,8 @@ pub struct Options {
     pub before: Option<Before>,
     /// Without engines: the recording kernel's own alone.
     pub kernel_only: bool,
+    /// CPUs that go off and on.
+    pub hotplug: Vec<Command>,
 }
 
 /// A replay's answer.
@@ -56,6 +63,8 @@ pub struct Replay {
     pub machine: Chosen,
     /// What was assumed about the start and the caches.
     pub assumed: Vec<String>,
+    /// CPUs that went off and on.
+    pub hotplug: Vec<Command>,
     /// One per engine, in the order asked.
     pub outcomes: Vec<Outcome>,
 }
@@ -74,7 +83,8 @@ pub fn replay(
     let dump = options.before.as_ref().and_then(|before| before.dump.as_ref());
     check_numbers(&metadata, reader.rows(), path)?;
     let machine = machine::choose(&metadata, dump, &options.machine, path)?;
-    let mut assumed = Vec::new();
+    let hotplug = Schedule::new(&options.hotplug, &metadata, &machine.spec)?;
+    let mut assumed = hotplug.assumed.clone();
     let kernel = recorded_kernel(&metadata, &mut assumed);
     let engines = match options.engines.is_empty() {
         true if options.kernel_only => vec![kernel],
@@ -97,7 +107,8 @@ pub fn replay(
     let rows = reader.rows() * engines.len() as u64;
     let done = std::sync::atomic::AtomicU64::new(0);
     let tick = |n: u64| progress(done.fetch_add(n, std::sync::atomic::Ordering::Relaxed) + n, rows);
-    let job = run::Job { path, reader, table: &table, plan: &plan, machine: &machine.spec };
+    let job =
+        run::Job { path, reader, table: &table, plan: &plan, machine: &machine.spec, hotplug: &hotplug };
     let outcomes = engines
         .par_iter()
         .map(|preset| match preset {
@@ -105,7 +116,8 @@ pub fn replay(
             Preset::Slqb(policy) => job.run::<Slqb<_>>(*preset, policy, &tick),
         })
         .collect::<Result<Vec<_>>>()?;
-    Ok(Replay { path: path.to_path_buf(), metadata, machine, assumed, outcomes })
+    let hotplug = options.hotplug.clone();
+    Ok(Replay { path: path.to_path_buf(), metadata, machine, assumed, hotplug, outcomes })
 }
 
 /// Caches are numbered in 16 bits, with the types of each kmalloc size.
