@@ -25,8 +25,9 @@ pub enum Op {
     FreeBulk { cpu: u8, count: u8 },
     /// Everything that can go back goes back.
     Shrink { cpu: u8 },
-    /// A CPU goes down, and up again.
-    Cycle { cpu: u8 },
+    /// A CPU goes down, if others are up; one that is down goes up. What steps want of it while it is down, the next CPU
+    /// that is up does.
+    Plug { cpu: u8 },
     /// Time passes; due work runs.
     Pass { ms: u16 },
     /// Another cache's object is freed to this one.
@@ -76,7 +77,7 @@ impl Op {
             dice if dice < 90 => Op::AllocBulk { cpu, count: random.below(40) as u8 },
             dice if dice < 94 => Op::FreeBulk { cpu, count: random.below(40) as u8 },
             94 => Op::Shrink { cpu },
-            95 => Op::Cycle { cpu },
+            95 => Op::Plug { cpu },
             96 | 97 => Op::Pass { ms: random.below(4000) as u16 },
             _ => Op::Misuse { cpu },
         }
@@ -159,6 +160,15 @@ pub struct Runner<P: Platform, E: Engine<P>> {
     reference: Reference<P>,
     ran: Ran,
     spec: CacheSpec,
+    /// Whether each CPU is up.
+    up: Vec<bool>,
+}
+
+/// The CPU itself, or the next that is up.
+fn stand_in(up: &[bool], cpu: u16) -> CpuId {
+    let cpus = up.len() as u16;
+    let next = (0..cpus).map(|step| (cpu % cpus + step) % cpus).find(|cpu| up[*cpu as usize]);
+    CpuId(next.expect("one CPU stays up"))
 }
 
 struct FromCache<'a, P: Platform, E: Engine<P>>(&'a E, Backing<'a, P, E::Common>);
@@ -189,6 +199,7 @@ impl<P: Testable, E: Engine<P>> Runner<P, E> {
             },
             ran: Ran::default(),
             spec: *spec,
+            up: vec![true; P::cpus() as usize],
         };
         for cpu in 0..P::cpus() {
             runner.cache.cpu_up(CpuId(cpu));
@@ -208,14 +219,19 @@ impl<P: Testable, E: Engine<P>> Runner<P, E> {
                 self.consistent().map_err(|wrong| format!("after step {step}, {op:?}: {wrong}"))?;
             }
         }
-        self.end(untouched).map_err(|wrong| format!("at the end: {wrong}"))?;
+        P::on_cpu(stand_in(&self.up, 0), || self.end(untouched))
+            .map_err(|wrong| format!("at the end: {wrong}"))?;
+        for cpu in (0..P::cpus()).map(CpuId) {
+            P::set_online(cpu, true);
+        }
         Ok(self.ran)
     }
 
     fn step(&mut self, op: Op) -> Result<(), String> {
         let metadata = FromCache(&self.sheaves, Backing::new(&self.pages, &self.common));
         let backing = Backing { metadata: Some(&metadata), ..metadata.1 };
-        let cpu = |cpu: u8| CpuId(cpu as u16 % P::cpus());
+        let up = &self.up;
+        let cpu = |cpu: u8| stand_in(up, cpu as u16);
         match op {
             Op::Alloc { cpu: on, node, insist } => {
                 let node = node.map(|node| NodeId(node as u16 % P::nodes()));
@@ -257,15 +273,7 @@ impl<P: Testable, E: Engine<P>> Runner<P, E> {
             Op::Shrink { cpu: on } => {
                 P::on_cpu(cpu(on), || P::still(|| self.cache.shrink(&backing)));
             }
-            Op::Cycle { cpu: down } if P::cpus() > 1 => {
-                let down = cpu(down);
-                let other = CpuId((down.0 + 1) % P::cpus());
-                P::set_online(down, false);
-                P::on_cpu(other, || P::still(|| self.cache.cpu_down(&backing, down)));
-                P::set_online(down, true);
-                self.cache.cpu_up(down);
-            }
-            Op::Cycle { .. } => {}
+            Op::Plug { cpu } => self.plug(CpuId(cpu as u16 % P::cpus())),
             Op::Pass { ms } => {
                 P::advance(ms as u64 * 1_000_000);
                 self.due();
@@ -274,6 +282,29 @@ impl<P: Testable, E: Engine<P>> Runner<P, E> {
             Op::Misuse { .. } => {}
         }
         Ok(())
+    }
+
+    fn plug(&mut self, cpu: CpuId) {
+        let metadata = FromCache(&self.sheaves, Backing::new(&self.pages, &self.common));
+        let backing = Backing { metadata: Some(&metadata), ..metadata.1 };
+        let up = &mut self.up[cpu.0 as usize];
+        *up = !*up;
+        if *up {
+            P::set_online(cpu, true);
+            self.cache.cpu_up(cpu);
+            self.sheaves.cpu_up(cpu);
+        } else if self.up.contains(&true) {
+            P::set_online(cpu, false);
+            P::on_cpu(stand_in(&self.up, cpu.0), || {
+                P::still(|| {
+                    self.cache.cpu_down(&backing, cpu);
+                    self.sheaves.cpu_down(&metadata.1, cpu);
+                    self.pages.cpu_down(cpu);
+                });
+            });
+        } else {
+            self.up[cpu.0 as usize] = true;
+        }
     }
 
     /// An engine must refuse another cache's object, and nothing may have happened.
@@ -294,7 +325,7 @@ impl<P: Testable, E: Engine<P>> Runner<P, E> {
         let metadata = FromCache(&self.sheaves, Backing::new(&self.pages, &self.common));
         let backing = Backing { metadata: Some(&metadata), ..metadata.1 };
         while let Some((cpu, work)) = P::due() {
-            P::on_cpu(cpu, || {
+            P::on_cpu(stand_in(&self.up, cpu.0), || {
                 P::still(|| {
                     if work.cache == 7 {
                         self.cache.work(&backing, cpu, work)

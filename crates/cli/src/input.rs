@@ -68,7 +68,7 @@ impl Choice {
         let engines = self.engines.iter().map(|text| preset(text, "--engine"));
         let engines = engines.collect::<Result<Vec<_>, Failure>>()?;
         let (machine, before) = start(self.machine.as_deref(), self.before.as_deref())?;
-        Ok(Options { engines, machine, before, kernel_only: false })
+        Ok(Options { engines, machine, before, ..Options::default() })
     }
 }
 

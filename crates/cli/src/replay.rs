@@ -6,6 +6,7 @@ use slablab_lab::html::replay_page;
 use slablab_lab::output::{
     cache_csv, cache_json, cache_table, caches_csv, caches_table, engines_table, remarks, replay_json,
 };
+use slablab_lab::replay::hotplug::Command;
 use slablab_lab::replay::{Replay, replay};
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -17,6 +18,9 @@ pub(crate) struct Args {
     recording: PathBuf,
     #[command(flatten)]
     choice: Choice,
+    /// CPUs go off or on at a time since the recording's start, as `--at 1.5s cpu3=off --at 2s node1=on`; may be repeated
+    #[arg(long, num_args = 2, value_names = ["TIME", "CPUS"])]
+    at: Vec<String>,
     /// Show every counter of one cache
     #[arg(long, value_name = "NAME")]
     cache: Option<String>,
@@ -45,7 +49,9 @@ pub(crate) enum Format {
 }
 
 pub(crate) fn run(args: Args) -> Result<Done, Failure> {
-    let options = args.choice.options()?;
+    let mut options = args.choice.options()?;
+    options.hotplug =
+        args.at.chunks_exact(2).map(|pair| command(&pair[0], &pair[1])).collect::<Result<_, _>>()?;
     let reader = open(&args.recording, None)?;
     let progress = Progress::new("replay");
     let answer = replay(&reader, &args.recording, &options, &|done, whole| progress.at(done, whole))?;
@@ -82,6 +88,10 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
         remarks(&answer).iter().for_each(tell);
     }
     Ok(if answer.metadata.losses.records > 0 { Done::Incomplete } else { Done::Complete })
+}
+
+fn command(time: &str, what: &str) -> Result<Command, Failure> {
+    Command::parse(time, what).map_err(|bad| format!("--at {time} {what}: {bad}").into())
 }
 
 fn tables(answer: &Replay, args: &Args) -> Result<String, Failure> {

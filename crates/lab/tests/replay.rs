@@ -15,6 +15,9 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+#[path = "replay/hotplug.rs"]
+mod hotplug;
+
 /// What holds of every engine is tested on these.
 const PRESETS: [&str; 11] = [
     "slub@2.6.29",

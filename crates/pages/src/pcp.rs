@@ -15,6 +15,7 @@
 //! free_block                  pcp, else buddy
 //!   drain_one                   a batch from the tails when the CPU holds too much
 //! drain_all                   before the last attempt of a slow path
+//! cpu_down                    a CPU goes: its lists go back
 //! ```
 
 use crate::list::List;
@@ -84,24 +85,33 @@ impl<P: Platform> Pages<P> {
         zone.lock().give(pfn, state.order);
     }
 
+    /// Gives the blocks that a CPU keeps back to the buddy lists, after the CPU went down. A slot that cannot be had now is
+    /// asked: its next user empties it.
+    #[cold]
+    pub fn cpu_down(&self, cpu: CpuId) {
+        (0..P::nodes()).map(NodeId).for_each(|node| self.drain_cpu(node, cpu));
+    }
+
     /// Empties every CPU's lists of every node, as far as their owners can be reached now.
     #[cold]
     pub(crate) fn drain_all(&self) {
         for node in (0..P::nodes()).map(NodeId) {
-            let Some(state) = self.nodes.peek(node) else { continue };
-            for cpu in (0..P::cpus()).map(CpuId).filter(|cpu| state.cpus.used(*cpu)) {
-                let own = cpu == P::cpu();
-                let slot = if own { state.cpus.local() } else { state.cpus.claim(cpu) };
-                match slot {
-                    Some(mut slot) => {
-                        for zone in 0..self.machine.zone_count() {
-                            let lists = &mut slot.zones[zone as usize];
-                            lists.drain(self.zone(node, zone), lists.frames);
-                        }
-                    }
-                    None => state.cpus.ask(cpu),
+            (0..P::cpus()).map(CpuId).for_each(|cpu| self.drain_cpu(node, cpu));
+        }
+    }
+
+    fn drain_cpu(&self, node: NodeId, cpu: CpuId) {
+        let Some(state) = self.nodes.peek(node).filter(|state| state.cpus.used(cpu)) else { return };
+        let own = cpu == P::cpu();
+        let slot = if own { state.cpus.local() } else { state.cpus.claim(cpu) };
+        match slot {
+            Some(mut slot) => {
+                for zone in 0..self.machine.zone_count() {
+                    let lists = &mut slot.zones[zone as usize];
+                    lists.drain(self.zone(node, zone), lists.frames);
                 }
             }
+            None => state.cpus.ask(cpu),
         }
     }
 }

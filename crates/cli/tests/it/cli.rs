@@ -107,6 +107,31 @@ fn wrong_words() {
 }
 
 #[test]
+fn cpus_go_off_and_on() {
+    let recording = recording();
+    let base = ["replay", recording.as_str(), "--engine", "slub@6.1"];
+    let at = |args: &[&'static str]| [&base[..], args].concat();
+    let output = slablab(&at(&["--at", "1ms", "cpu1=off", "--at", "20ms", "cpu1=on"]));
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let table = text(&output.stdout);
+    for words in
+        ["rows of CPUs that were off", "(1ms cpu1=off, 20ms cpu1=on) ran on the next CPU of their node"]
+    {
+        assert!(table.contains(words), "no {words:?} in {table}");
+    }
+    check_error(&at(&["--at", "1ms"]), &["--at <TIME> <CPUS>"]);
+    check_error(
+        &at(&["--at", "soon", "cpu1=off"]),
+        &["--at soon cpu1=off", "expected a time as 1.5s", "\"soon\""],
+    );
+    check_error(&at(&["--at", "1ms", "cpu1=down"]), &["--at 1ms cpu1=down", "as cpu3=off", "\"cpu1=down\""]);
+    check_error(&at(&["--at", "1ms", "cpu2=off"]), &["--at 1ms cpu2=off", "cpu0 to cpu1"]);
+    check_error(&at(&["--at", "1ms", "cpu1=on"]), &["--at 1ms cpu1=on", "on already"]);
+    check_error(&at(&["--at", "1ms", "node0=off"]), &["--at 1ms node0=off", "expected one to stay"]);
+    check_error(&at(&["--at", "1000s", "cpu1=off"]), &["--at 1000s cpu1=off", "where the recording ends"]);
+}
+
+#[test]
 fn wrong_files() {
     let folder = folder("wrong_files");
     let file = |name: &str, content: &[u8]| {

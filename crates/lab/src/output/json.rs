@@ -37,6 +37,10 @@ fn json_of(replay: &Replay, shown: &dyn Fn(&CacheOutcome) -> bool) -> Value {
             "node_memory_bytes": replay.machine.spec.nodes.iter().map(|node| node.bytes).collect::<Vec<_>>(),
             "seed": replay.machine.spec.seed,
         },
+        "hotplug": replay.hotplug.iter().map(|command| json!({
+            "time_ns": command.time_ns,
+            "command": command.text,
+        })).collect::<Vec<_>>(),
         "remarks": remarks(replay),
         "engines": replay.outcomes.iter().map(|outcome| engine(outcome, shown)).collect::<Vec<_>>(),
     })

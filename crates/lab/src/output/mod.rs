@@ -93,6 +93,9 @@ pub fn figures(outcome: &Outcome) -> Vec<(String, String, Figure)> {
     add("  untraced allocations", "allocs_assumed", Figure::Count(traffic.bulk));
     add("  untraced frees", "frees_implied", Figure::Count(traffic.implied));
     add("  frees of unknown caches", "frees_unknown", Figure::Count(outcome.unknown_frees));
+    if outcome.elsewhere.rows > 0 {
+        add("  rows of CPUs that were off", "rows_elsewhere", Figure::Count(outcome.elsewhere.rows));
+    }
     rows
 }
 

@@ -138,6 +138,9 @@ pub fn remarks(replay: &Replay) -> Vec<String> {
     remarks.extend(replay.metadata.warnings.iter().cloned());
     remarks.extend(replay.machine.assumed.iter().map(|text| format!("assumed: {text}")));
     remarks.extend(replay.assumed.iter().map(|text| format!("assumed: {text}")));
+    if !replay.hotplug.is_empty() {
+        remarks.push(plugged(replay));
+    }
     if let Some(outcome) = replay.outcomes.first() {
         let marked: Vec<_> = busiest(outcome)
             .into_iter()
@@ -152,6 +155,21 @@ pub fn remarks(replay: &Replay) -> Vec<String> {
         }
     }
     remarks
+}
+
+/// What was asked of CPUs, and what it meant for rows: engines differ in neither.
+fn plugged(replay: &Replay) -> String {
+    let commands: Vec<String> = replay.hotplug.iter().map(|command| command.to_string()).collect();
+    let elsewhere = replay.outcomes.first().map_or_else(Default::default, |outcome| outcome.elsewhere);
+    let mut text = format!(
+        "assumed: {} rows of CPUs that were off ({}) ran on the next CPU of their node",
+        elsewhere.rows,
+        commands.join(", ")
+    );
+    if elsewhere.rows_other_node > 0 {
+        text += &format!(", {} of them on the nearest node with a CPU", elsewhere.rows_other_node);
+    }
+    text
 }
 
 /// Real and predicted, row by row.

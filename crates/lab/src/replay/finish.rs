@@ -99,6 +99,7 @@ impl<E: Engine<Model>> Run<'_, E> {
             start_frames,
             end_frames: mapped,
             unknown_frees: self.unknown_frees,
+            elsewhere: self.plugged.elsewhere,
             model_bytes: 0,
             elapsed,
         })

@@ -6,7 +6,9 @@
 //!    ├─ caches   which cache a row belongs to
 //!    ├─ before   what a dump says about the start
 //!    ├─ plan     the slabs to begin with
+//!    ├─ hotplug  CPUs that go off and on, as asked
 //!    └─ run      start, one pass per engine, side by side, finish ── outcome
+//!       └─ plug  what they do to engines
 //! ```
 //!
 //! The rules where a recording is silent are in docs/replay.md; each has a count in the outcome.
@@ -14,8 +16,10 @@
 pub mod before;
 pub mod caches;
 mod finish;
+pub mod hotplug;
 pub mod outcome;
 pub mod plan;
+mod plug;
 pub mod run;
 mod start;
 pub mod survey;
@@ -25,6 +29,7 @@ use crate::error::{Error, Result};
 use crate::machine::{self, Chosen, MachineFile};
 use before::Before;
 use caches::CacheTable;
+use hotplug::{Command, Schedule};
 use outcome::Outcome;
 use rayon::prelude::*;
 use slablab_model::Model;
@@ -46,6 +51,8 @@ pub struct Options {
     pub before: Option<Before>,
     /// Without engines: the recording kernel's own alone.
     pub kernel_only: bool,
+    /// CPUs that go off and on.
+    pub hotplug: Vec<Command>,
 }
 
 /// A replay's answer.
@@ -59,6 +66,8 @@ pub struct Replay {
     pub machine: Chosen,
     /// What was assumed about the start and the caches.
     pub assumed: Vec<String>,
+    /// CPUs that went off and on.
+    pub hotplug: Vec<Command>,
     /// One per engine, in the order asked.
     pub outcomes: Vec<Outcome>,
 }
@@ -117,6 +126,8 @@ pub(crate) struct Prepared<'a> {
     assumed: Vec<String>,
     table: CacheTable,
     plan: plan::Plan,
+    commands: Vec<Command>,
+    hotplug: Schedule,
 }
 
 impl<'a> Prepared<'a> {
@@ -126,7 +137,8 @@ impl<'a> Prepared<'a> {
         let dump = options.before.as_ref().and_then(|before| before.dump.as_ref());
         check_numbers(&metadata, reader.rows(), path)?;
         let machine = machine::choose(&metadata, dump, &options.machine, path)?;
-        let mut assumed = Vec::new();
+        let hotplug = Schedule::new(&options.hotplug, &metadata, &machine.spec)?;
+        let mut assumed = hotplug.assumed.clone();
         let kernel = recorded_kernel(&metadata, &mut assumed);
         let table =
             CacheTable::new(&metadata, options.before.as_ref(), machine.spec.page_shift, kernel, &machine);
@@ -141,13 +153,14 @@ impl<'a> Prepared<'a> {
         }
         let survey = survey::survey(path, reader, &table, options)?;
         let plan = plan::plan(&table, &survey, options.before.as_ref(), &machine, &mut assumed);
-        Ok(Prepared { reader, path, metadata, machine, kernel, assumed, table, plan })
+        let commands = options.hotplug.clone();
+        Ok(Prepared { reader, path, metadata, machine, kernel, assumed, table, plan, commands, hotplug })
     }
 
     /// One run.
     pub(crate) fn run(&self, variant: &Variant, tick: &dyn Fn(u64)) -> Result<Outcome> {
-        let Prepared { reader, path, table, plan, .. } = self;
-        let job = run::Job { path, reader, table, plan, machine: &self.machine.spec };
+        let Prepared { reader, path, table, plan, hotplug, .. } = self;
+        let job = run::Job { path, reader, table, plan, machine: &self.machine.spec, hotplug };
         match &variant.preset {
             Preset::Slub(policy) => job.run::<Slub<_>>(variant, policy, tick),
             Preset::Slqb(policy) => job.run::<Slqb<_>>(variant, policy, tick),
@@ -158,8 +171,8 @@ impl<'a> Prepared<'a> {
 
     /// Runs with what they rest on.
     pub(crate) fn replay(self, outcomes: Vec<Outcome>) -> Replay {
-        let Prepared { path, metadata, machine, assumed, .. } = self;
-        Replay { path: path.to_path_buf(), metadata, machine, assumed, outcomes }
+        let Prepared { path, metadata, machine, assumed, commands: hotplug, .. } = self;
+        Replay { path: path.to_path_buf(), metadata, machine, assumed, hotplug, outcomes }
     }
 }
 

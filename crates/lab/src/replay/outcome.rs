@@ -32,6 +32,8 @@ pub struct Outcome {
     pub end_frames: u64,
     /// Frees of which nobody knows the cache.
     pub unknown_frees: u64,
+    /// Rows of CPUs that were off.
+    pub elsewhere: Elsewhere,
     /// Bytes the model's tables hold at the end.
     pub model_bytes: usize,
     /// Time of the pass over the rows, and of the part that read them.
@@ -49,6 +51,15 @@ pub struct LargeOutcome {
     pub failed: u64,
     /// Frames held at the end.
     pub frames: u64,
+}
+
+/// Rows of CPUs that were off, which another CPU ran.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Elsewhere {
+    /// All of them.
+    pub rows: u64,
+    /// Of these, on another node: all CPUs of their own were off.
+    pub rows_other_node: u64,
 }
 
 /// How often each event was counted.

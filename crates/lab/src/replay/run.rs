@@ -1,8 +1,10 @@
 //! One engine over the rows.
 
 use super::caches::{CacheTable, Home};
+use super::hotplug::Schedule;
 use super::outcome::{Counts, LargeOutcome, Outcome, Traffic};
 use super::plan::Plan;
+use super::plug::Plugged;
 use super::timeline::Sampler;
 use super::{Variant, order_under};
 use crate::error::{At, Error, Result};
@@ -28,6 +30,8 @@ pub struct Job<'a> {
     pub plan: &'a Plan,
     /// The machine.
     pub machine: &'a MachineSpec,
+    /// CPUs that go off and on.
+    pub(super) hotplug: &'a Schedule,
 }
 
 /// An object of the trace that is live in the model.
@@ -53,6 +57,7 @@ macro_rules! sheaf_memory {
         }
     };
 }
+pub(super) use sheaf_memory;
 
 const LARGE: u16 = u16::MAX;
 const FAILED: u16 = u16::MAX - 1;
@@ -75,6 +80,9 @@ pub(super) struct Run<'a, E: Engine<Model>> {
     pub(super) unknown_frees: u64,
     pub(super) cpus: u16,
     pub(super) many_nodes: bool,
+    pub(super) plugged: Plugged,
+    /// The CPU that runs the row.
+    cpu: u16,
     pub(super) sampler: Sampler,
     /// Bytes of objects that were live before the first row.
     live_start: u64,
@@ -135,6 +143,8 @@ impl<'a, E: Engine<Model>> Run<'a, E> {
             unknown_frees: 0,
             cpus: Model::cpus(),
             many_nodes: Model::nodes() > 1,
+            plugged: Plugged::default(),
+            cpu: 0,
             sampler: Sampler::new(),
             live_start: 0,
         };
@@ -173,6 +183,8 @@ impl<'a, E: Engine<Model>> Run<'a, E> {
             row += len;
             tick(len);
         }
+        // What is asked for later than any row that counts still happens.
+        self.plug(u64::MAX);
         Ok(row)
     }
 
@@ -211,6 +223,9 @@ impl<'a, E: Engine<Model>> Run<'a, E> {
             return Ok(());
         }
         let now = batch.time_ns[index];
+        if self.plugged.next_ns <= now {
+            self.plug(now);
+        }
         if self.sampler.is_due(now) {
             self.sample(now);
         }
@@ -219,7 +234,9 @@ impl<'a, E: Engine<Model>> Run<'a, E> {
             self.timers();
         }
         let cpu = batch.cpu[index];
-        Model::run_on(CpuId(if cpu < self.cpus { cpu } else { cpu % self.cpus }));
+        let cpu = if cpu < self.cpus { cpu } else { cpu % self.cpus };
+        self.cpu = if self.plugged.off == 0 { cpu } else { self.row_elsewhere(cpu) };
+        Model::run_on(CpuId(self.cpu));
         if event <= EventKind::CacheAlloc as u8 {
             self.alloc(batch, index);
             Ok(())
@@ -263,7 +280,7 @@ impl<'a, E: Engine<Model>> Run<'a, E> {
                 let address =
                     self.caches[cache_index].alloc_sized(&backing, asked, Gfp(batch.gfp[index]), node);
                 let traffic = &mut self.traffic[cache_index];
-                *slot = Live { address, cache: cache as u16, cpu: batch.cpu[index] };
+                *slot = Live { address, cache: cache as u16, cpu: self.cpu };
                 if address.is_some() {
                     traffic.allocs += 1;
                     traffic.requested_live += asked as i64;
@@ -277,11 +294,7 @@ impl<'a, E: Engine<Model>> Run<'a, E> {
                 let node = Model::cpu_node(Model::cpu());
                 let pfn = self.pages.alloc(Gfp(batch.gfp[index]) | Gfp::COMP, order, node, FrameKind::Large);
                 let address = pfn.map(|pfn| Model::address(pfn, 0));
-                *slot = Live {
-                    address,
-                    cache: if pfn.is_some() { LARGE } else { FAILED },
-                    cpu: batch.cpu[index],
-                };
+                *slot = Live { address, cache: if pfn.is_some() { LARGE } else { FAILED }, cpu: self.cpu };
                 match pfn {
                     Some(_) => {
                         self.large.allocs += 1;
@@ -309,7 +322,7 @@ impl<'a, E: Engine<Model>> Run<'a, E> {
             return Ok(());
         }
         let traffic = &mut self.traffic[cache];
-        traffic.other_cpu += (live.cpu != batch.cpu[index]) as u64;
+        traffic.other_cpu += (live.cpu != self.cpu) as u64;
         traffic.implied += (batch.event[index] == EventKind::ImpliedFree as u8) as u64;
         traffic.requested_live -= batch.bytes_req[index] as i64;
         traffic.given_live -= batch.bytes_alloc[index] as i64;
@@ -390,9 +403,9 @@ impl<'a, E: Engine<Model>> Run<'a, E> {
     }
 
     #[cold]
-    fn timers(&mut self) {
+    pub(super) fn timers(&mut self) {
         while let Some((cpu, work)) = Model::next_due() {
-            Model::run_on(cpu);
+            Model::run_on(CpuId(self.stand_in(cpu.0)));
             let sheaf = sheaf_memory!(self);
             let backing = sheaf.backing();
             self.caches[work.cache as usize].work(&backing, cpu, work);
@@ -429,18 +442,18 @@ pub(super) struct MetadataTraffic {
 }
 
 /// Sheaves are objects of a kmalloc cache of the same engine.
-struct SheafMemory<'a, E: Engine<Model>> {
+pub(super) struct SheafMemory<'a, E: Engine<Model>> {
     /// What the sheaves stand on; nothing that they themselves could be made of.
-    plain: Backing<'a, Model, E::Common>,
-    caches: &'a [E],
-    table: &'a CacheTable,
-    windows: &'a [Window],
-    traffic: &'a [Cell<MetadataTraffic>],
+    pub(super) plain: Backing<'a, Model, E::Common>,
+    pub(super) caches: &'a [E],
+    pub(super) table: &'a CacheTable,
+    pub(super) windows: &'a [Window],
+    pub(super) traffic: &'a [Cell<MetadataTraffic>],
 }
 
 impl<E: Engine<Model>> SheafMemory<'_, E> {
     #[inline]
-    fn backing(&self) -> Backing<'_, Model, E::Common> {
+    pub(super) fn backing(&self) -> Backing<'_, Model, E::Common> {
         Backing { metadata: Some(self), ..self.plain }
     }
 

@@ -103,6 +103,29 @@ fn pages_move_with_whoever_frees_them() {
     });
 }
 
+/// A CPU that goes keeps nothing, of any node; the others keep theirs.
+#[test]
+fn a_cpu_that_goes_down_gives_its_pages_back() {
+    World::enter(Spec::uniform(2, 1 << 18), || {
+        let pages = Pages::<World>::new(policy((6, 1, 0)));
+        World::run_on(1);
+        let far = pages.alloc(Gfp::KERNEL, 3, NodeId(1), FrameKind::Slab).expect("memory");
+        let near = [alloc(&pages, 0), alloc(&pages, 1)];
+        World::run_on(0);
+        alloc(&pages, 0);
+        let others = kept(&pages, 0);
+        let on = |node: u16| pages.pcp_frames(CpuId(1), NodeId(node), 0).expect("nobody holds the slot");
+        assert!(others > 0 && on(0) > 0 && on(1) > 0);
+        pages.cpu_down(CpuId(1));
+        assert_eq!((on(0), on(1), kept(&pages, 0)), (0, 0, others));
+        assert_eq!(pages.free_frames(NODE), (1 << 18) - 4 - others as u64);
+        assert_eq!(pages.free_frames(NodeId(1)), (1 << 18) - 8);
+        assert_balanced(&pages);
+        near.into_iter().chain([far]).for_each(|pfn| pages.free(pfn));
+        assert_balanced(&pages);
+    });
+}
+
 /// A slot that refuses costs a lock, not the request.
 #[test]
 fn a_refused_slot_goes_to_the_buddy() {
