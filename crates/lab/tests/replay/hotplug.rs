@@ -105,9 +105,11 @@ fn nothing_is_lost() {
             let (preset, traffic, total) = (outcome.preset, outcome.traffic(), outcome.total());
             let rows = (still.traffic().allocs, still.traffic().frees);
             assert_eq!((traffic.allocs, traffic.frees), rows, "{preset}, {text}");
+            // Sheaves are objects too.
+            let (made, given_back) = (total.get(Event::SheafAlloc), total.get(Event::SheafFree));
             assert_eq!(
                 (total.allocs(), total.frees(), traffic.failed),
-                (rows.0, rows.1, 0),
+                (rows.0 + made, rows.1 + given_back, 0),
                 "{preset}, {text}"
             );
             assert_eq!(outcome.elsewhere, elsewhere, "{preset}, {text}");
