@@ -279,3 +279,20 @@ fn slabs_follow_cpus() {
     check("ppc64_smp160", 320, "kmalloc-64k", 320);
     check("ppc64_smp160", 1, "names_cache", 1);
 }
+
+/// Where CPUs hold objects otherwise than in CPU slabs nothing was measured: the range is wide, and said to be a guess.
+#[test]
+fn what_was_never_measured_is_a_guess() {
+    fn check(text: &str, measured: bool, assumed: &str) {
+        let engine = Some(Preset::parse(text).expect("a preset"));
+        let prediction = predict(&read("amd64_smp4"), &Change { engine, ..Change::default() }).unwrap();
+        assert_eq!(prediction.measured, measured, "{text}");
+        assert_eq!(prediction.whatif.high > prediction.whatif.bytes, !measured, "{text}");
+        assert!(prediction.assumed.iter().any(|said| said.contains(assumed)) || measured, "{text}");
+    }
+    check("slub@6.1", true, "");
+    check("slub@6.1,sheaves=all", false, "Sheaves are not predicted");
+    check("slub@7.0", false, "Sheaves are not predicted");
+    check("slqb", false, "SLQB's queues");
+    check("slab@6.1", false, "SLAB's arrays");
+}

@@ -4,6 +4,7 @@ use super::fill::Held;
 use super::{Change, Figures, Row, Rules, layout, merge, touch};
 use crate::error::{Error, Result};
 use crate::state::{Cache, State};
+use slablab_slabs::slub::Sheaves;
 use slablab_slabs::{Preset, Release};
 
 /// What the caches of a machine turn into.
@@ -125,12 +126,32 @@ impl<'a> Caches<'a> {
         cache.aliases.iter().map(row).collect()
     }
 
+    /// What is taken for granted where CPUs hold objects in another way than in CPU slabs, which is all the theory knows.
+    pub(super) fn holds_otherwise(&self) -> Option<&'static str> {
+        match self.change.engine {
+            Some(Preset::Slqb(_)) => Some("SLQB's queues are taken to hold as much as SLUB's CPU slabs."),
+            Some(Preset::Slab(_)) => Some(
+                "SLAB's arrays are taken to hold as much as SLUB's CPU slabs; slabs are those of 2.6.32.",
+            ),
+            Some(Preset::Slub(policy)) if !policy.cpu_slab || policy.sheaves == Sheaves::All => {
+                Some("Sheaves are not predicted: they are taken to hold as much as CPU slabs do today.")
+            }
+            _ if self.state.release.is_some_and(|release| release >= touch::SHEAVES_ONLY_SINCE) => {
+                Some("Sheaves are not predicted: slabs are taken for as full as today.")
+            }
+            _ => None,
+        }
+    }
+
     /// What the numbers rest on, as far as this change asks for it.
     pub(super) fn assume(&self, unexplained: &[String], assumed: &mut Vec<String>) {
         let mut say = |text: &str| assumed.push(text.into());
-        if self.state.release.is_some_and(|release| release >= touch::SHEAVES_ONLY_SINCE) {
-            say("Sheaves are not predicted: slabs are taken for as full as today.");
-        } else if !touch::has_attrs(self.state) {
+        if let Some(text) = self.holds_otherwise() {
+            say(text);
+        }
+        if self.state.release.is_none_or(|release| release < touch::SHEAVES_ONLY_SINCE)
+            && !touch::has_attrs(self.state)
+        {
             say(
                 "The input does not tell CPU slabs: each CPU is taken to hold one, as far as a cache has slabs.",
             );
@@ -162,12 +183,6 @@ impl<'a> Caches<'a> {
             ));
         }
         let mut say = |text: &str| assumed.push(text.into());
-        if matches!(self.change.engine, Some(Preset::Slqb(_))) {
-            say("SLQB's queues are taken to hold as much as SLUB's CPU slabs.");
-        }
-        if matches!(self.change.engine, Some(Preset::Slab(_))) {
-            say("SLAB's arrays are taken to hold as much as SLUB's CPU slabs; slabs are those of 2.6.32.");
-        }
         match (self.apart, self.change.merge) {
             (true, _) => say(
                 "How objects divide among merged names is not known: they stay with the first name, and each \

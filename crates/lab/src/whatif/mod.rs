@@ -76,6 +76,8 @@ pub struct Prediction {
     pub whatif: Total,
     /// What predictions of this kind were off by at most, as a part of what was predicted; 0 where nothing changes.
     pub error: f64,
+    /// Whether predictions of this kind were held to boots; if not, `error` is that of the widest kind that was, a guess.
+    pub measured: bool,
     /// Caches whose order today is not what the rules give: what else chose it is not known, and the rules' answer to the
     /// change may be as wrong.
     pub unexplained: Vec<String>,
@@ -169,9 +171,11 @@ pub fn predict(state: &State, change: &Change) -> Result<Prediction> {
     let unexplained = state.caches.iter().filter(|cache| !rules.explain(cache));
     let unexplained: Vec<String> = unexplained.map(|cache| cache.name.clone()).collect();
     caches.assume(&unexplained, &mut assumed);
-    let wide = caches.other_cpus() || change.debug.is_some() || !touch::has_attrs(state);
+    let measured = caches.holds_otherwise().is_none();
+    let wide = !measured || caches.other_cpus() || change.debug.is_some() || !touch::has_attrs(state);
     let error = if wide { ERROR_CPUS } else { ERROR };
-    let error = if rows.iter().all(|row: &Row| row.today == row.whatif) { 0.0 } else { error };
+    let same = measured && rows.iter().all(|row: &Row| row.today == row.whatif);
+    let error = if same { 0.0 } else { error };
     Ok(Prediction {
         change: *change,
         rules,
@@ -179,6 +183,7 @@ pub fn predict(state: &State, change: &Change) -> Result<Prediction> {
         today: Total::of(rows.iter().map(|row| &row.today), 0.0),
         whatif: Total::of(rows.iter().map(|row| &row.whatif), error),
         error,
+        measured,
         rows,
         unexplained,
         assumed,

@@ -38,6 +38,7 @@ fn variant(prediction: &Prediction) -> Value {
         "today": total(&prediction.today),
         "total": total(&prediction.whatif),
         "off_at_most": prediction.error,
+        "measured": prediction.measured,
         "unexplained": prediction.unexplained,
         "assumed": prediction.assumed,
     })

@@ -75,12 +75,17 @@ fn totals(prediction: &Prediction) -> String {
     add("slabs", today.slabs, then.slabs);
     add("objects", today.objects, then.objects);
     right_align(&mut table);
+    let percent = 100.0 * prediction.error;
+    let why = match prediction.measured {
+        true => format!("as such predictions were off by up to {percent:.0} % on real boots"),
+        false => format!(
+            "a guess of {percent:.0} %: no such prediction was held to a boot; `replay` runs the engine"
+        ),
+    };
     let range = format!(
-        "slab memory then: {} to {} KiB, as such predictions were off by up to {:.0} % on real boots; {changed} caches \
-         change order",
+        "slab memory then: {} to {} KiB, {why}; {changed} caches change order",
         grouped(then.low >> 10),
-        grouped(then.high >> 10),
-        100.0 * prediction.error
+        grouped(then.high >> 10)
     );
     trimmed(&table) + &wrapped(&range, "", "  ")
 }
