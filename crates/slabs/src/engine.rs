@@ -5,6 +5,7 @@
 //! engine share, [`Engine::Common`], which whoever makes a set of caches makes once for it.
 
 use crate::cache::{CacheId, CacheSpec, Geometry};
+use crate::lent::Sheaf;
 use crate::slab::Constructor;
 use slablab_pages::Pages;
 use slablab_platform::{CpuId, Event, Gfp, NodeId, Platform, Work};
@@ -127,6 +128,49 @@ pub trait Engine<P: Platform>: Sized {
     /// # Errors
     /// As [`Engine::free`], for the first object that is wrong; those before it are freed.
     fn free_bulk(&self, backing: &Backing<'_, P, Self::Common>, objects: &[P::Ptr]) -> Result<(), Misuse>;
+
+    /// Gives an object back when the readers that run now have ended (`kfree_rcu`). `false`: the engine does not collect
+    /// such objects, or cannot now; the caller waits for the grace period and then calls [`Engine::free`].
+    ///
+    /// # Errors
+    /// As [`Engine::free`], where the engine takes the object.
+    fn free_rcu(&self, _backing: &Backing<'_, P, Self::Common>, _object: P::Ptr) -> Result<bool, Misuse> {
+        Ok(false)
+    }
+    /// A sheaf with at least `objects` objects, which are the caller's from now on. `None` without memory.
+    fn prefill_sheaf(
+        &self,
+        backing: &Backing<'_, P, Self::Common>,
+        gfp: Gfp,
+        objects: u32,
+    ) -> Option<Sheaf<P>> {
+        let mut sheaf = Sheaf::new(backing.metadata?, objects, gfp)?;
+        while sheaf.size() < objects {
+            match self.alloc(backing, gfp & !Gfp::ZERO, None) {
+                Some(object) => sheaf.push(object),
+                None => {
+                    self.return_sheaf(backing, gfp, sheaf);
+                    return None;
+                }
+            }
+        }
+        Some(sheaf)
+    }
+    /// An object of a lent sheaf; `None` only when it is used up.
+    fn alloc_from_lent(&self, sheaf: &mut Sheaf<P>, gfp: Gfp) -> Option<P::Ptr> {
+        let object = sheaf.pop()?;
+        if gfp.any(Gfp::ZERO) {
+            P::zero(object, self.geometry().object_size);
+        }
+        Some(object)
+    }
+    /// Hands a sheaf back, with the metadata memory it was lent with.
+    fn return_sheaf(&self, backing: &Backing<'_, P, Self::Common>, _gfp: Gfp, mut sheaf: Sheaf<P>) {
+        while let Some(object) = sheaf.pop() {
+            self.free(backing, object).expect("a lent sheaf holds this cache's objects");
+        }
+        sheaf.discard(backing.metadata.expect("a lent sheaf is metadata memory"));
+    }
 
     /// Gives back what can be given back: slots that are not live are emptied, empty slabs go. Answers slabs freed.
     fn shrink(&self, backing: &Backing<'_, P, Self::Common>) -> u64;

@@ -11,6 +11,7 @@
 //! | [`cache`] | what a cache is asked to be: size, alignment, flags; its layout and merging, by era |
 //! | [`order`] | slab orders, by era |
 //! | [`kmalloc`] | size classes, types and page-backed sizes, by era |
+//! | [`lent`] | sheaves of objects that a caller has in advance |
 //! | [`slab`] | one slab through its frame descriptor, lists of slabs |
 //!
 //! Deliberately absent: an engine knows no world, reads no clock but the world's, allocates nothing outside its pages,
@@ -21,6 +22,7 @@
 pub mod cache;
 pub mod engine;
 pub mod kmalloc;
+pub mod lent;
 pub mod order;
 pub mod preset;
 pub mod slab;
@@ -31,4 +33,5 @@ pub mod slub;
 
 pub use cache::{CacheFlags, CacheId, CacheSpec, Geometry};
 pub use engine::{Backing, Busy, Common, Engine, Held, Metadata, Misuse, Place, Usage};
+pub use lent::Sheaf;
 pub use preset::{Preset, Release};

@@ -173,6 +173,15 @@ const SHEAVES: &str = "sheaves";
 const SHEAVES_SINCE: Release = Release::new(7, 0, 0);
 
 impl Preset {
+    /// Every preset there is: the engines as they are declared, each oldest first.
+    pub fn all() -> impl Iterator<Item = Preset> {
+        let slub = SlubPolicy::PRESETS.iter().copied().map(Preset::Slub);
+        let slqb = SlqbPolicy::PRESETS.iter().copied().map(Preset::Slqb);
+        let slab = SlabPolicy::PRESETS.iter().copied().map(Preset::Slab);
+        let slob = SlobPolicy::PRESETS.iter().copied().map(Preset::Slob);
+        slub.chain(slqb).chain(slab).chain(slob)
+    }
+
     /// Understands `engine[@release][,knob=value]...`.
     ///
     /// # Errors

@@ -14,10 +14,10 @@ pub use policy::{
     Barns, CpuPartial, EmptySlab, FirstTry, Memoryless, MinPartial, Refill, RemoteSearch, Sheaves,
     SlabUpdate, SlubPolicy,
 };
-pub use sheaf::Sheaf;
 
 use crate::cache::{CacheId, CacheSpec, Geometry, layout};
 use crate::engine::{Backing, Busy, Engine, Misuse, Place, Usage};
+use crate::lent::Sheaf;
 use crate::order::OrderInput;
 use crate::slab::{Constructor, Slab};
 use node::Node;
@@ -225,6 +225,28 @@ impl<P: Platform> Engine<P> for Slub<P> {
             return self.free_bulk_to_sheaves(backing, objects);
         }
         self.free_runs(backing, objects, Tally::FREE)
+    }
+
+    fn free_rcu(&self, backing: &Backing<'_, P>, object: P::Ptr) -> Result<bool, Misuse> {
+        self.collect_rcu(backing, object)
+    }
+
+    fn prefill_sheaf(&self, backing: &Backing<'_, P>, gfp: Gfp, objects: u32) -> Option<Sheaf<P>> {
+        self.lend(backing, gfp, objects)
+    }
+
+    /// Counted like an object of a sheaf of the slot's.
+    fn alloc_from_lent(&self, sheaf: &mut Sheaf<P>, gfp: Gfp) -> Option<P::Ptr> {
+        let object = sheaf.pop()?;
+        self.slots.count(Event::AllocFastpath, 1);
+        if gfp.any(Gfp::ZERO) {
+            P::zero(object, self.geometry.object_size);
+        }
+        Some(object)
+    }
+
+    fn return_sheaf(&self, backing: &Backing<'_, P>, gfp: Gfp, sheaf: Sheaf<P>) {
+        self.take_back(backing, gfp, sheaf);
     }
 
     fn shrink(&self, backing: &Backing<'_, P>) -> u64 {

@@ -15,8 +15,8 @@ use slablab_model::{Machine, MachineSpec, Model, NodeSpec};
 use slablab_pages::{Pages, PagesPolicy};
 use slablab_platform::{CpuId, Event, Gfp, NodeId, Platform};
 use slablab_slabs::preset::Preset;
-use slablab_slabs::slub::{Sheaf, Slub, SlubPolicy};
-use slablab_slabs::{Backing, CacheFlags, CacheId, CacheSpec, Engine, Metadata};
+use slablab_slabs::slub::{Slub, SlubPolicy};
+use slablab_slabs::{Backing, CacheFlags, CacheId, CacheSpec, Engine, Metadata, Sheaf};
 use std::collections::VecDeque;
 
 const MIB: u64 = 1 << 20;

@@ -1,8 +1,9 @@
 //! The life of sheaves: where their memory comes from, who keeps empty ones, how objects leave them for slabs.
 
 use super::barn::{Barn, BarnLock};
-use super::{BATCH_MAX, Stock, word};
+use super::{BATCH_MAX, Stock};
 use crate::engine::Backing;
+use crate::lent::{Sheaf, word};
 use crate::slub::{Barns, CpuState, Slot, Slub, Tally};
 use slablab_platform::{CpuId, Event, Gfp, HotArray, Local, NodeId, PerCpu, PerNode, Platform};
 
@@ -48,11 +49,7 @@ impl<P: Platform> Slub<P> {
 
     /// Memory for a sheaf. Nobody holds the slot: what serves it may be this very cache.
     pub(super) fn new_sheaf(&self, backing: &Backing<'_, P>, capacity: u32, gfp: Gfp) -> Option<P::Ptr> {
-        let words = word(capacity);
-        let gfp = (gfp | Gfp::NOWARN | Gfp::NOMEMALLOC | Gfp::NO_OBJ_EXT)
-            & !(Gfp::ZERO | Gfp::MEMALLOC | Gfp::ACCOUNT | Gfp::THISNODE);
-        let sheaf = backing.metadata?.alloc(words * 8, gfp)?;
-        P::storage_attach(sheaf, words);
+        let sheaf = Sheaf::new(backing.metadata?, capacity, gfp)?.storage;
         self.slots.count(Event::SheafAlloc, 1);
         Some(sheaf)
     }

@@ -7,11 +7,11 @@ mod prefill;
 mod rcu;
 
 pub(in crate::slub) use barn::BarnLock;
-pub use prefill::Sheaf;
 
 use super::direct::Busy;
 use super::{Refill, Slot, Slub, Tally};
 use crate::engine::{Backing, Misuse};
+use crate::lent::word;
 use crate::slab::Slab;
 use barn::{Barn, Refused};
 use keep::Batch;
@@ -53,11 +53,6 @@ impl<P: Platform> Default for CpuSheaves<P> {
     fn default() -> Self {
         CpuSheaves { spare: None, rcu: None }
     }
-}
-
-/// An object's place in a sheaf's storage.
-const fn word(index: u32) -> u32 {
-    HotArray::<()>::HEADER + index
 }
 
 impl<P: Platform> Slub<P> {

@@ -4,20 +4,21 @@
 //! deferred work ([`WorkKind::FreeSheaf`]); then it goes to the barn as it is, and its objects are allocated again without
 //! a slab being touched. Until then its objects count as live: nobody may have them.
 
+use super::Stock;
 use super::barn::Barn;
-use super::{Stock, word};
 use crate::engine::{Backing, Misuse};
+use crate::lent::word;
 use crate::slab::Slab;
 use crate::slub::{Slot, Slub};
 use slablab_platform::{CpuId, Event, Gfp, Local, NodeId, PerCpu, Pfn, Platform, Work, WorkKind};
 
 impl<P: Platform> Slub<P> {
-    /// Gives an object back when the readers that run now have ended. `false`: no sheaf was to be had, the caller waits for
-    /// the grace period itself and then calls [`Engine::free`](crate::Engine::free).
-    ///
-    /// # Errors
-    /// As [`Engine::free`](crate::Engine::free).
-    pub fn free_rcu(&self, backing: &Backing<'_, P>, object: P::Ptr) -> Result<bool, Misuse> {
+    /// The object goes to the CPU's RCU sheaf. `false`: no sheaf was to be had.
+    pub(in crate::slub) fn collect_rcu(
+        &self,
+        backing: &Backing<'_, P>,
+        object: P::Ptr,
+    ) -> Result<bool, Misuse> {
         let Some((slab, state)) = Slab::<P>::of(object) else {
             return Err(Misuse::NotInSlab);
         };

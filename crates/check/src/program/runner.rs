@@ -1,0 +1,369 @@
+//! Runs a program over one cache of any engine in any world.
+
+use super::reference::Reference;
+use super::{Op, Program};
+use slablab_pages::{Pages, PagesPolicy};
+use slablab_platform::conformance::Testable;
+use slablab_platform::{CpuId, Event, Gfp, NodeId, Platform, Work, WorkKind};
+use slablab_slabs::cache::alignment;
+use slablab_slabs::{Backing, CacheId, CacheSpec, Common, Engine, Metadata, Misuse, Sheaf};
+use std::collections::VecDeque;
+
+/// The cache that programs are about.
+const CACHE: CacheId = CacheId(7);
+/// The cache that sheaves and arrays are objects of.
+const SHEAVES: CacheId = CacheId(8);
+/// No cache: who waits for readers.
+const READERS: CacheId = CacheId(9);
+
+/// What a program did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ran {
+    /// Objects allocated.
+    pub allocs: u64,
+    /// Allocations without memory.
+    pub failed: u64,
+    /// Most objects live at once.
+    pub live_max: u64,
+    /// Objects taken from lent sheaves.
+    pub lent: u64,
+    /// Objects that the engine collected to wait for their readers.
+    pub collected: u64,
+    /// Slabs taken from the page allocator.
+    pub slabs: u64,
+}
+
+impl std::ops::AddAssign for Ran {
+    fn add_assign(&mut self, other: Ran) {
+        self.allocs += other.allocs;
+        self.failed += other.failed;
+        self.live_max = self.live_max.max(other.live_max);
+        self.lent += other.lent;
+        self.collected += other.collected;
+        self.slabs += other.slabs;
+    }
+}
+
+/// A run of a program over one cache.
+pub struct Runner<P: Platform, E: Engine<P>> {
+    pages: Pages<P>,
+    common: E::Common,
+    cache: E,
+    sheaves: E,
+    reference: Reference<P>,
+    /// Sheaves in the caller's hands, oldest first.
+    lent: VecDeque<Sheaf<P>>,
+    /// Objects freed for good that the engine may still count as live: it collects them until there are more.
+    collected: u64,
+    ran: Ran,
+    spec: CacheSpec,
+    /// Whether each CPU is up.
+    up: Vec<bool>,
+}
+
+/// The CPU itself, or the next that is up.
+fn stand_in(up: &[bool], cpu: u16) -> CpuId {
+    let cpus = up.len() as u16;
+    let next = (0..cpus).map(|step| (cpu % cpus + step) % cpus).find(|cpu| up[*cpu as usize]);
+    CpuId(next.expect("one CPU stays up"))
+}
+
+struct FromCache<'a, P: Platform, E: Engine<P>>(&'a E, Backing<'a, P, E::Common>);
+
+impl<P: Platform, E: Engine<P>> Metadata<P> for FromCache<'_, P, E> {
+    fn alloc(&self, bytes: u32, gfp: Gfp) -> Option<P::Ptr> {
+        assert!(bytes <= self.0.geometry().object_size, "{bytes} bytes of metadata");
+        self.0.alloc(&self.1, gfp, None)
+    }
+    fn free(&self, object: P::Ptr) {
+        self.0.free(&self.1, object).expect("metadata is an object of its cache");
+    }
+}
+
+impl<P: Testable, E: Engine<P>> Runner<P, E> {
+    /// An empty cache on untouched pages.
+    pub fn new(spec: &CacheSpec, policy: &E::Policy, kernel: (u32, u32, u32)) -> Self {
+        let runner = Runner {
+            pages: Pages::new(PagesPolicy::for_release(kernel.0, kernel.1, kernel.2)),
+            common: E::Common::default(),
+            cache: E::create(CACHE, spec, policy),
+            // Room for the largest: SLAB's shared array of 480 addresses.
+            sheaves: E::create(SHEAVES, &CacheSpec::of_size(4096), policy),
+            reference: Reference::new(spec.object_size, alignment(spec)),
+            lent: VecDeque::new(),
+            collected: 0,
+            ran: Ran::default(),
+            spec: *spec,
+            up: vec![true; P::cpus() as usize],
+        };
+        for cpu in 0..P::cpus() {
+            runner.cache.cpu_up(CpuId(cpu));
+        }
+        runner
+    }
+
+    /// Runs a program to its end, frees what is left and looks that nothing stayed.
+    ///
+    /// # Errors
+    /// The step and what was wrong with it.
+    pub fn run(mut self, program: &Program) -> Result<Ran, String> {
+        let untouched = Self::free_frames(&self.pages);
+        for (step, op) in program.0.iter().enumerate() {
+            self.step(*op).map_err(|wrong| format!("step {step}, {op:?}: {wrong}"))?;
+            if step % 64 == 0 {
+                self.consistent().map_err(|wrong| format!("after step {step}, {op:?}: {wrong}"))?;
+            }
+        }
+        P::on_cpu(stand_in(&self.up, 0), || self.end(untouched))
+            .map_err(|wrong| format!("at the end: {wrong}"))?;
+        for cpu in (0..P::cpus()).map(CpuId) {
+            P::set_online(cpu, true);
+        }
+        Ok(self.ran)
+    }
+
+    fn step(&mut self, op: Op) -> Result<(), String> {
+        let metadata = FromCache(&self.sheaves, Backing::new(&self.pages, &self.common));
+        let backing = Backing { metadata: Some(&metadata), ..metadata.1 };
+        let up = &self.up;
+        let cpu = |cpu: u8| stand_in(up, cpu as u16);
+        match op {
+            Op::Alloc { cpu: on, node, insist } => {
+                let node = node.map(|node| NodeId(node as u16 % P::nodes()));
+                let only = node.filter(|_| insist);
+                let gfp = if only.is_some() { Gfp::KERNEL | Gfp::THISNODE } else { Gfp::KERNEL };
+                match P::on_cpu(cpu(on), || self.cache.alloc(&backing, gfp, node)) {
+                    // A request for a node without memory may be read as one for any node.
+                    Some(object) => {
+                        self.reference.add(object, only.filter(|node| P::node_frames(*node).1 > 0))?
+                    }
+                    None => self.ran.failed += 1,
+                }
+                self.ran.allocs += 1;
+                self.ran.live_max = self.ran.live_max.max(self.reference.live());
+            }
+            Op::Free { cpu: on, which } => {
+                if let Some(object) = self.reference.take(which) {
+                    P::on_cpu(cpu(on), || self.cache.free(&backing, object))
+                        .map_err(|wrong| format!("{wrong:?}"))?;
+                }
+            }
+            Op::AllocBulk { cpu: on, count } => {
+                let mut objects = vec![None; count as usize];
+                let got = P::on_cpu(cpu(on), || self.cache.alloc_bulk(&backing, Gfp::KERNEL, &mut objects));
+                if objects.iter().flatten().count() != got {
+                    return Err(format!(
+                        "bulk says {got} objects, gave {}",
+                        objects.iter().flatten().count()
+                    ));
+                }
+                objects.into_iter().flatten().try_for_each(|object| self.reference.add(object, None))?;
+            }
+            Op::FreeBulk { cpu: on, count } => {
+                let objects: Vec<_> =
+                    (0..count).filter_map(|which| self.reference.take(which as u16 * 7)).collect();
+                P::on_cpu(cpu(on), || self.cache.free_bulk(&backing, &objects))
+                    .map_err(|wrong| format!("{wrong:?}"))?;
+            }
+            Op::FreeRcu { cpu: on, which } => {
+                if let Some(object) = self.reference.take(which) {
+                    let collected = P::on_cpu(cpu(on), || self.cache.free_rcu(&backing, object))
+                        .map_err(|wrong| format!("{wrong:?}"))?;
+                    let argument = self.reference.wait(object, collected);
+                    P::on_cpu(cpu(on), || {
+                        P::after_grace_period(Work {
+                            kind: WorkKind::FreeObject,
+                            cache: READERS.0,
+                            argument,
+                        });
+                    });
+                    self.ran.collected += collected as u64;
+                }
+            }
+            Op::Lend { cpu: on, count } => {
+                let sheaf =
+                    P::on_cpu(cpu(on), || self.cache.prefill_sheaf(&backing, Gfp::KERNEL, count as u32));
+                if let Some(sheaf) = &sheaf
+                    && sheaf.size() < count as u32
+                {
+                    return Err(format!("a sheaf of {} objects", sheaf.size()));
+                }
+                self.lent.extend(sheaf);
+            }
+            Op::UseLent { cpu: on, count } => {
+                let Some(sheaf) = self.lent.back_mut() else { return Ok(()) };
+                for _ in 0..sheaf.size().min(count as u32) {
+                    let object = P::on_cpu(cpu(on), || self.cache.alloc_from_lent(sheaf, Gfp::KERNEL));
+                    self.reference.add(object.ok_or("a lent sheaf was used up before its time")?, None)?;
+                    self.ran.lent += 1;
+                }
+            }
+            Op::Return { cpu: on } => {
+                if let Some(sheaf) = self.lent.pop_front() {
+                    P::on_cpu(cpu(on), || self.cache.return_sheaf(&backing, Gfp::KERNEL, sheaf));
+                }
+            }
+            Op::Shrink { cpu: on } => {
+                P::on_cpu(cpu(on), || P::still(|| self.cache.shrink(&backing)));
+            }
+            Op::Plug { cpu } => self.plug(CpuId(cpu as u16 % P::cpus())),
+            Op::Pass { ms } => {
+                P::advance(ms as u64 * 1_000_000);
+                P::end_grace_period();
+                self.due()?;
+            }
+            Op::Misuse { cpu: on } if E::KNOWS_OWNERS => return self.misuse(cpu(on)),
+            Op::Misuse { .. } => {}
+        }
+        Ok(())
+    }
+
+    fn plug(&mut self, cpu: CpuId) {
+        let metadata = FromCache(&self.sheaves, Backing::new(&self.pages, &self.common));
+        let backing = Backing { metadata: Some(&metadata), ..metadata.1 };
+        let up = &mut self.up[cpu.0 as usize];
+        *up = !*up;
+        if *up {
+            P::set_online(cpu, true);
+            self.cache.cpu_up(cpu);
+            self.sheaves.cpu_up(cpu);
+        } else if self.up.contains(&true) {
+            P::set_online(cpu, false);
+            P::on_cpu(stand_in(&self.up, cpu.0), || {
+                P::still(|| {
+                    self.cache.cpu_down(&backing, cpu);
+                    self.sheaves.cpu_down(&metadata.1, cpu);
+                    self.pages.cpu_down(cpu);
+                });
+            });
+        } else {
+            self.up[cpu.0 as usize] = true;
+        }
+    }
+
+    /// An engine must refuse another cache's object, and nothing may have happened.
+    fn misuse(&mut self, cpu: CpuId) -> Result<(), String> {
+        let backing = Backing::new(&self.pages, &self.common);
+        let sheaf = P::on_cpu(cpu, || self.sheaves.alloc(&backing, Gfp::KERNEL, None));
+        if let Some(foreign) = sheaf {
+            let found = P::on_cpu(cpu, || self.cache.free(&backing, foreign));
+            if found != Err(Misuse::WrongCache(SHEAVES)) {
+                return Err(format!("another cache's object was taken: {found:?}"));
+            }
+            if P::on_cpu(cpu, || self.cache.free_rcu(&backing, foreign)) == Ok(true) {
+                return Err("another cache's object was taken to wait for readers".into());
+            }
+            P::on_cpu(cpu, || self.sheaves.free(&backing, foreign)).map_err(|wrong| format!("{wrong:?}"))?;
+        }
+        Ok(())
+    }
+
+    fn due(&mut self) -> Result<(), String> {
+        while let Some((cpu, work)) = P::due() {
+            let cpu_now = stand_in(&self.up, cpu.0);
+            let metadata = FromCache(&self.sheaves, Backing::new(&self.pages, &self.common));
+            let backing = Backing { metadata: Some(&metadata), ..metadata.1 };
+            match CacheId(work.cache) {
+                READERS => {
+                    let waiting = self.reference.readers_ended(work.argument);
+                    if waiting.collected {
+                        self.collected += 1;
+                    } else {
+                        P::on_cpu(cpu_now, || self.cache.free(&backing, waiting.object))
+                            .map_err(|wrong| format!("{wrong:?} when the readers had ended"))?;
+                    }
+                }
+                CACHE => P::on_cpu(cpu_now, || P::still(|| self.cache.work(&backing, cpu, work))),
+                _ => P::on_cpu(cpu_now, || P::still(|| self.sheaves.work(&backing, cpu, work))),
+            }
+        }
+        Ok(())
+    }
+
+    /// What the cache says it holds is what the reference holds.
+    fn consistent(&self) -> Result<(), String> {
+        P::still(|| {
+            let usage = self.cache.usage();
+            let lent: u32 = self.lent.iter().map(Sheaf::size).sum();
+            let live = self.reference.live() + self.reference.waiting() + lent as u64;
+            if P::SERVES && !(live..=live + self.collected).contains(&usage.live_objects()) {
+                return Err(format!(
+                    "the cache says {} objects are live, {live} are, and {} were collected: {usage:?}",
+                    usage.live_objects(),
+                    self.collected
+                ));
+            }
+            let held = self.common.held();
+            let in_objects = usage.shared_bytes + self.sheaves.usage().shared_bytes;
+            if in_objects + held.free_bytes != held.frames << P::page_shift() || !self.common.is_sound() {
+                return Err(format!("{held:?} does not fit {in_objects} bytes in objects, or is not sound"));
+            }
+            self.pages.check().map_err(|imbalance| format!("pages: {imbalance:?}"))
+        })
+    }
+
+    /// What is lent comes back, and all readers end: then no object is on its way.
+    fn settle(&mut self) -> Result<(), String> {
+        while !self.lent.is_empty() {
+            self.step(Op::Return { cpu: 0 })?;
+        }
+        self.step(Op::Shrink { cpu: 0 })?;
+        P::end_grace_period();
+        self.due()?;
+        self.collected = 0;
+        self.consistent()
+    }
+
+    fn end(&mut self, untouched: u64) -> Result<(), String> {
+        self.consistent()?;
+        self.settle()?;
+        let taken: Vec<_> = std::iter::from_fn(|| self.reference.take(0)).collect();
+        {
+            let metadata = FromCache(&self.sheaves, Backing::new(&self.pages, &self.common));
+            let backing = Backing { metadata: Some(&metadata), ..metadata.1 };
+            if !taken.is_empty() {
+                let busy = P::still(|| self.cache.destroy(&backing));
+                if busy.is_ok() {
+                    return Err(format!("destroyed while {} objects are live", taken.len()));
+                }
+            }
+            for object in taken {
+                self.cache.free(&backing, object).map_err(|wrong| format!("{wrong:?}"))?;
+            }
+            P::still(|| self.cache.destroy(&backing)).map_err(|busy| format!("{busy:?}"))?;
+            P::still(|| self.sheaves.destroy(&Backing::new(&self.pages, &self.common)))
+                .map_err(|busy| format!("sheaves: {busy:?}"))?;
+        }
+        P::end_grace_period();
+        self.due()?;
+        self.ran.slabs = self.cache.counted(Event::AllocSlab);
+        let usage = self.cache.usage();
+        let held = self.common.held();
+        if usage.slabs != 0 || held.frames != 0 {
+            return Err(format!("slabs are left: {usage:?}, {held:?}"));
+        }
+        self.pages.check().map_err(|imbalance| format!("pages: {imbalance:?}"))?;
+        let free = Self::free_frames(&self.pages);
+        if free != untouched {
+            return Err(format!(
+                "{free} frames are free, {untouched} were at the start (spec {:?})",
+                self.spec
+            ));
+        }
+        Ok(())
+    }
+
+    /// Free frames, those on per-CPU lists included.
+    fn free_frames(pages: &Pages<P>) -> u64 {
+        let parked = |node: NodeId, cpu: u16| -> u64 {
+            pages
+                .zones_of(node)
+                .filter_map(|zone| pages.pcp_frames(CpuId(cpu), node, zone))
+                .map(u64::from)
+                .sum()
+        };
+        let all =
+            |node: NodeId| pages.free_frames(node) + (0..P::cpus()).map(|cpu| parked(node, cpu)).sum::<u64>();
+        P::still(|| (0..P::nodes()).map(NodeId).map(all).sum())
+    }
+}

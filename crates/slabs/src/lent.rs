@@ -1,0 +1,61 @@
+//! Sheaves lent to a caller who will need some objects and must not fail then (reference/sheaves.md 4.2).
+//!
+//! The maple tree asks for as many nodes as a change may need, changes the tree under a lock, and hands back what is left.
+//! An engine without sheaves of its own lends one made for the call, which is what SLUB does for more objects than its
+//! sheaves hold: an array of objects, itself an object of a kmalloc cache.
+
+use crate::engine::Metadata;
+use slablab_platform::{Gfp, HotArray, Platform};
+
+/// A sheaf in a caller's hands: objects that are theirs already. Hand it back with
+/// [`Engine::return_sheaf`](crate::Engine::return_sheaf).
+#[must_use = "objects in a sheaf that is not handed back are lost"]
+pub struct Sheaf<P: Platform> {
+    pub(crate) storage: P::Ptr,
+    pub(crate) size: u32,
+    pub(crate) capacity: u32,
+}
+
+/// An object's place in a sheaf's storage.
+pub(crate) const fn word(index: u32) -> u32 {
+    HotArray::<()>::HEADER + index
+}
+
+impl<P: Platform> Sheaf<P> {
+    /// An empty sheaf for so many objects. `None` without memory.
+    pub(crate) fn new(metadata: &dyn Metadata<P>, capacity: u32, gfp: Gfp) -> Option<Self> {
+        let words = word(capacity);
+        let gfp = (gfp | Gfp::NOWARN | Gfp::NOMEMALLOC | Gfp::NO_OBJ_EXT)
+            & !(Gfp::ZERO | Gfp::MEMALLOC | Gfp::ACCOUNT | Gfp::THISNODE);
+        let storage = metadata.alloc(words * 8, gfp)?;
+        P::storage_attach(storage, words);
+        Some(Sheaf { storage, size: 0, capacity })
+    }
+
+    /// Objects left.
+    pub fn size(&self) -> u32 {
+        self.size
+    }
+
+    /// Objects it can hold.
+    pub fn capacity(&self) -> u32 {
+        self.capacity
+    }
+
+    pub(crate) fn push(&mut self, object: P::Ptr) {
+        P::storage_store(self.storage, word(self.size), Some(object));
+        self.size += 1;
+    }
+
+    pub(crate) fn pop(&mut self) -> Option<P::Ptr> {
+        self.size = self.size.checked_sub(1)?;
+        Some(P::storage_load(self.storage, word(self.size)).expect("a sheaf has no holes"))
+    }
+
+    /// An empty sheaf's memory goes back.
+    pub(crate) fn discard(self, metadata: &dyn Metadata<P>) {
+        debug_assert_eq!(self.size, 0, "objects are in a sheaf that is given back");
+        P::storage_detach(self.storage);
+        metadata.free(self.storage);
+    }
+}
