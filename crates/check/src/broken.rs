@@ -3,6 +3,7 @@
 //! A refusing world keeps the contract: a slot may say no at any time. The others break one rule each, and
 //! tests/broken.rs says which check finds it. Faults of memory ordering are orders of the loom kit.
 
+mod late;
 #[cfg(feature = "tools")]
 mod orders;
 #[cfg(feature = "tools")]
@@ -12,10 +13,13 @@ use crate::explore::{Explored, Limits};
 use crate::kit::{Job, Kit, Running};
 use crate::solo::{self, Solo};
 use crate::twist::{Inner, Twist, TwistedSlots};
+use slablab_pages::Pages;
 use slablab_platform::conformance::Testable;
 use slablab_platform::{CpuId, Event, Gfp, HotList, Local, NodeId, PerCpu, Pfn, Want, Word, Work};
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 
+pub use late::{LateHeader, LateLink};
 #[cfg(feature = "tools")]
 pub use orders::{RelaxedExchange, RelaxedLoad, RelaxedStore, ReleaseExchange};
 #[cfg(feature = "tools")]
@@ -52,6 +56,12 @@ impl<P: Testable> Twist<P> for Starve {
         false
     }
 }
+
+/// Where the second half of a page of 4096 bytes begins.
+const HALF_PAGE: u32 = 2048;
+
+// What [`NoGrowth`] wrote, by frame and offset.
+thread_local!(static HALVES: RefCell<BTreeMap<(Pfn, u32), u16>> = const { RefCell::new(BTreeMap::new()) });
 
 /// Declares faults: a name, what is wrong, and the functions that do it.
 macro_rules! faults {
@@ -110,6 +120,36 @@ faults! {
             let (pfn, offset) = P::locate(at);
             P::set_half(P::address(pfn, (offset ^ 2) as u64), value);
             P::set_half(at, value);
+        }
+    }
+    /// An array forgets other nodes' objects at the start of a page's second half.
+    ForgetfulArray {
+        fn storage_store(object: P::Ptr, index: u32, value: Option<P::Ptr>) {
+            let other_node = |value: &P::Ptr| {
+                let state = Pages::<P>::block_of(*value).map(|(_, state)| state);
+                state.is_some_and(|state| state.node != P::cpu_memory_node(P::cpu()))
+            };
+            if value.filter(other_node).is_none_or(|value| P::locate(value).1 != HALF_PAGE) {
+                P::storage_store(object, index, value);
+            }
+        }
+    }
+    /// A list loses what follows an object at the start of a page's second half.
+    CutList {
+        fn set_link(object: P::Ptr, offset: u32, next: Option<P::Ptr>) {
+            P::set_link(object, offset, next.filter(|_| P::locate(object).1 != HALF_PAGE));
+        }
+    }
+    /// A half written before never grows: what its neighbours add to a freed block is lost.
+    NoGrowth {
+        fn set_half(at: P::Ptr, value: u16) {
+            let written = HALVES.with_borrow_mut(|halves| {
+                let (pfn, offset) = P::locate(at);
+                let written = halves.entry((pfn, offset)).or_insert(value);
+                *written = value.min(*written);
+                *written
+            });
+            P::set_half(at, written);
         }
     }
     /// Storage begins with what was there.
@@ -305,29 +345,5 @@ impl Word for Half {
         let found = self.0.load();
         let same = found as u32 == current as u32;
         self.0.compare_exchange(if same { found } else { current }, new)
-    }
-}
-
-/// A link written after the exchange that publishes its object.
-#[derive(Debug)]
-pub enum LateLink {}
-
-/// A CPU, and the link it has not written yet.
-type Late = (CpuId, Box<dyn FnOnce()>);
-thread_local!(static LATE: RefCell<Vec<Late>> = const { RefCell::new(Vec::new()) });
-
-impl<P: Testable> Twist<P> for LateLink {
-    fn set_link(object: P::Ptr, offset: u32, next: Option<P::Ptr>) {
-        let write = Box::new(move || P::set_link(object, offset, next));
-        LATE.with_borrow_mut(|late| late.push((P::cpu(), write)));
-    }
-    fn settle() {
-        let cpu = P::cpu();
-        while let Some(write) = LATE.with_borrow_mut(|late| {
-            let first = late.iter().position(|(of, _)| *of == cpu)?;
-            Some(late.remove(first).1)
-        }) {
-            write();
-        }
     }
 }

@@ -53,11 +53,15 @@ pub trait Twist<P: Testable>: Sized + 'static {
     fn set_half(at: P::Ptr, value: u16) {
         P::set_half(at, value);
     }
-    /// Called after a frame was looked at, and before a link is read.
+    /// Called after a frame was looked at, before a link or storage is read, and before [`Testable::on_cpu`] goes elsewhere.
     fn settle() {}
     /// [`Platform::storage_attach`].
     fn storage_attach(object: P::Ptr, words: u32) {
         P::storage_attach(object, words);
+    }
+    /// [`Platform::storage_store`].
+    fn storage_store(object: P::Ptr, index: u32, value: Option<P::Ptr>) {
+        P::storage_store(object, index, value);
     }
     /// [`Platform::now`].
     fn now() -> u64 {
@@ -199,10 +203,11 @@ impl<P: Testable, T: Twist<P>> Platform for Twisted<P, T> {
         T::storage_attach(object, words);
     }
     fn storage_load(object: P::Ptr, index: u32) -> Option<P::Ptr> {
+        T::settle();
         P::storage_load(object, index)
     }
     fn storage_store(object: P::Ptr, index: u32, value: Option<P::Ptr>) {
-        P::storage_store(object, index, value);
+        T::storage_store(object, index, value);
     }
     fn storage_detach(object: P::Ptr) {
         P::storage_detach(object);
@@ -245,7 +250,13 @@ impl<P: Testable, T: Twist<P>> Testable for Twisted<P, T> {
     const SYMMETRIC: bool = P::SYMMETRIC;
 
     fn on_cpu<R>(cpu: CpuId, f: impl FnOnce() -> R) -> R {
-        P::on_cpu(cpu, f)
+        // One thread that goes from CPU to CPU leaves nothing undone behind.
+        T::settle();
+        P::on_cpu(cpu, || {
+            let result = f();
+            T::settle();
+            result
+        })
     }
     fn set_online(cpu: CpuId, online: bool) {
         P::set_online(cpu, online);

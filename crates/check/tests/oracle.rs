@@ -1,7 +1,10 @@
 //! Random programs over every engine, preset and world, against a dumb reference.
 
+use slablab_check::broken::{CutList, ForgetfulArray, FullArray, LateHeader, NoGrowth};
+use slablab_check::explore::guard;
 use slablab_check::program::{Program, Ran, Runner};
-use slablab_check::{Alone, Bare, Refusing, Shape, effort};
+use slablab_check::twist::Twist;
+use slablab_check::{Alone, Bare, Refusing, Shape, Twisted, effort};
 use slablab_model::{Machine, MachineSpec, Model, NodeSpec};
 use slablab_pages::{Pages, PagesPolicy};
 use slablab_platform::Gfp;
@@ -216,4 +219,45 @@ fn constructors_run_when_slabs_are_made() {
     constructs::<Slqb<Model>>("slqb", &SlqbPolicy::PRESETS[1], None);
     constructs::<Slob<Model>>("slob", &SlobPolicy::PRESETS[1], Some(100));
     constructs::<SlabEngine<Model>>("slab", &SlabPolicy::PRESETS[1], None);
+}
+
+/// Whether some program of an engine goes wrong in a world with one planted fault.
+fn finds<T: Twist<Alone>, E: Engine<Twisted<Alone, T>>>(fault: &str, policy: &E::Policy) -> bool {
+    const SHAPE: Shape = Shape { node_frames: &[1 << 10, 1 << 10, 0], ..Shape::MEMORYLESS };
+    let spec = CacheSpec::of_size(512);
+    let wrong = (0..8).find_map(|seed| {
+        let run = || {
+            let runner = Runner::<Twisted<Alone, T>, E>::new(&spec, policy, (6, 1, 0));
+            runner.run(&Program::random(seed, 600)).err()
+        };
+        // Finding it may also be an engine's own panic: a broken invariant.
+        guard(|| Alone::enter(SHAPE, run)).unwrap_or_else(Some)
+    });
+    println!("{fault}: {}", wrong.as_deref().unwrap_or("not found"));
+    wrong.is_some()
+}
+
+/// Each engine has a fault in its own structure that programs find; a fault that needs two CPUs at once they cannot find.
+#[test]
+fn planted_faults_are_found() {
+    fn policy<T>(text: &str, of: fn(Preset) -> Option<T>) -> T {
+        Preset::parse(text).ok().and_then(of).expect("a preset of this engine")
+    }
+    let slub =
+        |text| policy(text, |preset| if let Preset::Slub(policy) = preset { Some(policy) } else { None });
+    let slqb = policy("slqb", |preset| if let Preset::Slqb(policy) = preset { Some(policy) } else { None });
+    let slob = policy("slob", |preset| if let Preset::Slob(policy) = preset { Some(policy) } else { None });
+    // No shared arrays: only alien ones hold other nodes' objects.
+    let slab =
+        policy("slab,shared=0", |preset| if let Preset::Slab(policy) = preset { Some(policy) } else { None });
+    for (found, as_expected) in [
+        (finds::<CutList, Slub<_>>("a list is cut, SLUB", &slub("slub@6.1")), true),
+        (finds::<CutList, Slqb<_>>("a list is cut, SLQB", &slqb), true),
+        (finds::<ForgetfulArray, SlabEngine<_>>("an alien array forgets one, SLAB", &slab), true),
+        (finds::<NoGrowth, Slob<_>>("a freed block does not grow, SLOB", &slob), true),
+        (finds::<FullArray, Slub<_>>("a full sheaf takes one more", &slub("slub@7.0")), true),
+        (finds::<LateHeader, Slub<_>>("a barn without its lock", &slub("slub@7.0")), false),
+    ] {
+        assert_eq!(found, as_expected);
+    }
 }

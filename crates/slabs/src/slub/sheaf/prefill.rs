@@ -11,8 +11,9 @@ impl<P: Platform> Slub<P> {
     /// The spare, a full or an empty sheaf of the barn, or a new one, topped up to its capacity; beyond the capacity, and so
     /// always in a cache without sheaves, one made for this call.
     pub(in crate::slub) fn lend(&self, backing: &Backing<'_, P>, gfp: Gfp, objects: u32) -> Option<Sheaf<P>> {
-        let oversize = objects > self.sheaf_capacity;
-        let capacity = self.sheaf_capacity.max(objects);
+        // Room for one even if none is asked for: a sheaf that holds nothing could not be told from those that are kept.
+        let capacity = self.sheaf_capacity.max(objects).max(1);
+        let oversize = capacity > self.sheaf_capacity;
         let kept = if oversize { None } else { self.kept_sheaf() };
         let event = match kept {
             _ if oversize => Event::SheafPrefillOversize,

@@ -1,0 +1,165 @@
+//! One cache on one machine that several CPUs use, and what they hold of it.
+
+use slablab_pages::policy::{MinFree, PcpRule};
+use slablab_pages::{Pages, PagesPolicy};
+use slablab_platform::conformance::Testable;
+use slablab_platform::{Gfp, NodeId, Pfn, Platform, Work, WorkKind};
+use slablab_slabs::{Backing, CacheId, CacheSpec, Common, Engine, Held, Metadata, Sheaf};
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeSet, VecDeque};
+use std::rc::Rc;
+
+/// One cache on one machine, and the objects its users hold.
+pub(crate) struct Heap<P: Platform, E: Engine<P>> {
+    pages: Pages<P>,
+    common: E::Common,
+    pub(crate) cache: E,
+    /// What sheaves and arrays are objects of.
+    sheaves: E,
+    /// Live objects by address, with the object: also what the CPUs hand to each other.
+    pub(crate) live: RefCell<VecDeque<P::Ptr>>,
+    /// Of those, of objects whose readers have not ended, and of none else.
+    addresses: RefCell<BTreeSet<u64>>,
+    lent: RefCell<VecDeque<Sheaf<P>>>,
+    pub(crate) allocs: Cell<u32>,
+}
+
+/// Whose work it is.
+const CACHE: CacheId = CacheId(1);
+const SHEAVES: CacheId = CacheId(2);
+/// An object's readers have ended: it may be handed out.
+const READERS: CacheId = CacheId(3);
+/// They have ended, and the engine did not collect the object.
+const LATER: CacheId = CacheId(4);
+
+impl<P: Testable, E: Engine<P>> Metadata<P> for Heap<P, E> {
+    fn alloc(&self, bytes: u32, gfp: Gfp) -> Option<P::Ptr> {
+        let most = self.sheaves.geometry().object_size;
+        assert!(bytes <= most, "{bytes} bytes of metadata, {most} at most");
+        self.sheaves.alloc(&self.plain(), gfp, None)
+    }
+    fn free(&self, object: P::Ptr) {
+        self.sheaves.free(&self.plain(), object).expect("a sheaf is an object of its cache");
+    }
+}
+
+fn key<P: Platform>(object: P::Ptr) -> u64 {
+    let (pfn, offset) = P::locate(object);
+    ((pfn.0 as u64) << P::page_shift()) + offset as u64
+}
+
+impl<P: Testable, E: Engine<P>> Heap<P, E> {
+    pub(crate) fn new(policy: &E::Policy, size: u32) -> Rc<Self> {
+        // On a machine of a few frames only short arrays and the sheaves of a cache of 1024 bytes.
+        let sheaf_bytes = if P::node_frames(NodeId(0)).1 < 32 { 256 } else { 2048 };
+        Rc::new(Heap {
+            // A few frames: no reserves, and no CPU keeps pages for itself.
+            pages: Pages::new(PagesPolicy {
+                min_free: MinFree::Kib(0),
+                pcp: PcpRule::NONE,
+                ..PagesPolicy::for_release(6, 1, 0)
+            }),
+            common: E::Common::default(),
+            cache: E::create(CACHE, &CacheSpec::of_size(size), policy),
+            sheaves: E::create(SHEAVES, &CacheSpec::of_size(sheaf_bytes), policy),
+            live: RefCell::default(),
+            addresses: RefCell::default(),
+            lent: RefCell::default(),
+            allocs: Cell::new(0),
+        })
+    }
+
+    fn plain(&self) -> Backing<'_, P, E::Common> {
+        Backing::new(&self.pages, &self.common)
+    }
+
+    pub(crate) fn backing(&self) -> Backing<'_, P, E::Common> {
+        Backing { metadata: Some(self), ..self.plain() }
+    }
+
+    pub(crate) fn alloc(&self) -> Option<P::Ptr> {
+        self.cache.alloc(&self.backing(), Gfp::KERNEL, None).inspect(|object| self.handed_out(*object))
+    }
+
+    fn handed_out(&self, object: P::Ptr) {
+        self.allocs.set(self.allocs.get() + 1);
+        assert!(self.addresses.borrow_mut().insert(key::<P>(object)), "{object:?} is live twice");
+    }
+
+    pub(crate) fn free(&self, object: P::Ptr) {
+        assert!(self.addresses.borrow_mut().remove(&key::<P>(object)), "{object:?} was not live");
+        self.cache.free(&self.backing(), object).expect("the object is the cache's");
+    }
+
+    pub(crate) fn free_rcu(&self, object: P::Ptr) {
+        let after = |cache: CacheId| {
+            let work = Work { kind: WorkKind::FreeObject, cache: cache.0, argument: key::<P>(object) };
+            P::after_grace_period(work);
+        };
+        // First: the engine's own grace period may end before this one would begin.
+        after(READERS);
+        if !self.cache.free_rcu(&self.backing(), object).expect("the object is the cache's") {
+            after(LATER);
+        }
+    }
+
+    /// Readers end, and who waited for them goes on.
+    pub(crate) fn end_grace_period(&self) {
+        P::end_grace_period();
+        while let Some((cpu, work)) = P::due() {
+            match CacheId(work.cache) {
+                CACHE => self.cache.work(&self.backing(), cpu, work),
+                SHEAVES => self.sheaves.work(&self.plain(), cpu, work),
+                READERS => {
+                    let live = self.addresses.borrow_mut().remove(&work.argument);
+                    assert!(live, "{:#x} was handed out before its readers had ended", work.argument);
+                }
+                _ => {
+                    let frame = Pfn((work.argument >> P::page_shift()) as u32);
+                    let object = P::address(frame, work.argument & ((1 << P::page_shift()) - 1));
+                    self.cache.free(&self.backing(), object).expect("the object is the cache's");
+                }
+            }
+        }
+    }
+
+    pub(crate) fn lend(&self, objects: u32) {
+        let sheaf = self.cache.prefill_sheaf(&self.backing(), Gfp::KERNEL, objects);
+        self.lent.borrow_mut().extend(sheaf);
+    }
+
+    /// Half of a lent sheaf's objects, or all that is left of it goes back.
+    pub(crate) fn use_lent(&self, hand_back: bool) {
+        let lent = self.lent.borrow_mut().pop_front();
+        let Some(mut sheaf) = lent else { return };
+        if hand_back {
+            return self.cache.return_sheaf(&self.backing(), Gfp::KERNEL, sheaf);
+        }
+        for _ in 0..sheaf.size().div_ceil(2) {
+            let object = self.cache.alloc_from_lent(&mut sheaf, Gfp::KERNEL).expect("not used up");
+            self.handed_out(object);
+            self.live.borrow_mut().push_back(object);
+        }
+        self.lent.borrow_mut().push_back(sheaf);
+    }
+
+    /// Frees what is left; then nothing may be left.
+    pub(crate) fn end(&self) {
+        let backing = self.backing();
+        while !self.lent.borrow().is_empty() {
+            self.use_lent(true);
+        }
+        P::still(|| self.cache.shrink(&backing));
+        self.end_grace_period();
+        let live = std::mem::take(&mut *self.live.borrow_mut());
+        assert_eq!(live.len(), self.addresses.borrow().len(), "objects were lost");
+        live.into_iter().for_each(|object| self.free(object));
+        P::still(|| {
+            assert_eq!(self.cache.destroy(&backing), Ok(()), "objects were lost");
+            assert_eq!(self.sheaves.destroy(&self.plain()), Ok(()), "sheaves were lost");
+            assert_eq!(self.cache.usage().slabs, 0, "slabs were lost");
+            assert_eq!(self.common.held(), Held::default(), "shared pages were lost");
+            self.pages.check().expect("pages balance");
+        });
+    }
+}

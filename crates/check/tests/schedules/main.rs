@@ -1,0 +1,212 @@
+//! Engines under loom and shuttle.
+//!
+//! Loom runs two CPUs through every schedule with at most two preemptions: one to three operations of each on a few
+//! prepared slabs of one or two nodes, at most 20,000 branches in one schedule. SLUB's slabs change by one racing word, and
+//! there an ordering that is too weak is found. SLQB, SLAB and SLOB have none: queues, arrays, slabs and the heap change
+//! hands under locks, and what is kept in words beside them (SLAB's next colour and free objects, SLOB's tallies) decides
+//! nothing that must be exact. There loom shows that no field is reached without its lock.
+//!
+//! Shuttle runs whole programs on two to four CPUs in random schedules. Loom cannot show what needs three preemptions,
+//! shuttle cannot show that a schedule it did not draw is right, nor that an ordering is strong enough.
+
+mod heap;
+mod programs;
+mod races;
+
+use programs::{Load, programs, whole};
+use races::{check, explored, hand_over, races};
+use slablab_check::kit::Kit;
+use slablab_check::{Checked, Limits, Loom, Shape, Shuttle, Twisted, broken, effort};
+use slablab_platform::Event;
+use slablab_platform::conformance::Testable;
+use slablab_slabs::preset::Preset;
+use slablab_slabs::slab_engine::{SlabEngine, SlabPolicy};
+use slablab_slabs::slob::{Slob, SlobPolicy};
+use slablab_slabs::slqb::{Slqb, SlqbPolicy};
+use slablab_slabs::slub::{Slub, SlubPolicy};
+
+fn slub(text: &str) -> SlubPolicy {
+    match Preset::parse(text).expect("a preset") {
+        Preset::Slub(policy) => policy,
+        other => unreachable!("{text} is {}", other.engine()),
+    }
+}
+
+fn slqb(text: &str) -> SlqbPolicy {
+    match Preset::parse(text).expect("a preset") {
+        Preset::Slqb(policy) => policy,
+        other => unreachable!("{text} is {}", other.engine()),
+    }
+}
+
+fn slab(text: &str) -> SlabPolicy {
+    match Preset::parse(text).expect("a preset") {
+        Preset::Slab(policy) => policy,
+        other => unreachable!("{text} is {}", other.engine()),
+    }
+}
+
+fn slob(text: &str) -> SlobPolicy {
+    match Preset::parse(text).expect("a preset") {
+        Preset::Slob(policy) => policy,
+        other => unreachable!("{text} is {}", other.engine()),
+    }
+}
+
+const SLUBS: [&str; 7] = [
+    "slub@6.1,max_order=0,min_partial=0",
+    "slub@6.12,max_order=0,min_partial=0",
+    "slub@6.1,max_order=0,min_partial=0,cpu_partial=0",
+    "slub@6.12,max_order=0,min_partial=2",
+    "slub@2.6.32,max_order=0",
+    "slub@7.0,max_order=0,min_partial=0,sheaves=off",
+    "slub@7.1,max_order=0,min_partial=0",
+];
+
+const SLQBS: [&str; 3] = [
+    "slqb@2009-09,freebatch=1,hiwater=2",
+    "slqb@2009-01,freebatch=1,hiwater=2",
+    "slqb@2009-09,freebatch=2,hiwater=8",
+];
+
+const SLABS: [&str; 3] = [
+    "slab@6.1,limit=2,batchcount=1,shared=1,alien_limit=1",
+    "slab@2.6.29,limit=2,batchcount=1,shared=1,memoryless=nearest",
+    "slab@2.6.29,limit=1,shared=0,alien=no",
+];
+const SLOBS: [&str; 2] = ["slob@6.1", "slob@2.6.32,next_fit=no"];
+
+fn every_race<K: Kit>(limits: Limits) {
+    for text in SLUBS {
+        check(text, &races::<_, Slub<Checked<K>>>(), &slub(text), Shape::ONE_NODE, limits);
+    }
+    for text in SLQBS {
+        check(text, &races::<_, Slqb<Checked<K>>>(), &slqb(text), Shape::ONE_NODE, limits);
+        check(text, &hand_over::<_, Slqb<Checked<K>>>(), &slqb(text), Shape::TWO_NODES, limits);
+    }
+    for text in SLABS {
+        check(text, &races::<_, SlabEngine<Checked<K>>>(), &slab(text), Shape::ONE_NODE, limits);
+        check(text, &hand_over::<_, SlabEngine<Checked<K>>>(), &slab(text), Shape::TWO_NODES, limits);
+    }
+    for text in SLOBS {
+        check(text, &races::<_, Slob<Checked<K>>>(), &slob(text), Shape::ONE_NODE, limits);
+    }
+}
+
+#[test]
+fn loom_races() {
+    every_race::<Loom>(Limits::QUICK);
+}
+
+#[test]
+fn shuttle_races() {
+    every_race::<Shuttle>(Limits { executions: effort(300) as usize, ..Limits::QUICK });
+}
+
+/// Four objects to a sheaf, so that sheaves go through the barn, are flushed and are filled while others do the same.
+#[test]
+fn shuttle_sheaves() {
+    let limits = Limits { executions: effort(100) as usize, ..Limits::QUICK };
+    let frames = |shape, node_frames| Shape { node_frames, ..shape };
+    // Where each CPU has a node to itself, a barn's sheaf is seldom wanted.
+    for (shape, seen) in [
+        (frames(Shape::ONE_NODE, &[128]), Event::BarnGet),
+        (frames(Shape::TWO_NODES, &[64, 64]), Event::SheafRefill),
+        (frames(Shape::MEMORYLESS, &[64, 64, 0]), Event::BarnPut),
+        (frames(Shape::ONE_NODE, &[128]), Event::FreeRcuSheaf),
+        (frames(Shape::ONE_NODE, &[128]), Event::SheafPrefillFast),
+        (frames(Shape::TWO_NODES, &[64, 64]), Event::SheafPrefillOversize),
+        (frames(Shape::MEMORYLESS, &[64, 64, 0]), Event::SheafReturnSlow),
+    ] {
+        for text in ["slub@7.0", "slub@7.1", "slub@7.1,cpu_slab=yes,cpu_partial_rule=slabs"] {
+            let load = Load { size: 4096, steps: 120, seen: Some(seen), ..Load::on(shape) };
+            whole::<Slub<Checked<Shuttle>>>(text, &slub(text), load, limits);
+        }
+    }
+}
+
+#[test]
+fn shuttle_whole() {
+    let limits = Limits { executions: effort(150) as usize, ..Limits::QUICK };
+    for shape in [Shape::ONE_NODE, Shape::TWO_NODES, Shape::MEMORYLESS] {
+        for text in SLUBS {
+            whole::<Slub<Checked<Shuttle>>>(text, &slub(text), Load::on(shape), limits);
+        }
+        for text in SLQBS {
+            whole::<Slqb<Checked<Shuttle>>>(text, &slqb(text), Load::on(shape), limits);
+        }
+        for text in SLABS {
+            whole::<SlabEngine<Checked<Shuttle>>>(text, &slab(text), Load::on(shape), limits);
+        }
+        for text in SLOBS {
+            whole::<Slob<Checked<Shuttle>>>(text, &slob(text), Load::on(shape), limits);
+        }
+    }
+}
+
+/// Presets as they are: slabs as large, arrays and lists as long as the kernel's.
+#[test]
+fn shuttle_every_preset() {
+    let limits = Limits { executions: effort(20) as usize, ..Limits::QUICK };
+    let load = Load::on(Shape { node_frames: &[64, 64, 0], ..Shape::MEMORYLESS });
+    for preset in Preset::all() {
+        let name = preset.to_string();
+        match preset {
+            Preset::Slub(policy) => whole::<Slub<_>>(&name, &policy, load, limits),
+            Preset::Slqb(policy) => whole::<Slqb<_>>(&name, &policy, load, limits),
+            Preset::Slab(policy) => whole::<SlabEngine<_>>(&name, &policy, load, limits),
+            Preset::Slob(policy) => whole::<Slob<_>>(&name, &policy, load, limits),
+        }
+    }
+}
+
+/// Every preset through the races of two CPUs, in every schedule within loom's bounds.
+#[test]
+fn loom_every_preset() {
+    let shape = Shape { node_frames: &[32], ..Shape::ONE_NODE };
+    for preset in Preset::all() {
+        let name = preset.to_string();
+        match preset {
+            Preset::Slub(policy) => check::<Loom, Slub<_>>(&name, &races(), &policy, shape, Limits::QUICK),
+            Preset::Slqb(policy) => check::<Loom, Slqb<_>>(&name, &races(), &policy, shape, Limits::QUICK),
+            Preset::Slab(policy) => {
+                check::<Loom, SlabEngine<_>>(&name, &races(), &policy, shape, Limits::QUICK)
+            }
+            Preset::Slob(policy) => check::<Loom, Slob<_>>(&name, &races(), &policy, shape, Limits::QUICK),
+        }
+    }
+}
+
+/// What finds a fault in a world: the race and the finding. A world with a fault that no race finds is a test that cannot
+/// fail.
+fn planted<K: Kit, P: Testable>(fault: &str, limits: Limits) {
+    let found = races::<P, Slub<P>>().iter().find_map(|race| {
+        let policy = slub("slub@6.1,max_order=0,min_partial=0,cpu_partial=0");
+        explored::<K, P, _>(race, policy, Shape::ONE_NODE, limits).err().map(|wrong| (race.name, wrong))
+    });
+    let (race, wrong) = found.unwrap_or_else(|| panic!("{fault}: no race found it"));
+    println!("{fault}: found by \"{race}\": {}", wrong.lines().next().unwrap_or(""));
+}
+
+#[test]
+fn planted_faults_are_found() {
+    let limits = Limits { executions: 300, ..Limits::QUICK };
+    type Unordered = Loom<broken::RelaxedExchange>;
+    planted::<Unordered, Checked<Unordered>>("compare-exchange without ordering", limits);
+    type Late<K> = Twisted<Checked<K>, broken::LateLink>;
+    planted::<Loom, Late<Loom>>("link after publish, under loom", limits);
+    planted::<Shuttle, Late<Shuttle>>("link after publish, under shuttle", limits);
+    planted::<broken::TornExchange, Checked<broken::TornExchange>>("a remote free that is lost", limits);
+}
+
+/// A barn that is let go before it is whole: only another CPU that comes in between loses sheaves by it.
+#[test]
+fn a_barn_without_its_lock_is_found() {
+    type Late = Twisted<Checked<Shuttle>, broken::LateHeader>;
+    let limits = Limits { executions: 300, ..Limits::QUICK };
+    let shape = Shape { node_frames: &[128], ..Shape::ONE_NODE };
+    let load = Load { size: 4096, steps: 120, ..Load::on(shape) };
+    let found = programs::<Late, Slub<Late>>(&slub("slub@7.0"), load, limits);
+    let wrong = found.expect_err("no schedule found it");
+    println!("{}", wrong.lines().next().unwrap_or(""));
+}

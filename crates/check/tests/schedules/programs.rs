@@ -1,0 +1,92 @@
+//! Whole programs, one to a CPU.
+
+use super::heap::Heap;
+use super::races::alloc_one;
+use slablab_check::kit::Job;
+use slablab_check::program::Random;
+use slablab_check::{Checked, Limits, Shape, Shuttle, explore};
+use slablab_platform::conformance::Testable;
+use slablab_platform::{CpuId, Event};
+use slablab_slabs::Engine;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+/// What a whole program is run on.
+#[derive(Clone, Copy)]
+pub(crate) struct Load {
+    pub(crate) shape: Shape,
+    pub(crate) size: u32,
+    /// Steps of each CPU.
+    pub(crate) steps: u32,
+    /// An event that some execution must count.
+    pub(crate) seen: Option<Event>,
+}
+
+impl Load {
+    pub(crate) const fn on(shape: Shape) -> Load {
+        Load { shape, size: 700, steps: 40, seen: None }
+    }
+}
+
+/// One CPU's part of a whole program.
+fn run<P: Testable, E: Engine<P>>(heap: &Heap<P, E>, seed: u64, steps: u32) {
+    let mut random = Random(seed);
+    let take = |random: &mut Random| {
+        let held = heap.live.borrow().len() as u64;
+        let index = (held > 0).then(|| random.below(held) as usize)?;
+        heap.live.borrow_mut().swap_remove_back(index)
+    };
+    for _ in 0..steps {
+        match random.below(100) {
+            0..48 => alloc_one(heap),
+            48..78 => take(&mut random).into_iter().for_each(|object| heap.free(object)),
+            78..88 => take(&mut random).into_iter().for_each(|object| heap.free_rcu(object)),
+            88..91 => heap.lend(random.below(10) as u32),
+            91..94 => heap.use_lent(false),
+            94..97 => heap.use_lent(true),
+            _ => heap.end_grace_period(),
+        }
+    }
+}
+
+/// Every CPU runs a random program; they free each other's objects. Answers executions, and how often `load.seen` was
+/// counted in them.
+pub(crate) fn programs<P: Testable, E: Engine<P> + 'static>(
+    policy: &E::Policy,
+    load: Load,
+    limits: Limits,
+) -> Result<(u64, u64), String>
+where
+    E::Policy: Send + Sync + 'static,
+{
+    let policy = policy.clone();
+    let saw = Arc::new(AtomicU64::new(0));
+    let counted = saw.clone();
+    let explored = explore::<Shuttle>(limits, move || {
+        Checked::<Shuttle>::enter(load.shape, || {
+            let heap = Heap::<P, E>::new(&policy, load.size);
+            let jobs = (0..P::cpus()).map(|cpu| -> (CpuId, Job) {
+                let heap = heap.clone();
+                (CpuId(cpu), Box::new(move || run(&heap, cpu as u64 + 17, load.steps)))
+            });
+            Checked::<Shuttle>::together(jobs.collect());
+            assert!(heap.allocs.get() > 20, "only {} allocations", heap.allocs.get());
+            counted.fetch_add(load.seen.map_or(1, |event| heap.cache.counted(event)), Ordering::Relaxed);
+            heap.end();
+        });
+    })?;
+    Ok((explored.executions, saw.load(Ordering::Relaxed)))
+}
+
+pub(crate) fn whole<E: Engine<Checked<Shuttle>> + 'static>(
+    name: &str,
+    policy: &E::Policy,
+    load: Load,
+    limits: Limits,
+) where
+    E::Policy: Send + Sync + 'static,
+{
+    let (executions, saw) = programs::<_, E>(policy, load, limits).unwrap_or_else(|w| panic!("{name}: {w}"));
+    println!("{name}: {executions} executions");
+    assert_eq!(executions, limits.executions as u64, "{name}");
+    assert!(saw > 0, "{name}: no execution counted {:?}", load.seen);
+}

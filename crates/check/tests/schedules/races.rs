@@ -1,0 +1,136 @@
+//! Races of two CPUs over prepared objects.
+
+use super::heap::Heap;
+use slablab_check::kit::{Job, Kit};
+use slablab_check::{Checked, Explored, Limits, Shape, explore};
+use slablab_platform::conformance::Testable;
+use slablab_platform::{CpuId, Platform};
+use slablab_slabs::Engine;
+pub(crate) type Step<P, E> = fn(&Heap<P, E>);
+
+/// A race of two CPUs over prepared objects: `prepare` runs first on CPU 0, the two steps at once.
+pub(crate) struct Race<P: Platform, E: Engine<P>> {
+    pub(crate) name: &'static str,
+    prepare: Step<P, E>,
+    first: Step<P, E>,
+    second: Step<P, E>,
+}
+
+/// Runs a race in every schedule within the limits; at the end nothing may be lost.
+pub(crate) fn explored<K: Kit, P: Testable, E: Engine<P> + 'static>(
+    race: &Race<P, E>,
+    policy: E::Policy,
+    shape: Shape,
+    limits: Limits,
+) -> Result<Explored, String>
+where
+    E::Policy: Send + Sync + 'static,
+{
+    let Race { prepare, first, second, .. } = *race;
+    explore::<K>(limits, move || {
+        Checked::<K>::enter(shape, || {
+            let heap = Heap::<P, E>::new(&policy, 1024);
+            prepare(&heap);
+            let (one, two) = (heap.clone(), heap.clone());
+            let jobs: Vec<(CpuId, Job)> =
+                vec![(CpuId(0), Box::new(move || first(&one))), (CpuId(1), Box::new(move || second(&two)))];
+            Checked::<K>::together(jobs);
+            heap.end();
+        });
+    })
+}
+
+pub(crate) fn check<K: Kit, E: Engine<Checked<K>> + 'static>(
+    what: &str,
+    races: &[Race<Checked<K>, E>],
+    policy: &E::Policy,
+    shape: Shape,
+    limits: Limits,
+) where
+    E::Policy: Send + Sync + 'static,
+{
+    for race in races {
+        let explored = explored::<K, _, _>(race, policy.clone(), shape, limits)
+            .unwrap_or_else(|wrong| panic!("{} ({what}): {wrong}", race.name));
+        println!("{} ({what}): {} executions", race.name, explored.executions);
+        assert!(explored.executions > 1, "{}: nothing was explored", race.name);
+    }
+}
+
+/// CPU 0 allocates `n` objects, four to a slab, and keeps them for both.
+fn hold<P: Testable, E: Engine<P>>(heap: &Heap<P, E>, n: usize) {
+    for _ in 0..n {
+        let object = heap.alloc().expect("memory is left");
+        heap.live.borrow_mut().push_back(object);
+    }
+}
+
+pub(crate) fn alloc_one<P: Testable, E: Engine<P>>(heap: &Heap<P, E>) {
+    if let Some(object) = heap.alloc() {
+        heap.live.borrow_mut().push_back(object);
+    }
+}
+
+fn free_one<P: Testable, E: Engine<P>>(heap: &Heap<P, E>) {
+    // The oldest: prepared before the race began, so that the hand-over itself needs no order.
+    let object = heap.live.borrow_mut().pop_front();
+    object.into_iter().for_each(|object| heap.free(object));
+}
+
+fn twice<P: Testable, E: Engine<P>>(heap: &Heap<P, E>, step: Step<P, E>) {
+    step(heap);
+    step(heap);
+}
+
+/// What two CPUs can do to each other's slabs.
+pub(crate) fn races<P: Testable, E: Engine<P>>() -> [Race<P, E>; 4] {
+    [
+        // The CPU's own objects run out while another CPU frees to it.
+        Race {
+            name: "refill against free",
+            prepare: |heap| hold(heap, 4),
+            first: alloc_one,
+            second: free_one,
+        },
+        // Two CPUs free to one full slab.
+        Race { name: "free against free", prepare: |heap| hold(heap, 5), first: free_one, second: free_one },
+        // The last objects of a partial slab go while the other CPU takes slabs off the node's list.
+        Race {
+            name: "empty against acquire",
+            prepare: |heap| {
+                hold(heap, 8);
+                twice(heap, free_one);
+                free_one(heap);
+            },
+            first: |heap| twice(heap, alloc_one),
+            second: free_one,
+        },
+        // Slabs are given back while another CPU frees to them.
+        Race {
+            name: "shrink against free",
+            prepare: |heap| hold(heap, 6),
+            first: |heap| {
+                heap.cache.shrink(&heap.backing());
+            },
+            second: |heap| twice(heap, free_one),
+        },
+    ]
+}
+
+/// Objects handed back to the list that owns their page, while its owner claims them.
+pub(crate) fn hand_over<P: Testable, E: Engine<P>>() -> [Race<P, E>; 2] {
+    [
+        Race {
+            name: "claim against hand-over",
+            prepare: |heap| hold(heap, 4),
+            first: |heap| twice(heap, alloc_one),
+            second: |heap| twice(heap, free_one),
+        },
+        Race {
+            name: "free against hand-over",
+            prepare: |heap| hold(heap, 6),
+            first: |heap| twice(heap, free_one),
+            second: |heap| twice(heap, free_one),
+        },
+    ]
+}
