@@ -1,6 +1,6 @@
 //! CPUs that go off and on: what it does, and that nothing is lost.
 
-use super::{FOUR_CPUS, PRESETS, check_with, machine, mixture, presets, run, trace};
+use super::{FOUR_CPUS, PRESETS, check_with, machine, metadata, mixture, presets, run, trace};
 use slablab_lab::output::replay_json;
 use slablab_lab::replay::Options;
 use slablab_lab::replay::hotplug::Command;
@@ -105,8 +105,7 @@ fn nothing_is_lost() {
             let (preset, traffic, total) = (outcome.preset, outcome.traffic(), outcome.total());
             let rows = (still.traffic().allocs, still.traffic().frees);
             assert_eq!((traffic.allocs, traffic.frees), rows, "{preset}, {text}");
-            // Sheaves are objects too.
-            let (made, given_back) = (total.get(Event::SheafAlloc), total.get(Event::SheafFree));
+            let (made, given_back) = metadata(outcome);
             assert_eq!(
                 (total.allocs(), total.frees(), traffic.failed),
                 (rows.0 + made, rows.1 + given_back, 0),
