@@ -203,6 +203,20 @@ fn two_engines() {
     assert!(pair.is_some(), "the rule does not mean the same in both engines");
 }
 
+/// SLAB's slabs take another engine's orders too; their objects and lists follow from them.
+#[test]
+fn orders_of_slab() {
+    let explained = ask("slub@6.1", "slab@6.1", |_| {}, MachineFile::default());
+    check(&explained, "engine orders");
+    let orders = named(&explained, "slabs_taken_order_3");
+    // SLUB with SLAB's orders has no slab of order 3; SLAB with SLUB's has some.
+    assert!(orders.from > 0 && orders.parts[1].alone == -i128::from(orders.from), "{orders:?}");
+    assert!(orders.parts[1].last < 0, "{orders:?}");
+    let explained = ask("slab@2.6.29", "slob@2.6.32", |_| {}, MachineFile::default());
+    check(&explained, "engine");
+    assert!(explained.notes.iter().any(|note| note.contains("orders of slabs are part of engine")));
+}
+
 #[test]
 fn one_cache() {
     let with_cache = |question: &mut Question| question.cache = Some("skbuff_head_cache".into());

@@ -83,6 +83,25 @@ fn another_max_order_on_4k_pages() {
     check("amd64_smp4_maxorder1", "amd64_smp4_maxorder0", max_order(0), 4.0);
 }
 
+/// Each release of SLAB has its own list of free objects, and so its own number of objects in a page.
+#[test]
+fn other_engines() {
+    for (engine, name, expected) in [
+        ("slab@2.6.29", "kmalloc-64", (0, 59)),
+        ("slab@6.1", "kmalloc-64", (0, 64)),
+        ("slab@2.6.29", "kmalloc-256", (0, 15)),
+        ("slab@6.1", "kmalloc-256", (0, 16)),
+        ("slab@6.1", "kmalloc-2k", (0, 2)),
+        ("slqb", "kmalloc-256", (0, 16)),
+        ("slub@6.1", "kmalloc-256", (0, 16)),
+    ] {
+        let change = Change { engine: Some(Preset::parse(engine).unwrap()), ..Change::default() };
+        let prediction = predict(&read("amd64_smp4"), &change).unwrap();
+        let row = prediction.rows.iter().find(|row| row.cache == name).unwrap();
+        assert_eq!((row.whatif.order, row.whatif.objects_per_slab), expected, "{name} under {engine}");
+    }
+}
+
 #[test]
 fn other_numbers_of_cpus() {
     check_beats_guesses("ppc64_smp160", "ppc64_smp16", cpus(16), 30.0);

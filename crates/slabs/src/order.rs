@@ -8,8 +8,9 @@
 
 pub mod slab;
 
+use crate::cache::WORD;
 use crate::preset::Release;
-use slab::Shape;
+use slab::{BREAK_ORDER, Orders, Shape};
 
 /// Which CPUs an era counts when it creates a cache (reference/slub.md 5.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,6 +91,8 @@ pub enum OrderRule {
     /// SLAB of 2.6.32: order 0 if it wastes at most an eighth, else 1, else the smallest that fits, with the objects' list in
     /// the slab or beside it ([`slab`]).
     Slab,
+    /// SLAB since 3.13: the same with an index of a byte per object instead of the list.
+    SlabIndex,
 }
 
 /// `PAGE_ALLOC_COSTLY_ORDER`: the default of `slub_max_order`.
@@ -101,12 +104,13 @@ pub const OBJECTS_MAX: u64 = 32767;
 
 impl OrderRule {
     /// All rules, oldest first.
-    pub const ALL: [OrderRule; 7] = [
+    pub const ALL: [OrderRule; 8] = [
         OrderRule::Slab,
         OrderRule::Halving8,
         OrderRule::Halving,
         OrderRule::Slqb,
         OrderRule::Clamped,
+        OrderRule::SlabIndex,
         OrderRule::PatelV3,
         OrderRule::Single,
     ];
@@ -121,6 +125,7 @@ impl OrderRule {
             OrderRule::PatelV3 => "patel-v3",
             OrderRule::Slqb => "slqb",
             OrderRule::Slab => "slab",
+            OrderRule::SlabIndex => "slab-index",
         }
     }
 
@@ -134,6 +139,7 @@ impl OrderRule {
             OrderRule::PatelV3 => "Jay Patel's RFC v3 of 2023",
             OrderRule::Slqb => "SLQB",
             OrderRule::Slab => "SLAB 2.6.32, caches that are not reclaimable",
+            OrderRule::SlabIndex => "SLAB 6.1, caches that are not reclaimable",
         }
     }
 
@@ -158,7 +164,7 @@ impl OrderRule {
     pub fn objects(self, input: OrderInput, order: u8) -> u64 {
         let fit = input.slab_bytes(order) / input.size as u64;
         match self {
-            OrderRule::Slab => match input.shape() {
+            OrderRule::Slab | OrderRule::SlabIndex => match self.shape(input) {
                 Some(shape) if shape.order == order => shape.objects,
                 _ => fit,
             },
@@ -188,10 +194,21 @@ impl OrderRule {
                 input.search_downwards(clamped, fraction, |m| m - 1, false)
             }
             OrderRule::Slqb => input.search_slqb(),
-            OrderRule::Slab => {
-                input.shape().map_or(input.fitting_order(input.size as u64), |shape| shape.order)
+            OrderRule::Slab | OrderRule::SlabIndex => {
+                self.shape(input).map_or(input.fitting_order(input.size as u64), |shape| shape.order)
             }
         }
+    }
+
+    /// SLAB's slab; sizes here are rounded already, so that a word's alignment says no more. A free object may hold the
+    /// index: contents that are kept over a free do not show in a size.
+    fn shape(self, input: OrderInput) -> Option<Shape> {
+        let OrderInput { size, page_shift, .. } = input;
+        if self == OrderRule::SlabIndex {
+            let orders = Orders::of(false, BREAK_ORDER);
+            return Shape::with_index(size, size, page_shift, orders).map(|found| found.shape);
+        }
+        Shape::of(size, WORD, page_shift, false)
     }
 }
 
@@ -265,11 +282,6 @@ impl OrderInput {
             .into_iter()
             .find_map(|fraction| self.scan(wanted, fraction))
             .unwrap_or(self.fitting_order(self.size as u64))
-    }
-
-    /// SLAB's slab; sizes here are rounded already, so that a word's alignment says no more.
-    fn shape(self) -> Option<Shape> {
-        Shape::of(self.size, crate::cache::WORD, self.page_shift, false)
     }
 
     fn search_slqb(self) -> u8 {

@@ -11,7 +11,9 @@
 
 use crate::state::{Cache, State};
 use slablab_kernel::slabinfo::SlabinfoRow;
-use slablab_slabs::Release;
+use slablab_slabs::preset::Policy;
+use slablab_slabs::slub::SlubPolicy;
+use slablab_slabs::{CacheSpec, Preset, Release};
 
 /// From, to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,12 +29,10 @@ const SHEAVES_PER_CPU: u64 = 3;
 /// Full sheaves that a node keeps.
 const SHEAVES_PER_NODE: u64 = 10;
 
-/// Which kernels park what.
-const CPU_PARTIAL_SINCE: Release = Release::new(3, 2, 0);
-const CPU_PARTIAL_IN_SLABS_SINCE: Release = Release::new(5, 16, 0);
+/// What a kernel that does not tell its release is taken for.
+const UNKNOWN: Release = Release::new(5, 16, 0);
 /// Since then every cache has sheaves, and no CPU slabs.
 pub(super) const SHEAVES_FOR_ALL_SINCE: Release = Release::new(7, 0, 0);
-
 /// Since then nodes without memory keep full sheaves too.
 const BARNS_EVERYWHERE_SINCE: Release = Release::new(7, 1, 0);
 
@@ -86,46 +86,25 @@ fn in_cpu_slabs(cache: &Cache, state: &State) -> Option<Bounds> {
     Some(Bounds { low: 0, high: slabs.saturating_mul(cache.objects_per_slab) })
 }
 
-/// Slabs that a CPU may keep on its partial list by the kernel's own rule; what the rule says for an unknown release is
-/// what it says for the newest that has it.
+/// Slabs that a CPU may keep on its partial list by the kernel's own rule. Until 5.15 the limit was in objects that were
+/// believed free: each slab may have been counted with a single one.
 pub(super) fn cpu_partial_slabs(cache: &Cache, state: &State) -> u64 {
-    let release = state.release.unwrap_or(CPU_PARTIAL_IN_SLABS_SINCE);
-    if release < CPU_PARTIAL_SINCE || release >= SHEAVES_FOR_ALL_SINCE {
-        return 0;
+    let Some((size, page_size)) = sizes(cache, state) else { return 0 };
+    policy(state).cpu_partial_limit(size, cache.objects_per_slab.max(1), page_size).into()
+}
+
+/// The SLUB of the kernel that was read.
+fn policy(state: &State) -> SlubPolicy {
+    let release = state.release.unwrap_or(UNKNOWN);
+    match Preset::of_kernel(release) {
+        Some(Preset::Slub(policy)) => policy,
+        _ => SlubPolicy::PRESETS[0],
     }
-    let in_slabs = release >= CPU_PARTIAL_IN_SLABS_SINCE;
-    let objects = match cache.size {
-        size if size >= state.page_size => {
-            if in_slabs {
-                6
-            } else {
-                2
-            }
-        }
-        1024.. => {
-            if in_slabs {
-                24
-            } else {
-                6
-            }
-        }
-        256.. => {
-            if in_slabs {
-                52
-            } else {
-                13
-            }
-        }
-        _ => {
-            if in_slabs {
-                120
-            } else {
-                30
-            }
-        }
-    };
-    // Until 5.15 the limit was in objects that were believed free: each slab may have been counted with a single one.
-    if in_slabs { (2_u64 * objects).div_ceil(cache.objects_per_slab.max(1)) } else { objects }
+}
+
+/// Bytes per object and in a page, for SLUB's rules.
+fn sizes(cache: &Cache, state: &State) -> Option<(u32, u32)> {
+    Some((cache.size.try_into().ok()?, state.page_size.try_into().ok()?))
 }
 
 /// Objects in sheaves at most; `None` where the number of CPUs is not known.
@@ -147,15 +126,8 @@ pub(super) fn sheaf_capacity(cache: &Cache, state: &State) -> u64 {
     if let Some(attrs) = &cache.attrs {
         return attrs.sheaf_capacity.unwrap_or(0);
     }
-    if state.release.is_none_or(|release| release < SHEAVES_FOR_ALL_SINCE) {
-        return 0;
-    }
-    match cache.size {
-        size if size >= state.page_size => 4,
-        1024.. => 12,
-        256.. => 28,
-        _ => 60,
-    }
+    let Some((size, page_size)) = sizes(cache, state) else { return 0 };
+    policy(state).sheaf_capacity_of(&CacheSpec::of_size(size), size, page_size).into()
 }
 
 pub(super) fn online(state: &State) -> Option<u64> {

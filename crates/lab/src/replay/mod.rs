@@ -184,8 +184,7 @@ pub(crate) fn takes_orders(preset: &Preset) -> bool {
     match preset {
         Preset::Slub(_) => of::<Slub<_>>(),
         Preset::Slqb(_) => of::<Slqb<_>>(),
-        // The number of its objects follows from its order and the list beside them: it keeps its own.
-        Preset::Slab(_) => false,
+        Preset::Slab(_) => of::<SlabEngine<_>>(),
         Preset::Slob(_) => of::<Slob<_>>(),
     }
 }

@@ -130,9 +130,7 @@ impl<'a> Caches<'a> {
     pub(super) fn holds_otherwise(&self) -> Option<&'static str> {
         match self.change.engine {
             Some(Preset::Slqb(_)) => Some("SLQB's queues are taken to hold as much as SLUB's CPU slabs."),
-            Some(Preset::Slab(_)) => Some(
-                "SLAB's arrays are taken to hold as much as SLUB's CPU slabs; slabs are those of 2.6.32.",
-            ),
+            Some(Preset::Slab(_)) => Some("SLAB's arrays are taken to hold as much as SLUB's CPU slabs."),
             Some(Preset::Slub(policy)) if !policy.cpu_slab || policy.sheaves == Sheaves::All => {
                 Some("Sheaves are not predicted: they are taken to hold as much as CPU slabs do today.")
             }

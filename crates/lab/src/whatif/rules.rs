@@ -7,7 +7,11 @@ use slablab_slabs::order::{
     COSTLY_ORDER, CpuCounts, CpusCounted, MAX_ORDER, OBJECTS_MAX, OrderInput, OrderRule, default_max_order,
     default_min_objects,
 };
+use slablab_slabs::slab_engine::Management;
 use slablab_slabs::{Preset, Release};
+
+/// Since then SLAB has an index for each slab, of a byte per object (reference/slab.md 1).
+const SLAB_INDEX_SINCE: Release = Release::new(3, 13, 0);
 
 /// The order rules of a machine, with everything they ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +66,7 @@ impl Rules {
         };
         let mut rows = state.dump.slabinfo.iter().flat_map(|slabinfo| &slabinfo.rows);
         if rows.any(|row| row.limit > 0) {
-            rules.rule = OrderRule::Slab;
+            rules.rule = if release < SLAB_INDEX_SINCE { OrderRule::Slab } else { OrderRule::SlabIndex };
             assumed.push("The caches are SLAB's, by their tunables.".into());
         } else {
             rules = rules.inferred(state, assumed);
@@ -125,7 +129,12 @@ impl Rules {
                 (rules.rule, rules.min_order, rules.min_objects) =
                     (OrderRule::Slqb, policy.min_order, policy.min_objects);
             }
-            Some(Preset::Slab(_)) => rules.rule = OrderRule::Slab,
+            Some(Preset::Slab(policy)) => {
+                rules.rule = match policy.management {
+                    Management::Descriptor => OrderRule::Slab,
+                    Management::Index => OrderRule::SlabIndex,
+                }
+            }
             Some(preset @ Preset::Slob(_)) => {
                 let why = format!("{preset}: SLOB has no slabs that could be laid out; `replay` runs it");
                 return Err(Error::new("--engine", why));

@@ -13,7 +13,7 @@ const DESCRIPTOR: u64 = 48;
 /// Bytes of one object's number (`kmem_bufctl_t`).
 const BUFCTL: u64 = 4;
 /// `slab_break_gfp_order` on machines with more than 32 MB: from this order on any waste is taken.
-const BREAK_ORDER: u8 = 1;
+pub(super) const BREAK_ORDER: u8 = 1;
 /// Most objects that a number of one byte tells apart.
 const INDEX_BYTE_MAX: u64 = 256;
 /// log2 of the largest kmalloc, hence slab: 32 MB.
@@ -43,42 +43,56 @@ pub struct Found {
     pub beside: u64,
 }
 
+/// The orders that are tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Orders {
+    /// The lowest.
+    pub from: u8,
+    /// From this one on any waste is taken.
+    pub enough: u8,
+}
+
+impl Orders {
+    /// The rule's: up to `slab_max_order`, or the smallest that holds an object for a slab that a shrinker can free.
+    pub const fn of(reclaimable: bool, max_order: u8) -> Orders {
+        Orders { from: 0, enough: if reclaimable { 0 } else { max_order } }
+    }
+
+    /// One that is known, or the next that holds an object.
+    pub const fn known(order: u8) -> Orders {
+        Orders { from: order, enough: 0 }
+    }
+
+    fn all(self, page_shift: u32) -> core::ops::RangeInclusive<u8> {
+        self.from..=(LARGEST_SHIFT - page_shift).min(MAX_ORDER as u32) as u8
+    }
+
+    fn takes(self, order: u8, tail: u64, bytes: u64) -> bool {
+        order >= self.enough || tail * 8 <= bytes
+    }
+}
+
 impl Shape {
     /// The slab of a cache: `size` bytes per object before alignment, `align` a power of two. Slabs that a shrinker can free
     /// (`reclaimable`) are as small as can be. `None` where no slab holds an object.
     pub fn of(size: u32, align: u32, page_shift: u32, reclaimable: bool) -> Option<Shape> {
-        Shape::search(size, align, page_shift, reclaimable, BREAK_ORDER)
+        Shape::search(size, align, page_shift, Orders::of(reclaimable, BREAK_ORDER))
     }
 
-    /// The same with another `slab_max_order`, and where the list is.
-    pub fn with_descriptor(
-        size: u32,
-        align: u32,
-        page_shift: u32,
-        reclaimable: bool,
-        break_order: u8,
-    ) -> Option<Found> {
-        let shape = Shape::search(size, align, page_shift, reclaimable, break_order)?;
+    /// The same of other orders, and where the list is.
+    pub fn with_descriptor(size: u32, align: u32, page_shift: u32, orders: Orders) -> Option<Found> {
+        let shape = Shape::search(size, align, page_shift, orders)?;
         let list = (DESCRIPTOR + shape.objects * BUFCTL).next_multiple_of(align as u64);
         Some(if shape.off_slab { shape.place(list) } else { Found { shape, in_slab: list, beside: 0 } })
     }
 
     /// Since 3.13: a byte for each object, or two where there are more than a byte counts, and no descriptor. `spare` bytes
     /// of a free object may hold the list, 0 for none (4.6 and later). Orders and counts as in a real 6.1.
-    pub fn with_index(
-        size: u32,
-        spare: u32,
-        page_shift: u32,
-        reclaimable: bool,
-        break_order: u8,
-    ) -> Option<Found> {
+    pub fn with_index(size: u32, spare: u32, page_shift: u32, orders: Orders) -> Option<Found> {
         let size = size as u64;
         let index = |bytes: u64| if bytes / size <= INDEX_BYTE_MAX { 1 } else { 2 };
         let search = |in_slab: bool| {
             let off_slab = size >= (1 << page_shift) / 8;
-            let stop = |shape: &Shape, bytes: u64| {
-                reclaimable || shape.order >= break_order || shape.tail * 8 <= bytes
-            };
             let at = |order: u8| {
                 let bytes = 1u64 << (page_shift + order as u32);
                 let each = size + if in_slab { index(bytes) } else { 0 };
@@ -87,9 +101,9 @@ impl Shape {
                 (objects > 0).then_some((Shape { order, objects, tail, off_slab }, bytes))
             };
             let mut last = None;
-            for (shape, bytes) in (0..=largest_order(page_shift)).filter_map(at) {
+            for (shape, bytes) in orders.all(page_shift).filter_map(at) {
                 last = Some((shape, shape.objects * index(bytes)));
-                if stop(&shape, bytes) {
+                if orders.takes(shape.order, shape.tail, bytes) {
                     break;
                 }
             }
@@ -114,13 +128,13 @@ impl Shape {
         Found { shape: Shape { tail: self.tail - list, ..self }, in_slab: list, beside: 0 }
     }
 
-    fn search(size: u32, align: u32, page_shift: u32, reclaimable: bool, break_order: u8) -> Option<Shape> {
+    fn search(size: u32, align: u32, page_shift: u32, orders: Orders) -> Option<Shape> {
         let align = align as u64;
         let size = (size as u64).next_multiple_of(align);
         let off_slab = size >= (1 << page_shift) / 8;
         let list = |objects: u64| (DESCRIPTOR + objects * BUFCTL).next_multiple_of(align);
         let mut best = None;
-        for order in 0..=largest_order(page_shift) {
+        for order in orders.all(page_shift) {
             let bytes = 1u64 << (page_shift + order as u32);
             let (objects, tail) = if off_slab {
                 (bytes / size, bytes % size)
@@ -139,14 +153,10 @@ impl Shape {
                 break;
             }
             best = Some(Shape { order, objects, tail, off_slab });
-            if reclaimable || order >= break_order || tail * 8 <= bytes {
+            if orders.takes(order, tail, bytes) {
                 break;
             }
         }
         best
     }
-}
-
-fn largest_order(page_shift: u32) -> u8 {
-    (LARGEST_SHIFT - page_shift).min(MAX_ORDER as u32) as u8
 }

@@ -2,7 +2,7 @@
 
 use super::policy::{Management, SlabPolicy};
 use crate::cache::{CACHE_LINE, CacheSpec, WORD, alignment};
-use crate::order::slab::{Found, Shape};
+use crate::order::slab::{Found, Orders, Shape};
 
 /// How many objects an array holds, and how many move at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,22 +54,21 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// By the cache and its bytes per object. `None` where no slab holds an object.
+    /// By the cache and its bytes per object, of the order that is known or else by the rule, which also stands in where no
+    /// slab of the known order can be. `None` where no slab holds an object.
     pub(super) fn new(spec: &CacheSpec, size: u32, page_shift: u32, policy: &SlabPolicy) -> Option<Layout> {
         // A size known from a real kernel need not follow the rule of alignment.
         let align = if size.is_multiple_of(alignment(spec)) { alignment(spec) } else { WORD };
-        let reclaimable = spec.flags.reclaim_account;
         // Who keeps contents over a free cannot lend an object to the list.
         let keeps_contents = spec.flags.constructor || spec.flags.typesafe_by_rcu;
-        let Found { shape: Shape { order, objects, tail, .. }, in_slab, beside } = match policy.management {
-            Management::Descriptor => {
-                Shape::with_descriptor(size, align, page_shift, reclaimable, policy.max_order)
-            }
-            Management::Index => {
-                let spare = if keeps_contents { 0 } else { spec.object_size };
-                Shape::with_index(size, spare, page_shift, reclaimable, policy.max_order)
-            }
-        }?;
+        let spare = if keeps_contents { 0 } else { spec.object_size };
+        let of = |orders: Orders| match policy.management {
+            Management::Descriptor => Shape::with_descriptor(size, align, page_shift, orders),
+            Management::Index => Shape::with_index(size, spare, page_shift, orders),
+        };
+        let known = spec.known_order.and_then(|order| of(Orders::known(order)));
+        let rule = || of(Orders::of(spec.flags.reclaim_account, policy.max_order));
+        let Found { shape: Shape { order, objects, tail, .. }, in_slab, beside } = known.or_else(rule)?;
         let colour_offset = CACHE_LINE.max(align);
         Some(Layout {
             order,

@@ -117,17 +117,6 @@ impl<P: Platform> Slub<P> {
         }
     }
 
-    /// Slabs on a CPU's chain before a free drains it: 5.16's rule assumes slabs half full.
-    fn cpu_partial_limit(geometry: &Geometry, policy: &SlubPolicy) -> u32 {
-        let objects = policy.cpu_partial_of(geometry.size, 1 << P::page_shift());
-        match policy.cpu_partial {
-            _ if !policy.cpu_slab => 0,
-            CpuPartial::Off => 0,
-            CpuPartial::Objects => objects,
-            CpuPartial::Slabs => (2 * objects).div_ceil(geometry.objects),
-        }
-    }
-
     /// Slabs a node keeps although they are empty.
     pub fn min_partial(&self) -> u32 {
         self.min_partial
@@ -157,7 +146,11 @@ impl<P: Platform> Engine<P> for Slub<P> {
             policy: *policy,
             flags: spec.flags,
             min_partial: policy.min_partial_of(geometry.size),
-            cpu_partial: Self::cpu_partial_limit(&geometry, policy),
+            cpu_partial: policy.cpu_partial_limit(
+                geometry.size,
+                geometry.objects as u64,
+                1 << P::page_shift(),
+            ),
             sheaf_capacity: policy.sheaf_capacity_of(spec, geometry.size, 1 << P::page_shift()),
             reciprocal: (1u64 << 32).div_ceil(geometry.size as u64),
             construct: None,

@@ -238,4 +238,16 @@ impl SlubPolicy {
             (CpuPartial::Slabs, None) => by_size([6, 24, 52, 120]),
         }
     }
+
+    /// The CPU partial list's limit for slabs of so many objects: slabs, or objects until 5.15; 0 without such lists. 5.16's
+    /// rule assumes slabs half full.
+    pub fn cpu_partial_limit(&self, size: u32, objects_per_slab: u64, page_size: u32) -> u32 {
+        let objects = self.cpu_partial_of(size, page_size);
+        match self.cpu_partial {
+            _ if !self.cpu_slab => 0,
+            CpuPartial::Off => 0,
+            CpuPartial::Objects => objects,
+            CpuPartial::Slabs => (2 * objects as u64).div_ceil(objects_per_slab) as u32,
+        }
+    }
 }

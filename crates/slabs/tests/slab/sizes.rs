@@ -2,6 +2,7 @@
 
 use super::*;
 use slablab_slabs::CacheFlags;
+use slablab_slabs::order::{OrderInput, OrderRule};
 use slablab_slabs::slab_engine::Tunables;
 
 fn shape(preset: &str, spec: &CacheSpec) -> (u8, u32, u32) {
@@ -81,6 +82,19 @@ fn slabs_of_a_real_6_1() {
     for (object_size, known_size, objects, order) in plain {
         let spec = CacheSpec { known_size: *known_size, ..CacheSpec::of_size(*object_size) };
         assert_eq!(shape(NEW, &spec), (*order, *objects, 0), "{object_size} bytes in {known_size}");
+        // The rule alone knows one size: fs_cache's objects are taken for 64 bytes, room for a list of 64.
+        if object_size == known_size {
+            let input = OrderInput {
+                size: *known_size,
+                page_shift: 12,
+                cpus: 4,
+                min_order: 0,
+                max_order: 3,
+                min_objects: 0,
+            };
+            let found = (OrderRule::SlabIndex.order(input), OrderRule::SlabIndex.objects(input, *order));
+            assert_eq!(found, (*order, *objects as u64), "{known_size} bytes by the rule");
+        }
     }
     let flags = CacheFlags::default();
     let reclaimed = CacheFlags { reclaim_account: true, ..flags };
@@ -94,6 +108,27 @@ fn slabs_of_a_real_6_1() {
     ] {
         let spec = CacheSpec { known_size: size, flags, ..CacheSpec::of_size(size) };
         assert_eq!(shape(NEW, &spec), (order, objects, 0), "{name}");
+    }
+}
+
+/// Orders taken over from elsewhere: slabs are as the era lays them out, objects and list follow.
+#[test]
+fn known_orders() {
+    for (preset, size, known, expected) in [
+        (NEW, 512, 3, (3, 64, 0)),
+        (NEW, 704, 0, (0, 5, 0)),
+        // A list of 256 finds no room in an object of 64.
+        (NEW, 64, 2, (2, 252, 0)),
+        // The descriptor and four bytes for each of 8; of 62, 48 + 62 * 4 in the slab.
+        (OLD, 4096, 3, (3, 8, 80)),
+        (OLD, 256, 2, (2, 62, 0)),
+        // No object fits a page: the next order that holds one.
+        (NEW, 5184, 0, (1, 1, 0)),
+        // 512 numbers are too many for a list of 512 bytes: the rule's own order.
+        (OLD, 512, 6, (0, 8, 80)),
+    ] {
+        let spec = CacheSpec { known_order: Some(known), ..CacheSpec::of_size(size) };
+        assert_eq!(shape(preset, &spec), expected, "{preset}, {size} bytes, order {known}");
     }
 }
 
