@@ -47,7 +47,7 @@ const CLAIMS: &[Claim] = &[
     claim("8fastpath10slub_alloc17h", 34),
     // The sheaf's way is in line; the slab's way is a function of its own.
     claim("8fastpath9slub_free17h", 100),
-    claim("12free_to_slab17h", 72),
+    claim("12free_to_slab17h", 73),
     claim("8fastpath10slqb_alloc17h", 24),
     claim("8fastpath9slqb_free17h", 64),
     claim("8fastpath10slab_alloc17h", 24),

@@ -246,7 +246,7 @@ impl<P: Platform> Held<'_, P> {
 
     fn set_state(&self, pfn: Pfn, kind: FrameKind, order: u8, ty: MigrateType) {
         let (node, zone) = (self.zone.node, self.zone.index);
-        let state = FrameState { kind, order, migrate_type: ty as u8, zone, node, tail: 0 };
+        let state = FrameState { kind, reserve: false, order, migrate_type: ty as u8, zone, node, tail: 0 };
         P::with_frame(pfn, |frame| frame.state.store(state.pack()));
     }
 

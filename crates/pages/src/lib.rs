@@ -163,12 +163,12 @@ impl<P: Platform> Pages<P> {
         kind: FrameKind,
         attempt: Attempt,
     ) -> Option<Pfn> {
-        let pfn = self.alloc_block(gfp, order, node, attempt);
-        match pfn {
-            Some(pfn) => self.hand_out(pfn, gfp, order, kind),
+        let block = self.alloc_block(gfp, order, node, attempt);
+        match block {
+            Some((pfn, reserve)) => self.hand_out(pfn, gfp, order, (kind, reserve)),
             None => P::count(Event::PageAllocFail, 1),
         }
-        pfn
+        block.map(|(pfn, _)| pfn)
     }
 
     /// Gives a block back. Its order and zone are in its head's state.
@@ -211,7 +211,8 @@ impl<P: Platform> Pages<P> {
         populated.next().is_none_or(|zone| !zone.watermark_ok(0, class, flags))
     }
 
-    fn alloc_block(&self, gfp: Gfp, order: u8, node: NodeId, attempt: Attempt) -> Option<Pfn> {
+    /// A block, and whether it was taken with no watermark left to keep: after the first attempt, by who may.
+    fn alloc_block(&self, gfp: Gfp, order: u8, node: NodeId, attempt: Attempt) -> Option<(Pfn, bool)> {
         if order > self.machine.max_order || !P::permit(order, gfp) {
             return None;
         }
@@ -220,7 +221,8 @@ impl<P: Platform> Pages<P> {
         let class = self.machine.class_of(gfp);
         let request = Request { gfp, attempt, order, node, class, migrate_type };
         let flags = AllocFlags::fast(&self.machine.policy);
-        self.try_zonelist(&request, flags).or_else(|| self.alloc_slow(&request))
+        let block = self.try_zonelist(&request, flags).map(|pfn| (pfn, false));
+        block.or_else(|| Some((self.alloc_slow(&request)?, gfp.takes_reserves())))
     }
 
     /// One attempt: the zones of the zonelist, nearest node and highest zone first.
@@ -260,10 +262,10 @@ impl<P: Platform> Pages<P> {
         request.class > 0 && frames(request.class) > 0 && frames(request.class - 1) > 0
     }
 
-    /// Writes what a block is used for into its frames.
-    fn hand_out(&self, pfn: Pfn, gfp: Gfp, order: u8, kind: FrameKind) {
+    /// Writes what a block is used for, and whether it is of the reserves, into its frames.
+    fn hand_out(&self, pfn: Pfn, gfp: Gfp, order: u8, (kind, reserve): (FrameKind, bool)) {
         let head = P::with_frame(pfn, |frame| {
-            let state = FrameState { kind, ..FrameState::unpack(frame.state.load()) };
+            let state = FrameState { kind, reserve, ..FrameState::unpack(frame.state.load()) };
             frame.state.store(state.pack());
             state
         });

@@ -46,8 +46,7 @@ impl AllocFlags {
             Harder::CannotWait => !may_wait,
             Harder::Atomic => !may_wait && gfp.has(Gfp::HIGH) && !gfp.has(Gfp::NOMEMALLOC),
         };
-        let no_marks = gfp.has(Gfp::MEMALLOC) && !gfp.has(Gfp::NOMEMALLOC);
-        let mark = if no_marks { Mark::None } else { Mark::Min };
+        let mark = if gfp.takes_reserves() { Mark::None } else { Mark::Min };
         AllocFlags { mark, high: gfp.has(Gfp::HIGH), harder, no_fragment: false }
     }
 }

@@ -82,7 +82,7 @@ impl FrameKind {
     ];
 }
 
-/// The packed state of a frame. Bits: kind 0-3, order 4-8, migrate type 9-11, zone 12-15, node 16-31, tail 32-63.
+/// The packed state of a frame. Bits: kind 0-2, reserve 3, order 4-8, migrate type 9-11, zone 12-15, node 16-31, tail 32-63.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameState {
     /// What the frame is used for.
@@ -97,6 +97,8 @@ pub struct FrameState {
     pub node: NodeId,
     /// Frames back to the head (kind [`FrameKind::Tail`]).
     pub tail: u32,
+    /// The block was taken with no watermark left to keep (`pfmemalloc`): it is for those who free memory.
+    pub reserve: bool,
 }
 
 impl FrameState {
@@ -104,6 +106,7 @@ impl FrameState {
     #[inline]
     pub const fn pack(self) -> u64 {
         self.kind as u64
+            | (self.reserve as u64) << 3
             | (self.order as u64) << 4
             | (self.migrate_type as u64) << 9
             | (self.zone as u64) << 12
@@ -121,6 +124,7 @@ impl FrameState {
             zone: (word >> 12 & 15) as u8,
             node: NodeId((word >> 16) as u16),
             tail: (word >> 32) as u32,
+            reserve: word >> 3 & 1 == 1,
         }
     }
 

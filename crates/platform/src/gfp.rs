@@ -128,6 +128,12 @@ impl Gfp {
         ),
     ];
 
+    /// True when the caller may take the last page: it frees memory, and did not say that it does without.
+    #[inline]
+    pub const fn takes_reserves(self) -> bool {
+        self.has(Gfp::MEMALLOC) && !self.has(Gfp::NOMEMALLOC)
+    }
+
     /// True when every flag of `other` is set.
     #[inline]
     pub const fn has(self, other: Gfp) -> bool {

@@ -2,7 +2,8 @@
 //!
 //! An allocation takes objects out of listed slabs under `list_lock`; a slab stays listed until its last free object is
 //! taken, and is never frozen. The free side is the ordinary one: without CPU partial lists `push_chain` takes the lock for
-//! a slab that was full (tail) or becomes empty (reference/sheaves.md 3.1, 5).
+//! a slab that was full (tail) or becomes empty (reference/sheaves.md 3.1, 5). Since 7.0 slabs of the reserves serve only who
+//! may take those: a sheaf is filled past them.
 //!
 //! ```text
 //! gather ── take_from_node                               the wanted node's list, one lock for all objects
@@ -50,12 +51,13 @@ impl<P: Platform> Slub<P> {
         busy: Busy,
         put: &mut impl FnMut(P::Ptr),
     ) -> u32 {
+        let reserves = self.policy.cpu_slab || gfp.takes_reserves();
         let node = self.node_meant(node);
         let home = node.unwrap_or_else(|| self.home(P::cpu()));
-        let mut got = self.take_from_node(home, 0, want, Busy::Wait, put);
+        let mut got = self.take_from_node(home, 0, want, (Busy::Wait, reserves), put);
         if got < want && self.searches_others(gfp, node) {
             for other in backing.pages.nearest(home).filter(|other| *other != home) {
-                got += self.take_from_node(other, self.min_partial, want - got, busy, put);
+                got += self.take_from_node(other, self.min_partial, want - got, (busy, reserves), put);
                 if got == want {
                     break;
                 }
@@ -71,13 +73,14 @@ impl<P: Platform> Slub<P> {
         got
     }
 
-    /// Objects of a node's listed slabs, first slab first, if more than `keep` slabs are listed.
+    /// Objects of a node's listed slabs, first slab first, if more than `keep` slabs are listed; of those of the reserves only
+    /// with `reserves`.
     fn take_from_node(
         &self,
         node: NodeId,
         keep: u32,
         want: u32,
-        busy: Busy,
+        (busy, reserves): (Busy, bool),
         put: &mut impl FnMut(P::Ptr),
     ) -> u32 {
         if self.nr_partial(node) <= keep {
@@ -89,7 +92,12 @@ impl<P: Platform> Slub<P> {
         };
         let Some(mut list) = list else { return 0 };
         let mut got = 0;
-        while let Some(slab) = list.first().filter(|_| got < want) {
+        let mut next = list.first();
+        while let Some(slab) = next.filter(|_| got < want) {
+            next = slab.next();
+            if !reserves && slab.state().reserve {
+                continue;
+            }
             let (taken, exhausted) = self.take_from_slab(slab, want - got, put);
             got += taken;
             if exhausted {

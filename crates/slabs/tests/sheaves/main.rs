@@ -3,17 +3,19 @@
 //! Every case is data for [`check`]: a preset, steps, and what the counters say then. What this cannot show: races (the
 //! schedules in crates/check), times, and whether a kernel did the same, as no counters of one are at hand.
 
+mod reserves;
 mod slabs;
 mod ways;
 
 use Event::*;
 use Expected::{Counted, CpuSlabs, Live, Parked};
 use Step::{
-    Alloc, AllocAtomic, AllocOn, Bulk, Feed, Free, FreeBulk, FreeRcu, Grace, Lend, Mark, Return, Use,
+    Alloc, AllocAtomic, AllocOn, AllocReserve, Bulk, Exhaust, Fail, Feed, Free, FreeBulk, FreeRcu, Grace,
+    Lend, Mark, Return, Use,
 };
 use slablab_model::{Machine, MachineSpec, Model, NodeSpec};
 use slablab_pages::{Pages, PagesPolicy};
-use slablab_platform::{CpuId, Event, Gfp, NodeId, Platform};
+use slablab_platform::{CpuId, Event, FrameKind, Gfp, NodeId, Pfn, Platform};
 use slablab_slabs::preset::Preset;
 use slablab_slabs::slub::{Slub, SlubPolicy};
 use slablab_slabs::{Backing, CacheFlags, CacheId, CacheSpec, Engine, Metadata, Sheaf};
@@ -31,6 +33,12 @@ enum Step {
     AllocAtomic(u16, u32),
     /// So many on a CPU from a node.
     AllocOn(u16, u16, u32),
+    /// So many on a CPU for who frees memory and may take the last page.
+    AllocReserve(u16, u32),
+    /// All pages but the reserves are taken.
+    Exhaust,
+    /// An ordinary caller on a CPU gets no object.
+    Fail(u16),
     /// So many in one call.
     Bulk(u16, u32),
     Free(u16, u32),
@@ -78,6 +86,8 @@ struct Heap {
     held: VecDeque<Ptr>,
     waiting: Vec<Ptr>,
     lent: Option<Sheaf<Model>>,
+    /// Pages that somebody else has.
+    hogged: Vec<Pfn>,
     zero: Vec<u64>,
 }
 
@@ -109,6 +119,7 @@ impl Heap {
             held: VecDeque::new(),
             waiting: Vec::new(),
             lent: None,
+            hogged: Vec::new(),
             zero: vec![0; Event::COUNT],
         }
     }
@@ -127,6 +138,15 @@ impl Heap {
             Alloc(cpu, n) => alloc(cpu, n, Gfp::KERNEL, None),
             AllocAtomic(cpu, n) => alloc(cpu, n, Gfp::ATOMIC, None),
             AllocOn(cpu, node, n) => alloc(cpu, n, Gfp::KERNEL, Some(node)),
+            AllocReserve(cpu, n) => alloc(cpu, n, Gfp::ATOMIC | Gfp::MEMALLOC, None),
+            Exhaust => {
+                let page = || self.pages.alloc(Gfp::ATOMIC, 0, NodeId(0), FrameKind::Allocated);
+                self.hogged.extend(std::iter::from_fn(page));
+            }
+            Fail(cpu) => {
+                Model::run_on(CpuId(cpu));
+                assert_eq!(self.cache.alloc(&backing, Gfp::KERNEL, None), None, "only reserves are left");
+            }
             Bulk(cpu, n) => {
                 Model::run_on(CpuId(cpu));
                 let mut objects = vec![None; n as usize];
@@ -196,6 +216,7 @@ impl Heap {
 
     /// Frees what is held; then every page must be back, those of the sheaves too.
     fn end(mut self) {
+        self.hogged.drain(..).for_each(|page| self.pages.free(page));
         self.step(Free(0, self.held.len() as u32));
         if self.lent.is_some() {
             self.step(Return(0));

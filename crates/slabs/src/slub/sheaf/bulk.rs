@@ -62,7 +62,7 @@ impl<P: Platform> Slub<P> {
                 wrong = Some(Misuse::NotInSlab);
                 break;
             };
-            if state.node == P::cpu_memory_node(P::cpu()) || self.takes_any_node() {
+            if self.takes(state) {
                 if let Err(misuse) = self.free_to_sheaf(backing, *object) {
                     wrong = Some(misuse);
                     break;

@@ -5,7 +5,7 @@ use super::{BATCH_MAX, Stock};
 use crate::engine::Backing;
 use crate::lent::{Sheaf, word};
 use crate::slub::{Barns, CpuState, Slot, Slub, Tally};
-use slablab_platform::{CpuId, Event, Gfp, HotArray, Local, NodeId, PerCpu, PerNode, Platform};
+use slablab_platform::{CpuId, Event, FrameState, Gfp, HotArray, Local, NodeId, PerCpu, PerNode, Platform};
 
 /// Objects on their way from a sheaf to slabs.
 pub(super) struct Batch<P: Platform> {
@@ -147,9 +147,15 @@ impl<P: Platform> Slub<P> {
         }
     }
 
-    /// Whether this CPU's sheaves take objects of any node: where its own has no memory, none would be local (7.1).
+    /// Whether this CPU's sheaves take objects of such a slab: local ones that are not of the reserves.
+    #[inline]
+    pub(super) fn takes(&self, state: FrameState) -> bool {
+        !state.reserve && (state.node == P::cpu_memory_node(P::cpu()) || self.takes_any_node())
+    }
+
+    /// Where the CPU's node has no memory, none would be local (7.1).
     #[cold]
-    pub(super) fn takes_any_node(&self) -> bool {
+    fn takes_any_node(&self) -> bool {
         self.policy.barns == Barns::OnlineNodes && P::node_frames(P::cpu_node(P::cpu())).1 == 0
     }
 }

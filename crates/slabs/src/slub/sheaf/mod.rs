@@ -224,7 +224,7 @@ impl<P: Platform> Slub<P> {
         let Some((pfn, state)) = Pages::<P>::block_of(object) else {
             return Err(Misuse::NotInSlab);
         };
-        if state.node == P::cpu_memory_node(P::cpu()) || self.takes_any_node() {
+        if self.takes(state) {
             // An address in an array is trusted later: the check cannot wait for the slab.
             self.check(object, pfn, state)?;
             if self.slots.push(object, Event::FreeFastpath)

@@ -96,7 +96,7 @@ impl<P: Platform> Slub<P> {
         let Waiting { sheaf, barn } = Waiting::unpack::<P>(argument);
         let objects = (0..self.sheaf_capacity).map_while(|index| P::storage_load(sheaf, word(index)));
         let mut stock = Stock { sheaf, size: objects.count() as u32 };
-        self.remove_remote(backing, &mut stock, barn);
+        self.remove_strangers(backing, &mut stock, barn);
         if stock.size == self.sheaf_capacity {
             let put = self.with_barn(barn, |barn| barn.put_full(sheaf));
             self.slots.count(if put { Event::BarnPut } else { Event::BarnPutFail }, 1);
@@ -110,15 +110,17 @@ impl<P: Platform> Slub<P> {
         }
     }
 
-    /// Objects of other nodes go to their slabs; the others close ranks.
-    fn remove_remote(&self, backing: &Backing<'_, P>, stock: &mut Stock<P>, barn: NodeId) {
-        if P::nodes() == 1 || P::node_frames(barn).1 == 0 {
-            return;
-        }
+    /// Objects of other nodes and of the reserves go to their slabs; the others close ranks.
+    fn remove_strangers(&self, backing: &Backing<'_, P>, stock: &mut Stock<P>, barn: NodeId) {
+        let any_node = P::nodes() == 1 || P::node_frames(barn).1 == 0;
+        let stays = |object: P::Ptr| {
+            let state = Slab::<P>::of(object).map(|(_, state)| state);
+            state.is_some_and(|state| !state.reserve && (any_node || state.node == barn))
+        };
         let mut kept = 0;
         for index in 0..stock.size {
             let object = P::storage_load(stock.sheaf, word(index)).expect("a sheaf has no holes");
-            if Self::node_of(object) == Some(barn) {
+            if stays(object) {
                 P::storage_store(stock.sheaf, word(kept), Some(object));
                 kept += 1;
             } else {
