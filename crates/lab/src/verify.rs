@@ -6,8 +6,8 @@
 pub mod change;
 pub mod counters;
 
-pub use change::{Change, Skill, verify_change};
-pub use counters::{Counter, Values, verify_counters};
+pub use change::{Change, Moved, Skill, verify_change};
+pub use counters::{Counter, Tally, Values, verify_counters};
 
 /// A table of real and predicted, and what follows from it.
 #[derive(Clone, Debug)]
