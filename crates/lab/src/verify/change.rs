@@ -4,7 +4,7 @@
 //! skill is 1 - sum |predicted - real| / sum |real| over all caches, in bytes: 1 is perfect, 0 is no better than "nothing
 //! changes", below 0 is worse. Bytes, as another engine's slabs have another size than the kernel's.
 
-use super::{Compared, Verified};
+use super::{Compared, SlabPages, Verified};
 use crate::error::{At, Error, Result};
 use crate::replay::before::{Before, dump_of_tar};
 use crate::replay::outcome::{CacheOutcome, Split};
@@ -73,7 +73,9 @@ pub fn verify_change(
     let replay = replay(reader, path, options, progress)?;
     let mut changes = changes(&replay, before, &start, &end);
     let skill = skill(&changes);
-    let summary = summary(&changes, skill, &replay);
+    let pages = SlabPages::of(reader, path, &replay.outcomes[0])?;
+    let mut summary = summary(&changes, skill, &replay);
+    summary.extend(pages.as_ref().map(SlabPages::sentence));
     changes.retain(|change| change.real != Moved::default() || change.predicted != Moved::default());
     changes.sort_by_key(|change| {
         let least_first = (change.error_bytes(), change.real.slab_bytes.abs());
@@ -103,6 +105,7 @@ pub fn verify_change(
             "engine": replay.outcomes[0].preset.to_string(),
             "skill_slab_bytes": skill.slabs,
             "skill_active_bytes": skill.objects,
+            "slab_pages": pages.as_ref().map(SlabPages::json),
             "caches": changes.iter().map(|change| json!({
                 "cache": change.name,
                 "slabs_start": change.start.0,
