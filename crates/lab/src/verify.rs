@@ -1,13 +1,16 @@
 //! What the model said beside what the kernel did.
 //!
-//! Two kinds: the change between two dumps, judged by skill against "nothing changes"; and every counter of a kernel with
-//! SLUB_STATS, each cache in the window of its own two readings.
+//! Two kinds: the change between two dumps, judged by skill against "nothing changes", with the slabs that page events show
+//! taken and returned in between; and every counter of a kernel with SLUB_STATS, each cache in the window of its own two
+//! readings.
 
 pub mod change;
 pub mod counters;
+pub mod pages;
 
-pub use change::{Change, Skill, verify_change};
-pub use counters::{Counter, Values, verify_counters};
+pub use change::{Change, Moved, Skill, verify_change};
+pub use counters::{Counter, Tally, Values, verify_counters};
+pub use pages::SlabPages;
 
 /// A table of real and predicted, and what follows from it.
 #[derive(Clone, Debug)]

@@ -60,11 +60,13 @@ fn counters_of_a_kernel_that_counted() {
     );
 }
 
+/// What `verify` prints of a preset that is not the kernel's: the errors of all counters, at least so many times the right
+/// preset's.
 #[test]
-fn another_release_is_worse_at_the_counters() {
+fn wrong_presets_are_worse_at_the_counters() {
     let run = root("testdata/slub_smp4_numa4");
     let reader = open(&run, Some("trace_s1"));
-    let error = |engine: &str| {
+    let errors = |engine: &str| {
         let options = Options {
             engines: vec![Preset::parse(engine).expect("a preset")],
             before: Some(start_of(&run, "trace_s1").expect("the state is right")),
@@ -72,19 +74,25 @@ fn another_release_is_worse_at_the_counters() {
         };
         let (verified, _) =
             verify_counters(&run, "trace_s1", &reader, &options, &|_, _| {}).expect("verified");
-        let caches = verified.json["caches"].as_array().cloned().unwrap_or_default();
-        let counters = caches.iter().filter_map(|cache| cache["counters"].as_object());
-        counters
-            .flat_map(|counters| counters.values())
-            .map(|both| (both["predicted"].as_i64().unwrap_or(0) - both["real"].as_i64().unwrap_or(0)).abs())
-            .sum::<i64>()
+        println!("{}", verified.summary[1]);
+        verified.json["errors"].as_u64().expect("a number")
     };
-    let (own, old, none) = (error("slub@6.1"), error("slub@2.6.32"), error("slub@6.1,cpu_partial=0"));
-    println!("sum of errors: slub@6.1 {own}, slub@2.6.32 {old}, without CPU partial lists {none}");
-    assert!(
-        own * 4 < old && own * 4 < none,
-        "slub@6.1 {own}, slub@2.6.32 {old}, without CPU partial lists {none}"
-    );
+    let right = errors("slub@6.1");
+    for (wrong, times) in [
+        ("slub@5.10", 3),
+        ("slub@6.18", 6),
+        ("slub@2.6.29", 15),
+        ("slub@2.6.32", 15),
+        ("slub@6.1,cpu_partial=0", 6),
+        ("slub@6.1,max_order=0", 8),
+        ("slub@7.0", 25),
+        ("slab@6.1", 25),
+        ("slqb@2009-09", 40),
+        ("slob@6.1", 100),
+    ] {
+        let errors = errors(wrong);
+        assert!(errors >= times * right, "{wrong}: {errors}, slub@6.1: {right}");
+    }
 }
 
 /// The four nodes of the guest that counted under SLAB.
@@ -148,18 +156,87 @@ fn counters_of_a_kernel_with_slab() {
     }
 }
 
-#[test]
-fn change_of_a_real_6_18() {
+/// What `verify` says of the bundled recording, as JSON.
+fn change(engine: &str) -> serde_json::Value {
     let (reader, path) = bundled();
     let start = root("../../examples/data/hackbench-6.18.slabinfo-start.txt");
     let end = root("../../examples/data/hackbench-6.18.slabinfo-end.txt");
-    let before = Some(Before::read(&start).expect("slabinfo is right"));
-    let options = Options { before, kernel_only: true, ..Options::default() };
+    let options = Options {
+        engines: vec![Preset::parse(engine).expect("a preset")],
+        before: Some(Before::read(&start).expect("slabinfo is right")),
+        ..Options::default()
+    };
     let (verified, _) =
         verify_change(&reader, &path, &end, &options, &|_, _| {}).expect("it can be verified");
-    let skill = verified.json["skill_slab_bytes"].as_f64().expect("a number");
     println!("{}", verified.summary.join("\n"));
-    assert!(skill >= 0.7, "skill {skill} in bytes of slabs");
+    verified.json
+}
+
+/// Skill in bytes of slabs, and by how many percent of the pages the slabs taken and returned are off.
+fn skill(engine: &str) -> (f64, f64) {
+    let verified = change(engine);
+    let number = |value: &serde_json::Value| value.as_f64().expect("a number");
+    (number(&verified["skill_slab_bytes"]), number(&verified["slab_pages"]["error_percent"]))
+}
+
+#[test]
+fn change_of_a_real_6_18() {
+    let right = skill("slub@6.18");
+    assert!(right.0 >= 0.7 && right.1 <= 1.5, "{right:?}");
+    // By how much less the skill is, and by how many percent the pages are off, at least.
+    for (wrong, less, off) in [
+        ("slub@5.10", 0.1, 1.5),
+        ("slub@2.6.29", 0.2, 1.5),
+        ("slub@6.18,max_order=1", 0.2, 5.0),
+        ("slub@6.18,max_order=0", 0.2, 100.0),
+        ("slub@6.18,order_cpus=64", 0.2, 100.0),
+        ("slob@6.1", 0.5, 100.0),
+        ("slab@6.1", 2.0, 50.0),
+        ("slub@7.0", 3.0, 40.0),
+        ("slqb@2009-09", 5.0, 50.0),
+    ] {
+        let found = skill(wrong);
+        assert!(found.0 <= right.0 - less && found.1 >= off, "{wrong}: {found:?}, slub@6.18: {right:?}");
+    }
+    // Of the policies in which these differ, sheaves for two caches alone move slabs here (docs/fidelity.md).
+    for alike in ["slub@6.1", "slub@6.12"] {
+        let found = skill(alike);
+        assert!((right.0 - found.0).abs() <= 0.05 && found.1 <= 1.5, "{alike}: {found:?}");
+    }
+}
+
+/// As counted in perf's text of the same recording, by other means.
+#[test]
+fn slabs_that_page_events_show() {
+    let verified = change("slub@6.18");
+    let orders = verified["slab_pages"]["orders"].as_array().expect("a list");
+    let number = |order: &serde_json::Value, key: &str| order[key].as_u64().expect("a number");
+    let real: Vec<_> = orders
+        .iter()
+        .map(|order| {
+            (number(order, "order"), number(order, "slabs_taken_real"), number(order, "slabs_returned_real"))
+        })
+        .collect();
+    assert_eq!(real, [(0, 987, 942), (1, 901, 893), (2, 5, 0), (3, 15, 3)]);
+}
+
+/// Bytes are those of the engine's own slabs, not of the kernel's.
+#[test]
+fn slabs_have_their_own_size() {
+    let verified = change("slub@6.18,max_order=0");
+    let number = |cache: &serde_json::Value, key: &str| cache[key].as_i64().expect("a number");
+    let caches = verified["caches"].as_array().expect("a list");
+    let kernels = |name: &str, slab: i64| {
+        let cache = caches.iter().find(|cache| cache["cache"] == name).expect("it changed");
+        let (slabs, bytes) = (number(cache, "slabs_change_real"), number(cache, "slab_bytes_change_real"));
+        assert!(slabs != 0 && bytes == slabs * slab, "{name}: {slabs} slabs, {bytes} bytes");
+    };
+    kernels("task_struct", 8 << 12);
+    kernels("kmalloc-128", 1 << 12);
+    for cache in caches.iter().filter(|cache| cache["cache"] != "task_struct") {
+        let slabs = number(cache, "slabs_change_predicted");
+        assert_eq!(number(cache, "slab_bytes_change_predicted"), slabs << 12, "{cache}");
+    }
 }
 
 fn all_engines(reader: &Reader, path: &Path) -> Replay {

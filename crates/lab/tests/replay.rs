@@ -366,7 +366,19 @@ fn kmalloc() {
     );
     // The kernel that recorded decides, not the engine: 2.6.32 had no other types.
     let options = Options { engines: presets(&["slub@6.1"]), ..Options::default() };
-    check_with(types, "2.6.32", &options, "kmalloc-256: allocs=3 frees=3; kmalloc_dma-256: allocs=1");
+    let expected = "kmalloc-256: allocs=3 frees=3; kmalloc_dma-256: allocs=1";
+    check_with(types, "2.6.32", &options, expected);
+    // A recording that does not say which it was: the dump does.
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("kmalloc");
+    let write = |name: &str, content: &str| {
+        let path = folder.join(name);
+        std::fs::create_dir_all(path.parent().expect("below a folder")).expect("a folder can be made");
+        std::fs::write(path, content).expect("a file can be written");
+    };
+    write("sos_commands/kernel/uname_-a", "Linux host 2.6.32 #1 SMP x86_64 GNU/Linux\n");
+    write("proc/slabinfo", "slabinfo - version: 2.1\nfilp 0 0 256 16 1 : tunables 0 0 0 : slabdata 0 0 0\n");
+    let before = Some(Before::read(&folder).expect("a dump"));
+    check_with(types, "", &Options { before, ..options }, expected);
 }
 
 #[test]

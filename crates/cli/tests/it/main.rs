@@ -4,6 +4,7 @@ mod browser;
 mod cli;
 mod common;
 mod doctor;
+mod engines;
 mod explain;
 mod import;
 mod input;

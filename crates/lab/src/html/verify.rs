@@ -5,7 +5,8 @@ use super::replay::{facts, name_of};
 use super::{Cell, Column, Page, Table, number};
 use crate::output::remarks;
 use crate::replay::Replay;
-use crate::verify::{Change, Compared, Counter, Skill, Values, Verified};
+use crate::verify::counters::ALL;
+use crate::verify::{Change, Compared, Counter, Skill, Tally, Values, Verified};
 
 /// Rows of a figure; its table has all.
 const ROWS: usize = 24;
@@ -31,9 +32,8 @@ fn pairs(names: [&str; 2], axis: Axis, rows: Vec<Pair>) -> Pairs {
 }
 
 fn changes_page(page: &mut Page, changes: &[Change], skill: Skill, replay: &Replay) {
-    let sum =
-        |of: fn(&Change) -> i64| changes.iter().map(|change| of(change) * change.bytes.0 as i64).sum::<i64>();
-    let (real, predicted) = (sum(|change| change.real.0), sum(|change| change.predicted.0));
+    let sum = |of: fn(&Change) -> i64| changes.iter().map(of).sum::<i64>();
+    let (real, predicted) = (sum(|change| change.real.slab_bytes), sum(|change| change.predicted.slab_bytes));
     page.lede(&format!(
         "Between the two dumps slab memory changed by {}; {} predicts {}. The skill in bytes of slabs is {}: 1 would be perfect, 0 is what predicting no change would get.",
         number::signed_bytes(real),
@@ -41,7 +41,7 @@ fn changes_page(page: &mut Page, changes: &[Change], skill: Skill, replay: &Repl
         number::signed_bytes(predicted),
         number::fixed(skill.slabs, 3)
     ));
-    let exact = changes.iter().filter(|change| change.real.0 == change.predicted.0).count();
+    let exact = changes.iter().filter(|change| change.error_bytes() == 0).count();
     page.facts([
         ("Skill, slabs", Cell::Number(skill.slabs, 3)),
         ("Skill, active objects", Cell::Number(skill.objects, 3)),
@@ -54,7 +54,7 @@ fn changes_page(page: &mut Page, changes: &[Change], skill: Skill, replay: &Repl
         page,
         "Change of slab memory, cache by cache, the largest first.",
         changes,
-        &|change| [change.real.0 * change.bytes.0 as i64, change.predicted.0 * change.bytes.0 as i64],
+        &|change| (change.real.slab_bytes, change.predicted.slab_bytes),
         &change_table(changes),
     );
     page.section("Objects");
@@ -63,7 +63,7 @@ fn changes_page(page: &mut Page, changes: &[Change], skill: Skill, replay: &Repl
         page,
         "Change of the memory of active objects, cache by cache, the largest first.",
         changes,
-        &|change| [change.real.1 * change.bytes.1 as i64, change.predicted.1 * change.bytes.1 as i64],
+        &Change::active_bytes,
         &objects_table(changes),
     );
     page.section("The recording and the machine");
@@ -74,10 +74,11 @@ fn change_figure(
     page: &mut Page,
     caption: &str,
     changes: &[Change],
-    bytes: &dyn Fn(&Change) -> [i64; 2],
+    bytes: &dyn Fn(&Change) -> (i64, i64),
     table: &Table,
 ) {
-    let mut rows: Vec<(&Change, [i64; 2])> = changes.iter().map(|change| (change, bytes(change))).collect();
+    let mut rows: Vec<(&Change, [i64; 2])> =
+        changes.iter().map(|change| (change, bytes(change).into())).collect();
     rows.retain(|row| row.1 != [0, 0]);
     let largest = |row: &(&Change, [i64; 2])| row.1.map(i64::unsigned_abs).into_iter().max();
     rows.sort_by_key(|row| (std::cmp::Reverse(largest(row)), row.0.name.clone()));
@@ -99,8 +100,8 @@ fn change_table(changes: &[Change]) -> Table {
         table.row([
             Cell::Name(change.name.clone()),
             Cell::Count(change.start.0),
-            Cell::Change(change.real.0),
-            Cell::Change(change.predicted.0),
+            Cell::Change(change.real.slabs),
+            Cell::Change(change.predicted.slabs),
             Cell::Bytes(change.error_bytes()),
             if change.real == change.predicted { Cell::Empty } else { Cell::Text(change.cause.clone()) },
         ]);
@@ -117,23 +118,23 @@ fn objects_table(changes: &[Change]) -> Table {
             Cell::Name(change.name.clone()),
             Cell::Count(change.bytes.1),
             Cell::Count(change.start.1),
-            Cell::Change(change.real.1),
-            Cell::Change(change.predicted.1),
+            Cell::Change(change.real.active),
+            Cell::Change(change.predicted.active),
         ]);
     }
     table
 }
 
 fn counters_page(page: &mut Page, counters: &[Counter], replay: &Replay) {
-    let counts = || counters.iter().filter(|counter| matches!(counter.values, Values::Counts(..)));
+    let tally = Tally::of(counters);
     page.lede(&format!(
         "Every counter of a kernel with SLUB_STATS beside what {} counts: {} of {} are exact.",
         engine(replay),
-        counts().filter(|counter| counter.is_exact()).count(),
-        counts().count()
+        tally.exact,
+        tally.counters
     ));
     page.section("All caches together");
-    let all: Vec<&Counter> = counters.iter().filter(|counter| counter.cache == "all").collect();
+    let all: Vec<&Counter> = counters.iter().filter(|counter| counter.cache == ALL).collect();
     let pair = |counter: &&Counter| match counter.values {
         Values::Counts(real, predicted) => {
             Pair { label: counter.counter.clone(), values: [real as f64, predicted as f64] }
@@ -170,7 +171,7 @@ fn counters_page(page: &mut Page, counters: &[Counter], replay: &Replay) {
         &counter_table(&percents),
     );
     page.section("Every cache");
-    let each: Vec<&Counter> = counters.iter().filter(|counter| counter.cache != "all").collect();
+    let each: Vec<&Counter> = counters.iter().filter(|counter| counter.cache != ALL).collect();
     page.table("Every counter of every cache whose trace is complete.", &counter_table(&each));
     page.section("The recording and the machine");
     facts(replay, page);

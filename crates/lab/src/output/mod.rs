@@ -20,7 +20,7 @@ pub use table::{cache_table, caches_table, engines_table, remarks, verify_table}
 pub use whatif::{whatif_csv, whatif_json, whatif_table};
 
 use crate::replay::Replay;
-use crate::replay::outcome::{Outcome, Split};
+use crate::replay::outcome::{LOCKS, Outcome, Split};
 use slablab_platform::Event;
 
 /// One figure of an engine.
@@ -52,10 +52,9 @@ pub fn figures(outcome: &Outcome) -> Vec<(String, String, Figure)> {
     for (order, (taken, _)) in by_order(outcome).into_iter().enumerate().filter(|(_, both)| both.0 > 0) {
         add(&format!("  of order {order}"), &format!("slabs_taken_order_{order}"), Figure::Count(taken));
     }
-    if total.get(Event::SlobPagesWalked) > 0 {
-        add("pages walked", "slob_pages_walked", Figure::Count(total.get(Event::SlobPagesWalked)));
-        add("free blocks walked", "slob_blocks_walked", Figure::Count(total.get(Event::SlobBlocksWalked)));
-    }
+    let pages = |(order, (taken, _)): (usize, (u64, u64))| taken << order;
+    let pages_taken = by_order(outcome).into_iter().enumerate().map(pages).sum();
+    add("  pages", "slab_pages_taken", Figure::Count(pages_taken));
     add("slabs returned", "slabs_returned", Figure::Count(total.get(Event::FreeSlab)));
     for (order, (_, returned)) in by_order(outcome).into_iter().enumerate().filter(|(_, both)| both.1 > 0) {
         add(
@@ -65,6 +64,10 @@ pub fn figures(outcome: &Outcome) -> Vec<(String, String, Figure)> {
         );
     }
     add("large kmallocs", "large_allocs", Figure::Count(outcome.large.allocs));
+    if total.get(Event::SlobPagesWalked) > 0 {
+        add("pages walked", "slob_pages_walked", Figure::Count(total.get(Event::SlobPagesWalked)));
+        add("free blocks walked", "slob_blocks_walked", Figure::Count(total.get(Event::SlobBlocksWalked)));
+    }
     add("slab memory", "", Figure::Heading);
     add("  start", "slab_start_bytes", Figure::Bytes(outcome.start_frames * outcome.page_size));
     add("  peak", "slab_peak_bytes", Figure::Bytes(outcome.peak_frames * outcome.page_size));
@@ -78,11 +81,7 @@ pub fn figures(outcome: &Outcome) -> Vec<(String, String, Figure)> {
     }
     add("    tail of slabs", "tail_bytes", Figure::Bytes(tail));
     add("locks taken", "", Figure::Heading);
-    use Event::{LockBarn, LockHeap, LockNodeList, LockPageList, LockRemoteFree, LockSlab};
-    for lock in [LockNodeList, LockPageList, LockRemoteFree, LockBarn, LockSlab, LockHeap]
-        .into_iter()
-        .filter(|lock| total.get(*lock) > 0)
-    {
+    for lock in LOCKS.into_iter().filter(|lock| total.get(*lock) > 0) {
         let name = lock.name().trim_start_matches("lock_");
         add(&format!("  {name}"), lock.name(), Figure::Count(total.get(lock)));
     }

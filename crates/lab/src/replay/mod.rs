@@ -32,6 +32,7 @@ use caches::CacheTable;
 use hotplug::{Command, Schedule};
 use outcome::Outcome;
 use rayon::prelude::*;
+use slablab_kernel::bundle::Dump;
 use slablab_model::Model;
 use slablab_slabs::preset::Preset;
 use slablab_slabs::{
@@ -139,7 +140,7 @@ impl<'a> Prepared<'a> {
         let machine = machine::choose(&metadata, dump, &options.machine, path)?;
         let hotplug = Schedule::new(&options.hotplug, &metadata, &machine.spec)?;
         let mut assumed = hotplug.assumed.clone();
-        let kernel = recorded_kernel(&metadata, &mut assumed);
+        let kernel = recorded_kernel(&metadata, dump, &mut assumed);
         let table =
             CacheTable::new(&metadata, options.before.as_ref(), machine.spec.page_shift, kernel, &machine);
         assumed.extend(table.ambiguous.clone());
@@ -218,9 +219,10 @@ fn check_numbers(metadata: &Metadata, rows: u64, path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The SLUB that the recording kernel ran.
-fn recorded_kernel(metadata: &Metadata, assumed: &mut Vec<String>) -> Preset {
-    let release = metadata.release.as_deref().and_then(Release::parse);
+/// The SLUB that the recording kernel ran: as the recording says, or the dump.
+fn recorded_kernel(metadata: &Metadata, dump: Option<&Dump>, assumed: &mut Vec<String>) -> Preset {
+    let texts = [metadata.release.as_deref(), dump.and_then(|dump| dump.release.as_deref())];
+    let release = texts.into_iter().flatten().find_map(Release::parse);
     match release.and_then(|release| Some((release, Preset::of_kernel(release)?))) {
         Some((release, preset)) => {
             // The third number of 2.6 is a release, of later ones it is a bug fix.

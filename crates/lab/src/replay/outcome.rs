@@ -62,6 +62,17 @@ pub struct Elsewhere {
     pub rows_other_node: u64,
 }
 
+/// The locks inside caches; the page allocator's is `lock_zone`.
+pub const LOCKS: [Event; 7] = [
+    Event::LockNodeList,
+    Event::LockAlien,
+    Event::LockPageList,
+    Event::LockRemoteFree,
+    Event::LockBarn,
+    Event::LockSlab,
+    Event::LockHeap,
+];
+
 /// How often each event was counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counts(pub Box<[u64; Event::COUNT]>);
@@ -116,11 +127,7 @@ impl Counts {
 
     /// Locks taken inside the cache.
     pub fn locks(&self) -> u64 {
-        use Event::{LockBarn, LockHeap, LockNodeList, LockPageList, LockRemoteFree, LockSlab};
-        [LockNodeList, LockPageList, LockRemoteFree, LockBarn, LockSlab, LockHeap]
-            .into_iter()
-            .map(|lock| self.get(lock))
-            .sum()
+        LOCKS.into_iter().map(|lock| self.get(lock)).sum()
     }
 }
 

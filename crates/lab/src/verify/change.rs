@@ -2,16 +2,17 @@
 //!
 //! Judged on change, not on level: most caches do not change, so that predicting nothing already looks good by level. The
 //! skill is 1 - sum |predicted - real| / sum |real| over all caches, in bytes: 1 is perfect, 0 is no better than "nothing
-//! changes", below 0 is worse.
+//! changes", below 0 is worse. Bytes, as another engine's slabs have another size than the kernel's.
 
-use super::{Compared, Verified};
+use super::{Compared, SlabPages, Verified};
 use crate::error::{At, Error, Result};
 use crate::replay::before::{Before, dump_of_tar};
-use crate::replay::outcome::CacheOutcome;
+use crate::replay::outcome::{CacheOutcome, Split};
 use crate::replay::{Options, Replay, replay};
 use crate::state::folder;
 use serde_json::json;
 use slablab_kernel::slabinfo::{Slabinfo, SlabinfoRow};
+use slablab_slabs::Usage;
 use slablab_workloads::Reader;
 use std::collections::HashMap;
 use std::path::Path;
@@ -21,16 +22,27 @@ use std::path::Path;
 pub struct Change {
     /// Its name.
     pub name: String,
-    /// Slabs and active objects at the start.
+    /// Slabs and active objects of the kernel at the start.
     pub start: (u64, u64),
-    /// Real change of slabs and of active objects.
-    pub real: (i64, i64),
-    /// Predicted change of slabs and of active objects.
-    pub predicted: (i64, i64),
-    /// Bytes of a slab and of an object.
+    /// What the kernel did.
+    pub real: Moved,
+    /// What the engine would have done.
+    pub predicted: Moved,
+    /// Bytes of a slab of the kernel and of an object.
     pub bytes: (u64, u64),
     /// Why the two differ, as far as the recording tells.
     pub cause: String,
+}
+
+/// By how much a cache changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Moved {
+    /// Slabs, each of the size that whoever made it gives them.
+    pub slabs: i64,
+    /// Bytes of those.
+    pub slab_bytes: i64,
+    /// Active objects.
+    pub active: i64,
 }
 
 /// Skill in bytes of slabs and of active objects.
@@ -59,13 +71,15 @@ pub fn verify_change(
     let start = slabinfo(&before.path)?;
     let end = slabinfo(after)?;
     let replay = replay(reader, path, options, progress)?;
-    let page_size = 1u64 << replay.machine.spec.page_shift;
-    let mut changes = changes(&replay, before, &start, &end, page_size);
+    let mut changes = changes(&replay, before, &start, &end);
     let skill = skill(&changes);
-    let summary = summary(&changes, skill, &replay);
-    changes.retain(|change| change.real != (0, 0) || change.predicted != (0, 0));
+    let pages = SlabPages::of(reader, path, &replay.outcomes[0])?;
+    let mut summary = summary(&changes, skill, &replay);
+    summary.extend(pages.as_ref().map(SlabPages::sentence));
+    changes.retain(|change| change.real != Moved::default() || change.predicted != Moved::default());
     changes.sort_by_key(|change| {
-        (std::cmp::Reverse(change.error_bytes()), std::cmp::Reverse(change.real.0.abs()), change.name.clone())
+        let least_first = (change.error_bytes(), change.real.slab_bytes.abs());
+        (std::cmp::Reverse(least_first), change.name.clone())
     });
     let header = ["cache", "slabs", "real", "predicted", "active", "real", "predicted", "error K", "why"];
     let signed = |n: i64| format!("{n:+}");
@@ -73,11 +87,11 @@ pub fn verify_change(
         vec![
             change.name.clone(),
             change.start.0.to_string(),
-            signed(change.real.0),
-            signed(change.predicted.0),
+            signed(change.real.slabs),
+            signed(change.predicted.slabs),
             change.start.1.to_string(),
-            signed(change.real.1),
-            signed(change.predicted.1),
+            signed(change.real.active),
+            signed(change.predicted.active),
             (change.error_bytes() / 1024).to_string(),
             if change.real == change.predicted { String::new() } else { change.cause.clone() },
         ]
@@ -91,14 +105,17 @@ pub fn verify_change(
             "engine": replay.outcomes[0].preset.to_string(),
             "skill_slab_bytes": skill.slabs,
             "skill_active_bytes": skill.objects,
+            "slab_pages": pages.as_ref().map(SlabPages::json),
             "caches": changes.iter().map(|change| json!({
                 "cache": change.name,
                 "slabs_start": change.start.0,
-                "slabs_change_real": change.real.0,
-                "slabs_change_predicted": change.predicted.0,
+                "slabs_change_real": change.real.slabs,
+                "slabs_change_predicted": change.predicted.slabs,
+                "slab_bytes_change_real": change.real.slab_bytes,
+                "slab_bytes_change_predicted": change.predicted.slab_bytes,
                 "active_start": change.start.1,
-                "active_change_real": change.real.1,
-                "active_change_predicted": change.predicted.1,
+                "active_change_real": change.real.active,
+                "active_change_predicted": change.predicted.active,
                 "error_bytes": change.error_bytes(),
                 "why": change.cause,
             })).collect::<Vec<_>>(),
@@ -124,56 +141,56 @@ fn slabinfo(path: &Path) -> Result<Slabinfo> {
     dump_of_tar(path, &bytes)?.slabinfo.ok_or_else(missing)
 }
 
-fn changes(
-    replay: &Replay,
-    before: &Before,
-    start: &Slabinfo,
-    end: &Slabinfo,
-    page_size: u64,
-) -> Vec<Change> {
+fn changes(replay: &Replay, before: &Before, start: &Slabinfo, end: &Slabinfo) -> Vec<Change> {
+    let outcome = &replay.outcomes[0];
     let mut outcomes: HashMap<&str, &CacheOutcome> = HashMap::new();
-    for cache in &replay.outcomes[0].caches {
+    for cache in &outcome.caches {
         for name in std::iter::once(&cache.name).chain(&cache.aliases) {
             outcomes.insert(name, cache);
         }
     }
+    let page_size = outcome.page_size;
     let ends: HashMap<(&str, u32), &SlabinfoRow> =
         end.rows.iter().map(|row| ((row.name.as_str(), row.ordinal), row)).collect();
     let change = |row: &SlabinfoRow| {
         let after = ends.get(&(row.name.as_str(), row.ordinal))?;
         let directory = before.find(&row.name).map(|(_, cache)| cache.name.as_str());
-        let outcome =
-            directory.and_then(|name| outcomes.get(name)).or_else(|| outcomes.get(row.name.as_str()));
-        let outcome = outcome.filter(|_| row.ordinal == 0);
-        let real = (
-            after.num_slabs as i64 - row.num_slabs as i64,
-            after.active_objs as i64 - row.active_objs as i64,
-        );
-        let predicted = outcome.map_or((0, 0), |cache| {
-            (
-                cache.end.slabs as i64 - cache.start.slabs as i64,
-                cache.end.active_objects() as i64 - cache.start.active_objects() as i64,
-            )
-        });
+        let cache = directory.and_then(|name| outcomes.get(name)).or_else(|| outcomes.get(row.name.as_str()));
+        let cache = cache.filter(|_| row.ordinal == 0).copied();
+        let slabs = after.num_slabs as i64 - row.num_slabs as i64;
+        let slab_bytes = row.pagesperslab * page_size;
+        let real = Moved {
+            slabs,
+            slab_bytes: slabs * slab_bytes as i64,
+            active: after.active_objs as i64 - row.active_objs as i64,
+        };
+        let predicted = cache.map_or(Moved::default(), |cache| Moved::of(cache, page_size));
         Some(Change {
             name: row.name.clone(),
             start: (row.num_slabs, row.active_objs),
             real,
             predicted,
-            bytes: (row.pagesperslab * page_size, row.objsize),
-            cause: cause(outcome.copied(), row, real, predicted),
+            bytes: (slab_bytes, row.objsize),
+            cause: cause(cache, row, real, predicted),
         })
     };
     start.rows.iter().filter_map(change).collect()
 }
 
+impl Moved {
+    /// How a cache of the replay changed; of pages that caches share, what its objects take.
+    fn of(cache: &CacheOutcome, page_size: u64) -> Moved {
+        let bytes = |usage: &Usage| Split::of(usage, &cache.geometry, page_size).slabs as i64;
+        Moved {
+            slabs: cache.end.slabs as i64 - cache.start.slabs as i64,
+            slab_bytes: bytes(&cache.end) - bytes(&cache.start),
+            active: cache.end.active_objects() as i64 - cache.start.active_objects() as i64,
+        }
+    }
+}
+
 /// What the recording says about a difference.
-fn cause(
-    outcome: Option<&CacheOutcome>,
-    row: &SlabinfoRow,
-    real: (i64, i64),
-    predicted: (i64, i64),
-) -> String {
+fn cause(outcome: Option<&CacheOutcome>, row: &SlabinfoRow, real: Moved, predicted: Moved) -> String {
     let Some(cache) = outcome else {
         return "no event of this cache is in the recording".into();
     };
@@ -182,14 +199,18 @@ fn cause(
     if assumed > 1.0 {
         return format!("{assumed:.0} % of its events are untraced (bulk, RCU)");
     }
+    let (objects, kernels) = (cache.geometry.objects as u64, row.objperslab);
+    if objects != kernels {
+        return format!("slabs of {objects} objects, the kernel's hold {kernels}");
+    }
     if cache.start.slabs != row.num_slabs {
         return format!("{} slabs at the start, {} planned", row.num_slabs, cache.start.slabs);
     }
     let net = traffic.allocs as i64 - traffic.frees as i64;
-    if (real.1 - net).abs() > (real.0.abs() + 8) * row.objperslab as i64 {
+    if (real.active - net).abs() > (real.slabs.abs() + 8) * row.objperslab as i64 {
         return format!("the recording's balance is {net:+} objects");
     }
-    if real.0 == predicted.0 {
+    if real.slab_bytes == predicted.slab_bytes {
         "parked objects: which slabs were partial is not known"
     } else {
         "the start's partial slabs are not known one by one"
@@ -200,40 +221,40 @@ fn cause(
 impl Change {
     /// Bytes of slabs by which the prediction is wrong.
     pub fn error_bytes(&self) -> u64 {
-        (self.predicted.0 - self.real.0).unsigned_abs() * self.bytes.0
+        self.predicted.slab_bytes.abs_diff(self.real.slab_bytes)
+    }
+
+    /// By how many bytes the memory of active objects changed, really and predicted.
+    pub fn active_bytes(&self) -> (i64, i64) {
+        let size = self.bytes.1 as i64;
+        (self.real.active * size, self.predicted.active * size)
     }
 }
 
 /// The skill over caches.
 pub fn skill(changes: &[Change]) -> Skill {
-    let ratio = |of: fn(&Change) -> (i64, i64, u64)| {
+    let ratio = |of: fn(&Change) -> (i64, i64)| {
         let (mut wrong, mut all) = (0.0, 0.0);
-        for (real, predicted, bytes) in changes.iter().map(of) {
-            wrong += ((predicted - real).unsigned_abs() * bytes) as f64;
-            all += (real.unsigned_abs() * bytes) as f64;
+        for (real, predicted) in changes.iter().map(of) {
+            wrong += predicted.abs_diff(real) as f64;
+            all += real.unsigned_abs() as f64;
         }
         if all == 0.0 { if wrong == 0.0 { 1.0 } else { f64::NEG_INFINITY } } else { 1.0 - wrong / all }
     };
     Skill {
-        slabs: ratio(|change| (change.real.0, change.predicted.0, change.bytes.0)),
-        objects: ratio(|change| (change.real.1, change.predicted.1, change.bytes.1)),
+        slabs: ratio(|change| (change.real.slab_bytes, change.predicted.slab_bytes)),
+        objects: ratio(Change::active_bytes),
     }
 }
 
 fn summary(changes: &[Change], skill: Skill, replay: &Replay) -> Vec<String> {
-    let kib = |of: fn(&Change) -> i64| {
-        changes.iter().map(|change| of(change) * change.bytes.0 as i64).sum::<i64>() / 1024
-    };
-    let mut errors: Vec<f64> = changes
-        .iter()
-        .filter(|change| change.start.0 as i64 + change.real.0 > 0)
-        .map(|change| {
-            let real = change.start.0 as i64 + change.real.0;
-            100.0 * (change.predicted.0 - change.real.0).abs() as f64 / real as f64
-        })
-        .collect();
+    let kib = |of: fn(&Change) -> i64| changes.iter().map(of).sum::<i64>() / 1024;
+    let level = |change: &Change| (change.start.0 * change.bytes.0) as i64 + change.real.slab_bytes;
+    let held = changes.iter().filter(|change| level(change) > 0);
+    let mut errors: Vec<f64> =
+        held.map(|change| 100.0 * change.error_bytes() as f64 / level(change) as f64).collect();
     errors.sort_by(f64::total_cmp);
-    let exact = changes.iter().filter(|change| change.real.0 == change.predicted.0).count();
+    let exact = changes.iter().filter(|change| change.error_bytes() == 0).count();
     vec![
         format!(
             "{}: skill {:.3} in bytes of slabs, {:.3} in bytes of active objects (1 is perfect; predicting no change is 0)",
@@ -241,8 +262,8 @@ fn summary(changes: &[Change], skill: Skill, replay: &Replay) -> Vec<String> {
         ),
         format!(
             "slab memory changed by {:+} K, predicted {:+} K; slabs exact in {exact} of {} caches",
-            kib(|change| change.real.0),
-            kib(|change| change.predicted.0),
+            kib(|change| change.real.slab_bytes),
+            kib(|change| change.predicted.slab_bytes),
             changes.len()
         ),
         format!(

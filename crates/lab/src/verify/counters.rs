@@ -44,6 +44,42 @@ impl Counter {
     }
 }
 
+/// How far the counters of single caches are off, all together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Counters.
+    pub counters: usize,
+    /// Of these, predicted exactly.
+    pub exact: usize,
+    /// What the kernel counted in all of them.
+    pub real: u64,
+    /// By how much the predictions are off, each counter's sign aside.
+    pub errors: u64,
+}
+
+impl Tally {
+    /// Sums up; what is summed over caches already and percentages are left out.
+    pub fn of(counters: &[Counter]) -> Tally {
+        let mut tally = Tally::default();
+        for counter in counters.iter().filter(|counter| counter.cache != ALL) {
+            let Values::Counts(real, predicted) = counter.values else { continue };
+            tally.counters += 1;
+            tally.exact += usize::from(counter.is_exact());
+            tally.real += real.unsigned_abs();
+            tally.errors += predicted.abs_diff(real);
+        }
+        tally
+    }
+
+    /// The errors in percent of what the kernel counted.
+    pub fn error_percent(&self) -> f64 {
+        100.0 * self.errors as f64 / self.real.max(1) as f64
+    }
+}
+
+/// What stands for all caches together.
+pub(crate) const ALL: &str = "all";
+
 /// Reads the start of a counters run: `slub_const.csv` and `slub_state.csv.gz` in its folder.
 ///
 /// # Errors
@@ -129,20 +165,29 @@ pub fn verify_counters(
     }
     for event in kernel_events() {
         if let Some((found, predicted)) = sums.get(event.name()) {
-            counters.push(count("all", *event, *found, *predicted));
+            counters.push(count(ALL, *event, *found, *predicted));
         }
     }
     let rows: Vec<Vec<String>> = counters.iter().map(row).collect();
-    let counts = || counters.iter().filter(|counter| matches!(counter.values, Values::Counts(..)));
-    let exact = counts().filter(|counter| counter.is_exact()).count();
+    let tally = Tally::of(&counters);
     let summary = vec![
         format!("{label} of {}: {} caches whose trace is complete", run.display(), json_caches.len()),
-        format!("{exact} of {} counters exact", counts().count()),
+        format!(
+            "{}: {} of {} counters exact; all errors together are {:.1} % of what the kernel counted",
+            replay.outcomes[0].preset,
+            tally.exact,
+            tally.counters,
+            tally.error_percent()
+        ),
     ];
     let json = json!({
         "schema": "slablab.verify-counters.1",
         "engine": replay.outcomes[0].preset.to_string(),
         "label": label,
+        "counters": tally.counters,
+        "counters_exact": tally.exact,
+        "counted_real": tally.real,
+        "errors": tally.errors,
         "caches": json_caches,
     });
     let header = ["cache", "counter", "real", "predicted", "difference"].map(String::from).to_vec();

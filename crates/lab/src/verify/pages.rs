@@ -1,0 +1,150 @@
+//! Slabs that the kernel took and gave back while it was recorded, as its page events show them.
+//!
+//! A block of pages was made a slab when an object is allocated in it; a freed block was a slab when an object was seen in it.
+//! Nothing of the start matters to this, unlike to the change of slab memory: the two are wrong in different ways.
+
+use crate::error::{At, Result};
+use crate::output::by_order;
+use crate::replay::outcome::Outcome;
+use rustc_hash::{FxHashMap, FxHashSet};
+use serde_json::{Value, json};
+use slablab_workloads::{Batch, Columns, EventKind, NONE, Reader, flags};
+use std::path::Path;
+
+/// Slabs by order: taken and returned.
+type ByOrder = [(u64, u64); 11];
+
+/// Slabs taken and returned, real and predicted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SlabPages {
+    /// What the kernel did.
+    pub real: ByOrder,
+    /// What the engine would have done.
+    pub predicted: ByOrder,
+}
+
+impl SlabPages {
+    /// Compares a recording with what an engine made of it; `None` where the recording does not tell which object is in
+    /// which page.
+    ///
+    /// # Errors
+    /// A trace that cannot be read.
+    pub fn of(reader: &Reader, path: &Path, outcome: &Outcome) -> Result<Option<SlabPages>> {
+        let real = recorded(reader, path)?;
+        Ok(real.map(|real| SlabPages { real, predicted: by_order(outcome) }))
+    }
+
+    /// By how many pages the prediction is off in all orders, both ways, in percent of the pages that really moved.
+    pub fn error_percent(&self) -> f64 {
+        let (mut moved, mut off) = (0u64, 0u64);
+        for (order, (real, predicted)) in self.real.iter().zip(&self.predicted).enumerate() {
+            moved += (real.0 + real.1) << order;
+            off += (real.0.abs_diff(predicted.0) + real.1.abs_diff(predicted.1)) << order;
+        }
+        100.0 * off as f64 / moved.max(1) as f64
+    }
+
+    /// A sentence with the numbers.
+    pub fn sentence(&self) -> String {
+        let taken = |of: &ByOrder| of.iter().map(|both| both.0).sum::<u64>();
+        let returned = |of: &ByOrder| of.iter().map(|both| both.1).sum::<u64>();
+        format!(
+            "in the recording {} slabs were taken, predicted {}, and {} returned, predicted {}: off by {:.1} % of the pages",
+            taken(&self.real),
+            taken(&self.predicted),
+            returned(&self.real),
+            returned(&self.predicted),
+            self.error_percent()
+        )
+    }
+
+    /// The same for machines: one entry for each order that anybody used.
+    pub fn json(&self) -> Value {
+        let mut orders = Vec::new();
+        for (order, (real, predicted)) in self.real.iter().zip(&self.predicted).enumerate() {
+            if (*real, *predicted) != ((0, 0), (0, 0)) {
+                orders.push(json!({
+                    "order": order,
+                    "slabs_taken_real": real.0,
+                    "slabs_taken_predicted": predicted.0,
+                    "slabs_returned_real": real.1,
+                    "slabs_returned_predicted": predicted.1,
+                }));
+            }
+        }
+        json!({ "error_percent": self.error_percent(), "orders": orders })
+    }
+}
+
+/// What is known of page frames at a row.
+#[derive(Default)]
+struct Frames {
+    /// Frames of blocks in which no object was seen yet, with the block's first.
+    fresh: FxHashMap<u64, u64>,
+    /// Orders of those blocks, by their first frame.
+    orders: FxHashMap<u64, u8>,
+    /// Frames in which objects were seen.
+    slabs: FxHashSet<u64>,
+    by_order: ByOrder,
+}
+
+/// The largest order that is counted.
+const ORDER_MAX: i8 = 10;
+
+impl Frames {
+    fn page(&mut self, event: EventKind, first: u64, order: i8) {
+        let order = order.clamp(0, ORDER_MAX) as u8;
+        let mut held_objects = false;
+        for frame in first..first.saturating_add(1 << order) {
+            held_objects |= self.slabs.remove(&frame);
+            self.fresh.remove(&frame);
+            if event == EventKind::PageAlloc {
+                self.fresh.insert(frame, first);
+            }
+        }
+        self.orders.remove(&first);
+        if event == EventKind::PageAlloc {
+            self.orders.insert(first, order);
+        } else if held_objects {
+            self.by_order[order as usize].1 += 1;
+        }
+    }
+
+    fn object(&mut self, frame: u64) {
+        self.slabs.insert(frame);
+        let Some(first) = self.fresh.get(&frame).copied() else { return };
+        let Some(order) = self.orders.remove(&first) else { return };
+        for frame in first..first + (1 << order) {
+            self.fresh.remove(&frame);
+        }
+        self.by_order[order as usize].0 += 1;
+    }
+}
+
+fn recorded(reader: &Reader, path: &Path) -> Result<Option<ByOrder>> {
+    let metadata = reader.metadata();
+    let Some(linear_map) = metadata.import.as_ref().and_then(|import| import.linear_map) else {
+        return Ok(None);
+    };
+    let page_shift = metadata.page_size_bytes.unwrap_or(4096).max(1).ilog2();
+    let columns = Columns::REPLAY | Columns::ADDRESS | Columns::PFN | Columns::ORDER;
+    let (mut frames, mut batch) = (Frames::default(), Batch::default());
+    let mut batches = reader.batches(columns);
+    while batches.next(&mut batch).at(path)? {
+        for row in 0..batch.len() {
+            let Some(event) = EventKind::from_u8(batch.event[row]) else { continue };
+            match event {
+                EventKind::PageAlloc | EventKind::PageFree if batch.pfn[row] >= 0 => {
+                    frames.page(event, batch.pfn[row] as u64, batch.order[row]);
+                }
+                _ if !event.is_alloc() && !event.is_free() => {}
+                _ if batch.flags[row] & (flags::NULL | flags::ZERO_SIZE) != 0 => {}
+                // A kmalloc of more than two pages has its block for itself; what is freed unseen may be one.
+                _ if batch.cache[row] == NONE && !(1..=2 << page_shift).contains(&batch.bytes_alloc[row]) => {
+                }
+                _ => frames.object(batch.address[row].wrapping_sub(linear_map) >> page_shift),
+            }
+        }
+    }
+    Ok(Some(frames.by_order))
+}
