@@ -275,8 +275,20 @@ impl Platform for Model {
     fn storage_detach(object: Addr) {
         state(|state| state.memory.detach(object));
     }
-    fn zero(_object: Addr, _bytes: u32) {
-        // There is no memory behind objects.
+    fn fill(at: Addr, bytes: u32, value: u8) {
+        state(|state| state.memory.fill(at, bytes, value));
+    }
+    fn differs(at: Addr, bytes: u32, value: u8) -> Option<(u32, u8)> {
+        state(|state| state.memory.differs(at, bytes, value))
+    }
+    fn word(at: Addr) -> u64 {
+        state(|state| state.memory.word(at))
+    }
+    fn set_word(at: Addr, value: u64) {
+        state(|state| state.memory.set_word(at, value));
+    }
+    fn mark_live(object: Addr, live: bool) -> bool {
+        state(|state| state.memory.mark(object, live))
     }
 
     fn now() -> u64 {

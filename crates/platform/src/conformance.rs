@@ -169,6 +169,10 @@ suite! {
     memory.slabs_independent Nothing: "Links of neighbouring slabs of different sizes do not touch.";
     memory.remap Nothing: "A block mapped again, for another size, serves again.";
     memory.storage Nothing: "Storage starts as none, keeps each word, and is none again when attached again.";
+    memory.bytes Nothing: "Bytes keep what they were filled with, to the byte, and the first other one is found.";
+    memory.whole_words Nothing: "A word keeps what was written; its lowest byte is at the lowest address.";
+    memory.bytes_and_links Nothing: "Bytes beside a link and the link leave each other alone.";
+    memory.marks Nothing: "Each object has a mark of its own, unmarked at first, apart from its bytes.";
     memory.storage_neighbours Nothing: "Storage and zeroing leave the neighbours' links alone.";
 
     lists.last_in_first_out Slots: "A hot list pops in the reverse order of the pushes and then refuses.";
@@ -206,6 +210,7 @@ suite! {
     race.exchange_releases Nothing: "What was written before a compare_exchange is seen after a load_acquire of it.";
     race.exchange_acquires Nothing: "A compare_exchange sees what was written before the one it follows.";
     race.exchange_atomic Nothing: "Of two compare_exchange from one value, one succeeds.";
+    race.marks Nothing: "Of two CPUs that take an object's mark away at once, one does.";
     race.lock_excludes Nothing: "Two holders of a lock do not overlap, and each sees what the other did.";
     race.per_node Nothing: "Two CPUs that ask for a node's value at once get the same one.";
     race.cpu_shared Nothing: "A CPU that asks for another's shared value at once gets the same one.";

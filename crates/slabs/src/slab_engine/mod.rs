@@ -120,7 +120,7 @@ impl<P: Platform> Engine<P> for SlabEngine<P> {
     fn alloc(&self, backing: &Backing<'_, P>, gfp: Gfp, node: Option<NodeId>) -> Option<P::Ptr> {
         let object = self.alloc_object(backing, gfp, node)?;
         if gfp.any(Gfp::ZERO) {
-            P::zero(object, self.geometry.object_size);
+            P::fill(object, self.geometry.object_size, 0);
         }
         Some(object)
     }

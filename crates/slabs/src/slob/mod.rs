@@ -179,7 +179,7 @@ impl<P: Platform> Slob<P> {
             construct(object);
         }
         if gfp.any(Gfp::ZERO) {
-            P::zero(object, bytes);
+            P::fill(object, bytes, 0);
         }
         Some(object)
     }

@@ -189,7 +189,7 @@ impl<P: Platform> Engine<P> for Slub<P> {
             self.alloc_from_slab(backing, gfp, node, Tally::ALLOC)?
         };
         if gfp.any(Gfp::ZERO) {
-            P::zero(object, self.geometry.object_size);
+            P::fill(object, self.geometry.object_size, 0);
         }
         Some(object)
     }
@@ -207,7 +207,7 @@ impl<P: Platform> Engine<P> for Slub<P> {
         if self.sheaf_capacity > 0 {
             let got = self.alloc_bulk_from_sheaves(backing, gfp, out);
             if gfp.any(Gfp::ZERO) {
-                out.iter().flatten().for_each(|object| P::zero(*object, self.geometry.object_size));
+                out.iter().flatten().for_each(|object| P::fill(*object, self.geometry.object_size, 0));
             }
             return got;
         }

@@ -62,7 +62,7 @@ impl<P: Platform> Slub<P> {
         sheaf.stock.size = size;
         self.slots.count(Event::AllocFastpath, 1);
         if gfp.any(Gfp::ZERO) {
-            P::zero(object, self.geometry.object_size);
+            P::fill(object, self.geometry.object_size, 0);
         }
         Some(object)
     }
