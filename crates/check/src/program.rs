@@ -109,6 +109,10 @@ pub struct Ran {
     pub live_max: u64,
     /// Slabs taken from the page allocator.
     pub slabs: u64,
+    /// Frees of another cache's objects.
+    pub misuses: u64,
+    /// Violations that a debugging cache reported.
+    pub reports: u64,
 }
 
 /// The reference: live ranges by address.
@@ -313,6 +317,7 @@ impl<P: Testable, E: Engine<P>> Runner<P, E> {
         let sheaf = P::on_cpu(cpu, || self.sheaves.alloc(&backing, Gfp::KERNEL, None));
         if let Some(foreign) = sheaf {
             let found = P::on_cpu(cpu, || self.cache.free(&backing, foreign));
+            self.ran.misuses += 1;
             if found != Err(Misuse::WrongCache(CacheId(8))) {
                 return Err(format!("another cache's object was taken: {found:?}"));
             }
@@ -373,11 +378,13 @@ impl<P: Testable, E: Engine<P>> Runner<P, E> {
                 self.cache.free(&backing, object).map_err(|wrong| format!("{wrong:?}"))?;
             }
             P::still(|| self.cache.destroy(&backing)).map_err(|busy| format!("{busy:?}"))?;
+            // Slabs that wait for readers may have their lists in objects of the other cache.
+            P::end_grace_period();
+            self.due();
             P::still(|| self.sheaves.destroy(&Backing::new(&self.pages, &self.common)))
                 .map_err(|busy| format!("sheaves: {busy:?}"))?;
         }
-        P::end_grace_period();
-        self.due();
+        self.ran.reports = self.cache.reports().total;
         self.ran.slabs = self.cache.counted(Event::AllocSlab);
         let usage = self.cache.usage();
         let held = self.common.held();

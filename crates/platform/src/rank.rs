@@ -27,6 +27,8 @@ macro_rules! ranks {
 }
 
 ranks! {
+    /// What debugging keeps of a cache: objects in quarantine, and reports. Never held over a call of the engine.
+    Debug = 5, "debug_lock", LockDebug;
     /// SLAB's array of one node for objects of another.
     Alien = 10, "alien->lock", LockAlien;
     /// A node's list of partial slabs: SLUB's and SLQB's `list_lock`. Taken before a transition that empties a slab.
