@@ -252,6 +252,10 @@ impl<const COUNT: bool> Platform for Bare<COUNT> {
     fn random() -> u32 {
         REST.with(|rest| next_random(&rest.random))
     }
+    fn secret() -> u64 {
+        // Found again by whoever looks at a failure.
+        0x5EC2_E700_5EC2_E700
+    }
     fn defer(cpu: CpuId, delay_ns: u64, work: Work) {
         REST.with(|rest| rest.queue.defer(rest.now_ns.get() + delay_ns, cpu, work));
     }

@@ -115,7 +115,7 @@ faults! {
     /// A fill takes the byte behind it along.
     WideFill {
         fn fill(at: P::Ptr, bytes: u32, value: u8) {
-            P::fill(at, bytes + (bytes % 8 != 0) as u32, value);
+            P::fill(at, bytes + !bytes.is_multiple_of(8) as u32, value);
         }
     }
     /// Objects that start in the same 32 bytes share a mark.

@@ -240,6 +240,9 @@ impl<P: Testable, T: Twist<P>> Platform for Twisted<P, T> {
     fn random() -> u32 {
         T::random()
     }
+    fn secret() -> u64 {
+        P::secret()
+    }
     fn defer(cpu: CpuId, delay_ns: u64, work: Work) {
         T::defer(cpu, delay_ns, work);
     }

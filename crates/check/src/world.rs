@@ -169,6 +169,10 @@ impl<K: Kit> Platform for Checked<K> {
     fn random() -> u32 {
         next_random(&Self::machine().random)
     }
+    fn secret() -> u64 {
+        // Found again by whoever looks at a failure.
+        0x5EC2_E700_5EC2_E700
+    }
     fn defer(cpu: CpuId, delay_ns: u64, work: Work) {
         Self::machine().defer(cpu, delay_ns, work);
     }

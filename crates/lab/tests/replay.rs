@@ -7,7 +7,7 @@ use slablab_lab::output::{caches_csv, replay_json};
 use slablab_lab::replay::before::Before;
 use slablab_lab::replay::{Options, Replay, replay};
 use slablab_platform::{Event, Gfp};
-use slablab_slabs::Preset;
+use slablab_slabs::wrap::Choice;
 use slablab_workloads::{
     ANY_NODE, CacheCounts, EventKind, Import, Metadata, NONE, Reader, Row, Writer, flags,
 };
@@ -15,6 +15,8 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+#[path = "replay/debugged.rs"]
+mod debugged;
 #[path = "replay/hotplug.rs"]
 mod hotplug;
 
@@ -218,8 +220,8 @@ fn record(release: &str, program: &str, group_rows: usize) -> Vec<u8> {
     recorder.writer.finish(metadata).expect("memory").0
 }
 
-fn presets(texts: &[&str]) -> Vec<Preset> {
-    texts.iter().map(|text| Preset::parse(text).expect("a preset")).collect()
+fn presets(texts: &[&str]) -> Vec<Choice> {
+    texts.iter().map(|text| Choice::parse(text).expect("a preset")).collect()
 }
 
 fn machine(toml: &str) -> MachineFile {

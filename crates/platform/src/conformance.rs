@@ -204,6 +204,7 @@ suite! {
     time.once Nothing: "A work waiting on a CPU is not queued twice; one that ran may be queued again.";
     time.grace_period Nothing: "Work after a grace period is not due at once, and is after the readers ended.";
     time.random_varies Nothing: "random() is not always the same.";
+    time.secret Nothing: "The secret is the same on every CPU and at any time.";
     time.counts Counts: "Events outside caches add up.";
 
     race.word_release Nothing: "What was written before store_release is seen after a load_acquire of it.";

@@ -116,6 +116,8 @@ pub trait Platform: Sized + 'static {
     fn context() -> Context;
     /// A number nobody relies on being random: stands for the cycle counter.
     fn random() -> u32;
+    /// A number that is the same for as long as the world is, and that nobody outside can know: links are encoded with it.
+    fn secret() -> u64;
     /// Asks for `work` on `cpu` after `delay_ns`. The assembler of the world runs it; a work already waiting on that CPU is
     /// not queued twice.
     fn defer(cpu: CpuId, delay_ns: u64, work: Work);

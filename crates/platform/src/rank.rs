@@ -27,8 +27,6 @@ macro_rules! ranks {
 }
 
 ranks! {
-    /// What debugging keeps of a cache: objects in quarantine, and reports. Never held over a call of the engine.
-    Debug = 5, "debug_lock", LockDebug;
     /// SLAB's array of one node for objects of another.
     Alien = 10, "alien->lock", LockAlien;
     /// A node's list of partial slabs: SLUB's and SLQB's `list_lock`. Taken before a transition that empties a slab.
@@ -41,6 +39,8 @@ ranks! {
     RemoteFree = 40, "remote_free.lock", LockRemoteFree;
     /// A node's barn of full and empty sheaves.
     Barn = 50, "barn.lock", LockBarn;
-    /// A zone's free lists: `zone->lock`, the innermost.
+    /// A zone's free lists: `zone->lock`, the innermost of allocators.
     Zone = 70, "zone->lock", LockZone;
+    /// What debugging keeps of a cache: objects in quarantine, their records of users, and reports. Held over nothing else.
+    Debug = 80, "debug_lock", LockDebug;
 }

@@ -229,6 +229,14 @@ impl Usage {
         self.total_objects - self.free_in_partial + self.shared_objects
     }
 
+    /// Objects in the cache's own slabs that somebody holds, and those in quarantine. Where caches share pages these are
+    /// not told apart: what is in quarantine is among the bytes of shared objects.
+    pub fn held_in_slabs(&self) -> (u64, u64) {
+        let allocated = self.total_objects - self.free_in_partial - self.parked;
+        let quarantined = if self.shared_objects > 0 { 0 } else { self.quarantined };
+        (allocated - quarantined, quarantined)
+    }
+
     /// Objects that somebody really holds.
     pub fn live_objects(&self) -> u64 {
         self.active_objects() - self.parked - self.quarantined

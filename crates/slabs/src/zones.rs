@@ -38,21 +38,33 @@ impl Letters {
 
     /// Reads letters in any order and either case, at least one; `off` and `-` mean none.
     pub fn parse(text: &str) -> Option<Letters> {
-        let mut letters = Letters::NONE;
         if matches!(text, "off" | "-") {
-            return Some(letters);
+            return Some(Letters::NONE);
         }
-        for letter in text.bytes() {
-            match letter.to_ascii_uppercase() {
-                b'F' => letters.checks = true,
-                b'Z' => letters.red_zone = true,
-                b'P' => letters.poison = true,
-                b'U' => letters.users = true,
-                b'O' => letters.keep_orders = true,
-                _ => return None,
-            }
+        let bit = |letter: char| Letters::ALL.find(letter.to_ascii_uppercase()).map(|index| 1 << index);
+        let bits = text.chars().try_fold(0, |bits, letter| Some(bits | bit(letter)?))?;
+        (bits > 0).then(|| Letters::from_bits(bits))
+    }
+
+    /// The letters whose bits are set, in the order of [`Letters::ALL`].
+    pub const fn from_bits(bits: u64) -> Letters {
+        Letters {
+            checks: bits & 1 != 0,
+            red_zone: bits & 2 != 0,
+            poison: bits & 4 != 0,
+            users: bits & 8 != 0,
+            keep_orders: bits & 16 != 0,
         }
-        (letters != Letters::NONE).then_some(letters)
+    }
+
+    /// A bit for each letter.
+    pub const fn bits(self) -> u64 {
+        let Letters { checks, red_zone, poison, users, keep_orders } = self;
+        checks as u64
+            | (red_zone as u64) << 1
+            | (poison as u64) << 2
+            | (users as u64) << 3
+            | (keep_orders as u64) << 4
     }
 
     /// Whether anything is looked at.
@@ -68,12 +80,11 @@ impl Letters {
 
 impl fmt::Display for Letters {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let given = [self.checks, self.red_zone, self.poison, self.users, self.keep_orders];
-        if !given.contains(&true) {
+        if self.bits() == 0 {
             return f.write_str("off");
         }
-        let mut letters = Letters::ALL.chars().zip(given).filter(|(_, given)| *given);
-        letters.try_for_each(|(letter, _)| write!(f, "{letter}"))
+        let mut given = Letters::ALL.chars().enumerate().filter(|(index, _)| self.bits() >> index & 1 == 1);
+        given.try_for_each(|(_, letter)| write!(f, "{letter}"))
     }
 }
 
@@ -315,19 +326,23 @@ impl Zones {
         Some(Overwritten { zone, offset: (from + at) as i32 - self.left as i32, found, expected })
     }
 
+    /// Whether users are noted.
+    pub fn has_records(&self) -> bool {
+        self.records.is_some()
+    }
+
     fn record_of(&self, track: Track) -> u32 {
         self.records.map_or(0, |(_, bytes)| track as u32 * bytes)
     }
 
     /// Notes a user, where users are noted.
     pub fn set_user<P: Platform>(&self, start: P::Ptr, track: Track, user: User) {
-        if let Some((records, _)) = self.records {
-            let at = ahead::<P>(start, records + self.record_of(track));
-            P::set_word(at, user.site);
-            // One more than the CPU: 0 is nobody.
-            P::set_word(ahead::<P>(at, 8), user.cpu.0 as u64 + 1);
-            P::set_word(ahead::<P>(at, 16), user.at_ns);
-        }
+        let Some((records, _)) = self.records else { return };
+        let at = ahead::<P>(start, records + self.record_of(track));
+        P::set_word(at, user.site);
+        // One more than the CPU: 0 is nobody.
+        P::set_word(ahead::<P>(at, 8), user.cpu.0 as u64 + 1);
+        P::set_word(ahead::<P>(at, 16), user.at_ns);
     }
 
     /// The user that was noted last; `None` if there was none, or users are not noted.

@@ -1,5 +1,6 @@
 //! One planted fault of each kind: found, once, with the right object and its users.
 
+use slablab_check::explore::guard;
 use slablab_check::{Alone, Bare, Shape};
 use slablab_model::{Machine, MachineSpec, Model};
 use slablab_pages::{Pages, PagesPolicy};
@@ -10,7 +11,7 @@ use slablab_slabs::slab_engine::SlabEngine;
 use slablab_slabs::slob::Slob;
 use slablab_slabs::slqb::Slqb;
 use slablab_slabs::slub::Slub;
-use slablab_slabs::wrap::{Around, Debugged, Fault, Report, Wrap};
+use slablab_slabs::wrap::{Around, Debugged, Fault, Hardened, Report, Wrap};
 use slablab_slabs::zones::{Letters, Overwritten, Zone, ahead};
 use slablab_slabs::{Backing, CacheId, CacheSpec, Engine, Misuse};
 
@@ -80,8 +81,7 @@ fn freed<P: Testable, E: Engine<P>>(bench: &Bench<P, E>, object: P::Ptr) {
 
 fn cases<P: Testable, E: Engine<P>>() -> Vec<Case<P, E>> {
     let case = |name, plant, fault, sites| Case { name, plant, fault, sites };
-    let used = (Some(1), None);
-    let gone = (Some(1), Some(2));
+    let users = (Some(1), Some(2));
     let mut cases = vec![
         case(
             "a byte before the object",
@@ -90,7 +90,7 @@ fn cases<P: Testable, E: Engine<P>>() -> Vec<Case<P, E>> {
                 freed(bench, object);
             },
             over(Zone::LeftRedZone, -1, 0xcc),
-            used,
+            users,
         ),
         case(
             "a byte behind the object",
@@ -99,7 +99,7 @@ fn cases<P: Testable, E: Engine<P>>() -> Vec<Case<P, E>> {
                 freed(bench, object);
             },
             over(Zone::RightRedZone, BYTES as i32, 0xcc),
-            used,
+            users,
         ),
         case(
             "a byte far behind the object",
@@ -108,7 +108,7 @@ fn cases<P: Testable, E: Engine<P>>() -> Vec<Case<P, E>> {
                 freed(bench, object);
             },
             over(Zone::Padding, BYTES as i32 + 8 + 8 + 64 + 3, 0x5a),
-            used,
+            users,
         ),
         case(
             "a write after the free",
@@ -118,7 +118,7 @@ fn cases<P: Testable, E: Engine<P>>() -> Vec<Case<P, E>> {
                 bench.use_until_found();
             },
             over(Zone::Poison, 5, 0x6b),
-            gone,
+            users,
         ),
         case(
             "a write to the last byte after the free",
@@ -128,7 +128,7 @@ fn cases<P: Testable, E: Engine<P>>() -> Vec<Case<P, E>> {
                 bench.use_until_found();
             },
             over(Zone::Poison, BYTES as i32 - 1, 0xa5),
-            gone,
+            users,
         ),
         case(
             "two frees",
@@ -137,7 +137,7 @@ fn cases<P: Testable, E: Engine<P>>() -> Vec<Case<P, E>> {
                 assert_eq!(bench.free(object, 3), Err(Misuse::AlreadyFree));
             },
             Fault::Misuse(Misuse::AlreadyFree),
-            if E::KNOWS_OWNERS { gone } else { (None, None) },
+            if E::KNOWS_OWNERS { users } else { (None, None) },
         ),
         case(
             "an address in no slab",
@@ -249,4 +249,45 @@ fn each_is_found_in_checked_memory() {
 #[test]
 fn each_is_found_in_static_memory() {
     every_engine::<Bare<true>>("in static memory", &|body| Bare::<true>::enter(body));
+}
+
+/// A byte of a free object's link is overwritten: the next who follows it is told which object it was.
+fn broken_link<P: Testable, E: Engine<P>>(name: &str, policy: &E::Policy) {
+    let pages = Pages::<P>::new(PagesPolicy::for_release(6, 1, 0));
+    let common = E::Common::default();
+    let backing = Backing::new(&pages, &common);
+    let cache = E::create(CacheId(1), &CacheSpec::of_size(BYTES), policy);
+    let objects: Vec<_> =
+        (0..200).map(|_| cache.alloc(&backing, Gfp::KERNEL, None).expect("memory")).collect();
+    // One is kept, beside the victim: its slab stays.
+    let freed = objects.iter().enumerate().filter(|(index, _)| *index != 101);
+    { freed }.for_each(|(_, object)| cache.free(&backing, *object).expect("just allocated"));
+    let victim = objects[100];
+    write::<P>(victim, cache.geometry().link_offset as i32 + 5);
+    let told = guard(|| {
+        let got = (0..200).filter_map(|_| cache.alloc(&backing, Gfp::KERNEL, None)).count();
+        assert_eq!(got, 200, "memory is left");
+        cache.destroy(&backing)
+    });
+    let (pfn, offset) = P::locate(victim);
+    let number = ((pfn.0 as u64) << P::page_shift()) + offset as u64;
+    let expected = format!("BUG: Freechain corrupt: the link of the object at {number:#x} leads to");
+    let told = told.expect_err(name);
+    assert!(told.starts_with(&expected), "{name}: {told}");
+}
+
+#[test]
+fn a_broken_link_is_found() {
+    const SHAPE: Shape = Shape { node_frames: &[1 << 10, 1 << 10], ..Shape::TWO_NODES };
+    type World = Hardened<Alone>;
+    for engine in ["slub@2.6.32", "slub@6.1", "slub@7.0", "slqb", "slab@2.6.29", "slab@6.1"] {
+        let preset = Preset::parse(engine).expect("a preset");
+        let name = preset.to_string();
+        Alone::enter(SHAPE, || match &preset {
+            Preset::Slub(policy) => broken_link::<World, Slub<World>>(&name, policy),
+            Preset::Slqb(policy) => broken_link::<World, Slqb<World>>(&name, policy),
+            Preset::Slab(policy) => broken_link::<World, SlabEngine<World>>(&name, policy),
+            Preset::Slob(_) => unreachable!("SLOB keeps no links"),
+        });
+    }
 }

@@ -2,6 +2,7 @@
 //! a report; and one planted fault of each kind, which is reported with the right object.
 
 mod faults;
+mod races;
 
 use slablab_check::program::{Program, Ran, Runner};
 use slablab_check::{Alone, Bare, Refusing, Shape, effort};
@@ -12,7 +13,7 @@ use slablab_slabs::slab_engine::SlabEngine;
 use slablab_slabs::slob::Slob;
 use slablab_slabs::slqb::Slqb;
 use slablab_slabs::slub::Slub;
-use slablab_slabs::wrap::{Around, Debugged, Wrap};
+use slablab_slabs::wrap::{Around, Debugged, Hardened, Wrap};
 use slablab_slabs::zones::Letters;
 use slablab_slabs::{CacheFlags, CacheSpec, Engine};
 
@@ -69,12 +70,13 @@ fn check<P: Testable, E: Engine<P>>(
 }
 
 /// One engine in the model, with slots that refuse, on checked memory and in static memory.
-fn every_world<A, B, C, D>(preset: Preset, engine: A::Policy)
+fn every_world<A, B, C, D, H>(preset: Preset, engine: A::Policy)
 where
     A: Engine<Model>,
     B: Engine<Refusing<Model>, Policy = A::Policy>,
     C: Engine<Alone, Policy = A::Policy>,
     D: Engine<Bare<true>, Policy = A::Policy>,
+    H: Engine<Hardened<Alone>, Policy = A::Policy>,
 {
     const SHAPE: Shape = Shape { node_frames: &[1 << 10, 1 << 10, 0], ..Shape::MEMORYLESS };
     let plain = MachineSpec::uniform(4, 2, 1 << 30);
@@ -99,6 +101,8 @@ where
             machine.enter(|| check::<Refusing<Model>, B>(&what, &around, &spec, turn..turn + 1));
             let what = format!("{preset} on checked memory");
             Alone::enter(SHAPE, || check::<Alone, C>(&what, &around, &spec, turn..turn + 1));
+            let what = format!("{preset} with encoded links");
+            Alone::enter(SHAPE, || check::<Hardened<Alone>, H>(&what, &around, &spec, turn..turn + 1));
             let what = format!("{preset} on static memory");
             Bare::<true>::enter(|| check::<Bare<true>, D>(&what, &around, &spec, turn..turn + 1));
         }
@@ -120,12 +124,20 @@ fn programs(engine: &str) {
         let preset =
             Preset::parse(&format!("{engine}@{release}")).map_err(|bad| bad.to_string()).expect("a preset");
         match preset {
-            Preset::Slub(policy) => every_world::<Slub<_>, Slub<_>, Slub<_>, Slub<_>>(preset, policy),
-            Preset::Slqb(policy) => every_world::<Slqb<_>, Slqb<_>, Slqb<_>, Slqb<_>>(preset, policy),
-            Preset::Slab(policy) => {
-                every_world::<SlabEngine<_>, SlabEngine<_>, SlabEngine<_>, SlabEngine<_>>(preset, policy)
+            Preset::Slub(policy) => {
+                every_world::<Slub<_>, Slub<_>, Slub<_>, Slub<_>, Slub<_>>(preset, policy)
             }
-            Preset::Slob(policy) => every_world::<Slob<_>, Slob<_>, Slob<_>, Slob<_>>(preset, policy),
+            Preset::Slqb(policy) => {
+                every_world::<Slqb<_>, Slqb<_>, Slqb<_>, Slqb<_>, Slqb<_>>(preset, policy)
+            }
+            Preset::Slab(policy) => {
+                every_world::<SlabEngine<_>, SlabEngine<_>, SlabEngine<_>, SlabEngine<_>, SlabEngine<_>>(
+                    preset, policy,
+                )
+            }
+            Preset::Slob(policy) => {
+                every_world::<Slob<_>, Slob<_>, Slob<_>, Slob<_>, Slob<_>>(preset, policy)
+            }
         }
     }
 }

@@ -141,7 +141,7 @@ pub fn verify_counters(
     ];
     let json = json!({
         "schema": "slablab.verify-counters.1",
-        "engine": replay.outcomes[0].preset.to_string(),
+        "engine": replay.outcomes[0].engine().to_string(),
         "label": label,
         "caches": json_caches,
     });

@@ -430,6 +430,9 @@ impl Platform for World {
     fn random() -> u32 {
         0
     }
+    fn secret() -> u64 {
+        0
+    }
     fn defer(_cpu: CpuId, _delay_ns: u64, _work: Work) {}
     fn after_grace_period(_work: Work) {}
     fn reclaim(ask: Reclaim) -> bool {

@@ -1,19 +1,11 @@
 //! The way of an allocation: reference/slub.md section 3.
 
-use super::{CpuPartial, CpuState, FirstTry, Memoryless, RemoteSearch, SlabUpdate, Slot, Slub, Tally};
+use super::{
+    CpuPartial, CpuState, FirstTry, Memoryless, NewSlab, RemoteSearch, SlabUpdate, Slot, Slub, Tally,
+};
 use crate::engine::Backing;
 use crate::slab::{Slab, SlabWord};
 use slablab_platform::{CpuId, Event, FrameKind, Gfp, HotList, Local, NodeId, PerCpu, Platform};
-
-/// A slab that nobody else can see yet, its objects linked.
-pub(super) struct NewSlab<P: Platform> {
-    pub(super) slab: Slab<P>,
-    /// The first object of the list.
-    pub(super) head: P::Ptr,
-    pub(super) objects: u32,
-    /// Whether it has the smallest order, not the preferred one.
-    pub(super) fell_back: bool,
-}
 
 impl<P: Platform> Slub<P> {
     #[inline]

@@ -10,8 +10,7 @@
 //!   └─ take_from_new                                     the rest of a new slab goes to the head of its node's list
 //! ```
 
-use super::alloc::NewSlab;
-use super::{Slub, Tally};
+use super::{NewSlab, Slub, Tally};
 use crate::engine::Backing;
 use crate::slab::{Slab, SlabWord};
 use slablab_platform::{Event, Gfp, NodeId, PerCpu, Platform};

@@ -68,6 +68,16 @@ impl<P: Platform> Default for CpuState<P> {
     }
 }
 
+/// A slab that nobody else can see yet, its objects linked.
+struct NewSlab<P: Platform> {
+    slab: Slab<P>,
+    /// The first object of the list.
+    head: P::Ptr,
+    objects: u32,
+    /// Whether it has the smallest order, not the preferred one.
+    fell_back: bool,
+}
+
 /// What an operation counts: a caller's own, or the filling and flushing of a sheaf.
 #[derive(Clone, Copy)]
 struct Tally {

@@ -1,7 +1,6 @@
 //! Slabs as an earlier life would have left them.
 
-use super::Slub;
-use super::alloc::NewSlab;
+use super::{NewSlab, Slub};
 use crate::engine::{Backing, Place};
 use crate::slab::{Slab, SlabWord};
 use slablab_platform::{Gfp, NodeId, PerCpu, Platform};

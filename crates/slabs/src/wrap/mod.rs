@@ -23,11 +23,13 @@
 //! and arrays. A damaged zone is reported and repaired, and the operation goes on; a free of what is not allocated is
 //! reported and refused. What is found is kept by the cache ([`Engine::reports`]); nothing is printed here.
 
+mod hardened;
 mod policy;
 mod quarantine;
 mod report;
 
-pub use policy::{Around, Wrap};
+pub use hardened::{Hardened, HardenedLocal, HardenedSlots};
+pub use policy::{Around, Choice, Wrap};
 pub use report::{Fault, Report, Reports, Text};
 
 use crate::cache::{CacheFlags, CacheId, CacheSpec, Geometry, LinkPlace, WORD, alignment, layout};
@@ -104,6 +106,7 @@ impl<P: Platform, E: Engine<P>> Debugged<P, E> {
     #[cold]
     fn report(&self, fault: Fault, object: P::Ptr, start: Option<P::Ptr>, by: User) {
         let (pfn, offset) = P::locate(object);
+        let mut state = self.state.lock();
         let user = |track| self.zones?.user::<P>(start?, track);
         let report = Report {
             fault,
@@ -113,7 +116,7 @@ impl<P: Platform, E: Engine<P>> Debugged<P, E> {
             allocated: user(Track::Alloc),
             freed: user(Track::Free),
         };
-        self.state.lock().reports.add(report);
+        state.reports.add(report);
     }
 
     /// Reports what a look at the zones found, if anything, and puts right what nobody else will write.
@@ -134,7 +137,10 @@ impl<P: Platform, E: Engine<P>> Debugged<P, E> {
         if let Some(zones) = &self.zones {
             self.look(zones.check_free::<P>(start), start, by);
             zones.set_allocated::<P>(start);
-            zones.set_user::<P>(start, Track::Alloc, by);
+            if zones.has_records() {
+                let _held = self.state.lock();
+                zones.set_user::<P>(start, Track::Alloc, by);
+            }
         }
         if gfp.any(Gfp::ZERO) || (self.wrap.zero_on_alloc && !self.survives) {
             P::fill(object, self.geometry.object_size, 0);
@@ -142,26 +148,31 @@ impl<P: Platform, E: Engine<P>> Debugged<P, E> {
         object
     }
 
-    /// Takes an object's mark away; else what is wrong, and the slot's start if it is an object's.
-    fn claim(&self, object: P::Ptr) -> Result<P::Ptr, (Misuse, Option<P::Ptr>)> {
+    /// Takes an object's mark away and notes who did; else what is wrong, and the slot's start if it is an object's. Records
+    /// are written and read under the lock: who frees a second time reads what the first one writes.
+    fn claim(&self, object: P::Ptr, by: User) -> Result<P::Ptr, (Misuse, Option<P::Ptr>)> {
         let start = self.start_of(object).map_err(|misuse| (misuse, None))?;
         self.engine.owns(start).map_err(|misuse| (misuse, None))?;
+        let zones = self.zones.filter(Zones::has_records);
+        let _held = zones.map(|_| self.state.lock());
         if self.wrap.letters.checks && !P::mark_live(start, false) {
             // Only an engine that knows its objects knows that there is a record in front of this one.
             return Err((Misuse::AlreadyFree, E::KNOWS_OWNERS.then_some(start)));
+        }
+        if let Some(zones) = zones {
+            zones.set_user::<P>(start, Track::Free, by);
         }
         Ok(start)
     }
 
     /// Looks whether an object is allocated and whole, and makes it a free one; answers where its slot starts.
     fn take_back(&self, object: P::Ptr, by: User) -> Result<P::Ptr, Misuse> {
-        let start = self.claim(object).map_err(|(misuse, start)| {
+        let start = self.claim(object, by).map_err(|(misuse, start)| {
             self.report(Fault::Misuse(misuse), object, start, by);
             misuse
         })?;
         if let Some(zones) = &self.zones {
             self.look(zones.check_allocated::<P>(start), start, by);
-            zones.set_user::<P>(start, Track::Free, by);
             zones.set_free::<P>(start);
         }
         if self.wrap.zero_on_free && !self.survives && !self.zones.is_some_and(|zones| zones.knows_contents())

@@ -18,7 +18,7 @@ pub struct Report {
     pub by: User,
     /// Who allocated the object last, where users are noted and the object is the cache's.
     pub allocated: Option<User>,
-    /// Who freed it last, likewise.
+    /// Who freed it last, likewise; the free that found something is one.
     pub freed: Option<User>,
 }
 
