@@ -14,6 +14,7 @@
 mod slots;
 
 use crate::queue::{Queue, next_random};
+use slablab_platform::bytes::{Piece, find_other, pieces, put};
 use slablab_platform::conformance::{Racer, Testable, Verdict};
 use slablab_platform::{
     Context, CpuId, Descriptor, Event, Field, Frame, Gfp, NodeId, Pfn, Platform, Rank, Reclaim, Word, Work,
@@ -35,6 +36,8 @@ const NODE_FRAMES: usize = 1 << 10;
 const WORDS: usize = (NODES * NODE_FRAMES) << (PAGE_SHIFT - 3);
 
 static MEMORY: [AtomicU64; WORDS] = [const { AtomicU64::new(0) }; WORDS];
+/// A bit for each word of memory: whether the object that starts there is handed out.
+static LIVE: [AtomicU64; WORDS / 64] = [const { AtomicU64::new(0) }; WORDS / 64];
 static FRAMES: [Descriptor<Real, Real>; NODES * NODE_FRAMES] = [const {
     Descriptor {
         state: Real::ZERO,
@@ -83,7 +86,7 @@ impl<const COUNT: bool> Bare<COUNT> {
     pub fn enter<R>(f: impl FnOnce() -> R) -> R {
         // A check that panicked leaves no state that the next one would read.
         let _entered = ENTERED.lock().unwrap_or_else(PoisonError::into_inner);
-        MEMORY.iter().for_each(|word| word.store(0, Relaxed));
+        MEMORY.iter().chain(&LIVE).for_each(|word| word.store(0, Relaxed));
         for frame in &FRAMES {
             let words = [&frame.state, &frame.slab, &frame.link, &frame.owner, &frame.extra, &frame.block];
             words.into_iter().for_each(|word| word.set(0));
@@ -100,8 +103,17 @@ impl<const COUNT: bool> Bare<COUNT> {
     }
 
     #[inline]
-    fn word(object: Place, offset: u32) -> &'static AtomicU64 {
+    fn memory(object: Place, offset: u32) -> &'static AtomicU64 {
         &MEMORY[((object.0.get() + offset as u64) >> 3) as usize & (WORDS - 1)]
+    }
+
+    /// The words of a range of bytes.
+    fn words(at: Place, bytes: u32) -> impl Iterator<Item = (Piece, &'static AtomicU64)> {
+        let first = at.0.get() & !7;
+        (first..)
+            .step_by(8)
+            .zip(pieces(at.0.get() as u32 & 7, bytes))
+            .map(|(at, piece)| (piece, &MEMORY[(at >> 3) as usize & (WORDS - 1)]))
     }
 }
 
@@ -183,19 +195,19 @@ impl<const COUNT: bool> Platform for Bare<COUNT> {
     fn unmap_slab(_pfn: Pfn, _order: u8) {}
     #[inline]
     fn link(object: Place, offset: u32) -> Option<Place> {
-        Place::from_raw(Self::word(object, offset).load(Relaxed))
+        Place::from_raw(Self::memory(object, offset).load(Relaxed))
     }
     #[inline]
     fn set_link(object: Place, offset: u32, next: Option<Place>) {
-        Self::word(object, offset).store(Place::raw(next), Relaxed);
+        Self::memory(object, offset).store(Place::raw(next), Relaxed);
     }
     #[inline]
     fn half(at: Place) -> u16 {
-        (Self::word(at, 0).load(Relaxed) >> ((at.0.get() & 6) * 8)) as u16
+        (Self::memory(at, 0).load(Relaxed) >> ((at.0.get() & 6) * 8)) as u16
     }
     #[inline]
     fn set_half(at: Place, value: u16) {
-        let (word, shift) = (Self::word(at, 0), (at.0.get() & 6) * 8);
+        let (word, shift) = (Self::memory(at, 0), (at.0.get() & 6) * 8);
         word.store(word.load(Relaxed) & !(0xffff << shift) | (value as u64) << shift, Relaxed);
     }
     fn storage_attach(object: Place, words: u32) {
@@ -210,8 +222,25 @@ impl<const COUNT: bool> Platform for Bare<COUNT> {
         Self::set_link(object, index * 8, value);
     }
     fn storage_detach(_object: Place) {}
-    fn zero(object: Place, bytes: u32) {
-        (0..bytes).step_by(8).for_each(|offset| Self::set_link(object, offset, None));
+    fn fill(at: Place, bytes: u32, value: u8) {
+        for (piece, word) in Self::words(at, bytes) {
+            word.store(put(word.load(Relaxed), piece, value), Relaxed);
+        }
+    }
+    fn differs(at: Place, bytes: u32, value: u8) -> Option<(u32, u8)> {
+        Self::words(at, bytes).find_map(|(piece, word)| find_other(word.load(Relaxed), piece, value))
+    }
+    fn word(at: Place) -> u64 {
+        Self::memory(at, 0).load(Relaxed)
+    }
+    fn set_word(at: Place, value: u64) {
+        Self::memory(at, 0).store(value, Relaxed);
+    }
+    fn mark_live(object: Place, live: bool) -> bool {
+        let index = (object.0.get() >> 3) as usize & (WORDS - 1);
+        let (word, bit) = (&LIVE[index / 64], 1 << (index % 64));
+        let before = if live { word.fetch_or(bit, Relaxed) } else { word.fetch_and(!bit, Relaxed) };
+        before & bit != 0
     }
 
     fn now() -> u64 {
@@ -222,6 +251,10 @@ impl<const COUNT: bool> Platform for Bare<COUNT> {
     }
     fn random() -> u32 {
         REST.with(|rest| next_random(&rest.random))
+    }
+    fn secret() -> u64 {
+        // Found again by whoever looks at a failure.
+        0x5EC2_E700_5EC2_E700
     }
     fn defer(cpu: CpuId, delay_ns: u64, work: Work) {
         REST.with(|rest| rest.queue.defer(rest.now_ns.get() + delay_ns, cpu, work));

@@ -152,6 +152,19 @@ faults! {
             P::set_half(at, written);
         }
     }
+    /// A fill takes the byte behind it along.
+    WideFill {
+        fn fill(at: P::Ptr, bytes: u32, value: u8) {
+            P::fill(at, bytes + !bytes.is_multiple_of(8) as u32, value);
+        }
+    }
+    /// Objects that start in the same 32 bytes share a mark.
+    SharedMark {
+        fn mark_live(object: P::Ptr, live: bool) -> bool {
+            let (pfn, offset) = P::locate(object);
+            P::mark_live(P::address(pfn, (offset & !31) as u64), live)
+        }
+    }
     /// Storage begins with what was there.
     DirtyStorage {
         fn storage_attach(object: P::Ptr, words: u32) {

@@ -5,7 +5,8 @@
 
 use crate::kit::Kit;
 use crate::queue::Queue;
-use slablab_platform::{CpuId, Descriptor, Event, Field, NodeId, Pfn, Work};
+use slablab_platform::bytes::{Piece, pieces};
+use slablab_platform::{CpuId, Descriptor, Event, Field, NodeId, Pfn, Word, Work};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
@@ -14,6 +15,12 @@ use std::rc::Rc;
 /// An object's address: frame number times page size plus offset. Frame 0 is nobody's, so 0 is no address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Address(pub NonZeroU64);
+
+impl Address {
+    fn plus(self, offset: u32) -> Address {
+        Address(self.0.saturating_add(offset as u64))
+    }
+}
 
 /// A machine as data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,6 +80,8 @@ pub struct Machine<K: Kit> {
     words: RefCell<BTreeMap<u64, Rc<K::Field>>>,
     /// Words of each object that is storage.
     storage: RefCell<BTreeMap<Address, u32>>,
+    /// Whether each object that was ever marked is handed out.
+    live: RefCell<BTreeMap<Address, Rc<K::Word>>>,
     queue: Queue,
     grace: RefCell<Vec<(CpuId, Work)>>,
 }
@@ -92,6 +101,7 @@ impl<K: Kit> Machine<K> {
             slabs: RefCell::default(),
             words: RefCell::default(),
             storage: RefCell::default(),
+            live: RefCell::default(),
             queue: Queue::new(),
             grace: RefCell::default(),
         }
@@ -137,24 +147,26 @@ impl<K: Kit> Machine<K> {
         self.slabs.borrow().range(..=pfn.0).next_back().map(|(head, order)| (*head, *order))
     }
 
-    fn checked(&self, object: Address, offset: u32) -> u64 {
-        let (pfn, _) = self.locate(object);
+    fn checked(&self, at: Address) -> u64 {
+        let (pfn, _) = self.locate(at);
         let inside = self.slab_of(pfn).is_some_and(|(head, order)| pfn.0 < head + (1 << order));
-        assert!(inside, "{object:x?} is in no slab");
-        object.0.get() + offset as u64
+        assert!(inside, "{at:x?} is in no slab");
+        at.0.get()
     }
 
-    pub(crate) fn read(&self, object: Address, offset: u32) -> Option<Address> {
-        let at = self.checked(object, offset);
+    /// What a word of memory holds, if it was ever written.
+    pub(crate) fn written(&self, at: Address) -> Option<u64> {
         // Not under the borrow: reading is a step of the tool, which may run another thread.
-        let word = self.words.borrow().get(&at).cloned();
-        let word = word.unwrap_or_else(|| panic!("{object:x?}+{offset} is read before it was written"));
-        NonZeroU64::new(word.get()).map(Address)
+        let word = self.words.borrow().get(&self.checked(at)).cloned();
+        word.map(|word| word.get())
     }
 
-    pub(crate) fn write(&self, object: Address, offset: u32, value: Option<Address>) {
-        let at = self.checked(object, offset);
-        let value = value.map_or(0, |value| value.0.get());
+    pub(crate) fn get(&self, at: Address) -> u64 {
+        self.written(at).unwrap_or_else(|| panic!("{at:x?} is read before it was written"))
+    }
+
+    pub(crate) fn put(&self, at: Address, value: u64) {
+        let at = self.checked(at);
         let word = self.words.borrow().get(&at).cloned();
         match word {
             Some(word) => word.set(value),
@@ -162,6 +174,29 @@ impl<K: Kit> Machine<K> {
                 self.words.borrow_mut().insert(at, Rc::new(K::Field::new(value)));
             }
         }
+    }
+
+    pub(crate) fn read(&self, object: Address, offset: u32) -> Option<Address> {
+        NonZeroU64::new(self.get(object.plus(offset))).map(Address)
+    }
+
+    pub(crate) fn write(&self, object: Address, offset: u32, value: Option<Address>) {
+        self.put(object.plus(offset), value.map_or(0, |value| value.0.get()));
+    }
+
+    /// The words of a range of bytes.
+    pub(crate) fn words(at: Address, bytes: u32) -> impl Iterator<Item = (Address, Piece)> {
+        let first = at.0.get() & !7;
+        let word = move |index: usize| {
+            Address(NonZeroU64::new(first + index as u64 * 8).expect("an object's address is not 0"))
+        };
+        pieces(at.0.get() as u32 & 7, bytes).enumerate().map(move |(index, piece)| (word(index), piece))
+    }
+
+    pub(crate) fn mark(&self, object: Address, live: bool) -> bool {
+        self.checked(object);
+        let word = self.live.borrow_mut().entry(object).or_insert_with(|| Rc::new(K::Word::new(0))).clone();
+        word.compare_exchange(!live as u64, live as u64).is_err() == live
     }
 
     pub(crate) fn attach(&self, object: Address, words: u32) {

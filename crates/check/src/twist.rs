@@ -63,6 +63,14 @@ pub trait Twist<P: Testable>: Sized + 'static {
     fn storage_store(object: P::Ptr, index: u32, value: Option<P::Ptr>) {
         P::storage_store(object, index, value);
     }
+    /// [`Platform::fill`].
+    fn fill(at: P::Ptr, bytes: u32, value: u8) {
+        P::fill(at, bytes, value);
+    }
+    /// [`Platform::mark_live`].
+    fn mark_live(object: P::Ptr, live: bool) -> bool {
+        P::mark_live(object, live)
+    }
     /// [`Platform::now`].
     fn now() -> u64 {
         P::now()
@@ -212,8 +220,20 @@ impl<P: Testable, T: Twist<P>> Platform for Twisted<P, T> {
     fn storage_detach(object: P::Ptr) {
         P::storage_detach(object);
     }
-    fn zero(object: P::Ptr, bytes: u32) {
-        P::zero(object, bytes);
+    fn fill(at: P::Ptr, bytes: u32, value: u8) {
+        T::fill(at, bytes, value);
+    }
+    fn differs(at: P::Ptr, bytes: u32, value: u8) -> Option<(u32, u8)> {
+        P::differs(at, bytes, value)
+    }
+    fn word(at: P::Ptr) -> u64 {
+        P::word(at)
+    }
+    fn set_word(at: P::Ptr, value: u64) {
+        P::set_word(at, value);
+    }
+    fn mark_live(object: P::Ptr, live: bool) -> bool {
+        T::mark_live(object, live)
     }
 
     fn now() -> u64 {
@@ -224,6 +244,9 @@ impl<P: Testable, T: Twist<P>> Platform for Twisted<P, T> {
     }
     fn random() -> u32 {
         T::random()
+    }
+    fn secret() -> u64 {
+        P::secret()
     }
     fn defer(cpu: CpuId, delay_ns: u64, work: Work) {
         T::defer(cpu, delay_ns, work);

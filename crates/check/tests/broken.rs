@@ -46,6 +46,8 @@ fn a_planted_fault_fails_in_the_check_that_names_it() {
         FirstFrameOnly => "memory.address_locate",
         SharedLink => "memory.links",
         WideHalf => "memory.halves",
+        WideFill => "memory.bytes",
+        SharedMark => "memory.marks",
         DirtyStorage => "memory.storage",
         ClockBack => "time.now_never_back",
         NotRandom => "time.random_varies",

@@ -4,6 +4,7 @@ use slablab_check::suite::{Outcome, conform, conform_kit, conform_twisted};
 use slablab_check::{Bare, Limits, Loom, Refusing, Shape, Shuttle, Solo, broken};
 use slablab_model::{Machine, MachineSpec, Model, NodeSpec};
 use slablab_platform::conformance::Testable;
+use slablab_slabs::wrap::Hardened;
 
 /// Looks that a world kept every rule, and that checks ran at all.
 fn check(world: &str, outcome: Outcome) {
@@ -53,6 +54,7 @@ fn bare() {
     check("bare, counting", run::<Bare<true>, true>());
     check("bare", run::<Bare<false>, false>());
     check("bare that refuses", run::<Refusing<Bare<true>>, true>());
+    check("bare with encoded links", run::<Hardened<Bare<true>>, true>());
 }
 
 /// Runs the suite on the modelled machine, each check on a fresh one.
@@ -76,5 +78,6 @@ fn model() {
     for spec in [plain, large_pages, memoryless, huge, tiny] {
         check("model", modelled::<Model>(&spec));
         check("model that refuses", modelled::<Refusing<Model>>(&spec));
+        check("model with encoded links", modelled::<Hardened<Model>>(&spec));
     }
 }

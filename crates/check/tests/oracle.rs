@@ -10,6 +10,7 @@ use slablab_pages::{Pages, PagesPolicy};
 use slablab_platform::Gfp;
 use slablab_platform::conformance::Testable;
 use slablab_slabs::preset::{Policy, Preset};
+use slablab_slabs::slab::{Constructor, NewObjects};
 use slablab_slabs::slab_engine::{SlabEngine, SlabPolicy};
 use slablab_slabs::slob::{Slob, SlobPolicy};
 use slablab_slabs::slqb::{Slqb, SlqbPolicy};
@@ -201,7 +202,8 @@ fn constructs<E: Engine<Model>>(name: &str, policy: &E::Policy, runs: Option<u32
         let pages = Pages::new(PagesPolicy::for_release(6, 1, 0));
         let flags = CacheFlags { constructor: true, ..CacheFlags::default() };
         let mut cache = E::create(CacheId(1), &CacheSpec { flags, ..CacheSpec::of_size(500) }, policy);
-        cache.set_constructor(|_| CONSTRUCTED.set(CONSTRUCTED.get() + 1));
+        let construct: Constructor<Model> = |_| CONSTRUCTED.set(CONSTRUCTED.get() + 1);
+        cache.set_new_objects(NewObjects { construct: Some(construct), ..NewObjects::default() });
         let common = E::Common::default();
         let backing = Backing::new(&pages, &common);
         for _ in 0..100 {

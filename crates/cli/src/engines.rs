@@ -7,6 +7,7 @@ use slablab_slabs::slab_engine::SlabPolicy;
 use slablab_slabs::slob::SlobPolicy;
 use slablab_slabs::slqb::SlqbPolicy;
 use slablab_slabs::slub::SlubPolicy;
+use slablab_slabs::wrap::Wrap;
 use std::fmt::Write;
 
 /// Lists presets and knobs.
@@ -31,6 +32,12 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     if wanted(SlobPolicy::ENGINE) {
         describe::<SlobPolicy>(&mut text)?;
     }
+    if args.engine.is_none() {
+        writeln!(text, "around any engine, with `slablab replay`:")?;
+        for knob in Wrap::KNOBS {
+            list(&mut text, knob, &knob.setting(&Wrap::default()).to_string())?;
+        }
+    }
     if text.is_empty() {
         slablab_slabs::Preset::parse(args.engine.as_deref().unwrap_or_default())
             .map_err(|bad| bad.to_string())?;
@@ -42,17 +49,20 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
 fn describe<T: Policy>(text: &mut String) -> std::fmt::Result {
     let releases: Vec<String> = T::PRESETS.iter().map(|preset| preset.release().to_string()).collect();
     writeln!(text, "{}: releases {}", T::ENGINE, releases.join(" "))?;
-    for knob in T::KNOBS {
-        let values = match knob.values {
-            Values::Number(least, most) => format!("{least}..{most}"),
-            Values::Auto(least, most) => format!("auto, {least}..{most}"),
-            Values::Words(words) => words.join("|"),
-        };
-        writeln!(text, "  {:<18} {values}", knob.name)?;
-        writeln!(text, "  {:<18}   {}", "", knob.what)?;
-        writeln!(text, "  {:<18}   default: {}", "", defaults(knob))?;
-    }
-    Ok(())
+    T::KNOBS.iter().try_for_each(|knob| list(text, knob, &defaults(knob)))
+}
+
+fn list<T>(text: &mut String, knob: &Knob<T>, default: &str) -> std::fmt::Result {
+    let values = match knob.values {
+        Values::Number(least, most) => format!("{least}..{most}"),
+        Values::Auto(least, most) => format!("auto, {least}..{most}"),
+        Values::Words(words) => words.join("|"),
+        Values::Bytes(most) => format!("bytes, as 64K or 1M, at most {}M", most >> 20),
+        Values::Letters(letters) => format!("off, letters of {letters}"),
+    };
+    writeln!(text, "  {:<18} {values}", knob.name)?;
+    writeln!(text, "  {:<18}   {}", "", knob.what)?;
+    writeln!(text, "  {:<18}   default: {default}", "")
 }
 
 /// A knob's value in the presets: the oldest one's, and each that differs from the one before it.

@@ -7,6 +7,7 @@ use slablab_lab::machine::{self, MachineFile};
 use slablab_lab::replay::Options;
 use slablab_lab::replay::before::Before;
 use slablab_lab::state::{self, State};
+use slablab_slabs::wrap::Choice as Wrapped;
 use slablab_slabs::{Preset, Release};
 use slablab_workloads::{Beside, Reader};
 use std::io::{IsTerminal, Write};
@@ -65,7 +66,7 @@ pub(crate) struct Choice {
 impl Choice {
     /// Reads what was chosen.
     pub(crate) fn options(&self) -> Result<Options, Failure> {
-        let engines = self.engines.iter().map(|text| preset(text, "--engine"));
+        let engines = self.engines.iter().map(|text| engine(text, "--engine"));
         let engines = engines.collect::<Result<Vec<_>, Failure>>()?;
         let (machine, before) = start(self.machine.as_deref(), self.before.as_deref())?;
         Ok(Options { engines, machine, before, ..Options::default() })
@@ -75,11 +76,23 @@ impl Choice {
 /// Understands the choice of an engine; `what` is its name on the command line.
 pub(crate) fn preset(text: &str, what: &str) -> Result<Preset, Failure> {
     let preset = Preset::parse(text).map_err(|bad| format!("{what} {text}: {bad}"))?;
+    tell_stand_in(text, what, preset);
+    Ok(preset)
+}
+
+/// The same with what is to be put around it.
+pub(crate) fn engine(text: &str, what: &str) -> Result<Wrapped, Failure> {
+    let choice = Wrapped::parse(text).map_err(|bad| format!("{what} {text}: {bad}"))?;
+    tell_stand_in(text, what, choice.preset);
+    Ok(choice)
+}
+
+/// Says which preset stands for a release that has none.
+fn tell_stand_in(text: &str, what: &str, preset: Preset) {
     let asked = text.split(['@', ',']).nth(1).filter(|_| text.contains('@')).and_then(Release::parse);
     if asked.is_some_and(|asked| asked != preset.release()) {
         tell(format_args!("{what} {text}: the newest preset that is not newer is {preset}"));
     }
-    Ok(preset)
 }
 
 /// Reads a machine file and a state before the recording, where they are asked for.

@@ -77,7 +77,7 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
         let seconds = outcome.elapsed.as_secs_f64();
         tell(format_args!(
             "{}: {} rows in {seconds:.3} s, {:.1} million/s, {:.1} ns each; model tables {} K",
-            outcome.preset,
+            outcome.engine(),
             outcome.rows,
             outcome.rows as f64 / seconds / 1e6,
             seconds * 1e9 / outcome.rows as f64,
@@ -109,7 +109,7 @@ fn tables(answer: &Replay, args: &Args) -> Result<String, Failure> {
     )?;
     text.push_str(&engines_table(answer));
     for outcome in &answer.outcomes {
-        writeln!(text, "\n{}", outcome.preset)?;
+        writeln!(text, "\n{}", outcome.engine())?;
         text.push_str(&caches_table(outcome, args.top));
         if outcome.caches.len() > args.top {
             writeln!(text, "... and {} more caches (--top)", outcome.caches.len() - args.top)?;

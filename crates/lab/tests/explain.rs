@@ -117,7 +117,7 @@ fn releases_of_one_engine() {
 
     // The ends are what the presets say by themselves.
     let (reader, path) = open();
-    let engines = vec![preset("slub@6.1"), preset("slub@6.12,max_order=1")];
+    let engines = ["slub@6.1", "slub@6.12,max_order=1"].map(|text| preset(text).into()).to_vec();
     let alone = replay(&reader, &path, &Options { engines, ..Options::default() }, &|_, _| {});
     let json = replay_json(&alone.expect("it can be replayed"));
     for engine in [0, 1] {
@@ -224,7 +224,7 @@ fn one_cache() {
     check(&explained, "engine orders pages");
     assert_eq!(explained.cache.as_deref(), Some("skbuff_head_cache"));
     let (reader, path) = open();
-    let options = Options { engines: vec![preset("slub@6.1")], ..Options::default() };
+    let options = Options { engines: vec![preset("slub@6.1").into()], ..Options::default() };
     let alone = replay(&reader, &path, &options, &|_, _| {}).expect("it can be replayed");
     let json = cache_json(&alone, "skbuff_head_cache").expect("the cache is there");
     let cache = &json["engines"][0]["caches"][0];

@@ -18,7 +18,7 @@ use slablab_lab::state::{self, State};
 use slablab_lab::verify::counters::start_of;
 use slablab_lab::verify::{verify_change, verify_counters};
 use slablab_lab::whatif::{Against, Grid, Policy, Prediction, predict};
-use slablab_slabs::Preset;
+use slablab_slabs::wrap::Choice;
 use slablab_workloads::Reader;
 use std::path::{Path, PathBuf};
 
@@ -43,7 +43,7 @@ fn open(path: &Path, recording: Option<&str>) -> Reader {
 
 fn replayed(engines: &[&str]) -> Replay {
     let path = root("../../examples/data/hackbench-6.18.perf.data.xz");
-    let engines = engines.iter().map(|text| Preset::parse(text).expect("a preset")).collect();
+    let engines = engines.iter().map(|text| Choice::parse(text).expect("a preset")).collect();
     let options = Options { engines, ..Options::default() };
     replay(&open(&path, None), &path, &options, &|_, _| {}).expect("it can be replayed")
 }

@@ -68,7 +68,7 @@ fn wrong_presets_are_worse_at_the_counters() {
     let reader = open(&run, Some("trace_s1"));
     let errors = |engine: &str| {
         let options = Options {
-            engines: vec![Preset::parse(engine).expect("a preset")],
+            engines: vec![Preset::parse(engine).expect("a preset").into()],
             before: Some(start_of(&run, "trace_s1").expect("the state is right")),
             ..Options::default()
         };
@@ -133,7 +133,7 @@ fn counters_of_a_kernel_with_slab() {
     let run = root("testdata/slab_smp4_numa4");
     let reader = open(&run, Some("trace_s1"));
     let options = Options {
-        engines: vec![Preset::parse("slab@6.1").expect("a preset")],
+        engines: vec![Preset::parse("slab@6.1").expect("a preset").into()],
         machine: four_nodes(),
         ..Options::default()
     };
@@ -254,7 +254,7 @@ fn all_engines(reader: &Reader, path: &Path) -> Replay {
         "slob@2.6.32",
         "slob@6.1",
     ];
-    let engines = presets.iter().map(|text| Preset::parse(text).expect("a preset")).collect();
+    let engines = presets.iter().map(|text| Preset::parse(text).expect("a preset").into()).collect();
     replay(reader, path, &Options { engines, ..Options::default() }, &|_, _| {}).expect("it can be replayed")
 }
 

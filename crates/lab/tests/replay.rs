@@ -8,7 +8,8 @@ use slablab_lab::replay::before::Before;
 use slablab_lab::replay::outcome::Outcome;
 use slablab_lab::replay::{Options, Replay, replay};
 use slablab_platform::{Event, Gfp};
-use slablab_slabs::Preset;
+use slablab_slabs::preset::Preset;
+use slablab_slabs::wrap::Choice;
 use slablab_workloads::{
     ANY_NODE, CacheCounts, EventKind, Import, Metadata, NONE, Reader, Row, Writer, flags,
 };
@@ -17,6 +18,8 @@ use std::path::Path;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+#[path = "replay/debugged.rs"]
+mod debugged;
 #[path = "replay/hotplug.rs"]
 mod hotplug;
 
@@ -209,8 +212,8 @@ fn record(release: &str, program: &str, group_rows: usize) -> Vec<u8> {
     recorder.writer.finish(metadata).expect("memory").0
 }
 
-fn presets(texts: &[&str]) -> Vec<Preset> {
-    texts.iter().map(|text| Preset::parse(text).expect("a preset")).collect()
+fn presets(texts: &[&str]) -> Vec<Choice> {
+    texts.iter().map(|text| Choice::parse(text).expect("a preset")).collect()
 }
 
 fn machine(toml: &str) -> MachineFile {

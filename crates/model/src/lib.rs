@@ -1,6 +1,6 @@
 //! The modelled machine, level `count`: every counter exact, no clocks of its own.
 //!
-//! Page frames are only numbers; there is no memory behind objects. What exists is what was used: frame descriptors, links
+//! Page frames are only numbers; there is memory behind objects only where bytes were written, which is what debugging does. What exists is what was used: frame descriptors, links
 //! and slots are made when first touched, so a fresh machine of 1 TiB and 1,024 CPUs costs a few megabytes.
 //!
 //! ```text
@@ -15,6 +15,7 @@
 //! environment and no hash order, and names no allocator.
 #![forbid(unsafe_code)]
 
+mod contents;
 mod memory;
 mod slots;
 mod spec;

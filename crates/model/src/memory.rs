@@ -3,6 +3,7 @@
 //! A link is eight bytes per object, found from the object's address: the frame's record says where its links begin and
 //! how many bytes of the frame share one. Objects are at least `1 << shift` bytes apart, so two never share.
 
+use crate::contents::Contents;
 use crate::world::Model;
 use slablab_platform::{Field, Frame, HotArray, Pfn, Word};
 use std::cell::{Cell, OnceCell, RefCell};
@@ -67,13 +68,34 @@ pub(crate) const CHUNK: u32 = 1024;
 /// Links made together.
 const SEGMENT: u32 = 1 << 16;
 
-#[derive(Debug)]
 struct Record {
     frame: Frame<Model>,
     /// First link of this frame's objects plus 1; 0 while the frame holds no slab.
     links: Cell<u32>,
     /// log2 of the bytes that share one link.
     shift: Cell<u8>,
+    /// What was written into the frame's objects.
+    contents: Cell<Option<Box<Contents>>>,
+}
+
+impl Record {
+    fn new() -> Record {
+        Record {
+            frame: <Frame<Model>>::new(),
+            links: Cell::new(0),
+            shift: Cell::new(0),
+            contents: Cell::default(),
+        }
+    }
+}
+
+impl std::fmt::Debug for Record {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Record")
+            .field("frame", &self.frame)
+            .field("links", &self.links)
+            .finish_non_exhaustive()
+    }
 }
 
 type Chunk = Box<[Record]>;
@@ -94,6 +116,8 @@ pub(crate) struct Memory {
     mapped_max: Cell<u64>,
     storage: RefCell<Vec<Option<Segment>>>,
     spare_storage: RefCell<Vec<u32>>,
+    /// Bytes of frames' contents.
+    contents_bytes: Cell<usize>,
 }
 
 impl Memory {
@@ -110,15 +134,14 @@ impl Memory {
             mapped_max: Cell::new(0),
             storage: RefCell::default(),
             spare_storage: RefCell::default(),
+            contents_bytes: Cell::new(0),
         }
     }
 
     #[inline]
     fn record(&self, pfn: Pfn) -> &Record {
-        let chunk = self.chunks[(pfn.0 / CHUNK) as usize].get_or_init(|| {
-            let fresh = || Record { frame: <Frame<Model>>::new(), links: Cell::new(0), shift: Cell::new(0) };
-            (0..CHUNK).map(|_| fresh()).collect()
-        });
+        let chunk =
+            self.chunks[(pfn.0 / CHUNK) as usize].get_or_init(|| (0..CHUNK).map(|_| Record::new()).collect());
         &chunk[(pfn.0 % CHUNK) as usize]
     }
 
@@ -171,6 +194,7 @@ impl Memory {
             let record = self.record(pfn.plus(index));
             let links = record.links.replace(0);
             assert_ne!(links, 0, "frame {} is not mapped", pfn.0 + index);
+            self.drop_contents(&record.contents);
             let class = self.page_shift - record.shift.get() as u32;
             self.spare.borrow_mut()[class as usize].push(links - 1);
         }
@@ -242,6 +266,20 @@ impl Memory {
         f(&words[index as usize])
     }
 
+    pub(crate) fn page_shift(&self) -> u32 {
+        self.page_shift
+    }
+
+    #[inline]
+    pub(crate) fn contents(&self, pfn: Pfn) -> &Cell<Option<Box<Contents>>> {
+        &self.record(pfn).contents
+    }
+
+    /// Counts what contents take more, or less.
+    pub(crate) fn count_contents(&self, more: isize) {
+        self.contents_bytes.set(self.contents_bytes.get().saturating_add_signed(more));
+    }
+
     /// Frames that hold objects: now, and the most so far.
     pub(crate) fn mapped(&self) -> (u64, u64) {
         (self.mapped.get(), self.mapped_max.get())
@@ -255,5 +293,6 @@ impl Memory {
             + size_of_val(&*self.segments)
             + chunks * CHUNK as usize * size_of::<Record>()
             + segments * SEGMENT as usize * 8
+            + self.contents_bytes.get()
     }
 }

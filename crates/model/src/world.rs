@@ -180,6 +180,15 @@ impl Model {
     }
 }
 
+/// SplitMix64 (Steele, Lea, Flood 2014): one word of state that grows by this, passes BigCrush.
+const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
+
+fn mixed(seed: u64) -> u64 {
+    let mixed = (seed ^ (seed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    mixed ^ (mixed >> 31)
+}
+
 impl Platform for Model {
     type Ptr = Addr;
     type Word = Plain;
@@ -275,8 +284,20 @@ impl Platform for Model {
     fn storage_detach(object: Addr) {
         state(|state| state.memory.detach(object));
     }
-    fn zero(_object: Addr, _bytes: u32) {
-        // There is no memory behind objects.
+    fn fill(at: Addr, bytes: u32, value: u8) {
+        state(|state| state.memory.fill(at, bytes, value));
+    }
+    fn differs(at: Addr, bytes: u32, value: u8) -> Option<(u32, u8)> {
+        state(|state| state.memory.differs(at, bytes, value))
+    }
+    fn word(at: Addr) -> u64 {
+        state(|state| state.memory.word(at))
+    }
+    fn set_word(at: Addr, value: u64) {
+        state(|state| state.memory.set_word(at, value));
+    }
+    fn mark_live(object: Addr, live: bool) -> bool {
+        state(|state| state.memory.mark(object, live))
     }
 
     fn now() -> u64 {
@@ -286,14 +307,14 @@ impl Platform for Model {
         state(|state| state.context.get())
     }
     fn random() -> u32 {
-        // SplitMix64 (Steele, Lea, Flood 2014): one word of state, passes BigCrush.
         state(|state| {
-            let seed = state.random.get().wrapping_add(0x9E37_79B9_7F4A_7C15);
+            let seed = state.random.get().wrapping_add(GOLDEN);
             state.random.set(seed);
-            let mixed = (seed ^ (seed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-            let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-            ((mixed ^ (mixed >> 31)) >> 32) as u32
+            (mixed(seed) >> 32) as u32
         })
+    }
+    fn secret() -> u64 {
+        state(|state| mixed(!state.spec.seed))
     }
     fn defer(cpu: CpuId, delay_ns: u64, work: Work) {
         state(|state| state.defer(cpu, delay_ns, work));

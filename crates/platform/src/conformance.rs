@@ -169,6 +169,10 @@ suite! {
     memory.slabs_independent Nothing: "Links of neighbouring slabs of different sizes do not touch.";
     memory.remap Nothing: "A block mapped again, for another size, serves again.";
     memory.storage Nothing: "Storage starts as none, keeps each word, and is none again when attached again.";
+    memory.bytes Nothing: "Bytes keep what they were filled with, to the byte, and the first other one is found.";
+    memory.whole_words Nothing: "A word keeps what was written; its lowest byte is at the lowest address.";
+    memory.bytes_and_links Nothing: "Bytes beside a link and the link leave each other alone.";
+    memory.marks Nothing: "Each object has a mark of its own, unmarked at first, apart from its bytes.";
     memory.storage_neighbours Nothing: "Storage and zeroing leave the neighbours' links alone.";
 
     lists.last_in_first_out Slots: "A hot list pops in the reverse order of the pushes and then refuses.";
@@ -200,12 +204,14 @@ suite! {
     time.once Nothing: "A work waiting on a CPU is not queued twice; one that ran may be queued again.";
     time.grace_period Nothing: "Work after a grace period is not due at once, and is after the readers ended.";
     time.random_varies Nothing: "random() is not always the same.";
+    time.secret Nothing: "The secret is the same on every CPU and at any time.";
     time.counts Counts: "Events outside caches add up.";
 
     race.word_release Nothing: "What was written before store_release is seen after a load_acquire of it.";
     race.exchange_releases Nothing: "What was written before a compare_exchange is seen after a load_acquire of it.";
     race.exchange_acquires Nothing: "A compare_exchange sees what was written before the one it follows.";
     race.exchange_atomic Nothing: "Of two compare_exchange from one value, one succeeds.";
+    race.marks Nothing: "Of two CPUs that take an object's mark away at once, one does.";
     race.lock_excludes Nothing: "Two holders of a lock do not overlap, and each sees what the other did.";
     race.per_node Nothing: "Two CPUs that ask for a node's value at once get the same one.";
     race.cpu_shared Nothing: "A CPU that asks for another's shared value at once gets the same one.";

@@ -95,8 +95,18 @@ pub trait Platform: Sized + 'static {
     fn storage_store(object: Self::Ptr, index: u32, value: Option<Self::Ptr>);
     /// Ends the use as storage; the object can be freed.
     fn storage_detach(object: Self::Ptr);
-    /// Zeroes an object (`__GFP_ZERO`).
-    fn zero(object: Self::Ptr, bytes: u32);
+    /// Fills bytes of an object with one value; 0 for `__GFP_ZERO`. The bytes may begin anywhere in a mapped block.
+    fn fill(at: Self::Ptr, bytes: u32, value: u8);
+    /// The first of so many bytes that is not `value`: its offset, and what it is. Only for bytes that were written since
+    /// their block was mapped, and are no link, half or storage now.
+    fn differs(at: Self::Ptr, bytes: u32, value: u8) -> Option<(u32, u8)>;
+    /// Reads 8 bytes at a multiple of 8 that were written likewise.
+    fn word(at: Self::Ptr) -> u64;
+    /// Writes 8 bytes at a multiple of 8.
+    fn set_word(at: Self::Ptr, value: u64);
+    /// Marks the object that starts here as handed out or not, and answers what it was; of two CPUs that do it at once one
+    /// is first. Kept beside memory, for debugging alone: one bit for 8 bytes, unmarked at first.
+    fn mark_live(object: Self::Ptr, live: bool) -> bool;
 
     // Time, context, deferral.
 
@@ -106,6 +116,8 @@ pub trait Platform: Sized + 'static {
     fn context() -> Context;
     /// A number nobody relies on being random: stands for the cycle counter.
     fn random() -> u32;
+    /// A number that is the same for as long as the world is, and that nobody outside can know: links are encoded with it.
+    fn secret() -> u64;
     /// Asks for `work` on `cpu` after `delay_ns`. The assembler of the world runs it; a work already waiting on that CPU is
     /// not queued twice.
     fn defer(cpu: CpuId, delay_ns: u64, work: Work);

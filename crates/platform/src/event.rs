@@ -184,8 +184,17 @@ events! {
     LockSlab = "lock_slab";
     /// Ours: SLOB's lock taken.
     LockHeap = "lock_heap";
+    /// Ours: the lock of a debugged cache's quarantine and reports taken.
+    LockDebug = "lock_debug";
     /// Ours: `zone->lock` taken.
     LockZone = "lock_zone";
+
+    /// Ours: a freed object went into quarantine.
+    QuarantineHold = "quarantine_hold";
+    /// Ours: an object left the quarantine; the engine counts a free.
+    QuarantineRelease = "quarantine_release";
+    /// Ours: the engine was asked a second time, after the quarantine was emptied for it.
+    QuarantineFlush = "quarantine_flush";
 
     /// Ours: pages came from a per-CPU page list.
     PcpAlloc = "pcp_alloc";

@@ -6,6 +6,7 @@
 //!
 //! | module | what it fixes |
 //! |---|---|
+//! | [`bytes`] | ranges of bytes in memory that is words |
 //! | [`contract`] | the traits: memory, words, locks, per-CPU slots, topology, time |
 //! | [`frame`] | the descriptor of a page frame and its state word |
 //! | [`hot`] | the two per-CPU primitives: tagged list and bounded array |
@@ -18,6 +19,7 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+pub mod bytes;
 pub mod conformance;
 pub mod contract;
 pub mod event;

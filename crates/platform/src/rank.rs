@@ -39,6 +39,8 @@ ranks! {
     RemoteFree = 40, "remote_free.lock", LockRemoteFree;
     /// A node's barn of full and empty sheaves.
     Barn = 50, "barn.lock", LockBarn;
-    /// A zone's free lists: `zone->lock`, the innermost.
+    /// A zone's free lists: `zone->lock`, the innermost of allocators.
     Zone = 70, "zone->lock", LockZone;
+    /// What debugging keeps of a cache: objects in quarantine, their records of users, and reports. Held over nothing else.
+    Debug = 80, "debug_lock", LockDebug;
 }

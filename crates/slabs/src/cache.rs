@@ -2,6 +2,8 @@
 //!
 //! Layout and merge rules: reference/slub.md sections 7 and 9.
 
+use crate::zones::Zones;
+
 /// A cache's number: given by whoever creates caches, kept in each slab's frame, at most 2^24.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CacheId(pub u32);
@@ -46,6 +48,8 @@ pub struct CacheSpec {
     pub known_size: u32,
     /// The order of its slabs, instead of the engine's rule: what if another engine had chosen it.
     pub known_order: Option<u8>,
+    /// What is around each object, when debugging put something there: `known_size` has room for it.
+    pub zones: Option<Zones>,
     /// Objects a sheaf should hold at least, for caches that ask for sheaves; 0 for those that do not.
     pub sheaf_capacity: u32,
 }
@@ -70,6 +74,7 @@ impl CacheSpec {
             },
             known_size: 0,
             known_order: None,
+            zones: None,
             sheaf_capacity: 0,
         }
     }
@@ -102,6 +107,9 @@ pub struct Geometry {
     pub object_size: u32,
     /// Bytes from one object to the next.
     pub size: u32,
+    /// Bytes from one object's start to the next slot's, for [`slablab_platform::Platform::map_slab`]: less than `size` where
+    /// there is something before objects.
+    pub spacing: u32,
     /// Where the link is in a free object, bytes.
     pub link_offset: u32,
     /// The order asked for first.
@@ -123,6 +131,9 @@ impl Geometry {
 
 /// Bytes from one object to the next, and the link's offset in a free object.
 pub fn layout(spec: &CacheSpec, place: LinkPlace) -> (u32, u32) {
+    if let Some(zones) = &spec.zones {
+        return (zones.size, zones.link);
+    }
     let object = spec.object_size.max(1).next_multiple_of(WORD);
     // Contents that must survive a free leave no room inside: the link follows the object.
     let survives = spec.flags.constructor || spec.flags.typesafe_by_rcu;
@@ -137,6 +148,11 @@ pub fn layout(spec: &CacheSpec, place: LinkPlace) -> (u32, u32) {
         known => known,
     };
     (size, link.min(size - WORD))
+}
+
+/// Bytes between any two addresses that somebody knows: slots' starts, and objects behind their left red zones.
+pub fn spacing(spec: &CacheSpec, size: u32) -> u32 {
+    size - spec.zones.map_or(0, |zones| zones.left)
 }
 
 /// The alignment of objects: the caller's, at least a word, and a cache line halved while two objects fit in it.

@@ -4,9 +4,10 @@
 //! over it. Pages come from a [`Pages`] value that many caches share, through [`Backing`]; so does what all caches of one
 //! engine share, [`Engine::Common`], which whoever makes a set of caches makes once for it.
 
-use crate::cache::{CacheId, CacheSpec, Geometry};
+use crate::cache::{CacheId, CacheSpec, Geometry, LinkPlace};
 use crate::lent::Sheaf;
-use crate::slab::Constructor;
+use crate::slab::NewObjects;
+use crate::wrap::Reports;
 use slablab_pages::Pages;
 use slablab_platform::{CpuId, Event, Gfp, NodeId, Platform, Work};
 
@@ -18,6 +19,8 @@ pub struct Backing<'a, P: Platform, C = ()> {
     pub common: &'a C,
     /// Where sheaves and the like come from; without it a cache that wants them does without.
     pub metadata: Option<&'a dyn Metadata<P>>,
+    /// Who asks: a call site's number, for a wrapper that notes users.
+    pub site: u64,
 }
 
 impl<P: Platform, C> Clone for Backing<'_, P, C> {
@@ -46,7 +49,7 @@ impl<'a, P: Platform> Backing<'a, P> {
 impl<'a, P: Platform, C> Backing<'a, P, C> {
     /// Pages, and what the caches of one engine share.
     pub fn new(pages: &'a Pages<P>, common: &'a C) -> Self {
-        Backing { pages, common, metadata: None }
+        Backing { pages, common, metadata: None, site: 0 }
     }
 }
 
@@ -87,9 +90,22 @@ pub trait Engine<P: Platform>: Sized {
 
     /// A cache without slabs.
     fn create(id: CacheId, spec: &CacheSpec, policy: &Self::Policy) -> Self;
-    /// Calls `construct` for every object of every slab made from here on: for a cache whose flags say it has a
-    /// constructor, before its first allocation.
-    fn set_constructor(&mut self, construct: Constructor<P>);
+    /// What is done to the objects of every slab made from here on; said before the first allocation, and with a
+    /// constructor or zones only to a cache whose flags say that it has a constructor.
+    fn set_new_objects(&mut self, new: NewObjects<P>);
+    /// The policies of a cache that is debugged, from those of others.
+    fn debugged(policy: &Self::Policy) -> Self::Policy {
+        policy.clone()
+    }
+    /// Where objects keep their link, when nothing says otherwise.
+    fn link_place(_policy: &Self::Policy) -> LinkPlace {
+        LinkPlace::Start
+    }
+    /// Whether there is an object of this cache at the address, allocated or not.
+    ///
+    /// # Errors
+    /// As [`Engine::free`].
+    fn owns(&self, object: P::Ptr) -> Result<(), Misuse>;
     /// The cache's number.
     fn id(&self) -> CacheId;
     /// Sizes and orders.
@@ -160,7 +176,7 @@ pub trait Engine<P: Platform>: Sized {
     fn alloc_from_lent(&self, sheaf: &mut Sheaf<P>, gfp: Gfp) -> Option<P::Ptr> {
         let object = sheaf.pop()?;
         if gfp.any(Gfp::ZERO) {
-            P::zero(object, self.geometry().object_size);
+            P::fill(object, self.geometry().object_size, 0);
         }
         Some(object)
     }
@@ -205,6 +221,10 @@ pub trait Engine<P: Platform>: Sized {
     fn counted(&self, event: Event) -> u64 {
         (0..P::cpus()).map(|cpu| self.counted_on(CpuId(cpu), event)).sum()
     }
+    /// What a wrapper that looks for violations found so far.
+    fn reports(&self) -> Reports {
+        Reports::default()
+    }
     /// How often an event was counted on one CPU.
     fn counted_on(&self, cpu: CpuId, event: Event) -> u64;
 }
@@ -239,6 +259,8 @@ pub struct Usage {
     pub cpu_partial: u64,
     /// Free objects parked at CPUs: CPU free lists, the CPU slabs' and CPU partial slabs' own lists, queues, sheaves, barns.
     pub parked: u64,
+    /// Objects that were freed and that a quarantine holds back: the engine still takes them for allocated.
+    pub quarantined: u64,
     /// Objects in pages that caches share, all allocated; neither they nor those pages are in the numbers above.
     pub shared_objects: u64,
     /// Bytes of those objects, with what each costs beside itself.
@@ -251,9 +273,17 @@ impl Usage {
         self.total_objects - self.free_in_partial + self.shared_objects
     }
 
+    /// Objects in the cache's own slabs that somebody holds, and those in quarantine. Where caches share pages these are
+    /// not told apart: what is in quarantine is among the bytes of shared objects.
+    pub fn held_in_slabs(&self) -> (u64, u64) {
+        let allocated = self.total_objects - self.free_in_partial - self.parked;
+        let quarantined = if self.shared_objects > 0 { 0 } else { self.quarantined };
+        (allocated - quarantined, quarantined)
+    }
+
     /// Objects that somebody really holds.
     pub fn live_objects(&self) -> u64 {
-        self.active_objects() - self.parked
+        self.active_objects() - self.parked - self.quarantined
     }
 }
 
@@ -267,6 +297,7 @@ impl core::ops::AddAssign for Usage {
         self.cpu_slabs += other.cpu_slabs;
         self.cpu_partial += other.cpu_partial;
         self.parked += other.parked;
+        self.quarantined += other.quarantined;
         self.shared_objects += other.shared_objects;
         self.shared_bytes += other.shared_bytes;
     }

@@ -9,6 +9,8 @@
 //! | [`slob`] | SLOB, 2.6.32 and 6.1 |
 //! | [`preset`] | the grammar `engine[@release][,knob=value]...` and the table of presets |
 //! | [`cache`] | what a cache is asked to be: size, alignment, flags; its layout and merging, by era |
+//! | [`wrap`] | debugging and hardening around any engine |
+//! | [`zones`] | red zones, poison and records around objects, by era |
 //! | [`order`] | slab orders, by era |
 //! | [`kmalloc`] | size classes, types and page-backed sizes, by era |
 //! | [`lent`] | sheaves of objects that a caller has in advance |
@@ -30,6 +32,8 @@ pub mod slab_engine;
 pub mod slob;
 pub mod slqb;
 pub mod slub;
+pub mod wrap;
+pub mod zones;
 
 pub use cache::{CacheFlags, CacheId, CacheSpec, Geometry};
 pub use engine::{Backing, Busy, Common, Engine, Held, Metadata, Misuse, Place, Usage};

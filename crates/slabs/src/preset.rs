@@ -113,6 +113,10 @@ pub enum Values {
     Words(&'static [&'static str]),
     /// `auto`, or a number from the first to the second; `auto` is [`AUTO`].
     Auto(u64, u64),
+    /// Bytes, at most so many, with K or M behind a number of units.
+    Bytes(u64),
+    /// Some of these letters, or `off`; bit `n` of the value is the `n`th.
+    Letters(&'static str),
 }
 
 /// The value of a knob that is left to the engine's rule.
@@ -187,14 +191,19 @@ impl Preset {
     /// # Errors
     /// What is not known, with the nearest names.
     pub fn parse(text: &str) -> Result<Preset, BadPreset<'_>> {
+        Preset::parse_around(text, &mut ())
+    }
+
+    /// The same where `around` has knobs of its own, which it takes the values of.
+    pub(crate) fn parse_around<'a>(text: &'a str, around: &mut dyn Around) -> Result<Preset, BadPreset<'a>> {
         let (head, knobs) = text.split_once(',').map_or((text, ""), |(head, knobs)| (head, knobs));
         let (engine, release) = head.split_once('@').map_or((head, None), |(engine, at)| (engine, Some(at)));
         match engine {
-            SlubPolicy::ENGINE => assemble(release, knobs).map(Preset::Slub),
-            SlqbPolicy::ENGINE => assemble(release, knobs).map(Preset::Slqb),
-            SlabPolicy::ENGINE => assemble(release, knobs).map(Preset::Slab),
-            SlobPolicy::ENGINE => assemble(release, knobs).map(Preset::Slob),
-            SHEAVES => match assemble::<SlubPolicy>(release, knobs)? {
+            SlubPolicy::ENGINE => assemble(release, knobs, around).map(Preset::Slub),
+            SlqbPolicy::ENGINE => assemble(release, knobs, around).map(Preset::Slqb),
+            SlabPolicy::ENGINE => assemble(release, knobs, around).map(Preset::Slab),
+            SlobPolicy::ENGINE => assemble(release, knobs, around).map(Preset::Slob),
+            SHEAVES => match assemble::<SlubPolicy>(release, knobs, around)? {
                 policy if policy.release >= SHEAVES_SINCE => Ok(Preset::Slub(policy)),
                 _ => Err(BadPreset {
                     kind: BadKind::Release,
@@ -261,8 +270,14 @@ impl Preset {
 }
 
 fn setting<T: Policy>(policy: &T, index: usize) -> Option<Setting> {
-    let knob = T::KNOBS.get(index)?;
-    Some(Setting { name: knob.name, what: knob.what, values: knob.values, value: (knob.get)(policy) })
+    Some(T::KNOBS.get(index)?.setting(policy))
+}
+
+impl<T> Knob<T> {
+    /// The value it has.
+    pub fn setting(&self, of: &T) -> Setting {
+        Setting { name: self.name, what: self.what, values: self.values, value: (self.get)(of) }
+    }
 }
 
 /// The value alone, as the grammar takes it.
@@ -271,6 +286,16 @@ impl fmt::Display for Setting {
         match self.values {
             Values::Words(words) => f.write_str(words[self.value as usize]),
             Values::Auto(..) if self.value == AUTO => f.write_str("auto"),
+            Values::Bytes(_) => match self.value {
+                value if value > 0 && value.is_multiple_of(1 << 20) => write!(f, "{}M", value >> 20),
+                value if value > 0 && value.is_multiple_of(1 << 10) => write!(f, "{}K", value >> 10),
+                value => write!(f, "{value}"),
+            },
+            Values::Letters(_) if self.value == 0 => f.write_str("off"),
+            Values::Letters(letters) => {
+                let mut given = letters.chars().enumerate().filter(|(index, _)| self.value >> index & 1 == 1);
+                given.try_for_each(|(_, letter)| write!(f, "{letter}"))
+            }
             Values::Number(..) | Values::Auto(..) => write!(f, "{}", self.value),
         }
     }
@@ -280,7 +305,26 @@ fn newest_not_newer<T: Policy>(release: Release) -> Option<T> {
     T::PRESETS.iter().rev().find(|preset| preset.release() <= release).copied()
 }
 
-fn assemble<'a, T: Policy>(release: Option<&'a str>, knobs: &'a str) -> Result<T, BadPreset<'a>> {
+/// Knobs that are no engine's: of what is put around one.
+pub(crate) trait Around {
+    /// Takes the value of a knob; `None` if there is no such knob.
+    fn set<'a>(&mut self, _name: &str, _value: &'a str) -> Option<Result<(), BadPreset<'a>>> {
+        None
+    }
+    /// The names of all.
+    fn names(&self) -> &'static [&'static str] {
+        &[]
+    }
+}
+
+/// Nothing is put around it.
+impl Around for () {}
+
+fn assemble<'a, T: Policy>(
+    release: Option<&'a str>,
+    knobs: &'a str,
+    around: &mut dyn Around,
+) -> Result<T, BadPreset<'a>> {
     let mut policy = match release {
         None => *T::PRESETS.last().expect("every engine has a preset"),
         Some(text) => Release::parse(text).and_then(newest_not_newer::<T>).ok_or(BadPreset {
@@ -291,10 +335,15 @@ fn assemble<'a, T: Policy>(release: Option<&'a str>, knobs: &'a str) -> Result<T
     };
     for setting in knobs.split(',').filter(|setting| !setting.is_empty()) {
         let (name, value) = setting.split_once('=').unwrap_or((setting, ""));
+        if let Some(taken) = around.set(name, value) {
+            taken?;
+            continue;
+        }
+        let names = T::KNOBS.iter().map(|knob| knob.name).chain(around.names().iter().copied());
         let knob = T::KNOBS.iter().find(|knob| knob.name == name).ok_or_else(|| BadPreset {
             kind: BadKind::Knob,
             given: name,
-            nearest: near(name, T::KNOBS.iter().map(|knob| knob.name)),
+            nearest: near(name, names),
         })?;
         (knob.set)(&mut policy, knob.read(value)?);
     }
@@ -302,7 +351,7 @@ fn assemble<'a, T: Policy>(release: Option<&'a str>, knobs: &'a str) -> Result<T
 }
 
 impl<T> Knob<T> {
-    fn read<'a>(&self, value: &'a str) -> Result<u64, BadPreset<'a>> {
+    pub(crate) fn read<'a>(&self, value: &'a str) -> Result<u64, BadPreset<'a>> {
         let auto = matches!(self.values, Values::Auto(..));
         let bad = |number, nearest| BadPreset {
             kind: BadKind::Value(Taken { knob: self.name, number, auto }),
@@ -316,6 +365,22 @@ impl<T> Knob<T> {
                 .map(|index| index as u64)
                 .ok_or_else(|| bad(None, near(value, words.iter().copied()))),
             Values::Auto(..) if value == "auto" => Ok(AUTO),
+            Values::Bytes(most) => {
+                let (number, unit) = match value.strip_suffix(['K', 'k']) {
+                    Some(number) => (number, 10),
+                    None => value.strip_suffix(['M', 'm']).map_or((value, 0), |number| (number, 20)),
+                };
+                let number =
+                    number.bytes().all(|byte| byte.is_ascii_digit()).then(|| number.parse::<u64>().ok());
+                let bytes = number.flatten().and_then(|number| number.checked_mul(1 << unit));
+                bytes.filter(|bytes| *bytes <= most).ok_or_else(|| bad(Some((0, most)), [""; 3]))
+            }
+            Values::Letters(_) if value == "off" => Ok(0),
+            Values::Letters(letters) => {
+                let bit = |given: char| letters.find(given.to_ascii_uppercase()).map(|index| 1 << index);
+                let bits = value.chars().try_fold(0, |bits, given| Some(bits | bit(given)?));
+                bits.filter(|bits| *bits > 0).ok_or_else(|| bad(None, [letters, "off", ""]))
+            }
             Values::Number(least, most) | Values::Auto(least, most) => value
                 .bytes()
                 .all(|byte| byte.is_ascii_digit())

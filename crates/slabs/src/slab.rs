@@ -1,5 +1,9 @@
 //! One slab as seen through its head frame's descriptor.
 
+mod new;
+
+pub use new::{Constructor, NewObjects};
+
 use core::marker::PhantomData;
 use slablab_pages::Pages;
 use slablab_platform::frame::Links;
@@ -54,9 +58,6 @@ impl SlabWord {
         self.objects as u32 - self.inuse as u32
     }
 }
-
-/// Makes an object when its slab is made; what it made survives frees (`ctor`).
-pub type Constructor<P> = fn(<P as Platform>::Ptr);
 
 /// A chain of free objects, linked from `head`; `tail` is the last.
 #[derive(Clone, Copy, Debug)]
@@ -195,24 +196,26 @@ impl<P: Platform> Slab<P> {
         ((pfn.0 - self.pfn.0) << (P::page_shift() - 3)) + offset / 8
     }
 
-    /// Links the objects of a slab nobody else can see yet, first to last; answers the first, which is `colour` bytes in.
+    /// Links the objects of a slab nobody else can see yet, the first of which is `colour` bytes in; answers the head.
     pub fn thread(
         self,
         colour: u32,
         size: u32,
         objects: u32,
         link_offset: u32,
-        construct: Option<Constructor<P>>,
+        new: &NewObjects<P>,
     ) -> P::Ptr {
         let address = |index: u32| P::address(self.pfn, colour as u64 + index as u64 * size as u64);
-        for index in 0..objects {
-            let next = (index + 1 < objects).then(|| address(index + 1));
-            if let Some(construct) = construct {
-                construct(address(index));
-            }
-            P::set_link(address(index), link_offset, next);
+        let key = if new.shuffled { Some(P::random()) } else { None };
+        let nth = |place: u32| address(key.map_or(place, |key| new::shuffled(place, objects, key)));
+        let mut object = nth(0);
+        for place in 1..=objects {
+            let next = (place < objects).then(|| nth(place));
+            new.make(object);
+            P::set_link(object, link_offset, next);
+            object = next.unwrap_or(object);
         }
-        address(0)
+        nth(0)
     }
 }
 

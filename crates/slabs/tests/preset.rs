@@ -5,6 +5,8 @@ use slablab_slabs::slab_engine::SlabPolicy;
 use slablab_slabs::slob::SlobPolicy;
 use slablab_slabs::slqb::SlqbPolicy;
 use slablab_slabs::slub::SlubPolicy;
+use slablab_slabs::wrap::{Choice, Wrap};
+use slablab_slabs::zones::Letters;
 use slablab_slabs::{Preset, Release};
 
 /// Text to preset to text to preset: the two presets are equal, and the second text is the first's normal form.
@@ -30,6 +32,7 @@ fn values_of<T>(knob: &Knob<T>) -> Vec<(String, u64)> {
         }
         Values::Number(least, most) => numbers(least, most).collect(),
         Values::Auto(least, most) => numbers(least, most).chain([("auto".into(), AUTO)]).collect(),
+        Values::Bytes(_) | Values::Letters(_) => unreachable!("{}: no engine has such values", knob.name),
     }
 }
 
@@ -281,4 +284,46 @@ fn kernels_name_their_presets() {
         let release = row.split(',').nth(1).expect("a release");
         assert!(Release::parse(release).and_then(Preset::of_kernel).is_some(), "{release}");
     }
+}
+
+/// What is put around an engine is written among its knobs, and printed behind them.
+#[test]
+fn what_is_put_around_engines() {
+    fn check(text: &str, printed: &str, wrap: Wrap) {
+        let choice = Choice::parse(text).unwrap_or_else(|bad| panic!("{text}: {bad}"));
+        assert_eq!(choice.wrap, wrap, "{text}");
+        assert_eq!(choice.to_string(), printed);
+        assert_eq!(Choice::parse(printed), Ok(choice), "{printed}");
+    }
+    let off = Wrap::default();
+    let letters = |text| Letters::parse(text).expect("letters");
+    check("slub@6.1,debug=off,quarantine=0,harden=off,init=off", "slub@6.1", off);
+    let all = Wrap { letters: letters("FZPU"), ..off };
+    check("slub@6.1,debug=uzfp,max_order=0", "slub@6.1,max_order=0,debug=FZPU", all);
+    check("slob,debug=Fo", "slob@6.1,debug=FO", Wrap { letters: letters("FO"), ..off });
+    for (text, bytes) in [("64K", 64 << 10), ("2m", 2 << 20), ("100", 100), ("1M", 1 << 20)] {
+        let printed = format!("slqb@2009-09,quarantine={}", text.to_ascii_uppercase());
+        check(&format!("slqb,quarantine={text}"), &printed, Wrap { quarantine_bytes: bytes, ..off });
+    }
+    for (text, alloc, free) in [("alloc", true, false), ("free", false, true), ("alloc+free", true, true)] {
+        let text = format!("slab@6.1,harden=random,init={text}");
+        check(&text, &text, Wrap { shuffled: true, zero_on_alloc: alloc, zero_on_free: free, ..off });
+    }
+}
+
+#[test]
+fn errors_of_what_is_put_around() {
+    fn check(text: &str, words: &[&str]) {
+        let bad = Choice::parse(text).expect_err(text).to_string();
+        assert!(words.iter().all(|word| bad.contains(word)), "{text}: {bad}");
+    }
+    check("slub,debug=FX", &["debug=`FX`", "FZPUO", "off"]);
+    check("slub,debug=", &["debug=``", "FZPUO"]);
+    check("slub,quarantine=64Q", &["quarantine=`64Q`", "number"]);
+    check("slub,quarantine=9999999M", &["quarantine", "number"]);
+    check("slub,quarantine=18446744073709551615K", &["quarantine", "number"]);
+    check("slub,harden=ranodm", &["harden=`ranodm`", "random"]);
+    check("slub,quarantin=1", &["`quarantin`", "quarantine"]);
+    // Where nothing can be put around an engine, the knobs are not known.
+    assert!(Preset::parse("slub,debug=F").is_err());
 }

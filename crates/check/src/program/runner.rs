@@ -31,6 +31,10 @@ pub struct Ran {
     pub collected: u64,
     /// Slabs taken from the page allocator.
     pub slabs: u64,
+    /// Frees of another cache's objects.
+    pub misuses: u64,
+    /// Violations that a debugging cache reported.
+    pub reports: u64,
 }
 
 impl std::ops::AddAssign for Ran {
@@ -41,6 +45,8 @@ impl std::ops::AddAssign for Ran {
         self.lent += other.lent;
         self.collected += other.collected;
         self.slabs += other.slabs;
+        self.misuses += other.misuses;
+        self.reports += other.reports;
     }
 }
 
@@ -247,6 +253,7 @@ impl<P: Testable, E: Engine<P>> Runner<P, E> {
         let sheaf = P::on_cpu(cpu, || self.sheaves.alloc(&backing, Gfp::KERNEL, None));
         if let Some(foreign) = sheaf {
             let found = P::on_cpu(cpu, || self.cache.free(&backing, foreign));
+            self.ran.misuses += 1;
             if found != Err(Misuse::WrongCache(SHEAVES)) {
                 return Err(format!("another cache's object was taken: {found:?}"));
             }
@@ -331,11 +338,13 @@ impl<P: Testable, E: Engine<P>> Runner<P, E> {
                 self.cache.free(&backing, object).map_err(|wrong| format!("{wrong:?}"))?;
             }
             P::still(|| self.cache.destroy(&backing)).map_err(|busy| format!("{busy:?}"))?;
-            P::still(|| self.sheaves.destroy(&Backing::new(&self.pages, &self.common)))
-                .map_err(|busy| format!("sheaves: {busy:?}"))?;
         }
+        // Slabs that wait for readers may have their lists in objects of the other cache.
         P::end_grace_period();
         self.due()?;
+        P::still(|| self.sheaves.destroy(&Backing::new(&self.pages, &self.common)))
+            .map_err(|busy| format!("sheaves: {busy:?}"))?;
+        self.ran.reports = self.cache.reports().total;
         self.ran.slabs = self.cache.counted(Event::AllocSlab);
         let usage = self.cache.usage();
         let held = self.common.held();

@@ -171,3 +171,23 @@ fn output_appears_whole_or_not_at_all() {
     let nowhere = folder.join("no/such/folder").display().to_string();
     check_error(&["replay", &recording(), "-o", &nowhere], &["no/such/folder"]);
 }
+
+#[test]
+fn debugging_by_name() {
+    let list = slablab(&["engines"]);
+    for words in ["around any engine", "debug ", "letters of FZPUO", "quarantine", "harden", "init "] {
+        assert!(text(&list.stdout).contains(words), "no {words:?} in {}", text(&list.stdout));
+    }
+    let engine = "slub@6.1,debug=FZPU,quarantine=64K,harden=random,init=free";
+    let output = slablab(&["replay", &recording(), "--engine", engine, "--format", "json"]);
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(json["engines"][0]["engine"], engine);
+    assert_eq!(json["engines"][0]["violations"]["reports"], 0);
+    assert!(text(&output.stderr).contains("free what neither a row allocated nor the start has"));
+    check_error(
+        &["replay", &recording(), "--engine", "slub@6.1,debug=FX"],
+        &["--engine", "debug=`FX`", "FZPUO"],
+    );
+    // What cannot be put around an engine there is not known there.
+    check_error(&["explain", &recording(), "slub@6.1,debug=F", "slub@6.18"], &["debug"]);
+}

@@ -175,6 +175,8 @@ fn takes(own: &Setting, wanted: &Setting) -> Option<u64> {
         Values::Number(least, most) | Values::Auto(least, most) => {
             word.parse().ok().filter(|number| (least..=most).contains(number))
         }
+        // What is put around engines has such values, no engine.
+        Values::Bytes(_) | Values::Letters(_) => None,
     }
 }
 

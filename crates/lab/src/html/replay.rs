@@ -41,7 +41,7 @@ pub fn replay_page(replay: &Replay, command: &str, top: usize) -> String {
     for outcome in &replay.outcomes {
         let caption = format!(
             "{}: the {} caches with most events, in the terms of slabinfo -AD.",
-            outcome.preset,
+            outcome.engine(),
             top.min(outcome.caches.len())
         );
         page.table(&caption, &caches_table(outcome, top));
@@ -60,7 +60,7 @@ fn lede(replay: &Replay) -> String {
     let ends = replay.outcomes.iter().map(|outcome| {
         format!(
             "{} ends with {} of slabs",
-            outcome.preset,
+            outcome.engine(),
             number::bytes(outcome.end_frames * outcome.page_size)
         )
     });
@@ -106,7 +106,7 @@ fn memory_lines(replay: &Replay) -> Lines {
     let slabs = replay
         .outcomes
         .iter()
-        .map(|outcome| line(outcome, format!("{} slabs", outcome.preset), |sample| sample.slab_bytes));
+        .map(|outcome| line(outcome, format!("{} slabs", outcome.engine()), |sample| sample.slab_bytes));
     let mut series: Vec<Series> = slabs.collect();
     // Every engine holds the same objects; those of the first stand for all.
     series.extend(
@@ -133,7 +133,7 @@ fn at_time(outcome: &Outcome, time_ns: u64) -> Sample {
 fn memory_table(replay: &Replay) -> Table {
     let mut table = Table::new([Column::number("time")]);
     for outcome in &replay.outcomes {
-        table.columns.push(Column::number(&format!("{} slabs", outcome.preset)));
+        table.columns.push(Column::number(&format!("{} slabs", outcome.engine())));
     }
     table.columns.push(Column::number("live objects"));
     let ends = replay.outcomes.iter().filter_map(|outcome| outcome.timeline.samples.last());
@@ -158,7 +158,7 @@ fn parts(split: &Split) -> [u64; 4] {
 
 fn split_bars(replay: &Replay) -> Bars {
     let bar = |outcome: &Outcome| Bar {
-        label: outcome.preset.to_string(),
+        label: outcome.engine().to_string(),
         values: parts(&outcome.split()).map(|bytes| bytes as f64).to_vec(),
     };
     Bars {
@@ -177,7 +177,7 @@ fn split_table(replay: &Replay) -> Table {
         let split = outcome.split();
         let percent =
             (split.slabs > 0).then(|| 100.0 * (split.slabs - split.live) as f64 / split.slabs as f64);
-        let cells = [Cell::Name(outcome.preset.to_string()), Cell::Bytes(split.slabs)];
+        let cells = [Cell::Name(outcome.engine().to_string()), Cell::Bytes(split.slabs)];
         table.row(cells.into_iter().chain(parts(&split).map(Cell::Bytes)).chain([Cell::Percent(percent)]));
     }
     table
@@ -225,7 +225,7 @@ fn waste_figure(page: &mut Page, outcome: &Outcome, top: usize) {
     }
     let caption = format!(
         "{}: the {} caches with most memory that holds no live object, at the end.",
-        outcome.preset,
+        outcome.engine(),
         caches.len()
     );
     page.figure(&caption, &chart, &table);
@@ -233,7 +233,7 @@ fn waste_figure(page: &mut Page, outcome: &Outcome, top: usize) {
 
 fn engines_table(replay: &Replay) -> Table {
     let mut table = Table::new([Column::text("")]);
-    table.columns.extend(replay.outcomes.iter().map(|outcome| Column::number(&outcome.preset.to_string())));
+    table.columns.extend(replay.outcomes.iter().map(|outcome| Column::number(&outcome.engine().to_string())));
     for (name, figures) in side_by_side(replay) {
         let depth = (name.len() - name.trim_start().len()) / 2;
         let name = Cell::Text("\u{2003}".repeat(depth) + name.trim_start());

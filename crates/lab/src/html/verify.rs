@@ -24,7 +24,7 @@ pub fn verify_page(verified: &Verified, replay: &Replay, command: &str) -> Strin
 }
 
 fn engine(replay: &Replay) -> String {
-    replay.outcomes.first().map_or(String::new(), |outcome| outcome.preset.to_string())
+    replay.outcomes.first().map_or(String::new(), |outcome| outcome.engine().to_string())
 }
 
 fn pairs(names: [&str; 2], axis: Axis, rows: Vec<Pair>) -> Pairs {

@@ -48,7 +48,7 @@ fn write<'a>(rows: impl Iterator<Item = (&'a Outcome, &'a CacheOutcome)>) -> Str
     for (outcome, cache) in rows {
         let split = Split::of(&cache.end, &cache.geometry, outcome.page_size);
         let fixed = [
-            outcome.preset.to_string(),
+            outcome.engine().to_string(),
             cache.name.clone(),
             cache.geometry.object_size.to_string(),
             cache.geometry.size.to_string(),

@@ -73,7 +73,7 @@ pub(crate) fn method_words(explained: &Explained) -> String {
 }
 
 pub(crate) fn ends(explained: &Explained) -> [String; 2] {
-    [0, 1].map(|end| explained.replay.outcomes[end].preset.to_string())
+    [0, 1].map(|end| explained.replay.outcomes[end].engine().to_string())
 }
 
 fn items_table(explained: &Explained) -> String {

@@ -1,7 +1,7 @@
 //! JSON: everything a table shows, and every counter. Units are in the keys.
 
 use super::table::find;
-use super::{Figure, figures, remarks};
+use super::{Figure, figures, remarks, violations};
 use crate::replay::Replay;
 use crate::replay::outcome::{CacheOutcome, Outcome, Split};
 use crate::replay::timeline::{Sample, Timeline};
@@ -58,8 +58,9 @@ fn engine(outcome: &Outcome, shown: &dyn Fn(&CacheOutcome) -> bool) -> Value {
         figures_by_key.insert(key, value);
     }
     json!({
-        "engine": outcome.preset.to_string(),
+        "engine": outcome.engine().to_string(),
         "rows": outcome.rows,
+        "violations": violations::json(outcome),
         "total": figures_by_key,
         "timeline": timeline(&outcome.timeline),
         "pages": counters(|event| outcome.global.get(event)),
@@ -93,6 +94,7 @@ fn cache(cache: &CacheOutcome, page_size: u64) -> Value {
         "objects": cache.end.active_objects(),
         "live_objects": cache.end.live_objects(),
         "parked_objects": cache.end.parked,
+        "quarantined_objects": cache.end.quarantined,
         "partial": cache.end.partial,
         "cpu_slabs": cache.end.cpu_slabs + cache.end.cpu_partial,
         "slab_bytes": split.slabs,

@@ -7,6 +7,7 @@ mod json;
 mod mail;
 mod orders;
 mod table;
+mod violations;
 mod whatif;
 
 pub use csv::{cache_csv, caches_csv};

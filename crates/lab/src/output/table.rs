@@ -1,6 +1,6 @@
 //! Tables for people.
 
-use super::{Figure, MARK_ABOVE_PERCENT, side_by_side};
+use super::{Figure, MARK_ABOVE_PERCENT, side_by_side, violations};
 use crate::replay::Replay;
 use crate::replay::outcome::{CacheOutcome, Outcome, Split};
 use crate::verify::Verified;
@@ -10,7 +10,7 @@ use slablab_platform::Event;
 /// One row per figure, one column per engine.
 pub fn engines_table(replay: &Replay) -> String {
     let mut table = plain();
-    let names = replay.outcomes.iter().map(|outcome| outcome.preset.to_string());
+    let names = replay.outcomes.iter().map(|outcome| outcome.engine().to_string());
     table.set_header(std::iter::once(String::new()).chain(names));
     for (name, cells) in side_by_side(replay) {
         let cells = cells.iter().map(|figure| figure.as_ref().map_or("0".into(), text));
@@ -88,7 +88,7 @@ pub fn cache_table(replay: &Replay, name: &str) -> Option<String> {
     let mut table = plain();
     table.set_header(
         std::iter::once(first.name.clone())
-            .chain(replay.outcomes.iter().map(|outcome| outcome.preset.to_string())),
+            .chain(replay.outcomes.iter().map(|outcome| outcome.engine().to_string())),
     );
     let mut row = |name: &str, value: &dyn Fn(&CacheOutcome) -> String| {
         let cells = found.iter().map(|cache| cache.map_or("-".into(), value));
@@ -154,6 +154,7 @@ pub fn remarks(replay: &Replay) -> Vec<String> {
             ));
         }
     }
+    remarks.extend(replay.outcomes.iter().flat_map(violations::lines));
     remarks
 }
 

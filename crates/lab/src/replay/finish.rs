@@ -1,11 +1,11 @@
 //! The end of a run: everything must balance, or the run is an error.
 
+use super::Variant;
 use super::outcome::{CacheOutcome, Counts, Outcome, Traffic};
 use super::run::Run;
 use crate::error::{Error, Result};
 use slablab_model::Model;
 use slablab_platform::{Event, FrameState, Pfn, Platform, Word, WorkKind};
-use slablab_slabs::preset::Preset;
 use slablab_slabs::{Common, Engine};
 
 impl<E: Engine<Model>> Run<'_, E> {
@@ -27,7 +27,7 @@ impl<E: Engine<Model>> Run<'_, E> {
 
     pub(super) fn finish(
         mut self,
-        preset: Preset,
+        variant: &Variant,
         rows: u64,
         start_frames: u64,
         elapsed: std::time::Duration,
@@ -65,8 +65,18 @@ impl<E: Engine<Model>> Run<'_, E> {
                 caches.push(outcome);
             }
         }
+        let mut violations = std::mem::take(&mut self.violations);
+        for cache in &self.caches {
+            let reports = cache.reports();
+            if reports.total > 0 {
+                let name = self.job.table.entries[cache.id().0 as usize].name.clone();
+                violations.caches.push((name, reports));
+            }
+        }
         let (mapped, peak_frames) = Model::mapped_frames();
-        let wrong = |what: String| Error::new(self.job.path, format!("replay of {preset} is wrong: {what}"));
+        let wrong = |what: String| {
+            Error::new(self.job.path, format!("replay of {} is wrong: {what}", variant.preset))
+        };
         // Slabs whose readers may still run are no cache's any more, but their pages are not back yet.
         let in_grace = Model::waiting().into_iter().filter(|(_, work)| work.kind == WorkKind::FreeSlab);
         let order = |pfn: u64| {
@@ -87,7 +97,9 @@ impl<E: Engine<Model>> Run<'_, E> {
         self.pages.check().map_err(|imbalance| wrong(format!("page balance: {imbalance:?}")))?;
         let (slab_bytes, live_bytes) = self.held();
         Ok(Outcome {
-            preset,
+            preset: variant.preset,
+            wrap: variant.wrap,
+            violations,
             caches,
             timeline: self.sampler.finish(Model::now(), slab_bytes, live_bytes),
             global: Self::global().since(zero),

@@ -35,6 +35,7 @@ use rayon::prelude::*;
 use slablab_kernel::bundle::Dump;
 use slablab_model::Model;
 use slablab_slabs::preset::Preset;
+use slablab_slabs::wrap::{Around, Choice, Debugged, Wrap};
 use slablab_slabs::{
     CacheId, CacheSpec, Common, Engine, Release, slab_engine::SlabEngine, slob::Slob, slqb::Slqb, slub::Slub,
 };
@@ -45,7 +46,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Default)]
 pub struct Options {
     /// Engines; none means the recording kernel's own and the others.
-    pub engines: Vec<Preset>,
+    pub engines: Vec<Choice>,
     /// Changes to the machine.
     pub machine: MachineFile,
     /// The state before the recording.
@@ -85,7 +86,7 @@ pub fn replay(
 ) -> Result<Replay> {
     let prepared = Prepared::new(reader, path, options)?;
     let engines = match options.engines.is_empty() {
-        true if options.kernel_only => vec![prepared.kernel],
+        true if options.kernel_only => vec![prepared.kernel.into()],
         true => default_engines(prepared.kernel),
         false => options.engines.clone(),
     };
@@ -94,7 +95,7 @@ pub fn replay(
     let tick = |n: u64| progress(done.fetch_add(n, std::sync::atomic::Ordering::Relaxed) + n, rows);
     let outcomes = engines
         .par_iter()
-        .map(|preset| prepared.run(&Variant::from(*preset), &tick))
+        .map(|choice| prepared.run(&Variant::from(*choice), &tick))
         .collect::<Result<Vec<_>>>()?;
     Ok(prepared.replay(outcomes))
 }
@@ -108,11 +109,19 @@ pub struct Variant {
     pub pages: Preset,
     /// Whose slab orders it has; `None` for its own.
     pub orders: Option<Preset>,
+    /// What is around it.
+    pub wrap: Wrap,
+}
+
+impl From<Choice> for Variant {
+    fn from(Choice { preset, wrap }: Choice) -> Variant {
+        Variant { preset, pages: preset, orders: None, wrap }
+    }
 }
 
 impl From<Preset> for Variant {
     fn from(preset: Preset) -> Variant {
-        Variant { preset, pages: preset, orders: None }
+        Choice::from(preset).into()
     }
 }
 
@@ -163,10 +172,10 @@ impl<'a> Prepared<'a> {
         let Prepared { reader, path, table, plan, hotplug, .. } = self;
         let job = run::Job { path, reader, table, plan, machine: &self.machine.spec, hotplug };
         match &variant.preset {
-            Preset::Slub(policy) => job.run::<Slub<_>>(variant, policy, tick),
-            Preset::Slqb(policy) => job.run::<Slqb<_>>(variant, policy, tick),
-            Preset::Slab(policy) => job.run::<SlabEngine<_>>(variant, policy, tick),
-            Preset::Slob(policy) => job.run::<Slob<_>>(variant, policy, tick),
+            Preset::Slub(policy) => wrapped::<Slub<_>>(&job, variant, policy, tick),
+            Preset::Slqb(policy) => wrapped::<Slqb<_>>(&job, variant, policy, tick),
+            Preset::Slab(policy) => wrapped::<SlabEngine<_>>(&job, variant, policy, tick),
+            Preset::Slob(policy) => wrapped::<Slob<_>>(&job, variant, policy, tick),
         }
     }
 
@@ -175,6 +184,25 @@ impl<'a> Prepared<'a> {
         let Prepared { path, metadata, machine, assumed, commands: hotplug, .. } = self;
         Replay { path: path.to_path_buf(), metadata, machine, assumed, hotplug, outcomes }
     }
+}
+
+/// One run of an engine, with what is asked for around it. Without that the engine itself runs: nothing is there to cost.
+fn wrapped<E: Engine<Model>>(
+    job: &run::Job<'_>,
+    variant: &Variant,
+    policy: &E::Policy,
+    tick: &dyn Fn(u64),
+) -> Result<Outcome> {
+    if !variant.wrap.is_on() {
+        return job.run::<E>(variant, policy, tick);
+    }
+    // Postings of 2009 are of kernels before every change of the sizes.
+    let release = match variant.preset.release() {
+        posting if posting.major > 1000 => Release::new(2, 6, 29),
+        release => release,
+    };
+    let around = Around { engine: policy.clone(), wrap: variant.wrap, release };
+    job.run::<Debugged<Model, E>>(variant, &around, tick)
 }
 
 /// Whether an engine's slabs have an order by cache, which another engine's can take over.
@@ -245,7 +273,8 @@ fn recorded_kernel(metadata: &Metadata, dump: Option<&Dump>, assumed: &mut Vec<S
 }
 
 /// The recording kernel's own preset, and the newest of every other engine.
-fn default_engines(kernel: Preset) -> Vec<Preset> {
+fn default_engines(kernel: Preset) -> Vec<Choice> {
     let others = slablab_slabs::preset::ENGINES.iter().filter(|engine| **engine != kernel.engine());
-    std::iter::once(kernel).chain(others.map(|engine| Preset::parse(engine).expect("an engine"))).collect()
+    let others = others.map(|engine| Preset::parse(engine).expect("an engine"));
+    std::iter::once(kernel).chain(others).map(Choice::from).collect()
 }

@@ -3,6 +3,7 @@
 use super::timeline::Timeline;
 use slablab_platform::Event;
 use slablab_slabs::preset::Preset;
+use slablab_slabs::wrap::{Choice, Reports, Wrap};
 use slablab_slabs::{Geometry, Held, Usage};
 
 /// One engine's answer.
@@ -10,6 +11,10 @@ use slablab_slabs::{Geometry, Held, Usage};
 pub struct Outcome {
     /// The engine.
     pub preset: Preset,
+    /// What was around it.
+    pub wrap: Wrap,
+    /// What debugging found.
+    pub violations: Violations,
     /// Caches with a slab or an event, in the table's order.
     pub caches: Vec<CacheOutcome>,
     /// Slab memory over time.
@@ -38,6 +43,27 @@ pub struct Outcome {
     pub model_bytes: usize,
     /// Time of the pass over the rows, and of the part that read them.
     pub elapsed: std::time::Duration,
+}
+
+impl Outcome {
+    /// The engine and what was around it, as it is written.
+    pub fn engine(&self) -> Choice {
+        Choice { preset: self.preset, wrap: self.wrap }
+    }
+}
+
+/// What debugging found in a run.
+#[derive(Clone, Debug, Default)]
+pub struct Violations {
+    /// By cache: its name, how many, and the first ones.
+    pub caches: Vec<(String, Reports)>,
+    /// Rows that free an address again which an earlier row freed, with no allocation between: a double free, or an
+    /// allocation that left no event. Only with `debug=F`.
+    pub freed_again: u64,
+    /// The first of them; the trace's first row is 1, as in reports' sites.
+    pub first_freed_again: Option<u64>,
+    /// Other rows that free what neither a row allocated nor the start has. Only with `debug=F`.
+    pub never_allocated: u64,
 }
 
 /// kmallocs that went to the page allocator.
@@ -107,12 +133,14 @@ impl Counts {
 
     /// Allocations, fast and slow.
     pub fn allocs(&self) -> u64 {
-        self.get(Event::AllocFastpath) + self.get(Event::AllocSlowpath)
+        // A second try after a quarantine was emptied is the same allocation.
+        self.get(Event::AllocFastpath) + self.get(Event::AllocSlowpath) - self.get(Event::QuarantineFlush)
     }
 
-    /// Frees, fast and slow.
+    /// Frees, fast and slow; one into quarantine counts, and not again when the object leaves it.
     pub fn frees(&self) -> u64 {
-        self.get(Event::FreeFastpath) + self.get(Event::FreeSlowpath)
+        let freed = self.get(Event::FreeFastpath) + self.get(Event::FreeSlowpath);
+        freed + self.get(Event::QuarantineHold) - self.get(Event::QuarantineRelease)
     }
 
     /// Percent of allocations that were fast; `None` without allocations.
@@ -196,7 +224,7 @@ pub struct Split {
     pub slabs: u64,
     /// Objects that somebody holds.
     pub live: u64,
-    /// Free objects parked at CPUs and in barns.
+    /// Free objects parked at CPUs, in barns and in quarantine.
     pub parked: u64,
     /// Free objects in slabs on lists.
     pub free: u64,
@@ -209,10 +237,11 @@ impl Split {
     pub fn of(usage: &Usage, geometry: &Geometry, page_size: u64) -> Split {
         let size = geometry.size as u64;
         let slabs = usage.frames * page_size;
+        let (live, quarantined) = usage.held_in_slabs();
         Split {
             slabs: slabs + usage.shared_bytes,
-            live: (usage.live_objects() - usage.shared_objects) * size + usage.shared_bytes,
-            parked: usage.parked * size,
+            live: live * size + usage.shared_bytes,
+            parked: (usage.parked + quarantined) * size,
             free: usage.free_in_partial * size,
             tail: slabs - usage.total_objects * size,
         }

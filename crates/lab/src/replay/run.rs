@@ -2,7 +2,7 @@
 
 use super::caches::{CacheTable, Home};
 use super::hotplug::Schedule;
-use super::outcome::{Counts, LargeOutcome, Outcome, Traffic};
+use super::outcome::{Counts, LargeOutcome, Outcome, Traffic, Violations};
 use super::plan::Plan;
 use super::plug::Plugged;
 use super::timeline::Sampler;
@@ -13,7 +13,7 @@ use slablab_pages::{Pages, PagesPolicy};
 use slablab_platform::{CpuId, FrameKind, Gfp, NodeId, Platform};
 use slablab_slabs::preset::Preset;
 use slablab_slabs::{Backing, CacheId, CacheSpec, Common, Engine, Metadata, Misuse, Usage};
-use slablab_workloads::{Batch, Columns, EventKind, Reader};
+use slablab_workloads::{Batch, Columns, EventKind, Reader, flags};
 use std::cell::Cell;
 use std::path::Path;
 use std::time::Instant;
@@ -86,6 +86,9 @@ pub(super) struct Run<'a, E: Engine<Model>> {
     pub(super) sampler: Sampler,
     /// Bytes of objects that were live before the first row.
     live_start: u64,
+    pub(super) violations: Violations,
+    /// Whether frees of what nobody allocated are counted as violations.
+    checks: bool,
 }
 
 /// One cache's window: counters and usage at its ends.
@@ -113,7 +116,7 @@ impl Job<'_> {
             let started = Instant::now();
             let rows = run.rows(tick)?;
             let elapsed = started.elapsed();
-            run.finish(variant.preset, rows, start_frames, elapsed, &zero)
+            run.finish(variant, rows, start_frames, elapsed, &zero)
         })?;
         outcome.model_bytes = machine.bytes();
         Ok(outcome)
@@ -147,6 +150,8 @@ impl<'a, E: Engine<Model>> Run<'a, E> {
             cpu: 0,
             sampler: Sampler::new(),
             live_start: 0,
+            violations: Violations::default(),
+            checks: variant.wrap.letters.checks,
         };
         for cache in 0..cache_count {
             run.seed(cache);
@@ -238,7 +243,7 @@ impl<'a, E: Engine<Model>> Run<'a, E> {
         self.cpu = if self.plugged.off == 0 { cpu } else { self.row_elsewhere(cpu) };
         Model::run_on(CpuId(self.cpu));
         if event <= EventKind::CacheAlloc as u8 {
-            self.alloc(batch, index);
+            self.alloc(row, batch, index);
             Ok(())
         } else {
             self.free(row, batch, index)
@@ -265,7 +270,7 @@ impl<'a, E: Engine<Model>> Run<'a, E> {
     }
 
     #[inline]
-    fn alloc(&mut self, batch: &Batch, index: usize) {
+    fn alloc(&mut self, row: u64, batch: &Batch, index: usize) {
         let Some(slot) = self.live.get_mut(batch.object[index] as usize) else { return };
         let (asked, given) = (batch.bytes_req[index], batch.bytes_alloc[index]);
         match self.job.table.home(batch.cache[index], given, batch.gfp[index]) {
@@ -276,7 +281,7 @@ impl<'a, E: Engine<Model>> Run<'a, E> {
                     _ => None,
                 };
                 let sheaf = sheaf_memory!(self);
-                let backing = sheaf.backing();
+                let backing = Backing { site: row + 1, ..sheaf.backing() };
                 let address =
                     self.caches[cache_index].alloc_sized(&backing, asked, Gfp(batch.gfp[index]), node);
                 let traffic = &mut self.traffic[cache_index];
@@ -326,11 +331,11 @@ impl<'a, E: Engine<Model>> Run<'a, E> {
         traffic.implied += (batch.event[index] == EventKind::ImpliedFree as u8) as u64;
         traffic.requested_live -= batch.bytes_req[index] as i64;
         traffic.given_live -= batch.bytes_alloc[index] as i64;
-        self.give_back(cache, address)
+        self.give_back(row, cache, address)
     }
 
     #[inline]
-    fn give_back(&mut self, cache: usize, address: Addr) -> Result<()> {
+    fn give_back(&mut self, row: u64, cache: usize, address: Addr) -> Result<()> {
         self.traffic[cache].frees += 1;
         if self.many_nodes
             && let Some((_, state)) = Pages::<Model>::block_of(address)
@@ -338,7 +343,7 @@ impl<'a, E: Engine<Model>> Run<'a, E> {
             self.traffic[cache].other_node += (state.node != Model::cpu_memory_node(Model::cpu())) as u64;
         }
         let sheaf = sheaf_memory!(self);
-        let backing = sheaf.backing();
+        let backing = Backing { site: row + 1, ..sheaf.backing() };
         self.caches[cache].free(&backing, address).map_err(|misuse| self.broken(cache, misuse))
     }
 
@@ -367,19 +372,20 @@ impl<'a, E: Engine<Model>> Run<'a, E> {
             let cache = cache as usize;
             if self.windows[cache].open {
                 self.traffic[cache].old += 1;
-                return self.give_back(cache, address);
+                return self.give_back(row, cache, address);
             }
             return Ok(());
         }
         if batch.event[index] == EventKind::ImpliedFree as u8 {
             return Ok(());
         }
+        self.suspect(row, batch, index);
         let home = match planned {
             Some(old) => Home::Cache(old.1),
             None => self.job.table.home(batch.cache[index], batch.bytes_alloc[index], batch.gfp[index]),
         };
         match home {
-            Home::Cache(cache) if self.windows[cache as usize].open => self.free_bulk(cache as usize),
+            Home::Cache(cache) if self.windows[cache as usize].open => self.free_bulk(row, cache as usize),
             Home::Cache(_) | Home::Large(_) => Ok(()),
             Home::Unknown => {
                 self.unknown_frees += 1;
@@ -388,8 +394,23 @@ impl<'a, E: Engine<Model>> Run<'a, E> {
         }
     }
 
+    /// Counts a free of what no row allocated, where frees are checked: what a kernel with checks would have stopped at, or
+    /// the trace of an allocation that left no event.
+    fn suspect(&mut self, row: u64, batch: &Batch, index: usize) {
+        if !self.checks {
+            return;
+        }
+        let found = &mut self.violations;
+        if batch.flags[index] & flags::FREED_BEFORE != 0 {
+            found.freed_again += 1;
+            found.first_freed_again.get_or_insert(row + 1);
+        } else {
+            found.never_allocated += 1;
+        }
+    }
+
     /// The object was allocated without an event, nobody knows when: just before, on this CPU.
-    fn free_bulk(&mut self, cache: usize) -> Result<()> {
+    fn free_bulk(&mut self, row: u64, cache: usize) -> Result<()> {
         let sheaf = sheaf_memory!(self);
         let backing = sheaf.backing();
         let traffic = &mut self.traffic[cache];
@@ -399,7 +420,7 @@ impl<'a, E: Engine<Model>> Run<'a, E> {
         };
         traffic.allocs += 1;
         traffic.bulk += 1;
-        self.give_back(cache, address)
+        self.give_back(row, cache, address)
     }
 
     #[cold]
@@ -416,7 +437,7 @@ impl<'a, E: Engine<Model>> Run<'a, E> {
 /// Bytes that a cache's live objects take.
 fn live_bytes<E: Engine<Model>>(cache: &E) -> u64 {
     let usage = cache.usage();
-    (usage.live_objects() - usage.shared_objects) * size_of(cache) + usage.shared_bytes
+    usage.held_in_slabs().0 * size_of(cache) + usage.shared_bytes
 }
 
 /// The page allocator of a preset's kernel.

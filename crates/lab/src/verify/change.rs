@@ -102,7 +102,7 @@ pub fn verify_change(
         summary,
         json: json!({
             "schema": "slablab.verify.1",
-            "engine": replay.outcomes[0].preset.to_string(),
+            "engine": replay.outcomes[0].engine().to_string(),
             "skill_slab_bytes": skill.slabs,
             "skill_active_bytes": skill.objects,
             "slab_pages": pages.as_ref().map(SlabPages::json),
@@ -258,7 +258,9 @@ fn summary(changes: &[Change], skill: Skill, replay: &Replay) -> Vec<String> {
     vec![
         format!(
             "{}: skill {:.3} in bytes of slabs, {:.3} in bytes of active objects (1 is perfect; predicting no change is 0)",
-            replay.outcomes[0].preset, skill.slabs, skill.objects
+            replay.outcomes[0].engine(),
+            skill.slabs,
+            skill.objects
         ),
         format!(
             "slab memory changed by {:+} K, predicted {:+} K; slabs exact in {exact} of {} caches",

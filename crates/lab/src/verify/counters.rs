@@ -182,7 +182,7 @@ pub fn verify_counters(
     ];
     let json = json!({
         "schema": "slablab.verify-counters.1",
-        "engine": replay.outcomes[0].preset.to_string(),
+        "engine": replay.outcomes[0].engine().to_string(),
         "label": label,
         "counters": tally.counters,
         "counters_exact": tally.exact,

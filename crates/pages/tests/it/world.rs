@@ -410,7 +410,17 @@ impl Platform for World {
     }
     fn storage_store(_object: u64, _index: u32, _value: Option<u64>) {}
     fn storage_detach(_object: u64) {}
-    fn zero(_object: u64, _bytes: u32) {}
+    fn fill(_at: u64, _bytes: u32, _value: u8) {}
+    fn differs(_at: u64, _bytes: u32, _value: u8) -> Option<(u32, u8)> {
+        None
+    }
+    fn word(_at: u64) -> u64 {
+        unreachable!("pages touch no objects")
+    }
+    fn set_word(_at: u64, _value: u64) {}
+    fn mark_live(_object: u64, _live: bool) -> bool {
+        false
+    }
     fn now() -> u64 {
         0
     }
@@ -418,6 +428,9 @@ impl Platform for World {
         Context::Task
     }
     fn random() -> u32 {
+        0
+    }
+    fn secret() -> u64 {
         0
     }
     fn defer(_cpu: CpuId, _delay_ns: u64, _work: Work) {}

@@ -201,7 +201,101 @@ pub(super) fn storage_neighbours<P: Testable>() -> Verdict {
         P::storage_store(object, index, Some(object));
     }
     P::storage_detach(object);
-    P::zero(object, 64);
+    P::fill(object, 64, 0);
     P::set_link(object, 0, Some(partner(&slab, 1)));
     links_kept(&slab, 0, None)
+}
+
+/// Looks that all of so many bytes are `value`, and that a look for another value says so.
+fn holds<P: Testable>(at: P::Ptr, bytes: u32, value: u8) -> Verdict {
+    ensure_eq!(P::differs(at, bytes, value), None, "{bytes} bytes of {value:#x}");
+    ensure_eq!(
+        P::differs(at, bytes, !value),
+        Some((0, value)),
+        "{bytes} bytes of {value:#x}, others asked for"
+    );
+    Ok(())
+}
+
+pub(super) fn bytes<P: Testable>() -> Verdict {
+    for size in [24, 192, 704, 8192] {
+        let slab = Slab::<P>::new(0, size)?;
+        let byte = |index: u32| index as u8 | 1;
+        (0..slab.objects()).for_each(|index| P::fill(slab.object(index), size, byte(index)));
+        for index in 0..slab.objects() {
+            holds::<P>(slab.object(index), size, byte(index))?;
+        }
+        // Parts of words, and a part that goes over them.
+        let object = slab.object(1);
+        let (pfn, offset) = P::locate(object);
+        let inside = |from: u32| P::address(pfn, (offset + from) as u64);
+        for (from, bytes) in [(3, 2), (5, 9), (size - 1, 1), (0, size - 1)] {
+            P::fill(object, size, 0x6b);
+            P::fill(inside(from), bytes, 0xbb);
+            holds::<P>(inside(from), bytes, 0xbb)?;
+            let first = if from == 0 { (0, 0xbb) } else { (from, 0xbb) };
+            ensure_eq!(
+                P::differs(object, size, 0x6b),
+                Some(first),
+                "{bytes} bytes of {size} changed at {from}"
+            );
+            P::fill(inside(from), bytes, 0x6b);
+            holds::<P>(object, size, 0x6b)?;
+        }
+        P::fill(object, size, 0);
+        holds::<P>(object, size, 0)?;
+        holds::<P>(slab.object(0), size, byte(0))?;
+    }
+    Ok(())
+}
+
+pub(super) fn whole_words<P: Testable>() -> Verdict {
+    let slab = Slab::<P>::new(0, 24)?;
+    let stamp = |index: u32| (index as u64) << 40 | 0xcc;
+    for index in 0..slab.objects() {
+        P::fill(slab.object(index), 24, 0x6b);
+        P::set_word(slab.object(index), stamp(index));
+    }
+    for index in 0..slab.objects() {
+        ensure_eq!(P::word(slab.object(index)), stamp(index), "word of object {index}");
+        ensure_eq!(P::differs(slab.object(index), 24, 0xcc), Some((1, 0)), "bytes of the word, lowest first");
+    }
+    P::fill(slab.object(0), 8, 0x5a);
+    ensure_eq!(P::word(slab.object(0)), 0x5a5a_5a5a_5a5a_5a5a, "a word of bytes");
+    Ok(())
+}
+
+pub(super) fn bytes_and_links<P: Testable>() -> Verdict {
+    let slab = Slab::<P>::new(0, 192)?;
+    link_all(&slab, 96);
+    for index in 0..slab.objects() {
+        let (pfn, offset) = P::locate(slab.object(index));
+        P::fill(slab.object(index), 96, 0x6b);
+        P::fill(P::address(pfn, offset as u64 + 104), 88, 0x5a);
+    }
+    links_kept(&slab, 96, None)?;
+    link_all(&slab, 96);
+    for index in 0..slab.objects() {
+        holds::<P>(slab.object(index), 96, 0x6b)?;
+    }
+    Ok(())
+}
+
+pub(super) fn marks<P: Testable>() -> Verdict {
+    for size in [8, 24, 4096] {
+        let slab = Slab::<P>::new(0, size)?;
+        let odd = |index: &u32| index % 2 == 1;
+        for index in 0..slab.objects() {
+            ensure!(!P::mark_live(slab.object(index), false), "object {index} of {size} is marked at first");
+        }
+        for index in (0..slab.objects()).filter(odd) {
+            ensure!(!P::mark_live(slab.object(index), true), "object {index} of {size} is marked already");
+        }
+        P::fill(slab.object(0), size, 0x6b);
+        for index in 0..slab.objects() {
+            let marked = P::mark_live(slab.object(index), false);
+            ensure_eq!(marked, odd(&index), "the mark of object {index} of {size}");
+        }
+    }
+    Ok(())
 }

@@ -69,6 +69,29 @@ pub(super) fn exchange_atomic<P: Testable>() -> Verdict {
     P::race(P::Word::new(0), (HERE, step::<P>), (second_cpu::<P>(), step::<P>), last)
 }
 
+/// A marked object, and how many took the mark away.
+struct Marked<P: Platform> {
+    slab: Slab<P>,
+    takers: P::Word,
+}
+
+pub(super) fn marks<P: Testable>() -> Verdict {
+    fn take<P: Platform>(marked: &Marked<P>) -> Verdict {
+        if P::mark_live(marked.slab.object(1), false) {
+            let before = marked.takers.load();
+            ensure_eq!(marked.takers.compare_exchange(before, before + 1), Ok(before), "the only taker");
+        }
+        Ok(())
+    }
+    let last = |marked: &Marked<P>| {
+        ensure_eq!(marked.takers.load(), 1, "CPUs that took the mark away");
+        Ok(())
+    };
+    let marked = Marked { slab: Slab::<P>::new(0, 64)?, takers: P::Word::new(0) };
+    P::mark_live(marked.slab.object(1), true);
+    P::race(marked, (HERE, take::<P>), (second_cpu::<P>(), take::<P>), last)
+}
+
 /// A value per node that a lock protects.
 struct Guarded<P: Platform> {
     lock: P::Lock<NodeList, u64>,

@@ -78,6 +78,13 @@ pub(super) fn grace_period<P: Testable>() -> Verdict {
     Ok(())
 }
 
+pub(super) fn secret<P: Testable>() -> Verdict {
+    let first = P::secret();
+    P::advance(1_000_000);
+    ensure_eq!(P::on_cpu(second_cpu::<P>(), P::secret), first, "the secret, later on another CPU");
+    Ok(())
+}
+
 pub(super) fn random_varies<P: Testable>() -> Verdict {
     let first = P::random();
     let varies = (0..64).any(|_| P::random() != first);

@@ -204,12 +204,12 @@ impl<P: Platform> SlabEngine<P> {
             _ => None,
         };
         self.slots.count(Event::AllocSlab, 1);
-        P::map_slab(pfn, geometry.order, geometry.size);
+        P::map_slab(pfn, geometry.order, geometry.spacing);
         let slab = Slab::at(pfn);
         let first = self.shape.first(colour);
-        slab.thread(first, geometry.size, geometry.objects, geometry.link_offset, self.construct);
+        let head = slab.thread(first, geometry.size, geometry.objects, geometry.link_offset, &self.new);
         let objects = geometry.objects as u16;
-        slab.set_extra(SlabWord { head: Some(first / 8), inuse: 0, objects, frozen: false }.pack());
+        slab.set_extra(SlabWord { head: Some(slab.offset(head)), inuse: 0, objects, frozen: false }.pack());
         slab.set_owner(Owner { cache: self.id, colour }.pack());
         Self::set_management(slab, management);
         Some(slab)

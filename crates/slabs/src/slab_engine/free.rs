@@ -22,7 +22,7 @@ impl<P: Platform> SlabEngine<P> {
 
     /// That the object is one of this cache's.
     #[inline]
-    fn check(&self, object: P::Ptr, slab: Slab<P>) -> Result<(), Misuse> {
+    pub(super) fn check(&self, object: P::Ptr, slab: Slab<P>) -> Result<(), Misuse> {
         let owner = Owner::unpack(slab.owner());
         if owner.cache != self.id {
             return Err(Misuse::WrongCache(owner.cache));

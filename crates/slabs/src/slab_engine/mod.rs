@@ -12,9 +12,9 @@ mod shape;
 pub use policy::{Fresh, GrowFlags, Management, Memoryless, SlabPolicy};
 pub use shape::Tunables;
 
-use crate::cache::{CacheId, CacheSpec, Geometry, LinkPlace, layout};
+use crate::cache::{CacheId, CacheSpec, Geometry, LinkPlace, layout, spacing};
 use crate::engine::{Backing, Busy, Engine, Misuse, Place, Usage};
-use crate::slab::{Constructor, Slab};
+use crate::slab::{NewObjects, Slab};
 use list::Node;
 use shape::Layout;
 use slablab_platform::{CpuId, Event, Gfp, NodeId, PerCpu, PerNode, Pfn, Platform, Work, WorkKind};
@@ -29,7 +29,7 @@ pub struct SlabEngine<P: Platform> {
     shape: Layout,
     /// 2^32 / bytes per object, rounded up: an object's number in its slab without a division.
     reciprocal: u64,
-    construct: Option<Constructor<P>>,
+    new: NewObjects<P>,
     slots: P::PerCpu<CpuState>,
     nodes: P::PerNode<Node<P>>,
 }
@@ -81,6 +81,7 @@ impl<P: Platform> Engine<P> for SlabEngine<P> {
         let geometry = Geometry {
             object_size: spec.object_size,
             size,
+            spacing: spacing(spec, size),
             link_offset,
             order: shape.order,
             objects: shape.objects,
@@ -96,15 +97,24 @@ impl<P: Platform> Engine<P> for SlabEngine<P> {
             tunables: Tunables::new(size, P::page_shift(), P::cpus(), policy),
             shape,
             reciprocal: (1u64 << 32).div_ceil(size as u64),
-            construct: None,
+            new: NewObjects::default(),
             slots: P::PerCpu::new(link_offset),
             nodes: P::PerNode::new(),
         }
     }
 
-    fn set_constructor(&mut self, construct: Constructor<P>) {
-        assert!(self.flags.constructor, "the cache was made without room for a constructor's work");
-        self.construct = Some(construct);
+    fn set_new_objects(&mut self, new: NewObjects<P>) {
+        self.new = new.fitting(self.flags);
+    }
+
+    /// Arrays of at most 32 objects (slab.md 2).
+    fn debugged(policy: &SlabPolicy) -> SlabPolicy {
+        SlabPolicy { limit_max: Tunables::DEBUG_LIMIT, ..*policy }
+    }
+
+    fn owns(&self, object: P::Ptr) -> Result<(), Misuse> {
+        let (slab, _) = Slab::of(object).ok_or(Misuse::NotInSlab)?;
+        self.check(object, slab)
     }
 
     fn id(&self) -> CacheId {
@@ -120,7 +130,7 @@ impl<P: Platform> Engine<P> for SlabEngine<P> {
     fn alloc(&self, backing: &Backing<'_, P>, gfp: Gfp, node: Option<NodeId>) -> Option<P::Ptr> {
         let object = self.alloc_object(backing, gfp, node)?;
         if gfp.any(Gfp::ZERO) {
-            P::zero(object, self.geometry.object_size);
+            P::fill(object, self.geometry.object_size, 0);
         }
         Some(object)
     }

@@ -45,6 +45,8 @@ pub struct SlabPolicy {
     pub release: Release,
     /// Objects a CPU's array holds, instead of the rule by size.
     pub limit: Option<u32>,
+    /// The largest limit.
+    pub limit_max: u32,
     /// Objects moved at once, instead of half of the limit.
     pub batchcount: Option<u32>,
     /// Batches that a node's shared array holds, instead of 8 for objects of a page or less.
@@ -70,6 +72,7 @@ pub struct SlabPolicy {
 const V2_6_29: SlabPolicy = SlabPolicy {
     release: Release::new(2, 6, 29),
     limit: None,
+    limit_max: u32::MAX,
     batchcount: None,
     shared: None,
     alien: true,

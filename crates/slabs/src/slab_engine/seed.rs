@@ -4,6 +4,7 @@
 //! arrays begin empty, as nobody recorded them. An empty slab stays while the node keeps so many free objects.
 
 use super::SlabEngine;
+use super::list::Owner;
 use crate::engine::Backing;
 use crate::slab::{SlabList, SlabWord};
 use slablab_platform::{Gfp, NodeId, PerNode, Platform};
@@ -12,8 +13,8 @@ impl<P: Platform> SlabEngine<P> {
     pub(super) fn seed_slab(&self, backing: &Backing<'_, P>, id: NodeId, free: &[u16]) -> Option<P::Ptr> {
         let slab = self.grow(backing, Gfp::KERNEL | Gfp::THISNODE, id)?;
         let mut word = SlabWord::unpack(slab.extra());
-        let start = slab.object(word.head.expect("a new slab has free objects"));
-        let (pfn, first) = P::locate(start);
+        let (pfn, first) = (slab.pfn(), self.shape.first(Owner::unpack(slab.owner()).colour));
+        let start = P::address(pfn, first as u64);
         let address = |index: u16| P::address(pfn, first as u64 + index as u64 * self.geometry.size as u64);
         for (place, index) in free.iter().enumerate() {
             let next = free.get(place + 1).map(|next| address(*next));

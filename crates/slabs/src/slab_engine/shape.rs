@@ -18,6 +18,9 @@ pub struct Tunables {
 }
 
 impl Tunables {
+    /// The largest limit of a CPU's array in builds with debugging.
+    pub const DEBUG_LIMIT: u32 = 32;
+
     /// By the bytes per object.
     pub(super) fn new(size: u32, page_shift: u32, cpus: u16, policy: &SlabPolicy) -> Tunables {
         let page = 1u32 << page_shift;
@@ -28,7 +31,7 @@ impl Tunables {
             257.. => 54,
             _ => 120,
         };
-        let limit = policy.limit.unwrap_or(rule);
+        let limit = policy.limit.unwrap_or(rule).min(policy.limit_max);
         let batchcount = policy.batchcount.unwrap_or(limit.div_ceil(2)).min(limit);
         let batches = policy.shared.unwrap_or(if size <= page && cpus > 1 { 8 } else { 0 });
         let alien = policy.alien_limit.unwrap_or(limit).min(limit);

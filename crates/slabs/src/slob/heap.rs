@@ -213,13 +213,14 @@ impl<P: Platform> Lists<P> {
 
     /// Lists a page, as the first to be searched.
     fn put(&mut self, slab: Slab<P>, list: ListOf) {
-        slab.set_owner(list as u64);
+        // Above the 24 bits in which other engines name a slab's cache: the pages are all caches'.
+        slab.set_owner((list as u64) << 24);
         self.list(list).push_head(slab);
     }
 
     /// Takes a page off the list it is on, which need not be that of what is freed.
     fn take(&mut self, slab: Slab<P>) {
-        self.pages[slab.owner() as usize].remove(slab);
+        self.pages[(slab.owner() >> 24) as usize].remove(slab);
     }
 
     /// A block was taken from a listed page: a full one leaves its list, and the next search begins at the page, or behind

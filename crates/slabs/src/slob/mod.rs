@@ -11,7 +11,7 @@ pub use policy::{KmallocAlign, Readd, SlobPolicy};
 
 use crate::cache::{CACHE_LINE, CacheFlags, CacheId, CacheSpec, Geometry, WORD};
 use crate::engine::{Backing, Busy, Engine, Misuse, Place, Usage};
-use crate::slab::{Constructor, Slab};
+use crate::slab::{NewObjects, Slab};
 use heap::{ListOf, Search};
 use page::{Block, HeapPage, Request};
 use report::Tally;
@@ -26,7 +26,7 @@ pub struct Slob<P: Platform> {
     geometry: Geometry,
     /// What is asked of the heap for one object; `None` for objects of a page or more.
     request: Option<Request>,
-    construct: Option<Constructor<P>>,
+    new: NewObjects<P>,
     /// For its counters alone: SLOB keeps nothing per CPU.
     slots: P::PerCpu<()>,
     nodes: P::PerNode<Tally<P>>,
@@ -96,6 +96,7 @@ impl<P: Platform> Slob<P> {
         Geometry {
             object_size: spec.object_size,
             size,
+            spacing: size,
             link_offset: 0,
             order,
             objects,
@@ -175,11 +176,9 @@ impl<P: Platform> Slob<P> {
             Some(request) => self.alloc_block(backing, request, gfp, node),
             None => self.alloc_pages(backing, self.geometry.size, gfp, node),
         }?;
-        if let Some(construct) = self.construct {
-            construct(object);
-        }
+        self.new.make(object);
         if gfp.any(Gfp::ZERO) {
-            P::zero(object, bytes);
+            P::fill(object, bytes, 0);
         }
         Some(object)
     }
@@ -247,15 +246,26 @@ impl<P: Platform> Engine<P> for Slob<P> {
             flags: spec.flags,
             geometry: Self::measure(spec, request.as_ref()),
             request,
-            construct: None,
+            new: NewObjects::default(),
             slots: P::PerCpu::new(0),
             nodes: P::PerNode::new(),
         }
     }
 
-    fn set_constructor(&mut self, construct: Constructor<P>) {
-        assert!(self.flags.constructor, "the cache was made without a constructor");
-        self.construct = Some(construct);
+    fn set_new_objects(&mut self, new: NewObjects<P>) {
+        self.new = new.fitting(self.flags);
+    }
+
+    /// Reads nothing of the object: as SLOB cannot tell caches apart, and what is behind a freed object's header is not its
+    /// own, the answer for an address in a shared page is that it may be.
+    fn owns(&self, object: P::Ptr) -> Result<(), Misuse> {
+        let (pfn, state) = Pages::<P>::block_of(object).ok_or(Misuse::NotInSlab)?;
+        match state.kind {
+            FrameKind::Large => self.check_large(object, pfn),
+            FrameKind::Slab if P::locate(object).1.is_multiple_of(WORD) => Ok(()),
+            FrameKind::Slab => Err(Misuse::NotAnObject),
+            _ => Err(Misuse::NotInSlab),
+        }
     }
 
     fn id(&self) -> CacheId {

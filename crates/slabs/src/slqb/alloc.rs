@@ -181,12 +181,16 @@ impl<P: Platform> Slqb<P> {
         let geometry = &self.geometry;
         let pfn = backing.pages.alloc(self.page_flags(gfp), geometry.order, node, FrameKind::Slab)?;
         self.slots.count(Event::AllocSlab, 1);
-        P::map_slab(pfn, geometry.order, geometry.size);
+        P::map_slab(pfn, geometry.order, geometry.spacing);
         let slab = Slab::at(pfn);
         let shift = self.colours.bytes(colour);
-        slab.thread(shift, geometry.size, geometry.objects, geometry.link_offset, self.construct);
-        let word =
-            SlabWord { head: Some(shift / 8), inuse: 0, objects: geometry.objects as u16, frozen: false };
+        let head = slab.thread(shift, geometry.size, geometry.objects, geometry.link_offset, &self.new);
+        let word = SlabWord {
+            head: Some(slab.offset(head)),
+            inuse: 0,
+            objects: geometry.objects as u16,
+            frozen: false,
+        };
         slab.set_extra(word.pack());
         Some(slab)
     }

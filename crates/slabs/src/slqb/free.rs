@@ -53,7 +53,7 @@ impl<P: Platform> Slqb<P> {
     }
 
     /// That the object is one of this cache's; its page's owner.
-    fn check(&self, object: P::Ptr, slab: Slab<P>) -> Result<Owner, Misuse> {
+    pub(super) fn check(&self, object: P::Ptr, slab: Slab<P>) -> Result<Owner, Misuse> {
         let owner = Owner::unpack(slab.owner());
         if owner.cache != self.id {
             return Err(Misuse::WrongCache(owner.cache));

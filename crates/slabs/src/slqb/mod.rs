@@ -56,10 +56,10 @@ mod seed;
 
 pub use policy::{Memoryless, SlqbPolicy};
 
-use crate::cache::{CACHE_LINE, CacheId, CacheSpec, Geometry, LinkPlace, alignment, layout};
+use crate::cache::{CACHE_LINE, CacheId, CacheSpec, Geometry, LinkPlace, alignment, layout, spacing};
 use crate::engine::{Backing, Busy, Engine, Misuse, Place, Usage};
 use crate::order::{MAX_ORDER, OrderInput, OrderRule};
-use crate::slab::{Constructor, Slab};
+use crate::slab::{NewObjects, Slab};
 use list::{ListId, Node, PageList, Queue, Shared};
 use slablab_platform::{
     CpuId, CpuShared, Event, Gfp, HotList, NodeId, PerCpu, PerNode, Pfn, Platform, Work, WorkKind,
@@ -74,7 +74,7 @@ pub struct Slqb<P: Platform> {
     freebatch: u32,
     hiwater: u32,
     colours: Colours,
-    construct: Option<Constructor<P>>,
+    new: NewObjects<P>,
     slots: P::PerCpu<CpuState<P>>,
     lists: P::CpuShared<Shared<P>>,
     nodes: P::PerNode<Node<P>>,
@@ -151,6 +151,7 @@ impl<P: Platform> Slqb<P> {
         Geometry {
             object_size: spec.object_size,
             size,
+            spacing: spacing(spec, size),
             link_offset,
             order,
             objects,
@@ -221,16 +222,25 @@ impl<P: Platform> Engine<P> for Slqb<P> {
             freebatch,
             hiwater: policy.hiwater.unwrap_or(4 * freebatch).min(Self::QUEUE_MAX),
             colours: Colours::new(spec, &geometry, P::page_shift()),
-            construct: None,
+            new: NewObjects::default(),
             slots: P::PerCpu::new(geometry.link_offset),
             lists: P::CpuShared::new(),
             nodes: P::PerNode::new(),
         }
     }
 
-    fn set_constructor(&mut self, construct: Constructor<P>) {
-        assert!(self.flags.constructor, "the cache was made without room for a constructor's work");
-        self.construct = Some(construct);
+    fn set_new_objects(&mut self, new: NewObjects<P>) {
+        self.new = new.fitting(self.flags);
+    }
+
+    /// Queues hold nothing: a free goes straight to its page.
+    fn debugged(policy: &SlqbPolicy) -> SlqbPolicy {
+        SlqbPolicy { freebatch: Some(1), hiwater: Some(0), ..*policy }
+    }
+
+    fn owns(&self, object: P::Ptr) -> Result<(), Misuse> {
+        let (slab, _) = Slab::of(object).ok_or(Misuse::NotInSlab)?;
+        self.check(object, slab).map(drop)
     }
 
     fn id(&self) -> CacheId {
@@ -246,7 +256,7 @@ impl<P: Platform> Engine<P> for Slqb<P> {
     fn alloc(&self, backing: &Backing<'_, P>, gfp: Gfp, node: Option<NodeId>) -> Option<P::Ptr> {
         let object = self.alloc_object(backing, gfp, node)?;
         if gfp.any(Gfp::ZERO) {
-            P::zero(object, self.geometry.object_size);
+            P::fill(object, self.geometry.object_size, 0);
         }
         Some(object)
     }

@@ -1,6 +1,8 @@
 //! The way of an allocation: reference/slub.md section 3.
 
-use super::{CpuPartial, CpuState, FirstTry, Memoryless, RemoteSearch, SlabUpdate, Slot, Slub, Tally};
+use super::{
+    CpuPartial, CpuState, FirstTry, Memoryless, NewSlab, RemoteSearch, SlabUpdate, Slot, Slub, Tally,
+};
 use crate::engine::Backing;
 use crate::slab::{Slab, SlabWord};
 use slablab_platform::{CpuId, Event, FrameKind, Gfp, HotList, Local, NodeId, PerCpu, Platform};
@@ -270,7 +272,8 @@ impl<P: Platform> Slub<P> {
         node: Option<NodeId>,
     ) -> bool {
         let target = node.unwrap_or_else(|| P::cpu_node(slot.cpu()));
-        let Some((slab, objects, fell_back)) = self.allocate_slab(backing, gfp, target) else {
+        let Some(NewSlab { slab, head, objects, fell_back }) = self.allocate_slab(backing, gfp, target)
+        else {
             return false;
         };
         slot.count(Event::AllocSlab, 1);
@@ -279,7 +282,7 @@ impl<P: Platform> Slub<P> {
         }
         self.slab_locked(slot);
         slab.init_word(SlabWord { head: None, inuse: objects as u16, objects: objects as u16, frozen: true });
-        self.install(slot, slab, Some(slab.object(0)), objects);
+        self.install(slot, slab, Some(head), objects);
         true
     }
 
@@ -289,7 +292,7 @@ impl<P: Platform> Slub<P> {
         backing: &Backing<'_, P>,
         gfp: Gfp,
         node: NodeId,
-    ) -> Option<(Slab<P>, u32, bool)> {
+    ) -> Option<NewSlab<P>> {
         let geometry = &self.geometry;
         let gfp = self.slab_flags(gfp);
         let can_fall_back = geometry.order > geometry.min_order;
@@ -307,13 +310,13 @@ impl<P: Platform> Slub<P> {
                 (pfn, geometry.min_order, geometry.min_objects, true)
             }
         };
-        P::map_slab(pfn, order, geometry.size);
+        P::map_slab(pfn, order, geometry.spacing);
         let slab = Slab::at(pfn);
         slab.set_owner(self.id.0 as u64);
         slab.set_extra(0);
-        slab.thread(0, geometry.size, objects, geometry.link_offset, self.construct);
+        let head = slab.thread(0, geometry.size, objects, geometry.link_offset, &self.new);
         self.account_slab(slab, objects, 1);
-        Some((slab, objects, fell_back))
+        Some(NewSlab { slab, head, objects, fell_back })
     }
 
     fn slab_flags(&self, gfp: Gfp) -> Gfp {

@@ -11,7 +11,7 @@
 //!   └─ take_from_new                                     the rest of a new slab goes to the head of its node's list
 //! ```
 
-use super::{Slub, Tally};
+use super::{NewSlab, Slub, Tally};
 use crate::engine::Backing;
 use crate::slab::{Slab, SlabWord};
 use slablab_platform::{Event, Gfp, NodeId, PerCpu, Platform};
@@ -141,13 +141,14 @@ impl<P: Platform> Slub<P> {
         want: u32,
         put: &mut impl FnMut(P::Ptr),
     ) -> u32 {
-        let Some((slab, objects, fell_back)) = self.allocate_slab(backing, gfp, node) else { return 0 };
+        let Some(new) = self.allocate_slab(backing, gfp, node) else { return 0 };
+        let NewSlab { slab, head, objects, fell_back } = new;
         self.slots.count(Event::AllocSlab, 1);
         if fell_back {
             self.slots.count(Event::OrderFallback, 1);
         }
         let count = objects.min(want);
-        let mut next = Some(slab.object(0));
+        let mut next = Some(head);
         for _ in 0..count {
             let object = next.expect("a new slab's objects are linked");
             next = P::link(object, self.geometry.link_offset);

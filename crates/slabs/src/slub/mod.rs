@@ -15,11 +15,11 @@ pub use policy::{
     SlabUpdate, SlubPolicy,
 };
 
-use crate::cache::{CacheId, CacheSpec, Geometry, layout};
+use crate::cache::{CacheId, CacheSpec, Geometry, LinkPlace, layout, spacing};
 use crate::engine::{Backing, Busy, Engine, Misuse, Place, Usage};
 use crate::lent::Sheaf;
 use crate::order::OrderInput;
-use crate::slab::{Constructor, Slab};
+use crate::slab::{NewObjects, Slab};
 use node::Node;
 use slablab_platform::{
     CpuId, Event, Gfp, HotList, Local, NodeId, PerCpu, PerNode, Pfn, Platform, Want, Work, WorkKind,
@@ -37,7 +37,7 @@ pub struct Slub<P: Platform> {
     sheaf_capacity: u32,
     /// 2^32 / size, rounded up: finds an object's index without a division.
     reciprocal: u64,
-    construct: Option<Constructor<P>>,
+    new: NewObjects<P>,
     slots: P::PerCpu<CpuState<P>>,
     nodes: P::PerNode<Node<P>>,
     barns: P::PerNode<sheaf::BarnLock<P>>,
@@ -66,6 +66,16 @@ impl<P: Platform> Default for CpuState<P> {
             sheaves: sheaf::CpuSheaves::default(),
         }
     }
+}
+
+/// A slab that nobody else can see yet, its objects linked.
+struct NewSlab<P: Platform> {
+    slab: Slab<P>,
+    /// The first object of the list.
+    head: P::Ptr,
+    objects: u32,
+    /// Whether it has the smallest order, not the preferred one.
+    fell_back: bool,
 }
 
 /// What an operation counts: a caller's own, or the filling and flushing of a sheaf.
@@ -109,6 +119,7 @@ impl<P: Platform> Slub<P> {
         Geometry {
             object_size: spec.object_size,
             size,
+            spacing: spacing(spec, size),
             link_offset,
             order,
             objects: objects(order),
@@ -153,16 +164,30 @@ impl<P: Platform> Engine<P> for Slub<P> {
             ),
             sheaf_capacity: policy.sheaf_capacity_of(spec, geometry.size, 1 << P::page_shift()),
             reciprocal: (1u64 << 32).div_ceil(geometry.size as u64),
-            construct: None,
+            new: NewObjects::default(),
             slots: P::PerCpu::new(geometry.link_offset),
             nodes: P::PerNode::new(),
             barns: P::PerNode::new(),
         }
     }
 
-    fn set_constructor(&mut self, construct: Constructor<P>) {
-        assert!(self.flags.constructor, "the cache was made without room for a constructor's work");
-        self.construct = Some(construct);
+    fn set_new_objects(&mut self, new: NewObjects<P>) {
+        self.new = new.fitting(self.flags);
+    }
+
+    /// No CPU slabs, no CPU partial lists, no sheaves: objects come one by one from slabs, and go straight back. The CPU slab
+    /// of 2.6, which then holds no list of its own, is left out with them.
+    fn debugged(policy: &SlubPolicy) -> SlubPolicy {
+        SlubPolicy { cpu_slab: false, cpu_partial: CpuPartial::Off, sheaves: Sheaves::Off, ..*policy }
+    }
+
+    fn link_place(policy: &SlubPolicy) -> LinkPlace {
+        policy.link
+    }
+
+    fn owns(&self, object: P::Ptr) -> Result<(), Misuse> {
+        let (slab, state) = Slab::<P>::of(object).ok_or(Misuse::NotInSlab)?;
+        self.check(object, slab.pfn(), state).map(drop)
     }
 
     fn id(&self) -> CacheId {
@@ -182,7 +207,7 @@ impl<P: Platform> Engine<P> for Slub<P> {
             self.alloc_from_slab(backing, gfp, node, Tally::ALLOC)?
         };
         if gfp.any(Gfp::ZERO) {
-            P::zero(object, self.geometry.object_size);
+            P::fill(object, self.geometry.object_size, 0);
         }
         Some(object)
     }
@@ -200,7 +225,7 @@ impl<P: Platform> Engine<P> for Slub<P> {
         if self.sheaf_capacity > 0 {
             let got = self.alloc_bulk_from_sheaves(backing, gfp, out);
             if gfp.any(Gfp::ZERO) {
-                out.iter().flatten().for_each(|object| P::zero(*object, self.geometry.object_size));
+                out.iter().flatten().for_each(|object| P::fill(*object, self.geometry.object_size, 0));
             }
             return got;
         }
@@ -233,7 +258,7 @@ impl<P: Platform> Engine<P> for Slub<P> {
         let object = sheaf.pop()?;
         self.slots.count(Event::AllocFastpath, 1);
         if gfp.any(Gfp::ZERO) {
-            P::zero(object, self.geometry.object_size);
+            P::fill(object, self.geometry.object_size, 0);
         }
         Some(object)
     }

@@ -1,6 +1,6 @@
 //! Slabs as an earlier life would have left them.
 
-use super::Slub;
+use super::{NewSlab, Slub};
 use crate::engine::{Backing, Place};
 use crate::slab::{Slab, SlabWord};
 use slablab_platform::{Gfp, NodeId, PerCpu, Platform};
@@ -13,7 +13,7 @@ impl<P: Platform> Slub<P> {
         place: Place,
         free: &[u16],
     ) -> Option<P::Ptr> {
-        let (slab, objects, _) = self.allocate_slab(backing, Gfp::KERNEL | Gfp::THISNODE, node)?;
+        let NewSlab { slab, objects, .. } = self.allocate_slab(backing, Gfp::KERNEL | Gfp::THISNODE, node)?;
         let address = |index: u16| P::address(slab.pfn(), index as u64 * self.geometry.size as u64);
         for (place, index) in free.iter().enumerate() {
             let next = free.get(place + 1).map(|next| address(*next));

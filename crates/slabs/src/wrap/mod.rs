@@ -1,0 +1,407 @@
+//! Debugging and hardening around any engine.
+//!
+//! [`Debugged`] is an engine that forwards to another one: what it adds it adds in front of it, so every engine has it in
+//! every world, and one that is not wrapped does not know of it. The zones around objects are in [`crate::zones`].
+//!
+//! ```text
+//! alloc   engine ── was it free? ── zones and poison intact? ── red zones of an allocated object ── who, when ── zeroed
+//! free    is it ours, at its start? ── allocated? ── zones intact? ── red zones and poison of a free object ── who, when
+//!           └─ quarantine, first in first out ── poison intact? ── engine
+//! ```
+//!
+//! | state of an object | mark | red zones | contents | who has it |
+//! |---|---|---|---|---|
+//! | never used | no | inactive | poison | the engine |
+//! | allocated | yes | active | the caller's | the caller |
+//! | in quarantine | no | inactive | poison | the quarantine; the engine takes it for allocated |
+//! | free | no | inactive | poison | the engine |
+//!
+//! At rest: objects the engine calls allocated = objects marked + objects in quarantine.
+//!
+//! Unusual: the state is not found by walking free lists, as SLUB does, but is a bit beside memory
+//! ([`Platform::mark_live`]): it costs no byte in the object, and is right under engines whose free objects are in queues
+//! and arrays. A damaged zone is reported and repaired, and the operation goes on; a free of what is not allocated is
+//! reported and refused. What is found is kept by the cache ([`Engine::reports`]); nothing is printed here.
+
+mod hardened;
+mod policy;
+mod quarantine;
+mod report;
+
+pub use hardened::{Hardened, HardenedLocal, HardenedSlots};
+pub use policy::{Around, Choice, Wrap};
+pub use report::{Fault, Report, Reports, Text};
+
+use crate::cache::{CacheFlags, CacheId, CacheSpec, Geometry, LinkPlace, WORD, alignment, layout};
+use crate::engine::{Backing, Busy, Engine, Misuse, Place, Usage};
+use crate::slab::NewObjects;
+use crate::zones::{Overwritten, Track, User, Zones, ahead};
+use quarantine::Quarantine;
+use slablab_pages::Pages;
+use slablab_platform::rank::Debug;
+use slablab_platform::{CpuId, Event, FrameKind, Gfp, Lock, NodeId, PerCpu, Platform, Work};
+
+/// A cache of engine `E` with what [`Wrap`] asks for around it.
+pub struct Debugged<P: Platform, E> {
+    engine: E,
+    geometry: Geometry,
+    wrap: Wrap,
+    zones: Option<Zones>,
+    /// Where the quarantine links objects.
+    link_offset: u32,
+    /// Whether contents survive a free, so that nothing may be written into a free object.
+    survives: bool,
+    /// Objects the quarantine holds before it lets one go.
+    quarantine_max: u64,
+    /// For its counters alone.
+    slots: P::PerCpu<()>,
+    state: P::Lock<Debug, State<P::Ptr>>,
+}
+
+/// What CPUs share.
+struct State<Ptr> {
+    quarantine: Quarantine<Ptr>,
+    reports: Reports,
+}
+
+impl<P: Platform, E: Engine<P>> Debugged<P, E> {
+    /// The zones a cache gets, and whether it is debugged at all.
+    fn zones_of(spec: &CacheSpec, around: &Around<E::Policy>) -> (Option<Zones>, bool) {
+        let letters = around.wrap.letters;
+        let place = E::link_place(&around.engine);
+        let zones = Zones::new(spec, place, letters, around.release);
+        let order = |size: u32| size.div_ceil(1 << P::page_shift()).next_power_of_two();
+        let grows = |zones: &Zones| order(zones.size) > order(layout(spec, place).0);
+        if letters.keep_orders && zones.as_ref().is_some_and(grows) {
+            return (None, false);
+        }
+        (zones.map(|zones| if around.wrap.zero_on_free { zones.zeroing() } else { zones }), letters.is_on())
+    }
+
+    /// The object whose slot starts here.
+    fn object_of(&self, start: P::Ptr) -> P::Ptr {
+        self.zones.map_or(start, |zones| ahead::<P>(start, zones.left))
+    }
+
+    /// The start of the slot that an object must be in, without looking at the slot.
+    fn start_of(&self, object: P::Ptr) -> Result<P::Ptr, Misuse> {
+        let (head, state) = Pages::<P>::block_of(object).ok_or(Misuse::NotInSlab)?;
+        if !matches!(state.kind, FrameKind::Slab | FrameKind::Large) {
+            return Err(Misuse::NotInSlab);
+        }
+        let (pfn, offset) = P::locate(object);
+        let inside = ((pfn.0 - head.0) as u64) << P::page_shift() | offset as u64;
+        let left = self.zones.map_or(0, |zones| zones.left) as u64;
+        match inside.checked_sub(left) {
+            Some(start) => Ok(P::address(head, start)),
+            // No object of this cache begins there; another's may.
+            None => self.engine.owns(object).and(Err(Misuse::NotAnObject)),
+        }
+    }
+
+    fn user(backing: &Backing<'_, P, E::Common>) -> User {
+        User { site: backing.site, cpu: P::cpu(), at_ns: P::now() }
+    }
+
+    #[cold]
+    fn report(&self, fault: Fault, object: P::Ptr, start: Option<P::Ptr>, by: User) {
+        let (pfn, offset) = P::locate(object);
+        let mut state = self.state.lock();
+        let user = |track| self.zones?.user::<P>(start?, track);
+        let report = Report {
+            fault,
+            cache: self.engine.id(),
+            object: ((pfn.0 as u64) << P::page_shift()) + offset as u64,
+            by,
+            allocated: user(Track::Alloc),
+            freed: user(Track::Free),
+        };
+        state.reports.add(report);
+    }
+
+    /// Reports what a look at the zones found, if anything, and puts right what nobody else will write.
+    fn look(&self, found: Option<Overwritten>, start: P::Ptr, by: User) {
+        if let (Some(over), Some(zones)) = (found, &self.zones) {
+            self.report(Fault::Overwritten(over), self.object_of(start), Some(start), by);
+            zones.repair::<P>(start);
+        }
+    }
+
+    /// An object the engine gave becomes the caller's.
+    fn hand_out(&self, backing: &Backing<'_, P, E::Common>, start: P::Ptr, gfp: Gfp) -> P::Ptr {
+        let by = Self::user(backing);
+        let object = self.object_of(start);
+        if self.wrap.letters.checks && P::mark_live(start, true) {
+            self.report(Fault::HandedOutTwice, object, Some(start), by);
+        }
+        if let Some(zones) = &self.zones {
+            self.look(zones.check_free::<P>(start), start, by);
+            zones.set_allocated::<P>(start);
+            if zones.has_records() {
+                let _held = self.state.lock();
+                zones.set_user::<P>(start, Track::Alloc, by);
+            }
+        }
+        if gfp.any(Gfp::ZERO) || (self.wrap.zero_on_alloc && !self.survives) {
+            P::fill(object, self.geometry.object_size, 0);
+        }
+        object
+    }
+
+    /// Takes an object's mark away and notes who did; else what is wrong, and the slot's start if it is an object's. Records
+    /// are written and read under the lock: who frees a second time reads what the first one writes.
+    fn claim(&self, object: P::Ptr, by: User) -> Result<P::Ptr, (Misuse, Option<P::Ptr>)> {
+        let start = self.start_of(object).map_err(|misuse| (misuse, None))?;
+        self.engine.owns(start).map_err(|misuse| (misuse, None))?;
+        let zones = self.zones.filter(Zones::has_records);
+        let _held = zones.map(|_| self.state.lock());
+        if self.wrap.letters.checks && !P::mark_live(start, false) {
+            // Only an engine that knows its objects knows that there is a record in front of this one.
+            return Err((Misuse::AlreadyFree, E::KNOWS_OWNERS.then_some(start)));
+        }
+        if let Some(zones) = zones {
+            zones.set_user::<P>(start, Track::Free, by);
+        }
+        Ok(start)
+    }
+
+    /// Looks whether an object is allocated and whole, and makes it a free one; answers where its slot starts.
+    fn take_back(&self, object: P::Ptr, by: User) -> Result<P::Ptr, Misuse> {
+        let start = self.claim(object, by).map_err(|(misuse, start)| {
+            self.report(Fault::Misuse(misuse), object, start, by);
+            misuse
+        })?;
+        if let Some(zones) = &self.zones {
+            self.look(zones.check_allocated::<P>(start), start, by);
+            zones.set_free::<P>(start);
+        }
+        if self.wrap.zero_on_free && !self.survives && !self.zones.is_some_and(|zones| zones.knows_contents())
+        {
+            P::fill(object, self.geometry.object_size, 0);
+        }
+        Ok(start)
+    }
+
+    /// Takes an object into the quarantine, and lets go what it then holds too much.
+    fn hold_back(&self, backing: &Backing<'_, P, E::Common>, start: P::Ptr) -> Result<(), Misuse> {
+        self.slots.count(Event::QuarantineHold, 1);
+        self.state.lock().quarantine.push::<P>(start, self.link_offset);
+        self.release(backing, self.quarantine_max).map(drop)
+    }
+
+    /// Lets the oldest objects go until so many are left; answers how many went.
+    fn release(&self, backing: &Backing<'_, P, E::Common>, keep: u64) -> Result<u64, Misuse> {
+        let mut released = 0;
+        loop {
+            let oldest = {
+                let mut state = self.state.lock();
+                let quarantine = &mut state.quarantine;
+                if quarantine.count() > keep { quarantine.pop::<P>(self.link_offset) } else { None }
+            };
+            let Some(start) = oldest else { return Ok(released) };
+            if let Some(zones) = &self.zones
+                && let found @ Some(_) = zones.check_free::<P>(start)
+            {
+                self.look(found, start, Self::user(backing));
+                zones.set_free::<P>(start);
+            }
+            self.slots.count(Event::QuarantineRelease, 1);
+            self.engine.free(backing, start)?;
+            released += 1;
+        }
+    }
+
+    /// Empties the quarantine.
+    fn release_all(&self, backing: &Backing<'_, P, E::Common>) -> u64 {
+        self.release(backing, 0).expect("what is in quarantine is the engine's")
+    }
+
+    /// An object from the engine; if there is none, once more after the quarantine was emptied.
+    fn alloc_start(
+        &self,
+        backing: &Backing<'_, P, E::Common>,
+        alloc: impl Fn() -> Option<P::Ptr>,
+    ) -> Option<P::Ptr> {
+        alloc().or_else(|| {
+            if self.release_all(backing) == 0 {
+                return None;
+            }
+            self.slots.count(Event::QuarantineFlush, 1);
+            alloc()
+        })
+    }
+}
+
+impl<P: Platform, E: Engine<P>> Engine<P> for Debugged<P, E> {
+    type Policy = Around<E::Policy>;
+    type Common = E::Common;
+    const KNOWS_OWNERS: bool = E::KNOWS_OWNERS;
+
+    fn create(id: CacheId, spec: &CacheSpec, around: &Self::Policy) -> Self {
+        let (zones, debugged) = Self::zones_of(spec, around);
+        let survives = spec.flags.constructor || spec.flags.typesafe_by_rcu;
+        let mut wrap = around.wrap;
+        wrap.letters.checks &= debugged;
+        let engine_policy = if debugged { E::debugged(&around.engine) } else { around.engine.clone() };
+        let mut inner = *spec;
+        if let Some(zones) = zones {
+            // To the engine the whole slot is the object, and what is in it survives.
+            let flags = CacheFlags { constructor: true, hwcache_align: false, ..spec.flags };
+            let (object_size, known_size) = (zones.size, 0);
+            inner = CacheSpec {
+                object_size,
+                known_size,
+                align: alignment(spec),
+                zones: Some(zones),
+                flags,
+                ..*spec
+            };
+        } else if wrap.quarantine_bytes > 0 {
+            inner.object_size = inner.object_size.max(WORD);
+        }
+        let mut engine = E::create(id, &inner, &engine_policy);
+        engine.set_new_objects(NewObjects { construct: None, zones, shuffled: wrap.shuffled });
+        let geometry = Geometry { object_size: spec.object_size, ..*engine.geometry() };
+        Debugged {
+            geometry,
+            zones,
+            link_offset: zones.map_or(geometry.link_offset, |zones| zones.link),
+            survives,
+            quarantine_max: wrap.quarantine_bytes / geometry.size as u64,
+            wrap,
+            engine,
+            slots: P::PerCpu::new(geometry.link_offset),
+            state: P::Lock::new(State { quarantine: Quarantine::default(), reports: Reports::default() }),
+        }
+    }
+
+    fn set_new_objects(&mut self, new: NewObjects<P>) {
+        let (zones, shuffled) = (self.zones, new.shuffled || self.wrap.shuffled);
+        self.engine.set_new_objects(NewObjects { zones, shuffled, ..new });
+    }
+
+    fn debugged(around: &Self::Policy) -> Self::Policy {
+        Around { engine: E::debugged(&around.engine), ..around.clone() }
+    }
+
+    fn link_place(around: &Self::Policy) -> LinkPlace {
+        E::link_place(&around.engine)
+    }
+
+    fn owns(&self, object: P::Ptr) -> Result<(), Misuse> {
+        self.engine.owns(self.start_of(object)?)
+    }
+
+    fn id(&self) -> CacheId {
+        self.engine.id()
+    }
+
+    fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    fn alloc(&self, backing: &Backing<'_, P, E::Common>, gfp: Gfp, node: Option<NodeId>) -> Option<P::Ptr> {
+        let start = self.alloc_start(backing, || self.engine.alloc(backing, gfp & !Gfp::ZERO, node))?;
+        Some(self.hand_out(backing, start, gfp))
+    }
+
+    /// With zones around it an object is always the whole class.
+    fn alloc_sized(
+        &self,
+        backing: &Backing<'_, P, E::Common>,
+        bytes: u32,
+        gfp: Gfp,
+        node: Option<NodeId>,
+    ) -> Option<P::Ptr> {
+        if self.zones.is_some() {
+            return self.alloc(backing, gfp, node);
+        }
+        let bytes = if self.wrap.quarantine_bytes > 0 { bytes.max(WORD) } else { bytes };
+        let start =
+            self.alloc_start(backing, || self.engine.alloc_sized(backing, bytes, gfp & !Gfp::ZERO, node))?;
+        Some(self.hand_out(backing, start, gfp))
+    }
+
+    fn free(&self, backing: &Backing<'_, P, E::Common>, object: P::Ptr) -> Result<(), Misuse> {
+        let start = self.take_back(object, Self::user(backing))?;
+        if self.wrap.quarantine_bytes > 0 {
+            return self.hold_back(backing, start);
+        }
+        self.engine.free(backing, start)
+    }
+
+    fn alloc_bulk(&self, backing: &Backing<'_, P, E::Common>, gfp: Gfp, out: &mut [Option<P::Ptr>]) -> usize {
+        let got = self.engine.alloc_bulk(backing, gfp & !Gfp::ZERO, out);
+        out.iter_mut().flatten().for_each(|place| *place = self.hand_out(backing, *place, gfp));
+        got
+    }
+
+    fn free_bulk(&self, backing: &Backing<'_, P, E::Common>, objects: &[P::Ptr]) -> Result<(), Misuse> {
+        objects.iter().try_for_each(|object| self.free(backing, *object))
+    }
+
+    fn shrink(&self, backing: &Backing<'_, P, E::Common>) -> u64 {
+        self.release_all(backing);
+        self.engine.shrink(backing)
+    }
+
+    fn destroy(&self, backing: &Backing<'_, P, E::Common>) -> Result<(), Busy> {
+        self.release_all(backing);
+        self.engine.destroy(backing)
+    }
+
+    fn work(&self, backing: &Backing<'_, P, E::Common>, cpu: CpuId, work: Work) {
+        self.engine.work(backing, cpu, work);
+    }
+
+    fn cpu_down(&self, backing: &Backing<'_, P, E::Common>, cpu: CpuId) {
+        self.engine.cpu_down(backing, cpu);
+    }
+
+    fn cpu_up(&self, cpu: CpuId) {
+        self.engine.cpu_up(cpu);
+    }
+
+    fn seed(
+        &self,
+        backing: &Backing<'_, P, E::Common>,
+        node: NodeId,
+        place: Place,
+        free: &[u16],
+    ) -> Option<P::Ptr> {
+        let first = self.engine.seed(backing, node, place, free)?;
+        let mut is_free = [0u64; (u16::MAX as usize + 1) / 64];
+        free.iter().for_each(|index| is_free[*index as usize / 64] |= 1 << (index % 64));
+        let live =
+            (0..self.geometry.objects).filter(|index| is_free[*index as usize / 64] >> (index % 64) & 1 == 0);
+        for index in live {
+            let start = ahead::<P>(first, index * self.geometry.size);
+            if let Some(zones) = &self.zones {
+                zones.make::<P>(start);
+                zones.set_allocated::<P>(start);
+            }
+            if self.wrap.letters.checks {
+                P::mark_live(start, true);
+            }
+        }
+        Some(self.object_of(first))
+    }
+
+    fn usage(&self) -> Usage {
+        let quarantined = self.state.lock().quarantine.count();
+        Usage { quarantined, ..self.engine.usage() }
+    }
+
+    /// Without what is in quarantine: it is the cache's, not a node's.
+    fn usage_on(&self, node: NodeId) -> Usage {
+        self.engine.usage_on(node)
+    }
+
+    fn counted_on(&self, cpu: CpuId, event: Event) -> u64 {
+        self.engine.counted_on(cpu, event) + self.slots.counted(cpu, event)
+    }
+
+    fn reports(&self) -> Reports {
+        self.state.lock().reports
+    }
+}

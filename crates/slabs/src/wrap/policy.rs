@@ -1,0 +1,127 @@
+//! What may be put around an engine, and how it is written: `slub@6.1,debug=FZPU,quarantine=64K,harden=random,init=free`.
+
+use crate::preset::{BadPreset, Knob, Preset, Release, Values};
+use crate::zones::Letters;
+use core::fmt;
+
+/// What is put around a cache. The default is nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Wrap {
+    /// What is checked (`slub_debug`).
+    pub letters: Letters,
+    /// Bytes of freed objects that each cache holds back.
+    pub quarantine_bytes: u64,
+    /// New slabs hand their objects out in an order that nobody can guess.
+    pub shuffled: bool,
+    /// Objects are zeroed when they are freed (`init_on_free`).
+    pub zero_on_free: bool,
+    /// Objects are zeroed when they are allocated (`init_on_alloc`).
+    pub zero_on_alloc: bool,
+}
+
+impl Wrap {
+    /// Whether anything is put around an engine; else it is used as it is.
+    pub fn is_on(&self) -> bool {
+        *self != Wrap::default()
+    }
+
+    /// What can be put around every engine.
+    pub const KNOBS: &'static [Knob<Wrap>] = &[
+        Knob {
+            name: "debug",
+            what: "letters of slub_debug: F checks, Z red zones, P poison, U users, O not where orders grow (slub.md 7)",
+            values: Values::Letters(Letters::ALL),
+            get: |w| w.letters.bits(),
+            set: |w, v| w.letters = Letters::from_bits(v),
+        },
+        Knob {
+            name: "quarantine",
+            what: "bytes of freed objects that each cache holds back, oldest first to go (ours)",
+            values: Values::Bytes(1 << 40),
+            get: |w| w.quarantine_bytes,
+            set: |w, v| w.quarantine_bytes = v,
+        },
+        Knob {
+            name: "harden",
+            what: "random: new slabs hand objects out in random order (CONFIG_SLAB_FREELIST_RANDOM)",
+            values: Values::Words(&["off", "random"]),
+            get: |w| w.shuffled as u64,
+            set: |w, v| w.shuffled = v == 1,
+        },
+        Knob {
+            name: "init",
+            what: "objects are zeroed when allocated, freed, or both (init_on_alloc, init_on_free)",
+            values: Values::Words(&["off", "alloc", "free", "alloc+free"]),
+            get: |w| w.zero_on_alloc as u64 | (w.zero_on_free as u64) << 1,
+            set: |w, v| (w.zero_on_alloc, w.zero_on_free) = (v & 1 == 1, v & 2 == 2),
+        },
+    ];
+    const NAMES: [&'static str; Wrap::KNOBS.len()] = {
+        let mut names = [""; Wrap::KNOBS.len()];
+        let mut index = 0;
+        while index < names.len() {
+            names[index] = Wrap::KNOBS[index].name;
+            index += 1;
+        }
+        names
+    };
+}
+
+impl crate::preset::Around for Wrap {
+    fn set<'a>(&mut self, name: &str, value: &'a str) -> Option<Result<(), BadPreset<'a>>> {
+        let knob = Wrap::KNOBS.iter().find(|knob| knob.name == name)?;
+        Some(knob.read(value).map(|value| (knob.set)(self, value)))
+    }
+
+    fn names(&self) -> &'static [&'static str] {
+        &Wrap::NAMES
+    }
+}
+
+/// An engine, and what is put around it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// The engine.
+    pub preset: Preset,
+    /// What is around it.
+    pub wrap: Wrap,
+}
+
+impl From<Preset> for Choice {
+    fn from(preset: Preset) -> Choice {
+        Choice { preset, wrap: Wrap::default() }
+    }
+}
+
+impl Choice {
+    /// Understands `engine[@release][,knob=value]...` with the knobs of [`Wrap::KNOBS`] among the engine's.
+    ///
+    /// # Errors
+    /// What is not known, with the nearest names.
+    pub fn parse(text: &str) -> Result<Choice, BadPreset<'_>> {
+        let mut wrap = Wrap::default();
+        let preset = Preset::parse_around(text, &mut wrap)?;
+        Ok(Choice { preset, wrap })
+    }
+}
+
+/// As [`Choice::parse`] takes it: what is around the engine comes last.
+impl fmt::Display for Choice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.preset.fmt(f)?;
+        let usual = Wrap::default();
+        let mut changed = Wrap::KNOBS.iter().filter(|knob| (knob.get)(&self.wrap) != (knob.get)(&usual));
+        changed.try_for_each(|knob| write!(f, ",{}={}", knob.name, knob.setting(&self.wrap)))
+    }
+}
+
+/// An engine's policies, and what is around it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Around<T> {
+    /// The engine's.
+    pub engine: T,
+    /// What is around it.
+    pub wrap: Wrap,
+    /// Whose sizes debugging has.
+    pub release: Release,
+}

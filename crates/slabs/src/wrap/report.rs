@@ -1,0 +1,106 @@
+//! What debugging found: a typed value, and the text a kernel would print for it.
+
+use crate::cache::CacheId;
+use crate::engine::Misuse;
+use crate::zones::{Overwritten, User, Zone};
+use core::fmt;
+
+/// A violation, with what is known of the object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// What is wrong.
+    pub fault: Fault,
+    /// The cache that was asked.
+    pub cache: CacheId,
+    /// The object's address as a number: frame times page size plus offset.
+    pub object: u64,
+    /// Who was served when it was found.
+    pub by: User,
+    /// Who allocated the object last, where users are noted and the object is the cache's.
+    pub allocated: Option<User>,
+    /// Who freed it last, likewise; the free that found something is one.
+    pub freed: Option<User>,
+}
+
+/// Kinds of violations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// A free of what is not this cache's to free.
+    Misuse(Misuse),
+    /// A zone, or a free object, was written to.
+    Overwritten(Overwritten),
+    /// The engine handed out an object that somebody holds: its lists are broken.
+    HandedOutTwice,
+}
+
+impl Fault {
+    /// The fault's name, as the kernel words it where it has one.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Fault::Misuse(Misuse::NotInSlab) => "Not a slab object",
+            Fault::Misuse(Misuse::WrongCache(_)) => "Object of another cache",
+            Fault::Misuse(Misuse::NotAnObject) => "Invalid object pointer",
+            Fault::Misuse(Misuse::AlreadyFree) => "Object already free",
+            Fault::Overwritten(over) => match over.zone {
+                Zone::LeftRedZone => "Left Redzone overwritten",
+                Zone::RightRedZone => "Right Redzone overwritten",
+                Zone::Poison => "Poison overwritten",
+                Zone::Padding => "Object padding overwritten",
+            },
+            Fault::HandedOutTwice => "Object handed out twice",
+        }
+    }
+}
+
+/// The first violations of a cache, and how many there were.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reports {
+    /// The first ones, oldest first.
+    pub first: [Option<Report>; Reports::KEPT],
+    /// All of them.
+    pub total: u64,
+}
+
+impl Reports {
+    /// Reports kept of a cache.
+    pub const KEPT: usize = 8;
+
+    pub(super) fn add(&mut self, report: Report) {
+        if let Some(place) = self.first.get_mut(self.total as usize) {
+            *place = Some(report);
+        }
+        self.total += 1;
+    }
+}
+
+/// A report as text, under the cache's name.
+#[derive(Clone, Copy, Debug)]
+pub struct Text<'a> {
+    /// The report.
+    pub report: &'a Report,
+    /// The cache's name.
+    pub cache: &'a str,
+}
+
+impl fmt::Display for Text<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Report { fault, object, by, allocated, freed, .. } = self.report;
+        writeln!(f, "BUG {}: {}", self.cache, fault.name())?;
+        match fault {
+            Fault::Overwritten(Overwritten { offset, found, expected, .. }) => {
+                writeln!(f, "INFO: byte {offset} of the object is {found:#04x} instead of {expected:#04x}")?;
+            }
+            Fault::Misuse(Misuse::WrongCache(owner)) => {
+                writeln!(f, "INFO: it belongs to cache {}", owner.0)?;
+            }
+            Fault::Misuse(_) | Fault::HandedOutTwice => {}
+        }
+        for (what, user) in [("Allocated", allocated), ("Freed", freed)] {
+            if let Some(User { site, cpu, at_ns }) = user {
+                let age = by.at_ns.saturating_sub(*at_ns);
+                writeln!(f, "INFO: {what} in {site} age={age} ns cpu={}", cpu.0)?;
+            }
+        }
+        write!(f, "INFO: Object {object:#x}, found in {} on cpu {} at {} ns", by.site, by.cpu.0, by.at_ns)
+    }
+}

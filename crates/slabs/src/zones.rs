@@ -1,0 +1,361 @@
+//! What debugging puts around an object: where each zone is, what it holds, and whether it still does.
+//!
+//! ```text
+//! start                                                                                    start + size
+//! | left red zone | object | right red zone | link | two records of users | size asked | padding |
+//! ```
+//!
+//! Sizes are the kernel's (reference/slub.md 7), byte for byte on a 6.1 booted with `slub_debug=FZPU`; what other releases
+//! do is in docs/debugging.md. Every engine's objects get the same zones: the engine knows only where the slot starts, how
+//! long it is and where the link is in it, as if the caller had asked for that.
+
+use crate::cache::{CacheSpec, LinkPlace, WORD, alignment};
+use crate::preset::Release;
+use core::fmt;
+use slablab_platform::{CpuId, Platform};
+
+/// What `slub_debug` asks for, by its letters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Letters {
+    /// F: whose object it is, and whether it is free.
+    pub checks: bool,
+    /// Z: red zones.
+    pub red_zone: bool,
+    /// P: poison.
+    pub poison: bool,
+    /// U: who allocated and freed.
+    pub users: bool,
+    /// O: none of it for caches whose slabs would need a higher order.
+    pub keep_orders: bool,
+}
+
+impl Letters {
+    /// Nothing.
+    pub const NONE: Letters =
+        Letters { checks: false, red_zone: false, poison: false, users: false, keep_orders: false };
+    /// The letters there are, as [`Letters::parse`] reads them.
+    pub const ALL: &'static str = "FZPUO";
+
+    /// Reads letters in any order and either case, at least one; `off` and `-` mean none.
+    pub fn parse(text: &str) -> Option<Letters> {
+        if matches!(text, "off" | "-") {
+            return Some(Letters::NONE);
+        }
+        let bit = |letter: char| Letters::ALL.find(letter.to_ascii_uppercase()).map(|index| 1 << index);
+        let bits = text.chars().try_fold(0, |bits, letter| Some(bits | bit(letter)?))?;
+        (bits > 0).then(|| Letters::from_bits(bits))
+    }
+
+    /// The letters whose bits are set, in the order of [`Letters::ALL`].
+    pub const fn from_bits(bits: u64) -> Letters {
+        Letters {
+            checks: bits & 1 != 0,
+            red_zone: bits & 2 != 0,
+            poison: bits & 4 != 0,
+            users: bits & 8 != 0,
+            keep_orders: bits & 16 != 0,
+        }
+    }
+
+    /// A bit for each letter.
+    pub const fn bits(self) -> u64 {
+        let Letters { checks, red_zone, poison, users, keep_orders } = self;
+        checks as u64
+            | (red_zone as u64) << 1
+            | (poison as u64) << 2
+            | (users as u64) << 3
+            | (keep_orders as u64) << 4
+    }
+
+    /// Whether anything is looked at.
+    pub fn is_on(self) -> bool {
+        self.checks || self.widens()
+    }
+
+    /// Whether objects take more memory, and so do not share slabs with those of other caches.
+    pub fn widens(self) -> bool {
+        self.red_zone || self.poison || self.users
+    }
+}
+
+impl fmt::Display for Letters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.bits() == 0 {
+            return f.write_str("off");
+        }
+        let mut given = Letters::ALL.chars().enumerate().filter(|(index, _)| self.bits() >> index & 1 == 1);
+        given.try_for_each(|(_, letter)| write!(f, "{letter}"))
+    }
+}
+
+/// Contents of free objects.
+pub const POISON_FREE: u8 = 0x6b;
+/// Their last byte.
+pub const POISON_END: u8 = 0xa5;
+/// Padding.
+pub const PADDING: u8 = 0x5a;
+/// Red zones of free objects.
+pub const RED_INACTIVE: u8 = 0xbb;
+/// Red zones of allocated objects.
+pub const RED_ACTIVE: u8 = 0xcc;
+
+/// A record of a user: address, handle of a stack, CPU, process, time; with whole stacks until 5.17.
+const RECORD: u32 = 32;
+const RECORD_WITH_STACK: u32 = 152;
+const STACK_DEPOT_SINCE: Release = Release::new(5, 18, 0);
+const LEFT_RED_ZONE_SINCE: Release = Release::new(4, 7, 0);
+const SIZE_ASKED_SINCE: Release = Release::new(6, 1, 0);
+
+/// Whether sizes are known to be a release's, not assumed from another's.
+pub fn sizes_are_known(release: Release) -> bool {
+    release >= SIZE_ASKED_SINCE
+}
+
+/// Where an object's zones are. Offsets are bytes from the slot's start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Zones {
+    /// Bytes from one slot to the next.
+    pub size: u32,
+    /// Where the object starts: behind the left red zone.
+    pub left: u32,
+    /// Bytes of the object.
+    pub object_size: u32,
+    /// Where the link is in a free object.
+    pub link: u32,
+    /// Where the right red zone ends; it begins behind the object.
+    red_end: u32,
+    /// Where the padding begins; it ends with the slot.
+    padding: u32,
+    red_zone: bool,
+    /// Where the records are, and the bytes of one; `None` without.
+    records: Option<(u32, u32)>,
+    contents: Contents,
+}
+
+/// What is in a free object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Contents {
+    /// Anything: contents survive a free, or nobody looks.
+    Kept,
+    /// Poison.
+    Poison,
+    /// Zeros (`init_on_free`).
+    Zeros,
+}
+
+/// Who did something to an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct User {
+    /// The call site's number, as the caller gave it.
+    pub site: u64,
+    /// The CPU.
+    pub cpu: CpuId,
+    /// When, ns.
+    pub at_ns: u64,
+}
+
+/// The two records of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Track {
+    /// Who allocated it last.
+    Alloc = 0,
+    /// Who freed it last.
+    Free = 1,
+}
+
+/// A zone that was overwritten.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Zone {
+    /// The bytes before the object.
+    LeftRedZone,
+    /// The bytes behind it.
+    RightRedZone,
+    /// The free object itself: a use after free.
+    Poison,
+    /// What is left of its slot.
+    Padding,
+}
+
+/// The first byte of a zone that is not what it should be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Overwritten {
+    /// The zone.
+    pub zone: Zone,
+    /// Bytes from the object's start; negative before it.
+    pub offset: i32,
+    /// What was there.
+    pub found: u8,
+    /// What should have been.
+    pub expected: u8,
+}
+
+impl Zones {
+    /// The zones of a cache's objects; `None` if the letters ask for none.
+    ///
+    /// `place` is where the link is without debugging. A size known from a real kernel is not looked at: it may be one
+    /// with debugging or without.
+    pub fn new(spec: &CacheSpec, place: LinkPlace, letters: Letters, release: Release) -> Option<Zones> {
+        if !letters.widens() {
+            return None;
+        }
+        let object_size = spec.object_size.max(1);
+        let align = alignment(spec);
+        let rounded = object_size.next_multiple_of(WORD);
+        let has_left = letters.red_zone && release >= LEFT_RED_ZONE_SINCE;
+        let left = if has_left { WORD.next_multiple_of(align) } else { 0 };
+        let gap = if letters.red_zone && rounded == object_size { WORD } else { 0 };
+        let red_end = left + rounded + gap;
+        let survives = spec.flags.constructor || spec.flags.typesafe_by_rcu;
+        let no_room = letters.red_zone && object_size < WORD;
+        let (link, mut end) = match place {
+            _ if survives || letters.poison || no_room => (red_end, red_end + WORD),
+            LinkPlace::Start => (left, red_end),
+            LinkPlace::Middle => (left + object_size / 2 / WORD * WORD, red_end),
+        };
+        let record = if release < STACK_DEPOT_SINCE { RECORD_WITH_STACK } else { RECORD };
+        let records = letters.users.then_some((end, record));
+        if letters.users {
+            let asked = spec.flags.kmalloc && release >= SIZE_ASKED_SINCE;
+            end += 2 * record + if asked { WORD } else { 0 };
+        }
+        // One word more, so that what is written behind the records is seen before it reaches the next object.
+        let size = (end + if letters.red_zone { WORD } else { 0 }).next_multiple_of(align);
+        let contents = if letters.poison && !survives { Contents::Poison } else { Contents::Kept };
+        let red_zone = letters.red_zone;
+        Some(Zones { size, left, object_size, link, red_end, padding: end, red_zone, records, contents })
+    }
+
+    /// The same zones where free objects are zeroed instead of poisoned.
+    pub fn zeroing(self) -> Zones {
+        let contents = if self.contents == Contents::Poison { Contents::Zeros } else { self.contents };
+        Zones { contents, ..self }
+    }
+
+    /// Whether bytes of a free object are known, so that a write to it is seen.
+    pub fn knows_contents(&self) -> bool {
+        self.contents != Contents::Kept
+    }
+
+    /// Writes all zones of a slot, as of a free object that nobody has used.
+    pub fn make<P: Platform>(&self, start: P::Ptr) {
+        let at = |offset: u32| ahead::<P>(start, offset);
+        P::fill(at(self.padding), self.size - self.padding, PADDING);
+        if let Some((records, _)) = self.records {
+            for track in [Track::Alloc, Track::Free] {
+                P::set_word(at(records + self.record_of(track) + 8), 0);
+            }
+        }
+        self.set_free::<P>(start);
+    }
+
+    /// Makes a slot that of an allocated object.
+    pub fn set_allocated<P: Platform>(&self, start: P::Ptr) {
+        self.set_red::<P>(start, RED_ACTIVE);
+    }
+
+    /// Makes a slot that of a free object.
+    pub fn set_free<P: Platform>(&self, start: P::Ptr) {
+        self.set_red::<P>(start, RED_INACTIVE);
+        let object = ahead::<P>(start, self.left);
+        match self.contents {
+            Contents::Kept => {}
+            Contents::Zeros => P::fill(object, self.object_size, 0),
+            Contents::Poison => {
+                P::fill(object, self.object_size - 1, POISON_FREE);
+                P::fill(ahead::<P>(object, self.object_size - 1), 1, POISON_END);
+            }
+        }
+    }
+
+    fn set_red<P: Platform>(&self, start: P::Ptr, value: u8) {
+        if self.red_zone {
+            P::fill(start, self.left, value);
+            let behind = self.left + self.object_size;
+            P::fill(ahead::<P>(start, behind), self.red_end - behind, value);
+        }
+    }
+
+    /// Writes what never changes, and forgets no record: what follows a report.
+    pub fn repair<P: Platform>(&self, start: P::Ptr) {
+        P::fill(ahead::<P>(start, self.padding), self.size - self.padding, PADDING);
+    }
+
+    /// Looks at all zones of an allocated object.
+    pub fn check_allocated<P: Platform>(&self, start: P::Ptr) -> Option<Overwritten> {
+        self.check_around::<P>(start, RED_ACTIVE)
+    }
+
+    /// Looks at all zones of a free object, and at its contents where they are known.
+    pub fn check_free<P: Platform>(&self, start: P::Ptr) -> Option<Overwritten> {
+        let contents = || {
+            let last = self.object_size - 1;
+            let (from, bytes) = (self.left, self.object_size);
+            match self.contents {
+                Contents::Kept => None,
+                Contents::Zeros => self.look::<P>(start, Zone::Poison, from, bytes, 0),
+                Contents::Poison => self
+                    .look::<P>(start, Zone::Poison, from, last, POISON_FREE)
+                    .or_else(|| self.look::<P>(start, Zone::Poison, from + last, 1, POISON_END)),
+            }
+        };
+        self.check_around::<P>(start, RED_INACTIVE).or_else(contents)
+    }
+
+    fn check_around<P: Platform>(&self, start: P::Ptr, red: u8) -> Option<Overwritten> {
+        let behind = self.left + self.object_size;
+        let red = |zone, from, bytes| {
+            if self.red_zone { self.look::<P>(start, zone, from, bytes, red) } else { None }
+        };
+        red(Zone::LeftRedZone, 0, self.left)
+            .or_else(|| red(Zone::RightRedZone, behind, self.red_end - behind))
+            .or_else(|| {
+                let bytes = self.size - self.padding;
+                self.look::<P>(start, Zone::Padding, self.padding, bytes, PADDING)
+            })
+    }
+
+    fn look<P: Platform>(
+        &self,
+        start: P::Ptr,
+        zone: Zone,
+        from: u32,
+        bytes: u32,
+        expected: u8,
+    ) -> Option<Overwritten> {
+        let (at, found) = P::differs(ahead::<P>(start, from), bytes, expected)?;
+        Some(Overwritten { zone, offset: (from + at) as i32 - self.left as i32, found, expected })
+    }
+
+    /// Whether users are noted.
+    pub fn has_records(&self) -> bool {
+        self.records.is_some()
+    }
+
+    fn record_of(&self, track: Track) -> u32 {
+        self.records.map_or(0, |(_, bytes)| track as u32 * bytes)
+    }
+
+    /// Notes a user, where users are noted.
+    pub fn set_user<P: Platform>(&self, start: P::Ptr, track: Track, user: User) {
+        let Some((records, _)) = self.records else { return };
+        let at = ahead::<P>(start, records + self.record_of(track));
+        P::set_word(at, user.site);
+        // One more than the CPU: 0 is nobody.
+        P::set_word(ahead::<P>(at, 8), user.cpu.0 as u64 + 1);
+        P::set_word(ahead::<P>(at, 16), user.at_ns);
+    }
+
+    /// The user that was noted last; `None` if there was none, or users are not noted.
+    pub fn user<P: Platform>(&self, start: P::Ptr, track: Track) -> Option<User> {
+        let (records, _) = self.records?;
+        let at = ahead::<P>(start, records + self.record_of(track));
+        let cpu = P::word(ahead::<P>(at, 8)).checked_sub(1)?;
+        Some(User { site: P::word(at), cpu: CpuId(cpu as u16), at_ns: P::word(ahead::<P>(at, 16)) })
+    }
+}
+
+/// The address so many bytes on in the same block.
+pub fn ahead<P: Platform>(at: P::Ptr, bytes: u32) -> P::Ptr {
+    let (pfn, offset) = P::locate(at);
+    P::address(pfn, offset as u64 + bytes as u64)
+}
