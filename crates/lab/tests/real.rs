@@ -162,7 +162,7 @@ fn change(engine: &str) -> serde_json::Value {
     let start = root("../../examples/data/hackbench-6.18.slabinfo-start.txt");
     let end = root("../../examples/data/hackbench-6.18.slabinfo-end.txt");
     let options = Options {
-        engines: vec![Preset::parse(engine).expect("a preset")],
+        engines: vec![Preset::parse(engine).expect("a preset").into()],
         before: Some(Before::read(&start).expect("slabinfo is right")),
         ..Options::default()
     };
