@@ -78,8 +78,8 @@ pub fn figures(outcome: &Outcome) -> Vec<(String, String, Figure)> {
     }
     add("    tail of slabs", "tail_bytes", Figure::Bytes(tail));
     add("locks taken", "", Figure::Heading);
-    use Event::{LockBarn, LockHeap, LockNodeList, LockPageList, LockRemoteFree, LockSlab};
-    for lock in [LockNodeList, LockPageList, LockRemoteFree, LockBarn, LockSlab, LockHeap]
+    use Event::{LockAlien, LockBarn, LockHeap, LockNodeList, LockPageList, LockRemoteFree, LockSlab};
+    for lock in [LockNodeList, LockPageList, LockRemoteFree, LockBarn, LockAlien, LockSlab, LockHeap]
         .into_iter()
         .filter(|lock| total.get(*lock) > 0)
     {
