@@ -9,7 +9,8 @@ mod ways;
 use Event::*;
 use Expected::{Counted, CpuSlabs, Live, Parked};
 use Step::{
-    Alloc, AllocAtomic, AllocOn, Bulk, Feed, Free, FreeBulk, FreeRcu, Grace, Lend, Mark, Return, Use,
+    Alloc, AllocAtomic, AllocOn, Bulk, Down, Feed, Free, FreeBulk, FreeEvery, FreeRcu, Grace, Lend, Mark,
+    Return, Use,
 };
 use slablab_model::{Machine, MachineSpec, Model, NodeSpec};
 use slablab_pages::{Pages, PagesPolicy};
@@ -34,6 +35,8 @@ enum Step {
     /// So many in one call.
     Bulk(u16, u32),
     Free(u16, u32),
+    /// Of every whole so many the first.
+    FreeEvery(u16, usize),
     /// So many in one call.
     FreeBulk(u16, u32),
     /// So many, to wait for their readers. Those no sheaf takes are freed at the next `Grace`.
@@ -44,10 +47,12 @@ enum Step {
     Grace,
     /// A sheaf with at least so many objects is lent.
     Lend(u16, u32),
-    /// So many objects of the lent sheaf are used.
+    /// So many objects of the sheaf lent last are used.
     Use(u32),
-    /// The lent sheaf is handed back on a CPU.
+    /// The sheaf lent last is handed back on a CPU.
     Return(u16),
+    /// A CPU goes down.
+    Down(u16),
     /// Counters are looked at from here on.
     Mark,
 }
@@ -77,7 +82,7 @@ struct Heap {
     sheaves: Slub<Model>,
     held: VecDeque<Ptr>,
     waiting: Vec<Ptr>,
-    lent: Option<Sheaf<Model>>,
+    lent: Vec<Sheaf<Model>>,
     zero: Vec<u64>,
 }
 
@@ -108,7 +113,7 @@ impl Heap {
             sheaves: Slub::create(CacheId(4), &CacheSpec::of_size(4096), &policy),
             held: VecDeque::new(),
             waiting: Vec::new(),
-            lent: None,
+            lent: Vec::new(),
             zero: vec![0; Event::COUNT],
         }
     }
@@ -138,6 +143,19 @@ impl Heap {
                 let freed = self.held.drain(..n as usize);
                 freed.for_each(|object| self.cache.free(&backing, object).expect("the cache's object"));
             }
+            FreeEvery(cpu, n) => {
+                Model::run_on(CpuId(cpu));
+                let all = self.held.len();
+                let (freed, held): (Vec<_>, Vec<_>) = self
+                    .held
+                    .drain(..)
+                    .enumerate()
+                    .partition(|(place, _)| place % n == 0 && place + n <= all);
+                self.held.extend(held.into_iter().map(|(_, object)| object));
+                freed.into_iter().for_each(|(_, object)| {
+                    self.cache.free(&backing, object).expect("the cache's object");
+                });
+            }
             FreeBulk(cpu, n) => {
                 Model::run_on(CpuId(cpu));
                 let objects: Vec<_> = self.held.drain(..n as usize).collect();
@@ -166,18 +184,23 @@ impl Heap {
             }
             Lend(cpu, n) => {
                 Model::run_on(CpuId(cpu));
-                self.lent = self.cache.prefill_sheaf(&backing, Gfp::KERNEL, n);
-                assert!(self.lent.as_ref().is_some_and(|sheaf| sheaf.size() >= n), "too few in the sheaf");
+                let sheaf = self.cache.prefill_sheaf(&backing, Gfp::KERNEL, n).expect("memory is left");
+                assert!(sheaf.size() >= n, "too few in the sheaf");
+                self.lent.push(sheaf);
             }
             Use(n) => {
-                let sheaf = self.lent.as_mut().expect("a sheaf is lent");
+                let sheaf = self.lent.last_mut().expect("a sheaf is lent");
                 let mut one = || self.cache.alloc_from_lent(sheaf, Gfp::KERNEL).expect("not used up");
                 self.held.extend((0..n).map(|_| one()));
             }
             Return(cpu) => {
                 Model::run_on(CpuId(cpu));
-                let sheaf = self.lent.take().expect("a sheaf is lent");
+                let sheaf = self.lent.pop().expect("a sheaf is lent");
                 self.cache.return_sheaf(&backing, Gfp::KERNEL, sheaf);
+            }
+            Down(cpu) => {
+                Model::set_online(CpuId(cpu), false);
+                self.cache.cpu_down(&backing, CpuId(cpu));
             }
             Mark => self.zero = Event::ALL.iter().map(|event| self.cache.counted(*event)).collect(),
         }
@@ -197,7 +220,7 @@ impl Heap {
     /// Frees what is held; then every page must be back, those of the sheaves too.
     fn end(mut self) {
         self.step(Free(0, self.held.len() as u32));
-        if self.lent.is_some() {
+        while !self.lent.is_empty() {
             self.step(Return(0));
         }
         self.cache.flush_rcu();

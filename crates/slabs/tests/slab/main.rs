@@ -12,11 +12,11 @@ mod sizes;
 use Expected::{Counted, FreeInSlabs, Live, Parked, PartialSlabs, Slabs};
 use Step::{
     Alloc, AllocOn, Beside, Churn, Down, Feed, Free, FreeNewest, FreeNth, Insist, Reap, Refused, Same,
-    Shrink, Up,
+    Shrink, Up, Wait,
 };
 use slablab_model::{Machine, MachineSpec, Model, NodeSpec};
 use slablab_pages::{Pages, PagesPolicy};
-use slablab_platform::{CpuId, Event, Gfp, NodeId, Platform};
+use slablab_platform::{CpuId, Event, FrameKind, Gfp, NodeId, Platform};
 use slablab_slabs::preset::Preset;
 use slablab_slabs::slab_engine::{SlabEngine, SlabPolicy};
 use slablab_slabs::{Backing, CacheId, CacheSpec, Engine, Metadata};
@@ -53,6 +53,8 @@ enum Step {
     Churn(u16, u32),
     /// The reaper's interval passes so often.
     Reap(u32),
+    /// So many milliseconds pass.
+    Wait(u64),
     /// Everything that can go back goes back.
     Shrink,
     /// A CPU goes down.
@@ -191,10 +193,11 @@ impl Heap {
                 self.step(Alloc(cpu, 1));
                 self.step(Free(cpu, 1));
             }),
-            Reap(n) => (0..n).for_each(|_| {
-                Model::advance_to(Model::now() + 2_000_000_000);
+            Reap(n) => (0..n).for_each(|_| self.step(Wait(2000))),
+            Wait(ms) => {
+                Model::advance_to(Model::now() + ms * 1_000_000);
                 self.due();
-            }),
+            }
             Shrink => drop(self.with(|cache, backing| cache.shrink(backing))),
             Down(cpu) => {
                 Model::set_online(CpuId(cpu), false);

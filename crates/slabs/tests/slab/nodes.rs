@@ -197,3 +197,24 @@ fn the_last_cpu_of_a_node_takes_everything_along() {
         });
     }
 }
+
+/// An attempt for pages of one node alone neither wakes kswapd nor reclaims: other nodes come next.
+#[test]
+fn one_node_is_asked_gently() {
+    for (preset, (major, minor, patch)) in [(OLD, (2, 6, 29)), (NEW, (6, 1, 0))] {
+        Machine::new(two_nodes()).expect("the spec is right").enter(|| {
+            let mut heap = Heap::new(preset, &CacheSpec::of_size(256));
+            heap.pages = Pages::new(PagesPolicy::for_release(major, minor, patch));
+            let greedy = Gfp::ATOMIC | Gfp::MEMALLOC | Gfp::THISNODE;
+            let taken = || heap.pages.alloc(greedy, 0, NodeId(0), FrameKind::Allocated);
+            let hoard: Vec<_> = std::iter::from_fn(taken).collect();
+            let cost = || [Event::KswapdWake, Event::DirectReclaim].map(Model::counted);
+            let before = cost();
+            heap.step(Alloc(0, 1));
+            assert_eq!(cost(), before, "{preset}");
+            assert_eq!(heap.cache.usage_on(NodeId(1)).slabs, 1, "{preset}: the other node serves");
+            hoard.into_iter().for_each(|pfn| heap.pages.free(pfn));
+            heap.end();
+        });
+    }
+}

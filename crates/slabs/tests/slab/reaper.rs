@@ -70,6 +70,14 @@ fn arrays_that_nobody_used() {
             steps: &[Alloc(0, 45), Free(1, 45), Reap(2)],
             expected: &[Counted(Event::SlabFreeMiss, 0), Parked(10)],
         },
+        Case {
+            name: "the second of two CPUs is visited half an interval after the first",
+            machine: one_node(),
+            presets: &["slab@2.6.29,shared=0"],
+            size: 256,
+            steps: &[Alloc(0, 45), Free(1, 45), Wait(1000)],
+            expected: &[Parked(45 - 24)],
+        },
     ];
     cases.iter().for_each(check);
 }
