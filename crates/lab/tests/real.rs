@@ -210,6 +210,23 @@ fn every_engine_sees_the_same_events() {
     }
 }
 
+/// Engines whose slabs have other orders, and SLOB that has walks besides: one order of rows, counts by order together.
+#[test]
+fn rows_of_all_engines_are_in_order() {
+    let (reader, path) = bundled();
+    let engines = ["slob@6.1", "slub@6.1,min_order=2", "slub@6.1"];
+    let engines = engines.map(|text| Preset::parse(text).expect("a preset")).to_vec();
+    let answer =
+        replay(&reader, &path, &Options { engines, ..Options::default() }, &|_, _| {}).expect("right");
+    let table = slablab_lab::output::engines_table(&answer);
+    let names: Vec<&str> = table.lines().map(|line| line.trim().split("  ").next().unwrap_or(line)).collect();
+    let place =
+        |name| names.iter().position(|found| *found == name).unwrap_or_else(|| panic!("{name}: {table}"));
+    let between = &names[place("slabs taken") + 1..place("slabs returned")];
+    assert_eq!(between, ["of order 0", "of order 1", "of order 2", "of order 3"], "{table}");
+    assert!(place("pages walked") < place("slabs taken"), "{table}");
+}
+
 #[test]
 fn a_replay_is_the_same_every_time() {
     let (reader, path) = bundled();

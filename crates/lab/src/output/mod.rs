@@ -48,13 +48,14 @@ pub fn figures(outcome: &Outcome) -> Vec<(String, String, Figure)> {
     add("  fast", "frees_fast_percent", Figure::Percent(total.fast_frees_percent()));
     add("  by another CPU", "frees_other_cpu", Figure::Count(traffic.other_cpu));
     add("  by another node", "frees_other_node", Figure::Count(traffic.other_node));
-    add("slabs taken", "slabs_taken", Figure::Count(total.get(Event::AllocSlab)));
-    for (order, (taken, _)) in by_order(outcome).into_iter().enumerate().filter(|(_, both)| both.0 > 0) {
-        add(&format!("  of order {order}"), &format!("slabs_taken_order_{order}"), Figure::Count(taken));
-    }
+    // Before the rows by order, of which some engine may have more: those of several engines are put together in order.
     if total.get(Event::SlobPagesWalked) > 0 {
         add("pages walked", "slob_pages_walked", Figure::Count(total.get(Event::SlobPagesWalked)));
         add("free blocks walked", "slob_blocks_walked", Figure::Count(total.get(Event::SlobBlocksWalked)));
+    }
+    add("slabs taken", "slabs_taken", Figure::Count(total.get(Event::AllocSlab)));
+    for (order, (taken, _)) in by_order(outcome).into_iter().enumerate().filter(|(_, both)| both.0 > 0) {
+        add(&format!("  of order {order}"), &format!("slabs_taken_order_{order}"), Figure::Count(taken));
     }
     add("slabs returned", "slabs_returned", Figure::Count(total.get(Event::FreeSlab)));
     for (order, (_, returned)) in by_order(outcome).into_iter().enumerate().filter(|(_, both)| both.1 > 0) {
@@ -110,6 +111,7 @@ pub(crate) fn side_by_side(replay: &Replay) -> Vec<(String, Vec<Option<Figure>>)
             match keys.iter().position(|known| known == &(name.clone(), key.clone())) {
                 Some(at) => after = at + 1,
                 None => {
+                    after += keys[after..].iter().take_while(|known| is_lower(&known.1, key)).count();
                     keys.insert(after, (name.clone(), key.clone()));
                     after += 1;
                 }
@@ -121,6 +123,13 @@ pub(crate) fn side_by_side(replay: &Replay) -> Vec<(String, Vec<Option<Figure>>)
         found.map(|(_, _, figure)| figure.clone())
     };
     keys.iter().map(|key| (key.0.clone(), columns.iter().map(|column| cell(column, key)).collect())).collect()
+}
+
+/// Whether a row is of a lower order than another of its kind: `slabs_taken_order_2` and `slabs_taken_order_10`.
+fn is_lower(one: &str, other: &str) -> bool {
+    let stem = |key: &str| key.trim_end_matches(|digit: char| digit.is_ascii_digit()).len();
+    let (of_one, of_other) = (stem(one), stem(other));
+    of_one < one.len() && one[..of_one] == other[..of_other] && (one.len(), one) < (other.len(), other)
 }
 
 /// Slabs taken and returned, by order. A slab got at its smallest order counts there; which order a returned slab had is
