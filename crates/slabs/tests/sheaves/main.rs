@@ -3,6 +3,7 @@
 //! Every case is data for [`check`]: a preset, steps, and what the counters say then. What this cannot show: races (the
 //! schedules in crates/check), times, and whether a kernel did the same, as no counters of one are at hand.
 
+mod eras;
 mod slabs;
 mod ways;
 
@@ -10,7 +11,7 @@ use Event::*;
 use Expected::{Counted, CpuSlabs, Live, Parked};
 use Step::{
     Alloc, AllocAtomic, AllocOn, Bulk, Down, Feed, Free, FreeBulk, FreeEvery, FreeRcu, Grace, Lend, Mark,
-    Return, Use,
+    Return, Same, Use,
 };
 use slablab_model::{Machine, MachineSpec, Model, NodeSpec};
 use slablab_pages::{Pages, PagesPolicy};
@@ -32,6 +33,8 @@ enum Step {
     AllocAtomic(u16, u32),
     /// So many on a CPU from a node.
     AllocOn(u16, u16, u32),
+    /// One, which must be the very one that `Alloc` and the like got as the so-manieth, from 0.
+    Same(u16, usize),
     /// So many in one call.
     Bulk(u16, u32),
     Free(u16, u32),
@@ -81,6 +84,8 @@ struct Heap {
     cache: Slub<Model>,
     sheaves: Slub<Model>,
     held: VecDeque<Ptr>,
+    /// What was ever allocated one by one.
+    ever: Vec<Ptr>,
     waiting: Vec<Ptr>,
     lent: Vec<Sheaf<Model>>,
     zero: Vec<u64>,
@@ -112,6 +117,7 @@ impl Heap {
             cache: Slub::create(CacheId(3), spec, &policy),
             sheaves: Slub::create(CacheId(4), &CacheSpec::of_size(4096), &policy),
             held: VecDeque::new(),
+            ever: Vec::new(),
             waiting: Vec::new(),
             lent: Vec::new(),
             zero: vec![0; Event::COUNT],
@@ -124,14 +130,19 @@ impl Heap {
         let mut alloc = |cpu: u16, n: u32, gfp: Gfp, node: Option<u16>| {
             Model::run_on(CpuId(cpu));
             for _ in 0..n {
-                let object = self.cache.alloc(&backing, gfp, node.map(NodeId));
-                self.held.push_back(object.expect("memory is left"));
+                let object = self.cache.alloc(&backing, gfp, node.map(NodeId)).expect("memory is left");
+                self.held.push_back(object);
+                self.ever.push(object);
             }
         };
         match step {
             Alloc(cpu, n) => alloc(cpu, n, Gfp::KERNEL, None),
             AllocAtomic(cpu, n) => alloc(cpu, n, Gfp::ATOMIC, None),
             AllocOn(cpu, node, n) => alloc(cpu, n, Gfp::KERNEL, Some(node)),
+            Same(cpu, nth) => {
+                alloc(cpu, 1, Gfp::KERNEL, None);
+                assert_eq!(self.ever.last(), Some(&self.ever[nth]), "{step:?}");
+            }
             Bulk(cpu, n) => {
                 Model::run_on(CpuId(cpu));
                 let mut objects = vec![None; n as usize];
