@@ -110,7 +110,7 @@ fn who_searches_other_nodes() {
     );
     // Not even once in a thousand searches.
     let often = &[Alloc(2, 30), FreeEvery(3, 2), Mark, Alloc(0, 8000)];
-    search(&["slub@6.1,max_order=0,defrag_ratio=0"], often, &[Counted(AllocSlab, 4000)]);
+    search(&["slub@6.1,max_order=0,cpu_partial=0,defrag_ratio=0"], often, &[Counted(AllocSlab, 4000)]);
 }
 
 /// A CPU's partial slab of the wrong node: taken and given up until 6.7, put on its node's list since 6.8.
