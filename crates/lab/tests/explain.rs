@@ -4,6 +4,8 @@ mod page_check;
 
 use page_check::check_page;
 use serde_json::Value;
+use slablab_lab::explain::measures::Unit;
+use slablab_lab::explain::shapley::{Interaction, Mean};
 use slablab_lab::explain::{Explained, Explanation, Question, explain};
 use slablab_lab::html::explain_page;
 use slablab_lab::import::{self, Input};
@@ -287,4 +289,12 @@ fn sampled() {
     assert_eq!(explain_json(&again).to_string(), json.to_string(), "the same question, the same answer");
     assert!(explain_table(&found).contains("\u{b1}"), "intervals are shown");
     assert!(explain_page(&found, "slablab").contains("\u{b1}"), "intervals are shown");
+
+    // A pair has its interval in both.
+    let mut found = found;
+    let mean = Mean { sum: 1 << 40, over: 1, give_or_take: Some(77_777.0) };
+    found.measures[0].interactions = vec![Interaction { players: [0, 1], mean, seen: Some(9) }];
+    found.measures[0].measure.unit = Unit::Count;
+    assert!(explain_table(&found).contains("\u{b1}77,777"), "the interval of a pair is shown");
+    assert!(explain_page(&found, "slablab").contains("\u{b1} 77,777"), "the interval of a pair is shown");
 }

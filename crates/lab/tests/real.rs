@@ -138,6 +138,11 @@ fn counters_of_a_kernel_with_slab() {
         ..Options::default()
     };
     let answer = replay(&reader, &run, &options, &|_, _| {}).expect("it can be replayed");
+    let figures = slablab_lab::output::figures(&answer.outcomes[0]);
+    assert!(
+        figures.iter().any(|(_, key, _)| key == "lock_alien"),
+        "the locks of alien arrays are among the figures"
+    );
     for cache in ["skbuff_head_cache", "kmalloc-512"] {
         let real = slabinfo_change(&run, cache);
         let found = answer.outcomes[0].caches.iter().find(|found| found.name == cache).expect("the cache");
@@ -280,6 +285,23 @@ fn every_engine_sees_the_same_events() {
             assert_eq!(total.get(Event::AllocSlowpath), parts(&total), "the identity of the slow path");
         }
     }
+}
+
+/// Engines whose slabs have other orders, and SLOB that has walks besides: one order of rows, counts by order together.
+#[test]
+fn rows_of_all_engines_are_in_order() {
+    let (reader, path) = bundled();
+    let engines = ["slob@6.1", "slub@6.1,min_order=2", "slub@6.1"];
+    let engines = engines.map(|text| Preset::parse(text).expect("a preset")).to_vec();
+    let answer =
+        replay(&reader, &path, &Options { engines, ..Options::default() }, &|_, _| {}).expect("right");
+    let table = slablab_lab::output::engines_table(&answer);
+    let names: Vec<&str> = table.lines().map(|line| line.trim().split("  ").next().unwrap_or(line)).collect();
+    let place =
+        |name| names.iter().position(|found| *found == name).unwrap_or_else(|| panic!("{name}: {table}"));
+    let between = &names[place("slabs taken") + 1..place("slabs returned")];
+    assert_eq!(between, ["of order 0", "of order 1", "of order 2", "of order 3"], "{table}");
+    assert!(place("pages walked") < place("slabs taken"), "{table}");
 }
 
 #[test]

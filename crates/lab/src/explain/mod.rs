@@ -103,6 +103,9 @@ pub struct Part {
     pub alone: i128,
     /// What it changes as the last, towards the second preset.
     pub last: i128,
+    /// Whether it changed anything in any combination that was replayed: its share may be nothing all the same, where what
+    /// it adds here it takes away there.
+    pub moves: bool,
 }
 
 impl Explanation {
@@ -111,26 +114,16 @@ impl Explanation {
         i128::from(self.to) - i128::from(self.from)
     }
 
-    /// Whether anything differs between any two combinations, as far as parts and pairs tell.
+    /// Whether an item changes it in any combination.
     pub fn moves(&self) -> bool {
-        self.change() != 0 || !self.interactions.is_empty() || self.parts.iter().any(Part::moves)
-    }
-}
-
-impl Part {
-    /// Whether the item ever changed anything that was looked at.
-    pub fn moves(&self) -> bool {
-        self.mean.sum != 0
-            || self.alone != 0
-            || self.last != 0
-            || self.mean.give_or_take.is_some_and(|half| half > 0.0)
+        self.parts.iter().any(|part| part.moves)
     }
 }
 
 impl Explained {
     /// Whether an item changed a measure anywhere.
     pub fn carries(&self, item: usize) -> bool {
-        self.measures.iter().any(|explanation| explanation.parts[item].moves())
+        self.measures.iter().any(|explanation| explanation.parts[item].moves)
     }
 }
 
@@ -210,10 +203,18 @@ fn explained(plan: &Plan, coalitions: &[Coalition], ran: &[Ran]) -> Vec<Explanat
         .filter(|measure| ran.iter().any(|ran| ran.measured[*measure].1 > 0))
         .map(|measure| {
             let worth = |coalition: Coalition| i128::from(ran[places[&coalition]].measured[measure].1);
+            let moves = |item: usize| {
+                let mut without = coalitions.iter().filter(|before| *before >> item & 1 == 0);
+                without.any(|before| {
+                    let with = before | 1 << item;
+                    places.contains_key(&with) && worth(with) != worth(*before)
+                })
+            };
             let part = |(item, mean): (usize, Mean)| Part {
                 mean,
                 alone: worth(1 << item) - worth(0),
                 last: worth(everybody) - worth(everybody & !(1 << item)),
+                moves: moves(item),
             };
             let parts: Vec<Part> = plan.parts(&worth).into_iter().enumerate().map(part).collect();
             let change = worth(everybody) - worth(0);
@@ -233,4 +234,33 @@ fn explained(plan: &Plan, coalitions: &[Coalition], ran: &[Ran]) -> Vec<Explanat
             }
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use measures::Unit;
+
+    /// A policy whose doings cancel out has a part of 0 and still an effect; one that never does anything has none.
+    #[test]
+    fn nothing_is_not_what_cancels_out() {
+        let plan = Plan::new(4, EXACT_USUALLY, 0, SEED);
+        let coalitions = plan.coalitions();
+        let measure = Measure { name: "slabs".into(), unit: Unit::Count };
+        // The first adds one beside the second alone, and takes one away beside the third alone. The fourth is idle.
+        let worth =
+            |coalition: &Coalition| 10 + u64::from(coalition & 7 == 3) - u64::from(coalition & 7 == 5);
+        let ran = |coalition| Ran {
+            measured: vec![(measure.clone(), worth(coalition))],
+            name: None,
+            outcome: None,
+        };
+        let ran: Vec<Ran> = coalitions.iter().map(ran).collect();
+        let found = explained(&plan, &coalitions, &ran);
+        let [one] = found.as_slice() else { panic!("{found:?}") };
+        let parts: Vec<_> = one.parts.iter().map(|part| (part.mean.exact(), part.moves)).collect();
+        let expected = [("0", true), ("1/2", true), ("-1/2", true), ("0", false)];
+        assert_eq!(parts, expected.map(|(exact, moves)| (exact.to_string(), moves)));
+        assert_eq!((one.parts[0].alone, one.parts[0].last, one.moves()), (0, 0, true));
+    }
 }

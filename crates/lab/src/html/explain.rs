@@ -4,6 +4,7 @@ use super::chart::{Axis, Scale, Share, Shares};
 use super::replay::{facts, name_of};
 use super::{Cell, Column, Page, Table, number};
 use crate::explain::measures::Unit;
+use crate::explain::shapley::Mean;
 use crate::explain::{Explained, Explanation, Part};
 use crate::output::explain::{ends, method_words, rounded, strong_pairs};
 use crate::output::remarks;
@@ -45,7 +46,7 @@ pub fn explain_page(explained: &Explained, command: &str) -> String {
             &all_table(explained, &moving),
         );
         page.note(
-            "The parts of a row add up to its change; 0 is exactly nothing, +0 and \u{2212}0 are less than one half. Bytes are \
+            "The parts of a row add up to its change; 0 is exactly nothing, +0 and \u{2212}0 are less than one. Bytes are \
              rounded for reading: their exact numbers are tooltips.",
         );
     }
@@ -98,7 +99,7 @@ fn items_table(explained: &Explained) -> Table {
 fn carriers<'a>(explained: &'a Explained, explanation: &'a Explanation) -> Vec<(&'a str, &'a Part, i128)> {
     let named = explained.items.iter().map(|item| item.name.as_str());
     let parts = named.zip(&explanation.parts).zip(rounded(explanation));
-    parts.filter(|((_, part), _)| part.moves()).map(|((name, part), shown)| (name, part, shown)).collect()
+    parts.filter(|((_, part), _)| part.moves).map(|((name, part), shown)| (name, part, shown)).collect()
 }
 
 fn shares(explained: &Explained, explanation: &Explanation) -> Shares {
@@ -129,7 +130,7 @@ fn part_table(explained: &Explained, explanation: &Explanation) -> Table {
     ]);
     for (name, part, shown) in carriers(explained, explanation) {
         let ends = [part.alone, part.last].map(|value| change(unit, value));
-        table.row([Cell::Name(name.into()), part_cell(unit, part, shown)].into_iter().chain(ends));
+        table.row([Cell::Name(name.into()), mean_cell(unit, &part.mean, shown)].into_iter().chain(ends));
     }
     table.row([Cell::Text("all".into()), change(unit, explanation.change()), Cell::Empty, Cell::Empty]);
     table
@@ -151,7 +152,7 @@ fn all_table(explained: &Explained, moving: &[&Explanation]) -> Table {
             Unit::Bytes => Cell::Bytes(value),
         };
         let shown = rounded(explanation);
-        let parts = carrying.iter().map(|item| part_cell(unit, &explanation.parts[*item], shown[*item]));
+        let parts = carrying.iter().map(|item| mean_cell(unit, &explanation.parts[*item].mean, shown[*item]));
         let whole = [
             Cell::Name(explanation.measure.name.clone()),
             amount(explanation.from),
@@ -170,18 +171,18 @@ fn change(unit: Unit, value: i128) -> Cell {
     }
 }
 
-fn part_cell(unit: Unit, part: &Part, shown: i128) -> Cell {
-    let half = part.mean.give_or_take.filter(|half| *half > 0.0).map(|half| half.ceil() as u64);
+fn mean_cell(unit: Unit, mean: &Mean, shown: i128) -> Cell {
+    let half = mean.give_or_take.filter(|half| *half > 0.0).map(|half| half.ceil() as u64);
     let text = |value: i128| match unit {
-        _ if value == 0 && part.mean.sum < 0 => "\u{2212}0".into(),
-        _ if value == 0 && part.mean.sum > 0 => "+0".into(),
+        _ if value == 0 && mean.sum < 0 => "\u{2212}0".into(),
+        _ if value == 0 && mean.sum > 0 => "+0".into(),
         Unit::Count => number::signed(value as i64),
         Unit::Bytes => number::signed_bytes(value as i64),
     };
     match (half, unit) {
         (Some(half), Unit::Count) => Cell::Text(format!("{} \u{b1} {}", text(shown), number::count(half))),
         (Some(half), Unit::Bytes) => Cell::Text(format!("{} \u{b1} {}", text(shown), number::bytes(half))),
-        (None, _) if shown == 0 && part.mean.sum != 0 => Cell::Text(text(shown)),
+        (None, _) if shown == 0 && mean.sum != 0 => Cell::Text(text(shown)),
         (None, _) => change(unit, shown),
     }
 }
@@ -198,7 +199,7 @@ fn pairs_table(explained: &Explained) -> Table {
         table.row([
             Cell::Text(format!("{first} and {second}")),
             Cell::Name(explanation.measure.name.clone()),
-            change(explanation.measure.unit, pair.mean.value().round() as i128),
+            mean_cell(explanation.measure.unit, &pair.mean, pair.mean.value().round() as i128),
             Cell::Percent(Some(percent)),
         ]);
     }

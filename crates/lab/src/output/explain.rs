@@ -44,7 +44,8 @@ pub fn explain_table(explained: &Explained) -> String {
     }
     text += &pairs_text(explained);
     if !moving.is_empty() {
-        text += "\nThe parts of a row add up to its change. 0 is exactly nothing; +0 and -0 are less than one half.\n";
+        text +=
+            "\nThe parts of a row add up to its change. 0 is exactly nothing; +0 and -0 are less than one.\n";
     }
     text
 }
@@ -93,13 +94,13 @@ fn parts_table(explained: &Explained, moving: &[&Explanation], columns: &[usize]
     table.set_header(whole.into_iter().chain(names));
     for explanation in moving {
         // Of several tables each has the rows in which its policies do something.
-        if more && !columns.iter().any(|item| explanation.parts[*item].moves()) {
+        if more && !columns.iter().any(|item| explanation.parts[*item].moves) {
             continue;
         }
         let shown = rounded(explanation);
         let parts = columns.iter().map(|item| part_text(&explanation.parts[*item], shown[*item]));
         let ends = [explanation.from, explanation.to].map(grouped);
-        let change = signed(explanation.change(), explanation.change() != 0);
+        let change = signed(explanation.change(), explanation.change());
         let whole = std::iter::once(explanation.measure.name.clone()).chain(ends).chain([change]);
         table.add_row(whole.chain(parts));
     }
@@ -108,21 +109,21 @@ fn parts_table(explained: &Explained, moving: &[&Explanation], columns: &[usize]
 }
 
 fn part_text(part: &Part, shown: i128) -> String {
-    let text = signed(shown, part.mean.sum != 0);
+    let text = signed(shown, part.mean.sum);
     match part.mean.give_or_take.filter(|half| *half > 0.0) {
         Some(half) => format!("{text} \u{b1}{}", grouped(half.ceil() as u64)),
         None => text,
     }
 }
 
-/// With a sign unless it is exactly nothing.
-fn signed(number: i128, some: bool) -> String {
-    let digits = grouped(number.unsigned_abs() as u64);
-    match (number < 0, some) {
-        (true, _) => format!("-{digits}"),
-        (false, true) => format!("+{digits}"),
-        (false, false) => digits,
-    }
+/// What a number was rounded to, with the number's own sign unless it is exactly nothing.
+fn signed(rounded: i128, number: i128) -> String {
+    let sign = match number {
+        ..0 => "-",
+        0 => "",
+        1.. => "+",
+    };
+    format!("{sign}{}", grouped(rounded.unsigned_abs() as u64))
 }
 
 /// The parts as whole numbers that still add up: all are rounded down, and those with the largest rest up again, as many as
@@ -179,8 +180,8 @@ fn pairs_text(explained: &Explained) -> String {
             format!("{first} and {second}"),
             explanation.measure.name.clone(),
             match pair.mean.give_or_take {
-                Some(half) => format!("{} \u{b1}{}", signed(value, true), grouped(half.ceil() as u64)),
-                None => signed(value, true),
+                Some(half) => format!("{} \u{b1}{}", signed(value, value), grouped(half.ceil() as u64)),
+                None => signed(value, value),
             },
             format!("{percent:.0} %"),
         ]);
@@ -267,4 +268,18 @@ fn mean_json(mean: &Mean) -> Map<String, Value> {
         json.insert("give_or_take".into(), json!(half));
     }
     json
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_rounded_to_nothing_keeps_its_sign() {
+        let cases =
+            [(0, 0, "0"), (0, 1, "+0"), (0, -1, "-0"), (1200, 9, "+1,200"), (-7, -20, "-7"), (0, 3, "+0")];
+        for (rounded, number, expected) in cases {
+            assert_eq!(signed(rounded, number), expected, "{number} as {rounded}");
+        }
+    }
 }

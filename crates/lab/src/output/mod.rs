@@ -110,6 +110,7 @@ pub(crate) fn side_by_side(replay: &Replay) -> Vec<(String, Vec<Option<Figure>>)
             match keys.iter().position(|known| known == &(name.clone(), key.clone())) {
                 Some(at) => after = at + 1,
                 None => {
+                    after += keys[after..].iter().take_while(|known| is_lower(&known.1, key)).count();
                     keys.insert(after, (name.clone(), key.clone()));
                     after += 1;
                 }
@@ -121,6 +122,13 @@ pub(crate) fn side_by_side(replay: &Replay) -> Vec<(String, Vec<Option<Figure>>)
         found.map(|(_, _, figure)| figure.clone())
     };
     keys.iter().map(|key| (key.0.clone(), columns.iter().map(|column| cell(column, key)).collect())).collect()
+}
+
+/// Whether a row is of a lower order than another of its kind: `slabs_taken_order_2` and `slabs_taken_order_10`.
+fn is_lower(one: &str, other: &str) -> bool {
+    let stem = |key: &str| key.trim_end_matches(|digit: char| digit.is_ascii_digit()).len();
+    let (of_one, of_other) = (stem(one), stem(other));
+    of_one < one.len() && one[..of_one] == other[..of_other] && (one.len(), one) < (other.len(), other)
 }
 
 /// Slabs taken and returned, by order. A slab got at its smallest order counts there; which order a returned slab had is

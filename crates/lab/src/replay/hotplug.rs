@@ -68,6 +68,7 @@ impl Command {
         let cpus = machine.cpu_node.len();
         let below = |what: &str, ids: &[u32], count: usize| match ids.iter().find(|id| **id as usize >= count)
         {
+            Some(id) if count == 1 => Err(format!("{what}{id} is not there: the machine has {what}0 alone")),
             Some(id) => {
                 Err(format!("{what}{id} is not there: the machine has {what}0 to {what}{}", count - 1))
             }
@@ -270,17 +271,27 @@ mod tests {
     }
 
     /// Six CPUs on three nodes; node 2 is nearer to node 0 than node 1 is.
+    fn three_nodes() -> MachineSpec {
+        MachineSpec {
+            distance: vec![vec![10, 30, 20], vec![30, 10, 20], vec![20, 20, 10]],
+            ..MachineSpec::uniform(6, 3, 1 << 30)
+        }
+    }
+
     fn schedule(commands: &[(&str, &str)]) -> std::result::Result<Vec<(u64, Vec<u16>)>, String> {
+        schedule_on(&three_nodes(), commands)
+    }
+
+    fn schedule_on(
+        machine: &MachineSpec,
+        commands: &[(&str, &str)],
+    ) -> std::result::Result<Vec<(u64, Vec<u16>)>, String> {
         let statistics =
             Statistics { first_time_ns: 7, last_time_ns: 2_000_000_007, ..Statistics::default() };
         let metadata = Metadata { statistics, ..Metadata::default() };
-        let machine = MachineSpec {
-            distance: vec![vec![10, 30, 20], vec![30, 10, 20], vec![20, 20, 10]],
-            ..MachineSpec::uniform(6, 3, 1 << 30)
-        };
         let commands: Vec<Command> =
             commands.iter().map(|(time, what)| Command::parse(time, what).expect(what)).collect();
-        let schedule = Schedule::new(&commands, &metadata, &machine).map_err(|error| error.to_string())?;
+        let schedule = Schedule::new(&commands, &metadata, machine).map_err(|error| error.to_string())?;
         Ok(schedule.steps.into_iter().map(|step| (step.time_ns, step.stand_ins)).collect())
     }
 
@@ -311,6 +322,9 @@ mod tests {
             &[("1s", "node3=off")],
             "--at 1s node3=off: node3 is not there: the machine has node0 to node2",
         );
+        let alone = schedule_on(&MachineSpec::uniform(2, 1, 1 << 30), &[("1s", "node1=off")]);
+        let said = "--at 1s node1=off: node1 is not there: the machine has node0 alone";
+        assert_eq!(alone.expect_err("it is wrong"), said);
         check(&[("1s", "cpu1=on")], "--at 1s cpu1=on: it is on already");
         check(&[("1s", "cpu1=off"), ("2s", "cpu1=off")], "--at 2s cpu1=off: it is off already");
         check(

@@ -272,9 +272,24 @@ fn recorded_kernel(metadata: &Metadata, dump: Option<&Dump>, assumed: &mut Vec<S
     }
 }
 
-/// The recording kernel's own preset, and the newest of every other engine.
+/// The recording kernel's own preset, and the newest of every other engine; sheaves are another unless the kernel has them.
 fn default_engines(kernel: Preset) -> Vec<Choice> {
     let others = slablab_slabs::preset::ENGINES.iter().filter(|engine| **engine != kernel.engine());
-    let others = others.map(|engine| Preset::parse(engine).expect("an engine"));
-    std::iter::once(kernel).chain(others).map(Choice::from).collect()
+    let newest = others.map(|engine| Preset::parse(engine).expect("an engine"));
+    std::iter::once(kernel).chain(newest.filter(|preset| *preset != kernel)).map(Choice::from).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_engine_is_run_twice_unasked() {
+        let check = |kernel: &str, expected: &[&str]| {
+            let found = default_engines(Preset::parse(kernel).expect("a preset"));
+            assert_eq!(found.iter().map(Choice::to_string).collect::<Vec<_>>(), expected, "{kernel}");
+        };
+        check("slub@6.18", &["slub@6.18", "slqb@2009-09", "slab@6.1", "slob@6.1", "slub@7.1"]);
+        check("slub@7.1", &["slub@7.1", "slqb@2009-09", "slab@6.1", "slob@6.1"]);
+    }
 }

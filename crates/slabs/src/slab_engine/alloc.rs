@@ -189,7 +189,6 @@ impl<P: Platform> SlabEngine<P> {
     pub(super) fn grow(&self, backing: &Backing<'_, P>, gfp: Gfp, from: NodeId) -> Option<Slab<P>> {
         self.slots.count(Event::SlabGrowTry, 1);
         let geometry = &self.geometry;
-        let colour = self.next_colour(from);
         let pfn = backing.pages.alloc(self.page_flags(gfp), geometry.order, from, FrameKind::Slab)?;
         let management = match (self.shape.management, backing.metadata) {
             (1.., Some(metadata)) => {
@@ -206,6 +205,7 @@ impl<P: Platform> SlabEngine<P> {
         self.slots.count(Event::AllocSlab, 1);
         P::map_slab(pfn, geometry.order, geometry.spacing);
         let slab = Slab::at(pfn);
+        let colour = self.next_colour(slab.node());
         let first = self.shape.first(colour);
         let head = slab.thread(first, geometry.size, geometry.objects, geometry.link_offset, &self.new);
         let objects = geometry.objects as u16;

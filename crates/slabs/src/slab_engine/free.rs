@@ -50,6 +50,9 @@ impl<P: Platform> SlabEngine<P> {
         slab: Slab<P>,
         node: NodeId,
     ) -> Result<(), Misuse> {
+        if let Some(mut slot) = self.slots.local() {
+            self.look_around(backing, &mut slot);
+        }
         if !self.takes(node) {
             self.slots.count(Event::FreeSlowpath, 1);
             self.slots.count(Event::SlabNodeFree, 1);
@@ -65,7 +68,6 @@ impl<P: Platform> SlabEngine<P> {
             self.slots.count(Event::Slotless, 1);
             return self.free_to_slab(backing, object, slab, node);
         };
-        self.look_around(backing, &mut slot);
         let Some(storage) = slot.array().storage else {
             drop(slot);
             return self.free_to_slab(backing, object, slab, node);

@@ -112,8 +112,11 @@ impl<P: Platform> SlabEngine<P> {
         doomed: &mut SlabList<P>,
     ) {
         let Array { storage, size, capacity, touched } = lists.shared;
-        lists.shared.touched = false;
-        let Some(storage) = storage.filter(|_| size > 0 && !touched) else { return };
+        let Some(storage) = storage.filter(|_| size > 0) else { return };
+        if touched {
+            lists.shared.touched = false;
+            return;
+        }
         let gone = Self::aged(size, capacity);
         self.drain_shared(backing, id, lists, storage, gone, doomed);
     }

@@ -34,7 +34,7 @@ impl Tunables {
         let limit = policy.limit.unwrap_or(rule).min(policy.limit_max);
         let batchcount = policy.batchcount.unwrap_or(limit.div_ceil(2)).min(limit);
         let batches = policy.shared.unwrap_or(if size <= page && cpus > 1 { 8 } else { 0 });
-        let alien = policy.alien_limit.unwrap_or(limit).min(limit);
+        let alien = policy.alien_limit.unwrap_or(limit);
         Tunables { limit, alien, batchcount, shared: batches * batchcount }
     }
 }

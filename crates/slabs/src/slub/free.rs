@@ -143,12 +143,16 @@ impl<P: Platform> Slub<P> {
 
     /// Puts a slab on the CPU's chain; a chain that was already at its limit moves to the nodes first.
     fn put_cpu_partial(&self, backing: &Backing<'_, P>, slot: &mut Slot<'_, P>, slab: Slab<P>) {
-        let full = match self.policy.cpu_partial {
+        let held = match self.policy.cpu_partial {
             CpuPartial::Off => unreachable!("no CPU partial lists"),
-            CpuPartial::Objects => slot.partial_objects > self.cpu_partial,
-            CpuPartial::Slabs => slot.partial_slabs >= self.cpu_partial,
+            CpuPartial::Objects => slot.partial_objects,
+            CpuPartial::Slabs => slot.partial_slabs,
         };
-        let old = if full && slot.partial.is_some() { Self::forget_partial(slot) } else { None };
+        let old = if held >= self.cpu_partial && slot.partial.is_some() {
+            Self::forget_partial(slot)
+        } else {
+            None
+        };
         self.chain(slot, slab);
         if let Some(old) = old {
             slot.count(Event::CpuPartialDrain, 1);

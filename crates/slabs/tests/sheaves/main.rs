@@ -3,6 +3,7 @@
 //! Every case is data for [`check`]: a preset, steps, and what the counters say then. What this cannot show: races (the
 //! schedules in crates/check), times, and whether a kernel did the same, as no counters of one are at hand.
 
+mod eras;
 mod reserves;
 mod slabs;
 mod ways;
@@ -10,8 +11,8 @@ mod ways;
 use Event::*;
 use Expected::{Counted, CpuSlabs, Live, Parked};
 use Step::{
-    Alloc, AllocAtomic, AllocOn, AllocReserve, Bulk, Exhaust, Fail, Feed, Free, FreeBulk, FreeRcu, Grace,
-    Lend, Mark, Return, Use,
+    Alloc, AllocAtomic, AllocOn, AllocReserve, Bulk, Down, Exhaust, Fail, Feed, Free, FreeBulk, FreeEvery, FreeRcu,
+    Grace, Lend, Mark, Return, Same, Use,
 };
 use slablab_model::{Machine, MachineSpec, Model, NodeSpec};
 use slablab_pages::{Pages, PagesPolicy};
@@ -39,9 +40,13 @@ enum Step {
     Exhaust,
     /// An ordinary caller on a CPU gets no object.
     Fail(u16),
+    /// One, which must be the very one that `Alloc` and the like got as the so-manieth, from 0.
+    Same(u16, usize),
     /// So many in one call.
     Bulk(u16, u32),
     Free(u16, u32),
+    /// Of every whole so many the first.
+    FreeEvery(u16, usize),
     /// So many in one call.
     FreeBulk(u16, u32),
     /// So many, to wait for their readers. Those no sheaf takes are freed at the next `Grace`.
@@ -52,10 +57,12 @@ enum Step {
     Grace,
     /// A sheaf with at least so many objects is lent.
     Lend(u16, u32),
-    /// So many objects of the lent sheaf are used.
+    /// So many objects of the sheaf lent last are used.
     Use(u32),
-    /// The lent sheaf is handed back on a CPU.
+    /// The sheaf lent last is handed back on a CPU.
     Return(u16),
+    /// A CPU goes down.
+    Down(u16),
     /// Counters are looked at from here on.
     Mark,
 }
@@ -84,8 +91,10 @@ struct Heap {
     cache: Slub<Model>,
     sheaves: Slub<Model>,
     held: VecDeque<Ptr>,
+    /// What was ever allocated one by one.
+    ever: Vec<Ptr>,
     waiting: Vec<Ptr>,
-    lent: Option<Sheaf<Model>>,
+    lent: Vec<Sheaf<Model>>,
     /// Pages that somebody else has.
     hogged: Vec<Pfn>,
     zero: Vec<u64>,
@@ -117,8 +126,9 @@ impl Heap {
             cache: Slub::create(CacheId(3), spec, &policy),
             sheaves: Slub::create(CacheId(4), &CacheSpec::of_size(4096), &policy),
             held: VecDeque::new(),
+            ever: Vec::new(),
             waiting: Vec::new(),
-            lent: None,
+            lent: Vec::new(),
             hogged: Vec::new(),
             zero: vec![0; Event::COUNT],
         }
@@ -130,8 +140,9 @@ impl Heap {
         let mut alloc = |cpu: u16, n: u32, gfp: Gfp, node: Option<u16>| {
             Model::run_on(CpuId(cpu));
             for _ in 0..n {
-                let object = self.cache.alloc(&backing, gfp, node.map(NodeId));
-                self.held.push_back(object.expect("memory is left"));
+                let object = self.cache.alloc(&backing, gfp, node.map(NodeId)).expect("memory is left");
+                self.held.push_back(object);
+                self.ever.push(object);
             }
         };
         match step {
@@ -147,6 +158,10 @@ impl Heap {
                 Model::run_on(CpuId(cpu));
                 assert_eq!(self.cache.alloc(&backing, Gfp::KERNEL, None), None, "only reserves are left");
             }
+            Same(cpu, nth) => {
+                alloc(cpu, 1, Gfp::KERNEL, None);
+                assert_eq!(self.ever.last(), Some(&self.ever[nth]), "{step:?}");
+            }
             Bulk(cpu, n) => {
                 Model::run_on(CpuId(cpu));
                 let mut objects = vec![None; n as usize];
@@ -157,6 +172,19 @@ impl Heap {
                 Model::run_on(CpuId(cpu));
                 let freed = self.held.drain(..n as usize);
                 freed.for_each(|object| self.cache.free(&backing, object).expect("the cache's object"));
+            }
+            FreeEvery(cpu, n) => {
+                Model::run_on(CpuId(cpu));
+                let all = self.held.len();
+                let (freed, held): (Vec<_>, Vec<_>) = self
+                    .held
+                    .drain(..)
+                    .enumerate()
+                    .partition(|(place, _)| place % n == 0 && place + n <= all);
+                self.held.extend(held.into_iter().map(|(_, object)| object));
+                freed.into_iter().for_each(|(_, object)| {
+                    self.cache.free(&backing, object).expect("the cache's object");
+                });
             }
             FreeBulk(cpu, n) => {
                 Model::run_on(CpuId(cpu));
@@ -186,18 +214,23 @@ impl Heap {
             }
             Lend(cpu, n) => {
                 Model::run_on(CpuId(cpu));
-                self.lent = self.cache.prefill_sheaf(&backing, Gfp::KERNEL, n);
-                assert!(self.lent.as_ref().is_some_and(|sheaf| sheaf.size() >= n), "too few in the sheaf");
+                let sheaf = self.cache.prefill_sheaf(&backing, Gfp::KERNEL, n).expect("memory is left");
+                assert!(sheaf.size() >= n, "too few in the sheaf");
+                self.lent.push(sheaf);
             }
             Use(n) => {
-                let sheaf = self.lent.as_mut().expect("a sheaf is lent");
+                let sheaf = self.lent.last_mut().expect("a sheaf is lent");
                 let mut one = || self.cache.alloc_from_lent(sheaf, Gfp::KERNEL).expect("not used up");
                 self.held.extend((0..n).map(|_| one()));
             }
             Return(cpu) => {
                 Model::run_on(CpuId(cpu));
-                let sheaf = self.lent.take().expect("a sheaf is lent");
+                let sheaf = self.lent.pop().expect("a sheaf is lent");
                 self.cache.return_sheaf(&backing, Gfp::KERNEL, sheaf);
+            }
+            Down(cpu) => {
+                Model::set_online(CpuId(cpu), false);
+                self.cache.cpu_down(&backing, CpuId(cpu));
             }
             Mark => self.zero = Event::ALL.iter().map(|event| self.cache.counted(*event)).collect(),
         }
@@ -218,7 +251,7 @@ impl Heap {
     fn end(mut self) {
         self.hogged.drain(..).for_each(|page| self.pages.free(page));
         self.step(Free(0, self.held.len() as u32));
-        if self.lent.is_some() {
+        while !self.lent.is_empty() {
             self.step(Return(0));
         }
         self.cache.flush_rcu();

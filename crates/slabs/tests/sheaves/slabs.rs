@@ -41,11 +41,7 @@ fn full_slabs_freed_by_another_cpu() {
             let mut heap = Heap::new(preset, &CacheSpec::of_size(256));
             heap.step(Alloc(0, 16 * 64 + 1));
             heap.step(Mark);
-            let firsts: Vec<Ptr> = heap.held.iter().copied().step_by(16).take(64).collect();
-            heap.held.retain(|object| !firsts.contains(object));
-            let count = firsts.len() as u32;
-            firsts.into_iter().rev().for_each(|object| heap.held.push_front(object));
-            heap.step(Free(1, count));
+            heap.step(FreeEvery(1, 16));
             let since = |event: Event| heap.cache.counted(event) - heap.zero[event as usize];
             let found = (since(LockNodeList), since(CpuPartialDrain), since(FreeSlowpath));
             heap.end();
@@ -56,6 +52,8 @@ fn full_slabs_freed_by_another_cpu() {
     // The list's limit is 7 slabs of 16: 2 * 52 / 16. Every seventh free moves seven slabs under one lock.
     assert_eq!(run("slub@6.1,max_order=0"), (9, 9, 64), "a lock per drain");
     assert_eq!(run("slub@2.6.32,max_order=0"), (64, 0, 64), "before there were CPU partial lists");
+    // Until 5.15 it is objects that are counted: five slabs with one free each.
+    assert_eq!(run("slub@3.2,max_order=0,cpu_partial=5"), (12, 12, 64), "a list of objects");
     // Without CPU slabs the objects go to the other CPU's sheaf.
     assert_eq!(run("slub@7.0,max_order=0"), (0, 0, 0), "a sheaf takes them");
 }
@@ -94,4 +92,47 @@ fn who_may_refill() {
     case(&["slub@6.18", "slub@7.0,refill=may-block"], &[AllocAtomic(0, 1)], none);
     case(&["slub@6.18"], &[Alloc(0, 1)], &[Counted(SheafRefill, 32), Counted(AllocFastpath, 1)]);
     case(BOTH, &[AllocAtomic(0, 1)], &[Counted(SheafRefill, 60), Counted(AllocFastpath, 1)]);
+}
+
+/// A miss takes from other nodes only while they have more than they keep: of seven slabs with an object free, two.
+#[test]
+fn lists_of_other_nodes() {
+    let case = |preset, slabs_made| {
+        check(&Case {
+            name: "two objects in a slab",
+            machine: two_nodes,
+            presets: preset,
+            spec: CacheSpec::of_size(2048),
+            steps: &[Alloc(2, 14), FreeEvery(2, 2), Mark, Alloc(0, 10)],
+            expected: slabs_made,
+        });
+    };
+    case(&["slub@7.0,max_order=0,sheaves=off,defrag_ratio=1024"], &[Counted(AllocSlab, 4)]);
+    case(&["slub@7.0,max_order=0,sheaves=off,defrag_ratio=0"], &[Counted(AllocSlab, 5)]);
+}
+
+/// Flushed objects go back a batch of 32 at a time: the 64 of one slab in two steps.
+#[test]
+fn a_flush_goes_by_batches() {
+    check(&Case {
+        name: "an oversize sheaf",
+        machine: one_node,
+        presets: &["slub@7.0,max_order=0,update=bit-lock"],
+        spec: SMALL,
+        steps: &[Lend(0, 64), Mark, Return(0)],
+        expected: &[Counted(SheafFlush, 64), Counted(LockSlab, 2)],
+    });
+}
+
+/// A miss brings slabs for the CPU's list as long as that holds no more than half of its limit, in objects or in slabs.
+#[test]
+fn slabs_that_come_along() {
+    check(&Case {
+        name: "eight slabs with an object free each are on the node's list",
+        machine: one_node,
+        presets: &["slub@3.2,max_order=0,cpu_partial=4", "slub@6.1,max_order=0,cpu_partial=4"],
+        spec: CacheSpec::of_size(2048),
+        steps: &[Alloc(0, 20), FreeEvery(0, 2), Mark, Alloc(1, 1)],
+        expected: &[Counted(AllocFromPartial, 1), Counted(CpuPartialNode, 3)],
+    });
 }

@@ -62,6 +62,18 @@ fn objects_that_wait_for_readers() {
     // Eleven sheaves, and a barn for ten.
     let many = &[Counted(BarnPut, 10), Counted(BarnPutFail, 1), Counted(SheafFlush, 60), Parked(600)];
     case("eleven sheaves", one_node, &[Alloc(0, 660), Mark, FreeRcu(0, 660), Grace], many);
+    // Of 22 sheaves ten go to the barn full and ten empty; no more are kept.
+    let kept =
+        &[Counted(BarnPut, 10), Counted(BarnPutFail, 12), Counted(SheafFlush, 720), Counted(SheafFree, 2)];
+    case("22 sheaves", one_node, &[Alloc(0, 1320), Mark, FreeRcu(0, 1320), Grace], kept);
+    // The spare is empty, and remembers 60 objects that are somebody's now.
+    let spare = &[Counted(SheafAlloc, 0), Counted(FreeRcuSheaf, 5), Live(115), Parked(0)];
+    case(
+        "the spare collects, the CPU goes down",
+        one_node,
+        &[Alloc(0, 120), Mark, FreeRcu(0, 5), Down(0), Grace],
+        spare,
+    );
     // Of 60 objects 20 are remote: nothing goes to the barn.
     let mixed = &[Counted(FreeRcuSheaf, 60), Counted(BarnPut, 0), Counted(SheafFlush, 60), Live(0)];
     case("remote ones", two_nodes, &[Alloc(0, 40), Alloc(2, 20), Mark, FreeRcu(0, 60), Grace], mixed);
@@ -79,6 +91,8 @@ fn sheaves_that_are_lent() {
     case("a new one", &[Lend(0, 10)], slow);
     let fast = &[Counted(SheafPrefillFast, 1), Counted(SheafPrefillSlow, 0), Counted(SheafRefill, 0)];
     case("the spare", &[Alloc(0, 120), Free(0, 120), Mark, Lend(0, 60)], fast);
+    let from_barn = &[Counted(SheafPrefillFast, 1), Counted(SheafRefill, 0), Live(120), Parked(60)];
+    case("a full one of the barn", &[Alloc(0, 180), Free(0, 180), Lend(0, 60), Mark, Lend(0, 60)], from_barn);
     let oversize = &[Counted(SheafPrefillOversize, 1), Counted(SheafRefill, 100), Live(100)];
     case("beyond the capacity", &[Lend(0, 100), Use(40)], oversize);
     let spare = &[Counted(SheafReturnFast, 1), Counted(SheafRefill, 0), Parked(50), Live(10)];

@@ -1,10 +1,6 @@
-//! Arrays: refill, flush, what is shared, and what the reaper takes.
+//! Arrays: refill, flush, and what is shared.
 
 use super::*;
-
-fn one_node() -> MachineSpec {
-    MachineSpec::uniform(2, 1, 256 * MIB)
-}
 
 #[test]
 fn refill_and_flush() {
@@ -51,10 +47,36 @@ fn refill_and_flush() {
         Case {
             name: "a full array hands its oldest 60 to the shared one",
             machine: one_node(),
-            presets: &[OLD, NEW],
+            presets: &[OLD],
             size: 256,
-            steps: &[Alloc(0, 240), Free(1, 121)],
-            expected: &[Counted(Event::SlabFreeMiss, 1), Counted(Event::SlabFreeHit, 120), Live(119)],
+            // 16 slabs of 15 are used up. 0 to 59 are shared, and the first CPU takes them.
+            steps: &[Alloc(0, 240), Free(1, 121), Same(0, 59)],
+            expected: &[Counted(Event::SlabFreeMiss, 1), Counted(Event::SlabFreeHit, 120), Live(120)],
+        },
+        Case {
+            name: "the newest of the shared array come back first",
+            machine: one_node(),
+            presets: &[OLD],
+            size: 256,
+            steps: &[Alloc(0, 240), Free(1, 181), Same(0, 119)],
+            expected: &[Counted(Event::SlabFreeMiss, 2), Counted(Event::SlabGrown, 16)],
+        },
+        Case {
+            name: "a slab is published, then taken from",
+            machine: one_node(),
+            presets: &["slab@6.1,shared=0,fresh_slab=listed"],
+            size: 256,
+            steps: &[Alloc(0, 1)],
+            // The look, the slab, and the look again.
+            expected: &[Counted(Event::LockNodeList, 3), Parked(15)],
+        },
+        Case {
+            name: "or taken from before it is published",
+            machine: one_node(),
+            presets: &["slab@6.1,shared=0"],
+            size: 256,
+            steps: &[Alloc(0, 1)],
+            expected: &[Counted(Event::LockNodeList, 2), Parked(15)],
         },
         Case {
             name: "without a shared array they go to their slabs",
@@ -98,39 +120,6 @@ fn what_stays() {
             // free_limit = (1 + 2 CPUs) * 1 + 15 = 18: one slab stays; the last object freed is in the array.
             steps: &[Alloc(0, 60), Free(0, 60)],
             expected: &[Slabs(2), Counted(Event::FreeSlab, 2), Parked(1), FreeInSlabs(29)],
-        },
-        Case {
-            name: "the reaper takes a fifth of an array nobody used",
-            machine: one_node(),
-            presets: &["slab@2.6.29,shared=0"],
-            size: 256,
-            // The first visit sees that it was used; the second takes (120 + 4) / 5.
-            steps: &[Alloc(0, 120), Free(0, 120), Reap(2)],
-            expected: &[Parked(96), Live(0)],
-        },
-        Case {
-            name: "it takes half of what is less than a fifth",
-            machine: one_node(),
-            presets: &["slab@2.6.29,shared=0,fresh_slab=fills-array"],
-            size: 256,
-            steps: &[Alloc(0, 15), Free(0, 11), Reap(2)],
-            expected: &[Parked(5), Live(4)],
-        },
-        Case {
-            name: "in the end everything is back",
-            machine: one_node(),
-            presets: &[OLD, NEW],
-            size: 256,
-            steps: &[Alloc(0, 2000), Free(1, 2000), Reap(200)],
-            expected: &[Slabs(0), Parked(0)],
-        },
-        Case {
-            name: "without a reaper nothing goes",
-            machine: one_node(),
-            presets: &["slab@2.6.29,reap_ms=0", "slab@6.1,reap_ms=0"],
-            size: 256,
-            steps: &[Alloc(0, 100), Free(1, 100), Reap(200)],
-            expected: &[Counted(Event::FreeSlab, 0), Live(0)],
         },
         Case {
             name: "shrink empties all",

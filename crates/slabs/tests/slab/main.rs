@@ -4,14 +4,19 @@
 //! schedules in crates/check), and whether a kernel did the same (crates/lab/tests/real.rs).
 
 mod arrays;
+mod lists;
 mod nodes;
+mod reaper;
 mod sizes;
 
 use Expected::{Counted, FreeInSlabs, Live, Parked, PartialSlabs, Slabs};
-use Step::{Alloc, AllocOn, Churn, Down, Feed, Free, FreeNewest, Reap, Shrink, Up};
+use Step::{
+    Alloc, AllocOn, Beside, Churn, Down, Feed, Free, FreeNewest, FreeNth, Insist, Reap, Refused, Same,
+    Shrink, Up, Wait,
+};
 use slablab_model::{Machine, MachineSpec, Model, NodeSpec};
 use slablab_pages::{Pages, PagesPolicy};
-use slablab_platform::{CpuId, Event, Gfp, NodeId, Platform};
+use slablab_platform::{CpuId, Event, FrameKind, Gfp, NodeId, Platform};
 use slablab_slabs::preset::Preset;
 use slablab_slabs::slab_engine::{SlabEngine, SlabPolicy};
 use slablab_slabs::{Backing, CacheId, CacheSpec, Engine, Metadata};
@@ -28,16 +33,28 @@ enum Step {
     Alloc(u16, u32),
     /// So many on a CPU from a node.
     AllocOn(u16, u16, u32),
+    /// So many on a CPU from a node and no other.
+    Insist(u16, u16, u32),
+    /// One that a CPU asks of a node and no other, and does not get.
+    Refused(u16, u16),
+    /// One on a CPU, which must be the very one that was allocated as the so-manieth of all, from 0.
+    Same(u16, usize),
+    /// One on a CPU, which must be in the slab of that one.
+    Beside(u16, usize),
     /// The oldest so many are freed on a CPU.
     Free(u16, u32),
     /// The newest so many are freed on a CPU.
     FreeNewest(u16, u32),
+    /// The so-manieth of all is freed on a CPU, from 0.
+    FreeNth(u16, usize),
     /// An object is allocated on the first CPU and freed on the second, so many times.
     Feed(u16, u16, u32),
     /// On a CPU, so many times: one object is allocated, then the oldest freed.
     Churn(u16, u32),
     /// The reaper's interval passes so often.
     Reap(u32),
+    /// So many milliseconds pass.
+    Wait(u64),
     /// Everything that can go back goes back.
     Shrink,
     /// A CPU goes down.
@@ -74,6 +91,8 @@ struct Heap {
     cache: SlabEngine<Model>,
     arrays: SlabEngine<Model>,
     held: VecDeque<<Model as Platform>::Ptr>,
+    /// What was ever allocated.
+    ever: Vec<<Model as Platform>::Ptr>,
 }
 
 struct FromCache<'a>(&'a SlabEngine<Model>, &'a Pages<Model>);
@@ -103,6 +122,7 @@ impl Heap {
             cache: SlabEngine::create(CacheId(3), spec, &policy),
             arrays: SlabEngine::create(CacheId(4), &CacheSpec::of_size(4096), &policy),
             held: VecDeque::new(),
+            ever: Vec::new(),
         }
     }
 
@@ -112,10 +132,22 @@ impl Heap {
         f(&self.cache, &Backing { metadata: Some(&metadata), ..Backing::pages(&self.pages) })
     }
 
-    fn alloc(&mut self, cpu: u16, node: Option<u16>) {
+    fn alloc(&mut self, cpu: u16, gfp: Gfp, node: Option<u16>) -> Option<<Model as Platform>::Ptr> {
         Model::run_on(CpuId(cpu));
-        let object = self.with(|cache, backing| cache.alloc(backing, Gfp::KERNEL, node.map(NodeId)));
-        self.held.push_back(object.expect("memory is left"));
+        let object = self.with(|cache, backing| cache.alloc(backing, gfp, node.map(NodeId)))?;
+        self.held.push_back(object);
+        self.ever.push(object);
+        Some(object)
+    }
+
+    fn allocs(&mut self, cpu: u16, gfp: Gfp, node: Option<u16>, n: u32) {
+        (0..n).for_each(|_| assert!(self.alloc(cpu, gfp, node).is_some(), "memory is left"));
+    }
+
+    /// One more, and that of all which it must be or be beside.
+    fn alloc_again(&mut self, cpu: u16, nth: usize) -> [<Model as Platform>::Ptr; 2] {
+        let wanted = self.ever[nth];
+        [self.alloc(cpu, Gfp::KERNEL, None).expect("memory is left"), wanted]
     }
 
     fn free(&mut self, cpu: u16, object: Option<<Model as Platform>::Ptr>) {
@@ -126,8 +158,20 @@ impl Heap {
 
     fn step(&mut self, step: Step) {
         match step {
-            Alloc(cpu, n) => (0..n).for_each(|_| self.alloc(cpu, None)),
-            AllocOn(cpu, node, n) => (0..n).for_each(|_| self.alloc(cpu, Some(node))),
+            Alloc(cpu, n) => self.allocs(cpu, Gfp::KERNEL, None, n),
+            AllocOn(cpu, node, n) => self.allocs(cpu, Gfp::KERNEL, Some(node), n),
+            Insist(cpu, node, n) => self.allocs(cpu, Gfp::KERNEL | Gfp::THISNODE, Some(node), n),
+            Refused(cpu, node) => {
+                assert_eq!(self.alloc(cpu, Gfp::KERNEL | Gfp::THISNODE, Some(node)), None, "{step:?}");
+            }
+            Same(cpu, nth) => {
+                let [found, wanted] = self.alloc_again(cpu, nth);
+                assert_eq!(found, wanted, "{step:?}");
+            }
+            Beside(cpu, nth) => {
+                let [found, wanted] = self.alloc_again(cpu, nth).map(|object| Model::locate(object).0);
+                assert_eq!(found, wanted, "{step:?}");
+            }
             Free(cpu, n) => (0..n).for_each(|_| {
                 let oldest = self.held.pop_front();
                 self.free(cpu, oldest);
@@ -136,6 +180,11 @@ impl Heap {
                 let newest = self.held.pop_back();
                 self.free(cpu, newest);
             }),
+            FreeNth(cpu, nth) => {
+                let place = self.held.iter().position(|object| *object == self.ever[nth]);
+                let object = self.held.remove(place.expect("the case holds it"));
+                self.free(cpu, object);
+            }
             Feed(from, to, n) => (0..n).for_each(|_| {
                 self.step(Alloc(from, 1));
                 self.step(FreeNewest(to, 1));
@@ -144,10 +193,11 @@ impl Heap {
                 self.step(Alloc(cpu, 1));
                 self.step(Free(cpu, 1));
             }),
-            Reap(n) => (0..n).for_each(|_| {
-                Model::advance_to(Model::now() + 2_000_000_000);
+            Reap(n) => (0..n).for_each(|_| self.step(Wait(2000))),
+            Wait(ms) => {
+                Model::advance_to(Model::now() + ms * 1_000_000);
                 self.due();
-            }),
+            }
             Shrink => drop(self.with(|cache, backing| cache.shrink(backing))),
             Down(cpu) => {
                 Model::set_online(CpuId(cpu), false);
@@ -215,9 +265,19 @@ fn check(case: &Case) {
     }
 }
 
+fn one_node() -> MachineSpec {
+    MachineSpec::uniform(2, 1, 256 * MIB)
+}
+
 /// CPUs 0 and 1 on node 0, 2 and 3 on node 1.
 fn two_nodes() -> MachineSpec {
     MachineSpec::uniform(4, 2, 256 * MIB)
+}
+
+/// CPU 0 on node 0 without memory, CPU 1 on node 1, CPU 2 on node 2.
+fn three_nodes() -> MachineSpec {
+    let nodes = [0, 256 * MIB, 256 * MIB].map(|bytes| NodeSpec { bytes }).to_vec();
+    MachineSpec { cpu_node: vec![0, 1, 2], nodes, ..MachineSpec::uniform(3, 3, 256 * MIB) }
 }
 
 /// CPU 0 on node 0 without memory, CPU 1 on node 1 with all of it.

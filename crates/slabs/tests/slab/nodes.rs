@@ -118,6 +118,40 @@ fn other_nodes_objects() {
             ],
         },
         Case {
+            name: "a request for the own node is served by the array",
+            machine: two_nodes(),
+            presets: &[OLD, NEW],
+            size: 256,
+            steps: &[AllocOn(0, 0, 10)],
+            expected: &[Counted(Event::SlabNodeAlloc, 0), Counted(Event::SlabAllocHit, 9)],
+        },
+        Case {
+            name: "who insists on a node gets nothing of an array that mixes nodes",
+            machine: two_nodes(),
+            presets: &["slab@2.6.29,alien=no", "slab@6.1,alien=no"],
+            size: 256,
+            // CPU 2 frees objects of node 0 into its array.
+            steps: &[Alloc(0, 10), Free(2, 10), Insist(2, 1, 5)],
+            expected: &[Counted(Event::SlabNodeAlloc, 5), Live(5)],
+        },
+        Case {
+            name: "and gets nothing where there is no memory",
+            machine: memoryless(),
+            presets: &[OLD, "slab@6.1,memoryless=as-asked"],
+            size: 256,
+            steps: &[Alloc(1, 1), Refused(1, 0), Refused(0, 0), Insist(0, 1, 1)],
+            expected: &[Counted(Event::SlabFallback, 0), Live(2)],
+        },
+        Case {
+            name: "a fallback takes what is free anywhere before it takes pages",
+            machine: three_nodes(),
+            presets: &[OLD, "slab@6.1,memoryless=as-asked"],
+            size: 64,
+            // Node 1 is nearer and has memory, node 2 has free objects.
+            steps: &[Alloc(2, 1), Alloc(0, 1)],
+            expected: &[Counted(Event::SlabGrown, 1), Counted(Event::SlabFallback, 1)],
+        },
+        Case {
             name: "the reaper visits the array for node 0 first",
             machine: two_nodes(),
             presets: &["slab@2.6.29,shared=0"],
@@ -141,19 +175,45 @@ fn other_nodes_objects() {
 
 #[test]
 fn the_last_cpu_of_a_node_takes_everything_along() {
-    for preset in [OLD, NEW] {
+    for (preset, own) in [(OLD, 10), (NEW, 11)] {
         Machine::new(two_nodes()).expect("the spec is right").enter(|| {
             let mut heap = Heap::new(preset, &CacheSpec::of_size(256));
-            heap.step(Alloc(2, 10));
+            // 60 are shared on node 1, and 5 of node 0 wait there beside what CPU 0 has.
+            heap.step(Alloc(2, 121));
+            heap.step(Free(2, 121));
             heap.step(Feed(0, 2, 5));
+            let waits = |heap: &Heap| heap.cache.usage_on(NodeId(1)).parked;
             heap.step(Down(2));
-            let waits = |heap: &Heap, node| heap.cache.usage_on(NodeId(node)).parked;
-            assert!(waits(&heap, 0) > 0, "{preset}: CPU 3 is up, the array for node 0 stays");
-            heap.step(Alloc(3, 1));
+            assert_eq!(waits(&heap), 60, "{preset}: CPU 3 is up, what both share stays");
             heap.step(Down(3));
-            assert_eq!(waits(&heap, 1), 0, "{preset}: nobody is left to use them");
+            assert_eq!(waits(&heap), 0, "{preset}: nobody is left to use it");
+            // The five went home: CPU 0 needs no slab when its own ten are used up.
+            let grown = heap.cache.counted(Event::SlabGrown);
+            heap.step(Alloc(0, own + 5));
+            assert_eq!(heap.cache.counted(Event::SlabGrown), grown, "{preset}");
             heap.step(Up(2));
             heap.step(Up(3));
+            heap.end();
+        });
+    }
+}
+
+/// An attempt for pages of one node alone neither wakes kswapd nor reclaims: other nodes come next.
+#[test]
+fn one_node_is_asked_gently() {
+    for (preset, (major, minor, patch)) in [(OLD, (2, 6, 29)), (NEW, (6, 1, 0))] {
+        Machine::new(two_nodes()).expect("the spec is right").enter(|| {
+            let mut heap = Heap::new(preset, &CacheSpec::of_size(256));
+            heap.pages = Pages::new(PagesPolicy::for_release(major, minor, patch));
+            let greedy = Gfp::ATOMIC | Gfp::MEMALLOC | Gfp::THISNODE;
+            let taken = || heap.pages.alloc(greedy, 0, NodeId(0), FrameKind::Allocated);
+            let hoard: Vec<_> = std::iter::from_fn(taken).collect();
+            let cost = || [Event::KswapdWake, Event::DirectReclaim].map(Model::counted);
+            let before = cost();
+            heap.step(Alloc(0, 1));
+            assert_eq!(cost(), before, "{preset}");
+            assert_eq!(heap.cache.usage_on(NodeId(1)).slabs, 1, "{preset}: the other node serves");
+            hoard.into_iter().for_each(|pfn| heap.pages.free(pfn));
             heap.end();
         });
     }

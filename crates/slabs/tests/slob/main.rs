@@ -21,6 +21,8 @@ enum Step {
     Object(u32, &'static [At]),
     /// Objects aligned to the second number.
     Aligned(u32, u32, &'static [At]),
+    /// Objects on cache lines.
+    Line(u32, &'static [At]),
     /// Objects whose readers outlive their free.
     Rcu(u32, &'static [At]),
     /// Objects from the memory of a node.
@@ -120,10 +122,12 @@ impl Run {
     fn step(&mut self, step: Step) -> Result<(), String> {
         let plain = CacheSpec::of_size;
         let rcu = CacheFlags { typesafe_by_rcu: true, ..CacheFlags::default() };
+        let line = CacheFlags { hwcache_align: true, ..CacheFlags::default() };
         let kmalloc = CacheFlags { kmalloc: true, ..CacheFlags::default() };
         let (spec, bytes, node, places) = match step {
             Object(bytes, places) => (plain(bytes), bytes, None, places),
             Aligned(bytes, align, places) => (CacheSpec { align, ..plain(bytes) }, bytes, None, places),
+            Line(bytes, places) => (CacheSpec { flags: line, ..plain(bytes) }, bytes, None, places),
             Rcu(bytes, places) => (CacheSpec { flags: rcu, ..plain(bytes) }, bytes, None, places),
             On(node, bytes, places) => (plain(bytes), bytes, Some(node), places),
             // One class for all: SLOB takes what is asked for.
@@ -312,6 +316,22 @@ fn behind_a_page_that_was_filled() {
 }
 
 #[test]
+fn behind_a_page_in_the_middle_that_was_filled() {
+    on(
+        small(),
+        "slob@6.1",
+        &[
+            Object(2048, &[(0, 0), (0, 2048), (1, 0), (1, 2048), (2, 0)]),
+            Object(1024, &[(2, 2048), (2, 3072)]),
+            Free(&[0, 2, 5]),
+            // Listed are 2, 1, 0. The first has no room, the second is filled, and the third is next.
+            Object(2048, &[(1, 0)]),
+            Object(1024, &[(0, 0)]),
+        ],
+    );
+}
+
+#[test]
 fn where_a_full_page_is_listed_again() {
     let steps = |small: &'static [At], large: &'static [At]| {
         [
@@ -368,6 +388,8 @@ fn alignment_splits_a_block() {
         Object(24, &[(0, 168)]),
         Held(1, 4096 - 8 - 200 - 56 - 24),
     ]);
+    // A whole line, however small the object is; the size stays what it is.
+    check(&[Line(8, &[(0, 0), (0, 64)]), Held(1, 4096 - 16)]);
 }
 
 #[test]

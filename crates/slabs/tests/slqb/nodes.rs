@@ -106,6 +106,7 @@ fn this_node_or_nothing() {
         assert!(on(0, 0).is_none(), "node 0 has no memory");
         assert!(on(2, 0).is_none(), "node 0 has no memory");
         let object = on(0, 1).expect("node 1 has memory");
+        assert!(on(2, 0).is_none() && on(0, 0).is_none(), "whatever is free on other nodes' lists");
         assert_eq!(heap.cache.destroy(&heap.backing()), Err(Busy { live_objects: 1 }));
         heap.cache.free(&heap.backing(), object).expect("the object is the cache's");
         heap.end();

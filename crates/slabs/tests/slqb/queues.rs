@@ -264,6 +264,14 @@ fn the_reaper_takes_a_batch_every_three_seconds() {
         &[Parked(0, 0), Counted(Event::SlqbFlushRfreeListObjects, 10)],
     ));
     check(&Case::new(
+        "the node's list is visited, too",
+        two_nodes(),
+        both,
+        // The first visit sends the ten home to the list of node 1, the second puts them into their page. CPU 2 keeps one.
+        &[AllocOn(0, 1, 10), Alloc(2, 1), Free(2, 10), Reap(2)],
+        &[Parked(0, 0), Pages(1, 1), Live(1)],
+    ));
+    check(&Case::new(
         "visits end while the CPU is down and go on when it is up",
         two_nodes(),
         both,
