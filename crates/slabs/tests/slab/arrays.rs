@@ -16,7 +16,7 @@ fn refill_and_flush() {
             presets: &[OLD],
             size: 64,
             steps: &[Alloc(0, 1)],
-            expected: &[Counted(Event::SlabAllocMiss, 1), Parked(15), FreeInSlabs(59 - 16)],
+            expected: &[Counted(Event::SlabAllocMiss, 1), Parked(15, 15), FreeInSlabs(59 - 16)],
         },
         Case {
             name: "the next is of 60",
@@ -25,7 +25,7 @@ fn refill_and_flush() {
             size: 64,
             // 43 were left in the first slab; the loop over slabs ends with what is there.
             steps: &[Alloc(0, 17)],
-            expected: &[Counted(Event::SlabAllocMiss, 2), Parked(42), FreeInSlabs(0)],
+            expected: &[Counted(Event::SlabAllocMiss, 2), Parked(42, 42), FreeInSlabs(0)],
         },
         Case {
             name: "a fresh slab fills the array",
@@ -33,7 +33,7 @@ fn refill_and_flush() {
             presets: &[NEW],
             size: 256,
             steps: &[Alloc(0, 1)],
-            expected: &[Parked(15), FreeInSlabs(0), Slabs(1), PartialSlabs(0)],
+            expected: &[Parked(15, 15), FreeInSlabs(0), Slabs(1, 1), PartialSlabs(0)],
         },
         Case {
             name: "the array is last in, first out",
@@ -63,7 +63,7 @@ fn refill_and_flush() {
             size: 256,
             // 240 objects are 16 slabs of 15; the oldest 60 are the first four, which are emptied.
             steps: &[Alloc(0, 240), Free(1, 121)],
-            expected: &[Counted(Event::SlabFreeMiss, 1), FreeInSlabs(60), PartialSlabs(4), Parked(61)],
+            expected: &[Counted(Event::SlabFreeMiss, 1), FreeInSlabs(60), PartialSlabs(4), Parked(61, 61)],
         },
         Case {
             name: "a slab that gets an object back goes behind the others",
@@ -72,7 +72,7 @@ fn refill_and_flush() {
             size: 256,
             // Two objects return to the first slab, one to the second, and the next allocation is from the first.
             steps: &[Alloc(0, 30), Free(0, 2), FreeNewest(0, 2), Alloc(0, 2)],
-            expected: &[PartialSlabs(2), FreeInSlabs(2), Parked(0)],
+            expected: &[PartialSlabs(2), FreeInSlabs(2), Parked(0, 0)],
         },
         Case {
             name: "the knobs",
@@ -97,7 +97,7 @@ fn what_stays() {
             size: 256,
             // free_limit = (1 + 2 CPUs) * 1 + 15 = 18: one slab stays; the last object freed is in the array.
             steps: &[Alloc(0, 60), Free(0, 60)],
-            expected: &[Slabs(2), Counted(Event::FreeSlab, 2), Parked(1), FreeInSlabs(29)],
+            expected: &[Slabs(2, 2), Counted(Event::FreeSlab, 2), Parked(1, 1), FreeInSlabs(29)],
         },
         Case {
             name: "the reaper takes a fifth of an array nobody used",
@@ -106,7 +106,7 @@ fn what_stays() {
             size: 256,
             // The first visit sees that it was used; the second takes (120 + 4) / 5.
             steps: &[Alloc(0, 120), Free(0, 120), Reap(2)],
-            expected: &[Parked(96), Live(0)],
+            expected: &[Parked(96, 96), Live(0)],
         },
         Case {
             name: "it takes half of what is less than a fifth",
@@ -114,7 +114,7 @@ fn what_stays() {
             presets: &["slab@2.6.29,shared=0,fresh_slab=fills-array"],
             size: 256,
             steps: &[Alloc(0, 15), Free(0, 11), Reap(2)],
-            expected: &[Parked(5), Live(4)],
+            expected: &[Parked(5, 5), Live(4)],
         },
         Case {
             name: "in the end everything is back",
@@ -122,7 +122,7 @@ fn what_stays() {
             presets: &[OLD, NEW],
             size: 256,
             steps: &[Alloc(0, 2000), Free(1, 2000), Reap(200)],
-            expected: &[Slabs(0), Parked(0)],
+            expected: &[Slabs(0, 0), Parked(0, 0)],
         },
         Case {
             name: "without a reaper nothing goes",
@@ -138,7 +138,7 @@ fn what_stays() {
             presets: &[OLD, NEW],
             size: 256,
             steps: &[Alloc(0, 1000), Free(1, 1000), Shrink],
-            expected: &[Slabs(0), Parked(0)],
+            expected: &[Slabs(0, 0), Parked(0, 0)],
         },
     ];
     cases.iter().for_each(check);

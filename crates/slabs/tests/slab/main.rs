@@ -4,87 +4,32 @@
 //! schedules in crates/check), and whether a kernel did the same (crates/lab/tests/real.rs).
 
 mod arrays;
+#[path = "../common/mod.rs"]
+mod common;
 mod nodes;
 mod sizes;
 
-use Expected::{Counted, FreeInSlabs, Live, Parked, PartialSlabs, Slabs};
-use Step::{Alloc, AllocOn, Churn, Down, Feed, Free, FreeNewest, Reap, Shrink, Up};
+use common::Expected::{Counted, FreeInSlabs, Live, Parked, PartialSlabs, Slabs};
+use common::Step::{Alloc, AllocOn, Churn, Down, Feed, Free, FreeNewest, Reap, Shrink, Up};
+use common::{Case, MIB, Tested, two_nodes};
 use slablab_model::{Machine, MachineSpec, Model, NodeSpec};
-use slablab_pages::{Pages, PagesPolicy};
-use slablab_platform::{CpuId, Event, Gfp, NodeId, Platform};
+use slablab_platform::{Event, NodeId};
 use slablab_slabs::preset::Preset;
 use slablab_slabs::slab_engine::{SlabEngine, SlabPolicy};
-use slablab_slabs::{Backing, CacheId, CacheSpec, Engine, Metadata};
-use std::collections::VecDeque;
+use slablab_slabs::{CacheId, CacheSpec, Engine};
 
-const MIB: u64 = 1 << 20;
 const OLD: &str = "slab@2.6.29";
 const NEW: &str = "slab@6.1";
 
-/// One step of a case. Objects are held oldest first; `Free` takes the oldest.
-#[derive(Clone, Copy, Debug)]
-enum Step {
-    /// So many objects on a CPU.
-    Alloc(u16, u32),
-    /// So many on a CPU from a node.
-    AllocOn(u16, u16, u32),
-    /// The oldest so many are freed on a CPU.
-    Free(u16, u32),
-    /// The newest so many are freed on a CPU.
-    FreeNewest(u16, u32),
-    /// An object is allocated on the first CPU and freed on the second, so many times.
-    Feed(u16, u16, u32),
-    /// On a CPU, so many times: one object is allocated, then the oldest freed.
-    Churn(u16, u32),
-    /// The reaper's interval passes so often.
-    Reap(u32),
-    /// Everything that can go back goes back.
-    Shrink,
-    /// A CPU goes down.
-    Down(u16),
-    /// A CPU comes up.
-    Up(u16),
-}
+type Heap = common::Heap<SlabEngine<Model>>;
 
-/// What is looked at after the steps, and what it must be.
-#[derive(Clone, Copy, Debug)]
-enum Expected {
-    Counted(Event, u64),
-    Slabs(u64),
-    /// Slabs on partial and free lists.
-    PartialSlabs(u64),
-    FreeInSlabs(u64),
-    /// Objects in arrays.
-    Parked(u64),
-    Live(u64),
-}
+impl Tested for SlabEngine<Model> {
+    const REAP_NS: u64 = 2_000_000_000;
+    /// Arrays, and lists beside a slab.
+    const METADATA_BYTES: Option<u32> = Some(4096);
 
-struct Case {
-    name: &'static str,
-    machine: MachineSpec,
-    presets: &'static [&'static str],
-    size: u32,
-    steps: &'static [Step],
-    expected: &'static [Expected],
-}
-
-/// A cache on a machine, the cache its arrays are in, and the objects its users hold.
-struct Heap {
-    pages: Pages<Model>,
-    cache: SlabEngine<Model>,
-    arrays: SlabEngine<Model>,
-    held: VecDeque<<Model as Platform>::Ptr>,
-}
-
-struct FromCache<'a>(&'a SlabEngine<Model>, &'a Pages<Model>);
-
-impl Metadata<Model> for FromCache<'_> {
-    fn alloc(&self, bytes: u32, gfp: Gfp) -> Option<<Model as Platform>::Ptr> {
-        assert!(bytes <= self.0.geometry().object_size, "{bytes} bytes of metadata");
-        self.0.alloc(&Backing::pages(self.1), gfp, None)
-    }
-    fn free(&self, object: <Model as Platform>::Ptr) {
-        self.0.free(&Backing::pages(self.1), object).expect("metadata is an object of its cache");
+    fn policy(preset: &str) -> SlabPolicy {
+        policy(preset)
     }
 }
 
@@ -95,129 +40,8 @@ fn policy(preset: &str) -> SlabPolicy {
     }
 }
 
-impl Heap {
-    fn new(preset: &str, spec: &CacheSpec) -> Heap {
-        let policy = policy(preset);
-        Heap {
-            pages: Pages::new(PagesPolicy::for_release(2, 6, 29)),
-            cache: SlabEngine::create(CacheId(3), spec, &policy),
-            arrays: SlabEngine::create(CacheId(4), &CacheSpec::of_size(4096), &policy),
-            held: VecDeque::new(),
-        }
-    }
-
-    /// Calls `f` with the cache and what it stands on.
-    fn with<T>(&self, f: impl FnOnce(&SlabEngine<Model>, &Backing<'_, Model>) -> T) -> T {
-        let metadata = FromCache(&self.arrays, &self.pages);
-        f(&self.cache, &Backing { metadata: Some(&metadata), ..Backing::pages(&self.pages) })
-    }
-
-    fn alloc(&mut self, cpu: u16, node: Option<u16>) {
-        Model::run_on(CpuId(cpu));
-        let object = self.with(|cache, backing| cache.alloc(backing, Gfp::KERNEL, node.map(NodeId)));
-        self.held.push_back(object.expect("memory is left"));
-    }
-
-    fn free(&mut self, cpu: u16, object: Option<<Model as Platform>::Ptr>) {
-        Model::run_on(CpuId(cpu));
-        let object = object.expect("the case holds so many");
-        self.with(|cache, backing| cache.free(backing, object)).expect("the object is the cache's");
-    }
-
-    fn step(&mut self, step: Step) {
-        match step {
-            Alloc(cpu, n) => (0..n).for_each(|_| self.alloc(cpu, None)),
-            AllocOn(cpu, node, n) => (0..n).for_each(|_| self.alloc(cpu, Some(node))),
-            Free(cpu, n) => (0..n).for_each(|_| {
-                let oldest = self.held.pop_front();
-                self.free(cpu, oldest);
-            }),
-            FreeNewest(cpu, n) => (0..n).for_each(|_| {
-                let newest = self.held.pop_back();
-                self.free(cpu, newest);
-            }),
-            Feed(from, to, n) => (0..n).for_each(|_| {
-                self.step(Alloc(from, 1));
-                self.step(FreeNewest(to, 1));
-            }),
-            Churn(cpu, n) => (0..n).for_each(|_| {
-                self.step(Alloc(cpu, 1));
-                self.step(Free(cpu, 1));
-            }),
-            Reap(n) => (0..n).for_each(|_| {
-                Model::advance_to(Model::now() + 2_000_000_000);
-                self.due();
-            }),
-            Shrink => drop(self.with(|cache, backing| cache.shrink(backing))),
-            Down(cpu) => {
-                Model::set_online(CpuId(cpu), false);
-                self.with(|cache, backing| cache.cpu_down(backing, CpuId(cpu)));
-            }
-            Up(cpu) => {
-                Model::set_online(CpuId(cpu), true);
-                self.cache.cpu_up(CpuId(cpu));
-            }
-        }
-    }
-
-    /// Runs the work that is due, each on its CPU.
-    fn due(&self) {
-        while let Some((cpu, work)) = Model::next_due() {
-            Model::run_on(cpu);
-            if work.cache == 3 {
-                self.with(|cache, backing| cache.work(backing, cpu, work));
-            } else {
-                self.arrays.work(&Backing::pages(&self.pages), cpu, work);
-            }
-        }
-    }
-
-    fn look(&self, expected: Expected) -> Result<(), String> {
-        let usage = self.cache.usage();
-        let (found, wanted) = match expected {
-            Counted(event, n) => (self.cache.counted(event), n),
-            Slabs(n) => (usage.slabs, n),
-            PartialSlabs(n) => (usage.partial, n),
-            FreeInSlabs(n) => (usage.free_in_partial, n),
-            Parked(n) => (usage.parked, n),
-            Live(n) => (usage.live_objects(), n),
-        };
-        if found == wanted { Ok(()) } else { Err(format!("{expected:?}: found {found}")) }
-    }
-
-    /// Frees what is held; then every page must be back, and every array with it.
-    fn end(mut self) {
-        while let Some(object) = self.held.pop_front() {
-            self.free(0, Some(object));
-        }
-        assert_eq!(self.with(|cache, backing| cache.destroy(backing)), Ok(()));
-        assert_eq!(self.arrays.destroy(&Backing::pages(&self.pages)), Ok(()), "arrays are left");
-        assert_eq!(self.cache.usage().slabs, 0, "slabs are left");
-        self.pages.check().expect("pages balance");
-        let taken = self.cache.counted(Event::AllocSlab);
-        assert_eq!(taken, self.cache.counted(Event::FreeSlab), "slabs taken and returned");
-    }
-}
-
 fn check(case: &Case) {
-    for preset in case.presets {
-        let mut machine = Machine::new(case.machine.clone()).expect("the spec is right");
-        machine.enter(|| {
-            let mut heap = Heap::new(preset, &CacheSpec::of_size(case.size));
-            case.steps.iter().for_each(|step| heap.step(*step));
-            for expected in case.expected {
-                if let Err(wrong) = heap.look(*expected) {
-                    panic!("{}, {preset}: {wrong}", case.name);
-                }
-            }
-            heap.end();
-        });
-    }
-}
-
-/// CPUs 0 and 1 on node 0, 2 and 3 on node 1.
-fn two_nodes() -> MachineSpec {
-    MachineSpec::uniform(4, 2, 256 * MIB)
+    common::check::<SlabEngine<Model>>(case);
 }
 
 /// CPU 0 on node 0 without memory, CPU 1 on node 1 with all of it.

@@ -89,7 +89,7 @@ fn other_nodes_objects() {
                 Counted(Event::SlabGrown, 16),
                 FreeInSlabs(0),
                 // One still waits on node 1, one is allocated.
-                Parked(120),
+                Parked(120, 120),
             ],
         },
         Case {

@@ -3,94 +3,37 @@
 //! Every case is data for [`check`]: a preset, steps, and what the counters say then. What this cannot show: races (the
 //! schedules in crates/check), and whether a kernel did the same, as no recording of one exists.
 
+#[path = "../common/mod.rs"]
+mod common;
 mod life;
 mod nodes;
 mod programs;
 mod queues;
 mod sizes;
 
-use Expected::{Counted, FreeInPages, Live, Pages, Parked, PartialPages};
-use Step::{Alloc, AllocOn, Churn, Down, Feed, Free, FreeNewest, PingPong, Reap, Shrink, Up};
+use common::Expected::{Counted, FreeInSlabs, Live, Parked, PartialSlabs, Slabs};
+use common::Step::{Alloc, AllocOn, Churn, Down, Feed, Free, PingPong, Reap, Shrink, Up};
+use common::{Case, Expected, MIB, Step, Tested, two_nodes};
 use slablab_model::{Machine, MachineSpec, Model, NodeSpec};
-use slablab_pages::PagesPolicy;
 use slablab_platform::{CpuId, Event, Gfp, NodeId, Pfn, Platform};
 use slablab_slabs::preset::Preset;
 use slablab_slabs::slqb::{Slqb, SlqbPolicy};
-use slablab_slabs::{Backing, Busy, CacheFlags, CacheId, CacheSpec, Engine, Misuse, Place, Usage};
+use slablab_slabs::{Busy, CacheFlags, CacheId, CacheSpec, Engine, Misuse, Place, Usage};
 use std::collections::VecDeque;
 
-const MIB: u64 = 1 << 20;
 const REAP_NS: u64 = 3_000_000_000;
 const JANUARY: &str = "slqb@2009-01";
 const SEPTEMBER: &str = "slqb@2009-09";
 
-/// One step of a case. Objects are held oldest first; `Free` takes the oldest.
-#[derive(Clone, Copy, Debug)]
-enum Step {
-    /// So many objects on a CPU.
-    Alloc(u16, u32),
-    /// So many on a CPU from a node.
-    AllocOn(u16, u16, u32),
-    /// The oldest so many are freed on a CPU.
-    Free(u16, u32),
-    /// The newest so many are freed on a CPU.
-    FreeNewest(u16, u32),
-    /// An object is allocated and freed on a CPU, so many times.
-    PingPong(u16, u32),
-    /// An object is allocated on the first CPU and freed on the second, so many times.
-    Feed(u16, u16, u32),
-    /// On a CPU, so many times: one object is allocated, then the oldest freed.
-    Churn(u16, u32),
-    /// The reaper's interval passes so often.
-    Reap(u32),
-    /// Everything that can go back goes back.
-    Shrink,
-    /// A CPU goes down.
-    Down(u16),
-    /// A CPU comes up.
-    Up(u16),
-}
+type Heap = common::Heap<Slqb<Model>>;
 
-/// What is looked at after the steps, and what it must be, both ends included.
-#[derive(Clone, Copy, Debug)]
-enum Expected {
-    Counted(Event, u64),
-    /// Pages there are.
-    Pages(u64, u64),
-    PartialPages(u64),
-    FreeInPages(u64),
-    /// Objects in queues, on the way and handed back.
-    Parked(u64, u64),
-    Live(u64),
-}
+impl Tested for Slqb<Model> {
+    const REAP_NS: u64 = REAP_NS;
+    const METADATA_BYTES: Option<u32> = None;
 
-struct Case {
-    name: &'static str,
-    machine: MachineSpec,
-    presets: &'static [&'static str],
-    size: u32,
-    steps: &'static [Step],
-    expected: &'static [Expected],
-}
-
-impl Case {
-    /// 64-byte objects, 64 to a page, in batches of 256 and queues of 1024.
-    fn new(
-        name: &'static str,
-        machine: MachineSpec,
-        presets: &'static [&'static str],
-        steps: &'static [Step],
-        expected: &'static [Expected],
-    ) -> Case {
-        Case { name, machine, presets, size: 64, steps, expected }
+    fn policy(preset: &str) -> SlqbPolicy {
+        policy(preset)
     }
-}
-
-/// A cache on a machine, and the objects its users hold.
-struct Heap {
-    pages: slablab_pages::Pages<Model>,
-    cache: Slqb<Model>,
-    held: VecDeque<<Model as Platform>::Ptr>,
 }
 
 fn policy(preset: &str) -> SlqbPolicy {
@@ -100,129 +43,22 @@ fn policy(preset: &str) -> SlqbPolicy {
     }
 }
 
-impl Heap {
-    fn new(preset: &str, spec: &CacheSpec) -> Heap {
-        Heap {
-            pages: slablab_pages::Pages::new(PagesPolicy::for_release(2, 6, 29)),
-            cache: Slqb::create(CacheId(3), spec, &policy(preset)),
-            held: VecDeque::new(),
-        }
-    }
-
-    fn backing(&self) -> Backing<'_, Model> {
-        Backing::pages(&self.pages)
-    }
-
-    fn alloc(&mut self, cpu: u16, node: Option<u16>) -> <Model as Platform>::Ptr {
-        Model::run_on(CpuId(cpu));
-        let object = self.cache.alloc(&self.backing(), Gfp::KERNEL, node.map(NodeId));
-        let object = object.expect("memory is left");
-        self.held.push_back(object);
-        object
-    }
-
-    fn free(&mut self, cpu: u16, object: Option<<Model as Platform>::Ptr>) {
-        Model::run_on(CpuId(cpu));
-        let object = object.expect("the case holds so many");
-        self.cache.free(&self.backing(), object).expect("the object is the cache's");
-    }
-
-    fn step(&mut self, step: Step) {
-        match step {
-            Alloc(cpu, n) => (0..n).for_each(|_| _ = self.alloc(cpu, None)),
-            AllocOn(cpu, node, n) => (0..n).for_each(|_| _ = self.alloc(cpu, Some(node))),
-            Free(cpu, n) => (0..n).for_each(|_| {
-                let oldest = self.held.pop_front();
-                self.free(cpu, oldest);
-            }),
-            FreeNewest(cpu, n) => (0..n).for_each(|_| {
-                let newest = self.held.pop_back();
-                self.free(cpu, newest);
-            }),
-            PingPong(cpu, n) => self.step(Feed(cpu, cpu, n)),
-            Feed(from, to, n) => (0..n).for_each(|_| {
-                self.step(Alloc(from, 1));
-                self.step(FreeNewest(to, 1));
-            }),
-            Churn(cpu, n) => (0..n).for_each(|_| {
-                self.step(Alloc(cpu, 1));
-                self.step(Free(cpu, 1));
-                self.due();
-            }),
-            Reap(n) => (0..n).for_each(|_| {
-                Model::advance_to(Model::now() + REAP_NS);
-                self.due();
-            }),
-            Shrink => drop(self.cache.shrink(&self.backing())),
-            Down(cpu) => {
-                Model::set_online(CpuId(cpu), false);
-                self.cache.cpu_down(&self.backing(), CpuId(cpu));
-            }
-            Up(cpu) => {
-                Model::set_online(CpuId(cpu), true);
-                self.cache.cpu_up(CpuId(cpu));
-            }
-        }
-    }
-
-    /// Runs the work that is due, each on its CPU.
-    fn due(&self) {
-        while let Some((cpu, work)) = Model::next_due() {
-            Model::run_on(cpu);
-            self.cache.work(&self.backing(), cpu, work);
-        }
-    }
-
-    fn look(&self, expected: Expected) -> Result<(), String> {
-        let usage = self.cache.usage();
-        let (found, least, most) = match expected {
-            Counted(event, n) => (self.cache.counted(event), n, n),
-            Pages(least, most) => (usage.slabs, least, most),
-            PartialPages(n) => (usage.partial, n, n),
-            FreeInPages(n) => (usage.free_in_partial, n, n),
-            Parked(least, most) => (usage.parked, least, most),
-            Live(n) => (usage.live_objects(), n, n),
-        };
-        if (least..=most).contains(&found) { Ok(()) } else { Err(format!("{expected:?}: found {found}")) }
-    }
-
-    /// Frees what is held; then every page must be back.
-    fn end(mut self) {
-        while let Some(object) = self.held.pop_front() {
-            self.free(0, Some(object));
-        }
-        assert_eq!(self.cache.destroy(&self.backing()), Ok(()));
-        Model::advance_to(Model::now() + 60_000_000_000);
-        self.due();
-        assert_eq!(self.cache.usage().slabs, 0, "pages are left");
-        self.pages.check().expect("pages balance");
-        let taken = self.cache.counted(Event::AllocSlab);
-        assert_eq!(taken, self.cache.counted(Event::FreeSlab), "pages taken and returned");
-    }
+/// 64-byte objects, 64 to a slab, in batches of 256 and queues of 1024.
+fn case(
+    name: &'static str,
+    machine: MachineSpec,
+    presets: &'static [&'static str],
+    steps: &'static [Step],
+    expected: &'static [Expected],
+) -> Case {
+    Case { name, machine, presets, size: 64, steps, expected }
 }
 
 fn check(case: &Case) {
-    for preset in case.presets {
-        let mut machine = Machine::new(case.machine.clone()).expect("the spec is right");
-        machine.enter(|| {
-            let mut heap = Heap::new(preset, &CacheSpec::of_size(case.size));
-            case.steps.iter().for_each(|step| heap.step(*step));
-            for expected in case.expected {
-                if let Err(wrong) = heap.look(*expected) {
-                    panic!("{}, {preset}: {wrong}", case.name);
-                }
-            }
-            heap.end();
-        });
-    }
+    common::check::<Slqb<Model>>(case);
 }
 
-/// CPUs 0 and 1 on node 0, 2 and 3 on node 1.
-fn two_nodes() -> MachineSpec {
-    MachineSpec::uniform(4, 2, 256 * MIB)
-}
-
-/// The same CPUs; node 0 has no memory.
+/// The two nodes; the first has no memory.
 fn memoryless() -> MachineSpec {
     MachineSpec { nodes: vec![NodeSpec { bytes: 0 }, NodeSpec { bytes: 256 * MIB }], ..two_nodes() }
 }

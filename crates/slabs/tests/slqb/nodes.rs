@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn requests_by_node() {
     let both = &[JANUARY, SEPTEMBER];
-    check(&Case::new(
+    check(&case(
         "another node's list, one object per request, under list_lock",
         two_nodes(),
         both,
@@ -19,7 +19,7 @@ fn requests_by_node() {
             Live(128),
         ],
     ));
-    check(&Case::new(
+    check(&case(
         "freed there they are local, freed here they go back to the node's list",
         two_nodes(),
         both,
@@ -31,7 +31,7 @@ fn requests_by_node() {
             Parked(511, 511),
         ],
     ));
-    check(&Case::new(
+    check(&case(
         "the own node is no other",
         two_nodes(),
         both,
@@ -44,8 +44,7 @@ fn requests_by_node() {
 fn a_cpu_without_memory() {
     // 1,000 objects live, 20,000 come and go. Section 8: in September pages ~ live + hiwater / 2 + a batch in the making.
     let churn = &[Alloc(0, 1000), Churn(0, 20_000)];
-    let case =
-        |name, presets, steps, expected| check(&Case::new(name, memoryless(), presets, steps, expected));
+    let case = |name, presets, steps, expected| check(&case(name, memoryless(), presets, steps, expected));
     case(
         "September as it was asked: a page per allocation; what is handed back is bounded",
         &["slqb@2009-09,memoryless=as-asked"],
@@ -53,7 +52,7 @@ fn a_cpu_without_memory() {
         &[
             Counted(Event::SlqbAllocSlabNew, 21_000),
             Counted(Event::AllocFastpath, 0),
-            Pages(1000 + 512, 1000 + 512 + 256 + 255),
+            Slabs(1000 + 512, 1000 + 512 + 256 + 255),
             Live(1000),
         ],
     );
@@ -61,20 +60,20 @@ fn a_cpu_without_memory() {
         "January: nearly every object ever freed pins its page",
         &[JANUARY],
         churn,
-        &[Counted(Event::SlqbAllocSlabNew, 21_000), Pages(21_000, 21_000), Parked(20_000, 20_000)],
+        &[Counted(Event::SlqbAllocSlabNew, 21_000), Slabs(21_000, 21_000), Parked(20_000, 20_000)],
     );
     case(
         "the late file asks other nodes' lists first, under list_lock",
         &[SEPTEMBER],
         churn,
-        &[Counted(Event::AllocFastpath, 0), Pages(16, 16 + 8), Parked(0, 512)],
+        &[Counted(Event::AllocFastpath, 0), Slabs(16, 16 + 8), Parked(0, 512)],
     );
     case(
         "its frees count as local: the queue serves",
         &["slqb@2009-09,memoryless=free-as-local"],
         churn,
         // The thousand pages of the first allocations are still there: their objects are what circulates.
-        &[Counted(Event::SlqbAllocSlabNew, 1001), Counted(Event::AllocFastpath, 19_999), Pages(1001, 1001)],
+        &[Counted(Event::SlqbAllocSlabNew, 1001), Counted(Event::AllocFastpath, 19_999), Slabs(1001, 1001)],
     );
     case(
         "the nearest node with memory is its own",
@@ -84,7 +83,7 @@ fn a_cpu_without_memory() {
             Counted(Event::SlqbAllocSlabNew, 16),
             Counted(Event::AllocFastpath, 19_999),
             Counted(Event::LockNodeList, 0),
-            Pages(16, 16),
+            Slabs(16, 16),
         ],
     );
     case(

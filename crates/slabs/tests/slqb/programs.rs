@@ -53,8 +53,7 @@ struct Done {
 
 fn run(policy: &SlqbPolicy, spec: &CacheSpec, seed: u64) -> u64 {
     let mut random = Random(seed);
-    let mut heap = Heap::new(SEPTEMBER, spec);
-    heap.cache = Slqb::create(CacheId(3), spec, policy);
+    let mut heap = Heap::with_policy(policy, spec);
     let mut live = Live { objects: BTreeMap::new(), size: spec.object_size as u64 };
     let mut done = Done::default();
     for step in 0..3000 {

@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn local_work_stays_in_the_queue() {
     let both = &[JANUARY, SEPTEMBER];
-    check(&Case::new(
+    check(&case(
         "ping-pong",
         two_nodes(),
         both,
@@ -16,12 +16,12 @@ fn local_work_stays_in_the_queue() {
             Counted(Event::SlqbAlloc, 1000),
             Counted(Event::SlqbFree, 1000),
             Counted(Event::SlqbAllocSlabNew, 1),
-            Pages(1, 1),
+            Slabs(1, 1),
             Parked(1, 1),
-            FreeInPages(63),
+            FreeInSlabs(63),
         ],
     ));
-    check(&Case::new(
+    check(&case(
         "one object per miss, pages freed at once",
         two_nodes(),
         both,
@@ -40,21 +40,21 @@ fn local_work_stays_in_the_queue() {
             Counted(Event::SlqbFlushSlabFree, 3),
             Counted(Event::SlqbFlushSlabPartial, 5),
             Counted(Event::FreeSlab, 3),
-            Pages(17, 17),
-            PartialPages(2),
+            Slabs(17, 17),
+            PartialSlabs(2),
             Parked(769, 769),
             Live(255),
         ],
     ));
     check(&Case {
         size: 4096,
-        ..Case::new(
+        ..case(
             "a queue of pages",
             two_nodes(),
             both,
             &[Alloc(0, 300), Free(0, 300)],
             // 257 in the queue, a batch of 64 goes; 43 more fit.
-            &[Pages(236, 236), Parked(236, 236), PartialPages(0), Counted(Event::SlqbFlushFreeList, 1)],
+            &[Slabs(236, 236), Parked(236, 236), PartialSlabs(0), Counted(Event::SlqbFlushFreeList, 1)],
         )
     });
 }
@@ -75,7 +75,7 @@ fn a_flush_takes_the_hottest() {
 #[test]
 fn producer_and_consumer() {
     let both = &[JANUARY, SEPTEMBER];
-    check(&Case::new(
+    check(&case(
         "same node: a batch per 256 objects, one lock of remote_free on each side",
         two_nodes(),
         both,
@@ -93,11 +93,11 @@ fn producer_and_consumer() {
             Counted(Event::SlqbClaimRemoteListObjects, 100 * 256),
             Counted(Event::LockRemoteFree, 201),
             Counted(Event::SlqbFreeRemote, 0),
-            Pages(17, 17),
+            Slabs(17, 17),
             Live(0),
         ],
     ));
-    check(&Case::new(
+    check(&case(
         "different nodes: a batch per 256 frees, nothing queued",
         two_nodes(),
         both,
@@ -111,11 +111,11 @@ fn producer_and_consumer() {
             Counted(Event::SlqbClaimRemoteList, 99),
             Counted(Event::SlqbAllocSlabNew, 4),
             Counted(Event::LockRemoteFree, 199),
-            Pages(4, 4),
+            Slabs(4, 4),
             Parked(256, 256),
         ],
     ));
-    check(&Case::new(
+    check(&case(
         "page_lock is taken per miss, not per object of a flush",
         two_nodes(),
         &[SEPTEMBER],
@@ -123,7 +123,7 @@ fn producer_and_consumer() {
         &[Alloc(0, 1025), Free(0, 1025)],
         &[Counted(Event::LockPageList, 1025 + 17 + 1)],
     ));
-    check(&Case::new(
+    check(&case(
         "January has no page_lock",
         two_nodes(),
         &[JANUARY],
@@ -136,7 +136,7 @@ fn producer_and_consumer() {
 fn a_list_that_does_not_pick_up() {
     // CPU 0 allocates 10,000 objects and leaves; CPU 2 on the other node frees them: 39 batches and 16 objects.
     let steps = &[Alloc(0, 10_000), Free(2, 10_000)];
-    check(&Case::new(
+    check(&case(
         "September frees past the owner above half of hiwater",
         two_nodes(),
         &[SEPTEMBER],
@@ -145,17 +145,17 @@ fn a_list_that_does_not_pick_up() {
             Parked(3 * 256 + 16, 3 * 256 + 16),
             Counted(Event::SlqbFlushRfreeList, 39),
             Counted(Event::LockRemoteFree, 3),
-            Pages(13, 13),
+            Slabs(13, 13),
         ],
     ));
-    check(&Case::new(
+    check(&case(
         "January hands everything over",
         two_nodes(),
         &[JANUARY],
         steps,
-        &[Parked(10_000, 10_000), Counted(Event::LockRemoteFree, 39), Pages(157, 157), FreeInPages(48)],
+        &[Parked(10_000, 10_000), Counted(Event::LockRemoteFree, 39), Slabs(157, 157), FreeInSlabs(48)],
     ));
-    check(&Case::new(
+    check(&case(
         "the owner claims it all when it comes back, and flushes a batch of what is too much",
         two_nodes(),
         &[JANUARY],
@@ -168,7 +168,7 @@ fn a_list_that_does_not_pick_up() {
     ));
     check(&Case {
         size: 8,
-        ..Case::new(
+        ..case(
             "a claim takes what a hot list can count; the rest stays flagged for the next one",
             two_nodes(),
             &[JANUARY],
@@ -182,7 +182,7 @@ fn a_list_that_does_not_pick_up() {
             ],
         )
     });
-    check(&Case::new(
+    check(&case(
         "a CPU that went down keeps its pages and its queue",
         two_nodes(),
         &[SEPTEMBER],
@@ -193,19 +193,19 @@ fn a_list_that_does_not_pick_up() {
             Live(0),
         ],
     ));
-    check(&Case::new(
+    check(&case(
         "and is emptied by shrink",
         two_nodes(),
         &[JANUARY, SEPTEMBER],
         &[Alloc(0, 2000), Free(0, 100), Down(0), Free(1, 1900), Shrink, Up(0)],
-        &[Parked(0, 0), Pages(0, 0)],
+        &[Parked(0, 0), Slabs(0, 0)],
     ));
 }
 
 #[test]
 fn a_hand_over_below_a_batch_is_not_flagged() {
     let both = &[JANUARY, SEPTEMBER];
-    check(&Case::new(
+    check(&case(
         "the remote list has one destination: another's object sends the first 100 home",
         two_nodes(),
         both,
@@ -217,7 +217,7 @@ fn a_hand_over_below_a_batch_is_not_flagged() {
             Parked(101, 101),
         ],
     ));
-    check(&Case::new(
+    check(&case(
         "nor is one that follows a claim",
         two_nodes(),
         both,
@@ -230,7 +230,7 @@ fn a_hand_over_below_a_batch_is_not_flagged() {
             Parked(101, 101),
         ],
     ));
-    check(&Case::new(
+    check(&case(
         "it waits for the reaper, who claims it into the queue and flushes a batch",
         two_nodes(),
         both,
@@ -244,26 +244,26 @@ fn a_hand_over_below_a_batch_is_not_flagged() {
 fn the_reaper_takes_a_batch_every_three_seconds() {
     let both = &[JANUARY, SEPTEMBER];
     let fill =
-        |steps, expected| check(&Case::new("1024 objects need 4 visits", two_nodes(), both, steps, expected));
-    fill(&[Alloc(0, 1024), Free(0, 1024)], &[Parked(1024, 1024), Pages(16, 16)]);
-    fill(&[Alloc(0, 1024), Free(0, 1024), Reap(1)], &[Parked(768, 768), Pages(12, 12)]);
-    fill(&[Alloc(0, 1024), Free(0, 1024), Reap(3)], &[Parked(256, 256), Pages(4, 4)]);
-    fill(&[Alloc(0, 1024), Free(0, 1024), Reap(4)], &[Parked(0, 0), Pages(0, 0)]);
-    check(&Case::new(
+        |steps, expected| check(&case("1024 objects need 4 visits", two_nodes(), both, steps, expected));
+    fill(&[Alloc(0, 1024), Free(0, 1024)], &[Parked(1024, 1024), Slabs(16, 16)]);
+    fill(&[Alloc(0, 1024), Free(0, 1024), Reap(1)], &[Parked(768, 768), Slabs(12, 12)]);
+    fill(&[Alloc(0, 1024), Free(0, 1024), Reap(3)], &[Parked(256, 256), Slabs(4, 4)]);
+    fill(&[Alloc(0, 1024), Free(0, 1024), Reap(4)], &[Parked(0, 0), Slabs(0, 0)]);
+    check(&case(
         "no reaper",
         two_nodes(),
         &["slqb@2009-09,reap_ms=0"],
         &[Alloc(0, 1024), Free(0, 1024), Reap(9)],
         &[Parked(1024, 1024)],
     ));
-    check(&Case::new(
+    check(&case(
         "a remote list goes home at the visit",
         two_nodes(),
         both,
         &[Alloc(0, 10), Free(2, 10), Reap(2)],
         &[Parked(0, 0), Counted(Event::SlqbFlushRfreeListObjects, 10)],
     ));
-    check(&Case::new(
+    check(&case(
         "visits end while the CPU is down and go on when it is up",
         two_nodes(),
         both,
