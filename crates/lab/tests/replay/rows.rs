@@ -112,3 +112,13 @@ fn kmalloc() {
     let options = Options { engines: presets(&["slub@6.1"]), ..Options::default() };
     check_with(types, "2.6.32", &options, "kmalloc-256: allocs=3 frees=3; kmalloc_dma-256: allocs=1");
 }
+
+/// A kernel with SLOB records what it gave: what was asked for, and a header.
+#[test]
+fn sizes_that_are_no_multiple_of_a_word() {
+    for engine in ["slub@6.1", "slub@7.0", "slab@6.1", "slqb@2009-09", "slob@6.1"] {
+        let options = Options { engines: presets(&[engine]), ..Options::default() };
+        let program = "0 alloc 19 0-300; 1 free 19 0-300; 1 alloc 19 0-300";
+        check_with(program, "6.1.0", &options, "kmalloc-19: allocs=602 frees=301 live_objects=301");
+    }
+}
