@@ -1,4 +1,4 @@
-//! Rules of the house: who depends on whom, what the engines may name, where `unsafe` is.
+//! Rules of the house: who depends on whom, what the engines may name, where `unsafe` is, how engines are told.
 //!
 //! The rules are read off manifests and sources as text, so that they hold for code no test builds. What text cannot
 //! show: a name brought in under another one (`use core as c`). Nobody does that by accident.
@@ -28,6 +28,9 @@ const FOREIGN: &[&str] = &["std::", "alloc::", "core::sync", "core::arch", "exte
 
 /// Files that may say `unsafe`, from the root of the repository. Each opens with why.
 const UNSAFE: &[&str] = &[];
+
+/// What the page of each engine says, in this order; releases may follow.
+const HEADINGS: [&str; 6] = ["Theory", "States", "Ways", "Locks", "Cost", "Unusual"];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -204,6 +207,15 @@ fn unsafe_has_an_address() {
     let others = sources(&root()).into_iter().filter(|path| !listed.contains(path));
     let found: Vec<String> = others.flat_map(|path| lines_with(&path, &["unsafe"], true)).collect();
     assert!(found.is_empty(), "unsafe outside the listed files:\n{}", found.join("\n"));
+}
+
+#[test]
+fn every_engine_is_told_alike() {
+    for engine in ["slab", "slub", "sheaves", "slqb", "slob"] {
+        let page = read(&root().join(format!("docs/engines/{engine}.md")));
+        let found: Vec<&str> = page.lines().filter_map(|line| line.strip_prefix("# ")).collect();
+        assert!(found.starts_with(&HEADINGS), "docs/engines/{engine}.md: {found:?}");
+    }
 }
 
 #[test]

@@ -21,9 +21,8 @@ pub(crate) use machine::config_page_size;
 pub use text_dump::Form;
 pub use wanted::{WANTED, fits};
 
-use crate::lines::CsvError;
 use crate::procfs::{FreeBlocks, Numbers, PageTypes, Zone};
-use crate::slabinfo::Slabinfo;
+use crate::slabinfo::{Slabinfo, SlabinfoError};
 use crate::sysfs::SlabAttrs;
 use crate::tar::TarError;
 use crate::text::LineError;
@@ -60,9 +59,12 @@ pub enum BundleError {
         /// Bytes of all files.
         limit: u64,
     },
-    /// The tidy CSV form of slabinfo is damaged.
+    /// The input is a slabinfo, and damaged.
     #[error(transparent)]
-    Csv(#[from] CsvError),
+    Slabinfo(#[from] SlabinfoError),
+    /// There is nothing in the input.
+    #[error("the file is empty")]
+    NoBytes,
     /// Compressed by bzip2.
     #[error(
         "compressed by bzip2, which is not read here: expected gzip, xz or zstd: unpack it with bzip2 -d first"

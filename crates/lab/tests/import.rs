@@ -135,7 +135,7 @@ fn refused(content: &[u8], expected: &str) {
 
 #[test]
 fn what_is_no_recording_is_refused_and_nothing_is_left() {
-    refused(b"", "empty");
+    refused(b"", "the file is empty");
     refused(b"\x7fELF and more", "expected a perf.data");
     refused(b"PAR1.....", "a trace already");
     refused(b"\x17\x08\x44tracing6\0", "byte 12: expected 1 bytes of endianness");

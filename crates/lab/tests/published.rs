@@ -19,7 +19,7 @@ struct Counted {
 fn hackbench(preset: &str) -> Counted {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/data/hackbench-6.18.perf.data.xz");
     let reader = import::open(Input { path: &path, recording: None }, &mut |_| {}).expect("bundled");
-    let engines = vec![Preset::parse(preset).expect("a preset")];
+    let engines = vec![Preset::parse(preset).expect("a preset").into()];
     let answer = replay(&reader, &path, &Options { engines, ..Options::default() }, &|_, _| {});
     let answer = answer.expect("it can be replayed");
     let caches = &answer.outcomes[0].caches;

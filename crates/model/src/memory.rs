@@ -67,7 +67,13 @@ impl Field for Plain {
 pub(crate) const CHUNK: u32 = 1024;
 /// Links made together.
 const SEGMENT: u32 = 1 << 16;
+/// log2 of the bytes that share a link where halves are kept.
+const HALVES_SHIFT: u32 = 3;
+/// Frame 0 holds no object.
+const NO_HALVES: (Pfn, u32) = (Pfn(0), 0);
 
+/// A cache line each: a walk over frames touches one per frame.
+#[repr(align(64))]
 struct Record {
     frame: Frame<Model>,
     /// First link of this frame's objects plus 1; 0 while the frame holds no slab.
@@ -98,8 +104,23 @@ impl std::fmt::Debug for Record {
     }
 }
 
-type Chunk = Box<[Record]>;
-type Segment = Box<[Cell<u64>]>;
+// Arrays: an index modulo their length needs no check.
+type Chunk = Box<[Record; CHUNK as usize]>;
+type Segment = Box<[Cell<u64>; SEGMENT as usize]>;
+/// Words of an object that is storage.
+type Storage = Box<[Cell<u64>]>;
+
+#[cold]
+#[inline(never)]
+fn in_no_slab(object: Addr) -> ! {
+    panic!("address {:#x} is in no slab", object.0)
+}
+
+/// So many values, each made by itself: on the heap at once, as the stack may have no room for them.
+fn boxed<T, const N: usize>(make: impl Fn() -> T) -> Box<[T; N]> {
+    let values: Box<[T]> = (0..N).map(|_| make()).collect();
+    values.try_into().unwrap_or_else(|_| unreachable!("{N} values were made"))
+}
 
 /// All memory of one machine.
 #[derive(Debug)]
@@ -107,6 +128,8 @@ pub(crate) struct Memory {
     page_shift: u32,
     chunks: Box<[OnceCell<Chunk>]>,
     segments: Box<[OnceCell<Segment>]>,
+    /// The frame whose halves were used last, and its first link: a block is searched half by half.
+    halves: Cell<(Pfn, u32)>,
     /// First link never handed out.
     fresh: Cell<u32>,
     /// Runs of links given back, by log2 of their length.
@@ -114,7 +137,7 @@ pub(crate) struct Memory {
     /// Frames that hold objects now, and at most so far.
     mapped: Cell<u64>,
     mapped_max: Cell<u64>,
-    storage: RefCell<Vec<Option<Segment>>>,
+    storage: RefCell<Vec<Option<Storage>>>,
     spare_storage: RefCell<Vec<u32>>,
     /// Bytes of frames' contents.
     contents_bytes: Cell<usize>,
@@ -128,6 +151,7 @@ impl Memory {
             page_shift,
             chunks: empty(frames.div_ceil(CHUNK) as usize + 1),
             segments: (0..u32::MAX / SEGMENT).map(|_| OnceCell::new()).collect(),
+            halves: Cell::new(NO_HALVES),
             fresh: Cell::new(0),
             spare: RefCell::default(),
             mapped: Cell::new(0),
@@ -140,8 +164,16 @@ impl Memory {
 
     #[inline]
     fn record(&self, pfn: Pfn) -> &Record {
-        let chunk =
-            self.chunks[(pfn.0 / CHUNK) as usize].get_or_init(|| (0..CHUNK).map(|_| Record::new()).collect());
+        match self.chunks[(pfn.0 / CHUNK) as usize].get() {
+            Some(chunk) => &chunk[(pfn.0 % CHUNK) as usize],
+            None => self.fresh_record(pfn),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn fresh_record(&self, pfn: Pfn) -> &Record {
+        let chunk = self.chunks[(pfn.0 / CHUNK) as usize].get_or_init(|| boxed(Record::new));
         &chunk[(pfn.0 % CHUNK) as usize]
     }
 
@@ -184,11 +216,14 @@ impl Memory {
         // Runs have power-of-two lengths up to 2^13 and start at multiples of their length: none straddles a segment.
         let first = self.fresh.get().next_multiple_of(count);
         self.fresh.set(first.checked_add(count).expect("links of more than 2^32 objects"));
+        // Memory that is read before it is written is mapped twice by the system: halves are read first.
+        self.cell(first).set(0);
         first
     }
 
     /// Takes the links away again.
     pub(crate) fn unmap(&self, pfn: Pfn, order: u8) {
+        self.halves.set(NO_HALVES);
         self.mapped.set(self.mapped.get() - (1 << order));
         for index in 0..1u32 << order {
             let record = self.record(pfn.plus(index));
@@ -204,11 +239,22 @@ impl Memory {
     fn link_cell(&self, object: Addr) -> &Cell<u64> {
         let (pfn, offset) = self.locate(object);
         let record = self.record(pfn);
-        let links = record.links.get();
-        assert!(links != 0, "address {:#x} is in no slab", object.0);
-        let index = links - 1 + (offset >> record.shift.get());
-        let segment = self.segments[(index / SEGMENT) as usize]
-            .get_or_init(|| (0..SEGMENT).map(|_| Cell::new(0)).collect());
+        let Some(first) = record.links.get().checked_sub(1) else { in_no_slab(object) };
+        self.cell(first + (offset >> record.shift.get()))
+    }
+
+    #[inline]
+    fn cell(&self, index: u32) -> &Cell<u64> {
+        match self.segments[(index / SEGMENT) as usize].get() {
+            Some(segment) => &segment[(index % SEGMENT) as usize],
+            None => self.fresh_cell(index),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn fresh_cell(&self, index: u32) -> &Cell<u64> {
+        let segment = self.segments[(index / SEGMENT) as usize].get_or_init(|| boxed(|| Cell::new(0)));
         &segment[(index % SEGMENT) as usize]
     }
 
@@ -225,13 +271,31 @@ impl Memory {
     /// Four halves share the link's cell of the eight bytes they are in.
     #[inline]
     pub(crate) fn half(&self, at: Addr) -> u16 {
-        (self.link_cell(at).get() >> Self::half_shift(at)) as u16
+        (self.half_cell(at).get() >> Self::half_shift(at)) as u16
     }
 
     #[inline]
     pub(crate) fn set_half(&self, at: Addr, value: u16) {
-        let (cell, shift) = (self.link_cell(at), Self::half_shift(at));
+        let (cell, shift) = (self.half_cell(at), Self::half_shift(at));
         cell.set(cell.get() & !(0xffff << shift) | (value as u64) << shift);
+    }
+
+    #[inline]
+    fn half_cell(&self, at: Addr) -> &Cell<u64> {
+        let (pfn, offset) = self.locate(at);
+        let (known, first) = self.halves.get();
+        let first = if known == pfn { first } else { self.halves_of(at) };
+        self.cell(first + (offset >> HALVES_SHIFT))
+    }
+
+    /// Where the links of an address's frame begin; the next halves will be in the same frame.
+    fn halves_of(&self, at: Addr) -> u32 {
+        let (pfn, _) = self.locate(at);
+        let record = self.record(pfn);
+        let Some(first) = record.links.get().checked_sub(1) else { in_no_slab(at) };
+        assert_eq!(record.shift.get() as u32, HALVES_SHIFT, "frame {} is not mapped for halves", pfn.0);
+        self.halves.set((pfn, first));
+        first
     }
 
     #[inline]

@@ -28,6 +28,15 @@ struct Slot<T> {
 impl<T: Default> Slots<T> {
     #[inline]
     fn slot(&self, cpu: CpuId) -> &Slot<T> {
+        match self.slots[cpu.0 as usize].get() {
+            Some(slot) => slot,
+            None => self.fresh_slot(cpu),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn fresh_slot(&self, cpu: CpuId) -> &Slot<T> {
         self.slots[cpu.0 as usize].get_or_init(|| {
             Box::new(Slot {
                 held: Cell::new(false),

@@ -145,7 +145,8 @@ pub fn layout(spec: &CacheSpec, place: LinkPlace) -> (u32, u32) {
     };
     let size = match spec.known_size {
         0 => end.next_multiple_of(alignment(spec)),
-        known => known,
+        // A kernel with SLOB says sizes that are no multiple of a word; objects of other engines are.
+        known => known.next_multiple_of(WORD),
     };
     (size, link.min(size - WORD))
 }

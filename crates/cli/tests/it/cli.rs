@@ -145,7 +145,15 @@ fn wrong_files() {
     let toml = file("machine.toml", b"cpus = \"many\"\n");
     let recording = recording();
     check_error(&["replay", &missing], &["missing", "No such file"]);
-    check_error(&["replay", &empty], &["empty"]);
+    for reads_nothing in [
+        &["replay", &empty] as &[&str],
+        &["import", &empty, "-o", &missing],
+        &["replay", &recording, "--before", &empty],
+        &["doctor", &empty],
+        &["whatif", &empty, "--max-order", "0"],
+    ] {
+        check_error(reads_nothing, &[&empty, "the file is empty"]);
+    }
     check_error(&["replay", &prose], &["prose.txt", "expected", "perf.data"]);
     check_error(&["replay", &recording, "--machine", &toml], &["machine.toml", "cpus"]);
     check_error(&["replay", &recording, "--machine", &missing], &["missing", "No such file"]);

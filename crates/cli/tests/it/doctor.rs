@@ -303,7 +303,6 @@ fn a_slabinfo_alone_is_incomplete() {
     let said = check(&[&file, "--page-size", "4096", "--cpus", "2"], 3, &words);
     assert!(!said.contains("lets you do"), "advice without a release: {said}");
     assert_eq!(said.matches("sudo sh -c").count(), 1, "one command once: {said}");
-    check_error(&[&folder.file("empty", "")], &["empty"]);
     check_error(
         &[&folder.file("bad", "slabinfo - version: 2.1\ndentry five\n"), "--page-size", "4096"],
         &["bad", "line 2"],

@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader, Cursor, Read};
 use super::builder::DumpBuilder;
 use super::{BundleError, moment};
 use crate::compressed::Decompressed;
-use crate::slabinfo::{Slabinfo, SlabinfoError};
+use crate::slabinfo::Slabinfo;
 use crate::tar::{TarError, is_tar};
 
 /// What an input is.
@@ -54,9 +54,10 @@ impl DumpBuilder {
         let mut reader = Decompressed::new(reader).map_err(io)?;
         let mut first = Vec::new();
         reader.by_ref().take(FIRST).read_to_end(&mut first).map_err(io)?;
-        let form = Form::of(&first).ok_or(match first.starts_with(b"BZh") {
-            true => BundleError::Bzip2,
-            false => BundleError::Unknown,
+        let form = Form::of(&first).ok_or(match first[..] {
+            [] => BundleError::NoBytes,
+            [b'B', b'Z', b'h', ..] => BundleError::Bzip2,
+            _ => BundleError::Unknown,
         })?;
         let mut reader = Cursor::new(first).chain(reader);
         let cut_off = match form {
@@ -65,23 +66,18 @@ impl DumpBuilder {
             Form::Slabinfo | Form::SlabinfoCsv => {
                 let (mut content, limit) = (Vec::new(), Self::limit("proc/slabinfo"));
                 reader.by_ref().take(limit + 1).read_to_end(&mut content).map_err(io)?;
-                match form {
-                    Form::Slabinfo => self.file("proc/slabinfo", &content)?,
-                    _ => self.slabinfo_csv(&content)?,
+                let size = content.len() as u64;
+                if size > limit {
+                    return Err(BundleError::TooLarge { path: "slabinfo".into(), size, limit });
                 }
+                self.slabinfo(match form {
+                    Form::Slabinfo => Slabinfo::parse(&content)?,
+                    _ => Slabinfo::parse_csv(&content)?,
+                });
                 None
             }
         };
         Ok((form, cut_off))
-    }
-
-    fn slabinfo_csv(&mut self, content: &[u8]) -> Result<(), BundleError> {
-        let slabinfo = Slabinfo::parse_csv(content).map_err(|error| match error {
-            SlabinfoError::Line(source) => BundleError::File { path: "slabinfo".into(), source },
-            SlabinfoError::Csv(error) => BundleError::Csv(error),
-        })?;
-        self.slabinfo(slabinfo);
-        Ok(())
     }
 
     /// Takes lines `path:content`, and puts those of one path together: they come one after another.

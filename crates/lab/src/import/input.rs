@@ -126,7 +126,7 @@ fn tell(head: &[u8]) -> std::result::Result<Kind, String> {
         () if line.starts_with(b"t_us,") || line.starts_with(b"seq,ts,") => Ok(Kind::Tidy),
         () if begins(PARQUET) => Err("a trace already: nothing to import".into()),
         () if begins(tracedat::MAGIC) => Ok(Kind::TraceDat),
-        () if head.is_empty() => Err("empty".into()),
+        () if head.is_empty() => Err("the file is empty".into()),
         () if ftrace::is_text(head) => Ok(Kind::Ftrace),
         () => {
             let start: String = head

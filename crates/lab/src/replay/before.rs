@@ -193,6 +193,9 @@ fn whole(value: u64) -> Breakdown {
 
 /// The dump in a tar; what is not one is told what else it might have been.
 pub(crate) fn dump_of_tar(path: &Path, bytes: &[u8]) -> Result<Dump> {
+    if bytes.is_empty() {
+        return Err(Error::new(path, "the file is empty"));
+    }
     Dump::from_tar(bytes).map_err(|error| {
         let expected = "expected a tar or directory of the kernel's files, or the text of /proc/slabinfo";
         Error::new(path, format!("{expected}: {error}"))

@@ -163,6 +163,8 @@ impl<'a, E: Engine<Model>> Run<'a, E> {
         run
     }
 
+    /// Not inlined: callgrind counts what this function does, see benches/replay.rs.
+    #[inline(never)]
     fn rows(&mut self, tick: &dyn Fn(u64)) -> Result<u64> {
         let path = self.job.path;
         let reader = self.job.reader;

@@ -1,7 +1,9 @@
 //! Replays with debugging and hardening around the engines: they balance like others, find nothing where nothing is wrong,
 //! say which rows free what is not there, and cost the memory that their zones take.
 
-use super::{FOUR_CPUS, PRESETS, check_with, machine, mixture, presets, run, trace};
+use super::engines::mixture;
+use super::program::trace;
+use super::{FOUR_CPUS, PRESETS, check_with, machine, presets, run};
 use slablab_lab::output::{remarks, replay_json};
 use slablab_lab::replay::Options;
 
@@ -16,7 +18,6 @@ const AROUND: [&str; 4] = [
 fn every_engine_balances_and_nothing_is_found() {
     let engines: Vec<String> = PRESETS
         .iter()
-        .chain(&["slab@2.6.29", "slab@6.1"])
         .flat_map(|preset| AROUND.iter().map(move |around| format!("{preset},{around}")))
         .collect();
     let engines: Vec<&str> = engines.iter().map(String::as_str).collect();

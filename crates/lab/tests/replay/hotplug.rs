@@ -1,6 +1,8 @@
 //! CPUs that go off and on: what it does, and that nothing is lost.
 
-use super::{FOUR_CPUS, PRESETS, check_with, machine, metadata, mixture, presets, run, trace};
+use super::engines::{metadata, mixture};
+use super::program::trace;
+use super::{FOUR_CPUS, PRESETS, check_with, machine, presets, run};
 use slablab_lab::output::replay_json;
 use slablab_lab::replay::Options;
 use slablab_lab::replay::hotplug::Command;

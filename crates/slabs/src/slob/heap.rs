@@ -1,6 +1,11 @@
 //! The heap of all caches: three lists of partly free pages under one lock.
+//!
+//! Most pages that are ever looked at are looked at by searches that find nothing: a whole list, for every new page. So a
+//! list remembers what was sought in vain and how many blocks that took, and keeps both true as its pages change. The next
+//! search for the same is counted and not done, as long as no page may have room.
 
-use super::page::{Block, HeapPage, Request};
+use super::ask::{Ask, Block};
+use super::page::HeapPage;
 use crate::engine::{Common, Held};
 use crate::slab::{Slab, SlabList};
 use slablab_pages::Pages;
@@ -14,12 +19,24 @@ pub struct Heap<P: Platform> {
 
 /// The lists, and how much is in their pages and in full ones.
 struct Lists<P: Platform> {
-    /// Partly free pages: small, medium, large. A search begins at the head.
-    pages: [SlabList<P>; 3],
+    /// Partly free pages: small, medium, large.
+    partial: [Partial<P>; 3],
     /// Pages of the heap, full ones included.
     frames: u64,
     /// Units free in them.
     free_units: u64,
+}
+
+/// A list of partly free pages.
+struct Partial<P> {
+    /// A search begins at the head.
+    pages: SlabList<P>,
+    /// What was last sought in vain.
+    sought: Ask,
+    /// Pages that may have room for it, as far as their frames know.
+    open: u32,
+    /// Blocks that a search for it looks at in the others.
+    blocks: u64,
 }
 
 /// Which list: by the request's size.
@@ -33,7 +50,7 @@ pub(super) enum ListOf {
 /// What a search is told beside the size.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Search {
-    pub(super) request: Request,
+    pub(super) ask: Ask,
     pub(super) list: ListOf,
     /// Pages of other nodes are skipped.
     pub(super) node: Option<NodeId>,
@@ -64,8 +81,8 @@ pub(super) struct Freed {
 
 impl<P: Platform> Default for Heap<P> {
     fn default() -> Self {
-        let pages = [SlabList::default(), SlabList::default(), SlabList::default()];
-        Heap { lists: P::Lock::new(Lists { pages, frames: 0, free_units: 0 }) }
+        let partial = core::array::from_fn(|_| Partial::default());
+        Heap { lists: P::Lock::new(Lists { partial, frames: 0, free_units: 0 }) }
     }
 }
 
@@ -77,42 +94,45 @@ impl<P: Platform> Common for Heap<P> {
         Held { frames: lists.frames, free_bytes: lists.free_units << HeapPage::<P>::unit_shift() }
     }
 
-    /// Every listed page is sound and neither full nor empty, and the lists have all that is free.
+    /// Every list is sound, and the lists have all that is free.
     fn is_sound(&self) -> bool {
         let lists = self.lists.lock();
-        let sound = |slab: Slab<P>| {
-            let page = HeapPage::load(slab);
-            let partly_free = page.free_units() > 0 && page.free_units() < HeapPage::<P>::page_units();
-            page.is_sound() && partly_free
-        };
         let free = |slab: Slab<P>| HeapPage::load(slab).free_units() as u64;
-        let listed: u64 = lists.pages.iter().flat_map(SlabList::iter).map(free).sum();
-        lists.pages.iter().flat_map(SlabList::iter).all(sound) && listed == lists.free_units
+        let listed: u64 = lists.partial.iter().flat_map(|list| list.pages.iter()).map(free).sum();
+        lists.partial.iter().all(Partial::is_sound) && listed == lists.free_units
     }
 }
 
 impl<P: Platform> Heap<P> {
     /// A block of a listed page.
     pub(super) fn search(&self, search: &Search) -> Found<P::Ptr> {
-        let mut found = Found { block: None, pages_walked: 0, blocks_walked: 0 };
-        let units = HeapPage::<P>::units_of(search.request.bytes);
-        let asked = search.request.asked(HeapPage::<P>::unit_shift());
         let mut lists = self.lists.lock();
-        let mut next = lists.list(search.list).first();
+        let list = lists.list(search.list);
+        let mut found = Found { block: None, pages_walked: 0, blocks_walked: 0 };
+        let mut next = list.pages.first();
         while let Some(slab) = next {
+            if let Some(found) = list.in_vain(search) {
+                return found;
+            }
             found.pages_walked += 1;
             let (mut page, after) = HeapPage::load_with_next(slab);
             next = after;
-            if search.node.is_some_and(|node| node != slab.node())
-                || !page.may_have_room(asked, &mut found.blocks_walked)
-            {
+            if search.node.is_some_and(|node| node != slab.node()) {
                 continue;
             }
-            if let Some(at) = page.alloc(&search.request, &mut found.blocks_walked) {
-                lists.took(slab, &page, units, search);
-                found.block = Some(Self::address(slab, at));
-                break;
+            if let Some(blocks) = page.barren(search.ask) {
+                found.blocks_walked += blocks;
+                continue;
             }
+            let place = list.change(&mut page, |page| page.alloc(search.ask, &mut found.blocks_walked));
+            if let Some(at) = place {
+                lists.took(slab, &page, search);
+                found.block = Some(Self::address(slab, at));
+                return found;
+            }
+        }
+        if search.node.is_none() {
+            (list.sought, list.open, list.blocks) = (search.ask, 0, found.blocks_walked);
         }
         found
     }
@@ -129,10 +149,10 @@ impl<P: Platform> Heap<P> {
         let slab = Self::new_page(pages, gfp, search.node.unwrap_or(home))?;
         let mut lists = self.lists.lock();
         let mut page = lists.add(slab);
-        lists.put(slab, search.list);
-        let at = page.alloc(&search.request, blocks_walked).expect("an empty page has room");
-        lists.took(slab, &page, HeapPage::<P>::units_of(search.request.bytes), search);
-        Some(Self::address(slab, at))
+        lists.put(slab, &page, search.list);
+        let place = lists.list(search.list).change(&mut page, |page| page.alloc(search.ask, blocks_walked));
+        lists.took(slab, &page, search);
+        Some(Self::address(slab, place.expect("an empty page has room")))
     }
 
     /// Gives a block back; `list` is where its page goes if it was full. `None`: some of it is free already.
@@ -145,7 +165,7 @@ impl<P: Platform> Heap<P> {
                 return None;
             }
             if !was_full {
-                lists.take(slab);
+                lists.take(slab, &page);
             }
             lists.frames -= 1;
             lists.free_units -= page.free_units() as u64;
@@ -154,11 +174,17 @@ impl<P: Platform> Heap<P> {
             pages.free(slab.pfn());
             return Some(Freed { listed: false, unlisted: !was_full, page: true, blocks_walked: 0 });
         }
-        let blocks_walked = page.free(block)?;
+        let blocks_walked = if was_full {
+            let sought = lists.list(list).sought;
+            let walked = page.free(block, sought)?;
+            lists.put(slab, &page, list);
+            walked
+        } else {
+            let list = lists.list_with(slab);
+            let sought = list.sought;
+            list.change(&mut page, |page| page.free(block, sought))?
+        };
         lists.free_units += block.units as u64;
-        if was_full {
-            lists.put(slab, list);
-        }
         Some(Freed { listed: was_full, unlisted: false, page: false, blocks_walked })
     }
 
@@ -172,17 +198,16 @@ impl<P: Platform> Heap<P> {
         objects: u32,
     ) -> Option<P::Ptr> {
         let slab = Self::new_page(pages, Gfp::KERNEL | Gfp::THISNODE, node)?;
-        let units = HeapPage::<P>::units_of(search.request.bytes);
         let mut lists = self.lists.lock();
         let mut page = lists.add(slab);
         let mut walked = 0;
-        let first = page.alloc(&search.request, &mut walked).expect("an empty page has room");
+        let first = page.alloc(search.ask, &mut walked).expect("an empty page has room");
         for _ in 1..objects {
-            page.alloc(&search.request, &mut walked).expect("as many as an empty page has room for");
+            page.alloc(search.ask, &mut walked).expect("as many as an empty page has room for");
         }
-        lists.free_units -= objects as u64 * units as u64;
+        lists.free_units -= objects as u64 * search.ask.units as u64;
         if page.free_units() > 0 {
-            lists.put(slab, search.list);
+            lists.put(slab, &page, search.list);
         }
         Some(Self::address(slab, first))
     }
@@ -200,8 +225,13 @@ impl<P: Platform> Heap<P> {
 }
 
 impl<P: Platform> Lists<P> {
-    fn list(&mut self, list: ListOf) -> &mut SlabList<P> {
-        &mut self.pages[list as usize]
+    fn list(&mut self, list: ListOf) -> &mut Partial<P> {
+        &mut self.partial[list as usize]
+    }
+
+    /// The list a page is on, which need not be that of what is freed.
+    fn list_with(&mut self, slab: Slab<P>) -> &mut Partial<P> {
+        &mut self.partial[(slab.owner() >> 24) as usize]
     }
 
     /// A fresh page belongs to the heap.
@@ -212,28 +242,85 @@ impl<P: Platform> Lists<P> {
     }
 
     /// Lists a page, as the first to be searched.
-    fn put(&mut self, slab: Slab<P>, list: ListOf) {
+    fn put(&mut self, slab: Slab<P>, page: &HeapPage<P>, list: ListOf) {
         // Above the 24 bits in which other engines name a slab's cache: the pages are all caches'.
         slab.set_owner((list as u64) << 24);
-        self.list(list).push_head(slab);
+        let list = self.list(list);
+        list.pages.push_head(slab);
+        list.count(page);
     }
 
-    /// Takes a page off the list it is on, which need not be that of what is freed.
-    fn take(&mut self, slab: Slab<P>) {
-        self.pages[(slab.owner() >> 24) as usize].remove(slab);
+    /// Takes a page off its list.
+    fn take(&mut self, slab: Slab<P>, page: &HeapPage<P>) {
+        let list = self.list_with(slab);
+        list.uncount(page);
+        list.pages.remove(slab);
     }
 
     /// A block was taken from a listed page: a full one leaves its list, and the next search begins at the page, or behind
     /// one that left.
-    fn took(&mut self, slab: Slab<P>, page: &HeapPage<P>, units: u32, search: &Search) {
-        self.free_units -= units as u64;
+    fn took(&mut self, slab: Slab<P>, page: &HeapPage<P>, search: &Search) {
+        self.free_units -= search.ask.units as u64;
         let full = page.free_units() == 0;
         let next = if full { slab.next() } else { Some(slab) };
         if full {
-            self.take(slab);
+            self.take(slab, page);
         }
         if let (true, Some(next)) = (search.next_fit, next) {
-            self.list(search.list).begin_at(next);
+            self.list(search.list).pages.begin_at(next);
         }
+    }
+}
+
+impl<P: Platform> Default for Partial<P> {
+    fn default() -> Self {
+        Partial { pages: SlabList::default(), sought: Ask::NEVER, open: 0, blocks: 0 }
+    }
+}
+
+impl<P: Platform> Partial<P> {
+    /// What a search finds out without looking at the pages: the number it has looked at already included.
+    fn in_vain(&self, search: &Search) -> Option<Found<P::Ptr>> {
+        let known = search.node.is_none() && search.ask == self.sought && self.open == 0;
+        known.then(|| Found {
+            block: None,
+            pages_walked: self.pages.len() as u64,
+            blocks_walked: self.blocks,
+        })
+    }
+
+    /// Changes a listed page.
+    fn change<T>(&mut self, page: &mut HeapPage<P>, change: impl FnOnce(&mut HeapPage<P>) -> T) -> T {
+        self.uncount(page);
+        let answer = change(page);
+        self.count(page);
+        answer
+    }
+
+    fn count(&mut self, page: &HeapPage<P>) {
+        match page.barren(self.sought) {
+            Some(blocks) => self.blocks += blocks,
+            None => self.open += 1,
+        }
+    }
+
+    fn uncount(&mut self, page: &HeapPage<P>) {
+        match page.barren(self.sought) {
+            Some(blocks) => self.blocks -= blocks,
+            None => self.open -= 1,
+        }
+    }
+
+    /// Whether every page is sound and neither full nor empty, and what is known of a search in vain is so.
+    fn is_sound(&self) -> bool {
+        let sound = |slab: Slab<P>| {
+            let page = HeapPage::load(slab);
+            let partly_free = page.free_units() > 0 && page.free_units() < HeapPage::<P>::page_units();
+            page.is_sound() && partly_free
+        };
+        let barren = |slab: Slab<P>| HeapPage::load(slab).barren(self.sought);
+        let open = self.pages.iter().filter(|slab| barren(*slab).is_none()).count();
+        let blocks: u64 = self.pages.iter().filter_map(barren).sum();
+        self.pages.iter().all(sound) && (open, blocks) == (self.open as usize, self.blocks)
     }
 }

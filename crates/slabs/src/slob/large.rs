@@ -55,9 +55,9 @@ impl<P: Platform> Slob<P> {
     pub(super) fn free_after_grace(&self, backing: &Backing<'_, P, Heap<P>>, argument: u64) {
         let offset = argument & (Self::page_bytes() as u64 - 1);
         let object = P::address(Pfn((argument >> P::page_shift()) as u32), offset);
-        match self.is_large(object) {
-            Ok(true) => self.free_pages(backing, object),
-            Ok(false) => self.free_block(backing, object).expect("an object is freed once"),
+        match self.place(object) {
+            Ok(None) => self.free_pages(backing, object),
+            Ok(Some(placed)) => self.free_block(backing, &placed).expect("an object is freed once"),
             Err(wrong) => unreachable!("{object:?} was this cache's: {wrong:?}"),
         }
     }
@@ -87,7 +87,8 @@ impl<P: Platform> Slob<P> {
         self.tally(block).add_shared(objects as i64, objects as i64 * Self::rounded(request.bytes));
         for index in free {
             let object = object(*index as u32);
-            self.free_block(backing, object).expect("the object was just made");
+            let placed = self.place(object).ok().flatten().expect("the object was just made");
+            self.free_block(backing, &placed).expect("the object was just made");
             self.tally(object).add_shared(-1, 0);
         }
         Some(object(0))

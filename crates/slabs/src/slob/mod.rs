@@ -1,5 +1,7 @@
 #![doc = include_str!("../../../../docs/engines/slob.md")]
 
+mod ask;
+mod frame;
 mod heap;
 mod large;
 mod page;
@@ -12,8 +14,9 @@ pub use policy::{KmallocAlign, Readd, SlobPolicy};
 use crate::cache::{CACHE_LINE, CacheFlags, CacheId, CacheSpec, Geometry, WORD};
 use crate::engine::{Backing, Busy, Engine, Misuse, Place, Usage};
 use crate::slab::{NewObjects, Slab};
+use ask::{Block, Request};
 use heap::{ListOf, Search};
-use page::{Block, HeapPage, Request};
+use page::HeapPage;
 use report::Tally;
 use slablab_pages::Pages;
 use slablab_platform::{CpuId, Event, FrameKind, Gfp, NodeId, PerCpu, PerNode, Platform, Work, WorkKind};
@@ -61,7 +64,7 @@ impl<P: Platform> Slob<P> {
     fn object_request(spec: &CacheSpec) -> Option<Request> {
         let bytes = Self::object_bytes(spec);
         let line = if spec.flags.hwcache_align { CACHE_LINE } else { 0 };
-        let align = spec.align.max(WORD).max(line).next_multiple_of(WORD);
+        let align = spec.align.max(WORD).max(line).next_power_of_two();
         (bytes < Self::page_bytes()).then_some(Request {
             bytes,
             align: align.min(Self::page_bytes()),
@@ -106,7 +109,8 @@ impl<P: Platform> Slob<P> {
     }
 
     fn search(&self, request: Request, node: Option<NodeId>) -> Search {
-        Search { request, list: self.list_of(request.bytes), node, next_fit: self.policy.next_fit }
+        let ask = request.ask(HeapPage::<P>::unit_shift());
+        Search { ask, list: self.list_of(request.bytes), node, next_fit: self.policy.next_fit }
     }
 
     /// Room in the heap: in a listed page, else in a new one.
@@ -201,33 +205,46 @@ impl<P: Platform> Slob<P> {
     }
 
     /// Puts an object's block back into the heap.
-    fn free_block(&self, backing: &Backing<'_, P, Heap<P>>, object: P::Ptr) -> Result<(), Misuse> {
-        let (block, bytes) = self.block_of(object)?;
-        let (slab, _) = Slab::of(object).ok_or(Misuse::NotInSlab)?;
+    fn free_block(&self, backing: &Backing<'_, P, Heap<P>>, placed: &Placed<P>) -> Result<(), Misuse> {
         let list = match self.policy.readd {
             Readd::Small => ListOf::Small,
-            Readd::BySize => self.list_of(bytes),
+            Readd::BySize => self.list_of(placed.bytes),
         };
-        let tally = self.tally(object);
+        // The page may go back: where it was is looked up before.
+        let tally = self.nodes.get(placed.node);
         self.slots.count(Event::LockHeap, 1);
-        let freed = backing.common.free(backing.pages, slab, block, list).ok_or(Misuse::AlreadyFree)?;
+        let freed = backing.common.free(backing.pages, placed.slab, placed.block, list);
+        let freed = freed.ok_or(Misuse::AlreadyFree)?;
         self.slots.count(Event::SlobBlocksWalked, freed.blocks_walked);
         self.slots.count(Event::FreeAddPartial, freed.listed as u64);
         self.slots.count(Event::FreeRemovePartial, freed.unlisted as u64);
         self.slots.count(Event::FreeSlab, freed.page as u64);
-        tally.add_shared(0, -Self::rounded(bytes));
+        tally.add_shared(0, -Self::rounded(placed.bytes));
         Ok(())
     }
 
-    /// Looks whether an object may be this cache's, as far as SLOB can tell; answers whether it has pages of its own.
-    fn is_large(&self, object: P::Ptr) -> Result<bool, Misuse> {
+    /// Looks whether an object may be this cache's, as far as SLOB can tell, and where in the heap it is; `None` if it has
+    /// pages of its own.
+    fn place(&self, object: P::Ptr) -> Result<Option<Placed<P>>, Misuse> {
         let (pfn, state) = Pages::<P>::block_of(object).ok_or(Misuse::NotInSlab)?;
         match state.kind {
-            FrameKind::Large => self.check_large(object, pfn).map(|()| true),
+            FrameKind::Large => self.check_large(object, pfn).map(|()| None),
             _ if self.request.is_none() && !self.flags.kmalloc => Err(Misuse::NotAnObject),
-            _ => self.block_of(object).map(|_| false),
+            _ => {
+                let (block, bytes) = self.block_of(object)?;
+                Ok(Some(Placed { slab: Slab::at(pfn), node: state.node, block, bytes }))
+            }
         }
     }
+}
+
+/// An object in the heap.
+struct Placed<P> {
+    slab: Slab<P>,
+    node: NodeId,
+    block: Block,
+    /// What was asked for.
+    bytes: u32,
 }
 
 impl<P: Platform> Engine<P> for Slob<P> {
@@ -297,22 +314,21 @@ impl<P: Platform> Engine<P> for Slob<P> {
     }
 
     fn free(&self, backing: &Backing<'_, P, Heap<P>>, object: P::Ptr) -> Result<(), Misuse> {
-        let large = self.is_large(object)?;
+        let placed = self.place(object)?;
         let tally = self.tally(object);
         if self.flags.typesafe_by_rcu {
             let (pfn, at) = P::locate(object);
             let argument = ((pfn.0 as u64) << P::page_shift()) + at as u64;
             P::after_grace_period(Work { kind: WorkKind::FreeObject, cache: self.id.0, argument });
-        } else if large {
-            self.free_pages(backing, object);
+        } else if let Some(placed) = &placed {
+            self.free_block(backing, placed)?;
         } else {
-            self.free_block(backing, object)?;
+            self.free_pages(backing, object);
         }
         self.slots.count(Event::FreeSlowpath, 1);
-        if large {
-            tally.add_large(-1)
-        } else {
-            tally.add_shared(-1, 0)
+        match placed {
+            Some(_) => tally.add_shared(-1, 0),
+            None => tally.add_large(-1),
         }
         Ok(())
     }

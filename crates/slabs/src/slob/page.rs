@@ -4,114 +4,17 @@
 //! of two units or more begins with its size and the place of the next one; a block of one unit holds the next one's place,
 //! negative. The last one's next is the page's end. How much is free and where the first free block is says the frame.
 //!
-//! The frame also remembers the last request that found no room. A kernel walks all blocks to find that out again; here the
-//! walk is counted and not done, which makes a replay twenty times as fast and changes nothing else.
+//! The frame also remembers how many of the first blocks have no room for what was asked last. A kernel walks these blocks to
+//! find that out again; here the walk is counted and not done, which makes a replay twenty times as fast and changes nothing
+//! else.
 
+use super::ask::{Ask, Block};
+use super::frame::{Known, PageState};
 use crate::cache::WORD;
 use crate::slab::Slab;
 use core::marker::PhantomData;
 use slablab_platform::frame::Links;
-use slablab_platform::{Field, Platform};
-
-/// A range of a page.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Block {
-    /// Its first unit.
-    pub(super) at: u32,
-    /// How many units.
-    pub(super) units: u32,
-}
-
-impl Block {
-    fn end(self) -> u32 {
-        self.at + self.units
-    }
-}
-
-/// What is asked of a page.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Request {
-    /// Bytes, with what lies before the object.
-    pub(super) bytes: u32,
-    /// What the object's address is a multiple of, bytes; at most a page.
-    pub(super) align: u32,
-    /// Bytes before the object.
-    pub(super) lead: u32,
-}
-
-impl Request {
-    /// What of it decides whether there is room; `shift` is log2 of a unit.
-    #[inline]
-    pub(super) fn asked(&self, shift: u32) -> Failed {
-        Failed {
-            units: self.bytes.div_ceil(1 << shift),
-            align: (self.align / WORD).ilog2(),
-            lead: self.lead > 0 && self.align > WORD,
-        }
-    }
-}
-
-/// What a page's frame says of it. Bits: units 0-14, free 15-29, blocks 30-43, failed 44-63.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct PageState {
-    /// Units that are free.
-    units: u32,
-    /// The first free block; the page's end if there is none.
-    free: u32,
-    /// Free blocks.
-    blocks: u32,
-    /// A request that had no room, and cannot have until something is freed.
-    failed: Failed,
-}
-
-impl PageState {
-    #[inline]
-    const fn pack(self) -> u64 {
-        self.units as u64
-            | (self.free as u64) << 15
-            | (self.blocks as u64) << 30
-            | (self.failed.units as u64) << 44
-            | (self.failed.align as u64) << 59
-            | (self.failed.lead as u64) << 63
-    }
-
-    #[inline]
-    const fn unpack(word: u64) -> PageState {
-        PageState {
-            units: word as u32 & 0x7fff,
-            free: (word >> 15) as u32 & 0x7fff,
-            blocks: (word >> 30) as u32 & 0x3fff,
-            failed: Failed {
-                units: (word >> 44) as u32 & 0x7fff,
-                align: (word >> 59) as u32 & 15,
-                lead: word >> 63 == 1,
-            },
-        }
-    }
-}
-
-/// A request as far as it decides whether a page has room.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Failed {
-    units: u32,
-    /// log2 of the alignment in words.
-    align: u32,
-    /// Whether the header before the object makes a difference: not to what is aligned to a word.
-    lead: bool,
-}
-
-impl Failed {
-    /// No request.
-    const NONE: Failed = Failed { units: 0x7fff, align: 0, lead: false };
-
-    /// Whether what has no room for this has none for the other, which has at least as many units and is aligned as much.
-    /// Behind a header there is an object without one: that would have had room.
-    #[inline]
-    fn implies(self, other: Failed, header_units: u32) -> bool {
-        let header = if other.lead && !self.lead { header_units } else { 0 };
-        other.units >= self.units + header && other.align >= self.align && (other.lead || !self.lead)
-    }
-}
+use slablab_platform::{Field, Platform, Word};
 
 /// Where a block goes among a page's free ones.
 #[derive(Clone, Copy, Debug)]
@@ -120,7 +23,7 @@ struct Gap {
     prev: Option<Block>,
     /// The place of the free block after it; the page's end if there is none.
     next: u32,
-    /// Free blocks looked at.
+    /// Free blocks before it.
     walked: u64,
 }
 
@@ -128,20 +31,35 @@ impl Gap {
     fn holds(self, block: Block) -> bool {
         self.prev.is_none_or(|prev| prev.end() <= block.at) && block.end() <= self.next
     }
+
+    /// That the blocks before it have no room for a request.
+    fn known(self, ask: Ask) -> Known {
+        let last = self.prev.map_or(Known::NOWHERE, |prev| prev.at);
+        Known { ask, blocks: self.walked as u32, last }
+    }
+}
+
+/// log2 of a unit's bytes: a page's offsets must fit into 15 bits and a sign.
+#[inline]
+fn unit_shift(page_shift: u32) -> u32 {
+    if page_shift < 16 { 1 } else { 2 }
 }
 
 /// A page of the heap.
 pub(super) struct HeapPage<P> {
     slab: Slab<P>,
+    /// log2 of its bytes.
+    shift: u32,
     state: PageState,
+    known: Known,
     world: PhantomData<fn() -> P>,
 }
 
 impl<P: Platform> HeapPage<P> {
-    /// log2 of a unit's bytes: a page's offsets must fit into 15 bits and a sign.
+    /// log2 of a unit's bytes.
     #[inline]
     pub(super) fn unit_shift() -> u32 {
-        if P::page_shift() < 16 { 1 } else { 2 }
+        unit_shift(P::page_shift())
     }
 
     /// Units of a page.
@@ -159,39 +77,64 @@ impl<P: Platform> HeapPage<P> {
     /// A page that the heap has.
     #[inline]
     pub(super) fn load(slab: Slab<P>) -> Self {
-        HeapPage { slab, state: PageState::unpack(slab.extra()), world: PhantomData }
+        Self::load_with_next(slab).0
+    }
+
+    /// The same, and the page after it on its list, read along.
+    #[inline]
+    pub(super) fn load_with_next(slab: Slab<P>) -> (Self, Option<Slab<P>>) {
+        P::with_frame(slab.pfn(), |frame| {
+            let state = PageState::unpack(frame.extra.get());
+            let known = Known::unpack(frame.slab.load());
+            let next = Links::unpack(frame.link.get()).next.map(Slab::at);
+            (HeapPage { slab, shift: P::page_shift(), state, known, world: PhantomData }, next)
+        })
+    }
+
+    fn store(&self) {
+        P::with_frame(self.slab.pfn(), |frame| {
+            frame.extra.set(self.state.pack());
+            frame.slab.store(self.known.pack());
+        });
     }
 
     /// Makes one free block of a fresh page.
     pub(super) fn init(slab: Slab<P>) -> Self {
         let units = Self::page_units();
-        let page = HeapPage {
-            slab,
-            state: PageState { units, free: 0, blocks: 1, failed: Failed::NONE },
-            world: PhantomData,
-        };
+        let state = PageState { units, free: 0, blocks: 1 };
+        let shift = P::page_shift();
+        let page = HeapPage { slab, shift, state, known: Known::NOTHING, world: PhantomData };
         page.write(Block { at: 0, units }, units);
         page.store();
         page
     }
 
-    /// The page after this one on its list, read along.
+    /// log2 of a unit's bytes.
     #[inline]
-    pub(super) fn load_with_next(slab: Slab<P>) -> (Self, Option<Slab<P>>) {
-        let (extra, link) = P::with_frame(slab.pfn(), |frame| (frame.extra.get(), frame.link.get()));
-        let page = HeapPage { slab, state: PageState::unpack(extra), world: PhantomData };
-        (page, Links::unpack(link).next.map(Slab::at))
+    fn unit(&self) -> u32 {
+        unit_shift(self.shift)
     }
 
-    /// Whether there is room as far as the frame knows; if that took a walk, how long it was.
+    /// The page's end, which no block's place is.
     #[inline]
-    pub(super) fn may_have_room(&self, asked: Failed, walked: &mut u64) -> bool {
-        if self.state.units < asked.units {
-            return false;
+    fn end(&self) -> u32 {
+        1 << (self.shift - self.unit())
+    }
+
+    /// How many blocks a search looks at here in vain; `None` if there may be room, as far as the frame knows.
+    #[inline]
+    pub(super) fn barren(&self, ask: Ask) -> Option<u64> {
+        if self.state.units < ask.units {
+            return Some(0);
         }
-        let failed = self.state.failed.implies(asked, WORD >> Self::unit_shift());
-        *walked += if failed { self.state.blocks as u64 } else { 0 };
-        !failed
+        let all = self.known.blocks == self.state.blocks && self.implies(ask);
+        all.then_some(self.state.blocks as u64)
+    }
+
+    /// Whether the known blocks have no room for a request.
+    #[inline]
+    fn implies(&self, ask: Ask) -> bool {
+        self.known.ask.implies(ask, WORD >> self.unit())
     }
 
     /// Units that are free.
@@ -200,13 +143,9 @@ impl<P: Platform> HeapPage<P> {
         self.state.units
     }
 
-    fn store(&self) {
-        self.slab.set_extra(self.state.pack());
-    }
-
     #[inline]
     fn address(&self, at: u32) -> P::Ptr {
-        P::address(self.slab.pfn(), (at << Self::unit_shift()) as u64)
+        P::address(self.slab.pfn(), (at << self.unit()) as u64)
     }
 
     /// A free block and the place of the next one.
@@ -232,48 +171,64 @@ impl<P: Platform> HeapPage<P> {
     #[inline]
     fn link(&mut self, prev: Option<Block>, next: u32) {
         match prev {
-            Some(prev) => self.write(prev, next),
+            Some(Block { at, units: 1 }) => self.write(Block { at, units: 1 }, next),
+            Some(prev) => P::set_half(self.address(prev.at + 1), next as u16),
             None => self.state.free = next,
         }
     }
 
     /// Takes the first block that has room; answers the place of what was asked for. `walked` counts the blocks looked at.
-    pub(super) fn alloc(&mut self, request: &Request, walked: &mut u64) -> Option<u32> {
-        let shift = Self::unit_shift();
-        let units = Self::units_of(request.bytes);
-        let (mut prev, mut at) = (None, self.state.free);
-        while at < Self::page_units() {
-            *walked += 1;
-            let (block, next) = self.read(at);
-            let object = ((at << shift) + request.lead).next_multiple_of(request.align);
-            let aligned = (object - request.lead) >> shift;
-            if block.end() >= aligned + units {
-                if aligned > at {
-                    // What the alignment skips stays free, as a block of its own.
-                    let head = Block { at, units: aligned - at };
-                    self.write(head, aligned);
-                    prev = Some(head);
-                }
-                let rest = Block { at: aligned + units, units: block.end() - aligned - units };
-                if rest.units > 0 {
-                    self.write(rest, next);
-                }
-                self.link(prev, if rest.units > 0 { rest.at } else { next });
-                self.state.units -= units;
-                self.state.blocks = self.state.blocks + (aligned > at) as u32 + (rest.units > 0) as u32 - 1;
-                self.store();
-                return Some(aligned);
+    pub(super) fn alloc(&mut self, ask: Ask, walked: &mut u64) -> Option<u32> {
+        let mut gap = if self.implies(ask) { self.behind_known(Known::NOWHERE) } else { self.front() };
+        while gap.next < self.end() {
+            let (block, next) = self.read(gap.next);
+            if let Some(place) = ask.place_in(block, self.unit()) {
+                *walked += gap.walked + 1;
+                self.take(gap, block, next, Block { at: place, units: ask.units }, ask);
+                return Some(place);
             }
-            (prev, at) = (Some(block), next);
+            gap = Gap { prev: Some(block), next, walked: gap.walked + 1 };
         }
-        self.state.failed = request.asked(shift);
+        *walked += gap.walked;
+        self.known = gap.known(ask);
         self.store();
         None
     }
 
+    /// Takes what was asked for out of the block behind the gap.
+    fn take(&mut self, mut gap: Gap, block: Block, next: u32, taken: Block, ask: Ask) {
+        let all_known = self.known.blocks == self.state.blocks;
+        let head = Block { at: block.at, units: taken.at - block.at };
+        let rest = Block { at: taken.end(), units: block.end() - taken.end() };
+        self.state.units -= taken.units;
+        self.state.blocks -= 1;
+        if rest.units > 0 {
+            self.write(rest, next);
+            self.state.blocks += 1;
+        }
+        let behind = if rest.units > 0 { rest.at } else { next };
+        if head.units > 0 {
+            // What the alignment skips stays free, as a block of its own, where the whole was.
+            self.write(head, behind);
+            gap = Gap { prev: Some(head), next: behind, walked: gap.walked + 1 };
+            self.state.blocks += 1;
+        } else {
+            self.link(gap.prev, behind);
+        }
+        self.known = match all_known {
+            // No block had room for that, and none has now.
+            true => {
+                let last = if self.known.last == block.at { Known::NOWHERE } else { self.known.last };
+                Known { blocks: self.state.blocks, last, ..self.known }
+            }
+            false => gap.known(ask),
+        };
+        self.store();
+    }
+
     /// Whether the page is empty without this block.
     pub(super) fn is_last(&self, block: Block) -> bool {
-        self.state.units + block.units == Self::page_units()
+        self.state.units + block.units == self.end()
     }
 
     /// Whether nothing of the block is free: only then is it somebody's.
@@ -282,40 +237,79 @@ impl<P: Platform> HeapPage<P> {
     }
 
     /// Puts a block among the free ones, in the order of addresses, merged with its neighbours. Answers how many blocks
-    /// were looked at; `None`, and nothing happened, if some of the block is free already.
-    pub(super) fn free(&mut self, block: Block) -> Option<u64> {
+    /// were looked at; `None`, and nothing happened, if some of the block is free already. `sought` is what searches look
+    /// for: that there is no room for it stays known if it can.
+    pub(super) fn free(&mut self, block: Block, sought: Ask) -> Option<u64> {
         let gap = self.gap(block.at);
         if !gap.holds(block) {
             return None;
         }
-        let Gap { prev, next, walked } = gap;
-        let (mut merged, mut after) = (block, next);
-        self.state.blocks += 1;
-        self.state.failed = Failed::NONE;
-        if block.end() == next && next < Self::page_units() {
-            let (behind, next) = self.read(next);
-            merged.units += behind.units;
-            self.state.blocks -= 1;
-            after = next;
+        let was_barren = self.barren(sought).is_some();
+        let before = gap.prev.filter(|prev| prev.end() == block.at);
+        let touches_next = block.end() == gap.next && gap.next < self.end();
+        let (behind, next) =
+            if touches_next { self.read(gap.next) } else { (Block { at: gap.next, units: 0 }, gap.next) };
+        let merged = match before {
+            Some(before) => Block { at: before.at, units: before.units + block.units + behind.units },
+            None => Block { at: block.at, units: block.units + behind.units },
+        };
+        self.write(merged, next);
+        if before.is_none() {
+            self.link(gap.prev, merged.at);
         }
-        match prev {
-            Some(prev) if prev.end() == block.at => {
-                self.write(Block { at: prev.at, units: prev.units + merged.units }, after);
-                self.state.blocks -= 1;
-            }
-            _ => {
-                self.write(merged, after);
-                self.link(prev, merged.at);
-            }
-        }
+        let (from, to) =
+            (gap.walked as u32 - before.is_some() as u32, gap.walked as u32 + touches_next as u32);
         self.state.units += block.units;
+        self.state.blocks = self.state.blocks + 1 - (to - from);
+        self.known = self.known_with(merged, from, to);
+        if was_barren {
+            self.keep_barren(sought, merged);
+        }
         self.store();
-        Some(walked)
+        Some(gap.walked)
+    }
+
+    /// What is known when a block stands where the blocks from number `from` to before number `to` stood.
+    fn known_with(&self, merged: Block, from: u32, to: u32) -> Known {
+        let known = self.known;
+        match merged.holds_none(known.ask, self.unit()) {
+            true if known.blocks >= from => {
+                let behind = known.blocks.saturating_sub(to);
+                let last = if behind > 0 { known.last } else { merged.at };
+                Known { blocks: from + 1 + behind, last, ..known }
+            }
+            false if known.blocks > from => Known { blocks: from, last: Known::NOWHERE, ..known },
+            _ => known,
+        }
+    }
+
+    /// The page had no room for `sought`, and has none if the block that grew has none.
+    fn keep_barren(&mut self, sought: Ask, grown: Block) {
+        let barren = grown.holds_none(sought, self.unit());
+        if barren && self.barren(sought).is_none() {
+            self.known = Known { ask: sought, blocks: self.state.blocks, last: Known::NOWHERE };
+        }
+    }
+
+    /// Before all free blocks.
+    #[inline]
+    fn front(&self) -> Gap {
+        Gap { prev: None, next: self.state.free, walked: 0 }
+    }
+
+    /// Behind the known blocks, if the last of them is before `at`; else before all.
+    #[inline]
+    fn behind_known(&self, at: u32) -> Gap {
+        if self.known.last >= at {
+            return self.front();
+        }
+        let (last, next) = self.read(self.known.last);
+        Gap { prev: Some(last), next, walked: self.known.blocks as u64 }
     }
 
     /// The free blocks around a place.
     fn gap(&self, at: u32) -> Gap {
-        let mut gap = Gap { prev: None, next: self.state.free, walked: 0 };
+        let mut gap = self.behind_known(at);
         while gap.next < at {
             let (block, next) = self.read(gap.next);
             gap = Gap { prev: Some(block), next, walked: gap.walked + 1 };
@@ -323,18 +317,26 @@ impl<P: Platform> HeapPage<P> {
         gap
     }
 
-    /// Whether the free blocks are in order, apart, inside, as many and of as many units as the frame says.
+    /// Whether the free blocks are in order, apart, inside, as many and of as many units as the frame says, and what it knows
+    /// of them is so.
     pub(super) fn is_sound(&self) -> bool {
         let (mut at, mut end, mut units, mut blocks) = (self.state.free, None, 0, 0);
-        while at < Self::page_units() {
+        while at < self.end() {
             let (block, next) = self.read(at);
-            if block.units == 0 || end.is_some_and(|end| at <= end) {
+            let is_known = blocks < self.known.blocks;
+            let is_last = blocks + 1 == self.known.blocks && self.known.last != Known::NOWHERE;
+            if block.units == 0
+                || end.is_some_and(|end| at <= end)
+                || is_known && !block.holds_none(self.known.ask, self.unit())
+                || is_last && self.known.last != at
+            {
                 return false;
             }
             (at, end, units, blocks) = (next, Some(block.end()), units + block.units, blocks + 1);
         }
-        at == Self::page_units()
+        at == self.end()
             && end.is_none_or(|end| end <= at)
             && (units, blocks) == (self.state.units, self.state.blocks)
+            && self.known.blocks <= blocks
     }
 }

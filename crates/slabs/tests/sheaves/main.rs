@@ -11,8 +11,8 @@ mod ways;
 use Event::*;
 use Expected::{Counted, CpuSlabs, Live, Parked};
 use Step::{
-    Alloc, AllocAtomic, AllocOn, AllocReserve, Bulk, Down, Exhaust, Fail, Feed, Free, FreeBulk, FreeEvery, FreeRcu,
-    Grace, Lend, Mark, Return, Same, Use,
+    Alloc, AllocAtomic, AllocOn, AllocReserve, Bulk, Down, Exhaust, Fail, Feed, Free, FreeBulk, FreeEvery,
+    FreeRcu, Grace, Lend, Mark, Return, Same, Use,
 };
 use slablab_model::{Machine, MachineSpec, Model, NodeSpec};
 use slablab_pages::{Pages, PagesPolicy};

@@ -1,0 +1,96 @@
+//! What a dump or a kernel's counters say of the start.
+
+use super::program::trace;
+use super::{check_with, presets, run};
+use slablab_lab::replay::Options;
+use slablab_lab::replay::before::Before;
+use std::path::Path;
+
+#[test]
+fn a_dump_merges_names() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("a_dump_merges_names");
+    let _ = std::fs::remove_dir_all(&folder);
+    let slab = folder.join("sys/kernel/slab");
+    std::fs::create_dir_all(slab.join(":0000256")).expect("a folder can be made");
+    for (name, content) in [
+        ("slab_size", "256\n"),
+        ("object_size", "256\n"),
+        ("objs_per_slab", "16\n"),
+        ("order", "0\n"),
+        ("align", "64\n"),
+        ("slabs", "3 N0=3\n"),
+        ("objects", "40 N0=40\n"),
+        ("partial", "1 N0=1\n"),
+        ("objects_partial", "8 N0=8\n"),
+        ("cpu_slabs", "1 N0=1\n"),
+    ] {
+        std::fs::write(slab.join(":0000256").join(name), content).expect("a file can be written");
+    }
+    for alias in ["filp", "bio-248"] {
+        std::os::unix::fs::symlink(":0000256", slab.join(alias)).expect("a link can be made");
+    }
+    let before = || Some(Before::read(&folder).expect("a dump"));
+    let options = || Options { engines: presets(&["slub@6.1"]), before: before(), ..Options::default() };
+    // Three slabs: the CPU's, of which nobody saw a free object; one with 8 free; one full.
+    check_with(
+        "cache filp 248; cache bio-248 256; 0 alloc filp 0; 0 alloc bio-248 0; 0 alloc bio-248 1",
+        "6.1.0",
+        &options(),
+        ":0000256: slabs_start=3 objects_start=40 allocs=3 slabs=3 partial=0 alloc_from_partial=1",
+    );
+    let replay = run(&trace("6.1.0", "cache filp 248; 0 alloc filp 0"), &options());
+    for name in ["filp", "bio-248", ":0000256"] {
+        assert!(slablab_lab::output::cache_table(&replay, name).is_some(), "{name} finds the cache");
+    }
+}
+
+#[test]
+fn a_cache_counts_in_its_window() {
+    use slablab_kernel::counters::{ConstRow, StateRow};
+    use slablab_kernel::text::{Breakdown, Count};
+    let total = |value| Breakdown { total: Count { value, slabs: None }, ..Breakdown::default() };
+    let constant = |cache: &str| ConstRow {
+        cache: cache.into(),
+        aliases: Vec::new(),
+        object_size: 256,
+        slab_size: 256,
+        order: 0,
+        objs_per_slab: 16,
+        cpu_partial: 52,
+        min_partial: 5,
+        align: 8,
+        hwcache_align: false,
+        destroy_by_rcu: false,
+        reclaim_account: false,
+        cache_dma: None,
+        remote_node_defrag_ratio: None,
+    };
+    let state = |cache: &str| StateRow {
+        label: "s1".into(),
+        phase: "before".into(),
+        cache: cache.into(),
+        slabs: total(2),
+        objects: total(32),
+        total_objects: total(32),
+        ..StateRow::default()
+    };
+    let constants = [constant("filp"), constant("dentry")];
+    let before =
+        || Some(Before::from_counters(Path::new("run"), &constants, &[state("filp"), state("dentry")], "s1"));
+    let options = || Options { engines: presets(&["slub@6.1"]), before: before(), ..Options::default() };
+    check_with(
+        "cache filp 256; 0 alloc filp 0-4; mark SB filp; 0 alloc filp 5-7; 0 free filp 0-1; 0 free filp 5;
+         mark SA filp; 0 free filp 6-7",
+        "6.1.0",
+        &options(),
+        // Objects 0 and 1 are old ones in the window; what is after it does not count.
+        "filp: slabs_start=2 allocs=3 frees=3 frees_old=2; total: allocs=3 frees=3",
+    );
+    // A cache that never was between marks has no window, and does not disturb the balance.
+    check_with(
+        "cache filp 256; cache dentry 256; mark SB filp; 0 alloc filp 0-2; 0 alloc dentry 0-2; mark SA filp",
+        "6.1.0",
+        &options(),
+        "filp: allocs=3; total: allocs=3",
+    );
+}
