@@ -292,7 +292,7 @@ fn every_engine_sees_the_same_events() {
 fn rows_of_all_engines_are_in_order() {
     let (reader, path) = bundled();
     let engines = ["slob@6.1", "slub@6.1,min_order=2", "slub@6.1"];
-    let engines = engines.map(|text| Preset::parse(text).expect("a preset")).to_vec();
+    let engines = engines.map(|text| Preset::parse(text).expect("a preset").into()).to_vec();
     let answer =
         replay(&reader, &path, &Options { engines, ..Options::default() }, &|_, _| {}).expect("right");
     let table = slablab_lab::output::engines_table(&answer);
@@ -300,8 +300,7 @@ fn rows_of_all_engines_are_in_order() {
     let place =
         |name| names.iter().position(|found| *found == name).unwrap_or_else(|| panic!("{name}: {table}"));
     let between = &names[place("slabs taken") + 1..place("slabs returned")];
-    assert_eq!(between, ["of order 0", "of order 1", "of order 2", "of order 3"], "{table}");
-    assert!(place("pages walked") < place("slabs taken"), "{table}");
+    assert_eq!(between, ["of order 0", "of order 1", "of order 2", "of order 3", "pages"], "{table}");
 }
 
 #[test]
