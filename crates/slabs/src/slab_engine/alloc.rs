@@ -204,7 +204,7 @@ impl<P: Platform> SlabEngine<P> {
             _ => None,
         };
         self.slots.count(Event::AllocSlab, 1);
-        P::map_slab(pfn, geometry.order, geometry.size);
+        P::map_slab(pfn, geometry.order, geometry.size, self.id.0);
         let slab = Slab::at(pfn);
         let first = self.shape.first(colour);
         slab.thread(first, geometry.size, geometry.objects, geometry.link_offset, self.construct);

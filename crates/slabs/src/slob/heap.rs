@@ -1,5 +1,6 @@
 //! The heap of all caches: three lists of partly free pages under one lock.
 
+use super::SHARED;
 use super::page::{Block, HeapPage, Request};
 use crate::engine::{Common, Held};
 use crate::slab::{Slab, SlabList};
@@ -190,7 +191,7 @@ impl<P: Platform> Heap<P> {
     fn new_page(pages: &Pages<P>, gfp: Gfp, node: NodeId) -> Option<Slab<P>> {
         let pfn = pages.alloc(gfp, 0, node, FrameKind::Slab)?;
         // The engine's pieces are halves, which come four to a link of eight bytes.
-        P::map_slab(pfn, 0, 8);
+        P::map_slab(pfn, 0, 8, SHARED);
         Some(Slab::at(pfn))
     }
 

@@ -73,6 +73,8 @@ pub struct Slqb<P: Platform> {
     flags: crate::CacheFlags,
     freebatch: u32,
     hiwater: u32,
+    /// 2^32 / size, rounded up: finds an object's index without a division.
+    reciprocal: u64,
     colours: Colours,
     construct: Option<Constructor<P>>,
     slots: P::PerCpu<CpuState<P>>,
@@ -220,6 +222,7 @@ impl<P: Platform> Engine<P> for Slqb<P> {
             flags: spec.flags,
             freebatch,
             hiwater: policy.hiwater.unwrap_or(4 * freebatch).min(Self::QUEUE_MAX),
+            reciprocal: (1u64 << 32).div_ceil(geometry.size as u64),
             colours: Colours::new(spec, &geometry, P::page_shift()),
             construct: None,
             slots: P::PerCpu::new(geometry.link_offset),

@@ -307,7 +307,7 @@ impl<P: Platform> Slub<P> {
                 (pfn, geometry.min_order, geometry.min_objects, true)
             }
         };
-        P::map_slab(pfn, order, geometry.size);
+        P::map_slab(pfn, order, geometry.size, self.id.0);
         let slab = Slab::at(pfn);
         slab.set_owner(self.id.0 as u64);
         slab.set_extra(0);

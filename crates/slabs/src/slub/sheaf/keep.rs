@@ -152,7 +152,8 @@ impl<P: Platform> Slub<P> {
 
     /// Whether this CPU's sheaves take objects of any node: where its own has no memory, none would be local (7.1).
     #[cold]
-    pub(super) fn takes_any_node(&self) -> bool {
+    #[inline]
+    pub(in crate::slub) fn takes_any_node(&self) -> bool {
         self.policy.barns == Barns::OnlineNodes && P::node_frames(P::cpu_node(P::cpu())).1 == 0
     }
 }
