@@ -79,14 +79,16 @@ impl<P: Platform> Pages<P> {
         let order = (frames.checked_next_power_of_two()?.ilog2() as u8).max(align);
         let (pfn, untouched) = self.attempt_known(gfp, order, node, FrameKind::Allocated, Attempt::Full)?;
         P::with_frame(pfn, |frame| frame.extra.set(frames as u64));
-        self.free_pieces(pfn, frames, 1 << order);
+        // Every frame stays in exactly one block whose head says its order.
+        self.cut(pfn, 0, frames, |_| ());
+        self.cut(pfn, frames, 1 << order, |piece| self.free(piece));
         Some((pfn, untouched))
     }
 
     /// Gives back what [`Pages::alloc_exact`] gave.
     pub fn free_exact(&self, pfn: Pfn) {
         let frames = P::with_frame(pfn, |frame| frame.extra.get()) as u32;
-        self.free_pieces(pfn, 0, frames);
+        self.cut(pfn, 0, frames, |piece| self.free(piece));
     }
 
     /// Frames of an exact allocation.
@@ -94,8 +96,8 @@ impl<P: Platform> Pages<P> {
         P::with_frame(pfn, |frame| frame.extra.get()) as u32
     }
 
-    /// Frees frames `from` to `to` of the block at `pfn`, as the largest aligned blocks they are made of.
-    fn free_pieces(&self, pfn: Pfn, from: u32, to: u32) {
+    /// Makes frames `from` to `to` of the block at `pfn` the largest aligned blocks they can be, and calls `f` with each.
+    fn cut(&self, pfn: Pfn, from: u32, to: u32, f: impl Fn(Pfn)) {
         let head = P::with_frame(pfn, |frame| FrameState::unpack(frame.state.load()));
         let mut at = from;
         while at < to {
@@ -104,7 +106,7 @@ impl<P: Platform> Pages<P> {
             let piece = pfn.plus(at);
             let state = FrameState { kind: FrameKind::Allocated, order, tail: 0, ..head };
             P::with_frame(piece, |frame| frame.state.store(state.pack()));
-            self.free(piece);
+            f(piece);
             at += 1 << order;
         }
     }
