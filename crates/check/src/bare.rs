@@ -191,7 +191,7 @@ impl<const COUNT: bool> Platform for Bare<COUNT> {
         let raw = object.0.get();
         (Pfn((raw >> PAGE_SHIFT) as u32), raw as u32 & ((1 << PAGE_SHIFT) - 1))
     }
-    fn map_slab(_pfn: Pfn, _order: u8, _size: u32) {}
+    fn map_slab(_pfn: Pfn, _order: u8, _size: u32, _cache: u32) {}
     fn unmap_slab(_pfn: Pfn, _order: u8) {}
     #[inline]
     fn link(object: Place, offset: u32) -> Option<Place> {

@@ -188,8 +188,8 @@ impl<P: Testable, T: Twist<P>> Platform for Twisted<P, T> {
     fn locate(object: P::Ptr) -> (Pfn, u32) {
         T::locate(object)
     }
-    fn map_slab(pfn: Pfn, order: u8, size: u32) {
-        P::map_slab(pfn, order, size);
+    fn map_slab(pfn: Pfn, order: u8, size: u32, cache: u32) {
+        P::map_slab(pfn, order, size, cache);
     }
     fn unmap_slab(pfn: Pfn, order: u8) {
         P::unmap_slab(pfn, order);

@@ -106,7 +106,7 @@ impl<K: Kit> Platform for Checked<K> {
     fn locate(object: Address) -> (Pfn, u32) {
         Self::machine().locate(object)
     }
-    fn map_slab(pfn: Pfn, order: u8, _size: u32) {
+    fn map_slab(pfn: Pfn, order: u8, _size: u32, _cache: u32) {
         Self::machine().map(pfn, order);
     }
     fn unmap_slab(pfn: Pfn, order: u8) {

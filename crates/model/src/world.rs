@@ -246,7 +246,7 @@ impl Platform for Model {
     fn locate(object: Addr) -> (Pfn, u32) {
         state(|state| state.memory.locate(object))
     }
-    fn map_slab(pfn: Pfn, order: u8, size: u32) {
+    fn map_slab(pfn: Pfn, order: u8, size: u32, _cache: u32) {
         state(|state| state.memory.map(pfn, order, size));
     }
     fn unmap_slab(pfn: Pfn, order: u8) {

@@ -35,6 +35,8 @@ pub(crate) struct Lists {
     pub(crate) touched: u32,
     /// Where the frontier ends: the zone's end rounded down to the largest block.
     pub(crate) frontier_end: u32,
+    /// Listed frames that may be resident (`report_free`).
+    pub(crate) resident: u64,
     /// Orders whose counts changed since the lock was taken.
     pub(crate) dirty: u32,
     /// Whether anybody ever took the lock.
@@ -49,6 +51,7 @@ impl Default for Lists {
             reserved: 0,
             touched: 0,
             frontier_end: 0,
+            resident: 0,
             dirty: 0,
             opened: false,
         }
@@ -85,8 +88,13 @@ impl<P: Platform> Held<'_, P> {
         Some(pfn)
     }
 
-    /// Gives a block back.
+    /// Gives a block back that somebody used.
     pub(crate) fn give(&mut self, pfn: Pfn, order: u8) {
+        self.give_as(pfn, order, true);
+    }
+
+    /// Gives a block back; `resident` says whether memory behind it may be.
+    pub(crate) fn give_as(&mut self, pfn: Pfn, order: u8, mut resident: bool) {
         let ty = self.block_type(pfn);
         let (mut head, mut order) = (pfn, order);
         self.set_state(pfn, FrameKind::Inside, order, ty);
@@ -97,12 +105,14 @@ impl<P: Platform> Held<'_, P> {
                 break;
             }
             self.unlist(buddy, order, buddy_type);
+            resident |= self.is_resident(buddy);
             self.set_state(buddy, FrameKind::Inside, order, buddy_type);
             P::count(Event::BuddyMerge, 1);
             head = Pfn(head.0 & !(1 << order));
             order += 1;
         }
         let end = if self.would_merge(head, order) { End::Tail } else { End::Head };
+        self.set_resident(head, resident);
         self.put(head, order, ty, end);
     }
 
@@ -142,8 +152,10 @@ impl<P: Platform> Held<'_, P> {
 
     /// Cuts a block of order `high` down to `low`: the upper halves go to the heads of the lists of `ty`.
     pub(crate) fn expand(&mut self, pfn: Pfn, high: u8, low: u8, ty: MigrateType) {
+        let resident = high > low && self.is_resident(pfn);
         for order in (low..high).rev() {
             P::count(Event::BuddySplit, 1);
+            self.set_resident(pfn.plus(1 << order), resident);
             self.put(pfn.plus(1 << order), order, ty, End::Head);
         }
     }
@@ -164,6 +176,7 @@ impl<P: Platform> Held<'_, P> {
             End::Tail => list.push_back::<P>(pfn),
         }
         self.free += 1 << order;
+        self.resident += (self.is_resident(pfn) as u64) << order;
         self.dirty |= 1 << order;
     }
 
@@ -171,6 +184,7 @@ impl<P: Platform> Held<'_, P> {
     pub(crate) fn unlist(&mut self, pfn: Pfn, order: u8, ty: MigrateType) {
         self.free_area[order as usize][ty as usize].remove::<P>(pfn);
         self.free -= 1 << order;
+        self.resident -= (self.is_resident(pfn) as u64) << order;
         self.dirty |= 1 << order;
     }
 
@@ -242,6 +256,11 @@ impl<P: Platform> Held<'_, P> {
     /// A frame's state.
     pub(crate) fn state(&self, pfn: Pfn) -> FrameState {
         P::with_frame(pfn, |frame| FrameState::unpack(frame.state.load()))
+    }
+
+    /// Says that a block that was taken off its list is nobody's for now.
+    pub(crate) fn set_isolated(&self, pfn: Pfn, order: u8) {
+        self.set_state(pfn, FrameKind::Inside, order, self.block_type(pfn));
     }
 
     fn set_state(&self, pfn: Pfn, kind: FrameKind, order: u8, ty: MigrateType) {

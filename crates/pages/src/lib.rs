@@ -50,6 +50,7 @@
 //! | `pcp` | per-CPU page lists |
 //! | `zone`, `buddy`, `steal`, `list` | free lists under `zone->lock` |
 //! | `slow` | what happens below the low watermark |
+//! | `report_free` | free memory that goes back to the world; exact allocations |
 //! | `report` | buddyinfo, zoneinfo, and the check that every frame is accounted for |
 //!
 //! Deliberately absent: this crate knows no world, reads no clock, allocates nothing, and has no statics. Reclaim,
@@ -64,6 +65,7 @@ pub mod migrate;
 mod pcp;
 pub mod policy;
 mod report;
+mod report_free;
 mod slow;
 mod steal;
 mod watermark;
@@ -77,7 +79,10 @@ pub use report::{Census, Imbalance, ZoneInfo};
 
 use machine::{Machine, ZONES};
 use pcp::CpuLists;
-use slablab_platform::{Event, FrameKind, FrameState, Gfp, NodeId, PerCpu, PerNode, Pfn, Platform, Word};
+use report_free::RESIDENT;
+use slablab_platform::{
+    Event, Field, FrameKind, FrameState, Gfp, NodeId, PerCpu, PerNode, Pfn, Platform, Word,
+};
 use watermark::{AllocFlags, Mark};
 use zone::{Shared, Zone};
 use zonelist::Zonelist;
@@ -163,12 +168,23 @@ impl<P: Platform> Pages<P> {
         kind: FrameKind,
         attempt: Attempt,
     ) -> Option<Pfn> {
-        let block = self.alloc_block(gfp, order, node, attempt);
-        match block {
-            Some((pfn, reserve)) => self.hand_out(pfn, gfp, order, (kind, reserve)),
-            None => P::count(Event::PageAllocFail, 1),
-        }
-        block.map(|(pfn, _)| pfn)
+        self.attempt_known(gfp, order, node, kind, attempt).map(|(pfn, _)| pfn)
+    }
+
+    /// [`Pages::attempt`], and whether the block still reads as the world made it.
+    fn attempt_known(
+        &self,
+        gfp: Gfp,
+        order: u8,
+        node: NodeId,
+        kind: FrameKind,
+        attempt: Attempt,
+    ) -> Option<(Pfn, bool)> {
+        let Some((pfn, reserve)) = self.alloc_block(gfp, order, node, attempt) else {
+            P::count(Event::PageAllocFail, 1);
+            return None;
+        };
+        Some((pfn, self.hand_out(pfn, gfp, order, (kind, reserve))))
     }
 
     /// Gives a block back. Its order and zone are in its head's state.
@@ -262,20 +278,24 @@ impl<P: Platform> Pages<P> {
         request.class > 0 && frames(request.class) > 0 && frames(request.class - 1) > 0
     }
 
-    /// Writes what a block is used for, and whether it is of the reserves, into its frames.
-    fn hand_out(&self, pfn: Pfn, gfp: Gfp, order: u8, (kind, reserve): (FrameKind, bool)) {
-        let head = P::with_frame(pfn, |frame| {
+    /// Writes what a block is used for, and whether it is of the reserves, into its frames; answers whether nobody used it
+    /// since the world made it.
+    fn hand_out(&self, pfn: Pfn, gfp: Gfp, order: u8, (kind, reserve): (FrameKind, bool)) -> bool {
+        let (head, untouched) = P::with_frame(pfn, |frame| {
             let state = FrameState { kind, reserve, ..FrameState::unpack(frame.state.load()) };
             frame.state.store(state.pack());
-            state
+            let untouched = frame.extra.get() != RESIDENT;
+            frame.extra.set(0);
+            (state, untouched)
         });
         if kind == FrameKind::Allocated && !gfp.has(Gfp::COMP) {
-            return;
+            return untouched;
         }
         for tail in 1..1 << order {
             let state = FrameState { kind: FrameKind::Tail, tail, ..head };
             P::with_frame(pfn.plus(tail), |frame| frame.state.store(state.pack()));
         }
+        untouched
     }
 
     /// A zone of a node, which may have no frames.

@@ -71,6 +71,11 @@ impl List {
         self.count -= 1;
     }
 
+    /// The first block from the head that meets a condition.
+    pub(crate) fn find<P: Platform>(&self, meets: impl Fn(Pfn) -> bool) -> Option<Pfn> {
+        core::iter::successors(self.head, |pfn| links::<P>(*pfn).next).find(|pfn| meets(*pfn))
+    }
+
     /// Calls `f` with every block, head first.
     pub(crate) fn each<P: Platform>(&self, mut f: impl FnMut(Pfn)) {
         let mut at = self.head;

@@ -21,11 +21,12 @@
 use crate::list::List;
 use crate::machine::ZONES;
 use crate::migrate::MigrateType;
+use crate::report_free::RESIDENT;
 use crate::watermark::AllocFlags;
 use crate::zone::{Held, Zone};
 use crate::{Pages, Request};
 use slablab_platform::{
-    CpuId, Event, FrameKind, FrameState, Local, NodeId, PerCpu, PerNode, Pfn, Platform, Word,
+    CpuId, Event, Field, FrameKind, FrameState, Local, NodeId, PerCpu, PerNode, Pfn, Platform, Word,
 };
 
 /// Orders kept per CPU at most: 0 to 3.
@@ -156,6 +157,7 @@ impl ZoneLists {
             MigrateType::Reserve => MigrateType::Movable,
             ty => ty,
         };
+        P::with_frame(pfn, |frame| frame.extra.set(RESIDENT));
         self.lists[state.order as usize][ty as usize].push_front::<P>(pfn);
         self.frames += 1 << state.order;
         P::count(Event::PcpFree, 1);

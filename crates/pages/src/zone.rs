@@ -26,6 +26,8 @@ pub(crate) struct Shared<P: Platform> {
     free: P::Word,
     /// Frames in pageblocks reserved for atomic requests.
     reserved: P::Word,
+    /// Free frames that may be resident.
+    resident: P::Word,
     /// Per order [`Blocks`], published.
     blocks: [P::Word; ORDERS],
 }
@@ -36,8 +38,16 @@ impl<P: Platform> Default for Shared<P> {
             lists: P::Lock::new(Lists::default()),
             free: P::Word::new(0),
             reserved: P::Word::new(0),
+            resident: P::Word::new(0),
             blocks: core::array::from_fn(|_| P::Word::new(0)),
         }
+    }
+}
+
+impl<P: Platform> Shared<P> {
+    /// Free frames that may be resident, as published.
+    pub(crate) fn resident(&self) -> u64 {
+        self.resident.load()
     }
 }
 
@@ -171,6 +181,7 @@ impl<P: Platform> Drop for Held<'_, P> {
         let shared = self.zone.shared;
         shared.free.store(PUBLISHED | self.lists.free);
         shared.reserved.store(self.lists.reserved as u64);
+        shared.resident.store(self.lists.resident);
         while dirty != 0 {
             let order = dirty.trailing_zeros() as u8;
             dirty &= dirty - 1;

@@ -319,7 +319,7 @@ impl<P: Platform> Slab<P> {
             (nth + 1) << order
         );
         let pfn = first.plus(nth << order);
-        P::map_slab(pfn, order, size);
+        P::map_slab(pfn, order, size, 0);
         Ok(Slab { pfn, order, size, world: PhantomData })
     }
 

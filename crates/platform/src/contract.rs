@@ -75,7 +75,9 @@ pub trait Platform: Sized + 'static {
     /// The frame an address is in, and the offset in that frame.
     fn locate(object: Self::Ptr) -> (Pfn, u32);
     /// Says that the block at `pfn` now holds objects of `size` bytes: links and words of them may be used from here on.
-    fn map_slab(pfn: Pfn, order: u8, size: u32);
+    /// `cache` is the number of the cache they belong to, 2^24 where they belong to several: a world may keep it where it
+    /// finds it from an address.
+    fn map_slab(pfn: Pfn, order: u8, size: u32, cache: u32);
     /// Says that the block holds no objects any more.
     fn unmap_slab(pfn: Pfn, order: u8);
     /// The link in a free object, `offset` bytes into it: an object's address or none.

@@ -41,6 +41,13 @@ impl<W: Word, F: Field> Descriptor<W, F> {
     }
 }
 
+impl<W: Word, F: Field> Descriptor<W, F> {
+    /// The node the frame's memory is on, once somebody used it.
+    pub fn node(&self) -> NodeId {
+        FrameState::unpack(self.state.load()).node
+    }
+}
+
 impl<W: Word, F: Field> Default for Descriptor<W, F> {
     fn default() -> Self {
         Self::new()

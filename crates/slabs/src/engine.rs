@@ -9,7 +9,7 @@ use crate::lent::Sheaf;
 use crate::slab::NewObjects;
 use crate::wrap::Reports;
 use slablab_pages::Pages;
-use slablab_platform::{CpuId, Event, Gfp, NodeId, Platform, Work};
+use slablab_platform::{CpuId, Event, Gfp, NodeId, Pfn, Platform, Work};
 
 /// What a cache stands on: pages, what it shares with the other caches of its engine, and memory for its own metadata.
 pub struct Backing<'a, P: Platform, C = ()> {
@@ -125,6 +125,18 @@ pub trait Engine<P: Platform>: Sized {
         node: Option<NodeId>,
     ) -> Option<P::Ptr> {
         self.alloc(backing, gfp, node)
+    }
+    /// An object from the current CPU's slot, if it has one: what [`Engine::alloc`] tries first. Never zeroed.
+    #[inline]
+    fn alloc_hot(&self) -> Option<P::Ptr> {
+        None
+    }
+    /// Gives an object back to the current CPU's slot, if that is its place, `offset` bytes into this cache's slab at `slab`,
+    /// which the caller knows is not of the reserves.
+    /// Otherwise nothing happened, and [`Engine::free`] says what is to be said.
+    #[inline]
+    fn free_hot(&self, _object: P::Ptr, _slab: Pfn, _node: NodeId, _offset: u32) -> bool {
+        false
     }
     /// Gives an object back.
     ///

@@ -189,6 +189,13 @@ impl<P: Platform> Slab<P> {
         P::address(self.pfn, head as u64 * 8)
     }
 
+    /// Bytes from the slab's start to an address in it.
+    #[inline]
+    pub fn bytes_to(self, object: P::Ptr) -> u32 {
+        let (pfn, offset) = P::locate(object);
+        ((pfn.0 - self.pfn.0) << P::page_shift()) + offset
+    }
+
     /// An object's offset in units of 8 bytes.
     #[inline]
     pub fn offset(self, object: P::Ptr) -> u32 {

@@ -3,6 +3,7 @@
 mod buddy;
 mod pcp;
 mod programs;
+mod report_free;
 mod slow;
 mod watermarks;
 mod world;

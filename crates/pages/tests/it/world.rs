@@ -390,7 +390,7 @@ impl Platform for World {
         let shift = state().spec.page_shift;
         (Pfn((object >> shift) as u32), (object & ((1 << shift) - 1)) as u32)
     }
-    fn map_slab(_pfn: Pfn, _order: u8, _size: u32) {}
+    fn map_slab(_pfn: Pfn, _order: u8, _size: u32, _cache: u32) {}
     fn unmap_slab(_pfn: Pfn, _order: u8) {}
     fn link(_object: u64, _offset: u32) -> Option<u64> {
         unreachable!("pages touch no objects")

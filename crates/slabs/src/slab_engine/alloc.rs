@@ -203,7 +203,7 @@ impl<P: Platform> SlabEngine<P> {
             _ => None,
         };
         self.slots.count(Event::AllocSlab, 1);
-        P::map_slab(pfn, geometry.order, geometry.spacing);
+        P::map_slab(pfn, geometry.order, geometry.spacing, self.id.0);
         let slab = Slab::at(pfn);
         let colour = self.next_colour(slab.node());
         let first = self.shape.first(colour);

@@ -4,6 +4,7 @@
 //! list remembers what was sought in vain and how many blocks that took, and keeps both true as its pages change. The next
 //! search for the same is counted and not done, as long as no page may have room.
 
+use super::SHARED;
 use super::ask::{Ask, Block};
 use super::page::HeapPage;
 use crate::engine::{Common, Held};
@@ -215,7 +216,7 @@ impl<P: Platform> Heap<P> {
     fn new_page(pages: &Pages<P>, gfp: Gfp, node: NodeId) -> Option<Slab<P>> {
         let pfn = pages.alloc(gfp, 0, node, FrameKind::Slab)?;
         // The engine's pieces are halves, which come four to a link of eight bytes.
-        P::map_slab(pfn, 0, 8);
+        P::map_slab(pfn, 0, 8, SHARED);
         Some(Slab::at(pfn))
     }
 

@@ -1,6 +1,6 @@
 //! Objects of a page or more, what waits for a grace period, and pages as an earlier life would have left them.
 
-use super::{HEADER, Heap, Slob};
+use super::{HEADER, Heap, SHARED, Slob};
 use crate::engine::{Backing, Misuse};
 use crate::slab::Slab;
 use slablab_platform::{Event, FrameKind, Gfp, NodeId, PerCpu, Pfn, Platform};
@@ -22,7 +22,7 @@ impl<P: Platform> Slob<P> {
         let order = Self::order_of(bytes);
         let node = node.unwrap_or_else(|| P::cpu_node(P::cpu()));
         let pfn = backing.pages.alloc(gfp | Gfp::COMP, order, node, FrameKind::Large)?;
-        P::map_slab(pfn, order, bytes);
+        P::map_slab(pfn, order, bytes, SHARED);
         let slab = Slab::<P>::at(pfn);
         slab.set_owner(self.id.0 as u64);
         self.slots.count(Event::AllocSlab, 1);

@@ -35,6 +35,9 @@ pub struct Slob<P: Platform> {
     nodes: P::PerNode<Tally<P>>,
 }
 
+/// Instead of a cache's number: what is in SLOB's pages belongs to anybody.
+const SHARED: u32 = 1 << 24;
+
 /// Bytes before a kmalloc's object, which hold its size; also what every object is aligned to.
 const HEADER: u32 = WORD;
 /// Bytes behind an object whose readers may outlive its free: what the grace period's callback needs.

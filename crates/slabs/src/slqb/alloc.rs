@@ -181,7 +181,7 @@ impl<P: Platform> Slqb<P> {
         let geometry = &self.geometry;
         let pfn = backing.pages.alloc(self.page_flags(gfp), geometry.order, node, FrameKind::Slab)?;
         self.slots.count(Event::AllocSlab, 1);
-        P::map_slab(pfn, geometry.order, geometry.spacing);
+        P::map_slab(pfn, geometry.order, geometry.spacing, self.id.0);
         let slab = Slab::at(pfn);
         let shift = self.colours.bytes(colour);
         let head = slab.thread(shift, geometry.size, geometry.objects, geometry.link_offset, &self.new);

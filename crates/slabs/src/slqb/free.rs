@@ -7,19 +7,20 @@ use crate::slab::Slab;
 use slablab_platform::{CpuId, Event, HotList, Local, NodeId, PerCpu, PerNode, Platform, Want};
 
 impl<P: Platform> Slqb<P> {
-    /// What the fast path looks at is the page's node and cache; whose page it is matters later.
+    /// What the fast path looks at is the page's node and cache, and where the object starts; whose page it is matters later.
     #[inline]
     pub(super) fn free_object(&self, backing: &Backing<'_, P>, object: P::Ptr) -> Result<(), Misuse> {
         let Some((slab, state)) = Slab::<P>::of(object) else {
             return Err(Misuse::NotInSlab);
         };
+        // An address in a queue is trusted later: the check cannot wait.
+        let owner = self.check(object, slab)?;
         if self.is_local(state.node)
-            && Owner::cache_of(slab.owner()) == self.id
             && self.slots.push_if(Want::ANY, self.hiwater, object, Event::FreeFastpath)
         {
             return Ok(());
         }
-        self.free_slow(backing, object, slab, state.node)
+        self.free_slow(backing, object, slab, state.node, owner)
     }
 
     #[cold]
@@ -30,8 +31,8 @@ impl<P: Platform> Slqb<P> {
         object: P::Ptr,
         slab: Slab<P>,
         node: NodeId,
+        owner: Owner,
     ) -> Result<(), Misuse> {
-        let owner = self.check(object, slab)?;
         let Some(mut slot) = self.slots.local() else {
             return self.free_slotless(backing, object, slab, owner);
         };
@@ -58,9 +59,11 @@ impl<P: Platform> Slqb<P> {
         if owner.cache != self.id {
             return Err(Misuse::WrongCache(owner.cache));
         }
-        let offset = (slab.offset(object) * 8).checked_sub(self.colours.bytes(owner.colour));
-        let index = offset.ok_or(Misuse::NotAnObject)? / self.geometry.size;
-        let start = self.colours.bytes(owner.colour) + index * self.geometry.size;
+        let colour = self.colours.bytes(owner.colour);
+        let offset = (slab.offset(object) * 8).wrapping_sub(colour);
+        // Exact for every multiple of the size below 2^32, and no multiple comes out for anything else.
+        let index = ((offset as u64 * self.reciprocal) >> 32) as u32;
+        let start = colour.wrapping_add(index.wrapping_mul(self.geometry.size));
         let is_start = P::address(slab.pfn(), start as u64) == object;
         if is_start && index < self.geometry.objects { Ok(owner) } else { Err(Misuse::NotAnObject) }
     }

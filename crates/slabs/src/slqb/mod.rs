@@ -27,6 +27,8 @@ pub struct Slqb<P: Platform> {
     flags: crate::CacheFlags,
     freebatch: u32,
     hiwater: u32,
+    /// 2^32 / size, rounded up: finds an object's index without a division.
+    reciprocal: u64,
     colours: Colours,
     new: NewObjects<P>,
     slots: P::PerCpu<CpuState<P>>,
@@ -175,6 +177,7 @@ impl<P: Platform> Engine<P> for Slqb<P> {
             flags: spec.flags,
             freebatch,
             hiwater: policy.hiwater.unwrap_or(4 * freebatch).min(Self::QUEUE_MAX),
+            reciprocal: (1u64 << 32).div_ceil(geometry.size as u64),
             colours: Colours::new(spec, &geometry, P::page_shift()),
             new: NewObjects::default(),
             slots: P::PerCpu::new(geometry.link_offset),

@@ -310,7 +310,7 @@ impl<P: Platform> Slub<P> {
                 (pfn, geometry.min_order, geometry.min_objects, true)
             }
         };
-        P::map_slab(pfn, order, geometry.spacing);
+        P::map_slab(pfn, order, geometry.spacing, self.id.0);
         let slab = Slab::at(pfn);
         slab.set_owner(self.id.0 as u64);
         slab.set_extra(0);

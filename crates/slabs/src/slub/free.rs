@@ -18,8 +18,11 @@ impl<P: Platform> Slub<P> {
         let Some((pfn, state)) = Pages::<P>::block_of(object) else {
             return Err(Misuse::NotInSlab);
         };
+        // The tag says that the slab is this cache's, not that an object starts there.
         let mine = Want { mask: u64::MAX, value: tag(pfn, state.node) };
-        if self.slots.push_if(mine, HotList::<P::Ptr>::COUNT_MAX, object, tally.fast) {
+        if self.is_start(Slab::<P>::at(pfn).bytes_to(object))
+            && self.slots.push_if(mine, HotList::<P::Ptr>::COUNT_MAX, object, tally.fast)
+        {
             return Ok(());
         }
         self.free_slow(backing, object, pfn, state, tally)
@@ -39,7 +42,7 @@ impl<P: Platform> Slub<P> {
         self.push_chain(backing, slab, state, Chain { head: object, tail: object, count: 1 }, tally)
     }
 
-    /// That the object is one of this cache's. The fast path needs no such check.
+    /// That the object is one of this cache's.
     pub(super) fn check(&self, object: P::Ptr, pfn: Pfn, state: FrameState) -> Result<Slab<P>, Misuse> {
         if state.kind != FrameKind::Slab {
             return Err(Misuse::NotInSlab);
@@ -48,13 +51,9 @@ impl<P: Platform> Slub<P> {
         if slab.owner() != self.id.0 as u64 {
             return Err(Misuse::WrongCache(CacheId(slab.owner() as u32)));
         }
-        let offset = slab.offset(object) as u64 * 8;
-        // Exact for every multiple of the size below 2^32, and no multiple comes out for anything else.
-        let index = (offset * self.reciprocal) >> 32;
-        if index * self.geometry.size as u64 != offset || index >= slab.word().objects as u64 {
-            return Err(Misuse::NotAnObject);
-        }
-        Ok(slab)
+        let offset = slab.bytes_to(object);
+        let fits = offset < slab.word().objects as u32 * self.geometry.size;
+        if fits && self.is_start(offset) { Ok(slab) } else { Err(Misuse::NotAnObject) }
     }
 
     /// Pushes a chain of one slab's objects on the slab's own list, and moves the slab if that changes what it is.

@@ -128,6 +128,14 @@ impl<P: Platform> Slub<P> {
         }
     }
 
+    /// Whether an object starts `offset` bytes into a slab of the preferred order.
+    #[inline]
+    fn is_start(&self, offset: u32) -> bool {
+        // Exact for every multiple of the size below 2^32, and no multiple comes out for anything else.
+        let index = (offset as u64 * self.reciprocal) >> 32;
+        index as u32 * self.geometry.size == offset && (index as u32) < self.geometry.objects
+    }
+
     /// Slabs a node keeps although they are empty.
     pub fn min_partial(&self) -> u32 {
         self.min_partial
@@ -210,6 +218,25 @@ impl<P: Platform> Engine<P> for Slub<P> {
             P::fill(object, self.geometry.object_size, 0);
         }
         Some(object)
+    }
+
+    #[inline]
+    fn alloc_hot(&self) -> Option<P::Ptr> {
+        let event = Event::AllocFastpath;
+        if self.sheaf_capacity > 0 { self.slots.pop(event) } else { self.slots.pop_if(Want::ANY, event) }
+    }
+
+    #[inline]
+    fn free_hot(&self, object: P::Ptr, slab: Pfn, node: NodeId, offset: u32) -> bool {
+        if !self.is_start(offset) {
+            return false;
+        }
+        if self.sheaf_capacity > 0 {
+            let home = node == P::cpu_memory_node(P::cpu()) || self.takes_any_node();
+            return home && self.slots.push(object, Event::FreeFastpath);
+        }
+        let mine = Want { mask: u64::MAX, value: tag(slab, node) };
+        self.slots.push_if(mine, HotList::<P::Ptr>::COUNT_MAX, object, Event::FreeFastpath)
     }
 
     /// A hit needs no check of the cache: the tag names a slab of this cache.

@@ -127,8 +127,8 @@ impl<P: Platform> Platform for Hardened<P> {
     fn locate(object: P::Ptr) -> (Pfn, u32) {
         P::locate(object)
     }
-    fn map_slab(pfn: Pfn, order: u8, size: u32) {
-        P::map_slab(pfn, order, size);
+    fn map_slab(pfn: Pfn, order: u8, size: u32, cache: u32) {
+        P::map_slab(pfn, order, size, cache);
     }
     fn unmap_slab(pfn: Pfn, order: u8) {
         P::unmap_slab(pfn, order);

@@ -155,7 +155,8 @@ impl<P: Platform> Slub<P> {
 
     /// Where the CPU's node has no memory, none would be local (7.1).
     #[cold]
-    fn takes_any_node(&self) -> bool {
+    #[inline]
+    pub(in crate::slub) fn takes_any_node(&self) -> bool {
         self.policy.barns == Barns::OnlineNodes && P::node_frames(P::cpu_node(P::cpu())).1 == 0
     }
 }

@@ -1,0 +1,181 @@
+/* What C and POSIX say of malloc and its family, asked of whatever library is preloaded. Exits with the number of the
+ * first line that does not hold. */
+#include <errno.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define HOLDS(what)                                                  \
+    do {                                                             \
+        if (!(what)) {                                               \
+            fprintf(stderr, "api.c:%d: %s\n", __LINE__, #what);      \
+            exit(1);                                                 \
+        }                                                            \
+    } while (0)
+
+/* Out of the compiler's sight: it knows what malloc does. */
+static void *(*volatile do_malloc)(size_t) = malloc;
+static void *(*volatile do_calloc)(size_t, size_t) = calloc;
+static void *(*volatile do_realloc)(void *, size_t) = realloc;
+
+static void sizes(void) {
+    for (size_t bytes = 0; bytes < 70000; bytes += 1 + bytes / 7) {
+        char *at = do_malloc(bytes);
+        HOLDS(at != NULL && (uintptr_t)at % 16 == 0 && malloc_usable_size(at) >= bytes);
+        memset(at, 0xa5, malloc_usable_size(at));
+        free(at);
+        char *zeros = do_calloc(bytes, 1);
+        for (size_t i = 0; i < bytes; i++) HOLDS(zeros[i] == 0);
+        free(zeros);
+    }
+    void *first = do_malloc(0), *second = do_malloc(0);
+    HOLDS(first != NULL && first != second);
+    free(first);
+    free(second);
+    free(NULL);
+    HOLDS(malloc_usable_size(NULL) == 0);
+}
+
+static void growing(void) {
+    char *at = NULL;
+    for (size_t bytes = 1; bytes < 6000000; bytes = bytes * 5 / 3 + 1) {
+        at = do_realloc(at, bytes);
+        HOLDS(at != NULL);
+        at[bytes - 1] = (char)bytes;
+        at[0] = 7;
+    }
+    for (size_t bytes = 5000000; bytes > 0; bytes /= 3) {
+        at = do_realloc(at, bytes);
+        HOLDS(at != NULL && at[0] == 7);
+    }
+    HOLDS(do_realloc(at, 0) == NULL);
+}
+
+static void too_much(void) {
+    errno = 0;
+    HOLDS(do_malloc(SIZE_MAX) == NULL && errno == ENOMEM);
+    errno = 0;
+    HOLDS(do_malloc((size_t)PTRDIFF_MAX + 1) == NULL && errno == ENOMEM);
+    errno = 0;
+    HOLDS(do_calloc(SIZE_MAX / 2, 3) == NULL && errno == ENOMEM);
+    errno = 0;
+    HOLDS(reallocarray(NULL, SIZE_MAX / 2, 3) == NULL && errno == ENOMEM);
+    char *at = do_malloc(10);
+    strcpy(at, "stays");
+    errno = 0;
+    HOLDS(do_realloc(at, SIZE_MAX - 100) == NULL && errno == ENOMEM && strcmp(at, "stays") == 0);
+    errno = 0;
+    free(at);
+    HOLDS(errno == 0);
+}
+
+static void aligned(void) {
+    for (size_t align = 8; align <= 1 << 20; align *= 2) {
+        for (size_t bytes = 1; bytes < 100000; bytes = bytes * 4 + 3) {
+            void *at = NULL;
+            HOLDS(posix_memalign(&at, align, bytes) == 0 && (uintptr_t)at % align == 0);
+            memset(at, 1, bytes);
+            free(at);
+            at = aligned_alloc(align, bytes);
+            HOLDS(at != NULL && (uintptr_t)at % align == 0);
+            free(at);
+            at = memalign(align, bytes);
+            HOLDS(at != NULL && (uintptr_t)at % align == 0);
+            free(at);
+        }
+    }
+    void *at = &at;
+    HOLDS(posix_memalign(&at, 3, 10) == EINVAL && at == &at);
+    HOLDS(posix_memalign(&at, 4, 10) == EINVAL && at == &at);
+    HOLDS(posix_memalign(&at, 64, SIZE_MAX - 10) == ENOMEM && at == &at);
+    at = valloc(100);
+    HOLDS((uintptr_t)at % sysconf(_SC_PAGESIZE) == 0);
+    free(at);
+    at = pvalloc(100);
+    HOLDS((uintptr_t)at % sysconf(_SC_PAGESIZE) == 0);
+    HOLDS(malloc_usable_size(at) >= (size_t)sysconf(_SC_PAGESIZE));
+    free(at);
+}
+
+static volatile int stop;
+
+static void *worker(void *seed) {
+    unsigned random = (unsigned)(uintptr_t)seed;
+    while (!stop) {
+        char *held[64];
+        for (int i = 0; i < 64; i++) {
+            size_t bytes = rand_r(&random) % 3000;
+            held[i] = malloc(bytes + 1);
+            HOLDS(held[i] != NULL);
+            memset(held[i], i, bytes + 1);
+            held[i][bytes] = (char)i;
+        }
+        for (int i = 0; i < 64; i++) {
+            HOLDS(held[i][0] == i);
+            free(held[i]);
+        }
+    }
+    return NULL;
+}
+
+/* Children of a program whose other threads are in the middle of allocating. */
+static void forks(int count) {
+    pthread_t threads[3];
+    for (uintptr_t i = 0; i < 3; i++) HOLDS(pthread_create(&threads[i], NULL, worker, (void *)(i + 1)) == 0);
+    for (int i = 0; i < count; i++) {
+        pid_t child = fork();
+        HOLDS(child >= 0);
+        if (child == 0) {
+            char *held[100];
+            for (int k = 0; k < 100; k++) memset(held[k] = do_malloc(k * 50 + 1), k, k * 50 + 1);
+            for (int k = 0; k < 100; k++) {
+                if (held[k][0] != k) _exit(2);
+                free(held[k]);
+            }
+            _exit(0);
+        }
+        int status;
+        HOLDS(waitpid(child, &status, 0) == child && status == 0);
+    }
+    stop = 1;
+    for (int i = 0; i < 3; i++) HOLDS(pthread_join(threads[i], NULL) == 0);
+}
+
+static void *short_lived(void *handed) {
+    free(handed);
+    void *mine = do_malloc(777);
+    memset(mine, 1, 777);
+    return mine;
+}
+
+/* Threads that come and go, each freeing what another got. */
+static void storm(int count) {
+    void *handed = do_malloc(100);
+    for (int i = 0; i < count; i++) {
+        pthread_t thread;
+        HOLDS(pthread_create(&thread, NULL, short_lived, handed) == 0);
+        HOLDS(pthread_join(thread, &handed) == 0);
+    }
+    free(handed);
+}
+
+static void at_the_end(void) { free(do_malloc(100)); }
+
+int main(int count, char **arguments) {
+    int rounds = count > 1 ? atoi(arguments[1]) : 100;
+    atexit(at_the_end);
+    sizes();
+    growing();
+    too_much();
+    aligned();
+    storm(rounds * 10);
+    forks(rounds);
+    malloc_trim(0);
+    puts("api.c: all holds");
+    return 0;
+}

@@ -1,0 +1,78 @@
+//! The library under programs that know nothing of it.
+//!
+//! The programs in C and C++ beside this file are built by the system's compilers, which anything that builds Rust needs, and
+//! run with the library preloaded, once per engine.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+const ENGINES: &[&str] = &["slub@7.1", "slub@6.1", "slub@2.6.29", "slqb@2009-09", "slab@6.1"];
+
+/// The library as this build made it: beside this test.
+fn library() -> PathBuf {
+    let test = std::env::current_exe().expect("this test is a program");
+    let built = test.parent().expect("target/<profile>/deps").join("libslablab.so");
+    assert!(built.exists(), "{} was not built", built.display());
+    built
+}
+
+/// A program for one test: tests run side by side.
+fn built(compiler: &str, source: &str, arguments: &[&str], name: &str) -> PathBuf {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(source);
+    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let done = Command::new(compiler).args(arguments).arg(&source).arg("-o").arg(&program).output();
+    let done = done.unwrap_or_else(|error| panic!("{compiler}: {error}"));
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    program
+}
+
+fn run(program: &Path, arguments: &[&str], engine: &str) -> Output {
+    let mut command = Command::new(program);
+    command.args(arguments).env("LD_PRELOAD", library()).env("SLABLAB_ENGINE", engine);
+    command.output().expect("it runs")
+}
+
+fn check(program: &Path, arguments: &[&str], says: &str) {
+    for engine in ENGINES {
+        let done = run(program, arguments, engine);
+        let said = String::from_utf8_lossy(&done.stdout);
+        let errors = String::from_utf8_lossy(&done.stderr);
+        assert!(done.status.success() && said.contains(says), "{engine}: {}\n{said}{errors}", done.status);
+        assert_eq!(errors, "", "{engine}");
+    }
+}
+
+#[test]
+fn what_c_and_posix_say() {
+    let program = built("cc", "api.c", &["-std=gnu11", "-O1", "-Wall", "-pthread"], "api");
+    check(&program, &["40"], "all holds");
+}
+
+#[test]
+fn what_cplusplus_says() {
+    let program = built("c++", "new.cpp", &["-std=c++17", "-O1", "-Wall", "-pthread"], "new");
+    check(&program, &[], "all holds");
+}
+
+#[test]
+fn settings_are_read_and_wrong_ones_reported() {
+    let program = built("cc", "api.c", &["-std=gnu11", "-O1", "-pthread"], "settings");
+    let with = |name: &str, value: &str| {
+        let mut command = Command::new(&program);
+        command.arg("1").env("LD_PRELOAD", library()).env(name, value);
+        let done = command.output().expect("it runs");
+        assert!(done.status.success());
+        String::from_utf8_lossy(&done.stderr).into_owned()
+    };
+    let stats = with("SLABLAB_STATS", "1");
+    assert!(
+        stats.contains("slub@7.1") && stats.contains("<active_objs>") && stats.contains("malloc-"),
+        "{stats}"
+    );
+    let unknown = with("SLABLAB_ENGIN", "slqb");
+    assert!(unknown.contains("SLABLAB_ENGIN: there is no such setting"), "{unknown}");
+    let engine = with("SLABLAB_ENGINE", "slurb");
+    assert!(engine.contains("SLABLAB_ENGINE=slurb:") && engine.contains("slub"), "{engine}");
+    let slob = with("SLABLAB_ENGINE", "slob");
+    assert!(slob.contains("SLOB cannot tell the size"), "{slob}");
+}

@@ -1,0 +1,105 @@
+//! Size classes for malloc.
+//!
+//! Up to 256 bytes every multiple of 16; above, sixteen classes per doubling, so that a request of more than 256 bytes wastes
+//! at most 1/16 of what it gets. The kernel's classes, with two per doubling at most, are `slablab_slabs::kmalloc`'s.
+
+use slablab_slabs::CacheSpec;
+
+/// Bytes of the smallest class, and what all classes are multiples of.
+pub const STEP: usize = 16;
+/// Classes up to [`FINE_MAX`].
+const FINE: usize = FINE_MAX / STEP;
+/// Up to here classes are one step apart.
+const FINE_MAX: usize = 256;
+/// Bytes of the largest class.
+pub const MAX: usize = 32768;
+/// How many classes there are.
+pub const COUNT: usize = FINE + STEP * (MAX / FINE_MAX).ilog2() as usize;
+
+/// The class of a request of at most [`MAX`] bytes.
+#[inline(always)]
+pub const fn of(bytes: usize) -> usize {
+    if bytes <= FINE_MAX {
+        return bytes.saturating_sub(1) / STEP;
+    }
+    let last = bytes - 1;
+    let doubling = last.ilog2() - FINE_MAX.ilog2();
+    FINE + doubling as usize * STEP + ((last >> (last.ilog2() - 4)) & (STEP - 1))
+}
+
+/// Bytes of a class.
+pub const fn size(class: usize) -> u32 {
+    if class < FINE {
+        return ((class + 1) * STEP) as u32;
+    }
+    let (doubling, step) = ((class - FINE) / STEP, (class - FINE) % STEP);
+    ((FINE_MAX + (step + 1) * STEP) << doubling) as u32
+}
+
+/// A size whose class has objects aligned to `align`, a power of two; `None` where only pages are.
+#[inline]
+pub fn aligned(bytes: usize, align: usize) -> Option<usize> {
+    let multiple = bytes.max(1).checked_next_multiple_of(align)?;
+    if multiple > MAX {
+        return None;
+    }
+    let sized = size(of(multiple)) as usize;
+    // Otherwise a power of two, which is a class, and whose slabs start at a multiple of it.
+    Some(if sized.is_multiple_of(align) { sized } else { sized.next_power_of_two() })
+}
+
+/// The cache of a class. `sheaf_bytes`: how much a sheaf should hold where the engine has sheaves, 0 for its own rule.
+pub(crate) fn spec(class: usize, sheaf_bytes: u32) -> CacheSpec {
+    let mut spec = CacheSpec::of_size(size(class));
+    spec.align = STEP as u32;
+    spec.flags.kmalloc = true;
+    if sheaf_bytes > 0 {
+        // 252 addresses and the header fill a class.
+        spec.sheaf_capacity = (sheaf_bytes / spec.object_size).clamp(8, 252);
+    }
+    spec
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_request_gets_the_smallest_class_that_holds_it() {
+        for bytes in 1..=MAX {
+            let class = of(bytes);
+            assert!(size(class) as usize >= bytes, "{bytes} bytes in class {class} of {}", size(class));
+            assert!(
+                class == 0 || (size(class - 1) as usize) < bytes,
+                "{bytes} bytes fit class {}",
+                class - 1
+            );
+        }
+        assert_eq!((of(0), size(COUNT - 1) as usize), (0, MAX));
+    }
+
+    #[test]
+    fn above_256_bytes_a_sixteenth_is_wasted_at_most() {
+        for bytes in 257..=MAX {
+            let got = size(of(bytes)) as usize;
+            assert!((got - bytes) * 16 <= got, "{bytes} bytes get {got}");
+        }
+    }
+
+    #[test]
+    fn aligned_classes() {
+        for align in (0..=15).map(|shift| 1usize << shift) {
+            for bytes in [1, 16, 17, 100, 256, 257, 1000, 4096, 5000, 32768] {
+                let Some(sized) = aligned(bytes, align) else { continue };
+                let got = size(of(sized)) as usize;
+                assert!(
+                    got >= bytes && got.is_multiple_of(align),
+                    "{bytes} bytes aligned to {align} get {got}"
+                );
+                assert!(got.is_multiple_of(4096.min(align)) && (align <= 4096 || got.is_power_of_two()));
+            }
+        }
+        assert_eq!(aligned(32768, 65536), None);
+        assert_eq!(aligned(usize::MAX - 3, 4096), None);
+    }
+}

@@ -1,0 +1,35 @@
+//! malloc from the kernel's slab allocators, on mapped memory.
+//!
+//! # Theory
+//!
+//! A heap is what a kernel's kmalloc is: one cache per size class, all of one engine, on one page allocator. The classes are
+//! malloc's own ([`classes`]); above the largest a request gets page frames, not rounded to a power of two. The engine is
+//! chosen when the process first allocates: `SLABLAB_ENGINE=slqb@2009-09`, in the same words as everywhere else in slablab.
+//!
+//! ```text
+//! malloc                     class by size, then
+//!   Engine::alloc_hot          the slot of this thread: sheaf, queue, array or CPU list
+//!   alloc_slow                 the engine's own way, pages from the page allocator; now and then, upkeep
+//! free
+//!   Native::home               address to slab, by arithmetic: one load
+//!   key                        a freed object carries a key: who frees it again is found
+//!   Engine::free_hot           the slot of this thread
+//!   free_slow                  the engine's own way; or who misused it, and how
+//! ```
+//!
+//! **What is always detected**: freeing an address that is not in the heap, not an object's start, in an empty slab, or
+//! already free. The process ends with a report that names address and class.
+//!
+//! **Upkeep** has no thread: slow paths of ordinary activity run timers, shrink one class at a time, and give free memory
+//! back.
+//!
+//! Deliberately absent: C's names, which the library `slablab-c` exports.
+
+pub mod classes;
+#[expect(unsafe_code, reason = "an allocator hands out memory")]
+mod global;
+mod heap;
+mod report;
+mod settings;
+
+pub use global::{Slablab, api};

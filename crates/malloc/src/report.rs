@@ -1,0 +1,49 @@
+//! What goes to standard error, without allocating.
+
+use core::fmt::{self, Write};
+use slablab_native::system;
+
+/// A line being made. What does not fit is cut.
+pub(crate) struct Line {
+    bytes: [u8; 512],
+    length: usize,
+}
+
+impl Line {
+    /// Writes `slablab: ...` to standard error.
+    pub(crate) fn say(text: fmt::Arguments<'_>) {
+        let mut line = Line { bytes: [0; 512], length: 0 };
+        // The only error is that the line is full.
+        let _ = write!(line, "slablab: {text}");
+        line.end();
+    }
+
+    /// Writes a line as it is.
+    pub(crate) fn print(text: fmt::Arguments<'_>) {
+        let mut line = Line { bytes: [0; 512], length: 0 };
+        let _ = line.write_fmt(text);
+        line.end();
+    }
+
+    fn end(&mut self) {
+        let end = self.length.min(self.bytes.len() - 1);
+        self.bytes[end] = b'\n';
+        system::complain(&self.bytes[..=end]);
+    }
+}
+
+impl Write for Line {
+    fn write_str(&mut self, part: &str) -> fmt::Result {
+        let fits = part.len().min(self.bytes.len() - 1 - self.length);
+        self.bytes[self.length..self.length + fits].copy_from_slice(&part.as_bytes()[..fits]);
+        self.length += fits;
+        if fits == part.len() { Ok(()) } else { Err(fmt::Error) }
+    }
+}
+
+/// Ends the process with a report of what a caller did wrong.
+#[cold]
+pub(crate) fn misuse(what: fmt::Arguments<'_>) -> ! {
+    Line::say(what);
+    system::die("")
+}

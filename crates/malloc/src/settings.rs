@@ -1,0 +1,58 @@
+//! What the environment says, read once, when the process first allocates.
+//!
+//! | variable | meaning |
+//! |---|---|
+//! | `SLABLAB_ENGINE` | the engine: `engine[@release][,knob=value]...`; default [`DEFAULT_ENGINE`] |
+//! | `SLABLAB_STATS` | `1`: print the size classes in slabinfo's columns when the process ends |
+//!
+//! Anything else that begins with `SLABLAB_` is reported and otherwise ignored, except what the lab's own tools read.
+
+use crate::report::Line;
+use slablab_native::system;
+use slablab_slabs::Preset;
+
+/// The engine that measures best (docs/native.md).
+pub(crate) const DEFAULT_ENGINE: &str = "slub@7.1";
+
+/// Names that are the lab's, not ours.
+const OTHERS: &[&str] = &["SLABLAB_BROWSER", "SLABLAB_BROWSER_REQUIRED", "SLABLAB_TRUTH"];
+
+/// The settings of a process.
+pub(crate) struct Settings {
+    pub(crate) preset: Preset,
+    pub(crate) stats: bool,
+}
+
+impl Settings {
+    /// Reads the environment. What cannot be understood is reported, and the default holds.
+    pub(crate) fn read() -> Settings {
+        let default = Preset::parse(DEFAULT_ENGINE).expect("the default is a preset");
+        let mut settings = Settings { preset: default, stats: false };
+        system::each_variable(|name, value| {
+            if !name.starts_with("SLABLAB_") || OTHERS.contains(&name) {
+                return;
+            }
+            match (name, value) {
+                ("SLABLAB_ENGINE", engine) => match Preset::parse(engine) {
+                    Ok(Preset::Slob(_)) => Line::say(format_args!(
+                        "SLABLAB_ENGINE={engine}: SLOB cannot tell the size of what it gave, which malloc must; \
+                         {DEFAULT_ENGINE} is used"
+                    )),
+                    Ok(preset) => settings.preset = preset,
+                    Err(bad) => {
+                        Line::say(format_args!("SLABLAB_ENGINE={engine}: {bad}; {DEFAULT_ENGINE} is used"))
+                    }
+                },
+                ("SLABLAB_STATS", "0" | "") => settings.stats = false,
+                ("SLABLAB_STATS", "1") => settings.stats = true,
+                ("SLABLAB_STATS", other) => {
+                    Line::say(format_args!("SLABLAB_STATS={other}: expected 0 or 1; no statistics"));
+                }
+                _ => Line::say(format_args!(
+                    "{name}: there is no such setting; there are SLABLAB_ENGINE and SLABLAB_STATS"
+                )),
+            }
+        });
+        settings
+    }
+}

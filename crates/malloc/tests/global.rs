@@ -1,0 +1,90 @@
+//! A Rust program whose global allocator this is: collections, threads, sizes of all kinds.
+
+use slablab_malloc::Slablab;
+use std::collections::{BTreeMap, HashMap};
+
+#[global_allocator]
+static HEAP: Slablab = Slablab;
+
+fn churn(seed: u64) -> u64 {
+    let mut random = seed * 2 + 1;
+    let mut next = |below: u64| {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        (random >> 11) % below
+    };
+    let mut texts: HashMap<u64, String> = HashMap::new();
+    let mut blocks: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
+    let mut sum = 0;
+    for step in 0..20_000 {
+        let key = next(500);
+        match next(4) {
+            0 => drop(texts.insert(key, format!("{key}-{step}").repeat(next(60) as usize + 1))),
+            1 => {
+                let length = if next(100) == 0 { next(40_000) } else { next(300) };
+                blocks.insert(key, (0..length).map(|at| at ^ key).collect());
+            }
+            2 => {
+                sum += texts.remove(&key).map_or(0, |text| {
+                    assert!(text.starts_with(&format!("{key}-")), "the text of {key} is another");
+                    text.len() as u64
+                })
+            }
+            _ => {
+                if let Some(mut block) = blocks.remove(&key) {
+                    assert!(block.iter().enumerate().all(|(at, word)| *word == at as u64 ^ key));
+                    block.resize(block.len() * 2, 7);
+                    sum += block.len() as u64;
+                    blocks.insert(next(500) + 1000, (0..block.len() as u64).collect());
+                }
+                blocks.retain(|key, _| *key < 1000);
+            }
+        }
+    }
+    sum
+}
+
+#[test]
+fn threads_with_collections() {
+    let alone: Vec<u64> = (0..4).map(churn).collect();
+    let threads: Vec<_> = (0..4).map(|seed| std::thread::spawn(move || churn(seed))).collect();
+    let together: Vec<u64> = threads.into_iter().map(|thread| thread.join().expect("it ends")).collect();
+    assert_eq!(alone, together);
+}
+
+#[test]
+fn zeroed_memory_is_zero_also_when_it_was_used() {
+    for bytes in [1, 16, 100, 4096, 40_000, 5 << 20] {
+        for _ in 0..3 {
+            let used = vec![0xa5u8; bytes];
+            assert_eq!(used.last(), Some(&0xa5));
+            drop(used);
+            let zeroed = vec![0u8; bytes];
+            assert!(zeroed.iter().all(|byte| *byte == 0), "{bytes} bytes");
+        }
+    }
+}
+
+#[test]
+fn alignments() {
+    for align in (0..=22).map(|shift| 1usize << shift) {
+        for bytes in [1, 24, 100, 5000, 40_000] {
+            let at = slablab_malloc::api::alloc_aligned(bytes, align);
+            assert!(
+                !at.is_null() && at.addr().is_multiple_of(align),
+                "{bytes} bytes aligned to {align}: {at:p}"
+            );
+            let usable = slablab_malloc::api::usable(at);
+            assert!(usable >= bytes, "{bytes} bytes aligned to {align}: {usable} usable");
+        }
+    }
+}
+
+#[test]
+fn more_than_there_is() {
+    for bytes in [1 << 45, usize::MAX / 2, usize::MAX - 5000, usize::MAX] {
+        assert!(slablab_malloc::api::alloc(bytes).is_null(), "{bytes} bytes");
+        assert!(slablab_malloc::api::alloc_zeroed(bytes, 4096).is_null(), "{bytes} bytes of zeros");
+    }
+}

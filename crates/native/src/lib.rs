@@ -1,0 +1,64 @@
+//! The native world: the engines on mapped memory.
+//!
+//! # Theory
+//!
+//! One piece of address space is reserved when the world starts. It is cut into page frames, and a second piece holds their
+//! descriptors, so that an address leads to its slab by arithmetic, as in the kernel. Memory is committed when a frame is
+//! first used and given back without a background thread.
+//!
+//! A *slot* is a thread's area: a piece of memory that holds the hot part of every cache, each cache at the same offset in
+//! all areas. A thread finds its area by one read of thread-local storage:
+//!
+//! ```text
+//! hot part = refusing area + thread's displacement (initial-exec TLS, 0 at first) + cache's offset
+//! ```
+//!
+//! The *refusing area* is a static of zeros: zero means "held", so a thread that has no area yet is refused by every hot
+//! operation, comes to the slow path, and gets one there. The fast path has no test for it.
+//!
+//! # States of a slot
+//!
+//! ```text
+//!         first slow path of a thread         thread exit
+//! free ───────────────────────────────▶ live ─────────────▶ free
+//!   ▲ │ claim (cpu_down, shrink)
+//!   │ ▼
+//! claimed
+//! ```
+//!
+//! # Files
+//!
+//! | file | what |
+//! |---|---|
+//! | `world` | the contract |
+//! | `memory` | the reserved address space: frames, descriptors, words of objects |
+//! | `thread` | areas: which is mine, who has which |
+//! | `slots` | the hot part of a cache in an area |
+//! | `lock`, `lazy` | locks; values per node and per CPU |
+//! | `system` | what is asked of the operating system |
+//!
+//! Deliberately absent: engines and pages (they meet this world where a library is assembled), a background thread, and any
+//! use of the program's own allocator.
+
+#[expect(unsafe_code, reason = "owns memory")]
+mod lazy;
+#[expect(unsafe_code, reason = "owns memory")]
+mod lock;
+#[expect(unsafe_code, reason = "owns memory")]
+mod lumps;
+#[expect(unsafe_code, reason = "owns memory")]
+mod memory;
+#[expect(unsafe_code, reason = "owns memory")]
+mod slots;
+#[expect(unsafe_code, reason = "calls the C library")]
+pub mod system;
+mod testable;
+#[expect(unsafe_code, reason = "owns memory")]
+mod thread;
+#[expect(unsafe_code, reason = "owns memory")]
+mod timers;
+mod topology;
+mod world;
+
+pub use memory::{Home, Start};
+pub use world::{Native, Object};

@@ -1,0 +1,72 @@
+//! Memory for the world's own values. `unsafe`: a lump is a piece of raw memory.
+//!
+//! Values per node and per CPU have to live somewhere before there is any allocator. They live in lumps of a power of two
+//! bytes, cut from reserved address space and kept for reuse by size. Lock order: the lumps' lock is the innermost of all.
+
+use crate::lock::Sleep;
+use crate::system;
+use std::ptr::NonNull;
+
+/// Address space for lumps: it costs nothing until it is written.
+const BYTES: usize = 1 << 32;
+const SMALLEST: usize = 64;
+const SIZES: usize = 26;
+
+struct Lumps {
+    /// Where the next new lump begins, and where the address space ends; 0 before the first.
+    next: usize,
+    end: usize,
+    /// Lumps given back, by log2 of their size above the smallest; each holds the address of the one after it.
+    free: [usize; SIZES],
+}
+
+static LUMPS: Sleep<Lumps> = Sleep::new(Lumps { next: 0, end: 0, free: [0; SIZES] });
+
+fn size_index(bytes: usize) -> usize {
+    (bytes.max(SMALLEST).next_power_of_two() / SMALLEST).ilog2() as usize
+}
+
+/// A lump of at least `bytes`, all zeros, aligned to its size up to a page. `None` when the address space is used up.
+pub(crate) fn take(bytes: usize) -> Option<NonNull<u8>> {
+    let index = size_index(bytes);
+    let size = SMALLEST << index;
+    let mut lumps = LUMPS.lock();
+    if let Some(lump) = NonNull::new(std::ptr::with_exposed_provenance_mut::<u8>(lumps.free[index])) {
+        // SAFETY: a free lump holds the address of the next one; nobody else has it.
+        unsafe {
+            lumps.free[index] = lump.cast::<usize>().read();
+            lump.write_bytes(0, size);
+        }
+        return Some(lump);
+    }
+    if lumps.end == 0 {
+        let mut bytes = BYTES;
+        let space = loop {
+            match system::reserve(bytes) {
+                Some(space) => break space,
+                None if bytes > SMALLEST << SIZES => bytes /= 2,
+                None => return None,
+            }
+        };
+        lumps.next = space.as_ptr().expose_provenance();
+        lumps.end = lumps.next + bytes;
+    }
+    let at = lumps.next.next_multiple_of(size.min(system::page_size()));
+    if at + size > lumps.end {
+        return None;
+    }
+    lumps.next = at + size;
+    NonNull::new(std::ptr::with_exposed_provenance_mut(at))
+}
+
+/// Gives a lump back.
+///
+/// # Safety
+/// It came from [`take`] of as many bytes, and nobody uses it.
+pub(crate) unsafe fn give(lump: NonNull<u8>, bytes: usize) {
+    let index = size_index(bytes);
+    let mut lumps = LUMPS.lock();
+    // SAFETY: the caller says that the lump is ours.
+    unsafe { lump.cast::<usize>().write(lumps.free[index]) };
+    lumps.free[index] = lump.as_ptr().expose_provenance();
+}

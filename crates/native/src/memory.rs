@@ -1,0 +1,251 @@
+//! The reserved address space. `unsafe`: this file owns the memory that objects and descriptors live in.
+//!
+//! ```text
+//! heap       frame 0 | frame 1 | ...            page size each; the first block is never handed out
+//! memmap     descriptor 0 | descriptor 1 | ...  48 bytes each
+//! ```
+//!
+//! Both are mapped once and never unmapped. A fresh descriptor is six zero words, which is what fresh memory holds.
+
+use crate::world::{Object, Real};
+use crate::{system, thread, topology};
+use slablab_platform::{Descriptor, Pfn};
+use std::sync::Once;
+use std::sync::atomic::{AtomicU16, AtomicU64, AtomicUsize, Ordering::*};
+
+/// Where everything is. Written once, by [`Start`]'s winner, before anybody has an address in the heap.
+struct Places {
+    heap: AtomicUsize,
+    memmap: AtomicUsize,
+    owners: AtomicUsize,
+    /// A bit for every 8 bytes of the heap, for debugging.
+    marks: AtomicUsize,
+    secret: AtomicU64,
+    frames: AtomicUsize,
+}
+
+static PLACES: Places = Places {
+    heap: AtomicUsize::new(0),
+    memmap: AtomicUsize::new(0),
+    owners: AtomicUsize::new(0),
+    marks: AtomicUsize::new(0),
+    secret: AtomicU64::new(0),
+    frames: AtomicUsize::new(0),
+};
+
+type Frame = Descriptor<Real, Real>;
+
+/// log2 of the bytes of a page. On x86-64 there is one answer, which makes addresses cheap.
+#[inline]
+pub(crate) fn page_shift() -> u32 {
+    if cfg!(target_arch = "x86_64") { 12 } else { system::page_size().trailing_zeros() }
+}
+
+/// The heap's size when nothing else is asked: 1 TiB of address space.
+const HEAP_BYTES: usize = 1 << 40;
+/// Below this there is no point.
+const HEAP_BYTES_MIN: usize = 1 << 26;
+
+/// How a start ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// The world runs.
+    Runs,
+    /// There is no address space.
+    NoMemory,
+}
+
+/// The order of the largest block there can be: an eighth of the heap, 64 GiB at most on pages of 4 KiB.
+pub(crate) fn largest_order() -> u8 {
+    (frames().max(8).ilog2() as u8 - 3).min(24)
+}
+
+/// The frames of a node: those that have memory share the heap evenly.
+pub(crate) fn node_frames(node: u16) -> (Pfn, u32) {
+    let nodes = topology::nodes();
+    let before = (0..node).filter(|node| topology::has_memory(*node)).count() as u32;
+    let sharers = (0..nodes).filter(|node| topology::has_memory(*node)).count() as u32;
+    // Frame 0 is no slab's, so that a slab's name is never 0: the first block is left out.
+    let first = 1 << largest_order();
+    if !topology::has_memory(node) {
+        return (Pfn(first), 0);
+    }
+    let each = (frames() - first) / sharers / first * first;
+    (Pfn(first + before * each), each)
+}
+
+/// Gives everything back: for the contract's checks, which want a world that nobody used yet.
+pub(crate) fn forget() {
+    let whole = [
+        (PLACES.heap.load(Relaxed), frames() as usize * system::page_size()),
+        (PLACES.memmap.load(Relaxed), frames() as usize * size_of::<Frame>()),
+        (PLACES.owners.load(Relaxed), frames() as usize * 8),
+        (PLACES.marks.load(Relaxed), frames() as usize * system::page_size() / 64),
+    ];
+    for (at, bytes) in whole {
+        let at = std::ptr::with_exposed_provenance_mut(at);
+        // SAFETY: the ranges are the world's, and the caller says that nobody uses them.
+        unsafe { system::discard(at, bytes) };
+    }
+}
+
+/// Reserves address space, once. As much as there is, up to 1 TiB.
+pub(crate) fn start() -> Start {
+    static STARTED: Once = Once::new();
+    STARTED.call_once(|| {
+        if thread::start() {
+            topology::read();
+            reserve();
+        }
+    });
+    if frames() > 0 { Start::Runs } else { Start::NoMemory }
+}
+
+fn reserve() {
+    let mut bytes = HEAP_BYTES;
+    while bytes >= HEAP_BYTES_MIN {
+        let frames = bytes >> page_shift();
+        let sizes = [bytes + bytes / 8, frames * size_of::<Frame>(), frames * 8, bytes / 64];
+        let got = sizes.map(system::reserve);
+        if let [Some(heap), Some(memmap), Some(owners), Some(marks)] = got {
+            PLACES.heap.store(heap.as_ptr().expose_provenance().next_multiple_of(bytes / 8), Relaxed);
+            PLACES.memmap.store(memmap.as_ptr().expose_provenance(), Relaxed);
+            PLACES.owners.store(owners.as_ptr().expose_provenance(), Relaxed);
+            PLACES.marks.store(marks.as_ptr().expose_provenance(), Relaxed);
+            PLACES.secret.store(system::secret(), Relaxed);
+            PLACES.frames.store(frames, Release);
+            return;
+        }
+        for (at, bytes) in got.into_iter().zip(sizes).filter_map(|(at, bytes)| Some((at?, bytes))) {
+            // SAFETY: reserved just now, and nobody was told.
+            unsafe { system::release(at, bytes) };
+        }
+        bytes /= 2;
+    }
+}
+
+/// Frames of the heap, 0 before the start.
+pub(crate) fn frames() -> u32 {
+    PLACES.frames.load(Relaxed) as u32
+}
+
+/// Whether an address is in the heap.
+#[inline]
+pub(crate) fn contains(at: usize) -> bool {
+    at.wrapping_sub(PLACES.heap.load(Relaxed)) < PLACES.frames.load(Relaxed) << page_shift()
+}
+
+/// The descriptor of a frame of the heap.
+#[inline]
+pub(crate) fn frame(pfn: Pfn) -> &'static Frame {
+    debug_assert!(pfn.0 < frames(), "frame {} of {}", pfn.0, frames());
+    let at = PLACES.memmap.load(Relaxed) + pfn.0 as usize * size_of::<Frame>();
+    // SAFETY: the memmap has a descriptor for every frame, is never unmapped, and zeros are a descriptor.
+    unsafe { &*std::ptr::with_exposed_provenance(at) }
+}
+
+/// The address `offset` bytes into the block at `pfn`.
+#[inline]
+pub(crate) fn address(pfn: Pfn, offset: u64) -> Object {
+    let at = PLACES.heap.load(Relaxed) + ((pfn.0 as usize) << page_shift()) + offset as usize;
+    Object::from_raw(at as u64).expect("the heap is not at address 0")
+}
+
+/// The frame an address of the heap is in, and the offset in it.
+#[inline]
+pub(crate) fn locate(object: Object) -> (Pfn, u32) {
+    let at = object.addr() - PLACES.heap.load(Relaxed);
+    (Pfn((at >> page_shift()) as u32), at as u32 & ((1 << page_shift()) - 1))
+}
+
+/// A word of an object.
+#[inline]
+pub(crate) fn word(object: Object, offset: u32) -> &'static AtomicU64 {
+    // SAFETY: engines use words of free objects and of storage only, which are in mapped slabs and aligned to words.
+    unsafe { &*object.as_ptr().add(offset as usize).cast() }
+}
+
+/// Half a word of free memory.
+#[inline]
+pub(crate) fn half(at: Object) -> &'static AtomicU16 {
+    // SAFETY: as in `word`; the address is even.
+    unsafe { &*at.as_ptr().cast() }
+}
+
+/// Fills bytes.
+#[inline]
+pub(crate) fn fill(at: Object, bytes: u32, value: u8) {
+    // SAFETY: the caller owns the bytes.
+    unsafe { at.as_ptr().write_bytes(value, bytes as usize) };
+}
+
+/// Bytes of an object that nobody writes to now.
+pub(crate) fn bytes<'a>(at: Object, bytes: u32) -> &'a [u8] {
+    // SAFETY: the bytes are in a mapped slab and the caller's alone.
+    unsafe { std::slice::from_raw_parts(at.as_ptr(), bytes as usize) }
+}
+
+/// Marks an object as handed out or not; what it was.
+pub(crate) fn mark_live(object: Object, live: bool) -> bool {
+    let index = (object.addr() - PLACES.heap.load(Relaxed)) / 8;
+    let at = PLACES.marks.load(Relaxed) + index / 64 * 8;
+    // SAFETY: there is a bit for every 8 bytes of the heap.
+    let word: &AtomicU64 = unsafe { &*std::ptr::with_exposed_provenance(at) };
+    let bit = 1 << (index % 64);
+    let before = if live { word.fetch_or(bit, Relaxed) } else { word.fetch_and(!bit, Relaxed) };
+    before & bit != 0
+}
+
+/// The same for as long as the process is.
+pub(crate) fn secret() -> u64 {
+    PLACES.secret.load(Relaxed)
+}
+
+/// Makes a free block read as zeros.
+pub(crate) fn discard(pfn: Pfn, order: u8) {
+    // SAFETY: the block is in the heap, and its owner says that nobody uses it.
+    unsafe { system::discard(address(pfn, 0).as_ptr(), system::page_size() << order) };
+}
+
+/// Where an object is: its slab's first frame, its cache, and its offset in the slab.
+#[derive(Clone, Copy, Debug)]
+pub struct Home {
+    /// The slab's first frame.
+    pub slab: Pfn,
+    /// Its cache.
+    pub cache: u32,
+    /// Bytes from the slab's start.
+    pub offset: u32,
+}
+
+#[inline]
+fn owner(pfn: usize) -> &'static AtomicU64 {
+    // SAFETY: there is a word for every frame.
+    unsafe { &*std::ptr::with_exposed_provenance(PLACES.owners.load(Relaxed) + pfn * 8) }
+}
+
+pub(crate) fn map(pfn: Pfn, order: u8, cache: u32) {
+    for at in 0..1usize << order {
+        owner(pfn.0 as usize + at).store((pfn.0 as u64) << 32 | (cache as u64 + 1), Relaxed);
+    }
+}
+
+pub(crate) fn unmap(pfn: Pfn, order: u8) {
+    for at in 0..1usize << order {
+        owner(pfn.0 as usize + at).store(0, Relaxed);
+    }
+}
+
+/// The slab an address is in; any address may be asked about.
+#[inline]
+pub(crate) fn home(at: usize) -> Option<Home> {
+    let at = at.wrapping_sub(PLACES.heap.load(Relaxed));
+    let pfn = at >> page_shift();
+    if pfn >= PLACES.frames.load(Relaxed) {
+        return None;
+    }
+    let word = owner(pfn).load(Relaxed);
+    let cache = (word as u32).checked_sub(1)?;
+    let slab = Pfn((word >> 32) as u32);
+    Some(Home { slab, cache, offset: (at - ((slab.0 as usize) << page_shift())) as u32 })
+}

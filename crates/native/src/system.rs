@@ -1,0 +1,197 @@
+//! What is asked of the operating system. `unsafe`: calls of the C library.
+//!
+//! Nothing here allocates: these run inside `malloc`.
+
+use std::ffi::{CStr, c_void};
+use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
+
+/// Reserves address space that reads as zeros; memory is committed when it is written. `None` if there is none.
+pub(crate) fn reserve(bytes: usize) -> Option<NonNull<u8>> {
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+    // SAFETY: a new mapping at an address the kernel chooses touches no memory of ours.
+    let at = unsafe { libc::mmap(ptr::null_mut(), bytes, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0) };
+    if at == libc::MAP_FAILED { None } else { NonNull::new(at.cast()) }
+}
+
+/// Gives the memory of whole pages back; they read as zeros from then on.
+///
+/// # Safety
+/// The range is mapped by [`reserve`], and nobody uses what is in it.
+pub(crate) unsafe fn discard(at: *mut u8, bytes: usize) {
+    // SAFETY: the caller says that the range is ours and unused.
+    unsafe { libc::madvise(at.cast(), bytes, libc::MADV_DONTNEED) };
+}
+
+/// Gives address space back.
+///
+/// # Safety
+/// The range is what [`reserve`] gave, and nobody uses it.
+pub(crate) unsafe fn release(at: NonNull<u8>, bytes: usize) {
+    // SAFETY: the caller says that the range is ours and unused.
+    unsafe { libc::munmap(at.as_ptr().cast(), bytes) };
+}
+
+/// Bytes of a page.
+pub fn page_size() -> usize {
+    static SIZE: AtomicUsize = AtomicUsize::new(0);
+    match SIZE.load(Relaxed) {
+        0 => {
+            // SAFETY: no memory is involved.
+            let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
+            SIZE.store(size, Relaxed);
+            size
+        }
+        size => size,
+    }
+}
+
+/// Sleeps while the word is `value`.
+pub(crate) fn futex_wait(word: &AtomicU32, value: u32) {
+    // SAFETY: the word outlives the call; without a timeout no other memory is read.
+    unsafe {
+        libc::syscall(libc::SYS_futex, word, libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG, value, 0usize)
+    };
+}
+
+/// Wakes one sleeper.
+pub(crate) fn futex_wake(word: &AtomicU32) {
+    // SAFETY: the word's address is a key only.
+    unsafe { libc::syscall(libc::SYS_futex, word, libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG, 1) };
+}
+
+/// Wakes every sleeper.
+pub(crate) fn futex_wake_all(word: &AtomicU32) {
+    // SAFETY: the word's address is a key only.
+    unsafe { libc::syscall(libc::SYS_futex, word, libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG, i32::MAX) };
+}
+
+/// Nanoseconds of the monotonic clock.
+pub(crate) fn now_ns() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the kernel writes to `time`, which is ours.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// CPUs this process may use.
+pub fn cpus_usable() -> u32 {
+    // SAFETY: a set of zeros is a valid empty set, and the kernel writes at most its size.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        match libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut set) {
+            0 => libc::CPU_COUNT(&set) as u32,
+            _ => 1,
+        }
+    }
+}
+
+/// Reads the start of a file into `room`. `None` if it cannot be read.
+pub(crate) fn read_file<'a>(path: &CStr, room: &'a mut [u8]) -> Option<&'a [u8]> {
+    // SAFETY: the path ends with 0; the kernel writes at most the room's length; the descriptor is ours to close.
+    let got = unsafe {
+        let file = libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
+        if file < 0 {
+            return None;
+        }
+        let got = libc::read(file, room.as_mut_ptr().cast(), room.len());
+        libc::close(file);
+        got
+    };
+    room.get(..usize::try_from(got).ok()?)
+}
+
+/// Writes to standard error, as far as it takes it.
+pub fn complain(text: &[u8]) {
+    // SAFETY: the kernel reads the text.
+    unsafe { libc::write(libc::STDERR_FILENO, text.as_ptr().cast(), text.len()) };
+}
+
+/// Says why, and ends the process with a core dump.
+pub fn die(why: &str) -> ! {
+    complain(why.as_bytes());
+    // SAFETY: no memory is involved.
+    unsafe { libc::abort() }
+}
+
+/// The CPU of the machine this thread runs on, a moment ago.
+pub(crate) fn cpu_of_machine() -> u32 {
+    // SAFETY: no memory is involved.
+    u32::try_from(unsafe { libc::sched_getcpu() }).unwrap_or(0)
+}
+
+/// Makes what every running thread of the process did before visible here, and what this thread did visible to them.
+/// `false` where the kernel cannot.
+pub(crate) fn membarrier() -> bool {
+    const REGISTER_PRIVATE_EXPEDITED: i32 = 1 << 4;
+    const PRIVATE_EXPEDITED: i32 = 1 << 3;
+    // SAFETY: no memory is involved.
+    let barrier = |command: i32| unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 };
+    barrier(PRIVATE_EXPEDITED) || (barrier(REGISTER_PRIVATE_EXPEDITED) && barrier(PRIVATE_EXPEDITED))
+}
+
+/// Lets other threads run for a moment.
+pub fn pause() {
+    let moment = libc::timespec { tv_sec: 0, tv_nsec: 50_000 };
+    // SAFETY: the kernel reads `moment`.
+    unsafe { libc::nanosleep(&moment, ptr::null_mut()) };
+}
+
+/// Asks for `hook` when a thread that calls [`mark_thread`] ends.
+pub(crate) fn on_thread_exit(hook: extern "C" fn(*mut c_void)) -> Option<u32> {
+    let mut key = 0;
+    // SAFETY: the key is ours.
+    (unsafe { libc::pthread_key_create(&mut key, Some(hook)) } == 0).then_some(key)
+}
+
+/// Says that this thread has something that its end must undo.
+pub(crate) fn mark_thread(key: u32) {
+    // SAFETY: the key was made; the value is not read through.
+    unsafe { libc::pthread_setspecific(key, ptr::without_provenance(1)) };
+}
+
+/// Asks to be called around every fork.
+pub(crate) fn around_fork(before: extern "C" fn(), parent: extern "C" fn(), child: extern "C" fn()) {
+    // SAFETY: the functions live as long as the program.
+    unsafe { pthread_atfork(Some(before), Some(parent), Some(child)) };
+}
+
+unsafe extern "C" {
+    static environ: *const *const libc::c_char;
+    fn pthread_atfork(
+        before: Option<extern "C" fn()>,
+        parent: Option<extern "C" fn()>,
+        child: Option<extern "C" fn()>,
+    ) -> i32;
+}
+
+/// Calls `f` with the name and value of every environment variable that is text.
+pub fn each_variable(mut f: impl FnMut(&str, &str)) {
+    // SAFETY: the environment is an array of texts that ends with null; at a process's start nobody changes it.
+    unsafe {
+        let mut at = environ;
+        while !at.is_null() && !(*at).is_null() {
+            if let Some((name, value)) =
+                CStr::from_ptr(*at).to_str().ok().and_then(|text| text.split_once('='))
+            {
+                f(name, value);
+            }
+            at = at.add(1);
+        }
+    }
+}
+
+/// A number that nobody outside the process knows.
+pub fn secret() -> u64 {
+    let mut secret = 0u64;
+    // SAFETY: the kernel writes to `secret`, which is ours.
+    let got = unsafe { libc::getrandom((&raw mut secret).cast(), size_of::<u64>(), libc::GRND_NONBLOCK) };
+    // Before the kernel has any, an address and the time have to do.
+    if got == size_of::<u64>() as isize { secret } else { now_ns() ^ (&raw const secret).addr() as u64 }
+}
+
+/// Asks for a call when the process ends.
+pub fn at_exit(hook: extern "C" fn()) {
+    // SAFETY: the function lives as long as the program.
+    unsafe { libc::atexit(hook) };
+}

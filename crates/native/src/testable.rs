@@ -1,0 +1,78 @@
+//! What the contract's checks ask of this world beyond the contract.
+
+use crate::world::{Native, Object};
+use crate::{memory, thread, timers};
+use slablab_platform::conformance::{Racer, Testable, Verdict};
+use slablab_platform::{CpuId, Event, Platform, Work};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Mutex, PoisonError};
+
+impl Native {
+    /// Runs `f` in slot 0 of a world that nobody used yet. There is one world in a process: others wait, and whatever was
+    /// in it is gone. For the contract's checks.
+    #[doc(hidden)]
+    pub fn enter_fresh<R>(f: impl FnOnce() -> R) -> R {
+        static ENTERED: Mutex<()> = Mutex::new(());
+        let _entered = ENTERED.lock().unwrap_or_else(PoisonError::into_inner);
+        Native::start();
+        memory::forget();
+        timers::clear();
+        timers::advance(1);
+        thread::as_slot(CpuId(1), || ());
+        thread::as_slot(CpuId(0), f)
+    }
+}
+
+/// For tests over several threads: objects' contents, and threads that go before they end.
+#[doc(hidden)]
+impl Native {
+    /// Fills an object with a word.
+    pub fn stamp(object: Object, bytes: u32, word: u64) {
+        (0..bytes).step_by(8).for_each(|offset| memory::word(object, offset).store(word, Relaxed));
+    }
+    /// The offset of the first word that is another.
+    pub fn unstamped(object: Object, bytes: u32, word: u64) -> Option<u32> {
+        (0..bytes).step_by(8).find(|offset| memory::word(object, *offset).load(Relaxed) != word)
+    }
+    /// Lets go of this thread's slot, as its end would.
+    pub fn leave() {
+        thread::leave();
+    }
+}
+
+impl Testable for Native {
+    const COUNTS: bool = false;
+    const SYMMETRIC: bool = false;
+
+    fn on_cpu<R>(cpu: CpuId, f: impl FnOnce() -> R) -> R {
+        thread::as_slot(cpu, f)
+    }
+    fn set_online(cpu: CpuId, online: bool) {
+        thread::set_live(cpu, online);
+    }
+    fn still<R>(f: impl FnOnce() -> R) -> R {
+        let live: Vec<CpuId> =
+            (0..Native::cpus()).map(CpuId).filter(|cpu| Native::cpu_online(*cpu)).collect();
+        live.iter().for_each(|cpu| thread::set_live(*cpu, false));
+        let result = f();
+        live.iter().for_each(|cpu| thread::set_live(*cpu, true));
+        result
+    }
+    fn advance(ns: u64) {
+        timers::advance(ns);
+    }
+    fn end_grace_period() {
+        Self::advance(timers::GRACE_NS);
+    }
+    fn due() -> Option<(CpuId, Work)> {
+        timers::due()
+    }
+    fn counted(_event: Event) -> u64 {
+        0
+    }
+    fn race<S: 'static>(shared: S, first: Racer<S>, second: Racer<S>, last: fn(&S) -> Verdict) -> Verdict {
+        Self::on_cpu(first.0, || (first.1)(&shared))?;
+        Self::on_cpu(second.0, || (second.1)(&shared))?;
+        last(&shared)
+    }
+}

@@ -1,0 +1,295 @@
+//! The contract, over mapped memory.
+
+use crate::lazy::{Cpus, Nodes};
+use crate::lock::Futex;
+use crate::memory::{self, Start};
+use crate::slots::Slots;
+use crate::{thread, timers, topology};
+use slablab_platform::{
+    Context, CpuId, Descriptor, Event, Field, Frame, Gfp, NodeId, Pfn, Platform, Rank, Reclaim, Word, Work,
+};
+use std::fmt;
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicU64, Ordering::*};
+
+/// The world of mapped memory. A CPU is a thread's slot.
+#[derive(Debug)]
+pub enum Native {}
+
+/// An object's address. A number, so that it may go to another thread.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Object(NonZeroUsize);
+
+impl Object {
+    /// The object at an address; `None` for null.
+    #[inline]
+    pub fn at(at: *mut u8) -> Option<Object> {
+        NonZeroUsize::new(at.expose_provenance()).map(Object)
+    }
+    /// Its address.
+    #[inline]
+    pub fn as_ptr(self) -> *mut u8 {
+        std::ptr::with_exposed_provenance_mut(self.0.get())
+    }
+    /// Its address as a number.
+    #[inline]
+    pub fn addr(self) -> usize {
+        self.0.get()
+    }
+    #[inline]
+    pub(crate) fn from_raw(raw: u64) -> Option<Object> {
+        NonZeroUsize::new(raw as usize).map(Object)
+    }
+    #[inline]
+    pub(crate) fn to_raw(object: Option<Object>) -> u64 {
+        object.map_or(0, Object::addr) as u64
+    }
+}
+
+impl fmt::Debug for Object {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:#x}", self.0)
+    }
+}
+
+impl Native {
+    /// Reserves address space, once per process. Before that, nothing else may be used.
+    pub fn start() -> Start {
+        memory::start()
+    }
+
+    /// Makes it safe to fork while other threads allocate. Once, when the heap serves: the C library may allocate for it.
+    pub fn watch_forks() {
+        thread::watch_forks();
+    }
+
+    /// Asks for `hook` whenever a thread that had a slot ended: it may claim what the slot holds, and nobody else will.
+    pub fn on_thread_exit(hook: fn(CpuId)) {
+        thread::on_exit(hook);
+    }
+
+    /// Takes the earliest deferred work that is due. To be asked on slow paths.
+    pub fn due() -> Option<(CpuId, Work)> {
+        timers::due()
+    }
+
+    /// The order of the largest block there can be, 64 GiB at most on pages of 4 KiB.
+    pub fn largest_order() -> u8 {
+        memory::largest_order()
+    }
+
+    /// The node a frame's memory is on.
+    #[inline]
+    pub fn node_of(pfn: Pfn) -> NodeId {
+        match topology::nodes() {
+            1 => NodeId(0),
+            _ => memory::frame(pfn).node(),
+        }
+    }
+
+    /// Counts a slow path of this thread; `true` now and then.
+    pub fn tick() -> bool {
+        thread::tick()
+    }
+
+    /// Makes a free block read as zeros, and gives its memory back to the system.
+    pub fn discard(pfn: Pfn, order: u8) {
+        memory::discard(pfn, order);
+    }
+
+    /// The slab an address is in; any address may be asked about.
+    #[inline]
+    pub fn home(at: *const u8) -> Option<memory::Home> {
+        memory::home(at.addr())
+    }
+
+    /// Whether an address is in the heap: only such addresses may be given to an engine.
+    #[inline]
+    pub fn contains(at: *const u8) -> bool {
+        memory::contains(at.addr())
+    }
+}
+
+impl Platform for Native {
+    type Ptr = Object;
+    type Word = Real;
+    type Field = Real;
+    type Lock<R: Rank, T> = Futex<R, T>;
+    type PerCpu<T: Default> = Slots<T>;
+    type PerNode<T: Default> = Nodes<T>;
+    type CpuShared<T: Default> = Cpus<T>;
+
+    #[inline]
+    fn cpus() -> u16 {
+        thread::slots_used()
+    }
+    #[inline]
+    fn nodes() -> u16 {
+        topology::nodes()
+    }
+    #[inline]
+    fn page_shift() -> u32 {
+        memory::page_shift()
+    }
+    #[inline]
+    fn cpu() -> CpuId {
+        thread::slot()
+    }
+    #[inline]
+    fn cpu_node(cpu: CpuId) -> NodeId {
+        if topology::nodes() == 1 { NodeId(0) } else { thread::node_of(cpu) }
+    }
+    #[inline]
+    fn cpu_memory_node(cpu: CpuId) -> NodeId {
+        if topology::nodes() == 1 { NodeId(0) } else { NodeId(topology::memory_node(thread::node_of(cpu).0)) }
+    }
+    fn distance(from: NodeId, to: NodeId) -> u32 {
+        topology::distance(from.0, to.0)
+    }
+    fn node_frames(node: NodeId) -> (Pfn, u32) {
+        memory::node_frames(node.0)
+    }
+    fn cpu_online(cpu: CpuId) -> bool {
+        thread::is_live(cpu)
+    }
+
+    #[inline]
+    fn with_frame<T>(pfn: Pfn, f: impl FnOnce(&Frame<Self>) -> T) -> T {
+        let frame: &Descriptor<Real, Real> = memory::frame(pfn);
+        f(frame)
+    }
+    #[inline]
+    fn address(pfn: Pfn, offset: u64) -> Object {
+        memory::address(pfn, offset)
+    }
+    #[inline]
+    fn locate(object: Object) -> (Pfn, u32) {
+        memory::locate(object)
+    }
+    fn map_slab(pfn: Pfn, order: u8, _size: u32, cache: u32) {
+        memory::map(pfn, order, cache);
+    }
+    fn unmap_slab(pfn: Pfn, order: u8) {
+        memory::unmap(pfn, order);
+    }
+    #[inline]
+    fn link(object: Object, offset: u32) -> Option<Object> {
+        Object::from_raw(memory::word(object, offset).load(Relaxed))
+    }
+    #[inline]
+    fn set_link(object: Object, offset: u32, next: Option<Object>) {
+        memory::word(object, offset).store(Object::to_raw(next), Relaxed);
+    }
+    #[inline]
+    fn half(at: Object) -> u16 {
+        memory::half(at).load(Relaxed)
+    }
+    #[inline]
+    fn set_half(at: Object, value: u16) {
+        memory::half(at).store(value, Relaxed);
+    }
+    fn storage_attach(object: Object, words: u32) {
+        memory::fill(object, words * 8, 0);
+    }
+    #[inline]
+    fn storage_load(object: Object, index: u32) -> Option<Object> {
+        Self::link(object, index * 8)
+    }
+    #[inline]
+    fn storage_store(object: Object, index: u32, value: Option<Object>) {
+        Self::set_link(object, index * 8, value);
+    }
+    fn storage_detach(_object: Object) {}
+    #[inline]
+    fn fill(at: Object, bytes: u32, value: u8) {
+        memory::fill(at, bytes, value);
+    }
+    fn differs(at: Object, bytes: u32, value: u8) -> Option<(u32, u8)> {
+        let index = memory::bytes(at, bytes).iter().position(|byte| *byte != value)?;
+        Some((index as u32, memory::bytes(at, bytes)[index]))
+    }
+    fn word(at: Object) -> u64 {
+        memory::word(at, 0).load(Relaxed)
+    }
+    fn set_word(at: Object, value: u64) {
+        memory::word(at, 0).store(value, Relaxed);
+    }
+    fn mark_live(object: Object, live: bool) -> bool {
+        memory::mark_live(object, live)
+    }
+
+    fn now() -> u64 {
+        timers::now_ns()
+    }
+    fn context() -> Context {
+        Context::Task
+    }
+    fn random() -> u32 {
+        thread::random()
+    }
+    fn secret() -> u64 {
+        memory::secret()
+    }
+    fn defer(cpu: CpuId, delay_ns: u64, work: Work) {
+        timers::defer(cpu, delay_ns, work);
+    }
+    fn after_grace_period(work: Work) {
+        timers::defer(thread::slot(), timers::GRACE_NS, work);
+    }
+
+    fn reclaim(_ask: Reclaim) -> bool {
+        false
+    }
+    fn permit(_order: u8, _gfp: Gfp) -> bool {
+        true
+    }
+    #[inline]
+    fn count(_event: Event, _n: u64) {}
+}
+
+/// A word or field of mapped memory.
+#[derive(Debug)]
+#[repr(transparent)]
+pub struct Real(AtomicU64);
+
+impl Word for Real {
+    #[inline]
+    fn new(value: u64) -> Self {
+        Real(AtomicU64::new(value))
+    }
+    #[inline]
+    fn load(&self) -> u64 {
+        self.0.load(Relaxed)
+    }
+    #[inline]
+    fn load_acquire(&self) -> u64 {
+        self.0.load(Acquire)
+    }
+    #[inline]
+    fn store(&self, value: u64) {
+        self.0.store(value, Relaxed);
+    }
+    #[inline]
+    fn store_release(&self, value: u64) {
+        self.0.store(value, Release);
+    }
+    #[inline]
+    fn compare_exchange(&self, current: u64, new: u64) -> Result<u64, u64> {
+        self.0.compare_exchange(current, new, AcqRel, Acquire)
+    }
+}
+
+impl Field for Real {
+    #[inline]
+    fn new(value: u64) -> Self {
+        Real(AtomicU64::new(value))
+    }
+    #[inline]
+    fn get(&self) -> u64 {
+        self.0.load(Relaxed)
+    }
+    #[inline]
+    fn set(&self, value: u64) {
+        self.0.store(value, Relaxed);
+    }
+}

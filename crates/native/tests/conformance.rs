@@ -1,0 +1,15 @@
+//! The native world keeps the contract.
+
+use slablab_check::suite::conform;
+use slablab_native::Native;
+
+#[test]
+fn native() {
+    let outcome = conform::<Native>(|check| {
+        let verdict = Native::enter_fresh(|| check.run());
+        verdict.map(|()| 1).map_err(|broken| broken.to_string())
+    });
+    println!("native: {} checks", outcome.ran);
+    assert_eq!(outcome.broken, []);
+    assert!(outcome.ran >= 25, "only {} checks ran", outcome.ran);
+}

@@ -1,0 +1,197 @@
+//! Every preset on mapped memory, used by threads at once.
+//!
+//! Random programs allocate, free, hand objects to each other, come and go, while one shrinks. Every object is stamped from end
+//! to end, so an overlap is seen; at the end all objects are freed, and all pages are back. What this cannot show: orderings
+//! that the machine it runs on does not need.
+
+use slablab_native::{Native, Object, system};
+use slablab_pages::Pages;
+use slablab_pages::policy::{MinFree, PagesPolicy, PcpRule, ZoneRule};
+use slablab_platform::{CpuId, Gfp, Platform};
+use slablab_slabs::preset::Policy;
+use slablab_slabs::slab_engine::SlabEngine;
+use slablab_slabs::slqb::Slqb;
+use slablab_slabs::slub::Slub;
+use slablab_slabs::{Backing, CacheId, CacheSpec, Engine, Metadata};
+use std::sync::Mutex;
+
+const SIZES: [u32; 6] = [16, 64, 192, 1024, 2048, 4096];
+const THREADS: u64 = 3;
+const ROUNDS: u64 = 3;
+const STEPS: u64 = 20_000;
+
+struct World<E: Engine<Native>> {
+    pages: Pages<Native>,
+    common: E::Common,
+    caches: Vec<E>,
+    /// Where sheaves and arrays come from: caches of the same sizes that make do without.
+    metadata: Vec<E>,
+    /// Objects on their way from one thread to another, with their cache's index.
+    handed: Mutex<Vec<(usize, usize)>>,
+}
+
+impl<E: Engine<Native>> Metadata<Native> for World<E> {
+    fn alloc(&self, bytes: u32, gfp: Gfp) -> Option<Object> {
+        let cache = SIZES.iter().position(|size| *size >= bytes)?;
+        self.metadata[cache].alloc(&Backing::new(&self.pages, &self.common), gfp, None)
+    }
+    fn free(&self, object: Object) {
+        let home = Native::home(object.as_ptr()).expect("metadata is in a slab");
+        let freed = self.metadata[home.cache as usize - SIZES.len()]
+            .free(&Backing::new(&self.pages, &self.common), object);
+        freed.expect("metadata is an object");
+    }
+}
+
+impl<E: Engine<Native>> World<E> {
+    fn backing(&self) -> Backing<'_, Native, E::Common> {
+        Backing { metadata: Some(self), ..Backing::new(&self.pages, &self.common) }
+    }
+
+    fn alloc(&self, cache: usize) -> Option<usize> {
+        let hot = self.caches[cache].alloc_hot();
+        let object = hot.or_else(|| self.caches[cache].alloc(&self.backing(), Gfp::KERNEL, None))?;
+        Native::stamp(object, SIZES[cache], object.addr() as u64);
+        Some(object.addr())
+    }
+
+    fn free(&self, cache: usize, at: usize) {
+        let object = Object::at(std::ptr::with_exposed_provenance_mut(at)).expect("an address");
+        let other = Native::unstamped(object, SIZES[cache], at as u64);
+        assert_eq!(other, None, "object {at:#x} of {} bytes was written over", SIZES[cache]);
+        let home = Native::home(object.as_ptr()).expect("an object is in a slab");
+        assert_eq!(home.cache as usize, cache, "whose object {at:#x} is");
+        let node = Native::node_of(home.slab);
+        if !self.caches[cache].free_hot(object, home.slab, node, home.offset) {
+            self.caches[cache].free(&self.backing(), object).expect("an object of this cache");
+        }
+    }
+
+    /// One thread's random program. Frees what it has left.
+    fn program(&self, seed: u64) {
+        let mut random = seed * 2 + 1;
+        let mut next = |below: u64| {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            (random >> 11) % below
+        };
+        let mut live: Vec<(usize, usize)> = Vec::new();
+        for _ in 0..STEPS {
+            match next(20) {
+                0 => self.handed.lock().expect("no thread failed").extend(live.pop()),
+                1 => live.extend(self.handed.lock().expect("no thread failed").pop()),
+                2 if next(200) == 0 => {
+                    self.caches[next(SIZES.len() as u64) as usize].shrink(&self.backing());
+                }
+                3..=11 if live.len() < 400 => {
+                    let cache = next(SIZES.len() as u64) as usize;
+                    live.push((cache, self.alloc(cache).expect("there is memory")));
+                }
+                _ if live.is_empty() => {}
+                _ => {
+                    let (cache, at) = live.swap_remove(next(live.len() as u64) as usize);
+                    self.free(cache, at);
+                }
+            }
+        }
+        live.into_iter().for_each(|(cache, at)| self.free(cache, at));
+    }
+}
+
+fn pages() -> Pages<Native> {
+    let mut policy = PagesPolicy::for_release(6, 18, 0);
+    policy.pcp = PcpRule::NONE;
+    policy.zones = Some(ZoneRule::One);
+    policy.min_free = MinFree::Kib(0);
+    policy.max_order = Some(Native::largest_order());
+    policy.pageblock_order = policy.max_order;
+    Pages::new(policy)
+}
+
+/// Runs the programs on one preset.
+fn check<E: Engine<Native> + Sync>(name: &str, policy: &E::Policy)
+where
+    E::Common: Sync,
+{
+    Native::enter_fresh(|| {
+        let cache = |index: usize| {
+            let spec = CacheSpec { align: 16, ..CacheSpec::of_size(SIZES[index % SIZES.len()]) };
+            E::create(CacheId(index as u32), &spec, policy)
+        };
+        let world = World::<E> {
+            pages: pages(),
+            common: E::Common::default(),
+            caches: (0..SIZES.len()).map(cache).collect(),
+            metadata: (SIZES.len()..2 * SIZES.len()).map(cache).collect(),
+            handed: Mutex::default(),
+        };
+        let total: u64 =
+            (0..Native::nodes()).map(|node| world.pages.free_frames(slablab_platform::NodeId(node))).sum();
+        for round in 0..ROUNDS {
+            std::thread::scope(|scope| {
+                for thread in 0..THREADS {
+                    let world = &world;
+                    scope.spawn(move || {
+                        world.program(round * THREADS + thread);
+                        // What this thread's slot holds is anybody's when it ended.
+                        Native::leave();
+                    });
+                }
+            });
+        }
+        world
+            .handed
+            .lock()
+            .expect("no thread failed")
+            .drain(..)
+            .for_each(|(cache, at)| world.free(cache, at));
+        for (caches, metadata) in
+            [(&world.caches, Some(&world as &dyn Metadata<Native>)), (&world.metadata, None)]
+        {
+            let backing = Backing { metadata, ..Backing::new(&world.pages, &world.common) };
+            for cache in caches {
+                // Twice: freeing a sheaf gives this thread a slot, whose turn may have been to come.
+                for _ in 0..2 {
+                    Native::leave();
+                    (0..Native::cpus()).for_each(|cpu| cache.cpu_down(&backing, CpuId(cpu)));
+                }
+                assert_eq!(
+                    cache.destroy(&backing),
+                    Ok(()),
+                    "{name}: objects of {:?} that nobody has",
+                    cache.id()
+                );
+            }
+        }
+        let left: u64 =
+            (0..Native::nodes()).map(|node| world.pages.free_frames(slablab_platform::NodeId(node))).sum();
+        assert_eq!(left, total, "{name}: frames that did not come back");
+        println!("{name}: {} threads on pages of {} bytes", ROUNDS * THREADS, system::page_size());
+    });
+}
+
+fn check_all<E: Engine<Native> + Sync>()
+where
+    E::Common: Sync,
+    E::Policy: Policy,
+{
+    for policy in E::Policy::PRESETS {
+        check::<E>(&format!("{}@{}", E::Policy::ENGINE, policy.release()), policy);
+    }
+}
+
+#[test]
+fn slub() {
+    check_all::<Slub<Native>>();
+}
+
+#[test]
+fn slqb() {
+    check_all::<Slqb<Native>>();
+}
+
+#[test]
+fn slab() {
+    check_all::<SlabEngine<Native>>();
+}
