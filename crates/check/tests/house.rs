@@ -40,6 +40,8 @@ const UNSAFE: &[&str] = &[
     "crates/native/src/thread.rs",
     "crates/native/src/timers.rs",
     "crates/malloc/src/global.rs",
+    "crates/malloc/src/huge.rs",
+    "crates/malloc/tests/global.rs",
     "crates/malloc/tests/misuse.rs",
     "crates/c/src/cplusplus.rs",
     "crates/c/src/lib.rs",

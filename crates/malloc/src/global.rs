@@ -5,6 +5,7 @@
 
 use crate::classes;
 use crate::heap::Heap;
+use crate::huge;
 use crate::report::misuse;
 use crate::settings::Settings;
 use slablab_native::{Native, Object, Start, system};
@@ -160,6 +161,9 @@ pub mod api {
     }
 
     fn alloc_large(bytes: usize, align: usize) -> Option<(Object, bool)> {
+        if (1..bytes.max(align)).contains(&Native::largest_block()) {
+            return Some((Object::at(huge::alloc(bytes, align)?)?, true));
+        }
         with_heap!(
             heap => heap.alloc_large(bytes, align),
             none => if start() { alloc_large(bytes, align) } else { None }
@@ -242,17 +246,22 @@ pub mod api {
     fn free_slow(at: *mut u8) {
         let Some(object) = Object::at(at) else { return };
         let home = Native::home(at);
+        if home.is_none() && huge::free(at) {
+            return;
+        }
         with_heap!(heap => heap.free_slow(object, home), none => misuse(format_args!("free of {at:p}: not in the heap, which nothing is in yet")));
     }
 
     /// Bytes that may be used at an address that was allocated; 0 for null.
     pub fn usable(at: *const u8) -> usize {
+        if at.is_null() {
+            return 0;
+        }
         match Native::home(at) {
             Some(home) => with_heap!(heap => heap.usable(home), none => 0),
-            None if at.is_null() => 0,
-            None => {
+            None => huge::usable(at.addr()).unwrap_or_else(|| {
                 misuse(format_args!("malloc_usable_size of {at:p}: not in the heap, or in an empty slab"))
-            }
+            }),
         }
     }
 

@@ -29,6 +29,8 @@ pub mod classes;
 #[expect(unsafe_code, reason = "an allocator hands out memory")]
 mod global;
 mod heap;
+#[expect(unsafe_code, reason = "gives mappings back")]
+mod huge;
 mod report;
 mod settings;
 

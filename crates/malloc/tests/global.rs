@@ -1,4 +1,5 @@
-//! A Rust program whose global allocator this is: collections, threads, sizes of all kinds.
+//! A Rust program whose global allocator this is: collections, threads, sizes of all kinds. `unsafe`: frees by hand.
+#![allow(unsafe_code, reason = "frees by hand")]
 
 use slablab_malloc::Slablab;
 use std::collections::{BTreeMap, HashMap};
@@ -83,8 +84,23 @@ fn alignments() {
 
 #[test]
 fn more_than_there_is() {
-    for bytes in [1 << 45, usize::MAX / 2, usize::MAX - 5000, usize::MAX] {
+    for bytes in [1 << 47, usize::MAX / 2, usize::MAX - 5000, usize::MAX] {
         assert!(slablab_malloc::api::alloc(bytes).is_null(), "{bytes} bytes");
         assert!(slablab_malloc::api::alloc_zeroed(bytes, 4096).is_null(), "{bytes} bytes of zeros");
     }
+}
+
+#[test]
+fn blocks_above_the_largest_order() {
+    for (bytes, align) in [(600 << 20, 16), (1 << 30, 4096), (700 << 20, 1 << 22)] {
+        let at = slablab_malloc::api::alloc_aligned(bytes, align);
+        assert!(!at.is_null() && at.addr().is_multiple_of(align), "{bytes} bytes aligned to {align}");
+        assert!(slablab_malloc::api::usable(at) >= bytes);
+        // SAFETY: allocated above, and nobody uses it.
+        unsafe { slablab_malloc::api::free(at) };
+    }
+    let mut grown: Vec<u8> = Vec::with_capacity(400 << 20);
+    grown.push(7);
+    grown.reserve_exact(900 << 20);
+    assert_eq!(grown[0], 7);
 }

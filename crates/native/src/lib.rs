@@ -60,5 +60,6 @@ mod timers;
 mod topology;
 mod world;
 
+pub use lock::Sleep;
 pub use memory::{Home, Start};
 pub use world::{Native, Object};

@@ -18,9 +18,9 @@ use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU32, Ordering::*};
 
-/// A lock without a rank, for the world's own state.
+/// A lock without a rank, for state that no engine knows. Innermost: whoever holds one takes no other.
 #[derive(Debug)]
-pub(crate) struct Sleep<T> {
+pub struct Sleep<T> {
     word: AtomicU32,
     value: UnsafeCell<T>,
 }
@@ -32,12 +32,14 @@ unsafe impl<T: Send> Sync for Sleep<T> {}
 const SPINS: u32 = 100;
 
 impl<T> Sleep<T> {
-    pub(crate) const fn new(value: T) -> Self {
+    /// An unlocked lock around `value`.
+    pub const fn new(value: T) -> Self {
         Sleep { word: AtomicU32::new(0), value: UnsafeCell::new(value) }
     }
 
+    /// Takes the lock; sleeps while somebody holds it.
     #[inline]
-    pub(crate) fn lock(&self) -> Held<'_, T> {
+    pub fn lock(&self) -> Held<'_, T> {
         let section = Section::enter();
         if self.word.compare_exchange(0, 1, Acquire, Relaxed).is_err() {
             self.wait();
@@ -69,7 +71,7 @@ impl<T> Sleep<T> {
 
 /// A lock held.
 #[derive(Debug)]
-pub(crate) struct Held<'a, T> {
+pub struct Held<'a, T> {
     lock: &'a Sleep<T>,
     /// Left after the lock was let go: fields are dropped after `drop` ran.
     _section: Section,

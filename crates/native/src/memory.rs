@@ -55,9 +55,9 @@ pub enum Start {
     NoMemory,
 }
 
-/// The order of the largest block there can be: an eighth of the heap, 64 GiB at most on pages of 4 KiB.
+/// The order of the largest block there can be: an eighth of the heap, 512 MiB at most on pages of 4 KiB.
 pub(crate) fn largest_order() -> u8 {
-    (frames().max(8).ilog2() as u8 - 3).min(24)
+    (frames().max(8).ilog2() as u8 - 3).min(17)
 }
 
 /// The frames of a node: those that have memory share the heap evenly.

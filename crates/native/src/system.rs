@@ -8,7 +8,11 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
 
 /// Reserves address space that reads as zeros; memory is committed when it is written. `None` if there is none.
 pub(crate) fn reserve(bytes: usize) -> Option<NonNull<u8>> {
-    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+    map(bytes, libc::MAP_NORESERVE)
+}
+
+fn map(bytes: usize, flags: libc::c_int) -> Option<NonNull<u8>> {
+    let flags = flags | libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
     // SAFETY: a new mapping at an address the kernel chooses touches no memory of ours.
     let at = unsafe { libc::mmap(ptr::null_mut(), bytes, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0) };
     if at == libc::MAP_FAILED { None } else { NonNull::new(at.cast()) }
@@ -21,6 +25,35 @@ pub(crate) fn reserve(bytes: usize) -> Option<NonNull<u8>> {
 pub(crate) unsafe fn discard(at: *mut u8, bytes: usize) {
     // SAFETY: the caller says that the range is ours and unused.
     unsafe { libc::madvise(at.cast(), bytes, libc::MADV_DONTNEED) };
+}
+
+/// Address space of its own for one block, `bytes` a multiple of the page, at a multiple of `align`. `None` if there is none.
+pub fn map_block(bytes: usize, align: usize) -> Option<NonNull<u8>> {
+    let slack = align.saturating_sub(page_size());
+    // Counted by the kernel, which refuses what is obviously more than there is.
+    let whole = map(bytes.checked_add(slack)?, 0)?;
+    let before = whole.addr().get().next_multiple_of(align.max(1)) - whole.addr().get();
+    let behind = slack - before;
+    // SAFETY: the slack on both sides is ours, and nobody was told of it.
+    unsafe {
+        let block = whole.byte_add(before);
+        if before > 0 {
+            release(whole, before);
+        }
+        if behind > 0 {
+            release(block.byte_add(bytes), behind);
+        }
+        Some(block)
+    }
+}
+
+/// Gives a block of [`map_block`] back.
+///
+/// # Safety
+/// The block is what `map_block` gave, and nobody uses it.
+pub unsafe fn unmap_block(at: *mut u8, bytes: usize) {
+    // SAFETY: the caller's promise.
+    unsafe { libc::munmap(at.cast(), bytes) };
 }
 
 /// Gives address space back.

@@ -73,7 +73,7 @@ impl Native {
         timers::due()
     }
 
-    /// The order of the largest block there can be, 64 GiB at most on pages of 4 KiB.
+    /// The order of the largest block there can be, 512 MiB at most on pages of 4 KiB.
     pub fn largest_order() -> u8 {
         memory::largest_order()
     }
@@ -85,6 +85,11 @@ impl Native {
             1 => NodeId(0),
             _ => memory::frame(pfn).node(),
         }
+    }
+
+    /// Bytes of the largest block there can be; 0 before the start.
+    pub fn largest_block() -> usize {
+        if memory::frames() == 0 { 0 } else { (1 << memory::largest_order()) << memory::page_shift() }
     }
 
     /// Counts a slow path of this thread; `true` now and then.

@@ -17,8 +17,8 @@
 //! | `compaction` | 2.6.34 none | 2.6.35 direct | pagealloc.md 5 |
 //! | `this_node_gives_up` | 4.3 | 4.4 | pagealloc.md 4 |
 
-/// Highest order any world uses, plus one: Linux has 13 on arm64 with 64 KiB pages, mapped memory has 24.
-pub const ORDERS: usize = 25;
+/// Highest order any world uses, plus one: Linux has 13 on arm64 with 64 KiB pages, mapped memory has 17.
+pub const ORDERS: usize = 18;
 
 /// The rules of one kernel's page allocator. [`PagesPolicy::for_release`] makes one; change a field to ask "what if".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,0 +1,44 @@
+//! Blocks that no page allocator has: above the largest order, each its own mapping.
+//!
+//! They are few, so they are a list in no order, searched when an address is in no slab. `unsafe`: gives mappings back.
+
+use slablab_native::{Sleep, system};
+
+/// A mapping.
+#[derive(Clone, Copy)]
+struct Block {
+    at: usize,
+    bytes: usize,
+}
+
+/// Most of them at a time.
+const MOST: usize = 1024;
+
+static BLOCKS: Sleep<[Block; MOST]> = Sleep::new([Block { at: 0, bytes: 0 }; MOST]);
+
+/// A block of at least `bytes`, all zeros, at a multiple of `align`.
+pub(crate) fn alloc(bytes: usize, align: usize) -> Option<*mut u8> {
+    let bytes = bytes.checked_next_multiple_of(system::page_size())?;
+    let mut blocks = BLOCKS.lock();
+    let place = blocks.iter_mut().find(|block| block.bytes == 0)?;
+    let at = system::map_block(bytes, align)?.as_ptr();
+    *place = Block { at: at.expose_provenance(), bytes };
+    Some(at)
+}
+
+/// Bytes of the block that starts at an address; `None` if none does.
+pub(crate) fn usable(at: usize) -> Option<usize> {
+    BLOCKS.lock().iter().find(|block| block.bytes > 0 && block.at == at).map(|block| block.bytes)
+}
+
+/// Gives the block that starts at an address back; whether there was one.
+pub(crate) fn free(at: *mut u8) -> bool {
+    let mut blocks = BLOCKS.lock();
+    let Some(block) = blocks.iter_mut().find(|block| block.bytes > 0 && block.at == at.addr()) else {
+        return false;
+    };
+    let bytes = std::mem::take(&mut block.bytes);
+    // SAFETY: it was mapped as one, and is on no list any more.
+    unsafe { system::unmap_block(at, bytes) };
+    true
+}
