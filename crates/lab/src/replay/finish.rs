@@ -2,13 +2,13 @@
 
 use super::Variant;
 use super::outcome::{CacheOutcome, Counts, Outcome, Traffic};
-use super::run::Run;
+use super::run::{Run, World};
 use crate::error::{Error, Result};
 use slablab_model::Model;
 use slablab_platform::{Event, FrameState, Pfn, Platform, Word, WorkKind};
 use slablab_slabs::{Common, Engine};
 
-impl<E: Engine<Model>> Run<'_, E> {
+impl<W: World, E: Engine<W>> Run<'_, W, E> {
     pub(super) fn counts(&self, cache: usize) -> Counts {
         let mut counts = Counts::default();
         for event in Event::ALL {

@@ -35,7 +35,7 @@ use rayon::prelude::*;
 use slablab_kernel::bundle::Dump;
 use slablab_model::Model;
 use slablab_slabs::preset::Preset;
-use slablab_slabs::wrap::{Around, Choice, Debugged, Wrap};
+use slablab_slabs::wrap::{Around, Choice, Debugged, Hardened, Wrap};
 use slablab_slabs::{
     CacheId, CacheSpec, Common, Engine, Release, slab_engine::SlabEngine, slob::Slob, slqb::Slqb, slub::Slub,
 };
@@ -171,11 +171,9 @@ impl<'a> Prepared<'a> {
     pub(crate) fn run(&self, variant: &Variant, tick: &dyn Fn(u64)) -> Result<Outcome> {
         let Prepared { reader, path, table, plan, hotplug, .. } = self;
         let job = run::Job { path, reader, table, plan, machine: &self.machine.spec, hotplug };
-        match &variant.preset {
-            Preset::Slub(policy) => wrapped::<Slub<_>>(&job, variant, policy, tick),
-            Preset::Slqb(policy) => wrapped::<Slqb<_>>(&job, variant, policy, tick),
-            Preset::Slab(policy) => wrapped::<SlabEngine<_>>(&job, variant, policy, tick),
-            Preset::Slob(policy) => wrapped::<Slob<_>>(&job, variant, policy, tick),
+        match variant.wrap.encoded {
+            false => in_world::<Model>(&job, variant, tick),
+            true => in_world::<Hardened<Model>>(&job, variant, tick),
         }
     }
 
@@ -186,15 +184,25 @@ impl<'a> Prepared<'a> {
     }
 }
 
+/// One run in the model, or in a world around it.
+fn in_world<W: run::World>(job: &run::Job<'_>, variant: &Variant, tick: &dyn Fn(u64)) -> Result<Outcome> {
+    match &variant.preset {
+        Preset::Slub(policy) => wrapped::<W, Slub<W>>(job, variant, policy, tick),
+        Preset::Slqb(policy) => wrapped::<W, Slqb<W>>(job, variant, policy, tick),
+        Preset::Slab(policy) => wrapped::<W, SlabEngine<W>>(job, variant, policy, tick),
+        Preset::Slob(policy) => wrapped::<W, Slob<W>>(job, variant, policy, tick),
+    }
+}
+
 /// One run of an engine, with what is asked for around it. Without that the engine itself runs: nothing is there to cost.
-fn wrapped<E: Engine<Model>>(
+fn wrapped<W: run::World, E: Engine<W>>(
     job: &run::Job<'_>,
     variant: &Variant,
     policy: &E::Policy,
     tick: &dyn Fn(u64),
 ) -> Result<Outcome> {
     if !variant.wrap.is_on() {
-        return job.run::<E>(variant, policy, tick);
+        return job.run::<W, E>(variant, policy, tick);
     }
     // Postings of 2009 are of kernels before every change of the sizes.
     let release = match variant.preset.release() {
@@ -202,7 +210,7 @@ fn wrapped<E: Engine<Model>>(
         release => release,
     };
     let around = Around { engine: policy.clone(), wrap: variant.wrap, release };
-    job.run::<Debugged<Model, E>>(variant, &around, tick)
+    job.run::<W, Debugged<W, E>>(variant, &around, tick)
 }
 
 /// Whether an engine's slabs have an order by cache, which another engine's can take over.

@@ -6,7 +6,7 @@
 
 use super::hotplug::Step;
 use super::outcome::Elsewhere;
-use super::run::{Run, SheafMemory, sheaf_memory};
+use super::run::{Run, SheafMemory, World, sheaf_memory};
 use slablab_model::Model;
 use slablab_platform::{CpuId, Platform};
 use slablab_slabs::{Backing, Engine};
@@ -23,7 +23,7 @@ pub(super) struct Plugged {
     pub(super) elsewhere: Elsewhere,
 }
 
-impl<E: Engine<Model>> Run<'_, E> {
+impl<W: World, E: Engine<W>> Run<'_, W, E> {
     /// Does what is due, each step at its time.
     #[cold]
     pub(super) fn plug(&mut self, now_ns: u64) {

@@ -63,9 +63,13 @@ const LARGE: u16 = u16::MAX;
 const FAILED: u16 = u16::MAX - 1;
 const NOTHING: Live = Live { address: None, cache: 0, cpu: 0 };
 
-pub(super) struct Run<'a, E: Engine<Model>> {
+/// A world that a replay can run in: the model, or one around it. The machine itself is driven through [`Model`].
+pub trait World: Platform<Ptr = Addr> {}
+impl<W: Platform<Ptr = Addr>> World for W {}
+
+pub(super) struct Run<'a, W: World, E: Engine<W>> {
     pub(super) job: &'a Job<'a>,
-    pub(super) pages: Pages<Model>,
+    pub(super) pages: Pages<W>,
     pub(super) common: E::Common,
     pub(super) caches: Vec<E>,
     live: Vec<Live>,
@@ -102,7 +106,7 @@ pub(super) struct Window {
 
 impl Job<'_> {
     /// Runs one engine.
-    pub fn run<E: Engine<Model>>(
+    pub fn run<W: World, E: Engine<W>>(
         &self,
         variant: &Variant,
         policy: &E::Policy,
@@ -110,8 +114,8 @@ impl Job<'_> {
     ) -> Result<Outcome> {
         let mut machine = Machine::new(self.machine.clone()).at(self.path)?;
         let mut outcome = machine.enter(|| {
-            let mut run = Run::<E>::start(self, variant, policy);
-            let zero = Run::<E>::global();
+            let mut run = Run::<W, E>::start(self, variant, policy);
+            let zero = Run::<W, E>::global();
             let start_frames = Model::mapped_frames().0;
             let started = Instant::now();
             let rows = run.rows(tick)?;
@@ -123,7 +127,7 @@ impl Job<'_> {
     }
 }
 
-impl<'a, E: Engine<Model>> Run<'a, E> {
+impl<'a, W: World, E: Engine<W>> Run<'a, W, E> {
     fn start(job: &'a Job<'a>, variant: &Variant, policy: &E::Policy) -> Self {
         let cache_count = job.table.entries.len();
         assert!(cache_count < FAILED as usize, "{cache_count} caches: at most {FAILED} can be numbered");
@@ -340,7 +344,7 @@ impl<'a, E: Engine<Model>> Run<'a, E> {
     fn give_back(&mut self, row: u64, cache: usize, address: Addr) -> Result<()> {
         self.traffic[cache].frees += 1;
         if self.many_nodes
-            && let Some((_, state)) = Pages::<Model>::block_of(address)
+            && let Some((_, state)) = Pages::<W>::block_of(address)
         {
             self.traffic[cache].other_node += (state.node != Model::cpu_memory_node(Model::cpu())) as u64;
         }
@@ -355,7 +359,7 @@ impl<'a, E: Engine<Model>> Run<'a, E> {
     }
 
     fn free_large(&mut self, address: Addr) -> Result<()> {
-        let (pfn, state) = Pages::<Model>::block_of(address).expect("a large object has pages");
+        let (pfn, state) = Pages::<W>::block_of(address).expect("a large object has pages");
         self.large.frees += 1;
         self.large.frames -= 1 << state.order;
         self.pages.free(pfn);
@@ -437,7 +441,7 @@ impl<'a, E: Engine<Model>> Run<'a, E> {
 }
 
 /// Bytes that a cache's live objects take.
-fn live_bytes<E: Engine<Model>>(cache: &E) -> u64 {
+fn live_bytes<W: World, E: Engine<W>>(cache: &E) -> u64 {
     let usage = cache.usage();
     usage.held_in_slabs().0 * size_of(cache) + usage.shared_bytes
 }
@@ -452,7 +456,7 @@ pub(crate) fn pages_under(preset: &Preset) -> PagesPolicy {
 }
 
 /// Bytes that one object takes in a slab.
-fn size_of<E: Engine<Model>>(cache: &E) -> u64 {
+fn size_of<W: World, E: Engine<W>>(cache: &E) -> u64 {
     cache.geometry().size as u64
 }
 
@@ -465,18 +469,18 @@ pub(super) struct MetadataTraffic {
 }
 
 /// Sheaves are objects of a kmalloc cache of the same engine.
-pub(super) struct SheafMemory<'a, E: Engine<Model>> {
+pub(super) struct SheafMemory<'a, W: World, E: Engine<W>> {
     /// What the sheaves stand on; nothing that they themselves could be made of.
-    pub(super) plain: Backing<'a, Model, E::Common>,
+    pub(super) plain: Backing<'a, W, E::Common>,
     pub(super) caches: &'a [E],
     pub(super) table: &'a CacheTable,
     pub(super) windows: &'a [Window],
     pub(super) traffic: &'a [Cell<MetadataTraffic>],
 }
 
-impl<E: Engine<Model>> SheafMemory<'_, E> {
+impl<W: World, E: Engine<W>> SheafMemory<'_, W, E> {
     #[inline]
-    pub(super) fn backing(&self) -> Backing<'_, Model, E::Common> {
+    pub(super) fn backing(&self) -> Backing<'_, W, E::Common> {
         Backing { metadata: Some(self), ..self.plain }
     }
 
@@ -489,7 +493,7 @@ impl<E: Engine<Model>> SheafMemory<'_, E> {
     }
 }
 
-impl<E: Engine<Model>> Metadata<Model> for SheafMemory<'_, E> {
+impl<W: World, E: Engine<W>> Metadata<W> for SheafMemory<'_, W, E> {
     fn alloc(&self, bytes: u32, gfp: Gfp) -> Option<Addr> {
         let cache = self.table.metadata_cache(bytes)?;
         let object = self.caches[cache].alloc(&self.plain, gfp, None);
@@ -501,7 +505,7 @@ impl<E: Engine<Model>> Metadata<Model> for SheafMemory<'_, E> {
     }
 
     fn free(&self, object: Addr) {
-        let owner = slablab_slabs::slab::Slab::<Model>::of(object).map(|(slab, _)| slab.owner());
+        let owner = slablab_slabs::slab::Slab::<W>::of(object).map(|(slab, _)| slab.owner());
         // The cache is in the low 24 bits, whatever else an engine keeps there.
         let cache = (owner.expect("a sheaf is an object") & 0xFF_FFFF) as usize;
         self.count(cache, |traffic| traffic.frees += 1);

@@ -1,12 +1,12 @@
 //! The planned slabs, made in an engine.
 
 use super::plan::{PlannedSlab, Start};
-use super::run::Run;
+use super::run::{Run, World};
 use slablab_model::Model;
 use slablab_platform::{CpuId, NodeId, Platform};
 use slablab_slabs::{Backing, Engine, Place};
 
-impl<E: Engine<Model>> Run<'_, E> {
+impl<W: World, E: Engine<W>> Run<'_, W, E> {
     /// Makes the planned slabs; where the engine's slabs hold another number of objects, the same objects in a row.
     pub(super) fn seed(&mut self, cache: usize) {
         let planned = &self.job.plan.caches[cache];

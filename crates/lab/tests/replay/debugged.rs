@@ -7,11 +7,12 @@ use super::{FOUR_CPUS, PRESETS, check_with, machine, presets, run};
 use slablab_lab::output::{remarks, replay_json};
 use slablab_lab::replay::Options;
 
-const AROUND: [&str; 4] = [
+const AROUND: [&str; 5] = [
     "debug=FZPU",
     "debug=F,quarantine=4K",
     "debug=FZPU,quarantine=16K,harden=random,init=free",
     "init=alloc+free",
+    "debug=F,quarantine=4K,harden=random+encode",
 ];
 
 #[test]
@@ -36,6 +37,26 @@ fn every_engine_balances_and_nothing_is_found() {
     let json = replay_json(&answer);
     assert_eq!(json["engines"][0]["violations"]["reports"], 0);
     assert_eq!(json["engines"][0]["engine"], "slub@2.6.29,debug=FZPU");
+}
+
+/// Encoding changes what is stored in free objects, and nothing that is counted.
+#[test]
+fn encoded_links_change_no_figure() {
+    let reader = trace("6.1.0", &mixture(3000));
+    let figures = |around: &str| {
+        let engines: Vec<String> = PRESETS.iter().map(|preset| format!("{preset}{around}")).collect();
+        let engines: Vec<&str> = engines.iter().map(String::as_str).collect();
+        let options =
+            Options { engines: presets(&engines), machine: machine(FOUR_CPUS), ..Options::default() };
+        let json = replay_json(&run(&reader, &options));
+        let engines = json["engines"].as_array().expect("a list");
+        engines.iter().map(|engine| (engine["total"].clone(), engine["caches"].clone())).collect::<Vec<_>>()
+    };
+    for ((plain, encoded), preset) in
+        figures("").into_iter().zip(figures(",harden=encode")).zip(PRESETS.iter())
+    {
+        assert_eq!(plain, encoded, "{preset}");
+    }
 }
 
 #[track_caller]

@@ -13,6 +13,8 @@ pub struct Wrap {
     pub quarantine_bytes: u64,
     /// New slabs hand their objects out in an order that nobody can guess.
     pub shuffled: bool,
+    /// Links are encoded: the engine runs over [`crate::wrap::Hardened`], which is around its world, not around it.
+    pub encoded: bool,
     /// Objects are zeroed when they are freed (`init_on_free`).
     pub zero_on_free: bool,
     /// Objects are zeroed when they are allocated (`init_on_alloc`).
@@ -22,7 +24,7 @@ pub struct Wrap {
 impl Wrap {
     /// Whether anything is put around an engine; else it is used as it is.
     pub fn is_on(&self) -> bool {
-        *self != Wrap::default()
+        Wrap { encoded: false, ..*self } != Wrap::default()
     }
 
     /// What can be put around every engine.
@@ -43,10 +45,11 @@ impl Wrap {
         },
         Knob {
             name: "harden",
-            what: "random: new slabs hand objects out in random order (CONFIG_SLAB_FREELIST_RANDOM)",
-            values: Values::Words(&["off", "random"]),
-            get: |w| w.shuffled as u64,
-            set: |w, v| w.shuffled = v == 1,
+            what: "random: new slabs hand objects out in random order; encode: links are encoded, a broken one ends the run \
+                   (CONFIG_SLAB_FREELIST_RANDOM, _HARDENED)",
+            values: Values::Words(&["off", "random", "encode", "random+encode"]),
+            get: |w| w.shuffled as u64 | (w.encoded as u64) << 1,
+            set: |w, v| (w.shuffled, w.encoded) = (v & 1 == 1, v & 2 == 2),
         },
         Knob {
             name: "init",
