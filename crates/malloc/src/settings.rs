@@ -15,7 +15,8 @@ use slablab_slabs::Preset;
 pub(crate) const DEFAULT_ENGINE: &str = "slub@7.1";
 
 /// Names that are the lab's, not ours.
-const OTHERS: &[&str] = &["SLABLAB_BROWSER", "SLABLAB_BROWSER_REQUIRED", "SLABLAB_TRUTH"];
+const OTHERS: &[&str] =
+    &["SLABLAB_BROWSER", "SLABLAB_BROWSER_REQUIRED", "SLABLAB_CXX_REQUIRED", "SLABLAB_TRUTH"];
 
 /// The settings of a process.
 pub(crate) struct Settings {
