@@ -3,13 +3,14 @@
 //! There is one, in a static, of the engine that the environment chose. [`ENGINE`] says which; while it says none, every
 //! call comes to [`start`].
 
+use crate::beside;
 use crate::classes;
+use crate::front;
 use crate::heap::Heap;
-use crate::huge;
+use crate::process;
 use crate::report::misuse;
 use crate::settings::Settings;
-use slablab_native::{Native, Object, Start, system};
-use slablab_platform::CpuId;
+use slablab_native::{Native, system};
 use slablab_slabs::Preset;
 use slablab_slabs::slab_engine::SlabEngine;
 use slablab_slabs::slqb::Slqb;
@@ -18,7 +19,7 @@ use std::alloc::{GlobalAlloc, Layout};
 use std::cell::UnsafeCell;
 use std::mem::MaybeUninit;
 use std::ptr;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::*};
+use std::sync::atomic::{AtomicU8, Ordering::*};
 
 /// Room for a heap of one engine.
 struct Room<H>(UnsafeCell<MaybeUninit<H>>);
@@ -38,9 +39,6 @@ const IS_SLUB: u8 = 2;
 const IS_SLQB: u8 = 3;
 const IS_SLAB: u8 = 4;
 const BROKEN: u8 = 5;
-
-/// What a freed object carries in its second word, together with its own address.
-static KEY: AtomicU64 = AtomicU64::new(0);
 
 impl<H> Room<H> {
     /// # Safety
@@ -67,9 +65,6 @@ macro_rules! with_heap {
     };
 }
 
-/// Bytes of a sheaf's objects, where the engine has sheaves: a program's bursts are longer than a kernel's.
-const SHEAF_BYTES: u32 = 64 << 10;
-
 /// Makes the heap, once; whether there is one.
 #[cold]
 fn start() -> bool {
@@ -79,36 +74,37 @@ fn start() -> bool {
         }
         return ENGINE.load(Acquire) != BROKEN;
     }
-    if Native::start() != Start::Runs {
+    let (true, Some(pages)) = (process::start(), process::pages()) else {
         ENGINE.store(BROKEN, Release);
         return false;
-    }
+    };
     let settings = Settings::read();
-    KEY.store(system::secret(), Relaxed);
+    front::start();
+    let seat = process::take_own();
+    let first = seat.first();
     // SAFETY: this thread alone is here, and the rooms are statics.
     let engine = unsafe {
         match settings.preset {
-            Preset::Slub(mut policy) => {
-                policy.order_cpus = system::cpus_usable();
-                // The key of a freed object is in its second word.
-                policy.link = slablab_slabs::cache::LinkPlace::Start;
-                (*SLUB.0.get()).write(Heap::new(&policy, SHEAF_BYTES));
+            Preset::Slub(policy) => {
+                (*SLUB.0.get()).write(beside::slub(pages, policy)(first));
                 IS_SLUB
             }
             Preset::Slqb(policy) => {
-                (*SLQB.0.get()).write(Heap::new(&policy, 0));
+                (*SLQB.0.get()).write(Heap::new(pages, first, &policy, 0));
                 IS_SLQB
             }
             Preset::Slab(policy) => {
-                (*SLAB.0.get()).write(Heap::new(&policy, 0));
+                (*SLAB.0.get()).write(Heap::new(pages, first, &policy, 0));
                 IS_SLAB
             }
             Preset::Slob(_) => unreachable!("the settings do not choose it"),
         }
     };
     ENGINE.store(engine, Release);
+    // SAFETY: the rooms are statics.
+    with_heap!(heap => process::settle(&seat, heap), none => ());
     // These allocate: from here on that is served.
-    Native::on_thread_exit(|cpu: CpuId| with_heap!(heap => heap.thread_exit(cpu), none => ()));
+    Native::on_thread_exit(process::thread_exit);
     Native::watch_forks();
     if settings.stats {
         system::at_exit(print_stats);
@@ -118,93 +114,74 @@ fn start() -> bool {
 
 extern "C" fn print_stats() {
     let settings = Settings::read();
-    with_heap!(heap => heap.print_stats(&settings.preset), none => ());
+    process::print_stats(&settings.preset);
+}
+
+/// Does something with the heap there is; [`SLUB`] first, as it is the default.
+macro_rules! serve {
+    ($heap:ident => $body:expr, else $other:expr) => {
+        if ENGINE.load(Relaxed) == IS_SLUB {
+            // SAFETY: it is there.
+            let $heap = unsafe { SLUB.heap() };
+            $body
+        } else {
+            $other
+        }
+    };
 }
 
 /// What the interfaces of C and Rust are made of.
 pub mod api {
     use super::*;
 
+    /// Makes the process's heap, if nobody allocated yet.
+    pub fn start_now() {
+        with_heap!(_heap => (), none => { start(); })
+    }
+
     /// `bytes` bytes, aligned to 16; null without memory.
     #[inline]
     pub fn alloc(bytes: usize) -> *mut u8 {
-        if bytes <= classes::MAX && ENGINE.load(Relaxed) == IS_SLUB {
-            let class = classes::of(bytes);
-            // SAFETY: it is there.
-            if let Some(object) = unsafe { SLUB.heap() }.alloc_hot(class) {
-                return handed_out(object);
-            }
-        }
-        alloc_slow(bytes)
+        serve!(heap => heap.allocate(bytes), else alloc_other(bytes))
     }
 
-    /// The object is live from here on: it loses its key.
-    #[inline(always)]
-    fn handed_out(object: Object) -> *mut u8 {
-        // SAFETY: an object has at least two words.
-        unsafe { object.as_ptr().cast::<u64>().add(1).write(0) };
-        object.as_ptr()
-    }
-
-    #[cold]
     #[inline(never)]
-    fn alloc_slow(bytes: usize) -> *mut u8 {
-        if bytes > classes::MAX {
-            return alloc_large(bytes, 1).map_or(ptr::null_mut(), |(object, _)| object.as_ptr());
-        }
-        let class = classes::of(bytes);
-        let object = with_heap!(
-            heap => heap.alloc_hot(class).or_else(|| heap.alloc_slow(class)),
-            none => return if start() { alloc_slow(bytes) } else { ptr::null_mut() }
-        );
-        object.map_or(ptr::null_mut(), handed_out)
-    }
-
-    fn alloc_large(bytes: usize, align: usize) -> Option<(Object, bool)> {
-        if (1..bytes.max(align)).contains(&Native::largest_block()) {
-            return Some((Object::at(huge::alloc(bytes, align)?)?, true));
-        }
+    fn alloc_other(bytes: usize) -> *mut u8 {
         with_heap!(
-            heap => heap.alloc_large(bytes, align),
-            none => if start() { alloc_large(bytes, align) } else { None }
+            heap => heap.allocate(bytes),
+            none => if start() { alloc_other(bytes) } else { ptr::null_mut() }
         )
     }
 
     /// The same, aligned to a power of two.
     #[inline]
     pub fn alloc_aligned(bytes: usize, align: usize) -> *mut u8 {
-        if align <= 16 {
+        if align <= classes::STEP {
             return alloc(bytes);
         }
-        match classes::aligned(bytes, align) {
-            Some(bytes) => alloc(bytes),
-            None => alloc_large(bytes, align).map_or(ptr::null_mut(), |(object, _)| object.as_ptr()),
-        }
+        serve!(heap => heap.allocate_aligned(bytes, align), else alloc_aligned_other(bytes, align))
+    }
+
+    #[inline(never)]
+    fn alloc_aligned_other(bytes: usize, align: usize) -> *mut u8 {
+        with_heap!(
+            heap => heap.allocate_aligned(bytes, align),
+            none => if start() { alloc_aligned_other(bytes, align) } else { ptr::null_mut() }
+        )
     }
 
     /// The same, all zeros.
     #[inline]
     pub fn alloc_zeroed(bytes: usize, align: usize) -> *mut u8 {
-        let sized = if align <= 16 { Some(bytes) } else { classes::aligned(bytes, align) };
-        match sized {
-            Some(sized) if sized <= classes::MAX => {
-                let object = alloc(sized);
-                if !object.is_null() {
-                    // SAFETY: the object has so many bytes.
-                    unsafe { object.write_bytes(0, bytes) };
-                }
-                object
-            }
-            _ => match alloc_large(bytes, align) {
-                Some((object, true)) => object.as_ptr(),
-                Some((object, false)) => {
-                    // SAFETY: the block has so many bytes.
-                    unsafe { object.as_ptr().write_bytes(0, bytes) };
-                    object.as_ptr()
-                }
-                None => ptr::null_mut(),
-            },
-        }
+        serve!(heap => heap.allocate_zeroed(bytes, align), else alloc_zeroed_other(bytes, align))
+    }
+
+    #[inline(never)]
+    fn alloc_zeroed_other(bytes: usize, align: usize) -> *mut u8 {
+        with_heap!(
+            heap => heap.allocate_zeroed(bytes, align),
+            none => if start() { alloc_zeroed_other(bytes, align) } else { ptr::null_mut() }
+        )
     }
 
     /// Gives memory back. Any address may come: what was not allocated ends the process with a report.
@@ -213,56 +190,30 @@ pub mod api {
     /// Nobody uses the memory.
     #[inline]
     pub unsafe fn free(at: *mut u8) {
-        // The slow ways look it up again: kept over a call it would go through the stack.
-        if let Some(home) = Native::home(at)
-            && (home.cache as usize) < classes::COUNT
-            && (home.offset as usize).is_multiple_of(classes::STEP)
-            && let Some(object) = Object::at(at)
-        {
-            // SAFETY: a step of a slab has two words, and they are the caller's.
-            let second = unsafe { &mut *at.cast::<u64>().add(1) };
-            let key = KEY.load(Relaxed) ^ at.addr() as u64;
-            if *second == key {
-                double_free(at);
-            }
-            *second = key;
-            // SAFETY: it is there.
-            if ENGINE.load(Relaxed) == IS_SLUB && unsafe { SLUB.heap() }.free_hot(object, home) {
-                return;
-            }
-        }
-        free_slow(at)
+        // SAFETY: the caller's promise.
+        serve!(heap => unsafe { heap.release(at) }, else unsafe { free_other(at) })
     }
 
-    #[cold]
+    /// # Safety
+    /// As [`free`].
     #[inline(never)]
-    fn double_free(at: *mut u8) -> ! {
-        let class = Native::home(at).map_or(0, |home| home.cache as usize);
-        misuse(format_args!("double free of {at:p} (malloc-{})", classes::size(class)))
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn free_slow(at: *mut u8) {
-        let Some(object) = Object::at(at) else { return };
-        let home = Native::home(at);
-        if home.is_none() && huge::free(at) {
-            return;
-        }
-        with_heap!(heap => heap.free_slow(object, home), none => misuse(format_args!("free of {at:p}: not in the heap, which nothing is in yet")));
+    unsafe fn free_other(at: *mut u8) {
+        with_heap!(
+            heap => heap.release(at),
+            none => if !at.is_null() {
+                misuse(format_args!("free of {at:p}: not in the heap, which nothing is in yet"))
+            }
+        );
     }
 
     /// Bytes that may be used at an address that was allocated; 0 for null.
     pub fn usable(at: *const u8) -> usize {
-        if at.is_null() {
-            return 0;
-        }
-        match Native::home(at) {
-            Some(home) => with_heap!(heap => heap.usable(home), none => 0),
-            None => huge::usable(at.addr()).unwrap_or_else(|| {
-                misuse(format_args!("malloc_usable_size of {at:p}: not in the heap, or in an empty slab"))
-            }),
-        }
+        with_heap!(
+            heap => heap.usable(at),
+            none => if at.is_null() { 0 } else {
+                misuse(format_args!("malloc_usable_size of {at:p}: not in the heap, which nothing is in yet"))
+            }
+        )
     }
 
     /// Moves an allocation to another size; null without memory, and then the old one stays.
@@ -270,20 +221,10 @@ pub mod api {
     /// # Safety
     /// Nobody else uses the memory.
     pub unsafe fn realloc(at: *mut u8, bytes: usize, align: usize) -> *mut u8 {
-        let usable = usable(at);
-        // It stays where it is if it fits and does not waste half.
-        if bytes <= usable && (bytes >= usable / 2 || usable <= 64) {
-            return at;
-        }
-        let moved = alloc_aligned(bytes, align);
-        if !moved.is_null() {
-            // SAFETY: both are allocated, and have that many bytes; the old one is the caller's to give.
-            unsafe {
-                ptr::copy_nonoverlapping(at, moved, usable.min(bytes));
-                free(at);
-            }
-        }
-        moved
+        with_heap!(
+            heap => heap.resize(at, bytes, align),
+            none => misuse(format_args!("realloc of {at:p}: not in the heap, which nothing is in yet"))
+        )
     }
 
     /// Bytes of a page.
@@ -293,7 +234,7 @@ pub mod api {
 
     /// Gives back all memory that can be given back. Answers whether any was.
     pub fn trim() -> bool {
-        with_heap!(heap => heap.trim() > 0, none => false)
+        process::trim() > 0
     }
 }
 

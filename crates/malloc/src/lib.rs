@@ -21,17 +21,26 @@
 //! already free. The process ends with a report that names address and class.
 //!
 //! **Upkeep** has no thread: slow paths of ordinary activity run timers, shrink one class at a time, and give free memory
-//! back.
+//! back. It reaches every heap and object cache of the process, its *tenants* ([`process`]): they share one page allocator, and
+//! the number that a page frame carries says whose it is.
 //!
 //! Deliberately absent: C's names, which the library `slablab-c` exports.
 
+#[expect(unsafe_code, reason = "allocators")]
+mod beside;
 pub mod classes;
+#[expect(unsafe_code, reason = "an allocator hands out memory")]
+mod front;
 #[expect(unsafe_code, reason = "an allocator hands out memory")]
 mod global;
 mod heap;
 #[expect(unsafe_code, reason = "gives mappings back")]
 mod huge;
+#[expect(unsafe_code, reason = "keeps what is shared in statics")]
+pub mod process;
 mod report;
 mod settings;
 
+pub use beside::{Beside, Engines};
 pub use global::{Slablab, api};
+pub use heap::Heap;

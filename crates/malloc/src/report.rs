@@ -25,6 +25,15 @@ impl Line {
         line.end();
     }
 
+    /// Writes a name, and from column `width` on the rest.
+    pub(crate) fn columns(name: fmt::Arguments<'_>, width: usize, rest: fmt::Arguments<'_>) {
+        let mut line = Line { bytes: [0; 512], length: 0 };
+        let _ = line.write_fmt(name);
+        let missing = width.saturating_sub(line.length);
+        let _ = write!(line, "{:missing$} {rest}", "");
+        line.end();
+    }
+
     fn end(&mut self) {
         let end = self.length.min(self.bytes.len() - 1);
         self.bytes[end] = b'\n';

@@ -104,3 +104,38 @@ fn blocks_above_the_largest_order() {
     grown.reserve_exact(900 << 20);
     assert_eq!(grown[0], 7);
 }
+
+/// Heaps of every engine beside the process's own: on the same pages, each with its own objects.
+#[test]
+fn heaps_beside_each_other() {
+    fn check<E: slablab_slabs::Engine<slablab_native::Native>>(beside: slablab_malloc::Beside<E>) {
+        let mut seed = 1u64;
+        let mut all: Vec<(*mut u8, usize)> = (0..20_000u64)
+            .map(|n| {
+                seed = seed.wrapping_mul(6364136223846793005).wrapping_add(n);
+                let bytes = 8 + (seed >> 33) as usize % 3000;
+                let at = beside.heap().allocate(bytes);
+                // SAFETY: so many bytes were allocated.
+                unsafe { at.write_bytes(n as u8, bytes) };
+                (at, bytes)
+            })
+            .collect();
+        for (n, (at, bytes)) in all.iter().enumerate() {
+            // SAFETY: allocated above.
+            let held = unsafe { std::slice::from_raw_parts(*at, *bytes) };
+            assert!(held.iter().all(|byte| *byte == n as u8), "object {n} was overwritten");
+        }
+        all.sort_unstable();
+        assert!(all.windows(2).all(|pair| pair[0].0.addr() + pair[0].1 <= pair[1].0.addr()));
+        // SAFETY: allocated above, and used no more.
+        all.iter().for_each(|(at, _)| unsafe { beside.heap().release(*at) });
+    }
+    for name in ["slub@7.1", "slub@6.1", "slqb", "slab"] {
+        let preset = slablab_slabs::Preset::parse(name).expect("a preset");
+        match slablab_malloc::Engines::open(preset).expect("memory") {
+            slablab_malloc::Engines::Slub(beside) => check(beside),
+            slablab_malloc::Engines::Slqb(beside) => check(beside),
+            slablab_malloc::Engines::Slab(beside) => check(beside),
+        }
+    }
+}

@@ -20,7 +20,7 @@ use std::sync::atomic::{
 };
 
 /// Bytes of an area.
-pub(crate) const AREA_BYTES: usize = 1 << 17;
+pub(crate) const AREA_BYTES: usize = 1 << 19;
 /// What hot parts begin at a multiple of.
 pub(crate) const LINE: usize = 64;
 /// Slots there are.

@@ -1,0 +1,99 @@
+//! Heaps beside the process's own, on the same pages: what compares engines within one process. `unsafe`: allocators.
+
+use crate::heap::Heap;
+use crate::process::{self, Seat};
+use slablab_native::{Native, system};
+use slablab_pages::Pages;
+use slablab_slabs::slab_engine::SlabEngine;
+use slablab_slabs::slqb::Slqb;
+use slablab_slabs::slub::{Slub, SlubPolicy};
+use slablab_slabs::{Engine, Preset};
+use std::alloc::{GlobalAlloc, Layout};
+
+/// A heap that stays until the process ends, as an allocator.
+pub struct Beside<E: Engine<Native> + 'static>(&'static Heap<E>);
+
+/// A heap of the engine that a preset names.
+pub enum Engines {
+    /// SLUB, with sheaves or without.
+    Slub(Beside<Slub<Native>>),
+    /// SLQB.
+    Slqb(Beside<Slqb<Native>>),
+    /// SLAB.
+    Slab(Beside<SlabEngine<Native>>),
+}
+
+impl Engines {
+    /// Opens a heap beside the process's own. `None` without memory, if there are too many, and for SLOB, which cannot tell
+    /// the size of what it gave.
+    pub fn open(preset: Preset) -> Option<Engines> {
+        if matches!(preset, Preset::Slob(_)) {
+            return None;
+        }
+        // The process's own heap brings the world up.
+        crate::api::start_now();
+        let (pages, seat) = (process::pages()?, process::take()?);
+        Some(match preset {
+            Preset::Slub(policy) => Engines::Slub(Beside::settle(seat, slub(pages, policy))),
+            Preset::Slqb(policy) => {
+                Engines::Slqb(Beside::settle(seat, |first| Heap::new(pages, first, &policy, 0)))
+            }
+            Preset::Slab(policy) => {
+                Engines::Slab(Beside::settle(seat, |first| Heap::new(pages, first, &policy, 0)))
+            }
+            Preset::Slob(_) => unreachable!("refused above"),
+        })
+    }
+}
+
+/// Bytes of a sheaf's objects, where the engine has sheaves: a program's bursts are longer than a kernel's.
+const SHEAF_BYTES: u32 = 64 << 10;
+
+/// Makes a heap of SLUB, given its first cache's number.
+pub(crate) fn slub(
+    pages: &'static Pages<Native>,
+    mut policy: SlubPolicy,
+) -> impl FnOnce(u32) -> Heap<Slub<Native>> {
+    policy.order_cpus = system::cpus_usable();
+    // The key of a freed object is in its second word.
+    policy.link = slablab_slabs::cache::LinkPlace::Start;
+    move |first| Heap::new(pages, first, &policy, SHEAF_BYTES)
+}
+
+impl<E: Engine<Native, Common: Sync> + Sync> Beside<E> {
+    fn settle(seat: Seat, make: impl FnOnce(u32) -> Heap<E>) -> Self {
+        let heap: &'static Heap<E> = Box::leak(Box::new(make(seat.first())));
+        // SAFETY: it stays for good.
+        unsafe { process::settle(&seat, heap) };
+        Beside(heap)
+    }
+}
+
+impl<E: Engine<Native>> Beside<E> {
+    /// The heap.
+    pub fn heap(&self) -> &'static Heap<E> {
+        self.0
+    }
+}
+
+// SAFETY: what the heap hands out is the caller's alone, as large and as aligned as asked.
+unsafe impl<E: Engine<Native>> GlobalAlloc for Beside<E> {
+    #[inline]
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        self.0.allocate_aligned(layout.size(), layout.align())
+    }
+    #[inline]
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        self.0.allocate_zeroed(layout.size(), layout.align())
+    }
+    #[inline]
+    unsafe fn dealloc(&self, at: *mut u8, _layout: Layout) {
+        // SAFETY: the caller's promise.
+        unsafe { self.0.release(at) }
+    }
+    #[inline]
+    unsafe fn realloc(&self, at: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
+        // SAFETY: the caller's promise.
+        unsafe { self.0.resize(at, bytes, layout.align()) }
+    }
+}

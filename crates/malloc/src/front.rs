@@ -1,0 +1,172 @@
+//! What a program calls a heap for: bytes for addresses. `unsafe`: hands out memory.
+//!
+//! A freed object carries a key in its second word, made of a secret and its own address: who frees it again is found.
+
+use crate::classes;
+use crate::heap::Heap;
+use crate::huge;
+use crate::report::misuse;
+use slablab_native::{Native, Object, system};
+use slablab_slabs::Engine;
+use std::ptr;
+use std::sync::atomic::{AtomicU64, Ordering::*};
+
+/// The secret of keys.
+static SECRET: AtomicU64 = AtomicU64::new(0);
+
+/// Chooses the secret. Once, before there is a heap.
+pub(crate) fn start() {
+    SECRET.store(system::secret(), Relaxed);
+}
+
+/// The object is live from here on: it loses its key.
+#[inline(always)]
+fn handed_out(object: Object) -> *mut u8 {
+    // SAFETY: an object has at least two words.
+    unsafe { object.as_ptr().cast::<u64>().add(1).write(0) };
+    object.as_ptr()
+}
+
+impl<E: Engine<Native>> Heap<E> {
+    /// `bytes` bytes, aligned to 16; null without memory.
+    #[inline(always)]
+    pub fn allocate(&self, bytes: usize) -> *mut u8 {
+        if bytes <= classes::MAX
+            && let Some(object) = self.alloc_hot(classes::of(bytes))
+        {
+            return handed_out(object);
+        }
+        self.allocate_slow(bytes)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn allocate_slow(&self, bytes: usize) -> *mut u8 {
+        if bytes > classes::MAX {
+            return self.blocks(bytes, 1).map_or(ptr::null_mut(), |(object, _)| object.as_ptr());
+        }
+        self.alloc_slow(classes::of(bytes)).map_or(ptr::null_mut(), handed_out)
+    }
+
+    /// Page frames, or a mapping; and whether they are zeros.
+    fn blocks(&self, bytes: usize, align: usize) -> Option<(Object, bool)> {
+        if bytes.max(align) > Native::largest_block() {
+            return Some((Object::at(huge::alloc(bytes, align)?)?, true));
+        }
+        self.alloc_large(bytes, align)
+    }
+
+    /// The same, aligned to a power of two.
+    #[inline]
+    pub fn allocate_aligned(&self, bytes: usize, align: usize) -> *mut u8 {
+        if align <= classes::STEP {
+            return self.allocate(bytes);
+        }
+        match classes::aligned(bytes, align) {
+            Some(bytes) => self.allocate(bytes),
+            None => self.blocks(bytes, align).map_or(ptr::null_mut(), |(object, _)| object.as_ptr()),
+        }
+    }
+
+    /// The same, all zeros.
+    #[inline]
+    pub fn allocate_zeroed(&self, bytes: usize, align: usize) -> *mut u8 {
+        let sized = if align <= classes::STEP { Some(bytes) } else { classes::aligned(bytes, align) };
+        match sized {
+            Some(sized) if sized <= classes::MAX => {
+                let object = self.allocate(sized);
+                if !object.is_null() {
+                    // SAFETY: the object has so many bytes.
+                    unsafe { object.write_bytes(0, bytes) };
+                }
+                object
+            }
+            _ => match self.blocks(bytes, align) {
+                Some((object, true)) => object.as_ptr(),
+                Some((object, false)) => {
+                    // SAFETY: the block has so many bytes.
+                    unsafe { object.as_ptr().write_bytes(0, bytes) };
+                    object.as_ptr()
+                }
+                None => ptr::null_mut(),
+            },
+        }
+    }
+
+    /// Gives memory back. Any address may come: what was not allocated ends the process with a report.
+    ///
+    /// # Safety
+    /// Nobody uses the memory.
+    #[inline(always)]
+    pub unsafe fn release(&self, at: *mut u8) {
+        // The slow ways look it up again: kept over a call it would go through the stack.
+        if let Some(home) = Native::home(at)
+            && self.serves(home)
+            && (home.offset as usize).is_multiple_of(classes::STEP)
+            && let Some(object) = Object::at(at)
+        {
+            // SAFETY: a step of a slab has two words, and they are the caller's.
+            let second = unsafe { &mut *at.cast::<u64>().add(1) };
+            let key = SECRET.load(Relaxed) ^ at.addr() as u64;
+            if *second == key {
+                double_free(at, self.usable_at(at, home));
+            }
+            *second = key;
+            if self.free_hot(object, home) {
+                return;
+            }
+        }
+        self.release_slow(at)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn release_slow(&self, at: *mut u8) {
+        let Some(object) = Object::at(at) else { return };
+        let home = Native::home(at);
+        if home.is_none() && huge::free(at) {
+            return;
+        }
+        self.free_slow(object, home);
+    }
+
+    /// Bytes that may be used at an address that was allocated; 0 for null.
+    pub fn usable(&self, at: *const u8) -> usize {
+        if at.is_null() {
+            return 0;
+        }
+        match Native::home(at) {
+            Some(home) => self.usable_at(at, home),
+            None => huge::usable(at.addr()).unwrap_or_else(|| {
+                misuse(format_args!("malloc_usable_size of {at:p}: not in the heap, or in an empty slab"))
+            }),
+        }
+    }
+
+    /// Moves an allocation to another size; null without memory, and then the old one stays.
+    ///
+    /// # Safety
+    /// Nobody else uses the memory.
+    pub unsafe fn resize(&self, at: *mut u8, bytes: usize, align: usize) -> *mut u8 {
+        let usable = self.usable(at);
+        // It stays where it is if it fits and does not waste half.
+        if bytes <= usable && (bytes >= usable / 2 || usable <= 64) {
+            return at;
+        }
+        let moved = self.allocate_aligned(bytes, align);
+        if !moved.is_null() {
+            // SAFETY: both are allocated, and have that many bytes; the old one is the caller's to give.
+            unsafe {
+                ptr::copy_nonoverlapping(at, moved, usable.min(bytes));
+                self.release(at);
+            }
+        }
+        moved
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn double_free(at: *mut u8, bytes: usize) -> ! {
+    misuse(format_args!("double free of {at:p} (malloc-{bytes})"))
+}

@@ -1,0 +1,274 @@
+//! What all heaps and caches of the process share: the page allocator, the numbers of caches, upkeep. `unsafe`: keeps what it
+//! shares in statics, and calls tenants that may leave.
+//!
+//! A *tenant* is a heap or an object cache. It has [`NUMBERS`] cache numbers from `tenant * NUMBERS` on, so the number that a
+//! page frame carries leads to its tenant; the process's own heap is tenant 0. Upkeep has no thread: whoever comes to a slow
+//! path runs deferred work, and now and then lets the next tenant give back what it keeps for nobody.
+
+use crate::report::Line;
+use slablab_native::{Native, Object, Start, system};
+use slablab_pages::Pages;
+use slablab_pages::policy::{MinFree, PagesPolicy, PcpRule, ZoneRule};
+use slablab_platform::{CpuId, Gfp, Platform, Work};
+use slablab_slabs::{Geometry, Metadata, Usage};
+use std::cell::UnsafeCell;
+use std::fmt;
+use std::mem::MaybeUninit;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::*};
+
+/// Cache numbers of a tenant.
+pub const NUMBERS: u32 = 256;
+/// Most tenants at a time.
+const TENANTS: usize = 4096;
+/// The process's own heap.
+pub(crate) const OWN: u32 = 0;
+
+/// What upkeep reaches. Calls may come from any thread at any time between [`settle`] and the end of [`leave`].
+pub trait Tenant: Sync {
+    /// Runs deferred work of one of its caches.
+    fn work(&self, cpu: CpuId, work: Work);
+    /// Takes what a thread's slot held: the thread ended.
+    fn thread_exit(&self, cpu: CpuId);
+    /// Gives back what one of its caches keeps for nobody, each time another one's; 0 to `turn` were asked before.
+    fn shrink(&self, turn: u32);
+    /// Gives back what all its caches keep for nobody.
+    fn shrink_all(&self);
+    /// Prints its caches in slabinfo's columns.
+    fn print_stats(&self);
+}
+
+struct Place {
+    state: AtomicU8,
+    /// Calls that run now.
+    users: AtomicU32,
+    tenant: UnsafeCell<Option<&'static dyn Tenant>>,
+}
+
+const FREE: u8 = 0;
+const TAKEN: u8 = 1;
+const SETTLED: u8 = 2;
+
+// SAFETY: `tenant` is written while the state is `TAKEN`, by the one who took the place, and read while it is `SETTLED`.
+unsafe impl Sync for Place {}
+
+static PLACES: [Place; TENANTS] =
+    [const { Place { state: AtomicU8::new(FREE), users: AtomicU32::new(0), tenant: UnsafeCell::new(None) } };
+        TENANTS];
+/// Tenants have numbers below this; it grows.
+static USED: AtomicU32 = AtomicU32::new(1);
+
+/// A tenant that has its numbers, and that no upkeep reaches yet.
+#[derive(Debug)]
+pub struct Seat(u32);
+
+impl Seat {
+    /// Its first cache's number.
+    pub fn first(&self) -> u32 {
+        self.0 * NUMBERS
+    }
+}
+
+/// Numbers for a new tenant. `None` when there are too many.
+pub fn take() -> Option<Seat> {
+    // Not the first: that is the process's own.
+    let number = (1..TENANTS).find(|number| claim(*number as u32))?;
+    Some(Seat(number as u32))
+}
+
+pub(crate) fn take_own() -> Seat {
+    assert!(claim(OWN), "the process's heap starts once");
+    Seat(OWN)
+}
+
+fn claim(number: u32) -> bool {
+    let taken = PLACES[number as usize].state.compare_exchange(FREE, TAKEN, Acquire, Relaxed).is_ok();
+    if taken {
+        USED.fetch_max(number + 1, Relaxed);
+    }
+    taken
+}
+
+/// Lets upkeep reach a tenant from now on.
+///
+/// # Safety
+/// The tenant stays until [`leave`] returned.
+pub unsafe fn settle(seat: &Seat, tenant: &dyn Tenant) {
+    let place = &PLACES[seat.0 as usize];
+    // SAFETY: the place is this seat's; the caller says how long the tenant stays.
+    unsafe { *place.tenant.get() = Some(std::mem::transmute::<&dyn Tenant, &'static dyn Tenant>(tenant)) };
+    place.state.store(SETTLED, SeqCst);
+}
+
+/// Waits until no call to the tenant runs, and none will. Not to be called from one of them.
+pub fn leave(seat: Seat) {
+    let place = &PLACES[seat.0 as usize];
+    place.state.store(TAKEN, SeqCst);
+    while place.users.load(SeqCst) > 0 {
+        system::pause();
+    }
+    // SAFETY: nobody reads a place that is not settled.
+    unsafe { *place.tenant.get() = None };
+    place.state.store(FREE, Release);
+}
+
+/// Calls a tenant, if it is there.
+fn with<R>(number: u32, f: impl FnOnce(&dyn Tenant) -> R) -> Option<R> {
+    let place = PLACES.get(number as usize)?;
+    if place.state.load(Relaxed) != SETTLED {
+        return None;
+    }
+    // Counted before the state is looked at: whoever leaves changes the state before it looks at the count.
+    place.users.fetch_add(1, SeqCst);
+    let result = (place.state.load(SeqCst) == SETTLED).then(|| {
+        // SAFETY: settled, and it stays while this call is counted.
+        let tenant = unsafe { (*place.tenant.get()).expect("a settled tenant") };
+        f(tenant)
+    });
+    place.users.fetch_sub(1, SeqCst);
+    result
+}
+
+fn for_each(f: impl Fn(&dyn Tenant)) {
+    for number in 0..USED.load(Relaxed) {
+        with(number, &f);
+    }
+}
+
+/// Room for the page allocator.
+struct Room(UnsafeCell<MaybeUninit<Pages<Native>>>);
+
+// SAFETY: written once, by the thread that starts, before anybody else has it.
+unsafe impl Sync for Room {}
+
+static PAGES: Room = Room(UnsafeCell::new(MaybeUninit::uninit()));
+
+/// Starts the native world and the page allocator; whether there is memory. Once, by the process's heap.
+pub(crate) fn start() -> bool {
+    if Native::start() != Start::Runs {
+        return false;
+    }
+    let mut pages = PagesPolicy::for_release(6, 18, 0);
+    pages.pcp = PcpRule::NONE;
+    pages.zones = Some(ZoneRule::One);
+    pages.min_free = MinFree::Kib(0);
+    // One label for all: nothing here can be moved.
+    pages.max_order = Some(Native::largest_order());
+    pages.pageblock_order = pages.max_order;
+    // SAFETY: the one who starts is alone here.
+    unsafe { (*PAGES.0.get()).write(Pages::new(pages)) };
+    STARTED.store(true, Release);
+    true
+}
+
+/// Whether [`PAGES`] was written.
+static STARTED: AtomicBool = AtomicBool::new(false);
+
+/// The page allocator; `None` before the process's heap started.
+#[inline]
+pub fn pages() -> Option<&'static Pages<Native>> {
+    // SAFETY: written.
+    STARTED.load(Acquire).then(|| unsafe { (*PAGES.0.get()).assume_init_ref() })
+}
+
+/// Free memory that stays for the next request, in bytes.
+const KEEP_BYTES: u64 = 4 << 20;
+/// The smallest block that is worth a call to the kernel, 64 KiB on pages of 4 KiB.
+const REPORT_ORDER: u8 = 4;
+/// How often the next tenant is asked to shrink.
+const LOOK_EVERY_NS: u64 = 5_000_000;
+
+/// When a tenant was last asked, in nanoseconds; and how often tenants were.
+static LOOKED_NS: AtomicU64 = AtomicU64::new(0);
+static TURN: AtomicU32 = AtomicU32::new(0);
+
+/// Looks after what no caller waits for: deferred work, one cache that may keep too much, free memory. For slow paths.
+pub fn upkeep() {
+    while let Some((cpu, work)) = Native::due() {
+        with(work.cache / NUMBERS, |tenant| tenant.work(cpu, work));
+    }
+    if !Native::tick() {
+        return;
+    }
+    let (now, looked) = (Native::now(), LOOKED_NS.load(Relaxed));
+    if now.saturating_sub(looked) < LOOK_EVERY_NS
+        || LOOKED_NS.compare_exchange(looked, now, Relaxed, Relaxed).is_err()
+    {
+        return;
+    }
+    let turn = TURN.fetch_add(1, Relaxed);
+    for_each(|tenant| tenant.shrink(turn));
+    give_back();
+}
+
+/// Gives free memory beyond what should stay back to the system.
+pub(crate) fn give_back() {
+    give_back_but(KEEP_BYTES);
+}
+
+/// Gives free memory back to the system, all but `keep` bytes. Answers the bytes given back.
+fn give_back_but(keep: u64) -> u64 {
+    let (Some(pages), shift) = (pages(), Native::page_shift()) else { return 0 };
+    if pages.resident_free_frames() <= keep >> shift {
+        return 0;
+    }
+    // Down to half, so that the next free does not come here again.
+    let given = pages.report_free(REPORT_ORDER, keep >> shift >> 1, Native::discard);
+    given << shift
+}
+
+/// Gives back all that can be given back. Answers the bytes.
+pub fn trim() -> u64 {
+    for_each(|tenant| tenant.shrink_all());
+    give_back_but(0)
+}
+
+/// What a thread's slot held is anybody's from now on.
+pub(crate) fn thread_exit(cpu: CpuId) {
+    for_each(|tenant| tenant.thread_exit(cpu));
+}
+
+/// Prints what there is, in slabinfo's columns.
+pub(crate) fn print_stats(engine: &dyn fmt::Display) {
+    Line::say(format_args!(
+        "{engine}, a slot per thread, {} slots used, pages of {} bytes",
+        Native::cpus(),
+        system::page_size()
+    ));
+    Line::print(format_args!(
+        "# name            <active_objs> <num_objs> <objsize> <objperslab> <pagesperslab> : slabdata <active_slabs> <num_slabs>"
+    ));
+    for_each(|tenant| tenant.print_stats());
+}
+
+/// Prints a cache in slabinfo's columns, unless it is empty.
+pub fn print_cache(name: fmt::Arguments<'_>, usage: &Usage, geometry: &Geometry) {
+    if usage.slabs > 0 {
+        Line::columns(
+            name,
+            17,
+            format_args!(
+                "{:>8} {:>8} {:>8} {:>4} {:>4} : slabdata {:>8} {:>8}",
+                usage.live_objects(),
+                usage.total_objects,
+                geometry.size,
+                geometry.objects,
+                1u32 << geometry.order,
+                usage.slabs,
+                usage.slabs,
+            ),
+        );
+    }
+}
+
+/// Metadata memory from the process's heap, for tenants without classes of their own.
+pub struct FromHeap;
+
+impl Metadata<Native> for FromHeap {
+    fn alloc(&self, bytes: u32, _gfp: Gfp) -> Option<Object> {
+        Object::at(crate::api::alloc(bytes as usize))
+    }
+    fn free(&self, object: Object) {
+        // SAFETY: it came from `alloc`.
+        unsafe { crate::api::free(object.as_ptr()) }
+    }
+}
