@@ -16,9 +16,25 @@ pub const MAX: usize = 32768;
 /// How many classes there are.
 pub const COUNT: usize = FINE + STEP * (MAX / FINE_MAX).ilog2() as usize;
 
+/// Up to here a table says the class.
+const LISTED_MAX: usize = 4096;
+static LISTED: [u8; LISTED_MAX / STEP + 1] = {
+    let mut listed = [0; LISTED_MAX / STEP + 1];
+    let mut steps = 0;
+    while steps < listed.len() {
+        listed[steps] = reckon(steps * STEP) as u8;
+        steps += 1;
+    }
+    listed
+};
+
 /// The class of a request of at most [`MAX`] bytes.
 #[inline(always)]
-pub const fn of(bytes: usize) -> usize {
+pub fn of(bytes: usize) -> usize {
+    if bytes <= LISTED_MAX { LISTED[bytes.div_ceil(STEP)] as usize } else { reckon(bytes) }
+}
+
+pub(crate) const fn reckon(bytes: usize) -> usize {
     if bytes <= FINE_MAX {
         return bytes.saturating_sub(1) / STEP;
     }

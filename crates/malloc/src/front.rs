@@ -1,10 +1,13 @@
 //! What a program calls a heap for: bytes for addresses. `unsafe`: hands out memory.
 //!
-//! A freed object carries a key in its second word, made of a secret and its own address: who frees it again is found.
+//! A freed object carries a key in its second word, made of a secret and its own address: who frees it again is found. Above
+//! [`Native::FLAG_BYTES`] a flag beside the heap says the same: the beginnings of such objects meet in few sets of a cache, and
+//! are better left alone.
 
 use crate::classes;
 use crate::heap::Heap;
 use crate::huge;
+use crate::process;
 use crate::report::misuse;
 use slablab_native::{Native, Object, system};
 use slablab_slabs::Engine;
@@ -19,22 +22,52 @@ pub(crate) fn start() {
     SECRET.store(system::secret(), Relaxed);
 }
 
-/// The object is live from here on: it loses its key.
+/// The first class whose objects have a flag.
+const FLAGGED: usize = classes::reckon(Native::FLAG_BYTES) + 1;
+const FREED: u8 = 1;
+
+/// The object is live from here on.
 #[inline(always)]
-fn handed_out(object: Object) -> *mut u8 {
-    // SAFETY: an object has at least two words.
-    unsafe { object.as_ptr().cast::<u64>().add(1).write(0) };
+fn handed_out(class: usize, object: Object) -> *mut u8 {
+    if class < FLAGGED {
+        // SAFETY: an object has at least two words.
+        unsafe { object.as_ptr().cast::<u64>().add(1).write(0) };
+    } else {
+        Native::flag(object).store(0, Relaxed);
+    }
     object.as_ptr()
+}
+
+/// The object is free from here on; whether it was live.
+///
+/// # Safety
+/// An object of the class starts there, and nobody uses it.
+#[inline(always)]
+unsafe fn taken_back(class: usize, object: Object) -> bool {
+    if class < FLAGGED {
+        let key = SECRET.load(Relaxed) ^ object.addr() as u64;
+        // SAFETY: an object has at least two words, and they are the caller's.
+        let second = unsafe { &mut *object.as_ptr().cast::<u64>().add(1) };
+        let live = *second != key;
+        *second = key;
+        live
+    } else {
+        let flag = Native::flag(object);
+        let live = flag.load(Relaxed) != FREED;
+        flag.store(FREED, Relaxed);
+        live
+    }
 }
 
 impl<E: Engine<Native>> Heap<E> {
     /// `bytes` bytes, aligned to 16; null without memory.
     #[inline(always)]
     pub fn allocate(&self, bytes: usize) -> *mut u8 {
-        if bytes <= classes::MAX
-            && let Some(object) = self.alloc_hot(classes::of(bytes))
-        {
-            return handed_out(object);
+        if bytes <= classes::MAX {
+            let class = classes::of(bytes);
+            if let Some(object) = self.alloc_hot(class) {
+                return handed_out(class, object);
+            }
         }
         self.allocate_slow(bytes)
     }
@@ -45,7 +78,8 @@ impl<E: Engine<Native>> Heap<E> {
         if bytes > classes::MAX {
             return self.blocks(bytes, 1).map_or(ptr::null_mut(), |(object, _)| object.as_ptr());
         }
-        self.alloc_slow(classes::of(bytes)).map_or(ptr::null_mut(), handed_out)
+        let class = classes::of(bytes);
+        self.alloc_slow(class).map_or(ptr::null_mut(), |object| handed_out(class, object))
     }
 
     /// Page frames, or a mapping; and whether they are zeros.
@@ -100,19 +134,14 @@ impl<E: Engine<Native>> Heap<E> {
     #[inline(always)]
     pub unsafe fn release(&self, at: *mut u8) {
         // The slow ways look it up again: kept over a call it would go through the stack.
-        if let Some(home) = Native::home(at)
-            && self.serves(home)
-            && (home.offset as usize).is_multiple_of(classes::STEP)
-            && let Some(object) = Object::at(at)
+        if let Some(spot) = Native::spot(at)
+            && let Some((number, class, slab)) = self.class_at(spot)
         {
-            // SAFETY: a step of a slab has two words, and they are the caller's.
-            let second = unsafe { &mut *at.cast::<u64>().add(1) };
-            let key = SECRET.load(Relaxed) ^ at.addr() as u64;
-            if *second == key {
-                double_free(at, self.usable_at(at, home));
+            // SAFETY: an object starts there, and it is the caller's.
+            if unsafe { !taken_back(number, spot.object()) } {
+                double_free(at);
             }
-            *second = key;
-            if self.free_hot(object, home) {
+            if class.free_hot(spot.object(), slab) {
                 return;
             }
         }
@@ -167,6 +196,8 @@ impl<E: Engine<Native>> Heap<E> {
 
 #[cold]
 #[inline(never)]
-fn double_free(at: *mut u8, bytes: usize) -> ! {
+fn double_free(at: *mut u8) -> ! {
+    let class = Native::home(at).map_or(0, |home| home.cache % process::NUMBERS);
+    let bytes = classes::size(class as usize);
     misuse(format_args!("double free of {at:p} (malloc-{bytes})"))
 }

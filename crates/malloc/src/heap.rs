@@ -3,9 +3,9 @@
 use crate::classes;
 use crate::process::{self, Tenant};
 use crate::report::misuse;
-use slablab_native::{Home, Native, Object};
+use slablab_native::{Home, Native, Object, Spot};
 use slablab_pages::Pages;
-use slablab_platform::{CpuId, Gfp, Platform, Work};
+use slablab_platform::{CpuId, Gfp, Pfn, Platform, Work};
 use slablab_slabs::{Backing, CacheId, Engine, Metadata, Misuse};
 
 /// A heap.
@@ -41,23 +41,20 @@ impl<E: Engine<Native>> Heap<E> {
         self.classes.get(home.cache.wrapping_sub(self.first) as usize)
     }
 
-    /// Whether an address's cache is a class of this heap.
-    #[inline(always)]
-    pub(crate) fn serves(&self, home: Home) -> bool {
-        (home.cache.wrapping_sub(self.first) as usize) < classes::COUNT
-    }
-
     /// An object of a class from this thread's slot.
     #[inline(always)]
     pub(crate) fn alloc_hot(&self, class: usize) -> Option<Object> {
         self.classes[class].alloc_hot()
     }
 
-    /// Gives an object of a class back to this thread's slot.
+    /// The class of the object at a spot, and the slab it is in; `None` where no object of this heap starts, as far as can be
+    /// told fast.
     #[inline(always)]
-    pub(crate) fn free_hot(&self, object: Object, home: Home) -> bool {
-        let node = Native::node_of(home.slab);
-        self.class(home).is_some_and(|class| class.free_hot(object, home.slab, node, home.offset))
+    pub(crate) fn class_at(&self, spot: Spot) -> Option<(usize, &E, Pfn)> {
+        let number = spot.cache().wrapping_sub(self.first) as usize;
+        let class = self.classes.get(number)?;
+        let (slab, offset) = spot.place();
+        class.starts_at(slab, offset).then_some((number, class, slab))
     }
 
     fn backing(&self) -> Backing<'_, Native, E::Common> {

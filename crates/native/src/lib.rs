@@ -61,5 +61,5 @@ mod topology;
 mod world;
 
 pub use lock::Sleep;
-pub use memory::{Home, Start};
+pub use memory::{Home, Spot, Start};
 pub use world::{Native, Object};

@@ -11,7 +11,7 @@ use crate::world::{Object, Real};
 use crate::{system, thread, topology};
 use slablab_platform::{Descriptor, Pfn};
 use std::sync::Once;
-use std::sync::atomic::{AtomicU16, AtomicU64, AtomicUsize, Ordering::*};
+use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU64, AtomicUsize, Ordering::*};
 
 /// Where everything is. Written once, by [`Start`]'s winner, before anybody has an address in the heap.
 struct Places {
@@ -20,6 +20,8 @@ struct Places {
     owners: AtomicUsize,
     /// A bit for every 8 bytes of the heap, for debugging.
     marks: AtomicUsize,
+    /// A byte for every [`FLAG_BYTES`] of the heap.
+    flags: AtomicUsize,
     secret: AtomicU64,
     frames: AtomicUsize,
 }
@@ -29,6 +31,7 @@ static PLACES: Places = Places {
     memmap: AtomicUsize::new(0),
     owners: AtomicUsize::new(0),
     marks: AtomicUsize::new(0),
+    flags: AtomicUsize::new(0),
     secret: AtomicU64::new(0),
     frames: AtomicUsize::new(0),
 };
@@ -81,6 +84,7 @@ pub(crate) fn forget() {
         (PLACES.memmap.load(Relaxed), frames() as usize * size_of::<Frame>()),
         (PLACES.owners.load(Relaxed), frames() as usize * 8),
         (PLACES.marks.load(Relaxed), frames() as usize * system::page_size() / 64),
+        (PLACES.flags.load(Relaxed), frames() as usize * system::page_size() / FLAG_BYTES),
     ];
     for (at, bytes) in whole {
         let at = std::ptr::with_exposed_provenance_mut(at);
@@ -105,13 +109,15 @@ fn reserve() {
     let mut bytes = HEAP_BYTES;
     while bytes >= HEAP_BYTES_MIN {
         let frames = bytes >> page_shift();
-        let sizes = [bytes + bytes / 8, frames * size_of::<Frame>(), frames * 8, bytes / 64];
+        let sizes =
+            [bytes + bytes / 8, frames * size_of::<Frame>(), frames * 8, bytes / 64, bytes / FLAG_BYTES];
         let got = sizes.map(system::reserve);
-        if let [Some(heap), Some(memmap), Some(owners), Some(marks)] = got {
+        if let [Some(heap), Some(memmap), Some(owners), Some(marks), Some(flags)] = got {
             PLACES.heap.store(heap.as_ptr().expose_provenance().next_multiple_of(bytes / 8), Relaxed);
             PLACES.memmap.store(memmap.as_ptr().expose_provenance(), Relaxed);
             PLACES.owners.store(owners.as_ptr().expose_provenance(), Relaxed);
             PLACES.marks.store(marks.as_ptr().expose_provenance(), Relaxed);
+            PLACES.flags.store(flags.as_ptr().expose_provenance(), Relaxed);
             PLACES.secret.store(system::secret(), Relaxed);
             PLACES.frames.store(frames, Release);
             return;
@@ -196,6 +202,17 @@ pub(crate) fn mark_live(object: Object, live: bool) -> bool {
     before & bit != 0
 }
 
+/// Bytes of the heap for which there is one flag: the objects of a cache whose size is not less have one each.
+pub(crate) const FLAG_BYTES: usize = 1024;
+
+/// The flag of what is at an address of the heap. 0 at first; what it means is its user's.
+#[inline(always)]
+pub(crate) fn flag(object: Object) -> &'static AtomicU8 {
+    let index = object.addr().wrapping_sub(PLACES.heap.load(Relaxed)) / FLAG_BYTES;
+    // SAFETY: there is one for every so many bytes of the heap, and objects are in the heap.
+    unsafe { &*std::ptr::with_exposed_provenance(PLACES.flags.load(Relaxed) + index) }
+}
+
 /// The same for as long as the process is.
 pub(crate) fn secret() -> u64 {
     PLACES.secret.load(Relaxed)
@@ -236,16 +253,53 @@ pub(crate) fn unmap(pfn: Pfn, order: u8) {
     }
 }
 
+/// An address of the heap, and what its frame says: [`Home`] before anything was checked.
+#[derive(Clone, Copy, Debug)]
+pub struct Spot {
+    /// The frame's word: 0 in no slab.
+    word: u64,
+    at: usize,
+    /// Bytes from the heap's start.
+    within: usize,
+}
+
+impl Spot {
+    /// Any address may be asked about. `None` outside the heap.
+    #[inline(always)]
+    pub(crate) fn of(at: usize) -> Option<Spot> {
+        let within = at.wrapping_sub(PLACES.heap.load(Relaxed));
+        let pfn = within >> page_shift();
+        if pfn >= PLACES.frames.load(Relaxed) {
+            return None;
+        }
+        Some(Spot { word: owner(pfn).load(Relaxed), at, within })
+    }
+
+    /// The cache; no cache has the number that comes out in no slab, which is the largest.
+    #[inline(always)]
+    pub fn cache(self) -> u32 {
+        (self.word as u32).wrapping_sub(1)
+    }
+
+    /// The slab's first frame, and bytes from its start. Nonsense in no slab.
+    #[inline(always)]
+    pub fn place(self) -> (Pfn, u32) {
+        let slab = Pfn((self.word >> 32) as u32);
+        (slab, self.within.wrapping_sub((slab.0 as usize) << page_shift()) as u32)
+    }
+
+    /// The object there.
+    #[inline(always)]
+    pub fn object(self) -> Object {
+        // SAFETY: an address in the heap, which does not start at 0.
+        unsafe { Object::from_raw(self.at as u64).unwrap_unchecked() }
+    }
+}
+
 /// The slab an address is in; any address may be asked about.
 #[inline]
 pub(crate) fn home(at: usize) -> Option<Home> {
-    let at = at.wrapping_sub(PLACES.heap.load(Relaxed));
-    let pfn = at >> page_shift();
-    if pfn >= PLACES.frames.load(Relaxed) {
-        return None;
-    }
-    let word = owner(pfn).load(Relaxed);
-    let cache = (word as u32).checked_sub(1)?;
-    let slab = Pfn((word >> 32) as u32);
-    Some(Home { slab, cache, offset: (at - ((slab.0 as usize) << page_shift())) as u32 })
+    let spot = Spot::of(at).filter(|spot| spot.word != 0)?;
+    let (slab, offset) = spot.place();
+    Some(Home { slab, cache: spot.cache(), offset })
 }

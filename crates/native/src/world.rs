@@ -2,7 +2,7 @@
 
 use crate::lazy::{Cpus, Nodes};
 use crate::lock::Futex;
-use crate::memory::{self, Start};
+use crate::memory::{self, Spot, Start};
 use crate::slots::Slots;
 use crate::{thread, timers, topology};
 use slablab_platform::{
@@ -10,7 +10,7 @@ use slablab_platform::{
 };
 use std::fmt;
 use std::num::NonZeroUsize;
-use std::sync::atomic::{AtomicU64, Ordering::*};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::*};
 
 /// The world of mapped memory. A CPU is a thread's slot.
 #[derive(Debug)]
@@ -106,6 +106,21 @@ impl Native {
     #[inline]
     pub fn home(at: *const u8) -> Option<memory::Home> {
         memory::home(at.addr())
+    }
+
+    /// Bytes of the heap for which there is one flag: the objects of a cache whose size is not less have one each.
+    pub const FLAG_BYTES: usize = memory::FLAG_BYTES;
+
+    /// The flag of an object of at least [`Native::FLAG_BYTES`]. 0 at first; what it means is its user's.
+    #[inline(always)]
+    pub fn flag(object: Object) -> &'static AtomicU8 {
+        memory::flag(object)
+    }
+
+    /// What is known of an address at first sight; `None` outside the heap.
+    #[inline(always)]
+    pub fn spot(at: *const u8) -> Option<Spot> {
+        Spot::of(at.addr())
     }
 
     /// Whether an address is in the heap: only such addresses may be given to an engine.

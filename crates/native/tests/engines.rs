@@ -61,8 +61,9 @@ impl<E: Engine<Native>> World<E> {
         assert_eq!(other, None, "object {at:#x} of {} bytes was written over", SIZES[cache]);
         let home = Native::home(object.as_ptr()).expect("an object is in a slab");
         assert_eq!(home.cache as usize, cache, "whose object {at:#x} is");
-        let node = Native::node_of(home.slab);
-        if !self.caches[cache].free_hot(object, home.slab, node, home.offset) {
+        if !(self.caches[cache].starts_at(home.slab, home.offset)
+            && self.caches[cache].free_hot(object, home.slab))
+        {
             self.caches[cache].free(&self.backing(), object).expect("an object of this cache");
         }
     }

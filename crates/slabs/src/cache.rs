@@ -122,6 +122,30 @@ pub struct Geometry {
     pub min_objects: u32,
 }
 
+/// Division by a cache's size without a division: by the inverse of its odd part modulo 2^32.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Division {
+    inverse: u32,
+    twos: u32,
+}
+
+impl Division {
+    pub(crate) fn by(size: u32) -> Division {
+        let twos = size.trailing_zeros();
+        let odd = size >> twos;
+        // Newton's method; an odd number is its own inverse modulo 8, and every step doubles the bits that are right.
+        let inverse =
+            (0..4).fold(odd, |inverse, _| inverse.wrapping_mul(2u32.wrapping_sub(odd.wrapping_mul(inverse))));
+        Division { inverse, twos }
+    }
+
+    /// The quotient where the division leaves no rest; elsewhere more than any quotient.
+    #[inline]
+    pub(crate) fn quotient(self, dividend: u32) -> u32 {
+        dividend.wrapping_mul(self.inverse).rotate_right(self.twos)
+    }
+}
+
 impl Geometry {
     /// Bytes of a slab that no object can use.
     pub fn tail(&self, page_shift: u32) -> u32 {
@@ -192,4 +216,24 @@ pub fn mergeable(new: &CacheSpec, candidate: &CacheSpec, candidate_size: u32) ->
         && size <= candidate_size
         && candidate_size.is_multiple_of(align)
         && candidate_size - size < WORD
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quotients_are_those_of_a_division() {
+        for size in [1, 2, 3, 8, 24, 40, 96, 100, 192, 208, 704, 1000, 4096, 5120, 12288, 32768, 65535] {
+            let division = Division::by(size);
+            for dividend in (0..1 << 17).chain((1 << 22) - 100..1 << 22).chain(u32::MAX - 70000..=u32::MAX) {
+                let got = division.quotient(dividend);
+                if dividend % size == 0 {
+                    assert_eq!(got, dividend / size, "{dividend} / {size}");
+                } else {
+                    assert!(got > u32::MAX / size, "{dividend} / {size} leaves a rest, and {got} comes out");
+                }
+            }
+        }
+    }
 }

@@ -131,11 +131,17 @@ pub trait Engine<P: Platform>: Sized {
     fn alloc_hot(&self) -> Option<P::Ptr> {
         None
     }
-    /// Gives an object back to the current CPU's slot, if that is its place, `offset` bytes into this cache's slab at `slab`,
-    /// which the caller knows is not of the reserves.
+    /// Whether an object starts `offset` bytes into this cache's slab at `slab`, as far as can be told fast: where it is
+    /// not, [`Engine::free`] may know better.
+    #[inline]
+    fn starts_at(&self, _slab: Pfn, _offset: u32) -> bool {
+        false
+    }
+    /// Gives an object back to the current CPU's slot, if that is its place. The caller knows that it is an object of this
+    /// cache's slab at `slab`, which is not of the reserves.
     /// Otherwise nothing happened, and [`Engine::free`] says what is to be said.
     #[inline]
-    fn free_hot(&self, _object: P::Ptr, _slab: Pfn, _node: NodeId, _offset: u32) -> bool {
+    fn free_hot(&self, _object: P::Ptr, _slab: Pfn) -> bool {
         false
     }
     /// Gives an object back.

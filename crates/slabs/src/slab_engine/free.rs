@@ -29,15 +29,19 @@ impl<P: Platform> SlabEngine<P> {
         }
         let (pfn, offset) = P::locate(object);
         let offset = offset + ((pfn.0 - slab.pfn().0) << P::page_shift());
-        let offset = offset.checked_sub(self.shape.first(owner.colour)).ok_or(Misuse::NotAnObject)?;
-        let index = ((offset as u64 * self.reciprocal) >> 32) as u32;
-        let is_start = index * self.geometry.size == offset;
-        if is_start && index < self.geometry.objects { Ok(()) } else { Err(Misuse::NotAnObject) }
+        if self.is_start(owner, offset) { Ok(()) } else { Err(Misuse::NotAnObject) }
+    }
+
+    /// Whether an object starts so many bytes into a slab of this owner.
+    #[inline]
+    pub(super) fn is_start(&self, owner: Owner, offset: u32) -> bool {
+        let offset = offset.wrapping_sub(self.shape.first(owner.colour));
+        self.division.quotient(offset) < self.geometry.objects
     }
 
     /// Whether the current CPU's array takes objects of this node.
     #[inline]
-    fn takes(&self, node: NodeId) -> bool {
+    pub(super) fn takes(&self, node: NodeId) -> bool {
         !self.policy.alien || node == self.home(P::cpu())
     }
 

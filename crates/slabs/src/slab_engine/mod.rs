@@ -12,10 +12,10 @@ mod shape;
 pub use policy::{Fresh, GrowFlags, Management, Memoryless, SlabPolicy};
 pub use shape::Tunables;
 
-use crate::cache::{CacheId, CacheSpec, Geometry, LinkPlace, layout, spacing};
+use crate::cache::{CacheId, CacheSpec, Division, Geometry, LinkPlace, layout, spacing};
 use crate::engine::{Backing, Busy, Engine, Misuse, Place, Usage};
 use crate::slab::{NewObjects, Slab};
-use list::Node;
+use list::{Node, Owner};
 use shape::Layout;
 use slablab_platform::{CpuId, Event, Gfp, NodeId, PerCpu, PerNode, Pfn, Platform, Work, WorkKind};
 
@@ -27,8 +27,7 @@ pub struct SlabEngine<P: Platform> {
     flags: crate::CacheFlags,
     tunables: Tunables,
     shape: Layout,
-    /// 2^32 / bytes per object, rounded up: an object's number in its slab without a division.
-    reciprocal: u64,
+    division: Division,
     new: NewObjects<P>,
     slots: P::PerCpu<CpuState>,
     nodes: P::PerNode<Node<P>>,
@@ -96,7 +95,7 @@ impl<P: Platform> Engine<P> for SlabEngine<P> {
             flags: spec.flags,
             tunables: Tunables::new(size, P::page_shift(), P::cpus(), policy),
             shape,
-            reciprocal: (1u64 << 32).div_ceil(size as u64),
+            division: Division::by(size),
             new: NewObjects::default(),
             slots: P::PerCpu::new(link_offset),
             nodes: P::PerNode::new(),
@@ -133,6 +132,22 @@ impl<P: Platform> Engine<P> for SlabEngine<P> {
             P::fill(object, self.geometry.object_size, 0);
         }
         Some(object)
+    }
+
+    #[inline]
+    fn alloc_hot(&self) -> Option<P::Ptr> {
+        self.slots.pop(Event::AllocFastpath)
+    }
+
+    #[inline]
+    fn starts_at(&self, slab: Pfn, offset: u32) -> bool {
+        self.is_start(Owner::unpack(Slab::<P>::at(slab).owner()), offset)
+    }
+
+    #[inline]
+    fn free_hot(&self, object: P::Ptr, slab: Pfn) -> bool {
+        (P::nodes() == 1 || self.takes(Slab::<P>::at(slab).node()))
+            && self.slots.push(object, Event::FreeFastpath)
     }
 
     /// On a hit: the slab's node and cache, the object's number, then one address, one store, one counter.

@@ -59,18 +59,21 @@ impl<P: Platform> Slqb<P> {
         if owner.cache != self.id {
             return Err(Misuse::WrongCache(owner.cache));
         }
-        let colour = self.colours.bytes(owner.colour);
-        let offset = (slab.offset(object) * 8).wrapping_sub(colour);
-        // Exact for every multiple of the size below 2^32, and no multiple comes out for anything else.
-        let index = ((offset as u64 * self.reciprocal) >> 32) as u32;
-        let start = colour.wrapping_add(index.wrapping_mul(self.geometry.size));
-        let is_start = P::address(slab.pfn(), start as u64) == object;
-        if is_start && index < self.geometry.objects { Ok(owner) } else { Err(Misuse::NotAnObject) }
+        let (pfn, offset) = P::locate(object);
+        let offset = offset + ((pfn.0 - slab.pfn().0) << P::page_shift());
+        if self.is_start(owner, offset) { Ok(owner) } else { Err(Misuse::NotAnObject) }
+    }
+
+    /// Whether an object starts so many bytes into a page of this owner.
+    #[inline]
+    pub(super) fn is_start(&self, owner: Owner, offset: u32) -> bool {
+        let offset = offset.wrapping_sub(self.colours.bytes(owner.colour));
+        self.division.quotient(offset) < self.geometry.objects
     }
 
     /// Whether a free of this node's memory goes to the current CPU's queue.
     #[inline]
-    fn is_local(&self, node: NodeId) -> bool {
+    pub(super) fn is_local(&self, node: NodeId) -> bool {
         self.is_local_to(P::cpu(), node)
     }
 

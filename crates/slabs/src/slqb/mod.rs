@@ -10,13 +10,15 @@ mod seed;
 
 pub use policy::{Memoryless, SlqbPolicy};
 
-use crate::cache::{CACHE_LINE, CacheId, CacheSpec, Geometry, LinkPlace, alignment, layout, spacing};
+use crate::cache::{
+    CACHE_LINE, CacheId, CacheSpec, Division, Geometry, LinkPlace, alignment, layout, spacing,
+};
 use crate::engine::{Backing, Busy, Engine, Misuse, Place, Usage};
 use crate::order::{MAX_ORDER, OrderInput, OrderRule};
 use crate::slab::{NewObjects, Slab};
-use list::{ListId, Node, PageList, Queue, Shared};
+use list::{ListId, Node, Owner, PageList, Queue, Shared};
 use slablab_platform::{
-    CpuId, CpuShared, Event, Gfp, HotList, NodeId, PerCpu, PerNode, Pfn, Platform, Work, WorkKind,
+    CpuId, CpuShared, Event, Gfp, HotList, NodeId, PerCpu, PerNode, Pfn, Platform, Want, Work, WorkKind,
 };
 
 /// An SLQB cache.
@@ -27,8 +29,7 @@ pub struct Slqb<P: Platform> {
     flags: crate::CacheFlags,
     freebatch: u32,
     hiwater: u32,
-    /// 2^32 / size, rounded up: finds an object's index without a division.
-    reciprocal: u64,
+    division: Division,
     colours: Colours,
     new: NewObjects<P>,
     slots: P::PerCpu<CpuState<P>>,
@@ -177,7 +178,7 @@ impl<P: Platform> Engine<P> for Slqb<P> {
             flags: spec.flags,
             freebatch,
             hiwater: policy.hiwater.unwrap_or(4 * freebatch).min(Self::QUEUE_MAX),
-            reciprocal: (1u64 << 32).div_ceil(geometry.size as u64),
+            division: Division::by(geometry.size),
             colours: Colours::new(spec, &geometry, P::page_shift()),
             new: NewObjects::default(),
             slots: P::PerCpu::new(geometry.link_offset),
@@ -216,6 +217,22 @@ impl<P: Platform> Engine<P> for Slqb<P> {
             P::fill(object, self.geometry.object_size, 0);
         }
         Some(object)
+    }
+
+    #[inline]
+    fn alloc_hot(&self) -> Option<P::Ptr> {
+        self.slots.pop_if(Want::ANY, Event::AllocFastpath)
+    }
+
+    #[inline]
+    fn starts_at(&self, slab: Pfn, offset: u32) -> bool {
+        self.is_start(Owner::unpack(Slab::<P>::at(slab).owner()), offset)
+    }
+
+    #[inline]
+    fn free_hot(&self, object: P::Ptr, slab: Pfn) -> bool {
+        (P::nodes() == 1 || self.is_local(Slab::<P>::at(slab).node()))
+            && self.slots.push_if(Want::ANY, self.hiwater, object, Event::FreeFastpath)
     }
 
     /// On a hit: the page's node and cache, then one link write, one store, one counter.

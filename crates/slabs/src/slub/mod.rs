@@ -15,7 +15,7 @@ pub use policy::{
     SlabUpdate, SlubPolicy,
 };
 
-use crate::cache::{CacheId, CacheSpec, Geometry, LinkPlace, layout, spacing};
+use crate::cache::{CacheId, CacheSpec, Division, Geometry, LinkPlace, layout, spacing};
 use crate::engine::{Backing, Busy, Engine, Misuse, Place, Usage};
 use crate::lent::Sheaf;
 use crate::order::OrderInput;
@@ -35,8 +35,7 @@ pub struct Slub<P: Platform> {
     /// The limit of the CPU partial list: slabs, or objects until 5.15. 0 without such lists.
     cpu_partial: u32,
     sheaf_capacity: u32,
-    /// 2^32 / size, rounded up: finds an object's index without a division.
-    reciprocal: u64,
+    division: Division,
     new: NewObjects<P>,
     slots: P::PerCpu<CpuState<P>>,
     nodes: P::PerNode<Node<P>>,
@@ -131,9 +130,7 @@ impl<P: Platform> Slub<P> {
     /// Whether an object starts `offset` bytes into a slab of the preferred order.
     #[inline]
     fn is_start(&self, offset: u32) -> bool {
-        // Exact for every multiple of the size below 2^32, and no multiple comes out for anything else.
-        let index = (offset as u64 * self.reciprocal) >> 32;
-        index as u32 * self.geometry.size == offset && (index as u32) < self.geometry.objects
+        self.division.quotient(offset) < self.geometry.objects
     }
 
     /// Slabs a node keeps although they are empty.
@@ -171,7 +168,7 @@ impl<P: Platform> Engine<P> for Slub<P> {
                 1 << P::page_shift(),
             ),
             sheaf_capacity: policy.sheaf_capacity_of(spec, geometry.size, 1 << P::page_shift()),
-            reciprocal: (1u64 << 32).div_ceil(geometry.size as u64),
+            division: Division::by(geometry.size),
             new: NewObjects::default(),
             slots: P::PerCpu::new(geometry.link_offset),
             nodes: P::PerNode::new(),
@@ -223,19 +220,31 @@ impl<P: Platform> Engine<P> for Slub<P> {
     #[inline]
     fn alloc_hot(&self) -> Option<P::Ptr> {
         let event = Event::AllocFastpath;
-        if self.sheaf_capacity > 0 { self.slots.pop(event) } else { self.slots.pop_if(Want::ANY, event) }
+        // A slot without sheaves refuses the first.
+        match self.slots.pop(event) {
+            None if self.sheaf_capacity == 0 => self.slots.pop_if(Want::ANY, event),
+            popped => popped,
+        }
     }
 
     #[inline]
-    fn free_hot(&self, object: P::Ptr, slab: Pfn, node: NodeId, offset: u32) -> bool {
-        if !self.is_start(offset) {
+    fn starts_at(&self, _slab: Pfn, offset: u32) -> bool {
+        self.is_start(offset)
+    }
+
+    #[inline]
+    fn free_hot(&self, object: P::Ptr, slab: Pfn) -> bool {
+        let node = || Slab::<P>::at(slab).node();
+        if P::nodes() > 1 && self.sheaf_capacity > 0 && !self.takes_node(node()) {
             return false;
         }
-        if self.sheaf_capacity > 0 {
-            let home = node == P::cpu_memory_node(P::cpu()) || self.takes_any_node();
-            return home && self.slots.push(object, Event::FreeFastpath);
+        if self.slots.push(object, Event::FreeFastpath) {
+            return true;
         }
-        let mine = Want { mask: u64::MAX, value: tag(slab, node) };
+        if self.sheaf_capacity > 0 {
+            return false;
+        }
+        let mine = Want { mask: u64::MAX, value: tag(slab, if P::nodes() > 1 { node() } else { NodeId(0) }) };
         self.slots.push_if(mine, HotList::<P::Ptr>::COUNT_MAX, object, Event::FreeFastpath)
     }
 
