@@ -140,10 +140,13 @@ impl<T: Default> PerCpu<Native, T> for Slots<T> {
         let slot = self.mine();
         let sizes = slot.sizes.get();
         let size = (sizes as u32).checked_sub(1)?;
-        let storage = Object::from_raw(slot.storage.get())?;
-        let object = memory::word(storage, word_at(size)).load(Relaxed);
-        slot.sizes.set(sizes - 1);
-        Object::from_raw(object)
+        // SAFETY: an array that is not empty has storage, and below its size an address at every index.
+        unsafe {
+            let storage = Object::from_raw(slot.storage.get()).unwrap_unchecked();
+            let object = memory::word(storage, word_at(size)).load(Relaxed);
+            slot.sizes.set(sizes - 1);
+            Some(Object::from_raw(object).unwrap_unchecked())
+        }
     }
 
     #[inline]
@@ -154,7 +157,8 @@ impl<T: Default> PerCpu<Native, T> for Slots<T> {
         if size >= (sizes >> CAPACITY) as u32 {
             return false;
         }
-        let Some(storage) = Object::from_raw(slot.storage.get()) else { return false };
+        // SAFETY: an array that has room has storage.
+        let storage = unsafe { Object::from_raw(slot.storage.get()).unwrap_unchecked() };
         memory::word(storage, word_at(size)).store(Object::to_raw(Some(object)), Relaxed);
         slot.sizes.set(sizes + 1);
         true

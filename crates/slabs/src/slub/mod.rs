@@ -221,10 +221,10 @@ impl<P: Platform> Engine<P> for Slub<P> {
     fn alloc_hot(&self) -> Option<P::Ptr> {
         let event = Event::AllocFastpath;
         // A slot without sheaves refuses the first.
-        match self.slots.pop(event) {
-            None if self.sheaf_capacity == 0 => self.slots.pop_if(Want::ANY, event),
-            popped => popped,
+        if let Some(object) = self.slots.pop(event) {
+            return Some(object);
         }
+        if self.sheaf_capacity == 0 { self.slots.pop_if(Want::ANY, event) } else { None }
     }
 
     #[inline]
