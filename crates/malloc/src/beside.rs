@@ -47,13 +47,18 @@ impl Engines {
 }
 
 /// Bytes of a sheaf's objects, where the engine has sheaves: a program's bursts are longer than a kernel's.
-const SHEAF_BYTES: u32 = 64 << 10;
+const SHEAF_BYTES: u32 = 256 << 10;
+/// Where sheaves begin: 12 addresses and the header fill a class of 128 bytes.
+const ELASTIC: u32 = 12;
 
 /// Makes a heap of SLUB, given its first cache's number.
 pub(crate) fn slub(
     pages: &'static Pages<Native>,
     mut policy: SlubPolicy,
 ) -> impl FnOnce(u32) -> Heap<Slub<Native>> {
+    if policy.elastic == 0 {
+        policy.elastic = ELASTIC;
+    }
     policy.order_cpus = system::cpus_usable();
     // The key of a freed object is in its second word.
     policy.link = slablab_slabs::cache::LinkPlace::Start;

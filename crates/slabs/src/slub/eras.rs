@@ -31,6 +31,7 @@ const V2_6_29: SlubPolicy = SlubPolicy {
     sheaves: Sheaves::Off,
     refill: Refill::MayBlock,
     barns: Barns::MemoryNodes,
+    elastic: 0,
 };
 
 const V2_6_32: SlubPolicy = SlubPolicy {
@@ -230,6 +231,11 @@ impl Policy for SlubPolicy {
             "barns",
             "which nodes have barns (sheaves.md 8)",
             words!(barns, Barns, "memory-nodes" = MemoryNodes, "online-nodes" = OnlineNodes),
+        ),
+        knob(
+            "elastic",
+            "objects in a CPU's first sheaf where sheaves grow with their use, 0 for the kernel's",
+            (Values::Number(0, 1 << 16), |p| p.elastic as u64, |p, v| p.elastic = v as u32),
         ),
         knob(
             "min_partial_rule",

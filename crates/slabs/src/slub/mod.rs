@@ -35,6 +35,8 @@ pub struct Slub<P: Platform> {
     /// The limit of the CPU partial list: slabs, or objects until 5.15. 0 without such lists.
     cpu_partial: u32,
     sheaf_capacity: u32,
+    /// Full sheaves in a barn, at most.
+    barn_full: u32,
     division: Division,
     new: NewObjects<P>,
     slots: P::PerCpu<CpuState<P>>,
@@ -156,6 +158,7 @@ impl<P: Platform> Engine<P> for Slub<P> {
     fn create(id: CacheId, spec: &CacheSpec, policy: &SlubPolicy) -> Self {
         let geometry = Self::measure(spec, policy);
         assert!(geometry.objects >= 1, "an object of {} bytes fits no slab", geometry.size);
+        let sheaf_capacity = policy.sheaf_capacity_of(spec, geometry.size, 1 << P::page_shift());
         Slub {
             id,
             geometry,
@@ -167,7 +170,8 @@ impl<P: Platform> Engine<P> for Slub<P> {
                 geometry.objects as u64,
                 1 << P::page_shift(),
             ),
-            sheaf_capacity: policy.sheaf_capacity_of(spec, geometry.size, 1 << P::page_shift()),
+            sheaf_capacity,
+            barn_full: sheaf::barn_full(policy, sheaf_capacity * geometry.size),
             division: Division::by(geometry.size),
             new: NewObjects::default(),
             slots: P::PerCpu::new(geometry.link_offset),
@@ -365,7 +369,13 @@ impl<P: Platform> Engine<P> for Slub<P> {
 }
 
 impl<P: Platform> Slub<P> {
-    /// Empties the slots that can be claimed; live ones are asked. Sheaves first: their objects end up in CPU slabs.
+    /// A CPU's slot: the current CPU's own, or one that is not live.
+    fn reach(&self, cpu: CpuId) -> Option<Slot<'_, P>> {
+        let own = if cpu == P::cpu() { self.slots.local() } else { None };
+        own.filter(|slot| slot.cpu() == cpu).or_else(|| self.slots.claim(cpu))
+    }
+
+    /// Empties the slots that can be reached; live ones are asked. Sheaves first: their objects end up in CPU slabs.
     fn flush_cpus(&self, backing: &Backing<'_, P>) {
         let used = || (0..P::cpus()).map(CpuId).filter(|cpu| self.slots.used(*cpu));
         if self.sheaf_capacity > 0 {
@@ -373,7 +383,7 @@ impl<P: Platform> Slub<P> {
             self.flush_barns(backing);
         }
         for cpu in used() {
-            match self.slots.claim(cpu) {
+            match self.reach(cpu) {
                 Some(mut slot) => self.flush_slot(backing, &mut slot),
                 None => self.slots.ask(cpu),
             }

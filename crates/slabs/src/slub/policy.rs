@@ -191,6 +191,9 @@ pub struct SlubPolicy {
     pub refill: Refill,
     /// Which nodes have barns.
     pub barns: Barns,
+    /// Objects that a CPU's first sheaf holds where sheaves grow with their use ([`sheaf`](super::sheaf)); 0 for the kernel's,
+    /// which do not.
+    pub elastic: u32,
 }
 
 impl SlubPolicy {

@@ -5,7 +5,7 @@
 use slablab_platform::{Lock, Platform, rank};
 
 /// `MAX_FULL_SHEAVES` and `MAX_EMPTY_SHEAVES`.
-const SHEAVES_MAX: u32 = 10;
+pub(super) const SHEAVES_MAX: u32 = 10;
 /// The word of a sheaf's header that links it while it is in a barn.
 const LINK: u32 = 0;
 
@@ -62,8 +62,8 @@ impl<P: Platform> Barn<P> {
     }
 
     /// An empty sheaf for a full one. The limit is looked at first, then the empty ones.
-    pub(super) fn replace_full(&mut self, full: P::Ptr) -> Result<P::Ptr, Refused> {
-        if self.full.len >= SHEAVES_MAX {
+    pub(super) fn replace_full(&mut self, full: P::Ptr, most: u32) -> Result<P::Ptr, Refused> {
+        if self.full.len >= most {
             return Err(Refused::TooMany);
         }
         let empty = self.empty.pop().ok_or(Refused::NoEmpty)?;
@@ -71,8 +71,8 @@ impl<P: Platform> Barn<P> {
         Ok(empty)
     }
 
-    pub(super) fn put_full(&mut self, full: P::Ptr) -> bool {
-        let room = self.full.len < SHEAVES_MAX;
+    pub(super) fn put_full(&mut self, full: P::Ptr, most: u32) -> bool {
+        let room = self.full.len < most;
         if room {
             self.full.push(full);
         }

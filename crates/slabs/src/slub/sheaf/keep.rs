@@ -32,18 +32,20 @@ impl<P: Platform> Slub<P> {
             return Some(slot);
         }
         drop(slot);
-        let sheaf = self.new_sheaf(backing, self.sheaf_capacity, Gfp::NOWAIT)?;
+        let capacity = self.first_capacity();
+        let sheaf = self.new_sheaf(backing, capacity, Gfp::NOWAIT)?;
         let Some(mut slot) = self.slots.local() else {
             self.retire(backing, sheaf);
             return None;
         };
         if slot.array().storage.is_some() {
-            let left = self.stow_empty(&mut slot, sheaf);
+            let young = capacity < self.sheaf_capacity;
+            let left = if young { Some(sheaf) } else { self.stow_empty(&mut slot, sheaf) };
             drop(slot);
             left.into_iter().for_each(|sheaf| self.retire(backing, sheaf));
             return self.slots.local();
         }
-        slot.set_array(HotArray { storage: Some(sheaf), size: 0, capacity: self.sheaf_capacity });
+        slot.set_array(HotArray { storage: Some(sheaf), size: 0, capacity });
         Some(slot)
     }
 
@@ -113,7 +115,7 @@ impl<P: Platform> Slub<P> {
 
     /// Empties a CPU's sheaves. Their objects go to their slabs when the slot is free again.
     pub(in crate::slub) fn flush_sheaves(&self, backing: &Backing<'_, P>, cpu: CpuId) {
-        let Some(mut slot) = self.slots.claim(cpu) else { return };
+        let Some(mut slot) = self.reach(cpu) else { return };
         self.detach_rcu(&mut slot);
         let taken = Self::take_sheaves(&mut slot);
         drop(slot);

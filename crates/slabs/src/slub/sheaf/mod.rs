@@ -2,11 +2,13 @@
 
 mod barn;
 mod bulk;
+mod elastic;
 mod keep;
 mod prefill;
 mod rcu;
 
 pub(in crate::slub) use barn::BarnLock;
+pub(in crate::slub) use elastic::barn_full;
 
 use super::direct::Busy;
 use super::{Refill, Slot, Slub, Tally};
@@ -126,6 +128,10 @@ impl<P: Platform> Slub<P> {
         if self.swap_in(&mut slot) {
             return true;
         }
+        if self.is_young(&slot.array()) {
+            drop(slot);
+            return self.refill_young(backing, gfp);
+        }
         if self.policy.refill == Refill::MayBlock && !gfp.any(Gfp::DIRECT_RECLAIM) {
             return false;
         }
@@ -136,7 +142,7 @@ impl<P: Platform> Slub<P> {
         let Some(sheaf) = kept.or_else(|| self.new_sheaf(backing, self.sheaf_capacity, gfp)) else {
             return false;
         };
-        let size = self.fill(backing, gfp, Stock::empty(sheaf), self.sheaf_capacity);
+        let size = self.fill(backing, gfp, Stock::empty(sheaf), self.refill_of(self.sheaf_capacity));
         self.install_filled(backing, Stock { sheaf, size })
     }
 
@@ -149,6 +155,9 @@ impl<P: Platform> Slub<P> {
     fn swap_in(&self, slot: &mut Slot<'_, P>) -> bool {
         let main = slot.array();
         let Some(empty) = main.storage.filter(|_| main.size == 0) else { return true };
+        if self.is_young(&main) {
+            return false;
+        }
         if let Some(spare) = slot.sheaves.spare.filter(|spare| spare.size > 0) {
             slot.sheaves.spare = Some(Stock::empty(empty));
             slot.set_array(HotArray { storage: Some(spare.sheaf), size: spare.size, ..main });
@@ -203,6 +212,12 @@ impl<P: Platform> Slub<P> {
             let array =
                 HotArray { storage: Some(stock.sheaf), size: stock.size, capacity: self.sheaf_capacity };
             slot.set_array(array);
+            let young = self.is_young(&main).then_some(main.storage).flatten();
+            if let Some(young) = young {
+                drop(slot);
+                self.retire(backing, young);
+                return true;
+            }
             main.storage.and_then(|empty| self.stow_empty(&mut slot, empty)).map(Stock::empty)
         } else if slot.sheaves.spare.is_none() && stock.size == self.sheaf_capacity {
             slot.sheaves.spare = Some(stock);
@@ -210,7 +225,7 @@ impl<P: Platform> Slub<P> {
         } else {
             let barn = self.barn_node(slot.cpu());
             let full = stock.size == self.sheaf_capacity;
-            let put = full && self.with_barn(barn, |barn| barn.put_full(stock.sheaf));
+            let put = full && self.with_barn(barn, |barn| barn.put_full(stock.sheaf, self.barn_full));
             (!put).then_some(stock)
         };
         let serves = slot.array().size > 0;
@@ -243,14 +258,22 @@ impl<P: Platform> Slub<P> {
         let Some(mut slot) = self.slot_with_main(backing) else { return false };
         let main = slot.array();
         let Some(full) = main.storage.filter(|_| main.size == main.capacity) else { return true };
+        if self.is_young(&main) {
+            drop(slot);
+            return self.grow_young(backing) || self.flush_main(backing);
+        }
         let barn = self.barn_node(slot.cpu());
         let empty = match slot.sheaves.spare {
+            Some(spare) if spare.size < main.capacity && self.policy.elastic > 0 => {
+                self.share_with_spare(&mut slot, spare);
+                return true;
+            }
             Some(spare) if spare.size < main.capacity => {
                 slot.sheaves.spare = Some(Stock { sheaf: full, size: main.size });
                 slot.set_array(HotArray { storage: Some(spare.sheaf), size: spare.size, ..main });
                 return true;
             }
-            Some(spare) => match self.with_barn(barn, |barn| barn.replace_full(full)) {
+            Some(spare) => match self.with_barn(barn, |barn| barn.replace_full(full, self.barn_full)) {
                 Ok(empty) => {
                     slot.count(Event::BarnPut, 1);
                     slot.set_array(HotArray { storage: Some(empty), size: 0, ..main });
@@ -284,7 +307,7 @@ impl<P: Platform> Slub<P> {
             return false;
         };
         let main = slot.array();
-        let full = main.storage.filter(|_| main.size == main.capacity);
+        let full = main.storage.filter(|_| main.size == main.capacity && !self.is_young(&main));
         let mut left = Some(empty);
         if let Some(full) = full {
             let barn = self.barn_node(slot.cpu());
@@ -294,7 +317,7 @@ impl<P: Platform> Slub<P> {
                     true
                 }
                 Some(_) => {
-                    let put = self.with_barn(barn, |barn| barn.put_full(full));
+                    let put = self.with_barn(barn, |barn| barn.put_full(full, self.barn_full));
                     slot.count(if put { Event::BarnPut } else { Event::BarnPutFail }, 1);
                     put
                 }

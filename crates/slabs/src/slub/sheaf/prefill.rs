@@ -50,7 +50,8 @@ impl<P: Platform> Slub<P> {
         self.slots.count(Event::SheafReturnSlow, 1);
         let barn = self.barn_node(P::cpu());
         let size = self.fill(backing, gfp, stock, sheaf.capacity);
-        if size < sheaf.capacity || !self.with_barn(barn, |barn| barn.put_full(sheaf.storage)) {
+        if size < sheaf.capacity || !self.with_barn(barn, |barn| barn.put_full(sheaf.storage, self.barn_full))
+        {
             self.put_away(backing, Sheaf { size, ..sheaf });
         }
     }

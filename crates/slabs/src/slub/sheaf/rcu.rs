@@ -98,7 +98,7 @@ impl<P: Platform> Slub<P> {
         let mut stock = Stock { sheaf, size: objects.count() as u32 };
         self.remove_strangers(backing, &mut stock, barn);
         if stock.size == self.sheaf_capacity {
-            let put = self.with_barn(barn, |barn| barn.put_full(sheaf));
+            let put = self.with_barn(barn, |barn| barn.put_full(sheaf, self.barn_full));
             self.slots.count(if put { Event::BarnPut } else { Event::BarnPutFail }, 1);
             if put {
                 return;

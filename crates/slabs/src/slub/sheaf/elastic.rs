@@ -1,0 +1,150 @@
+//! Sheaves that grow with their use: no kernel has them. For programs, which have many threads and longer bursts.
+//!
+//! A slot begins with a small sheaf. It grows whenever it is empty or full, until it has the cache's capacity; while it is
+//! small it is refilled by a few objects. Then a full sheaf shares with an empty spare, so that a program at the border does
+//! not exchange the two with every call. Barns hold a limit of bytes.
+//!
+//! A main sheaf with less than the cache's capacity is *young*. Only a slot has one, as its main sheaf; spares and barns
+//! know full-grown ones alone.
+
+use super::Stock;
+use super::barn::SHEAVES_MAX;
+use crate::engine::Backing;
+use crate::lent::word;
+use crate::slub::{Slot, Slub, SlubPolicy};
+use slablab_platform::{Gfp, HotArray, Local, PerCpu, Platform};
+
+/// Bytes of objects that a sheaf is refilled with for each object it can hold; at least one object.
+const REFILL_BYTES: u32 = 64;
+/// Bytes of objects in a barn's full sheaves; at least one sheaf.
+const BARN_BYTES: u32 = 256 << 10;
+
+/// Full sheaves in a barn, if one holds so many bytes of objects.
+pub(in crate::slub) fn barn_full(policy: &SlubPolicy, sheaf_bytes: u32) -> u32 {
+    if policy.elastic == 0 {
+        return SHEAVES_MAX;
+    }
+    (BARN_BYTES / sheaf_bytes.max(1)).clamp(1, SHEAVES_MAX)
+}
+
+impl<P: Platform> Slub<P> {
+    /// What a slot's first sheaf holds.
+    pub(super) fn first_capacity(&self) -> u32 {
+        if self.policy.elastic == 0 {
+            self.sheaf_capacity
+        } else {
+            self.policy.elastic.min(self.sheaf_capacity)
+        }
+    }
+
+    /// Whether a slot's main sheaf is there and can grow.
+    #[inline]
+    pub(super) fn is_young(&self, main: &HotArray<P::Ptr>) -> bool {
+        main.storage.is_some() && main.capacity < self.sheaf_capacity
+    }
+
+    /// Objects that a sheaf of this capacity is refilled with.
+    pub(super) fn refill_of(&self, capacity: u32) -> u32 {
+        match self.policy.elastic {
+            0 => capacity,
+            _ => (REFILL_BYTES * capacity / self.geometry.size).clamp(1, capacity),
+        }
+    }
+
+    /// The next capacity: about twice as much, in a storage of twice the size.
+    fn grown(&self, capacity: u32) -> u32 {
+        (capacity * 2 + HotArray::<()>::HEADER).min(self.sheaf_capacity)
+    }
+
+    /// Fills an empty young sheaf, in a larger storage, by a few objects. Whether the main sheaf holds some now.
+    pub(super) fn refill_young(&self, backing: &Backing<'_, P>, gfp: Gfp) -> bool {
+        let Some(mut slot) = self.slots.local() else { return false };
+        let main = slot.array();
+        let Some(young) = main.storage.filter(|_| self.is_young(&main) && main.size == 0) else {
+            return main.size > 0;
+        };
+        // Nobody else has the sheaf while it is filled.
+        slot.set_array(HotArray::NONE);
+        let spare = slot.sheaves.spare.filter(|spare| spare.size > 0);
+        if let Some(spare) = spare {
+            slot.sheaves.spare = None;
+            slot.set_array(HotArray {
+                storage: Some(spare.sheaf),
+                size: spare.size,
+                capacity: self.sheaf_capacity,
+            });
+            drop(slot);
+            self.retire(backing, young);
+            return true;
+        }
+        drop(slot);
+        let capacity = self.grown(main.capacity);
+        let (sheaf, capacity) = match self.new_sheaf(backing, capacity, gfp) {
+            Some(grown) => {
+                self.retire(backing, young);
+                (grown, capacity)
+            }
+            None => (young, main.capacity),
+        };
+        let most = self.refill_of(main.capacity).min(capacity);
+        let size = self.fill(backing, gfp, Stock::empty(sheaf), most);
+        self.install_young(backing, HotArray { storage: Some(sheaf), size, capacity })
+    }
+
+    /// Moves a full young sheaf's objects to a larger one. Whether main has room now.
+    pub(super) fn grow_young(&self, backing: &Backing<'_, P>) -> bool {
+        let Some(slot) = self.slots.local() else { return false };
+        let capacity = self.grown(slot.array().capacity);
+        drop(slot);
+        let Some(grown) = self.new_sheaf(backing, capacity, Gfp::NOWAIT) else { return false };
+        let Some(mut slot) = self.slots.local() else {
+            self.retire(backing, grown);
+            return false;
+        };
+        let main = slot.array();
+        let young = main.storage.filter(|_| self.is_young(&main) && main.size < capacity);
+        if let Some(young) = young {
+            Self::copy(young, 0, grown, 0, main.size);
+            slot.set_array(HotArray { storage: Some(grown), size: main.size, capacity });
+        }
+        let room = slot.array().size < slot.array().capacity;
+        drop(slot);
+        self.retire(backing, young.unwrap_or(grown));
+        room
+    }
+
+    /// A sheaf that was filled with the slot let go becomes main, unless there is one again: then its objects go to slabs.
+    fn install_young(&self, backing: &Backing<'_, P>, array: HotArray<P::Ptr>) -> bool {
+        let mut slot = self.slots.local();
+        if let Some(slot) = slot.as_mut().filter(|slot| slot.array().storage.is_none()) {
+            slot.set_array(array);
+            return array.size > 0;
+        }
+        drop(slot);
+        let stock = array.storage.map(|sheaf| Stock { sheaf, size: array.size });
+        self.flush_taken(backing, [stock, None]);
+        false
+    }
+
+    /// Half of a full main sheaf's objects go to the spare, or as many as it has room for: the newest, which stay first where
+    /// the spare was empty.
+    pub(super) fn share_with_spare(&self, slot: &mut Slot<'_, P>, spare: Stock<P>) {
+        let main = slot.array();
+        let Some(full) = main.storage else { return };
+        let moved = main.size.div_ceil(2).min(self.sheaf_capacity - spare.size);
+        let left = main.size - moved;
+        Self::copy(full, left, spare.sheaf, spare.size, moved);
+        let (main_now, spare_now) = match spare.size {
+            0 => (Stock::<P> { sheaf: spare.sheaf, size: moved }, Stock::<P> { sheaf: full, size: left }),
+            size => (Stock { sheaf: full, size: left }, Stock { sheaf: spare.sheaf, size: size + moved }),
+        };
+        slot.sheaves.spare = Some(spare_now);
+        slot.set_array(HotArray { storage: Some(main_now.sheaf), size: main_now.size, ..main });
+    }
+
+    fn copy(from: P::Ptr, first: u32, to: P::Ptr, at: u32, count: u32) {
+        for index in 0..count {
+            P::storage_store(to, word(at + index), P::storage_load(from, word(first + index)));
+        }
+    }
+}
