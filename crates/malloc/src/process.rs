@@ -172,16 +172,22 @@ pub fn pages() -> Option<&'static Pages<Native>> {
 
 /// Free memory that stays for the next request, in bytes.
 const KEEP_BYTES: u64 = 4 << 20;
-/// The smallest block that is worth a call to the kernel, 64 KiB on pages of 4 KiB.
+/// Blocks of so many frames go back first, 64 KiB on pages of 4 KiB; smaller ones only if that was not enough.
 const REPORT_ORDER: u8 = 4;
-/// How often the next tenant is asked to shrink.
-const LOOK_EVERY_NS: u64 = 5_000_000;
+/// How often the next cache is asked to shrink: all of them in two thirds of a second.
+const TURN_EVERY_NS: u64 = 5_000_000;
+/// Turns that are made up for after a time without slow paths: all caches once.
+const TURNS_MOST: u64 = crate::classes::COUNT as u64;
+/// How long one caller shrinks caches.
+const CALLER_NS: u64 = 500_000;
 
-/// When a tenant was last asked, in nanoseconds; and how often tenants were.
+/// When turns were last counted, in nanoseconds; how many are due; and how many there were.
 static LOOKED_NS: AtomicU64 = AtomicU64::new(0);
+static DUE: AtomicU64 = AtomicU64::new(0);
 static TURN: AtomicU32 = AtomicU32::new(0);
 
-/// Looks after what no caller waits for: deferred work, one cache that may keep too much, free memory. For slow paths.
+/// Looks after what no caller waits for: deferred work, caches that may keep too much, free memory. For slow paths.
+#[inline]
 pub fn upkeep() {
     while let Some((cpu, work)) = Native::due() {
         with(work.cache / NUMBERS, |tenant| tenant.work(cpu, work));
@@ -190,13 +196,25 @@ pub fn upkeep() {
         return;
     }
     let (now, looked) = (Native::now(), LOOKED_NS.load(Relaxed));
-    if now.saturating_sub(looked) < LOOK_EVERY_NS
-        || LOOKED_NS.compare_exchange(looked, now, Relaxed, Relaxed).is_err()
-    {
-        return;
+    let turns = now.saturating_sub(looked) / TURN_EVERY_NS;
+    if turns > 0 && LOOKED_NS.compare_exchange(looked, now, Relaxed, Relaxed).is_ok() {
+        let _ = DUE.fetch_update(Relaxed, Relaxed, |due| Some((due + turns).min(TURNS_MOST)));
     }
-    let turn = TURN.fetch_add(1, Relaxed);
-    for_each(|tenant| tenant.shrink(turn));
+    if DUE.load(Relaxed) > 0 {
+        take_turns(now + CALLER_NS);
+    }
+}
+
+/// Lets caches shrink whose turn it is, until some time.
+#[cold]
+fn take_turns(until_ns: u64) {
+    while DUE.fetch_update(Relaxed, Relaxed, |due| due.checked_sub(1)).is_ok() {
+        let turn = TURN.fetch_add(1, Relaxed);
+        for_each(|tenant| tenant.shrink(turn));
+        if Native::now() > until_ns {
+            break;
+        }
+    }
     give_back();
 }
 
@@ -212,8 +230,13 @@ fn give_back_but(keep: u64) -> u64 {
         return 0;
     }
     // Down to half, so that the next free does not come here again.
-    let given = pages.report_free(REPORT_ORDER, keep >> shift >> 1, Native::discard);
-    given << shift
+    let large = pages.report_free(REPORT_ORDER, keep >> shift >> 1, Native::discard);
+    // Small blocks are many calls to the kernel: only if they are what there is.
+    let small = match pages.resident_free_frames() > keep >> shift << 1 {
+        true => pages.report_free(0, keep >> shift, Native::discard),
+        false => 0,
+    };
+    (large + small) << shift
 }
 
 /// Gives back all that can be given back. Answers the bytes.

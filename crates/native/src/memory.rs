@@ -218,10 +218,26 @@ pub(crate) fn secret() -> u64 {
     PLACES.secret.load(Relaxed)
 }
 
-/// Makes a free block read as zeros.
+/// Makes a free block read as zeros, and what is written down about its frames but the first, which a free block's head is.
 pub(crate) fn discard(pfn: Pfn, order: u8) {
     // SAFETY: the block is in the heap, and its owner says that nobody uses it.
     unsafe { system::discard(address(pfn, 0).as_ptr(), system::page_size() << order) };
+    let (first, end) = (pfn.0 as usize + 1, pfn.0 as usize + (1 << order));
+    let tables = [
+        (&PLACES.memmap, size_of::<Frame>()),
+        (&PLACES.owners, 8),
+        (&PLACES.flags, system::page_size() / FLAG_BYTES),
+    ];
+    for (table, bytes_each) in tables {
+        // Whole pages only.
+        let at = table.load(Relaxed);
+        let from = (at + first * bytes_each).next_multiple_of(system::page_size());
+        let bytes = ((at + end * bytes_each) & !(system::page_size() - 1)).saturating_sub(from);
+        if bytes > 0 {
+            // SAFETY: entries of free frames that are no block's head: nobody reads them before they are written again.
+            unsafe { system::discard(std::ptr::with_exposed_provenance_mut(from), bytes) };
+        }
+    }
 }
 
 /// Where an object is: its slab's first frame, its cache, and its offset in the slab.
