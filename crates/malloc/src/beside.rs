@@ -4,6 +4,7 @@ use crate::heap::Heap;
 use crate::process::{self, Seat};
 use slablab_native::{Native, system};
 use slablab_pages::Pages;
+use slablab_slabs::order::COSTLY_ORDER;
 use slablab_slabs::slab_engine::SlabEngine;
 use slablab_slabs::slqb::Slqb;
 use slablab_slabs::slub::{Slub, SlubPolicy};
@@ -48,6 +49,8 @@ impl Engines {
 
 /// Bytes of a sheaf's objects, where the engine has sheaves: a program's bursts are longer than a kernel's.
 const SHEAF_BYTES: u32 = 256 << 10;
+/// The largest slabs, 64 KiB on pages of 4 KiB, where nothing says otherwise.
+const MAX_ORDER: u8 = COSTLY_ORDER + 1;
 /// Where sheaves begin: 12 addresses and the header fill a class of 128 bytes.
 const ELASTIC: u32 = 12;
 
@@ -58,6 +61,10 @@ pub(crate) fn slub(
 ) -> impl FnOnce(u32) -> Heap<Slub<Native>> {
     if policy.elastic == 0 {
         policy.elastic = ELASTIC;
+    }
+    // Slabs of a few objects of 16 to 32 KiB are a third unused.
+    if policy.max_order == COSTLY_ORDER {
+        policy.max_order = MAX_ORDER;
     }
     policy.order_cpus = system::cpus_usable();
     // The key of a freed object is in its second word.
