@@ -25,21 +25,24 @@ use slablab_platform::{
     CpuId, Event, Gfp, HotList, Local, NodeId, PerCpu, PerNode, Pfn, Platform, Want, Work, WorkKind,
 };
 
-/// A SLUB cache.
+/// A SLUB cache. What the fast paths read is in one line.
+#[repr(C, align(64))]
 pub struct Slub<P: Platform> {
+    slots: P::PerCpu<CpuState<P>>,
+    division: Division,
+    /// Objects in a slab of the preferred order, as `geometry` has them.
+    objects: u32,
+    sheaf_capacity: u32,
     id: CacheId,
-    geometry: Geometry,
-    policy: SlubPolicy,
-    flags: crate::CacheFlags,
+    /// Full sheaves in a barn, at most.
+    barn_full: u32,
     min_partial: u32,
     /// The limit of the CPU partial list: slabs, or objects until 5.15. 0 without such lists.
     cpu_partial: u32,
-    sheaf_capacity: u32,
-    /// Full sheaves in a barn, at most.
-    barn_full: u32,
-    division: Division,
+    geometry: Geometry,
+    policy: SlubPolicy,
+    flags: crate::CacheFlags,
     new: NewObjects<P>,
-    slots: P::PerCpu<CpuState<P>>,
     nodes: P::PerNode<Node<P>>,
     barns: P::PerNode<sheaf::BarnLock<P>>,
 }
@@ -132,7 +135,7 @@ impl<P: Platform> Slub<P> {
     /// Whether an object starts `offset` bytes into a slab of the preferred order.
     #[inline]
     fn is_start(&self, offset: u32) -> bool {
-        self.division.quotient(offset) < self.geometry.objects
+        self.division.quotient(offset) < self.objects
     }
 
     /// Slabs a node keeps although they are empty.
@@ -173,6 +176,7 @@ impl<P: Platform> Engine<P> for Slub<P> {
             sheaf_capacity,
             barn_full: sheaf::barn_full(policy, sheaf_capacity * geometry.size),
             division: Division::by(geometry.size),
+            objects: geometry.objects,
             new: NewObjects::default(),
             slots: P::PerCpu::new(geometry.link_offset),
             nodes: P::PerNode::new(),
@@ -228,7 +232,7 @@ impl<P: Platform> Engine<P> for Slub<P> {
         if let Some(object) = self.slots.pop(event) {
             return Some(object);
         }
-        if self.sheaf_capacity == 0 { self.slots.pop_if(Want::ANY, event) } else { None }
+        if self.sheaf_capacity > 0 { None } else { self.pop_listed() }
     }
 
     #[inline]
@@ -245,11 +249,7 @@ impl<P: Platform> Engine<P> for Slub<P> {
         if self.slots.push(object, Event::FreeFastpath) {
             return true;
         }
-        if self.sheaf_capacity > 0 {
-            return false;
-        }
-        let mine = Want { mask: u64::MAX, value: tag(slab, if P::nodes() > 1 { node() } else { NodeId(0) }) };
-        self.slots.push_if(mine, HotList::<P::Ptr>::COUNT_MAX, object, Event::FreeFastpath)
+        self.sheaf_capacity == 0 && self.push_listed(object, slab)
     }
 
     /// A hit needs no check of the cache: the tag names a slab of this cache.
@@ -369,6 +369,19 @@ impl<P: Platform> Engine<P> for Slub<P> {
 }
 
 impl<P: Platform> Slub<P> {
+    /// The fast paths without sheaves, out of the way of those with them.
+    #[inline(never)]
+    fn pop_listed(&self) -> Option<P::Ptr> {
+        self.slots.pop_if(Want::ANY, Event::AllocFastpath)
+    }
+
+    #[inline(never)]
+    fn push_listed(&self, object: P::Ptr, slab: Pfn) -> bool {
+        let node = if P::nodes() > 1 { Slab::<P>::at(slab).node() } else { NodeId(0) };
+        let mine = Want { mask: u64::MAX, value: tag(slab, node) };
+        self.slots.push_if(mine, HotList::<P::Ptr>::COUNT_MAX, object, Event::FreeFastpath)
+    }
+
     /// A CPU's slot: the current CPU's own, or one that is not live.
     fn reach(&self, cpu: CpuId) -> Option<Slot<'_, P>> {
         let own = if cpu == P::cpu() { self.slots.local() } else { None };
