@@ -33,8 +33,11 @@
 //! | `world` | the contract |
 //! | `memory` | the reserved address space: frames, descriptors, words of objects |
 //! | `thread` | areas: which is mine, who has which |
+//! | `local` | the thread-local word that leads there |
+//! | `lines` | which lines of areas are some cache's |
 //! | `slots` | the hot part of a cache in an area |
 //! | `lock`, `lazy` | locks; values per node and per CPU |
+//! | `section` | who holds a lock or a slot, and the gate that a fork closes |
 //! | `system` | what is asked of the operating system |
 //!
 //! Deliberately absent: engines and pages (they meet this world where a library is assembled), a background thread, and any
@@ -42,12 +45,16 @@
 
 #[expect(unsafe_code, reason = "owns memory")]
 mod lazy;
+mod lines;
+#[expect(unsafe_code, reason = "thread-local storage by hand")]
+mod local;
 #[expect(unsafe_code, reason = "owns memory")]
 mod lock;
 #[expect(unsafe_code, reason = "owns memory")]
 mod lumps;
 #[expect(unsafe_code, reason = "owns memory")]
 mod memory;
+mod section;
 #[expect(unsafe_code, reason = "owns memory")]
 mod slots;
 #[expect(unsafe_code, reason = "calls the C library")]

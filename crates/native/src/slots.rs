@@ -7,9 +7,10 @@
 //!
 //! So neither being held nor having no slot costs the fast path a test.
 
-use crate::memory;
-use crate::thread::{self, Claim, Section};
+use crate::section::Section;
+use crate::thread::{self, Claim};
 use crate::world::{Native, Object};
+use crate::{lines, memory};
 use slablab_platform::{CpuId, Event, HotArray, HotList, Local, PerCpu, Platform, Want};
 use std::cell::{Cell, UnsafeCell};
 use std::marker::PhantomData;
@@ -106,7 +107,7 @@ impl<T: Default> PerCpu<Native, T> for Slots<T> {
         T: 'a;
 
     fn new(link_offset: u32) -> Self {
-        let offset = thread::take_lines(size_of::<Slot<T>>()).expect("areas have room for this cache");
+        let offset = lines::take(size_of::<Slot<T>>()).expect("areas have room for this cache");
         Slots { offset, link_offset, cold: PhantomData }
     }
 
@@ -200,7 +201,7 @@ impl<T> Drop for Slots<T> {
                 }
             }
         }
-        thread::give_lines(self.offset, size_of::<Slot<T>>());
+        lines::give(self.offset, size_of::<Slot<T>>());
     }
 }
 

@@ -1,23 +1,14 @@
-//! Which area is mine, and who has which. `unsafe`: thread-local storage by hand, and the areas' memory.
+//! Which area is mine, and who has which. `unsafe`: the areas' memory.
 //!
 //! An area begins with a header of one line; the hot parts of caches follow, at the same offsets in all areas. The displacement
-//! from the refusing area to a thread's own is the only thread-local word of the fast path. It is read by the initial-exec
-//! model, which stable Rust cannot ask for in a shared library: so the word is declared and read in assembler.
-//!
-//! **Sections.** A thread that holds a lock or a slot is in a section: a counter in its area's header says so, without an atomic
-//! operation. [`stop_sections`] makes all others leave theirs and stay out: it closes the gate, asks the kernel for a barrier
-//! on every thread, and waits until no counter is above zero. A thread at the outermost entry looks at the gate after it
-//! counted itself; one that is inside goes on.
+//! from the refusing area to a thread's own is the only thread-local word of the fast path.
 
-use crate::system;
-use crate::topology;
+use crate::local::{displacement, set_displacement};
+use crate::{system, topology};
 use slablab_platform::{CpuId, NodeId};
-use std::arch::{asm, global_asm};
 use std::cell::Cell;
 use std::ffi::c_void;
-use std::sync::atomic::{
-    AtomicBool, AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicUsize, Ordering::*, compiler_fence,
-};
+use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicUsize, Ordering::*};
 
 /// Bytes of an area.
 pub(crate) const AREA_BYTES: usize = 1 << 17;
@@ -43,87 +34,8 @@ struct Header {
     sections: AtomicU32,
 }
 
-#[cfg(target_arch = "x86_64")]
-global_asm!(
-    ".pushsection .tbss,\"awT\",@nobits",
-    ".hidden slablab_displacement",
-    ".globl slablab_displacement",
-    ".type slablab_displacement,@object",
-    ".size slablab_displacement,8",
-    ".p2align 3",
-    "slablab_displacement: .zero 8",
-    ".popsection",
-);
-
-#[cfg(target_arch = "aarch64")]
-global_asm!(
-    ".pushsection .tbss,\"awT\",%nobits",
-    ".hidden slablab_displacement",
-    ".globl slablab_displacement",
-    ".type slablab_displacement,%object",
-    ".size slablab_displacement,8",
-    ".p2align 3",
-    "slablab_displacement: .zero 8",
-    ".popsection",
-);
-
-/// From the refusing area to this thread's.
-#[inline(always)]
-fn displacement() -> usize {
-    let value: usize;
-    // SAFETY: reads a word of this thread.
-    #[cfg(target_arch = "x86_64")]
-    unsafe {
-        asm!(
-            "mov {value}, qword ptr [rip + slablab_displacement@gottpoff]",
-            "mov {value}, qword ptr fs:[{value}]",
-            value = out(reg) value,
-            options(pure, readonly, nostack, preserves_flags),
-        );
-    }
-    // SAFETY: as above.
-    #[cfg(target_arch = "aarch64")]
-    unsafe {
-        asm!(
-            "mrs {at}, tpidr_el0",
-            "adrp {value}, :gottprel:slablab_displacement",
-            "ldr {value}, [{value}, :gottprel_lo12:slablab_displacement]",
-            "ldr {value}, [{at}, {value}]",
-            at = out(reg) _,
-            value = out(reg) value,
-            options(pure, readonly, nostack, preserves_flags),
-        );
-    }
-    value
-}
-
-fn set_displacement(value: usize) {
-    // SAFETY: writes a word of this thread that nothing else uses.
-    #[cfg(target_arch = "x86_64")]
-    unsafe {
-        asm!(
-            "mov {at}, qword ptr [rip + slablab_displacement@gottpoff]",
-            "mov qword ptr fs:[{at}], {value}",
-            at = out(reg) _,
-            value = in(reg) value,
-            options(nostack, preserves_flags),
-        );
-    }
-    // SAFETY: as above.
-    #[cfg(target_arch = "aarch64")]
-    unsafe {
-        asm!(
-            "mrs {at}, tpidr_el0",
-            "adrp {offset}, :gottprel:slablab_displacement",
-            "ldr {offset}, [{offset}, :gottprel_lo12:slablab_displacement]",
-            "str {value}, [{at}, {offset}]",
-            at = out(reg) _,
-            offset = out(reg) _,
-            value = in(reg) value,
-            options(nostack, preserves_flags),
-        );
-    }
-}
+/// Bytes before the hot parts.
+pub(crate) const HEADER_BYTES: usize = size_of::<Header>();
 
 fn refusing() -> usize {
     (&raw const REFUSING).addr()
@@ -151,6 +63,18 @@ pub(crate) fn slot() -> CpuId {
 #[inline]
 pub(crate) fn node_of(cpu: CpuId) -> NodeId {
     NodeId(header(area_of(cpu)).node.get())
+}
+
+/// Where this thread counts its sections, if it has an area.
+#[inline]
+pub(crate) fn sections() -> Option<&'static AtomicU32> {
+    let area = area();
+    (area != refusing()).then(|| &header(area).sections)
+}
+
+/// Where a slot's thread counts its sections.
+pub(crate) fn sections_of(cpu: CpuId) -> &'static AtomicU32 {
+    &header(area_of(cpu)).sections
 }
 
 /// A number from a generator of this thread's.
@@ -219,11 +143,6 @@ pub(crate) fn start() -> bool {
     true
 }
 
-/// Makes forks safe. May allocate: what it allocates from has started.
-pub(crate) fn watch_forks() {
-    system::around_fork(before_fork, after_fork, in_child);
-}
-
 /// Asks for `hook` whenever a slot lost its thread: what is in the slot can be claimed from then on.
 pub(crate) fn on_exit(hook: fn(CpuId)) {
     ON_EXIT.store(hook as *mut (), Release);
@@ -283,6 +202,16 @@ pub(crate) fn leave() -> Option<CpuId> {
     Some(slot)
 }
 
+/// Says that this process has no other thread: the others' slots are free.
+pub(crate) fn alone() {
+    let mine = (displacement() != 0).then(slot);
+    for (number, state) in STATES.iter().enumerate().take(slots_used() as usize) {
+        if mine != Some(CpuId(number as u16)) {
+            state.store(FREE, Relaxed);
+        }
+    }
+}
+
 /// A slot nobody has, taken to empty it.
 #[derive(Debug)]
 pub(crate) struct Claim(CpuId);
@@ -300,149 +229,6 @@ impl Drop for Claim {
     fn drop(&mut self) {
         STATES[self.0.0 as usize].store(FREE, Release);
     }
-}
-
-/// Closed while somebody forks: the forking thread's own sections are let through.
-static GATE: AtomicU32 = AtomicU32::new(0);
-/// Sections of threads without an area.
-static ELSEWHERE: AtomicU32 = AtomicU32::new(0);
-/// Whether the kernel has no barrier for all threads: then entering a section takes one of its own.
-static NO_BARRIER: AtomicBool = AtomicBool::new(false);
-
-/// Holding a lock or a slot; fork waits until nobody does.
-#[derive(Debug)]
-pub(crate) struct Section {
-    /// Where this section is counted: a thread may get its area inside one.
-    counter: &'static AtomicU32,
-}
-
-impl Section {
-    #[inline]
-    pub(crate) fn enter() -> Section {
-        let area = area();
-        if area == refusing() {
-            return Section::enter_elsewhere();
-        }
-        let counter = &header(area).sections;
-        let depth = counter.load(Relaxed);
-        counter.store(depth + 1, Relaxed);
-        // The gate is read after the count is visible: the one who closes it sees to that with a barrier on this thread.
-        compiler_fence(SeqCst);
-        if depth == 0 && (GATE.load(Relaxed) != 0 || NO_BARRIER.load(Relaxed)) {
-            Section::wait(counter);
-        }
-        Section { counter }
-    }
-
-    #[cold]
-    fn enter_elsewhere() -> Section {
-        ELSEWHERE.fetch_add(1, SeqCst);
-        while GATE.load(SeqCst) != 0 && ELSEWHERE.load(SeqCst) > 0 {
-            ELSEWHERE.fetch_sub(1, SeqCst);
-            wait_for_gate();
-            ELSEWHERE.fetch_add(1, SeqCst);
-        }
-        Section { counter: &ELSEWHERE }
-    }
-
-    #[cold]
-    fn wait(counter: &AtomicU32) {
-        std::sync::atomic::fence(SeqCst);
-        while GATE.load(SeqCst) != 0 {
-            counter.store(0, SeqCst);
-            wait_for_gate();
-            counter.store(1, SeqCst);
-        }
-    }
-}
-
-impl Drop for Section {
-    #[inline]
-    fn drop(&mut self) {
-        if std::ptr::eq(self.counter, &ELSEWHERE) {
-            ELSEWHERE.fetch_sub(1, SeqCst);
-        } else {
-            compiler_fence(SeqCst);
-            self.counter.store(self.counter.load(Relaxed) - 1, Release);
-        }
-    }
-}
-
-fn wait_for_gate() {
-    while GATE.load(Acquire) != 0 {
-        system::futex_wait(&GATE, 1);
-    }
-}
-
-/// Waits until no other thread is in a section, and keeps them out. Two threads that fork at once take turns. While it lasts,
-/// this thread is in a section itself, so that the gate does not hold it.
-extern "C" fn before_fork() {
-    enter();
-    while GATE.compare_exchange(0, 1, SeqCst, SeqCst).is_err() {
-        wait_for_gate();
-    }
-    if !system::membarrier() {
-        NO_BARRIER.store(true, SeqCst);
-    }
-    let mine = area();
-    loop {
-        let busy = |number: &u16| {
-            let area = area_of(CpuId(*number));
-            area != mine && header(area).sections.load(Acquire) > 0
-        };
-        if ELSEWHERE.load(SeqCst) == 0 && !(0..slots_used()).any(|number| busy(&number)) {
-            break;
-        }
-        system::pause();
-    }
-    if mine != refusing() {
-        header(mine).sections.store(1, Relaxed);
-    }
-}
-
-extern "C" fn after_fork() {
-    let mine = area();
-    if mine != refusing() {
-        header(mine).sections.store(0, Relaxed);
-    }
-    GATE.store(0, Release);
-    system::futex_wake_all(&GATE);
-}
-
-/// Of the parent's threads only this one is here: the others' slots are free.
-extern "C" fn in_child() {
-    let mine = (displacement() != 0).then(slot);
-    for (number, state) in STATES.iter().enumerate().take(slots_used() as usize) {
-        if mine != Some(CpuId(number as u16)) {
-            state.store(FREE, Relaxed);
-        }
-    }
-    after_fork();
-}
-
-/// Which lines of areas are some cache's.
-static LINES: [AtomicU8; AREA_BYTES / LINE] = [const { AtomicU8::new(0) }; AREA_BYTES / LINE];
-
-/// Lines at the same place in all areas. `None` when areas are full.
-pub(crate) fn take_lines(bytes: usize) -> Option<usize> {
-    let lines = bytes.div_ceil(LINE);
-    let first = size_of::<Header>() / LINE;
-    'places: for at in first..LINES.len() - lines {
-        for (taken, line) in LINES[at..at + lines].iter().enumerate() {
-            if line.compare_exchange(0, 1, Acquire, Relaxed).is_err() {
-                LINES[at..at + taken].iter().for_each(|line| line.store(0, Release));
-                continue 'places;
-            }
-        }
-        return Some(at * LINE);
-    }
-    None
-}
-
-/// Gives lines back; they are zeros in all areas.
-pub(crate) fn give_lines(offset: usize, bytes: usize) {
-    let lines = offset / LINE..(offset + bytes).div_ceil(LINE);
-    LINES[lines].iter().for_each(|line| line.store(0, Release));
 }
 
 /// For the contract's checks: `f` as another slot's thread, which need not have one.

@@ -4,7 +4,7 @@ use crate::lazy::{Cpus, Nodes};
 use crate::lock::Futex;
 use crate::memory::{self, Start};
 use crate::slots::Slots;
-use crate::{thread, timers, topology};
+use crate::{section, thread, timers, topology};
 use slablab_platform::{
     Context, CpuId, Descriptor, Event, Field, Frame, Gfp, NodeId, Pfn, Platform, Rank, Reclaim, Word, Work,
 };
@@ -60,7 +60,7 @@ impl Native {
 
     /// Makes it safe to fork while other threads allocate. Once, when the heap serves: the C library may allocate for it.
     pub fn watch_forks() {
-        thread::watch_forks();
+        section::watch_forks();
     }
 
     /// Asks for `hook` whenever a thread that had a slot ended: it may claim what the slot holds, and nobody else will.
