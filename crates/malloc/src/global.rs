@@ -79,11 +79,11 @@ fn start() -> bool {
         }
         return ENGINE.load(Acquire) != BROKEN;
     }
-    if Native::start() != Start::Runs {
+    let settings = Settings::read();
+    if Native::start_with(settings.slots) != Start::Runs {
         ENGINE.store(BROKEN, Release);
         return false;
     }
-    let settings = Settings::read();
     KEY.store(system::secret(), Relaxed);
     // SAFETY: this thread alone is here, and the rooms are statics.
     let engine = unsafe {

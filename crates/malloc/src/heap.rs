@@ -180,7 +180,8 @@ impl<E: Engine<Native>> Heap<E> {
     /// The classes in slabinfo's columns.
     pub(crate) fn print_stats(&self, engine: &dyn core::fmt::Display) {
         Line::say(format_args!(
-            "{engine}, a slot per thread, {} slots used, pages of {} bytes",
+            "{engine}, {}, {} slots used, pages of {} bytes",
+            Native::slots(),
             Native::cpus(),
             system::page_size()
         ));

@@ -32,9 +32,9 @@
 //! |---|---|
 //! | `world` | the contract |
 //! | `memory` | the reserved address space: frames, descriptors, words of objects |
-//! | `thread` | areas: which is mine, who has which |
-//! | `local` | the thread-local word that leads there |
-//! | `lines` | which lines of areas are some cache's |
+//! | `area`, `lines` | areas: where, whose, and which lines are some cache's |
+//! | `thread`, `local` | threads: numbers, ends, thread-local words |
+//! | `per_cpu`, `sequence` | slots per CPU: whether, and the restartable sequences |
 //! | `slots` | the hot part of a cache in an area |
 //! | `lock`, `lazy` | locks; values per node and per CPU |
 //! | `section` | who holds a lock or a slot, and the gate that a fork closes |
@@ -43,6 +43,8 @@
 //! Deliberately absent: engines and pages (they meet this world where a library is assembled), a background thread, and any
 //! use of the program's own allocator.
 
+#[expect(unsafe_code, reason = "owns memory")]
+mod area;
 #[expect(unsafe_code, reason = "owns memory")]
 mod lazy;
 mod lines;
@@ -54,7 +56,9 @@ mod lock;
 mod lumps;
 #[expect(unsafe_code, reason = "owns memory")]
 mod memory;
+mod per_cpu;
 mod section;
+mod sequence;
 #[expect(unsafe_code, reason = "owns memory")]
 mod slots;
 #[expect(unsafe_code, reason = "calls the C library")]
@@ -69,4 +73,5 @@ mod world;
 
 pub use lock::Sleep;
 pub use memory::{Home, Start};
+pub use per_cpu::{Owner, Served};
 pub use world::{Native, Object};

@@ -1,6 +1,6 @@
 //! Which lines of areas are some cache's: the same in all areas.
 
-use crate::thread::{AREA_BYTES, HEADER_BYTES, LINE};
+use crate::area::{AREA_BYTES, HEADER_BYTES, LINE};
 use std::sync::atomic::{AtomicU8, Ordering::*};
 
 /// Which lines of areas are some cache's.

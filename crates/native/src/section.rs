@@ -1,17 +1,16 @@
 //! Sections, and the gate that a fork closes.
 //!
-//! A thread that holds a lock or a slot is in a section: a counter in its area's header says so, without an atomic operation. A
+//! A thread that holds a lock or a slot is in a section: a counter of its own says so, without an atomic operation. A
 //! fork makes all others leave theirs and stay out: it closes the gate, asks the kernel for a barrier on every thread, and waits
 //! until no counter is above zero. A thread at the outermost entry looks at the gate after it counted itself; one that is
 //! inside goes on.
 
 use crate::{system, thread};
-use slablab_platform::CpuId;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::*, compiler_fence};
 
 /// Closed while somebody forks: the forking thread's own sections are let through.
 static GATE: AtomicU32 = AtomicU32::new(0);
-/// Sections of threads without an area.
+/// Sections of threads without a number.
 static ELSEWHERE: AtomicU32 = AtomicU32::new(0);
 /// Whether the kernel has no barrier for all threads: then entering a section takes one of its own.
 static NO_BARRIER: AtomicBool = AtomicBool::new(false);
@@ -19,7 +18,7 @@ static NO_BARRIER: AtomicBool = AtomicBool::new(false);
 /// Holding a lock or a slot; fork waits until nobody does.
 #[derive(Debug)]
 pub(crate) struct Section {
-    /// Where this section is counted: a thread may get its area inside one.
+    /// Where this section is counted: a thread may get its number inside one.
     counter: &'static AtomicU32,
 }
 
@@ -96,9 +95,7 @@ extern "C" fn before_fork() {
     let busy = |counter: &'static AtomicU32| {
         counter.load(Acquire) > 0 && !mine.is_some_and(|mine| std::ptr::eq(mine, counter))
     };
-    while ELSEWHERE.load(SeqCst) > 0
-        || (0..thread::slots_used()).any(|cpu| busy(thread::sections_of(CpuId(cpu))))
-    {
+    while ELSEWHERE.load(SeqCst) > 0 || thread::all_sections().any(busy) {
         system::pause();
     }
     mine.inspect(|counter| counter.store(1, Relaxed));

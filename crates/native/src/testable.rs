@@ -1,7 +1,8 @@
 //! What the contract's checks ask of this world beyond the contract.
 
+use crate::per_cpu::Owner;
 use crate::world::{Native, Object};
-use crate::{memory, thread, timers};
+use crate::{memory, per_cpu, thread, timers};
 use slablab_platform::conformance::{Racer, Testable, Verdict};
 use slablab_platform::{CpuId, Event, Platform, Work};
 use std::sync::atomic::Ordering::Relaxed;
@@ -14,12 +15,24 @@ impl Native {
     pub fn enter_fresh<R>(f: impl FnOnce() -> R) -> R {
         static ENTERED: Mutex<()> = Mutex::new(());
         let _entered = ENTERED.lock().unwrap_or_else(PoisonError::into_inner);
-        Native::start();
+        let per_cpu = std::env::var("SLABLAB_SLOTS").is_ok_and(|slots| slots == "cpu");
+        Native::start_with(if per_cpu { Owner::Cpu } else { Owner::Thread });
         memory::forget();
         timers::clear();
         timers::advance(1);
         thread::as_slot(CpuId(1), || ());
         thread::as_slot(CpuId(0), f)
+    }
+
+    /// The same; where slots are CPUs', this thread's CPU is what the checks say.
+    #[doc(hidden)]
+    pub fn enter_pretending<R>(f: impl FnOnce() -> R) -> R {
+        Native::enter_fresh(|| {
+            per_cpu::pretend(true);
+            let result = f();
+            per_cpu::pretend(false);
+            result
+        })
     }
 }
 
@@ -44,6 +57,9 @@ impl Testable for Native {
     const COUNTS: bool = false;
     const SYMMETRIC: bool = false;
 
+    fn claims_live() -> bool {
+        per_cpu::on()
+    }
     fn on_cpu<R>(cpu: CpuId, f: impl FnOnce() -> R) -> R {
         thread::as_slot(cpu, f)
     }

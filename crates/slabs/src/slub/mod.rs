@@ -232,7 +232,7 @@ impl<P: Platform> Engine<P> for Slub<P> {
             return false;
         }
         if self.sheaf_capacity > 0 {
-            let home = node == P::cpu_memory_node(P::cpu()) || self.takes_any_node();
+            let home = node == P::memory_node() || self.takes_any_node();
             return home && self.slots.push(object, Event::FreeFastpath);
         }
         let mine = Want { mask: u64::MAX, value: tag(slab, node) };

@@ -150,7 +150,7 @@ impl<P: Platform> Slub<P> {
     /// Whether this CPU's sheaves take objects of such a slab: local ones that are not of the reserves.
     #[inline]
     pub(super) fn takes(&self, state: FrameState) -> bool {
-        !state.reserve && (state.node == P::cpu_memory_node(P::cpu()) || self.takes_any_node())
+        !state.reserve && (state.node == P::memory_node() || self.takes_any_node())
     }
 
     /// Where the CPU's node has no memory, none would be local (7.1).
