@@ -43,6 +43,7 @@ const UNSAFE: &[&str] = &[
     "crates/native/src/system.rs",
     "crates/native/src/thread.rs",
     "crates/native/src/timers.rs",
+    "crates/native/tests/abort.rs",
     "crates/malloc/src/global.rs",
     "crates/malloc/src/huge.rs",
     "crates/malloc/tests/global.rs",
