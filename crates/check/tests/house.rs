@@ -44,6 +44,7 @@ const UNSAFE: &[&str] = &[
     "crates/native/src/thread.rs",
     "crates/native/src/timers.rs",
     "crates/native/tests/abort.rs",
+    "crates/native/tests/storm.rs",
     "crates/malloc/src/global.rs",
     "crates/malloc/src/huge.rs",
     "crates/malloc/tests/global.rs",

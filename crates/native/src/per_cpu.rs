@@ -178,11 +178,16 @@ pub(crate) fn pretend(pretending: bool) {
     PRETENDING.store(pretending, Relaxed);
 }
 
+/// For the contract's checks: this thread says that it is on another CPU.
+pub(crate) fn go_to(slot: CpuId) {
+    local::pretend(slot.0 as usize);
+    area::use_slot(slot);
+}
+
 /// For the contract's checks: `f` as if on another CPU, if threads say which they are on.
 pub(crate) fn pretending<R>(slot: CpuId, f: impl FnOnce() -> R) -> R {
     let before = local::pretended();
-    local::pretend(slot.0 as usize);
-    area::use_slot(slot);
+    go_to(slot);
     let result = f();
     local::pretend(before);
     result

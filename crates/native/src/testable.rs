@@ -47,6 +47,10 @@ impl Native {
     pub fn unstamped(object: Object, bytes: u32, word: u64) -> Option<u32> {
         (0..bytes).step_by(8).find(|offset| memory::word(object, *offset).load(Relaxed) != word)
     }
+    /// Goes to another CPU, where a thread's CPU is what it says ([`Native::enter_pretending`]).
+    pub fn go_to(cpu: CpuId) {
+        per_cpu::go_to(cpu);
+    }
     /// Lets go of this thread's slot, as its end would.
     pub fn leave() {
         thread::leave();

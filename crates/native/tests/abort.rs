@@ -10,7 +10,7 @@
 mod again;
 
 use slablab_native::{Native, Object, Served};
-use slablab_platform::{Event, HotArray, HotList, Local, NodeId, PerCpu, Platform, Want};
+use slablab_platform::{CpuId, Event, HotArray, HotList, Local, NodeId, PerCpu, Platform, Want};
 use std::arch::asm;
 use std::collections::BTreeSet;
 use std::ffi::c_void;
@@ -54,7 +54,7 @@ fn sequences() -> &'static [Sequence] {
 struct Bench {
     slots: Slots,
     objects: Vec<Object>,
-    storage: Object,
+    storage: [Object; 2],
 }
 
 /// What is done, on the whole bench; objects go out of the slot into the set, or from there into it.
@@ -64,7 +64,7 @@ enum Step {
     PushIf,
     Pop,
     Push,
-    /// Holds the slot and lets go.
+    /// Holds the slot of the CPU this is on, and lets go.
     Hold,
     /// Takes everything.
     Drain,
@@ -72,6 +72,8 @@ enum Step {
     Fill,
     /// Changes the tag, so that conditions are met no more.
     Retag,
+    /// Goes to the other CPU: there are two, and where this is is what it says.
+    Move,
     Nothing,
 }
 
@@ -81,18 +83,20 @@ impl Bench {
         let (pfn, _) = Native::node_frames(node.expect("a node has memory"));
         Native::map_slab(pfn, 0, OBJECT_BYTES, 0);
         let object = |index: usize| Native::address(pfn, index as u64 * u64::from(OBJECT_BYTES));
-        let storage = object(OBJECTS);
-        Native::storage_attach(storage, OBJECT_BYTES / 8);
+        let storage = [object(OBJECTS), object(OBJECTS + 1)];
+        storage.iter().for_each(|array| Native::storage_attach(*array, OBJECT_BYTES / 8));
         Bench { slots: Slots::new(64), objects: (0..OBJECTS).map(object).collect(), storage }
     }
 
-    /// Puts objects into the list and the array; the rest are out.
+    /// Puts objects into the list and the array of the first CPU, where this is from here on; the rest are out.
     fn set_up(&self) -> Vec<Object> {
-        self.empty();
-        let mut slot = self.slots.local().expect("nobody has the slot");
-        slot.set_list(HotList { head: None, count: 0, tag: TAG });
-        slot.set_array(HotArray { storage: Some(self.storage), size: 0, capacity: INSIDE as u32 + 1 });
-        drop(slot);
+        self.empty_all();
+        for (cpu, storage) in [(1, self.storage[1]), (0, self.storage[0])] {
+            Native::go_to(CpuId(cpu));
+            let mut slot = self.slots.local().expect("nobody has the slot");
+            slot.set_list(HotList { head: None, count: 0, tag: TAG });
+            slot.set_array(HotArray { storage: Some(storage), size: 0, capacity: INSIDE as u32 + 1 });
+        }
         let (inside, out) = self.objects.split_at(INSIDE);
         for (index, object) in inside.iter().enumerate() {
             let put = match index % 2 {
@@ -102,6 +106,15 @@ impl Bench {
             assert!(put);
         }
         out.to_vec()
+    }
+
+    /// Everything in both CPUs' slots.
+    fn empty_all(&self) -> Vec<Object> {
+        let on = |cpu: u16| {
+            Native::go_to(CpuId(cpu));
+            self.empty()
+        };
+        [on(0), on(1)].concat()
     }
 
     /// Everything in the slot.
@@ -129,7 +142,11 @@ impl Bench {
                     out.push(object);
                 }
             }
-            Step::Hold => drop(self.slots.local()),
+            Step::Hold => {
+                if let Some(slot) = self.slots.local() {
+                    assert_eq!(slot.cpu(), Native::cpu(), "whose slot is held");
+                }
+            }
             Step::Drain => out.extend(self.empty()),
             Step::Fill => {
                 while let Some(object) = out.pop() {
@@ -145,6 +162,7 @@ impl Bench {
                     slot.set_list(HotList { tag: TAG + 1, ..list });
                 }
             }
+            Step::Move => Native::go_to(CpuId(1 - Native::cpu().0)),
             Step::Nothing => {}
         }
     }
@@ -256,7 +274,7 @@ fn check(bench: &Bench, step: Step, other: Step) -> usize {
         bench.step(step, &mut out);
         assert_eq!(ABORTED.load(Relaxed), 1, "{step:?} at {place:#x}: aborted once");
         out.append(&mut plan().out);
-        out.extend(bench.empty());
+        out.extend(bench.empty_all());
         let mut found: Vec<usize> = out.iter().map(|object| object.addr()).collect();
         found.sort_unstable();
         let all: Vec<usize> = bench.objects.iter().map(|object| object.addr()).collect();
@@ -267,7 +285,7 @@ fn check(bench: &Bench, step: Step, other: Step) -> usize {
 
 #[test]
 fn aborts() {
-    Native::enter_fresh(|| {
+    Native::enter_pretending(|| {
         if !matches!(Native::slots(), Served::Cpu | Served::Concurrency) {
             return println!("{}: left out", Native::slots());
         }
@@ -290,6 +308,7 @@ fn aborts() {
             Step::Drain,
             Step::Fill,
             Step::Retag,
+            Step::Move,
         ];
         for step in [Step::PopIf, Step::PushIf, Step::Pop, Step::Push, Step::Hold] {
             let counts = others.map(|other| check(bench, step, other));
