@@ -1,13 +1,14 @@
 //! Thread-local words. `unsafe`: thread-local storage by hand.
 //!
-//! They are read by the initial-exec model, which stable Rust cannot ask for in a shared library: so they are declared and read
-//! in assembler.
+//! They are found by the initial-exec model, which stable Rust cannot ask for in a shared library: so they are declared and
+//! found in assembler. Reading one is two loads: where it is from the thread pointer, and what is there.
 
 use std::arch::{asm, global_asm};
 
-/// A thread-local word of 8 bytes, 0 at first: how to read it, how to write it, and what the assembler calls it.
+/// A thread-local word of 8 bytes, 0 at first: the function that says where it is, from the thread pointer, and what the
+/// assembler calls it.
 macro_rules! word {
-    ($(#[$get_doc:meta])* $get:ident, $(#[$set_doc:meta])* $set:ident, $name:literal) => {
+    ($(#[$doc:meta])* $at:ident, $name:literal) => {
         #[cfg(target_arch = "x86_64")]
         global_asm!(
             ".pushsection .tbss,\"awT\",@nobits",
@@ -32,17 +33,16 @@ macro_rules! word {
             ".popsection",
         );
 
-        $(#[$get_doc])*
+        $(#[$doc])*
         #[inline(always)]
-        pub(crate) fn $get() -> usize {
-            let value: usize;
-            // SAFETY: reads a word of this thread.
+        pub(crate) fn $at() -> usize {
+            let offset: usize;
+            // SAFETY: reads a constant of the linker's.
             #[cfg(target_arch = "x86_64")]
             unsafe {
                 asm!(
-                    concat!("mov {value}, qword ptr [rip + ", $name, "@gottpoff]"),
-                    "mov {value}, qword ptr fs:[{value}]",
-                    value = out(reg) value,
+                    concat!("mov {offset}, qword ptr [rip + ", $name, "@gottpoff]"),
+                    offset = out(reg) offset,
                     options(pure, readonly, nostack, preserves_flags),
                 );
             }
@@ -50,82 +50,81 @@ macro_rules! word {
             #[cfg(target_arch = "aarch64")]
             unsafe {
                 asm!(
-                    "mrs {at}, tpidr_el0",
-                    concat!("adrp {value}, :gottprel:", $name),
-                    concat!("ldr {value}, [{value}, :gottprel_lo12:", $name, "]"),
-                    "ldr {value}, [{at}, {value}]",
-                    at = out(reg) _,
-                    value = out(reg) value,
-                    options(pure, readonly, nostack, preserves_flags),
-                );
-            }
-            value
-        }
-
-        $(#[$set_doc])*
-        pub(crate) fn $set(value: usize) {
-            // SAFETY: writes a word of this thread that nothing else uses.
-            #[cfg(target_arch = "x86_64")]
-            unsafe {
-                asm!(
-                    concat!("mov {at}, qword ptr [rip + ", $name, "@gottpoff]"),
-                    "mov qword ptr fs:[{at}], {value}",
-                    at = out(reg) _,
-                    value = in(reg) value,
-                    options(nostack, preserves_flags),
-                );
-            }
-            // SAFETY: as above.
-            #[cfg(target_arch = "aarch64")]
-            unsafe {
-                asm!(
-                    "mrs {at}, tpidr_el0",
                     concat!("adrp {offset}, :gottprel:", $name),
                     concat!("ldr {offset}, [{offset}, :gottprel_lo12:", $name, "]"),
-                    "str {value}, [{at}, {offset}]",
-                    at = out(reg) _,
-                    offset = out(reg) _,
-                    value = in(reg) value,
-                    options(nostack, preserves_flags),
+                    offset = out(reg) offset,
+                    options(pure, readonly, nostack, preserves_flags),
                 );
             }
+            offset
         }
     };
 }
 
 word!(
-    /// From the refusing area to this thread's. 0 where slots are CPUs'.
-    displacement,
-    /// Says where this thread's area is from here on.
-    set_displacement,
+    /// Where the way from the refusing area to this thread's is.
+    displacement_at,
     "slablab_displacement"
 );
-
 word!(
-    /// Where this thread's header is; 0 while it has none.
-    header,
-    /// Says where this thread's header is from here on.
-    set_header,
+    /// Where the address of this thread's header is.
+    header_at,
     "slablab_header"
 );
-
 word!(
-    /// The number of the CPU that this thread says it is on: for the contract's checks.
-    pretended,
-    /// Says which CPU this thread is on.
-    pretend,
+    /// Where a thread says which CPU it is on, for the contract's checks.
+    pretended_at,
     "slablab_pretended"
 );
+word!(
+    /// Where a thread says which sequence it is in, and no kernel reads it: for the contract's checks.
+    unregistered_at,
+    "slablab_unregistered"
+);
 
-/// Where [`pretended`] is, from the thread pointer.
-pub(crate) fn pretended_at() -> usize {
-    let offset: usize;
-    // SAFETY: reads a constant of the linker's.
+/// From the refusing area to this thread's. 0 where slots are CPUs'.
+#[inline(always)]
+pub(crate) fn displacement() -> usize {
+    read(displacement_at())
+}
+
+/// Says where this thread's area is from here on.
+pub(crate) fn set_displacement(value: usize) {
+    write(displacement_at(), value);
+}
+
+/// Where this thread's header is; 0 while it has none.
+#[inline(always)]
+pub(crate) fn header() -> usize {
+    read(header_at())
+}
+
+/// Says where this thread's header is from here on.
+pub(crate) fn set_header(value: usize) {
+    write(header_at(), value);
+}
+
+/// The CPU that this thread says it is on.
+pub(crate) fn pretended() -> usize {
+    read(pretended_at())
+}
+
+/// Says which CPU this thread is on.
+pub(crate) fn pretend(cpu: usize) {
+    write(pretended_at(), cpu);
+}
+
+/// A word of this thread.
+#[inline(always)]
+fn read(at: usize) -> usize {
+    let value: usize;
+    // SAFETY: reads a word of this thread that nothing else writes.
     #[cfg(target_arch = "x86_64")]
     unsafe {
         asm!(
-            "mov {offset}, qword ptr [rip + slablab_pretended@gottpoff]",
-            offset = out(reg) offset,
+            "mov {value}, qword ptr fs:[{at}]",
+            at = in(reg) at,
+            value = lateout(reg) value,
             options(pure, readonly, nostack, preserves_flags),
         );
     }
@@ -133,13 +132,39 @@ pub(crate) fn pretended_at() -> usize {
     #[cfg(target_arch = "aarch64")]
     unsafe {
         asm!(
-            "adrp {offset}, :gottprel:slablab_pretended",
-            "ldr {offset}, [{offset}, :gottprel_lo12:slablab_pretended]",
-            offset = out(reg) offset,
+            "mrs {value}, tpidr_el0",
+            "ldr {value}, [{value}, {at}]",
+            at = in(reg) at,
+            value = out(reg) value,
             options(pure, readonly, nostack, preserves_flags),
         );
     }
-    offset
+    value
+}
+
+fn write(at: usize, value: usize) {
+    // SAFETY: writes a word of this thread that nothing else uses.
+    #[cfg(target_arch = "x86_64")]
+    unsafe {
+        asm!(
+            "mov qword ptr fs:[{at}], {value}",
+            at = in(reg) at,
+            value = in(reg) value,
+            options(nostack, preserves_flags),
+        );
+    }
+    // SAFETY: as above.
+    #[cfg(target_arch = "aarch64")]
+    unsafe {
+        asm!(
+            "mrs {thread}, tpidr_el0",
+            "str {value}, [{thread}, {at}]",
+            thread = out(reg) _,
+            at = in(reg) at,
+            value = in(reg) value,
+            options(nostack, preserves_flags),
+        );
+    }
 }
 
 /// Half a word of this thread, so many bytes from the thread pointer.

@@ -139,6 +139,7 @@ pub(crate) fn node_of(slot: CpuId) -> Option<NodeId> {
     match served() {
         Served::Cpu => Some(NodeId(topology::node_of_cpu(slot.0 as u32))),
         Served::Concurrency => Some(NodeId(0)),
+        _ if PRETENDING.load(Relaxed) => Some(NodeId(0)),
         _ => None,
     }
 }
@@ -146,8 +147,11 @@ pub(crate) fn node_of(slot: CpuId) -> Option<NodeId> {
 /// Aborts the sequence that a slot's CPU is in, if it is in one; what its threads wrote before can be seen. `false` if the
 /// kernel would not.
 pub(crate) fn fence(slot: CpuId) -> bool {
-    let is_cpu = served() == Served::Cpu && !PRETENDING.load(Relaxed);
-    system::fence_sequences(is_cpu.then_some(slot.0 as u32))
+    match served() {
+        _ if PRETENDING.load(Relaxed) => true,
+        Served::Cpu => system::fence_sequences(Some(slot.0 as u32)),
+        _ => system::fence_sequences(None),
+    }
 }
 
 /// Whether CPUs are what threads say, for the contract's checks; and which of them are down.
@@ -165,17 +169,22 @@ pub(crate) fn set_up(slot: CpuId, up: bool) -> bool {
     on()
 }
 
-/// For the contract's checks: from here on a thread's CPU is what the thread says, the first if it says nothing; or no more.
-pub(crate) fn pretend(pretending: bool) {
-    let Some(places) = places() else { return };
-    let Some((at, _)) = local::registered_area() else { return };
-    let number = match served() {
-        _ if pretending => local::pretended_at(),
-        Served::Concurrency => (at as usize).wrapping_add(CONCURRENCY),
-        _ => (at as usize).wrapping_add(CPU),
-    };
-    places.number.store(number, Relaxed);
-    PRETENDING.store(pretending, Relaxed);
+/// For the contract's checks: from here on a thread's CPU is what the thread says, the first if it says nothing. One thread
+/// at a time needs no kernel for it: where no area is registered, sequences run too.
+pub(crate) fn pretend() {
+    PRETENDING.store(true, Relaxed);
+    PLACES.areas.store(area::first(), Relaxed);
+    PLACES.number.store(local::pretended_at(), Relaxed);
+    if !on() {
+        PLACES.sequence.store(local::unregistered_at(), Release);
+    }
+}
+
+/// For the contract's checks: no more.
+pub(crate) fn stop_pretending() {
+    PLACES.sequence.store(0, Relaxed);
+    PRETENDING.store(false, Relaxed);
+    start(Owner::Cpu);
 }
 
 /// For the contract's checks: this thread says that it is on another CPU.

@@ -13,26 +13,39 @@ impl Native {
     /// in it is gone. For the contract's checks.
     #[doc(hidden)]
     pub fn enter_fresh<R>(f: impl FnOnce() -> R) -> R {
+        Native::enter(false, f)
+    }
+
+    /// The same; with slots per CPU, this thread's CPU is what the checks say, and no kernel is needed for it.
+    #[doc(hidden)]
+    pub fn enter_pretending<R>(f: impl FnOnce() -> R) -> R {
+        Native::enter(wanted() == Owner::Cpu, f)
+    }
+
+    fn enter<R>(pretending: bool, f: impl FnOnce() -> R) -> R {
         static ENTERED: Mutex<()> = Mutex::new(());
         let _entered = ENTERED.lock().unwrap_or_else(PoisonError::into_inner);
-        let per_cpu = std::env::var("SLABLAB_SLOTS").is_ok_and(|slots| slots == "cpu");
-        Native::start_with(if per_cpu { Owner::Cpu } else { Owner::Thread });
+        Native::start_with(wanted());
         memory::forget();
         timers::clear();
         timers::advance(1);
+        if pretending {
+            per_cpu::pretend();
+        }
         thread::as_slot(CpuId(1), || ());
-        thread::as_slot(CpuId(0), f)
+        let result = thread::as_slot(CpuId(0), f);
+        if pretending {
+            per_cpu::stop_pretending();
+        }
+        result
     }
+}
 
-    /// The same; where slots are CPUs', this thread's CPU is what the checks say.
-    #[doc(hidden)]
-    pub fn enter_pretending<R>(f: impl FnOnce() -> R) -> R {
-        Native::enter_fresh(|| {
-            per_cpu::pretend(true);
-            let result = f();
-            per_cpu::pretend(false);
-            result
-        })
+/// Whose slots tests want.
+fn wanted() -> Owner {
+    match std::env::var("SLABLAB_SLOTS") {
+        Ok(slots) if slots == "cpu" => Owner::Cpu,
+        _ => Owner::Thread,
     }
 }
 
