@@ -74,11 +74,11 @@ fn start() -> bool {
         }
         return ENGINE.load(Acquire) != BROKEN;
     }
-    let (true, Some(pages)) = (process::start(), process::pages()) else {
+    let settings = Settings::read();
+    let (true, Some(pages)) = (process::start(settings.slots), process::pages()) else {
         ENGINE.store(BROKEN, Release);
         return false;
     };
-    let settings = Settings::read();
     front::start();
     let seat = process::take_own();
     let first = seat.first();

@@ -6,7 +6,7 @@
 //! path runs deferred work, and now and then lets the next tenant give back what it keeps for nobody.
 
 use crate::report::Line;
-use slablab_native::{Native, Object, Start, system};
+use slablab_native::{Native, Object, Owner, Start, system};
 use slablab_pages::Pages;
 use slablab_pages::policy::{MinFree, PagesPolicy, PcpRule, ZoneRule};
 use slablab_platform::{CpuId, Gfp, Platform, Work};
@@ -143,8 +143,8 @@ unsafe impl Sync for Room {}
 static PAGES: Room = Room(UnsafeCell::new(MaybeUninit::uninit()));
 
 /// Starts the native world and the page allocator; whether there is memory. Once, by the process's heap.
-pub(crate) fn start() -> bool {
-    if Native::start() != Start::Runs {
+pub(crate) fn start(slots: Owner) -> bool {
+    if Native::start_with(slots) != Start::Runs {
         return false;
     }
     let mut pages = PagesPolicy::for_release(6, 18, 0);
@@ -253,7 +253,8 @@ pub(crate) fn thread_exit(cpu: CpuId) {
 /// Prints what there is, in slabinfo's columns.
 pub(crate) fn print_stats(engine: &dyn fmt::Display) {
     Line::say(format_args!(
-        "{engine}, a slot per thread, {} slots used, pages of {} bytes",
+        "{engine}, {}, {} slots used, pages of {} bytes",
+        Native::slots(),
         Native::cpus(),
         system::page_size()
     ));

@@ -3,16 +3,20 @@
 //! | variable | meaning |
 //! |---|---|
 //! | `SLABLAB_ENGINE` | the engine: `engine[@release][,knob=value]...`; default [`DEFAULT_ENGINE`] |
+//! | `SLABLAB_SLOTS` | whose slots are: `thread`, or `cpu` where the C library and the kernel can; default [`DEFAULT_SLOTS`] |
 //! | `SLABLAB_STATS` | `1`: print the size classes in slabinfo's columns when the process ends |
 //!
 //! Anything else that begins with `SLABLAB_` is reported and otherwise ignored, except what the lab's own tools read.
 
 use crate::report::Line;
-use slablab_native::system;
+use slablab_native::{Owner, system};
 use slablab_slabs::Preset;
 
 /// The engine that measures best (docs/native.md).
 pub(crate) const DEFAULT_ENGINE: &str = "slub@7.1";
+
+/// Whose slots are if nobody asks.
+pub(crate) const DEFAULT_SLOTS: Owner = Owner::Thread;
 
 /// Names that are the lab's, not ours.
 const OTHERS: &[&str] =
@@ -21,6 +25,7 @@ const OTHERS: &[&str] =
 /// The settings of a process.
 pub(crate) struct Settings {
     pub(crate) preset: Preset,
+    pub(crate) slots: Owner,
     pub(crate) stats: bool,
 }
 
@@ -28,7 +33,7 @@ impl Settings {
     /// Reads the environment. What cannot be understood is reported, and the default holds.
     pub(crate) fn read() -> Settings {
         let default = Preset::parse(DEFAULT_ENGINE).expect("the default is a preset");
-        let mut settings = Settings { preset: default, stats: false };
+        let mut settings = Settings { preset: default, slots: DEFAULT_SLOTS, stats: false };
         system::each_variable(|name, value| {
             if !name.starts_with("SLABLAB_") || OTHERS.contains(&name) {
                 return;
@@ -44,13 +49,20 @@ impl Settings {
                         Line::say(format_args!("SLABLAB_ENGINE={engine}: {bad}; {DEFAULT_ENGINE} is used"))
                     }
                 },
+                ("SLABLAB_SLOTS", "thread") => settings.slots = Owner::Thread,
+                ("SLABLAB_SLOTS", "cpu") => settings.slots = Owner::Cpu,
+                ("SLABLAB_SLOTS", other) => {
+                    Line::say(format_args!(
+                        "SLABLAB_SLOTS={other}: expected thread or cpu; the default is used"
+                    ));
+                }
                 ("SLABLAB_STATS", "0" | "") => settings.stats = false,
                 ("SLABLAB_STATS", "1") => settings.stats = true,
                 ("SLABLAB_STATS", other) => {
                     Line::say(format_args!("SLABLAB_STATS={other}: expected 0 or 1; no statistics"));
                 }
                 _ => Line::say(format_args!(
-                    "{name}: there is no such setting; there are SLABLAB_ENGINE and SLABLAB_STATS"
+                    "{name}: there is no such setting; there are SLABLAB_ENGINE, SLABLAB_SLOTS and SLABLAB_STATS"
                 )),
             }
         });

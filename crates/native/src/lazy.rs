@@ -1,8 +1,8 @@
 //! Values made when first asked for, per node and per CPU. `unsafe`: the values live in lumps.
 
+use crate::area::SLOTS;
 use crate::lumps;
 use crate::system;
-use crate::thread::SLOTS;
 use crate::topology;
 use slablab_platform::{CpuId, CpuShared, NodeId, PerNode};
 use std::marker::PhantomData;

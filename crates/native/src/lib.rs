@@ -32,22 +32,33 @@
 //! |---|---|
 //! | `world` | the contract |
 //! | `memory` | the reserved address space: frames, descriptors, words of objects |
-//! | `thread` | areas: which is mine, who has which |
+//! | `area`, `lines` | areas: where, whose, and which lines are some cache's |
+//! | `thread`, `local` | threads: numbers, ends, thread-local words |
+//! | `per_cpu`, `sequence` | slots per CPU: whether, and the restartable sequences |
 //! | `slots` | the hot part of a cache in an area |
 //! | `lock`, `lazy` | locks; values per node and per CPU |
+//! | `section` | who holds a lock or a slot, and the gate that a fork closes |
 //! | `system` | what is asked of the operating system |
 //!
 //! Deliberately absent: engines and pages (they meet this world where a library is assembled), a background thread, and any
 //! use of the program's own allocator.
 
 #[expect(unsafe_code, reason = "owns memory")]
+mod area;
+#[expect(unsafe_code, reason = "owns memory")]
 mod lazy;
+mod lines;
+#[expect(unsafe_code, reason = "thread-local storage by hand")]
+mod local;
 #[expect(unsafe_code, reason = "owns memory")]
 mod lock;
 #[expect(unsafe_code, reason = "owns memory")]
 mod lumps;
 #[expect(unsafe_code, reason = "owns memory")]
 mod memory;
+mod per_cpu;
+mod section;
+mod sequence;
 #[expect(unsafe_code, reason = "owns memory")]
 mod slots;
 #[expect(unsafe_code, reason = "calls the C library")]
@@ -62,4 +73,5 @@ mod world;
 
 pub use lock::Sleep;
 pub use memory::{Home, Spot, Start};
+pub use per_cpu::{Owner, Served};
 pub use world::{Native, Object};

@@ -7,10 +7,10 @@
 //! | 2 | held, and somebody may sleep |
 //!
 //! A fork copies memory while other threads run. So that none of them holds a lock or a slot then, every lock and every held
-//! slot is inside a *section* (`thread::Section`), and fork waits until no thread is in one.
+//! slot is inside a *section* (`section::Section`), and fork waits until no thread is in one.
 
+use crate::section::Section;
 use crate::system;
-use crate::thread::Section;
 use slablab_platform::{Lock, Rank};
 use std::cell::UnsafeCell;
 use std::hint::spin_loop;

@@ -7,8 +7,9 @@
 //!
 //! Both are mapped once and never unmapped. A fresh descriptor is six zero words, which is what fresh memory holds.
 
+use crate::per_cpu::Owner;
 use crate::world::{Object, Real};
-use crate::{system, thread, topology};
+use crate::{area, per_cpu, system, thread, topology};
 use slablab_platform::{Descriptor, Pfn};
 use std::sync::Once;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU64, AtomicUsize, Ordering::*};
@@ -94,11 +95,13 @@ pub(crate) fn forget() {
 }
 
 /// Reserves address space, once. As much as there is, up to 1 TiB.
-pub(crate) fn start() -> Start {
+pub(crate) fn start(wanted: Owner) -> Start {
     static STARTED: Once = Once::new();
     STARTED.call_once(|| {
-        if thread::start() {
+        if area::start() {
+            thread::start();
             topology::read();
+            per_cpu::start(wanted);
             reserve();
         }
     });

@@ -5,42 +5,47 @@
 //! | `list` | head shifted by 16, count + 1 in the 17 bits below (objects are aligned to words) | 0: a pop finds nothing, a push no room |
 //! | `sizes` | size (32), capacity (32) | 0: likewise |
 //!
-//! So neither being held nor having no slot costs the fast path a test.
+//! So neither being held nor having no slot costs the fast path a test. Where slots are CPUs', every thread reads the refusing
+//! area first, and what that refuses is tried by a restartable sequence: slots per thread pay nothing for there being another
+//! way.
 
-use crate::memory;
-use crate::thread::{self, Claim, Section};
+use crate::area;
+use crate::per_cpu::{self, Places};
+use crate::section::Section;
+use crate::sequence::{self, Cache, FIRST_BYTES, Hot};
+use crate::thread::{self, Claim};
 use crate::world::{Native, Object};
+use crate::{lines, memory};
 use slablab_platform::{CpuId, Event, HotArray, HotList, Local, PerCpu, Platform, Want};
-use std::cell::{Cell, UnsafeCell};
+use std::cell::UnsafeCell;
+use std::hint::cold_path;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::ops::{Deref, DerefMut};
-use std::sync::atomic::{AtomicBool, Ordering::*, compiler_fence};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*, compiler_fence};
 
 /// A cache's lines in all areas.
 #[derive(Debug)]
 pub struct Slots<T> {
-    offset: usize,
-    link_offset: u32,
+    cache: Cache,
     cold: PhantomData<fn() -> T>,
 }
 
 /// A cache's lines in one area. Zeros are a slot that was never used.
 #[repr(C, align(64))]
 struct Slot<T> {
-    sizes: Cell<u64>,
-    storage: Cell<u64>,
-    list: Cell<u64>,
-    tag: Cell<u64>,
+    hot: Hot,
     asked: AtomicBool,
-    held: Cell<bool>,
+    held: AtomicBool,
     /// Whether `cold` was made.
-    used: Cell<bool>,
+    used: AtomicBool,
     cold: UnsafeCell<MaybeUninit<T>>,
 }
 
 const HEAD_SHIFT: u32 = 16;
 const COUNT_MASK: u64 = (1 << 17) - 1;
+/// The word of a list without objects.
+const EMPTY: u64 = 1;
 
 #[inline]
 fn head(list: u64) -> u64 {
@@ -51,51 +56,128 @@ const CAPACITY: u32 = 32;
 
 /// Where an array's address is in its storage, in bytes.
 const fn word_at(index: u32) -> u32 {
-    (HotArray::<Object>::HEADER + index) * 8
+    FIRST_BYTES + index * 8
 }
+
+/// How often a thread that is moved while it takes its CPU's slot tries the next CPU's.
+const TRIES: u32 = 3;
 
 impl<T> Slots<T> {
     #[inline(always)]
     fn at(&self, area: usize) -> &Slot<T> {
         // SAFETY: the lines at `offset` are this cache's in every area, areas are never unmapped, and zeros are a slot.
-        unsafe { &*std::ptr::with_exposed_provenance(area + self.offset) }
+        unsafe { &*std::ptr::with_exposed_provenance(area + self.cache.offset) }
     }
 
     #[inline(always)]
     fn mine(&self) -> &Slot<T> {
-        self.at(thread::area())
+        self.at(area::mine())
+    }
+
+    fn of(&self, cpu: CpuId) -> &Slot<T> {
+        self.at(area::of(cpu))
+    }
+}
+
+impl<T: Default> Slots<T> {
+    /// This CPU's slot, held. The thread may be moved meanwhile: it holds the slot it began with, or none.
+    fn hold_here(&self, places: &Places) -> Option<Held<'_, T>> {
+        for _ in 0..TRIES {
+            let cpu = per_cpu::cpu()?;
+            if let Some(held) = self.of(cpu).hold_mine(cpu, places) {
+                return Some(held);
+            }
+        }
+        None
     }
 
     /// Makes a slot that was never used serve; whether it was one.
     #[cold]
-    fn open(&self) -> bool
-    where
-        T: Default,
-    {
-        let unused = thread::enter() && !self.mine().used.get();
-        unused && self.mine().hold(thread::slot(), None).is_some()
+    #[inline(never)]
+    fn open(&self) -> bool {
+        match per_cpu::cpu() {
+            Some(cpu) => !self.of(cpu).used.load(Relaxed) && self.local().is_some(),
+            None => thread::enter() && !self.mine().used.load(Relaxed) && self.local().is_some(),
+        }
     }
 
-    fn of(&self, cpu: CpuId) -> &Slot<T> {
-        self.at(thread::area_of(cpu))
+    #[cold]
+    #[inline(never)]
+    fn push_if_opened(&self, want: Want, limit: u32, object: Object, event: Event) -> bool {
+        self.open() && self.push_if(want, limit, object, event)
     }
 }
 
 impl<T: Default> Slot<T> {
-    /// Holds the slot, unless this thread was interrupted while it held it.
+    /// Holds a thread's slot, unless this thread was interrupted while it held it.
     fn hold(&self, cpu: CpuId, claim: Option<Claim>) -> Option<Held<'_, T>> {
         let section = Section::enter();
-        if self.held.replace(true) {
+        // Nobody but this thread: no atomic operation.
+        if self.held.load(Relaxed) {
             return None;
         }
+        self.held.store(true, Relaxed);
         compiler_fence(SeqCst);
-        let (mut list, sizes) = (self.list.take(), self.sizes.take());
-        if !self.used.replace(true) {
+        let words = (self.hot.list.load(Relaxed), self.hot.sizes.load(Relaxed));
+        self.hot.list.store(0, Relaxed);
+        self.hot.sizes.store(0, Relaxed);
+        Some(self.held(cpu, words, claim, section))
+    }
+
+    /// Holds a CPU's slot that this thread runs on. `None` if somebody holds it, or the thread was moved.
+    fn hold_mine(&self, cpu: CpuId, places: &Places) -> Option<Held<'_, T>> {
+        let section = Section::enter();
+        if self.held.swap(true, Acquire) {
+            return None;
+        }
+        // SAFETY: slots are CPUs', and this one is held.
+        let take = |word: &AtomicU64| unsafe { sequence::take(places, cpu, word) };
+        let words = take(&self.hot.list).map(|list| (list, take(&self.hot.sizes)));
+        match words {
+            Some((list, Some(sizes))) => Some(self.held(cpu, (list, sizes), None, section)),
+            moved => {
+                moved.inspect(|(list, _)| self.hot.list.store(*list, Release));
+                self.held.store(false, Release);
+                None
+            }
+        }
+    }
+
+    /// Holds a slot of any CPU.
+    fn hold_remote(&self, cpu: CpuId) -> Option<Held<'_, T>> {
+        let section = Section::enter();
+        if self.held.swap(true, Acquire) {
+            return None;
+        }
+        let mut words = (0, 0);
+        // What a sequence stores after the exchange, it made of what was there.
+        let latest = |word: &AtomicU64, before: u64| match word.swap(0, AcqRel) {
+            0 => before,
+            now => now,
+        };
+        while self.hot.list.load(Relaxed) != 0 || self.hot.sizes.load(Relaxed) != 0 {
+            words = (latest(&self.hot.list, words.0), latest(&self.hot.sizes, words.1));
+            if !per_cpu::fence(cpu) {
+                // A sequence that was on its way may have given a word back itself.
+                let _ = self.hot.list.compare_exchange(0, words.0, AcqRel, Relaxed);
+                let _ = self.hot.sizes.compare_exchange(0, words.1, AcqRel, Relaxed);
+                self.held.store(false, Release);
+                return None;
+            }
+        }
+        Some(self.held(cpu, words, None, section))
+    }
+
+    fn held(&self, cpu: CpuId, words: (u64, u64), claim: Option<Claim>, section: Section) -> Held<'_, T> {
+        let (mut list, sizes) = words;
+        if !self.used.load(Relaxed) {
             // SAFETY: nobody else reaches `cold` of a held slot.
             unsafe { (*self.cold.get()).write(T::default()) };
-            list = 1;
+            list = EMPTY;
+            area::use_slot(cpu);
+            self.used.store(true, Release);
         }
-        Some(Held { slot: self, cpu, list, sizes, _claim: claim, _section: section })
+        Held { slot: self, cpu, list, sizes, _claim: claim, _section: section }
     }
 }
 
@@ -106,61 +188,79 @@ impl<T: Default> PerCpu<Native, T> for Slots<T> {
         T: 'a;
 
     fn new(link_offset: u32) -> Self {
-        let offset = thread::take_lines(size_of::<Slot<T>>()).expect("areas have room for this cache");
-        Slots { offset, link_offset, cold: PhantomData }
+        let offset = lines::take(size_of::<Slot<T>>()).expect("areas have room for this cache");
+        Slots { cache: Cache { offset, link: link_offset }, cold: PhantomData }
     }
 
     #[inline]
     fn pop_if(&self, want: Want, _event: Event) -> Option<Object> {
-        let slot = self.mine();
-        let list = slot.list.get();
-        let object = Object::from_raw(head(list))?;
-        if !want.met(slot.tag.get()) {
+        let hot = &self.mine().hot;
+        let list = hot.list.load(Relaxed);
+        let Some(object) = Object::from_raw(head(list)) else {
+            cold_path();
+            // SAFETY: slots are CPUs', and the lines are ours.
+            return Object::from_raw(unsafe { sequence::pop_if(per_cpu::places()?, self.cache, want) });
+        };
+        if !want.met(hot.tag.load(Relaxed)) {
             return None;
         }
-        let next = memory::word(object, self.link_offset).load(Relaxed);
-        slot.list.set(next << HEAD_SHIFT | ((list & COUNT_MASK) - 1));
+        let next = memory::word(object, self.cache.link).load(Relaxed);
+        hot.list.store(next << HEAD_SHIFT | ((list & COUNT_MASK) - 1), Relaxed);
         Some(object)
     }
 
     #[inline]
-    fn push_if(&self, want: Want, limit: u32, object: Object, _event: Event) -> bool {
-        let slot = self.mine();
-        let list = slot.list.get();
-        if !want.met(slot.tag.get()) || ((list & COUNT_MASK) as u32).wrapping_sub(1) >= limit {
-            return list == 0 && self.open() && self.push_if(want, limit, object, _event);
+    fn push_if(&self, want: Want, limit: u32, object: Object, event: Event) -> bool {
+        let hot = &self.mine().hot;
+        let list = hot.list.load(Relaxed);
+        if !want.met(hot.tag.load(Relaxed)) || ((list & COUNT_MASK) as u32).wrapping_sub(1) >= limit {
+            cold_path();
+            if let Some(places) = per_cpu::places() {
+                let raw = Object::to_raw(Some(object));
+                // SAFETY: slots are CPUs', the lines are ours, and the object is the caller's to give.
+                let done = unsafe { sequence::push_if(places, self.cache, want, limit, raw) };
+                return done || self.push_if_opened(want, limit, object, event);
+            }
+            return list == 0 && self.push_if_opened(want, limit, object, event);
         }
-        memory::word(object, self.link_offset).store(head(list), Relaxed);
-        slot.list.set(Object::to_raw(Some(object)) << HEAD_SHIFT | ((list & COUNT_MASK) + 1));
+        memory::word(object, self.cache.link).store(head(list), Relaxed);
+        hot.list.store(Object::to_raw(Some(object)) << HEAD_SHIFT | ((list & COUNT_MASK) + 1), Relaxed);
         true
     }
 
     #[inline]
     fn pop(&self, _event: Event) -> Option<Object> {
-        let slot = self.mine();
-        let sizes = slot.sizes.get();
-        let size = (sizes as u32).checked_sub(1)?;
+        let hot = &self.mine().hot;
+        let sizes = hot.sizes.load(Relaxed);
+        let Some(size) = (sizes as u32).checked_sub(1) else {
+            cold_path();
+            // SAFETY: slots are CPUs', and the lines are ours.
+            return Object::from_raw(unsafe { sequence::pop(per_cpu::places()?, self.cache) });
+        };
         // SAFETY: an array that is not empty has storage, and below its size an address at every index.
         unsafe {
-            let storage = Object::from_raw(slot.storage.get()).unwrap_unchecked();
+            let storage = Object::from_raw(hot.storage.load(Relaxed)).unwrap_unchecked();
             let object = memory::word(storage, word_at(size)).load(Relaxed);
-            slot.sizes.set(sizes - 1);
+            hot.sizes.store(sizes - 1, Relaxed);
             Some(Object::from_raw(object).unwrap_unchecked())
         }
     }
 
     #[inline]
     fn push(&self, object: Object, _event: Event) -> bool {
-        let slot = self.mine();
-        let sizes = slot.sizes.get();
+        let hot = &self.mine().hot;
+        let sizes = hot.sizes.load(Relaxed);
         let size = sizes as u32;
         if size >= (sizes >> CAPACITY) as u32 {
-            return false;
+            cold_path();
+            let Some(places) = per_cpu::places() else { return false };
+            // SAFETY: slots are CPUs', the lines are ours, and the object is the caller's to give.
+            return unsafe { sequence::push(places, self.cache, Object::to_raw(Some(object))) };
         }
         // SAFETY: an array that has room has storage.
-        let storage = unsafe { Object::from_raw(slot.storage.get()).unwrap_unchecked() };
+        let storage = unsafe { Object::from_raw(hot.storage.load(Relaxed)).unwrap_unchecked() };
         memory::word(storage, word_at(size)).store(Object::to_raw(Some(object)), Relaxed);
-        slot.sizes.set(sizes + 1);
+        hot.sizes.store(sizes + 1, Relaxed);
         true
     }
 
@@ -168,10 +268,17 @@ impl<T: Default> PerCpu<Native, T> for Slots<T> {
         if !thread::enter() {
             return None;
         }
-        self.mine().hold(thread::slot(), None)
+        match per_cpu::places() {
+            Some(places) => self.hold_here(places),
+            None => self.mine().hold(area::slot(), None),
+        }
     }
 
+    /// Where slots are CPUs', a slot that is in use too: its CPU is fenced.
     fn claim(&self, cpu: CpuId) -> Option<Held<'_, T>> {
+        if per_cpu::on() {
+            return self.of(cpu).hold_remote(cpu);
+        }
         let claim = Claim::new(cpu)?;
         self.of(cpu).hold(cpu, Some(claim))
     }
@@ -188,7 +295,7 @@ impl<T: Default> PerCpu<Native, T> for Slots<T> {
     }
 
     fn used(&self, cpu: CpuId) -> bool {
-        self.of(cpu).used.get()
+        self.of(cpu).used.load(Acquire)
     }
 }
 
@@ -196,7 +303,7 @@ impl<T> Drop for Slots<T> {
     fn drop(&mut self) {
         for cpu in (0..Native::cpus()).map(CpuId) {
             let slot = self.of(cpu);
-            if slot.used.get() {
+            if slot.used.load(Acquire) {
                 // SAFETY: whoever drops a cache is alone with it; `used` says that `cold` was made; zeros are an unused slot.
                 unsafe {
                     (*slot.cold.get()).assume_init_drop();
@@ -204,7 +311,7 @@ impl<T> Drop for Slots<T> {
                 }
             }
         }
-        thread::give_lines(self.offset, size_of::<Slot<T>>());
+        lines::give(self.cache.offset, size_of::<Slot<T>>());
     }
 }
 
@@ -221,10 +328,9 @@ pub struct Held<'a, T> {
 
 impl<T> Drop for Held<'_, T> {
     fn drop(&mut self) {
-        self.slot.list.set(self.list);
-        self.slot.sizes.set(self.sizes);
-        compiler_fence(SeqCst);
-        self.slot.held.set(false);
+        self.slot.hot.list.store(self.list, Release);
+        self.slot.hot.sizes.store(self.sizes, Release);
+        self.slot.held.store(false, Release);
     }
 }
 
@@ -249,18 +355,22 @@ impl<T> Local<Native, T> for Held<'_, T> {
     }
     fn list(&self) -> HotList<Object> {
         let count = (self.list & COUNT_MASK) - 1;
-        HotList { head: Object::from_raw(head(self.list)), count: count as u32, tag: self.slot.tag.get() }
+        HotList {
+            head: Object::from_raw(head(self.list)),
+            count: count as u32,
+            tag: self.slot.hot.tag.load(Relaxed),
+        }
     }
     fn set_list(&mut self, list: HotList<Object>) {
         self.list = Object::to_raw(list.head) << HEAD_SHIFT | (list.count as u64 + 1);
-        self.slot.tag.set(list.tag);
+        self.slot.hot.tag.store(list.tag, Relaxed);
     }
     fn array(&self) -> HotArray<Object> {
         let (size, capacity) = (self.sizes as u32, (self.sizes >> CAPACITY) as u32);
-        HotArray { storage: Object::from_raw(self.slot.storage.get()), size, capacity }
+        HotArray { storage: Object::from_raw(self.slot.hot.storage.load(Relaxed)), size, capacity }
     }
     fn set_array(&mut self, array: HotArray<Object>) {
-        self.slot.storage.set(Object::to_raw(array.storage));
+        self.slot.hot.storage.store(Object::to_raw(array.storage), Relaxed);
         self.sizes = (array.capacity as u64) << CAPACITY | array.size as u64;
     }
     fn asked(&mut self) -> bool {

@@ -163,6 +163,28 @@ pub(crate) fn membarrier() -> bool {
     barrier(PRIVATE_EXPEDITED) || (barrier(REGISTER_PRIVATE_EXPEDITED) && barrier(PRIVATE_EXPEDITED))
 }
 
+/// Aborts the restartable sequence that a CPU is in for this process, or those that all CPUs are in; and what
+/// [`membarrier`] does for these CPUs. `false` where the kernel cannot.
+pub(crate) fn fence_sequences(cpu: Option<u32>) -> bool {
+    const PRIVATE_EXPEDITED_RSEQ: i32 = 1 << 7;
+    const REGISTER_PRIVATE_EXPEDITED_RSEQ: i32 = 1 << 8;
+    const ONE_CPU: u32 = 1;
+    let flags = if cpu.is_some() { ONE_CPU } else { 0 };
+    let fence = |command: i32, flags: u32| {
+        // SAFETY: no memory is involved.
+        unsafe { libc::syscall(libc::SYS_membarrier, command, flags, cpu.unwrap_or(0)) == 0 }
+    };
+    fence(PRIVATE_EXPEDITED_RSEQ, flags)
+        || (fence(REGISTER_PRIVATE_EXPEDITED_RSEQ, 0) && fence(PRIVATE_EXPEDITED_RSEQ, flags))
+}
+
+/// Bytes of a thread's area for restartable sequences that the kernel writes; 0 from one that does not say.
+pub(crate) fn area_bytes() -> u32 {
+    const FEATURE_SIZE: libc::c_ulong = 27;
+    // SAFETY: no memory is involved.
+    unsafe { libc::getauxval(FEATURE_SIZE) as u32 }
+}
+
 /// Lets other threads run for a moment.
 pub fn pause() {
     let moment = libc::timespec { tv_sec: 0, tv_nsec: 50_000 };

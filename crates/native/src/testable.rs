@@ -1,7 +1,8 @@
 //! What the contract's checks ask of this world beyond the contract.
 
+use crate::per_cpu::Owner;
 use crate::world::{Native, Object};
-use crate::{memory, thread, timers};
+use crate::{memory, per_cpu, thread, timers};
 use slablab_platform::conformance::{Racer, Testable, Verdict};
 use slablab_platform::{CpuId, Event, Platform, Work};
 use std::sync::atomic::Ordering::Relaxed;
@@ -12,14 +13,39 @@ impl Native {
     /// in it is gone. For the contract's checks.
     #[doc(hidden)]
     pub fn enter_fresh<R>(f: impl FnOnce() -> R) -> R {
+        Native::enter(false, f)
+    }
+
+    /// The same; with slots per CPU, this thread's CPU is what the checks say, and no kernel is needed for it.
+    #[doc(hidden)]
+    pub fn enter_pretending<R>(f: impl FnOnce() -> R) -> R {
+        Native::enter(wanted() == Owner::Cpu, f)
+    }
+
+    fn enter<R>(pretending: bool, f: impl FnOnce() -> R) -> R {
         static ENTERED: Mutex<()> = Mutex::new(());
         let _entered = ENTERED.lock().unwrap_or_else(PoisonError::into_inner);
-        Native::start();
+        Native::start_with(wanted());
         memory::forget();
         timers::clear();
         timers::advance(1);
+        if pretending {
+            per_cpu::pretend();
+        }
         thread::as_slot(CpuId(1), || ());
-        thread::as_slot(CpuId(0), f)
+        let result = thread::as_slot(CpuId(0), f);
+        if pretending {
+            per_cpu::stop_pretending();
+        }
+        result
+    }
+}
+
+/// Whose slots tests want.
+fn wanted() -> Owner {
+    match std::env::var("SLABLAB_SLOTS") {
+        Ok(slots) if slots == "cpu" => Owner::Cpu,
+        _ => Owner::Thread,
     }
 }
 
@@ -34,6 +60,10 @@ impl Native {
     pub fn unstamped(object: Object, bytes: u32, word: u64) -> Option<u32> {
         (0..bytes).step_by(8).find(|offset| memory::word(object, *offset).load(Relaxed) != word)
     }
+    /// Goes to another CPU, where a thread's CPU is what it says ([`Native::enter_pretending`]).
+    pub fn go_to(cpu: CpuId) {
+        per_cpu::go_to(cpu);
+    }
     /// Lets go of this thread's slot, as its end would.
     pub fn leave() {
         thread::leave();
@@ -44,6 +74,9 @@ impl Testable for Native {
     const COUNTS: bool = false;
     const SYMMETRIC: bool = false;
 
+    fn claims_live() -> bool {
+        per_cpu::on()
+    }
     fn on_cpu<R>(cpu: CpuId, f: impl FnOnce() -> R) -> R {
         thread::as_slot(cpu, f)
     }

@@ -3,8 +3,9 @@
 use crate::lazy::{Cpus, Nodes};
 use crate::lock::Futex;
 use crate::memory::{self, Spot, Start};
+use crate::per_cpu::{Owner, Served};
 use crate::slots::Slots;
-use crate::{thread, timers, topology};
+use crate::{area, per_cpu, section, thread, timers, topology};
 use slablab_platform::{
     Context, CpuId, Descriptor, Event, Field, Frame, Gfp, NodeId, Pfn, Platform, Rank, Reclaim, Word, Work,
 };
@@ -12,7 +13,7 @@ use std::fmt;
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::*};
 
-/// The world of mapped memory. A CPU is a thread's slot.
+/// The world of mapped memory. Its CPUs are slots: one per thread, or one per CPU.
 #[derive(Debug)]
 pub enum Native {}
 
@@ -55,12 +56,22 @@ impl fmt::Debug for Object {
 impl Native {
     /// Reserves address space, once per process. Before that, nothing else may be used.
     pub fn start() -> Start {
-        memory::start()
+        memory::start(Owner::Thread)
+    }
+
+    /// The same, with slots as wanted; [`Native::slots`] says what came of it.
+    pub fn start_with(wanted: Owner) -> Start {
+        memory::start(wanted)
+    }
+
+    /// Whose slots are, and why.
+    pub fn slots() -> Served {
+        per_cpu::served()
     }
 
     /// Makes it safe to fork while other threads allocate. Once, when the heap serves: the C library may allocate for it.
     pub fn watch_forks() {
-        thread::watch_forks();
+        section::watch_forks();
     }
 
     /// Asks for `hook` whenever a thread that had a slot ended: it may claim what the slot holds, and nobody else will.
@@ -141,7 +152,7 @@ impl Platform for Native {
 
     #[inline]
     fn cpus() -> u16 {
-        thread::slots_used()
+        area::used()
     }
     #[inline]
     fn nodes() -> u16 {
@@ -153,15 +164,19 @@ impl Platform for Native {
     }
     #[inline]
     fn cpu() -> CpuId {
-        thread::slot()
+        area::slot()
     }
     #[inline]
     fn cpu_node(cpu: CpuId) -> NodeId {
-        if topology::nodes() == 1 { NodeId(0) } else { thread::node_of(cpu) }
+        if topology::nodes() == 1 { NodeId(0) } else { area::node_of(cpu) }
+    }
+    #[inline]
+    fn memory_node() -> NodeId {
+        if topology::nodes() == 1 { NodeId(0) } else { Self::cpu_memory_node(Self::cpu()) }
     }
     #[inline]
     fn cpu_memory_node(cpu: CpuId) -> NodeId {
-        if topology::nodes() == 1 { NodeId(0) } else { NodeId(topology::memory_node(thread::node_of(cpu).0)) }
+        if topology::nodes() == 1 { NodeId(0) } else { NodeId(topology::memory_node(area::node_of(cpu).0)) }
     }
     fn distance(from: NodeId, to: NodeId) -> u32 {
         topology::distance(from.0, to.0)
@@ -254,7 +269,7 @@ impl Platform for Native {
         timers::defer(cpu, delay_ns, work);
     }
     fn after_grace_period(work: Work) {
-        timers::defer(thread::slot(), timers::GRACE_NS, work);
+        timers::defer(area::slot(), timers::GRACE_NS, work);
     }
 
     fn reclaim(_ask: Reclaim) -> bool {

@@ -4,6 +4,8 @@
 //! to end, so an overlap is seen; at the end all objects are freed, and all pages are back. What this cannot show: orderings
 //! that the machine it runs on does not need.
 
+mod again;
+
 use slablab_native::{Native, Object, system};
 use slablab_pages::Pages;
 use slablab_pages::policy::{MinFree, PagesPolicy, PcpRule, ZoneRule};
@@ -168,7 +170,12 @@ where
         let left: u64 =
             (0..Native::nodes()).map(|node| world.pages.free_frames(slablab_platform::NodeId(node))).sum();
         assert_eq!(left, total, "{name}: frames that did not come back");
-        println!("{name}: {} threads on pages of {} bytes", ROUNDS * THREADS, system::page_size());
+        println!(
+            "{name}, {}: {} threads on pages of {} bytes",
+            Native::slots(),
+            ROUNDS * THREADS,
+            system::page_size()
+        );
     });
 }
 
@@ -195,4 +202,19 @@ fn slqb() {
 #[test]
 fn slab() {
     check_all::<SlabEngine<Native>>();
+}
+
+#[test]
+fn slub_per_cpu() {
+    again::per_cpu("slub");
+}
+
+#[test]
+fn slqb_per_cpu() {
+    again::per_cpu("slqb");
+}
+
+#[test]
+fn slab_per_cpu() {
+    again::per_cpu("slab");
 }

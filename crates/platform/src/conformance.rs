@@ -37,6 +37,10 @@ pub trait Testable: Platform {
     /// Whether distances are the same both ways. Firmware may state others.
     const SYMMETRIC: bool = true;
 
+    /// Whether a slot can be claimed while its CPU uses it: a world that stops the CPU for it.
+    fn claims_live() -> bool {
+        Self::STANDS_STILL
+    }
     /// Runs `f` on a CPU, and comes back.
     fn on_cpu<R>(cpu: CpuId, f: impl FnOnce() -> R) -> R;
     /// Takes a CPU up or down.

@@ -58,6 +58,11 @@ pub trait Platform: Sized + 'static {
     fn cpu_node(cpu: CpuId) -> NodeId;
     /// The nearest node with memory, seen from a CPU: `numa_mem_id()`.
     fn cpu_memory_node(cpu: CpuId) -> NodeId;
+    /// The same, seen from the CPU this code runs on.
+    #[inline]
+    fn memory_node() -> NodeId {
+        Self::cpu_memory_node(Self::cpu())
+    }
     /// Distance between nodes, 10 for the node itself (ACPI SLIT units).
     fn distance(from: NodeId, to: NodeId) -> u32;
     /// A node's page frames: first frame and count; count 0 for a node without memory. Frames of one node are contiguous

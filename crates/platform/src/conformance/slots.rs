@@ -61,7 +61,7 @@ pub(super) fn claim_held<P: Testable>() -> Verdict {
 
 pub(super) fn claim_live<P: Testable>() -> Verdict {
     let (slots, here, there) = (new_slots::<P>(), CpuId(0), second_cpu::<P>());
-    if P::STANDS_STILL || here == there {
+    if P::claims_live() || here == there {
         return Ok(());
     }
     P::on_cpu(there, || drop(slots.local()));

@@ -158,7 +158,7 @@ impl<P: Platform> Slub<P> {
     /// Whether this CPU's sheaves take objects of a node.
     #[inline]
     pub(in crate::slub) fn takes_node(&self, node: NodeId) -> bool {
-        node == P::cpu_memory_node(P::cpu()) || self.takes_any_node()
+        node == P::memory_node() || self.takes_any_node()
     }
 
     /// Where the CPU's node has no memory, none would be local (7.1).

@@ -82,7 +82,7 @@ impl<P: Platform> Slub<P> {
     /// A request for a node: from the sheaf only on that node's CPUs, and only if the next object is of that node.
     #[cold]
     fn alloc_on_node(&self, backing: &Backing<'_, P>, gfp: Gfp, node: NodeId) -> Option<P::Ptr> {
-        if node == P::cpu_memory_node(P::cpu()) {
+        if node == P::memory_node() {
             let object = self.pop_of(node).or_else(|| {
                 let refilled = self.next_full_sheaf(backing, gfp);
                 refilled.then(|| self.pop_of(node)).flatten()

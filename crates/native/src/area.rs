@@ -1,0 +1,110 @@
+//! Areas: where they are, and which is mine. `unsafe`: the areas' memory.
+//!
+//! An area begins with a line of its own; the hot parts of caches follow, at the same offsets in all areas. Where slots are
+//! threads', the displacement from the refusing area to a thread's own is the only thread-local word of the fast path. Where
+//! they are CPUs', every thread's displacement is 0: what the refusing area refuses comes to the restartable sequences.
+
+use crate::local::displacement;
+use crate::{per_cpu, system, topology};
+use slablab_platform::{CpuId, NodeId};
+use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering::*};
+
+/// Bytes of an area.
+pub(crate) const AREA_BYTES: usize = 1 << 19;
+/// What hot parts begin at a multiple of.
+pub(crate) const LINE: usize = 64;
+/// Slots there are.
+pub(crate) const SLOTS: usize = 4096;
+/// Bytes before the hot parts.
+pub(crate) const HEADER_BYTES: usize = size_of::<Header>();
+
+#[repr(C, align(4096))]
+struct Area([u8; AREA_BYTES]);
+
+/// All zeros, never written: every hot operation on it is refused.
+static REFUSING: Area = Area([0; AREA_BYTES]);
+
+/// The first line of an area: whose it is, where slots are threads'.
+#[repr(C, align(64))]
+struct Header {
+    slot: AtomicU16,
+    node: AtomicU16,
+}
+
+/// Where the first area is; 0 before the start.
+static AREAS: AtomicUsize = AtomicUsize::new(0);
+/// Slots are numbered below this.
+static USED: AtomicU16 = AtomicU16::new(1);
+
+/// Reserves the areas, once.
+pub(crate) fn start() -> bool {
+    let Some(areas) = system::reserve(SLOTS * AREA_BYTES) else { return false };
+    AREAS.store(areas.as_ptr().expose_provenance(), Release);
+    true
+}
+
+/// Where the first area is; 0 before the start.
+pub(crate) fn first() -> usize {
+    AREAS.load(Acquire)
+}
+
+pub(crate) fn refusing() -> usize {
+    (&raw const REFUSING).addr()
+}
+
+/// This thread's area, or the refusing one.
+#[inline(always)]
+pub(crate) fn mine() -> usize {
+    refusing().wrapping_add(displacement())
+}
+
+/// Where a slot's area is.
+#[inline]
+pub(crate) fn of(slot: CpuId) -> usize {
+    AREAS.load(Relaxed) + slot.0 as usize * AREA_BYTES
+}
+
+#[inline]
+fn header(area: usize) -> &'static Header {
+    // SAFETY: an area begins with a header, is never unmapped, and zeros are a header.
+    unsafe { &*std::ptr::with_exposed_provenance(area) }
+}
+
+/// The slot this code may use: this thread's, or its CPU's a moment ago. The first slot's number where there is none.
+#[inline]
+pub(crate) fn slot() -> CpuId {
+    match header(mine()).slot.load(Relaxed) {
+        0 => per_cpu::cpu().unwrap_or(CpuId(0)),
+        slot => CpuId(slot),
+    }
+}
+
+/// The node a slot's thread was on when it got the slot; a CPU's node.
+#[inline]
+pub(crate) fn node_of(slot: CpuId) -> NodeId {
+    match per_cpu::node_of(slot) {
+        Some(node) => node,
+        None => NodeId(header(of(slot)).node.load(Relaxed)),
+    }
+}
+
+/// Says that a thread that runs here has this slot from now on.
+pub(crate) fn name(slot: CpuId) {
+    let header = header(of(slot));
+    header.slot.store(slot.0, Relaxed);
+    header.node.store(topology::node_of_cpu(system::cpu_of_machine()), Relaxed);
+    use_slot(slot);
+}
+
+/// Slots are numbered below this; it grows.
+#[inline]
+pub(crate) fn used() -> u16 {
+    USED.load(Relaxed)
+}
+
+/// Says that a slot is used.
+pub(crate) fn use_slot(slot: CpuId) {
+    if slot.0 >= used() {
+        USED.fetch_max(slot.0 + 1, Relaxed);
+    }
+}

@@ -1,0 +1,29 @@
+//! Which lines of areas are some cache's: the same in all areas.
+
+use crate::area::{AREA_BYTES, HEADER_BYTES, LINE};
+use std::sync::atomic::{AtomicU8, Ordering::*};
+
+/// Which lines of areas are some cache's.
+static LINES: [AtomicU8; AREA_BYTES / LINE] = [const { AtomicU8::new(0) }; AREA_BYTES / LINE];
+
+/// Lines at the same place in all areas. `None` when areas are full.
+pub(crate) fn take(bytes: usize) -> Option<usize> {
+    let lines = bytes.div_ceil(LINE);
+    let first = HEADER_BYTES / LINE;
+    'places: for at in first..LINES.len() - lines {
+        for (taken, line) in LINES[at..at + lines].iter().enumerate() {
+            if line.compare_exchange(0, 1, Acquire, Relaxed).is_err() {
+                LINES[at..at + taken].iter().for_each(|line| line.store(0, Release));
+                continue 'places;
+            }
+        }
+        return Some(at * LINE);
+    }
+    None
+}
+
+/// Gives lines back; they are zeros in all areas.
+pub(crate) fn give(offset: usize, bytes: usize) {
+    let lines = offset / LINE..(offset + bytes).div_ceil(LINE);
+    LINES[lines].iter().for_each(|line| line.store(0, Release));
+}

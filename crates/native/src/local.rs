@@ -1,0 +1,240 @@
+//! Thread-local words. `unsafe`: thread-local storage by hand.
+//!
+//! They are found by the initial-exec model, which stable Rust cannot ask for in a shared library: so they are declared and
+//! found in assembler. Reading one is two loads: where it is from the thread pointer, and what is there.
+
+use std::arch::{asm, global_asm};
+
+/// A thread-local word of 8 bytes, 0 at first: the function that says where it is, from the thread pointer, and what the
+/// assembler calls it.
+macro_rules! word {
+    ($(#[$doc:meta])* $at:ident, $name:literal) => {
+        #[cfg(target_arch = "x86_64")]
+        global_asm!(
+            ".pushsection .tbss,\"awT\",@nobits",
+            concat!(".hidden ", $name),
+            concat!(".globl ", $name),
+            concat!(".type ", $name, ",@object"),
+            concat!(".size ", $name, ",8"),
+            ".p2align 3",
+            concat!($name, ": .zero 8"),
+            ".popsection",
+        );
+
+        #[cfg(target_arch = "aarch64")]
+        global_asm!(
+            ".pushsection .tbss,\"awT\",%nobits",
+            concat!(".hidden ", $name),
+            concat!(".globl ", $name),
+            concat!(".type ", $name, ",%object"),
+            concat!(".size ", $name, ",8"),
+            ".p2align 3",
+            concat!($name, ": .zero 8"),
+            ".popsection",
+        );
+
+        $(#[$doc])*
+        #[inline(always)]
+        pub(crate) fn $at() -> usize {
+            let offset: usize;
+            // SAFETY: reads a constant of the linker's.
+            #[cfg(target_arch = "x86_64")]
+            unsafe {
+                asm!(
+                    concat!("mov {offset}, qword ptr [rip + ", $name, "@gottpoff]"),
+                    offset = out(reg) offset,
+                    options(pure, readonly, nostack, preserves_flags),
+                );
+            }
+            // SAFETY: as above.
+            #[cfg(target_arch = "aarch64")]
+            unsafe {
+                asm!(
+                    concat!("adrp {offset}, :gottprel:", $name),
+                    concat!("ldr {offset}, [{offset}, :gottprel_lo12:", $name, "]"),
+                    offset = out(reg) offset,
+                    options(pure, readonly, nostack, preserves_flags),
+                );
+            }
+            offset
+        }
+    };
+}
+
+word!(
+    /// Where the way from the refusing area to this thread's is.
+    displacement_at,
+    "slablab_displacement"
+);
+word!(
+    /// Where the address of this thread's header is.
+    header_at,
+    "slablab_header"
+);
+word!(
+    /// Where a thread says which CPU it is on, for the contract's checks.
+    pretended_at,
+    "slablab_pretended"
+);
+word!(
+    /// Where a thread says which sequence it is in, and no kernel reads it: for the contract's checks.
+    unregistered_at,
+    "slablab_unregistered"
+);
+
+/// From the refusing area to this thread's. 0 where slots are CPUs'.
+#[inline(always)]
+pub(crate) fn displacement() -> usize {
+    read(displacement_at())
+}
+
+/// Says where this thread's area is from here on.
+pub(crate) fn set_displacement(value: usize) {
+    write(displacement_at(), value);
+}
+
+/// Where this thread's header is; 0 while it has none.
+#[inline(always)]
+pub(crate) fn header() -> usize {
+    read(header_at())
+}
+
+/// Says where this thread's header is from here on.
+pub(crate) fn set_header(value: usize) {
+    write(header_at(), value);
+}
+
+/// The CPU that this thread says it is on.
+pub(crate) fn pretended() -> usize {
+    read(pretended_at())
+}
+
+/// Says which CPU this thread is on.
+pub(crate) fn pretend(cpu: usize) {
+    write(pretended_at(), cpu);
+}
+
+/// A word of this thread.
+#[inline(always)]
+fn read(at: usize) -> usize {
+    let value: usize;
+    // SAFETY: reads a word of this thread that nothing else writes.
+    #[cfg(target_arch = "x86_64")]
+    unsafe {
+        asm!(
+            "mov {value}, qword ptr fs:[{at}]",
+            at = in(reg) at,
+            value = lateout(reg) value,
+            options(pure, readonly, nostack, preserves_flags),
+        );
+    }
+    // SAFETY: as above.
+    #[cfg(target_arch = "aarch64")]
+    unsafe {
+        asm!(
+            "mrs {value}, tpidr_el0",
+            "ldr {value}, [{value}, {at}]",
+            at = in(reg) at,
+            value = out(reg) value,
+            options(pure, readonly, nostack, preserves_flags),
+        );
+    }
+    value
+}
+
+fn write(at: usize, value: usize) {
+    // SAFETY: writes a word of this thread that nothing else uses.
+    #[cfg(target_arch = "x86_64")]
+    unsafe {
+        asm!(
+            "mov qword ptr fs:[{at}], {value}",
+            at = in(reg) at,
+            value = in(reg) value,
+            options(nostack, preserves_flags),
+        );
+    }
+    // SAFETY: as above.
+    #[cfg(target_arch = "aarch64")]
+    unsafe {
+        asm!(
+            "mrs {thread}, tpidr_el0",
+            "str {value}, [{thread}, {at}]",
+            thread = out(reg) _,
+            at = in(reg) at,
+            value = in(reg) value,
+            options(nostack, preserves_flags),
+        );
+    }
+}
+
+/// Half a word of this thread, so many bytes from the thread pointer.
+#[inline(always)]
+pub(crate) fn half_at(offset: usize) -> u32 {
+    let value: u32;
+    // SAFETY: the callers' offsets are of words that every thread has.
+    #[cfg(target_arch = "x86_64")]
+    unsafe {
+        asm!(
+            "mov {value:e}, dword ptr fs:[{offset}]",
+            offset = in(reg) offset,
+            value = out(reg) value,
+            options(readonly, nostack, preserves_flags),
+        );
+    }
+    // SAFETY: as above.
+    #[cfg(target_arch = "aarch64")]
+    unsafe {
+        asm!(
+            "mrs {at}, tpidr_el0",
+            "ldr {value:w}, [{at}, {offset}]",
+            at = out(reg) _,
+            offset = in(reg) offset,
+            value = out(reg) value,
+            options(readonly, nostack, preserves_flags),
+        );
+    }
+    value
+}
+
+/// The C library's `__rseq_offset` and `__rseq_size`: where each thread's restartable-sequences area is, from the thread pointer,
+/// and how much of it there is; `None` where the C library has none of it.
+pub(crate) fn registered_area() -> Option<(isize, u32)> {
+    let (offset, size): (usize, usize);
+    // SAFETY: reads two entries of the linker's table, which are 0 for symbols that nobody defines.
+    #[cfg(target_arch = "x86_64")]
+    unsafe {
+        asm!(
+            ".weak __rseq_offset",
+            ".weak __rseq_size",
+            "mov {offset}, qword ptr [rip + __rseq_offset@GOTPCREL]",
+            "mov {size}, qword ptr [rip + __rseq_size@GOTPCREL]",
+            offset = out(reg) offset,
+            size = out(reg) size,
+            options(pure, readonly, nostack, preserves_flags),
+        );
+    }
+    // SAFETY: as above.
+    #[cfg(target_arch = "aarch64")]
+    unsafe {
+        asm!(
+            ".weak __rseq_offset",
+            ".weak __rseq_size",
+            "adrp {offset}, :got:__rseq_offset",
+            "ldr {offset}, [{offset}, :got_lo12:__rseq_offset]",
+            "adrp {size}, :got:__rseq_size",
+            "ldr {size}, [{size}, :got_lo12:__rseq_size]",
+            offset = out(reg) offset,
+            size = out(reg) size,
+            options(pure, readonly, nostack, preserves_flags),
+        );
+    }
+    if offset == 0 || size == 0 {
+        return None;
+    }
+    // SAFETY: the C library's constants, of these types.
+    unsafe {
+        let offset: *const isize = std::ptr::with_exposed_provenance(offset);
+        let size: *const u32 = std::ptr::with_exposed_provenance(size);
+        Some((*offset, *size))
+    }
+}

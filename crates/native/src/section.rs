@@ -1,0 +1,113 @@
+//! Sections, and the gate that a fork closes.
+//!
+//! A thread that holds a lock or a slot is in a section: a counter of its own says so, without an atomic operation. A
+//! fork makes all others leave theirs and stay out: it closes the gate, asks the kernel for a barrier on every thread, and waits
+//! until no counter is above zero. A thread at the outermost entry looks at the gate after it counted itself; one that is
+//! inside goes on.
+
+use crate::{system, thread};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::*, compiler_fence};
+
+/// Closed while somebody forks: the forking thread's own sections are let through.
+static GATE: AtomicU32 = AtomicU32::new(0);
+/// Sections of threads without a number.
+static ELSEWHERE: AtomicU32 = AtomicU32::new(0);
+/// Whether the kernel has no barrier for all threads: then entering a section takes one of its own.
+static NO_BARRIER: AtomicBool = AtomicBool::new(false);
+
+/// Holding a lock or a slot; fork waits until nobody does.
+#[derive(Debug)]
+pub(crate) struct Section {
+    /// Where this section is counted: a thread may get its number inside one.
+    counter: &'static AtomicU32,
+}
+
+impl Section {
+    #[inline]
+    pub(crate) fn enter() -> Section {
+        let Some(counter) = thread::sections() else { return Section::enter_elsewhere() };
+        let depth = counter.load(Relaxed);
+        counter.store(depth + 1, Relaxed);
+        // The gate is read after the count is visible: the one who closes it sees to that with a barrier on this thread.
+        compiler_fence(SeqCst);
+        if depth == 0 && (GATE.load(Relaxed) != 0 || NO_BARRIER.load(Relaxed)) {
+            Section::wait(counter);
+        }
+        Section { counter }
+    }
+
+    #[cold]
+    fn enter_elsewhere() -> Section {
+        ELSEWHERE.fetch_add(1, SeqCst);
+        while GATE.load(SeqCst) != 0 && ELSEWHERE.load(SeqCst) > 0 {
+            ELSEWHERE.fetch_sub(1, SeqCst);
+            wait_for_gate();
+            ELSEWHERE.fetch_add(1, SeqCst);
+        }
+        Section { counter: &ELSEWHERE }
+    }
+
+    #[cold]
+    fn wait(counter: &AtomicU32) {
+        std::sync::atomic::fence(SeqCst);
+        while GATE.load(SeqCst) != 0 {
+            counter.store(0, SeqCst);
+            wait_for_gate();
+            counter.store(1, SeqCst);
+        }
+    }
+}
+
+impl Drop for Section {
+    #[inline]
+    fn drop(&mut self) {
+        if std::ptr::eq(self.counter, &ELSEWHERE) {
+            ELSEWHERE.fetch_sub(1, SeqCst);
+        } else {
+            compiler_fence(SeqCst);
+            self.counter.store(self.counter.load(Relaxed) - 1, Release);
+        }
+    }
+}
+
+fn wait_for_gate() {
+    while GATE.load(Acquire) != 0 {
+        system::futex_wait(&GATE, 1);
+    }
+}
+
+/// Makes forks safe. May allocate: what it allocates from has started.
+pub(crate) fn watch_forks() {
+    system::around_fork(before_fork, after_fork, in_child);
+}
+
+/// Waits until no other thread is in a section, and keeps them out. Two threads that fork at once take turns. While it lasts,
+/// this thread is in a section itself, so that the gate does not hold it.
+extern "C" fn before_fork() {
+    thread::enter();
+    while GATE.compare_exchange(0, 1, SeqCst, SeqCst).is_err() {
+        wait_for_gate();
+    }
+    if !system::membarrier() {
+        NO_BARRIER.store(true, SeqCst);
+    }
+    let mine = thread::sections();
+    let busy = |counter: &'static AtomicU32| {
+        counter.load(Acquire) > 0 && !mine.is_some_and(|mine| std::ptr::eq(mine, counter))
+    };
+    while ELSEWHERE.load(SeqCst) > 0 || thread::all_sections().any(busy) {
+        system::pause();
+    }
+    mine.inspect(|counter| counter.store(1, Relaxed));
+}
+
+extern "C" fn after_fork() {
+    thread::sections().inspect(|counter| counter.store(0, Relaxed));
+    GATE.store(0, Release);
+    system::futex_wake_all(&GATE);
+}
+
+extern "C" fn in_child() {
+    thread::alone();
+    after_fork();
+}

@@ -1,0 +1,328 @@
+//! Sequences are aborted at every instruction, and nothing is lost. `unsafe`: a debugger's tricks on this process itself.
+//!
+//! Each operation is run once in single steps, to learn the addresses of its sequence's instructions. Then once per address with
+//! a breakpoint there: the signal comes in the middle of the sequence, the kernel aborts it, and the handler uses the same slot
+//! in one of several ways before the operation starts again. Afterwards every object is where one of the two put it, once.
+//! What this cannot show: sequences of another machine, and what another CPU does meanwhile (storm.rs).
+#![cfg(all(target_arch = "x86_64", target_env = "gnu"))]
+#![expect(unsafe_code, reason = "breakpoints and signal handlers")]
+
+mod again;
+
+use slablab_native::{Native, Object, Served};
+use slablab_platform::{CpuId, Event, HotArray, HotList, Local, NodeId, PerCpu, Platform, Want};
+use std::arch::asm;
+use std::collections::BTreeSet;
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Mutex, OnceLock};
+
+type Slots = <Native as Platform>::PerCpu<u64>;
+
+const OBJECT_BYTES: u32 = 128;
+const OBJECTS: usize = 12;
+/// Of these so many are in the slot when an operation begins.
+const INSIDE: usize = 6;
+const TAG: u64 = 7;
+const TAGGED: Want = Want { mask: u64::MAX, value: TAG };
+
+/// What a sequence says of itself (`struct rseq_cs`).
+#[repr(C, align(32))]
+struct Sequence {
+    version: u32,
+    flags: u32,
+    start: usize,
+    bytes: usize,
+    abort: usize,
+}
+
+unsafe extern "C" {
+    #[link_name = "__start___rseq_cs"]
+    static FIRST: Sequence;
+    #[link_name = "__stop___rseq_cs"]
+    static END: Sequence;
+}
+
+/// Every sequence of this program.
+fn sequences() -> &'static [Sequence] {
+    let (first, end) = (&raw const FIRST, &raw const END);
+    // SAFETY: the linker sets both, around what the assembler wrote.
+    unsafe { std::slice::from_raw_parts(first, end.offset_from_unsigned(first)) }
+}
+
+/// A slot's world: the cache under test, and its objects.
+struct Bench {
+    slots: Slots,
+    objects: Vec<Object>,
+    storage: [Object; 2],
+}
+
+/// What is done, on the whole bench; objects go out of the slot into the set, or from there into it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    PopIf,
+    PushIf,
+    Pop,
+    Push,
+    /// Holds the slot of the CPU this is on, and lets go.
+    Hold,
+    /// Takes everything.
+    Drain,
+    /// Puts in as much as there is room for.
+    Fill,
+    /// Changes the tag, so that conditions are met no more.
+    Retag,
+    /// Goes to the other CPU: there are two, and where this is is what it says.
+    Move,
+    Nothing,
+}
+
+impl Bench {
+    fn new() -> Bench {
+        let node = (0..Native::nodes()).map(NodeId).find(|node| Native::node_frames(*node).1 > 0);
+        let (pfn, _) = Native::node_frames(node.expect("a node has memory"));
+        Native::map_slab(pfn, 0, OBJECT_BYTES, 0);
+        let object = |index: usize| Native::address(pfn, index as u64 * u64::from(OBJECT_BYTES));
+        let storage = [object(OBJECTS), object(OBJECTS + 1)];
+        storage.iter().for_each(|array| Native::storage_attach(*array, OBJECT_BYTES / 8));
+        Bench { slots: Slots::new(64), objects: (0..OBJECTS).map(object).collect(), storage }
+    }
+
+    /// Puts objects into the list and the array of the first CPU, where this is from here on; the rest are out.
+    fn set_up(&self) -> Vec<Object> {
+        self.empty_all();
+        for (cpu, storage) in [(1, self.storage[1]), (0, self.storage[0])] {
+            Native::go_to(CpuId(cpu));
+            let mut slot = self.slots.local().expect("nobody has the slot");
+            slot.set_list(HotList { head: None, count: 0, tag: TAG });
+            slot.set_array(HotArray { storage: Some(storage), size: 0, capacity: INSIDE as u32 + 1 });
+        }
+        let (inside, out) = self.objects.split_at(INSIDE);
+        for (index, object) in inside.iter().enumerate() {
+            let put = match index % 2 {
+                0 => self.slots.push_if(TAGGED, 100, *object, Event::FreeFastpath),
+                _ => self.slots.push(*object, Event::FreeFastpath),
+            };
+            assert!(put);
+        }
+        out.to_vec()
+    }
+
+    /// Everything in both CPUs' slots.
+    fn empty_all(&self) -> Vec<Object> {
+        let on = |cpu: u16| {
+            Native::go_to(CpuId(cpu));
+            self.empty()
+        };
+        [on(0), on(1)].concat()
+    }
+
+    /// Everything in the slot.
+    fn empty(&self) -> Vec<Object> {
+        let list = std::iter::from_fn(|| self.slots.pop_if(Want::ANY, Event::AllocFastpath));
+        let array = std::iter::from_fn(|| self.slots.pop(Event::AllocFastpath));
+        list.chain(array).collect()
+    }
+
+    /// Does a step. Small: single steps go through it.
+    #[inline(never)]
+    fn step(&self, step: Step, out: &mut Vec<Object>) {
+        match step {
+            Step::PopIf => out.extend(self.slots.pop_if(TAGGED, Event::AllocFastpath)),
+            Step::Pop => out.extend(self.slots.pop(Event::AllocFastpath)),
+            Step::PushIf => {
+                let object = out.pop().expect("something is out");
+                if !self.slots.push_if(TAGGED, INSIDE as u32, object, Event::FreeFastpath) {
+                    out.push(object);
+                }
+            }
+            Step::Push => {
+                let object = out.pop().expect("something is out");
+                if !self.slots.push(object, Event::FreeFastpath) {
+                    out.push(object);
+                }
+            }
+            Step::Hold => {
+                if let Some(slot) = self.slots.local() {
+                    assert_eq!(slot.cpu(), Native::cpu(), "whose slot is held");
+                }
+            }
+            Step::Drain => out.extend(self.empty()),
+            Step::Fill => {
+                while let Some(object) = out.pop() {
+                    if !self.slots.push_if(Want::ANY, 100, object, Event::FreeFastpath) {
+                        out.push(object);
+                        break;
+                    }
+                }
+            }
+            Step::Retag => {
+                if let Some(mut slot) = self.slots.local() {
+                    let list = slot.list();
+                    slot.set_list(HotList { tag: TAG + 1, ..list });
+                }
+            }
+            Step::Move => Native::go_to(CpuId(1 - Native::cpu().0)),
+            Step::Nothing => {}
+        }
+    }
+}
+
+/// What the handler does when the breakpoint is met.
+struct Plan {
+    /// Instructions seen by single steps.
+    seen: BTreeSet<usize>,
+    /// The handler's step, and what is out meanwhile.
+    step: Step,
+    out: Vec<Object>,
+}
+
+static PLAN: Mutex<Plan> = Mutex::new(Plan { seen: BTreeSet::new(), step: Step::Nothing, out: Vec::new() });
+static BENCH: OnceLock<Bench> = OnceLock::new();
+/// Where the breakpoint is, and the byte it hides; 0 for none.
+static BREAK: AtomicUsize = AtomicUsize::new(0);
+static HIDDEN: AtomicUsize = AtomicUsize::new(0);
+static STEPPING: AtomicBool = AtomicBool::new(false);
+static ABORTED: AtomicUsize = AtomicUsize::new(0);
+
+/// The word in which this thread says which sequence it is in.
+fn sequence_word() -> *mut u64 {
+    // SAFETY: the C library's constant is there, as slots are CPUs'; the first word of a thread's block is its address.
+    unsafe {
+        let offset = libc::dlsym(libc::RTLD_DEFAULT, c"__rseq_offset".as_ptr()).cast::<isize>();
+        let thread: *mut u8;
+        asm!("mov {}, fs:[0]", out(reg) thread, options(nostack, readonly));
+        thread.byte_offset(*offset + 8).cast()
+    }
+}
+
+extern "C" fn trap(_signal: i32, _info: *mut libc::siginfo_t, context: *mut c_void) {
+    // SAFETY: the kernel hands out the context of what was interrupted.
+    let registers = unsafe { &mut (*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs };
+    let at = registers[libc::REG_RIP as usize] as usize;
+    let aborted = sequences().iter().find(|sequence| sequence.abort == at);
+    if STEPPING.load(Relaxed) {
+        let seen = &mut PLAN.lock().expect("one thread").seen;
+        if let Some(sequence) = aborted {
+            // Go on as if nothing had happened, without telling the kernel of the sequence.
+            registers[libc::REG_RIP as usize] = sequence.start as i64;
+            // SAFETY: this thread's word.
+            unsafe { *sequence_word() = 0 };
+            seen.insert(sequence.start);
+        } else if sequences().iter().any(|s| (s.start..s.start + s.bytes).contains(&at)) {
+            seen.insert(at);
+        }
+        return;
+    }
+    let place = BREAK.swap(0, Relaxed);
+    poke(place, HIDDEN.load(Relaxed) as u8);
+    let Some(_) =
+        aborted.filter(|sequence| (sequence.start..sequence.start + sequence.bytes).contains(&place))
+    else {
+        eprintln!("the breakpoint at {place:#x} was met, and the sequence was not aborted");
+        std::process::abort();
+    };
+    ABORTED.fetch_add(1, Relaxed);
+    let Plan { step, out, .. } = &mut *PLAN.lock().expect("one thread");
+    BENCH.get().expect("there is one").step(*step, out);
+}
+
+/// Writes a byte of this program.
+fn poke(at: usize, byte: u8) {
+    let at: *mut u8 = std::ptr::with_exposed_provenance_mut(at);
+    // SAFETY: `make_writable` made the program's sequences writable.
+    unsafe { at.write_volatile(byte) };
+}
+
+fn make_writable(sequence: &Sequence) {
+    let page = sequence.start & !4095;
+    let bytes = (sequence.start + sequence.bytes).next_multiple_of(4096) - page;
+    let all = libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC;
+    let page = std::ptr::with_exposed_provenance_mut(page);
+    // SAFETY: whole pages of this program stay what they are.
+    assert_eq!(unsafe { libc::mprotect(page, bytes, all) }, 0, "the program can be written");
+}
+
+/// Runs `f` in single steps.
+fn in_single_steps(f: impl FnOnce()) {
+    const TRAP_FLAG: u64 = 1 << 8;
+    STEPPING.store(true, Relaxed);
+    // SAFETY: the flag makes every instruction end with a signal, which is handled.
+    unsafe { asm!("pushfq", "or qword ptr [rsp], {flag}", "popfq", flag = const TRAP_FLAG) };
+    f();
+    // SAFETY: as above.
+    unsafe { asm!("pushfq", "and qword ptr [rsp], {flag}", "popfq", flag = const !TRAP_FLAG as i32) };
+    STEPPING.store(false, Relaxed);
+}
+
+/// Interrupts `step` at each of its sequence's instructions with `other`, and counts both.
+fn check(bench: &Bench, step: Step, other: Step) -> usize {
+    let plan = || PLAN.lock().expect("one thread");
+    let mut out = bench.set_up();
+    in_single_steps(|| bench.step(step, &mut out));
+    let places = std::mem::take(&mut plan().seen);
+    assert!(places.len() >= 5, "{step:?}: {} instructions", places.len());
+    for place in &places {
+        let mut out = bench.set_up();
+        let theirs = out.split_off(2);
+        *plan() = Plan { seen: BTreeSet::new(), step: other, out: theirs };
+        ABORTED.store(0, Relaxed);
+        // SAFETY: an instruction of this program.
+        HIDDEN.store(unsafe { *std::ptr::with_exposed_provenance::<u8>(*place) } as usize, Relaxed);
+        BREAK.store(*place, Relaxed);
+        poke(*place, 0xcc);
+        bench.step(step, &mut out);
+        assert_eq!(ABORTED.load(Relaxed), 1, "{step:?} at {place:#x}: aborted once");
+        out.append(&mut plan().out);
+        out.extend(bench.empty_all());
+        let mut found: Vec<usize> = out.iter().map(|object| object.addr()).collect();
+        found.sort_unstable();
+        let all: Vec<usize> = bench.objects.iter().map(|object| object.addr()).collect();
+        assert_eq!(found, all, "{step:?} interrupted at {place:#x} by {other:?}");
+    }
+    places.len()
+}
+
+#[test]
+fn aborts() {
+    Native::enter_pretending(|| {
+        if !matches!(Native::slots(), Served::Cpu | Served::Concurrency) {
+            return println!("{}: left out", Native::slots());
+        }
+        sequences().iter().for_each(make_writable);
+        // SAFETY: the handler's type fits its flags.
+        unsafe {
+            let mut action: libc::sigaction = std::mem::zeroed();
+            action.sa_sigaction = trap as *const () as usize;
+            action.sa_flags = libc::SA_SIGINFO;
+            assert_eq!(libc::sigaction(libc::SIGTRAP, &action, std::ptr::null_mut()), 0);
+        }
+        let bench = BENCH.get_or_init(Bench::new);
+        let others = [
+            Step::Nothing,
+            Step::PopIf,
+            Step::PushIf,
+            Step::Pop,
+            Step::Push,
+            Step::Hold,
+            Step::Drain,
+            Step::Fill,
+            Step::Retag,
+            Step::Move,
+        ];
+        for step in [Step::PopIf, Step::PushIf, Step::Pop, Step::Push, Step::Hold] {
+            let counts = others.map(|other| check(bench, step, other));
+            println!(
+                "{}: {step:?} aborted at each of {} instructions, in {} ways",
+                Native::slots(),
+                counts[0],
+                others.len()
+            );
+        }
+    });
+}
+
+#[test]
+fn aborts_per_cpu() {
+    again::per_cpu("aborts");
+}

@@ -1,0 +1,321 @@
+//! Many more threads than CPUs on the slots of one cache. `unsafe`: signals and affinity.
+//!
+//! Every object has a word that says who has it. Threads pop, push, hold their slot, claim others', let a signal handler do the
+//! same in the middle, and go from CPU to CPU. Who gets an object must find that nobody had it; a held slot's state is counted
+//! up without an atomic operation, and must come out even; at the end every object is found once. Signals come only where slots
+//! are CPUs': between the two loads and the store of a thread's slot a handler may not use it (docs/native.md).
+#![expect(unsafe_code, reason = "signals and affinity")]
+
+mod again;
+
+use slablab_native::{Native, Object, Served};
+use slablab_platform::{CpuId, Event, HotArray, HotList, Local, NodeId, PerCpu, Platform, Want};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
+
+type Slots = <Native as Platform>::PerCpu<u64>;
+
+const OBJECT_BYTES: u32 = 64;
+const OBJECTS: u32 = 1024;
+const STEPS: u32 = 100_000;
+/// How often a popper loses its object to a claimer.
+const CLAIMS: u32 = 500;
+/// Addresses in an array, and objects on a list, at most.
+const CAPACITY: u32 = 4;
+const LIMIT: u32 = 5;
+
+/// Who has an object: a slot, nobody since a handler could not give it back, a handler, or thread 1 and so on.
+const IN_A_SLOT: u32 = 0;
+const LEFT: u32 = u32::MAX;
+const HANDLER: u32 = u32::MAX - 1;
+
+struct Storm {
+    slots: Slots,
+    first: Object,
+    owners: Vec<AtomicU32>,
+    /// How often a slot was held: what the slots' states come to.
+    holds: AtomicU64,
+    interrupts: AtomicU64,
+    claims: AtomicU64,
+}
+
+static STORM: OnceLock<Storm> = OnceLock::new();
+
+impl Storm {
+    fn new() -> Storm {
+        let node = (0..Native::nodes()).map(NodeId).find(|node| Native::node_frames(*node).1 > 0);
+        let (pfn, _) = Native::node_frames(node.expect("a node has memory"));
+        Native::map_slab(pfn, 8, OBJECT_BYTES, 0);
+        Storm {
+            slots: Slots::new(8),
+            first: Native::address(pfn, 0),
+            owners: (0..OBJECTS).map(|_| AtomicU32::new(LEFT)).collect(),
+            holds: AtomicU64::new(0),
+            interrupts: AtomicU64::new(0),
+            claims: AtomicU64::new(0),
+        }
+    }
+
+    /// The object of a number. Arrays are behind the last.
+    fn object(&self, index: u32) -> Object {
+        let at = self.first.as_ptr().wrapping_add((index * OBJECT_BYTES) as usize);
+        Object::at(at).expect("an address")
+    }
+
+    fn owner(&self, object: Object) -> &AtomicU32 {
+        &self.owners[(object.addr() - self.first.addr()) / OBJECT_BYTES as usize]
+    }
+
+    fn got(&self, object: Object, me: u32) {
+        let before = self.owner(object).swap(me, AcqRel);
+        if before != IN_A_SLOT {
+            eprintln!("{me} got {object:?}, which {before} has");
+            std::process::abort();
+        }
+    }
+
+    /// Waits until whoever claimed an object let go of it.
+    fn wait_until_left(&self, object: Object) {
+        for _ in 0..1_000_000 {
+            if self.owner(object).load(Acquire) == LEFT {
+                return;
+            }
+            std::thread::yield_now();
+        }
+        eprintln!("nobody has {object:?}");
+        std::process::abort();
+    }
+
+    fn pop(&self, list: bool, me: u32) -> Option<Object> {
+        let object = match list {
+            true => self.slots.pop_if(Want::ANY, Event::AllocFastpath),
+            false => self.slots.pop(Event::AllocFastpath),
+        }?;
+        self.got(object, me);
+        Some(object)
+    }
+
+    /// Whether the object went into a slot.
+    fn push(&self, list: bool, object: Object, me: u32) -> bool {
+        self.owner(object).store(IN_A_SLOT, Release);
+        let pushed = match list {
+            true => self.slots.push_if(Want::ANY, LIMIT, object, Event::FreeFastpath),
+            false => self.slots.push(object, Event::FreeFastpath),
+        };
+        if !pushed {
+            self.owner(object).store(me, Release);
+        }
+        pushed
+    }
+
+    /// Takes what a held slot has, and leaves it ready for more.
+    fn empty(
+        &self,
+        slot: &mut <Slots as PerCpu<Native, u64>>::Local<'_>,
+        me: u32,
+        mut each: impl FnMut(Object),
+    ) {
+        let count = **slot;
+        self.holds.fetch_add(1, Relaxed);
+        let (list, array) = (slot.list(), slot.array());
+        let mut next = list.head;
+        for _ in 0..list.count {
+            let object = next.expect("as many as are counted");
+            next = Native::link(object, 8);
+            self.got(object, me);
+            each(object);
+        }
+        for index in 0..array.size {
+            let address =
+                Native::storage_load(array.storage.expect("a place"), HotArray::<Object>::HEADER + index);
+            let object = address.expect("an address below the size");
+            self.got(object, me);
+            each(object);
+        }
+        slot.set_list(HotList::EMPTY);
+        let storage = array.storage.unwrap_or_else(|| self.object(OBJECTS + u32::from(slot.cpu().0)));
+        slot.set_array(HotArray { storage: Some(storage), size: 0, capacity: CAPACITY });
+        **slot = count + 1;
+    }
+
+    fn program(&self, me: u32) {
+        let mut random = u64::from(me) * 2 + 1;
+        let mut next = |below: u32| {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            (random >> 33) as u32 % below
+        };
+        let mut mine: Vec<Object> = Vec::with_capacity(OBJECTS as usize);
+        for _ in 0..STEPS {
+            let list = next(2) == 0;
+            match next(1000) {
+                0..=39 => {
+                    if let Some(mut slot) = self.slots.local() {
+                        self.empty(&mut slot, me, |object| mine.push(object));
+                    }
+                }
+                40..=69 => {
+                    if let Some(mut slot) = self.slots.claim(CpuId(next(u32::from(Native::cpus())) as u16)) {
+                        self.claims.fetch_add(1, Relaxed);
+                        self.empty(&mut slot, me, |object| mine.push(object));
+                    }
+                }
+                70 => go_to(next(64)),
+                71..=72 => std::thread::yield_now(),
+                73..=93 => {
+                    // What handlers could not give back, and at first everything.
+                    let index = next(OBJECTS);
+                    let left = self.owners[index as usize].compare_exchange(LEFT, me, AcqRel, Relaxed);
+                    mine.extend(left.is_ok().then(|| self.object(index)));
+                }
+                94..=529 => mine.extend(self.pop(list, me)),
+                _ => {
+                    if let Some(object) = mine.pop()
+                        && !self.push(list, object, me)
+                    {
+                        mine.push(object);
+                    }
+                }
+            }
+        }
+        mine.into_iter().for_each(|object| self.owner(object).store(LEFT, Release));
+    }
+
+    /// In the middle of anything: takes one of each, or all, and gives them back.
+    fn interrupt(&self) {
+        let turn = self.interrupts.fetch_add(1, Relaxed);
+        let leave = |object| self.owner(object).store(LEFT, Release);
+        if turn.is_multiple_of(8) {
+            if let Some(mut slot) = self.slots.local() {
+                self.empty(&mut slot, HANDLER, leave);
+            }
+            return;
+        }
+        for list in [true, false] {
+            if let Some(object) = self.pop(list, HANDLER)
+                && !self.push(!list, object, HANDLER)
+            {
+                leave(object);
+            }
+        }
+    }
+}
+
+extern "C" fn interrupted(_signal: i32) {
+    if let Some(storm) = STORM.get() {
+        storm.interrupt();
+    }
+}
+
+/// Puts this thread on a CPU that it may use, or on all.
+fn go_to(choice: u32) {
+    // SAFETY: sets of zeros are valid, and the kernel reads and writes at most their size.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32);
+        match choice % (cpus + 1) {
+            all if all == cpus => (0..cpus).for_each(|cpu| libc::CPU_SET(cpu as usize, &mut set)),
+            cpu => libc::CPU_SET(cpu as usize, &mut set),
+        }
+        // A CPU that is not ours is refused, which is as good.
+        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set);
+    }
+}
+
+/// Signals to whatever thread runs, so often; none for 0.
+fn signals(every_us: i64) {
+    // SAFETY: the handler's type fits; the timer is this process's.
+    unsafe {
+        libc::signal(libc::SIGALRM, interrupted as *const () as usize);
+        let every = libc::timeval { tv_sec: 0, tv_usec: every_us };
+        let timer = libc::itimerval { it_interval: every, it_value: every };
+        libc::syscall(libc::SYS_setitimer, libc::ITIMER_REAL, &raw const timer, 0usize);
+    }
+}
+
+#[test]
+fn storm() {
+    Native::enter_fresh(|| {
+        let storm = STORM.get_or_init(Storm::new);
+        let per_cpu = matches!(Native::slots(), Served::Cpu | Served::Concurrency);
+        if per_cpu {
+            signals(150);
+        }
+        let threads = 4 * std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32);
+        std::thread::scope(|scope| {
+            for me in 1..=threads {
+                scope.spawn(move || {
+                    storm.program(me);
+                    Native::leave();
+                });
+            }
+        });
+        signals(0);
+        Native::leave();
+        let mut found = storm.owners.iter().filter(|owner| owner.load(Acquire) == LEFT).count();
+        let (mut holds, total) = (0, storm.holds.load(Relaxed));
+        for cpu in (0..Native::cpus()).map(CpuId).filter(|cpu| storm.slots.used(*cpu)) {
+            let mut slot = storm.slots.claim(cpu).expect("nobody has it");
+            holds += *slot;
+            storm.empty(&mut slot, 1, |_| found += 1);
+        }
+        assert_eq!(holds, total, "a slot was held twice at once");
+        assert_eq!(found, OBJECTS as usize, "objects");
+        println!(
+            "{}: {threads} threads, {holds} holds, {} claims, {} signals",
+            Native::slots(),
+            storm.claims.load(Relaxed),
+            storm.interrupts.load(Relaxed)
+        );
+    });
+}
+
+/// One thread pops the only object; another claims the slot. Before each pop the object's page is given back, so that the
+/// sequence waits for a page fault between what it reads and what it stores.
+#[test]
+fn fence() {
+    Native::enter_fresh(|| {
+        if !matches!(Native::slots(), Served::Cpu | Served::Concurrency) {
+            return println!("{}: left out", Native::slots());
+        }
+        let storm = STORM.get_or_init(Storm::new);
+        let (object, claimed) = (storm.object(0), AtomicU32::new(0));
+        let mut popped = 0;
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while claimed.load(Acquire) < CLAIMS {
+                    for cpu in (0..Native::cpus()).map(CpuId) {
+                        let Some(mut slot) = storm.slots.claim(cpu) else { continue };
+                        storm.empty(&mut slot, 2, |object| {
+                            claimed.fetch_add(1, AcqRel);
+                            storm.owner(object).store(LEFT, Release);
+                        });
+                    }
+                }
+            });
+            while claimed.load(Acquire) < CLAIMS {
+                if !storm.push(true, object, 1) {
+                    continue;
+                }
+                // SAFETY: a page of free memory; the link in it is none, which is what the page reads as.
+                unsafe { libc::madvise(object.as_ptr().cast(), 1, libc::MADV_DONTNEED) };
+                match storm.pop(true, 1) {
+                    Some(_) => popped += 1,
+                    None => storm.wait_until_left(object),
+                }
+            }
+        });
+        println!("{}: {popped} times popped, {CLAIMS} times claimed", Native::slots());
+    });
+}
+
+#[test]
+fn fence_per_cpu() {
+    again::per_cpu("fence");
+}
+
+#[test]
+fn storm_per_cpu() {
+    again::per_cpu("storm");
+}
