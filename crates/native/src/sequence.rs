@@ -31,6 +31,10 @@ use std::sync::atomic::AtomicU64;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use x86_64::{pop, pop_if, push, push_if, take};
 
+/// Where an array's credit is in its word.
+pub(crate) const CREDIT: u32 = 48;
+/// What a pop subtracts from an array's word: an object, and a credit.
+pub(crate) const POPPED: u64 = 1 << CREDIT | 1;
 /// Bytes before an array's first address.
 pub(crate) const FIRST_BYTES: u32 = HotArray::<Object>::HEADER * 8;
 
@@ -38,7 +42,7 @@ pub(crate) const FIRST_BYTES: u32 = HotArray::<Object>::HEADER * 8;
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Hot {
-    /// Of the array: size (32), capacity (32).
+    /// Of the array: size (32), capacity (16), credit (16).
     pub(crate) sizes: AtomicU64,
     /// Where the array is.
     pub(crate) storage: AtomicU64,

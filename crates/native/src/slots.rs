@@ -3,7 +3,11 @@
 //! | word | while idle | while held, or never used |
 //! |---|---|---|
 //! | `list` | head shifted by 16, count + 1 in the 17 bits below (objects are aligned to words) | 0: a pop finds nothing, a push no room |
-//! | `sizes` | size (32), capacity (32) | 0: likewise |
+//! | `sizes` | size (32), capacity (16), credit (16) | 0: likewise |
+//!
+//! **Credit.** A thread that only ever finds what it looks for would never come to a slow path, and nobody would look after what
+//! is kept for it. So a pop from the array spends one credit, at the cost of a branch on the carry, and without credit it is
+//! refused; holding the slot gives new credit.
 //!
 //! So neither being held nor having no slot costs the fast path a test. Where slots are CPUs', every thread reads the refusing
 //! area first, and what that refuses is tried by a restartable sequence: slots per thread pay nothing for there being another
@@ -12,7 +16,7 @@
 use crate::area;
 use crate::per_cpu::{self, Places};
 use crate::section::Section;
-use crate::sequence::{self, Cache, FIRST_BYTES, Hot};
+use crate::sequence::{self, CREDIT, Cache, FIRST_BYTES, Hot, POPPED};
 use crate::thread::{self, Claim};
 use crate::world::{Native, Object};
 use crate::{lines, memory};
@@ -53,6 +57,15 @@ fn head(list: u64) -> u64 {
 }
 
 const CAPACITY: u32 = 32;
+/// Pops between two slow paths, at most.
+const CREDITS: u64 = 2048;
+const SIZES_MASK: u64 = (1 << CREDIT) - 1;
+
+/// The array's room.
+#[inline(always)]
+fn capacity(sizes: u64) -> u32 {
+    (sizes >> CAPACITY) as u16 as u32
+}
 
 /// Where an array's address is in its storage, in bytes.
 const fn word_at(index: u32) -> u32 {
@@ -177,7 +190,7 @@ impl<T: Default> Slot<T> {
             area::use_slot(cpu);
             self.used.store(true, Release);
         }
-        Held { slot: self, cpu, list, sizes, _claim: claim, _section: section }
+        Held { slot: self, cpu, list, sizes: sizes & SIZES_MASK, _claim: claim, _section: section }
     }
 }
 
@@ -237,11 +250,12 @@ impl<T: Default> PerCpu<Native, T> for Slots<T> {
             // SAFETY: slots are CPUs', and the lines are ours.
             return Object::from_raw(unsafe { sequence::pop(per_cpu::places()?, self.cache) });
         };
+        let left = sizes.checked_sub(POPPED)?;
         // SAFETY: an array that is not empty has storage, and below its size an address at every index.
         unsafe {
             let storage = Object::from_raw(hot.storage.load(Relaxed)).unwrap_unchecked();
             let object = memory::word(storage, word_at(size)).load(Relaxed);
-            hot.sizes.store(sizes - 1, Relaxed);
+            hot.sizes.store(left, Relaxed);
             Some(Object::from_raw(object).unwrap_unchecked())
         }
     }
@@ -251,7 +265,7 @@ impl<T: Default> PerCpu<Native, T> for Slots<T> {
         let hot = &self.mine().hot;
         let sizes = hot.sizes.load(Relaxed);
         let size = sizes as u32;
-        if size >= (sizes >> CAPACITY) as u32 {
+        if size >= capacity(sizes) {
             cold_path();
             let Some(places) = per_cpu::places() else { return false };
             // SAFETY: slots are CPUs', the lines are ours, and the object is the caller's to give.
@@ -329,7 +343,8 @@ pub struct Held<'a, T> {
 impl<T> Drop for Held<'_, T> {
     fn drop(&mut self) {
         self.slot.hot.list.store(self.list, Release);
-        self.slot.hot.sizes.store(self.sizes, Release);
+        let credits = if self.sizes > 0 { CREDITS } else { 0 };
+        self.slot.hot.sizes.store(self.sizes | credits << CREDIT, Release);
         self.slot.held.store(false, Release);
     }
 }
@@ -366,11 +381,12 @@ impl<T> Local<Native, T> for Held<'_, T> {
         self.slot.hot.tag.store(list.tag, Relaxed);
     }
     fn array(&self) -> HotArray<Object> {
-        let (size, capacity) = (self.sizes as u32, (self.sizes >> CAPACITY) as u32);
+        let (size, capacity) = (self.sizes as u32, capacity(self.sizes));
         HotArray { storage: Object::from_raw(self.slot.hot.storage.load(Relaxed)), size, capacity }
     }
     fn set_array(&mut self, array: HotArray<Object>) {
         self.slot.hot.storage.store(Object::to_raw(array.storage), Relaxed);
+        assert!(array.capacity <= u16::MAX as u32, "an array of {} addresses", array.capacity);
         self.sizes = (array.capacity as u64) << CAPACITY | array.size as u64;
     }
     fn asked(&mut self) -> bool {

@@ -61,7 +61,7 @@ pub(crate) fn random() -> u32 {
 }
 
 /// Slow paths between two looks at what no caller waits for.
-const TICKS: u32 = 16;
+const TICKS: u32 = 8;
 
 /// Counts a slow path; `true` every so often.
 pub(crate) fn tick() -> bool {

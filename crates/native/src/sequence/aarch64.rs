@@ -178,7 +178,8 @@ pub(crate) unsafe fn pop(places: &Places, cache: Cache) -> u64 {
                 "ldr {t}, [{slot}, {storage_at}]",
                 "add {t}, {t}, {object}, lsl #3",
                 "ldr {object}, [{t}, {last}]",
-                "sub {sizes}, {sizes}, #1",
+                "subs {sizes}, {sizes}, {spent}",
+                "b.lo 8f",
                 "str {sizes}, [{slot}, {sizes_at}]",
             ],
             refused "mov {object}, #0",
@@ -187,6 +188,7 @@ pub(crate) unsafe fn pop(places: &Places, cache: Cache) -> u64 {
             sizes_at = const offset_of!(Hot, sizes),
             storage_at = const offset_of!(Hot, storage),
             last = const super::FIRST_BYTES - 8,
+            spent = in(reg) super::POPPED,
             object = out(reg) object,
             sizes = out(reg) _,
         );
@@ -207,7 +209,7 @@ pub(crate) unsafe fn push(places: &Places, cache: Cache, object: u64) -> bool {
             [
                 "add {t}, {slot}, {sizes_at}",
                 "ldar {sizes}, [{t}]",
-                "lsr {t}, {sizes}, #32",
+                "ubfx {t}, {sizes}, #32, #16",
                 "cmp {sizes:w}, {t:w}",
                 "b.hs 8f",
                 "ldr {t}, [{slot}, {storage_at}]",
