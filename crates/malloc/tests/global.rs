@@ -104,3 +104,14 @@ fn blocks_above_the_largest_order() {
     grown.reserve_exact(900 << 20);
     assert_eq!(grown[0], 7);
 }
+
+/// All of this again with slots per CPU: whose they are is decided once per process.
+#[test]
+fn all_per_cpu() {
+    if std::env::var_os("SLABLAB_SLOTS").is_some() {
+        return;
+    }
+    let mut again = std::process::Command::new(std::env::current_exe().expect("this test is a program"));
+    let done = again.env("SLABLAB_SLOTS", "cpu").output().expect("it runs");
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stdout));
+}
