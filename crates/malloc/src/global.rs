@@ -126,7 +126,7 @@ pub mod api {
     use super::*;
 
     /// `bytes` bytes, aligned to 16; null without memory.
-    #[inline]
+    #[inline(always)]
     pub fn alloc(bytes: usize) -> *mut u8 {
         if bytes <= classes::MAX && ENGINE.load(Relaxed) == IS_SLUB {
             let class = classes::of(bytes);
