@@ -1,13 +1,14 @@
 //! The library under programs that know nothing of it.
 //!
 //! The programs in C and C++ beside this file are built by the system's compilers and run with the library preloaded, once per
-//! engine. Whatever builds Rust has one for C; where there is none for C++ that test is left out, unless `SLABLAB_CXX_REQUIRED`
+//! engine and kind of slots. Whatever builds Rust has one for C; where there is none for C++ that test is left out, unless `SLABLAB_CXX_REQUIRED`
 //! is set, as in CI.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 const ENGINES: &[&str] = &["slub@7.1", "slub@6.1", "slub@2.6.29", "slqb@2009-09", "slab@6.1"];
+const SLOTS: [&str; 2] = ["thread", "cpu"];
 
 /// The library as this build made it: beside this test.
 fn library() -> PathBuf {
@@ -27,19 +28,24 @@ fn built(compiler: &str, source: &str, arguments: &[&str], name: &str) -> PathBu
     program
 }
 
-fn run(program: &Path, arguments: &[&str], engine: &str) -> Output {
+fn run(program: &Path, arguments: &[&str], engine: &str, slots: &str) -> Output {
     let mut command = Command::new(program);
     command.args(arguments).env("LD_PRELOAD", library()).env("SLABLAB_ENGINE", engine);
+    command.env("SLABLAB_SLOTS", slots);
     command.output().expect("it runs")
 }
 
 fn check(program: &Path, arguments: &[&str], says: &str) {
-    for engine in ENGINES {
-        let done = run(program, arguments, engine);
+    for (engine, slots) in ENGINES.iter().flat_map(|engine| SLOTS.map(|slots| (engine, slots))) {
+        let done = run(program, arguments, engine, slots);
         let said = String::from_utf8_lossy(&done.stdout);
         let errors = String::from_utf8_lossy(&done.stderr);
-        assert!(done.status.success() && said.contains(says), "{engine}: {}\n{said}{errors}", done.status);
-        assert_eq!(errors, "", "{engine}");
+        assert!(
+            done.status.success() && said.contains(says),
+            "{engine}, {slots}: {}\n{said}{errors}",
+            done.status
+        );
+        assert_eq!(errors, "", "{engine}, {slots}");
     }
 }
 
@@ -74,10 +80,34 @@ fn settings_are_read_and_wrong_ones_reported() {
         stats.contains("slub@7.1") && stats.contains("<active_objs>") && stats.contains("malloc-"),
         "{stats}"
     );
+    let slots = with("SLABLAB_SLOTS", "node");
+    assert!(slots.contains("SLABLAB_SLOTS=node: expected thread or cpu"), "{slots}");
     let unknown = with("SLABLAB_ENGIN", "slqb");
     assert!(unknown.contains("SLABLAB_ENGIN: there is no such setting"), "{unknown}");
     let engine = with("SLABLAB_ENGINE", "slurb");
     assert!(engine.contains("SLABLAB_ENGINE=slurb:") && engine.contains("slub"), "{engine}");
     let slob = with("SLABLAB_ENGINE", "slob");
     assert!(slob.contains("SLOB cannot tell the size"), "{slob}");
+}
+
+/// Statistics say whose slots are, and why they are not the CPUs'.
+#[test]
+fn slots_per_cpu_or_why_not() {
+    let program = built("cc", "api.c", &["-std=gnu11", "-O1", "-pthread"], "slots");
+    let check = |slots: &str, tunables: &str, says: &[&str]| {
+        let mut command = Command::new(&program);
+        command.arg("1").env("LD_PRELOAD", library()).env("SLABLAB_STATS", "1").env("SLABLAB_SLOTS", slots);
+        let done = command.env("GLIBC_TUNABLES", tunables).output().expect("it runs");
+        let said = String::from_utf8_lossy(&done.stderr);
+        let holds = done.status.success() && says.iter().any(|says| said.contains(says));
+        assert!(holds, "{slots}, {tunables}: {said}");
+    };
+    check("thread", "", &["a slot per thread, "]);
+    // An older C library or kernel has none.
+    check("cpu", "", &["a slot per CPU", "a slot per thread (per CPU: "]);
+    check(
+        "cpu",
+        "glibc.pthread.rseq=0",
+        &["a slot per thread (per CPU: the C library registered no rseq area)"],
+    );
 }

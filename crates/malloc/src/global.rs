@@ -140,7 +140,7 @@ pub mod api {
     }
 
     /// `bytes` bytes, aligned to 16; null without memory.
-    #[inline]
+    #[inline(always)]
     pub fn alloc(bytes: usize) -> *mut u8 {
         serve!(heap => heap.allocate(bytes), else alloc_other(bytes))
     }

@@ -139,3 +139,14 @@ fn heaps_beside_each_other() {
         }
     }
 }
+
+/// All of this again with slots per CPU: whose they are is decided once per process.
+#[test]
+fn all_per_cpu() {
+    if std::env::var_os("SLABLAB_SLOTS").is_some() {
+        return;
+    }
+    let mut again = std::process::Command::new(std::env::current_exe().expect("this test is a program"));
+    let done = again.env("SLABLAB_SLOTS", "cpu").output().expect("it runs");
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stdout));
+}

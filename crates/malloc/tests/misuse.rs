@@ -78,18 +78,23 @@ const FAULTS: &[Fault] = &[
     },
 ];
 
-fn check(fault: &Fault, engine: &str) {
+fn check(fault: &Fault, engine: &str, slots: &str) {
     let test = std::env::current_exe().expect("this test is a program");
     let done = Command::new(test)
         .args(["--exact", "commit", "--nocapture", "--include-ignored"])
         .env(FAULT, fault.name)
         .env("SLABLAB_ENGINE", engine)
+        .env("SLABLAB_SLOTS", slots)
         .output()
         .expect("it runs");
     let said = String::from_utf8_lossy(&done.stderr);
-    assert!(!done.status.success(), "{} under {engine} went unnoticed", fault.name);
+    assert!(!done.status.success(), "{} under {engine}, a slot per {slots}, went unnoticed", fault.name);
     for part in fault.says {
-        assert!(said.contains(part), "{} under {engine}: no {part:?} in\n{said}", fault.name);
+        assert!(
+            said.contains(part),
+            "{} under {engine}, a slot per {slots}: no {part:?} in\n{said}",
+            fault.name
+        );
     }
 }
 
@@ -104,9 +109,9 @@ fn commit() {
 #[test]
 fn every_misuse_is_reported() {
     for fault in FAULTS {
-        check(fault, "slub@7.1");
-        check(fault, "slqb");
-        check(fault, "slub@6.1");
-        check(fault, "slab");
+        for engine in ["slub@7.1", "slqb", "slub@6.1", "slab"] {
+            check(fault, engine, "thread");
+            check(fault, engine, "cpu");
+        }
     }
 }
