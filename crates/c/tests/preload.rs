@@ -19,9 +19,15 @@ fn library() -> PathBuf {
 
 /// A program for one test: tests run side by side.
 fn built(compiler: &str, source: &str, arguments: &[&str], name: &str) -> PathBuf {
+    built_with(compiler, source, arguments, name, &[])
+}
+
+/// The same with libraries, which linkers want last.
+fn built_with(compiler: &str, source: &str, arguments: &[&str], name: &str, libraries: &[&str]) -> PathBuf {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(source);
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    let done = Command::new(compiler).args(arguments).arg(&source).arg("-o").arg(&program).output();
+    let done =
+        Command::new(compiler).args(arguments).arg(&source).arg("-o").arg(&program).args(libraries).output();
     let done = done.unwrap_or_else(|error| panic!("{compiler}: {error}"));
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     program
@@ -80,4 +86,44 @@ fn settings_are_read_and_wrong_ones_reported() {
     assert!(engine.contains("SLABLAB_ENGINE=slurb:") && engine.contains("slub"), "{engine}");
     let slob = with("SLABLAB_ENGINE", "slob");
     assert!(slob.contains("SLOB cannot tell the size"), "{slob}");
+}
+
+#[test]
+fn the_c_example_linked_against_the_library() {
+    let library = library();
+    let folder = library.parent().expect("it is in a folder").to_str().expect("a text");
+    let rpath = format!("-Wl,-rpath,{folder}");
+    let program =
+        built("cc", "../../../examples/c/words.c", &["-O1", "-Wall", "-L", folder, &rpath], "words");
+    let linked = built_with(
+        "cc",
+        "../../../examples/c/words.c",
+        &["-O1", "-L", folder, &rpath],
+        "words-linked",
+        &["-lslablab"],
+    );
+    let count = |program: &Path, engine: &str| {
+        let text = std::fs::File::open(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../LICENSE-APACHE"))
+            .expect("a text");
+        let mut command = Command::new(program);
+        let done = command
+            .stdin(text)
+            .env("SLABLAB_ENGINE", engine)
+            .env("SLABLAB_STATS", "1")
+            .output()
+            .expect("it runs");
+        assert!(done.status.success(), "{engine}: {}", done.status);
+        (done.stdout, String::from_utf8_lossy(&done.stderr).into_owned())
+    };
+    let (expected, silent) = count(&program, "slub");
+    assert!(
+        expected.starts_with(b"    82 the\n") && silent.is_empty(),
+        "{}",
+        String::from_utf8_lossy(&expected)
+    );
+    for engine in ENGINES {
+        let (said, stats) = count(&linked, engine);
+        assert_eq!(said, expected, "{engine}");
+        assert!(stats.contains(engine) && stats.contains("malloc-"), "{engine} served it: {stats}");
+    }
 }
