@@ -46,6 +46,7 @@ fn check(program: &Path, arguments: &[&str], says: &str) {
         let errors = String::from_utf8_lossy(&done.stderr);
         assert!(done.status.success() && said.contains(says), "{engine}: {}\n{said}{errors}", done.status);
         assert_eq!(errors, "", "{engine}");
+        println!("{engine}: {}", said.trim());
     }
 }
 
@@ -53,6 +54,26 @@ fn check(program: &Path, arguments: &[&str], says: &str) {
 fn what_c_and_posix_say() {
     let program = built("cc", "api.c", &["-std=gnu11", "-O1", "-Wall", "-pthread"], "api");
     check(&program, &["40"], "all holds");
+}
+
+#[test]
+fn short_threads_leave_nothing() {
+    let program = built("cc", "threads.c", &["-std=gnu11", "-O1", "-Wall", "-pthread"], "threads");
+    check(&program, &["rounds", "60"], "trimmed");
+}
+
+#[test]
+#[ignore = "a minute per engine"]
+fn a_minute_of_short_threads_leaves_nothing() {
+    let program = built("cc", "threads.c", &["-std=gnu11", "-O1", "-Wall", "-pthread"], "minute");
+    check(&program, &["seconds", "60"], "trimmed");
+}
+
+#[test]
+#[ignore = "minutes per engine"]
+fn ten_thousand_forks_while_threads_allocate() {
+    let program = built("cc", "api.c", &["-std=gnu11", "-O1", "-pthread"], "forks");
+    check(&program, &["10000"], "all holds");
 }
 
 #[test]

@@ -49,9 +49,9 @@ global_asm!(
     ".hidden slablab_displacement",
     ".globl slablab_displacement",
     ".type slablab_displacement,@object",
-    ".size slablab_displacement,8",
+    ".size slablab_displacement,16",
     ".p2align 3",
-    "slablab_displacement: .zero 8",
+    "slablab_displacement: .zero 16",
     ".popsection",
 );
 
@@ -61,23 +61,27 @@ global_asm!(
     ".hidden slablab_displacement",
     ".globl slablab_displacement",
     ".type slablab_displacement,%object",
-    ".size slablab_displacement,8",
+    ".size slablab_displacement,16",
     ".p2align 3",
-    "slablab_displacement: .zero 8",
+    "slablab_displacement: .zero 16",
     ".popsection",
 );
 
-/// From the refusing area to this thread's.
+/// The words of thread-local storage: from the refusing area to this thread's, and whether the thread is ending.
+const DISPLACEMENT: usize = 0;
+const ENDING: usize = 8;
+
 #[inline(always)]
-fn displacement() -> usize {
+fn word<const OFFSET: usize>() -> usize {
     let value: usize;
     // SAFETY: reads a word of this thread.
     #[cfg(target_arch = "x86_64")]
     unsafe {
         asm!(
             "mov {value}, qword ptr [rip + slablab_displacement@gottpoff]",
-            "mov {value}, qword ptr fs:[{value}]",
+            "mov {value}, qword ptr fs:[{value} + {offset}]",
             value = out(reg) value,
+            offset = const OFFSET,
             options(pure, readonly, nostack, preserves_flags),
         );
     }
@@ -88,24 +92,27 @@ fn displacement() -> usize {
             "mrs {at}, tpidr_el0",
             "adrp {value}, :gottprel:slablab_displacement",
             "ldr {value}, [{value}, :gottprel_lo12:slablab_displacement]",
-            "ldr {value}, [{at}, {value}]",
+            "add {value}, {value}, {at}",
+            "ldr {value}, [{value}, #{offset}]",
             at = out(reg) _,
             value = out(reg) value,
+            offset = const OFFSET,
             options(pure, readonly, nostack, preserves_flags),
         );
     }
     value
 }
 
-fn set_displacement(value: usize) {
+fn set_word<const OFFSET: usize>(value: usize) {
     // SAFETY: writes a word of this thread that nothing else uses.
     #[cfg(target_arch = "x86_64")]
     unsafe {
         asm!(
             "mov {at}, qword ptr [rip + slablab_displacement@gottpoff]",
-            "mov qword ptr fs:[{at}], {value}",
+            "mov qword ptr fs:[{at} + {offset}], {value}",
             at = out(reg) _,
             value = in(reg) value,
+            offset = const OFFSET,
             options(nostack, preserves_flags),
         );
     }
@@ -114,15 +121,27 @@ fn set_displacement(value: usize) {
     unsafe {
         asm!(
             "mrs {at}, tpidr_el0",
-            "adrp {offset}, :gottprel:slablab_displacement",
-            "ldr {offset}, [{offset}, :gottprel_lo12:slablab_displacement]",
-            "str {value}, [{at}, {offset}]",
+            "adrp {word}, :gottprel:slablab_displacement",
+            "ldr {word}, [{word}, :gottprel_lo12:slablab_displacement]",
+            "add {word}, {word}, {at}",
+            "str {value}, [{word}, #{offset}]",
             at = out(reg) _,
-            offset = out(reg) _,
+            word = out(reg) _,
             value = in(reg) value,
+            offset = const OFFSET,
             options(nostack, preserves_flags),
         );
     }
+}
+
+/// From the refusing area to this thread's.
+#[inline(always)]
+fn displacement() -> usize {
+    word::<DISPLACEMENT>()
+}
+
+fn set_displacement(value: usize) {
+    set_word::<DISPLACEMENT>(value);
 }
 
 fn refusing() -> usize {
@@ -230,6 +249,9 @@ pub(crate) fn on_exit(hook: fn(CpuId)) {
 }
 
 extern "C" fn exit(_mark: *mut c_void) {
+    // What is allocated or freed from here on, by the hook, other destructors and the C library, goes without a slot:
+    // nobody would give another one back.
+    set_word::<ENDING>(1);
     let Some(slot) = leave() else { return };
     let hook = ON_EXIT.load(Acquire);
     if !hook.is_null() {
@@ -247,7 +269,7 @@ pub(crate) fn enter() -> bool {
 #[cold]
 fn enter_first() -> bool {
     let areas = AREAS.load(Acquire);
-    if areas == 0 {
+    if areas == 0 || word::<ENDING>() != 0 {
         return false;
     }
     let free = (0..SLOTS).find(|number| {
