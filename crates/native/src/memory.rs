@@ -8,7 +8,7 @@
 //! Both are mapped once and never unmapped. A fresh descriptor is six zero words, which is what fresh memory holds.
 
 use crate::world::{Object, Real};
-use crate::{system, thread, topology};
+use crate::{lumps, system, thread, topology};
 use slablab_platform::{Descriptor, Pfn};
 use std::sync::Once;
 use std::sync::atomic::{AtomicU16, AtomicU64, AtomicUsize, Ordering::*};
@@ -89,11 +89,11 @@ pub(crate) fn forget() {
     }
 }
 
-/// Reserves address space, once. As much as there is, up to 1 TiB.
+/// Reserves address space, once. As much as there is, up to 1 TiB, and half of what the process may have.
 pub(crate) fn start() -> Start {
     static STARTED: Once = Once::new();
     STARTED.call_once(|| {
-        if thread::start() {
+        if thread::start() && lumps::start() {
             topology::read();
             reserve();
         }
@@ -102,7 +102,8 @@ pub(crate) fn start() -> Start {
 }
 
 fn reserve() {
-    let mut bytes = HEAP_BYTES;
+    // The program needs address space of its own.
+    let mut bytes = HEAP_BYTES.min(system::address_space() / 2);
     while bytes >= HEAP_BYTES_MIN {
         let frames = bytes >> page_shift();
         let sizes = [bytes + bytes / 8, frames * size_of::<Frame>(), frames * 8, bytes / 64];

@@ -23,8 +23,10 @@ use std::sync::atomic::{
 pub(crate) const AREA_BYTES: usize = 1 << 17;
 /// What hot parts begin at a multiple of.
 pub(crate) const LINE: usize = 64;
-/// Slots there are.
+/// Slots there are, where address space is not limited.
 pub(crate) const SLOTS: usize = 4096;
+/// Below this there is no point.
+const SLOTS_MIN: usize = 4;
 
 #[repr(C, align(4096))]
 struct Area([u8; AREA_BYTES]);
@@ -208,6 +210,8 @@ const CLAIMED: u8 = 2;
 static STATES: [AtomicU8; SLOTS] = [const { AtomicU8::new(FREE) }; SLOTS];
 static USED: AtomicU16 = AtomicU16::new(1);
 static AREAS: AtomicUsize = AtomicUsize::new(0);
+/// Slots that have an area.
+static ROOM: AtomicUsize = AtomicUsize::new(0);
 
 /// Slots are numbered below this; it grows.
 #[inline]
@@ -230,7 +234,10 @@ static ON_EXIT: AtomicPtr<()> = AtomicPtr::new(std::ptr::null_mut());
 
 /// Prepares for threads: their areas and their ends. Once; allocates nothing.
 pub(crate) fn start() -> bool {
-    let Some(areas) = system::reserve(SLOTS * AREA_BYTES) else { return false };
+    // A 16th of the address space there may be, where that is less.
+    let most = (SLOTS * AREA_BYTES).min(system::address_space() / 16);
+    let Some((areas, bytes)) = system::reserve_by_halves(most, SLOTS_MIN * AREA_BYTES) else { return false };
+    ROOM.store(bytes / AREA_BYTES, Relaxed);
     AREAS.store(areas.as_ptr().expose_provenance(), Release);
     if let Some(key) = system::on_thread_exit(exit) {
         KEY.store(key, Relaxed);
@@ -272,7 +279,7 @@ fn enter_first() -> bool {
     if areas == 0 || word::<ENDING>() != 0 {
         return false;
     }
-    let free = (0..SLOTS).find(|number| {
+    let free = (0..ROOM.load(Relaxed)).find(|number| {
         let state = &STATES[*number];
         state.load(Relaxed) == FREE && state.compare_exchange(FREE, LIVE, Acquire, Relaxed).is_ok()
     });
