@@ -125,6 +125,33 @@ fn settings_are_read_and_wrong_ones_reported() {
 }
 
 #[test]
+fn libraries_come_and_go_and_threads_allocate_while_they_end() {
+    let flags = ["-std=gnu11", "-O1", "-Wall", "-pthread"];
+    let program = built("cc", "life.c", &flags, "life");
+    let plugin =
+        built("cc", "life.c", &[&flags[..], &["-shared", "-fPIC", "-DPLUGIN"]].concat(), "plugin.so");
+    check(&program, &["plugins", plugin.to_str().expect("a text"), "100"], "all holds");
+    check(&program, &["threads", "300"], "all holds");
+    // Opened and closed, not preloaded; with statistics, which say how many slots the threads before left.
+    for engine in ENGINES {
+        let mut itself = Command::new(&program);
+        itself.args(["itself", library().to_str().expect("a text"), "20"]).env("SLABLAB_ENGINE", engine);
+        let done = itself.output().expect("it runs");
+        assert!(
+            done.status.success(),
+            "{engine}: {}: {}",
+            done.status,
+            String::from_utf8_lossy(&done.stderr)
+        );
+        let mut threads = Command::new(&program);
+        threads.args(["threads", "300"]).env("LD_PRELOAD", library()).env("SLABLAB_ENGINE", engine);
+        let done = threads.env("SLABLAB_STATS", "1").output().expect("it runs");
+        let stats = String::from_utf8_lossy(&done.stderr);
+        assert!(stats.contains(" 2 slots used"), "{engine}: threads one after another share a slot: {stats}");
+    }
+}
+
+#[test]
 fn the_c_example_linked_against_the_library() {
     let library = library();
     let folder = library.parent().expect("it is in a folder").to_str().expect("a text");
