@@ -123,11 +123,16 @@ static void *worker(void *seed) {
     return NULL;
 }
 
-/* Children of a program whose other threads are in the middle of allocating. */
-static void forks(int count) {
-    pthread_t threads[3];
-    for (uintptr_t i = 0; i < 3; i++) HOLDS(pthread_create(&threads[i], NULL, worker, (void *)(i + 1)) == 0);
-    for (int i = 0; i < count; i++) {
+static void *short_lived(void *handed) {
+    free(handed);
+    void *mine = do_malloc(777);
+    memset(mine, 1, 777);
+    return mine;
+}
+
+/* Half of the children, each of which allocates and allocates in a thread of its own. */
+static void *half_of_the_forks(void *count) {
+    for (uintptr_t i = 0; i < (uintptr_t)count; i++) {
         pid_t child = fork();
         HOLDS(child >= 0);
         if (child == 0) {
@@ -137,20 +142,29 @@ static void forks(int count) {
                 if (held[k][0] != k) _exit(2);
                 free(held[k]);
             }
+            pthread_t thread;
+            void *got;
+            if (i % 8 == 0 && (pthread_create(&thread, NULL, short_lived, do_malloc(50)) != 0 ||
+                               pthread_join(thread, &got) != 0 || got == NULL))
+                _exit(3);
             _exit(0);
         }
         int status;
         HOLDS(waitpid(child, &status, 0) == child && status == 0);
     }
-    stop = 1;
-    for (int i = 0; i < 3; i++) HOLDS(pthread_join(threads[i], NULL) == 0);
+    return NULL;
 }
 
-static void *short_lived(void *handed) {
-    free(handed);
-    void *mine = do_malloc(777);
-    memset(mine, 1, 777);
-    return mine;
+/* Two threads fork at once, while others are in the middle of allocating. */
+static void forks(uintptr_t count) {
+    pthread_t threads[3], other;
+    stop = 0;
+    for (uintptr_t i = 0; i < 3; i++) HOLDS(pthread_create(&threads[i], NULL, worker, (void *)(i + 1)) == 0);
+    HOLDS(pthread_create(&other, NULL, half_of_the_forks, (void *)(count / 2)) == 0);
+    half_of_the_forks((void *)(count - count / 2));
+    HOLDS(pthread_join(other, NULL) == 0);
+    stop = 1;
+    for (int i = 0; i < 3; i++) HOLDS(pthread_join(threads[i], NULL) == 0);
 }
 
 /* Threads that come and go, each freeing what another got. */

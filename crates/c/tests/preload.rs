@@ -20,9 +20,15 @@ fn library() -> PathBuf {
 
 /// A program for one test: tests run side by side.
 fn built(compiler: &str, source: &str, arguments: &[&str], name: &str) -> PathBuf {
+    built_with(compiler, source, arguments, name, &[])
+}
+
+/// The same with libraries, which linkers want last.
+fn built_with(compiler: &str, source: &str, arguments: &[&str], name: &str, libraries: &[&str]) -> PathBuf {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(source);
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    let done = Command::new(compiler).args(arguments).arg(&source).arg("-o").arg(&program).output();
+    let done =
+        Command::new(compiler).args(arguments).arg(&source).arg("-o").arg(&program).args(libraries).output();
     let done = done.unwrap_or_else(|error| panic!("{compiler}: {error}"));
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     program
@@ -30,13 +36,19 @@ fn built(compiler: &str, source: &str, arguments: &[&str], name: &str) -> PathBu
 
 fn run(program: &Path, arguments: &[&str], engine: &str, slots: &str) -> Output {
     let mut command = Command::new(program);
+    // Of `.ci/long`: the library would say that it knows no such setting.
+    command.env_remove("SLABLAB_LONG");
     command.args(arguments).env("LD_PRELOAD", library()).env("SLABLAB_ENGINE", engine);
     command.env("SLABLAB_SLOTS", slots);
     command.output().expect("it runs")
 }
 
 fn check(program: &Path, arguments: &[&str], says: &str) {
-    for (engine, slots) in ENGINES.iter().flat_map(|engine| SLOTS.map(|slots| (engine, slots))) {
+    check_with(ENGINES, program, arguments, says);
+}
+
+fn check_with(engines: &[&str], program: &Path, arguments: &[&str], says: &str) {
+    for (engine, slots) in engines.iter().flat_map(|engine| SLOTS.map(|slots| (engine, slots))) {
         let done = run(program, arguments, engine, slots);
         let said = String::from_utf8_lossy(&done.stdout);
         let errors = String::from_utf8_lossy(&done.stderr);
@@ -46,6 +58,7 @@ fn check(program: &Path, arguments: &[&str], says: &str) {
             done.status
         );
         assert_eq!(errors, "", "{engine}, {slots}");
+        println!("{engine}, {slots}: {}", said.trim());
     }
 }
 
@@ -53,6 +66,35 @@ fn check(program: &Path, arguments: &[&str], says: &str) {
 fn what_c_and_posix_say() {
     let program = built("cc", "api.c", &["-std=gnu11", "-O1", "-Wall", "-pthread"], "api");
     check(&program, &["40"], "all holds");
+}
+
+#[test]
+fn short_threads_leave_nothing() {
+    let program = built("cc", "threads.c", &["-std=gnu11", "-O1", "-Wall", "-pthread"], "threads");
+    check(&program, &["rounds", "60"], "trimmed");
+}
+
+/// With the default engine; with all of them in `.ci/long`.
+#[test]
+fn every_mapping_may_fail() {
+    let arguments = ["-std=gnu11", "-O1", "-Wall", "-rdynamic", "-pthread"];
+    let program = built("cc", "exhausted.c", &arguments, "exhausted");
+    let engines = if std::env::var_os("SLABLAB_LONG").is_some() { ENGINES } else { &ENGINES[..1] };
+    check_with(engines, &program, &["all"], "all holds");
+}
+
+#[test]
+#[ignore = "a minute per engine"]
+fn a_minute_of_short_threads_leaves_nothing() {
+    let program = built("cc", "threads.c", &["-std=gnu11", "-O1", "-Wall", "-pthread"], "minute");
+    check(&program, &["seconds", "60"], "trimmed");
+}
+
+#[test]
+#[ignore = "minutes per engine"]
+fn ten_thousand_forks_while_threads_allocate() {
+    let program = built("cc", "api.c", &["-std=gnu11", "-O1", "-pthread"], "forks");
+    check(&program, &["10000"], "all holds");
 }
 
 #[test]
@@ -110,4 +152,71 @@ fn slots_per_cpu_or_why_not() {
         "glibc.pthread.rseq=0",
         &["a slot per thread (per CPU: the C library registered no rseq area)"],
     );
+}
+
+#[test]
+fn libraries_come_and_go_and_threads_allocate_while_they_end() {
+    let flags = ["-std=gnu11", "-O1", "-Wall", "-pthread"];
+    let program = built("cc", "life.c", &flags, "life");
+    let plugin =
+        built("cc", "life.c", &[&flags[..], &["-shared", "-fPIC", "-DPLUGIN"]].concat(), "plugin.so");
+    check(&program, &["plugins", plugin.to_str().expect("a text"), "100"], "all holds");
+    check(&program, &["threads", "300"], "all holds");
+    // Opened and closed, not preloaded; with statistics, which say how many slots the threads before left.
+    for engine in ENGINES {
+        let mut itself = Command::new(&program);
+        itself.args(["itself", library().to_str().expect("a text"), "20"]).env("SLABLAB_ENGINE", engine);
+        let done = itself.output().expect("it runs");
+        assert!(
+            done.status.success(),
+            "{engine}: {}: {}",
+            done.status,
+            String::from_utf8_lossy(&done.stderr)
+        );
+        let mut threads = Command::new(&program);
+        threads.args(["threads", "300"]).env("LD_PRELOAD", library()).env("SLABLAB_ENGINE", engine);
+        let done = threads.env("SLABLAB_STATS", "1").output().expect("it runs");
+        let stats = String::from_utf8_lossy(&done.stderr);
+        assert!(stats.contains(" 2 slots used"), "{engine}: threads one after another share a slot: {stats}");
+    }
+}
+
+#[test]
+fn the_c_example_linked_against_the_library() {
+    let library = library();
+    let folder = library.parent().expect("it is in a folder").to_str().expect("a text");
+    let rpath = format!("-Wl,-rpath,{folder}");
+    let program =
+        built("cc", "../../../examples/c/words.c", &["-O1", "-Wall", "-L", folder, &rpath], "words");
+    let linked = built_with(
+        "cc",
+        "../../../examples/c/words.c",
+        &["-O1", "-L", folder, &rpath],
+        "words-linked",
+        &["-lslablab"],
+    );
+    let count = |program: &Path, engine: &str| {
+        let text = std::fs::File::open(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../LICENSE-APACHE"))
+            .expect("a text");
+        let mut command = Command::new(program);
+        let done = command
+            .stdin(text)
+            .env("SLABLAB_ENGINE", engine)
+            .env("SLABLAB_STATS", "1")
+            .output()
+            .expect("it runs");
+        assert!(done.status.success(), "{engine}: {}", done.status);
+        (done.stdout, String::from_utf8_lossy(&done.stderr).into_owned())
+    };
+    let (expected, silent) = count(&program, "slub");
+    assert!(
+        expected.starts_with(b"    82 the\n") && silent.is_empty(),
+        "{}",
+        String::from_utf8_lossy(&expected)
+    );
+    for engine in ENGINES {
+        let (said, stats) = count(&linked, engine);
+        assert_eq!(said, expected, "{engine}");
+        assert!(stats.contains(engine) && stats.contains("malloc-"), "{engine} served it: {stats}");
+    }
 }

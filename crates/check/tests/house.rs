@@ -24,7 +24,7 @@ const ROOMS: &[(&str, &[&str])] = &[
 ];
 
 /// Rooms that an embedder takes into his kernel: no dependencies, no `std`, no `alloc`.
-const EMBEDDABLE: &[&str] = &["platform", "pages", "slabs"];
+const EMBEDDABLE: [&str; 3] = ["platform", "pages", "slabs"];
 
 /// Names an embeddable room does not use: each world has its own.
 const FOREIGN: &[&str] = &["std::", "alloc::", "core::sync", "core::arch", "extern crate"];
@@ -54,6 +54,8 @@ const UNSAFE: &[&str] = &[
     "crates/malloc/tests/misuse.rs",
     "crates/c/src/cplusplus.rs",
     "crates/c/src/lib.rs",
+    "examples/embedded/src/global.rs",
+    "examples/embedded/src/memory.rs",
 ];
 
 /// What the page of each engine says, in this order; releases may follow.
@@ -222,6 +224,19 @@ fn embeddable_rooms_stand_alone() {
             sources(&folder).iter().flat_map(|path| lines_with(path, FOREIGN, false)).collect();
         assert!(found.is_empty(), "{room} names what only a world may:\n{}", found.join("\n"));
     }
+}
+
+#[test]
+fn the_embedding_example_stands_alone() {
+    let folder = root().join("examples/embedded");
+    assert!(read(&folder.join("src/lib.rs")).lines().any(|line| line == "#![no_std]"));
+    let ours = EMBEDDABLE.map(|room| format!("slablab-{room}"));
+    assert_eq!(dependencies(&read(&folder.join("Cargo.toml"))), ours);
+    let shipped =
+        sources(&folder.join("src")).into_iter().filter(|path| !path.iter().any(|part| part == "tests"));
+    let found: Vec<String> =
+        shipped.flat_map(|path| lines_with(&path, &["std::", "extern crate"], false)).collect();
+    assert!(found.is_empty(), "the embedding example names what a kernel has not:\n{}", found.join("\n"));
 }
 
 #[test]

@@ -255,7 +255,7 @@ pub(crate) fn print_stats(engine: &dyn fmt::Display) {
     Line::say(format_args!(
         "{engine}, {}, {} slots used, pages of {} bytes",
         Native::slots(),
-        Native::cpus(),
+        Native::slots_used(),
         system::page_size()
     ));
     Line::print(format_args!(

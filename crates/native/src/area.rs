@@ -13,8 +13,10 @@ use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering::*};
 pub(crate) const AREA_BYTES: usize = 1 << 19;
 /// What hot parts begin at a multiple of.
 pub(crate) const LINE: usize = 64;
-/// Slots there are.
+/// Slots there are, where address space is not limited.
 pub(crate) const SLOTS: usize = 4096;
+/// Below this there is no point.
+const SLOTS_MIN: usize = 4;
 /// Bytes before the hot parts.
 pub(crate) const HEADER_BYTES: usize = size_of::<Header>();
 
@@ -36,11 +38,22 @@ static AREAS: AtomicUsize = AtomicUsize::new(0);
 /// Slots are numbered below this.
 static USED: AtomicU16 = AtomicU16::new(1);
 
+/// Slots that have an area.
+static ROOM: AtomicUsize = AtomicUsize::new(0);
+
 /// Reserves the areas, once.
 pub(crate) fn start() -> bool {
-    let Some(areas) = system::reserve(SLOTS * AREA_BYTES) else { return false };
+    // A 16th of the address space there may be, where that is less.
+    let most = (SLOTS * AREA_BYTES).min(system::address_space() / 16);
+    let Some((areas, bytes)) = system::reserve_by_halves(most, SLOTS_MIN * AREA_BYTES) else { return false };
+    ROOM.store(bytes / AREA_BYTES, Relaxed);
     AREAS.store(areas.as_ptr().expose_provenance(), Release);
     true
+}
+
+/// How many slots there can be.
+pub(crate) fn room() -> usize {
+    ROOM.load(Relaxed)
 }
 
 /// Where the first area is; 0 before the start.

@@ -7,8 +7,10 @@ use crate::lock::Sleep;
 use crate::system;
 use std::ptr::NonNull;
 
-/// Address space for lumps: it costs nothing until it is written.
+/// Address space for lumps: it costs nothing until it is written. A 64th of what the process may have, where that is less.
 const BYTES: usize = 1 << 32;
+/// Below this there is no point.
+const BYTES_MIN: usize = 1 << 23;
 const SMALLEST: usize = 64;
 const SIZES: usize = 26;
 
@@ -26,6 +28,16 @@ fn size_index(bytes: usize) -> usize {
     (bytes.max(SMALLEST).next_power_of_two() / SMALLEST).ilog2() as usize
 }
 
+/// Reserves the address space, once; whether there is some.
+pub(crate) fn start() -> bool {
+    let most = BYTES.min(system::address_space() / 64).max(BYTES_MIN);
+    let Some((space, bytes)) = system::reserve_by_halves(most, BYTES_MIN) else { return false };
+    let mut lumps = LUMPS.lock();
+    lumps.next = space.as_ptr().expose_provenance();
+    lumps.end = lumps.next + bytes;
+    true
+}
+
 /// A lump of at least `bytes`, all zeros, aligned to its size up to a page. `None` when the address space is used up.
 pub(crate) fn take(bytes: usize) -> Option<NonNull<u8>> {
     let index = size_index(bytes);
@@ -38,18 +50,6 @@ pub(crate) fn take(bytes: usize) -> Option<NonNull<u8>> {
             lump.write_bytes(0, size);
         }
         return Some(lump);
-    }
-    if lumps.end == 0 {
-        let mut bytes = BYTES;
-        let space = loop {
-            match system::reserve(bytes) {
-                Some(space) => break space,
-                None if bytes > SMALLEST << SIZES => bytes /= 2,
-                None => return None,
-            }
-        };
-        lumps.next = space.as_ptr().expose_provenance();
-        lumps.end = lumps.next + bytes;
     }
     let at = lumps.next.next_multiple_of(size.min(system::page_size()));
     if at + size > lumps.end {

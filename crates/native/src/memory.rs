@@ -9,7 +9,7 @@
 
 use crate::per_cpu::Owner;
 use crate::world::{Object, Real};
-use crate::{area, per_cpu, system, thread, topology};
+use crate::{area, lumps, per_cpu, system, thread, topology};
 use slablab_platform::{Descriptor, Pfn};
 use std::sync::Once;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU64, AtomicUsize, Ordering::*};
@@ -94,11 +94,11 @@ pub(crate) fn forget() {
     }
 }
 
-/// Reserves address space, once. As much as there is, up to 1 TiB.
+/// Reserves address space, once. As much as there is, up to 1 TiB, and half of what the process may have.
 pub(crate) fn start(wanted: Owner) -> Start {
     static STARTED: Once = Once::new();
     STARTED.call_once(|| {
-        if area::start() {
+        if area::start() && lumps::start() {
             thread::start();
             topology::read();
             per_cpu::start(wanted);
@@ -109,7 +109,8 @@ pub(crate) fn start(wanted: Owner) -> Start {
 }
 
 fn reserve() {
-    let mut bytes = HEAP_BYTES;
+    // The program needs address space of its own.
+    let mut bytes = HEAP_BYTES.min(system::address_space() / 2);
     while bytes >= HEAP_BYTES_MIN {
         let frames = bytes >> page_shift();
         let sizes =

@@ -37,6 +37,8 @@ pub enum Served {
     NoArea,
     /// Threads', as the kernel cannot abort sequences of other CPUs.
     NoFence,
+    /// Threads', as address space is limited.
+    NoRoom,
 }
 
 impl fmt::Display for Served {
@@ -47,6 +49,7 @@ impl fmt::Display for Served {
             Served::Concurrency => "a slot per CPU (concurrency ids)",
             Served::NoArea => "a slot per thread (per CPU: the C library registered no rseq area)",
             Served::NoFence => "a slot per thread (per CPU: the kernel has no membarrier for rseq)",
+            Served::NoRoom => "a slot per thread (per CPU: address space is limited)",
         })
     }
 }
@@ -95,6 +98,9 @@ fn probe() -> Served {
     if (local::half_at(at.wrapping_add(CPU)) as i32) < 0 {
         return Served::NoArea;
     }
+    if area::room() < SLOTS {
+        return Served::NoRoom;
+    }
     if !system::fence_sequences(None) {
         return Served::NoFence;
     }
@@ -110,8 +116,8 @@ fn probe() -> Served {
 
 /// Whose slots are.
 pub(crate) fn served() -> Served {
-    const ALL: [Served; 5] =
-        [Served::Thread, Served::Cpu, Served::Concurrency, Served::NoArea, Served::NoFence];
+    const ALL: [Served; 6] =
+        [Served::Thread, Served::Cpu, Served::Concurrency, Served::NoArea, Served::NoFence, Served::NoRoom];
     ALL[SERVED.load(Acquire) as usize]
 }
 

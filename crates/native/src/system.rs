@@ -11,6 +11,29 @@ pub(crate) fn reserve(bytes: usize) -> Option<NonNull<u8>> {
     map(bytes, libc::MAP_NORESERVE)
 }
 
+/// Reserves `bytes` of address space, or as much as there is by halves; answers how much. `None` below `least`.
+pub(crate) fn reserve_by_halves(mut bytes: usize, least: usize) -> Option<(NonNull<u8>, usize)> {
+    while bytes >= least {
+        if let Some(at) = reserve(bytes) {
+            return Some((at, bytes));
+        }
+        bytes /= 2;
+    }
+    None
+}
+
+/// Bytes of address space that this process may have at most, a power of two or `usize::MAX`.
+pub(crate) fn address_space() -> usize {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the kernel writes to `limit`, which is ours.
+    let known = unsafe { libc::getrlimit(libc::RLIMIT_AS, &mut limit) } == 0;
+    if !known || limit.rlim_cur == libc::RLIM_INFINITY {
+        usize::MAX
+    } else {
+        1 << limit.rlim_cur.max(1).ilog2()
+    }
+}
+
 fn map(bytes: usize, flags: libc::c_int) -> Option<NonNull<u8>> {
     let flags = flags | libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
     // SAFETY: a new mapping at an address the kernel chooses touches no memory of ours.

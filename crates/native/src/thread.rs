@@ -29,12 +29,15 @@ static HEADERS: [Header; SLOTS] = [const {
     }
 }; SLOTS];
 
+/// Stands for the header of a thread that ended: it gets no number again, as nobody would give that one back.
+const ENDED: usize = 1;
+
 /// This thread's header, if it has a number.
 #[inline]
 fn mine() -> Option<&'static Header> {
     let at = header();
-    // SAFETY: what is there is one of `HEADERS`, or 0.
-    (at != 0).then(|| unsafe { &*std::ptr::with_exposed_provenance(at) })
+    // SAFETY: what is there is one of `HEADERS`, 0 or `ENDED`.
+    (at > ENDED).then(|| unsafe { &*std::ptr::with_exposed_provenance(at) })
 }
 
 /// Where this thread counts its sections, if it has a number.
@@ -105,7 +108,10 @@ pub(crate) fn on_exit(hook: fn(CpuId)) {
 }
 
 extern "C" fn exit(_mark: *mut c_void) {
-    let Some(slot) = leave() else { return };
+    let left = leave();
+    // What is allocated or freed from here on, by the hook, other destructors and the C library, goes without a number.
+    set_header(ENDED);
+    let Some(slot) = left else { return };
     let hook = ON_EXIT.load(Acquire);
     if !hook.is_null() {
         // SAFETY: only `on_exit` stores there, and what it stores is such a function.
@@ -116,15 +122,15 @@ extern "C" fn exit(_mark: *mut c_void) {
 
 /// Takes a number for this thread if it has none, and the slot if slots are threads'; whether there is a slot for it now.
 pub(crate) fn enter() -> bool {
-    header() != 0 || enter_first() || per_cpu::on()
+    mine().is_some() || enter_first() || per_cpu::on()
 }
 
 #[cold]
 fn enter_first() -> bool {
-    if area::first() == 0 {
+    if area::first() == 0 || header() == ENDED {
         return false;
     }
-    let free = (1..SLOTS).find(|number| {
+    let free = (1..area::room()).find(|number| {
         let state = &STATES[*number];
         state.load(Relaxed) == FREE && state.compare_exchange(FREE, LIVE, Acquire, Relaxed).is_ok()
     });

@@ -64,6 +64,12 @@ impl Native {
         memory::start(wanted)
     }
 
+    /// How many slots were ever used.
+    pub fn slots_used() -> u16 {
+        // Where slots are threads', the first number is nobody's.
+        area::used() - u16::from(!per_cpu::on())
+    }
+
     /// Whose slots are, and why.
     pub fn slots() -> Served {
         per_cpu::served()
