@@ -30,7 +30,8 @@ impl Section {
         counter.store(depth + 1, Relaxed);
         // The gate is read after the count is visible: the one who closes it sees to that with a barrier on this thread.
         compiler_fence(SeqCst);
-        if depth == 0 && (GATE.load(Relaxed) != 0 || NO_BARRIER.load(Relaxed)) {
+        // Acquire: pairs with the gate's opening after a fork.
+        if depth == 0 && (GATE.load(Acquire) != 0 || NO_BARRIER.load(Relaxed)) {
             Section::wait(counter);
         }
         Section { counter }
@@ -78,6 +79,10 @@ fn wait_for_gate() {
 
 /// Makes forks safe. May allocate: what it allocates from has started.
 pub(crate) fn watch_forks() {
+    // Known before anybody is in a section: one who entered without a fence could be overlooked.
+    if !system::membarrier() {
+        NO_BARRIER.store(true, SeqCst);
+    }
     system::around_fork(before_fork, after_fork, in_child);
 }
 

@@ -1,0 +1,235 @@
+//! The native world's two protocols between threads, under loom: who has a slot, and how a fork finds nobody inside.
+//!
+//! A model, not the code: `crates/native/src/thread.rs` keeps its state in statics and in memory that loom cannot see into.
+//! Each function here is named as there and does the same steps with the same orderings. Every schedule within three
+//! preemptions, of two or three threads and one or two rounds each. The barrier that the kernel puts on all threads
+//! (membarrier) is a fence at the place of the compiler's: that is what it stands for. What loom says of it says nothing of
+//! the kernel's. Each protocol is also run with a step left out, and must then be found wrong.
+#![cfg(feature = "tools")]
+
+use loom::cell::Cell;
+use loom::sync::atomic::{AtomicU8, AtomicU32, Ordering::*, fence};
+use loom::thread;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Runs `body` in every schedule; answers how many there were.
+///
+/// # Errors
+/// What was found.
+fn explore(body: impl Fn() + Send + Sync + 'static) -> Result<u64, String> {
+    let executions = Arc::new(AtomicU64::new(0));
+    let counter = executions.clone();
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(3);
+    builder.max_branches = 10_000;
+    let ended = catch_unwind(AssertUnwindSafe(|| {
+        builder.check(move || {
+            counter.fetch_add(1, Ordering::Relaxed);
+            body();
+        });
+    }));
+    let text = |panic: Box<dyn std::any::Any + Send>| {
+        let said = panic.downcast_ref::<String>().cloned();
+        said.or(panic.downcast_ref::<&str>().map(|said| said.to_string())).unwrap_or_default()
+    };
+    ended.map(|()| executions.load(Ordering::Relaxed)).map_err(text)
+}
+
+/// Right as it is, and wrong with a step left out.
+fn check<S: Copy + Send + Sync + 'static>(name: &str, right: S, wrong: &[S], body: fn(S)) {
+    let executions = explore(move || body(right)).unwrap_or_else(|found| panic!("{name}: {found}"));
+    println!("{name}: {executions} executions");
+    assert!(executions > 10, "{name}: {executions} executions");
+    for (index, fault) in wrong.iter().copied().enumerate() {
+        let found = explore(move || body(fault));
+        assert!(found.is_err(), "{name}: fault {index} was not found in {found:?} executions");
+    }
+}
+
+const FREE: u8 = 0;
+const LIVE: u8 = 1;
+const CLAIMED: u8 = 2;
+
+/// Slots, and how many objects are in each: reached by whoever has the slot, without an atomic operation. loom reports an
+/// access that nothing orders.
+struct Slots {
+    states: [AtomicU8; 2],
+    objects: [Cell<u32>; 2],
+    how: HandOver,
+}
+
+/// How slots change hands.
+#[derive(Clone, Copy)]
+struct HandOver {
+    take: Ordering,
+    leave: Ordering,
+    /// Whether a claim asks if somebody has the slot.
+    asks: bool,
+}
+
+const HAND_OVER: HandOver = HandOver { take: Acquire, leave: Release, asks: true };
+
+impl Slots {
+    fn new(how: HandOver) -> Rc<Slots> {
+        let states = [AtomicU8::new(FREE), AtomicU8::new(FREE)];
+        Rc::new(Slots { states, objects: [Cell::new(0), Cell::new(0)], how })
+    }
+
+    fn enter_first(&self) -> Option<usize> {
+        (0..2).find(|slot| self.states[*slot].compare_exchange(FREE, LIVE, self.how.take, Relaxed).is_ok())
+    }
+
+    fn leave(&self, slot: usize) {
+        self.states[slot].store(FREE, self.how.leave);
+    }
+
+    /// `Claim::new`, what its holder does, and its drop: takes the objects out.
+    fn claim(&self, slot: usize) -> u32 {
+        let state = &self.states[slot];
+        if self.how.asks {
+            if state.compare_exchange(FREE, CLAIMED, self.how.take, Relaxed).is_err() {
+                return 0;
+            }
+        } else {
+            state.store(CLAIMED, Relaxed);
+        }
+        let objects = self.objects[slot].get();
+        self.objects[slot].set(0);
+        state.store(FREE, self.how.leave);
+        objects
+    }
+
+    fn put(&self, slot: usize) {
+        self.objects[slot].set(self.objects[slot].get() + 1);
+    }
+}
+
+/// A thread's life: it gets a slot, leaves an object in it, ends, and empties what it left (`exit` and its hook).
+fn life(slots: &Slots) -> u32 {
+    let Some(slot) = slots.enter_first() else { return 0 };
+    slots.put(slot);
+    slots.leave(slot);
+    slots.claim(slot)
+}
+
+#[test]
+fn slots_change_hands() {
+    let wrong = [
+        HandOver { take: Relaxed, ..HAND_OVER },
+        HandOver { leave: Relaxed, ..HAND_OVER },
+        HandOver { asks: false, ..HAND_OVER },
+    ];
+    check("two threads end, one shrinks", HAND_OVER, &wrong, |how| {
+        let slots = Slots::new(how);
+        let lives: Vec<_> = (0..2)
+            .map(|_| {
+                let slots = slots.clone();
+                thread::spawn(move || life(&slots))
+            })
+            .collect();
+        let mut out = slots.claim(0) + slots.claim(1);
+        out += lives.into_iter().map(|life| life.join().expect("it ended")).sum::<u32>();
+        out += slots.claim(0) + slots.claim(1);
+        // Each thread found a slot, as there are two, unless one was claimed at that moment: then it put nothing.
+        assert!((1..=2).contains(&out) || out == 0 && slots.objects.iter().all(|left| left.get() == 0));
+        assert!(slots.states.iter().all(|state| state.load(Relaxed) == FREE), "a slot that nobody lets go");
+    });
+}
+
+/// The gate, one thread's counter of sections, and what sections protect.
+struct Gate {
+    gate: AtomicU32,
+    sections: AtomicU32,
+    protected: Cell<u32>,
+    how: Barrier,
+}
+
+/// How the counter becomes visible before the gate is looked at.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Barrier {
+    /// The kernel's barrier, or a fence where there is none.
+    Everywhere,
+    /// Only whoever forks has one: what would be without `membarrier` and without the fence.
+    OneSided,
+    /// Whoever finds the gate closed goes on.
+    NoGate,
+    /// The gate is looked at without acquiring what was done before it was opened.
+    LooseGate,
+    /// A section's end is not ordered after what was done in it.
+    LooseEnd,
+}
+
+impl Gate {
+    fn barrier(&self) {
+        if self.how != Barrier::OneSided {
+            fence(SeqCst);
+        }
+    }
+
+    /// A section of the thread, `Section::enter` to its drop. `inside` is another one within.
+    fn section(&self, inside: &dyn Fn()) {
+        let depth = self.sections.load(Relaxed);
+        self.sections.store(depth + 1, Relaxed);
+        self.barrier();
+        let order = if self.how == Barrier::LooseGate { Relaxed } else { Acquire };
+        if depth == 0 && self.how != Barrier::NoGate && self.gate.load(order) != 0 {
+            self.wait();
+        }
+        self.protected.set(self.protected.get() + 1);
+        inside();
+        self.protected.set(self.protected.get() + 1);
+        let order = if self.how == Barrier::LooseEnd { Relaxed } else { Release };
+        self.sections.store(self.sections.load(Relaxed) - 1, order);
+    }
+
+    fn wait(&self) {
+        fence(SeqCst);
+        while self.gate.load(SeqCst) != 0 {
+            self.sections.store(0, SeqCst);
+            while self.gate.load(Acquire) != 0 {
+                thread::yield_now();
+            }
+            self.sections.store(1, SeqCst);
+            self.barrier();
+        }
+    }
+
+    /// `before_fork`, the fork, `after_fork`: what a child finds.
+    fn fork(&self) -> u32 {
+        while self.gate.compare_exchange(0, 1, SeqCst, SeqCst).is_err() {
+            thread::yield_now();
+        }
+        fence(SeqCst);
+        while self.sections.load(Acquire) > 0 {
+            thread::yield_now();
+        }
+        let found = self.protected.get();
+        self.gate.store(0, Release);
+        found
+    }
+}
+
+#[test]
+fn a_fork_finds_nobody_in_a_section() {
+    let wrong = [Barrier::OneSided, Barrier::NoGate, Barrier::LooseGate, Barrier::LooseEnd];
+    check("one thread in sections, one forks", Barrier::Everywhere, &wrong, |how| {
+        let gate = Rc::new(Gate {
+            gate: AtomicU32::new(0),
+            sections: AtomicU32::new(0),
+            protected: Cell::new(0),
+            how,
+        });
+        let theirs = gate.clone();
+        let works = thread::spawn(move || {
+            // A section in a section goes on although the gate is closed.
+            theirs.section(&|| theirs.section(&|| ()));
+        });
+        let found = gate.fork();
+        assert!(found == 0 || found == 4, "a child finds what is half done: {found}");
+        works.join().expect("it ended");
+        assert_eq!(gate.protected.get(), 4);
+    });
+}
