@@ -1,12 +1,13 @@
 //! A heap of one engine: the classes, on the process's pages.
 
 use crate::classes;
-use crate::process::{self, Tenant};
+use crate::process::{self, Named, Tenant};
 use crate::report::misuse;
 use slablab_native::{Home, Native, Object, Spot};
 use slablab_pages::Pages;
 use slablab_platform::{CpuId, Gfp, Pfn, Platform, Work};
 use slablab_slabs::{Backing, CacheId, Engine, Metadata, Misuse};
+use std::fmt;
 
 /// A heap.
 pub struct Heap<E: Engine<Native>> {
@@ -79,7 +80,7 @@ impl<E: Engine<Native>> Heap<E> {
             return self.free_large(object, home);
         }
         let Some(class) = self.class(home) else {
-            misuse(format_args!("free of {object:?}: an object of another cache, number {}", home.cache))
+            misuse(format_args!("free of {object:?}: an object of {}", Named(home.cache)))
         };
         let bytes = class.geometry().object_size;
         match class.free(&self.backing(), object) {
@@ -123,8 +124,8 @@ impl<E: Engine<Native>> Heap<E> {
                 (Pages::<Native>::exact_frames(home.slab) as usize) << Native::page_shift()
             }
             None => misuse(format_args!(
-                "malloc_usable_size of {at:p}: an object of another cache, number {}",
-                home.cache
+                "malloc_usable_size of {at:p}: an object of {}",
+                Named(home.cache)
             )),
         }
     }
@@ -154,6 +155,12 @@ where
         for class in &self.classes {
             let geometry = class.geometry();
             process::print_cache(format_args!("malloc-{}", geometry.object_size), &class.usage(), geometry);
+        }
+    }
+    fn write_name(&self, cache: u32, to: &mut dyn fmt::Write) -> fmt::Result {
+        match self.classes.get(cache.wrapping_sub(self.first) as usize) {
+            Some(class) => write!(to, "malloc-{}", class.geometry().object_size),
+            None => to.write_str("a cache that is gone"),
         }
     }
 }

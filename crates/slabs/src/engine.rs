@@ -144,6 +144,11 @@ pub trait Engine<P: Platform>: Sized {
     fn free_hot(&self, _object: P::Ptr, _slab: Pfn) -> bool {
         false
     }
+    /// As [`Engine::free_hot`], for a caller who knows that there is an object of this cache; `home` says where, if it matters.
+    #[inline]
+    fn free_own(&self, _object: P::Ptr, _home: impl FnOnce() -> Option<(Pfn, NodeId)>) -> bool {
+        false
+    }
     /// Gives an object back.
     ///
     /// # Errors

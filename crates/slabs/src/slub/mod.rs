@@ -252,6 +252,21 @@ impl<P: Platform> Engine<P> for Slub<P> {
         self.sheaf_capacity == 0 && self.push_listed(object, slab)
     }
 
+    #[inline]
+    fn free_own(&self, object: P::Ptr, home: impl FnOnce() -> Option<(Pfn, NodeId)>) -> bool {
+        // With one node every object is of the right one, and a sheaf asks for nothing else.
+        if self.sheaf_capacity > 0 && P::nodes() == 1 {
+            return self.slots.push(object, Event::FreeFastpath);
+        }
+        let Some((slab, node)) = home() else { return false };
+        if self.sheaf_capacity > 0 {
+            let home = node == P::cpu_memory_node(P::cpu()) || self.takes_any_node();
+            return home && self.slots.push(object, Event::FreeFastpath);
+        }
+        let mine = Want { mask: u64::MAX, value: tag(slab, node) };
+        self.slots.push_if(mine, HotList::<P::Ptr>::COUNT_MAX, object, Event::FreeFastpath)
+    }
+
     /// A hit needs no check of the cache: the tag names a slab of this cache.
     #[inline]
     fn free(&self, backing: &Backing<'_, P>, object: P::Ptr) -> Result<(), Misuse> {
@@ -317,13 +332,17 @@ impl<P: Platform> Engine<P> for Slub<P> {
     }
 
     fn destroy(&self, backing: &Backing<'_, P>) -> Result<(), Busy> {
+        self.slots.close(true);
         self.shrink(backing);
         for node in 0..P::nodes() {
             self.discard_empty(backing, NodeId(node), 0);
         }
         match self.usage().live_objects() {
             0 => Ok(()),
-            live_objects => Err(Busy { live_objects }),
+            live_objects => {
+                self.slots.close(false);
+                Err(Busy { live_objects })
+            }
         }
     }
 

@@ -1,0 +1,119 @@
+//! What a pair of alloc and free costs, beside a bare list of free objects in thread-local storage.
+//!
+//! `cargo run --release -p slablab-objects --example pair [ENGINE...]`: nanoseconds of thread CPU time per pair, the median of
+//! interleaved rounds. `--count NAME ENGINE` does a million pairs of one kind and nothing else, for callgrind.
+
+use slablab_objects::{Builder, Kept, ObjectCache};
+use std::cell::{Cell, UnsafeCell};
+use std::hint::black_box;
+use std::time::Duration;
+
+const ROUNDS: usize = 31;
+const PAIRS: u64 = 2_000_000;
+
+/// Thread CPU time, from the kernel's clock.
+fn cpu_time() -> Duration {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux has it");
+    Duration::from_nanos(text.split(' ').next().and_then(|ns| ns.parse().ok()).expect("nanoseconds"))
+}
+
+/// A list of free objects that is nothing else: what hardware and thread-local storage cost.
+struct Bare {
+    objects: Vec<UnsafeCell<[u64; 8]>>,
+}
+
+thread_local! {
+    static FIRST: Cell<usize> = const { Cell::new(usize::MAX) };
+}
+
+impl Bare {
+    fn new() -> Bare {
+        let objects: Vec<_> = (0..64).map(|_| UnsafeCell::new([0; 8])).collect();
+        let mut bare = Bare { objects };
+        for (index, object) in bare.objects.iter_mut().enumerate() {
+            object.get_mut()[0] = FIRST.replace(index) as u64;
+        }
+        bare
+    }
+}
+
+fn bare_pairs(bare: &mut Bare, pairs: u64) {
+    for _ in 0..pairs {
+        let index = FIRST.get();
+        let object = bare.objects[index].get_mut();
+        FIRST.set(object[0] as usize);
+        let object = black_box(object);
+        object[0] = FIRST.replace(index) as u64;
+    }
+}
+
+#[inline(never)]
+fn plain_pairs<T: Copy>(cache: &ObjectCache<T>, value: T, pairs: u64) {
+    for _ in 0..pairs {
+        black_box(cache.insert(value).expect("memory").as_ptr());
+    }
+}
+
+#[inline(never)]
+fn kept_pairs<T>(cache: &ObjectCache<T, Kept<T>>, pairs: u64) {
+    for _ in 0..pairs {
+        black_box(cache.alloc().expect("memory").as_ptr());
+    }
+}
+
+#[repr(align(64))]
+struct Bytes<const N: usize>(std::mem::MaybeUninit<[u8; N]>);
+
+impl<const N: usize> Clone for Bytes<N> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<const N: usize> Copy for Bytes<N> {}
+
+fn empty<const N: usize>() -> Bytes<N> {
+    Bytes(std::mem::MaybeUninit::uninit())
+}
+
+fn kinds(engine: &'static str) -> Vec<(String, Box<dyn FnMut(u64)>)> {
+    let small = Builder::new("small").engine(engine).create::<Bytes<64>>().expect("a cache");
+    let large = Builder::new("large").engine(engine).create::<Bytes<4096>>().expect("a cache");
+    let kept = Builder::new("kept").engine(engine).create_with(empty::<64>).expect("a cache");
+    vec![
+        (format!("{engine} 64"), Box::new(move |pairs| plain_pairs(&small, empty(), pairs))),
+        (format!("{engine} 4096"), Box::new(move |pairs| plain_pairs(&large, empty(), pairs))),
+        (format!("{engine} 64 kept"), Box::new(move |pairs| kept_pairs(&kept, pairs))),
+    ]
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let [flag, name, engine] = &arguments[..]
+        && flag == "--count"
+    {
+        let (engine, mut bare): (&'static str, _) = (engine.clone().leak(), Bare::new());
+        let mut all = kinds(engine);
+        let found = all.iter_mut().find(|(kind, _)| *kind == format!("{engine} {name}"));
+        return match found {
+            Some((_, run)) => run(1_000_000),
+            None => bare_pairs(&mut bare, 1_000_000),
+        };
+    }
+    let engines = if arguments.is_empty() { vec!["slub@7.1".to_owned(), "slub@6.1".to_owned()] } else { arguments };
+    let mut bare = Bare::new();
+    let mut all: Vec<(String, Box<dyn FnMut(u64)>)> =
+        vec![("bare list".to_owned(), Box::new(move |pairs| bare_pairs(&mut bare, pairs)))];
+    engines.into_iter().for_each(|engine| all.extend(kinds(engine.leak())));
+    let mut figures = vec![Vec::new(); all.len()];
+    for _ in 0..ROUNDS {
+        for ((_, run), figures) in all.iter_mut().zip(&mut figures) {
+            let before = cpu_time();
+            run(PAIRS);
+            figures.push((cpu_time() - before).as_secs_f64() * 1e9 / PAIRS as f64);
+        }
+    }
+    for ((name, _), figures) in all.iter().zip(&mut figures) {
+        figures.sort_by(f64::total_cmp);
+        println!("{name:<24} {:.2} ns, at least {:.2}", figures[ROUNDS / 2], figures[0]);
+    }
+}
