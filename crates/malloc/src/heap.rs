@@ -123,10 +123,7 @@ impl<E: Engine<Native>> Heap<E> {
             None if home.cache == LARGE => {
                 (Pages::<Native>::exact_frames(home.slab) as usize) << Native::page_shift()
             }
-            None => misuse(format_args!(
-                "malloc_usable_size of {at:p}: an object of {}",
-                Named(home.cache)
-            )),
+            None => misuse(format_args!("malloc_usable_size of {at:p}: an object of {}", Named(home.cache))),
         }
     }
 }

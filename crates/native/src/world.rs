@@ -7,7 +7,8 @@ use crate::per_cpu::{Owner, Served};
 use crate::slots::Slots;
 use crate::{area, lines, per_cpu, section, thread, timers, topology};
 use slablab_platform::{
-    Context, CpuId, Descriptor, Event, Field, Frame, Gfp, NodeId, Pfn, Platform, Rank, Reclaim, Word, Work, WorkKind,
+    Context, CpuId, Descriptor, Event, Field, Frame, Gfp, NodeId, Pfn, Platform, Rank, Reclaim, Word, Work,
+    WorkKind,
 };
 use std::fmt;
 use std::num::NonZeroUsize;

@@ -4,7 +4,7 @@
 //! interleaved rounds. `--count NAME ENGINE` does a million pairs of one kind and nothing else, for callgrind.
 
 use slablab_objects::{Builder, Kept, ObjectCache};
-use std::cell::{Cell, UnsafeCell};
+use std::cell::Cell;
 use std::hint::black_box;
 use std::time::Duration;
 
@@ -13,37 +13,34 @@ const PAIRS: u64 = 2_000_000;
 
 /// Thread CPU time, from the kernel's clock.
 fn cpu_time() -> Duration {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux has it");
-    Duration::from_nanos(text.split(' ').next().and_then(|ns| ns.parse().ok()).expect("nanoseconds"))
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// A list of free objects that is nothing else: what hardware and thread-local storage cost.
+/// A free object of a list that is nothing else: what hardware and thread-local storage cost.
+#[repr(align(64))]
 struct Bare {
-    objects: Vec<UnsafeCell<[u64; 8]>>,
+    next: Cell<Option<&'static Bare>>,
 }
 
 thread_local! {
-    static FIRST: Cell<usize> = const { Cell::new(usize::MAX) };
+    static FIRST: Cell<Option<&'static Bare>> = const { Cell::new(None) };
 }
 
-impl Bare {
-    fn new() -> Bare {
-        let objects: Vec<_> = (0..64).map(|_| UnsafeCell::new([0; 8])).collect();
-        let mut bare = Bare { objects };
-        for (index, object) in bare.objects.iter_mut().enumerate() {
-            object.get_mut()[0] = FIRST.replace(index) as u64;
-        }
-        bare
+fn bare_list() {
+    for _ in 0..64 {
+        FIRST.set(Some(Box::leak(Box::new(Bare { next: Cell::new(FIRST.get()) }))));
     }
 }
 
-fn bare_pairs(bare: &mut Bare, pairs: u64) {
+#[inline(never)]
+fn bare_pairs(pairs: u64) {
     for _ in 0..pairs {
-        let index = FIRST.get();
-        let object = bare.objects[index].get_mut();
-        FIRST.set(object[0] as usize);
+        let object = FIRST.get().expect("there are some");
+        FIRST.set(object.next.get());
         let object = black_box(object);
-        object[0] = FIRST.replace(index) as u64;
+        object.next.set(FIRST.get());
+        FIRST.set(Some(object));
     }
 }
 
@@ -91,18 +88,19 @@ fn main() {
     if let [flag, name, engine] = &arguments[..]
         && flag == "--count"
     {
-        let (engine, mut bare): (&'static str, _) = (engine.clone().leak(), Bare::new());
+        let engine: &'static str = engine.clone().leak();
+        bare_list();
         let mut all = kinds(engine);
         let found = all.iter_mut().find(|(kind, _)| *kind == format!("{engine} {name}"));
         return match found {
             Some((_, run)) => run(1_000_000),
-            None => bare_pairs(&mut bare, 1_000_000),
+            None => bare_pairs(1_000_000),
         };
     }
-    let engines = if arguments.is_empty() { vec!["slub@7.1".to_owned(), "slub@6.1".to_owned()] } else { arguments };
-    let mut bare = Bare::new();
-    let mut all: Vec<(String, Box<dyn FnMut(u64)>)> =
-        vec![("bare list".to_owned(), Box::new(move |pairs| bare_pairs(&mut bare, pairs)))];
+    let engines =
+        if arguments.is_empty() { vec!["slub@7.1".to_owned(), "slub@6.1".to_owned()] } else { arguments };
+    bare_list();
+    let mut all: Vec<(String, Box<dyn FnMut(u64)>)> = vec![("bare list".to_owned(), Box::new(bare_pairs))];
     engines.into_iter().for_each(|engine| all.extend(kinds(engine.leak())));
     let mut figures = vec![Vec::new(); all.len()];
     for _ in 0..ROUNDS {

@@ -14,7 +14,7 @@ use crate::untyped::{Cache, Spec, WORD};
 use crate::{CreateError, InUse, Shrinker, Stats, Why};
 use slablab_malloc::process::{Named, misuse, say};
 use slablab_native::{Native, Object};
-use slablab_platform::Platform;
+use slablab_platform::{Pfn, Platform};
 use slablab_slabs::Misuse;
 
 /// Makes an object, once, before it is first handed out.
@@ -109,29 +109,36 @@ impl Checked {
     /// If it is a live object of this cache, nobody uses it any more.
     #[inline(always)]
     pub unsafe fn free(&self, at: *mut u8) {
-        if let Some((object, home)) = self.take_back(at)
-            && self.cache.try_free(object, home).is_ok()
+        if let Some((object, slab)) = self.take_back(at)
+            && self.cache.try_free(object, slab).is_ok()
         {
             return;
         }
         self.wrong(at)
     }
 
-    /// The object at an address, marked as free if it is live; `None` where something is wrong.
+    /// The object at an address and its slab, marked as free if it is live; `None` where something is wrong.
     #[inline(always)]
-    fn take_back(&self, at: *mut u8) -> Option<(Object, slablab_native::Home)> {
-        let object = Object::at(at)?;
-        let home = Native::home(at)?;
-        if home.cache != self.cache.number().0 || !(home.offset as usize).is_multiple_of(WORD) {
-            return None;
-        }
+    fn take_back(&self, at: *mut u8) -> Option<(Object, Pfn)> {
+        let (object, slab) = match self.cache.starts_at(Native::spot(at)?) {
+            Some(found) => found,
+            None => self.owned(at)?,
+        };
         let (word, key) = (self.word(object), self.key(object));
-        // SAFETY: an address in a slab is followed by mapped memory; a live object's word is the caller's to give.
+        // SAFETY: an object starts there, and a live object's word is the caller's to give.
         unsafe {
             let live = if self.construct.is_some() { *word == LIVE } else { *word != key };
             live.then(|| *word = key)?;
         }
-        Some((object, home))
+        Some((object, slab))
+    }
+
+    /// What the fast look does not tell.
+    #[cold]
+    #[inline(never)]
+    fn owned(&self, at: *mut u8) -> Option<(Object, Pfn)> {
+        let (object, home) = Object::at(at).zip(Native::home(at))?;
+        self.cache.owns(object).is_ok().then_some((object, home.slab))
     }
 
     /// Says what is wrong with an address that was freed, and ends the process.
@@ -183,8 +190,7 @@ impl Checked {
         for batch in all.chunks(64) {
             let mut objects = [None; 64];
             for (place, at) in objects.iter_mut().zip(batch) {
-                let found = self.take_back(*at).filter(|(object, _)| self.cache.owns(*object).is_ok());
-                let Some((object, _)) = found else { self.wrong(*at) };
+                let Some((object, _)) = self.take_back(*at) else { self.wrong(*at) };
                 *place = Some(object);
             }
             let first = objects[0].expect("chunks are not empty");

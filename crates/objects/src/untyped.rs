@@ -8,7 +8,7 @@ use crate::limit::{Counted, Limit};
 use crate::shrinker;
 use crate::{CreateError, Stats, Why};
 use slablab_malloc::process::{self, FromHeap, Seat, Tenant};
-use slablab_native::{Home, Native, Object, system};
+use slablab_native::{Native, Object, Spot, system};
 use slablab_pages::Pages;
 use slablab_platform::{CpuId, Gfp, Pfn, Platform, Work, WorkKind};
 use slablab_slabs::cache::LinkPlace;
@@ -67,7 +67,7 @@ enum Of {
 /// Does something with the engine's cache.
 macro_rules! with {
     ($of:expr, $cache:ident => $body:expr) => {
-        match &$of {
+        match $of {
             Of::Slub($cache) => $body,
             Of::Slqb($cache) => $body,
             Of::Slab($cache) => $body,
@@ -132,7 +132,7 @@ impl Cache {
         let seat = process::take().ok_or(CreateError::TooMany)?;
         let number = CacheId(seat.first());
         let of = Of::create(number, spec, engine);
-        let limit = Counted::new(spec.limit, with!(of, cache => cache.geometry().size));
+        let limit = Counted::new(spec.limit, with!(&of, cache => cache.geometry().size));
         let inner = Box::new(Inner {
             limited: limit.most().is_some(),
             limit,
@@ -171,30 +171,40 @@ impl Cache {
     /// Gives an object back that is this cache's.
     #[inline(always)]
     pub fn free(&self, object: Object) {
-        let home = || Native::home(object.as_ptr()).map(|home| (home.slab, Native::node_of(home.slab)));
         if let Of::Slub(cache) = &self.inner.of
             && !self.inner.limited
-            && cache.free_own(object, home)
+            && cache.free_own(object, || home(object))
         {
             return;
         }
         self.inner.free_slow(object);
     }
 
-    /// Gives an object back that an address of the heap may be, `home` being where it is.
+    /// The object of this cache that starts at a spot, and its slab; `None` where none does, as far as can be told fast.
+    #[inline(always)]
+    pub fn starts_at(&self, spot: Spot) -> Option<(Object, Pfn)> {
+        let (slab, offset) = spot.place();
+        let starts = spot.cache() == self.inner.number.0
+            && match &self.inner.of {
+                Of::Slub(cache) => cache.starts_at(slab, offset),
+                other => other.starts_at(slab, offset),
+            };
+        starts.then(|| (spot.object(), slab))
+    }
+
+    /// Gives an object back whose slab is known.
     ///
     /// # Errors
     /// There is none of this cache's.
     #[inline(always)]
-    pub fn try_free(&self, object: Object, home: Home) -> Result<(), Misuse> {
+    pub fn try_free(&self, object: Object, slab: Pfn) -> Result<(), Misuse> {
         if let Of::Slub(cache) = &self.inner.of
             && !self.inner.limited
-            && home.cache == self.inner.number.0
-            && cache.free_hot(object, home.slab, Native::node_of(home.slab), home.offset)
+            && cache.free_hot(object, slab)
         {
             return Ok(());
         }
-        self.inner.try_free(object)
+        self.inner.try_free_at(object, slab)
     }
 
     /// Whether there is an object of this cache at an address of the heap, allocated or not.
@@ -202,7 +212,7 @@ impl Cache {
     /// # Errors
     /// What is there instead.
     pub fn owns(&self, object: Object) -> Result<(), Misuse> {
-        with!(self.inner.of, cache => cache.owns(object))
+        with!(&self.inner.of, cache => cache.owns(object))
     }
 
     /// Fills `out` with objects, all or none.
@@ -221,7 +231,7 @@ impl Cache {
     /// Gives back what is kept for nobody. Answers the bytes of slabs that the cache has no more.
     pub fn shrink(&self) -> u64 {
         let before = self.usage().frames;
-        with!(self.inner.of, cache => cache.shrink(&self.inner.backing(cache)));
+        with!(&self.inner.of, cache => cache.shrink(&self.inner.backing(cache)));
         self.inner.end_works();
         before.saturating_sub(self.usage().frames) << Native::page_shift()
     }
@@ -234,7 +244,7 @@ impl Cache {
         let Some(seat) = self.seat.take() else { return Ok(()) };
         process::unsettle(&seat);
         let inner = &*self.inner;
-        let done = with!(inner.of, cache => cache.destroy(&inner.backing(cache)));
+        let done = with!(&inner.of, cache => cache.destroy(&inner.backing(cache)));
         inner.end_works();
         match done {
             Ok(()) => {
@@ -273,7 +283,7 @@ impl Cache {
 
     /// Where a free object keeps its link; whoever has the object may keep one of his own there.
     pub(crate) fn link_offset(&self) -> u32 {
-        with!(self.inner.of, cache => cache.geometry().link_offset)
+        with!(&self.inner.of, cache => cache.geometry().link_offset)
     }
 
     /// What it holds.
@@ -282,8 +292,14 @@ impl Cache {
     }
 
     fn usage(&self) -> Usage {
-        with!(self.inner.of, cache => cache.usage())
+        with!(&self.inner.of, cache => cache.usage())
     }
+}
+
+/// The slab an object is in.
+#[inline(always)]
+fn home(object: Object) -> Option<Pfn> {
+    Native::home(object.as_ptr()).map(|home| home.slab)
 }
 
 /// Bytes from the start of an object of so many bytes to the word of state behind it.
@@ -305,6 +321,12 @@ impl Drop for Cache {
 }
 
 impl Of {
+    #[cold]
+    #[inline(never)]
+    fn starts_at(&self, slab: Pfn, offset: u32) -> bool {
+        with!(self, cache => cache.starts_at(slab, offset))
+    }
+
     fn create(number: CacheId, spec: &Spec<'_>, engine: Preset) -> Of {
         // A mark is in the second word.
         let least = if spec.mark.is_some() { 2 * WORD } else { WORD };
@@ -353,9 +375,14 @@ impl Inner {
     #[cold]
     #[inline(never)]
     fn alloc_slow(&self) -> Result<Object, Why> {
+        if !self.limited
+            && let Some(object) = with!(&self.of, cache => cache.alloc_hot())
+        {
+            return Ok(object);
+        }
         self.upkeep();
         self.reserve(1)?;
-        let alloc = || with!(self.of, cache => cache.alloc(&self.backing(cache), Gfp::KERNEL, None));
+        let alloc = || with!(&self.of, cache => cache.alloc(&self.backing(cache), Gfp::KERNEL, None));
         alloc().or_else(|| self.short_of(1).then(alloc).flatten()).ok_or_else(|| {
             self.limit.give(1);
             Why::NoMemory
@@ -366,9 +393,7 @@ impl Inner {
         self.upkeep();
         let count = out.len() as u64;
         self.reserve(count)?;
-        let alloc = |out: &mut [Option<Object>]| {
-            with!(self.of, cache => cache.alloc_bulk(&self.backing(cache), Gfp::KERNEL, out))
-        };
+        let alloc = |out: &mut [Option<Object>]| with!(&self.of, cache => cache.alloc_bulk(&self.backing(cache), Gfp::KERNEL, out));
         let mut got = alloc(out);
         if got < out.len() && self.short_of(count - got as u64) {
             got += alloc(&mut out[got..]);
@@ -378,7 +403,7 @@ impl Inner {
         }
         for object in &mut out[..got] {
             let object = object.take().expect("got just now");
-            with!(self.of, cache => cache.free(&self.backing(cache), object)).expect("got just now");
+            with!(&self.of, cache => cache.free(&self.backing(cache), object)).expect("got just now");
         }
         self.limit.give(count);
         Err(Why::NoMemory)
@@ -403,6 +428,9 @@ impl Inner {
     #[cold]
     #[inline(never)]
     fn free_slow(&self, object: Object) {
+        if !self.limited && with!(&self.of, cache => cache.free_own(object, || home(object))) {
+            return;
+        }
         if let Err(misuse) = self.try_free(object) {
             process::misuse(format_args!("{}: free of {object:?}: {misuse:?}", self.spec.name));
         }
@@ -410,17 +438,28 @@ impl Inner {
 
     #[cold]
     #[inline(never)]
+    fn try_free_at(&self, object: Object, slab: Pfn) -> Result<(), Misuse> {
+        if !self.limited && with!(&self.of, cache => cache.free_hot(object, slab)) {
+            return Ok(());
+        }
+        self.try_free(object)
+    }
+
     fn try_free(&self, object: Object) -> Result<(), Misuse> {
         self.upkeep();
-        with!(self.of, cache => cache.free(&self.backing(cache), object))?;
+        with!(&self.of, cache => cache.free(&self.backing(cache), object))?;
         self.limit.give(1);
         Ok(())
     }
 
     fn free_bulk(&self, objects: &[Object]) {
         self.upkeep();
-        if let Err(misuse) = with!(self.of, cache => cache.free_bulk(&self.backing(cache), objects)) {
-            process::misuse(format_args!("{}: free of {} objects: {misuse:?}", self.spec.name, objects.len()));
+        if let Err(misuse) = with!(&self.of, cache => cache.free_bulk(&self.backing(cache), objects)) {
+            process::misuse(format_args!(
+                "{}: free of {} objects: {misuse:?}",
+                self.spec.name,
+                objects.len()
+            ));
         }
         self.limit.give(objects.len() as u64);
     }
@@ -436,10 +475,10 @@ impl Inner {
         let Some(end) = self.spec.end else { return };
         while let Some(slab) = self.gone.pop() {
             let racing = matches!(self.of, Of::Slub(_));
-            let link_offset = with!(self.of, cache => cache.geometry().link_offset);
+            let link_offset = with!(&self.of, cache => cache.geometry().link_offset);
             gone::objects(slab, racing, link_offset).for_each(end);
             let work = Work { kind: WorkKind::FreeSlab, cache: self.number.0, argument: slab.0 as u64 };
-            with!(self.of, cache => cache.work(&self.backing(cache), Native::cpu(), work));
+            with!(&self.of, cache => cache.work(&self.backing(cache), Native::cpu(), work));
         }
     }
 
@@ -454,8 +493,8 @@ impl Inner {
     }
 
     fn stats(&self) -> Stats {
-        let usage = with!(self.of, cache => cache.usage());
-        let geometry = with!(self.of, cache => *cache.geometry());
+        let usage = with!(&self.of, cache => cache.usage());
+        let geometry = with!(&self.of, cache => *cache.geometry());
         Stats {
             name: self.spec.name.to_string(),
             engine: self.spec.engine.to_string(),
@@ -478,19 +517,19 @@ impl Tenant for Inner {
         if work.kind == WorkKind::FreeSlab && self.spec.end.is_some() {
             return self.gone.push(Pfn(work.argument as u32));
         }
-        with!(self.of, cache => cache.work(&self.backing(cache), cpu, work));
+        with!(&self.of, cache => cache.work(&self.backing(cache), cpu, work));
     }
     fn thread_exit(&self, cpu: CpuId) {
-        with!(self.of, cache => cache.cpu_down(&self.backing(cache), cpu));
+        with!(&self.of, cache => cache.cpu_down(&self.backing(cache), cpu));
     }
     fn shrink(&self, _turn: u32) {
-        with!(self.of, cache => cache.shrink(&self.backing(cache)));
+        with!(&self.of, cache => cache.shrink(&self.backing(cache)));
     }
     fn shrink_all(&self) {
         self.shrink(0);
     }
     fn print_stats(&self) {
-        with!(self.of, cache => {
+        with!(&self.of, cache => {
             process::print_cache(format_args!("{}", self.spec.name), &cache.usage(), cache.geometry());
         });
     }

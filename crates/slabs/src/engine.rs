@@ -144,10 +144,10 @@ pub trait Engine<P: Platform>: Sized {
     fn free_hot(&self, _object: P::Ptr, _slab: Pfn) -> bool {
         false
     }
-    /// As [`Engine::free_hot`], for a caller who knows that there is an object of this cache; `home` says where, if it matters.
-    #[inline]
-    fn free_own(&self, _object: P::Ptr, _home: impl FnOnce() -> Option<(Pfn, NodeId)>) -> bool {
-        false
+    /// As [`Engine::free_hot`], for a caller who has to look for the slab first: `home` says it, if it matters.
+    #[inline(always)]
+    fn free_own(&self, object: P::Ptr, home: impl FnOnce() -> Option<Pfn>) -> bool {
+        home().is_some_and(|slab| self.free_hot(object, slab))
     }
     /// Gives an object back.
     ///

@@ -134,7 +134,7 @@ impl<P: Platform> Engine<P> for SlabEngine<P> {
         Some(object)
     }
 
-    #[inline]
+    #[inline(always)]
     fn alloc_hot(&self) -> Option<P::Ptr> {
         self.slots.pop(Event::AllocFastpath)
     }

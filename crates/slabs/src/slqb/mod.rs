@@ -219,7 +219,7 @@ impl<P: Platform> Engine<P> for Slqb<P> {
         Some(object)
     }
 
-    #[inline]
+    #[inline(always)]
     fn alloc_hot(&self) -> Option<P::Ptr> {
         self.slots.pop_if(Want::ANY, Event::AllocFastpath)
     }

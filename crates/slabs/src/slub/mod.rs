@@ -225,7 +225,7 @@ impl<P: Platform> Engine<P> for Slub<P> {
         Some(object)
     }
 
-    #[inline]
+    #[inline(always)]
     fn alloc_hot(&self) -> Option<P::Ptr> {
         let event = Event::AllocFastpath;
         // A slot without sheaves refuses the first.
@@ -252,19 +252,13 @@ impl<P: Platform> Engine<P> for Slub<P> {
         self.sheaf_capacity == 0 && self.push_listed(object, slab)
     }
 
-    #[inline]
-    fn free_own(&self, object: P::Ptr, home: impl FnOnce() -> Option<(Pfn, NodeId)>) -> bool {
+    #[inline(always)]
+    fn free_own(&self, object: P::Ptr, home: impl FnOnce() -> Option<Pfn>) -> bool {
         // With one node every object is of the right one, and a sheaf asks for nothing else.
-        if self.sheaf_capacity > 0 && P::nodes() == 1 {
-            return self.slots.push(object, Event::FreeFastpath);
+        if P::nodes() == 1 && self.slots.push(object, Event::FreeFastpath) {
+            return true;
         }
-        let Some((slab, node)) = home() else { return false };
-        if self.sheaf_capacity > 0 {
-            let home = node == P::cpu_memory_node(P::cpu()) || self.takes_any_node();
-            return home && self.slots.push(object, Event::FreeFastpath);
-        }
-        let mine = Want { mask: u64::MAX, value: tag(slab, node) };
-        self.slots.push_if(mine, HotList::<P::Ptr>::COUNT_MAX, object, Event::FreeFastpath)
+        (self.sheaf_capacity == 0 || P::nodes() > 1) && home().is_some_and(|slab| self.free_hot(object, slab))
     }
 
     /// A hit needs no check of the cache: the tag names a slab of this cache.
