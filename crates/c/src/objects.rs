@@ -106,14 +106,8 @@ pub unsafe extern "C" fn kmem_cache_create_args(
         set_errno(error);
         ptr::null_mut()
     };
-    let none = kmem_cache_args {
-        align: 0,
-        flags: 0,
-        ctor: None,
-        max_objects: 0,
-        max_bytes: 0,
-        engine: ptr::null(),
-    };
+    let none =
+        kmem_cache_args { align: 0, flags: 0, ctor: None, max_objects: 0, max_bytes: 0, engine: ptr::null() };
     // SAFETY: null, or the caller's promise.
     let args = unsafe { args.as_ref() }.unwrap_or(&none);
     if name.is_null() || args.flags & !KMEM_HWCACHE_ALIGN != 0 {

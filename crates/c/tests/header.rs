@@ -6,7 +6,8 @@ use std::path::Path;
 fn the_header_is_the_source_s() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
     let config = cbindgen::Config::from_file(folder.join("cbindgen.toml")).expect("the configuration reads");
-    let made = cbindgen::Builder::new().with_config(config).with_src(folder.join("src/objects.rs")).generate();
+    let made =
+        cbindgen::Builder::new().with_config(config).with_src(folder.join("src/objects.rs")).generate();
     let mut text = Vec::new();
     made.expect("cbindgen reads the source").write(&mut text);
     let header = folder.join("include/slablab.h");
