@@ -98,6 +98,10 @@ impl<E: Engine<Native>> Heap<E> {
     #[cold]
     pub(crate) fn alloc_large(&self, bytes: usize, align: usize) -> Option<(Object, bool)> {
         process::upkeep();
+        self.take_large(bytes, align)
+    }
+
+    fn take_large(&self, bytes: usize, align: usize) -> Option<(Object, bool)> {
         let shift = Native::page_shift();
         let frames = u32::try_from(bytes.checked_add((1 << shift) - 1)? >> shift).ok()?;
         let align_order = (align >> shift).max(1).ilog2() as u8;
@@ -111,9 +115,13 @@ impl<E: Engine<Native>> Heap<E> {
         if home.offset != 0 {
             misuse(format_args!("free of {object:?}: {} bytes into a large block", home.offset));
         }
+        self.put_large(home);
+        process::give_back();
+    }
+
+    fn put_large(&self, home: Home) {
         Native::unmap_slab(home.slab, 0);
         self.pages.free_exact(home.slab);
-        process::give_back();
     }
 
     /// Bytes that may be used at an address that was allocated.
@@ -165,10 +173,16 @@ where
 /// Sheaves and the like are objects of the classes, which make do without metadata of their own for them.
 impl<E: Engine<Native>> Metadata<Native> for Heap<E> {
     fn alloc(&self, bytes: u32, gfp: Gfp) -> Option<Object> {
+        if bytes as usize > classes::MAX {
+            return self.take_large(bytes as usize, 1).map(|(object, _)| object);
+        }
         self.classes[classes::of(bytes as usize)].alloc(&Backing::new(self.pages, &self.common), gfp, None)
     }
     fn free(&self, object: Object) {
         let home = Native::home(object.as_ptr()).expect("metadata lies in a slab");
+        if home.cache == LARGE {
+            return self.put_large(home);
+        }
         let class = self.class(home).expect("metadata is an object of a class");
         class.free(&Backing::new(self.pages, &self.common), object).expect("metadata is an object");
     }

@@ -9,6 +9,8 @@ use std::ptr::NonNull;
 
 /// Address space for lumps: it costs nothing until it is written.
 const BYTES: usize = 1 << 32;
+/// Below this there is no point.
+const BYTES_MIN: usize = 1 << 26;
 const SMALLEST: usize = 64;
 const SIZES: usize = 26;
 
@@ -44,7 +46,7 @@ pub(crate) fn take(bytes: usize) -> Option<NonNull<u8>> {
         let space = loop {
             match system::reserve(bytes) {
                 Some(space) => break space,
-                None if bytes > SMALLEST << SIZES => bytes /= 2,
+                None if bytes > BYTES_MIN => bytes /= 2,
                 None => return None,
             }
         };

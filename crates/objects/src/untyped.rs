@@ -100,8 +100,8 @@ struct Asked {
     engine: Preset,
 }
 
-/// Bytes that a cache takes in a slot, at most.
-const SLOT_BYTES: usize = 512;
+/// Bytes that a slot must have room for: this cache's, and what the page allocator will want for each of its nodes.
+const SLOT_BYTES: usize = 8192;
 
 impl Cache {
     /// A cache without slabs.
@@ -312,10 +312,9 @@ impl Drop for Cache {
         if self.destroy().is_ok() {
             return;
         }
-        // Objects were forgotten. Their slabs stay, and so does the number that they carry.
-        if let Some(seat) = self.seat.take() {
-            process::unsettle(&seat);
-            std::mem::forget(seat);
+        // Objects were forgotten. Their slabs stay, and the number that they carry is nobody else's: the seat is not left.
+        if let Some(seat) = &self.seat {
+            process::unsettle(seat);
         }
     }
 }
