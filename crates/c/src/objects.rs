@@ -140,13 +140,13 @@ pub unsafe extern "C" fn kmem_cache_create_args(
 }
 
 /// An object, or null and an error number.
-#[inline(always)]
-unsafe fn given(cache: &kmem_cache, flags: c_uint, object: Result<*mut u8, Why>) -> *mut c_void {
+fn given(cache: &kmem_cache, flags: c_uint, object: Result<*mut u8, Why>) -> *mut c_void {
     match object {
-        Ok(object) if flags == 0 => object.cast(),
         Ok(object) => {
-            // SAFETY: the object is new and has so many bytes.
-            unsafe { object.write_bytes(0, cache.checked.size()) };
+            if flags != 0 {
+                // SAFETY: the object is new and has so many bytes.
+                unsafe { object.write_bytes(0, cache.checked.size()) };
+            }
             object.cast()
         }
         Err(why) => refused(why),
@@ -164,7 +164,6 @@ fn refused(why: Why) -> *mut c_void {
 }
 
 /// Whether an allocation may have such flags.
-#[inline(always)]
 fn may_have(cache: &kmem_cache, flags: c_uint) -> bool {
     flags == 0 || (flags == KMEM_ZERO && !cache.checked.constructs())
 }
@@ -184,11 +183,21 @@ fn invalid() -> *mut c_void {
 pub unsafe extern "C" fn kmem_cache_alloc(cache: *mut kmem_cache, flags: c_uint) -> *mut c_void {
     // SAFETY: the caller's promise.
     let cache = unsafe { &*cache };
+    if flags == 0
+        && let Some(object) = cache.checked.alloc_hot()
+    {
+        return object.cast();
+    }
+    alloc_slow(cache, flags)
+}
+
+#[cold]
+#[inline(never)]
+extern "C" fn alloc_slow(cache: &kmem_cache, flags: c_uint) -> *mut c_void {
     if !may_have(cache, flags) {
         return invalid();
     }
-    // SAFETY: the object is new.
-    unsafe { given(cache, flags, cache.checked.alloc()) }
+    given(cache, flags, cache.checked.alloc())
 }
 
 /// `count` objects, all or none. Answers `count`, or 0 and an error number as [`kmem_cache_alloc`].
@@ -229,10 +238,8 @@ pub unsafe extern "C" fn kmem_cache_alloc_bulk(
 /// The cache is one; nobody uses the object any more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn kmem_cache_free(cache: *mut kmem_cache, object: *mut c_void) {
-    if !object.is_null() {
-        // SAFETY: the caller's promise.
-        unsafe { (*cache).checked.free(object.cast()) }
-    }
+    // SAFETY: the caller's promise.
+    unsafe { (*cache).checked.free(object.cast()) }
 }
 
 /// Gives `count` objects back, none of them null.
@@ -362,8 +369,7 @@ pub unsafe extern "C" fn kmem_cache_alloc_from_sheaf(
     if object.is_null() {
         return object.cast();
     }
-    // SAFETY: the object is new.
-    unsafe { given(cache, flags, Ok(object)) }
+    given(cache, flags, Ok(object))
 }
 
 /// Objects left in a sheaf.

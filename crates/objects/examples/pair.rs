@@ -72,7 +72,10 @@ fn empty<const N: usize>() -> Bytes<N> {
     Bytes(std::mem::MaybeUninit::uninit())
 }
 
-fn kinds(engine: &'static str) -> Vec<(String, Box<dyn FnMut(u64)>)> {
+/// A kind of pair: its name, and what does so many.
+type Kind = (String, Box<dyn FnMut(u64)>);
+
+fn kinds(engine: &'static str) -> Vec<Kind> {
     let small = Builder::new("small").engine(engine).create::<Bytes<64>>().expect("a cache");
     let large = Builder::new("large").engine(engine).create::<Bytes<4096>>().expect("a cache");
     let kept = Builder::new("kept").engine(engine).create_with(empty::<64>).expect("a cache");
@@ -100,7 +103,7 @@ fn main() {
     let engines =
         if arguments.is_empty() { vec!["slub@7.1".to_owned(), "slub@6.1".to_owned()] } else { arguments };
     bare_list();
-    let mut all: Vec<(String, Box<dyn FnMut(u64)>)> = vec![("bare list".to_owned(), Box::new(bare_pairs))];
+    let mut all: Vec<Kind> = vec![("bare list".to_owned(), Box::new(bare_pairs))];
     engines.into_iter().for_each(|engine| all.extend(kinds(engine.leak())));
     let mut figures = vec![Vec::new(); all.len()];
     for _ in 0..ROUNDS {

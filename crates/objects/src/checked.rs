@@ -79,9 +79,14 @@ impl Checked {
     ///
     /// # Errors
     /// There is none, and why.
-    #[inline(always)]
     pub fn alloc(&self) -> Result<*mut u8, Why> {
         Ok(self.hand_out(self.cache.alloc()?))
+    }
+
+    /// An object, if that can be had fast.
+    #[inline(always)]
+    pub fn alloc_hot(&self) -> Option<*mut u8> {
+        Some(self.hand_out(self.cache.alloc_hot()?))
     }
 
     /// The object is live from here on.
@@ -92,53 +97,80 @@ impl Checked {
         unsafe {
             match self.construct {
                 None => word.write(0),
-                Some(construct) => {
-                    if word.read() == FRESH {
-                        construct(object.as_ptr().cast());
-                    }
-                    word.write(LIVE);
-                }
+                Some(construct) if word.read() == FRESH => return self.make(construct, object.as_ptr()),
+                Some(_) => word.write(LIVE),
             }
         }
         object.as_ptr()
     }
 
-    /// Gives an object back. Any address may come but null.
+    #[cold]
+    #[inline(never)]
+    extern "C" fn make(&self, construct: Constructor, object: *mut u8) -> *mut u8 {
+        // SAFETY: the object is ours alone, and the constructor is for objects of this cache.
+        unsafe {
+            construct(object.cast());
+            object.wrapping_add(self.word).cast::<u64>().write(LIVE);
+        }
+        object
+    }
+
+    /// Gives an object back; null is nothing. Any address may come.
     ///
     /// # Safety
     /// If it is a live object of this cache, nobody uses it any more.
     #[inline(always)]
     pub unsafe fn free(&self, at: *mut u8) {
-        if let Some((object, slab)) = self.take_back(at)
-            && self.cache.try_free(object, slab).is_ok()
+        // The slow ways look it up again, and are C's: what does not unwind is called last, without a frame.
+        if let Some(spot) = Native::spot(at)
+            && let Some(object) = self.cache.starts_at_hot(spot)
+            && self.mark(object)
         {
+            if !self.cache.push_hot(object) {
+                self.free_taken(at);
+            }
             return;
         }
-        self.wrong(at)
+        self.free_slow(at);
     }
 
-    /// The object at an address and its slab, marked as free if it is live; `None` where something is wrong.
-    #[inline(always)]
+    /// Gives back what is marked as free.
+    #[inline(never)]
+    extern "C" fn free_taken(&self, at: *mut u8) {
+        let (object, home) = Object::at(at).zip(Native::home(at)).expect("an object");
+        if self.cache.try_free(object, home.slab).is_err() {
+            self.wrong(at);
+        }
+    }
+
+    /// Gives back what the fast look did not know, or says what is wrong with it.
+    #[inline(never)]
+    extern "C" fn free_slow(&self, at: *mut u8) {
+        match self.take_back(at) {
+            Some((object, slab)) if self.cache.try_free(object, slab).is_ok() => {}
+            _ if at.is_null() => {}
+            _ => self.wrong(at),
+        }
+    }
+
+    /// The object at an address and its slab, marked as free; `None` where there is no live one.
     fn take_back(&self, at: *mut u8) -> Option<(Object, Pfn)> {
-        let (object, slab) = match self.cache.starts_at(Native::spot(at)?) {
-            Some(found) => found,
-            None => self.owned(at)?,
-        };
+        let (object, slab) = self.cache.find(Native::spot(at)?)?;
+        self.mark(object).then_some((object, slab))
+    }
+
+    /// Marks an object as free; whether it was live.
+    #[inline(always)]
+    fn mark(&self, object: Object) -> bool {
         let (word, key) = (self.word(object), self.key(object));
-        // SAFETY: an object starts there, and a live object's word is the caller's to give.
+        // SAFETY: a live object's word is the caller's to give.
         unsafe {
             let live = if self.construct.is_some() { *word == LIVE } else { *word != key };
-            live.then(|| *word = key)?;
+            if live {
+                *word = key;
+            }
+            live
         }
-        Some((object, slab))
-    }
-
-    /// What the fast look does not tell.
-    #[cold]
-    #[inline(never)]
-    fn owned(&self, at: *mut u8) -> Option<(Object, Pfn)> {
-        let (object, home) = Object::at(at).zip(Native::home(at))?;
-        self.cache.owns(object).is_ok().then_some((object, home.slab))
     }
 
     /// Says what is wrong with an address that was freed, and ends the process.

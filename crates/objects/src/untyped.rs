@@ -100,6 +100,9 @@ struct Asked {
     engine: Preset,
 }
 
+/// Upkeep shrinks a cache every so many times that it shrinks anything.
+const TURNS: u32 = 64;
+
 /// Bytes that a slot must have room for: this cache's, and what the page allocator will want for each of its nodes.
 const SLOT_BYTES: usize = 8192;
 
@@ -159,13 +162,19 @@ impl Cache {
     /// There is no memory, or the cache's limit is reached.
     #[inline(always)]
     pub fn alloc(&self) -> Result<Object, Why> {
-        if let Of::Slub(cache) = &self.inner.of
-            && !self.inner.limited
-            && let Some(object) = cache.alloc_hot()
-        {
-            return Ok(object);
+        match self.alloc_hot() {
+            Some(object) => Ok(object),
+            None => self.inner.alloc_slow(),
         }
-        self.inner.alloc_slow()
+    }
+
+    /// An object of this thread's slot, if that can be had fast.
+    #[inline(always)]
+    pub fn alloc_hot(&self) -> Option<Object> {
+        match &self.inner.of {
+            Of::Slub(cache) if !self.inner.limited => cache.alloc_hot(),
+            _ => None,
+        }
     }
 
     /// Gives an object back that is this cache's.
@@ -180,31 +189,47 @@ impl Cache {
         self.inner.free_slow(object);
     }
 
-    /// The object of this cache that starts at a spot, and its slab; `None` where none does, as far as can be told fast.
+    /// The object of this cache that starts at a spot; `None` where none does, or where that cannot be told fast.
     #[inline(always)]
-    pub fn starts_at(&self, spot: Spot) -> Option<(Object, Pfn)> {
+    pub fn starts_at_hot(&self, spot: Spot) -> Option<Object> {
         let (slab, offset) = spot.place();
-        let starts = spot.cache() == self.inner.number.0
-            && match &self.inner.of {
-                Of::Slub(cache) => cache.starts_at(slab, offset),
-                other => other.starts_at(slab, offset),
-            };
-        starts.then(|| (spot.object(), slab))
+        match &self.inner.of {
+            Of::Slub(cache) if spot.cache() == self.inner.number.0 && cache.starts_at(slab, offset) => {
+                Some(spot.object())
+            }
+            _ => None,
+        }
+    }
+
+    /// The object of this cache at a spot, allocated or not, and its slab.
+    pub fn find(&self, spot: Spot) -> Option<(Object, Pfn)> {
+        if spot.cache() != self.inner.number.0 {
+            return None;
+        }
+        let ((slab, offset), object) = (spot.place(), spot.object());
+        let starts = with!(&self.inner.of, cache => cache.starts_at(slab, offset));
+        (starts || self.owns(object).is_ok()).then_some((object, slab))
+    }
+
+    /// Gives an object back that is this cache's, if a slot takes it that asks nothing.
+    #[inline(always)]
+    pub fn push_hot(&self, object: Object) -> bool {
+        match &self.inner.of {
+            Of::Slub(cache) if !self.inner.limited => cache.free_own(object, || None),
+            _ => false,
+        }
     }
 
     /// Gives an object back whose slab is known.
     ///
     /// # Errors
     /// There is none of this cache's.
-    #[inline(always)]
     pub fn try_free(&self, object: Object, slab: Pfn) -> Result<(), Misuse> {
-        if let Of::Slub(cache) = &self.inner.of
-            && !self.inner.limited
-            && cache.free_hot(object, slab)
-        {
+        let inner = &*self.inner;
+        if !inner.limited && with!(&inner.of, cache => cache.free_hot(object, slab)) {
             return Ok(());
         }
-        self.inner.try_free_at(object, slab)
+        inner.try_free(object)
     }
 
     /// Whether there is an object of this cache at an address of the heap, allocated or not.
@@ -320,12 +345,6 @@ impl Drop for Cache {
 }
 
 impl Of {
-    #[cold]
-    #[inline(never)]
-    fn starts_at(&self, slab: Pfn, offset: u32) -> bool {
-        with!(self, cache => cache.starts_at(slab, offset))
-    }
-
     fn create(number: CacheId, spec: &Spec<'_>, engine: Preset) -> Of {
         // A mark is in the second word.
         let least = if spec.mark.is_some() { 2 * WORD } else { WORD };
@@ -435,15 +454,6 @@ impl Inner {
         }
     }
 
-    #[cold]
-    #[inline(never)]
-    fn try_free_at(&self, object: Object, slab: Pfn) -> Result<(), Misuse> {
-        if !self.limited && with!(&self.of, cache => cache.free_hot(object, slab)) {
-            return Ok(());
-        }
-        self.try_free(object)
-    }
-
     fn try_free(&self, object: Object) -> Result<(), Misuse> {
         self.upkeep();
         with!(&self.of, cache => cache.free(&self.backing(cache), object))?;
@@ -521,11 +531,14 @@ impl Tenant for Inner {
     fn thread_exit(&self, cpu: CpuId) {
         with!(&self.of, cache => cache.cpu_down(&self.backing(cache), cpu));
     }
-    fn shrink(&self, _turn: u32) {
-        with!(&self.of, cache => cache.shrink(&self.backing(cache)));
+    fn shrink(&self, turn: u32) {
+        // Caches are many: each has its turn.
+        if turn % TURNS == self.number.0 / process::NUMBERS % TURNS {
+            self.shrink_all();
+        }
     }
     fn shrink_all(&self) {
-        self.shrink(0);
+        with!(&self.of, cache => cache.shrink(&self.backing(cache)));
     }
     fn print_stats(&self) {
         with!(&self.of, cache => {
