@@ -255,10 +255,10 @@ impl<P: Platform> Engine<P> for Slub<P> {
     #[inline(always)]
     fn free_own(&self, object: P::Ptr, home: impl FnOnce() -> Option<Pfn>) -> bool {
         // With one node every object is of the right one, and a sheaf asks for nothing else.
-        if P::nodes() == 1 && self.slots.push(object, Event::FreeFastpath) {
-            return true;
+        if self.sheaf_capacity > 0 && P::nodes() == 1 {
+            return self.slots.push(object, Event::FreeFastpath);
         }
-        (self.sheaf_capacity == 0 || P::nodes() > 1) && home().is_some_and(|slab| self.free_hot(object, slab))
+        home().is_some_and(|slab| self.free_hot(object, slab))
     }
 
     /// A hit needs no check of the cache: the tag names a slab of this cache.
