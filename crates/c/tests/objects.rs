@@ -65,27 +65,25 @@ fn built() -> &'static Built {
     })
 }
 
-fn run(engine: &str, arguments: &[&str], stats: bool) -> Output {
+fn run(engine: &str, arguments: &[&str], setting: (&str, &str)) -> Output {
     let built = built();
     let mut command = Command::new(&built.program);
     command.args(arguments).env("LD_LIBRARY_PATH", &built.libraries).env("SLABLAB_ENGINE", engine);
-    if stats {
-        command.env("SLABLAB_STATS", "1");
-    }
-    command.output().expect("it runs")
+    command.env(setting.0, setting.1).output().expect("it runs")
 }
 
 #[test]
 fn what_the_header_promises() {
     for engine in ENGINES {
-        let done = run(engine, &[], false);
-        let (said, errors) = (String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
-        assert!(
-            done.status.success() && said.contains("all holds"),
-            "{engine}: {}\n{said}{errors}",
-            done.status
-        );
-        assert_eq!(errors, "slablab: remaining: cannot be destroyed: objects remaining: 3\n", "{engine}");
+        for slots in ["thread", "cpu"] {
+            let done = run(engine, &[], ("SLABLAB_SLOTS", slots));
+            let (said, errors) =
+                (String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
+            let whole = done.status.success() && said.contains("all holds");
+            assert!(whole, "{engine}, {slots}: {}\n{said}{errors}", done.status);
+            let reported = "slablab: remaining: cannot be destroyed: objects remaining: 3\n";
+            assert_eq!(errors, reported, "{engine}, {slots}");
+        }
     }
 }
 
@@ -112,7 +110,7 @@ const FAULTS: &[(&str, &str)] = &[
 fn every_misuse_is_reported_with_address_and_cache() {
     for engine in ENGINES {
         for (fault, says) in FAULTS {
-            let done = run(engine, &[fault], false);
+            let done = run(engine, &[fault], ("SLABLAB_STATS", "0"));
             let address = String::from_utf8_lossy(&done.stdout);
             let says = says.replace('@', address.split(' ').next().expect("an address"));
             let said = String::from_utf8_lossy(&done.stderr);
@@ -124,7 +122,7 @@ fn every_misuse_is_reported_with_address_and_cache() {
 
 #[test]
 fn statistics_name_the_caches_after_malloc_s() {
-    let done = run("slub@7.1", &["nothing"], true);
+    let done = run("slub@7.1", &["nothing"], ("SLABLAB_STATS", "1"));
     let said = String::from_utf8_lossy(&done.stderr);
     let place = |name: &str| {
         let found = said.lines().position(|line| line.starts_with(name));

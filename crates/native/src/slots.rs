@@ -204,7 +204,11 @@ impl<T: Default> PerCpu<Native, T> for Slots<T> {
 
     fn new(link_offset: u32) -> Self {
         let offset = lines::take(size_of::<Slot<T>>()).expect("areas have room for this cache");
-        Slots { cache: Cache { offset, link: link_offset }, closed: AtomicBool::new(false), cold: PhantomData }
+        Slots {
+            cache: Cache { offset, link: link_offset },
+            closed: AtomicBool::new(false),
+            cold: PhantomData,
+        }
     }
 
     #[inline]

@@ -101,7 +101,7 @@ struct Asked {
 }
 
 /// Upkeep shrinks a cache every so many times that it shrinks anything.
-const TURNS: u32 = 64;
+const TURNS: u32 = slablab_malloc::classes::COUNT as u32;
 
 /// Bytes that a slot must have room for: this cache's, and what the page allocator will want for each of its nodes.
 const SLOT_BYTES: usize = 8192;

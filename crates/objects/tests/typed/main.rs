@@ -59,3 +59,13 @@ impl Drop for Counted {
         self.census.0.fetch_sub(1, SeqCst);
     }
 }
+
+/// All of it again, where slots are CPUs', as far as the machine can: short of memory there is the same either way.
+#[test]
+fn the_same_with_slots_of_cpus() {
+    let again = std::env::current_exe().expect("this test is a program");
+    let mut command = std::process::Command::new(again);
+    command.args(["--skip", "the_same_with", "--skip", "short::"]).env("SLABLAB_SLOTS", "cpu");
+    let done = command.output().expect("it runs");
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stdout));
+}
