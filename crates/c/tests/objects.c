@@ -170,6 +170,18 @@ static void limits(void)
     kmem_cache_free_bulk(cache, 3, more);
     CHECK(kmem_cache_destroy(cache) == 0);
 
+    /* All or none, also where more than one batch is wanted. */
+    void *too_many[60];
+    args.max_objects = 50;
+    cache = kmem_cache_create_args("all or none", 64, &args);
+    errno = 0;
+    CHECK(kmem_cache_alloc_bulk(cache, 0, 60, too_many) == 0 && errno == EDQUOT);
+    errno = 0;
+    CHECK(!kmem_cache_prefill_sheaf(cache, 0, 60) && errno == EDQUOT);
+    CHECK(kmem_cache_alloc_bulk(cache, 0, 50, too_many) == 50);
+    kmem_cache_free_bulk(cache, 50, too_many);
+    CHECK(kmem_cache_destroy(cache) == 0);
+
     struct kmem_cache_args by_bytes = {.max_bytes = 1000};
     cache = kmem_cache_create_args("by bytes", 100, &by_bytes);
     kmem_cache_get_stats(cache, &stats);

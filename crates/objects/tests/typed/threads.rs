@@ -50,6 +50,27 @@ fn what_ended_threads_had_is_found_again() {
     });
 }
 
+/// SLQB leaves a slot's pages to the slot's next thread.
+#[test]
+fn what_ended_threads_had_is_given_up() {
+    for engine in ["slub@7.1", "slub@6.1", "slab@6.1"] {
+        const THREADS: usize = 40;
+        let cache = Builder::new("given up").engine(engine).create::<[u64; 64]>().expect("a cache");
+        let all_have = Barrier::new(THREADS);
+        std::thread::scope(|scope| {
+            for _ in 0..THREADS {
+                scope.spawn(|| {
+                    let some: Vec<_> = (0..50).map(|n| cache.insert([n; 64]).expect("memory")).collect();
+                    drop(some);
+                    all_have.wait();
+                });
+            }
+        });
+        let (bytes, peak) = (cache.stats().bytes, THREADS as u64 * 50 * 512);
+        assert!(bytes < peak / 2, "{engine}: {bytes} of {peak} bytes that were allocated at once");
+    }
+}
+
 #[test]
 fn what_live_threads_keep_goes_with_the_cache() {
     under_every_engine(|engine| {
