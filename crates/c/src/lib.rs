@@ -6,6 +6,7 @@
 #![expect(unsafe_code, reason = "C's interface")]
 
 mod cplusplus;
+pub mod objects;
 
 use libc::{EINVAL, ENOMEM, c_int, c_void, size_t};
 use slablab_malloc::api;

@@ -10,11 +10,11 @@ use crate::heap::Heap;
 use crate::process;
 use crate::report::misuse;
 use crate::settings::Settings;
-use slablab_native::{Native, system};
-use slablab_slabs::Preset;
+use slablab_native::{Native, Sleep, system};
 use slablab_slabs::slab_engine::SlabEngine;
 use slablab_slabs::slqb::Slqb;
 use slablab_slabs::slub::Slub;
+use slablab_slabs::{Metadata, Preset};
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::UnsafeCell;
 use std::mem::MaybeUninit;
@@ -79,6 +79,7 @@ fn start() -> bool {
         ENGINE.store(BROKEN, Release);
         return false;
     };
+    *PRESET.lock() = Some(settings.preset);
     front::start();
     let seat = process::take_own();
     let first = seat.first();
@@ -112,9 +113,21 @@ fn start() -> bool {
     true
 }
 
+/// What the environment chose. Written before there is a heap.
+static PRESET: Sleep<Option<Preset>> = Sleep::new(None);
+
+/// The engine that the environment chose; `None` before the heap started.
+pub(crate) fn preset() -> Option<Preset> {
+    *PRESET.lock()
+}
+
+/// The heap as metadata memory of others; `None` before it started.
+pub(crate) fn metadata() -> Option<&'static dyn Metadata<Native>> {
+    with_heap!(heap => Some(heap), none => None)
+}
+
 extern "C" fn print_stats() {
-    let settings = Settings::read();
-    process::print_stats(&settings.preset);
+    process::print_stats(&preset().expect("the heap runs"));
 }
 
 /// Does something with the heap there is; [`SLUB`] first, as it is the default.

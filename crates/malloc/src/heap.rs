@@ -1,12 +1,13 @@
 //! A heap of one engine: the classes, on the process's pages.
 
 use crate::classes;
-use crate::process::{self, Tenant};
+use crate::process::{self, Named, Tenant};
 use crate::report::misuse;
 use slablab_native::{Home, Native, Object, Spot};
 use slablab_pages::Pages;
 use slablab_platform::{CpuId, Gfp, Pfn, Platform, Work};
 use slablab_slabs::{Backing, CacheId, Engine, Metadata, Misuse};
+use std::fmt;
 
 /// A heap.
 pub struct Heap<E: Engine<Native>> {
@@ -79,7 +80,7 @@ impl<E: Engine<Native>> Heap<E> {
             return self.free_large(object, home);
         }
         let Some(class) = self.class(home) else {
-            misuse(format_args!("free of {object:?}: an object of another cache, number {}", home.cache))
+            misuse(format_args!("free of {object:?}: an object of {}", Named(home.cache)))
         };
         let bytes = class.geometry().object_size;
         match class.free(&self.backing(), object) {
@@ -97,6 +98,10 @@ impl<E: Engine<Native>> Heap<E> {
     #[cold]
     pub(crate) fn alloc_large(&self, bytes: usize, align: usize) -> Option<(Object, bool)> {
         process::upkeep();
+        self.take_large(bytes, align)
+    }
+
+    fn take_large(&self, bytes: usize, align: usize) -> Option<(Object, bool)> {
         let shift = Native::page_shift();
         let frames = u32::try_from(bytes.checked_add((1 << shift) - 1)? >> shift).ok()?;
         let align_order = (align >> shift).max(1).ilog2() as u8;
@@ -110,9 +115,13 @@ impl<E: Engine<Native>> Heap<E> {
         if home.offset != 0 {
             misuse(format_args!("free of {object:?}: {} bytes into a large block", home.offset));
         }
+        self.put_large(home);
+        process::give_back();
+    }
+
+    fn put_large(&self, home: Home) {
         Native::unmap_slab(home.slab, 0);
         self.pages.free_exact(home.slab);
-        process::give_back();
     }
 
     /// Bytes that may be used at an address that was allocated.
@@ -122,10 +131,7 @@ impl<E: Engine<Native>> Heap<E> {
             None if home.cache == LARGE => {
                 (Pages::<Native>::exact_frames(home.slab) as usize) << Native::page_shift()
             }
-            None => misuse(format_args!(
-                "malloc_usable_size of {at:p}: an object of another cache, number {}",
-                home.cache
-            )),
+            None => misuse(format_args!("malloc_usable_size of {at:p}: an object of {}", Named(home.cache))),
         }
     }
 }
@@ -156,15 +162,27 @@ where
             process::print_cache(format_args!("malloc-{}", geometry.object_size), &class.usage(), geometry);
         }
     }
+    fn write_name(&self, cache: u32, to: &mut dyn fmt::Write) -> fmt::Result {
+        match self.classes.get(cache.wrapping_sub(self.first) as usize) {
+            Some(class) => write!(to, "malloc-{}", class.geometry().object_size),
+            None => to.write_str("a cache that is gone"),
+        }
+    }
 }
 
 /// Sheaves and the like are objects of the classes, which make do without metadata of their own for them.
 impl<E: Engine<Native>> Metadata<Native> for Heap<E> {
     fn alloc(&self, bytes: u32, gfp: Gfp) -> Option<Object> {
+        if bytes as usize > classes::MAX {
+            return self.take_large(bytes as usize, 1).map(|(object, _)| object);
+        }
         self.classes[classes::of(bytes as usize)].alloc(&Backing::new(self.pages, &self.common), gfp, None)
     }
     fn free(&self, object: Object) {
         let home = Native::home(object.as_ptr()).expect("metadata lies in a slab");
+        if home.cache == LARGE {
+            return self.put_large(home);
+        }
         let class = self.class(home).expect("metadata is an object of a class");
         class.free(&Backing::new(self.pages, &self.common), object).expect("metadata is an object");
     }

@@ -10,7 +10,7 @@ use slablab_native::{Native, Object, Owner, Start, system};
 use slablab_pages::Pages;
 use slablab_pages::policy::{MinFree, PagesPolicy, PcpRule, ZoneRule};
 use slablab_platform::{CpuId, Gfp, Platform, Work};
-use slablab_slabs::{Geometry, Metadata, Usage};
+use slablab_slabs::{Geometry, Metadata, Preset, Usage};
 use std::cell::UnsafeCell;
 use std::fmt;
 use std::mem::MaybeUninit;
@@ -35,6 +35,8 @@ pub trait Tenant: Sync {
     fn shrink_all(&self);
     /// Prints its caches in slabinfo's columns.
     fn print_stats(&self);
+    /// Writes the name of one of its caches.
+    fn write_name(&self, cache: u32, to: &mut dyn fmt::Write) -> fmt::Result;
 }
 
 struct Place {
@@ -99,16 +101,22 @@ pub unsafe fn settle(seat: &Seat, tenant: &dyn Tenant) {
     place.state.store(SETTLED, SeqCst);
 }
 
-/// Waits until no call to the tenant runs, and none will. Not to be called from one of them.
-pub fn leave(seat: Seat) {
+/// Waits until no call to the tenant runs, and none will until it settles again. Not to be called from one of them.
+pub fn unsettle(seat: &Seat) {
     let place = &PLACES[seat.0 as usize];
     place.state.store(TAKEN, SeqCst);
-    while place.users.load(SeqCst) > 0 {
+    // An upkeep may have taken a work of this tenant and not have called it yet.
+    while place.users.load(SeqCst) > 0 || WORKING.load(SeqCst) > 0 {
         system::pause();
     }
     // SAFETY: nobody reads a place that is not settled.
     unsafe { *place.tenant.get() = None };
-    place.state.store(FREE, Release);
+}
+
+/// The same, and gives the numbers up: no slab carries one of them any more.
+pub fn leave(seat: Seat) {
+    unsettle(&seat);
+    PLACES[seat.0 as usize].state.store(FREE, Release);
 }
 
 /// Calls a tenant, if it is there.
@@ -185,12 +193,18 @@ const CALLER_NS: u64 = 500_000;
 static LOOKED_NS: AtomicU64 = AtomicU64::new(0);
 static DUE: AtomicU64 = AtomicU64::new(0);
 static TURN: AtomicU32 = AtomicU32::new(0);
+/// Upkeeps that may have a work in hand.
+static WORKING: AtomicU32 = AtomicU32::new(0);
 
 /// Looks after what no caller waits for: deferred work, caches that may keep too much, free memory. For slow paths.
 #[inline]
 pub fn upkeep() {
-    while let Some((cpu, work)) = Native::due() {
-        with(work.cache / NUMBERS, |tenant| tenant.work(cpu, work));
+    if Native::work_waits() {
+        WORKING.fetch_add(1, SeqCst);
+        while let Some((cpu, work)) = Native::due() {
+            with(work.cache / NUMBERS, |tenant| tenant.work(cpu, work));
+        }
+        WORKING.fetch_sub(1, SeqCst);
     }
     if !Native::tick() {
         return;
@@ -288,11 +302,37 @@ pub fn print_cache(name: fmt::Arguments<'_>, usage: &Usage, geometry: &Geometry)
 pub struct FromHeap;
 
 impl Metadata<Native> for FromHeap {
-    fn alloc(&self, bytes: u32, _gfp: Gfp) -> Option<Object> {
-        Object::at(crate::api::alloc(bytes as usize))
+    fn alloc(&self, bytes: u32, gfp: Gfp) -> Option<Object> {
+        crate::global::metadata()?.alloc(bytes, gfp)
     }
     fn free(&self, object: Object) {
-        // SAFETY: it came from `alloc`.
-        unsafe { crate::api::free(object.as_ptr()) }
+        crate::global::metadata().expect("what gave it is there").free(object);
     }
+}
+
+/// The name of a cache by its number, for reports.
+pub struct Named(pub u32);
+
+impl fmt::Display for Named {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let number = self.0;
+        let known = with(number / NUMBERS, |tenant| tenant.write_name(number, f));
+        known.unwrap_or_else(|| write!(f, "a cache that is gone, number {number}"))
+    }
+}
+
+/// The engine that the environment chose; `None` before the process's heap started.
+pub fn preset() -> Option<Preset> {
+    crate::global::preset()
+}
+
+/// Ends the process with a report of what a caller did wrong.
+#[cold]
+pub fn misuse(what: fmt::Arguments<'_>) -> ! {
+    crate::report::misuse(what)
+}
+
+/// Writes `slablab: ...` to standard error.
+pub fn say(what: fmt::Arguments<'_>) {
+    Line::say(what);
 }

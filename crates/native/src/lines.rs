@@ -22,6 +22,14 @@ pub(crate) fn take(bytes: usize) -> Option<usize> {
     None
 }
 
+/// Whether there is room for so many bytes. Somebody else may take it.
+pub(crate) fn has_room(bytes: usize) -> bool {
+    take(bytes).is_some_and(|at| {
+        give(at, bytes);
+        true
+    })
+}
+
 /// Gives lines back; they are zeros in all areas.
 pub(crate) fn give(offset: usize, bytes: usize) {
     let lines = offset / LINE..(offset + bytes).div_ceil(LINE);

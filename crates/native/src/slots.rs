@@ -32,6 +32,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*, compiler_fence};
 #[derive(Debug)]
 pub struct Slots<T> {
     cache: Cache,
+    /// Nobody uses the cache any more.
+    closed: AtomicBool,
     cold: PhantomData<fn() -> T>,
 }
 
@@ -202,7 +204,11 @@ impl<T: Default> PerCpu<Native, T> for Slots<T> {
 
     fn new(link_offset: u32) -> Self {
         let offset = lines::take(size_of::<Slot<T>>()).expect("areas have room for this cache");
-        Slots { cache: Cache { offset, link: link_offset }, cold: PhantomData }
+        Slots {
+            cache: Cache { offset, link: link_offset },
+            closed: AtomicBool::new(false),
+            cold: PhantomData,
+        }
     }
 
     #[inline]
@@ -293,8 +299,14 @@ impl<T: Default> PerCpu<Native, T> for Slots<T> {
         if per_cpu::on() {
             return self.of(cpu).hold_remote(cpu);
         }
-        let claim = Claim::new(cpu)?;
-        self.of(cpu).hold(cpu, Some(claim))
+        let claim = Claim::new(cpu);
+        // A thread may take its own slot; and anybody any slot of a cache that nobody uses.
+        let free = claim.is_some() || self.closed.load(Relaxed) || thread::is_mine(cpu);
+        if free { self.of(cpu).hold(cpu, claim) } else { None }
+    }
+
+    fn close(&self, closed: bool) {
+        self.closed.store(closed, Relaxed);
     }
 
     fn ask(&self, cpu: CpuId) {

@@ -91,6 +91,11 @@ pub(crate) fn is_live(slot: CpuId) -> bool {
     }
 }
 
+/// Whether a slot is this thread's, where slots are threads'.
+pub(crate) fn is_mine(slot: CpuId) -> bool {
+    displacement() != 0 && area::slot() == slot
+}
+
 /// Calls for the thread's end: the key, and who is told which slot became free.
 static KEY: AtomicU32 = AtomicU32::new(u32::MAX);
 static ON_EXIT: AtomicPtr<()> = AtomicPtr::new(std::ptr::null_mut());

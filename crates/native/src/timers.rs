@@ -5,7 +5,7 @@
 
 use crate::lock::Sleep;
 use crate::{lumps, system};
-use slablab_platform::{CpuId, Work};
+use slablab_platform::{CpuId, Work, WorkKind};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering::*};
 
@@ -112,6 +112,27 @@ pub(crate) fn due() -> Option<(CpuId, Work)> {
     if timer.due_ns > now {
         return None;
     }
+    all[index] = all[all.len() - 1];
+    timers.count -= 1;
+    timers.publish();
+    Some((timer.cpu, timer.work))
+}
+
+/// Whether a work may be due.
+#[inline]
+pub(crate) fn any_waits() -> bool {
+    FIRST_DUE_NS.load(Relaxed) != u64::MAX
+}
+
+/// Takes a work of a kind of a cache, due or not.
+pub(crate) fn take_of(cache: u32, kind: WorkKind) -> Option<(CpuId, Work)> {
+    if !any_waits() {
+        return None;
+    }
+    let mut timers = TIMERS.lock();
+    let all = timers.all();
+    let index = all.iter().position(|timer| timer.work.cache == cache && timer.work.kind == kind)?;
+    let timer = all[index];
     all[index] = all[all.len() - 1];
     timers.count -= 1;
     timers.publish();

@@ -5,9 +5,10 @@ use crate::lock::Futex;
 use crate::memory::{self, Spot, Start};
 use crate::per_cpu::{Owner, Served};
 use crate::slots::Slots;
-use crate::{area, per_cpu, section, thread, timers, topology};
+use crate::{area, lines, per_cpu, section, thread, timers, topology};
 use slablab_platform::{
     Context, CpuId, Descriptor, Event, Field, Frame, Gfp, NodeId, Pfn, Platform, Rank, Reclaim, Word, Work,
+    WorkKind,
 };
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -88,6 +89,22 @@ impl Native {
     /// Takes the earliest deferred work that is due. To be asked on slow paths.
     pub fn due() -> Option<(CpuId, Work)> {
         timers::due()
+    }
+
+    /// Whether deferred work waits.
+    #[inline]
+    pub fn work_waits() -> bool {
+        timers::any_waits()
+    }
+
+    /// Takes deferred work of one cache and kind, due or not.
+    pub fn work_of(cache: u32, kind: WorkKind) -> Option<(CpuId, Work)> {
+        timers::take_of(cache, kind)
+    }
+
+    /// Whether slots have room for so many bytes more.
+    pub fn has_room(bytes: usize) -> bool {
+        lines::has_room(bytes)
     }
 
     /// The order of the largest block there can be, 512 MiB at most on pages of 4 KiB.

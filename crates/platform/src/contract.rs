@@ -293,6 +293,8 @@ pub trait PerCpu<P: Platform, T: Default>: Sized {
     fn local(&self) -> Option<Self::Local<'_>>;
     /// The slot of a CPU that cannot use it now (down, or the whole world stands still); `None` when it is live.
     fn claim(&self, cpu: CpuId) -> Option<Self::Local<'_>>;
+    /// From now on every slot can be claimed, live ones too: nobody else uses the cache; or no longer.
+    fn close(&self, _closed: bool) {}
     /// Asks the owner of a live slot to empty it at its next slow path; [`Local::asked`] tells the owner.
     fn ask(&self, cpu: CpuId);
     /// Counts an event on the current CPU without holding the slot.

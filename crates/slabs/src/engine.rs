@@ -144,6 +144,11 @@ pub trait Engine<P: Platform>: Sized {
     fn free_hot(&self, _object: P::Ptr, _slab: Pfn) -> bool {
         false
     }
+    /// As [`Engine::free_hot`], for a caller who has to look for the slab first: `home` says it, if it matters.
+    #[inline(always)]
+    fn free_own(&self, object: P::Ptr, home: impl FnOnce() -> Option<Pfn>) -> bool {
+        home().is_some_and(|slab| self.free_hot(object, slab))
+    }
     /// Gives an object back.
     ///
     /// # Errors

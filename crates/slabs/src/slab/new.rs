@@ -13,13 +13,17 @@ pub struct NewObjects<P: Platform> {
     pub construct: Option<Constructor<P>>,
     /// What debugging puts around each of them.
     pub zones: Option<Zones>,
+    /// A word of each of them that is zero at first, so many bytes from its start: its owner's state of it.
+    pub zeroed: Option<u32>,
+    /// Marks each of them as free, beside the link, in a cache whose owner keeps such a mark.
+    pub mark: Option<Constructor<P>>,
     /// Linked in an order that nobody can guess (`SLAB_FREELIST_RANDOM`, 4.7), not by address.
     pub shuffled: bool,
 }
 
 impl<P: Platform> Default for NewObjects<P> {
     fn default() -> Self {
-        NewObjects { construct: None, zones: None, shuffled: false }
+        NewObjects { construct: None, zones: None, zeroed: None, mark: None, shuffled: false }
     }
 }
 
@@ -40,6 +44,12 @@ impl<P: Platform> NewObjects<P> {
             zones.make::<P>(start);
             object = ahead::<P>(start, zones.left);
         }
+        if let Some(offset) = self.zeroed {
+            P::set_word(ahead::<P>(object, offset), 0);
+        }
+        if let Some(mark) = self.mark {
+            mark(object);
+        }
         if let Some(construct) = self.construct {
             construct(object);
         }
@@ -50,7 +60,7 @@ impl<P: Platform> NewObjects<P> {
     /// # Panics
     /// If contents would not survive a free.
     pub fn fitting(self, flags: CacheFlags) -> Self {
-        let makes = self.construct.is_some() || self.zones.is_some();
+        let makes = self.construct.is_some() || self.zones.is_some() || self.zeroed.is_some();
         assert!(!makes || flags.constructor, "the cache was made without room for a constructor's work");
         self
     }

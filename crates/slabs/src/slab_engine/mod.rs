@@ -134,7 +134,7 @@ impl<P: Platform> Engine<P> for SlabEngine<P> {
         Some(object)
     }
 
-    #[inline]
+    #[inline(always)]
     fn alloc_hot(&self) -> Option<P::Ptr> {
         self.slots.pop(Event::AllocFastpath)
     }
@@ -178,13 +178,17 @@ impl<P: Platform> Engine<P> for SlabEngine<P> {
     }
 
     fn destroy(&self, backing: &Backing<'_, P>) -> Result<(), Busy> {
+        self.slots.close(true);
         self.empty_all(backing);
         match self.usage().live_objects() {
             0 => {
                 self.drop_arrays(backing);
                 Ok(())
             }
-            live_objects => Err(Busy { live_objects }),
+            live_objects => {
+                self.slots.close(false);
+                Err(Busy { live_objects })
+            }
         }
     }
 

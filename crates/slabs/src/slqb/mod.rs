@@ -219,7 +219,7 @@ impl<P: Platform> Engine<P> for Slqb<P> {
         Some(object)
     }
 
-    #[inline]
+    #[inline(always)]
     fn alloc_hot(&self) -> Option<P::Ptr> {
         self.slots.pop_if(Want::ANY, Event::AllocFastpath)
     }
@@ -263,13 +263,17 @@ impl<P: Platform> Engine<P> for Slqb<P> {
     }
 
     fn destroy(&self, backing: &Backing<'_, P>) -> Result<(), Busy> {
+        self.slots.close(true);
         self.empty_all(backing);
         match self.usage().live_objects() {
             0 => {
                 self.stop_reaping();
                 Ok(())
             }
-            live_objects => Err(Busy { live_objects }),
+            live_objects => {
+                self.slots.close(false);
+                Err(Busy { live_objects })
+            }
         }
     }
 

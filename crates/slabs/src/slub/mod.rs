@@ -225,7 +225,7 @@ impl<P: Platform> Engine<P> for Slub<P> {
         Some(object)
     }
 
-    #[inline]
+    #[inline(always)]
     fn alloc_hot(&self) -> Option<P::Ptr> {
         let event = Event::AllocFastpath;
         // A slot without sheaves refuses the first.
@@ -250,6 +250,15 @@ impl<P: Platform> Engine<P> for Slub<P> {
             return true;
         }
         self.sheaf_capacity == 0 && self.push_listed(object, slab)
+    }
+
+    #[inline(always)]
+    fn free_own(&self, object: P::Ptr, home: impl FnOnce() -> Option<Pfn>) -> bool {
+        // With one node every object is of the right one, and a sheaf asks for nothing else.
+        if self.sheaf_capacity > 0 && P::nodes() == 1 {
+            return self.slots.push(object, Event::FreeFastpath);
+        }
+        home().is_some_and(|slab| self.free_hot(object, slab))
     }
 
     /// A hit needs no check of the cache: the tag names a slab of this cache.
@@ -317,13 +326,17 @@ impl<P: Platform> Engine<P> for Slub<P> {
     }
 
     fn destroy(&self, backing: &Backing<'_, P>) -> Result<(), Busy> {
+        self.slots.close(true);
         self.shrink(backing);
         for node in 0..P::nodes() {
             self.discard_empty(backing, NodeId(node), 0);
         }
         match self.usage().live_objects() {
             0 => Ok(()),
-            live_objects => Err(Busy { live_objects }),
+            live_objects => {
+                self.slots.close(false);
+                Err(Busy { live_objects })
+            }
         }
     }
 

@@ -242,6 +242,9 @@ impl<P: Platform, T: Default> PerCpu<Hardened<P>, T> for HardenedSlots<P, T> {
     fn claim(&self, cpu: CpuId) -> Option<Self::Local<'_>> {
         self.slots.claim(cpu).map(HardenedLocal)
     }
+    fn close(&self, closed: bool) {
+        self.slots.close(closed);
+    }
     fn ask(&self, cpu: CpuId) {
         self.slots.ask(cpu);
     }

@@ -260,7 +260,7 @@ impl<P: Platform, E: Engine<P>> Engine<P> for Debugged<P, E> {
             inner.object_size = inner.object_size.max(WORD);
         }
         let mut engine = E::create(id, &inner, &engine_policy);
-        engine.set_new_objects(NewObjects { construct: None, zones, shuffled: wrap.shuffled });
+        engine.set_new_objects(NewObjects { zones, shuffled: wrap.shuffled, ..NewObjects::default() });
         let geometry = Geometry { object_size: spec.object_size, ..*engine.geometry() };
         Debugged {
             geometry,

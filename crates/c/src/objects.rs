@@ -1,0 +1,454 @@
+//! Object caches for C, by the kernel's names; `include/slablab.h` is made from this file. `unsafe`: addresses come from anywhere.
+//!
+//! A cache is a pointer that `kmem_cache_create` gave. Every address of an object is looked at, and one that is wrong ends the
+//! process with a report; an address of a cache is trusted.
+
+use crate::set_errno;
+use libc::{EBUSY, EDQUOT, EINVAL, ENOMEM, c_int, c_uint, c_void, size_t};
+use slablab_objects::checked::{Checked, Lent};
+use slablab_objects::untyped::Spec;
+use slablab_objects::{CreateError, Limit, Shrinker, Why};
+use std::ffi::{CStr, CString, c_char};
+use std::ptr;
+
+/// Aligns objects so that none lies in more cache lines than it must; for `flags` of `kmem_cache_create`.
+pub const KMEM_HWCACHE_ALIGN: c_uint = 0x2000;
+/// Hands out zeros; for `flags` of the functions that allocate. Not with a constructor.
+pub const KMEM_ZERO: c_uint = 0x100;
+
+/// A cache of objects of one size.
+#[allow(non_camel_case_types, reason = "C's name")]
+pub struct kmem_cache {
+    checked: Checked,
+    name: CString,
+}
+
+/// Objects taken in advance.
+#[allow(non_camel_case_types, reason = "C's name")]
+pub struct slab_sheaf(Lent);
+
+/// A registered shrinker.
+#[allow(non_camel_case_types, reason = "C's name")]
+pub struct kmem_shrinker {
+    _registered: Shrinker,
+}
+
+/// What else a cache is asked to be. Zeros ask for nothing.
+#[allow(non_camel_case_types, reason = "C's name")]
+#[repr(C)]
+pub struct kmem_cache_args {
+    /// Bytes of alignment, a power of two; 0 for a word's.
+    pub align: size_t,
+    /// `KMEM_HWCACHE_ALIGN`, or 0.
+    pub flags: c_uint,
+    /// Makes an object before it is first handed out; what it made survives frees. May be null.
+    pub ctor: Option<unsafe extern "C" fn(*mut c_void)>,
+    /// Most objects at a time; 0 for no limit.
+    pub max_objects: size_t,
+    /// As many objects as fit in so many bytes, each with what its cache puts around it; 0 for no limit. Only if
+    /// `max_objects` is 0.
+    pub max_bytes: size_t,
+    /// The engine, in the words of `SLABLAB_ENGINE`; null for the process's own.
+    pub engine: *const c_char,
+}
+
+/// What a cache holds. Racy while other threads use it.
+#[allow(non_camel_case_types, reason = "C's name")]
+#[repr(C)]
+pub struct kmem_cache_stats {
+    /// Bytes of an object, as asked.
+    pub object_bytes: size_t,
+    /// Bytes from one object to the next.
+    pub spaced_bytes: size_t,
+    /// Objects in a slab.
+    pub objects_per_slab: size_t,
+    /// Bytes of a slab.
+    pub slab_bytes: size_t,
+    /// Slabs there are.
+    pub slabs: size_t,
+    /// Objects they can hold.
+    pub objects: size_t,
+    /// Objects handed out; without a limit, those that other threads' slots keep are among them.
+    pub active: size_t,
+    /// The most objects at a time; 0 without a limit.
+    pub limit: size_t,
+}
+
+/// Makes a cache. `name` is copied. Null and `EINVAL` for a size, alignment, flag or name that cannot be, `ENOMEM` without memory
+/// or if there are too many caches.
+///
+/// # Safety
+/// `name` is a text that ends with 0, or null; `ctor` may be called with any object of this cache.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn kmem_cache_create(
+    name: *const c_char,
+    size: size_t,
+    align: size_t,
+    flags: c_uint,
+    ctor: Option<unsafe extern "C" fn(*mut c_void)>,
+) -> *mut kmem_cache {
+    let args = kmem_cache_args { align, flags, ctor, max_objects: 0, max_bytes: 0, engine: ptr::null() };
+    // SAFETY: the caller's promise.
+    unsafe { kmem_cache_create_args(name, size, &args) }
+}
+
+/// The same, asked for more; `args` may be null.
+///
+/// # Safety
+/// As [`kmem_cache_create`]; `args` and the texts it names can be read.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn kmem_cache_create_args(
+    name: *const c_char,
+    size: size_t,
+    args: *const kmem_cache_args,
+) -> *mut kmem_cache {
+    let refused = |error| {
+        set_errno(error);
+        ptr::null_mut()
+    };
+    let none =
+        kmem_cache_args { align: 0, flags: 0, ctor: None, max_objects: 0, max_bytes: 0, engine: ptr::null() };
+    // SAFETY: null, or the caller's promise.
+    let args = unsafe { args.as_ref() }.unwrap_or(&none);
+    if name.is_null() || args.flags & !KMEM_HWCACHE_ALIGN != 0 {
+        return refused(EINVAL);
+    }
+    // SAFETY: the caller's promise.
+    let name = unsafe { CStr::from_ptr(name) }.to_owned();
+    let text = name.to_string_lossy();
+    let mut spec = Spec::new(&text, size, args.align.max(8));
+    spec.hwcache_align = args.flags & KMEM_HWCACHE_ALIGN != 0;
+    spec.limit = match (args.max_objects, args.max_bytes) {
+        (0, 0) => Limit::None,
+        (0, bytes) => Limit::Bytes(bytes as u64),
+        (objects, _) => Limit::Objects(objects as u64),
+    };
+    let engine;
+    if !args.engine.is_null() {
+        // SAFETY: the caller's promise.
+        engine = unsafe { CStr::from_ptr(args.engine) }.to_string_lossy();
+        spec.engine = Some(&engine);
+    }
+    match Checked::create(&spec, args.ctor) {
+        Ok(checked) => {
+            drop(text);
+            Box::into_raw(Box::new(kmem_cache { checked, name }))
+        }
+        Err(CreateError::TooMany | CreateError::NoMemory) => refused(ENOMEM),
+        Err(_) => refused(EINVAL),
+    }
+}
+
+/// An object, or null and an error number.
+fn given(cache: &kmem_cache, flags: c_uint, object: Result<*mut u8, Why>) -> *mut c_void {
+    match object {
+        Ok(object) => {
+            if flags != 0 {
+                // SAFETY: the object is new and has so many bytes.
+                unsafe { object.write_bytes(0, cache.checked.size()) };
+            }
+            object.cast()
+        }
+        Err(why) => refused(why),
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn refused(why: Why) -> *mut c_void {
+    set_errno(match why {
+        Why::NoMemory => ENOMEM,
+        Why::Limit => EDQUOT,
+    });
+    ptr::null_mut()
+}
+
+/// Whether an allocation may have such flags.
+fn may_have(cache: &kmem_cache, flags: c_uint) -> bool {
+    flags == 0 || (flags == KMEM_ZERO && !cache.checked.constructs())
+}
+
+#[cold]
+#[inline(never)]
+fn invalid() -> *mut c_void {
+    set_errno(EINVAL);
+    ptr::null_mut()
+}
+
+/// An object. Null and `ENOMEM` without memory, `EDQUOT` at the cache's limit, `EINVAL` for a flag that cannot be.
+///
+/// # Safety
+/// The cache is one.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn kmem_cache_alloc(cache: *mut kmem_cache, flags: c_uint) -> *mut c_void {
+    // SAFETY: the caller's promise.
+    let cache = unsafe { &*cache };
+    if flags == 0
+        && let Some(object) = cache.checked.alloc_hot()
+    {
+        return object.cast();
+    }
+    alloc_slow(cache, flags)
+}
+
+#[cold]
+#[inline(never)]
+extern "C" fn alloc_slow(cache: &kmem_cache, flags: c_uint) -> *mut c_void {
+    if !may_have(cache, flags) {
+        return invalid();
+    }
+    given(cache, flags, cache.checked.alloc())
+}
+
+/// `count` objects, all or none. Answers `count`, or 0 and an error number as [`kmem_cache_alloc`].
+///
+/// # Safety
+/// The cache is one; `objects` has room for `count` addresses.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn kmem_cache_alloc_bulk(
+    cache: *mut kmem_cache,
+    flags: c_uint,
+    count: size_t,
+    objects: *mut *mut c_void,
+) -> size_t {
+    // SAFETY: the caller's promise.
+    let cache = unsafe { &*cache };
+    if count == 0 || !may_have(cache, flags) {
+        invalid();
+        return 0;
+    }
+    // SAFETY: the caller's promise.
+    let objects = unsafe { std::slice::from_raw_parts_mut(objects.cast::<*mut u8>(), count) };
+    if let Err(why) = cache.checked.alloc_bulk(objects) {
+        refused(why);
+        return 0;
+    }
+    if flags != 0 {
+        for object in objects {
+            // SAFETY: the object is new and has so many bytes.
+            unsafe { object.write_bytes(0, cache.checked.size()) };
+        }
+    }
+    count
+}
+
+/// Gives an object back; null is nothing. An address that is no live object of this cache ends the process with a report.
+///
+/// # Safety
+/// The cache is one; nobody uses the object any more.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn kmem_cache_free(cache: *mut kmem_cache, object: *mut c_void) {
+    // SAFETY: the caller's promise.
+    unsafe { (*cache).checked.free(object.cast()) }
+}
+
+/// Gives `count` objects back, none of them null.
+///
+/// # Safety
+/// As [`kmem_cache_free`]; `objects` has `count` addresses.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn kmem_cache_free_bulk(
+    cache: *mut kmem_cache,
+    count: size_t,
+    objects: *mut *mut c_void,
+) {
+    if count > 0 {
+        // SAFETY: the caller's promise.
+        unsafe { (*cache).checked.free_bulk(std::slice::from_raw_parts(objects.cast(), count)) }
+    }
+}
+
+/// Gives back what is kept for nobody. 0 if no slab is left.
+///
+/// # Safety
+/// The cache is one.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn kmem_cache_shrink(cache: *mut kmem_cache) -> c_int {
+    // SAFETY: the caller's promise.
+    c_int::from(unsafe { !(*cache).checked.shrink() })
+}
+
+/// Ends a cache; null is nothing. 0, or -1 and `EBUSY` if objects remain: that is reported with their number, and the cache stays.
+///
+/// # Safety
+/// The cache is one, and nobody uses it any more unless it stays.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn kmem_cache_destroy(cache: *mut kmem_cache) -> c_int {
+    if cache.is_null() {
+        return 0;
+    }
+    // SAFETY: the caller's promise.
+    if unsafe { (*cache).checked.destroy() }.is_err() {
+        set_errno(EBUSY);
+        return -1;
+    }
+    // SAFETY: it came from `Box::into_raw`, and nobody uses it any more.
+    drop(unsafe { Box::from_raw(cache) });
+    0
+}
+
+/// Bytes of an object.
+///
+/// # Safety
+/// The cache is one.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn kmem_cache_size(cache: *const kmem_cache) -> size_t {
+    // SAFETY: the caller's promise.
+    unsafe { (*cache).checked.size() }
+}
+
+/// The cache's name; lives as long as the cache.
+///
+/// # Safety
+/// The cache is one.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn kmem_cache_name(cache: *const kmem_cache) -> *const c_char {
+    // SAFETY: the caller's promise.
+    unsafe { (*cache).name.as_ptr() }
+}
+
+/// What a cache holds.
+///
+/// # Safety
+/// The cache is one; `stats` can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn kmem_cache_get_stats(cache: *const kmem_cache, stats: *mut kmem_cache_stats) {
+    // SAFETY: the caller's promise.
+    let known = unsafe { (*cache).checked.stats() };
+    let known = kmem_cache_stats {
+        object_bytes: known.object_bytes as size_t,
+        spaced_bytes: known.spaced_bytes as size_t,
+        objects_per_slab: known.objects_per_slab as size_t,
+        slab_bytes: known.slab_bytes as size_t,
+        slabs: known.slabs as size_t,
+        objects: known.objects as size_t,
+        active: known.active as size_t,
+        limit: known.limit.unwrap_or(0) as size_t,
+    };
+    // SAFETY: the caller's promise.
+    unsafe { stats.write(known) };
+}
+
+/// Takes `count` objects in advance, and makes those that were never made; for sections that may not fail. Null and an error
+/// number as [`kmem_cache_alloc`].
+///
+/// # Safety
+/// The cache is one.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn kmem_cache_prefill_sheaf(
+    cache: *mut kmem_cache,
+    flags: c_uint,
+    count: size_t,
+) -> *mut slab_sheaf {
+    if flags != 0 {
+        return invalid().cast();
+    }
+    // SAFETY: the caller's promise.
+    match unsafe { (*cache).checked.prefill(count) } {
+        Ok(lent) => Box::into_raw(Box::new(slab_sheaf(lent))),
+        Err(why) => refused(why).cast(),
+    }
+}
+
+/// One of the objects in advance; null when none is left.
+///
+/// # Safety
+/// The cache is one, and the sheaf came from it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn kmem_cache_alloc_from_sheaf(
+    cache: *mut kmem_cache,
+    flags: c_uint,
+    sheaf: *mut slab_sheaf,
+) -> *mut c_void {
+    // SAFETY: the caller's promise.
+    let (cache, sheaf) = unsafe { (&*cache, &mut *sheaf) };
+    if !may_have(cache, flags) {
+        return invalid();
+    }
+    let object = cache.checked.alloc_from(&mut sheaf.0);
+    if object.is_null() {
+        return object.cast();
+    }
+    given(cache, flags, Ok(object))
+}
+
+/// Objects left in a sheaf.
+///
+/// # Safety
+/// The sheaf is one.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn kmem_cache_sheaf_size(sheaf: *const slab_sheaf) -> size_t {
+    // SAFETY: the caller's promise.
+    unsafe { (*sheaf).0.left() }
+}
+
+/// Gives a sheaf back, with what is left in it; null is nothing.
+///
+/// # Safety
+/// The cache is one, and the sheaf came from it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn kmem_cache_return_sheaf(
+    cache: *mut kmem_cache,
+    _flags: c_uint,
+    sheaf: *mut slab_sheaf,
+) {
+    if !sheaf.is_null() {
+        // SAFETY: the caller's promise; it came from `Box::into_raw`.
+        unsafe { (*cache).checked.give_back(Box::from_raw(sheaf).0) }
+    }
+}
+
+/// What a shrinker captures.
+struct Asked(unsafe extern "C" fn(size_t, *mut c_void) -> size_t, *mut c_void);
+
+// SAFETY: C's threads share what they share; the caller says so.
+unsafe impl Send for Asked {}
+// SAFETY: as above.
+unsafe impl Sync for Asked {}
+
+/// Registers who keeps objects for later: `ask` is told how many are wanted and answers how many it let go, in the thread that
+/// wants memory. It is asked when memory is short, and when `cache`, which may be null, is at its limit. Null and `EINVAL` without
+/// `ask`.
+///
+/// # Safety
+/// The cache is one, or null; `ask` may be called with `argument` in any thread until it is unregistered.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn kmem_register_shrinker(
+    cache: *mut kmem_cache,
+    ask: Option<unsafe extern "C" fn(size_t, *mut c_void) -> size_t>,
+    argument: *mut c_void,
+) -> *mut kmem_shrinker {
+    let Some(ask) = ask else { return invalid().cast() };
+    let asked = Asked(ask, argument);
+    let ask = move |count: u64| {
+        let Asked(ask, argument) = &asked;
+        // SAFETY: the caller's promise.
+        unsafe { ask(count as size_t, *argument) as u64 }
+    };
+    let _registered = if cache.is_null() {
+        Shrinker::register(ask)
+    } else {
+        // SAFETY: the caller's promise.
+        unsafe { (*cache).checked.shrinker(ask) }
+    };
+    Box::into_raw(Box::new(kmem_shrinker { _registered }))
+}
+
+/// Unregisters a shrinker; null is nothing. A call that runs in another thread may still end later.
+///
+/// # Safety
+/// It is one, and is not used any more.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn kmem_unregister_shrinker(shrinker: *mut kmem_shrinker) {
+    if !shrinker.is_null() {
+        // SAFETY: it came from `Box::into_raw`.
+        drop(unsafe { Box::from_raw(shrinker) });
+    }
+}
+
+/// Asks every shrinker for all it can let go, and gives back what is kept for nobody. Answers the bytes that went back to the
+/// system.
+#[unsafe(no_mangle)]
+pub extern "C" fn kmem_shrink_all() -> size_t {
+    slablab_objects::shrink_all() as size_t
+}

@@ -1,0 +1,390 @@
+/* Object caches as a C program uses them. Without an argument everything is done right; an argument names a fault to commit. */
+#include <errno.h>
+#include <pthread.h>
+#include <slablab.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define CHECK(what)                                                    \
+    do {                                                               \
+        if (!(what)) {                                                 \
+            printf("line %d: %s, errno %d\n", __LINE__, #what, errno); \
+            exit(1);                                                   \
+        }                                                              \
+    } while (0)
+
+static void creation(void)
+{
+    struct kmem_cache *cache;
+    struct kmem_cache_stats stats;
+
+    errno = 0;
+    CHECK(!kmem_cache_create("none", 0, 0, 0, NULL) && errno == EINVAL);
+    errno = 0;
+    CHECK(!kmem_cache_create("odd", 64, 24, 0, NULL) && errno == EINVAL);
+    errno = 0;
+    CHECK(!kmem_cache_create("huge", (size_t)1 << 40, 0, 0, NULL) && errno == EINVAL);
+    errno = 0;
+    CHECK(!kmem_cache_create(NULL, 64, 0, 0, NULL) && errno == EINVAL);
+    errno = 0;
+    CHECK(!kmem_cache_create("flags", 64, 0, 1, NULL) && errno == EINVAL);
+    struct kmem_cache_args args = {.engine = "slurb"};
+    errno = 0;
+    CHECK(!kmem_cache_create_args("engine", 64, &args) && errno == EINVAL);
+
+    for (size_t align = 1; align <= 65536; align *= 2) {
+        void *objects[40];
+        cache = kmem_cache_create("aligned", 100, align, 0, NULL);
+        CHECK(cache && kmem_cache_size(cache) == 100 && !strcmp(kmem_cache_name(cache), "aligned"));
+        for (int i = 0; i < 40; i++) {
+            objects[i] = kmem_cache_alloc(cache, 0);
+            CHECK(objects[i] && (uintptr_t)objects[i] % align == 0);
+            memset(objects[i], i, 100);
+        }
+        for (int i = 0; i < 40; i++)
+            kmem_cache_free(cache, objects[i]);
+        CHECK(kmem_cache_destroy(cache) == 0);
+    }
+    cache = kmem_cache_create("lines", 200, 0, KMEM_HWCACHE_ALIGN, NULL);
+    kmem_cache_get_stats(cache, &stats);
+    CHECK(stats.object_bytes == 200 && stats.spaced_bytes == 256 && stats.slabs == 0 && stats.limit == 0);
+    CHECK(kmem_cache_destroy(cache) == 0);
+    CHECK(kmem_cache_destroy(NULL) == 0);
+}
+
+static void bytes(void)
+{
+    struct kmem_cache *cache = kmem_cache_create("bytes", 48, 0, 0, NULL);
+    unsigned char zeros[48] = {0};
+    void *all[1000];
+
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < 1000; i++) {
+            all[i] = kmem_cache_alloc(cache, KMEM_ZERO);
+            CHECK(all[i] && !memcmp(all[i], zeros, 48));
+            memset(all[i], 0xa5, 48);
+        }
+        kmem_cache_free_bulk(cache, 1000, all);
+        CHECK(kmem_cache_alloc_bulk(cache, KMEM_ZERO, 1000, all) == 1000);
+        for (int i = 0; i < 1000; i++) {
+            CHECK(!memcmp(all[i], zeros, 48));
+            memset(all[i], i, 48);
+        }
+        for (int i = 0; i < 1000; i++)
+            CHECK(((unsigned char *)all[i])[47] == (unsigned char)i);
+        for (int i = 0; i < 1000; i++)
+            kmem_cache_free(cache, all[i]);
+    }
+    kmem_cache_free(cache, NULL);
+    errno = 0;
+    CHECK(!kmem_cache_alloc(cache, 7) && errno == EINVAL);
+    CHECK(kmem_cache_shrink(cache) == 0);
+    CHECK(kmem_cache_destroy(cache) == 0);
+}
+
+static int made;
+
+static void construct(void *object)
+{
+    __atomic_fetch_add(&made, 1, __ATOMIC_RELAXED);
+    memset(object, 0x5a, 40);
+}
+
+static void constructor(void)
+{
+    struct kmem_cache *cache = kmem_cache_create("made", 40, 0, 0, construct);
+    unsigned char fresh[40];
+    void *all[200];
+
+    memset(fresh, 0x5a, 40);
+    for (int i = 0; i < 200; i++) {
+        all[i] = kmem_cache_alloc(cache, 0);
+        CHECK(all[i] && !memcmp(all[i], fresh, 40));
+    }
+    CHECK(made == 200);
+    /* What was made survives; every other object stays, and so do the slabs. */
+    for (int i = 0; i < 200; i += 2) {
+        memset(all[i], 0x77, 20);
+        kmem_cache_free(cache, all[i]);
+    }
+    memset(fresh, 0x77, 20);
+    int before = made, again = 0;
+    for (int i = 0; i < 200; i += 2) {
+        all[i] = kmem_cache_alloc(cache, 0);
+        CHECK(all[i]);
+        again += !memcmp(all[i], fresh, 40);
+    }
+    CHECK(again + made - before == 100 && again >= 40);
+    kmem_cache_free_bulk(cache, 200, all);
+    errno = 0;
+    CHECK(!kmem_cache_alloc(cache, KMEM_ZERO) && errno == EINVAL);
+    CHECK(kmem_cache_destroy(cache) == 0);
+}
+
+struct spares {
+    struct kmem_cache *cache;
+    void *kept[10];
+    size_t count, asked;
+};
+
+static size_t let_go(size_t wanted, void *argument)
+{
+    struct spares *spares = argument;
+    size_t given = 0;
+
+    spares->asked += wanted;
+    while (given < wanted && spares->count > 0) {
+        kmem_cache_free(spares->cache, spares->kept[--spares->count]);
+        given++;
+    }
+    return given;
+}
+
+static void limits(void)
+{
+    struct kmem_cache_args args = {.max_objects = 10};
+    struct kmem_cache *cache = kmem_cache_create_args("limited", 64, &args);
+    struct kmem_cache_stats stats;
+    struct spares spares = {.cache = cache};
+    void *more[3];
+
+    while (spares.count < 10) {
+        spares.kept[spares.count] = kmem_cache_alloc(cache, 0);
+        CHECK(spares.kept[spares.count++]);
+    }
+    errno = 0;
+    CHECK(!kmem_cache_alloc(cache, 0) && errno == EDQUOT);
+    errno = 0;
+    CHECK(kmem_cache_alloc_bulk(cache, 0, 3, more) == 0 && errno == EDQUOT);
+    kmem_cache_get_stats(cache, &stats);
+    CHECK(stats.active == 10 && stats.limit == 10);
+
+    struct kmem_shrinker *shrinker = kmem_register_shrinker(cache, let_go, &spares);
+    CHECK(kmem_cache_alloc_bulk(cache, 0, 3, more) == 3 && spares.asked == 3 && spares.count == 7);
+    CHECK(kmem_shrink_all() < (size_t)1 << 40 && spares.count == 0);
+    kmem_unregister_shrinker(shrinker);
+    kmem_cache_free_bulk(cache, 3, more);
+    CHECK(kmem_cache_destroy(cache) == 0);
+
+    /* All or none, also where more than one batch is wanted. */
+    void *too_many[60];
+    args.max_objects = 50;
+    cache = kmem_cache_create_args("all or none", 64, &args);
+    errno = 0;
+    CHECK(kmem_cache_alloc_bulk(cache, 0, 60, too_many) == 0 && errno == EDQUOT);
+    errno = 0;
+    CHECK(!kmem_cache_prefill_sheaf(cache, 0, 60) && errno == EDQUOT);
+    CHECK(kmem_cache_alloc_bulk(cache, 0, 50, too_many) == 50);
+    kmem_cache_free_bulk(cache, 50, too_many);
+    CHECK(kmem_cache_destroy(cache) == 0);
+
+    struct kmem_cache_args by_bytes = {.max_bytes = 1000};
+    cache = kmem_cache_create_args("by bytes", 100, &by_bytes);
+    kmem_cache_get_stats(cache, &stats);
+    CHECK(stats.limit == 1000 / stats.spaced_bytes);
+    CHECK(kmem_cache_destroy(cache) == 0);
+}
+
+static void sheaves(void)
+{
+    struct kmem_cache *cache = kmem_cache_create("ahead", 40, 0, 0, construct);
+    int before = made;
+    struct slab_sheaf *sheaf = kmem_cache_prefill_sheaf(cache, 0, 100);
+    void *all[100];
+
+    CHECK(sheaf && kmem_cache_sheaf_size(sheaf) == 100 && made == before + 100);
+    for (int i = 0; i < 60; i++)
+        CHECK((all[i] = kmem_cache_alloc_from_sheaf(cache, 0, sheaf)));
+    CHECK(kmem_cache_sheaf_size(sheaf) == 40 && made == before + 100);
+    kmem_cache_return_sheaf(cache, 0, sheaf);
+    kmem_cache_free_bulk(cache, 60, all);
+    sheaf = kmem_cache_prefill_sheaf(cache, 0, 1);
+    CHECK((all[0] = kmem_cache_alloc_from_sheaf(cache, 0, sheaf)));
+    CHECK(!kmem_cache_alloc_from_sheaf(cache, 0, sheaf));
+    kmem_cache_return_sheaf(cache, 0, sheaf);
+    kmem_cache_free(cache, all[0]);
+    CHECK(kmem_cache_destroy(cache) == 0);
+}
+
+static void remaining(void)
+{
+    struct kmem_cache *cache = kmem_cache_create("remaining", 72, 0, 0, NULL);
+    void *all[3];
+
+    CHECK(kmem_cache_alloc_bulk(cache, 0, 3, all) == 3);
+    errno = 0;
+    CHECK(kmem_cache_destroy(cache) == -1 && errno == EBUSY);
+    /* It goes on. */
+    void *fourth = kmem_cache_alloc(cache, 0);
+    CHECK(fourth);
+    kmem_cache_free(cache, fourth);
+    kmem_cache_free_bulk(cache, 3, all);
+    CHECK(kmem_cache_destroy(cache) == 0);
+}
+
+#define SHARED 64
+static struct kmem_cache *shared;
+static void *_Atomic mailbox[SHARED];
+
+static void *churn(void *argument)
+{
+    unsigned seed = (uintptr_t)argument;
+
+    for (int i = 0; i < 50000; i++) {
+        uintptr_t *object = kmem_cache_alloc(shared, 0);
+        CHECK(object);
+        for (int at = 0; at < 8; at++)
+            object[at] = (uintptr_t)object;
+        object = __atomic_exchange_n((void **)&mailbox[rand_r(&seed) % SHARED], object, __ATOMIC_ACQ_REL);
+        if (object) {
+            for (int at = 0; at < 8; at++)
+                CHECK(object[at] == (uintptr_t)object);
+            kmem_cache_free(shared, object);
+        }
+    }
+    return NULL;
+}
+
+static void threads(void)
+{
+    pthread_t all[4];
+
+    shared = kmem_cache_create("shared", 64, 0, 0, NULL);
+    for (int round = 0; round < 3; round++) {
+        for (uintptr_t i = 0; i < 4; i++)
+            CHECK(pthread_create(&all[i], NULL, churn, (void *)(i + 1)) == 0);
+        /* A child has what its parent had, and nothing of the other threads. */
+        for (int i = 0; i < 20; i++) {
+            pid_t child = fork();
+            int status;
+            if (child == 0) {
+                for (int n = 0; n < 100; n++)
+                    kmem_cache_free(shared, kmem_cache_alloc(shared, 0));
+                _exit(0);
+            }
+            CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0);
+        }
+        for (int i = 0; i < 4; i++)
+            CHECK(pthread_join(all[i], NULL) == 0);
+    }
+    for (int i = 0; i < SHARED; i++)
+        kmem_cache_free(shared, mailbox[i]);
+    CHECK(kmem_cache_destroy(shared) == 0);
+}
+
+/* What threads that still live keep in their slots goes with the cache. */
+static pthread_barrier_t both;
+
+static void *idle(void *argument)
+{
+    void *object = kmem_cache_alloc(argument, 0);
+
+    kmem_cache_free(argument, object);
+    pthread_barrier_wait(&both);
+    pthread_barrier_wait(&both);
+    return NULL;
+}
+
+static void live_slots(void)
+{
+    struct kmem_cache *cache = kmem_cache_create("live", 1000, 0, 0, NULL);
+    pthread_t thread;
+
+    pthread_barrier_init(&both, NULL, 2);
+    CHECK(pthread_create(&thread, NULL, idle, cache) == 0);
+    pthread_barrier_wait(&both);
+    CHECK(kmem_cache_destroy(cache) == 0);
+    pthread_barrier_wait(&both);
+    CHECK(pthread_join(thread, NULL) == 0);
+}
+
+static void many(void)
+{
+    struct kmem_cache *all[400];
+    char name[20];
+
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < 400; i++) {
+            snprintf(name, sizeof name, "many-%d", i);
+            all[i] = kmem_cache_create(name, 16 + i, 0, 0, NULL);
+            CHECK(all[i]);
+            kmem_cache_free(all[i], kmem_cache_alloc(all[i], 0));
+        }
+        for (int i = 0; i < 400; i++)
+            CHECK(kmem_cache_destroy(all[i]) == 0);
+    }
+}
+
+static void fault(const char *name)
+{
+    struct kmem_cache *plain = kmem_cache_create("plain", 64, 0, 0, NULL);
+    struct kmem_cache *other = kmem_cache_create("other", 64, 0, 0, NULL);
+    struct kmem_cache *kept = kmem_cache_create("kept", 64, 0, 0, construct);
+    char *object = kmem_cache_alloc(plain, 0), *stays = kmem_cache_alloc(plain, 0);
+    char *whole = kmem_cache_alloc(kept, 0);
+    static long elsewhere[4];
+    void *twice[2] = {object, object};
+
+    printf("%p %p\n", (void *)object, (void *)stays);
+    fflush(stdout);
+    if (!strcmp(name, "double free")) {
+        kmem_cache_free(plain, object);
+        kmem_cache_free(plain, object);
+    } else if (!strcmp(name, "double free, kept")) {
+        kmem_cache_free(kept, whole);
+        kmem_cache_free(kept, whole);
+    } else if (!strcmp(name, "double free, bulk")) {
+        kmem_cache_free_bulk(plain, 2, twice);
+    } else if (!strcmp(name, "of malloc")) {
+        kmem_cache_free(plain, malloc(100));
+    } else if (!strcmp(name, "to malloc")) {
+        free(object);
+    } else if (!strcmp(name, "of another cache")) {
+        kmem_cache_free(other, object);
+    } else if (!strcmp(name, "foreign")) {
+        kmem_cache_free(plain, elsewhere);
+    } else if (!strcmp(name, "inside")) {
+        kmem_cache_free(plain, object + 8);
+    } else if (!strcmp(name, "not aligned")) {
+        kmem_cache_free(plain, object + 3);
+    } else if (!strcmp(name, "never allocated")) {
+        char *never = object - (uintptr_t)object % 4096 + 64 * 10;
+        while (never == object || never == stays)
+            never += 64;
+        kmem_cache_free(plain, never);
+    } else if (!strcmp(name, "empty slab")) {
+        kmem_cache_free(plain, stays);
+        kmem_cache_free(plain, object);
+        kmem_cache_shrink(plain);
+        kmem_cache_free(plain, object);
+    } else if (!strcmp(name, "behind its end")) {
+        memset(whole, 1, 72);
+        kmem_cache_free(kept, whole);
+    } else if (!strcmp(name, "remaining")) {
+        kmem_cache_destroy(plain);
+        abort();
+    }
+}
+
+int main(int count, char **arguments)
+{
+    if (count > 1) {
+        fault(arguments[1]);
+        return 0;
+    }
+    creation();
+    bytes();
+    constructor();
+    limits();
+    sheaves();
+    remaining();
+    threads();
+    live_slots();
+    many();
+    puts("all holds");
+    return 0;
+}

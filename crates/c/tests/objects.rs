@@ -1,0 +1,142 @@
+//! Object caches under a C program that was linked with the library as its install recipe puts it, once per engine.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+const ENGINES: &[&str] = &["slub@7.1", "slub@6.1", "slub@2.6.29", "slqb@2009-09", "slab@6.1"];
+
+fn done(command: &mut Command) -> String {
+    let done = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    assert!(done.status.success(), "{command:?}: {}", String::from_utf8_lossy(&done.stderr));
+    String::from_utf8(done.stdout).expect("text")
+}
+
+/// Where the library is installed.
+fn installed() -> PathBuf {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let prefix = Path::new(env!("CARGO_TARGET_TMPDIR")).join("installed");
+    let test = std::env::current_exe().expect("this test is a program");
+    // This build's library is beside this test.
+    let built = test.parent().expect("target/<profile>/deps");
+    done(Command::new(crates.join("install.sh")).arg(&prefix).env("BUILT", built));
+    prefix
+}
+
+/// The compiler's arguments, as pkg-config says them; where there is none, as the file says them.
+fn arguments(prefix: &Path) -> Vec<String> {
+    let file = prefix.join("lib/pkgconfig");
+    let mut asked = Command::new("pkg-config");
+    asked.args(["--cflags", "--libs", "slablab"]).env("PKG_CONFIG_PATH", &file);
+    let text = match asked.output() {
+        Ok(said) => {
+            assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+            String::from_utf8(said.stdout).expect("text")
+        }
+        Err(_) => {
+            let text = std::fs::read_to_string(file.join("slablab.pc")).expect("it is installed");
+            let prefix = prefix.to_str().expect("text");
+            let line = |key: &str| text.lines().find_map(|line| line.strip_prefix(key)).expect("the key");
+            format!("{} {}", line("Cflags:"), line("Libs:"))
+                .replace("${libdir}", &format!("{prefix}/lib"))
+                .replace("${includedir}", &format!("{prefix}/include"))
+        }
+    };
+    text.split_whitespace().map(str::to_owned).collect()
+}
+
+struct Built {
+    program: PathBuf,
+    libraries: PathBuf,
+}
+
+/// The program; built once for all tests here.
+fn built() -> &'static Built {
+    static BUILT: OnceLock<Built> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let prefix = installed();
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/objects.c");
+        let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("objects");
+        let mut compiler = Command::new("cc");
+        compiler.args(["-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-pthread", "-Wno-array-bounds"]);
+        compiler.args(["-Wno-use-after-free", "-Wno-free-nonheap-object", "-Wno-unknown-warning-option"]);
+        done(compiler.arg(&source).arg("-o").arg(&program).args(arguments(&prefix)));
+        Built { program, libraries: prefix.join("lib") }
+    })
+}
+
+fn run(engine: &str, arguments: &[&str], setting: (&str, &str)) -> Output {
+    let built = built();
+    let mut command = Command::new(&built.program);
+    command.args(arguments).env("LD_LIBRARY_PATH", &built.libraries).env("SLABLAB_ENGINE", engine);
+    command.env(setting.0, setting.1).output().expect("it runs")
+}
+
+#[test]
+fn what_the_header_promises() {
+    for engine in ENGINES {
+        for slots in ["thread", "cpu"] {
+            let done = run(engine, &[], ("SLABLAB_SLOTS", slots));
+            let (said, errors) =
+                (String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
+            let whole = done.status.success() && said.contains("all holds");
+            assert!(whole, "{engine}, {slots}: {}\n{said}{errors}", done.status);
+            let reported = "slablab: remaining: cannot be destroyed: objects remaining: 3\n";
+            assert_eq!(errors, reported, "{engine}, {slots}");
+        }
+    }
+}
+
+/// A fault, and what the report says of it; `@` stands for the first object's address.
+const FAULTS: &[(&str, &str)] = &[
+    ("double free", "plain: double free of @"),
+    ("double free, kept", "kept: double free of 0x"),
+    ("double free, bulk", "plain: double free of @"),
+    ("of malloc", "plain: free of 0x"),
+    ("of malloc", "an object of malloc-112"),
+    ("to malloc", "free of @: an object of plain"),
+    ("of another cache", "other: free of @: an object of plain"),
+    ("foreign", "plain: free of 0x"),
+    ("foreign", "not in the heap"),
+    ("inside", "inside an object, or behind the last, of a slab at offset"),
+    ("not aligned", "inside an object"),
+    ("never allocated", "or it was never allocated"),
+    ("empty slab", "plain: free of @: not in the heap, or in an empty slab"),
+    ("behind its end", "was written behind its end"),
+    ("remaining", "plain: cannot be destroyed: objects remaining: 2"),
+];
+
+#[test]
+fn every_misuse_is_reported_with_address_and_cache() {
+    for engine in ENGINES {
+        for (fault, says) in FAULTS {
+            let done = run(engine, &[fault], ("SLABLAB_STATS", "0"));
+            let address = String::from_utf8_lossy(&done.stdout);
+            let says = says.replace('@', address.split(' ').next().expect("an address"));
+            let said = String::from_utf8_lossy(&done.stderr);
+            assert!(!done.status.success(), "{fault} under {engine} went unnoticed");
+            assert!(said.contains(&says), "{fault} under {engine}: no {says:?} in\n{said}");
+        }
+    }
+}
+
+#[test]
+fn statistics_name_the_caches_after_malloc_s() {
+    let done = run("slub@7.1", &["nothing"], ("SLABLAB_STATS", "1"));
+    let said = String::from_utf8_lossy(&done.stderr);
+    let place = |name: &str| {
+        let found = said.lines().position(|line| line.starts_with(name));
+        found.unwrap_or_else(|| panic!("no {name} in\n{said}"))
+    };
+    assert!(place("# name") < place("malloc-") && place("malloc-") < place("plain "), "{said}");
+    let plain: Vec<&str> = said.lines().nth(place("plain ")).expect("its line").split_whitespace().collect();
+    // name active total size per-slab pages, as in slabinfo: two objects are out.
+    assert_eq!((plain[1], plain[3]), ("2", "64"), "{said}");
+}
+
+#[test]
+fn the_library_has_its_name() {
+    let built = built();
+    let said = done(Command::new("readelf").arg("-d").arg(&built.program));
+    assert!(said.contains("[libslablab.so.0]"), "the program looks for another library:\n{said}");
+}

@@ -1,0 +1,313 @@
+//! A cache whose callers may be wrong: every address is looked at, and what is wrong ends the process with a report that names
+//! address and cache. `unsafe`: reads and writes words of objects.
+//!
+//! | cache | the word that tells | fresh | live | free |
+//! |---|---|---|---|---|
+//! | without a constructor | the second of a free object | key | the caller's | key |
+//! | with one | behind the object | 0 | 1 | key |
+//!
+//! The key is a secret of the process and the object's address. A live object without a constructor may hold its own key by
+//! chance, once in 2^64.
+
+use crate::ahead::Ahead;
+use crate::untyped::{Cache, Spec, WORD};
+use crate::{CreateError, InUse, Shrinker, Stats, Why};
+use slablab_malloc::process::{Named, misuse, say};
+use slablab_native::{Native, Object};
+use slablab_platform::{Pfn, Platform};
+use slablab_slabs::Misuse;
+
+/// Makes an object, once, before it is first handed out.
+pub type Constructor = unsafe extern "C" fn(*mut std::ffi::c_void);
+
+/// A cache that checks its callers.
+pub struct Checked {
+    cache: Cache,
+    construct: Option<Constructor>,
+    /// Bytes from an object's start to the word that tells.
+    word: usize,
+    secret: u64,
+}
+
+const FRESH: u64 = 0;
+const LIVE: u64 = 1;
+
+/// Objects taken in advance from a [`Checked`] cache; to be given back with [`Checked::give_back`].
+#[derive(Debug, Default)]
+pub struct Lent(Ahead);
+
+impl Lent {
+    /// Objects left.
+    pub fn left(&self) -> usize {
+        self.0.left()
+    }
+}
+
+/// Marks a free object of a cache without a constructor.
+fn mark(object: Object) {
+    // SAFETY: the object is free, and has two words.
+    unsafe { object.as_ptr().cast::<u64>().add(1).write(Native::secret() ^ object.addr() as u64) };
+}
+
+impl Checked {
+    /// A cache as `spec` says, with a constructor or without.
+    ///
+    /// # Errors
+    /// See [`CreateError`].
+    pub fn create(spec: &Spec<'_>, construct: Option<Constructor>) -> Result<Checked, CreateError> {
+        let mut spec = spec.clone();
+        spec.kept = construct.is_some();
+        if construct.is_none() {
+            spec.mark = Some(mark);
+        }
+        let cache = Cache::create(&spec)?;
+        let word = if construct.is_some() { cache.state_offset() } else { WORD };
+        Ok(Checked { cache, construct, word, secret: Native::secret() })
+    }
+
+    #[inline(always)]
+    fn key(&self, object: Object) -> u64 {
+        self.secret ^ object.addr() as u64
+    }
+
+    #[inline(always)]
+    fn word(&self, object: Object) -> *mut u64 {
+        object.as_ptr().wrapping_add(self.word).cast()
+    }
+
+    /// An object.
+    ///
+    /// # Errors
+    /// There is none, and why.
+    pub fn alloc(&self) -> Result<*mut u8, Why> {
+        Ok(self.hand_out(self.cache.alloc()?))
+    }
+
+    /// An object, if that can be had fast.
+    #[inline(always)]
+    pub fn alloc_hot(&self) -> Option<*mut u8> {
+        Some(self.hand_out(self.cache.alloc_hot()?))
+    }
+
+    /// The object is live from here on.
+    #[inline(always)]
+    fn hand_out(&self, object: Object) -> *mut u8 {
+        let word = self.word(object);
+        // SAFETY: the word is an object's that is ours alone.
+        unsafe {
+            match self.construct {
+                None => word.write(0),
+                Some(construct) if word.read() == FRESH => return self.make(construct, object.as_ptr()),
+                Some(_) => word.write(LIVE),
+            }
+        }
+        object.as_ptr()
+    }
+
+    #[cold]
+    #[inline(never)]
+    extern "C" fn make(&self, construct: Constructor, object: *mut u8) -> *mut u8 {
+        // SAFETY: the object is ours alone, and the constructor is for objects of this cache.
+        unsafe {
+            construct(object.cast());
+            object.wrapping_add(self.word).cast::<u64>().write(LIVE);
+        }
+        object
+    }
+
+    /// Gives an object back; null is nothing. Any address may come.
+    ///
+    /// # Safety
+    /// If it is a live object of this cache, nobody uses it any more.
+    #[inline(always)]
+    pub unsafe fn free(&self, at: *mut u8) {
+        // The slow ways look it up again, and are C's: what does not unwind is called last, without a frame.
+        if let Some(spot) = Native::spot(at)
+            && let Some(object) = self.cache.starts_at_hot(spot)
+            && self.mark(object)
+        {
+            if !self.cache.push_hot(object) {
+                self.free_taken(at);
+            }
+            return;
+        }
+        self.free_slow(at);
+    }
+
+    /// Gives back what is marked as free.
+    #[inline(never)]
+    extern "C" fn free_taken(&self, at: *mut u8) {
+        let (object, home) = Object::at(at).zip(Native::home(at)).expect("an object");
+        if self.cache.try_free(object, home.slab).is_err() {
+            self.wrong(at);
+        }
+    }
+
+    /// Gives back what the fast look did not know, or says what is wrong with it.
+    #[inline(never)]
+    extern "C" fn free_slow(&self, at: *mut u8) {
+        match self.take_back(at) {
+            Some((object, slab)) if self.cache.try_free(object, slab).is_ok() => {}
+            _ if at.is_null() => {}
+            _ => self.wrong(at),
+        }
+    }
+
+    /// The object at an address and its slab, marked as free; `None` where there is no live one.
+    fn take_back(&self, at: *mut u8) -> Option<(Object, Pfn)> {
+        let (object, slab) = self.cache.find(Native::spot(at)?)?;
+        self.mark(object).then_some((object, slab))
+    }
+
+    /// Marks an object as free; whether it was live.
+    #[inline(always)]
+    fn mark(&self, object: Object) -> bool {
+        let (word, key) = (self.word(object), self.key(object));
+        // SAFETY: a live object's word is the caller's to give.
+        unsafe {
+            let live = if self.construct.is_some() { *word == LIVE } else { *word != key };
+            if live {
+                *word = key;
+            }
+            live
+        }
+    }
+
+    /// Says what is wrong with an address that was freed, and ends the process.
+    #[cold]
+    #[inline(never)]
+    fn wrong(&self, at: *mut u8) -> ! {
+        let name = self.cache.name();
+        let Some((object, home)) = Object::at(at).zip(Native::home(at)) else {
+            misuse(format_args!("{name}: free of {at:p}: not in the heap, or in an empty slab"))
+        };
+        if home.cache != self.cache.number().0 {
+            misuse(format_args!("{name}: free of {at:p}: an object of {}", Named(home.cache)));
+        }
+        if self.cache.owns(object) == Err(Misuse::NotAnObject) {
+            let offset = home.offset;
+            misuse(format_args!(
+                "{name}: free of {at:p}: inside an object, or behind the last, of a slab at offset {offset}"
+            ));
+        }
+        // SAFETY: an object of this cache has such a word.
+        let word = unsafe { self.word(object).read() };
+        if self.construct.is_some() && ![FRESH, LIVE, self.key(object)].contains(&word) {
+            misuse(format_args!("{name}: free of {at:p}: {word:#x} was written behind its end"));
+        }
+        misuse(format_args!("{name}: double free of {at:p}, or it was never allocated"))
+    }
+
+    /// Fills `out` with objects, all or none.
+    ///
+    /// # Errors
+    /// There are not that many, and why; then `out` is as it was.
+    pub fn alloc_bulk(&self, out: &mut [*mut u8]) -> Result<(), Why> {
+        let mut ahead = Ahead::default();
+        if let Err(why) = ahead.fill(&self.cache, out.len(), |_| ()) {
+            ahead.give_back(&self.cache);
+            return Err(why);
+        }
+        for place in out {
+            *place = self.hand_out(ahead.pop(&self.cache).expect("there are as many"));
+        }
+        Ok(())
+    }
+
+    /// Gives objects back.
+    ///
+    /// # Safety
+    /// As [`Checked::free`], for each of them.
+    pub unsafe fn free_bulk(&self, all: &[*mut u8]) {
+        for batch in all.chunks(64) {
+            let mut objects = [None; 64];
+            for (place, at) in objects.iter_mut().zip(batch) {
+                let Some((object, _)) = self.take_back(*at) else { self.wrong(*at) };
+                *place = Some(object);
+            }
+            let first = objects[0].expect("chunks are not empty");
+            let objects = objects.map(|object| object.unwrap_or(first));
+            self.cache.free_bulk(&objects[..batch.len()]);
+        }
+    }
+
+    /// Takes `count` objects in advance, and runs the constructor where it has to.
+    ///
+    /// # Errors
+    /// There are not that many, and why.
+    pub fn prefill(&self, count: usize) -> Result<Lent, Why> {
+        let mut ahead = Ahead::default();
+        let ready = |object: Object| {
+            if let Some(construct) = self.construct {
+                let word = self.word(object);
+                // SAFETY: the word is an object's that is ours alone.
+                unsafe {
+                    if word.read() == FRESH {
+                        construct(object.as_ptr().cast());
+                        word.write(self.key(object));
+                    }
+                }
+            }
+        };
+        match ahead.fill(&self.cache, count, ready) {
+            Ok(()) => Ok(Lent(ahead)),
+            Err(why) => {
+                ahead.give_back(&self.cache);
+                Err(why)
+            }
+        }
+    }
+
+    /// One of the objects in advance; null when none is left.
+    pub fn alloc_from(&self, lent: &mut Lent) -> *mut u8 {
+        lent.0.pop(&self.cache).map_or(std::ptr::null_mut(), |object| self.hand_out(object))
+    }
+
+    /// Gives back what is left.
+    pub fn give_back(&self, mut lent: Lent) {
+        lent.0.give_back(&self.cache);
+    }
+
+    /// Gives back what is kept for nobody; whether no slab is left.
+    pub fn shrink(&self) -> bool {
+        self.cache.shrink();
+        self.cache.stats().slabs == 0
+    }
+
+    /// Ends the cache's life.
+    ///
+    /// # Errors
+    /// Objects remain, and so does the cache; that is reported.
+    pub fn destroy(&mut self) -> Result<(), InUse> {
+        self.cache.destroy().map_err(|busy| {
+            let (name, objects) = (self.cache.name(), busy.live_objects);
+            say(format_args!("{name}: cannot be destroyed: objects remaining: {objects}"));
+            InUse { objects }
+        })
+    }
+
+    /// Registers who keeps objects of this cache for later, as [`crate::ObjectCache::shrinker`].
+    pub fn shrinker(&self, ask: impl Fn(u64) -> u64 + Send + Sync + 'static) -> Shrinker {
+        Shrinker::of(Some(self.cache.number()), ask)
+    }
+
+    /// The cache's name.
+    pub fn name(&self) -> &str {
+        self.cache.name()
+    }
+
+    /// Bytes of an object.
+    pub fn size(&self) -> usize {
+        self.cache.size()
+    }
+
+    /// Whether there is a constructor.
+    pub fn constructs(&self) -> bool {
+        self.construct.is_some()
+    }
+
+    /// What the cache holds.
+    pub fn stats(&self) -> Stats {
+        self.cache.stats()
+    }
+}

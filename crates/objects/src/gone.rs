@@ -1,0 +1,47 @@
+//! Slabs that emptied and whose objects' contents have an end of their own: set aside until the cache's next slow path.
+//!
+//! An engine gives the slabs of a cache up whose contents may be read while they are free (`SLAB_TYPESAFE_BY_RCU`) in a work of
+//! its own, when no lock and no slot is held. That work comes here. What is in the objects ends in a call of the cache, not in
+//! whatever call of whatever thread the work came up in: its end is the program's code, which may take the program's locks.
+
+use slablab_native::{Native, Object, Sleep};
+use slablab_platform::{Pfn, Platform};
+use slablab_slabs::slab::{Slab, SlabWord};
+
+/// Slabs set aside, linked through their frames.
+#[derive(Debug)]
+pub(crate) struct Gone(Sleep<Option<Pfn>>);
+
+impl Default for Gone {
+    fn default() -> Self {
+        Gone(Sleep::new(None))
+    }
+}
+
+impl Gone {
+    pub(crate) fn push(&self, slab: Pfn) {
+        let mut first = self.0.lock();
+        Slab::<Native>::at(slab).set_next(first.map(Slab::at));
+        *first = Some(slab);
+    }
+
+    pub(crate) fn pop(&self) -> Option<Pfn> {
+        let mut first = self.0.lock();
+        let slab = Slab::<Native>::at((*first)?);
+        *first = slab.next().map(Slab::pfn);
+        Some(slab.pfn())
+    }
+}
+
+/// The objects of an empty slab. Its state is in the racing word under SLUB (`racing`), in the engine's own field elsewhere.
+pub(crate) fn objects(slab: Pfn, racing: bool, link_offset: u32) -> impl Iterator<Item = Object> {
+    let slab = Slab::<Native>::at(slab);
+    let word = if racing { slab.word() } else { SlabWord::unpack(slab.extra()) };
+    let first = word.head.map(|head| slab.object(head));
+    // The link is read before the object is handed on.
+    std::iter::successors(first.map(|first| (first, Native::link(first, link_offset))), move |(_, next)| {
+        next.map(|object| (object, Native::link(object, link_offset)))
+    })
+    .map(|(object, _)| object)
+    .take(word.objects as usize)
+}

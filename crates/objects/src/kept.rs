@@ -1,0 +1,97 @@
+//! What a free leaves of a value: nothing, or all of it. `unsafe`: makes and ends values in raw memory.
+
+use crate::untyped::state_offset;
+use slablab_native::Object as Raw;
+use std::fmt;
+
+/// What becomes of a value when its object is freed: [`Plain`] or [`Kept`].
+pub trait Mode<T>: Sized {
+    /// Makes an object ready to be handed out.
+    #[doc(hidden)]
+    fn prepare(&self, object: Raw);
+    /// Ends what is in an object that is freed.
+    ///
+    /// # Safety
+    /// There is a value, and nobody uses it any more.
+    #[doc(hidden)]
+    unsafe fn free(object: Raw);
+}
+
+/// A value is moved into its object, and dropped when the object is freed.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Plain;
+
+impl<T> Mode<T> for Plain {
+    #[inline(always)]
+    fn prepare(&self, _object: Raw) {}
+    #[inline(always)]
+    unsafe fn free(object: Raw) {
+        // SAFETY: the caller's promise.
+        unsafe { value::<T>(object).drop_in_place() };
+    }
+}
+
+/// A value is made when its object is first handed out, stays while the object is free, and is dropped when its slab goes.
+pub struct Kept<T> {
+    make: Box<dyn Fn() -> T + Send + Sync>,
+}
+
+impl<T> Kept<T> {
+    pub(crate) fn new(make: impl Fn() -> T + Send + Sync + 'static) -> Self {
+        Kept { make: Box::new(make) }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn make(&self, object: Raw) {
+        let made = (self.make)();
+        // SAFETY: a fresh object is large and aligned enough, and holds no value.
+        unsafe {
+            value::<T>(object).write(made);
+            state::<T>(object).write(MADE);
+        }
+    }
+}
+
+impl<T> fmt::Debug for Kept<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Kept")
+    }
+}
+
+impl<T> Mode<T> for Kept<T> {
+    #[inline(always)]
+    fn prepare(&self, object: Raw) {
+        // SAFETY: an object of a cache that keeps has a word of state behind it, written when its slab was made.
+        if unsafe { state::<T>(object).read() } == FRESH {
+            self.make(object);
+        }
+    }
+    #[inline(always)]
+    unsafe fn free(_object: Raw) {}
+}
+
+/// Ends the value in a free object, if there is one.
+pub(crate) fn end<T>(object: Raw) {
+    // SAFETY: the slab goes and the object is free, so the value is nobody's; it is not ended twice.
+    unsafe {
+        if state::<T>(object).replace(FRESH) == MADE {
+            value::<T>(object).drop_in_place();
+        }
+    }
+}
+
+/// No value was made yet.
+const FRESH: u64 = 0;
+/// There is a value.
+const MADE: u64 = 1;
+
+#[inline(always)]
+pub(crate) fn value<T>(object: Raw) -> *mut T {
+    object.as_ptr().cast()
+}
+
+#[inline(always)]
+fn state<T>(object: Raw) -> *mut u64 {
+    object.as_ptr().wrapping_add(state_offset(size_of::<T>().max(1))).cast()
+}

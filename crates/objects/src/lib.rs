@@ -1,0 +1,61 @@
+//! Object caches: objects of one kind from the kernel's slab allocators, in a program.
+//!
+//! # Theory
+//!
+//! Bonwick's object cache (1994): objects of one type lie side by side in slabs, and what was made in them once can stay made
+//! while they are free. A cache here is one cache of one engine on the process's pages, beside malloc's classes: the same slots,
+//! the same upkeep, the same statistics.
+//!
+//! ```text
+//! insert, alloc              typed: what is in the object
+//!   untyped::Cache::alloc      Engine::alloc_hot: the slot of this thread
+//!   alloc_slow                 limit, the engine's own way; without memory the shrinkers, then once more
+//! drop of an object          typed
+//!   untyped::Cache::free       Engine::free_own: the slot of this thread
+//!   free_slow                  the engine's own way
+//! ```
+//!
+//! # States of an object in a cache with a constructor
+//!
+//! ```text
+//!         slab made           first handed out          freed
+//! (none) ───────────▶ fresh ──────────────────▶ live ◀────────▶ made, free
+//!                                                                  │ slab goes, or the cache
+//!                                                                  ▼
+//!                                                                ended
+//! ```
+//!
+//! | module | what |
+//! |---|---|
+//! | [`ObjectCache`], [`Object`], [`Reserve`] | values of one type |
+//! | [`checked`] | addresses from anywhere, every misuse reported: what C's names are made of |
+//! | [`untyped`] | a cache of bytes |
+//! | [`Shrinker`], [`shrink_all`] | who is asked when memory is short |
+//!
+//! Deliberately absent: C's names, which the library `slablab-c` exports; references that count, generations, and anything else
+//! that a program can build on an object.
+
+mod ahead;
+#[expect(unsafe_code, reason = "makes values in raw memory")]
+mod cache;
+#[expect(unsafe_code, reason = "addresses come from anywhere")]
+pub mod checked;
+mod error;
+mod gone;
+#[expect(unsafe_code, reason = "makes values in raw memory")]
+mod kept;
+mod limit;
+#[expect(unsafe_code, reason = "owns values in raw memory")]
+mod object;
+mod shrinker;
+mod stats;
+#[expect(unsafe_code, reason = "tells the process of itself")]
+pub mod untyped;
+
+pub use cache::{Builder, ObjectCache};
+pub use error::{CreateError, InUse, Refused, Why};
+pub use kept::{Kept, Mode, Plain};
+pub use limit::Limit;
+pub use object::{Object, Reserve};
+pub use shrinker::{Shrinker, shrink_all};
+pub use stats::Stats;

@@ -1,0 +1,174 @@
+//! A value in an object, and objects taken in advance. `unsafe`: owns values in raw memory.
+
+use crate::ahead::Ahead;
+use crate::cache::ObjectCache;
+use crate::kept::{Mode, Plain, value};
+use crate::{Kept, Why};
+use slablab_native::Object as Raw;
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::{Deref, DerefMut};
+
+/// A value in an object of a cache, as a `Box` is one on the heap. Dropping it frees the object.
+pub struct Object<'c, T, M: Mode<T> = Plain> {
+    at: Raw,
+    cache: &'c ObjectCache<T, M>,
+    value: PhantomData<T>,
+}
+
+// SAFETY: an object is its value's owner.
+unsafe impl<T: Send, M: Mode<T> + Sync> Send for Object<'_, T, M> {}
+// SAFETY: as above.
+unsafe impl<T: Sync, M: Mode<T> + Sync> Sync for Object<'_, T, M> {}
+
+impl<'c, T, M: Mode<T>> Object<'c, T, M> {
+    /// `at` holds a value, and is the new object's alone.
+    #[inline(always)]
+    pub(crate) fn new(at: Raw, cache: &'c ObjectCache<T, M>) -> Self {
+        Object { at, cache, value: PhantomData }
+    }
+
+    /// The value's address.
+    #[inline(always)]
+    pub fn as_ptr(&self) -> *mut T {
+        value(self.at)
+    }
+}
+
+impl<T> Object<'_, T> {
+    /// Takes the value out and frees the object.
+    #[inline]
+    pub fn into_inner(self) -> T {
+        let (at, cache) = (self.at, self.cache);
+        std::mem::forget(self);
+        // SAFETY: the object holds a value, which is moved out before the object is freed.
+        let value = unsafe { value::<T>(at).read() };
+        cache.raw().free(at);
+        value
+    }
+}
+
+/// Frees an object even if its value's end panics.
+struct Freed<'c, T, M: Mode<T>>(Raw, &'c ObjectCache<T, M>);
+
+impl<T, M: Mode<T>> Drop for Freed<'_, T, M> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        self.1.raw().free(self.0);
+    }
+}
+
+impl<T, M: Mode<T>> Drop for Object<'_, T, M> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        let freed = Freed(self.at, self.cache);
+        // SAFETY: the object holds a value, and this is the last to see it.
+        unsafe { M::free(freed.0) };
+    }
+}
+
+impl<T, M: Mode<T>> Deref for Object<'_, T, M> {
+    type Target = T;
+    #[inline(always)]
+    fn deref(&self) -> &T {
+        // SAFETY: the object holds a value.
+        unsafe { &*value(self.at) }
+    }
+}
+
+impl<T, M: Mode<T>> DerefMut for Object<'_, T, M> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: the object holds a value, and is its only owner.
+        unsafe { &mut *value(self.at) }
+    }
+}
+
+impl<T: fmt::Debug, M: Mode<T>> fmt::Debug for Object<'_, T, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+impl<T: fmt::Display, M: Mode<T>> fmt::Display for Object<'_, T, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+impl<T, M: Mode<T>> AsRef<T> for Object<'_, T, M> {
+    fn as_ref(&self) -> &T {
+        self
+    }
+}
+
+impl<T, M: Mode<T>> AsMut<T> for Object<'_, T, M> {
+    fn as_mut(&mut self) -> &mut T {
+        self
+    }
+}
+
+/// Objects taken in advance. What is left goes back when it is dropped.
+///
+/// ```
+/// let cache = slablab_objects::ObjectCache::<u64>::new("node")?;
+/// let mut reserve = cache.prefill(3)?;
+/// // From here on nothing can fail.
+/// let nodes: Vec<_> = (0..3).map(|n| reserve.insert(n).expect("three were taken")).collect();
+/// assert_eq!(reserve.insert(3).unwrap_err(), 3);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[must_use = "objects in advance go back when this is dropped"]
+pub struct Reserve<'c, T, M: Mode<T> = Plain> {
+    cache: &'c ObjectCache<T, M>,
+    ahead: Ahead,
+}
+
+// SAFETY: the objects are the reserve's alone; those of a cache that keeps hold values.
+unsafe impl<T: Send, M: Mode<T> + Sync> Send for Reserve<'_, T, M> {}
+
+impl<'c, T, M: Mode<T>> Reserve<'c, T, M> {
+    pub(crate) fn new(cache: &'c ObjectCache<T, M>, count: usize) -> Result<Self, Why> {
+        let mut reserve = Reserve { cache, ahead: Ahead::default() };
+        reserve.ahead.fill(cache.raw(), count, |object| cache.mode().prepare(object))?;
+        Ok(reserve)
+    }
+
+    /// Objects left.
+    pub fn left(&self) -> usize {
+        self.ahead.left()
+    }
+}
+
+impl<'c, T> Reserve<'c, T> {
+    /// Moves a value into one of them.
+    ///
+    /// # Errors
+    /// None is left; the value comes back.
+    pub fn insert(&mut self, content: T) -> Result<Object<'c, T>, T> {
+        let Some(object) = self.ahead.pop(self.cache.raw()) else { return Err(content) };
+        // SAFETY: the object is ours alone, and large and aligned enough.
+        unsafe { value::<T>(object).write(content) };
+        Ok(Object::new(object, self.cache))
+    }
+}
+
+impl<'c, T> Reserve<'c, T, Kept<T>> {
+    /// One of them; `None` when none is left.
+    pub fn alloc(&mut self) -> Option<Object<'c, T, Kept<T>>> {
+        let object = self.ahead.pop(self.cache.raw())?;
+        Some(Object::new(object, self.cache))
+    }
+}
+
+impl<T, M: Mode<T>> Drop for Reserve<'_, T, M> {
+    fn drop(&mut self) {
+        self.ahead.give_back(self.cache.raw());
+    }
+}
+
+impl<T, M: Mode<T>> fmt::Debug for Reserve<'_, T, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reserve").field("left", &self.left()).finish_non_exhaustive()
+    }
+}

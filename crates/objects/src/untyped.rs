@@ -1,0 +1,551 @@
+//! A cache of objects that are only bytes: one cache of one engine, on the process's pages. `unsafe`: tells the process of itself.
+//!
+//! What is typed ([`crate::ObjectCache`]) and what checks its callers ([`crate::checked`]) are made of this. Nothing here reads
+//! or writes an object.
+
+use crate::gone::{self, Gone};
+use crate::limit::{Counted, Limit};
+use crate::shrinker;
+use crate::{CreateError, Stats, Why};
+use slablab_malloc::process::{self, FromHeap, Seat, Tenant};
+use slablab_native::{Native, Object, Spot, system};
+use slablab_pages::Pages;
+use slablab_platform::{CpuId, Gfp, Pfn, Platform, Work, WorkKind};
+use slablab_slabs::cache::LinkPlace;
+use slablab_slabs::slab::NewObjects;
+use slablab_slabs::slab_engine::SlabEngine;
+use slablab_slabs::slqb::Slqb;
+use slablab_slabs::slub::Slub;
+use slablab_slabs::{Backing, Busy, CacheId, CacheSpec, Engine, Misuse, Preset, Usage};
+use std::fmt;
+
+/// What a cache is asked to be.
+#[derive(Clone, Debug)]
+pub struct Spec<'a> {
+    /// Its name, for reports and statistics.
+    pub name: &'a str,
+    /// Bytes of an object, at least 1.
+    pub size: usize,
+    /// Bytes of alignment, a power of two.
+    pub align: usize,
+    /// Align to cache lines too.
+    pub hwcache_align: bool,
+    /// What is in an object, and a word of state behind it, survives a free.
+    pub kept: bool,
+    /// Marks an object of a new slab as free, in its second word.
+    pub mark: Option<fn(Object)>,
+    /// Ends what is in an object whose slab goes; called in calls of this cache only.
+    pub end: Option<fn(Object)>,
+    /// Most objects at a time.
+    pub limit: Limit,
+    /// The engine; the process's own where none is named.
+    pub engine: Option<&'a str>,
+}
+
+impl<'a> Spec<'a> {
+    /// Objects of so many bytes.
+    pub fn new(name: &'a str, size: usize, align: usize) -> Spec<'a> {
+        let (hwcache_align, kept, mark, end) = (false, false, None, None);
+        Spec { name, size, align, hwcache_align, kept, mark, end, limit: Limit::None, engine: None }
+    }
+}
+
+/// Bytes of the largest object: 4 MiB, as kmalloc's.
+pub const LARGEST: usize = 4 << 20;
+/// Bytes of the largest alignment.
+pub const LARGEST_ALIGN: usize = LARGEST;
+/// Bytes of a word.
+pub(crate) const WORD: usize = 8;
+
+/// One cache of one engine.
+enum Of {
+    Slub(Slub<Native>),
+    Slqb(Slqb<Native>),
+    Slab(SlabEngine<Native>),
+}
+
+/// Does something with the engine's cache.
+macro_rules! with {
+    ($of:expr, $cache:ident => $body:expr) => {
+        match $of {
+            Of::Slub($cache) => $body,
+            Of::Slqb($cache) => $body,
+            Of::Slab($cache) => $body,
+        }
+    };
+}
+
+/// A cache. What the process knows of it stays where it is.
+pub struct Cache {
+    inner: Box<Inner>,
+    seat: Option<Seat>,
+}
+
+struct Inner {
+    of: Of,
+    limited: bool,
+    limit: Counted,
+    number: CacheId,
+    spec: Asked,
+    gone: Gone,
+    pages: &'static Pages<Native>,
+}
+
+/// What was asked for.
+struct Asked {
+    name: Box<str>,
+    size: u32,
+    align: u32,
+    end: Option<fn(Object)>,
+    engine: Preset,
+}
+
+/// Upkeep shrinks a cache every so many times that it shrinks anything.
+const TURNS: u32 = slablab_malloc::classes::COUNT as u32;
+
+/// Bytes that a slot must have room for: this cache's, and what the page allocator will want for each of its nodes.
+const SLOT_BYTES: usize = 8192;
+
+impl Cache {
+    /// A cache without slabs.
+    ///
+    /// # Errors
+    /// See [`CreateError`].
+    pub fn create(spec: &Spec<'_>) -> Result<Cache, CreateError> {
+        if spec.size == 0 || spec.size > LARGEST {
+            return Err(CreateError::Size(spec.size));
+        }
+        if !spec.align.is_power_of_two() || spec.align > LARGEST_ALIGN {
+            return Err(CreateError::Align(spec.align));
+        }
+        slablab_malloc::api::start_now();
+        let (Some(pages), Some(own)) = (process::pages(), process::preset()) else {
+            return Err(CreateError::NoMemory);
+        };
+        let engine = match spec.engine {
+            Some(text) => Preset::parse(text).map_err(|bad| CreateError::Engine(bad.to_string()))?,
+            None => own,
+        };
+        if matches!(engine, Preset::Slob(_)) {
+            return Err(CreateError::Engine("SLOB does not know whose an object is".to_owned()));
+        }
+        if !Native::has_room(SLOT_BYTES) {
+            return Err(CreateError::TooMany);
+        }
+        let seat = process::take().ok_or(CreateError::TooMany)?;
+        let number = CacheId(seat.first());
+        let of = Of::create(number, spec, engine);
+        let limit = Counted::new(spec.limit, with!(&of, cache => cache.geometry().size));
+        let inner = Box::new(Inner {
+            limited: limit.most().is_some(),
+            limit,
+            of,
+            number,
+            spec: Asked {
+                name: spec.name.into(),
+                size: spec.size as u32,
+                align: spec.align as u32,
+                end: spec.end,
+                engine,
+            },
+            gone: Gone::default(),
+            pages,
+        });
+        // SAFETY: the box stays where it is until the cache is dropped, which unsettles it first.
+        unsafe { process::settle(&seat, &*inner) };
+        Ok(Cache { inner, seat: Some(seat) })
+    }
+
+    /// An object.
+    ///
+    /// # Errors
+    /// There is no memory, or the cache's limit is reached.
+    #[inline(always)]
+    pub fn alloc(&self) -> Result<Object, Why> {
+        match self.alloc_hot() {
+            Some(object) => Ok(object),
+            None => self.inner.alloc_slow(),
+        }
+    }
+
+    /// An object of this thread's slot, if that can be had fast.
+    #[inline(always)]
+    pub fn alloc_hot(&self) -> Option<Object> {
+        match &self.inner.of {
+            Of::Slub(cache) if !self.inner.limited => cache.alloc_hot(),
+            _ => None,
+        }
+    }
+
+    /// Gives an object back that is this cache's.
+    #[inline(always)]
+    pub fn free(&self, object: Object) {
+        if let Of::Slub(cache) = &self.inner.of
+            && !self.inner.limited
+            && cache.free_own(object, || home(object))
+        {
+            return;
+        }
+        self.inner.free_slow(object);
+    }
+
+    /// The object of this cache that starts at a spot; `None` where none does, or where that cannot be told fast.
+    #[inline(always)]
+    pub fn starts_at_hot(&self, spot: Spot) -> Option<Object> {
+        let (slab, offset) = spot.place();
+        match &self.inner.of {
+            Of::Slub(cache) if spot.cache() == self.inner.number.0 && cache.starts_at(slab, offset) => {
+                Some(spot.object())
+            }
+            _ => None,
+        }
+    }
+
+    /// The object of this cache at a spot, allocated or not, and its slab.
+    pub fn find(&self, spot: Spot) -> Option<(Object, Pfn)> {
+        if spot.cache() != self.inner.number.0 {
+            return None;
+        }
+        let ((slab, offset), object) = (spot.place(), spot.object());
+        let starts = with!(&self.inner.of, cache => cache.starts_at(slab, offset));
+        (starts || self.owns(object).is_ok()).then_some((object, slab))
+    }
+
+    /// Gives an object back that is this cache's, if a slot takes it that asks nothing.
+    #[inline(always)]
+    pub fn push_hot(&self, object: Object) -> bool {
+        match &self.inner.of {
+            Of::Slub(cache) if !self.inner.limited => cache.free_own(object, || None),
+            _ => false,
+        }
+    }
+
+    /// Gives an object back whose slab is known.
+    ///
+    /// # Errors
+    /// There is none of this cache's.
+    pub fn try_free(&self, object: Object, slab: Pfn) -> Result<(), Misuse> {
+        let inner = &*self.inner;
+        if !inner.limited && with!(&inner.of, cache => cache.free_hot(object, slab)) {
+            return Ok(());
+        }
+        inner.try_free(object)
+    }
+
+    /// Whether there is an object of this cache at an address of the heap, allocated or not.
+    ///
+    /// # Errors
+    /// What is there instead.
+    pub fn owns(&self, object: Object) -> Result<(), Misuse> {
+        with!(&self.inner.of, cache => cache.owns(object))
+    }
+
+    /// Fills `out` with objects, all or none.
+    ///
+    /// # Errors
+    /// As [`Cache::alloc`]; then none was taken.
+    pub fn alloc_bulk(&self, out: &mut [Option<Object>]) -> Result<(), Why> {
+        self.inner.alloc_bulk(out)
+    }
+
+    /// Gives objects back that are this cache's.
+    pub fn free_bulk(&self, objects: &[Object]) {
+        self.inner.free_bulk(objects);
+    }
+
+    /// Gives back what is kept for nobody. Answers the bytes of slabs that the cache has no more.
+    pub fn shrink(&self) -> u64 {
+        let before = self.usage().frames;
+        with!(&self.inner.of, cache => cache.shrink(&self.inner.backing(cache)));
+        self.inner.end_works();
+        before.saturating_sub(self.usage().frames) << Native::page_shift()
+    }
+
+    /// Gives every slab back and ends the cache's life: nobody may use it any more, unless objects are still allocated.
+    ///
+    /// # Errors
+    /// Objects are still allocated; they stay, and the cache does.
+    pub fn destroy(&mut self) -> Result<(), Busy> {
+        let Some(seat) = self.seat.take() else { return Ok(()) };
+        process::unsettle(&seat);
+        let inner = &*self.inner;
+        let done = with!(&inner.of, cache => cache.destroy(&inner.backing(cache)));
+        inner.end_works();
+        match done {
+            Ok(()) => {
+                while Native::work_of(inner.number.0, WorkKind::Reap).is_some() {}
+                process::leave(seat);
+            }
+            Err(_) => {
+                // SAFETY: as in `create`.
+                unsafe { process::settle(&seat, inner) };
+                self.seat = Some(seat);
+            }
+        }
+        done
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.inner.spec.name
+    }
+
+    /// Its number.
+    #[inline(always)]
+    pub fn number(&self) -> CacheId {
+        self.inner.number
+    }
+
+    /// Bytes of an object, as asked.
+    pub fn size(&self) -> usize {
+        self.inner.spec.size as usize
+    }
+
+    /// Bytes from an object's start to the word of state behind it, in a cache that keeps contents.
+    pub fn state_offset(&self) -> usize {
+        state_offset(self.size())
+    }
+
+    /// Where a free object keeps its link; whoever has the object may keep one of his own there.
+    pub(crate) fn link_offset(&self) -> u32 {
+        with!(&self.inner.of, cache => cache.geometry().link_offset)
+    }
+
+    /// What it holds.
+    pub fn stats(&self) -> Stats {
+        self.inner.stats()
+    }
+
+    fn usage(&self) -> Usage {
+        with!(&self.inner.of, cache => cache.usage())
+    }
+}
+
+/// The slab an object is in.
+#[inline(always)]
+fn home(object: Object) -> Option<Pfn> {
+    Native::home(object.as_ptr()).map(|home| home.slab)
+}
+
+/// Bytes from the start of an object of so many bytes to the word of state behind it.
+pub(crate) const fn state_offset(size: usize) -> usize {
+    size.next_multiple_of(WORD)
+}
+
+impl Drop for Cache {
+    fn drop(&mut self) {
+        if self.destroy().is_ok() {
+            return;
+        }
+        // Objects were forgotten. Their slabs stay, and the number that they carry is nobody else's: the seat is not left.
+        if let Some(seat) = &self.seat {
+            process::unsettle(seat);
+        }
+    }
+}
+
+impl Of {
+    fn create(number: CacheId, spec: &Spec<'_>, engine: Preset) -> Of {
+        // A mark is in the second word.
+        let least = if spec.mark.is_some() { 2 * WORD } else { WORD };
+        let mut asked = CacheSpec::of_size(spec.size.next_multiple_of(WORD).max(least) as u32);
+        asked.align = spec.align.max(WORD) as u32;
+        asked.flags.hwcache_align = spec.hwcache_align;
+        asked.flags.no_merge = true;
+        let mut new = NewObjects { mark: spec.mark, ..NewObjects::default() };
+        if spec.kept {
+            // Behind what is kept: the word of state, then the link.
+            asked.object_size += 2 * WORD as u32;
+            asked.flags.constructor = true;
+            asked.flags.link_inside = true;
+            asked.flags.typesafe_by_rcu = spec.end.is_some();
+            new.zeroed = Some(state_offset(spec.size) as u32);
+        }
+        fn made<E: Engine<Native>>(
+            number: CacheId,
+            asked: &CacheSpec,
+            policy: &E::Policy,
+            new: NewObjects<Native>,
+        ) -> E {
+            let mut cache = E::create(number, asked, policy);
+            cache.set_new_objects(new);
+            cache
+        }
+        match engine {
+            Preset::Slub(mut policy) => {
+                policy.order_cpus = system::cpus_usable();
+                // A freed object's second word is free for whoever checks.
+                policy.link = LinkPlace::Start;
+                Of::Slub(made(number, &asked, &policy, new))
+            }
+            Preset::Slqb(policy) => Of::Slqb(made(number, &asked, &policy, new)),
+            Preset::Slab(policy) => Of::Slab(made(number, &asked, &policy, new)),
+            Preset::Slob(_) => unreachable!("refused before"),
+        }
+    }
+}
+
+impl Inner {
+    fn backing<E: Engine<Native, Common = ()>>(&self, _cache: &E) -> Backing<'_, Native> {
+        Backing { metadata: Some(&FromHeap), ..Backing::pages(self.pages) }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn alloc_slow(&self) -> Result<Object, Why> {
+        if !self.limited
+            && let Some(object) = with!(&self.of, cache => cache.alloc_hot())
+        {
+            return Ok(object);
+        }
+        self.upkeep();
+        self.reserve(1)?;
+        let alloc = || with!(&self.of, cache => cache.alloc(&self.backing(cache), Gfp::KERNEL, None));
+        alloc().or_else(|| self.short_of(1).then(alloc).flatten()).ok_or_else(|| {
+            self.limit.give(1);
+            Why::NoMemory
+        })
+    }
+
+    fn alloc_bulk(&self, out: &mut [Option<Object>]) -> Result<(), Why> {
+        self.upkeep();
+        let count = out.len() as u64;
+        self.reserve(count)?;
+        let alloc = |out: &mut [Option<Object>]| with!(&self.of, cache => cache.alloc_bulk(&self.backing(cache), Gfp::KERNEL, out));
+        let mut got = alloc(out);
+        if got < out.len() && self.short_of(count - got as u64) {
+            got += alloc(&mut out[got..]);
+        }
+        if got == out.len() {
+            return Ok(());
+        }
+        for object in &mut out[..got] {
+            let object = object.take().expect("got just now");
+            with!(&self.of, cache => cache.free(&self.backing(cache), object)).expect("got just now");
+        }
+        self.limit.give(count);
+        Err(Why::NoMemory)
+    }
+
+    /// Counts so many objects more. At the limit, whoever keeps objects of this cache is asked first.
+    fn reserve(&self, count: u64) -> Result<(), Why> {
+        let taken = self.limit.take(count) || {
+            shrinker::ask(Some(self.number), count);
+            self.limit.take(count)
+        };
+        if taken { Ok(()) } else { Err(Why::Limit) }
+    }
+
+    /// There was no memory for so many objects: asks for some. Whether to try again.
+    fn short_of(&self, count: u64) -> bool {
+        shrinker::ask(None, count);
+        process::trim();
+        true
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn free_slow(&self, object: Object) {
+        if !self.limited && with!(&self.of, cache => cache.free_own(object, || home(object))) {
+            return;
+        }
+        if let Err(misuse) = self.try_free(object) {
+            process::misuse(format_args!("{}: free of {object:?}: {misuse:?}", self.spec.name));
+        }
+    }
+
+    fn try_free(&self, object: Object) -> Result<(), Misuse> {
+        self.upkeep();
+        with!(&self.of, cache => cache.free(&self.backing(cache), object))?;
+        self.limit.give(1);
+        Ok(())
+    }
+
+    fn free_bulk(&self, objects: &[Object]) {
+        self.upkeep();
+        if let Err(misuse) = with!(&self.of, cache => cache.free_bulk(&self.backing(cache), objects)) {
+            process::misuse(format_args!(
+                "{}: free of {} objects: {misuse:?}",
+                self.spec.name,
+                objects.len()
+            ));
+        }
+        self.limit.give(objects.len() as u64);
+    }
+
+    /// What a slow path looks after: the process's upkeep, and what is in slabs of this cache that go.
+    fn upkeep(&self) {
+        process::upkeep();
+        self.end_gone();
+    }
+
+    /// Ends what is in the objects of slabs that were set aside, and gives the slabs back.
+    fn end_gone(&self) {
+        let Some(end) = self.spec.end else { return };
+        while let Some(slab) = self.gone.pop() {
+            let racing = matches!(self.of, Of::Slub(_));
+            let link_offset = with!(&self.of, cache => cache.geometry().link_offset);
+            gone::objects(slab, racing, link_offset).for_each(end);
+            let work = Work { kind: WorkKind::FreeSlab, cache: self.number.0, argument: slab.0 as u64 };
+            with!(&self.of, cache => cache.work(&self.backing(cache), Native::cpu(), work));
+        }
+    }
+
+    /// Does what the engine deferred for slabs and sheaves, without waiting.
+    fn end_works(&self) {
+        for kind in [WorkKind::FreeSheaf, WorkKind::FreeSlab] {
+            while let Some((cpu, work)) = Native::work_of(self.number.0, kind) {
+                self.work(cpu, work);
+            }
+        }
+        self.end_gone();
+    }
+
+    fn stats(&self) -> Stats {
+        let usage = with!(&self.of, cache => cache.usage());
+        let geometry = with!(&self.of, cache => *cache.geometry());
+        Stats {
+            name: self.spec.name.to_string(),
+            engine: self.spec.engine.to_string(),
+            object_bytes: self.spec.size as u64,
+            align_bytes: self.spec.align as u64,
+            spaced_bytes: geometry.size as u64,
+            objects_per_slab: geometry.objects as u64,
+            slab_bytes: (1 << Native::page_shift()) << geometry.order,
+            slabs: usage.slabs,
+            bytes: usage.frames << Native::page_shift(),
+            objects: usage.total_objects,
+            active: self.limit.live().unwrap_or_else(|| usage.live_objects()),
+            limit: self.limit.most(),
+        }
+    }
+}
+
+impl Tenant for Inner {
+    fn work(&self, cpu: CpuId, work: Work) {
+        if work.kind == WorkKind::FreeSlab && self.spec.end.is_some() {
+            return self.gone.push(Pfn(work.argument as u32));
+        }
+        with!(&self.of, cache => cache.work(&self.backing(cache), cpu, work));
+    }
+    fn thread_exit(&self, cpu: CpuId) {
+        with!(&self.of, cache => cache.cpu_down(&self.backing(cache), cpu));
+    }
+    fn shrink(&self, turn: u32) {
+        // Caches are many: each has its turn.
+        if turn % TURNS == self.number.0 / process::NUMBERS % TURNS {
+            self.shrink_all();
+        }
+    }
+    fn shrink_all(&self) {
+        with!(&self.of, cache => cache.shrink(&self.backing(cache)));
+    }
+    fn print_stats(&self) {
+        with!(&self.of, cache => {
+            process::print_cache(format_args!("{}", self.spec.name), &cache.usage(), cache.geometry());
+        });
+    }
+    fn write_name(&self, _cache: u32, to: &mut dyn fmt::Write) -> fmt::Result {
+        to.write_str(&self.spec.name)
+    }
+}

@@ -1,0 +1,127 @@
+//! Limits, objects in advance, shrinkers.
+
+use crate::{Census, under_every_engine};
+use slablab_objects::{Builder, Limit, Object, ObjectCache, Shrinker, Why, shrink_all};
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::sync::{Arc, LazyLock, Mutex};
+
+#[test]
+fn at_its_limit_a_cache_refuses_and_hands_the_value_back() {
+    under_every_engine(|engine| {
+        let builder = Builder::new("limited").engine(engine).limit(Limit::Objects(100));
+        let cache = builder.create::<u64>().expect("a cache");
+        let mut all: Vec<_> = (0..100).map(|n| cache.insert(n).expect("within the limit")).collect();
+        let refused = cache.insert(100).expect_err("at the limit");
+        assert_eq!((refused.value, refused.why), (100, Why::Limit), "{engine}");
+        assert_eq!(cache.prefill(1).expect_err("at the limit"), Why::Limit, "{engine}");
+        all.truncate(90);
+        assert_eq!(cache.stats().active, 90, "{engine}");
+        assert_eq!(cache.prefill(11).expect_err("beyond the limit"), Why::Limit, "{engine}");
+        let reserve = cache.prefill(10).expect("within the limit");
+        assert!(cache.insert(1).is_err(), "{engine}: what is in advance counts");
+        drop(reserve);
+        assert!(cache.insert(1).is_ok(), "{engine}");
+    });
+}
+
+#[test]
+fn a_limit_in_bytes_counts_what_is_around_objects_too() {
+    let cache =
+        Builder::new("bytes").align(64).limit(Limit::Bytes(1000)).create::<[u8; 40]>().expect("a cache");
+    let all: Vec<_> = std::iter::repeat_with(|| cache.insert([1; 40])).map_while(Result::ok).collect();
+    assert_eq!((all.len(), cache.stats().limit), (1000 / 64, Some(15)));
+}
+
+#[test]
+fn threads_share_a_limit() {
+    let cache = Builder::new("shared limit").limit(Limit::Objects(50)).create::<u64>().expect("a cache");
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for round in 0..2000 {
+                    let held: Vec<_> = (0..30).filter_map(|n| cache.insert(n + round).ok()).collect();
+                    assert!(held.len() <= 30 && cache.stats().active <= 50);
+                }
+            });
+        }
+    });
+    assert_eq!(cache.stats().active, 0);
+}
+
+#[test]
+fn what_is_taken_in_advance_cannot_fail() {
+    under_every_engine(|engine| {
+        let census = Census::default();
+        let cache = Builder::new("ahead").engine(engine).create().expect("a cache");
+        let mut reserve = cache.prefill(1000).expect("memory");
+        assert_eq!(reserve.left(), 1000);
+        let all: Vec<_> =
+            (0..700).map(|n| reserve.insert(census.born(n)).ok().expect("taken before")).collect();
+        assert!(all.iter().all(|value| value.is_whole()), "{engine}");
+        assert_eq!((reserve.left(), census.living()), (300, 700), "{engine}");
+        drop(reserve);
+        drop(all);
+        assert_eq!((census.living(), cache.destroy()), (0, Ok(())), "{engine}");
+    });
+}
+
+#[test]
+fn values_in_advance_are_made_in_advance() {
+    under_every_engine(|engine| {
+        let census = Census::default();
+        let born = census.clone();
+        let cache = Builder::new("made").engine(engine).create_with(move || born.born(1)).expect("a cache");
+        let mut reserve = cache.prefill(100).expect("memory");
+        assert_eq!(census.living(), 100, "{engine}");
+        let all: Vec<_> = std::iter::from_fn(|| reserve.alloc()).collect();
+        assert_eq!((all.len(), census.living()), (100, 100), "{engine}");
+        drop((all, reserve));
+        drop(cache);
+        assert_eq!(census.living(), 0, "{engine}");
+    });
+}
+
+type Spares = Mutex<Vec<Object<'static, u64>>>;
+
+/// A cache that keeps spares must be a static: its shrinker may be asked at any time.
+static SPARED: LazyLock<ObjectCache<u64>> =
+    LazyLock::new(|| Builder::new("spared").limit(Limit::Objects(20)).create().expect("a cache"));
+static SPARES: Spares = Mutex::new(Vec::new());
+
+#[test]
+fn a_shrinker_is_asked_at_the_limit_and_by_shrink_all() {
+    let asked = Arc::new(AtomicU64::new(0));
+    let counts = asked.clone();
+    let shrinker: Shrinker = SPARED.shrinker(move |wanted| {
+        counts.fetch_add(1, SeqCst);
+        let mut spares = SPARES.lock().expect("nobody panics");
+        let left = spares.len().saturating_sub(wanted as usize);
+        spares.drain(left..).count() as u64
+    });
+    let fill = || {
+        let mut spares = SPARES.lock().expect("nobody panics");
+        while spares.len() < 20 {
+            spares.push(SPARED.insert(7).expect("within the limit"));
+        }
+    };
+    fill();
+    let own = SPARED.insert(8).expect("a spare went");
+    assert_eq!((asked.load(SeqCst), SPARES.lock().expect("nobody panics").len()), (1, 19));
+    drop(own);
+    shrink_all();
+    assert_eq!(SPARES.lock().expect("nobody panics").len(), 0);
+    let before = asked.load(SeqCst);
+    fill();
+    drop(shrinker);
+    assert!(SPARED.insert(8).is_err(), "nobody is asked any more");
+    shrink_all();
+    assert_eq!((asked.load(SeqCst), SPARES.lock().expect("nobody panics").len()), (before, 20));
+}
+
+#[test]
+fn shrinking_all_gives_memory_back() {
+    let cache = ObjectCache::new("much").expect("a cache");
+    drop((0..20_000).map(|n| cache.insert([n; 128]).expect("memory")).collect::<Vec<_>>());
+    shrink_all();
+    assert_eq!(cache.stats().slabs, 0);
+}

@@ -1,0 +1,118 @@
+//! Threads that hand objects to each other, that end, and that live on when their cache ends.
+
+use crate::{Census, under_every_engine};
+use slablab_objects::{Builder, ObjectCache};
+use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, Barrier};
+
+#[test]
+fn objects_go_from_thread_to_thread() {
+    under_every_engine(|engine| {
+        let census = Census::default();
+        let cache = Builder::new("handed on").engine(engine).create().expect("a cache");
+        std::thread::scope(|scope| {
+            for thread in 0..3 {
+                let (sender, receiver) = sync_channel(64);
+                let (cache, census) = (&cache, &census);
+                scope.spawn(move || {
+                    for n in 0..20_000 {
+                        let number = thread << 32 | n;
+                        sender.send(cache.insert(census.born(number)).expect("memory")).expect("it listens");
+                    }
+                });
+                scope.spawn(move || {
+                    for (value, n) in receiver.iter().zip(0..) {
+                        assert!(value.is_whole() && value.number == (thread << 32 | n));
+                    }
+                });
+            }
+        });
+        assert_eq!((census.living(), cache.destroy()), (0, Ok(())), "{engine}");
+    });
+}
+
+#[test]
+fn what_ended_threads_had_is_found_again() {
+    under_every_engine(|engine| {
+        let census = Census::default();
+        let born = census.clone();
+        let cache = Builder::new("storm").engine(engine).create_with(move || born.born(3)).expect("a cache");
+        let mut most = 0;
+        for _ in 0..200 {
+            std::thread::scope(|scope| {
+                scope.spawn(|| drop((0..50).map(|_| cache.alloc().expect("memory")).collect::<Vec<_>>()));
+            });
+            most = most.max(cache.stats().slabs);
+        }
+        assert!(most < 40, "{engine}: {most} slabs for 50 objects at a time");
+        drop(cache);
+        assert_eq!(census.living(), 0, "{engine}");
+    });
+}
+
+/// SLQB leaves a slot's pages to the slot's next thread.
+#[test]
+fn what_ended_threads_had_is_given_up() {
+    for engine in ["slub@7.1", "slub@6.1", "slab@6.1"] {
+        const THREADS: usize = 40;
+        let cache = Builder::new("given up").engine(engine).create::<[u64; 64]>().expect("a cache");
+        let all_have = Barrier::new(THREADS);
+        std::thread::scope(|scope| {
+            for _ in 0..THREADS {
+                scope.spawn(|| {
+                    let some: Vec<_> = (0..50).map(|n| cache.insert([n; 64]).expect("memory")).collect();
+                    drop(some);
+                    all_have.wait();
+                });
+            }
+        });
+        let (bytes, peak) = (cache.stats().bytes, THREADS as u64 * 50 * 512);
+        assert!(bytes < peak / 2, "{engine}: {bytes} of {peak} bytes that were allocated at once");
+    }
+}
+
+#[test]
+fn what_live_threads_keep_goes_with_the_cache() {
+    under_every_engine(|engine| {
+        let census = Census::default();
+        let born = census.clone();
+        let cache = Builder::new("idle").engine(engine).create_with(move || born.born(3)).expect("a cache");
+        let cache = Arc::new(cache);
+        let (used, gone) = (Arc::new(Barrier::new(3)), Arc::new(Barrier::new(3)));
+        let threads = [0, 1].map(|_| {
+            let (cache, used, gone) = (cache.clone(), used.clone(), gone.clone());
+            std::thread::spawn(move || {
+                drop((0..100).map(|_| cache.alloc().expect("memory")).collect::<Vec<_>>());
+                drop(cache);
+                used.wait();
+                gone.wait();
+            })
+        });
+        used.wait();
+        let cache = Arc::into_inner(cache).expect("the threads let go of it");
+        assert_eq!(cache.destroy(), Ok(()), "{engine}");
+        assert_eq!(census.living(), 0, "{engine}");
+        gone.wait();
+        threads.into_iter().for_each(|thread| thread.join().expect("it ends"));
+    });
+}
+
+#[test]
+fn caches_come_and_go_while_others_work() {
+    under_every_engine(|engine| {
+        std::thread::scope(|scope| {
+            for thread in 0..3u64 {
+                scope.spawn(move || {
+                    for n in 0..100 {
+                        let cache = Builder::new("brief").engine(engine).create_with(move || vec![thread; 3]);
+                        let cache: ObjectCache<_, _> = cache.expect("a cache");
+                        let all: Vec<_> = (0..n).map(|_| cache.alloc().expect("memory")).collect();
+                        assert!(all.iter().all(|value| **value == [thread; 3]), "{engine}");
+                        drop(all);
+                        assert_eq!(cache.destroy(), Ok(()), "{engine}");
+                    }
+                });
+            }
+        });
+    });
+}
