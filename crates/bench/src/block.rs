@@ -37,7 +37,6 @@ impl<A: Subject, const BYTES: usize> Block<A, BYTES> {
     };
 
     /// Allocates a block.
-    #[expect(clippy::new_without_default, reason = "it allocates")]
     #[inline(always)]
     pub(crate) fn new() -> Self {
         // SAFETY: the layout has a size.

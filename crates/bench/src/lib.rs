@@ -28,6 +28,7 @@
 #[expect(unsafe_code, reason = "calls allocators")]
 mod block;
 pub mod clock;
+mod engines;
 #[expect(unsafe_code, reason = "links memory")]
 mod freelist;
 #[expect(unsafe_code, reason = "hands out memory")]

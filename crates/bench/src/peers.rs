@@ -10,7 +10,6 @@
 use crate::block::AnyBlock;
 use crate::subject::{Role, Subject, known_to_others};
 use std::alloc::GlobalAlloc;
-use std::any::TypeId;
 use std::ptr;
 use std::sync::Once;
 
@@ -85,13 +84,13 @@ peer!(
     "rpmalloc",
     rpmalloc::RpMalloc = rpmalloc::RpMalloc,
     "no other allocator knows the address; mallinfo2 does not count it",
-    |at: *const u8| !known_to_others::<Rpmalloc>(at)
+    |at: *const u8| !known_to_others(Rpmalloc::NAME, at)
 );
 
-/// Whether one of these, other than `A`, knows an address as its own.
-pub(crate) fn known<A: Subject>(at: *const u8) -> bool {
-    fn other<A: Subject, B: Subject>(at: *const u8) -> bool {
-        TypeId::of::<A>() != TypeId::of::<B>() && B::serves(at)
-    }
-    other::<A, Mimalloc>(at) || other::<A, Jemalloc>(at) || other::<A, Snmalloc>(at)
+/// Whether one of these, other than the one of this name, knows an address as its own.
+pub(crate) fn known(name: &str, at: *const u8) -> bool {
+    let knows = |other: &str, serves: fn(*const u8) -> bool| name != other && serves(at);
+    knows(Mimalloc::NAME, Mimalloc::serves)
+        || knows(Jemalloc::NAME, Jemalloc::serves)
+        || knows(Snmalloc::NAME, Snmalloc::serves)
 }

@@ -219,6 +219,9 @@ fn chosen(options: &Options) -> Result<(Vec<Ran>, Vec<String>), String> {
             ran.push(Ran { workload, lanes });
         }
     }
+    if let Ok(engine) = std::env::var("SLABLAB_ENGINE") {
+        notes.push(format!("slablab is SLABLAB_ENGINE={engine}"));
+    }
     if cfg!(not(feature = "peers")) {
         notes
             .push("built without other allocators than glibc: cargo build --release --features peers".into());

@@ -2,6 +2,7 @@
 //!
 //! A heap of slablab is a [`Subject`] and one line in [`each_subject`]; so is a peer.
 
+use crate::engines::{self, Ours, Slab, Slqb, SlubOld};
 use crate::harness::Harness;
 use crate::proof;
 use std::alloc::{GlobalAlloc, System};
@@ -36,29 +37,9 @@ pub trait Subject: 'static {
     fn serves(at: *const u8) -> bool;
 }
 
-/// The process's heap of slablab, of the engine that `SLABLAB_ENGINE` chooses.
-#[derive(Debug)]
-pub struct Ours;
-
-impl Subject for Ours {
-    const NAME: &'static str = "slablab";
-    const ROLE: Role = Role::Ours;
-    const EVIDENCE: &'static str = "the address leads to a slab of the heap";
-
-    #[inline(always)]
-    fn heap() -> &'static impl GlobalAlloc {
-        static HEAP: slablab_malloc::Slablab = slablab_malloc::Slablab;
-        &HEAP
-    }
-
-    fn serves(at: *const u8) -> bool {
-        slablab_native::Native::home(at).is_some()
-    }
-}
-
 /// The C library.
 #[derive(Debug)]
-pub struct Glibc;
+pub(crate) struct Glibc;
 
 impl Subject for Glibc {
     const NAME: &'static str = "glibc";
@@ -72,7 +53,7 @@ impl Subject for Glibc {
     }
 
     fn serves(at: *const u8) -> bool {
-        !known_to_others::<Glibc>(at)
+        !known_to_others(Glibc::NAME, at)
     }
 }
 
@@ -85,6 +66,9 @@ pub trait Visitor {
 /// Visits every allocator there is in this build, in the order of tables.
 pub fn each_subject(visitor: &mut impl Visitor) {
     visitor.visit::<Ours>();
+    visitor.visit::<SlubOld>();
+    visitor.visit::<Slqb>();
+    visitor.visit::<Slab>();
     visitor.visit::<Glibc>();
     #[cfg(feature = "peers")]
     {
@@ -97,12 +81,15 @@ pub fn each_subject(visitor: &mut impl Visitor) {
     visitor.visit::<Harness>();
 }
 
-/// Whether an allocator that knows its own addresses, other than `A`, served a block.
-pub(crate) fn known_to_others<A: Subject>(at: *const u8) -> bool {
-    let known = Ours::serves(at) || Harness::serves(at);
+/// Whether an allocator that knows its own addresses, other than the one of this name, served a block.
+pub(crate) fn known_to_others(name: &str, at: *const u8) -> bool {
     #[cfg(feature = "peers")]
-    let known = known || crate::peers::known::<A>(at);
-    known
+    use crate::peers::known;
+    #[cfg(not(feature = "peers"))]
+    fn known(_name: &str, _at: *const u8) -> bool {
+        false
+    }
+    engines::known(at) || Harness::serves(at) || known(name, at)
 }
 
 /// Says so if another allocator than `A` served the block at an address.

@@ -19,7 +19,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("kernel", &[]),
     ("workloads", &[]),
     ("lab", &["platform", "pages", "slabs", "model", "kernel", "workloads"]),
-    ("bench", &["native", "malloc", "lab"]),
+    ("bench", &["slabs", "native", "malloc", "lab"]),
     // The program is the lab's face; it names presets and traces where it parses its arguments.
     ("cli", &["lab", "bench", "slabs", "workloads"]),
 ];

@@ -6,8 +6,9 @@
 use super::{Contestant, Group, Run, Task, Workload};
 use crate::block::Block;
 use crate::clock::{Sample, measured};
+use crate::engines::Ours;
 use crate::freelist::{Listed, fill};
-use crate::subject::{Glibc, Ours, Role, Subject, prove};
+use crate::subject::{Glibc, Role, Subject, prove};
 
 const OWN_TYPE: &str = "it is a type of its own: nothing else can serve";
 
