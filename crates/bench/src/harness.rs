@@ -9,8 +9,8 @@ use std::cell::Cell;
 use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering::*};
 
-/// Bytes of a thread's ring.
-const RING: usize = 4 << 20;
+/// Bytes of a thread's ring: more than any workload has live, and little enough for a CPU's cache.
+const RING: usize = 1 << 20;
 /// Bytes that a block may have at most; larger ones are the C library's.
 const MOST: usize = RING / 4;
 /// Rings of all threads together.

@@ -142,11 +142,16 @@ pub fn run(options: &Options, watcher: &dyn Watcher) -> Result<Results, String> 
     if blocks < options.repeats {
         notes.push(format!("interrupted: {blocks} of {} blocks are whole", options.repeats));
     }
+    if blocks < ENOUGH && !ran.is_empty() {
+        notes.push(format!("intervals of fewer than {ENOUGH} blocks are too narrow"));
+    }
     held.retain(|(_, footprints)| !footprints.is_empty());
     let load = [load, self::load()];
     Ok(Results { options: options.clone(), ran, memory: held, blocks, notes, load })
 }
 
+/// Blocks from which a bootstrap of medians can be trusted: of 3 values their whole range holds the median in 3 of 4 cases.
+const ENOUGH: usize = 8;
 /// Children per allocator at most: what they hold differs little from run to run.
 const MEMORY_REPEATS: usize = 3;
 
