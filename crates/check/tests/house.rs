@@ -20,8 +20,9 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("kernel", &[]),
     ("workloads", &[]),
     ("lab", &["platform", "pages", "slabs", "model", "kernel", "workloads"]),
+    ("bench", &["slabs", "native", "malloc", "lab"]),
     // The program is the lab's face; it names presets and traces where it parses its arguments.
-    ("cli", &["lab", "slabs", "workloads"]),
+    ("cli", &["lab", "bench", "slabs", "workloads"]),
 ];
 
 /// Rooms that an embedder takes into his kernel: no dependencies, no `std`, no `alloc`.
@@ -58,6 +59,11 @@ const UNSAFE: &[&str] = &[
     "crates/objects/src/kept.rs",
     "crates/objects/src/object.rs",
     "crates/objects/src/untyped.rs",
+    "crates/bench/src/block.rs",
+    "crates/bench/src/freelist.rs",
+    "crates/bench/src/harness.rs",
+    "crates/bench/src/peers.rs",
+    "crates/bench/src/proof.rs",
     "crates/c/src/cplusplus.rs",
     "crates/c/src/lib.rs",
     "crates/c/src/objects.rs",

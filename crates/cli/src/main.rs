@@ -3,6 +3,7 @@
 //! Exit codes: 0 done; 1 done, and over a threshold the user set; 2 usage or input error; 3 done, but the input was
 //! incomplete; 128 + n ended by signal n.
 
+mod bench;
 mod doctor;
 mod engines;
 mod explain;
@@ -45,6 +46,8 @@ enum Verb {
     Whatif(whatif::Args),
     /// List slab orders by size, and the sizes that two order rules treat differently
     Orders(orders::Args),
+    /// Compare allocators in one process: ours, glibc, and others where built with them
+    Bench(bench::Args),
     /// List engines, releases and knobs
     Engines(engines::Args),
 }
@@ -74,6 +77,7 @@ fn main() -> ExitCode {
         Verb::What(args) => what::run(args),
         Verb::Whatif(args) => whatif::run(args),
         Verb::Orders(args) => orders::run(args),
+        Verb::Bench(args) => bench::run(args),
         Verb::Engines(args) => engines::run(args),
     };
     match done {

@@ -1,5 +1,6 @@
 //! The program `slablab` as users and scripts meet it.
 
+mod bench;
 mod browser;
 mod cli;
 mod common;

@@ -170,3 +170,11 @@ fn who_carries_what_looks_right() {
     let sampled = [&exact[..], &["--exact", "0", "--samples", "8"]].concat();
     check("explain-sampled", &sampled, 7, 0);
 }
+
+#[test]
+fn a_comparison_of_allocators_looks_right() {
+    let small = ["--repeats", "2", "--scale", "0.001", "--memory-mb", "1"];
+    let args =
+        ["bench", "--workloads", "pair64,cache64,memory,floors", "--allocators", "slablab,glibc,malloc"];
+    check("bench", &[&args[..], &small[..]].concat(), 2, 0);
+}

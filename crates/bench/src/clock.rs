@@ -1,0 +1,68 @@
+//! What is measured: CPU time of threads, wall time, resident memory.
+
+use rustix::time::{ClockId, clock_gettime};
+use std::time::Instant;
+
+/// One run of a workload on one contestant.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Sample {
+    /// Operations of all threads.
+    pub ops: u64,
+    /// CPU time of all threads in ns.
+    pub cpu_ns: u64,
+    /// Wall time in ns, where more than one thread ran.
+    pub wall_ns: Option<u64>,
+    /// Round trip of a cache line between the two CPUs before and after, in ns, where more than one thread ran.
+    pub pingpong_ns: Option<[f64; 2]>,
+}
+
+impl Sample {
+    /// CPU time per operation in ns.
+    pub fn cpu_per_op(&self) -> f64 {
+        self.cpu_ns as f64 / self.ops.max(1) as f64
+    }
+
+    /// Wall time per operation in ns.
+    pub fn wall_per_op(&self) -> Option<f64> {
+        self.wall_ns.map(|ns| ns as f64 / self.ops.max(1) as f64)
+    }
+}
+
+/// CPU time of this thread in ns.
+pub fn thread_cpu_ns() -> u64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// Does `work` once for an eighth of the operations, and then measures it.
+pub fn measured(ops: u64, mut work: impl FnMut(u64)) -> Sample {
+    work(ops / 8);
+    let start = thread_cpu_ns();
+    work(ops);
+    Sample { ops, cpu_ns: thread_cpu_ns() - start, ..Sample::default() }
+}
+
+/// Measures `work` of this thread: when it began and ended, and its CPU time.
+pub(crate) fn timed(work: impl FnOnce()) -> (Instant, Instant, u64) {
+    let (start, cpu) = (Instant::now(), thread_cpu_ns());
+    work();
+    let cpu = thread_cpu_ns() - cpu;
+    (start, Instant::now(), cpu)
+}
+
+/// Resident memory of this process in bytes: counted page by page where the kernel does that, else as it keeps count.
+pub fn resident() -> u64 {
+    let rollup = std::fs::read_to_string("/proc/self/smaps_rollup").ok();
+    let exact = rollup.as_deref().and_then(|text| {
+        let line = text.lines().find_map(|line| line.strip_prefix("Rss:"))?;
+        line.split_whitespace().next()?.parse::<u64>().ok()
+    });
+    exact.map_or_else(resident_soon, |kib| kib * 1024)
+}
+
+/// The same as the kernel keeps count: cheaper, and wrong by up to some dozen pages per CPU.
+pub fn resident_soon() -> u64 {
+    let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages = text.split(' ').nth(1).and_then(|word| word.parse::<u64>().ok()).unwrap_or(0);
+    pages * rustix::param::page_size() as u64
+}

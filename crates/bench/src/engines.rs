@@ -1,0 +1,96 @@
+//! Heaps of slablab: the process's own, and one of each other engine beside it, on the same page allocator.
+//!
+//! A heap beside the process's own is found through one pointer more than that, which is about a cycle.
+
+use crate::block::AnyBlock;
+use crate::subject::{Role, Subject};
+use slablab_malloc::process::NUMBERS;
+use slablab_malloc::{Beside, Engines, Slablab};
+use slablab_native::Native;
+use slablab_slabs::Preset;
+use std::alloc::GlobalAlloc;
+use std::sync::OnceLock;
+
+/// The number that cache numbers of a heap lead to; the process's own has 0.
+const OWN: u32 = 0;
+/// What stands there for blocks larger than any class, which no cache has: they are of one of our heaps.
+const LARGE: u32 = (1 << 24) / NUMBERS;
+
+/// The number of the heap whose block is at an address; `None` outside slablab's memory.
+fn number(at: *const u8) -> Option<u32> {
+    Native::home(at).map(|home| home.cache / NUMBERS)
+}
+
+/// Whether an address is in a live block of any of these.
+pub(crate) fn known(at: *const u8) -> bool {
+    number(at).is_some()
+}
+
+/// The process's heap, of the engine that `SLABLAB_ENGINE` chooses.
+#[derive(Debug)]
+pub(crate) struct Ours;
+
+impl Subject for Ours {
+    const NAME: &'static str = "slablab";
+    const ROLE: Role = Role::Ours;
+    const EVIDENCE: &'static str = "the cache number at the address is the process's heap's";
+
+    #[inline(always)]
+    fn heap() -> &'static impl GlobalAlloc {
+        static HEAP: Slablab = Slablab;
+        &HEAP
+    }
+
+    fn serves(at: *const u8) -> bool {
+        number(at).is_some_and(|number| number == OWN || number == LARGE)
+    }
+}
+
+macro_rules! engine {
+    ($type:ident, $name:literal, $variant:ident, $engine:ty) => {
+        #[doc = concat!("A heap of ", $name, ".")]
+        #[derive(Debug)]
+        pub(crate) struct $type;
+
+        impl $type {
+            fn open() -> Beside<$engine> {
+                let preset = Preset::parse($name).expect("it is in the table of presets");
+                match Engines::open(preset) {
+                    Some(Engines::$variant(heap)) => heap,
+                    _ => panic!("no memory for a heap of {}", $name),
+                }
+            }
+
+            /// Where its own blocks lead: another place than those of the process's heap.
+            fn number() -> u32 {
+                static NUMBER: OnceLock<u32> = OnceLock::new();
+                *NUMBER.get_or_init(|| {
+                    let found = number(AnyBlock::<$type>::new(64).at());
+                    let found = found.expect("a block of slablab's");
+                    assert!(found != OWN && found != LARGE, "{} has a heap of its own", $name);
+                    found
+                })
+            }
+        }
+
+        impl Subject for $type {
+            const NAME: &'static str = $name;
+            const ROLE: Role = Role::Ours;
+            const EVIDENCE: &'static str = "the cache number at the address is this heap's";
+
+            #[inline(always)]
+            fn heap() -> &'static impl GlobalAlloc {
+                static HEAP: OnceLock<Beside<$engine>> = OnceLock::new();
+                HEAP.get_or_init($type::open)
+            }
+
+            fn serves(at: *const u8) -> bool {
+                number(at).is_some_and(|number| number == $type::number() || number == LARGE)
+            }
+        }
+    };
+}
+
+engine!(SlubOld, "slub@6.1", Slub, slablab_slabs::slub::Slub<Native>);
+engine!(Slqb, "slqb@2009-09", Slqb, slablab_slabs::slqb::Slqb<Native>);
+engine!(Slab, "slab@6.1", Slab, slablab_slabs::slab_engine::SlabEngine<Native>);

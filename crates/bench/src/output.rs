@@ -1,0 +1,350 @@
+//! The report as text, JSON and CSV. One fact has one name in all three.
+
+use crate::memory::FIGURES;
+use crate::patterns::{self, Group};
+use crate::report::{Cell, Report, Row, Verdict};
+use crate::stats::Estimate;
+use crate::subject::Role;
+use comfy_table::{CellAlignment, Table, presets};
+use serde_json::{Value, json};
+use std::fmt::Write;
+
+/// The schema's name; the number grows when a key changes its meaning.
+const SCHEMA: &str = "slablab.bench.1";
+
+/// Text: a table of figures and a table of ratios for each group, memory, and what it rests on.
+pub fn text(report: &Report) -> String {
+    let mut text = heading(report);
+    for group in Group::ALL {
+        let rows: Vec<&Row> = report.group(group).collect();
+        if rows.is_empty() {
+            continue;
+        }
+        match group {
+            Group::Floors => text += &floors(&rows),
+            _ => {
+                text += &format!("\n{}\n", title(group));
+                text += &figures(&rows, |cell| Some(cell.cpu_ns));
+                if group == Group::Threads {
+                    text += "\nthe same, wall time\n";
+                    text += &figures(&rows, |cell| cell.wall_ns);
+                    text += "\nround trip of a cache line between two CPUs around each, ns before / after; ~ where it changed more than twofold\n";
+                    text += &trips(&rows);
+                }
+                text += &ratios(&rows);
+            }
+        }
+    }
+    if !report.memory.is_empty() {
+        text += &memory(report);
+    }
+    text += &closing(report);
+    text
+}
+
+fn heading(report: &Report) -> String {
+    format!(
+        "{} blocks, scale {}, seed {}, {} CPUs, load {:.1} before and {:.1} after\n",
+        report.blocks, report.scale, report.seed, report.cpus, report.load[0], report.load[1]
+    )
+}
+
+/// What the figures of a group are.
+pub(crate) fn title(group: Group) -> &'static str {
+    match group {
+        Group::Single => "one thread: CPU ns per allocation and free",
+        Group::Threads => "several threads: CPU ns of all threads per allocation and free",
+        Group::Caches => "objects of one type: CPU ns per object taken and given back",
+        Group::Floors => "floors: CPU ns per step",
+    }
+}
+
+fn plain() -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    table
+}
+
+/// Numbers to the right, no blanks at line ends.
+fn printed(mut table: Table) -> String {
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table.lines().map(|line| line.trim_end().to_string() + "\n").collect()
+}
+
+/// Everybody in some rows, in the order of tables.
+pub(crate) fn contestants(rows: &[&Row]) -> Vec<&'static str> {
+    let mut names = Vec::new();
+    for cell in rows.iter().flat_map(|row| &row.cells) {
+        if !names.contains(&cell.name) {
+            names.push(cell.name);
+        }
+    }
+    names
+}
+
+fn cell<'a>(row: &'a Row, name: &str) -> Option<&'a Cell> {
+    row.cells.iter().find(|cell| cell.name == name)
+}
+
+/// A row per workload, a column per contestant.
+fn columns(rows: &[&Row], show: impl Fn(&Cell) -> Option<String>) -> String {
+    let names = contestants(rows);
+    let mut table = plain();
+    table.set_header([""].iter().chain(&names));
+    for row in rows {
+        let shown = names.iter().map(|name| cell(row, name).and_then(&show).unwrap_or_default());
+        table.add_row(std::iter::once(row.name.to_string()).chain(shown));
+    }
+    printed(table)
+}
+
+fn figures(rows: &[&Row], figure: fn(&Cell) -> Option<Estimate>) -> String {
+    columns(rows, |cell| {
+        let shown = figure(cell)?;
+        Some(format!("{} \u{b1}{:.0}%", digits(shown.median), shown.give_or_take_percent()))
+    })
+}
+
+fn trips(rows: &[&Row]) -> String {
+    columns(rows, |cell| {
+        let [before, after] = cell.pingpong_ns?;
+        let mark = if cell.moved > 0 { "~" } else { "" };
+        Some(format!("{before:.0}/{after:.0}{mark}"))
+    })
+}
+
+/// Three digits that count.
+pub(crate) fn digits(number: f64) -> String {
+    match number.abs() {
+        ..10.0 => format!("{number:.2}"),
+        ..100.0 => format!("{number:.1}"),
+        _ => format!("{number:.0}"),
+    }
+}
+
+/// Ours over the best peer, with what it says.
+fn ratios(rows: &[&Row]) -> String {
+    let ours = |cell: &&Cell| cell.ratio.is_some();
+    let names: Vec<&str> = {
+        let mut names = contestants(rows);
+        names.retain(|name| rows.iter().any(|row| cell(row, name).is_some_and(|cell| ours(&cell))));
+        names
+    };
+    if names.is_empty() {
+        return String::new();
+    }
+    let mut table = plain();
+    table.set_header(["", "best peer"].iter().chain(&names).chain(&["twin over itself"]));
+    for row in rows {
+        let shown = names.iter().map(|name| {
+            let ratio = cell(row, name).and_then(|cell| cell.ratio.zip(cell.verdict));
+            ratio.map_or(String::new(), |(ratio, verdict)| format!("{} {}", interval(&ratio), word(verdict)))
+        });
+        let first = [row.name.to_string(), row.best_peer.unwrap_or("").to_string()];
+        let twin = row.twin.as_ref().map_or(String::new(), interval);
+        table.add_row(first.into_iter().chain(shown).chain([twin]));
+    }
+    format!("\nover the best peer, in the same block [95 %]\n{}", printed(table))
+}
+
+fn interval(ratio: &Estimate) -> String {
+    format!("{:.2} [{:.2} {:.2}]", ratio.median, ratio.low, ratio.high)
+}
+
+fn word(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Won => "won ",
+        Verdict::Even => "even",
+        Verdict::Lost => "LOST",
+    }
+}
+
+fn floors(rows: &[&Row]) -> String {
+    let mut table = plain();
+    for row in rows {
+        let shown = row.cells[0].cpu_ns;
+        let figure = format!("{} \u{b1}{:.0}%", digits(shown.median), shown.give_or_take_percent());
+        table.add_row([row.name, &figure, row.about]);
+    }
+    for (index, column) in table.column_iter_mut().enumerate() {
+        let side = if index == 1 { CellAlignment::Right } else { CellAlignment::Left };
+        column.set_cell_alignment(side);
+    }
+    let lines: String = table.lines().map(|line| line.trim_end().to_string() + "\n").collect();
+    format!("\n{}\n{lines}", title(Group::Floors))
+}
+
+fn memory(report: &Report) -> String {
+    let mut table = plain();
+    let names = FIGURES.iter().map(|(name, unit, _)| format!("{name} {unit}"));
+    table.set_header(std::iter::once(String::new()).chain(names));
+    for one in &report.memory {
+        let figures = one.figures.iter().zip(&FIGURES).map(|(value, (_, unit, _))| match *unit {
+            "B/B" => format!("{value:.3}"),
+            _ => digits(*value),
+        });
+        table.add_row(std::iter::once(one.name.to_string()).chain(figures));
+    }
+    format!(
+        "\nresident memory of a process, {} MB live; median of {} processes\n{}",
+        report.memory_live_bytes / 1_000_000,
+        report.memory.first().map_or(0, |one| one.processes),
+        printed(table)
+    )
+}
+
+fn closing(report: &Report) -> String {
+    let mut text = String::from("\n");
+    let (alarms, rows) = report.false_alarms();
+    if rows > 0 {
+        writeln!(text, "false alarms: {alarms} of {rows} intervals of the twin over itself leave out 1")
+            .expect("memory");
+    }
+    let samples: usize = report.rows.iter().flat_map(|row| &row.cells).map(|one| one.samples_ns.len()).sum();
+    writeln!(text, "every one of {samples} samples is proved to be of its allocator").expect("memory");
+    report.notes.iter().for_each(|note| writeln!(text, "{note}").expect("memory"));
+    text
+}
+
+/// JSON: everything, each sample too.
+pub fn json(report: &Report) -> Value {
+    let memory = report.memory.iter().map(|one| {
+        let figures = FIGURES.iter().zip(&one.figures);
+        let figures = figures.map(|((name, unit, _), value)| (key(name, unit), json!(value)));
+        json!({
+            "name": one.name,
+            "role": one.role,
+            "processes": one.processes,
+            "figures": figures.collect::<serde_json::Map<_, _>>(),
+        })
+    });
+    let (alarms, twins) = report.false_alarms();
+    json!({
+        "schema": SCHEMA,
+        "blocks": report.blocks,
+        "scale": report.scale,
+        "seed": report.seed,
+        "cpus": report.cpus,
+        "load_before": report.load[0],
+        "load_after": report.load[1],
+        "interval_percent": 95,
+        "false_alarms": alarms,
+        "twins": twins,
+        "workloads": report.rows,
+        "memory_live_bytes": report.memory_live_bytes,
+        "memory": memory.collect::<Vec<_>>(),
+        "notes": report.notes,
+    })
+}
+
+/// `90 % freed` in MB as `90_percent_freed_mb`.
+fn key(name: &str, unit: &str) -> String {
+    let unit = unit.to_lowercase().replace('/', "_per_");
+    format!("{}_{unit}", name.replace('%', "percent").replace(' ', "_"))
+}
+
+/// CSV: a row per figure.
+pub fn csv(report: &Report) -> String {
+    let mut out = csv::Writer::from_writer(Vec::new());
+    let header = [
+        "workload",
+        "group",
+        "contestant",
+        "role",
+        "figure",
+        "unit",
+        "median",
+        "low",
+        "high",
+        "blocks",
+        "best_peer",
+        "verdict",
+    ];
+    out.write_record(header).expect("writing to memory");
+    for row in &report.rows {
+        for one in &row.cells {
+            let verdict = one.verdict.map_or("", |verdict| word(verdict).trim());
+            let mut add = |figure: &str, unit: &str, value: Option<Estimate>, verdict: &str| {
+                let Some(value) = value else { return };
+                let numbers = [value.median, value.low, value.high].map(|number| format!("{number:.4}"));
+                let blocks = one.samples_ns.len().to_string();
+                let best = row.best_peer.unwrap_or("");
+                let [median, low, high] = &numbers;
+                let record = [
+                    row.name,
+                    row.group.name(),
+                    one.name,
+                    role(one.role),
+                    figure,
+                    unit,
+                    median,
+                    low,
+                    high,
+                    &blocks,
+                    best,
+                    verdict,
+                ];
+                out.write_record(record).expect("writing to memory");
+            };
+            add("cpu", "ns", Some(one.cpu_ns), "");
+            add("wall", "ns", one.wall_ns, "");
+            add("ratio", "", one.ratio, &verdict.to_lowercase());
+        }
+    }
+    for one in &report.memory {
+        for (value, (name, unit, _)) in one.figures.iter().zip(&FIGURES) {
+            let (value, processes) = (format!("{value:.4}"), one.processes.to_string());
+            let record = [
+                "memory",
+                "memory",
+                one.name,
+                role(one.role),
+                name,
+                unit,
+                &value,
+                "",
+                "",
+                &processes,
+                "",
+                "",
+            ];
+            out.write_record(record).expect("writing to memory");
+        }
+    }
+    String::from_utf8(out.into_inner().expect("writing to memory")).expect("names are UTF-8")
+}
+
+fn role(role: Role) -> &'static str {
+    match role {
+        Role::Ours => "ours",
+        Role::Peer => "peer",
+        Role::Twin => "twin",
+        Role::Floor => "floor",
+    }
+}
+
+/// What can be chosen: workloads with what they do, and who runs them.
+pub fn list() -> String {
+    let all = patterns::all();
+    let mut text = String::new();
+    for group in Group::ALL {
+        writeln!(text, "{}", group.name()).expect("memory");
+        for one in all.iter().filter(|one| one.group == group) {
+            writeln!(text, "  {:<14} {}", one.name, one.about).expect("memory");
+        }
+    }
+    let about = "what a process of its own holds: threads, live memory, what is kept when it is freed";
+    writeln!(text, "{}\n  {:<14} {about}\n\nallocators", crate::rig::MEMORY, crate::rig::MEMORY)
+        .expect("memory");
+    let mut seen = Vec::new();
+    for one in all.iter().flat_map(|one| &one.contestants) {
+        if !seen.contains(&one.name) {
+            seen.push(one.name);
+            writeln!(text, "  {:<14} {:<6} proof: {}", one.name, role(one.role), one.evidence)
+                .expect("memory");
+        }
+    }
+    text
+}

@@ -1,0 +1,156 @@
+//! The report as a page.
+
+use crate::memory::FIGURES;
+use crate::output::{contestants, title};
+use crate::patterns::Group;
+use crate::report::{Report, Row, Verdict};
+use slablab_lab::html::chart::{Axis, Bar, Bars, Scale};
+use slablab_lab::html::{Cell, Column, Page, Table};
+
+/// The page; `command` is what made it.
+pub fn page(report: &Report, command: &str) -> String {
+    let mut page = Page::new("Allocators side by side", command);
+    page.lede(&lede(report));
+    page.facts([
+        ("blocks", Cell::Count(report.blocks as u64)),
+        ("CPUs", Cell::Count(report.cpus as u64)),
+        ("load before", Cell::Number(report.load[0], 1)),
+        ("load after", Cell::Number(report.load[1], 1)),
+        ("seed", Cell::Text(report.seed.to_string())),
+    ]);
+    for group in Group::ALL {
+        let rows: Vec<&Row> = report.group(group).collect();
+        if rows.is_empty() {
+            continue;
+        }
+        page.section(title(group));
+        if group == Group::Floors {
+            page.table("What the machine takes for less than an allocation.", &floors(&rows));
+            continue;
+        }
+        for row in rows {
+            page.figure(&format!("{}: {}.", row.name, row.about), &bars(row), &numbers(row));
+        }
+    }
+    if !report.memory.is_empty() {
+        page.section("Resident memory");
+        page.table("What a process of its own holds, by allocator; medians.", &memory(report));
+    }
+    page.evidence(&evidence(report));
+    page.finish()
+}
+
+fn lede(report: &Report) -> String {
+    let cells = report.rows.iter().flat_map(|row| &row.cells);
+    let count = |wanted: Verdict| {
+        let ours = cells.clone().filter(|cell| cell.role == crate::subject::Role::Ours);
+        ours.filter(|cell| cell.verdict == Some(wanted)).count()
+    };
+    format!(
+        "Against the best peer in each workload ours win {}, are even in {} and lose {}.",
+        count(Verdict::Won),
+        count(Verdict::Even),
+        count(Verdict::Lost)
+    )
+}
+
+fn bars(row: &Row) -> Bars {
+    let bar = |cell: &crate::report::Cell| Bar { label: cell.name.into(), values: vec![cell.cpu_ns.median] };
+    Bars {
+        parts: vec!["CPU time".into()],
+        first_colour: 0,
+        bars: row.cells.iter().map(bar).collect(),
+        axis: Axis::new("ns per operation", Scale::Number),
+    }
+}
+
+fn numbers(row: &Row) -> Table {
+    let threads = row.cells.iter().any(|cell| cell.wall_ns.is_some());
+    let mut columns = vec![
+        Column::text("allocator"),
+        Column::number("CPU").unit("ns"),
+        Column::number("from"),
+        Column::number("to"),
+        Column::number("over the best peer"),
+        Column::number("from"),
+        Column::number("to"),
+        Column::text(""),
+    ];
+    if threads {
+        columns.push(Column::number("wall").unit("ns"));
+        columns.push(Column::number("cache line before").unit("ns"));
+        columns.push(Column::number("after").unit("ns"));
+    }
+    let mut table = Table::new(columns);
+    let number = |value: f64| Cell::Number(value, 2);
+    for cell in &row.cells {
+        let best = row.best_peer == Some(cell.name);
+        let said = match cell.verdict {
+            Some(Verdict::Won) => "won",
+            Some(Verdict::Even) => "even",
+            Some(Verdict::Lost) => "lost",
+            None if best => "best peer",
+            None => "",
+        };
+        let mut cells = vec![Cell::Name(cell.name.into())];
+        cells.extend([cell.cpu_ns.median, cell.cpu_ns.low, cell.cpu_ns.high].map(number));
+        match cell.ratio {
+            Some(ratio) => cells.extend([ratio.median, ratio.low, ratio.high].map(number)),
+            None => cells.extend([Cell::Empty, Cell::Empty, Cell::Empty]),
+        }
+        cells.push(Cell::Text(said.into()));
+        if threads {
+            cells.push(cell.wall_ns.map_or(Cell::Empty, |wall| number(wall.median)));
+            match cell.pingpong_ns {
+                Some(trips) => cells.extend(trips.map(|trip| Cell::Number(trip, 0))),
+                None => cells.extend([Cell::Empty, Cell::Empty]),
+            }
+        }
+        table.row(cells);
+    }
+    table
+}
+
+fn floors(rows: &[&Row]) -> Table {
+    let mut table = Table::new([
+        Column::text("step"),
+        Column::number("CPU").unit("ns"),
+        Column::number("from"),
+        Column::number("to"),
+        Column::text("what"),
+    ]);
+    for row in rows {
+        let figure = row.cells[0].cpu_ns;
+        let mut cells = vec![Cell::Name(row.name.into())];
+        cells.extend([figure.median, figure.low, figure.high].map(|value| Cell::Number(value, 2)));
+        cells.push(Cell::Text(row.about.into()));
+        table.row(cells);
+    }
+    table
+}
+
+fn memory(report: &Report) -> Table {
+    let figures = FIGURES.iter().map(|(name, unit, _)| Column::number(name).unit(unit));
+    let mut table = Table::new(std::iter::once(Column::text("allocator")).chain(figures));
+    for one in &report.memory {
+        let name = Cell::Name(one.name.into());
+        table.row(std::iter::once(name).chain(one.figures.iter().map(|value| Cell::Number(*value, 3))));
+    }
+    table
+}
+
+fn evidence(report: &Report) -> Vec<String> {
+    let (alarms, twins) = report.false_alarms();
+    let rows: Vec<&Row> = report.rows.iter().collect();
+    let proofs = contestants(&rows).into_iter().filter_map(|name| {
+        let cell = rows.iter().flat_map(|row| &row.cells).find(|cell| cell.name == name)?;
+        Some(format!("{name}: {}", cell.evidence))
+    });
+    let mut all = vec![
+        format!("False alarms: {alarms} of {twins} intervals of the twin over itself leave out 1."),
+        "Intervals hold 95 % of bootstrap resamples of blocks.".to_string(),
+    ];
+    all.extend(report.notes.iter().cloned());
+    all.extend(proofs);
+    all
+}

@@ -1,0 +1,97 @@
+//! A server in the manner of Larson and Krishnan (1998): each thread replaces blocks of chance in a table; after a while it
+//! ends, and another goes on with its table, so that most of what a thread frees another has allocated.
+
+use super::{Group, Pattern, Task, Workload, of};
+use crate::block::AnyBlock;
+use crate::clock::{Sample, thread_cpu_ns};
+use crate::random::Random;
+use crate::subject::{Subject, prove};
+use crate::threads::{self, Part};
+
+pub(super) fn workloads() -> Vec<Workload> {
+    vec![of::<Larson>()]
+}
+
+/// Blocks of a table.
+const LIVE: usize = 1000;
+/// Threads that have a table one after the other.
+const GENERATIONS: u64 = 8;
+/// Sizes and places go round in steps that share no factor.
+const TABLE: usize = 4096;
+
+struct Lane<A: Subject> {
+    live: Vec<Option<AnyBlock<A>>>,
+    sizes: Vec<u16>,
+    places: Vec<u16>,
+    ops: u64,
+}
+
+impl<A: Subject> Lane<A> {
+    fn new(ops: u64, seed: u64) -> Box<Self> {
+        let mut random = Random::new(seed);
+        Box::new(Lane {
+            live: (0..LIVE).map(|_| None).collect(),
+            sizes: (0..TABLE).map(|_| 16 + random.below(497) as u16).collect(),
+            places: (0..TABLE).map(|_| random.below(LIVE as u64) as u16).collect(),
+            ops,
+        })
+    }
+
+    fn serve(&mut self, from: u64, ops: u64) {
+        for step in from as usize..(from + ops) as usize {
+            let slot = &mut self.live[self.places[step % TABLE] as usize];
+            drop(slot.take());
+            *slot = Some(AnyBlock::new(self.sizes[step * 7 % TABLE] as usize));
+        }
+    }
+}
+
+impl<A: Subject> Part for Lane<A> {
+    fn prepare(&mut self) {
+        for (slot, size) in self.live.iter_mut().zip(&self.sizes) {
+            *slot = Some(AnyBlock::new(*size as usize));
+        }
+    }
+
+    /// The threads' CPU time is that of the generations.
+    fn work(&mut self) -> u64 {
+        let ops = self.ops / GENERATIONS;
+        let mut cpu_ns = 0;
+        for generation in 0..GENERATIONS {
+            cpu_ns += std::thread::scope(|scope| {
+                let serving = scope.spawn(|| {
+                    let start = thread_cpu_ns();
+                    self.serve(generation * ops, ops);
+                    thread_cpu_ns() - start
+                });
+                serving.join().expect("it does not panic")
+            });
+        }
+        cpu_ns
+    }
+
+    fn finish(&mut self) -> Result<(), String> {
+        self.live.iter().flatten().try_for_each(|block| prove::<A>(block.at()))?;
+        self.live.clear();
+        Ok(())
+    }
+}
+
+/// The server.
+struct Larson;
+
+impl Pattern for Larson {
+    const NAME: &'static str = "larson";
+    const ABOUT: &'static str =
+        "servers replace blocks of 16 to 512 bytes, end, and hand their blocks to the next";
+    const GROUP: Group = Group::Threads;
+    const OPS: u64 = 1_600_000;
+    const CPUS: usize = 2;
+
+    fn run<A: Subject>(task: Task) -> Result<Sample, String> {
+        let lanes = threads::cpus().len().clamp(2, 8) as u64;
+        let ops = (task.ops / lanes / GENERATIONS).max(1) * GENERATIONS;
+        let parts = (0..lanes).map(|lane| Lane::<A>::new(ops, task.seed + lane) as Box<dyn Part>).collect();
+        threads::run(ops * lanes, parts)
+    }
+}

@@ -1,0 +1,96 @@
+//! Allocators of others, by the crates that bind them. `unsafe`: asks them about addresses.
+//!
+//! | name | crate | allocator |
+//! |---|---|---|
+//! | mimalloc | mimalloc 0.1.52 | mimalloc 3.3.2 |
+//! | jemalloc | tikv-jemallocator 0.7.0 | jemalloc 5.3.1 |
+//! | snmalloc | snmalloc-rs 0.7.6 | snmalloc of the same repository |
+//! | rpmalloc | rpmalloc 0.2.2 | rpmalloc 1.4; the binding is not kept, and there is none of 2.0 |
+
+use crate::block::AnyBlock;
+use crate::subject::{Role, Subject, known_to_others};
+use std::alloc::GlobalAlloc;
+use std::ptr;
+use std::sync::Once;
+
+macro_rules! peer {
+    ($type:ident, $name:literal, $heap:ty = $value:expr, $evidence:literal, $serves:expr) => {
+        #[doc = concat!("The allocator ", $name, ".")]
+        #[derive(Debug)]
+        pub(crate) struct $type;
+
+        impl Subject for $type {
+            const NAME: &'static str = $name;
+            const ROLE: Role = Role::Peer;
+            const EVIDENCE: &'static str = $evidence;
+
+            #[inline(always)]
+            fn heap() -> &'static impl GlobalAlloc {
+                static HEAP: $heap = $value;
+                &HEAP
+            }
+
+            fn serves(at: *const u8) -> bool {
+                $serves(at)
+            }
+        }
+    };
+}
+
+peer!(
+    Mimalloc,
+    "mimalloc",
+    mimalloc::MiMalloc = mimalloc::MiMalloc,
+    "mi_is_in_heap_region",
+    |at: *const u8| {
+        // SAFETY: any address may be asked about.
+        unsafe { libmimalloc_sys::mi_is_in_heap_region(at.cast()) }
+    }
+);
+peer!(
+    Jemalloc,
+    "jemalloc",
+    tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc,
+    "mallctl arenas.lookup",
+    |at: *const u8| {
+        let (mut arena, mut bytes, mut at) = (0u32, size_of::<u32>(), at);
+        // SAFETY: reads a pointer and writes an arena's number, both of the sizes said; any address may be asked about.
+        let answer = unsafe {
+            tikv_jemalloc_sys::mallctl(
+                c"arenas.lookup".as_ptr(),
+                ptr::from_mut(&mut arena).cast(),
+                &mut bytes,
+                ptr::from_mut(&mut at).cast(),
+                size_of::<*const u8>(),
+            )
+        };
+        answer == 0
+    }
+);
+peer!(
+    Snmalloc,
+    "snmalloc",
+    snmalloc_rs::SnMalloc = snmalloc_rs::SnMalloc,
+    "its page map has a size for the address",
+    |at: *const u8| {
+        /// There is no page map before the first allocation.
+        static STARTED: Once = Once::new();
+        STARTED.call_once(|| drop(AnyBlock::<Snmalloc>::new(64)));
+        snmalloc_rs::SnMalloc.usable_size(at).is_some_and(|bytes| bytes > 0)
+    }
+);
+peer!(
+    Rpmalloc,
+    "rpmalloc",
+    rpmalloc::RpMalloc = rpmalloc::RpMalloc,
+    "no other allocator knows the address; mallinfo2 does not count it",
+    |at: *const u8| !known_to_others(Rpmalloc::NAME, at)
+);
+
+/// Whether one of these, other than the one of this name, knows an address as its own.
+pub(crate) fn known(name: &str, at: *const u8) -> bool {
+    let knows = |other: &str, serves: fn(*const u8) -> bool| name != other && serves(at);
+    knows(Mimalloc::NAME, Mimalloc::serves)
+        || knows(Jemalloc::NAME, Jemalloc::serves)
+        || knows(Snmalloc::NAME, Snmalloc::serves)
+}

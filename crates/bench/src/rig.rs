@@ -1,0 +1,247 @@
+//! The rig: which workloads, in which order, how often.
+
+use crate::clock::Sample;
+use crate::memory::{self, Child, Footprint};
+use crate::patterns::{Contestant, Group, Task, Workload};
+use crate::random::Random;
+use crate::subject::{Subject, Visitor, each_subject, identify};
+use crate::{patterns, threads};
+use std::sync::Mutex;
+
+/// The workload of [`memory`], which runs in processes of its own.
+pub const MEMORY: &str = "memory";
+
+/// What to run.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Names of workloads or groups; all if empty.
+    pub workloads: Vec<String>,
+    /// Names of contestants; all if empty.
+    pub allocators: Vec<String>,
+    /// Blocks: how often everybody runs every workload.
+    pub repeats: usize,
+    /// Operations of a run, as a part of the usual number.
+    pub scale: f64,
+    /// Seed of orders, sizes and resamples.
+    pub seed: u64,
+    /// How the program runs [`memory`] in a child; without it memory is left out.
+    pub child: Option<Child>,
+    /// Live bytes of [`memory`].
+    pub memory_bytes: u64,
+}
+
+/// A contestant's samples of a workload, one per block.
+#[derive(Clone, Debug)]
+pub struct Lane {
+    /// Who.
+    pub contestant: Contestant,
+    /// Its samples, in the order of blocks.
+    pub samples: Vec<Sample>,
+}
+
+/// A workload and all its samples.
+#[derive(Clone, Debug)]
+pub struct Ran {
+    /// What.
+    pub workload: Workload,
+    /// By whom, in the order of tables.
+    pub lanes: Vec<Lane>,
+}
+
+/// What a run of the rig found.
+#[derive(Clone, Debug)]
+pub struct Results {
+    /// What was asked for.
+    pub options: Options,
+    /// Timed workloads.
+    pub ran: Vec<Ran>,
+    /// What processes held.
+    pub memory: Vec<(Held, Vec<Footprint>)>,
+    /// Whole blocks.
+    pub blocks: usize,
+    /// What was left out, and why.
+    pub notes: Vec<String>,
+    /// Processes ready to run on all CPUs before and after, as /proc/loadavg says.
+    pub load: [f64; 2],
+}
+
+/// Whose memory.
+#[derive(Clone, Debug)]
+pub struct Held {
+    /// Name of the allocator.
+    pub name: &'static str,
+    /// What it is.
+    pub role: crate::subject::Role,
+}
+
+/// How to go on, asked before every sample.
+pub trait Watcher {
+    /// So many samples of so many are there. Answers whether to go on.
+    fn at(&self, done: u64, whole: u64) -> bool;
+}
+
+/// Runs what was asked for. An interrupted run has the blocks that were whole.
+///
+/// # Errors
+/// Unknown names, a block that another allocator served, a child that failed.
+pub fn run(options: &Options, watcher: &dyn Watcher) -> Result<Results, String> {
+    /// Two runs at once would measure each other.
+    static ONE: Mutex<()> = Mutex::new(());
+    let _one = ONE.lock().unwrap_or_else(|broken| broken.into_inner());
+    let (mut ran, mut notes) = chosen(options)?;
+    let memory = memory_chosen(options);
+    identify_all()?;
+    let mut random = Random::new(options.seed);
+    let load = load();
+    let memory_repeats = options.repeats.min(MEMORY_REPEATS);
+    let lanes: u64 = ran.iter().map(|one| one.lanes.len() as u64).sum();
+    let whole = lanes * options.repeats as u64 + (memory.len() * memory_repeats) as u64;
+    let mut done = 0;
+    let mut go_on = || {
+        done += 1;
+        watcher.at(done - 1, whole)
+    };
+    let mut blocks = 0;
+    'blocks: for block in 0..options.repeats {
+        let mut order: Vec<(usize, usize)> = Vec::new();
+        let mut workloads: Vec<usize> = (0..ran.len()).collect();
+        random.shuffle(&mut workloads);
+        for workload in workloads {
+            let mut lanes: Vec<usize> = (0..ran[workload].lanes.len()).collect();
+            random.shuffle(&mut lanes);
+            order.extend(lanes.into_iter().map(|lane| (workload, lane)));
+        }
+        for (workload, lane) in order {
+            if !go_on() {
+                break 'blocks;
+            }
+            let one = &mut ran[workload];
+            let ops = ((one.workload.ops as f64 * options.scale) as u64).max(1);
+            let task = Task { ops, seed: options.seed + block as u64 };
+            let lane = &mut one.lanes[lane];
+            let sample = (lane.contestant.run)(task);
+            lane.samples.push(sample.map_err(|error| format!("{}: {error}", one.workload.name))?);
+        }
+        blocks = block + 1;
+    }
+    ran.iter_mut().flat_map(|one| &mut one.lanes).for_each(|lane| lane.samples.truncate(blocks));
+    let mut held: Vec<(Held, Vec<Footprint>)> = memory.into_iter().map(|held| (held, Vec::new())).collect();
+    if let Some(child) = &options.child {
+        'memory: for _ in 0..memory_repeats {
+            let mut order: Vec<usize> = (0..held.len()).collect();
+            random.shuffle(&mut order);
+            for index in order {
+                if !go_on() {
+                    break 'memory;
+                }
+                let (who, footprints) = &mut held[index];
+                footprints.push(child.run(who.name, options.memory_bytes, options.seed)?);
+            }
+        }
+    }
+    if blocks < options.repeats {
+        notes.push(format!("interrupted: {blocks} of {} blocks are whole", options.repeats));
+    }
+    if blocks < ENOUGH && !ran.is_empty() {
+        notes.push(format!("intervals of fewer than {ENOUGH} blocks are too narrow"));
+    }
+    held.retain(|(_, footprints)| !footprints.is_empty());
+    let load = [load, self::load()];
+    Ok(Results { options: options.clone(), ran, memory: held, blocks, notes, load })
+}
+
+/// Blocks from which a bootstrap of medians can be trusted: of 3 values their whole range holds the median in 3 of 4 cases.
+const ENOUGH: usize = 8;
+/// Children per allocator at most: what they hold differs little from run to run.
+const MEMORY_REPEATS: usize = 3;
+
+fn load() -> f64 {
+    let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    text.split(' ').next().and_then(|word| word.parse().ok()).unwrap_or(f64::NAN)
+}
+
+/// Every allocator shows that it is the one it is called.
+fn identify_all() -> Result<(), String> {
+    struct Identify(Result<(), String>);
+    impl Visitor for Identify {
+        fn visit<A: Subject>(&mut self) {
+            if self.0.is_ok() {
+                self.0 = identify::<A>();
+            }
+        }
+    }
+    let mut identify = Identify(Ok(()));
+    each_subject(&mut identify);
+    identify.0
+}
+
+/// Names of everything that can be chosen: workloads and groups, and contestants.
+pub fn names() -> (Vec<&'static str>, Vec<&'static str>) {
+    let all = patterns::all();
+    let mut workloads: Vec<&str> = Group::ALL.iter().map(|group| group.name()).collect();
+    workloads.extend(all.iter().map(|one| one.name));
+    workloads.push(MEMORY);
+    let mut contestants: Vec<&str> = Vec::new();
+    for one in all.iter().flat_map(|one| &one.contestants) {
+        if !contestants.contains(&one.name) {
+            contestants.push(one.name);
+        }
+    }
+    (workloads, contestants)
+}
+
+fn check_names(what: &str, asked: &[String], known: &[&str]) -> Result<(), String> {
+    match asked.iter().find(|name| !known.contains(&name.as_str())) {
+        Some(name) => Err(format!("{what} {name}: expected some of {}", known.join(", "))),
+        None => Ok(()),
+    }
+}
+
+/// The lanes that were asked for, and what is left out of them.
+fn chosen(options: &Options) -> Result<(Vec<Ran>, Vec<String>), String> {
+    let (workloads, contestants) = names();
+    check_names("--workloads", &options.workloads, &workloads)?;
+    check_names("--allocators", &options.allocators, &contestants)?;
+    let asked = |list: &[String], name: &str| list.is_empty() || list.iter().any(|one| one == name);
+    let cpus = threads::cpus().len();
+    let mut notes = Vec::new();
+    let mut ran = Vec::new();
+    for workload in patterns::all() {
+        if !asked(&options.workloads, workload.name) && !asked(&options.workloads, workload.group.name()) {
+            continue;
+        }
+        if workload.cpus > cpus {
+            notes.push(format!("{} needs {} CPUs: left out", workload.name, workload.cpus));
+            continue;
+        }
+        let lane = |contestant: &Contestant| Lane { contestant: contestant.clone(), samples: Vec::new() };
+        let chosen = |one: &&Contestant| asked(&options.allocators, one.name);
+        // A floor has one contestant, whoever is compared.
+        let floors = workload.group == Group::Floors;
+        let lanes: Vec<Lane> =
+            workload.contestants.iter().filter(|one| floors || chosen(one)).map(lane).collect();
+        if !lanes.is_empty() {
+            ran.push(Ran { workload, lanes });
+        }
+    }
+    if let Ok(engine) = std::env::var("SLABLAB_ENGINE") {
+        notes.push(format!("slablab is SLABLAB_ENGINE={engine}"));
+    }
+    if cfg!(not(feature = "peers")) {
+        notes
+            .push("built without other allocators than glibc: cargo build --release --features peers".into());
+    }
+    Ok((ran, notes))
+}
+
+fn memory_chosen(options: &Options) -> Vec<Held> {
+    let asked = options.workloads.is_empty() || options.workloads.iter().any(|name| name == MEMORY);
+    if !asked || options.child.is_none() {
+        return Vec::new();
+    }
+    let mut all = memory::subjects();
+    all.retain(|held| {
+        options.allocators.is_empty() || options.allocators.iter().any(|name| name == held.name)
+    });
+    all
+}

@@ -1,0 +1,196 @@
+//! The rig from end to end, on a hundredth of its usual size.
+
+use slablab_bench::clock::Sample;
+use slablab_bench::memory::{self, Child};
+use slablab_bench::patterns::{self, Contestant, Group};
+use slablab_bench::report::{Report, Verdict, verdict};
+use slablab_bench::rig::{self, Held, Lane, MEMORY, Options, Ran, Results, Watcher};
+use slablab_bench::subject::Role;
+use slablab_bench::{output, page, stats::Estimate};
+
+/// Goes on for so many samples.
+struct Until(u64);
+
+impl Watcher for Until {
+    fn at(&self, done: u64, _whole: u64) -> bool {
+        done < self.0
+    }
+}
+
+/// A child that is this program, in the test below.
+fn child() -> Child {
+    Child {
+        program: std::env::current_exe().expect("it runs"),
+        args: ["a_child", "--exact", "--nocapture", "--"].map(String::from).to_vec(),
+        env: vec![("SLABLAB_BENCH_CHILD".into(), "1".into())],
+    }
+}
+
+/// What a child of the test above runs; by itself it does nothing.
+#[test]
+fn a_child() {
+    if std::env::var_os("SLABLAB_BENCH_CHILD").is_none() {
+        return;
+    }
+    let args: Vec<String> = std::env::args().collect();
+    let [name, bytes, seed] = &args[args.len() - 3..] else { unreachable!("three are sliced") };
+    let number = |text: &str| text.parse().expect("a number");
+    println!("\n{}", memory::serve(name, number(bytes), number(seed)).expect("it is an allocator"));
+}
+
+fn options(workloads: &[&str], allocators: &[&str]) -> Options {
+    Options {
+        workloads: workloads.iter().map(|name| name.to_string()).collect(),
+        allocators: allocators.iter().map(|name| name.to_string()).collect(),
+        repeats: 3,
+        scale: 0.01,
+        seed: 5,
+        child: Some(child()),
+        memory_bytes: 2_000_000,
+    }
+}
+
+/// Everybody runs everything, and every block is proved to be its allocator's.
+#[test]
+fn everything_runs() {
+    let results = rig::run(&options(&[], &[]), &Until(u64::MAX)).expect("all proofs hold");
+    assert_eq!(results.blocks, 3);
+    let cpus = slablab_bench::threads::cpus().len();
+    let expected = patterns::all().into_iter().filter(|workload| workload.cpus <= cpus);
+    for (ran, workload) in results.ran.iter().zip(expected) {
+        assert_eq!(ran.workload.name, workload.name);
+        assert_eq!(ran.lanes.len(), workload.contestants.len(), "{}", workload.name);
+        for lane in &ran.lanes {
+            assert_eq!(lane.samples.len(), 3, "{} of {}", lane.contestant.name, workload.name);
+            let threads = workload.group == Group::Threads;
+            assert!(lane.samples.iter().all(|one| one.ops > 0 && one.wall_ns.is_some() == threads));
+        }
+    }
+    assert!(results.memory.iter().all(|(_, all)| all.len() == 3));
+    let (_, glibc) =
+        results.memory.iter().find(|(held, _)| held.name == "glibc").expect("it is always there");
+    assert!((0.9..2.0).contains(&glibc[0].bytes_per_byte), "{glibc:?}");
+    let report = Report::new(&results);
+    let text = output::text(&report);
+    for words in ["pair64", "slablab", "glibc", "LOST", "false alarms", "later still", "tls-list-pair"] {
+        // Whether a row is lost is chance at this size.
+        assert!(words == "LOST" || text.contains(words), "no {words:?} in {text}");
+    }
+    assert!(text.lines().all(|line| line == line.trim_end()), "blanks at line ends: {text}");
+    let page = page::page(&report, "slablab bench");
+    assert!(page.contains("batch4096x64") && page.contains("</html>"));
+    check_machines(&report);
+}
+
+/// JSON and CSV have the same figures.
+fn check_machines(report: &Report) {
+    let json = output::json(report);
+    assert_eq!(json["schema"], "slablab.bench.1");
+    let workloads = json["workloads"].as_array().expect("a list");
+    assert_eq!(workloads.len(), report.rows.len());
+    let csv = output::csv(report);
+    let mut lines = csv::Reader::from_reader(csv.as_bytes());
+    let records: Vec<csv::StringRecord> =
+        lines.records().map(|line| line.expect("as many columns")).collect();
+    for workload in workloads {
+        for cell in workload["cells"].as_array().expect("a list") {
+            let same = |record: &&csv::StringRecord| {
+                record[0] == workload["name"] && record[2] == cell["name"] && &record[4] == "cpu"
+            };
+            let record = records.iter().find(same).expect("a line per figure");
+            let median = cell["cpu_ns"]["median"].as_f64().expect("a number");
+            assert_eq!(record[6], format!("{median:.4}"));
+            assert_eq!(cell["samples_ns"].as_array().expect("a list").len(), report.blocks);
+        }
+    }
+    let of_memory = records.iter().filter(|record| &record[1] == "memory").count();
+    assert_eq!(of_memory, report.memory.len() * memory::FIGURES.len());
+}
+
+#[test]
+fn what_is_chosen_runs_alone() {
+    let results = rig::run(&options(&["pair64", "caches"], &["slablab", "tls-list"]), &Until(u64::MAX));
+    let results = results.expect("all proofs hold");
+    let ran: Vec<(&str, Vec<&str>)> = results
+        .ran
+        .iter()
+        .map(|ran| (ran.workload.name, ran.lanes.iter().map(|lane| lane.contestant.name).collect()))
+        .collect();
+    let list = || vec!["tls-list"];
+    let expected =
+        [("pair64", vec!["slablab"]), ("cache64", list()), ("cache4096", list()), ("cache64-many", list())];
+    assert_eq!(ran, expected);
+    assert!(results.memory.is_empty(), "memory was not asked for");
+    let memory = rig::run(&options(&[MEMORY], &["glibc"]), &Until(u64::MAX)).expect("a child answers");
+    assert!(memory.ran.is_empty());
+    assert_eq!(memory.memory.len(), 1);
+}
+
+#[test]
+fn what_is_interrupted_has_whole_blocks() {
+    // Two lanes: five samples are two blocks and a half.
+    let results = rig::run(&options(&["pair64"], &["slablab", "glibc"]), &Until(5)).expect("it is no error");
+    assert_eq!(results.blocks, 2);
+    assert!(results.ran[0].lanes.iter().all(|lane| lane.samples.len() == 2));
+    assert!(results.notes.iter().any(|note| note == "interrupted: 2 of 3 blocks are whole"));
+    let nothing = rig::run(&options(&["pair64"], &[]), &Until(0)).expect("it is no error");
+    assert!(Report::new(&nothing).rows.is_empty());
+}
+
+#[test]
+fn names_that_nobody_has() {
+    for (workloads, allocators, said) in [
+        (&["pair65"][..], &[][..], "--workloads pair65: expected some of single, threads,"),
+        (&[], &["libc"], "--allocators libc: expected some of slablab, slub@6.1,"),
+    ] {
+        let error = rig::run(&options(workloads, allocators), &Until(0)).expect_err("nobody has the name");
+        assert!(error.starts_with(said), "{error}");
+    }
+}
+
+/// Samples as given, in ns per operation: ours, a slow peer, a fast one, the twin.
+fn results(times: [&[f64]; 4]) -> Results {
+    let names = [("a", Role::Ours), ("b", Role::Peer), ("c", Role::Peer), ("t", Role::Twin)];
+    let sample = |ns: &f64| Sample { ops: 1000, cpu_ns: (ns * 1000.0) as u64, ..Sample::default() };
+    let lane = |((name, role), times): ((&'static str, Role), &[f64])| Lane {
+        contestant: Contestant { name, role, evidence: "none", run: |_| Ok(Sample::default()) },
+        samples: times.iter().map(sample).collect(),
+    };
+    let mut workload = patterns::all().remove(0);
+    workload.contestants.clear();
+    Results {
+        options: options(&[], &[]),
+        ran: vec![Ran { workload, lanes: names.into_iter().zip(times).map(lane).collect() }],
+        memory: Vec::<(Held, _)>::new(),
+        blocks: times[0].len(),
+        notes: Vec::new(),
+        load: [0.0, 0.0],
+    }
+}
+
+/// Ratios are taken inside blocks: a machine that is slower in some of them changes nothing.
+#[test]
+fn ratios_of_known_samples() {
+    let speeds = [1.0, 3.0, 1.0, 2.0, 1.0, 5.0, 1.0, 1.0];
+    let times = |ns: f64| speeds.map(|speed| ns * speed);
+    let cases = [(2.0, 0.5, Verdict::Won), (4.0, 1.0, Verdict::Even), (6.0, 1.5, Verdict::Lost)];
+    for (ours, ratio, said) in cases {
+        let report = Report::new(&results([&times(ours), &times(9.0), &times(4.0), &times(ours)]));
+        let row = &report.rows[0];
+        assert_eq!(row.best_peer, Some("c"), "the one with the least");
+        assert_eq!(row.twin, Some(Estimate { median: 1.0, low: 1.0, high: 1.0 }));
+        assert_eq!(row.cells[0].ratio, Some(Estimate { median: ratio, low: ratio, high: ratio }));
+        assert_eq!(row.cells[0].verdict, Some(said));
+        assert_eq!((row.cells[1].ratio, row.cells[2].ratio), (None, None), "peers are not compared");
+        assert_eq!(row.cells[0].cpu_ns.median, ours);
+        assert_eq!(report.false_alarms(), (0, 1));
+        assert_eq!(report.lost().len(), usize::from(said == Verdict::Lost));
+    }
+    let alarm = Report::new(&results([&times(2.0), &times(9.0), &times(4.0), &times(2.1)]));
+    assert_eq!(alarm.false_alarms(), (1, 1));
+    let interval = |low, high| verdict(&Estimate { median: 1.0, low, high });
+    assert_eq!(
+        [interval(0.9, 1.1), interval(0.8, 0.99), interval(1.01, 2.0)],
+        [Verdict::Even, Verdict::Won, Verdict::Lost]
+    );
+}

@@ -1,0 +1,144 @@
+//! `slablab bench`: allocators side by side in one process.
+
+use crate::input::{Progress, command_line, write_html, write_out};
+use crate::{Done, Failure};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use slablab_bench::memory::{self, Child};
+use slablab_bench::rig::{self, Options, Watcher};
+use slablab_bench::{output, page, report::Report};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
+
+/// Compares allocators.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  slablab bench\n  slablab bench --workloads pair64,threads --allocators slablab,glibc,mimalloc --repeats 31\n  slablab bench --workloads single --format csv -o single.csv --html single.html"
+)]
+pub(crate) struct Args {
+    /// Workloads or groups of them (see --list)
+    #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
+    workloads: Vec<String>,
+    /// Allocators and pools (see --list)
+    #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
+    allocators: Vec<String>,
+    /// Blocks: each runs every workload once on everybody, in an order of chance
+    #[arg(long, value_name = "N", default_value_t = 15, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    repeats: u64,
+    /// Operations of a run, as a part of the usual number
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = scale)]
+    scale: f64,
+    /// Live megabytes of the memory workload
+    #[arg(long, value_name = "MB", default_value_t = 400, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    memory_mb: u64,
+    /// Seed of orders, sizes and resamples
+    #[arg(long, value_name = "SEED", default_value_t = 1)]
+    seed: u64,
+    /// List workloads and allocators
+    #[arg(long)]
+    list: bool,
+    /// Form of the answer
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+    /// File to write to instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Write a page with charts as well: one file, for any browser
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// What the memory workload runs in a process of its own
+    #[arg(long, hide = true, num_args = 3, value_names = ["NAME", "BYTES", "SEED"])]
+    memory_of: Option<Vec<String>>,
+}
+
+/// Forms of the answer.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    /// Text
+    Text,
+    /// JSON, with every sample
+    Json,
+    /// CSV, a row per figure
+    Csv,
+}
+
+/// Shows progress, and stops when a signal says so.
+struct Watch {
+    progress: Progress,
+    signal: Arc<AtomicUsize>,
+}
+
+impl Watcher for Watch {
+    fn at(&self, done: u64, whole: u64) -> bool {
+        self.progress.at(done, whole);
+        self.signal.load(Relaxed) == 0
+    }
+}
+
+pub(crate) fn run(args: Args) -> Result<Done, Failure> {
+    if let Some(of) = &args.memory_of {
+        return child(of);
+    }
+    if args.list {
+        write_out(&output::list(), args.output.as_deref())?;
+        return Ok(Done::Complete);
+    }
+    let signal = Arc::new(AtomicUsize::new(0));
+    for one in [SIGINT, SIGTERM] {
+        // The second one ends the program at once.
+        let seen = Arc::new(AtomicBool::new(false));
+        signal_hook::flag::register_conditional_default(one, seen.clone())?;
+        signal_hook::flag::register(one, seen)?;
+        signal_hook::flag::register_usize(one, signal.clone(), one as usize)?;
+    }
+    let child = Child {
+        program: std::env::current_exe()?,
+        args: vec!["bench".into(), "--memory-of".into()],
+        env: Vec::new(),
+    };
+    let options = Options {
+        workloads: args.workloads,
+        allocators: args.allocators,
+        repeats: args.repeats as usize,
+        scale: args.scale,
+        seed: args.seed,
+        child: Some(child),
+        memory_bytes: args.memory_mb * 1_000_000,
+    };
+    let watch = Watch { progress: Progress::new("bench"), signal: signal.clone() };
+    let results = rig::run(&options, &watch);
+    drop(watch);
+    let ended = match signal.load(Relaxed) {
+        0 => Done::Complete,
+        signal => Done::Ended { signal: signal as i32 },
+    };
+    let results = match results {
+        // A child got the signal too: that is no error of its own.
+        Err(_) if !matches!(ended, Done::Complete) => return Ok(ended),
+        results => results?,
+    };
+    let report = Report::new(&results);
+    let text = match args.format {
+        Format::Text => output::text(&report),
+        Format::Json => serde_json::to_string_pretty(&output::json(&report))? + "\n",
+        Format::Csv => output::csv(&report),
+    };
+    if let Some(path) = &args.html {
+        write_html(&page::page(&report, &command_line()), path)?;
+    }
+    write_out(&text, args.output.as_deref())?;
+    Ok(ended)
+}
+
+/// A process of the memory workload.
+fn child(of: &[String]) -> Result<Done, Failure> {
+    let [name, bytes, seed] = of else { unreachable!("clap takes three") };
+    let line = memory::serve(name, bytes.parse()?, seed.parse()?)?;
+    write_out(&(line + "\n"), None)?;
+    Ok(Done::Complete)
+}
+
+fn scale(text: &str) -> Result<f64, String> {
+    let error = || format!("expected a number from 0.0001 to 1000, found {text:?}");
+    text.parse().ok().filter(|scale| (0.0001..=1000.0).contains(scale)).ok_or_else(error)
+}

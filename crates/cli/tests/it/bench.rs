@@ -1,0 +1,85 @@
+//! `slablab bench` as a user meets it.
+
+use crate::common::{self, check_order, folder, text};
+use serde_json::Value;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+#[track_caller]
+fn check_error(args: &[&str], words: &str) {
+    common::check_error(&["bench"], args, &[words]);
+}
+
+fn answered(args: &[&str]) -> String {
+    let output = common::slablab(&["bench"], args);
+    assert_eq!(output.status.code(), Some(0), "{args:?}: {}", text(&output.stderr));
+    assert!(output.stderr.is_empty(), "{args:?}: {}", text(&output.stderr));
+    text(&output.stdout)
+}
+
+/// A thousandth of the usual size: figures mean nothing, but all is there.
+const SMALL: [&str; 6] = ["--repeats", "2", "--scale", "0.001", "--memory-mb", "1"];
+
+#[test]
+fn tables_of_all_kinds() {
+    let args = [&SMALL[..], &["--workloads", "single,memory", "--allocators", "slablab,glibc,twin"]].concat();
+    let said = answered(&args);
+    let words = ["2 blocks", "one thread", "slablab", "glibc", "twin", "pair64", "batch4096x64", "best peer"];
+    check_order(&args, &said, &words);
+    check_order(&args, &said, &["resident memory", "later still", "slablab", "false alarms:", "is proved"]);
+    assert!(said.lines().all(|line| line == line.trim_end()), "blanks at line ends: {said}");
+    let page = folder("bench").join("page.html");
+    let html = ["--html", page.to_str().expect("UTF-8"), "--format", "json"];
+    let json: Value = serde_json::from_str(&answered(&[&args[..], &html[..]].concat())).expect("JSON");
+    assert_eq!(json["schema"], "slablab.bench.1");
+    assert_eq!(json["workloads"].as_array().expect("a list").len(), 9);
+    assert_eq!(json["memory"].as_array().expect("a list").len(), 2, "the twin has no process");
+    let page = std::fs::read_to_string(page).expect("it was written");
+    assert!(page.contains("--workloads single,memory") && page.contains("zeroed256"), "{page}");
+    let csv = answered(&[&args[..], &["--format", "csv"]].concat());
+    let columns = csv.lines().next().expect("a header").split(',').count();
+    assert!(csv.lines().all(|line| line.split(',').count() == columns), "{csv}");
+}
+
+#[test]
+fn the_list() {
+    let said = answered(&["--list"]);
+    let words =
+        ["single", "pair64", "threads", "oneway64", "larson", "caches", "floors", "memory", "allocators"];
+    check_order(&["--list"], &said, &words);
+    check_order(&["--list"], &said, &["slablab", "ours", "proof:", "glibc", "peer", "mallinfo2"]);
+}
+
+#[test]
+fn what_it_does_not_take() {
+    check_error(&["--workloads", "pair65"], "--workloads pair65: expected some of single");
+    check_error(&["--allocators", "libc"], "--allocators libc: expected some of slablab");
+    check_error(&["--repeats", "0"], "0 is not in 1..=10000");
+    check_error(&["--scale", "0"], "expected a number from 0.0001 to 1000, found \"0\"");
+    check_error(&["--scale", "NaN"], "expected a number from 0.0001 to 1000");
+    check_error(&["--memory-of", "nobody", "1000", "1"], "no allocator is called nobody");
+}
+
+/// Ctrl-C: what is whole is printed, and the exit code says how it ended.
+#[test]
+fn a_signal_ends_it() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_slablab"));
+    command.args(["bench", "--workloads", "pair64", "--repeats", "10000", "--allocators", "glibc"]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program runs");
+    // Before it has a handler a signal would end it without a word.
+    while !catches_interrupts(child.id()) {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill runs");
+    assert!(killed.success());
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(130), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).contains("of 10000 blocks are whole"), "{}", text(&output.stdout));
+}
+
+fn catches_interrupts(process: u32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).expect("it runs");
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).expect("a mask");
+    // Signal 2 is the second bit.
+    u64::from_str_radix(mask.trim(), 16).expect("hexadecimal") & 2 != 0
+}
