@@ -47,6 +47,7 @@ const UNSAFE: &[&str] = &[
     "crates/native/tests/storm.rs",
     "crates/malloc/src/global.rs",
     "crates/malloc/src/huge.rs",
+    "crates/malloc/src/interrupted.rs",
     "crates/malloc/tests/global.rs",
     "crates/malloc/tests/misuse.rs",
     "crates/c/src/cplusplus.rs",

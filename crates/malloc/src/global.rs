@@ -6,6 +6,7 @@
 use crate::classes;
 use crate::heap::Heap;
 use crate::huge;
+use crate::interrupted::{self, Freed};
 use crate::report::misuse;
 use crate::settings::Settings;
 use slablab_native::{Native, Object, Start, system};
@@ -70,9 +71,13 @@ macro_rules! with_heap {
 /// Bytes of a sheaf's objects, where the engine has sheaves: a program's bursts are longer than a kernel's.
 const SHEAF_BYTES: u32 = 64 << 10;
 
-/// Makes the heap, once; whether there is one.
+/// Makes the heap, once; whether there is one. A signal handler that allocates meanwhile would wait for its own thread.
 #[cold]
 fn start() -> bool {
+    system::without_signals(start_once)
+}
+
+fn start_once() -> bool {
     if ENGINE.compare_exchange(NONE, STARTING, AcqRel, Acquire).is_err() {
         while ENGINE.load(Acquire) == STARTING {
             system::pause();
@@ -106,6 +111,7 @@ fn start() -> bool {
             Preset::Slob(_) => unreachable!("the settings do not choose it"),
         }
     };
+    interrupted::start();
     ENGINE.store(engine, Release);
     // These allocate: from here on that is served.
     Native::on_thread_exit(|cpu: CpuId| with_heap!(heap => heap.thread_exit(cpu), none => ()));
@@ -149,6 +155,10 @@ pub mod api {
     #[cold]
     #[inline(never)]
     fn alloc_slow(bytes: usize) -> *mut u8 {
+        if Native::interrupted() {
+            return interrupted::alloc(bytes, 1).unwrap_or_default();
+        }
+        free_waiting();
         if bytes > classes::MAX {
             return alloc_large(bytes, 1).map_or(ptr::null_mut(), |(object, _)| object.as_ptr());
         }
@@ -161,6 +171,9 @@ pub mod api {
     }
 
     fn alloc_large(bytes: usize, align: usize) -> Option<(Object, bool)> {
+        if Native::interrupted() {
+            return Some((Object::at(interrupted::alloc(bytes, align)?)?, false));
+        }
         if (1..bytes.max(align)).contains(&Native::largest_block()) {
             return Some((Object::at(huge::alloc(bytes, align)?)?, true));
         }
@@ -245,6 +258,27 @@ pub mod api {
     #[inline(never)]
     fn free_slow(at: *mut u8) {
         let Some(object) = Object::at(at) else { return };
+        match interrupted::free(at) {
+            Freed::Yes => return,
+            Freed::Not => misuse(format_args!("free of {at:p}: not allocated, of what signal handlers get")),
+            Freed::Elsewhere => {}
+        }
+        if Native::interrupted() {
+            // SAFETY: the caller's promise.
+            return unsafe { interrupted::keep(at) };
+        }
+        free_waiting();
+        free_now(object);
+    }
+
+    /// What signal handlers freed in the middle of something.
+    #[inline]
+    fn free_waiting() {
+        interrupted::waiting().into_iter().flatten().filter_map(Object::at).for_each(free_now);
+    }
+
+    fn free_now(object: Object) {
+        let at = object.as_ptr();
         let home = Native::home(at);
         if home.is_none() && huge::free(at) {
             return;
@@ -259,7 +293,7 @@ pub mod api {
         }
         match Native::home(at) {
             Some(home) => with_heap!(heap => heap.usable(home), none => 0),
-            None => huge::usable(at.addr()).unwrap_or_else(|| {
+            None => interrupted::usable(at.addr()).or_else(|| huge::usable(at.addr())).unwrap_or_else(|| {
                 misuse(format_args!("malloc_usable_size of {at:p}: not in the heap, or in an empty slab"))
             }),
         }
