@@ -132,3 +132,19 @@ fn signal_handlers_that_allocate() {
         );
     }
 }
+
+#[test]
+fn opened_and_closed() {
+    let program = built("cc", "opened.c", &["-std=gnu11", "-O1", "-Wall", "-pthread", "-ldl"], "opened");
+    for slots in SLOTS {
+        let done =
+            Command::new(&program).arg(library()).env("SLABLAB_SLOTS", slots).output().expect("it runs");
+        let said = String::from_utf8_lossy(&done.stdout);
+        let errors = String::from_utf8_lossy(&done.stderr);
+        assert!(
+            done.status.success() && said.contains("all holds"),
+            "{slots}: {}\n{said}{errors}",
+            done.status
+        );
+    }
+}

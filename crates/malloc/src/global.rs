@@ -9,7 +9,7 @@ use crate::huge;
 use crate::interrupted::{self, Freed};
 use crate::report::misuse;
 use crate::settings::Settings;
-use slablab_native::{Native, Object, Start, system};
+use slablab_native::{Home, Native, Object, Start, system};
 use slablab_platform::CpuId;
 use slablab_slabs::Preset;
 use slablab_slabs::slab_engine::SlabEngine;
@@ -155,16 +155,19 @@ pub mod api {
     #[cold]
     #[inline(never)]
     fn alloc_slow(bytes: usize) -> *mut u8 {
-        if Native::interrupted() {
-            return interrupted::alloc(bytes, 1).unwrap_or_default();
-        }
-        free_waiting();
         if bytes > classes::MAX {
             return alloc_large(bytes, 1).map_or(ptr::null_mut(), |(object, _)| object.as_ptr());
         }
         let class = classes::of(bytes);
         let object = with_heap!(
-            heap => heap.alloc_hot(class).or_else(|| heap.alloc_slow(class)),
+            heap => match heap.alloc_hot(class) {
+                None if Native::interrupted() => return interrupted::alloc(bytes, 1).unwrap_or_default(),
+                None => {
+                    free_waiting();
+                    heap.alloc_slow(class)
+                }
+                hot => hot,
+            },
             none => return if start() { alloc_slow(bytes) } else { ptr::null_mut() }
         );
         object.map_or(ptr::null_mut(), handed_out)
@@ -258,28 +261,43 @@ pub mod api {
     #[inline(never)]
     fn free_slow(at: *mut u8) {
         let Some(object) = Object::at(at) else { return };
-        match interrupted::free(at) {
-            Freed::Yes => return,
-            Freed::Not => misuse(format_args!("free of {at:p}: not allocated, of what signal handlers get")),
-            Freed::Elsewhere => {}
+        let home = Native::home(at);
+        if home.is_none() {
+            match interrupted::free(at) {
+                Freed::Yes => return,
+                Freed::Not => {
+                    misuse(format_args!("free of {at:p}: not allocated, of what signal handlers get"))
+                }
+                Freed::Elsewhere => {}
+            }
         }
         if Native::interrupted() {
             // SAFETY: the caller's promise.
             return unsafe { interrupted::keep(at) };
         }
         free_waiting();
-        free_now(object);
+        free_now(object, home);
     }
 
     /// What signal handlers freed in the middle of something.
     #[inline]
     fn free_waiting() {
-        interrupted::waiting().into_iter().flatten().filter_map(Object::at).for_each(free_now);
+        if interrupted::any_waits() {
+            free_all_waiting();
+        }
     }
 
-    fn free_now(object: Object) {
+    #[cold]
+    #[inline(never)]
+    fn free_all_waiting() {
+        interrupted::waiting()
+            .filter_map(Object::at)
+            .for_each(|object| free_now(object, Native::home(object.as_ptr())));
+    }
+
+    #[inline]
+    fn free_now(object: Object, home: Option<Home>) {
         let at = object.as_ptr();
-        let home = Native::home(at);
         if home.is_none() && huge::free(at) {
             return;
         }

@@ -71,10 +71,16 @@ impl Drop for Section {
 }
 
 /// Whether this thread is in a section.
+#[inline]
 pub(crate) fn is_in() -> bool {
-    // A thread without a number is not asked: it gets one before it holds anything.
-    thread::enter();
-    thread::sections().is_some_and(|counter| counter.load(Relaxed) > 0)
+    match thread::sections() {
+        Some(counter) => counter.load(Relaxed) > 0,
+        // It gets a number before it holds anything.
+        None => {
+            thread::enter();
+            false
+        }
+    }
 }
 
 fn wait_for_gate() {

@@ -105,6 +105,7 @@ impl Native {
 
     /// Whether this code is a signal handler that came while its thread held a lock or a slot: a request from outside never
     /// finds it held otherwise, but between a fork's two halves.
+    #[inline]
     pub fn interrupted() -> bool {
         section::is_in()
     }
