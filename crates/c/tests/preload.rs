@@ -220,3 +220,24 @@ fn the_c_example_linked_against_the_library() {
         assert!(stats.contains(engine) && stats.contains("malloc-"), "{engine} served it: {stats}");
     }
 }
+
+/// Handlers that allocate: safe where slots are CPUs', which a C library or kernel without rseq cannot show.
+#[test]
+fn signal_handlers_that_allocate() {
+    let program = built("cc", "signals.c", &["-std=gnu11", "-O1", "-Wall", "-pthread"], "signals");
+    for engine in ENGINES {
+        let mut command = Command::new(&program);
+        command.arg("50000").env("LD_PRELOAD", library()).env("SLABLAB_STATS", "1");
+        let done =
+            command.env("SLABLAB_SLOTS", "cpu").env("SLABLAB_ENGINE", engine).output().expect("it runs");
+        let (said, errors) = (String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
+        if !errors.contains("a slot per CPU") {
+            return eprintln!("no slots per CPU: left out");
+        }
+        assert!(
+            done.status.success() && said.contains("all holds, with signals"),
+            "{engine}: {}\n{said}{errors}",
+            done.status
+        );
+    }
+}

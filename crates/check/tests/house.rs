@@ -51,6 +51,7 @@ const UNSAFE: &[&str] = &[
     "crates/native/tests/storm.rs",
     "crates/malloc/src/global.rs",
     "crates/malloc/src/huge.rs",
+    "crates/malloc/src/interrupted.rs",
     "crates/malloc/src/process.rs",
     "crates/malloc/tests/global.rs",
     "crates/malloc/tests/misuse.rs",

@@ -7,9 +7,10 @@
 use crate::classes;
 use crate::heap::Heap;
 use crate::huge;
+use crate::interrupted::{self, Freed};
 use crate::process;
 use crate::report::misuse;
-use slablab_native::{Native, Object, system};
+use slablab_native::{Home, Native, Object, system};
 use slablab_slabs::Engine;
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering::*};
@@ -78,12 +79,49 @@ impl<E: Engine<Native>> Heap<E> {
         if bytes > classes::MAX {
             return self.blocks(bytes, 1).map_or(ptr::null_mut(), |(object, _)| object.as_ptr());
         }
+        if self.is_interrupted() {
+            return interrupted::alloc(bytes, 1).unwrap_or_default();
+        }
+        self.free_waiting();
         let class = classes::of(bytes);
         self.alloc_slow(class).map_or(ptr::null_mut(), |object| handed_out(class, object))
     }
 
+    /// Whether this is a signal handler in the middle of something. Heaps beside the process's own are not for those.
+    #[inline]
+    fn is_interrupted(&self) -> bool {
+        self.is_own() && Native::interrupted()
+    }
+
+    /// Frees what signal handlers freed in the middle of something.
+    #[inline]
+    fn free_waiting(&self) {
+        if self.is_own() && interrupted::any_waits() {
+            self.free_all_waiting();
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn free_all_waiting(&self) {
+        interrupted::waiting()
+            .filter_map(Object::at)
+            .for_each(|object| self.free_now(object, Native::home(object.as_ptr())));
+    }
+
+    #[inline]
+    fn free_now(&self, object: Object, home: Option<Home>) {
+        if home.is_none() && huge::free(object.as_ptr()) {
+            return;
+        }
+        self.free_slow(object, home);
+    }
+
     /// Page frames, or a mapping; and whether they are zeros.
     fn blocks(&self, bytes: usize, align: usize) -> Option<(Object, bool)> {
+        if self.is_interrupted() {
+            return Some((Object::at(interrupted::alloc(bytes, align)?)?, false));
+        }
         if bytes.max(align) > Native::largest_block() {
             return Some((Object::at(huge::alloc(bytes, align)?)?, true));
         }
@@ -153,10 +191,21 @@ impl<E: Engine<Native>> Heap<E> {
     fn release_slow(&self, at: *mut u8) {
         let Some(object) = Object::at(at) else { return };
         let home = Native::home(at);
-        if home.is_none() && huge::free(at) {
-            return;
+        if home.is_none() {
+            match interrupted::free(at) {
+                Freed::Yes => return,
+                Freed::Not => {
+                    misuse(format_args!("free of {at:p}: not allocated, of what signal handlers get"))
+                }
+                Freed::Elsewhere => {}
+            }
         }
-        self.free_slow(object, home);
+        if self.is_interrupted() {
+            // SAFETY: the caller's promise.
+            return unsafe { interrupted::keep(at) };
+        }
+        self.free_waiting();
+        self.free_now(object, home);
     }
 
     /// Bytes that may be used at an address that was allocated; 0 for null.
@@ -166,7 +215,7 @@ impl<E: Engine<Native>> Heap<E> {
         }
         match Native::home(at) {
             Some(home) => self.usable_at(at, home),
-            None => huge::usable(at.addr()).unwrap_or_else(|| {
+            None => interrupted::usable(at.addr()).or_else(|| huge::usable(at.addr())).unwrap_or_else(|| {
                 misuse(format_args!("malloc_usable_size of {at:p}: not in the heap, or in an empty slab"))
             }),
         }

@@ -7,6 +7,7 @@ use crate::beside;
 use crate::classes;
 use crate::front;
 use crate::heap::Heap;
+use crate::interrupted;
 use crate::process;
 use crate::report::misuse;
 use crate::settings::Settings;
@@ -65,9 +66,13 @@ macro_rules! with_heap {
     };
 }
 
-/// Makes the heap, once; whether there is one.
+/// Makes the heap, once; whether there is one. A signal handler that allocates meanwhile would wait for its own thread.
 #[cold]
 fn start() -> bool {
+    system::without_signals(start_once)
+}
+
+fn start_once() -> bool {
     if ENGINE.compare_exchange(NONE, STARTING, AcqRel, Acquire).is_err() {
         while ENGINE.load(Acquire) == STARTING {
             system::pause();
@@ -101,6 +106,7 @@ fn start() -> bool {
             Preset::Slob(_) => unreachable!("the settings do not choose it"),
         }
     };
+    interrupted::start();
     ENGINE.store(engine, Release);
     // SAFETY: the rooms are statics.
     with_heap!(heap => process::settle(&seat, heap), none => ());

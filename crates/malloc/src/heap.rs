@@ -58,6 +58,12 @@ impl<E: Engine<Native>> Heap<E> {
         class.starts_at(slab, offset).then_some((number, class, slab))
     }
 
+    /// Whether this is the process's own heap.
+    #[inline]
+    pub(crate) fn is_own(&self) -> bool {
+        self.first == process::OWN
+    }
+
     fn backing(&self) -> Backing<'_, Native, E::Common> {
         Backing { metadata: Some(self), ..Backing::new(self.pages, &self.common) }
     }

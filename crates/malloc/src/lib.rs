@@ -20,6 +20,8 @@
 //! **What is always detected**: freeing an address that is not in the heap, not an object's start, in an empty slab, or
 //! already free. The process ends with a report that names address and class.
 //!
+//! **Signal handlers** that came in the middle of a slow path are served apart ([`interrupted`]).
+//!
 //! **Upkeep** has no thread: slow paths of ordinary activity run timers, shrink one class at a time, and give free memory
 //! back. It reaches every heap and object cache of the process, its *tenants* ([`process`]): they share one page allocator, and
 //! the number that a page frame carries says whose it is.
@@ -36,6 +38,8 @@ mod global;
 mod heap;
 #[expect(unsafe_code, reason = "gives mappings back")]
 mod huge;
+#[expect(unsafe_code, reason = "links freed memory")]
+mod interrupted;
 #[expect(unsafe_code, reason = "keeps what is shared in statics")]
 pub mod process;
 mod report;

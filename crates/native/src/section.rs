@@ -71,6 +71,19 @@ impl Drop for Section {
     }
 }
 
+/// Whether this thread is in a section.
+#[inline]
+pub(crate) fn is_in() -> bool {
+    match thread::sections() {
+        Some(counter) => counter.load(Relaxed) > 0,
+        // It gets a number before it holds anything.
+        None => {
+            thread::enter();
+            false
+        }
+    }
+}
+
 fn wait_for_gate() {
     while GATE.load(Acquire) != 0 {
         system::futex_wait(&GATE, 1);
@@ -87,29 +100,34 @@ pub(crate) fn watch_forks() {
 }
 
 /// Waits until no other thread is in a section, and keeps them out. Two threads that fork at once take turns. While it lasts,
-/// this thread is in a section itself, so that the gate does not hold it.
+/// this thread is in a section itself, so that the gate holds neither it nor its signal handlers.
 extern "C" fn before_fork() {
     thread::enter();
+    let mine = thread::sections();
+    let be_in = |depth: u32| {
+        mine.inspect(|counter| counter.store(depth, SeqCst));
+    };
+    be_in(1);
     while GATE.compare_exchange(0, 1, SeqCst, SeqCst).is_err() {
+        be_in(0);
         wait_for_gate();
+        be_in(1);
     }
     if !system::membarrier() {
         NO_BARRIER.store(true, SeqCst);
     }
-    let mine = thread::sections();
     let busy = |counter: &'static AtomicU32| {
         counter.load(Acquire) > 0 && !mine.is_some_and(|mine| std::ptr::eq(mine, counter))
     };
     while ELSEWHERE.load(SeqCst) > 0 || thread::all_sections().any(busy) {
         system::pause();
     }
-    mine.inspect(|counter| counter.store(1, Relaxed));
 }
 
 extern "C" fn after_fork() {
-    thread::sections().inspect(|counter| counter.store(0, Relaxed));
     GATE.store(0, Release);
     system::futex_wake_all(&GATE);
+    thread::sections().inspect(|counter| counter.store(0, Release));
 }
 
 extern "C" fn in_child() {

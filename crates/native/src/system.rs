@@ -208,6 +208,22 @@ pub(crate) fn area_bytes() -> u32 {
     unsafe { libc::getauxval(FEATURE_SIZE) as u32 }
 }
 
+/// Runs `f` without being interrupted by signals.
+pub fn without_signals<R>(f: impl FnOnce() -> R) -> R {
+    // SAFETY: the sets are ours.
+    let before = unsafe {
+        let (mut all, mut before): (libc::sigset_t, libc::sigset_t) =
+            (std::mem::zeroed(), std::mem::zeroed());
+        libc::sigfillset(&mut all);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
+        before
+    };
+    let result = f();
+    // SAFETY: as above.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &before, ptr::null_mut()) };
+    result
+}
+
 /// Lets other threads run for a moment.
 pub fn pause() {
     let moment = libc::timespec { tv_sec: 0, tv_nsec: 50_000 };

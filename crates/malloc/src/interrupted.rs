@@ -1,0 +1,136 @@
+//! Requests of signal handlers that came in the middle of a slow path. `unsafe`: links freed memory.
+//!
+//! What was interrupted may hold any lock, so none is taken: memory comes from a region of its own, in units that one exchange
+//! takes; what is freed waits on a list for the next slow path that nothing interrupted.
+
+use slablab_native::system;
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering::*};
+
+/// Bytes of a unit: every class fits.
+const UNIT: usize = 64 << 10;
+/// Units there are: a handler that wants more at a time gets no memory.
+const UNITS: usize = 512;
+
+static REGION: AtomicUsize = AtomicUsize::new(0);
+/// A bit per unit that is taken.
+static TAKEN: [AtomicU64; UNITS / 64] = [const { AtomicU64::new(0) }; UNITS / 64];
+/// What waits to be freed: each holds the address of the one after it.
+static WAITING: AtomicPtr<u8> = AtomicPtr::new(ptr::null_mut());
+
+/// Reserves the region, once. Without address space for it handlers get no memory.
+pub(crate) fn start() {
+    if let Some(region) = system::map_block(UNIT * UNITS, UNIT) {
+        REGION.store(region.as_ptr().expose_provenance(), Release);
+    }
+}
+
+/// The unit an address is in.
+fn unit(at: usize) -> Option<usize> {
+    let offset = at.checked_sub(REGION.load(Relaxed))?;
+    (offset < UNIT * UNITS).then_some(offset / UNIT)
+}
+
+/// So many bytes, aligned to a page at least.
+pub(crate) fn alloc(bytes: usize, align: usize) -> Option<*mut u8> {
+    let region = REGION.load(Acquire);
+    if region == 0 || bytes > UNIT || align > UNIT {
+        return None;
+    }
+    TAKEN.iter().enumerate().find_map(|(index, word)| {
+        let taken = word.fetch_update(AcqRel, Relaxed, |taken| (taken != !0).then(|| taken | (taken + 1)));
+        let unit = index * 64 + (!taken.ok()?).trailing_zeros() as usize;
+        Some(ptr::with_exposed_provenance_mut(region + unit * UNIT))
+    })
+}
+
+/// Bytes of an allocation; `None` if it is not of the region.
+pub(crate) fn usable(at: usize) -> Option<usize> {
+    unit(at).map(|unit| REGION.load(Relaxed) + (unit + 1) * UNIT - at)
+}
+
+/// What comes of freeing an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Freed {
+    /// It is free.
+    Yes,
+    /// It is not of the region.
+    Elsewhere,
+    /// It is of the region, and was not allocated.
+    Not,
+}
+
+/// Gives an allocation of the region back.
+pub(crate) fn free(at: *mut u8) -> Freed {
+    let Some(unit) = unit(at.addr()) else { return Freed::Elsewhere };
+    let bit = 1 << (unit % 64);
+    let starts = (at.addr() - REGION.load(Relaxed)).is_multiple_of(UNIT);
+    match starts && TAKEN[unit / 64].fetch_and(!bit, AcqRel) & bit != 0 {
+        true => Freed::Yes,
+        false => Freed::Not,
+    }
+}
+
+/// Keeps what a handler freed for later.
+///
+/// # Safety
+/// It was allocated, and is nobody's any more.
+pub(crate) unsafe fn keep(at: *mut u8) {
+    let mut next = WAITING.load(Relaxed);
+    loop {
+        // SAFETY: an allocation has a word, and nobody else uses it.
+        unsafe { at.cast::<*mut u8>().write(next) };
+        match WAITING.compare_exchange(next, at, AcqRel, Relaxed) {
+            Ok(_) => return,
+            Err(now) => next = now,
+        }
+    }
+}
+
+/// Whether anything waits.
+#[inline]
+pub(crate) fn any_waits() -> bool {
+    !WAITING.load(Relaxed).is_null()
+}
+
+/// Everything that waits, taken off the list.
+pub(crate) fn waiting() -> impl Iterator<Item = *mut u8> {
+    let mut next = WAITING.swap(ptr::null_mut(), AcqRel);
+    std::iter::from_fn(move || {
+        let at = next;
+        if at.is_null() {
+            return None;
+        }
+        // SAFETY: `keep` wrote it, and the list is ours.
+        next = unsafe { at.cast::<*mut u8>().read() };
+        Some(at)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_are_taken_once_and_come_back() {
+        start();
+        assert_eq!(alloc(UNIT + 1, 1), None);
+        let mut all: Vec<*mut u8> = std::iter::from_fn(|| alloc(100, 4096)).collect();
+        assert_eq!(all.len(), UNITS);
+        all.sort();
+        all.dedup();
+        assert_eq!(all.len(), UNITS, "each once");
+        assert_eq!(usable(all[3].addr()), Some(UNIT));
+        assert_eq!(free(all[3].wrapping_add(16)), Freed::Not);
+        assert_eq!(free(all[3]), Freed::Yes);
+        assert_eq!(free(all[3]), Freed::Not);
+        assert_eq!(free((&raw mut all).cast()), Freed::Elsewhere);
+        assert_eq!(alloc(UNIT, UNIT), Some(all[3]));
+        let kept = [all[5], all[9]];
+        // SAFETY: ours.
+        kept.iter().for_each(|at| unsafe { keep(*at) });
+        assert!(any_waits());
+        assert_eq!(waiting().collect::<Vec<_>>(), [kept[1], kept[0]]);
+        assert!(!any_waits());
+    }
+}
