@@ -77,13 +77,20 @@ fn free_one<P: Testable, E: Engine<P>>(heap: &Heap<P, E>) {
     object.into_iter().for_each(|object| heap.free(object));
 }
 
+/// CPU 0 goes: what its slot held is moved to where others find it. Then it comes back.
+fn exit<P: Testable, E: Engine<P>>(heap: &Heap<P, E>) {
+    P::set_online(CpuId(0), false);
+    heap.cache.cpu_down(&heap.backing(), CpuId(0));
+    P::set_online(CpuId(0), true);
+}
+
 fn twice<P: Testable, E: Engine<P>>(heap: &Heap<P, E>, step: Step<P, E>) {
     step(heap);
     step(heap);
 }
 
 /// What two CPUs can do to each other's slabs.
-pub(crate) fn races<P: Testable, E: Engine<P>>() -> [Race<P, E>; 4] {
+pub(crate) fn races<P: Testable, E: Engine<P>>() -> [Race<P, E>; 6] {
     [
         // The CPU's own objects run out while another CPU frees to it.
         Race {
@@ -113,6 +120,23 @@ pub(crate) fn races<P: Testable, E: Engine<P>>() -> [Race<P, E>; 4] {
                 heap.cache.shrink(&heap.backing());
             },
             second: |heap| twice(heap, free_one),
+        },
+        // A CPU goes, as a thread ends, while another frees to what it had.
+        Race {
+            name: "exit against free",
+            prepare: |heap| hold(heap, 6),
+            first: exit,
+            second: |heap| twice(heap, free_one),
+        },
+        // The same, while another takes what it had.
+        Race {
+            name: "exit against alloc",
+            prepare: |heap| {
+                hold(heap, 6);
+                free_one(heap);
+            },
+            first: exit,
+            second: alloc_one,
         },
     ]
 }

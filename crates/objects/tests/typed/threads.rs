@@ -58,13 +58,14 @@ fn what_ended_threads_had_is_given_up() {
         let cache = Builder::new("given up").engine(engine).create::<[u64; 64]>().expect("a cache");
         let all_have = Barrier::new(THREADS);
         std::thread::scope(|scope| {
-            for _ in 0..THREADS {
-                scope.spawn(|| {
-                    let some: Vec<_> = (0..50).map(|n| cache.insert([n; 64]).expect("memory")).collect();
-                    drop(some);
-                    all_have.wait();
-                });
-            }
+            let use_some = || {
+                let some: Vec<_> = (0..50).map(|n| cache.insert([n; 64]).expect("memory")).collect();
+                drop(some);
+                all_have.wait();
+            };
+            let threads: Vec<_> = (0..THREADS).map(|_| scope.spawn(use_some)).collect();
+            // Joined, not only done: what a thread had is given up when it ends.
+            threads.into_iter().for_each(|thread| thread.join().expect("it ends"));
         });
         let (bytes, peak) = (cache.stats().bytes, THREADS as u64 * 50 * 512);
         assert!(bytes < peak / 2, "{engine}: {bytes} of {peak} bytes that were allocated at once");
