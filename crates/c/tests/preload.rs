@@ -136,22 +136,26 @@ fn settings_are_read_and_wrong_ones_reported() {
 #[test]
 fn slots_per_cpu_or_why_not() {
     let program = built("cc", "api.c", &["-std=gnu11", "-O1", "-pthread"], "slots");
-    let check = |slots: &str, tunables: &str, says: &[&str]| {
-        let mut command = Command::new(&program);
-        command.arg("1").env("LD_PRELOAD", library()).env("SLABLAB_STATS", "1").env("SLABLAB_SLOTS", slots);
+    let launcher = built("cc", "without.c", &["-std=gnu11", "-O1", "-Wall"], "without");
+    let check = |slots: &str, lacks: &str, says: &[&str]| {
+        let mut command = Command::new(if lacks == "membarrier" { &launcher } else { &program });
+        let tunables = if lacks == "rseq" { "glibc.pthread.rseq=0" } else { "" };
+        if lacks == "membarrier" {
+            command.arg(&program);
+        }
+        command.arg("20").env("LD_PRELOAD", library()).env("SLABLAB_STATS", "1").env("SLABLAB_SLOTS", slots);
         let done = command.env("GLIBC_TUNABLES", tunables).output().expect("it runs");
         let said = String::from_utf8_lossy(&done.stderr);
         let holds = done.status.success() && says.iter().any(|says| said.contains(says));
-        assert!(holds, "{slots}, {tunables}: {said}");
+        assert!(holds, "{slots}, no {lacks}: {said}");
     };
     check("thread", "", &["a slot per thread, "]);
     // An older C library or kernel has none.
     check("cpu", "", &["a slot per CPU", "a slot per thread (per CPU: "]);
-    check(
-        "cpu",
-        "glibc.pthread.rseq=0",
-        &["a slot per thread (per CPU: the C library registered no rseq area)"],
-    );
+    check("cpu", "rseq", &["a slot per thread (per CPU: the C library registered no rseq area)"]);
+    check("thread", "membarrier", &["a slot per thread, "]);
+    // Without both, which comes first does not matter.
+    check("cpu", "membarrier", &["a slot per thread (per CPU: the "]);
 }
 
 #[test]
