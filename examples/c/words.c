@@ -1,8 +1,9 @@
 /* The native world from C: counts the words of its standard input, with malloc, realloc and free.
  *
  *     cargo build --release -p slablab-c
- *     cc -O2 examples/c/words.c -o words -Ltarget/release -lslablab
- *     LD_LIBRARY_PATH=target/release ./words < README.md
+ *     crates/c/install.sh "$PWD/installed"
+ *     cc -O2 examples/c/words.c -o words -Linstalled/lib -lslablab
+ *     LD_LIBRARY_PATH=installed/lib ./words < README.md
  *
  * SLABLAB_ENGINE=slqb chooses another engine, SLABLAB_STATS=1 prints the caches at the end. */
 #include <ctype.h>

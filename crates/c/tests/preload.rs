@@ -187,8 +187,15 @@ fn libraries_come_and_go_and_threads_allocate_while_they_end() {
 
 #[test]
 fn the_c_example_linked_against_the_library() {
-    let library = library();
-    let folder = library.parent().expect("it is in a folder").to_str().expect("a text");
+    // By the name that programs look for, it is where the install recipe puts it.
+    let prefix = Path::new(env!("CARGO_TARGET_TMPDIR")).join("installed-for-words");
+    let recipe = Path::new(env!("CARGO_MANIFEST_DIR")).join("install.sh");
+    let beside = library();
+    let installed =
+        Command::new(recipe).arg(&prefix).env("BUILT", beside.parent().expect("it is in a folder")).status();
+    assert!(installed.expect("it runs").success());
+    let folder = prefix.join("lib");
+    let folder = folder.to_str().expect("a text");
     let rpath = format!("-Wl,-rpath,{folder}");
     let program =
         built("cc", "../../../examples/c/words.c", &["-O1", "-Wall", "-L", folder, &rpath], "words");

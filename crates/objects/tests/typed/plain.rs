@@ -61,6 +61,8 @@ fn what_cannot_be_is_an_error() {
     assert_eq!(huge.err(), Some(CreateError::Size(5 << 20)));
     let unknown = Builder::new("unknown").engine("slurb").create::<u64>();
     assert!(matches!(unknown, Err(CreateError::Engine(said)) if said.contains("slub")));
+    let debugged = Builder::new("debugged").engine("slub@6.1,debug=F").create::<u64>();
+    assert!(matches!(debugged, Err(CreateError::Engine(_))));
     let slob = Builder::new("slob").engine("slob").create::<u64>();
     assert!(matches!(slob, Err(CreateError::Engine(_))));
 }
