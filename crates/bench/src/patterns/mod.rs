@@ -1,6 +1,6 @@
 //! The workloads: tables of who runs what.
 //!
-//! A [`Pattern`] is written once for all allocators and compiled for each, so that calls are inlined as in a program that has
+//! A `Pattern` is written once for all allocators and compiled for each, so that calls are inlined as in a program that has
 //! the allocator as its global one. [`all`] is the table; everything else reads it.
 
 mod caches;
