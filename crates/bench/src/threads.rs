@@ -50,12 +50,24 @@ pub(crate) trait Part: Send {
     fn finish(&mut self) -> Result<(), String>;
 }
 
+/// Ends the process when its thread panics: the others would wait for it for ever.
+struct OrAbort;
+
+impl Drop for OrAbort {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            std::process::abort();
+        }
+    }
+}
+
 /// Runs parts on a thread each, on a CPU each as far as there are, and measures from when all are ready.
 pub(crate) fn run(ops: u64, parts: Vec<Box<dyn Part + '_>>) -> Result<Sample, String> {
     let cpus = cpus();
     let before = pingpong(&cpus);
     let together = Barrier::new(parts.len());
     let one = |index: usize, mut part: Box<dyn Part + '_>| {
+        let _or_abort = OrAbort;
         bind(&cpus, index);
         part.prepare();
         together.wait();

@@ -20,7 +20,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("kernel", &[]),
     ("workloads", &[]),
     ("lab", &["platform", "pages", "slabs", "model", "kernel", "workloads"]),
-    ("bench", &["slabs", "native", "malloc", "lab"]),
+    ("bench", &["slabs", "native", "malloc", "objects", "lab"]),
     // The program is the lab's face; it names presets and traces where it parses its arguments.
     ("cli", &["lab", "bench", "slabs", "workloads"]),
 ];

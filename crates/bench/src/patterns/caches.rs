@@ -6,9 +6,13 @@
 use super::{Contestant, Group, Run, Task, Workload};
 use crate::block::Block;
 use crate::clock::{Sample, measured};
-use crate::engines::Ours;
+use crate::engines::{self, Ours};
 use crate::freelist::{Listed, fill};
 use crate::subject::{Glibc, Role, Subject, prove};
+use slablab_objects::ObjectCache;
+use std::hint::black_box;
+use std::mem::MaybeUninit;
+use std::ptr;
 
 const OWN_TYPE: &str = "it is a type of its own: nothing else can serve";
 
@@ -18,6 +22,15 @@ fn one(name: &'static str, role: Role, run: Run) -> Contestant {
 
 fn allocator<A: Subject>(name: &'static str, run: Run) -> Contestant {
     Contestant { name, role: A::ROLE, evidence: A::EVIDENCE, run }
+}
+
+fn object_cache(run: Run) -> Contestant {
+    Contestant {
+        name: "object-cache",
+        role: Role::Ours,
+        evidence: "the cache number at the address is of slablab, and no heap's",
+        run,
+    }
 }
 
 pub(super) fn workloads() -> Vec<Workload> {
@@ -30,6 +43,7 @@ pub(super) fn workloads() -> Vec<Workload> {
         contestants,
     };
     let pair64 = vec![
+        object_cache(object_pair::<56>),
         allocator::<Ours>("malloc", block_pair::<Ours, 64>),
         allocator::<Glibc>("box-glibc", block_pair::<Glibc, 64>),
         #[cfg(feature = "peers")]
@@ -41,6 +55,7 @@ pub(super) fn workloads() -> Vec<Workload> {
         one("tls-list", Role::Floor, list_pair::<64>),
     ];
     let pair4096 = vec![
+        object_cache(object_pair::<4088>),
         allocator::<Ours>("malloc", block_pair::<Ours, 4096>),
         allocator::<Glibc>("box-glibc", block_pair::<Glibc, 4096>),
         #[cfg(feature = "peers")]
@@ -48,6 +63,7 @@ pub(super) fn workloads() -> Vec<Workload> {
         one("tls-list", Role::Floor, list_pair::<4096>),
     ];
     let many64 = vec![
+        object_cache(object_many),
         allocator::<Ours>("malloc", block_many::<Ours, 64>),
         allocator::<Glibc>("box-glibc", block_many::<Glibc, 64>),
         #[cfg(feature = "peers")]
@@ -91,6 +107,43 @@ fn block_many<A: Subject, const BYTES: usize>(task: Task) -> Result<Sample, Stri
     Ok(sample)
 }
 
+/// An object of eight bytes that are written and `REST` bytes that are not.
+#[derive(Debug)]
+struct Thing<const REST: usize> {
+    _first: u64,
+    _rest: MaybeUninit<[u8; REST]>,
+}
+
+fn thing<const REST: usize>() -> Thing<REST> {
+    Thing { _first: 1, _rest: MaybeUninit::uninit() }
+}
+
+fn cache<const REST: usize>() -> Result<ObjectCache<Thing<REST>>, String> {
+    let cache = ObjectCache::new("bench").map_err(|error| format!("{error:?}"))?;
+    let object = cache.insert(thing()).map_err(|_| "no memory for an object")?;
+    let at = ptr::from_ref::<Thing<REST>>(&object).cast();
+    match engines::known(at) && !Ours::serves(at) {
+        true => drop(object),
+        false => return Err(format!("object-cache: another allocator served the object at {at:p}")),
+    }
+    Ok(cache)
+}
+
+fn object_pair<const REST: usize>(task: Task) -> Result<Sample, String> {
+    let cache = cache::<REST>()?;
+    Ok(measured(task.ops, |ops| {
+        for _ in 0..ops {
+            let mut object = cache.insert(thing()).expect("there is memory");
+            black_box(&mut *object);
+        }
+    }))
+}
+
+fn object_many(task: Task) -> Result<Sample, String> {
+    let cache = cache::<56>()?;
+    Ok(many(task, || cache.insert(thing()).expect("there is memory"), drop))
+}
+
 fn list_pair<const BYTES: usize>(task: Task) -> Result<Sample, String> {
     fill(4, BYTES);
     Ok(measured(task.ops, |ops| (0..ops).for_each(|_| drop(Listed::pop()))))
@@ -105,8 +158,6 @@ fn list_many(task: Task) -> Result<Sample, String> {
 #[cfg(feature = "peers")]
 mod pools {
     use super::*;
-    use std::hint::black_box;
-
     type Small = [u64; 8];
 
     pub(super) fn slab_pair(task: Task) -> Result<Sample, String> {
