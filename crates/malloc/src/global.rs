@@ -80,7 +80,7 @@ fn start_once() -> bool {
         return ENGINE.load(Acquire) != BROKEN;
     }
     let settings = Settings::read();
-    let (true, Some(pages)) = (process::start(settings.slots), process::pages()) else {
+    let (true, Some(pages)) = (process::start(settings.wanted), process::pages()) else {
         ENGINE.store(BROKEN, Release);
         return false;
     };

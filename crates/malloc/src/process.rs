@@ -6,7 +6,7 @@
 //! path runs deferred work, and now and then lets the next tenant give back what it keeps for nobody.
 
 use crate::report::Line;
-use slablab_native::{Native, Object, Owner, Start, system};
+use slablab_native::{Native, Object, Start, Wishes, system};
 use slablab_pages::Pages;
 use slablab_pages::policy::{MinFree, PagesPolicy, PcpRule, ZoneRule};
 use slablab_platform::{CpuId, Gfp, Platform, Work};
@@ -151,8 +151,8 @@ unsafe impl Sync for Room {}
 static PAGES: Room = Room(UnsafeCell::new(MaybeUninit::uninit()));
 
 /// Starts the native world and the page allocator; whether there is memory. Once, by the process's heap.
-pub(crate) fn start(slots: Owner) -> bool {
-    if Native::start_with(slots) != Start::Runs {
+pub(crate) fn start(wanted: Wishes) -> bool {
+    if Native::start_with(wanted) != Start::Runs {
         return false;
     }
     let mut pages = PagesPolicy::for_release(6, 18, 0);
@@ -182,6 +182,8 @@ pub fn pages() -> Option<&'static Pages<Native>> {
 const KEEP_BYTES: u64 = 4 << 20;
 /// Blocks of so many frames go back first, 64 KiB on pages of 4 KiB; smaller ones only if that was not enough.
 const REPORT_ORDER: u8 = 4;
+/// A huge page on pages of 4 KiB.
+const HUGE_ORDER: u8 = 9;
 /// How often the next cache is asked to shrink: all of them in two thirds of a second.
 const TURN_EVERY_NS: u64 = 5_000_000;
 /// Turns that are made up for after a time without slow paths: all caches once.
@@ -244,9 +246,12 @@ fn give_back_but(keep: u64) -> u64 {
         return 0;
     }
     // Down to half, so that the next free does not come here again.
-    let large = pages.report_free(REPORT_ORDER, keep >> shift >> 1, Native::discard);
+    // A huge page that is given back in part is one no more.
+    let (order, whole) =
+        if Native::has_huge_pages() && keep > 0 { (HUGE_ORDER, true) } else { (REPORT_ORDER, false) };
+    let large = pages.report_free(order, keep >> shift >> 1, Native::discard);
     // Small blocks are many calls to the kernel: only if they are what there is.
-    let small = match pages.resident_free_frames() > keep >> shift << 1 {
+    let small = match !whole && pages.resident_free_frames() > keep >> shift << 1 {
         true => pages.report_free(0, keep >> shift, Native::discard),
         false => 0,
     };
@@ -267,10 +272,11 @@ pub(crate) fn thread_exit(cpu: CpuId) {
 /// Prints what there is, in slabinfo's columns.
 pub(crate) fn print_stats(engine: &dyn fmt::Display) {
     Line::say(format_args!(
-        "{engine}, {}, {} slots used, pages of {} bytes",
+        "{engine}, {}, {} slots used, pages of {} bytes{}",
         Native::slots(),
         Native::slots_used(),
-        system::page_size()
+        system::page_size(),
+        if Native::has_huge_pages() { ", huge pages" } else { "" },
     ));
     Line::print(format_args!(
         "# name            <active_objs> <num_objs> <objsize> <objperslab> <pagesperslab> : slabdata <active_slabs> <num_slabs>"

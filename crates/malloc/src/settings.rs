@@ -4,12 +4,13 @@
 //! |---|---|
 //! | `SLABLAB_ENGINE` | the engine: `engine[@release][,knob=value]...`; default [`DEFAULT_ENGINE`] |
 //! | `SLABLAB_SLOTS` | whose slots are: `thread`, or `cpu` where the C library and the kernel can; default [`DEFAULT_SLOTS`] |
+//! | `SLABLAB_HUGE` | `1`: let huge pages back the heap where the kernel has them (`MADV_HUGEPAGE`) |
 //! | `SLABLAB_STATS` | `1`: print the size classes in slabinfo's columns when the process ends |
 //!
 //! Anything else that begins with `SLABLAB_` is reported and otherwise ignored, except what the lab's own tools read.
 
 use crate::report::Line;
-use slablab_native::{Owner, system};
+use slablab_native::{Owner, Wishes, system};
 use slablab_slabs::Preset;
 
 /// The engine that measures best (docs/native.md).
@@ -25,7 +26,7 @@ const OTHERS: &[&str] =
 /// The settings of a process.
 pub(crate) struct Settings {
     pub(crate) preset: Preset,
-    pub(crate) slots: Owner,
+    pub(crate) wanted: Wishes,
     pub(crate) stats: bool,
 }
 
@@ -33,7 +34,8 @@ impl Settings {
     /// Reads the environment. What cannot be understood is reported, and the default holds.
     pub(crate) fn read() -> Settings {
         let default = Preset::parse(DEFAULT_ENGINE).expect("the default is a preset");
-        let mut settings = Settings { preset: default, slots: DEFAULT_SLOTS, stats: false };
+        let wanted = Wishes { slots: DEFAULT_SLOTS, ..Wishes::default() };
+        let mut settings = Settings { preset: default, wanted, stats: false };
         system::each_variable(|name, value| {
             if !name.starts_with("SLABLAB_") || OTHERS.contains(&name) {
                 return;
@@ -49,12 +51,17 @@ impl Settings {
                         Line::say(format_args!("SLABLAB_ENGINE={engine}: {bad}; {DEFAULT_ENGINE} is used"))
                     }
                 },
-                ("SLABLAB_SLOTS", "thread") => settings.slots = Owner::Thread,
-                ("SLABLAB_SLOTS", "cpu") => settings.slots = Owner::Cpu,
+                ("SLABLAB_SLOTS", "thread") => settings.wanted.slots = Owner::Thread,
+                ("SLABLAB_SLOTS", "cpu") => settings.wanted.slots = Owner::Cpu,
                 ("SLABLAB_SLOTS", other) => {
                     Line::say(format_args!(
                         "SLABLAB_SLOTS={other}: expected thread or cpu; the default is used"
                     ));
+                }
+                ("SLABLAB_HUGE", "0" | "") => settings.wanted.huge_pages = false,
+                ("SLABLAB_HUGE", "1") => settings.wanted.huge_pages = true,
+                ("SLABLAB_HUGE", other) => {
+                    Line::say(format_args!("SLABLAB_HUGE={other}: expected 0 or 1; no huge pages"));
                 }
                 ("SLABLAB_STATS", "0" | "") => settings.stats = false,
                 ("SLABLAB_STATS", "1") => settings.stats = true,
@@ -62,7 +69,8 @@ impl Settings {
                     Line::say(format_args!("SLABLAB_STATS={other}: expected 0 or 1; no statistics"));
                 }
                 _ => Line::say(format_args!(
-                    "{name}: there is no such setting; there are SLABLAB_ENGINE, SLABLAB_SLOTS and SLABLAB_STATS"
+                    "{name}: there is no such setting; there are SLABLAB_ENGINE, SLABLAB_SLOTS, \
+                     SLABLAB_HUGE and SLABLAB_STATS"
                 )),
             }
         });

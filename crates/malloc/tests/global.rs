@@ -150,3 +150,33 @@ fn all_per_cpu() {
     let done = again.env("SLABLAB_SLOTS", "cpu").output().expect("it runs");
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stdout));
 }
+
+/// Huge pages are asked for when the process starts: the mapping of the heap says so.
+#[test]
+fn huge_pages_as_asked() {
+    let asked = std::env::var_os("SLABLAB_HUGE").is_some();
+    let at = Box::new(1u8);
+    let address = std::ptr::from_ref(&*at).addr();
+    let maps = std::fs::read_to_string("/proc/self/smaps").expect("this process's mappings");
+    let ranges = maps.lines().filter_map(|line| {
+        let (range, _) = line.split_once(' ')?;
+        let (from, to) = range.split_once('-')?;
+        Some((line, usize::from_str_radix(from, 16).ok()?, usize::from_str_radix(to, 16).ok()?))
+    });
+    let (line, ..) =
+        ranges.into_iter().find(|(_, from, to)| (*from..*to).contains(&address)).expect("a mapping");
+    let flags = maps[maps.find(line).expect("the line")..].lines().find(|line| line.starts_with("VmFlags:"));
+    let allowed = flags.expect("flags").split_whitespace().any(|flag| flag == "hg");
+    let known = std::path::Path::new("/sys/kernel/mm/transparent_hugepage").exists();
+    assert_eq!(allowed, asked && known);
+    if !asked {
+        let this = std::env::current_exe().expect("this test is a program");
+        let mut again = std::process::Command::new(this);
+        let done = again
+            .args(["--exact", "huge_pages_as_asked"])
+            .env("SLABLAB_HUGE", "1")
+            .output()
+            .expect("it runs");
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stdout));
+    }
+}

@@ -72,6 +72,6 @@ mod topology;
 mod world;
 
 pub use lock::Sleep;
-pub use memory::{Home, Spot, Start};
+pub use memory::{Home, Spot, Start, Wishes};
 pub use per_cpu::{Owner, Served};
 pub use world::{Native, Object};

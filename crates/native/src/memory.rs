@@ -12,7 +12,7 @@ use crate::world::{Object, Real};
 use crate::{area, lumps, per_cpu, system, thread, topology};
 use slablab_platform::{Descriptor, Pfn};
 use std::sync::Once;
-use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU64, AtomicUsize, Ordering::*};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU64, AtomicUsize, Ordering::*};
 
 /// Where everything is. Written once, by [`Start`]'s winner, before anybody has an address in the heap.
 struct Places {
@@ -49,6 +49,21 @@ pub(crate) fn page_shift() -> u32 {
 const HEAP_BYTES: usize = 1 << 40;
 /// Below this there is no point.
 const HEAP_BYTES_MIN: usize = 1 << 26;
+
+/// What is wanted of a start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wishes {
+    /// Whose slots are.
+    pub slots: Owner,
+    /// Whether the kernel may back the heap with huge pages where it can (`MADV_HUGEPAGE`).
+    pub huge_pages: bool,
+}
+
+impl Default for Wishes {
+    fn default() -> Self {
+        Wishes { slots: Owner::Thread, huge_pages: false }
+    }
+}
 
 /// How a start ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,14 +110,15 @@ pub(crate) fn forget() {
 }
 
 /// Reserves address space, once. As much as there is, up to 1 TiB, and half of what the process may have.
-pub(crate) fn start(wanted: Owner) -> Start {
+pub(crate) fn start(wanted: Wishes) -> Start {
     static STARTED: Once = Once::new();
     STARTED.call_once(|| {
         if area::start() && lumps::start() {
             thread::start();
             topology::read();
-            per_cpu::start(wanted);
+            per_cpu::start(wanted.slots);
             reserve();
+            place(wanted.huge_pages);
         }
     });
     if frames() > 0 { Start::Runs } else { Start::NoMemory }
@@ -131,6 +147,34 @@ fn reserve() {
             unsafe { system::release(at, bytes) };
         }
         bytes /= 2;
+    }
+}
+
+static HUGE: AtomicBool = AtomicBool::new(false);
+
+/// Whether the kernel was asked for huge pages, and did not refuse.
+pub(crate) fn has_huge_pages() -> bool {
+    HUGE.load(Relaxed)
+}
+
+/// Says where the heap's memory should come from: each node's frames from that node as long as it has memory, and huge pages.
+fn place(huge_pages: bool) {
+    if frames() == 0 {
+        return;
+    }
+    let range = |first: Pfn, count: u32| (address(first, 0).as_ptr(), (count as usize) << page_shift());
+    if topology::nodes() > 1 {
+        for node in (0..topology::nodes()).filter(|node| topology::has_memory(*node)) {
+            let (first, count) = node_frames(node);
+            let (at, bytes) = range(first, count);
+            // SAFETY: the heap's, and nobody uses it yet.
+            unsafe { system::prefer_node(at, bytes, node) };
+        }
+    }
+    if huge_pages {
+        let (at, bytes) = range(Pfn(0), frames());
+        // SAFETY: as above.
+        HUGE.store(unsafe { system::allow_huge_pages(at, bytes) }, Relaxed);
     }
 }
 

@@ -41,6 +41,28 @@ fn map(bytes: usize, flags: libc::c_int) -> Option<NonNull<u8>> {
     if at == libc::MAP_FAILED { None } else { NonNull::new(at.cast()) }
 }
 
+/// Lets memory of a range come from a node as long as that has some. What the kernel makes of it is not asked: memory from
+/// elsewhere serves too.
+///
+/// # Safety
+/// The range is mapped by [`reserve`].
+pub(crate) unsafe fn prefer_node(at: *mut u8, bytes: usize, node: u16) {
+    let mask: u64 = 1 << node;
+    // SAFETY: the caller says that the range is ours; the kernel reads `mask`, whose bits it counts from 1.
+    unsafe {
+        libc::syscall(libc::SYS_mbind, at, bytes, libc::MPOL_PREFERRED, &raw const mask, u64::BITS + 1, 0);
+    }
+}
+
+/// Lets huge pages back a range; whether the kernel has such.
+///
+/// # Safety
+/// The range is mapped by [`reserve`].
+pub(crate) unsafe fn allow_huge_pages(at: *mut u8, bytes: usize) -> bool {
+    // SAFETY: the caller says that the range is ours.
+    unsafe { libc::madvise(at.cast(), bytes, libc::MADV_HUGEPAGE) == 0 }
+}
+
 /// Gives the memory of whole pages back; they read as zeros from then on.
 ///
 /// # Safety

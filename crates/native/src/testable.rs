@@ -1,5 +1,6 @@
 //! What the contract's checks ask of this world beyond the contract.
 
+use crate::memory::Wishes;
 use crate::per_cpu::Owner;
 use crate::world::{Native, Object};
 use crate::{memory, per_cpu, thread, timers};
@@ -25,7 +26,7 @@ impl Native {
     fn enter<R>(pretending: bool, f: impl FnOnce() -> R) -> R {
         static ENTERED: Mutex<()> = Mutex::new(());
         let _entered = ENTERED.lock().unwrap_or_else(PoisonError::into_inner);
-        Native::start_with(wanted());
+        Native::start_with(Wishes { slots: wanted(), ..Wishes::default() });
         memory::forget();
         timers::clear();
         timers::advance(1);

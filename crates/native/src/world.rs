@@ -2,8 +2,8 @@
 
 use crate::lazy::{Cpus, Nodes};
 use crate::lock::Futex;
-use crate::memory::{self, Spot, Start};
-use crate::per_cpu::{Owner, Served};
+use crate::memory::{self, Spot, Start, Wishes};
+use crate::per_cpu::Served;
 use crate::slots::Slots;
 use crate::{area, lines, per_cpu, section, thread, timers, topology};
 use slablab_platform::{
@@ -57,12 +57,17 @@ impl fmt::Debug for Object {
 impl Native {
     /// Reserves address space, once per process. Before that, nothing else may be used.
     pub fn start() -> Start {
-        memory::start(Owner::Thread)
+        memory::start(Wishes::default())
     }
 
-    /// The same, with slots as wanted; [`Native::slots`] says what came of it.
-    pub fn start_with(wanted: Owner) -> Start {
+    /// The same, as wanted; [`Native::slots`] and [`Native::has_huge_pages`] say what came of it.
+    pub fn start_with(wanted: Wishes) -> Start {
         memory::start(wanted)
+    }
+
+    /// Whether huge pages may back the heap.
+    pub fn has_huge_pages() -> bool {
+        memory::has_huge_pages()
     }
 
     /// How many slots were ever used.
