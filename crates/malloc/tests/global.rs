@@ -180,3 +180,46 @@ fn huge_pages_as_asked() {
         assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stdout));
     }
 }
+
+/// Threads that allocate, free and end while another one asks every slot to give back what it holds.
+#[test]
+fn shrinking_meanwhile() {
+    use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Relaxed) {
+                slablab_malloc::api::trim();
+            }
+        });
+        for round in 0..60u64 {
+            let threads: Vec<_> = (0..4u64)
+                .map(|thread| {
+                    scope.spawn(move || {
+                        let mut random = (round * 4 + thread) * 2 + 1;
+                        let mut next = |below: u64| {
+                            random ^= random << 13;
+                            random ^= random >> 7;
+                            random ^= random << 17;
+                            (random >> 11) % below
+                        };
+                        let mut live: Vec<Vec<u8>> = Vec::new();
+                        for step in 0..60_000u64 {
+                            // Ups and downs of several hundred objects, so that sheaves grow and are exchanged.
+                            if next(1000) < if step % 4000 < 2000 { 700 } else { 300 } {
+                                let bytes = 1 + if next(8) == 0 { next(3000) } else { next(300) };
+                                live.push(vec![bytes as u8; bytes as usize]);
+                            } else if !live.is_empty() {
+                                let at = next(live.len() as u64) as usize;
+                                let gone = live.swap_remove(at);
+                                assert!(gone.iter().all(|byte| *byte == gone.len() as u8), "written over");
+                            }
+                        }
+                    })
+                })
+                .collect();
+            threads.into_iter().for_each(|thread| thread.join().expect("it ends"));
+        }
+        done.store(true, Relaxed);
+    });
+}

@@ -36,6 +36,8 @@ impl<P: Platform> Pile<P> {
 pub(super) struct Barn<P: Platform> {
     full: Pile<P>,
     empty: Pile<P>,
+    /// Of any capacity, waiting for somebody who can give their memory back.
+    outgrown: Pile<P>,
 }
 
 /// Why a barn takes no full sheaf in exchange for an empty one.
@@ -49,7 +51,7 @@ pub(super) enum Refused {
 
 impl<P: Platform> Default for Barn<P> {
     fn default() -> Self {
-        Barn { full: Pile::NONE, empty: Pile::NONE }
+        Barn { full: Pile::NONE, empty: Pile::NONE, outgrown: Pile::NONE }
     }
 }
 
@@ -90,6 +92,15 @@ impl<P: Platform> Barn<P> {
     /// Keeps an empty sheaf whatever the limit: for who cannot give its memory back.
     pub(super) fn force_empty(&mut self, empty: P::Ptr) {
         self.empty.push(empty);
+    }
+
+    /// Keeps an empty sheaf that nobody may use again.
+    pub(super) fn put_outgrown(&mut self, sheaf: P::Ptr) {
+        self.outgrown.push(sheaf);
+    }
+
+    pub(super) fn get_outgrown(&mut self) -> Option<P::Ptr> {
+        self.outgrown.pop()
     }
 
     pub(super) fn get_full(&mut self) -> Option<P::Ptr> {

@@ -69,7 +69,11 @@ impl<P: Platform> Slub<P> {
     /// An empty sheaf's memory goes back, or to the barn where this call cannot give it back.
     pub(super) fn retire(&self, backing: &Backing<'_, P>, sheaf: P::Ptr) {
         let Some(metadata) = backing.metadata else {
-            return self.with_barn(self.barn_node(P::cpu()), |barn| barn.force_empty(sheaf));
+            // Where sheaves grow it may be too small for who takes it from the barn.
+            return self.with_barn(self.barn_node(P::cpu()), |barn| match self.policy.elastic {
+                0 => barn.force_empty(sheaf),
+                _ => barn.put_outgrown(sheaf),
+            });
         };
         P::storage_detach(sheaf);
         self.slots.count(Event::SheafFree, 1);
@@ -132,6 +136,11 @@ impl<P: Platform> Slub<P> {
                 && let Some(empty) = self.with_barn(node, Barn::get_empty)
             {
                 self.retire(backing, empty);
+            }
+            while backing.metadata.is_some()
+                && let Some(outgrown) = self.with_barn(node, Barn::get_outgrown)
+            {
+                self.retire(backing, outgrown);
             }
         }
     }
