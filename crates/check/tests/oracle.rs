@@ -76,7 +76,9 @@ fn specs() -> Vec<CacheSpec> {
 }
 
 /// Presets with a policy changed whose code no preset reaches.
-const VARIANTS: [&str; 14] = [
+const VARIANTS: [&str; 16] = [
+    "slub@7.1,elastic=1",
+    "slub@7.1,elastic=12",
     "slub@6.1,first_try=nowait-nokswapd-nopage",
     "slqb@2009-01,memoryless=nearest",
     "slqb@2009-09,memoryless=as-asked",

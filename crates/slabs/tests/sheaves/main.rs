@@ -3,6 +3,7 @@
 //! Every case is data for [`check`]: a preset, steps, and what the counters say then. What this cannot show: races (the
 //! schedules in crates/check), times, and whether a kernel did the same, as no counters of one are at hand.
 
+mod elastic;
 mod eras;
 mod reserves;
 mod slabs;
