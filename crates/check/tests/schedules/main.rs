@@ -54,7 +54,7 @@ fn slob(text: &str) -> SlobPolicy {
 }
 
 const SLUBS: [&str; 8] = [
-    "slub@7.1,max_order=0,min_partial=0,elastic=1",
+    "slub@7.1,max_order=0,min_partial=0,elastic=28",
     "slub@6.1,max_order=0,min_partial=0",
     "slub@6.12,max_order=0,min_partial=0",
     "slub@6.1,max_order=0,min_partial=0,cpu_partial=0",
