@@ -102,6 +102,26 @@ mod tests {
         }
     }
 
+    /// What the bench's mixes waste of what they get, in hundredths of a percent: `mixed16-1024`, the small sizes of its memory
+    /// workload, and all of those that classes serve.
+    #[test]
+    fn expected_waste_of_the_bench_mixes() {
+        fn check(mix: &[(std::ops::Range<usize>, u64)], expected: u64) {
+            let (mut asked, mut got) = (0u64, 0u64);
+            for (sizes, weight) in mix {
+                for bytes in sizes.clone() {
+                    asked += bytes as u64 * weight;
+                    got += size(of(bytes)) as u64 * weight;
+                }
+            }
+            assert_eq!((got - asked) * 10_000 / got, expected, "{mix:?}");
+        }
+        check(&[(16..1025, 1)], 217);
+        check(&[(16..516, 1)], 278);
+        // 90, 9 and 1 percent over 500, 8,000 and 92,000 sizes.
+        check(&[(16..516, 33_120), (500..8500, 207), (8000..32769, 2)], 237);
+    }
+
     #[test]
     fn aligned_classes() {
         for align in (0..=15).map(|shift| 1usize << shift) {
