@@ -1,6 +1,6 @@
 //! `slablab bench`: allocators side by side in one process.
 
-use crate::input::{Progress, command_line, write_html, write_out};
+use crate::input::{Progress, command_line, expect_writable, write_html, write_out};
 use crate::{Done, Failure};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use slablab_bench::memory::{self, Child};
@@ -83,6 +83,7 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
         write_out(&output::list(), args.output.as_deref())?;
         return Ok(Done::Complete);
     }
+    expect_writable(args.output.as_deref(), args.html.as_deref())?;
     let signal = Arc::new(AtomicUsize::new(0));
     for one in [SIGINT, SIGTERM] {
         // The second one ends the program at once.

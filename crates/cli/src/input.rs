@@ -153,11 +153,25 @@ pub(crate) fn write_out(text: &str, path: Option<&Path>) -> Result<(), Failure> 
     }
 }
 
-/// Writes a page. It is a file for a browser: standard output is for the answer.
-pub(crate) fn write_html(page: &str, path: &Path) -> Result<(), Failure> {
+/// Fails now where [`write_out`] or [`write_html`] would after a long run. Leaves nothing behind.
+pub(crate) fn expect_writable(answer: Option<&Path>, page: Option<&Path>) -> Result<(), Failure> {
+    page.map_or(Ok(()), expect_file)?;
+    for path in answer.filter(|path| *path != Path::new("-")).into_iter().chain(page) {
+        drop(Beside::create(path)?);
+    }
+    Ok(())
+}
+
+fn expect_file(path: &Path) -> Result<(), Failure> {
     if path == Path::new("-") {
         return Err("--html writes a file: expected its name, found -".into());
     }
+    Ok(())
+}
+
+/// Writes a page. It is a file for a browser: standard output is for the answer.
+pub(crate) fn write_html(page: &str, path: &Path) -> Result<(), Failure> {
+    expect_file(path)?;
     write_out(page, Some(path))
 }
 

@@ -183,12 +183,6 @@ pub(crate) fn frames() -> u32 {
     PLACES.frames.load(Relaxed) as u32
 }
 
-/// Whether an address is in the heap.
-#[inline]
-pub(crate) fn contains(at: usize) -> bool {
-    at.wrapping_sub(PLACES.heap.load(Relaxed)) < PLACES.frames.load(Relaxed) << page_shift()
-}
-
 /// The descriptor of a frame of the heap.
 #[inline]
 pub(crate) fn frame(pfn: Pfn) -> &'static Frame {

@@ -117,15 +117,6 @@ impl Native {
         memory::largest_order()
     }
 
-    /// The node a frame's memory is on.
-    #[inline]
-    pub fn node_of(pfn: Pfn) -> NodeId {
-        match topology::nodes() {
-            1 => NodeId(0),
-            _ => memory::frame(pfn).node(),
-        }
-    }
-
     /// Bytes of the largest block there can be; 0 before the start.
     pub fn largest_block() -> usize {
         if memory::frames() == 0 { 0 } else { (1 << memory::largest_order()) << memory::page_shift() }
@@ -167,12 +158,6 @@ impl Native {
     #[inline(always)]
     pub fn spot(at: *const u8) -> Option<Spot> {
         Spot::of(at.addr())
-    }
-
-    /// Whether an address is in the heap: only such addresses may be given to an engine.
-    #[inline]
-    pub fn contains(at: *const u8) -> bool {
-        memory::contains(at.addr())
     }
 }
 

@@ -46,3 +46,12 @@ fn no_exchange_with_every_call() {
         &[Counted(AllocFastpath, 4), Counted(FreeFastpath, 4), Counted(SheafFlush, 0), Counted(BarnPut, 0)],
     );
 }
+
+/// A young sheaf that is done with where its memory cannot be given back waits for who can: nobody may take it for a full-grown
+/// one. A sheaf that was lent is the spare here, and takes the young one's place on a call without memory for sheaves.
+#[test]
+fn an_outgrown_sheaf_is_not_used_again() {
+    const STEPS: &[Step] =
+        &[Alloc(0, 1), Lend(0, 1), Return(0), AllocBare(0, 4), Alloc(0, 300), Free(0, 305), Alloc(0, 300)];
+    case(STEPS, &[Live(300)]);
+}

@@ -12,8 +12,8 @@ mod ways;
 use Event::*;
 use Expected::{Counted, CpuSlabs, Live, Parked};
 use Step::{
-    Alloc, AllocAtomic, AllocOn, AllocReserve, Bulk, Down, Exhaust, Fail, Feed, Free, FreeBulk, FreeEvery,
-    FreeRcu, Grace, Lend, Mark, Return, Same, Use,
+    Alloc, AllocAtomic, AllocBare, AllocOn, AllocReserve, Bulk, Down, Exhaust, Fail, Feed, Free, FreeBulk,
+    FreeEvery, FreeRcu, Grace, Lend, Mark, Return, Same, Use,
 };
 use slablab_model::{Machine, MachineSpec, Model, NodeSpec};
 use slablab_pages::{Pages, PagesPolicy};
@@ -43,6 +43,8 @@ enum Step {
     Fail(u16),
     /// One, which must be the very one that `Alloc` and the like got as the so-manieth, from 0.
     Same(u16, usize),
+    /// The same where no memory for sheaves is to be had or given back.
+    AllocBare(u16, u32),
     /// So many in one call.
     Bulk(u16, u32),
     Free(u16, u32),
@@ -162,6 +164,12 @@ impl Heap {
             Same(cpu, nth) => {
                 alloc(cpu, 1, Gfp::KERNEL, None);
                 assert_eq!(self.ever.last(), Some(&self.ever[nth]), "{step:?}");
+            }
+            AllocBare(cpu, n) => {
+                Model::run_on(CpuId(cpu));
+                let bare = Backing::pages(&self.pages);
+                let one = || self.cache.alloc(&bare, Gfp::KERNEL, None).expect("memory is left");
+                self.held.extend((0..n).map(|_| one()));
             }
             Bulk(cpu, n) => {
                 Model::run_on(CpuId(cpu));
