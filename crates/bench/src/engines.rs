@@ -4,15 +4,13 @@
 
 use crate::block::AnyBlock;
 use crate::subject::{Role, Subject};
-use slablab_malloc::process::NUMBERS;
+use slablab_malloc::process::{NUMBERS, is_own};
 use slablab_malloc::{Beside, Engines, Slablab};
 use slablab_native::Native;
 use slablab_slabs::Preset;
 use std::alloc::GlobalAlloc;
 use std::sync::OnceLock;
 
-/// The number that cache numbers of a heap lead to; the process's own has 0.
-const OWN: u32 = 0;
 /// What stands there for blocks larger than any class, which no cache has: they are of one of our heaps.
 const LARGE: u32 = (1 << 24) / NUMBERS;
 
@@ -42,7 +40,7 @@ impl Subject for Ours {
     }
 
     fn serves(at: *const u8) -> bool {
-        number(at).is_some_and(|number| number == OWN || number == LARGE)
+        number(at).is_some_and(|number| is_own(number) || number == LARGE)
     }
 }
 
@@ -67,7 +65,7 @@ macro_rules! engine {
                 *NUMBER.get_or_init(|| {
                     let found = number(AnyBlock::<$type>::new(64).at());
                     let found = found.expect("a block of slablab's");
-                    assert!(found != OWN && found != LARGE, "{} has a heap of its own", $name);
+                    assert!(!is_own(found) && found != LARGE, "{} has a heap of its own", $name);
                     found
                 })
             }

@@ -30,8 +30,14 @@ fn or_enomem(at: *mut u8) -> *mut c_void {
 /// C's `malloc`.
 #[unsafe(no_mangle)]
 pub extern "C" fn malloc(bytes: size_t) -> *mut c_void {
-    let at = api::alloc(bytes);
-    if at.is_null() { or_enomem(at) } else { at.cast() }
+    let at = api::alloc_hot(bytes);
+    if at.is_null() { malloc_rest(bytes) } else { at.cast() }
+}
+
+/// Called last: without a frame.
+#[inline(never)]
+extern "C" fn malloc_rest(bytes: size_t) -> *mut c_void {
+    or_enomem(api::alloc_rest(bytes))
 }
 
 /// C's `free`. Leaves `errno` alone.

@@ -1,5 +1,7 @@
 //! Object caches under a C program that was linked with the library as its install recipe puts it, once per engine.
 
+mod library;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
@@ -16,10 +18,7 @@ fn done(command: &mut Command) -> String {
 fn installed() -> PathBuf {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR"));
     let prefix = Path::new(env!("CARGO_TARGET_TMPDIR")).join("installed");
-    let test = std::env::current_exe().expect("this test is a program");
-    // This build's library is beside this test.
-    let built = test.parent().expect("target/<profile>/deps");
-    done(Command::new(crates.join("install.sh")).arg(&prefix).env("BUILT", built));
+    done(Command::new(crates.join("install.sh")).arg(&prefix).env("BUILT", library::folder()));
     prefix
 }
 

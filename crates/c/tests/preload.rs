@@ -4,18 +4,16 @@
 //! engine and kind of slots. Whatever builds Rust has one for C; where there is none for C++ that test is left out, unless `SLABLAB_CXX_REQUIRED`
 //! is set, as in CI.
 
+mod library;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 const ENGINES: &[&str] = &["slub@7.1", "slub@6.1", "slub@2.6.29", "slqb@2009-09", "slab@6.1"];
 const SLOTS: [&str; 2] = ["thread", "cpu"];
 
-/// The library as this build made it: beside this test.
 fn library() -> PathBuf {
-    let test = std::env::current_exe().expect("this test is a program");
-    let built = test.parent().expect("target/<profile>/deps").join("libslablab.so");
-    assert!(built.exists(), "{} was not built", built.display());
-    built
+    library::folder().join("libslablab.so")
 }
 
 /// A program for one test: tests run side by side.

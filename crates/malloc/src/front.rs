@@ -10,8 +10,9 @@ use crate::huge;
 use crate::interrupted::{self, Freed};
 use crate::process;
 use crate::report::misuse;
-use slablab_native::{Home, Native, Object, system};
+use slablab_native::{Home, Native, Object, Spot, system};
 use slablab_slabs::Engine;
+use std::hint::{assert_unchecked, cold_path};
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering::*};
 
@@ -23,47 +24,105 @@ pub(crate) fn start() {
     SECRET.store(system::secret(), Relaxed);
 }
 
+/// What became of an address.
+pub(crate) enum Released {
+    /// It is in the slot.
+    Yes,
+    /// It is an object's, marked as free, and nothing else.
+    Marked,
+    /// It is an object's that was marked as free before.
+    Before,
+    /// Nothing.
+    No,
+}
+
 /// The first class whose objects have a flag.
 const FLAGGED: usize = classes::reckon(Native::FLAG_BYTES) + 1;
 const FREED: u8 = 1;
 
+#[inline(always)]
+fn listed(bytes: usize) -> usize {
+    let class = classes::listed(bytes);
+    // SAFETY: there is nothing but classes in the table.
+    unsafe { assert_unchecked(class < classes::COUNT) };
+    class
+}
+
 /// The object is live from here on.
 #[inline(always)]
 fn handed_out(class: usize, object: Object) -> *mut u8 {
-    if class < FLAGGED {
-        // SAFETY: an object has at least two words.
-        unsafe { object.as_ptr().cast::<u64>().add(1).write(0) };
-    } else {
-        Native::flag(object).store(0, Relaxed);
-    }
+    if class < FLAGGED { keyed(object) } else { flagged(object) }
+}
+
+#[inline(always)]
+fn keyed(object: Object) -> *mut u8 {
+    // SAFETY: an object has at least two words.
+    unsafe { object.as_ptr().cast::<u64>().add(1).write(0) };
     object.as_ptr()
 }
 
-/// The object is free from here on; whether it was live.
+#[inline(always)]
+fn flagged(object: Object) -> *mut u8 {
+    Native::flag(object).store(0, Relaxed);
+    object.as_ptr()
+}
+
+/// The object of a class with keys is free from here on; whether it was live.
 ///
 /// # Safety
-/// An object of the class starts there, and nobody uses it.
+/// An object starts there, and nobody uses it.
 #[inline(always)]
-unsafe fn taken_back(class: usize, object: Object) -> bool {
-    if class < FLAGGED {
-        let key = SECRET.load(Relaxed) ^ object.addr() as u64;
-        // SAFETY: an object has at least two words, and they are the caller's.
-        let second = unsafe { &mut *object.as_ptr().cast::<u64>().add(1) };
-        let live = *second != key;
-        *second = key;
-        live
-    } else {
-        let flag = Native::flag(object);
-        let live = flag.load(Relaxed) != FREED;
-        flag.store(FREED, Relaxed);
-        live
-    }
+unsafe fn take_key(object: Object) -> bool {
+    let key = SECRET.load(Relaxed) ^ object.addr() as u64;
+    // SAFETY: an object has at least two words, and they are the caller's.
+    let second = unsafe { &mut *object.as_ptr().cast::<u64>().add(1) };
+    let live = *second != key;
+    *second = key;
+    live
+}
+
+/// The same of a class with flags.
+#[inline(always)]
+fn take_flag(object: Object) -> bool {
+    let flag = Native::flag(object);
+    let live = flag.load(Relaxed) != FREED;
+    flag.store(FREED, Relaxed);
+    live
 }
 
 impl<E: Engine<Native>> Heap<E> {
     /// `bytes` bytes, aligned to 16; null without memory.
     #[inline(always)]
     pub fn allocate(&self, bytes: usize) -> *mut u8 {
+        let object = self.allocate_hot(bytes);
+        if object.is_null() { self.allocate_warm(bytes) } else { object }
+    }
+
+    /// The same from this thread's slot alone. Calls nothing, so that whoever ends with a call of the rest needs no frame.
+    #[inline(always)]
+    pub(crate) fn allocate_hot(&self, bytes: usize) -> *mut u8 {
+        if bytes <= Native::FLAG_BYTES {
+            return self.allocate_keyed(bytes);
+        }
+        cold_path();
+        if bytes <= classes::LISTED_MAX { self.allocate_flagged(bytes) } else { ptr::null_mut() }
+    }
+
+    /// The same for a class with keys.
+    #[inline(always)]
+    pub(crate) fn allocate_keyed(&self, bytes: usize) -> *mut u8 {
+        self.alloc_first(listed(bytes)).map_or(ptr::null_mut(), keyed)
+    }
+
+    /// The same for a class with flags.
+    #[inline(always)]
+    pub(crate) fn allocate_flagged(&self, bytes: usize) -> *mut u8 {
+        self.alloc_first(listed(bytes)).map_or(ptr::null_mut(), flagged)
+    }
+
+    /// The same from any slot that may be used here, or by the slow way.
+    #[inline(never)]
+    pub(crate) fn allocate_warm(&self, bytes: usize) -> *mut u8 {
         if bytes <= classes::MAX {
             let class = classes::of(bytes);
             if let Some(object) = self.alloc_hot(class) {
@@ -171,24 +230,66 @@ impl<E: Engine<Native>> Heap<E> {
     /// Nobody uses the memory.
     #[inline(always)]
     pub unsafe fn release(&self, at: *mut u8) {
-        // The slow ways look it up again: kept over a call it would go through the stack.
-        if let Some(spot) = Native::spot(at)
-            && let Some((number, class, slab)) = self.class_at(spot)
-        {
-            // SAFETY: an object starts there, and it is the caller's.
-            if unsafe { !taken_back(number, spot.object()) } {
-                double_free(at);
-            }
-            if class.free_hot(spot.object(), slab) {
-                return;
-            }
+        let spot = Native::near(at);
+        match spot.map_or(Released::No, |spot| self.release_spot(self.first(), spot)) {
+            Released::Yes => {}
+            // Called last, and looks again: what is kept over a call goes through the stack.
+            Released::Marked => self.release_marked(at),
+            Released::Before => double_free(at),
+            Released::No => self.release_far(at),
         }
-        self.release_slow(at)
     }
 
+    /// The same of what is at a spot, as far as this thread's slot takes it.
+    #[inline(always)]
+    pub(crate) fn release_spot(&self, first: u32, spot: Spot) -> Released {
+        match self.mark_free(first, spot) {
+            Ok(class) if class.free_first(spot.object(), spot.place().0) => Released::Yes,
+            Ok(_) => Released::Marked,
+            Err(what) => what,
+        }
+    }
+
+    /// Marks the object at a spot as free, and answers its class. [`Released::No`] where no object of this heap starts, as far
+    /// as can be told fast.
+    #[inline(always)]
+    fn mark_free(&self, first: u32, spot: Spot) -> Result<&E, Released> {
+        let ((slab, offset), object) = (spot.place(), spot.object());
+        let (class, live) = if let Some(class) = self.class_below(FLAGGED, first, spot) {
+            if !class.starts_at(slab, offset) {
+                return Err(Released::No);
+            }
+            // SAFETY: an object starts there, and it is the caller's.
+            (class, unsafe { take_key(object) })
+        } else {
+            cold_path();
+            let class = self.class_below(classes::COUNT, first, spot).ok_or(Released::No)?;
+            if !class.starts_at(slab, offset) {
+                return Err(Released::No);
+            }
+            (class, take_flag(object))
+        };
+        if live { Ok(class) } else { Err(Released::Before) }
+    }
+
+    /// What is not near: of another node, where slots are CPUs', or not to be told fast.
+    #[inline(never)]
+    pub(crate) fn release_far(&self, at: *mut u8) {
+        if let Some(spot) = Native::spot(at) {
+            let ((slab, _), object) = (spot.place(), spot.object());
+            match self.mark_free(self.first(), spot) {
+                Ok(class) if class.free_hot(object, slab) => return,
+                Err(Released::Before) => double_free(at),
+                _ => {}
+            }
+        }
+        self.release_marked(at);
+    }
+
+    /// What is marked as free, and found no room; and everything else.
     #[cold]
     #[inline(never)]
-    fn release_slow(&self, at: *mut u8) {
+    pub(crate) fn release_marked(&self, at: *mut u8) {
         let Some(object) = Object::at(at) else { return };
         let home = Native::home(at);
         if home.is_none() {
@@ -243,9 +344,10 @@ impl<E: Engine<Native>> Heap<E> {
     }
 }
 
+/// Does not return. It does not say so: then it is called last, and needs no frame.
 #[cold]
 #[inline(never)]
-fn double_free(at: *mut u8) -> ! {
+pub(crate) fn double_free(at: *mut u8) {
     let class = Native::home(at).map_or(0, |home| home.cache % process::NUMBERS);
     let bytes = classes::size(class as usize);
     misuse(format_args!("double free of {at:p} (malloc-{bytes})"))

@@ -5,7 +5,7 @@
 
 use crate::beside;
 use crate::classes;
-use crate::front;
+use crate::front::{self, Released};
 use crate::heap::Heap;
 use crate::interrupted;
 use crate::process;
@@ -18,9 +18,18 @@ use slablab_slabs::slub::Slub;
 use slablab_slabs::{Metadata, Preset};
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::UnsafeCell;
+use std::hint::{assert_unchecked, cold_path};
 use std::mem::MaybeUninit;
 use std::ptr;
-use std::sync::atomic::{AtomicU8, Ordering::*};
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering::*};
+
+/// Requests below are served by [`SLUB`], from classes with keys: all of them, or none before it is there.
+static KEYED_END: AtomicUsize = AtomicUsize::new(0);
+/// The same, from classes with flags.
+static LISTED_END: AtomicUsize = AtomicUsize::new(0);
+
+const KEYED_MOST: usize = Native::FLAG_BYTES + 1;
+const LISTED_MOST: usize = classes::LISTED_MAX + 1;
 
 /// Room for a heap of one engine.
 struct Room<H>(UnsafeCell<MaybeUninit<H>>);
@@ -31,6 +40,9 @@ unsafe impl<H> Sync for Room<H> {}
 static SLUB: Room<Heap<Slub<Native>>> = Room(UnsafeCell::new(MaybeUninit::uninit()));
 static SLQB: Room<Heap<Slqb<Native>>> = Room(UnsafeCell::new(MaybeUninit::uninit()));
 static SLAB: Room<Heap<SlabEngine<Native>>> = Room(UnsafeCell::new(MaybeUninit::uninit()));
+
+/// The first cache number of [`SLUB`].
+const FIRST: u32 = process::OWN * process::NUMBERS;
 
 /// Which heap there is.
 static ENGINE: AtomicU8 = AtomicU8::new(NONE);
@@ -48,6 +60,16 @@ impl<H> Room<H> {
     unsafe fn heap(&'static self) -> &'static H {
         // SAFETY: the caller says that it was written.
         unsafe { (*self.0.get()).assume_init_ref() }
+    }
+}
+
+impl Room<Heap<Slub<Native>>> {
+    /// Gives an object of this heap back, whether it is there or not: as far as this thread's slot takes it.
+    #[inline(always)]
+    fn release(&'static self, at: *mut u8) -> Released {
+        let Some(spot) = Native::near(at) else { return Released::No };
+        // SAFETY: nothing is read of it where no slab has a number of its caches, as none has before it is there.
+        unsafe { self.heap() }.release_spot(FIRST, spot)
     }
 }
 
@@ -86,7 +108,7 @@ fn start_once() -> bool {
     };
     *PRESET.lock() = Some(settings.preset);
     front::start();
-    let seat = process::take_own();
+    let seat = process::take_own(matches!(settings.preset, Preset::Slub(_)));
     let first = seat.first();
     // SAFETY: this thread alone is here, and the rooms are statics.
     let engine = unsafe {
@@ -108,6 +130,10 @@ fn start_once() -> bool {
     };
     interrupted::start();
     ENGINE.store(engine, Release);
+    if engine == IS_SLUB {
+        KEYED_END.store(KEYED_MOST, Release);
+        LISTED_END.store(LISTED_MOST, Release);
+    }
     // SAFETY: the rooms are statics.
     with_heap!(heap => process::settle(&seat, heap), none => ());
     // These allocate: from here on that is served.
@@ -161,7 +187,31 @@ pub mod api {
     /// `bytes` bytes, aligned to 16; null without memory.
     #[inline(always)]
     pub fn alloc(bytes: usize) -> *mut u8 {
-        serve!(heap => heap.allocate(bytes), else alloc_other(bytes))
+        let object = alloc_hot(bytes);
+        if object.is_null() { alloc_rest(bytes) } else { object }
+    }
+
+    /// The same where that takes least; null says nothing. Calls nothing.
+    #[inline(always)]
+    pub fn alloc_hot(bytes: usize) -> *mut u8 {
+        // SAFETY: the ends are 0, or what is stored there once that heap is there.
+        unsafe {
+            let keyed_end = KEYED_END.load(Acquire);
+            assert_unchecked(keyed_end <= KEYED_MOST);
+            if bytes < keyed_end {
+                return SLUB.heap().allocate_keyed(bytes);
+            }
+            cold_path();
+            let listed_end = LISTED_END.load(Acquire);
+            assert_unchecked(listed_end <= LISTED_MOST);
+            if bytes < listed_end { SLUB.heap().allocate_flagged(bytes) } else { ptr::null_mut() }
+        }
+    }
+
+    /// What [`alloc`] does after [`alloc_hot`].
+    #[inline(never)]
+    pub fn alloc_rest(bytes: usize) -> *mut u8 {
+        serve!(heap => heap.allocate_warm(bytes), else alloc_other(bytes))
     }
 
     #[inline(never)]
@@ -207,10 +257,22 @@ pub mod api {
     ///
     /// # Safety
     /// Nobody uses the memory.
-    #[inline]
+    #[inline(always)]
     pub unsafe fn free(at: *mut u8) {
         // SAFETY: the caller's promise.
-        serve!(heap => unsafe { heap.release(at) }, else unsafe { free_other(at) })
+        match SLUB.release(at) {
+            Released::Yes => {}
+            Released::Marked => free_marked(at),
+            Released::Before => front::double_free(at),
+            // SAFETY: the caller's promise.
+            Released::No => unsafe { free_other(at) },
+        }
+    }
+
+    #[inline(never)]
+    fn free_marked(at: *mut u8) {
+        // SAFETY: what is marked is an object of that heap.
+        unsafe { SLUB.heap() }.release_marked(at);
     }
 
     /// # Safety
@@ -218,7 +280,7 @@ pub mod api {
     #[inline(never)]
     unsafe fn free_other(at: *mut u8) {
         with_heap!(
-            heap => heap.release(at),
+            heap => heap.release_far(at),
             none => if !at.is_null() {
                 misuse(format_args!("free of {at:p}: not in the heap, which nothing is in yet"))
             }

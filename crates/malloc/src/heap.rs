@@ -5,7 +5,7 @@ use crate::process::{self, Named, Tenant};
 use crate::report::misuse;
 use slablab_native::{Home, Native, Object, Spot};
 use slablab_pages::Pages;
-use slablab_platform::{CpuId, Gfp, Pfn, Platform, Work};
+use slablab_platform::{CpuId, Gfp, Platform, Work};
 use slablab_slabs::{Backing, CacheId, Engine, Metadata, Misuse};
 use std::fmt;
 
@@ -48,20 +48,28 @@ impl<E: Engine<Native>> Heap<E> {
         self.classes[class].alloc_hot()
     }
 
-    /// The class of the object at a spot, and the slab it is in; `None` where no object of this heap starts, as far as can be
-    /// told fast.
+    /// What [`Heap::alloc_hot`] tries first.
     #[inline(always)]
-    pub(crate) fn class_at(&self, spot: Spot) -> Option<(usize, &E, Pfn)> {
-        let number = spot.cache().wrapping_sub(self.first) as usize;
-        let class = self.classes.get(number)?;
-        let (slab, offset) = spot.place();
-        class.starts_at(slab, offset).then_some((number, class, slab))
+    pub(crate) fn alloc_first(&self, class: usize) -> Option<Object> {
+        self.classes[class].alloc_first()
+    }
+
+    /// The class of the slab that a spot is in, one of those below `end`; `None` in any other. `first` is the heap's.
+    #[inline(always)]
+    pub(crate) fn class_below(&self, end: usize, first: u32, spot: Spot) -> Option<&E> {
+        self.classes[..end].get(spot.cache().wrapping_sub(first) as usize)
+    }
+
+    /// The first class's cache number.
+    #[inline(always)]
+    pub(crate) fn first(&self) -> u32 {
+        self.first
     }
 
     /// Whether this is the process's own heap.
     #[inline]
     pub(crate) fn is_own(&self) -> bool {
-        self.first == process::OWN
+        process::is_own(self.first / process::NUMBERS)
     }
 
     fn backing(&self) -> Backing<'_, Native, E::Common> {

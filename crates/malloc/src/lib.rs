@@ -8,14 +8,18 @@
 //!
 //! ```text
 //! malloc                     class by size, then
-//!   Engine::alloc_hot          the slot of this thread: sheaf, queue, array or CPU list
+//!   Engine::alloc_first        the array of this thread's slot, without a call
+//!   Engine::alloc_hot          the slot of this thread or CPU: sheaf, queue, array or CPU list
 //!   alloc_slow                 the engine's own way, pages from the page allocator; now and then, upkeep
 //! free
-//!   Native::home               address to slab, by arithmetic: one load
+//!   Native::near               address to slab, by arithmetic: one load, if it is memory of this thread's node
 //!   key                        a freed object carries a key: who frees it again is found
-//!   Engine::free_hot           the slot of this thread
+//!   Engine::free_first         the array of this thread's slot, without a call
+//!   release_far                the same for any address and slot
 //!   free_slow                  the engine's own way; or who misused it, and how
 //! ```
+//!
+//! What is called at the end of a fast path is called last: fast paths have no frame.
 //!
 //! **What is always detected**: freeing an address that is not in the heap, not an object's start, in an empty slab, or
 //! already free. The process ends with a report that names address and class.

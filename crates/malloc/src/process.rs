@@ -2,7 +2,7 @@
 //! shares in statics, and calls tenants that may leave.
 //!
 //! A *tenant* is a heap or an object cache. It has [`NUMBERS`] cache numbers from `tenant * NUMBERS` on, so the number that a
-//! page frame carries leads to its tenant; the process's own heap is tenant 0. Upkeep has no thread: whoever comes to a slow
+//! page frame carries leads to its tenant; the process's own heap is tenant 0 or 1. Upkeep has no thread: whoever comes to a slow
 //! path runs deferred work, and now and then lets the next tenant give back what it keeps for nobody.
 
 use crate::report::Line;
@@ -20,8 +20,15 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::*}
 pub const NUMBERS: u32 = 256;
 /// Most tenants at a time.
 const TENANTS: usize = 4096;
-/// The process's own heap.
+/// The process's own heap, of the engine whose frees look for nothing else first.
 pub(crate) const OWN: u32 = 0;
+/// The process's own heap, of another engine.
+const OWN_OTHER: u32 = 1;
+
+/// Whether the process's own heap has a tenant's number.
+pub fn is_own(tenant: u32) -> bool {
+    tenant <= OWN_OTHER
+}
 
 /// What upkeep reaches. Calls may come from any thread at any time between [`settle`] and the end of [`leave`].
 pub trait Tenant: Sync {
@@ -72,14 +79,14 @@ impl Seat {
 
 /// Numbers for a new tenant. `None` when there are too many.
 pub fn take() -> Option<Seat> {
-    // Not the first: that is the process's own.
-    let number = (1..TENANTS).find(|number| claim(*number as u32))?;
+    let number = (OWN_OTHER as usize + 1..TENANTS).find(|number| claim(*number as u32))?;
     Some(Seat(number as u32))
 }
 
-pub(crate) fn take_own() -> Seat {
-    assert!(claim(OWN), "the process's heap starts once");
-    Seat(OWN)
+pub(crate) fn take_own(first: bool) -> Seat {
+    let number = if first { OWN } else { OWN_OTHER };
+    assert!(claim(number), "the process's heap starts once");
+    Seat(number)
 }
 
 fn claim(number: u32) -> bool {

@@ -1,13 +1,14 @@
 //! Areas: where they are, and which is mine. `unsafe`: the areas' memory.
 //!
-//! An area begins with a line of its own; the hot parts of caches follow, at the same offsets in all areas. Where slots are
-//! threads', the displacement from the refusing area to a thread's own is the only thread-local word of the fast path. Where
-//! they are CPUs', every thread's displacement is 0: what the refusing area refuses comes to the restartable sequences.
+//! An area begins with a header; the hot parts of caches follow, at the same offsets in all areas. Where slots are
+//! threads', where a thread's own is is the only thread-local word of the fast path. Where they are CPUs', every thread's is the
+//! refusing one: what that refuses comes to the restartable sequences.
 
-use crate::local::displacement;
-use crate::{per_cpu, system, topology};
+use crate::{local, memory, per_cpu, system, topology};
 use slablab_platform::{CpuId, NodeId};
-use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering::*};
+use std::cell::Cell;
+use std::mem::offset_of;
+use std::sync::atomic::{AtomicI32, AtomicU16, AtomicUsize, Ordering::*};
 
 /// Bytes of an area.
 pub(crate) const AREA_BYTES: usize = 1 << 19;
@@ -21,16 +22,37 @@ const SLOTS_MIN: usize = 4;
 pub(crate) const HEADER_BYTES: usize = size_of::<Header>();
 
 #[repr(C, align(4096))]
-struct Area([u8; AREA_BYTES]);
+pub(crate) struct Area([u8; AREA_BYTES]);
 
 /// All zeros, never written: every hot operation on it is refused.
-static REFUSING: Area = Area([0; AREA_BYTES]);
+pub(crate) static REFUSING: Area = Area([0; AREA_BYTES]);
 
-/// The first line of an area: whose it is, where slots are threads'.
+/// What an area begins with: whose it is, where slots are threads'. Its line is not a page's first: objects that begin with a page
+/// would drive it out of the first-level cache, where all of them have the same few places.
 #[repr(C, align(64))]
 struct Header {
+    _apart: [u8; 17 * LINE],
     slot: AtomicU16,
     node: AtomicU16,
+    near: Near,
+    /// Pops from arrays until one is refused.
+    credit: AtomicI32,
+}
+
+/// Where an area's credit is.
+pub(crate) const CREDIT_AT: usize = offset_of!(Header, credit);
+/// Pops between two slow paths, at most.
+const CREDITS: i32 = 2048;
+
+/// The part of the heap that a thread's node's memory is in, for the thread alone: none, in the refusing area.
+#[repr(C)]
+pub(crate) struct Near {
+    /// Where the heap starts.
+    pub(crate) heap: Cell<usize>,
+    pub(crate) start: Cell<usize>,
+    pub(crate) bytes: Cell<usize>,
+    /// Where the owner of its first frame is.
+    pub(crate) owners: Cell<usize>,
 }
 
 /// Where the first area is; 0 before the start.
@@ -68,7 +90,29 @@ pub(crate) fn refusing() -> usize {
 /// This thread's area, or the refusing one.
 #[inline(always)]
 pub(crate) fn mine() -> usize {
-    refusing().wrapping_add(displacement())
+    local::area()
+}
+
+/// What is left of an area's credit.
+#[inline(always)]
+pub(crate) fn credit(area: usize) -> &'static AtomicI32 {
+    &header(area).credit
+}
+
+/// New credit, where slots are threads' for the thread whose slot it is.
+pub(crate) fn give_credit(slot: CpuId) {
+    header(of(slot)).credit.store(CREDITS, Relaxed);
+}
+
+/// Whether this thread has an area.
+pub(crate) fn is_mine() -> bool {
+    mine() != refusing()
+}
+
+/// What is near this thread.
+#[inline(always)]
+pub(crate) fn near() -> &'static Near {
+    &header(mine()).near
 }
 
 /// Where a slot's area is.
@@ -77,7 +121,7 @@ pub(crate) fn of(slot: CpuId) -> usize {
     AREAS.load(Relaxed) + slot.0 as usize * AREA_BYTES
 }
 
-#[inline]
+#[inline(always)]
 fn header(area: usize) -> &'static Header {
     // SAFETY: an area begins with a header, is never unmapped, and zeros are a header.
     unsafe { &*std::ptr::with_exposed_provenance(area) }
@@ -106,6 +150,7 @@ pub(crate) fn name(slot: CpuId) {
     let header = header(of(slot));
     header.slot.store(slot.0, Relaxed);
     header.node.store(topology::node_of_cpu(system::cpu_of_machine()), Relaxed);
+    memory::find_near(topology::memory_node(header.node.load(Relaxed)), &header.near);
     use_slot(slot);
 }
 

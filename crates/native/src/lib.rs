@@ -10,7 +10,7 @@
 //! all areas. A thread finds its area by one read of thread-local storage:
 //!
 //! ```text
-//! hot part = refusing area + thread's displacement (initial-exec TLS, 0 at first) + cache's offset
+//! hot part = thread's area (initial-exec TLS, the refusing area at first) + cache's offset
 //! ```
 //!
 //! The *refusing area* is a static of zeros: zero means "held", so a thread that has no area yet is refused by every hot

@@ -3,35 +3,23 @@
 //! They are found by the initial-exec model, which stable Rust cannot ask for in a shared library: so they are declared and
 //! found in assembler. Reading one is two loads: where it is from the thread pointer, and what is there.
 
+use crate::area::REFUSING;
 use std::arch::{asm, global_asm};
 
-/// A thread-local word of 8 bytes, 0 at first: the function that says where it is, from the thread pointer, and what the
+/// A thread-local word of 8 bytes: what it is at first, the function that says where it is, from the thread pointer, and what the
 /// assembler calls it.
 macro_rules! word {
     ($(#[$doc:meta])* $at:ident, $name:literal) => {
+        word!($(#[$doc])* $at, $name, ".tbss", "nobits", ".zero 8",);
+    };
+    ($(#[$doc:meta])* $at:ident, $name:literal, address of $first:path) => {
+        word!($(#[$doc])* $at, $name, ".tdata", "progbits", ".quad {first}", first = sym $first);
+    };
+    ($(#[$doc:meta])* $at:ident, $name:literal, $section:literal, $bits:literal, $value:literal, $($operand:tt)*) => {
         #[cfg(target_arch = "x86_64")]
-        global_asm!(
-            ".pushsection .tbss,\"awT\",@nobits",
-            concat!(".hidden ", $name),
-            concat!(".globl ", $name),
-            concat!(".type ", $name, ",@object"),
-            concat!(".size ", $name, ",8"),
-            ".p2align 3",
-            concat!($name, ": .zero 8"),
-            ".popsection",
-        );
-
+        word!(define $name, $section, concat!("@", $bits), "@object", $value, $($operand)*);
         #[cfg(target_arch = "aarch64")]
-        global_asm!(
-            ".pushsection .tbss,\"awT\",%nobits",
-            concat!(".hidden ", $name),
-            concat!(".globl ", $name),
-            concat!(".type ", $name, ",%object"),
-            concat!(".size ", $name, ",8"),
-            ".p2align 3",
-            concat!($name, ": .zero 8"),
-            ".popsection",
-        );
+        word!(define $name, $section, concat!("%", $bits), "%object", $value, $($operand)*);
 
         $(#[$doc])*
         #[inline(always)]
@@ -59,12 +47,26 @@ macro_rules! word {
             offset
         }
     };
+    (define $name:literal, $section:literal, $bits:expr, $object:literal, $value:literal, $($operand:tt)*) => {
+        global_asm!(
+            concat!(".pushsection ", $section, ",\"awT\",", $bits),
+            concat!(".hidden ", $name),
+            concat!(".globl ", $name),
+            concat!(".type ", $name, ",", $object),
+            concat!(".size ", $name, ",8"),
+            ".p2align 3",
+            concat!($name, ": ", $value),
+            ".popsection",
+            $($operand)*
+        );
+    };
 }
 
 word!(
-    /// Where the way from the refusing area to this thread's is.
-    displacement_at,
-    "slablab_displacement"
+    /// Where the address of this thread's area is.
+    area_at,
+    "slablab_area",
+    address of REFUSING
 );
 word!(
     /// Where the address of this thread's header is.
@@ -82,15 +84,15 @@ word!(
     "slablab_unregistered"
 );
 
-/// From the refusing area to this thread's. 0 where slots are CPUs'.
+/// Where this thread's area is: the refusing one while it has none, and where slots are CPUs'.
 #[inline(always)]
-pub(crate) fn displacement() -> usize {
-    read(displacement_at())
+pub(crate) fn area() -> usize {
+    read(area_at())
 }
 
 /// Says where this thread's area is from here on.
-pub(crate) fn set_displacement(value: usize) {
-    write(displacement_at(), value);
+pub(crate) fn set_area(value: usize) {
+    write(area_at(), value);
 }
 
 /// Where this thread's header is; 0 while it has none.

@@ -7,10 +7,11 @@
 //!
 //! Both are mapped once and never unmapped. A fresh descriptor is six zero words, which is what fresh memory holds.
 
+use crate::area::Near;
 use crate::per_cpu::Owner;
 use crate::world::{Object, Real};
 use crate::{area, lumps, per_cpu, system, thread, topology};
-use slablab_platform::{Descriptor, Pfn};
+use slablab_platform::{Descriptor, HotArray, Pfn};
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU64, AtomicUsize, Ordering::*};
 
@@ -23,6 +24,8 @@ struct Places {
     marks: AtomicUsize,
     /// A byte for every [`FLAG_BYTES`] of the heap.
     flags: AtomicUsize,
+    /// Where that of address 0 would be.
+    flag_of_0: AtomicUsize,
     secret: AtomicU64,
     frames: AtomicUsize,
 }
@@ -33,6 +36,7 @@ static PLACES: Places = Places {
     owners: AtomicUsize::new(0),
     marks: AtomicUsize::new(0),
     flags: AtomicUsize::new(0),
+    flag_of_0: AtomicUsize::new(0),
     secret: AtomicU64::new(0),
     frames: AtomicUsize::new(0),
 };
@@ -137,7 +141,9 @@ fn reserve() {
             PLACES.memmap.store(memmap.as_ptr().expose_provenance(), Relaxed);
             PLACES.owners.store(owners.as_ptr().expose_provenance(), Relaxed);
             PLACES.marks.store(marks.as_ptr().expose_provenance(), Relaxed);
-            PLACES.flags.store(flags.as_ptr().expose_provenance(), Relaxed);
+            let flags = flags.as_ptr().expose_provenance();
+            PLACES.flags.store(flags, Relaxed);
+            PLACES.flag_of_0.store(flags.wrapping_sub(PLACES.heap.load(Relaxed) / FLAG_BYTES), Relaxed);
             PLACES.secret.store(system::secret(), Relaxed);
             PLACES.frames.store(frames, Release);
             return;
@@ -206,6 +212,13 @@ pub(crate) fn locate(object: Object) -> (Pfn, u32) {
     (Pfn((at >> page_shift()) as u32), at as u32 & ((1 << page_shift()) - 1))
 }
 
+/// A word of an array.
+#[inline]
+pub(crate) fn nth(array: Object, index: u32) -> &'static AtomicU64 {
+    // SAFETY: as in `word`; the caller says that the array is so long.
+    unsafe { &*array.as_ptr().add(index as usize * 8 + HotArray::<Object>::HEADER as usize * 8).cast() }
+}
+
 /// A word of an object.
 #[inline]
 pub(crate) fn word(object: Object, offset: u32) -> &'static AtomicU64 {
@@ -250,9 +263,9 @@ pub(crate) const FLAG_BYTES: usize = 1024;
 /// The flag of what is at an address of the heap. 0 at first; what it means is its user's.
 #[inline(always)]
 pub(crate) fn flag(object: Object) -> &'static AtomicU8 {
-    let index = object.addr().wrapping_sub(PLACES.heap.load(Relaxed)) / FLAG_BYTES;
+    let at = PLACES.flag_of_0.load(Relaxed).wrapping_add(object.addr() / FLAG_BYTES);
     // SAFETY: there is one for every so many bytes of the heap, and objects are in the heap.
-    unsafe { &*std::ptr::with_exposed_provenance(PLACES.flags.load(Relaxed) + index) }
+    unsafe { &*std::ptr::with_exposed_provenance(at) }
 }
 
 /// The same for as long as the process is.
@@ -300,8 +313,9 @@ fn owner(pfn: usize) -> &'static AtomicU64 {
 }
 
 pub(crate) fn map(pfn: Pfn, order: u8, cache: u32) {
+    let start = address(pfn, 0).addr() as u32;
     for at in 0..1usize << order {
-        owner(pfn.0 as usize + at).store((pfn.0 as u64) << 32 | (cache as u64 + 1), Relaxed);
+        owner(pfn.0 as usize + at).store((cache as u64 + 1) << 32 | start as u64, Relaxed);
     }
 }
 
@@ -311,39 +325,64 @@ pub(crate) fn unmap(pfn: Pfn, order: u8) {
     }
 }
 
+/// Says which part of the heap a node's memory is in.
+pub(crate) fn find_near(node: u16, near: &Near) {
+    let shift = page_shift();
+    let (first, count) = if topology::nodes() > 1 { node_frames(node) } else { (Pfn(0), frames()) };
+    near.heap.set(PLACES.heap.load(Relaxed));
+    near.start.set(address(first, 0).addr());
+    near.bytes.set((count as usize) << shift);
+    near.owners.set(PLACES.owners.load(Relaxed) + first.0 as usize * 8);
+}
+
 /// An address of the heap, and what its frame says: [`Home`] before anything was checked.
 #[derive(Clone, Copy, Debug)]
 pub struct Spot {
-    /// The frame's word: 0 in no slab.
+    /// The frame's word: 0 in no slab; else its cache's number + 1, and the low half of its slab's address.
     word: u64,
     at: usize,
-    /// Bytes from the heap's start.
-    within: usize,
+    /// Where the heap starts.
+    heap: usize,
 }
 
 impl Spot {
     /// Any address may be asked about. `None` outside the heap.
     #[inline(always)]
     pub(crate) fn of(at: usize) -> Option<Spot> {
-        let within = at.wrapping_sub(PLACES.heap.load(Relaxed));
-        let pfn = within >> page_shift();
+        let heap = PLACES.heap.load(Relaxed);
+        let pfn = at.wrapping_sub(heap) >> page_shift();
         if pfn >= PLACES.frames.load(Relaxed) {
             return None;
         }
-        Some(Spot { word: owner(pfn).load(Relaxed), at, within })
+        Some(Spot { word: owner(pfn).load(Relaxed), at, heap })
+    }
+
+    /// The same for what is in memory of this thread's node; `None` elsewhere, and for a thread without a slot of its own.
+    #[inline(always)]
+    pub(crate) fn near(at: usize) -> Option<Spot> {
+        let near = area::near();
+        let within = at.wrapping_sub(near.start.get());
+        if within >= near.bytes.get() {
+            return None;
+        }
+        let owner = near.owners.get() + (within >> page_shift()) * 8;
+        // SAFETY: there is a word for every frame of the heap.
+        let owner: &AtomicU64 = unsafe { &*std::ptr::with_exposed_provenance(owner) };
+        Some(Spot { word: owner.load(Relaxed), at, heap: near.heap.get() })
     }
 
     /// The cache; no cache has the number that comes out in no slab, which is the largest.
     #[inline(always)]
     pub fn cache(self) -> u32 {
-        (self.word as u32).wrapping_sub(1)
+        ((self.word >> 32) as u32).wrapping_sub(1)
     }
 
     /// The slab's first frame, and bytes from its start. Nonsense in no slab.
     #[inline(always)]
     pub fn place(self) -> (Pfn, u32) {
-        let slab = Pfn((self.word >> 32) as u32);
-        (slab, self.within.wrapping_sub((slab.0 as usize) << page_shift()) as u32)
+        let offset = (self.at as u32).wrapping_sub(self.word as u32);
+        let start = self.at.wrapping_sub(self.heap).wrapping_sub(offset as usize);
+        (Pfn((start >> page_shift()) as u32), offset)
     }
 
     /// The object there.

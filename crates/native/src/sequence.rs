@@ -31,25 +31,22 @@ use std::sync::atomic::AtomicU64;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use x86_64::{pop, pop_if, push, push_if, take};
 
-/// Where an array's credit is in its word.
-pub(crate) const CREDIT: u32 = 48;
-/// What a pop subtracts from an array's word: an object, and a credit.
-pub(crate) const POPPED: u64 = 1 << CREDIT | 1;
 /// Bytes before an array's first address.
 pub(crate) const FIRST_BYTES: u32 = HotArray::<Object>::HEADER * 8;
 
-/// The words of a slot that sequences read, and its two that they write.
+/// The words of a slot that sequences read, and its two that they write. Those of the array are not where the first two words of
+/// objects that begin with a line are: a processor that compares low bits of addresses first would take them for those.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Hot {
-    /// Of the array: size (32), capacity (16), credit (16).
-    pub(crate) sizes: AtomicU64,
-    /// Where the array is.
-    pub(crate) storage: AtomicU64,
     /// The list's head shifted by 16, and how many are on it + 1 in the 17 bits below.
     pub(crate) list: AtomicU64,
     /// What the owner says of the list.
     pub(crate) tag: AtomicU64,
+    /// Of the array: size (32), capacity (32).
+    pub(crate) sizes: AtomicU64,
+    /// Where the array is.
+    pub(crate) storage: AtomicU64,
 }
 
 /// What a sequence knows of a cache: where its lines are in each area, where its objects keep their link.

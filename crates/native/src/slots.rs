@@ -3,11 +3,11 @@
 //! | word | while idle | while held, or never used |
 //! |---|---|---|
 //! | `list` | head shifted by 16, count + 1 in the 17 bits below (objects are aligned to words) | 0: a pop finds nothing, a push no room |
-//! | `sizes` | size (32), capacity (16), credit (16) | 0: likewise |
+//! | `sizes` | size (32), capacity (32) | 0: likewise |
 //!
 //! **Credit.** A thread that only ever finds what it looks for would never come to a slow path, and nobody would look after what
-//! is kept for it. So a pop from the array spends one credit, at the cost of a branch on the carry, and without credit it is
-//! refused; holding the slot gives new credit.
+//! is kept for it. So a pop from the array spends one credit, and without credit it is refused; holding the slot gives new
+//! credit. A sequence that is aborted may have spent one too.
 //!
 //! So neither being held nor having no slot costs the fast path a test. Where slots are CPUs', every thread reads the refusing
 //! area first, and what that refuses is tried by a restartable sequence: slots per thread pay nothing for there being another
@@ -16,12 +16,12 @@
 use crate::area;
 use crate::per_cpu::{self, Places};
 use crate::section::Section;
-use crate::sequence::{self, CREDIT, Cache, FIRST_BYTES, Hot, POPPED};
+use crate::sequence::{self, Cache, Hot};
 use crate::thread::{self, Claim};
 use crate::world::{Native, Object};
 use crate::{lines, memory};
 use slablab_platform::{CpuId, Event, HotArray, HotList, Local, PerCpu, Platform, Want};
-use std::cell::UnsafeCell;
+use std::cell::{Cell, UnsafeCell};
 use std::hint::cold_path;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
@@ -59,19 +59,18 @@ fn head(list: u64) -> u64 {
 }
 
 const CAPACITY: u32 = 32;
-/// Pops between two slow paths, at most.
-const CREDITS: u64 = 2048;
-const SIZES_MASK: u64 = (1 << CREDIT) - 1;
 
-/// The array's room.
-#[inline(always)]
-fn capacity(sizes: u64) -> u32 {
-    (sizes >> CAPACITY) as u16 as u32
-}
-
-/// Where an array's address is in its storage, in bytes.
-const fn word_at(index: u32) -> u32 {
-    FIRST_BYTES + index * 8
+impl Hot {
+    /// The array's size and capacity, for the slot's thread.
+    #[inline(always)]
+    fn halves(&self) -> (&Cell<u32>, &Cell<u32>) {
+        // SAFETY: the halves of a word, in this order on either machine; where slots are threads' nobody else uses it
+        // meanwhile, and where they are not this is a word of the refusing area, which nobody writes.
+        unsafe {
+            let first: *const Cell<u32> = (&raw const self.sizes).cast();
+            (&*first, &*first.add(1))
+        }
+    }
 }
 
 /// How often a thread that is moved while it takes its CPU's slot tries the next CPU's.
@@ -192,7 +191,8 @@ impl<T: Default> Slot<T> {
             area::use_slot(cpu);
             self.used.store(true, Release);
         }
-        Held { slot: self, cpu, list, sizes: sizes & SIZES_MASK, _claim: claim, _section: section }
+        let (size, capacity) = (sizes as u32, (sizes >> CAPACITY) as u32);
+        Held { slot: self, cpu, list, size, capacity, _claim: claim, _section: section }
     }
 }
 
@@ -248,39 +248,59 @@ impl<T: Default> PerCpu<Native, T> for Slots<T> {
     }
 
     #[inline]
-    fn pop(&self, _event: Event) -> Option<Object> {
-        let hot = &self.mine().hot;
-        let sizes = hot.sizes.load(Relaxed);
-        let Some(size) = (sizes as u32).checked_sub(1) else {
-            cold_path();
-            // SAFETY: slots are CPUs', and the lines are ours.
-            return Object::from_raw(unsafe { sequence::pop(per_cpu::places()?, self.cache) });
-        };
-        let left = sizes.checked_sub(POPPED)?;
+    fn pop(&self, event: Event) -> Option<Object> {
+        if let Some(object) = self.pop_first(event) {
+            return Some(object);
+        }
+        cold_path();
+        // SAFETY: slots are CPUs', and the lines are ours.
+        Object::from_raw(unsafe { sequence::pop(per_cpu::places()?, self.cache) })
+    }
+
+    #[inline]
+    fn push(&self, object: Object, event: Event) -> bool {
+        if self.push_first(object, event) {
+            return true;
+        }
+        cold_path();
+        let Some(places) = per_cpu::places() else { return false };
+        // SAFETY: slots are CPUs', the lines are ours, and the object is the caller's to give.
+        unsafe { sequence::push(places, self.cache, Object::to_raw(Some(object))) }
+    }
+
+    #[inline(always)]
+    fn pop_first(&self, _event: Event) -> Option<Object> {
+        let area = area::mine();
+        let (hot, credit) = (&self.at(area).hot, area::credit(area));
+        let (size, _) = hot.halves();
+        let last = size.get().wrapping_sub(1);
+        let credit_left = credit.load(Relaxed).wrapping_sub(1);
+        // One branch for both.
+        if (last as i32 | credit_left) < 0 {
+            return None;
+        }
+        credit.store(credit_left, Relaxed);
         // SAFETY: an array that is not empty has storage, and below its size an address at every index.
         unsafe {
             let storage = Object::from_raw(hot.storage.load(Relaxed)).unwrap_unchecked();
-            let object = memory::word(storage, word_at(size)).load(Relaxed);
-            hot.sizes.store(left, Relaxed);
+            let object = memory::nth(storage, last).load(Relaxed);
+            size.set(last);
             Some(Object::from_raw(object).unwrap_unchecked())
         }
     }
 
-    #[inline]
-    fn push(&self, object: Object, _event: Event) -> bool {
+    #[inline(always)]
+    fn push_first(&self, object: Object, _event: Event) -> bool {
         let hot = &self.mine().hot;
-        let sizes = hot.sizes.load(Relaxed);
-        let size = sizes as u32;
-        if size >= capacity(sizes) {
-            cold_path();
-            let Some(places) = per_cpu::places() else { return false };
-            // SAFETY: slots are CPUs', the lines are ours, and the object is the caller's to give.
-            return unsafe { sequence::push(places, self.cache, Object::to_raw(Some(object))) };
+        let (size, capacity) = hot.halves();
+        let end = size.get();
+        if end >= capacity.get() {
+            return false;
         }
         // SAFETY: an array that has room has storage.
         let storage = unsafe { Object::from_raw(hot.storage.load(Relaxed)).unwrap_unchecked() };
-        memory::word(storage, word_at(size)).store(Object::to_raw(Some(object)), Relaxed);
-        hot.sizes.store(sizes + 1, Relaxed);
+        memory::nth(storage, end).store(Object::to_raw(Some(object)), Relaxed);
+        size.set(end + 1);
         true
     }
 
@@ -346,7 +366,8 @@ pub struct Held<'a, T> {
     slot: &'a Slot<T>,
     cpu: CpuId,
     list: u64,
-    sizes: u64,
+    size: u32,
+    capacity: u32,
     /// Let go after the words were put back: fields are dropped after `drop` ran.
     _claim: Option<Claim>,
     _section: Section,
@@ -355,8 +376,8 @@ pub struct Held<'a, T> {
 impl<T> Drop for Held<'_, T> {
     fn drop(&mut self) {
         self.slot.hot.list.store(self.list, Release);
-        let credits = if self.sizes > 0 { CREDITS } else { 0 };
-        self.slot.hot.sizes.store(self.sizes | credits << CREDIT, Release);
+        area::give_credit(self.cpu);
+        self.slot.hot.sizes.store((self.capacity as u64) << CAPACITY | self.size as u64, Release);
         self.slot.held.store(false, Release);
     }
 }
@@ -393,13 +414,12 @@ impl<T> Local<Native, T> for Held<'_, T> {
         self.slot.hot.tag.store(list.tag, Relaxed);
     }
     fn array(&self) -> HotArray<Object> {
-        let (size, capacity) = (self.sizes as u32, capacity(self.sizes));
+        let (size, capacity) = (self.size, self.capacity);
         HotArray { storage: Object::from_raw(self.slot.hot.storage.load(Relaxed)), size, capacity }
     }
     fn set_array(&mut self, array: HotArray<Object>) {
         self.slot.hot.storage.store(Object::to_raw(array.storage), Relaxed);
-        assert!(array.capacity <= u16::MAX as u32, "an array of {} addresses", array.capacity);
-        self.sizes = (array.capacity as u64) << CAPACITY | array.size as u64;
+        (self.size, self.capacity) = (array.size, array.capacity);
     }
     fn asked(&mut self) -> bool {
         self.slot.asked.swap(false, Acquire)

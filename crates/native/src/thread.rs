@@ -4,7 +4,7 @@
 //! it when it ends.
 
 use crate::area::{self, SLOTS};
-use crate::local::{displacement, header, set_displacement, set_header};
+use crate::local::{header, set_area, set_header};
 use crate::{per_cpu, system};
 use slablab_platform::CpuId;
 use std::ffi::c_void;
@@ -93,7 +93,7 @@ pub(crate) fn is_live(slot: CpuId) -> bool {
 
 /// Whether a slot is this thread's, where slots are threads'.
 pub(crate) fn is_mine(slot: CpuId) -> bool {
-    displacement() != 0 && area::slot() == slot
+    area::is_mine() && area::slot() == slot
 }
 
 /// Calls for the thread's end: the key, and who is told which slot became free.
@@ -146,7 +146,7 @@ fn enter_first() -> bool {
     become_number(slot);
     if !per_cpu::on() {
         area::name(slot);
-        set_displacement(area::of(slot).wrapping_sub(area::refusing()));
+        set_area(area::of(slot));
     }
     // May allocate: from here on that is served.
     system::mark_thread(KEY.load(Relaxed));
@@ -164,8 +164,8 @@ fn become_number(number: CpuId) {
 /// it or gets it next.
 pub(crate) fn leave() -> Option<CpuId> {
     let number = mine()?.number.load(Relaxed);
-    let had_slot = displacement() != 0;
-    set_displacement(0);
+    let had_slot = area::is_mine();
+    set_area(area::refusing());
     set_header(0);
     STATES[number as usize].store(FREE, Release);
     had_slot.then_some(CpuId(number))
@@ -205,14 +205,14 @@ pub(crate) fn as_slot<R>(slot: CpuId, f: impl FnOnce() -> R) -> R {
     if per_cpu::on() {
         return per_cpu::pretending(slot, f);
     }
-    let before = (displacement(), header());
+    let before = (area::mine(), header());
     STATES[slot.0 as usize].store(LIVE, Release);
     NUMBERS.fetch_max(slot.0 + 1, SeqCst);
     area::name(slot);
     become_number(slot);
-    set_displacement(area::of(slot).wrapping_sub(area::refusing()));
+    set_area(area::of(slot));
     let result = f();
-    set_displacement(before.0);
+    set_area(before.0);
     set_header(before.1);
     result
 }

@@ -154,6 +154,12 @@ impl Native {
         memory::flag(object)
     }
 
+    /// What is known of an address of this thread's node's memory; `None` elsewhere, and for threads without slots of their own.
+    #[inline(always)]
+    pub fn near(at: *const u8) -> Option<Spot> {
+        Spot::near(at.addr())
+    }
+
     /// What is known of an address at first sight; `None` outside the heap.
     #[inline(always)]
     pub fn spot(at: *const u8) -> Option<Spot> {

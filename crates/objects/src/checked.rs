@@ -122,11 +122,11 @@ impl Checked {
     #[inline(always)]
     pub unsafe fn free(&self, at: *mut u8) {
         // The slow ways look it up again, and are C's: what does not unwind is called last, without a frame.
-        if let Some(spot) = Native::spot(at)
-            && let Some(object) = self.cache.starts_at_hot(spot)
+        if let Some(spot) = Native::near(at)
+            && let Some((object, slab)) = self.cache.starts_at_hot(spot)
             && self.mark(object)
         {
-            if !self.cache.push_hot(object) {
+            if !self.cache.push_hot(object, slab) {
                 self.free_taken(at);
             }
             return;

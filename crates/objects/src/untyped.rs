@@ -172,7 +172,7 @@ impl Cache {
     #[inline(always)]
     pub fn alloc_hot(&self) -> Option<Object> {
         match &self.inner.of {
-            Of::Slub(cache) if !self.inner.limited => cache.alloc_hot(),
+            Of::Slub(cache) if !self.inner.limited => cache.alloc_first(),
             _ => None,
         }
     }
@@ -189,13 +189,13 @@ impl Cache {
         self.inner.free_slow(object);
     }
 
-    /// The object of this cache that starts at a spot; `None` where none does, or where that cannot be told fast.
+    /// The object of this cache that starts at a spot, and its slab; `None` where none does, or where that cannot be told fast.
     #[inline(always)]
-    pub fn starts_at_hot(&self, spot: Spot) -> Option<Object> {
+    pub fn starts_at_hot(&self, spot: Spot) -> Option<(Object, Pfn)> {
         let (slab, offset) = spot.place();
         match &self.inner.of {
             Of::Slub(cache) if spot.cache() == self.inner.number.0 && cache.starts_at(slab, offset) => {
-                Some(spot.object())
+                Some((spot.object(), slab))
             }
             _ => None,
         }
@@ -211,11 +211,11 @@ impl Cache {
         (starts || self.owns(object).is_ok()).then_some((object, slab))
     }
 
-    /// Gives an object back that is this cache's, if a slot takes it that asks nothing.
+    /// Gives an object of this thread's node's memory back that is this cache's, if its slot takes it.
     #[inline(always)]
-    pub fn push_hot(&self, object: Object) -> bool {
+    pub fn push_hot(&self, object: Object, slab: Pfn) -> bool {
         match &self.inner.of {
-            Of::Slub(cache) if !self.inner.limited => cache.free_own(object, || None),
+            Of::Slub(cache) if !self.inner.limited => cache.free_first(object, slab),
             _ => false,
         }
     }
@@ -446,7 +446,10 @@ impl Inner {
     #[cold]
     #[inline(never)]
     fn free_slow(&self, object: Object) {
-        if !self.limited && with!(&self.of, cache => cache.free_own(object, || home(object))) {
+        if !self.limited
+            && let Some(slab) = home(object)
+            && with!(&self.of, cache => cache.free_hot(object, slab))
+        {
             return;
         }
         if let Err(misuse) = self.try_free(object) {

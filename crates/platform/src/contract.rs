@@ -289,6 +289,16 @@ pub trait PerCpu<P: Platform, T: Default>: Sized {
     fn pop(&self, event: Event) -> Option<P::Ptr>;
     /// Adds an address to the current CPU's array unless it is full, and counts `event`.
     fn push(&self, object: P::Ptr, event: Event) -> bool;
+    /// What [`PerCpu::pop`] tries first, where that is less than all of it: refusing is no answer.
+    #[inline(always)]
+    fn pop_first(&self, event: Event) -> Option<P::Ptr> {
+        self.pop(event)
+    }
+    /// What [`PerCpu::push`] tries first.
+    #[inline(always)]
+    fn push_first(&self, object: P::Ptr, event: Event) -> bool {
+        self.push(object, event)
+    }
     /// The current CPU's slot, exclusively; `None` when interrupted, moved or busy.
     fn local(&self) -> Option<Self::Local<'_>>;
     /// The slot of a CPU that cannot use it now (down, or the whole world stands still); `None` when it is live.

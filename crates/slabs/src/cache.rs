@@ -122,27 +122,30 @@ pub struct Geometry {
     pub min_objects: u32,
 }
 
-/// Division by a cache's size without a division: by the inverse of its odd part modulo 2^32.
+/// Where objects start in a slab, by one multiplication and one comparison.
+///
+/// Let r be the least number with size * r = 2^64 + d and d > 0. Modulo 2^64 the k-th object's offset times r is k * d, which is
+/// below objects * d for the slab's objects alone: no other offset's product is below r, which is more (after Lemire, Kaser
+/// and Kurz 2019).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Division {
-    inverse: u32,
-    twos: u32,
+pub(crate) struct Starts {
+    reciprocal: u64,
+    /// Products of objects' offsets are below.
+    end: u64,
 }
 
-impl Division {
-    pub(crate) fn by(size: u32) -> Division {
-        let twos = size.trailing_zeros();
-        let odd = size >> twos;
-        // Newton's method; an odd number is its own inverse modulo 8, and every step doubles the bits that are right.
-        let inverse =
-            (0..4).fold(odd, |inverse, _| inverse.wrapping_mul(2u32.wrapping_sub(odd.wrapping_mul(inverse))));
-        Division { inverse, twos }
+impl Starts {
+    /// Of so many objects, `size` bytes from one to the next.
+    pub(crate) fn of(objects: u32, size: u32) -> Starts {
+        let reciprocal = u64::MAX / size as u64 + 1 + u64::from(size.is_power_of_two());
+        let rest = reciprocal.wrapping_mul(size as u64);
+        Starts { reciprocal, end: rest * objects as u64 }
     }
 
-    /// The quotient where the division leaves no rest; elsewhere more than any quotient.
-    #[inline]
-    pub(crate) fn quotient(self, dividend: u32) -> u32 {
-        dividend.wrapping_mul(self.inverse).rotate_right(self.twos)
+    /// Whether an object starts there, in bytes from the first.
+    #[inline(always)]
+    pub(crate) fn has(self, offset: u32) -> bool {
+        (offset as u64).wrapping_mul(self.reciprocal) < self.end
     }
 }
 
@@ -223,15 +226,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quotients_are_those_of_a_division() {
-        for size in [1, 2, 3, 8, 24, 40, 96, 100, 192, 208, 704, 1000, 4096, 5120, 12288, 32768, 65535] {
-            let division = Division::by(size);
-            for dividend in (0..1 << 17).chain((1 << 22) - 100..1 << 22).chain(u32::MAX - 70000..=u32::MAX) {
-                let got = division.quotient(dividend);
-                if dividend % size == 0 {
-                    assert_eq!(got, dividend / size, "{dividend} / {size}");
-                } else {
-                    assert!(got > u32::MAX / size, "{dividend} / {size} leaves a rest, and {got} comes out");
+    fn objects_start_where_a_division_says() {
+        for size in [8, 16, 24, 40, 96, 100, 192, 208, 704, 1000, 4096, 5120, 12288, 32768, 65535, 1 << 20] {
+            for objects in [1, 2, 3, 7, 127, 128, 170, 512, 65535] {
+                let starts = Starts::of(objects, size);
+                let end = size.saturating_mul(objects);
+                let near_ends = (end.saturating_sub(2 * size)..end.saturating_add(3 * size)).take(300_000);
+                for offset in (0..1 << 17).chain(near_ends).chain(u32::MAX - 70000..=u32::MAX) {
+                    let expected = offset % size == 0 && offset / size < objects;
+                    assert_eq!(starts.has(offset), expected, "{offset} of {objects} objects of {size} bytes");
                 }
             }
         }

@@ -131,6 +131,16 @@ pub trait Engine<P: Platform>: Sized {
     fn alloc_hot(&self) -> Option<P::Ptr> {
         None
     }
+    /// What [`Engine::alloc_hot`] tries first, where that is less than all of it.
+    #[inline(always)]
+    fn alloc_first(&self) -> Option<P::Ptr> {
+        self.alloc_hot()
+    }
+    /// What [`Engine::free_hot`] tries first, of an object in memory of the current CPU's own node.
+    #[inline(always)]
+    fn free_first(&self, object: P::Ptr, slab: Pfn) -> bool {
+        self.free_hot(object, slab)
+    }
     /// Whether an object starts `offset` bytes into this cache's slab at `slab`, as far as can be told fast: where it is
     /// not, [`Engine::free`] may know better.
     #[inline]

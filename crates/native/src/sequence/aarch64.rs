@@ -4,7 +4,7 @@
 //! release.
 
 use super::{Cache, Hot};
-use crate::area::{AREA_BYTES, SLOTS};
+use crate::area::{AREA_BYTES, CREDIT_AT, SLOTS};
 use crate::per_cpu::Places;
 use slablab_platform::{CpuId, Want};
 use std::arch::asm;
@@ -178,8 +178,12 @@ pub(crate) unsafe fn pop(places: &Places, cache: Cache) -> u64 {
                 "ldr {t}, [{slot}, {storage_at}]",
                 "add {t}, {t}, {object}, lsl #3",
                 "ldr {object}, [{t}, {last}]",
-                "subs {sizes}, {sizes}, {spent}",
-                "b.lo 8f",
+                "sub {area}, {slot}, {offset}",
+                "ldr {t:w}, [{area}, {credit_at}]",
+                "subs {t:w}, {t:w}, #1",
+                "b.mi 8f",
+                "str {t:w}, [{area}, {credit_at}]",
+                "sub {sizes}, {sizes}, #1",
                 "str {sizes}, [{slot}, {sizes_at}]",
             ],
             refused "mov {object}, #0",
@@ -188,7 +192,8 @@ pub(crate) unsafe fn pop(places: &Places, cache: Cache) -> u64 {
             sizes_at = const offset_of!(Hot, sizes),
             storage_at = const offset_of!(Hot, storage),
             last = const super::FIRST_BYTES - 8,
-            spent = in(reg) super::POPPED,
+            credit_at = const CREDIT_AT,
+            area = out(reg) _,
             object = out(reg) object,
             sizes = out(reg) _,
         );
@@ -209,7 +214,7 @@ pub(crate) unsafe fn push(places: &Places, cache: Cache, object: u64) -> bool {
             [
                 "add {t}, {slot}, {sizes_at}",
                 "ldar {sizes}, [{t}]",
-                "ubfx {t}, {sizes}, #32, #16",
+                "lsr {t}, {sizes}, #32",
                 "cmp {sizes:w}, {t:w}",
                 "b.hs 8f",
                 "ldr {t}, [{slot}, {storage_at}]",

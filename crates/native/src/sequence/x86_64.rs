@@ -1,7 +1,7 @@
 //! The sequences on x86-64. `unsafe`: assembler.
 
 use super::{Cache, Hot};
-use crate::area::{AREA_BYTES, SLOTS};
+use crate::area::{AREA_BYTES, CREDIT_AT, SLOTS};
 use crate::per_cpu::Places;
 use slablab_platform::{CpuId, Want};
 use std::arch::asm;
@@ -172,9 +172,11 @@ pub(crate) unsafe fn pop(places: &Places, cache: Cache) -> u64 {
                 "jz 8f",
                 "mov {t}, qword ptr [{slot} + {storage_at}]",
                 "mov {object}, qword ptr [{t} + {object} * 8 + {first} - 8]",
-                "mov {t}, {spent}",
-                "sub {sizes}, {t}",
-                "jb 8f",
+                "mov {t}, {slot}",
+                "sub {t}, {offset}",
+                "dec dword ptr [{t} + {credit_at}]",
+                "js 8f",
+                "dec {sizes}",
                 "mov qword ptr [{slot} + {sizes_at}], {sizes}",
             ],
             refused "xor {object:e}, {object:e}",
@@ -183,7 +185,7 @@ pub(crate) unsafe fn pop(places: &Places, cache: Cache) -> u64 {
             sizes_at = const offset_of!(Hot, sizes),
             storage_at = const offset_of!(Hot, storage),
             first = const super::FIRST_BYTES,
-            spent = const super::POPPED,
+            credit_at = const CREDIT_AT,
             object = out(reg) object,
             sizes = out(reg) _,
         );
@@ -205,7 +207,6 @@ pub(crate) unsafe fn push(places: &Places, cache: Cache, object: u64) -> bool {
                 "mov {sizes}, qword ptr [{slot} + {sizes_at}]",
                 "mov {t}, {sizes}",
                 "shr {t}, 32",
-                "movzx {t:e}, {t:x}",
                 "cmp {sizes:e}, {t:e}",
                 "jae 8f",
                 "mov {t:e}, {sizes:e}",

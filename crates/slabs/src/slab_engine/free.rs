@@ -36,7 +36,7 @@ impl<P: Platform> SlabEngine<P> {
     #[inline]
     pub(super) fn is_start(&self, owner: Owner, offset: u32) -> bool {
         let offset = offset.wrapping_sub(self.shape.first(owner.colour));
-        self.division.quotient(offset) < self.geometry.objects
+        self.starts.has(offset)
     }
 
     /// Whether the current CPU's array takes objects of this node.

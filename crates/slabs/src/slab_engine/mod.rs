@@ -12,7 +12,7 @@ mod shape;
 pub use policy::{Fresh, GrowFlags, Management, Memoryless, SlabPolicy};
 pub use shape::Tunables;
 
-use crate::cache::{CacheId, CacheSpec, Division, Geometry, LinkPlace, layout, spacing};
+use crate::cache::{CacheId, CacheSpec, Geometry, LinkPlace, Starts, layout, spacing};
 use crate::engine::{Backing, Busy, Engine, Misuse, Place, Usage};
 use crate::slab::{NewObjects, Slab};
 use list::{Node, Owner};
@@ -27,7 +27,7 @@ pub struct SlabEngine<P: Platform> {
     flags: crate::CacheFlags,
     tunables: Tunables,
     shape: Layout,
-    division: Division,
+    starts: Starts,
     new: NewObjects<P>,
     slots: P::PerCpu<CpuState>,
     nodes: P::PerNode<Node<P>>,
@@ -95,7 +95,7 @@ impl<P: Platform> Engine<P> for SlabEngine<P> {
             flags: spec.flags,
             tunables: Tunables::new(size, P::page_shift(), P::cpus(), policy),
             shape,
-            division: Division::by(size),
+            starts: Starts::of(shape.objects, size),
             new: NewObjects::default(),
             slots: P::PerCpu::new(link_offset),
             nodes: P::PerNode::new(),

@@ -68,7 +68,7 @@ impl<P: Platform> Slqb<P> {
     #[inline]
     pub(super) fn is_start(&self, owner: Owner, offset: u32) -> bool {
         let offset = offset.wrapping_sub(self.colours.bytes(owner.colour));
-        self.division.quotient(offset) < self.geometry.objects
+        self.starts.has(offset)
     }
 
     /// Whether a free of this node's memory goes to the current CPU's queue.

@@ -10,9 +10,7 @@ mod seed;
 
 pub use policy::{Memoryless, SlqbPolicy};
 
-use crate::cache::{
-    CACHE_LINE, CacheId, CacheSpec, Division, Geometry, LinkPlace, alignment, layout, spacing,
-};
+use crate::cache::{CACHE_LINE, CacheId, CacheSpec, Geometry, LinkPlace, Starts, alignment, layout, spacing};
 use crate::engine::{Backing, Busy, Engine, Misuse, Place, Usage};
 use crate::order::{MAX_ORDER, OrderInput, OrderRule};
 use crate::slab::{NewObjects, Slab};
@@ -29,7 +27,7 @@ pub struct Slqb<P: Platform> {
     flags: crate::CacheFlags,
     freebatch: u32,
     hiwater: u32,
-    division: Division,
+    starts: Starts,
     colours: Colours,
     new: NewObjects<P>,
     slots: P::PerCpu<CpuState<P>>,
@@ -178,7 +176,7 @@ impl<P: Platform> Engine<P> for Slqb<P> {
             flags: spec.flags,
             freebatch,
             hiwater: policy.hiwater.unwrap_or(4 * freebatch).min(Self::QUEUE_MAX),
-            division: Division::by(geometry.size),
+            starts: Starts::of(geometry.objects, geometry.size),
             colours: Colours::new(spec, &geometry, P::page_shift()),
             new: NewObjects::default(),
             slots: P::PerCpu::new(geometry.link_offset),

@@ -15,7 +15,7 @@ pub use policy::{
     SlabUpdate, SlubPolicy,
 };
 
-use crate::cache::{CacheId, CacheSpec, Division, Geometry, LinkPlace, layout, spacing};
+use crate::cache::{CacheId, CacheSpec, Geometry, LinkPlace, Starts, layout, spacing};
 use crate::engine::{Backing, Busy, Engine, Misuse, Place, Usage};
 use crate::lent::Sheaf;
 use crate::order::OrderInput;
@@ -29,9 +29,7 @@ use slablab_platform::{
 #[repr(C, align(64))]
 pub struct Slub<P: Platform> {
     slots: P::PerCpu<CpuState<P>>,
-    division: Division,
-    /// Objects in a slab of the preferred order, as `geometry` has them.
-    objects: u32,
+    starts: Starts,
     sheaf_capacity: u32,
     id: CacheId,
     /// Full sheaves in a barn, at most.
@@ -135,7 +133,7 @@ impl<P: Platform> Slub<P> {
     /// Whether an object starts `offset` bytes into a slab of the preferred order.
     #[inline]
     fn is_start(&self, offset: u32) -> bool {
-        self.division.quotient(offset) < self.objects
+        self.starts.has(offset)
     }
 
     /// Slabs a node keeps although they are empty.
@@ -175,8 +173,7 @@ impl<P: Platform> Engine<P> for Slub<P> {
             ),
             sheaf_capacity,
             barn_full: sheaf::barn_full(policy, sheaf_capacity * geometry.size),
-            division: Division::by(geometry.size),
-            objects: geometry.objects,
+            starts: Starts::of(geometry.objects, geometry.size),
             new: NewObjects::default(),
             slots: P::PerCpu::new(geometry.link_offset),
             nodes: P::PerNode::new(),
@@ -235,6 +232,16 @@ impl<P: Platform> Engine<P> for Slub<P> {
         if self.sheaf_capacity > 0 { None } else { self.pop_listed() }
     }
 
+    #[inline(always)]
+    fn alloc_first(&self) -> Option<P::Ptr> {
+        self.slots.pop_first(Event::AllocFastpath)
+    }
+
+    #[inline(always)]
+    fn free_first(&self, object: P::Ptr, _slab: Pfn) -> bool {
+        self.slots.push_first(object, Event::FreeFastpath)
+    }
+
     #[inline]
     fn starts_at(&self, _slab: Pfn, offset: u32) -> bool {
         self.is_start(offset)
@@ -256,7 +263,7 @@ impl<P: Platform> Engine<P> for Slub<P> {
     fn free_own(&self, object: P::Ptr, home: impl FnOnce() -> Option<Pfn>) -> bool {
         // With one node every object is of the right one, and a sheaf asks for nothing else.
         if self.sheaf_capacity > 0 && P::nodes() == 1 {
-            return self.slots.push(object, Event::FreeFastpath);
+            return self.slots.push_first(object, Event::FreeFastpath);
         }
         home().is_some_and(|slab| self.free_hot(object, slab))
     }

@@ -1,0 +1,26 @@
+//! The library as cargo builds it: what only C can link is not built for tests.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+/// The folder that it is in.
+pub(crate) fn folder() -> &'static Path {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    FOLDER.get_or_init(|| {
+        let test = std::env::current_exe().expect("this test is a program");
+        let folder = test.ancestors().nth(2).expect("target/<profile>/deps");
+        let profile = match folder.file_name().and_then(|name| name.to_str()).expect("a profile's name") {
+            "debug" => "dev",
+            other => other,
+        };
+        let built = Command::new(env!("CARGO"))
+            .args(["build", "--quiet", "--locked", "-p", "slablab-c", "--profile", profile, "--target-dir"])
+            .arg(folder.parent().expect("target"))
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .status()
+            .expect("cargo runs");
+        assert!(built.success(), "the library did not build");
+        folder.to_path_buf()
+    })
+}
