@@ -60,6 +60,15 @@ fn what_it_does_not_take() {
     check_error(&["--memory-of", "nobody", "1000", "1"], "no allocator is called nobody");
 }
 
+/// Hours of measuring end with nothing if that is found out at the end: it is before.
+#[test]
+fn an_output_that_cannot_be_written_is_refused_first() {
+    let long = ["--scale", "1000", "--repeats", "10000"];
+    for option in ["-o", "--html"] {
+        check_error(&[&long[..], &[option, "/nonexistent/x.html"]].concat(), "/nonexistent");
+    }
+}
+
 /// Ctrl-C: what is whole is printed, and the exit code says how it ended.
 #[test]
 fn a_signal_ends_it() {
