@@ -23,7 +23,7 @@ use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering::*};
 
-/// Requests below are served by [`SLUB`], from classes with keys: all of them, or none before it is there.
+/// Requests below are served by [`SLUB`] and slots of threads, from classes with keys: all of them, or none before it is there.
 static KEYED_END: AtomicUsize = AtomicUsize::new(0);
 /// The same, from classes with flags.
 static LISTED_END: AtomicUsize = AtomicUsize::new(0);
@@ -130,7 +130,8 @@ fn start_once() -> bool {
     };
     interrupted::start();
     ENGINE.store(engine, Release);
-    if engine == IS_SLUB {
+    // Where slots are CPUs', a look at the thread's would be in vain.
+    if engine == IS_SLUB && !Native::slots().are_cpus() {
         KEYED_END.store(KEYED_MOST, Release);
         LISTED_END.store(LISTED_MOST, Release);
     }
@@ -279,6 +280,11 @@ pub mod api {
     /// As [`free`].
     #[inline(never)]
     unsafe fn free_other(at: *mut u8) {
+        serve!(heap => heap.release_far(at), else free_elsewhere(at));
+    }
+
+    #[inline(never)]
+    fn free_elsewhere(at: *mut u8) {
         with_heap!(
             heap => heap.release_far(at),
             none => if !at.is_null() {

@@ -41,6 +41,13 @@ pub enum Served {
     NoRoom,
 }
 
+impl Served {
+    /// Whether they are CPUs'.
+    pub fn are_cpus(self) -> bool {
+        matches!(self, Served::Cpu | Served::Concurrency)
+    }
+}
+
 impl fmt::Display for Served {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
