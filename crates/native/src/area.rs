@@ -8,7 +8,7 @@ use crate::{local, memory, per_cpu, system, topology};
 use slablab_platform::{CpuId, NodeId};
 use std::cell::Cell;
 use std::mem::offset_of;
-use std::sync::atomic::{AtomicI32, AtomicU16, AtomicUsize, Ordering::*};
+use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering::*};
 
 /// Bytes of an area.
 pub(crate) const AREA_BYTES: usize = 1 << 19;
@@ -36,7 +36,7 @@ struct Header {
     node: AtomicU16,
     near: Near,
     /// Pops from arrays until one is refused.
-    credit: AtomicI32,
+    credit: Cell<i32>,
 }
 
 /// Where an area's credit is.
@@ -95,13 +95,16 @@ pub(crate) fn mine() -> usize {
 
 /// What is left of an area's credit.
 #[inline(always)]
-pub(crate) fn credit(area: usize) -> &'static AtomicI32 {
+pub(crate) fn credit(area: usize) -> &'static Cell<i32> {
     &header(area).credit
 }
 
-/// New credit, where slots are threads' for the thread whose slot it is.
+/// New credit for a slot: a CPU's, or this thread's own.
 pub(crate) fn give_credit(slot: CpuId) {
-    header(of(slot)).credit.store(CREDITS, Relaxed);
+    let area = of(slot);
+    if per_cpu::on() || area == mine() {
+        credit(area).set(CREDITS);
+    }
 }
 
 /// Whether this thread has an area.

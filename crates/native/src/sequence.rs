@@ -52,6 +52,6 @@ pub(crate) struct Hot {
 /// What a sequence knows of a cache: where its lines are in each area, where its objects keep their link.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cache {
-    pub(crate) offset: usize,
+    pub(crate) offset: u32,
     pub(crate) link: u32,
 }

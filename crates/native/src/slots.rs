@@ -80,7 +80,7 @@ impl<T> Slots<T> {
     #[inline(always)]
     fn at(&self, area: usize) -> &Slot<T> {
         // SAFETY: the lines at `offset` are this cache's in every area, areas are never unmapped, and zeros are a slot.
-        unsafe { &*std::ptr::with_exposed_provenance(area + self.cache.offset) }
+        unsafe { &*std::ptr::with_exposed_provenance(area + self.cache.offset as usize) }
     }
 
     #[inline(always)]
@@ -205,7 +205,7 @@ impl<T: Default> PerCpu<Native, T> for Slots<T> {
     fn new(link_offset: u32) -> Self {
         let offset = lines::take(size_of::<Slot<T>>()).expect("areas have room for this cache");
         Slots {
-            cache: Cache { offset, link: link_offset },
+            cache: Cache { offset: offset as u32, link: link_offset },
             closed: AtomicBool::new(false),
             cold: PhantomData,
         }
@@ -273,13 +273,12 @@ impl<T: Default> PerCpu<Native, T> for Slots<T> {
         let area = area::mine();
         let (hot, credit) = (&self.at(area).hot, area::credit(area));
         let (size, _) = hot.halves();
-        let last = size.get().wrapping_sub(1);
-        let credit_left = credit.load(Relaxed).wrapping_sub(1);
-        // One branch for both.
-        if (last as i32 | credit_left) < 0 {
+        // The refusing area has no object, and is not written to.
+        let last = size.get().checked_sub(1)?;
+        credit.set(credit.get().wrapping_sub(1));
+        if credit.get() < 0 {
             return None;
         }
-        credit.store(credit_left, Relaxed);
         // SAFETY: an array that is not empty has storage, and below its size an address at every index.
         unsafe {
             let storage = Object::from_raw(hot.storage.load(Relaxed)).unwrap_unchecked();
@@ -357,7 +356,7 @@ impl<T> Drop for Slots<T> {
                 }
             }
         }
-        lines::give(self.cache.offset, size_of::<Slot<T>>());
+        lines::give(self.cache.offset as usize, size_of::<Slot<T>>());
     }
 }
 

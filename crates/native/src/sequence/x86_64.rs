@@ -62,7 +62,7 @@ macro_rules! in_slot {
             areas_at = const Places::AREAS_AT,
             slots = const SLOTS,
             area_shift = const AREA_BYTES.trailing_zeros(),
-            offset = in(reg) $cache.offset,
+            offset = in(reg) $cache.offset as u64,
             $($operands)+
         )
     };
