@@ -53,6 +53,7 @@ const UNSAFE: &[&str] = &[
     "crates/malloc/src/huge.rs",
     "crates/malloc/src/interrupted.rs",
     "crates/malloc/src/process.rs",
+    "crates/malloc/src/wrapped.rs",
     "crates/malloc/tests/global.rs",
     "crates/malloc/tests/misuse.rs",
     "crates/objects/src/cache.rs",

@@ -1,6 +1,7 @@
 //! A heap of one engine: the classes, on the process's pages.
 
 use crate::classes;
+use crate::found;
 use crate::process::{self, Named, Tenant};
 use crate::report::misuse;
 use slablab_native::{Home, Native, Object, Spot};
@@ -31,8 +32,16 @@ impl<E: Engine<Native>> Heap<E> {
     ) -> Self {
         const { assert!(E::KNOWS_OWNERS, "who frees says only where") };
         const { assert!(classes::COUNT <= process::NUMBERS as usize) };
-        let class =
-            |class| E::create(CacheId(first + class as u32), &classes::spec(class, sheaf_bytes), policy);
+        let class = |class| {
+            let mut spec = classes::spec(class, sheaf_bytes);
+            if E::GUARDS {
+                // Something in front of objects moves them off the multiples of their size.
+                spec.align = classes::lines(class);
+            }
+            let mut cache = E::create(CacheId(first + class as u32), &spec, policy);
+            cache.tell(found::print);
+            cache
+        };
         Heap { pages, common: E::Common::default(), first, classes: std::array::from_fn(class) }
     }
 
@@ -68,11 +77,17 @@ impl<E: Engine<Native>> Heap<E> {
         Backing { metadata: Some(self), ..Backing::new(self.pages, &self.common) }
     }
 
-    /// An object of a class, by the engine's own way.
+    /// An object of a class for so many bytes, by the engine's own way.
     #[cold]
-    pub(crate) fn alloc_slow(&self, class: usize) -> Option<Object> {
+    pub(crate) fn alloc_slow(&self, class: usize, bytes: usize) -> Option<Object> {
         process::upkeep();
-        self.classes[class].alloc(&self.backing(), Gfp::KERNEL, None)
+        self.classes[class].alloc_sized(&self.backing(), bytes as u32, Gfp::KERNEL, None)
+    }
+
+    /// A size whose class has objects aligned to `align`, a power of two; `None` where only pages are.
+    #[inline]
+    pub(crate) fn aligned(bytes: usize, align: usize) -> Option<usize> {
+        if E::GUARDS && align > classes::LINE { None } else { classes::aligned(bytes, align) }
     }
 
     /// Gives back what is not an object of this thread's slot.
@@ -109,7 +124,7 @@ impl<E: Engine<Native>> Heap<E> {
 
     fn take_large(&self, bytes: usize, align: usize) -> Option<(Object, bool)> {
         let shift = Native::page_shift();
-        let frames = u32::try_from(bytes.checked_add((1 << shift) - 1)? >> shift).ok()?;
+        let frames = u32::try_from(bytes.max(1).checked_add((1 << shift) - 1)? >> shift).ok()?;
         let align_order = (align >> shift).max(1).ilog2() as u8;
         let node = Native::cpu_memory_node(Native::cpu());
         let (pfn, untouched) = self.pages.alloc_exact(Gfp::KERNEL, frames, align_order, node)?;
@@ -133,7 +148,7 @@ impl<E: Engine<Native>> Heap<E> {
     /// Bytes that may be used at an address that was allocated.
     pub(crate) fn usable_at(&self, at: *const u8, home: Home) -> usize {
         match self.class(home) {
-            Some(class) => class.geometry().object_size as usize,
+            Some(class) => Object::at(at.cast_mut()).map_or(0, |object| class.usable(object) as usize),
             None if home.cache == LARGE => {
                 (Pages::<Native>::exact_frames(home.slab) as usize) << Native::page_shift()
             }
@@ -155,7 +170,7 @@ where
         self.classes.iter().for_each(|class| class.cpu_down(&self.backing(), cpu));
     }
     fn shrink(&self, turn: u32) {
-        self.classes[turn as usize % classes::COUNT].shrink(&self.backing());
+        self.classes[turn as usize % classes::COUNT].shrink_idle(&self.backing());
     }
     fn shrink_all(&self) {
         for class in &self.classes {

@@ -47,6 +47,7 @@ mod kept;
 mod limit;
 #[expect(unsafe_code, reason = "owns values in raw memory")]
 mod object;
+mod of;
 mod shrinker;
 mod stats;
 #[expect(unsafe_code, reason = "tells the process of itself")]
