@@ -4,7 +4,7 @@ use crate::classes;
 use crate::found;
 use crate::process::{self, Named, Tenant};
 use crate::report::misuse;
-use slablab_native::{Home, Native, Object, Spot};
+use slablab_native::{Home, Native, Object, Spot, stack};
 use slablab_pages::Pages;
 use slablab_platform::{CpuId, Gfp, Pfn, Platform, Work};
 use slablab_slabs::{Backing, CacheId, Engine, Metadata, Misuse};
@@ -74,7 +74,9 @@ impl<E: Engine<Native>> Heap<E> {
     }
 
     fn backing(&self) -> Backing<'_, Native, E::Common> {
-        Backing { metadata: Some(self), ..Backing::new(self.pages, &self.common) }
+        // Who asks is of interest to what looks after its objects only.
+        let site = if E::GUARDS { stack::here() } else { 0 };
+        Backing { metadata: Some(self), site, ..Backing::new(self.pages, &self.common) }
     }
 
     /// An object of a class for so many bytes, by the engine's own way.

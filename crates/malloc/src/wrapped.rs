@@ -11,7 +11,7 @@
 use crate::beside::{self, SHEAF_BYTES};
 use crate::heap::Heap;
 use crate::process::Tenant;
-use slablab_native::{Native, system};
+use slablab_native::{Native, stack, system};
 use slablab_pages::Pages;
 use slablab_slabs::slab_engine::SlabEngine;
 use slablab_slabs::slqb::Slqb;
@@ -32,6 +32,9 @@ pub fn refusal(wrap: &Wrap) -> Option<&'static str> {
 
 /// An engine's policies with what a choice puts around it.
 pub fn around<T>(engine: T, choice: &Choice) -> Around<T> {
+    if choice.wrap.letters.users {
+        stack::want();
+    }
     // What is freed twice is always found.
     let wrap = Wrap { checked: true, ..choice.wrap };
     Around { engine, wrap, release: choice.preset.release() }

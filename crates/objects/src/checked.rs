@@ -284,7 +284,7 @@ impl Checked {
     /// Gives back what is kept for nobody; whether no slab is left.
     pub fn shrink(&self) -> bool {
         self.cache.shrink();
-        self.cache.stats().slabs == 0
+        self.cache.usage().slabs == 0
     }
 
     /// Ends the cache's life.

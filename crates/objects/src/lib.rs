@@ -59,4 +59,5 @@ pub use kept::{Kept, Mode, Plain};
 pub use limit::Limit;
 pub use object::{Object, Reserve};
 pub use shrinker::{Shrinker, shrink_all};
+pub use slablab_slabs::zones::Letters;
 pub use stats::Stats;

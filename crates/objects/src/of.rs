@@ -1,7 +1,7 @@
 //! One cache of one engine, with something around it or not.
 
-use crate::CreateError;
 use crate::untyped::{Spec, WORD, state_offset};
+use crate::{CreateError, Letters};
 use slablab_malloc::found;
 use slablab_malloc::wrapped::{self, Wrapped};
 use slablab_native::{Native, system};
@@ -56,7 +56,7 @@ pub(crate) fn choice(spec: &Spec<'_>, own: Choice) -> Result<Choice, CreateError
         None => own,
     };
     let letters = &mut choice.wrap.letters;
-    *letters = slablab_slabs::zones::Letters::from_bits(letters.bits() | spec.debug.bits());
+    *letters = Letters::from_bits(letters.bits() | spec.debug.bits());
     if matches!(choice.preset, Preset::Slob(_)) {
         return Err(CreateError::Engine("SLOB does not know whose an object is".to_owned()));
     }

@@ -7,13 +7,12 @@ use crate::gone::{self, Gone};
 use crate::limit::{Counted, Limit};
 use crate::of::{self, Of, OfWrapped, with};
 use crate::shrinker;
-use crate::{CreateError, Stats, Why};
+use crate::{CreateError, Letters, Stats, Why};
 use slablab_malloc::process::{self, FromHeap, Seat, Tenant};
-use slablab_native::{Native, Object, Spot};
+use slablab_native::{Native, Object, Spot, stack};
 use slablab_pages::Pages;
 use slablab_platform::{CpuId, Gfp, Pfn, Platform, Work, WorkKind};
 use slablab_slabs::wrap::Choice;
-use slablab_slabs::zones::Letters;
 use slablab_slabs::{Backing, Busy, CacheId, Engine, Misuse, Usage};
 use std::fmt;
 
@@ -308,7 +307,7 @@ impl Cache {
         self.inner.stats()
     }
 
-    fn usage(&self) -> Usage {
+    pub(crate) fn usage(&self) -> Usage {
         with!(&self.inner.of, cache => cache.usage())
     }
 }
@@ -338,7 +337,8 @@ impl Drop for Cache {
 
 impl Inner {
     fn backing<E: Engine<Native, Common = ()>>(&self, _cache: &E) -> Backing<'_, Native> {
-        Backing { metadata: Some(&FromHeap), ..Backing::pages(self.pages) }
+        let site = if self.of.is_wrapped() { stack::here() } else { 0 };
+        Backing { metadata: Some(&FromHeap), site, ..Backing::pages(self.pages) }
     }
 
     #[cold]
