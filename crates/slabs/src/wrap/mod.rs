@@ -107,7 +107,13 @@ impl<P: Platform, E: Engine<P>> Debugged<P, E> {
     }
 
     #[cold]
-    fn report(&self, fault: Fault, object: P::Ptr, start: Option<P::Ptr>, by: User) {
+    fn report(
+        &self,
+        backing: &Backing<'_, P, E::Common>,
+        fault: Fault,
+        object: P::Ptr,
+        start: Option<P::Ptr>,
+    ) {
         let (pfn, offset) = P::locate(object);
         let mut state = self.state.lock();
         let user = |track| self.zones?.user::<P>(start?, track);
@@ -115,7 +121,7 @@ impl<P: Platform, E: Engine<P>> Debugged<P, E> {
             fault,
             cache: self.engine.id(),
             object: ((pfn.0 as u64) << P::page_shift()) + offset as u64,
-            by,
+            by: Self::user(backing),
             allocated: user(Track::Alloc),
             freed: user(Track::Free),
         };
@@ -127,26 +133,25 @@ impl<P: Platform, E: Engine<P>> Debugged<P, E> {
     }
 
     /// Reports what a look at the zones found, if anything, and puts right what nobody else will write.
-    fn look(&self, found: Option<Overwritten>, start: P::Ptr, by: User) {
+    fn look(&self, backing: &Backing<'_, P, E::Common>, found: Option<Overwritten>, start: P::Ptr) {
         if let (Some(over), Some(zones)) = (found, &self.zones) {
-            self.report(Fault::Overwritten(over), self.object_of(start), Some(start), by);
+            self.report(backing, Fault::Overwritten(over), self.object_of(start), Some(start));
             zones.repair::<P>(start);
         }
     }
 
     /// An object the engine gave becomes the caller's, who asked for so many bytes of it.
     fn hand_out(&self, backing: &Backing<'_, P, E::Common>, start: P::Ptr, bytes: u32, gfp: Gfp) -> P::Ptr {
-        let by = Self::user(backing);
         let object = self.object_of(start);
         if self.wrap.letters.checks && P::mark_live(start, true) {
-            self.report(Fault::HandedOutTwice, object, Some(start), by);
+            self.report(backing, Fault::HandedOutTwice, object, Some(start));
         }
         if let Some(zones) = &self.zones {
-            self.look(zones.check_free::<P>(start), start, by);
+            self.look(backing, zones.check_free::<P>(start), start);
             zones.set_allocated::<P>(start, bytes);
             if zones.has_records() {
                 let _held = self.state.lock();
-                zones.set_user::<P>(start, Track::Alloc, by);
+                zones.set_user::<P>(start, Track::Alloc, Self::user(backing));
             }
         }
         if gfp.any(Gfp::ZERO) || (self.wrap.zero_on_alloc && !self.survives) {
@@ -157,7 +162,11 @@ impl<P: Platform, E: Engine<P>> Debugged<P, E> {
 
     /// Takes an object's mark away and notes who did; else what is wrong, and the slot's start if it is an object's. Records
     /// are written and read under the lock: who frees a second time reads what the first one writes.
-    fn claim(&self, object: P::Ptr, by: User) -> Result<P::Ptr, (Misuse, Option<P::Ptr>)> {
+    fn claim(
+        &self,
+        backing: &Backing<'_, P, E::Common>,
+        object: P::Ptr,
+    ) -> Result<P::Ptr, (Misuse, Option<P::Ptr>)> {
         let start = self.start_of(object).map_err(|misuse| (misuse, None))?;
         self.engine.owns(start).map_err(|misuse| (misuse, None))?;
         let zones = self.zones.filter(Zones::has_records);
@@ -167,19 +176,19 @@ impl<P: Platform, E: Engine<P>> Debugged<P, E> {
             return Err((Misuse::AlreadyFree, E::KNOWS_OWNERS.then_some(start)));
         }
         if let Some(zones) = zones {
-            zones.set_user::<P>(start, Track::Free, by);
+            zones.set_user::<P>(start, Track::Free, Self::user(backing));
         }
         Ok(start)
     }
 
     /// Looks whether an object is allocated and whole, and makes it a free one; answers where its slot starts.
-    fn take_back(&self, object: P::Ptr, by: User) -> Result<P::Ptr, Misuse> {
-        let start = self.claim(object, by).map_err(|(misuse, start)| {
-            self.report(Fault::Misuse(misuse), object, start, by);
+    fn take_back(&self, backing: &Backing<'_, P, E::Common>, object: P::Ptr) -> Result<P::Ptr, Misuse> {
+        let start = self.claim(backing, object).map_err(|(misuse, start)| {
+            self.report(backing, Fault::Misuse(misuse), object, start);
             misuse
         })?;
         if let Some(zones) = &self.zones {
-            self.look(zones.check_allocated::<P>(start), start, by);
+            self.look(backing, zones.check_allocated::<P>(start), start);
             zones.set_free::<P>(start);
         }
         if self.wrap.zero_on_free && !self.survives && !self.zones.is_some_and(|zones| zones.knows_contents())
@@ -209,7 +218,7 @@ impl<P: Platform, E: Engine<P>> Debugged<P, E> {
             if let Some(zones) = &self.zones
                 && let found @ Some(_) = zones.check_free::<P>(start)
             {
-                self.look(found, start, Self::user(backing));
+                self.look(backing, found, start);
                 zones.set_free::<P>(start);
             }
             self.slots.count(Event::QuarantineRelease, 1);
@@ -344,7 +353,7 @@ impl<P: Platform, E: Engine<P>> Engine<P> for Debugged<P, E> {
     }
 
     fn free(&self, backing: &Backing<'_, P, E::Common>, object: P::Ptr) -> Result<(), Misuse> {
-        let start = self.take_back(object, Self::user(backing))?;
+        let start = self.take_back(backing, object)?;
         if self.wrap.quarantine_bytes > 0 {
             return self.hold_back(backing, start);
         }
