@@ -467,6 +467,7 @@ impl Inner {
             objects: usage.total_objects,
             active: self.limit.live().unwrap_or_else(|| usage.live_objects()),
             limit: self.limit.most(),
+            found: with!(&self.of, cache => cache.reports().total),
         }
     }
 }

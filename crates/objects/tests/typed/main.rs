@@ -23,7 +23,7 @@ const ENGINES: &[&str] = &[
     "slub@7.1,debug=F,quarantine=4K,harden=random",
     "slub@7.1,init=alloc+free",
     "slqb@2009-09,debug=FZPU,quarantine=4K",
-    "slab@6.1,debug=ZPU,harden=random",
+    "slab@6.1,debug=FZP,harden=random",
 ];
 
 /// Whether something is around an engine: objects are then further apart, and do not come again at once.

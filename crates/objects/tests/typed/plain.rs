@@ -1,7 +1,7 @@
 //! Plain values.
 
 use crate::{Census, is_wrapped, under_every_engine};
-use slablab_objects::{Builder, CreateError, InUse, ObjectCache};
+use slablab_objects::{Builder, CreateError, InUse, Letters, ObjectCache};
 use std::cell::RefCell;
 
 #[test]
@@ -65,6 +65,18 @@ fn what_cannot_be_is_an_error() {
     assert!(matches!(encoded, Err(CreateError::Engine(said)) if said.contains("harden=encode")));
     let slob = Builder::new("slob").engine("slob").create::<u64>();
     assert!(matches!(slob, Err(CreateError::Engine(_))));
+}
+
+#[test]
+fn a_cache_may_be_debugged_alone() {
+    let letters = Letters::parse("ZP").expect("letters");
+    for engine in ["slub@7.1", "slqb", "slab"] {
+        let cache =
+            Builder::new("alone").engine(engine).debug(letters).create::<[u64; 8]>().expect("a cache");
+        let plain = Builder::new("plain").engine(engine).create::<[u64; 8]>().expect("a cache");
+        assert!(cache.stats().spaced_bytes > plain.stats().spaced_bytes, "{engine}");
+        assert!(cache.stats().engine.ends_with(",debug=ZP"), "{}", cache.stats().engine);
+    }
 }
 
 #[test]
