@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Return addresses kept of a stack: the innermost.
-const DEPTH: usize = 16;
+const DEPTH: usize = 10;
 /// Stacks kept, a power of two.
 const STACKS: usize = 1 << 16;
 /// Places a stack may be in.
