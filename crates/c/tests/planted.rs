@@ -177,6 +177,19 @@ fn planted_faults_are_found() {
     }
 }
 
+/// A heap is larger than some stacks.
+#[test]
+fn a_small_stack_is_enough_to_start() {
+    run("slub", "nothing", "thread");
+    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("planted");
+    for engine in ["slub@7.1", "slub@7.1,debug=FZPU", "slqb,debug=F", "slab,debug=F"] {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "ulimit -s 256 && LD_PRELOAD=$1 exec $2", "sh"]).arg(library()).arg(&program);
+        let done = shell.env("SLABLAB_ENGINE", engine).output().expect("it runs");
+        assert!(done.status.success(), "{engine}: {}", done.status);
+    }
+}
+
 #[test]
 fn what_cannot_be_around_malloc_is_refused() {
     for (engine, why) in [

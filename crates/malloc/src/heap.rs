@@ -12,11 +12,11 @@ use std::fmt;
 
 /// A heap.
 pub struct Heap<E: Engine<Native>> {
-    pages: &'static Pages<Native>,
-    common: E::Common,
+    pub(crate) pages: &'static Pages<Native>,
+    pub(crate) common: E::Common,
     /// The first class's cache number.
-    first: u32,
-    classes: [E; classes::COUNT],
+    pub(crate) first: u32,
+    pub(crate) classes: [E; classes::COUNT],
 }
 
 /// The owner of a block of page frames, where a slab's is its cache.
@@ -30,19 +30,22 @@ impl<E: Engine<Native>> Heap<E> {
         policy: &E::Policy,
         sheaf_bytes: u32,
     ) -> Self {
+        let class = |class| Self::new_class(class, first, policy, sheaf_bytes);
+        Heap { pages, common: E::Common::default(), first, classes: std::array::from_fn(class) }
+    }
+
+    /// One of its classes.
+    pub(crate) fn new_class(class: usize, first: u32, policy: &E::Policy, sheaf_bytes: u32) -> E {
         const { assert!(E::KNOWS_OWNERS, "who frees says only where") };
         const { assert!(classes::COUNT <= process::NUMBERS as usize) };
-        let class = |class| {
-            let mut spec = classes::spec(class, sheaf_bytes);
-            if E::GUARDS {
-                // Something in front of objects moves them off the multiples of their size.
-                spec.align = classes::lines(class);
-            }
-            let mut cache = E::create(CacheId(first + class as u32), &spec, policy);
-            cache.tell(found::print);
-            cache
-        };
-        Heap { pages, common: E::Common::default(), first, classes: std::array::from_fn(class) }
+        let mut spec = classes::spec(class, sheaf_bytes);
+        if E::GUARDS {
+            // Something in front of objects moves them off the multiples of their size.
+            spec.align = classes::lines(class);
+        }
+        let mut cache = E::create(CacheId(first + class as u32), &spec, policy);
+        cache.tell(found::print);
+        cache
     }
 
     /// The class of an address's cache; `None` where it is not this heap's.

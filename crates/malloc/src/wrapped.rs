@@ -9,6 +9,7 @@
 //! what is not allocated ends it, as without debugging.
 
 use crate::beside::{self, SHEAF_BYTES};
+use crate::classes;
 use crate::heap::Heap;
 use crate::process::Tenant;
 use slablab_native::{Native, stack, system};
@@ -92,32 +93,40 @@ pub(crate) fn heap() -> &'static dyn Serves {
 }
 
 /// Makes the process's heap; whether there is memory for it.
+#[cold]
+#[inline(never)]
 pub(crate) fn make(pages: &'static Pages<Native>, first: u32, choice: &Choice) -> bool {
-    fn placed<E: Engine<Native, Common: Sync> + Sync + 'static>(
-        heap: impl FnOnce() -> Heap<E>,
-    ) -> Option<&'static dyn Serves> {
-        let bytes = size_of::<Heap<E>>().next_multiple_of(system::page_size());
-        let room: *mut Heap<E> = system::map_block(bytes, system::page_size())?.as_ptr().cast();
-        // SAFETY: the block is new, aligned and large enough, and stays.
-        unsafe {
-            room.write(heap());
-            Some(&*room)
-        }
-    }
     let made = match choice.preset {
         Preset::Slub(policy) => {
             let policy = around(beside::slub_here(policy), choice);
-            placed(|| Heap::<Wrapped<Slub<Native>>>::new(pages, first, &policy, SHEAF_BYTES))
+            placed::<Wrapped<Slub<Native>>>(pages, first, &policy, SHEAF_BYTES)
         }
-        Preset::Slqb(policy) => {
-            let policy = around(policy, choice);
-            placed(|| Heap::<Wrapped<Slqb<Native>>>::new(pages, first, &policy, 0))
-        }
+        Preset::Slqb(policy) => placed::<Wrapped<Slqb<Native>>>(pages, first, &around(policy, choice), 0),
         Preset::Slab(policy) => {
-            let policy = around(policy, choice);
-            placed(|| Heap::<Wrapped<SlabEngine<Native>>>::new(pages, first, &policy, 0))
+            placed::<Wrapped<SlabEngine<Native>>>(pages, first, &around(policy, choice), 0)
         }
         Preset::Slob(_) => None,
     };
     made.is_some_and(|heap| HEAP.set(heap).is_ok())
+}
+
+/// A heap in a mapping of its own. It is made there: the stack of whoever allocates first may be small.
+fn placed<E: Engine<Native, Common: Sync> + Sync + 'static>(
+    pages: &'static Pages<Native>,
+    first: u32,
+    policy: &E::Policy,
+    sheaf_bytes: u32,
+) -> Option<&'static dyn Serves> {
+    let bytes = size_of::<Heap<E>>().next_multiple_of(system::page_size());
+    let room: *mut Heap<E> = system::map_block(bytes, system::page_size())?.as_ptr().cast();
+    // SAFETY: the block is new, aligned and large enough, and stays; each field is written before the heap is referred to.
+    unsafe {
+        (&raw mut (*room).pages).write(pages);
+        (&raw mut (*room).common).write(E::Common::default());
+        (&raw mut (*room).first).write(first);
+        for class in 0..classes::COUNT {
+            (&raw mut (*room).classes[class]).write(Heap::<E>::new_class(class, first, policy, sheaf_bytes));
+        }
+        Some(&*room)
+    }
 }
