@@ -70,7 +70,7 @@ impl Of {
     pub(crate) fn create(number: CacheId, spec: &Spec<'_>, choice: &Choice) -> Of {
         let wraps = choice.wrap.is_on();
         let mut asked = CacheSpec::of_size(match (spec.mark, wraps) {
-            // The zone behind an object begins at its last byte; a link fits in it while it is taken in advance.
+            // The zone begins behind the last byte; a link fits in an object while it is taken in advance.
             (_, true) => spec.size.max(WORD),
             // A mark is in the second word.
             (Some(_), false) => spec.size.next_multiple_of(WORD).max(2 * WORD),
