@@ -14,6 +14,26 @@
 #define KMEM_HWCACHE_ALIGN 8192
 
 /*
+ Looks whose object is freed and whether it is allocated, with the letter F of `debug=`; for `flags` of `kmem_cache_create`.
+ */
+#define KMEM_CONSISTENCY_CHECKS 256
+
+/*
+ Puts red zones around objects (Z): what is written there is reported when the object is freed, or allocated next.
+ */
+#define KMEM_RED_ZONE 1024
+
+/*
+ Poisons free objects (P): what is written to one is reported when it is allocated next. Not with a constructor.
+ */
+#define KMEM_POISON 2048
+
+/*
+ Notes who allocates and who frees an object (U), for reports.
+ */
+#define KMEM_STORE_USER 65536
+
+/*
  Hands out zeros; for `flags` of the functions that allocate. Not with a constructor.
  */
 #define KMEM_ZERO 256
@@ -42,7 +62,7 @@ struct kmem_cache_args {
    */
   size_t align;
   /*
-   `KMEM_HWCACHE_ALIGN`, or 0.
+   `KMEM_HWCACHE_ALIGN`, and the flags that debug this cache; or 0.
    */
   unsigned int flags;
   /*

@@ -7,12 +7,20 @@ use crate::set_errno;
 use libc::{EBUSY, EDQUOT, EINVAL, ENOMEM, c_int, c_uint, c_void, size_t};
 use slablab_objects::checked::{Checked, Lent};
 use slablab_objects::untyped::Spec;
-use slablab_objects::{CreateError, Limit, Shrinker, Why};
+use slablab_objects::{CreateError, Letters, Limit, Shrinker, Why};
 use std::ffi::{CStr, CString, c_char};
 use std::ptr;
 
 /// Aligns objects so that none lies in more cache lines than it must; for `flags` of `kmem_cache_create`.
 pub const KMEM_HWCACHE_ALIGN: c_uint = 0x2000;
+/// Looks whose object is freed and whether it is allocated, with the letter F of `debug=`; for `flags` of `kmem_cache_create`.
+pub const KMEM_CONSISTENCY_CHECKS: c_uint = 0x100;
+/// Puts red zones around objects (Z): what is written there is reported when the object is freed, or allocated next.
+pub const KMEM_RED_ZONE: c_uint = 0x400;
+/// Poisons free objects (P): what is written to one is reported when it is allocated next. Not with a constructor.
+pub const KMEM_POISON: c_uint = 0x800;
+/// Notes who allocates and who frees an object (U), for reports.
+pub const KMEM_STORE_USER: c_uint = 0x10000;
 /// Hands out zeros; for `flags` of the functions that allocate. Not with a constructor.
 pub const KMEM_ZERO: c_uint = 0x100;
 
@@ -39,7 +47,7 @@ pub struct kmem_shrinker {
 pub struct kmem_cache_args {
     /// Bytes of alignment, a power of two; 0 for a word's.
     pub align: size_t,
-    /// `KMEM_HWCACHE_ALIGN`, or 0.
+    /// `KMEM_HWCACHE_ALIGN`, and the flags that debug this cache; or 0.
     pub flags: c_uint,
     /// Makes an object before it is first handed out; what it made survives frees. May be null.
     pub ctor: Option<unsafe extern "C" fn(*mut c_void)>,
@@ -110,14 +118,25 @@ pub unsafe extern "C" fn kmem_cache_create_args(
         kmem_cache_args { align: 0, flags: 0, ctor: None, max_objects: 0, max_bytes: 0, engine: ptr::null() };
     // SAFETY: null, or the caller's promise.
     let args = unsafe { args.as_ref() }.unwrap_or(&none);
-    if name.is_null() || args.flags & !KMEM_HWCACHE_ALIGN != 0 {
+    let has = |flag: c_uint| args.flags & flag != 0;
+    let debug = Letters {
+        checks: has(KMEM_CONSISTENCY_CHECKS),
+        red_zone: has(KMEM_RED_ZONE),
+        poison: has(KMEM_POISON),
+        users: has(KMEM_STORE_USER),
+        ..Letters::NONE
+    };
+    const KNOWN: c_uint =
+        KMEM_HWCACHE_ALIGN | KMEM_CONSISTENCY_CHECKS | KMEM_RED_ZONE | KMEM_POISON | KMEM_STORE_USER;
+    if name.is_null() || has(!KNOWN) {
         return refused(EINVAL);
     }
     // SAFETY: the caller's promise.
     let name = unsafe { CStr::from_ptr(name) }.to_owned();
     let text = name.to_string_lossy();
     let mut spec = Spec::new(&text, size, args.align.max(8));
-    spec.hwcache_align = args.flags & KMEM_HWCACHE_ALIGN != 0;
+    spec.hwcache_align = has(KMEM_HWCACHE_ALIGN);
+    spec.debug = debug;
     spec.limit = match (args.max_objects, args.max_bytes) {
         (0, 0) => Limit::None,
         (0, bytes) => Limit::Bytes(bytes as u64),

@@ -6,7 +6,17 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
-const ENGINES: &[&str] = &["slub@7.1", "slub@6.1", "slub@2.6.29", "slqb@2009-09", "slab@6.1"];
+const ENGINES: &[&str] = &[
+    "slub@7.1",
+    "slub@6.1",
+    "slub@2.6.29",
+    "slqb@2009-09",
+    "slab@6.1",
+    "slub@7.1,debug=FZPU",
+    "slub@7.1,quarantine=8K,harden=random,init=alloc+free",
+    "slqb@2009-09,debug=FZ,quarantine=8K",
+    "slab@6.1,debug=P",
+];
 
 fn done(command: &mut Command) -> String {
     let done = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
@@ -115,6 +125,61 @@ fn every_misuse_is_reported_with_address_and_cache() {
             let said = String::from_utf8_lossy(&done.stderr);
             assert!(!done.status.success(), "{fault} under {engine} went unnoticed");
             assert!(said.contains(&says), "{fault} under {engine}: no {says:?} in\n{said}");
+        }
+    }
+}
+
+/// A fault in a cache that its flags debug, the report's lines, and whether the program ends by it.
+const WATCHED: &[(&str, &[&str], bool)] = &[
+    (
+        "watched: behind",
+        &[
+            "BUG watched: Right Redzone overwritten",
+            "INFO: byte 60 of the object is 0x41 instead of 0xcc",
+            "INFO: Allocated in ",
+            "INFO: Freed in ",
+            "INFO: Object @, found in ",
+        ],
+        false,
+    ),
+    (
+        "watched: before",
+        &[
+            "BUG watched: Left Redzone overwritten",
+            "INFO: byte -1 of the object is 0x41 instead of 0xcc",
+            "INFO: Object @, found in ",
+        ],
+        false,
+    ),
+    (
+        "watched: poison",
+        &[
+            "BUG watched: Poison overwritten",
+            "INFO: byte 7 of the object is 0x41 instead of 0x6b",
+            "INFO: Object @, found in ",
+        ],
+        false,
+    ),
+    (
+        "watched: twice",
+        &["BUG watched: Object already free", "INFO: Object @, found in ", "watched: double free of @"],
+        true,
+    ),
+];
+
+#[test]
+fn flags_of_one_cache_debug_it() {
+    for engine in ["slub@7.1", "slub@6.1", "slqb@2009-09", "slab@6.1"] {
+        for (fault, says, ends) in WATCHED {
+            let done = run(engine, &[fault], ("SLABLAB_STATS", "0"));
+            let address = String::from_utf8_lossy(&done.stdout);
+            let said = String::from_utf8_lossy(&done.stderr);
+            assert_eq!(done.status.success(), !ends, "{fault} under {engine}: {}\n{said}", done.status);
+            for line in *says {
+                let line = line.replace('@', address.trim());
+                assert!(said.contains(&line), "{fault} under {engine}: no {line:?} in\n{said}");
+            }
+            assert_eq!(said.matches("BUG ").count(), 1, "{fault} under {engine}: once\n{said}");
         }
     }
 }

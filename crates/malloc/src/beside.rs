@@ -48,17 +48,14 @@ impl Engines {
 }
 
 /// Bytes of a sheaf's objects, where the engine has sheaves: a program's bursts are longer than a kernel's.
-const SHEAF_BYTES: u32 = 256 << 10;
+pub(crate) const SHEAF_BYTES: u32 = 256 << 10;
 /// The largest slabs, 64 KiB on pages of 4 KiB, where nothing says otherwise.
 const MAX_ORDER: u8 = COSTLY_ORDER + 1;
 /// Where sheaves begin: 12 addresses and the header fill a class of 128 bytes.
 const ELASTIC: u32 = 12;
 
-/// Makes a heap of SLUB, given its first cache's number.
-pub(crate) fn slub(
-    pages: &'static Pages<Native>,
-    mut policy: SlubPolicy,
-) -> impl FnOnce(u32) -> Heap<Slub<Native>> {
+/// SLUB's policies as a heap's: what a preset leaves open is chosen for a program.
+pub(crate) fn slub_here(mut policy: SlubPolicy) -> SlubPolicy {
     if policy.elastic == 0 {
         policy.elastic = ELASTIC;
     }
@@ -69,6 +66,15 @@ pub(crate) fn slub(
     policy.order_cpus = system::cpus_usable();
     // The key of a freed object is in its second word.
     policy.link = slablab_slabs::cache::LinkPlace::Start;
+    policy
+}
+
+/// Makes a heap of SLUB, given its first cache's number.
+pub(crate) fn slub(
+    pages: &'static Pages<Native>,
+    policy: SlubPolicy,
+) -> impl FnOnce(u32) -> Heap<Slub<Native>> {
+    let policy = slub_here(policy);
     move |first| Heap::new(pages, first, &policy, SHEAF_BYTES)
 }
 

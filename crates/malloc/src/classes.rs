@@ -71,6 +71,14 @@ pub fn aligned(bytes: usize, align: usize) -> Option<usize> {
     Some(if sized.is_multiple_of(align) { sized } else { sized.next_power_of_two() })
 }
 
+/// Bytes of a line: objects with something around them are aligned to no more.
+pub(crate) const LINE: usize = 64;
+
+/// The alignment that the objects of a class have for being of its size, up to a line.
+pub(crate) fn lines(class: usize) -> u32 {
+    1 << size(class).trailing_zeros().min(LINE.trailing_zeros())
+}
+
 /// The cache of a class. `sheaf_bytes`: how much a sheaf should hold where the engine has sheaves, 0 for its own rule.
 pub(crate) fn spec(class: usize, sheaf_bytes: u32) -> CacheSpec {
     let mut spec = CacheSpec::of_size(size(class));

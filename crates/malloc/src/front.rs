@@ -90,6 +90,52 @@ fn take_flag(object: Object) -> bool {
     live
 }
 
+/// Gives back what is at a spot, as far as this thread's slot takes it. The heap is asked for where a slab has a number of its
+/// caches.
+#[inline(always)]
+pub(crate) fn release_spot<'a, E: Engine<Native> + 'a>(
+    heap: impl FnOnce() -> &'a Heap<E>,
+    first: u32,
+    spot: Spot,
+) -> Released {
+    match mark_free(heap, first, spot) {
+        Ok(class) if class.free_first(spot.object(), spot.place().0) => Released::Yes,
+        Ok(_) => Released::Marked,
+        Err(what) => what,
+    }
+}
+
+/// Marks the object at a spot as free, and answers its class. [`Released::No`] where no object of the heap starts, as far as
+/// can be told fast.
+#[inline(always)]
+fn mark_free<'a, E: Engine<Native> + 'a>(
+    heap: impl FnOnce() -> &'a Heap<E>,
+    first: u32,
+    spot: Spot,
+) -> Result<&'a E, Released> {
+    let ((slab, offset), object) = (spot.place(), spot.object());
+    let number = spot.cache().wrapping_sub(first) as usize;
+    let (class, live) = if number < FLAGGED {
+        let class = heap().class(number);
+        if !class.starts_at(slab, offset) {
+            return Err(Released::No);
+        }
+        // SAFETY: an object starts there, and it is the caller's.
+        (class, unsafe { take_key(object) })
+    } else {
+        cold_path();
+        if number >= classes::COUNT {
+            return Err(Released::No);
+        }
+        let class = heap().class(number);
+        if !class.starts_at(slab, offset) {
+            return Err(Released::No);
+        }
+        (class, take_flag(object))
+    };
+    if live { Ok(class) } else { Err(Released::Before) }
+}
+
 impl<E: Engine<Native>> Heap<E> {
     /// `bytes` bytes, aligned to 16; null without memory.
     #[inline(always)]
@@ -143,7 +189,9 @@ impl<E: Engine<Native>> Heap<E> {
         }
         self.free_waiting();
         let class = classes::of(bytes);
-        self.alloc_slow(class).map_or(ptr::null_mut(), |object| handed_out(class, object))
+        // What looks after its objects itself leaves no room for a key.
+        let given = |object: Object| if E::GUARDS { object.as_ptr() } else { handed_out(class, object) };
+        self.alloc_slow(class, bytes).map_or(ptr::null_mut(), given)
     }
 
     /// Whether this is a signal handler in the middle of something. Heaps beside the process's own are not for those.
@@ -193,7 +241,7 @@ impl<E: Engine<Native>> Heap<E> {
         if align <= classes::STEP {
             return self.allocate(bytes);
         }
-        match classes::aligned(bytes, align) {
+        match Self::aligned(bytes, align) {
             Some(bytes) => self.allocate(bytes),
             None => self.blocks(bytes, align).map_or(ptr::null_mut(), |(object, _)| object.as_ptr()),
         }
@@ -202,7 +250,7 @@ impl<E: Engine<Native>> Heap<E> {
     /// The same, all zeros.
     #[inline]
     pub fn allocate_zeroed(&self, bytes: usize, align: usize) -> *mut u8 {
-        let sized = if align <= classes::STEP { Some(bytes) } else { classes::aligned(bytes, align) };
+        let sized = if align <= classes::STEP { Some(bytes) } else { Self::aligned(bytes, align) };
         match sized {
             Some(sized) if sized <= classes::MAX => {
                 let object = self.allocate(sized);
@@ -231,7 +279,7 @@ impl<E: Engine<Native>> Heap<E> {
     #[inline(always)]
     pub unsafe fn release(&self, at: *mut u8) {
         let spot = Native::near(at);
-        match spot.map_or(Released::No, |spot| self.release_spot(self.first(), spot)) {
+        match spot.map_or(Released::No, |spot| release_spot(|| self, self.first(), spot)) {
             Released::Yes => {}
             // Called last, and looks again: what is kept over a call goes through the stack.
             Released::Marked => self.release_marked(at),
@@ -240,44 +288,12 @@ impl<E: Engine<Native>> Heap<E> {
         }
     }
 
-    /// The same of what is at a spot, as far as this thread's slot takes it.
-    #[inline(always)]
-    pub(crate) fn release_spot(&self, first: u32, spot: Spot) -> Released {
-        match self.mark_free(first, spot) {
-            Ok(class) if class.free_first(spot.object(), spot.place().0) => Released::Yes,
-            Ok(_) => Released::Marked,
-            Err(what) => what,
-        }
-    }
-
-    /// Marks the object at a spot as free, and answers its class. [`Released::No`] where no object of this heap starts, as far
-    /// as can be told fast.
-    #[inline(always)]
-    fn mark_free(&self, first: u32, spot: Spot) -> Result<&E, Released> {
-        let ((slab, offset), object) = (spot.place(), spot.object());
-        let (class, live) = if let Some(class) = self.class_below(FLAGGED, first, spot) {
-            if !class.starts_at(slab, offset) {
-                return Err(Released::No);
-            }
-            // SAFETY: an object starts there, and it is the caller's.
-            (class, unsafe { take_key(object) })
-        } else {
-            cold_path();
-            let class = self.class_below(classes::COUNT, first, spot).ok_or(Released::No)?;
-            if !class.starts_at(slab, offset) {
-                return Err(Released::No);
-            }
-            (class, take_flag(object))
-        };
-        if live { Ok(class) } else { Err(Released::Before) }
-    }
-
     /// What is not near: of another node, where slots are CPUs', or not to be told fast.
     #[inline(never)]
     pub(crate) fn release_far(&self, at: *mut u8) {
         if let Some(spot) = Native::spot(at) {
             let ((slab, _), object) = (spot.place(), spot.object());
-            match self.mark_free(self.first(), spot) {
+            match mark_free(|| self, self.first(), spot) {
                 Ok(class) if class.free_hot(object, slab) => return,
                 Err(Released::Before) => double_free(at),
                 _ => {}

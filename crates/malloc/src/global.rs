@@ -1,7 +1,8 @@
 //! The heap of the process. `unsafe`: hands out memory.
 //!
 //! There is one, in a static, of the engine that the environment chose. [`ENGINE`] says which; while it says none, every
-//! call comes to [`start`].
+//! call comes to [`start`]. One with something around its engine is reached where none is, so that the others pay nothing
+//! for it.
 
 use crate::beside;
 use crate::classes;
@@ -11,10 +12,12 @@ use crate::interrupted;
 use crate::process;
 use crate::report::misuse;
 use crate::settings::Settings;
+use crate::wrapped;
 use slablab_native::{Native, Sleep, system};
 use slablab_slabs::slab_engine::SlabEngine;
 use slablab_slabs::slqb::Slqb;
 use slablab_slabs::slub::Slub;
+use slablab_slabs::wrap::Choice;
 use slablab_slabs::{Metadata, Preset};
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::UnsafeCell;
@@ -51,7 +54,8 @@ const STARTING: u8 = 1;
 const IS_SLUB: u8 = 2;
 const IS_SLQB: u8 = 3;
 const IS_SLAB: u8 = 4;
-const BROKEN: u8 = 5;
+const IS_WRAPPED: u8 = 5;
+const BROKEN: u8 = 6;
 
 impl<H> Room<H> {
     /// # Safety
@@ -68,12 +72,12 @@ impl Room<Heap<Slub<Native>>> {
     #[inline(always)]
     fn release(&'static self, at: *mut u8) -> Released {
         let Some(spot) = Native::near(at) else { return Released::No };
-        // SAFETY: nothing is read of it where no slab has a number of its caches, as none has before it is there.
-        unsafe { self.heap() }.release_spot(FIRST, spot)
+        // SAFETY: no slab has a number of its caches before it is there.
+        front::release_spot(|| unsafe { self.heap() }, FIRST, spot)
     }
 }
 
-/// Does something with the heap there is.
+/// Does something with the heap there is, if nothing is around its engine.
 macro_rules! with_heap {
     ($heap:ident => $body:expr, none => $none:expr) => {
         // SAFETY: each arm takes the heap that `ENGINE` says is there. Acquire: pairs with the store in `start`.
@@ -106,13 +110,17 @@ fn start_once() -> bool {
         ENGINE.store(BROKEN, Release);
         return false;
     };
-    *PRESET.lock() = Some(settings.preset);
+    *CHOICE.lock() = Some(settings.choice);
     front::start();
-    let seat = process::take_own(matches!(settings.preset, Preset::Slub(_)));
+    let seat = process::take_own(matches!(settings.choice.preset, Preset::Slub(_)) && !settings.choice.wrap.is_on());
     let first = seat.first();
     // SAFETY: this thread alone is here, and the rooms are statics.
     let engine = unsafe {
-        match settings.preset {
+        match settings.choice.preset {
+            _ if settings.choice.wrap.is_on() => match wrapped::make(pages, first, &settings.choice) {
+                true => IS_WRAPPED,
+                false => BROKEN,
+            },
             Preset::Slub(policy) => {
                 (*SLUB.0.get()).write(beside::slub(pages, policy)(first));
                 IS_SLUB
@@ -136,7 +144,10 @@ fn start_once() -> bool {
         LISTED_END.store(LISTED_MOST, Release);
     }
     // SAFETY: the rooms are statics.
-    with_heap!(heap => process::settle(&seat, heap), none => ());
+    with_heap!(heap => process::settle(&seat, heap), none => match wrapped() {
+        Some(heap) => process::settle(&seat, heap.tenant()),
+        None => return false,
+    });
     // These allocate: from here on that is served.
     Native::on_thread_exit(process::thread_exit);
     Native::watch_forks();
@@ -147,20 +158,27 @@ fn start_once() -> bool {
 }
 
 /// What the environment chose. Written before there is a heap.
-static PRESET: Sleep<Option<Preset>> = Sleep::new(None);
+static CHOICE: Sleep<Option<Choice>> = Sleep::new(None);
 
-/// The engine that the environment chose; `None` before the heap started.
-pub(crate) fn preset() -> Option<Preset> {
-    *PRESET.lock()
+/// The same; `None` before the heap started.
+pub(crate) fn choice() -> Option<Choice> {
+    *CHOICE.lock()
+}
+
+/// The heap there is, if something is around its engine.
+#[cold]
+fn wrapped() -> Option<&'static dyn wrapped::Serves> {
+    // Acquire: pairs with the store in `start`.
+    (ENGINE.load(Acquire) == IS_WRAPPED).then(wrapped::heap)
 }
 
 /// The heap as metadata memory of others; `None` before it started.
 pub(crate) fn metadata() -> Option<&'static dyn Metadata<Native>> {
-    with_heap!(heap => Some(heap), none => None)
+    with_heap!(heap => Some(heap), none => wrapped().map(wrapped::Serves::metadata))
 }
 
 extern "C" fn print_stats() {
-    process::print_stats(&preset().expect("the heap runs"));
+    process::print_stats(&choice().expect("the heap runs"));
 }
 
 /// Does something with the heap there is; [`SLUB`] first, as it is the default.
@@ -182,7 +200,7 @@ pub mod api {
 
     /// Makes the process's heap, if nobody allocated yet.
     pub fn start_now() {
-        with_heap!(_heap => (), none => { start(); })
+        with_heap!(_heap => (), none => if wrapped().is_none() { start(); })
     }
 
     /// `bytes` bytes, aligned to 16; null without memory.
@@ -219,8 +237,18 @@ pub mod api {
     fn alloc_other(bytes: usize) -> *mut u8 {
         with_heap!(
             heap => heap.allocate(bytes),
-            none => if start() { alloc_other(bytes) } else { ptr::null_mut() }
+            none => alloc_rare(bytes)
         )
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn alloc_rare(bytes: usize) -> *mut u8 {
+        match wrapped() {
+            Some(heap) => heap.allocate(bytes, 1),
+            None if start() => alloc_other(bytes),
+            None => ptr::null_mut(),
+        }
     }
 
     /// The same, aligned to a power of two.
@@ -236,8 +264,18 @@ pub mod api {
     fn alloc_aligned_other(bytes: usize, align: usize) -> *mut u8 {
         with_heap!(
             heap => heap.allocate_aligned(bytes, align),
-            none => if start() { alloc_aligned_other(bytes, align) } else { ptr::null_mut() }
+            none => alloc_aligned_rare(bytes, align)
         )
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn alloc_aligned_rare(bytes: usize, align: usize) -> *mut u8 {
+        match wrapped() {
+            Some(heap) => heap.allocate(bytes, align),
+            None if start() => alloc_aligned_other(bytes, align),
+            None => ptr::null_mut(),
+        }
     }
 
     /// The same, all zeros.
@@ -250,8 +288,18 @@ pub mod api {
     fn alloc_zeroed_other(bytes: usize, align: usize) -> *mut u8 {
         with_heap!(
             heap => heap.allocate_zeroed(bytes, align),
-            none => if start() { alloc_zeroed_other(bytes, align) } else { ptr::null_mut() }
+            none => alloc_zeroed_rare(bytes, align)
         )
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn alloc_zeroed_rare(bytes: usize, align: usize) -> *mut u8 {
+        match wrapped() {
+            Some(heap) => heap.allocate_zeroed(bytes, align),
+            None if start() => alloc_zeroed_other(bytes, align),
+            None => ptr::null_mut(),
+        }
     }
 
     /// Gives memory back. Any address may come: what was not allocated ends the process with a report.
@@ -287,18 +335,33 @@ pub mod api {
     fn free_elsewhere(at: *mut u8) {
         with_heap!(
             heap => heap.release_far(at),
-            none => if !at.is_null() {
-                misuse(format_args!("free of {at:p}: not in the heap, which nothing is in yet"))
-            }
+            none => free_rare(at)
         );
+    }
+
+    /// # Safety
+    /// As [`free`].
+    #[cold]
+    #[inline(never)]
+    unsafe fn free_rare(at: *mut u8) {
+        match wrapped() {
+            // SAFETY: the caller's promise.
+            Some(heap) => unsafe { heap.release(at) },
+            None if at.is_null() => {}
+            None => misuse(format_args!("free of {at:p}: not in the heap, which nothing is in yet")),
+        }
     }
 
     /// Bytes that may be used at an address that was allocated; 0 for null.
     pub fn usable(at: *const u8) -> usize {
         with_heap!(
             heap => heap.usable(at),
-            none => if at.is_null() { 0 } else {
-                misuse(format_args!("malloc_usable_size of {at:p}: not in the heap, which nothing is in yet"))
+            none => match wrapped() {
+                Some(heap) => heap.usable(at),
+                None if at.is_null() => 0,
+                None => {
+                    misuse(format_args!("malloc_usable_size of {at:p}: not in the heap, which nothing is in yet"))
+                }
             }
         )
     }
@@ -310,7 +373,10 @@ pub mod api {
     pub unsafe fn realloc(at: *mut u8, bytes: usize, align: usize) -> *mut u8 {
         with_heap!(
             heap => heap.resize(at, bytes, align),
-            none => misuse(format_args!("realloc of {at:p}: not in the heap, which nothing is in yet"))
+            none => match wrapped() {
+                Some(heap) => heap.resize(at, bytes, align),
+                None => misuse(format_args!("realloc of {at:p}: not in the heap, which nothing is in yet")),
+            }
         )
     }
 

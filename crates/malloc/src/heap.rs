@@ -1,9 +1,10 @@
 //! A heap of one engine: the classes, on the process's pages.
 
 use crate::classes;
+use crate::found;
 use crate::process::{self, Named, Tenant};
 use crate::report::misuse;
-use slablab_native::{Home, Native, Object, Spot};
+use slablab_native::{Home, Native, Object, stack};
 use slablab_pages::Pages;
 use slablab_platform::{CpuId, Gfp, Platform, Work};
 use slablab_slabs::{Backing, CacheId, Engine, Metadata, Misuse};
@@ -11,11 +12,11 @@ use std::fmt;
 
 /// A heap.
 pub struct Heap<E: Engine<Native>> {
-    pages: &'static Pages<Native>,
-    common: E::Common,
+    pub(crate) pages: &'static Pages<Native>,
+    pub(crate) common: E::Common,
     /// The first class's cache number.
-    first: u32,
-    classes: [E; classes::COUNT],
+    pub(crate) first: u32,
+    pub(crate) classes: [E; classes::COUNT],
 }
 
 /// The owner of a block of page frames, where a slab's is its cache.
@@ -29,16 +30,27 @@ impl<E: Engine<Native>> Heap<E> {
         policy: &E::Policy,
         sheaf_bytes: u32,
     ) -> Self {
+        let class = |class| Self::new_class(class, first, policy, sheaf_bytes);
+        Heap { pages, common: E::Common::default(), first, classes: std::array::from_fn(class) }
+    }
+
+    /// One of its classes.
+    pub(crate) fn new_class(class: usize, first: u32, policy: &E::Policy, sheaf_bytes: u32) -> E {
         const { assert!(E::KNOWS_OWNERS, "who frees says only where") };
         const { assert!(classes::COUNT <= process::NUMBERS as usize) };
-        let class =
-            |class| E::create(CacheId(first + class as u32), &classes::spec(class, sheaf_bytes), policy);
-        Heap { pages, common: E::Common::default(), first, classes: std::array::from_fn(class) }
+        let mut spec = classes::spec(class, sheaf_bytes);
+        if E::GUARDS {
+            // Something in front of objects moves them off the multiples of their size.
+            spec.align = classes::lines(class);
+        }
+        let mut cache = E::create(CacheId(first + class as u32), &spec, policy);
+        cache.tell(found::print);
+        cache
     }
 
     /// The class of an address's cache; `None` where it is not this heap's.
     #[inline(always)]
-    fn class(&self, home: Home) -> Option<&E> {
+    fn class_of(&self, home: Home) -> Option<&E> {
         self.classes.get(home.cache.wrapping_sub(self.first) as usize)
     }
 
@@ -48,16 +60,16 @@ impl<E: Engine<Native>> Heap<E> {
         self.classes[class].alloc_hot()
     }
 
+    /// A class.
+    #[inline(always)]
+    pub(crate) fn class(&self, class: usize) -> &E {
+        &self.classes[class]
+    }
+
     /// What [`Heap::alloc_hot`] tries first.
     #[inline(always)]
     pub(crate) fn alloc_first(&self, class: usize) -> Option<Object> {
         self.classes[class].alloc_first()
-    }
-
-    /// The class of the slab that a spot is in, one of those below `end`; `None` in any other. `first` is the heap's.
-    #[inline(always)]
-    pub(crate) fn class_below(&self, end: usize, first: u32, spot: Spot) -> Option<&E> {
-        self.classes[..end].get(spot.cache().wrapping_sub(first) as usize)
     }
 
     /// The first class's cache number.
@@ -73,14 +85,22 @@ impl<E: Engine<Native>> Heap<E> {
     }
 
     fn backing(&self) -> Backing<'_, Native, E::Common> {
-        Backing { metadata: Some(self), ..Backing::new(self.pages, &self.common) }
+        // Who asks is of interest to what looks after its objects only.
+        let site = if E::GUARDS { stack::here() } else { 0 };
+        Backing { metadata: Some(self), site, ..Backing::new(self.pages, &self.common) }
     }
 
-    /// An object of a class, by the engine's own way.
+    /// An object of a class for so many bytes, by the engine's own way.
     #[cold]
-    pub(crate) fn alloc_slow(&self, class: usize) -> Option<Object> {
+    pub(crate) fn alloc_slow(&self, class: usize, bytes: usize) -> Option<Object> {
         process::upkeep();
-        self.classes[class].alloc(&self.backing(), Gfp::KERNEL, None)
+        self.classes[class].alloc_sized(&self.backing(), bytes as u32, Gfp::KERNEL, None)
+    }
+
+    /// A size whose class has objects aligned to `align`, a power of two; `None` where only pages are.
+    #[inline]
+    pub(crate) fn aligned(bytes: usize, align: usize) -> Option<usize> {
+        if E::GUARDS && align > classes::LINE { None } else { classes::aligned(bytes, align) }
     }
 
     /// Gives back what is not an object of this thread's slot.
@@ -93,7 +113,7 @@ impl<E: Engine<Native>> Heap<E> {
         if home.cache == LARGE {
             return self.free_large(object, home);
         }
-        let Some(class) = self.class(home) else {
+        let Some(class) = self.class_of(home) else {
             misuse(format_args!("free of {object:?}: an object of {}", Named(home.cache)))
         };
         let bytes = class.geometry().object_size;
@@ -117,7 +137,7 @@ impl<E: Engine<Native>> Heap<E> {
 
     fn take_large(&self, bytes: usize, align: usize) -> Option<(Object, bool)> {
         let shift = Native::page_shift();
-        let frames = u32::try_from(bytes.checked_add((1 << shift) - 1)? >> shift).ok()?;
+        let frames = u32::try_from(bytes.max(1).checked_add((1 << shift) - 1)? >> shift).ok()?;
         let align_order = (align >> shift).max(1).ilog2() as u8;
         let node = Native::cpu_memory_node(Native::cpu());
         let (pfn, untouched) = self.pages.alloc_exact(Gfp::KERNEL, frames, align_order, node)?;
@@ -140,8 +160,8 @@ impl<E: Engine<Native>> Heap<E> {
 
     /// Bytes that may be used at an address that was allocated.
     pub(crate) fn usable_at(&self, at: *const u8, home: Home) -> usize {
-        match self.class(home) {
-            Some(class) => class.geometry().object_size as usize,
+        match self.class_of(home) {
+            Some(class) => Object::at(at.cast_mut()).map_or(0, |object| class.usable(object) as usize),
             None if home.cache == LARGE => {
                 (Pages::<Native>::exact_frames(home.slab) as usize) << Native::page_shift()
             }
@@ -163,7 +183,7 @@ where
         self.classes.iter().for_each(|class| class.cpu_down(&self.backing(), cpu));
     }
     fn shrink(&self, turn: u32) {
-        self.classes[turn as usize % classes::COUNT].shrink(&self.backing());
+        self.classes[turn as usize % classes::COUNT].shrink_idle(&self.backing());
     }
     fn shrink_all(&self) {
         for class in &self.classes {
@@ -197,7 +217,7 @@ impl<E: Engine<Native>> Metadata<Native> for Heap<E> {
         if home.cache == LARGE {
             return self.put_large(home);
         }
-        let class = self.class(home).expect("metadata is an object of a class");
+        let class = self.class_of(home).expect("metadata is an object of a class");
         class.free(&Backing::new(self.pages, &self.common), object).expect("metadata is an object");
     }
 }

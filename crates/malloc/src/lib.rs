@@ -35,6 +35,7 @@
 #[expect(unsafe_code, reason = "allocators")]
 mod beside;
 pub mod classes;
+pub mod found;
 #[expect(unsafe_code, reason = "an allocator hands out memory")]
 mod front;
 #[expect(unsafe_code, reason = "an allocator hands out memory")]
@@ -48,6 +49,8 @@ mod interrupted;
 pub mod process;
 mod report;
 mod settings;
+#[expect(unsafe_code, reason = "an allocator hands out memory")]
+pub mod wrapped;
 
 pub use beside::{Beside, Engines};
 pub use global::{Slablab, api};

@@ -10,7 +10,8 @@ use slablab_native::{Native, Object, Start, Wishes, system};
 use slablab_pages::Pages;
 use slablab_pages::policy::{MinFree, PagesPolicy, PcpRule, ZoneRule};
 use slablab_platform::{CpuId, Gfp, Platform, Work};
-use slablab_slabs::{Geometry, Metadata, Preset, Usage};
+use slablab_slabs::wrap::Choice;
+use slablab_slabs::{Geometry, Metadata, Usage};
 use std::cell::UnsafeCell;
 use std::fmt;
 use std::mem::MaybeUninit;
@@ -335,9 +336,9 @@ impl fmt::Display for Named {
     }
 }
 
-/// The engine that the environment chose; `None` before the process's heap started.
-pub fn preset() -> Option<Preset> {
-    crate::global::preset()
+/// What the environment chose; `None` before the process's heap started.
+pub fn choice() -> Option<Choice> {
+    crate::global::choice()
 }
 
 /// Ends the process with a report of what a caller did wrong.

@@ -3,16 +3,19 @@
 use core::fmt::{self, Write};
 use slablab_native::system;
 
+/// Most bytes of a line, or of the lines of one report.
+const MOST: usize = 1024;
+
 /// A line being made. What does not fit is cut.
 pub(crate) struct Line {
-    bytes: [u8; 512],
+    bytes: [u8; MOST],
     length: usize,
 }
 
 impl Line {
     /// Writes `slablab: ...` to standard error.
     pub(crate) fn say(text: fmt::Arguments<'_>) {
-        let mut line = Line { bytes: [0; 512], length: 0 };
+        let mut line = Line { bytes: [0; MOST], length: 0 };
         // The only error is that the line is full.
         let _ = write!(line, "slablab: {text}");
         line.end();
@@ -20,14 +23,14 @@ impl Line {
 
     /// Writes a line as it is.
     pub(crate) fn print(text: fmt::Arguments<'_>) {
-        let mut line = Line { bytes: [0; 512], length: 0 };
+        let mut line = Line { bytes: [0; MOST], length: 0 };
         let _ = line.write_fmt(text);
         line.end();
     }
 
     /// Writes a name, and from column `width` on the rest.
     pub(crate) fn columns(name: fmt::Arguments<'_>, width: usize, rest: fmt::Arguments<'_>) {
-        let mut line = Line { bytes: [0; 512], length: 0 };
+        let mut line = Line { bytes: [0; MOST], length: 0 };
         let _ = line.write_fmt(name);
         let missing = width.saturating_sub(line.length);
         let _ = write!(line, "{:missing$} {rest}", "");

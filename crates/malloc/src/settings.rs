@@ -2,7 +2,7 @@
 //!
 //! | variable | meaning |
 //! |---|---|
-//! | `SLABLAB_ENGINE` | the engine: `engine[@release][,knob=value]...`; default [`DEFAULT_ENGINE`] |
+//! | `SLABLAB_ENGINE` | the engine, and what is around it: `engine[@release][,knob=value]...`; default [`DEFAULT_ENGINE`] |
 //! | `SLABLAB_SLOTS` | whose slots are: `thread`, or `cpu` where the C library and the kernel can; default [`DEFAULT_SLOTS`] |
 //! | `SLABLAB_HUGE` | `1`: let huge pages back the heap where the kernel has them (`MADV_HUGEPAGE`) |
 //! | `SLABLAB_STATS` | `1`: print the size classes in slabinfo's columns when the process ends |
@@ -12,6 +12,7 @@
 use crate::report::Line;
 use slablab_native::{Owner, Wishes, system};
 use slablab_slabs::Preset;
+use slablab_slabs::wrap::Choice;
 
 /// The engine that measures best (docs/native.md).
 pub(crate) const DEFAULT_ENGINE: &str = "slub@7.1";
@@ -25,7 +26,7 @@ const OTHERS: &[&str] =
 
 /// The settings of a process.
 pub(crate) struct Settings {
-    pub(crate) preset: Preset,
+    pub(crate) choice: Choice,
     pub(crate) wanted: Wishes,
     pub(crate) stats: bool,
 }
@@ -33,20 +34,21 @@ pub(crate) struct Settings {
 impl Settings {
     /// Reads the environment. What cannot be understood is reported, and the default holds.
     pub(crate) fn read() -> Settings {
-        let default = Preset::parse(DEFAULT_ENGINE).expect("the default is a preset");
+        let default = Choice::parse(DEFAULT_ENGINE).expect("the default is a preset");
         let wanted = Wishes { slots: DEFAULT_SLOTS, ..Wishes::default() };
-        let mut settings = Settings { preset: default, wanted, stats: false };
+        let mut settings = Settings { choice: default, wanted, stats: false };
         system::each_variable(|name, value| {
             if !name.starts_with("SLABLAB_") || OTHERS.contains(&name) {
                 return;
             }
             match (name, value) {
-                ("SLABLAB_ENGINE", engine) => match Preset::parse(engine) {
-                    Ok(Preset::Slob(_)) => Line::say(format_args!(
-                        "SLABLAB_ENGINE={engine}: SLOB cannot tell the size of what it gave, which malloc must; \
-                         {DEFAULT_ENGINE} is used"
-                    )),
-                    Ok(preset) => settings.preset = preset,
+                ("SLABLAB_ENGINE", engine) => match Choice::parse(engine) {
+                    Ok(choice) => match refusal(&choice) {
+                        None => settings.choice = choice,
+                        Some(why) => Line::say(format_args!(
+                            "SLABLAB_ENGINE={engine}: {why}; {DEFAULT_ENGINE} is used"
+                        )),
+                    },
                     Err(bad) => {
                         Line::say(format_args!("SLABLAB_ENGINE={engine}: {bad}; {DEFAULT_ENGINE} is used"))
                     }
@@ -75,5 +77,13 @@ impl Settings {
             }
         });
         settings
+    }
+}
+
+/// Why a choice cannot serve malloc; `None` if it can.
+fn refusal(choice: &Choice) -> Option<&'static str> {
+    match choice.preset {
+        Preset::Slob(_) => Some("SLOB cannot tell the size of what it gave, which malloc must"),
+        _ => crate::wrapped::refusal(&choice.wrap),
     }
 }

@@ -151,6 +151,23 @@ fn all_per_cpu() {
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stdout));
 }
 
+/// And with debugging and hardening around the engine, which have nothing to say.
+#[test]
+fn all_wrapped() {
+    if std::env::var_os("SLABLAB_ENGINE").is_some() {
+        return;
+    }
+    for engine in
+        ["slub@7.1,debug=FZP,quarantine=8K", "slqb,debug=FZPU", "slab,init=alloc+free,harden=random"]
+    {
+        let mut again = std::process::Command::new(std::env::current_exe().expect("this test is a program"));
+        again.args(["--skip", "all_per_cpu", "--skip", "shrinking_meanwhile"]);
+        let done = again.env("SLABLAB_ENGINE", engine).output().expect("it runs");
+        let (said, errors) = (String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
+        assert!(done.status.success() && errors.is_empty(), "{engine}: {said}{errors}");
+    }
+}
+
 /// Huge pages are asked for when the process starts: the mapping of the heap says so.
 #[test]
 fn huge_pages_as_asked() {

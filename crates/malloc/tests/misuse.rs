@@ -78,6 +78,9 @@ const FAULTS: &[Fault] = &[
     },
 ];
 
+const ENGINES: [&str; 7] =
+    ["slub@7.1", "slqb", "slub@6.1", "slab", "slub@7.1,debug=FZPU", "slqb,quarantine=8K", "slab,init=free"];
+
 fn check(fault: &Fault, engine: &str, slots: &str) {
     let test = std::env::current_exe().expect("this test is a program");
     let done = Command::new(test)
@@ -109,7 +112,7 @@ fn commit() {
 #[test]
 fn every_misuse_is_reported() {
     for fault in FAULTS {
-        for engine in ["slub@7.1", "slqb", "slub@6.1", "slab"] {
+        for engine in ENGINES {
             check(fault, engine, "thread");
             check(fault, engine, "cpu");
         }

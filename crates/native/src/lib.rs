@@ -38,6 +38,7 @@
 //! | `slots` | the hot part of a cache in an area |
 //! | `lock`, `lazy` | locks; values per node and per CPU |
 //! | `section` | who holds a lock or a slot, and the gate that a fork closes |
+//! | `stack` | who called, for debugging |
 //! | `system` | what is asked of the operating system |
 //!
 //! Deliberately absent: engines and pages (they meet this world where a library is assembled), a background thread, and any
@@ -61,6 +62,8 @@ mod section;
 mod sequence;
 #[expect(unsafe_code, reason = "owns memory")]
 mod slots;
+#[expect(unsafe_code, reason = "calls the unwinder")]
+pub mod stack;
 #[expect(unsafe_code, reason = "calls the C library")]
 pub mod system;
 mod testable;

@@ -1,9 +1,10 @@
-//! The native world keeps the contract, with slots per thread and per CPU.
+//! The native world keeps the contract, with slots per thread and per CPU, and with encoded links.
 
 mod again;
 
 use slablab_check::suite::conform;
 use slablab_native::Native;
+use slablab_slabs::wrap::Hardened;
 
 #[test]
 fn native() {
@@ -12,6 +13,17 @@ fn native() {
         verdict.map(|()| 1).map_err(|broken| broken.to_string())
     });
     println!("native, {}: {} checks", Native::slots(), outcome.ran);
+    assert_eq!(outcome.broken, []);
+    assert!(outcome.ran >= 25, "only {} checks ran", outcome.ran);
+}
+
+#[test]
+fn encoded() {
+    let outcome = conform::<Hardened<Native>>(|check| {
+        let verdict = Native::enter_pretending(|| check.run());
+        verdict.map(|()| 1).map_err(|broken| broken.to_string())
+    });
+    println!("native with encoded links, {}: {} checks", Native::slots(), outcome.ran);
     assert_eq!(outcome.broken, []);
     assert!(outcome.ran >= 25, "only {} checks ran", outcome.ran);
 }

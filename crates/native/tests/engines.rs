@@ -1,4 +1,4 @@
-//! Every preset on mapped memory, used by threads at once.
+//! Every preset on mapped memory, and engines with debugging and hardening around them, used by threads at once.
 //!
 //! Random programs allocate, free, hand objects to each other, come and go, while one shrinks. Every object is stamped from end
 //! to end, so an overlap is seen; at the end all objects are freed, and all pages are back. What this cannot show: orderings
@@ -14,7 +14,8 @@ use slablab_slabs::preset::Policy;
 use slablab_slabs::slab_engine::SlabEngine;
 use slablab_slabs::slqb::Slqb;
 use slablab_slabs::slub::Slub;
-use slablab_slabs::{Backing, CacheId, CacheSpec, Engine, Metadata};
+use slablab_slabs::wrap::{Around, Choice, Debugged};
+use slablab_slabs::{Backing, CacheId, CacheSpec, Engine, Metadata, Preset};
 use std::sync::Mutex;
 
 const SIZES: [u32; 6] = [16, 64, 192, 1024, 2048, 4096];
@@ -154,6 +155,7 @@ where
         {
             let backing = Backing { metadata, ..Backing::new(&world.pages, &world.common) };
             for cache in caches {
+                assert_eq!(cache.reports().total, 0, "{name}: {:?}", cache.reports().first[0]);
                 // Twice: freeing a sheaf gives this thread a slot, whose turn may have been to come.
                 for _ in 0..2 {
                     Native::leave();
@@ -187,6 +189,39 @@ where
     for policy in E::Policy::PRESETS {
         check::<E>(&format!("{}@{}", E::Policy::ENGINE, policy.release()), policy);
     }
+}
+
+/// What may be around an engine: all of it, and parts that go different ways.
+const WRAPS: [&str; 4] =
+    ["debug=FZPU,quarantine=8K,harden=random", "debug=F", "debug=ZU,init=alloc+free", "quarantine=4K"];
+
+/// Runs the programs with something around an engine's newest preset: what it reports would be its own fault.
+fn check_wrapped(engine: &str) {
+    for wrap in WRAPS {
+        let name = format!("{engine},{wrap}");
+        let choice = Choice::parse(&name).map_err(|bad| bad.to_string()).expect("an engine");
+        fn around<T>(engine: T, choice: Choice) -> Around<T> {
+            Around { engine, wrap: choice.wrap, release: choice.preset.release() }
+        }
+        match choice.preset {
+            Preset::Slub(policy) => check::<Debugged<Native, Slub<Native>>>(&name, &around(policy, choice)),
+            Preset::Slqb(policy) => check::<Debugged<Native, Slqb<Native>>>(&name, &around(policy, choice)),
+            Preset::Slab(policy) => {
+                check::<Debugged<Native, SlabEngine<Native>>>(&name, &around(policy, choice))
+            }
+            Preset::Slob(_) => unreachable!("not asked for"),
+        }
+    }
+}
+
+#[test]
+fn wrapped() {
+    ["slub@7.1", "slub@6.1", "slqb", "slab"].into_iter().for_each(check_wrapped);
+}
+
+#[test]
+fn wrapped_per_cpu() {
+    again::per_cpu("wrapped");
 }
 
 #[test]

@@ -43,6 +43,10 @@ impl Ahead {
         let object = self.first?;
         self.first = Native::link(object, cache.link_offset());
         self.left -= 1;
+        if cache.is_wrapped() {
+            // It may have been handed out as zeros.
+            Native::set_link(object, cache.link_offset(), None);
+        }
         Some(object)
     }
 

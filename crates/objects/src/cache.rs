@@ -4,7 +4,7 @@ use crate::kept::{self, Kept, Mode, Plain};
 use crate::object::{Object, Reserve};
 use crate::shrinker::Shrinker;
 use crate::untyped::{self, Spec};
-use crate::{CreateError, InUse, Limit, Refused, Stats, Why};
+use crate::{CreateError, InUse, Letters, Limit, Refused, Stats, Why};
 use std::marker::PhantomData;
 
 /// A cache of values of one type.
@@ -216,6 +216,13 @@ impl<'a> Builder<'a> {
     #[must_use]
     pub fn engine(mut self, engine: &'a str) -> Self {
         self.spec.engine = Some(engine);
+        self
+    }
+
+    /// Debugs this cache, beside what its engine's words say.
+    #[must_use]
+    pub fn debug(mut self, letters: Letters) -> Self {
+        self.spec.debug = letters;
         self
     }
 

@@ -6,6 +6,8 @@
 //! | without a constructor | the second of a free object | key | the caller's | key |
 //! | with one | behind the object | 0 | 1 | key |
 //!
+//! Where something is around the engine, that tells, and there is no word in a cache without a constructor.
+//!
 //! The key is a secret of the process and the object's address. A live object without a constructor may hold its own key by
 //! chance, once in 2^64.
 
@@ -27,6 +29,8 @@ pub struct Checked {
     /// Bytes from an object's start to the word that tells.
     word: usize,
     secret: u64,
+    /// Whether there is no such word.
+    wordless: bool,
 }
 
 const FRESH: u64 = 0;
@@ -62,7 +66,8 @@ impl Checked {
         }
         let cache = Cache::create(&spec)?;
         let word = if construct.is_some() { cache.state_offset() } else { WORD };
-        Ok(Checked { cache, construct, word, secret: Native::secret() })
+        let wordless = construct.is_none() && cache.is_wrapped();
+        Ok(Checked { cache, construct, word, secret: Native::secret(), wordless })
     }
 
     #[inline(always)]
@@ -80,7 +85,11 @@ impl Checked {
     /// # Errors
     /// There is none, and why.
     pub fn alloc(&self) -> Result<*mut u8, Why> {
-        Ok(self.hand_out(self.cache.alloc()?))
+        Ok(self.hand_out_any(self.cache.alloc()?))
+    }
+
+    fn hand_out_any(&self, object: Object) -> *mut u8 {
+        if self.wordless { object.as_ptr() } else { self.hand_out(object) }
     }
 
     /// An object, if that can be had fast.
@@ -156,7 +165,7 @@ impl Checked {
     /// The object at an address and its slab, marked as free; `None` where there is no live one.
     fn take_back(&self, at: *mut u8) -> Option<(Object, Pfn)> {
         let (object, slab) = self.cache.find(Native::spot(at)?)?;
-        self.mark(object).then_some((object, slab))
+        (self.wordless || self.mark(object)).then_some((object, slab))
     }
 
     /// Marks an object as free; whether it was live.
@@ -191,7 +200,7 @@ impl Checked {
             ));
         }
         // SAFETY: an object of this cache has such a word.
-        let word = unsafe { self.word(object).read() };
+        let word = if self.wordless { FRESH } else { unsafe { self.word(object).read() } };
         if self.construct.is_some() && ![FRESH, LIVE, self.key(object)].contains(&word) {
             misuse(format_args!("{name}: free of {at:p}: {word:#x} was written behind its end"));
         }
@@ -209,7 +218,7 @@ impl Checked {
             return Err(why);
         }
         for place in out {
-            *place = self.hand_out(ahead.pop(&self.cache).expect("there are as many"));
+            *place = self.hand_out_any(ahead.pop(&self.cache).expect("there are as many"));
         }
         Ok(())
     }
@@ -219,6 +228,10 @@ impl Checked {
     /// # Safety
     /// As [`Checked::free`], for each of them.
     pub unsafe fn free_bulk(&self, all: &[*mut u8]) {
+        if self.wordless {
+            // SAFETY: the caller's promise.
+            return all.iter().for_each(|at| unsafe { self.free(*at) });
+        }
         for batch in all.chunks(64) {
             let mut objects = [None; 64];
             for (place, at) in objects.iter_mut().zip(batch) {
@@ -260,7 +273,7 @@ impl Checked {
 
     /// One of the objects in advance; null when none is left.
     pub fn alloc_from(&self, lent: &mut Lent) -> *mut u8 {
-        lent.0.pop(&self.cache).map_or(std::ptr::null_mut(), |object| self.hand_out(object))
+        lent.0.pop(&self.cache).map_or(std::ptr::null_mut(), |object| self.hand_out_any(object))
     }
 
     /// Gives back what is left.
@@ -271,7 +284,7 @@ impl Checked {
     /// Gives back what is kept for nobody; whether no slab is left.
     pub fn shrink(&self) -> bool {
         self.cache.shrink();
-        self.cache.stats().slabs == 0
+        self.cache.usage().slabs == 0
     }
 
     /// Ends the cache's life.

@@ -6,6 +6,7 @@
 
 use slablab_native::{Native, Object, Sleep};
 use slablab_platform::{Pfn, Platform};
+use slablab_slabs::Geometry;
 use slablab_slabs::slab::{Slab, SlabWord};
 
 /// Slabs set aside, linked through their frames.
@@ -34,7 +35,9 @@ impl Gone {
 }
 
 /// The objects of an empty slab. Its state is in the racing word under SLUB (`racing`), in the engine's own field elsewhere.
-pub(crate) fn objects(slab: Pfn, racing: bool, link_offset: u32) -> impl Iterator<Item = Object> {
+pub(crate) fn objects(slab: Pfn, racing: bool, geometry: &Geometry) -> impl Iterator<Item = Object> {
+    // What is linked are slots; the object may be behind something.
+    let (link_offset, left) = (geometry.link_offset, (geometry.size - geometry.spacing) as usize);
     let slab = Slab::<Native>::at(slab);
     let word = if racing { slab.word() } else { SlabWord::unpack(slab.extra()) };
     let first = word.head.map(|head| slab.object(head));
@@ -42,6 +45,6 @@ pub(crate) fn objects(slab: Pfn, racing: bool, link_offset: u32) -> impl Iterato
     std::iter::successors(first.map(|first| (first, Native::link(first, link_offset))), move |(_, next)| {
         next.map(|object| (object, Native::link(object, link_offset)))
     })
-    .map(|(object, _)| object)
+    .filter_map(move |(slot, _)| Object::at(slot.as_ptr().wrapping_add(left)))
     .take(word.objects as usize)
 }

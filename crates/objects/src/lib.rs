@@ -47,6 +47,7 @@ mod kept;
 mod limit;
 #[expect(unsafe_code, reason = "owns values in raw memory")]
 mod object;
+mod of;
 mod shrinker;
 mod stats;
 #[expect(unsafe_code, reason = "tells the process of itself")]
@@ -58,4 +59,5 @@ pub use kept::{Kept, Mode, Plain};
 pub use limit::Limit;
 pub use object::{Object, Reserve};
 pub use shrinker::{Shrinker, shrink_all};
+pub use slablab_slabs::zones::Letters;
 pub use stats::Stats;

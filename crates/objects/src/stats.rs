@@ -27,6 +27,8 @@ pub struct Stats {
     pub active: u64,
     /// The most objects at a time.
     pub limit: Option<u64>,
+    /// What debugging found: each was printed when it was. 0 where nothing is around the engine.
+    pub found: u64,
 }
 
 impl Stats {

@@ -5,18 +5,15 @@
 
 use crate::gone::{self, Gone};
 use crate::limit::{Counted, Limit};
+use crate::of::{self, Of, OfWrapped, with};
 use crate::shrinker;
-use crate::{CreateError, Stats, Why};
+use crate::{CreateError, Letters, Stats, Why};
 use slablab_malloc::process::{self, FromHeap, Seat, Tenant};
-use slablab_native::{Native, Object, Spot, system};
+use slablab_native::{Native, Object, Spot, stack};
 use slablab_pages::Pages;
 use slablab_platform::{CpuId, Gfp, Pfn, Platform, Work, WorkKind};
-use slablab_slabs::cache::LinkPlace;
-use slablab_slabs::slab::NewObjects;
-use slablab_slabs::slab_engine::SlabEngine;
-use slablab_slabs::slqb::Slqb;
-use slablab_slabs::slub::Slub;
-use slablab_slabs::{Backing, Busy, CacheId, CacheSpec, Engine, Misuse, Preset, Usage};
+use slablab_slabs::wrap::Choice;
+use slablab_slabs::{Backing, Busy, CacheId, Engine, Misuse, Usage};
 use std::fmt;
 
 /// What a cache is asked to be.
@@ -40,13 +37,16 @@ pub struct Spec<'a> {
     pub limit: Limit,
     /// The engine; the process's own where none is named.
     pub engine: Option<&'a str>,
+    /// Letters of `debug=`, beside those that the engine's words have.
+    pub debug: Letters,
 }
 
 impl<'a> Spec<'a> {
     /// Objects of so many bytes.
     pub fn new(name: &'a str, size: usize, align: usize) -> Spec<'a> {
         let (hwcache_align, kept, mark, end) = (false, false, None, None);
-        Spec { name, size, align, hwcache_align, kept, mark, end, limit: Limit::None, engine: None }
+        let (limit, engine, debug) = (Limit::None, None, Letters::NONE);
+        Spec { name, size, align, hwcache_align, kept, mark, end, limit, engine, debug }
     }
 }
 
@@ -56,24 +56,6 @@ pub const LARGEST: usize = 4 << 20;
 pub const LARGEST_ALIGN: usize = LARGEST;
 /// Bytes of a word.
 pub(crate) const WORD: usize = 8;
-
-/// One cache of one engine.
-enum Of {
-    Slub(Slub<Native>),
-    Slqb(Slqb<Native>),
-    Slab(SlabEngine<Native>),
-}
-
-/// Does something with the engine's cache.
-macro_rules! with {
-    ($of:expr, $cache:ident => $body:expr) => {
-        match $of {
-            Of::Slub($cache) => $body,
-            Of::Slqb($cache) => $body,
-            Of::Slab($cache) => $body,
-        }
-    };
-}
 
 /// A cache. What the process knows of it stays where it is.
 pub struct Cache {
@@ -97,7 +79,8 @@ struct Asked {
     size: u32,
     align: u32,
     end: Option<fn(Object)>,
-    engine: Preset,
+    kept: bool,
+    engine: Choice,
 }
 
 /// Upkeep shrinks a cache every so many times that it shrinks anything.
@@ -119,22 +102,16 @@ impl Cache {
             return Err(CreateError::Align(spec.align));
         }
         slablab_malloc::api::start_now();
-        let (Some(pages), Some(own)) = (process::pages(), process::preset()) else {
+        let (Some(pages), Some(own)) = (process::pages(), process::choice()) else {
             return Err(CreateError::NoMemory);
         };
-        let engine = match spec.engine {
-            Some(text) => Preset::parse(text).map_err(|bad| CreateError::Engine(bad.to_string()))?,
-            None => own,
-        };
-        if matches!(engine, Preset::Slob(_)) {
-            return Err(CreateError::Engine("SLOB does not know whose an object is".to_owned()));
-        }
+        let engine = of::choice(spec, own)?;
         if !Native::has_room(SLOT_BYTES) {
             return Err(CreateError::TooMany);
         }
         let seat = process::take().ok_or(CreateError::TooMany)?;
         let number = CacheId(seat.first());
-        let of = Of::create(number, spec, engine);
+        let of = Of::create(number, spec, &engine);
         let limit = Counted::new(spec.limit, with!(&of, cache => cache.geometry().size));
         let inner = Box::new(Inner {
             limited: limit.most().is_some(),
@@ -146,6 +123,7 @@ impl Cache {
                 size: spec.size as u32,
                 align: spec.align as u32,
                 end: spec.end,
+                kept: spec.kept,
                 engine,
             },
             gone: Gone::default(),
@@ -267,6 +245,10 @@ impl Cache {
     /// Objects are still allocated; they stay, and the cache does.
     pub fn destroy(&mut self) -> Result<(), Busy> {
         let Some(seat) = self.seat.take() else { return Ok(()) };
+        if self.is_wrapped() {
+            // What is found in what is held back is told under the cache's name, which it has as long as it is settled.
+            self.shrink();
+        }
         process::unsettle(&seat);
         let inner = &*self.inner;
         let done = with!(&inner.of, cache => cache.destroy(&inner.backing(cache)));
@@ -306,9 +288,18 @@ impl Cache {
         state_offset(self.size())
     }
 
-    /// Where a free object keeps its link; whoever has the object may keep one of his own there.
+    /// Whether something is around its engine, which then tells who frees what is free.
+    pub fn is_wrapped(&self) -> bool {
+        self.inner.of.is_wrapped()
+    }
+
+    /// Where whoever has an object may keep a link of his own: where a free one keeps its link, if that is inside.
     pub(crate) fn link_offset(&self) -> u32 {
-        with!(&self.inner.of, cache => cache.geometry().link_offset)
+        match &self.inner.of {
+            Of::Wrapped(_) if self.inner.spec.kept => (self.state_offset() + WORD) as u32,
+            Of::Wrapped(_) => 0,
+            of => with!(of, cache => cache.geometry().link_offset),
+        }
     }
 
     /// What it holds.
@@ -316,7 +307,7 @@ impl Cache {
         self.inner.stats()
     }
 
-    fn usage(&self) -> Usage {
+    pub(crate) fn usage(&self) -> Usage {
         with!(&self.inner.of, cache => cache.usage())
     }
 }
@@ -344,50 +335,10 @@ impl Drop for Cache {
     }
 }
 
-impl Of {
-    fn create(number: CacheId, spec: &Spec<'_>, engine: Preset) -> Of {
-        // A mark is in the second word.
-        let least = if spec.mark.is_some() { 2 * WORD } else { WORD };
-        let mut asked = CacheSpec::of_size(spec.size.next_multiple_of(WORD).max(least) as u32);
-        asked.align = spec.align.max(WORD) as u32;
-        asked.flags.hwcache_align = spec.hwcache_align;
-        asked.flags.no_merge = true;
-        let mut new = NewObjects { mark: spec.mark, ..NewObjects::default() };
-        if spec.kept {
-            // Behind what is kept: the word of state, then the link.
-            asked.object_size += 2 * WORD as u32;
-            asked.flags.constructor = true;
-            asked.flags.link_inside = true;
-            asked.flags.typesafe_by_rcu = spec.end.is_some();
-            new.zeroed = Some(state_offset(spec.size) as u32);
-        }
-        fn made<E: Engine<Native>>(
-            number: CacheId,
-            asked: &CacheSpec,
-            policy: &E::Policy,
-            new: NewObjects<Native>,
-        ) -> E {
-            let mut cache = E::create(number, asked, policy);
-            cache.set_new_objects(new);
-            cache
-        }
-        match engine {
-            Preset::Slub(mut policy) => {
-                policy.order_cpus = system::cpus_usable();
-                // A freed object's second word is free for whoever checks.
-                policy.link = LinkPlace::Start;
-                Of::Slub(made(number, &asked, &policy, new))
-            }
-            Preset::Slqb(policy) => Of::Slqb(made(number, &asked, &policy, new)),
-            Preset::Slab(policy) => Of::Slab(made(number, &asked, &policy, new)),
-            Preset::Slob(_) => unreachable!("refused before"),
-        }
-    }
-}
-
 impl Inner {
     fn backing<E: Engine<Native, Common = ()>>(&self, _cache: &E) -> Backing<'_, Native> {
-        Backing { metadata: Some(&FromHeap), ..Backing::pages(self.pages) }
+        let site = if self.of.is_wrapped() { stack::here() } else { 0 };
+        Backing { metadata: Some(&FromHeap), site, ..Backing::pages(self.pages) }
     }
 
     #[cold]
@@ -486,9 +437,8 @@ impl Inner {
     fn end_gone(&self) {
         let Some(end) = self.spec.end else { return };
         while let Some(slab) = self.gone.pop() {
-            let racing = matches!(self.of, Of::Slub(_));
-            let link_offset = with!(&self.of, cache => cache.geometry().link_offset);
-            gone::objects(slab, racing, link_offset).for_each(end);
+            let geometry = with!(&self.of, cache => *cache.geometry());
+            gone::objects(slab, self.of.races(), &geometry).for_each(end);
             let work = Work { kind: WorkKind::FreeSlab, cache: self.number.0, argument: slab.0 as u64 };
             with!(&self.of, cache => cache.work(&self.backing(cache), Native::cpu(), work));
         }
@@ -520,6 +470,7 @@ impl Inner {
             objects: usage.total_objects,
             active: self.limit.live().unwrap_or_else(|| usage.live_objects()),
             limit: self.limit.most(),
+            found: with!(&self.of, cache => cache.reports().total),
         }
     }
 }

@@ -7,7 +7,7 @@
 use crate::cache::{CacheId, CacheSpec, Geometry, LinkPlace};
 use crate::lent::Sheaf;
 use crate::slab::NewObjects;
-use crate::wrap::Reports;
+use crate::wrap::{Report, Reports};
 use slablab_pages::Pages;
 use slablab_platform::{CpuId, Event, Gfp, NodeId, Pfn, Platform, Work};
 
@@ -87,6 +87,9 @@ pub trait Engine<P: Platform>: Sized {
     type Common: Common;
     /// Whether a cache tells its own objects from those of other caches.
     const KNOWS_OWNERS: bool = true;
+    /// Whether there may be something around objects that the cache itself looks after: they are then aligned as asked and
+    /// not to their size, and their holder writes to them only.
+    const GUARDS: bool = false;
 
     /// A cache without slabs.
     fn create(id: CacheId, spec: &CacheSpec, policy: &Self::Policy) -> Self;
@@ -97,6 +100,8 @@ pub trait Engine<P: Platform>: Sized {
     fn debugged(policy: &Self::Policy) -> Self::Policy {
         policy.clone()
     }
+    /// Who is told of each violation as soon as it is found, beside [`Engine::reports`]; said before the first allocation.
+    fn tell(&mut self, _told: fn(&Report)) {}
     /// Where objects keep their link, when nothing says otherwise.
     fn link_place(_policy: &Self::Policy) -> LinkPlace {
         LinkPlace::Start
@@ -110,6 +115,11 @@ pub trait Engine<P: Platform>: Sized {
     fn id(&self) -> CacheId;
     /// Sizes and orders.
     fn geometry(&self) -> &Geometry;
+    /// Bytes of an allocated object that are its holder's.
+    #[inline]
+    fn usable(&self, _object: P::Ptr) -> u32 {
+        self.geometry().object_size
+    }
 
     /// An object, from `node` if one is asked for (only from it with `THISNODE`). `None` when memory is exhausted.
     fn alloc(&self, backing: &Backing<'_, P, Self::Common>, gfp: Gfp, node: Option<NodeId>)
@@ -223,6 +233,10 @@ pub trait Engine<P: Platform>: Sized {
 
     /// Gives back what can be given back: slots that are not live are emptied, empty slabs go. Answers slabs freed.
     fn shrink(&self, backing: &Backing<'_, P, Self::Common>) -> u64;
+    /// As [`Engine::shrink`], for one who comes now and then and not for want of memory: what is held back on purpose stays.
+    fn shrink_idle(&self, backing: &Backing<'_, P, Self::Common>) -> u64 {
+        self.shrink(backing)
+    }
     /// Empties every slot and gives back every slab. Nobody else may use the cache during and after this call.
     ///
     /// # Errors

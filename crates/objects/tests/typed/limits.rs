@@ -61,6 +61,7 @@ fn what_is_taken_in_advance_cannot_fail() {
         assert_eq!((reserve.left(), census.living()), (300, 700), "{engine}");
         drop(reserve);
         drop(all);
+        assert_eq!(cache.stats().found, 0, "{engine}");
         assert_eq!((census.living(), cache.destroy()), (0, Ok(())), "{engine}");
     });
 }

@@ -10,9 +10,26 @@ mod threads;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
-/// The engines that can have object caches, old and new.
-const ENGINES: &[&str] =
-    &["slub@7.1", "slub@6.18", "slub@6.1", "slub@2.6.29", "slqb@2009-09", "slab@6.1", "slab@2.6.29"];
+/// The engines that can have object caches, old and new, and with debugging and hardening around them.
+const ENGINES: &[&str] = &[
+    "slub@7.1",
+    "slub@6.18",
+    "slub@6.1",
+    "slub@2.6.29",
+    "slqb@2009-09",
+    "slab@6.1",
+    "slab@2.6.29",
+    "slub@7.1,debug=FZPU",
+    "slub@7.1,debug=F,quarantine=4K,harden=random",
+    "slub@7.1,init=alloc+free",
+    "slqb@2009-09,debug=FZPU,quarantine=4K",
+    "slab@6.1,debug=FZP,harden=random",
+];
+
+/// Whether something is around an engine: objects are then further apart, and do not come again at once.
+fn is_wrapped(engine: &str) -> bool {
+    engine.contains(',')
+}
 
 /// Does the same under every engine.
 fn under_every_engine(check: impl Fn(&'static str)) {

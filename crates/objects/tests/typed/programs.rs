@@ -94,6 +94,7 @@ fn plain_values() {
                         .collect()
                 }
             });
+            assert_eq!(cache.stats().found, 0, "{engine}, seed {seed}");
             assert_eq!((census.living(), cache.destroy()), (0, Ok(())), "{engine}, seed {seed}");
         }
     });
@@ -114,6 +115,7 @@ fn kept_values() {
                     (0..count).map(|_| reserve.alloc().expect("taken before")).collect()
                 }
             });
+            assert_eq!(cache.stats().found, 0, "{engine}, seed {seed}");
             assert_eq!(cache.destroy(), Ok(()), "{engine}, seed {seed}");
             assert_eq!(census.living(), 0, "{engine}, seed {seed}");
         }

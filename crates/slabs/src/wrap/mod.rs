@@ -21,7 +21,8 @@
 //! Unusual: the state is not found by walking free lists, as SLUB does, but is a bit beside memory
 //! ([`Platform::mark_live`]): it costs no byte in the object, and is right under engines whose free objects are in queues
 //! and arrays. A damaged zone is reported and repaired, and the operation goes on; a free of what is not allocated is
-//! reported and refused. What is found is kept by the cache ([`Engine::reports`]); nothing is printed here.
+//! reported and refused. What is found is kept by the cache ([`Engine::reports`]) and told to whoever asked ([`Engine::tell`]);
+//! nothing is printed here.
 
 mod hardened;
 mod policy;
@@ -56,6 +57,8 @@ pub struct Debugged<P: Platform, E> {
     /// For its counters alone.
     slots: P::PerCpu<()>,
     state: P::Lock<Debug, State<P::Ptr>>,
+    /// Who is told of what is found.
+    told: Option<fn(&Report)>,
 }
 
 /// What CPUs share.
@@ -104,7 +107,13 @@ impl<P: Platform, E: Engine<P>> Debugged<P, E> {
     }
 
     #[cold]
-    fn report(&self, fault: Fault, object: P::Ptr, start: Option<P::Ptr>, by: User) {
+    fn report(
+        &self,
+        backing: &Backing<'_, P, E::Common>,
+        fault: Fault,
+        object: P::Ptr,
+        start: Option<P::Ptr>,
+    ) {
         let (pfn, offset) = P::locate(object);
         let mut state = self.state.lock();
         let user = |track| self.zones?.user::<P>(start?, track);
@@ -112,45 +121,52 @@ impl<P: Platform, E: Engine<P>> Debugged<P, E> {
             fault,
             cache: self.engine.id(),
             object: ((pfn.0 as u64) << P::page_shift()) + offset as u64,
-            by,
+            by: Self::user(backing),
             allocated: user(Track::Alloc),
             freed: user(Track::Free),
         };
         state.reports.add(report);
+        drop(state);
+        if let Some(told) = self.told {
+            told(&report);
+        }
     }
 
     /// Reports what a look at the zones found, if anything, and puts right what nobody else will write.
-    fn look(&self, found: Option<Overwritten>, start: P::Ptr, by: User) {
+    fn look(&self, backing: &Backing<'_, P, E::Common>, found: Option<Overwritten>, start: P::Ptr) {
         if let (Some(over), Some(zones)) = (found, &self.zones) {
-            self.report(Fault::Overwritten(over), self.object_of(start), Some(start), by);
+            self.report(backing, Fault::Overwritten(over), self.object_of(start), Some(start));
             zones.repair::<P>(start);
         }
     }
 
-    /// An object the engine gave becomes the caller's.
-    fn hand_out(&self, backing: &Backing<'_, P, E::Common>, start: P::Ptr, gfp: Gfp) -> P::Ptr {
-        let by = Self::user(backing);
+    /// An object the engine gave becomes the caller's, who asked for so many bytes of it.
+    fn hand_out(&self, backing: &Backing<'_, P, E::Common>, start: P::Ptr, bytes: u32, gfp: Gfp) -> P::Ptr {
         let object = self.object_of(start);
         if self.wrap.letters.checks && P::mark_live(start, true) {
-            self.report(Fault::HandedOutTwice, object, Some(start), by);
+            self.report(backing, Fault::HandedOutTwice, object, Some(start));
         }
         if let Some(zones) = &self.zones {
-            self.look(zones.check_free::<P>(start), start, by);
-            zones.set_allocated::<P>(start);
+            self.look(backing, zones.check_free::<P>(start), start);
+            zones.set_allocated::<P>(start, bytes);
             if zones.has_records() {
                 let _held = self.state.lock();
-                zones.set_user::<P>(start, Track::Alloc, by);
+                zones.set_user::<P>(start, Track::Alloc, Self::user(backing));
             }
         }
         if gfp.any(Gfp::ZERO) || (self.wrap.zero_on_alloc && !self.survives) {
-            P::fill(object, self.geometry.object_size, 0);
+            P::fill(object, self.usable(object), 0);
         }
         object
     }
 
     /// Takes an object's mark away and notes who did; else what is wrong, and the slot's start if it is an object's. Records
     /// are written and read under the lock: who frees a second time reads what the first one writes.
-    fn claim(&self, object: P::Ptr, by: User) -> Result<P::Ptr, (Misuse, Option<P::Ptr>)> {
+    fn claim(
+        &self,
+        backing: &Backing<'_, P, E::Common>,
+        object: P::Ptr,
+    ) -> Result<P::Ptr, (Misuse, Option<P::Ptr>)> {
         let start = self.start_of(object).map_err(|misuse| (misuse, None))?;
         self.engine.owns(start).map_err(|misuse| (misuse, None))?;
         let zones = self.zones.filter(Zones::has_records);
@@ -160,19 +176,19 @@ impl<P: Platform, E: Engine<P>> Debugged<P, E> {
             return Err((Misuse::AlreadyFree, E::KNOWS_OWNERS.then_some(start)));
         }
         if let Some(zones) = zones {
-            zones.set_user::<P>(start, Track::Free, by);
+            zones.set_user::<P>(start, Track::Free, Self::user(backing));
         }
         Ok(start)
     }
 
     /// Looks whether an object is allocated and whole, and makes it a free one; answers where its slot starts.
-    fn take_back(&self, object: P::Ptr, by: User) -> Result<P::Ptr, Misuse> {
-        let start = self.claim(object, by).map_err(|(misuse, start)| {
-            self.report(Fault::Misuse(misuse), object, start, by);
+    fn take_back(&self, backing: &Backing<'_, P, E::Common>, object: P::Ptr) -> Result<P::Ptr, Misuse> {
+        let start = self.claim(backing, object).map_err(|(misuse, start)| {
+            self.report(backing, Fault::Misuse(misuse), object, start);
             misuse
         })?;
         if let Some(zones) = &self.zones {
-            self.look(zones.check_allocated::<P>(start), start, by);
+            self.look(backing, zones.check_allocated::<P>(start), start);
             zones.set_free::<P>(start);
         }
         if self.wrap.zero_on_free && !self.survives && !self.zones.is_some_and(|zones| zones.knows_contents())
@@ -202,7 +218,7 @@ impl<P: Platform, E: Engine<P>> Debugged<P, E> {
             if let Some(zones) = &self.zones
                 && let found @ Some(_) = zones.check_free::<P>(start)
             {
-                self.look(found, start, Self::user(backing));
+                self.look(backing, found, start);
                 zones.set_free::<P>(start);
             }
             self.slots.count(Event::QuarantineRelease, 1);
@@ -236,12 +252,13 @@ impl<P: Platform, E: Engine<P>> Engine<P> for Debugged<P, E> {
     type Policy = Around<E::Policy>;
     type Common = E::Common;
     const KNOWS_OWNERS: bool = E::KNOWS_OWNERS;
+    const GUARDS: bool = true;
 
     fn create(id: CacheId, spec: &CacheSpec, around: &Self::Policy) -> Self {
         let (zones, debugged) = Self::zones_of(spec, around);
         let survives = spec.flags.constructor || spec.flags.typesafe_by_rcu;
         let mut wrap = around.wrap;
-        wrap.letters.checks &= debugged;
+        wrap.letters.checks = wrap.letters.checks && debugged || wrap.checked;
         let engine_policy = if debugged { E::debugged(&around.engine) } else { around.engine.clone() };
         let mut inner = *spec;
         if let Some(zones) = zones {
@@ -271,6 +288,7 @@ impl<P: Platform, E: Engine<P>> Engine<P> for Debugged<P, E> {
             wrap,
             engine,
             slots: P::PerCpu::new(geometry.link_offset),
+            told: None,
             state: P::Lock::new(State { quarantine: Quarantine::default(), reports: Reports::default() }),
         }
     }
@@ -282,6 +300,10 @@ impl<P: Platform, E: Engine<P>> Engine<P> for Debugged<P, E> {
 
     fn debugged(around: &Self::Policy) -> Self::Policy {
         Around { engine: E::debugged(&around.engine), ..around.clone() }
+    }
+
+    fn tell(&mut self, told: fn(&Report)) {
+        self.told = Some(told);
     }
 
     fn link_place(around: &Self::Policy) -> LinkPlace {
@@ -300,12 +322,18 @@ impl<P: Platform, E: Engine<P>> Engine<P> for Debugged<P, E> {
         &self.geometry
     }
 
-    fn alloc(&self, backing: &Backing<'_, P, E::Common>, gfp: Gfp, node: Option<NodeId>) -> Option<P::Ptr> {
-        let start = self.alloc_start(backing, || self.engine.alloc(backing, gfp & !Gfp::ZERO, node))?;
-        Some(self.hand_out(backing, start, gfp))
+    fn usable(&self, object: P::Ptr) -> u32 {
+        let asked = |zones: &Zones| Some(zones.asked::<P>(self.start_of(object).ok()?));
+        self.zones.as_ref().and_then(asked).unwrap_or(self.geometry.object_size)
     }
 
-    /// With zones around it an object is always the whole class.
+    fn alloc(&self, backing: &Backing<'_, P, E::Common>, gfp: Gfp, node: Option<NodeId>) -> Option<P::Ptr> {
+        let start = self.alloc_start(backing, || self.engine.alloc(backing, gfp & !Gfp::ZERO, node))?;
+        Some(self.hand_out(backing, start, self.geometry.object_size, gfp))
+    }
+
+    /// With zones around it an object is always the whole class; what was not asked for is part of the red zone where the
+    /// size that was asked for is noted.
     fn alloc_sized(
         &self,
         backing: &Backing<'_, P, E::Common>,
@@ -313,17 +341,19 @@ impl<P: Platform, E: Engine<P>> Engine<P> for Debugged<P, E> {
         gfp: Gfp,
         node: Option<NodeId>,
     ) -> Option<P::Ptr> {
-        if self.zones.is_some() {
-            return self.alloc(backing, gfp, node);
-        }
-        let bytes = if self.wrap.quarantine_bytes > 0 { bytes.max(WORD) } else { bytes };
-        let start =
-            self.alloc_start(backing, || self.engine.alloc_sized(backing, bytes, gfp & !Gfp::ZERO, node))?;
-        Some(self.hand_out(backing, start, gfp))
+        let gfp_inside = gfp & !Gfp::ZERO;
+        let start = self.alloc_start(backing, || match self.zones {
+            Some(_) => self.engine.alloc(backing, gfp_inside, node),
+            None if self.wrap.quarantine_bytes > 0 => {
+                self.engine.alloc_sized(backing, bytes.max(WORD), gfp_inside, node)
+            }
+            None => self.engine.alloc_sized(backing, bytes, gfp_inside, node),
+        })?;
+        Some(self.hand_out(backing, start, bytes, gfp))
     }
 
     fn free(&self, backing: &Backing<'_, P, E::Common>, object: P::Ptr) -> Result<(), Misuse> {
-        let start = self.take_back(object, Self::user(backing))?;
+        let start = self.take_back(backing, object)?;
         if self.wrap.quarantine_bytes > 0 {
             return self.hold_back(backing, start);
         }
@@ -332,7 +362,9 @@ impl<P: Platform, E: Engine<P>> Engine<P> for Debugged<P, E> {
 
     fn alloc_bulk(&self, backing: &Backing<'_, P, E::Common>, gfp: Gfp, out: &mut [Option<P::Ptr>]) -> usize {
         let got = self.engine.alloc_bulk(backing, gfp & !Gfp::ZERO, out);
-        out.iter_mut().flatten().for_each(|place| *place = self.hand_out(backing, *place, gfp));
+        out.iter_mut().flatten().for_each(|place| {
+            *place = self.hand_out(backing, *place, self.geometry.object_size, gfp);
+        });
         got
     }
 
@@ -343,6 +375,10 @@ impl<P: Platform, E: Engine<P>> Engine<P> for Debugged<P, E> {
     fn shrink(&self, backing: &Backing<'_, P, E::Common>) -> u64 {
         self.release_all(backing);
         self.engine.shrink(backing)
+    }
+
+    fn shrink_idle(&self, backing: &Backing<'_, P, E::Common>) -> u64 {
+        self.engine.shrink_idle(backing)
     }
 
     fn destroy(&self, backing: &Backing<'_, P, E::Common>) -> Result<(), Busy> {
@@ -378,7 +414,7 @@ impl<P: Platform, E: Engine<P>> Engine<P> for Debugged<P, E> {
             let start = ahead::<P>(first, index * self.geometry.size);
             if let Some(zones) = &self.zones {
                 zones.make::<P>(start);
-                zones.set_allocated::<P>(start);
+                zones.set_allocated::<P>(start, self.geometry.object_size);
             }
             if self.wrap.letters.checks {
                 P::mark_live(start, true);

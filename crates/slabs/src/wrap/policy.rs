@@ -19,12 +19,15 @@ pub struct Wrap {
     pub zero_on_free: bool,
     /// Objects are zeroed when they are allocated (`init_on_alloc`).
     pub zero_on_alloc: bool,
+    /// Whether an object is free is looked at whatever the letters say, without what else debugging does: for a world whose
+    /// callers may be wrong. No knob.
+    pub checked: bool,
 }
 
 impl Wrap {
     /// Whether anything is put around an engine; else it is used as it is.
     pub fn is_on(&self) -> bool {
-        Wrap { encoded: false, ..*self } != Wrap::default()
+        Wrap { encoded: false, checked: false, ..*self } != Wrap::default()
     }
 
     /// What can be put around every engine.

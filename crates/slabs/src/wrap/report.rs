@@ -75,14 +75,32 @@ impl Reports {
 
 /// A report as text, under the cache's name.
 #[derive(Clone, Copy, Debug)]
-pub struct Text<'a> {
+pub struct Text<'a, C> {
     /// The report.
     pub report: &'a Report,
     /// The cache's name.
-    pub cache: &'a str,
+    pub cache: C,
+    /// Writes what a call site's number stands for.
+    pub site: fn(u64, &mut fmt::Formatter<'_>) -> fmt::Result,
 }
 
-impl fmt::Display for Text<'_> {
+impl<'a, C> Text<'a, C> {
+    /// Call sites are written as numbers.
+    pub fn new(report: &'a Report, cache: C) -> Self {
+        Text { report, cache, site: |site, f| write!(f, "{site}") }
+    }
+}
+
+/// A call site as a [`Text`] writes it.
+struct Site(u64, fn(u64, &mut fmt::Formatter<'_>) -> fmt::Result);
+
+impl fmt::Display for Site {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.1(self.0, f)
+    }
+}
+
+impl<C: fmt::Display> fmt::Display for Text<'_, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Report { fault, object, by, allocated, freed, .. } = self.report;
         writeln!(f, "BUG {}: {}", self.cache, fault.name())?;
@@ -98,9 +116,11 @@ impl fmt::Display for Text<'_> {
         for (what, user) in [("Allocated", allocated), ("Freed", freed)] {
             if let Some(User { site, cpu, at_ns }) = user {
                 let age = by.at_ns.saturating_sub(*at_ns);
+                let site = Site(*site, self.site);
                 writeln!(f, "INFO: {what} in {site} age={age} ns cpu={}", cpu.0)?;
             }
         }
-        write!(f, "INFO: Object {object:#x}, found in {} on cpu {} at {} ns", by.site, by.cpu.0, by.at_ns)
+        let site = Site(by.site, self.site);
+        write!(f, "INFO: Object {object:#x}, found in {site} on cpu {} at {} ns", by.cpu.0, by.at_ns)
     }
 }

@@ -1,0 +1,129 @@
+/* Plants one fault, named by the argument, in memory that malloc gave. Prints the object's address first, and "goes on" last. */
+#include <malloc.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BYTES 100
+#define MANY 2000
+
+/* Who allocates and frees, by name in reports. */
+__attribute__((noinline)) char *taker(void)
+{
+    char *volatile object = malloc(BYTES);
+
+    return object;
+}
+
+__attribute__((noinline)) void giver(char *object)
+{
+    free(object);
+    __asm__ volatile("" ::: "memory");
+}
+
+/* How many of 200 objects are as far from the one before as that one is from its own. */
+static int steps(void)
+{
+    char *last = NULL;
+    ptrdiff_t step = 0;
+    int alike = 0;
+
+    for (int i = 0; i < 200; i++) {
+        char *next = malloc(208);
+        alike += next - last == step;
+        step = next - last;
+        last = next;
+    }
+    return alike;
+}
+
+static int is_zero(const char *object)
+{
+    for (int i = 0; i < BYTES; i++)
+        if (object[i])
+            return 0;
+    return 1;
+}
+
+int main(int count, char **arguments)
+{
+    static char line[64];
+    static long elsewhere[4];
+    const char *name = count > 1 ? arguments[1] : "";
+    char *stays = taker(), *object = taker();
+    char *volatile kept = object;
+
+    setvbuf(stdout, NULL, _IONBF, 0);
+    printf("%p\n", (void *)object);
+    if (!strcmp(name, "behind")) {
+        object[BYTES] = 'A';
+        giver(object);
+    } else if (!strcmp(name, "behind its class")) {
+        object[112] = 'A';
+        giver(object);
+    } else if (!strcmp(name, "before")) {
+        object[-1] = 'A';
+        giver(object);
+    } else if (!strcmp(name, "after its free")) {
+        giver(object);
+        kept[5] = 'A';
+        for (int i = 0; i < MANY; i++)
+            stays = taker();
+    } else if (!strcmp(name, "in quarantine")) {
+        giver(object);
+        kept[5] = 'A';
+        for (int i = 0; i < MANY; i++)
+            giver(taker());
+    } else if (!strcmp(name, "twice")) {
+        giver(object);
+        giver(kept);
+    } else if (!strcmp(name, "twice, others between")) {
+        giver(object);
+        for (int i = 0; i < 10; i++)
+            giver(taker());
+        giver(kept);
+    } else if (!strcmp(name, "inside")) {
+        giver(object + 16);
+    } else if (!strcmp(name, "not aligned")) {
+        giver(object + 1);
+    } else if (!strcmp(name, "elsewhere")) {
+        giver((char *)elsewhere);
+    } else if (!strcmp(name, "large, twice")) {
+        char *volatile large = malloc(1 << 20);
+        giver(large);
+        giver(large);
+    } else if (!strcmp(name, "grown")) {
+        object = realloc(object, BYTES + 4);
+        object[BYTES + 3] = object[BYTES + 4] = 'A';
+        giver(object);
+    } else if (!strcmp(name, "sizes")) {
+        snprintf(line, sizeof line, "%zu of %d\n", malloc_usable_size(object), BYTES);
+        fputs(line, stdout);
+    } else if (!strcmp(name, "zeros")) {
+        int zeros = 0;
+        for (int i = 0; i < MANY; i++) {
+            char *again = taker();
+            zeros += is_zero(again);
+            memset(again, 'A', BYTES);
+            giver(again);
+        }
+        snprintf(line, sizeof line, "%d zeros\n", zeros);
+        fputs(line, stdout);
+    } else if (!strcmp(name, "order")) {
+        snprintf(line, sizeof line, "%s\n", steps() > 120 ? "in order" : "in no order");
+        fputs(line, stdout);
+    } else if (!strcmp(name, "aligned")) {
+        for (size_t align = 16; align <= 65536; align *= 2)
+            for (size_t bytes = 1; bytes < 70000; bytes = bytes * 3 + 1) {
+                char *at = memalign(align, bytes);
+                if ((uintptr_t)at % align || malloc_usable_size(at) < bytes)
+                    abort();
+                memset(at, 'A', bytes);
+                giver(at);
+            }
+    }
+    puts("goes on");
+    return stays == object;
+}

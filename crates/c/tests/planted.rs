@@ -1,0 +1,207 @@
+//! Faults planted in a program that the library is preloaded into, with debugging and hardening around the engine: what is
+//! printed, and whether the program goes on.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+const ENGINES: [&str; 4] = ["slub@7.1", "slub@6.1", "slqb@2009-09", "slab@6.1"];
+const SLOTS: [&str; 2] = ["thread", "cpu"];
+
+/// How a program ends.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Ends {
+    /// It goes on, and says so.
+    Well,
+    /// By its own hand, after a report.
+    Aborted,
+}
+use Ends::*;
+
+/// What is around the engine, the fault, what is printed on standard error (`@` is the object's address) or, behind `>`, on
+/// standard output, and the end. Where nothing is expected, nothing is printed.
+struct Case(&'static str, &'static str, &'static [&'static str], Ends);
+
+const CASES: &[Case] = &[
+    Case("debug=FZPU", "nothing", &[], Well),
+    Case(
+        "debug=FZPU",
+        "behind",
+        &[
+            "BUG malloc-112: Right Redzone overwritten\nINFO: byte 100 of the object is 0x41 instead of 0xcc\n",
+            "INFO: Allocated in taker+0x",
+            "INFO: Freed in giver+0x",
+            "INFO: Object @, found in giver+0x",
+            "INFO: allocated from main+0x",
+        ],
+        Well,
+    ),
+    Case(
+        "debug=Z",
+        "behind its class",
+        &[
+            "BUG malloc-112: Right Redzone overwritten\nINFO: byte 112 of the object is 0x41",
+            "INFO: Object @, ",
+        ],
+        Well,
+    ),
+    // The letters say that nobody is noted: where what was asked for ends is not known.
+    Case("debug=FZP", "behind", &[], Well),
+    Case("debug=FZPU", "grown", &["BUG malloc-112: Right Redzone overwritten\nINFO: byte 104 "], Well),
+    Case(
+        "debug=FZPU",
+        "before",
+        &[
+            "BUG malloc-112: Left Redzone overwritten\nINFO: byte -1 of the object is 0x41",
+            "INFO: Object @, ",
+        ],
+        Well,
+    ),
+    Case(
+        "debug=FZPU",
+        "after its free",
+        &[
+            "BUG malloc-112: Poison overwritten\nINFO: byte 5 of the object is 0x41 instead of 0x6b\n",
+            "INFO: Allocated in taker+0x",
+            "INFO: Freed in giver+0x",
+            "INFO: Object @, found in taker+0x",
+        ],
+        Well,
+    ),
+    Case(
+        "debug=P",
+        "after its free",
+        &["BUG malloc-112: Poison overwritten", "INFO: Object @, found in ?"],
+        Well,
+    ),
+    Case(
+        "debug=P,quarantine=16K",
+        "in quarantine",
+        &["BUG malloc-112: Poison overwritten", "INFO: Object @, "],
+        Well,
+    ),
+    Case(
+        "debug=FZPU",
+        "twice",
+        &[
+            "BUG malloc-112: Object already free\nINFO: Allocated in taker+0x",
+            "INFO: Freed in giver+0x",
+            "slablab: double free of @ (malloc-112)",
+        ],
+        Aborted,
+    ),
+    Case("debug=Z", "twice", &["double free of @ (malloc-112)"], Aborted),
+    Case("init=free", "twice", &["double free of @ (malloc-112)"], Aborted),
+    Case("harden=random", "twice", &["double free of @ (malloc-112)"], Aborted),
+    Case("quarantine=64K", "twice, others between", &["double free of @ (malloc-112)"], Aborted),
+    Case("debug=FZPU", "inside", &["BUG malloc-112: Invalid object pointer", "inside an object"], Aborted),
+    Case(
+        "debug=FZPU",
+        "not aligned",
+        &["inside an object, or behind the last, of a slab of malloc-112"],
+        Aborted,
+    ),
+    Case("debug=FZPU", "elsewhere", &["not in the heap, or in an empty slab"], Aborted),
+    Case("debug=FZPU", "large, twice", &["not in the heap, or in an empty slab"], Aborted),
+    Case("debug=FZPU", "sizes", &[">100 of 100"], Well),
+    Case("debug=FP", "sizes", &[">112 of 100"], Well),
+    Case("init=alloc", "zeros", &[">2000 zeros"], Well),
+    Case("init=free,debug=P", "aligned", &[], Well),
+    Case("debug=FZPU", "aligned", &[], Well),
+    Case("init=alloc+free,quarantine=4K", "zeros", &[">2000 zeros"], Well),
+    Case("harden=random", "order", &[">in no order"], Well),
+    Case("debug=F", "order", &[">in order"], Well),
+    Case("debug=FZPUO", "aligned", &[], Well),
+];
+
+/// The library as this build made it: beside this test.
+fn library() -> PathBuf {
+    let test = std::env::current_exe().expect("this test is a program");
+    test.parent().expect("target/<profile>/deps").join("libslablab.so")
+}
+
+fn run(engine: &str, fault: &str, slots: &str) -> Output {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    let program = BUILT.get_or_init(|| {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/planted.c");
+        let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("planted");
+        let mut compiler = Command::new("cc");
+        // By their names in the dynamic symbol table reports know functions.
+        compiler.args([
+            "-std=gnu11",
+            "-O1",
+            "-w",
+            "-rdynamic",
+            "-fno-builtin",
+            "-fno-optimize-sibling-calls",
+        ]);
+        let done = compiler.arg(source).arg("-o").arg(&program).output().expect("cc");
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        program
+    });
+    let mut command = Command::new(program);
+    command.arg(fault).env("LD_PRELOAD", library()).env("SLABLAB_ENGINE", engine).env("SLABLAB_SLOTS", slots);
+    command.output().expect("it runs")
+}
+
+fn check(case: &Case, engine: &str, slots: &str) {
+    let Case(around, fault, says, ends) = case;
+    let engine = format!("{engine},{around}");
+    let done = run(&engine, fault, slots);
+    let (said, errors) = (String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
+    let what = format!("{engine}, a slot per {slots}, {fault}: {}\n{said}{errors}", done.status);
+    let ended = if said.ends_with("goes on\n") && done.status.success() { Well } else { Aborted };
+    assert_eq!(ended, *ends, "{what}");
+    let address = said.lines().next().expect("an address");
+    let mut silent = true;
+    for line in *says {
+        match line.strip_prefix('>') {
+            Some(line) => assert!(said.contains(line), "no {line:?}: {what}"),
+            None => {
+                silent = false;
+                let line = line.replace('@', address);
+                assert!(errors.contains(&line), "no {line:?}: {what}");
+            }
+        }
+    }
+    assert!(!silent || errors.is_empty(), "nothing to say: {what}");
+    assert!(errors.matches("BUG ").count() <= 1, "once: {what}");
+}
+
+#[test]
+fn planted_faults_are_found() {
+    for engine in ENGINES {
+        for slots in SLOTS {
+            CASES.iter().for_each(|case| check(case, engine, slots));
+        }
+    }
+}
+
+/// A heap is larger than some stacks.
+#[test]
+fn a_small_stack_is_enough_to_start() {
+    run("slub", "nothing", "thread");
+    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("planted");
+    for engine in ["slub@7.1", "slub@7.1,debug=FZPU", "slqb,debug=F", "slab,debug=F"] {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "ulimit -s 256 && LD_PRELOAD=$1 exec $2", "sh"]).arg(library()).arg(&program);
+        let done = shell.env("SLABLAB_ENGINE", engine).output().expect("it runs");
+        assert!(done.status.success(), "{engine}: {}", done.status);
+    }
+}
+
+#[test]
+fn what_cannot_be_around_malloc_is_refused() {
+    for (engine, why) in [
+        ("slub@7.1,harden=encode", "links cannot be encoded (harden=encode)"),
+        ("slob,debug=F", "SLOB cannot tell the size"),
+        ("slub,debug=Q", "debug=`Q` is not known; near it: FZPUO"),
+        ("slub,harden=rand", "harden=`rand` is not known; near it: random"),
+    ] {
+        let done = run(engine, "nothing", "thread");
+        let errors = String::from_utf8_lossy(&done.stderr);
+        let line = format!("slablab: SLABLAB_ENGINE={engine}: {why}");
+        assert!(done.status.success() && errors.starts_with(&line), "{engine}: {errors}");
+        assert!(errors.ends_with("; slub@7.1 is used\n"), "{engine}: {errors}");
+    }
+}

@@ -1,0 +1,132 @@
+//! Heaps with debugging and hardening around their engines, in the words of `debug=`, `quarantine=`, `harden=` and `init=`.
+//! `unsafe`: gives memory back, and places the process's heap in a mapping.
+//!
+//! A wrapped engine is another type, [`Debugged`], and its heap another one, which is mapped when it is wanted. It serves nothing
+//! fast, so that every request comes to the engine's own way, and looks after its objects itself: [`Heap`] writes no key into
+//! them.
+//!
+//! What is found is printed when it is found ([`crate::found`]). A damaged zone is repaired and the program goes on; who frees
+//! what is not allocated ends it, as without debugging.
+
+use crate::beside::{self, SHEAF_BYTES};
+use crate::classes;
+use crate::heap::Heap;
+use crate::process::Tenant;
+use slablab_native::{Native, stack, system};
+use slablab_pages::Pages;
+use slablab_slabs::slab_engine::SlabEngine;
+use slablab_slabs::slqb::Slqb;
+use slablab_slabs::slub::Slub;
+use slablab_slabs::wrap::{Around, Choice, Debugged, Wrap};
+use slablab_slabs::{Engine, Metadata, Preset};
+use std::sync::OnceLock;
+
+/// An engine with something around it.
+pub type Wrapped<E> = Debugged<Native, E>;
+
+/// Why something cannot be around an engine here; `None` if it can.
+pub fn refusal(wrap: &Wrap) -> Option<&'static str> {
+    // Links are the world's: `Hardened<Native>` is another world, with a page allocator of its own.
+    wrap.encoded
+        .then_some("links cannot be encoded (harden=encode) where the page allocator serves plain ones too")
+}
+
+/// An engine's policies with what a choice puts around it.
+pub fn around<T>(engine: T, choice: &Choice) -> Around<T> {
+    if choice.wrap.letters.users {
+        stack::want();
+    }
+    // What is freed twice is always found.
+    let wrap = Wrap { checked: true, ..choice.wrap };
+    Around { engine, wrap, release: choice.preset.release() }
+}
+
+/// What the process asks of its heap, whatever is in it.
+pub(crate) trait Serves: Sync {
+    fn allocate(&self, bytes: usize, align: usize) -> *mut u8;
+    fn allocate_zeroed(&self, bytes: usize, align: usize) -> *mut u8;
+    /// # Safety
+    /// As [`Heap::release`].
+    unsafe fn release(&self, at: *mut u8);
+    fn usable(&self, at: *const u8) -> usize;
+    /// # Safety
+    /// As [`Heap::resize`].
+    unsafe fn resize(&self, at: *mut u8, bytes: usize, align: usize) -> *mut u8;
+    fn tenant(&'static self) -> &'static dyn Tenant;
+    fn metadata(&'static self) -> &'static dyn Metadata<Native>;
+}
+
+impl<E: Engine<Native, Common: Sync> + Sync> Serves for Heap<E> {
+    fn allocate(&self, bytes: usize, align: usize) -> *mut u8 {
+        self.allocate_aligned(bytes, align)
+    }
+    fn allocate_zeroed(&self, bytes: usize, align: usize) -> *mut u8 {
+        self.allocate_zeroed(bytes, align)
+    }
+    unsafe fn release(&self, at: *mut u8) {
+        // SAFETY: the caller's promise.
+        unsafe { self.release(at) }
+    }
+    fn usable(&self, at: *const u8) -> usize {
+        self.usable(at)
+    }
+    unsafe fn resize(&self, at: *mut u8, bytes: usize, align: usize) -> *mut u8 {
+        // SAFETY: the caller's promise.
+        unsafe { self.resize(at, bytes, align) }
+    }
+    fn tenant(&'static self) -> &'static dyn Tenant {
+        self
+    }
+    fn metadata(&'static self) -> &'static dyn Metadata<Native> {
+        self
+    }
+}
+
+static HEAP: OnceLock<&'static dyn Serves> = OnceLock::new();
+
+/// The process's heap.
+///
+/// # Panics
+/// If there is none.
+pub(crate) fn heap() -> &'static dyn Serves {
+    *HEAP.get().expect("the heap was made")
+}
+
+/// Makes the process's heap; whether there is memory for it.
+#[cold]
+#[inline(never)]
+pub(crate) fn make(pages: &'static Pages<Native>, first: u32, choice: &Choice) -> bool {
+    let made = match choice.preset {
+        Preset::Slub(policy) => {
+            let policy = around(beside::slub_here(policy), choice);
+            placed::<Wrapped<Slub<Native>>>(pages, first, &policy, SHEAF_BYTES)
+        }
+        Preset::Slqb(policy) => placed::<Wrapped<Slqb<Native>>>(pages, first, &around(policy, choice), 0),
+        Preset::Slab(policy) => {
+            placed::<Wrapped<SlabEngine<Native>>>(pages, first, &around(policy, choice), 0)
+        }
+        Preset::Slob(_) => None,
+    };
+    made.is_some_and(|heap| HEAP.set(heap).is_ok())
+}
+
+/// A heap in a mapping of its own. It is made there: the stack of whoever allocates first may be small.
+fn placed<E: Engine<Native, Common: Sync> + Sync + 'static>(
+    pages: &'static Pages<Native>,
+    first: u32,
+    policy: &E::Policy,
+    sheaf_bytes: u32,
+) -> Option<&'static dyn Serves> {
+    let bytes = size_of::<Heap<E>>().next_multiple_of(system::page_size());
+    let room: *mut Heap<E> = system::map_block(bytes, system::page_size())?.as_ptr().cast();
+    // SAFETY: the block is new, aligned and large enough, and stays; each field is written before the heap is referred to.
+    unsafe {
+        (&raw mut (*room).pages).write(pages);
+        (&raw mut (*room).common).write(E::Common::default());
+        (&raw mut (*room).first).write(first);
+        for class in 0..classes::COUNT {
+            (&raw mut (*room).classes[class]).write(Heap::<E>::new_class(class, first, policy, sheaf_bytes));
+        }
+        Some(&*room)
+    }
+}

@@ -1,0 +1,164 @@
+//! Who called: return addresses, kept once each, and their names. `unsafe`: calls the unwinder and the dynamic linker.
+//!
+//! A stack is told by a number. Stacks are kept in a table that grows no more than its mapping: what does not fit is nobody's.
+//! Nothing here allocates.
+
+use crate::system;
+use std::ffi::{CStr, c_int, c_void};
+use std::fmt::{self, Write};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Return addresses kept of a stack: the innermost.
+const DEPTH: usize = 10;
+/// Stacks kept, a power of two.
+const STACKS: usize = 1 << 16;
+/// Places a stack may be in.
+const TRIES: usize = 16;
+/// Lines shown of a stack.
+const SHOWN: usize = 8;
+
+#[derive(Debug)]
+struct Stack {
+    /// 0: nobody's.
+    hash: AtomicU64,
+    calls: [AtomicU64; DEPTH],
+}
+
+static TABLE: OnceLock<&'static [Stack]> = OnceLock::new();
+
+/// Keeps stacks from now on. Without memory for them all are nobody's.
+pub fn want() {
+    if TABLE.get().is_none()
+        && let Some(at) = system::map_block(STACKS * size_of::<Stack>(), system::page_size())
+    {
+        // SAFETY: the block is new, large enough, and stays; zeros are a stack.
+        let table = unsafe { std::slice::from_raw_parts(at.as_ptr().cast(), STACKS) };
+        // Who comes second leaves a mapping that nobody touches.
+        let _ = TABLE.set(table);
+    }
+}
+
+/// The number of the caller's stack; 0 where none is kept.
+#[inline(never)]
+pub fn here() -> u64 {
+    let Some(table) = TABLE.get() else { return 0 };
+    let mut walk = Walk { calls: [0; DEPTH], count: 0 };
+    // SAFETY: the function is called with `walk` before this returns.
+    unsafe { _Unwind_Backtrace(note, (&raw mut walk).cast()) };
+    let mixed = |hash: u64, call: &u64| (hash ^ call).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+    let hash = walk.calls.iter().fold(1, mixed).max(1);
+    for place in (0..TRIES).map(|n| (hash as usize).wrapping_add(n) % STACKS) {
+        let stack = &table[place];
+        match stack.hash.compare_exchange(0, hash, Relaxed, Relaxed) {
+            Ok(_) => stack.calls.iter().zip(walk.calls).for_each(|(to, call)| to.store(call, Relaxed)),
+            Err(there) if there != hash => continue,
+            Err(_) => {}
+        }
+        return place as u64 + 1;
+    }
+    0
+}
+
+struct Walk {
+    calls: [u64; DEPTH],
+    count: usize,
+}
+
+extern "C" fn note(context: *mut c_void, walk: *mut c_void) -> c_int {
+    const GO_ON: c_int = 0;
+    const END: c_int = 5;
+    // SAFETY: `here` passes a walk that is its own.
+    let walk = unsafe { &mut *walk.cast::<Walk>() };
+    if walk.count == DEPTH {
+        return END;
+    }
+    // SAFETY: the unwinder passes its context.
+    walk.calls[walk.count] = unsafe { _Unwind_GetIP(context) } as u64;
+    walk.count += 1;
+    GO_ON
+}
+
+unsafe extern "C" {
+    fn _Unwind_Backtrace(
+        note: extern "C" fn(*mut c_void, *mut c_void) -> c_int,
+        argument: *mut c_void,
+    ) -> c_int;
+    fn _Unwind_GetIP(context: *mut c_void) -> usize;
+}
+
+/// The calls of a stack that are not this library's, innermost first. In a program that this code is part of, all are.
+fn calls(stack: u64) -> impl Iterator<Item = Call> {
+    let kept = stack.checked_sub(1).and_then(|index| TABLE.get()?.get(index as usize));
+    let own = Call::at(here as *const () as u64).image;
+    let calls = kept.into_iter().flat_map(|stack| &stack.calls).map(|call| call.load(Relaxed));
+    let calls = calls.take_while(|call| *call != 0).map(Call::at);
+    calls.skip_while(move |call| call.image == own && !own.is_null() && !is_program(own))
+}
+
+/// Whether an image is the program itself, by what the kernel says of it.
+fn is_program(image: *const c_void) -> bool {
+    // SAFETY: no memory is involved.
+    let headers = unsafe { libc::getauxval(libc::AT_PHDR) } as usize;
+    // Its headers are at its start.
+    headers.wrapping_sub(image.addr()) < system::page_size()
+}
+
+/// Writes the innermost call of a stack.
+pub fn write(stack: u64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    match calls(stack).next() {
+        Some(call) => write!(f, "{call}"),
+        None => f.write_str("?"),
+    }
+}
+
+/// The calls of a stack but the innermost, for as many lines as are worth it.
+pub fn others(stack: u64) -> impl Iterator<Item = impl fmt::Display> {
+    calls(stack).skip(1).take(SHOWN)
+}
+
+/// A return address, and what the dynamic linker knows of it.
+struct Call {
+    at: u64,
+    image: *const c_void,
+    file: Option<&'static CStr>,
+    symbol: Option<(&'static CStr, u64)>,
+}
+
+impl Call {
+    fn at(at: u64) -> Call {
+        let mut known = libc::Dl_info {
+            dli_fname: std::ptr::null(),
+            dli_fbase: std::ptr::null_mut(),
+            dli_sname: std::ptr::null(),
+            dli_saddr: std::ptr::null_mut(),
+        };
+        // SAFETY: any address may be asked about; the answer is ours.
+        let found = unsafe { libc::dladdr(std::ptr::without_provenance(at as usize), &mut known) } != 0;
+        if !found {
+            return Call { at, image: std::ptr::null(), file: None, symbol: None };
+        }
+        // SAFETY: the linker's texts stay as long as the image.
+        let text = |text: *const libc::c_char| (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) });
+        let symbol = text(known.dli_sname).map(|name| (name, known.dli_saddr.addr() as u64));
+        Call { at, image: known.dli_fbase, file: text(known.dli_fname), symbol }
+    }
+}
+
+/// `symbol+0x1d (file+0x11aa)`: what is known of it.
+impl fmt::Display for Call {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = |f: &mut fmt::Formatter<'_>, text: &[u8]| {
+            text.utf8_chunks().try_for_each(|chunk| f.write_str(chunk.valid()))
+        };
+        let Some(file) = self.file else { return write!(f, "{:#x}", self.at) };
+        let file = file.to_bytes().rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+        if let Some((name, start)) = self.symbol {
+            text(f, name.to_bytes())?;
+            write!(f, "+{:#x} (", self.at - start)?;
+        }
+        text(f, file)?;
+        write!(f, "+{:#x}", self.at - self.image.addr() as u64)?;
+        if self.symbol.is_some() { f.write_char(')') } else { Ok(()) }
+    }
+}

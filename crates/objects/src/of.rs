@@ -1,0 +1,147 @@
+//! One cache of one engine, with something around it or not.
+
+use crate::untyped::{Spec, WORD, state_offset};
+use crate::{CreateError, Letters};
+use slablab_malloc::found;
+use slablab_malloc::wrapped::{self, Wrapped};
+use slablab_native::{Native, system};
+use slablab_slabs::cache::LinkPlace;
+use slablab_slabs::slab::NewObjects;
+use slablab_slabs::slab_engine::SlabEngine;
+use slablab_slabs::slqb::Slqb;
+use slablab_slabs::slub::Slub;
+use slablab_slabs::wrap::Choice;
+use slablab_slabs::{CacheId, CacheSpec, Engine, Preset};
+
+/// One cache of one engine.
+pub(crate) enum Of {
+    Slub(Slub<Native>),
+    Slqb(Slqb<Native>),
+    Slab(SlabEngine<Native>),
+    /// With something around it. Apart, so that the others are no larger and no slower for it.
+    Wrapped(Box<OfWrapped>),
+}
+
+/// The same with debugging or hardening around it.
+pub(crate) enum OfWrapped {
+    Slub(Wrapped<Slub<Native>>),
+    Slqb(Wrapped<Slqb<Native>>),
+    Slab(Wrapped<SlabEngine<Native>>),
+}
+
+/// Does something with the engine's cache.
+macro_rules! with {
+    ($of:expr, $cache:ident => $body:expr) => {
+        match $of {
+            Of::Slub($cache) => $body,
+            Of::Slqb($cache) => $body,
+            Of::Slab($cache) => $body,
+            Of::Wrapped(wrapped) => match &**wrapped {
+                OfWrapped::Slub($cache) => $body,
+                OfWrapped::Slqb($cache) => $body,
+                OfWrapped::Slab($cache) => $body,
+            },
+        }
+    };
+}
+pub(crate) use with;
+
+/// What a cache is made of: the engine's words, and the process's where none is named.
+///
+/// # Errors
+/// There is no such engine, or it cannot have object caches.
+pub(crate) fn choice(spec: &Spec<'_>, own: Choice) -> Result<Choice, CreateError> {
+    let mut choice = match spec.engine {
+        Some(text) => Choice::parse(text).map_err(|bad| CreateError::Engine(bad.to_string()))?,
+        None => own,
+    };
+    let letters = &mut choice.wrap.letters;
+    *letters = Letters::from_bits(letters.bits() | spec.debug.bits());
+    if matches!(choice.preset, Preset::Slob(_)) {
+        return Err(CreateError::Engine("SLOB does not know whose an object is".to_owned()));
+    }
+    match wrapped::refusal(&choice.wrap) {
+        Some(why) => Err(CreateError::Engine(why.to_owned())),
+        None => Ok(choice),
+    }
+}
+
+impl Of {
+    pub(crate) fn create(number: CacheId, spec: &Spec<'_>, choice: &Choice) -> Of {
+        let wraps = choice.wrap.is_on();
+        let mut asked = CacheSpec::of_size(match (spec.mark, wraps) {
+            // The zone begins behind the last byte; a link fits in an object while it is taken in advance.
+            (_, true) => spec.size.max(WORD),
+            // A mark is in the second word.
+            (Some(_), false) => spec.size.next_multiple_of(WORD).max(2 * WORD),
+            (None, false) => spec.size.next_multiple_of(WORD),
+        } as u32);
+        asked.align = spec.align.max(WORD) as u32;
+        asked.flags.hwcache_align = spec.hwcache_align;
+        asked.flags.no_merge = true;
+        let mut new = NewObjects { mark: spec.mark.filter(|_| !wraps), ..NewObjects::default() };
+        if spec.kept {
+            // Behind what is kept: the word of state, then the link.
+            asked.object_size = state_offset(spec.size) as u32 + 2 * WORD as u32;
+            asked.flags.constructor = true;
+            asked.flags.link_inside = true;
+            asked.flags.typesafe_by_rcu = spec.end.is_some();
+            new.zeroed = Some(state_offset(spec.size) as u32);
+        }
+        fn made<E: Engine<Native>>(
+            number: CacheId,
+            asked: &CacheSpec,
+            policy: &E::Policy,
+            new: NewObjects<Native>,
+        ) -> E {
+            let mut cache = E::create(number, asked, policy);
+            cache.set_new_objects(new);
+            cache.tell(found::print);
+            cache
+        }
+        let mut preset = choice.preset;
+        if let Preset::Slub(policy) = &mut preset {
+            policy.order_cpus = system::cpus_usable();
+            // A freed object's second word is free for whoever checks.
+            policy.link = LinkPlace::Start;
+        }
+        match (preset, wraps) {
+            (Preset::Slub(policy), false) => Of::Slub(made(number, &asked, &policy, new)),
+            (Preset::Slqb(policy), false) => Of::Slqb(made(number, &asked, &policy, new)),
+            (Preset::Slab(policy), false) => Of::Slab(made(number, &asked, &policy, new)),
+            (Preset::Slub(policy), true) => Of::Wrapped(Box::new(OfWrapped::Slub(made(
+                number,
+                &asked,
+                &wrapped::around(policy, choice),
+                new,
+            )))),
+            (Preset::Slqb(policy), true) => Of::Wrapped(Box::new(OfWrapped::Slqb(made(
+                number,
+                &asked,
+                &wrapped::around(policy, choice),
+                new,
+            )))),
+            (Preset::Slab(policy), true) => Of::Wrapped(Box::new(OfWrapped::Slab(made(
+                number,
+                &asked,
+                &wrapped::around(policy, choice),
+                new,
+            )))),
+            (Preset::Slob(_), _) => unreachable!("refused before"),
+        }
+    }
+
+    /// Whether the engine's slabs say what is free in their racing word.
+    pub(crate) fn races(&self) -> bool {
+        match self {
+            Of::Slub(_) => true,
+            Of::Wrapped(wrapped) => matches!(**wrapped, OfWrapped::Slub(_)),
+            _ => false,
+        }
+    }
+
+    /// Whether something is around it.
+    pub(crate) fn is_wrapped(&self) -> bool {
+        matches!(self, Of::Wrapped(_))
+    }
+}
