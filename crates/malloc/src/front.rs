@@ -23,6 +23,10 @@ pub(crate) fn start() {
     SECRET.store(system::secret(), Relaxed);
 }
 
+/// A mapping of its own stays one down to this part of the largest block of page frames: less is copied, so that it leaves the
+/// list of mappings.
+const KEPT_FRACTION: usize = 8;
+
 /// The first class whose objects have a flag.
 const FLAGGED: usize = classes::reckon(Native::FLAG_BYTES) + 1;
 const FREED: u8 = 1;
@@ -230,6 +234,13 @@ impl<E: Engine<Native>> Heap<E> {
         // It stays where it is if it fits and does not waste half.
         if bytes <= usable && (bytes >= usable / 2 || usable <= 64) {
             return at;
+        }
+        let mapping = bytes > Native::largest_block() / KEPT_FRACTION && Native::home(at).is_none();
+        if mapping
+            && !self.is_interrupted()
+            && let Some(moved) = huge::resize(at, bytes, align)
+        {
+            return moved;
         }
         let moved = self.allocate_aligned(bytes, align);
         if !moved.is_null() {

@@ -105,6 +105,41 @@ fn blocks_above_the_largest_order() {
     assert_eq!(grown[0], 7);
 }
 
+/// Bytes of this process that are in memory.
+fn resident() -> usize {
+    let said = std::fs::read_to_string("/proc/self/statm").expect("the kernel says");
+    said.split(' ').nth(1).expect("a second number").parse::<usize>().expect("pages") << 12
+}
+
+#[test]
+fn another_size_above_the_largest_order_is_not_copied() {
+    use slablab_malloc::api;
+    let (least, most) = (600usize << 20, 1400usize << 20);
+    let mut at = api::alloc(least);
+    assert!(!at.is_null());
+    let marks: Vec<usize> = (0..least).step_by(32 << 20).collect();
+    // SAFETY: so many bytes were allocated.
+    marks.iter().for_each(|mark| unsafe { at.add(*mark).write(*mark as u8 | 1) });
+    let before = resident();
+    for bytes in [900 << 20, most, least, 256 << 20, 80 << 20, 200 << 20, 513 << 20] {
+        // SAFETY: allocated above, and nobody uses it.
+        at = unsafe { api::realloc(at, bytes, 16) };
+        assert!(!at.is_null(), "{bytes} bytes");
+        let (usable, grown) = (api::usable(at), resident().saturating_sub(before));
+        assert!((bytes..bytes + 65_536).contains(&usable), "{bytes} bytes: {usable} usable");
+        // What other tests take meanwhile is less.
+        assert!(grown < 300 << 20, "{bytes} bytes: {grown} were copied");
+        for mark in marks.iter().filter(|mark| **mark < 80 << 20) {
+            // SAFETY: within what every size had.
+            assert_eq!(unsafe { at.add(*mark).read() }, *mark as u8 | 1, "{bytes} bytes, at {mark}");
+        }
+    }
+    // SAFETY: behind what it once had, and what came back reads as zeros.
+    assert_eq!(unsafe { at.add(512 << 20).read() }, 0);
+    // SAFETY: as above; then it is nobody's.
+    unsafe { api::free(at) };
+}
+
 /// Heaps of every engine beside the process's own: on the same pages, each with its own objects.
 #[test]
 fn heaps_beside_each_other() {
