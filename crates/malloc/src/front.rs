@@ -231,16 +231,24 @@ impl<E: Engine<Native>> Heap<E> {
     /// Nobody else uses the memory.
     pub unsafe fn resize(&self, at: *mut u8, bytes: usize, align: usize) -> *mut u8 {
         let usable = self.usable(at);
-        // It stays where it is if it fits and does not waste half.
-        if bytes <= usable && (bytes >= usable / 2 || usable <= 64) {
+        // It stays as it is if it fits and wastes little; then where it is, if it can.
+        let little = if usable > classes::MAX { usable / 8 } else { usable / 2 };
+        let fits = bytes <= usable;
+        if fits && (usable - bytes <= little || usable <= 64) {
             return at;
         }
-        let mapping = bytes > Native::largest_block() / KEPT_FRACTION && Native::home(at).is_none();
-        if mapping
-            && !self.is_interrupted()
-            && let Some(moved) = huge::resize(at, bytes, align)
-        {
-            return moved;
+        if bytes > classes::MAX && !self.is_interrupted() {
+            let resized = match Native::home(at) {
+                Some(home) if self.resize_large(home, bytes) => Some(at),
+                None if bytes > Native::largest_block() / KEPT_FRACTION => huge::resize(at, bytes, align),
+                _ => None,
+            };
+            if let Some(resized) = resized {
+                return resized;
+            }
+        }
+        if fits && usable - bytes <= usable / 2 {
+            return at;
         }
         let moved = self.allocate_aligned(bytes, align);
         if !moved.is_null() {

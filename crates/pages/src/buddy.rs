@@ -19,6 +19,7 @@
 use crate::list::List;
 use crate::migrate::MigrateType;
 use crate::policy::{ORDERS, Reserve};
+use crate::report_free::Resident;
 use crate::zone::{Blocks, Held};
 use slablab_platform::{Event, Field, FrameKind, FrameState, Pfn, Platform, Word};
 
@@ -90,11 +91,11 @@ impl<P: Platform> Held<'_, P> {
 
     /// Gives a block back that somebody used.
     pub(crate) fn give(&mut self, pfn: Pfn, order: u8) {
-        self.give_as(pfn, order, true);
+        self.give_as(pfn, order, Resident::all(order));
     }
 
-    /// Gives a block back; `resident` says whether memory behind it may be.
-    pub(crate) fn give_as(&mut self, pfn: Pfn, order: u8, mut resident: bool) {
+    /// Gives a block back; `resident` says which of its frames may be.
+    pub(crate) fn give_as(&mut self, pfn: Pfn, order: u8, mut resident: Resident) {
         let ty = self.block_type(pfn);
         let (mut head, mut order) = (pfn, order);
         self.set_state(pfn, FrameKind::Inside, order, ty);
@@ -105,7 +106,9 @@ impl<P: Platform> Held<'_, P> {
                 break;
             }
             self.unlist(buddy, order, buddy_type);
-            resident |= self.is_resident(buddy);
+            let other = self.resident_of(buddy);
+            let (low, high) = if buddy.0 > head.0 { (resident, other) } else { (other, resident) };
+            resident = low.before(high, 1 << order);
             self.set_state(buddy, FrameKind::Inside, order, buddy_type);
             P::count(Event::BuddyMerge, 1);
             head = Pfn(head.0 & !(1 << order));
@@ -152,12 +155,17 @@ impl<P: Platform> Held<'_, P> {
 
     /// Cuts a block of order `high` down to `low`: the upper halves go to the heads of the lists of `ty`.
     pub(crate) fn expand(&mut self, pfn: Pfn, high: u8, low: u8, ty: MigrateType) {
-        let resident = high > low && self.is_resident(pfn);
+        if high == low {
+            return;
+        }
+        let mut resident = self.resident_of(pfn);
         for order in (low..high).rev() {
             P::count(Event::BuddySplit, 1);
-            self.set_resident(pfn.plus(1 << order), resident);
+            self.set_resident(pfn.plus(1 << order), resident.part(1 << order, 1 << order));
+            resident = resident.part(0, 1 << order);
             self.put(pfn.plus(1 << order), order, ty, End::Head);
         }
+        self.set_resident(pfn, resident);
     }
 
     /// Whether blocks of these types may merge. The high-order atomic reserve stays apart, or it would leak away.
@@ -176,7 +184,7 @@ impl<P: Platform> Held<'_, P> {
             End::Tail => list.push_back::<P>(pfn),
         }
         self.free += 1 << order;
-        self.resident += (self.is_resident(pfn) as u64) << order;
+        self.resident += self.resident_of(pfn).frames();
         self.dirty |= 1 << order;
     }
 
@@ -184,7 +192,7 @@ impl<P: Platform> Held<'_, P> {
     pub(crate) fn unlist(&mut self, pfn: Pfn, order: u8, ty: MigrateType) {
         self.free_area[order as usize][ty as usize].remove::<P>(pfn);
         self.free -= 1 << order;
-        self.resident -= (self.is_resident(pfn) as u64) << order;
+        self.resident -= self.resident_of(pfn).frames();
         self.dirty |= 1 << order;
     }
 
