@@ -159,6 +159,8 @@ pub(crate) fn start(wanted: Wishes) -> bool {
     pages.pcp = PcpRule::NONE;
     pages.zones = Some(ZoneRule::One);
     pages.min_free = MinFree::Kib(0);
+    // Untouched memory is a page fault each.
+    pages.resident_first = true;
     // One label for all: nothing here can be moved.
     pages.max_order = Some(Native::largest_order());
     pages.pageblock_order = pages.max_order;

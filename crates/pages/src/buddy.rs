@@ -121,13 +121,24 @@ impl<P: Platform> Held<'_, P> {
 
     /// The smallest listed block of a type that will do, cut to size.
     pub(crate) fn smallest(&mut self, order: u8, ty: MigrateType) -> Option<Pfn> {
-        for high in order..=self.zone.machine.max_order {
+        let max = self.zone.machine.max_order;
+        let used = (order..=max).find(|high| self.resident_first() && self.has_used(*high, ty));
+        for high in used.unwrap_or(order)..=max {
             if let Some(pfn) = self.pop(high, ty) {
-                self.expand(pfn, high, order, ty);
-                return Some(pfn);
+                return Some(self.expand(pfn, high, order, ty));
             }
         }
         None
+    }
+
+    fn resident_first(&self) -> bool {
+        self.zone.machine.policy.resident_first
+    }
+
+    /// Whether a list has a block with resident frames, where those come first.
+    fn has_used(&self, order: u8, ty: MigrateType) -> bool {
+        let first = self.free_area[order as usize][ty as usize].first();
+        first.is_some_and(|pfn| self.resident_of(pfn) != Resident::NONE)
     }
 
     /// Takes the first block of a list; the frontier stands behind the list of largest movable blocks.
@@ -153,19 +164,27 @@ impl<P: Platform> Held<'_, P> {
         self.free_area[order as usize][ty as usize].count > 0 || frontier && self.touched < self.frontier_end
     }
 
-    /// Cuts a block of order `high` down to `low`: the upper halves go to the heads of the lists of `ty`.
-    pub(crate) fn expand(&mut self, pfn: Pfn, high: u8, low: u8, ty: MigrateType) {
+    /// Cuts a block of order `high` down to `low`, and answers where that is: its beginning, or a half with resident frames where
+    /// those come first. The other halves go to the heads of the lists of `ty`.
+    pub(crate) fn expand(&mut self, mut pfn: Pfn, high: u8, low: u8, ty: MigrateType) -> Pfn {
         if high == low {
-            return;
+            return pfn;
         }
         let mut resident = self.resident_of(pfn);
         for order in (low..high).rev() {
             P::count(Event::BuddySplit, 1);
-            self.set_resident(pfn.plus(1 << order), resident.part(1 << order, 1 << order));
+            let mut left = pfn.plus(1 << order);
+            let mut left_resident = resident.part(1 << order, 1 << order);
             resident = resident.part(0, 1 << order);
-            self.put(pfn.plus(1 << order), order, ty, End::Head);
+            if self.resident_first() && resident == Resident::NONE && left_resident != Resident::NONE {
+                (pfn, left) = (left, pfn);
+                (resident, left_resident) = (left_resident, resident);
+            }
+            self.set_resident(left, left_resident);
+            self.put(left, order, ty, End::Head);
         }
         self.set_resident(pfn, resident);
+        pfn
     }
 
     /// Whether blocks of these types may merge. The high-order atomic reserve stays apart, or it would leak away.
@@ -178,6 +197,12 @@ impl<P: Platform> Held<'_, P> {
     /// Puts a block on a list, as it is.
     fn put(&mut self, pfn: Pfn, order: u8, ty: MigrateType, end: End) {
         self.set_state(pfn, FrameKind::Buddy, order, ty);
+        let used = self.resident_of(pfn) != Resident::NONE;
+        let end = match self.resident_first() {
+            true if used => End::Head,
+            true => End::Tail,
+            false => end,
+        };
         let list = &mut self.free_area[order as usize][ty as usize];
         match end {
             End::Head => list.push_front::<P>(pfn),
