@@ -2,21 +2,29 @@
 """Real programs under other allocators, by LD_PRELOAD: CPU time, peak memory, and whether they say the same.
 
     cargo build --release -p slablab-c
-    scripts/programs.py                     # all programs and allocators, 5 blocks
-    scripts/programs.py --programs sqlite,gcc --allocators glibc,slablab --repeats 11 --format json
+    scripts/programs.py                     # all programs, glibc, slablab and three others, 5 blocks: some 6 minutes on 2 CPUs
+    scripts/programs.py --programs sqlite,gcc --allocators glibc,slablab,slub@6.1 --repeats 11 --format json
 
-In each block every program runs once under every allocator, in an order of chance. CPU time is user and system time of the
-program and its children; peak memory is the largest resident set of one of them. What a program says under an allocator must
-be what it says without: a difference is an error (exit 1). Programs and allocators that are missing are installed by apt when
-run as root, else named (exit 3).
+A first run of each program is not counted. Then, in each block, every program runs once under every allocator, in an order of
+chance. CPU time is user and system time of the program and its children; of redis, the server's. Peak memory is the largest
+resident set of one of them. A ratio is the median over blocks of what was measured in the same block, with the interval that
+holds the true median at 90 % at least (order statistics; of 5 blocks, the least and the greatest).
+
+What a program says under an allocator must be what it says under glibc: a difference is an error (exit 1). So is a program whose
+malloc the dynamic linker binds to another library than the allocator's: Debian's redis-server brings jemalloc with it, which is
+why glibc is preloaded too. Programs and allocators that are missing are installed by apt when run as root, else named (exit 3).
 """
 
 import argparse
+import csv
+import ctypes
 import hashlib
 import json
+import math
 import os
+import platform
 import random
-import resource
+import re
 import shutil
 import signal
 import statistics
@@ -28,38 +36,37 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 LIBRARIES = [Path("/usr/lib") / f"{os.uname().machine}-linux-gnu", Path("/usr/lib64"), Path("/usr/lib")]
+OURS = ROOT / "target/release/libslablab.so"
 # Name: library, Debian package, further environment.
 ALLOCATORS = {
-    "glibc": (None, None, {}),
-    "slablab": (ROOT / "target/release/libslablab.so", None, {}),
-    "slub@6.1": (ROOT / "target/release/libslablab.so", None, {"SLABLAB_ENGINE": "slub@6.1"}),
-    "slqb": (ROOT / "target/release/libslablab.so", None, {"SLABLAB_ENGINE": "slqb@2009-09"}),
-    "slab": (ROOT / "target/release/libslablab.so", None, {"SLABLAB_ENGINE": "slab@6.1"}),
+    "glibc": ("libc.so.6", "libc6", {}),
+    "slablab": (OURS, None, {}),
+    "slub@6.1": (OURS, None, {"SLABLAB_ENGINE": "slub@6.1"}),
+    "slqb": (OURS, None, {"SLABLAB_ENGINE": "slqb@2009-09"}),
+    "slab": (OURS, None, {"SLABLAB_ENGINE": "slab@6.1"}),
+    "slots-per-cpu": (OURS, None, {"SLABLAB_SLOTS": "cpu"}),
     "mimalloc": ("libmimalloc.so.2", "libmimalloc2.0", {}),
     "jemalloc": ("libjemalloc.so.2", "libjemalloc2", {}),
     "tcmalloc": ("libtcmalloc_minimal.so.4", "libtcmalloc-minimal4", {}),
 }
-PACKAGES = {
-    "redis": ["redis-server", "redis-tools"],
-    "sqlite": ["sqlite3"],
-    "python": ["python3"],
-    "gcc": ["gcc"],
-    "xz": ["xz-utils"],
-    "zstd": ["zstd"],
-}
-COMMANDS = {
-    "redis": ["redis-server", "redis-cli", "redis-benchmark"],
-    "sqlite": ["sqlite3"],
-    "python": ["python3"],
-    "gcc": ["gcc"],
-    "xz": ["xz"],
-    "zstd": ["zstd"],
+USUAL = ["glibc", "slablab", "mimalloc", "jemalloc", "tcmalloc"]
+# A shell script of the name `python3` is no good: Debian's own, if it is there.
+PYTHON = "/usr/bin/python3" if os.access("/usr/bin/python3", os.X_OK) else sys.executable
+# Name: Debian packages, commands; the first allocates, and says a version.
+PROGRAMS = {
+    "redis": (["redis-server", "redis-tools"], ["redis-server", "redis-cli", "redis-benchmark"]),
+    "sqlite": (["sqlite3"], ["sqlite3"]),
+    "python": (["python3"], [PYTHON]),
+    "python-malloc": (["python3"], [PYTHON]),
+    "gcc": (["gcc"], ["gcc"]),
+    "xz": (["xz-utils"], ["xz"]),
+    "zstd": (["zstd"], ["zstd"]),
 }
 
 SQL = """
 CREATE TABLE item(id INTEGER PRIMARY KEY, name TEXT, grp INTEGER, body BLOB);
-WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 40000)
-  INSERT INTO item SELECT i, 'name ' || (i * 7919 % 40000), i % 977, zeroblob(i * 31 % 200) FROM n;
+WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 120000)
+  INSERT INTO item SELECT i, 'name ' || (i * 7919 % 120000), i % 977, zeroblob(i * 31 % 200) FROM n;
 CREATE INDEX by_name ON item(name);
 CREATE INDEX by_group ON item(grp, name);
 SELECT count(*), sum(length(body)), min(name), max(name) FROM item;
@@ -71,12 +78,12 @@ PRAGMA integrity_check;
 SELECT count(*), sum(length(name)) FROM item;
 """
 
-PYTHON = """
+SCRIPT = """
 import json, hashlib, collections, re
 digest = hashlib.sha256()
 for turn in range(6):
     rows = [{"id": i, "name": "name %d" % (i * 7919 % 10007), "tags": ["t%d" % (i % k) for k in range(2, 9)],
-             "nested": {"a": i / 7, "b": [i] * (i % 13)}} for i in range(8000)]
+             "nested": {"a": i / 7, "b": [i] * (i % 13)}} for i in range(10000)]
     text = json.dumps(rows, sort_keys=True)
     back = json.loads(text)
     words = collections.Counter(re.findall(r"[a-z]+ [0-9]+", text))
@@ -90,23 +97,22 @@ print(digest.hexdigest())
 def c_source():
     """A C file of many functions, always the same."""
     lines = ["#include <stdio.h>", "#include <stdlib.h>", "#include <string.h>", "struct pair { long a, b; char name[40]; };"]
-    for i in range(400):
+    for i in range(300):
         lines.append(
             f"static long f{i}(struct pair *p, long n) {{ long s = {i}; for (long i = 0; i < n; i++) "
             f"{{ if (p[i].a % {i % 13 + 2}) s += p[i].b * {i}; else s ^= strlen(p[i].name) << {i % 7}; "
             f"switch (s & 7) {{ case 0: s += {i}; break; case 3: s -= p[i].a; break; default: s *= 3; }} }} return s; }}"
         )
-    calls = "".join(f"s += f{i}(p, n % {i + 3});" for i in range(400))
+    calls = "".join(f"s += f{i}(p, n % {i + 3});" for i in range(300))
     lines.append(f"long all(struct pair *p, long n) {{ long s = 0; {calls} return s; }}")
     return "\n".join(lines) + "\n"
 
 
 def sample_text():
-    """24 MB that compress neither well nor badly, always the same."""
+    """24 MiB that compress neither well nor badly, always the same."""
     chance = random.Random(1)
     words = ["".join(chance.choice("etaoinshrdlu") for _ in range(chance.randint(2, 9))) for _ in range(5000)]
-    part = " ".join(chance.choice(words) for _ in range(400_000)).encode()
-    return b"".join(part[k * 1000:] + part[: k * 1000] for k in range(10))[: 24 << 20]
+    return " ".join(chance.choices(words, k=4_000_000)).encode()[: 24 << 20]
 
 
 def redis_script():
@@ -121,78 +127,86 @@ def redis_script():
 
 
 class Run:
-    """One program under one allocator: CPU seconds, peak KiB, and what it said."""
+    """One program under one allocator: what it took, and what it said."""
+
+    # Starts a program in the background, says its number and ends. A program's peak is not below that of the process it was
+    # forked from: this one's, unlike Python's, is small.
+    STARTER = 'exec 3<&0; env "$@" <&3 3<&- 2> /dev/null & echo $! >&2'
 
     def __init__(self, folder, environment):
         self.folder = folder
         self.environment = environment
         self.said = hashlib.sha256()
         self.failed = None
+        self.took = {}
 
     def start(self, command, stdin=None, stdout=None):
-        return subprocess.Popen(command, cwd=self.folder, env=self.environment, stdin=stdin, stdout=stdout,
-                                stderr=subprocess.DEVNULL)
+        """The number of a program that is a child of this process, which takes orphans."""
+        self.began = time.monotonic()
+        new = [f"{name}={value}" for name, value in self.environment.items()]
+        starter = subprocess.run(["/bin/sh", "-c", self.STARTER, "sh", *new, *command], cwd=self.folder, stdin=stdin,
+                                 stdout=stdout, stderr=subprocess.PIPE, check=True)
+        return int(starter.stderr)
 
-    def end(self, process):
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        return process.returncode, usage.ru_utime + usage.ru_stime, usage.ru_maxrss
+    def end(self, number, command):
+        _, status, usage = os.wait4(number, 0)
+        self.took = {"cpu_s": usage.ru_utime + usage.ru_stime, "system_s": usage.ru_stime, "wall_s": time.monotonic() - self.began,
+                     "peak_mib": usage.ru_maxrss / 1024, "faults": usage.ru_minflt + usage.ru_majflt}
+        if status:
+            self.failed = f"{command[0]} ended with {os.waitstatus_to_exitcode(status)}"
 
     def simple(self, command, stdin=None, says=None):
         """A program that runs to its end; it says its standard output, or a file."""
         said = self.folder / "said"
         with open(said, "wb") as out, open(stdin or os.devnull, "rb") as given:
-            code, cpu, peak = self.end(self.start(command, given, out))
-        if code:
-            self.failed = f"{command[0]} ended with {code}"
+            self.end(self.start(command, given, out), command)
         for file in [said] + ([self.folder / says] if says else []):
             self.said.update(file.read_bytes() if file.exists() else b"missing")
-        return cpu, peak
 
     def sqlite(self):
-        return self.simple(["sqlite3", ":memory:"], stdin=self.folder / "script.sql")
+        self.simple(["sqlite3", ":memory:"], stdin=self.folder / "script.sql")
 
     def python(self):
-        return self.simple(["python3", "-S", "script.py"])
+        """Small objects are Python's own allocator's, which takes arenas from mmap."""
+        self.simple([PYTHON, "-S", "script.py"])
+
+    def python_malloc(self):
+        """Every object is malloc's."""
+        self.environment = {**self.environment, "PYTHONMALLOC": "malloc"}
+        self.python()
 
     def gcc(self):
-        return self.simple(["gcc", "-O1", "-c", "source.c", "-o", "out.o"], says="out.o")
+        self.simple(["gcc", "-O1", "-c", "source.c", "-o", "out.o"], says="out.o")
 
     def xz(self):
-        return self.simple(["xz", "-T2", "-0", "--block-size=4MiB", "-k", "-f", "-c", "text"])
+        self.simple(["xz", "-T2", "-0", "--block-size=4MiB", "-k", "-f", "-c", "text"])
 
     def zstd(self):
-        return self.simple(["zstd", "-q", "-T2", "-9", "-c", "text"])
+        self.simple(["zstd", "-q", "-T2", "-9", "-B2MiB", "-c", "text"])
 
     def redis(self):
-        """CPU and memory are the server's; the clients run without the allocator."""
+        """What is measured is the server; the clients run without the allocator."""
         socket = self.folder / "socket"
         socket.unlink(missing_ok=True)
-        server = self.start(["redis-server", "--port", "0", "--unixsocket", str(socket), "--save", "", "--appendonly", "no",
-                             "--daemonize", "no"], stdout=subprocess.DEVNULL)
+        command = ["redis-server", "--port", "0", "--unixsocket", str(socket), "--save", "", "--appendonly", "no", "--daemonize", "no"]
+        server = self.start(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
         try:
             for _ in range(500):
                 if socket.exists():
                     break
                 time.sleep(0.02)
-            client = ["redis-cli", "-s", str(socket)]
             with open(self.folder / "commands", "rb") as commands:
-                said = subprocess.run(client, stdin=commands, stdout=subprocess.PIPE, check=True).stdout
+                said = subprocess.run(["redis-cli", "-s", str(socket)], stdin=commands, stdout=subprocess.PIPE, check=True).stdout
             self.said.update(said)
-            subprocess.run(["redis-benchmark", "-s", str(socket), "-q", "-n", "60000", "-c", "20", "-P", "16", "-r", "20000",
+            subprocess.run(["redis-benchmark", "-s", str(socket), "-q", "-n", "40000", "-c", "20", "-P", "16", "-r", "20000",
                             "-d", "200", "-t", "set,get,incr,lpush,lpop,sadd,hset,zadd,lrange_100"],
                            stdout=subprocess.DEVNULL, check=True)
         finally:
-            server.send_signal(signal.SIGTERM)
-            code, cpu, peak = self.end(server)
-        if code:
-            self.failed = f"redis-server ended with {code}"
-        return cpu, peak
+            os.kill(server, signal.SIGTERM)
+            self.end(server, command)
 
 
 def find(library):
-    if library is None:
-        return None
     if isinstance(library, Path):
         return library if library.exists() else None
     places = [folder / library for folder in LIBRARIES]
@@ -209,118 +223,191 @@ def install(packages):
                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
 
 
-def loaded(path, environment):
-    """Whether a program really has the library: a preload that fails is only a warning."""
-    said = subprocess.run(["cat", "/proc/self/maps"], env=environment, capture_output=True, text=True, check=False).stdout
-    return path is None or os.path.realpath(path) in said
-
-
 def environment_of(name):
     library, _, more = ALLOCATORS[name]
-    path = find(library)
-    environment = {**os.environ, "LC_ALL": "C", "PYTHONHASHSEED": "0", "PYTHONMALLOC": "malloc", **more}
-    environment.pop("LD_PRELOAD", None)
-    if path is not None:
-        environment["LD_PRELOAD"] = str(path)
-    return path, environment
+    return {"LC_ALL": "C", "PYTHONHASHSEED": "0", **more, "LD_PRELOAD": str(find(library))}
+
+
+def served(program, name):
+    """The libraries that a program's malloc, and that of the libraries it has, is bound to."""
+    command = PROGRAMS[program][1][0]
+    if program == "gcc":
+        command = subprocess.run(["gcc", "-print-prog-name=cc1"], capture_output=True, text=True, check=True).stdout.strip()
+    environment = {**os.environ, **environment_of(name), "LD_BIND_NOW": "1", "LD_DEBUG": "bindings"}
+    said = subprocess.run([command, "--version"], env=environment, capture_output=True, text=True, check=False).stderr
+    bound = {os.path.realpath(path) for path in re.findall(r" to (\S+) \[0\]: normal symbol `malloc'", said)}
+    # What is bound to a program that is not position-independent is its own jump to what it is bound to itself.
+    return bound - {os.path.realpath(shutil.which(command))}
+
+
+def version(name):
+    """An allocator's version, as far as a package says it."""
+    package = ALLOCATORS[name][1]
+    if name == "glibc":
+        return f"glibc {platform.libc_ver()[1]}"
+    if package is None or not shutil.which("dpkg-query"):
+        return name
+    asked = subprocess.run(["dpkg-query", "-W", "-f", "${Version}", package], capture_output=True, text=True, check=False)
+    return f"{name} {asked.stdout}"
+
+
+def interval(values):
+    """Median, and the closest order statistics that hold the true one at 90 %."""
+    ordered, cut = sorted(values), 0
+    while 2 * sum(math.comb(len(values), k) for k in range(cut + 2)) <= 0.1 * 2 ** len(values):
+        cut += 1
+    return statistics.median(ordered), ordered[cut], ordered[-1 - cut]
+
+
+class Table:
+    """What was measured, in the ways to print it."""
+
+    FIGURES = [("cpu_s", "CPU s"), ("peak_mib", "peak MiB")]
+    # Faults and system time are not compared: they say what CPU time and peak are made of.
+    ALL = ["cpu_s", "system_s", "wall_s", "peak_mib", "faults"]
+
+    def __init__(self, results, allocators):
+        self.results = results
+        self.allocators = allocators
+        self.base = allocators[0]
+        self.ours = [name for name in allocators if ALLOCATORS[name][0] == OURS]
+        self.others = [name for name in allocators if name not in self.ours]
+
+    def over(self, program, figure, name, other):
+        runs = self.results[program]
+        middle, low, high = interval([a[figure] / b[figure] for a, b in zip(runs[name], runs[other])])
+        return f"{middle:.2f} [{low:.2f} {high:.2f}]", "won" if high < 1 else "LOST" if low > 1 else "even"
+
+    def rows(self, figure):
+        """A row of texts per program: median and ratio for each allocator, then the best other and ours over it."""
+        for program, runs in self.results.items():
+            middle = {name: statistics.median(run[figure] for run in runs[name]) for name in self.allocators}
+            row = [program]
+            for name in self.allocators:
+                ratio = "" if name == self.base else " " + self.over(program, figure, name, self.base)[0]
+                row.append(f"{middle[name]:.3g}{ratio}")
+            best = min(self.others, key=middle.get, default=None)
+            for name in self.ours if best else []:
+                row += ([best] if name == self.ours[0] else []) + [" ".join(self.over(program, figure, name, best))]
+            yield row
+
+    def heads(self, unit):
+        heads = [unit] + [name if name == self.base else f"{name} over {self.base}" for name in self.allocators]
+        if self.ours and self.others:
+            heads += ["best other"] + [f"{name} over it" for name in self.ours]
+        return heads
+
+    def text(self):
+        for figure, unit in self.FIGURES:
+            lines = [self.heads(unit)] + list(self.rows(figure))
+            widths = [max(map(len, column)) for column in zip(*lines)]
+            for first, *rest in lines:
+                print(first.ljust(widths[0]) + "".join("  " + cell.rjust(width) for cell, width in zip(rest, widths[1:])))
+            print()
+
+    def markdown(self):
+        for figure, unit in self.FIGURES:
+            lines = [self.heads(unit), ["---"] * len(self.heads(unit))] + list(self.rows(figure))
+            print("\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n")
+
+    def csv(self):
+        out = csv.writer(sys.stdout, lineterminator="\n")
+        out.writerow(["program", "allocator", "block"] + self.ALL)
+        for program, runs in self.results.items():
+            for name in self.allocators:
+                for block, run in enumerate(runs[name]):
+                    out.writerow([program, name, block] + [f"{run[figure]:.7g}" for figure in self.ALL])
 
 
 def prepare(folder):
-    """Writes what programs read, in a process of its own: a child's peak is never below that of the process it comes from."""
-    child = os.fork()
-    if child:
-        if os.waitpid(child, 0)[1]:
-            sys.exit("the input of programs cannot be written")
-        return
+    """Writes what programs read."""
     (folder / "script.sql").write_text(SQL)
-    (folder / "script.py").write_text(PYTHON)
+    (folder / "script.py").write_text(SCRIPT)
     (folder / "source.c").write_text(c_source())
     (folder / "text").write_bytes(sample_text())
     (folder / "commands").write_text(redis_script())
-    os._exit(0)
 
 
-def chosen(text, known, what):
-    names = text.split(",") if text else list(known)
+def chosen(text, known, usual, what):
+    names = text.split(",") if text else list(usual)
     for name in names:
         if name not in known:
             sys.exit(f"{what} {name}: expected some of {', '.join(known)}")
     return names
 
 
-def table(results, programs, allocators, base):
-    for figure, unit in [("cpu_s", "CPU s"), ("peak_mib", "peak MiB")]:
-        print(f"{unit:<10}" + "".join(f"{name:>18}" for name in allocators))
-        for program in programs:
-            cells = []
-            for name in allocators:
-                runs = results[program].get(name)
-                if not runs:
-                    cells.append("")
-                    continue
-                values = [run[figure] for run in runs]
-                ratios = [value / other[figure] for value, other in zip(values, results[program].get(base, runs))]
-                cells.append(f"{statistics.median(values):.3g} ({statistics.median(ratios):.2f})")
-            print(f"{program:<10}" + "".join(f"{cell:>18}" for cell in cells))
-        print()
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--programs", help="names, with commas: " + ", ".join(PROGRAMS))
+    parser.add_argument("--allocators", help="names, with commas, the first is what others are compared with: " + ", ".join(ALLOCATORS))
+    parser.add_argument("--repeats", type=int, default=5, help="blocks")
+    parser.add_argument("--seed", type=int, default=1, help="of the order")
+    parser.add_argument("--format", choices=["text", "markdown", "csv", "json"], default="text")
+    return parser.parse_args()
+
+
+def present(programs, allocators):
+    """Those that are there, and what is to be said of those that are not."""
+    absent = lambda program: not all(map(shutil.which, PROGRAMS[program][1]))
+    missing = [package for program in programs if absent(program) for package in PROGRAMS[program][0]]
+    missing += [ALLOCATORS[name][1] for name in allocators if ALLOCATORS[name][1] and find(ALLOCATORS[name][0]) is None]
+    install(missing)
+    said = [f"{program} is not there: install {' '.join(PROGRAMS[program][0])}" for program in programs if absent(program)]
+    for name in allocators:
+        if find(ALLOCATORS[name][0]) is None:
+            package = ALLOCATORS[name][1]
+            said.append(f"{name} is not there: " + (f"install {package}" if package else "cargo build --release -p slablab-c"))
+    return [program for program in programs if not absent(program)], [name for name in allocators if find(ALLOCATORS[name][0])], said
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--programs", help="names, with commas: " + ", ".join(PACKAGES))
-    parser.add_argument("--allocators", help="names, with commas: " + ", ".join(ALLOCATORS))
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--format", choices=["text", "json"], default="text")
-    options = parser.parse_args()
-    programs = chosen(options.programs, PACKAGES, "--programs")
-    allocators = chosen(options.allocators, ALLOCATORS, "--allocators")
-    missing = [package for name in programs if not all(map(shutil.which, COMMANDS[name])) for package in PACKAGES[name]]
-    missing += [ALLOCATORS[name][1] for name in allocators if ALLOCATORS[name][1] and find(ALLOCATORS[name][0]) is None]
-    install(missing)
-    incomplete = []
-    for name in list(programs):
-        if not all(map(shutil.which, COMMANDS[name])):
-            incomplete.append(f"{name} is not there: install {' '.join(PACKAGES[name])}")
-            programs.remove(name)
-    for name in list(allocators):
-        path, environment = environment_of(name)
-        library, package, _ = ALLOCATORS[name]
-        if (library is not None and path is None) or not loaded(path, environment):
-            how = f"install {package}" if package else "cargo build --release -p slablab-c"
-            incomplete.append(f"{name} cannot be loaded: {how}")
-            allocators.remove(name)
-    results = {program: {} for program in programs}
-    said, different = {}, []
+    options = arguments()
+    programs = chosen(options.programs, PROGRAMS, PROGRAMS, "--programs")
+    allocators = chosen(options.allocators, ALLOCATORS, USUAL, "--allocators")
+    programs, allocators, missing = present(programs, allocators)
+    if not programs or not allocators:
+        sys.exit("\n".join(missing))
+    wrong = []
+    for program in programs:
+        for name in allocators:
+            by = served(program, name)
+            if by != {os.path.realpath(find(ALLOCATORS[name][0]))}:
+                wrong.append(f"{program} under {name}: malloc is {', '.join(sorted(by)) or 'not bound'}")
+    PR_SET_CHILD_SUBREAPER = 36
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    results = {program: {name: [] for name in allocators} for program in programs}
+    said = {}
     chance = random.Random(options.seed)
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         prepare(folder)
-        for _ in range(options.repeats):
-            order = [(program, name) for program in programs for name in allocators]
+        for block in range(-1, options.repeats):
+            order = [(program, name) for program in programs for name in (allocators if block >= 0 else allocators[:1])]
             chance.shuffle(order)
             for program, name in order:
-                run = Run(folder, environment_of(name)[1])
-                cpu, peak = getattr(run, program)()
+                run = Run(folder, environment_of(name))
+                getattr(run, program.replace("-", "_"))()
                 if run.failed:
-                    different.append(f"{program} under {name}: {run.failed}")
-                results[program].setdefault(name, []).append({"cpu_s": cpu, "peak_mib": peak / 1024})
+                    wrong.append(f"{program} under {name}: {run.failed}")
                 said.setdefault((program, name), set()).add(run.said.hexdigest())
-    base = allocators[0]
+                if block >= 0:
+                    results[program][name].append(run.took)
     for (program, name), ways in sorted(said.items()):
-        if ways != said[(program, base)] or len(ways) > 1:
-            different.append(f"{program} under {name} does not say what it says under {base}")
+        if ways != said[(program, allocators[0])] or len(ways) > 1:
+            wrong.append(f"{program} under {name} does not say what it says under {allocators[0]}")
+    table = Table(results, allocators)
+    versions = ", ".join(map(version, allocators))
     if options.format == "json":
-        print(json.dumps({"schema": "slablab.programs.1", "seed": options.seed, "base": base, "results": results,
-                          "different": different, "missing": incomplete}, indent=1))
+        print(json.dumps({"schema": "slablab.programs.2", "seed": options.seed, "base": allocators[0], "allocators": versions,
+                          "results": results, "wrong": wrong, "missing": missing}, indent=1))
+    elif options.format == "csv":
+        table.csv()
+        print("\n".join(wrong + missing), end="", file=sys.stderr)
     else:
-        own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        print(f"{options.repeats} blocks, load {os.getloadavg()[0]:.1f}; medians, in brackets over {base} in the same block; "
-              f"peaks below {own:.0f} MiB cannot be told\n")
-        table(results, programs, allocators, base)
-        same = "every program says the same under every allocator" if not different else "\n".join(different)
-        print("\n".join([same] + incomplete))
-    sys.exit(1 if different else 3 if incomplete else 0)
+        print(f"{versions}; {options.repeats} blocks, load {os.getloadavg()[0]:.1f}\n")
+        getattr(table, options.format)()
+        print("\n".join(wrong or ["every program says the same under every allocator"]) + "".join("\n" + line for line in missing))
+    sys.exit(1 if wrong else 3 if missing else 0)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-/* Memory that cannot be had. This program has an mmap of its own, which the preloaded library calls, and which fails when it is
- * told to. It starts itself again:
+/* Memory that cannot be had. This program has an mmap and an mremap of its own, which the preloaded library calls, and which fail
+ * when they are told to. It starts itself again:
  *
  *     exhausted at N       the N-th mapping that the library asks for fails, alone
  *     exhausted from N     it and all later ones
@@ -46,14 +46,23 @@ static void read_fault(void) {
         }
 }
 
-void *mmap(void *at, size_t bytes, int protection, int flags, int file, off_t offset) {
+static int refused(void) {
     read_fault();
     int number = __atomic_add_fetch(&maps, 1, __ATOMIC_RELAXED);
-    if (fails > 0 && (later ? number >= fails : number == fails)) {
-        errno = ENOMEM;
-        return MAP_FAILED;
-    }
+    int fault = fails > 0 && (later ? number >= fails : number == fails);
+    if (fault) errno = ENOMEM;
+    return fault;
+}
+
+void *mmap(void *at, size_t bytes, int protection, int flags, int file, off_t offset) {
+    if (refused()) return MAP_FAILED;
     return (void *)syscall(SYS_mmap, at, bytes, protection, flags, file, offset);
+}
+
+/* What the library asks for; the C library's own malloc, which nobody calls here, has another way to the kernel. */
+void *mremap(void *at, size_t bytes, size_t wanted, int flags, ...) {
+    if (refused()) return MAP_FAILED;
+    return (void *)syscall(SYS_mremap, at, bytes, wanted, flags, NULL);
 }
 
 void *mmap64(void *, size_t, int, int, int, off_t) __attribute__((alias("mmap")));
@@ -114,15 +123,22 @@ static void work(void) {
             HOLDS(grown[0] == 3 && grown[9999] == 3);
             free(grown);
         }
-        /* Copies all of it: once. */
-        if (huge != NULL && i == 0) {
-            char *moved = do_realloc(huge, HUGE_BYTES + 4096);
+        looked_at(zeros, HUGE_BYTES, 2);
+        /* A mapping grows and shrinks. Where that is refused it is copied: once. */
+        size_t bytes = HUGE_BYTES;
+        for (int way = 0; huge != NULL && i == 0 && way < 2; way++) {
+            size_t wanted = way == 0 ? HUGE_BYTES + (64 << 20) : (size_t)128 << 20;
+            char *moved = do_realloc(huge, wanted);
             HOLDS(moved != NULL || errno == ENOMEM);
             errno = 0;
-            huge = moved != NULL ? moved : huge;
+            if (moved == NULL) continue;
+            huge = moved;
+            HOLDS(huge[0] == 1 && (wanted < bytes || huge[bytes - 1] == 1));
+            HOLDS(malloc_usable_size(huge) >= wanted);
+            huge[wanted - 1] = 1;
+            bytes = wanted;
         }
-        looked_at(zeros, HUGE_BYTES, 2);
-        looked_at(huge, HUGE_BYTES, 1);
+        looked_at(huge, bytes, 1);
     }
     pthread_t thread;
     if (pthread_create(&thread, NULL, elsewhere, NULL) == 0) pthread_join(thread, NULL);

@@ -77,6 +77,8 @@ fn built() -> &'static Built {
 fn run(engine: &str, arguments: &[&str], setting: (&str, &str)) -> Output {
     let built = built();
     let mut command = Command::new(&built.program);
+    // Not a setting of the library.
+    command.env_remove("SLABLAB_LONG");
     command.args(arguments).env("LD_LIBRARY_PATH", &built.libraries).env("SLABLAB_ENGINE", engine);
     command.env(setting.0, setting.1).output().expect("it runs")
 }

@@ -255,9 +255,10 @@ fn a_text_recording_is_told_by_its_first_lines() {
 #[test]
 #[ignore = "needs a recording outside the project"]
 fn a_whole_report_is_its_csv() {
-    let path = |name| std::env::var_os(name).unwrap_or_else(|| panic!("{name} is not set"));
-    let report = sample(path("SLABLAB_REPORT").to_str().unwrap());
-    let csv = sample(path("SLABLAB_EVENTS_CSV").to_str().unwrap());
+    let (Ok(report), Ok(csv)) = (std::env::var("SLABLAB_REPORT"), std::env::var("SLABLAB_EVENTS_CSV")) else {
+        return eprintln!("SLABLAB_REPORT or SLABLAB_EVENTS_CSV is not set: left out");
+    };
+    let (report, csv) = (sample(&report), sample(&csv));
     println!("{:?}", compare(&report, &csv).tally());
 }
 
@@ -265,8 +266,11 @@ fn a_whole_report_is_its_csv() {
 #[test]
 #[ignore = "needs a recording outside the project"]
 fn a_whole_script_is_its_recording() {
-    let path = |name| std::env::var_os(name).unwrap_or_else(|| panic!("{name} is not set"));
-    let script = sample(path("SLABLAB_PERF_SCRIPT").to_str().unwrap());
-    let recording = sample(path("SLABLAB_PERF_DATA").to_str().unwrap());
+    let (Ok(script), Ok(recording)) =
+        (std::env::var("SLABLAB_PERF_SCRIPT"), std::env::var("SLABLAB_PERF_DATA"))
+    else {
+        return eprintln!("SLABLAB_PERF_SCRIPT or SLABLAB_PERF_DATA is not set: left out");
+    };
+    let (script, recording) = (sample(&script), sample(&recording));
     println!("{:?}", compare_script(&script, &recording, 9));
 }

@@ -61,9 +61,11 @@ fn events_are_those_of_the_csv_and_of_the_report() {
 #[test]
 #[ignore = "needs a recording outside the project"]
 fn a_whole_recording_is_its_csv() {
-    let path = |name| std::env::var_os(name).unwrap_or_else(|| panic!("{name} is not set"));
-    let recording = sample(path("SLABLAB_TRACE_DAT").to_str().unwrap());
-    let csv = sample(path("SLABLAB_EVENTS_CSV").to_str().unwrap());
+    let (Ok(recording), Ok(csv)) = (std::env::var("SLABLAB_TRACE_DAT"), std::env::var("SLABLAB_EVENTS_CSV"))
+    else {
+        return eprintln!("SLABLAB_TRACE_DAT or SLABLAB_EVENTS_CSV is not set: left out");
+    };
+    let (recording, csv) = (sample(&recording), sample(&csv));
     let (source, rows) = compare(Cursor::new(recording), &csv);
     assert_eq!(source.tally().events, rows as u64);
     println!("{:?}", source.tally());

@@ -36,6 +36,10 @@ pub(crate) enum Released {
     No,
 }
 
+/// A mapping of its own stays one down to this part of the largest block of page frames: less is copied, so that it leaves the
+/// list of mappings.
+const KEPT_FRACTION: usize = 8;
+
 /// The first class whose objects have a flag.
 const FLAGGED: usize = classes::reckon(Native::FLAG_BYTES) + 1;
 const FREED: u8 = 1;
@@ -344,8 +348,23 @@ impl<E: Engine<Native>> Heap<E> {
     /// Nobody else uses the memory.
     pub unsafe fn resize(&self, at: *mut u8, bytes: usize, align: usize) -> *mut u8 {
         let usable = self.usable(at);
-        // It stays where it is if it fits and does not waste half.
-        if bytes <= usable && (bytes >= usable / 2 || usable <= 64) {
+        // It stays as it is if it fits and wastes little; then where it is, if it can.
+        let little = if usable > classes::MAX { usable / 8 } else { usable / 2 };
+        let fits = bytes <= usable;
+        if fits && (usable - bytes <= little || usable <= 64) {
+            return at;
+        }
+        if bytes > classes::MAX && !self.is_interrupted() {
+            let resized = match Native::home(at) {
+                Some(home) if self.resize_large(home, bytes) => Some(at),
+                None if bytes > Native::largest_block() / KEPT_FRACTION => huge::resize(at, bytes, align),
+                _ => None,
+            };
+            if let Some(resized) = resized {
+                return resized;
+            }
+        }
+        if fits && usable - bytes <= usable / 2 {
             return at;
         }
         let moved = self.allocate_aligned(bytes, align);

@@ -112,7 +112,8 @@ fn start_once() -> bool {
     };
     *CHOICE.lock() = Some(settings.choice);
     front::start();
-    let seat = process::take_own(matches!(settings.choice.preset, Preset::Slub(_)) && !settings.choice.wrap.is_on());
+    let seat =
+        process::take_own(matches!(settings.choice.preset, Preset::Slub(_)) && !settings.choice.wrap.is_on());
     let first = seat.first();
     // SAFETY: this thread alone is here, and the rooms are statics.
     let engine = unsafe {

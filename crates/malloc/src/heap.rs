@@ -145,6 +145,19 @@ impl<E: Engine<Native>> Heap<E> {
         Some((Native::address(pfn, 0), untouched))
     }
 
+    /// Makes the block at `home` another size, above the classes, where it is; whether that could be done.
+    #[cold]
+    pub(crate) fn resize_large(&self, home: Home, bytes: usize) -> bool {
+        let shift = Native::page_shift();
+        let frames = bytes.div_ceil(1 << shift);
+        if home.cache != LARGE || home.offset != 0 || bytes > Native::largest_block() {
+            return false;
+        }
+        let resized = self.pages.resize_exact(home.slab, frames as u32);
+        process::give_back();
+        resized
+    }
+
     fn free_large(&self, object: Object, home: Home) {
         if home.offset != 0 {
             misuse(format_args!("free of {object:?}: {} bytes into a large block", home.offset));

@@ -1,6 +1,7 @@
 //! Blocks that no page allocator has: above the largest order, each its own mapping.
 //!
-//! They are few, so they are a list in no order, searched when an address is in no slab. `unsafe`: gives mappings back.
+//! They are few, so they are a list in no order, searched when an address is in no slab. Another size is the kernel's work, which
+//! moves the memory without copying it. `unsafe`: changes mappings and gives them back.
 
 use slablab_native::{Sleep, system};
 
@@ -29,6 +30,18 @@ pub(crate) fn alloc(bytes: usize, align: usize) -> Option<*mut u8> {
 /// Bytes of the block that starts at an address; `None` if none does.
 pub(crate) fn usable(at: usize) -> Option<usize> {
     BLOCKS.lock().iter().find(|block| block.bytes > 0 && block.at == at).map(|block| block.bytes)
+}
+
+/// Makes the block that starts at an address at least `bytes` long, where it is or elsewhere; what is new reads as zeros. `None`,
+/// and it stays as it was, if there is no such block or no memory, or if only a copy would be aligned.
+pub(crate) fn resize(at: *mut u8, bytes: usize, align: usize) -> Option<*mut u8> {
+    let bytes = bytes.checked_next_multiple_of(system::page_size())?;
+    let mut blocks = BLOCKS.lock();
+    let block = blocks.iter_mut().find(|block| block.bytes > 0 && block.at == at.addr())?;
+    // SAFETY: it was mapped as one, and its owner says that nobody else uses it.
+    let moved = unsafe { system::resize_block(at, block.bytes, bytes, align <= system::page_size()) }?;
+    *block = Block { at: moved.as_ptr().expose_provenance(), bytes };
+    Some(moved.as_ptr())
 }
 
 /// Gives the block that starts at an address back; whether there was one.

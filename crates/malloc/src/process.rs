@@ -121,7 +121,21 @@ pub fn unsettle(seat: &Seat) {
     unsafe { *place.tenant.get() = None };
 }
 
-/// The same, and gives the numbers up: no slab carries one of them any more.
+/// Calls `end`, which does the works of a tenant that unsettled, until no upkeep has one of them in hand.
+pub fn end_works(end: impl Fn()) {
+    loop {
+        let returned = RETURNED.load(SeqCst);
+        end();
+        while WORKING.load(SeqCst) > 0 {
+            system::pause();
+        }
+        if RETURNED.load(SeqCst) == returned {
+            return;
+        }
+    }
+}
+
+/// The same as [`unsettle`], and gives the numbers up: no slab carries one of them any more.
 pub fn leave(seat: Seat) {
     unsettle(&seat);
     PLACES[seat.0 as usize].state.store(FREE, Release);
@@ -167,6 +181,8 @@ pub(crate) fn start(wanted: Wishes) -> bool {
     pages.pcp = PcpRule::NONE;
     pages.zones = Some(ZoneRule::One);
     pages.min_free = MinFree::Kib(0);
+    // Untouched memory is a page fault each.
+    pages.resident_first = true;
     // One label for all: nothing here can be moved.
     pages.max_order = Some(Native::largest_order());
     pages.pageblock_order = pages.max_order;
@@ -205,6 +221,9 @@ static DUE: AtomicU64 = AtomicU64::new(0);
 static TURN: AtomicU32 = AtomicU32::new(0);
 /// Upkeeps that may have a work in hand.
 static WORKING: AtomicU32 = AtomicU32::new(0);
+/// Works whose tenant was not to be reached, and which wait again; and how long.
+static RETURNED: AtomicU32 = AtomicU32::new(0);
+const RETRY_NS: u64 = 1_000_000;
 
 /// Looks after what no caller waits for: deferred work, caches that may keep too much, free memory. For slow paths.
 #[inline]
@@ -212,7 +231,14 @@ pub fn upkeep() {
     if Native::work_waits() {
         WORKING.fetch_add(1, SeqCst);
         while let Some((cpu, work)) = Native::due() {
-            with(work.cache / NUMBERS, |tenant| tenant.work(cpu, work));
+            // A tenant that leaves does its works itself. It looks for them until none came back: so the order.
+            let number = work.cache / NUMBERS;
+            let done = with(number, |tenant| tenant.work(cpu, work)).is_some();
+            let taken = |place: &Place| place.state.load(SeqCst) != FREE;
+            if !done && PLACES.get(number as usize).is_some_and(taken) {
+                Native::defer(cpu, RETRY_NS, work);
+                RETURNED.fetch_add(1, SeqCst);
+            }
         }
         WORKING.fetch_sub(1, SeqCst);
     }

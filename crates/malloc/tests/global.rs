@@ -105,6 +105,90 @@ fn blocks_above_the_largest_order() {
     assert_eq!(grown[0], 7);
 }
 
+/// Bytes of this process that are in memory.
+fn resident() -> usize {
+    let said = std::fs::read_to_string("/proc/self/statm").expect("the kernel says");
+    said.split(' ').nth(1).expect("a second number").parse::<usize>().expect("pages") << 12
+}
+
+#[test]
+fn another_size_above_the_largest_order_is_not_copied() {
+    use slablab_malloc::api;
+    let (least, most) = (600usize << 20, 1400usize << 20);
+    let mut at = api::alloc(least);
+    assert!(!at.is_null());
+    let marks: Vec<usize> = (0..least).step_by(32 << 20).collect();
+    // SAFETY: so many bytes were allocated.
+    marks.iter().for_each(|mark| unsafe { at.add(*mark).write(*mark as u8 | 1) });
+    let before = resident();
+    for bytes in [900 << 20, most, least, 256 << 20, 80 << 20, 200 << 20, 513 << 20] {
+        // SAFETY: allocated above, and nobody uses it.
+        at = unsafe { api::realloc(at, bytes, 16) };
+        assert!(!at.is_null(), "{bytes} bytes");
+        let (usable, grown) = (api::usable(at), resident().saturating_sub(before));
+        assert!((bytes..bytes + 65_536).contains(&usable), "{bytes} bytes: {usable} usable");
+        // What other tests take meanwhile is less.
+        assert!(grown < 300 << 20, "{bytes} bytes: {grown} were copied");
+        for mark in marks.iter().filter(|mark| **mark < 80 << 20) {
+            // SAFETY: within what every size had.
+            assert_eq!(unsafe { at.add(*mark).read() }, *mark as u8 | 1, "{bytes} bytes, at {mark}");
+        }
+    }
+    // SAFETY: behind what it once had, and what came back reads as zeros.
+    assert_eq!(unsafe { at.add(512 << 20).read() }, 0);
+    // SAFETY: as above; then it is nobody's.
+    unsafe { api::free(at) };
+}
+
+#[test]
+fn another_size_of_page_frames() {
+    use slablab_malloc::api;
+    let mut seed = 7u64;
+    let mut random = |below: usize| {
+        seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (seed >> 33) as usize % below
+    };
+    // As long as nobody comes between, growth is where it is.
+    let mut blocks: Vec<(*mut u8, usize, u8)> = Vec::new();
+    let (mut stayed, mut resized) = (0, 0);
+    for step in 0..4000 {
+        if blocks.len() < 20 {
+            let bytes = 33_000 + random(200_000);
+            let at = api::alloc(bytes);
+            assert!(!at.is_null());
+            // SAFETY: so many bytes were allocated.
+            unsafe { at.write_bytes(step as u8, bytes) };
+            blocks.push((at, bytes, step as u8));
+        }
+        let (at, bytes, fill) = blocks.swap_remove(random(blocks.len()));
+        let wanted = [bytes / 3, bytes * 9 / 8, bytes * 2, 40_000][random(4)].clamp(1000, 8 << 20);
+        // SAFETY: allocated above, and nobody else uses it.
+        let moved = unsafe { api::realloc(at, wanted, 16) };
+        assert!(!moved.is_null() && api::usable(moved) >= wanted, "{bytes} to {wanted} bytes");
+        (stayed, resized) = (stayed + (moved == at) as u32, resized + 1);
+        if wanted < bytes && wanted > 32 << 10 {
+            assert_eq!(moved, at, "{bytes} to {wanted} bytes: it gets shorter where it is");
+            let wasted = api::usable(moved) - wanted;
+            assert!(wasted <= api::usable(moved) / 8 + 4096, "{bytes} to {wanted} bytes: {wasted} wasted");
+        }
+        // SAFETY: so many bytes it has.
+        let held = unsafe { std::slice::from_raw_parts(moved, wanted.min(bytes)) };
+        assert!(held.iter().all(|byte| *byte == fill), "{bytes} to {wanted} bytes");
+        match random(3) {
+            // SAFETY: nobody uses it.
+            0 => unsafe { api::free(moved) },
+            _ => {
+                // SAFETY: so many bytes it has.
+                unsafe { moved.write_bytes(fill, wanted) };
+                blocks.push((moved, wanted, fill));
+            }
+        }
+    }
+    assert!(stayed * 2 > resized, "{stayed} of {resized} stayed where they are");
+    // SAFETY: nobody uses them.
+    blocks.iter().for_each(|(at, ..)| unsafe { api::free(*at) });
+}
+
 /// Heaps of every engine beside the process's own: on the same pages, each with its own objects.
 #[test]
 fn heaps_beside_each_other() {

@@ -104,7 +104,9 @@ fn check(fault: &Fault, engine: &str, slots: &str) {
 #[test]
 #[ignore = "commits the fault that the environment names: `every_misuse_is_reported` starts it"]
 fn commit() {
-    let name = std::env::var(FAULT).expect("a fault's name");
+    let Ok(name) = std::env::var(FAULT) else {
+        return eprintln!("{FAULT} is not set: left out");
+    };
     let fault = FAULTS.iter().find(|fault| fault.name == name).expect("a fault");
     (fault.commit)();
 }

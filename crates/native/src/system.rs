@@ -92,6 +92,18 @@ pub fn map_block(bytes: usize, align: usize) -> Option<NonNull<u8>> {
     }
 }
 
+/// Makes a block of [`map_block`] another number of pages long, moved if it `may_move`; what is new reads as zeros. `None`, and it
+/// stays as it was, if the kernel cannot.
+///
+/// # Safety
+/// The block is what `map_block` gave, and nobody uses it.
+pub unsafe fn resize_block(at: *mut u8, bytes: usize, wanted: usize, may_move: bool) -> Option<NonNull<u8>> {
+    let flags = if may_move { libc::MREMAP_MAYMOVE } else { 0 };
+    // SAFETY: the caller's promise.
+    let moved = unsafe { libc::mremap(at.cast(), bytes, wanted, flags) };
+    if moved == libc::MAP_FAILED { None } else { NonNull::new(moved.cast()) }
+}
+
 /// Gives a block of [`map_block`] back.
 ///
 /// # Safety

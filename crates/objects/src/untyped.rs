@@ -252,12 +252,12 @@ impl Cache {
         process::unsettle(&seat);
         let inner = &*self.inner;
         let done = with!(&inner.of, cache => cache.destroy(&inner.backing(cache)));
-        inner.end_works();
+        process::end_works(|| {
+            inner.end_works();
+            while done.is_ok() && Native::work_of(inner.number.0, WorkKind::Reap).is_some() {}
+        });
         match done {
-            Ok(()) => {
-                while Native::work_of(inner.number.0, WorkKind::Reap).is_some() {}
-                process::leave(seat);
-            }
+            Ok(()) => process::leave(seat),
             Err(_) => {
                 // SAFETY: as in `create`.
                 unsafe { process::settle(&seat, inner) };

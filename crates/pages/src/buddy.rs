@@ -19,6 +19,7 @@
 use crate::list::List;
 use crate::migrate::MigrateType;
 use crate::policy::{ORDERS, Reserve};
+use crate::report_free::Resident;
 use crate::zone::{Blocks, Held};
 use slablab_platform::{Event, Field, FrameKind, FrameState, Pfn, Platform, Word};
 
@@ -90,11 +91,11 @@ impl<P: Platform> Held<'_, P> {
 
     /// Gives a block back that somebody used.
     pub(crate) fn give(&mut self, pfn: Pfn, order: u8) {
-        self.give_as(pfn, order, true);
+        self.give_as(pfn, order, Resident::all(order));
     }
 
-    /// Gives a block back; `resident` says whether memory behind it may be.
-    pub(crate) fn give_as(&mut self, pfn: Pfn, order: u8, mut resident: bool) {
+    /// Gives a block back; `resident` says which of its frames may be.
+    pub(crate) fn give_as(&mut self, pfn: Pfn, order: u8, mut resident: Resident) {
         let ty = self.block_type(pfn);
         let (mut head, mut order) = (pfn, order);
         self.set_state(pfn, FrameKind::Inside, order, ty);
@@ -105,7 +106,9 @@ impl<P: Platform> Held<'_, P> {
                 break;
             }
             self.unlist(buddy, order, buddy_type);
-            resident |= self.is_resident(buddy);
+            let other = self.resident_of(buddy);
+            let (low, high) = if buddy.0 > head.0 { (resident, other) } else { (other, resident) };
+            resident = low.before(high, 1 << order);
             self.set_state(buddy, FrameKind::Inside, order, buddy_type);
             P::count(Event::BuddyMerge, 1);
             head = Pfn(head.0 & !(1 << order));
@@ -118,13 +121,24 @@ impl<P: Platform> Held<'_, P> {
 
     /// The smallest listed block of a type that will do, cut to size.
     pub(crate) fn smallest(&mut self, order: u8, ty: MigrateType) -> Option<Pfn> {
-        for high in order..=self.zone.machine.max_order {
+        let max = self.zone.machine.max_order;
+        let used = (order..=max).find(|high| self.resident_first() && self.has_used(*high, ty));
+        for high in used.unwrap_or(order)..=max {
             if let Some(pfn) = self.pop(high, ty) {
-                self.expand(pfn, high, order, ty);
-                return Some(pfn);
+                return Some(self.expand(pfn, high, order, ty));
             }
         }
         None
+    }
+
+    fn resident_first(&self) -> bool {
+        self.zone.machine.policy.resident_first
+    }
+
+    /// Whether a list has a block with resident frames, where those come first.
+    fn has_used(&self, order: u8, ty: MigrateType) -> bool {
+        let first = self.free_area[order as usize][ty as usize].first();
+        first.is_some_and(|pfn| self.resident_of(pfn) != Resident::NONE)
     }
 
     /// Takes the first block of a list; the frontier stands behind the list of largest movable blocks.
@@ -150,14 +164,27 @@ impl<P: Platform> Held<'_, P> {
         self.free_area[order as usize][ty as usize].count > 0 || frontier && self.touched < self.frontier_end
     }
 
-    /// Cuts a block of order `high` down to `low`: the upper halves go to the heads of the lists of `ty`.
-    pub(crate) fn expand(&mut self, pfn: Pfn, high: u8, low: u8, ty: MigrateType) {
-        let resident = high > low && self.is_resident(pfn);
+    /// Cuts a block of order `high` down to `low`, and answers where that is: its beginning, or a half with resident frames where
+    /// those come first. The other halves go to the heads of the lists of `ty`.
+    pub(crate) fn expand(&mut self, mut pfn: Pfn, high: u8, low: u8, ty: MigrateType) -> Pfn {
+        if high == low {
+            return pfn;
+        }
+        let mut resident = self.resident_of(pfn);
         for order in (low..high).rev() {
             P::count(Event::BuddySplit, 1);
-            self.set_resident(pfn.plus(1 << order), resident);
-            self.put(pfn.plus(1 << order), order, ty, End::Head);
+            let mut left = pfn.plus(1 << order);
+            let mut left_resident = resident.part(1 << order, 1 << order);
+            resident = resident.part(0, 1 << order);
+            if self.resident_first() && resident == Resident::NONE && left_resident != Resident::NONE {
+                (pfn, left) = (left, pfn);
+                (resident, left_resident) = (left_resident, resident);
+            }
+            self.set_resident(left, left_resident);
+            self.put(left, order, ty, End::Head);
         }
+        self.set_resident(pfn, resident);
+        pfn
     }
 
     /// Whether blocks of these types may merge. The high-order atomic reserve stays apart, or it would leak away.
@@ -170,13 +197,19 @@ impl<P: Platform> Held<'_, P> {
     /// Puts a block on a list, as it is.
     fn put(&mut self, pfn: Pfn, order: u8, ty: MigrateType, end: End) {
         self.set_state(pfn, FrameKind::Buddy, order, ty);
+        let used = self.resident_of(pfn) != Resident::NONE;
+        let end = match self.resident_first() {
+            true if used => End::Head,
+            true => End::Tail,
+            false => end,
+        };
         let list = &mut self.free_area[order as usize][ty as usize];
         match end {
             End::Head => list.push_front::<P>(pfn),
             End::Tail => list.push_back::<P>(pfn),
         }
         self.free += 1 << order;
-        self.resident += (self.is_resident(pfn) as u64) << order;
+        self.resident += self.resident_of(pfn).frames();
         self.dirty |= 1 << order;
     }
 
@@ -184,7 +217,7 @@ impl<P: Platform> Held<'_, P> {
     pub(crate) fn unlist(&mut self, pfn: Pfn, order: u8, ty: MigrateType) {
         self.free_area[order as usize][ty as usize].remove::<P>(pfn);
         self.free -= 1 << order;
-        self.resident -= (self.is_resident(pfn) as u64) << order;
+        self.resident -= self.resident_of(pfn).frames();
         self.dirty |= 1 << order;
     }
 

@@ -59,6 +59,7 @@
 #![forbid(unsafe_code)]
 
 mod buddy;
+mod exact;
 mod list;
 mod machine;
 pub mod migrate;
@@ -79,7 +80,7 @@ pub use report::{Census, Imbalance, ZoneInfo};
 
 use machine::{Machine, ZONES};
 use pcp::CpuLists;
-use report_free::RESIDENT;
+use report_free::Resident;
 use slablab_platform::{
     Event, Field, FrameKind, FrameState, Gfp, NodeId, PerCpu, PerNode, Pfn, Platform, Word,
 };
@@ -171,7 +172,7 @@ impl<P: Platform> Pages<P> {
         self.attempt_known(gfp, order, node, kind, attempt).map(|(pfn, _)| pfn)
     }
 
-    /// [`Pages::attempt`], and whether the block still reads as the world made it.
+    /// [`Pages::attempt`], and which frames of the block may not read as the world made them.
     fn attempt_known(
         &self,
         gfp: Gfp,
@@ -179,7 +180,7 @@ impl<P: Platform> Pages<P> {
         node: NodeId,
         kind: FrameKind,
         attempt: Attempt,
-    ) -> Option<(Pfn, bool)> {
+    ) -> Option<(Pfn, Resident)> {
         let Some((pfn, reserve)) = self.alloc_block(gfp, order, node, attempt) else {
             P::count(Event::PageAllocFail, 1);
             return None;
@@ -278,24 +279,24 @@ impl<P: Platform> Pages<P> {
         request.class > 0 && frames(request.class) > 0 && frames(request.class - 1) > 0
     }
 
-    /// Writes what a block is used for, and whether it is of the reserves, into its frames; answers whether nobody used it
-    /// since the world made it.
-    fn hand_out(&self, pfn: Pfn, gfp: Gfp, order: u8, (kind, reserve): (FrameKind, bool)) -> bool {
-        let (head, untouched) = P::with_frame(pfn, |frame| {
+    /// Writes what a block is used for, and whether it is of the reserves, into its frames; answers which of them somebody
+    /// may have used since the world made them.
+    fn hand_out(&self, pfn: Pfn, gfp: Gfp, order: u8, (kind, reserve): (FrameKind, bool)) -> Resident {
+        let (head, resident) = P::with_frame(pfn, |frame| {
             let state = FrameState { kind, reserve, ..FrameState::unpack(frame.state.load()) };
             frame.state.store(state.pack());
-            let untouched = frame.extra.get() != RESIDENT;
+            let resident = Resident::unpack(frame.extra.get());
             frame.extra.set(0);
-            (state, untouched)
+            (state, resident)
         });
         if kind == FrameKind::Allocated && !gfp.has(Gfp::COMP) {
-            return untouched;
+            return resident;
         }
         for tail in 1..1 << order {
             let state = FrameState { kind: FrameKind::Tail, tail, ..head };
             P::with_frame(pfn.plus(tail), |frame| frame.state.store(state.pack()));
         }
-        untouched
+        resident
     }
 
     /// A zone of a node, which may have no frames.

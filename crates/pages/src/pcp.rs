@@ -21,7 +21,7 @@
 use crate::list::List;
 use crate::machine::ZONES;
 use crate::migrate::MigrateType;
-use crate::report_free::RESIDENT;
+use crate::report_free::Resident;
 use crate::watermark::AllocFlags;
 use crate::zone::{Held, Zone};
 use crate::{Pages, Request};
@@ -157,7 +157,7 @@ impl ZoneLists {
             MigrateType::Reserve => MigrateType::Movable,
             ty => ty,
         };
-        P::with_frame(pfn, |frame| frame.extra.set(RESIDENT));
+        P::with_frame(pfn, |frame| frame.extra.set(Resident::all(state.order).pack()));
         self.lists[state.order as usize][ty as usize].push_front::<P>(pfn);
         self.frames += 1 << state.order;
         P::count(Event::PcpFree, 1);

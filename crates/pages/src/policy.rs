@@ -41,6 +41,9 @@ pub struct PagesPolicy {
     pub reserve: Reserve,
     /// Put a freed block at the tail of its list when its buddy pair would likely merge further.
     pub merge_to_tail: bool,
+    /// Serve requests from memory that was used before, also from a larger block, instead of `merge_to_tail`. No kernel's: for a
+    /// world where untouched memory costs more.
+    pub resident_first: bool,
     /// Who wakes kswapd.
     pub kswapd: Kswapd,
     /// Who may go below min by a further quarter (`ALLOC_HARDER`).
@@ -212,6 +215,7 @@ impl PagesPolicy {
             no_fragment: version.since(5, 0, 0),
             reserve: if v4_4 { Reserve::HighAtomic } else { Reserve::LastResort },
             merge_to_tail: version.since(2, 6, 35),
+            resident_first: false,
             kswapd: if v4_4 { Kswapd::IfAsked } else { Kswapd::Always },
             harder: if v4_4 { Harder::Atomic } else { Harder::CannotWait },
             compaction: if version.since(2, 6, 35) { Compaction::Direct } else { Compaction::None },

@@ -49,8 +49,7 @@ impl<P: Platform> Held<'_, P> {
     fn borrow(&mut self, high: u8, order: u8, other: MigrateType) -> Option<Pfn> {
         let pfn = self.pop(high, other)?;
         P::count(Event::BuddySteal, 1);
-        self.expand(pfn, high, order, other);
-        Some(pfn)
+        Some(self.expand(pfn, high, order, other))
     }
 
     /// Takes a block and with it the free part of its pageblock; the label too if that part is at least half.
@@ -62,8 +61,7 @@ impl<P: Platform> Held<'_, P> {
             for block in 0..1u32 << (high - pageblock_order) {
                 self.set_block_type(pfn.plus(block << pageblock_order), ty);
             }
-            self.expand(pfn, high, order, ty);
-            return Some(pfn);
+            return Some(self.expand(pfn, high, order, ty));
         }
         let pfn = self.free_area[high as usize][other as usize].first()?;
         let moved = self.move_pageblock(pfn, ty);
@@ -71,8 +69,7 @@ impl<P: Platform> Held<'_, P> {
             self.set_block_type(pfn, ty);
         }
         self.unlist(pfn, high, ty);
-        self.expand(pfn, high, order, ty);
-        Some(pfn)
+        Some(self.expand(pfn, high, order, ty))
     }
 
     /// Moves the free blocks of a pageblock to the lists of `ty`; returns how many frames they have.
@@ -130,7 +127,7 @@ impl<P: Platform> Held<'_, P> {
         let mut done = 0;
         while done < wanted && self.zone.machine.grouping {
             let Some(pfn) = self.pop(max, MigrateType::Movable) else { return };
-            self.expand(pfn, max, pageblock_order, MigrateType::Movable);
+            let pfn = self.expand(pfn, max, pageblock_order, MigrateType::Movable);
             self.list(pfn, pageblock_order, MigrateType::Movable);
             let here = (wanted - done).min(1 << (max - pageblock_order));
             for block in (0..here).map(|block| pfn.plus(block << pageblock_order)) {

@@ -38,7 +38,9 @@ fn row(name: &str, state: &State) -> String {
 #[test]
 #[ignore = "reads the folder of recorded machines that SLABLAB_TRUTH names"]
 fn every_recorded_machine_adds_up() {
-    let truth = PathBuf::from(std::env::var("SLABLAB_TRUTH").expect("SLABLAB_TRUTH names a folder"));
+    let Ok(truth) = std::env::var("SLABLAB_TRUTH").map(PathBuf::from) else {
+        return eprintln!("SLABLAB_TRUTH is not set: left out");
+    };
     let mut found = Vec::new();
     files(&truth, &mut found);
     println!("| dump | caches | loss | slabinfo | meminfo Slab | difference | may lag | explained by |");

@@ -11,7 +11,9 @@ const BOUNDED: &str = "BOUNDED_ENGINE";
 #[test]
 #[ignore = "fills a bounded address space: `without_memory_there_is_an_error` starts it"]
 fn fill() {
-    let engine = std::env::var(BOUNDED).expect("an engine");
+    let Ok(engine) = std::env::var(BOUNDED) else {
+        return eprintln!("{BOUNDED} is not set: left out");
+    };
     let engine = ENGINES.iter().find(|known| **known == engine).expect("an engine");
     static ASKED: AtomicU64 = AtomicU64::new(0);
     let _shrinker = Shrinker::register(|wanted| {

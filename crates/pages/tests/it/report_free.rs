@@ -28,6 +28,18 @@ impl Reference {
         self.out.push((pfn, frames, untouched.is_some()));
     }
 
+    /// A block that is out has another size now, and what it lost is free.
+    fn resize(&mut self, at: usize, frames: u32, seed: u64) {
+        let (pfn, _, _) = self.out.swap_remove(at);
+        self.take(pfn, frames, Some(false), seed);
+    }
+
+    /// Resident frames that nobody has.
+    fn resident_free(&self) -> u64 {
+        let taken = |frame: &u32| self.out.iter().any(|(pfn, count, _)| frame.wrapping_sub(pfn.0) < *count);
+        self.resident.iter().filter(|frame| !taken(frame)).count() as u64
+    }
+
     fn report(&mut self, pfn: Pfn, order: u8, seed: u64) {
         for frame in pfn.0..pfn.0 + (1 << order) {
             let owner = self.out.iter().find(|(first, count, _)| (first.0..first.0 + count).contains(&frame));
@@ -44,6 +56,7 @@ fn check(policy: PagesPolicy, seed: u64) {
         let total: u64 = (0..2).map(|node| pages.total_frames(NodeId(node))).sum();
         let mut random = Random(seed * 2 + 1);
         let mut reference = Reference { out: Vec::new(), resident: BTreeSet::new() };
+        let mut grown = 0;
         for step in 0..3000 {
             let node = NodeId(random.below(2) as u16);
             match random.below(if step / 300 % 2 == 0 { 5 } else { 9 }) {
@@ -66,7 +79,22 @@ fn check(policy: PagesPolicy, seed: u64) {
                         reference.take(pfn, 1 << order, None, seed);
                     }
                 }
-                4 if random.below(20) == 0 => {
+                4 if random.below(3) > 0 && !reference.out.is_empty() => {
+                    let at = random.below(reference.out.len() as u64) as usize;
+                    let (pfn, before, exact) = reference.out[at];
+                    let frames = 1 + random.below(2 * before as u64) as u32;
+                    if exact && pages.resize_exact(pfn, frames) {
+                        grown += (frames > before) as u32;
+                        assert_eq!(Pages::<World>::exact_frames(pfn), frames, "seed {seed}: {pfn:?}");
+                        reference.resize(at, frames, seed);
+                    } else {
+                        assert!(
+                            !exact || frames > before,
+                            "seed {seed}: {pfn:?} of {before} to {frames} frames"
+                        );
+                    }
+                }
+                4 if random.below(7) == 0 => {
                     let keep = random.below(2000);
                     let order = random.below(6) as u8;
                     let before = pages.resident_free_frames();
@@ -91,8 +119,13 @@ fn check(policy: PagesPolicy, seed: u64) {
             }
             if step % 500 == 0 {
                 assert_balanced(&pages);
+                // Blocks on a CPU's lists are not known to the zone.
+                let (known, real) = (pages.resident_free_frames(), reference.resident_free());
+                let all = policy.pcp != PcpRule::NONE || known >= real;
+                assert!(all, "seed {seed}: {known} of {real} free frames are known to be resident");
             }
         }
+        assert!(grown > 3, "seed {seed}: only {grown} blocks grew where they are");
         for (pfn, _, exact) in std::mem::take(&mut reference.out) {
             if exact { pages.free_exact(pfn) } else { pages.free(pfn) }
         }
@@ -114,6 +147,78 @@ fn programs() {
     for seed in 1..=6 {
         check(PagesPolicy { pcp: PcpRule::NONE, ..modern }, seed);
         check(mapped, seed);
+        check(PagesPolicy { resident_first: true, ..mapped }, seed);
         check(modern, seed);
     }
+}
+
+/// A little that was used beside much that was not stays little, and growth takes what is behind.
+#[test]
+fn only_what_was_used_is_resident() {
+    let modern = PagesPolicy { zones: Some(ZoneRule::One), ..PagesPolicy::for_release(6, 18, 0) };
+    let mapped = PagesPolicy { pcp: PcpRule::NONE, max_order: Some(12), pageblock_order: Some(12), ..modern };
+    World::enter(Spec::uniform(1, 1 << 14), || {
+        let pages = Pages::<World>::new(mapped);
+        let check = |frames: u64, what: &str| assert_eq!(pages.resident_free_frames(), frames, "{what}");
+        let (first, _) = pages.alloc_exact(Gfp::KERNEL, 33, 0, NodeId(0)).expect("there is memory");
+        check(0, "nobody used the end of a block");
+        pages.free_exact(first);
+        check(33, "freed, it merges with all there is");
+        let (again, untouched) = pages.alloc_exact(Gfp::KERNEL, 20, 0, NodeId(0)).expect("there is memory");
+        assert_eq!((again, untouched), (first, false));
+        check(13, "20 of 33 are out again");
+        assert!(pages.resize_exact(again, 300), "all behind it is free");
+        check(0, "300 frames cover all that was used");
+        let (behind, untouched) = pages.alloc_exact(Gfp::KERNEL, 1, 0, NodeId(0)).expect("there is memory");
+        assert_eq!((behind, untouched), (first.plus(300), true));
+        assert!(!pages.resize_exact(again, 301), "the next frame is somebody's");
+        assert!(pages.resize_exact(again, 100));
+        check(200, "what it was shortened by");
+        pages.free_exact(again);
+        pages.free_exact(behind);
+        check(301, "all that was ever used");
+        assert_eq!(pages.report_free(0, 0, |_, _| ()), 301);
+        let half = || pages.alloc_exact(Gfp::KERNEL, 64, 0, NodeId(0)).expect("there is memory");
+        let (lower, upper) = (half().0, half().0);
+        pages.free_exact(lower);
+        assert_eq!(pages.report_free(0, 0, |_, _| ()), 64);
+        pages.free_exact(upper);
+        assert_eq!(half(), (lower, true), "the upper half alone is resident");
+        check(64, "the upper half");
+        pages.free_exact(lower);
+        assert_balanced(&pages);
+    });
+}
+
+/// Two frames of 33 that were freed are wanted again, while one of the frames behind them is out.
+#[test]
+fn what_was_used_comes_first() {
+    fn check(resident_first: bool, expected: u32) {
+        let modern = PagesPolicy { zones: Some(ZoneRule::One), ..PagesPolicy::for_release(6, 18, 0) };
+        let (pcp, max_order) = (PcpRule::NONE, Some(12));
+        let policy = PagesPolicy { pcp, max_order, pageblock_order: max_order, resident_first, ..modern };
+        World::enter(Spec::uniform(1, 1 << 14), || {
+            let pages = Pages::<World>::new(policy);
+            let exact =
+                |frames| pages.alloc_exact(Gfp::KERNEL, frames, 0, NodeId(0)).expect("there is memory").0;
+            let (used, behind) = (exact(33), exact(1));
+            assert_eq!(behind, used.plus(33));
+            pages.free_exact(used);
+            assert_eq!(exact(2), used.plus(expected), "used memory first: {resident_first}");
+            // Of what merges from an untouched and a used half, the used one.
+            if resident_first {
+                let lower = exact(2048);
+                assert!(pages.resize_exact(lower, 1024));
+                let upper = exact(1024);
+                assert_eq!(upper, lower.plus(1024));
+                pages.free_exact(lower);
+                pages.report_free(0, 0, |_, _| ());
+                pages.free_exact(upper);
+                assert_eq!(exact(16), upper);
+            }
+            assert_balanced(&pages);
+        });
+    }
+    check(true, 0);
+    check(false, 34);
 }

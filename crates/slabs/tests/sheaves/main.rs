@@ -352,14 +352,14 @@ fn the_720_object_horizon() {
         Live(60),
     ];
     case("720 are absorbed", &[Alloc(0, 780), Mark, Free(0, 720)], quiet);
-    let flushed = [
+    let flushed = &[
         Counted(FreeFastpath, 721),
         Counted(SheafFlush, 60),
         Counted(BarnPutFail, 1),
         Counted(SheafAlloc, 10),
     ];
     // The barn is full and has no empty sheaf: it is full that counts, and no sheaf is made.
-    case("one more flushes the spare", &[Alloc(0, 780), Mark, Free(0, 721)], Box::leak(Box::new(flushed)));
+    case("one more flushes the spare", &[Alloc(0, 780), Mark, Free(0, 721)], flushed);
     case(
         "720 come back",
         &[Alloc(0, 780), Free(0, 720), Mark, Alloc(0, 720)],
