@@ -37,10 +37,10 @@ impl Engines {
         Some(match preset {
             Preset::Slub(policy) => Engines::Slub(Beside::settle(seat, slub(pages, policy))),
             Preset::Slqb(policy) => {
-                Engines::Slqb(Beside::settle(seat, |first| Heap::new(pages, first, &policy, 0)))
+                Engines::Slqb(Beside::settle(seat, |first| Heap::new(pages, first, &policy)))
             }
             Preset::Slab(policy) => {
-                Engines::Slab(Beside::settle(seat, |first| Heap::new(pages, first, &policy, 0)))
+                Engines::Slab(Beside::settle(seat, |first| Heap::new(pages, first, &policy)))
             }
             Preset::Slob(_) => unreachable!("refused above"),
         })
@@ -48,14 +48,19 @@ impl Engines {
 }
 
 /// Bytes of a sheaf's objects, where the engine has sheaves: a program's bursts are longer than a kernel's.
-pub(crate) const SHEAF_BYTES: u32 = 256 << 10;
+const SHEAF_BYTES: u32 = 256 << 10;
 /// The largest slabs, 64 KiB on pages of 4 KiB, where nothing says otherwise.
 const MAX_ORDER: u8 = COSTLY_ORDER + 1;
 /// Where sheaves begin: 12 addresses and the header fill a class of 128 bytes.
 const ELASTIC: u32 = 12;
 
-/// SLUB's policies as a heap's: what a preset leaves open is chosen for a program.
-pub(crate) fn slub_here(mut policy: SlubPolicy) -> SlubPolicy {
+/// Addresses in the largest sheaf of objects of so many bytes: 252 and the header fill a class.
+pub fn sheaf_capacity(object_size: u32) -> u32 {
+    (SHEAF_BYTES / object_size).clamp(8, 252)
+}
+
+/// SLUB's policies as a heap's or an object cache's: what a preset leaves open is chosen for a program.
+pub fn slub_here(mut policy: SlubPolicy) -> SlubPolicy {
     if policy.elastic == 0 {
         policy.elastic = ELASTIC;
     }
@@ -64,7 +69,7 @@ pub(crate) fn slub_here(mut policy: SlubPolicy) -> SlubPolicy {
         policy.max_order = MAX_ORDER;
     }
     policy.order_cpus = system::cpus_usable();
-    // The key of a freed object is in its second word.
+    // A freed object's second word is free for the key that tells double frees.
     policy.link = slablab_slabs::cache::LinkPlace::Start;
     policy
 }
@@ -75,7 +80,7 @@ pub(crate) fn slub(
     policy: SlubPolicy,
 ) -> impl FnOnce(u32) -> Heap<Slub<Native>> {
     let policy = slub_here(policy);
-    move |first| Heap::new(pages, first, &policy, SHEAF_BYTES)
+    move |first| Heap::new(pages, first, &policy)
 }
 
 impl<E: Engine<Native, Common: Sync> + Sync> Beside<E> {

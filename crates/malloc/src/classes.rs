@@ -3,6 +3,7 @@
 //! Up to 256 bytes every multiple of 16; above, sixteen classes per doubling, so that a request of more than 256 bytes wastes
 //! at most 1/16 of what it gets. The kernel's classes, with two per doubling at most, are `slablab_slabs::kmalloc`'s.
 
+use crate::beside::sheaf_capacity;
 use slablab_slabs::CacheSpec;
 
 /// Bytes of the smallest class, and what all classes are multiples of.
@@ -79,15 +80,12 @@ pub(crate) fn lines(class: usize) -> u32 {
     1 << size(class).trailing_zeros().min(LINE.trailing_zeros())
 }
 
-/// The cache of a class. `sheaf_bytes`: how much a sheaf should hold where the engine has sheaves, 0 for its own rule.
-pub(crate) fn spec(class: usize, sheaf_bytes: u32) -> CacheSpec {
+/// The cache of a class.
+pub(crate) fn spec(class: usize) -> CacheSpec {
     let mut spec = CacheSpec::of_size(size(class));
     spec.align = STEP as u32;
     spec.flags.kmalloc = true;
-    if sheaf_bytes > 0 {
-        // 252 addresses and the header fill a class.
-        spec.sheaf_capacity = (sheaf_bytes / spec.object_size).clamp(8, 252);
-    }
+    spec.sheaf_capacity = sheaf_capacity(spec.object_size);
     spec
 }
 

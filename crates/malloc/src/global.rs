@@ -127,11 +127,11 @@ fn start_once() -> bool {
                 IS_SLUB
             }
             Preset::Slqb(policy) => {
-                (*SLQB.0.get()).write(Heap::new(pages, first, &policy, 0));
+                (*SLQB.0.get()).write(Heap::new(pages, first, &policy));
                 IS_SLQB
             }
             Preset::Slab(policy) => {
-                (*SLAB.0.get()).write(Heap::new(pages, first, &policy, 0));
+                (*SLAB.0.get()).write(Heap::new(pages, first, &policy));
                 IS_SLAB
             }
             Preset::Slob(_) => unreachable!("the settings do not choose it"),

@@ -23,22 +23,17 @@ pub struct Heap<E: Engine<Native>> {
 const LARGE: u32 = 1 << 24;
 
 impl<E: Engine<Native>> Heap<E> {
-    /// A heap without memory, whose caches are numbered from `first` on. `sheaf_bytes`: as [`classes::spec`].
-    pub(crate) fn new(
-        pages: &'static Pages<Native>,
-        first: u32,
-        policy: &E::Policy,
-        sheaf_bytes: u32,
-    ) -> Self {
-        let class = |class| Self::new_class(class, first, policy, sheaf_bytes);
+    /// A heap without memory, whose caches are numbered from `first` on.
+    pub(crate) fn new(pages: &'static Pages<Native>, first: u32, policy: &E::Policy) -> Self {
+        let class = |class| Self::new_class(class, first, policy);
         Heap { pages, common: E::Common::default(), first, classes: std::array::from_fn(class) }
     }
 
     /// One of its classes.
-    pub(crate) fn new_class(class: usize, first: u32, policy: &E::Policy, sheaf_bytes: u32) -> E {
+    pub(crate) fn new_class(class: usize, first: u32, policy: &E::Policy) -> E {
         const { assert!(E::KNOWS_OWNERS, "who frees says only where") };
         const { assert!(classes::COUNT <= process::NUMBERS as usize) };
-        let mut spec = classes::spec(class, sheaf_bytes);
+        let mut spec = classes::spec(class);
         if E::GUARDS {
             // Something in front of objects moves them off the multiples of their size.
             spec.align = classes::lines(class);

@@ -52,6 +52,6 @@ mod settings;
 #[expect(unsafe_code, reason = "an allocator hands out memory")]
 pub mod wrapped;
 
-pub use beside::{Beside, Engines};
+pub use beside::{Beside, Engines, sheaf_capacity, slub_here};
 pub use global::{Slablab, api};
 pub use heap::Heap;

@@ -8,7 +8,7 @@
 //! What is found is printed when it is found ([`crate::found`]). A damaged zone is repaired and the program goes on; who frees
 //! what is not allocated ends it, as without debugging.
 
-use crate::beside::{self, SHEAF_BYTES};
+use crate::beside;
 use crate::classes;
 use crate::heap::Heap;
 use crate::process::Tenant;
@@ -99,12 +99,10 @@ pub(crate) fn make(pages: &'static Pages<Native>, first: u32, choice: &Choice) -
     let made = match choice.preset {
         Preset::Slub(policy) => {
             let policy = around(beside::slub_here(policy), choice);
-            placed::<Wrapped<Slub<Native>>>(pages, first, &policy, SHEAF_BYTES)
+            placed::<Wrapped<Slub<Native>>>(pages, first, &policy)
         }
-        Preset::Slqb(policy) => placed::<Wrapped<Slqb<Native>>>(pages, first, &around(policy, choice), 0),
-        Preset::Slab(policy) => {
-            placed::<Wrapped<SlabEngine<Native>>>(pages, first, &around(policy, choice), 0)
-        }
+        Preset::Slqb(policy) => placed::<Wrapped<Slqb<Native>>>(pages, first, &around(policy, choice)),
+        Preset::Slab(policy) => placed::<Wrapped<SlabEngine<Native>>>(pages, first, &around(policy, choice)),
         Preset::Slob(_) => None,
     };
     made.is_some_and(|heap| HEAP.set(heap).is_ok())
@@ -115,7 +113,6 @@ fn placed<E: Engine<Native, Common: Sync> + Sync + 'static>(
     pages: &'static Pages<Native>,
     first: u32,
     policy: &E::Policy,
-    sheaf_bytes: u32,
 ) -> Option<&'static dyn Serves> {
     let bytes = size_of::<Heap<E>>().next_multiple_of(system::page_size());
     let room: *mut Heap<E> = system::map_block(bytes, system::page_size())?.as_ptr().cast();
@@ -125,7 +122,7 @@ fn placed<E: Engine<Native, Common: Sync> + Sync + 'static>(
         (&raw mut (*room).common).write(E::Common::default());
         (&raw mut (*room).first).write(first);
         for class in 0..classes::COUNT {
-            (&raw mut (*room).classes[class]).write(Heap::<E>::new_class(class, first, policy, sheaf_bytes));
+            (&raw mut (*room).classes[class]).write(Heap::<E>::new_class(class, first, policy));
         }
         Some(&*room)
     }

@@ -2,10 +2,9 @@
 
 use crate::untyped::{Spec, WORD, state_offset};
 use crate::{CreateError, Letters};
-use slablab_malloc::found;
 use slablab_malloc::wrapped::{self, Wrapped};
-use slablab_native::{Native, system};
-use slablab_slabs::cache::LinkPlace;
+use slablab_malloc::{found, sheaf_capacity, slub_here};
+use slablab_native::Native;
 use slablab_slabs::slab::NewObjects;
 use slablab_slabs::slab_engine::SlabEngine;
 use slablab_slabs::slqb::Slqb;
@@ -101,9 +100,8 @@ impl Of {
         }
         let mut preset = choice.preset;
         if let Preset::Slub(policy) = &mut preset {
-            policy.order_cpus = system::cpus_usable();
-            // A freed object's second word is free for whoever checks.
-            policy.link = LinkPlace::Start;
+            *policy = slub_here(*policy);
+            asked.sheaf_capacity = sheaf_capacity(asked.object_size);
         }
         match (preset, wraps) {
             (Preset::Slub(policy), false) => Of::Slub(made(number, &asked, &policy, new)),
