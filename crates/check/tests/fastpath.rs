@@ -1,6 +1,6 @@
 //! What the fast paths compile to, held to claims.
 //!
-//! The test builds examples/fastpath.rs as a release would and reads the assembler text. In each function it finds the
+//! The tests build the examples `fastpath`, of the engines here and of malloc, as a release would, and read the assembler text. In each function it finds the
 //! hit: the shortest way from the entry to a return that calls nothing and stores to memory that is not the stack (a hot
 //! operation commits with a store; a miss stores nothing). callgrind counts the same on the example, run. It cannot show how fast that is; docs/measuring.md can.
 #![cfg(target_arch = "x86_64")]
@@ -55,13 +55,22 @@ const CLAIMS: &[Claim] = &[
     claim("8fastpath9slab_free17h", 88),
 ];
 
-/// The assembler text of the example.
-fn assembler() -> String {
+/// malloc's, and free's. A pair of C's is callgrind's to count (docs/native.md): link-time optimisation takes some away.
+const MALLOC: &[Claim] = &[
+    claim("8fastpath10malloc_any17h", 24),
+    claim("8fastpath9malloc_6417h", 22),
+    claim("8fastpath11malloc_409617h", 28),
+    claim("8fastpath8free_any17h", 38),
+];
+
+/// The assembler text of a package's example.
+fn assembler(package: &str, arguments: &[&str]) -> String {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
-    let text = folder.join("fastpath.s");
+    let text = folder.join(format!("{package}.s"));
     // Without link-time optimization: what is not in line here is in line nowhere.
     let built = Command::new(env!("CARGO"))
-        .args(["rustc", "--quiet", "--release", "--locked", "-p", "slablab-check", "--no-default-features"])
+        .args(["rustc", "--quiet", "--release", "--locked", "-p", package])
+        .args(arguments)
         .args(["--example", "fastpath", "--", "-C", "codegen-units=1", "-C", "debuginfo=0"])
         .arg(format!("--emit=asm={}", text.display()))
         .current_dir(env!("CARGO_MANIFEST_DIR"))
@@ -93,7 +102,9 @@ fn function<'a>(text: &'a str, part: &str) -> Function<'a> {
         let line = line.split('#').next().unwrap_or(line);
         if let Some(label) = line.strip_suffix(':') {
             function.labels.insert(label, function.steps.len());
-        } else if let Some(step) = line.strip_prefix('\t').filter(|step| !step.starts_with('.')) {
+        } else if let Some(step) =
+            line.strip_prefix('\t').filter(|step| !step.starts_with('.') && !step.is_empty())
+        {
             function.steps.push(step.split_once('\t').unwrap_or((step.trim(), "")));
         }
     }
@@ -157,9 +168,17 @@ impl<'a> Function<'a> {
 
 #[test]
 fn fast_paths_are_straight() {
-    let text = assembler();
-    for Claim { symbol, hit_max, stores, known } in CLAIMS {
-        let function = function(&text, symbol);
+    check(&assembler("slablab-check", &["--no-default-features"]), CLAIMS);
+}
+
+#[test]
+fn malloc_and_free_are_straight() {
+    check(&assembler("slablab-malloc", &[]), MALLOC);
+}
+
+fn check(text: &str, claims: &[Claim]) {
+    for Claim { symbol, hit_max, stores, known } in claims {
+        let function = function(text, symbol);
         let hit = function.hit(*stores);
         let length = hit.as_ref().map_or(0, Vec::len);
         let flaws = function.flaws(hit.as_deref());

@@ -47,6 +47,7 @@ const UNSAFE: &[&str] = &[
     "crates/native/src/thread.rs",
     "crates/native/src/timers.rs",
     "crates/malloc/src/beside.rs",
+    "crates/malloc/examples/fastpath.rs",
     "crates/malloc/src/front.rs",
     "crates/native/tests/abort.rs",
     "crates/native/tests/storm.rs",

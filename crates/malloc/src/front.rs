@@ -303,13 +303,26 @@ impl<E: Engine<Native>> Heap<E> {
                 _ => {}
             }
         }
-        self.release_marked(at);
+        self.release_rest(at);
+    }
+
+    /// What is near and marked as free, and was not taken at first: engines without arrays have other places in the slot.
+    #[inline(never)]
+    pub(crate) fn release_marked(&self, at: *mut u8) {
+        if let Some(spot) = Native::spot(at)
+            && let number = spot.cache().wrapping_sub(self.first()) as usize
+            && number < classes::COUNT
+            && self.class(number).free_hot(spot.object(), spot.place().0)
+        {
+            return;
+        }
+        self.release_rest(at);
     }
 
     /// What is marked as free, and found no room; and everything else.
     #[cold]
     #[inline(never)]
-    pub(crate) fn release_marked(&self, at: *mut u8) {
+    fn release_rest(&self, at: *mut u8) {
         let Some(object) = Object::at(at) else { return };
         let home = Native::home(at);
         if home.is_none() {

@@ -224,7 +224,12 @@ pub mod api {
             cold_path();
             let listed_end = LISTED_END.load(Acquire);
             assert_unchecked(listed_end <= LISTED_MOST);
-            if bytes < listed_end { SLUB.heap().allocate_flagged(bytes) } else { ptr::null_mut() }
+            // Told of a known size without a look.
+            if bytes > Native::FLAG_BYTES && bytes < listed_end {
+                SLUB.heap().allocate_flagged(bytes)
+            } else {
+                ptr::null_mut()
+            }
         }
     }
 

@@ -1,0 +1,43 @@
+//! The fast paths of malloc and free, each a function of its own whose machine code can be read. `unsafe`: frees by address.
+//!
+//! ```text
+//! cargo test -p slablab-check --test fastpath               reads it: so many steps, no call, no panic
+//! cargo run --release -p slablab-malloc --example fastpath  runs each path
+//! ```
+#![expect(unsafe_code, reason = "frees by address")]
+
+use slablab_malloc::api;
+use std::hint::black_box;
+
+#[inline(never)]
+fn malloc_any(bytes: usize) -> *mut u8 {
+    api::alloc(bytes)
+}
+
+#[inline(never)]
+fn malloc_64() -> *mut u8 {
+    api::alloc(64)
+}
+
+#[inline(never)]
+fn malloc_4096() -> *mut u8 {
+    api::alloc(4096)
+}
+
+/// # Safety
+/// As [`api::free`].
+#[inline(never)]
+unsafe fn free_any(at: *mut u8) {
+    // SAFETY: the caller's promise.
+    unsafe { api::free(at) }
+}
+
+fn main() {
+    for _ in 0..1000 {
+        for at in [malloc_any(black_box(100)), malloc_64(), malloc_4096()] {
+            assert!(!at.is_null(), "out of memory");
+            // SAFETY: allocated just now.
+            unsafe { free_any(at) };
+        }
+    }
+}
