@@ -19,6 +19,11 @@ fn set_errno(error: c_int) {
     unsafe { *libc::__errno_location() = error };
 }
 
+fn errno() -> c_int {
+    // SAFETY: the address is this thread's.
+    unsafe { *libc::__errno_location() }
+}
+
 /// What `at` says, and `ENOMEM` if it is null.
 fn or_enomem(at: *mut u8) -> *mut c_void {
     if at.is_null() {
@@ -128,7 +133,9 @@ pub unsafe extern "C" fn posix_memalign(out: *mut *mut c_void, align: size_t, by
     if !align.is_power_of_two() || align < size_of::<*mut c_void>() {
         return EINVAL;
     }
+    let before = errno();
     let at = aligned(align, bytes);
+    set_errno(before);
     if at.is_null() {
         return ENOMEM;
     }

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -167,6 +168,24 @@ static void forks(uintptr_t count) {
     for (int i = 0; i < 3; i++) HOLDS(pthread_join(threads[i], NULL) == 0);
 }
 
+/* What is locked into memory cannot be given back, and is no zeros when it comes again. */
+static void locked(void) {
+    size_t bytes = 6 << 20;
+    for (int round = 0; round < 3; round++) {
+        char *at = do_malloc(bytes);
+        /* As far as the system lets whoever this is. */
+        int is_locked = mlock(at, bytes) == 0;
+        memset(at, 0xa5, bytes);
+        errno = 77;
+        free(at);
+        HOLDS(errno == 77);
+        char *zeros = do_calloc(1, bytes);
+        for (size_t i = 0; i < bytes; i++) HOLDS(zeros[i] == 0);
+        if (is_locked) munlock(at, bytes);
+        free(zeros);
+    }
+}
+
 /* Threads that come and go, each freeing what another got. */
 static void storm(int count) {
     void *handed = do_malloc(100);
@@ -187,6 +206,7 @@ int main(int count, char **arguments) {
     growing();
     too_much();
     aligned();
+    locked();
     storm(rounds * 10);
     forks(rounds);
     malloc_trim(0);

@@ -1,5 +1,6 @@
 /* Object caches as a C program uses them. Without an argument everything is done right; an argument names a fault to commit. */
 #include <errno.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <slablab.h>
 #include <stdint.h>
@@ -285,6 +286,40 @@ static void threads(void)
     CHECK(kmem_cache_destroy(shared) == 0);
 }
 
+/* A child may destroy a cache that its parent's other threads look after. */
+static volatile int trims;
+
+static void *trimming(void *argument)
+{
+    while (trims)
+        malloc_trim(0);
+    return argument;
+}
+
+static void children_that_destroy(void)
+{
+    struct kmem_cache *cache = kmem_cache_create("destroyed", 64, 0, 0, NULL);
+    pthread_t threads[2];
+
+    trims = 1;
+    for (int i = 0; i < 2; i++)
+        CHECK(pthread_create(&threads[i], NULL, trimming, NULL) == 0);
+    for (int i = 0; i < 40; i++) {
+        pid_t child = fork();
+        int status;
+        if (child == 0) {
+            alarm(20);
+            kmem_cache_free(cache, kmem_cache_alloc(cache, 0));
+            _exit(kmem_cache_destroy(cache) == 0 ? 0 : 1);
+        }
+        CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0);
+    }
+    trims = 0;
+    for (int i = 0; i < 2; i++)
+        CHECK(pthread_join(threads[i], NULL) == 0);
+    CHECK(kmem_cache_destroy(cache) == 0);
+}
+
 /* What threads that still live keep in their slots goes with the cache. */
 static pthread_barrier_t both;
 
@@ -423,6 +458,7 @@ int main(int count, char **arguments)
     sheaves();
     remaining();
     threads();
+    children_that_destroy();
     live_slots();
     many();
     puts("all holds");

@@ -323,6 +323,10 @@ impl<E: Engine<Native>> Heap<E> {
     #[cold]
     #[inline(never)]
     fn release_rest(&self, at: *mut u8) {
+        system::keeping_errno(|| self.release_slow(at));
+    }
+
+    fn release_slow(&self, at: *mut u8) {
         let Some(object) = Object::at(at) else { return };
         let home = Native::home(at);
         if home.is_none() {

@@ -151,6 +151,7 @@ fn start_once() -> bool {
     });
     // These allocate: from here on that is served.
     Native::on_thread_exit(process::thread_exit);
+    Native::on_child(process::alone);
     Native::watch_forks();
     if settings.stats {
         system::at_exit(print_stats);

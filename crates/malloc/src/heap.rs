@@ -89,7 +89,13 @@ impl<E: Engine<Native>> Heap<E> {
     #[cold]
     pub(crate) fn alloc_slow(&self, class: usize, bytes: usize) -> Option<Object> {
         process::upkeep();
-        self.classes[class].alloc_sized(&self.backing(), bytes as u32, Gfp::KERNEL, None)
+        // What a signal handler frees is linked by its first word.
+        self.classes[class].alloc_sized(
+            &self.backing(),
+            bytes.max(size_of::<usize>()) as u32,
+            Gfp::KERNEL,
+            None,
+        )
     }
 
     /// A size whose class has objects aligned to `align`, a power of two; `None` where only pages are.

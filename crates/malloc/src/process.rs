@@ -57,6 +57,8 @@ struct Place {
 const FREE: u8 = 0;
 const TAKEN: u8 = 1;
 const SETTLED: u8 = 2;
+/// Left by a tenant whose objects were forgotten: the numbers are nobody else's.
+const GONE: u8 = 3;
 
 // SAFETY: `tenant` is written while the state is `TAKEN`, by the one who took the place, and read while it is `SETTLED`.
 unsafe impl Sync for Place {}
@@ -141,6 +143,18 @@ pub fn leave(seat: Seat) {
     PLACES[seat.0 as usize].state.store(FREE, Release);
 }
 
+/// The same as [`unsettle`] for good, of a tenant that leaves objects behind: its numbers stay its own, its works are not done.
+pub fn abandon(seat: &Seat) {
+    unsettle(seat);
+    PLACES[seat.0 as usize].state.store(GONE, Release);
+}
+
+/// In a fork's child: who called tenants, or had works in hand, is not there.
+pub(crate) fn alone() {
+    WORKING.store(0, SeqCst);
+    PLACES.iter().take(USED.load(Relaxed) as usize).for_each(|place| place.users.store(0, SeqCst));
+}
+
 /// Calls a tenant, if it is there.
 fn with<R>(number: u32, f: impl FnOnce(&dyn Tenant) -> R) -> Option<R> {
     let place = PLACES.get(number as usize)?;
@@ -154,7 +168,7 @@ fn with<R>(number: u32, f: impl FnOnce(&dyn Tenant) -> R) -> Option<R> {
         let tenant = unsafe { (*place.tenant.get()).expect("a settled tenant") };
         f(tenant)
     });
-    place.users.fetch_sub(1, SeqCst);
+    less(&place.users);
     result
 }
 
@@ -234,13 +248,13 @@ pub fn upkeep() {
             // A tenant that leaves does its works itself. It looks for them until none came back: so the order.
             let number = work.cache / NUMBERS;
             let done = with(number, |tenant| tenant.work(cpu, work)).is_some();
-            let taken = |place: &Place| place.state.load(SeqCst) != FREE;
+            let taken = |place: &Place| ![FREE, GONE].contains(&place.state.load(SeqCst));
             if !done && PLACES.get(number as usize).is_some_and(taken) {
                 Native::defer(cpu, RETRY_NS, work);
                 RETURNED.fetch_add(1, SeqCst);
             }
         }
-        WORKING.fetch_sub(1, SeqCst);
+        less(&WORKING);
     }
     // The clock is looked at now and then; what is due goes on at once.
     if !Native::tick() && DUE.load(Relaxed) == 0 {
@@ -254,6 +268,11 @@ pub fn upkeep() {
     if DUE.load(Relaxed) > 0 {
         take_turns(now + CALLER_NS);
     }
+}
+
+/// One less, unless a fork made it none meanwhile.
+fn less(count: &AtomicU32) {
+    let _ = count.fetch_update(SeqCst, SeqCst, |count| count.checked_sub(1));
 }
 
 /// Lets caches shrink whose turn it is, until some time.

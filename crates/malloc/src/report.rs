@@ -3,12 +3,12 @@
 use core::fmt::{self, Write};
 use slablab_native::system;
 
-/// Most bytes of a line, or of the lines of one report.
+/// Most bytes of a line.
 const MOST: usize = 1024;
 
-/// A line being made. What does not fit is cut.
-pub(crate) struct Line {
-    bytes: [u8; MOST],
+/// A line being made, or several. What does not fit is cut.
+pub(crate) struct Line<const BYTES: usize = MOST> {
+    bytes: [u8; BYTES],
     length: usize,
 }
 
@@ -36,6 +36,15 @@ impl Line {
         let _ = write!(line, "{:missing$} {rest}", "");
         line.end();
     }
+}
+
+impl<const BYTES: usize> Line<BYTES> {
+    /// Writes lines as they are, in one piece. Nothing is held meanwhile: what they are made of may wait for others.
+    pub(crate) fn write_all(make: impl FnOnce(&mut Self) -> fmt::Result) {
+        let mut lines = Line { bytes: [0; BYTES], length: 0 };
+        let _ = make(&mut lines);
+        lines.end();
+    }
 
     fn end(&mut self) {
         let end = self.length.min(self.bytes.len() - 1);
@@ -44,7 +53,7 @@ impl Line {
     }
 }
 
-impl Write for Line {
+impl<const BYTES: usize> Write for Line<BYTES> {
     fn write_str(&mut self, part: &str) -> fmt::Result {
         let fits = part.len().min(self.bytes.len() - 1 - self.length);
         self.bytes[self.length..self.length + fits].copy_from_slice(&part.as_bytes()[..fits]);

@@ -41,8 +41,8 @@ struct Header {
 
 /// Where an area's credit is.
 pub(crate) const CREDIT_AT: usize = offset_of!(Header, credit);
-/// Pops between two slow paths, at most.
-const CREDITS: i32 = 2048;
+/// Pops from all arrays until one is refused: a prime, so that caches which take turns are all refused now and then.
+const CREDITS: i32 = 2039;
 
 /// The part of the heap that a thread's node's memory is in, for the thread alone: none, in the refusing area.
 #[repr(C)]
@@ -99,10 +99,10 @@ pub(crate) fn credit(area: usize) -> &'static Cell<i32> {
     &header(area).credit
 }
 
-/// New credit for a slot: a CPU's, or this thread's own.
+/// New credit for a slot that has none: a CPU's, or this thread's own. Slow paths of one cache spare no other its turn.
 pub(crate) fn give_credit(slot: CpuId) {
     let area = of(slot);
-    if per_cpu::on() || area == mine() {
+    if (per_cpu::on() || area == mine()) && credit(area).get() <= 0 {
         credit(area).set(CREDITS);
     }
 }

@@ -274,9 +274,12 @@ pub(crate) fn secret() -> u64 {
 }
 
 /// Makes a free block read as zeros, and what is written down about its frames but the first, which a free block's head is.
-pub(crate) fn discard(pfn: Pfn, order: u8) {
+/// `false` if the system did not take the block, which then is as it was.
+pub(crate) fn discard(pfn: Pfn, order: u8) -> bool {
     // SAFETY: the block is in the heap, and its owner says that nobody uses it.
-    unsafe { system::discard(address(pfn, 0).as_ptr(), system::page_size() << order) };
+    if !unsafe { system::discard(address(pfn, 0).as_ptr(), system::page_size() << order) } {
+        return false;
+    }
     let (first, end) = (pfn.0 as usize + 1, pfn.0 as usize + (1 << order));
     let tables = [
         (&PLACES.memmap, size_of::<Frame>()),
@@ -293,6 +296,7 @@ pub(crate) fn discard(pfn: Pfn, order: u8) {
             unsafe { system::discard(std::ptr::with_exposed_provenance_mut(from), bytes) };
         }
     }
+    true
 }
 
 /// Where an object is: its slab's first frame, its cache, and its offset in the slab.

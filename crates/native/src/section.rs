@@ -6,7 +6,7 @@
 //! inside goes on.
 
 use crate::{system, thread};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::*, compiler_fence};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering::*, compiler_fence};
 
 /// Closed while somebody forks: the forking thread's own sections are let through.
 static GATE: AtomicU32 = AtomicU32::new(0);
@@ -130,7 +130,20 @@ extern "C" fn after_fork() {
     thread::sections().inspect(|counter| counter.store(0, Release));
 }
 
+/// Who is told in a fork's child, where only the forking thread is.
+static ON_CHILD: AtomicPtr<()> = AtomicPtr::new(std::ptr::null_mut());
+
+/// Asks for `hook` in every fork's child.
+pub(crate) fn on_child(hook: fn()) {
+    ON_CHILD.store(hook as *mut (), Release);
+}
+
 extern "C" fn in_child() {
+    // Who looked at the gate when the fork was made counted itself for a moment.
+    ELSEWHERE.store(0, SeqCst);
     thread::alone();
     after_fork();
+    if let Some(hook) = thread::hook(&ON_CHILD) {
+        hook();
+    }
 }

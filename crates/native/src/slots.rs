@@ -6,8 +6,8 @@
 //! | `sizes` | size (32), capacity (32) | 0: likewise |
 //!
 //! **Credit.** A thread that only ever finds what it looks for would never come to a slow path, and nobody would look after what
-//! is kept for it. So a pop from the array spends one credit, and without credit it is refused; holding the slot gives new
-//! credit. A sequence that is aborted may have spent one too.
+//! is kept for it. So a pop from an array spends one of the area's credit, and without credit it is refused; holding a slot
+//! then gives new credit. A sequence that is aborted may have spent one too.
 //!
 //! So neither being held nor having no slot costs the fast path a test. Where slots are CPUs', every thread reads the refusing
 //! area first, and what that refuses is tried by a restartable sequence: slots per thread pay nothing for there being another
@@ -309,6 +309,8 @@ impl<T: Default> PerCpu<Native, T> for Slots<T> {
         }
         match per_cpu::places() {
             Some(places) => self.hold_here(places),
+            // A signal handler may come before the thread has the area that it is about to get.
+            None if !area::is_mine() => None,
             None => self.mine().hold(area::slot(), None),
         }
     }

@@ -3,7 +3,7 @@
 //! A stack is told by a number. Stacks are kept in a table that grows no more than its mapping: what does not fit is nobody's.
 //! Nothing here allocates.
 
-use crate::system;
+use crate::{system, thread};
 use std::ffi::{CStr, c_int, c_void};
 use std::fmt::{self, Write};
 use std::sync::OnceLock;
@@ -43,9 +43,12 @@ pub fn want() {
 #[inline(never)]
 pub fn here() -> u64 {
     let Some(table) = TABLE.get() else { return 0 };
+    // The unwinder may allocate, under a lock of its own; so may a signal handler that comes meanwhile.
+    let Some(walking) = thread::walking().filter(|walking| !walking.swap(true, Relaxed)) else { return 0 };
     let mut walk = Walk { calls: [0; DEPTH], count: 0 };
     // SAFETY: the function is called with `walk` before this returns.
     unsafe { _Unwind_Backtrace(note, (&raw mut walk).cast()) };
+    walking.store(false, Relaxed);
     let mixed = |hash: u64, call: &u64| (hash ^ call).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
     let hash = walk.calls.iter().fold(1, mixed).max(1);
     for place in (0..TRIES).map(|n| (hash as usize).wrapping_add(n) % STACKS) {

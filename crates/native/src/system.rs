@@ -65,11 +65,13 @@ pub(crate) unsafe fn allow_huge_pages(at: *mut u8, bytes: usize) -> bool {
 
 /// Gives the memory of whole pages back; they read as zeros from then on.
 ///
+/// Answers whether the kernel did it: locked memory (`mlock`) stays.
+///
 /// # Safety
 /// The range is mapped by [`reserve`], and nobody uses what is in it.
-pub(crate) unsafe fn discard(at: *mut u8, bytes: usize) {
+pub(crate) unsafe fn discard(at: *mut u8, bytes: usize) -> bool {
     // SAFETY: the caller says that the range is ours and unused.
-    unsafe { libc::madvise(at.cast(), bytes, libc::MADV_DONTNEED) };
+    unsafe { libc::madvise(at.cast(), bytes, libc::MADV_DONTNEED) == 0 }
 }
 
 /// Address space of its own for one block, `bytes` a multiple of the page, at a multiple of `align`. `None` if there is none.
@@ -291,6 +293,17 @@ unsafe extern "C" {
         parent: Option<extern "C" fn()>,
         child: Option<extern "C" fn()>,
     ) -> i32;
+}
+
+/// Does something, and leaves `errno` as it was.
+#[inline]
+pub fn keeping_errno<R>(f: impl FnOnce() -> R) -> R {
+    // SAFETY: the address is this thread's.
+    let before = unsafe { *libc::__errno_location() };
+    let result = f();
+    // SAFETY: as above.
+    unsafe { *libc::__errno_location() = before };
+    result
 }
 
 /// Calls `f` with the name and value of every environment variable that is text.

@@ -8,7 +8,7 @@ use crate::local::{header, set_area, set_header};
 use crate::{per_cpu, system};
 use slablab_platform::CpuId;
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::*};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::*};
 
 /// What a thread has of its own. Written by the thread alone.
 #[repr(C, align(64))]
@@ -18,6 +18,8 @@ struct Header {
     number: AtomicU16,
     /// Sections this thread is in, one inside another.
     sections: AtomicU32,
+    /// Whether this thread walks its stack.
+    walking: AtomicBool,
 }
 
 static HEADERS: [Header; SLOTS] = [const {
@@ -26,6 +28,7 @@ static HEADERS: [Header; SLOTS] = [const {
         ticks: AtomicU32::new(0),
         number: AtomicU16::new(0),
         sections: AtomicU32::new(0),
+        walking: AtomicBool::new(false),
     }
 }; SLOTS];
 
@@ -44,6 +47,11 @@ fn mine() -> Option<&'static Header> {
 #[inline]
 pub(crate) fn sections() -> Option<&'static AtomicU32> {
     mine().map(|header| &header.sections)
+}
+
+/// Whether this thread walks its stack, if it has a number.
+pub(crate) fn walking() -> Option<&'static AtomicBool> {
+    mine().map(|header| &header.walking)
 }
 
 /// Where every thread that has a number counts its sections.
@@ -113,16 +121,21 @@ pub(crate) fn on_exit(hook: fn(CpuId)) {
 }
 
 extern "C" fn exit(_mark: *mut c_void) {
-    let left = leave();
     // What is allocated or freed from here on, by the hook, other destructors and the C library, goes without a number.
-    set_header(ENDED);
-    let Some(slot) = left else { return };
+    let Some(slot) = leave_for(ENDED) else { return };
     let hook = ON_EXIT.load(Acquire);
     if !hook.is_null() {
         // SAFETY: only `on_exit` stores there, and what it stores is such a function.
         let hook: fn(CpuId) = unsafe { std::mem::transmute(hook) };
         hook(slot);
     }
+}
+
+/// A function that was stored, if one was.
+pub(crate) fn hook(at: &AtomicPtr<()>) -> Option<fn()> {
+    let hook = at.load(Acquire);
+    // SAFETY: the callers store such functions.
+    (!hook.is_null()).then(|| unsafe { std::mem::transmute::<*mut (), fn()>(hook) })
 }
 
 /// Takes a number for this thread if it has none, and the slot if slots are threads'; whether there is a slot for it now.
@@ -163,10 +176,19 @@ fn become_number(number: CpuId) {
 /// Lets go of this thread's number, and answers which slot lost its thread with that: what is in it stays for whoever claims
 /// it or gets it next.
 pub(crate) fn leave() -> Option<CpuId> {
-    let number = mine()?.number.load(Relaxed);
+    leave_for(0)
+}
+
+/// The same; `next` stands where its header's address stood.
+fn leave_for(next: usize) -> Option<CpuId> {
+    let Some(mine) = mine() else {
+        set_header(next);
+        return None;
+    };
+    let number = mine.number.load(Relaxed);
     let had_slot = area::is_mine();
     set_area(area::refusing());
-    set_header(0);
+    set_header(next);
     STATES[number as usize].store(FREE, Release);
     had_slot.then_some(CpuId(number))
 }
@@ -176,6 +198,8 @@ pub(crate) fn alone() {
     let mine = mine().map(|header| header.number.load(Relaxed) as usize);
     for (number, state) in STATES.iter().enumerate().take(NUMBERS.load(Relaxed) as usize) {
         if mine != Some(number) {
+            // Its thread may have looked at the gate just when the fork was made.
+            HEADERS[number].sections.store(0, Relaxed);
             state.store(FREE, Relaxed);
         }
     }

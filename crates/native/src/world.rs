@@ -86,6 +86,11 @@ impl Native {
         section::watch_forks();
     }
 
+    /// Asks for `hook` in every fork's child, where the forking thread alone is left.
+    pub fn on_child(hook: fn()) {
+        section::on_child(hook);
+    }
+
     /// Asks for `hook` whenever a thread that had a slot ended: it may claim what the slot holds, and nobody else will.
     pub fn on_thread_exit(hook: fn(CpuId)) {
         thread::on_exit(hook);
@@ -135,8 +140,9 @@ impl Native {
     }
 
     /// Makes a free block read as zeros, and gives its memory back to the system.
-    pub fn discard(pfn: Pfn, order: u8) {
-        memory::discard(pfn, order);
+    /// Answers whether the system took it.
+    pub fn discard(pfn: Pfn, order: u8) -> bool {
+        memory::discard(pfn, order)
     }
 
     /// The slab an address is in; any address may be asked about.

@@ -330,7 +330,7 @@ impl Drop for Cache {
         }
         // Objects were forgotten. Their slabs stay, and the number that they carry is nobody else's: the seat is not left.
         if let Some(seat) = &self.seat {
-            process::unsettle(seat);
+            process::abandon(seat);
         }
     }
 }
@@ -488,7 +488,7 @@ impl Tenant for Inner {
     fn shrink(&self, turn: u32) {
         // Caches are many: each has its turn.
         if turn % TURNS == self.number.0 / process::NUMBERS % TURNS {
-            self.shrink_all();
+            with!(&self.of, cache => cache.shrink_idle(&self.backing(cache)));
         }
     }
     fn shrink_all(&self) {

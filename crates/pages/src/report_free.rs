@@ -66,17 +66,17 @@ impl<P: Platform> Held<'_, P> {
         P::with_frame(pfn, |frame| frame.extra.set(resident.pack()));
     }
 
-    /// Takes a free block of at least `order` that has resident frames off its list, the largest first; answers how many too.
-    fn take_resident(&mut self, order: u8) -> Option<(Pfn, u8, u64)> {
+    /// Takes a free block of at least `order` that has resident frames off its list, the largest first; answers which too.
+    fn take_resident(&mut self, order: u8) -> Option<(Pfn, u8, Resident)> {
         for order in (order..=self.zone.machine.max_order).rev() {
             for index in 0..self.free_area[order as usize].len() {
                 let list = self.free_area[order as usize][index];
                 if let Some(pfn) = list.find::<P>(|pfn| self.resident_of(pfn) != Resident::NONE) {
-                    let frames = self.resident_of(pfn).frames();
+                    let resident = self.resident_of(pfn);
                     let ty = crate::MigrateType::from_index(self.state(pfn).migrate_type as u64);
                     self.unlist(pfn, order, ty);
                     self.set_isolated(pfn, order);
-                    return Some((pfn, order, frames));
+                    return Some((pfn, order, resident));
                 }
             }
         }
@@ -97,8 +97,9 @@ impl<P: Platform> Pages<P> {
     }
 
     /// Hands free blocks of at least `order` that have resident frames to `give_back`, which makes them read as zeros, until at
-    /// most `keep` such frames are left. Answers the resident frames given back.
-    pub fn report_free(&self, order: u8, keep: u64, mut give_back: impl FnMut(Pfn, u8)) -> u64 {
+    /// most `keep` such frames are left, or until it answers `false` for one, which then stays as it was. Answers the resident
+    /// frames given back.
+    pub fn report_free(&self, order: u8, keep: u64, mut give_back: impl FnMut(Pfn, u8) -> bool) -> u64 {
         let mut reported = 0;
         for node in (0..P::nodes()).map(NodeId) {
             for index in self.zones_of(node) {
@@ -106,9 +107,12 @@ impl<P: Platform> Pages<P> {
                 while zone.span.frames > 0 && self.resident_free_frames() > keep {
                     let taken = zone.lock().take_resident(order);
                     let Some((pfn, order, resident)) = taken else { break };
-                    give_back(pfn, order);
+                    if !give_back(pfn, order) {
+                        zone.lock().give_as(pfn, order, resident);
+                        return reported;
+                    }
                     zone.lock().give_as(pfn, order, Resident::NONE);
-                    reported += resident;
+                    reported += resident.frames();
                 }
             }
         }

@@ -40,12 +40,16 @@ impl Reference {
         self.resident.iter().filter(|frame| !taken(frame)).count() as u64
     }
 
-    fn report(&mut self, pfn: Pfn, order: u8, seed: u64) {
+    /// The world takes a block, or does not.
+    fn report(&mut self, pfn: Pfn, order: u8, takes: bool, seed: u64) -> bool {
         for frame in pfn.0..pfn.0 + (1 << order) {
             let owner = self.out.iter().find(|(first, count, _)| (first.0..first.0 + count).contains(&frame));
             assert_eq!(owner, None, "seed {seed}: frame {frame} was reported");
-            self.resident.remove(&frame);
+            if takes {
+                self.resident.remove(&frame);
+            }
         }
+        takes
     }
 }
 
@@ -98,15 +102,22 @@ fn check(policy: PagesPolicy, seed: u64) {
                     let keep = random.below(2000);
                     let order = random.below(6) as u8;
                     let before = pages.resident_free_frames();
-                    let given =
-                        pages.report_free(order, keep, |pfn, order| reference.report(pfn, order, seed));
+                    // After so many it takes none.
+                    let mut taken = random.below(20);
+                    let given = pages.report_free(order, keep, |pfn, order| {
+                        taken = taken.saturating_sub(1);
+                        reference.report(pfn, order, taken > 0, seed)
+                    });
                     let after = pages.resident_free_frames();
                     assert_eq!(
                         before - after,
                         given,
                         "seed {seed}: frames reported and frames less resident"
                     );
-                    assert!(order > 0 || after <= keep, "seed {seed}: {after} frames left of {keep} to keep");
+                    assert!(
+                        order > 0 || taken == 0 || after <= keep,
+                        "seed {seed}: {after} frames left of {keep} to keep"
+                    );
                 }
                 _ if reference.out.is_empty() => {}
                 _ => {
@@ -129,7 +140,7 @@ fn check(policy: PagesPolicy, seed: u64) {
         for (pfn, _, exact) in std::mem::take(&mut reference.out) {
             if exact { pages.free_exact(pfn) } else { pages.free(pfn) }
         }
-        pages.report_free(0, 0, |pfn, order| reference.report(pfn, order, seed));
+        pages.report_free(0, 0, |pfn, order| reference.report(pfn, order, true, seed));
         assert_eq!(pages.resident_free_frames(), 0, "seed {seed}");
         if policy.pcp == PcpRule::NONE {
             assert_eq!(reference.resident.first(), None, "seed {seed}: free, and never reported");
@@ -177,11 +188,11 @@ fn only_what_was_used_is_resident() {
         pages.free_exact(again);
         pages.free_exact(behind);
         check(301, "all that was ever used");
-        assert_eq!(pages.report_free(0, 0, |_, _| ()), 301);
+        assert_eq!(pages.report_free(0, 0, |_, _| true), 301);
         let half = || pages.alloc_exact(Gfp::KERNEL, 64, 0, NodeId(0)).expect("there is memory");
         let (lower, upper) = (half().0, half().0);
         pages.free_exact(lower);
-        assert_eq!(pages.report_free(0, 0, |_, _| ()), 64);
+        assert_eq!(pages.report_free(0, 0, |_, _| true), 64);
         pages.free_exact(upper);
         assert_eq!(half(), (lower, true), "the upper half alone is resident");
         check(64, "the upper half");
@@ -212,7 +223,7 @@ fn what_was_used_comes_first() {
                 let upper = exact(1024);
                 assert_eq!(upper, lower.plus(1024));
                 pages.free_exact(lower);
-                pages.report_free(0, 0, |_, _| ());
+                pages.report_free(0, 0, |_, _| true);
                 pages.free_exact(upper);
                 assert_eq!(exact(16), upper);
             }
