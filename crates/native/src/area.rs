@@ -99,6 +99,11 @@ pub(crate) fn credit(area: usize) -> &'static Cell<i32> {
     &header(area).credit
 }
 
+/// For the contract's checks: new credit for a CPU's slot, so that none of its pops is refused for want of it.
+pub(crate) fn renew_credit(slot: CpuId) {
+    credit(of(slot)).set(CREDITS);
+}
+
 /// New credit for a slot that has none: a CPU's, or this thread's own. Slow paths of one cache spare no other its turn.
 pub(crate) fn give_credit(slot: CpuId) {
     let area = of(slot);

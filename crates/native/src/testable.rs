@@ -3,7 +3,7 @@
 use crate::memory::Wishes;
 use crate::per_cpu::Owner;
 use crate::world::{Native, Object};
-use crate::{memory, per_cpu, thread, timers};
+use crate::{area, memory, per_cpu, thread, timers};
 use slablab_platform::conformance::{Racer, Testable, Verdict};
 use slablab_platform::{CpuId, Event, Platform, Work};
 use std::sync::atomic::Ordering::Relaxed;
@@ -61,9 +61,11 @@ impl Native {
     pub fn unstamped(object: Object, bytes: u32, word: u64) -> Option<u32> {
         (0..bytes).step_by(8).find(|offset| memory::word(object, *offset).load(Relaxed) != word)
     }
-    /// Goes to another CPU, where a thread's CPU is what it says ([`Native::enter_pretending`]).
+    /// Goes to another CPU, where a thread's CPU is what it says ([`Native::enter_pretending`]), and whose slot refuses nothing for
+    /// want of credit.
     pub fn go_to(cpu: CpuId) {
         per_cpu::go_to(cpu);
+        area::renew_credit(cpu);
     }
     /// Lets go of this thread's slot, as its end would.
     pub fn leave() {
