@@ -23,12 +23,13 @@
 static void *(*volatile do_malloc)(size_t) = malloc;
 static void *(*volatile do_calloc)(size_t, size_t) = calloc;
 static void *(*volatile do_realloc)(void *, size_t) = realloc;
+static void *(*volatile do_memset)(void *, int, size_t) = memset;
 
 static void sizes(void) {
     for (size_t bytes = 0; bytes < 70000; bytes += 1 + bytes / 7) {
         char *at = do_malloc(bytes);
         HOLDS(at != NULL && (uintptr_t)at % 16 == 0 && malloc_usable_size(at) >= bytes);
-        memset(at, 0xa5, malloc_usable_size(at));
+        do_memset(at, 0xa5, malloc_usable_size(at));
         free(at);
         char *zeros = do_calloc(bytes, 1);
         for (size_t i = 0; i < bytes; i++) HOLDS(zeros[i] == 0);
@@ -167,8 +168,6 @@ static void forks(uintptr_t count) {
     stop = 1;
     for (int i = 0; i < 3; i++) HOLDS(pthread_join(threads[i], NULL) == 0);
 }
-
-static void *(*volatile do_memset)(void *, int, size_t) = memset;
 
 /* What is locked into memory cannot be given back, and is no zeros when it comes again. */
 static void locked(void) {
