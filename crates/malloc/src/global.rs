@@ -139,8 +139,10 @@ fn start_once() -> bool {
     };
     interrupted::start();
     ENGINE.store(engine, Release);
-    // Where slots are CPUs', a look at the thread's would be in vain.
-    if engine == IS_SLUB && !Native::slots().are_cpus() {
+    // SAFETY: it is there.
+    let has_arrays = || unsafe { SLUB.heap() }.class(0).sheaf_capacity() > 0;
+    // Without arrays, and where slots are CPUs', a first look would be in vain.
+    if engine == IS_SLUB && has_arrays() && !Native::slots().are_cpus() {
         KEYED_END.store(KEYED_MOST, Release);
         LISTED_END.store(LISTED_MOST, Release);
     }
