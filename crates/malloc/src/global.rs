@@ -327,8 +327,9 @@ pub mod api {
         }
     }
 
+    /// C's, as it does not unwind: whoever calls it last needs no frame.
     #[inline(never)]
-    fn free_marked(at: *mut u8) {
+    extern "C" fn free_marked(at: *mut u8) {
         // SAFETY: what is marked is an object of that heap.
         unsafe { SLUB.heap() }.release_marked(at);
     }
@@ -336,7 +337,7 @@ pub mod api {
     /// # Safety
     /// As [`free`].
     #[inline(never)]
-    unsafe fn free_other(at: *mut u8) {
+    unsafe extern "C" fn free_other(at: *mut u8) {
         serve!(heap => heap.release_far(at), else free_elsewhere(at));
     }
 
