@@ -70,6 +70,15 @@ fn check_with(engines: &[&str], program: &Path, arguments: &[&str], says: &str) 
     }
 }
 
+/// `ls` closes standard error before what was registered first runs.
+#[test]
+fn statistics_come_although_a_program_closes_its_standard_error() {
+    let mut command = Command::new("ls");
+    command.arg("/").env("LD_PRELOAD", library()).env("SLABLAB_STATS", "1");
+    let said = String::from_utf8(command.output().expect("ls runs").stderr).expect("text");
+    assert!(said.starts_with("slablab: slub@7.1, a slot per thread"), "{said}");
+}
+
 #[test]
 fn what_c_and_posix_say() {
     let program = built("cc", "api.c", &["-std=gnu11", "-O1", "-Wall", "-pthread"], "api");

@@ -156,6 +156,7 @@ fn start_once() -> bool {
     Native::on_child(process::alone);
     Native::watch_forks();
     if settings.stats {
+        system::keep_standard_error();
         system::at_exit(print_stats);
     }
     true

@@ -4,7 +4,7 @@
 
 use std::ffi::{CStr, c_void};
 use std::ptr::{self, NonNull};
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicI32, AtomicU32, AtomicUsize, Ordering::Relaxed};
 
 /// Reserves address space that reads as zeros; memory is committed when it is written. `None` if there is none.
 pub(crate) fn reserve(bytes: usize) -> Option<NonNull<u8>> {
@@ -193,10 +193,23 @@ pub(crate) fn read_file<'a>(path: &CStr, room: &'a mut [u8]) -> Option<&'a [u8]>
     room.get(..usize::try_from(got).ok()?)
 }
 
-/// Writes to standard error, as far as it takes it.
+/// Another number of what standard error is; -1 while nobody asked for one.
+static KEPT_ERROR: AtomicI32 = AtomicI32::new(-1);
+
+/// Keeps what standard error is now for who writes at the program's end, when programs such as `ls` have closed it.
+pub fn keep_standard_error() {
+    // SAFETY: no memory is involved.
+    let kept = unsafe { libc::fcntl(libc::STDERR_FILENO, libc::F_DUPFD_CLOEXEC, 3) };
+    KEPT_ERROR.store(kept, Relaxed);
+}
+
+/// Writes to standard error, as far as it takes it; where it was closed, to what was kept of it.
 pub fn complain(text: &[u8]) {
     // SAFETY: the kernel reads the text.
-    unsafe { libc::write(libc::STDERR_FILENO, text.as_ptr().cast(), text.len()) };
+    let write = |to: i32| unsafe { libc::write(to, text.as_ptr().cast(), text.len()) };
+    if write(libc::STDERR_FILENO) < 0 {
+        write(KEPT_ERROR.load(Relaxed));
+    }
 }
 
 /// Says why, and ends the process with a core dump.
