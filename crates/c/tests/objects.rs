@@ -2,21 +2,10 @@
 
 mod library;
 
+use library::ENGINES;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
-
-const ENGINES: &[&str] = &[
-    "slub@7.1",
-    "slub@6.1",
-    "slub@2.6.29",
-    "slqb@2009-09",
-    "slab@6.1",
-    "slub@7.1,debug=FZPU",
-    "slub@7.1,quarantine=8K,harden=random,init=alloc+free",
-    "slqb@2009-09,debug=FZ,quarantine=8K",
-    "slab@6.1,debug=P",
-];
 
 fn done(command: &mut Command) -> String {
     let done = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));

@@ -55,12 +55,12 @@ const CLAIMS: &[Claim] = &[
     claim("8fastpath9slab_free17h", 88),
 ];
 
-/// malloc's, and free's. A pair of C's is callgrind's to count (docs/native.md): link-time optimisation takes some away.
+/// malloc's, and free's, with two to spare for other compilers. A pair of C's is callgrind's to count (docs/native.md): link-time optimisation takes some away.
 const MALLOC: &[Claim] = &[
-    claim("8fastpath10malloc_any17h", 24),
-    claim("8fastpath9malloc_6417h", 22),
-    claim("8fastpath11malloc_409617h", 28),
-    claim("8fastpath8free_any17h", 38),
+    claim("8fastpath10malloc_any17h", 26),
+    claim("8fastpath9malloc_6417h", 24),
+    claim("8fastpath11malloc_409617h", 30),
+    claim("8fastpath8free_any17h", 40),
 ];
 
 /// The assembler text of a package's example.

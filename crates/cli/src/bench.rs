@@ -134,7 +134,10 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
 /// A process of the memory workload.
 fn child(of: &[String]) -> Result<Done, Failure> {
     let [name, bytes, seed] = of else { unreachable!("clap takes three") };
-    let line = memory::serve(name, bytes.parse()?, seed.parse()?)?;
+    let number = |text: &String, what| {
+        text.parse().map_err(|_| Failure::from(format!("--memory-of: expected {what}, found {text:?}")))
+    };
+    let line = memory::serve(name, number(bytes, "a number of bytes")?, number(seed, "a seed")?)?;
     write_out(&(line + "\n"), None)?;
     Ok(Done::Complete)
 }

@@ -247,18 +247,8 @@ pub mod api {
     fn alloc_other(bytes: usize) -> *mut u8 {
         with_heap!(
             heap => heap.allocate(bytes),
-            none => alloc_rare(bytes)
+            none => alloc_rare(bytes, 1, false)
         )
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn alloc_rare(bytes: usize) -> *mut u8 {
-        match wrapped() {
-            Some(heap) => heap.allocate(bytes, 1),
-            None if start() => alloc_other(bytes),
-            None => ptr::null_mut(),
-        }
     }
 
     /// The same, aligned to a power of two.
@@ -274,18 +264,8 @@ pub mod api {
     fn alloc_aligned_other(bytes: usize, align: usize) -> *mut u8 {
         with_heap!(
             heap => heap.allocate_aligned(bytes, align),
-            none => alloc_aligned_rare(bytes, align)
+            none => alloc_rare(bytes, align, false)
         )
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn alloc_aligned_rare(bytes: usize, align: usize) -> *mut u8 {
-        match wrapped() {
-            Some(heap) => heap.allocate(bytes, align),
-            None if start() => alloc_aligned_other(bytes, align),
-            None => ptr::null_mut(),
-        }
     }
 
     /// The same, all zeros.
@@ -298,17 +278,20 @@ pub mod api {
     fn alloc_zeroed_other(bytes: usize, align: usize) -> *mut u8 {
         with_heap!(
             heap => heap.allocate_zeroed(bytes, align),
-            none => alloc_zeroed_rare(bytes, align)
+            none => alloc_rare(bytes, align, true)
         )
     }
 
+    /// What nearly no call comes to: something is around the engine, or there is no heap yet.
     #[cold]
     #[inline(never)]
-    fn alloc_zeroed_rare(bytes: usize, align: usize) -> *mut u8 {
+    fn alloc_rare(bytes: usize, align: usize, zeroed: bool) -> *mut u8 {
         match wrapped() {
-            Some(heap) => heap.allocate_zeroed(bytes, align),
-            None if start() => alloc_zeroed_other(bytes, align),
-            None => ptr::null_mut(),
+            Some(heap) if zeroed => heap.allocate_zeroed(bytes, align),
+            Some(heap) => heap.allocate(bytes, align),
+            None if !start() => ptr::null_mut(),
+            None if zeroed => alloc_zeroed_other(bytes, align),
+            None => alloc_aligned_other(bytes, align),
         }
     }
 

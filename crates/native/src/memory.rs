@@ -9,9 +9,10 @@
 
 use crate::area::Near;
 use crate::per_cpu::Owner;
+use crate::sequence::FIRST_BYTES;
 use crate::world::{Object, Real};
 use crate::{area, lumps, per_cpu, system, thread, topology};
-use slablab_platform::{Descriptor, HotArray, Pfn};
+use slablab_platform::{Descriptor, Pfn};
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU64, AtomicUsize, Ordering::*};
 
@@ -216,7 +217,7 @@ pub(crate) fn locate(object: Object) -> (Pfn, u32) {
 #[inline]
 pub(crate) fn nth(array: Object, index: u32) -> &'static AtomicU64 {
     // SAFETY: as in `word`; the caller says that the array is so long.
-    unsafe { &*array.as_ptr().add(index as usize * 8 + HotArray::<Object>::HEADER as usize * 8).cast() }
+    unsafe { &*array.as_ptr().add(FIRST_BYTES as usize + index as usize * 8).cast() }
 }
 
 /// A word of an object.

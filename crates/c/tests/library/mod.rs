@@ -4,6 +4,19 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
+/// What it is run with: engines, bare and with something around them.
+pub(crate) const ENGINES: &[&str] = &[
+    "slub@7.1",
+    "slub@6.1",
+    "slub@2.6.29",
+    "slqb@2009-09",
+    "slab@6.1",
+    "slub@7.1,debug=FZPU",
+    "slub@7.1,quarantine=8K,harden=random,init=alloc+free",
+    "slqb@2009-09,debug=FZ,quarantine=8K",
+    "slab@6.1,debug=P",
+];
+
 /// The folder that it is in.
 pub(crate) fn folder() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();

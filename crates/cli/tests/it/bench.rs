@@ -58,6 +58,7 @@ fn what_it_does_not_take() {
     check_error(&["--scale", "0"], "expected a number from 0.0001 to 1000, found \"0\"");
     check_error(&["--scale", "NaN"], "expected a number from 0.0001 to 1000");
     check_error(&["--memory-of", "nobody", "1000", "1"], "no allocator is called nobody");
+    check_error(&["--memory-of", "glibc", "x", "1"], "--memory-of: expected a number of bytes, found \"x\"");
 }
 
 /// Hours of measuring end with nothing if that is found out at the end: it is before.
