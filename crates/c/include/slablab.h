@@ -148,7 +148,8 @@ struct kmem_cache *kmem_cache_create(const char *name,
 struct kmem_cache *kmem_cache_create_args(const char *name, size_t size, const struct kmem_cache_args *args);
 
 /*
- An object. Null and `ENOMEM` without memory, `EDQUOT` at the cache's limit, `EINVAL` for a flag that cannot be.
+ An object. Null and `ENOMEM` without memory, `EDQUOT` at the cache's limit, `EINVAL` for a flag that cannot be, `EAGAIN` in a
+ signal handler that came in the middle of an allocation or a free.
 
  # Safety
  The cache is one.

@@ -4,7 +4,7 @@
 //! process with a report; an address of a cache is trusted.
 
 use crate::set_errno;
-use libc::{EBUSY, EDQUOT, EINVAL, ENOMEM, c_int, c_uint, c_void, size_t};
+use libc::{EAGAIN, EBUSY, EDQUOT, EINVAL, ENOMEM, c_int, c_uint, c_void, size_t};
 use slablab_objects::checked::{Checked, Lent};
 use slablab_objects::untyped::Spec;
 use slablab_objects::{CreateError, Letters, Limit, Shrinker, Why};
@@ -178,6 +178,7 @@ fn refused(why: Why) -> *mut c_void {
     set_errno(match why {
         Why::NoMemory => ENOMEM,
         Why::Limit => EDQUOT,
+        Why::Interrupted => EAGAIN,
     });
     ptr::null_mut()
 }
@@ -194,7 +195,8 @@ fn invalid() -> *mut c_void {
     ptr::null_mut()
 }
 
-/// An object. Null and `ENOMEM` without memory, `EDQUOT` at the cache's limit, `EINVAL` for a flag that cannot be.
+/// An object. Null and `ENOMEM` without memory, `EDQUOT` at the cache's limit, `EINVAL` for a flag that cannot be, `EAGAIN` in a
+/// signal handler that came in the middle of an allocation or a free.
 ///
 /// # Safety
 /// The cache is one.

@@ -64,8 +64,12 @@ fn built() -> &'static Built {
 }
 
 fn run(engine: &str, arguments: &[&str], setting: (&str, &str)) -> Output {
+    run_program(&built().program, engine, arguments, setting)
+}
+
+fn run_program(program: &Path, engine: &str, arguments: &[&str], setting: (&str, &str)) -> Output {
     let built = built();
-    let mut command = Command::new(&built.program);
+    let mut command = Command::new(program);
     // Not a setting of the library.
     command.env_remove("SLABLAB_LONG");
     command.args(arguments).env("LD_LIBRARY_PATH", &built.libraries).env("SLABLAB_ENGINE", engine);
@@ -83,6 +87,34 @@ fn what_the_header_promises() {
             assert!(whole, "{engine}, {slots}: {}\n{said}{errors}", done.status);
             let reported = "slablab: remaining: cannot be destroyed: objects remaining: 3\n";
             assert_eq!(errors, reported, "{engine}, {slots}");
+        }
+    }
+}
+
+/// By a timer; and after every instruction, where slots are threads'.
+#[test]
+fn signal_handlers_that_allocate() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/signals.c");
+    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("object-signals");
+    let prefix = built().libraries.parent().expect("it is in a folder");
+    let mut compiler = Command::new("cc");
+    compiler.args(["-DOBJECTS", "-std=gnu11", "-O1", "-Wall", "-pthread"]);
+    done(compiler.arg(&source).arg("-o").arg(&program).args(arguments(prefix)));
+    let check = |engine: &str, slots: &str, arguments: &[&str]| {
+        let done = run_program(&program, engine, arguments, ("SLABLAB_SLOTS", slots));
+        let (said, errors) = (String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
+        let whole = done.status.success() && said.starts_with("all holds, ");
+        assert!(whole, "{engine}, {slots}, {arguments:?}: {}\n{said}{errors}", done.status);
+        assert_eq!(errors, "", "{engine}, {slots}");
+        println!("{engine}, {slots}, {arguments:?}: {}", said.trim());
+    };
+    for engine in ENGINES {
+        for slots in ["thread", "cpu"] {
+            check(engine, slots, &["20000"]);
+        }
+        // What looks at every byte of an object takes too many instructions.
+        if cfg!(target_arch = "x86_64") && !engine.contains(',') {
+            check(engine, "thread", &["10", "steps"]);
         }
     }
 }

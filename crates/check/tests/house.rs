@@ -49,7 +49,7 @@ const UNSAFE: &[&str] = &[
     "crates/malloc/src/beside.rs",
     "crates/malloc/examples/fastpath.rs",
     "crates/malloc/src/front.rs",
-    "crates/native/tests/abort.rs",
+    "crates/native/tests/interrupted.rs",
     "crates/native/tests/storm.rs",
     "crates/malloc/src/global.rs",
     "crates/malloc/src/huge.rs",

@@ -14,6 +14,8 @@ use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering::*};
 pub(crate) const AREA_BYTES: usize = 1 << 19;
 /// What hot parts begin at a multiple of.
 pub(crate) const LINE: usize = 64;
+/// Where in [`REFUSING`] the area is of threads that have none.
+pub(crate) const REFUSING_AT: usize = LINE;
 /// Slots there are, where address space is not limited.
 pub(crate) const SLOTS: usize = 4096;
 /// Below this there is no point.
@@ -22,10 +24,11 @@ const SLOTS_MIN: usize = 4;
 pub(crate) const HEADER_BYTES: usize = size_of::<Header>();
 
 #[repr(C, align(4096))]
-pub(crate) struct Area([u8; AREA_BYTES]);
+pub(crate) struct Refusing([u8; AREA_BYTES + LINE]);
 
-/// All zeros, never written: every hot operation on it is refused.
-pub(crate) static REFUSING: Area = Area([0; AREA_BYTES]);
+/// All zeros, never written: every hot operation on it is refused. So it is at the start, where it stands for the area of a thread
+/// in a hot operation, and [`REFUSING_AT`] bytes on, where it stands for no area.
+pub(crate) static REFUSING: Refusing = Refusing([0; AREA_BYTES + LINE]);
 
 /// What an area begins with: whose it is, where slots are threads'. Its line is not a page's first: objects that begin with a page
 /// would drive it out of the first-level cache, where all of them have the same few places.
@@ -84,6 +87,12 @@ pub(crate) fn first() -> usize {
 }
 
 pub(crate) fn refusing() -> usize {
+    (&raw const REFUSING).addr() + REFUSING_AT
+}
+
+/// What stands for the area of a thread in a hot operation.
+#[inline(always)]
+fn in_use() -> usize {
     (&raw const REFUSING).addr()
 }
 
@@ -91,6 +100,40 @@ pub(crate) fn refusing() -> usize {
 #[inline(always)]
 pub(crate) fn mine() -> usize {
     local::area()
+}
+
+/// This thread in a hot operation. A signal handler that comes meanwhile finds another area in place of the thread's, which
+/// refuses whatever it asks: so nobody tests for that. One that comes before it is hidden has left when it is.
+pub(crate) struct Hidden {
+    area: usize,
+}
+
+impl Hidden {
+    #[inline(always)]
+    pub(crate) fn new() -> Hidden {
+        let area = local::area();
+        local::set_area(in_use());
+        Hidden { area }
+    }
+
+    /// The area that is hidden.
+    #[inline(always)]
+    pub(crate) fn area(&self) -> usize {
+        self.area
+    }
+}
+
+impl Drop for Hidden {
+    #[inline(always)]
+    fn drop(&mut self) {
+        local::set_area(self.area);
+    }
+}
+
+/// Whether this is a signal handler in the middle of its thread's hot operation.
+#[inline]
+pub(crate) fn is_hidden() -> bool {
+    mine() == in_use()
 }
 
 /// What is left of an area's credit.
@@ -112,9 +155,9 @@ pub(crate) fn give_credit(slot: CpuId) {
     }
 }
 
-/// Whether this thread has an area.
+/// Whether this thread has an area, and not a signal handler that came while it was hidden.
 pub(crate) fn is_mine() -> bool {
-    mine() != refusing()
+    mine() != refusing() && !is_hidden()
 }
 
 /// What is near this thread.

@@ -3,8 +3,9 @@
 //! They are found by the initial-exec model, which stable Rust cannot ask for in a shared library: so they are declared and
 //! found in assembler. Reading one is two loads: where it is from the thread pointer, and what is there.
 
-use crate::area::REFUSING;
+use crate::area::{REFUSING, REFUSING_AT};
 use std::arch::{asm, global_asm};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// A thread-local word of 8 bytes: what it is at first, the function that says where it is, from the thread pointer, and what the
 /// assembler calls it.
@@ -12,8 +13,8 @@ macro_rules! word {
     ($(#[$doc:meta])* $at:ident, $name:literal) => {
         word!($(#[$doc])* $at, $name, ".tbss", "nobits", ".zero 8",);
     };
-    ($(#[$doc:meta])* $at:ident, $name:literal, address of $first:path) => {
-        word!($(#[$doc])* $at, $name, ".tdata", "progbits", ".quad {first}", first = sym $first);
+    ($(#[$doc:meta])* $at:ident, $name:literal, $first:path, plus $more:path) => {
+        word!($(#[$doc])* $at, $name, ".tdata", "progbits", ".quad {first} + {more}", first = sym $first, more = const $more);
     };
     ($(#[$doc:meta])* $at:ident, $name:literal, $section:literal, $bits:literal, $value:literal, $($operand:tt)*) => {
         #[cfg(target_arch = "x86_64")]
@@ -25,13 +26,13 @@ macro_rules! word {
         #[inline(always)]
         pub(crate) fn $at() -> usize {
             let offset: usize;
-            // SAFETY: reads a constant of the linker's.
+            // SAFETY: a constant of the linker's: nothing that is written, as far as the compiler is concerned.
             #[cfg(target_arch = "x86_64")]
             unsafe {
                 asm!(
                     concat!("mov {offset}, qword ptr [rip + ", $name, "@gottpoff]"),
                     offset = out(reg) offset,
-                    options(pure, readonly, nostack, preserves_flags),
+                    options(pure, nomem, nostack, preserves_flags),
                 );
             }
             // SAFETY: as above.
@@ -41,7 +42,7 @@ macro_rules! word {
                     concat!("adrp {offset}, :gottprel:", $name),
                     concat!("ldr {offset}, [{offset}, :gottprel_lo12:", $name, "]"),
                     offset = out(reg) offset,
-                    options(pure, readonly, nostack, preserves_flags),
+                    options(pure, nomem, nostack, preserves_flags),
                 );
             }
             offset
@@ -66,12 +67,17 @@ word!(
     /// Where the address of this thread's area is.
     area_at,
     "slablab_area",
-    address of REFUSING
+    REFUSING, plus REFUSING_AT
 );
 word!(
     /// Where the address of this thread's header is.
     header_at,
     "slablab_header"
+);
+word!(
+    /// Where a thread without a header counts its sections.
+    sections_at,
+    "slablab_sections"
 );
 word!(
     /// Where a thread says which CPU it is on, for the contract's checks.
@@ -91,6 +97,7 @@ pub(crate) fn area() -> usize {
 }
 
 /// Says where this thread's area is from here on.
+#[inline(always)]
 pub(crate) fn set_area(value: usize) {
     write(area_at(), value);
 }
@@ -104,6 +111,34 @@ pub(crate) fn header() -> usize {
 /// Says where this thread's header is from here on.
 pub(crate) fn set_header(value: usize) {
     write(header_at(), value);
+}
+
+/// The same; answers where it was until then. One instruction, where signal handlers are concerned.
+pub(crate) fn swap_header(value: usize) -> usize {
+    let thread: usize;
+    // SAFETY: reads the thread pointer: the first word of what is there is its address.
+    #[cfg(target_arch = "x86_64")]
+    unsafe {
+        asm!("mov {thread}, qword ptr fs:[0]", thread = out(reg) thread, options(nostack, preserves_flags));
+    }
+    // SAFETY: reads the thread pointer.
+    #[cfg(target_arch = "aarch64")]
+    unsafe {
+        asm!("mrs {thread}, tpidr_el0", thread = out(reg) thread, options(nostack, preserves_flags));
+    }
+    let at: *mut usize = std::ptr::with_exposed_provenance_mut(thread.wrapping_add(header_at()));
+    // SAFETY: a word of this thread, and aligned.
+    unsafe { AtomicUsize::from_ptr(at) }.swap(value, Relaxed)
+}
+
+/// Sections this thread is in, while it has no header.
+pub(crate) fn sections() -> usize {
+    read(sections_at())
+}
+
+/// Says how many it is in from here on.
+pub(crate) fn set_sections(count: usize) {
+    write(sections_at(), count);
 }
 
 /// The CPU that this thread says it is on.
@@ -144,6 +179,7 @@ fn read(at: usize) -> usize {
     value
 }
 
+#[inline(always)]
 fn write(at: usize, value: usize) {
     // SAFETY: writes a word of this thread that nothing else uses.
     #[cfg(target_arch = "x86_64")]

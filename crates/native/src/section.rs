@@ -5,7 +5,7 @@
 //! until no counter is above zero. A thread at the outermost entry looks at the gate after it counted itself; one that is
 //! inside goes on.
 
-use crate::{system, thread};
+use crate::{local, system, thread};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering::*, compiler_fence};
 
 /// Closed while somebody forks: the forking thread's own sections are let through.
@@ -39,11 +39,11 @@ impl Section {
 
     #[cold]
     fn enter_elsewhere() -> Section {
-        ELSEWHERE.fetch_add(1, SeqCst);
-        while GATE.load(SeqCst) != 0 && ELSEWHERE.load(SeqCst) > 0 {
-            ELSEWHERE.fetch_sub(1, SeqCst);
+        come(&ELSEWHERE);
+        while local::sections() == 1 && GATE.load(SeqCst) != 0 {
+            go(&ELSEWHERE);
             wait_for_gate();
-            ELSEWHERE.fetch_add(1, SeqCst);
+            come(&ELSEWHERE);
         }
         Section { counter: &ELSEWHERE }
     }
@@ -63,7 +63,7 @@ impl Drop for Section {
     #[inline]
     fn drop(&mut self) {
         if std::ptr::eq(self.counter, &ELSEWHERE) {
-            ELSEWHERE.fetch_sub(1, SeqCst);
+            go(&ELSEWHERE);
         } else {
             compiler_fence(SeqCst);
             self.counter.store(self.counter.load(Relaxed) - 1, Release);
@@ -71,11 +71,38 @@ impl Drop for Section {
     }
 }
 
+/// Counts this thread in once more, whatever the gate says.
+fn come(counter: &'static AtomicU32) {
+    if std::ptr::eq(counter, &ELSEWHERE) {
+        local::set_sections(local::sections() + 1);
+        ELSEWHERE.fetch_add(1, SeqCst);
+    } else {
+        counter.store(counter.load(Relaxed) + 1, SeqCst);
+    }
+}
+
+/// Takes that back.
+fn go(counter: &'static AtomicU32) {
+    if std::ptr::eq(counter, &ELSEWHERE) {
+        ELSEWHERE.fetch_sub(1, SeqCst);
+        local::set_sections(local::sections() - 1);
+    } else {
+        counter.store(counter.load(Relaxed) - 1, SeqCst);
+    }
+}
+
+/// Where this thread counts its sections.
+fn counter() -> &'static AtomicU32 {
+    thread::sections().unwrap_or(&ELSEWHERE)
+}
+
 /// Whether this thread is in a section.
 #[inline]
 pub(crate) fn is_in() -> bool {
     match thread::sections() {
-        Some(counter) => counter.load(Relaxed) > 0,
+        // It may have got its number inside one.
+        Some(counter) => counter.load(Relaxed) > 0 || local::sections() > 0,
+        None if local::sections() > 0 => true,
         // It gets a number before it holds anything.
         None => {
             thread::enter();
@@ -103,23 +130,18 @@ pub(crate) fn watch_forks() {
 /// this thread is in a section itself, so that the gate holds neither it nor its signal handlers.
 extern "C" fn before_fork() {
     thread::enter();
-    let mine = thread::sections();
-    let be_in = |depth: u32| {
-        mine.inspect(|counter| counter.store(depth, SeqCst));
-    };
-    be_in(1);
+    let mine = counter();
+    come(mine);
     while GATE.compare_exchange(0, 1, SeqCst, SeqCst).is_err() {
-        be_in(0);
+        go(mine);
         wait_for_gate();
-        be_in(1);
+        come(mine);
     }
     if !system::membarrier() {
         NO_BARRIER.store(true, SeqCst);
     }
-    let busy = |counter: &'static AtomicU32| {
-        counter.load(Acquire) > 0 && !mine.is_some_and(|mine| std::ptr::eq(mine, counter))
-    };
-    while ELSEWHERE.load(SeqCst) > 0 || thread::all_sections().any(busy) {
+    let busy = |counter: &'static AtomicU32| counter.load(Acquire) > 0 && !std::ptr::eq(mine, counter);
+    while ELSEWHERE.load(SeqCst) as usize > local::sections() || thread::all_sections().any(busy) {
         system::pause();
     }
 }
@@ -127,7 +149,7 @@ extern "C" fn before_fork() {
 extern "C" fn after_fork() {
     GATE.store(0, Release);
     system::futex_wake_all(&GATE);
-    thread::sections().inspect(|counter| counter.store(0, Release));
+    go(counter());
 }
 
 /// Who is told in a fork's child, where only the forking thread is.
@@ -140,7 +162,7 @@ pub(crate) fn on_child(hook: fn()) {
 
 extern "C" fn in_child() {
     // Who looked at the gate when the fork was made counted itself for a moment.
-    ELSEWHERE.store(0, SeqCst);
+    ELSEWHERE.store(local::sections() as u32, SeqCst);
     thread::alone();
     after_fork();
     if let Some(hook) = thread::hook(&ON_CHILD) {

@@ -9,11 +9,14 @@
 //! is kept for it. So a pop from an array spends one of the area's credit, and without credit it is refused; holding a slot
 //! then gives new credit. A sequence that is aborted may have spent one too.
 //!
-//! So neither being held nor having no slot costs the fast path a test. Where slots are CPUs', every thread reads the refusing
+//! **Signal handlers.** A hot operation of a thread's slot hides the thread's area while it lasts: a handler in the middle of it
+//! finds one that refuses.
+//!
+//! So neither being held nor having no slot nor being interrupted costs the fast path a test. Where slots are CPUs', every thread reads the refusing
 //! area first, and what that refuses is tried by a restartable sequence: slots per thread pay nothing for there being another
 //! way.
 
-use crate::area;
+use crate::area::{self, Hidden};
 use crate::per_cpu::{self, Places};
 use crate::section::Section;
 use crate::sequence::{self, Cache, Hot};
@@ -132,9 +135,11 @@ impl<T: Default> Slot<T> {
         }
         self.held.store(true, Relaxed);
         compiler_fence(SeqCst);
+        let hidden = Hidden::new();
         let words = (self.hot.list.load(Relaxed), self.hot.sizes.load(Relaxed));
         self.hot.list.store(0, Relaxed);
         self.hot.sizes.store(0, Relaxed);
+        drop(hidden);
         Some(self.held(cpu, words, claim, section))
     }
 
@@ -213,10 +218,12 @@ impl<T: Default> PerCpu<Native, T> for Slots<T> {
 
     #[inline]
     fn pop_if(&self, want: Want, _event: Event) -> Option<Object> {
-        let hot = &self.mine().hot;
+        let hidden = Hidden::new();
+        let hot = &self.at(hidden.area()).hot;
         let list = hot.list.load(Relaxed);
         let Some(object) = Object::from_raw(head(list)) else {
             cold_path();
+            drop(hidden);
             // SAFETY: slots are CPUs', and the lines are ours.
             return Object::from_raw(unsafe { sequence::pop_if(per_cpu::places()?, self.cache, want) });
         };
@@ -230,10 +237,12 @@ impl<T: Default> PerCpu<Native, T> for Slots<T> {
 
     #[inline]
     fn push_if(&self, want: Want, limit: u32, object: Object, event: Event) -> bool {
-        let hot = &self.mine().hot;
+        let hidden = Hidden::new();
+        let hot = &self.at(hidden.area()).hot;
         let list = hot.list.load(Relaxed);
         if !want.met(hot.tag.load(Relaxed)) || ((list & COUNT_MASK) as u32).wrapping_sub(1) >= limit {
             cold_path();
+            drop(hidden);
             if let Some(places) = per_cpu::places() {
                 let raw = Object::to_raw(Some(object));
                 // SAFETY: slots are CPUs', the lines are ours, and the object is the caller's to give.
@@ -270,8 +279,8 @@ impl<T: Default> PerCpu<Native, T> for Slots<T> {
 
     #[inline(always)]
     fn pop_first(&self, _event: Event) -> Option<Object> {
-        let area = area::mine();
-        let (hot, credit) = (&self.at(area).hot, area::credit(area));
+        let hidden = Hidden::new();
+        let (hot, credit) = (&self.at(hidden.area()).hot, area::credit(hidden.area()));
         let (size, _) = hot.halves();
         // The refusing area has no object, and is not written to.
         let last = size.get().checked_sub(1)?;
@@ -290,7 +299,8 @@ impl<T: Default> PerCpu<Native, T> for Slots<T> {
 
     #[inline(always)]
     fn push_first(&self, object: Object, _event: Event) -> bool {
-        let hot = &self.mine().hot;
+        let hidden = Hidden::new();
+        let hot = &self.at(hidden.area()).hot;
         let (size, capacity) = hot.halves();
         let end = size.get();
         if end >= capacity.get() {
@@ -309,7 +319,7 @@ impl<T: Default> PerCpu<Native, T> for Slots<T> {
         }
         match per_cpu::places() {
             Some(places) => self.hold_here(places),
-            // A signal handler may come before the thread has the area that it is about to get.
+            // Signal handlers come before the thread has the area that it is about to get, and while it is hidden.
             None if !area::is_mine() => None,
             None => self.mine().hold(area::slot(), None),
         }

@@ -4,7 +4,7 @@
 //! it when it ends.
 
 use crate::area::{self, SLOTS};
-use crate::local::{header, set_area, set_header};
+use crate::local::{header, set_area, set_header, swap_header};
 use crate::{per_cpu, system};
 use slablab_platform::CpuId;
 use std::ffi::c_void;
@@ -140,27 +140,45 @@ pub(crate) fn hook(at: &AtomicPtr<()>) -> Option<fn()> {
 
 /// Takes a number for this thread if it has none, and the slot if slots are threads'; whether there is a slot for it now.
 pub(crate) fn enter() -> bool {
-    mine().is_some() || enter_first() || per_cpu::on()
+    match mine() {
+        Some(header) => {
+            // A signal handler found it for this thread, just when a hot operation hid that there was none.
+            if area::mine() == area::refusing() && !per_cpu::on() {
+                set_area(area::of(CpuId(header.number.load(Relaxed))));
+            }
+            true
+        }
+        None => enter_first() || per_cpu::on(),
+    }
 }
 
 #[cold]
 fn enter_first() -> bool {
-    if area::first() == 0 || header() == ENDED {
+    if area::first() == 0 {
         return false;
+    }
+    // Signal handlers that come from here on go without a number.
+    let before = swap_header(ENDED);
+    if before != 0 {
+        set_header(before);
+        return before != ENDED;
     }
     let free = (1..area::room()).find(|number| {
         let state = &STATES[*number];
         state.load(Relaxed) == FREE && state.compare_exchange(FREE, LIVE, Acquire, Relaxed).is_ok()
     });
-    let Some(number) = free else { return false };
+    let Some(number) = free else {
+        set_header(0);
+        return false;
+    };
     let slot = CpuId(number as u16);
     // Before this thread counts sections there.
     NUMBERS.fetch_max(slot.0 + 1, SeqCst);
-    become_number(slot);
     if !per_cpu::on() {
         area::name(slot);
         set_area(area::of(slot));
     }
+    become_number(slot);
     // May allocate: from here on that is served.
     system::mark_thread(KEY.load(Relaxed));
     true
@@ -187,8 +205,9 @@ fn leave_for(next: usize) -> Option<CpuId> {
     };
     let number = mine.number.load(Relaxed);
     let had_slot = area::is_mine();
-    set_area(area::refusing());
+    // In this order: who has a header gets the area back.
     set_header(next);
+    set_area(area::refusing());
     STATES[number as usize].store(FREE, Release);
     had_slot.then_some(CpuId(number))
 }

@@ -127,11 +127,11 @@ impl Native {
         if memory::frames() == 0 { 0 } else { (1 << memory::largest_order()) << memory::page_shift() }
     }
 
-    /// Whether this code is a signal handler that came while its thread held a lock or a slot: a request from outside never
-    /// finds it held otherwise, but between a fork's two halves.
+    /// Whether this code is a signal handler that came while its thread held a lock or a slot, or was in a hot operation: a
+    /// request from outside never finds that otherwise, but between a fork's two halves.
     #[inline]
     pub fn interrupted() -> bool {
-        section::is_in()
+        area::is_hidden() || section::is_in()
     }
 
     /// Counts a slow path of this thread; `true` now and then.

@@ -2,16 +2,17 @@
 //!
 //! Every object has a word that says who has it. Threads pop, push, hold their slot, claim others', let a signal handler do the
 //! same in the middle, and go from CPU to CPU. Who gets an object must find that nobody had it; a held slot's state is counted
-//! up without an atomic operation, and must come out even; at the end every object is found once. Signals come only where slots
-//! are CPUs': between the two loads and the store of a thread's slot a handler may not use it (docs/native.md).
+//! up without an atomic operation, and must come out even; at the end every object is found once.
 #![expect(unsafe_code, reason = "signals and affinity")]
 
 mod again;
 
 use slablab_native::{Native, Object, Served};
 use slablab_platform::{CpuId, Event, HotArray, HotList, Local, NodeId, PerCpu, Platform, Want};
-use std::sync::OnceLock;
+use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
+use std::sync::{Mutex, OnceLock};
+use std::time::Duration;
 
 type Slots = <Native as Platform>::PerCpu<u64>;
 
@@ -37,6 +38,9 @@ struct Storm {
     holds: AtomicU64,
     interrupts: AtomicU64,
     claims: AtomicU64,
+    /// The kernel's numbers of the threads, and how many are at work.
+    threads: Mutex<Vec<i32>>,
+    working: AtomicU32,
 }
 
 static STORM: OnceLock<Storm> = OnceLock::new();
@@ -53,6 +57,8 @@ impl Storm {
             holds: AtomicU64::new(0),
             interrupts: AtomicU64::new(0),
             claims: AtomicU64::new(0),
+            threads: Mutex::new(Vec::new()),
+            working: AtomicU32::new(0),
         }
     }
 
@@ -182,6 +188,29 @@ impl Storm {
         mine.into_iter().for_each(|object| self.owner(object).store(LEFT, Release));
     }
 
+    /// A thread that is interrupted in the middle of its program.
+    fn thread(&self, me: u32) {
+        // SAFETY: asks for this thread's number.
+        self.threads.lock().expect("no thread fails").push(unsafe { libc::gettid() });
+        IN_STORM.set(true);
+        self.program(me);
+        // A signal may still be on its way.
+        IN_STORM.set(false);
+        Native::leave();
+        self.working.fetch_sub(1, Relaxed);
+    }
+
+    /// Sends signals to all threads until they are done.
+    fn send_signals(&self) {
+        while self.working.load(Relaxed) > 0 {
+            std::thread::sleep(Duration::from_micros(20));
+            for thread in self.threads.lock().expect("no thread fails").iter() {
+                // SAFETY: a thread of this process, or none any more.
+                unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), *thread, libc::SIGUSR1) };
+            }
+        }
+    }
+
     /// In the middle of anything: takes one of each, or all, and gives them back.
     fn interrupt(&self) {
         let turn = self.interrupts.fetch_add(1, Relaxed);
@@ -202,8 +231,13 @@ impl Storm {
     }
 }
 
+thread_local! {
+    /// Whether this thread has a slot, or will have one, and gives it back.
+    static IN_STORM: Cell<bool> = const { Cell::new(false) };
+}
+
 extern "C" fn interrupted(_signal: i32) {
-    if let Some(storm) = STORM.get() {
+    if let Some(storm) = STORM.get().filter(|_| IN_STORM.get()) {
         storm.interrupt();
     }
 }
@@ -223,35 +257,20 @@ fn go_to(choice: u32) {
     }
 }
 
-/// Signals to whatever thread runs, so often; none for 0.
-fn signals(every_us: i64) {
-    // SAFETY: the handler's type fits; the timer is this process's.
-    unsafe {
-        libc::signal(libc::SIGALRM, interrupted as *const () as usize);
-        let every = libc::timeval { tv_sec: 0, tv_usec: every_us };
-        let timer = libc::itimerval { it_interval: every, it_value: every };
-        libc::syscall(libc::SYS_setitimer, libc::ITIMER_REAL, &raw const timer, 0usize);
-    }
-}
-
 #[test]
 fn storm() {
     Native::enter_fresh(|| {
         let storm = STORM.get_or_init(Storm::new);
-        let per_cpu = matches!(Native::slots(), Served::Cpu | Served::Concurrency);
-        if per_cpu {
-            signals(150);
-        }
+        // SAFETY: the handler's type fits.
+        unsafe { libc::signal(libc::SIGUSR1, interrupted as *const () as usize) };
         let threads = 4 * std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32);
+        storm.working.store(threads, Relaxed);
         std::thread::scope(|scope| {
             for me in 1..=threads {
-                scope.spawn(move || {
-                    storm.program(me);
-                    Native::leave();
-                });
+                scope.spawn(move || storm.thread(me));
             }
+            storm.send_signals();
         });
-        signals(0);
         Native::leave();
         let mut found = storm.owners.iter().filter(|owner| owner.load(Acquire) == LEFT).count();
         let (mut holds, total) = (0, storm.holds.load(Relaxed));

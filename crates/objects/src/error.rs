@@ -43,6 +43,8 @@ pub enum Why {
     NoMemory,
     /// The cache's limit is reached.
     Limit,
+    /// A signal handler asked in the middle of an allocation or a free, when nothing may be locked.
+    Interrupted,
 }
 
 impl fmt::Display for Why {
@@ -50,6 +52,7 @@ impl fmt::Display for Why {
         f.write_str(match self {
             Why::NoMemory => "no memory",
             Why::Limit => "the cache's limit is reached",
+            Why::Interrupted => "in a signal handler, in the middle of an allocation",
         })
     }
 }

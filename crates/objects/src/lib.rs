@@ -52,6 +52,7 @@ mod shrinker;
 mod stats;
 #[expect(unsafe_code, reason = "tells the process of itself")]
 pub mod untyped;
+mod waiting;
 
 pub use cache::{Builder, ObjectCache};
 pub use error::{CreateError, InUse, Refused, Why};

@@ -7,6 +7,7 @@ use crate::gone::{self, Gone};
 use crate::limit::{Counted, Limit};
 use crate::of::{self, Of, OfWrapped, with};
 use crate::shrinker;
+use crate::waiting::Waiting;
 use crate::{CreateError, Letters, Stats, Why};
 use slablab_malloc::process::{self, FromHeap, Seat, Tenant};
 use slablab_native::{Native, Object, Spot, stack};
@@ -70,6 +71,7 @@ struct Inner {
     number: CacheId,
     spec: Asked,
     gone: Gone,
+    waiting: Waiting,
     pages: &'static Pages<Native>,
 }
 
@@ -127,6 +129,7 @@ impl Cache {
                 engine,
             },
             gone: Gone::default(),
+            waiting: Waiting::default(),
             pages,
         });
         // SAFETY: the box stays where it is until the cache is dropped, which unsettles it first.
@@ -233,6 +236,7 @@ impl Cache {
 
     /// Gives back what is kept for nobody. Answers the bytes of slabs that the cache has no more.
     pub fn shrink(&self) -> u64 {
+        self.inner.end_waiting();
         let before = self.usage().frames;
         with!(&self.inner.of, cache => cache.shrink(&self.inner.backing(cache)));
         self.inner.end_works();
@@ -245,6 +249,7 @@ impl Cache {
     /// Objects are still allocated; they stay, and the cache does.
     pub fn destroy(&mut self) -> Result<(), Busy> {
         let Some(seat) = self.seat.take() else { return Ok(()) };
+        self.inner.end_waiting();
         if self.is_wrapped() {
             // What is found in what is held back is told under the cache's name, which it has as long as it is settled.
             self.shrink();
@@ -295,11 +300,7 @@ impl Cache {
 
     /// Where whoever has an object may keep a link of his own: where a free one keeps its link, if that is inside.
     pub(crate) fn link_offset(&self) -> u32 {
-        match &self.inner.of {
-            Of::Wrapped(_) if self.inner.spec.kept => (self.state_offset() + WORD) as u32,
-            Of::Wrapped(_) => 0,
-            of => with!(of, cache => cache.geometry().link_offset),
-        }
+        self.inner.link_offset()
     }
 
     /// What it holds.
@@ -349,7 +350,7 @@ impl Inner {
         {
             return Ok(object);
         }
-        self.upkeep();
+        self.upkeep()?;
         self.reserve(1)?;
         let alloc = || with!(&self.of, cache => cache.alloc(&self.backing(cache), Gfp::KERNEL, None));
         alloc().or_else(|| self.short_of(1).then(alloc).flatten()).ok_or_else(|| {
@@ -359,7 +360,7 @@ impl Inner {
     }
 
     fn alloc_bulk(&self, out: &mut [Option<Object>]) -> Result<(), Why> {
-        self.upkeep();
+        self.upkeep()?;
         let count = out.len() as u64;
         self.reserve(count)?;
         let alloc = |out: &mut [Option<Object>]| with!(&self.of, cache => cache.alloc_bulk(&self.backing(cache), Gfp::KERNEL, out));
@@ -404,19 +405,33 @@ impl Inner {
             return;
         }
         if let Err(misuse) = self.try_free(object) {
-            process::misuse(format_args!("{}: free of {object:?}: {misuse:?}", self.spec.name));
+            self.report(object, misuse);
         }
     }
 
+    fn report(&self, object: Object, misuse: Misuse) {
+        process::misuse(format_args!("{}: free of {object:?}: {misuse:?}", self.spec.name));
+    }
+
     fn try_free(&self, object: Object) -> Result<(), Misuse> {
-        self.upkeep();
+        if self.upkeep().is_err() {
+            with!(&self.of, cache => cache.owns(object))?;
+            self.waiting.push(object, self.link_offset());
+            return Ok(());
+        }
+        self.free_now(object)
+    }
+
+    fn free_now(&self, object: Object) -> Result<(), Misuse> {
         with!(&self.of, cache => cache.free(&self.backing(cache), object))?;
         self.limit.give(1);
         Ok(())
     }
 
     fn free_bulk(&self, objects: &[Object]) {
-        self.upkeep();
+        if self.upkeep().is_err() {
+            return objects.iter().for_each(|object| self.waiting.push(*object, self.link_offset()));
+        }
         if let Err(misuse) = with!(&self.of, cache => cache.free_bulk(&self.backing(cache), objects)) {
             process::misuse(format_args!(
                 "{}: free of {} objects: {misuse:?}",
@@ -427,10 +442,33 @@ impl Inner {
         self.limit.give(objects.len() as u64);
     }
 
-    /// What a slow path looks after: the process's upkeep, and what is in slabs of this cache that go.
-    fn upkeep(&self) {
+    /// What a slow path looks after: the process's upkeep, what waits to be freed, and what is in slabs of this cache that go.
+    ///
+    /// # Errors
+    /// This is a signal handler in the middle of something: nothing may be locked.
+    fn upkeep(&self) -> Result<(), Why> {
+        if Native::interrupted() {
+            return Err(Why::Interrupted);
+        }
         process::upkeep();
+        self.end_waiting();
         self.end_gone();
+        Ok(())
+    }
+
+    /// Frees what signal handlers freed in the middle of something.
+    fn end_waiting(&self) {
+        for object in self.waiting.take(self.link_offset()) {
+            self.free_now(object).unwrap_or_else(|misuse| self.report(object, misuse));
+        }
+    }
+
+    fn link_offset(&self) -> u32 {
+        match &self.of {
+            Of::Wrapped(_) if self.spec.kept => (state_offset(self.spec.size as usize) + WORD) as u32,
+            Of::Wrapped(_) => 0,
+            of => with!(of, cache => cache.geometry().link_offset),
+        }
     }
 
     /// Ends what is in the objects of slabs that were set aside, and gives the slabs back.

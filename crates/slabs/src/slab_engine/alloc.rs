@@ -66,18 +66,17 @@ impl<P: Platform> SlabEngine<P> {
             }
             // Getting pages may wait, and reclaim may free objects of this cache: the slot is not held over it.
             drop(slot);
-            let slab = self.grow(backing, self.exact(gfp), home);
-            if self.policy.fresh == Fresh::FillsArray
-                && let Some(slab) = slab
-                && let Some(mut slot) = self.slots.local()
-            {
-                self.fill_from(slab, &mut slot);
-            }
-            match slab {
-                Some(slab) => self.publish(slab),
+            let Some(slab) = self.grow(backing, self.exact(gfp), home) else {
                 // Somebody may have filled the array meanwhile; if not, there is nothing to be had here.
-                None => return self.slots.local().and_then(|mut slot| self.pop(&mut slot)),
+                return self.slots.local().and_then(|mut slot| self.pop(&mut slot));
+            };
+            // Held until the slab is on a list: who gets an object of it from the array may free it at once.
+            let fills = self.policy.fresh == Fresh::FillsArray;
+            let mut slot = if fills { self.slots.local() } else { None };
+            if let Some(slot) = &mut slot {
+                self.fill_from(slab, slot);
             }
+            self.publish(slab);
         }
     }
 

@@ -1,8 +1,9 @@
-//! Sequences are aborted at every instruction, and nothing is lost. `unsafe`: a debugger's tricks on this process itself.
+//! Hot operations are interrupted at every instruction, and nothing is lost. `unsafe`: a debugger's tricks on this process itself.
 //!
-//! Each operation is run once in single steps, to learn the addresses of its sequence's instructions. Then once per address with
+//! Where slots are threads', each operation is run in single steps once per instruction, and after that one a signal handler uses the
+//! same slot in one of several ways. Where they are CPUs', single steps would abort a sequence for ever: each operation is run once in single steps, to learn the addresses of its sequence's instructions. Then once per address with
 //! a breakpoint there: the signal comes in the middle of the sequence, the kernel aborts it, and the handler uses the same slot
-//! in one of several ways before the operation starts again. Afterwards every object is where one of the two put it, once.
+//! in one of several ways before the operation starts again. Either way every object is where one of the two put it, once.
 //! What this cannot show: sequences of another machine, and what another CPU does meanwhile (storm.rs).
 #![cfg(all(target_arch = "x86_64", target_env = "gnu"))]
 #![expect(unsafe_code, reason = "breakpoints and signal handlers")]
@@ -124,6 +125,15 @@ impl Bench {
         list.chain(array).collect()
     }
 
+    /// Every object is out or in a slot, once.
+    fn assert_all_there(&self, mut out: Vec<Object>, when: impl FnOnce() -> String) {
+        out.extend(self.empty_all());
+        let mut found: Vec<usize> = out.iter().map(|object| object.addr()).collect();
+        found.sort_unstable();
+        let all: Vec<usize> = self.objects.iter().map(|object| object.addr()).collect();
+        assert_eq!(found, all, "{}", when());
+    }
+
     /// Does a step. Small: single steps go through it.
     #[inline(never)]
     fn step(&self, step: Step, out: &mut Vec<Object>) {
@@ -183,6 +193,8 @@ static BENCH: OnceLock<Bench> = OnceLock::new();
 static BREAK: AtomicUsize = AtomicUsize::new(0);
 static HIDDEN: AtomicUsize = AtomicUsize::new(0);
 static STEPPING: AtomicBool = AtomicBool::new(false);
+/// Single steps until the handler does its step, where slots are threads'; it has none to do at 0.
+static LEFT: AtomicUsize = AtomicUsize::new(0);
 static ABORTED: AtomicUsize = AtomicUsize::new(0);
 
 /// The word in which this thread says which sequence it is in.
@@ -200,6 +212,15 @@ extern "C" fn trap(_signal: i32, _info: *mut libc::siginfo_t, context: *mut c_vo
     // SAFETY: the kernel hands out the context of what was interrupted.
     let registers = unsafe { &mut (*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs };
     let at = registers[libc::REG_RIP as usize] as usize;
+    match LEFT.load(Relaxed) {
+        0 => {}
+        1 => {
+            LEFT.store(0, Relaxed);
+            let Plan { step, out, .. } = &mut *PLAN.lock().expect("one thread");
+            return BENCH.get().expect("there is one").step(*step, out);
+        }
+        left => return LEFT.store(left - 1, Relaxed),
+    }
     let aborted = sequences().iter().find(|sequence| sequence.abort == at);
     if STEPPING.load(Relaxed) {
         let seen = &mut PLAN.lock().expect("one thread").seen;
@@ -255,7 +276,28 @@ fn in_single_steps(f: impl FnOnce()) {
     STEPPING.store(false, Relaxed);
 }
 
-/// Interrupts `step` at each of its sequence's instructions with `other`, and counts both.
+/// Interrupts `step` after each of its instructions with `other`, where slots are threads', and counts them.
+fn check_steps(bench: &Bench, step: Step, other: Step) -> usize {
+    let plan = || PLAN.lock().expect("one thread");
+    for place in 1.. {
+        let mut out = bench.set_up();
+        let theirs = out.split_off(2);
+        *plan() = Plan { seen: BTreeSet::new(), step: other, out: theirs };
+        LEFT.store(place, Relaxed);
+        in_single_steps(|| bench.step(step, &mut out));
+        let over = LEFT.swap(0, Relaxed) > 0;
+        out.append(&mut plan().out);
+        bench.assert_all_there(out, || {
+            format!("{step:?} interrupted after {place} instructions by {other:?}")
+        });
+        if over {
+            return place - 1;
+        }
+    }
+    unreachable!("a step ends")
+}
+
+/// Interrupts `step` at each of its sequence's instructions with `other`, and counts them.
 fn check(bench: &Bench, step: Step, other: Step) -> usize {
     let plan = || PLAN.lock().expect("one thread");
     let mut out = bench.set_up();
@@ -274,22 +316,18 @@ fn check(bench: &Bench, step: Step, other: Step) -> usize {
         bench.step(step, &mut out);
         assert_eq!(ABORTED.load(Relaxed), 1, "{step:?} at {place:#x}: aborted once");
         out.append(&mut plan().out);
-        out.extend(bench.empty_all());
-        let mut found: Vec<usize> = out.iter().map(|object| object.addr()).collect();
-        found.sort_unstable();
-        let all: Vec<usize> = bench.objects.iter().map(|object| object.addr()).collect();
-        assert_eq!(found, all, "{step:?} interrupted at {place:#x} by {other:?}");
+        bench.assert_all_there(out, || format!("{step:?} interrupted at {place:#x} by {other:?}"));
     }
     places.len()
 }
 
 #[test]
-fn aborts() {
+fn interrupted() {
     Native::enter_pretending(|| {
-        if !matches!(Native::slots(), Served::Cpu | Served::Concurrency) {
-            return println!("{}: left out", Native::slots());
+        let sequences_are_used = matches!(Native::slots(), Served::Cpu | Served::Concurrency);
+        if sequences_are_used {
+            sequences().iter().for_each(make_writable);
         }
-        sequences().iter().for_each(make_writable);
         // SAFETY: the handler's type fits its flags.
         unsafe {
             let mut action: libc::sigaction = std::mem::zeroed();
@@ -311,9 +349,10 @@ fn aborts() {
             Step::Move,
         ];
         for step in [Step::PopIf, Step::PushIf, Step::Pop, Step::Push, Step::Hold] {
+            let check = if sequences_are_used { check } else { check_steps };
             let counts = others.map(|other| check(bench, step, other));
             println!(
-                "{}: {step:?} aborted at each of {} instructions, in {} ways",
+                "{}: {step:?} interrupted at each of {} instructions, in {} ways",
                 Native::slots(),
                 counts[0],
                 others.len()
@@ -323,6 +362,6 @@ fn aborts() {
 }
 
 #[test]
-fn aborts_per_cpu() {
-    again::per_cpu("aborts");
+fn interrupted_per_cpu() {
+    again::per_cpu("interrupted");
 }
