@@ -137,6 +137,7 @@ impl Place {
 
 impl<const COUNT: bool> Platform for Bare<COUNT> {
     type Ptr = Place;
+    type Ground = Self;
     type Word = Real;
     type Field = Real;
     type Lock<R: Rank, T> = Alone<R, T>;

@@ -142,6 +142,7 @@ pub trait Twist<P: Testable>: Sized + 'static {
 
 impl<P: Testable, T: Twist<P>> Platform for Twisted<P, T> {
     type Ptr = P::Ptr;
+    type Ground = Self;
     type Word = P::Word;
     type Field = P::Field;
     type Lock<R: Rank, V> = P::Lock<R, V>;

@@ -62,6 +62,7 @@ impl<K: Kit> Checked<K> {
 
 impl<K: Kit> Platform for Checked<K> {
     type Ptr = Address;
+    type Ground = Self;
     type Word = K::Word;
     type Field = K::Field;
     type Lock<R: Rank, T> = Ranked<K, R, T>;

@@ -191,6 +191,7 @@ fn mixed(seed: u64) -> u64 {
 
 impl Platform for Model {
     type Ptr = Addr;
+    type Ground = Self;
     type Word = Plain;
     type Field = Plain;
     type Lock<R: Rank, T> = Ranked<R, T>;

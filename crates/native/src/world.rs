@@ -175,6 +175,7 @@ impl Native {
 
 impl Platform for Native {
     type Ptr = Object;
+    type Ground = Self;
     type Word = Real;
     type Field = Real;
     type Lock<R: Rank, T> = Futex<R, T>;

@@ -31,6 +31,9 @@ impl Pfn {
 pub trait Platform: Sized + 'static {
     /// An object's address: `NonNull<u8>` natively, a number in the model.
     type Ptr: Copy + Eq + Debug;
+    /// The world whose page allocator serves engines here: this one, or the one inside, where a world around it changes nothing
+    /// of page frames. Engines of both then share their pages.
+    type Ground: Platform<Ptr = Self::Ptr>;
     /// A word that other CPUs may write at the same time.
     type Word: Word;
     /// A word that a lock or an owner protects. Worlds that check report an access nothing protects.

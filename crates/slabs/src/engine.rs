@@ -14,7 +14,7 @@ use slablab_platform::{CpuId, Event, Gfp, NodeId, Pfn, Platform, Work};
 /// What a cache stands on: pages, what it shares with the other caches of its engine, and memory for its own metadata.
 pub struct Backing<'a, P: Platform, C = ()> {
     /// Where slabs come from.
-    pub pages: &'a Pages<P>,
+    pub pages: &'a Pages<P::Ground>,
     /// What the caches of one engine share.
     pub common: &'a C,
     /// Where sheaves and the like come from; without it a cache that wants them does without.
@@ -41,14 +41,14 @@ pub trait Metadata<P: Platform> {
 
 impl<'a, P: Platform> Backing<'a, P> {
     /// Pages only, for an engine whose caches share nothing.
-    pub fn pages(pages: &'a Pages<P>) -> Self {
+    pub fn pages(pages: &'a Pages<P::Ground>) -> Self {
         Backing::new(pages, &())
     }
 }
 
 impl<'a, P: Platform, C> Backing<'a, P, C> {
     /// Pages, and what the caches of one engine share.
-    pub fn new(pages: &'a Pages<P>, common: &'a C) -> Self {
+    pub fn new(pages: &'a Pages<P::Ground>, common: &'a C) -> Self {
         Backing { pages, common, metadata: None, site: 0 }
     }
 }

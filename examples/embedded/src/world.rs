@@ -60,6 +60,7 @@ impl Kernel {
 
 impl Platform for Kernel {
     type Ptr = Object;
+    type Ground = Self;
     type Word = Shared;
     type Field = Owned;
     type Lock<R: Rank, T> = Quiet<R, T>;

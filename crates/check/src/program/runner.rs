@@ -52,7 +52,7 @@ impl std::ops::AddAssign for Ran {
 
 /// A run of a program over one cache.
 pub struct Runner<P: Platform, E: Engine<P>> {
-    pages: Pages<P>,
+    pages: Pages<P::Ground>,
     common: E::Common,
     cache: E,
     sheaves: E,
@@ -363,7 +363,7 @@ impl<P: Testable, E: Engine<P>> Runner<P, E> {
     }
 
     /// Free frames, those on per-CPU lists included.
-    fn free_frames(pages: &Pages<P>) -> u64 {
+    fn free_frames(pages: &Pages<P::Ground>) -> u64 {
         let parked = |node: NodeId, cpu: u16| -> u64 {
             pages
                 .zones_of(node)

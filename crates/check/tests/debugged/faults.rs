@@ -19,7 +19,7 @@ const BYTES: u32 = 64;
 
 /// Two debugged caches and the pages they stand on.
 struct Bench<P: Platform, E: Engine<P>> {
-    pages: Pages<P>,
+    pages: Pages<P::Ground>,
     common: E::Common,
     cache: Debugged<P, E>,
     other: Debugged<P, E>,
@@ -253,7 +253,7 @@ fn each_is_found_in_static_memory() {
 
 /// A byte of a free object's link is overwritten: the next who follows it is told which object it was.
 fn broken_link<P: Testable, E: Engine<P>>(name: &str, policy: &E::Policy) {
-    let pages = Pages::<P>::new(PagesPolicy::for_release(6, 1, 0));
+    let pages = Pages::<P::Ground>::new(PagesPolicy::for_release(6, 1, 0));
     let common = E::Common::default();
     let backing = Backing::new(&pages, &common);
     let cache = E::create(CacheId(1), &CacheSpec::of_size(BYTES), policy);

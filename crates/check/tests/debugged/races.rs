@@ -16,7 +16,7 @@ use std::rc::Rc;
 
 /// A debugged cache whose quarantine holds one object, and what its users hold.
 struct Bench<P: Platform> {
-    pages: Pages<P>,
+    pages: Pages<P::Ground>,
     cache: Debugged<P, Slub<P>>,
     objects: [P::Ptr; 3],
     refused: Cell<u32>,

@@ -11,7 +11,7 @@ use std::rc::Rc;
 
 /// One cache on one machine, and the objects its users hold.
 pub(crate) struct Heap<P: Platform, E: Engine<P>> {
-    pages: Pages<P>,
+    pages: Pages<P::Ground>,
     common: E::Common,
     pub(crate) cache: E,
     /// What sheaves and arrays are objects of.

@@ -69,7 +69,7 @@ impl<W: Platform<Ptr = Addr>> World for W {}
 
 pub(super) struct Run<'a, W: World, E: Engine<W>> {
     pub(super) job: &'a Job<'a>,
-    pub(super) pages: Pages<W>,
+    pub(super) pages: Pages<W::Ground>,
     pub(super) common: E::Common,
     pub(super) caches: Vec<E>,
     live: Vec<Live>,

@@ -337,6 +337,7 @@ impl<T: Default> Slots<T> {
 
 impl Platform for World {
     type Ptr = u64;
+    type Ground = Self;
     type Word = Plain;
     type Field = Plain;
     type Lock<R: Rank, T> = Ranked<R, T>;

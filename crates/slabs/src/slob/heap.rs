@@ -141,7 +141,7 @@ impl<P: Platform> Heap<P> {
     /// A block of a new page, which is listed unless the block fills it.
     pub(super) fn grow(
         &self,
-        pages: &Pages<P>,
+        pages: &Pages<P::Ground>,
         search: &Search,
         gfp: Gfp,
         home: NodeId,
@@ -157,7 +157,7 @@ impl<P: Platform> Heap<P> {
     }
 
     /// Gives a block back; `list` is where its page goes if it was full. `None`: some of it is free already.
-    pub(super) fn free(&self, pages: &Pages<P>, slab: Slab<P>, block: Block, list: ListOf) -> Option<Freed> {
+    pub(super) fn free(&self, pages: &Pages<P::Ground>, slab: Slab<P>, block: Block, list: ListOf) -> Option<Freed> {
         let mut lists = self.lists.lock();
         let mut page = HeapPage::load(slab);
         let was_full = page.free_units() == 0;
@@ -193,7 +193,7 @@ impl<P: Platform> Heap<P> {
     /// Answers the first block's address.
     pub(super) fn seed(
         &self,
-        pages: &Pages<P>,
+        pages: &Pages<P::Ground>,
         search: &Search,
         node: NodeId,
         objects: u32,
@@ -213,7 +213,7 @@ impl<P: Platform> Heap<P> {
         Some(Self::address(slab, first))
     }
 
-    fn new_page(pages: &Pages<P>, gfp: Gfp, node: NodeId) -> Option<Slab<P>> {
+    fn new_page(pages: &Pages<P::Ground>, gfp: Gfp, node: NodeId) -> Option<Slab<P>> {
         let pfn = pages.alloc(gfp, 0, node, FrameKind::Slab)?;
         // The engine's pieces are halves, which come four to a link of eight bytes.
         P::map_slab(pfn, 0, 8, SHARED);

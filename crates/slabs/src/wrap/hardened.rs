@@ -63,6 +63,7 @@ impl<P: Platform> Hardened<P> {
 
 impl<P: Platform> Platform for Hardened<P> {
     type Ptr = P::Ptr;
+    type Ground = P::Ground;
     type Word = P::Word;
     type Field = P::Field;
     type Lock<R: Rank, T> = P::Lock<R, T>;
