@@ -71,6 +71,17 @@ int main(int count, char **arguments)
         kept[5] = 'A';
         for (int i = 0; i < MANY; i++)
             stays = taker();
+    } else if (!strcmp(name, "links")) {
+        /* So many that some are in slabs, and not in what a slot keeps. */
+        static char *volatile many[10 * MANY];
+        for (int i = 0; i < 10 * MANY; i++)
+            many[i] = taker();
+        for (int i = 0; i < 10 * MANY; i++)
+            giver(many[i]);
+        for (int i = 0; i < 10 * MANY; i++)
+            memset(many[i], 'A', 8);
+        for (int i = 0; i < 10 * MANY; i++)
+            stays = taker();
     } else if (!strcmp(name, "in quarantine")) {
         giver(object);
         kept[5] = 'A';

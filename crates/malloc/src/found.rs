@@ -1,7 +1,7 @@
 //! What debugging found, on standard error, as soon as it is found and without allocating.
 
 use crate::process::Named;
-use crate::report::Line;
+use slablab_native::report::Line;
 use slablab_native::{Native, stack};
 use slablab_platform::{Pfn, Platform};
 use slablab_slabs::wrap::{Report, Text};

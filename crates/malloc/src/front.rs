@@ -5,11 +5,11 @@
 //! are better left alone.
 
 use crate::classes;
-use crate::heap::Heap;
+use crate::heap::{Heap, Over};
 use crate::huge;
 use crate::interrupted::{self, Freed};
 use crate::process;
-use crate::report::misuse;
+use slablab_native::report::misuse;
 use slablab_native::{Home, Native, Object, Spot, system};
 use slablab_slabs::Engine;
 use std::hint::{assert_unchecked, black_box, cold_path};
@@ -97,8 +97,8 @@ fn take_flag(object: Object) -> bool {
 /// Gives back what is at a spot, as far as this thread's slot takes it. The heap is asked for where a slab has a number of its
 /// caches.
 #[inline(always)]
-pub(crate) fn release_spot<'a, E: Engine<Native> + 'a>(
-    heap: impl FnOnce() -> &'a Heap<E>,
+pub(crate) fn release_spot<'a, W: Over, E: Engine<W> + 'a>(
+    heap: impl FnOnce() -> &'a Heap<E, W>,
     first: u32,
     spot: Spot,
 ) -> Released {
@@ -112,8 +112,8 @@ pub(crate) fn release_spot<'a, E: Engine<Native> + 'a>(
 /// Marks the object at a spot as free, and answers its class. [`Released::No`] where no object of the heap starts, as far as
 /// can be told fast.
 #[inline(always)]
-fn mark_free<'a, E: Engine<Native> + 'a>(
-    heap: impl FnOnce() -> &'a Heap<E>,
+fn mark_free<'a, W: Over, E: Engine<W> + 'a>(
+    heap: impl FnOnce() -> &'a Heap<E, W>,
     first: u32,
     spot: Spot,
 ) -> Result<&'a E, Released> {
@@ -140,7 +140,7 @@ fn mark_free<'a, E: Engine<Native> + 'a>(
     if live { Ok(class) } else { Err(Released::Before) }
 }
 
-impl<E: Engine<Native>> Heap<E> {
+impl<W: Over, E: Engine<W>> Heap<E, W> {
     /// `bytes` bytes, aligned to 16; null without memory.
     #[inline(always)]
     pub fn allocate(&self, bytes: usize) -> *mut u8 {

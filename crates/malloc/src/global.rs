@@ -10,9 +10,9 @@ use crate::front::{self, Released};
 use crate::heap::Heap;
 use crate::interrupted;
 use crate::process;
-use crate::report::misuse;
 use crate::settings::Settings;
 use crate::wrapped;
+use slablab_native::report::misuse;
 use slablab_native::{Native, Sleep, system};
 use slablab_slabs::slab_engine::SlabEngine;
 use slablab_slabs::slqb::Slqb;
@@ -112,13 +112,15 @@ fn start_once() -> bool {
     };
     *CHOICE.lock() = Some(settings.choice);
     front::start();
-    let seat =
-        process::take_own(matches!(settings.choice.preset, Preset::Slub(_)) && !settings.choice.wrap.is_on());
+    let seat = process::take_own(
+        matches!(settings.choice.preset, Preset::Slub(_)) && !settings.choice.wrap.is_on_anywhere(),
+    );
     let first = seat.first();
     // SAFETY: this thread alone is here, and the rooms are statics.
     let engine = unsafe {
         match settings.choice.preset {
-            _ if settings.choice.wrap.is_on() => match wrapped::make(pages, first, &settings.choice) {
+            _ if settings.choice.wrap.is_on_anywhere() => match wrapped::make(pages, first, &settings.choice)
+            {
                 true => IS_WRAPPED,
                 false => BROKEN,
             },

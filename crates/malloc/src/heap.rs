@@ -3,15 +3,20 @@
 use crate::classes;
 use crate::found;
 use crate::process::{self, Named, Tenant};
-use crate::report::misuse;
+use slablab_native::report::misuse;
 use slablab_native::{Home, Native, Object, stack};
 use slablab_pages::Pages;
 use slablab_platform::{CpuId, Gfp, Platform, Work};
 use slablab_slabs::{Backing, CacheId, Engine, Metadata, Misuse};
 use std::fmt;
 
-/// A heap.
-pub struct Heap<E: Engine<Native>> {
+/// A world that engines of a heap can be of: the native one, or one around it.
+pub trait Over: Platform<Ptr = Object, Ground = Native> {}
+
+impl<W: Platform<Ptr = Object, Ground = Native>> Over for W {}
+
+/// A heap of an engine of a world.
+pub struct Heap<E: Engine<W>, W: Over = Native> {
     pub(crate) pages: &'static Pages<Native>,
     pub(crate) common: E::Common,
     /// The first class's cache number.
@@ -22,7 +27,7 @@ pub struct Heap<E: Engine<Native>> {
 /// The owner of a block of page frames, where a slab's is its cache.
 const LARGE: u32 = 1 << 24;
 
-impl<E: Engine<Native>> Heap<E> {
+impl<W: Over, E: Engine<W>> Heap<E, W> {
     /// A heap without memory, whose caches are numbered from `first` on.
     pub(crate) fn new(pages: &'static Pages<Native>, first: u32, policy: &E::Policy) -> Self {
         let class = |class| Self::new_class(class, first, policy);
@@ -79,7 +84,7 @@ impl<E: Engine<Native>> Heap<E> {
         process::is_own(self.first / process::NUMBERS)
     }
 
-    fn backing(&self) -> Backing<'_, Native, E::Common> {
+    fn backing(&self) -> Backing<'_, W, E::Common> {
         // Who asks is of interest to what looks after its objects only.
         let site = if E::GUARDS { stack::here() } else { 0 };
         Backing { metadata: Some(self), site, ..Backing::new(self.pages, &self.common) }
@@ -184,7 +189,7 @@ impl<E: Engine<Native>> Heap<E> {
     }
 }
 
-impl<E: Engine<Native> + Sync> Tenant for Heap<E>
+impl<W: Over, E: Engine<W> + Sync> Tenant for Heap<E, W>
 where
     E::Common: Sync,
 {
@@ -219,7 +224,7 @@ where
 }
 
 /// Sheaves and the like are objects of the classes, which make do without metadata of their own for them.
-impl<E: Engine<Native>> Metadata<Native> for Heap<E> {
+impl<V: Over, W: Over, E: Engine<W>> Metadata<V> for Heap<E, W> {
     fn alloc(&self, bytes: u32, gfp: Gfp) -> Option<Object> {
         if bytes as usize > classes::MAX {
             return self.take_large(bytes as usize, 1).map(|(object, _)| object);

@@ -47,11 +47,10 @@ mod huge;
 mod interrupted;
 #[expect(unsafe_code, reason = "keeps what is shared in statics")]
 pub mod process;
-mod report;
 mod settings;
 #[expect(unsafe_code, reason = "an allocator hands out memory")]
 pub mod wrapped;
 
 pub use beside::{Beside, Engines, sheaf_capacity, slub_here};
 pub use global::{Slablab, api};
-pub use heap::Heap;
+pub use heap::{Heap, Over};

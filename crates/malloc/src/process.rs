@@ -5,7 +5,8 @@
 //! page frame carries leads to its tenant; the process's own heap is tenant 0 or 1. Upkeep has no thread: whoever comes to a slow
 //! path runs deferred work, and now and then lets the next tenant give back what it keeps for nobody.
 
-use crate::report::Line;
+use crate::heap::Over;
+use slablab_native::report::{self, Line};
 use slablab_native::{Native, Object, Start, Wishes, system};
 use slablab_pages::Pages;
 use slablab_pages::policy::{MinFree, PagesPolicy, PcpRule, ZoneRule};
@@ -361,7 +362,7 @@ pub fn print_cache(name: fmt::Arguments<'_>, usage: &Usage, geometry: &Geometry)
 /// Metadata memory from the process's heap, for tenants without classes of their own.
 pub struct FromHeap;
 
-impl Metadata<Native> for FromHeap {
+impl<W: Over> Metadata<W> for FromHeap {
     fn alloc(&self, bytes: u32, gfp: Gfp) -> Option<Object> {
         crate::global::metadata()?.alloc(bytes, gfp)
     }
@@ -389,7 +390,7 @@ pub fn choice() -> Option<Choice> {
 /// Ends the process with a report of what a caller did wrong.
 #[cold]
 pub fn misuse(what: fmt::Arguments<'_>) -> ! {
-    crate::report::misuse(what)
+    report::misuse(what)
 }
 
 /// Writes `slablab: ...` to standard error.

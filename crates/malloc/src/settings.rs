@@ -9,7 +9,7 @@
 //!
 //! Anything else that begins with `SLABLAB_` is reported and otherwise ignored, except what the lab's own tools read.
 
-use crate::report::Line;
+use slablab_native::report::Line;
 use slablab_native::{Owner, Wishes, system};
 use slablab_slabs::Preset;
 use slablab_slabs::wrap::Choice;
@@ -82,8 +82,6 @@ impl Settings {
 
 /// Why a choice cannot serve malloc; `None` if it can.
 fn refusal(choice: &Choice) -> Option<&'static str> {
-    match choice.preset {
-        Preset::Slob(_) => Some("SLOB cannot tell the size of what it gave, which malloc must"),
-        _ => crate::wrapped::refusal(&choice.wrap),
-    }
+    let is_slob = matches!(choice.preset, Preset::Slob(_));
+    is_slob.then_some("SLOB cannot tell the size of what it gave, which malloc must")
 }

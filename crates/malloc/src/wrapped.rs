@@ -10,26 +10,22 @@
 
 use crate::beside;
 use crate::classes;
-use crate::heap::Heap;
+use crate::heap::{Heap, Over};
 use crate::process::Tenant;
 use slablab_native::{Native, stack, system};
 use slablab_pages::Pages;
 use slablab_slabs::slab_engine::SlabEngine;
 use slablab_slabs::slqb::Slqb;
 use slablab_slabs::slub::Slub;
-use slablab_slabs::wrap::{Around, Choice, Debugged, Wrap};
+use slablab_slabs::wrap::{Around, Choice, Debugged, Hardened, Wrap};
 use slablab_slabs::{Engine, Metadata, Preset};
 use std::sync::OnceLock;
 
-/// An engine with something around it.
-pub type Wrapped<E> = Debugged<Native, E>;
+/// An engine of a world with something around it.
+pub type Wrapped<E, W = Native> = Debugged<W, E>;
 
-/// Why something cannot be around an engine here; `None` if it can.
-pub fn refusal(wrap: &Wrap) -> Option<&'static str> {
-    // Links are the world's: `Hardened<Native>` is another world, with a page allocator of its own.
-    wrap.encoded
-        .then_some("links cannot be encoded (harden=encode) where the page allocator serves plain ones too")
-}
+/// The native world with encoded links.
+pub type Encoded = Hardened<Native>;
 
 /// An engine's policies with what a choice puts around it.
 pub fn around<T>(engine: T, choice: &Choice) -> Around<T> {
@@ -56,7 +52,7 @@ pub(crate) trait Serves: Sync {
     fn metadata(&'static self) -> &'static dyn Metadata<Native>;
 }
 
-impl<E: Engine<Native, Common: Sync> + Sync> Serves for Heap<E> {
+impl<W: Over, E: Engine<W, Common: Sync> + Sync> Serves for Heap<E, W> {
     fn allocate(&self, bytes: usize, align: usize) -> *mut u8 {
         self.allocate_aligned(bytes, align)
     }
@@ -96,33 +92,46 @@ pub(crate) fn heap() -> &'static dyn Serves {
 #[cold]
 #[inline(never)]
 pub(crate) fn make(pages: &'static Pages<Native>, first: u32, choice: &Choice) -> bool {
-    let made = match choice.preset {
-        Preset::Slub(policy) => {
-            let policy = around(beside::slub_here(policy), choice);
-            placed::<Wrapped<Slub<Native>>>(pages, first, &policy)
-        }
-        Preset::Slqb(policy) => placed::<Wrapped<Slqb<Native>>>(pages, first, &around(policy, choice)),
-        Preset::Slab(policy) => placed::<Wrapped<SlabEngine<Native>>>(pages, first, &around(policy, choice)),
-        Preset::Slob(_) => None,
+    let made = if choice.wrap.encoded {
+        make_in::<Encoded>(pages, first, choice)
+    } else {
+        make_in::<Native>(pages, first, choice)
     };
     made.is_some_and(|heap| HEAP.set(heap).is_ok())
 }
 
+fn make_in<W: Over>(pages: &'static Pages<Native>, first: u32, choice: &Choice) -> Option<&'static dyn Serves>
+where
+    Wrapped<Slub<W>, W>: Sync,
+    Wrapped<Slqb<W>, W>: Sync,
+    Wrapped<SlabEngine<W>, W>: Sync,
+{
+    match choice.preset {
+        Preset::Slub(policy) => {
+            let policy = around(beside::slub_here(policy), choice);
+            placed::<W, Wrapped<Slub<W>, W>>(pages, first, &policy)
+        }
+        Preset::Slqb(policy) => placed::<W, Wrapped<Slqb<W>, W>>(pages, first, &around(policy, choice)),
+        Preset::Slab(policy) => placed::<W, Wrapped<SlabEngine<W>, W>>(pages, first, &around(policy, choice)),
+        Preset::Slob(_) => None,
+    }
+}
+
 /// A heap in a mapping of its own. It is made there: the stack of whoever allocates first may be small.
-fn placed<E: Engine<Native, Common: Sync> + Sync + 'static>(
+fn placed<W: Over, E: Engine<W, Common: Sync> + Sync + 'static>(
     pages: &'static Pages<Native>,
     first: u32,
     policy: &E::Policy,
 ) -> Option<&'static dyn Serves> {
-    let bytes = size_of::<Heap<E>>().next_multiple_of(system::page_size());
-    let room: *mut Heap<E> = system::map_block(bytes, system::page_size())?.as_ptr().cast();
+    let bytes = size_of::<Heap<E, W>>().next_multiple_of(system::page_size());
+    let room: *mut Heap<E, W> = system::map_block(bytes, system::page_size())?.as_ptr().cast();
     // SAFETY: the block is new, aligned and large enough, and stays; each field is written before the heap is referred to.
     unsafe {
         (&raw mut (*room).pages).write(pages);
         (&raw mut (*room).common).write(E::Common::default());
         (&raw mut (*room).first).write(first);
         for class in 0..classes::COUNT {
-            (&raw mut (*room).classes[class]).write(Heap::<E>::new_class(class, first, policy));
+            (&raw mut (*room).classes[class]).write(Heap::<E, W>::new_class(class, first, policy));
         }
         Some(&*room)
     }

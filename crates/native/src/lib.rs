@@ -58,6 +58,7 @@ mod lumps;
 #[expect(unsafe_code, reason = "owns memory")]
 mod memory;
 mod per_cpu;
+pub mod report;
 mod section;
 mod sequence;
 #[expect(unsafe_code, reason = "owns memory")]

@@ -5,7 +5,7 @@ use crate::lock::Futex;
 use crate::memory::{self, Spot, Start, Wishes};
 use crate::per_cpu::Served;
 use crate::slots::Slots;
-use crate::{area, lines, per_cpu, section, thread, timers, topology};
+use crate::{area, lines, per_cpu, report, section, thread, timers, topology};
 use slablab_platform::{
     Context, CpuId, Descriptor, Event, Field, Frame, Gfp, NodeId, Pfn, Platform, Rank, Reclaim, Word, Work,
     WorkKind,
@@ -318,6 +318,9 @@ impl Platform for Native {
     }
     #[inline]
     fn count(_event: Event, _n: u64) {}
+    fn broken(what: fmt::Arguments<'_>) -> ! {
+        report::misuse(what)
+    }
 }
 
 /// A word or field of mapped memory.

@@ -14,16 +14,20 @@ use slablab_slabs::preset::Policy;
 use slablab_slabs::slab_engine::SlabEngine;
 use slablab_slabs::slqb::Slqb;
 use slablab_slabs::slub::Slub;
-use slablab_slabs::wrap::{Around, Choice, Debugged};
+use slablab_slabs::wrap::{Around, Choice, Debugged, Hardened};
 use slablab_slabs::{Backing, CacheId, CacheSpec, Engine, Metadata, Preset};
 use std::sync::Mutex;
+
+/// The native world, or one around it.
+trait Over: Platform<Ptr = Object, Ground = Native> {}
+impl<W: Platform<Ptr = Object, Ground = Native>> Over for W {}
 
 const SIZES: [u32; 6] = [16, 64, 192, 1024, 2048, 4096];
 const THREADS: u64 = 3;
 const ROUNDS: u64 = 3;
 const STEPS: u64 = 20_000;
 
-struct World<E: Engine<Native>> {
+struct World<W: Over, E: Engine<W>> {
     pages: Pages<Native>,
     common: E::Common,
     caches: Vec<E>,
@@ -33,7 +37,7 @@ struct World<E: Engine<Native>> {
     handed: Mutex<Vec<(usize, usize)>>,
 }
 
-impl<E: Engine<Native>> Metadata<Native> for World<E> {
+impl<W: Over, E: Engine<W>> Metadata<W> for World<W, E> {
     fn alloc(&self, bytes: u32, gfp: Gfp) -> Option<Object> {
         let cache = SIZES.iter().position(|size| *size >= bytes)?;
         self.metadata[cache].alloc(&Backing::new(&self.pages, &self.common), gfp, None)
@@ -46,8 +50,8 @@ impl<E: Engine<Native>> Metadata<Native> for World<E> {
     }
 }
 
-impl<E: Engine<Native>> World<E> {
-    fn backing(&self) -> Backing<'_, Native, E::Common> {
+impl<W: Over, E: Engine<W>> World<W, E> {
+    fn backing(&self) -> Backing<'_, W, E::Common> {
         Backing { metadata: Some(self), ..Backing::new(&self.pages, &self.common) }
     }
 
@@ -114,7 +118,7 @@ fn pages() -> Pages<Native> {
 }
 
 /// Runs the programs on one preset.
-fn check<E: Engine<Native> + Sync>(name: &str, policy: &E::Policy)
+fn check<W: Over + Sync, E: Engine<W> + Sync>(name: &str, policy: &E::Policy)
 where
     E::Common: Sync,
 {
@@ -123,7 +127,7 @@ where
             let spec = CacheSpec { align: 16, ..CacheSpec::of_size(SIZES[index % SIZES.len()]) };
             E::create(CacheId(index as u32), &spec, policy)
         };
-        let world = World::<E> {
+        let world = World::<W, E> {
             pages: pages(),
             common: E::Common::default(),
             caches: (0..SIZES.len()).map(cache).collect(),
@@ -150,8 +154,7 @@ where
             .expect("no thread failed")
             .drain(..)
             .for_each(|(cache, at)| world.free(cache, at));
-        for (caches, metadata) in
-            [(&world.caches, Some(&world as &dyn Metadata<Native>)), (&world.metadata, None)]
+        for (caches, metadata) in [(&world.caches, Some(&world as &dyn Metadata<W>)), (&world.metadata, None)]
         {
             let backing = Backing { metadata, ..Backing::new(&world.pages, &world.common) };
             for cache in caches {
@@ -187,30 +190,46 @@ where
     E::Policy: Policy,
 {
     for policy in E::Policy::PRESETS {
-        check::<E>(&format!("{}@{}", E::Policy::ENGINE, policy.release()), policy);
+        check::<Native, E>(&format!("{}@{}", E::Policy::ENGINE, policy.release()), policy);
     }
 }
 
 /// What may be around an engine: all of it, and parts that go different ways.
-const WRAPS: [&str; 4] =
-    ["debug=FZPU,quarantine=8K,harden=random", "debug=F", "debug=ZU,init=alloc+free", "quarantine=4K"];
+const WRAPS: [&str; 6] = [
+    "debug=FZPU,quarantine=8K,harden=random",
+    "debug=F",
+    "debug=ZU,init=alloc+free",
+    "quarantine=4K",
+    "harden=encode",
+    "debug=FZPU,harden=random+encode",
+];
 
 /// Runs the programs with something around an engine's newest preset: what it reports would be its own fault.
 fn check_wrapped(engine: &str) {
     for wrap in WRAPS {
         let name = format!("{engine},{wrap}");
         let choice = Choice::parse(&name).map_err(|bad| bad.to_string()).expect("an engine");
-        fn around<T>(engine: T, choice: Choice) -> Around<T> {
-            Around { engine, wrap: choice.wrap, release: choice.preset.release() }
+        match choice.wrap.encoded {
+            true => check_wrapped_in::<Hardened<Native>>(&name, choice),
+            false => check_wrapped_in::<Native>(&name, choice),
         }
-        match choice.preset {
-            Preset::Slub(policy) => check::<Debugged<Native, Slub<Native>>>(&name, &around(policy, choice)),
-            Preset::Slqb(policy) => check::<Debugged<Native, Slqb<Native>>>(&name, &around(policy, choice)),
-            Preset::Slab(policy) => {
-                check::<Debugged<Native, SlabEngine<Native>>>(&name, &around(policy, choice))
-            }
-            Preset::Slob(_) => unreachable!("not asked for"),
-        }
+    }
+}
+
+fn check_wrapped_in<W: Over + Sync>(name: &str, choice: Choice)
+where
+    Debugged<W, Slub<W>>: Sync,
+    Debugged<W, Slqb<W>>: Sync,
+    Debugged<W, SlabEngine<W>>: Sync,
+{
+    fn around<T>(engine: T, choice: Choice) -> Around<T> {
+        Around { engine, wrap: choice.wrap, release: choice.preset.release() }
+    }
+    match choice.preset {
+        Preset::Slub(policy) => check::<W, Debugged<W, Slub<W>>>(name, &around(policy, choice)),
+        Preset::Slqb(policy) => check::<W, Debugged<W, Slqb<W>>>(name, &around(policy, choice)),
+        Preset::Slab(policy) => check::<W, Debugged<W, SlabEngine<W>>>(name, &around(policy, choice)),
+        Preset::Slob(_) => unreachable!("not asked for"),
     }
 }
 

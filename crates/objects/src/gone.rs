@@ -5,7 +5,7 @@
 //! whatever call of whatever thread the work came up in: its end is the program's code, which may take the program's locks.
 
 use slablab_native::{Native, Object, Sleep};
-use slablab_platform::{Pfn, Platform};
+use slablab_platform::Pfn;
 use slablab_slabs::Geometry;
 use slablab_slabs::slab::{Slab, SlabWord};
 
@@ -35,15 +35,20 @@ impl Gone {
 }
 
 /// The objects of an empty slab. Its state is in the racing word under SLUB (`racing`), in the engine's own field elsewhere.
-pub(crate) fn objects(slab: Pfn, racing: bool, geometry: &Geometry) -> impl Iterator<Item = Object> {
+pub(crate) fn objects(
+    slab: Pfn,
+    racing: bool,
+    geometry: &Geometry,
+    link: fn(Object, u32) -> Option<Object>,
+) -> impl Iterator<Item = Object> {
     // What is linked are slots; the object may be behind something.
     let (link_offset, left) = (geometry.link_offset, (geometry.size - geometry.spacing) as usize);
     let slab = Slab::<Native>::at(slab);
     let word = if racing { slab.word() } else { SlabWord::unpack(slab.extra()) };
     let first = word.head.map(|head| slab.object(head));
     // The link is read before the object is handed on.
-    std::iter::successors(first.map(|first| (first, Native::link(first, link_offset))), move |(_, next)| {
-        next.map(|object| (object, Native::link(object, link_offset)))
+    std::iter::successors(first.map(|first| (first, link(first, link_offset))), move |(_, next)| {
+        next.map(|object| (object, link(object, link_offset)))
     })
     .filter_map(move |(slot, _)| Object::at(slot.as_ptr().wrapping_add(left)))
     .take(word.objects as usize)

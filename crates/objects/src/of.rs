@@ -2,9 +2,10 @@
 
 use crate::untyped::{Spec, WORD, state_offset};
 use crate::{CreateError, Letters};
-use slablab_malloc::wrapped::{self, Wrapped};
-use slablab_malloc::{found, sheaf_capacity, slub_here};
-use slablab_native::Native;
+use slablab_malloc::wrapped::{self, Encoded, Wrapped};
+use slablab_malloc::{Over, found, sheaf_capacity, slub_here};
+use slablab_native::{Native, Object};
+use slablab_platform::Platform;
 use slablab_slabs::slab::NewObjects;
 use slablab_slabs::slab_engine::SlabEngine;
 use slablab_slabs::slqb::Slqb;
@@ -18,14 +19,16 @@ pub(crate) enum Of {
     Slqb(Slqb<Native>),
     Slab(SlabEngine<Native>),
     /// With something around it. Apart, so that the others are no larger and no slower for it.
-    Wrapped(Box<OfWrapped>),
+    Wrapped(Box<OfWrapped<Native>>),
+    /// The same with encoded links.
+    Encoded(Box<OfWrapped<Encoded>>),
 }
 
 /// The same with debugging or hardening around it.
-pub(crate) enum OfWrapped {
-    Slub(Wrapped<Slub<Native>>),
-    Slqb(Wrapped<Slqb<Native>>),
-    Slab(Wrapped<SlabEngine<Native>>),
+pub(crate) enum OfWrapped<W: Platform> {
+    Slub(Wrapped<Slub<W>, W>),
+    Slqb(Wrapped<Slqb<W>, W>),
+    Slab(Wrapped<SlabEngine<W>, W>),
 }
 
 /// Does something with the engine's cache.
@@ -35,11 +38,15 @@ macro_rules! with {
             Of::Slub($cache) => $body,
             Of::Slqb($cache) => $body,
             Of::Slab($cache) => $body,
-            Of::Wrapped(wrapped) => match &**wrapped {
-                OfWrapped::Slub($cache) => $body,
-                OfWrapped::Slqb($cache) => $body,
-                OfWrapped::Slab($cache) => $body,
-            },
+            Of::Wrapped(wrapped) => with!(wrapped wrapped, $cache => $body),
+            Of::Encoded(wrapped) => with!(wrapped wrapped, $cache => $body),
+        }
+    };
+    (wrapped $of:expr, $cache:ident => $body:expr) => {
+        match &**$of {
+            OfWrapped::Slub($cache) => $body,
+            OfWrapped::Slqb($cache) => $body,
+            OfWrapped::Slab($cache) => $body,
         }
     };
 }
@@ -59,15 +66,12 @@ pub(crate) fn choice(spec: &Spec<'_>, own: Choice) -> Result<Choice, CreateError
     if matches!(choice.preset, Preset::Slob(_)) {
         return Err(CreateError::Engine("SLOB does not know whose an object is".to_owned()));
     }
-    match wrapped::refusal(&choice.wrap) {
-        Some(why) => Err(CreateError::Engine(why.to_owned())),
-        None => Ok(choice),
-    }
+    Ok(choice)
 }
 
 impl Of {
     pub(crate) fn create(number: CacheId, spec: &Spec<'_>, choice: &Choice) -> Of {
-        let wraps = choice.wrap.is_on();
+        let wraps = choice.wrap.is_on_anywhere();
         let mut asked = CacheSpec::of_size(match (spec.mark, wraps) {
             // The zone begins behind the last byte; a link fits in an object while it is taken in advance.
             (_, true) => spec.size.max(WORD),
@@ -78,54 +82,32 @@ impl Of {
         asked.align = spec.align.max(WORD) as u32;
         asked.flags.hwcache_align = spec.hwcache_align;
         asked.flags.no_merge = true;
-        let mut new = NewObjects { mark: spec.mark.filter(|_| !wraps), ..NewObjects::default() };
+        let mut zeroed = None;
         if spec.kept {
             // Behind what is kept: the word of state, then the link.
             asked.object_size = state_offset(spec.size) as u32 + 2 * WORD as u32;
             asked.flags.constructor = true;
             asked.flags.link_inside = true;
             asked.flags.typesafe_by_rcu = spec.end.is_some();
-            new.zeroed = Some(state_offset(spec.size) as u32);
+            zeroed = Some(state_offset(spec.size) as u32);
         }
-        fn made<E: Engine<Native>>(
-            number: CacheId,
-            asked: &CacheSpec,
-            policy: &E::Policy,
-            new: NewObjects<Native>,
-        ) -> E {
-            let mut cache = E::create(number, asked, policy);
-            cache.set_new_objects(new);
-            cache.tell(found::print);
-            cache
-        }
-        let mut preset = choice.preset;
-        if let Preset::Slub(policy) = &mut preset {
+        let mut choice = *choice;
+        if let Preset::Slub(policy) = &mut choice.preset {
             *policy = slub_here(*policy);
             asked.sheaf_capacity = sheaf_capacity(asked.object_size);
         }
-        match (preset, wraps) {
-            (Preset::Slub(policy), false) => Of::Slub(made(number, &asked, &policy, new)),
-            (Preset::Slqb(policy), false) => Of::Slqb(made(number, &asked, &policy, new)),
-            (Preset::Slab(policy), false) => Of::Slab(made(number, &asked, &policy, new)),
-            (Preset::Slub(policy), true) => Of::Wrapped(Box::new(OfWrapped::Slub(made(
-                number,
-                &asked,
-                &wrapped::around(policy, choice),
-                new,
-            )))),
-            (Preset::Slqb(policy), true) => Of::Wrapped(Box::new(OfWrapped::Slqb(made(
-                number,
-                &asked,
-                &wrapped::around(policy, choice),
-                new,
-            )))),
-            (Preset::Slab(policy), true) => Of::Wrapped(Box::new(OfWrapped::Slab(made(
-                number,
-                &asked,
-                &wrapped::around(policy, choice),
-                new,
-            )))),
-            (Preset::Slob(_), _) => unreachable!("refused before"),
+        if wraps {
+            return match choice.wrap.encoded {
+                true => Of::Encoded(OfWrapped::create(number, &asked, &choice, zeroed)),
+                false => Of::Wrapped(OfWrapped::create(number, &asked, &choice, zeroed)),
+            };
+        }
+        let new = NewObjects { mark: spec.mark, zeroed, ..NewObjects::default() };
+        match choice.preset {
+            Preset::Slub(policy) => Of::Slub(made(number, &asked, &policy, new)),
+            Preset::Slqb(policy) => Of::Slqb(made(number, &asked, &policy, new)),
+            Preset::Slab(policy) => Of::Slab(made(number, &asked, &policy, new)),
+            Preset::Slob(_) => unreachable!("refused before"),
         }
     }
 
@@ -134,12 +116,51 @@ impl Of {
         match self {
             Of::Slub(_) => true,
             Of::Wrapped(wrapped) => matches!(**wrapped, OfWrapped::Slub(_)),
-            _ => false,
+            Of::Encoded(wrapped) => matches!(**wrapped, OfWrapped::Slub(_)),
+            Of::Slqb(_) | Of::Slab(_) => false,
+        }
+    }
+
+    /// How links are read.
+    pub(crate) fn link(&self) -> fn(Object, u32) -> Option<Object> {
+        match self {
+            Of::Encoded(_) => Encoded::link,
+            _ => Native::link,
         }
     }
 
     /// Whether something is around it.
     pub(crate) fn is_wrapped(&self) -> bool {
-        matches!(self, Of::Wrapped(_))
+        matches!(self, Of::Wrapped(_) | Of::Encoded(_))
     }
+}
+
+impl<W: Over> OfWrapped<W> {
+    fn create(number: CacheId, asked: &CacheSpec, choice: &Choice, zeroed: Option<u32>) -> Box<Self> {
+        let new = NewObjects { zeroed, ..NewObjects::default() };
+        Box::new(match choice.preset {
+            Preset::Slub(policy) => {
+                OfWrapped::Slub(made(number, asked, &wrapped::around(policy, choice), new))
+            }
+            Preset::Slqb(policy) => {
+                OfWrapped::Slqb(made(number, asked, &wrapped::around(policy, choice), new))
+            }
+            Preset::Slab(policy) => {
+                OfWrapped::Slab(made(number, asked, &wrapped::around(policy, choice), new))
+            }
+            Preset::Slob(_) => unreachable!("refused before"),
+        })
+    }
+}
+
+fn made<W: Over, E: Engine<W>>(
+    number: CacheId,
+    asked: &CacheSpec,
+    policy: &E::Policy,
+    new: NewObjects<W>,
+) -> E {
+    let mut cache = E::create(number, asked, policy);
+    cache.set_new_objects(new);
+    cache.tell(found::print);
+    cache
 }

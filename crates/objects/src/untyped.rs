@@ -9,6 +9,7 @@ use crate::of::{self, Of, OfWrapped, with};
 use crate::shrinker;
 use crate::waiting::Waiting;
 use crate::{CreateError, Letters, Stats, Why};
+use slablab_malloc::Over;
 use slablab_malloc::process::{self, FromHeap, Seat, Tenant};
 use slablab_native::{Native, Object, Spot, stack};
 use slablab_pages::Pages;
@@ -337,7 +338,7 @@ impl Drop for Cache {
 }
 
 impl Inner {
-    fn backing<E: Engine<Native, Common = ()>>(&self, _cache: &E) -> Backing<'_, Native> {
+    fn backing<W: Over, E: Engine<W, Common = ()>>(&self, _cache: &E) -> Backing<'_, W> {
         let site = if self.of.is_wrapped() { stack::here() } else { 0 };
         Backing { metadata: Some(&FromHeap), site, ..Backing::pages(self.pages) }
     }
@@ -465,9 +466,9 @@ impl Inner {
 
     fn link_offset(&self) -> u32 {
         match &self.of {
-            Of::Wrapped(_) if self.spec.kept => (state_offset(self.spec.size as usize) + WORD) as u32,
-            Of::Wrapped(_) => 0,
-            of => with!(of, cache => cache.geometry().link_offset),
+            of if !of.is_wrapped() => with!(of, cache => cache.geometry().link_offset),
+            _ if self.spec.kept => (state_offset(self.spec.size as usize) + WORD) as u32,
+            _ => 0,
         }
     }
 
@@ -476,7 +477,7 @@ impl Inner {
         let Some(end) = self.spec.end else { return };
         while let Some(slab) = self.gone.pop() {
             let geometry = with!(&self.of, cache => *cache.geometry());
-            gone::objects(slab, self.of.races(), &geometry).for_each(end);
+            gone::objects(slab, self.of.races(), &geometry, self.of.link()).for_each(end);
             let work = Work { kind: WorkKind::FreeSlab, cache: self.number.0, argument: slab.0 as u64 };
             with!(&self.of, cache => cache.work(&self.backing(cache), Native::cpu(), work));
         }

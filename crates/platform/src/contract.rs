@@ -4,7 +4,7 @@
 //! per thread and entered for a scope. docs/porting.md says the same in prose, for somebody who ports.
 
 use crate::{Event, Frame, HotArray, HotList, Rank, Want};
-use core::fmt::Debug;
+use core::fmt::{self, Debug};
 use core::ops::{Deref, DerefMut};
 
 /// A CPU's number, from 0 to [`Platform::cpus`] - 1.
@@ -143,6 +143,12 @@ pub trait Platform: Sized + 'static {
     fn permit(order: u8, gfp: crate::Gfp) -> bool;
     /// Counts an event that belongs to no cache: pages, locks.
     fn count(event: Event, n: u64);
+    /// Ends what cannot be gone on with, and says why: somebody wrote over what an engine keeps in free memory. A world that serves
+    /// whoever reports a panic has its own way.
+    #[cold]
+    fn broken(what: fmt::Arguments<'_>) -> ! {
+        panic!("{what}")
+    }
 }
 
 /// Where code runs, and what it may do.

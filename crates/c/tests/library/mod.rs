@@ -15,6 +15,7 @@ pub(crate) const ENGINES: &[&str] = &[
     "slub@7.1,quarantine=8K,harden=random,init=alloc+free",
     "slqb@2009-09,debug=FZ,quarantine=8K",
     "slab@6.1,debug=P",
+    "slub@6.1,harden=random+encode",
 ];
 
 /// The folder that it is in.

@@ -307,13 +307,19 @@ impl<P: Platform> SlabEngine<P> {
         for index in from..to {
             let object = entry::<P>(storage, index);
             let Some((slab, state)) = Slab::<P>::of(object) else {
-                panic!("cache {}: {object:?} in an array is in no slab: freed twice?", self.id.0);
+                P::broken(format_args!(
+                    "cache {}: {object:?} in an array is in no slab: freed twice?",
+                    self.id.0
+                ));
             };
             if state.node != id {
                 return index;
             }
             if let Err(misuse) = self.put(backing, node, lists, (slab, object), doomed) {
-                panic!("cache {}: {object:?} in an array, of {slab:?}: {misuse:?}", self.id.0);
+                P::broken(format_args!(
+                    "cache {}: {object:?} in an array, of {slab:?}: {misuse:?}",
+                    self.id.0
+                ));
             }
         }
         to

@@ -157,7 +157,13 @@ impl<P: Platform> Heap<P> {
     }
 
     /// Gives a block back; `list` is where its page goes if it was full. `None`: some of it is free already.
-    pub(super) fn free(&self, pages: &Pages<P::Ground>, slab: Slab<P>, block: Block, list: ListOf) -> Option<Freed> {
+    pub(super) fn free(
+        &self,
+        pages: &Pages<P::Ground>,
+        slab: Slab<P>,
+        block: Block,
+        list: ListOf,
+    ) -> Option<Freed> {
         let mut lists = self.lists.lock();
         let mut page = HeapPage::load(slab);
         let was_full = page.free_units() == 0;

@@ -183,14 +183,17 @@ impl<P: Platform> Slqb<P> {
     fn home_of(&self, object: P::Ptr) -> (Slab<P>, Owner) {
         match Slab::<P>::of(object) {
             Some((slab, _)) => (slab, Owner::unpack(slab.owner())),
-            None => panic!("cache {}: queued object {object:?} is in no slab: freed twice?", self.id.0),
+            None => P::broken(format_args!(
+                "cache {}: queued object {object:?} is in no slab: freed twice?",
+                self.id.0
+            )),
         }
     }
 
     /// Puts an object back that was taken into a queue: there is nobody left to tell that it was freed twice.
     fn put_queued(&self, backing: &Backing<'_, P>, pages: &mut PageList<P>, slab: Slab<P>, object: P::Ptr) {
         if let Err(misuse) = self.put_object(backing, pages, slab, object) {
-            panic!("cache {}: queued object {object:?} of {slab:?}: {misuse:?}", self.id.0);
+            P::broken(format_args!("cache {}: queued object {object:?} of {slab:?}: {misuse:?}", self.id.0));
         }
     }
 

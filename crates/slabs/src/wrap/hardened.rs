@@ -10,6 +10,7 @@
 //! done while the slot is held.
 
 use crate::zones::ahead;
+use core::fmt;
 use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
 use slablab_pages::Pages;
@@ -71,8 +72,7 @@ impl<P: Platform> Platform for Hardened<P> {
     type PerNode<T: Default> = P::PerNode<T>;
     type CpuShared<T: Default> = P::CpuShared<T>;
 
-    /// # Panics
-    /// If the link leads to no object of the cache: somebody wrote to a free object.
+    /// A link that leads to no object of the cache is [`Platform::broken`]: somebody wrote to a free object.
     fn link(object: P::Ptr, offset: u32) -> Option<P::Ptr> {
         let word = ahead::<P>(object, offset);
         let number = P::word(word) ^ Self::key(word);
@@ -80,11 +80,11 @@ impl<P: Platform> Platform for Hardened<P> {
             return None;
         }
         let next = Self::followed(object, number);
-        assert!(
-            next.is_some(),
-            "BUG: Freechain corrupt: the link of the object at {:#x} leads to {number:#x}, which is in no slab of its cache",
-            Self::number(object)
-        );
+        if next.is_none() {
+            Self::broken(format_args!(
+                "BUG: Freechain corrupt: the link of the object at {object:?} leads to {number:#x}, which is in no slab of its cache"
+            ));
+        }
         next
     }
     fn set_link(object: P::Ptr, offset: u32, next: Option<P::Ptr>) {
@@ -193,6 +193,9 @@ impl<P: Platform> Platform for Hardened<P> {
     }
     fn count(event: Event, n: u64) {
         P::count(event, n);
+    }
+    fn broken(what: fmt::Arguments<'_>) -> ! {
+        P::broken(what)
     }
 }
 

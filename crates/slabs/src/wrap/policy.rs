@@ -30,6 +30,11 @@ impl Wrap {
         Wrap { encoded: false, checked: false, ..*self } != Wrap::default()
     }
 
+    /// Whether anything is put around an engine or its world.
+    pub fn is_on_anywhere(&self) -> bool {
+        self.is_on() || self.encoded
+    }
+
     /// What can be put around every engine.
     pub const KNOBS: &'static [Knob<Wrap>] = &[
         Knob {

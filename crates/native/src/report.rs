@@ -1,20 +1,20 @@
 //! What goes to standard error, without allocating.
 
+use crate::system;
 use core::fmt::{self, Write};
-use slablab_native::system;
 
 /// Most bytes of a line.
 const MOST: usize = 1024;
 
 /// A line being made, or several. What does not fit is cut.
-pub(crate) struct Line<const BYTES: usize = MOST> {
+pub struct Line<const BYTES: usize = MOST> {
     bytes: [u8; BYTES],
     length: usize,
 }
 
 impl Line {
     /// Writes `slablab: ...` to standard error.
-    pub(crate) fn say(text: fmt::Arguments<'_>) {
+    pub fn say(text: fmt::Arguments<'_>) {
         let mut line = Line { bytes: [0; MOST], length: 0 };
         // The only error is that the line is full.
         let _ = write!(line, "slablab: {text}");
@@ -22,14 +22,14 @@ impl Line {
     }
 
     /// Writes a line as it is.
-    pub(crate) fn print(text: fmt::Arguments<'_>) {
+    pub fn print(text: fmt::Arguments<'_>) {
         let mut line = Line { bytes: [0; MOST], length: 0 };
         let _ = line.write_fmt(text);
         line.end();
     }
 
     /// Writes a name, and from column `width` on the rest.
-    pub(crate) fn columns(name: fmt::Arguments<'_>, width: usize, rest: fmt::Arguments<'_>) {
+    pub fn columns(name: fmt::Arguments<'_>, width: usize, rest: fmt::Arguments<'_>) {
         let mut line = Line { bytes: [0; MOST], length: 0 };
         let _ = line.write_fmt(name);
         let missing = width.saturating_sub(line.length);
@@ -40,7 +40,7 @@ impl Line {
 
 impl<const BYTES: usize> Line<BYTES> {
     /// Writes lines as they are, in one piece. Nothing is held meanwhile: what they are made of may wait for others.
-    pub(crate) fn write_all(make: impl FnOnce(&mut Self) -> fmt::Result) {
+    pub fn write_all(make: impl FnOnce(&mut Self) -> fmt::Result) {
         let mut lines = Line { bytes: [0; BYTES], length: 0 };
         let _ = make(&mut lines);
         lines.end();
@@ -62,9 +62,9 @@ impl<const BYTES: usize> Write for Line<BYTES> {
     }
 }
 
-/// Ends the process with a report of what a caller did wrong.
+/// Ends the process with a report of what somebody did wrong.
 #[cold]
-pub(crate) fn misuse(what: fmt::Arguments<'_>) -> ! {
+pub fn misuse(what: fmt::Arguments<'_>) -> ! {
     Line::say(what);
     system::die("")
 }
