@@ -244,6 +244,7 @@ fn the_c_example_linked_against_the_library() {
 fn signal_handlers_that_allocate() {
     let program = built("cc", "signals.c", &["-std=gnu11", "-O1", "-Wall", "-pthread"], "signals");
     check(&program, &["50000"], "all holds, ");
+    check_with(&ENGINES[..5], &program, &["50000", "forks"], "all holds, ");
 }
 
 /// After every instruction. Single steps would abort the sequences of slots per CPU for ever.

@@ -2,6 +2,7 @@
    end to end, so that an overlap is seen; nothing may hang.
 
    signals N          four threads of N steps, signals by a timer
+   signals N forks    the same, and handlers fork, while another thread forks too
    Built with -DOBJECTS, blocks are objects of three caches, the middle one with a constructor.
 
    signals N steps    three threads of N steps, one after another, and a signal after each of their instructions, from their
@@ -16,6 +17,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <sys/wait.h>
 #include <ucontext.h>
 #include <unistd.h>
 
@@ -116,9 +118,30 @@ static struct {
     _Atomic int busy;
 } kept[KEPT];
 
+static int forks;
+
+/* The child of a handler in the middle of malloc may end, and no more. */
+static void forked(int allocates) {
+    pid_t child = fork();
+    if (child < 0)
+        fail("no fork\n");
+    if (child == 0) {
+        if (allocates)
+            free(malloc(1000));
+        _exit(0);
+    }
+    int status;
+    while (waitpid(child, &status, 0) < 0)
+        ;
+    if (status)
+        fail("a child failed\n");
+}
+
 static void handler(int signal) {
     (void)signal;
     long turn = atomic_fetch_add(&handled, 1);
+    if (forks)
+        forked(0);
     uint64_t random = (uint64_t)turn * 0x9e3779b97f4a7c15u | 1;
     for (int i = 0; i < 6; i++) {
         size_t bytes = size_of(next(&random));
@@ -230,26 +253,48 @@ static int in_single_steps(void) {
 }
 #endif
 
+static _Atomic int forking;
+
+static void *forker(void *none) {
+    while (forking)
+        forked(1);
+    return none;
+}
+
 int main(int count, char **arguments) {
     steps = count > 1 ? atol(arguments[1]) : 200000;
     create_caches();
-    if (count > 2)
+    if (count > 2 && !strcmp(arguments[2], "steps"))
         return in_single_steps();
+    /* A thread without signals: glibc's fork is not for handlers in its own middle. */
+    forks = forking = count > 2;
+    sigset_t alarm;
+    sigemptyset(&alarm);
+    sigaddset(&alarm, SIGALRM);
+    pthread_t other;
+    if (forks) {
+        pthread_sigmask(SIG_BLOCK, &alarm, 0);
+        pthread_create(&other, 0, forker, 0);
+        pthread_sigmask(SIG_UNBLOCK, &alarm, 0);
+    }
     struct sigaction action = {.sa_handler = handler, .sa_flags = SA_RESTART};
     sigaction(SIGALRM, &action, 0);
-    struct itimerval every = {{0, 150}, {0, 150}};
+    /* A fork takes longer than a handler else may. */
+    long every_us = forks ? 4000 : 150;
+    struct itimerval every = {{0, every_us}, {0, every_us}};
     setitimer(ITIMER_REAL, &every, 0);
     pthread_t threads[THREADS];
     for (uintptr_t i = 0; i < THREADS; i++)
         pthread_create(&threads[i], 0, program, (void *)(i + 1));
     /* This thread would get them all. */
-    sigset_t alarm;
-    sigemptyset(&alarm);
-    sigaddset(&alarm, SIGALRM);
     pthread_sigmask(SIG_BLOCK, &alarm, 0);
     for (int i = 0; i < THREADS; i++)
         pthread_join(threads[i], 0);
     struct itimerval off = {{0, 0}, {0, 0}};
     setitimer(ITIMER_REAL, &off, 0);
+    if (forks) {
+        forking = 0;
+        pthread_join(other, 0);
+    }
     return said();
 }

@@ -1,4 +1,4 @@
-//! Requests of signal handlers that came in the middle of a slow path. `unsafe`: links freed memory.
+//! Requests of signal handlers that came in the middle of an allocation or a free. `unsafe`: links freed memory.
 //!
 //! What was interrupted may hold any lock, so none is taken: memory comes from a region of its own, in units that one exchange
 //! takes; what is freed waits on a list for the next slow path that nothing interrupted.

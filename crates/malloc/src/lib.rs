@@ -24,7 +24,7 @@
 //! **What is always detected**: freeing an address that is not in the heap, not an object's start, in an empty slab, or
 //! already free. The process ends with a report that names address and class.
 //!
-//! **Signal handlers** that came in the middle of a slow path are served apart (`interrupted`).
+//! **Signal handlers** that came in the middle of an allocation or a free are served apart (`interrupted`).
 //!
 //! **Upkeep** has no thread: slow paths of ordinary activity run timers, shrink one class at a time, and give free memory
 //! back. It reaches every heap and object cache of the process, its *tenants* ([`process`]): they share one page allocator, and

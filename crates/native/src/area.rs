@@ -103,7 +103,7 @@ pub(crate) fn mine() -> usize {
 }
 
 /// This thread in a hot operation. A signal handler that comes meanwhile finds another area in place of the thread's, which
-/// refuses whatever it asks: so nobody tests for that. One that comes before it is hidden has left when it is.
+/// refuses whatever it asks: so no hot operation tests for that. One that comes before it is hidden has left when it is.
 pub(crate) struct Hidden {
     area: usize,
 }

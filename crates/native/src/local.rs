@@ -155,7 +155,8 @@ pub(crate) fn pretend(cpu: usize) {
 #[inline(always)]
 fn read(at: usize) -> usize {
     let value: usize;
-    // SAFETY: reads a word of this thread that nothing else writes.
+    // SAFETY: reads a word of this thread. A signal handler that wrote it meanwhile left what was there, or gave the thread what
+    // it had not: then what was read before is as if it had come later.
     #[cfg(target_arch = "x86_64")]
     unsafe {
         asm!(

@@ -91,6 +91,11 @@ fn go(counter: &'static AtomicU32) {
     }
 }
 
+/// How many sections this thread is in.
+fn depth() -> usize {
+    thread::sections().map_or_else(local::sections, |counter| counter.load(Relaxed) as usize)
+}
+
 /// Where this thread counts its sections.
 fn counter() -> &'static AtomicU32 {
     thread::sections().unwrap_or(&ELSEWHERE)
@@ -100,13 +105,11 @@ fn counter() -> &'static AtomicU32 {
 #[inline]
 pub(crate) fn is_in() -> bool {
     match thread::sections() {
-        // It may have got its number inside one.
-        Some(counter) => counter.load(Relaxed) > 0 || local::sections() > 0,
-        None if local::sections() > 0 => true,
+        Some(counter) => counter.load(Relaxed) > 0,
         // It gets a number before it holds anything.
         None => {
             thread::enter();
-            false
+            local::sections() > 0
         }
     }
 }
@@ -130,8 +133,12 @@ pub(crate) fn watch_forks() {
 /// this thread is in a section itself, so that the gate holds neither it nor its signal handlers.
 extern "C" fn before_fork() {
     thread::enter();
-    let mine = counter();
+    let (mine, nested) = (counter(), depth() > 0);
     come(mine);
+    // A signal handler in the middle of a section: those whom the gate would wait for may wait for this thread.
+    if nested {
+        return;
+    }
     while GATE.compare_exchange(0, 1, SeqCst, SeqCst).is_err() {
         go(mine);
         wait_for_gate();
@@ -147,8 +154,10 @@ extern "C" fn before_fork() {
 }
 
 extern "C" fn after_fork() {
-    GATE.store(0, Release);
-    system::futex_wake_all(&GATE);
+    if depth() == 1 {
+        GATE.store(0, Release);
+        system::futex_wake_all(&GATE);
+    }
     go(counter());
 }
 
@@ -164,7 +173,9 @@ extern "C" fn in_child() {
     // Who looked at the gate when the fork was made counted itself for a moment.
     ELSEWHERE.store(local::sections() as u32, SeqCst);
     thread::alone();
-    after_fork();
+    // Whoever closed it need not be here.
+    GATE.store(0, Release);
+    go(counter());
     if let Some(hook) = thread::hook(&ON_CHILD) {
         hook();
     }

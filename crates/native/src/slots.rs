@@ -9,8 +9,7 @@
 //! is kept for it. So a pop from an array spends one of the area's credit, and without credit it is refused; holding a slot
 //! then gives new credit. A sequence that is aborted may have spent one too.
 //!
-//! **Signal handlers.** A hot operation of a thread's slot hides the thread's area while it lasts: a handler in the middle of it
-//! finds one that refuses.
+//! **Signal handlers.** A hot operation hides the thread's area while it lasts: a handler in the middle of it finds one that refuses.
 //!
 //! So neither being held nor having no slot nor being interrupted costs the fast path a test. Where slots are CPUs', every thread reads the refusing
 //! area first, and what that refuses is tried by a restartable sequence: slots per thread pay nothing for there being another
@@ -112,6 +111,9 @@ impl<T: Default> Slots<T> {
     #[cold]
     #[inline(never)]
     fn open(&self) -> bool {
+        if Native::interrupted() {
+            return false;
+        }
         match per_cpu::cpu() {
             Some(cpu) => !self.of(cpu).used.load(Relaxed) && self.local().is_some(),
             None => thread::enter() && !self.mine().used.load(Relaxed) && self.local().is_some(),

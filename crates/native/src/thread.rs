@@ -5,7 +5,7 @@
 
 use crate::area::{self, SLOTS};
 use crate::local::{header, set_area, set_header, swap_header};
-use crate::{per_cpu, system};
+use crate::{local, per_cpu, system};
 use slablab_platform::CpuId;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::*};
@@ -154,13 +154,15 @@ pub(crate) fn enter() -> bool {
 
 #[cold]
 fn enter_first() -> bool {
-    if area::first() == 0 {
+    // In a section it would count the next ones elsewhere.
+    if area::first() == 0 || local::sections() > 0 {
         return false;
     }
     // Signal handlers that come from here on go without a number.
     let before = swap_header(ENDED);
     if before != 0 {
         set_header(before);
+        mine().inspect(|header| stay(header.number.load(Relaxed)));
         return before != ENDED;
     }
     let free = (1..area::room()).find(|number| {
@@ -179,9 +181,15 @@ fn enter_first() -> bool {
         set_area(area::of(slot));
     }
     become_number(slot);
+    stay(slot.0);
     // May allocate: from here on that is served.
     system::mark_thread(KEY.load(Relaxed));
     true
+}
+
+/// Says again who has a number: a signal handler that forked meanwhile found nobody who had it.
+fn stay(number: u16) {
+    STATES[number as usize].store(LIVE, Release);
 }
 
 fn become_number(number: CpuId) {
@@ -204,12 +212,11 @@ fn leave_for(next: usize) -> Option<CpuId> {
         return None;
     };
     let number = mine.number.load(Relaxed);
-    let had_slot = area::is_mine();
     // In this order: who has a header gets the area back.
     set_header(next);
     set_area(area::refusing());
     STATES[number as usize].store(FREE, Release);
-    had_slot.then_some(CpuId(number))
+    (!per_cpu::on()).then_some(CpuId(number))
 }
 
 /// Says that this process has no other thread: the others' numbers are free.

@@ -43,7 +43,7 @@ pub enum Why {
     NoMemory,
     /// The cache's limit is reached.
     Limit,
-    /// A signal handler asked in the middle of an allocation or a free, when nothing may be locked.
+    /// A signal handler asked in the middle of an allocation or a free, or somebody in the middle of a fork: nothing may be locked.
     Interrupted,
 }
 
