@@ -24,7 +24,6 @@ const ENGINES: &[&str] = &[
     "slub@7.1,init=alloc+free",
     "slqb@2009-09,debug=FZPU,quarantine=4K",
     "slab@6.1,debug=FZP,harden=random",
-    "slub@6.1,harden=random+encode",
     "slqb@2009-09,harden=encode",
 ];
 
