@@ -11,9 +11,9 @@
 //!
 //! **Signal handlers.** A hot operation hides the thread's area while it lasts: a handler in the middle of it finds one that refuses.
 //!
-//! So neither being held nor having no slot nor being interrupted costs the fast path a test. Where slots are CPUs', every thread reads the refusing
-//! area first, and what that refuses is tried by a restartable sequence: slots per thread pay nothing for there being another
-//! way.
+//! So neither being held nor having no slot nor being interrupted costs the fast path a test. Where slots are CPUs', every thread
+//! reads the refusing area first, and what that refuses is tried by a restartable sequence: slots per thread pay nothing for there
+//! being another way.
 
 use crate::area::{self, Hidden};
 use crate::per_cpu::{self, Places};

@@ -1,9 +1,10 @@
 //! Hot operations are interrupted at every instruction, and nothing is lost. `unsafe`: a debugger's tricks on this process itself.
 //!
-//! Where slots are threads', each operation is run in single steps once per instruction, and after that one a signal handler uses the
-//! same slot in one of several ways. Where they are CPUs', single steps would abort a sequence for ever: each operation is run once in single steps, to learn the addresses of its sequence's instructions. Then once per address with
-//! a breakpoint there: the signal comes in the middle of the sequence, the kernel aborts it, and the handler uses the same slot
-//! in one of several ways before the operation starts again. Either way every object is where one of the two put it, once.
+//! Where slots are threads', each operation is run in single steps once per instruction, and after that one a signal handler uses
+//! the same slot in one of several ways. Where they are CPUs', single steps would abort a sequence for ever: each operation is run
+//! once in single steps, to learn the addresses of its sequence's instructions. Then once per address with a breakpoint there: the
+//! signal comes in the middle of the sequence, the kernel aborts it, and the handler uses the same slot in one of several ways
+//! before the operation starts again. Either way every object is where one of the two put it, once.
 //! What this cannot show: sequences of another machine, and what another CPU does meanwhile (storm.rs).
 #![cfg(all(target_arch = "x86_64", target_env = "gnu"))]
 #![expect(unsafe_code, reason = "breakpoints and signal handlers")]
