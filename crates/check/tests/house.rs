@@ -60,7 +60,7 @@ const UNSAFE: &[&str] = &[
     "crates/malloc/tests/misuse.rs",
     "crates/objects/src/cache.rs",
     "crates/objects/src/checked.rs",
-    "crates/objects/src/kept.rs",
+    "crates/objects/src/constructor.rs",
     "crates/objects/src/object.rs",
     "crates/objects/src/untyped.rs",
     "crates/bench/src/block.rs",

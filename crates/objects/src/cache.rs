@@ -1,6 +1,6 @@
 //! A cache of values of one type. `unsafe`: makes values in raw memory.
 
-use crate::kept::{self, Kept, Mode, Plain};
+use crate::constructor::{self, Kept, Mode, Plain};
 use crate::object::{Object, Reserve};
 use crate::shrinker::Shrinker;
 use crate::untyped::{self, Spec};
@@ -68,7 +68,7 @@ impl<T> ObjectCache<T> {
         match self.raw.alloc() {
             Ok(object) => {
                 // SAFETY: the object is ours alone, and large and aligned enough.
-                unsafe { kept::value::<T>(object).write(value) };
+                unsafe { constructor::value::<T>(object).write(value) };
                 Ok(Object::new(object, self))
             }
             Err(why) => Err(Refused { value, why }),
@@ -252,7 +252,7 @@ impl<'a> Builder<'a> {
         self.spec.size = size_of::<T>().max(1);
         self.spec.align = self.spec.align.max(align_of::<T>());
         self.spec.kept = keeps;
-        self.spec.end = if keeps { Some(kept::end::<T>) } else { None };
+        self.spec.end = if keeps { Some(constructor::end::<T>) } else { None };
         Ok(ObjectCache { raw: untyped::Cache::create(&self.spec)?, mode, values: PhantomData })
     }
 }

@@ -11,7 +11,7 @@
 //! The key is a secret of the process and the object's address. A live object without a constructor may hold its own key by
 //! chance, once in 2^64.
 
-use crate::ahead::Ahead;
+use crate::prefill::Ahead;
 use crate::untyped::{Cache, Spec, WORD};
 use crate::{CreateError, InUse, Shrinker, Stats, Why};
 use slablab_malloc::process::{Named, misuse, say};

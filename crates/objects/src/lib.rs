@@ -35,28 +35,28 @@
 //! Deliberately absent: C's names, which the library `slablab-c` exports; references that count, generations, and anything else
 //! that a program can build on an object.
 
-mod ahead;
 #[expect(unsafe_code, reason = "makes values in raw memory")]
 mod cache;
 #[expect(unsafe_code, reason = "addresses come from anywhere")]
 pub mod checked;
-mod error;
-mod gone;
 #[expect(unsafe_code, reason = "makes values in raw memory")]
-mod kept;
+mod constructor;
+mod deferred_drop;
+mod engine;
+mod error;
 mod limit;
 #[expect(unsafe_code, reason = "owns values in raw memory")]
 mod object;
-mod of;
+mod prefill;
 mod shrinker;
+mod signal_frees;
 mod stats;
 #[expect(unsafe_code, reason = "tells the process of itself")]
 pub mod untyped;
-mod waiting;
 
 pub use cache::{Builder, ObjectCache};
+pub use constructor::{Kept, Mode, Plain};
 pub use error::{CreateError, InUse, Refused, Why};
-pub use kept::{Kept, Mode, Plain};
 pub use limit::Limit;
 pub use object::{Object, Reserve};
 pub use shrinker::{Shrinker, shrink_all};

@@ -1,8 +1,8 @@
 //! A value in an object, and objects taken in advance. `unsafe`: owns values in raw memory.
 
-use crate::ahead::Ahead;
 use crate::cache::ObjectCache;
-use crate::kept::{Mode, Plain, value};
+use crate::constructor::{Mode, Plain, value};
+use crate::prefill::Ahead;
 use crate::{Kept, Why};
 use slablab_native::Object as Raw;
 use std::fmt;

@@ -3,11 +3,11 @@
 //! What is typed ([`crate::ObjectCache`]) and what checks its callers ([`crate::checked`]) are made of this. Nothing here reads
 //! or writes an object.
 
-use crate::gone::{self, Gone};
+use crate::deferred_drop::{self, Gone};
+use crate::engine::{self, Of, OfWrapped, with};
 use crate::limit::{Counted, Limit};
-use crate::of::{self, Of, OfWrapped, with};
 use crate::shrinker;
-use crate::waiting::Waiting;
+use crate::signal_frees::Waiting;
 use crate::{CreateError, Letters, Stats, Why};
 use slablab_malloc::Over;
 use slablab_malloc::process::{self, FromHeap, Seat, Tenant};
@@ -108,7 +108,7 @@ impl Cache {
         let (Some(pages), Some(own)) = (process::pages(), process::choice()) else {
             return Err(CreateError::NoMemory);
         };
-        let engine = of::choice(spec, own)?;
+        let engine = engine::choice(spec, own)?;
         if !Native::has_room(SLOT_BYTES) {
             return Err(CreateError::TooMany);
         }
@@ -477,7 +477,7 @@ impl Inner {
         let Some(end) = self.spec.end else { return };
         while let Some(slab) = self.gone.pop() {
             let geometry = with!(&self.of, cache => *cache.geometry());
-            gone::objects(slab, self.of.races(), &geometry, self.of.link()).for_each(end);
+            deferred_drop::objects(slab, self.of.races(), &geometry, self.of.link()).for_each(end);
             let work = Work { kind: WorkKind::FreeSlab, cache: self.number.0, argument: slab.0 as u64 };
             with!(&self.of, cache => cache.work(&self.backing(cache), Native::cpu(), work));
         }

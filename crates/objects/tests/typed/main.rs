@@ -1,6 +1,6 @@
 //! What object caches promise, under every engine.
 
-mod kept;
+mod constructor;
 mod limits;
 mod plain;
 mod programs;
