@@ -89,6 +89,6 @@ macro_rules! engine {
     };
 }
 
-engine!(SlubOld, "slub@6.1", Slub, slablab_slabs::slub::Slub<Native>);
-engine!(Slqb, "slqb@2009-09", Slqb, slablab_slabs::slqb::Slqb<Native>);
-engine!(Slab, "slab@6.1", Slab, slablab_slabs::slab_engine::SlabEngine<Native>);
+engine!(SlubOld, "slub@6.1", Slub, slablab_slabs::engines::slub::Slub<Native>);
+engine!(Slqb, "slqb@2009-09", Slqb, slablab_slabs::engines::slqb::Slqb<Native>);
+engine!(Slab, "slab@6.1", Slab, slablab_slabs::engines::slab::SlabEngine<Native>);

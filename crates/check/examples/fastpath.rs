@@ -10,10 +10,10 @@ use slablab_check::bare::{Place, Slots};
 use slablab_pages::{Pages, PagesPolicy};
 use slablab_platform::conformance::Testable;
 use slablab_platform::{Event, Gfp, HotArray, HotList, Local, PerCpu, Pfn, Platform, Want};
+use slablab_slabs::engines::slab::SlabEngine;
+use slablab_slabs::engines::slqb::Slqb;
+use slablab_slabs::engines::slub::Slub;
 use slablab_slabs::preset::Preset;
-use slablab_slabs::slab_engine::SlabEngine;
-use slablab_slabs::slqb::Slqb;
-use slablab_slabs::slub::Slub;
 use slablab_slabs::{Backing, CacheId, CacheSpec, Engine, Metadata, Misuse};
 use std::hint::black_box;
 

@@ -3,13 +3,13 @@
 use slablab_model::{Machine, MachineSpec, Model};
 use slablab_pages::{Pages, PagesPolicy};
 use slablab_platform::{CpuId, Gfp};
+use slablab_slabs::engines::slub::Slub;
 use slablab_slabs::preset::Preset;
-use slablab_slabs::slub::Slub;
 use slablab_slabs::{Backing, CacheId, CacheSpec, Engine};
 
 const MIB: usize = 1 << 20;
 
-fn slub() -> slablab_slabs::slub::SlubPolicy {
+fn slub() -> slablab_slabs::engines::slub::SlubPolicy {
     match Preset::parse("slub@6.1").expect("a preset") {
         Preset::Slub(policy) => policy,
         other => unreachable!("asked for SLUB, got {other}"),

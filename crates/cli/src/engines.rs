@@ -2,11 +2,11 @@
 
 use crate::input::write_out;
 use crate::{Done, Failure};
+use slablab_slabs::engines::slab::SlabPolicy;
+use slablab_slabs::engines::slob::SlobPolicy;
+use slablab_slabs::engines::slqb::SlqbPolicy;
+use slablab_slabs::engines::slub::SlubPolicy;
 use slablab_slabs::preset::{Knob, Policy, Values};
-use slablab_slabs::slab_engine::SlabPolicy;
-use slablab_slabs::slob::SlobPolicy;
-use slablab_slabs::slqb::SlqbPolicy;
-use slablab_slabs::slub::SlubPolicy;
 use slablab_slabs::wrap::Wrap;
 use std::fmt::Write;
 

@@ -4,10 +4,10 @@ use crate::heap::Heap;
 use crate::process::{self, Seat};
 use slablab_native::{Native, system};
 use slablab_pages::Pages;
+use slablab_slabs::engines::slab::SlabEngine;
+use slablab_slabs::engines::slqb::Slqb;
+use slablab_slabs::engines::slub::{Slub, SlubPolicy};
 use slablab_slabs::order::COSTLY_ORDER;
-use slablab_slabs::slab_engine::SlabEngine;
-use slablab_slabs::slqb::Slqb;
-use slablab_slabs::slub::{Slub, SlubPolicy};
 use slablab_slabs::{Engine, Preset};
 use std::alloc::{GlobalAlloc, Layout};
 

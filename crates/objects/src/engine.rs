@@ -6,10 +6,10 @@ use slablab_malloc::wrapped::{self, Encoded, Wrapped};
 use slablab_malloc::{Over, found, sheaf_capacity, slub_here};
 use slablab_native::{Native, Object};
 use slablab_platform::Platform;
+use slablab_slabs::engines::slab::SlabEngine;
+use slablab_slabs::engines::slqb::Slqb;
+use slablab_slabs::engines::slub::Slub;
 use slablab_slabs::slab::NewObjects;
-use slablab_slabs::slab_engine::SlabEngine;
-use slablab_slabs::slqb::Slqb;
-use slablab_slabs::slub::Slub;
 use slablab_slabs::wrap::Choice;
 use slablab_slabs::{CacheId, CacheSpec, Engine, Preset};
 

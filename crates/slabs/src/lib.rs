@@ -3,10 +3,10 @@
 //! | module | what |
 //! |---|---|
 //! | [`engine`] | what every engine can do: the trait the lab and the checks use |
-//! | [`slub`] | SLUB, 2.6.29 to 7.1, since 6.18 with sheaves |
-//! | [`slqb`] | SLQB as posted in January and as of September 2009 |
-//! | [`slab_engine`] | SLAB, 2.6.29 and 6.1 |
-//! | [`slob`] | SLOB, 2.6.32 and 6.1 |
+//! | [`engines::slub`] | SLUB, 2.6.29 to 7.1, since 6.18 with sheaves |
+//! | [`engines::slqb`] | SLQB as posted in January and as of September 2009 |
+//! | [`engines::slab`] | SLAB, 2.6.29 and 6.1 |
+//! | [`engines::slob`] | SLOB, 2.6.32 and 6.1 |
 //! | [`preset`] | the grammar `engine[@release][,knob=value]...` and the table of presets |
 //! | [`cache`] | what a cache is asked to be: size, alignment, flags; its layout and merging, by era |
 //! | [`wrap`] | debugging and hardening around any engine |
@@ -23,15 +23,12 @@
 
 pub mod cache;
 pub mod engine;
+pub mod engines;
 pub mod kmalloc;
 pub mod lent;
 pub mod order;
 pub mod preset;
 pub mod slab;
-pub mod slab_engine;
-pub mod slob;
-pub mod slqb;
-pub mod slub;
 pub mod wrap;
 pub mod zones;
 

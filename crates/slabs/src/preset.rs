@@ -4,10 +4,10 @@
 //! not newer; a kernel's own release string (`6.12.117+deb12`) is valid. Without a release: the newest preset. Printing a
 //! parsed choice and parsing what was printed are inverse.
 
-use crate::slab_engine::SlabPolicy;
-use crate::slob::SlobPolicy;
-use crate::slqb::SlqbPolicy;
-use crate::slub::SlubPolicy;
+use crate::engines::slab::SlabPolicy;
+use crate::engines::slob::SlobPolicy;
+use crate::engines::slqb::SlqbPolicy;
+use crate::engines::slub::SlubPolicy;
 use core::fmt;
 
 /// A kernel release, or the date of a posting (year, month).

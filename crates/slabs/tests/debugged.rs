@@ -5,7 +5,7 @@ mod truth;
 
 use slablab_model::{Machine, MachineSpec, Model};
 use slablab_slabs::cache::LinkPlace;
-use slablab_slabs::slub::{Slub, SlubPolicy};
+use slablab_slabs::engines::slub::{Slub, SlubPolicy};
 use slablab_slabs::wrap::{Around, Debugged, Wrap};
 use slablab_slabs::zones::{Letters, Zones};
 use slablab_slabs::{CacheFlags, CacheId, CacheSpec, Engine, Geometry, Preset, Release};

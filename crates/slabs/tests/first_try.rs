@@ -3,8 +3,8 @@
 use slablab_model::{Machine, MachineSpec, Model};
 use slablab_pages::{Pages, PagesPolicy};
 use slablab_platform::{Event, FrameKind, Gfp, NodeId};
+use slablab_slabs::engines::slub::{FirstTry, Slub};
 use slablab_slabs::preset::Preset;
-use slablab_slabs::slub::{FirstTry, Slub};
 use slablab_slabs::{Backing, CacheId, CacheSpec, Engine};
 
 #[test]

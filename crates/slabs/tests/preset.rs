@@ -1,10 +1,10 @@
 //! The grammar of presets: printing and parsing are inverse, errors name what is near, kernels name their presets.
 
+use slablab_slabs::engines::slab::SlabPolicy;
+use slablab_slabs::engines::slob::SlobPolicy;
+use slablab_slabs::engines::slqb::SlqbPolicy;
+use slablab_slabs::engines::slub::SlubPolicy;
 use slablab_slabs::preset::{AUTO, BadKind, Knob, Policy, Values};
-use slablab_slabs::slab_engine::SlabPolicy;
-use slablab_slabs::slob::SlobPolicy;
-use slablab_slabs::slqb::SlqbPolicy;
-use slablab_slabs::slub::SlubPolicy;
 use slablab_slabs::wrap::{Choice, Wrap};
 use slablab_slabs::zones::Letters;
 use slablab_slabs::{Preset, Release};

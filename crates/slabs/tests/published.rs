@@ -6,8 +6,8 @@
 use slablab_model::{Machine, MachineSpec, Model};
 use slablab_pages::{Pages, PagesPolicy};
 use slablab_platform::{CpuId, Event, Gfp};
+use slablab_slabs::engines::slub::Slub;
 use slablab_slabs::preset::Preset;
-use slablab_slabs::slub::Slub;
 use slablab_slabs::{Backing, CacheId, CacheSpec, Engine};
 
 /// What every CPU does.

@@ -4,7 +4,7 @@
 use slablab_model::{Machine, MachineSpec, Model};
 use slablab_pages::{Pages, PagesPolicy};
 use slablab_platform::{Gfp, Platform};
-use slablab_slabs::slub::Slub;
+use slablab_slabs::engines::slub::Slub;
 use slablab_slabs::wrap::{Around, Choice, Debugged, Fault, Report};
 use slablab_slabs::zones::{Overwritten, Zone, ahead};
 use slablab_slabs::{Backing, CacheFlags, CacheId, CacheSpec, Engine, Misuse, Preset};

@@ -45,7 +45,7 @@ unsafe impl<E: Engine<Kernel>> GlobalAlloc for Global<E> {
 mod tests {
     use super::*;
     use crate::tests::{machine, slub};
-    use slablab_slabs::slub::Slub;
+    use slablab_slabs::engines::slub::Slub;
     use std::assert;
 
     #[test]

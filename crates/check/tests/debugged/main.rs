@@ -8,11 +8,11 @@ use slablab_check::program::{Program, Ran, Runner};
 use slablab_check::{Alone, Bare, Refusing, Shape, effort};
 use slablab_model::{Machine, MachineSpec, Model, NodeSpec};
 use slablab_platform::conformance::Testable;
+use slablab_slabs::engines::slab::SlabEngine;
+use slablab_slabs::engines::slob::Slob;
+use slablab_slabs::engines::slqb::Slqb;
+use slablab_slabs::engines::slub::Slub;
 use slablab_slabs::preset::{Policy, Preset};
-use slablab_slabs::slab_engine::SlabEngine;
-use slablab_slabs::slob::Slob;
-use slablab_slabs::slqb::Slqb;
-use slablab_slabs::slub::Slub;
 use slablab_slabs::wrap::{Around, Debugged, Hardened, Wrap};
 use slablab_slabs::zones::Letters;
 use slablab_slabs::{CacheFlags, CacheSpec, Engine};
@@ -113,12 +113,18 @@ where
 
 fn programs(engine: &str) {
     let releases: Vec<String> = match engine {
-        "slub" => slablab_slabs::slub::SlubPolicy::PRESETS.iter().map(|p| p.release.to_string()).collect(),
-        "slqb" => slablab_slabs::slqb::SlqbPolicy::PRESETS.iter().map(|p| p.release.to_string()).collect(),
-        "slab" => {
-            slablab_slabs::slab_engine::SlabPolicy::PRESETS.iter().map(|p| p.release.to_string()).collect()
+        "slub" => {
+            slablab_slabs::engines::slub::SlubPolicy::PRESETS.iter().map(|p| p.release.to_string()).collect()
         }
-        _ => slablab_slabs::slob::SlobPolicy::PRESETS.iter().map(|p| p.release.to_string()).collect(),
+        "slqb" => {
+            slablab_slabs::engines::slqb::SlqbPolicy::PRESETS.iter().map(|p| p.release.to_string()).collect()
+        }
+        "slab" => {
+            slablab_slabs::engines::slab::SlabPolicy::PRESETS.iter().map(|p| p.release.to_string()).collect()
+        }
+        _ => {
+            slablab_slabs::engines::slob::SlobPolicy::PRESETS.iter().map(|p| p.release.to_string()).collect()
+        }
     };
     for release in releases {
         let preset =

@@ -19,11 +19,11 @@ use slablab_check::kit::Kit;
 use slablab_check::{Checked, Limits, Loom, Shape, Shuttle, Twisted, broken, effort};
 use slablab_platform::Event;
 use slablab_platform::conformance::Testable;
+use slablab_slabs::engines::slab::{SlabEngine, SlabPolicy};
+use slablab_slabs::engines::slob::{Slob, SlobPolicy};
+use slablab_slabs::engines::slqb::{Slqb, SlqbPolicy};
+use slablab_slabs::engines::slub::{Slub, SlubPolicy};
 use slablab_slabs::preset::Preset;
-use slablab_slabs::slab_engine::{SlabEngine, SlabPolicy};
-use slablab_slabs::slob::{Slob, SlobPolicy};
-use slablab_slabs::slqb::{Slqb, SlqbPolicy};
-use slablab_slabs::slub::{Slub, SlubPolicy};
 
 fn slub(text: &str) -> SlubPolicy {
     match Preset::parse(text).expect("a preset") {

@@ -37,7 +37,8 @@ use slablab_model::Model;
 use slablab_slabs::preset::Preset;
 use slablab_slabs::wrap::{Around, Choice, Debugged, Hardened, Wrap};
 use slablab_slabs::{
-    CacheId, CacheSpec, Common, Engine, Release, slab_engine::SlabEngine, slob::Slob, slqb::Slqb, slub::Slub,
+    CacheId, CacheSpec, Common, Engine, Release, engines::slab::SlabEngine, engines::slob::Slob,
+    engines::slqb::Slqb, engines::slub::Slub,
 };
 use slablab_workloads::{Metadata, Reader};
 use std::path::{Path, PathBuf};

@@ -8,7 +8,7 @@ use slablab_kernel::compressed::Decompressed;
 use slablab_kernel::counters::{StatRow, parse_const, parse_state, parse_stats};
 use slablab_platform::Event;
 use slablab_slabs::Preset;
-use slablab_slabs::slub::{Sheaves, SlabUpdate, SlubPolicy};
+use slablab_slabs::engines::slub::{Sheaves, SlabUpdate, SlubPolicy};
 use slablab_workloads::Reader;
 use std::collections::BTreeMap;
 use std::fs::File;

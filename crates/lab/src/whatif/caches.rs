@@ -4,7 +4,7 @@ use super::fill::Held;
 use super::{Change, Figures, Row, Rules, layout, merge, touch};
 use crate::error::{Error, Result};
 use crate::state::{Cache, State};
-use slablab_slabs::slub::Sheaves;
+use slablab_slabs::engines::slub::Sheaves;
 use slablab_slabs::{Preset, Release};
 
 /// What the caches of a machine turn into.

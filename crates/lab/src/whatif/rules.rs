@@ -3,11 +3,11 @@
 use super::Change;
 use crate::error::{Error, Result};
 use crate::state::{Cache, State};
+use slablab_slabs::engines::slab::Management;
 use slablab_slabs::order::{
     COSTLY_ORDER, CpuCounts, CpusCounted, MAX_ORDER, OBJECTS_MAX, OrderInput, OrderRule, default_max_order,
     default_min_objects,
 };
-use slablab_slabs::slab_engine::Management;
 use slablab_slabs::{Preset, Release};
 
 /// Since then SLAB has an index for each slab, of a byte per object (reference/slab.md 1).

@@ -18,8 +18,8 @@ use Step::{
 use slablab_model::{Machine, MachineSpec, Model, NodeSpec};
 use slablab_pages::{Pages, PagesPolicy};
 use slablab_platform::{CpuId, Event, FrameKind, Gfp, NodeId, Pfn, Platform};
+use slablab_slabs::engines::slub::{Slub, SlubPolicy};
 use slablab_slabs::preset::Preset;
-use slablab_slabs::slub::{Slub, SlubPolicy};
 use slablab_slabs::{Backing, CacheFlags, CacheId, CacheSpec, Engine, Metadata, Sheaf};
 use std::collections::VecDeque;
 

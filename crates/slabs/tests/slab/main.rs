@@ -17,8 +17,8 @@ use Step::{
 use slablab_model::{Machine, MachineSpec, Model, NodeSpec};
 use slablab_pages::{Pages, PagesPolicy};
 use slablab_platform::{CpuId, Event, FrameKind, Gfp, NodeId, Platform};
+use slablab_slabs::engines::slab::{SlabEngine, SlabPolicy};
 use slablab_slabs::preset::Preset;
-use slablab_slabs::slab_engine::{SlabEngine, SlabPolicy};
 use slablab_slabs::{Backing, CacheId, CacheSpec, Engine, Metadata};
 use std::collections::VecDeque;
 

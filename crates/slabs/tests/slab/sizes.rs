@@ -2,8 +2,8 @@
 
 use super::*;
 use slablab_slabs::CacheFlags;
+use slablab_slabs::engines::slab::Tunables;
 use slablab_slabs::order::{OrderInput, OrderRule};
-use slablab_slabs::slab_engine::Tunables;
 
 fn shape(preset: &str, spec: &CacheSpec) -> (u8, u32, u32) {
     let mut machine = Machine::new(MachineSpec::uniform(4, 1, 256 * MIB)).expect("the spec is right");

@@ -14,8 +14,8 @@ use Step::{Alloc, AllocOn, Churn, Down, Feed, Free, FreeNewest, PingPong, Reap, 
 use slablab_model::{Machine, MachineSpec, Model, NodeSpec};
 use slablab_pages::PagesPolicy;
 use slablab_platform::{CpuId, Event, Gfp, NodeId, Pfn, Platform};
+use slablab_slabs::engines::slqb::{Slqb, SlqbPolicy};
 use slablab_slabs::preset::Preset;
-use slablab_slabs::slqb::{Slqb, SlqbPolicy};
 use slablab_slabs::{Backing, Busy, CacheFlags, CacheId, CacheSpec, Engine, Misuse, Place, Usage};
 use std::collections::VecDeque;
 

@@ -4,8 +4,8 @@
 //! topology, and the statistics must add up to what was done.
 
 use super::*;
+use slablab_slabs::engines::slqb::Memoryless;
 use slablab_slabs::preset::Policy;
-use slablab_slabs::slqb::Memoryless;
 use std::collections::BTreeMap;
 
 /// SplitMix64 (Steele, Lea, Flood 2014).

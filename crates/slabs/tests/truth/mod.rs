@@ -3,8 +3,8 @@
 #![allow(dead_code, reason = "each test binary reads other columns")]
 
 use slablab_slabs::cache::layout;
+use slablab_slabs::engines::slub::SlubPolicy;
 use slablab_slabs::order::{CpuCounts, CpusCounted, OrderInput};
-use slablab_slabs::slub::SlubPolicy;
 use slablab_slabs::{CacheFlags, CacheSpec, Preset, Release};
 
 /// One kernel that was dumped.

@@ -10,10 +10,10 @@ use core::alloc::Layout;
 use machine::{Struck, When, booted, interrupted};
 use slablab_platform::CpuId;
 use slablab_platform::conformance::checks;
+use slablab_slabs::engines::slab::SlabEngine;
+use slablab_slabs::engines::slqb::Slqb;
+use slablab_slabs::engines::slub::Slub;
 use slablab_slabs::preset::{Policy, Preset};
-use slablab_slabs::slab_engine::SlabEngine;
-use slablab_slabs::slqb::Slqb;
-use slablab_slabs::slub::Slub;
 use slablab_slabs::{Engine, Misuse};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -169,7 +169,7 @@ fn policy<P: Policy>(text: &str, of: impl Fn(Preset) -> Option<P>) -> P {
     of(Preset::parse(text).expect("a preset")).expect("of this engine")
 }
 
-pub(crate) fn slub(text: &str) -> slablab_slabs::slub::SlubPolicy {
+pub(crate) fn slub(text: &str) -> slablab_slabs::engines::slub::SlubPolicy {
     policy(text, |preset| if let Preset::Slub(policy) = preset { Some(policy) } else { None })
 }
 

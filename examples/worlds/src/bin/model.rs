@@ -7,9 +7,9 @@ use slablab_model::{Machine, MachineSpec, Model};
 use slablab_pages::policy::PcpRule;
 use slablab_pages::{Pages, PagesPolicy};
 use slablab_platform::{CpuId, Event, Gfp, NodeId};
+use slablab_slabs::engines::slqb::Slqb;
+use slablab_slabs::engines::slub::Slub;
 use slablab_slabs::preset::Preset;
-use slablab_slabs::slqb::Slqb;
-use slablab_slabs::slub::Slub;
 use slablab_slabs::{Backing, CacheId, CacheSpec, Engine};
 
 const PACKETS: usize = 10_000;

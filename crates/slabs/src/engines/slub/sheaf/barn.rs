@@ -118,7 +118,7 @@ impl<P: Platform> Barn<P> {
 }
 
 /// A barn's lock, one per node.
-pub(in crate::slub) struct BarnLock<P: Platform>(<P as Platform>::Lock<rank::Barn, Barn<P>>);
+pub(in crate::engines::slub) struct BarnLock<P: Platform>(<P as Platform>::Lock<rank::Barn, Barn<P>>);
 
 impl<P: Platform> Default for BarnLock<P> {
     fn default() -> Self {

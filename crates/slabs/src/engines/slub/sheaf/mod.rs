@@ -1,4 +1,4 @@
-#![doc = include_str!("../../../../../docs/engines/sheaves.md")]
+#![doc = include_str!("../../../../../../docs/engines/sheaves.md")]
 
 mod barn;
 mod bulk;
@@ -7,8 +7,8 @@ mod keep;
 mod prefill;
 mod rcu;
 
-pub(in crate::slub) use barn::BarnLock;
-pub(in crate::slub) use elastic::barn_full;
+pub(in crate::engines::slub) use barn::BarnLock;
+pub(in crate::engines::slub) use elastic::barn_full;
 
 use super::direct::Busy;
 use super::{Refill, Slot, Slub, Tally};

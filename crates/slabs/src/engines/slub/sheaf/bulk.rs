@@ -4,14 +4,14 @@
 
 use super::BATCH_MAX;
 use crate::engine::{Backing, Misuse};
+use crate::engines::slub::direct::Busy;
+use crate::engines::slub::{Slub, Tally};
 use crate::slab::Slab;
-use crate::slub::direct::Busy;
-use crate::slub::{Slub, Tally};
 use slablab_platform::{Event, Gfp, PerCpu, Platform};
 
 impl<P: Platform> Slub<P> {
     /// Sheaves' objects first; what they have not comes from slabs in one go. Answers how many were got.
-    pub(in crate::slub) fn alloc_bulk_from_sheaves(
+    pub(in crate::engines::slub) fn alloc_bulk_from_sheaves(
         &self,
         backing: &Backing<'_, P>,
         gfp: Gfp,
@@ -49,7 +49,7 @@ impl<P: Platform> Slub<P> {
     }
 
     /// Local objects to sheaves; remote ones are set aside and go to their slabs in batches.
-    pub(in crate::slub) fn free_bulk_to_sheaves(
+    pub(in crate::engines::slub) fn free_bulk_to_sheaves(
         &self,
         backing: &Backing<'_, P>,
         objects: &[P::Ptr],

@@ -3,8 +3,8 @@
 use super::barn::{Barn, BarnLock};
 use super::{BATCH_MAX, Stock};
 use crate::engine::Backing;
+use crate::engines::slub::{Barns, CpuState, Slot, Slub, Tally};
 use crate::lent::{Sheaf, word};
-use crate::slub::{Barns, CpuState, Slot, Slub, Tally};
 use slablab_platform::{CpuId, Event, FrameState, Gfp, HotArray, Local, NodeId, PerCpu, PerNode, Platform};
 
 /// Objects on their way from a sheaf to slabs.
@@ -118,7 +118,7 @@ impl<P: Platform> Slub<P> {
     }
 
     /// Empties a CPU's sheaves. Their objects go to their slabs when the slot is free again.
-    pub(in crate::slub) fn flush_sheaves(&self, backing: &Backing<'_, P>, cpu: CpuId) {
+    pub(in crate::engines::slub) fn flush_sheaves(&self, backing: &Backing<'_, P>, cpu: CpuId) {
         let Some(mut slot) = self.reach(cpu) else { return };
         self.detach_rcu(&mut slot);
         let taken = Self::take_sheaves(&mut slot);
@@ -127,7 +127,7 @@ impl<P: Platform> Slub<P> {
     }
 
     /// Empties every barn.
-    pub(in crate::slub) fn flush_barns(&self, backing: &Backing<'_, P>) {
+    pub(in crate::engines::slub) fn flush_barns(&self, backing: &Backing<'_, P>) {
         for node in (0..P::nodes()).map(NodeId).filter(|node| self.barns.peek(*node).is_some()) {
             while let Some(sheaf) = self.with_barn(node, Barn::get_full) {
                 self.flush_taken(backing, [Some(Stock { sheaf, size: self.sheaf_capacity }), None]);
@@ -166,21 +166,21 @@ impl<P: Platform> Slub<P> {
 
     /// Whether this CPU's sheaves take objects of a node.
     #[inline]
-    pub(in crate::slub) fn takes_node(&self, node: NodeId) -> bool {
+    pub(in crate::engines::slub) fn takes_node(&self, node: NodeId) -> bool {
         node == P::memory_node() || self.takes_any_node()
     }
 
     /// Where the CPU's node has no memory, none would be local (7.1).
     #[cold]
     #[inline]
-    pub(in crate::slub) fn takes_any_node(&self) -> bool {
+    pub(in crate::engines::slub) fn takes_any_node(&self) -> bool {
         self.policy.barns == Barns::OnlineNodes && P::node_frames(P::cpu_node(P::cpu())).1 == 0
     }
 }
 
 /// What is parked, for reports.
 impl<P: Platform> Slub<P> {
-    pub(in crate::slub) fn parked_in_barns(&self, node: NodeId) -> u64 {
+    pub(in crate::engines::slub) fn parked_in_barns(&self, node: NodeId) -> u64 {
         let barns = (0..P::nodes()).filter_map(|barn| self.barns.peek(NodeId(barn)));
         let full = |barn: &BarnLock<P>| -> u64 {
             barn.lock().full().map(|sheaf| Self::of_node(sheaf, self.sheaf_capacity, node)).sum()
@@ -188,7 +188,7 @@ impl<P: Platform> Slub<P> {
         barns.map(full).sum()
     }
 
-    pub(in crate::slub) fn parked_in_sheaves(&self, slot: &Slot<'_, P>, node: NodeId) -> u64 {
+    pub(in crate::engines::slub) fn parked_in_sheaves(&self, slot: &Slot<'_, P>, node: NodeId) -> u64 {
         let state: &CpuState<P> = slot;
         let main = slot.array();
         let main = main.storage.map_or(0, |sheaf| Self::of_node(sheaf, main.size, node));

@@ -10,8 +10,8 @@
 use super::Stock;
 use super::barn::SHEAVES_MAX;
 use crate::engine::Backing;
+use crate::engines::slub::{Slot, Slub, SlubPolicy};
 use crate::lent::word;
-use crate::slub::{Slot, Slub, SlubPolicy};
 use slablab_platform::{Gfp, HotArray, Local, PerCpu, Platform};
 
 /// Bytes of objects that a sheaf is refilled with for each object it can hold; at least one object.
@@ -20,7 +20,7 @@ const REFILL_BYTES: u32 = 64;
 const BARN_BYTES: u32 = 256 << 10;
 
 /// Full sheaves in a barn, if one holds so many bytes of objects.
-pub(in crate::slub) fn barn_full(policy: &SlubPolicy, sheaf_bytes: u32) -> u32 {
+pub(in crate::engines::slub) fn barn_full(policy: &SlubPolicy, sheaf_bytes: u32) -> u32 {
     if policy.elastic == 0 {
         return SHEAVES_MAX;
     }

@@ -7,14 +7,14 @@
 use super::Stock;
 use super::barn::Barn;
 use crate::engine::{Backing, Misuse};
+use crate::engines::slub::{Slot, Slub};
 use crate::lent::word;
 use crate::slab::Slab;
-use crate::slub::{Slot, Slub};
 use slablab_platform::{CpuId, Event, Gfp, Local, NodeId, PerCpu, Pfn, Platform, Work, WorkKind};
 
 impl<P: Platform> Slub<P> {
     /// The object goes to the CPU's RCU sheaf. `false`: no sheaf was to be had.
-    pub(in crate::slub) fn collect_rcu(
+    pub(in crate::engines::slub) fn collect_rcu(
         &self,
         backing: &Backing<'_, P>,
         object: P::Ptr,
@@ -92,7 +92,7 @@ impl<P: Platform> Slub<P> {
 
     /// The readers of a sheaf's objects have ended: to the barn, or if it has no room or the sheaf is not full of objects
     /// that may be in a sheaf there, to slabs.
-    pub(in crate::slub) fn sheaf_waited(&self, backing: &Backing<'_, P>, argument: u64) {
+    pub(in crate::engines::slub) fn sheaf_waited(&self, backing: &Backing<'_, P>, argument: u64) {
         let Waiting { sheaf, barn } = Waiting::unpack::<P>(argument);
         let objects = (0..self.sheaf_capacity).map_while(|index| P::storage_load(sheaf, word(index)));
         let mut stock = Stock { sheaf, size: objects.count() as u32 };
@@ -124,7 +124,7 @@ impl<P: Platform> Slub<P> {
                 P::storage_store(stock.sheaf, word(kept), Some(object));
                 kept += 1;
             } else {
-                self.free_runs(backing, &[object], crate::slub::Tally::FLUSH)
+                self.free_runs(backing, &[object], crate::engines::slub::Tally::FLUSH)
                     .expect("a sheaf holds this cache's objects");
             }
         }
