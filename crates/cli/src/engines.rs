@@ -6,7 +6,7 @@ use slablab_slabs::engines::slab::SlabPolicy;
 use slablab_slabs::engines::slob::SlobPolicy;
 use slablab_slabs::engines::slqb::SlqbPolicy;
 use slablab_slabs::engines::slub::SlubPolicy;
-use slablab_slabs::preset::{Knob, Policy, Values};
+use slablab_slabs::knob::{Knob, Policy, Values};
 use slablab_slabs::wrap::Wrap;
 use std::fmt::Write;
 
@@ -76,7 +76,7 @@ fn defaults<T: Policy>(knob: &Knob<T>) -> String {
         }
         let shown = match (knob.values, value) {
             (Values::Words(words), index) => words[index as usize].to_string(),
-            (_, slablab_slabs::preset::AUTO) => "auto".into(),
+            (_, slablab_slabs::knob::AUTO) => "auto".into(),
             (_, number) => number.to_string(),
         };
         if text.is_empty() {

@@ -7,7 +7,7 @@ use slablab_lab::machine::{self, MachineFile};
 use slablab_lab::replay::Options;
 use slablab_lab::replay::before::Before;
 use slablab_lab::state::{self, State};
-use slablab_slabs::wrap::Choice as Wrapped;
+use slablab_slabs::preset::Choice as Wrapped;
 use slablab_slabs::{Preset, Release};
 use slablab_workloads::{Beside, Reader};
 use std::io::{IsTerminal, Write};

@@ -18,7 +18,7 @@ use slablab_lab::state::{self, State};
 use slablab_lab::verify::counters::start_of;
 use slablab_lab::verify::{verify_change, verify_counters};
 use slablab_lab::whatif::{Against, Grid, Policy, Prediction, predict};
-use slablab_slabs::wrap::Choice;
+use slablab_slabs::preset::Choice;
 use slablab_workloads::Reader;
 use std::path::{Path, PathBuf};
 

@@ -4,7 +4,7 @@ use crate::process::Named;
 use slablab_native::report::Line;
 use slablab_native::{Native, stack};
 use slablab_platform::{Pfn, Platform};
-use slablab_slabs::wrap::{Report, Text};
+use slablab_slabs::report::{Report, Text};
 use std::fmt::Write;
 
 /// Most bytes of a report.

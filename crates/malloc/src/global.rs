@@ -17,7 +17,7 @@ use slablab_native::{Native, Sleep, system};
 use slablab_slabs::engines::slab::SlabEngine;
 use slablab_slabs::engines::slqb::Slqb;
 use slablab_slabs::engines::slub::Slub;
-use slablab_slabs::wrap::Choice;
+use slablab_slabs::preset::Choice;
 use slablab_slabs::{Metadata, Preset};
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::UnsafeCell;

@@ -11,7 +11,7 @@ use slablab_native::{Native, Object, Start, Wishes, system};
 use slablab_pages::Pages;
 use slablab_pages::policy::{MinFree, PagesPolicy, PcpRule, ZoneRule};
 use slablab_platform::{CpuId, Gfp, Platform, Work};
-use slablab_slabs::wrap::Choice;
+use slablab_slabs::preset::Choice;
 use slablab_slabs::{Geometry, Metadata, Usage};
 use std::cell::UnsafeCell;
 use std::fmt;

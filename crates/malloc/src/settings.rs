@@ -12,7 +12,7 @@
 use slablab_native::report::Line;
 use slablab_native::{Owner, Wishes, system};
 use slablab_slabs::Preset;
-use slablab_slabs::wrap::Choice;
+use slablab_slabs::preset::Choice;
 
 /// The engine that measures best (docs/native.md).
 pub(crate) const DEFAULT_ENGINE: &str = "slub@7.1";

@@ -17,7 +17,8 @@ use slablab_pages::Pages;
 use slablab_slabs::engines::slab::SlabEngine;
 use slablab_slabs::engines::slqb::Slqb;
 use slablab_slabs::engines::slub::Slub;
-use slablab_slabs::wrap::{Around, Choice, Debugged, Hardened, Wrap};
+use slablab_slabs::preset::Choice;
+use slablab_slabs::wrap::{Around, Debugged, Hardened, Wrap};
 use slablab_slabs::{Engine, Metadata, Preset};
 use std::sync::OnceLock;
 

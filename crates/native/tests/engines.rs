@@ -13,8 +13,9 @@ use slablab_platform::{CpuId, Gfp, Platform};
 use slablab_slabs::engines::slab::SlabEngine;
 use slablab_slabs::engines::slqb::Slqb;
 use slablab_slabs::engines::slub::Slub;
-use slablab_slabs::preset::Policy;
-use slablab_slabs::wrap::{Around, Choice, Debugged, Hardened};
+use slablab_slabs::knob::Policy;
+use slablab_slabs::preset::Choice;
+use slablab_slabs::wrap::{Around, Debugged, Hardened};
 use slablab_slabs::{Backing, CacheId, CacheSpec, Engine, Metadata, Preset};
 use std::sync::Mutex;
 

@@ -9,8 +9,8 @@ use slablab_platform::Platform;
 use slablab_slabs::engines::slab::SlabEngine;
 use slablab_slabs::engines::slqb::Slqb;
 use slablab_slabs::engines::slub::Slub;
+use slablab_slabs::preset::Choice;
 use slablab_slabs::slab::NewObjects;
-use slablab_slabs::wrap::Choice;
 use slablab_slabs::{CacheId, CacheSpec, Engine, Preset};
 
 /// One cache of one engine.

@@ -14,7 +14,7 @@ use slablab_malloc::process::{self, FromHeap, Seat, Tenant};
 use slablab_native::{Native, Object, Spot, stack};
 use slablab_pages::Pages;
 use slablab_platform::{CpuId, Gfp, Pfn, Platform, Work, WorkKind};
-use slablab_slabs::wrap::Choice;
+use slablab_slabs::preset::Choice;
 use slablab_slabs::{Backing, Busy, CacheId, Engine, Misuse, Usage};
 use std::fmt;
 

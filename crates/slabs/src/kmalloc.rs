@@ -10,7 +10,8 @@
 //! Deliberately absent: nothing is created here. Whoever assembles a heap creates a cache per type and class.
 
 use crate::cache::{CacheFlags, CacheSpec, WORD};
-use crate::preset::{Preset, Release};
+use crate::preset::Preset;
+use crate::release::Release;
 use core::fmt;
 use slablab_platform::Gfp;
 

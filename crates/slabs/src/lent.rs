@@ -4,7 +4,7 @@
 //! An engine without sheaves of its own lends one made for the call, which is what SLUB does for more objects than its
 //! sheaves hold: an array of objects, itself an object of a kmalloc cache.
 
-use crate::engine::Metadata;
+use crate::backing::Metadata;
 use slablab_platform::{Gfp, HotArray, Platform};
 
 /// A sheaf in a caller's hands: objects that are theirs already. Hand it back with

@@ -21,18 +21,25 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+pub mod backing;
 pub mod cache;
 pub mod engine;
 pub mod engines;
 pub mod kmalloc;
+pub mod knob;
 pub mod lent;
 pub mod order;
 pub mod preset;
+pub mod release;
+pub mod report;
 pub mod slab;
 pub mod wrap;
 pub mod zones;
 
+pub use backing::{Backing, Common, Held, Metadata};
 pub use cache::{CacheFlags, CacheId, CacheSpec, Geometry};
-pub use engine::{Backing, Busy, Common, Engine, Held, Metadata, Misuse, Place, Usage};
+pub use engine::{Busy, Engine, Place, Usage};
 pub use lent::Sheaf;
-pub use preset::{Preset, Release};
+pub use preset::{Choice, Preset};
+pub use release::Release;
+pub use report::Misuse;

@@ -9,7 +9,7 @@
 pub mod slab;
 
 use crate::cache::WORD;
-use crate::preset::Release;
+use crate::release::Release;
 use slab::{BREAK_ORDER, Orders, Shape};
 
 /// Which CPUs an era counts when it creates a cache (reference/slub.md 5.1).

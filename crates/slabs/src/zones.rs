@@ -12,7 +12,8 @@
 //! long it is and where the link is in it, as if the caller had asked for that.
 
 use crate::cache::{CacheSpec, LinkPlace, WORD, alignment};
-use crate::preset::Release;
+use crate::release::Release;
+use crate::report::{Overwritten, User, Zone};
 use core::fmt;
 use slablab_platform::{CpuId, Platform};
 
@@ -147,17 +148,6 @@ enum Contents {
     Zeros,
 }
 
-/// Who did something to an object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct User {
-    /// The call site's number, as the caller gave it.
-    pub site: u64,
-    /// The CPU.
-    pub cpu: CpuId,
-    /// When, ns.
-    pub at_ns: u64,
-}
-
 /// The two records of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Track {
@@ -165,32 +155,6 @@ pub enum Track {
     Alloc = 0,
     /// Who freed it last.
     Free = 1,
-}
-
-/// A zone that was overwritten.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Zone {
-    /// The bytes before the object.
-    LeftRedZone,
-    /// The bytes behind it.
-    RightRedZone,
-    /// The free object itself: a use after free.
-    Poison,
-    /// What is left of its slot.
-    Padding,
-}
-
-/// The first byte of a zone that is not what it should be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Overwritten {
-    /// The zone.
-    pub zone: Zone,
-    /// Bytes from the object's start; negative before it.
-    pub offset: i32,
-    /// What was there.
-    pub found: u8,
-    /// What should have been.
-    pub expected: u8,
 }
 
 impl Zones {

@@ -4,8 +4,9 @@ use slablab_slabs::engines::slab::SlabPolicy;
 use slablab_slabs::engines::slob::SlobPolicy;
 use slablab_slabs::engines::slqb::SlqbPolicy;
 use slablab_slabs::engines::slub::SlubPolicy;
-use slablab_slabs::preset::{AUTO, BadKind, Knob, Policy, Values};
-use slablab_slabs::wrap::{Choice, Wrap};
+use slablab_slabs::knob::{AUTO, BadKind, Knob, Policy, Values};
+use slablab_slabs::preset::Choice;
+use slablab_slabs::wrap::Wrap;
 use slablab_slabs::zones::Letters;
 use slablab_slabs::{Preset, Release};
 

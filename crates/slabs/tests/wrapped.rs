@@ -5,8 +5,11 @@ use slablab_model::{Machine, MachineSpec, Model};
 use slablab_pages::{Pages, PagesPolicy};
 use slablab_platform::{Gfp, Platform};
 use slablab_slabs::engines::slub::Slub;
-use slablab_slabs::wrap::{Around, Choice, Debugged, Fault, Report};
-use slablab_slabs::zones::{Overwritten, Zone, ahead};
+use slablab_slabs::preset::Choice;
+use slablab_slabs::report::{Fault, Report};
+use slablab_slabs::report::{Overwritten, Zone};
+use slablab_slabs::wrap::{Around, Debugged};
+use slablab_slabs::zones::ahead;
 use slablab_slabs::{Backing, CacheFlags, CacheId, CacheSpec, Engine, Misuse, Preset};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 

@@ -11,8 +11,10 @@ use slablab_slabs::engines::slob::Slob;
 use slablab_slabs::engines::slqb::Slqb;
 use slablab_slabs::engines::slub::Slub;
 use slablab_slabs::preset::Preset;
-use slablab_slabs::wrap::{Around, Debugged, Fault, Hardened, Report, Wrap};
-use slablab_slabs::zones::{Letters, Overwritten, Zone, ahead};
+use slablab_slabs::report::{Fault, Report};
+use slablab_slabs::report::{Overwritten, Zone};
+use slablab_slabs::wrap::{Around, Debugged, Hardened, Wrap};
+use slablab_slabs::zones::{Letters, ahead};
 use slablab_slabs::{Backing, CacheId, CacheSpec, Engine, Misuse};
 
 const BYTES: u32 = 64;

@@ -12,7 +12,7 @@
 use crate::state::{Cache, State};
 use slablab_kernel::slabinfo::SlabinfoRow;
 use slablab_slabs::engines::slub::SlubPolicy;
-use slablab_slabs::preset::Policy;
+use slablab_slabs::knob::Policy;
 use slablab_slabs::{CacheSpec, Preset, Release};
 
 /// From, to.

@@ -7,7 +7,8 @@
 
 use super::shapley::Coalition;
 use crate::replay::{Variant, run::pages_under, takes_orders};
-use slablab_slabs::preset::{Preset, Setting, Values};
+use slablab_slabs::knob::{Setting, Values};
+use slablab_slabs::preset::Preset;
 
 /// Something that differs.
 #[derive(Clone, Debug, PartialEq, Eq)]

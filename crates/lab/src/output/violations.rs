@@ -2,9 +2,9 @@
 
 use crate::replay::outcome::Outcome;
 use serde_json::{Value, json};
-use slablab_slabs::engine::Misuse;
-use slablab_slabs::wrap::{Fault, Report, Text};
-use slablab_slabs::zones::{Overwritten, User};
+use slablab_slabs::report::Misuse;
+use slablab_slabs::report::{Fault, Report, Text};
+use slablab_slabs::report::{Overwritten, User};
 
 /// Everything that was found, in lines for people; nothing where nothing was looked for or found.
 pub(super) fn lines(outcome: &Outcome) -> Vec<String> {
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
     use slablab_platform::CpuId;
     use slablab_slabs::CacheId;
-    use slablab_slabs::zones::Zone;
+    use slablab_slabs::report::Zone;
 
     fn check(fault: Fault, lines: &str, keys: &[(&str, Value)]) {
         let user = |site, cpu, at_ns| User { site, cpu: CpuId(cpu), at_ns };

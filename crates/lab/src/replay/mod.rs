@@ -34,8 +34,9 @@ use outcome::Outcome;
 use rayon::prelude::*;
 use slablab_kernel::bundle::Dump;
 use slablab_model::Model;
+use slablab_slabs::preset::Choice;
 use slablab_slabs::preset::Preset;
-use slablab_slabs::wrap::{Around, Choice, Debugged, Hardened, Wrap};
+use slablab_slabs::wrap::{Around, Debugged, Hardened, Wrap};
 use slablab_slabs::{
     CacheId, CacheSpec, Common, Engine, Release, engines::slab::SlabEngine, engines::slob::Slob,
     engines::slqb::Slqb, engines::slub::Slub,

@@ -2,8 +2,10 @@
 
 use super::timeline::Timeline;
 use slablab_platform::Event;
+use slablab_slabs::preset::Choice;
 use slablab_slabs::preset::Preset;
-use slablab_slabs::wrap::{Choice, Reports, Wrap};
+use slablab_slabs::report::Reports;
+use slablab_slabs::wrap::Wrap;
 use slablab_slabs::{Geometry, Held, Usage};
 
 /// One engine's answer.

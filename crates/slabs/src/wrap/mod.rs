@@ -27,16 +27,16 @@
 mod hardened;
 mod policy;
 mod quarantine;
-mod report;
 
 pub use hardened::{Hardened, HardenedLocal, HardenedSlots};
-pub use policy::{Around, Choice, Wrap};
-pub use report::{Fault, Report, Reports, Text};
+pub use policy::{Around, Wrap};
 
+use crate::backing::Backing;
 use crate::cache::{CacheFlags, CacheId, CacheSpec, Geometry, LinkPlace, WORD, alignment, layout};
-use crate::engine::{Backing, Busy, Engine, Misuse, Place, Usage};
+use crate::engine::{Busy, Engine, Place, Usage};
+use crate::report::{Fault, Misuse, Overwritten, Report, Reports, User};
 use crate::slab::NewObjects;
-use crate::zones::{Overwritten, Track, User, Zones, ahead};
+use crate::zones::{Track, Zones, ahead};
 use quarantine::Quarantine;
 use slablab_pages::Pages;
 use slablab_platform::rank::Debug;

@@ -1,8 +1,8 @@
 //! What may be put around an engine, and how it is written: `slub@6.1,debug=FZPU,quarantine=64K,harden=random,init=free`.
 
-use crate::preset::{BadPreset, Knob, Preset, Release, Values};
+use crate::knob::{BadPreset, Knob, Values};
+use crate::release::Release;
 use crate::zones::Letters;
-use core::fmt;
 
 /// What is put around a cache. The default is nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -78,7 +78,7 @@ impl Wrap {
     };
 }
 
-impl crate::preset::Around for Wrap {
+impl crate::knob::Around for Wrap {
     fn set<'a>(&mut self, name: &str, value: &'a str) -> Option<Result<(), BadPreset<'a>>> {
         let knob = Wrap::KNOBS.iter().find(|knob| knob.name == name)?;
         Some(knob.read(value).map(|value| (knob.set)(self, value)))
@@ -86,43 +86,6 @@ impl crate::preset::Around for Wrap {
 
     fn names(&self) -> &'static [&'static str] {
         &Wrap::NAMES
-    }
-}
-
-/// An engine, and what is put around it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Choice {
-    /// The engine.
-    pub preset: Preset,
-    /// What is around it.
-    pub wrap: Wrap,
-}
-
-impl From<Preset> for Choice {
-    fn from(preset: Preset) -> Choice {
-        Choice { preset, wrap: Wrap::default() }
-    }
-}
-
-impl Choice {
-    /// Understands `engine[@release][,knob=value]...` with the knobs of [`Wrap::KNOBS`] among the engine's.
-    ///
-    /// # Errors
-    /// What is not known, with the nearest names.
-    pub fn parse(text: &str) -> Result<Choice, BadPreset<'_>> {
-        let mut wrap = Wrap::default();
-        let preset = Preset::parse_around(text, &mut wrap)?;
-        Ok(Choice { preset, wrap })
-    }
-}
-
-/// As [`Choice::parse`] takes it: what is around the engine comes last.
-impl fmt::Display for Choice {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.preset.fmt(f)?;
-        let usual = Wrap::default();
-        let mut changed = Wrap::KNOBS.iter().filter(|knob| (knob.get)(&self.wrap) != (knob.get)(&usual));
-        changed.try_for_each(|knob| write!(f, ",{}={}", knob.name, knob.setting(&self.wrap)))
     }
 }
 

@@ -5,7 +5,7 @@
 
 use super::*;
 use slablab_slabs::engines::slqb::Memoryless;
-use slablab_slabs::preset::Policy;
+use slablab_slabs::knob::Policy;
 use std::collections::BTreeMap;
 
 /// SplitMix64 (Steele, Lea, Flood 2014).

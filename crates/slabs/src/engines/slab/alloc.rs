@@ -3,7 +3,7 @@
 use super::list::{Owner, copy_entries, entry, set_entry};
 use super::policy::{Fresh, GrowFlags};
 use super::{SlabEngine, Slot};
-use crate::engine::Backing;
+use crate::backing::Backing;
 use crate::slab::{Slab, SlabWord};
 use slablab_platform::{Event, FrameKind, Gfp, HotArray, Local, NodeId, PerCpu, PerNode, Platform, Word};
 

@@ -2,7 +2,8 @@
 
 use super::list::{Alien, AlienGuard, Array, Lists, Owner, copy_entries, set_entry};
 use super::{SlabEngine, Slot};
-use crate::engine::{Backing, Misuse};
+use crate::backing::Backing;
+use crate::report::Misuse;
 use crate::slab::{Slab, SlabList};
 use slablab_platform::{Event, Gfp, HotArray, Local, NodeId, PerCpu, PerNode, Platform};
 

@@ -10,8 +10,9 @@
 //! How many objects are free on a node is a word of its own: it is written under `list_lock` and looked at without.
 
 use super::SlabEngine;
+use crate::backing::Backing;
 use crate::cache::CacheId;
-use crate::engine::{Backing, Misuse};
+use crate::report::Misuse;
 use crate::slab::{Slab, SlabList, SlabWord};
 use slablab_platform::{
     Event, HotArray, Local, Lock, NodeId, PerCpu, PerNode, Pfn, Platform, Word, Work, WorkKind, rank,

@@ -12,8 +12,10 @@ mod shape;
 pub use policy::{Fresh, GrowFlags, Management, Memoryless, SlabPolicy};
 pub use shape::Tunables;
 
+use crate::backing::Backing;
 use crate::cache::{CacheId, CacheSpec, Geometry, LinkPlace, Starts, layout, spacing};
-use crate::engine::{Backing, Busy, Engine, Misuse, Place, Usage};
+use crate::engine::{Busy, Engine, Place, Usage};
+use crate::report::Misuse;
 use crate::slab::{NewObjects, Slab};
 use list::{Node, Owner};
 use shape::Layout;

@@ -1,6 +1,7 @@
 //! What can be varied in SLAB, and the two states of it that are known: 2.6.29 and 6.1.
 
-use crate::preset::{AUTO, Knob, Policy, Release, Values};
+use crate::knob::{AUTO, Knob, Policy, Values};
+use crate::release::Release;
 
 /// CPUs on nodes without memory (reference/slab.md 7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use super::list::{Array, Lists, Node};
 use super::{SlabEngine, Slot};
-use crate::engine::Backing;
+use crate::backing::Backing;
 use crate::slab::SlabList;
 use slablab_platform::{CpuId, Event, HotArray, Local, NodeId, PerCpu, PerNode, Platform, Work, WorkKind};
 

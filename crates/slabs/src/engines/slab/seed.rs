@@ -5,7 +5,7 @@
 
 use super::SlabEngine;
 use super::list::Owner;
-use crate::engine::Backing;
+use crate::backing::Backing;
 use crate::slab::{SlabList, SlabWord};
 use slablab_platform::{Gfp, NodeId, PerNode, Platform};
 

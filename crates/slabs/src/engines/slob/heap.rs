@@ -7,7 +7,7 @@
 use super::SHARED;
 use super::ask::{Ask, Block};
 use super::page::HeapPage;
-use crate::engine::{Common, Held};
+use crate::backing::{Common, Held};
 use crate::slab::{Slab, SlabList};
 use slablab_pages::Pages;
 use slablab_platform::rank;

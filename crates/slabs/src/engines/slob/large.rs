@@ -1,7 +1,8 @@
 //! Objects of a page or more, what waits for a grace period, and pages as an earlier life would have left them.
 
 use super::{HEADER, Heap, SHARED, Slob};
-use crate::engine::{Backing, Misuse};
+use crate::backing::Backing;
+use crate::report::Misuse;
 use crate::slab::Slab;
 use slablab_platform::{Event, FrameKind, Gfp, NodeId, PerCpu, Pfn, Platform};
 

@@ -11,8 +11,10 @@ mod report;
 pub use heap::Heap;
 pub use policy::{KmallocAlign, Readd, SlobPolicy};
 
+use crate::backing::Backing;
 use crate::cache::{CACHE_LINE, CacheFlags, CacheId, CacheSpec, Geometry, WORD};
-use crate::engine::{Backing, Busy, Engine, Misuse, Place, Usage};
+use crate::engine::{Busy, Engine, Place, Usage};
+use crate::report::Misuse;
 use crate::slab::{NewObjects, Slab};
 use ask::{Block, Request};
 use heap::{ListOf, Search};

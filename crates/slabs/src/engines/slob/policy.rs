@@ -1,6 +1,7 @@
 //! SLOB's policies and their presets: 2.6.32 and 6.1.
 
-use crate::preset::{Knob, Policy, Release, Values};
+use crate::knob::{Knob, Policy, Values};
+use crate::release::Release;
 
 /// The list of a full page that gets its first free block (reference/slob.md 5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

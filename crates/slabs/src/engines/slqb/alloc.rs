@@ -2,7 +2,7 @@
 
 use super::list::{ListId, Owner};
 use super::{Memoryless, Slot, Slqb};
-use crate::engine::Backing;
+use crate::backing::Backing;
 use crate::slab::{Slab, SlabWord};
 use slablab_platform::{CpuShared, Event, FrameKind, Gfp, Local, NodeId, PerCpu, PerNode, Platform, Want};
 

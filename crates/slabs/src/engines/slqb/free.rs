@@ -2,7 +2,8 @@
 
 use super::list::{ListId, NodeState, Owner, PageList, Queue};
 use super::{Slot, Slqb};
-use crate::engine::{Backing, Misuse};
+use crate::backing::Backing;
+use crate::report::Misuse;
 use crate::slab::Slab;
 use slablab_platform::{CpuId, Event, HotList, Local, NodeId, PerCpu, PerNode, Platform, Want};
 

@@ -11,8 +11,9 @@
 //! In January 2009 there is no `page_lock`: a page's free list is its owner's alone, and the pages are kept in the slot.
 
 use super::{Slot, Slqb};
+use crate::backing::Backing;
 use crate::cache::CacheId;
-use crate::engine::{Backing, Misuse};
+use crate::report::Misuse;
 use crate::slab::{Slab, SlabList, SlabWord};
 use core::ops::{Deref, DerefMut};
 use slablab_platform::{

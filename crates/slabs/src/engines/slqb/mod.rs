@@ -10,9 +10,11 @@ mod seed;
 
 pub use policy::{Memoryless, SlqbPolicy};
 
+use crate::backing::Backing;
 use crate::cache::{CACHE_LINE, CacheId, CacheSpec, Geometry, LinkPlace, Starts, alignment, layout, spacing};
-use crate::engine::{Backing, Busy, Engine, Misuse, Place, Usage};
+use crate::engine::{Busy, Engine, Place, Usage};
 use crate::order::{MAX_ORDER, OrderInput, OrderRule};
+use crate::report::Misuse;
 use crate::slab::{NewObjects, Slab};
 use list::{ListId, Node, Owner, PageList, Queue, Shared};
 use slablab_platform::{

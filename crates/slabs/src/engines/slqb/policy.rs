@@ -1,6 +1,7 @@
 //! SLQB's policies and their presets: the posting of January 2009 and the state of September 2009.
 
-use crate::preset::{AUTO, Knob, Policy, Release, Values};
+use crate::knob::{AUTO, Knob, Policy, Values};
+use crate::release::Release;
 
 /// What a CPU does whose node has no memory (reference/slqb.md 8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

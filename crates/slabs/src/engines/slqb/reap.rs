@@ -2,7 +2,7 @@
 
 use super::list::ListId;
 use super::{Slot, Slqb};
-use crate::engine::Backing;
+use crate::backing::Backing;
 use slablab_platform::{CpuId, CpuShared, Local, NodeId, PerCpu, PerNode, Platform, Work, WorkKind};
 
 impl<P: Platform> Slqb<P> {

@@ -6,7 +6,8 @@
 
 use super::Slqb;
 use super::list::ListId;
-use crate::engine::{Backing, Place};
+use crate::backing::Backing;
+use crate::engine::Place;
 use crate::slab::{Slab, SlabWord};
 use slablab_platform::{CpuId, Gfp, HotList, Local, NodeId, PerCpu, PerNode, Platform};
 

@@ -3,7 +3,7 @@
 use super::{
     CpuPartial, CpuState, FirstTry, Memoryless, NewSlab, RemoteSearch, SlabUpdate, Slot, Slub, Tally,
 };
-use crate::engine::Backing;
+use crate::backing::Backing;
 use crate::slab::{Slab, SlabWord};
 use slablab_platform::{CpuId, Event, FrameKind, Gfp, HotList, Local, NodeId, PerCpu, Platform};
 

@@ -12,7 +12,7 @@
 //! ```
 
 use super::{NewSlab, Slub, Tally};
-use crate::engine::Backing;
+use crate::backing::Backing;
 use crate::slab::{Slab, SlabWord};
 use slablab_platform::{Event, Gfp, NodeId, PerCpu, Platform};
 

@@ -5,8 +5,9 @@ use super::policy::{
     SlabUpdate, SlubPolicy,
 };
 use crate::cache::LinkPlace;
+use crate::knob::{AUTO, Knob, Policy, Values};
 use crate::order::{COSTLY_ORDER, OrderRule};
-use crate::preset::{AUTO, Knob, Policy, Release, Values};
+use crate::release::Release;
 
 const V2_6_29: SlubPolicy = SlubPolicy {
     release: Release::new(2, 6, 29),

@@ -1,8 +1,9 @@
 //! The way of a free: reference/slub.md section 4.
 
 use super::{CpuPartial, EmptySlab, SlabUpdate, Slot, Slub, Tally, tag};
+use crate::backing::Backing;
 use crate::cache::CacheId;
-use crate::engine::{Backing, Misuse};
+use crate::report::Misuse;
 use crate::slab::{Chain, Slab, SlabWord};
 use slablab_pages::Pages;
 use slablab_platform::{Event, FrameKind, FrameState, HotList, Local, PerCpu, Pfn, Platform, Want};

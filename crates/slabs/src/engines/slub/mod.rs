@@ -15,10 +15,12 @@ pub use policy::{
     SlabUpdate, SlubPolicy,
 };
 
+use crate::backing::Backing;
 use crate::cache::{CacheId, CacheSpec, Geometry, LinkPlace, Starts, layout, spacing};
-use crate::engine::{Backing, Busy, Engine, Misuse, Place, Usage};
+use crate::engine::{Busy, Engine, Place, Usage};
 use crate::lent::Sheaf;
 use crate::order::OrderInput;
+use crate::report::Misuse;
 use crate::slab::{NewObjects, Slab};
 use node::Node;
 use slablab_platform::{

@@ -1,7 +1,7 @@
 //! A node's share of a cache: its list of partial slabs, and how many slabs it has.
 
 use super::{Slot, Slub};
-use crate::engine::Backing;
+use crate::backing::Backing;
 use crate::slab::{Slab, SlabList};
 use slablab_platform::{Event, Local, Lock, NodeId, PerCpu, PerNode, Platform, Word, Work, WorkKind, rank};
 

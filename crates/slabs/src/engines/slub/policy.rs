@@ -5,7 +5,7 @@
 
 use crate::cache::{CacheSpec, LinkPlace};
 use crate::order::OrderRule;
-use crate::preset::Release;
+use crate::release::Release;
 use slablab_pages::Attempt;
 use slablab_platform::{Gfp, HotArray};
 

@@ -1,7 +1,8 @@
 //! Slabs as an earlier life would have left them.
 
 use super::{NewSlab, Slub};
-use crate::engine::{Backing, Place};
+use crate::backing::Backing;
+use crate::engine::Place;
 use crate::slab::{Slab, SlabWord};
 use slablab_platform::{Gfp, NodeId, PerCpu, Platform};
 

@@ -3,9 +3,10 @@
 //! Counted like single calls: an object from or to a sheaf is fast, the remainder from slabs is slow.
 
 use super::BATCH_MAX;
-use crate::engine::{Backing, Misuse};
+use crate::backing::Backing;
 use crate::engines::slub::direct::Busy;
 use crate::engines::slub::{Slub, Tally};
+use crate::report::Misuse;
 use crate::slab::Slab;
 use slablab_platform::{Event, Gfp, PerCpu, Platform};
 

@@ -9,7 +9,7 @@
 
 use super::Stock;
 use super::barn::SHEAVES_MAX;
-use crate::engine::Backing;
+use crate::backing::Backing;
 use crate::engines::slub::{Slot, Slub, SlubPolicy};
 use crate::lent::word;
 use slablab_platform::{Gfp, HotArray, Local, PerCpu, Platform};

@@ -2,7 +2,7 @@
 
 use super::barn::{Barn, BarnLock};
 use super::{BATCH_MAX, Stock};
-use crate::engine::Backing;
+use crate::backing::Backing;
 use crate::engines::slub::{Barns, CpuState, Slot, Slub, Tally};
 use crate::lent::{Sheaf, word};
 use slablab_platform::{CpuId, Event, FrameState, Gfp, HotArray, Local, NodeId, PerCpu, PerNode, Platform};

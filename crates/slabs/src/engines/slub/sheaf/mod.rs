@@ -12,8 +12,9 @@ pub(in crate::engines::slub) use elastic::barn_full;
 
 use super::direct::Busy;
 use super::{Refill, Slot, Slub, Tally};
-use crate::engine::{Backing, Misuse};
+use crate::backing::Backing;
 use crate::lent::word;
+use crate::report::Misuse;
 use crate::slab::Slab;
 use barn::{Barn, Refused};
 use keep::Batch;

@@ -2,7 +2,7 @@
 
 use super::Stock;
 use super::barn::Barn;
-use crate::engine::Backing;
+use crate::backing::Backing;
 use crate::engines::slub::Slub;
 use crate::lent::Sheaf;
 use slablab_platform::{Event, Gfp, Local, PerCpu, Platform};

@@ -6,9 +6,10 @@
 
 use super::Stock;
 use super::barn::Barn;
-use crate::engine::{Backing, Misuse};
+use crate::backing::Backing;
 use crate::engines::slub::{Slot, Slub};
 use crate::lent::word;
+use crate::report::Misuse;
 use crate::slab::Slab;
 use slablab_platform::{CpuId, Event, Gfp, Local, NodeId, PerCpu, Pfn, Platform, Work, WorkKind};
 

@@ -1,9 +1,8 @@
 //! What debugging found: a typed value, and the text a kernel would print for it.
 
 use crate::cache::CacheId;
-use crate::engine::Misuse;
-use crate::zones::{Overwritten, User, Zone};
 use core::fmt;
+use slablab_platform::CpuId;
 
 /// A violation, with what is known of the object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +30,56 @@ pub enum Fault {
     Overwritten(Overwritten),
     /// The engine handed out an object that somebody holds: its lists are broken.
     HandedOutTwice,
+}
+
+/// A caller's mistake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Misuse {
+    /// The address is in no slab.
+    NotInSlab,
+    /// The object belongs to another cache.
+    WrongCache(CacheId),
+    /// The address is inside an object.
+    NotAnObject,
+    /// The slab has no allocated object left: a double free.
+    AlreadyFree,
+}
+
+/// A zone that was overwritten.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Zone {
+    /// The bytes before the object.
+    LeftRedZone,
+    /// The bytes behind it.
+    RightRedZone,
+    /// The free object itself: a use after free.
+    Poison,
+    /// What is left of its slot.
+    Padding,
+}
+
+/// The first byte of a zone that is not what it should be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Overwritten {
+    /// The zone.
+    pub zone: Zone,
+    /// Bytes from the object's start; negative before it.
+    pub offset: i32,
+    /// What was there.
+    pub found: u8,
+    /// What should have been.
+    pub expected: u8,
+}
+
+/// Who did something to an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct User {
+    /// The call site's number, as the caller gave it.
+    pub site: u64,
+    /// The CPU.
+    pub cpu: CpuId,
+    /// When, ns.
+    pub at_ns: u64,
 }
 
 impl Fault {
@@ -65,7 +114,7 @@ impl Reports {
     /// Reports kept of a cache.
     pub const KEPT: usize = 8;
 
-    pub(super) fn add(&mut self, report: Report) {
+    pub(crate) fn add(&mut self, report: Report) {
         if let Some(place) = self.first.get_mut(self.total as usize) {
             *place = Some(report);
         }

@@ -1,0 +1,238 @@
+//! Policies that can be changed by name: what a knob is, what values it takes, how they are read and printed.
+
+use crate::release::Release;
+use core::fmt;
+
+/// A set of policies with knobs that can be named.
+pub trait Policy: Copy + PartialEq + 'static {
+    /// The engine's name in the grammar.
+    const ENGINE: &'static str;
+    /// The presets, oldest first.
+    const PRESETS: &'static [Self];
+    /// What can be changed, in the order it is printed.
+    const KNOBS: &'static [Knob<Self>];
+    /// The release of these policies.
+    fn release(&self) -> Release;
+}
+
+/// One policy that can be changed by name.
+#[derive(Debug)]
+pub struct Knob<T> {
+    /// The name in the grammar.
+    pub name: &'static str,
+    /// What it changes, in a line, and where it is from.
+    pub what: &'static str,
+    /// What values it takes.
+    pub values: Values,
+    /// Its value: a number, or an index into the words.
+    pub get: fn(&T) -> u64,
+    /// Sets it.
+    pub set: fn(&mut T, u64),
+}
+
+/// The values of a knob.
+#[derive(Clone, Copy, Debug)]
+pub enum Values {
+    /// A number from the first to the second, inclusive.
+    Number(u64, u64),
+    /// One of these words; the value is its index.
+    Words(&'static [&'static str]),
+    /// `auto`, or a number from the first to the second; `auto` is [`AUTO`].
+    Auto(u64, u64),
+    /// Bytes, at most so many, with K or M behind a number of units.
+    Bytes(u64),
+    /// Some of these letters, or `off`; bit `n` of the value is the `n`th.
+    Letters(&'static str),
+}
+
+/// The value of a knob that is left to the engine's rule.
+pub const AUTO: u64 = u64::MAX;
+
+/// One policy of a preset: a knob and its value.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting {
+    /// The name in the grammar.
+    pub name: &'static str,
+    /// What it changes, in a line, and where it is from.
+    pub what: &'static str,
+    /// What values it takes.
+    pub values: Values,
+    /// Its value: a number, [`AUTO`], or an index into the words.
+    pub value: u64,
+}
+
+/// A choice of engine that cannot be understood.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BadPreset<'a> {
+    /// What kind of thing is not known.
+    pub kind: BadKind,
+    /// The text that is not known.
+    pub given: &'a str,
+    /// The nearest names, best first; `""` where there are fewer.
+    pub nearest: [&'static str; 3],
+}
+
+/// Kinds of things in the grammar.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BadKind {
+    /// No such engine.
+    Engine,
+    /// Not a release, or older than the oldest preset.
+    Release,
+    /// No such knob.
+    Knob,
+    /// The knob does not take this value.
+    Value(Taken),
+}
+
+/// The values a knob would have taken, for the message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Taken {
+    /// The knob.
+    pub knob: &'static str,
+    /// Bounds of a number, if it takes one.
+    pub number: Option<(u64, u64)>,
+    /// Whether it takes `auto` beside a number.
+    pub auto: bool,
+}
+
+impl<T> Knob<T> {
+    /// The value it has.
+    pub fn setting(&self, of: &T) -> Setting {
+        Setting { name: self.name, what: self.what, values: self.values, value: (self.get)(of) }
+    }
+}
+
+/// The value alone, as the grammar takes it.
+impl fmt::Display for Setting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.values {
+            Values::Words(words) => f.write_str(words[self.value as usize]),
+            Values::Auto(..) if self.value == AUTO => f.write_str("auto"),
+            Values::Bytes(_) => match self.value {
+                value if value > 0 && value.is_multiple_of(1 << 20) => write!(f, "{}M", value >> 20),
+                value if value > 0 && value.is_multiple_of(1 << 10) => write!(f, "{}K", value >> 10),
+                value => write!(f, "{value}"),
+            },
+            Values::Letters(_) if self.value == 0 => f.write_str("off"),
+            Values::Letters(letters) => {
+                let mut given = letters.chars().enumerate().filter(|(index, _)| self.value >> index & 1 == 1);
+                given.try_for_each(|(_, letter)| write!(f, "{letter}"))
+            }
+            Values::Number(..) | Values::Auto(..) => write!(f, "{}", self.value),
+        }
+    }
+}
+
+/// Knobs that are no engine's: of what is put around one.
+pub(crate) trait Around {
+    /// Takes the value of a knob; `None` if there is no such knob.
+    fn set<'a>(&mut self, _name: &str, _value: &'a str) -> Option<Result<(), BadPreset<'a>>> {
+        None
+    }
+    /// The names of all.
+    fn names(&self) -> &'static [&'static str] {
+        &[]
+    }
+}
+
+/// Nothing is put around it.
+impl Around for () {}
+
+impl<T> Knob<T> {
+    pub(crate) fn read<'a>(&self, value: &'a str) -> Result<u64, BadPreset<'a>> {
+        let auto = matches!(self.values, Values::Auto(..));
+        let bad = |number, nearest| BadPreset {
+            kind: BadKind::Value(Taken { knob: self.name, number, auto }),
+            given: value,
+            nearest,
+        };
+        match self.values {
+            Values::Words(words) => words
+                .iter()
+                .position(|word| *word == value)
+                .map(|index| index as u64)
+                .ok_or_else(|| bad(None, near(value, words.iter().copied()))),
+            Values::Auto(..) if value == "auto" => Ok(AUTO),
+            Values::Bytes(most) => {
+                let (number, unit) = match value.strip_suffix(['K', 'k']) {
+                    Some(number) => (number, 10),
+                    None => value.strip_suffix(['M', 'm']).map_or((value, 0), |number| (number, 20)),
+                };
+                let number =
+                    number.bytes().all(|byte| byte.is_ascii_digit()).then(|| number.parse::<u64>().ok());
+                let bytes = number.flatten().and_then(|number| number.checked_mul(1 << unit));
+                bytes.filter(|bytes| *bytes <= most).ok_or_else(|| bad(Some((0, most)), [""; 3]))
+            }
+            Values::Letters(_) if value == "off" => Ok(0),
+            Values::Letters(letters) => {
+                let bit = |given: char| letters.find(given.to_ascii_uppercase()).map(|index| 1 << index);
+                let bits = value.chars().try_fold(0, |bits, given| Some(bits | bit(given)?));
+                bits.filter(|bits| *bits > 0).ok_or_else(|| bad(None, [letters, "off", ""]))
+            }
+            Values::Number(least, most) | Values::Auto(least, most) => value
+                .bytes()
+                .all(|byte| byte.is_ascii_digit())
+                .then(|| value.parse().ok())
+                .flatten()
+                .filter(|number| (least..=most).contains(number))
+                .ok_or_else(|| bad(Some((least, most)), [""; 3])),
+        }
+    }
+}
+
+impl fmt::Display for BadPreset<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.kind {
+            BadKind::Engine => write!(f, "no engine is called `{}`", self.given)?,
+            BadKind::Release => {
+                return write!(f, "`{}` is no release that has a preset (see `slablab engines`)", self.given);
+            }
+            BadKind::Knob => write!(f, "no knob is called `{}`", self.given)?,
+            BadKind::Value(Taken { knob, number: Some((least, most)), auto }) => {
+                let auto = if auto { "`auto` or " } else { "" };
+                return write!(f, "{knob}=`{}`: expected {auto}a number from {least} to {most}", self.given);
+            }
+            BadKind::Value(Taken { knob, number: None, .. }) => {
+                write!(f, "{knob}=`{}` is not known", self.given)?
+            }
+        }
+        let mut word = "; near it: ";
+        for name in self.nearest.iter().filter(|name| !name.is_empty()) {
+            write!(f, "{word}{name}")?;
+            word = ", ";
+        }
+        Ok(())
+    }
+}
+
+/// The three nearest names by edits needed.
+pub(crate) fn near(given: &str, names: impl Iterator<Item = &'static str>) -> [&'static str; 3] {
+    let mut best = [(usize::MAX, ""); 3];
+    for name in names {
+        let mut candidate = (edits(given, name), name);
+        for place in &mut best {
+            if candidate.0 < place.0 {
+                core::mem::swap(place, &mut candidate);
+            }
+        }
+    }
+    best.map(|(_, name)| name)
+}
+
+/// Levenshtein's distance, over the first 32 bytes.
+fn edits(a: &str, b: &str) -> usize {
+    const LONGEST: usize = 32;
+    let (a, b) = (&a.as_bytes()[..a.len().min(LONGEST)], &b.as_bytes()[..b.len().min(LONGEST)]);
+    let mut row: [usize; LONGEST + 1] = core::array::from_fn(|index| index);
+    for (i, x) in a.iter().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let replaced = diagonal + usize::from(x != y);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
