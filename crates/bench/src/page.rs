@@ -4,8 +4,8 @@ use crate::memory::FIGURES;
 use crate::output::{contestants, title};
 use crate::patterns::Group;
 use crate::report::{Report, Row, Verdict};
-use slablab_lab::html::chart::{Axis, Bar, Bars, Scale};
-use slablab_lab::html::{Cell, Column, Page, Table};
+use slablab_report::html::chart::{Axis, Bar, Bars, Scale};
+use slablab_report::html::{Cell, Column, Page, Table};
 
 /// The page; `command` is what made it.
 pub fn page(report: &Report, command: &str) -> String {

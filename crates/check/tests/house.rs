@@ -19,10 +19,11 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("check", &["platform", "pages", "slabs", "model"]),
     ("kernel", &[]),
     ("workloads", &[]),
-    ("lab", &["platform", "pages", "slabs", "model", "kernel", "workloads"]),
-    ("bench", &["slabs", "native", "malloc", "objects", "lab"]),
+    ("report", &[]),
+    ("lab", &["platform", "pages", "slabs", "model", "kernel", "workloads", "report"]),
+    ("bench", &["slabs", "native", "malloc", "objects", "report"]),
     // The program is the lab's face; it names presets and traces where it parses its arguments.
-    ("cli", &["lab", "bench", "slabs", "workloads"]),
+    ("cli", &["report", "lab", "bench", "slabs", "workloads"]),
 ];
 
 /// Rooms that an embedder takes into his kernel: no dependencies, no `std`, no `alloc`.

@@ -179,5 +179,5 @@ pub(crate) fn write_html(page: &str, path: &Path) -> Result<(), Failure> {
 pub(crate) fn command_line() -> String {
     let words: Vec<String> =
         std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
-    slablab_lab::html::command_line(std::iter::once("slablab").chain(words.iter().map(String::as_str)))
+    slablab_report::html::command_line(std::iter::once("slablab").chain(words.iter().map(String::as_str)))
 }

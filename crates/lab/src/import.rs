@@ -46,7 +46,7 @@ use std::path::Path;
 
 use slablab_workloads::{Beside, Metadata, Positioned, Reader, Writer};
 
-use crate::error::{At, Error, Result};
+use slablab_report::error::{At, Error, Result};
 
 pub use pairing::FREED_LIMIT;
 pub use report::Report;

@@ -14,12 +14,11 @@
 //! | [`whatif`] | the same machine with another policy, other pages or CPUs |
 //! | [`what`] | what caches are for and how to shrink them |
 //! | [`output`] | tables, JSON, CSV |
-//! | [`html`] | the same as pages with charts |
+//! | [`html`] | pages with charts |
 //!
 //! The lab reads files and knows every other room; nothing but the program and the Python package knows the lab.
 
 pub mod doctor;
-pub mod error;
 pub mod explain;
 pub mod html;
 pub mod import;
@@ -33,4 +32,4 @@ pub mod watch;
 pub mod what;
 pub mod whatif;
 
-pub use error::{Error, Result};
+pub use slablab_report::{Error, Result};

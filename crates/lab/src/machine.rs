@@ -3,10 +3,10 @@
 //! From a machine file (TOML), else from the dump, else from the recording; what none of them says is assumed, and each
 //! assumption is a sentence that the result carries.
 
-use crate::error::{At, Error, Result};
 use serde::Deserialize;
 use slablab_kernel::bundle::Dump;
 use slablab_model::{MachineSpec, NodeSpec};
+use slablab_report::error::{At, Error, Result};
 use slablab_workloads::Metadata;
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,6 @@
 //! Explanations of real differences: parts add up to them, nothing is nothing, and the ends are the presets' own replays.
 
+#[path = "../../report/tests/it/page_check.rs"]
 mod page_check;
 
 use page_check::check_page;

@@ -5,7 +5,7 @@ use super::knobs::{Of, allocator};
 use super::parked::{SHEAVES_FOR_ALL_SINCE, online};
 use super::split::{Fallback, Split};
 use super::{Line, Report};
-use crate::output::grouped;
+use slablab_report::text::grouped;
 
 /// Caches named in one finding.
 const NAMED: usize = 3;

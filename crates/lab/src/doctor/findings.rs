@@ -5,7 +5,7 @@
 //! lists all.
 
 use super::{Line, Report};
-use crate::output::grouped;
+use slablab_report::text::grouped;
 use slablab_slabs::Release;
 use std::fmt::Write;
 

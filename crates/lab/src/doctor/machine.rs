@@ -2,7 +2,7 @@
 
 use super::Report;
 use super::findings::{Finding, Kind, counted, percent, size};
-use crate::output::grouped;
+use slablab_report::text::grouped;
 
 /// What is worth saying about the machine.
 pub(super) fn find(report: &Report, worth: u64) -> Vec<Finding> {

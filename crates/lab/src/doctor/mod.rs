@@ -33,7 +33,6 @@ mod trust;
 
 pub use sort::SortKey;
 
-use crate::error::Result;
 use crate::state::{Cache, Missing, State};
 use crate::what::{Entry, Known};
 use actions::Action;
@@ -41,6 +40,7 @@ use findings::Finding;
 use meminfo::Meminfo;
 use rounding::Rounding;
 use since::{Growth, History};
+use slablab_report::error::Result;
 use split::Split;
 
 /// What the doctor found.

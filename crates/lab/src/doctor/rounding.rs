@@ -4,7 +4,7 @@
 //! allocated while it ran; what was there before has other sizes perhaps, so that nothing is said of it.
 
 use super::findings::{Finding, Kind, percent, size};
-use crate::error::{Error, Result};
+use slablab_report::error::{Error, Result};
 use slablab_workloads::{Batch, Columns, EventKind, Losses, NONE, Reader};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

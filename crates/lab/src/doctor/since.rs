@@ -5,9 +5,9 @@
 
 use super::Report;
 use super::findings::{Finding, Kind, named, several, size};
-use crate::error::{Error, Result};
-use crate::output::grouped;
 use crate::state::{Cache, State};
+use slablab_report::error::{Error, Result};
+use slablab_report::text::grouped;
 use std::collections::BTreeMap;
 
 /// How a cache grew since the first snapshot.

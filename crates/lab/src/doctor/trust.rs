@@ -2,7 +2,7 @@
 
 use super::findings::{Finding, Kind, counted, release_text, several, size};
 use super::{Line, Report};
-use crate::output::grouped;
+use slablab_report::text::grouped;
 use slablab_slabs::Release;
 
 /// Since then the free objects of long partial lists are estimated from a sample.

@@ -15,7 +15,6 @@ pub mod items;
 pub mod measures;
 pub mod shapley;
 
-use crate::error::{Error, Result};
 use crate::output::find;
 use crate::replay::outcome::Outcome;
 use crate::replay::{Options, Prepared, Replay};
@@ -24,6 +23,7 @@ use measures::{Measure, of_cache, of_run};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use shapley::{Coalition, EXACT_MOST, Interaction, Mean, Plan};
+use slablab_report::error::{Error, Result};
 use slablab_slabs::Preset;
 use slablab_workloads::Reader;
 use std::path::Path;

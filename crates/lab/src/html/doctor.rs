@@ -1,14 +1,14 @@
 //! The page of the doctor: where slab memory is, what is worth saying of it, what can be done.
 
-use super::chart::{Axis, Bar, Bars, Pair, Pairs, Scale};
-use super::replay::name_of;
-use super::{Cell, Column, Page, Table, number};
 use crate::doctor::findings::named;
 use crate::doctor::rounding::Rounding;
 use crate::doctor::split::{Metadata, Split};
 use crate::doctor::{Line, Report, SortKey};
+use crate::output::Shown;
 use crate::output::doctor::{evidence, parts, remedies, saving, subject};
-use crate::output::{Shown, grouped};
+use slablab_report::html::chart::{Axis, Bar, Bars, Pair, Pairs, Scale};
+use slablab_report::html::{Cell, Column, Page, Table, name_of, number};
+use slablab_report::text::grouped;
 use std::cmp::Reverse;
 use std::path::Path;
 

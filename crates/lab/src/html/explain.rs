@@ -1,13 +1,13 @@
 //! The page of an explanation: who carries what, as bars and in numbers.
 
-use super::chart::{Axis, Scale, Share, Shares};
-use super::replay::{facts, name_of};
-use super::{Cell, Column, Page, Table, number};
+use super::replay::facts;
 use crate::explain::measures::Unit;
 use crate::explain::shapley::Mean;
 use crate::explain::{Explained, Explanation, Part};
 use crate::output::explain::{ends, method_words, rounded, strong_pairs};
 use crate::output::remarks;
+use slablab_report::html::chart::{Axis, Scale, Share, Shares};
+use slablab_report::html::{Cell, Column, Page, Table, name_of, number};
 
 /// Measures that have a figure where they differ: memory, slow paths, pages, locks.
 const FIGURES: [&str; 8] = [

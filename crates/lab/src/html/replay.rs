@@ -1,13 +1,12 @@
 //! The page of a replay.
 
-use super::chart::{Axis, Bar, Bars, Lines, Scale, Series, Shape};
-use super::{Align, Cell, Column, Page, Table, number};
 use crate::output::{Figure, MARK_ABOVE_PERCENT, busiest, remarks, side_by_side};
 use crate::replay::Replay;
 use crate::replay::outcome::{CacheOutcome, Outcome, Split};
 use crate::replay::timeline::Sample;
 use slablab_platform::Event;
-use std::path::Path;
+use slablab_report::html::chart::{Axis, Bar, Bars, Lines, Scale, Series, Shape};
+use slablab_report::html::{Align, Cell, Column, Page, Table, name_of, number};
 
 /// Times in the table of the time line, the end included.
 const TIMES: usize = 11;
@@ -48,11 +47,6 @@ pub fn replay_page(replay: &Replay, command: &str, top: usize) -> String {
     }
     page.evidence(&remarks(replay));
     page.finish()
-}
-
-/// A file's name without its folders, for titles.
-pub(super) fn name_of(path: &Path) -> String {
-    path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }
 
 fn lede(replay: &Replay) -> String {

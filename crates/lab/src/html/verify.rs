@@ -1,12 +1,12 @@
 //! The page of a verification: predicted beside real, value by value.
 
-use super::chart::{Axis, Pair, Pairs, Scale};
-use super::replay::{facts, name_of};
-use super::{Cell, Column, Page, Table, number};
+use super::replay::facts;
 use crate::output::remarks;
 use crate::replay::Replay;
 use crate::verify::counters::ALL;
 use crate::verify::{Change, Compared, Counter, Skill, Tally, Values, Verified};
+use slablab_report::html::chart::{Axis, Pair, Pairs, Scale};
+use slablab_report::html::{Cell, Column, Page, Table, name_of, number};
 
 /// Rows of a figure; its table has all.
 const ROWS: usize = 24;

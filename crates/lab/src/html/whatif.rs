@@ -1,10 +1,10 @@
 //! The page of a what-if: slab memory over the values of a knob, or today and then, cache by cache.
 
-use super::chart::{Axis, Bar, Bars, Lines, Pair, Pairs, Scale, Series, Shape};
 use super::doctor::machine;
-use super::{Cell, Column, Page, Table, number};
 use crate::state::State;
 use crate::whatif::{Against, Change, Figures, Prediction, Row, Total};
+use slablab_report::html::chart::{Axis, Bar, Bars, Lines, Pair, Pairs, Scale, Series, Shape};
+use slablab_report::html::{Cell, Column, Page, Table, number};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 

@@ -7,7 +7,7 @@ use slablab_kernel::Header;
 use slablab_kernel::text::id_list;
 use slablab_workloads::{Metadata, Node, Symbol, Topology};
 
-use crate::error::{At, Error, Result};
+use slablab_report::error::{At, Error, Result};
 
 /// Adds what the recording itself says to what is `known` from elsewhere, which goes first.
 pub(super) fn header(mut known: Metadata, header: &Header) -> Metadata {

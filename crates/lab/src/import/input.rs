@@ -16,7 +16,7 @@ use slablab_workloads::{Metadata, Source, Writer};
 
 use super::convert::{Stop, convert};
 use super::{FREED_LIMIT, Input, describe, plain, unnamed};
-use crate::error::{At, Error, Result};
+use slablab_report::error::{At, Error, Result};
 
 /// Bytes needed to tell what an input is: a text has its first event behind some lines of others.
 const HEAD_BYTES: u64 = 4096;

@@ -1,11 +1,11 @@
 //! Which policy carries what: tables with a column per policy, and JSON with every part as an exact fraction.
 
 use super::remarks;
-use super::table::{grouped, plain, right_align, trimmed};
 use crate::explain::measures::Unit;
 use crate::explain::shapley::{Interaction, Mean};
 use crate::explain::{Explained, Explanation, Part, SEED};
 use serde_json::{Map, Value, json};
+use slablab_report::text::{grouped, plain, right_align, trimmed};
 use std::fmt::Write;
 
 /// The schema's name; the number grows when a key changes its meaning.

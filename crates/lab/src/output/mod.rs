@@ -16,7 +16,7 @@ pub use explain::{explain_json, explain_table};
 pub use json::{cache_json, replay_json};
 pub use mail::whatif_mail;
 pub use orders::{orders_csv, orders_json, orders_table};
-pub(crate) use table::{busiest, find, grouped};
+pub(crate) use table::{busiest, find};
 pub use table::{cache_table, caches_table, engines_table, remarks, verify_table};
 pub use whatif::{whatif_csv, whatif_json, whatif_table};
 

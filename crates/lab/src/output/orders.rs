@@ -1,8 +1,8 @@
 //! What order rules say: a table of sizes for one machine, a line per machine for several; JSON and CSV of both.
 
-use super::table::{grouped, plain, right_align, trimmed};
 use crate::orders::{Answer, Question, Run, Slabs};
 use serde_json::{Value, json};
+use slablab_report::text::{grouped, plain, right_align, trimmed};
 use slablab_slabs::order::OrderRule;
 use std::fmt::Write;
 

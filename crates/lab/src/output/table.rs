@@ -4,8 +4,8 @@ use super::{Figure, MARK_ABOVE_PERCENT, side_by_side, violations};
 use crate::replay::Replay;
 use crate::replay::outcome::{CacheOutcome, Outcome, Split};
 use crate::verify::Verified;
-use comfy_table::{CellAlignment, Table, presets};
 use slablab_platform::Event;
+use slablab_report::text::{grouped, plain, right_align, trimmed};
 
 /// One row per figure, one column per engine.
 pub fn engines_table(replay: &Replay) -> String {
@@ -182,34 +182,4 @@ pub fn verify_table(verified: &Verified) -> String {
     }
     right_align(&mut table);
     trimmed(&table)
-}
-
-pub(super) fn plain() -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING);
-    table
-}
-
-pub(super) fn right_align(table: &mut Table) {
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-}
-
-/// Without blanks at line ends, so that a table survives mail.
-pub(super) fn trimmed(table: &Table) -> String {
-    table.lines().map(|line| line.trim_end().to_string() + "\n").collect()
-}
-
-/// 1234567 as 1,234,567.
-pub(crate) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }

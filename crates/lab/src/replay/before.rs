@@ -1,11 +1,11 @@
 //! What a dump says about the start: sizes, aliases and how many slabs are where.
 
-use crate::error::{At, Error, Result};
 use crate::state::folder;
 use slablab_kernel::bundle::Dump;
 use slablab_kernel::counters::{ConstRow, StateRow};
 use slablab_kernel::slabinfo::Slabinfo;
 use slablab_kernel::text::{Breakdown, Count};
+use slablab_report::error::{At, Error, Result};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 

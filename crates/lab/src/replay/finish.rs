@@ -3,9 +3,9 @@
 use super::Variant;
 use super::outcome::{CacheOutcome, Counts, Outcome, Traffic};
 use super::run::{Run, World};
-use crate::error::{Error, Result};
 use slablab_model::Model;
 use slablab_platform::{Event, FrameState, Pfn, Platform, Word, WorkKind};
+use slablab_report::error::{Error, Result};
 use slablab_slabs::{Common, Engine};
 
 impl<W: World, E: Engine<W>> Run<'_, W, E> {

@@ -4,10 +4,10 @@
 //! node that is on, by number and from the last to the first; on a node whose CPUs are all off, the next one of the nearest
 //! node that has one. All that can be wrong with commands is found here, before anything runs.
 
-use crate::error::{Error, Result};
 use slablab_kernel::text::id_list;
 use slablab_model::MachineSpec;
 use slablab_platform::CpuId;
+use slablab_report::error::{Error, Result};
 use slablab_workloads::Metadata;
 use std::fmt;
 

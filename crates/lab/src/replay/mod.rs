@@ -25,7 +25,6 @@ mod start;
 pub mod survey;
 pub mod timeline;
 
-use crate::error::{Error, Result};
 use crate::machine::{self, Chosen, MachineFile};
 use before::Before;
 use caches::CacheTable;
@@ -34,6 +33,7 @@ use outcome::Outcome;
 use rayon::prelude::*;
 use slablab_kernel::bundle::Dump;
 use slablab_model::Model;
+use slablab_report::error::{Error, Result};
 use slablab_slabs::preset::Choice;
 use slablab_slabs::preset::Preset;
 use slablab_slabs::wrap::{Around, Debugged, Hardened, Wrap};

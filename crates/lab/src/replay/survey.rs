@@ -7,8 +7,8 @@
 
 use super::Options;
 use super::caches::{CacheTable, Home};
-use crate::error::{At, Result};
 use rustc_hash::FxHashMap;
+use slablab_report::error::{At, Result};
 use slablab_workloads::{Batch, Columns, EventKind, Reader, flags};
 use std::path::Path;
 

@@ -3,9 +3,9 @@
 //! Only the files a dump wants are opened. A file that vanishes between listing and reading, or may not be read, is left
 //! out and told: sysfs changes while it is walked, and most of it is for root only.
 
-use crate::error::{At, Error, Result};
 use rayon::prelude::*;
 use slablab_kernel::bundle::{Dump, DumpBuilder, WANTED, fits};
+use slablab_report::error::{At, Error, Result};
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};

@@ -27,11 +27,11 @@ pub use missing::COLLECT;
 pub use one::one_cache;
 pub use save::save;
 
-use crate::error::{At, Error, Result};
 use folder::Folder;
 use join::Joined;
 use slablab_kernel::bundle::{CpusFrom, Dump, DumpBuilder, Form, PageSizeFrom};
 use slablab_kernel::sysfs::SlabAttrs;
+use slablab_report::error::{At, Error, Result};
 use slablab_slabs::Release;
 use slablab_slabs::order::CpuCounts;
 use std::fs::File;

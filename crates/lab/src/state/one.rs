@@ -2,11 +2,11 @@
 //! so nothing of the other caches is read.
 
 use super::{Missing, State, counted, join};
-use crate::error::{At, Result};
 use slablab_kernel::bundle::{Dump, Node, PageSizeFrom};
 use slablab_kernel::slabinfo::{Slabinfo, SlabinfoRow};
 use slablab_kernel::sysfs::SlabAttrs;
 use slablab_kernel::text::id_list;
+use slablab_report::error::{At, Result};
 use slablab_slabs::Release;
 use std::io;
 use std::path::Path;

@@ -1,9 +1,9 @@
 //! Numbers that no machine has are refused here, so that nobody behind has to ask whether a product of them fits.
 
 use super::{Cache, Input};
-use crate::error::{Error, Result};
 use slablab_kernel::sysfs::SlabAttrs;
 use slablab_kernel::text::{Breakdown, ID_LIMIT};
+use slablab_report::error::{Error, Result};
 use std::path::Path;
 
 /// Bytes of all caches together, of their slabs and of their objects, stay below this: 64 PiB.

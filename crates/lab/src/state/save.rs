@@ -4,7 +4,7 @@
 //! this program would read from it goes in.
 
 use super::{Input, State, folder::Folder, live_from, state};
-use crate::error::{At, Error, Result};
+use slablab_report::error::{At, Error, Result};
 use slablab_workloads::Beside;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;

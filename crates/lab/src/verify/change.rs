@@ -5,13 +5,13 @@
 //! changes", below 0 is worse. Bytes, as another engine's slabs have another size than the kernel's.
 
 use super::{Compared, SlabPages, Verified};
-use crate::error::{At, Error, Result};
 use crate::replay::before::{Before, dump_of_tar};
 use crate::replay::outcome::{CacheOutcome, Split};
 use crate::replay::{Options, Replay, replay};
 use crate::state::folder;
 use serde_json::json;
 use slablab_kernel::slabinfo::{Slabinfo, SlabinfoRow};
+use slablab_report::error::{At, Error, Result};
 use slablab_slabs::Usage;
 use slablab_workloads::Reader;
 use std::collections::HashMap;

@@ -1,12 +1,12 @@
 //! Every counter of a kernel with SLUB_STATS beside the model's.
 
 use super::{Compared, Verified};
-use crate::error::{At, Error, Result};
 use crate::replay::{Options, Replay, before::Before, replay};
 use serde_json::json;
 use slablab_kernel::compressed::Decompressed;
 use slablab_kernel::counters::{StatRow, parse_const, parse_state, parse_stats};
 use slablab_platform::Event;
+use slablab_report::error::{At, Error, Result};
 use slablab_slabs::Preset;
 use slablab_slabs::engines::slub::{Sheaves, SlabUpdate, SlubPolicy};
 use slablab_workloads::Reader;

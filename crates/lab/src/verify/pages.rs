@@ -3,11 +3,11 @@
 //! A block of pages was made a slab when an object is allocated in it; a freed block was a slab when an object was seen in it.
 //! Nothing of the start matters to this, unlike to the change of slab memory: the two are wrong in different ways.
 
-use crate::error::{At, Result};
 use crate::output::by_order;
 use crate::replay::outcome::Outcome;
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde_json::{Value, json};
+use slablab_report::error::{At, Result};
 use slablab_workloads::{Batch, Columns, EventKind, NONE, Reader, flags};
 use std::path::Path;
 

@@ -1,11 +1,11 @@
 //! Where samples come from: the running machine, or states that were recorded.
 
 use super::{Row, Sample};
-use crate::error::{At, Error, Result};
 use crate::state::{self, Input, Missing, State};
 use slablab_kernel::bundle::DumpBuilder;
 use slablab_kernel::procfs::parse_numbers;
 use slablab_kernel::slabinfo::Slabinfo;
+use slablab_report::error::{At, Error, Result};
 use std::fs::File;
 use std::io::{Read, Seek};
 use std::path::{Path, PathBuf};

@@ -18,8 +18,8 @@ pub use merged::{Flag, Merged};
 pub use page::{json, line, page, slot_json, slot_page};
 
 use crate::Result;
-use crate::error::At;
 use rustc_hash::FxHashMap;
+use slablab_report::error::At;
 use std::path::Path;
 use std::sync::OnceLock;
 

@@ -2,8 +2,8 @@
 
 use super::fill::Held;
 use super::{Change, Figures, Row, Rules, layout, merge, touch};
-use crate::error::{Error, Result};
 use crate::state::{Cache, State};
+use slablab_report::error::{Error, Result};
 use slablab_slabs::engines::slub::Sheaves;
 use slablab_slabs::{Preset, Release};
 

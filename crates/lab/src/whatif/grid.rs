@@ -1,7 +1,7 @@
 //! Several values of several knobs: every combination is a change.
 
 use super::{Change, Debug, Policy};
-use crate::error::{Error, Result};
+use slablab_report::error::{Error, Result};
 use slablab_slabs::Preset;
 
 /// Values for each knob; an empty list leaves it as it is.

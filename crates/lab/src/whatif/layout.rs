@@ -3,8 +3,8 @@
 //! The rules are [`slablab_slabs::cache::layout`] and [`slablab_slabs::zones`]; checked against a 6.1 booted with
 //! slub_debug=FZPU: all 199 caches. What other releases do differently is in [`Debug::assumed`].
 
-use crate::error::{Error, Result};
 use crate::state::Cache;
+use slablab_report::error::{Error, Result};
 use slablab_slabs::cache::{LinkPlace, layout};
 use slablab_slabs::zones::{Letters, Zones, sizes_are_known};
 use slablab_slabs::{CacheFlags, CacheSpec, Release};

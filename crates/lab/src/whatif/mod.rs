@@ -30,9 +30,9 @@ pub use grid::Grid;
 pub use layout::Debug;
 pub use rules::{Policy, Rules};
 
-use crate::error::Result;
 use crate::state::{Cache, Missing, State};
 use caches::Caches;
+use slablab_report::error::Result;
 use slablab_slabs::Preset;
 use std::fmt;
 

@@ -1,8 +1,8 @@
 //! What chooses the order of a cache: of the machine today, and with a change.
 
 use super::Change;
-use crate::error::{Error, Result};
 use crate::state::{Cache, State};
+use slablab_report::error::{Error, Result};
 use slablab_slabs::engines::slab::Management;
 use slablab_slabs::order::{
     COSTLY_ORDER, CpuCounts, CpusCounted, MAX_ORDER, OBJECTS_MAX, OrderInput, OrderRule, default_max_order,

@@ -8,7 +8,6 @@ mod table;
 pub use csv::doctor_csv;
 pub use json::doctor_json;
 pub use prometheus::doctor_prometheus;
-pub(super) use table::wrapped;
 pub use table::{Shown, doctor_table};
 
 use crate::doctor::Report;

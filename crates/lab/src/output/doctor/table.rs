@@ -2,8 +2,7 @@
 
 use super::{evidence, parts, remedies, saving, subject};
 use crate::doctor::{Line, Report, SortKey};
-use crate::output::grouped;
-use crate::output::table::{plain, right_align, trimmed};
+use slablab_report::text::{grouped, plain, right_align, signed, trimmed, wrapped};
 
 /// What of the report to show.
 #[derive(Clone, Copy, Debug)]
@@ -166,31 +165,4 @@ fn name(line: &Line) -> String {
 
 fn size(bytes: i64, shown: &Shown) -> String {
     if shown.bytes { bytes.to_string() } else { (bytes / 1024).to_string() }
-}
-
-/// Grouped, with a sign where it is below zero.
-pub(crate) fn signed(number: i64) -> String {
-    format!("{}{}", if number < 0 { "-" } else { "" }, grouped(number.unsigned_abs()))
-}
-
-/// Text in lines of at most 80 columns.
-pub(crate) fn wrapped(text: &str, first: &str, others: &str) -> String {
-    const WIDTH: usize = 80;
-    let mut out = String::new();
-    let mut line = String::from(first);
-    let mut empty = true;
-    for word in text.split_whitespace() {
-        if !empty && line.chars().count() + 1 + word.chars().count() > WIDTH {
-            out += line.trim_end();
-            out.push('\n');
-            line = String::from(others);
-            empty = true;
-        }
-        if !empty {
-            line.push(' ');
-        }
-        line += word;
-        empty = false;
-    }
-    out + line.trim_end() + "\n"
 }

@@ -1,10 +1,8 @@
 //! Text for people, at most 80 columns wide.
 
-use crate::output::doctor::wrapped;
-use crate::output::grouped;
-use crate::output::table::{plain, right_align, trimmed};
 use crate::state::State;
 use crate::whatif::{Against, Figures, Prediction, Row, evidence, missing};
+use slablab_report::text::{grouped, plain, right_align, trimmed, wrapped};
 use std::cmp::Reverse;
 
 /// Predictions as text: one in detail with this many caches, and beside the boot that had the change; several as a line each.

@@ -23,11 +23,13 @@ impl Error {
 }
 
 /// Adds the path to a reader's error.
-pub(crate) trait At<T> {
+pub trait At<T> {
+    /// The error with the path of the file it is about.
     fn at(self, path: &Path) -> Result<T>;
 }
 
 impl<T, E: std::fmt::Display> At<T> for std::result::Result<T, E> {
+    /// The error with the path of the file it is about.
     fn at(self, path: &Path) -> Result<T> {
         self.map_err(|error| Error::new(path, error))
     }

@@ -1,6 +1,6 @@
 //! Numbers for people: binary units for bytes, three digits that matter, a real minus sign.
 
-use crate::output::grouped;
+use crate::text::grouped;
 
 /// Between a number and its unit: a blank that does not break and is not wide.
 const THIN: char = '\u{202f}';

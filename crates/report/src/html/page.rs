@@ -4,6 +4,7 @@ use super::chart::{Chart, Width};
 use super::escape::{escape, json_in_script};
 use super::table::{Cell, Table};
 use std::fmt::{Arguments, Write};
+use std::path::Path;
 
 /// Rows of a figure's table above which it is folded.
 const FOLD_ABOVE: usize = 12;
@@ -193,4 +194,9 @@ impl Page {
         out.push_str("</body>\n</html>\n");
         out
     }
+}
+
+/// A file's name without its folders, for titles.
+pub fn name_of(path: &Path) -> String {
+    path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }

@@ -42,7 +42,7 @@ impl Scale {
     }
 
     /// A value in words, with its unit.
-    pub(in crate::html) fn print(self, value: f64) -> String {
+    pub fn print(self, value: f64) -> String {
         match self {
             Scale::Bytes | Scale::ByteDoublings if value < 0.0 => {
                 format!("\u{2212}{}", number::bytes(-value as u64))

@@ -1,0 +1,4 @@
+//! Tests of tables, pages and charts.
+
+mod page_check;
+mod pages;
