@@ -39,7 +39,7 @@ pub use explore::{Explored, Limits, effort, explore};
 pub use kit::Kit;
 #[cfg(feature = "tools")]
 pub use loomed::Loom;
-pub use machine::{Address, Shape};
+pub use machine::{Address, Distances, Shape};
 #[cfg(feature = "tools")]
 pub use shuttled::Shuttle;
 pub use solo::Solo;

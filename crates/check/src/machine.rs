@@ -31,19 +31,43 @@ pub struct Shape {
     pub cpu_node: &'static [u16],
     /// Frames of each node, at most [`Shape::NODE_FRAMES_MAX`]; 0 for a node without memory.
     pub node_frames: &'static [u32],
+    /// How far the nodes are from each other.
+    pub distances: Distances,
     /// Page allocations of this order or above fail.
     pub fail_order: u8,
 }
 
+/// The distances between the nodes of a [`Shape`], in ACPI SLIT units: 10 from a node to itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Distances {
+    /// The nodes lie on a line: 20 to the next node, 30 to the one after it.
+    Line,
+    /// Every node is 20 from every other node: a machine of four sockets.
+    Flat,
+}
+
 impl Shape {
     /// One node of 8 frames, 2 CPUs.
-    pub const ONE_NODE: Shape =
-        Shape { page_shift: 12, cpu_node: &[0, 0], node_frames: &[8], fail_order: u8::MAX };
+    pub const ONE_NODE: Shape = Shape {
+        page_shift: 12,
+        cpu_node: &[0, 0],
+        node_frames: &[8],
+        distances: Distances::Line,
+        fail_order: u8::MAX,
+    };
     /// 2 CPUs, each on a node of its own of 8 frames.
     pub const TWO_NODES: Shape = Shape { cpu_node: &[0, 1], node_frames: &[8, 8], ..Shape::ONE_NODE };
     /// 4 CPUs: two share a node, one has a node, one is on a node without memory.
     pub const MEMORYLESS: Shape =
         Shape { cpu_node: &[0, 0, 1, 2], node_frames: &[8, 8, 0], ..Shape::ONE_NODE };
+    /// 2 CPUs, each on a node of its own, and 2 nodes without CPUs; all four nodes have 8 frames and are equally far from
+    /// each other.
+    pub const FLAT: Shape = Shape {
+        cpu_node: &[0, 1],
+        node_frames: &[8, 8, 8, 8],
+        distances: Distances::Flat,
+        ..Shape::ONE_NODE
+    };
 
     /// Frames between the starts of two nodes: the largest block.
     pub const NODE_FRAMES_MAX: u32 = 1 << 10;
@@ -52,16 +76,19 @@ impl Shape {
         Pfn((node.0 as u32 + 1) * Self::NODE_FRAMES_MAX)
     }
 
-    /// Nodes lie on a line: 20 to the next one, 30 to the one after.
-    pub(crate) fn distance(from: NodeId, to: NodeId) -> u32 {
-        10 + 10 * from.0.abs_diff(to.0) as u32
+    pub(crate) fn distance(&self, from: NodeId, to: NodeId) -> u32 {
+        let steps = from.0.abs_diff(to.0) as u32;
+        match self.distances {
+            Distances::Line => 10 + 10 * steps,
+            Distances::Flat => 10 + 10 * steps.min(1),
+        }
     }
 
     pub(crate) fn memory_node(&self, cpu: CpuId) -> NodeId {
         let home = NodeId(self.cpu_node[cpu.0 as usize]);
         let with_memory = (0..self.node_frames.len()).filter(|node| self.node_frames[*node] > 0);
         let nodes = with_memory.map(|node| NodeId(node as u16));
-        nodes.min_by_key(|node| (Self::distance(home, *node), *node)).expect("some node has memory")
+        nodes.min_by_key(|node| (self.distance(home, *node), *node)).expect("some node has memory")
     }
 }
 

@@ -89,7 +89,7 @@ impl<K: Kit> Platform for Checked<K> {
         Self::machine().shape.memory_node(cpu)
     }
     fn distance(from: NodeId, to: NodeId) -> u32 {
-        Shape::distance(from, to)
+        Self::machine().shape.distance(from, to)
     }
     fn node_frames(node: NodeId) -> (Pfn, u32) {
         (Shape::first_frame(node), Self::machine().shape.node_frames[node.0 as usize])

@@ -86,19 +86,21 @@ use slablab_platform::{
 };
 use watermark::{AllocFlags, Mark};
 use zone::{Shared, Zone};
-use zonelist::Zonelist;
+use zonelist::Zonelists;
 
 /// The page allocator of one machine.
 pub struct Pages<P: Platform> {
     machine: Machine,
     nodes: P::PerNode<NodeState<P>>,
+    zonelists: Zonelists<P>,
 }
 
-/// What a node has: its zones, and everybody's page lists of them.
+/// What a node has: its zones, and every CPU's page lists of them.
 struct NodeState<P: Platform> {
     zones: [Shared<P>; ZONES],
     cpus: P::PerCpu<CpuLists>,
-    zonelist: Zonelist<P>,
+    /// CPUs on the node, plus one once counted.
+    local_cpus: P::Word,
 }
 
 impl<P: Platform> Default for NodeState<P> {
@@ -106,7 +108,7 @@ impl<P: Platform> Default for NodeState<P> {
         NodeState {
             zones: core::array::from_fn(|_| Shared::default()),
             cpus: P::PerCpu::new(0),
-            zonelist: Zonelist::default(),
+            local_cpus: P::Word::new(0),
         }
     }
 }
@@ -135,9 +137,10 @@ struct Request {
 }
 
 impl<P: Platform> Pages<P> {
-    /// Free lists of a machine nobody used yet. Reads the topology from `P`.
+    /// The free lists of a machine whose memory is untouched, and the zonelists of all nodes. Reads the topology from
+    /// `P`; it does not change afterwards.
     pub fn new(policy: PagesPolicy) -> Self {
-        Pages { machine: Machine::new::<P>(policy), nodes: P::PerNode::new() }
+        Pages { machine: Machine::new::<P>(policy), nodes: P::PerNode::new(), zonelists: Zonelists::new() }
     }
 
     /// The rules.
@@ -190,12 +193,13 @@ impl<P: Platform> Pages<P> {
 
     /// Gives a block back. Its order and zone are in its head's state.
     ///
-    /// # Panics
-    /// If `pfn` is not the head of an allocated block.
+    /// A `pfn` that is not the head of an allocated block is [`Platform::broken`]: a caller freed the block twice.
     pub fn free(&self, pfn: Pfn) {
         let state = P::with_frame(pfn, |frame| FrameState::unpack(frame.state.load()));
         let allocated = matches!(state.kind, FrameKind::Allocated | FrameKind::Slab | FrameKind::Large);
-        assert!(allocated, "free of frame {}, which is {:?}", pfn.0, state.kind);
+        if !allocated {
+            P::broken(format_args!("free of frame {}, which is {:?}", pfn.0, state.kind));
+        }
         self.free_block(pfn, state);
     }
 

@@ -1,142 +1,151 @@
-//! Zonelists: which node is asked next (reference/pagealloc.md 6).
+//! Zonelists: the order in which a request that names one node asks the nodes for memory (reference/pagealloc.md 6).
 //!
 //! A node's list begins with the node itself, if it has memory, and goes on by distance. Between equally distant
-//! nodes: those with a higher number than the local node first, those without CPUs first, then the one that fewer
-//! lists already favour (`node_load`), then the lower number.
+//! nodes: those with a higher number than the local node first, those without CPUs first, then the node that fewer
+//! earlier lists favour (`node_load`), then the lower number.
 //!
-//! A list is made when somebody first looks beyond its first node, and kept one word per entry in a [`PerNode`]: no
-//! array needs to know how many nodes there can be. Making node L's list needs the loads that the lists of nodes
-//! 0..L left behind, so those are made too. Several CPUs may do it at once: they store the same words.
+//! [`Pages::new`] makes the lists of all nodes, in the order of the nodes' numbers, before any other CPU can reach
+//! them; they never change afterwards, so reading them needs no order and no lock. The lists are kept one field per
+//! entry in [`PerNode`]s: no array needs to know how many nodes there can be.
 
 use crate::Pages;
 use crate::machine::Machine;
-use slablab_platform::{NodeId, PerNode, Platform, Word};
+use slablab_platform::{CpuId, Field, NodeId, PerNode, Platform, Word};
 
-/// A node's zonelist.
-pub(crate) struct Zonelist<P: Platform> {
-    entries: P::PerNode<Entry<P>>,
-    /// Entries, plus one once made.
-    len: P::Word,
-    /// CPUs on the node, plus one once counted.
-    cpus: P::Word,
-}
+/// A number per node, or per place in a list, that is 0 at first.
+struct Number<P: Platform>(P::Field);
 
-/// One word of a list, and one of the loads before it was made.
-struct Entry<P: Platform> {
-    /// The node at this place.
-    node: P::Word,
-    /// `node_load` of the node with this number, before this list.
-    load: P::Word,
-}
-
-impl<P: Platform> Default for Entry<P> {
+impl<P: Platform> Default for Number<P> {
     fn default() -> Self {
-        Entry { node: P::Word::new(0), load: P::Word::new(0) }
+        Number(P::Field::new(0))
     }
 }
 
-impl<P: Platform> Default for Zonelist<P> {
+/// The zonelist of one node: entry `place` is the number of the node that is asked at that place.
+struct List<P: Platform>(P::PerNode<Number<P>>);
+
+impl<P: Platform> Default for List<P> {
     fn default() -> Self {
-        Zonelist { entries: P::PerNode::new(), len: P::Word::new(0), cpus: P::Word::new(0) }
+        List(P::PerNode::new())
+    }
+}
+
+impl<P: Platform> List<P> {
+    fn node(&self, place: u16) -> NodeId {
+        NodeId(self.0.get(NodeId(place)).0.get() as u16)
+    }
+
+    fn set_node(&self, place: u16, node: NodeId) {
+        self.0.get(NodeId(place)).0.set(node.0 as u64);
+    }
+
+    /// Sorts the first `len` entries by `key`, in place (Shell, 1959): a machine may have 1,024 nodes, and there is no
+    /// memory for a copy.
+    fn sort<K: Ord>(&self, len: u16, key: impl Fn(NodeId) -> K) {
+        let mut gap = len / 2;
+        while gap > 0 {
+            for end in gap..len {
+                let node = self.node(end);
+                let mut place = end;
+                while place >= gap && key(self.node(place - gap)) > key(node) {
+                    self.set_node(place, self.node(place - gap));
+                    place -= gap;
+                }
+                self.set_node(place, node);
+            }
+            gap /= 2;
+        }
+    }
+}
+
+/// The zonelists of all nodes.
+pub(crate) struct Zonelists<P: Platform> {
+    lists: P::PerNode<List<P>>,
+    /// Entries of every list: the nodes with memory.
+    len: u16,
+}
+
+/// What the order of a list depends on besides distances, while the lists are made.
+struct Loads<P: Platform> {
+    /// 1 for a node that has CPUs.
+    has_cpus: P::PerNode<Number<P>>,
+    /// `node_load`: how much the lists made so far favour a node.
+    load: P::PerNode<Number<P>>,
+}
+
+impl<P: Platform> Zonelists<P> {
+    /// Makes all lists. Reads the topology from `P`: CPUs that appear later do not change the order.
+    pub(crate) fn new() -> Self {
+        let loads = Loads::<P> { has_cpus: P::PerNode::new(), load: P::PerNode::new() };
+        for cpu in (0..P::cpus()).map(CpuId) {
+            loads.has_cpus.get(P::cpu_node(cpu)).0.set(1);
+        }
+        let has_memory = |node: &NodeId| P::node_frames(*node).1 > 0;
+        let nodes = || (0..P::nodes()).map(NodeId);
+        let lists = P::PerNode::<List<P>>::new();
+        let len = nodes().filter(has_memory).count() as u16;
+        for local in nodes() {
+            let list = lists.get(local);
+            (0..len).zip(nodes().filter(has_memory)).for_each(|(place, node)| list.set_node(place, node));
+            list.sort(len, |node| loads.key(local, node));
+            loads.add(local, list, len);
+        }
+        Zonelists { lists, len }
+    }
+}
+
+impl<P: Platform> Loads<P> {
+    /// A node's place in `local`'s list: the lowest key comes first. The load decides only between nodes of equal
+    /// distance.
+    fn key(&self, local: NodeId, node: NodeId) -> (u64, NodeId) {
+        if node == local {
+            return (0, node);
+        }
+        let mut far = P::distance(local, node) as u64;
+        far += (node < local) as u64;
+        far += self.has_cpus.get(node).0.get();
+        ((far << 32) + self.load.get(node).0.get(), node)
+    }
+
+    /// Adds what a new list favours: the first node of each distance, the nearer the more.
+    fn add(&self, local: NodeId, list: &List<P>, len: u16) {
+        let at_home = P::node_frames(local).1 > 0;
+        let mut weight = P::nodes() as u64 - !at_home as u64;
+        let mut distance = P::distance(local, local);
+        for node in (0..len).map(|place| list.node(place)) {
+            if P::distance(local, node) != distance {
+                let load = &self.load.get(node).0;
+                load.set(load.get() + weight);
+                distance = P::distance(local, node);
+            }
+            weight -= 1;
+        }
     }
 }
 
 impl<P: Platform> Pages<P> {
     /// The nodes with memory, nearest to `local` first.
     pub fn nearest(&self, local: NodeId) -> Nearest<'_, P> {
-        Nearest { pages: self, local, at_home: P::node_frames(local).1 > 0, next: 0 }
+        Nearest { zonelists: &self.zonelists, local, at_home: P::node_frames(local).1 > 0, next: 0 }
     }
 
-    /// CPUs on a node, for the sizes of per-CPU lists.
+    /// CPUs on a node, for the sizes of per-CPU lists: counted once, when first asked for.
     pub(crate) fn local_cpus(&self, node: NodeId) -> u32 {
-        let cached = &self.zonelist(node).cpus;
-        match cached.load() {
+        let counted = &self.nodes.get(node).local_cpus;
+        match counted.load() {
             0 => {
                 let cpus = Machine::cpus_on::<P>(node);
-                cached.store(cpus as u64 + 1);
+                counted.store(cpus as u64 + 1);
                 cpus
             }
             word => word as u32 - 1,
         }
     }
-
-    fn zonelist(&self, node: NodeId) -> &Zonelist<P> {
-        &self.nodes.get(node).zonelist
-    }
-
-    /// Entries of a node's list, made now if need be.
-    fn made(&self, node: NodeId) -> u16 {
-        if let len @ 1.. = self.zonelist(node).len.load_acquire() {
-            return len as u16 - 1;
-        }
-        for earlier in (0..=node.0).map(NodeId) {
-            if self.zonelist(earlier).len.load_acquire() == 0 {
-                self.make(earlier);
-            }
-        }
-        self.zonelist(node).len.load_acquire() as u16 - 1
-    }
-
-    /// Makes one list; those of all nodes before are made.
-    #[cold]
-    fn make(&self, local: NodeId) {
-        let list = self.zonelist(local);
-        self.carry_loads(local);
-        let mut last = None;
-        let mut len = 0;
-        while let Some((key, node)) = self.after(local, last) {
-            list.entries.get(NodeId(len)).node.store(node.0 as u64);
-            last = Some((key, node));
-            len += 1;
-        }
-        // Pairs with the acquire loads of `len`: whoever sees it sees the entries.
-        list.len.store_release(len as u64 + 1);
-    }
-
-    /// The loads before `local`'s list: those before the previous node's, and what that list adds. In a list, the
-    /// first node of each distance is favoured; the nearer, the more.
-    fn carry_loads(&self, local: NodeId) {
-        let Some(before) = local.0.checked_sub(1).map(NodeId) else { return };
-        let (from, to) = (self.zonelist(before), self.zonelist(local));
-        for node in (0..P::nodes()).map(NodeId) {
-            to.entries.get(node).load.store(from.entries.get(node).load.load());
-        }
-        let at_home = P::node_frames(before).1 > 0;
-        let mut weight = P::nodes() as u64 - !at_home as u64;
-        let mut distance = P::distance(before, before);
-        for place in 0..from.len.load_acquire() as u16 - 1 {
-            let node = NodeId(from.entries.get(NodeId(place)).node.load() as u16);
-            if P::distance(before, node) != distance {
-                let load = &to.entries.get(node).load;
-                load.store(load.load() + weight);
-                distance = P::distance(before, node);
-            }
-            weight -= 1;
-        }
-    }
-
-    /// The nearest node with memory after `last`.
-    fn after(&self, local: NodeId, last: Option<(u64, NodeId)>) -> Option<(u64, NodeId)> {
-        let nodes = (0..P::nodes()).map(NodeId).filter(|node| P::node_frames(*node).1 > 0);
-        let keyed = nodes.map(|node| (self.key(local, node), node));
-        keyed.filter(|entry| last.is_none_or(|last| *entry > last)).min()
-    }
-
-    /// How far a node is: load decides only between nodes of equal distance.
-    fn key(&self, local: NodeId, node: NodeId) -> u64 {
-        if node == local {
-            return 0;
-        }
-        let mut far = P::distance(local, node) as u64;
-        far += (node < local) as u64;
-        far += (self.local_cpus(node) > 0) as u64;
-        (far << 32) + self.zonelist(local).entries.get(node).load.load()
-    }
 }
 
 /// The nodes with memory, nearest first: see [`Pages::nearest`].
 pub struct Nearest<'a, P: Platform> {
-    pages: &'a Pages<P>,
+    zonelists: &'a Zonelists<P>,
     local: NodeId,
     at_home: bool,
     next: u16,
@@ -152,10 +161,6 @@ impl<P: Platform> Iterator for Nearest<'_, P> {
         if place == 0 && self.at_home {
             return Some(self.local);
         }
-        if place >= self.pages.made(self.local) {
-            return None;
-        }
-        let entries = &self.pages.zonelist(self.local).entries;
-        Some(NodeId(entries.get(NodeId(place)).node.load() as u16))
+        (place < self.zonelists.len).then(|| self.zonelists.lists.get(self.local).node(place))
     }
 }

@@ -12,6 +12,7 @@
 mod heap;
 mod programs;
 mod races;
+mod zonelists;
 
 use programs::{Load, programs, whole};
 use races::{check, explored, hand_over, races};

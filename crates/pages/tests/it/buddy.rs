@@ -157,7 +157,7 @@ fn a_refused_permit_fails_the_request() {
 }
 
 #[test]
-#[should_panic(expected = "which is Buddy")]
+#[should_panic(expected = "broken: free of frame 0, which is Buddy")]
 fn a_double_free_is_reported() {
     check(2048, &[bare((6, 12, 0))], |pages| {
         let pfn = alloc(pages, Gfp::NONE, 0).unwrap();

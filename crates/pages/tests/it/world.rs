@@ -448,6 +448,9 @@ impl Platform for World {
     fn permit(_order: u8, _gfp: Gfp) -> bool {
         state().permit.get()
     }
+    fn broken(what: std::fmt::Arguments<'_>) -> ! {
+        panic!("broken: {what}")
+    }
     fn count(event: Event, n: u64) {
         *state().counts.borrow_mut().entry(event).or_default() += n;
     }
