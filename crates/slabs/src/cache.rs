@@ -142,10 +142,21 @@ impl Starts {
         Starts { reciprocal, end: rest * objects as u64 }
     }
 
-    /// Whether an object starts there, in bytes from the first.
+    /// Whether an object starts `offset` bytes from the first one.
     #[inline(always)]
     pub(crate) fn has(self, offset: u32) -> bool {
-        (offset as u64).wrapping_mul(self.reciprocal) < self.end
+        self.has_below(offset, self.end)
+    }
+
+    /// Products of the objects' offsets are below this number.
+    pub(crate) fn end(self) -> u64 {
+        self.end
+    }
+
+    /// As [`Starts::has`] in a slab with fewer objects, whose own [`Starts::end`] is `end`.
+    #[inline(always)]
+    pub(crate) fn has_below(self, offset: u32, end: u64) -> bool {
+        (offset as u64).wrapping_mul(self.reciprocal) < end
     }
 }
 

@@ -2,10 +2,11 @@
 
 use slablab_model::{Machine, MachineSpec, Model};
 use slablab_pages::{Pages, PagesPolicy};
-use slablab_platform::{Event, FrameKind, Gfp, NodeId};
+use slablab_platform::{Event, FrameKind, Gfp, NodeId, Platform};
 use slablab_slabs::engines::slub::{FirstTry, Slub};
 use slablab_slabs::preset::Preset;
-use slablab_slabs::{Backing, CacheId, CacheSpec, Engine};
+use slablab_slabs::slab::Slab;
+use slablab_slabs::{Backing, CacheId, CacheSpec, Engine, Misuse};
 
 #[test]
 fn flags() {
@@ -97,4 +98,44 @@ fn what_it_costs_when_memory_is_tight() {
     check("nowait-nokswapd", true, (0, 0, 0, 0));
     check("nowait-nokswapd-nopage", true, (1, 1, 2, 0));
     check("freepages-check", true, (1, 1, 1, 0));
+}
+
+/// A slab of the smallest order has fewer objects than one of the preferred order. An address behind its last object is
+/// refused by every free of the engine, and is never handed out.
+#[test]
+fn the_tail_of_a_fallback_slab_is_no_object() {
+    fn check(preset: &str) {
+        const SIZE: u32 = 704;
+        let Ok(Preset::Slub(policy)) = Preset::parse(preset) else { panic!("{preset} is no SLUB") };
+        let spec = MachineSpec { fail_order: Some(1), ..MachineSpec::uniform(1, 1, 256 << 20) };
+        let mut machine = Machine::new(spec).expect("the spec is right");
+        machine.enter(|| {
+            let pages = Pages::<Model>::new(PagesPolicy::for_release(6, 1, 0));
+            let backing = Backing::pages(&pages);
+            let cache = Slub::<Model>::create(CacheId(1), &CacheSpec::of_size(SIZE), &policy);
+            let objects = cache.geometry().min_objects;
+            assert!(objects < cache.geometry().objects, "{preset}: the order can fall back");
+            let object = cache.alloc(&backing, Gfp::KERNEL, None).expect("memory is left");
+            assert_eq!(cache.counted(Event::OrderFallback), 1, "{preset}");
+            let (slab, _) = Slab::<Model>::of(object).expect("an object is in a slab");
+            assert!(cache.starts_at(slab.pfn(), (objects - 1) * SIZE), "{preset}: the last object");
+            assert!(!cache.starts_at(slab.pfn(), objects * SIZE), "{preset}: malloc's fast free");
+            let bogus = Model::address(slab.pfn(), (objects * SIZE).into());
+            assert_eq!(cache.owns(bogus), Err(Misuse::NotAnObject), "{preset}");
+            assert_eq!(cache.free(&backing, bogus), Err(Misuse::NotAnObject), "{preset}");
+            assert_eq!(cache.free_bulk(&backing, &[bogus]), Err(Misuse::NotAnObject), "{preset}: in bulk");
+            for _ in 0..objects {
+                let other = cache.alloc(&backing, Gfp::KERNEL, None).expect("memory is left");
+                assert_ne!(other, bogus, "{preset}: the address was handed out");
+            }
+            // The CPU slab takes its own objects on the fast way, whatever its order.
+            let before = cache.counted(Event::FreeFastpath);
+            let newest = cache.alloc(&backing, Gfp::KERNEL, None).expect("memory is left");
+            cache.free(&backing, newest).expect("it is the cache's");
+            assert_eq!(cache.counted(Event::FreeFastpath) - before, u64::from(policy.cpu_slab), "{preset}");
+        });
+    }
+    for preset in ["slub@2.6.29", "slub@6.1", "slub@6.12", "slub@7.1,sheaves=off", "slub@7.1"] {
+        check(preset);
+    }
 }

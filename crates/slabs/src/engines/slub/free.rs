@@ -40,6 +40,13 @@ impl<P: Platform> Slub<P> {
         tally: Tally,
     ) -> Result<(), Misuse> {
         let slab = self.check(object, pfn, state)?;
+        if state.order != self.geometry.order {
+            // The fast path does not know where objects end in such a slab, and left it alone.
+            let mine = Want { mask: u64::MAX, value: self.tag_of(slab, state) };
+            if self.slots.push_if(mine, HotList::<P::Ptr>::COUNT_MAX, object, tally.fast) {
+                return Ok(());
+            }
+        }
         self.push_chain(backing, slab, state, Chain { head: object, tail: object, count: 1 }, tally)
     }
 
@@ -343,7 +350,7 @@ impl<P: Platform> Slub<P> {
             && let Some(mut slot) = self.slots.local()
         {
             let list = slot.list();
-            if list.tag == tag(slab.pfn(), state.node) {
+            if list.tag == self.tag_of(slab, state) {
                 P::set_link(chain.tail, self.geometry.link_offset, list.head);
                 let count = list.count + chain.count;
                 slot.set_list(HotList { head: Some(chain.head), count, tag: list.tag });

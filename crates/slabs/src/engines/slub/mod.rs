@@ -24,14 +24,19 @@ use crate::report::Misuse;
 use crate::slab::{NewObjects, Slab};
 use node::Node;
 use slablab_platform::{
-    CpuId, Event, Gfp, HotList, Local, NodeId, PerCpu, PerNode, Pfn, Platform, Want, Work, WorkKind,
+    CpuId, Event, FrameState, Gfp, HotList, Local, NodeId, PerCpu, PerNode, Pfn, Platform, Want, Word, Work,
+    WorkKind,
 };
 
 /// A SLUB cache. What the fast paths read is in one line.
 #[repr(C, align(64))]
 pub struct Slub<P: Platform> {
     slots: P::PerCpu<CpuState<P>>,
+    /// Where objects start in a slab of the preferred order.
     starts: Starts,
+    /// [`Starts::end`] of the slab with the fewest objects that this cache ever made: lowered by the first slab of the
+    /// smallest order, and never raised again. [`Engine::starts_at`] knows no slab's order, so it compares with this.
+    starts_end: P::Word,
     sheaf_capacity: u32,
     id: CacheId,
     /// Full sheaves in a barn, at most.
@@ -98,13 +103,18 @@ impl Tally {
 
 type Slot<'a, P> = <<P as Platform>::PerCpu<CpuState<P>> as PerCpu<P, CpuState<P>>>::Local<'a>;
 
-/// The hot list's tag: the CPU slab's frame above its node.
+/// The hot list's tag for a CPU slab of the preferred order: the slab's frame above its node. [`Slub::tag_of`] gives the
+/// tag for a slab of any order.
 #[inline]
 fn tag(pfn: Pfn, node: NodeId) -> u64 {
     (pfn.0 as u64) << 16 | node.0 as u64
 }
 
 const NODE_OF_TAG: u64 = 0xffff;
+
+/// In the tag: the CPU slab has the smallest order, so fewer objects start in it than [`Slub::is_start`] says. The fast free
+/// looks for a tag without this bit. It therefore misses, and the slow free asks with it after an exact check.
+const FELL_BACK: u64 = 1 << 48;
 
 impl<P: Platform> Slub<P> {
     fn measure(spec: &CacheSpec, policy: &SlubPolicy) -> Geometry {
@@ -138,6 +148,12 @@ impl<P: Platform> Slub<P> {
         self.starts.has(offset)
     }
 
+    /// The hot list's tag while this slab is the CPU slab.
+    fn tag_of(&self, slab: Slab<P>, state: FrameState) -> u64 {
+        let fell_back = if state.order == self.geometry.order { 0 } else { FELL_BACK };
+        tag(slab.pfn(), state.node) | fell_back
+    }
+
     /// Slabs a node keeps although they are empty.
     pub fn min_partial(&self) -> u32 {
         self.min_partial
@@ -162,6 +178,7 @@ impl<P: Platform> Engine<P> for Slub<P> {
         let geometry = Self::measure(spec, policy);
         assert!(geometry.objects >= 1, "an object of {} bytes fits no slab", geometry.size);
         let sheaf_capacity = policy.sheaf_capacity_of(spec, geometry.size, 1 << P::page_shift());
+        let starts = Starts::of(geometry.objects, geometry.size);
         Slub {
             id,
             geometry,
@@ -175,7 +192,8 @@ impl<P: Platform> Engine<P> for Slub<P> {
             ),
             sheaf_capacity,
             barn_full: sheaf::barn_full(policy, sheaf_capacity * geometry.size),
-            starts: Starts::of(geometry.objects, geometry.size),
+            starts,
+            starts_end: P::Word::new(starts.end()),
             new: NewObjects::default(),
             slots: P::PerCpu::new(geometry.link_offset),
             nodes: P::PerNode::new(),
@@ -246,7 +264,7 @@ impl<P: Platform> Engine<P> for Slub<P> {
 
     #[inline]
     fn starts_at(&self, _slab: Pfn, offset: u32) -> bool {
-        self.is_start(offset)
+        self.starts.has_below(offset, self.starts_end.load())
     }
 
     #[inline]
@@ -437,7 +455,7 @@ impl<P: Platform> Slub<P> {
     /// Installs a slab this CPU froze, with the list it took from it.
     fn install(&self, slot: &mut Slot<'_, P>, slab: Slab<P>, head: Option<P::Ptr>, count: u32) {
         slot.slab = Some(slab);
-        slot.set_list(HotList { head, count, tag: tag(slab.pfn(), slab.node()) });
+        slot.set_list(HotList { head, count, tag: self.tag_of(slab, slab.state()) });
     }
 
     fn uninstall(&self, slot: &mut Slot<'_, P>) {
