@@ -43,6 +43,7 @@ mod global;
 mod heap;
 #[expect(unsafe_code, reason = "gives mappings back")]
 mod huge;
+mod inside;
 #[expect(unsafe_code, reason = "links freed memory")]
 mod interrupted;
 #[expect(unsafe_code, reason = "keeps what is shared in statics")]

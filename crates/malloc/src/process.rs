@@ -6,8 +6,9 @@
 //! path runs deferred work, and now and then lets the next tenant give back what it keeps for nobody.
 
 use crate::heap::Over;
+use crate::inside::{Inside, less};
 use slablab_native::report::{self, Line};
-use slablab_native::{Native, Object, Start, Wishes, system};
+use slablab_native::{Native, Object, Sleep, Start, Wishes, system};
 use slablab_pages::Pages;
 use slablab_pages::policy::{MinFree, PagesPolicy, PcpRule, ZoneRule};
 use slablab_platform::{CpuId, Gfp, Platform, Work};
@@ -116,8 +117,9 @@ pub unsafe fn settle(seat: &Seat, tenant: &dyn Tenant) {
 pub fn unsettle(seat: &Seat) {
     let place = &PLACES[seat.0 as usize];
     place.state.store(TAKEN, SeqCst);
-    // An upkeep may have taken a work of this tenant and not have called it yet.
-    while place.users.load(SeqCst) > 0 || WORKING.load(SeqCst) > 0 {
+    // A thread may have taken a work of this tenant off the queue, and not have called the tenant yet.
+    WORKING.wait();
+    while place.users.load(SeqCst) > 0 {
         system::pause();
     }
     // SAFETY: nobody reads a place that is not settled.
@@ -129,9 +131,7 @@ pub fn end_works(end: impl Fn()) {
     loop {
         let returned = RETURNED.load(SeqCst);
         end();
-        while WORKING.load(SeqCst) > 0 {
-            system::pause();
-        }
+        WORKING.wait();
         if RETURNED.load(SeqCst) == returned {
             return;
         }
@@ -150,10 +150,22 @@ pub fn abandon(seat: &Seat) {
     PLACES[seat.0 as usize].state.store(GONE, Release);
 }
 
-/// In a fork's child: who called tenants, or had works in hand, is not there.
+/// In a fork's child: the other threads, which may have been inside a tenant or had a work in hand, are not there.
 pub(crate) fn alone() {
-    WORKING.store(0, SeqCst);
+    WORKING.reset();
     PLACES.iter().take(USED.load(Relaxed) as usize).for_each(|place| place.users.store(0, SeqCst));
+    let hook = *ON_CHILD.lock();
+    if let Some(hook) = hook {
+        hook();
+    }
+}
+
+/// The function that [`alone`] calls last.
+static ON_CHILD: Sleep<Option<fn()>> = Sleep::new(None);
+
+/// Has `hook` called in every fork's child. There is one hook: a second call replaces it.
+pub fn on_child(hook: fn()) {
+    *ON_CHILD.lock() = Some(hook);
 }
 
 /// Calls a tenant, if it is there.
@@ -234,8 +246,8 @@ const CALLER_NS: u64 = 500_000;
 static LOOKED_NS: AtomicU64 = AtomicU64::new(0);
 static DUE: AtomicU64 = AtomicU64::new(0);
 static TURN: AtomicU32 = AtomicU32::new(0);
-/// Upkeeps that may have a work in hand.
-static WORKING: AtomicU32 = AtomicU32::new(0);
+/// Threads that may have a work in hand.
+static WORKING: Inside = Inside::new();
 /// Works whose tenant was not to be reached, and which wait again; and how long.
 static RETURNED: AtomicU32 = AtomicU32::new(0);
 const RETRY_NS: u64 = 1_000_000;
@@ -244,7 +256,7 @@ const RETRY_NS: u64 = 1_000_000;
 #[inline]
 pub fn upkeep() {
     if Native::work_waits() {
-        WORKING.fetch_add(1, SeqCst);
+        let working = WORKING.enter();
         while let Some((cpu, work)) = Native::due() {
             // A tenant that leaves does its works itself. It looks for them until none came back: so the order.
             let number = work.cache / NUMBERS;
@@ -255,7 +267,7 @@ pub fn upkeep() {
                 RETURNED.fetch_add(1, SeqCst);
             }
         }
-        less(&WORKING);
+        drop(working);
     }
     // The clock is looked at now and then; what is due goes on at once.
     if !Native::tick() && DUE.load(Relaxed) == 0 {
@@ -269,11 +281,6 @@ pub fn upkeep() {
     if DUE.load(Relaxed) > 0 {
         take_turns(now + CALLER_NS);
     }
-}
-
-/// One less, unless a fork made it none meanwhile.
-fn less(count: &AtomicU32) {
-    let _ = count.fetch_update(SeqCst, SeqCst, |count| count.checked_sub(1));
 }
 
 /// Lets caches shrink whose turn it is, until some time.
