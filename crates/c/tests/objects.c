@@ -40,7 +40,9 @@ static void creation(void)
     errno = 0;
     CHECK(!kmem_cache_create(NULL, 64, 0, 0, NULL) && errno == EINVAL);
     errno = 0;
-    CHECK(!kmem_cache_create("flags", 64, 0, 1, NULL) && errno == EINVAL);
+    CHECK(!kmem_cache_create("flags", 64, 0, 2, NULL) && errno == EINVAL);
+    errno = 0;
+    CHECK(!kmem_cache_create("flags", 64, 0, KMEM_ZERO, NULL) && errno == EINVAL);
     struct kmem_cache_args args = {.engine = "slurb"};
     errno = 0;
     CHECK(!kmem_cache_create_args("engine", 64, &args) && errno == EINVAL);
@@ -92,6 +94,8 @@ static void bytes(void)
     kmem_cache_free(cache, NULL);
     errno = 0;
     CHECK(!kmem_cache_alloc(cache, 7) && errno == EINVAL);
+    errno = 0;
+    CHECK(!kmem_cache_alloc(cache, KMEM_CONSISTENCY_CHECKS) && errno == EINVAL);
     CHECK(kmem_cache_shrink(cache) == 0);
     CHECK(kmem_cache_destroy(cache) == 0);
 }
@@ -320,6 +324,45 @@ static void children_that_destroy(void)
     CHECK(kmem_cache_destroy(cache) == 0);
 }
 
+/* A child may register a shrinker, whatever its parent's other threads did with theirs when it was forked. */
+static volatile int registers;
+
+static size_t nothing(size_t wanted, void *argument)
+{
+    (void)wanted, (void)argument;
+    return 0;
+}
+
+static void *registering(void *argument)
+{
+    while (registers)
+        kmem_unregister_shrinker(kmem_register_shrinker(NULL, nothing, NULL));
+    return argument;
+}
+
+static void children_that_register(void)
+{
+    pthread_t threads[2];
+
+    registers = 1;
+    for (int i = 0; i < 2; i++)
+        CHECK(pthread_create(&threads[i], NULL, registering, NULL) == 0);
+    for (int i = 0; i < 200; i++) {
+        pid_t child = fork();
+        int status;
+        if (child == 0) {
+            alarm(20);
+            kmem_unregister_shrinker(kmem_register_shrinker(NULL, nothing, NULL));
+            kmem_shrink_all();
+            _exit(0);
+        }
+        CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0);
+    }
+    registers = 0;
+    for (int i = 0; i < 2; i++)
+        CHECK(pthread_join(threads[i], NULL) == 0);
+}
+
 /* What threads that still live keep in their slots goes with the cache. */
 static pthread_barrier_t both;
 
@@ -459,6 +502,7 @@ int main(int count, char **arguments)
     remaining();
     threads();
     children_that_destroy();
+    children_that_register();
     live_slots();
     many();
     puts("all holds");

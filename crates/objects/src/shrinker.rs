@@ -1,112 +1,172 @@
-//! Shrinkers: what a program registers to be asked when memory is short, or when a cache comes to its limit.
+//! Shrinkers: functions of the program that the process calls when memory is short, or when a cache is at its limit.
 //!
-//! A program that keeps objects for later (a cache of its own, a list of spares) says here how to let some of them go. It is
-//! asked, in the thread that wants memory and with no lock held, when a cache finds no memory, when a cache is at its limit and
-//! the shrinker named it, and by [`shrink_all`]. Nobody is asked twice at once in one thread: what a shrinker frees may well
-//! allocate.
+//! A program that keeps objects for later (a cache of its own, a list of spares) registers a function that lets some of
+//! them go. The function runs in the thread that wants memory, with no lock held: when a cache finds no memory, when a
+//! cache is at its limit and the shrinker was registered for that cache, and in [`shrink_all`]. A thread that is inside a
+//! shrinker's function calls no other one: the function may allocate.
+//!
+//! [`REGISTERED`] is a lock inside of the fork gate, so that no fork copies it while a thread holds it. No memory is
+//! allocated or freed under it: memory may be short, and the allocator takes locks of its own.
 
 use slablab_malloc::process;
+use slablab_native::{Sleep, system};
 use slablab_slabs::CacheId;
 use std::cell::Cell;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
-/// Asked for so many objects; answers how many it let go.
+/// A shrinker's function: takes the number of objects that are wanted, returns the number that it let go.
 type Ask = dyn Fn(u64) -> u64 + Send + Sync;
 
 struct Entry {
     number: u64,
+    /// The cache whose limit calls the function; `None` if only a lack of memory does.
     cache: Option<CacheId>,
     ask: Arc<Ask>,
+    /// Threads that are inside the function.
+    calls: u32,
+    /// [`Shrinker`]'s drop waits for those threads: no call begins any more.
+    leaves: bool,
 }
 
 struct Registered {
+    /// In no order.
     entries: Vec<Entry>,
+    /// The number of the next entry. 0 stands for no entry.
     next: u64,
 }
 
-static REGISTERED: Mutex<Registered> = Mutex::new(Registered { entries: Vec::new(), next: 0 });
+static REGISTERED: Sleep<Registered> = Sleep::new(Registered { entries: Vec::new(), next: 1 });
 
-fn registered() -> MutexGuard<'static, Registered> {
-    REGISTERED.lock().unwrap_or_else(PoisonError::into_inner)
+thread_local! {
+    /// The number of the entry whose function this thread is inside; 0 for none.
+    static INSIDE: Cell<u64> = const { Cell::new(0) };
 }
 
-/// A registered shrinker; dropping it ends that. A call that runs in another thread then may still end later.
+/// A registered shrinker. Dropping it unregisters the function, and waits for every call that runs in another thread. The
+/// function itself may drop it: its own call is not waited for.
 #[derive(Debug)]
-#[must_use = "a shrinker is registered until this is dropped"]
+#[must_use = "dropping a shrinker unregisters it"]
 pub struct Shrinker(u64);
 
 impl Shrinker {
-    /// Registers `ask`, which is told how many objects are wanted and answers how many it let go, in whatever it keeps.
+    /// Registers `ask`. It is called with the number of objects that are wanted, and returns the number that it let go, of
+    /// any cache.
     pub fn register(ask: impl Fn(u64) -> u64 + Send + Sync + 'static) -> Shrinker {
         Self::of(None, ask)
     }
 
-    /// The same, asked too when that cache is at its limit.
+    /// Registers `ask`, and calls it also when `cache` is at its limit.
     pub(crate) fn of(cache: Option<CacheId>, ask: impl Fn(u64) -> u64 + Send + Sync + 'static) -> Shrinker {
-        let ask = Arc::new(ask);
-        let mut registered = registered();
-        let number = registered.next;
-        registered.next += 1;
-        registered.entries.push(Entry { number, cache, ask });
-        Shrinker(number)
+        process::on_child(forget_other_threads);
+        let mut entry = Entry { number: 0, cache, ask: Arc::new(ask), calls: 0, leaves: false };
+        loop {
+            let larger = Vec::with_capacity(2 * REGISTERED.lock().entries.len() + 4);
+            match insert(entry, larger) {
+                Ok(number) => return Shrinker(number),
+                // Other threads registered more meanwhile.
+                Err(back) => entry = back,
+            }
+        }
     }
+}
+
+/// Adds an entry without allocating: to the list as it is, or to `larger` if the list is full. Gives the entry back if
+/// `larger` is too small. The vector that is left over is dropped after the lock.
+fn insert(mut entry: Entry, mut larger: Vec<Entry>) -> Result<u64, Entry> {
+    let mut registered = REGISTERED.lock();
+    if registered.entries.len() == registered.entries.capacity() {
+        if larger.capacity() <= registered.entries.len() {
+            return Err(entry);
+        }
+        larger.append(&mut registered.entries);
+        std::mem::swap(&mut registered.entries, &mut larger);
+    }
+    entry.number = registered.next;
+    registered.next += 1;
+    registered.entries.push(entry);
+    Ok(registered.next - 1)
 }
 
 impl Drop for Shrinker {
     fn drop(&mut self) {
-        let mut registered = registered();
-        let found = registered.entries.iter().position(|entry| entry.number == self.0);
-        // Dropped without the lock: what it captured is the program's.
-        let _entry = found.map(|index| registered.entries.swap_remove(index));
-        drop(registered);
+        // What the function captured is dropped without the lock: it is the program's.
+        while leave(self.0).is_none() {
+            system::pause();
+        }
     }
 }
 
-thread_local! {
-    static ASKING: Cell<bool> = const { Cell::new(false) };
+/// Takes an entry off the list once no other thread is inside its function; `None` while one is.
+fn leave(number: u64) -> Option<Entry> {
+    let mut registered = REGISTERED.lock();
+    let index = registered.entries.iter().position(|entry| entry.number == number)?;
+    let entry = &mut registered.entries[index];
+    entry.leaves = true;
+    let own = u32::from(INSIDE.get() == number);
+    (entry.calls <= own).then(|| registered.entries.swap_remove(index))
 }
 
-/// This thread asks; until it is dropped, also when a shrinker panics.
-struct Asking;
-
-impl Asking {
-    fn begin() -> Option<Asking> {
-        (!ASKING.replace(true)).then_some(Asking)
+/// In a fork's child: no other thread is inside a function any more.
+fn forget_other_threads() {
+    let inside = INSIDE.get();
+    for entry in &mut REGISTERED.lock().entries {
+        entry.calls = u32::from(entry.number == inside);
     }
 }
 
-impl Drop for Asking {
+/// A call of one entry's function, from before it begins until after it ended or panicked.
+struct Call {
+    number: u64,
+    ask: Option<Arc<Ask>>,
+}
+
+impl Call {
+    /// Begins a call of the entry registered first after number `after`, of one cache or of any. Allocates nothing.
+    fn begin_next(after: u64, cache: Option<CacheId>) -> Option<Call> {
+        let mut registered = REGISTERED.lock();
+        let wanted = |entry: &&mut Entry| {
+            !entry.leaves && (cache.is_none() || entry.cache == cache) && entry.number > after
+        };
+        let entry = registered.entries.iter_mut().filter(wanted).min_by_key(|entry| entry.number)?;
+        entry.calls += 1;
+        INSIDE.set(entry.number);
+        Some(Call { number: entry.number, ask: Some(entry.ask.clone()) })
+    }
+
+    fn run(&self, count: u64) -> u64 {
+        self.ask.as_ref().map_or(0, |ask| ask(count))
+    }
+}
+
+impl Drop for Call {
     fn drop(&mut self) {
-        ASKING.set(false);
+        // Before the call is over for `leave`: what the function captured may end here, if it unregistered itself.
+        drop(self.ask.take());
+        INSIDE.set(0);
+        let mut registered = REGISTERED.lock();
+        if let Some(entry) = registered.entries.iter_mut().find(|entry| entry.number == self.number) {
+            entry.calls -= 1;
+        }
     }
 }
 
-/// The shrinker registered first after number `after`, of one cache or of any. No memory is needed: there may be none.
-fn next(after: Option<u64>, cache: Option<CacheId>) -> Option<(u64, Arc<Ask>)> {
-    let registered = registered();
-    let wanted = |entry: &&Entry| {
-        (cache.is_none() || entry.cache == cache) && after.is_none_or(|after| entry.number > after)
-    };
-    let entry = registered.entries.iter().filter(wanted).min_by_key(|entry| entry.number)?;
-    Some((entry.number, entry.ask.clone()))
-}
-
-/// Asks the shrinkers of one cache, or all, for `count` objects. Answers how many were let go.
+/// Calls the shrinkers of one cache, or all, until `count` objects were let go. Returns how many were.
 #[cold]
 pub(crate) fn ask(cache: Option<CacheId>, count: u64) -> u64 {
-    let Some(_asking) = Asking::begin() else { return 0 };
-    let (mut given, mut last) = (0u64, None);
-    while given < count
-        && let Some((number, ask)) = next(last, cache)
+    let (mut given, mut last) = (0u64, 0);
+    // A function that allocates does not come here again.
+    while INSIDE.get() == 0
+        && given < count
+        && let Some(call) = Call::begin_next(last, cache)
     {
-        last = Some(number);
-        given = given.saturating_add(ask(count - given));
+        last = call.number;
+        given = given.saturating_add(call.run(count - given));
     }
     given
 }
 
-/// Asks every shrinker for all it can let go, and gives back what heaps and caches keep for nobody. Answers the bytes that went
-/// back to the system.
+/// Asks every shrinker for all that it can let go, and has every heap and object cache give back the free memory that it
+/// keeps. Returns the bytes that went back to the system.
 pub fn shrink_all() -> u64 {
     ask(None, u64::MAX);
     process::trim()

@@ -2,8 +2,9 @@
 
 use crate::{Census, under_every_engine};
 use slablab_objects::{Builder, Limit, Object, ObjectCache, Shrinker, Why, shrink_all};
-use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, LazyLock, Mutex};
+use std::time::Duration;
 
 #[test]
 fn at_its_limit_a_cache_refuses_and_hands_the_value_back() {
@@ -125,4 +126,62 @@ fn shrinking_all_gives_memory_back() {
     drop((0..20_000).map(|n| cache.insert([n; 128]).expect("memory")).collect::<Vec<_>>());
     shrink_all();
     assert_eq!(cache.stats().slabs, 0);
+}
+
+/// Other tests of this process call every shrinker too: the functions here act only in calls of the test's own threads, or
+/// end well in any.
+#[test]
+fn unregistering_a_shrinker_waits_for_a_call_in_another_thread() {
+    let (entered, may_end, ended) = <(Arc<AtomicBool>, Arc<AtomicBool>, Arc<AtomicU64>)>::default();
+    let inside = (entered.clone(), may_end.clone(), ended.clone());
+    let shrinker = Shrinker::register(move |_| {
+        inside.0.store(true, SeqCst);
+        while !inside.1.load(SeqCst) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        inside.2.fetch_add(1, SeqCst);
+        0
+    });
+    let asks = std::thread::spawn(shrink_all);
+    while !entered.load(SeqCst) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let drops = std::thread::spawn(move || {
+        drop(shrinker);
+        ended.load(SeqCst)
+    });
+    std::thread::sleep(Duration::from_millis(50));
+    may_end.store(true, SeqCst);
+    let ended = drops.join().expect("no panic");
+    assert!(ended > 0, "the drop returned while a call ran");
+    asks.join().expect("no panic");
+}
+
+#[test]
+fn a_shrinker_may_unregister_itself_or_panic() {
+    let main = std::thread::current().id();
+    let own = Arc::new(Mutex::new(None::<Shrinker>));
+    let inside = own.clone();
+    let calls = Arc::new(AtomicU64::new(0));
+    let counts = calls.clone();
+    *own.lock().expect("no thread panics") = Some(Shrinker::register(move |_| {
+        if std::thread::current().id() == main {
+            counts.fetch_add(1, SeqCst);
+            let itself = inside.lock().expect("no thread panics").take();
+            drop(itself);
+        }
+        0
+    }));
+    shrink_all();
+    shrink_all();
+    assert_eq!(calls.load(SeqCst), 1);
+    assert_eq!(Arc::strong_count(&own), 1, "what the function captured was dropped");
+
+    let panics = Shrinker::register(move |_| {
+        assert_ne!(std::thread::current().id(), main, "on purpose");
+        0
+    });
+    assert!(std::panic::catch_unwind(shrink_all).is_err());
+    drop(panics);
+    shrink_all();
 }
