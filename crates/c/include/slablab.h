@@ -34,9 +34,10 @@
 #define KMEM_STORE_USER 65536
 
 /*
- Hands out zeros; for `flags` of the functions that allocate. Not with a constructor.
+ Fills the object with zeros; for `flags` of the functions that allocate. Not with a constructor. No flag of
+ `kmem_cache_create` has this value.
  */
-#define KMEM_ZERO 256
+#define KMEM_ZERO 1
 
 /*
  A cache of objects of one size.
@@ -258,22 +259,25 @@ size_t kmem_cache_sheaf_size(const struct slab_sheaf *sheaf);
 void kmem_cache_return_sheaf(struct kmem_cache *cache, unsigned int _flags, struct slab_sheaf *sheaf);
 
 /*
- Registers who keeps objects for later: `ask` is told how many are wanted and answers how many it let go, in the thread that
- wants memory. It is asked when memory is short, and when `cache`, which may be null, is at its limit. Null and `EINVAL` without
- `ask`.
+ Registers a function of a program that keeps objects for later. `ask` is called with the number of objects that are
+ wanted and with `argument`, in the thread that wants memory; it returns the number of objects that it freed. It is called
+ when memory is short, and when `cache`, which may be null, is at its limit. Null and `EINVAL` if `ask` is null.
 
  # Safety
- The cache is one, or null; `ask` may be called with `argument` in any thread until it is unregistered.
+ `cache` came from `kmem_cache_create`, or is null; `ask` may be called with `argument` in any thread until
+ `kmem_unregister_shrinker` returned.
  */
 struct kmem_shrinker *kmem_register_shrinker(struct kmem_cache *cache,
                                              size_t (*ask)(size_t, void*),
                                              void *argument);
 
 /*
- Unregisters a shrinker; null is nothing. A call that runs in another thread may still end later.
+ Unregisters a shrinker; does nothing if `shrinker` is null. Waits for every call of its function that runs in another
+ thread: once this returned, `argument` may be freed. The function may itself unregister its shrinker; its own call is then
+ not waited for.
 
  # Safety
- It is one, and is not used any more.
+ `shrinker` came from `kmem_register_shrinker`, and is not used any more.
  */
 void kmem_unregister_shrinker(struct kmem_shrinker *shrinker);
 

@@ -21,8 +21,9 @@ pub const KMEM_RED_ZONE: c_uint = 0x400;
 pub const KMEM_POISON: c_uint = 0x800;
 /// Notes who allocates and who frees an object (U), for reports.
 pub const KMEM_STORE_USER: c_uint = 0x10000;
-/// Hands out zeros; for `flags` of the functions that allocate. Not with a constructor.
-pub const KMEM_ZERO: c_uint = 0x100;
+/// Fills the object with zeros; for `flags` of the functions that allocate. Not with a constructor. No flag of
+/// `kmem_cache_create` has this value.
+pub const KMEM_ZERO: c_uint = 0x1;
 
 /// A cache of objects of one size.
 #[allow(non_camel_case_types, reason = "C's name")]
@@ -238,17 +239,21 @@ pub unsafe extern "C" fn kmem_cache_alloc_bulk(
         invalid();
         return 0;
     }
-    // SAFETY: the caller's promise.
-    let objects = unsafe { std::slice::from_raw_parts_mut(objects.cast::<*mut u8>(), count) };
-    if let Err(why) = cache.checked.alloc_bulk(objects) {
+    let mut place = objects;
+    let hand_over = |object: *mut u8| {
+        // SAFETY: the object is new and has `size` bytes; `alloc_bulk` calls this `count` times, and the caller says that
+        // `objects` has room for so many addresses.
+        unsafe {
+            if flags & KMEM_ZERO != 0 {
+                object.write_bytes(0, cache.checked.size());
+            }
+            place.write(object.cast());
+            place = place.add(1);
+        }
+    };
+    if let Err(why) = cache.checked.alloc_bulk(count, hand_over) {
         refused(why);
         return 0;
-    }
-    if flags != 0 {
-        for object in objects {
-            // SAFETY: the object is new and has so many bytes.
-            unsafe { object.write_bytes(0, cache.checked.size()) };
-        }
     }
     count
 }
@@ -427,12 +432,13 @@ unsafe impl Send for Asked {}
 // SAFETY: as above.
 unsafe impl Sync for Asked {}
 
-/// Registers who keeps objects for later: `ask` is told how many are wanted and answers how many it let go, in the thread that
-/// wants memory. It is asked when memory is short, and when `cache`, which may be null, is at its limit. Null and `EINVAL` without
-/// `ask`.
+/// Registers a function of a program that keeps objects for later. `ask` is called with the number of objects that are
+/// wanted and with `argument`, in the thread that wants memory; it returns the number of objects that it freed. It is called
+/// when memory is short, and when `cache`, which may be null, is at its limit. Null and `EINVAL` if `ask` is null.
 ///
 /// # Safety
-/// The cache is one, or null; `ask` may be called with `argument` in any thread until it is unregistered.
+/// `cache` came from `kmem_cache_create`, or is null; `ask` may be called with `argument` in any thread until
+/// `kmem_unregister_shrinker` returned.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn kmem_register_shrinker(
     cache: *mut kmem_cache,
@@ -455,10 +461,12 @@ pub unsafe extern "C" fn kmem_register_shrinker(
     Box::into_raw(Box::new(kmem_shrinker { _registered }))
 }
 
-/// Unregisters a shrinker; null is nothing. A call that runs in another thread may still end later.
+/// Unregisters a shrinker; does nothing if `shrinker` is null. Waits for every call of its function that runs in another
+/// thread: once this returned, `argument` may be freed. The function may itself unregister its shrinker; its own call is then
+/// not waited for.
 ///
 /// # Safety
-/// It is one, and is not used any more.
+/// `shrinker` came from `kmem_register_shrinker`, and is not used any more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn kmem_unregister_shrinker(shrinker: *mut kmem_shrinker) {
     if !shrinker.is_null() {

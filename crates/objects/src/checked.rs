@@ -207,18 +207,18 @@ impl Checked {
         misuse(format_args!("{name}: double free of {at:p}, or it was never allocated"))
     }
 
-    /// Fills `out` with objects, all or none.
+    /// Allocates `count` objects, all or none, and calls `hand_over` with the address of each.
     ///
     /// # Errors
-    /// There are not that many, and why; then `out` is as it was.
-    pub fn alloc_bulk(&self, out: &mut [*mut u8]) -> Result<(), Why> {
+    /// There are fewer than `count`, and why; then `hand_over` was not called.
+    pub fn alloc_bulk(&self, count: usize, mut hand_over: impl FnMut(*mut u8)) -> Result<(), Why> {
         let mut ahead = Ahead::default();
-        if let Err(why) = ahead.fill(&self.cache, out.len(), |_| ()) {
+        if let Err(why) = ahead.fill(&self.cache, count, |_| ()) {
             ahead.give_back(&self.cache);
             return Err(why);
         }
-        for place in out {
-            *place = self.hand_out_any(ahead.pop(&self.cache).expect("there are as many"));
+        while let Some(object) = ahead.pop(&self.cache) {
+            hand_over(self.hand_out_any(object));
         }
         Ok(())
     }

@@ -17,6 +17,7 @@ use slablab_platform::{CpuId, Gfp, Pfn, Platform, Work, WorkKind};
 use slablab_slabs::preset::Choice;
 use slablab_slabs::{Backing, Busy, CacheId, Engine, Misuse, Usage};
 use std::fmt;
+use std::sync::Arc;
 
 /// What a cache is asked to be.
 #[derive(Clone, Debug)]
@@ -59,9 +60,10 @@ pub const LARGEST_ALIGN: usize = LARGEST;
 /// Bytes of a word.
 pub(crate) const WORD: usize = 8;
 
-/// A cache. What the process knows of it stays where it is.
+/// A cache.
 pub struct Cache {
-    inner: Box<Inner>,
+    /// An `Arc`, as the process's registry refers to it too: a `Box` that moves would end what the registry refers to.
+    inner: Arc<Inner>,
     seat: Option<Seat>,
 }
 
@@ -116,7 +118,7 @@ impl Cache {
         let number = CacheId(seat.first());
         let of = Of::create(number, spec, &engine);
         let limit = Counted::new(spec.limit, with!(&of, cache => cache.geometry().size));
-        let inner = Box::new(Inner {
+        let inner = Arc::new(Inner {
             limited: limit.most().is_some(),
             limit,
             of,
@@ -133,7 +135,7 @@ impl Cache {
             waiting: Waiting::default(),
             pages,
         });
-        // SAFETY: the box stays where it is until the cache is dropped, which unsettles it first.
+        // SAFETY: `Drop for Cache` unsettles it (`destroy` or `abandon`) before it lets go of the `Arc`.
         unsafe { process::settle(&seat, &*inner) };
         Ok(Cache { inner, seat: Some(seat) })
     }
