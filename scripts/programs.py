@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Real programs under other allocators, by LD_PRELOAD: CPU time, peak memory, and whether they say the same.
 
-    cargo build --release -p slablab-c
+    cargo build --profile dist -p slablab-c
     scripts/programs.py                     # all programs, glibc, slablab and three others, 5 blocks: some 6 minutes on 2 CPUs
     scripts/programs.py --programs sqlite,gcc --allocators glibc,slablab,slub@6.1 --repeats 11 --format json
 
@@ -36,7 +36,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 LIBRARIES = [Path("/usr/lib") / f"{os.uname().machine}-linux-gnu", Path("/usr/lib64"), Path("/usr/lib")]
-OURS = ROOT / "target/release/libslablab.so"
+OURS = ROOT / "target/dist/libslablab.so"
 # Name: library, Debian package, further environment.
 ALLOCATORS = {
     "glibc": ("libc.so.6", "libc6", {}),
@@ -356,7 +356,7 @@ def present(programs, allocators):
     for name in allocators:
         if find(ALLOCATORS[name][0]) is None:
             package = ALLOCATORS[name][1]
-            said.append(f"{name} is not there: " + (f"install {package}" if package else "cargo build --release -p slablab-c"))
+            said.append(f"{name} is not there: " + (f"install {package}" if package else "cargo build --profile dist -p slablab-c"))
     return [program for program in programs if not absent(program)], [name for name in allocators if find(ALLOCATORS[name][0])], said
 
 

@@ -1,10 +1,10 @@
 #!/bin/sh
 # Installs the library, its header and its pkg-config file: crates/c/install.sh [PREFIX], /usr/local if none is named.
-# DESTDIR is put before it; BUILT says where the library was built, target/release if nothing does.
+# DESTDIR is put before it; BUILT says where the library was built, target/dist by default.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 prefix=${1:-/usr/local}
-built=${BUILT:-$here/../../target/release}
+built=${BUILT:-$here/../../target/dist}
 to=${DESTDIR:-}$prefix
 version=$(sed -n 's/^version = "\(.*\)"$/\1/p' "$here/../../Cargo.toml" | head -n 1)
 install -d "$to/lib/pkgconfig" "$to/include"

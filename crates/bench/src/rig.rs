@@ -228,11 +228,21 @@ fn chosen(options: &Options) -> Result<(Vec<Ran>, Vec<String>), String> {
         notes.push(format!("slablab is SLABLAB_ENGINE={engine}"));
     }
     if cfg!(not(feature = "peers")) {
-        notes
-            .push("built without other allocators than glibc: cargo build --release --features peers".into());
+        notes.push(
+            "built without other allocators than glibc: cargo build --profile dist --features peers".into(),
+        );
+    }
+    if PROFILE != "dist" {
+        notes.push(format!(
+            "built with the profile {PROFILE}: programs that link the allocators run faster when built whole; \
+             for figures to report: cargo build --profile dist"
+        ));
     }
     Ok((ran, notes))
 }
+
+/// The cargo profile that this library was built with.
+const PROFILE: &str = env!("SLABLAB_BENCH_PROFILE");
 
 fn memory_chosen(options: &Options) -> Vec<Held> {
     let asked = options.workloads.is_empty() || options.workloads.iter().any(|name| name == MEMORY);

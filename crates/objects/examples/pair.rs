@@ -1,6 +1,6 @@
 //! What a pair of alloc and free costs, beside a bare list of free objects in thread-local storage.
 //!
-//! `cargo run --release -p slablab-objects --example pair [ENGINE...]`: nanoseconds of thread CPU time per pair, the median of
+//! `cargo run --profile dist -p slablab-objects --example pair [ENGINE...]`: nanoseconds of thread CPU time per pair, the median of
 //! interleaved rounds. `--count NAME ENGINE` does a million pairs of one kind and nothing else, for callgrind.
 
 use slablab_objects::{Builder, Kept, ObjectCache};

@@ -1,0 +1,11 @@
+//! Tells the library which cargo profile it is built with: cargo names the profile only in the folder that it builds in.
+
+use std::path::Path;
+
+fn main() {
+    println!("cargo:rerun-if-changed=build.rs");
+    // OUT_DIR is TARGET/PROFILE/build/PACKAGE-HASH/out.
+    let out = std::env::var("OUT_DIR").expect("cargo sets OUT_DIR");
+    let profile = Path::new(&out).ancestors().nth(3).and_then(Path::file_name).and_then(|name| name.to_str());
+    println!("cargo:rustc-env=SLABLAB_BENCH_PROFILE={}", profile.unwrap_or("unknown"));
+}

@@ -1,0 +1,86 @@
+//! `cargo xtask ci`: the project's checks as a list of steps, each with the seconds that it took.
+//!
+//! A step is one or more commands that a contributor could type as well; the list prints them (`cargo xtask ci --list`).
+//! Steps run one after the other, from the cheap ones to the tests, and the first that fails ends the run.
+//!
+//! ```text
+//! main           arguments
+//!   steps          the list: name, what for, commands, whether CI runs it
+//!   run            runs steps, prints seconds
+//!     counts         adds up the summaries of the test runner
+//! ```
+//!
+//! Deliberately absent: dependencies. Every run of CI builds this program first.
+
+mod counts;
+mod run;
+mod steps;
+
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+usage: cargo xtask ci [--only STEP]... [--list]
+
+  --only STEP   run this step only; may be given several times
+  --list        print every step with its commands, and run none";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match parse(&arguments) {
+        Ok(Request::List) => {
+            print!("{}", steps::list());
+            ExitCode::SUCCESS
+        }
+        Ok(Request::Help) => {
+            println!("{USAGE}");
+            ExitCode::SUCCESS
+        }
+        Ok(Request::Run(only)) => run::run(&only),
+        Err(what) => {
+            eprintln!("xtask: {what}\n\n{USAGE}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// What the arguments ask for.
+enum Request {
+    /// Print the steps.
+    List,
+    /// Print the usage.
+    Help,
+    /// Run these steps.
+    Run(Vec<&'static steps::Step>),
+}
+
+fn parse(arguments: &[String]) -> Result<Request, String> {
+    let mut arguments = arguments.iter().map(String::as_str);
+    match arguments.next() {
+        Some("ci") => {}
+        Some("-h" | "--help" | "help") => return Ok(Request::Help),
+        Some(other) => return Err(format!("unknown command {other:?}; expected ci")),
+        None => return Err("expected a command: ci".into()),
+    }
+    let mut only = Vec::new();
+    while let Some(argument) = arguments.next() {
+        match argument {
+            "--only" => {
+                let name = arguments.next().ok_or("--only expects the name of a step")?;
+                let step = steps::STEPS.iter().find(|step| step.name == name);
+                let names: Vec<&str> = steps::STEPS.iter().map(|step| step.name).collect();
+                only.push(
+                    step.ok_or_else(|| {
+                        format!("unknown step {name:?}; expected one of {}", names.join(", "))
+                    })?,
+                );
+            }
+            "--list" => return Ok(Request::List),
+            "-h" | "--help" => return Ok(Request::Help),
+            other => return Err(format!("unknown argument {other:?}")),
+        }
+    }
+    if only.is_empty() {
+        only = steps::STEPS.iter().filter(|step| step.in_ci).collect();
+    }
+    Ok(Request::Run(only))
+}

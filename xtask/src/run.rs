@@ -1,0 +1,127 @@
+//! Runs steps and prints how long each took: wall time, and CPU time of all its processes.
+
+use crate::counts::Counts;
+use crate::steps::{Need, Step};
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
+use std::time::Instant;
+
+/// Clock ticks a second in /proc/self/stat: the same on every Linux that Rust supports.
+const TICKS_PER_SECOND: f64 = 100.0;
+
+/// Seconds of a step that ended.
+struct Took {
+    name: &'static str,
+    wall_s: f64,
+    cpu_s: f64,
+}
+
+/// Runs the steps in order up to the first that fails. Prints the table of seconds, and last the sum of the test
+/// runner's counts.
+pub(crate) fn run(steps: &[&'static Step]) -> ExitCode {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is a folder of the repository");
+    let mut counts = Counts::default();
+    let mut took = Vec::new();
+    let mut failed = None;
+    for step in steps {
+        println!("== {}: {}", step.name, step.about);
+        let (start, cpu_before) = (Instant::now(), children_cpu_s());
+        step.needs.iter().for_each(install);
+        let done = step.commands.iter().all(|command| execute(command, root, &mut counts));
+        took.push(Took {
+            name: step.name,
+            wall_s: start.elapsed().as_secs_f64(),
+            cpu_s: children_cpu_s() - cpu_before,
+        });
+        if !done {
+            failed = Some(step.name);
+            break;
+        }
+    }
+    println!("\nstep      wall s   CPU s");
+    for Took { name, wall_s, cpu_s } in &took {
+        println!("{name:<8}{wall_s:>8.0}{cpu_s:>8.0}");
+    }
+    let (wall_s, cpu_s) = took.iter().fold((0.0, 0.0), |sum, step| (sum.0 + step.wall_s, sum.1 + step.cpu_s));
+    println!("{:<8}{wall_s:>8.0}{cpu_s:>8.0}", "all");
+    if let Some(name) = failed {
+        println!("step {name} failed; again: cargo xtask ci --only {name}");
+    }
+    if counts != Counts::default() {
+        println!("{} passed, {} failed, {} skipped", counts.passed, counts.failed, counts.ignored);
+    }
+    if failed.is_some() { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+/// Runs one command in the root of the repository; whether it succeeded. Standard output passes through, and is counted.
+fn execute(command: &str, root: &Path, counts: &mut Counts) -> bool {
+    let words: Vec<&str> = command.split(' ').collect();
+    let settings = words.iter().take_while(|word| word.contains('=') && !word.starts_with('-')).count();
+    let mut child = Command::new(words[settings]);
+    child.args(&words[settings + 1..]).current_dir(root).stdout(Stdio::piped());
+    child.envs(words[..settings].iter().filter_map(|word| word.split_once('=')));
+    let mut running = match child.spawn() {
+        Ok(running) => running,
+        Err(error) => {
+            println!("{command}: {error}");
+            return false;
+        }
+    };
+    let output = running.stdout.take().expect("standard output is a pipe");
+    let mut out = std::io::stdout().lock();
+    for line in BufReader::new(output).split(b'\n').map_while(Result::ok) {
+        counts.add(&String::from_utf8_lossy(&line));
+        // A reader that left does not stop the step.
+        let _ = out.write_all(&line).and_then(|()| out.write_all(b"\n"));
+    }
+    match running.wait() {
+        Ok(status) if status.success() => true,
+        Ok(status) => {
+            println!("{command}: {status}");
+            false
+        }
+        Err(error) => {
+            println!("{command}: {error}");
+            false
+        }
+    }
+}
+
+/// Installs a program's Debian package if the program is missing, the user is root and apt-get exists. A failure is
+/// the step's to report: the tests name the program that they miss.
+fn install(Need { programs, variable, package }: &Need) {
+    let found = |program: &str| {
+        std::env::var_os("PATH")
+            .is_some_and(|path| std::env::split_paths(&path).any(|folder| folder.join(program).is_file()))
+    };
+    let root = std::fs::metadata("/proc/self").is_ok_and(|own| {
+        use std::os::unix::fs::MetadataExt;
+        own.uid() == 0
+    });
+    let here = std::env::var_os(variable).is_some() || programs.iter().any(|program| found(program));
+    if here || !root || !found("apt-get") {
+        return;
+    }
+    println!("installing {package}");
+    for arguments in [&["update", "-qq"][..], &["install", "-y", "-qq", package]] {
+        let ran = Command::new("apt-get")
+            .args(arguments)
+            .env("DEBIAN_FRONTEND", "noninteractive")
+            .stdout(Stdio::null())
+            .status();
+        if !ran.is_ok_and(|status| status.success()) {
+            println!("apt-get {}: failed", arguments.join(" "));
+            return;
+        }
+    }
+}
+
+/// CPU seconds of all processes that this one waited for, theirs included. 0 where there is no /proc.
+fn children_cpu_s() -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // Fields 16 and 17 of proc(5); the second field may hold spaces and ends with the last parenthesis.
+    let after_name = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
+    let ticks = after_name.split_whitespace().skip(13).take(2).filter_map(|field| field.parse::<f64>().ok());
+    ticks.sum::<f64>() / TICKS_PER_SECOND
+}

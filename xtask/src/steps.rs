@@ -1,0 +1,100 @@
+//! The steps, in the order in which they run.
+
+/// A named group of commands.
+pub(crate) struct Step {
+    /// The name that `--only` takes.
+    pub(crate) name: &'static str,
+    /// What the step is for.
+    pub(crate) about: &'static str,
+    /// Whether `cargo xtask ci` runs the step without being asked for it by name.
+    pub(crate) in_ci: bool,
+    /// The commands: environment, program and arguments, separated by spaces.
+    pub(crate) commands: &'static [&'static str],
+    /// What must be installed before the commands run.
+    pub(crate) needs: &'static [Need],
+}
+
+/// A program that a step needs. Where it is missing, apt-get installs it if the user is root.
+pub(crate) struct Need {
+    /// Names of the program; one of them on PATH is enough.
+    pub(crate) programs: &'static [&'static str],
+    /// An environment variable that names the program instead.
+    pub(crate) variable: &'static str,
+    /// The Debian package.
+    pub(crate) package: &'static str,
+}
+
+/// A C++ compiler: the C++ side of malloc is tested, never skipped.
+const CXX: Need = Need { programs: &["c++"], variable: "CXX", package: "g++" };
+/// A browser: pages are looked at in one, never skipped.
+const BROWSER: Need = Need {
+    programs: &["chromium", "chromium-browser", "google-chrome"],
+    variable: "SLABLAB_BROWSER",
+    package: "chromium",
+};
+
+/// Every step.
+pub(crate) const STEPS: &[Step] = &[
+    Step {
+        name: "fmt",
+        about: "sources are formatted",
+        in_ci: true,
+        commands: &["cargo fmt --all --check"],
+        needs: &[],
+    },
+    Step {
+        name: "clippy",
+        about: "no warning of the compiler or of clippy",
+        in_ci: true,
+        commands: &["cargo clippy --workspace --all-targets --locked -- -D warnings"],
+        needs: &[],
+    },
+    Step {
+        name: "doc",
+        about: "the documentation builds, and its links resolve",
+        in_ci: true,
+        commands: &["RUSTDOCFLAGS=-Dwarnings cargo doc --workspace --no-deps --locked --quiet"],
+        needs: &[],
+    },
+    Step {
+        name: "test",
+        about: "all tests: the README's command",
+        in_ci: true,
+        commands: &["SLABLAB_BROWSER_REQUIRED=1 SLABLAB_CXX_REQUIRED=1 cargo test --workspace --locked"],
+        needs: &[CXX, BROWSER],
+    },
+    Step {
+        name: "deny",
+        about: "licences, advisories and sources of dependencies (needs cargo-deny)",
+        in_ci: false,
+        commands: &["cargo deny --locked check"],
+        needs: &[],
+    },
+    Step {
+        name: "msrv",
+        about: "the workspace builds with the stated Rust version (needs rustup with that toolchain)",
+        in_ci: false,
+        commands: &["cargo +1.95.0 check --workspace --all-targets --locked"],
+        needs: &[],
+    },
+    Step {
+        name: "long",
+        about: "the tests that CI leaves out, and more random programs and schedules: an hour or more",
+        in_ci: false,
+        commands: &[".ci/long"],
+        needs: &[CXX, BROWSER],
+    },
+];
+
+/// The steps as text.
+pub(crate) fn list() -> String {
+    let mut text = String::new();
+    for step in STEPS {
+        let when = if step.in_ci { "" } else { " (only by name)" };
+        text += &format!("{:<8}{}{when}\n", step.name, step.about);
+        for command in step.commands {
+            text += &format!("        {command}\n");
+        }
+    }
+    text
+}
