@@ -3,6 +3,7 @@
 use crate::counts::Counts;
 use crate::steps::{Need, Step};
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
@@ -13,6 +14,7 @@ const TICKS_PER_SECOND: f64 = 100.0;
 /// Seconds of a step that ended.
 struct Took {
     name: &'static str,
+    ran: bool,
     wall_s: f64,
     cpu_s: f64,
 }
@@ -27,10 +29,11 @@ pub(crate) fn run(steps: &[&'static Step]) -> ExitCode {
     for step in steps {
         println!("== {}: {}", step.name, step.about);
         let (start, cpu_before) = (Instant::now(), children_cpu_s());
-        step.needs.iter().for_each(install);
-        let done = step.commands.iter().all(|command| execute(command, root, &mut counts));
+        let ready = step.needs.iter().all(is_met);
+        let done = !ready || step.commands.iter().all(|command| execute(command, root, &mut counts));
         took.push(Took {
             name: step.name,
+            ran: ready,
             wall_s: start.elapsed().as_secs_f64(),
             cpu_s: children_cpu_s() - cpu_before,
         });
@@ -39,12 +42,13 @@ pub(crate) fn run(steps: &[&'static Step]) -> ExitCode {
             break;
         }
     }
-    println!("\nstep      wall s   CPU s");
-    for Took { name, wall_s, cpu_s } in &took {
-        println!("{name:<8}{wall_s:>8.0}{cpu_s:>8.0}");
+    println!("\nstep          wall s   CPU s");
+    for Took { name, ran, wall_s, cpu_s } in &took {
+        let remark = if *ran { "" } else { "  not run" };
+        println!("{name:<12}{wall_s:>8.0}{cpu_s:>8.0}{remark}");
     }
     let (wall_s, cpu_s) = took.iter().fold((0.0, 0.0), |sum, step| (sum.0 + step.wall_s, sum.1 + step.cpu_s));
-    println!("{:<8}{wall_s:>8.0}{cpu_s:>8.0}", "all");
+    println!("{:<12}{wall_s:>8.0}{cpu_s:>8.0}", "all");
     if let Some(name) = failed {
         println!("step {name} failed; again: cargo xtask ci --only {name}");
     }
@@ -88,33 +92,52 @@ fn execute(command: &str, root: &Path, counts: &mut Counts) -> bool {
     }
 }
 
-/// Installs a program's Debian package if the program is missing, the user is root and apt-get exists. A failure is
-/// the step's to report: the tests name the program that they miss.
-fn install(Need { programs, variable, package }: &Need) {
-    let found = |program: &str| {
-        std::env::var_os("PATH")
-            .is_some_and(|path| std::env::split_paths(&path).any(|folder| folder.join(program).is_file()))
-    };
-    let root = std::fs::metadata("/proc/self").is_ok_and(|own| {
-        use std::os::unix::fs::MetadataExt;
-        own.uid() == 0
-    });
-    let here = std::env::var_os(variable).is_some() || programs.iter().any(|program| found(program));
-    if here || !root || !found("apt-get") {
-        return;
-    }
-    println!("installing {package}");
-    for arguments in [&["update", "-qq"][..], &["install", "-y", "-qq", package]] {
-        let ran = Command::new("apt-get")
-            .args(arguments)
-            .env("DEBIAN_FRONTEND", "noninteractive")
-            .stdout(Stdio::null())
-            .status();
-        if !ran.is_ok_and(|status| status.success()) {
-            println!("apt-get {}: failed", arguments.join(" "));
-            return;
+/// Installs what is missing, as far as this machine lets it; whether the step can run. A program that is still missing
+/// is for the commands to report: they name it.
+fn is_met(need: &Need) -> bool {
+    match need {
+        Need::Program { names, variable, package } => {
+            let here = std::env::var_os(variable).is_some() || names.iter().any(|name| on_path(name));
+            if !here && is_root() && on_path("apt-get") {
+                println!("installing {package}");
+                let apt = ["env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-qq"];
+                let _ = succeeds(&[&apt[..], &["update"]].concat())
+                    && succeeds(&[&apt[..], &["install", "-y", package]].concat());
+            }
+            true
+        }
+        Need::Target(target) => {
+            let met = || {
+                let asked =
+                    Command::new("rustc").args(["--print", "target-libdir", "--target", target]).output();
+                asked.is_ok_and(|said| Path::new(String::from_utf8_lossy(&said.stdout).trim()).is_dir())
+            };
+            let met = met() || (succeeds(&["rustup", "target", "add", target]) && met());
+            if !met {
+                println!("not run: rustup target add {target} did not succeed");
+            }
+            met
         }
     }
+}
+
+/// Whether a command succeeds; its standard output is dropped.
+fn succeeds(command: &[&str]) -> bool {
+    let status = Command::new(command[0]).args(&command[1..]).stdout(Stdio::null()).status();
+    let done = status.is_ok_and(|status| status.success());
+    if !done {
+        println!("{}: failed", command.join(" "));
+    }
+    done
+}
+
+fn on_path(program: &str) -> bool {
+    std::env::var_os("PATH")
+        .is_some_and(|path| std::env::split_paths(&path).any(|folder| folder.join(program).is_file()))
+}
+
+fn is_root() -> bool {
+    std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
 }
 
 /// CPU seconds of all processes that this one waited for, theirs included. 0 where there is no /proc.

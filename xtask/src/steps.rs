@@ -14,21 +14,26 @@ pub(crate) struct Step {
     pub(crate) needs: &'static [Need],
 }
 
-/// A program that a step needs. Where it is missing, apt-get installs it if the user is root.
-pub(crate) struct Need {
-    /// Names of the program; one of them on PATH is enough.
-    pub(crate) programs: &'static [&'static str],
-    /// An environment variable that names the program instead.
-    pub(crate) variable: &'static str,
-    /// The Debian package.
-    pub(crate) package: &'static str,
+/// What a step needs on the machine.
+pub(crate) enum Need {
+    /// A program. Where it is missing, apt-get installs it if the user is root; the commands report a failure.
+    Program {
+        /// Names of the program; one of them on PATH is enough.
+        names: &'static [&'static str],
+        /// An environment variable that names the program instead.
+        variable: &'static str,
+        /// The Debian package.
+        package: &'static str,
+    },
+    /// Rust's standard library for a target. Where it is missing, rustup adds it; without it the step does not run.
+    Target(&'static str),
 }
 
 /// A C++ compiler: the C++ side of malloc is tested, never skipped.
-const CXX: Need = Need { programs: &["c++"], variable: "CXX", package: "g++" };
+const CXX: Need = Need::Program { names: &["c++"], variable: "CXX", package: "g++" };
 /// A browser: pages are looked at in one, never skipped.
-const BROWSER: Need = Need {
-    programs: &["chromium", "chromium-browser", "google-chrome"],
+const BROWSER: Need = Need::Program {
+    names: &["chromium", "chromium-browser", "google-chrome"],
     variable: "SLABLAB_BROWSER",
     package: "chromium",
 };
@@ -57,6 +62,13 @@ pub(crate) const STEPS: &[Step] = &[
         needs: &[],
     },
     Step {
+        name: "cross",
+        about: "what programs link compiles for aarch64, its assembler included (needs that target of rustup)",
+        in_ci: true,
+        commands: &["cargo build --locked --quiet --target aarch64-unknown-linux-gnu -p slablab-objects"],
+        needs: &[Need::Target("aarch64-unknown-linux-gnu")],
+    },
+    Step {
         name: "test",
         about: "all tests: the README's command",
         in_ci: true,
@@ -65,9 +77,16 @@ pub(crate) const STEPS: &[Step] = &[
     },
     Step {
         name: "deny",
-        about: "licences, advisories and sources of dependencies (needs cargo-deny)",
+        about: "licences and sources of dependencies (needs cargo-deny)",
         in_ci: false,
-        commands: &["cargo deny --locked check"],
+        commands: &["cargo deny --locked check licenses bans sources"],
+        needs: &[],
+    },
+    Step {
+        name: "advisories",
+        about: "known defects of dependencies (needs cargo-deny, and git over the network)",
+        in_ci: false,
+        commands: &["cargo deny --locked check advisories"],
         needs: &[],
     },
     Step {
@@ -91,9 +110,9 @@ pub(crate) fn list() -> String {
     let mut text = String::new();
     for step in STEPS {
         let when = if step.in_ci { "" } else { " (only by name)" };
-        text += &format!("{:<8}{}{when}\n", step.name, step.about);
+        text += &format!("{:<12}{}{when}\n", step.name, step.about);
         for command in step.commands {
-            text += &format!("        {command}\n");
+            text += &format!("            {command}\n");
         }
     }
     text
