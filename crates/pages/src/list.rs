@@ -3,7 +3,7 @@
 //! Who owns the list (the holder of `zone->lock`, or of a CPU's slot) owns the `link` field of every frame on it. A
 //! block is on one list at most: both links of a frame fit its one field.
 
-use slablab_platform::frame::Links;
+use slablab_platform::frames::Links;
 use slablab_platform::{Field, Pfn, Platform};
 
 /// A doubly linked list of blocks: the head is taken next, the tail is coldest.

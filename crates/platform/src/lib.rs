@@ -8,8 +8,8 @@
 //! |---|---|
 //! | [`bytes`] | ranges of bytes in memory that is words |
 //! | [`contract`] | the traits: memory, words, locks, per-CPU slots, topology, time |
-//! | [`frame`] | the descriptor of a page frame and its state word |
-//! | [`hot`] | the two per-CPU primitives: tagged list and bounded array |
+//! | [`frames`] | the descriptor of a page frame and its state word |
+//! | [`slots`] | the two per-CPU primitives: tagged list and bounded array |
 //! | [`event`] | what is counted, once, for counters, tables and docs |
 //! | [`gfp`] | allocation flags, independent of any kernel's bit numbers |
 //! | [`rank`] | the lock order, as types |
@@ -23,17 +23,17 @@ pub mod bytes;
 pub mod conformance;
 pub mod contract;
 pub mod event;
-pub mod frame;
+pub mod frames;
 pub mod gfp;
-pub mod hot;
 pub mod rank;
+pub mod slots;
 
 pub use contract::{
     Context, CpuId, CpuShared, Field, Local, Lock, NodeId, PerCpu, PerNode, Pfn, Platform, Reclaim,
     ReclaimStep, Word, Work, WorkKind,
 };
 pub use event::Event;
-pub use frame::{Descriptor, Frame, FrameKind, FrameState};
+pub use frames::{Descriptor, Frame, FrameKind, FrameState};
 pub use gfp::Gfp;
-pub use hot::{HotArray, HotList, Want};
 pub use rank::Rank;
+pub use slots::{HotArray, HotList, Want};

@@ -6,7 +6,7 @@ pub use new::{Constructor, NewObjects};
 
 use core::marker::PhantomData;
 use slablab_pages::Pages;
-use slablab_platform::frame::Links;
+use slablab_platform::frames::Links;
 use slablab_platform::{Field, FrameState, NodeId, Pfn, Platform, Word};
 
 /// A slab's racing state in one word. Bits: head 0-30 (offset in units of 8 bytes, all ones for none), frozen 31,

@@ -13,7 +13,7 @@ use super::frame::{Known, PageState};
 use crate::cache::WORD;
 use crate::slab::Slab;
 use core::marker::PhantomData;
-use slablab_platform::frame::Links;
+use slablab_platform::frames::Links;
 use slablab_platform::{Field, Platform, Word};
 
 /// Where a block goes among a page's free ones.
