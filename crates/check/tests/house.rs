@@ -20,10 +20,11 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("kernel", &[]),
     ("workloads", &[]),
     ("report", &[]),
-    ("lab", &["platform", "pages", "slabs", "model", "kernel", "workloads", "report"]),
+    ("doctor", &["slabs", "kernel", "workloads", "report"]),
+    ("lab", &["platform", "pages", "slabs", "model", "kernel", "workloads", "report", "doctor"]),
     ("bench", &["slabs", "native", "malloc", "objects", "report"]),
     // The program is the lab's face; it names presets and traces where it parses its arguments.
-    ("cli", &["report", "lab", "bench", "slabs", "workloads"]),
+    ("cli", &["report", "doctor", "lab", "bench", "slabs", "workloads"]),
 ];
 
 /// Rooms that an embedder takes into his kernel: no dependencies, no `std`, no `alloc`.

@@ -2,11 +2,11 @@
 
 use crate::input::{InputArgs, command_line, open, write_html, write_out};
 use crate::{Done, Failure, watch};
-use slablab_lab::doctor::rounding::Rounding;
-use slablab_lab::doctor::{Options, SortKey, examine};
-use slablab_lab::html::doctor_page;
-use slablab_lab::output::{Shown, doctor_csv, doctor_json, doctor_prometheus, doctor_table};
-use slablab_lab::state::save;
+use slablab_doctor::diagnosis::rounding::Rounding;
+use slablab_doctor::diagnosis::{Options, SortKey, examine};
+use slablab_doctor::output::doctor_page;
+use slablab_doctor::output::{Shown, doctor_csv, doctor_json, doctor_prometheus, doctor_table};
+use slablab_doctor::state::save;
 use std::path::PathBuf;
 
 /// Says where slab memory goes.

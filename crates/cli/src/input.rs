@@ -2,11 +2,11 @@
 
 use crate::{Failure, tell};
 use indicatif::{ProgressBar, ProgressStyle};
+use slablab_doctor::state::{self, State};
 use slablab_lab::import::{self, Input};
 use slablab_lab::machine::{self, MachineFile};
 use slablab_lab::replay::Options;
 use slablab_lab::replay::before::Before;
-use slablab_lab::state::{self, State};
 use slablab_slabs::preset::Choice as Wrapped;
 use slablab_slabs::{Preset, Release};
 use slablab_workloads::{Beside, Reader};

@@ -2,8 +2,8 @@
 
 use crate::input::{page_size, write_out};
 use crate::{Done, Failure};
-use slablab_lab::orders::{CPUS_MOST, Question, Sizes, answer, classes};
-use slablab_lab::output::{orders_csv, orders_json, orders_table};
+use slablab_doctor::orders::{CPUS_MOST, Question, Sizes, answer, classes};
+use slablab_doctor::output::{orders_csv, orders_json, orders_table};
 use slablab_slabs::order::{COSTLY_ORDER, MAX_ORDER, OrderRule};
 use std::path::PathBuf;
 

@@ -3,7 +3,7 @@
 use crate::input::write_out;
 use crate::{Done, Failure};
 use serde_json::json;
-use slablab_lab::what::{self, Known, Merged};
+use slablab_doctor::what::{self, Known, Merged};
 use std::fmt::Write;
 use std::io::IsTerminal;
 use std::path::PathBuf;

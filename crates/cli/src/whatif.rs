@@ -2,10 +2,10 @@
 
 use crate::input::{command_line, page_size, write_html, write_out};
 use crate::{Done, Failure};
-use slablab_lab::html::whatif_page;
-use slablab_lab::output::{whatif_csv, whatif_json, whatif_mail, whatif_table};
-use slablab_lab::state::{Input, State, read};
-use slablab_lab::whatif::{Against, Debug, Grid, Policy, missing, predict};
+use slablab_doctor::output::whatif_page;
+use slablab_doctor::output::{whatif_csv, whatif_json, whatif_mail, whatif_table};
+use slablab_doctor::state::{Input, State, read};
+use slablab_doctor::whatif::{Against, Debug, Grid, Policy, missing, predict};
 use slablab_slabs::Preset;
 use std::path::PathBuf;
 

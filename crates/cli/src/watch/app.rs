@@ -2,10 +2,10 @@
 
 use super::theme::Theme;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
-use slablab_lab::Result;
-use slablab_lab::state::{Missing, State};
-use slablab_lab::watch::{SortKey, Source, Track, Watch};
-use slablab_lab::what::Known;
+use slablab_doctor::state::{Missing, State};
+use slablab_doctor::watch::{SortKey, Source, Track, Watch};
+use slablab_doctor::what::Known;
+use slablab_report::Result;
 
 /// Seconds between samples that `+` and `-` step through.
 const DELAYS_S: [f64; 11] = [0.1, 0.2, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0, 20.0, 30.0, 60.0];

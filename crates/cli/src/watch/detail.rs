@@ -6,10 +6,10 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
-use slablab_lab::doctor::split::Split;
-use slablab_lab::state::{Cache, State};
-use slablab_lab::watch::{Track, percent};
-use slablab_lab::what::Entry;
+use slablab_doctor::diagnosis::split::Split;
+use slablab_doctor::state::{Cache, State};
+use slablab_doctor::watch::{Track, percent};
+use slablab_doctor::what::Entry;
 
 /// Lines of the chart with its label: at most, and what is kept free for it.
 const CHART_ROWS: usize = 9;

@@ -6,7 +6,7 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Paragraph, Wrap};
-use slablab_lab::state::Missing;
+use slablab_doctor::state::Missing;
 
 /// Rows from which slabtop's whole header is shown.
 const FULL_HEADER_ROWS: u16 = 18;

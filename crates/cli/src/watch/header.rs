@@ -3,7 +3,7 @@
 use super::app::App;
 use super::theme::{bytes, duration, signed};
 use ratatui::text::{Line, Span};
-use slablab_lab::watch::percent;
+use slablab_doctor::watch::percent;
 
 /// What is watched, in which order, and on a screen how often and how long.
 pub(super) fn title(app: &App, live: bool) -> Line<'static> {

@@ -5,7 +5,7 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Clear, Paragraph};
-use slablab_lab::watch::SortKey;
+use slablab_doctor::watch::SortKey;
 
 const KEYS: [(&str, &str); 9] = [
     ("j k arrows PgUp PgDn g G", "move; the cursor stays on its cache, g lets it go"),

@@ -1,7 +1,7 @@
 //! The columns of the list: which fit, how wide they are, what is in them. The screen and the plain text share them.
 
 use super::theme::{Theme, bytes, signed};
-use slablab_lab::watch::{SortKey, Track, Watch, Window, percent};
+use slablab_doctor::watch::{SortKey, Track, Watch, Window, percent};
 
 /// A column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,8 +6,8 @@ use ratatui::backend::TestBackend;
 use ratatui::buffer::Buffer;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::style::{Color, Style};
-use slablab_lab::state::{self, Missing, State};
-use slablab_lab::what::Known;
+use slablab_doctor::state::{self, Missing, State};
+use slablab_doctor::what::Known;
 use std::path::Path;
 use std::sync::LazyLock;
 

@@ -1,7 +1,7 @@
 //! The pages as a browser shows them: light, dark, narrow, on paper, without scripts.
 //!
 //! Without a browser these tests say so and check nothing; CI sets `SLABLAB_BROWSER_REQUIRED`, and then it is an error.
-//! What holds of the markup alone is in crates/lab/tests/html.rs.
+//! What holds of the markup alone is in `pages.rs` of the tests of report, doctor and lab.
 
 use crate::browser::{Browser, Picture, Scheme};
 use crate::common::argument;

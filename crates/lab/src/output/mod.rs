@@ -1,24 +1,16 @@
 //! Tables for people, JSON and CSV for machines. One fact has one name in all three.
 
 mod csv;
-pub(crate) mod doctor;
 pub(crate) mod explain;
 mod json;
-mod mail;
-mod orders;
 mod table;
 mod violations;
-mod whatif;
 
 pub use csv::{cache_csv, caches_csv};
-pub use doctor::{Shown, doctor_csv, doctor_json, doctor_prometheus, doctor_table};
 pub use explain::{explain_json, explain_table};
 pub use json::{cache_json, replay_json};
-pub use mail::whatif_mail;
-pub use orders::{orders_csv, orders_json, orders_table};
 pub(crate) use table::{busiest, find};
 pub use table::{cache_table, caches_table, engines_table, remarks, verify_table};
-pub use whatif::{whatif_csv, whatif_json, whatif_table};
 
 use crate::replay::Replay;
 use crate::replay::outcome::{LOCKS, Outcome, Split};

@@ -1,6 +1,6 @@
 //! What a dump says about the start: sizes, aliases and how many slabs are where.
 
-use crate::state::folder;
+use slablab_doctor::state::read_folder;
 use slablab_kernel::bundle::Dump;
 use slablab_kernel::counters::{ConstRow, StateRow};
 use slablab_kernel::slabinfo::Slabinfo;
@@ -69,7 +69,7 @@ impl Before {
     /// What is neither, or damaged.
     pub fn read(path: &Path) -> Result<Before> {
         if path.is_dir() {
-            return Before::from_any(path, folder::read(path)?);
+            return Before::from_any(path, read_folder(path)?);
         }
         let bytes = std::fs::read(path).at(path)?;
         if bytes.starts_with(b"slabinfo") {

@@ -8,8 +8,8 @@ use super::{Compared, SlabPages, Verified};
 use crate::replay::before::{Before, dump_of_tar};
 use crate::replay::outcome::{CacheOutcome, Split};
 use crate::replay::{Options, Replay, replay};
-use crate::state::folder;
 use serde_json::json;
+use slablab_doctor::state::read_folder;
 use slablab_kernel::slabinfo::{Slabinfo, SlabinfoRow};
 use slablab_report::error::{At, Error, Result};
 use slablab_slabs::Usage;
@@ -129,7 +129,7 @@ pub fn verify_change(
 fn slabinfo(path: &Path) -> Result<Slabinfo> {
     let missing = || Error::new(path, "has no proc/slabinfo");
     if path.is_dir() {
-        return folder::read(path)?.slabinfo.ok_or_else(missing);
+        return read_folder(path)?.slabinfo.ok_or_else(missing);
     }
     let bytes = std::fs::read(path).at(path)?;
     if bytes.starts_with(b"slabinfo") {

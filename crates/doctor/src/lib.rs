@@ -1,0 +1,24 @@
+//! The doctor: the caches of a machine go in, and out comes where slab memory goes, what would help, and what another
+//! setting would do.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`state`] | a dump, a live machine or a bare slabinfo becomes a list of caches |
+//! | [`diagnosis`] | where slab memory goes and what would help |
+//! | [`whatif`] | the same machine with another policy, other pages or CPUs |
+//! | [`what`] | what caches are for and how to shrink them |
+//! | [`orders`] | which sizes two order rules treat differently |
+//! | [`watch`] | slab memory as it moves: samples, growth |
+//! | [`output`] | the answers as text, CSV, JSON, Prometheus metrics and pages |
+//!
+//! No allocator runs here: everything is arithmetic on a [`state::State`].
+
+pub mod diagnosis;
+pub mod orders;
+pub mod output;
+pub mod state;
+pub mod watch;
+pub mod what;
+pub mod whatif;
+
+pub use slablab_report::{Error, Result};

@@ -1,0 +1,122 @@
+//! JSON: everything. Units are in the keys.
+
+use super::{evidence, parts};
+use crate::diagnosis::knobs::knobs;
+use crate::diagnosis::since::Growth;
+use crate::diagnosis::split::Split;
+use crate::diagnosis::{Line, Report};
+use serde_json::{Map, Value, json};
+
+/// The schema's name; the number grows when a key changes its meaning.
+const SCHEMA: &str = "slablab.doctor.1";
+
+/// The report as JSON.
+pub fn doctor_json(report: &Report) -> Value {
+    let state = report.state;
+    json!({
+        "schema": SCHEMA,
+        "input": state.path.display().to_string(),
+        "release": state.dump.release,
+        "page_size_bytes": state.page_size,
+        "cpus_online": state.cpus.map(|cpus| cpus.online),
+        "nodes": state.dump.nodes.len(),
+        "taken_s": state.taken_s,
+        "up_s": state.up_s,
+        "total": split(&report.total),
+        "object_sizes_unknown": report.unknown_sizes,
+        "meminfo": report.meminfo.as_ref().map(|meminfo| json!({
+            "slab_bytes": meminfo.slab,
+            "reclaimable_bytes": meminfo.reclaimable,
+            "unreclaimable_bytes": meminfo.unreclaimable,
+            "outside_caches_bytes": meminfo.gap,
+            "counters_lag_bytes": meminfo.lag,
+            "explanation": meminfo.explanation(),
+        })),
+        "growth": report.history.as_ref().map(|history| json!({
+            "hours": history.hours,
+            "snapshots": history.points(),
+            "times_from": history.times_from,
+            "total": growth(&history.total()),
+        })),
+        "kmalloc": report.rounding.map(|rounding| json!({
+            "recording": rounding.path.display().to_string(),
+            "live_objects": rounding.objects,
+            "requested_bytes": rounding.requested,
+            "allocated_bytes": rounding.allocated,
+            "rounding_bytes": rounding.bytes(),
+            "events_lost": rounding.losses.events,
+            "classes": rounding.classes.iter().map(|(allocated, (objects, requested))| json!({
+                "object_bytes": allocated, "live_objects": objects, "requested_bytes": requested,
+            })).collect::<Vec<_>>(),
+        })),
+        "findings": report.findings.iter().map(|finding| json!({
+            "kind": finding.kind.key(),
+            "bytes": finding.bytes,
+            "caches": finding.caches.iter().map(|(cache, ordinal)| json!({ "cache": cache, "ordinal": ordinal })).collect::<Vec<_>>(),
+            "text": finding.text,
+        })).collect::<Vec<_>>(),
+        "actions": report.actions.iter().map(|action| json!({
+            "knob": action.knob,
+            "when": action.way.words(),
+            "command": action.command,
+            "because": action.because.iter().map(|kind| kind.key()).collect::<Vec<_>>(),
+            "saves_low_bytes": action.saves.0,
+            "saves_high_bytes": action.saves.1,
+            "basis": action.basis,
+            "cost": action.cost,
+        })).collect::<Vec<_>>(),
+        "knobs": knobs(state).map(|knob| json!({ "knob": knob.key, "name": knob.name, "when": knob.way.words() })).collect::<Vec<_>>(),
+        "caches": report.lines.iter().map(cache).collect::<Vec<_>>(),
+        "evidence": evidence(report),
+        "missing": state.missing.iter().map(|missing| json!({
+            "file": missing.file, "why": missing.why, "costs": missing.costs, "command": missing.command,
+        })).collect::<Vec<_>>(),
+    })
+}
+
+fn cache(line: &Line) -> Value {
+    let cache = line.cache;
+    let mut value = json!({
+        "cache": cache.name,
+        "ordinal": cache.ordinal,
+        "aliases": cache.aliases,
+        "object_size_bytes": cache.object_size,
+        "slab_size_bytes": cache.size,
+        "objs_per_slab": cache.objects_per_slab,
+        "order": cache.order,
+        "slabs": cache.slabs,
+        "total_objects": cache.total_objects,
+        "active_objects": cache.active_objects,
+        "growth": line.growth.as_ref().map(growth),
+        "what": line.what.map(|entry| entry.what.as_str()),
+    });
+    if let (Value::Object(into), Value::Object(split)) = (&mut value, split(&line.split)) {
+        into.extend(split);
+    }
+    value
+}
+
+fn split(split: &Split) -> Value {
+    let pairs = parts(split).into_iter().map(|part| (part.key.to_string(), json!(part.bytes)));
+    let mut map: Map<String, Value> = pairs.collect();
+    // A key that is not always a row is always there for machines; unknown is null.
+    for key in ["alignment_bytes", "pointer_bytes", "debugging_bytes"] {
+        map.entry(key).or_insert(Value::Null);
+    }
+    for key in ["tail_overstated_bytes", "raced_bytes"] {
+        map.entry(key).or_insert(json!(0));
+    }
+    Value::Object(map)
+}
+
+fn growth(growth: &Growth) -> Value {
+    json!({
+        "bytes": growth.bytes,
+        "objects": growth.objects,
+        "bytes_per_hour": growth.fit.map(|fit| fit.bytes_per_hour),
+        "bytes_per_hour_error": growth.fit.and_then(|fit| fit.error),
+        "r2": growth.fit.and_then(|fit| fit.r2),
+        "points": growth.fit.map(|fit| fit.points),
+        "all_of_this_name": growth.together,
+    })
+}

@@ -1,0 +1,123 @@
+//! What the doctor found, as text, JSON, CSV and Prometheus metrics.
+
+mod csv;
+mod json;
+mod page;
+mod prometheus;
+mod table;
+
+pub use csv::doctor_csv;
+pub use json::doctor_json;
+pub use page::doctor_page;
+pub(super) use page::machine;
+pub use prometheus::doctor_prometheus;
+pub use table::{Shown, doctor_table};
+
+use crate::diagnosis::Report;
+use crate::diagnosis::findings::{counted, size};
+use crate::diagnosis::split::Split;
+use crate::state::Missing;
+
+/// A row of the split: name for people, key for machines, how deep it is inside others, and the value.
+pub(crate) struct Part {
+    pub(crate) name: &'static str,
+    pub(crate) key: &'static str,
+    pub(crate) depth: usize,
+    pub(crate) bytes: i64,
+}
+
+/// The split of one cache or of all, in the order in which it adds up. Rows inside a row are parts of it.
+pub(crate) fn parts(split: &Split) -> Vec<Part> {
+    let mut parts = Vec::new();
+    let mut add = |depth, name, key, bytes: i64| parts.push(Part { name, key, depth, bytes });
+    let whole = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
+    add(0, "in use", "in_use_bytes", whole(split.in_use));
+    add(2, "parked with CPUs, at least", "parked_low_bytes", whole(split.parked.low));
+    add(2, "parked with CPUs, at most", "parked_high_bytes", whole(split.parked.high));
+    add(0, "loss", "loss_bytes", split.loss());
+    add(1, "free in slabs", "free_bytes", whole(split.free));
+    add(1, "tail of slabs", "tail_bytes", whole(split.tail));
+    if split.overstated > 0 {
+        add(2, "of smaller slabs, no memory", "tail_overstated_bytes", whole(split.overstated));
+    }
+    if let Some(metadata) = split.metadata {
+        add(1, "alignment", "alignment_bytes", whole(metadata.alignment));
+        add(1, "free pointers outside", "pointer_bytes", whole(metadata.pointer));
+        add(1, "debugging", "debugging_bytes", whole(metadata.debugging));
+    }
+    if split.raced < 0 {
+        add(1, "counted twice, in a race", "raced_bytes", split.raced);
+    }
+    add(0, "all caches", "slab_bytes", whole(split.bytes));
+    parts
+}
+
+/// What the answer rests on: what could not be read, what was assumed.
+pub(crate) fn evidence(report: &Report) -> Vec<String> {
+    let mut said: Vec<String> = Vec::new();
+    if report.unknown_sizes > 0 {
+        said.push(format!(
+            "the object size without padding is not in the input for {} of {} caches: their alignment and metadata count as in \
+             use and free, and their loss is against objsize",
+            report.unknown_sizes,
+            report.lines.len()
+        ));
+    }
+    if report.meminfo.is_none() {
+        said.push("/proc/meminfo is not in the input: large kmallocs cannot be told".into());
+    }
+    let lacking =
+        |missing: &Missing| format!("{}: {}; unknown: {}", missing.file, missing.why, missing.costs);
+    said.extend(report.missing().map(lacking));
+    said.extend(report.state.assumed.iter().map(|text| format!("assumed: {text}")));
+    if let Some(history) = &report.history {
+        said.push(match &history.hours {
+            Some(hours) => format!(
+                "growth is over {:.3} hours and {} snapshots, by {}",
+                hours[hours.len() - 1],
+                history.points(),
+                history.times_from
+            ),
+            None => format!("growth has no rate: {}", history.times_from),
+        });
+    }
+    said
+}
+
+/// What would make the missing files readable: commands, each once.
+pub(crate) fn remedies<'a>(report: &'a Report) -> Vec<&'a str> {
+    let mut commands: Vec<&str> = report.missing().filter_map(|missing| missing.command.as_deref()).collect();
+    commands.sort();
+    commands.dedup();
+    commands
+}
+
+/// One line on what was examined.
+pub(crate) fn subject(report: &Report) -> String {
+    let state = report.state;
+    let mut words = vec![match &state.dump.release {
+        Some(release) => format!("Linux {release}"),
+        None => "an unknown kernel".into(),
+    }];
+    if let Some(cpus) = state.cpus {
+        words.push(counted(u64::from(cpus.online), "CPU"));
+    }
+    if !state.dump.nodes.is_empty() {
+        words.push(counted(state.dump.nodes.len() as u64, "node"));
+    }
+    words.push(format!("{} K pages", state.page_size / 1024));
+    words.push(counted(report.lines.len() as u64, "cache"));
+    words.join(", ")
+}
+
+/// What an action saves, in words.
+pub(crate) fn saving((low, high): (i64, i64)) -> String {
+    let bytes = |bytes: i64| size(bytes.unsigned_abs());
+    match (low, high) {
+        (..0, ..=0) => format!("takes up to {}", bytes(low)),
+        (..0, _) => format!("between {} more and {} less", bytes(low), bytes(high)),
+        (0, _) => format!("saves up to {}", bytes(high)),
+        _ if low == high => format!("saves {}", bytes(low)),
+        _ => format!("saves {} to {}", bytes(low), bytes(high)),
+    }
+}

@@ -1,0 +1,371 @@
+//! The page of the doctor: where slab memory is, what is worth saying of it, what can be done.
+
+use crate::diagnosis::findings::named;
+use crate::diagnosis::rounding::Rounding;
+use crate::diagnosis::split::{Metadata, Split};
+use crate::diagnosis::{Line, Report, SortKey};
+use crate::output::Shown;
+use crate::output::diagnosis::{evidence, parts, remedies, saving, subject};
+use slablab_report::html::chart::{Axis, Bar, Bars, Pair, Pairs, Scale};
+use slablab_report::html::{Cell, Column, Page, Table, name_of, number};
+use slablab_report::text::grouped;
+use std::cmp::Reverse;
+use std::path::Path;
+
+/// The parts of slabs, as the bars name them.
+const PARTS: [&str; 6] =
+    ["in use", "parked with CPUs, at most", "free in slabs", "tail of slabs", "padding", "debugging"];
+/// The first part that is loss.
+const LOSS: usize = 2;
+
+/// What the doctor found, as a page with as many caches as `shown` says; `command` is what made it.
+pub fn doctor_page(report: &Report, command: &str, shown: &Shown) -> String {
+    let mut page = Page::new(&format!("Slab memory of {}", machine(&report.state.path)), command);
+    page.lede(&lede(report));
+    facts(report, &mut page);
+    page.section("Where it is");
+    let whole = Bar { label: "all caches".into(), values: sizes(&report.total).to_vec() };
+    page.figure(
+        "All slabs by what is in them. What is in use, parked or not, and the loss make the whole, to the byte.",
+        &bars(report, 0, vec![whole], "slab memory"),
+        &split_table(report),
+    );
+    if let Some(meminfo) = &report.meminfo {
+        page.note(&format!("Outside caches: {}.", meminfo.explanation()));
+    }
+    page.section("Findings");
+    findings(report, &mut page);
+    page.section("What this kernel lets you do");
+    actions(report, &mut page);
+    caches(report, shown, &mut page);
+    if report.history.is_some() {
+        growth(report, shown, &mut page);
+    }
+    if let Some(rounding) = report.rounding {
+        kmalloc(rounding, &mut page);
+    }
+    page.evidence(&evidence(report));
+    let remedies = remedies(report);
+    if !remedies.is_empty() {
+        page.text("This makes what is missing readable:").command(&remedies.join("\n"));
+    }
+    page.finish()
+}
+
+/// Where the state came from, for titles.
+pub(in crate::output) fn machine(path: &Path) -> String {
+    if path == Path::new("/") { "this machine".into() } else { name_of(path) }
+}
+
+fn lede(report: &Report) -> String {
+    let total = &report.total;
+    let share = |bytes: f64| number::percent(100.0 * bytes / total.bytes as f64);
+    let parked = match (total.parked.low, total.parked.high) {
+        (_, 0) => String::new(),
+        (0, high) => {
+            format!("; up to {} of what counts as in use is parked with CPUs", number::bytes(high))
+        }
+        (low, high) => format!(
+            "; between {} and {} of what counts as in use is parked with CPUs",
+            number::bytes(low),
+            number::bytes(high)
+        ),
+    };
+    format!(
+        "{}. The slabs take {}; {} of them ({}) hold no object{parked}.",
+        capital(&subject(report)),
+        number::bytes(total.bytes),
+        number::signed_bytes(total.loss()).trim_start_matches('+'),
+        share(total.loss() as f64),
+    )
+}
+
+fn facts(report: &Report, page: &mut Page) {
+    let mut facts = vec![
+        ("Slab memory", Cell::Bytes(report.total.bytes)),
+        ("Loss", signed(report.total.loss())),
+        ("Parked, at most", Cell::Bytes(report.total.parked.high)),
+    ];
+    if let Some(meminfo) = &report.meminfo {
+        facts.push(("meminfo Slab", Cell::Bytes(meminfo.slab)));
+        facts.extend(meminfo.total.map(|total| ("Memory", Cell::Bytes(total))));
+    }
+    if let Some(history) = &report.history {
+        let growth = history.total();
+        facts.push(("Grown", Cell::ByteChange(growth.bytes)));
+        facts.extend(growth.fit.map(|fit| ("Grown an hour", Cell::ByteChange(fit.bytes_per_hour as i64))));
+    }
+    page.facts(facts);
+}
+
+/// Bytes that are hardly ever below nothing.
+fn signed(bytes: i64) -> Cell {
+    u64::try_from(bytes).map_or(Cell::ByteChange(bytes), Cell::Bytes)
+}
+
+/// The sizes of [`PARTS`]. Where counters raced their sum is more than the whole by [`Split::raced`].
+fn sizes(split: &Split) -> [f64; 6] {
+    let Metadata { alignment, pointer, debugging } = split.metadata.unwrap_or_default();
+    let held = split.in_use.saturating_sub(split.parked.high);
+    let padding = alignment.saturating_add(pointer);
+    [held, split.parked.high, split.free, split.tail, padding, debugging].map(|bytes| bytes as f64)
+}
+
+/// Bars of the parts from the first one on, without the last ones that no cache has any of: debugging, mostly.
+fn bars(report: &Report, first: usize, mut bars: Vec<Bar>, label: &str) -> Bars {
+    let last = sizes(&report.total).iter().rposition(|bytes| *bytes > 0.0).unwrap_or(0).max(first);
+    let parts = &PARTS[first..=last];
+    bars.iter_mut().for_each(|bar| bar.values.truncate(parts.len()));
+    Bars {
+        parts: parts.iter().map(|part| (*part).into()).collect(),
+        first_colour: first,
+        bars,
+        axis: Axis::new(label, Scale::Bytes),
+    }
+}
+
+fn split_table(report: &Report) -> Table {
+    let mut table =
+        Table::new([Column::text("slab memory"), Column::number("bytes"), Column::number("of all")]);
+    let all = report.total.bytes;
+    let mut add = |name: String, bytes: i64| {
+        let percent = (all > 0).then(|| 100.0 * bytes as f64 / all as f64);
+        table.row([Cell::Text(name), signed(bytes), Cell::Percent(percent)]);
+    };
+    parts(&report.total)
+        .into_iter()
+        .for_each(|part| add("\u{2003}".repeat(part.depth) + part.name, part.bytes));
+    if let Some(meminfo) = &report.meminfo {
+        add("outside caches".into(), meminfo.gap);
+        add("meminfo Slab".into(), i64::try_from(meminfo.slab).unwrap_or(i64::MAX));
+    }
+    table
+}
+
+fn findings(report: &Report, page: &mut Page) {
+    if report.findings.is_empty() {
+        page.text("Nothing worth a word.");
+        return;
+    }
+    let mut table = Table::new([Column::number("about"), Column::text("finding")]);
+    for finding in &report.findings {
+        let about = if finding.bytes == 0 { Cell::Empty } else { Cell::Bytes(finding.bytes) };
+        table.row([about, Cell::Text(finding.text.clone())]);
+    }
+    page.table("What is worth saying, most bytes first. One byte can be in several findings.", &table);
+}
+
+fn actions(report: &Report, page: &mut Page) {
+    if report.actions.is_empty() {
+        page.text(match report.state.release {
+            Some(_) => "Nothing that would save a share worth a word.",
+            None => "The input does not tell which kernel this is, so that nobody knows what it lets you do.",
+        });
+        return;
+    }
+    let columns = ["saves at least", "at most"].map(Column::number);
+    let mut table = Table::new([Column::text("action"), Column::text("when")].into_iter().chain(columns));
+    for action in &report.actions {
+        let saves = [action.saves.0, action.saves.1].map(Cell::ByteChange);
+        let cells = [Cell::Name(action.command.clone()), Cell::Text(action.way.words().into())];
+        table.row(cells.into_iter().chain(saves));
+    }
+    let row = |(command, (low, high)): (&str, (i64, i64))| Pair {
+        label: command.into(),
+        values: [low as f64, high as f64],
+    };
+    let chart = Pairs {
+        names: ["at least".into(), "at most".into()],
+        rows: report.actions.iter().map(|action| row((&action.command, action.saves))).collect(),
+        axis: Axis::new("saved", Scale::Bytes),
+    };
+    page.figure(
+        "What each action saves: the range in which it lies. They are not to be added up.",
+        &chart,
+        &table,
+    );
+    for action in &report.actions {
+        page.command(&action.command);
+        page.text(&format!(
+            "{}; {}: {}. Costs: {}.",
+            capital(action.way.words()),
+            saving(action.saves),
+            action.basis,
+            action.cost
+        ));
+    }
+}
+
+fn capital(words: &str) -> String {
+    let mut chars = words.chars();
+    chars.next().map_or(String::new(), |first| first.to_uppercase().chain(chars).collect())
+}
+
+/// The caches by the key that the user asked for, and those with most loss.
+fn caches(report: &Report, shown: &Shown, page: &mut Page) {
+    page.section("Caches");
+    let lines: Vec<&Line> = report.sorted(shown.sort).into_iter().take(shown.lines).collect();
+    let bar = |first: usize| {
+        move |line: &&Line| Bar { label: named(line), values: sizes(&line.split)[first..].to_vec() }
+    };
+    page.figure(
+        &format!("The first {} of {} caches by {}.", lines.len(), report.lines.len(), shown.sort.words()),
+        &bars(report, 0, lines.iter().map(bar(0)).collect(), "slab memory"),
+        &caches_table(&lines, report.history.is_some()),
+    );
+    let mut worst = report.sorted(SortKey::Loss);
+    worst.retain(|line| line.split.loss() > 0);
+    worst.truncate(shown.lines);
+    page.figure(
+        &format!("The {} caches with most memory that holds no object.", worst.len()),
+        &bars(report, LOSS, worst.iter().map(bar(LOSS)).collect(), "loss"),
+        &loss_table(&worst),
+    );
+    let mut known: Vec<&Line> =
+        lines.iter().chain(&worst).copied().filter(|line| line.what.is_some()).collect();
+    known.sort_by(|a, b| a.cache.name.cmp(&b.cache.name).then(a.cache.ordinal.cmp(&b.cache.ordinal)));
+    known.dedup_by(|a, b| a.cache.name == b.cache.name);
+    if !known.is_empty() {
+        let columns = ["cache", "what it is for", "grows with"].map(Column::text);
+        let mut table = Table::new(columns);
+        for (line, entry) in known.iter().filter_map(|line| Some((line, line.what?))) {
+            let grows = entry.grows_with.clone().map_or(Cell::Empty, Cell::Text);
+            table.row([Cell::Name(line.cache.name.clone()), Cell::Text(entry.what.clone()), grows]);
+        }
+        page.folded("What these caches are for; slablab what NAME says more.", &table);
+    }
+    if shown.aliases {
+        let mut table = Table::new([Column::text("cache"), Column::text("also")]);
+        for line in lines.iter().filter(|line| !line.cache.aliases.is_empty()) {
+            table.row([Cell::Name(named(line)), Cell::Text(line.cache.aliases.join(", "))]);
+        }
+        page.table("Other names of merged caches.", &table);
+    }
+}
+
+fn caches_table(lines: &[&Line], grown: bool) -> Table {
+    let numbers = ["space", "loss", "active objects", "in use"].map(Column::number);
+    let sizes = [Column::number("object").unit("bytes"), Column::number("in a slab").unit("objects")];
+    let mut table = Table::new([Column::text("cache")].into_iter().chain(numbers).chain(sizes));
+    table.columns.push(Column::number("order"));
+    if grown {
+        table.columns.extend(["grown", "an hour"].map(Column::number));
+    }
+    for line in lines {
+        let (cache, split) = (line.cache, &line.split);
+        let used = (split.bytes > 0).then(|| 100.0 * split.in_use as f64 / split.bytes as f64);
+        let mut cells = vec![
+            Cell::Name(named(line)),
+            Cell::Bytes(split.bytes),
+            signed(split.loss()),
+            Cell::Count(cache.active_objects),
+            Cell::Percent(used),
+            Cell::Count(cache.object_size.unwrap_or(cache.size)),
+            Cell::Count(cache.objects_per_slab),
+            Cell::Count(cache.order.into()),
+        ];
+        if grown {
+            let growth = line.growth.as_ref();
+            let rate = growth.and_then(|growth| growth.fit).map(|fit| fit.bytes_per_hour as i64);
+            let changes = [growth.map(|growth| growth.bytes), rate];
+            cells.extend(changes.map(|change| change.map_or(Cell::Empty, Cell::ByteChange)));
+        }
+        table.row(cells);
+    }
+    table
+}
+
+fn loss_table(lines: &[&Line]) -> Table {
+    let columns = ["space", "loss", "of space", "free", "tail", "padding", "debugging"].map(Column::number);
+    let mut table = Table::new([Column::text("cache")].into_iter().chain(columns));
+    for line in lines {
+        let split = &line.split;
+        let known =
+            |of: fn(Metadata) -> u64| split.metadata.map_or(Cell::Empty, |known| Cell::Bytes(of(known)));
+        let share = (split.bytes > 0).then(|| 100.0 * split.loss() as f64 / split.bytes as f64);
+        table.row([
+            Cell::Name(named(line)),
+            Cell::Bytes(split.bytes),
+            signed(split.loss()),
+            Cell::Percent(share),
+            Cell::Bytes(split.free),
+            Cell::Bytes(split.tail),
+            known(|metadata| metadata.alignment.saturating_add(metadata.pointer)),
+            known(|metadata| metadata.debugging),
+        ]);
+    }
+    table
+}
+
+/// The caches that changed most since the first snapshot.
+fn growth(report: &Report, shown: &Shown, page: &mut Page) {
+    page.section("Growth");
+    let mut grown: Vec<(&Line, i64)> = report
+        .lines
+        .iter()
+        .filter_map(|line| Some((line, line.growth.as_ref()?)))
+        // Of several caches that are followed as one, the first stands for all.
+        .filter(|(line, growth)| growth.bytes != 0 && !(growth.together && line.cache.ordinal > 0))
+        .map(|(line, growth)| (line, growth.bytes))
+        .collect();
+    grown.sort_by_key(|(line, bytes)| (Reverse(bytes.unsigned_abs()), &line.cache.name, line.cache.ordinal));
+    grown.truncate(shown.lines);
+    if grown.is_empty() {
+        page.text("No cache has more or less slab memory than in the first snapshot.");
+        return;
+    }
+    let mut table = Table::new(
+        [Column::text("cache")]
+            .into_iter()
+            .chain(["grown", "active objects", "an hour", "give or take", "R\u{b2}"].map(Column::number)),
+    );
+    for growth in grown.iter().map(|(line, _)| (line, line.growth.as_ref())) {
+        let (line, Some(growth)) = growth else { continue };
+        let rate = |of: Option<f64>| of.map_or(Cell::Empty, |rate| Cell::ByteChange(rate as i64));
+        let error = growth.fit.and_then(|fit| fit.error);
+        table.row([
+            Cell::Name(named(line)),
+            Cell::ByteChange(growth.bytes),
+            Cell::Change(growth.objects),
+            rate(growth.fit.map(|fit| fit.bytes_per_hour)),
+            error.map_or(Cell::Empty, |error| Cell::Bytes(error as u64)),
+            growth.fit.and_then(|fit| fit.r2).map_or(Cell::Empty, |r2| Cell::Number(r2, 3)),
+        ]);
+    }
+    let pair = |(line, bytes): &(&Line, i64)| Pair { label: named(line), values: [0.0, *bytes as f64] };
+    let chart = Pairs {
+        names: ["first snapshot".into(), "now".into()],
+        rows: grown.iter().map(pair).collect(),
+        axis: Axis::new("change of slab memory", Scale::Bytes),
+    };
+    page.figure("Caches that changed most, and a straight line through all snapshots.", &chart, &table);
+}
+
+/// Bytes given beyond those asked for, class by class.
+fn kmalloc(rounding: &Rounding, page: &mut Page) {
+    page.section("What kmalloc's classes cost");
+    page.text(&format!(
+        "The {} kmallocs that {} saw, and that were not freed in it, asked for {} and got {}. Of older objects nobody knows.",
+        grouped(rounding.objects),
+        name_of(&rounding.path),
+        number::bytes(rounding.requested),
+        number::bytes(rounding.allocated)
+    ));
+    let columns = ["objects", "asked for", "got", "rounding"].map(Column::number);
+    let mut table = Table::new([Column::number("class").unit("bytes")].into_iter().chain(columns));
+    let mut rows = Vec::new();
+    for (class, (objects, requested)) in &rounding.classes {
+        let got = u64::from(*class).saturating_mul(*objects);
+        let over = got.saturating_sub(*requested);
+        let cells = [*requested, got, over].map(Cell::Bytes);
+        table.row([Cell::Count(u64::from(*class)), Cell::Count(*objects)].into_iter().chain(cells));
+        rows.push(Bar { label: grouped(u64::from(*class)), values: vec![*requested as f64, over as f64] });
+    }
+    let chart = Bars {
+        parts: vec!["asked for".into(), "rounding".into()],
+        first_colour: 0,
+        bars: rows,
+        axis: Axis::new("memory given", Scale::Bytes),
+    };
+    page.figure("Live kmallocs of the recording by the bytes of their class.", &chart, &table);
+}

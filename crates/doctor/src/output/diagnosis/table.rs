@@ -1,0 +1,168 @@
+//! Text for people, at most 80 columns wide.
+
+use super::{evidence, parts, remedies, saving, subject};
+use crate::diagnosis::{Line, Report, SortKey};
+use slablab_report::text::{grouped, plain, right_align, signed, trimmed, wrapped};
+
+/// What of the report to show.
+#[derive(Clone, Copy, Debug)]
+pub struct Shown {
+    /// What the caches are sorted by.
+    pub sort: SortKey,
+    /// Caches to list.
+    pub lines: usize,
+    /// Whether to list the other names of merged caches.
+    pub aliases: bool,
+    /// Whether to print bytes instead of KiB.
+    pub bytes: bool,
+}
+
+/// The report as text.
+pub fn doctor_table(report: &Report, shown: &Shown) -> String {
+    let mut out = wrapped(&format!("{}: {}", report.state.path.display(), subject(report)), "", "  ") + "\n";
+    out += &split_table(report);
+    out += "\n";
+    out += &caches(report, shown);
+    out += &findings(report);
+    out += &actions(report);
+    let said = evidence(report);
+    if !said.is_empty() {
+        out += "\nEvidence\n";
+        said.iter().for_each(|text| out += &wrapped(text, "- ", "  "));
+    }
+    for command in remedies(report) {
+        out += &format!("\nThis makes what is missing readable:\n{command}\n");
+    }
+    out
+}
+
+/// The split of all caches, and the sum beside meminfo's.
+fn split_table(report: &Report) -> String {
+    let mut table = plain();
+    table.set_header(["Slab memory", "bytes", "%"]);
+    let all = report.total.bytes;
+    let percent = |bytes: i64| {
+        if all == 0 { "-".into() } else { format!("{:.1}", 100.0 * bytes as f64 / all as f64) }
+    };
+    for part in parts(&report.total) {
+        let name = "  ".repeat(part.depth) + part.name;
+        table.add_row([name, signed(part.bytes), percent(part.bytes)]);
+    }
+    let mut explained = String::new();
+    if let Some(meminfo) = &report.meminfo {
+        table.add_row(["outside caches".into(), signed(meminfo.gap), percent(meminfo.gap)]);
+        table.add_row(["meminfo Slab".into(), grouped(meminfo.slab), percent(meminfo.slab as i64)]);
+        explained = wrapped(&format!("outside caches: {}", meminfo.explanation()), "", "  ");
+    }
+    right_align(&mut table);
+    trimmed(&table) + &explained + &rounding(report)
+}
+
+/// What of the objects in use is rounding, as far as a recording saw.
+fn rounding(report: &Report) -> String {
+    let Some(rounding) = report.rounding else { return String::new() };
+    let lost = match rounding.losses.events {
+        0 => String::new(),
+        lost => format!("; the recording lost {} events, so that some of these may be freed", grouped(lost)),
+    };
+    let text = format!(
+        "kmalloc rounding, in use: {} objects that the recording allocated and did not free asked for {} bytes and got {}, {} \
+         more{lost}",
+        grouped(rounding.objects),
+        grouped(rounding.requested),
+        grouped(rounding.allocated),
+        grouped(rounding.bytes())
+    );
+    wrapped(&text, "", "  ")
+}
+
+/// The caches that come first by the key.
+fn caches(report: &Report, shown: &Shown) -> String {
+    let mut table = plain();
+    let grown = report.history.is_some();
+    let unit = if shown.bytes { "" } else { " K" };
+    let with_unit = |name: &str| format!("{name}{unit}");
+    let mut header = vec!["Cache".into(), with_unit("Space"), with_unit("Loss")];
+    // Growth takes the place of what a table of 80 columns can do without.
+    if grown {
+        header.extend(["Active".into(), "Objsize".into(), with_unit("Grown"), with_unit("per h")]);
+    } else {
+        header.extend(["Active", "%Ef", "Objsize", "O/S", "O"].map(String::from));
+    }
+    table.set_header(header);
+    let lines = report.sorted(shown.sort);
+    for line in lines.iter().take(shown.lines) {
+        let mut cells =
+            vec![name(line), size(line.split.bytes as i64, shown), size(line.split.loss(), shown)];
+        let active = line.cache.active_objects.to_string();
+        let useful = line.cache.object_size.unwrap_or(line.cache.size).to_string();
+        if grown {
+            let growth = line.growth.as_ref();
+            let rate = growth.and_then(|growth| growth.fit).map(|fit| fit.bytes_per_hour as i64);
+            let grown = growth.map_or("-".into(), |growth| size(growth.bytes, shown));
+            cells.extend([active, useful, grown, rate.map_or("-".into(), |rate| size(rate, shown))]);
+        } else {
+            let used = 100.0 * line.split.in_use as f64 / line.split.bytes.max(1) as f64;
+            let used = if line.split.bytes == 0 { "-".into() } else { format!("{}", used as u64) };
+            let (objects, order) = (line.cache.objects_per_slab.to_string(), line.cache.order.to_string());
+            cells.extend([active, used, useful, objects, order]);
+        }
+        table.add_row(cells);
+    }
+    right_align(&mut table);
+    let mut out = trimmed(&table);
+    if lines.len() > shown.lines {
+        out += &format!("... and {} more, by {} (-N, -s)\n", lines.len() - shown.lines, shown.sort.words());
+    }
+    if shown.aliases {
+        let merged = lines.iter().take(shown.lines).filter(|line| !line.cache.aliases.is_empty());
+        let said: String = merged
+            .map(|line| wrapped(&format!("{}: {}", name(line), line.cache.aliases.join(", ")), "", "  "))
+            .collect();
+        if !said.is_empty() {
+            out += "\nOther names of merged caches\n";
+            out += &said;
+        }
+    }
+    out
+}
+
+fn findings(report: &Report) -> String {
+    if report.findings.is_empty() {
+        return "\nFindings\n- nothing worth a word\n".into();
+    }
+    let said = report.findings.iter().map(|finding| wrapped(&finding.text, "- ", "  "));
+    "\nFindings\n".to_string() + &said.collect::<String>()
+}
+
+fn actions(report: &Report) -> String {
+    if report.actions.is_empty() {
+        return String::new();
+    }
+    let mut out = String::from("\nWhat this kernel lets you do, as root\n");
+    for action in &report.actions {
+        // A command is typed or pasted: it is not broken.
+        out += &format!("- {}\n", action.command);
+        let saves = saving(action.saves);
+        out += &wrapped(&format!("{}; {saves}: {}", action.way.words(), action.basis), "    ", "    ");
+        out += &wrapped(&format!("costs: {}", action.cost), "    ", "    ");
+    }
+    out
+}
+
+/// The name, with its ordinal where it is not the first of that name; a long one is cut, since tables are 80 wide.
+fn name(line: &Line) -> String {
+    const WIDEST: usize = 23;
+    let ordinal = if line.cache.ordinal > 0 { format!("#{}", line.cache.ordinal + 1) } else { String::new() };
+    let room = WIDEST - ordinal.len().min(WIDEST);
+    let count = line.cache.name.chars().count();
+    if count <= room {
+        return format!("{}{ordinal}", line.cache.name);
+    }
+    let cut: String = line.cache.name.chars().take(room.saturating_sub(1)).collect();
+    format!("{cut}~{ordinal}")
+}
+
+fn size(bytes: i64, shown: &Shown) -> String {
+    if shown.bytes { bytes.to_string() } else { (bytes / 1024).to_string() }
+}

@@ -1,0 +1,9 @@
+//! The answers as text tables, pages, JSON, CSV. A fact has one name in all of them.
+
+pub(crate) mod diagnosis;
+mod orders;
+mod whatif;
+
+pub use diagnosis::{Shown, doctor_csv, doctor_json, doctor_page, doctor_prometheus, doctor_table};
+pub use orders::{orders_csv, orders_json, orders_table};
+pub use whatif::{whatif_csv, whatif_json, whatif_mail, whatif_page, whatif_table};

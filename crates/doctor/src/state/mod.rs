@@ -1,0 +1,375 @@
+//! What slab memory looks like on a machine: a dump, or less than one, as one list of caches.
+//!
+//! ```text
+//! read                  any input: the live machine, a directory, a tar, a support bundle, a text, a bare slabinfo
+//!   folder              a directory, or `/`: only the wanted files, sysfs in parallel
+//!   Dump                the kernel's files as values (slablab_kernel)
+//!   join                rows of /proc/slabinfo with directories of /sys/kernel/slab
+//!   sane                refuses numbers that no machine has
+//!   missing             what could not be read, and the command that would make it readable
+//!   State               caches, and the machine they are on
+//! save                  the live machine's files as a tar, for another day or another machine
+//! ```
+//!
+//! Totals come from /proc/slabinfo where there is one: a walk through sysfs allocates slabs itself, and is read later.
+//! Sizes without padding, node lists and CPU slabs come from sysfs, and are `None` without it.
+//!
+//! The reading of the running machine is the only one that looks at a clock.
+
+mod folder;
+mod join;
+mod missing;
+mod one;
+mod sane;
+mod save;
+
+pub use folder::read as read_folder;
+pub use missing::COLLECT;
+pub use one::one_cache;
+pub use save::save;
+
+use folder::Folder;
+use join::Joined;
+use slablab_kernel::bundle::{CpusFrom, Dump, DumpBuilder, Form, PageSizeFrom};
+use slablab_kernel::sysfs::SlabAttrs;
+use slablab_report::error::{At, Error, Result};
+use slablab_slabs::Release;
+use slablab_slabs::order::CpuCounts;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Where to read, and what the user says about it.
+#[derive(Clone, Debug, Default)]
+pub struct Input {
+    /// A directory, a tar in any compression, a slabinfo; `None` for the running machine, `-` for standard input.
+    pub path: Option<PathBuf>,
+    /// Bytes in a page, which some inputs do not tell.
+    pub page_size: Option<u64>,
+    /// CPUs, which some inputs do not tell.
+    pub cpus: Option<u32>,
+}
+
+/// The slab memory of a machine at a moment.
+#[derive(Clone, Debug)]
+pub struct State {
+    /// What was read, as the user wrote it; `/` for the running machine.
+    pub path: PathBuf,
+    /// Caches in the order of the input. Names repeat: the key is name and ordinal.
+    pub caches: Vec<Cache>,
+    /// Bytes in a page.
+    pub page_size: u64,
+    /// CPUs as the order rules count them; `None` if neither input nor user said.
+    pub cpus: Option<CpuCounts>,
+    /// The kernel's release, as far as its numbers go; `None` if the input does not tell.
+    pub release: Option<Release>,
+    /// Seconds since 1970 when the dump was taken, if anything in it tells.
+    pub taken_s: Option<u64>,
+    /// Seconds the machine was up, if anything tells.
+    pub up_s: Option<f64>,
+    /// What was not in the input or could not be read.
+    pub missing: Vec<Missing>,
+    /// Sentences on what was assumed.
+    pub assumed: Vec<String>,
+    /// Everything that was read.
+    pub dump: Dump,
+}
+
+/// A file that would have told more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Missing {
+    /// Its path on the machine, such as `/proc/slabinfo`.
+    pub file: String,
+    /// Why it is not there: not in the bundle, no permission, this kernel has none.
+    pub why: String,
+    /// What cannot be said without it.
+    pub costs: String,
+    /// The one command that makes it readable or collects it; `None` if there is none.
+    pub command: Option<String>,
+}
+
+/// One cache: a row of /proc/slabinfo, a directory of /sys/kernel/slab, or both.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Cache {
+    /// The name in slabinfo, else an alias, else the directory.
+    pub name: String,
+    /// 0 for the first cache of that name, 1 for the second.
+    pub ordinal: u32,
+    /// Other names of the same cache: it was merged.
+    pub aliases: Vec<String>,
+    /// Bytes the user gets; `None` without sysfs.
+    pub object_size: Option<u64>,
+    /// Bytes from one object to the next.
+    pub size: u64,
+    /// Objects in a slab.
+    pub objects_per_slab: u64,
+    /// Pages of a slab, log2.
+    pub order: u32,
+    /// Slabs.
+    pub slabs: u64,
+    /// Objects there is room for.
+    pub total_objects: u64,
+    /// Objects in use, or parked in CPU slabs, CPU partial slabs and sheaves, as the kernel counts.
+    pub active_objects: u64,
+    /// Everything its directory says, if there is one.
+    pub attrs: Option<SlabAttrs>,
+}
+
+impl Cache {
+    /// Bytes of its slabs.
+    pub fn bytes(&self, page_size: u64) -> u64 {
+        self.slabs.saturating_mul(self.slab_bytes(page_size))
+    }
+
+    /// Bytes of one slab.
+    pub fn slab_bytes(&self, page_size: u64) -> u64 {
+        page_size.saturating_mul(1u64.checked_shl(self.order).unwrap_or(u64::MAX))
+    }
+}
+
+impl State {
+    /// Bytes of all slabs.
+    pub fn bytes(&self) -> u64 {
+        self.caches.iter().fold(0, |sum, cache| sum.saturating_add(cache.bytes(self.page_size)))
+    }
+
+    /// The cache that is called `name`, in slabinfo, as directory or alias.
+    pub fn cache(&self, name: &str) -> Option<&Cache> {
+        self.caches.iter().find(|cache| cache.name == name).or_else(|| {
+            self.caches.iter().find(|cache| {
+                cache.aliases.iter().any(|alias| alias == name)
+                    || cache.attrs.as_ref().is_some_and(|attrs| attrs.is_called(name))
+            })
+        })
+    }
+}
+
+/// What an input is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Origin {
+    Live,
+    Directory,
+    Bundle,
+    Text,
+    Slabinfo,
+}
+
+impl Origin {
+    /// Why a file is not there.
+    fn without(self) -> &'static str {
+        match self {
+            Origin::Live => "this kernel has none",
+            Origin::Directory => "not in the directory",
+            Origin::Bundle => "not in the bundle",
+            Origin::Text => "not in the text",
+            Origin::Slabinfo => "the input is a slabinfo alone",
+        }
+    }
+}
+
+/// What was read, and what was not.
+struct Gathered {
+    dump: Dump,
+    origin: Origin,
+    missing: Vec<Missing>,
+}
+
+/// Reads the state of a machine.
+///
+/// # Errors
+/// What is no state of a machine, is damaged, or does not tell the page size while the user does not either.
+pub fn read(input: &Input) -> Result<State> {
+    let path = input.path.clone().unwrap_or_else(|| PathBuf::from("/"));
+    sane::asked(input, &path)?;
+    state(input, path.clone(), gather(&path)?)
+}
+
+/// What was gathered, as a state.
+fn state(input: &Input, path: PathBuf, gathered: Gathered) -> Result<State> {
+    let Gathered { dump, origin, missing } = gathered;
+    let mut assumed = Vec::new();
+    let page_size = page_size(input, &dump, &mut assumed);
+    let page_size = page_size.ok_or_else(|| {
+        Error::new(&path, "does not tell the page size; say it with --page-size, as 4K or 64K")
+    })?;
+    let cpus = cpus(input, &dump, &mut assumed);
+    let joined = join::join(&dump);
+    sane::caches(&joined.caches, page_size).at(&path)?;
+    assumed.extend(on_caches(&dump, &joined));
+    Ok(State {
+        caches: joined.caches,
+        page_size,
+        cpus,
+        release: dump.release.as_deref().and_then(Release::parse),
+        taken_s: taken(&dump, origin, &mut assumed),
+        up_s: dump.up_s,
+        missing,
+        assumed,
+        dump,
+        path,
+    })
+}
+
+/// What was assumed about which cache is which.
+fn on_caches(dump: &Dump, joined: &Joined) -> Vec<String> {
+    let mut assumed = Vec::new();
+    if dump.slabinfo.is_none() {
+        assumed.push(
+            "Without /proc/slabinfo the counts are those of /sys/kernel/slab, whose reading adds slabs."
+                .into(),
+        );
+    }
+    if dump.cgroup_caches || joined.of_cgroups > 0 {
+        assumed.push("Caches of cgroups are counted with the cache they belong to, as slabinfo does.".into());
+    }
+    if joined.by_numbers > 0 {
+        let (found, by_order) = (joined.by_numbers, joined.by_order);
+        assumed.push(format!(
+            "The links of /sys/kernel/slab are not in the input: {found} merged caches were found by their numbers, \
+             {by_order} of them among several with the same, whose directories may be each other's."
+        ));
+    }
+    if joined.left_out > 0 {
+        assumed.push(format!(
+            "{} merged directories of /sys/kernel/slab belong to a row of /proc/slabinfo that could not be told, and \
+             are left out.",
+            joined.left_out
+        ));
+    }
+    assumed
+}
+
+fn gather(path: &Path) -> Result<Gathered> {
+    if path == Path::new("/") {
+        return live();
+    }
+    if path.is_dir() {
+        let mut folder = Folder::list(path, &[]);
+        let builder = folder.take(path)?;
+        let (dump, origin) = (folder.finish(path, builder)?, Origin::Directory);
+        return Ok(Gathered { missing: missing::missing(&dump, origin, &folder.refused), dump, origin });
+    }
+    let mut builder = DumpBuilder::new();
+    let (form, cut_off) = match path == Path::new("-") {
+        true => builder.input(io::stdin().lock()).at(Path::new("standard input"))?,
+        false => builder.input(File::open(path).at(path)?).at(path)?,
+    };
+    if let Some(cut_off) = cut_off.as_ref().filter(|_| !builder.has_slabs()) {
+        return Err(Error::new(path, cut_off));
+    }
+    let dump = builder.finish().at(path)?;
+    let origin = match form {
+        Form::Tar => Origin::Bundle,
+        Form::Text => Origin::Text,
+        Form::Slabinfo | Form::SlabinfoCsv => Origin::Slabinfo,
+    };
+    let mut missing = missing::missing(&dump, origin, &[]);
+    if let Some(cut_off) = cut_off {
+        missing.insert(
+            0,
+            Missing {
+                file: "the rest of the input".into(),
+                why: format!("it is cut off: {cut_off}"),
+                costs: "whatever was in it".into(),
+                command: None,
+            },
+        );
+    }
+    Ok(Gathered { dump, origin, missing })
+}
+
+/// The running machine. Files that cost the kernel much and say little here are left alone.
+fn live() -> Result<Gathered> {
+    live_from(&mut Folder::list(Path::new("/"), &["proc/pagetypeinfo", "proc/cpuinfo"]))
+}
+
+fn live_from(folder: &mut Folder) -> Result<Gathered> {
+    let root = Path::new("/");
+    let builder = folder.take(root)?;
+    let mut dump = folder.finish(root, builder)?;
+    dump.page_size = own_page_size().map(|bytes| (bytes, PageSizeFrom::Kernel)).or(dump.page_size);
+    dump.date_s = SystemTime::now().duration_since(UNIX_EPOCH).ok().map(|now| now.as_secs());
+    let missing = missing::missing(&dump, Origin::Live, &folder.refused);
+    Ok(Gathered { missing, dump, origin: Origin::Live })
+}
+
+/// The page size that the kernel told this process: pairs of words in /proc/self/auxv, 6 being AT_PAGESZ (getauxval(3)).
+fn own_page_size() -> Option<u64> {
+    const AT_PAGESZ: u64 = 6;
+    let auxv = std::fs::read("/proc/self/auxv").ok()?;
+    let (words, _) = auxv.as_chunks::<8>();
+    let (pairs, _) = words.as_chunks::<2>();
+    let page_size = pairs.iter().find(|[key, _]| u64::from_ne_bytes(*key) == AT_PAGESZ);
+    page_size.map(|[_, bytes]| u64::from_ne_bytes(*bytes)).filter(|bytes| bytes.is_power_of_two())
+}
+
+fn page_size(input: &Input, dump: &Dump, assumed: &mut Vec<String>) -> Option<u64> {
+    match (input.page_size, dump.page_size) {
+        (Some(said), Some((found, _))) if said != found => {
+            assumed.push(format!("A page has {said} bytes, as said; the input looks like {found}."));
+            Some(said)
+        }
+        (Some(said), _) => Some(said),
+        (None, Some((found, from))) => {
+            match from {
+                PageSizeFrom::Kernel => {}
+                PageSizeFrom::Memory => {
+                    assumed.push(format!("A page has {found} bytes: MemTotal over the pages of all zones."));
+                }
+                PageSizeFrom::Slabs => {
+                    assumed.push(format!(
+                        "A page has {found} bytes: what most slabs fit. --page-size says another."
+                    ));
+                }
+            }
+            Some(found)
+        }
+        (None, None) => None,
+    }
+}
+
+fn cpus(input: &Input, dump: &Dump, assumed: &mut Vec<String>) -> Option<CpuCounts> {
+    let all = |cpus| Some(CpuCounts { possible: cpus, present: cpus, online: cpus });
+    if let Some(cpus) = input.cpus {
+        return all(cpus);
+    }
+    counted(dump).or_else(|| {
+        let Some((cpus, from)) = dump.cpus_counted else {
+            assumed.push("The input does not tell how many CPUs there are; --cpus says it.".into());
+            return None;
+        };
+        let from = match from {
+            CpusFrom::Nodes => "the nodes' lists",
+            CpusFrom::Lscpu => "lscpu",
+            CpusFrom::Cpuinfo => "/proc/cpuinfo",
+            CpusFrom::Zoneinfo => "/proc/zoneinfo",
+        };
+        assumed.push(format!("{cpus} CPUs, by {from}: the kernel's own lists are not in the input."));
+        all(cpus)
+    })
+}
+
+/// When a dump was taken: by a date in it, else by the time of its files, if that can be.
+fn taken(dump: &Dump, origin: Origin, assumed: &mut Vec<String>) -> Option<u64> {
+    // 2007-01-01: the year SLUB came.
+    const FIRST: u64 = 1_167_609_600;
+    if let Some(date) = dump.date_s {
+        return Some(date);
+    }
+    let changed = dump.changed_s.filter(|&changed| changed >= FIRST && origin != Origin::Live)?;
+    assumed.push("It was taken when its files were written, as their times say.".into());
+    Some(changed)
+}
+
+/// CPUs as a dump lists them.
+fn counted(dump: &Dump) -> Option<CpuCounts> {
+    let lists = [&dump.cpus_possible, &dump.cpus_present, &dump.cpus_online];
+    let possible = lists.iter().find_map(|list| list.iter().max())? + 1;
+    let or_possible = |cpus: &[u32]| if cpus.is_empty() { possible } else { cpus.len() as u32 };
+    Some(CpuCounts {
+        possible,
+        present: or_possible(&dump.cpus_present),
+        online: or_possible(&dump.cpus_online),
+    })
+}

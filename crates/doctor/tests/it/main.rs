@@ -1,0 +1,9 @@
+//! Tests of the doctor on real dumps, on real dumps with one thing changed, and on damaged ones.
+
+mod diagnosis;
+#[path = "../../../report/tests/it/page_check.rs"]
+mod page_check;
+mod pages;
+mod state;
+mod what;
+mod whatif;
