@@ -2,8 +2,6 @@
 //!
 //! Layout and merge rules: reference/slub.md sections 7 and 9.
 
-use crate::zones::Zones;
-
 /// A cache's number: given by whoever creates caches, kept in each slab's frame, at most 2^24.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CacheId(pub u32);
@@ -48,8 +46,8 @@ pub struct CacheSpec {
     pub known_size: u32,
     /// The order of its slabs, instead of the engine's rule: what if another engine had chosen it.
     pub known_order: Option<u8>,
-    /// What is around each object, when debugging put something there: `known_size` has room for it.
-    pub zones: Option<Zones>,
+    /// The layout of each object's slot, when a debugging wrapper around the engine decides it; `None` computes it.
+    pub slot: Option<SlotLayout>,
     /// Objects a sheaf should hold at least, for caches that ask for sheaves; 0 for those that do not.
     pub sheaf_capacity: u32,
 }
@@ -74,7 +72,7 @@ impl CacheSpec {
             },
             known_size: 0,
             known_order: None,
-            zones: None,
+            slot: None,
             sheaf_capacity: 0,
         }
     }
@@ -98,6 +96,17 @@ pub enum LinkPlace {
     Start,
     /// Near the middle (since 5.7).
     Middle,
+}
+
+/// The slot of one object in a cache whose objects have red zones and records around them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SlotLayout {
+    /// Bytes from one slot to the next.
+    pub size: u32,
+    /// Bytes from the slot's start to the object (`red_left_pad`).
+    pub left: u32,
+    /// Bytes from the slot's start to the link of a free object.
+    pub link: u32,
 }
 
 /// What a cache's slabs look like.
@@ -169,8 +178,8 @@ impl Geometry {
 
 /// Bytes from one object to the next, and the link's offset in a free object.
 pub fn layout(spec: &CacheSpec, place: LinkPlace) -> (u32, u32) {
-    if let Some(zones) = &spec.zones {
-        return (zones.size, zones.link);
+    if let Some(slot) = &spec.slot {
+        return (slot.size, slot.link);
     }
     let object = spec.object_size.max(1).next_multiple_of(WORD);
     // Contents that must survive a free leave no room inside: the link follows the object.
@@ -191,7 +200,7 @@ pub fn layout(spec: &CacheSpec, place: LinkPlace) -> (u32, u32) {
 
 /// Bytes between any two addresses that somebody knows: slots' starts, and objects behind their left red zones.
 pub fn spacing(spec: &CacheSpec, size: u32) -> u32 {
-    size - spec.zones.map_or(0, |zones| zones.left)
+    size - spec.slot.map_or(0, |slot| slot.left)
 }
 
 /// The alignment of objects: the caller's, at least a word, and a cache line halved while two objects fit in it.

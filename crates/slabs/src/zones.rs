@@ -11,7 +11,7 @@
 //! do is in docs/debugging.md. Every engine's objects get the same zones: the engine knows only where the slot starts, how
 //! long it is and where the link is in it, as if the caller had asked for that.
 
-use crate::cache::{CacheSpec, LinkPlace, WORD, alignment};
+use crate::cache::{CacheSpec, LinkPlace, SlotLayout, WORD, alignment};
 use crate::release::Release;
 use crate::report::{Overwritten, User, Zone};
 use core::fmt;
@@ -209,6 +209,11 @@ impl Zones {
     pub fn zeroing(self) -> Zones {
         let contents = if self.contents == Contents::Poison { Contents::Zeros } else { self.contents };
         Zones { contents, ..self }
+    }
+
+    /// The slot that an engine makes room for.
+    pub fn slot(&self) -> SlotLayout {
+        SlotLayout { size: self.size, left: self.left, link: self.link }
     }
 
     /// Whether bytes of a free object are known, so that a write to it is seen.

@@ -269,7 +269,7 @@ impl<P: Platform, E: Engine<P>> Engine<P> for Debugged<P, E> {
                 object_size,
                 known_size,
                 align: alignment(spec),
-                zones: Some(zones),
+                slot: Some(zones.slot()),
                 flags,
                 ..*spec
             };
