@@ -10,6 +10,7 @@
 //! patterns   workloads, each with its contestants         what is run
 //!   subject    an allocator as a type, with its proof
 //!   block      memory that frees itself
+//!   contestants  the allocators of this build
 //! memory     what a process holds, in a child each        what is run, apart
 //! rig        blocks, order, samples                       how
 //! stats      medians, bootstrap intervals                 what is said
@@ -28,6 +29,7 @@
 #[expect(unsafe_code, reason = "calls allocators")]
 mod block;
 pub mod clock;
+mod contestants;
 mod engines;
 #[expect(unsafe_code, reason = "links memory")]
 mod freelist;

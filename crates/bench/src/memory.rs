@@ -13,9 +13,9 @@
 
 use crate::block::AnyBlock;
 use crate::clock::{resident, resident_soon, thread_cpu_ns};
+use crate::contestants::{each_subject, identify};
 use crate::random::Random;
-use crate::rig::Held;
-use crate::subject::{Role, Subject, Visitor, each_subject, identify, prove};
+use crate::subject::{Role, Subject, Visitor, prove};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Barrier;
@@ -84,6 +84,15 @@ impl Child {
             format!("memory of {name}: {}: {}", output.status, error.trim())
         })
     }
+}
+
+/// Whose memory.
+#[derive(Clone, Debug)]
+pub struct Held {
+    /// Name of the allocator.
+    pub name: &'static str,
+    /// What it is.
+    pub role: Role,
 }
 
 /// The allocators whose memory is measured: all but what is no allocator.

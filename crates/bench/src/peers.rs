@@ -8,7 +8,9 @@
 //! | rpmalloc | rpmalloc 0.2.2 | rpmalloc 1.4; the binding is not kept, and there is none of 2.0 |
 
 use crate::block::AnyBlock;
-use crate::subject::{Role, Subject, known_to_others};
+use crate::engines;
+use crate::harness::Harness;
+use crate::subject::{Role, Subject};
 use std::alloc::GlobalAlloc;
 use std::ptr;
 use std::sync::Once;
@@ -84,7 +86,7 @@ peer!(
     "rpmalloc",
     rpmalloc::RpMalloc = rpmalloc::RpMalloc,
     "no other allocator knows the address; mallinfo2 does not count it",
-    |at: *const u8| !known_to_others(Rpmalloc::NAME, at)
+    |at: *const u8| !engines::known(at) && !Harness::serves(at) && !known(Rpmalloc::NAME, at)
 );
 
 /// Whether one of these, other than the one of this name, knows an address as its own.

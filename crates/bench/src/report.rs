@@ -1,6 +1,6 @@
 //! What the samples say: figures, ratios to the best peer, false alarms.
 
-use crate::memory::{FIGURES, Footprint};
+use crate::memory::{FIGURES, Footprint, Held};
 use crate::patterns::Group;
 use crate::rig::{Lane, Ran, Results};
 use crate::stats::{Estimate, estimate, median};
@@ -199,7 +199,7 @@ fn cell(ran: &Ran, times: &[Vec<f64>], lane: usize, best: Option<usize>, seed: u
     }
 }
 
-fn held(who: &crate::rig::Held, footprints: &[Footprint]) -> Memory {
+fn held(who: &Held, footprints: &[Footprint]) -> Memory {
     let figure = |value: fn(&Footprint) -> f64| median(&footprints.iter().map(value).collect::<Vec<f64>>());
     Memory {
         name: who.name,

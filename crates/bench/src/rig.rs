@@ -1,10 +1,11 @@
 //! The rig: which workloads, in which order, how often.
 
 use crate::clock::Sample;
-use crate::memory::{self, Child, Footprint};
+use crate::contestants::{each_subject, identify};
+use crate::memory::{self, Child, Footprint, Held};
 use crate::patterns::{Contestant, Group, Task, Workload};
 use crate::random::Random;
-use crate::subject::{Subject, Visitor, each_subject, identify};
+use crate::subject::{Subject, Visitor};
 use crate::{patterns, threads};
 use std::sync::Mutex;
 
@@ -63,15 +64,6 @@ pub struct Results {
     pub notes: Vec<String>,
     /// Processes ready to run on all CPUs before and after, as /proc/loadavg says.
     pub load: [f64; 2],
-}
-
-/// Whose memory.
-#[derive(Clone, Debug)]
-pub struct Held {
-    /// Name of the allocator.
-    pub name: &'static str,
-    /// What it is.
-    pub role: crate::subject::Role,
 }
 
 /// How to go on, asked before every sample.

@@ -1,10 +1,11 @@
 //! The rig from end to end, on a hundredth of its usual size.
 
 use slablab_bench::clock::Sample;
+use slablab_bench::memory::Held;
 use slablab_bench::memory::{self, Child};
 use slablab_bench::patterns::{self, Contestant, Group};
 use slablab_bench::report::{Report, Verdict, verdict};
-use slablab_bench::rig::{self, Held, Lane, MEMORY, Options, Ran, Results, Watcher};
+use slablab_bench::rig::{self, Lane, MEMORY, Options, Ran, Results, Watcher};
 use slablab_bench::subject::Role;
 use slablab_bench::{output, page, stats::Estimate};
 

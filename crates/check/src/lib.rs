@@ -44,10 +44,8 @@ pub use machine::{Address, Distances, Shape};
 pub use shuttled::Shuttle;
 pub use solo::Solo;
 pub use twist::Twisted;
-pub use world::Checked;
+pub use world::{Alone, Checked};
 
-/// The one-threaded checking world.
-pub type Alone = Checked<Solo>;
 /// The world over loom.
 #[cfg(feature = "tools")]
 pub type Loomed = Checked<Loom>;

@@ -4,6 +4,7 @@ use crate::kit::{Job, Kit};
 use crate::machine::{Address, Machine, Shape};
 use crate::queue::next_random;
 use crate::slots::{Made, Ranked, Slots};
+use crate::solo::Solo;
 use slablab_platform::bytes::{find_other, put};
 use slablab_platform::conformance::{Racer, Testable, Verdict};
 use slablab_platform::{Context, CpuId, Event, Frame, Gfp, NodeId, Pfn, Platform, Rank, Reclaim, Work};
@@ -12,6 +13,9 @@ use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
 use std::num::NonZeroU64;
 use std::rc::Rc;
+
+/// The checking world of one thread.
+pub type Alone = Checked<Solo>;
 
 /// A world that reports misuse, over the primitives of a checking tool.
 #[derive(Debug)]

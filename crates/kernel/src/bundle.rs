@@ -8,16 +8,17 @@ mod builder;
 mod listing;
 mod machine;
 mod moment;
+mod page_size;
 mod text_dump;
 mod wanted;
 
 use std::collections::BTreeMap;
 use std::io::Read;
 
-pub use crate::page_size::PageSizeFrom;
 pub use builder::DumpBuilder;
 pub use machine::CpusFrom;
 pub(crate) use machine::config_page_size;
+pub use page_size::PageSizeFrom;
 pub use text_dump::Form;
 pub use wanted::{WANTED, fits};
 

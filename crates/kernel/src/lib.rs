@@ -6,7 +6,6 @@
 
 mod bytes;
 mod lines;
-mod page_size;
 mod tar;
 
 pub mod bundle;

@@ -23,14 +23,15 @@ pub enum Error {
     NotATrace(&'static str),
     /// Written by a later program.
     #[error(
-        "the trace has format {major}.{minor}, this program reads up to {}.x: a newer slablab is needed",
-        crate::MAJOR
+        "the trace has format {major}.{minor}, this program reads up to {read}.x: a newer slablab is needed"
     )]
     TooNew {
         /// The file's major version.
         major: u32,
         /// The file's minor version.
         minor: u32,
+        /// The newest major version that this program reads.
+        read: u32,
     },
     /// A metadata value that does not parse.
     #[error("footer key \"slablab.{key}\": {why}")]

@@ -289,7 +289,7 @@ impl Metadata {
         let format = footer.iter().find(|entry| entry.key == FORMAT).and_then(|entry| entry.value.as_deref());
         let (major, minor) = version(format.ok_or(Error::NotATrace(FORMAT))?)?;
         if major > MAJOR {
-            return Err(Error::TooNew { major, minor });
+            return Err(Error::TooNew { major, minor, read: MAJOR });
         }
         let (mut ours, mut foreign) = (Map::new(), Vec::new());
         for entry in footer.iter().filter(|entry| entry.key != FORMAT) {

@@ -6,9 +6,10 @@
 use super::{Contestant, Group, Run, Task, Workload};
 use crate::block::Block;
 use crate::clock::{Sample, measured};
+use crate::contestants::Glibc;
 use crate::engines::{self, Ours};
 use crate::freelist::{Listed, fill};
-use crate::subject::{Glibc, Role, Subject, prove};
+use crate::subject::{Role, Subject, prove};
 use slablab_objects::ObjectCache;
 use std::hint::black_box;
 use std::mem::MaybeUninit;

@@ -10,7 +10,8 @@ mod nine;
 mod queue;
 
 use crate::clock::Sample;
-use crate::subject::{Role, Subject, Visitor, each_subject};
+use crate::contestants::each_subject;
+use crate::subject::{Role, Subject, Visitor};
 
 /// What a run of a workload is given.
 #[derive(Clone, Copy, Debug)]

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::io::Read;
 
+use super::page_size::page_size;
 use super::wanted::{self, below_root};
 use super::{BundleError, CpusFrom, Dump, Node, listing, machine, moment};
 use crate::compressed::Decompressed;
-use crate::page_size::page_size;
 use crate::procfs;
 use crate::slabinfo::{Slabinfo, SlabinfoError};
 use crate::sysfs::SlabAttrs;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::bundle::{Dump, config_page_size};
+use super::{Dump, config_page_size};
 
 /// How a page size is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
