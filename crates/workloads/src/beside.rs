@@ -1,10 +1,21 @@
-//! A file that appears whole or not at all.
+//! An output file that appears whole or not at all.
 //!
-//! On Linux it has no name until [`Beside::commit`]: whatever ends the program, Ctrl-C or a power cut, nothing is left.
-//! Where the filesystem cannot do that, the file has a name of its own beside the target, removed when dropped; only a
-//! program that is killed leaves it behind.
+//! On Linux the new file has no name until [`Beside::commit`]: however the program ends, by Ctrl-C or by a power cut,
+//! nothing is left behind. Where the filesystem has no files without a name, the new file gets a temporary name in the
+//! target's folder, which is removed on drop; only a killed program leaves it there.
+//!
+//! The rules are those that users of `cc -o` and of a shell's `>` know:
+//!
+//! | at the path | what happens |
+//! |---|---|
+//! | nothing | a new file, with the mode that the umask gives |
+//! | a file | replaced by the commit; mode and, where permitted, owner stay; other hard links keep the old content |
+//! | a file that may not be written | refused, although a rename would replace it |
+//! | a link | it stays; the file it names is created or replaced |
+//! | a device, a pipe, a name below /proc | opened and written directly, since a rename would destroy it |
+//! | a folder | refused |
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -14,55 +25,70 @@ use crate::error::Error;
 #[derive(Debug)]
 pub struct Beside {
     file: File,
+    /// The path that the user gave, for messages.
     path: PathBuf,
-    /// The name it has meanwhile, if it has one.
+    /// Where the new file goes; `None` if the file at `path` is written directly.
+    target: Option<PathBuf>,
+    /// The temporary name of the new file, while it has one.
     named: Option<PathBuf>,
-    /// It is a device or a pipe: written as it is, since replacing it would destroy it.
-    in_place: bool,
 }
 
 impl Beside {
-    /// Opens a file that will become `path`. What is at `path` now stays until the commit.
+    /// Opens a file that will become `path`. The file at `path` stays as it is until the commit.
+    ///
+    /// # Errors
+    /// A path that is a folder, that may not be written, whose folder is missing, or whose links go in a circle.
     pub fn create(path: &Path) -> Result<Beside, Error> {
-        Beside::begin(path, nameless(folder(path)))
+        Beside::begin(path, nameless)
     }
 
-    fn begin(path: &Path, nameless: Option<File>) -> Result<Beside, Error> {
+    fn begin(path: &Path, nameless: impl FnOnce(&Path) -> Option<File>) -> Result<Beside, Error> {
         let fail = |source| Error::Io { path: path.into(), source };
         if path.is_dir() {
             return Err(fail(io::ErrorKind::IsADirectory.into()));
         }
-        let (named, in_place) = (None, path.exists() && !path.is_file());
-        if in_place {
-            let file = File::options().write(true).open(path).map_err(fail)?;
-            return Ok(Beside { file, path: path.into(), named, in_place });
-        }
-        match nameless {
-            Some(file) => Ok(Beside { file, path: path.into(), named, in_place }),
+        let (path, named) = (path.to_path_buf(), None);
+        let Some(target) = end_of_links(&path).map_err(fail)? else {
+            let options = File::options().write(true).truncate(path.is_file()).open(&path);
+            return Ok(Beside { file: options.map_err(fail)?, path, target: None, named });
+        };
+        // Opened for writing and not written: fails where the user may not write.
+        let old = match File::options().write(true).open(&target) {
+            Ok(old) => Some(old.metadata().map_err(fail)?),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(fail(error)),
+        };
+        let (file, named) = match nameless(folder(&target)) {
+            Some(file) => (file, named),
             None => {
-                let named = temporary(path);
-                let file = File::create_new(&named).map_err(fail)?;
-                Ok(Beside { file, path: path.into(), named: Some(named), in_place })
+                let named = temporary(&target);
+                (create_private(&named, old.is_some()).map_err(fail)?, Some(named))
             }
+        };
+        let new = Beside { file, path, target: Some(target), named };
+        if let Some(old) = old {
+            take_over(&new.file, &old).map_err(|source| new.fail(source))?;
         }
+        Ok(new)
     }
 
-    /// Makes the file appear at its path, replacing what was there.
+    /// Makes the file appear at its path, replacing the file that was there.
+    ///
+    /// # Errors
+    /// The system refuses the new name: the folder was removed, or the disk is full.
     pub fn commit(mut self) -> Result<(), Error> {
-        if self.in_place {
-            return Ok(());
-        }
+        let Some(target) = self.target.clone() else { return Ok(()) };
         let named = match self.named.take() {
             Some(named) => named,
             None => {
-                let named = temporary(&self.path);
+                let named = temporary(&target);
                 link(&self.file, &named).map_err(|source| self.fail(source))?;
                 named
             }
         };
-        // From here on the name is cleaned up if the rename fails.
+        // From here on the temporary name is removed if the rename fails.
         self.named = Some(named.clone());
-        std::fs::rename(&named, &self.path).map_err(|source| self.fail(source))?;
+        std::fs::rename(&named, &target).map_err(|source| self.fail(source))?;
         self.named = None;
         Ok(())
     }
@@ -85,10 +111,32 @@ impl Write for Beside {
 impl Drop for Beside {
     fn drop(&mut self) {
         if let Some(named) = &self.named {
-            // Nobody is left to be told.
+            // A drop has no caller that could be told of an error.
             let _ = std::fs::remove_file(named);
         }
     }
+}
+
+/// The path at the end of `path`'s links, whether or not there is a file. `None` for a path that must be opened as it is:
+/// a device, a pipe, or a descriptor of a process (`/dev/stdout` is a link to `/proc/self/fd/1`).
+fn end_of_links(path: &Path) -> io::Result<Option<PathBuf>> {
+    /// As many links as the kernel follows before it answers ELOOP.
+    const LINKS: usize = 40;
+    if path.exists() && !path.is_file() {
+        return Ok(None);
+    }
+    let mut end = path.to_path_buf();
+    for _ in 0..LINKS {
+        let folder = folder(&end);
+        if folder.canonicalize().is_ok_and(|folder| folder.starts_with("/proc")) {
+            return Ok(None);
+        }
+        match std::fs::read_link(&end) {
+            Ok(next) => end = folder.join(next),
+            Err(_) => return Ok(Some(end)),
+        }
+    }
+    Err(io::Error::other("too many links that lead to each other"))
 }
 
 fn folder(path: &Path) -> &Path {
@@ -101,6 +149,34 @@ fn folder(path: &Path) -> &Path {
 fn temporary(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     folder(path).join(format!(".{name}.{}.tmp", std::process::id()))
+}
+
+/// Creates the file under its temporary name. The new version of an existing file is the user's alone at first: the old
+/// file may have been secret.
+#[cfg(unix)]
+fn create_private(path: &Path, private: bool) -> io::Result<File> {
+    use std::os::unix::fs::OpenOptionsExt;
+    let mode = if private { 0o600 } else { 0o666 };
+    File::options().write(true).create_new(true).mode(mode).open(path)
+}
+
+#[cfg(not(unix))]
+fn create_private(path: &Path, _private: bool) -> io::Result<File> {
+    File::create_new(path)
+}
+
+/// Gives the new file the owner, if this process may, and the mode of the old one. The owner comes first, since a change
+/// of owner may clear bits of the mode.
+#[cfg(unix)]
+fn take_over(new: &File, old: &Metadata) -> io::Result<()> {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
+    let _ = fchown(new, Some(old.uid()), Some(old.gid()));
+    new.set_permissions(std::fs::Permissions::from_mode(old.mode() & 0o777))
+}
+
+#[cfg(not(unix))]
+fn take_over(new: &File, old: &Metadata) -> io::Result<()> {
+    new.set_permissions(old.permissions())
 }
 
 #[cfg(target_os = "linux")]
@@ -134,6 +210,71 @@ fn link(_file: &File, _to: &Path) -> io::Result<()> {
 mod tests {
     use super::*;
 
+    /// An empty folder of a test's own.
+    fn folder_called(name: &str) -> PathBuf {
+        let folder = std::env::temp_dir().join(format!("slablab-output-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir_all(&folder).unwrap();
+        folder
+    }
+
+    fn write(path: &Path, nameless: bool, text: &str) {
+        let mut file = match nameless {
+            true => Beside::create(path).unwrap(),
+            false => Beside::begin(path, |_| None).unwrap(),
+        };
+        file.write_all(text.as_bytes()).unwrap();
+        file.commit().unwrap();
+    }
+
+    #[test]
+    fn a_file_that_exists_keeps_its_mode() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = folder_called("mode");
+        for (nameless, mode) in [(true, 0o600), (true, 0o666), (false, 0o600), (false, 0o640)] {
+            let path = folder.join("out");
+            std::fs::write(&path, "before").unwrap();
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+            write(&path, nameless, "after");
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), "after");
+            let found = std::fs::metadata(&path).unwrap().permissions().mode() & 0o7777;
+            assert_eq!(found, mode, "mode {found:o}, expected {mode:o}; nameless: {nameless}");
+        }
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn a_link_stays_and_the_file_it_names_is_replaced() {
+        use std::os::unix::fs::symlink;
+        let folder = folder_called("link");
+        std::fs::create_dir(folder.join("data")).unwrap();
+        symlink("data/file", folder.join("one")).unwrap();
+        symlink(folder.join("one"), folder.join("two")).unwrap();
+        let target = folder.join("data/file");
+        // The first link names a file that does not exist yet, as it does for `cc -o`.
+        for (name, text) in [("one", "first"), ("two", "second"), ("one", "third")] {
+            write(&folder.join(name), true, text);
+            assert!(folder.join(name).is_symlink(), "{name} is a file now");
+            assert_eq!(std::fs::read_to_string(&target).unwrap(), text);
+        }
+        assert_eq!(std::fs::read_dir(folder.join("data")).unwrap().count(), 1);
+        symlink("loop", folder.join("loop")).unwrap();
+        assert!(Beside::create(&folder.join("loop")).is_err());
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn a_file_named_by_its_descriptor_is_written_where_it_is() {
+        use std::os::fd::AsRawFd;
+        let folder = folder_called("descriptor");
+        let path = folder.join("out");
+        let file = File::options().create_new(true).read(true).write(true).open(&path).unwrap();
+        std::fs::write(&path, "longer than what comes").unwrap();
+        write(&PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd())), true, "short");
+        assert_eq!(io::read_to_string(&file).unwrap(), "short");
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
     /// What happens where a filesystem has no files without names.
     #[test]
     fn a_named_file_is_removed_or_renamed() {
@@ -143,13 +284,13 @@ mod tests {
         let names = || -> Vec<_> {
             std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect()
         };
-        let mut file = Beside::begin(&path, None).unwrap();
+        let mut file = Beside::begin(&path, |_| None).unwrap();
         file.write_all(b"first").unwrap();
         assert_eq!(names().len(), 1);
         assert_ne!(names()[0], "out");
         drop(file);
         assert!(names().is_empty());
-        Beside::begin(&path, None).unwrap().commit().unwrap();
+        Beside::begin(&path, |_| None).unwrap().commit().unwrap();
         assert_eq!(names(), ["out"]);
         std::fs::remove_dir_all(&folder).unwrap();
     }
