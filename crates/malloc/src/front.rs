@@ -71,13 +71,19 @@ fn flagged(object: Object) -> *mut u8 {
     object.as_ptr()
 }
 
+/// What the second word of a free object of a class with keys holds.
+#[inline(always)]
+fn key(object: Object) -> u64 {
+    SECRET.load(Relaxed) ^ object.addr() as u64
+}
+
 /// The object of a class with keys is free from here on; whether it was live.
 ///
 /// # Safety
 /// An object starts there, and nobody uses it.
 #[inline(always)]
 unsafe fn take_key(object: Object) -> bool {
-    let key = SECRET.load(Relaxed) ^ object.addr() as u64;
+    let key = key(object);
     // SAFETY: an object has at least two words, and they are the caller's.
     let second = unsafe { &mut *object.as_ptr().cast::<u64>().add(1) };
     let live = *second != key;
@@ -348,15 +354,42 @@ impl<W: Over, E: Engine<W>> Heap<E, W> {
 
     /// Bytes that may be used at an address that was allocated; 0 for null.
     pub fn usable(&self, at: *const u8) -> usize {
-        if at.is_null() {
-            return 0;
+        if at.is_null() { 0 } else { self.live("malloc_usable_size", at.cast_mut()).0 }
+    }
+
+    /// The usable bytes of the live allocation that starts at `at`, and its slab or block if it is in one. Any address may
+    /// come: what is no live allocation ends the process with a report that names `call`.
+    fn live(&self, call: &str, at: *mut u8) -> (usize, Option<Home>) {
+        let Some((object, home)) = Object::at(at).zip(Native::home(at)) else {
+            let elsewhere = interrupted::usable(at.addr()).or_else(|| huge::usable(at.addr()));
+            let bytes = elsewhere.unwrap_or_else(|| {
+                misuse(format_args!("{call} of {at:p}: not in the heap, or in an empty slab"))
+            });
+            return (bytes, None);
+        };
+        let Some((number, class)) = self.class_at(home) else {
+            return (self.live_block(call, object, home), Some(home));
+        };
+        let bytes = class.geometry().object_size;
+        if !class.starts_at(home.slab, home.offset) && class.owns(object).is_err() {
+            let offset = home.offset;
+            misuse(format_args!(
+                "{call} of {object:?}: inside an object, or behind the last, of a slab of malloc-{bytes} at offset {offset}"
+            ));
         }
-        match Native::home(at) {
-            Some(home) => self.usable_at(at, home),
-            None => interrupted::usable(at.addr()).or_else(|| huge::usable(at.addr())).unwrap_or_else(|| {
-                misuse(format_args!("malloc_usable_size of {at:p}: not in the heap, or in an empty slab"))
-            }),
+        let is_live = if E::GUARDS {
+            class.check_live(object).is_ok()
+        } else if number < FLAGGED {
+            // SAFETY: an object starts here, as was seen above; it has two words, and the caller says that it is theirs.
+            let second = unsafe { object.as_ptr().cast::<u64>().add(1).read() };
+            second != key(object)
+        } else {
+            Native::flag(object).load(Relaxed) != FREED
+        };
+        if !is_live {
+            misuse(format_args!("{call} of {object:?}: already freed (malloc-{bytes})"));
         }
+        (class.usable(object) as usize, Some(home))
     }
 
     /// Moves an allocation to another size; null without memory, and then the old one stays.
@@ -364,7 +397,7 @@ impl<W: Over, E: Engine<W>> Heap<E, W> {
     /// # Safety
     /// Nobody else uses the memory.
     pub unsafe fn resize(&self, at: *mut u8, bytes: usize, align: usize) -> *mut u8 {
-        let usable = self.usable(at);
+        let (usable, home) = self.live("realloc", at);
         // It stays as it is if it fits and wastes little; then where it is, if it can.
         let little = if usable > classes::MAX { usable / 8 } else { usable / 2 };
         let fits = bytes <= usable;
@@ -372,7 +405,7 @@ impl<W: Over, E: Engine<W>> Heap<E, W> {
             return at;
         }
         if bytes > classes::MAX && !self.is_interrupted() {
-            let resized = match Native::home(at) {
+            let resized = match home {
                 Some(home) if self.resize_large(home, bytes) => Some(at),
                 None if bytes > Native::largest_block() / KEPT_FRACTION => huge::resize(at, bytes, align),
                 _ => None,

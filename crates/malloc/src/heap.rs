@@ -54,6 +54,12 @@ impl<W: Over, E: Engine<W>> Heap<E, W> {
         self.classes.get(home.cache.wrapping_sub(self.first) as usize)
     }
 
+    /// The class that a slab or block is of, and its number; `None` where it is not this heap's, or a large block.
+    pub(crate) fn class_at(&self, home: Home) -> Option<(usize, &E)> {
+        let number = home.cache.wrapping_sub(self.first) as usize;
+        Some((number, self.classes.get(number)?))
+    }
+
     /// An object of a class from this thread's slot.
     #[inline(always)]
     pub(crate) fn alloc_hot(&self, class: usize) -> Option<Object> {
@@ -177,15 +183,16 @@ impl<W: Over, E: Engine<W>> Heap<E, W> {
         self.pages.free_exact(home.slab);
     }
 
-    /// Bytes that may be used at an address that was allocated.
-    pub(crate) fn usable_at(&self, at: *const u8, home: Home) -> usize {
-        match self.class_of(home) {
-            Some(class) => Object::at(at.cast_mut()).map_or(0, |object| class.usable(object) as usize),
-            None if home.cache == LARGE => {
-                (Pages::<Native>::exact_frames(home.slab) as usize) << Native::page_shift()
-            }
-            None => misuse(format_args!("malloc_usable_size of {at:p}: an object of {}", Named(home.cache))),
+    /// The usable bytes of the large block that starts at `object`. Anything else ends the process with a report that names
+    /// `call`.
+    pub(crate) fn live_block(&self, call: &str, object: Object, home: Home) -> usize {
+        if home.cache != LARGE {
+            misuse(format_args!("{call} of {object:?}: an object of {}", Named(home.cache)));
         }
+        if home.offset != 0 {
+            misuse(format_args!("{call} of {object:?}: {} bytes into a large block", home.offset));
+        }
+        (Pages::<Native>::exact_frames(home.slab) as usize) << Native::page_shift()
     }
 }
 

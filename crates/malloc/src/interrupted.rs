@@ -44,9 +44,12 @@ pub(crate) fn alloc(bytes: usize, align: usize) -> Option<*mut u8> {
     })
 }
 
-/// Bytes of an allocation; `None` if it is not of the region.
+/// Bytes of the allocation that starts at an address; `None` if none of the region does.
 pub(crate) fn usable(at: usize) -> Option<usize> {
-    unit(at).map(|unit| REGION.load(Relaxed) + (unit + 1) * UNIT - at)
+    let unit = unit(at)?;
+    let starts = (at - REGION.load(Relaxed)).is_multiple_of(UNIT);
+    let taken = TAKEN[unit / 64].load(Relaxed) & 1 << (unit % 64) != 0;
+    (starts && taken).then_some(UNIT)
 }
 
 /// What comes of freeing an address.
@@ -124,6 +127,8 @@ mod tests {
         assert_eq!(free(all[3].wrapping_add(16)), Freed::Not);
         assert_eq!(free(all[3]), Freed::Yes);
         assert_eq!(free(all[3]), Freed::Not);
+        assert_eq!(usable(all[3].addr()), None, "it is free");
+        assert_eq!(usable(all[4].addr() + 16), None, "inside");
         assert_eq!(free((&raw mut all).cast()), Freed::Elsewhere);
         assert_eq!(alloc(UNIT, UNIT), Some(all[3]));
         let kept = [all[5], all[9]];

@@ -21,8 +21,9 @@
 //!
 //! What is called at the end of a fast path is called last: fast paths have no frame.
 //!
-//! **What is always detected**: freeing an address that is not in the heap, not an object's start, in an empty slab, or
-//! already free. The process ends with a report that names address and class.
+//! **What is always detected** by `free`, `realloc` and `malloc_usable_size`: an address that is not in the heap, in an empty
+//! slab, or not the start of an object; and an object that was freed before, unless the freed block was written to or handed
+//! out again. The process ends with a report that names the address and the class.
 //!
 //! **Signal handlers** that came in the middle of an allocation or a free are served apart (`interrupted`).
 //!

@@ -15,6 +15,22 @@ fn free(at: *mut u8) {
     unsafe { api::free(at) }
 }
 
+fn realloc(at: *mut u8, bytes: usize) {
+    // SAFETY: as in `free`.
+    std::hint::black_box(unsafe { api::realloc(at, bytes, 1) });
+}
+
+fn usable(at: *mut u8) {
+    std::hint::black_box(api::usable(at));
+}
+
+/// Calls `misuse` with an address that was allocated and freed. Neighbours stay: the slab stays too.
+fn freed(bytes: usize, misuse: fn(*mut u8)) {
+    let all: Vec<*mut u8> = (0..64).map(|_| api::alloc(bytes)).collect();
+    free(all[32]);
+    misuse(all[32]);
+}
+
 /// A fault: its name, what commits it, and what the report must say of it.
 struct Fault {
     name: &'static str,
@@ -76,10 +92,72 @@ const FAULTS: &[Fault] = &[
         commit: || assert_eq!(api::usable((&raw const ELSEWHERE).cast()), 0),
         says: &["malloc_usable_size of 0x", "not in the heap"],
     },
+    Fault {
+        name: "realloc of a freed object, to the same size",
+        commit: || freed(100, |at| realloc(at, 100)),
+        says: &["realloc of 0x", "already freed (malloc-112)"],
+    },
+    Fault {
+        name: "realloc of a freed object, to another size",
+        commit: || freed(100, |at| realloc(at, 1000)),
+        says: &["realloc of 0x", "already freed (malloc-112)"],
+    },
+    Fault {
+        name: "realloc of a freed object of a class with flags",
+        commit: || freed(5000, |at| realloc(at, 5000)),
+        says: &["realloc of 0x", "already freed (malloc-5120)"],
+    },
+    Fault {
+        name: "realloc inside an object",
+        commit: || realloc(api::alloc(100).wrapping_add(16), 90),
+        says: &["realloc of 0x", "inside an object", "malloc-112"],
+    },
+    Fault {
+        name: "realloc inside a large block",
+        commit: || realloc(api::alloc(1 << 20).wrapping_add(32), 1 << 20),
+        says: &["realloc of 0x", "32 bytes into a large block"],
+    },
+    Fault {
+        name: "size of a freed object",
+        commit: || freed(100, usable),
+        says: &["malloc_usable_size of 0x", "already freed (malloc-112)"],
+    },
+    Fault {
+        name: "size of a freed object of a class with flags",
+        commit: || freed(5000, usable),
+        says: &["malloc_usable_size of 0x", "already freed (malloc-5120)"],
+    },
+    Fault {
+        name: "size inside an object",
+        commit: || usable(api::alloc(100).wrapping_add(8)),
+        says: &["malloc_usable_size of 0x", "inside an object", "malloc-112"],
+    },
+    Fault {
+        name: "size inside a large block",
+        commit: || usable(api::alloc(1 << 20).wrapping_add(16)),
+        says: &["malloc_usable_size of 0x", "16 bytes into a large block"],
+    },
+    Fault {
+        name: "size of a freed mapping",
+        commit: || {
+            let at = api::alloc(600 << 20);
+            free(at);
+            usable(at);
+        },
+        says: &["malloc_usable_size of 0x", "not in the heap"],
+    },
 ];
 
-const ENGINES: [&str; 7] =
-    ["slub@7.1", "slqb", "slub@6.1", "slab", "slub@7.1,debug=FZPU", "slqb,quarantine=8K", "slab,init=free"];
+const ENGINES: [&str; 8] = [
+    "slub@7.1",
+    "slqb",
+    "slub@6.1",
+    "slab",
+    "slub@7.1,debug=FZPU",
+    "slqb,quarantine=8K",
+    "slab,init=free",
+    "slub@6.1,harden=encode",
+];
 
 fn check(fault: &Fault, engine: &str, slots: &str) {
     let test = std::env::current_exe().expect("this test is a program");

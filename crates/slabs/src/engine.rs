@@ -44,6 +44,14 @@ pub trait Engine<P: Platform>: Sized {
     /// # Errors
     /// As [`Engine::free`].
     fn owns(&self, object: P::Ptr) -> Result<(), Misuse>;
+    /// Whether an object of this cache starts at `object`, and, as far as the cache knows without its free lists, whether it
+    /// is allocated.
+    ///
+    /// # Errors
+    /// As [`Engine::free`].
+    fn check_live(&self, object: P::Ptr) -> Result<(), Misuse> {
+        self.owns(object)
+    }
     /// The cache's number.
     fn id(&self) -> CacheId;
     /// Sizes and orders.

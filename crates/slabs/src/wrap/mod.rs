@@ -314,6 +314,18 @@ impl<P: Platform, E: Engine<P>> Engine<P> for Debugged<P, E> {
         self.engine.owns(self.start_of(object)?)
     }
 
+    /// A mark can only be exchanged: one that was not there is taken away again. Whoever called with an object that is not
+    /// allocated is about to be reported.
+    fn check_live(&self, object: P::Ptr) -> Result<(), Misuse> {
+        let start = self.start_of(object)?;
+        self.engine.owns(start)?;
+        if !self.wrap.letters.checks || P::mark_live(start, true) {
+            return Ok(());
+        }
+        P::mark_live(start, false);
+        Err(Misuse::AlreadyFree)
+    }
+
     fn id(&self) -> CacheId {
         self.engine.id()
     }
