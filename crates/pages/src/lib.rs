@@ -4,8 +4,8 @@
 //!
 //! The ideas are Knowlton's buddy system (1965) and Linux's arrangement of it: every node's memory is cut into
 //! *zones* by address, every zone keeps *free lists* per order and *migrate type*, and every CPU keeps a few blocks
-//! of its own in front of them. What this crate implements is written down in reference/pagealloc.md; which release
-//! did what is one table ([`policy`]).
+//! of its own in front of them. What this crate implements is written down in docs/theory/pagealloc.md; which
+//! release did what is one table ([`policy`]).
 //!
 //! **A block** of order n is 2^n page frames at a multiple of 2^n. At any time every frame is in exactly one block,
 //! and the block is in one of these states, which its head frame says ([`FrameState`]):

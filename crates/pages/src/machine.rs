@@ -125,7 +125,7 @@ impl Machine {
         }
     }
 
-    /// The watermarks of a zone of this many frames (reference/pagealloc.md 2).
+    /// The watermarks of a zone of this many frames (docs/theory/pagealloc.md 2).
     pub(crate) fn marks(&self, frames: u32) -> Marks {
         if self.frames == 0 {
             return Marks::default();
@@ -140,7 +140,7 @@ impl Machine {
         }
     }
 
-    /// The sizes of a zone's per-CPU lists (reference/pagealloc.md 3).
+    /// The sizes of a zone's per-CPU lists (docs/theory/pagealloc.md 3).
     pub(crate) fn pcp_sizes(&self, frames: u32, cpus: u32) -> PcpSizes {
         let rule = self.policy.pcp;
         if rule.batch_cap_bytes == 0 || frames == 0 {
@@ -219,9 +219,9 @@ mod tests {
         }
     }
 
-    /// reference/pagealloc.md sections 2 and 3: 1 GiB in one zone.
+    /// docs/theory/pagealloc.md 2 and 3: 1 GiB in one zone.
     #[test]
-    fn numbers_of_the_reference() {
+    fn numbers_of_the_textbook() {
         let one_gib = (1 << 18, 1);
         let row = |release, marks, pcp| Row {
             release,
@@ -286,7 +286,7 @@ mod tests {
         check(&rows, |policy| policy);
     }
 
-    /// sqrt(16 * KiB) and its clamps: reference/vm-modern.md 1.1 has 3386 KiB (846 frames) for 700 MB.
+    /// sqrt(16 * KiB) and its clamps: 3386 KiB (846 frames) for 700 MB (docs/theory/pagealloc.md 2).
     #[test]
     fn min_free_is_clamped() {
         let min_free = |kib: u64, release: (u32, u32, u32)| {

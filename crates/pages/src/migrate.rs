@@ -45,7 +45,7 @@ impl MigrateType {
         }
     }
 
-    /// Where else a request may take from, in this order (reference/pagealloc.md 1).
+    /// Where else a request may take from, in this order (docs/theory/pagealloc.md 1).
     #[inline]
     pub(crate) const fn fallbacks(self) -> [MigrateType; 2] {
         match self {

@@ -1,5 +1,5 @@
 //! Per-CPU page lists: small blocks kept by a CPU, so that most requests take no `zone->lock`
-//! (reference/pagealloc.md 3).
+//! (docs/theory/pagealloc.md 3).
 //!
 //! A CPU has lists of every zone it took blocks of, per order and migrate type. Blocks go to and come from the head
 //! (the hot end); overflow leaves from the tails. The lists count as allocated to the zone: its free counter and

@@ -5,17 +5,17 @@
 //!
 //! | field | until | from | source |
 //! |---|---|---|---|
-//! | `order_check` | 4.3 halving | 4.4 any block | pagealloc.md 2 |
-//! | `gap` | 4.5 quarter | 4.6 scaled | vm-modern.md 1.2 |
+//! | `order_check` | 4.3 halving | 4.4 any block | docs/theory/pagealloc.md 2 |
+//! | `gap` | 4.5 quarter | 4.6 scaled | docs/theory/pagealloc.md 2 |
 //! | `min_free_cap_kib` | 5.8 65536 | 5.9 262144 | "5.x", from memory |
 //! | `min_free` | 2.6.37 computed | 2.6.38 huge pages | watermarks of every dump in the ground truth |
-//! | `pcp` | 4.18 31/186 order 0, 5.13 63/378 order 0 | 5.14 orders 0 to 3 | pagealloc.md 3; 4.19 from memory |
-//! | `steal`, `no_fragment` | 4.11, 4.20 | 4.12, 5.0 | pagealloc.md 1; releases from memory |
-//! | `reserve` | 4.3 last resort | 4.4 high-order atomic | pagealloc.md 1 and 2 |
-//! | `merge_to_tail` | 2.6.34 | 2.6.35 | pagealloc.md 1; release from memory |
-//! | `kswapd`, `harder` | 4.3 | 4.4 | pagealloc.md 4 and 5 |
-//! | `compaction` | 2.6.34 none | 2.6.35 direct | pagealloc.md 5 |
-//! | `this_node_gives_up` | 4.3 | 4.4 | pagealloc.md 4 |
+//! | `pcp` | 4.18 31/186 order 0, 5.13 63/378 order 0 | 5.14 orders 0 to 3 | docs/theory/pagealloc.md 3 |
+//! | `steal`, `no_fragment` | 4.11, 4.20 | 4.12, 5.0 | docs/theory/pagealloc.md 1; releases from memory |
+//! | `reserve` | 4.3 last resort | 4.4 high-order atomic | docs/theory/pagealloc.md 1 and 2 |
+//! | `merge_to_tail` | 2.6.34 | 2.6.35 | docs/theory/pagealloc.md 1; release from memory |
+//! | `kswapd`, `harder` | 4.3 | 4.4 | docs/theory/pagealloc.md 4 and 5 |
+//! | `compaction` | 2.6.34 none | 2.6.35 direct | docs/theory/pagealloc.md 5 |
+//! | `this_node_gives_up` | 4.3 | 4.4 | docs/theory/pagealloc.md 4 |
 
 /// Highest order any world uses, plus one: Linux has 13 on arm64 with 64 KiB pages, mapped memory has 17.
 pub const ORDERS: usize = 18;
@@ -65,7 +65,7 @@ pub struct PagesPolicy {
     pub retries: u32,
 }
 
-/// How a watermark is tested for orders above 0 (reference/pagealloc.md 2).
+/// How a watermark is tested for orders above 0 (docs/theory/pagealloc.md 2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OrderCheck {
     /// Until 4.3: free memory in blocks of at least order o must exceed the mark halved o times, for every o up to
@@ -98,7 +98,7 @@ pub enum MinFree {
     Kib(u32),
 }
 
-/// Per-CPU page lists (reference/pagealloc.md 3).
+/// Per-CPU page lists (docs/theory/pagealloc.md 3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PcpRule {
     /// Highest order kept per CPU.
@@ -124,7 +124,7 @@ pub enum PcpHigh {
     LowMark,
 }
 
-/// How a block of another migrate type is taken (reference/pagealloc.md 1).
+/// How a block of another migrate type is taken (docs/theory/pagealloc.md 1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Steal {
     /// Largest block first; the pageblock is claimed for blocks from half a pageblock's order on, or for

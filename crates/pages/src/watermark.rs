@@ -1,4 +1,4 @@
-//! Watermarks: may this request take a block from this zone (reference/pagealloc.md 2)?
+//! Watermarks: may this request take a block from this zone (docs/theory/pagealloc.md 2)?
 //!
 //! The test reads hints without the lock, as the kernel does: the answer may be stale by a few blocks.
 

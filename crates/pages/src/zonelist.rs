@@ -1,4 +1,5 @@
-//! Zonelists: the order in which a request that names one node asks the nodes for memory (reference/pagealloc.md 6).
+//! Zonelists: the order in which a request that names one node asks the nodes for memory
+//! (docs/theory/pagealloc.md 6).
 //!
 //! A node's list begins with the node itself, if it has memory, and goes on by distance. Between equally distant
 //! nodes: those with a higher number than the local node first, those without CPUs first, then the node that fewer

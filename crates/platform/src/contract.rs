@@ -203,7 +203,7 @@ pub struct Reclaim {
     pub step: ReclaimStep,
 }
 
-/// The steps of the slow path a policy can take (reference/pagealloc.md 5).
+/// The steps of the slow path a policy can take (docs/theory/pagealloc.md 5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReclaimStep {
     /// Wake the daemon for this order; nothing is freed now.

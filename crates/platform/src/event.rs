@@ -1,7 +1,8 @@
 //! What is counted.
 //!
-//! One list of events serves counters, traces, table columns and docs. Names of SLUB's and SLQB's own statistics are the
-//! kernel's (`/sys/kernel/slab/<cache>/<name>`; reference/slub.md 11, slqb.md 7); the others are ours and say so.
+//! One list of events serves counters, traces, table columns and docs. Names of SLUB's and SLQB's own
+//! statistics are the kernel's (`/sys/kernel/slab/<cache>/<name>`; docs/theory/slub.md 11,
+//! docs/theory/slqb.md 7); the others are ours and say so.
 
 macro_rules! events {
     ($($(#[$doc:meta])* $name:ident = $text:literal;)*) => {

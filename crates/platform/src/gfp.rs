@@ -5,7 +5,7 @@
 
 use core::ops::{BitAnd, BitOr, Not};
 
-/// A set of allocation flags. Source of the meanings: reference/pagealloc.md section 4.
+/// A set of allocation flags. Source of the meanings: docs/theory/pagealloc.md 4.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Hash, PartialOrd, Ord)]
 pub struct Gfp(pub u32);
 

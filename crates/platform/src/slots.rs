@@ -58,7 +58,7 @@ pub struct HotArray<Ptr> {
 }
 
 impl<Ptr> HotArray<Ptr> {
-    /// Words before the first address: a sheaf's header of 32 bytes (reference/sheaves.md 1).
+    /// Words before the first address: a sheaf's header of 32 bytes (docs/theory/sheaves.md 1).
     pub const HEADER: u32 = 4;
     /// No storage: every `pop` and `push` fails.
     pub const NONE: HotArray<Ptr> = HotArray { storage: None, size: 0, capacity: 0 };

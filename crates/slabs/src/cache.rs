@@ -1,6 +1,6 @@
 //! What a cache is asked to be, and what its objects then look like in memory.
 //!
-//! Layout and merge rules: reference/slub.md sections 7 and 9.
+//! Layout and merge rules: docs/theory/slub.md 7 and 9.
 
 /// A cache's number: given by whoever creates caches, kept in each slab's frame, at most 2^24.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -24,8 +24,8 @@ pub struct CacheFlags {
     pub no_merge: bool,
     /// The objects have a constructor; their contents survive a free.
     pub constructor: bool,
-    /// The object's last word may hold the link although contents survive a free: a caller who names a place for it
-    /// (`use_freeptr_offset`, reference/slub.md 7; seen in 6.18) needs no room behind the object.
+    /// The object's last word may hold the link although contents survive a free: a caller who names a place
+    /// for it (`use_freeptr_offset`, docs/theory/slub.md 7; seen in 6.18) needs no room behind the object.
     pub link_inside: bool,
     /// A kmalloc class: requests say how many bytes they want ([`crate::Engine::alloc_sized`]).
     pub kmalloc: bool,
@@ -221,7 +221,7 @@ pub fn alignment_on(spec: &CacheSpec, cache_line: u32) -> u32 {
     align.next_multiple_of(WORD)
 }
 
-/// Whether a new cache may share an existing one's slabs (reference/slub.md 9).
+/// Whether a new cache may share an existing one's slabs (docs/theory/slub.md 9).
 ///
 /// `candidate_size` is the existing cache's size per object.
 pub fn mergeable(new: &CacheSpec, candidate: &CacheSpec, candidate_size: u32) -> bool {

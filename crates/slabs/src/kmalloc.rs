@@ -1,4 +1,4 @@
-//! kmalloc: size classes, types and page-backed sizes, by era (reference/slub.md 8, slqb.md 7).
+//! kmalloc: size classes, types and page-backed sizes, by era (docs/theory/slub.md 8, docs/theory/slqb.md 7).
 //!
 //! A request has a [`Class`] by its size and a [`KmallocType`] by its flags; the two name a cache. Classes are the powers
 //! of two from the smallest on, and 96 and 192 bytes where the smallest class is small enough; above the largest class a
@@ -76,8 +76,8 @@ const MIN_SHIFT_OF_96: u8 = 5;
 const MIN_SHIFT_OF_192: u8 = 6;
 
 impl KmallocRule {
-    /// The classes of a preset: up to two pages; SLQB's up to 512 pages. SLAB's begin with 32 bytes, and in 2.6 went up to the
-    /// largest block, at most 32 MB (slab.md 5.7).
+    /// The classes of a preset: up to two pages; SLQB's up to 512 pages. SLAB's begin with 32 bytes, and in
+    /// 2.6 went up to the largest block, at most 32 MB (docs/theory/slab.md 5.7).
     pub fn of(preset: &Preset, page_shift: u32) -> KmallocRule {
         let page_shift = page_shift as u8;
         let (old, aligned) = match preset {
@@ -110,7 +110,7 @@ impl KmallocRule {
             // The class of 96 bytes has 128 in the dump of a 6.1 with SLAB.
             hwcache_align: slqb || (slab && !old),
             merged: old && !slqb && !slab,
-            // A cache line of 64 bytes is too long for it (slab.md 5.7).
+            // A cache line of 64 bytes is too long for it (docs/theory/slab.md 5.7).
             without_96: slab && old,
         }
     }
@@ -123,8 +123,8 @@ impl KmallocRule {
 
     /// With this largest class, a power of two, at least 256 and the smallest class.
     ///
-    /// Reference/slub.md 8 gives 2.6.29 classes up to two pages; workloads.md 3 dates them to 2.6.30, and before that
-    /// what exceeds a page came from the page allocator.
+    /// Whether classes up to two pages came with 2.6.29 or 2.6.30 is not settled (docs/theory/slub.md 8); before
+    /// them, an object larger than a page came from the page allocator.
     pub const fn with_max_size(self, bytes: u32) -> KmallocRule {
         assert!(bytes.is_power_of_two() && bytes >= 256 && bytes.ilog2() >= self.min_shift as u32);
         KmallocRule { max_shift: bytes.ilog2() as u8, ..self }

@@ -1,4 +1,4 @@
-//! Sheaves lent to a caller who will need some objects and must not fail then (reference/sheaves.md 4.2).
+//! Sheaves lent to a caller who will need some objects and must not fail then (docs/theory/sheaves.md 4.2).
 //!
 //! The maple tree asks for as many nodes as a change may need, changes the tree under a lock, and hands back what is left.
 //! An engine without sheaves of its own lends one made for the call, which is what SLUB does for more objects than its

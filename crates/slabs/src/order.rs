@@ -1,10 +1,11 @@
 //! Slab orders: how many pages a slab has, by era.
 //!
-//! One enum, one function per rule, from reference/slub.md section 5, slqb.md section 3 and slab.md section 5. A rule is
-//! arithmetic on the object's size, the page size and the number of CPUs; it runs at cache creation, never on a fast path.
+//! One enum, one function per rule, from docs/theory/slub.md 5, docs/theory/slqb.md 3 and
+//! docs/theory/slab.md 5. A rule is arithmetic on the object's size, the page size and the number of CPUs; it
+//! runs at cache creation, never on a fast path.
 //!
-//! Deliberately absent: Patel's first and second version, of which only the third one's list of changes is known
-//! (slub.md 5.6), and SLOB, whose pages belong to no cache.
+//! Deliberately absent: Patel's first and second version, of which only the third one's list of changes is
+//! known (docs/theory/slub.md 5.6), and SLOB, whose pages belong to no cache.
 
 pub mod slab;
 
@@ -12,7 +13,7 @@ use crate::cache::WORD;
 use crate::release::Release;
 use slab::{BREAK_ORDER, Orders, Shape};
 
-/// Which CPUs an era counts when it creates a cache (reference/slub.md 5.1).
+/// Which CPUs an era counts when it creates a cache (docs/theory/slub.md 5.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CpusCounted {
     /// All that may ever come (`nr_cpu_ids`): until 5.10.
@@ -84,7 +85,7 @@ pub enum OrderRule {
     Clamped,
     /// 6.7 and later: one search that tolerates up to half of the slab.
     Single,
-    /// Jay Patel's RFC v3 of 2023: the tolerated fraction grows with the page size (reference/slub.md 5.6).
+    /// Jay Patel's RFC v3 of 2023: the tolerated fraction grows with the page size (docs/theory/slub.md 5.6).
     PatelV3,
     /// SLQB: order 0 if it wastes at most a quarter, else 1, else the smallest that fits.
     Slqb,
@@ -168,7 +169,7 @@ impl OrderRule {
                 Some(shape) if shape.order == order => shape.objects,
                 _ => fit,
             },
-            // A page counts them in 16 bits (slqb.md 1).
+            // A page counts them in 16 bits (docs/theory/slqb.md 1).
             OrderRule::Slqb => fit.min(u16::MAX as u64),
             // No order is lower than 0: one page of 256K has room for more.
             _ => fit.min(OBJECTS_MAX),
@@ -212,13 +213,13 @@ impl OrderRule {
     }
 }
 
-/// `slub_max_order` that a release boots with: 1 until 2.6.25, 3 since (slub.md 1).
+/// `slub_max_order` that a release boots with: 1 until 2.6.25, 3 since (docs/theory/slub.md 1).
 pub fn default_max_order(release: Release) -> u8 {
     if release < Release::new(2, 6, 26) { 1 } else { COSTLY_ORDER }
 }
 
 /// `slub_min_objects` that a release boots with: the constant 4 until 2.6.25, since then 0, which computes it from the CPUs
-/// (slub.md 5.1).
+/// (docs/theory/slub.md 5.1).
 pub fn default_min_objects(release: Release) -> u32 {
     if release < Release::new(2, 6, 26) { 4 } else { 0 }
 }

@@ -7,9 +7,10 @@
 //!
 //! Where the size asked is noted, the right red zone of an allocated object begins behind so many bytes of it.
 //!
-//! Sizes are the kernel's (reference/slub.md 7), byte for byte on a 6.1 booted with `slub_debug=FZPU`; what other releases
-//! do is in docs/debugging.md. Every engine's objects get the same zones: the engine knows only where the slot starts, how
-//! long it is and where the link is in it, as if the caller had asked for that.
+//! Sizes are the kernel's (docs/theory/slub.md 7), byte for byte on a 6.1 booted with `slub_debug=FZPU`; what
+//! other releases do is in docs/debugging.md. Every engine's objects get the same zones: the engine knows
+//! only where the slot starts, how long it is and where the link is in it, as if the caller had asked for
+//! that.
 
 use crate::cache::{CacheSpec, LinkPlace, SlotLayout, WORD, alignment};
 use crate::release::Release;

@@ -54,7 +54,7 @@ fn check(object_size: u32, flags: CacheFlags, release: &str, expected: &[(&str, 
     }
 }
 
-/// Worked out by hand from reference/slub.md 7; 0 where no zones are asked for.
+/// Worked out by hand from docs/theory/slub.md 7; 0 where no zones are asked for.
 #[test]
 fn what_each_letter_adds() {
     let plain = CacheFlags::default();

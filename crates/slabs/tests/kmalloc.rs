@@ -1,5 +1,5 @@
-//! kmalloc's classes, types, names and caches: the rule by itself, against every dumped kernel's kmalloc caches, and
-//! against the requests of recorded kernels (reference/slub.md 8, slqb.md 7).
+//! kmalloc's classes, types, names and caches: the rule by itself, against every dumped kernel's kmalloc
+//! caches, and against the requests of recorded kernels (docs/theory/slub.md 8, docs/theory/slqb.md 7).
 
 mod truth;
 
@@ -62,7 +62,7 @@ fn classes_by_era_and_machine() {
     }
 }
 
-/// Until a page only, as before 2.6.30 (reference/workloads.md 3).
+/// Classes up to one page only, as before 2.6.30 (docs/theory/slub.md 8).
 #[test]
 fn a_smaller_largest_class() {
     let rule = KmallocRule::of(&preset("slub@2.6.29"), 12).with_max_size(4096);
@@ -266,7 +266,7 @@ fn layout_and_merging_by_era() {
     check("slqb@2009-09", 8, 8, 8, true);
 }
 
-/// Reference/slab.md 5.7, and the kmalloc caches in /proc/slabinfo of a 6.1.192 with SLAB.
+/// docs/theory/slab.md 5.7, and the kmalloc caches in /proc/slabinfo of a 6.1.192 with SLAB.
 #[test]
 fn slab_has_classes_of_its_own() {
     let sizes = |text: &str, page_shift| -> Vec<u32> {

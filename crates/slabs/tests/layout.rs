@@ -1,5 +1,5 @@
-//! From object size to size per object, and the limits that follow from it, for every cache of every dumped kernel
-//! (reference/slub.md 4.4, 4.5, 7).
+//! From object size to size per object, and the limits that follow from it, for every cache of every dumped
+//! kernel (docs/theory/slub.md 4.4, 4.5, 7).
 
 mod truth;
 
@@ -124,7 +124,8 @@ fn min_partial_of_every_cache() {
     assert_eq!(failed, []);
 }
 
-/// The table of slub.md 4.4, last column: slabs on a CPU's list for 4K pages and 8 CPUs, twice the objects' worth.
+/// The table of docs/theory/slub.md 4.4, last column: slabs on a CPU's list for 4K pages and 8 CPUs, twice
+/// the objects' worth.
 #[test]
 fn objects_of_cpu_partial_fill_these_slabs() {
     let Some(slablab_slabs::Preset::Slub(policy)) =

@@ -1,4 +1,4 @@
-//! Which caches share slabs: the merge rule against the aliases of real kernels (reference/slub.md 9).
+//! Which caches share slabs: the merge rule against the aliases of real kernels (docs/theory/slub.md 9).
 
 mod truth;
 

@@ -1,5 +1,5 @@
-//! Slab orders: every cache of every dumped kernel, the reference's vectors, and the claims about what a change of rule
-//! moved (reference/slub.md 5, slqb.md 3).
+//! Slab orders: every cache of every dumped kernel, the vectors of the textbook, and the claims about what a
+//! change of rule moved (docs/theory/slub.md 5, docs/theory/slqb.md 3).
 
 mod truth;
 
@@ -91,8 +91,8 @@ fn cpus_counted_by_release() {
     check("6.18.44", (2, 2, 1), 2);
 }
 
-/// What the reference's own program prints for 4K pages: 2.6.29, 2.6.30 and 6.7 with 8 CPUs, 6.7 with 2, 16, 64 and 256,
-/// SLQB.
+/// Orders of an independent implementation of docs/theory/slub.md 5, for 4K pages: 2.6.29, 2.6.30
+/// and 6.7 with 8 CPUs, 6.7 with 2, 16, 64 and 256, SLQB.
 #[test]
 fn vectors_of_4k_pages() {
     type Orders = [(u8, u64); 8];
@@ -190,7 +190,8 @@ fn vectors_quoted_in_mails() {
     check(Clamped, input(512, 12, 8), 2, 32);
 }
 
-/// 2.6.30 moved 205 sizes with 8 CPUs and 513 with 2 or 16, all to larger slabs, and none with 64 (slub.md 5.4).
+/// 2.6.30 moved 205 sizes with 8 CPUs and 513 with 2 or 16, all to larger slabs, and none with 64
+/// (docs/theory/slub.md 5.4).
 #[test]
 fn what_2_6_30_moved() {
     fn check(cpus: u32, sizes: std::ops::RangeInclusive<u32>, orders: (u8, u8)) {
@@ -207,7 +208,8 @@ fn what_2_6_30_moved() {
     assert_eq!(moved(Halving, Clamped, 12, 64, 32768), []);
 }
 
-/// 6.7 moved 170 sizes from order 2 to 3 and nothing else, whatever the number of CPUs (slub.md 5.5).
+/// 6.7 moved 170 sizes from order 2 to 3 and nothing else, whatever the number of CPUs
+/// (docs/theory/slub.md 5.5).
 #[test]
 fn what_6_7_moved() {
     for cpus in [1, 2, 4, 8, 16, 64, 256] {
@@ -261,9 +263,10 @@ fn classes() -> impl Iterator<Item = u32> {
     (0..=12).map(|bits| 1 << bits)
 }
 
-/// What Patel's third version moves, of every size that a slab of `slub_max_order` can hold, on all page sizes and for 1 to
-/// 4096 CPUs (slub.md 5.6): nothing on 4K pages; on 64K pages only up, and only below 64 CPUs; on 16K pages, where a quarter
-/// is never tolerated, the same sizes down for any number of CPUs.
+/// What Patel's third version moves, of every size that a slab of `slub_max_order` can hold, on all page
+/// sizes and for 1 to 4096 CPUs (docs/theory/slub.md 5.6): nothing on 4K pages; on 64K pages only up, and
+/// only below 64 CPUs; on 16K pages, where a quarter is never tolerated, the same sizes down for any number
+/// of CPUs.
 #[test]
 fn what_patel_v3_moves() {
     // Sizes moved up and those moved down, then those that are multiples of a word, as real caches have; by bits of CPUs.
@@ -375,7 +378,7 @@ fn rules_by_release() {
     }
 }
 
-/// A slab holds at most 32767 objects: an order that would hold more is lowered (slub.md 5.2).
+/// A slab holds at most 32767 objects: an order that would hold more is lowered (docs/theory/slub.md 5.2).
 #[test]
 fn objects_are_limited() {
     let huge = |size, min_order| OrderInput { min_order, max_order: 10, ..input(size, 16, 8) };

@@ -1,7 +1,7 @@
 //! What a kernel lets its user change about slabs, by release.
 //!
-//! Releases are of the reference where it has them; what it does not date is dated from when the documentation of kernels
-//! first has it, and docs/doctor.md lists which. A knob outside its releases is never advised.
+//! Releases are those of docs/theory where a chapter has them. Any other knob has the release whose kernel
+//! documentation first names it; docs/doctor.md lists which. A knob outside its releases is never advised.
 
 use crate::state::State;
 use slablab_slabs::Release;

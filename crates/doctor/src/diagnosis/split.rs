@@ -123,7 +123,7 @@ struct Between {
 
 impl Between {
     /// The object is rounded up to words, then the free pointer is put behind it where it may not lie inside, then the
-    /// whole is rounded up to the alignment (reference: SLUB's object layout). What is beyond that is debugging.
+    /// whole is rounded up to the alignment (docs/theory/slub.md 7). What is beyond that is debugging.
     fn of(cache: &Cache) -> Between {
         let object = cache.object_size.unwrap_or(cache.size).min(cache.size);
         let all = cache.size - object;

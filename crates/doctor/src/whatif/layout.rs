@@ -36,7 +36,7 @@ impl Debug {
         self.0.widens()
     }
 
-    /// What a release does that is not in the reference.
+    /// What is assumed of this release, because no source dates it; `None` if nothing is.
     pub fn assumed(self, release: Release) -> Option<String> {
         (self.prevents_merging() && !sizes_are_known(release)).then(|| {
             format!(

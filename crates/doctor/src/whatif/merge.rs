@@ -1,4 +1,4 @@
-//! Which caches share slabs, with merging on and off (reference/slub.md 9).
+//! Which caches share slabs, with merging on and off (docs/theory/slub.md 9).
 
 use crate::state::{Cache, State};
 use slablab_slabs::cache::{CacheFlags, CacheSpec, mergeable};

@@ -10,7 +10,7 @@ use slablab_slabs::order::{
 };
 use slablab_slabs::{Preset, Release};
 
-/// Since then SLAB has an index for each slab, of a byte per object (reference/slab.md 1).
+/// Since then SLAB has an index for each slab, of a byte per object (docs/theory/slab.md 1).
 const SLAB_INDEX_SINCE: Release = Release::new(3, 13, 0);
 
 /// The order rules of a machine, with everything they ask for.
@@ -208,7 +208,7 @@ impl Rules {
 pub enum Policy {
     /// Another rule.
     Rule(OrderRule),
-    /// The same rule with other CPUs (reference/slub.md 5.1).
+    /// The same rule with other CPUs (docs/theory/slub.md 5.1).
     Count(CpusCounted),
 }
 

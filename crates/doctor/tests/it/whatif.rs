@@ -173,7 +173,7 @@ fn row<'a>(prediction: &'a Prediction, cache: &str) -> &'a Row {
     prediction.rows.iter().find(|row| row.cache == cache).unwrap_or_else(|| panic!("no {cache}"))
 }
 
-/// Orders and objects per slab of caches, by what the reference publishes for them.
+/// Orders and objects per slab of caches, as docs/theory/slub.md 5.7 and docs/theory/slqb.md 3 have them.
 #[test]
 fn policies_and_engines() {
     #[track_caller]
@@ -190,7 +190,8 @@ fn policies_and_engines() {
     check("ppc64_smp160", on(64, None), "kmalloc-8k", (2, 32));
     check("ppc64_smp160", Change { max_order: Some(0), ..on(64, None) }, "kmalloc-8k", (0, 8));
     check("ppc64_smp160", on(64, Some(8)), "kmalloc-8k", (0, 8));
-    // 4K pages and 8 CPUs: 2 objects by 2.6.29's rule, 4 by the next (reference/slub.md 5.4); SLQB has one in order 1.
+    // 4K pages and 8 CPUs: 2 objects by 2.6.29's rule, 4 by the next (docs/theory/slub.md 5.4); SLQB has one
+    // in order 1.
     check("amd64_smp4", Change { cpus: Some(8), ..policy("halving") }, "kmalloc-8k", (2, 2));
     check("amd64_smp4", cpus(8), "kmalloc-8k", (3, 4));
     check("amd64_smp4", policy("single"), "kmalloc-8k", (3, 4));

@@ -136,7 +136,7 @@ impl Before {
         Before { path: path.to_path_buf(), caches, dump: Some(dump), ..Before::default() }.indexed()
     }
 
-    /// The start of a run of ../shared/truth's counters: constants and the state at each cache's `SB` mark.
+    /// The start of a recorded run with counters: constants and the state at each cache's `SB` mark.
     pub fn from_counters(path: &Path, constants: &[ConstRow], states: &[StateRow], label: &str) -> Before {
         let state: HashMap<&str, &StateRow> = states
             .iter()

@@ -13,12 +13,12 @@ use slablab_slabs::order::OrderInput;
 use slablab_slabs::preset::Preset;
 use slablab_workloads::{Metadata, NONE};
 
-/// Caches that opted into sheaves in 6.18, and the capacity they asked for (reference/sheaves.md 2). A dump of sysfs says
-/// the same; presets without sheaves ignore it.
+/// Caches that opted into sheaves in 6.18, and the capacity they asked for (docs/theory/sheaves.md 2). A dump
+/// of sysfs says the same; presets without sheaves ignore it.
 const OPT_IN_SHEAVES: [&str; 2] = ["vm_area_struct", "maple_node"];
 const OPT_IN_CAPACITY: u32 = 32;
 
-/// Caches that are there before sheaves can be, and have none in 7.0 either (reference/sheaves.md 2).
+/// Caches that are there before sheaves can be, and have none in 7.0 either (docs/theory/sheaves.md 2).
 const BOOT_CACHES: [&str; 2] = ["kmem_cache", "kmem_cache_node"];
 
 /// Where a row's object lives.

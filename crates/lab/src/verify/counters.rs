@@ -240,7 +240,7 @@ fn complete_caches(run: &Path, label: &str) -> Result<Vec<String>> {
     Ok(complete)
 }
 
-/// The identities of reference truth/counters hold in the model for every cache without sheaves.
+/// Checks the identities between SLUB_STATS counters (docs/engines/slub.md) for every cache without sheaves.
 fn identities(replay: &Replay) -> Result<()> {
     use Event::{AllocFromPartial, AllocRefill, AllocSlab, AllocSlowpath, CpuPartialAlloc};
     // 2.6 counts looks that found nothing, and SLQB has no refills.

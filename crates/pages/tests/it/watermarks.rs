@@ -55,8 +55,9 @@ fn flags_decide_how_far_down() {
     check((6, 1, 0), Gfp::KERNEL | Gfp::THISNODE | Gfp::NORETRY | Gfp::NOWARN, MIN);
 }
 
-/// reference/pagealloc.md 7: order 3 with free memory in order 0 only fails both marks under both rules; 2.6.32
-/// reclaims, modern kernels compact first. With one block of order 3, far below the halved marks, the rules differ.
+/// docs/theory/pagealloc.md 7: order 3 with free memory in order 0 only fails both marks under both rules;
+/// 2.6.32 reclaims, modern kernels compact first. With one block of order 3, far below the halved marks, the
+/// rules differ.
 #[test]
 fn an_order_3_request_and_free_memory_in_order_0() {
     use ReclaimStep::{Compact, Direct, WakeKswapd};

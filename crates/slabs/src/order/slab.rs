@@ -1,4 +1,4 @@
-//! The slabs of SLAB, 2.6.32 and 6.1 (reference/slab.md 5.2 and 5.3).
+//! The slabs of SLAB, 2.6.32 and 6.1 (docs/theory/slab.md 5.2 and 5.3).
 //!
 //! SLAB keeps a descriptor and one number per object for each slab: in the slab, before the objects, or, for objects of an
 //! eighth of a page and more, in an object of another cache. So how many objects a slab holds follows from the order as the
@@ -8,7 +8,7 @@
 
 use super::MAX_ORDER;
 
-/// Bytes of a slab's descriptor on 64-bit machines: 16 + 8 + 8 + 4 + 4 + 2, padded (slab.md, closed question).
+/// Bytes of a slab's descriptor on 64-bit machines: 16 + 8 + 8 + 4 + 4 + 2, padded (docs/theory/slab.md 1).
 const DESCRIPTOR: u64 = 48;
 /// Bytes of one object's number (`kmem_bufctl_t`).
 const BUFCTL: u64 = 4;

@@ -1,9 +1,10 @@
 //! Links that nobody can forge: `SLAB_FREELIST_HARDENED` (4.14) as a world around a world.
 //!
-//! What is stored in a free object is the link, exclusive-or the world's secret, exclusive-or the byte-swapped address of
-//! the word it is stored in (reference/slub.md 7). An engine over [`Hardened`] knows nothing of it: links are the world's.
-//! Who overwrites a link, or copies one, makes it lead to where no slab of the cache is; that is seen when the link is
-//! followed, and ends the program, as a list that is broken cannot be gone on with.
+//! What is stored in a free object is the link, exclusive-or the world's secret, exclusive-or the
+//! byte-swapped address of the word it is stored in (docs/theory/slub.md 7). An engine over [`Hardened`]
+//! knows nothing of it: links are the world's. Who overwrites a link, or copies one, makes it lead to where
+//! no slab of the cache is; that is seen when the link is followed, and ends the program, as a list that is
+//! broken cannot be gone on with.
 //!
 //! A world and not an engine's wrapper because the links are made inside engines and read by slots: the one place that sees
 //! all of them is [`Platform::link`]. The price: the slot's one-store operations read the link themselves, so here they are

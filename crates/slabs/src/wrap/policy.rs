@@ -39,7 +39,7 @@ impl Wrap {
     pub const KNOBS: &'static [Knob<Wrap>] = &[
         Knob {
             name: "debug",
-            what: "letters of slub_debug: F checks, Z red zones, P poison, U users, O not where orders grow (slub.md 7)",
+            what: "F checks, Z red zones, P poison, U users, O not where orders grow (docs/debugging.md)",
             values: Values::Letters(Letters::ALL),
             get: |w| w.letters.bits(),
             set: |w, v| w.letters = Letters::from_bits(v),

@@ -1,4 +1,5 @@
-//! SLUB without sheaves, by era: what 2.6, 3.2, 6.1 and 6.8 do differently with the same calls (reference/slub.md 3 and 4).
+//! SLUB without sheaves, by era: what 2.6, 3.2, 6.1 and 6.8 do differently with the same calls
+//! (docs/theory/slub.md 3 and 4).
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Sheaves against reference/sheaves.md, on the modelled machine: what they do, counted.
+//! Sheaves against docs/theory/sheaves.md, on the modelled machine: what they do, counted.
 //!
 //! Every case is data for [`check`]: a preset, steps, and what the counters say then. What this cannot show: races (the
 //! schedules in crates/check), times, and whether a kernel did the same, as no counters of one are at hand.

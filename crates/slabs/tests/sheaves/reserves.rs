@@ -1,4 +1,5 @@
-//! Objects of pages taken below the last watermark are for who frees memory, and never in a sheaf (reference/sheaves.md 3, 4).
+//! Objects of pages taken below the last watermark are for who frees memory, and never in a sheaf
+//! (docs/theory/sheaves.md 3, 4).
 
 use super::*;
 

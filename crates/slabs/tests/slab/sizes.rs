@@ -13,7 +13,7 @@ fn shape(preset: &str, spec: &CacheSpec) -> (u8, u32, u32) {
     })
 }
 
-/// Reference/slab.md 5.6: names_cache (4096) is order 0, one object.
+/// docs/theory/slab.md 5.6: names_cache (4096) is order 0, one object.
 #[test]
 fn orders_of_2_6_32() {
     let table: &[(u32, u8, u32)] = &[

@@ -1,4 +1,4 @@
-//! SLOB, rule by rule of reference/slob.md: where blocks are placed, what goes where, and what it costs.
+//! SLOB, rule by rule of docs/theory/slob.md: where blocks are placed, what goes where, and what it costs.
 //!
 //! A case is a few steps on one heap. A place is a page, numbered in the order of first use, and an offset in it.
 

@@ -1,4 +1,4 @@
-//! SLQB against reference/slqb.md, on the modelled machine: what it does, counted.
+//! SLQB against docs/theory/slqb.md, on the modelled machine: what it does, counted.
 //!
 //! Every case is data for [`check`]: a preset, steps, and what the counters say then. What this cannot show: races (the
 //! schedules in crates/check), and whether a kernel did the same, as no recording of one exists.

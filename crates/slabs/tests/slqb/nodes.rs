@@ -1,4 +1,4 @@
-//! Requests by node, nodes without memory, exhaustion (reference/slqb.md 4.2, 8).
+//! Requests by node, nodes without memory, exhaustion (docs/theory/slqb.md 4.2, 8).
 
 use super::*;
 

@@ -1,4 +1,5 @@
-//! Queues, batches, hand-over and reaping on machines whose nodes all have memory (reference/slqb.md 4 to 6, 9).
+//! Queues, batches, hand-over and reaping on machines whose nodes all have memory
+//! (docs/theory/slqb.md 4 to 6, 9).
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What is computed from an object's size: batches, queues, orders, colours (reference/slqb.md 2, 3, 7).
+//! What is computed from an object's size: batches, queues, orders, colours (docs/theory/slqb.md 2, 3, 7).
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! The way of an allocation: reference/slab.md section 3.
+//! The way of an allocation: docs/theory/slab.md 3.
 
 use super::list::{Owner, copy_entries, entry, set_entry};
 use super::policy::{Fresh, GrowFlags};

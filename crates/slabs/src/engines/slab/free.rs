@@ -1,4 +1,4 @@
-//! The way of a free: reference/slab.md section 4.
+//! The way of a free: docs/theory/slab.md 4.
 
 use super::list::{Alien, AlienGuard, Array, Lists, Owner, copy_entries, set_entry};
 use super::{SlabEngine, Slot};

@@ -108,7 +108,7 @@ impl<P: Platform> Engine<P> for SlabEngine<P> {
         self.new = new.fitting(self.flags);
     }
 
-    /// Arrays of at most 32 objects (slab.md 2).
+    /// Arrays of at most 32 objects (docs/theory/slab.md 2).
     fn debugged(policy: &SlabPolicy) -> SlabPolicy {
         SlabPolicy { limit_max: Tunables::DEBUG_LIMIT, ..*policy }
     }

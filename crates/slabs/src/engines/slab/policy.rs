@@ -3,7 +3,7 @@
 use crate::knob::{AUTO, Knob, Policy, Values};
 use crate::release::Release;
 
-/// CPUs on nodes without memory (reference/slab.md 7).
+/// CPUs on nodes without memory (docs/theory/slab.md 7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Memoryless {
     /// A CPU's node is the one it is on, memory or not: `numa_node_id()`. Nothing ever reaches the CPU's array there.
@@ -12,7 +12,7 @@ pub enum Memoryless {
     Nearest,
 }
 
-/// What becomes of a new slab (slab.md 3).
+/// What becomes of a new slab (docs/theory/slab.md 3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fresh {
     /// It goes to its node's free slabs, and who grew the cache begins anew: until 4.6.
@@ -21,7 +21,7 @@ pub enum Fresh {
     FillsArray,
 }
 
-/// How hard an attempt for pages of one node tries (slab.md 7).
+/// How hard an attempt for pages of one node tries (docs/theory/slab.md 7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GrowFlags {
     /// As its caller would, once (`GFP_THISNODE` of 2.6: no retry, no warning).
@@ -30,7 +30,7 @@ pub enum GrowFlags {
     Nowait,
 }
 
-/// Where a slab's list of free objects is (slab.md 1).
+/// Where a slab's list of free objects is (docs/theory/slab.md 1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Management {
     /// Behind a descriptor of 48 bytes, four bytes for each object: until 3.12.
@@ -112,77 +112,77 @@ impl Policy for SlabPolicy {
     const KNOBS: &'static [Knob<SlabPolicy>] = &[
         Knob {
             name: "limit",
-            what: "objects a CPU's array holds (slab.md 2)",
+            what: "objects a CPU's array holds (docs/theory/slab.md 2)",
             values: Values::Auto(1, 65535),
             get: |p| p.limit.map_or(AUTO, u64::from),
             set: |p, v| p.limit = (v != AUTO).then_some(v as u32),
         },
         Knob {
             name: "batchcount",
-            what: "objects moved at once, at most the limit (slab.md 2)",
+            what: "objects moved at once, at most the limit (docs/theory/slab.md 2)",
             values: Values::Auto(1, 65535),
             get: |p| p.batchcount.map_or(AUTO, u64::from),
             set: |p, v| p.batchcount = (v != AUTO).then_some(v as u32),
         },
         Knob {
             name: "shared",
-            what: "batches a node's shared array holds, 0 for none (slab.md 2)",
+            what: "batches a node's shared array holds, 0 for none (docs/theory/slab.md 2)",
             values: Values::Auto(0, 1024),
             get: |p| p.shared.map_or(AUTO, u64::from),
             set: |p, v| p.shared = (v != AUTO).then_some(v as u32),
         },
         Knob {
             name: "alien",
-            what: "objects of other nodes wait in arrays of their own (slab.md 4; noaliencache)",
+            what: "objects of other nodes wait in arrays of their own (docs/theory/slab.md 4; noaliencache)",
             values: Values::Words(&["no", "yes"]),
             get: |p| p.alien as u64,
             set: |p, v| p.alien = v == 1,
         },
         Knob {
             name: "alien_limit",
-            what: "objects that such an array holds (slab.md 2 has the limit; a real 6.1 had 12)",
+            what: "objects that such an array holds (docs/theory/slab.md 2 has the limit; a real 6.1 had 12)",
             values: Values::Auto(1, 65535),
             get: |p| p.alien_limit.map_or(AUTO, u64::from),
             set: |p, v| p.alien_limit = (v != AUTO).then_some(v as u32),
         },
         Knob {
             name: "memoryless",
-            what: "CPUs on nodes without memory (slab.md 7; numa_mem_id)",
+            what: "CPUs on nodes without memory (docs/theory/slab.md 7; numa_mem_id)",
             values: Values::Words(&["as-asked", "nearest"]),
             get: |p| index_of(&MEMORYLESS, &p.memoryless),
             set: |p, v| p.memoryless = MEMORYLESS[v as usize],
         },
         Knob {
             name: "max_order",
-            what: "slab_max_order: from here on any waste is taken (slab.md 5.2)",
+            what: "slab_max_order: from here on any waste is taken (docs/theory/slab.md 5.2)",
             values: Values::Number(0, 10),
             get: |p| p.max_order as u64,
             set: |p, v| p.max_order = v as u8,
         },
         Knob {
             name: "management",
-            what: "where lists of free objects are (slab.md 1)",
+            what: "where lists of free objects are (docs/theory/slab.md 1)",
             values: Values::Words(&["descriptor", "index"]),
             get: |p| index_of(&MANAGEMENT, &p.management),
             set: |p, v| p.management = MANAGEMENT[v as usize],
         },
         Knob {
             name: "fresh_slab",
-            what: "what becomes of a new slab (slab.md 3; 4.7)",
+            what: "what becomes of a new slab (docs/theory/slab.md 3; 4.7)",
             values: Values::Words(&["listed", "fills-array"]),
             get: |p| index_of(&FRESH, &p.fresh),
             set: |p, v| p.fresh = FRESH[v as usize],
         },
         Knob {
             name: "grow",
-            what: "how hard an attempt for pages of one node tries (slab.md 7)",
+            what: "how hard an attempt for pages of one node tries (docs/theory/slab.md 7)",
             values: Values::Words(&["reclaim", "nowait"]),
             get: |p| index_of(&GROW, &p.grow),
             set: |p, v| p.grow = GROW[v as usize],
         },
         Knob {
             name: "reap_ms",
-            what: "milliseconds between two visits of the reaper, 0 for none (slab.md 6)",
+            what: "milliseconds between two visits of the reaper, 0 for none (docs/theory/slab.md 6)",
             values: Values::Number(0, 86_400_000),
             get: |p| p.reap_interval_ns / 1_000_000,
             set: |p, v| p.reap_interval_ns = v * 1_000_000,

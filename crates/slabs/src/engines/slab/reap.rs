@@ -1,4 +1,4 @@
-//! What is given back without being asked for: reference/slab.md section 6.
+//! What is given back without being asked for: docs/theory/slab.md 6.
 
 use super::list::{Array, Lists, Node};
 use super::{SlabEngine, Slot};

@@ -1,4 +1,4 @@
-//! Sizes: what a slab looks like, and how many objects are kept where (reference/slab.md 2, 5.2 to 5.4).
+//! Sizes: what a slab looks like, and how many objects are kept where (docs/theory/slab.md 2, 5.2 to 5.4).
 
 use super::policy::{Management, SlabPolicy};
 use crate::cache::{CACHE_LINE, CacheSpec, WORD, alignment};

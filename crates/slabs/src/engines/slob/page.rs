@@ -1,8 +1,9 @@
 //! One page of the heap: its free blocks, in its free memory.
 //!
-//! Sizes and places are in *units*: 2 bytes, or 4 where a page has too many units of 2 (reference/slob.md 1). A free block
-//! of two units or more begins with its size and the place of the next one; a block of one unit holds the next one's place,
-//! negative. The last one's next is the page's end. How much is free and where the first free block is says the frame.
+//! Sizes and places are in *units*: 2 bytes, or 4 where a page has too many units of 2
+//! (docs/theory/slob.md 1). A free block of two units or more begins with its size and the place of the next
+//! one; a block of one unit holds the next one's place, negative. The last one's next is the page's end. How
+//! much is free and where the first free block is says the frame.
 //!
 //! The frame also remembers how many of the first blocks have no room for what was asked last. A kernel walks these blocks to
 //! find that out again; here the walk is counted and not done, which makes a replay twenty times as fast and changes nothing

@@ -3,7 +3,7 @@
 use crate::knob::{Knob, Policy, Values};
 use crate::release::Release;
 
-/// The list of a full page that gets its first free block (reference/slob.md 5).
+/// The list of a full page that gets its first free block (docs/theory/slob.md 5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Readd {
     /// The small objects' list, whatever was freed.
@@ -60,35 +60,35 @@ impl Policy for SlobPolicy {
     const KNOBS: &'static [Knob<SlobPolicy>] = &[
         Knob {
             name: "small_below",
-            what: "bytes from which requests leave the small list (slob.md 2)",
+            what: "bytes from which requests leave the small list (docs/theory/slob.md 2)",
             values: Values::Number(0, 65536),
             get: |p| p.small_below as u64,
             set: |p, v| p.small_below = v as u32,
         },
         Knob {
             name: "medium_below",
-            what: "bytes from which requests leave the medium list; both 65536 are one list (slob.md 2)",
+            what: "bytes from which requests leave the medium list; both 65536: one list (docs/theory/slob.md 2)",
             values: Values::Number(0, 65536),
             get: |p| p.medium_below as u64,
             set: |p, v| p.medium_below = v as u32,
         },
         Knob {
             name: "next_fit",
-            what: "a search begins where the last one ended (slob.md 3)",
+            what: "a search begins where the last one ended (docs/theory/slob.md 3)",
             values: Values::Words(&["no", "yes"]),
             get: |p| p.next_fit as u64,
             set: |p, v| p.next_fit = v == 1,
         },
         Knob {
             name: "readd",
-            what: "list of a full page that gets a free block (slob.md 5)",
+            what: "list of a full page that gets a free block (docs/theory/slob.md 5)",
             values: Values::Words(&["small", "by-size"]),
             get: |p| p.readd as u64,
             set: |p, v| p.readd = if v == 0 { Readd::Small } else { Readd::BySize },
         },
         Knob {
             name: "kmalloc_align",
-            what: "alignment of kmalloc's objects (slob.md 4; recorded 6.1)",
+            what: "alignment of kmalloc's objects (docs/theory/slob.md 4; recorded 6.1)",
             values: Values::Words(&["word", "powers-of-two"]),
             get: |p| p.kmalloc_align as u64,
             set: |p, v| p.kmalloc_align = if v == 0 { KmallocAlign::Word } else { KmallocAlign::PowersOfTwo },

@@ -1,4 +1,4 @@
-//! The way of an allocation: reference/slqb.md section 4.
+//! The way of an allocation: docs/theory/slqb.md 4.
 
 use super::list::{ListId, Owner};
 use super::{Memoryless, Slot, Slqb};

@@ -1,4 +1,4 @@
-//! The way of a free: reference/slqb.md section 5.
+//! The way of a free: docs/theory/slqb.md 5.
 
 use super::list::{ListId, NodeState, Owner, PageList, Queue};
 use super::{Slot, Slqb};

@@ -3,7 +3,7 @@
 use crate::knob::{AUTO, Knob, Policy, Values};
 use crate::release::Release;
 
-/// What a CPU does whose node has no memory (reference/slqb.md 8).
+/// What a CPU does whose node has no memory (docs/theory/slqb.md 8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Memoryless {
     /// Its own node, which has none: a page per allocation, the leak of September 2009.
@@ -78,35 +78,35 @@ impl Policy for SlqbPolicy {
         },
         Knob {
             name: "freebatch",
-            what: "objects flushed at once (slqb.md 2)",
+            what: "objects flushed at once (docs/theory/slqb.md 2)",
             values: Values::Auto(1, 65535),
             get: |p| p.freebatch.map_or(AUTO, u64::from),
             set: |p, v| p.freebatch = (v != AUTO).then_some(v as u32),
         },
         Knob {
             name: "hiwater",
-            what: "objects a queue may hold (slqb.md 2)",
+            what: "objects a queue may hold (docs/theory/slqb.md 2)",
             values: Values::Auto(1, 65535),
             get: |p| p.hiwater.map_or(AUTO, u64::from),
             set: |p, v| p.hiwater = (v != AUTO).then_some(v as u32),
         },
         Knob {
             name: "remote_direct_free",
-            what: "objects go straight to their pages when their list does not pick up (slqb.md 5.3, 8a)",
+            what: "free into pages when the owner does not claim (docs/theory/slqb.md 5.3, 8.1)",
             values: Values::Words(&["no", "yes"]),
             get: |p| p.remote_direct_free as u64,
             set: |p, v| p.remote_direct_free = v == 1,
         },
         Knob {
             name: "memoryless",
-            what: "CPUs on nodes without memory (slqb.md 8)",
+            what: "CPUs on nodes without memory (docs/theory/slqb.md 8)",
             values: Values::Words(&["as-asked", "remote-first", "free-as-local", "nearest"]),
             get: |p| MEMORYLESS.iter().position(|m| *m == p.memoryless).unwrap_or(0) as u64,
             set: |p, v| p.memoryless = MEMORYLESS[v as usize],
         },
         Knob {
             name: "reap_ms",
-            what: "milliseconds between two visits of the reaper, 0 for none (slqb.md 6)",
+            what: "milliseconds between two visits of the reaper, 0 for none (docs/theory/slqb.md 6)",
             values: Values::Number(0, 86_400_000),
             get: |p| p.reap_interval_ns / 1_000_000,
             set: |p, v| p.reap_interval_ns = v * 1_000_000,

@@ -1,4 +1,4 @@
-//! What is given back without being asked for: reference/slqb.md section 6.
+//! What is given back without being asked for: docs/theory/slqb.md 6.
 
 use super::list::ListId;
 use super::{Slot, Slqb};

@@ -1,4 +1,4 @@
-//! The way of an allocation: reference/slub.md section 3.
+//! The way of an allocation: docs/theory/slub.md 3.
 
 use super::{
     CpuPartial, CpuState, FirstTry, Memoryless, NewSlab, RemoteSearch, SlabUpdate, Slot, Slub, Tally,

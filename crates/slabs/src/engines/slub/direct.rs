@@ -1,9 +1,10 @@
 //! Slabs without CPU slabs: what is below the sheaves since 7.0, and what serves while a slot refuses.
 //!
-//! An allocation takes objects out of listed slabs under `list_lock`; a slab stays listed until its last free object is
-//! taken, and is never frozen. The free side is the ordinary one: without CPU partial lists `push_chain` takes the lock for
-//! a slab that was full (tail) or becomes empty (reference/sheaves.md 3.1, 5). Since 7.0 slabs of the reserves serve only who
-//! may take those: a sheaf is filled past them.
+//! An allocation takes objects out of listed slabs under `list_lock`; a slab stays listed until its last free
+//! object is taken, and is never frozen. The free side is the ordinary one: without CPU partial lists
+//! `push_chain` takes the lock for a slab that was full (tail) or becomes empty
+//! (docs/theory/sheaves.md 3.1, 5). Since 7.0 slabs of the reserves serve only who may take those: a sheaf is
+//! filled past them.
 //!
 //! ```text
 //! gather ── take_from_node                               the wanted node's list, one lock for all objects

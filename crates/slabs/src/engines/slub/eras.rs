@@ -1,4 +1,5 @@
-//! SLUB by release: each preset is the one before it and what changed (reference/slub.md 1, sheaves.md 9); and the knobs.
+//! SLUB by release: each preset is the one before it and what changed (docs/theory/slub.md 1,
+//! docs/theory/sheaves.md 9); and the knobs.
 
 use super::policy::{
     Barns, CpuPartial, EmptySlab, FirstTry, Memoryless, MinPartial, Refill, RemoteSearch, Sheaves,
@@ -110,7 +111,7 @@ impl Policy for SlubPolicy {
     const KNOBS: &'static [Knob<SlubPolicy>] = &[
         knob(
             "order",
-            "order rule (slub.md 5.3 to 5.6)",
+            "order rule (docs/theory/slub.md 5.3 to 5.6)",
             words!(
                 order,
                 OrderRule,
@@ -137,12 +138,12 @@ impl Policy for SlubPolicy {
         ),
         knob(
             "order_cpus",
-            "CPUs the order rule counts, 0 for the machine's (slub.md 5.1)",
+            "CPUs the order rule counts, 0 for the machine's (docs/theory/slub.md 5.1)",
             (Values::Number(0, 65535), |p| p.order_cpus as u64, |p, v| p.order_cpus = v as u32),
         ),
         knob(
             "min_partial",
-            "slabs a node keeps (slub.md 4.5)",
+            "slabs a node keeps (docs/theory/slub.md 4.5)",
             (
                 Values::Auto(0, 1 << 20),
                 |p| p.min_partial_slabs.map_or(AUTO, u64::from),
@@ -151,7 +152,7 @@ impl Policy for SlubPolicy {
         ),
         knob(
             "cpu_partial",
-            "objects on a CPU's partial list (slub.md 4.4)",
+            "objects on a CPU's partial list (docs/theory/slub.md 4.4)",
             (
                 Values::Auto(0, 1 << 20),
                 |p| p.cpu_partial_objects.map_or(AUTO, u64::from),
@@ -160,27 +161,27 @@ impl Policy for SlubPolicy {
         ),
         knob(
             "cpu_partial_rule",
-            "how the CPU's partial list is bounded (slub.md 4.4)",
+            "how the CPU's partial list is bounded (docs/theory/slub.md 4.4)",
             words!(cpu_partial, CpuPartial, "off" = Off, "objects" = Objects, "slabs" = Slabs),
         ),
         knob(
             "partial_frozen",
-            "slabs on a CPU's partial list are frozen (slub.md 2.1)",
+            "slabs on a CPU's partial list are frozen (docs/theory/slub.md 2.1)",
             (Values::Words(&["no", "yes"]), |p| p.partial_frozen as u64, |p, v| p.partial_frozen = v == 1),
         ),
         knob(
             "empty",
-            "when an emptied slab goes back (slub.md 4.2)",
+            "when an emptied slab goes back (docs/theory/slub.md 4.2)",
             words!(empty, EmptySlab, "at-once" = AtOnce, "min-partial" = BeyondMinPartial),
         ),
         knob(
             "update",
-            "how a slab's state changes (slub.md 2.1)",
+            "how a slab's state changes (docs/theory/slub.md 2.1)",
             words!(update, SlabUpdate, "bit-lock" = BitLock, "word" = Word),
         ),
         knob(
             "first_try",
-            "the first, high-order attempt; the last three words are ideas of 2009, nowait is the first of Dickins' (slub.md 6)",
+            "flags of the first, high-order attempt; the last three are ideas of 2009 (docs/theory/slub.md 6)",
             words!(
                 first_try,
                 FirstTry,
@@ -195,12 +196,12 @@ impl Policy for SlubPolicy {
         ),
         knob(
             "memoryless",
-            "requests for nodes without memory (slub.md 10)",
+            "requests for nodes without memory (docs/theory/slub.md 10)",
             words!(memoryless, Memoryless, "as-asked" = AsAsked, "nearest" = Nearest, "anywhere" = Anywhere),
         ),
         knob(
             "remote_search",
-            "when other nodes' lists are searched (slub.md 3)",
+            "when other nodes' lists are searched (docs/theory/slub.md 3)",
             words!(
                 remote_search,
                 RemoteSearch,
@@ -210,27 +211,27 @@ impl Policy for SlubPolicy {
         ),
         knob(
             "defrag_ratio",
-            "other nodes are searched in this many of 1024 cases (slub.md 3.1)",
+            "other nodes are searched in this many of 1024 cases (docs/theory/slub.md 3.1)",
             (Values::Number(0, 1024), |p| p.defrag_ratio as u64, |p, v| p.defrag_ratio = v as u32),
         ),
         knob(
             "cpu_slab",
-            "CPUs have slabs of their own, partial ones too (slub.md 2.2, sheaves.md 1)",
+            "CPUs have slabs of their own, partial ones too (docs/theory/slub.md 2.2)",
             (Values::Words(&["no", "yes"]), |p| p.cpu_slab as u64, |p, v| p.cpu_slab = v == 1),
         ),
         knob(
             "sheaves",
-            "what sits in front of slabs (sheaves.md 2)",
+            "what sits in front of slabs (docs/theory/sheaves.md 2)",
             words!(sheaves, Sheaves, "off" = Off, "opt-in" = OptIn, "all" = All),
         ),
         knob(
             "refill",
-            "who may fill a sheaf from slabs (sheaves.md 3)",
+            "who may fill a sheaf from slabs (docs/theory/sheaves.md 3)",
             words!(refill, Refill, "may-block" = MayBlock, "always" = Always),
         ),
         knob(
             "barns",
-            "which nodes have barns (sheaves.md 8)",
+            "which nodes have barns (docs/theory/sheaves.md 8)",
             words!(barns, Barns, "memory-nodes" = MemoryNodes, "online-nodes" = OnlineNodes),
         ),
         knob(
@@ -240,12 +241,12 @@ impl Policy for SlubPolicy {
         ),
         knob(
             "min_partial_rule",
-            "how many slabs a node keeps by size (slub.md 4.5)",
+            "how many slabs a node keeps by size (docs/theory/slub.md 4.5)",
             words!(min_partial, MinPartial, "log2" = Log2, "half-log2" = HalfLog2),
         ),
         knob(
             "link",
-            "where a free object keeps its link (slub.md 7)",
+            "where a free object keeps its link (docs/theory/slub.md 7)",
             words!(link, LinkPlace, "start" = Start, "middle" = Middle),
         ),
     ];

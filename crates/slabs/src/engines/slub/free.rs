@@ -1,4 +1,4 @@
-//! The way of a free: reference/slub.md section 4.
+//! The way of a free: docs/theory/slub.md 4.
 
 use super::{CpuPartial, EmptySlab, SlabUpdate, Slot, Slub, Tally, tag};
 use crate::backing::Backing;

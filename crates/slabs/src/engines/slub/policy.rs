@@ -1,7 +1,7 @@
 //! SLUB's policies.
 //!
 //! Each field of [`SlubPolicy`] is one policy that can be changed alone; [`super::eras`] has the presets by release and the
-//! knobs. Where a release is from memory in the reference, docs/fidelity.md says so.
+//! knobs. Releases that no source confirms are marked "from memory" in docs/theory/slub.md.
 
 use crate::cache::{CacheSpec, LinkPlace};
 use crate::order::OrderRule;
@@ -9,7 +9,7 @@ use crate::release::Release;
 use slablab_pages::Attempt;
 use slablab_platform::{Gfp, HotArray};
 
-/// How a cache's per-CPU partial list is bounded (reference/slub.md 4.4).
+/// How a cache's per-CPU partial list is bounded (docs/theory/slub.md 4.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CpuPartial {
     /// None: 2.6 and 3.0.
@@ -20,7 +20,7 @@ pub enum CpuPartial {
     Slabs,
 }
 
-/// When a slab that a free empties goes back (reference/slub.md 4.2).
+/// When a slab that a free empties goes back (docs/theory/slub.md 4.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EmptySlab {
     /// At once: 2.6.
@@ -29,7 +29,7 @@ pub enum EmptySlab {
     BeyondMinPartial,
 }
 
-/// How a slab's state changes (reference/slub.md 1).
+/// How a slab's state changes (docs/theory/slub.md 1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SlabUpdate {
     /// Under the slab's bit lock: 2.6. Counted as `lock_slab`; the transition itself is the same word's.
@@ -38,7 +38,7 @@ pub enum SlabUpdate {
     Word,
 }
 
-/// How many empty or partial slabs a node keeps (reference/slub.md 4.5).
+/// How many empty or partial slabs a node keeps (docs/theory/slub.md 4.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MinPartial {
     /// log2 of the size, 5 to 10: 2.6.29 to 2.6.32.
@@ -47,7 +47,7 @@ pub enum MinPartial {
     HalfLog2,
 }
 
-/// What a request for a node without memory means (reference/slub.md 10).
+/// What a request for a node without memory means (docs/theory/slub.md 10).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Memoryless {
     /// That node: every such allocation mismatches.
@@ -58,7 +58,7 @@ pub enum Memoryless {
     Anywhere,
 }
 
-/// Flags of the first, high-order attempt at a slab (reference/slub.md 6).
+/// Flags of the first, high-order attempt at a slab (docs/theory/slub.md 6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FirstTry {
     /// The caller's, with NOWARN and NORETRY; NOFAIL stays: 2.6.26 to 2.6.30.
@@ -77,7 +77,7 @@ pub enum FirstTry {
     NoWaitNoKswapdNoPage,
 }
 
-/// Whether other nodes' lists are searched when the wanted one has nothing (reference/slub.md 3.1, 3.2).
+/// Whether other nodes' lists are searched when the wanted one has nothing (docs/theory/slub.md 3.1, 3.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RemoteSearch {
     /// Always, unless the caller insists on the node: 2.6 to 3.0.
@@ -115,7 +115,7 @@ impl FirstTry {
     }
 }
 
-/// What sits in front of slabs (reference/sheaves.md 2).
+/// What sits in front of slabs (docs/theory/sheaves.md 2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sheaves {
     /// Nothing: until 6.17.
@@ -126,7 +126,7 @@ pub enum Sheaves {
     All,
 }
 
-/// Who may fill a sheaf from slabs when the barn has none (reference/sheaves.md 3).
+/// Who may fill a sheaf from slabs when the barn has none (docs/theory/sheaves.md 3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refill {
     /// Callers that may block: 6.18.
@@ -135,7 +135,7 @@ pub enum Refill {
     Always,
 }
 
-/// Which nodes have barns (reference/sheaves.md 8).
+/// Which nodes have barns (docs/theory/sheaves.md 8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Barns {
     /// Nodes with memory; CPUs of the others share the nearest one's: until 7.0.
@@ -206,8 +206,8 @@ impl SlubPolicy {
         }
     }
 
-    /// Objects in a sheaf of a cache: what its size gives, so that the sheaf fills its kmalloc class, and at least what it
-    /// asked for (reference/sheaves.md 2). 0 for none.
+    /// Objects in a sheaf of a cache: what its size gives, so that the sheaf fills its kmalloc class, and at
+    /// least what it asked for (docs/theory/sheaves.md 2). 0 for none.
     pub fn sheaf_capacity_of(&self, spec: &CacheSpec, size: u32, page_size: u32) -> u32 {
         let by_size = match size {
             size if size >= page_size => 4,

@@ -1,4 +1,4 @@
-//! A node's barn: whole sheaves, full ones and empty ones, under one spinlock (reference/sheaves.md 1).
+//! A node's barn: whole sheaves, full ones and empty ones, under one spinlock (docs/theory/sheaves.md 1).
 //!
 //! A sheaf in a barn needs no memory but its own: the first word of its header links it to the next.
 

@@ -1,4 +1,4 @@
-//! Many objects at once, sheaf by sheaf (reference/sheaves.md 4.2).
+//! Many objects at once, sheaf by sheaf (docs/theory/sheaves.md 4.2).
 //!
 //! Counted like single calls: an object from or to a sheaf is fast, the remainder from slabs is slow.
 

@@ -1,4 +1,4 @@
-//! Sheaves lent from those that are kept (reference/sheaves.md 4.2).
+//! Sheaves lent from those that are kept (docs/theory/sheaves.md 4.2).
 
 use super::Stock;
 use super::barn::Barn;

@@ -1,4 +1,4 @@
-//! `kfree_rcu` through sheaves: one callback for a whole sheaf (reference/sheaves.md 4.1).
+//! `kfree_rcu` through sheaves: one callback for a whole sheaf (docs/theory/sheaves.md 4.1).
 //!
 //! Each CPU collects objects whose readers may still run. A full sheaf is detached and waits for the grace period as
 //! deferred work ([`WorkKind::FreeSheaf`]); then it goes to the barn as it is, and its objects are allocated again without
