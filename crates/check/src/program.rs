@@ -38,6 +38,8 @@ pub enum Op {
     Pass { ms: u16 },
     /// Another cache's object is freed to this one.
     Misuse { cpu: u8 },
+    /// `count` live objects are freed in one bulk, with a wrong address in front of the `at`-th of them.
+    MisuseBulk { cpu: u8, count: u8, at: u8 },
 }
 
 /// A sequence of steps.
@@ -88,7 +90,8 @@ impl Op {
             94 => Op::Return { cpu },
             95 => Op::Shrink { cpu },
             96 => Op::Plug { cpu },
-            97 | 98 => Op::Pass { ms: random.below(4000) as u16 },
+            97 => Op::Pass { ms: random.below(4000) as u16 },
+            98 => Op::MisuseBulk { cpu, count: random.below(160) as u8, at: random.below(256) as u8 },
             _ => Op::Misuse { cpu },
         }
     }

@@ -126,7 +126,9 @@ pub trait Engine<P: Platform>: Sized {
     /// Gives objects back.
     ///
     /// # Errors
-    /// As [`Engine::free`], for the first object that is wrong; those before it are freed.
+    /// As [`Engine::free`], for the first address that starts no object of this cache. The objects before it are freed. The
+    /// address itself and the objects after it stay as they were. With [`Misuse::AlreadyFree`], which an engine finds only
+    /// when the object reaches its slab, any of the other objects may be freed.
     fn free_bulk(&self, backing: &Backing<'_, P, Self::Common>, objects: &[P::Ptr]) -> Result<(), Misuse>;
 
     /// Gives an object back when the readers that run now have ended (`kfree_rcu`). `false`: the engine does not collect

@@ -1,12 +1,14 @@
 //! Runs a program over one cache of any engine in any world.
 
+mod misuse;
+
 use super::reference::Reference;
 use super::{Op, Program};
 use slablab_pages::{Pages, PagesPolicy};
 use slablab_platform::conformance::Testable;
 use slablab_platform::{CpuId, Event, Gfp, NodeId, Platform, Work, WorkKind};
 use slablab_slabs::cache::alignment;
-use slablab_slabs::{Backing, CacheId, CacheSpec, Common, Engine, Metadata, Misuse, Sheaf};
+use slablab_slabs::{Backing, CacheId, CacheSpec, Common, Engine, Metadata, Sheaf};
 use std::collections::VecDeque;
 
 /// The cache that programs are about.
@@ -31,7 +33,7 @@ pub struct Ran {
     pub collected: u64,
     /// Slabs taken from the page allocator.
     pub slabs: u64,
-    /// Frees of another cache's objects.
+    /// Frees of addresses that start no object of the cache, single ones and in a bulk.
     pub misuses: u64,
     /// Violations that a debugging cache reported.
     pub reports: u64,
@@ -220,6 +222,7 @@ impl<P: Testable, E: Engine<P>> Runner<P, E> {
             }
             Op::Misuse { cpu: on } if E::KNOWS_OWNERS => return self.misuse(cpu(on)),
             Op::Misuse { .. } => {}
+            Op::MisuseBulk { cpu: on, count, at } => return self.misuse_bulk(cpu(on), count, at),
         }
         Ok(())
     }
@@ -245,24 +248,6 @@ impl<P: Testable, E: Engine<P>> Runner<P, E> {
         } else {
             self.up[cpu.0 as usize] = true;
         }
-    }
-
-    /// An engine must refuse another cache's object, and nothing may have happened.
-    fn misuse(&mut self, cpu: CpuId) -> Result<(), String> {
-        let backing = Backing::new(&self.pages, &self.common);
-        let sheaf = P::on_cpu(cpu, || self.sheaves.alloc(&backing, Gfp::KERNEL, None));
-        if let Some(foreign) = sheaf {
-            let found = P::on_cpu(cpu, || self.cache.free(&backing, foreign));
-            self.ran.misuses += 1;
-            if found != Err(Misuse::WrongCache(SHEAVES)) {
-                return Err(format!("another cache's object was taken: {found:?}"));
-            }
-            if P::on_cpu(cpu, || self.cache.free_rcu(&backing, foreign)) == Ok(true) {
-                return Err("another cache's object was taken to wait for readers".into());
-            }
-            P::on_cpu(cpu, || self.sheaves.free(&backing, foreign)).map_err(|wrong| format!("{wrong:?}"))?;
-        }
-        Ok(())
     }
 
     fn due(&mut self) -> Result<(), String> {

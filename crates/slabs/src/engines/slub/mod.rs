@@ -314,11 +314,21 @@ impl<P: Platform> Engine<P> for Slub<P> {
         out.len()
     }
 
+    /// Objects leave in runs of one slab, found from the end of the array. So all addresses are checked before the first
+    /// object is freed.
     fn free_bulk(&self, backing: &Backing<'_, P>, objects: &[P::Ptr]) -> Result<(), Misuse> {
+        let mut found = Ok(());
+        let mut is_sound = |object: &&P::Ptr| {
+            found = self.owns(**object);
+            found.is_ok()
+        };
+        let sound = &objects[..objects.iter().take_while(&mut is_sound).count()];
         if self.sheaf_capacity > 0 {
-            return self.free_bulk_to_sheaves(backing, objects);
+            self.free_bulk_to_sheaves(backing, sound)?;
+        } else {
+            self.free_runs(backing, sound, Tally::FREE)?;
         }
-        self.free_runs(backing, objects, Tally::FREE)
+        found
     }
 
     fn free_rcu(&self, backing: &Backing<'_, P>, object: P::Ptr) -> Result<bool, Misuse> {

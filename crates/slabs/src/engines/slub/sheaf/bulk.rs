@@ -49,7 +49,7 @@ impl<P: Platform> Slub<P> {
         got
     }
 
-    /// Local objects to sheaves; remote ones are set aside and go to their slabs in batches.
+    /// Frees objects of this cache: the local ones to sheaves, the others to their slabs in batches.
     pub(in crate::engines::slub) fn free_bulk_to_sheaves(
         &self,
         backing: &Backing<'_, P>,
@@ -57,17 +57,9 @@ impl<P: Platform> Slub<P> {
     ) -> Result<(), Misuse> {
         let Some(first) = objects.first() else { return Ok(()) };
         let (mut remote, mut count) = ([*first; BATCH_MAX], 0);
-        let mut wrong = None;
         for object in objects {
-            let Some((_, state)) = Slab::<P>::of(*object) else {
-                wrong = Some(Misuse::NotInSlab);
-                break;
-            };
-            if self.takes(state) {
-                if let Err(misuse) = self.free_to_sheaf(backing, *object) {
-                    wrong = Some(misuse);
-                    break;
-                }
+            if Slab::<P>::of(*object).is_some_and(|(_, state)| self.takes(state)) {
+                self.free_to_sheaf(backing, *object)?;
                 continue;
             }
             remote[count] = *object;
@@ -77,7 +69,6 @@ impl<P: Platform> Slub<P> {
                 count = 0;
             }
         }
-        self.free_runs(backing, &remote[..count], Tally::FREE)?;
-        wrong.map_or(Ok(()), Err)
+        self.free_runs(backing, &remote[..count], Tally::FREE)
     }
 }

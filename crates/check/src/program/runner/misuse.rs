@@ -1,0 +1,86 @@
+//! What a caller does wrong, and what every engine owes the caller then.
+
+use super::{Runner, SHEAVES};
+use slablab_platform::conformance::Testable;
+use slablab_platform::{CpuId, FrameKind, Gfp, Platform};
+use slablab_slabs::{Backing, Engine, Misuse};
+
+impl<P: Testable, E: Engine<P>> Runner<P, E> {
+    /// An engine must refuse another cache's object, and nothing may have happened.
+    pub(super) fn misuse(&mut self, cpu: CpuId) -> Result<(), String> {
+        let backing = Backing::new(&self.pages, &self.common);
+        let sheaf = P::on_cpu(cpu, || self.sheaves.alloc(&backing, Gfp::KERNEL, None));
+        if let Some(foreign) = sheaf {
+            let found = P::on_cpu(cpu, || self.cache.free(&backing, foreign));
+            self.ran.misuses += 1;
+            if found != Err(Misuse::WrongCache(SHEAVES)) {
+                return Err(format!("another cache's object was taken: {found:?}"));
+            }
+            if P::on_cpu(cpu, || self.cache.free_rcu(&backing, foreign)) == Ok(true) {
+                return Err("another cache's object was taken to wait for readers".into());
+            }
+            P::on_cpu(cpu, || self.sheaves.free(&backing, foreign)).map_err(|wrong| format!("{wrong:?}"))?;
+        }
+        Ok(())
+    }
+
+    /// Bulks with one wrong address of each kind that the engine can know.
+    pub(super) fn misuse_bulk(&mut self, cpu: CpuId, count: u8, at: u8) -> Result<(), String> {
+        let no_slab =
+            P::on_cpu(cpu, || self.pages.alloc(Gfp::KERNEL, 0, P::cpu_node(P::cpu()), FrameKind::Allocated));
+        if let Some(frame) = no_slab {
+            let found = self.free_wrong_bulk(cpu, count, at, P::address(frame, 0), Misuse::NotInSlab);
+            P::on_cpu(cpu, || self.pages.free(frame));
+            found?;
+        }
+        if !E::KNOWS_OWNERS {
+            return Ok(());
+        }
+        let backing = Backing::new(&self.pages, &self.common);
+        let foreign = P::on_cpu(cpu, || self.sheaves.alloc(&backing, Gfp::KERNEL, None));
+        if let Some(foreign) = foreign {
+            self.free_wrong_bulk(cpu, count, at, foreign, Misuse::WrongCache(SHEAVES))?;
+            let backing = Backing::new(&self.pages, &self.common);
+            P::on_cpu(cpu, || self.sheaves.free(&backing, foreign)).map_err(|wrong| format!("{wrong:?}"))?;
+        }
+        if self.cache.geometry().object_size > 8
+            && let Some(object) = self.reference.take(at.into())
+        {
+            // The object stays out of the bulk: with it its slab might go, and then the address is in no slab.
+            let (pfn, offset) = P::locate(object);
+            let inside = P::address(pfn, offset as u64 + 8);
+            self.free_wrong_bulk(cpu, count, at, inside, Misuse::NotAnObject)?;
+            self.reference.add(object, None)?;
+        }
+        Ok(())
+    }
+
+    /// Frees `count` live objects with the address `wrong` in front of the `at`-th. The contract of `Engine::free_bulk`: the
+    /// objects before it are freed; it and the objects after it stay as they were.
+    fn free_wrong_bulk(
+        &mut self,
+        cpu: CpuId,
+        count: u8,
+        at: u8,
+        wrong: P::Ptr,
+        expected: Misuse,
+    ) -> Result<(), String> {
+        let backing = Backing::new(&self.pages, &self.common);
+        let mut objects: Vec<_> =
+            (0..count).filter_map(|which| self.reference.take(which as u16 * 7)).collect();
+        let at = at as usize % (objects.len() + 1);
+        objects.insert(at, wrong);
+        let live = || P::still(|| self.cache.usage().live_objects());
+        let before = live();
+        let found = P::on_cpu(cpu, || self.cache.free_bulk(&backing, &objects));
+        self.ran.misuses += 1;
+        if found != Err(expected) {
+            return Err(format!("a bulk with {wrong:?} in it: {found:?}, not {expected:?}"));
+        }
+        let freed = before - live();
+        if P::SERVES && freed != at as u64 {
+            return Err(format!("{expected:?} behind {at} of {} objects: {freed} freed", objects.len() - 1));
+        }
+        objects[at + 1..].iter().try_for_each(|object| self.reference.add(*object, None))
+    }
+}
