@@ -2,7 +2,7 @@
 //!
 //! A trace is a table of rows in time order, one row an event ([`EventKind`]), with what is known about the recording
 //! in the file's footer ([`Metadata`]). docs/trace-format.md is the format for people who read it with other programs;
-//! `tests/document.rs` holds that page and the column table of this crate ([`COLUMNS`]) together.
+//! `tests/it/document.rs` holds that page and the column table of this crate ([`COLUMNS`]) together.
 //!
 //! Written and read in row groups of bounded size ([`Writer`], [`Reader`]), so that a recording larger than memory
 //! works. A reader takes only the columns asked for and hands out batches as one vector per column ([`Batch`]),

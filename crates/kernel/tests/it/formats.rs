@@ -1,8 +1,6 @@
 //! Format texts of several kernels, and payloads decoded by them.
 
-mod common;
-
-use common::sample;
+use crate::common::sample;
 use slablab_kernel::event::Context;
 use slablab_kernel::gfp::{GfpFlag, GfpTable};
 use slablab_kernel::kmem::Decoder;

@@ -1,11 +1,9 @@
 //! Text recordings against the tidy CSV or the binary recording of the same events.
 
-mod common;
-
 use std::collections::HashMap;
 use std::io::Cursor;
 
-use common::{Words, drain, sample, words};
+use crate::common::{Words, drain, sample, words};
 use slablab_kernel::ftrace::{Ftrace, is_text};
 use slablab_kernel::perfdata::PerfData;
 use slablab_kernel::tidy::Tidy;

@@ -1,11 +1,9 @@
 //! Files that are not what they should be, files of later versions, and rewriting them.
 
-mod common;
-
 use std::sync::Arc;
 
+use crate::common::{Line, Random, random_lines, read, write};
 use bytes::Bytes;
-use common::{Line, Random, random_lines, read, write};
 use parquet::basic::{Repetition, Type as Physical};
 use parquet::column::writer::ColumnCloseResult;
 use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int64Type};

@@ -1,5 +1,4 @@
 //! What the tests share: the samples in `testdata`, decompressed by the crate's own reader.
-#![allow(dead_code)] // Each test file uses a part of it.
 
 pub(crate) mod recording;
 

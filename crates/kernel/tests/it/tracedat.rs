@@ -1,12 +1,10 @@
 //! trace.dat against the tidy CSV and `trace-cmd report` of the same recording, event for event, and put together by
 //! hand where no recording at hand has what is to be read.
 
-mod common;
-
 use std::io::{Cursor, Read, Seek};
 
-use common::recording::{Choice, KFREE, MISSED, MISSED_STORED, OTHER, PAGE, PRINT, Recording};
-use common::{Words, drain, sample, words};
+use crate::common::recording::{Choice, KFREE, MISSED, MISSED_STORED, OTHER, PAGE, PRINT, Recording};
+use crate::common::{Words, drain, sample, words};
 use slablab_kernel::ftrace::Ftrace;
 use slablab_kernel::tidy::Tidy;
 use slablab_kernel::tracedat::TraceDat;

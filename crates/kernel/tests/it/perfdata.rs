@@ -1,11 +1,9 @@
 //! perf.data against `perf script` of the same file, event for event.
 
-mod common;
-
 use std::collections::HashMap;
 use std::io::{Cursor, Write};
 
-use common::{drain, sample};
+use crate::common::{drain, sample};
 use slablab_kernel::event::{Alloc, Context, Free, Header, Names};
 use slablab_kernel::perfdata::PerfData;
 use slablab_kernel::{Event, Kind, LossKind, Name, Source};

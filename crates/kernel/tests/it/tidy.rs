@@ -1,8 +1,6 @@
 //! Tidy recordings and counters.
 
-mod common;
-
-use common::{drain, sample};
+use crate::common::{drain, sample};
 use slablab_kernel::event::{Alloc, Site};
 use slablab_kernel::tidy::Tidy;
 use slablab_kernel::{Kind, Name, Source, counters};

@@ -1,8 +1,6 @@
 //! What is written is read: any rows, any sizes of row group and batch, any columns.
 
-mod common;
-
-use common::{Line, random_lines, read, write};
+use crate::common::{Line, random_lines, read, write};
 use slablab_workloads::{Batch, Columns, EventKind, Metadata, Node, Reader, Row, Topology};
 
 #[track_caller]

@@ -3,8 +3,6 @@
 //! Mutations come from a fixed seed, so a failure is found again; the message names the file and the case. What this
 //! cannot show: that inputs far from the corpus are safe. A fuzzer with coverage feedback looks further.
 
-mod common;
-
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use slablab_kernel::fuzz;
@@ -74,7 +72,7 @@ fn check(reader: &str) {
         let outcome = catch_unwind(AssertUnwindSafe(|| run(data)));
         assert!(outcome.is_ok(), "{reader}: {file}, {case} panicked");
     };
-    let folder = common::path("corpus").join(reader);
+    let folder = crate::common::path("corpus").join(reader);
     let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
     assert!(!files.is_empty());
@@ -153,7 +151,7 @@ fn hostile_counters() {
 
 #[test]
 fn every_corpus_has_a_reader() {
-    let mut folders: Vec<String> = std::fs::read_dir(common::path("corpus"))
+    let mut folders: Vec<String> = std::fs::read_dir(crate::common::path("corpus"))
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();

@@ -1,27 +1,26 @@
 //! What the tests of the trace format share: rows with their strings, and a file in memory.
-#![allow(dead_code, unreachable_pub)]
 
 use bytes::Bytes;
 use slablab_workloads::{Batch, Columns, EventKind, Metadata, NONE, Reader, Row, Writer};
 
 /// A row whose strings are strings. In `row` the three ids are [`NONE`].
 #[derive(Clone, Debug, PartialEq)]
-pub struct Line {
-    pub row: Row,
-    pub comm: Option<String>,
-    pub cache: Option<String>,
-    pub call_site: Option<String>,
+pub(crate) struct Line {
+    pub(crate) row: Row,
+    pub(crate) comm: Option<String>,
+    pub(crate) cache: Option<String>,
+    pub(crate) call_site: Option<String>,
 }
 
 impl Line {
-    pub fn new(row: Row, comm: &str, cache: &str, call_site: &str) -> Line {
+    pub(crate) fn new(row: Row, comm: &str, cache: &str, call_site: &str) -> Line {
         let text = |text: &str| (!text.is_empty()).then(|| text.to_string());
         Line { row, comm: text(comm), cache: text(cache), call_site: text(call_site) }
     }
 }
 
 /// The file of `lines`.
-pub fn write(lines: &[Line], group_rows: usize, metadata: Metadata) -> Bytes {
+pub(crate) fn write(lines: &[Line], group_rows: usize, metadata: Metadata) -> Bytes {
     let mut writer = Writer::new(Vec::new()).unwrap().with_group_rows(group_rows);
     for line in lines {
         let texts = writer.texts();
@@ -37,7 +36,11 @@ pub fn write(lines: &[Line], group_rows: usize, metadata: Metadata) -> Bytes {
 }
 
 /// The lines of a file, read in batches of `batch_rows`.
-pub fn read(file: Bytes, columns: Columns, batch_rows: usize) -> Result<Vec<Line>, slablab_workloads::Error> {
+pub(crate) fn read(
+    file: Bytes,
+    columns: Columns,
+    batch_rows: usize,
+) -> Result<Vec<Line>, slablab_workloads::Error> {
     let mut batches = Reader::new(file)?.batches(columns).with_rows(batch_rows);
     let (mut batch, mut lines) = (Batch::default(), Vec::new());
     while batches.next(&mut batch)? {
@@ -57,27 +60,27 @@ pub fn read(file: Bytes, columns: Columns, batch_rows: usize) -> Result<Vec<Line
 }
 
 /// Numbers that repeat with their seed.
-pub struct Random(pub u64);
+pub(crate) struct Random(pub u64);
 
 impl Random {
-    pub fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
         mixed ^ mixed >> 31
     }
 
-    pub fn below(&mut self, limit: u64) -> u64 {
+    pub(crate) fn below(&mut self, limit: u64) -> u64 {
         self.next() % limit
     }
 
     /// Values of every size, so that no column is always small.
-    pub fn any(&mut self) -> u64 {
+    pub(crate) fn any(&mut self) -> u64 {
         let bits = self.below(64);
         self.next() >> bits
     }
 
-    pub fn text(&mut self, different: u64) -> String {
+    pub(crate) fn text(&mut self, different: u64) -> String {
         match self.below(different + 1) {
             0 => String::new(),
             number => format!("name-{number}"),
@@ -86,7 +89,7 @@ impl Random {
 }
 
 /// Lines of arbitrary content.
-pub fn random_lines(seed: u64, count: usize) -> Vec<Line> {
+pub(crate) fn random_lines(seed: u64, count: usize) -> Vec<Line> {
     let mut random = Random(seed);
     let line = |_| {
         let random = &mut random;

@@ -1,15 +1,15 @@
 //! Dumps against the same dumps made tidy by other hands, and slabinfo in its versions.
 
-mod common;
-
-use common::sample;
+use crate::common::sample;
 use slablab_kernel::bundle::{BundleError, Dump, DumpBuilder, PageSizeFrom};
 use slablab_kernel::slabinfo::{CpuStat, GlobalStat, Slabinfo};
 use slablab_kernel::sysfs::{SlabAttrs, parse_attrs_csv};
 
 fn dump(run: &str) -> Dump {
-    Dump::from_tar(std::fs::File::open(common::path(&format!("testdata/{run}/before.tar.xz"))).unwrap())
-        .unwrap()
+    Dump::from_tar(
+        std::fs::File::open(crate::common::path(&format!("testdata/{run}/before.tar.xz"))).unwrap(),
+    )
+    .unwrap()
 }
 
 #[test]
