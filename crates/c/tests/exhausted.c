@@ -1,15 +1,17 @@
-/* Memory that cannot be had. This program has an mmap and an mremap of its own, which the preloaded library calls, and which fail
- * when they are told to. It starts itself again:
+/* Memory that cannot be had. This program has an mmap, an mremap and an mprotect of its own, which the preloaded library calls,
+ * and which fail when they are told to. It starts itself again:
  *
- *     exhausted at N       the N-th mapping that the library asks for fails, alone
- *     exhausted from N     it and all later ones
+ *     exhausted at N       the N-th of these calls fails, alone
+ *     exhausted from N     the N-th call and all later ones fail
  *     exhausted limit KB   the address space ends there, so that page frames run out
+ *     exhausted late       the first allocation fails for want of address space, which is there again for the second
  *     exhausted all        every N there is, either way; then limits
  *
  *     cc -O1 -rdynamic -pthread crates/c/tests/exhausted.c -o exhausted
  *     LD_PRELOAD=target/release/libslablab.so ./exhausted all
  *
- * Every request is served, or answered NULL and ENOMEM; what was served keeps its bytes; what is freed can be had again. */
+ * Every request is served, or answered NULL and ENOMEM; an allocation keeps its bytes; freed memory can be had again; and when
+ * calls fail no more, every request is served. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <malloc.h>
@@ -63,6 +65,11 @@ void *mmap(void *at, size_t bytes, int protection, int flags, int file, off_t of
 void *mremap(void *at, size_t bytes, size_t wanted, int flags, ...) {
     if (refused()) return MAP_FAILED;
     return (void *)syscall(SYS_mremap, at, bytes, wanted, flags, NULL);
+}
+
+int mprotect(void *at, size_t bytes, int protection) {
+    if (refused()) return -1;
+    return (int)syscall(SYS_mprotect, at, bytes, protection);
 }
 
 void *mmap64(void *, size_t, int, int, int, off_t) __attribute__((alias("mmap")));
@@ -147,6 +154,34 @@ static void work(void) {
     malloc_trim(0);
 }
 
+/* Memory is there: every request is served. */
+static void all_served(void) {
+    static const size_t sizes[] = {1, 16, 100, 1000, 5000, 33000, 1 << 20, 40 << 20, HUGE_BYTES};
+    for (int size = 0; size < 9; size++)
+        for (int i = 0; i < 3; i++) {
+            char *object = do_malloc(sizes[size]);
+            HOLDS(object != NULL);
+            looked_at(tried(object, sizes[size], (char)i), sizes[size], (char)i);
+        }
+    pthread_t thread;
+    HOLDS(pthread_create(&thread, NULL, elsewhere, NULL) == 0);
+    pthread_join(thread, NULL);
+}
+
+/* The first allocation of the process fails: the process may have no more address space than it has. */
+static void late(void) {
+    struct rlimit before, none;
+    getrlimit(RLIMIT_AS, &before);
+    none = before;
+    none.rlim_cur = 1 << 20;
+    setrlimit(RLIMIT_AS, &none);
+    errno = 0;
+    HOLDS(do_malloc(100) == NULL && errno == ENOMEM);
+    HOLDS(do_malloc(1 << 20) == NULL && errno == ENOMEM);
+    setrlimit(RLIMIT_AS, &before);
+    all_served();
+}
+
 /* Takes objects of one size until there are no more; frees them; answers how many there were. */
 static long taken(size_t bytes) {
     struct object {
@@ -223,13 +258,21 @@ static int again(const char *program, const char *what, const char *number) {
 
 int main(int count, char **arguments) {
     if (count == 4) {
-        if (strcmp(arguments[1], "limit") == 0)
+        if (strcmp(arguments[1], "limit") == 0) {
             until_frames_run_out();
-        else
+        } else {
             work();
+            fails = 0;
+            all_served();
+        }
         return 0;
     }
     if (count == 3) return !again(arguments[0], arguments[1], arguments[2]);
+    if (count == 2 && strcmp(arguments[1], "late") == 0) {
+        late();
+        printf("exhausted.c: late, all holds\n");
+        return 0;
+    }
     if (count != 2 || strcmp(arguments[1], "all") != 0) return 2;
     work();
     int all_maps = maps, failed = 0;

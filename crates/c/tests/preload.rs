@@ -87,6 +87,7 @@ fn every_mapping_may_fail() {
     let arguments = ["-std=gnu11", "-O1", "-Wall", "-rdynamic", "-pthread"];
     let program = built("cc", "exhausted.c", &arguments, "exhausted");
     let engines = if std::env::var_os("SLABLAB_LONG").is_some() { ENGINES } else { &ENGINES[..1] };
+    check(&program, &["late"], "late, all holds");
     check_with(engines, &program, &["all"], "all holds");
 }
 

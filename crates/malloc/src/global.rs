@@ -8,12 +8,11 @@ use crate::beside;
 use crate::classes;
 use crate::front::{self, Released};
 use crate::heap::Heap;
-use crate::interrupted;
 use crate::process;
 use crate::settings::Settings;
 use crate::wrapped;
 use slablab_native::report::misuse;
-use slablab_native::{Native, Sleep, system};
+use slablab_native::{Native, system};
 use slablab_slabs::engines::slab::SlabEngine;
 use slablab_slabs::engines::slqb::Slqb;
 use slablab_slabs::engines::slub::Slub;
@@ -24,6 +23,7 @@ use std::cell::UnsafeCell;
 use std::hint::{assert_unchecked, cold_path};
 use std::mem::MaybeUninit;
 use std::ptr;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering::*};
 
 /// Requests below are served by [`SLUB`] and slots of threads, from classes with keys: all of them, or none before it is there.
@@ -55,7 +55,6 @@ const IS_SLUB: u8 = 2;
 const IS_SLQB: u8 = 3;
 const IS_SLAB: u8 = 4;
 const IS_WRAPPED: u8 = 5;
-const BROKEN: u8 = 6;
 
 impl<H> Room<H> {
     /// # Safety
@@ -92,7 +91,9 @@ macro_rules! with_heap {
     };
 }
 
-/// Makes the heap, once; whether there is one. A signal handler that allocates meanwhile would wait for its own thread.
+/// Makes the heap, once, and answers whether there is one. If there was no memory for it, the next request tries again.
+///
+/// Signals are blocked meanwhile: a handler that allocates would wait for its own thread.
 #[cold]
 fn start() -> bool {
     system::without_signals(start_once)
@@ -103,14 +104,13 @@ fn start_once() -> bool {
         while ENGINE.load(Acquire) == STARTING {
             system::pause();
         }
-        return ENGINE.load(Acquire) != BROKEN;
+        return ENGINE.load(Acquire) != NONE;
     }
-    let settings = Settings::read();
+    let settings = SETTINGS.get_or_init(Settings::read);
     let (true, Some(pages)) = (process::start(settings.wanted), process::pages()) else {
-        ENGINE.store(BROKEN, Release);
+        ENGINE.store(NONE, Release);
         return false;
     };
-    *CHOICE.lock() = Some(settings.choice);
     front::start();
     let seat = process::take_own(
         matches!(settings.choice.preset, Preset::Slub(_)) && !settings.choice.wrap.is_on_anywhere(),
@@ -122,7 +122,11 @@ fn start_once() -> bool {
             _ if settings.choice.wrap.is_on_anywhere() => match wrapped::make(pages, first, &settings.choice)
             {
                 true => IS_WRAPPED,
-                false => BROKEN,
+                false => {
+                    process::leave(seat);
+                    ENGINE.store(NONE, Release);
+                    return false;
+                }
             },
             Preset::Slub(policy) => {
                 (*SLUB.0.get()).write(beside::slub(pages, policy)(first));
@@ -139,7 +143,6 @@ fn start_once() -> bool {
             Preset::Slob(_) => unreachable!("the settings do not choose it"),
         }
     };
-    interrupted::start();
     ENGINE.store(engine, Release);
     // SAFETY: it is there.
     let has_arrays = || unsafe { SLUB.heap() }.class(0).sheaf_capacity() > 0;
@@ -164,12 +167,12 @@ fn start_once() -> bool {
     true
 }
 
-/// What the environment chose. Written before there is a heap.
-static CHOICE: Sleep<Option<Choice>> = Sleep::new(None);
+/// The environment's settings, read by the first thread that allocates.
+static SETTINGS: OnceLock<Settings> = OnceLock::new();
 
-/// The same; `None` before the heap started.
+/// The engine that the environment chose, and what is around it; `None` before a thread allocated.
 pub(crate) fn choice() -> Option<Choice> {
-    *CHOICE.lock()
+    SETTINGS.get().map(|settings| settings.choice)
 }
 
 /// The heap there is, if something is around its engine.

@@ -12,31 +12,49 @@ const UNIT: usize = 64 << 10;
 /// Units there are: a handler that wants more at a time gets no memory.
 const UNITS: usize = 512;
 
+/// Where the region is; 0 until a handler first needs it.
 static REGION: AtomicUsize = AtomicUsize::new(0);
 /// A bit per unit that is taken.
 static TAKEN: [AtomicU64; UNITS / 64] = [const { AtomicU64::new(0) }; UNITS / 64];
 /// What waits to be freed: each holds the address of the one after it.
 static WAITING: AtomicPtr<u8> = AtomicPtr::new(ptr::null_mut());
 
-/// Reserves the region, once. Without address space for it handlers get no memory.
-pub(crate) fn start() {
-    if let Some(region) = system::map_block(UNIT * UNITS, UNIT) {
-        REGION.store(region.as_ptr().expose_provenance(), Release);
+/// The region, mapped by the first handler that needs it. `None` where the kernel refuses the mapping: the next request tries
+/// again.
+fn region() -> Option<usize> {
+    match REGION.load(Acquire) {
+        0 => system::keeping_errno(map_region),
+        region => Some(region),
     }
 }
 
-/// The unit an address is in.
+#[cold]
+fn map_region() -> Option<usize> {
+    let mapped = system::map_block(UNIT * UNITS, UNIT)?.as_ptr();
+    let region = mapped.expose_provenance();
+    match REGION.compare_exchange(0, region, AcqRel, Acquire) {
+        Ok(_) => Some(region),
+        Err(first) => {
+            // SAFETY: mapped above, and known to this thread alone: another thread's mapping became the region.
+            unsafe { system::unmap_block(mapped, UNIT * UNITS) };
+            Some(first)
+        }
+    }
+}
+
+/// The unit an address is in; `None` outside the region.
 fn unit(at: usize) -> Option<usize> {
-    let offset = at.checked_sub(REGION.load(Relaxed))?;
+    let region = Some(REGION.load(Relaxed)).filter(|region| *region > 0)?;
+    let offset = at.checked_sub(region)?;
     (offset < UNIT * UNITS).then_some(offset / UNIT)
 }
 
-/// So many bytes, aligned to a page at least.
+/// `bytes` bytes, aligned to `align` and to a page at least.
 pub(crate) fn alloc(bytes: usize, align: usize) -> Option<*mut u8> {
-    let region = REGION.load(Acquire);
-    if region == 0 || bytes > UNIT || align > UNIT {
+    if bytes > UNIT || align > UNIT {
         return None;
     }
+    let region = region()?;
     TAKEN.iter().enumerate().find_map(|(index, word)| {
         let taken = word.fetch_update(AcqRel, Relaxed, |taken| (taken != !0).then(|| taken | (taken + 1)));
         let unit = index * 64 + (!taken.ok()?).trailing_zeros() as usize;
@@ -116,7 +134,6 @@ mod tests {
 
     #[test]
     fn units_are_taken_once_and_come_back() {
-        start();
         assert_eq!(alloc(UNIT + 1, 1), None);
         let mut all: Vec<*mut u8> = std::iter::from_fn(|| alloc(100, 4096)).collect();
         assert_eq!(all.len(), UNITS);

@@ -199,8 +199,12 @@ unsafe impl Sync for Room {}
 
 static PAGES: Room = Room(UnsafeCell::new(MaybeUninit::uninit()));
 
-/// Starts the native world and the page allocator; whether there is memory. Once, by the process's heap.
+/// Starts the native world and the page allocator, and answers whether there is memory. The thread that starts the process's
+/// heap calls it, again if its last try failed.
 pub(crate) fn start(wanted: Wishes) -> bool {
+    if STARTED.load(Acquire) {
+        return true;
+    }
     if Native::start_with(wanted) != Start::Runs {
         return false;
     }

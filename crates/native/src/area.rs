@@ -18,8 +18,8 @@ pub(crate) const LINE: usize = 64;
 pub(crate) const REFUSING_AT: usize = LINE;
 /// Slots there are, where address space is not limited.
 pub(crate) const SLOTS: usize = 4096;
-/// Below this there is no point.
-const SLOTS_MIN: usize = 4;
+/// Slots at least: with fewer the world does not start.
+pub(crate) const SLOTS_MIN: usize = 4;
 /// Bytes before the hot parts.
 pub(crate) const HEADER_BYTES: usize = size_of::<Header>();
 
@@ -66,14 +66,10 @@ static USED: AtomicU16 = AtomicU16::new(1);
 /// Slots that have an area.
 static ROOM: AtomicUsize = AtomicUsize::new(0);
 
-/// Reserves the areas, once.
-pub(crate) fn start() -> bool {
-    // A 16th of the address space there may be, where that is less.
-    let most = (SLOTS * AREA_BYTES).min(system::address_space() / 16);
-    let Some((areas, bytes)) = system::reserve_by_halves(most, SLOTS_MIN * AREA_BYTES) else { return false };
-    ROOM.store(bytes / AREA_BYTES, Relaxed);
-    AREAS.store(areas.as_ptr().expose_provenance(), Release);
-    true
+/// Says where the areas are, and for how many slots. Once, when the world starts.
+pub(crate) fn start(at: usize, slots: usize) {
+    ROOM.store(slots, Relaxed);
+    AREAS.store(at, Release);
 }
 
 /// How many slots there can be.

@@ -63,6 +63,7 @@ mod section;
 mod sequence;
 #[expect(unsafe_code, reason = "owns memory")]
 mod slots;
+mod space;
 #[expect(unsafe_code, reason = "calls the unwinder")]
 pub mod stack;
 #[expect(unsafe_code, reason = "calls the C library")]

@@ -7,10 +7,6 @@ use crate::lock::Sleep;
 use crate::system;
 use std::ptr::NonNull;
 
-/// Address space for lumps: it costs nothing until it is written. A 64th of what the process may have, where that is less.
-const BYTES: usize = 1 << 32;
-/// Below this there is no point.
-const BYTES_MIN: usize = 1 << 23;
 const SMALLEST: usize = 64;
 const SIZES: usize = 26;
 
@@ -28,14 +24,11 @@ fn size_index(bytes: usize) -> usize {
     (bytes.max(SMALLEST).next_power_of_two() / SMALLEST).ilog2() as usize
 }
 
-/// Reserves the address space, once; whether there is some.
-pub(crate) fn start() -> bool {
-    let most = BYTES.min(system::address_space() / 64).max(BYTES_MIN);
-    let Some((space, bytes)) = system::reserve_by_halves(most, BYTES_MIN) else { return false };
+/// Says where the address space for lumps is. Once, when the world starts.
+pub(crate) fn start(at: usize, bytes: usize) {
     let mut lumps = LUMPS.lock();
-    lumps.next = space.as_ptr().expose_provenance();
-    lumps.end = lumps.next + bytes;
-    true
+    lumps.next = at;
+    lumps.end = at + bytes;
 }
 
 /// A lump of at least `bytes`, all zeros, aligned to its size up to a page. `None` when the address space is used up.

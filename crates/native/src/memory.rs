@@ -10,11 +10,12 @@
 use crate::area::Near;
 use crate::per_cpu::Owner;
 use crate::sequence::FIRST_BYTES;
+use crate::space::Space;
 use crate::world::{Object, Real};
 use crate::{area, lumps, per_cpu, system, thread, topology};
 use slablab_platform::{Descriptor, Pfn};
-use std::sync::Once;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU64, AtomicUsize, Ordering::*};
+use std::sync::{Mutex, PoisonError};
 
 /// Where everything is. Written once, by [`Start`]'s winner, before anybody has an address in the heap.
 struct Places {
@@ -42,18 +43,13 @@ static PLACES: Places = Places {
     frames: AtomicUsize::new(0),
 };
 
-type Frame = Descriptor<Real, Real>;
+pub(crate) type Frame = Descriptor<Real, Real>;
 
 /// log2 of the bytes of a page. On x86-64 there is one answer, which makes addresses cheap.
 #[inline]
 pub(crate) fn page_shift() -> u32 {
     if cfg!(target_arch = "x86_64") { 12 } else { system::page_size().trailing_zeros() }
 }
-
-/// The heap's size when nothing else is asked: 1 TiB of address space.
-const HEAP_BYTES: usize = 1 << 40;
-/// Below this there is no point.
-const HEAP_BYTES_MIN: usize = 1 << 26;
 
 /// What is wanted of a start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,47 +110,29 @@ pub(crate) fn forget() {
     }
 }
 
-/// Reserves address space, once. As much as there is, up to 1 TiB, and half of what the process may have.
+/// Starts the world, once. Where there was no address space for it, the next call tries again.
 pub(crate) fn start(wanted: Wishes) -> Start {
-    static STARTED: Once = Once::new();
-    STARTED.call_once(|| {
-        if area::start() && lumps::start() {
-            thread::start();
-            topology::read();
-            per_cpu::start(wanted.slots);
-            reserve();
-            place(wanted.huge_pages);
-        }
-    });
-    if frames() > 0 { Start::Runs } else { Start::NoMemory }
-}
-
-fn reserve() {
-    // The program needs address space of its own.
-    let mut bytes = HEAP_BYTES.min(system::address_space() / 2);
-    while bytes >= HEAP_BYTES_MIN {
-        let frames = bytes >> page_shift();
-        let sizes =
-            [bytes + bytes / 8, frames * size_of::<Frame>(), frames * 8, bytes / 64, bytes / FLAG_BYTES];
-        let got = sizes.map(system::reserve);
-        if let [Some(heap), Some(memmap), Some(owners), Some(marks), Some(flags)] = got {
-            PLACES.heap.store(heap.as_ptr().expose_provenance().next_multiple_of(bytes / 8), Relaxed);
-            PLACES.memmap.store(memmap.as_ptr().expose_provenance(), Relaxed);
-            PLACES.owners.store(owners.as_ptr().expose_provenance(), Relaxed);
-            PLACES.marks.store(marks.as_ptr().expose_provenance(), Relaxed);
-            let flags = flags.as_ptr().expose_provenance();
-            PLACES.flags.store(flags, Relaxed);
-            PLACES.flag_of_0.store(flags.wrapping_sub(PLACES.heap.load(Relaxed) / FLAG_BYTES), Relaxed);
-            PLACES.secret.store(system::secret(), Relaxed);
-            PLACES.frames.store(frames, Release);
-            return;
-        }
-        for (at, bytes) in got.into_iter().zip(sizes).filter_map(|(at, bytes)| Some((at?, bytes))) {
-            // SAFETY: reserved just now, and nobody was told.
-            unsafe { system::release(at, bytes) };
-        }
-        bytes /= 2;
+    static STARTING: Mutex<()> = Mutex::new(());
+    let _starting = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
+    if frames() > 0 {
+        return Start::Runs;
     }
+    let Some(space) = Space::reserve() else { return Start::NoMemory };
+    area::start(space.areas, space.slots);
+    lumps::start(space.lumps, space.lump_bytes);
+    thread::start();
+    topology::read();
+    per_cpu::start(wanted.slots);
+    PLACES.heap.store(space.heap, Relaxed);
+    PLACES.memmap.store(space.memmap, Relaxed);
+    PLACES.owners.store(space.owners, Relaxed);
+    PLACES.marks.store(space.marks, Relaxed);
+    PLACES.flags.store(space.flags, Relaxed);
+    PLACES.flag_of_0.store(space.flags.wrapping_sub(space.heap / FLAG_BYTES), Relaxed);
+    PLACES.secret.store(system::secret(), Relaxed);
+    PLACES.frames.store(space.frames, Release);
+    place(wanted.huge_pages);
+    Start::Runs
 }
 
 static HUGE: AtomicBool = AtomicBool::new(false);

@@ -11,17 +11,6 @@ pub(crate) fn reserve(bytes: usize) -> Option<NonNull<u8>> {
     map(bytes, libc::MAP_NORESERVE)
 }
 
-/// Reserves `bytes` of address space, or as much as there is by halves; answers how much. `None` below `least`.
-pub(crate) fn reserve_by_halves(mut bytes: usize, least: usize) -> Option<(NonNull<u8>, usize)> {
-    while bytes >= least {
-        if let Some(at) = reserve(bytes) {
-            return Some((at, bytes));
-        }
-        bytes /= 2;
-    }
-    None
-}
-
 /// Bytes of address space that this process may have at most, a power of two or `usize::MAX`.
 pub(crate) fn address_space() -> usize {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };

@@ -108,7 +108,7 @@ pub(crate) fn is_mine(slot: CpuId) -> bool {
 static KEY: AtomicU32 = AtomicU32::new(u32::MAX);
 static ON_EXIT: AtomicPtr<()> = AtomicPtr::new(std::ptr::null_mut());
 
-/// Prepares for threads' ends. Once; allocates nothing.
+/// Asks the C library for a call at each thread's end. Once, when the world starts; allocates nothing.
 pub(crate) fn start() {
     if let Some(key) = system::on_thread_exit(exit) {
         KEY.store(key, Relaxed);
