@@ -6,6 +6,7 @@
 #![expect(unsafe_code, reason = "C's interface")]
 
 mod cplusplus;
+mod info;
 pub mod objects;
 
 use libc::{EINVAL, ENOMEM, c_int, c_void, size_t};
@@ -124,7 +125,7 @@ pub extern "C" fn aligned_alloc(align: size_t, bytes: size_t) -> *mut c_void {
     or_enomem(aligned(align, bytes))
 }
 
-/// POSIX's `posix_memalign`. Leaves `errno` alone.
+/// POSIX's `posix_memalign`. Leaves `errno` alone if there is memory; else it is `ENOMEM` too, as glibc's is.
 ///
 /// # Safety
 /// `out` can be written.
@@ -135,10 +136,11 @@ pub unsafe extern "C" fn posix_memalign(out: *mut *mut c_void, align: size_t, by
     }
     let before = errno();
     let at = aligned(align, bytes);
-    set_errno(before);
     if at.is_null() {
+        set_errno(ENOMEM);
         return ENOMEM;
     }
+    set_errno(before);
     // SAFETY: the caller's promise.
     unsafe { *out = at.cast() };
     0

@@ -74,6 +74,7 @@ const UNSAFE: &[&str] = &[
     "crates/bench/src/peers.rs",
     "crates/bench/src/proof.rs",
     "crates/c/src/cplusplus.rs",
+    "crates/c/src/info.rs",
     "crates/c/src/lib.rs",
     "crates/c/src/objects.rs",
     "examples/embedded/src/global.rs",

@@ -384,6 +384,18 @@ pub mod api {
         system::page_size()
     }
 
+    /// What all heaps and object caches of the process hold; zeros before the heap started.
+    pub fn totals() -> process::Totals {
+        process::totals()
+    }
+
+    /// Prints what there is on standard error, in slabinfo's columns; nothing before the heap started.
+    pub fn print_stats() {
+        if let Some(choice) = choice() {
+            process::print_stats(&choice);
+        }
+    }
+
     /// Gives back all memory that can be given back. Answers whether any was.
     pub fn trim() -> bool {
         process::trim() > 0

@@ -7,8 +7,9 @@ use slablab_native::report::misuse;
 use slablab_native::{Home, Native, Object, stack};
 use slablab_pages::Pages;
 use slablab_platform::{CpuId, Gfp, Platform, Work};
-use slablab_slabs::{Backing, CacheId, Engine, Metadata, Misuse};
+use slablab_slabs::{Backing, CacheId, Engine, Metadata, Misuse, Usage};
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// A world that engines of a heap can be of: the native one, or one around it.
 pub trait Over: Platform<Ptr = Object, Ground = Native> {}
@@ -192,7 +193,7 @@ impl<W: Over, E: Engine<W>> Heap<E, W> {
         if home.offset != 0 {
             misuse(format_args!("{call} of {object:?}: {} bytes into a large block", home.offset));
         }
-        (Pages::<Native>::exact_frames(home.slab) as usize) << Native::page_shift()
+        block_bytes(home) as usize
     }
 }
 
@@ -216,6 +217,9 @@ where
             class.shrink(&self.backing());
         }
     }
+    fn each_usage(&self, each: &mut dyn FnMut(&Usage, u32)) {
+        self.classes.iter().for_each(|class| each(&class.usage(), class.geometry().object_size));
+    }
     fn print_stats(&self) {
         for class in &self.classes {
             let geometry = class.geometry();
@@ -230,20 +234,40 @@ where
     }
 }
 
+/// Bytes of the classes' objects that are metadata: live to an engine, and no caller's.
+static METADATA_BYTES: AtomicU64 = AtomicU64::new(0);
+
+/// Bytes that metadata takes of all heaps.
+pub(crate) fn metadata_bytes() -> u64 {
+    METADATA_BYTES.load(Relaxed)
+}
+
 /// Sheaves and the like are objects of the classes, which make do without metadata of their own for them.
 impl<V: Over, W: Over, E: Engine<W>> Metadata<V> for Heap<E, W> {
     fn alloc(&self, bytes: u32, gfp: Gfp) -> Option<Object> {
         if bytes as usize > classes::MAX {
-            return self.take_large(bytes as usize, 1).map(|(object, _)| object);
+            let (object, _) = self.take_large(bytes as usize, 1)?;
+            METADATA_BYTES.fetch_add(block_bytes(Native::home(object.as_ptr())?), Relaxed);
+            return Some(object);
         }
-        self.classes[classes::of(bytes as usize)].alloc(&Backing::new(self.pages, &self.common), gfp, None)
+        let class = classes::of(bytes as usize);
+        let object = self.classes[class].alloc(&Backing::new(self.pages, &self.common), gfp, None)?;
+        METADATA_BYTES.fetch_add(u64::from(classes::size(class)), Relaxed);
+        Some(object)
     }
     fn free(&self, object: Object) {
         let home = Native::home(object.as_ptr()).expect("metadata lies in a slab");
         if home.cache == LARGE {
+            METADATA_BYTES.fetch_sub(block_bytes(home), Relaxed);
             return self.put_large(home);
         }
-        let class = self.class_of(home).expect("metadata is an object of a class");
+        let (number, class) = self.class_at(home).expect("metadata is an object of a class");
+        METADATA_BYTES.fetch_sub(u64::from(classes::size(number)), Relaxed);
         class.free(&Backing::new(self.pages, &self.common), object).expect("metadata is an object");
     }
+}
+
+/// Bytes of a block of page frames.
+fn block_bytes(home: Home) -> u64 {
+    u64::from(Pages::<Native>::exact_frames(home.slab)) << Native::page_shift()
 }

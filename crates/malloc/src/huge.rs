@@ -44,6 +44,13 @@ pub(crate) fn resize(at: *mut u8, bytes: usize, align: usize) -> Option<*mut u8>
     Some(moved.as_ptr())
 }
 
+/// How many blocks there are, and their bytes.
+pub(crate) fn totals() -> (u64, u64) {
+    let blocks = BLOCKS.lock();
+    let used = blocks.iter().filter(|block| block.bytes > 0);
+    used.fold((0, 0), |(count, bytes), block| (count + 1, bytes + block.bytes as u64))
+}
+
 /// Gives the block that starts at an address back; whether there was one.
 pub(crate) fn free(at: *mut u8) -> bool {
     let mut blocks = BLOCKS.lock();

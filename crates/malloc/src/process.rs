@@ -11,10 +11,10 @@ use slablab_native::report::{self, Line};
 use slablab_native::{Native, Object, Sleep, Start, Wishes, system};
 use slablab_pages::Pages;
 use slablab_pages::policy::{MinFree, PagesPolicy, PcpRule, ZoneRule};
-use slablab_platform::{CpuId, Gfp, Platform, Work};
+use slablab_platform::{CpuId, Gfp, NodeId, Platform, Work};
 use slablab_slabs::preset::Choice;
 use slablab_slabs::{Geometry, Metadata, Usage};
-use std::cell::UnsafeCell;
+use std::cell::{Cell, UnsafeCell};
 use std::fmt;
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::*};
@@ -43,6 +43,8 @@ pub trait Tenant: Sync {
     fn shrink(&self, turn: u32);
     /// Gives back what all its caches keep for nobody.
     fn shrink_all(&self);
+    /// Calls `each` with what every one of its caches holds, and with the bytes of an object.
+    fn each_usage(&self, each: &mut dyn FnMut(&Usage, u32));
     /// Prints its caches in slabinfo's columns.
     fn print_stats(&self);
     /// Writes the name of one of its caches.
@@ -348,6 +350,56 @@ pub(crate) fn print_stats(engine: &dyn fmt::Display) {
         "# name            <active_objs> <num_objs> <objsize> <objperslab> <pagesperslab> : slabdata <active_slabs> <num_slabs>"
     ));
     for_each(|tenant| tenant.print_stats());
+}
+
+/// What all heaps and object caches of the process hold. Not exact while other threads run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Bytes of page frames in slabs and blocks, and of free ones that the system backs with memory.
+    pub heap_bytes: u64,
+    /// Bytes of live objects, each as large as its class, and of blocks of page frames; without what is metadata.
+    pub live_bytes: u64,
+    /// Free objects in slabs.
+    pub free_objects: u64,
+    /// Bytes of free page frames that the system backs with memory.
+    pub free_frame_bytes: u64,
+    /// Blocks with a mapping of their own, and their bytes.
+    pub mappings: u64,
+    /// Bytes of those mappings.
+    pub mapping_bytes: u64,
+}
+
+/// What all heaps and object caches of the process hold.
+pub fn totals() -> Totals {
+    let Some(pages) = pages() else { return Totals::default() };
+    let shift = Native::page_shift();
+    let of_nodes = |frames: fn(&Pages<Native>, NodeId) -> u64| -> u64 {
+        (0..Native::nodes()).map(|node| frames(pages, NodeId(node))).sum()
+    };
+    let used = of_nodes(Pages::total_frames).saturating_sub(of_nodes(Pages::free_frames));
+    let mut totals = Totals::default();
+    let slab_frames;
+    let sums = Cell::new((0, 0, 0));
+    for_each(|tenant| {
+        tenant.each_usage(&mut |usage, object_bytes| {
+            let (frames, live, free) = sums.get();
+            let live_objects = usage.live_objects();
+            let free_objects = usage.total_objects.saturating_sub(live_objects);
+            sums.set((
+                frames + usage.frames,
+                live + live_objects * u64::from(object_bytes),
+                free + free_objects,
+            ));
+        });
+    });
+    (slab_frames, totals.live_bytes, totals.free_objects) = sums.get();
+    // Frames that are in no slab are in blocks.
+    totals.live_bytes += used.saturating_sub(slab_frames) << shift;
+    totals.live_bytes = totals.live_bytes.saturating_sub(crate::heap::metadata_bytes());
+    totals.free_frame_bytes = pages.resident_free_frames() << shift;
+    totals.heap_bytes = (used << shift) + totals.free_frame_bytes;
+    (totals.mappings, totals.mapping_bytes) = crate::huge::totals();
+    totals
 }
 
 /// Prints a cache in slabinfo's columns, unless it is empty.

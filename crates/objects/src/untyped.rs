@@ -535,6 +535,9 @@ impl Tenant for Inner {
     fn shrink_all(&self) {
         with!(&self.of, cache => cache.shrink(&self.backing(cache)));
     }
+    fn each_usage(&self, each: &mut dyn FnMut(&Usage, u32)) {
+        with!(&self.of, cache => each(&cache.usage(), cache.geometry().object_size));
+    }
     fn print_stats(&self) {
         with!(&self.of, cache => {
             process::print_cache(format_args!("{}", self.spec.name), &cache.usage(), cache.geometry());
