@@ -160,3 +160,16 @@ fn every_corpus_has_a_reader() {
     readers.sort();
     assert_eq!(folders, readers);
 }
+
+/// cargo-fuzz runs the same functions: `fuzz/fuzz_targets` has one program for each.
+#[test]
+fn every_reader_has_a_fuzz_target() {
+    let folder = crate::common::path("../../fuzz/fuzz_targets");
+    let manifest = std::fs::read_to_string(crate::common::path("../../fuzz/Cargo.toml")).unwrap();
+    for (reader, _) in fuzz::ALL {
+        let target = std::fs::read_to_string(folder.join(format!("{reader}.rs"))).unwrap();
+        assert!(target.contains(&format!("slablab_kernel::fuzz::{reader}(data)")), "{reader}.rs: {target}");
+        assert!(manifest.contains(&format!("name = \"{reader}\"")), "{reader} is not in fuzz/Cargo.toml");
+    }
+    assert_eq!(std::fs::read_dir(folder).unwrap().count(), fuzz::ALL.len());
+}
