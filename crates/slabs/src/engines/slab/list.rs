@@ -85,7 +85,7 @@ pub(super) struct Lists<P: Platform> {
     pub(super) free: SlabList<P>,
     /// Whether an allocation looked at the free slabs since the reaper's last visit.
     pub(super) free_touched: bool,
-    /// Free objects the node keeps before an emptied slab goes back; 0 until first computed.
+    /// Free objects the node keeps before an emptied slab goes back; 0 makes the next holder of the lock compute it.
     pub(super) free_limit: u32,
     /// When the reaper may look at the node again.
     pub(super) next_reap_ns: u64,
@@ -154,7 +154,7 @@ impl<P: Platform> Node<P> {
         self.free_objects.load() as u32
     }
 
-    /// The lists, for reports: not counted.
+    /// The lists, without counting the lock and without computing `free_limit`.
     pub(super) fn peek(&self) -> ListsGuard<'_, P> {
         self.lists.lock()
     }

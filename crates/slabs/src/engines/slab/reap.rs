@@ -268,10 +268,12 @@ impl<P: Platform> SlabEngine<P> {
         (1 + cpus) * self.tunables.batchcount + self.geometry.objects
     }
 
-    /// A CPU came or went.
+    /// A CPU of the node went up or down: the next holder of `list_lock` computes `free_limit` anew. Computing it here would
+    /// cost a look at all CPUs for each CPU that goes up.
     pub(super) fn recount(&self, id: NodeId) {
         if let Some(node) = self.nodes.peek(id) {
-            self.lock_node(id, node).free_limit = self.free_limit_of(id);
+            self.slots.count(Event::LockNodeList, 1);
+            node.peek().free_limit = 0;
         }
     }
 }
