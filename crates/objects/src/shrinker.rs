@@ -60,7 +60,9 @@ impl Shrinker {
         process::on_child(forget_other_threads);
         let mut entry = Entry { number: 0, cache, ask: Arc::new(ask), calls: 0, leaves: false };
         loop {
-            let larger = Vec::with_capacity(2 * REGISTERED.lock().entries.len() + 4);
+            // A statement of its own: the lock is free again before memory is asked for.
+            let registered = REGISTERED.lock().entries.len();
+            let larger = Vec::with_capacity(2 * registered + 4);
             match insert(entry, larger) {
                 Ok(number) => return Shrinker(number),
                 // Other threads registered more meanwhile.
