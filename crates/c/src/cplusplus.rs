@@ -60,82 +60,97 @@ fn new_slow(bytes: usize, align: usize) -> *mut c_void {
     }
 }
 
-macro_rules! operators {
-    ($($(#[$doc:meta])* $kind:ident $name:ident($($argument:ident: $type:ty),*) $($align:ident)?;)*) => {
-        $(operators!(@$kind $(#[$doc])* $name($($argument: $type),*) $($align)?);)*
-    };
-    (@new $(#[$doc:meta])* $name:ident($bytes:ident: $t:ty)) => {
-        $(#[$doc])*
+/// Frees memory; reports a size or an alignment that is not the allocation's, with `debug=`.
+///
+/// # Safety
+/// As C++ says.
+#[inline(always)]
+unsafe fn delete(at: *mut c_void, bytes: Option<size_t>, align: size_t) {
+    let align = if align.is_power_of_two() { align } else { 1 };
+    // SAFETY: the caller's promise; the alignment is a power of two.
+    unsafe { api::free_sized(at.cast(), bytes, align) }
+}
+
+/// Throwing forms of `operator new`: a name, its arguments, the bytes and the alignment.
+macro_rules! new {
+    ($($(#[$doc:meta])* $name:ident($($argument:ident: $type:ty),*) = $bytes:expr, $align:expr;)*) => {
+        $($(#[$doc])*
         #[unsafe(no_mangle)]
-        pub(crate) extern "C-unwind" fn $name($bytes: $t) -> *mut c_void { new($bytes, 1) }
+        pub(crate) extern "C-unwind" fn $name($($argument: $type),*) -> *mut c_void { new($bytes, $align) })*
     };
-    (@new $(#[$doc:meta])* $name:ident($bytes:ident: $t:ty, $align:ident: $a:ty)) => {
-        $(#[$doc])*
+}
+
+/// Forms of `operator new` that answer null without memory.
+macro_rules! nothrow {
+    ($($(#[$doc:meta])* $name:ident($($argument:ident: $type:ty),*) = $bytes:expr, $align:expr;)*) => {
+        $($(#[$doc])*
         #[unsafe(no_mangle)]
-        pub(crate) extern "C-unwind" fn $name($bytes: $t, $align: $a) -> *mut c_void { new($bytes, $align) }
+        pub(crate) extern "C" fn $name($($argument: $type,)* _: *const c_void) -> *mut c_void {
+            attempt($bytes, $align)
+        })*
     };
-    (@nothrow $(#[$doc:meta])* $name:ident($bytes:ident: $t:ty, $tag:ident: $g:ty)) => {
-        $(#[$doc])*
-        #[unsafe(no_mangle)]
-        pub(crate) extern "C" fn $name($bytes: $t, _: $g) -> *mut c_void { attempt($bytes, 1) }
-    };
-    (@nothrow $(#[$doc:meta])* $name:ident($bytes:ident: $t:ty, $align:ident: $a:ty, $tag:ident: $g:ty)) => {
-        $(#[$doc])*
-        #[unsafe(no_mangle)]
-        pub(crate) extern "C" fn $name($bytes: $t, $align: $a, _: $g) -> *mut c_void { attempt($bytes, $align) }
-    };
-    (@delete $(#[$doc:meta])* $name:ident($at:ident: $t:ty $(, $rest:ident: $r:ty)*)) => {
-        $(#[$doc])*
+}
+
+/// Forms of `operator delete`: a name, its arguments after the address, the bytes if the form says them, the alignment.
+macro_rules! delete {
+    ($($(#[$doc:meta])* $name:ident($($argument:ident: $type:ty),*) = $bytes:expr, $align:expr;)*) => {
+        $($(#[$doc])*
         ///
         /// # Safety
         /// As C++ says.
         #[unsafe(no_mangle)]
-        pub(crate) unsafe extern "C" fn $name($at: $t $(, _: $r)*) {
+        pub(crate) unsafe extern "C" fn $name(at: *mut c_void $(, $argument: $type)*) {
             // SAFETY: the caller's promise.
-            unsafe { api::free($at.cast()) }
-        }
+            unsafe { delete(at, $bytes, $align) }
+        })*
     };
 }
 
-operators! {
+new! {
     /// `operator new(size_t)`.
-    new _Znwm(bytes: size_t);
+    _Znwm(bytes: size_t) = bytes, 1;
     /// `operator new[](size_t)`.
-    new _Znam(bytes: size_t);
+    _Znam(bytes: size_t) = bytes, 1;
     /// `operator new(size_t, align_val_t)`.
-    new _ZnwmSt11align_val_t(bytes: size_t, align: size_t);
+    _ZnwmSt11align_val_t(bytes: size_t, align: size_t) = bytes, align;
     /// `operator new[](size_t, align_val_t)`.
-    new _ZnamSt11align_val_t(bytes: size_t, align: size_t);
+    _ZnamSt11align_val_t(bytes: size_t, align: size_t) = bytes, align;
+}
+
+nothrow! {
     /// `operator new(size_t, nothrow_t)`.
-    nothrow _ZnwmRKSt9nothrow_t(bytes: size_t, tag: *const c_void);
+    _ZnwmRKSt9nothrow_t(bytes: size_t) = bytes, 1;
     /// `operator new[](size_t, nothrow_t)`.
-    nothrow _ZnamRKSt9nothrow_t(bytes: size_t, tag: *const c_void);
+    _ZnamRKSt9nothrow_t(bytes: size_t) = bytes, 1;
     /// `operator new(size_t, align_val_t, nothrow_t)`.
-    nothrow _ZnwmSt11align_val_tRKSt9nothrow_t(bytes: size_t, align: size_t, tag: *const c_void);
+    _ZnwmSt11align_val_tRKSt9nothrow_t(bytes: size_t, align: size_t) = bytes, align;
     /// `operator new[](size_t, align_val_t, nothrow_t)`.
-    nothrow _ZnamSt11align_val_tRKSt9nothrow_t(bytes: size_t, align: size_t, tag: *const c_void);
+    _ZnamSt11align_val_tRKSt9nothrow_t(bytes: size_t, align: size_t) = bytes, align;
+}
+
+delete! {
     /// `operator delete(void*)`.
-    delete _ZdlPv(at: *mut c_void);
+    _ZdlPv() = None, 1;
     /// `operator delete[](void*)`.
-    delete _ZdaPv(at: *mut c_void);
+    _ZdaPv() = None, 1;
     /// `operator delete(void*, size_t)`.
-    delete _ZdlPvm(at: *mut c_void, bytes: size_t);
+    _ZdlPvm(bytes: size_t) = Some(bytes), 1;
     /// `operator delete[](void*, size_t)`.
-    delete _ZdaPvm(at: *mut c_void, bytes: size_t);
+    _ZdaPvm(bytes: size_t) = Some(bytes), 1;
     /// `operator delete(void*, align_val_t)`.
-    delete _ZdlPvSt11align_val_t(at: *mut c_void, align: size_t);
+    _ZdlPvSt11align_val_t(align: size_t) = None, align;
     /// `operator delete[](void*, align_val_t)`.
-    delete _ZdaPvSt11align_val_t(at: *mut c_void, align: size_t);
+    _ZdaPvSt11align_val_t(align: size_t) = None, align;
     /// `operator delete(void*, size_t, align_val_t)`.
-    delete _ZdlPvmSt11align_val_t(at: *mut c_void, bytes: size_t, align: size_t);
+    _ZdlPvmSt11align_val_t(bytes: size_t, align: size_t) = Some(bytes), align;
     /// `operator delete[](void*, size_t, align_val_t)`.
-    delete _ZdaPvmSt11align_val_t(at: *mut c_void, bytes: size_t, align: size_t);
+    _ZdaPvmSt11align_val_t(bytes: size_t, align: size_t) = Some(bytes), align;
     /// `operator delete(void*, nothrow_t)`.
-    delete _ZdlPvRKSt9nothrow_t(at: *mut c_void, tag: *const c_void);
+    _ZdlPvRKSt9nothrow_t(_tag: *const c_void) = None, 1;
     /// `operator delete[](void*, nothrow_t)`.
-    delete _ZdaPvRKSt9nothrow_t(at: *mut c_void, tag: *const c_void);
+    _ZdaPvRKSt9nothrow_t(_tag: *const c_void) = None, 1;
     /// `operator delete(void*, align_val_t, nothrow_t)`.
-    delete _ZdlPvSt11align_val_tRKSt9nothrow_t(at: *mut c_void, align: size_t, tag: *const c_void);
+    _ZdlPvSt11align_val_tRKSt9nothrow_t(align: size_t, _tag: *const c_void) = None, align;
     /// `operator delete[](void*, align_val_t, nothrow_t)`.
-    delete _ZdaPvSt11align_val_tRKSt9nothrow_t(at: *mut c_void, align: size_t, tag: *const c_void);
+    _ZdaPvSt11align_val_tRKSt9nothrow_t(align: size_t, _tag: *const c_void) = None, align;
 }

@@ -176,22 +176,24 @@ pub extern "C" fn malloc_trim(_keep: size_t) -> c_int {
     c_int::from(api::trim())
 }
 
-/// C23's `free_sized`.
+/// C23's `free_sized`. With `debug=` a size that is not the allocation's is reported, and the memory is freed all the same.
 ///
 /// # Safety
 /// As C says.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn free_sized(at: *mut c_void, _bytes: size_t) {
+pub unsafe extern "C" fn free_sized(at: *mut c_void, bytes: size_t) {
     // SAFETY: the caller's promise.
-    unsafe { free(at) }
+    unsafe { api::free_sized(at.cast(), Some(bytes), 1) }
 }
 
-/// C23's `free_aligned_sized`.
+/// C23's `free_aligned_sized`. With `debug=` a size or an alignment that is not the allocation's is reported, and the memory is
+/// freed all the same.
 ///
 /// # Safety
 /// As C says.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn free_aligned_sized(at: *mut c_void, _align: size_t, _bytes: size_t) {
-    // SAFETY: the caller's promise.
-    unsafe { free(at) }
+pub unsafe extern "C" fn free_aligned_sized(at: *mut c_void, align: size_t, bytes: size_t) {
+    let align = if align.is_power_of_two() { align } else { 1 };
+    // SAFETY: the caller's promise; the alignment is a power of two.
+    unsafe { api::free_sized(at.cast(), Some(bytes), align) }
 }

@@ -1,4 +1,6 @@
 /* Plants one fault, named by the argument, in memory that malloc gave. Prints the object's address first, and "goes on" last. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
 #include <malloc.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -46,6 +48,20 @@ static int is_zero(const char *object)
             return 0;
     return 1;
 }
+
+/* A function that the C library here need not have, of the preloaded one. */
+static void *function(const char *name)
+{
+    void *at = dlsym(RTLD_DEFAULT, name);
+
+    if (!at)
+        abort();
+    return at;
+}
+
+/* Frees with a size, or with a size and an alignment. */
+typedef void sized(void *, size_t);
+typedef void aligned_sized(void *, size_t, size_t);
 
 int main(int count, char **arguments)
 {
@@ -112,6 +128,25 @@ int main(int count, char **arguments)
     } else if (!strcmp(name, "sizes")) {
         snprintf(line, sizeof line, "%zu of %d\n", malloc_usable_size(object), BYTES);
         fputs(line, stdout);
+    } else if (!strcmp(name, "sized, right")) {
+        for (size_t bytes = 0; bytes < 200000; bytes = bytes * 3 / 2 + 1) {
+            ((sized *)function("free_sized"))(malloc(bytes), bytes);
+            ((sized *)function("_ZdlPvm"))(calloc(1, bytes), bytes);
+            for (size_t align = 8; align <= 8192; align *= 4)
+                ((aligned_sized *)function("free_aligned_sized"))(memalign(align, bytes), align, bytes);
+            ((sized *)function("free_sized"))(realloc(malloc(2 * bytes + 1), bytes + 1), bytes + 1);
+        }
+        ((aligned_sized *)function("_ZdlPvmSt11align_val_t"))(memalign(64, 100), 100, 64);
+    } else if (!strcmp(name, "sized, wrong")) {
+        ((sized *)function("free_sized"))(object, BYTES - 40);
+    } else if (!strcmp(name, "sized, too large")) {
+        ((sized *)function("_ZdlPvm"))(object, BYTES * 5);
+    } else if (!strcmp(name, "sized, large")) {
+        char *large = malloc(100000);
+        printf("%p\n", (void *)large);
+        ((sized *)function("free_sized"))(large, 200000);
+    } else if (!strcmp(name, "alignment")) {
+        ((sized *)function("_ZdlPvSt11align_val_t"))(object, (size_t)1 << 40);
     } else if (!strcmp(name, "zeros")) {
         int zeros = 0;
         for (int i = 0; i < MANY; i++) {

@@ -9,7 +9,7 @@ use crate::heap::{Heap, Over};
 use crate::huge;
 use crate::interrupted::{self, Freed};
 use crate::process;
-use slablab_native::report::misuse;
+use slablab_native::report::{Line, misuse};
 use slablab_native::{Home, Native, Object, Spot, system};
 use slablab_slabs::Engine;
 use std::hint::{assert_unchecked, black_box, cold_path};
@@ -392,15 +392,62 @@ impl<W: Over, E: Engine<W>> Heap<E, W> {
         (class.usable(object) as usize, Some(home))
     }
 
+    /// Reports a size or an alignment that is not what the live allocation at `at` was asked with; `bytes` is `None` where the
+    /// caller does not say. Says nothing of an address at which no allocation starts: its free is reported.
+    pub(crate) fn check_sized(&self, at: *mut u8, bytes: Option<usize>, align: usize) {
+        let Some((object, home)) = Object::at(at).zip(Native::home(at)) else { return };
+        if !at.addr().is_multiple_of(align) {
+            Line::say(format_args!(
+                "sized free of {object:?}: given an alignment of {align} bytes, expected less"
+            ));
+            return;
+        }
+        let Some(given) = bytes else { return };
+        match self.class_at(home) {
+            Some((number, class)) if class.check_live(object).is_ok() => {
+                let usable = class.usable(object) as usize;
+                if !self.is_of_class(number, usable, given, align) {
+                    let size = class.geometry().object_size;
+                    Line::say(format_args!(
+                        "sized free of {object:?}: given {given} bytes, expected {usable} (malloc-{size})"
+                    ));
+                }
+            }
+            Some(_) => {}
+            None if home.offset != 0 => {}
+            None => {
+                let usable = self.live_block("sized free", object, home);
+                if given > usable || usable - given > (usable / 8).max(system::page_size()) {
+                    Line::say(format_args!(
+                        "sized free of {object:?}: given {given} bytes, expected up to {usable} (a large block)"
+                    ));
+                }
+            }
+        }
+    }
+
+    /// Whether an object of class `number` with `usable` bytes may be what a request of `bytes` bytes got. Where the size that
+    /// was asked for is noted in the object, it is the usable size.
+    fn is_of_class(&self, number: usize, usable: usize, bytes: usize, align: usize) -> bool {
+        let sized = if align <= classes::STEP { Some(bytes) } else { Self::aligned(bytes, align) };
+        sized.is_some_and(|bytes| match classes::size(number) as usize {
+            size if usable < size => usable == bytes.max(size_of::<usize>()),
+            _ => bytes <= classes::MAX && classes::of(bytes) == number,
+        })
+    }
+
     /// Moves an allocation to another size; null without memory, and then the old one stays.
     ///
     /// # Safety
     /// Nobody else uses the memory.
     pub unsafe fn resize(&self, at: *mut u8, bytes: usize, align: usize) -> *mut u8 {
         let (usable, home) = self.live("realloc", at);
-        // It stays as it is if it fits and wastes little; then where it is, if it can.
+        // It stays as it is if it fits and wastes little; then where it is, if it can. Where objects are looked after, it stays
+        // only if a new one would be like it: red zones and sized frees go by the size that was asked for last.
         let little = if usable > classes::MAX { usable / 8 } else { usable / 2 };
-        let fits = bytes <= usable;
+        let class = home.and_then(|home| self.class_at(home)).filter(|_| E::GUARDS);
+        let fits =
+            bytes <= usable && class.is_none_or(|(number, _)| self.is_of_class(number, usable, bytes, align));
         if fits && (usable - bytes <= little || usable <= 64) {
             return at;
         }

@@ -316,6 +316,37 @@ pub mod api {
         }
     }
 
+    /// Frees memory whose size or alignment the caller says: C++'s sized `delete`, C23's `free_sized`. With something around the
+    /// engine a size or an alignment that is not the allocation's is reported, and the memory is freed all the same.
+    ///
+    /// # Safety
+    /// As [`free`]; `align` is a power of two.
+    #[inline(always)]
+    pub unsafe fn free_sized(at: *mut u8, bytes: Option<usize>, align: usize) {
+        // SAFETY: the caller's promise.
+        match SLUB.release(at) {
+            Released::Yes => {}
+            Released::Marked => free_marked(at),
+            Released::Before => front::double_free(at),
+            // SAFETY: the caller's promise.
+            Released::No => unsafe { free_sized_other(at, bytes.unwrap_or(UNSAID), align) },
+        }
+    }
+
+    /// The size of a free that says none.
+    const UNSAID: usize = usize::MAX;
+
+    /// # Safety
+    /// As [`free_sized`].
+    #[inline(never)]
+    unsafe extern "C" fn free_sized_other(at: *mut u8, bytes: usize, align: usize) {
+        if let Some(heap) = wrapped() {
+            heap.check_sized(at, Some(bytes).filter(|bytes| *bytes != UNSAID), align);
+        }
+        // SAFETY: the caller's promise.
+        unsafe { free_other(at) }
+    }
+
     /// C's, as it does not unwind: whoever calls it last needs no frame.
     #[inline(never)]
     extern "C" fn free_marked(at: *mut u8) {
@@ -417,9 +448,9 @@ unsafe impl GlobalAlloc for Slablab {
         api::alloc_zeroed(layout.size(), layout.align())
     }
     #[inline]
-    unsafe fn dealloc(&self, at: *mut u8, _layout: Layout) {
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
         // SAFETY: the caller's promise.
-        unsafe { api::free(at) }
+        unsafe { api::free_sized(at, Some(layout.size()), layout.align()) }
     }
     #[inline]
     unsafe fn realloc(&self, at: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {

@@ -46,6 +46,7 @@ pub(crate) trait Serves: Sync {
     /// As [`Heap::release`].
     unsafe fn release(&self, at: *mut u8);
     fn usable(&self, at: *const u8) -> usize;
+    fn check_sized(&self, at: *mut u8, bytes: Option<usize>, align: usize);
     /// # Safety
     /// As [`Heap::resize`].
     unsafe fn resize(&self, at: *mut u8, bytes: usize, align: usize) -> *mut u8;
@@ -66,6 +67,9 @@ impl<W: Over, E: Engine<W, Common: Sync> + Sync> Serves for Heap<E, W> {
     }
     fn usable(&self, at: *const u8) -> usize {
         self.usable(at)
+    }
+    fn check_sized(&self, at: *mut u8, bytes: Option<usize>, align: usize) {
+        self.check_sized(at, bytes, align);
     }
     unsafe fn resize(&self, at: *mut u8, bytes: usize, align: usize) -> *mut u8 {
         // SAFETY: the caller's promise.
