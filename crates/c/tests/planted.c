@@ -121,6 +121,24 @@ int main(int count, char **arguments)
         char *volatile large = malloc(1 << 20);
         giver(large);
         giver(large);
+    } else if (!strcmp(name, "large, write after its free") || !strcmp(name, "large, read after its free")) {
+        char *volatile large = malloc(1 << 20);
+        memset(large, 1, 1 << 20);
+        giver(large);
+        if (name[7] == 'w')
+            large[70000] = 'A';
+        else
+            printf("%d\n", large[70000]);
+    } else if (!strcmp(name, "large, many")) {
+        for (int i = 0; i < 300; i++) {
+            size_t bytes = 40000 + i * 977 % 3000000;
+            char *large = malloc(bytes);
+            memset(large, 1, bytes);
+            free(large);
+        }
+        for (int i = 0; i < 200; i++)
+            free(calloc(1, 40000 + i * 50000));
+        malloc_trim(0);
     } else if (!strcmp(name, "grown")) {
         object = realloc(object, BYTES + 4);
         object[BYTES + 3] = object[BYTES + 4] = 'A';

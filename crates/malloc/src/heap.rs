@@ -2,11 +2,12 @@
 
 use crate::classes;
 use crate::found;
+use crate::freed_blocks;
 use crate::process::{self, Named, Tenant};
 use slablab_native::report::misuse;
 use slablab_native::{Home, Native, Object, stack};
 use slablab_pages::Pages;
-use slablab_platform::{CpuId, Gfp, Platform, Work};
+use slablab_platform::{CpuId, Gfp, Pfn, Platform, Work};
 use slablab_slabs::{Backing, CacheId, Engine, Metadata, Misuse, Usage};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -121,6 +122,10 @@ impl<W: Over, E: Engine<W>> Heap<E, W> {
     pub(crate) fn free_slow(&self, object: Object, home: Option<Home>) {
         process::upkeep();
         let Some(home) = home else {
+            let in_heap = Native::spot(object.as_ptr()).is_some();
+            if E::GUARDS && in_heap && freed_blocks::is_kept(Native::locate(object)) {
+                misuse(format_args!("double free of {object:?} (a large block)"));
+            }
             misuse(format_args!("free of {object:?}: not in the heap, or in an empty slab"))
         };
         if home.cache == LARGE {
@@ -148,12 +153,21 @@ impl<W: Over, E: Engine<W>> Heap<E, W> {
         self.take_large(bytes, align)
     }
 
+    /// Keeps a freed block out of reach, if freed memory is to be told: with the letter P.
+    fn keep_freed(&self, slab: Pfn) -> bool {
+        E::GUARDS
+            && process::choice().is_some_and(|choice| choice.wrap.letters.poison)
+            && freed_blocks::keep(self.pages, slab)
+    }
+
     fn take_large(&self, bytes: usize, align: usize) -> Option<(Object, bool)> {
         let shift = Native::page_shift();
         let frames = u32::try_from(bytes.max(1).checked_add((1 << shift) - 1)? >> shift).ok()?;
         let align_order = (align >> shift).max(1).ilog2() as u8;
         let node = Native::cpu_memory_node(Native::cpu());
-        let (pfn, untouched) = self.pages.alloc_exact(Gfp::KERNEL, frames, align_order, node)?;
+        let take = || self.pages.alloc_exact(Gfp::KERNEL, frames, align_order, node);
+        let again = || (E::GUARDS && freed_blocks::release_all(self.pages)).then(take).flatten();
+        let (pfn, untouched) = take().or_else(again)?;
         Native::map_slab(pfn, 0, 0, LARGE);
         Some((Native::address(pfn, 0), untouched))
     }
@@ -175,7 +189,10 @@ impl<W: Over, E: Engine<W>> Heap<E, W> {
         if home.offset != 0 {
             misuse(format_args!("free of {object:?}: {} bytes into a large block", home.offset));
         }
-        self.put_large(home);
+        Native::unmap_slab(home.slab, 0);
+        if !self.keep_freed(home.slab) {
+            self.pages.free_exact(home.slab);
+        }
         process::give_back();
     }
 
@@ -213,6 +230,9 @@ where
         self.classes[turn as usize % classes::COUNT].shrink_idle(&self.backing());
     }
     fn shrink_all(&self) {
+        if E::GUARDS {
+            freed_blocks::release_all(self.pages);
+        }
         for class in &self.classes {
             class.shrink(&self.backing());
         }

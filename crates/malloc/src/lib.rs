@@ -37,6 +37,7 @@
 mod beside;
 pub mod classes;
 pub mod found;
+mod freed_blocks;
 #[expect(unsafe_code, reason = "an allocator hands out memory")]
 mod front;
 #[expect(unsafe_code, reason = "an allocator hands out memory")]

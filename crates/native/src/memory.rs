@@ -278,6 +278,19 @@ pub(crate) fn discard(pfn: Pfn, order: u8) -> bool {
     true
 }
 
+/// Takes every access to page frames away, and their memory where the system takes it; or gives access back. The frames are the
+/// caller's, and nobody uses them. Answers whether the system did it.
+pub(crate) fn protect(pfn: Pfn, count: u32, open: bool) -> bool {
+    let (at, bytes) = (address(pfn, 0).as_ptr(), (count as usize) << page_shift());
+    // SAFETY: the frames are in the heap, and the caller says that nobody uses them.
+    unsafe {
+        if !open {
+            system::discard(at, bytes);
+        }
+        system::protect(at, bytes, open)
+    }
+}
+
 /// Where an object is: its slab's first frame, its cache, and its offset in the slab.
 #[derive(Clone, Copy, Debug)]
 pub struct Home {

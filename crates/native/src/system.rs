@@ -63,6 +63,16 @@ pub(crate) unsafe fn discard(at: *mut u8, bytes: usize) -> bool {
     unsafe { libc::madvise(at.cast(), bytes, libc::MADV_DONTNEED) == 0 }
 }
 
+/// Takes every access to whole pages away, or gives it back. Answers whether the kernel did it.
+///
+/// # Safety
+/// The range is mapped by [`reserve`], and nobody uses what is in it.
+pub(crate) unsafe fn protect(at: *mut u8, bytes: usize, open: bool) -> bool {
+    let access = if open { libc::PROT_READ | libc::PROT_WRITE } else { libc::PROT_NONE };
+    // SAFETY: the caller says that the range is ours and unused.
+    unsafe { libc::mprotect(at.cast(), bytes, access) == 0 }
+}
+
 /// Address space of its own for one block, `bytes` a multiple of the page, at a multiple of `align`. `None` if there is none.
 pub fn map_block(bytes: usize, align: usize) -> Option<NonNull<u8>> {
     let slack = align.saturating_sub(page_size());

@@ -145,6 +145,17 @@ impl Native {
         memory::discard(pfn, order)
     }
 
+    /// Takes every access to page frames of the caller's away, so that a read or a write of them ends the process; gives their
+    /// memory back as far as the system takes it. Answers whether the system did it.
+    pub fn forbid(pfn: Pfn, count: u32) -> bool {
+        memory::protect(pfn, count, false)
+    }
+
+    /// Gives access to page frames back. Answers whether the system did it.
+    pub fn permit(pfn: Pfn, count: u32) -> bool {
+        memory::protect(pfn, count, true)
+    }
+
     /// The slab an address is in; any address may be asked about.
     #[inline]
     pub fn home(at: *const u8) -> Option<memory::Home> {
