@@ -91,6 +91,24 @@ fn every_mapping_may_fail() {
     check_with(engines, &program, &["all"], "all holds");
 }
 
+/// Reserved address space is no data: a limit of data leaves what it leaves under the C library's own malloc.
+#[test]
+fn a_limit_of_data_leaves_room_for_the_program() {
+    let program = built("cc", "limits.c", &["-std=gnu11", "-O1", "-Wall", "-pthread"], "limits");
+    let limited = |engine: &str, slots: &str| {
+        let mut shell = Command::new("sh");
+        shell
+            .args(["-c", "ulimit -d 1048576; LD_PRELOAD=$1 exec $2 data", "sh"])
+            .arg(library())
+            .arg(&program);
+        let done = shell.env("SLABLAB_ENGINE", engine).env("SLABLAB_SLOTS", slots).output().expect("it runs");
+        let (said, errors) = (String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
+        assert!(done.status.success() && said.contains("all holds"), "{engine}, {slots}: {said}{errors}");
+    };
+    ENGINES.iter().for_each(|engine| SLOTS.iter().for_each(|slots| limited(engine, slots)));
+    check(&program, &["reserved"], "all holds");
+}
+
 #[test]
 #[ignore = "a minute per engine"]
 fn a_minute_of_short_threads_leaves_nothing() {

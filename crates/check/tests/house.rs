@@ -47,6 +47,7 @@ const UNSAFE: &[&str] = &[
     "crates/native/src/sequence/aarch64.rs",
     "crates/native/src/sequence/x86_64.rs",
     "crates/native/src/slots.rs",
+    "crates/native/src/space.rs",
     "crates/native/src/stack.rs",
     "crates/native/src/system.rs",
     "crates/native/src/thread.rs",

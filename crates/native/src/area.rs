@@ -4,7 +4,7 @@
 //! threads', where a thread's own is is the only thread-local word of the fast path. Where they are CPUs', every thread's is the
 //! refusing one: what that refuses comes to the restartable sequences.
 
-use crate::{local, memory, per_cpu, system, topology};
+use crate::{local, memory, per_cpu, space, system, topology};
 use slablab_platform::{CpuId, NodeId};
 use std::cell::Cell;
 use std::mem::offset_of;
@@ -70,6 +70,34 @@ static ROOM: AtomicUsize = AtomicUsize::new(0);
 pub(crate) fn start(at: usize, slots: usize) {
     ROOM.store(slots, Relaxed);
     AREAS.store(at, Release);
+}
+
+/// Slots below this have an area that may be written; it grows.
+static OPENED: AtomicUsize = AtomicUsize::new(0);
+/// Areas that are opened at a time: as many as are open, within these.
+const STEP: std::ops::RangeInclusive<usize> = 8..=64;
+
+/// Makes a slot's area writable, and those of the slots below; until then it refuses. `false` if there is no such slot, or no memory.
+#[inline]
+pub(crate) fn open(slot: CpuId) -> bool {
+    // Relaxed: the count says what the kernel did, and carries no memory of ours.
+    (slot.0 as usize) < OPENED.load(Relaxed) || open_more(slot.0 as usize + 1)
+}
+
+#[cold]
+fn open_more(slots: usize) -> bool {
+    let opened = OPENED.load(Relaxed);
+    let step = opened.clamp(*STEP.start(), *STEP.end());
+    let at = of(CpuId(opened as u16));
+    // As many as are wanted, if the kernel refuses more.
+    slots <= room()
+        && [(opened + step).max(slots).min(room()), slots].into_iter().any(|slots| {
+            let done = space::commit(at, slots.saturating_sub(opened) * AREA_BYTES);
+            if done {
+                OPENED.fetch_max(slots, Relaxed);
+            }
+            done
+        })
 }
 
 /// How many slots there can be.
@@ -207,7 +235,7 @@ pub(crate) fn used() -> u16 {
     USED.load(Relaxed)
 }
 
-/// Says that a slot is used.
+/// Says that a slot whose area is open is used.
 pub(crate) fn use_slot(slot: CpuId) {
     if slot.0 >= used() {
         USED.fetch_max(slot.0 + 1, Relaxed);

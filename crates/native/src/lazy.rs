@@ -1,6 +1,6 @@
 //! Values made when first asked for, per node and per CPU. `unsafe`: the values live in lumps.
 
-use crate::area::SLOTS;
+use crate::area;
 use crate::lumps;
 use crate::system;
 use crate::topology;
@@ -112,7 +112,7 @@ pub struct Cpus<T>(Row<T>);
 
 impl<T: Default> CpuShared<T> for Cpus<T> {
     fn new() -> Self {
-        Cpus(Row::new(SLOTS))
+        Cpus(Row::new(area::room()))
     }
     #[inline]
     fn get(&self, cpu: CpuId) -> &T {

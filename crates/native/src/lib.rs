@@ -3,8 +3,9 @@
 //! # Theory
 //!
 //! One piece of address space is reserved when the world starts. It is cut into page frames, and a second piece holds their
-//! descriptors, so that an address leads to its slab by arithmetic, as in the kernel. Memory is committed when a frame is
-//! first used and given back without a background thread.
+//! descriptors, so that an address leads to its slab by arithmetic, as in the kernel. Reserved memory cannot be written, so that it
+//! counts neither as data nor as committed; it is opened step by step before a frame is first used, and given back without a
+//! background thread.
 //!
 //! A *slot* is a thread's area: a piece of memory that holds the hot part of every cache, each cache at the same offset in
 //! all areas. A thread finds its area by one read of thread-local storage:
@@ -31,7 +32,8 @@
 //! | file | what |
 //! |---|---|
 //! | `world` | the contract |
-//! | `memory` | the reserved address space: frames, descriptors, words of objects |
+//! | `space` | the reserved address space: its parts, and which of it may be written |
+//! | `memory` | frames, descriptors, words of objects |
 //! | `area`, `lines` | areas: where, whose, and which lines are some cache's |
 //! | `thread`, `local` | threads: numbers, ends, thread-local words |
 //! | `per_cpu`, `sequence` | slots per CPU: whether, and the restartable sequences |
@@ -63,6 +65,7 @@ mod section;
 mod sequence;
 #[expect(unsafe_code, reason = "owns memory")]
 mod slots;
+#[expect(unsafe_code, reason = "owns address space")]
 mod space;
 #[expect(unsafe_code, reason = "calls the unwinder")]
 pub mod stack;

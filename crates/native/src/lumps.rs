@@ -4,9 +4,12 @@
 //! bytes, cut from reserved address space and kept for reuse by size. Lock order: the lumps' lock is the innermost of all.
 
 use crate::lock::Sleep;
-use crate::system;
+use crate::{space, system};
 use std::ptr::NonNull;
 
+/// Bytes of new lumps that are committed before they are needed, and at a time.
+const AHEAD: usize = 1 << 20;
+const STEP: usize = 2 << 20;
 const SMALLEST: usize = 64;
 const SIZES: usize = 26;
 
@@ -14,11 +17,13 @@ struct Lumps {
     /// Where the next new lump begins, and where the address space ends; 0 before the first.
     next: usize,
     end: usize,
+    /// Where the lumps end that may be written.
+    committed: usize,
     /// Lumps given back, by log2 of their size above the smallest; each holds the address of the one after it.
     free: [usize; SIZES],
 }
 
-static LUMPS: Sleep<Lumps> = Sleep::new(Lumps { next: 0, end: 0, free: [0; SIZES] });
+static LUMPS: Sleep<Lumps> = Sleep::new(Lumps { next: 0, end: 0, committed: 0, free: [0; SIZES] });
 
 fn size_index(bytes: usize) -> usize {
     (bytes.max(SMALLEST).next_power_of_two() / SMALLEST).ilog2() as usize
@@ -29,6 +34,7 @@ pub(crate) fn start(at: usize, bytes: usize) {
     let mut lumps = LUMPS.lock();
     lumps.next = at;
     lumps.end = at + bytes;
+    lumps.committed = at + space::LUMP_BYTES_AT_FIRST.min(bytes);
 }
 
 /// A lump of at least `bytes`, all zeros, aligned to its size up to a page. `None` when the address space is used up.
@@ -47,6 +53,16 @@ pub(crate) fn take(bytes: usize) -> Option<NonNull<u8>> {
     let at = lumps.next.next_multiple_of(size.min(system::page_size()));
     if at + size > lumps.end {
         return None;
+    }
+    // Ahead of need: who makes a cache's values cannot go on without.
+    if at + size + AHEAD > lumps.committed {
+        let wanted = (at + size).max(lumps.committed + STEP).min(lumps.end);
+        let all = wanted.saturating_sub(lumps.committed);
+        if space::commit(lumps.committed, all) {
+            lumps.committed = wanted;
+        } else if at + size > lumps.committed {
+            return None;
+        }
     }
     lumps.next = at + size;
     NonNull::new(std::ptr::with_exposed_provenance_mut(at))

@@ -10,7 +10,8 @@
 use crate::area::Near;
 use crate::per_cpu::Owner;
 use crate::sequence::FIRST_BYTES;
-use crate::space::Space;
+use crate::space::{self, Space};
+use crate::system::Access;
 use crate::world::{Object, Real};
 use crate::{area, lumps, per_cpu, system, thread, topology};
 use slablab_platform::{Descriptor, Pfn};
@@ -163,6 +164,20 @@ fn place(huge_pages: bool) {
     }
 }
 
+/// Makes what is written down about frames writable; `false` if the kernel refuses.
+pub(crate) fn commit_descriptors(first: Pfn, frames: u32) -> bool {
+    let tables = [
+        (&PLACES.memmap, size_of::<Frame>()),
+        (&PLACES.owners, 8),
+        (&PLACES.marks, system::page_size() / 64),
+        (&PLACES.flags, system::page_size() / FLAG_BYTES),
+    ];
+    tables.iter().all(|(table, bytes_each)| {
+        let at = table.load(Relaxed) + first.0 as usize * bytes_each;
+        space::commit(at, frames as usize * bytes_each)
+    })
+}
+
 /// Frames of the heap, 0 before the start.
 pub(crate) fn frames() -> u32 {
     PLACES.frames.load(Relaxed) as u32
@@ -281,13 +296,14 @@ pub(crate) fn discard(pfn: Pfn, order: u8) -> bool {
 /// Takes every access to page frames away, and their memory where the system takes it; or gives access back. The frames are the
 /// caller's, and nobody uses them. Answers whether the system did it.
 pub(crate) fn protect(pfn: Pfn, count: u32, open: bool) -> bool {
-    let (at, bytes) = (address(pfn, 0).as_ptr(), (count as usize) << page_shift());
+    let (at, bytes) = (address(pfn, 0), (count as usize) << page_shift());
+    let access = if open { Access::Write } else { Access::None };
     // SAFETY: the frames are in the heap, and the caller says that nobody uses them.
     unsafe {
         if !open {
-            system::discard(at, bytes);
+            system::discard(at.as_ptr(), bytes);
         }
-        system::protect(at, bytes, open)
+        system::protect(at.addr(), bytes, access)
     }
 }
 

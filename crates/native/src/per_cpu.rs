@@ -203,6 +203,7 @@ pub(crate) fn stop_pretending() {
 /// For the contract's checks: this thread says that it is on another CPU.
 pub(crate) fn go_to(slot: CpuId) {
     local::pretend(slot.0 as usize);
+    assert!(area::open(slot), "there is memory for the checks");
     area::use_slot(slot);
 }
 

@@ -99,7 +99,7 @@ impl<T: Default> Slots<T> {
     /// This CPU's slot, held. The thread may be moved meanwhile: it holds the slot it began with, or none.
     fn hold_here(&self, places: &Places) -> Option<Held<'_, T>> {
         for _ in 0..TRIES {
-            let cpu = per_cpu::cpu()?;
+            let cpu = per_cpu::cpu().filter(|cpu| area::open(*cpu))?;
             if let Some(held) = self.of(cpu).hold_mine(cpu, places) {
                 return Some(held);
             }
@@ -329,6 +329,9 @@ impl<T: Default> PerCpu<Native, T> for Slots<T> {
 
     /// Where slots are CPUs', a slot that is in use too: its CPU is fenced.
     fn claim(&self, cpu: CpuId) -> Option<Held<'_, T>> {
+        if !area::open(cpu) {
+            return None;
+        }
         if per_cpu::on() {
             return self.of(cpu).hold_remote(cpu);
         }
@@ -343,7 +346,9 @@ impl<T: Default> PerCpu<Native, T> for Slots<T> {
     }
 
     fn ask(&self, cpu: CpuId) {
-        self.of(cpu).asked.store(true, Release);
+        if area::open(cpu) {
+            self.of(cpu).asked.store(true, Release);
+        }
     }
 
     #[inline]

@@ -5,10 +5,26 @@
 //! ```
 //!
 //! Either all parts are there, or nothing is reserved and the next start tries again.
+//!
+//! Reserved address space must not count: a limit of data (`RLIMIT_DATA`) and the kernel's strict accounting
+//! (`vm.overcommit_memory=2`) count private memory that may be written. So no part may be written at first. The heap and the
+//! lumps have no access; descriptors, the other tables and areas read as zeros, which is what an unused entry is. Before memory
+//! is first used it is *committed*: made writable, by steps.
+//!
+//! | part | committed when | by steps of |
+//! |---|---|---|
+//! | heap | the page allocator hands out frames | what is committed so far, 4 MiB to 64 MiB |
+//! | memmap, owners, marks, flags | the page allocator's frontier moves on | a largest block's entries |
+//! | areas | a slot is first used | what is committed so far, 8 to 64 areas |
+//! | lumps | the last MiB of them is begun | 2 MiB, 8 MiB at first |
+//!
+//! `unsafe`: changes what memory may be used for.
 
 use crate::area::{AREA_BYTES, SLOTS, SLOTS_MIN};
-use crate::memory::{FLAG_BYTES, Frame, page_shift};
-use crate::system;
+use crate::memory::{self, FLAG_BYTES, Frame, page_shift};
+use crate::system::{self, Access};
+use slablab_platform::Pfn;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
 
 /// The heap's bytes where address space is not limited: 1 TiB.
 const HEAP_BYTES: usize = 1 << 40;
@@ -68,14 +84,82 @@ impl Space {
             lump_bytes,
         ]
         .map(|bytes| bytes.next_multiple_of(AREA_BYTES));
-        let whole = system::reserve(parts.iter().sum())?;
+        let bytes = parts.iter().sum();
+        let whole = system::reserve(bytes)?;
         let mut end = whole.as_ptr().expose_provenance();
         let [heap, memmap, owners, marks, flags, areas, lumps] = parts.map(|bytes| {
             let start = end;
             end += bytes;
             start
         });
+        // SAFETY: all tables and areas are parts of the mapping, from `memmap` to `lumps`, and nobody writes them yet.
+        let readable = unsafe { system::protect(memmap, lumps - memmap, Access::Read) };
+        if !readable || !commit(lumps, LUMP_BYTES_AT_FIRST) {
+            // SAFETY: reserved above, and known to this thread alone.
+            unsafe { system::release(whole, bytes) };
+            return None;
+        }
         let heap = heap.next_multiple_of(align);
         Some(Space { heap, frames, memmap, owners, marks, flags, areas, slots, lumps, lump_bytes })
     }
+}
+
+/// Bytes of lumps that may be written from the start.
+pub(crate) const LUMP_BYTES_AT_FIRST: usize = 8 << 20;
+
+/// Bytes of the heap that are committed at a time: as many as are committed already, within these.
+const STEP_MIN: usize = 4 << 20;
+const STEP_MAX: usize = 64 << 20;
+
+/// Largest blocks there can be: 1 TiB of 512 MiB each.
+const BLOCKS: usize = 2048;
+/// Frames of each largest block of the heap that are committed, from its start.
+static COMMITTED: [AtomicU32; BLOCKS] = [const { AtomicU32::new(0) }; BLOCKS];
+/// Bytes of the heap that are committed.
+static COMMITTED_BYTES: AtomicUsize = AtomicUsize::new(0);
+
+/// Makes whole pages writable; `false` if the kernel refuses.
+pub(crate) fn commit(at: usize, bytes: usize) -> bool {
+    let page = system::page_size();
+    let (start, end) = (at & !(page - 1), (at + bytes).next_multiple_of(page));
+    // SAFETY: the callers' ranges are parts of the mapping; to make them writable takes nothing from anybody.
+    unsafe { system::protect(start, end - start, Access::Write) }
+}
+
+/// Commits `frames` frames of the heap from `first` on; `false` if the kernel refuses.
+#[inline]
+pub(crate) fn commit_frames(first: Pfn, frames: u32) -> bool {
+    let order = memory::largest_order();
+    let (mut at, end) = (first.0, first.0 + frames);
+    while at < end {
+        let (block, start) = (at >> order, at >> order << order);
+        let until = end.min(start + (1 << order)) - start;
+        // Relaxed: the count says what the kernel did, and carries no memory of ours.
+        if COMMITTED[block as usize].load(Relaxed) < until && !extend(block, until) {
+            return false;
+        }
+        at = start + until;
+    }
+    true
+}
+
+/// Commits the frames of a largest block before its frame `until`, and a step more if the kernel lets us. Two threads may do it
+/// at once: both make the same pages writable.
+#[cold]
+fn extend(block: u32, until: u32) -> bool {
+    let (order, shift) = (memory::largest_order(), page_shift());
+    let committed = &COMMITTED[block as usize];
+    let from = committed.load(Relaxed);
+    let step = COMMITTED_BYTES.load(Relaxed).clamp(STEP_MIN, STEP_MAX) >> shift;
+    let stepped = (from + step as u32).max(until).next_multiple_of((STEP_MIN >> shift) as u32);
+    let at = memory::address(Pfn((block << order) + from), 0).addr();
+    for until in [stepped.min(1 << order), until] {
+        let bytes = (until.saturating_sub(from) as usize) << shift;
+        if commit(at, bytes) {
+            committed.fetch_max(until, Relaxed);
+            COMMITTED_BYTES.fetch_add(bytes, Relaxed);
+            return true;
+        }
+    }
+    false
 }

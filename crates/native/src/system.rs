@@ -6,9 +6,37 @@ use std::ffi::{CStr, c_void};
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicUsize, Ordering::Relaxed};
 
-/// Reserves address space that reads as zeros; memory is committed when it is written. `None` if there is none.
+/// Reserves address space without access: it counts neither as data (`RLIMIT_DATA`) nor as committed. `None` if there is
+/// none.
 pub(crate) fn reserve(bytes: usize) -> Option<NonNull<u8>> {
-    map(bytes, libc::MAP_NORESERVE)
+    map(bytes, libc::PROT_NONE, libc::MAP_NORESERVE)
+}
+
+/// What a part of reserved address space is good for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// Reads and writes of it end the process.
+    None,
+    /// It reads as zeros, and costs nothing.
+    Read,
+    /// It may be written, and counts as data and as committed.
+    Write,
+}
+
+/// Gives whole pages of reserved address space an access; what they hold stays. `false` if the kernel refuses: there is no
+/// memory.
+///
+/// # Safety
+/// The range is of a mapping by [`reserve`], and read access is for pages that nothing writes, no access
+/// for pages that nothing uses.
+pub(crate) unsafe fn protect(at: usize, bytes: usize, access: Access) -> bool {
+    let protection = match access {
+        Access::None => libc::PROT_NONE,
+        Access::Read => libc::PROT_READ,
+        Access::Write => libc::PROT_READ | libc::PROT_WRITE,
+    };
+    // SAFETY: the caller says that the range is ours.
+    unsafe { libc::mprotect(ptr::with_exposed_provenance_mut(at), bytes, protection) == 0 }
 }
 
 /// Bytes of address space that this process may have at most, a power of two or `usize::MAX`.
@@ -23,10 +51,10 @@ pub(crate) fn address_space() -> usize {
     }
 }
 
-fn map(bytes: usize, flags: libc::c_int) -> Option<NonNull<u8>> {
+fn map(bytes: usize, protection: libc::c_int, flags: libc::c_int) -> Option<NonNull<u8>> {
     let flags = flags | libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
     // SAFETY: a new mapping at an address the kernel chooses touches no memory of ours.
-    let at = unsafe { libc::mmap(ptr::null_mut(), bytes, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0) };
+    let at = unsafe { libc::mmap(ptr::null_mut(), bytes, protection, flags, -1, 0) };
     if at == libc::MAP_FAILED { None } else { NonNull::new(at.cast()) }
 }
 
@@ -63,21 +91,11 @@ pub(crate) unsafe fn discard(at: *mut u8, bytes: usize) -> bool {
     unsafe { libc::madvise(at.cast(), bytes, libc::MADV_DONTNEED) == 0 }
 }
 
-/// Takes every access to whole pages away, or gives it back. Answers whether the kernel did it.
-///
-/// # Safety
-/// The range is mapped by [`reserve`], and nobody uses what is in it.
-pub(crate) unsafe fn protect(at: *mut u8, bytes: usize, open: bool) -> bool {
-    let access = if open { libc::PROT_READ | libc::PROT_WRITE } else { libc::PROT_NONE };
-    // SAFETY: the caller says that the range is ours and unused.
-    unsafe { libc::mprotect(at.cast(), bytes, access) == 0 }
-}
-
 /// Address space of its own for one block, `bytes` a multiple of the page, at a multiple of `align`. `None` if there is none.
 pub fn map_block(bytes: usize, align: usize) -> Option<NonNull<u8>> {
     let slack = align.saturating_sub(page_size());
     // Counted by the kernel, which refuses what is obviously more than there is.
-    let whole = map(bytes.checked_add(slack)?, 0)?;
+    let whole = map(bytes.checked_add(slack)?, libc::PROT_READ | libc::PROT_WRITE, 0)?;
     let before = whole.addr().get().next_multiple_of(align.max(1)) - whole.addr().get();
     let behind = slack - before;
     // SAFETY: the slack on both sides is ours, and nobody was told of it.

@@ -174,6 +174,11 @@ fn enter_first() -> bool {
         return false;
     };
     let slot = CpuId(number as u16);
+    if !per_cpu::on() && !area::open(slot) {
+        STATES[number].store(FREE, Release);
+        set_header(0);
+        return false;
+    }
     // Before this thread counts sections there.
     NUMBERS.fetch_max(slot.0 + 1, SeqCst);
     if !per_cpu::on() {
@@ -258,6 +263,7 @@ pub(crate) fn as_slot<R>(slot: CpuId, f: impl FnOnce() -> R) -> R {
     let before = (area::mine(), header());
     STATES[slot.0 as usize].store(LIVE, Release);
     NUMBERS.fetch_max(slot.0 + 1, SeqCst);
+    assert!(area::open(slot), "there is memory for the checks");
     area::name(slot);
     become_number(slot);
     set_area(area::of(slot));

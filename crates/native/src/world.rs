@@ -5,7 +5,7 @@ use crate::lock::Futex;
 use crate::memory::{self, Spot, Start, Wishes};
 use crate::per_cpu::Served;
 use crate::slots::Slots;
-use crate::{area, lines, per_cpu, report, section, thread, timers, topology};
+use crate::{area, lines, per_cpu, report, section, space, thread, timers, topology};
 use slablab_platform::{
     Context, CpuId, Descriptor, Event, Field, Frame, Gfp, NodeId, Pfn, Platform, Rank, Reclaim, Word, Work,
     WorkKind,
@@ -326,6 +326,13 @@ impl Platform for Native {
     }
     fn permit(_order: u8, _gfp: Gfp) -> bool {
         true
+    }
+    fn commit_descriptors(first: Pfn, frames: u32) -> bool {
+        memory::commit_descriptors(first, frames)
+    }
+    #[inline]
+    fn commit_frames(first: Pfn, frames: u32) -> bool {
+        space::commit_frames(first, frames)
     }
     #[inline]
     fn count(_event: Event, _n: u64) {}

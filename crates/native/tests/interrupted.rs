@@ -83,6 +83,7 @@ impl Bench {
     fn new() -> Bench {
         let node = (0..Native::nodes()).map(NodeId).find(|node| Native::node_frames(*node).1 > 0);
         let (pfn, _) = Native::node_frames(node.expect("a node has memory"));
+        assert!(Native::commit_descriptors(pfn, 1) && Native::commit_frames(pfn, 1));
         Native::map_slab(pfn, 0, OBJECT_BYTES, 0);
         let object = |index: usize| Native::address(pfn, index as u64 * u64::from(OBJECT_BYTES));
         let storage = [object(OBJECTS), object(OBJECTS + 1)];

@@ -49,6 +49,7 @@ impl Storm {
     fn new() -> Storm {
         let node = (0..Native::nodes()).map(NodeId).find(|node| Native::node_frames(*node).1 > 0);
         let (pfn, _) = Native::node_frames(node.expect("a node has memory"));
+        assert!(Native::commit_descriptors(pfn, 1 << 8) && Native::commit_frames(pfn, 1 << 8));
         Native::map_slab(pfn, 8, OBJECT_BYTES, 0);
         Storm {
             slots: Slots::new(8),

@@ -152,6 +152,9 @@ impl<P: Platform> Held<'_, P> {
             return None;
         }
         let pfn = self.zone.span.start.plus(self.touched);
+        if !P::commit_descriptors(pfn, 1 << order) {
+            return None;
+        }
         self.touched += 1 << order;
         self.free -= 1 << order;
         self.dirty |= 1 << order;

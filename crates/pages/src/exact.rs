@@ -22,7 +22,8 @@ impl<P: Platform> Pages<P> {
     /// Also answers whether the memory still reads as the world made it: zeros.
     pub fn alloc_exact(&self, gfp: Gfp, frames: u32, align: u8, node: NodeId) -> Option<(Pfn, bool)> {
         let order = (frames.checked_next_power_of_two()?.ilog2() as u8).max(align);
-        let (pfn, resident) = self.attempt_known(gfp, order, node, FrameKind::Allocated, Attempt::Full)?;
+        let (pfn, resident) =
+            self.attempt_known(gfp, (order, frames), node, FrameKind::Allocated, Attempt::Full)?;
         P::with_frame(pfn, |frame| frame.extra.set(frames as u64));
         self.cut(pfn, 0, frames, |_, _| ());
         // What nobody used is not resident now that it goes back.
@@ -46,15 +47,16 @@ impl<P: Platform> Pages<P> {
         }
         let head = P::with_frame(pfn, |frame| FrameState::unpack(frame.state.load()));
         let grown = self.zone(head.node, head.zone).lock().take_behind(pfn.plus(before), frames - before);
-        if let Some((got, resident)) = grown {
-            self.cut(pfn, before, frames, |_, _| ());
-            self.cut(pfn, frames, before + got, |piece, state| {
-                let part = resident.part(piece.0 - pfn.0 - before, 1 << state.order);
-                self.zone(state.node, state.zone).lock().give_as(piece, state.order, part);
-            });
-            P::with_frame(pfn, |frame| frame.extra.set(frames as u64));
-        }
-        grown.is_some()
+        let Some((got, resident)) = grown else { return false };
+        let committed = P::commit_frames(pfn.plus(before), frames - before);
+        let end = if committed { frames } else { before };
+        self.cut(pfn, before, end, |_, _| ());
+        self.cut(pfn, end, before + got, |piece, state| {
+            let part = resident.part(piece.0 - pfn.0 - before, 1 << state.order);
+            self.zone(state.node, state.zone).lock().give_as(piece, state.order, part);
+        });
+        P::with_frame(pfn, |frame| frame.extra.set(end as u64));
+        committed
     }
 
     /// Gives back what [`Pages::alloc_exact`] gave.

@@ -172,14 +172,15 @@ impl<P: Platform> Pages<P> {
         kind: FrameKind,
         attempt: Attempt,
     ) -> Option<Pfn> {
-        self.attempt_known(gfp, order, node, kind, attempt).map(|(pfn, _)| pfn)
+        self.attempt_known(gfp, (order, 1 << order), node, kind, attempt).map(|(pfn, _)| pfn)
     }
 
-    /// [`Pages::attempt`], and which frames of the block may not read as the world made them.
+    /// [`Pages::attempt`] that commits the block's first `frames` frames, and which frames of the block may not read as the
+    /// world made them.
     fn attempt_known(
         &self,
         gfp: Gfp,
-        order: u8,
+        (order, frames): (u8, u32),
         node: NodeId,
         kind: FrameKind,
         attempt: Attempt,
@@ -188,7 +189,14 @@ impl<P: Platform> Pages<P> {
             P::count(Event::PageAllocFail, 1);
             return None;
         };
-        Some((pfn, self.hand_out(pfn, gfp, order, (kind, reserve))))
+        let resident = self.hand_out(pfn, gfp, order, (kind, reserve));
+        if !P::commit_frames(pfn, frames) {
+            let state = P::with_frame(pfn, |frame| FrameState::unpack(frame.state.load()));
+            self.zone(state.node, state.zone).lock().give_as(pfn, order, resident);
+            P::count(Event::PageAllocFail, 1);
+            return None;
+        }
+        Some((pfn, resident))
     }
 
     /// Gives a block back. Its order and zone are in its head's state.

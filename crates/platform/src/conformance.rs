@@ -323,6 +323,8 @@ impl<P: Platform> Slab<P> {
             (nth + 1) << order
         );
         let pfn = first.plus(nth << order);
+        let committed = P::commit_descriptors(pfn, 1 << order) && P::commit_frames(pfn, 1 << order);
+        ensure!(committed, "no memory for 2^{order} frames from {pfn:?} on");
         P::map_slab(pfn, order, size, 0);
         Ok(Slab { pfn, order, size, world: PhantomData })
     }

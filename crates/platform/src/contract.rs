@@ -141,6 +141,19 @@ pub trait Platform: Sized + 'static {
     fn reclaim(ask: Reclaim) -> bool;
     /// Whether a page allocation of this order may succeed at all: a world's fault injection. Usually `true`.
     fn permit(order: u8, gfp: crate::Gfp) -> bool;
+    /// Makes the descriptors of `frames` frames from `first` on writable: a largest block, of which the page allocator is
+    /// about to use the first frame. `false` if there is no memory for descriptors: the zone then has no block beyond its
+    /// frontier, for now.
+    #[inline]
+    fn commit_descriptors(_first: Pfn, _frames: u32) -> bool {
+        true
+    }
+    /// Makes the memory of `frames` frames from `first` on readable and writable, before the page allocator hands them out.
+    /// `false` if there is no memory: the frames stay free, and the request fails.
+    #[inline]
+    fn commit_frames(_first: Pfn, _frames: u32) -> bool {
+        true
+    }
     /// Counts an event that belongs to no cache: pages, locks.
     fn count(event: Event, n: u64);
     /// Ends what cannot be gone on with, and says why: somebody wrote over what an engine keeps in free memory. A world that serves

@@ -46,6 +46,7 @@ pub(super) fn frames_distinct<P: Testable>() -> Verdict {
         ensure_eq!(P::with_frame(pfn, words::<P>), [0; 6], "a fresh {pfn:?}");
     }
     for pfn in sampled::<P>() {
+        ensure!(P::commit_descriptors(pfn, 1), "no memory for the descriptor of {pfn:?}");
         P::with_frame(pfn, |frame| set_words::<P>(frame, stamp(pfn)));
     }
     for pfn in sampled::<P>() {

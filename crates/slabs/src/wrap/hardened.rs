@@ -192,6 +192,12 @@ impl<P: Platform> Platform for Hardened<P> {
     fn permit(order: u8, gfp: Gfp) -> bool {
         P::permit(order, gfp)
     }
+    fn commit_descriptors(first: Pfn, frames: u32) -> bool {
+        P::commit_descriptors(first, frames)
+    }
+    fn commit_frames(first: Pfn, frames: u32) -> bool {
+        P::commit_frames(first, frames)
+    }
     fn count(event: Event, n: u64) {
         P::count(event, n);
     }
