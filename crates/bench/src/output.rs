@@ -5,8 +5,9 @@ use crate::patterns::{self, Group};
 use crate::report::{Cell, Report, Row, Verdict};
 use crate::stats::Estimate;
 use crate::subject::Role;
-use comfy_table::{CellAlignment, Table, presets};
 use serde_json::{Value, json};
+use slablab_report::csv::Csv;
+use slablab_report::text::Table;
 use std::fmt::Write;
 
 /// The schema's name; the number grows when a key changes its meaning.
@@ -59,20 +60,6 @@ pub(crate) fn title(group: Group) -> &'static str {
     }
 }
 
-fn plain() -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING);
-    table
-}
-
-/// Numbers to the right, no blanks at line ends.
-fn printed(mut table: Table) -> String {
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    table.lines().map(|line| line.trim_end().to_string() + "\n").collect()
-}
-
 /// Everybody in some rows, in the order of tables.
 pub(crate) fn contestants(rows: &[&Row]) -> Vec<&'static str> {
     let mut names = Vec::new();
@@ -91,13 +78,12 @@ fn cell<'a>(row: &'a Row, name: &str) -> Option<&'a Cell> {
 /// A row per workload, a column per contestant.
 fn columns(rows: &[&Row], show: impl Fn(&Cell) -> Option<String>) -> String {
     let names = contestants(rows);
-    let mut table = plain();
-    table.set_header([""].iter().chain(&names));
+    let mut table = Table::new([""].iter().chain(&names));
     for row in rows {
         let shown = names.iter().map(|name| cell(row, name).and_then(&show).unwrap_or_default());
-        table.add_row(std::iter::once(row.name.to_string()).chain(shown));
+        table.row(std::iter::once(row.name.to_string()).chain(shown));
     }
-    printed(table)
+    table.print()
 }
 
 fn figures(rows: &[&Row], figure: fn(&Cell) -> Option<Estimate>) -> String {
@@ -135,8 +121,7 @@ fn ratios(rows: &[&Row]) -> String {
     if names.is_empty() {
         return String::new();
     }
-    let mut table = plain();
-    table.set_header(["", "best peer"].iter().chain(&names).chain(&["twin over itself"]));
+    let mut table = Table::new(["", "best peer"].iter().chain(&names).chain(&["twin over itself"]));
     for row in rows {
         let shown = names.iter().map(|name| {
             let ratio = cell(row, name).and_then(|cell| cell.ratio.zip(cell.verdict));
@@ -144,9 +129,9 @@ fn ratios(rows: &[&Row]) -> String {
         });
         let first = [row.name.to_string(), row.best_peer.unwrap_or("").to_string()];
         let twin = row.twin.as_ref().map_or(String::new(), interval);
-        table.add_row(first.into_iter().chain(shown).chain([twin]));
+        table.row(first.into_iter().chain(shown).chain([twin]));
     }
-    format!("\nover the best peer, in the same block [95 %]\n{}", printed(table))
+    format!("\nover the best peer, in the same block [95 %]\n{}", table.print())
 }
 
 fn interval(ratio: &Estimate) -> String {
@@ -162,36 +147,30 @@ fn word(verdict: Verdict) -> &'static str {
 }
 
 fn floors(rows: &[&Row]) -> String {
-    let mut table = plain();
+    let mut table = Table::headless().numbers(1..2);
     for row in rows {
         let shown = row.cells[0].cpu_ns;
         let figure = format!("{} \u{b1}{:.0}%", digits(shown.median), shown.give_or_take_percent());
-        table.add_row([row.name, &figure, row.about]);
+        table.row([row.name, &figure, row.about]);
     }
-    for (index, column) in table.column_iter_mut().enumerate() {
-        let side = if index == 1 { CellAlignment::Right } else { CellAlignment::Left };
-        column.set_cell_alignment(side);
-    }
-    let lines: String = table.lines().map(|line| line.trim_end().to_string() + "\n").collect();
-    format!("\n{}\n{lines}", title(Group::Floors))
+    format!("\n{}\n{}", title(Group::Floors), table.print())
 }
 
 fn memory(report: &Report) -> String {
-    let mut table = plain();
     let names = FIGURES.iter().map(|(name, unit, _)| format!("{name} {unit}"));
-    table.set_header(std::iter::once(String::new()).chain(names));
+    let mut table = Table::new(std::iter::once(String::new()).chain(names));
     for one in &report.memory {
         let figures = one.figures.iter().zip(&FIGURES).map(|(value, (_, unit, _))| match *unit {
             "B/B" => format!("{value:.3}"),
             _ => digits(*value),
         });
-        table.add_row(std::iter::once(one.name.to_string()).chain(figures));
+        table.row(std::iter::once(one.name.to_string()).chain(figures));
     }
     format!(
         "\nresident memory of a process, {} MB live; median of {} processes\n{}",
         report.memory_live_bytes / 1_000_000,
         report.memory.first().map_or(0, |one| one.processes),
-        printed(table)
+        table.print()
     )
 }
 
@@ -247,7 +226,6 @@ fn key(name: &str, unit: &str) -> String {
 
 /// CSV: a row per figure.
 pub fn csv(report: &Report) -> String {
-    let mut out = csv::Writer::from_writer(Vec::new());
     let header = [
         "workload",
         "group",
@@ -262,7 +240,7 @@ pub fn csv(report: &Report) -> String {
         "best_peer",
         "verdict",
     ];
-    out.write_record(header).expect("writing to memory");
+    let mut out = Csv::new(header);
     for row in &report.rows {
         for one in &row.cells {
             let verdict = one.verdict.map_or("", |verdict| word(verdict).trim());
@@ -286,7 +264,7 @@ pub fn csv(report: &Report) -> String {
                     best,
                     verdict,
                 ];
-                out.write_record(record).expect("writing to memory");
+                out.row(record);
             };
             add("cpu", "ns", Some(one.cpu_ns), "");
             add("wall", "ns", one.wall_ns, "");
@@ -310,10 +288,10 @@ pub fn csv(report: &Report) -> String {
                 "",
                 "",
             ];
-            out.write_record(record).expect("writing to memory");
+            out.row(record);
         }
     }
-    String::from_utf8(out.into_inner().expect("writing to memory")).expect("names are UTF-8")
+    out.finish()
 }
 
 fn role(role: Role) -> &'static str {

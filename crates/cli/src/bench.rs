@@ -121,7 +121,7 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     let report = Report::new(&results);
     let text = match args.format {
         Format::Text => output::text(&report),
-        Format::Json => serde_json::to_string_pretty(&output::json(&report))? + "\n",
+        Format::Json => slablab_report::json::document(&output::json(&report)),
         Format::Csv => output::csv(&report),
     };
     if let Some(path) = &args.html {

@@ -122,7 +122,7 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     }
     let text = match args.format {
         Format::Table => doctor_table(&report, &shown),
-        Format::Json => serde_json::to_string_pretty(&doctor_json(&report))? + "\n",
+        Format::Json => slablab_report::json::document(&doctor_json(&report)),
         Format::Csv => doctor_csv(&report),
         Format::Prometheus => doctor_prometheus(&report),
     };

@@ -77,7 +77,7 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     let answer = explain(&reader, &args.recording, &options, &question, &tick)?;
     drop(progress);
     let text = match args.format {
-        Format::Json => serde_json::to_string_pretty(&explain_json(&answer))? + "\n",
+        Format::Json => slablab_report::json::document(&explain_json(&answer)),
         Format::Table => text(&answer)?,
     };
     if let Some(path) = &args.html {

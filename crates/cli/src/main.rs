@@ -94,5 +94,5 @@ fn main() -> ExitCode {
 
 /// A line on standard error, which may be a pipe that somebody closed, as `2>&1 | head` does: that ends nothing.
 fn tell(text: impl std::fmt::Display) {
-    let _ = writeln!(std::io::stderr(), "slablab: {text}");
+    let _ = writeln!(std::io::stderr(), "slablab: {}", slablab_report::visible::lines(&text.to_string()));
 }

@@ -60,9 +60,9 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
         format!("{}: no cache is called {}", args.recording.display(), args.cache.as_deref().unwrap_or(""))
     };
     let text = match (args.format, &args.cache) {
-        (Format::Json, None) => serde_json::to_string_pretty(&replay_json(&answer))? + "\n",
+        (Format::Json, None) => slablab_report::json::document(&replay_json(&answer)),
         (Format::Json, Some(name)) => {
-            serde_json::to_string_pretty(&cache_json(&answer, name).ok_or_else(missing)?)? + "\n"
+            slablab_report::json::document(&cache_json(&answer, name).ok_or_else(missing)?)
         }
         (Format::Csv, None) => caches_csv(&answer),
         (Format::Csv, Some(name)) => cache_csv(&answer, name).ok_or_else(missing)?,

@@ -4,7 +4,7 @@ use crate::input::{Choice, Progress, command_line, open, write_html, write_out};
 use crate::replay::Format;
 use crate::{Done, Failure};
 use slablab_lab::html::verify_page;
-use slablab_lab::output::{remarks, verify_table};
+use slablab_lab::output::{remarks, verify_csv, verify_table};
 use slablab_lab::verify::{counters::start_of, verify_change, verify_counters};
 use std::path::PathBuf;
 
@@ -71,13 +71,8 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     let hidden = verified.rows.len().saturating_sub(args.top);
     verified.rows.truncate(args.top);
     let text = match args.format {
-        Format::Json => serde_json::to_string_pretty(&verified.json)? + "\n",
-        Format::Csv => {
-            let lines = std::iter::once(&verified.header).chain(&verified.rows);
-            lines
-                .map(|line| line.iter().map(|field| quoted(field)).collect::<Vec<_>>().join(",") + "\n")
-                .collect()
-        }
+        Format::Json => slablab_report::json::document(&verified.json),
+        Format::Csv => verify_csv(&verified),
         Format::Table => {
             let mut text = verify_table(&verified);
             if hidden > 0 {
@@ -99,12 +94,4 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
         return Ok(Done::OverThreshold);
     }
     Ok(if answer.metadata.losses.records > 0 { Done::Incomplete } else { Done::Complete })
-}
-
-fn quoted(field: &str) -> String {
-    if field.contains([',', '"', '\n']) {
-        format!("\"{}\"", field.replace('"', "\"\""))
-    } else {
-        field.into()
-    }
 }

@@ -116,7 +116,7 @@ fn list(known: &Known, pattern: &str, format: Format) -> Result<String, Failure>
 
 fn document(caches: Vec<serde_json::Value>) -> String {
     let document = json!({ "schema": "slablab.what.1", "caches": caches });
-    format!("{}\n", serde_json::to_string_pretty(&document).expect("values are JSON"))
+    slablab_report::json::document(&document)
 }
 
 /// Whether the pattern, where `*` stands for any letters or none, is the whole of the name.

@@ -146,9 +146,7 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     }
     let text = match args.format {
         Format::Table => whatif_table(&state, &predictions, against.as_ref(), args.lines),
-        Format::Json => {
-            serde_json::to_string_pretty(&whatif_json(&state, &predictions, against.as_ref()))? + "\n"
-        }
+        Format::Json => slablab_report::json::document(&whatif_json(&state, &predictions, against.as_ref())),
         Format::Csv => whatif_csv(&predictions),
         Format::Mail => {
             let after = args.after.map(|path| read_at(Some(path))).transpose()?;

@@ -1,13 +1,14 @@
-//! What can go wrong in the lab, always with the file it went wrong in.
+//! The error of every room that reads files: which file, and what is wrong with it.
 
+use crate::visible;
 use std::path::{Path, PathBuf};
 
-/// A result of the lab.
+/// A result with this error.
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// An input that cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[error("{}: {what}", path.display())]
+#[error("{}: {}", visible::name(&path.display().to_string()), visible::lines(what))]
 pub struct Error {
     /// The file, or the option, that is wrong.
     pub path: PathBuf,
@@ -29,7 +30,6 @@ pub trait At<T> {
 }
 
 impl<T, E: std::fmt::Display> At<T> for std::result::Result<T, E> {
-    /// The error with the path of the file it is about.
     fn at(self, path: &Path) -> Result<T> {
         self.map_err(|error| Error::new(path, error))
     }

@@ -3,11 +3,16 @@
 //! | module | what |
 //! |---|---|
 //! | [`text`] | tables and paragraphs for a terminal |
+//! | [`csv`], [`json`] | files for programs |
 //! | [`html`] | self-contained pages with charts |
+//! | [`visible`] | names from outside, without characters that steer a terminal |
 //! | [`error`] | the error every room reports: the file, and what is wrong with it |
 
+pub mod csv;
 pub mod error;
 pub mod html;
+pub mod json;
 pub mod text;
+pub mod visible;
 
 pub use error::{Error, Result};

@@ -12,6 +12,7 @@ use super::predict::{max_order_now, with_max_order};
 use super::{Line, Report};
 use crate::what::Entry;
 use slablab_kernel::sysfs::SlabAttrs;
+use slablab_report::visible::shell_word;
 
 /// Something to do.
 #[derive(Clone, Debug, PartialEq)]
@@ -394,12 +395,9 @@ fn empty_slabs(line: &Line, attrs: &SlabAttrs) -> (u64, u64) {
     (partial.saturating_sub(in_use).min(high), high)
 }
 
-/// The file of a cache, by the name in the report where that is a link to it. The shell must not see what some names have in
-/// them.
+/// The file `name` of a cache in sysfs, quoted for a shell; by the cache's name in the report if that is a link to it.
 fn file(line: &Line, attrs: &SlabAttrs, name: &str) -> String {
     let linked = line.cache.ordinal == 0 && attrs.aliases.contains(&line.cache.name);
     let folder = if linked { &line.cache.name } else { &attrs.name };
-    let plain = |char: char| char.is_ascii_alphanumeric() || "-_.:+^".contains(char);
-    let path = format!("/sys/kernel/slab/{folder}/{name}");
-    if folder.chars().all(plain) { path } else { format!("'{}'", path.replace('\'', "'\\''")) }
+    shell_word(&format!("/sys/kernel/slab/{folder}/{name}"), "-_.:+^/").into_owned()
 }

@@ -2,7 +2,8 @@
 
 use crate::orders::{Answer, Question, Run, Slabs};
 use serde_json::{Value, json};
-use slablab_report::text::{grouped, plain, right_align, trimmed};
+use slablab_report::csv::Csv;
+use slablab_report::text::{Table, grouped};
 use slablab_slabs::order::OrderRule;
 use std::fmt::Write;
 
@@ -51,17 +52,15 @@ fn machine(question: &Question, answer: &Answer) -> String {
 
 /// A row per run of sizes. Objects are those of its first and its last size.
 fn runs(question: &Question, answer: &Answer) -> String {
-    let mut table = plain();
     let rules = question.against.into_iter().chain([question.rule]);
     let columns = rules.flat_map(|rule| [rule.name().to_string(), "objects".into(), "tail".into()]);
-    table.set_header(["from", "to", "sizes"].into_iter().map(String::from).chain(columns));
+    let mut table = Table::new(["from", "to", "sizes"].into_iter().map(String::from).chain(columns));
     for run in &answer.runs {
         let cells = run.against.iter().chain([&run.slab]).flat_map(|slabs| cells(slabs, answer, run));
         let sizes = [run.first.to_string(), run.last.to_string(), run.count.to_string()];
-        table.add_row(sizes.into_iter().chain(cells));
+        table.row(sizes.into_iter().chain(cells));
     }
-    right_align(&mut table);
-    trimmed(&table)
+    table.print()
 }
 
 fn cells(slabs: &Slabs, answer: &Answer, run: &Run) -> [String; 3] {
@@ -75,14 +74,13 @@ fn cells(slabs: &Slabs, answer: &Answer, run: &Run) -> [String; 3] {
 
 /// A row per machine.
 fn counts(question: &Question, answers: &[Answer]) -> String {
-    let mut table = plain();
     let mut header = vec!["pages", "CPUs", "wanted", "sizes"];
     let orders: Vec<String> = (0..=question.max_order).map(|order| format!("order {order}")).collect();
     match question.against {
         Some(_) => header.extend(["differ", "up", "down"]),
         None => header.extend(orders.iter().map(String::as_str)),
     }
-    table.set_header(header);
+    let mut table = Table::new(header);
     for answer in answers {
         let machine = [
             format!("{}K", answer.page_size / 1024),
@@ -97,10 +95,9 @@ fn counts(question: &Question, answers: &[Answer]) -> String {
             Some(_) => vec![answer.up + answer.down, answer.up, answer.down],
             None => (0..=question.max_order).map(of_order).collect(),
         };
-        table.add_row(machine.into_iter().chain(figures.iter().map(u64::to_string)));
+        table.row(machine.into_iter().chain(figures.iter().map(u64::to_string)));
     }
-    right_align(&mut table);
-    trimmed(&table)
+    table.print()
 }
 
 /// JSON: every run of every machine.
@@ -147,10 +144,9 @@ fn run_json(run: &Run) -> Value {
 
 /// CSV: a row per run of every machine; without a rule to compare with, its columns are empty.
 pub fn orders_csv(answers: &[Answer]) -> String {
-    let mut out = csv::Writer::from_writer(Vec::new());
     let header = "page_size_bytes,cpus,first_bytes,last_bytes,sizes,order,objects_first,objects_last,tail_bytes,\
                   order_against,objects_first_against,objects_last_against,tail_bytes_against";
-    out.write_record(header.split(',')).expect("writing to memory");
+    let mut out = Csv::new(header.split(','));
     for answer in answers {
         for run in &answer.runs {
             let place = [answer.page_size, answer.cpus.into(), run.first.into(), run.last.into(), run.count];
@@ -161,8 +157,8 @@ pub fn orders_csv(answers: &[Answer]) -> String {
             let against = run.against.as_ref().map_or([const { String::new() }; 4], slabs);
             let cells =
                 place.map(|number| number.to_string()).into_iter().chain(slabs(&run.slab)).chain(against);
-            out.write_record(cells).expect("writing to memory");
+            out.row(cells);
         }
     }
-    String::from_utf8(out.into_inner().expect("writing to memory")).expect("numbers are UTF-8")
+    out.finish()
 }

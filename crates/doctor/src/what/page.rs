@@ -2,6 +2,7 @@
 
 use super::{Entry, Flag, Known, Merged};
 use serde_json::{Value, json as value};
+use slablab_report::visible::{self, shell_word};
 use std::fmt::Write;
 
 /// How many names a name that is known by its family only is answered with: it may be mistyped.
@@ -43,7 +44,7 @@ pub fn page(known: &Known, entry: &Entry, asked: &str, width: usize) -> String {
     if !merged_with.is_empty() {
         page.field("merged with", &format!("in some kernel: {}", merged_with.join(", ")));
     }
-    page.text
+    page.finish()
 }
 
 /// A merged cache's made-up name as a page of `width` columns.
@@ -68,13 +69,14 @@ pub fn slot_page(known: &Known, merged: &Merged, asked: &str, width: usize) -> S
     for (machine, names) in known.in_slot(asked) {
         page.field("seen", &format!("{machine}: {}", names.join(", ")));
     }
-    page.text
+    page.finish()
 }
 
 /// One line of at most `width` columns; `name` columns for the name.
 pub fn line(entry: &Entry, name: usize, width: usize) -> String {
     let what = entry.what.split_once(". ").map_or(entry.what.as_str(), |(first, _)| first);
     let text = format!("{:<name$}  {}", entry.name, what.trim_end_matches('.'));
+    let text = visible::name(&text).into_owned();
     if text.chars().count() <= width {
         return text;
     }
@@ -109,8 +111,13 @@ struct Page {
 }
 
 impl Page {
+    /// The page; entries of a user's file may hold any character.
+    fn finish(self) -> String {
+        visible::lines(&self.text).into_owned()
+    }
+
     fn title(&mut self, name: &str, subsystem: &str) {
-        writeln!(self.text, "{name}  ({subsystem})").expect("a string takes all");
+        writeln!(self.text, "{}  ({subsystem})", visible::name(name)).expect("a string takes all");
     }
 
     /// A label and a text, wrapped beside it.
@@ -139,7 +146,7 @@ impl Page {
             }
         }
         self.field("", "Slabs that are empty already, in any SLUB cache:");
-        self.command(&format!("echo 1 > '/sys/kernel/slab/{asked}/shrink'"));
+        self.command(&format!("echo 1 > {}", shell_word(&format!("/sys/kernel/slab/{asked}/shrink"), "")));
     }
 
     /// One line per size, the machines in a column of their own.
@@ -163,15 +170,15 @@ impl Page {
 /// Words in lines of at most `room` columns; a longer word has a line of its own.
 fn wrap(text: &str, room: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
-    for word in text.split_whitespace() {
+    for word in text.split_whitespace().map(visible::name) {
         let line = lines.last_mut().expect("there is always one");
         if line.is_empty() {
-            line.push_str(word);
+            line.push_str(&word);
         } else if line.chars().count() + 1 + word.chars().count() <= room {
             line.push(' ');
-            line.push_str(word);
+            line.push_str(&word);
         } else {
-            lines.push(word.to_string());
+            lines.push(word.into_owned());
         }
     }
     lines

@@ -1,6 +1,7 @@
 //! Tests of the doctor on real dumps, on real dumps with one thing changed, and on damaged ones.
 
 mod diagnosis;
+mod hostile_names;
 #[path = "../../../report/tests/it/page_check.rs"]
 mod page_check;
 mod pages;

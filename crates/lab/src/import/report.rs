@@ -1,9 +1,10 @@
 //! What an import says when it is done.
 
+use slablab_report::text::Table;
+use slablab_report::visible;
 use std::fmt::Write;
 use std::path::PathBuf;
 
-use comfy_table::{CellAlignment, Table, presets};
 use serde_json::{Value, json};
 use slablab_workloads::{CacheCounts, Counts, Metadata};
 
@@ -52,7 +53,7 @@ impl Report {
     pub fn text(&self) -> String {
         let mut out = String::new();
         self.summary(&mut out).expect("a string takes everything");
-        out
+        visible::lines(&out).into_owned()
     }
 
     fn summary(&self, out: &mut String) -> std::fmt::Result {
@@ -103,12 +104,8 @@ impl Report {
         rows.sort_by(|(left_name, left), (right_name, right)| {
             weight(right).cmp(&weight(left)).then_with(|| left_name.cmp(right_name))
         });
-        let mut table = Table::new();
-        table.load_style(presets::NOTHING);
-        table.set_header(["cache", "allocs", "frees", "other CPU", "unseen", "implied", "untraced %"]);
-        for column in table.column_iter_mut().skip(1) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
+        let mut table =
+            Table::new(["cache", "allocs", "frees", "other CPU", "unseen", "implied", "untraced %"]);
         for (name, counts) in rows.iter().take(CACHES_SHOWN) {
             let untraced = counts.freed_before + counts.implied_frees;
             let share = 100.0 * untraced as f64 / weight(counts) as f64;
@@ -120,9 +117,9 @@ impl Report {
                 counts.implied_frees,
             ];
             let cells = numbers.iter().map(u64::to_string).chain([format!("{share:.1}")]);
-            table.add_row(std::iter::once(name.clone()).chain(cells));
+            table.row(std::iter::once(name.clone()).chain(cells));
         }
-        writeln!(out, "{}", table.trim_fmt())?;
+        out.push_str(&table.print());
         match rows.len().saturating_sub(CACHES_SHOWN) {
             0 => Ok(()),
             more => writeln!(out, "and {more} more (--format json)"),

@@ -4,6 +4,7 @@ use super::table::{busiest, find};
 use crate::replay::Replay;
 use crate::replay::outcome::{CacheOutcome, Outcome, Split};
 use slablab_platform::Event;
+use slablab_report::csv::Csv;
 
 /// Every cache of every engine.
 pub fn caches_csv(replay: &Replay) -> String {
@@ -42,9 +43,8 @@ fn write<'a>(rows: impl Iterator<Item = (&'a Outcome, &'a CacheOutcome)>) -> Str
         "assumed_percent",
         "allocs_failed",
     ];
-    let mut out = csv::Writer::from_writer(Vec::new());
     let header = FIXED.iter().copied().chain(Event::ALL.iter().map(|event| event.name()));
-    out.write_record(header).expect("writing to memory");
+    let mut out = Csv::new(header);
     for (outcome, cache) in rows {
         let split = Split::of(&cache.end, &cache.geometry, outcome.page_size);
         let fixed = [
@@ -68,7 +68,7 @@ fn write<'a>(rows: impl Iterator<Item = (&'a Outcome, &'a CacheOutcome)>) -> Str
             cache.traffic.failed.to_string(),
         ];
         let counts = Event::ALL.iter().map(|event| cache.counts.get(*event).to_string());
-        out.write_record(fixed.into_iter().chain(counts)).expect("writing to memory");
+        out.row(fixed.into_iter().chain(counts));
     }
-    String::from_utf8(out.into_inner().expect("writing to memory")).expect("names are UTF-8")
+    out.finish()
 }

@@ -5,7 +5,8 @@ use crate::explain::measures::Unit;
 use crate::explain::shapley::{Interaction, Mean};
 use crate::explain::{Explained, Explanation, Part, SEED};
 use serde_json::{Map, Value, json};
-use slablab_report::text::{grouped, plain, right_align, trimmed};
+use slablab_report::text::{Table, grouped};
+use slablab_report::visible;
 use std::fmt::Write;
 
 /// The schema's name; the number grows when a key changes its meaning.
@@ -47,7 +48,7 @@ pub fn explain_table(explained: &Explained) -> String {
         text +=
             "\nThe parts of a row add up to its change. 0 is exactly nothing; +0 and -0 are less than one.\n";
     }
-    text
+    visible::lines(&text).into_owned()
 }
 
 fn heading(explained: &Explained) -> String {
@@ -78,20 +79,18 @@ pub(crate) fn ends(explained: &Explained) -> [String; 2] {
 }
 
 fn items_table(explained: &Explained) -> String {
-    let mut table = plain();
     let [from, to] = ends(explained);
-    table.set_header(["policy".into(), from, to, "what".into()]);
+    let mut table = Table::new(["policy".into(), from, to, "what".into()]).numbers(0..0);
     for item in &explained.items {
-        table.add_row([&item.name, &item.from, &item.to, &item.what]);
+        table.row([&item.name, &item.from, &item.to, &item.what]);
     }
-    trimmed(&table)
+    table.print()
 }
 
 fn parts_table(explained: &Explained, moving: &[&Explanation], columns: &[usize], more: bool) -> String {
-    let mut table = plain();
     let whole = ["", "from", "to", "change"].map(String::from);
     let names = columns.iter().map(|item| explained.items[*item].name.clone());
-    table.set_header(whole.into_iter().chain(names));
+    let mut table = Table::new(whole.into_iter().chain(names));
     for explanation in moving {
         // Of several tables each has the rows in which its policies do something.
         if more && !columns.iter().any(|item| explanation.parts[*item].moves) {
@@ -102,10 +101,9 @@ fn parts_table(explained: &Explained, moving: &[&Explanation], columns: &[usize]
         let ends = [explanation.from, explanation.to].map(grouped);
         let change = signed(explanation.change(), explanation.change());
         let whole = std::iter::once(explanation.measure.name.clone()).chain(ends).chain([change]);
-        table.add_row(whole.chain(parts));
+        table.row(whole.chain(parts));
     }
-    right_align(&mut table);
-    trimmed(&table)
+    table.print()
 }
 
 fn part_text(part: &Part, shown: i128) -> String {
@@ -171,12 +169,11 @@ fn pairs_text(explained: &Explained) -> String {
     if pairs.is_empty() {
         return String::new();
     }
-    let mut table = plain();
-    table.set_header(["together", "", "both beyond each", "of what moves"]);
+    let mut table = Table::new(["together", "", "both beyond each", "of what moves"]).numbers(2..4);
     for (explanation, pair, percent) in pairs {
         let [first, second] = pair.players.map(|item| explained.items[item].name.as_str());
         let value = pair.mean.value().round() as i128;
-        table.add_row([
+        table.row([
             format!("{first} and {second}"),
             explanation.measure.name.clone(),
             match pair.mean.give_or_take {
@@ -186,11 +183,7 @@ fn pairs_text(explained: &Explained) -> String {
             format!("{percent:.0} %"),
         ]);
     }
-    for column in [2, 3] {
-        let column = table.column_mut(column).expect("four columns");
-        column.set_cell_alignment(comfy_table::CellAlignment::Right);
-    }
-    format!("\n{}", trimmed(&table))
+    format!("\n{}", table.print())
 }
 
 /// JSON: every measure that is not zero in all combinations, every part and every pair.

@@ -10,7 +10,7 @@ pub use csv::{cache_csv, caches_csv};
 pub use explain::{explain_json, explain_table};
 pub use json::{cache_json, replay_json};
 pub(crate) use table::{busiest, find};
-pub use table::{cache_table, caches_table, engines_table, remarks, verify_table};
+pub use table::{cache_table, caches_table, engines_table, remarks, verify_csv, verify_table};
 
 use crate::replay::Replay;
 use crate::replay::outcome::{LOCKS, Outcome, Split};

@@ -5,19 +5,19 @@ use crate::replay::Replay;
 use crate::replay::outcome::{CacheOutcome, Outcome, Split};
 use crate::verify::Verified;
 use slablab_platform::Event;
-use slablab_report::text::{grouped, plain, right_align, trimmed};
+use slablab_report::csv::Csv;
+use slablab_report::text::{Table, grouped};
+use slablab_report::visible;
 
 /// One row per figure, one column per engine.
 pub fn engines_table(replay: &Replay) -> String {
-    let mut table = plain();
     let names = replay.outcomes.iter().map(|outcome| outcome.engine().to_string());
-    table.set_header(std::iter::once(String::new()).chain(names));
+    let mut table = Table::new(std::iter::once(String::new()).chain(names));
     for (name, cells) in side_by_side(replay) {
         let cells = cells.iter().map(|figure| figure.as_ref().map_or("0".into(), text));
-        table.add_row(std::iter::once(name).chain(cells));
+        table.row(std::iter::once(name).chain(cells));
     }
-    right_align(&mut table);
-    trimmed(&table)
+    table.print()
 }
 
 fn text(figure: &Figure) -> String {
@@ -34,8 +34,7 @@ fn text(figure: &Figure) -> String {
 ///
 /// `Objects` counts as the kernel does: everything in CPU slabs is in use.
 pub fn caches_table(outcome: &Outcome, limit: usize) -> String {
-    let mut table = plain();
-    table.set_header([
+    let mut table = Table::new([
         "Name", "Objects", "Alloc", "Free", "%Fast", "", "Fallb", "O", "Slabs", "Space K", "Loss K", "",
     ]);
     for cache in busiest(outcome).into_iter().take(limit) {
@@ -44,7 +43,7 @@ pub fn caches_table(outcome: &Outcome, limit: usize) -> String {
             |percent: Option<f64>| percent.map_or("-".into(), |percent| format!("{}", percent as u64));
         let split = Split::of(&cache.end, &cache.geometry, outcome.page_size);
         let marked = cache.traffic.assumed_percent() > MARK_ABOVE_PERCENT;
-        table.add_row([
+        table.row([
             cache.name.clone(),
             cache.end.active_objects().to_string(),
             counts.allocs().to_string(),
@@ -63,8 +62,7 @@ pub fn caches_table(outcome: &Outcome, limit: usize) -> String {
             },
         ]);
     }
-    right_align(&mut table);
-    trimmed(&table)
+    table.print()
 }
 
 /// Caches by what happened to them.
@@ -85,14 +83,13 @@ pub fn cache_table(replay: &Replay, name: &str) -> Option<String> {
     let found: Vec<Option<&CacheOutcome>> =
         replay.outcomes.iter().map(|outcome| find(outcome, name)).collect();
     let first = found.iter().flatten().next()?;
-    let mut table = plain();
-    table.set_header(
+    let mut table = Table::new(
         std::iter::once(first.name.clone())
             .chain(replay.outcomes.iter().map(|outcome| outcome.engine().to_string())),
     );
     let mut row = |name: &str, value: &dyn Fn(&CacheOutcome) -> String| {
         let cells = found.iter().map(|cache| cache.map_or("-".into(), value));
-        table.add_row(std::iter::once(name.to_string()).chain(cells));
+        table.row(std::iter::once(name.to_string()).chain(cells));
     };
     row("object_size", &|cache| cache.geometry.object_size.to_string());
     row("slab_size", &|cache| cache.geometry.size.to_string());
@@ -114,8 +111,7 @@ pub fn cache_table(replay: &Replay, name: &str) -> Option<String> {
             row(event.name(), &|cache| cache.counts.get(*event).to_string());
         }
     }
-    right_align(&mut table);
-    Some(trimmed(&table))
+    Some(table.print())
 }
 
 /// The cache called `name`, as directory or alias.
@@ -155,7 +151,7 @@ pub fn remarks(replay: &Replay) -> Vec<String> {
         }
     }
     remarks.extend(replay.outcomes.iter().flat_map(violations::lines));
-    remarks
+    remarks.iter().map(|remark| visible::lines(remark).into_owned()).collect()
 }
 
 /// What was asked of CPUs, and what it meant for rows: engines differ in neither.
@@ -173,13 +169,18 @@ fn plugged(replay: &Replay) -> String {
     text
 }
 
+/// Real and predicted, row by row, as CSV.
+pub fn verify_csv(verified: &Verified) -> String {
+    let mut out = Csv::new(&verified.header);
+    verified.rows.iter().for_each(|row| out.row(row));
+    out.finish()
+}
+
 /// Real and predicted, row by row.
 pub fn verify_table(verified: &Verified) -> String {
-    let mut table = plain();
-    table.set_header(verified.header.clone());
+    let mut table = Table::new(verified.header.clone());
     for row in &verified.rows {
-        table.add_row(row.clone());
+        table.row(row.clone());
     }
-    right_align(&mut table);
-    trimmed(&table)
+    table.print()
 }

@@ -1,5 +1,7 @@
 //! The one place where text of others becomes markup.
 
+use crate::visible::{is_control, shell_word};
+
 /// Text as markup that shows it, inside elements and inside quoted attributes.
 ///
 /// Characters that XML forbids, and those that turn the direction of the text around them, become U+FFFD.
@@ -13,10 +15,8 @@ pub fn escape(text: &str) -> String {
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
             '\t' | '\n' => out.push(char),
-            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{fffe}' | '\u{ffff}' => {
-                out.push('\u{fffd}')
-            }
-            control if control.is_control() => out.push('\u{fffd}'),
+            '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
+            control if is_control(control) => out.push('\u{fffd}'),
             plain => out.push(plain),
         }
     }
@@ -30,14 +30,7 @@ pub(super) fn json_in_script(json: &serde_json::Value) -> String {
 
 /// A command as one could type it again: words with anything unusual in them are quoted.
 pub fn command_line<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
-    let plain = |char: char| char.is_ascii_alphanumeric() || "-_./,=@:+%".contains(char);
-    let quoted = |word: &str| {
-        if !word.is_empty() && word.chars().all(plain) {
-            word.to_string()
-        } else {
-            format!("'{}'", word.replace('\'', "'\\''"))
-        }
-    };
+    let quoted = |word: &'a str| shell_word(word, "-_./,=@:+%");
     words.into_iter().map(quoted).collect::<Vec<_>>().join(" ")
 }
 

@@ -3,6 +3,7 @@
 use super::parts;
 use crate::diagnosis::Report;
 use crate::diagnosis::split::Split;
+use slablab_report::csv::Csv;
 
 /// Keys of the split, in the order of the columns.
 const SPLIT: [&str; 12] = [
@@ -35,9 +36,8 @@ pub fn doctor_csv(report: &Report) -> String {
     ];
     const GROWTH: [&str; 5] =
         ["growth_bytes", "growth_objects", "bytes_per_hour", "bytes_per_hour_error", "growth_r2"];
-    let mut out = csv::Writer::from_writer(Vec::new());
     let header = FIXED.iter().chain(&SPLIT).chain(&GROWTH);
-    out.write_record(header).expect("writing to memory");
+    let mut out = Csv::new(header);
     for line in &report.lines {
         let cache = line.cache;
         let fixed = [
@@ -61,9 +61,9 @@ pub fn doctor_csv(report: &Report) -> String {
             text(fit.and_then(|fit| fit.r2)),
         ];
         let row = fixed.into_iter().chain(split(&line.split)).chain(grown);
-        out.write_record(row).expect("writing to memory");
+        out.row(row);
     }
-    String::from_utf8(out.into_inner().expect("writing to memory")).expect("names are UTF-8")
+    out.finish()
 }
 
 fn split(split: &Split) -> impl Iterator<Item = String> {

@@ -3,6 +3,7 @@
 //! Names of caches repeat, so that a series is told by `cache` and `ordinal` together.
 
 use crate::diagnosis::{Line, Report};
+use slablab_report::visible;
 use std::fmt::Write;
 
 /// A metric: name, help, and its value for one cache.
@@ -72,7 +73,7 @@ fn header(out: &mut String, name: &str, help: &str) {
     writeln!(out, "# HELP slablab_{name} {help}\n# TYPE slablab_{name} gauge").expect("a string");
 }
 
-/// A label's value: backslash, quote and line end are escaped.
+/// A label's value: control characters become escapes, backslash and quote are escaped.
 fn escaped(text: &str) -> String {
-    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+    visible::name(text).replace('\\', "\\\\").replace('"', "\\\"")
 }

@@ -2,7 +2,8 @@
 
 use super::{evidence, parts, remedies, saving, subject};
 use crate::diagnosis::{Line, Report, SortKey};
-use slablab_report::text::{grouped, plain, right_align, signed, trimmed, wrapped};
+use slablab_report::text::{Table, cut, grouped, signed, wrapped};
+use slablab_report::visible;
 
 /// What of the report to show.
 #[derive(Clone, Copy, Debug)]
@@ -33,29 +34,27 @@ pub fn doctor_table(report: &Report, shown: &Shown) -> String {
     for command in remedies(report) {
         out += &format!("\nThis makes what is missing readable:\n{command}\n");
     }
-    out
+    visible::lines(&out).into_owned()
 }
 
 /// The split of all caches, and the sum beside meminfo's.
 fn split_table(report: &Report) -> String {
-    let mut table = plain();
-    table.set_header(["Slab memory", "bytes", "%"]);
+    let mut table = Table::new(["Slab memory", "bytes", "%"]);
     let all = report.total.bytes;
     let percent = |bytes: i64| {
         if all == 0 { "-".into() } else { format!("{:.1}", 100.0 * bytes as f64 / all as f64) }
     };
     for part in parts(&report.total) {
         let name = "  ".repeat(part.depth) + part.name;
-        table.add_row([name, signed(part.bytes), percent(part.bytes)]);
+        table.row([name, signed(part.bytes), percent(part.bytes)]);
     }
     let mut explained = String::new();
     if let Some(meminfo) = &report.meminfo {
-        table.add_row(["outside caches".into(), signed(meminfo.gap), percent(meminfo.gap)]);
-        table.add_row(["meminfo Slab".into(), grouped(meminfo.slab), percent(meminfo.slab as i64)]);
+        table.row(["outside caches".into(), signed(meminfo.gap), percent(meminfo.gap)]);
+        table.row(["meminfo Slab".into(), grouped(meminfo.slab), percent(meminfo.slab as i64)]);
         explained = wrapped(&format!("outside caches: {}", meminfo.explanation()), "", "  ");
     }
-    right_align(&mut table);
-    trimmed(&table) + &explained + &rounding(report)
+    table.print() + &explained + &rounding(report)
 }
 
 /// What of the objects in use is rounding, as far as a recording saw.
@@ -78,7 +77,6 @@ fn rounding(report: &Report) -> String {
 
 /// The caches that come first by the key.
 fn caches(report: &Report, shown: &Shown) -> String {
-    let mut table = plain();
     let grown = report.history.is_some();
     let unit = if shown.bytes { "" } else { " K" };
     let with_unit = |name: &str| format!("{name}{unit}");
@@ -89,7 +87,7 @@ fn caches(report: &Report, shown: &Shown) -> String {
     } else {
         header.extend(["Active", "%Ef", "Objsize", "O/S", "O"].map(String::from));
     }
-    table.set_header(header);
+    let mut table = Table::new(header);
     let lines = report.sorted(shown.sort);
     for line in lines.iter().take(shown.lines) {
         let mut cells =
@@ -107,10 +105,9 @@ fn caches(report: &Report, shown: &Shown) -> String {
             let (objects, order) = (line.cache.objects_per_slab.to_string(), line.cache.order.to_string());
             cells.extend([active, used, useful, objects, order]);
         }
-        table.add_row(cells);
+        table.row(cells);
     }
-    right_align(&mut table);
-    let mut out = trimmed(&table);
+    let mut out = table.print();
     if lines.len() > shown.lines {
         out += &format!("... and {} more, by {} (-N, -s)\n", lines.len() - shown.lines, shown.sort.words());
     }
@@ -154,13 +151,7 @@ fn actions(report: &Report) -> String {
 fn name(line: &Line) -> String {
     const WIDEST: usize = 23;
     let ordinal = if line.cache.ordinal > 0 { format!("#{}", line.cache.ordinal + 1) } else { String::new() };
-    let room = WIDEST - ordinal.len().min(WIDEST);
-    let count = line.cache.name.chars().count();
-    if count <= room {
-        return format!("{}{ordinal}", line.cache.name);
-    }
-    let cut: String = line.cache.name.chars().take(room.saturating_sub(1)).collect();
-    format!("{cut}~{ordinal}")
+    cut(&line.cache.name, WIDEST.saturating_sub(ordinal.len())) + &ordinal
 }
 
 fn size(bytes: i64, shown: &Shown) -> String {

@@ -3,6 +3,7 @@
 use crate::state::State;
 use crate::whatif::{Against, Change, Figures, Prediction, Row, Rules, Total, evidence, missing};
 use serde_json::{Map, Value, json};
+use slablab_report::csv::Csv;
 
 /// The schema's name; the number grows when a key changes its meaning.
 const SCHEMA: &str = "slablab.whatif.1";
@@ -141,18 +142,17 @@ fn row(row: &Row, label: &str) -> Map<String, Value> {
 
 /// A row per change and cache, with the keys of the JSON.
 pub fn whatif_csv(predictions: &[Prediction]) -> String {
-    let mut out = csv::Writer::from_writer(Vec::new());
     let keys = COLUMNS.iter().flat_map(|(key, _)| [(*key).to_string(), whatif_key(key)]);
     let header = ["whatif", "cache", "ordinal"].into_iter().map(String::from).chain(keys);
-    out.write_record(header).expect("writing to memory");
+    let mut out = Csv::new(header);
     for prediction in predictions {
         let label = prediction.change.to_string();
         for row in &prediction.rows {
             let figures = COLUMNS.iter().flat_map(|(_, of)| [of(&row.today), of(&row.whatif)]);
             let fixed = [label.clone(), row.cache.clone(), row.ordinal.to_string()];
             let record = fixed.into_iter().chain(figures.map(|figure| figure.to_string()));
-            out.write_record(record).expect("writing to memory");
+            out.row(record);
         }
     }
-    String::from_utf8(out.into_inner().expect("writing to memory")).expect("names are UTF-8")
+    out.finish()
 }

@@ -2,7 +2,8 @@
 
 use crate::state::State;
 use crate::whatif::{Against, Figures, Prediction, Row, evidence, missing};
-use slablab_report::text::{grouped, plain, right_align, trimmed, wrapped};
+use slablab_report::text::{Table, cut, grouped, wrapped};
+use slablab_report::visible;
 use std::cmp::Reverse;
 
 /// Predictions as text: one in detail with this many caches, and beside the boot that had the change; several as a line each.
@@ -30,18 +31,17 @@ pub fn whatif_table(
         out += "\nWhat the numbers assume\n";
         said.iter().for_each(|text| out += &wrapped(text, "- ", "  "));
     }
-    out
+    visible::lines(&out).into_owned()
 }
 
 fn detail(state: &State, prediction: &Prediction, lines: usize) -> String {
     let mut out = wrapped(&format!("{}: {}", state.path.display(), prediction.change), "", "  ") + "\n";
     let mut rows: Vec<&Row> = prediction.rows.iter().collect();
     rows.sort_by_key(|row| (Reverse(row.today.bytes.abs_diff(row.whatif.bytes)), Reverse(row.whatif.bytes)));
-    let mut table = plain();
-    table.set_header(["Cache", "O", "O/S", "Slabs", "KiB", "then", "Waste KiB"]);
+    let mut table = Table::new(["Cache", "O", "O/S", "Slabs", "KiB", "then", "Waste KiB"]);
     for row in rows.iter().take(lines) {
         let pair = |of: fn(&Figures) -> u64| beside(of(&row.today), of(&row.whatif));
-        table.add_row([
+        table.row([
             name(row),
             pair(|figures| figures.order.into()),
             pair(|figures| figures.objects_per_slab),
@@ -51,8 +51,7 @@ fn detail(state: &State, prediction: &Prediction, lines: usize) -> String {
             pair(|figures| figures.waste >> 10),
         ]);
     }
-    right_align(&mut table);
-    out += &trimmed(&table);
+    out += &table.print();
     if rows.len() > lines {
         out += &format!("... and {} more, those that change most first (-N)\n", rows.len() - lines);
     }
@@ -62,17 +61,15 @@ fn detail(state: &State, prediction: &Prediction, lines: usize) -> String {
 
 fn totals(prediction: &Prediction) -> String {
     let (today, then) = (&prediction.today, &prediction.whatif);
-    let mut table = plain();
-    table.set_header(["All caches", "today", "then", "change"]);
+    let mut table = Table::new(["All caches", "today", "then", "change"]);
     let mut add = |name: &str, today: u64, then: u64| {
-        table.add_row([name.into(), grouped(today), grouped(then), percent(today, then)]);
+        table.row([name.into(), grouped(today), grouped(then), percent(today, then)]);
     };
     let changed = prediction.rows.iter().filter(|row| row.today.order != row.whatif.order).count();
     add("slab memory, KiB", today.bytes >> 10, then.bytes >> 10);
     add("waste, KiB", today.waste >> 10, then.waste >> 10);
     add("slabs", today.slabs, then.slabs);
     add("objects", today.objects, then.objects);
-    right_align(&mut table);
     let percent = 100.0 * prediction.error;
     let why = match prediction.measured {
         true => format!("as such predictions were off by up to {percent:.0} % on real boots"),
@@ -85,7 +82,7 @@ fn totals(prediction: &Prediction) -> String {
         grouped(then.low >> 10),
         grouped(then.high >> 10)
     );
-    trimmed(&table) + &wrapped(&range, "", "  ")
+    table.print() + &wrapped(&range, "", "  ")
 }
 
 /// How good the prediction was.
@@ -117,18 +114,11 @@ fn beside_reality(against: &Against) -> String {
         signed(against.error_unchanged)
     );
     out += &wrapped(&memory, "- ", "  ");
-    let mut table = plain();
-    table.set_header(["Off most", "slabs", "really", "KiB"]);
+    let mut table = Table::new(["Off most", "slabs", "really", "KiB"]);
     for (cache, predicted, real, bytes) in &against.worst {
-        table.add_row([
-            cut(cache, 20),
-            predicted.to_string(),
-            real.to_string(),
-            format!("{:+}", bytes / 1024),
-        ]);
+        table.row([cut(cache, 20), predicted.to_string(), real.to_string(), format!("{:+}", bytes / 1024)]);
     }
-    right_align(&mut table);
-    out + &trimmed(&table)
+    out + &table.print()
 }
 
 fn signed(ratio: f64) -> String {
@@ -137,9 +127,8 @@ fn signed(ratio: f64) -> String {
 
 fn overview(state: &State, predictions: &[Prediction]) -> String {
     let today = predictions.first().map(|prediction| prediction.today).unwrap_or_default();
-    let mut table = plain();
-    table.set_header(["What if", "orders", "slabs", "KiB", "change", "waste KiB"]);
-    table.add_row([
+    let mut table = Table::new(["What if", "orders", "slabs", "KiB", "change", "waste KiB"]);
+    table.row([
         "today".into(),
         String::new(),
         today.slabs.to_string(),
@@ -150,7 +139,7 @@ fn overview(state: &State, predictions: &[Prediction]) -> String {
     for prediction in predictions {
         let then = &prediction.whatif;
         let changed = prediction.rows.iter().filter(|row| row.today.order != row.whatif.order).count();
-        table.add_row([
+        table.row([
             prediction.change.to_string(),
             changed.to_string(),
             then.slabs.to_string(),
@@ -159,8 +148,7 @@ fn overview(state: &State, predictions: &[Prediction]) -> String {
             (then.waste >> 10).to_string(),
         ]);
     }
-    right_align(&mut table);
-    wrapped(&state.path.display().to_string(), "", "  ") + "\n" + &trimmed(&table)
+    wrapped(&state.path.display().to_string(), "", "  ") + "\n" + &table.print()
 }
 
 /// `3>0`, or one number where nothing changes.
@@ -177,12 +165,4 @@ fn name(row: &Row) -> String {
     const WIDEST: usize = 20;
     let ordinal = if row.ordinal > 0 { format!("#{}", row.ordinal + 1) } else { String::new() };
     cut(&row.cache, WIDEST.saturating_sub(ordinal.len())) + &ordinal
-}
-
-/// A long name is cut, since tables are 80 wide.
-fn cut(name: &str, widest: usize) -> String {
-    if name.chars().count() <= widest {
-        return name.into();
-    }
-    name.chars().take(widest.saturating_sub(1)).chain(['~']).collect()
 }
