@@ -32,6 +32,7 @@ mod event;
 mod meta;
 mod pages;
 mod positioned;
+mod quiet;
 mod reader;
 mod rewrite;
 mod schema;

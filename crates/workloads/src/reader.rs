@@ -1,7 +1,6 @@
 //! Reading a trace, a batch at a time.
 
 use std::fs::File;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -17,6 +16,7 @@ use crate::event::NONE;
 use crate::meta::Metadata;
 use crate::pages::TextChunk;
 use crate::positioned::Positioned;
+use crate::quiet::quietly;
 use crate::schema::Layout;
 use crate::texts::Texts;
 
@@ -141,10 +141,9 @@ impl<R: ChunkReader + 'static> Batches<R> {
     pub fn next(&mut self, batch: &mut Batch) -> Result<bool, Error> {
         // Parquet's decoder panics on a few kinds of damaged page (2 in 10,000 random damages). After a panic nothing
         // of this reader is used again, so that a half-changed state cannot be seen.
-        let next = catch_unwind(AssertUnwindSafe(|| self.decode(batch)));
-        let result = next.unwrap_or_else(|_| {
+        let result = quietly(|| self.decode(batch)).unwrap_or_else(|panic| {
             let (group, column) = (self.group, "any".into());
-            Err(Error::Corrupt { group, column, why: "a damaged page".into() })
+            Err(Error::Corrupt { group, column, why: format!("a damaged page (Parquet's decoder: {panic})") })
         });
         if result.is_err() {
             (self.open, self.group) = (None, self.file.num_row_groups());

@@ -11,7 +11,7 @@ use parquet::file::metadata::KeyValue;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{Type, TypePtr};
-use slablab_workloads::{Beside, Columns, Error, Metadata, Reader, Row, rewrite};
+use slablab_workloads::{Batch, Beside, Columns, Error, Metadata, Reader, Row, rewrite};
 
 /// The same file with footer keys changed and columns `extra` added, as another program would do it.
 fn remake(file: &Bytes, keys: &[(&str, &str)], extra: &[TypePtr], drop: &[&str]) -> Bytes {
@@ -210,4 +210,33 @@ fn a_file_appears_whole_or_not_at_all() {
     assert!(matches!(Beside::create(&folder), Err(Error::Io { .. })));
     assert!(Beside::create(&folder.join("none/out")).is_err());
     std::fs::remove_dir_all(&folder).unwrap();
+}
+
+/// A column's dictionary page is damaged so that the Parquet decoder panics: the reader answers with an error.
+#[test]
+fn a_page_that_makes_the_decoder_panic_is_refused() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/dictionary-missing.parquet");
+    let file = Bytes::from(std::fs::read(path).expect("the file is there"));
+    let reader = Reader::new(file).expect("the footer is whole");
+    let (mut batches, mut batch) = (reader.batches(Columns::ALL), Batch::default());
+    let error = loop {
+        match batches.next(&mut batch) {
+            Ok(more) => assert!(more, "the damage was not seen"),
+            Err(error) => break error.to_string(),
+        }
+    };
+    assert!(error.contains("Decoder for dict should have been set"), "{error}");
+}
+
+/// The panic of the test above is no text on standard error: a program that reads the file prints one error.
+#[test]
+fn a_panic_of_the_decoder_prints_nothing() {
+    let test = "damage::a_page_that_makes_the_decoder_panic_is_refused";
+    let run = std::process::Command::new(std::env::current_exe().expect("a test has a file"))
+        .args(["--exact", test, "--nocapture"])
+        .output()
+        .expect("the test runs");
+    let said = String::from_utf8_lossy(&run.stderr);
+    assert!(run.status.success() && !said.contains("panicked"), "{said}");
+    assert!(String::from_utf8_lossy(&run.stdout).contains("1 passed"), "the test was not found");
 }
