@@ -17,7 +17,8 @@ use crate::queue::{Queue, next_random};
 use slablab_platform::bytes::{Piece, find_other, pieces, put};
 use slablab_platform::conformance::{Racer, Testable, Verdict};
 use slablab_platform::{
-    Context, CpuId, Descriptor, Event, Field, Frame, Gfp, NodeId, Pfn, Platform, Rank, Reclaim, Word, Work,
+    Context, CpuId, Descriptor, Event, Field, Frame, Frames, Gfp, Hooks, Memory, NodeId, Pfn, Platform, Rank,
+    Reclaim, Time, Topology, Word, Work,
 };
 pub use slots::{Alone, Cpus, Held, Nodes, Slots};
 use std::cell::Cell;
@@ -135,16 +136,7 @@ impl Place {
     }
 }
 
-impl<const COUNT: bool> Platform for Bare<COUNT> {
-    type Ptr = Place;
-    type Ground = Self;
-    type Word = Real;
-    type Field = Real;
-    type Lock<R: Rank, T> = Alone<R, T>;
-    type PerCpu<T: Default> = Slots<T, COUNT>;
-    type PerNode<T: Default> = Nodes<T>;
-    type CpuShared<T: Default> = Cpus<T>;
-
+impl<const COUNT: bool> Topology for Bare<COUNT> {
     #[inline]
     fn cpus() -> u16 {
         CPUS as u16
@@ -178,7 +170,12 @@ impl<const COUNT: bool> Platform for Bare<COUNT> {
     fn cpu_online(cpu: CpuId) -> bool {
         REST.with(|rest| rest.offline.get() & 1 << cpu.0 == 0)
     }
+}
 
+impl<const COUNT: bool> Frames for Bare<COUNT> {
+    type Ptr = Place;
+    type Word = Real;
+    type Field = Real;
     #[inline]
     fn with_frame<T>(pfn: Pfn, f: impl FnOnce(&Frame<Self>) -> T) -> T {
         f(&FRAMES[pfn.0 as usize & (NODES * NODE_FRAMES - 1)])
@@ -194,6 +191,10 @@ impl<const COUNT: bool> Platform for Bare<COUNT> {
     }
     fn map_slab(_pfn: Pfn, _order: u8, _size: u32, _cache: u32) {}
     fn unmap_slab(_pfn: Pfn, _order: u8) {}
+}
+
+// SAFETY: memory is `MEMORY`, a static of atomics that `Bare::memory` reaches through masked indexes.
+unsafe impl<const COUNT: bool> Memory for Bare<COUNT> {
     #[inline]
     fn link(object: Place, offset: u32) -> Option<Place> {
         Place::from_raw(Self::memory(object, offset).load(Relaxed))
@@ -243,19 +244,14 @@ impl<const COUNT: bool> Platform for Bare<COUNT> {
         let before = if live { word.fetch_or(bit, Relaxed) } else { word.fetch_and(!bit, Relaxed) };
         before & bit != 0
     }
+}
 
+impl<const COUNT: bool> Time for Bare<COUNT> {
     fn now() -> u64 {
         REST.with(|rest| rest.now_ns.get())
     }
     fn context() -> Context {
         Context::Task
-    }
-    fn random() -> u32 {
-        REST.with(|rest| next_random(&rest.random))
-    }
-    fn secret() -> u64 {
-        // Found again by whoever looks at a failure.
-        0x5EC2_E700_5EC2_E700
     }
     fn defer(cpu: CpuId, delay_ns: u64, work: Work) {
         REST.with(|rest| rest.queue.defer(rest.now_ns.get() + delay_ns, cpu, work));
@@ -263,7 +259,16 @@ impl<const COUNT: bool> Platform for Bare<COUNT> {
     fn after_grace_period(work: Work) {
         Self::defer(Self::cpu(), GRACE_NS, work);
     }
+}
 
+impl<const COUNT: bool> Hooks for Bare<COUNT> {
+    fn random() -> u32 {
+        REST.with(|rest| next_random(&rest.random))
+    }
+    fn secret() -> u64 {
+        // Found again by whoever looks at a failure.
+        0x5EC2_E700_5EC2_E700
+    }
     fn reclaim(_ask: Reclaim) -> bool {
         false
     }
@@ -273,6 +278,14 @@ impl<const COUNT: bool> Platform for Bare<COUNT> {
     fn count(event: Event, n: u64) {
         REST.with(|rest| add(&rest.counts, event, n));
     }
+}
+
+impl<const COUNT: bool> Platform for Bare<COUNT> {
+    type Ground = Self;
+    type Lock<R: Rank, T> = Alone<R, T>;
+    type PerCpu<T: Default> = Slots<T, COUNT>;
+    type PerNode<T: Default> = Nodes<T>;
+    type CpuShared<T: Default> = Cpus<T>;
 }
 
 fn add(counts: &[Cell<u64>; Event::COUNT], event: Event, n: u64) {

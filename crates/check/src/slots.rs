@@ -7,8 +7,8 @@ use crate::kit::Kit;
 use crate::machine::Address;
 use crate::world::Checked;
 use slablab_platform::{
-    CpuId, CpuShared, Event, HotArray, HotList, Local, Lock, NodeId, PerCpu, PerNode, Platform, Rank, Want,
-    Word,
+    CpuId, CpuShared, Event, Hooks, HotArray, HotList, Local, Lock, Memory, NodeId, PerCpu, PerNode, Rank,
+    Shortcut, Topology, Want, Word,
 };
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -77,7 +77,7 @@ impl<K: Kit, T> Slots<K, T> {
     }
 }
 
-impl<K: Kit, T: Default> PerCpu<Checked<K>, T> for Slots<K, T> {
+impl<K: Kit, T: Default> PerCpu<Address, T> for Slots<K, T> {
     type Local<'a>
         = Held<'a, K, T>
     where
@@ -180,7 +180,9 @@ impl<K: Kit, T> DerefMut for Held<'_, K, T> {
     }
 }
 
-impl<K: Kit, T> Local<Checked<K>, T> for Held<'_, K, T> {
+impl<K: Kit, T: Default> Shortcut<Address, T> for Slots<K, T> {}
+
+impl<K: Kit, T> Local<Address, T> for Held<'_, K, T> {
     fn cpu(&self) -> CpuId {
         self.cpu
     }

@@ -3,10 +3,10 @@
 //! [`Twisted`] forwards the contract to the world inside; a [`Twist`] says, by overriding a function, what is different.
 //! What cannot be overridden is forwarded as it is.
 
-use slablab_platform::conformance::{Racer, Testable, Verdict};
+use slablab_platform::conformance::Testable;
 use slablab_platform::{
-    Context, CpuId, Event, Frame, Gfp, HotArray, HotList, Local, NodeId, PerCpu, Pfn, Platform, Rank,
-    Reclaim, Want, Work,
+    CpuId, Event, Frame, HotArray, HotList, Local, PerCpu, Pfn, Platform, Rank, Shortcut, SlotOf, Want,
+    delegate,
 };
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -21,80 +21,25 @@ pub trait Twist<P: Testable>: Sized + 'static {
     /// Whether an idle slot is served.
     const SERVES: bool = P::SERVES;
 
-    /// [`Platform::cpu_memory_node`].
-    fn cpu_memory_node(cpu: CpuId) -> NodeId {
-        P::cpu_memory_node(cpu)
-    }
-    /// [`Platform::distance`].
-    fn distance(from: NodeId, to: NodeId) -> u32 {
-        P::distance(from, to)
-    }
-    /// [`Platform::node_frames`].
-    fn node_frames(node: NodeId) -> (Pfn, u32) {
-        P::node_frames(node)
-    }
-    /// The frame whose descriptor [`Platform::with_frame`] gives.
+    /// The frame whose descriptor [`Frames::with_frame`](slablab_platform::Frames::with_frame) gives.
     fn frame(pfn: Pfn) -> Pfn {
         pfn
     }
-    /// [`Platform::locate`].
-    fn locate(object: P::Ptr) -> (Pfn, u32) {
-        P::locate(object)
-    }
-    /// The object whose link [`Platform::link`] and [`Platform::set_link`] take.
+    /// The object whose link [`Memory::link`] and [`Memory::set_link`] take.
     fn linked(object: P::Ptr) -> P::Ptr {
         object
     }
-    /// [`Platform::set_link`].
+    /// [`Memory::set_link`].
     fn set_link(object: P::Ptr, offset: u32, next: Option<P::Ptr>) {
         P::set_link(Self::linked(object), offset, next);
     }
-    /// [`Platform::set_half`].
-    fn set_half(at: P::Ptr, value: u16) {
-        P::set_half(at, value);
-    }
-    /// Called after a frame was looked at, before a link or storage is read, and before [`Testable::on_cpu`] goes elsewhere.
+    /// Called after a descriptor was read or written, before a link or storage is read, and before [`Testable::on_cpu`]
+    /// changes the CPU.
     fn settle() {}
-    /// [`Platform::storage_attach`].
-    fn storage_attach(object: P::Ptr, words: u32) {
-        P::storage_attach(object, words);
-    }
-    /// [`Platform::storage_store`].
-    fn storage_store(object: P::Ptr, index: u32, value: Option<P::Ptr>) {
-        P::storage_store(object, index, value);
-    }
-    /// [`Platform::fill`].
-    fn fill(at: P::Ptr, bytes: u32, value: u8) {
-        P::fill(at, bytes, value);
-    }
-    /// [`Platform::mark_live`].
-    fn mark_live(object: P::Ptr, live: bool) -> bool {
-        P::mark_live(object, live)
-    }
-    /// [`Platform::now`].
-    fn now() -> u64 {
-        P::now()
-    }
-    /// [`Platform::random`].
-    fn random() -> u32 {
-        P::random()
-    }
-    /// [`Platform::defer`].
-    fn defer(cpu: CpuId, delay_ns: u64, work: Work) {
-        P::defer(cpu, delay_ns, work);
-    }
-    /// [`Platform::after_grace_period`].
-    fn after_grace_period(work: Work) {
-        P::after_grace_period(work);
-    }
-    /// [`Platform::permit`].
-    fn permit(order: u8, gfp: Gfp) -> bool {
-        P::permit(order, gfp)
-    }
-    /// [`Platform::count`].
-    fn count(event: Event, n: u64) {
-        P::count(event, n);
-    }
+
+    // The functions of the contract by their names.
+    delegate! { P: cpu_memory_node distance node_frames locate set_half storage_attach storage_store fill mark_live
+    now random defer after_grace_period permit count }
 
     /// [`PerCpu::pop_if`].
     fn pop_if<C: Default>(slots: &TwistedSlots<P, Self, C>, want: Want, event: Event) -> Option<P::Ptr> {
@@ -140,139 +85,38 @@ pub trait Twist<P: Testable>: Sized + 'static {
     }
 }
 
-impl<P: Testable, T: Twist<P>> Platform for Twisted<P, T> {
-    type Ptr = P::Ptr;
-    type Ground = Self;
-    type Word = P::Word;
-    type Field = P::Field;
-    type Lock<R: Rank, V> = P::Lock<R, V>;
-    type PerCpu<C: Default> = TwistedSlots<P, T, C>;
-    type PerNode<C: Default> = P::PerNode<C>;
-    type CpuShared<C: Default> = P::CpuShared<C>;
-
-    fn cpus() -> u16 {
-        P::cpus()
-    }
-    fn nodes() -> u16 {
-        P::nodes()
-    }
-    fn page_shift() -> u32 {
-        P::page_shift()
-    }
-    fn cpu() -> CpuId {
-        P::cpu()
-    }
-    fn cpu_node(cpu: CpuId) -> NodeId {
-        P::cpu_node(cpu)
-    }
-    fn cpu_memory_node(cpu: CpuId) -> NodeId {
-        T::cpu_memory_node(cpu)
-    }
-    fn distance(from: NodeId, to: NodeId) -> u32 {
-        T::distance(from, to)
-    }
-    fn node_frames(node: NodeId) -> (Pfn, u32) {
-        T::node_frames(node)
-    }
-    fn cpu_online(cpu: CpuId) -> bool {
-        P::cpu_online(cpu)
-    }
-
+delegate! { impl[P: Testable, T: Twist<P>] Topology for Twisted<P, T> => P:
+        cpus nodes page_shift cpu cpu_node cpu_online;
+    delegate! { P => T: cpu_memory_node distance node_frames }
+}
+delegate! { impl[P: Testable, T: Twist<P>] Frames for Twisted<P, T> => P: address map_slab unmap_slab;
+    delegate! { P => T: locate }
     fn with_frame<R>(pfn: Pfn, f: impl FnOnce(&Frame<Self>) -> R) -> R {
         let result = P::with_frame(T::frame(pfn), f);
         T::settle();
         result
     }
-    fn address(pfn: Pfn, offset: u64) -> P::Ptr {
-        P::address(pfn, offset)
-    }
-    fn locate(object: P::Ptr) -> (Pfn, u32) {
-        T::locate(object)
-    }
-    fn map_slab(pfn: Pfn, order: u8, size: u32, cache: u32) {
-        P::map_slab(pfn, order, size, cache);
-    }
-    fn unmap_slab(pfn: Pfn, order: u8) {
-        P::unmap_slab(pfn, order);
-    }
+}
+delegate! { impl[P: Testable, T: Twist<P>] Memory for Twisted<P, T> => P: half storage_detach differs word set_word;
+    delegate! { P => T: set_link set_half storage_attach storage_store fill mark_live }
     fn link(object: P::Ptr, offset: u32) -> Option<P::Ptr> {
         T::settle();
         P::link(T::linked(object), offset)
-    }
-    fn set_link(object: P::Ptr, offset: u32, next: Option<P::Ptr>) {
-        T::set_link(object, offset, next);
-    }
-    fn half(at: P::Ptr) -> u16 {
-        P::half(at)
-    }
-    fn set_half(at: P::Ptr, value: u16) {
-        T::set_half(at, value);
-    }
-    fn storage_attach(object: P::Ptr, words: u32) {
-        T::storage_attach(object, words);
     }
     fn storage_load(object: P::Ptr, index: u32) -> Option<P::Ptr> {
         T::settle();
         P::storage_load(object, index)
     }
-    fn storage_store(object: P::Ptr, index: u32, value: Option<P::Ptr>) {
-        T::storage_store(object, index, value);
-    }
-    fn storage_detach(object: P::Ptr) {
-        P::storage_detach(object);
-    }
-    fn fill(at: P::Ptr, bytes: u32, value: u8) {
-        T::fill(at, bytes, value);
-    }
-    fn differs(at: P::Ptr, bytes: u32, value: u8) -> Option<(u32, u8)> {
-        P::differs(at, bytes, value)
-    }
-    fn word(at: P::Ptr) -> u64 {
-        P::word(at)
-    }
-    fn set_word(at: P::Ptr, value: u64) {
-        P::set_word(at, value);
-    }
-    fn mark_live(object: P::Ptr, live: bool) -> bool {
-        T::mark_live(object, live)
-    }
-
-    fn now() -> u64 {
-        T::now()
-    }
-    fn context() -> Context {
-        P::context()
-    }
-    fn random() -> u32 {
-        T::random()
-    }
-    fn secret() -> u64 {
-        P::secret()
-    }
-    fn defer(cpu: CpuId, delay_ns: u64, work: Work) {
-        T::defer(cpu, delay_ns, work);
-    }
-    fn after_grace_period(work: Work) {
-        T::after_grace_period(work);
-    }
-
-    fn reclaim(ask: Reclaim) -> bool {
-        P::reclaim(ask)
-    }
-    fn permit(order: u8, gfp: Gfp) -> bool {
-        T::permit(order, gfp)
-    }
-    fn count(event: Event, n: u64) {
-        T::count(event, n);
-    }
 }
-
-impl<P: Testable, T: Twist<P>> Testable for Twisted<P, T> {
-    const COUNTS: bool = P::COUNTS;
+delegate! { impl[P: Testable, T: Twist<P>] Time for Twisted<P, T> => P: context;
+    delegate! { P => T: now defer after_grace_period }
+}
+delegate! { impl[P: Testable, T: Twist<P>] Hooks for Twisted<P, T> => P: secret reclaim broken;
+    delegate! { P => T: random permit count }
+}
+delegate! { impl[P: Testable, T: Twist<P>] Testable for Twisted<P, T> => P: COUNTS STANDS_STILL SYMMETRIC
+        claims_live set_online still advance end_grace_period due counted race;
     const SERVES: bool = T::SERVES;
-    const STANDS_STILL: bool = P::STANDS_STILL;
-    const SYMMETRIC: bool = P::SYMMETRIC;
-
     fn on_cpu<R>(cpu: CpuId, f: impl FnOnce() -> R) -> R {
         // One thread that goes from CPU to CPU leaves nothing undone behind.
         T::settle();
@@ -282,31 +126,18 @@ impl<P: Testable, T: Twist<P>> Testable for Twisted<P, T> {
             result
         })
     }
-    fn set_online(cpu: CpuId, online: bool) {
-        P::set_online(cpu, online);
-    }
-    fn still<R>(f: impl FnOnce() -> R) -> R {
-        P::still(f)
-    }
-    fn advance(ns: u64) {
-        P::advance(ns);
-    }
-    fn end_grace_period() {
-        P::end_grace_period();
-    }
-    fn due() -> Option<(CpuId, Work)> {
-        P::due()
-    }
-    fn counted(event: Event) -> u64 {
-        P::counted(event)
-    }
-    fn race<S: 'static>(shared: S, first: Racer<S>, second: Racer<S>, last: fn(&S) -> Verdict) -> Verdict {
-        P::race(shared, first, second, last)
-    }
+}
+
+impl<P: Testable, T: Twist<P>> Platform for Twisted<P, T> {
+    type Ground = Self;
+    type Lock<R: Rank, V> = P::Lock<R, V>;
+    type PerCpu<C: Default> = TwistedSlots<P, T, C>;
+    type PerNode<C: Default> = P::PerNode<C>;
+    type CpuShared<C: Default> = P::CpuShared<C>;
 }
 
 /// A slot of the world inside, held.
-pub type Inner<'a, P, C> = <<P as Platform>::PerCpu<C> as PerCpu<P, C>>::Local<'a>;
+pub type Inner<'a, P, C> = SlotOf<'a, P, C>;
 
 /// The slots of a twisted world.
 pub struct TwistedSlots<P: Testable, T, C: Default> {
@@ -326,7 +157,7 @@ impl<P: Testable, T: Twist<P>, C: Default> TwistedSlots<P, T, C> {
     }
 }
 
-impl<P: Testable, T: Twist<P>, C: Default> PerCpu<Twisted<P, T>, C> for TwistedSlots<P, T, C> {
+impl<P: Testable, T: Twist<P>, C: Default> PerCpu<P::Ptr, C> for TwistedSlots<P, T, C> {
     type Local<'a>
         = TwistedLocal<'a, P, T, C>
     where
@@ -369,6 +200,8 @@ impl<P: Testable, T: Twist<P>, C: Default> PerCpu<Twisted<P, T>, C> for TwistedS
     }
 }
 
+impl<P: Testable, T: Twist<P>, C: Default> Shortcut<P::Ptr, C> for TwistedSlots<P, T, C> {}
+
 /// A slot of a twisted world, held.
 pub struct TwistedLocal<'a, P: Testable, T, C: Default + 'a> {
     inner: Inner<'a, P, C>,
@@ -395,7 +228,7 @@ impl<P: Testable, T, C: Default> DerefMut for TwistedLocal<'_, P, T, C> {
     }
 }
 
-impl<P: Testable, T: Twist<P>, C: Default> Local<Twisted<P, T>, C> for TwistedLocal<'_, P, T, C> {
+impl<P: Testable, T: Twist<P>, C: Default> Local<P::Ptr, C> for TwistedLocal<'_, P, T, C> {
     fn cpu(&self) -> CpuId {
         self.inner.cpu()
     }

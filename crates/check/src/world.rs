@@ -7,7 +7,10 @@ use crate::slots::{Made, Ranked, Slots};
 use crate::solo::Solo;
 use slablab_platform::bytes::{find_other, put};
 use slablab_platform::conformance::{Racer, Testable, Verdict};
-use slablab_platform::{Context, CpuId, Event, Frame, Gfp, NodeId, Pfn, Platform, Rank, Reclaim, Work};
+use slablab_platform::{
+    Context, CpuId, Event, Frame, Frames, Gfp, Hooks, Memory, NodeId, Pfn, Platform, Rank, Reclaim, Time,
+    Topology, Work,
+};
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
@@ -64,16 +67,7 @@ impl<K: Kit> Checked<K> {
     }
 }
 
-impl<K: Kit> Platform for Checked<K> {
-    type Ptr = Address;
-    type Ground = Self;
-    type Word = K::Word;
-    type Field = K::Field;
-    type Lock<R: Rank, T> = Ranked<K, R, T>;
-    type PerCpu<T: Default> = Slots<K, T>;
-    type PerNode<T: Default> = Made<K, T>;
-    type CpuShared<T: Default> = Made<K, T>;
-
+impl<K: Kit> Topology for Checked<K> {
     fn cpus() -> u16 {
         Self::machine().shape.cpu_node.len() as u16
     }
@@ -101,7 +95,12 @@ impl<K: Kit> Platform for Checked<K> {
     fn cpu_online(cpu: CpuId) -> bool {
         Self::machine().online[cpu.0 as usize].get()
     }
+}
 
+impl<K: Kit> Frames for Checked<K> {
+    type Ptr = Address;
+    type Word = K::Word;
+    type Field = K::Field;
     fn with_frame<T>(pfn: Pfn, f: impl FnOnce(&Frame<Self>) -> T) -> T {
         f(Self::machine().frame(pfn))
     }
@@ -117,6 +116,10 @@ impl<K: Kit> Platform for Checked<K> {
     fn unmap_slab(pfn: Pfn, order: u8) {
         Self::machine().unmap(pfn, order);
     }
+}
+
+// SAFETY: there is no memory: words are entries of `Machine`, which reports every access that breaks the rules.
+unsafe impl<K: Kit> Memory for Checked<K> {
     fn link(object: Address, offset: u32) -> Option<Address> {
         Self::machine().read(object, offset)
     }
@@ -164,19 +167,14 @@ impl<K: Kit> Platform for Checked<K> {
     fn mark_live(object: Address, live: bool) -> bool {
         Self::machine().mark(object, live)
     }
+}
 
+impl<K: Kit> Time for Checked<K> {
     fn now() -> u64 {
         Self::machine().now_ns.get()
     }
     fn context() -> Context {
         K::running(|running| running.context.get())
-    }
-    fn random() -> u32 {
-        next_random(&Self::machine().random)
-    }
-    fn secret() -> u64 {
-        // Found again by whoever looks at a failure.
-        0x5EC2_E700_5EC2_E700
     }
     fn defer(cpu: CpuId, delay_ns: u64, work: Work) {
         Self::machine().defer(cpu, delay_ns, work);
@@ -184,7 +182,16 @@ impl<K: Kit> Platform for Checked<K> {
     fn after_grace_period(work: Work) {
         Self::machine().after_grace(Self::cpu(), work);
     }
+}
 
+impl<K: Kit> Hooks for Checked<K> {
+    fn random() -> u32 {
+        next_random(&Self::machine().random)
+    }
+    fn secret() -> u64 {
+        // Found again by whoever looks at a failure.
+        0x5EC2_E700_5EC2_E700
+    }
     fn reclaim(_ask: Reclaim) -> bool {
         // Nobody holds pages that could be given back.
         false
@@ -195,6 +202,14 @@ impl<K: Kit> Platform for Checked<K> {
     fn count(event: Event, n: u64) {
         Self::machine().count(event, n);
     }
+}
+
+impl<K: Kit> Platform for Checked<K> {
+    type Ground = Self;
+    type Lock<R: Rank, T> = Ranked<K, R, T>;
+    type PerCpu<T: Default> = Slots<K, T>;
+    type PerNode<T: Default> = Made<K, T>;
+    type CpuShared<T: Default> = Made<K, T>;
 }
 
 impl<K: Kit> Testable for Checked<K> {

@@ -5,7 +5,8 @@
 use crate::memory::Addr;
 use crate::world::{Model, state};
 use slablab_platform::{
-    CpuId, CpuShared, Event, HotArray, HotList, Local, Lock, NodeId, PerCpu, PerNode, Platform, Rank, Want,
+    CpuId, CpuShared, Event, HotArray, HotList, Local, Lock, Memory, NodeId, PerCpu, PerNode, Rank, Shortcut,
+    Topology, Want,
 };
 use std::cell::{Cell, OnceCell, RefCell, RefMut};
 use std::marker::PhantomData;
@@ -71,7 +72,7 @@ impl<T> Slot<T> {
     }
 }
 
-impl<T: Default> PerCpu<Model, T> for Slots<T> {
+impl<T: Default> PerCpu<Addr, T> for Slots<T> {
     type Local<'a>
         = Held<'a, T>
     where
@@ -187,7 +188,9 @@ impl<T> DerefMut for Held<'_, T> {
     }
 }
 
-impl<T> Local<Model, T> for Held<'_, T> {
+impl<T: Default> Shortcut<Addr, T> for Slots<T> {}
+
+impl<T> Local<Addr, T> for Held<'_, T> {
     fn cpu(&self) -> CpuId {
         self.cpu
     }

@@ -2,7 +2,7 @@
 
 use crate::world::Model;
 use slablab_platform::conformance::{Racer, Testable, Verdict};
-use slablab_platform::{CpuId, Event, Platform, Work};
+use slablab_platform::{CpuId, Event, Time, Topology, Work};
 
 impl Testable for Model {
     /// Between two events nothing else runs.

@@ -1,10 +1,13 @@
 //! The machine's state and its side of the contract.
 
-use crate::memory::{Addr, CHUNK, Memory, Plain};
+use crate::memory::{self, Addr, CHUNK, Plain};
 use crate::slots::{Cpus, Nodes, Ranked, Slots};
 use crate::spec::{BadSpec, MachineSpec};
 use crate::timers::Timers;
-use slablab_platform::{Context, CpuId, Event, Frame, Gfp, NodeId, Pfn, Platform, Rank, Reclaim, Work};
+use slablab_platform::{
+    Context, CpuId, Event, Frame, Frames, Gfp, Hooks, Memory, NodeId, Pfn, Platform, Rank, Reclaim, Time,
+    Topology, Work,
+};
 use std::cell::{Cell, RefCell};
 
 scoped_tls::scoped_thread_local!(static MACHINE: State);
@@ -29,7 +32,7 @@ pub(crate) struct State {
     now_ns: Cell<u64>,
     next_timer_ns: Cell<u64>,
     context: Cell<Context>,
-    memory: Memory,
+    memory: memory::Memory,
     counts: Box<[Cell<u64>; Event::COUNT]>,
     held: Cell<u128>,
     timers: RefCell<Timers>,
@@ -70,7 +73,7 @@ impl Machine {
             now_ns: Cell::new(0),
             next_timer_ns: Cell::new(u64::MAX),
             context: Cell::new(Context::Task),
-            memory: Memory::new(spec.page_shift, next),
+            memory: memory::Memory::new(spec.page_shift, next),
             counts: Box::new([const { Cell::new(0) }; Event::COUNT]),
             held: Cell::new(0),
             timers: RefCell::default(),
@@ -189,16 +192,7 @@ fn mixed(seed: u64) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
-impl Platform for Model {
-    type Ptr = Addr;
-    type Ground = Self;
-    type Word = Plain;
-    type Field = Plain;
-    type Lock<R: Rank, T> = Ranked<R, T>;
-    type PerCpu<T: Default> = Slots<T>;
-    type PerNode<T: Default> = Nodes<T>;
-    type CpuShared<T: Default> = Cpus<T>;
-
+impl Topology for Model {
     fn cpus() -> u16 {
         state(|state| state.spec.cpu_node.len() as u16)
     }
@@ -234,7 +228,12 @@ impl Platform for Model {
     fn cpu_online(cpu: CpuId) -> bool {
         state(|state| state.online[cpu.0 as usize].get())
     }
+}
 
+impl Frames for Model {
+    type Ptr = Addr;
+    type Word = Plain;
+    type Field = Plain;
     #[inline]
     fn with_frame<T>(pfn: Pfn, f: impl FnOnce(&Frame<Self>) -> T) -> T {
         state(|state| f(state.memory.frame(pfn)))
@@ -253,6 +252,10 @@ impl Platform for Model {
     fn unmap_slab(pfn: Pfn, order: u8) {
         state(|state| state.memory.unmap(pfn, order));
     }
+}
+
+// SAFETY: there is no memory: links and bytes are numbers in tables, found from the address by `Memory`.
+unsafe impl Memory for Model {
     #[inline]
     fn link(object: Addr, _offset: u32) -> Option<Addr> {
         state(|state| state.memory.link(object))
@@ -300,13 +303,24 @@ impl Platform for Model {
     fn mark_live(object: Addr, live: bool) -> bool {
         state(|state| state.memory.mark(object, live))
     }
+}
 
+impl Time for Model {
     fn now() -> u64 {
         state(|state| state.now_ns.get())
     }
     fn context() -> Context {
         state(|state| state.context.get())
     }
+    fn defer(cpu: CpuId, delay_ns: u64, work: Work) {
+        state(|state| state.defer(cpu, delay_ns, work));
+    }
+    fn after_grace_period(work: Work) {
+        state(|state| state.defer(state.cpu.get(), state.spec.grace_period_ns, work));
+    }
+}
+
+impl Hooks for Model {
     fn random() -> u32 {
         state(|state| {
             let seed = state.random.get().wrapping_add(GOLDEN);
@@ -317,13 +331,6 @@ impl Platform for Model {
     fn secret() -> u64 {
         state(|state| mixed(!state.spec.seed))
     }
-    fn defer(cpu: CpuId, delay_ns: u64, work: Work) {
-        state(|state| state.defer(cpu, delay_ns, work));
-    }
-    fn after_grace_period(work: Work) {
-        state(|state| state.defer(state.cpu.get(), state.spec.grace_period_ns, work));
-    }
-
     fn reclaim(_ask: Reclaim) -> bool {
         // The policy "none": nothing is ever freed for a page allocation.
         false
@@ -335,4 +342,12 @@ impl Platform for Model {
     fn count(event: Event, n: u64) {
         state(|state| state.count(event, n));
     }
+}
+
+impl Platform for Model {
+    type Ground = Self;
+    type Lock<R: Rank, T> = Ranked<R, T>;
+    type PerCpu<T: Default> = Slots<T>;
+    type PerNode<T: Default> = Nodes<T>;
+    type CpuShared<T: Default> = Cpus<T>;
 }

@@ -77,9 +77,10 @@ mod thread;
 #[expect(unsafe_code, reason = "owns memory")]
 mod timers;
 mod topology;
+#[expect(unsafe_code, reason = "promises that mapped memory is memory")]
 mod world;
 
 pub use lock::Sleep;
 pub use memory::{Home, Spot, Start, Wishes};
 pub use per_cpu::{Owner, Served};
-pub use world::{Native, Object};
+pub use world::{Native, Object, Trusted};

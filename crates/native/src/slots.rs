@@ -20,9 +20,9 @@ use crate::per_cpu::{self, Places};
 use crate::section::Section;
 use crate::sequence::{self, Cache, Hot};
 use crate::thread::{self, Claim};
-use crate::world::{Native, Object};
+use crate::world::{self, Object};
 use crate::{lines, memory};
-use slablab_platform::{CpuId, Event, HotArray, HotList, Local, PerCpu, Platform, Want};
+use slablab_platform::{CpuId, Event, HotArray, HotList, Local, PerCpu, Shortcut, Want};
 use std::cell::{Cell, UnsafeCell};
 use std::hint::cold_path;
 use std::marker::PhantomData;
@@ -111,7 +111,7 @@ impl<T: Default> Slots<T> {
     #[cold]
     #[inline(never)]
     fn open(&self) -> bool {
-        if Native::interrupted() {
+        if world::interrupted() {
             return false;
         }
         match per_cpu::cpu() {
@@ -203,7 +203,45 @@ impl<T: Default> Slot<T> {
     }
 }
 
-impl<T: Default> PerCpu<Native, T> for Slots<T> {
+impl<T: Default> Shortcut<Object, T> for Slots<T> {
+    #[inline(always)]
+    fn pop_first(&self, _event: Event) -> Option<Object> {
+        let hidden = Hidden::new();
+        let (hot, credit) = (&self.at(hidden.area()).hot, area::credit(hidden.area()));
+        let (size, _) = hot.halves();
+        // The refusing area has no object, and is not written to.
+        let last = size.get().checked_sub(1)?;
+        credit.set(credit.get().wrapping_sub(1));
+        if credit.get() < 0 {
+            return None;
+        }
+        // SAFETY: an array that is not empty has storage, and below its size an address at every index.
+        unsafe {
+            let storage = Object::from_raw(hot.storage.load(Relaxed)).unwrap_unchecked();
+            let object = memory::nth(storage, last).load(Relaxed);
+            size.set(last);
+            Some(Object::from_raw(object).unwrap_unchecked())
+        }
+    }
+
+    #[inline(always)]
+    fn push_first(&self, object: Object, _event: Event) -> bool {
+        let hidden = Hidden::new();
+        let hot = &self.at(hidden.area()).hot;
+        let (size, capacity) = hot.halves();
+        let end = size.get();
+        if end >= capacity.get() {
+            return false;
+        }
+        // SAFETY: an array that has room has storage.
+        let storage = unsafe { Object::from_raw(hot.storage.load(Relaxed)).unwrap_unchecked() };
+        memory::nth(storage, end).store(Object::to_raw(Some(object)), Relaxed);
+        size.set(end + 1);
+        true
+    }
+}
+
+impl<T: Default> PerCpu<Object, T> for Slots<T> {
     type Local<'a>
         = Held<'a, T>
     where
@@ -279,42 +317,6 @@ impl<T: Default> PerCpu<Native, T> for Slots<T> {
         unsafe { sequence::push(places, self.cache, Object::to_raw(Some(object))) }
     }
 
-    #[inline(always)]
-    fn pop_first(&self, _event: Event) -> Option<Object> {
-        let hidden = Hidden::new();
-        let (hot, credit) = (&self.at(hidden.area()).hot, area::credit(hidden.area()));
-        let (size, _) = hot.halves();
-        // The refusing area has no object, and is not written to.
-        let last = size.get().checked_sub(1)?;
-        credit.set(credit.get().wrapping_sub(1));
-        if credit.get() < 0 {
-            return None;
-        }
-        // SAFETY: an array that is not empty has storage, and below its size an address at every index.
-        unsafe {
-            let storage = Object::from_raw(hot.storage.load(Relaxed)).unwrap_unchecked();
-            let object = memory::nth(storage, last).load(Relaxed);
-            size.set(last);
-            Some(Object::from_raw(object).unwrap_unchecked())
-        }
-    }
-
-    #[inline(always)]
-    fn push_first(&self, object: Object, _event: Event) -> bool {
-        let hidden = Hidden::new();
-        let hot = &self.at(hidden.area()).hot;
-        let (size, capacity) = hot.halves();
-        let end = size.get();
-        if end >= capacity.get() {
-            return false;
-        }
-        // SAFETY: an array that has room has storage.
-        let storage = unsafe { Object::from_raw(hot.storage.load(Relaxed)).unwrap_unchecked() };
-        memory::nth(storage, end).store(Object::to_raw(Some(object)), Relaxed);
-        size.set(end + 1);
-        true
-    }
-
     fn local(&self) -> Option<Held<'_, T>> {
         if !thread::enter() {
             return None;
@@ -365,7 +367,7 @@ impl<T: Default> PerCpu<Native, T> for Slots<T> {
 
 impl<T> Drop for Slots<T> {
     fn drop(&mut self) {
-        for cpu in (0..Native::cpus()).map(CpuId) {
+        for cpu in (0..area::used()).map(CpuId) {
             let slot = self.of(cpu);
             if slot.used.load(Acquire) {
                 // SAFETY: whoever drops a cache is alone with it; `used` says that `cold` was made; zeros are an unused slot.
@@ -415,7 +417,7 @@ impl<T> DerefMut for Held<'_, T> {
     }
 }
 
-impl<T> Local<Native, T> for Held<'_, T> {
+impl<T> Local<Object, T> for Held<'_, T> {
     fn cpu(&self) -> CpuId {
         self.cpu
     }

@@ -2,31 +2,31 @@
 
 use crate::memory::Wishes;
 use crate::per_cpu::Owner;
-use crate::world::{Native, Object};
+use crate::world::{Native, Object, Trusted};
 use crate::{area, memory, per_cpu, thread, timers};
 use slablab_platform::conformance::{Racer, Testable, Verdict};
-use slablab_platform::{CpuId, Event, Platform, Work};
+use slablab_platform::{CpuId, Event, Topology, Work};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, PoisonError};
 
-impl Native {
+impl<A: Trusted> Native<A> {
     /// Runs `f` in slot 0 of a world that nobody used yet. There is one world in a process: others wait, and whatever was
     /// in it is gone. For the contract's checks.
     #[doc(hidden)]
     pub fn enter_fresh<R>(f: impl FnOnce() -> R) -> R {
-        Native::enter(false, f)
+        Self::enter(false, f)
     }
 
     /// The same; with slots per CPU, this thread's CPU is what the checks say, and no kernel is needed for it.
     #[doc(hidden)]
     pub fn enter_pretending<R>(f: impl FnOnce() -> R) -> R {
-        Native::enter(wanted() == Owner::Cpu, f)
+        Self::enter(wanted() == Owner::Cpu, f)
     }
 
     fn enter<R>(pretending: bool, f: impl FnOnce() -> R) -> R {
         static ENTERED: Mutex<()> = Mutex::new(());
         let _entered = ENTERED.lock().unwrap_or_else(PoisonError::into_inner);
-        Native::start_with(Wishes { slots: wanted(), ..Wishes::default() });
+        Self::start_with(Wishes { slots: wanted(), ..Wishes::default() });
         memory::forget();
         timers::clear();
         timers::advance(1);
@@ -52,7 +52,7 @@ fn wanted() -> Owner {
 
 /// For tests over several threads: objects' contents, and threads that go before they end.
 #[doc(hidden)]
-impl Native {
+impl<A: Trusted> Native<A> {
     /// Fills an object with a word.
     pub fn stamp(object: Object, bytes: u32, word: u64) {
         (0..bytes).step_by(8).for_each(|offset| memory::word(object, offset).store(word, Relaxed));
@@ -73,7 +73,7 @@ impl Native {
     }
 }
 
-impl Testable for Native {
+impl<A: Trusted> Testable for Native<A> {
     const COUNTS: bool = false;
     const SYMMETRIC: bool = false;
 
@@ -87,8 +87,7 @@ impl Testable for Native {
         thread::set_live(cpu, online);
     }
     fn still<R>(f: impl FnOnce() -> R) -> R {
-        let live: Vec<CpuId> =
-            (0..Native::cpus()).map(CpuId).filter(|cpu| Native::cpu_online(*cpu)).collect();
+        let live: Vec<CpuId> = (0..Self::cpus()).map(CpuId).filter(|cpu| Self::cpu_online(*cpu)).collect();
         live.iter().for_each(|cpu| thread::set_live(*cpu, false));
         let result = f();
         live.iter().for_each(|cpu| thread::set_live(*cpu, true));

@@ -1,4 +1,4 @@
-//! The contract, over mapped memory.
+//! The contract, over mapped memory. `unsafe`: declares [`Trusted`], and promises that the mapped memory is memory.
 
 use crate::lazy::{Cpus, Nodes};
 use crate::lock::Futex;
@@ -7,18 +7,69 @@ use crate::per_cpu::Served;
 use crate::slots::Slots;
 use crate::{area, lines, per_cpu, report, section, space, thread, timers, topology};
 use slablab_platform::{
-    Context, CpuId, Descriptor, Event, Field, Frame, Gfp, NodeId, Pfn, Platform, Rank, Reclaim, Word, Work,
-    WorkKind,
+    Context, CpuId, Descriptor, Event, Field, Frame, Frames, Gfp, Hooks, Memory, NodeId, Pfn, Platform, Rank,
+    Reclaim, Time, Topology, Word, Work, WorkKind,
 };
 use std::fmt;
+use std::marker::PhantomData;
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::*};
 
 /// The world of mapped memory. Its CPUs are slots: one per thread, or one per CPU.
-#[derive(Debug)]
-pub enum Native {}
+///
+/// The world's functions are safe to call and write real memory, so a program needs an `unsafe` of its own to use them:
+/// `A` is a type of the program that implements [`Trusted`]. Without one, nothing of the world can be called:
+///
+/// ```compile_fail,E0277
+/// #![forbid(unsafe_code)]
+/// use slablab_native::{Native, Object};
+/// use slablab_platform::Memory;
+///
+/// struct Program;
+/// let secret = String::from("borrowed, and never lent to a world");
+/// let object = Object::at(secret.as_ptr().cast_mut()).unwrap();
+/// Native::<Program>::set_word(object, 0x2121_2121_2121_2121);
+/// ```
+///
+/// ```compile_fail,E0277
+/// #![forbid(unsafe_code)]
+/// use slablab_native::Native;
+/// use slablab_platform::{Frames, Pfn};
+///
+/// struct Program;
+/// Native::<Program>::with_frame(Pfn(u32::MAX), |frame| frame.node());
+/// ```
+///
+/// The same call with the promise made:
+///
+/// ```
+/// use slablab_native::{Native, Trusted};
+/// use slablab_platform::Topology;
+///
+/// struct Program;
+/// // SAFETY: this program assembles no engine: it asks the world for its page size, and touches no memory.
+/// unsafe impl Trusted for Program {}
+/// Native::<Program>::start();
+/// assert!(Native::<Program>::page_shift() >= 12);
+/// ```
+pub struct Native<A>(PhantomData<A>);
 
-/// An object's address. A number, so that it may go to another thread.
+/// A program's promise about its use of the native world.
+///
+/// # Safety
+///
+/// [`Native`]`<Self>` makes functions safe to call that read and write all memory of the heap, and memory beyond it if
+/// their arguments are wrong. The program that implements this trait promises that in it
+/// - engines call the functions of the contract as [`slablab_platform::Memory`] demands of engines, and other code calls
+///   them no differently;
+/// - one page allocator serves all engines over this world, and frees of pages and objects name what that allocator and
+///   these engines handed out;
+/// - safe code outside the program cannot name the type that implements this trait, unless by a name that is hidden and
+///   documented as not public.
+pub unsafe trait Trusted: 'static {}
+
+/// An object's address. A number, so that it may go to another thread. Having one permits nothing: only a world
+/// [`Native`]`<A>` reads or writes the bytes at an address, and that takes [`Trusted`].
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Object(NonZeroUsize);
 
@@ -54,7 +105,7 @@ impl fmt::Debug for Object {
     }
 }
 
-impl Native {
+impl<A: Trusted> Native<A> {
     /// Reserves address space, once per process. Before that, nothing else may be used.
     pub fn start() -> Start {
         memory::start(Wishes::default())
@@ -131,7 +182,7 @@ impl Native {
     /// request from outside never finds that otherwise, but between a fork's two halves.
     #[inline]
     pub fn interrupted() -> bool {
-        area::is_hidden() || section::is_in()
+        interrupted()
     }
 
     /// Counts a slow path of this thread; `true` now and then.
@@ -184,16 +235,13 @@ impl Native {
     }
 }
 
-impl Platform for Native {
-    type Ptr = Object;
-    type Ground = Self;
-    type Word = Real;
-    type Field = Real;
-    type Lock<R: Rank, T> = Futex<R, T>;
-    type PerCpu<T: Default> = Slots<T>;
-    type PerNode<T: Default> = Nodes<T>;
-    type CpuShared<T: Default> = Cpus<T>;
+/// See [`Native::interrupted`].
+#[inline]
+pub(crate) fn interrupted() -> bool {
+    area::is_hidden() || section::is_in()
+}
 
+impl<A: Trusted> Topology for Native<A> {
     #[inline]
     fn cpus() -> u16 {
         area::used()
@@ -231,7 +279,12 @@ impl Platform for Native {
     fn cpu_online(cpu: CpuId) -> bool {
         thread::is_live(cpu)
     }
+}
 
+impl<A: Trusted> Frames for Native<A> {
+    type Ptr = Object;
+    type Word = Real;
+    type Field = Real;
     #[inline]
     fn with_frame<T>(pfn: Pfn, f: impl FnOnce(&Frame<Self>) -> T) -> T {
         let frame: &Descriptor<Real, Real> = memory::frame(pfn);
@@ -251,6 +304,11 @@ impl Platform for Native {
     fn unmap_slab(pfn: Pfn, order: u8) {
         memory::unmap(pfn, order);
     }
+}
+
+// SAFETY: the reserved address space is memory that nothing but this world maps (`memory::reserve`); frames lie one after
+// another in it, so no two share a byte; and `Trusted` keeps code without an `unsafe` of its own away.
+unsafe impl<A: Trusted> Memory for Native<A> {
     #[inline]
     fn link(object: Object, offset: u32) -> Option<Object> {
         Object::from_raw(memory::word(object, offset).load(Relaxed))
@@ -301,18 +359,14 @@ impl Platform for Native {
     fn mark_live(object: Object, live: bool) -> bool {
         memory::mark_live(object, live)
     }
+}
 
+impl<A: Trusted> Time for Native<A> {
     fn now() -> u64 {
         timers::now_ns()
     }
     fn context() -> Context {
         Context::Task
-    }
-    fn random() -> u32 {
-        thread::random()
-    }
-    fn secret() -> u64 {
-        memory::secret()
     }
     fn defer(cpu: CpuId, delay_ns: u64, work: Work) {
         timers::defer(cpu, delay_ns, work);
@@ -320,7 +374,15 @@ impl Platform for Native {
     fn after_grace_period(work: Work) {
         timers::defer(area::slot(), timers::GRACE_NS, work);
     }
+}
 
+impl<A: Trusted> Hooks for Native<A> {
+    fn random() -> u32 {
+        thread::random()
+    }
+    fn secret() -> u64 {
+        memory::secret()
+    }
     fn reclaim(_ask: Reclaim) -> bool {
         false
     }
@@ -339,6 +401,14 @@ impl Platform for Native {
     fn broken(what: fmt::Arguments<'_>) -> ! {
         report::misuse(what)
     }
+}
+
+impl<A: Trusted> Platform for Native<A> {
+    type Ground = Self;
+    type Lock<R: Rank, T> = Futex<R, T>;
+    type PerCpu<T: Default> = Slots<T>;
+    type PerNode<T: Default> = Nodes<T>;
+    type CpuShared<T: Default> = Cpus<T>;
 }
 
 /// A word or field of mapped memory.

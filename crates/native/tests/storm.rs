@@ -118,7 +118,7 @@ impl Storm {
     /// Takes what a held slot has, and leaves it ready for more.
     fn empty(
         &self,
-        slot: &mut <Slots as PerCpu<Native, u64>>::Local<'_>,
+        slot: &mut <Slots as PerCpu<Object, u64>>::Local<'_>,
         me: u32,
         mut each: impl FnMut(Object),
     ) {

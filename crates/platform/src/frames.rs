@@ -1,34 +1,71 @@
-//! The descriptor of a page frame.
+//! Page frames: their numbers, their descriptors, and the addresses in them.
 //!
 //! A world keeps one [`Frame`] per page frame and finds it from the frame's number by arithmetic: the kernel's memmap.
-//! The page allocator owns `state` always and `link` while a block is free; whoever got the block owns the rest until it
-//! is freed.
+//! The page allocator owns `state` always and `link` while a block is free; the engine that allocated the block owns the
+//! other words until it frees the block.
 
-use crate::{Field, NodeId, Pfn, Platform, Word};
+use crate::{Field, NodeId, Topology, Word};
+use core::fmt::Debug;
+
+/// A page frame's number. 32 bits: 16 TiB of 4 KiB pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Pfn(pub u32);
+
+impl Pfn {
+    /// The frame `frames` after this one.
+    #[inline]
+    pub const fn plus(self, frames: u32) -> Pfn {
+        Pfn(self.0 + frames)
+    }
+}
+
+/// Page frames, their descriptors, and the addresses in them.
+pub trait Frames: Topology {
+    /// An object's address: a non-zero number, natively the pointer's.
+    type Ptr: Copy + Eq + Debug;
+    /// A word that other CPUs may write at the same time.
+    type Word: Word;
+    /// A word that a lock or an owner protects. Worlds that check report an access without protection.
+    type Field: Field;
+
+    /// Calls `f` with the descriptor of a frame of some node ([`Topology::node_frames`]). The call is not suspended
+    /// while `f` runs.
+    fn with_frame<T>(pfn: Pfn, f: impl FnOnce(&Frame<Self>) -> T) -> T;
+    /// The address `offset` bytes into the block that starts at `pfn`.
+    fn address(pfn: Pfn, offset: u64) -> Self::Ptr;
+    /// The frame an address is in, and the offset in that frame.
+    fn locate(object: Self::Ptr) -> (Pfn, u32);
+    /// Announces that the block at `pfn` holds objects of `size` bytes from now on: [`crate::Memory`] may reach them.
+    /// `cache` is the number of the objects' cache, or 2^24 if they belong to several caches: a world may keep it where
+    /// it finds it from an address.
+    fn map_slab(pfn: Pfn, order: u8, size: u32, cache: u32);
+    /// Announces that the block at `pfn` holds no objects any more.
+    fn unmap_slab(pfn: Pfn, order: u8);
+}
 
 /// A world's frame descriptor.
-pub type Frame<P> = Descriptor<<P as Platform>::Word, <P as Platform>::Field>;
+pub type Frame<P> = Descriptor<<P as Frames>::Word, <P as Frames>::Field>;
 
-/// What the world stores for one page frame: six words. Generic over the words, not the world, so that a world that wraps
-/// another hands on the other's descriptors.
+/// The descriptor of one page frame: six words. Generic over the words, not the world, so that a world that wraps another
+/// world has that world's descriptors.
 #[derive(Debug)]
 pub struct Descriptor<W, F> {
-    /// [`FrameState`], packed: read by anybody, written by the block's owner or under `zone->lock`.
+    /// [`FrameState`], packed: read by every CPU, written by the block's owner or under `zone->lock`.
     pub state: W,
     /// An engine's racing state of a slab (head frame only).
     pub slab: W,
     /// Two frame numbers, next and previous on whatever list the block is: see [`Links`].
     pub link: F,
-    /// Whose the block is: an engine's own packing (cache, list).
+    /// The block's owner: an engine's own packing (cache, list).
     pub owner: F,
-    /// For the block's owner.
+    /// A word of the block's owner.
     pub extra: F,
     /// The pageblock's migrate type, kept in its first frame, under `zone->lock`.
     pub block: F,
 }
 
 impl<W: Word, F: Field> Descriptor<W, F> {
-    /// A frame nobody used yet: all words 0.
+    /// The descriptor of an untouched frame: all words 0.
     pub fn new() -> Self {
         Descriptor {
             state: W::new(0),
@@ -42,7 +79,7 @@ impl<W: Word, F: Field> Descriptor<W, F> {
 }
 
 impl<W: Word, F: Field> Descriptor<W, F> {
-    /// The node the frame's memory is on, once somebody used it.
+    /// The node the frame's memory is on, once the frame was allocated.
     pub fn node(&self) -> NodeId {
         FrameState::unpack(self.state.load()).node
     }
@@ -64,7 +101,7 @@ pub enum FrameKind {
     Buddy = 1,
     /// Head of a free block on a per-CPU page list.
     Pcp = 2,
-    /// Head of a block somebody allocated, not for a slab.
+    /// Head of an allocated block that is no slab.
     Allocated = 3,
     /// Head of a slab.
     Slab = 4,
@@ -104,7 +141,7 @@ pub struct FrameState {
     pub node: NodeId,
     /// Frames back to the head (kind [`FrameKind::Tail`]).
     pub tail: u32,
-    /// The block was taken with no watermark left to keep (`pfmemalloc`): it is for those who free memory.
+    /// The block was allocated below all watermarks (`pfmemalloc`): only callers that free memory may use it.
     pub reserve: bool,
 }
 

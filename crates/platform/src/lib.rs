@@ -4,36 +4,52 @@
 //! (native memory, a modelled machine, a model checker, somebody's kernel) implements [`Platform`]: it knows no
 //! allocator. They meet where something is assembled.
 //!
-//! | module | what it fixes |
+//! | module | contents |
 //! |---|---|
-//! | [`bytes`] | ranges of bytes in memory that is words |
-//! | [`contract`] | the traits: memory, words, locks, per-CPU slots, topology, time |
-//! | [`frames`] | the descriptor of a page frame and its state word |
-//! | [`slots`] | the two per-CPU primitives: tagged list and bounded array |
+//! | [`contract`] | [`Platform`]: the five traits together, and the types that CPUs share |
+//! | [`topology`] | CPUs, nodes, distances |
+//! | [`frames`] | page frames, their descriptors, addresses |
+//! | [`memory`] | links, storage and bytes of objects: the `unsafe trait` |
+//! | [`time`] | the clock and deferred work |
+//! | [`hooks`] | reclaim, fault injection, random numbers, counting, the end |
+//! | [`sync`] | words, locks, values per node and per CPU |
+//! | [`slots`] | one slot per CPU: tagged list, bounded array, the engine's state |
+//! | [`rank`] | the lock order, as types |
 //! | [`event`] | what is counted, once, for counters, tables and docs |
 //! | [`gfp`] | allocation flags, independent of any kernel's bit numbers |
-//! | [`rank`] | the lock order, as types |
+//! | [`bytes`] | ranges of bytes in memory that is words |
+//! | [`delegate!`] | a world around a world, stated by what differs |
 //! | [`conformance`] | the contract as checks that every world must pass |
 //!
-//! Deliberately absent: this crate does not allocate, has no dependencies, no `unsafe`, no statics, and names no engine.
+//! Deliberately absent: this crate does not allocate, has no dependencies, no `unsafe` blocks, no statics, and names no
+//! engine. Its tests are `bytes`' own and, in the crate `check`, the conformance suite on every world.
 #![no_std]
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 pub mod bytes;
 pub mod conformance;
 pub mod contract;
+mod delegate;
 pub mod event;
 pub mod frames;
 pub mod gfp;
+pub mod hooks;
+#[expect(unsafe_code, reason = "declares the unsafe trait")]
+pub mod memory;
 pub mod rank;
 pub mod slots;
+pub mod sync;
+pub mod time;
+pub mod topology;
 
-pub use contract::{
-    Context, CpuId, CpuShared, Field, Local, Lock, NodeId, PerCpu, PerNode, Pfn, Platform, Reclaim,
-    ReclaimStep, Word, Work, WorkKind,
-};
+pub use contract::{Platform, SlotOf};
 pub use event::Event;
-pub use frames::{Descriptor, Frame, FrameKind, FrameState};
+pub use frames::{Descriptor, Frame, FrameKind, FrameState, Frames, Pfn};
 pub use gfp::Gfp;
+pub use hooks::{Hooks, Reclaim, ReclaimStep};
+pub use memory::Memory;
 pub use rank::Rank;
-pub use slots::{HotArray, HotList, Want};
+pub use slots::{HotArray, HotList, Local, PerCpu, Shortcut, Want};
+pub use sync::{CpuShared, Field, Lock, PerNode, Word};
+pub use time::{Context, Time, Work, WorkKind};
+pub use topology::{CpuId, NodeId, Topology};

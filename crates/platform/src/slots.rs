@@ -1,7 +1,10 @@
-//! The two per-CPU primitives.
+//! Slots: one per CPU, with a tagged list and a bounded array for the fast paths.
 //!
-//! Each operation tests its conditions and commits with one store, so that a world can make it a restartable sequence.
-//! What a slot holds between operations is plain data: [`HotList`] and [`HotArray`].
+//! Each operation of the fast path tests its conditions and commits with one store, so that a world can make it a
+//! restartable sequence. Between operations a slot's hot part is plain data: [`HotList`] and [`HotArray`].
+
+use crate::{CpuId, Event};
+use core::ops::{Deref, DerefMut};
 
 /// The condition under which a tagged list serves: `tag & mask == value`.
 ///
@@ -11,12 +14,12 @@
 pub struct Want {
     /// Bits of the tag that matter.
     pub mask: u64,
-    /// What they must be.
+    /// The value of these bits.
     pub value: u64,
 }
 
 impl Want {
-    /// Any tag will do.
+    /// Met by every tag.
     pub const ANY: Want = Want { mask: 0, value: 0 };
 
     /// Whether `tag` satisfies the condition.
@@ -26,16 +29,16 @@ impl Want {
     }
 }
 
-/// A list of free objects linked through [`Platform::link`](crate::Platform::link), last in, first out.
+/// A list of free objects linked through [`Memory::link`](crate::Memory::link), last in, first out.
 ///
-/// `count` is packed with the head natively (48 and 16 bits), so it costs nothing and never exceeds [`HotList::COUNT_MAX`].
+/// The native world packs `count` with the head (16 and 48 bits), so it never exceeds [`HotList::COUNT_MAX`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HotList<Ptr> {
     /// The object popped next.
     pub head: Option<Ptr>,
     /// Objects on the list.
     pub count: u32,
-    /// What the owner says about the list; `pop_if` and `push_if` test it.
+    /// The owner's label of the list; `pop_if` and `push_if` test it.
     pub tag: u64,
 }
 
@@ -62,4 +65,76 @@ impl<Ptr> HotArray<Ptr> {
     pub const HEADER: u32 = 4;
     /// No storage: every `pop` and `push` fails.
     pub const NONE: HotArray<Ptr> = HotArray { storage: None, size: 0, capacity: 0 };
+}
+
+/// One slot per CPU: a tagged list, a bounded array, an engine's cold state `T`, and counters.
+///
+/// The hot operations run on the current CPU's slot. They fail, without effect, when their condition does not hold or
+/// while the slot is held by [`PerCpu::local`].
+pub trait PerCpu<Ptr, T: Default>: Sized {
+    /// A slot held exclusively.
+    type Local<'a>: Local<Ptr, T>
+    where
+        Self: 'a,
+        T: 'a;
+    /// Slots with empty hot parts and `T::default()`. `link_offset` is the offset of the link in an object.
+    fn new(link_offset: u32) -> Self;
+    /// Takes the head of the current CPU's list if its tag meets `want`, and counts `event`.
+    fn pop_if(&self, want: Want, event: Event) -> Option<Ptr>;
+    /// Adds `object` to the current CPU's list if the tag meets `want` and the list has fewer than `limit` objects;
+    /// counts `event`.
+    fn push_if(&self, want: Want, limit: u32, object: Ptr, event: Event) -> bool;
+    /// Takes the last address of the current CPU's array, and counts `event`.
+    fn pop(&self, event: Event) -> Option<Ptr>;
+    /// Adds an address to the current CPU's array unless it is full, and counts `event`.
+    fn push(&self, object: Ptr, event: Event) -> bool;
+    /// Holds the current CPU's slot exclusively; `None` when the caller was interrupted or moved, or the slot is held.
+    fn local(&self) -> Option<Self::Local<'_>>;
+    /// Holds the slot of a CPU that cannot use it now, because the CPU is down or the whole world stands still; `None`
+    /// when the slot is live.
+    fn claim(&self, cpu: CpuId) -> Option<Self::Local<'_>>;
+    /// With `true`: no other caller uses the cache from now on, so every slot can be claimed, live ones too. With
+    /// `false`: that has ended.
+    fn close(&self, _closed: bool) {}
+    /// Asks the owner of a live slot to empty it on the owner's next slow path; [`Local::asked`] tells the owner.
+    fn ask(&self, cpu: CpuId);
+    /// Counts an event on the current CPU without holding the slot.
+    fn count(&self, event: Event, n: u64);
+    /// How often an event was counted on a CPU.
+    fn counted(&self, cpu: CpuId, event: Event) -> u64;
+    /// Whether a CPU's slot was ever used. An unused slot is empty and has counted no event.
+    fn used(&self, cpu: CpuId) -> bool;
+}
+
+/// For a world in which the array's operations have a cheaper first part; other worlds implement it with an empty body.
+/// No engine's own path calls it: `slablab-malloc` builds its inlined fast path on it.
+pub trait Shortcut<Ptr, T: Default>: PerCpu<Ptr, T> {
+    /// The cheap first part of [`PerCpu::pop`]. `None` means "call `pop`", not "empty".
+    #[inline(always)]
+    fn pop_first(&self, event: Event) -> Option<Ptr> {
+        self.pop(event)
+    }
+    /// The cheap first part of [`PerCpu::push`]. `false` means "call `push`", not "full".
+    #[inline(always)]
+    fn push_first(&self, object: Ptr, event: Event) -> bool {
+        self.push(object, event)
+    }
+}
+
+/// A slot held exclusively. Dereferences to the engine's cold state. Dropping it lets go of the slot.
+pub trait Local<Ptr, T>: Deref<Target = T> + DerefMut {
+    /// The CPU whose slot it is.
+    fn cpu(&self) -> CpuId;
+    /// The tagged list.
+    fn list(&self) -> HotList<Ptr>;
+    /// Replaces the tagged list.
+    fn set_list(&mut self, list: HotList<Ptr>);
+    /// The bounded array.
+    fn array(&self) -> HotArray<Ptr>;
+    /// Replaces the bounded array.
+    fn set_array(&mut self, array: HotArray<Ptr>);
+    /// Whether another CPU asked for the slot to be emptied since the last call.
+    fn asked(&mut self) -> bool;
+    /// Counts an event in this slot.
+    fn count(&mut self, event: Event, n: u64);
 }

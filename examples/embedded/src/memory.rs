@@ -10,10 +10,11 @@
 //! A kernel with its own page tables has these three at addresses of its choice, for as much memory as its firmware says.
 
 use crate::cpu::asked;
+use crate::world::Kernel;
 use core::cell::{Cell, UnsafeCell};
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU64, Ordering::*};
-use slablab_platform::{Descriptor, Field, Pfn, Word};
+use slablab_platform::{Descriptor, Field, Memory, Pfn, Word};
 
 /// What the one CPU uses.
 #[derive(Debug)]
@@ -129,6 +130,67 @@ pub(crate) fn mark_live(object: Object, live: bool) -> bool {
     let (word, bit) = (&LIVE[index / 64], 1 << (index % 64));
     let before = if live { word.fetch_or(bit, Relaxed) } else { word.fetch_and(!bit, Relaxed) };
     before & bit != 0
+}
+
+// SAFETY: all objects lie in `RAM`, which this file alone reaches, and `address` keeps frames apart. That only engines call
+// the functions is the kernel's rule (see `Kernel`).
+unsafe impl Memory for Kernel {
+    #[inline]
+    fn link(object: Object, offset: u32) -> Option<Object> {
+        Self::storage_load(object, offset / 8)
+    }
+    #[inline]
+    fn set_link(object: Object, offset: u32, next: Option<Object>) {
+        Self::storage_store(object, offset / 8, next);
+    }
+    fn half(at: Object) -> u16 {
+        asked();
+        self::half(at)
+    }
+    fn set_half(at: Object, value: u16) {
+        asked();
+        self::set_half(at, value);
+    }
+    fn storage_attach(object: Object, words: u32) {
+        asked();
+        self::fill(object, words * 8, 0);
+    }
+    #[inline]
+    fn storage_load(object: Object, index: u32) -> Option<Object> {
+        asked();
+        let raw = self::word(object, index * 8).load(Relaxed) as usize;
+        Object::new(core::ptr::with_exposed_provenance_mut(raw))
+    }
+    #[inline]
+    fn storage_store(object: Object, index: u32, value: Option<Object>) {
+        asked();
+        let raw = value.map_or(0, |object| object.as_ptr().expose_provenance());
+        self::word(object, index * 8).store(raw as u64, Relaxed);
+    }
+    fn storage_detach(_object: Object) {
+        asked();
+    }
+    fn fill(at: Object, bytes: u32, value: u8) {
+        asked();
+        self::fill(at, bytes, value);
+    }
+    fn differs(at: Object, bytes: u32, value: u8) -> Option<(u32, u8)> {
+        asked();
+        let other = |(_, byte): &(usize, &u8)| **byte != value;
+        self::bytes(at, bytes).iter().enumerate().find(other).map(|(offset, byte)| (offset as u32, *byte))
+    }
+    fn word(at: Object) -> u64 {
+        asked();
+        self::word(at, 0).load(Relaxed)
+    }
+    fn set_word(at: Object, value: u64) {
+        asked();
+        self::word(at, 0).store(value, Relaxed);
+    }
+    fn mark_live(object: Object, live: bool) -> bool {
+        asked();
+        self::mark_live(object, live)
+    }
 }
 
 /// A word that an interrupt may change between two looks: its operations are one instruction each.

@@ -10,7 +10,8 @@ use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
 use core::sync::atomic::{Ordering::SeqCst, compiler_fence};
 use slablab_platform::{
-    CpuId, CpuShared, Event, HotArray, HotList, Local, Lock, NodeId, PerCpu, PerNode, Platform, Rank, Want,
+    CpuId, CpuShared, Event, HotArray, HotList, Local, Lock, NodeId, PerCpu, PerNode, Platform, Rank,
+    Shortcut, Topology, Want,
 };
 
 /// The CPU's slot of one cache.
@@ -41,7 +42,7 @@ impl<T> Slots<T> {
     }
 }
 
-impl<T: Default> PerCpu<Kernel, T> for Slots<T> {
+impl<T: Default> PerCpu<Object, T> for Slots<T> {
     type Local<'a>
         = Held<'a, T>
     where
@@ -149,6 +150,8 @@ impl<T: Default> PerCpu<Kernel, T> for Slots<T> {
     }
 }
 
+impl<T: Default> Shortcut<Object, T> for Slots<T> {}
+
 /// A slot held.
 #[derive(Debug)]
 pub struct Held<'a, T> {
@@ -176,7 +179,7 @@ impl<T> DerefMut for Held<'_, T> {
     }
 }
 
-impl<T> Local<Kernel, T> for Held<'_, T> {
+impl<T> Local<Object, T> for Held<'_, T> {
     fn cpu(&self) -> CpuId {
         CpuId(0)
     }

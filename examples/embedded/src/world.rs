@@ -4,10 +4,13 @@ use crate::cpu::{self, Off, asked};
 use crate::memory::{self, FIRST, FRAME_COUNT, Object, OneCpu, Owned, PAGE, Shared};
 use crate::slots::{Made, Quiet, Slots};
 use core::cell::Cell;
-use core::sync::atomic::Ordering::Relaxed;
-use slablab_platform::{Context, CpuId, Event, Frame, Gfp, NodeId, Pfn, Platform, Rank, Reclaim, Work};
+use slablab_platform::{
+    Context, CpuId, Event, Frame, Frames, Gfp, Hooks, NodeId, Pfn, Platform, Rank, Reclaim, Time, Topology,
+    Work,
+};
 
-/// The world: one CPU, one node, memory from boot on.
+/// The world: one CPU, one node, memory from boot on. Public, because a kernel names it where it declares its allocator;
+/// a kernel is one program and trusts its crates to leave the contract's functions to the engines.
 #[derive(Debug)]
 pub enum Kernel {}
 
@@ -58,16 +61,7 @@ impl Kernel {
     }
 }
 
-impl Platform for Kernel {
-    type Ptr = Object;
-    type Ground = Self;
-    type Word = Shared;
-    type Field = Owned;
-    type Lock<R: Rank, T> = Quiet<R, T>;
-    type PerCpu<T: Default> = Slots<T>;
-    type PerNode<T: Default> = Made<T>;
-    type CpuShared<T: Default> = Made<T>;
-
+impl Topology for Kernel {
     fn cpus() -> u16 {
         1
     }
@@ -96,7 +90,12 @@ impl Platform for Kernel {
         asked();
         !STOPPED.0.get()
     }
+}
 
+impl Frames for Kernel {
+    type Ptr = Object;
+    type Word = Shared;
+    type Field = Owned;
     #[inline]
     fn with_frame<T>(pfn: Pfn, f: impl FnOnce(&Frame<Self>) -> T) -> T {
         asked();
@@ -119,63 +118,9 @@ impl Platform for Kernel {
     fn unmap_slab(_pfn: Pfn, _order: u8) {
         asked();
     }
-    #[inline]
-    fn link(object: Object, offset: u32) -> Option<Object> {
-        Self::storage_load(object, offset / 8)
-    }
-    #[inline]
-    fn set_link(object: Object, offset: u32, next: Option<Object>) {
-        Self::storage_store(object, offset / 8, next);
-    }
-    fn half(at: Object) -> u16 {
-        asked();
-        memory::half(at)
-    }
-    fn set_half(at: Object, value: u16) {
-        asked();
-        memory::set_half(at, value);
-    }
-    fn storage_attach(object: Object, words: u32) {
-        asked();
-        memory::fill(object, words * 8, 0);
-    }
-    #[inline]
-    fn storage_load(object: Object, index: u32) -> Option<Object> {
-        asked();
-        let raw = memory::word(object, index * 8).load(Relaxed) as usize;
-        Object::new(core::ptr::with_exposed_provenance_mut(raw))
-    }
-    #[inline]
-    fn storage_store(object: Object, index: u32, value: Option<Object>) {
-        asked();
-        let raw = value.map_or(0, |object| object.as_ptr().expose_provenance());
-        memory::word(object, index * 8).store(raw as u64, Relaxed);
-    }
-    fn storage_detach(_object: Object) {
-        asked();
-    }
-    fn fill(at: Object, bytes: u32, value: u8) {
-        asked();
-        memory::fill(at, bytes, value);
-    }
-    fn differs(at: Object, bytes: u32, value: u8) -> Option<(u32, u8)> {
-        asked();
-        let other = |(_, byte): &(usize, &u8)| **byte != value;
-        memory::bytes(at, bytes).iter().enumerate().find(other).map(|(offset, byte)| (offset as u32, *byte))
-    }
-    fn word(at: Object) -> u64 {
-        asked();
-        memory::word(at, 0).load(Relaxed)
-    }
-    fn set_word(at: Object, value: u64) {
-        asked();
-        memory::word(at, 0).store(value, Relaxed);
-    }
-    fn mark_live(object: Object, live: bool) -> bool {
-        asked();
-        memory::mark_live(object, live)
-    }
+}
 
+impl Time for Kernel {
     fn now() -> u64 {
         asked();
         cpu::now_ns()
@@ -183,15 +128,6 @@ impl Platform for Kernel {
     fn context() -> Context {
         asked();
         if cpu::in_interrupt() { Context::Hardirq } else { Context::Task }
-    }
-    fn random() -> u32 {
-        asked();
-        // Not random, and nobody relies on it: Knuth's constant spreads the clock.
-        (cpu::now_ns().wrapping_mul(6_364_136_223_846_793_005) >> 32) as u32
-    }
-    fn secret() -> u64 {
-        // A kernel draws it at boot. A constant encodes nothing.
-        0x5EC2_E700_5EC2_E700
     }
     fn defer(_cpu: CpuId, delay_ns: u64, work: Work) {
         asked();
@@ -205,7 +141,18 @@ impl Platform for Kernel {
     fn after_grace_period(work: Work) {
         Self::defer(Self::cpu(), WHEN_NOBODY_READS, work);
     }
+}
 
+impl Hooks for Kernel {
+    fn random() -> u32 {
+        asked();
+        // Not random, and nobody relies on it: Knuth's constant spreads the clock.
+        (cpu::now_ns().wrapping_mul(6_364_136_223_846_793_005) >> 32) as u32
+    }
+    fn secret() -> u64 {
+        // A kernel draws it at boot. A constant encodes nothing.
+        0x5EC2_E700_5EC2_E700
+    }
     fn reclaim(_ask: Reclaim) -> bool {
         asked();
         // A kernel with caches of its own (pages, names) frees of them here, and answers `true` if it freed any.
@@ -218,6 +165,14 @@ impl Platform for Kernel {
     fn count(event: Event, n: u64) {
         count(&COUNTS.0, event, n);
     }
+}
+
+impl Platform for Kernel {
+    type Ground = Self;
+    type Lock<R: Rank, T> = Quiet<R, T>;
+    type PerCpu<T: Default> = Slots<T>;
+    type PerNode<T: Default> = Made<T>;
+    type CpuShared<T: Default> = Made<T>;
 }
 
 /// The world as it is at boot.

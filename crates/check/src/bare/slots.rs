@@ -2,7 +2,8 @@
 
 use super::{Bare, CPUS, NODES, Place, REST, add};
 use slablab_platform::{
-    CpuId, CpuShared, Event, HotArray, HotList, Local, Lock, NodeId, PerCpu, PerNode, Platform, Rank, Want,
+    CpuId, CpuShared, Event, HotArray, HotList, Local, Lock, Memory, NodeId, PerCpu, PerNode, Rank, Shortcut,
+    Topology, Want,
 };
 use std::cell::{Cell, OnceCell, RefCell, RefMut};
 use std::marker::PhantomData;
@@ -54,7 +55,7 @@ impl<T: Default> Slot<T> {
 }
 
 impl<T> Slot<T> {
-    fn hold(&self, cpu: CpuId) -> Option<Held<'_, T>> {
+    fn hold<const COUNT: bool>(&self, cpu: CpuId) -> Option<Held<'_, T, COUNT>> {
         let cold = self.cold.try_borrow_mut().ok()?;
         self.used.set(true);
         let (list, sizes) = (self.list.replace(HELD_LIST), self.sizes.replace(HELD_SIZES));
@@ -74,9 +75,9 @@ impl<T, const COUNT: bool> Slots<T, COUNT> {
     }
 }
 
-impl<T: Default, const COUNT: bool> PerCpu<Bare<COUNT>, T> for Slots<T, COUNT> {
+impl<T: Default, const COUNT: bool> PerCpu<Place, T> for Slots<T, COUNT> {
     type Local<'a>
-        = Held<'a, T>
+        = Held<'a, T, COUNT>
     where
         T: 'a;
 
@@ -147,12 +148,12 @@ impl<T: Default, const COUNT: bool> PerCpu<Bare<COUNT>, T> for Slots<T, COUNT> {
         true
     }
 
-    fn local(&self) -> Option<Held<'_, T>> {
+    fn local(&self) -> Option<Held<'_, T, COUNT>> {
         let cpu = Bare::<COUNT>::cpu();
         self.slot(cpu).hold(cpu)
     }
 
-    fn claim(&self, cpu: CpuId) -> Option<Held<'_, T>> {
+    fn claim(&self, cpu: CpuId) -> Option<Held<'_, T, COUNT>> {
         let live = Bare::<COUNT>::cpu_online(cpu) && !REST.with(|rest| rest.still.get());
         if live { None } else { self.slot(cpu).hold(cpu) }
     }
@@ -179,7 +180,7 @@ impl<T: Default, const COUNT: bool> PerCpu<Bare<COUNT>, T> for Slots<T, COUNT> {
 }
 
 /// A slot held exclusively: the hot part's words are here, and put back when dropped.
-pub struct Held<'a, T> {
+pub struct Held<'a, T, const COUNT: bool> {
     slot: &'a Slot<T>,
     cpu: CpuId,
     cold: RefMut<'a, T>,
@@ -187,27 +188,29 @@ pub struct Held<'a, T> {
     sizes: u64,
 }
 
-impl<T> Drop for Held<'_, T> {
+impl<T, const COUNT: bool> Drop for Held<'_, T, COUNT> {
     fn drop(&mut self) {
         self.slot.list.set(self.list);
         self.slot.sizes.set(self.sizes);
     }
 }
 
-impl<T> Deref for Held<'_, T> {
+impl<T, const COUNT: bool> Deref for Held<'_, T, COUNT> {
     type Target = T;
     fn deref(&self) -> &T {
         &self.cold
     }
 }
 
-impl<T> DerefMut for Held<'_, T> {
+impl<T, const COUNT: bool> DerefMut for Held<'_, T, COUNT> {
     fn deref_mut(&mut self) -> &mut T {
         &mut self.cold
     }
 }
 
-impl<T, const COUNT: bool> Local<Bare<COUNT>, T> for Held<'_, T> {
+impl<T: Default, const COUNT: bool> Shortcut<Place, T> for Slots<T, COUNT> {}
+
+impl<T, const COUNT: bool> Local<Place, T> for Held<'_, T, COUNT> {
     fn cpu(&self) -> CpuId {
         self.cpu
     }

@@ -5,8 +5,9 @@
 
 use slablab_pages::Pages;
 use slablab_platform::{
-    Context, CpuId, CpuShared, Event, Field, Frame, Gfp, HotArray, HotList, Local, Lock, NodeId, PerCpu,
-    PerNode, Pfn, Platform, Rank, Reclaim, ReclaimStep, Want, Word, Work,
+    Context, CpuId, CpuShared, Event, Field, Frame, Frames, Gfp, Hooks, HotArray, HotList, Local, Lock,
+    Memory, NodeId, PerCpu, PerNode, Pfn, Platform, Rank, Reclaim, ReclaimStep, Shortcut, Time, Topology,
+    Want, Word, Work,
 };
 use std::cell::{Cell, OnceCell, RefCell, RefMut};
 use std::collections::HashMap;
@@ -258,7 +259,7 @@ impl<T> DerefMut for Here<'_, T> {
     }
 }
 
-impl<T> Local<World, T> for Here<'_, T> {
+impl<T> Local<u64, T> for Here<'_, T> {
     fn cpu(&self) -> CpuId {
         CpuId(self.2)
     }
@@ -282,7 +283,9 @@ impl<T> Local<World, T> for Here<'_, T> {
     }
 }
 
-impl<T: Default> PerCpu<World, T> for Slots<T> {
+impl<T: Default> Shortcut<u64, T> for Slots<T> {}
+
+impl<T: Default> PerCpu<u64, T> for Slots<T> {
     type Local<'a>
         = Here<'a, T>
     where
@@ -335,16 +338,7 @@ impl<T: Default> Slots<T> {
     }
 }
 
-impl Platform for World {
-    type Ptr = u64;
-    type Ground = Self;
-    type Word = Plain;
-    type Field = Plain;
-    type Lock<R: Rank, T> = Ranked<R, T>;
-    type PerCpu<T: Default> = Slots<T>;
-    type PerNode<T: Default> = Nodes<T>;
-    type CpuShared<T: Default> = Cpus<T>;
-
+impl Topology for World {
     fn cpus() -> u16 {
         state().spec.cpus.len() as u16
     }
@@ -376,6 +370,12 @@ impl Platform for World {
     fn cpu_online(_cpu: CpuId) -> bool {
         true
     }
+}
+
+impl Frames for World {
+    type Ptr = u64;
+    type Word = Plain;
+    type Field = Plain;
     fn with_frame<T>(pfn: Pfn, f: impl FnOnce(&Frame<World>) -> T) -> T {
         let state = state();
         let mut nodes = state.starts.iter().zip(&state.spec.nodes);
@@ -393,6 +393,10 @@ impl Platform for World {
     }
     fn map_slab(_pfn: Pfn, _order: u8, _size: u32, _cache: u32) {}
     fn unmap_slab(_pfn: Pfn, _order: u8) {}
+}
+
+// SAFETY: there is no memory, and no function that returns.
+unsafe impl Memory for World {
     fn link(_object: u64, _offset: u32) -> Option<u64> {
         unreachable!("pages touch no objects")
     }
@@ -422,20 +426,26 @@ impl Platform for World {
     fn mark_live(_object: u64, _live: bool) -> bool {
         false
     }
+}
+
+impl Time for World {
     fn now() -> u64 {
         0
     }
     fn context() -> Context {
         Context::Task
     }
+    fn defer(_cpu: CpuId, _delay_ns: u64, _work: Work) {}
+    fn after_grace_period(_work: Work) {}
+}
+
+impl Hooks for World {
     fn random() -> u32 {
         0
     }
     fn secret() -> u64 {
         0
     }
-    fn defer(_cpu: CpuId, _delay_ns: u64, _work: Work) {}
-    fn after_grace_period(_work: Work) {}
     fn reclaim(ask: Reclaim) -> bool {
         let state = state();
         assert_eq!(state.zone_locks_held.get(), 0, "reclaim asked for under zone->lock");
@@ -454,6 +464,14 @@ impl Platform for World {
     fn count(event: Event, n: u64) {
         *state().counts.borrow_mut().entry(event).or_default() += n;
     }
+}
+
+impl Platform for World {
+    type Ground = Self;
+    type Lock<R: Rank, T> = Ranked<R, T>;
+    type PerCpu<T: Default> = Slots<T>;
+    type PerNode<T: Default> = Nodes<T>;
+    type CpuShared<T: Default> = Cpus<T>;
 }
 
 /// A small deterministic generator (xorshift64*), so that a test's seed is its whole story.

@@ -19,7 +19,7 @@ pub(super) fn new_slots<P: Testable>() -> Slots<P> {
 /// Holds the current CPU's slot, which nobody else holds, for `f`.
 pub(super) fn held<P: Testable, R>(
     slots: &Slots<P>,
-    f: impl FnOnce(&mut <Slots<P> as PerCpu<P, u64>>::Local<'_>) -> R,
+    f: impl FnOnce(&mut <Slots<P> as PerCpu<<P as crate::Frames>::Ptr, u64>>::Local<'_>) -> R,
 ) -> Result<R, Text> {
     match slots.local() {
         Some(mut local) => Ok(f(&mut local)),

@@ -5,7 +5,7 @@ use crate::zones::{Zones, ahead};
 use slablab_platform::Platform;
 
 /// Makes an object when its slab is made; what it made survives frees (`ctor`).
-pub type Constructor<P> = fn(<P as Platform>::Ptr);
+pub type Constructor<P> = fn(<P as slablab_platform::Frames>::Ptr);
 
 /// What is done to the objects of a new slab, and in which order they are linked.
 pub struct NewObjects<P: Platform> {

@@ -11,14 +11,12 @@
 //! done while the slot is held.
 
 use crate::zones::ahead;
-use core::fmt;
 use core::marker::PhantomData;
-use core::ops::{Deref, DerefMut};
 use slablab_pages::Pages;
-use slablab_platform::conformance::{Racer, Testable, Verdict};
+use slablab_platform::conformance::Testable;
 use slablab_platform::{
-    Context, CpuId, Event, Field, Frame, FrameKind, Gfp, HotArray, HotList, Local, NodeId, PerCpu, Pfn,
-    Platform, Rank, Reclaim, Want, Work,
+    CpuId, Event, Field, FrameKind, Hooks, HotList, Local, Memory, NodeId, PerCpu, Pfn, Platform, Rank,
+    Shortcut, SlotOf, Want, delegate,
 };
 
 /// World `P` with encoded links.
@@ -63,17 +61,13 @@ impl<P: Platform> Hardened<P> {
     }
 }
 
-impl<P: Platform> Platform for Hardened<P> {
-    type Ptr = P::Ptr;
-    type Ground = P::Ground;
-    type Word = P::Word;
-    type Field = P::Field;
-    type Lock<R: Rank, T> = P::Lock<R, T>;
-    type PerCpu<T: Default> = HardenedSlots<P, T>;
-    type PerNode<T: Default> = P::PerNode<T>;
-    type CpuShared<T: Default> = P::CpuShared<T>;
-
-    /// A link that leads to no object of the cache is [`Platform::broken`]: somebody wrote to a free object.
+delegate! { impl[P: Platform] Topology for Hardened<P> => P }
+delegate! { impl[P: Platform] Frames for Hardened<P> => P }
+delegate! { impl[P: Platform] Time for Hardened<P> => P }
+delegate! { impl[P: Platform] Hooks for Hardened<P> => P }
+delegate! { impl[P: Platform] Memory for Hardened<P> => P: half set_half storage_attach storage_load storage_store
+        storage_detach fill differs word set_word mark_live;
+    /// A link that leads to no object of the cache is [`Hooks::broken`]: the free object was overwritten.
     fn link(object: P::Ptr, offset: u32) -> Option<P::Ptr> {
         let word = ahead::<P>(object, offset);
         let number = P::word(word) ^ Self::key(word);
@@ -83,7 +77,8 @@ impl<P: Platform> Platform for Hardened<P> {
         let next = Self::followed(object, number);
         if next.is_none() {
             Self::broken(format_args!(
-                "BUG: Freechain corrupt: the link of the object at {object:?} leads to {number:#x}, which is in no slab of its cache"
+                "BUG: Freechain corrupt: the link of the object at {object:?} leads to {number:#x}, \
+                 which is in no slab of its cache"
             ));
         }
         next
@@ -92,119 +87,17 @@ impl<P: Platform> Platform for Hardened<P> {
         let word = ahead::<P>(object, offset);
         P::set_word(word, next.map_or(0, Self::number) ^ Self::key(word));
     }
-
-    fn cpus() -> u16 {
-        P::cpus()
-    }
-    fn nodes() -> u16 {
-        P::nodes()
-    }
-    fn page_shift() -> u32 {
-        P::page_shift()
-    }
-    fn cpu() -> CpuId {
-        P::cpu()
-    }
-    fn cpu_node(cpu: CpuId) -> NodeId {
-        P::cpu_node(cpu)
-    }
-    fn cpu_memory_node(cpu: CpuId) -> NodeId {
-        P::cpu_memory_node(cpu)
-    }
-    fn distance(from: NodeId, to: NodeId) -> u32 {
-        P::distance(from, to)
-    }
-    fn node_frames(node: NodeId) -> (Pfn, u32) {
-        P::node_frames(node)
-    }
-    fn cpu_online(cpu: CpuId) -> bool {
-        P::cpu_online(cpu)
-    }
-    fn with_frame<T>(pfn: Pfn, f: impl FnOnce(&Frame<Self>) -> T) -> T {
-        P::with_frame(pfn, f)
-    }
-    fn address(pfn: Pfn, offset: u64) -> P::Ptr {
-        P::address(pfn, offset)
-    }
-    fn locate(object: P::Ptr) -> (Pfn, u32) {
-        P::locate(object)
-    }
-    fn map_slab(pfn: Pfn, order: u8, size: u32, cache: u32) {
-        P::map_slab(pfn, order, size, cache);
-    }
-    fn unmap_slab(pfn: Pfn, order: u8) {
-        P::unmap_slab(pfn, order);
-    }
-    fn half(at: P::Ptr) -> u16 {
-        P::half(at)
-    }
-    fn set_half(at: P::Ptr, value: u16) {
-        P::set_half(at, value);
-    }
-    fn storage_attach(object: P::Ptr, words: u32) {
-        P::storage_attach(object, words);
-    }
-    fn storage_load(object: P::Ptr, index: u32) -> Option<P::Ptr> {
-        P::storage_load(object, index)
-    }
-    fn storage_store(object: P::Ptr, index: u32, value: Option<P::Ptr>) {
-        P::storage_store(object, index, value);
-    }
-    fn storage_detach(object: P::Ptr) {
-        P::storage_detach(object);
-    }
-    fn fill(at: P::Ptr, bytes: u32, value: u8) {
-        P::fill(at, bytes, value);
-    }
-    fn differs(at: P::Ptr, bytes: u32, value: u8) -> Option<(u32, u8)> {
-        P::differs(at, bytes, value)
-    }
-    fn word(at: P::Ptr) -> u64 {
-        P::word(at)
-    }
-    fn set_word(at: P::Ptr, value: u64) {
-        P::set_word(at, value);
-    }
-    fn mark_live(object: P::Ptr, live: bool) -> bool {
-        P::mark_live(object, live)
-    }
-    fn now() -> u64 {
-        P::now()
-    }
-    fn context() -> Context {
-        P::context()
-    }
-    fn random() -> u32 {
-        P::random()
-    }
-    fn secret() -> u64 {
-        P::secret()
-    }
-    fn defer(cpu: CpuId, delay_ns: u64, work: Work) {
-        P::defer(cpu, delay_ns, work);
-    }
-    fn after_grace_period(work: Work) {
-        P::after_grace_period(work);
-    }
-    fn reclaim(ask: Reclaim) -> bool {
-        P::reclaim(ask)
-    }
-    fn permit(order: u8, gfp: Gfp) -> bool {
-        P::permit(order, gfp)
-    }
-    fn commit_descriptors(first: Pfn, frames: u32) -> bool {
-        P::commit_descriptors(first, frames)
-    }
-    fn commit_frames(first: Pfn, frames: u32) -> bool {
-        P::commit_frames(first, frames)
-    }
-    fn count(event: Event, n: u64) {
-        P::count(event, n);
-    }
-    fn broken(what: fmt::Arguments<'_>) -> ! {
-        P::broken(what)
-    }
 }
+
+impl<P: Platform> Platform for Hardened<P> {
+    type Ground = P::Ground;
+    type Lock<R: Rank, T> = P::Lock<R, T>;
+    type PerCpu<T: Default> = HardenedSlots<P, T>;
+    type PerNode<T: Default> = P::PerNode<T>;
+    type CpuShared<T: Default> = P::CpuShared<T>;
+}
+
+delegate! { impl[P: Testable] Testable for Hardened<P> => P }
 
 /// Slots whose hot lists have encoded links.
 pub struct HardenedSlots<P: Platform, T: Default> {
@@ -212,9 +105,9 @@ pub struct HardenedSlots<P: Platform, T: Default> {
     link_offset: u32,
 }
 
-impl<P: Platform, T: Default> PerCpu<Hardened<P>, T> for HardenedSlots<P, T> {
+impl<P: Platform, T: Default> PerCpu<P::Ptr, T> for HardenedSlots<P, T> {
     type Local<'a>
-        = HardenedLocal<<P::PerCpu<T> as PerCpu<P, T>>::Local<'a>>
+        = SlotOf<'a, P, T>
     where
         T: 'a;
 
@@ -248,10 +141,10 @@ impl<P: Platform, T: Default> PerCpu<Hardened<P>, T> for HardenedSlots<P, T> {
         self.slots.push(object, event)
     }
     fn local(&self) -> Option<Self::Local<'_>> {
-        self.slots.local().map(HardenedLocal)
+        self.slots.local()
     }
     fn claim(&self, cpu: CpuId) -> Option<Self::Local<'_>> {
-        self.slots.claim(cpu).map(HardenedLocal)
+        self.slots.claim(cpu)
     }
     fn close(&self, closed: bool) {
         self.slots.close(closed);
@@ -270,74 +163,4 @@ impl<P: Platform, T: Default> PerCpu<Hardened<P>, T> for HardenedSlots<P, T> {
     }
 }
 
-/// A slot of the world inside, held.
-pub struct HardenedLocal<L>(L);
-
-impl<L: Deref> Deref for HardenedLocal<L> {
-    type Target = L::Target;
-    fn deref(&self) -> &L::Target {
-        &self.0
-    }
-}
-
-impl<L: DerefMut> DerefMut for HardenedLocal<L> {
-    fn deref_mut(&mut self) -> &mut L::Target {
-        &mut self.0
-    }
-}
-
-impl<P: Platform, T, L: Local<P, T>> Local<Hardened<P>, T> for HardenedLocal<L> {
-    fn cpu(&self) -> CpuId {
-        self.0.cpu()
-    }
-    fn list(&self) -> HotList<P::Ptr> {
-        self.0.list()
-    }
-    fn set_list(&mut self, list: HotList<P::Ptr>) {
-        self.0.set_list(list);
-    }
-    fn array(&self) -> HotArray<P::Ptr> {
-        self.0.array()
-    }
-    fn set_array(&mut self, array: HotArray<P::Ptr>) {
-        self.0.set_array(array);
-    }
-    fn asked(&mut self) -> bool {
-        self.0.asked()
-    }
-    fn count(&mut self, event: Event, n: u64) {
-        self.0.count(event, n);
-    }
-}
-
-impl<P: Testable> Testable for Hardened<P> {
-    const COUNTS: bool = P::COUNTS;
-    const SERVES: bool = P::SERVES;
-    const STANDS_STILL: bool = P::STANDS_STILL;
-    const SYMMETRIC: bool = P::SYMMETRIC;
-
-    fn on_cpu<R>(cpu: CpuId, f: impl FnOnce() -> R) -> R {
-        P::on_cpu(cpu, f)
-    }
-    fn set_online(cpu: CpuId, online: bool) {
-        P::set_online(cpu, online);
-    }
-    fn still<R>(f: impl FnOnce() -> R) -> R {
-        P::still(f)
-    }
-    fn advance(ns: u64) {
-        P::advance(ns);
-    }
-    fn end_grace_period() {
-        P::end_grace_period();
-    }
-    fn due() -> Option<(CpuId, Work)> {
-        P::due()
-    }
-    fn counted(event: Event) -> u64 {
-        P::counted(event)
-    }
-    fn race<S: 'static>(shared: S, first: Racer<S>, second: Racer<S>, last: fn(&S) -> Verdict) -> Verdict {
-        P::race(shared, first, second, last)
-    }
-}
+impl<P: Platform, T: Default> Shortcut<P::Ptr, T> for HardenedSlots<P, T> {}

@@ -28,7 +28,7 @@ mod hardened;
 mod policy;
 mod quarantine;
 
-pub use hardened::{Hardened, HardenedLocal, HardenedSlots};
+pub use hardened::{Hardened, HardenedSlots};
 pub use policy::{Around, Wrap};
 
 use crate::backing::Backing;

@@ -24,7 +24,7 @@ use slablab_slabs::{Backing, CacheFlags, CacheId, CacheSpec, Engine, Metadata, S
 use std::collections::VecDeque;
 
 const MIB: u64 = 1 << 20;
-type Ptr = <Model as Platform>::Ptr;
+type Ptr = <Model as Frames>::Ptr;
 
 /// One step of a case. Objects are held oldest first; frees take the oldest.
 #[derive(Clone, Copy, Debug)]

@@ -90,19 +90,19 @@ struct Heap {
     pages: Pages<Model>,
     cache: SlabEngine<Model>,
     arrays: SlabEngine<Model>,
-    held: VecDeque<<Model as Platform>::Ptr>,
+    held: VecDeque<<Model as Frames>::Ptr>,
     /// What was ever allocated.
-    ever: Vec<<Model as Platform>::Ptr>,
+    ever: Vec<<Model as Frames>::Ptr>,
 }
 
 struct FromCache<'a>(&'a SlabEngine<Model>, &'a Pages<Model>);
 
 impl Metadata<Model> for FromCache<'_> {
-    fn alloc(&self, bytes: u32, gfp: Gfp) -> Option<<Model as Platform>::Ptr> {
+    fn alloc(&self, bytes: u32, gfp: Gfp) -> Option<<Model as Frames>::Ptr> {
         assert!(bytes <= self.0.geometry().object_size, "{bytes} bytes of metadata");
         self.0.alloc(&Backing::pages(self.1), gfp, None)
     }
-    fn free(&self, object: <Model as Platform>::Ptr) {
+    fn free(&self, object: <Model as Frames>::Ptr) {
         self.0.free(&Backing::pages(self.1), object).expect("metadata is an object of its cache");
     }
 }
@@ -132,7 +132,7 @@ impl Heap {
         f(&self.cache, &Backing { metadata: Some(&metadata), ..Backing::pages(&self.pages) })
     }
 
-    fn alloc(&mut self, cpu: u16, gfp: Gfp, node: Option<u16>) -> Option<<Model as Platform>::Ptr> {
+    fn alloc(&mut self, cpu: u16, gfp: Gfp, node: Option<u16>) -> Option<<Model as Frames>::Ptr> {
         Model::run_on(CpuId(cpu));
         let object = self.with(|cache, backing| cache.alloc(backing, gfp, node.map(NodeId)))?;
         self.held.push_back(object);
@@ -145,12 +145,12 @@ impl Heap {
     }
 
     /// One more, and that of all which it must be or be beside.
-    fn alloc_again(&mut self, cpu: u16, nth: usize) -> [<Model as Platform>::Ptr; 2] {
+    fn alloc_again(&mut self, cpu: u16, nth: usize) -> [<Model as Frames>::Ptr; 2] {
         let wanted = self.ever[nth];
         [self.alloc(cpu, Gfp::KERNEL, None).expect("memory is left"), wanted]
     }
 
-    fn free(&mut self, cpu: u16, object: Option<<Model as Platform>::Ptr>) {
+    fn free(&mut self, cpu: u16, object: Option<<Model as Frames>::Ptr>) {
         Model::run_on(CpuId(cpu));
         let object = object.expect("the case holds so many");
         self.with(|cache, backing| cache.free(backing, object)).expect("the object is the cache's");

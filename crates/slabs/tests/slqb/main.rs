@@ -90,7 +90,7 @@ impl Case {
 struct Heap {
     pages: slablab_pages::Pages<Model>,
     cache: Slqb<Model>,
-    held: VecDeque<<Model as Platform>::Ptr>,
+    held: VecDeque<<Model as Frames>::Ptr>,
 }
 
 fn policy(preset: &str) -> SlqbPolicy {
@@ -113,7 +113,7 @@ impl Heap {
         Backing::pages(&self.pages)
     }
 
-    fn alloc(&mut self, cpu: u16, node: Option<u16>) -> <Model as Platform>::Ptr {
+    fn alloc(&mut self, cpu: u16, node: Option<u16>) -> <Model as Frames>::Ptr {
         Model::run_on(CpuId(cpu));
         let object = self.cache.alloc(&self.backing(), Gfp::KERNEL, node.map(NodeId));
         let object = object.expect("memory is left");
@@ -121,7 +121,7 @@ impl Heap {
         object
     }
 
-    fn free(&mut self, cpu: u16, object: Option<<Model as Platform>::Ptr>) {
+    fn free(&mut self, cpu: u16, object: Option<<Model as Frames>::Ptr>) {
         Model::run_on(CpuId(cpu));
         let object = object.expect("the case holds so many");
         self.cache.free(&self.backing(), object).expect("the object is the cache's");

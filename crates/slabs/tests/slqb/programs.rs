@@ -22,12 +22,12 @@ impl Random {
 
 /// Live objects by address; says when two overlap.
 struct Live {
-    objects: BTreeMap<u64, <Model as Platform>::Ptr>,
+    objects: BTreeMap<u64, <Model as Frames>::Ptr>,
     size: u64,
 }
 
 impl Live {
-    fn add(&mut self, object: <Model as Platform>::Ptr) {
+    fn add(&mut self, object: <Model as Frames>::Ptr) {
         let key = object.0.get();
         let below = self.objects.range(..=key).next_back().is_some_and(|(other, _)| *other + self.size > key);
         let above = self.objects.range(key..).next().is_some_and(|(other, _)| key + self.size > *other);
@@ -36,7 +36,7 @@ impl Live {
         self.objects.insert(key, object);
     }
 
-    fn take(&mut self, random: &mut Random) -> Option<<Model as Platform>::Ptr> {
+    fn take(&mut self, random: &mut Random) -> Option<<Model as Frames>::Ptr> {
         let index = random.below(self.objects.len().max(1) as u64) as usize;
         let key = *self.objects.keys().nth(index)?;
         self.objects.remove(&key)

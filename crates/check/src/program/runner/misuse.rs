@@ -2,7 +2,7 @@
 
 use super::{Runner, SHEAVES};
 use slablab_platform::conformance::Testable;
-use slablab_platform::{CpuId, FrameKind, Gfp, Platform};
+use slablab_platform::{CpuId, FrameKind, Gfp};
 use slablab_slabs::{Backing, Engine, Misuse};
 
 impl<P: Testable, E: Engine<P>> Runner<P, E> {

@@ -19,7 +19,7 @@ use crate::report::Misuse;
 use crate::slab::{NewObjects, Slab};
 use list::{Node, Owner};
 use shape::Layout;
-use slablab_platform::{CpuId, Event, Gfp, NodeId, PerCpu, PerNode, Pfn, Platform, Work, WorkKind};
+use slablab_platform::{CpuId, Event, Gfp, NodeId, PerCpu, PerNode, Pfn, Platform, SlotOf, Work, WorkKind};
 
 /// An SLAB cache.
 pub struct SlabEngine<P: Platform> {
@@ -48,7 +48,7 @@ pub(crate) struct CpuState {
     reaping: bool,
 }
 
-type Slot<'a, P> = <<P as Platform>::PerCpu<CpuState> as PerCpu<P, CpuState>>::Local<'a>;
+type Slot<'a, P> = SlotOf<'a, P, CpuState>;
 
 impl<P: Platform> SlabEngine<P> {
     /// How many objects arrays hold, and how many move at once.

@@ -18,7 +18,8 @@ use crate::report::Misuse;
 use crate::slab::{NewObjects, Slab};
 use list::{ListId, Node, Owner, PageList, Queue, Shared};
 use slablab_platform::{
-    CpuId, CpuShared, Event, Gfp, HotList, NodeId, PerCpu, PerNode, Pfn, Platform, Want, Work, WorkKind,
+    CpuId, CpuShared, Event, Gfp, HotList, NodeId, PerCpu, PerNode, Pfn, Platform, SlotOf, Want, Work,
+    WorkKind,
 };
 
 /// An SLQB cache.
@@ -63,7 +64,7 @@ impl<P: Platform> Default for CpuState<P> {
     }
 }
 
-type Slot<'a, P> = <<P as Platform>::PerCpu<CpuState<P>> as PerCpu<P, CpuState<P>>>::Local<'a>;
+type Slot<'a, P> = SlotOf<'a, P, CpuState<P>>;
 
 /// Where pages' first objects start, so that those of different pages do not share cache lines.
 #[derive(Clone, Copy, Debug)]

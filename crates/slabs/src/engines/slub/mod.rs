@@ -24,8 +24,8 @@ use crate::report::Misuse;
 use crate::slab::{NewObjects, Slab};
 use node::Node;
 use slablab_platform::{
-    CpuId, Event, FrameState, Gfp, HotList, Local, NodeId, PerCpu, PerNode, Pfn, Platform, Want, Word, Work,
-    WorkKind,
+    CpuId, Event, FrameState, Gfp, HotList, Local, NodeId, PerCpu, PerNode, Pfn, Platform, Shortcut, SlotOf,
+    Want, Word, Work, WorkKind,
 };
 
 /// A SLUB cache. What the fast paths read is in one line.
@@ -101,7 +101,7 @@ impl Tally {
     const FLUSH: Tally = Tally { fast: Event::SheafFlush, slow: Event::SheafFlush };
 }
 
-type Slot<'a, P> = <<P as Platform>::PerCpu<CpuState<P>> as PerCpu<P, CpuState<P>>>::Local<'a>;
+type Slot<'a, P> = SlotOf<'a, P, CpuState<P>>;
 
 /// The hot list's tag for a CPU slab of the preferred order: the slab's frame above its node. [`Slub::tag_of`] gives the
 /// tag for a slab of any order.
@@ -483,7 +483,7 @@ impl<P: Platform> Slub<P> {
 
     /// Counts one acquisition of a slab's bit lock, where the era has one.
     #[inline]
-    fn slab_locked(&self, slot: &mut impl Local<P, CpuState<P>>) {
+    fn slab_locked(&self, slot: &mut impl Local<P::Ptr, CpuState<P>>) {
         if self.policy.update == SlabUpdate::BitLock {
             slot.count(Event::LockSlab, 1);
         }
