@@ -5,8 +5,8 @@
 use crate::block::AnyBlock;
 use crate::subject::{Role, Subject};
 use slablab_malloc::process::{NUMBERS, is_own};
+use slablab_malloc::world::Native;
 use slablab_malloc::{Beside, Engines, Slablab};
-use slablab_native::Native;
 use slablab_slabs::Preset;
 use std::alloc::GlobalAlloc;
 use std::sync::OnceLock;

@@ -9,7 +9,7 @@ use slablab_check::Bare;
 use slablab_check::bare::{Place, Slots};
 use slablab_pages::{Pages, PagesPolicy};
 use slablab_platform::conformance::Testable;
-use slablab_platform::{Event, Gfp, HotArray, HotList, Local, PerCpu, Pfn, Platform, Want};
+use slablab_platform::{Event, Frames, Gfp, HotArray, HotList, Local, Memory, PerCpu, Pfn, Want};
 use slablab_slabs::engines::slab::SlabEngine;
 use slablab_slabs::engines::slqb::Slqb;
 use slablab_slabs::engines::slub::Slub;
@@ -83,7 +83,7 @@ fn primitives() {
     World::storage_attach(home, 32);
     let mut local = slots.local().expect("the slot is idle");
     let array = HotArray { storage: Some(home), size: 0, capacity: 28 };
-    Local::<World, u64>::set_array(&mut local, array);
+    Local::<_, u64>::set_array(&mut local, array);
     drop(local);
     assert!(push_if(black_box(&slots), Want::ANY, object));
     assert_eq!(pop_if(black_box(&slots), Want::ANY), Some(object));

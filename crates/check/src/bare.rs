@@ -17,8 +17,8 @@ use crate::queue::{Queue, next_random};
 use slablab_platform::bytes::{Piece, find_other, pieces, put};
 use slablab_platform::conformance::{Racer, Testable, Verdict};
 use slablab_platform::{
-    Context, CpuId, Descriptor, Event, Field, Frame, Frames, Gfp, Hooks, Memory, NodeId, Pfn, Platform, Rank,
-    Reclaim, Time, Topology, Word, Work,
+    Context, CpuId, Descriptor, Event, Field, Frame, Frames, Gfp, Hooks, NodeId, Pfn, Platform, Rank,
+    Reclaim, Time, Topology, Word, Work, safe_memory,
 };
 pub use slots::{Alone, Cpus, Held, Nodes, Slots};
 use std::cell::Cell;
@@ -193,8 +193,7 @@ impl<const COUNT: bool> Frames for Bare<COUNT> {
     fn unmap_slab(_pfn: Pfn, _order: u8) {}
 }
 
-// SAFETY: memory is `MEMORY`, a static of atomics that `Bare::memory` reaches through masked indexes.
-unsafe impl<const COUNT: bool> Memory for Bare<COUNT> {
+safe_memory! { impl[const COUNT: bool] Bare<COUNT>;
     #[inline]
     fn link(object: Place, offset: u32) -> Option<Place> {
         Place::from_raw(Self::memory(object, offset).load(Relaxed))

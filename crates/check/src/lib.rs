@@ -15,9 +15,8 @@
 //! The feature `tools` (on by default) brings loom and shuttle; what reads machine code does without.
 //!
 //! Absent on purpose: this crate is not published, names no kernel release, and no allocator knows it.
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
-#[expect(unsafe_code, reason = "implements the unsafe trait, over a static of atomics")]
 pub mod bare;
 pub mod broken;
 pub mod explore;
@@ -33,7 +32,6 @@ pub mod slots;
 pub mod solo;
 pub mod suite;
 pub mod twist;
-#[expect(unsafe_code, reason = "implements the unsafe trait, over tables")]
 pub mod world;
 
 pub use bare::Bare;

@@ -89,7 +89,8 @@ delegate! { impl[P: Testable, T: Twist<P>] Topology for Twisted<P, T> => P:
         cpus nodes page_shift cpu cpu_node cpu_online;
     delegate! { P => T: cpu_memory_node distance node_frames }
 }
-delegate! { impl[P: Testable, T: Twist<P>] Frames for Twisted<P, T> => P: address map_slab unmap_slab;
+delegate! { impl[P: Testable, T: Twist<P>] Frames for Twisted<P, T> => P:
+        address commit_descriptors commit_frames map_slab unmap_slab;
     delegate! { P => T: locate }
     fn with_frame<R>(pfn: Pfn, f: impl FnOnce(&Frame<Self>) -> R) -> R {
         let result = P::with_frame(T::frame(pfn), f);

@@ -8,8 +8,8 @@ use crate::solo::Solo;
 use slablab_platform::bytes::{find_other, put};
 use slablab_platform::conformance::{Racer, Testable, Verdict};
 use slablab_platform::{
-    Context, CpuId, Event, Frame, Frames, Gfp, Hooks, Memory, NodeId, Pfn, Platform, Rank, Reclaim, Time,
-    Topology, Work,
+    Context, CpuId, Event, Frame, Frames, Gfp, Hooks, NodeId, Pfn, Platform, Rank, Reclaim, Time, Topology,
+    Work, safe_memory,
 };
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -118,8 +118,7 @@ impl<K: Kit> Frames for Checked<K> {
     }
 }
 
-// SAFETY: there is no memory: words are entries of `Machine`, which reports every access that breaks the rules.
-unsafe impl<K: Kit> Memory for Checked<K> {
+safe_memory! { impl[K: Kit] Checked<K>;
     fn link(object: Address, offset: u32) -> Option<Address> {
         Self::machine().read(object, offset)
     }

@@ -38,6 +38,7 @@ const FOREIGN: &[&str] = &["std::", "alloc::", "core::sync", "core::arch", "exte
 
 /// Files that may say `unsafe`, from the root of the repository. Each opens with why.
 const UNSAFE: &[&str] = &[
+    "crates/platform/src/memory.rs",
     "crates/native/src/area.rs",
     "crates/native/src/lazy.rs",
     "crates/native/src/local.rs",
@@ -52,15 +53,18 @@ const UNSAFE: &[&str] = &[
     "crates/native/src/system.rs",
     "crates/native/src/thread.rs",
     "crates/native/src/timers.rs",
+    "crates/native/src/world.rs",
     "crates/malloc/src/beside.rs",
     "crates/malloc/examples/fastpath.rs",
     "crates/malloc/src/front.rs",
     "crates/native/tests/interrupted.rs",
+    "crates/native/tests/program/mod.rs",
     "crates/native/tests/storm.rs",
     "crates/malloc/src/global.rs",
     "crates/malloc/src/huge.rs",
     "crates/malloc/src/interrupted.rs",
     "crates/malloc/src/process.rs",
+    "crates/malloc/src/world.rs",
     "crates/malloc/src/wrapped.rs",
     "crates/malloc/tests/global.rs",
     "crates/malloc/tests/misuse.rs",
@@ -88,7 +92,6 @@ const HEADINGS: [&str; 6] = ["Theory", "States", "Ways", "Locks", "Cost", "Unusu
 /// Modules of a room that are in a cycle of `use`, at most; a room that is not listed has none. `lib.rs` counts as one
 /// where a module names what it defines.
 const KNOTTED: &[(&str, usize)] = &[
-    ("platform", 2),
     ("pages", 12),
     ("model", 4),
     ("native", 14),
@@ -280,7 +283,10 @@ fn embeddable_rooms_stand_alone() {
     for room in EMBEDDABLE {
         let folder = root().join("crates").join(room).join("src");
         let top = read(&folder.join("lib.rs"));
-        for attribute in ["#![no_std]", "#![forbid(unsafe_code)]"] {
+        // `platform` declares an unsafe trait, in one listed file; the rooms above contain nothing unsafe at all.
+        let unsafe_code =
+            if room == "platform" { "#![deny(unsafe_code)]" } else { "#![forbid(unsafe_code)]" };
+        for attribute in ["#![no_std]", unsafe_code] {
             assert!(top.lines().any(|line| line == attribute), "{room}/src/lib.rs lacks {attribute}");
         }
         let found: Vec<String> =

@@ -2,7 +2,8 @@
 
 use crate::heap::Heap;
 use crate::process::{self, Seat};
-use slablab_native::{Native, system};
+use crate::world::Native;
+use slablab_native::system;
 use slablab_pages::Pages;
 use slablab_slabs::engines::slab::SlabEngine;
 use slablab_slabs::engines::slqb::Slqb;

@@ -1,9 +1,10 @@
 //! What debugging found, on standard error, as soon as it is found and without allocating.
 
 use crate::process::Named;
+use crate::world::Native;
 use slablab_native::report::Line;
-use slablab_native::{Native, stack};
-use slablab_platform::{Pfn, Platform};
+use slablab_native::stack;
+use slablab_platform::{Frames, Pfn, Topology};
 use slablab_slabs::report::{Report, Text};
 use std::fmt::Write;
 

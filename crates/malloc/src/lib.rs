@@ -51,6 +51,9 @@ mod interrupted;
 #[expect(unsafe_code, reason = "keeps what is shared in statics")]
 pub mod process;
 mod settings;
+#[doc(hidden)]
+#[expect(unsafe_code, reason = "promises how the native world is used")]
+pub mod world;
 #[expect(unsafe_code, reason = "an allocator hands out memory")]
 pub mod wrapped;
 

@@ -7,11 +7,12 @@
 
 use crate::heap::Over;
 use crate::inside::{Inside, less};
+use crate::world::Native;
 use slablab_native::report::{self, Line};
-use slablab_native::{Native, Object, Sleep, Start, Wishes, system};
+use slablab_native::{Object, Sleep, Start, Wishes, system};
 use slablab_pages::Pages;
 use slablab_pages::policy::{MinFree, PagesPolicy, PcpRule, ZoneRule};
-use slablab_platform::{CpuId, Gfp, NodeId, Platform, Work};
+use slablab_platform::{CpuId, Gfp, NodeId, Time, Topology, Work};
 use slablab_slabs::preset::Choice;
 use slablab_slabs::{Geometry, Metadata, Usage};
 use std::cell::{Cell, UnsafeCell};

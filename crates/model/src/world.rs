@@ -5,8 +5,8 @@ use crate::slots::{Cpus, Nodes, Ranked, Slots};
 use crate::spec::{BadSpec, MachineSpec};
 use crate::timers::Timers;
 use slablab_platform::{
-    Context, CpuId, Event, Frame, Frames, Gfp, Hooks, Memory, NodeId, Pfn, Platform, Rank, Reclaim, Time,
-    Topology, Work,
+    Context, CpuId, Event, Frame, Frames, Gfp, Hooks, NodeId, Pfn, Platform, Rank, Reclaim, Time, Topology,
+    Work, safe_memory,
 };
 use std::cell::{Cell, RefCell};
 
@@ -254,8 +254,7 @@ impl Frames for Model {
     }
 }
 
-// SAFETY: there is no memory: links and bytes are numbers in tables, found from the address by `Memory`.
-unsafe impl Memory for Model {
+safe_memory! { impl[] Model;
     #[inline]
     fn link(object: Addr, _offset: u32) -> Option<Addr> {
         state(|state| state.memory.link(object))

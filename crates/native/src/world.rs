@@ -298,6 +298,13 @@ impl<A: Trusted> Frames for Native<A> {
     fn locate(object: Object) -> (Pfn, u32) {
         memory::locate(object)
     }
+    fn commit_descriptors(first: Pfn, frames: u32) -> bool {
+        memory::commit_descriptors(first, frames)
+    }
+    #[inline]
+    fn commit_frames(first: Pfn, frames: u32) -> bool {
+        space::commit_frames(first, frames)
+    }
     fn map_slab(pfn: Pfn, order: u8, _size: u32, cache: u32) {
         memory::map(pfn, order, cache);
     }
@@ -388,13 +395,6 @@ impl<A: Trusted> Hooks for Native<A> {
     }
     fn permit(_order: u8, _gfp: Gfp) -> bool {
         true
-    }
-    fn commit_descriptors(first: Pfn, frames: u32) -> bool {
-        memory::commit_descriptors(first, frames)
-    }
-    #[inline]
-    fn commit_frames(first: Pfn, frames: u32) -> bool {
-        space::commit_frames(first, frames)
     }
     #[inline]
     fn count(_event: Event, _n: u64) {}

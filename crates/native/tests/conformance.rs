@@ -3,7 +3,8 @@
 mod again;
 
 use slablab_check::suite::conform;
-use slablab_native::Native;
+mod program;
+use program::Native;
 use slablab_slabs::wrap::Hardened;
 
 #[test]

@@ -6,10 +6,12 @@
 
 mod again;
 
-use slablab_native::{Native, Object, system};
+mod program;
+use program::Native;
+use slablab_native::{Object, system};
 use slablab_pages::Pages;
 use slablab_pages::policy::{MinFree, PagesPolicy, PcpRule, ZoneRule};
-use slablab_platform::{CpuId, Gfp, Platform};
+use slablab_platform::{CpuId, Gfp, Platform, Topology};
 use slablab_slabs::engines::slab::SlabEngine;
 use slablab_slabs::engines::slqb::Slqb;
 use slablab_slabs::engines::slub::Slub;

@@ -7,8 +7,12 @@
 
 mod again;
 
-use slablab_native::{Native, Object, Served};
-use slablab_platform::{CpuId, Event, HotArray, HotList, Local, NodeId, PerCpu, Platform, Want};
+mod program;
+use program::Native;
+use slablab_native::{Object, Served};
+use slablab_platform::{
+    CpuId, Event, Frames, HotArray, HotList, Local, Memory, NodeId, PerCpu, Platform, Topology, Want,
+};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 use std::sync::{Mutex, OnceLock};

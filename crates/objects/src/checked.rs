@@ -15,8 +15,9 @@ use crate::prefill::Ahead;
 use crate::untyped::{Cache, Spec, WORD};
 use crate::{CreateError, InUse, Shrinker, Stats, Why};
 use slablab_malloc::process::{Named, misuse, say};
-use slablab_native::{Native, Object};
-use slablab_platform::{Pfn, Platform};
+use slablab_malloc::world::Native;
+use slablab_native::Object;
+use slablab_platform::{Hooks, Pfn};
 use slablab_slabs::Misuse;
 
 /// Makes an object, once, before it is first handed out.

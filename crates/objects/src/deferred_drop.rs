@@ -4,7 +4,8 @@
 //! its own, when no lock and no slot is held. That work comes here. What is in the objects ends in a call of the cache, not in
 //! whatever call of whatever thread the work came up in: its end is the program's code, which may take the program's locks.
 
-use slablab_native::{Native, Object, Sleep};
+use slablab_malloc::world::Native;
+use slablab_native::{Object, Sleep};
 use slablab_platform::Pfn;
 use slablab_slabs::Geometry;
 use slablab_slabs::slab::{Slab, SlabWord};

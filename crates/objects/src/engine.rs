@@ -2,10 +2,11 @@
 
 use crate::untyped::{Spec, WORD, state_offset};
 use crate::{CreateError, Letters};
+use slablab_malloc::world::Native;
 use slablab_malloc::wrapped::{self, Encoded, Wrapped};
 use slablab_malloc::{Over, found, sheaf_capacity, slub_here};
-use slablab_native::{Native, Object};
-use slablab_platform::Platform;
+use slablab_native::Object;
+use slablab_platform::{Memory, Platform};
 use slablab_slabs::engines::slab::SlabEngine;
 use slablab_slabs::engines::slqb::Slqb;
 use slablab_slabs::engines::slub::Slub;

@@ -2,8 +2,9 @@
 
 use crate::Why;
 use crate::untyped::Cache;
-use slablab_native::{Native, Object};
-use slablab_platform::Platform;
+use slablab_malloc::world::Native;
+use slablab_native::Object;
+use slablab_platform::Memory;
 
 /// Objects that go from and to a cache at once.
 const BATCH: usize = 32;

@@ -1,7 +1,8 @@
 //! Objects that signal handlers freed in the middle of something: they wait for whoever comes to a slow path next.
 
-use slablab_native::{Native, Object};
-use slablab_platform::Platform;
+use slablab_malloc::world::Native;
+use slablab_native::Object;
+use slablab_platform::Memory;
 use std::sync::atomic::{AtomicUsize, Ordering::*};
 
 /// Free objects of one cache, linked through themselves.

@@ -7,9 +7,7 @@
 /// delegate! { impl[P: Platform] Topology for Around<P> => P }
 /// ```
 /// A trait with exceptions, in item position: the names that are forwarded, then the functions that differ. A function that
-/// is in neither list is a compile error. For [`Memory`](crate::Memory) the macro writes the `unsafe impl`: a wrapper
-/// whose own functions keep the trait's promises inherits them from the world inside, and can be named by no more code
-/// than that world.
+/// is in neither list is a compile error.
 /// ```text
 /// delegate! { impl[P: Platform] Hooks for Around<P> => P: reclaim permit count random secret;
 ///     fn broken(what: fmt::Arguments<'_>) -> ! { .. }
@@ -25,7 +23,7 @@ macro_rules! delegate {
     };
     (impl[$($generics:tt)*] Frames for $world:ty => $p:ty) => {
         $crate::delegate! { impl[$($generics)*] Frames for $world => $p:
-            with_frame address locate map_slab unmap_slab; }
+            with_frame address locate commit_descriptors commit_frames map_slab unmap_slab; }
     };
     (impl[$($generics:tt)*] Memory for $world:ty => $p:ty) => {
         $crate::delegate! { impl[$($generics)*] Memory for $world => $p: link set_link half set_half storage_attach
@@ -44,8 +42,7 @@ macro_rules! delegate {
             counted race; }
     };
     (impl[$($generics:tt)*] Memory for $world:ty => $p:ty: $($name:ident)*; $($own:item)*) => {
-        // SAFETY: the world inside keeps the trait's promises, and the wrapper's own functions reach memory through it.
-        unsafe impl<$($generics)*> $crate::Memory for $world {
+        $crate::safe_memory! { impl[$($generics)*] $world;
             $($own)*
             $crate::delegate! { $p: $($name)* }
         }
@@ -113,6 +110,12 @@ macro_rules! delegated {
     };
     (locate $p:ty, $to:ty) => {
         $crate::delegated! { @ $to, locate(object: <$p as $crate::Frames>::Ptr) -> ($crate::Pfn, u32) }
+    };
+    (commit_descriptors $p:ty, $to:ty) => {
+        $crate::delegated! { @ $to, commit_descriptors(first: $crate::Pfn, frames: u32) -> bool }
+    };
+    (commit_frames $p:ty, $to:ty) => {
+        $crate::delegated! { @ $to, commit_frames(first: $crate::Pfn, frames: u32) -> bool }
     };
     (map_slab $p:ty, $to:ty) => {
         $crate::delegated! { @ $to, map_slab(pfn: $crate::Pfn, order: u8, size: u32, cache: u32) }

@@ -1,23 +1,11 @@
-//! Page frames: their numbers, their descriptors, and the addresses in them.
+//! Page frames: their descriptors, and the addresses in them.
 //!
 //! A world keeps one [`Frame`] per page frame and finds it from the frame's number by arithmetic: the kernel's memmap.
 //! The page allocator owns `state` always and `link` while a block is free; the engine that allocated the block owns the
 //! other words until it frees the block.
 
-use crate::{Field, NodeId, Topology, Word};
+use crate::{Field, NodeId, Pfn, Topology, Word};
 use core::fmt::Debug;
-
-/// A page frame's number. 32 bits: 16 TiB of 4 KiB pages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Pfn(pub u32);
-
-impl Pfn {
-    /// The frame `frames` after this one.
-    #[inline]
-    pub const fn plus(self, frames: u32) -> Pfn {
-        Pfn(self.0 + frames)
-    }
-}
 
 /// Page frames, their descriptors, and the addresses in them.
 pub trait Frames: Topology {
@@ -35,6 +23,19 @@ pub trait Frames: Topology {
     fn address(pfn: Pfn, offset: u64) -> Self::Ptr;
     /// The frame an address is in, and the offset in that frame.
     fn locate(object: Self::Ptr) -> (Pfn, u32);
+    /// Makes the descriptors of `frames` frames from `first` on writable: of a largest block, whose first frame the page
+    /// allocator is about to use. `false` without memory for descriptors: the zone then has no block beyond its frontier,
+    /// for now.
+    #[inline]
+    fn commit_descriptors(_first: Pfn, _frames: u32) -> bool {
+        true
+    }
+    /// Makes the memory of `frames` frames from `first` on readable and writable, before the page allocator hands them
+    /// out. `false` without memory: the frames stay free, and the request fails.
+    #[inline]
+    fn commit_frames(_first: Pfn, _frames: u32) -> bool {
+        true
+    }
     /// Announces that the block at `pfn` holds objects of `size` bytes from now on: [`crate::Memory`] may reach them.
     /// `cache` is the number of the objects' cache, or 2^24 if they belong to several caches: a world may keep it where
     /// it finds it from an address.

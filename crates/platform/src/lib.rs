@@ -44,7 +44,7 @@ pub mod topology;
 
 pub use contract::{Platform, SlotOf};
 pub use event::Event;
-pub use frames::{Descriptor, Frame, FrameKind, FrameState, Frames, Pfn};
+pub use frames::{Descriptor, Frame, FrameKind, FrameState, Frames};
 pub use gfp::Gfp;
 pub use hooks::{Hooks, Reclaim, ReclaimStep};
 pub use memory::Memory;
@@ -52,4 +52,4 @@ pub use rank::Rank;
 pub use slots::{HotArray, HotList, Local, PerCpu, Shortcut, Want};
 pub use sync::{CpuShared, Field, Lock, PerNode, Word};
 pub use time::{Context, Time, Work, WorkKind};
-pub use topology::{CpuId, NodeId, Topology};
+pub use topology::{CpuId, NodeId, Pfn, Topology};

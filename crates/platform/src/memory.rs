@@ -1,4 +1,4 @@
-//! Memory: the bytes of objects. `unsafe`: declares the trait whose implementation is the promise that memory is real.
+//! Memory: the bytes of objects. `unsafe`: declares the trait of memory, and implements it for worlds of safe code.
 
 use crate::Frames;
 
@@ -16,8 +16,10 @@ use crate::Frames;
 /// - a read returns what was last written to the same bytes, by whichever of the functions; a write changes no other
 ///   byte; a function does not keep a reference into an object after it returned;
 /// - [`Frames::address`] and [`Frames::locate`] are inverse, and two frames share no byte;
-/// - if a write can reach memory that is not the world's own simulation, then safe code outside the engines cannot call
-///   the functions: making the world's type usable takes an `unsafe` of its own (as `slablab_native::Trusted` does).
+/// - if the functions reach real memory, then safe code outside the engines cannot call them: the use of the world's type
+///   takes an `unsafe` of its own (as `slablab_native::Trusted` does).
+///
+/// A world of safe code has nothing to promise, and uses [`safe_memory!`](crate::safe_memory).
 ///
 /// An **engine** that calls the functions owes, and the world may rely on:
 /// - the bytes lie in one block between its [`Frames::map_slab`] and [`Frames::unmap_slab`];
@@ -58,4 +60,20 @@ pub unsafe trait Memory: Frames {
     /// Marks the object that starts at `object` as handed out or not, and returns whether it was; of two CPUs that do
     /// so at once one is first. For debugging. One bit per 8 bytes, kept outside of the objects, unmarked at first.
     fn mark_live(object: Self::Ptr, live: bool) -> bool;
+}
+
+/// Implements [`Memory`] for a world that is written in safe code: a simulation, or a wrapper around another world. What
+/// its functions reach is no more than safe code can reach, so neither a wrong world nor a wrong engine breaks memory.
+/// ```text
+/// safe_memory! { impl[K: Kit] Checked<K>;
+///     fn link(object: Address, offset: u32) -> Option<Address> { .. }
+///     ..
+/// }
+/// ```
+#[macro_export]
+macro_rules! safe_memory {
+    (impl[$($generics:tt)*] $world:ty; $($function:item)*) => {
+        // SAFETY: the functions are safe code of the crate that calls the macro, which this file cannot make unsafe.
+        unsafe impl<$($generics)*> $crate::Memory for $world { $($function)* }
+    };
 }

@@ -1,7 +1,5 @@
 //! Topology: which CPUs and memory nodes the machine has, how far apart they are, and where this code runs.
 
-use crate::Pfn;
-
 /// A CPU's number, from 0 to [`Topology::cpus`] - 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CpuId(pub u16);
@@ -9,6 +7,18 @@ pub struct CpuId(pub u16);
 /// A memory node's number, from 0 to [`Topology::nodes`] - 1. A CPU's node need not have memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(pub u16);
+
+/// A page frame's number. 32 bits: 16 TiB of 4 KiB pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Pfn(pub u32);
+
+impl Pfn {
+    /// The frame `frames` after this one.
+    #[inline]
+    pub const fn plus(self, frames: u32) -> Pfn {
+        Pfn(self.0 + frames)
+    }
+}
 
 /// CPUs and nodes. Known at run time; only [`Topology::cpu`] and [`Topology::cpu_online`] change while the world lasts.
 pub trait Topology: Sized + 'static {

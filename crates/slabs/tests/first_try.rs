@@ -2,7 +2,7 @@
 
 use slablab_model::{Machine, MachineSpec, Model};
 use slablab_pages::{Pages, PagesPolicy};
-use slablab_platform::{Event, FrameKind, Gfp, NodeId, Platform};
+use slablab_platform::{Event, FrameKind, Frames, Gfp, NodeId};
 use slablab_slabs::engines::slub::{FirstTry, Slub};
 use slablab_slabs::preset::Preset;
 use slablab_slabs::slab::Slab;

@@ -3,7 +3,7 @@
 
 use slablab_model::{Machine, MachineSpec, Model};
 use slablab_pages::{Pages, PagesPolicy};
-use slablab_platform::{Gfp, Platform};
+use slablab_platform::{Gfp, Memory};
 use slablab_slabs::engines::slub::Slub;
 use slablab_slabs::preset::Choice;
 use slablab_slabs::report::{Fault, Report};

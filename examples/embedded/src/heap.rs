@@ -6,7 +6,7 @@ use crate::world::Kernel;
 use core::alloc::Layout;
 use slablab_pages::Pages;
 use slablab_pages::policy::{MinFree, PagesPolicy, PcpRule, ZoneRule};
-use slablab_platform::{CpuId, FrameKind, Gfp, NodeId, Platform};
+use slablab_platform::{CpuId, FrameKind, Frames, Gfp, NodeId};
 use slablab_slabs::{Backing, CacheId, CacheSpec, Engine, Metadata, Misuse};
 
 /// A heap of one engine.

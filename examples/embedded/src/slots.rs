@@ -10,7 +10,7 @@ use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
 use core::sync::atomic::{Ordering::SeqCst, compiler_fence};
 use slablab_platform::{
-    CpuId, CpuShared, Event, HotArray, HotList, Local, Lock, NodeId, PerCpu, PerNode, Platform, Rank,
+    CpuId, CpuShared, Event, Hooks, HotArray, HotList, Local, Lock, Memory, NodeId, PerCpu, PerNode, Rank,
     Shortcut, Topology, Want,
 };
 

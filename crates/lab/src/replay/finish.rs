@@ -4,7 +4,7 @@ use super::Variant;
 use super::outcome::{CacheOutcome, Counts, Outcome, Traffic};
 use super::run::{Run, World};
 use slablab_model::Model;
-use slablab_platform::{Event, FrameState, Pfn, Platform, Word, WorkKind};
+use slablab_platform::{Event, FrameState, Frames, Pfn, Time, Topology, Word, WorkKind};
 use slablab_report::error::{Error, Result};
 use slablab_slabs::{Common, Engine};
 

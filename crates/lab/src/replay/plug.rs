@@ -8,7 +8,7 @@ use super::hotplug::Step;
 use super::outcome::Elsewhere;
 use super::run::{Run, SheafMemory, World, sheaf_memory};
 use slablab_model::Model;
-use slablab_platform::{CpuId, Platform};
+use slablab_platform::{CpuId, Topology};
 use slablab_slabs::{Backing, Engine};
 
 /// Where a run is in the schedule.

@@ -9,7 +9,7 @@ use super::timeline::Sampler;
 use super::{Variant, order_under};
 use slablab_model::{Addr, Machine, MachineSpec, Model};
 use slablab_pages::{Pages, PagesPolicy};
-use slablab_platform::{CpuId, FrameKind, Gfp, NodeId, Platform};
+use slablab_platform::{CpuId, FrameKind, Frames, Gfp, NodeId, Platform, Topology};
 use slablab_report::error::{At, Error, Result};
 use slablab_slabs::preset::Preset;
 use slablab_slabs::{Backing, CacheId, CacheSpec, Common, Engine, Metadata, Misuse, Usage};

@@ -3,7 +3,7 @@
 use super::plan::{PlannedSlab, Start};
 use super::run::{Run, World};
 use slablab_model::Model;
-use slablab_platform::{CpuId, NodeId, Platform};
+use slablab_platform::{CpuId, Frames, NodeId, Topology};
 use slablab_slabs::{Backing, Engine, Place};
 
 impl<W: World, E: Engine<W>> Run<'_, W, E> {

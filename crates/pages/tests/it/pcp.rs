@@ -3,7 +3,7 @@
 use crate::world::{Spec, World, assert_balanced};
 use slablab_pages::policy::ZoneRule;
 use slablab_pages::{Pages, PagesPolicy};
-use slablab_platform::{CpuId, Event, FrameKind, Gfp, NodeId, Pfn, Platform};
+use slablab_platform::{CpuId, Event, FrameKind, Frames, Gfp, NodeId, Pfn};
 
 const NODE: NodeId = NodeId(0);
 

@@ -6,7 +6,7 @@
 use crate::world::{Random, Spec, World, assert_balanced};
 use slablab_pages::policy::{Kswapd, PcpRule, Reserve, Steal, ZoneRule};
 use slablab_pages::{Pages, PagesPolicy};
-use slablab_platform::{Event, FrameKind, FrameState, Gfp, NodeId, Pfn, Platform, Word};
+use slablab_platform::{Event, FrameKind, FrameState, Frames, Gfp, NodeId, Pfn, Topology, Word};
 use std::collections::BTreeMap;
 
 /// A block that is out.

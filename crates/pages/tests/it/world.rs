@@ -6,8 +6,8 @@
 use slablab_pages::Pages;
 use slablab_platform::{
     Context, CpuId, CpuShared, Event, Field, Frame, Frames, Gfp, Hooks, HotArray, HotList, Local, Lock,
-    Memory, NodeId, PerCpu, PerNode, Pfn, Platform, Rank, Reclaim, ReclaimStep, Shortcut, Time, Topology,
-    Want, Word, Work,
+    NodeId, PerCpu, PerNode, Pfn, Platform, Rank, Reclaim, ReclaimStep, Shortcut, Time, Topology, Want, Word,
+    Work, safe_memory,
 };
 use std::cell::{Cell, OnceCell, RefCell, RefMut};
 use std::collections::HashMap;
@@ -395,8 +395,7 @@ impl Frames for World {
     fn unmap_slab(_pfn: Pfn, _order: u8) {}
 }
 
-// SAFETY: there is no memory, and no function that returns.
-unsafe impl Memory for World {
+safe_memory! { impl[] World;
     fn link(_object: u64, _offset: u32) -> Option<u64> {
         unreachable!("pages touch no objects")
     }

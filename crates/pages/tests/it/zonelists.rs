@@ -3,7 +3,7 @@
 use crate::world::{Spec, World, assert_balanced};
 use slablab_pages::policy::{Gap, MinFree, PcpRule};
 use slablab_pages::{Pages, PagesPolicy};
-use slablab_platform::{FrameKind, Gfp, NodeId, Platform};
+use slablab_platform::{FrameKind, Frames, Gfp, NodeId};
 
 /// The nodes that serve requests for `local`, in order, until all memory is gone.
 fn order_of_nodes(spec: &Spec, gfp: Gfp, local: u16) -> Vec<u16> {

@@ -17,7 +17,7 @@ use Step::{
 };
 use slablab_model::{Machine, MachineSpec, Model, NodeSpec};
 use slablab_pages::{Pages, PagesPolicy};
-use slablab_platform::{CpuId, Event, FrameKind, Gfp, NodeId, Pfn, Platform};
+use slablab_platform::{CpuId, Event, FrameKind, Frames, Gfp, NodeId, Pfn, Time};
 use slablab_slabs::engines::slub::{Slub, SlubPolicy};
 use slablab_slabs::preset::Preset;
 use slablab_slabs::{Backing, CacheFlags, CacheId, CacheSpec, Engine, Metadata, Sheaf};

@@ -4,6 +4,7 @@
 //! come four to a slab: 0 to 3 are in the first, 4 to 7 in the second.
 
 use super::*;
+use slablab_platform::Frames;
 
 const NARROW: &str = "slab@2.6.29,limit=1,shared=0,reap_ms=0";
 

@@ -16,7 +16,7 @@ use Step::{
 };
 use slablab_model::{Machine, MachineSpec, Model, NodeSpec};
 use slablab_pages::{Pages, PagesPolicy};
-use slablab_platform::{CpuId, Event, FrameKind, Gfp, NodeId, Platform};
+use slablab_platform::{CpuId, Event, FrameKind, Frames, Gfp, NodeId, Time};
 use slablab_slabs::engines::slab::{SlabEngine, SlabPolicy};
 use slablab_slabs::preset::Preset;
 use slablab_slabs::{Backing, CacheId, CacheSpec, Engine, Metadata};

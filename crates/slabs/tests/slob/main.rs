@@ -7,7 +7,7 @@ mod recorded;
 use Step::*;
 use slablab_model::{Addr, Machine, MachineSpec, Model};
 use slablab_pages::{Pages, PagesPolicy};
-use slablab_platform::{CpuId, Event, Gfp, NodeId, Platform};
+use slablab_platform::{CpuId, Event, Frames, Gfp, NodeId, Time, Topology};
 use slablab_slabs::engines::slob::{Heap, Slob, SlobPolicy};
 use slablab_slabs::preset::Preset;
 use slablab_slabs::{Backing, CacheFlags, CacheId, CacheSpec, Common, Engine, Misuse, Place, Usage};

@@ -5,7 +5,7 @@
 use super::policy;
 use slablab_model::{Addr, Machine, MachineSpec, Model};
 use slablab_pages::{Pages, PagesPolicy};
-use slablab_platform::{Event, Gfp, Platform};
+use slablab_platform::{Event, Frames, Gfp, Time};
 use slablab_slabs::engines::slob::{Heap, Slob, SlobPolicy};
 use slablab_slabs::{Backing, CacheFlags, CacheId, CacheSpec, Common, Engine};
 use std::collections::HashMap;

@@ -1,6 +1,7 @@
 //! What happens to pages at their end, misuse, and caches that begin in the middle of their life.
 
 use super::*;
+use slablab_platform::Frames;
 
 #[test]
 fn pages_of_rcu_caches_wait_for_readers() {

@@ -13,7 +13,7 @@ use Expected::{Counted, FreeInPages, Live, Pages, Parked, PartialPages};
 use Step::{Alloc, AllocOn, Churn, Down, Feed, Free, FreeNewest, PingPong, Reap, Shrink, Up};
 use slablab_model::{Machine, MachineSpec, Model, NodeSpec};
 use slablab_pages::PagesPolicy;
-use slablab_platform::{CpuId, Event, Gfp, NodeId, Pfn, Platform};
+use slablab_platform::{CpuId, Event, Frames, Gfp, NodeId, Pfn, Time};
 use slablab_slabs::engines::slqb::{Slqb, SlqbPolicy};
 use slablab_slabs::preset::Preset;
 use slablab_slabs::{Backing, Busy, CacheFlags, CacheId, CacheSpec, Engine, Misuse, Place, Usage};

@@ -1,6 +1,7 @@
 //! Requests by node, nodes without memory, exhaustion (docs/theory/slqb.md 4.2, 8).
 
 use super::*;
+use slablab_platform::{Frames, Topology};
 
 #[test]
 fn requests_by_node() {

@@ -4,6 +4,7 @@
 //! topology, and the statistics must add up to what was done.
 
 use super::*;
+use slablab_platform::{Frames, Time, Topology};
 use slablab_slabs::engines::slqb::Memoryless;
 use slablab_slabs::knob::Policy;
 use std::collections::BTreeMap;

@@ -1,6 +1,7 @@
 //! What is computed from an object's size: batches, queues, orders, colours (docs/theory/slqb.md 2, 3, 7).
 
 use super::*;
+use slablab_platform::Frames;
 
 #[test]
 fn batches_and_queues_by_size() {

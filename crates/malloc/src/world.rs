@@ -1,0 +1,17 @@
+//! The native world as this process uses it. `unsafe`: makes the promise that its functions ask for.
+//!
+//! Hidden from the documentation, and not public: the object caches and the benchmarks name it because they share the
+//! process's page allocator. A crate that names it is trusted as this one is.
+
+use slablab_native::Trusted;
+
+/// The program that this crate's heaps, and the object caches beside them, make up.
+#[derive(Debug)]
+pub enum Process {}
+
+// SAFETY: in this process only engines call the contract's functions, over the one page allocator (`process::pages`). The
+// addresses that callers hand in are looked up and checked (`front::release`, `Heap::usable_at`) before an engine gets them.
+unsafe impl Trusted for Process {}
+
+/// The native world, over which all engines of the process run.
+pub type Native = slablab_native::Native<Process>;
