@@ -4,7 +4,8 @@
 //! every access when it is freed: whoever reads or writes it then is ended by the system, at the instruction that does it. It
 //! goes back to the page allocator when it is the oldest and a bound is reached, or when memory is short.
 
-use slablab_native::{Native, Sleep};
+use crate::world::Native;
+use slablab_native::Sleep;
 use slablab_pages::Pages;
 use slablab_platform::Pfn;
 

@@ -32,6 +32,7 @@
 //! | file | what |
 //! |---|---|
 //! | `world` | the contract |
+//! | `object` | addresses of objects, words of mapped memory |
 //! | `space` | the reserved address space: its parts, and which of it may be written |
 //! | `memory` | frames, descriptors, words of objects |
 //! | `area`, `lines` | areas: where, whose, and which lines are some cache's |
@@ -59,6 +60,7 @@ mod lock;
 mod lumps;
 #[expect(unsafe_code, reason = "owns memory")]
 mod memory;
+mod object;
 mod per_cpu;
 pub mod report;
 mod section;
@@ -82,5 +84,6 @@ mod world;
 
 pub use lock::Sleep;
 pub use memory::{Home, Spot, Start, Wishes};
+pub use object::Object;
 pub use per_cpu::{Owner, Served};
-pub use world::{Native, Object, Trusted};
+pub use world::{Native, Trusted};

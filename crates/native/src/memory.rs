@@ -8,11 +8,11 @@
 //! Both are mapped once and never unmapped. A fresh descriptor is six zero words, which is what fresh memory holds.
 
 use crate::area::Near;
+use crate::object::{Object, Real};
 use crate::per_cpu::Owner;
 use crate::sequence::FIRST_BYTES;
 use crate::space::{self, Space};
 use crate::system::Access;
-use crate::world::{Object, Real};
 use crate::{area, lumps, per_cpu, system, thread, topology};
 use slablab_platform::{Descriptor, Pfn};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU64, AtomicUsize, Ordering::*};

@@ -5,7 +5,7 @@
 //! until no counter is above zero. A thread at the outermost entry looks at the gate after it counted itself; one that is
 //! inside goes on.
 
-use crate::{local, system, thread};
+use crate::{area, local, system, thread};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering::*, compiler_fence};
 
 /// Closed while somebody forks: the forking thread's own sections are let through.
@@ -99,6 +99,13 @@ fn depth() -> usize {
 /// Where this thread counts its sections.
 fn counter() -> &'static AtomicU32 {
     thread::sections().unwrap_or(&ELSEWHERE)
+}
+
+/// Whether this code is a signal handler that interrupted its thread while the thread held a lock or a slot, or was in a
+/// hot operation.
+#[inline]
+pub(crate) fn is_interrupted() -> bool {
+    area::is_hidden() || is_in()
 }
 
 /// Whether this thread is in a section.

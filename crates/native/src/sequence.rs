@@ -23,7 +23,7 @@ mod aarch64;
 #[expect(unsafe_code, reason = "assembler")]
 mod x86_64;
 
-use crate::world::Object;
+use crate::object::Object;
 #[cfg(target_arch = "aarch64")]
 pub(crate) use aarch64::{pop, pop_if, push, push_if, take};
 use slablab_platform::HotArray;

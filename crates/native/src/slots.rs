@@ -16,11 +16,11 @@
 //! being another way.
 
 use crate::area::{self, Hidden};
+use crate::object::Object;
 use crate::per_cpu::{self, Places};
-use crate::section::Section;
+use crate::section::{self, Section};
 use crate::sequence::{self, Cache, Hot};
 use crate::thread::{self, Claim};
-use crate::world::{self, Object};
 use crate::{lines, memory};
 use slablab_platform::{CpuId, Event, HotArray, HotList, Local, PerCpu, Shortcut, Want};
 use std::cell::{Cell, UnsafeCell};
@@ -111,7 +111,7 @@ impl<T: Default> Slots<T> {
     #[cold]
     #[inline(never)]
     fn open(&self) -> bool {
-        if world::interrupted() {
+        if section::is_interrupted() {
             return false;
         }
         match per_cpu::cpu() {

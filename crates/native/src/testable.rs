@@ -1,8 +1,9 @@
 //! What the contract's checks ask of this world beyond the contract.
 
 use crate::memory::Wishes;
+use crate::object::Object;
 use crate::per_cpu::Owner;
-use crate::world::{Native, Object, Trusted};
+use crate::world::{Native, Trusted};
 use crate::{area, memory, per_cpu, thread, timers};
 use slablab_platform::conformance::{Racer, Testable, Verdict};
 use slablab_platform::{CpuId, Event, Topology, Work};

@@ -3,17 +3,17 @@
 use crate::lazy::{Cpus, Nodes};
 use crate::lock::Futex;
 use crate::memory::{self, Spot, Start, Wishes};
+use crate::object::{Object, Real};
 use crate::per_cpu::Served;
 use crate::slots::Slots;
 use crate::{area, lines, per_cpu, report, section, space, thread, timers, topology};
 use slablab_platform::{
-    Context, CpuId, Descriptor, Event, Field, Frame, Frames, Gfp, Hooks, Memory, NodeId, Pfn, Platform, Rank,
-    Reclaim, Time, Topology, Word, Work, WorkKind,
+    Context, CpuId, Descriptor, Event, Frame, Frames, Gfp, Hooks, Memory, NodeId, Pfn, Platform, Rank,
+    Reclaim, Time, Topology, Work, WorkKind,
 };
 use std::fmt;
 use std::marker::PhantomData;
-use std::num::NonZeroUsize;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::*};
+use std::sync::atomic::{AtomicU8, Ordering::*};
 
 /// The world of mapped memory. Its CPUs are slots: one per thread, or one per CPU.
 ///
@@ -67,43 +67,6 @@ pub struct Native<A>(PhantomData<A>);
 /// - safe code outside the program cannot name the type that implements this trait, unless by a name that is hidden and
 ///   documented as not public.
 pub unsafe trait Trusted: 'static {}
-
-/// An object's address. A number, so that it may go to another thread. Having one permits nothing: only a world
-/// [`Native`]`<A>` reads or writes the bytes at an address, and that takes [`Trusted`].
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Object(NonZeroUsize);
-
-impl Object {
-    /// The object at an address; `None` for null.
-    #[inline]
-    pub fn at(at: *mut u8) -> Option<Object> {
-        NonZeroUsize::new(at.expose_provenance()).map(Object)
-    }
-    /// Its address.
-    #[inline]
-    pub fn as_ptr(self) -> *mut u8 {
-        std::ptr::with_exposed_provenance_mut(self.0.get())
-    }
-    /// Its address as a number.
-    #[inline]
-    pub fn addr(self) -> usize {
-        self.0.get()
-    }
-    #[inline]
-    pub(crate) fn from_raw(raw: u64) -> Option<Object> {
-        NonZeroUsize::new(raw as usize).map(Object)
-    }
-    #[inline]
-    pub(crate) fn to_raw(object: Option<Object>) -> u64 {
-        object.map_or(0, Object::addr) as u64
-    }
-}
-
-impl fmt::Debug for Object {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:#x}", self.0)
-    }
-}
 
 impl<A: Trusted> Native<A> {
     /// Reserves address space, once per process. Before that, nothing else may be used.
@@ -182,7 +145,7 @@ impl<A: Trusted> Native<A> {
     /// request from outside never finds that otherwise, but between a fork's two halves.
     #[inline]
     pub fn interrupted() -> bool {
-        interrupted()
+        section::is_interrupted()
     }
 
     /// Counts a slow path of this thread; `true` now and then.
@@ -233,12 +196,6 @@ impl<A: Trusted> Native<A> {
     pub fn spot(at: *const u8) -> Option<Spot> {
         Spot::of(at.addr())
     }
-}
-
-/// See [`Native::interrupted`].
-#[inline]
-pub(crate) fn interrupted() -> bool {
-    area::is_hidden() || section::is_in()
 }
 
 impl<A: Trusted> Topology for Native<A> {
@@ -409,51 +366,4 @@ impl<A: Trusted> Platform for Native<A> {
     type PerCpu<T: Default> = Slots<T>;
     type PerNode<T: Default> = Nodes<T>;
     type CpuShared<T: Default> = Cpus<T>;
-}
-
-/// A word or field of mapped memory.
-#[derive(Debug)]
-#[repr(transparent)]
-pub struct Real(AtomicU64);
-
-impl Word for Real {
-    #[inline]
-    fn new(value: u64) -> Self {
-        Real(AtomicU64::new(value))
-    }
-    #[inline]
-    fn load(&self) -> u64 {
-        self.0.load(Relaxed)
-    }
-    #[inline]
-    fn load_acquire(&self) -> u64 {
-        self.0.load(Acquire)
-    }
-    #[inline]
-    fn store(&self, value: u64) {
-        self.0.store(value, Relaxed);
-    }
-    #[inline]
-    fn store_release(&self, value: u64) {
-        self.0.store(value, Release);
-    }
-    #[inline]
-    fn compare_exchange(&self, current: u64, new: u64) -> Result<u64, u64> {
-        self.0.compare_exchange(current, new, AcqRel, Acquire)
-    }
-}
-
-impl Field for Real {
-    #[inline]
-    fn new(value: u64) -> Self {
-        Real(AtomicU64::new(value))
-    }
-    #[inline]
-    fn get(&self) -> u64 {
-        self.0.load(Relaxed)
-    }
-    #[inline]
-    fn set(&self, value: u64) {
-        self.0.store(value, Relaxed);
-    }
 }
