@@ -321,6 +321,56 @@ fn says_below(folder: &Path, name: &str) -> bool {
         .any(|path| if path.is_dir() { says_below(&path, name) } else { says(&path, name) })
 }
 
+/// The pages whose tables name the function and the test of each rule.
+const RULES: &str = "docs/fidelity.md";
+
+#[test]
+fn every_rule_names_a_section_a_function_and_a_test() {
+    let texts = texts();
+    let sources: Vec<&Text> = texts.iter().filter(|text| text.path.ends_with(".rs")).collect();
+    let part = |c: char| c.is_alphanumeric() || c == '_';
+    let words: HashSet<&str> =
+        sources.iter().flat_map(|text| &text.lines).flat_map(|line| line.split(|c| !part(c))).collect();
+    let chapter = |path: &str| texts.iter().find(|text| text.path == path).expect("the chapter is there");
+    let page = chapter(RULES);
+    let (mut sections, mut in_rules, mut rows, mut wrong) = (HashSet::new(), false, 0, Vec::new());
+    for (line, content) in prose(page) {
+        if let Some(at) = content.find("docs/theory/").filter(|_| content.starts_with("Rules are those of")) {
+            sections = headings(chapter(path_at(content, at))).filter_map(section).collect();
+        }
+        in_rules =
+            content.starts_with("| rule | function | test |") || (in_rules && content.starts_with('|'));
+        let cells: Vec<&str> = content.split(" | ").collect();
+        let ([rule, names @ ..], true) = (&cells[..], in_rules) else { continue };
+        let rule = rule.trim_start_matches("| ");
+        rows += 1;
+        // "3.2.1" is the first step of section 3.2.
+        for number in cited_sections(&format!(" {rule}")) {
+            let above = number.rsplit_once('.').map_or("", |(above, _)| above);
+            if !sections.contains(number) && !sections.contains(above) {
+                wrong.push(format!("{RULES}:{line}: no section {number}"));
+            }
+        }
+        for token in names.iter().flat_map(|cell| cell.split('`').skip(1).step_by(2)) {
+            let names = token
+                .split(['{', '}', ',', ' ', ':', '(', ')', '*', '/', '.', '&'])
+                .filter(|name| name.len() > 3);
+            wrong.extend(
+                names
+                    .filter(|name| !words.contains(name) && !name.contains('='))
+                    .filter(|name| {
+                        // `each_is_found_in_*` is the beginning of several names.
+                        !token.ends_with('*') || !words.iter().any(|word| word.starts_with(name))
+                    })
+                    .map(|name| format!("{RULES}:{line}: nothing is named {name}")),
+            );
+        }
+    }
+    report(&wrong);
+    println!("{rows} rules");
+    assert!(rows > 100, "only {rows} rules were found: the reader of this test is broken");
+}
+
 #[test]
 fn no_text_names_a_folder_that_is_not_here() {
     let foreign: Vec<String> = FOREIGN.iter().map(|(head, tail)| format!("{head}{tail}")).collect();
