@@ -5,6 +5,8 @@
 
 #[path = "house/modules.rs"]
 mod modules;
+#[path = "house/panics.rs"]
+mod panics;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -7,6 +7,7 @@
 
 use crate::backing::{Backing, Common};
 use crate::cache::{CacheId, CacheSpec, Geometry, LinkPlace};
+use crate::damage::{damaged, kept_wrong};
 use crate::lent::Sheaf;
 use crate::report::{Misuse, Report, Reports};
 use crate::slab::NewObjects;
@@ -160,7 +161,7 @@ pub trait Engine<P: Platform>: Sized {
     }
     /// An object of a lent sheaf; `None` only when it is used up.
     fn alloc_from_lent(&self, sheaf: &mut Sheaf<P>, gfp: Gfp) -> Option<P::Ptr> {
-        let object = sheaf.pop()?;
+        let object = sheaf.pop(self.id())?;
         if gfp.any(Gfp::ZERO) {
             P::fill(object, self.geometry().object_size, 0);
         }
@@ -168,10 +169,15 @@ pub trait Engine<P: Platform>: Sized {
     }
     /// Hands a sheaf back, with the metadata memory it was lent with.
     fn return_sheaf(&self, backing: &Backing<'_, P, Self::Common>, _gfp: Gfp, mut sheaf: Sheaf<P>) {
-        while let Some(object) = sheaf.pop() {
-            self.free(backing, object).expect("a lent sheaf holds this cache's objects");
+        while let Some(object) = sheaf.pop(self.id()) {
+            if let Err(misuse) = self.free(backing, object) {
+                kept_wrong::<P>(self.id(), "a lent sheaf", object, misuse);
+            }
         }
-        sheaf.discard(backing.metadata.expect("a lent sheaf is metadata memory"));
+        let Some(metadata) = backing.metadata else {
+            damaged::<P>(self.id(), format_args!("a sheaf comes back without the memory it was lent from"));
+        };
+        sheaf.discard(metadata);
     }
 
     /// Gives back what can be given back: slots that are not live are emptied, empty slabs go. Answers slabs freed.

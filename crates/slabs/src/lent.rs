@@ -5,6 +5,8 @@
 //! sheaves hold: an array of objects, itself an object of a kmalloc cache.
 
 use crate::backing::Metadata;
+use crate::cache::CacheId;
+use crate::damage::hole;
 use slablab_platform::{Gfp, HotArray, Platform};
 
 /// A sheaf in a caller's hands: objects that are theirs already. Hand it back with
@@ -47,9 +49,13 @@ impl<P: Platform> Sheaf<P> {
         self.size += 1;
     }
 
-    pub(crate) fn pop(&mut self) -> Option<P::Ptr> {
+    /// Takes the newest object, for the cache that the sheaf was lent by.
+    pub(crate) fn pop(&mut self, cache: CacheId) -> Option<P::Ptr> {
         self.size = self.size.checked_sub(1)?;
-        Some(P::storage_load(self.storage, word(self.size)).expect("a sheaf has no holes"))
+        match P::storage_load(self.storage, word(self.size)) {
+            None => hole::<P>(cache, "a lent sheaf", self.storage, self.size),
+            object => object,
+        }
     }
 
     /// An empty sheaf's memory goes back.

@@ -23,6 +23,7 @@
 
 pub mod backing;
 pub mod cache;
+mod damage;
 pub mod engine;
 pub mod engines;
 pub mod kmalloc;

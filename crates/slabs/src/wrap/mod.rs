@@ -33,6 +33,7 @@ pub use policy::{Around, Wrap};
 
 use crate::backing::Backing;
 use crate::cache::{CacheFlags, CacheId, CacheSpec, Geometry, LinkPlace, WORD, alignment, layout};
+use crate::damage::kept_wrong;
 use crate::engine::{Busy, Engine, Place, Usage};
 use crate::report::{Fault, Misuse, Overwritten, Report, Reports, User};
 use crate::slab::NewObjects;
@@ -199,14 +200,14 @@ impl<P: Platform, E: Engine<P>> Debugged<P, E> {
     }
 
     /// Takes an object into the quarantine, and lets go what it then holds too much.
-    fn hold_back(&self, backing: &Backing<'_, P, E::Common>, start: P::Ptr) -> Result<(), Misuse> {
+    fn hold_back(&self, backing: &Backing<'_, P, E::Common>, start: P::Ptr) {
         self.slots.count(Event::QuarantineHold, 1);
         self.state.lock().quarantine.push::<P>(start, self.link_offset);
-        self.release(backing, self.quarantine_max).map(drop)
+        self.release(backing, self.quarantine_max);
     }
 
     /// Lets the oldest objects go until so many are left; answers how many went.
-    fn release(&self, backing: &Backing<'_, P, E::Common>, keep: u64) -> Result<u64, Misuse> {
+    fn release(&self, backing: &Backing<'_, P, E::Common>, keep: u64) -> u64 {
         let mut released = 0;
         loop {
             let oldest = {
@@ -214,7 +215,7 @@ impl<P: Platform, E: Engine<P>> Debugged<P, E> {
                 let quarantine = &mut state.quarantine;
                 if quarantine.count() > keep { quarantine.pop::<P>(self.link_offset) } else { None }
             };
-            let Some(start) = oldest else { return Ok(released) };
+            let Some(start) = oldest else { return released };
             if let Some(zones) = &self.zones
                 && let found @ Some(_) = zones.check_free::<P>(start)
             {
@@ -222,14 +223,16 @@ impl<P: Platform, E: Engine<P>> Debugged<P, E> {
                 zones.set_free::<P>(start);
             }
             self.slots.count(Event::QuarantineRelease, 1);
-            self.engine.free(backing, start)?;
+            if let Err(misuse) = self.engine.free(backing, start) {
+                kept_wrong::<P>(self.engine.id(), "quarantine", start, misuse);
+            }
             released += 1;
         }
     }
 
     /// Empties the quarantine.
     fn release_all(&self, backing: &Backing<'_, P, E::Common>) -> u64 {
-        self.release(backing, 0).expect("what is in quarantine is the engine's")
+        self.release(backing, 0)
     }
 
     /// An object from the engine; if there is none, once more after the quarantine was emptied.
@@ -367,7 +370,8 @@ impl<P: Platform, E: Engine<P>> Engine<P> for Debugged<P, E> {
     fn free(&self, backing: &Backing<'_, P, E::Common>, object: P::Ptr) -> Result<(), Misuse> {
         let start = self.take_back(backing, object)?;
         if self.wrap.quarantine_bytes > 0 {
-            return self.hold_back(backing, start);
+            self.hold_back(backing, start);
+            return Ok(());
         }
         self.engine.free(backing, start)
     }

@@ -85,7 +85,7 @@ impl<P: Platform> SlabEngine<P> {
         let size = array.size.checked_sub(1)?;
         slot.touched = true;
         slot.set_array(HotArray { size, ..array });
-        Some(entry::<P>(array.storage?, size))
+        Some(entry::<P>(self.id, array.storage?, size))
     }
 
     /// How many objects a refill is for.

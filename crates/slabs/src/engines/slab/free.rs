@@ -3,6 +3,7 @@
 use super::list::{Alien, AlienGuard, Array, Lists, Owner, copy_entries, set_entry};
 use super::{SlabEngine, Slot};
 use crate::backing::Backing;
+use crate::damage::{damaged, kept_wrong};
 use crate::report::Misuse;
 use crate::slab::{Slab, SlabList};
 use slablab_platform::{Event, Gfp, HotArray, Local, NodeId, PerCpu, PerNode, Platform};
@@ -187,7 +188,9 @@ impl<P: Platform> SlabEngine<P> {
             lists.shared.size += count;
         }
         let reached = self.put_run(backing, (id, lists), storage, (0, array.size), doomed);
-        assert_eq!(reached, array.size, "the array for node {} holds another node's object", id.0);
+        if reached != array.size {
+            damaged::<P>(self.id, format_args!("the array for node {} holds another node's object", id.0));
+        }
         array.size = 0;
     }
 
@@ -210,10 +213,12 @@ impl<P: Platform> SlabEngine<P> {
 
     /// An object that was taken out of an array goes to its slab.
     pub(super) fn put_stranger(&self, backing: &Backing<'_, P>, object: P::Ptr, doomed: &mut SlabList<P>) {
-        let (slab, state) = Slab::<P>::of(object).expect("an array holds objects");
+        let (slab, state) = self.home_of(object);
         let node = self.nodes.get(state.node);
         let put = self.put(backing, node, &mut self.lock_node(state.node, node), (slab, object), doomed);
-        put.expect("an array holds objects of this cache");
+        if let Err(misuse) = put {
+            kept_wrong::<P>(self.id, "an array", object, misuse);
+        }
     }
 
     /// Gives the current CPU its array and its node the shared one, if they have none and there is memory for them.
@@ -256,6 +261,6 @@ impl<P: Platform> SlabEngine<P> {
 
     pub(super) fn drop_array(&self, backing: &Backing<'_, P>, storage: P::Ptr) {
         P::storage_detach(storage);
-        backing.metadata.expect("arrays came from metadata memory").free(storage);
+        self.metadata_of(backing).free(storage);
     }
 }

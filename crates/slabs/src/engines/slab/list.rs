@@ -10,12 +10,14 @@
 //! How many objects are free on a node is a word of its own: it is written under `list_lock` and looked at without.
 
 use super::SlabEngine;
-use crate::backing::Backing;
+use crate::backing::{Backing, Metadata};
 use crate::cache::CacheId;
+use crate::damage::{damaged, hole, kept_wrong};
 use crate::report::Misuse;
 use crate::slab::{Slab, SlabList, SlabWord};
 use slablab_platform::{
-    Event, HotArray, Local, Lock, NodeId, PerCpu, PerNode, Pfn, Platform, Word, Work, WorkKind, rank,
+    Event, FrameState, HotArray, Local, Lock, NodeId, PerCpu, PerNode, Pfn, Platform, Word, Work, WorkKind,
+    rank,
 };
 
 /// A slab's owner word. Bits: cache 0-23, colour 48-63. Written before anybody else knows the slab.
@@ -58,7 +60,7 @@ impl<P: Platform> Default for Array<P> {
 impl<P: Platform> Array<P> {
     /// Takes the storage of an empty array away.
     pub(super) fn retire(&mut self) -> Option<P::Ptr> {
-        assert_eq!(self.size, 0, "an array that goes must be empty");
+        debug_assert_eq!(self.size, 0, "an array that goes must be empty");
         self.capacity = 0;
         self.storage.take()
     }
@@ -189,8 +191,11 @@ impl<P: Platform> Lists<P> {
 }
 
 /// The `index`-th object of an array.
-pub(super) fn entry<P: Platform>(storage: P::Ptr, index: u32) -> P::Ptr {
-    P::storage_load(storage, HotArray::<P::Ptr>::HEADER + index).expect("an array has no holes")
+pub(super) fn entry<P: Platform>(cache: CacheId, storage: P::Ptr, index: u32) -> P::Ptr {
+    match P::storage_load(storage, HotArray::<P::Ptr>::HEADER + index) {
+        Some(object) => object,
+        None => hole::<P>(cache, "an array", storage, index),
+    }
 }
 
 pub(super) fn set_entry<P: Platform>(storage: P::Ptr, index: u32, object: P::Ptr) {
@@ -199,7 +204,10 @@ pub(super) fn set_entry<P: Platform>(storage: P::Ptr, index: u32, object: P::Ptr
 
 /// Copies `count` objects of one array, from index `first` on, to index `to` of another.
 pub(super) fn copy_entries<P: Platform>(from: P::Ptr, first: u32, storage: P::Ptr, to: u32, count: u32) {
-    (0..count).for_each(|index| set_entry::<P>(storage, to + index, entry::<P>(from, first + index)));
+    let place = |index: u32| HotArray::<P::Ptr>::HEADER + index;
+    for index in 0..count {
+        P::storage_store(storage, place(to + index), P::storage_load(from, place(first + index)));
+    }
 }
 
 impl<P: Platform> SlabEngine<P> {
@@ -306,21 +314,13 @@ impl<P: Platform> SlabEngine<P> {
     ) -> u32 {
         let node = self.nodes.get(id);
         for index in from..to {
-            let object = entry::<P>(storage, index);
-            let Some((slab, state)) = Slab::<P>::of(object) else {
-                P::broken(format_args!(
-                    "cache {}: {object:?} in an array is in no slab: freed twice?",
-                    self.id.0
-                ));
-            };
+            let object = entry::<P>(self.id, storage, index);
+            let (slab, state) = self.home_of(object);
             if state.node != id {
                 return index;
             }
             if let Err(misuse) = self.put(backing, node, lists, (slab, object), doomed) {
-                P::broken(format_args!(
-                    "cache {}: {object:?} in an array, of {slab:?}: {misuse:?}",
-                    self.id.0
-                ));
+                kept_wrong::<P>(self.id, "an array", object, misuse);
             }
         }
         to
@@ -335,7 +335,7 @@ impl<P: Platform> SlabEngine<P> {
         doomed: &mut SlabList<P>,
     ) {
         while from < to {
-            let (_, state) = Slab::<P>::of(entry::<P>(storage, from)).expect("an array holds objects");
+            let (_, state) = self.home_of(entry::<P>(self.id, storage, from));
             let mut lists = self.lock_node(state.node, self.nodes.get(state.node));
             from = self.put_run(backing, (state.node, &mut lists), storage, (from, to), doomed);
         }
@@ -360,7 +360,25 @@ impl<P: Platform> SlabEngine<P> {
         P::unmap_slab(slab.pfn(), slab.state().order);
         backing.pages.free(slab.pfn());
         if let Some(object) = management {
-            backing.metadata.expect("the slab's list came from metadata memory").free(object);
+            self.metadata_of(backing).free(object);
+        }
+    }
+
+    /// The slab of an object that was taken into an array, and the slab's frame state.
+    pub(super) fn home_of(&self, object: P::Ptr) -> (Slab<P>, FrameState) {
+        match Slab::<P>::of(object) {
+            Some(home) => home,
+            None => kept_wrong::<P>(self.id, "an array", object, Misuse::NotInSlab),
+        }
+    }
+
+    /// Where arrays and the lists of slabs came from. A caller that once brought memory for them must bring it again.
+    pub(super) fn metadata_of<'a>(&self, backing: &Backing<'a, P>) -> &'a dyn Metadata<P> {
+        match backing.metadata {
+            Some(metadata) => metadata,
+            None => {
+                damaged::<P>(self.id, format_args!("metadata comes back, without the memory it came from"))
+            }
         }
     }
 

@@ -14,6 +14,7 @@ pub use shape::Tunables;
 
 use crate::backing::Backing;
 use crate::cache::{CacheId, CacheSpec, Geometry, LinkPlace, Starts, layout, spacing};
+use crate::damage::no_such_work;
 use crate::engine::{Busy, Engine, Place, Usage};
 use crate::report::Misuse;
 use crate::slab::{NewObjects, Slab};
@@ -198,7 +199,7 @@ impl<P: Platform> Engine<P> for SlabEngine<P> {
         match work.kind {
             WorkKind::Reap => self.reap(backing, cpu),
             WorkKind::FreeSlab => self.return_pages(backing, Slab::at(Pfn(work.argument as u32))),
-            WorkKind::FreeSheaf | WorkKind::FreeObject => unreachable!("SLAB asks for no {:?}", work.kind),
+            WorkKind::FreeSheaf | WorkKind::FreeObject => no_such_work::<P>(self.id, work.kind),
         }
     }
 

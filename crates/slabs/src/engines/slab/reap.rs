@@ -210,7 +210,7 @@ impl<P: Platform> SlabEngine<P> {
                 return;
             }
             lists.shared.size -= 1;
-            let stranger = super::list::entry::<P>(storage, lists.shared.size);
+            let stranger = super::list::entry::<P>(self.id, storage, lists.shared.size);
             drop(lists);
             self.put_stranger(backing, stranger, doomed);
         }
@@ -236,7 +236,7 @@ impl<P: Platform> SlabEngine<P> {
 
     fn drop_slot_array(&self, backing: &Backing<'_, P>, mut slot: Slot<'_, P>) {
         let array = slot.array();
-        assert_eq!(array.size, 0, "an array that goes must be empty");
+        debug_assert_eq!(array.size, 0, "an array that goes must be empty");
         slot.set_array(HotArray::NONE);
         drop(slot);
         array.storage.into_iter().for_each(|storage| self.drop_array(backing, storage));

@@ -40,7 +40,8 @@ impl<P: Platform> SlabEngine<P> {
 
     /// Objects of a node's memory in an array: all or none, unless arrays mix nodes.
     fn count_on(&self, storage: Option<P::Ptr>, size: u32, id: NodeId) -> u64 {
-        let node_of = |storage, index| Slab::<P>::of(entry::<P>(storage, index)).map(|(_, state)| state.node);
+        let node_of =
+            |storage, index| Slab::<P>::of(entry::<P>(self.id, storage, index)).map(|(_, state)| state.node);
         let Some(storage) = storage.filter(|_| size > 0) else { return 0 };
         if self.policy.alien {
             return if node_of(storage, 0) == Some(id) { size as u64 } else { 0 };

@@ -153,7 +153,7 @@ impl<P: Platform> Heap<P> {
         lists.put(slab, &page, search.list);
         let place = lists.list(search.list).change(&mut page, |page| page.alloc(search.ask, blocks_walked));
         lists.took(slab, &page, search);
-        Some(Self::address(slab, place.expect("an empty page has room")))
+        Some(Self::address(slab, place?))
     }
 
     /// Gives a block back; `list` is where its page goes if it was full. `None`: some of it is free already.
@@ -208,9 +208,9 @@ impl<P: Platform> Heap<P> {
         let mut lists = self.lists.lock();
         let mut page = lists.add(slab);
         let mut walked = 0;
-        let first = page.alloc(search.ask, &mut walked).expect("an empty page has room");
+        let first = page.alloc(search.ask, &mut walked)?;
         for _ in 1..objects {
-            page.alloc(search.ask, &mut walked).expect("as many as an empty page has room for");
+            page.alloc(search.ask, &mut walked)?;
         }
         lists.free_units -= objects as u64 * search.ask.units as u64;
         if page.free_units() > 0 {

@@ -2,6 +2,7 @@
 
 use super::{HEADER, Heap, SHARED, Slob};
 use crate::backing::Backing;
+use crate::damage::kept_wrong;
 use crate::report::Misuse;
 use crate::slab::Slab;
 use slablab_platform::{Event, FrameKind, Gfp, NodeId, PerCpu, Pfn, Platform};
@@ -55,11 +56,19 @@ impl<P: Platform> Slob<P> {
     /// Nobody reads the object any more.
     pub(super) fn free_after_grace(&self, backing: &Backing<'_, P, Heap<P>>, argument: u64) {
         let offset = argument & (Self::page_bytes() as u64 - 1);
-        let object = P::address(Pfn((argument >> P::page_shift()) as u32), offset);
+        self.put_kept(backing, P::address(Pfn((argument >> P::page_shift()) as u32), offset));
+    }
+
+    /// Frees an object that this cache was handed, or made itself: there is no caller to answer.
+    fn put_kept(&self, backing: &Backing<'_, P, Heap<P>>, object: P::Ptr) {
         match self.place(object) {
             Ok(None) => self.free_pages(backing, object),
-            Ok(Some(placed)) => self.free_block(backing, &placed).expect("an object is freed once"),
-            Err(wrong) => unreachable!("{object:?} was this cache's: {wrong:?}"),
+            Ok(Some(placed)) => {
+                if let Err(misuse) = self.free_block(backing, &placed) {
+                    kept_wrong::<P>(self.id, "deferred work", object, misuse);
+                }
+            }
+            Err(misuse) => kept_wrong::<P>(self.id, "deferred work", object, misuse),
         }
     }
 
@@ -88,8 +97,7 @@ impl<P: Platform> Slob<P> {
         self.tally(block).add_shared(objects as i64, objects as i64 * Self::rounded(request.bytes));
         for index in free {
             let object = object(*index as u32);
-            let placed = self.place(object).ok().flatten().expect("the object was just made");
-            self.free_block(backing, &placed).expect("the object was just made");
+            self.put_kept(backing, object);
             self.tally(object).add_shared(-1, 0);
         }
         Some(object(0))

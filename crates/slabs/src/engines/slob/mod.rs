@@ -13,6 +13,7 @@ pub use policy::{KmallocAlign, Readd, SlobPolicy};
 
 use crate::backing::Backing;
 use crate::cache::{CACHE_LINE, CacheFlags, CacheId, CacheSpec, Geometry, WORD};
+use crate::damage::no_such_work;
 use crate::engine::{Busy, Engine, Place, Usage};
 use crate::report::Misuse;
 use crate::slab::{NewObjects, Slab};
@@ -367,7 +368,7 @@ impl<P: Platform> Engine<P> for Slob<P> {
     fn work(&self, backing: &Backing<'_, P, Heap<P>>, _cpu: CpuId, work: Work) {
         match work.kind {
             WorkKind::FreeObject => self.free_after_grace(backing, work.argument),
-            _ => unreachable!("SLOB asks for no {:?}", work.kind),
+            kind => no_such_work::<P>(self.id, kind),
         }
     }
 

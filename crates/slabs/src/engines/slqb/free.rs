@@ -3,6 +3,7 @@
 use super::list::{ListId, NodeState, Owner, PageList, Queue};
 use super::{Slot, Slqb};
 use crate::backing::Backing;
+use crate::damage::{damaged, kept_wrong};
 use crate::report::Misuse;
 use crate::slab::Slab;
 use slablab_platform::{CpuId, Event, HotList, Local, NodeId, PerCpu, PerNode, Platform, Want};
@@ -128,6 +129,13 @@ impl<P: Platform> Slqb<P> {
                 self.free_to_remote(backing, slot, object, owner.list);
                 left -= 1;
             }
+            if left > 0 && queue.head.is_none() {
+                // An allocation took the last linked object. Without this test the loop would not end.
+                damaged::<P>(
+                    self.id,
+                    format_args!("a queue is {} objects shorter than its count", queue.count),
+                );
+            }
         }
         slot.set_list(queue);
     }
@@ -136,7 +144,12 @@ impl<P: Platform> Slqb<P> {
     pub(super) fn flush_node_list(&self, backing: &Backing<'_, P>, node: NodeId, own: &mut NodeState<P>) {
         let batch = self.count_batch(&own.queue);
         let flushed = self.flush_run(backing, &mut own.queue, batch, ListId::Node(node), &mut own.pages);
-        debug_assert_eq!(flushed, batch, "the list of node {} holds another list's object", node.0);
+        if flushed != batch {
+            damaged::<P>(
+                self.id,
+                format_args!("the queue of node {} holds an object of another list", node.0),
+            );
+        }
     }
 
     /// Objects in the next batch of a queue, counted.
@@ -184,17 +197,14 @@ impl<P: Platform> Slqb<P> {
     fn home_of(&self, object: P::Ptr) -> (Slab<P>, Owner) {
         match Slab::<P>::of(object) {
             Some((slab, _)) => (slab, Owner::unpack(slab.owner())),
-            None => P::broken(format_args!(
-                "cache {}: queued object {object:?} is in no slab: freed twice?",
-                self.id.0
-            )),
+            None => kept_wrong::<P>(self.id, "a queue", object, Misuse::NotInSlab),
         }
     }
 
     /// Puts an object back that was taken into a queue: there is nobody left to tell that it was freed twice.
     fn put_queued(&self, backing: &Backing<'_, P>, pages: &mut PageList<P>, slab: Slab<P>, object: P::Ptr) {
         if let Err(misuse) = self.put_object(backing, pages, slab, object) {
-            P::broken(format_args!("cache {}: queued object {object:?} of {slab:?}: {misuse:?}", self.id.0));
+            kept_wrong::<P>(self.id, "a queue", object, misuse);
         }
     }
 

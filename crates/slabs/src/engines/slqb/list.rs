@@ -13,6 +13,7 @@
 use super::{Slot, Slqb};
 use crate::backing::Backing;
 use crate::cache::CacheId;
+use crate::damage::{cut_list, damaged};
 use crate::report::Misuse;
 use crate::slab::{Slab, SlabList, SlabWord};
 use core::ops::{Deref, DerefMut};
@@ -111,12 +112,12 @@ impl<P: Platform> Queue<P> {
     }
 
     /// Takes the first `most` objects. Only a cut has to walk.
-    fn take(&mut self, most: u32, link_offset: u32) -> Queue<P> {
+    fn take(&mut self, cache: CacheId, most: u32, link_offset: u32) -> Queue<P> {
         let Some((head, tail)) = self.ends.filter(|_| most > 0) else { return Queue::default() };
         if self.count <= most {
             return core::mem::take(self);
         }
-        let last = walk::<P>(head, most - 1, link_offset);
+        let last = walk::<P>(cache, head, most - 1, link_offset);
         self.ends = P::link(last, link_offset).map(|next| (next, tail));
         self.count -= most;
         Queue { ends: Some((head, last)), count: most }
@@ -124,8 +125,9 @@ impl<P: Platform> Queue<P> {
 }
 
 /// The object `steps` links behind `from`.
-fn walk<P: Platform>(from: P::Ptr, steps: u32, link_offset: u32) -> P::Ptr {
-    (0..steps).fold(from, |object, _| P::link(object, link_offset).expect("a list is shorter than its count"))
+fn walk<P: Platform>(cache: CacheId, from: P::Ptr, steps: u32, link_offset: u32) -> P::Ptr {
+    let next = |object| P::link(object, link_offset).unwrap_or_else(|| cut_list::<P>(cache, object));
+    (0..steps).fold(from, |object, _| next(object))
 }
 
 /// A list's pages.
@@ -296,7 +298,7 @@ impl<P: Platform> Slqb<P> {
         let link_offset = self.geometry.link_offset;
         self.slots.count(Event::LockRemoteFree, 1);
         let mut remote = shared.remote_free.lock();
-        let claimed = remote.take(Self::QUEUE_MAX - queue.count, link_offset);
+        let claimed = remote.take(self.id, Self::QUEUE_MAX - queue.count, link_offset);
         shared.remote_count.store(remote.count as u64);
         shared.remote_free_check.store((remote.count > 0) as u64);
         drop(remote);
@@ -305,7 +307,7 @@ impl<P: Platform> Slqb<P> {
         self.slots.count(Event::SlqbClaimRemoteListObjects, claimed.count as u64);
         P::set_link(tail, link_offset, None);
         if let Some(first) = queue.head {
-            P::set_link(walk::<P>(first, queue.count - 1, link_offset), link_offset, Some(head));
+            P::set_link(walk::<P>(self.id, first, queue.count - 1, link_offset), link_offset, Some(head));
         }
         HotList { head: queue.head.or(Some(head)), count: queue.count + claimed.count, ..queue }
     }
@@ -315,6 +317,9 @@ impl<P: Platform> Slqb<P> {
         let object = queue.head?;
         queue.head = P::link(object, self.geometry.link_offset);
         queue.count -= 1;
+        if queue.head.is_none() && queue.count > 0 {
+            cut_list::<P>(self.id, object);
+        }
         Some(object)
     }
 
@@ -322,7 +327,10 @@ impl<P: Platform> Slqb<P> {
     pub(super) fn take_object(&self, pages: &mut PageList<P>) -> Option<P::Ptr> {
         let slab = pages.partial.first()?;
         let word = SlabWord::unpack(slab.extra());
-        let object = slab.object(word.head.expect("a partial page has a free object"));
+        let Some(head) = word.head else {
+            damaged::<P>(self.id, format_args!("{slab:?} is listed as partial, without a free object"));
+        };
+        let object = slab.object(head);
         let next = P::link(object, self.geometry.link_offset).map(|next| slab.offset(next));
         slab.set_extra(SlabWord { head: next, inuse: word.inuse + 1, ..word }.pack());
         if next.is_none() {

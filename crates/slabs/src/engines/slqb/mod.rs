@@ -12,6 +12,7 @@ pub use policy::{Memoryless, SlqbPolicy};
 
 use crate::backing::Backing;
 use crate::cache::{CACHE_LINE, CacheId, CacheSpec, Geometry, LinkPlace, Starts, alignment, layout, spacing};
+use crate::damage::no_such_work;
 use crate::engine::{Busy, Engine, Place, Usage};
 use crate::order::{MAX_ORDER, OrderInput, OrderRule};
 use crate::report::Misuse;
@@ -282,7 +283,7 @@ impl<P: Platform> Engine<P> for Slqb<P> {
         match work.kind {
             WorkKind::Reap => self.reap(backing, cpu),
             WorkKind::FreeSlab => self.return_pages(backing, Slab::at(Pfn(work.argument as u32))),
-            WorkKind::FreeSheaf | WorkKind::FreeObject => unreachable!("SLQB asks for no {:?}", work.kind),
+            WorkKind::FreeSheaf | WorkKind::FreeObject => no_such_work::<P>(self.id, work.kind),
         }
     }
 

@@ -7,6 +7,7 @@
 use super::Slqb;
 use super::list::ListId;
 use crate::backing::Backing;
+use crate::damage::damaged;
 use crate::engine::Place;
 use crate::slab::{Slab, SlabWord};
 use slablab_platform::{CpuId, Gfp, HotList, Local, NodeId, PerCpu, PerNode, Platform};
@@ -81,7 +82,7 @@ impl<P: Platform> Slqb<P> {
         };
         match list {
             ListId::Cpu(cpu) => {
-                let mut slot = self.slots.claim(cpu).expect("the cache is at rest");
+                let mut slot = self.claim_at_rest(cpu);
                 add(&mut self.hold(list, &mut slot.pages));
             }
             ListId::Node(node) => {
@@ -91,9 +92,15 @@ impl<P: Platform> Slqb<P> {
         }
     }
 
+    fn claim_at_rest(&self, cpu: CpuId) -> super::Slot<'_, P> {
+        self.slots.claim(cpu).unwrap_or_else(|| {
+            damaged::<P>(self.id, format_args!("seeded while CPU {} allocates from the cache", cpu.0))
+        })
+    }
+
     /// Puts a chain in front of a CPU's queue if there is room.
     fn seed_queue(&self, cpu: CpuId, first: P::Ptr, last: P::Ptr, count: u32) -> bool {
-        let mut slot = self.slots.claim(cpu).expect("the cache is at rest");
+        let mut slot = self.claim_at_rest(cpu);
         let queue = slot.list();
         let room = queue.count + count <= self.hiwater;
         if room {

@@ -48,7 +48,7 @@ impl<P: Platform> Slub<P> {
             return None;
         }
         let list = slot.list();
-        let object = list.head.expect("a list was found");
+        let object = list.head?;
         let next = P::link(object, self.geometry.link_offset);
         slot.set_list(HotList { head: next, count: list.count - 1, tag: list.tag });
         Some(object)
@@ -230,7 +230,7 @@ impl<P: Platform> Slub<P> {
     pub(super) fn take_listed(&self, slab: Slab<P>) -> (P::Ptr, u32) {
         let mut word = slab.word();
         loop {
-            let head = word.head.expect("a listed slab has a free object");
+            let Some(head) = word.head else { self.listed_full(slab) };
             match slab.exchange(word, SlabWord { head: None, inuse: word.objects, frozen: true, ..word }) {
                 Ok(()) => return (slab.object(head), word.free()),
                 Err(found) => {

@@ -14,6 +14,7 @@
 
 use super::{NewSlab, Slub, Tally};
 use crate::backing::Backing;
+use crate::damage::cut_list;
 use crate::slab::{Slab, SlabWord};
 use slablab_platform::{Event, Gfp, NodeId, PerCpu, Platform};
 
@@ -114,7 +115,8 @@ impl<P: Platform> Slub<P> {
         let mut word = slab.word();
         loop {
             let count = word.free().min(want);
-            let first = slab.object(word.head.expect("a listed slab has a free object"));
+            let Some(head) = word.head else { self.listed_full(slab) };
+            let first = slab.object(head);
             // Others push in front of what is read here, and then the exchange fails.
             let rest = (0..count).try_fold(first, |object, _| link(object));
             let head = rest.map(|rest| slab.offset(rest));
@@ -151,7 +153,7 @@ impl<P: Platform> Slub<P> {
         let count = objects.min(want);
         let mut next = Some(head);
         for _ in 0..count {
-            let object = next.expect("a new slab's objects are linked");
+            let Some(object) = next else { cut_list::<P>(self.id, head) };
             next = P::link(object, self.geometry.link_offset);
             put(object);
         }

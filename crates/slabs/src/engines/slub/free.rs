@@ -3,6 +3,7 @@
 use super::{CpuPartial, EmptySlab, SlabUpdate, Slot, Slub, Tally, tag};
 use crate::backing::Backing;
 use crate::cache::CacheId;
+use crate::damage::cut_list;
 use crate::report::Misuse;
 use crate::slab::{Chain, Slab, SlabWord};
 use slablab_pages::Pages;
@@ -151,7 +152,8 @@ impl<P: Platform> Slub<P> {
     /// Puts a slab on the CPU's chain; a chain that was already at its limit moves to the nodes first.
     fn put_cpu_partial(&self, backing: &Backing<'_, P>, slot: &mut Slot<'_, P>, slab: Slab<P>) {
         let held = match self.policy.cpu_partial {
-            CpuPartial::Off => unreachable!("no CPU partial lists"),
+            // No slab comes here then: `cpu_partial` is 0.
+            CpuPartial::Off => 0,
             CpuPartial::Objects => slot.partial_objects,
             CpuPartial::Slabs => slot.partial_slabs,
         };
@@ -288,18 +290,19 @@ impl<P: Platform> Slub<P> {
     fn chain_of(&self, head: P::Ptr, count: u32) -> Chain<P::Ptr> {
         let mut tail = head;
         for _ in 1..count {
-            tail = P::link(tail, self.geometry.link_offset).expect("the list is shorter than its count");
+            tail = P::link(tail, self.geometry.link_offset).unwrap_or_else(|| cut_list::<P>(self.id, tail));
         }
         Chain { head, tail, count }
     }
 
-    /// Frees many objects: runs of one slab, with a look-ahead of three others, go back as one chain.
+    /// Frees many objects: runs of one slab, with a look-ahead of three others, go back as one chain. An error names the
+    /// object that its slab does not take.
     pub(super) fn free_runs(
         &self,
         backing: &Backing<'_, P>,
         objects: &[P::Ptr],
         tally: Tally,
-    ) -> Result<(), Misuse> {
+    ) -> Result<(), (Misuse, P::Ptr)> {
         const LOOK_AHEAD: usize = 3;
         // Marks the objects that an earlier run took, a window at a time, so that no memory is needed.
         for window in objects.rchunks(64) {
@@ -309,9 +312,10 @@ impl<P: Platform> Slub<P> {
                     continue;
                 }
                 let Some((slab, state)) = Slab::<P>::of(window[last]) else {
-                    return Err(Misuse::NotInSlab);
+                    return Err((Misuse::NotInSlab, window[last]));
                 };
-                self.check(window[last], slab.pfn(), state)?;
+                let named = |misuse| (misuse, window[last]);
+                self.check(window[last], slab.pfn(), state).map_err(named)?;
                 let mut chain = Chain { head: window[last], tail: window[last], count: 1 };
                 let mut misses = 0;
                 for index in (0..last).rev() {
@@ -331,7 +335,7 @@ impl<P: Platform> Slub<P> {
                         }
                     }
                 }
-                self.free_chain(backing, slab, state, chain, tally)?;
+                self.free_chain(backing, slab, state, chain, tally).map_err(named)?;
             }
         }
         Ok(())

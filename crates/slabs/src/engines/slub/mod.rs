@@ -17,6 +17,7 @@ pub use policy::{
 
 use crate::backing::Backing;
 use crate::cache::{CacheId, CacheSpec, Geometry, LinkPlace, Starts, layout, spacing};
+use crate::damage::no_such_work;
 use crate::engine::{Busy, Engine, Place, Usage};
 use crate::lent::Sheaf;
 use crate::order::OrderInput;
@@ -326,7 +327,7 @@ impl<P: Platform> Engine<P> for Slub<P> {
         if self.sheaf_capacity > 0 {
             self.free_bulk_to_sheaves(backing, sound)?;
         } else {
-            self.free_runs(backing, sound, Tally::FREE)?;
+            self.free_runs(backing, sound, Tally::FREE).map_err(|(misuse, _)| misuse)?;
         }
         found
     }
@@ -341,7 +342,7 @@ impl<P: Platform> Engine<P> for Slub<P> {
 
     /// Counted like an object of a sheaf of the slot's.
     fn alloc_from_lent(&self, sheaf: &mut Sheaf<P>, gfp: Gfp) -> Option<P::Ptr> {
-        let object = sheaf.pop()?;
+        let object = sheaf.pop(self.id)?;
         self.slots.count(Event::AllocFastpath, 1);
         if gfp.any(Gfp::ZERO) {
             P::fill(object, self.geometry.object_size, 0);
@@ -381,7 +382,7 @@ impl<P: Platform> Engine<P> for Slub<P> {
         match work.kind {
             WorkKind::FreeSlab => self.return_pages(backing, Slab::at(Pfn(work.argument as u32))),
             WorkKind::FreeSheaf => self.sheaf_waited(backing, work.argument),
-            WorkKind::FreeObject | WorkKind::Reap => unreachable!("SLUB asks for no {:?}", work.kind),
+            WorkKind::FreeObject | WorkKind::Reap => no_such_work::<P>(self.id, work.kind),
         }
     }
 

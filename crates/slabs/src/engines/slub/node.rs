@@ -2,6 +2,7 @@
 
 use super::{Slot, Slub};
 use crate::backing::Backing;
+use crate::damage::damaged;
 use crate::slab::{Slab, SlabList};
 use slablab_platform::{Event, Local, Lock, NodeId, PerCpu, PerNode, Platform, Word, Work, WorkKind, rank};
 
@@ -90,6 +91,12 @@ impl<P: Platform> Slub<P> {
     fn listed(&self, list: &Listed<'_, P>, node: NodeId, slab: Slab<P>, listed: u64) {
         slab.set_extra(slab.extra() & !LISTED | listed);
         self.nodes.get(node).nr_partial.store(list.len() as u64);
+    }
+
+    /// A slab is on a node's list, and its word says that it has no free object.
+    #[cold]
+    pub(super) fn listed_full(&self, slab: Slab<P>) -> ! {
+        damaged::<P>(self.id, format_args!("{slab:?} is on a node's list without a free object"))
     }
 
     /// Whether a slab is on its node's list, whose lock is held.

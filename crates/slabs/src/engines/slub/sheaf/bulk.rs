@@ -41,7 +41,11 @@ impl<P: Platform> Slub<P> {
         let rest = (out.len() - got) as u32;
         if rest > 0 {
             let mut places = out[got..].iter_mut();
-            let mut put = |object| *places.next().expect("no more than asked for") = Some(object);
+            let mut put = |object| {
+                if let Some(place) = places.next() {
+                    *place = Some(object);
+                }
+            };
             let more = self.gather(backing, gfp, None, rest, Busy::Skip, &mut put);
             self.slots.count(Event::AllocSlowpath, more as u64);
             got += more as usize;
@@ -65,10 +69,10 @@ impl<P: Platform> Slub<P> {
             remote[count] = *object;
             count += 1;
             if count == BATCH_MAX {
-                self.free_runs(backing, &remote, Tally::FREE)?;
+                self.free_runs(backing, &remote, Tally::FREE).map_err(|(misuse, _)| misuse)?;
                 count = 0;
             }
         }
-        self.free_runs(backing, &remote[..count], Tally::FREE)
+        self.free_runs(backing, &remote[..count], Tally::FREE).map_err(|(misuse, _)| misuse)
     }
 }

@@ -3,6 +3,8 @@
 use super::barn::{Barn, BarnLock};
 use super::{BATCH_MAX, Stock};
 use crate::backing::Backing;
+use crate::cache::CacheId;
+use crate::damage::{hole, kept_wrong};
 use crate::engines::slub::{Barns, CpuState, Slot, Slub, Tally};
 use crate::lent::{Sheaf, word};
 use slablab_platform::{CpuId, Event, FrameState, Gfp, HotArray, Local, NodeId, PerCpu, PerNode, Platform};
@@ -14,10 +16,13 @@ pub(super) struct Batch<P: Platform> {
 
 impl<P: Platform> Batch<P> {
     /// A sheaf's objects from one index up to another.
-    pub(super) fn read(sheaf: P::Ptr, from: u32, to: u32) -> Self {
+    pub(super) fn read(cache: CacheId, sheaf: P::Ptr, from: u32, to: u32) -> Self {
         let mut objects = [None; BATCH_MAX];
         for (place, index) in objects.iter_mut().zip(from..to) {
-            *place = Some(P::storage_load(sheaf, word(index)).expect("a sheaf has no holes"));
+            *place = P::storage_load(sheaf, word(index));
+            if place.is_none() {
+                hole::<P>(cache, "a sheaf", sheaf, index);
+            }
         }
         Batch { objects }
     }
@@ -85,7 +90,7 @@ impl<P: Platform> Slub<P> {
         let mut size = stock.size;
         while size > 0 {
             let from = size.saturating_sub(BATCH_MAX as u32);
-            self.free_batch(backing, &Batch::read(stock.sheaf, from, size));
+            self.free_batch(backing, &Batch::read(self.id, stock.sheaf, from, size));
             size = from;
         }
     }
@@ -98,7 +103,14 @@ impl<P: Platform> Slub<P> {
             *place = *object;
             count += 1;
         }
-        self.free_runs(backing, &objects[..count], Tally::FLUSH).expect("a sheaf holds this cache's objects");
+        self.put_kept(backing, &objects[..count]);
+    }
+
+    /// Frees objects that were in a sheaf. Their callers have been told that the frees succeeded.
+    pub(super) fn put_kept(&self, backing: &Backing<'_, P>, objects: &[P::Ptr]) {
+        if let Err((misuse, object)) = self.free_runs(backing, objects, Tally::FLUSH) {
+            kept_wrong::<P>(self.id, "a sheaf", object, misuse);
+        }
     }
 
     /// Empties a slot's sheaves; they are kept out of the slot afterwards, as the CPU may be down. Objects in the RCU sheaf

@@ -340,7 +340,7 @@ impl<P: Platform> Slub<P> {
         let main = slot.array();
         let Some(sheaf) = main.storage else { return false };
         let keep = main.size.saturating_sub(BATCH_MAX as u32);
-        let batch = Batch::read(sheaf, keep, main.size);
+        let batch = Batch::read(self.id, sheaf, keep, main.size);
         slot.set_array(HotArray { size: keep, ..main });
         drop(slot);
         self.free_batch(backing, &batch);

@@ -7,6 +7,7 @@
 use super::Stock;
 use super::barn::Barn;
 use crate::backing::Backing;
+use crate::damage::hole;
 use crate::engines::slub::{Slot, Slub};
 use crate::lent::word;
 use crate::report::Misuse;
@@ -28,7 +29,7 @@ impl<P: Platform> Slub<P> {
             self.slots.count(Event::FreeRcuSheafFail, 1);
             return Ok(false);
         };
-        let Some(stock) = &mut slot.sheaves.rcu else { unreachable!("the slot has an RCU sheaf") };
+        let Some(stock) = &mut slot.sheaves.rcu else { return Ok(false) };
         P::storage_store(stock.sheaf, word(stock.size), Some(object));
         stock.size += 1;
         let full = stock.size == self.sheaf_capacity;
@@ -120,13 +121,14 @@ impl<P: Platform> Slub<P> {
         };
         let mut kept = 0;
         for index in 0..stock.size {
-            let object = P::storage_load(stock.sheaf, word(index)).expect("a sheaf has no holes");
+            let Some(object) = P::storage_load(stock.sheaf, word(index)) else {
+                hole::<P>(self.id, "an RCU sheaf", stock.sheaf, index);
+            };
             if stays(object) {
                 P::storage_store(stock.sheaf, word(kept), Some(object));
                 kept += 1;
             } else {
-                self.free_runs(backing, &[object], crate::engines::slub::Tally::FLUSH)
-                    .expect("a sheaf holds this cache's objects");
+                self.put_kept(backing, &[object]);
             }
         }
         stock.size = kept;

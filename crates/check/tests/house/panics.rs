@@ -1,0 +1,72 @@
+//! Where the rooms under a malloc may panic: only in code that makes a heap or a cache, and in a constant's evaluation.
+
+use super::{code, read, root, sources};
+
+/// Rooms whose code runs inside a call of malloc or free.
+const ROOMS: [&str; 2] = ["pages", "slabs"];
+
+const PANICS: [&str; 9] = [
+    ".expect(",
+    ".unwrap()",
+    "panic!(",
+    "assert!(",
+    "assert_eq!(",
+    "assert_ne!(",
+    "unreachable!(",
+    "todo!(",
+    "unimplemented!(",
+];
+
+/// The files that may panic, from `crates/`: how often, and why no allocation or free comes there.
+const ALLOWED: &[(&str, usize, &str)] = &[
+    ("pages/src/machine.rs", 2, "makes a machine's page allocator: orders beyond the tables"),
+    ("slabs/src/engines/slab/mod.rs", 1, "`create`: an object that fits no slab"),
+    ("slabs/src/engines/slqb/mod.rs", 1, "`create`: an object that fits no slab"),
+    ("slabs/src/engines/slub/mod.rs", 1, "`create`: an object that fits no slab"),
+    ("slabs/src/kmalloc.rs", 3, "makes a table of classes; the class that a caller names has to be in it"),
+    ("slabs/src/preset.rs", 2, "reads the text of a preset; the tables of presets are constants"),
+    ("slabs/src/slab/new.rs", 1, "`set_new_objects`: said before the first allocation"),
+];
+
+/// Lines of a file's code that may panic. What follows `#[cfg(test)]` is a test; debug assertions are not in a release.
+fn panics(source: &str) -> Vec<String> {
+    let stripped = code(source);
+    let shipped = stripped.find("#[cfg(test)]").unwrap_or(stripped.len());
+    let may_panic = |line: &&str| {
+        let line = line.replace("debug_assert", "");
+        PANICS.iter().any(|name| {
+            let stands_alone = |at: usize| {
+                name.starts_with('.') || !line[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_')
+            };
+            line.match_indices(name).any(|(at, _)| stands_alone(at))
+        })
+    };
+    stripped[..shipped].lines().filter(may_panic).map(|line| line.trim().to_owned()).collect()
+}
+
+/// A list or an array that a caller's write has damaged ends in `Platform::broken`, in one line that names the cache: never
+/// in a panic, which allocates, and unwinds out of `GlobalAlloc`.
+#[test]
+fn no_allocation_panics() {
+    for room in ROOMS {
+        for path in sources(&root().join("crates").join(room).join("src")) {
+            let found = panics(&read(&path));
+            let path = path.display().to_string();
+            let allowed = ALLOWED.iter().find(|(file, ..)| path.ends_with(&format!("crates/{file}")));
+            let most = allowed.map_or(0, |(_, most, _)| *most);
+            assert_eq!(found.len(), most, "{path} may panic {most} times:\n{}", found.join("\n"));
+        }
+    }
+}
+
+#[test]
+fn panics_are_read_right() {
+    let source = "debug_assert!(a); x.expect(\"\");\ny .unwrap_or(0);\nfn expect() {}\nz.unwrap();\n\
+                  debug_assert_eq!(a, b);\nassert!(a);\n#[cfg(test)]\npanic!();\n";
+    assert_eq!(
+        panics(source),
+        ["(a); x.expect( );", "z.unwrap();", "assert!(a);"].map(|line| {
+            if line.starts_with('(') { format!("debug_assert!{line}") } else { line.to_owned() }
+        })
+    );
+}
