@@ -5,6 +5,9 @@
 //! the repository, in any text; module paths (`slabs::order`) are checked in pages, in backticks. What this cannot
 //! show: that the cited section says what the citing line claims.
 
+mod paths;
+mod rules;
+
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -233,142 +236,6 @@ fn plain(path: &Path) -> String {
         }
     }
     parts.join("/")
-}
-
-#[test]
-fn every_path_exists() {
-    let (mut wrong, mut resolved) = (Vec::new(), 0);
-    for text in &texts() {
-        for (number, line) in text.lines.iter().enumerate() {
-            for (at, _) in FOLDERS.iter().flat_map(|folder| line.match_indices(folder)) {
-                let path = path_at(line, at);
-                let is_file = path.rsplit('/').next().is_some_and(|name| name.contains('.'));
-                // A folder is a path only in the backticks of a page: elsewhere it may be half of a name.
-                let quoted = text.is_page() && line[..at].ends_with('`');
-                // `*` is a pattern, and braces without a comma are a format string's.
-                let pattern = path.contains('*') || (path.contains('{') && !path.contains(','));
-                if !begins(line, at) || pattern || !(is_file || quoted) {
-                    continue;
-                }
-                // Sources of a crate may name a file of the crate.
-                let own = root().join(text.path.split('/').take(2).collect::<PathBuf>());
-                for path in braces(path) {
-                    match root().join(&path).exists() || own.join(&path).exists() {
-                        true => resolved += 1,
-                        false => wrong.push(format!("{}:{}: no {path}", text.path, number + 1)),
-                    }
-                }
-            }
-        }
-    }
-    report(&wrong);
-    println!("{resolved} paths exist");
-}
-
-#[test]
-fn every_module_path_in_a_page_exists() {
-    let crates: HashSet<String> = fs::read_dir(root().join("crates"))
-        .expect("the crates are in crates/")
-        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-        .collect();
-    let (mut wrong, mut resolved) = (Vec::new(), 0);
-    for text in texts().iter().filter(|text| text.is_page()) {
-        for (line, content) in prose(text) {
-            for token in content.split('`').skip(1).step_by(2) {
-                let path = token.split(['(', '<', ' ', '{']).next().unwrap_or_default().trim_end_matches(':');
-                let names: Vec<&str> = path.split("::").collect();
-                if names.len() < 2 || !crates.contains(names[0]) {
-                    continue;
-                }
-                match module(&names) {
-                    Ok(()) => resolved += 1,
-                    Err(missing) => wrong.push(format!("{}:{line}: `{path}`: no {missing}", text.path)),
-                }
-            }
-        }
-    }
-    report(&wrong);
-    println!("{resolved} module paths exist");
-}
-
-/// Follows a path of names from a crate: modules as files, then names in the file (or in the files of the folder).
-fn module<'a>(names: &[&'a str]) -> Result<(), &'a str> {
-    let mut folder = root().join("crates").join(names[0]).join("src");
-    let mut file = folder.join("lib.rs");
-    for name in &names[1..] {
-        let flat = folder.join(format!("{name}.rs"));
-        let nested = folder.join(name).join("mod.rs");
-        if flat.exists() || nested.exists() {
-            file = if flat.exists() { flat } else { nested };
-            folder = folder.join(name);
-        } else if !says(&file, name) && !says_below(&folder, name) {
-            return Err(name);
-        }
-    }
-    Ok(())
-}
-
-/// Whether a file has a name as a whole word.
-fn says(file: &Path, name: &str) -> bool {
-    let part = |c: char| c.is_alphanumeric() || c == '_';
-    fs::read_to_string(file).is_ok_and(|text| text.split(|c| !part(c)).any(|word| word == name))
-}
-
-fn says_below(folder: &Path, name: &str) -> bool {
-    let entries = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
-    entries
-        .map(|entry| entry.path())
-        .any(|path| if path.is_dir() { says_below(&path, name) } else { says(&path, name) })
-}
-
-/// The pages whose tables name the function and the test of each rule.
-const RULES: &str = "docs/fidelity.md";
-
-#[test]
-fn every_rule_names_a_section_a_function_and_a_test() {
-    let texts = texts();
-    let sources: Vec<&Text> = texts.iter().filter(|text| text.path.ends_with(".rs")).collect();
-    let part = |c: char| c.is_alphanumeric() || c == '_';
-    let words: HashSet<&str> =
-        sources.iter().flat_map(|text| &text.lines).flat_map(|line| line.split(|c| !part(c))).collect();
-    let chapter = |path: &str| texts.iter().find(|text| text.path == path).expect("the chapter is there");
-    let page = chapter(RULES);
-    let (mut sections, mut in_rules, mut rows, mut wrong) = (HashSet::new(), false, 0, Vec::new());
-    for (line, content) in prose(page) {
-        if let Some(at) = content.find("docs/theory/").filter(|_| content.starts_with("Rules are those of")) {
-            sections = headings(chapter(path_at(content, at))).filter_map(section).collect();
-        }
-        in_rules =
-            content.starts_with("| rule | function | test |") || (in_rules && content.starts_with('|'));
-        let cells: Vec<&str> = content.split(" | ").collect();
-        let ([rule, names @ ..], true) = (&cells[..], in_rules) else { continue };
-        let rule = rule.trim_start_matches("| ");
-        rows += 1;
-        // "3.2.1" is the first step of section 3.2.
-        for number in cited_sections(&format!(" {rule}")) {
-            let above = number.rsplit_once('.').map_or("", |(above, _)| above);
-            if !sections.contains(number) && !sections.contains(above) {
-                wrong.push(format!("{RULES}:{line}: no section {number}"));
-            }
-        }
-        for token in names.iter().flat_map(|cell| cell.split('`').skip(1).step_by(2)) {
-            let names = token
-                .split(['{', '}', ',', ' ', ':', '(', ')', '*', '/', '.', '&'])
-                .filter(|name| name.len() > 3);
-            wrong.extend(
-                names
-                    .filter(|name| !words.contains(name) && !name.contains('='))
-                    .filter(|name| {
-                        // `each_is_found_in_*` is the beginning of several names.
-                        !token.ends_with('*') || !words.iter().any(|word| word.starts_with(name))
-                    })
-                    .map(|name| format!("{RULES}:{line}: nothing is named {name}")),
-            );
-        }
-    }
-    report(&wrong);
-    println!("{rows} rules");
-    assert!(rows > 100, "only {rows} rules were found: the reader of this test is broken");
 }
 
 #[test]
