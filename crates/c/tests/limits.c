@@ -1,6 +1,9 @@
 /* What the process may have is limited, and most of it is the program's own.
  *
  *     limits data        under `ulimit -d 1048576`: 256 MiB of the program's own and 16 threads, beside allocations
+ *     limits requests    under `ulimit -v`: requests of 16 bytes to 4 MiB, 150 MiB of them at a time; how many are not served
+ *     limits once        under `ulimit -v`: a hundred requests; how many are not served
+ *     limits nothing     allocates nothing
  *     limits reserved    what is reserved for the heap does not count as data: VmData stays below 64 MiB
  *
  *     cc -O1 -pthread crates/c/tests/limits.c -o limits
@@ -48,6 +51,43 @@ static void data(void) {
     free(large);
 }
 
+/* Ten requests of small objects, then a large one, each replacing an older one. */
+static void requests(void) {
+    enum { PLACES = 900 };
+    static char *places[PLACES];
+    static size_t sizes[PLACES];
+    unsigned long random = 1, refused = 0;
+    size_t live = 0;
+    for (int request = 0; request < 40000; request++) {
+        random = random * 6364136223846793005UL + 1442695040888963407UL;
+        int place = (random >> 33) % PLACES;
+        unsigned long draw = random >> 43;
+        size_t bytes = request % 10 == 0 ? (1 << 20) + draw % (3 << 20) : 16 + draw % 60000;
+        if (places[place] != NULL) {
+            HOLDS(places[place][0] == 1 && places[place][sizes[place] - 1] == 1);
+            live -= sizes[place];
+        }
+        free(places[place]);
+        places[place] = NULL;
+        if (live + bytes > (size_t)150 << 20) continue;
+        places[place] = do_malloc(bytes);
+        if (places[place] == NULL) {
+            refused++;
+            continue;
+        }
+        live += sizes[place] = bytes;
+        places[place][0] = places[place][bytes - 1] = 1;
+    }
+    printf("%lu not served\n", refused);
+}
+
+static void once(void) {
+    int refused = 0;
+    for (int request = 0; request < 100; request++) refused += do_malloc(100) == NULL;
+    dprintf(1, "%d not served\n", refused);
+    _exit(0);
+}
+
 static void reserved(void) {
     free(do_malloc(1000));
     static char status[4096];
@@ -66,6 +106,12 @@ int main(int count, char **arguments) {
     HOLDS(count == 2);
     if (strcmp(arguments[1], "data") == 0)
         data();
+    else if (strcmp(arguments[1], "requests") == 0)
+        requests();
+    else if (strcmp(arguments[1], "once") == 0)
+        once();
+    else if (strcmp(arguments[1], "nothing") == 0)
+        return 0;
     else
         reserved();
     puts("limits.c: all holds");

@@ -243,7 +243,8 @@ impl<W: Over, E: Engine<W>> Heap<E, W> {
         if bytes.max(align) > Native::largest_block() {
             return Some((Object::at(huge::alloc(bytes, align)?)?, true));
         }
-        self.alloc_large(bytes, align)
+        // A mapping of its own if the heap has no such block: its address space may be used up, or in pieces.
+        self.alloc_large(bytes, align).or_else(|| Some((Object::at(huge::alloc(bytes, align)?)?, true)))
     }
 
     /// The same, aligned to a power of two.

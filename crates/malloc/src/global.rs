@@ -25,7 +25,7 @@ use std::hint::{assert_unchecked, cold_path};
 use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering::*};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering::*};
 
 /// Requests below are served by [`SLUB`] and slots of threads, from classes with keys: all of them, or none before it is there.
 static KEYED_END: AtomicUsize = AtomicUsize::new(0);
@@ -109,6 +109,7 @@ fn start_once() -> bool {
     }
     let settings = SETTINGS.get_or_init(Settings::read);
     let (true, Some(pages)) = (process::start(settings.wanted), process::pages()) else {
+        say_no_memory();
         ENGINE.store(NONE, Release);
         return false;
     };
@@ -125,6 +126,7 @@ fn start_once() -> bool {
                 true => IS_WRAPPED,
                 false => {
                     process::leave(seat);
+                    say_no_memory();
                     ENGINE.store(NONE, Release);
                     return false;
                 }
@@ -166,6 +168,17 @@ fn start_once() -> bool {
         system::at_exit(print_stats);
     }
     true
+}
+
+/// Says, once, why requests are refused.
+#[cold]
+fn say_no_memory() {
+    static SAID: AtomicBool = AtomicBool::new(false);
+    if !SAID.swap(true, Relaxed) {
+        process::say(format_args!(
+            "cannot reserve address space for the heap: allocations fail until there is some (see ulimit -v)"
+        ));
+    }
 }
 
 /// The environment's settings, read by the first thread that allocates.

@@ -19,7 +19,7 @@ pub(crate) const REFUSING_AT: usize = LINE;
 /// Slots there are, where address space is not limited.
 pub(crate) const SLOTS: usize = 4096;
 /// Slots at least: with fewer the world does not start.
-pub(crate) const SLOTS_MIN: usize = 4;
+pub(crate) const SLOTS_MIN: usize = 2;
 /// Bytes before the hot parts.
 pub(crate) const HEADER_BYTES: usize = size_of::<Header>();
 

@@ -55,7 +55,7 @@ pub(crate) fn take(bytes: usize) -> Option<NonNull<u8>> {
         return None;
     }
     // Ahead of need: who makes a cache's values cannot go on without.
-    if at + size + AHEAD > lumps.committed {
+    if at + size + AHEAD > lumps.committed && lumps.committed < lumps.end {
         let wanted = (at + size).max(lumps.committed + STEP).min(lumps.end);
         let all = wanted.saturating_sub(lumps.committed);
         if space::commit(lumps.committed, all) {

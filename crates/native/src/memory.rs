@@ -76,9 +76,16 @@ pub enum Start {
     NoMemory,
 }
 
-/// The order of the largest block there can be: an eighth of the heap, 512 MiB at most on pages of 4 KiB.
+/// The order of the largest block there can be: 512 MiB at most on pages of 4 KiB.
+#[inline]
 pub(crate) fn largest_order() -> u8 {
-    (frames().max(8).ilog2() as u8 - 3).min(17)
+    largest_order_of(frames() as usize, topology::nodes())
+}
+
+/// The order of the largest block of a heap of `frames` frames that `nodes` nodes share: each gets eight blocks or more.
+pub(crate) fn largest_order_of(frames: usize, nodes: u16) -> u8 {
+    let shares = 3 + nodes.next_power_of_two().ilog2();
+    (frames.max(1).ilog2().saturating_sub(shares) as u8).min(17)
 }
 
 /// The frames of a node: those that have memory share the heap evenly.

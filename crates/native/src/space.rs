@@ -26,17 +26,16 @@ use crate::system::{self, Access};
 use slablab_platform::Pfn;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
 
-/// The heap's bytes where address space is not limited: 1 TiB.
+/// The heap's bytes where address space is not limited, 1 TiB, and at least: with fewer the world does not start.
 const HEAP_BYTES: usize = 1 << 40;
-/// The heap's bytes at least: with fewer the world does not start.
-const HEAP_BYTES_MIN: usize = 1 << 26;
-/// Bytes of address space for lumps, where it is not limited, and at least.
+const HEAP_BYTES_MIN: usize = 1 << 20;
+/// Bytes of address space for lumps, likewise.
 const LUMP_BYTES: usize = 1 << 32;
-const LUMP_BYTES_MIN: usize = 1 << 23;
+const LUMP_BYTES_MIN: usize = 1 << 18;
 
 /// Where the parts are.
 pub(crate) struct Space {
-    /// The heap, at a multiple of an eighth of its size.
+    /// The heap, at a multiple of the largest block.
     pub(crate) heap: usize,
     pub(crate) frames: usize,
     /// A descriptor for every frame of the heap.
@@ -54,13 +53,13 @@ pub(crate) struct Space {
 }
 
 impl Space {
-    /// Reserves as much as there is, by halves: half of what the process may have for the heap, a 16th for areas and a 64th for
-    /// lumps at most. `None`, and nothing is reserved, where there is less than the least.
+    /// Reserves as much as there is, by halves: for the heap at most half of what the process may still map, and no more than it
+    /// may have of data; a 16th for areas, a 64th for lumps. `None`, and nothing is reserved, where there is less than the least.
     pub(crate) fn reserve() -> Option<Space> {
-        let limit = system::address_space();
-        let mut heap = HEAP_BYTES.min(limit / 2);
-        let mut slots = SLOTS.min(limit / 16 / AREA_BYTES).max(SLOTS_MIN);
-        let mut lumps = LUMP_BYTES.min(limit / 64).max(LUMP_BYTES_MIN);
+        let left = system::address_space_left();
+        let mut heap = HEAP_BYTES.min(left / 2).min(system::data());
+        let mut slots = SLOTS.min(left / 16 / AREA_BYTES).max(SLOTS_MIN);
+        let mut lumps = LUMP_BYTES.min(left / 64).max(LUMP_BYTES_MIN);
         while heap >= HEAP_BYTES_MIN {
             if let Some(space) = Space::reserve_exactly(heap, slots, lumps) {
                 return Some(space);
@@ -73,7 +72,11 @@ impl Space {
     }
 
     fn reserve_exactly(heap_bytes: usize, slots: usize, lump_bytes: usize) -> Option<Space> {
-        let (frames, align) = (heap_bytes >> page_shift(), heap_bytes / 8);
+        // The heap is some largest blocks, the first of which begins at a multiple of its size.
+        let block = memory::largest_order_of(heap_bytes >> page_shift(), 1);
+        let align = 1 << page_shift() << block;
+        let heap_bytes = heap_bytes & !(align - 1);
+        let frames = heap_bytes >> page_shift();
         let parts = [
             heap_bytes + align,
             frames * size_of::<Frame>(),
@@ -83,7 +86,7 @@ impl Space {
             slots * AREA_BYTES,
             lump_bytes,
         ]
-        .map(|bytes| bytes.next_multiple_of(AREA_BYTES));
+        .map(|bytes| bytes.next_multiple_of(system::page_size()));
         let bytes = parts.iter().sum();
         let whole = system::reserve(bytes)?;
         let mut end = whole.as_ptr().expose_provenance();
@@ -94,7 +97,7 @@ impl Space {
         });
         // SAFETY: all tables and areas are parts of the mapping, from `memmap` to `lumps`, and nobody writes them yet.
         let readable = unsafe { system::protect(memmap, lumps - memmap, Access::Read) };
-        if !readable || !commit(lumps, LUMP_BYTES_AT_FIRST) {
+        if !readable || !commit(lumps, LUMP_BYTES_AT_FIRST.min(lump_bytes)) {
             // SAFETY: reserved above, and known to this thread alone.
             unsafe { system::release(whole, bytes) };
             return None;
@@ -111,7 +114,7 @@ pub(crate) const LUMP_BYTES_AT_FIRST: usize = 8 << 20;
 const STEP_MIN: usize = 4 << 20;
 const STEP_MAX: usize = 64 << 20;
 
-/// Largest blocks there can be: 1 TiB of 512 MiB each.
+/// Largest blocks there can be: 1 TiB of 512 MiB each. A smaller heap is less than 16 times the nodes.
 const BLOCKS: usize = 2048;
 /// Frames of each largest block of the heap that are committed, from its start.
 static COMMITTED: [AtomicU32; BLOCKS] = [const { AtomicU32::new(0) }; BLOCKS];

@@ -39,16 +39,34 @@ pub(crate) unsafe fn protect(at: usize, bytes: usize, access: Access) -> bool {
     unsafe { libc::mprotect(ptr::with_exposed_provenance_mut(at), bytes, protection) == 0 }
 }
 
-/// Bytes of address space that this process may have at most, a power of two or `usize::MAX`.
-pub(crate) fn address_space() -> usize {
+/// Bytes of address space that this process may still map (`RLIMIT_AS`); `usize::MAX` without a limit.
+pub(crate) fn address_space_left() -> usize {
+    match limit(libc::RLIMIT_AS) {
+        usize::MAX => usize::MAX,
+        limit => limit.saturating_sub(mapped().unwrap_or(limit / 2)),
+    }
+}
+
+/// Bytes of data that this process may have (`RLIMIT_DATA`); `usize::MAX` without a limit.
+pub(crate) fn data() -> usize {
+    limit(libc::RLIMIT_DATA)
+}
+
+fn limit(resource: libc::__rlimit_resource_t) -> usize {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the kernel writes to `limit`, which is ours.
-    let known = unsafe { libc::getrlimit(libc::RLIMIT_AS, &mut limit) } == 0;
-    if !known || limit.rlim_cur == libc::RLIM_INFINITY {
-        usize::MAX
-    } else {
-        1 << limit.rlim_cur.max(1).ilog2()
-    }
+    let known = unsafe { libc::getrlimit(resource, &mut limit) } == 0;
+    let limited = known && limit.rlim_cur != libc::RLIM_INFINITY;
+    if limited { limit.rlim_cur as usize } else { usize::MAX }
+}
+
+/// Bytes that this process has mapped; `None` if the kernel does not tell.
+fn mapped() -> Option<usize> {
+    let mut text = [0; 128];
+    let text = read_file(c"/proc/self/statm", &mut text)?;
+    let pages = text.split(|byte| *byte == b' ').next()?;
+    let pages: usize = std::str::from_utf8(pages).ok()?.parse().ok()?;
+    Some(pages * page_size())
 }
 
 fn map(bytes: usize, protection: libc::c_int, flags: libc::c_int) -> Option<NonNull<u8>> {
