@@ -6,7 +6,7 @@ use crate::{Done, Failure, tell};
 use slablab_lab::explain::{
     EXACT_USUALLY, Explained, Question, SAMPLES_USUALLY, explain, shapley::EXACT_MOST,
 };
-use slablab_lab::html::explain_page;
+use slablab_lab::output::explain_page;
 use slablab_lab::output::{explain_json, explain_table, remarks};
 use slablab_lab::replay::Options;
 use std::fmt::Write;

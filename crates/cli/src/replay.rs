@@ -2,7 +2,7 @@
 
 use crate::input::{Choice, Progress, command_line, open, write_html, write_out};
 use crate::{Done, Failure, tell};
-use slablab_lab::html::replay_page;
+use slablab_lab::output::replay_page;
 use slablab_lab::output::{
     cache_csv, cache_json, cache_table, caches_csv, caches_table, engines_table, remarks, replay_json,
 };

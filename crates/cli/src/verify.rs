@@ -3,7 +3,7 @@
 use crate::input::{Choice, Progress, command_line, open, write_html, write_out};
 use crate::replay::Format;
 use crate::{Done, Failure};
-use slablab_lab::html::verify_page;
+use slablab_lab::output::verify_page;
 use slablab_lab::output::{remarks, verify_csv, verify_table};
 use slablab_lab::verify::{counters::start_of, verify_change, verify_counters};
 use std::path::PathBuf;

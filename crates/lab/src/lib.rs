@@ -7,13 +7,11 @@
 //! | [`machine`] | which machine to model: from the recording, a dump, a file |
 //! | [`replay`] | a trace through engines: survey, plan, run, outcome |
 //! | [`verify`] | what the model said beside what the kernel did |
-//! | [`output`] | tables, JSON, CSV |
-//! | [`html`] | pages with charts |
+//! | [`output`] | the answers as text, CSV, JSON and pages |
 //!
 //! The lab reads files and knows every other room; nothing but the program and the Python package knows the lab.
 
 pub mod explain;
-pub mod html;
 pub mod import;
 pub mod machine;
 pub mod output;

@@ -3,7 +3,6 @@
 //! All are whole numbers, in one order, and there whether zero or not, so that runs can be compared place by place. Names are
 //! those of `slablab replay --format json`.
 
-use crate::output::by_order;
 use crate::replay::outcome::{CacheOutcome, Counts, Outcome, Split, Traffic};
 use slablab_platform::Event;
 
@@ -69,7 +68,7 @@ pub(super) fn of_run(outcome: &Outcome) -> Vec<(Measure, u64)> {
     list.bytes("slab_peak_bytes", outcome.peak_frames * outcome.page_size);
     list.bytes("slab_end_bytes", outcome.end_frames * outcome.page_size);
     list.split(&outcome.split());
-    let orders = by_order(outcome);
+    let orders = outcome.slabs_by_order();
     for order in 0..orders.len() {
         let caches = outcome.caches.iter().filter(|cache| usize::from(cache.geometry.order) == order);
         list.count(format!("pages_end_order_{order}"), caches.map(|cache| cache.end.frames).sum());

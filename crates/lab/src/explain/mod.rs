@@ -15,7 +15,6 @@ pub mod items;
 pub mod measures;
 pub mod shapley;
 
-use crate::output::find;
 use crate::replay::outcome::Outcome;
 use crate::replay::{Options, Prepared, Replay};
 use items::{Difference, Item};
@@ -151,7 +150,7 @@ pub fn explain(
     let tick = |n: u64| progress(done.fetch_add(n, Ordering::Relaxed) + n, rows);
     let run = |chosen: &Coalition| {
         let outcome = prepared.run(&difference.variant(*chosen), &tick)?;
-        let cache = question.cache.as_deref().map(|name| find(&outcome, name));
+        let cache = question.cache.as_deref().map(|name| outcome.cache(name));
         let name = cache.flatten().map(|cache| cache.name.clone());
         let measured = match cache {
             Some(cache) => of_cache(&outcome, cache),

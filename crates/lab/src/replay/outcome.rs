@@ -48,6 +48,26 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// The cache with this name, as directory or alias.
+    pub fn cache(&self, name: &str) -> Option<&CacheOutcome> {
+        let called =
+            |cache: &&CacheOutcome| cache.name == name || cache.aliases.iter().any(|alias| alias == name);
+        self.caches.iter().find(called)
+    }
+
+    /// Slabs taken and slabs returned, by order. A slab that fell back to its cache's smallest order counts there as
+    /// taken. Returned slabs count at the cache's preferred order: exact unless the cache fell back.
+    pub fn slabs_by_order(&self) -> [(u64, u64); 11] {
+        let mut orders = [(0, 0); 11];
+        for cache in &self.caches {
+            let fallback = cache.counts.get(Event::OrderFallback);
+            orders[cache.geometry.order as usize].0 += cache.counts.get(Event::AllocSlab) - fallback;
+            orders[cache.geometry.min_order as usize].0 += fallback;
+            orders[cache.geometry.order as usize].1 += cache.counts.get(Event::FreeSlab);
+        }
+        orders
+    }
+
     /// The engine and what was around it, as it is written.
     pub fn engine(&self) -> Choice {
         Choice { preset: self.preset, wrap: self.wrap }

@@ -3,7 +3,6 @@
 //! A block of pages was made a slab when an object is allocated in it; a freed block was a slab when an object was seen in it.
 //! Nothing of the start matters to this, unlike to the change of slab memory: the two are wrong in different ways.
 
-use crate::output::by_order;
 use crate::replay::outcome::Outcome;
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde_json::{Value, json};
@@ -31,7 +30,7 @@ impl SlabPages {
     /// A trace that cannot be read.
     pub fn of(reader: &Reader, path: &Path, outcome: &Outcome) -> Result<Option<SlabPages>> {
         let real = recorded(reader, path)?;
-        Ok(real.map(|real| SlabPages { real, predicted: by_order(outcome) }))
+        Ok(real.map(|real| SlabPages { real, predicted: outcome.slabs_by_order() }))
     }
 
     /// By how many pages the prediction is off in all orders, both ways, in percent of the pages that really moved.

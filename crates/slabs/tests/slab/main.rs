@@ -1,7 +1,7 @@
 //! SLAB against docs/theory/slab.md, on the modelled machine: what it does, counted.
 //!
 //! Every case is data for [`check`]: a preset, steps, and what the counters say then. What this cannot show: races (the
-//! schedules in crates/check), and whether a kernel did the same (crates/lab/tests/real.rs).
+//! schedules in crates/check), and whether a kernel did the same (crates/lab/tests/it/real.rs).
 
 mod arrays;
 mod lists;

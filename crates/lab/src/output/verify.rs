@@ -1,12 +1,13 @@
-//! The page of a verification: predicted beside real, value by value.
+//! A verification, predicted beside real, value by value: text, CSV and a page.
 
-use super::replay::facts;
-use crate::output::remarks;
+use super::replay::{facts, remarks};
 use crate::replay::Replay;
 use crate::verify::counters::ALL;
 use crate::verify::{Change, Compared, Counter, Skill, Tally, Values, Verified};
+use slablab_report::csv::Csv;
 use slablab_report::html::chart::{Axis, Pair, Pairs, Scale};
 use slablab_report::html::{Cell, Column, Page, Table, name_of, number};
+use slablab_report::text;
 
 /// Rows of a figure; its table has all.
 const ROWS: usize = 24;
@@ -206,4 +207,20 @@ fn counter_table(counters: &[&Counter]) -> Table {
         table.row([Cell::Name(counter.counter.clone())].into_iter().chain(numbers));
     }
     table
+}
+
+/// Real and predicted, row by row, as CSV.
+pub fn verify_csv(verified: &Verified) -> String {
+    let mut out = Csv::new(&verified.header);
+    verified.rows.iter().for_each(|row| out.row(row));
+    out.finish()
+}
+
+/// Real and predicted, row by row.
+pub fn verify_table(verified: &Verified) -> String {
+    let mut table = text::Table::new(verified.header.clone());
+    for row in &verified.rows {
+        table.row(row.clone());
+    }
+    table.print()
 }

@@ -1,6 +1,10 @@
 //! Which policy carries what: tables with a column per policy, and JSON with every part as an exact fraction.
 
-use super::remarks;
+mod page;
+
+pub use page::explain_page;
+
+use super::replay::remarks;
 use crate::explain::measures::Unit;
 use crate::explain::shapley::{Interaction, Mean};
 use crate::explain::{Explained, Explanation, Part, SEED};

@@ -1,12 +1,9 @@
 //! Pages without a browser: what holds of all of them, of hostile names, of long time lines. What a browser makes of them
 //! is tested with the program (crates/cli/tests/it/screenshots.rs).
 
-#[path = "../../report/tests/it/page_check.rs"]
-mod page_check;
-
-use page_check::check_page;
-use slablab_lab::html::{replay_page, verify_page};
+use crate::page_check::check_page;
 use slablab_lab::import::{self, Input};
+use slablab_lab::output::{replay_page, verify_page};
 use slablab_lab::replay::before::Before;
 use slablab_lab::replay::{Options, Replay, replay};
 use slablab_lab::verify::counters::start_of;

@@ -1,6 +1,5 @@
 //! JSON: everything a table shows, and every counter. Units are in the keys.
 
-use super::table::find;
 use super::{Figure, figures, remarks, violations};
 use crate::replay::Replay;
 use crate::replay::outcome::{CacheOutcome, Outcome, Split};
@@ -18,7 +17,7 @@ pub fn replay_json(replay: &Replay) -> Value {
 
 /// A replay with one cache in the list of each engine, as directory or alias; `None` if no engine has it. Totals are of all.
 pub fn cache_json(replay: &Replay, name: &str) -> Option<Value> {
-    let found = replay.outcomes.iter().find_map(|outcome| find(outcome, name))?.index;
+    let found = replay.outcomes.iter().find_map(|outcome| outcome.cache(name))?.index;
     Some(json_of(replay, &|cache| cache.index == found))
 }
 

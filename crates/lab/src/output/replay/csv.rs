@@ -1,6 +1,6 @@
 //! CSV: one row per engine and cache.
 
-use super::table::{busiest, find};
+use super::busiest;
 use crate::replay::Replay;
 use crate::replay::outcome::{CacheOutcome, Outcome, Split};
 use slablab_platform::Event;
@@ -18,7 +18,7 @@ pub fn caches_csv(replay: &Replay) -> String {
 /// One cache of every engine; `None` if no engine has it.
 pub fn cache_csv(replay: &Replay, name: &str) -> Option<String> {
     let rows: Vec<_> =
-        replay.outcomes.iter().filter_map(|outcome| Some((outcome, find(outcome, name)?))).collect();
+        replay.outcomes.iter().filter_map(|outcome| Some((outcome, outcome.cache(name)?))).collect();
     (!rows.is_empty()).then(|| write(rows.into_iter()))
 }
 

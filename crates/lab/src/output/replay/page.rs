@@ -1,6 +1,6 @@
 //! The page of a replay.
 
-use crate::output::{Figure, MARK_ABOVE_PERCENT, busiest, remarks, side_by_side};
+use super::{Figure, MARK_ABOVE_PERCENT, busiest, remarks, side_by_side};
 use crate::replay::Replay;
 use crate::replay::outcome::{CacheOutcome, Outcome, Split};
 use crate::replay::timeline::Sample;
@@ -72,7 +72,7 @@ fn lede(replay: &Replay) -> String {
 }
 
 /// The recording and the machine.
-pub(super) fn facts(replay: &Replay, page: &mut Page) {
+pub(in crate::output) fn facts(replay: &Replay, page: &mut Page) {
     let statistics = &replay.metadata.statistics;
     let seconds = statistics.last_time_ns.saturating_sub(statistics.first_time_ns) as f64 / 1e9;
     let machine = &replay.machine.spec;

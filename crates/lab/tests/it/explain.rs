@@ -1,16 +1,13 @@
 //! Explanations of real differences: parts add up to them, nothing is nothing, and the ends are the presets' own replays.
 
-#[path = "../../report/tests/it/page_check.rs"]
-mod page_check;
-
-use page_check::check_page;
+use crate::page_check::check_page;
 use serde_json::Value;
 use slablab_lab::explain::measures::Unit;
 use slablab_lab::explain::shapley::{Interaction, Mean};
 use slablab_lab::explain::{Explained, Explanation, Question, explain};
-use slablab_lab::html::explain_page;
 use slablab_lab::import::{self, Input};
 use slablab_lab::machine::{MachineFile, Memory, NodeFile};
+use slablab_lab::output::explain_page;
 use slablab_lab::output::{cache_json, explain_json, explain_table, replay_json};
 use slablab_lab::replay::{Options, replay};
 use slablab_slabs::Preset;

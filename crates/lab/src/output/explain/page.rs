@@ -1,11 +1,10 @@
 //! The page of an explanation: who carries what, as bars and in numbers.
 
-use super::replay::facts;
+use super::{ends, method_words, rounded, strong_pairs};
 use crate::explain::measures::Unit;
 use crate::explain::shapley::Mean;
 use crate::explain::{Explained, Explanation, Part};
-use crate::output::explain::{ends, method_words, rounded, strong_pairs};
-use crate::output::remarks;
+use crate::output::replay::{facts, remarks};
 use slablab_report::html::chart::{Axis, Scale, Share, Shares};
 use slablab_report::html::{Cell, Column, Page, Table, name_of, number};
 

@@ -3,9 +3,7 @@
 use super::{Figure, MARK_ABOVE_PERCENT, side_by_side, violations};
 use crate::replay::Replay;
 use crate::replay::outcome::{CacheOutcome, Outcome, Split};
-use crate::verify::Verified;
 use slablab_platform::Event;
-use slablab_report::csv::Csv;
 use slablab_report::text::{Table, grouped};
 use slablab_report::visible;
 
@@ -81,7 +79,7 @@ pub(crate) fn busiest(outcome: &Outcome) -> Vec<&CacheOutcome> {
 /// One cache: every counter that any engine has, side by side.
 pub fn cache_table(replay: &Replay, name: &str) -> Option<String> {
     let found: Vec<Option<&CacheOutcome>> =
-        replay.outcomes.iter().map(|outcome| find(outcome, name)).collect();
+        replay.outcomes.iter().map(|outcome| outcome.cache(name)).collect();
     let first = found.iter().flatten().next()?;
     let mut table = Table::new(
         std::iter::once(first.name.clone())
@@ -112,13 +110,6 @@ pub fn cache_table(replay: &Replay, name: &str) -> Option<String> {
         }
     }
     Some(table.print())
-}
-
-/// The cache called `name`, as directory or alias.
-pub(crate) fn find<'a>(outcome: &'a Outcome, name: &str) -> Option<&'a CacheOutcome> {
-    let called =
-        |cache: &&CacheOutcome| cache.name == name || cache.aliases.iter().any(|alias| alias == name);
-    outcome.caches.iter().find(called)
 }
 
 /// What the result rests on: losses, assumptions, marked caches.
@@ -167,20 +158,4 @@ fn plugged(replay: &Replay) -> String {
         text += &format!(", {} of them on the nearest node with a CPU", elsewhere.rows_other_node);
     }
     text
-}
-
-/// Real and predicted, row by row, as CSV.
-pub fn verify_csv(verified: &Verified) -> String {
-    let mut out = Csv::new(&verified.header);
-    verified.rows.iter().for_each(|row| out.row(row));
-    out.finish()
-}
-
-/// Real and predicted, row by row.
-pub fn verify_table(verified: &Verified) -> String {
-    let mut table = Table::new(verified.header.clone());
-    for row in &verified.rows {
-        table.row(row.clone());
-    }
-    table.print()
 }
