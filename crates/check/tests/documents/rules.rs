@@ -1,4 +1,4 @@
-//! The rules of docs/fidelity.md name sections, functions and tests that exist.
+//! The rules of docs/fidelity.md name sections, functions and tests that exist; so do the rows of docs/published.md.
 
 use crate::{Text, cited_sections, headings, path_at, prose, report, section, texts};
 use std::collections::HashSet;
@@ -54,4 +54,19 @@ fn every_rule_names_a_section_a_function_and_a_test() {
     report(&wrong);
     println!("{rows} rules");
     assert!(rows > 100, "only {rows} rules were found: the reader of this test is broken");
+}
+
+#[test]
+fn every_published_figure_names_a_test() {
+    let texts = texts();
+    let words = words(&texts);
+    let page = texts.iter().find(|text| text.path == "docs/published.md").expect("the page is there");
+    let rows = prose(page).filter(|(_, line)| line.starts_with('|') && line.split(" | ").count() == 4);
+    let mut wrong = Vec::new();
+    for (line, row) in rows {
+        let test = row.rsplit(" | ").next().unwrap_or_default();
+        let unknown = unknown(&[test], &words);
+        wrong.extend(unknown.iter().map(|name| format!("{}:{line}: nothing is named {name}", page.path)));
+    }
+    report(&wrong);
 }
