@@ -87,6 +87,14 @@ fn short_threads_leave_nothing() {
     check(&program, &["rounds", "60"], "trimmed");
 }
 
+/// Caches give up what they keep when the process grows.
+#[test]
+fn phases_of_other_sizes_do_not_add_up() {
+    let program = built("cc", "phases.c", &["-std=gnu11", "-O1", "-Wall"], "phases");
+    let plain: Vec<&str> = ENGINES.iter().copied().filter(|engine| !engine.contains(',')).collect();
+    check_with(&plain, &program, &[], "of 40 MB live");
+}
+
 /// With the default engine; with all of them in `.ci/long`.
 #[test]
 fn every_mapping_may_fail() {

@@ -253,6 +253,10 @@ const CALLER_NS: u64 = 500_000;
 static LOOKED_NS: AtomicU64 = AtomicU64::new(0);
 static DUE: AtomicU64 = AtomicU64::new(0);
 static TURN: AtomicU32 = AtomicU32::new(0);
+/// Frames in use or resident: the least since caches last took their turns for growth.
+static LEAST_HELD: AtomicU64 = AtomicU64::new(0);
+/// Whether the turns that are due are for growth.
+static GROWING: AtomicBool = AtomicBool::new(false);
 /// Threads that may have a work in hand.
 static WORKING: Inside = Inside::new();
 /// Works whose tenant was not to be reached, and which wait again; and how long.
@@ -285,9 +289,27 @@ pub fn upkeep() {
     if turns > 0 && LOOKED_NS.compare_exchange(looked, now, Relaxed, Relaxed).is_ok() {
         let _ = DUE.fetch_update(Relaxed, Relaxed, |due| Some((due + turns).min(TURNS_MOST)));
     }
+    if has_grown() {
+        GROWING.store(true, Relaxed);
+        DUE.store(TURNS_MOST, Relaxed);
+    }
     if DUE.load(Relaxed) > 0 {
         take_turns(now + CALLER_NS);
     }
+}
+
+/// Whether the process holds an eighth more memory, and at least [`KEEP_BYTES`] more, than the least it held since the last
+/// `true`. Then every cache takes a turn at once: the objects that it keeps for later may be the memory that is short now.
+fn has_grown() -> bool {
+    let Some(pages) = pages() else { return false };
+    let used = |node| pages.total_frames(NodeId(node)).saturating_sub(pages.free_frames(NodeId(node)));
+    let held = (0..Native::nodes()).map(used).sum::<u64>() + pages.resident_free_frames();
+    let least = LEAST_HELD.fetch_min(held, Relaxed).min(held);
+    let grown = held - least > (least / 8).max(KEEP_BYTES >> Native::page_shift());
+    if grown {
+        LEAST_HELD.store(held, Relaxed);
+    }
+    grown
 }
 
 /// Lets caches shrink whose turn it is, until some time.
@@ -300,7 +322,14 @@ fn take_turns(until_ns: u64) {
             break;
         }
     }
-    give_back();
+    // A growing process allocates again the pages that its caches have just freed: given back, each would be a page fault.
+    let grows = match DUE.load(Relaxed) {
+        0 => GROWING.swap(false, Relaxed),
+        _ => GROWING.load(Relaxed),
+    };
+    if !grows {
+        give_back();
+    }
 }
 
 /// Gives free memory beyond what should stay back to the system.
