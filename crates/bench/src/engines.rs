@@ -4,7 +4,7 @@
 
 use crate::block::AnyBlock;
 use crate::subject::{Role, Subject};
-use slablab_malloc::process::{NUMBERS, is_own};
+use slablab_malloc::shared::{NUMBERS, is_own};
 use slablab_malloc::world::Native;
 use slablab_malloc::{Beside, Engines, Slablab};
 use slablab_slabs::Preset;

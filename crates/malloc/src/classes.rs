@@ -3,7 +3,7 @@
 //! Up to 256 bytes every multiple of 16; above, sixteen classes per doubling, so that a request of more than 256 bytes wastes
 //! at most 1/16 of what it gets. The kernel's classes, with two per doubling at most, are `slablab_slabs::kmalloc`'s.
 
-use crate::beside::sheaf_capacity;
+use crate::engines::sheaf_capacity;
 use slablab_slabs::CacheSpec;
 
 /// Bytes of the smallest class, and what all classes are multiples of.

@@ -1,9 +1,9 @@
 //! A heap of one engine: the classes, on the process's pages.
 
 use crate::classes;
-use crate::found;
 use crate::freed_blocks;
-use crate::process::{self, Named, Tenant};
+use crate::report;
+use crate::shared::{self, Named, Tenant};
 use crate::world::Native;
 use slablab_native::report::misuse;
 use slablab_native::{Home, Object, stack};
@@ -40,14 +40,14 @@ impl<W: Over, E: Engine<W>> Heap<E, W> {
     /// One of its classes.
     pub(crate) fn new_class(class: usize, first: u32, policy: &E::Policy) -> E {
         const { assert!(E::KNOWS_OWNERS, "who frees says only where") };
-        const { assert!(classes::COUNT <= process::NUMBERS as usize) };
+        const { assert!(classes::COUNT <= shared::NUMBERS as usize) };
         let mut spec = classes::spec(class);
         if E::GUARDS {
             // Something in front of objects moves them off the multiples of their size.
             spec.align = classes::lines(class);
         }
         let mut cache = E::create(CacheId(first + class as u32), &spec, policy);
-        cache.tell(found::print);
+        cache.tell(report::print);
         cache
     }
 
@@ -90,7 +90,7 @@ impl<W: Over, E: Engine<W>> Heap<E, W> {
     /// Whether this is the process's own heap.
     #[inline]
     pub(crate) fn is_own(&self) -> bool {
-        process::is_own(self.first / process::NUMBERS)
+        shared::is_own(self.first / shared::NUMBERS)
     }
 
     fn backing(&self) -> Backing<'_, W, E::Common> {
@@ -102,7 +102,7 @@ impl<W: Over, E: Engine<W>> Heap<E, W> {
     /// An object of a class for so many bytes, by the engine's own way.
     #[cold]
     pub(crate) fn alloc_slow(&self, class: usize, bytes: usize) -> Option<Object> {
-        process::upkeep();
+        shared::upkeep();
         // What a signal handler frees is linked by its first word.
         self.classes[class].alloc_sized(
             &self.backing(),
@@ -121,7 +121,7 @@ impl<W: Over, E: Engine<W>> Heap<E, W> {
     /// Gives back what is not an object of this thread's slot.
     #[cold]
     pub(crate) fn free_slow(&self, object: Object, home: Option<Home>) {
-        process::upkeep();
+        shared::upkeep();
         let Some(home) = home else {
             let in_heap = Native::spot(object.as_ptr()).is_some();
             if E::GUARDS && in_heap && freed_blocks::is_kept(Native::locate(object)) {
@@ -150,14 +150,14 @@ impl<W: Over, E: Engine<W>> Heap<E, W> {
     /// Page frames for a request above the classes, aligned to `align`; whether they are zeros is answered too.
     #[cold]
     pub(crate) fn alloc_large(&self, bytes: usize, align: usize) -> Option<(Object, bool)> {
-        process::upkeep();
+        shared::upkeep();
         self.take_large(bytes, align)
     }
 
     /// Keeps a freed block out of reach, if freed memory is to be told: with the letter P.
     fn keep_freed(&self, slab: Pfn) -> bool {
         E::GUARDS
-            && process::choice().is_some_and(|choice| choice.wrap.letters.poison)
+            && shared::choice().is_some_and(|choice| choice.wrap.letters.poison)
             && freed_blocks::keep(self.pages, slab)
     }
 
@@ -182,7 +182,7 @@ impl<W: Over, E: Engine<W>> Heap<E, W> {
             return false;
         }
         let resized = self.pages.resize_exact(home.slab, frames as u32);
-        process::give_back();
+        shared::give_back();
         resized
     }
 
@@ -194,7 +194,7 @@ impl<W: Over, E: Engine<W>> Heap<E, W> {
         if !self.keep_freed(home.slab) {
             self.pages.free_exact(home.slab);
         }
-        process::give_back();
+        shared::give_back();
     }
 
     fn put_large(&self, home: Home) {
@@ -244,7 +244,7 @@ where
     fn print_stats(&self) {
         for class in &self.classes {
             let geometry = class.geometry();
-            process::print_cache(format_args!("malloc-{}", geometry.object_size), &class.usage(), geometry);
+            shared::print_cache(format_args!("malloc-{}", geometry.object_size), &class.usage(), geometry);
         }
     }
     fn write_name(&self, cache: u32, to: &mut dyn fmt::Write) -> fmt::Result {

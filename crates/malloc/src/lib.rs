@@ -28,35 +28,34 @@
 //! **Signal handlers** that came in the middle of an allocation or a free are served apart (`interrupted`).
 //!
 //! **Upkeep** has no thread: slow paths of ordinary activity run timers, shrink one class at a time, and give free memory
-//! back. It reaches every heap and object cache of the process, its *tenants* ([`process`]): they share one page allocator, and
+//! back. It reaches every heap and object cache of the process, its *tenants* ([`shared`]): they share one page allocator, and
 //! the number that a page frame carries says whose it is.
 //!
 //! Deliberately absent: C's names, which the library `slablab-c` exports.
 
-#[expect(unsafe_code, reason = "allocators")]
-mod beside;
 pub mod classes;
-pub mod found;
+#[expect(unsafe_code, reason = "allocators")]
+mod engines;
+#[expect(unsafe_code, reason = "an allocator hands out memory")]
+mod entry;
+mod env;
+#[expect(unsafe_code, reason = "an allocator hands out memory")]
+mod fast;
 mod freed_blocks;
-#[expect(unsafe_code, reason = "an allocator hands out memory")]
-mod front;
-#[expect(unsafe_code, reason = "an allocator hands out memory")]
-mod global;
 mod heap;
 #[expect(unsafe_code, reason = "gives mappings back")]
-mod huge;
-mod inside;
-#[expect(unsafe_code, reason = "links freed memory")]
-mod interrupted;
+mod mappings;
+pub mod report;
 #[expect(unsafe_code, reason = "keeps what is shared in statics")]
-pub mod process;
-mod settings;
+pub mod shared;
+#[expect(unsafe_code, reason = "links freed memory")]
+mod signals;
 #[doc(hidden)]
 #[expect(unsafe_code, reason = "promises how the native world is used")]
 pub mod world;
 #[expect(unsafe_code, reason = "an allocator hands out memory")]
 pub mod wrapped;
 
-pub use beside::{Beside, Engines, sheaf_capacity, slub_here};
-pub use global::{Slablab, api};
+pub use engines::{Beside, Engines, sheaf_capacity, slub_here};
+pub use entry::{Slablab, api};
 pub use heap::{Heap, Over};

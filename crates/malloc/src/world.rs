@@ -9,8 +9,8 @@ use slablab_native::Trusted;
 #[derive(Debug)]
 pub enum Process {}
 
-// SAFETY: in this process only engines call the contract's functions, over the one page allocator (`process::pages`). The
-// addresses that callers hand in are looked up and checked (`front::release`, `Heap::usable_at`) before an engine gets them.
+// SAFETY: in this process only engines call the contract's functions, over the one page allocator (`shared::pages`). The
+// addresses that callers hand in are looked up and checked (`fast::release_spot`, `Heap::live`) before an engine gets them.
 unsafe impl Trusted for Process {}
 
 /// The native world, over which all engines of the process run.

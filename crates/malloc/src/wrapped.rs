@@ -5,13 +5,13 @@
 //! fast, so that every request comes to the engine's own way, and looks after its objects itself: [`Heap`] writes no key into
 //! them.
 //!
-//! What is found is printed when it is found ([`crate::found`]). A damaged zone is repaired and the program goes on; who frees
+//! What is found is printed when it is found ([`crate::report`]). A damaged zone is repaired and the program goes on; who frees
 //! what is not allocated ends it, as without debugging.
 
-use crate::beside;
 use crate::classes;
+use crate::engines;
 use crate::heap::{Heap, Over};
-use crate::process::Tenant;
+use crate::shared::Tenant;
 use crate::world::Native;
 use slablab_native::{stack, system};
 use slablab_pages::Pages;
@@ -114,7 +114,7 @@ where
 {
     match choice.preset {
         Preset::Slub(policy) => {
-            let policy = around(beside::slub_here(policy), choice);
+            let policy = around(engines::slub_here(policy), choice);
             placed::<W, Wrapped<Slub<W>, W>>(pages, first, &policy)
         }
         Preset::Slqb(policy) => placed::<W, Wrapped<Slqb<W>, W>>(pages, first, &around(policy, choice)),

@@ -14,7 +14,7 @@
 use crate::prefill::Ahead;
 use crate::untyped::{Cache, Spec, WORD};
 use crate::{CreateError, InUse, Shrinker, Stats, Why};
-use slablab_malloc::process::{Named, misuse, say};
+use slablab_malloc::shared::{Named, misuse, say};
 use slablab_malloc::world::Native;
 use slablab_native::Object;
 use slablab_platform::{Hooks, Pfn};

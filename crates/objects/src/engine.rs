@@ -4,7 +4,7 @@ use crate::untyped::{Spec, WORD, state_offset};
 use crate::{CreateError, Letters};
 use slablab_malloc::world::Native;
 use slablab_malloc::wrapped::{self, Encoded, Wrapped};
-use slablab_malloc::{Over, found, sheaf_capacity, slub_here};
+use slablab_malloc::{Over, report, sheaf_capacity, slub_here};
 use slablab_native::Object;
 use slablab_platform::{Memory, Platform};
 use slablab_slabs::engines::slab::SlabEngine;
@@ -162,6 +162,6 @@ fn made<W: Over, E: Engine<W>>(
 ) -> E {
     let mut cache = E::create(number, asked, policy);
     cache.set_new_objects(new);
-    cache.tell(found::print);
+    cache.tell(report::print);
     cache
 }

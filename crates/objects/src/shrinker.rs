@@ -8,7 +8,7 @@
 //! [`REGISTERED`] is a lock inside of the fork gate, so that no fork copies it while a thread holds it. No memory is
 //! allocated or freed under it: memory may be short, and the allocator takes locks of its own.
 
-use slablab_malloc::process;
+use slablab_malloc::shared;
 use slablab_native::{Sleep, system};
 use slablab_slabs::CacheId;
 use std::cell::Cell;
@@ -57,7 +57,7 @@ impl Shrinker {
 
     /// Registers `ask`, and calls it also when `cache` is at its limit.
     pub(crate) fn of(cache: Option<CacheId>, ask: impl Fn(u64) -> u64 + Send + Sync + 'static) -> Shrinker {
-        process::on_child(forget_other_threads);
+        shared::on_child(forget_other_threads);
         let mut entry = Entry { number: 0, cache, ask: Arc::new(ask), calls: 0, leaves: false };
         loop {
             // A statement of its own: the lock is free again before memory is asked for.
@@ -171,5 +171,5 @@ pub(crate) fn ask(cache: Option<CacheId>, count: u64) -> u64 {
 /// keeps. Returns the bytes that went back to the system.
 pub fn shrink_all() -> u64 {
     ask(None, u64::MAX);
-    process::trim()
+    shared::trim()
 }

@@ -10,7 +10,7 @@ use crate::shrinker;
 use crate::signal_frees::Waiting;
 use crate::{CreateError, Letters, Stats, Why};
 use slablab_malloc::Over;
-use slablab_malloc::process::{self, FromHeap, Seat, Tenant};
+use slablab_malloc::shared::{self, FromHeap, Seat, Tenant};
 use slablab_malloc::world::Native;
 use slablab_native::{Object, Spot, stack};
 use slablab_pages::Pages;
@@ -108,14 +108,14 @@ impl Cache {
             return Err(CreateError::Align(spec.align));
         }
         slablab_malloc::api::start_now();
-        let (Some(pages), Some(own)) = (process::pages(), process::choice()) else {
+        let (Some(pages), Some(own)) = (shared::pages(), shared::choice()) else {
             return Err(CreateError::NoMemory);
         };
         let engine = engine::choice(spec, own)?;
         if !Native::has_room(SLOT_BYTES) {
             return Err(CreateError::TooMany);
         }
-        let seat = process::take().ok_or(CreateError::TooMany)?;
+        let seat = shared::take().ok_or(CreateError::TooMany)?;
         let number = CacheId(seat.first());
         let of = Of::create(number, spec, &engine);
         let limit = Counted::new(spec.limit, with!(&of, cache => cache.geometry().size));
@@ -137,7 +137,7 @@ impl Cache {
             pages,
         });
         // SAFETY: `Drop for Cache` unsettles it (`destroy` or `abandon`) before it lets go of the `Arc`.
-        unsafe { process::settle(&seat, &*inner) };
+        unsafe { shared::settle(&seat, &*inner) };
         Ok(Cache { inner, seat: Some(seat) })
     }
 
@@ -258,18 +258,18 @@ impl Cache {
             // What is found in what is held back is told under the cache's name, which it has as long as it is settled.
             self.shrink();
         }
-        process::unsettle(&seat);
+        shared::unsettle(&seat);
         let inner = &*self.inner;
         let done = with!(&inner.of, cache => cache.destroy(&inner.backing(cache)));
-        process::end_works(|| {
+        shared::end_works(|| {
             inner.end_works();
             while done.is_ok() && Native::work_of(inner.number.0, WorkKind::Reap).is_some() {}
         });
         match done {
-            Ok(()) => process::leave(seat),
+            Ok(()) => shared::leave(seat),
             Err(_) => {
                 // SAFETY: as in `create`.
-                unsafe { process::settle(&seat, inner) };
+                unsafe { shared::settle(&seat, inner) };
                 self.seat = Some(seat);
             }
         }
@@ -335,7 +335,7 @@ impl Drop for Cache {
         }
         // Objects were forgotten. Their slabs stay, and the number that they carry is nobody else's: the seat is not left.
         if let Some(seat) = &self.seat {
-            process::abandon(seat);
+            shared::abandon(seat);
         }
     }
 }
@@ -395,7 +395,7 @@ impl Inner {
     /// There was no memory for so many objects: asks for some. Whether to try again.
     fn short_of(&self, count: u64) -> bool {
         shrinker::ask(None, count);
-        process::trim();
+        shared::trim();
         true
     }
 
@@ -414,7 +414,7 @@ impl Inner {
     }
 
     fn report(&self, object: Object, misuse: Misuse) {
-        process::misuse(format_args!("{}: free of {object:?}: {misuse:?}", self.spec.name));
+        shared::misuse(format_args!("{}: free of {object:?}: {misuse:?}", self.spec.name));
     }
 
     fn try_free(&self, object: Object) -> Result<(), Misuse> {
@@ -437,11 +437,7 @@ impl Inner {
             return objects.iter().for_each(|object| self.waiting.push(*object, self.link_offset()));
         }
         if let Err(misuse) = with!(&self.of, cache => cache.free_bulk(&self.backing(cache), objects)) {
-            process::misuse(format_args!(
-                "{}: free of {} objects: {misuse:?}",
-                self.spec.name,
-                objects.len()
-            ));
+            shared::misuse(format_args!("{}: free of {} objects: {misuse:?}", self.spec.name, objects.len()));
         }
         self.limit.give(objects.len() as u64);
     }
@@ -454,7 +450,7 @@ impl Inner {
         if Native::interrupted() {
             return Err(Why::Interrupted);
         }
-        process::upkeep();
+        shared::upkeep();
         self.end_waiting();
         self.end_gone();
         Ok(())
@@ -529,7 +525,7 @@ impl Tenant for Inner {
     }
     fn shrink(&self, turn: u32) {
         // Caches are many: each has its turn.
-        if turn % TURNS == self.number.0 / process::NUMBERS % TURNS {
+        if turn % TURNS == self.number.0 / shared::NUMBERS % TURNS {
             with!(&self.of, cache => cache.shrink_idle(&self.backing(cache)));
         }
     }
@@ -541,7 +537,7 @@ impl Tenant for Inner {
     }
     fn print_stats(&self) {
         with!(&self.of, cache => {
-            process::print_cache(format_args!("{}", self.spec.name), &cache.usage(), cache.geometry());
+            shared::print_cache(format_args!("{}", self.spec.name), &cache.usage(), cache.geometry());
         });
     }
     fn write_name(&self, _cache: u32, to: &mut dyn fmt::Write) -> fmt::Result {

@@ -1,6 +1,6 @@
 //! What debugging found, on standard error, as soon as it is found and without allocating.
 
-use crate::process::Named;
+use crate::shared::Named;
 use crate::world::Native;
 use slablab_native::report::Line;
 use slablab_native::stack;

@@ -5,9 +5,11 @@
 //! page frame carries leads to its tenant; the process's own heap is tenant 0 or 1. Upkeep has no thread: whoever comes to a slow
 //! path runs deferred work, and now and then lets the next tenant give back what it keeps for nobody.
 
+mod inside;
+
 use crate::heap::Over;
-use crate::inside::{Inside, less};
 use crate::world::Native;
+use inside::{Inside, less};
 use slablab_native::report::{self, Line};
 use slablab_native::{Object, Sleep, Start, Wishes, system};
 use slablab_pages::Pages;
@@ -428,7 +430,7 @@ pub fn totals() -> Totals {
     totals.live_bytes = totals.live_bytes.saturating_sub(crate::heap::metadata_bytes());
     totals.free_frame_bytes = pages.resident_free_frames() << shift;
     totals.heap_bytes = (used << shift) + totals.free_frame_bytes;
-    (totals.mappings, totals.mapping_bytes) = crate::huge::totals();
+    (totals.mappings, totals.mapping_bytes) = crate::mappings::totals();
     totals
 }
 
@@ -457,10 +459,10 @@ pub struct FromHeap;
 
 impl<W: Over> Metadata<W> for FromHeap {
     fn alloc(&self, bytes: u32, gfp: Gfp) -> Option<Object> {
-        crate::global::metadata()?.alloc(bytes, gfp)
+        crate::entry::metadata()?.alloc(bytes, gfp)
     }
     fn free(&self, object: Object) {
-        crate::global::metadata().expect("what gave it is there").free(object);
+        crate::entry::metadata().expect("what gave it is there").free(object);
     }
 }
 
@@ -477,7 +479,7 @@ impl fmt::Display for Named {
 
 /// What the environment chose; `None` before the process's heap started.
 pub fn choice() -> Option<Choice> {
-    crate::global::choice()
+    crate::entry::choice()
 }
 
 /// Ends the process with a report of what a caller did wrong.

@@ -4,12 +4,12 @@
 //! call comes to [`start`]. One with something around its engine is reached where none is, so that the others pay nothing
 //! for it.
 
-use crate::beside;
 use crate::classes;
-use crate::front::{self, Released};
+use crate::engines;
+use crate::env::Settings;
+use crate::fast::{self, Released};
 use crate::heap::Heap;
-use crate::process;
-use crate::settings::Settings;
+use crate::shared;
 use crate::world::Native;
 use crate::wrapped;
 use slablab_native::report::misuse;
@@ -46,7 +46,7 @@ static SLQB: Room<Heap<Slqb<Native>>> = Room(UnsafeCell::new(MaybeUninit::uninit
 static SLAB: Room<Heap<SlabEngine<Native>>> = Room(UnsafeCell::new(MaybeUninit::uninit()));
 
 /// The first cache number of [`SLUB`].
-const FIRST: u32 = process::OWN * process::NUMBERS;
+const FIRST: u32 = shared::OWN * shared::NUMBERS;
 
 /// Which heap there is.
 static ENGINE: AtomicU8 = AtomicU8::new(NONE);
@@ -73,7 +73,7 @@ impl Room<Heap<Slub<Native>>> {
     fn release(&'static self, at: *mut u8) -> Released {
         let Some(spot) = Native::near(at) else { return Released::No };
         // SAFETY: no slab has a number of its caches before it is there.
-        front::release_spot(|| unsafe { self.heap() }, FIRST, spot)
+        fast::release_spot(|| unsafe { self.heap() }, FIRST, spot)
     }
 }
 
@@ -108,13 +108,13 @@ fn start_once() -> bool {
         return ENGINE.load(Acquire) != NONE;
     }
     let settings = SETTINGS.get_or_init(Settings::read);
-    let (true, Some(pages)) = (process::start(settings.wanted), process::pages()) else {
+    let (true, Some(pages)) = (shared::start(settings.wanted), shared::pages()) else {
         say_no_memory();
         ENGINE.store(NONE, Release);
         return false;
     };
-    front::start();
-    let seat = process::take_own(
+    fast::start();
+    let seat = shared::take_own(
         matches!(settings.choice.preset, Preset::Slub(_)) && !settings.choice.wrap.is_on_anywhere(),
     );
     let first = seat.first();
@@ -125,14 +125,14 @@ fn start_once() -> bool {
             {
                 true => IS_WRAPPED,
                 false => {
-                    process::leave(seat);
+                    shared::leave(seat);
                     say_no_memory();
                     ENGINE.store(NONE, Release);
                     return false;
                 }
             },
             Preset::Slub(policy) => {
-                (*SLUB.0.get()).write(beside::slub(pages, policy)(first));
+                (*SLUB.0.get()).write(engines::slub(pages, policy)(first));
                 IS_SLUB
             }
             Preset::Slqb(policy) => {
@@ -155,13 +155,13 @@ fn start_once() -> bool {
         LISTED_END.store(LISTED_MOST, Release);
     }
     // SAFETY: the rooms are statics.
-    with_heap!(heap => process::settle(&seat, heap), none => match wrapped() {
-        Some(heap) => process::settle(&seat, heap.tenant()),
+    with_heap!(heap => shared::settle(&seat, heap), none => match wrapped() {
+        Some(heap) => shared::settle(&seat, heap.tenant()),
         None => return false,
     });
     // These allocate: from here on that is served.
-    Native::on_thread_exit(process::thread_exit);
-    Native::on_child(process::alone);
+    Native::on_thread_exit(shared::thread_exit);
+    Native::on_child(shared::alone);
     Native::watch_forks();
     if settings.stats {
         system::keep_standard_error();
@@ -175,7 +175,7 @@ fn start_once() -> bool {
 fn say_no_memory() {
     static SAID: AtomicBool = AtomicBool::new(false);
     if !SAID.swap(true, Relaxed) {
-        process::say(format_args!(
+        shared::say(format_args!(
             "cannot reserve address space for the heap: allocations fail until there is some (see ulimit -v)"
         ));
     }
@@ -202,7 +202,7 @@ pub(crate) fn metadata() -> Option<&'static dyn Metadata<Native>> {
 }
 
 extern "C" fn print_stats() {
-    process::print_stats(&choice().expect("the heap runs"));
+    shared::print_stats(&choice().expect("the heap runs"));
 }
 
 /// Does something with the heap there is; [`SLUB`] first, as it is the default.
@@ -324,7 +324,7 @@ pub mod api {
         match SLUB.release(at) {
             Released::Yes => {}
             Released::Marked => free_marked(at),
-            Released::Before => front::double_free(at),
+            Released::Before => fast::double_free(at),
             // SAFETY: the caller's promise.
             Released::No => unsafe { free_other(at) },
         }
@@ -341,7 +341,7 @@ pub mod api {
         match SLUB.release(at) {
             Released::Yes => {}
             Released::Marked => free_marked(at),
-            Released::Before => front::double_free(at),
+            Released::Before => fast::double_free(at),
             // SAFETY: the caller's promise.
             Released::No => unsafe { free_sized_other(at, bytes.unwrap_or(UNSAID), align) },
         }
@@ -430,20 +430,20 @@ pub mod api {
     }
 
     /// What all heaps and object caches of the process hold; zeros before the heap started.
-    pub fn totals() -> process::Totals {
-        process::totals()
+    pub fn totals() -> shared::Totals {
+        shared::totals()
     }
 
     /// Prints what there is on standard error, in slabinfo's columns; nothing before the heap started.
     pub fn print_stats() {
         if let Some(choice) = choice() {
-            process::print_stats(&choice);
+            shared::print_stats(&choice);
         }
     }
 
     /// Gives back all memory that can be given back. Answers whether any was.
     pub fn trim() -> bool {
-        process::trim() > 0
+        shared::trim() > 0
     }
 }
 

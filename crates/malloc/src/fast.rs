@@ -6,9 +6,9 @@
 
 use crate::classes;
 use crate::heap::{Heap, Over};
-use crate::huge;
-use crate::interrupted::{self, Freed};
-use crate::process;
+use crate::mappings;
+use crate::shared;
+use crate::signals::{self, Freed};
 use crate::world::Native;
 use slablab_native::report::{Line, misuse};
 use slablab_native::{Home, Object, Spot, system};
@@ -196,7 +196,7 @@ impl<W: Over, E: Engine<W>> Heap<E, W> {
             return self.blocks(bytes, 1).map_or(ptr::null_mut(), |(object, _)| object.as_ptr());
         }
         if self.is_interrupted() {
-            return interrupted::alloc(bytes, 1).unwrap_or_default();
+            return signals::alloc(bytes, 1).unwrap_or_default();
         }
         self.free_waiting();
         let class = classes::of(bytes);
@@ -214,7 +214,7 @@ impl<W: Over, E: Engine<W>> Heap<E, W> {
     /// Frees what signal handlers freed in the middle of something.
     #[inline]
     fn free_waiting(&self) {
-        if self.is_own() && interrupted::any_waits() {
+        if self.is_own() && signals::any_waits() {
             self.free_all_waiting();
         }
     }
@@ -222,14 +222,14 @@ impl<W: Over, E: Engine<W>> Heap<E, W> {
     #[cold]
     #[inline(never)]
     fn free_all_waiting(&self) {
-        interrupted::waiting()
+        signals::waiting()
             .filter_map(Object::at)
             .for_each(|object| self.free_now(object, Native::home(object.as_ptr())));
     }
 
     #[inline]
     fn free_now(&self, object: Object, home: Option<Home>) {
-        if home.is_none() && huge::free(object.as_ptr()) {
+        if home.is_none() && mappings::free(object.as_ptr()) {
             return;
         }
         self.free_slow(object, home);
@@ -238,13 +238,13 @@ impl<W: Over, E: Engine<W>> Heap<E, W> {
     /// Page frames, or a mapping; and whether they are zeros.
     fn blocks(&self, bytes: usize, align: usize) -> Option<(Object, bool)> {
         if self.is_interrupted() {
-            return Some((Object::at(interrupted::alloc(bytes, align)?)?, false));
+            return Some((Object::at(signals::alloc(bytes, align)?)?, false));
         }
         if bytes.max(align) > Native::largest_block() {
-            return Some((Object::at(huge::alloc(bytes, align)?)?, true));
+            return Some((Object::at(mappings::alloc(bytes, align)?)?, true));
         }
         // A mapping of its own if the heap has no such block: its address space may be used up, or in pieces.
-        self.alloc_large(bytes, align).or_else(|| Some((Object::at(huge::alloc(bytes, align)?)?, true)))
+        self.alloc_large(bytes, align).or_else(|| Some((Object::at(mappings::alloc(bytes, align)?)?, true)))
     }
 
     /// The same, aligned to a power of two.
@@ -338,7 +338,7 @@ impl<W: Over, E: Engine<W>> Heap<E, W> {
         let Some(object) = Object::at(at) else { return };
         let home = Native::home(at);
         if home.is_none() {
-            match interrupted::free(at) {
+            match signals::free(at) {
                 Freed::Yes => return,
                 Freed::Not => {
                     misuse(format_args!("free of {at:p}: not allocated, of what signal handlers get"))
@@ -348,7 +348,7 @@ impl<W: Over, E: Engine<W>> Heap<E, W> {
         }
         if self.is_interrupted() {
             // SAFETY: the caller's promise.
-            return unsafe { interrupted::keep(at) };
+            return unsafe { signals::keep(at) };
         }
         self.free_waiting();
         self.free_now(object, home);
@@ -363,7 +363,7 @@ impl<W: Over, E: Engine<W>> Heap<E, W> {
     /// come: what is no live allocation ends the process with a report that names `call`.
     fn live(&self, call: &str, at: *mut u8) -> (usize, Option<Home>) {
         let Some((object, home)) = Object::at(at).zip(Native::home(at)) else {
-            let elsewhere = interrupted::usable(at.addr()).or_else(|| huge::usable(at.addr()));
+            let elsewhere = signals::usable(at.addr()).or_else(|| mappings::usable(at.addr()));
             let bytes = elsewhere.unwrap_or_else(|| {
                 misuse(format_args!("{call} of {at:p}: not in the heap, or in an empty slab"))
             });
@@ -456,7 +456,7 @@ impl<W: Over, E: Engine<W>> Heap<E, W> {
         if bytes > classes::MAX && !self.is_interrupted() {
             let resized = match home {
                 Some(home) if self.resize_large(home, bytes) => Some(at),
-                None if bytes > Native::largest_block() / KEPT_FRACTION => huge::resize(at, bytes, align),
+                None if bytes > Native::largest_block() / KEPT_FRACTION => mappings::resize(at, bytes, align),
                 _ => None,
             };
             if let Some(resized) = resized {
@@ -483,7 +483,7 @@ impl<W: Over, E: Engine<W>> Heap<E, W> {
 #[inline(never)]
 pub(crate) extern "C" fn double_free(at: *mut u8) {
     if black_box(true) {
-        let class = Native::home(at).map_or(0, |home| home.cache % process::NUMBERS);
+        let class = Native::home(at).map_or(0, |home| home.cache % shared::NUMBERS);
         let bytes = classes::size(class as usize);
         misuse(format_args!("double free of {at:p} (malloc-{bytes})"))
     }

@@ -1,7 +1,7 @@
 //! Heaps beside the process's own, on the same pages: what compares engines within one process. `unsafe`: allocators.
 
 use crate::heap::Heap;
-use crate::process::{self, Seat};
+use crate::shared::{self, Seat};
 use crate::world::Native;
 use slablab_native::system;
 use slablab_pages::Pages;
@@ -34,7 +34,7 @@ impl Engines {
         }
         // The process's own heap brings the world up.
         crate::api::start_now();
-        let (pages, seat) = (process::pages()?, process::take()?);
+        let (pages, seat) = (shared::pages()?, shared::take()?);
         Some(match preset {
             Preset::Slub(policy) => Engines::Slub(Beside::settle(seat, slub(pages, policy))),
             Preset::Slqb(policy) => {
@@ -88,7 +88,7 @@ impl<E: Engine<Native, Common: Sync> + Sync> Beside<E> {
     fn settle(seat: Seat, make: impl FnOnce(u32) -> Heap<E>) -> Self {
         let heap: &'static Heap<E> = Box::leak(Box::new(make(seat.first())));
         // SAFETY: it stays for good.
-        unsafe { process::settle(&seat, heap) };
+        unsafe { shared::settle(&seat, heap) };
         Beside(heap)
     }
 }
