@@ -25,11 +25,11 @@ pub trait Twist<P: Testable>: Sized + 'static {
     fn frame(pfn: Pfn) -> Pfn {
         pfn
     }
-    /// The object whose link [`Memory::link`] and [`Memory::set_link`] take.
+    /// The object whose link the contract's `link` and `set_link` read and write.
     fn linked(object: P::Ptr) -> P::Ptr {
         object
     }
-    /// [`Memory::set_link`].
+    /// [`Memory::set_link`](slablab_platform::Memory::set_link).
     fn set_link(object: P::Ptr, offset: u32, next: Option<P::Ptr>) {
         P::set_link(Self::linked(object), offset, next);
     }

@@ -17,7 +17,7 @@ pub struct MachineSpec {
     pub grace_period_ns: u64,
     /// Page allocations of this order or above fail: a policy for tests and what-ifs.
     pub fail_order: Option<u8>,
-    /// Seed of [`slablab_platform::Platform::random`].
+    /// Seed of [`Hooks::random`](slablab_platform::Hooks::random).
     pub seed: u64,
 }
 

@@ -26,15 +26,23 @@ pub struct Machine(State);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Model {}
 
+/// What belongs to the running call rather than to the machine: a machine whose calls can be suspended switches this
+/// with the call.
+#[derive(Debug)]
+struct Call {
+    cpu: Cell<CpuId>,
+    context: Cell<Context>,
+    /// The levels of the locks held, a bit each.
+    held: Cell<u128>,
+}
+
 #[derive(Debug)]
 pub(crate) struct State {
-    cpu: Cell<CpuId>,
+    call: Call,
     now_ns: Cell<u64>,
     next_timer_ns: Cell<u64>,
-    context: Cell<Context>,
     memory: memory::Memory,
     counts: Box<[Cell<u64>; Event::COUNT]>,
-    held: Cell<u128>,
     timers: RefCell<Timers>,
     random: Cell<u64>,
     cpu_memory_node: Vec<NodeId>,
@@ -69,13 +77,11 @@ impl Machine {
                 as u16)
         };
         Ok(Machine(State {
-            cpu: Cell::new(CpuId(0)),
+            call: Call { cpu: Cell::new(CpuId(0)), context: Cell::new(Context::Task), held: Cell::new(0) },
             now_ns: Cell::new(0),
             next_timer_ns: Cell::new(u64::MAX),
-            context: Cell::new(Context::Task),
             memory: memory::Memory::new(spec.page_shift, next),
             counts: Box::new([const { Cell::new(0) }; Event::COUNT]),
-            held: Cell::new(0),
             timers: RefCell::default(),
             random: Cell::new(spec.seed),
             cpu_memory_node: spec.cpu_node.iter().map(nearest).collect(),
@@ -105,15 +111,15 @@ impl Machine {
 
 impl State {
     pub(crate) fn take_rank<R: Rank>(&self) {
-        let held = self.held.get();
+        let held = self.call.held.get();
         let bit = 1u128 << R::LEVEL;
         assert!(held < bit, "{} (level {}) taken while holding level {}", R::NAME, R::LEVEL, held.ilog2());
-        self.held.set(held | bit);
+        self.call.held.set(held | bit);
         self.count(R::EVENT, 1);
     }
 
     pub(crate) fn drop_rank<R: Rank>(&self) {
-        self.held.set(self.held.get() & !(1u128 << R::LEVEL));
+        self.call.held.set(self.call.held.get() & !(1u128 << R::LEVEL));
     }
 
     fn count(&self, event: Event, n: u64) {
@@ -132,7 +138,7 @@ impl Model {
     /// Continues on another CPU.
     #[inline]
     pub fn run_on(cpu: CpuId) {
-        state(|state| state.cpu.set(cpu));
+        state(|state| state.call.cpu.set(cpu));
     }
 
     /// Event time goes to `now_ns`, never back.
@@ -169,7 +175,7 @@ impl Model {
 
     /// Sets where code runs from here.
     pub fn set_context(context: Context) {
-        state(|state| state.context.set(context));
+        state(|state| state.call.context.set(context));
     }
 
     /// Takes a CPU up or down. Its slots stay; the assembler moves what they hold.
@@ -205,7 +211,7 @@ impl Topology for Model {
     }
     #[inline]
     fn cpu() -> CpuId {
-        state(|state| state.cpu.get())
+        state(|state| state.call.cpu.get())
     }
     #[inline]
     fn cpu_node(cpu: CpuId) -> NodeId {
@@ -309,13 +315,13 @@ impl Time for Model {
         state(|state| state.now_ns.get())
     }
     fn context() -> Context {
-        state(|state| state.context.get())
+        state(|state| state.call.context.get())
     }
     fn defer(cpu: CpuId, delay_ns: u64, work: Work) {
         state(|state| state.defer(cpu, delay_ns, work));
     }
     fn after_grace_period(work: Work) {
-        state(|state| state.defer(state.cpu.get(), state.spec.grace_period_ns, work));
+        state(|state| state.defer(state.call.cpu.get(), state.spec.grace_period_ns, work));
     }
 }
 

@@ -172,7 +172,9 @@ impl<P: Platform> Pages<P> {
         kind: FrameKind,
         attempt: Attempt,
     ) -> Option<Pfn> {
-        self.attempt_known(gfp, (order, 1 << order), node, kind, attempt).map(|(pfn, _)| pfn)
+        // An order whose frames cannot be counted is above the highest, and refused.
+        let frames = 1u32.checked_shl(order.into()).unwrap_or(0);
+        self.attempt_known(gfp, (order, frames), node, kind, attempt).map(|(pfn, _)| pfn)
     }
 
     /// [`Pages::attempt`] that commits the block's first `frames` frames, and which frames of the block may not read as the
@@ -201,7 +203,7 @@ impl<P: Platform> Pages<P> {
 
     /// Gives a block back. Its order and zone are in its head's state.
     ///
-    /// A `pfn` that is not the head of an allocated block is [`Platform::broken`]: a caller freed the block twice.
+    /// A `pfn` that is not the head of an allocated block is [`slablab_platform::Hooks::broken`]: a caller freed the block twice.
     pub fn free(&self, pfn: Pfn) {
         let state = P::with_frame(pfn, |frame| FrameState::unpack(frame.state.load()));
         let allocated = matches!(state.kind, FrameKind::Allocated | FrameKind::Slab | FrameKind::Large);

@@ -1,7 +1,7 @@
 //! The slow path: what happens when no zone has a block above its low watermark (docs/theory/pagealloc.md 5).
 //!
 //! Who asks for what, and when, is here; what reclaim, compaction and the OOM killer do is the world's
-//! ([`Platform::reclaim`]). The world is asked with no lock and no slot held, so it may free pages or call
+//! ([`Hooks::reclaim`](slablab_platform::Hooks::reclaim)). The world is asked with no lock and no slot held, so it may free pages or call
 //! shrinkers that do.
 //!
 //! ```text

@@ -1,7 +1,7 @@
 //! Bytes of objects, for worlds whose memory is words of 8 bytes.
 //!
-//! [`pieces`] cuts a range of bytes into words and masks; [`put`] and [`find_other`] do what [`crate::Platform::fill`] and
-//! [`crate::Platform::differs`] do with one of them. The byte at the lowest address is a word's lowest.
+//! [`pieces`] cuts a range of bytes into words and masks; [`put`] and [`find_other`] do what [`Memory::fill`](crate::Memory::fill) and
+//! [`Memory::differs`](crate::Memory::differs) do with one of them. The byte at the lowest address is a word's lowest.
 
 /// One word of a range of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

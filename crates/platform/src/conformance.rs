@@ -53,7 +53,7 @@ pub trait Testable: Platform {
     fn end_grace_period();
     /// Takes the next deferred work that is due now, and the CPU it is for.
     fn due() -> Option<(CpuId, Work)>;
-    /// How often [`Platform::count`] counted an event.
+    /// How often [`Hooks::count`](crate::Hooks::count) counted an event.
     fn counted(event: Event) -> u64;
     /// Runs `first` and `second` at once on their CPUs, in every schedule the world explores, then `last`, which sees
     /// what both did. A world that cannot runs them one after the other.

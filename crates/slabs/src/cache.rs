@@ -116,7 +116,7 @@ pub struct Geometry {
     pub object_size: u32,
     /// Bytes from one object to the next.
     pub size: u32,
-    /// Bytes from one object's start to the next slot's, for [`slablab_platform::Platform::map_slab`]: less than `size` where
+    /// Bytes from one object's start to the next slot's, for [`Frames::map_slab`](slablab_platform::Frames::map_slab): less than `size` where
     /// there is something before objects.
     pub spacing: u32,
     /// Where the link is in a free object, bytes.

@@ -1,17 +1,19 @@
-//! A world for the page allocator's tests: only what it calls, with every answer scripted.
+//! A world for the page allocator's tests: what it calls is scripted, the rest is the model's.
 //!
-//! The lab's model answers `false` to every reclaim and never refuses a slot; here a test says what reclaim frees,
-//! refuses slots at random, and reads the reclaim requests back. A frame outside the machine's memory panics.
+//! A test says what reclaim frees, refuses slots at random, and reads the reclaim requests back. A frame outside the
+//! machine's memory panics. So does a function that is the model's, because no test enters a modelled machine: pages
+//! touch no objects and read no clock.
 
+use slablab_model::{Addr, Model};
 use slablab_pages::Pages;
 use slablab_platform::{
-    Context, CpuId, CpuShared, Event, Field, Frame, Frames, Gfp, Hooks, HotArray, HotList, Local, Lock,
-    NodeId, PerCpu, PerNode, Pfn, Platform, Rank, Reclaim, ReclaimStep, Shortcut, Time, Topology, Want, Word,
-    Work, safe_memory,
+    CpuId, Event, Frame, Frames, Gfp, Hooks, HotArray, HotList, Local, Lock, NodeId, PerCpu, PerNode, Pfn,
+    Platform, Rank, Reclaim, ReclaimStep, Shortcut, Topology, Want, delegate,
 };
 use std::cell::{Cell, OnceCell, RefCell, RefMut};
 use std::collections::HashMap;
 use std::marker::PhantomData;
+use std::num::NonZeroU64;
 use std::ops::{Deref, DerefMut};
 use std::rc::Rc;
 
@@ -44,6 +46,9 @@ impl Spec {
         }
     }
 }
+
+/// Makes addresses of frame 0 addresses, which are never 0.
+const BASE: NonZeroU64 = NonZeroU64::new(1 << 63).unwrap();
 
 type Freed = Box<dyn FnMut(Reclaim) -> bool>;
 
@@ -124,46 +129,6 @@ impl World {
     }
 }
 
-#[derive(Debug)]
-pub(crate) struct Plain(Cell<u64>);
-
-impl Word for Plain {
-    fn new(value: u64) -> Self {
-        Plain(Cell::new(value))
-    }
-    fn load(&self) -> u64 {
-        self.0.get()
-    }
-    fn load_acquire(&self) -> u64 {
-        self.0.get()
-    }
-    fn store(&self, value: u64) {
-        self.0.set(value);
-    }
-    fn store_release(&self, value: u64) {
-        self.0.set(value);
-    }
-    fn compare_exchange(&self, current: u64, new: u64) -> Result<u64, u64> {
-        let old = self.0.get();
-        if old == current {
-            self.0.set(new);
-        }
-        if old == current { Ok(old) } else { Err(old) }
-    }
-}
-
-impl Field for Plain {
-    fn new(value: u64) -> Self {
-        Plain(Cell::new(value))
-    }
-    fn get(&self) -> u64 {
-        self.0.get()
-    }
-    fn set(&self, value: u64) {
-        self.0.set(value);
-    }
-}
-
 pub(crate) struct Ranked<R, T>(RefCell<T>, PhantomData<R>);
 
 pub(crate) struct Guard<'a, T>(RefMut<'a, T>);
@@ -222,20 +187,6 @@ impl<T: Default> PerNode<T> for Nodes<T> {
     }
 }
 
-pub(crate) struct Cpus<T>(Vec<OnceCell<T>>);
-
-impl<T: Default> CpuShared<T> for Cpus<T> {
-    fn new() -> Self {
-        Cpus((0..World::cpus()).map(|_| OnceCell::new()).collect())
-    }
-    fn get(&self, cpu: CpuId) -> &T {
-        self.0[cpu.0 as usize].get_or_init(T::default)
-    }
-    fn peek(&self, cpu: CpuId) -> Option<&T> {
-        self.0[cpu.0 as usize].get()
-    }
-}
-
 pub(crate) struct Slots<T>(Vec<OnceCell<Slot<T>>>);
 
 #[derive(Default)]
@@ -259,20 +210,20 @@ impl<T> DerefMut for Here<'_, T> {
     }
 }
 
-impl<T> Local<u64, T> for Here<'_, T> {
+impl<T> Local<Addr, T> for Here<'_, T> {
     fn cpu(&self) -> CpuId {
         CpuId(self.2)
     }
-    fn list(&self) -> HotList<u64> {
+    fn list(&self) -> HotList<Addr> {
         HotList::EMPTY
     }
-    fn set_list(&mut self, _list: HotList<u64>) {
+    fn set_list(&mut self, _list: HotList<Addr>) {
         unreachable!("pages use no hot list")
     }
-    fn array(&self) -> HotArray<u64> {
+    fn array(&self) -> HotArray<Addr> {
         HotArray::NONE
     }
-    fn set_array(&mut self, _array: HotArray<u64>) {
+    fn set_array(&mut self, _array: HotArray<Addr>) {
         unreachable!("pages use no hot array")
     }
     fn asked(&mut self) -> bool {
@@ -283,9 +234,9 @@ impl<T> Local<u64, T> for Here<'_, T> {
     }
 }
 
-impl<T: Default> Shortcut<u64, T> for Slots<T> {}
+impl<T: Default> Shortcut<Addr, T> for Slots<T> {}
 
-impl<T: Default> PerCpu<u64, T> for Slots<T> {
+impl<T: Default> PerCpu<Addr, T> for Slots<T> {
     type Local<'a>
         = Here<'a, T>
     where
@@ -293,16 +244,16 @@ impl<T: Default> PerCpu<u64, T> for Slots<T> {
     fn new(_link_offset: u32) -> Self {
         Slots((0..World::cpus()).map(|_| OnceCell::new()).collect())
     }
-    fn pop_if(&self, _want: Want, _event: Event) -> Option<u64> {
+    fn pop_if(&self, _want: Want, _event: Event) -> Option<Addr> {
         None
     }
-    fn push_if(&self, _want: Want, _limit: u32, _object: u64, _event: Event) -> bool {
+    fn push_if(&self, _want: Want, _limit: u32, _object: Addr, _event: Event) -> bool {
         false
     }
-    fn pop(&self, _event: Event) -> Option<u64> {
+    fn pop(&self, _event: Event) -> Option<Addr> {
         None
     }
-    fn push(&self, _object: u64, _event: Event) -> bool {
+    fn push(&self, _object: Addr, _event: Event) -> bool {
         false
     }
     fn local(&self) -> Option<Here<'_, T>> {
@@ -373,9 +324,9 @@ impl Topology for World {
 }
 
 impl Frames for World {
-    type Ptr = u64;
-    type Word = Plain;
-    type Field = Plain;
+    type Ptr = Addr;
+    type Word = <Model as Frames>::Word;
+    type Field = <Model as Frames>::Field;
     fn with_frame<T>(pfn: Pfn, f: impl FnOnce(&Frame<World>) -> T) -> T {
         let state = state();
         let mut nodes = state.starts.iter().zip(&state.spec.nodes);
@@ -384,67 +335,20 @@ impl Frames for World {
         let frame = state.frames.borrow_mut().entry(pfn.0).or_default().clone();
         f(&frame)
     }
-    fn address(pfn: Pfn, offset: u64) -> u64 {
-        ((pfn.0 as u64) << state().spec.page_shift) + offset
+    fn address(pfn: Pfn, offset: u64) -> Addr {
+        Addr(BASE | (((pfn.0 as u64) << state().spec.page_shift) + offset))
     }
-    fn locate(object: u64) -> (Pfn, u32) {
-        let shift = state().spec.page_shift;
-        (Pfn((object >> shift) as u32), (object & ((1 << shift) - 1)) as u32)
+    fn locate(object: Addr) -> (Pfn, u32) {
+        let (shift, address) = (state().spec.page_shift, object.0.get() ^ BASE.get());
+        (Pfn((address >> shift) as u32), (address & ((1 << shift) - 1)) as u32)
     }
     fn map_slab(_pfn: Pfn, _order: u8, _size: u32, _cache: u32) {}
     fn unmap_slab(_pfn: Pfn, _order: u8) {}
 }
 
-safe_memory! { impl[] World;
-    fn link(_object: u64, _offset: u32) -> Option<u64> {
-        unreachable!("pages touch no objects")
-    }
-    fn set_link(_object: u64, _offset: u32, _next: Option<u64>) {
-        unreachable!("pages touch no objects")
-    }
-    fn half(_at: u64) -> u16 {
-        unreachable!("pages touch no objects")
-    }
-    fn set_half(_at: u64, _value: u16) {
-        unreachable!("pages touch no objects")
-    }
-    fn storage_attach(_object: u64, _words: u32) {}
-    fn storage_load(_object: u64, _index: u32) -> Option<u64> {
-        None
-    }
-    fn storage_store(_object: u64, _index: u32, _value: Option<u64>) {}
-    fn storage_detach(_object: u64) {}
-    fn fill(_at: u64, _bytes: u32, _value: u8) {}
-    fn differs(_at: u64, _bytes: u32, _value: u8) -> Option<(u32, u8)> {
-        None
-    }
-    fn word(_at: u64) -> u64 {
-        unreachable!("pages touch no objects")
-    }
-    fn set_word(_at: u64, _value: u64) {}
-    fn mark_live(_object: u64, _live: bool) -> bool {
-        false
-    }
-}
-
-impl Time for World {
-    fn now() -> u64 {
-        0
-    }
-    fn context() -> Context {
-        Context::Task
-    }
-    fn defer(_cpu: CpuId, _delay_ns: u64, _work: Work) {}
-    fn after_grace_period(_work: Work) {}
-}
-
-impl Hooks for World {
-    fn random() -> u32 {
-        0
-    }
-    fn secret() -> u64 {
-        0
-    }
+delegate! { impl[] Memory for World => Model }
+delegate! { impl[] Time for World => Model }
+delegate! { impl[] Hooks for World => Model: random secret;
     fn reclaim(ask: Reclaim) -> bool {
         let state = state();
         assert_eq!(state.zone_locks_held.get(), 0, "reclaim asked for under zone->lock");
@@ -470,7 +374,7 @@ impl Platform for World {
     type Lock<R: Rank, T> = Ranked<R, T>;
     type PerCpu<T: Default> = Slots<T>;
     type PerNode<T: Default> = Nodes<T>;
-    type CpuShared<T: Default> = Cpus<T>;
+    type CpuShared<T: Default> = <Model as Platform>::CpuShared<T>;
 }
 
 /// A small deterministic generator (xorshift64*), so that a test's seed is its whole story.

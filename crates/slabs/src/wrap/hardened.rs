@@ -7,7 +7,7 @@
 //! broken cannot be gone on with.
 //!
 //! A world and not an engine's wrapper because the links are made inside engines and read by slots: the one place that sees
-//! all of them is [`Platform::link`]. The price: the slot's one-store operations read the link themselves, so here they are
+//! all of them is [`Memory::link`](slablab_platform::Memory::link). The price: the slot's one-store operations read the link themselves, so here they are
 //! done while the slot is held.
 
 use crate::zones::ahead;

@@ -19,7 +19,7 @@
 //! At rest: objects the engine calls allocated = objects marked + objects in quarantine.
 //!
 //! Unusual: the state is not found by walking free lists, as SLUB does, but is a bit beside memory
-//! ([`Platform::mark_live`]): it costs no byte in the object, and is right under engines whose free objects are in queues
+//! ([`Memory::mark_live`](slablab_platform::Memory::mark_live)): it costs no byte in the object, and is right under engines whose free objects are in queues
 //! and arrays. A damaged zone is reported and repaired, and the operation goes on; a free of what is not allocated is
 //! reported and refused. What is found is kept by the cache ([`Engine::reports`]) and told to whoever asked ([`Engine::tell`]);
 //! nothing is printed here.
