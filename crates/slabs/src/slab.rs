@@ -57,6 +57,49 @@ impl SlabWord {
     pub const fn free(self) -> u32 {
         self.objects as u32 - self.inuse as u32
     }
+
+    /// The word of a new slab whose objects are all out, not frozen. Who may write it: the CPU that made the slab, before any
+    /// other CPU knows the slab.
+    #[inline]
+    pub const fn all_out(objects: u16) -> SlabWord {
+        SlabWord { head: None, inuse: objects, objects, frozen: false }
+    }
+
+    /// `count` objects come back in front of the list; `head` is the first of them. `None` if fewer objects are out: one was
+    /// freed twice. Who may: any CPU, in any state of the slab.
+    #[inline]
+    pub fn pushed(self, head: u32, count: u32) -> Option<SlabWord> {
+        let inuse = (self.inuse as u32).checked_sub(count)?;
+        Some(SlabWord { head: Some(head), inuse: inuse as u16, ..self })
+    }
+
+    /// `count` objects leave the front of the list; `head` is the first that stays. Who may: the holder of the `list_lock`
+    /// that the slab is listed under.
+    #[inline]
+    pub const fn taken(self, count: u32, head: Option<u32>) -> SlabWord {
+        SlabWord { head, inuse: self.inuse + count as u16, ..self }
+    }
+
+    /// The whole list leaves. Who may: the CPU that froze the slab, or the holder of the `list_lock` that the slab is listed
+    /// under.
+    #[inline]
+    pub const fn taken_all(self) -> SlabWord {
+        SlabWord { head: None, inuse: self.objects, ..self }
+    }
+
+    /// The slab becomes a CPU's own. Who may: the holder of the `list_lock` that the slab is listed under; the CPU on whose
+    /// chain of partial slabs it is; the CPU that frees into a full slab, in the same exchange as its push.
+    #[inline]
+    pub const fn frozen(self) -> SlabWord {
+        SlabWord { frozen: true, ..self }
+    }
+
+    /// The slab is no CPU's own any more. Who may: the CPU that froze it. Where the slab has a free object afterwards, that
+    /// CPU holds the `list_lock` under which it lists the slab.
+    #[inline]
+    pub const fn thawed(self) -> SlabWord {
+        SlabWord { frozen: false, ..self }
+    }
 }
 
 /// A chain of free objects, linked from `head`; `tail` is the last.

@@ -141,8 +141,8 @@ impl<P: Platform> Slub<P> {
         loop {
             debug_assert!(word.frozen, "{slab:?} is not frozen: {word:?}");
             let taken = match word.head {
-                Some(_) => SlabWord { head: None, inuse: word.objects, ..word },
-                None => SlabWord { frozen: false, ..word },
+                Some(_) => word.taken_all(),
+                None => word.thawed(),
             };
             match slab.exchange(word, taken) {
                 Ok(()) => return word.head.map(|head| (slab.object(head), word.free())),
@@ -158,7 +158,7 @@ impl<P: Platform> Slub<P> {
     fn freeze(&self, slab: Slab<P>) {
         let mut word = slab.word();
         while !word.frozen {
-            match slab.exchange(word, SlabWord { frozen: true, ..word }) {
+            match slab.exchange(word, word.frozen()) {
                 Ok(()) => return,
                 Err(found) => word = found,
             }
@@ -231,7 +231,7 @@ impl<P: Platform> Slub<P> {
         let mut word = slab.word();
         loop {
             let Some(head) = word.head else { self.listed_full(slab) };
-            match slab.exchange(word, SlabWord { head: None, inuse: word.objects, frozen: true, ..word }) {
+            match slab.exchange(word, word.taken_all().frozen()) {
                 Ok(()) => return (slab.object(head), word.free()),
                 Err(found) => {
                     self.slots.count(Event::CmpxchgDoubleFail, 1);
@@ -282,7 +282,7 @@ impl<P: Platform> Slub<P> {
             slot.count(Event::OrderFallback, 1);
         }
         self.slab_locked(slot);
-        slab.init_word(SlabWord { head: None, inuse: objects as u16, objects: objects as u16, frozen: true });
+        slab.init_word(SlabWord::all_out(objects as u16).frozen());
         self.install(slot, slab, Some(head), objects);
         true
     }

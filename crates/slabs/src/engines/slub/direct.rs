@@ -120,7 +120,7 @@ impl<P: Platform> Slub<P> {
             // Others push in front of what is read here, and then the exchange fails.
             let rest = (0..count).try_fold(first, |object, _| link(object));
             let head = rest.map(|rest| slab.offset(rest));
-            match slab.exchange(word, SlabWord { head, inuse: word.inuse + count as u16, ..word }) {
+            match slab.exchange(word, word.taken(count, head)) {
                 Ok(()) => {
                     core::iter::successors(Some(first), |object| link(*object))
                         .take(count as usize)
@@ -157,10 +157,11 @@ impl<P: Platform> Slub<P> {
             next = P::link(object, self.geometry.link_offset);
             put(object);
         }
-        let head = next.map(|next| slab.offset(next));
-        // Nobody knows the slab but by the objects handed out, until it is listed.
-        slab.init_word(SlabWord { head, inuse: count as u16, objects: objects as u16, frozen: false });
-        if head.is_some() {
+        let full = SlabWord::all_out(objects as u16);
+        let rest = next.and_then(|next| full.pushed(slab.offset(next), objects - count));
+        // Until the slab is listed, other CPUs know it only by the objects that were handed out.
+        slab.init_word(rest.unwrap_or(full));
+        if rest.is_some() {
             let node = slab.node();
             let mut list = self.lock_node_unslotted(node);
             self.list_head(&mut list, node, slab);

@@ -1,13 +1,37 @@
 //! The way of a free: docs/theory/slub.md 4.
 
-use super::{CpuPartial, EmptySlab, SlabUpdate, Slot, Slub, Tally, tag};
+use super::node::Listed;
+use super::state::{Destination, Facts, after_free, after_leaving, needs_list};
+use super::{CpuPartial, SlabUpdate, Slot, Slub, Tally, tag};
 use crate::backing::Backing;
 use crate::cache::CacheId;
-use crate::damage::cut_list;
+use crate::damage::{cut_list, damaged};
 use crate::report::Misuse;
 use crate::slab::{Chain, Slab, SlabWord};
 use slablab_pages::Pages;
-use slablab_platform::{Event, FrameKind, FrameState, HotList, Local, PerCpu, Pfn, Platform, Want};
+use slablab_platform::{Event, FrameKind, FrameState, HotList, Local, NodeId, PerCpu, Pfn, Platform, Want};
+
+/// Counts in the current CPU's slot where a call holds it, and without a slot elsewhere.
+struct Counter<'a, P: Platform> {
+    cache: &'a Slub<P>,
+    slot: Option<Slot<'a, P>>,
+}
+
+impl<'a, P: Platform> Counter<'a, P> {
+    fn count(&mut self, event: Event, n: u64) {
+        match &mut self.slot {
+            Some(slot) => slot.count(event, n),
+            None => self.cache.slots.count(event, n),
+        }
+    }
+
+    fn lock_node(&mut self, node: NodeId) -> Listed<'a, P> {
+        match &mut self.slot {
+            Some(slot) => self.cache.lock_node(slot, node),
+            None => self.cache.lock_node_unslotted(node),
+        }
+    }
+}
 
 impl<P: Platform> Slub<P> {
     #[inline]
@@ -65,7 +89,7 @@ impl<P: Platform> Slub<P> {
         if fits && self.is_start(offset) { Ok(slab) } else { Err(Misuse::NotAnObject) }
     }
 
-    /// Pushes a chain of one slab's objects on the slab's own list, and moves the slab if that changes what it is.
+    /// Pushes a chain of one slab's objects on the slab's own list, and moves the slab if that changes where it belongs.
     fn push_chain(
         &self,
         backing: &Backing<'_, P>,
@@ -74,79 +98,76 @@ impl<P: Platform> Slub<P> {
         chain: Chain<P::Ptr>,
         tally: Tally,
     ) -> Result<(), Misuse> {
-        // A full slab becomes this CPU's, if CPUs keep partial slabs and the slot does not refuse.
-        let mut slot = if self.cpu_partial > 0 { self.slots.local() } else { None };
-        match &mut slot {
-            Some(slot) => slot.count(tally.slow, chain.count as u64),
-            None => self.slots.count(tally.slow, chain.count as u64),
-        }
+        // Where CPUs keep partial slabs, a full slab becomes this CPU's unless the slot refuses.
+        let slot = if self.cpu_partial > 0 { self.slots.local() } else { None };
+        let mut counter = Counter { cache: self, slot };
+        counter.count(tally.slow, chain.count as u64);
         if self.policy.update == SlabUpdate::BitLock {
-            self.slots.count(Event::LockSlab, 1);
+            counter.count(Event::LockSlab, 1);
         }
+        let has_chain = counter.slot.is_some();
         let mut list = None;
         let (before, after) = loop {
             let word = slab.word();
-            if (word.inuse as u32) < chain.count {
-                return Err(Misuse::AlreadyFree);
-            }
-            let was_full = word.head.is_none();
-            let inuse = word.inuse - chain.count as u16;
-            let to_cpu = was_full && !word.frozen && slot.is_some();
-            // Taken before the transition, so that whoever finds the slab empty or partial finds it listed.
-            let needs_list = !word.frozen && !to_cpu && (was_full || inuse == 0);
-            if needs_list && list.is_none() {
-                list = Some(match &mut slot {
-                    Some(slot) => self.lock_node(slot, state.node),
-                    None => self.lock_node_unslotted(state.node),
-                });
+            let pushed = word.pushed(slab.offset(chain.head), chain.count).ok_or(Misuse::AlreadyFree)?;
+            let to_chain = word.head.is_none() && !word.frozen && has_chain;
+            let pushed = if to_chain && self.policy.partial_frozen { pushed.frozen() } else { pushed };
+            if needs_list(word, pushed, has_chain) && list.is_none() {
+                list = Some(counter.lock_node(state.node));
                 continue;
             }
-            let frozen = word.frozen || (to_cpu && self.policy.partial_frozen);
-            let pushed = SlabWord { head: Some(slab.offset(chain.head)), inuse, frozen, ..word };
             P::set_link(chain.tail, self.geometry.link_offset, word.head.map(|head| slab.object(head)));
             match slab.exchange(word, pushed) {
                 Ok(()) => break (word, pushed),
-                Err(_) => match &mut slot {
-                    Some(slot) => slot.count(Event::CmpxchgDoubleFail, 1),
-                    None => self.slots.count(Event::CmpxchgDoubleFail, 1),
-                },
+                Err(_) => counter.count(Event::CmpxchgDoubleFail, 1),
             }
         };
-        let was_full = before.head.is_none();
-        if before.frozen {
-            drop((list, slot));
-            self.slots.count(Event::FreeFrozen, 1);
-            return Ok(());
-        }
-        if was_full && let Some(slot) = &mut slot {
-            drop(list);
-            slot.count(Event::CpuPartialFree, 1);
-            self.put_cpu_partial(backing, slot, slab);
-            return Ok(());
-        }
-        drop(slot);
-        let Some(mut list) = list else {
-            return Ok(());
+        let facts = Facts {
+            has_chain,
+            // Since 6.8 slabs on a CPU's chain are not frozen: an emptied one is not listed.
+            listed: list.is_some() && before.head.is_some() && Self::is_listed(slab),
+            at_limit: list.as_ref().is_some_and(|list| list.len() >= self.min_partial),
         };
-        // Slabs on a CPU's chain are not frozen since 6.8: an emptied one stays where it is.
-        let listed = !was_full && Self::is_listed(slab);
-        let goes = after.inuse == 0
-            && match self.policy.empty {
-                EmptySlab::AtOnce => true,
-                EmptySlab::BeyondMinPartial => list.len() >= self.min_partial,
-            };
-        if goes && (listed || was_full) {
-            if listed {
-                self.unlist(&mut list, state.node, slab);
-                self.slots.count(Event::FreeRemovePartial, 1);
-            }
-            drop(list);
-            self.discard(backing, slab);
-        } else if was_full {
-            self.list_tail(&mut list, state.node, slab);
-            self.slots.count(Event::FreeAddPartial, 1);
-        }
+        let to = after_free(&self.policy, before, after, facts);
+        self.settle_freed(backing, slab, to, list.map(|list| (state.node, list)), counter);
         Ok(())
+    }
+
+    /// Moves a slab to where a free leaves it. `list` is its node's list if that is locked.
+    fn settle_freed(
+        &self,
+        backing: &Backing<'_, P>,
+        slab: Slab<P>,
+        to: Destination,
+        list: Option<(NodeId, Listed<'_, P>)>,
+        counter: Counter<'_, P>,
+    ) {
+        match (to, counter.slot, list) {
+            (Destination::Frozen, slot, list) => {
+                drop((list, slot));
+                self.slots.count(Event::FreeFrozen, 1);
+            }
+            (Destination::CpuChain, Some(mut slot), list) => {
+                drop(list);
+                slot.count(Event::CpuPartialFree, 1);
+                self.put_cpu_partial(backing, &mut slot, slab);
+            }
+            (Destination::Pages, slot, Some((node, mut list))) => {
+                drop(slot);
+                if Self::is_listed(slab) {
+                    self.unlist(&mut list, node, slab);
+                    self.slots.count(Event::FreeRemovePartial, 1);
+                }
+                drop(list);
+                self.discard(backing, slab);
+            }
+            (Destination::NodeTail, slot, Some((node, mut list))) => {
+                drop(slot);
+                self.list_tail(&mut list, node, slab);
+                self.slots.count(Event::FreeAddPartial, 1);
+            }
+            _ => {}
+        }
     }
 
     /// Puts a slab on the CPU's chain; a chain that was already at its limit moves to the nodes first.
@@ -214,15 +235,15 @@ impl<P: Platform> Slub<P> {
     fn thaw(&self, slab: Slab<P>) -> SlabWord {
         let mut word = slab.word();
         while word.frozen {
-            match slab.exchange(word, SlabWord { frozen: false, ..word }) {
-                Ok(()) => return SlabWord { frozen: false, ..word },
+            match slab.exchange(word, word.thawed()) {
+                Ok(()) => return word.thawed(),
                 Err(found) => word = found,
             }
         }
         word
     }
 
-    /// Gives the CPU slab up: its list goes back to the slab, the slab to where its state says (4.3).
+    /// Gives the CPU slab up: its list goes back to the slab, the slab to where its state says (docs/theory/slub.md 4.3).
     pub(super) fn deactivate(&self, backing: &Backing<'_, P>, slot: &mut Slot<'_, P>) {
         let Some(slab) = slot.slab else { return };
         let list = slot.list();
@@ -233,58 +254,43 @@ impl<P: Platform> Slub<P> {
         let mut guard = None;
         let (before, after) = loop {
             let word = slab.word();
-            let back = chain.map_or(0, |chain| chain.count);
-            if word.free() + back > 0 && guard.is_none() {
+            let left = self.with_chain(slab, word, chain).thawed();
+            if left.head.is_some() && guard.is_none() {
                 guard = Some(self.lock_node(slot, node));
                 continue;
             }
-            let head = match chain {
-                Some(chain) => {
-                    let behind = word.head.map(|head| slab.object(head));
-                    P::set_link(chain.tail, self.geometry.link_offset, behind);
-                    Some(slab.offset(chain.head))
-                }
-                None => word.head,
-            };
-            let left = SlabWord { head, inuse: word.inuse - back as u16, frozen: false, ..word };
+            if let Some(chain) = chain {
+                let behind = word.head.map(|head| slab.object(head));
+                P::set_link(chain.tail, self.geometry.link_offset, behind);
+            }
             match slab.exchange(word, left) {
                 Ok(()) => break (word, left),
                 Err(_) => slot.count(Event::CmpxchgDoubleFail, 1),
             }
         };
-        let Some(mut guard) = guard else {
-            slot.count(Event::DeactivateFull, 1);
-            return;
-        };
-        if after.head.is_none() {
-            // Looked free before the lock was there; the objects were this CPU's only.
-            slot.count(Event::DeactivateFull, 1);
-            return;
+        let at_limit = guard.as_ref().is_some_and(|list| list.len() >= self.min_partial);
+        let (to, events) = after_leaving(&self.policy, before, after, chain.is_some(), at_limit);
+        events.into_iter().flatten().for_each(|event| slot.count(event, 1));
+        match (to, guard) {
+            (Destination::NodeHead, Some(mut list)) => self.list_head(&mut list, node, slab),
+            (Destination::NodeTail, Some(mut list)) => self.list_tail(&mut list, node, slab),
+            (Destination::Pages, list) => {
+                drop(list);
+                self.discard(backing, slab);
+            }
+            _ => {}
         }
-        let old_era = self.policy.update == SlabUpdate::BitLock;
-        let empty = after.inuse == 0;
-        if empty && (old_era || guard.len() >= self.min_partial) {
-            slot.count(Event::DeactivateEmpty, 1);
-        }
-        if empty && guard.len() >= self.min_partial {
-            drop(guard);
-            self.discard(backing, slab);
-            return;
-        }
-        // 2.6: objects from the CPU are cache hot, so the slab goes first. Later: remote frees send it last.
-        let remote = before.head.is_some();
-        let tail = if old_era { chain.is_none() || empty } else { remote };
-        if !old_era && remote {
-            slot.count(Event::DeactivateRemoteFrees, 1);
-        }
-        if tail {
-            self.list_tail(&mut guard, node, slab);
-        } else {
-            self.list_head(&mut guard, node, slab);
-        }
-        if !(old_era && empty) {
-            slot.count(if tail { Event::DeactivateToTail } else { Event::DeactivateToHead }, 1);
-        }
+    }
+
+    /// A slab's word with the list of its CPU in front of its own.
+    fn with_chain(&self, slab: Slab<P>, word: SlabWord, chain: Option<Chain<P::Ptr>>) -> SlabWord {
+        let Some(Chain { head, count, .. }) = chain else { return word };
+        word.pushed(slab.offset(head), count).unwrap_or_else(|| {
+            damaged::<P>(
+                self.id,
+                format_args!("{slab:?} gets {head:?} back, with all objects free (freed twice?)"),
+            )
+        })
     }
 
     fn chain_of(&self, head: P::Ptr, count: u32) -> Chain<P::Ptr> {

@@ -9,6 +9,7 @@ mod policy;
 mod report;
 mod seed;
 pub mod sheaf;
+mod state;
 
 pub use policy::{
     Barns, CpuPartial, EmptySlab, FirstTry, Memoryless, MinPartial, Refill, RemoteSearch, Sheaves,

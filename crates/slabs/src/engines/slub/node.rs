@@ -43,7 +43,9 @@ impl<P: Platform> Node<P> {
     }
 }
 
-type Listed<'a, P> = <<P as Platform>::Lock<rank::NodeList, SlabList<P>> as Lock<SlabList<P>>>::Guard<'a>;
+/// A node's list, locked.
+pub(super) type Listed<'a, P> =
+    <<P as Platform>::Lock<rank::NodeList, SlabList<P>> as Lock<SlabList<P>>>::Guard<'a>;
 
 /// In `extra`: the slab is on its node's list. Written and read under `list_lock`.
 const LISTED: u64 = 1;

@@ -21,24 +21,20 @@ impl<P: Platform> Slub<P> {
             P::set_link(address(*index), self.geometry.link_offset, next);
         }
         let head = free.first().map(|first| address(*first));
-        let mut word = SlabWord {
-            head: head.map(|head| slab.offset(head)),
-            inuse: (objects - free.len() as u32) as u16,
-            objects: objects as u16,
-            frozen: false,
-        };
+        let full = SlabWord::all_out(objects as u16);
+        let pushed = head.and_then(|head| full.pushed(slab.offset(head), free.len() as u32));
+        let word = pushed.unwrap_or(full);
         slab.init_word(word);
         match place {
             Place::Cpu(cpu) if self.policy.cpu_slab => {
                 let mut slot = self.slots.claim(cpu)?;
                 self.deactivate(backing, &mut slot);
-                word = SlabWord { head: None, inuse: word.objects, frozen: true, ..word };
-                slab.init_word(word);
+                slab.init_word(full.frozen());
                 self.install(&mut slot, slab, head, free.len() as u32);
             }
             Place::CpuPartial(cpu) if self.cpu_partial > 0 && !free.is_empty() => {
                 let mut slot = self.slots.claim(cpu)?;
-                slab.init_word(SlabWord { frozen: self.policy.partial_frozen, ..word });
+                slab.init_word(if self.policy.partial_frozen { word.frozen() } else { word });
                 self.chain(&mut slot, slab);
             }
             Place::Cpu(_) | Place::CpuPartial(_) | Place::Node => self.seed_node(slab, free.len()),
