@@ -5,6 +5,7 @@
 
 mod elastic;
 mod eras;
+mod orders;
 mod reserves;
 mod slabs;
 mod ways;

@@ -1,0 +1,83 @@
+//! Rules of order: which slab of a node's list is first, and which objects of a bulk leave together.
+
+use super::*;
+use slablab_slabs::slab::Slab;
+
+/// Runs `f` over a cache without sheaves on a machine. The policies are those of `preset`.
+fn over(preset: &str, machine: MachineSpec, size: u32, f: impl FnOnce(&Slub<Model>, &Backing<'_, Model>)) {
+    let mut machine = Machine::new(machine).expect("the spec is right");
+    machine.enter(|| {
+        let pages = Pages::<Model>::new(PagesPolicy::for_release(6, 1, 0));
+        let cache = Slub::<Model>::create(CacheId(1), &CacheSpec::of_size(size), &policy(preset));
+        f(&cache, &Backing::pages(&pages));
+    });
+}
+
+fn alloc(cache: &Slub<Model>, backing: &Backing<'_, Model>, cpu: u16) -> Ptr {
+    Model::run_on(CpuId(cpu));
+    cache.alloc(backing, Gfp::KERNEL, None).expect("memory is left")
+}
+
+/// The head frame of an object's slab.
+fn slab_of(object: Ptr) -> Pfn {
+    Slab::<Model>::of(object).expect("an object is in a slab").0.pfn()
+}
+
+/// A shrink sorts a node's list, fullest slab first (docs/theory/slub.md 4.6). Slabs with as many free objects keep their order.
+#[test]
+fn a_shrink_sorts_the_fullest_slab_first() {
+    // Four objects in a slab, all freed from slabs that are on no CPU's list.
+    over("slub@6.1,max_order=0,cpu_partial=0", one_node(), 1024, |cache, backing| {
+        let objects: Vec<Ptr> = (0..17).map(|_| alloc(cache, backing, 0)).collect();
+        let slabs: Vec<Pfn> = objects.chunks(4).map(|slab| slab_of(slab[0])).collect();
+        // Objects freed of slabs 0 to 3, which are listed in this order. Slab 4 is the CPU's; the shrink lists it first.
+        for (slab, freed) in [3, 1, 2, 3].into_iter().enumerate() {
+            for object in &objects[4 * slab..4 * slab + freed] {
+                cache.free(backing, *object).expect("the cache's object");
+            }
+        }
+        cache.shrink(backing);
+        let served: Vec<Pfn> = (0..9).map(|_| slab_of(alloc(cache, backing, 0))).collect();
+        let order = [1, 2, 2, 4, 4, 4, 0, 0, 0];
+        assert_eq!(served, order.map(|slab: usize| slabs[slab]));
+    });
+}
+
+/// What a refill leaves of a new slab goes to the head of its node's list (docs/theory/sheaves.md 5). The CPU is on a node
+/// without memory and looks at that node's list only, so that slabs of its own making meet on the other node's list.
+#[test]
+fn the_rest_of_a_new_slab_goes_first() {
+    let mib = |bytes| NodeSpec { bytes: bytes * MIB };
+    let machine = MachineSpec {
+        cpu_node: vec![0, 1],
+        nodes: vec![mib(0), mib(256)],
+        ..MachineSpec::uniform(2, 2, 256 * MIB)
+    };
+    let preset = "slub@7.1,sheaves=off,max_order=0,memoryless=as-asked,defrag_ratio=0";
+    over(preset, machine, 1024, |cache, backing| {
+        let made: Vec<Pfn> = (0..3).map(|_| slab_of(alloc(cache, backing, 0))).collect();
+        assert_eq!(cache.counted(Event::AllocSlab), 3, "each came from a slab of its own");
+        let served: Vec<Pfn> = (0..9).map(|_| slab_of(alloc(cache, backing, 1))).collect();
+        assert_eq!(served, [2, 2, 2, 1, 1, 1, 0, 0, 0].map(|slab: usize| made[slab]));
+    });
+}
+
+/// Objects of a bulk leave with the last one of the same slab if fewer than three of other slabs are between them
+/// (docs/theory/slub.md 4.2).
+#[test]
+fn a_bulk_looks_ahead_past_two_objects() {
+    let chains = |between: usize| {
+        let mut chains = 0;
+        // Two objects in a slab; 2.6's lock is taken for each chain.
+        over("slub@2.6.32,max_order=0", one_node(), 2048, |cache, backing| {
+            let objects: Vec<Ptr> = (0..13).map(|_| alloc(cache, backing, 0)).collect();
+            let others = (1..=between).map(|slab| objects[2 * slab]);
+            let bulk: Vec<Ptr> = [objects[0]].into_iter().chain(others).chain([objects[1]]).collect();
+            let before = cache.counted(Event::LockSlab);
+            cache.free_bulk(backing, &bulk).expect("the cache's objects");
+            chains = cache.counted(Event::LockSlab) - before;
+        });
+        chains
+    };
+    assert_eq!((chains(0), chains(2), chains(3)), (1, 3, 5));
+}
