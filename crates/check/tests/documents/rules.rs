@@ -70,3 +70,30 @@ fn every_published_figure_names_a_test() {
     }
     report(&wrong);
 }
+
+/// The call trees of the engines' pages: names before the remark, which two spaces set apart.
+#[test]
+fn every_call_tree_names_functions() {
+    let texts = texts();
+    let words = words(&texts);
+    let part = |c: char| c.is_alphanumeric() || c == '_';
+    let (mut wrong, mut names) = (Vec::new(), 0);
+    for page in texts.iter().filter(|text| text.path.starts_with("docs/engines/")) {
+        let mut tree = false;
+        for (number, line) in page.lines.iter().enumerate() {
+            tree = if line.starts_with("```") { line == "```text" } else { tree };
+            let calls =
+                line.trim_start_matches([' ', '│', '├', '└', '─']).split("  ").next().unwrap_or_default();
+            let is_call =
+                |name: &&str| name.contains('_') && name.chars().next().is_some_and(char::is_alphabetic);
+            for name in calls.split(|c| !part(c)).filter(|_| tree).filter(is_call) {
+                names += 1;
+                if !words.contains(name) {
+                    wrong.push(format!("{}:{}: nothing is named {name}", page.path, number + 1));
+                }
+            }
+        }
+    }
+    report(&wrong);
+    assert!(names > 50, "only {names} names were found: the reader of this test is broken");
+}
