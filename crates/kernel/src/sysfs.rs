@@ -146,6 +146,11 @@ impl SlabAttrs {
     pub fn is_called(&self, name: &str) -> bool {
         self.name == name || self.aliases.binary_search_by(|alias| alias.as_str().cmp(name)).is_ok()
     }
+
+    /// Every name of this cache: its directory's, then those of the links to it.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        std::iter::once(&self.name).chain(&self.aliases).map(String::as_str)
+    }
 }
 
 /// Reads the tidy form, a CSV with one row per directory: `cache`, `alias_names` (joined by `;`), attributes by their

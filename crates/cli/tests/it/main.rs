@@ -9,6 +9,7 @@ mod engines;
 mod explain;
 mod import;
 mod input;
+mod large;
 mod mail;
 mod orders;
 mod screenshots;

@@ -77,11 +77,15 @@ impl<'a> Offer<'a> {
         let findings = self.report.findings.iter().filter(|finding| finding.kind == kind);
         let keys: Vec<&(String, u32)> = findings.flat_map(|finding| &finding.caches).collect();
         let line = |key: &&(String, u32)| {
-            let mut lines = self.report.lines.iter();
-            let line = lines.find(|line| line.cache.name == key.0 && line.cache.ordinal == key.1)?;
+            let line = self.line(key)?;
             Some((line, line.cache.attrs.as_ref()?))
         };
         keys.iter().filter_map(line).collect()
+    }
+
+    /// The line of the cache with this name and ordinal. It looks at all lines: findings name few caches.
+    fn line(&self, (name, ordinal): &(String, u32)) -> Option<&'a Line<'a>> {
+        self.report.lines.iter().find(|line| line.cache.name == *name && line.cache.ordinal == *ordinal)
     }
 
     /// Empty slabs of fragmented caches.
@@ -328,15 +332,9 @@ impl<'a> Offer<'a> {
         let (Some(knob), Some(finding)) = (self.knob("tunables"), self.found(Kind::Parked)) else {
             return Vec::new();
         };
-        let rows = self.report.state.dump.slabinfo.iter().flat_map(|slabinfo| &slabinfo.rows);
-        let rows: Vec<_> = rows.collect();
         let action = |key: &(String, u32)| {
-            let line = self
-                .report
-                .lines
-                .iter()
-                .find(|line| line.cache.name == key.0 && line.cache.ordinal == key.1)?;
-            let row = rows.iter().find(|row| row.name == key.0 && row.ordinal == key.1 && row.limit > 1)?;
+            let line = self.line(key)?;
+            let row = self.report.state.row(line.cache).filter(|row| row.limit > 1)?;
             let (limit, batch) = (row.limit / 2, (row.limit / 2).div_ceil(2));
             Some(Action {
                 knob: knob.key,

@@ -57,8 +57,7 @@ pub fn parked_objects(cache: &Cache, state: &State) -> Bounds {
 
 /// The row of a cache of SLAB: only SLAB has tunables.
 fn tunables<'a>(cache: &Cache, state: &'a State) -> Option<&'a SlabinfoRow> {
-    let rows = &state.dump.slabinfo.as_ref()?.rows;
-    rows.iter().find(|row| row.name == cache.name && row.ordinal == cache.ordinal && row.limit > 0)
+    state.row(cache).filter(|row| row.limit > 0)
 }
 
 /// SLAB's arrays: `limit` per CPU, `sharedavail` is counted, and `limit` per ordered pair of nodes.

@@ -36,8 +36,9 @@ pub(super) fn join(dump: &Dump) -> Joined {
     pairs.by_name(&rows);
     let (by_numbers, by_order) = pairs.by_numbers(&rows);
     let directory = |at: Option<usize>| at.map(|at| &dump.caches[at]);
+    let paired = rows.iter().zip(&pairs.of_rows).enumerate();
     let mut caches: Vec<Cache> =
-        rows.iter().zip(&pairs.of_rows).map(|(row, at)| of_row(row, directory(*at))).collect();
+        paired.map(|(index, (row, at))| of_row(index, row, directory(*at))).collect();
     let names: HashSet<&str> = rows.iter().map(|row| row.name.as_str()).collect();
     let (mut left_out, mut of_cgroups) = (0, 0);
     let rest = dump.caches.iter().zip(pairs.used);
@@ -170,7 +171,7 @@ fn number_duplicates(caches: &mut [Cache]) {
     }
 }
 
-fn of_row(row: &SlabinfoRow, attrs: Option<&SlabAttrs>) -> Cache {
+fn of_row(index: usize, row: &SlabinfoRow, attrs: Option<&SlabAttrs>) -> Cache {
     Cache {
         name: row.name.clone(),
         ordinal: row.ordinal,
@@ -183,6 +184,7 @@ fn of_row(row: &SlabinfoRow, attrs: Option<&SlabAttrs>) -> Cache {
         total_objects: row.num_objs,
         active_objects: row.active_objs,
         attrs: attrs.cloned(),
+        row: Some(index),
     }
 }
 
@@ -202,6 +204,7 @@ fn of_attrs(attrs: &SlabAttrs) -> Cache {
         total_objects: whole(&attrs.total_objects),
         active_objects: whole(&attrs.objects),
         attrs: Some(attrs.clone()),
+        row: None,
     }
 }
 

@@ -31,6 +31,7 @@ pub use save::save;
 use folder::Folder;
 use join::Joined;
 use slablab_kernel::bundle::{CpusFrom, Dump, DumpBuilder, Form, PageSizeFrom};
+use slablab_kernel::slabinfo::SlabinfoRow;
 use slablab_kernel::sysfs::SlabAttrs;
 use slablab_report::error::{At, Error, Result};
 use slablab_slabs::Release;
@@ -114,6 +115,8 @@ pub struct Cache {
     pub active_objects: u64,
     /// Everything its directory says, if there is one.
     pub attrs: Option<SlabAttrs>,
+    /// Index of its row in the rows of the dump's slabinfo; `None` for a cache that only /sys/kernel/slab has.
+    pub row: Option<usize>,
 }
 
 impl Cache {
@@ -132,6 +135,11 @@ impl State {
     /// Bytes of all slabs.
     pub fn bytes(&self) -> u64 {
         self.caches.iter().fold(0, |sum, cache| sum.saturating_add(cache.bytes(self.page_size)))
+    }
+
+    /// The row of /proc/slabinfo that `cache`, one of [`State::caches`], was made from.
+    pub fn row(&self, cache: &Cache) -> Option<&SlabinfoRow> {
+        self.dump.slabinfo.as_ref()?.rows.get(cache.row?)
     }
 
     /// The cache that is called `name`, in slabinfo, as directory or alias.

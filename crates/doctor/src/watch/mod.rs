@@ -20,7 +20,7 @@ pub use sample::{Memory, Row, Sample, Totals, percent};
 pub use sort::SortKey;
 pub use source::Source;
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 
 /// Samples kept: half an hour at slabtop's 3 seconds, 5 KiB for each cache. Growth since the start needs none of them.
 pub const HISTORY: usize = 600;
@@ -103,9 +103,9 @@ impl Watch {
         self.times_s.push_back(sample.at_s);
         self.slab.push_back(sample.slab_bytes());
         self.tracks.iter_mut().for_each(|track| track.present = false);
-        let mut at = 0;
-        for row in &sample.rows {
-            at = self.track(row, at, first) + 1;
+        let known = self.known(&sample.rows);
+        for (row, known) in sample.rows.iter().zip(known) {
+            self.track(row, known, first);
         }
         for track in self.tracks.iter_mut().filter(|track| !track.present) {
             track.row.bytes = 0;
@@ -116,17 +116,19 @@ impl Watch {
         self.last = sample;
     }
 
-    /// Adds a row to its track and says which that is. Rows mostly come in the order of the last sample, so the search
-    /// begins at the one after the row before.
-    fn track(&mut self, row: &Row, from: usize, first: bool) -> usize {
-        let same = |track: &Track| {
-            !track.present
-                && track.row.info.ordinal == row.info.ordinal
-                && track.row.info.name == row.info.name
-        };
-        let (before, after) = self.tracks.split_at(from.min(self.tracks.len()));
-        let found = after.iter().position(same).map(|at| before.len() + at);
-        let at = found.or_else(|| before.iter().position(same)).unwrap_or_else(|| {
+    /// For each row the place of its track, if the cache was seen before.
+    fn known(&self, rows: &[Row]) -> Vec<Option<usize>> {
+        fn key(row: &Row) -> (&str, u32) {
+            (&row.info.name, row.info.ordinal)
+        }
+        let tracks = self.tracks.iter().enumerate().map(|(at, track)| (key(&track.row), at));
+        let by_key: HashMap<_, _> = tracks.collect();
+        rows.iter().map(|row| by_key.get(&key(row)).copied()).collect()
+    }
+
+    /// Adds a row to its track, or to a new one if the track already has a row of this sample.
+    fn track(&mut self, row: &Row, known: Option<usize>, first: bool) {
+        let at = known.filter(|at| !self.tracks[*at].present).unwrap_or_else(|| {
             let start_bytes = if first { row.bytes } else { 0 };
             let bytes = VecDeque::from(vec![0; self.times_s.len() - 1]);
             self.tracks.push(Track { start_bytes, bytes, ..Track::default() });
@@ -136,7 +138,6 @@ impl Watch {
         track.bytes.push_back(row.bytes);
         track.row.clone_from(row);
         track.present = true;
-        at
     }
 
     /// Caches of the latest sample whose name has `filter` in it, in any case.

@@ -4,6 +4,8 @@
 
 use super::{Prediction, Row};
 use crate::state::{Cache, State};
+use slablab_kernel::sysfs::SlabAttrs;
+use std::collections::{HashMap, HashSet};
 
 /// How a prediction did.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,14 +55,16 @@ impl Against {
     pub fn new(prediction: &Prediction, real: &State) -> Against {
         let mut pairs: Vec<(&Row, &Cache)> = Vec::new();
         let mut only_one = Vec::new();
+        let names = Names::of(real);
         for row in &prediction.rows {
-            match find(real, row) {
+            match names.find(row) {
                 Some(cache) => pairs.push((row, cache)),
                 None => only_one.push(row.cache.clone()),
             }
         }
-        let seen = |cache: &Cache| pairs.iter().any(|(_, found)| std::ptr::eq(*found, cache));
-        only_one.extend(real.caches.iter().filter(|cache| !seen(cache)).map(|cache| cache.name.clone()));
+        let seen: HashSet<*const Cache> = pairs.iter().map(|(_, cache)| std::ptr::from_ref(*cache)).collect();
+        let unseen = real.caches.iter().filter(|cache| !seen.contains(&std::ptr::from_ref(*cache)));
+        only_one.extend(unseen.map(|cache| cache.name.clone()));
         let count =
             |same: fn(&Row, &Cache) -> bool| pairs.iter().filter(|(row, cache)| same(row, cache)).count();
         let geometry = |row: &Row| (row.whatif.size, row.whatif.order, row.whatif.objects_per_slab);
@@ -106,8 +110,30 @@ impl Against {
     }
 }
 
-/// The cache of a row: by name and ordinal; a name that the boot merged is the cache it was merged into.
-fn find<'a>(real: &'a State, row: &Row) -> Option<&'a Cache> {
-    let exact = real.caches.iter().find(|cache| cache.name == row.cache && cache.ordinal == row.ordinal);
-    exact.or_else(|| real.cache(&row.cache).filter(|_| row.ordinal == 0))
+/// The caches of the boot by their names.
+struct Names<'a> {
+    /// By the name and ordinal of the cache.
+    exact: HashMap<(&'a str, u32), &'a Cache>,
+    /// By any name of a merged cache: the directory's and those of its links.
+    other: HashMap<&'a str, &'a Cache>,
+}
+
+impl<'a> Names<'a> {
+    fn of(real: &'a State) -> Names<'a> {
+        let (mut exact, mut other) = (HashMap::new(), HashMap::new());
+        for cache in &real.caches {
+            exact.entry((cache.name.as_str(), cache.ordinal)).or_insert(cache);
+            let of_directory = cache.attrs.iter().flat_map(SlabAttrs::names);
+            for name in cache.aliases.iter().map(String::as_str).chain(of_directory) {
+                other.entry(name).or_insert(cache);
+            }
+        }
+        Names { exact, other }
+    }
+
+    /// The cache of a row: by name and ordinal. A name that the boot merged finds the cache it was merged into.
+    fn find(&self, row: &Row) -> Option<&'a Cache> {
+        let exact = self.exact.get(&(row.cache.as_str(), row.ordinal));
+        exact.or_else(|| self.other.get(row.cache.as_str()).filter(|_| row.ordinal == 0)).copied()
+    }
 }

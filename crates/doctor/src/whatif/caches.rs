@@ -6,6 +6,7 @@ use crate::state::{Cache, State};
 use slablab_report::error::{Error, Result};
 use slablab_slabs::engines::slub::Sheaves;
 use slablab_slabs::{Preset, Release};
+use std::collections::HashMap;
 
 /// What the caches of a machine turn into.
 pub(super) struct Caches<'a> {
@@ -16,8 +17,12 @@ pub(super) struct Caches<'a> {
     release: Release,
     /// Threads there are, where the input tells.
     threads: Option<u64>,
-    /// The cache each is folded into, by place, if merging comes.
-    folded: Vec<Option<usize>>,
+    /// Whether the input has CPU slabs of any cache.
+    has_attrs: bool,
+    /// If merging is turned on: for each cache that is merged into another, by place, that other cache's place.
+    folded: HashMap<usize, usize>,
+    /// If merging is turned on: for each cache that others are merged into, by place, the places of the others.
+    folded_into: HashMap<usize, Vec<usize>>,
     /// Whether names that share slabs come apart.
     apart: bool,
 }
@@ -48,11 +53,27 @@ impl<'a> Caches<'a> {
         assumed.extend(debug.assumed(release));
         let folded = match change.merge {
             Some(true) => merge::folded(state),
-            _ => vec![None; state.caches.len()],
+            _ => HashMap::new(),
         };
+        let mut folded_into: HashMap<usize, Vec<usize>> = HashMap::new();
+        for (from, into) in &folded {
+            folded_into.entry(*into).or_default().push(*from);
+        }
+        let has_attrs = touch::has_attrs(state);
         let apart = change.merge == Some(false) || debug.prevents_merging();
         let threads = touch::threads(state);
-        Ok(Caches { state, change, rules, rules_whatif, release, threads, folded, apart })
+        Ok(Caches {
+            state,
+            change,
+            rules,
+            rules_whatif,
+            release,
+            threads,
+            has_attrs,
+            folded,
+            folded_into,
+            apart,
+        })
     }
 
     pub(super) fn other_cpus(&self) -> bool {
@@ -72,16 +93,16 @@ impl<'a> Caches<'a> {
         let same = self.rules == self.rules_whatif && size == cache.size;
         let asked = if same { None } else { self.rules_whatif.shape(size) };
         let (order, per_slab) = asked.unwrap_or((cache.order, cache.objects_per_slab));
-        let mut held = touch::held(cache, self.state, self.threads);
-        for (other, _) in self.folded.iter().enumerate().filter(|(_, into)| **into == Some(at)) {
-            let more = touch::held(&self.state.caches[other], self.state, None);
+        let mut held = touch::held(cache, self.state, self.has_attrs, self.threads);
+        for other in self.folded_into.get(&at).into_iter().flatten() {
+            let more = touch::held(&self.state.caches[*other], self.state, self.has_attrs, None);
             // On a CPU that holds a slab of both, one is enough.
             held.cpu_slabs = held.cpu_slabs.max(more.cpu_slabs);
             held.others += more.others;
         }
-        let slabs = match self.folded[at] {
-            Some(_) => 0,
-            None => self.slabs(cache, held, per_slab),
+        let slabs = match self.folded.contains_key(&at) {
+            true => 0,
+            false => self.slabs(cache, held, per_slab),
         };
         let then = Figures::new(size, order, per_slab, slabs, self.rules_whatif.page_size);
         // What is not different is as it was counted.
@@ -147,9 +168,7 @@ impl<'a> Caches<'a> {
         if let Some(text) = self.holds_otherwise() {
             say(text);
         }
-        if self.state.release.is_none_or(|release| release < touch::SHEAVES_ONLY_SINCE)
-            && !touch::has_attrs(self.state)
-        {
+        if self.state.release.is_none_or(|release| release < touch::SHEAVES_ONLY_SINCE) && !self.has_attrs {
             say(
                 "The input does not tell CPU slabs: each CPU is taken to hold one, as far as a cache has slabs.",
             );

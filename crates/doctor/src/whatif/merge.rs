@@ -2,21 +2,21 @@
 
 use crate::state::{Cache, State};
 use slablab_slabs::cache::{CacheFlags, CacheSpec, mergeable};
+use std::collections::HashMap;
 
-/// For each cache the one it would be folded into, by place in the state. Slabinfo lists the newest cache first, so that a
-/// cache looks at those behind it, nearest first, as the kernel does.
-pub(super) fn folded(state: &State) -> Vec<Option<usize>> {
+/// For each cache that would be merged into another, by place in the state, the place of that other cache. Slabinfo lists
+/// the newest cache first, so that a cache looks at the caches behind it, nearest first, as the kernel does.
+pub(super) fn folded(state: &State) -> HashMap<usize, usize> {
     let specs: Vec<Option<CacheSpec>> = state.caches.iter().map(spec).collect();
-    let mut into: Vec<Option<usize>> = vec![None; specs.len()];
-    for at in (0..specs.len()).rev() {
-        let Some(new) = &specs[at] else { continue };
-        let fits = |other: &usize| {
-            let candidate = &state.caches[*other];
-            specs[*other].as_ref().is_some_and(|spec| {
-                into[*other].is_none() && mergeable(new, spec, candidate.size.min(u32::MAX.into()) as u32)
-            })
-        };
-        into[at] = (at + 1..specs.len()).find(fits);
+    let mut into = HashMap::new();
+    // The caches that others may be merged into, oldest first: behind `at`, and not merged themselves.
+    let mut candidates: Vec<(usize, &CacheSpec, u32)> = Vec::new();
+    for (at, new) in specs.iter().enumerate().rev() {
+        let Some(new) = new else { continue };
+        match candidates.iter().rev().find(|(_, spec, size)| mergeable(new, spec, *size)) {
+            Some((other, ..)) => drop(into.insert(at, *other)),
+            None => candidates.push((at, new, state.caches[at].size.min(u32::MAX.into()) as u32)),
+        }
     }
     into
 }

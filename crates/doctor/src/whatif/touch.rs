@@ -39,10 +39,11 @@ pub(super) const SHEAVES_ONLY_SINCE: Release = Release::new(7, 0, 0);
 const STACK_BYTES: u64 = 16 << 10;
 const STACKS_KNOWN_ON: [&str; 3] = ["x86_64", "aarch64", "arm64"];
 
-/// Where a cache's objects are today. Threads tell, if there can be as many objects as there are [`threads`]; the lists of
-/// partial slabs keep stacks of threads that ended, and then they do not tell the slabs.
-pub(super) fn held(cache: &Cache, state: &State, threads: Option<u64>) -> Held {
-    let cpu_slabs = cpu_slabs(cache, state);
+/// Where a cache's objects are today. `has_attrs` is [`has_attrs`] of the state: it looks at every cache, so the caller
+/// asks once. `threads` tells the live objects if there can be that many; the lists of partial slabs keep the stacks of
+/// ended threads, and then the number of threads does not tell the slabs.
+pub(super) fn held(cache: &Cache, state: &State, has_attrs: bool, threads: Option<u64>) -> Held {
+    let cpu_slabs = cpu_slabs(cache, state, has_attrs);
     let others = cache.slabs - cpu_slabs;
     let free = cache.total_objects.saturating_sub(cache.active_objects);
     let held = Held { cpu_slabs, others, per_slab: cache.objects_per_slab, free, live: None };
@@ -117,11 +118,11 @@ fn of_every_cpu(name: &str) -> bool {
 
 /// CPU slabs proper; at most the cache's slabs, since they are not read at one moment. Where sysfs is not in the input, one
 /// for each CPU as far as there are slabs.
-fn cpu_slabs(cache: &Cache, state: &State) -> u64 {
+fn cpu_slabs(cache: &Cache, state: &State, has_attrs: bool) -> u64 {
     let counted = cache.attrs.as_ref().and_then(|attrs| attrs.cpu_slabs.as_ref());
     match counted {
         Some(counts) => counts.total.value.saturating_sub(cpu_partial_slabs(cache)).min(cache.slabs),
-        None if has_attrs(state) || state.release.is_some_and(|release| release >= SHEAVES_ONLY_SINCE) => 0,
+        None if has_attrs || state.release.is_some_and(|release| release >= SHEAVES_ONLY_SINCE) => 0,
         None => cache.slabs.min(state.cpus.map_or(0, |cpus| cpus.online.into())),
     }
 }
