@@ -117,20 +117,30 @@ pub trait Engine<P: Platform>: Sized {
     /// The address is in no slab of this cache, or at no object's start; nothing happened. Where
     /// [`Engine::KNOWS_OWNERS`] does not hold, another cache's object need not be noticed.
     fn free(&self, backing: &Backing<'_, P, Self::Common>, object: P::Ptr) -> Result<(), Misuse>;
-    /// Up to `out.len()` objects; answers how many were got.
+    /// Fills `out` with objects from its start, until memory is exhausted. Returns the number of objects.
     fn alloc_bulk(
         &self,
         backing: &Backing<'_, P, Self::Common>,
         gfp: Gfp,
         out: &mut [Option<P::Ptr>],
-    ) -> usize;
+    ) -> usize {
+        for (got, place) in out.iter_mut().enumerate() {
+            *place = self.alloc(backing, gfp, None);
+            if place.is_none() {
+                return got;
+            }
+        }
+        out.len()
+    }
     /// Gives objects back.
     ///
     /// # Errors
     /// As [`Engine::free`], for the first address that starts no object of this cache. The objects before it are freed. The
     /// address itself and the objects after it stay as they were. With [`Misuse::AlreadyFree`], which an engine finds only
     /// when the object reaches its slab, any of the other objects may be freed.
-    fn free_bulk(&self, backing: &Backing<'_, P, Self::Common>, objects: &[P::Ptr]) -> Result<(), Misuse>;
+    fn free_bulk(&self, backing: &Backing<'_, P, Self::Common>, objects: &[P::Ptr]) -> Result<(), Misuse> {
+        objects.iter().try_for_each(|object| self.free(backing, *object))
+    }
 
     /// Gives an object back when the readers that run now have ended (`kfree_rcu`). `false`: the engine does not collect
     /// such objects, or cannot now; the caller waits for the grace period and then calls [`Engine::free`].
@@ -210,7 +220,11 @@ pub trait Engine<P: Platform>: Sized {
     ) -> Option<P::Ptr>;
 
     /// What the cache holds now. Racy against live slots, exact when the world stands still.
-    fn usage(&self) -> Usage;
+    fn usage(&self) -> Usage {
+        let mut usage = Usage::default();
+        (0..P::nodes()).for_each(|node| usage += self.usage_on(NodeId(node)));
+        usage
+    }
     /// What the cache holds on one node now.
     fn usage_on(&self, node: NodeId) -> Usage;
     /// How often an event was counted, over all CPUs.

@@ -4,6 +4,7 @@ use super::list::{Owner, copy_entries, entry, set_entry};
 use super::policy::{Fresh, GrowFlags};
 use super::{SlabEngine, Slot};
 use crate::backing::Backing;
+use crate::engines::common;
 use crate::slab::{Slab, SlabWord};
 use slablab_platform::{Event, FrameKind, Gfp, HotArray, Local, NodeId, PerCpu, PerNode, Platform, Word};
 
@@ -188,7 +189,8 @@ impl<P: Platform> SlabEngine<P> {
     pub(super) fn grow(&self, backing: &Backing<'_, P>, gfp: Gfp, from: NodeId) -> Option<Slab<P>> {
         self.slots.count(Event::SlabGrowTry, 1);
         let geometry = &self.geometry;
-        let pfn = backing.pages.alloc(self.page_flags(gfp), geometry.order, from, FrameKind::Slab)?;
+        let flags = common::page_flags(gfp, geometry.order > 0, self.flags);
+        let pfn = backing.pages.alloc(flags, geometry.order, from, FrameKind::Slab)?;
         let management = match (self.shape.management, backing.metadata) {
             (1.., Some(metadata)) => {
                 let object =
@@ -212,20 +214,6 @@ impl<P: Platform> SlabEngine<P> {
         slab.set_owner(Owner { cache: self.id, colour }.pack());
         Self::set_management(slab, management);
         Some(slab)
-    }
-
-    fn page_flags(&self, gfp: Gfp) -> Gfp {
-        let mut flags = gfp & !(Gfp::ZERO | Gfp::HIGHMEM | Gfp::MOVABLE | Gfp::ACCOUNT);
-        if self.geometry.order > 0 {
-            flags = flags | Gfp::COMP;
-        }
-        if self.flags.reclaim_account {
-            flags = flags | Gfp::RECLAIMABLE;
-        }
-        if self.flags.dma {
-            flags = flags | Gfp::DMA;
-        }
-        flags
     }
 
     /// The colour of a node's next slab. Two CPUs that grow at once may get one: a colour is only a shift.

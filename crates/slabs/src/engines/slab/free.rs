@@ -29,9 +29,7 @@ impl<P: Platform> SlabEngine<P> {
         if owner.cache != self.id {
             return Err(Misuse::WrongCache(owner.cache));
         }
-        let (pfn, offset) = P::locate(object);
-        let offset = offset + ((pfn.0 - slab.pfn().0) << P::page_shift());
-        if self.is_start(owner, offset) { Ok(()) } else { Err(Misuse::NotAnObject) }
+        if self.is_start(owner, slab.bytes_to(object)) { Ok(()) } else { Err(Misuse::NotAnObject) }
     }
 
     /// Whether an object starts so many bytes into a slab of this owner.

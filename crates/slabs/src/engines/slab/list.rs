@@ -13,11 +13,11 @@ use super::SlabEngine;
 use crate::backing::{Backing, Metadata};
 use crate::cache::CacheId;
 use crate::damage::{damaged, hole, kept_wrong};
+use crate::engines::common;
 use crate::report::Misuse;
 use crate::slab::{Slab, SlabList, SlabWord};
 use slablab_platform::{
-    Event, FrameState, HotArray, Local, Lock, NodeId, PerCpu, PerNode, Pfn, Platform, Word, Work, WorkKind,
-    rank,
+    Event, FrameState, HotArray, Lock, NodeId, PerCpu, PerNode, Pfn, Platform, Word, rank,
 };
 
 /// A slab's owner word. Bits: cache 0-23, colour 48-63. Written before anybody else knows the slab.
@@ -346,19 +346,13 @@ impl<P: Platform> SlabEngine<P> {
         while let Some(slab) = doomed.first() {
             doomed.remove(slab);
             self.slots.count(Event::FreeSlab, 1);
-            if self.flags.typesafe_by_rcu {
-                let argument = slab.pfn().0 as u64;
-                P::after_grace_period(Work { kind: WorkKind::FreeSlab, cache: self.id.0, argument });
-            } else {
-                self.return_pages(backing, slab);
-            }
+            common::discard::<P>(self.id, self.flags, slab, |slab| self.return_pages(backing, slab));
         }
     }
 
     pub(super) fn return_pages(&self, backing: &Backing<'_, P>, slab: Slab<P>) {
         let management = Self::management_of(slab);
-        P::unmap_slab(slab.pfn(), slab.state().order);
-        backing.pages.free(slab.pfn());
+        common::return_pages::<P>(backing.pages, slab);
         if let Some(object) = management {
             self.metadata_of(backing).free(object);
         }
@@ -404,7 +398,6 @@ impl<P: Platform> SlabEngine<P> {
 
     /// A slot this code may use for a CPU: the CPU's own when it runs there, else one that nobody uses.
     pub(super) fn reach(&self, cpu: slablab_platform::CpuId) -> Option<super::Slot<'_, P>> {
-        let own = if P::cpu() == cpu { self.slots.local() } else { None };
-        own.filter(|slot| slot.cpu() == cpu).or_else(|| self.slots.claim(cpu))
+        common::reach::<P, _>(&self.slots, cpu)
     }
 }

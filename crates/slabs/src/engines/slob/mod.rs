@@ -339,20 +339,6 @@ impl<P: Platform> Engine<P> for Slob<P> {
         Ok(())
     }
 
-    fn alloc_bulk(&self, backing: &Backing<'_, P, Heap<P>>, gfp: Gfp, out: &mut [Option<P::Ptr>]) -> usize {
-        for (got, place) in out.iter_mut().enumerate() {
-            *place = self.alloc(backing, gfp, None);
-            if place.is_none() {
-                return got;
-            }
-        }
-        out.len()
-    }
-
-    fn free_bulk(&self, backing: &Backing<'_, P, Heap<P>>, objects: &[P::Ptr]) -> Result<(), Misuse> {
-        objects.iter().try_for_each(|object| self.free(backing, *object))
-    }
-
     /// Nothing is kept that could be given back.
     fn shrink(&self, _backing: &Backing<'_, P, Heap<P>>) -> u64 {
         0
@@ -388,14 +374,6 @@ impl<P: Platform> Engine<P> for Slob<P> {
         free: &[u16],
     ) -> Option<P::Ptr> {
         self.seed_page(backing, node, free)
-    }
-
-    fn usage(&self) -> Usage {
-        let mut usage = Usage::default();
-        for node in 0..P::nodes() {
-            usage += self.usage_on(NodeId(node));
-        }
-        usage
     }
 
     fn usage_on(&self, node: NodeId) -> Usage {

@@ -3,6 +3,7 @@
 use super::list::{ListId, Owner};
 use super::{Memoryless, Slot, Slqb};
 use crate::backing::Backing;
+use crate::engines::common;
 use crate::slab::{Slab, SlabWord};
 use slablab_platform::{CpuShared, Event, FrameKind, Gfp, Local, NodeId, PerCpu, PerNode, Platform, Want};
 
@@ -179,7 +180,8 @@ impl<P: Platform> Slqb<P> {
         colour: u16,
     ) -> Option<Slab<P>> {
         let geometry = &self.geometry;
-        let pfn = backing.pages.alloc(self.page_flags(gfp), geometry.order, node, FrameKind::Slab)?;
+        let flags = common::page_flags(gfp, geometry.order > 0, self.flags);
+        let pfn = backing.pages.alloc(flags, geometry.order, node, FrameKind::Slab)?;
         self.slots.count(Event::AllocSlab, 1);
         P::map_slab(pfn, geometry.order, geometry.spacing, self.id.0);
         let slab = Slab::at(pfn);
@@ -193,20 +195,6 @@ impl<P: Platform> Slqb<P> {
         };
         slab.set_extra(word.pack());
         Some(slab)
-    }
-
-    fn page_flags(&self, gfp: Gfp) -> Gfp {
-        let mut flags = gfp & !(Gfp::ZERO | Gfp::HIGHMEM | Gfp::MOVABLE | Gfp::ACCOUNT);
-        if self.geometry.order > 0 {
-            flags = flags | Gfp::COMP;
-        }
-        if self.flags.reclaim_account {
-            flags = flags | Gfp::RECLAIMABLE;
-        }
-        if self.flags.dma {
-            flags = flags | Gfp::DMA;
-        }
-        flags
     }
 
     /// The colour of the CPU's next page; without a slot, or where there is one colour only, the first.

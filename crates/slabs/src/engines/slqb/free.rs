@@ -61,9 +61,7 @@ impl<P: Platform> Slqb<P> {
         if owner.cache != self.id {
             return Err(Misuse::WrongCache(owner.cache));
         }
-        let (pfn, offset) = P::locate(object);
-        let offset = offset + ((pfn.0 - slab.pfn().0) << P::page_shift());
-        if self.is_start(owner, offset) { Ok(owner) } else { Err(Misuse::NotAnObject) }
+        if self.is_start(owner, slab.bytes_to(object)) { Ok(owner) } else { Err(Misuse::NotAnObject) }
     }
 
     /// Whether an object starts so many bytes into a page of this owner.

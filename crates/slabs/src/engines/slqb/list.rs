@@ -14,12 +14,12 @@ use super::{Slot, Slqb};
 use crate::backing::Backing;
 use crate::cache::CacheId;
 use crate::damage::{cut_list, damaged};
+use crate::engines::common;
 use crate::report::Misuse;
 use crate::slab::{Slab, SlabList, SlabWord};
 use core::ops::{Deref, DerefMut};
 use slablab_platform::{
-    CpuId, CpuShared, Event, HotList, Local, Lock, NodeId, PerCpu, PerNode, Platform, Word, Work, WorkKind,
-    rank,
+    CpuId, CpuShared, Event, HotList, Lock, NodeId, PerCpu, PerNode, Platform, Word, rank,
 };
 
 /// Which list owns a page.
@@ -372,22 +372,15 @@ impl<P: Platform> Slqb<P> {
 
     /// An empty page that is on no list goes back, at once or after a grace period.
     pub(super) fn discard(&self, backing: &Backing<'_, P>, slab: Slab<P>) {
-        if self.flags.typesafe_by_rcu {
-            let argument = slab.pfn().0 as u64;
-            P::after_grace_period(Work { kind: WorkKind::FreeSlab, cache: self.id.0, argument });
-        } else {
-            self.return_pages(backing, slab);
-        }
+        common::discard::<P>(self.id, self.flags, slab, |slab| self.return_pages(backing, slab));
     }
 
     pub(super) fn return_pages(&self, backing: &Backing<'_, P>, slab: Slab<P>) {
-        P::unmap_slab(slab.pfn(), slab.state().order);
-        backing.pages.free(slab.pfn());
+        common::return_pages::<P>(backing.pages, slab);
     }
 
     /// A slot this code may use for a CPU: the CPU's own when it runs there, else one that nobody uses.
     pub(super) fn reach(&self, cpu: CpuId) -> Option<Slot<'_, P>> {
-        let own = if P::cpu() == cpu { self.slots.local() } else { None };
-        own.filter(|slot| slot.cpu() == cpu).or_else(|| self.slots.claim(cpu))
+        common::reach::<P, _>(&self.slots, cpu)
     }
 }

@@ -243,21 +243,6 @@ impl<P: Platform> Engine<P> for Slqb<P> {
         self.free_object(backing, object)
     }
 
-    fn alloc_bulk(&self, backing: &Backing<'_, P>, gfp: Gfp, out: &mut [Option<P::Ptr>]) -> usize {
-        for (got, place) in out.iter_mut().enumerate() {
-            *place = self.alloc(backing, gfp, None);
-            if place.is_none() {
-                return got;
-            }
-        }
-        out.len()
-    }
-
-    /// One by one: the queue is where a bulk would go.
-    fn free_bulk(&self, backing: &Backing<'_, P>, objects: &[P::Ptr]) -> Result<(), Misuse> {
-        objects.iter().try_for_each(|object| self.free(backing, *object))
-    }
-
     fn shrink(&self, backing: &Backing<'_, P>) -> u64 {
         let before = self.counted(Event::FreeSlab);
         self.empty_all(backing);
@@ -304,14 +289,6 @@ impl<P: Platform> Engine<P> for Slqb<P> {
 
     fn seed(&self, backing: &Backing<'_, P>, node: NodeId, place: Place, free: &[u16]) -> Option<P::Ptr> {
         self.seed_page(backing, node, place, free)
-    }
-
-    fn usage(&self) -> Usage {
-        let mut usage = Usage::default();
-        for node in 0..P::nodes() {
-            usage += self.usage_on(NodeId(node));
-        }
-        usage
     }
 
     fn usage_on(&self, node: NodeId) -> Usage {

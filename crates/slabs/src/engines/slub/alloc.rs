@@ -5,6 +5,7 @@ use super::{
 };
 use crate::backing::Backing;
 use crate::cache::Starts;
+use crate::engines::common;
 use crate::slab::{Slab, SlabWord};
 use slablab_platform::{CpuId, Event, FrameKind, Gfp, HotList, Local, NodeId, PerCpu, Platform, Word};
 
@@ -322,14 +323,7 @@ impl<P: Platform> Slub<P> {
     }
 
     fn slab_flags(&self, gfp: Gfp) -> Gfp {
-        let mut flags = gfp & !(Gfp::ZERO | Gfp::HIGHMEM | Gfp::MOVABLE | Gfp::ACCOUNT) | Gfp::COMP;
-        if self.flags.reclaim_account {
-            flags = flags | Gfp::RECLAIMABLE;
-        }
-        if self.flags.dma {
-            flags = flags | Gfp::DMA;
-        }
-        flags
+        common::page_flags(gfp, true, self.flags)
     }
 
     pub(super) fn forget_partial(slot: &mut Slot<'_, P>) -> Option<Slab<P>> {

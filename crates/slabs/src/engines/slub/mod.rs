@@ -20,6 +20,7 @@ use crate::backing::Backing;
 use crate::cache::{CacheId, CacheSpec, Geometry, LinkPlace, Starts, layout, spacing};
 use crate::damage::no_such_work;
 use crate::engine::{Busy, Engine, Place, Usage};
+use crate::engines::common;
 use crate::lent::Sheaf;
 use crate::order::OrderInput;
 use crate::report::Misuse;
@@ -403,14 +404,6 @@ impl<P: Platform> Engine<P> for Slub<P> {
         self.seed_slab(backing, node, place, free)
     }
 
-    fn usage(&self) -> Usage {
-        let mut usage = Usage::default();
-        for node in 0..P::nodes() {
-            usage += self.usage_on(NodeId(node));
-        }
-        usage
-    }
-
     fn usage_on(&self, node: NodeId) -> Usage {
         self.report_on(node)
     }
@@ -436,8 +429,7 @@ impl<P: Platform> Slub<P> {
 
     /// A CPU's slot: the current CPU's own, or one that is not live.
     fn reach(&self, cpu: CpuId) -> Option<Slot<'_, P>> {
-        let own = if cpu == P::cpu() { self.slots.local() } else { None };
-        own.filter(|slot| slot.cpu() == cpu).or_else(|| self.slots.claim(cpu))
+        common::reach::<P, _>(&self.slots, cpu)
     }
 
     /// Empties the slots that can be reached; live ones are asked. Sheaves first: their objects end up in CPU slabs.

@@ -3,8 +3,9 @@
 use super::{Slot, Slub};
 use crate::backing::Backing;
 use crate::damage::damaged;
+use crate::engines::common;
 use crate::slab::{Slab, SlabList};
-use slablab_platform::{Event, Local, Lock, NodeId, PerCpu, PerNode, Platform, Word, Work, WorkKind, rank};
+use slablab_platform::{Event, Local, Lock, NodeId, PerCpu, PerNode, Platform, Word, rank};
 
 /// What a node keeps.
 pub(super) struct Node<P: Platform> {
@@ -122,17 +123,11 @@ impl<P: Platform> Slub<P> {
     pub(super) fn discard(&self, backing: &Backing<'_, P>, slab: Slab<P>) {
         self.slots.count(Event::FreeSlab, 1);
         self.account_slab(slab, slab.word().objects as u32, -1);
-        if self.flags.typesafe_by_rcu {
-            let argument = slab.pfn().0 as u64;
-            P::after_grace_period(Work { kind: WorkKind::FreeSlab, cache: self.id.0, argument });
-        } else {
-            self.return_pages(backing, slab);
-        }
+        common::discard::<P>(self.id, self.flags, slab, |slab| self.return_pages(backing, slab));
     }
 
     pub(super) fn return_pages(&self, backing: &Backing<'_, P>, slab: Slab<P>) {
-        P::unmap_slab(slab.pfn(), slab.state().order);
-        backing.pages.free(slab.pfn());
+        common::return_pages::<P>(backing.pages, slab);
     }
 
     /// Discards a node's empty slabs until `keep` slabs are listed.

@@ -1,0 +1,44 @@
+//! What several engines do alike: slots of other CPUs, the flags of a slab's pages, and the way back of those pages.
+
+use crate::cache::{CacheFlags, CacheId};
+use crate::slab::Slab;
+use slablab_pages::Pages;
+use slablab_platform::{CpuId, Gfp, Local, PerCpu, Platform, Work, WorkKind};
+
+/// The slot of `cpu`, if the caller may use it: the caller runs on that CPU, or no CPU uses the slot.
+pub(super) fn reach<P: Platform, T: Default>(
+    slots: &P::PerCpu<T>,
+    cpu: CpuId,
+) -> Option<<P::PerCpu<T> as PerCpu<P::Ptr, T>>::Local<'_>> {
+    let own = if P::cpu() == cpu { slots.local() } else { None };
+    own.filter(|slot| slot.cpu() == cpu).or_else(|| slots.claim(cpu))
+}
+
+/// Flags for the pages of a slab that serves a request with the flags `gfp`. `compound` asks for one block of pages.
+pub(super) fn page_flags(gfp: Gfp, compound: bool, flags: CacheFlags) -> Gfp {
+    let asked = [(compound, Gfp::COMP), (flags.reclaim_account, Gfp::RECLAIMABLE), (flags.dma, Gfp::DMA)];
+    let without = gfp & !(Gfp::ZERO | Gfp::HIGHMEM | Gfp::MOVABLE | Gfp::ACCOUNT);
+    asked.into_iter().filter(|(is_asked, _)| *is_asked).fold(without, |flags, (_, flag)| flags | flag)
+}
+
+/// Gives an empty slab back that no CPU can reach: by `return_pages` at once, or after a grace period if readers may still
+/// look at the cache's objects (`SLAB_TYPESAFE_BY_RCU`). Then the cache gets a [`WorkKind::FreeSlab`].
+pub(super) fn discard<P: Platform>(
+    id: CacheId,
+    flags: CacheFlags,
+    slab: Slab<P>,
+    return_pages: impl FnOnce(Slab<P>),
+) {
+    if flags.typesafe_by_rcu {
+        let argument = slab.pfn().0 as u64;
+        P::after_grace_period(Work { kind: WorkKind::FreeSlab, cache: id.0, argument });
+    } else {
+        return_pages(slab);
+    }
+}
+
+/// Gives the pages of an empty slab back to the page allocator.
+pub(super) fn return_pages<P: Platform>(pages: &Pages<P::Ground>, slab: Slab<P>) {
+    P::unmap_slab(slab.pfn(), slab.state().order);
+    pages.free(slab.pfn());
+}
