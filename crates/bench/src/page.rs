@@ -5,7 +5,7 @@ use crate::output::{contestants, title};
 use crate::patterns::Group;
 use crate::report::{Report, Row, Verdict};
 use slablab_report::html::chart::{Axis, Bar, Bars, Scale};
-use slablab_report::html::{Cell, Column, Page, Table};
+use slablab_report::html::{Cell, Head, Page, Table};
 
 /// The page; `command` is what made it.
 pub fn page(report: &Report, command: &str) -> String {
@@ -67,19 +67,19 @@ fn bars(row: &Row) -> Bars {
 fn numbers(row: &Row) -> Table {
     let threads = row.cells.iter().any(|cell| cell.wall_ns.is_some());
     let mut columns = vec![
-        Column::text("allocator"),
-        Column::number("CPU").unit("ns"),
-        Column::number("from"),
-        Column::number("to"),
-        Column::number("over the best peer"),
-        Column::number("from"),
-        Column::number("to"),
-        Column::text(""),
+        Head::text("allocator"),
+        Head::number("CPU").unit("ns"),
+        Head::number("from"),
+        Head::number("to"),
+        Head::number("over the best peer"),
+        Head::number("from"),
+        Head::number("to"),
+        Head::text(""),
     ];
     if threads {
-        columns.push(Column::number("wall").unit("ns"));
-        columns.push(Column::number("cache line before").unit("ns"));
-        columns.push(Column::number("after").unit("ns"));
+        columns.push(Head::number("wall").unit("ns"));
+        columns.push(Head::number("cache line before").unit("ns"));
+        columns.push(Head::number("after").unit("ns"));
     }
     let mut table = Table::new(columns);
     let number = |value: f64| Cell::Number(value, 2);
@@ -113,11 +113,11 @@ fn numbers(row: &Row) -> Table {
 
 fn floors(rows: &[&Row]) -> Table {
     let mut table = Table::new([
-        Column::text("step"),
-        Column::number("CPU").unit("ns"),
-        Column::number("from"),
-        Column::number("to"),
-        Column::text("what"),
+        Head::text("step"),
+        Head::number("CPU").unit("ns"),
+        Head::number("from"),
+        Head::number("to"),
+        Head::text("what"),
     ]);
     for row in rows {
         let figure = row.cells[0].cpu_ns;
@@ -130,8 +130,8 @@ fn floors(rows: &[&Row]) -> Table {
 }
 
 fn memory(report: &Report) -> Table {
-    let figures = FIGURES.iter().map(|(name, unit, _)| Column::number(name).unit(unit));
-    let mut table = Table::new(std::iter::once(Column::text("allocator")).chain(figures));
+    let figures = FIGURES.iter().map(|(name, unit, _)| Head::number(name).unit(unit));
+    let mut table = Table::new(std::iter::once(Head::text("allocator")).chain(figures));
     for one in &report.memory {
         let name = Cell::Name(one.name.into());
         table.row(std::iter::once(name).chain(one.figures.iter().map(|value| Cell::Number(*value, 3))));

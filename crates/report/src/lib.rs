@@ -2,12 +2,14 @@
 //!
 //! | module | what |
 //! |---|---|
+//! | [`column`] | the columns of an answer, written once for all four renderers |
 //! | [`text`] | tables and paragraphs for a terminal |
 //! | [`csv`], [`json`] | files for programs |
 //! | [`html`] | self-contained pages with charts |
 //! | [`visible`] | names from outside, without characters that steer a terminal |
 //! | [`error`] | the error every room reports: the file, and what is wrong with it |
 
+pub mod column;
 pub mod csv;
 pub mod error;
 pub mod html;

@@ -39,7 +39,7 @@ use actions::Action;
 use findings::Finding;
 use meminfo::Meminfo;
 use rounding::Rounding;
-use since::{Growth, History};
+use since::{Fit, Growth, History};
 use slablab_report::error::Result;
 use split::Split;
 
@@ -77,6 +77,13 @@ pub struct Line<'a> {
     pub growth: Option<Growth>,
     /// What it is for, if that is known.
     pub what: Option<&'static Entry>,
+}
+
+impl Line<'_> {
+    /// The straight line through its snapshots, if there are two with a time.
+    pub fn fit(&self) -> Option<Fit> {
+        self.growth.as_ref()?.fit
+    }
 }
 
 /// What the examination may use beside the state.

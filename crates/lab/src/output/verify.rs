@@ -6,7 +6,7 @@ use crate::verify::counters::ALL;
 use crate::verify::{Change, Compared, Counter, Skill, Tally, Values, Verified};
 use slablab_report::csv::Csv;
 use slablab_report::html::chart::{Axis, Pair, Pairs, Scale};
-use slablab_report::html::{Cell, Column, Page, Table, name_of, number};
+use slablab_report::html::{Cell, Head, Page, Table, name_of, number};
 use slablab_report::text;
 
 /// Rows of a figure; its table has all.
@@ -94,9 +94,8 @@ fn change_figure(
 }
 
 fn change_table(changes: &[Change]) -> Table {
-    let columns = ["slabs before", "real", "predicted", "error"].map(Column::number);
-    let mut table =
-        Table::new([Column::text("cache")].into_iter().chain(columns).chain([Column::text("why")]));
+    let columns = ["slabs before", "real", "predicted", "error"].map(Head::number);
+    let mut table = Table::new([Head::text("cache")].into_iter().chain(columns).chain([Head::text("why")]));
     for change in changes {
         table.row([
             Cell::Name(change.name.clone()),
@@ -111,9 +110,9 @@ fn change_table(changes: &[Change]) -> Table {
 }
 
 fn objects_table(changes: &[Change]) -> Table {
-    let columns = ["active before", "real", "predicted"].map(Column::number);
-    let size = Column::number("object").unit("bytes");
-    let mut table = Table::new([Column::text("cache"), size].into_iter().chain(columns));
+    let columns = ["active before", "real", "predicted"].map(Head::number);
+    let size = Head::number("object").unit("bytes");
+    let mut table = Table::new([Head::text("cache"), size].into_iter().chain(columns));
     for change in changes {
         table.row([
             Cell::Name(change.name.clone()),
@@ -180,8 +179,8 @@ fn counters_page(page: &mut Page, counters: &[Counter], replay: &Replay) {
 
 /// Counters under the name of their cache.
 fn counter_table(counters: &[&Counter]) -> Table {
-    let columns = ["real", "predicted", "difference", "of real"].map(Column::number);
-    let mut table = Table::new([Column::text("counter")].into_iter().chain(columns));
+    let columns = ["real", "predicted", "difference", "of real"].map(Head::number);
+    let mut table = Table::new([Head::text("counter")].into_iter().chain(columns));
     for (index, counter) in counters.iter().enumerate() {
         if index == 0 || counters[index - 1].cache != counter.cache {
             table.row([Cell::Name(counter.cache.clone())]);

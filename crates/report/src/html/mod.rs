@@ -21,4 +21,4 @@ mod table;
 
 pub use escape::{command_line, escape};
 pub use page::{Page, name_of};
-pub use table::{Align, Cell, Column, Table};
+pub use table::{Align, Cell, Head, Table};

@@ -8,14 +8,14 @@ use std::fmt::Write;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {
     /// The columns; every row has as many cells.
-    pub columns: Vec<Column>,
+    pub columns: Vec<Head>,
     /// The rows. A row of one cell is a heading over the rows below it.
     pub rows: Vec<Vec<Cell>>,
 }
 
 /// A column of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Column {
+pub struct Head {
     /// Its name.
     pub name: String,
     /// The unit, said once in the header; empty where the cells carry it or there is none.
@@ -56,19 +56,19 @@ pub enum Cell {
     Empty,
 }
 
-impl Column {
+impl Head {
     /// A column of words.
-    pub fn text(name: &str) -> Column {
-        Column { name: name.into(), unit: String::new(), align: Align::Left }
+    pub fn text(name: &str) -> Head {
+        Head { name: name.into(), unit: String::new(), align: Align::Left }
     }
 
     /// A column of numbers.
-    pub fn number(name: &str) -> Column {
-        Column { name: name.into(), unit: String::new(), align: Align::Right }
+    pub fn number(name: &str) -> Head {
+        Head { name: name.into(), unit: String::new(), align: Align::Right }
     }
 
     /// The same with a unit in its header.
-    pub fn unit(mut self, unit: &str) -> Column {
+    pub fn unit(mut self, unit: &str) -> Head {
         self.unit = unit.into();
         self
     }
@@ -76,7 +76,7 @@ impl Column {
 
 impl Table {
     /// A table without rows.
-    pub fn new(columns: impl IntoIterator<Item = Column>) -> Table {
+    pub fn new(columns: impl IntoIterator<Item = Head>) -> Table {
         Table { columns: columns.into_iter().collect(), rows: Vec::new() }
     }
 

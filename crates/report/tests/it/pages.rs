@@ -4,7 +4,7 @@ use crate::page_check::check_page;
 use slablab_report::html::chart::{
     Axis, Bar, Bars, Chart, LIVE_ABOVE, Lines, Pair, Pairs, Scale, Series, Shape, Share, Shares, Width,
 };
-use slablab_report::html::{Cell, Column, Page, Table};
+use slablab_report::html::{Cell, Head, Page, Table};
 
 const COMMAND: &str = "slablab replay 'a & b' --html page.html";
 
@@ -21,12 +21,8 @@ const HOSTILE: [&str; 5] = [
 fn page_of(values: &[f64], points: usize, name: &str) -> String {
     let axis = |scale| Axis::new(name, scale);
     let mut page = Page::new(name, COMMAND);
-    let mut table = Table::new([
-        Column::text(name),
-        Column::number(name).unit(name),
-        Column::number("c"),
-        Column::number("d"),
-    ]);
+    let mut table =
+        Table::new([Head::text(name), Head::number(name).unit(name), Head::number("c"), Head::number("d")]);
     table.row([Cell::Name(name.into())]);
     for value in values {
         table.row([
@@ -148,7 +144,7 @@ fn a_long_line_can_be_zoomed_and_stays_small() {
     assert!(chart(LIVE_ABOVE, 2).live().is_none());
     assert!(chart(LIVE_ABOVE + 1, 2).live().is_some());
     let mut page = Page::new("Long", COMMAND);
-    page.figure("Eight engines.", &chart(2048, 8), &Table::new([Column::text("a")]));
+    page.figure("Eight engines.", &chart(2048, 8), &Table::new([Head::text("a")]));
     let html = page.finish();
     check_page(&html, COMMAND);
     assert!(html.len() < 1 << 20, "{} bytes", html.len());

@@ -1,18 +1,19 @@
 //! JSON: everything. Units are in the keys.
 
-use super::{evidence, parts};
+use super::{PARTS, columns, evidence};
 use crate::diagnosis::knobs::knobs;
 use crate::diagnosis::since::Growth;
 use crate::diagnosis::split::Split;
 use crate::diagnosis::{Line, Report};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
+use slablab_report::column::Columns;
 
 /// The schema's name; the number grows when a key changes its meaning.
 const SCHEMA: &str = "slablab.doctor.1";
 
 /// The report as JSON.
 pub fn doctor_json(report: &Report) -> Value {
-    let state = report.state;
+    let (state, columns) = (report.state, columns::caches());
     json!({
         "schema": SCHEMA,
         "input": state.path.display().to_string(),
@@ -66,7 +67,7 @@ pub fn doctor_json(report: &Report) -> Value {
             "cost": action.cost,
         })).collect::<Vec<_>>(),
         "knobs": knobs(state).map(|knob| json!({ "knob": knob.key, "name": knob.name, "when": knob.way.words() })).collect::<Vec<_>>(),
-        "caches": report.lines.iter().map(cache).collect::<Vec<_>>(),
+        "caches": report.lines.iter().map(|line| cache(&columns, line)).collect::<Vec<_>>(),
         "evidence": evidence(report),
         "missing": state.missing.iter().map(|missing| json!({
             "file": missing.file, "why": missing.why, "costs": missing.costs, "command": missing.command,
@@ -74,39 +75,17 @@ pub fn doctor_json(report: &Report) -> Value {
     })
 }
 
-fn cache(line: &Line) -> Value {
-    let cache = line.cache;
-    let mut value = json!({
-        "cache": cache.name,
-        "ordinal": cache.ordinal,
-        "aliases": cache.aliases,
-        "object_size_bytes": cache.object_size,
-        "slab_size_bytes": cache.size,
-        "objs_per_slab": cache.objects_per_slab,
-        "order": cache.order,
-        "slabs": cache.slabs,
-        "total_objects": cache.total_objects,
-        "active_objects": cache.active_objects,
-        "growth": line.growth.as_ref().map(growth),
-        "what": line.what.map(|entry| entry.what.as_str()),
-    });
-    if let (Value::Object(into), Value::Object(split)) = (&mut value, split(&line.split)) {
-        into.extend(split);
-    }
-    value
+fn cache<'a>(columns: &Columns<Line<'a>>, line: &Line<'a>) -> Value {
+    let mut value = columns.json(line);
+    value.insert("aliases".into(), json!(line.cache.aliases));
+    value.insert("growth".into(), json!(line.growth.as_ref().map(growth)));
+    value.insert("what".into(), json!(line.what.map(|entry| entry.what.as_str())));
+    Value::Object(value)
 }
 
+/// Every part; an unknown one is null.
 fn split(split: &Split) -> Value {
-    let pairs = parts(split).into_iter().map(|part| (part.key.to_string(), json!(part.bytes)));
-    let mut map: Map<String, Value> = pairs.collect();
-    // A key that is not always a row is always there for machines; unknown is null.
-    for key in ["alignment_bytes", "pointer_bytes", "debugging_bytes"] {
-        map.entry(key).or_insert(Value::Null);
-    }
-    for key in ["tail_overstated_bytes", "raced_bytes"] {
-        map.entry(key).or_insert(json!(0));
-    }
-    Value::Object(map)
+    Value::Object(PARTS.iter().map(|part| (part.key.to_string(), json!((part.get)(split)))).collect())
 }
 
 fn growth(growth: &Growth) -> Value {

@@ -1,5 +1,6 @@
 //! What the doctor found, as text, JSON, CSV and Prometheus metrics.
 
+mod columns;
 mod csv;
 mod json;
 mod page;
@@ -18,38 +19,52 @@ use crate::diagnosis::findings::{counted, size};
 use crate::diagnosis::split::Split;
 use crate::state::Missing;
 
-/// A row of the split: name for people, key for machines, how deep it is inside others, and the value.
+/// A part of the split.
 pub(crate) struct Part {
+    /// Its name for people.
     pub(crate) name: &'static str,
+    /// Its key for programs.
     pub(crate) key: &'static str,
+    /// How many other parts it is inside of.
     pub(crate) depth: usize,
-    pub(crate) bytes: i64,
+    /// Whether people see it only where it is not zero.
+    rare: bool,
+    /// Its bytes; `None` if the input does not tell.
+    get: fn(&Split) -> Option<i64>,
 }
 
-/// The split of one cache or of all, in the order in which it adds up. Rows inside a row are parts of it.
-pub(crate) fn parts(split: &Split) -> Vec<Part> {
-    let mut parts = Vec::new();
-    let mut add = |depth, name, key, bytes: i64| parts.push(Part { name, key, depth, bytes });
-    let whole = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
-    add(0, "in use", "in_use_bytes", whole(split.in_use));
-    add(2, "parked with CPUs, at least", "parked_low_bytes", whole(split.parked.low));
-    add(2, "parked with CPUs, at most", "parked_high_bytes", whole(split.parked.high));
-    add(0, "loss", "loss_bytes", split.loss());
-    add(1, "free in slabs", "free_bytes", whole(split.free));
-    add(1, "tail of slabs", "tail_bytes", whole(split.tail));
-    if split.overstated > 0 {
-        add(2, "of smaller slabs, no memory", "tail_overstated_bytes", whole(split.overstated));
-    }
-    if let Some(metadata) = split.metadata {
-        add(1, "alignment", "alignment_bytes", whole(metadata.alignment));
-        add(1, "free pointers outside", "pointer_bytes", whole(metadata.pointer));
-        add(1, "debugging", "debugging_bytes", whole(metadata.debugging));
-    }
-    if split.raced < 0 {
-        add(1, "counted twice, in a race", "raced_bytes", split.raced);
-    }
-    add(0, "all caches", "slab_bytes", whole(split.bytes));
-    parts
+const fn part(depth: usize, name: &'static str, key: &'static str, get: fn(&Split) -> Option<i64>) -> Part {
+    Part { name, key, depth, rare: false, get }
+}
+
+const fn rare(depth: usize, name: &'static str, key: &'static str, get: fn(&Split) -> Option<i64>) -> Part {
+    Part { name, key, depth, rare: true, get }
+}
+
+fn whole(bytes: u64) -> Option<i64> {
+    Some(i64::try_from(bytes).unwrap_or(i64::MAX))
+}
+
+/// The split of one cache or of all, in the order in which it adds up.
+pub(crate) const PARTS: [Part; 12] = [
+    part(0, "in use", "in_use_bytes", |split| whole(split.in_use)),
+    part(2, "parked with CPUs, at least", "parked_low_bytes", |split| whole(split.parked.low)),
+    part(2, "parked with CPUs, at most", "parked_high_bytes", |split| whole(split.parked.high)),
+    part(0, "loss", "loss_bytes", |split| Some(split.loss())),
+    part(1, "free in slabs", "free_bytes", |split| whole(split.free)),
+    part(1, "tail of slabs", "tail_bytes", |split| whole(split.tail)),
+    rare(2, "of smaller slabs, no memory", "tail_overstated_bytes", |split| whole(split.overstated)),
+    part(1, "alignment", "alignment_bytes", |split| whole(split.metadata?.alignment)),
+    part(1, "free pointers outside", "pointer_bytes", |split| whole(split.metadata?.pointer)),
+    part(1, "debugging", "debugging_bytes", |split| whole(split.metadata?.debugging)),
+    rare(1, "counted twice, in a race", "raced_bytes", |split| Some(split.raced.min(0))),
+    part(0, "all caches", "slab_bytes", |split| whole(split.bytes)),
+];
+
+/// The parts that people see, each with its bytes.
+pub(crate) fn parts(split: &Split) -> impl Iterator<Item = (&'static Part, i64)> {
+    let known = PARTS.iter().filter_map(|part| Some((part, (part.get)(split)?)));
+    known.filter(|(part, bytes)| !part.rare || *bytes != 0)
 }
 
 /// What the answer rests on: what could not be read, what was assumed.

@@ -1,13 +1,13 @@
 //! The page of the doctor: where slab memory is, what is worth saying of it, what can be done.
 
+use super::columns::{self, signed};
+use super::{Shown, evidence, parts, remedies, saving, subject};
 use crate::diagnosis::findings::named;
 use crate::diagnosis::rounding::Rounding;
 use crate::diagnosis::split::{Metadata, Split};
 use crate::diagnosis::{Line, Report, SortKey};
-use crate::output::Shown;
-use crate::output::diagnosis::{evidence, parts, remedies, saving, subject};
 use slablab_report::html::chart::{Axis, Bar, Bars, Pair, Pairs, Scale};
-use slablab_report::html::{Cell, Column, Page, Table, name_of, number};
+use slablab_report::html::{Cell, Head, Page, Table, name_of, number};
 use slablab_report::text::grouped;
 use std::cmp::Reverse;
 use std::path::Path;
@@ -98,11 +98,6 @@ fn facts(report: &Report, page: &mut Page) {
     page.facts(facts);
 }
 
-/// Bytes that are hardly ever below nothing.
-fn signed(bytes: i64) -> Cell {
-    u64::try_from(bytes).map_or(Cell::ByteChange(bytes), Cell::Bytes)
-}
-
 /// The sizes of [`PARTS`]. Where counters raced their sum is more than the whole by [`Split::raced`].
 fn sizes(split: &Split) -> [f64; 6] {
     let Metadata { alignment, pointer, debugging } = split.metadata.unwrap_or_default();
@@ -125,16 +120,13 @@ fn bars(report: &Report, first: usize, mut bars: Vec<Bar>, label: &str) -> Bars 
 }
 
 fn split_table(report: &Report) -> Table {
-    let mut table =
-        Table::new([Column::text("slab memory"), Column::number("bytes"), Column::number("of all")]);
+    let mut table = Table::new([Head::text("slab memory"), Head::number("bytes"), Head::number("of all")]);
     let all = report.total.bytes;
     let mut add = |name: String, bytes: i64| {
         let percent = (all > 0).then(|| 100.0 * bytes as f64 / all as f64);
         table.row([Cell::Text(name), signed(bytes), Cell::Percent(percent)]);
     };
-    parts(&report.total)
-        .into_iter()
-        .for_each(|part| add("\u{2003}".repeat(part.depth) + part.name, part.bytes));
+    parts(&report.total).for_each(|(part, bytes)| add("\u{2003}".repeat(part.depth) + part.name, bytes));
     if let Some(meminfo) = &report.meminfo {
         add("outside caches".into(), meminfo.gap);
         add("meminfo Slab".into(), i64::try_from(meminfo.slab).unwrap_or(i64::MAX));
@@ -147,7 +139,7 @@ fn findings(report: &Report, page: &mut Page) {
         page.text("Nothing worth a word.");
         return;
     }
-    let mut table = Table::new([Column::number("about"), Column::text("finding")]);
+    let mut table = Table::new([Head::number("about"), Head::text("finding")]);
     for finding in &report.findings {
         let about = if finding.bytes == 0 { Cell::Empty } else { Cell::Bytes(finding.bytes) };
         table.row([about, Cell::Text(finding.text.clone())]);
@@ -163,8 +155,8 @@ fn actions(report: &Report, page: &mut Page) {
         });
         return;
     }
-    let columns = ["saves at least", "at most"].map(Column::number);
-    let mut table = Table::new([Column::text("action"), Column::text("when")].into_iter().chain(columns));
+    let columns = ["saves at least", "at most"].map(Head::number);
+    let mut table = Table::new([Head::text("action"), Head::text("when")].into_iter().chain(columns));
     for action in &report.actions {
         let saves = [action.saves.0, action.saves.1].map(Cell::ByteChange);
         let cells = [Cell::Name(action.command.clone()), Cell::Text(action.way.words().into())];
@@ -226,7 +218,7 @@ fn caches(report: &Report, shown: &Shown, page: &mut Page) {
     known.sort_by(|a, b| a.cache.name.cmp(&b.cache.name).then(a.cache.ordinal.cmp(&b.cache.ordinal)));
     known.dedup_by(|a, b| a.cache.name == b.cache.name);
     if !known.is_empty() {
-        let columns = ["cache", "what it is for", "grows with"].map(Column::text);
+        let columns = ["cache", "what it is for", "grows with"].map(Head::text);
         let mut table = Table::new(columns);
         for (line, entry) in known.iter().filter_map(|line| Some((line, line.what?))) {
             let grows = entry.grows_with.clone().map_or(Cell::Empty, Cell::Text);
@@ -235,7 +227,7 @@ fn caches(report: &Report, shown: &Shown, page: &mut Page) {
         page.folded("What these caches are for; slablab what NAME says more.", &table);
     }
     if shown.aliases {
-        let mut table = Table::new([Column::text("cache"), Column::text("also")]);
+        let mut table = Table::new([Head::text("cache"), Head::text("also")]);
         for line in lines.iter().filter(|line| !line.cache.aliases.is_empty()) {
             table.row([Cell::Name(named(line)), Cell::Text(line.cache.aliases.join(", "))]);
         }
@@ -244,57 +236,16 @@ fn caches(report: &Report, shown: &Shown, page: &mut Page) {
 }
 
 fn caches_table(lines: &[&Line], grown: bool) -> Table {
-    let numbers = ["space", "loss", "active objects", "in use"].map(Column::number);
-    let sizes = [Column::number("object").unit("bytes"), Column::number("in a slab").unit("objects")];
-    let mut table = Table::new([Column::text("cache")].into_iter().chain(numbers).chain(sizes));
-    table.columns.push(Column::number("order"));
+    let mut keys = vec!["space", "loss", "active_objects", "used", "objsize", "objs_per_slab", "order"];
     if grown {
-        table.columns.extend(["grown", "an hour"].map(Column::number));
+        keys.extend(["growth_bytes", "rate"]);
     }
-    for line in lines {
-        let (cache, split) = (line.cache, &line.split);
-        let used = (split.bytes > 0).then(|| 100.0 * split.in_use as f64 / split.bytes as f64);
-        let mut cells = vec![
-            Cell::Name(named(line)),
-            Cell::Bytes(split.bytes),
-            signed(split.loss()),
-            Cell::Count(cache.active_objects),
-            Cell::Percent(used),
-            Cell::Count(cache.object_size.unwrap_or(cache.size)),
-            Cell::Count(cache.objects_per_slab),
-            Cell::Count(cache.order.into()),
-        ];
-        if grown {
-            let growth = line.growth.as_ref();
-            let rate = growth.and_then(|growth| growth.fit).map(|fit| fit.bytes_per_hour as i64);
-            let changes = [growth.map(|growth| growth.bytes), rate];
-            cells.extend(changes.map(|change| change.map_or(Cell::Empty, Cell::ByteChange)));
-        }
-        table.row(cells);
-    }
-    table
+    columns::caches().html(("cache", &named), &keys, lines.iter().copied())
 }
 
 fn loss_table(lines: &[&Line]) -> Table {
-    let columns = ["space", "loss", "of space", "free", "tail", "padding", "debugging"].map(Column::number);
-    let mut table = Table::new([Column::text("cache")].into_iter().chain(columns));
-    for line in lines {
-        let split = &line.split;
-        let known =
-            |of: fn(Metadata) -> u64| split.metadata.map_or(Cell::Empty, |known| Cell::Bytes(of(known)));
-        let share = (split.bytes > 0).then(|| 100.0 * split.loss() as f64 / split.bytes as f64);
-        table.row([
-            Cell::Name(named(line)),
-            Cell::Bytes(split.bytes),
-            signed(split.loss()),
-            Cell::Percent(share),
-            Cell::Bytes(split.free),
-            Cell::Bytes(split.tail),
-            known(|metadata| metadata.alignment.saturating_add(metadata.pointer)),
-            known(|metadata| metadata.debugging),
-        ]);
-    }
-    table
+    let keys = ["space", "loss", "loss_share", "free", "tail", "padding", "debugging"];
+    columns::caches().html(("cache", &named), &keys, lines.iter().copied())
 }
 
 /// The caches that changed most since the first snapshot.
@@ -314,24 +265,8 @@ fn growth(report: &Report, shown: &Shown, page: &mut Page) {
         page.text("No cache has more or less slab memory than in the first snapshot.");
         return;
     }
-    let mut table = Table::new(
-        [Column::text("cache")]
-            .into_iter()
-            .chain(["grown", "active objects", "an hour", "give or take", "R\u{b2}"].map(Column::number)),
-    );
-    for growth in grown.iter().map(|(line, _)| (line, line.growth.as_ref())) {
-        let (line, Some(growth)) = growth else { continue };
-        let rate = |of: Option<f64>| of.map_or(Cell::Empty, |rate| Cell::ByteChange(rate as i64));
-        let error = growth.fit.and_then(|fit| fit.error);
-        table.row([
-            Cell::Name(named(line)),
-            Cell::ByteChange(growth.bytes),
-            Cell::Change(growth.objects),
-            rate(growth.fit.map(|fit| fit.bytes_per_hour)),
-            error.map_or(Cell::Empty, |error| Cell::Bytes(error as u64)),
-            growth.fit.and_then(|fit| fit.r2).map_or(Cell::Empty, |r2| Cell::Number(r2, 3)),
-        ]);
-    }
+    let keys = ["growth_bytes", "growth_objects", "rate", "rate_error", "growth_r2"];
+    let table = columns::caches().html(("cache", &named), &keys, grown.iter().map(|(line, _)| *line));
     let pair = |(line, bytes): &(&Line, i64)| Pair { label: named(line), values: [0.0, *bytes as f64] };
     let chart = Pairs {
         names: ["first snapshot".into(), "now".into()],
@@ -351,8 +286,8 @@ fn kmalloc(rounding: &Rounding, page: &mut Page) {
         number::bytes(rounding.requested),
         number::bytes(rounding.allocated)
     ));
-    let columns = ["objects", "asked for", "got", "rounding"].map(Column::number);
-    let mut table = Table::new([Column::number("class").unit("bytes")].into_iter().chain(columns));
+    let columns = ["objects", "asked for", "got", "rounding"].map(Head::number);
+    let mut table = Table::new([Head::number("class").unit("bytes")].into_iter().chain(columns));
     let mut rows = Vec::new();
     for (class, (objects, requested)) in &rounding.classes {
         let got = u64::from(*class).saturating_mul(*objects);

@@ -1,6 +1,6 @@
 //! Text for people, at most 80 columns wide.
 
-use super::{evidence, parts, remedies, saving, subject};
+use super::{columns, evidence, parts, remedies, saving, subject};
 use crate::diagnosis::{Line, Report, SortKey};
 use slablab_report::text::{Table, cut, grouped, signed, wrapped};
 use slablab_report::visible;
@@ -44,9 +44,8 @@ fn split_table(report: &Report) -> String {
     let percent = |bytes: i64| {
         if all == 0 { "-".into() } else { format!("{:.1}", 100.0 * bytes as f64 / all as f64) }
     };
-    for part in parts(&report.total) {
-        let name = "  ".repeat(part.depth) + part.name;
-        table.row([name, signed(part.bytes), percent(part.bytes)]);
+    for (part, bytes) in parts(&report.total) {
+        table.row(["  ".repeat(part.depth) + part.name, signed(bytes), percent(bytes)]);
     }
     let mut explained = String::new();
     if let Some(meminfo) = &report.meminfo {
@@ -77,37 +76,14 @@ fn rounding(report: &Report) -> String {
 
 /// The caches that come first by the key.
 fn caches(report: &Report, shown: &Shown) -> String {
-    let grown = report.history.is_some();
-    let unit = if shown.bytes { "" } else { " K" };
-    let with_unit = |name: &str| format!("{name}{unit}");
-    let mut header = vec!["Cache".into(), with_unit("Space"), with_unit("Loss")];
-    // Growth takes the place of what a table of 80 columns can do without.
-    if grown {
-        header.extend(["Active".into(), "Objsize".into(), with_unit("Grown"), with_unit("per h")]);
-    } else {
-        header.extend(["Active", "%Ef", "Objsize", "O/S", "O"].map(String::from));
-    }
-    let mut table = Table::new(header);
     let lines = report.sorted(shown.sort);
-    for line in lines.iter().take(shown.lines) {
-        let mut cells =
-            vec![name(line), size(line.split.bytes as i64, shown), size(line.split.loss(), shown)];
-        let active = line.cache.active_objects.to_string();
-        let useful = line.cache.object_size.unwrap_or(line.cache.size).to_string();
-        if grown {
-            let growth = line.growth.as_ref();
-            let rate = growth.and_then(|growth| growth.fit).map(|fit| fit.bytes_per_hour as i64);
-            let grown = growth.map_or("-".into(), |growth| size(growth.bytes, shown));
-            cells.extend([active, useful, grown, rate.map_or("-".into(), |rate| size(rate, shown))]);
-        } else {
-            let used = 100.0 * line.split.in_use as f64 / line.split.bytes.max(1) as f64;
-            let used = if line.split.bytes == 0 { "-".into() } else { format!("{}", used as u64) };
-            let (objects, order) = (line.cache.objects_per_slab.to_string(), line.cache.order.to_string());
-            cells.extend([active, used, useful, objects, order]);
-        }
-        table.row(cells);
-    }
-    let mut out = table.print();
+    // Growth takes the place of what a table of 80 columns can do without.
+    let keys: &[&str] = match report.history.is_some() {
+        true => &["space", "loss", "active_objects", "objsize", "growth_bytes", "rate"],
+        false => &["space", "loss", "active_objects", "used", "objsize", "objs_per_slab", "order"],
+    };
+    let most = lines.iter().copied().take(shown.lines);
+    let mut out = columns::caches().text(("Cache", &name), keys, most, shown.bytes).print();
     if lines.len() > shown.lines {
         out += &format!("... and {} more, by {} (-N, -s)\n", lines.len() - shown.lines, shown.sort.words());
     }
@@ -152,8 +128,4 @@ fn name(line: &Line) -> String {
     const WIDEST: usize = 23;
     let ordinal = if line.cache.ordinal > 0 { format!("#{}", line.cache.ordinal + 1) } else { String::new() };
     cut(&line.cache.name, WIDEST.saturating_sub(ordinal.len())) + &ordinal
-}
-
-fn size(bytes: i64, shown: &Shown) -> String {
-    if shown.bytes { bytes.to_string() } else { (bytes / 1024).to_string() }
 }

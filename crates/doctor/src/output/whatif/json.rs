@@ -1,7 +1,8 @@
 //! JSON and CSV: every row of every change, today's figures and those of the change side by side. Units are in the keys.
 
+use super::figures::{FIGURES, Figure};
 use crate::state::State;
-use crate::whatif::{Against, Change, Figures, Prediction, Row, Rules, Total, evidence, missing};
+use crate::whatif::{Against, Change, Prediction, Row, Rules, Total, evidence, missing};
 use serde_json::{Map, Value, json};
 use slablab_report::csv::Csv;
 
@@ -108,50 +109,23 @@ fn against(against: &Against) -> Value {
     })
 }
 
-/// A figure's key and how it is got from a row's half.
-type Column = (&'static str, fn(&Figures) -> u64);
-
-const COLUMNS: [Column; 7] = [
-    ("slab_size_bytes", |figures| figures.size),
-    ("order", |figures| figures.order.into()),
-    ("objs_per_slab", |figures| figures.objects_per_slab),
-    ("objects", |figures| figures.objects),
-    ("slabs", |figures| figures.slabs),
-    ("total_bytes", |figures| figures.bytes),
-    ("waste_bytes", |figures| figures.waste),
-];
-
-fn whatif_key(key: &str) -> String {
-    match key.strip_suffix("_bytes") {
-        Some(stem) => format!("{stem}_whatif_bytes"),
-        None => format!("{key}_whatif"),
-    }
-}
-
 fn row(row: &Row, label: &str) -> Map<String, Value> {
-    let mut map = Map::new();
-    map.insert("whatif".into(), json!(label));
-    map.insert("cache".into(), json!(row.cache));
-    map.insert("ordinal".into(), json!(row.ordinal));
-    for (key, of) in COLUMNS {
-        map.insert(key.into(), json!(of(&row.today)));
-        map.insert(whatif_key(key), json!(of(&row.whatif)));
-    }
-    map
+    let names = [("whatif", json!(label)), ("cache", json!(row.cache)), ("ordinal", json!(row.ordinal))];
+    let figures = FIGURES.iter().flat_map(|figure| figure.keys().into_iter().zip(figure.both(row)));
+    let figures = figures.map(|(key, value)| (key, json!(value)));
+    names.map(|(key, value)| (key.to_string(), value)).into_iter().chain(figures).collect()
 }
 
 /// A row per change and cache, with the keys of the JSON.
 pub fn whatif_csv(predictions: &[Prediction]) -> String {
-    let keys = COLUMNS.iter().flat_map(|(key, _)| [(*key).to_string(), whatif_key(key)]);
-    let header = ["whatif", "cache", "ordinal"].into_iter().map(String::from).chain(keys);
-    let mut out = Csv::new(header);
+    let names = ["whatif", "cache", "ordinal"].map(String::from);
+    let mut out = Csv::new(names.into_iter().chain(FIGURES.iter().flat_map(Figure::keys)));
     for prediction in predictions {
         let label = prediction.change.to_string();
         for row in &prediction.rows {
-            let figures = COLUMNS.iter().flat_map(|(_, of)| [of(&row.today), of(&row.whatif)]);
-            let fixed = [label.clone(), row.cache.clone(), row.ordinal.to_string()];
-            let record = fixed.into_iter().chain(figures.map(|figure| figure.to_string()));
-            out.row(record);
+            let names = [label.clone(), row.cache.clone(), row.ordinal.to_string()];
+            let figures = FIGURES.iter().flat_map(|figure| figure.both(row)).map(|number| number.to_string());
+            out.row(names.into_iter().chain(figures));
         }
     }
     out.finish()

@@ -1,5 +1,6 @@
 //! What would be, beside what is.
 
+mod figures;
 mod json;
 mod mail;
 mod page;

@@ -1,10 +1,11 @@
 //! The page of a what-if: slab memory over the values of a knob, or today and then, cache by cache.
 
+use super::figures::counts;
 use crate::output::diagnosis::machine;
 use crate::state::State;
-use crate::whatif::{Against, Change, Figures, Prediction, Row, Total};
+use crate::whatif::{Against, Change, Prediction, Row, Total};
 use slablab_report::html::chart::{Axis, Bar, Bars, Lines, Pair, Pairs, Scale, Series, Shape};
-use slablab_report::html::{Cell, Column, Page, Table, number};
+use slablab_report::html::{Cell, Head, Page, Table, number};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
@@ -192,7 +193,7 @@ fn change(today: u64, then: u64) -> Cell {
 
 fn overview(predictions: &[Prediction]) -> Table {
     let columns = ["orders", "slabs", "memory", "change", "least", "most", "waste"];
-    let mut table = Table::new([Column::text("what if")].into_iter().chain(columns.map(Column::number)));
+    let mut table = Table::new([Head::text("what if")].into_iter().chain(columns.map(Head::number)));
     if let Some(first) = predictions.first() {
         let today = &first.today;
         table.row([
@@ -223,8 +224,8 @@ fn overview(predictions: &[Prediction]) -> Table {
 }
 
 fn waste_table(predictions: &[Prediction]) -> Table {
-    let columns = ["waste", "of slab memory", "change"].map(Column::number);
-    let mut table = Table::new([Column::text("what if")].into_iter().chain(columns));
+    let columns = ["waste", "of slab memory", "change"].map(Head::number);
+    let mut table = Table::new([Head::text("what if")].into_iter().chain(columns));
     let share = |total: &Total| (total.bytes > 0).then(|| 100.0 * total.waste as f64 / total.bytes as f64);
     if let Some(first) = predictions.first() {
         let today = &first.today;
@@ -282,7 +283,7 @@ fn real(prediction: &Prediction, against: &Against, page: &mut Page) {
         ("Objects in a slab exact", exact(against.objects_per_slab)),
     ]);
     let percent = |error: f64| Cell::Percent(Some(100.0 * error));
-    let mut table = Table::new([Column::text(""), Column::number("slab memory"), Column::number("error")]);
+    let mut table = Table::new([Head::text(""), Head::number("slab memory"), Head::number("error")]);
     table.row([Cell::Text("the boot".into()), Cell::Bytes(against.real), Cell::Empty]);
     let then = prediction.whatif.bytes;
     table.row([Cell::Text("predicted".into()), Cell::Bytes(then), percent(against.error)]);
@@ -294,8 +295,8 @@ fn real(prediction: &Prediction, against: &Against, page: &mut Page) {
         table.row([Cell::Text("guess: by CPUs".into()), Cell::Bytes(guess), percent(error)]);
     }
     page.table("Slab memory of all caches.", &table);
-    let columns = ["slabs predicted", "slabs of the boot", "predicted beyond it"].map(Column::number);
-    let mut table = Table::new([Column::text("cache")].into_iter().chain(columns));
+    let columns = ["slabs predicted", "slabs of the boot", "predicted beyond it"].map(Head::number);
+    let mut table = Table::new([Head::text("cache")].into_iter().chain(columns));
     for (cache, predicted, real, bytes) in &against.worst {
         let counts = [Cell::Count(*predicted), Cell::Count(*real), Cell::ByteChange(*bytes)];
         table.row([Cell::Name(cache.clone())].into_iter().chain(counts));
@@ -306,7 +307,7 @@ fn real(prediction: &Prediction, against: &Against, page: &mut Page) {
     }
     let columns =
         ["size", "size of the boot", "order", "order of the boot", "objects", "objects of the boot"];
-    let mut table = Table::new([Column::text("cache")].into_iter().chain(columns.map(Column::number)));
+    let mut table = Table::new([Head::text("cache")].into_iter().chain(columns.map(Head::number)));
     for mismatch in &against.mismatches {
         let (predicted, real) = (mismatch.predicted, mismatch.real);
         let order = |order: u32| Cell::Count(order.into());
@@ -328,26 +329,26 @@ fn name(row: &Row) -> String {
 }
 
 fn rows_table(rows: &[&Row]) -> Table {
-    let columns = ["order", "objects in a slab", "slabs", "slab memory", "then", "change", "waste", "then"];
-    let mut table = Table::new([Column::text("cache")].into_iter().chain(columns.map(Column::number)));
+    let columns =
+        counts().map(|figure| figure.head).chain(["slab memory", "then", "change", "waste", "then"]);
+    let mut table = Table::new([Head::text("cache")].into_iter().chain(columns.map(Head::number)));
     // Two numbers where something changes.
-    let both = |row: &Row, of: fn(&Figures) -> u64| match (of(&row.today), of(&row.whatif)) {
-        (today, then) if today == then => Cell::Count(today),
-        (today, then) => Cell::Text(format!("{} \u{2192} {}", number::count(today), number::count(then))),
+    let both = |[today, then]: [u64; 2]| match today == then {
+        true => Cell::Count(today),
+        false => Cell::Text(format!("{} \u{2192} {}", number::count(today), number::count(then))),
     };
     for row in rows {
         let (today, then) = (&row.today, &row.whatif);
-        table.row([
-            Cell::Name(name(row)),
-            both(row, |figures| figures.order.into()),
-            both(row, |figures| figures.objects_per_slab),
-            both(row, |figures| figures.slabs),
+        let change = (i128::from(then.bytes) - i128::from(today.bytes)) as i64;
+        let memory = [
             Cell::Bytes(today.bytes),
             Cell::Bytes(then.bytes),
-            Cell::ByteChange((i128::from(then.bytes) - i128::from(today.bytes)) as i64),
+            Cell::ByteChange(change),
             Cell::Bytes(today.waste),
             Cell::Bytes(then.waste),
-        ]);
+        ];
+        let counts = counts().map(|figure| both(figure.both(row)));
+        table.row([Cell::Name(name(row))].into_iter().chain(counts).chain(memory));
     }
     table
 }

@@ -1,7 +1,8 @@
 //! Text for people, at most 80 columns wide.
 
+use super::figures::counts;
 use crate::state::State;
-use crate::whatif::{Against, Figures, Prediction, Row, evidence, missing};
+use crate::whatif::{Against, Prediction, Row, evidence, missing};
 use slablab_report::text::{Table, cut, grouped, wrapped};
 use slablab_report::visible;
 use std::cmp::Reverse;
@@ -38,18 +39,16 @@ fn detail(state: &State, prediction: &Prediction, lines: usize) -> String {
     let mut out = wrapped(&format!("{}: {}", state.path.display(), prediction.change), "", "  ") + "\n";
     let mut rows: Vec<&Row> = prediction.rows.iter().collect();
     rows.sort_by_key(|row| (Reverse(row.today.bytes.abs_diff(row.whatif.bytes)), Reverse(row.whatif.bytes)));
-    let mut table = Table::new(["Cache", "O", "O/S", "Slabs", "KiB", "then", "Waste KiB"]);
+    let mut table = Table::new(["Cache"].into_iter().chain(counts().map(|figure| figure.short)).chain([
+        "KiB",
+        "then",
+        "Waste KiB",
+    ]));
     for row in rows.iter().take(lines) {
-        let pair = |of: fn(&Figures) -> u64| beside(of(&row.today), of(&row.whatif));
-        table.row([
-            name(row),
-            pair(|figures| figures.order.into()),
-            pair(|figures| figures.objects_per_slab),
-            pair(|figures| figures.slabs),
-            (row.today.bytes >> 10).to_string(),
-            (row.whatif.bytes >> 10).to_string(),
-            pair(|figures| figures.waste >> 10),
-        ]);
+        let counts = counts().map(|figure| beside(figure.both(row)));
+        let kib = [row.today.bytes, row.whatif.bytes].map(|bytes| (bytes >> 10).to_string());
+        let waste = beside([row.today.waste, row.whatif.waste].map(|bytes| bytes >> 10));
+        table.row([name(row)].into_iter().chain(counts).chain(kib).chain([waste]));
     }
     out += &table.print();
     if rows.len() > lines {
@@ -152,7 +151,7 @@ fn overview(state: &State, predictions: &[Prediction]) -> String {
 }
 
 /// `3>0`, or one number where nothing changes.
-fn beside(today: u64, then: u64) -> String {
+fn beside([today, then]: [u64; 2]) -> String {
     if today == then { today.to_string() } else { format!("{today}>{then}") }
 }
 

@@ -6,7 +6,7 @@ use crate::explain::shapley::Mean;
 use crate::explain::{Explained, Explanation, Part};
 use crate::output::replay::{facts, remarks};
 use slablab_report::html::chart::{Axis, Scale, Share, Shares};
-use slablab_report::html::{Cell, Column, Page, Table, name_of, number};
+use slablab_report::html::{Cell, Head, Page, Table, name_of, number};
 
 /// Measures that have a figure where they differ: memory, slow paths, pages, locks.
 const FIGURES: [&str; 8] = [
@@ -81,7 +81,7 @@ fn lede(explained: &Explained) -> String {
 
 fn items_table(explained: &Explained) -> Table {
     let [from, to] = ends(explained);
-    let mut table = Table::new(["policy", &from, &to, "effect", "what"].map(Column::text));
+    let mut table = Table::new(["policy", &from, &to, "effect", "what"].map(Head::text));
     for (index, item) in explained.items.iter().enumerate() {
         table.row([
             Cell::Name(item.name.clone()),
@@ -122,10 +122,10 @@ fn shares(explained: &Explained, explanation: &Explanation) -> Shares {
 fn part_table(explained: &Explained, explanation: &Explanation) -> Table {
     let unit = explanation.measure.unit;
     let mut table = Table::new([
-        Column::text("policy"),
-        Column::number("part"),
-        Column::number("alone"),
-        Column::number("as the last"),
+        Head::text("policy"),
+        Head::number("part"),
+        Head::number("alone"),
+        Head::number("as the last"),
     ]);
     for (name, part, shown) in carriers(explained, explanation) {
         let ends = [part.alone, part.last].map(|value| change(unit, value));
@@ -137,13 +137,9 @@ fn part_table(explained: &Explained, explanation: &Explanation) -> Table {
 
 fn all_table(explained: &Explained, moving: &[&Explanation]) -> Table {
     let carrying: Vec<usize> = (0..explained.items.len()).filter(|item| explained.carries(*item)).collect();
-    let mut table = Table::new([
-        Column::text("counter"),
-        Column::number("from"),
-        Column::number("to"),
-        Column::number("change"),
-    ]);
-    table.columns.extend(carrying.iter().map(|item| Column::number(&explained.items[*item].name)));
+    let mut table =
+        Table::new([Head::text("counter"), Head::number("from"), Head::number("to"), Head::number("change")]);
+    table.columns.extend(carrying.iter().map(|item| Head::number(&explained.items[*item].name)));
     for explanation in moving {
         let unit = explanation.measure.unit;
         let amount = |value: u64| match unit {
@@ -188,10 +184,10 @@ fn mean_cell(unit: Unit, mean: &Mean, shown: i128) -> Cell {
 
 fn pairs_table(explained: &Explained) -> Table {
     let mut table = Table::new([
-        Column::text("policies"),
-        Column::text("counter"),
-        Column::number("together"),
-        Column::number("of what moves"),
+        Head::text("policies"),
+        Head::text("counter"),
+        Head::number("together"),
+        Head::number("of what moves"),
     ]);
     for (explanation, pair, percent) in strong_pairs(explained) {
         let [first, second] = pair.players.map(|item| explained.items[item].name.as_str());

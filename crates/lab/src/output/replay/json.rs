@@ -1,11 +1,13 @@
 //! JSON: everything a table shows, and every counter. Units are in the keys.
 
+use super::columns::{self, Row};
 use super::{Figure, figures, remarks, violations};
 use crate::replay::Replay;
-use crate::replay::outcome::{CacheOutcome, Outcome, Split};
+use crate::replay::outcome::{CacheOutcome, Outcome};
 use crate::replay::timeline::{Sample, Timeline};
 use serde_json::{Map, Value, json};
 use slablab_platform::Event;
+use slablab_report::column::Columns;
 
 /// The schema's name; the number grows when a key changes its meaning.
 const SCHEMA: &str = "slablab.replay.1";
@@ -46,6 +48,7 @@ fn json_of(replay: &Replay, shown: &dyn Fn(&CacheOutcome) -> bool) -> Value {
 }
 
 fn engine(outcome: &Outcome, shown: &dyn Fn(&CacheOutcome) -> bool) -> Value {
+    let columns = columns::caches();
     let caches = outcome.caches.iter().filter(|cache| shown(cache));
     let mut figures_by_key = Map::new();
     for (_, key, figure) in figures(outcome) {
@@ -63,7 +66,7 @@ fn engine(outcome: &Outcome, shown: &dyn Fn(&CacheOutcome) -> bool) -> Value {
         "total": figures_by_key,
         "timeline": timeline(&outcome.timeline),
         "pages": counters(|event| outcome.global.get(event)),
-        "caches": caches.map(|cache| self::cache(cache, outcome.page_size)).collect::<Vec<_>>(),
+        "caches": caches.map(|one| cache(&columns, &Row::new(outcome, one))).collect::<Vec<_>>(),
     })
 }
 
@@ -78,39 +81,11 @@ fn timeline(timeline: &Timeline) -> Value {
     })
 }
 
-fn cache(cache: &CacheOutcome, page_size: u64) -> Value {
-    let split = Split::of(&cache.end, &cache.geometry, page_size);
-    json!({
-        "cache": cache.name,
-        "aliases": cache.aliases,
-        "object_size_bytes": cache.geometry.object_size,
-        "slab_size_bytes": cache.geometry.size,
-        "order": cache.geometry.order,
-        "objs_per_slab": cache.geometry.objects,
-        "slabs_start": cache.start.slabs,
-        "objects_start": cache.start.active_objects(),
-        "slabs": cache.end.slabs,
-        "objects": cache.end.active_objects(),
-        "live_objects": cache.end.live_objects(),
-        "parked_objects": cache.end.parked,
-        "quarantined_objects": cache.end.quarantined,
-        "partial": cache.end.partial,
-        "cpu_slabs": cache.end.cpu_slabs + cache.end.cpu_partial,
-        "slab_bytes": split.slabs,
-        "tail_bytes": split.tail,
-        "parked_bytes": split.parked,
-        "free_bytes": split.free,
-        "allocs": cache.traffic.allocs,
-        "frees": cache.traffic.frees,
-        "frees_other_cpu": cache.traffic.other_cpu,
-        "frees_other_node": cache.traffic.other_node,
-        "allocs_failed": cache.traffic.failed,
-        "frees_old": cache.traffic.old,
-        "allocs_assumed": cache.traffic.bulk,
-        "frees_implied": cache.traffic.implied,
-        "assumed_percent": cache.traffic.assumed_percent(),
-        "counters": counters(|event| cache.counts.get(event)),
-    })
+fn cache<'a>(columns: &Columns<Row<'a>>, row: &Row<'a>) -> Value {
+    let mut value = columns.json(row);
+    value.insert("aliases".into(), json!(row.cache.aliases));
+    value.insert("counters".into(), counters(|event| row.cache.counts.get(event)));
+    Value::Object(value)
 }
 
 fn counters(count: impl Fn(Event) -> u64) -> Value {

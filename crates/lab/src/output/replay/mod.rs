@@ -1,5 +1,6 @@
 //! A replay as text, JSON, CSV and a page.
 
+mod columns;
 mod csv;
 mod json;
 mod page;

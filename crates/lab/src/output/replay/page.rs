@@ -1,12 +1,12 @@
 //! The page of a replay.
 
-use super::{Figure, MARK_ABOVE_PERCENT, busiest, remarks, side_by_side};
+use super::columns::{self, Row};
+use super::{Figure, remarks, side_by_side, table};
 use crate::replay::Replay;
 use crate::replay::outcome::{CacheOutcome, Outcome, Split};
 use crate::replay::timeline::Sample;
-use slablab_platform::Event;
 use slablab_report::html::chart::{Axis, Bar, Bars, Lines, Scale, Series, Shape};
-use slablab_report::html::{Align, Cell, Column, Page, Table, name_of, number};
+use slablab_report::html::{Cell, Head, Page, Table, name_of, number};
 
 /// Times in the table of the time line, the end included.
 const TIMES: usize = 11;
@@ -125,11 +125,11 @@ fn at_time(outcome: &Outcome, time_ns: u64) -> Sample {
 }
 
 fn memory_table(replay: &Replay) -> Table {
-    let mut table = Table::new([Column::number("time")]);
+    let mut table = Table::new([Head::number("time")]);
     for outcome in &replay.outcomes {
-        table.columns.push(Column::number(&format!("{} slabs", outcome.engine())));
+        table.columns.push(Head::number(&format!("{} slabs", outcome.engine())));
     }
-    table.columns.push(Column::number("live objects"));
+    table.columns.push(Head::number("live objects"));
     let ends = replay.outcomes.iter().filter_map(|outcome| outcome.timeline.samples.last());
     let end = ends.map(|sample| sample.time_ns).max().unwrap_or(0);
     for step in 0..TIMES as u64 {
@@ -164,9 +164,9 @@ fn split_bars(replay: &Replay) -> Bars {
 }
 
 fn split_table(replay: &Replay) -> Table {
-    let mut table = Table::new([Column::text("engine"), Column::number("slabs")]);
-    table.columns.extend(PARTS.map(Column::number));
-    table.columns.push(Column::number("not live"));
+    let mut table = Table::new([Head::text("engine"), Head::number("slabs")]);
+    table.columns.extend(PARTS.map(Head::number));
+    table.columns.push(Head::number("not live"));
     for outcome in &replay.outcomes {
         let split = outcome.split();
         let percent =
@@ -200,13 +200,13 @@ fn waste_figure(page: &mut Page, outcome: &Outcome, top: usize) {
         axis: Axis::new("slab memory without live objects", Scale::Bytes),
     };
     let mut table = Table::new([
-        Column::text("cache"),
-        Column::number("object").unit("bytes"),
-        Column::number("order"),
-        Column::number("slabs"),
-        Column::number("slab memory"),
+        Head::text("cache"),
+        Head::number("object").unit("bytes"),
+        Head::number("order"),
+        Head::number("slabs"),
+        Head::number("slab memory"),
     ]);
-    table.columns.extend(PARTS.map(Column::number));
+    table.columns.extend(PARTS.map(Head::number));
     for (cache, split) in &caches {
         let cells = [
             Cell::Name(cache.name.clone()),
@@ -226,8 +226,8 @@ fn waste_figure(page: &mut Page, outcome: &Outcome, top: usize) {
 }
 
 fn engines_table(replay: &Replay) -> Table {
-    let mut table = Table::new([Column::text("")]);
-    table.columns.extend(replay.outcomes.iter().map(|outcome| Column::number(&outcome.engine().to_string())));
+    let mut table = Table::new([Head::text("")]);
+    table.columns.extend(replay.outcomes.iter().map(|outcome| Head::number(&outcome.engine().to_string())));
     for (name, figures) in side_by_side(replay) {
         let depth = (name.len() - name.trim_start().len()) / 2;
         let name = Cell::Text("\u{2003}".repeat(depth) + name.trim_start());
@@ -248,39 +248,19 @@ fn engines_table(replay: &Replay) -> Table {
 }
 
 fn caches_table(outcome: &Outcome, top: usize) -> Table {
-    let numbers = [
+    let keys = [
         "objects",
-        "allocations",
-        "frees",
-        "fast allocations",
-        "fast frees",
+        "alloc",
+        "free",
+        "fast_allocs",
+        "fast_frees",
         "fallbacks",
         "order",
         "slabs",
-        "space",
+        "slab_bytes",
         "loss",
+        "assumed",
     ];
-    let mut table = Table::new([Column::text("cache")]);
-    table.columns.extend(numbers.map(Column::number));
-    table.columns.push(Column { name: "assumed".into(), unit: String::new(), align: Align::Right });
-    for cache in busiest(outcome).into_iter().take(top) {
-        let counts = &cache.counts;
-        let split = Split::of(&cache.end, &cache.geometry, outcome.page_size);
-        let assumed = cache.traffic.assumed_percent();
-        table.row([
-            Cell::Name(cache.name.clone()),
-            Cell::Count(cache.end.active_objects()),
-            Cell::Count(counts.allocs()),
-            Cell::Count(counts.frees()),
-            Cell::Percent(counts.fast_allocs_percent()),
-            Cell::Percent(counts.fast_frees_percent()),
-            Cell::Count(counts.get(Event::OrderFallback)),
-            Cell::Count(u64::from(cache.geometry.order)),
-            Cell::Count(cache.end.slabs),
-            Cell::Bytes(split.slabs),
-            Cell::Bytes(split.slabs - split.live),
-            if assumed > MARK_ABOVE_PERCENT { Cell::Percent(Some(assumed)) } else { Cell::Empty },
-        ]);
-    }
-    table
+    let rows = table::rows(outcome, top);
+    columns::caches().html(("cache", &|row: &Row| row.cache.name.clone()), &keys, &rows)
 }

@@ -1,8 +1,9 @@
 //! Tables for people.
 
+use super::columns::{self, Row};
 use super::{Figure, MARK_ABOVE_PERCENT, side_by_side, violations};
 use crate::replay::Replay;
-use crate::replay::outcome::{CacheOutcome, Outcome, Split};
+use crate::replay::outcome::{CacheOutcome, Outcome};
 use slablab_platform::Event;
 use slablab_report::text::{Table, grouped};
 use slablab_report::visible;
@@ -32,35 +33,26 @@ fn text(figure: &Figure) -> String {
 ///
 /// `Objects` counts as the kernel does: everything in CPU slabs is in use.
 pub fn caches_table(outcome: &Outcome, limit: usize) -> String {
-    let mut table = Table::new([
-        "Name", "Objects", "Alloc", "Free", "%Fast", "", "Fallb", "O", "Slabs", "Space K", "Loss K", "",
-    ]);
-    for cache in busiest(outcome).into_iter().take(limit) {
-        let counts = &cache.counts;
-        let whole =
-            |percent: Option<f64>| percent.map_or("-".into(), |percent| format!("{}", percent as u64));
-        let split = Split::of(&cache.end, &cache.geometry, outcome.page_size);
-        let marked = cache.traffic.assumed_percent() > MARK_ABOVE_PERCENT;
-        table.row([
-            cache.name.clone(),
-            cache.end.active_objects().to_string(),
-            counts.allocs().to_string(),
-            counts.frees().to_string(),
-            whole(counts.fast_allocs_percent()),
-            whole(counts.fast_frees_percent()),
-            counts.get(Event::OrderFallback).to_string(),
-            cache.geometry.order.to_string(),
-            cache.end.slabs.to_string(),
-            (split.slabs / 1024).to_string(),
-            ((split.slabs - split.live) / 1024).to_string(),
-            if marked {
-                format!("! {:.0} % assumed", cache.traffic.assumed_percent())
-            } else {
-                String::new()
-            },
-        ]);
-    }
-    table.print()
+    let rows = rows(outcome, limit);
+    let keys = [
+        "objects",
+        "alloc",
+        "free",
+        "fast_allocs",
+        "fast_frees",
+        "fallbacks",
+        "order",
+        "slabs",
+        "slab_bytes",
+        "loss",
+        "mark",
+    ];
+    columns::caches().text(("Name", &|row: &Row| row.cache.name.clone()), &keys, &rows, false).print()
+}
+
+/// The `limit` busiest caches as rows.
+pub(super) fn rows(outcome: &Outcome, limit: usize) -> Vec<Row<'_>> {
+    busiest(outcome).into_iter().take(limit).map(|cache| Row::new(outcome, cache)).collect()
 }
 
 /// Caches by what happened to them.

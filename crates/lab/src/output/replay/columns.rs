@@ -1,0 +1,104 @@
+//! The columns of a replay's caches.
+
+use super::MARK_ABOVE_PERCENT;
+use crate::replay::outcome::{CacheOutcome, Counts, Outcome, Split};
+use slablab_platform::Event;
+use slablab_report::column::Columns;
+use slablab_report::html::Cell;
+
+/// One cache under one engine.
+pub(super) struct Row<'a> {
+    pub(super) outcome: &'a Outcome,
+    pub(super) cache: &'a CacheOutcome,
+    split: Split,
+}
+
+impl<'a> Row<'a> {
+    pub(super) fn new(outcome: &'a Outcome, cache: &'a CacheOutcome) -> Row<'a> {
+        Row { outcome, cache, split: Split::of(&cache.end, &cache.geometry, outcome.page_size) }
+    }
+
+    fn counts(&self) -> &Counts {
+        &self.cache.counts
+    }
+
+    /// Percent of its events that rest on assumptions, if that is worth a mark.
+    fn marked(&self) -> Option<f64> {
+        Some(self.cache.traffic.assumed_percent()).filter(|percent| *percent > MARK_ABOVE_PERCENT)
+    }
+}
+
+/// Columns for programs, then those that people see in the terms of `slabinfo -AD`, then a counter each for CSV.
+pub(super) fn caches<'a>() -> Columns<Row<'a>> {
+    let columns = Columns::<Row>::default()
+        .key("engine", |row| Cell::Name(row.outcome.engine().to_string()))
+        .csv_alone()
+        .key("cache", |row| Cell::Name(row.cache.name.clone()))
+        .key("object_size_bytes", |row| Cell::Count(row.cache.geometry.object_size.into()))
+        .key("slab_size_bytes", |row| Cell::Count(row.cache.geometry.size.into()))
+        .add("order", "O", "order", |row| Cell::Count(row.cache.geometry.order.into()))
+        .key("objs_per_slab", |row| Cell::Count(row.cache.geometry.objects.into()))
+        .key("slabs_start", |row| Cell::Count(row.cache.start.slabs))
+        .add("slabs", "Slabs", "slabs", |row| Cell::Count(row.cache.end.slabs))
+        .add("objects", "Objects", "objects", |row| Cell::Count(row.cache.end.active_objects()))
+        .key("parked_objects", |row| Cell::Count(row.cache.end.parked))
+        .add("slab_bytes", "Space", "space", |row| Cell::Bytes(row.split.slabs))
+        .bytes()
+        .key("tail_bytes", |row| Cell::Bytes(row.split.tail))
+        .key("parked_bytes", |row| Cell::Bytes(row.split.parked))
+        .key("free_bytes", |row| Cell::Bytes(row.split.free))
+        .key("frees_other_cpu", |row| Cell::Count(row.cache.traffic.other_cpu))
+        .key("frees_other_node", |row| Cell::Count(row.cache.traffic.other_node))
+        .key("assumed_percent", |row| Cell::Percent(Some(row.cache.traffic.assumed_percent())))
+        .key("allocs_failed", |row| Cell::Count(row.cache.traffic.failed));
+    let columns = only_json(columns);
+    let columns = people(columns);
+    Event::ALL.iter().fold(columns, |columns, event| {
+        columns.key(event.name(), |row| Cell::Count(row.counts().get(*event))).csv_alone()
+    })
+}
+
+fn only_json<'a>(columns: Columns<Row<'a>>) -> Columns<Row<'a>> {
+    type Get = fn(&Row) -> u64;
+    let more: [(&'static str, Get); 10] = [
+        ("objects_start", |row| row.cache.start.active_objects()),
+        ("live_objects", |row| row.cache.end.live_objects()),
+        ("quarantined_objects", |row| row.cache.end.quarantined),
+        ("partial", |row| row.cache.end.partial),
+        ("cpu_slabs", |row| row.cache.end.cpu_slabs + row.cache.end.cpu_partial),
+        ("allocs", |row| row.cache.traffic.allocs),
+        ("frees", |row| row.cache.traffic.frees),
+        ("frees_old", |row| row.cache.traffic.old),
+        ("allocs_assumed", |row| row.cache.traffic.bulk),
+        ("frees_implied", |row| row.cache.traffic.implied),
+    ];
+    more.into_iter()
+        .fold(columns, |columns, (key, get)| columns.key(key, move |row| Cell::Count(get(row))).json_alone())
+}
+
+fn people<'a>(columns: Columns<Row<'a>>) -> Columns<Row<'a>> {
+    columns
+        .add("alloc", "Alloc", "allocations", |row| Cell::Count(row.counts().allocs()))
+        .people()
+        .add("free", "Free", "frees", |row| Cell::Count(row.counts().frees()))
+        .people()
+        .add("fast_allocs", "%Fast", "fast allocations", |row| {
+            Cell::Percent(row.counts().fast_allocs_percent())
+        })
+        .people()
+        .add("fast_frees", "", "fast frees", |row| Cell::Percent(row.counts().fast_frees_percent()))
+        .people()
+        .add("fallbacks", "Fallb", "fallbacks", |row| Cell::Count(row.counts().get(Event::OrderFallback)))
+        .people()
+        .add("loss", "Loss", "loss", |row| Cell::Bytes(row.split.slabs - row.split.live))
+        .bytes()
+        .people()
+        .add("assumed", "", "assumed", |row| {
+            row.marked().map_or(Cell::Empty, |percent| Cell::Percent(Some(percent)))
+        })
+        .people()
+        .add("mark", "", "", |row| {
+            Cell::Text(row.marked().map_or(String::new(), |percent| format!("! {percent:.0} % assumed")))
+        })
+        .people()
+}
