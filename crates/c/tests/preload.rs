@@ -206,6 +206,15 @@ fn ten_thousand_forks_while_threads_allocate() {
     check(&program, &["10000"], "all holds");
 }
 
+/// A fork takes locks of the C library; threads that hold them allocate, and do not wait for the fork.
+#[test]
+fn forks_while_threads_use_streams() {
+    let program = built("cc", "forks.c", &["-std=gnu11", "-O1", "-Wall", "-pthread"], "streams");
+    let forks = if std::env::var_os("SLABLAB_LONG").is_some() { "2000" } else { "50" };
+    check(&program, &["lines", forks], "all holds");
+    check(&program, &["streams", forks], "all holds");
+}
+
 #[test]
 fn what_cplusplus_says() {
     let required = std::env::var_os("SLABLAB_CXX_REQUIRED").is_some();

@@ -195,9 +195,9 @@ impl<W: Over, E: Engine<W>> Heap<E, W> {
         if bytes > classes::MAX {
             return self.blocks(bytes, 1).map_or(ptr::null_mut(), |(object, _)| object.as_ptr());
         }
-        if self.is_interrupted() {
-            return signals::alloc(bytes, 1).unwrap_or_default();
-        }
+        let Some(_pass) = Native::pass() else {
+            return allocate_apart(bytes, 1).map_or(ptr::null_mut(), |(object, _)| object.as_ptr());
+        };
         self.free_waiting();
         let class = classes::of(bytes);
         // What looks after its objects itself leaves no room for a key.
@@ -205,13 +205,7 @@ impl<W: Over, E: Engine<W>> Heap<E, W> {
         self.alloc_slow(class, bytes).map_or(ptr::null_mut(), given)
     }
 
-    /// Whether this is a signal handler in the middle of something. Heaps beside the process's own are not for those.
-    #[inline]
-    fn is_interrupted(&self) -> bool {
-        self.is_own() && Native::interrupted()
-    }
-
-    /// Frees what signal handlers freed in the middle of something.
+    /// Frees the objects that were freed without a pass.
     #[inline]
     fn free_waiting(&self) {
         if self.is_own() && signals::any_waits() {
@@ -237,9 +231,7 @@ impl<W: Over, E: Engine<W>> Heap<E, W> {
 
     /// Page frames, or a mapping; and whether they are zeros.
     fn blocks(&self, bytes: usize, align: usize) -> Option<(Object, bool)> {
-        if self.is_interrupted() {
-            return Some((Object::at(signals::alloc(bytes, align)?)?, false));
-        }
+        let Some(_pass) = Native::pass() else { return allocate_apart(bytes, align) };
         if bytes.max(align) > Native::largest_block() {
             return Some((Object::at(mappings::alloc(bytes, align)?)?, true));
         }
@@ -346,10 +338,10 @@ impl<W: Over, E: Engine<W>> Heap<E, W> {
                 Freed::Elsewhere => {}
             }
         }
-        if self.is_interrupted() {
-            // SAFETY: the caller's promise.
+        let Some(_pass) = Native::pass() else {
+            // SAFETY: the caller says that it is allocated and that nobody uses it.
             return unsafe { signals::keep(at) };
-        }
+        };
         self.free_waiting();
         self.free_now(object, home);
     }
@@ -453,7 +445,8 @@ impl<W: Over, E: Engine<W>> Heap<E, W> {
         if fits && (usable - bytes <= little || usable <= 64) {
             return at;
         }
-        if bytes > classes::MAX && !self.is_interrupted() {
+        let pass = if bytes > classes::MAX { Native::pass() } else { None };
+        if pass.is_some() {
             let resized = match home {
                 Some(home) if self.resize_large(home, bytes) => Some(at),
                 None if bytes > Native::largest_block() / KEPT_FRACTION => mappings::resize(at, bytes, align),
@@ -476,6 +469,14 @@ impl<W: Over, E: Engine<W>> Heap<E, W> {
         }
         moved
     }
+}
+
+/// Memory for a request without a pass, which may lock nothing: a unit of the region for signal handlers or, where that has
+/// none, a mapping. Also answers whether it is zeros.
+#[cold]
+fn allocate_apart(bytes: usize, align: usize) -> Option<(Object, bool)> {
+    let unit = signals::alloc(bytes, align).and_then(Object::at).map(|object| (object, false));
+    unit.or_else(|| Some((Object::at(mappings::alloc(bytes, align)?)?, true)))
 }
 
 /// Does not return. The compiler is not to know: what may return is called last, and needs no frame. C's, as it does not unwind.

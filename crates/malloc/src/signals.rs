@@ -1,6 +1,7 @@
-//! Requests of signal handlers that came in the middle of an allocation or a free. `unsafe`: links freed memory.
+//! Requests that may lock nothing: of signal handlers that came in the middle of an allocation or a free, and of threads for
+//! which a fork takes too long. `unsafe`: links freed memory.
 //!
-//! What was interrupted may hold any lock, so none is taken: memory comes from a region of its own, in units that one exchange
+//! What a handler interrupted may hold any lock, so none is taken: memory comes from a region of its own, in units that one exchange
 //! takes; what is freed waits on a list for the next slow path that nothing interrupted.
 
 use slablab_native::system;

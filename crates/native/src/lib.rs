@@ -86,4 +86,5 @@ pub use lock::Sleep;
 pub use memory::{Home, Spot, Start, Wishes};
 pub use object::Object;
 pub use per_cpu::{Owner, Served};
+pub use section::Pass;
 pub use world::{Native, Trusted};

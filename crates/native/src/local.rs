@@ -80,6 +80,11 @@ word!(
     "slablab_sections"
 );
 word!(
+    /// Where a thread says how many of its sections are passes.
+    passes_at,
+    "slablab_passes"
+);
+word!(
     /// Where a thread says which CPU it is on, for the contract's checks.
     pretended_at,
     "slablab_pretended"
@@ -139,6 +144,16 @@ pub(crate) fn sections() -> usize {
 /// Says how many it is in from here on.
 pub(crate) fn set_sections(count: usize) {
     write(sections_at(), count);
+}
+
+/// How many sections this thread was in when its innermost pass began, the pass's own with them; 0 without a pass.
+pub(crate) fn passes() -> usize {
+    read(passes_at())
+}
+
+/// Says how many they are from here on.
+pub(crate) fn set_passes(count: usize) {
+    write(passes_at(), count);
 }
 
 /// The CPU that this thread says it is on.

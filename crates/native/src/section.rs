@@ -4,9 +4,14 @@
 //! fork makes all others leave theirs and stay out: it closes the gate, asks the kernel for a barrier on every thread, and waits
 //! until no counter is above zero. A thread at the outermost entry looks at the gate after it counted itself; one that is
 //! inside goes on.
+//!
+//! **Passes.** The gate is closed while the C library forks, and the C library then takes locks of its own: the one of the list of
+//! streams. A thread that holds such a lock and waits at the gate for memory would wait for ever, as would the fork. So malloc
+//! enters a section for a whole request, a *pass*: then no lock that it takes waits at the gate. A thread that gets no pass within
+//! [`PATIENCE_NS`] is served without one, as a signal handler is.
 
 use crate::{area, local, system, thread};
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering::*, compiler_fence};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering::*, compiler_fence, fence};
 
 /// Closed while somebody forks: the forking thread's own sections are let through.
 static GATE: AtomicU32 = AtomicU32::new(0);
@@ -21,6 +26,9 @@ pub(crate) struct Section {
     /// Where this section is counted: a thread may get its number inside one.
     counter: &'static AtomicU32,
 }
+
+/// How long a request waits for a fork: many times what a fork of a large process takes with the gate closed.
+const PATIENCE_NS: u64 = 5_000_000;
 
 impl Section {
     #[inline]
@@ -50,12 +58,85 @@ impl Section {
 
     #[cold]
     fn wait(counter: &AtomicU32) {
-        std::sync::atomic::fence(SeqCst);
+        fence(SeqCst);
         while GATE.load(SeqCst) != 0 {
             counter.store(0, SeqCst);
             wait_for_gate();
             counter.store(1, SeqCst);
         }
+    }
+}
+
+/// A section around a whole request. What the request locks does not wait at the gate; what interrupts it finds it as if it were
+/// in no section ([`is_in`]).
+#[derive(Debug)]
+pub struct Pass {
+    /// How many sections were passes before.
+    before: usize,
+    _section: Section,
+}
+
+impl Pass {
+    /// `None` for a signal handler in the middle of a request, and where the gate stays closed for longer than a request should
+    /// wait.
+    #[inline]
+    pub(crate) fn enter() -> Option<Pass> {
+        if is_interrupted() { None } else { Pass::try_enter().or_else(Pass::enter_patiently) }
+    }
+
+    /// [`Pass::enter`] that does not wait.
+    pub(crate) fn now() -> Option<Pass> {
+        if is_interrupted() { None } else { Pass::try_enter() }
+    }
+
+    /// `None` where the gate is closed.
+    #[inline]
+    fn try_enter() -> Option<Pass> {
+        // In a section a thread gets no number.
+        thread::enter();
+        let (counter, before) = (counter(), local::passes());
+        let depth = if std::ptr::eq(counter, &ELSEWHERE) {
+            come(&ELSEWHERE);
+            local::sections()
+        } else {
+            let depth = counter.load(Relaxed) + 1;
+            counter.store(depth, Relaxed);
+            // As in `Section::enter`: the gate is read after the count is visible.
+            compiler_fence(SeqCst);
+            if NO_BARRIER.load(Relaxed) {
+                fence(SeqCst);
+            }
+            depth as usize
+        };
+        let section = Section { counter };
+        // Acquire: pairs with the gate's opening after a fork.
+        if depth == 1 && GATE.load(Acquire) != 0 {
+            return None;
+        }
+        local::set_passes(depth);
+        Some(Pass { before, _section: section })
+    }
+
+    #[cold]
+    fn enter_patiently() -> Option<Pass> {
+        let until = system::now_ns() + PATIENCE_NS;
+        loop {
+            system::futex_wait_for(&GATE, 1, PATIENCE_NS);
+            if let Some(pass) = Pass::try_enter() {
+                return Some(pass);
+            }
+            if system::now_ns() >= until {
+                return None;
+            }
+        }
+    }
+}
+
+impl Drop for Pass {
+    #[inline]
+    fn drop(&mut self) {
+        // The section is left afterwards: fields are dropped after `drop` ran.
+        local::set_passes(self.before);
     }
 }
 
@@ -108,15 +189,15 @@ pub(crate) fn is_interrupted() -> bool {
     area::is_hidden() || is_in()
 }
 
-/// Whether this thread is in a section.
+/// Whether this thread is in a section that is no pass.
 #[inline]
 pub(crate) fn is_in() -> bool {
     match thread::sections() {
-        Some(counter) => counter.load(Relaxed) > 0,
+        Some(counter) => counter.load(Relaxed) as usize > local::passes(),
         // It gets a number before it holds anything.
         None => {
             thread::enter();
-            local::sections() > 0
+            depth() > local::passes()
         }
     }
 }

@@ -18,7 +18,7 @@
 use crate::area::{self, Hidden};
 use crate::object::Object;
 use crate::per_cpu::{self, Places};
-use crate::section::{self, Section};
+use crate::section::{Pass, Section};
 use crate::sequence::{self, Cache, Hot};
 use crate::thread::{self, Claim};
 use crate::{lines, memory};
@@ -111,9 +111,8 @@ impl<T: Default> Slots<T> {
     #[cold]
     #[inline(never)]
     fn open(&self) -> bool {
-        if section::is_interrupted() {
-            return false;
-        }
+        // A free must not wait for a fork here: its slow way gets a pass, or does without one.
+        let Some(_pass) = Pass::now() else { return false };
         match per_cpu::cpu() {
             Some(cpu) => !self.of(cpu).used.load(Relaxed) && self.local().is_some(),
             None => thread::enter() && !self.mine().used.load(Relaxed) && self.local().is_some(),

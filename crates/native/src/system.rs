@@ -181,6 +181,21 @@ pub(crate) fn futex_wait(word: &AtomicU32, value: u32) {
     };
 }
 
+/// Sleeps while the word is `value`, for some nanoseconds at most.
+pub(crate) fn futex_wait_for(word: &AtomicU32, value: u32, ns: u64) {
+    let time = libc::timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as i64 };
+    // SAFETY: the word and the time outlive the call.
+    unsafe {
+        libc::syscall(
+            libc::SYS_futex,
+            word,
+            libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG,
+            value,
+            &raw const time,
+        )
+    };
+}
+
 /// Wakes one sleeper.
 pub(crate) fn futex_wake(word: &AtomicU32) {
     // SAFETY: the word's address is a key only.

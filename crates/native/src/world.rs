@@ -5,6 +5,7 @@ use crate::lock::Futex;
 use crate::memory::{self, Spot, Start, Wishes};
 use crate::object::{Object, Real};
 use crate::per_cpu::Served;
+use crate::section::Pass;
 use crate::slots::Slots;
 use crate::{area, lines, per_cpu, report, section, space, thread, timers, topology};
 use slablab_platform::{
@@ -146,6 +147,14 @@ impl<A: Trusted> Native<A> {
     #[inline]
     pub fn interrupted() -> bool {
         section::is_interrupted()
+    }
+
+    /// Leave to serve one request: until the pass is dropped, no lock that this thread takes waits for a fork. `None` for a signal
+    /// handler in the middle of a request ([`Native::interrupted`]), and where a fork takes longer than a request should wait:
+    /// then nothing may be locked.
+    #[inline]
+    pub fn pass() -> Option<Pass> {
+        Pass::enter()
     }
 
     /// Counts a slow path of this thread; `true` now and then.
