@@ -1,6 +1,6 @@
 //! Allocators as types: what each is called, and how it proves that it served a block.
 //!
-//! A heap of slablab is a [`Subject`] and one line in [`each_subject`](crate::contestants::each_subject); so is a peer.
+//! A heap of slablab is a [`Subject`] and one line in `contestants::each_subject`; so is a peer.
 
 use std::alloc::GlobalAlloc;
 
