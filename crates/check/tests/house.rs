@@ -65,7 +65,7 @@ const UNSAFE: &[&str] = &[
     "crates/malloc/src/entry.rs",
     "crates/malloc/src/mappings.rs",
     "crates/malloc/src/signals.rs",
-    "crates/malloc/src/shared/mod.rs",
+    "crates/malloc/src/shared/tenants.rs",
     "crates/malloc/src/world.rs",
     "crates/malloc/src/wrapped.rs",
     "crates/malloc/tests/global.rs",

@@ -1,7 +1,7 @@
 //! Heaps beside the process's own, on the same pages: what compares engines within one process. `unsafe`: allocators.
 
 use crate::heap::Heap;
-use crate::shared::{self, Seat};
+use crate::shared::{self, Registration};
 use crate::world::Native;
 use slablab_native::system;
 use slablab_pages::Pages;
@@ -34,14 +34,14 @@ impl Engines {
         }
         // The process's own heap brings the world up.
         crate::api::start_now();
-        let (pages, seat) = (shared::pages()?, shared::take()?);
+        let (pages, registration) = (shared::pages()?, shared::register()?);
         Some(match preset {
-            Preset::Slub(policy) => Engines::Slub(Beside::settle(seat, slub(pages, policy))),
+            Preset::Slub(policy) => Engines::Slub(Beside::settle(registration, slub(pages, policy))),
             Preset::Slqb(policy) => {
-                Engines::Slqb(Beside::settle(seat, |first| Heap::new(pages, first, &policy)))
+                Engines::Slqb(Beside::settle(registration, |first| Heap::new(pages, first, &policy)))
             }
             Preset::Slab(policy) => {
-                Engines::Slab(Beside::settle(seat, |first| Heap::new(pages, first, &policy)))
+                Engines::Slab(Beside::settle(registration, |first| Heap::new(pages, first, &policy)))
             }
             Preset::Slob(_) => unreachable!("refused above"),
         })
@@ -85,10 +85,9 @@ pub(crate) fn slub(
 }
 
 impl<E: Engine<Native, Common: Sync> + Sync> Beside<E> {
-    fn settle(seat: Seat, make: impl FnOnce(u32) -> Heap<E>) -> Self {
-        let heap: &'static Heap<E> = Box::leak(Box::new(make(seat.first())));
-        // SAFETY: it stays for good.
-        unsafe { shared::settle(&seat, heap) };
+    fn settle(registration: Registration, make: impl FnOnce(u32) -> Heap<E>) -> Self {
+        let heap: &'static Heap<E> = Box::leak(Box::new(make(registration.first())));
+        shared::publish_static(&registration, heap);
         Beside(heap)
     }
 }

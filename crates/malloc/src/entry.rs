@@ -114,10 +114,10 @@ fn start_once() -> bool {
         return false;
     };
     fast::start();
-    let seat = shared::take_own(
+    let registration = shared::register_own(
         matches!(settings.choice.preset, Preset::Slub(_)) && !settings.choice.wrap.is_on_anywhere(),
     );
-    let first = seat.first();
+    let first = registration.first();
     // SAFETY: this thread alone is here, and the rooms are statics.
     let engine = unsafe {
         match settings.choice.preset {
@@ -125,7 +125,7 @@ fn start_once() -> bool {
             {
                 true => IS_WRAPPED,
                 false => {
-                    shared::leave(seat);
+                    shared::release(registration);
                     say_no_memory();
                     ENGINE.store(NONE, Release);
                     return false;
@@ -155,13 +155,13 @@ fn start_once() -> bool {
         LISTED_END.store(LISTED_MOST, Release);
     }
     // SAFETY: the rooms are statics.
-    with_heap!(heap => shared::settle(&seat, heap), none => match wrapped() {
-        Some(heap) => shared::settle(&seat, heap.tenant()),
+    with_heap!(heap => shared::publish_static(&registration, heap), none => match wrapped() {
+        Some(heap) => shared::publish_static(&registration, heap.tenant()),
         None => return false,
     });
     // These allocate: from here on that is served.
     Native::on_thread_exit(shared::thread_exit);
-    Native::on_child(shared::alone);
+    Native::on_child(shared::forget_other_threads);
     Native::watch_forks();
     if settings.stats {
         system::keep_standard_error();

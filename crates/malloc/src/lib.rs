@@ -46,7 +46,6 @@ mod heap;
 #[expect(unsafe_code, reason = "gives mappings back")]
 mod mappings;
 pub mod report;
-#[expect(unsafe_code, reason = "keeps what is shared in statics")]
 pub mod shared;
 #[expect(unsafe_code, reason = "links freed memory")]
 mod signals;

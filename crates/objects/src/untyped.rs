@@ -10,7 +10,7 @@ use crate::shrinker;
 use crate::signal_frees::Waiting;
 use crate::{CreateError, Letters, Stats, Why};
 use slablab_malloc::Over;
-use slablab_malloc::shared::{self, FromHeap, Seat, Tenant};
+use slablab_malloc::shared::{self, FromHeap, Registration, Tenant};
 use slablab_malloc::world::Native;
 use slablab_native::{Object, Spot, stack};
 use slablab_pages::Pages;
@@ -65,7 +65,7 @@ pub(crate) const WORD: usize = 8;
 pub struct Cache {
     /// An `Arc`, as the process's registry refers to it too: a `Box` that moves would end what the registry refers to.
     inner: Arc<Inner>,
-    seat: Option<Seat>,
+    registration: Option<Registration>,
 }
 
 struct Inner {
@@ -115,8 +115,8 @@ impl Cache {
         if !Native::has_room(SLOT_BYTES) {
             return Err(CreateError::TooMany);
         }
-        let seat = shared::take().ok_or(CreateError::TooMany)?;
-        let number = CacheId(seat.first());
+        let registration = shared::register().ok_or(CreateError::TooMany)?;
+        let number = CacheId(registration.first());
         let of = Of::create(number, spec, &engine);
         let limit = Counted::new(spec.limit, with!(&of, cache => cache.geometry().size));
         let inner = Arc::new(Inner {
@@ -137,8 +137,8 @@ impl Cache {
             pages,
         });
         // SAFETY: `Drop for Cache` unsettles it (`destroy` or `abandon`) before it lets go of the `Arc`.
-        unsafe { shared::settle(&seat, &*inner) };
-        Ok(Cache { inner, seat: Some(seat) })
+        unsafe { shared::publish(&registration, &*inner) };
+        Ok(Cache { inner, registration: Some(registration) })
     }
 
     /// An object.
@@ -252,13 +252,13 @@ impl Cache {
     /// # Errors
     /// Objects are still allocated; they stay, and the cache does.
     pub fn destroy(&mut self) -> Result<(), Busy> {
-        let Some(seat) = self.seat.take() else { return Ok(()) };
+        let Some(registration) = self.registration.take() else { return Ok(()) };
         self.inner.end_waiting();
         if self.is_wrapped() {
             // What is found in what is held back is told under the cache's name, which it has as long as it is settled.
             self.shrink();
         }
-        shared::unsettle(&seat);
+        shared::withdraw(&registration);
         let inner = &*self.inner;
         let done = with!(&inner.of, cache => cache.destroy(&inner.backing(cache)));
         shared::end_works(|| {
@@ -266,11 +266,11 @@ impl Cache {
             while done.is_ok() && Native::work_of(inner.number.0, WorkKind::Reap).is_some() {}
         });
         match done {
-            Ok(()) => shared::leave(seat),
+            Ok(()) => shared::release(registration),
             Err(_) => {
                 // SAFETY: as in `create`.
-                unsafe { shared::settle(&seat, inner) };
-                self.seat = Some(seat);
+                unsafe { shared::publish(&registration, inner) };
+                self.registration = Some(registration);
             }
         }
         done
@@ -333,9 +333,9 @@ impl Drop for Cache {
         if self.destroy().is_ok() {
             return;
         }
-        // Objects were forgotten. Their slabs stay, and the number that they carry is nobody else's: the seat is not left.
-        if let Some(seat) = &self.seat {
-            shared::abandon(seat);
+        // Objects were forgotten. Their slabs stay, and the number that they carry is nobody else's: the registration is not left.
+        if let Some(registration) = &self.registration {
+            shared::leak(registration);
         }
     }
 }

@@ -1,0 +1,36 @@
+//! The page allocator that all heaps and object caches of the process share.
+
+use crate::world::Native;
+use slablab_native::{Start, Wishes};
+use slablab_pages::Pages;
+use slablab_pages::policy::{MinFree, PagesPolicy, PcpRule, ZoneRule};
+use std::sync::OnceLock;
+
+static PAGES: OnceLock<Pages<Native>> = OnceLock::new();
+
+/// The page allocator; `None` before the process's heap started.
+#[inline]
+pub fn pages() -> Option<&'static Pages<Native>> {
+    PAGES.get()
+}
+
+/// Starts the native world and the page allocator, and answers whether there is memory. The thread that starts the process's
+/// heap calls it, again if its last try failed.
+pub(crate) fn start(wanted: Wishes) -> bool {
+    if PAGES.get().is_some() {
+        return true;
+    }
+    if Native::start_with(wanted) != Start::Runs {
+        return false;
+    }
+    let mut pages = PagesPolicy::for_release(6, 18, 0);
+    pages.pcp = PcpRule::NONE;
+    pages.zones = Some(ZoneRule::One);
+    pages.min_free = MinFree::Kib(0);
+    // Untouched memory is a page fault each.
+    pages.resident_first = true;
+    // One label for all: nothing here can be moved.
+    pages.max_order = Some(Native::largest_order());
+    pages.pageblock_order = pages.max_order;
+    PAGES.set(Pages::new(pages)).is_ok()
+}

@@ -1,0 +1,97 @@
+//! What all heaps and object caches hold, as numbers and in slabinfo's columns.
+
+use super::pages::pages;
+use super::tenants;
+use crate::world::Native;
+use slablab_native::report::Line;
+use slablab_native::system;
+use slablab_pages::Pages;
+use slablab_platform::{NodeId, Topology};
+use slablab_slabs::{Geometry, Usage};
+use std::cell::Cell;
+use std::fmt;
+
+/// Prints what there is, in slabinfo's columns.
+pub(crate) fn print_stats(engine: &dyn fmt::Display) {
+    Line::say(format_args!(
+        "{engine}, {}, {} slots used, pages of {} bytes{}",
+        Native::slots(),
+        Native::slots_used(),
+        system::page_size(),
+        if Native::has_huge_pages() { ", huge pages" } else { "" },
+    ));
+    Line::print(format_args!(
+        "# name            <active_objs> <num_objs> <objsize> <objperslab> <pagesperslab> : slabdata <active_slabs> <num_slabs>"
+    ));
+    tenants::each(|tenant| tenant.print_stats());
+}
+
+/// What all heaps and object caches of the process hold. Not exact while other threads run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Bytes of page frames in slabs and blocks, and of free ones that the system backs with memory.
+    pub heap_bytes: u64,
+    /// Bytes of live objects, each as large as its class, and of blocks of page frames; without what is metadata.
+    pub live_bytes: u64,
+    /// Free objects in slabs.
+    pub free_objects: u64,
+    /// Bytes of free page frames that the system backs with memory.
+    pub free_frame_bytes: u64,
+    /// Blocks with a mapping of their own, and their bytes.
+    pub mappings: u64,
+    /// Bytes of those mappings.
+    pub mapping_bytes: u64,
+}
+
+/// What all heaps and object caches of the process hold.
+pub fn totals() -> Totals {
+    let Some(pages) = pages() else { return Totals::default() };
+    let shift = Native::page_shift();
+    let of_nodes = |frames: fn(&Pages<Native>, NodeId) -> u64| -> u64 {
+        (0..Native::nodes()).map(|node| frames(pages, NodeId(node))).sum()
+    };
+    let used = of_nodes(Pages::total_frames).saturating_sub(of_nodes(Pages::free_frames));
+    let mut totals = Totals::default();
+    let slab_frames;
+    let sums = Cell::new((0, 0, 0));
+    tenants::each(|tenant| {
+        tenant.each_usage(&mut |usage, object_bytes| {
+            let (frames, live, free) = sums.get();
+            let live_objects = usage.live_objects();
+            let free_objects = usage.total_objects.saturating_sub(live_objects);
+            sums.set((
+                frames + usage.frames,
+                live + live_objects * u64::from(object_bytes),
+                free + free_objects,
+            ));
+        });
+    });
+    (slab_frames, totals.live_bytes, totals.free_objects) = sums.get();
+    // Frames that are in no slab are in blocks.
+    totals.live_bytes += used.saturating_sub(slab_frames) << shift;
+    totals.live_bytes = totals.live_bytes.saturating_sub(crate::heap::metadata_bytes());
+    totals.free_frame_bytes = pages.resident_free_frames() << shift;
+    totals.heap_bytes = (used << shift) + totals.free_frame_bytes;
+    (totals.mappings, totals.mapping_bytes) = crate::mappings::totals();
+    totals
+}
+
+/// Prints a cache in slabinfo's columns, unless it is empty.
+pub fn print_cache(name: fmt::Arguments<'_>, usage: &Usage, geometry: &Geometry) {
+    if usage.slabs > 0 {
+        Line::columns(
+            name,
+            17,
+            format_args!(
+                "{:>8} {:>8} {:>8} {:>4} {:>4} : slabdata {:>8} {:>8}",
+                usage.live_objects(),
+                usage.total_objects,
+                geometry.size,
+                geometry.objects,
+                1u32 << geometry.order,
+                usage.slabs,
+                usage.slabs,
+            ),
+        );
+    }
+}

@@ -1,0 +1,203 @@
+//! The registry of tenants: the heaps and object caches that upkeep, forks and statistics reach. `unsafe`: calls tenants that
+//! may leave.
+//!
+//! ```text
+//! register     a free place: cache numbers for a new tenant
+//! publish      upkeep may call the tenant from now on
+//! withdraw     waits until no call runs, and none will begin; then publish again, or
+//!   release      the numbers are free for another tenant
+//!   leak         objects of the tenant stay, and so do its numbers
+//! ```
+
+use super::inside::less;
+use super::upkeep;
+use slablab_platform::{CpuId, Work};
+use slablab_slabs::Usage;
+use std::cell::UnsafeCell;
+use std::fmt;
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering::*};
+
+/// How many cache numbers a tenant has.
+pub const NUMBERS: u32 = 256;
+/// Most tenants at a time.
+const TENANTS: usize = 4096;
+/// The tenant number of the process's own heap if it is SLUB with nothing around it.
+pub(crate) const OWN: u32 = 0;
+/// The tenant number of the process's own heap if it is another one.
+const OWN_OTHER: u32 = 1;
+
+/// Whether a tenant number is the process's own heap's.
+pub fn is_own(tenant: u32) -> bool {
+    tenant <= OWN_OTHER
+}
+
+/// A heap or an object cache. Any thread may call it at any time between [`publish`] and the end of [`withdraw`].
+pub trait Tenant: Sync {
+    /// Runs deferred work of one of its caches.
+    fn work(&self, cpu: CpuId, work: Work);
+    /// Frees what the slot of a thread that ended holds.
+    fn thread_exit(&self, cpu: CpuId);
+    /// Has one of its caches give back the free memory that it keeps: another one for each `turn`, which counts from 0.
+    fn shrink(&self, turn: u32);
+    /// Has all its caches give back the free memory that they keep.
+    fn shrink_all(&self);
+    /// Calls `each` for each of its caches, with what the cache holds and the bytes of an object.
+    fn each_usage(&self, each: &mut dyn FnMut(&Usage, u32));
+    /// Prints its caches in slabinfo's columns.
+    fn print_stats(&self);
+    /// Writes the name of one of its caches.
+    fn write_name(&self, cache: u32, to: &mut dyn fmt::Write) -> fmt::Result;
+}
+
+/// A place in the registry.
+///
+/// Invariant: `tenant` is written only while the state is `REGISTERED`, by the thread that has the [`Registration`]; it is read
+/// only while the state is `PUBLISHED`, by threads that `calls` counts. [`withdraw`] waits for those before it writes.
+struct Place {
+    state: AtomicU8,
+    /// Calls to the tenant that run now.
+    calls: AtomicU32,
+    tenant: UnsafeCell<Option<&'static dyn Tenant>>,
+}
+
+const FREE: u8 = 0;
+const REGISTERED: u8 = 1;
+const PUBLISHED: u8 = 2;
+/// Its tenant is gone and left objects behind: no other tenant gets the numbers.
+const LEAKED: u8 = 3;
+
+// SAFETY: the invariant of `Place`.
+unsafe impl Sync for Place {}
+
+static PLACES: [Place; TENANTS] =
+    [const { Place { state: AtomicU8::new(FREE), calls: AtomicU32::new(0), tenant: UnsafeCell::new(None) } };
+        TENANTS];
+/// Every registered tenant's number is below this. It only grows.
+static USED: AtomicU32 = AtomicU32::new(1);
+
+/// A tenant's cache numbers.
+#[derive(Debug)]
+pub struct Registration(u32);
+
+impl Registration {
+    /// The number of the tenant's first cache.
+    pub fn first(&self) -> u32 {
+        self.0 * NUMBERS
+    }
+
+    fn place(&self) -> &'static Place {
+        &PLACES[self.0 as usize]
+    }
+}
+
+/// Cache numbers for a new tenant. `None` if there are as many tenants as there can be.
+pub fn register() -> Option<Registration> {
+    let number = (OWN_OTHER as usize + 1..TENANTS).find(|number| claim(*number as u32))?;
+    Some(Registration(number as u32))
+}
+
+/// Cache numbers for the process's own heap: the first ones if `is_slub`, which its fast path compares with a constant.
+pub(crate) fn register_own(is_slub: bool) -> Registration {
+    let number = if is_slub { OWN } else { OWN_OTHER };
+    assert!(claim(number), "the process's heap starts once");
+    Registration(number)
+}
+
+fn claim(number: u32) -> bool {
+    let state = &PLACES[number as usize].state;
+    let claimed = state.compare_exchange(FREE, REGISTERED, Acquire, Relaxed).is_ok();
+    if claimed {
+        USED.fetch_max(number + 1, Relaxed);
+    }
+    claimed
+}
+
+/// Lets upkeep call a tenant from now on.
+///
+/// # Safety
+/// The tenant lives until [`withdraw`], [`release`] or [`leak`] returned.
+pub unsafe fn publish(registration: &Registration, tenant: &dyn Tenant) {
+    // SAFETY: only the lifetime changes; the caller says that the tenant lives until it is withdrawn.
+    publish_static(registration, unsafe { std::mem::transmute::<&dyn Tenant, &'static dyn Tenant>(tenant) });
+}
+
+/// Lets upkeep call a tenant that lives as long as the process.
+pub fn publish_static(registration: &Registration, tenant: &'static dyn Tenant) {
+    let place = registration.place();
+    debug_assert_eq!(place.state.load(Relaxed), REGISTERED, "published twice");
+    // SAFETY: the invariant of `Place`: the state is `REGISTERED`, and the registration is the caller's.
+    unsafe { *place.tenant.get() = Some(tenant) };
+    // SeqCst: pairs with `call`, which counts itself before it reads the state.
+    place.state.store(PUBLISHED, SeqCst);
+}
+
+/// Waits until no call to the tenant runs, and none will begin until it is published again. Must not be called by the tenant.
+pub fn withdraw(registration: &Registration) {
+    let place = registration.place();
+    // SeqCst: pairs with `call`, which counts itself before it reads the state.
+    place.state.store(REGISTERED, SeqCst);
+    // A thread may have taken a work of this tenant off the queue, and not have called the tenant yet.
+    upkeep::wait_for_workers();
+    while place.calls.load(SeqCst) > 0 {
+        slablab_native::system::pause();
+    }
+    // SAFETY: the invariant of `Place`: the state is `REGISTERED`, and no call is counted.
+    unsafe { *place.tenant.get() = None };
+}
+
+/// Withdraws a tenant, and frees its numbers: no slab carries one of them any more.
+pub fn release(registration: Registration) {
+    withdraw(&registration);
+    registration.place().state.store(FREE, Release);
+}
+
+/// Withdraws for good a tenant that leaves objects behind. Its numbers stay its own; its deferred works are not done.
+pub fn leak(registration: &Registration) {
+    withdraw(registration);
+    registration.place().state.store(LEAKED, Release);
+}
+
+/// Whether a tenant has this number, published or not: then its deferred works are to be done.
+pub(super) fn is_registered(number: u32) -> bool {
+    let state = PLACES.get(number as usize).map(|place| place.state.load(SeqCst));
+    matches!(state, Some(REGISTERED | PUBLISHED))
+}
+
+/// In a fork's child: the other threads, which may have been inside a tenant, are not there.
+pub(super) fn forget_other_threads() {
+    PLACES.iter().take(USED.load(Relaxed) as usize).for_each(|place| place.calls.store(0, SeqCst));
+}
+
+/// Calls a published tenant. `None` if the number is no published tenant's.
+pub(super) fn call<R>(number: u32, f: impl FnOnce(&dyn Tenant) -> R) -> Option<R> {
+    let place = PLACES.get(number as usize)?;
+    if place.state.load(Relaxed) != PUBLISHED {
+        return None;
+    }
+    // SeqCst: counted before the state is read. `withdraw` writes the state before it reads the count.
+    place.calls.fetch_add(1, SeqCst);
+    let is_published = place.state.load(SeqCst) == PUBLISHED;
+    // SAFETY: the invariant of `Place`: published, and this call is counted.
+    let tenant = if is_published { unsafe { *place.tenant.get() } } else { None };
+    let result = tenant.map(f);
+    less(&place.calls);
+    result
+}
+
+/// Calls every published tenant.
+pub(super) fn each(f: impl Fn(&dyn Tenant)) {
+    for number in 0..USED.load(Relaxed) {
+        call(number, &f);
+    }
+}
+
+/// The name of a cache by its number, for reports.
+pub struct Named(pub u32);
+
+impl fmt::Display for Named {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let number = self.0;
+        let known = call(number / NUMBERS, |tenant| tenant.write_name(number, f));
+        known.unwrap_or_else(|| write!(f, "a destroyed cache, number {number}"))
+    }
+}

@@ -1,0 +1,163 @@
+//! Upkeep: deferred work, caches that keep too much, free memory that goes back to the system. There is no thread for it: the
+//! threads that come to slow paths do it.
+
+use super::inside::Inside;
+use super::pages::pages;
+use super::tenants::{self, NUMBERS};
+use crate::world::Native;
+use slablab_platform::{NodeId, Time, Topology};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
+
+/// Free memory that stays for the next request, in bytes.
+const KEEP_BYTES: u64 = 4 << 20;
+/// Blocks of 2^4 frames go back first, 64 KiB on pages of 4 KiB; smaller ones only if that was not enough.
+const REPORT_ORDER: u8 = 4;
+/// A huge page on pages of 4 KiB.
+const HUGE_ORDER: u8 = 9;
+/// How often the next cache is asked to shrink: all of them in two thirds of a second.
+const TURN_EVERY_NS: u64 = 5_000_000;
+/// Most turns that are due after a time without slow paths: all caches once.
+const TURNS_MOST: u64 = crate::classes::COUNT as u64;
+/// How long one call of [`upkeep`] shrinks caches.
+const CALLER_NS: u64 = 500_000;
+
+/// When turns were last counted, in nanoseconds; how many are due; and how many there were.
+static LOOKED_NS: AtomicU64 = AtomicU64::new(0);
+static DUE: AtomicU64 = AtomicU64::new(0);
+static TURN: AtomicU32 = AtomicU32::new(0);
+/// Frames in use or resident: the least since caches last took their turns for growth.
+static LEAST_HELD: AtomicU64 = AtomicU64::new(0);
+/// Whether the turns that are due are for growth.
+static GROWING: AtomicBool = AtomicBool::new(false);
+/// Threads that may have a work in hand.
+static WORKING: Inside = Inside::new();
+/// Works that went back to the queue because their tenant was withdrawn.
+static RETURNED: AtomicU32 = AtomicU32::new(0);
+/// How long such a work waits.
+const RETRY_NS: u64 = 1_000_000;
+
+/// Does a bounded part of the upkeep that is due: deferred work, then a few caches' turns to shrink. Slow paths call it.
+#[inline]
+pub fn upkeep() {
+    if Native::work_waits() {
+        do_works();
+    }
+    // The clock is looked at now and then; what is due goes on at once.
+    if !Native::tick() && DUE.load(Relaxed) == 0 {
+        return;
+    }
+    let (now, looked) = (Native::now(), LOOKED_NS.load(Relaxed));
+    let turns = now.saturating_sub(looked) / TURN_EVERY_NS;
+    if turns > 0 && LOOKED_NS.compare_exchange(looked, now, Relaxed, Relaxed).is_ok() {
+        let _ = DUE.fetch_update(Relaxed, Relaxed, |due| Some((due + turns).min(TURNS_MOST)));
+    }
+    if has_grown() {
+        GROWING.store(true, Relaxed);
+        DUE.store(TURNS_MOST, Relaxed);
+    }
+    if DUE.load(Relaxed) > 0 {
+        take_turns(now + CALLER_NS);
+    }
+}
+
+/// Does the deferred work that is due.
+#[cold]
+fn do_works() {
+    let _working = WORKING.enter();
+    while let Some((cpu, work)) = Native::due() {
+        let number = work.cache / NUMBERS;
+        let done = tenants::call(number, |tenant| tenant.work(cpu, work)).is_some();
+        // A tenant that was withdrawn does its works itself, by `end_works`: it looks at the queue before it reads `RETURNED`,
+        // so the work is queued before it is counted.
+        if !done && tenants::is_registered(number) {
+            Native::defer(cpu, RETRY_NS, work);
+            RETURNED.fetch_add(1, SeqCst);
+        }
+    }
+}
+
+/// Waits for the threads that have a work in hand now.
+pub(super) fn wait_for_workers() {
+    WORKING.wait();
+}
+
+/// Calls `end`, which does the works of a withdrawn tenant, until no other thread has one of them in hand.
+pub fn end_works(end: impl Fn()) {
+    loop {
+        let returned = RETURNED.load(SeqCst);
+        end();
+        WORKING.wait();
+        if RETURNED.load(SeqCst) == returned {
+            return;
+        }
+    }
+}
+
+/// In a fork's child: the other threads, which may have had a work in hand, are not there.
+pub(super) fn forget_other_threads() {
+    WORKING.reset();
+}
+
+/// Whether the process holds an eighth more memory, and at least [`KEEP_BYTES`] more, than the least it held since the last
+/// `true`. Then every cache takes a turn at once: the objects that it keeps for later may be the memory that is short now.
+fn has_grown() -> bool {
+    let Some(pages) = pages() else { return false };
+    let used = |node| pages.total_frames(NodeId(node)).saturating_sub(pages.free_frames(NodeId(node)));
+    let held = (0..Native::nodes()).map(used).sum::<u64>() + pages.resident_free_frames();
+    let least = LEAST_HELD.fetch_min(held, Relaxed).min(held);
+    let grown = held - least > (least / 8).max(KEEP_BYTES >> Native::page_shift());
+    if grown {
+        LEAST_HELD.store(held, Relaxed);
+    }
+    grown
+}
+
+/// Has the caches whose turn it is shrink, until the clock says `until_ns`.
+#[cold]
+fn take_turns(until_ns: u64) {
+    while DUE.fetch_update(Relaxed, Relaxed, |due| due.checked_sub(1)).is_ok() {
+        let turn = TURN.fetch_add(1, Relaxed);
+        tenants::each(|tenant| tenant.shrink(turn));
+        if Native::now() > until_ns {
+            break;
+        }
+    }
+    // A growing process allocates again the pages that its caches have just freed: given back, each would be a page fault.
+    let grows = match DUE.load(Relaxed) {
+        0 => GROWING.swap(false, Relaxed),
+        _ => GROWING.load(Relaxed),
+    };
+    if !grows {
+        give_back();
+    }
+}
+
+/// Gives free memory beyond [`KEEP_BYTES`] back to the system.
+pub(crate) fn give_back() {
+    give_back_but(KEEP_BYTES);
+}
+
+/// Gives free memory back to the system, all but `keep` bytes. Returns the bytes given back.
+fn give_back_but(keep: u64) -> u64 {
+    let (Some(pages), shift) = (pages(), Native::page_shift()) else { return 0 };
+    if pages.resident_free_frames() <= keep >> shift {
+        return 0;
+    }
+    // Down to half, so that the next free does not come here again.
+    // A huge page that is given back in part is one no more.
+    let (order, whole) =
+        if Native::has_huge_pages() && keep > 0 { (HUGE_ORDER, true) } else { (REPORT_ORDER, false) };
+    let large = pages.report_free(order, keep >> shift >> 1, Native::discard);
+    // Small blocks are many calls to the kernel: only if they are what there is.
+    let small = match !whole && pages.resident_free_frames() > keep >> shift << 1 {
+        true => pages.report_free(0, keep >> shift, Native::discard),
+        false => 0,
+    };
+    (large + small) << shift
+}
+
+/// Has every tenant give back the free memory that it keeps, and gives it to the system. Returns the bytes.
+pub fn trim() -> u64 {
+    tenants::each(|tenant| tenant.shrink_all());
+    give_back_but(0)
+}
