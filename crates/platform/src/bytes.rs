@@ -1,12 +1,14 @@
 //! Bytes of objects, for worlds whose memory is words of 8 bytes.
 //!
-//! [`pieces`] cuts a range of bytes into words and masks; [`put`] and [`find_other`] do what [`Memory::fill`](crate::Memory::fill) and
-//! [`Memory::differs`](crate::Memory::differs) do with one of them. The byte at the lowest address is a word's lowest.
+//! [`pieces`] cuts a range of bytes into words and masks; [`put`] and [`find_other`] do what
+//! [`Memory::fill`](crate::Memory::fill) and [`Memory::differs`](crate::Memory::differs) do with one of them.
+//! The byte at the lowest address is a word's lowest.
 
 /// One word of a range of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// Bytes from the start of the range to the start of the word; negative for a first word that begins before it.
+    /// Bytes from the start of the range to the start of the word; negative for a first word that begins
+    /// before it.
     pub start: i64,
     /// 0xff for each byte in the range.
     pub mask: u64,

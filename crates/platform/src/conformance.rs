@@ -6,12 +6,14 @@
 //! }
 //! ```
 //!
-//! Each check wants a world on which nothing was allocated yet, leaves no slab mapped and no work waiting, and allocates
-//! nothing itself, so that the suite also runs inside a kernel. Some checks need the world to do something no allocator
-//! asks for (go to another CPU, let time pass, run two pieces of code at once): that is [`Testable`].
+//! Each check wants a world on which nothing was allocated yet, leaves no slab mapped and no work waiting,
+//! and allocates nothing itself, so that the suite also runs inside a kernel. Some checks need the world to
+//! do something no allocator asks for (go to another CPU, let time pass, run two pieces of code at once):
+//! that is [`Testable`].
 //!
-//! What the suite cannot show: orderings, unless the world explores schedules (`race.*` under loom); reports of misuse
-//! (a lock taken out of order, a link outside a slab), which panic; speed. docs/porting.md says the same in prose.
+//! What the suite cannot show: orderings, unless the world explores schedules (`race.*` under loom); reports
+//! of misuse (a lock taken out of order, a link outside a slab), which panic; speed. docs/porting.md says the
+//! same in prose.
 
 mod arrays;
 mod lists;
@@ -55,8 +57,8 @@ pub trait Testable: Platform {
     fn due() -> Option<(CpuId, Work)>;
     /// How often [`Hooks::count`](crate::Hooks::count) counted an event.
     fn counted(event: Event) -> u64;
-    /// Runs `first` and `second` at once on their CPUs, in every schedule the world explores, then `last`, which sees
-    /// what both did. A world that cannot runs them one after the other.
+    /// Runs `first` and `second` at once on their CPUs, in every schedule the world explores, then `last`,
+    /// which sees what both did. A world that cannot runs them one after the other.
     fn race<S: 'static>(shared: S, first: Racer<S>, second: Racer<S>, last: fn(&S) -> Verdict) -> Verdict;
 }
 

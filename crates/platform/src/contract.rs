@@ -1,24 +1,26 @@
 //! The contract: [`Platform`], the one parameter of every engine, and the traits it is made of.
 //!
-//! A world is a type with associated functions, not a value. Where a world has state (a modelled machine), the state is
-//! per thread and entered for a scope. docs/porting.md says the same in prose, for a reader who ports.
+//! A world is a type with associated functions, not a value. Where a world has state (a modelled machine),
+//! the state is per thread and entered for a scope. docs/porting.md says the same in prose, for a reader who
+//! ports.
 //!
-//! Two rules keep the place for worlds that suspend a running call (calls as stackful coroutines) and that charge time
-//! where memory is touched:
+//! Two rules keep the place for worlds that suspend a running call (calls as stackful coroutines) and that
+//! charge time where memory is touched:
 //!
-//! - A call may be suspended in [`Lock::lock`] and in [`Hooks::reclaim`], and nowhere else. An engine keeps the state of
-//!   a running call on the stack; a world keeps what belongs to a call (the CPU, the context, the ranks of held locks)
-//!   together, so that it can switch it with the call.
-//! - Engines touch objects through [`Memory`], descriptors through [`Frames::with_frame`], and shared data through
-//!   [`Word`](crate::Word), [`Field`](crate::Field) and [`Lock`]: each access is one call that a world can charge.
+//! - A call may be suspended in [`Lock::lock`] and in [`Hooks::reclaim`], and nowhere else. An engine keeps
+//!   the state of a running call on the stack; a world keeps what belongs to a call (the CPU, the context,
+//!   the ranks of held locks) together, so that it can switch it with the call.
+//! - Engines touch objects through [`Memory`], descriptors through [`Frames::with_frame`], and shared data
+//!   through [`Word`](crate::Word), [`Field`](crate::Field) and [`Lock`]: each access is one call that a
+//!   world can charge.
 
 use crate::{CpuShared, Frames, Hooks, Lock, Memory, PerCpu, PerNode, Rank, Shortcut, Time, Topology};
 
-/// A world: where memory, CPUs, locks and time come from. The five traits say what a world does; the types here say what
-/// its CPUs share.
+/// A world: where memory, CPUs, locks and time come from. The five traits say what a world does; the types
+/// here say what its CPUs share.
 pub trait Platform: Topology + Frames + Memory + Time + Hooks {
-    /// The world that owns the page frames: `Self`, or the inner world for a wrapper that changes no page frames.
-    /// Engines over the wrapper and engines over the inner world then share one page allocator.
+    /// The world that owns the page frames: `Self`, or the inner world for a wrapper that changes no page
+    /// frames. Engines over the wrapper and engines over the inner world then share one page allocator.
     type Ground: Platform<Ptr = Self::Ptr>;
     /// A lock around a value, with a place in the lock order.
     type Lock<R: Rank, T>: Lock<T>;

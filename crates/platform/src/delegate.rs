@@ -6,15 +6,16 @@
 /// ```text
 /// delegate! { impl[P: Platform] Topology for Around<P> => P }
 /// ```
-/// A trait with exceptions, in item position: the names that are forwarded, then the functions that differ. A function that
-/// is in neither list is a compile error.
+/// A trait with exceptions, in item position: the names that are forwarded, then the functions that differ. A
+/// function that is in neither list is a compile error.
 /// ```text
 /// delegate! { impl[P: Platform] Hooks for Around<P> => P: reclaim permit count random secret;
 ///     fn broken(what: fmt::Arguments<'_>) -> ! { .. }
 /// }
 /// ```
-/// Functions alone, in an impl or as a trait's default methods: `delegate! { P: now context }` forwards to the world `P`,
-/// `delegate! { P => T: now context }` to the type `T`, which has functions of these names over `P`'s types.
+/// Functions alone, in an impl or as a trait's default methods: `delegate! { P: now context }` forwards to
+/// the world `P`, `delegate! { P => T: now context }` to the type `T`, which has functions of these names
+/// over `P`'s types.
 #[macro_export]
 macro_rules! delegate {
     (impl[$($generics:tt)*] Topology for $world:ty => $p:ty) => {

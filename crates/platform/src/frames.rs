@@ -1,8 +1,8 @@
 //! Page frames: their descriptors, and the addresses in them.
 //!
-//! A world keeps one [`Frame`] per page frame and finds it from the frame's number by arithmetic: the kernel's memmap.
-//! The page allocator owns `state` always and `link` while a block is free; the engine that allocated the block owns the
-//! other words until it frees the block.
+//! A world keeps one [`Frame`] per page frame and finds it from the frame's number by arithmetic: the
+//! kernel's memmap. The page allocator owns `state` always and `link` while a block is free; the engine that
+//! allocated the block owns the other words until it frees the block.
 
 use crate::{Field, NodeId, Pfn, Topology, Word};
 use core::fmt::Debug;
@@ -16,29 +16,29 @@ pub trait Frames: Topology {
     /// A word that a lock or an owner protects. Worlds that check report an access without protection.
     type Field: Field;
 
-    /// Calls `f` with the descriptor of a frame of some node ([`Topology::node_frames`]). The call is not suspended
-    /// while `f` runs.
+    /// Calls `f` with the descriptor of a frame of some node ([`Topology::node_frames`]). The call is not
+    /// suspended while `f` runs.
     fn with_frame<T>(pfn: Pfn, f: impl FnOnce(&Frame<Self>) -> T) -> T;
     /// The address `offset` bytes into the block that starts at `pfn`.
     fn address(pfn: Pfn, offset: u64) -> Self::Ptr;
     /// The frame an address is in, and the offset in that frame.
     fn locate(object: Self::Ptr) -> (Pfn, u32);
-    /// Makes the descriptors of `frames` frames from `first` on writable: of a largest block, whose first frame the page
-    /// allocator is about to use. `false` without memory for descriptors: the zone then has no block beyond its frontier,
-    /// for now.
+    /// Makes the descriptors of `frames` frames from `first` on writable: of a largest block, whose first
+    /// frame the page allocator is about to use. `false` without memory for descriptors: the zone then has no
+    /// block beyond its frontier, for now.
     #[inline]
     fn commit_descriptors(_first: Pfn, _frames: u32) -> bool {
         true
     }
-    /// Makes the memory of `frames` frames from `first` on readable and writable, before the page allocator hands them
-    /// out. `false` without memory: the frames stay free, and the request fails.
+    /// Makes the memory of `frames` frames from `first` on readable and writable, before the page allocator
+    /// hands them out. `false` without memory: the frames stay free, and the request fails.
     #[inline]
     fn commit_frames(_first: Pfn, _frames: u32) -> bool {
         true
     }
-    /// Announces that the block at `pfn` holds objects of `size` bytes from now on: [`crate::Memory`] may reach them.
-    /// `cache` is the number of the objects' cache, or 2^24 if they belong to several caches: a world may keep it where
-    /// it finds it from an address.
+    /// Announces that the block at `pfn` holds objects of `size` bytes from now on: [`crate::Memory`] may
+    /// reach them. `cache` is the number of the objects' cache, or 2^24 if they belong to several caches: a
+    /// world may keep it where it finds it from an address.
     fn map_slab(pfn: Pfn, order: u8, size: u32, cache: u32);
     /// Announces that the block at `pfn` holds no objects any more.
     fn unmap_slab(pfn: Pfn, order: u8);
@@ -47,8 +47,8 @@ pub trait Frames: Topology {
 /// A world's frame descriptor.
 pub type Frame<P> = Descriptor<<P as Frames>::Word, <P as Frames>::Field>;
 
-/// The descriptor of one page frame: six words. Generic over the words, not the world, so that a world that wraps another
-/// world has that world's descriptors.
+/// The descriptor of one page frame: six words. Generic over the words, not the world, so that a world that
+/// wraps another world has that world's descriptors.
 #[derive(Debug)]
 pub struct Descriptor<W, F> {
     /// [`FrameState`], packed: read by every CPU, written by the block's owner or under `zone->lock`.
@@ -127,7 +127,8 @@ impl FrameKind {
     ];
 }
 
-/// The packed state of a frame. Bits: kind 0-2, reserve 3, order 4-8, migrate type 9-11, zone 12-15, node 16-31, tail 32-63.
+/// The packed state of a frame. Bits: kind 0-2, reserve 3, order 4-8, migrate type 9-11, zone 12-15, node
+/// 16-31, tail 32-63.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameState {
     /// What the frame is used for.

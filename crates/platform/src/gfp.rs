@@ -1,7 +1,7 @@
 //! Allocation flags, independent of any kernel's bit numbers.
 //!
-//! The bit numbers of `__GFP_*` moved between kernels; recordings are translated by name. The bits here are ours and are
-//! part of the trace format (column `gfp`): they are never renumbered, only added to.
+//! The bit numbers of `__GFP_*` moved between kernels; recordings are translated by name. The bits here are
+//! ours and are part of the trace format (column `gfp`): they are never renumbered, only added to.
 
 use core::ops::{BitAnd, BitOr, Not};
 
@@ -146,7 +146,8 @@ impl Gfp {
         self.0 & other.0 != 0
     }
 
-    /// The flags of one name, single (`__GFP_IO`) or combined (`GFP_KERNEL`); `None` for a name no kernel had.
+    /// The flags of one name, single (`__GFP_IO`) or combined (`GFP_KERNEL`); `None` for a name no kernel
+    /// had.
     pub fn from_name(name: &str) -> Option<Gfp> {
         let known = Gfp::NAMES.iter().chain(Gfp::COMBINED);
         known.into_iter().find(|(_, text)| *text == name).map(|(flags, _)| *flags)

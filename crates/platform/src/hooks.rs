@@ -1,29 +1,32 @@
-//! Hooks: the decisions an allocator leaves to its world. Reclaim, fault injection, random numbers, counting, and the
-//! end of a program whose memory is damaged.
+//! Hooks: the decisions an allocator leaves to its world. Reclaim, fault injection, random numbers, counting,
+//! and the end of a program whose memory is damaged.
 
 use crate::{Event, Gfp, NodeId, Topology};
 use core::fmt;
 
 /// The decisions of a world.
 pub trait Hooks: Topology {
-    /// The reclaim policy: the page allocator found no block of the wanted order above the watermark. Returns whether
-    /// trying again makes sense.
+    /// The reclaim policy: the page allocator found no block of the wanted order above the watermark. Returns
+    /// whether trying again makes sense.
     ///
-    /// The call may be suspended here, like a task that sleeps in direct reclaim: other calls, on this CPU and others,
-    /// may run before it returns. The caller holds no lock. It may hold a slot, which refuses other calls meanwhile.
+    /// The call may be suspended here, like a task that sleeps in direct reclaim: other calls, on this CPU
+    /// and others, may run before it returns. The caller holds no lock. It may hold a slot, which refuses
+    /// other calls meanwhile.
     fn reclaim(ask: Reclaim) -> bool;
-    /// Whether a page allocation of this order may succeed at all: the world's fault injection. Usually `true`.
+    /// Whether a page allocation of this order may succeed at all: the world's fault injection. Usually
+    /// `true`.
     fn permit(order: u8, gfp: Gfp) -> bool;
     /// Counts an event that belongs to no cache: pages, locks.
     fn count(event: Event, n: u64);
-    /// A pseudo-random number, for spreading only: no engine needs it to be unpredictable. The kernel reads the cycle
-    /// counter here.
+    /// A pseudo-random number, for spreading only: no engine needs it to be unpredictable. The kernel reads
+    /// the cycle counter here.
     fn random() -> u32;
-    /// A number drawn once per world, and unpredictable where an attacker may write to free objects: links are encoded
-    /// with it.
+    /// A number drawn once per world, and unpredictable where an attacker may write to free objects: links
+    /// are encoded with it.
     fn secret() -> u64;
-    /// Ends the program, and says why: an engine found that its data in free memory was overwritten, so it cannot go
-    /// on. Panics by default; a world that serves the panic handler's own allocations has to end in another way.
+    /// Ends the program, and says why: an engine found that its data in free memory was overwritten, so it
+    /// cannot go on. Panics by default; a world that serves the panic handler's own allocations has to end in
+    /// another way.
     #[cold]
     fn broken(what: fmt::Arguments<'_>) -> ! {
         panic!("{what}")

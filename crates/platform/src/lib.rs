@@ -1,8 +1,8 @@
 //! The contract between allocators and worlds.
 //!
-//! An allocator (crates `pages` and `slabs`) is generic over one parameter, [`Platform`]: it knows no world. A world
-//! (native memory, a modelled machine, a model checker, somebody's kernel) implements [`Platform`]: it knows no
-//! allocator. They meet where something is assembled.
+//! An allocator (crates `pages` and `slabs`) is generic over one parameter, [`Platform`]: it knows no world.
+//! A world (native memory, a modelled machine, a model checker, your kernel) implements [`Platform`]: it
+//! knows no allocator. They meet where something is assembled.
 //!
 //! | module | contents |
 //! |---|---|
@@ -21,8 +21,9 @@
 //! | [`delegate!`] | a world around a world, stated by what differs |
 //! | [`conformance`] | the contract as checks that every world must pass |
 //!
-//! Deliberately absent: this crate does not allocate, has no dependencies, no `unsafe` blocks, no statics, and names no
-//! engine. Its tests are `bytes`' own and, in the crate `check`, the conformance suite on every world.
+//! Deliberately absent: this crate does not allocate, has no dependencies, no `unsafe` blocks, no statics,
+//! and names no engine. Its tests are `bytes`' own and, in the crate `check`, the conformance suite on every
+//! world.
 #![no_std]
 #![deny(unsafe_code)]
 

@@ -1,7 +1,7 @@
 //! The lock order, as types.
 //!
-//! A CPU that holds a lock may take only locks of a higher level. Worlds that check (model, loom, shuttle, debug builds)
-//! keep the levels held and report the pair that breaks the order.
+//! A CPU that holds a lock may take only locks of a higher level. Worlds that check (model, loom, shuttle,
+//! debug builds) keep the levels held and report the pair that breaks the order.
 
 /// A lock's place in the order.
 pub trait Rank: 'static {
@@ -27,20 +27,22 @@ macro_rules! ranks {
 }
 
 ranks! {
-    /// SLAB's array of one node for objects of another.
+    /// SLAB's alien array: a node's objects of one other node.
     Alien = 10, "alien->lock", LockAlien;
-    /// A node's list of partial slabs: SLUB's and SLQB's `list_lock`. Taken before a transition that empties a slab.
+    /// A node's list of partial slabs: SLUB's and SLQB's `list_lock`. Taken before a transition that empties
+    /// a slab.
     NodeList = 20, "list_lock", LockNodeList;
-    /// SLOB's only lock: all lists, all pages on them, and what is free in them.
+    /// SLOB's only lock: all lists, the pages on them, and the free pieces in those pages.
     Heap = 25, "slob_lock", LockHeap;
     /// SLQB's `page_lock`: a list's partial pages and those pages' free lists.
     PageList = 30, "page_lock", LockPageList;
-    /// SLQB's `remote_free.lock`: objects that others handed back.
+    /// SLQB's `remote_free.lock`: objects that other CPUs handed back.
     RemoteFree = 40, "remote_free.lock", LockRemoteFree;
     /// A node's barn of full and empty sheaves.
     Barn = 50, "barn.lock", LockBarn;
     /// A zone's free lists: `zone->lock`, the innermost of allocators.
     Zone = 70, "zone->lock", LockZone;
-    /// What debugging keeps of a cache: objects in quarantine, their records of users, and reports. Held over nothing else.
+    /// The debugging state of a cache: objects in quarantine, records of their users, reports. No lock is
+    /// taken under it.
     Debug = 80, "debug_lock", LockDebug;
 }

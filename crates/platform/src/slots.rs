@@ -1,15 +1,16 @@
 //! Slots: one per CPU, with a tagged list and a bounded array for the fast paths.
 //!
-//! Each operation of the fast path tests its conditions and commits with one store, so that a world can make it a
-//! restartable sequence. Between operations a slot's hot part is plain data: [`HotList`] and [`HotArray`].
+//! Each operation of the fast path tests its conditions and commits with one store, so that a world can make
+//! it a restartable sequence. Between operations a slot's hot part is plain data: [`HotList`] and
+//! [`HotArray`].
 
 use crate::{CpuId, Event};
 use core::ops::{Deref, DerefMut};
 
 /// The condition under which a tagged list serves: `tag & mask == value`.
 ///
-/// SLUB's tag is the CPU slab and its node: a free wants that slab, an allocation wants any slab or one of a node. SLQB
-/// wants nothing of the tag and bounds the count instead.
+/// SLUB's tag is the CPU slab and its node: a free wants that slab, an allocation wants any slab or one of a
+/// node. SLQB wants nothing of the tag and bounds the count instead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Want {
     /// Bits of the tag that matter.
@@ -49,7 +50,8 @@ impl<Ptr> HotList<Ptr> {
     pub const EMPTY: HotList<Ptr> = HotList { head: None, count: 0, tag: 0 };
 }
 
-/// A bounded array of object addresses that lives in an object (a sheaf, an array cache) and is reached through the slot.
+/// A bounded array of object addresses that lives in an object (a sheaf, an array cache) and is reached
+/// through the slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HotArray<Ptr> {
     /// The object that holds the array: words [`HotArray::HEADER`].. are addresses.
@@ -69,8 +71,8 @@ impl<Ptr> HotArray<Ptr> {
 
 /// One slot per CPU: a tagged list, a bounded array, an engine's cold state `T`, and counters.
 ///
-/// The hot operations run on the current CPU's slot. They fail, without effect, when their condition does not hold or
-/// while the slot is held by [`PerCpu::local`].
+/// The hot operations run on the current CPU's slot. They fail, without effect, when their condition does not
+/// hold or while the slot is held by [`PerCpu::local`].
 pub trait PerCpu<Ptr, T: Default>: Sized {
     /// A slot held exclusively.
     type Local<'a>: Local<Ptr, T>
@@ -81,22 +83,24 @@ pub trait PerCpu<Ptr, T: Default>: Sized {
     fn new(link_offset: u32) -> Self;
     /// Takes the head of the current CPU's list if its tag meets `want`, and counts `event`.
     fn pop_if(&self, want: Want, event: Event) -> Option<Ptr>;
-    /// Adds `object` to the current CPU's list if the tag meets `want` and the list has fewer than `limit` objects;
-    /// counts `event`.
+    /// Adds `object` to the current CPU's list if the tag meets `want` and the list has fewer than `limit`
+    /// objects; counts `event`.
     fn push_if(&self, want: Want, limit: u32, object: Ptr, event: Event) -> bool;
     /// Takes the last address of the current CPU's array, and counts `event`.
     fn pop(&self, event: Event) -> Option<Ptr>;
     /// Adds an address to the current CPU's array unless it is full, and counts `event`.
     fn push(&self, object: Ptr, event: Event) -> bool;
-    /// Holds the current CPU's slot exclusively; `None` when the caller was interrupted or moved, or the slot is held.
+    /// Holds the current CPU's slot exclusively; `None` when the caller was interrupted or moved, or the slot
+    /// is held.
     fn local(&self) -> Option<Self::Local<'_>>;
-    /// Holds the slot of a CPU that cannot use it now, because the CPU is down or the whole world stands still; `None`
-    /// when the slot is live.
+    /// Holds the slot of a CPU that cannot use it now, because the CPU is down or the whole world stands
+    /// still; `None` when the slot is live.
     fn claim(&self, cpu: CpuId) -> Option<Self::Local<'_>>;
-    /// With `true`: no other caller uses the cache from now on, so every slot can be claimed, live ones too. With
-    /// `false`: that has ended.
+    /// With `true`: no other caller uses the cache from now on, so every slot can be claimed, live ones too.
+    /// With `false`: that has ended.
     fn close(&self, _closed: bool) {}
-    /// Asks the owner of a live slot to empty it on the owner's next slow path; [`Local::asked`] tells the owner.
+    /// Asks the owner of a live slot to empty it on the owner's next slow path; [`Local::asked`] tells the
+    /// owner.
     fn ask(&self, cpu: CpuId);
     /// Counts an event on the current CPU without holding the slot.
     fn count(&self, event: Event, n: u64);
@@ -106,8 +110,8 @@ pub trait PerCpu<Ptr, T: Default>: Sized {
     fn used(&self, cpu: CpuId) -> bool;
 }
 
-/// For a world in which the array's operations have a cheaper first part; other worlds implement it with an empty body.
-/// No engine's own path calls it: `slablab-malloc` builds its inlined fast path on it.
+/// For a world in which the array's operations have a cheaper first part; other worlds implement it with an
+/// empty body. No engine's own path calls it: `slablab-malloc` builds its inlined fast path on it.
 pub trait Shortcut<Ptr, T: Default>: PerCpu<Ptr, T> {
     /// The cheap first part of [`PerCpu::pop`]. `None` means "call `pop`", not "empty".
     #[inline(always)]

@@ -16,7 +16,8 @@ pub trait Word: Debug {
     fn store(&self, value: u64);
     /// Release store.
     fn store_release(&self, value: u64);
-    /// Acquire and release on success, acquire on failure. Strong: fails only when the word's value is not `current`.
+    /// Acquire and release on success, acquire on failure. Strong: fails only when the word's value is not
+    /// `current`.
     fn compare_exchange(&self, current: u64, new: u64) -> Result<u64, u64>;
 }
 
@@ -41,8 +42,9 @@ pub trait Lock<T> {
     fn new(value: T) -> Self;
     /// Takes the lock; waits while another CPU holds it.
     ///
-    /// The call may be suspended here: a world that runs calls as coroutines switches to another call, on this CPU or
-    /// another. The caller may hold locks of lower rank, and a slot, which refuses other calls meanwhile.
+    /// The call may be suspended here: a world that runs calls as coroutines switches to another call, on
+    /// this CPU or another. The caller may hold locks of lower rank, and a slot, which refuses other calls
+    /// meanwhile.
     fn lock(&self) -> Self::Guard<'_>;
     /// Takes the lock unless it is held. Never waits.
     fn try_lock(&self) -> Option<Self::Guard<'_>>;
@@ -58,8 +60,8 @@ pub trait PerNode<T: Default> {
     fn peek(&self, node: NodeId) -> Option<&T>;
 }
 
-/// One value per CPU that every CPU may reach, made by `T::default()` when first asked for: what other CPUs leave for a
-/// CPU, because they may not reach into its live slot. The value brings its own locks and words.
+/// One value per CPU that every CPU may reach, made by `T::default()` when first asked for: what other CPUs
+/// leave for a CPU, because they may not reach into its live slot. The value brings its own locks and words.
 pub trait CpuShared<T: Default> {
     /// No value is made yet.
     fn new() -> Self;

@@ -8,8 +8,9 @@ pub trait Time: Topology {
     fn now() -> u64;
     /// The context this code runs in.
     fn context() -> Context;
-    /// Queues `work` for `cpu`, due after `delay_ns`. The program that assembled the world takes due work and hands it
-    /// to the engine. A work that already waits on that CPU is not queued twice: its first deadline stays.
+    /// Queues `work` for `cpu`, due after `delay_ns`. The program that assembled the world takes due work and
+    /// hands it to the engine. A work that already waits on that CPU is not queued twice: its first deadline
+    /// stays.
     fn defer(cpu: CpuId, delay_ns: u64, work: Work);
     /// Queues `work`, due after every reader that runs now has ended (RCU).
     fn after_grace_period(work: Work);

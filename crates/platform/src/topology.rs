@@ -20,7 +20,8 @@ impl Pfn {
     }
 }
 
-/// CPUs and nodes. Known at run time; only [`Topology::cpu`] and [`Topology::cpu_online`] change while the world lasts.
+/// CPUs and nodes. Known at run time; only [`Topology::cpu`] and [`Topology::cpu_online`] change while the
+/// world lasts.
 pub trait Topology: Sized + 'static {
     /// How many CPUs exist, up or down. Slots are numbered below this.
     fn cpus() -> u16;
@@ -28,7 +29,8 @@ pub trait Topology: Sized + 'static {
     fn nodes() -> u16;
     /// log2 of the page size in bytes.
     fn page_shift() -> u32;
-    /// The CPU this code runs on: a hint, because the scheduler may move the caller before it uses the answer.
+    /// The CPU this code runs on: a hint, because the scheduler may move the caller before it uses the
+    /// answer.
     fn cpu() -> CpuId;
     /// The node a CPU is on.
     fn cpu_node(cpu: CpuId) -> NodeId;
@@ -41,8 +43,8 @@ pub trait Topology: Sized + 'static {
     }
     /// The distance between two nodes in ACPI SLIT units: 10 from a node to itself, more to any other.
     fn distance(from: NodeId, to: NodeId) -> u32;
-    /// A node's page frames: the first frame and the count; count 0 for a node without memory. The frames of one node
-    /// are contiguous and start at a multiple of the largest block.
+    /// A node's page frames: the first frame and the count; count 0 for a node without memory. The frames of
+    /// one node are contiguous and start at a multiple of the largest block.
     fn node_frames(node: NodeId) -> (Pfn, u32);
     /// Whether a CPU is up.
     fn cpu_online(cpu: CpuId) -> bool;

@@ -65,7 +65,7 @@ pub(super) fn storage<P: Testable>() -> Verdict {
         ensure_eq!(P::storage_load(home, word), Some(slab.object(index + 1)), "word {word} of the storage");
     }
     ensure_eq!(P::storage_load(home, 0), Some(slab.object(9)), "the header");
-    // What the owner writes behind the hot part's back is what is popped.
+    // `pop` takes what the owner wrote directly into the storage.
     P::storage_store(home, HotArray::<()>::HEADER + 2, Some(slab.object(8)));
     ensure_eq!(pop::<P>(&slots), Some(slab.object(8)), "pop of a word the owner wrote");
     remove::<P>(&slots)?;

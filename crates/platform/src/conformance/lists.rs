@@ -3,7 +3,8 @@
 use super::{Slab, Testable, Text, Verdict, ensure, ensure_eq, second_cpu};
 use crate::{CpuId, Event, HotList, Local, PerCpu, Platform, Want};
 
-/// Where the objects of these checks keep their link: not at the start, so that a world that forgets is found.
+/// Where the objects of these checks keep their link: not at the start, so that a world that forgets is
+/// found.
 const LINK: u32 = 16;
 const SIZE: u32 = 192;
 /// More than any check pushes.
@@ -16,7 +17,7 @@ pub(super) fn new_slots<P: Testable>() -> Slots<P> {
     Slots::<P>::new(LINK)
 }
 
-/// Holds the current CPU's slot, which nobody else holds, for `f`.
+/// Calls `f` with the current CPU's slot, which must not be held.
 pub(super) fn held<P: Testable, R>(
     slots: &Slots<P>,
     f: impl FnOnce(&mut <Slots<P> as PerCpu<<P as crate::Frames>::Ptr, u64>>::Local<'_>) -> R,

@@ -207,7 +207,7 @@ pub(super) fn storage_neighbours<P: Testable>() -> Verdict {
     links_kept(&slab, 0, None)
 }
 
-/// Looks that all of so many bytes are `value`, and that a look for another value says so.
+/// Checks that all of `bytes` bytes are `value`, and that a search for another value finds the first byte.
 fn holds<P: Testable>(at: P::Ptr, bytes: u32, value: u8) -> Verdict {
     ensure_eq!(P::differs(at, bytes, value), None, "{bytes} bytes of {value:#x}");
     ensure_eq!(

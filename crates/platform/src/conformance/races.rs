@@ -1,5 +1,5 @@
-//! Two pieces of code at once. A world that explores schedules (loom, shuttle) shows these rules in all or many of them;
-//! a world that runs one after the other shows only that nothing else breaks.
+//! Two pieces of code at once. A world that explores schedules (loom, shuttle) shows these rules in all or
+//! many of them; a world that runs one after the other shows only that nothing else breaks.
 
 use super::lists::{Slots, held, new_slots, pop, push};
 use super::{Pair, Slab, Testable, Verdict, ensure, ensure_eq, second_cpu};
