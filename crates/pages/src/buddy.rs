@@ -1,13 +1,13 @@
 //! The buddy system: free blocks of 2^order frames.
 //!
-//! A free block's head frame says `Buddy`, its order and the migrate type of the list it is on; no other frame of
-//! the zone says `Buddy`. Two blocks of one order whose numbers differ in that order's bit alone are buddies and
-//! merge.
+//! A free block's head frame says `Buddy`, its order and the migrate type of the list it is on; no other
+//! frame of the zone says `Buddy`. Two blocks of one order whose numbers differ in that order's bit alone are
+//! buddies and merge.
 //!
 //! The equation that always holds: frames on the lists + frames beyond the frontier = `free`.
 //!
 //! ```text
-//! take(order, type)            the smallest block that will do, or a stolen one, or the reserve
+//! take(order, type)            the smallest block that is large enough, or a stolen one, or the reserve
 //!   smallest                     first list with a block, from `order` up
 //!     pop                          listed block, else the frontier
 //!     expand                       upper halves go back, to the head of their lists
@@ -40,7 +40,7 @@ pub(crate) struct Lists {
     pub(crate) resident: u64,
     /// Orders whose counts changed since the lock was taken.
     pub(crate) dirty: u32,
-    /// Whether anybody ever took the lock.
+    /// Whether the lock was ever taken.
     pub(crate) opened: bool,
 }
 
@@ -67,8 +67,9 @@ enum End {
 }
 
 impl<P: Platform> Held<'_, P> {
-    /// Takes a block for a request of type `ty`. Its head says [`FrameKind::Inside`] and its pageblock's type;
-    /// `atomic` requests may use the high-order atomic reserve; stolen blocks are at least of order `steal_from`.
+    /// Takes a block for a request of type `ty`. Its head says [`FrameKind::Inside`] and its pageblock's
+    /// type; `atomic` requests may use the high-order atomic reserve; stolen blocks are at least of order
+    /// `steal_from`.
     pub(crate) fn take(&mut self, order: u8, ty: MigrateType, atomic: bool, steal_from: u8) -> Option<Pfn> {
         let high_atomic = atomic && order > 0 && self.zone.machine.policy.reserve == Reserve::HighAtomic;
         let reserve = |held: &mut Self| held.smallest(order, MigrateType::Reserve);
@@ -89,12 +90,12 @@ impl<P: Platform> Held<'_, P> {
         Some(pfn)
     }
 
-    /// Gives a block back that somebody used.
+    /// Takes back a block that was used: all its frames may be resident.
     pub(crate) fn give(&mut self, pfn: Pfn, order: u8) {
         self.give_as(pfn, order, Resident::all(order));
     }
 
-    /// Gives a block back; `resident` says which of its frames may be.
+    /// Takes back a block; `resident` says which of its frames may be resident.
     pub(crate) fn give_as(&mut self, pfn: Pfn, order: u8, mut resident: Resident) {
         let ty = self.block_type(pfn);
         let (mut head, mut order) = (pfn, order);
@@ -119,7 +120,7 @@ impl<P: Platform> Held<'_, P> {
         self.put(head, order, ty, end);
     }
 
-    /// The smallest listed block of a type that will do, cut to size.
+    /// The smallest listed block of a type that is large enough, cut to size.
     pub(crate) fn smallest(&mut self, order: u8, ty: MigrateType) -> Option<Pfn> {
         let max = self.zone.machine.max_order;
         let used = (order..=max).find(|high| self.resident_first() && self.has_used(*high, ty));
@@ -167,8 +168,9 @@ impl<P: Platform> Held<'_, P> {
         self.free_area[order as usize][ty as usize].count > 0 || frontier && self.touched < self.frontier_end
     }
 
-    /// Cuts a block of order `high` down to `low`, and answers where that is: its beginning, or a half with resident frames where
-    /// those come first. The other halves go to the heads of the lists of `ty`.
+    /// Cuts a block of order `high` down to order `low` and returns the piece's first frame: the block's
+    /// beginning, or a half with resident frames where those come first. The other halves go to the heads of
+    /// the lists of `ty`.
     pub(crate) fn expand(&mut self, mut pfn: Pfn, high: u8, low: u8, ty: MigrateType) -> Pfn {
         if high == low {
             return pfn;
@@ -190,14 +192,15 @@ impl<P: Platform> Held<'_, P> {
         pfn
     }
 
-    /// Whether blocks of these types may merge. The high-order atomic reserve stays apart, or it would leak away.
+    /// Whether blocks of these types may merge. The high-order atomic reserve stays apart, or it would leak
+    /// away.
     fn may_mix(&self, order: u8, ty: MigrateType, buddy_type: MigrateType) -> bool {
         let machine = self.zone.machine;
         let apart = (ty == MigrateType::Reserve) != (buddy_type == MigrateType::Reserve);
         !(apart && order >= machine.pageblock_order && machine.policy.reserve == Reserve::HighAtomic)
     }
 
-    /// Puts a block on a list, as it is.
+    /// Puts a block on a list without merging it.
     fn put(&mut self, pfn: Pfn, order: u8, ty: MigrateType, end: End) {
         self.set_state(pfn, FrameKind::Buddy, order, ty);
         let used = self.resident_of(pfn) != Resident::NONE;
@@ -216,7 +219,7 @@ impl<P: Platform> Held<'_, P> {
         self.dirty |= 1 << order;
     }
 
-    /// Takes a block off the list it is on. Its state is the caller's next concern.
+    /// Takes a block off the list it is on. The caller sets the block's state.
     pub(crate) fn unlist(&mut self, pfn: Pfn, order: u8, ty: MigrateType) {
         self.free_area[order as usize][ty as usize].remove::<P>(pfn);
         self.free -= 1 << order;
@@ -235,7 +238,8 @@ impl<P: Platform> Held<'_, P> {
         self.put(pfn, order, to, End::Head);
     }
 
-    /// The type of the list that a free block of exactly this order is on; `None` if there is no such block here.
+    /// The type of the list that a free block of exactly this order is on; `None` if there is no such block
+    /// here.
     fn listed(&self, pfn: Pfn, order: u8) -> Option<MigrateType> {
         let inside = pfn.0.wrapping_sub(self.zone.span.start.0) < self.zone.span.frames;
         if !inside {
@@ -246,8 +250,8 @@ impl<P: Platform> Held<'_, P> {
         free.then(|| MigrateType::from_index(state.migrate_type as u64))
     }
 
-    /// Whether the block that `pfn` and its buddy would form could merge at once: then it is better left alone for
-    /// a while.
+    /// Whether the block that `pfn` and its buddy would form could merge at once: then it is better left
+    /// alone for a while.
     fn would_merge(&self, pfn: Pfn, order: u8) -> bool {
         let policy = &self.zone.machine.policy;
         if !policy.merge_to_tail || order + 1 >= self.zone.machine.max_order {
@@ -257,8 +261,8 @@ impl<P: Platform> Held<'_, P> {
         self.listed(Pfn(parent ^ 1 << (order + 1)), order + 1).is_some()
     }
 
-    /// First use of the zone: lists what the frontier cannot hold, the end of a zone that is no multiple of the
-    /// largest block, and sets reserved pageblocks aside.
+    /// First use of the zone: lists what the frontier cannot hold, the end of a zone that is no multiple of
+    /// the largest block, and sets reserved pageblocks aside.
     #[cold]
     pub(crate) fn open(&mut self) {
         let (frames, max) = (self.zone.span.frames, self.zone.machine.max_order);
@@ -276,7 +280,7 @@ impl<P: Platform> Held<'_, P> {
         self.dirty = (2 << max) - 1;
     }
 
-    /// Free blocks of an order as everybody may read them.
+    /// Free blocks of an order, as CPUs without the lock may read them.
     pub(crate) fn counted(&self, order: u8) -> Blocks {
         let lists = &self.free_area[order as usize];
         let reserve = lists[MigrateType::Reserve as usize].count;
@@ -294,7 +298,7 @@ impl<P: Platform> Held<'_, P> {
         P::with_frame(pfn, |frame| FrameState::unpack(frame.state.load()))
     }
 
-    /// Says that a block that was taken off its list is nobody's for now.
+    /// Marks a block that was taken off its list as inside a block: neither free nor allocated for now.
     pub(crate) fn set_isolated(&self, pfn: Pfn, order: u8) {
         self.set_state(pfn, FrameKind::Inside, order, self.block_type(pfn));
     }

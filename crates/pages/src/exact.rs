@@ -1,13 +1,14 @@
-//! Allocations of so many frames, not rounded to a power of two (`alloc_pages_exact`), which may grow and shrink where they are.
+//! Allocations of any number of frames, not rounded to a power of two (`alloc_pages_exact`), which may grow
+//! and shrink in place.
 //!
-//! A block is cut into the largest aligned pieces there are. Every frame stays in exactly one piece whose head says its order;
-//! the first head's `extra` says how many frames there are.
+//! A block is cut into the largest aligned pieces there are. Every frame stays in exactly one piece, whose
+//! head says its order; the first head's `extra` says how many frames the allocation has.
 //!
 //! ```text
 //! alloc_exact        a block, whose end goes back
 //! resize_exact
 //!   shrink             the end goes back
-//!   grow               the free blocks behind it, if there are as many as needed; what is too much goes back
+//!   grow               takes the free blocks behind it, if they are large enough; the frames beyond the new end go back
 //! free_exact         piece by piece
 //! ```
 
@@ -18,15 +19,16 @@ use crate::{Attempt, Pages};
 use slablab_platform::{Field, FrameKind, FrameState, Gfp, NodeId, Pfn, Platform, Word};
 
 impl<P: Platform> Pages<P> {
-    /// `frames` frames from the node nearest to `node`, at a multiple of 2^`align` frames. [`Pages::free_exact`] takes them back.
-    /// Also answers whether the memory still reads as the world made it: zeros.
+    /// `frames` frames from the node nearest to `node`, at a multiple of 2^`align` frames.
+    /// [`Pages::free_exact`] takes them back. Also returns whether the memory still reads as the world made
+    /// it: zeros.
     pub fn alloc_exact(&self, gfp: Gfp, frames: u32, align: u8, node: NodeId) -> Option<(Pfn, bool)> {
         let order = (frames.checked_next_power_of_two()?.ilog2() as u8).max(align);
         let (pfn, resident) =
             self.attempt_known(gfp, (order, frames), node, FrameKind::Allocated, Attempt::Full)?;
         P::with_frame(pfn, |frame| frame.extra.set(frames as u64));
         self.cut(pfn, 0, frames, |_, _| ());
-        // What nobody used is not resident now that it goes back.
+        // Frames that were not used are not resident when they go back.
         self.cut(pfn, frames, 1 << order, |piece, state| {
             let part = resident.part(piece.0 - pfn.0, 1 << state.order);
             self.zone(state.node, state.zone).lock().give_as(piece, state.order, part);
@@ -34,12 +36,12 @@ impl<P: Platform> Pages<P> {
         Some((pfn, resident.part(0, frames) == Resident::NONE))
     }
 
-    /// Makes what [`Pages::alloc_exact`] gave `frames` frames long, at least one, where it is; whether that could be done. What is
-    /// new may hold anything.
+    /// Resizes an allocation of [`Pages::alloc_exact`] in place to `frames` frames, at least one; returns
+    /// whether that could be done. New frames may hold anything.
     pub fn resize_exact(&self, pfn: Pfn, frames: u32) -> bool {
         let before = Self::exact_frames(pfn);
         if frames < before {
-            // Pieces that the new end cuts are made anew.
+            // The new end cuts pieces: they are made again.
             self.cut(pfn, 0, frames, |_, _| ());
             P::with_frame(pfn, |frame| frame.extra.set(frames as u64));
             self.cut(pfn, frames, before, |piece, _| self.free(piece));
@@ -59,7 +61,7 @@ impl<P: Platform> Pages<P> {
         committed
     }
 
-    /// Gives back what [`Pages::alloc_exact`] gave.
+    /// Frees an allocation of [`Pages::alloc_exact`].
     pub fn free_exact(&self, pfn: Pfn) {
         let frames = P::with_frame(pfn, |frame| frame.extra.get()) as u32;
         self.cut(pfn, 0, frames, |piece, _| self.free(piece));
@@ -70,8 +72,8 @@ impl<P: Platform> Pages<P> {
         P::with_frame(pfn, |frame| frame.extra.get()) as u32
     }
 
-    /// Makes frames `from` to `to` of the block at `pfn` the largest aligned blocks they can be, and calls `f` with each and its
-    /// state.
+    /// Makes frames `from` to `to` of the block at `pfn` the largest aligned blocks they can be, and calls
+    /// `f` with each and its state.
     fn cut(&self, pfn: Pfn, from: u32, to: u32, f: impl Fn(Pfn, FrameState)) {
         let head = P::with_frame(pfn, |frame| FrameState::unpack(frame.state.load()));
         let mut at = from;
@@ -88,8 +90,8 @@ impl<P: Platform> Pages<P> {
 }
 
 impl<P: Platform> Held<'_, P> {
-    /// Takes the free blocks from `at` on that make up `frames` frames or more; answers how many, and which of them may be resident.
-    /// `None`, and nothing is taken, if one of them is not free.
+    /// Takes the free blocks from `at` on that make up `frames` frames or more; returns the number of frames,
+    /// and which of them may be resident. `None`, and no block is taken, if one of them is not free.
     fn take_behind(&mut self, at: Pfn, frames: u32) -> Option<(u32, Resident)> {
         let span = self.zone.span;
         let mut got = 0;

@@ -2,13 +2,13 @@
 //!
 //! # Theory
 //!
-//! The ideas are Knowlton's buddy system (1965) and Linux's arrangement of it: every node's memory is cut into
-//! *zones* by address, every zone keeps *free lists* per order and *migrate type*, and every CPU keeps a few blocks
-//! of its own in front of them. What this crate implements is written down in docs/theory/pagealloc.md; which
-//! release did what is one table ([`policy`]).
+//! The ideas are Knowlton's buddy system (1965) and Linux's arrangement of it: every node's memory is cut
+//! into *zones* by address, every zone keeps *free lists* per order and *migrate type*, and every CPU keeps a
+//! few blocks of its own in front of them. What this crate implements is written down in
+//! docs/theory/pagealloc.md; which release did what is one table ([`policy`]).
 //!
-//! **A block** of order n is 2^n page frames at a multiple of 2^n. At any time every frame is in exactly one block,
-//! and the block is in one of these states, which its head frame says ([`FrameState`]):
+//! **A block** of order n is 2^n page frames at a multiple of 2^n. At any time every frame is in exactly one
+//! block, and the block is in one of these states, which its head frame says ([`FrameState`]):
 //!
 //! ```text
 //!             take                    alloc
@@ -19,12 +19,12 @@
 //!             buddy ◀──────── drain ───────────── pcp
 //! ```
 //!
-//! **The equation**: frames of a zone = free in the buddy lists + beyond the frontier + on per-CPU lists + allocated.
-//! [`Pages::check`] walks all of it.
+//! **The equation**: frames of a zone = free in the buddy lists + beyond the frontier + on per-CPU lists +
+//! allocated. [`Pages::check`] walks all of it.
 //!
-//! **What is unusual**: memory nobody used is a range, not a million descriptors (see `zone`), so a machine of 1
-//! TiB costs nothing until it is used. The lists are intrusive in the world's descriptors, and the counters read
-//! without a lock are published when the lock is let go.
+//! **Unusual**: untouched memory is a range, not a million descriptors (see `zone`), so a machine of 1 TiB
+//! costs nothing until it is used. The lists are intrusive in the world's descriptors, and the counters that
+//! CPUs read without a lock are published when the lock is released.
 //!
 //! # Call tree
 //!
@@ -41,20 +41,21 @@
 //!
 //! # Files
 //!
-//! | file | what |
+//! | file | contents |
 //! |---|---|
 //! | `policy` | rules by release |
 //! | `machine` | the rules as numbers of one machine: watermarks, batches, spans |
-//! | `zonelist` | which node next |
-//! | `watermark` | may this request take from this zone |
+//! | `zonelist` | the order of nodes for a request |
+//! | `watermark` | whether a request may take from a zone |
 //! | `pcp` | per-CPU page lists |
 //! | `zone`, `buddy`, `steal`, `list` | free lists under `zone->lock` |
 //! | `slow` | what happens below the low watermark |
 //! | `report_free` | free memory that goes back to the world; exact allocations |
 //! | `report` | buddyinfo, zoneinfo, and the check that every frame is accounted for |
 //!
-//! Deliberately absent: this crate knows no world, reads no clock, allocates nothing, and has no statics. Reclaim,
-//! compaction and the OOM killer are the world's; here is only who asks for them and when.
+//! Deliberately absent: this crate knows no world, reads no clock, allocates nothing, and has no statics.
+//! Reclaim, compaction and the OOM killer are the world's; this crate decides which requests ask for them,
+//! and when.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -118,13 +119,13 @@ impl<P: Platform> Default for NodeState<P> {
 pub enum Attempt {
     /// As far as its flags allow.
     Full,
-    /// The same, but kswapd sleeps on, whatever the release does.
+    /// As far as the request's flags allow, but without waking kswapd, whatever the release does.
     NoKswapd,
-    /// No further: one pass over the free lists.
+    /// One pass over the free lists.
     Once,
 }
 
-/// What a call of [`Pages::alloc`] wants, decided once.
+/// A call of [`Pages::alloc`], with everything derived from its arguments.
 #[derive(Clone, Copy, Debug)]
 struct Request {
     gfp: Gfp,
@@ -137,8 +138,8 @@ struct Request {
 }
 
 impl<P: Platform> Pages<P> {
-    /// The free lists of a machine whose memory is untouched, and the zonelists of all nodes. Reads the topology from
-    /// `P`; it does not change afterwards.
+    /// The free lists of a machine whose memory is untouched, and the zonelists of all nodes. Reads the
+    /// topology from `P`; it does not change afterwards.
     pub fn new(policy: PagesPolicy) -> Self {
         Pages { machine: Machine::new::<P>(policy), nodes: P::PerNode::new(), zonelists: Zonelists::new() }
     }
@@ -153,17 +154,17 @@ impl<P: Platform> Pages<P> {
         self.machine.max_order
     }
 
-    /// A block of 2^`order` frames, from the node nearest to `node`; from `node` alone with [`Gfp::THISNODE`].
-    /// `None` when there is none, or when `order` is above the highest.
+    /// A block of 2^`order` frames, from the node nearest to `node`; from `node` alone with
+    /// [`Gfp::THISNODE`]. `None` when there is none, or when `order` is above the highest.
     ///
-    /// The head frame's state says `kind` ([`FrameKind::Slab`], [`FrameKind::Large`] or [`FrameKind::Allocated`]),
-    /// order, node and zone. Later frames of a slab, a large or a compound block say [`FrameKind::Tail`] and how
-    /// far the head is.
+    /// The head frame's state says `kind` ([`FrameKind::Slab`], [`FrameKind::Large`] or
+    /// [`FrameKind::Allocated`]), order, node and zone. Later frames of a slab, a large or a compound block
+    /// say [`FrameKind::Tail`] and how far the head is.
     pub fn alloc(&self, gfp: Gfp, order: u8, node: NodeId, kind: FrameKind) -> Option<Pfn> {
         self.attempt(gfp, order, node, kind, Attempt::Full)
     }
 
-    /// [`Pages::alloc`] that goes only so far.
+    /// [`Pages::alloc`] that goes as far as `attempt` says.
     pub fn attempt(
         &self,
         gfp: Gfp,
@@ -177,8 +178,8 @@ impl<P: Platform> Pages<P> {
         self.attempt_known(gfp, (order, frames), node, kind, attempt).map(|(pfn, _)| pfn)
     }
 
-    /// [`Pages::attempt`] that commits the block's first `frames` frames, and which frames of the block may not read as the
-    /// world made them.
+    /// [`Pages::attempt`] that commits the block's first `frames` frames. Also returns which frames of the
+    /// block may be resident, and so not read as the world made them.
     fn attempt_known(
         &self,
         gfp: Gfp,
@@ -203,7 +204,8 @@ impl<P: Platform> Pages<P> {
 
     /// Gives a block back. Its order and zone are in its head's state.
     ///
-    /// A `pfn` that is not the head of an allocated block is [`slablab_platform::Hooks::broken`]: a caller freed the block twice.
+    /// A `pfn` that is not the head of an allocated block is [`slablab_platform::Hooks::broken`]: a caller
+    /// freed the block twice.
     pub fn free(&self, pfn: Pfn) {
         let state = P::with_frame(pfn, |frame| FrameState::unpack(frame.state.load()));
         let allocated = matches!(state.kind, FrameKind::Allocated | FrameKind::Slab | FrameKind::Large);
@@ -231,8 +233,8 @@ impl<P: Platform> Pages<P> {
         }
     }
 
-    /// Whether the best zone for a request near `node` has fewer free frames than its high watermark: kswapd is at work, or
-    /// will be soon.
+    /// Whether the best zone for a request near `node` has fewer free frames than its high watermark: kswapd
+    /// is at work, or will be soon.
     pub fn is_low(&self, gfp: Gfp, node: NodeId) -> bool {
         let class = self.machine.class_of(gfp);
         let flags = AllocFlags { mark: Mark::High, ..AllocFlags::fast(&self.machine.policy) };
@@ -242,7 +244,8 @@ impl<P: Platform> Pages<P> {
         populated.next().is_none_or(|zone| !zone.watermark_ok(0, class, flags))
     }
 
-    /// A block, and whether it was taken with no watermark left to keep: after the first attempt, by who may.
+    /// A block, and whether it comes from the reserves: taken after the first attempt, by a caller that may
+    /// ignore the watermarks.
     fn alloc_block(&self, gfp: Gfp, order: u8, node: NodeId, attempt: Attempt) -> Option<(Pfn, bool)> {
         if order > self.machine.max_order || !P::permit(order, gfp) {
             return None;
@@ -286,15 +289,15 @@ impl<P: Platform> Pages<P> {
         self.nearest(request.node).take(if this_node { at_home as usize } else { usize::MAX })
     }
 
-    /// Whether the request's own node has a populated zone below its best one: only then can one be preferred to
-    /// mixing.
+    /// Whether the request's own node has a populated zone below its best one: only then can one be preferred
+    /// to mixing.
     fn has_lower_zone(&self, request: &Request) -> bool {
         let frames = |zone: u8| self.machine.span::<P>(request.node, zone).frames;
         request.class > 0 && frames(request.class) > 0 && frames(request.class - 1) > 0
     }
 
-    /// Writes what a block is used for, and whether it is of the reserves, into its frames; answers which of them somebody
-    /// may have used since the world made them.
+    /// Writes a block's use, and whether it comes from the reserves, into its frames; returns which of them
+    /// may be resident.
     fn hand_out(&self, pfn: Pfn, gfp: Gfp, order: u8, (kind, reserve): (FrameKind, bool)) -> Resident {
         let (head, resident) = P::with_frame(pfn, |frame| {
             let state = FrameState { kind, reserve, ..FrameState::unpack(frame.state.load()) };

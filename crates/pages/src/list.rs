@@ -1,7 +1,7 @@
 //! A list of blocks, linked through the descriptors of their head frames.
 //!
-//! Who owns the list (the holder of `zone->lock`, or of a CPU's slot) owns the `link` field of every frame on it. A
-//! block is on one list at most: both links of a frame fit its one field.
+//! The owner of the list (the holder of `zone->lock`, or of a CPU's slot) owns the `link` field of every
+//! frame on it. A block is on one list at most: both links of a frame fit its one field.
 
 use slablab_platform::frames::Links;
 use slablab_platform::{Field, Pfn, Platform};

@@ -1,4 +1,4 @@
-//! What the policy means on this machine: numbers computed once, when a [`crate::Pages`] is made.
+//! The policy as numbers of one machine, computed once, when a [`crate::Pages`] is made.
 
 use crate::pcp::PCP_ORDERS;
 use crate::policy::{Gap, MinFree, ORDERS, PagesPolicy, PcpHigh, ZoneRule};
@@ -110,8 +110,9 @@ impl Machine {
         ends.iter().position(|(zone, _)| *zone == name).unwrap_or(0) as u8
     }
 
-    /// Where a node's zone lies; no frames if the node has none there. Zones that do not begin at a multiple of the
-    /// largest block would break merging: the ends in [`ZoneRule::ends`] are multiples for every order in use.
+    /// Where a node's zone lies; no frames if the node has none there. Zones that do not begin at a multiple
+    /// of the largest block would break merging: the ends in [`ZoneRule::ends`] are multiples for every order
+    /// in use.
     pub(crate) fn span<P: Platform>(&self, node: NodeId, zone: u8) -> Span {
         let (start, count) = P::node_frames(node);
         let limit = |zone: u8| self.zones.ends()[zone as usize].1 >> self.page_shift;
@@ -147,7 +148,7 @@ impl Machine {
             return PcpSizes::default();
         }
         let quarter = ((frames / 1024).min(rule.batch_cap_bytes >> self.page_shift) / 4).max(1);
-        // 2^n - 1, so that batches from several CPUs do not all fall on the same cache colours.
+        // 2^n - 1, so that batches from several CPUs do not all fall on one set of cache colours.
         let batch = (rounded_down(quarter + quarter / 2) - 1).max(1);
         let high = match rule.high {
             PcpHigh::Batches(batches) => batches * batch,
@@ -255,8 +256,8 @@ mod tests {
         check(&[row], |policy| policy);
     }
 
-    /// /proc/zoneinfo of real kernels whose zones did not change after the watermarks were set (the ground truth's
-    /// host_618, ppc64_smp16, ppc64_smp160, ppc64_smp16_memless).
+    /// /proc/zoneinfo of real kernels whose zones did not change after the watermarks were set (the ground
+    /// truth's host_618, ppc64_smp16, ppc64_smp160, ppc64_smp16_memless).
     #[test]
     fn numbers_of_real_kernels() {
         let host = |frames, marks, pcp| Row {

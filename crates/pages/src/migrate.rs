@@ -1,10 +1,10 @@
-//! Migrate types: what kind of page a pageblock is for.
+//! Migrate types: the kind of page a pageblock is for.
 
 use crate::policy::PagesPolicy;
 use slablab_platform::Gfp;
 
-/// What a pageblock is for. The numbers are ours: `Movable` is 0 because that is what untouched memory is, and a
-/// frame nobody used has only zeros.
+/// The use of a pageblock. The numbers are ours: `Movable` is 0, because untouched memory is movable and the
+/// descriptor of an untouched frame has only zeros.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum MigrateType {

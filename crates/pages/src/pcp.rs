@@ -1,13 +1,13 @@
 //! Per-CPU page lists: small blocks kept by a CPU, so that most requests take no `zone->lock`
 //! (docs/theory/pagealloc.md 3).
 //!
-//! A CPU has lists of every zone it took blocks of, per order and migrate type. Blocks go to and come from the head
-//! (the hot end); overflow leaves from the tails. The lists count as allocated to the zone: its free counter and
-//! watermarks do not see them.
+//! A CPU has lists of every zone it took blocks of, per order and migrate type. Blocks go to and come from
+//! the head (the hot end); overflow leaves from the tails. The lists count as allocated to the zone: its free
+//! counter and watermarks do not see them.
 //!
-//! The slot may refuse ([`PerCpu::local`]): then the request goes to the buddy, counted as [`Event::Slotless`].
-//! Nobody reaches into another CPU's live slot: draining asks its owner, who empties it the next time it refills or
-//! overflows.
+//! The slot may refuse ([`PerCpu::local`]): then the request goes to the buddy, counted as
+//! [`Event::Slotless`]. No CPU reaches into another CPU's live slot: draining asks the slot's owner, which
+//! empties it the next time it refills or overflows.
 //!
 //! ```text
 //! alloc_from_zone             pcp if the order is kept per CPU, else buddy
@@ -86,8 +86,8 @@ impl<P: Platform> Pages<P> {
         zone.lock().give(pfn, state.order);
     }
 
-    /// Gives the blocks that a CPU keeps back to the buddy lists, after the CPU went down. A slot that cannot be had now is
-    /// asked: its next user empties it.
+    /// Gives the blocks that a CPU keeps back to the buddy lists, after the CPU went down. Where the slot
+    /// cannot be claimed now, its next user is asked to empty it.
     #[cold]
     pub fn cpu_down(&self, cpu: CpuId) {
         (0..P::nodes()).map(NodeId).for_each(|node| self.drain_cpu(node, cpu));

@@ -1,7 +1,7 @@
 //! What changed between kernels, as named values.
 //!
-//! A [`PagesPolicy`] holds one field per rule that some release changed, so that an experiment changes one at a time.
-//! [`PagesPolicy::for_release`] fills them for a release; the table below is its whole knowledge.
+//! A [`PagesPolicy`] holds one field per rule that some release changed, so that an experiment changes one at
+//! a time. [`PagesPolicy::for_release`] fills them for a release; the table below is its whole knowledge.
 //!
 //! | field | until | from | source |
 //! |---|---|---|---|
@@ -20,7 +20,8 @@
 /// Highest order any world uses, plus one: Linux has 13 on arm64 with 64 KiB pages, mapped memory has 17.
 pub const ORDERS: usize = 18;
 
-/// The rules of one kernel's page allocator. [`PagesPolicy::for_release`] makes one; change a field to ask "what if".
+/// The rules of one kernel's page allocator. [`PagesPolicy::for_release`] makes one; change a field to ask
+/// "what if".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PagesPolicy {
     /// How a watermark is tested for orders above 0.
@@ -37,18 +38,18 @@ pub struct PagesPolicy {
     pub steal: Steal,
     /// Prefer a lower zone to mixing migrate types (`ALLOC_NOFRAGMENT`).
     pub no_fragment: bool,
-    /// What the reserved migrate type is for.
+    /// The use of the reserved migrate type.
     pub reserve: Reserve,
     /// Put a freed block at the tail of its list when its buddy pair would likely merge further.
     pub merge_to_tail: bool,
-    /// Serve requests from memory that was used before, also from a larger block, instead of `merge_to_tail`. No kernel's: for a
-    /// world where untouched memory costs more.
+    /// Serve requests from memory that was used before, also from a larger block, instead of `merge_to_tail`.
+    /// No kernel's: for a world where untouched memory costs more.
     pub resident_first: bool,
-    /// Who wakes kswapd.
+    /// Which requests wake kswapd.
     pub kswapd: Kswapd,
-    /// Who may go below min by a further quarter (`ALLOC_HARDER`).
+    /// Which requests may go below min by a further quarter (`ALLOC_HARDER`).
     pub harder: Harder,
-    /// What direct compaction there is.
+    /// When requests compact memory directly.
     pub compaction: Compaction,
     /// `THISNODE|NORETRY|NOWARN` together fail at once, without waking kswapd.
     pub this_node_gives_up: bool,
@@ -58,18 +59,19 @@ pub struct PagesPolicy {
     pub max_order: Option<u8>,
     /// Order of a pageblock; `None`: 2 MiB, at most the highest order.
     pub pageblock_order: Option<u8>,
-    /// Divisor of `lowmem_reserve`: a zone keeps `frames of the zones above / ratio` from requests that could use
-    /// those. 0: nothing kept. 256 in every dump of the ground truth.
+    /// Divisor of `lowmem_reserve`: a zone keeps `frames of the zones above / ratio` from requests that could
+    /// use those. 0: nothing kept. 256 in every dump of the ground truth.
     pub lowmem_reserve_ratio: u32,
-    /// Most rounds of reclaim before a request is given up. Linux has no bound for orders up to 3; a model needs one.
+    /// Most rounds of reclaim before a request is given up. Linux has no bound for orders up to 3; a model
+    /// needs one.
     pub retries: u32,
 }
 
 /// How a watermark is tested for orders above 0 (docs/theory/pagealloc.md 2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OrderCheck {
-    /// Until 4.3: free memory in blocks of at least order o must exceed the mark halved o times, for every o up to
-    /// the order.
+    /// Until 4.3: free memory in blocks of at least order o must exceed the mark halved o times, for every o
+    /// up to the order.
     Halving,
     /// Since 4.4: any one block of the order or above will do.
     AnyBlock,
@@ -90,9 +92,9 @@ pub enum Gap {
 pub enum MinFree {
     /// sqrt(16 * memory in KiB), clamped to 128 and `min_free_cap_kib`.
     Computed,
-    /// What a kernel with transparent huge pages raises it to: 11 pageblocks per populated zone, at most 5 % of
-    /// memory (the limit is from memory), never below the computed value. Explains the watermarks of every dump in
-    /// the ground truth.
+    /// What a kernel with transparent huge pages raises it to: 11 pageblocks per populated zone, at most 5 %
+    /// of memory (the limit is from memory), never below the computed value. Explains the watermarks of every
+    /// dump in the ground truth.
     HugePages,
     /// Set by the administrator.
     Kib(u32),
@@ -119,8 +121,8 @@ impl PcpRule {
 pub enum PcpHigh {
     /// At a multiple of the batch: 6 until 5.13.
     Batches(u32),
-    /// At the zone's low watermark divided by the CPUs of its node, at least 4 batches: 5.14 and later. Since 6.7
-    /// Linux tunes it upwards from there; this is where it starts.
+    /// At the zone's low watermark divided by the CPUs of its node, at least 4 batches: 5.14 and later. Since
+    /// 6.7 Linux tunes it upwards from there; this is where it starts.
     LowMark,
 }
 
@@ -130,11 +132,12 @@ pub enum Steal {
     /// Largest block first; the pageblock is claimed for blocks from half a pageblock's order on, or for
     /// reclaimable requests.
     Largest,
-    /// The same, also for unmovable requests; a request that cannot claim takes the smallest block instead.
+    /// Largest block first; the pageblock is claimed also for unmovable requests. A request that cannot claim
+    /// takes the smallest block instead.
     ClaimOrSmallest,
 }
 
-/// What the reserved migrate type is for.
+/// The use of the reserved migrate type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reserve {
     /// No such pageblocks.
@@ -145,27 +148,27 @@ pub enum Reserve {
     HighAtomic,
 }
 
-/// Who wakes kswapd on the slow path.
+/// Which requests wake kswapd on the slow path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kswapd {
-    /// Everybody.
+    /// All requests.
     Always,
     /// Requests with `__GFP_KSWAPD_RECLAIM`.
     IfAsked,
-    /// Nobody: "what if asking did not wake it".
+    /// No request: for the question what waking kswapd changes.
     Never,
 }
 
-/// Who may go below the min watermark by a further quarter.
+/// Which requests may go below the min watermark by a further quarter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Harder {
-    /// Whoever may not wait.
+    /// Requests that may not wait.
     CannotWait,
-    /// Whoever may not wait, has `__GFP_HIGH` and not `__GFP_NOMEMALLOC`.
+    /// Requests that may not wait, with `__GFP_HIGH` and without `__GFP_NOMEMALLOC`.
     Atomic,
 }
 
-/// What direct compaction there is.
+/// When requests compact memory directly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compaction {
     /// None; reclaim is lumpy (the world's business).

@@ -1,4 +1,4 @@
-//! What can be asked: the columns of /proc/buddyinfo, /proc/pagetypeinfo and /proc/zoneinfo, and whether every
+//! Reports: the columns of /proc/buddyinfo, /proc/pagetypeinfo and /proc/zoneinfo, and the check that every
 //! frame is where the counters say.
 
 use crate::machine::{Marks, PcpSizes};
@@ -14,7 +14,7 @@ pub struct ZoneInfo {
     pub name: &'static str,
     /// First frame.
     pub start: Pfn,
-    /// Frames there are: `managed`.
+    /// The zone's frames: `managed`.
     pub frames: u32,
     /// Frames in the buddy lists, untouched ones included, per-CPU lists not: `pages free`.
     pub free: u64,
@@ -28,7 +28,7 @@ pub struct ZoneInfo {
     pub blocks: [[u32; MigrateType::COUNT]; ORDERS],
 }
 
-/// What the frames of a node are used for.
+/// The frames of a node, counted by their use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Census {
     /// Beyond a frontier: never handed out.
@@ -52,7 +52,7 @@ impl Census {
     }
 }
 
-/// Something that does not add up: where, what, and both numbers.
+/// Two numbers that should be equal and are not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Imbalance {
     /// The node.
@@ -61,7 +61,7 @@ pub struct Imbalance {
     pub zone: u8,
     /// The frame it was noticed at, or the zone's first one.
     pub at: Pfn,
-    /// What does not add up.
+    /// The name of the number.
     pub what: &'static str,
     /// The number the counters or lists give.
     pub expected: u64,
@@ -134,7 +134,8 @@ impl<P: Platform> Pages<P> {
         Some(slot?.zones[zone as usize].frames)
     }
 
-    /// What a node's frames are used for, by walking them. Nobody else may use the allocator meanwhile.
+    /// The frames of a node by their use, found by walking them. No other CPU may use the allocator
+    /// meanwhile.
     pub fn census(&self, node: NodeId) -> Census {
         let mut census = Census::default();
         if self.nodes.peek(node).is_none() {
@@ -150,8 +151,8 @@ impl<P: Platform> Pages<P> {
         census
     }
 
-    /// Whether every frame is accounted for: walks lists and frames and compares them with each other and with the
-    /// counters. Nobody else may use the allocator meanwhile.
+    /// Whether every frame is accounted for: walks lists and frames and compares them with each other and
+    /// with the counters. No other CPU may use the allocator meanwhile.
     pub fn check(&self) -> Result<(), Imbalance> {
         for node in (0..P::nodes()).map(NodeId).filter(|node| self.nodes.peek(*node).is_some()) {
             for index in self.zones_of(node) {

@@ -1,11 +1,13 @@
-//! Free page reporting: free memory that may be resident goes back to where it came from.
+//! Free page reporting: free memory that may be resident goes back to the world.
 //!
-//! Linux tells a hypervisor which free blocks it need not keep (5.7, `page_reporting`); here the same tells the world.
-//! What was used is *resident* until it was reported. A free block says which of its frames may be, in its head's `extra` field,
-//! which belongs to the buddy while the block is free: a range, so that a little that merges with much untouched memory stays
-//! little. Merging takes the range around both halves', cutting gives each half its part.
+//! Linux tells a hypervisor which free blocks it need not keep (5.7, `page_reporting`); here the allocator
+//! tells the world. A frame that was used is *resident* until it was reported. The head of a free block says
+//! in its `extra` field which of the block's frames may be resident: a range, so that a small used block that
+//! merges with a large untouched one keeps a small range. Merging takes the range around the ranges of both
+//! halves; cutting gives each half its part.
 //!
-//! A block is reported outside `zone->lock`: it leaves its list as if it were allocated, and comes back not resident.
+//! A block is reported outside `zone->lock`: it leaves its list as if it were allocated, and comes back not
+//! resident.
 
 use crate::Pages;
 use crate::zone::Held;
@@ -38,14 +40,14 @@ impl Resident {
         (self.to - self.from) as u64
     }
 
-    /// Those among `count` frames from `first` on, counted from `first`.
+    /// The part of the range among `count` frames from `first` on, counted from `first`.
     pub(crate) fn part(self, first: u32, count: u32) -> Resident {
         let from = self.from.clamp(first, first + count) - first;
         let to = self.to.clamp(first, first + count) - first;
         if from < to { Resident { from, to } } else { Resident::NONE }
     }
 
-    /// Those of frames that are followed, `count` from the first, by frames that have `other`.
+    /// The range around this one and `other`, whose frames begin `count` frames after the first.
     pub(crate) fn before(self, other: Resident, count: u32) -> Resident {
         let other = Resident { from: other.from + count, to: other.to + count };
         match (self.frames(), other.frames()) {
@@ -66,7 +68,8 @@ impl<P: Platform> Held<'_, P> {
         P::with_frame(pfn, |frame| frame.extra.set(resident.pack()));
     }
 
-    /// Takes a free block of at least `order` that has resident frames off its list, the largest first; answers which too.
+    /// Takes a free block of at least `order` that has resident frames off its list, the largest first; also
+    /// returns which frames may be resident.
     fn take_resident(&mut self, order: u8) -> Option<(Pfn, u8, Resident)> {
         for order in (order..=self.zone.machine.max_order).rev() {
             for index in 0..self.free_area[order as usize].len() {
@@ -85,7 +88,8 @@ impl<P: Platform> Held<'_, P> {
 }
 
 impl<P: Platform> Pages<P> {
-    /// Free frames that may be resident, as a hint: those that were used and not reported since, and what lies between them.
+    /// Free frames that may be resident, as a hint: those used and not reported since, and the frames between
+    /// them.
     pub fn resident_free_frames(&self) -> u64 {
         (0..P::nodes()).flat_map(|node| self.zones_of(NodeId(node)).map(move |zone| (node, zone))).fold(
             0,
@@ -96,9 +100,9 @@ impl<P: Platform> Pages<P> {
         )
     }
 
-    /// Hands free blocks of at least `order` that have resident frames to `give_back`, which makes them read as zeros, until at
-    /// most `keep` such frames are left, or until it answers `false` for one, which then stays as it was. Answers the resident
-    /// frames given back.
+    /// Hands free blocks of at least `order` that have resident frames to `give_back`, which makes them read
+    /// as zeros, until at most `keep` such frames are left, or until `give_back` returns `false`: that block
+    /// then stays resident. Returns the number of resident frames given back.
     pub fn report_free(&self, order: u8, keep: u64, mut give_back: impl FnMut(Pfn, u8) -> bool) -> u64 {
         let mut reported = 0;
         for node in (0..P::nodes()).map(NodeId) {

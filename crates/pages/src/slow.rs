@@ -1,8 +1,8 @@
 //! The slow path: what happens when no zone has a block above its low watermark (docs/theory/pagealloc.md 5).
 //!
-//! Who asks for what, and when, is here; what reclaim, compaction and the OOM killer do is the world's
-//! ([`Hooks::reclaim`](slablab_platform::Hooks::reclaim)). The world is asked with no lock and no slot held, so it may free pages or call
-//! shrinkers that do.
+//! This file decides which requests ask for reclaim, compaction and the OOM killer, and when; what those do
+//! is the world's ([`Hooks::reclaim`](slablab_platform::Hooks::reclaim)). The page allocator holds no lock
+//! and no slot of its own when it asks, so the world may free pages or call shrinkers that do.
 //!
 //! ```text
 //! alloc_slow
@@ -13,8 +13,8 @@
 //! ```
 //!
 //! Two things differ from Linux. Linux repeats requests up to order 3 for ever; here [`PagesPolicy::retries`]
-//! rounds are the most, because a modelled world may have nobody who frees. And an answer of `false` from the world
-//! ends the rounds at once: it knows that nothing will change.
+//! rounds are the most, because a modelled world may have no task that frees memory. And an answer of `false`
+//! from the world ends the rounds at once: the world knows that nothing will change.
 
 use crate::migrate::MigrateType;
 use crate::policy::{Compaction, Kswapd, PagesPolicy};
@@ -42,7 +42,8 @@ impl<P: Platform> Pages<P> {
         if let Some(pfn) = self.try_zonelist(request, flags) {
             return Some(pfn);
         }
-        // Who may not wait has nothing left; who had no watermark at all would reclaim for itself for ever.
+        // A request that may not wait has no step left; one without any watermark would reclaim for itself
+        // for ever.
         if !gfp.has(Gfp::DIRECT_RECLAIM) || flags.mark == Mark::None {
             return None;
         }
@@ -143,9 +144,9 @@ impl<P: Platform> Pages<P> {
         P::reclaim(request.reclaim(request.node, step, attempt))
     }
 
-    /// Nothing was reclaimed: a last look, above the high watermark so that only what others freed meanwhile
-    /// counts, then the OOM killer and another look. `None` when the request may not kill or there is nobody to
-    /// kill; `Some(None)` when somebody was killed in vain.
+    /// Nothing was reclaimed: a last attempt above the high watermark, so that only pages that other CPUs
+    /// freed meanwhile count, then the OOM killer and another attempt. `None` when the request may not kill
+    /// or there is no task to kill; `Some(None)` when a task was killed in vain.
     fn kill(&self, request: &Request, flags: AllocFlags, attempt: u32) -> Option<Option<Pfn>> {
         let may_kill = !request.costly() || request.gfp.has(Gfp::NOFAIL);
         let excused = Gfp::NORETRY | Gfp::RETRY_MAYFAIL | Gfp::THISNODE;
@@ -156,7 +157,7 @@ impl<P: Platform> Pages<P> {
         if let Some(pfn) = self.try_zonelist(request, last_look) {
             return Some(Some(pfn));
         }
-        // Whoever was killed left memory behind: look before reclaiming again.
+        // The killed task left memory behind: try before reclaiming again.
         self.ask(request, ReclaimStep::Oom, attempt).then(|| self.try_zonelist(request, flags))
     }
 
@@ -185,7 +186,7 @@ impl Request {
         if self.gfp.has(Gfp::NORETRY) {
             return false;
         }
-        // Until 2^order pages were reclaimed, for who asked for it.
+        // Until 2^order pages were reclaimed, for requests that ask for it.
         let reclaimed = (attempt + 1) * RECLAIM_BATCH;
         !self.costly() || self.gfp.has(Gfp::RETRY_MAYFAIL) && reclaimed < 1 << self.order
     }

@@ -1,8 +1,8 @@
 //! When a migrate type has no block left: taking another type's, and the reserve.
 //!
-//! Mixing types within a pageblock is what makes memory unusable for large blocks later, so a stolen block should
-//! be large, and the whole pageblock is relabelled when at least half of it could be moved: the next requests of
-//! that type then need not steal.
+//! Mixing types within a pageblock is what makes memory unusable for large blocks later, so a stolen block
+//! should be large, and the whole pageblock is relabelled when at least half of it could be moved: the next
+//! requests of that type then need not steal.
 
 use crate::migrate::MigrateType;
 use crate::policy::Steal;
@@ -10,8 +10,8 @@ use crate::zone::Held;
 use slablab_platform::{Event, FrameKind, Pfn, Platform};
 
 impl<P: Platform> Held<'_, P> {
-    /// A block of another type of at least order `from`, cut to size; the largest one there is, unless it cannot be
-    /// claimed.
+    /// A block of another type of at least order `from`, cut to size; the largest one there is, unless it
+    /// cannot be claimed.
     pub(crate) fn steal(&mut self, order: u8, ty: MigrateType, from: u8) -> Option<Pfn> {
         let max = self.zone.machine.max_order;
         for high in (order.max(from)..=max).rev() {
@@ -74,7 +74,8 @@ impl<P: Platform> Held<'_, P> {
 
     /// Moves the free blocks of a pageblock to the lists of `ty`; returns how many frames they have.
     ///
-    /// Steps from head to head: every touched frame is in exactly one block, free or not, whose head says its order.
+    /// Steps from head to head: every touched frame is in exactly one block, free or not, whose head says its
+    /// order.
     fn move_pageblock(&mut self, pfn: Pfn, ty: MigrateType) -> u32 {
         let span = self.zone.span;
         let first = self.pageblock(pfn);
@@ -92,8 +93,8 @@ impl<P: Platform> Held<'_, P> {
         moved
     }
 
-    /// After an atomic request above order 0 was served: keeps its pageblock for such requests, up to 1 % of the
-    /// zone.
+    /// After an atomic request above order 0 was served: keeps its pageblock for such requests, up to 1 % of
+    /// the zone.
     pub(crate) fn reserve_pageblock(&mut self, pfn: Pfn) {
         let frames = 1u32 << self.zone.machine.pageblock_order;
         let limit = self.zone.span.frames / 100 + frames;

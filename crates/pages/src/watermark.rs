@@ -1,4 +1,4 @@
-//! Watermarks: may this request take a block from this zone (docs/theory/pagealloc.md 2)?
+//! Watermarks: whether a request may take a block from a zone (docs/theory/pagealloc.md 2).
 //!
 //! The test reads hints without the lock, as the kernel does: the answer may be stale by a few blocks.
 
@@ -14,7 +14,7 @@ pub(crate) enum Mark {
     Low,
     /// The slow path.
     Min,
-    /// The last look before somebody is killed: only what others freed meanwhile.
+    /// The last attempt before a task is killed: only pages that other CPUs freed meanwhile.
     High,
     /// No test: `__GFP_MEMALLOC`.
     None,
@@ -25,7 +25,7 @@ pub(crate) enum Mark {
 pub(crate) struct AllocFlags {
     /// The watermark.
     pub(crate) mark: Mark,
-    /// `ALLOC_HIGH`: half of it will do.
+    /// `ALLOC_HIGH`: half of the watermark is enough.
     pub(crate) high: bool,
     /// `ALLOC_HARDER`: a quarter less.
     pub(crate) harder: bool,

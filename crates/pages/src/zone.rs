@@ -1,17 +1,17 @@
-//! A zone: what everybody reads, and the lists that `zone->lock` protects.
+//! A zone: the lists that `zone->lock` protects, and hints that CPUs read without the lock.
 //!
 //! Lock order: `zone->lock` is the innermost lock, and two of them are never held together.
 //!
 //! | state | protected by |
 //! |---|---|
 //! | [`Lists`], the `link` and `block` fields of free frames | `zone->lock` |
-//! | [`Shared`]'s counters | written by the lock's holder when it lets go; read by anybody, and only as a hint |
-//! | a free block's `state` | `zone->lock`; readers elsewhere look for slabs only, and a free block is none |
+//! | [`Shared`]'s counters | written by the lock's holder when it unlocks; read without the lock, only as a hint |
+//! | a free block's `state` | `zone->lock`; readers without the lock look for slabs only, and a free block is none |
 //!
-//! **Untouched memory is a range.** Every zone has a frontier: frames from `start + touched` on were never handed
-//! out. They count as free movable blocks of the largest order behind the listed ones, and no descriptor of theirs
-//! is ever read. A counter that was never published reads as what an untouched zone would publish, so a zone nobody
-//! uses costs its zeros.
+//! **Untouched memory is a range.** Every zone has a frontier: frames from `start + touched` on were never
+//! handed out. They count as free movable blocks of the largest order behind the listed ones, and no
+//! descriptor of theirs is ever read. A counter that was never published reads as what an untouched zone
+//! would publish, so an unused zone costs its zeros.
 
 use crate::buddy::Lists;
 use crate::machine::{Machine, Marks, PcpSizes, Span};
@@ -19,7 +19,7 @@ use crate::policy::ORDERS;
 use core::ops::{Deref, DerefMut};
 use slablab_platform::{Lock, NodeId, Platform, Word, rank};
 
-/// What a zone is to everybody: the lock with the lists, and hints about them.
+/// The shared state of a zone: the lock with the lists, and hints about them.
 pub(crate) struct Shared<P: Platform> {
     lists: P::Lock<rank::Zone, Lists>,
     /// Free frames in the buddy lists and the frontier: [`published`].
@@ -51,7 +51,8 @@ impl<P: Platform> Shared<P> {
     }
 }
 
-/// Free blocks of one order, as everybody may read them. Bits: usual 0-30, reserve 31-61, 63 set once published.
+/// Free blocks of one order, as CPUs without the lock may read them. Bits: usual 0-30, reserve 31-61, 63 set
+/// once published.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Blocks {
     /// Blocks on the lists of usual migrate types, the frontier included.
@@ -73,7 +74,7 @@ impl Blocks {
     }
 }
 
-/// Set in a hint that somebody wrote: 0 means untouched.
+/// Set in every published hint: 0 means untouched.
 const PUBLISHED: u64 = 1 << 63;
 
 /// A zone seen from one call: its shared state and the numbers that follow from the topology.
@@ -153,7 +154,7 @@ impl<'a, P: Platform> Zone<'a, P> {
     }
 }
 
-/// A zone whose lock is held. Dereferences to its lists; dropping it publishes the hints and lets go.
+/// A zone whose lock is held. Dereferences to its lists; dropping it publishes the hints and unlocks.
 pub(crate) struct Held<'a, P: Platform> {
     pub(crate) zone: Zone<'a, P>,
     lists: <P::Lock<rank::Zone, Lists> as Lock<Lists>>::Guard<'a>,

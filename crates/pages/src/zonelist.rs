@@ -1,13 +1,13 @@
 //! Zonelists: the order in which a request that names one node asks the nodes for memory
 //! (docs/theory/pagealloc.md 6).
 //!
-//! A node's list begins with the node itself, if it has memory, and goes on by distance. Between equally distant
-//! nodes: those with a higher number than the local node first, those without CPUs first, then the node that fewer
-//! earlier lists favour (`node_load`), then the lower number.
+//! A node's list begins with the node itself, if it has memory, and goes on by distance. Between equally
+//! distant nodes: those with a higher number than the local node first, those without CPUs first, then the
+//! node that fewer earlier lists favour (`node_load`), then the lower number.
 //!
-//! [`Pages::new`] makes the lists of all nodes, in the order of the nodes' numbers, before any other CPU can reach
-//! them; they never change afterwards, so reading them needs no order and no lock. The lists are kept one field per
-//! entry in [`PerNode`]s: no array needs to know how many nodes there can be.
+//! [`Pages::new`] makes the lists of all nodes, in the order of the nodes' numbers, before any other CPU can
+//! reach them; they never change afterwards, so reading them needs no order and no lock. The lists are kept
+//! one field per entry in [`PerNode`]s: no array needs to know how many nodes there can be.
 
 use crate::Pages;
 use crate::machine::Machine;
@@ -40,8 +40,8 @@ impl<P: Platform> List<P> {
         self.0.get(NodeId(place)).0.set(node.0 as u64);
     }
 
-    /// Sorts the first `len` entries by `key`, in place (Shell, 1959): a machine may have 1,024 nodes, and there is no
-    /// memory for a copy.
+    /// Sorts the first `len` entries by `key`, in place (Shell, 1959): a machine may have 1,024 nodes, and
+    /// there is no memory for a copy.
     fn sort<K: Ord>(&self, len: u16, key: impl Fn(NodeId) -> K) {
         let mut gap = len / 2;
         while gap > 0 {
@@ -66,7 +66,7 @@ pub(crate) struct Zonelists<P: Platform> {
     len: u16,
 }
 
-/// What the order of a list depends on besides distances, while the lists are made.
+/// The state that the lists' order depends on besides distances, while the lists are made.
 struct Loads<P: Platform> {
     /// 1 for a node that has CPUs.
     has_cpus: P::PerNode<Number<P>>,
@@ -96,8 +96,8 @@ impl<P: Platform> Zonelists<P> {
 }
 
 impl<P: Platform> Loads<P> {
-    /// A node's place in `local`'s list: the lowest key comes first. The load decides only between nodes of equal
-    /// distance.
+    /// A node's place in `local`'s list: the lowest key comes first. The load decides only between nodes of
+    /// equal distance.
     fn key(&self, local: NodeId, node: NodeId) -> (u64, NodeId) {
         if node == local {
             return (0, node);
@@ -158,7 +158,7 @@ impl<P: Platform> Iterator for Nearest<'_, P> {
     fn next(&mut self) -> Option<NodeId> {
         let place = self.next;
         self.next += 1;
-        // The usual answer needs no list.
+        // The usual request ends here and reads no list.
         if place == 0 && self.at_home {
             return Some(self.local);
         }

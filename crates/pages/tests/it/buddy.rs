@@ -1,5 +1,5 @@
-//! Free lists: splitting, merging, migrate types, the reserve. Cannot show: races, which the check crate's worlds
-//! look for.
+//! Free lists: splitting, merging, migrate types, the reserve. Cannot show: races, which the check crate's
+//! worlds look for.
 
 use crate::world::{Spec, World, assert_balanced};
 use slablab_pages::policy::{MinFree, PcpRule, Reserve, Steal, ZoneRule};
@@ -76,9 +76,9 @@ fn lists_are_last_in_first_out_and_split_upper_halves() {
     });
 }
 
-/// Frames 0 to 7 are allocated one by one; then 2 and 3 are freed (one block of order 1), then 6, then 0. Frame 0's
-/// buddy 1 is in use, but the pair's buddy of order 1 is free: it would soon merge further, so from 2.6.35 on it
-/// goes to the tail.
+/// Frames 0 to 7 are allocated one by one; then 2 and 3 are freed (one block of order 1), then 6, then 0.
+/// Frame 0's buddy 1 is in use, but the pair's buddy of order 1 is free: it would soon merge further, so from
+/// 2.6.35 on it goes to the tail.
 #[test]
 fn a_block_that_would_soon_merge_goes_to_the_tail() {
     for (release, first) in [((2, 6, 34), 0), ((2, 6, 35), 6)] {
@@ -121,7 +121,7 @@ fn untouched_memory_has_no_descriptors() {
     });
 }
 
-/// What everybody reads before the first lock is what the first lock publishes.
+/// The hints read before the first lock are what the first lock publishes.
 #[test]
 fn an_untouched_zone_has_the_counters_it_would_publish() {
     let closed =
@@ -174,8 +174,8 @@ fn frames_by_type(pages: &Pages<World>) -> [u32; MigrateType::COUNT] {
     core::array::from_fn(|ty| (0..=10).map(|order| blocks[order][ty] << order).sum())
 }
 
-/// All memory is movable at boot, so the first unmovable request steals the largest block, relabels its pageblocks,
-/// and keeps the rest of it; the second one need not steal.
+/// All memory is movable at boot, so the first unmovable request steals the largest block, relabels its
+/// pageblocks, and keeps the rest of it; the second one need not steal.
 #[test]
 fn stealing_a_large_block_relabels_its_pageblocks() {
     let none = |release| PagesPolicy { reserve: Reserve::None, ..bare(release) };
@@ -192,7 +192,8 @@ fn stealing_a_large_block_relabels_its_pageblocks() {
     });
 }
 
-/// Only small movable blocks are left, of `held` frames in one pageblock of 512; an unmovable request follows.
+/// Only small movable blocks are left, of `held` frames in one pageblock of 512; an unmovable request
+/// follows.
 fn steal_from_a_pageblock(pages: &Pages<World>, keep_free: u32) -> [u32; MigrateType::COUNT] {
     let mut taken = vec![];
     while let Some(pfn) = alloc(pages, Gfp::MOVABLE, 5) {
@@ -206,15 +207,16 @@ fn steal_from_a_pageblock(pages: &Pages<World>, keep_free: u32) -> [u32; Migrate
     frames_by_type(pages)
 }
 
-/// A block of order 5 is at least half a pageblock's order (4): its pageblock's free part is moved, and the label
-/// with it when that is half of the pageblock.
+/// A block of order 5 is at least half a pageblock's order (4): its pageblock's free part is moved, and the
+/// label with it when that is half of the pageblock.
 #[test]
 fn half_a_pageblock_decides_the_label() {
     let none = |release| PagesPolicy { reserve: Reserve::None, ..bare(release) };
     for (free, relabelled) in [(256 - 32, false), (256, true), (480, true)] {
         check(8192, &ERAS.map(none), |pages| {
             assert_eq!(steal_from_a_pageblock(pages, free), [0, free - 1, 0, 0], "all of it moves");
-            // The label shows when a block that was allocated as movable comes back, one whose buddy is in use.
+            // The label shows when a block that was allocated as movable comes back, one whose buddy is in
+            // use.
             let neighbour = Pfn((free + 32).min(480));
             pages.free(neighbour);
             let expected = if relabelled { [0, free + 31, 0, 0] } else { [32, free - 1, 0, 0] };
@@ -223,8 +225,8 @@ fn half_a_pageblock_decides_the_label() {
     }
 }
 
-/// With only single frames left, 2.6.32 borrows one and leaves the pageblock alone; modern kernels let unmovable
-/// requests claim. Reclaimable requests always claim; movable ones never do for so small a block.
+/// With only single frames left, 2.6.32 borrows one and leaves the pageblock alone; modern kernels let
+/// unmovable requests claim. Reclaimable requests always claim; movable ones never do for so small a block.
 #[test]
 fn small_blocks_are_borrowed_or_claimed_by_era() {
     let rows = [
@@ -253,7 +255,8 @@ fn small_blocks_are_borrowed_or_claimed_by_era() {
     }
 }
 
-/// A movable request that finds only unmovable blocks: 2.6.32 breaks the largest, modern kernels the smallest.
+/// A movable request that finds only unmovable blocks: 2.6.32 breaks the largest, modern kernels the
+/// smallest.
 #[test]
 fn who_cannot_claim_takes_the_smallest_block() {
     for (steal, broken) in [(Steal::Largest, 3), (Steal::ClaimOrSmallest, 1)] {
@@ -286,8 +289,8 @@ fn who_cannot_claim_takes_the_smallest_block() {
     }
 }
 
-/// With blocks of both other types free, and neither worth claiming alone, the first of the documented sequence is
-/// taken.
+/// With blocks of both other types free, and neither worth claiming alone, the first of the documented
+/// sequence is taken.
 #[test]
 fn fallbacks_have_an_order() {
     let [movable, unmovable, reclaimable] = [Gfp::MOVABLE, Gfp::NONE, Gfp::RECLAIMABLE];
@@ -298,7 +301,8 @@ fn fallbacks_have_an_order() {
     ] {
         let policy = PagesPolicy { reserve: Reserve::None, ..bare((6, 12, 0)) };
         check(8192, &[policy], |pages| {
-            // One block of each type, then the rest; then both come back, to the lists of their pageblocks' types.
+            // One block of each type, then the rest; then both come back, to the lists of their pageblocks'
+            // types.
             let blocks = [second, first].map(|gfp| alloc(pages, gfp, 10).unwrap());
             while alloc(pages, gfp, 10).is_some() {}
             blocks.into_iter().for_each(|pfn| pages.free(pfn));
@@ -356,7 +360,8 @@ fn atomic_requests_reserve_a_pageblock() {
     });
 }
 
-/// 1 % of the zone and one pageblock at most; and what is reserved stays in one piece when everything is free again.
+/// 1 % of the zone and one pageblock at most; and the reserve stays in one piece when all memory is free
+/// again.
 #[test]
 fn the_atomic_reserve_is_bounded_and_does_not_leak() {
     check(8192, &[HIGH_ATOMIC], |pages| {
@@ -370,7 +375,7 @@ fn the_atomic_reserve_is_bounded_and_does_not_leak() {
     });
 }
 
-/// Others see the zone without the reserve: they stop above low by as many frames as are reserved.
+/// Other requests see the zone without the reserve: they stop above low by the number of reserved frames.
 #[test]
 fn the_atomic_reserve_does_not_count_for_others() {
     check(8192, &[HIGH_ATOMIC], |pages| {

@@ -20,7 +20,8 @@ fn kept(pages: &Pages<World>, cpu: u16) -> u32 {
     pages.pcp_frames(CpuId(cpu), NODE, 0).expect("nobody holds the slot")
 }
 
-/// `count` blocks of `order` are allocated and freed on one CPU: `locks` acquisitions of `zone->lock` for each.
+/// `count` blocks of `order` are allocated and freed on one CPU: `locks` acquisitions of `zone->lock` for
+/// each.
 #[track_caller]
 fn check(release: (u32, u32, u32), order: u8, count: usize, locks: (u64, u64)) {
     World::enter(Spec::uniform(1, 1 << 18), || {
@@ -37,8 +38,8 @@ fn check(release: (u32, u32, u32), order: u8, count: usize, locks: (u64, u64)) {
     });
 }
 
-/// 2.6: batch 31, high 186, order 0 only. 5.14: orders to 3, batch 63 (shifted down by the order), high 642 or so,
-/// for half a machine of two CPUs.
+/// 2.6: batch 31, high 186, order 0 only. 5.14: orders to 3, batch 63 (shifted down by the order), high 642
+/// or so, for half a machine of two CPUs.
 #[test]
 fn batches_take_one_lock() {
     check((2, 6, 32), 0, 31, (1, 0));
@@ -156,7 +157,8 @@ fn each_zone_has_its_own_lists() {
     });
 }
 
-/// Slabs, large blocks and compound blocks have tails; a plain block has none, and stale ones convince nobody.
+/// Slabs, large blocks and compound blocks have tails; a plain block has none, and stale tails are not
+/// believed.
 #[test]
 fn tails_lead_to_the_head() {
     World::enter(Spec::uniform(1, 1 << 18), || {

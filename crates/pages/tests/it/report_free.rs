@@ -1,7 +1,8 @@
 //! Free memory that goes back to the world, and allocations that are no power of two.
 //!
-//! The reference knows which frames hold something: a frame is *resident* from the time somebody had it until it was reported
-//! while free. A block that is said to be untouched must have no resident frame, and nothing that is out is ever reported.
+//! The reference knows which frames hold something: a frame is *resident* from its first allocation until it
+//! was reported while free. A block that is said to be untouched must have no resident frame, and nothing
+//! that is out is ever reported.
 
 use crate::world::{Random, Spec, World, assert_balanced};
 use slablab_pages::policy::{PcpRule, ZoneRule};
@@ -34,7 +35,7 @@ impl Reference {
         self.take(pfn, frames, Some(false), seed);
     }
 
-    /// Resident frames that nobody has.
+    /// Resident frames that are free.
     fn resident_free(&self) -> u64 {
         let taken = |frame: &u32| self.out.iter().any(|(pfn, count, _)| frame.wrapping_sub(pfn.0) < *count);
         self.resident.iter().filter(|frame| !taken(frame)).count() as u64
@@ -102,7 +103,7 @@ fn check(policy: PagesPolicy, seed: u64) {
                     let keep = random.below(2000);
                     let order = random.below(6) as u8;
                     let before = pages.resident_free_frames();
-                    // After so many it takes none.
+                    // After `taken` blocks it takes none.
                     let mut taken = random.below(20);
                     let given = pages.report_free(order, keep, |pfn, order| {
                         taken = taken.saturating_sub(1);
@@ -163,7 +164,7 @@ fn programs() {
     }
 }
 
-/// A little that was used beside much that was not stays little, and growth takes what is behind.
+/// A small used block beside a large untouched one stays small, and growth takes the frames behind it.
 #[test]
 fn only_what_was_used_is_resident() {
     let modern = PagesPolicy { zones: Some(ZoneRule::One), ..PagesPolicy::for_release(6, 18, 0) };

@@ -1,4 +1,4 @@
-//! The slow path: who is asked for what, in which order, by era and flags.
+//! The slow path: the order of reclaim requests, by era and flags.
 
 use crate::world::{Spec, World, assert_balanced};
 use slablab_pages::policy::{Kswapd, MinFree, PcpRule, Reserve, ZoneRule};
@@ -32,7 +32,7 @@ fn alloc(pages: &Pages<World>, gfp: Gfp, order: u8) -> Option<Pfn> {
 enum Answer {
     /// Nothing can be done.
     Hopeless,
-    /// Says it made progress, but nobody sees any of it.
+    /// Claims progress without freeing a page.
     Empty,
     /// This step frees 64 blocks of order 5.
     Frees(ReclaimStep),
@@ -93,7 +93,7 @@ fn who_may_not_wait_only_wakes_kswapd() {
     use Answer::Hopeless;
     check(OLD, Gfp::ATOMIC, 0, Hopeless, &[WakeKswapd], false);
     check(NEW, Gfp::ATOMIC, 0, Hopeless, &[WakeKswapd], false);
-    // Before 4.4 nobody was asked whether to wake it; the mask of 4.6's SLUB asks for neither.
+    // Before 4.4 every request woke kswapd; the mask of 4.6's SLUB asks for neither step.
     check(OLD, Gfp::NONE, 3, Hopeless, &[WakeKswapd], false);
     check(NEW, Gfp::NONE, 3, Hopeless, &[], false);
     let never = PagesPolicy { kswapd: Kswapd::Never, ..policy(OLD) };
@@ -187,8 +187,8 @@ fn per_cpu_lists_are_drained() {
         taken.sort();
         World::steps();
         World::on_reclaim(|_| true);
-        // The batch of this machine is 3, so 16 frames stay on CPU 1's lists: two blocks of order 3, if they were
-        // in the buddy.
+        // The batch of this machine is 3, so 16 frames stay on CPU 1's lists: two blocks of order 3, if they
+        // were in the buddy.
         World::run_on(1);
         taken[..16].iter().for_each(|pfn| pages.free(*pfn));
         assert_eq!(pages.free_frames(NODE), 0);

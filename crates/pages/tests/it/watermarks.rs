@@ -1,5 +1,5 @@
-//! Watermarks as behaviour: who may take the last frames, and when free memory in small blocks is not enough. The
-//! numbers themselves are tested beside `machine.rs`.
+//! Watermarks as behaviour: which requests may take the last frames, and when free memory in small blocks is
+//! not enough. The numbers themselves are tested beside `machine.rs`.
 
 use crate::world::{Spec, World, assert_balanced};
 use slablab_pages::policy::{MinFree, OrderCheck, PcpRule, Reserve, ZoneRule};
@@ -45,7 +45,7 @@ fn flags_decide_how_far_down() {
         check(release, Gfp::MEMALLOC, 0);
         check(release, Gfp::MEMALLOC | Gfp::KERNEL | Gfp::NOMEMALLOC, MIN);
     }
-    // Until 4.3 whoever may not wait was harder; then only atomic requests.
+    // Until 4.3 every request that may not wait was harder; from then on only atomic requests.
     check((2, 6, 32), Gfp::NONE, MIN - MIN / 4);
     check((6, 1, 0), Gfp::NONE, MIN);
     check((2, 6, 32), Gfp::ATOMIC | Gfp::NOMEMALLOC, harder);
@@ -67,8 +67,8 @@ fn an_order_3_request_and_free_memory_in_order_0() {
         (OrderCheck::AnyBlock, (6, 1, 0), 0, false, vec![WakeKswapd, Compact, Direct, Compact]),
         (OrderCheck::Halving, (2, 6, 32), 1, false, vec![WakeKswapd, Direct]),
         (OrderCheck::AnyBlock, (6, 1, 0), 1, true, vec![]),
-        // Without order 0, more than min/2 = 512 must be left of `blocks * 8 - 7`: 64 are too few for min, 80 for
-        // low.
+        // Without order 0, more than min/2 = 512 must be left of `blocks * 8 - 7`: 64 are too few for min, 80
+        // for low.
         (OrderCheck::Halving, (2, 6, 32), 64, false, vec![WakeKswapd, Direct]),
         (OrderCheck::Halving, (2, 6, 32), 65, true, vec![WakeKswapd]),
         (OrderCheck::Halving, (2, 6, 32), 80, true, vec![WakeKswapd]),
@@ -93,7 +93,8 @@ fn an_order_3_request_and_free_memory_in_order_0() {
     }
 }
 
-/// Leaves `singles` free frames, no two of them buddies, and `blocks` free blocks of order 3, no two of them buddies.
+/// Leaves `singles` free frames, no two of them buddies, and `blocks` free blocks of order 3, no two of them
+/// buddies.
 fn fragment(pages: &Pages<World>, singles: usize, blocks: usize) {
     let mut all = vec![];
     while let Some(pfn) = alloc(pages, Gfp::MEMALLOC, 0) {
@@ -108,7 +109,8 @@ fn fragment(pages: &Pages<World>, singles: usize, blocks: usize) {
     }
 }
 
-/// `lowmem_reserve`: a zone keeps 1/256 of the memory above it from requests that could have used that memory.
+/// `lowmem_reserve`: a zone keeps 1/256 of the memory above it from requests that could have used that
+/// memory.
 #[test]
 fn lower_zones_are_kept_for_those_who_need_them() {
     let policy = PagesPolicy { zones: Some(ZoneRule::X86), min_free: MinFree::Kib(0), ..policy((6, 1, 0)) };

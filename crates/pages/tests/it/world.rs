@@ -1,8 +1,8 @@
 //! A world for the page allocator's tests: what it calls is scripted, the rest is the model's.
 //!
-//! A test says what reclaim frees, refuses slots at random, and reads the reclaim requests back. A frame outside the
-//! machine's memory panics. So does a function that is the model's, because no test enters a modelled machine: pages
-//! touch no objects and read no clock.
+//! A test says what reclaim frees, refuses slots at random, and reads the reclaim requests back. A frame
+//! outside the machine's memory panics. So does a function that is the model's, because no test enters a
+//! modelled machine: pages touch no objects and read no clock.
 
 use slablab_model::{Addr, Model};
 use slablab_pages::Pages;

@@ -60,8 +60,8 @@ fn nearer_nodes_come_first() {
     );
 }
 
-/// Two nodes whose memory is equally near to 0 and 1: each list favours one of them, in turn. Load decides between
-/// nodes of the same distance on the same side only.
+/// Two nodes whose memory is equally near to 0 and 1: each list favours one of them, in turn. Load decides
+/// between nodes of equal distance on one side only.
 #[test]
 fn load_spreads_the_first_choice() {
     let distance =
