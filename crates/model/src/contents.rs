@@ -1,6 +1,7 @@
-//! Bytes of objects, kept where somebody wrote them: debugging is all that does.
+//! Bytes of objects, kept for the frames into which bytes were written. Only debugging writes bytes.
 //!
-//! A frame has contents from the first write on that is not of zeros; until then, and until its slab goes, it reads as 0.
+//! A frame has contents from the first write on that is not of zeros; until then, and until its slab goes, it
+//! reads as 0.
 
 use crate::memory::{Addr, Memory};
 use slablab_platform::Pfn;
@@ -39,14 +40,15 @@ impl Memory {
         Some(result)
     }
 
-    /// Forgets a frame's contents.
+    /// Drops a frame's contents.
     pub(crate) fn drop_contents(&self, cell: &Cell<Option<Box<Contents>>>) {
         if let Some(contents) = cell.take() {
             self.count_contents(-(contents.bytes() as isize));
         }
     }
 
-    /// A range of bytes by frames: the frame, the first byte in it, bytes in it, and how many of the range came before.
+    /// A range of bytes by frames: the frame, the first byte in it, bytes in it, and how many of the range
+    /// came before.
     fn by_frame(&self, at: Addr, bytes: u32) -> impl Iterator<Item = (Pfn, u32, u32, u32)> {
         let (mut pfn, mut offset) = self.locate(at);
         let mut before = 0;

@@ -1,8 +1,8 @@
 //! The modelled machine, level `count`: every counter exact, no clocks of its own.
 //!
-//! Page frames are only numbers. There is memory behind objects only where bytes were written, which debugging alone
-//! does. Frame descriptors, links and slots are made when first touched, so a fresh machine of 1 TiB and 1,024 CPUs costs
-//! a few megabytes.
+//! Page frames are only numbers. There is memory behind objects only where bytes were written, which
+//! debugging alone does. Frame descriptors, links and slots are made when first touched, so a fresh machine
+//! of 1 TiB and 1,024 CPUs costs a few megabytes.
 //!
 //! ```text
 //! Machine::new(spec).enter(|| { .. })     the machine's state is per thread, for the scope
@@ -12,10 +12,10 @@
 //!   Model::counted(event)                 counters outside caches
 //! ```
 //!
-//! Deterministic: a seed and the sequence of calls give the same answers. What belongs to the running call (CPU, context,
-//! ranks of held locks) is one struct, apart from the machine's state. Absent on purpose: the model reads no clock, no
-//! environment and no hash order, and names no allocator. Its tests are in the crate `check`: the conformance suite, the
-//! oracle, and the sizes of its tables.
+//! Deterministic: a seed and the sequence of calls give the same answers. What belongs to the running call
+//! (CPU, context, ranks of held locks) is one struct, apart from the machine's state. Absent on purpose: the
+//! model reads no clock, no environment and no hash order, and names no allocator. Its tests are in the crate
+//! `check`: the conformance suite, the oracle, and the sizes of its tables.
 #![forbid(unsafe_code)]
 
 mod contents;

@@ -1,7 +1,8 @@
 //! Frames, links and storage: a two-level table made where touched.
 //!
-//! A link is eight bytes per object, found from the object's address: the frame's record says where its links begin and
-//! how many bytes of the frame share one. Objects are at least `1 << shift` bytes apart, so two never share.
+//! A link is eight bytes per object, found from the object's address: the frame's record says where its links
+//! begin and how many bytes of the frame share one. Objects are at least `1 << shift` bytes apart, so two
+//! never share.
 
 use crate::contents::Contents;
 use crate::world::Model;
@@ -213,7 +214,8 @@ impl Memory {
     }
 
     fn fresh_links(&self, count: u32) -> u32 {
-        // Runs have power-of-two lengths up to 2^13 and start at multiples of their length: none straddles a segment.
+        // Runs have power-of-two lengths up to 2^13 and start at multiples of their length: none straddles a
+        // segment.
         let first = self.fresh.get().next_multiple_of(count);
         self.fresh.set(first.checked_add(count).expect("links of more than 2^32 objects"));
         // Memory that is read before it is written is mapped twice by the system: halves are read first.

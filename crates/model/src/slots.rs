@@ -1,6 +1,7 @@
 //! Per-CPU slots, per-node values and locks of the model.
 //!
-//! Locks are never contended here: one CPU runs at a time. What is checked is the order they are taken in.
+//! Locks are never contended here, because one CPU runs at a time. The order in which they are taken is
+//! checked.
 
 use crate::memory::Addr;
 use crate::world::{Model, state};
@@ -140,7 +141,7 @@ impl<T: Default> PerCpu<Addr, T> for Slots<T> {
     }
 
     fn claim(&self, cpu: CpuId) -> Option<Held<'_, T>> {
-        // Between two events the modelled world stands still: every slot that nobody holds can be taken.
+        // Between two events the modelled world stands still: every slot that is not held can be taken.
         self.hold(cpu)
     }
 

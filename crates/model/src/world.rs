@@ -26,8 +26,8 @@ pub struct Machine(State);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Model {}
 
-/// What belongs to the running call rather than to the machine: a machine whose calls can be suspended switches this
-/// with the call.
+/// What belongs to the running call rather than to the machine: a machine whose calls can be suspended
+/// switches this with the call.
 #[derive(Debug)]
 struct Call {
     cpu: Cell<CpuId>,
@@ -52,13 +52,14 @@ pub(crate) struct State {
 }
 
 impl Machine {
-    /// A machine nobody has used yet.
+    /// A machine with untouched memory and unused slots.
     ///
     /// # Errors
     /// A spec whose numbers contradict each other.
     pub fn new(spec: MachineSpec) -> Result<Machine, BadSpec> {
         spec.check()?;
-        // Each node starts at a multiple of the largest block. The first block stays unused: address 0 is nobody's.
+        // Each node starts at a multiple of the largest block. The first block stays unused: address 0 is no
+        // object's.
         let mut next = CHUNK;
         let mut node_frames = Vec::new();
         for node in &spec.nodes {
