@@ -1,4 +1,5 @@
-//! The fast paths of the engines over the native-like world, each a function of its own whose machine code can be read.
+//! The fast paths of the engines over the native-like world, each a function of its own whose machine code
+//! can be read.
 //!
 //! ```text
 //! cargo test -p slablab-check --test fastpath              reads it: no dynamic call, no division, no panic, so many steps
@@ -95,7 +96,8 @@ fn primitives() {
 type Alloc<E> = fn(&E, &Backing<'_, World>) -> Option<Place>;
 type Free<E> = fn(&E, &Backing<'_, World>, Place) -> Result<(), Misuse>;
 
-/// What a cache's arrays are objects of. The ways are those of the cache: each is in one place, and put in line there.
+/// What a cache's arrays are objects of. The ways are those of the cache: each is in one place, and put in
+/// line there.
 struct FromCache<'a, E> {
     cache: E,
     pages: &'a Pages<World>,

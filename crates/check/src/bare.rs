@@ -1,15 +1,16 @@
-//! The native-like world: real memory, one thread, no checking, no `unsafe`.
+//! A world like the native one: real memory, one thread, no checking, no `unsafe`.
 //!
-//! Its use is to be looked at. Memory is a static array reached through masked indexes, frames are another, a slot is part
-//! of its cache, and the list's head and count are one word; so what an engine's fast path compiles to here is what it
-//! would compile to over mapped memory, give or take a base address. tests/fastpath.rs reads the machine code.
+//! It exists to read its machine code. Memory is a static array reached through masked indexes, frames are
+//! another, a slot is part of its cache, and the list's head and count are one word; so an engine's fast path
+//! compiles to what it would compile to over mapped memory, but for a base address. tests/fastpath.rs reads
+//! the machine code.
 //!
 //! | slot word | while idle | while held |
 //! |---|---|---|
 //! | `list` | head (48 bits), count (16) | no head, count 65535: a pop finds nothing, a push no room |
 //! | `sizes` | size (32), capacity (32) | 0, 0: likewise |
 //!
-//! So being held costs the fast path no test.
+//! So the fast path needs no test for a held slot.
 
 mod slots;
 
@@ -56,7 +57,7 @@ thread_local! {
     static REST: Rest = const { Rest::new() };
 }
 
-/// What no fast path touches.
+/// State that no fast path touches.
 struct Rest {
     offline: Cell<u64>,
     still: Cell<bool>,
@@ -83,7 +84,7 @@ impl Rest {
 const GRACE_NS: u64 = 1_000_000;
 
 impl<const COUNT: bool> Bare<COUNT> {
-    /// Runs `f` on CPU 0 with all memory zero. There is one memory: others wait.
+    /// Runs `f` on CPU 0 with all memory zero. There is one memory in the process: other threads wait.
     pub fn enter<R>(f: impl FnOnce() -> R) -> R {
         // A check that panicked leaves no state that the next one would read.
         let _entered = ENTERED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -265,7 +266,7 @@ impl<const COUNT: bool> Hooks for Bare<COUNT> {
         REST.with(|rest| next_random(&rest.random))
     }
     fn secret() -> u64 {
-        // Found again by whoever looks at a failure.
+        // A constant, so that a failing run can be repeated.
         0x5EC2_E700_5EC2_E700
     }
     fn reclaim(_ask: Reclaim) -> bool {

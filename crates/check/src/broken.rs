@@ -158,7 +158,7 @@ faults! {
             P::fill(at, bytes + !bytes.is_multiple_of(8) as u32, value);
         }
     }
-    /// Objects that start in the same 32 bytes share a mark.
+    /// Objects that start within one unit of 32 bytes share a mark.
     SharedMark {
         fn mark_live(object: P::Ptr, live: bool) -> bool {
             let (pfn, offset) = P::locate(object);
@@ -196,7 +196,7 @@ faults! {
             P::defer(CpuId(0), delay_ns, work);
         }
     }
-    /// Nobody waits for readers.
+    /// Grace periods end at once, without waiting for readers.
     NoGrace {
         fn after_grace_period(work: Work) {
             P::defer(P::cpu(), 0, work);
@@ -264,7 +264,7 @@ faults! {
             slots.inner.push(object, event) || array.is_some_and(|array| array.storage.is_some())
         }
     }
-    /// The hot part serves while somebody holds the slot.
+    /// The hot part serves while the slot is held.
     LocalShares {
         fn push_if<C: Default>(
             slots: &TwistedSlots<P, Self, C>,
@@ -288,7 +288,7 @@ faults! {
             None
         }
     }
-    /// Nobody is told that he was asked.
+    /// The owner of a slot is not told that it was asked.
     AskLost {
         fn ask<C: Default>(_: &TwistedSlots<P, Self, C>, _cpu: CpuId) {}
     }

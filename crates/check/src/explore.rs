@@ -4,7 +4,7 @@ use crate::kit::Kit;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// How far to look.
+/// Limits of an exploration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// loom: most switches away from a thread that could go on.
@@ -16,11 +16,11 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// What the ordinary test run affords: every schedule with two preemptions, 1,000 random ones.
+    /// The limits of an ordinary test run: every schedule with two preemptions, or 1,000 random schedules.
     pub const QUICK: Limits = Limits { preemptions: 2, executions: 1_000, seed: 1 };
 }
 
-/// How far it was looked.
+/// The result of an exploration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Explored {
     /// Complete executions of the body.
@@ -48,7 +48,7 @@ fn text(panic: &(dyn Any + Send)) -> String {
     said.or(panic.downcast_ref::<&str>().copied()).unwrap_or("a panic without text").to_owned()
 }
 
-/// `n` in an ordinary test run, fifty times as many in `.ci/long`, which sets `SLABLAB_LONG`.
+/// `n` in an ordinary test run, 50 `n` in `.ci/long`, which sets `SLABLAB_LONG`.
 pub fn effort(n: u64) -> u64 {
     if std::env::var_os("SLABLAB_LONG").is_some() { 50 * n } else { n }
 }

@@ -1,4 +1,5 @@
-//! What a checking tool supplies: words, fields, mutual exclusion, threads. Each kit is one file, in this order.
+//! What a checking tool supplies: words, fields, mutual exclusion, threads. Each kit is one file, in this
+//! order.
 
 use crate::explore::{Explored, Limits};
 use slablab_platform::{Context, Field, Lock, Word};

@@ -8,9 +8,9 @@
 //! | [`bare`] | `Bare`: static memory, no threads | what the fast paths compile to |
 //! | [`twist`] | `Twisted<World, Twist>` | any world with one thing changed: refusing slots, a planted fault |
 //!
-//! The first three are one world ([`world`], [`machine`], [`slots`]) over a [`kit`] of primitives, so that an engine meets
-//! the same memory and the same slots under each tool. [`explore()`] runs a body under a kit and counts executions;
-//! [`suite`] runs the contract's checks.
+//! The first three are one world ([`world`], [`machine`], [`slots`]) over a [`kit`] of primitives, so that an
+//! engine meets the same memory and the same slots under each tool. [`explore()`] runs a body under a kit and
+//! counts executions; [`suite`] runs the contract's checks.
 //!
 //! The feature `tools` (on by default) brings loom and shuttle; what reads machine code does without.
 //!

@@ -1,7 +1,7 @@
 //! The kit over loom: every schedule of a small program, and every value a load may return.
 //!
-//! A field is a tracked cell: an access that nothing orders is reported. loom does not model sequentially consistent
-//! fences, knows at most 7 old values of a word, and runs at most 4 threads beside the first.
+//! A field is a tracked cell: an access that nothing orders is reported. loom does not model sequentially
+//! consistent fences, knows at most 7 old values of a word, and runs at most 4 threads beside the first.
 
 use crate::explore::{Explored, Limits};
 use crate::kit::{Job, Kit, Running};

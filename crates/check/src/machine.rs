@@ -1,7 +1,7 @@
 //! The machine of the checking worlds: a few frames on a few nodes, memory by the word, virtual time.
 //!
-//! Memory exists where a slab is mapped, as one field per word, made when first written: a link read before it was
-//! written, or outside a slab, is reported; under loom so is an access that nothing orders.
+//! Memory exists where a slab is mapped, as one field per word, made when first written: a link read before
+//! it was written, or outside a slab, is reported; under loom so is an access that nothing orders.
 
 use crate::kit::Kit;
 use crate::queue::Queue;
@@ -12,7 +12,8 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 use std::rc::Rc;
 
-/// An object's address: frame number times page size plus offset. Frame 0 is nobody's, so 0 is no address.
+/// An object's address: frame number times page size plus offset. Frame 0 belongs to no node, so 0 is no
+/// address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Address(pub NonZeroU64);
 
@@ -60,8 +61,8 @@ impl Shape {
     /// 4 CPUs: two share a node, one has a node, one is on a node without memory.
     pub const MEMORYLESS: Shape =
         Shape { cpu_node: &[0, 0, 1, 2], node_frames: &[8, 8, 0], ..Shape::ONE_NODE };
-    /// 2 CPUs, each on a node of its own, and 2 nodes without CPUs; all four nodes have 8 frames and are equally far from
-    /// each other.
+    /// 2 CPUs, each on a node of its own, and 2 nodes without CPUs; all four nodes have 8 frames and are
+    /// equally far from each other.
     pub const FLAT: Shape = Shape {
         cpu_node: &[0, 1],
         node_frames: &[8, 8, 8, 8],
@@ -181,7 +182,7 @@ impl<K: Kit> Machine<K> {
         at.0.get()
     }
 
-    /// What a word of memory holds, if it was ever written.
+    /// The value of a word of memory, if it was ever written.
     pub(crate) fn written(&self, at: Address) -> Option<u64> {
         // Not under the borrow: reading is a step of the tool, which may run another thread.
         let word = self.words.borrow().get(&self.checked(at)).cloned();

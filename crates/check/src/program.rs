@@ -1,8 +1,9 @@
 //! Random programs over one cache, and a dumb reference that watches them.
 //!
-//! The same [`Program`] feeds the oracle, the schedules of shuttle and, as bytes, a fuzzer. The reference knows nothing
-//! of slabs: it keeps the live ranges of addresses in a map, and says when two overlap, one is misaligned, one is on the
-//! wrong node, or something is left at the end. It cannot show that a policy is right, only that memory is.
+//! One [`Program`] feeds the oracle, the schedules of shuttle and, as bytes, a fuzzer. The reference knows
+//! nothing of slabs: it keeps the live ranges of addresses in a map, and says when two overlap, one is
+//! misaligned, one is on the wrong node, or something is left at the end. It cannot show that a policy is
+//! right, only that memory is.
 
 mod reference;
 mod runner;
@@ -31,8 +32,8 @@ pub enum Op {
     Return { cpu: u8 },
     /// Everything that can go back goes back.
     Shrink { cpu: u8 },
-    /// A CPU goes down, if others are up; one that is down goes up. What steps want of it while it is down, the next CPU
-    /// that is up does.
+    /// A CPU goes down, if others are up; one that is down goes up. What steps want of it while it is down,
+    /// the next CPU that is up does.
     Plug { cpu: u8 },
     /// Time passes, readers end, due work runs.
     Pass { ms: u16 },
@@ -47,7 +48,8 @@ pub enum Op {
 pub struct Program(pub Vec<Op>);
 
 impl Program {
-    /// A program of `len` steps by a seed. It swings between growing and shrinking, so that slabs fill and empty.
+    /// A program of `len` steps by a seed. It swings between growing and shrinking, so that slabs fill and
+    /// empty.
     pub fn random(seed: u64, len: usize) -> Program {
         let mut random = Random(seed);
         let mut ops = Vec::with_capacity(len);

@@ -3,7 +3,7 @@
 use slablab_platform::{CpuId, Work};
 use std::cell::{Cell, RefCell};
 
-/// A work that waits: when it is due, its place among equals, whose it is.
+/// A waiting work: the time it is due, its place among works due at that time, its CPU.
 type Waiting = (u64, u64, CpuId, Work);
 
 /// Work that waits. A work already waiting on a CPU is not queued twice.
@@ -42,7 +42,7 @@ impl Queue {
     }
 }
 
-/// Knuth's 64-bit linear congruence (MMIX), upper half: enough for a number nobody relies on.
+/// Knuth's 64-bit linear congruence (MMIX), upper half: enough for numbers that only spread.
 pub(crate) fn next_random(state: &Cell<u64>) -> u32 {
     state.set(state.get().wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407));
     (state.get() >> 32) as u32

@@ -1,8 +1,8 @@
 //! The kit over shuttle: random schedules of a large program.
 //!
-//! All threads of shuttle run on one thread of the system, one at a time, switched at words and locks. Every word is
-//! sequentially consistent: what needs a weaker memory to break is loom's to find. A field is switched at in the middle
-//! of a write, so that an access nothing protects meets it half done.
+//! All threads of shuttle run on one thread of the system, one at a time, switched at words and locks. Every
+//! word is sequentially consistent: what needs a weaker memory to break is loom's to find. A field is
+//! switched at in the middle of a write, so that an access nothing protects meets it half done.
 
 use crate::explore::{Explored, Limits};
 use crate::kit::{Job, Kit, Running};

@@ -1,7 +1,8 @@
 //! Per-CPU slots, per-node values and ranked locks of the checking world.
 //!
-//! Lock order: none here; a slot's mutex is only ever tried. Slots and values are made with the cache, by the thread
-//! that makes it: making them later would need an ordering of its own that would hide a missing one of the engine.
+//! Lock order: none here; a slot's mutex is only ever tried. Slots and values are made with the cache, by the
+//! thread that makes it: making them later would need an ordering of its own that would hide a missing one of
+//! the engine.
 
 use crate::kit::Kit;
 use crate::machine::Address;
@@ -20,8 +21,8 @@ pub struct Slots<K: Kit, T> {
     link_offset: u32,
 }
 
-/// A hot operation is one try of the mutex, so that a tool runs others before and after it, never inside (loom) or with
-/// the operation refused there (shuttle): what a restartable sequence gives.
+/// A hot operation is one try of the mutex, so that a tool runs others before and after it, never inside
+/// (loom) or with the operation refused there (shuttle): what a restartable sequence gives.
 struct Slot<K: Kit, T> {
     state: K::Mutex<State<T>>,
     asked: K::Word,
@@ -50,7 +51,7 @@ impl<K: Kit, T: Default> Slot<K, T> {
 }
 
 impl<K: Kit, T> Slot<K, T> {
-    /// The slot's state, unless somebody holds it.
+    /// The slot's state, unless the slot is held.
     fn idle(&self) -> Option<StateGuard<'_, K, T>> {
         self.used.set(true);
         self.state.try_lock()

@@ -25,8 +25,8 @@ impl Outcome {
     }
 }
 
-/// Runs every check that applies, each by `run`, which enters a fresh world and answers executions or the finding. A panic
-/// is a finding.
+/// Runs every check that applies, each by `run`, which enters a fresh world and answers executions or the
+/// finding. A panic is a finding.
 pub fn conform<P: Testable>(run: impl Fn(&'static Check<P>) -> Result<u64, String>) -> Outcome {
     let mut outcome = Outcome::default();
     for check in checks::<P>().iter().filter(|check| check.applies()) {

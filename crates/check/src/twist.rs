@@ -1,7 +1,7 @@
 //! Any world with one thing changed.
 //!
-//! [`Twisted`] forwards the contract to the world inside; a [`Twist`] says, by overriding a function, what is different.
-//! What cannot be overridden is forwarded as it is.
+//! [`Twisted`] forwards the contract to the world inside; a [`Twist`] says, by overriding a function, what is
+//! different. What cannot be overridden is forwarded as it is.
 
 use slablab_platform::conformance::Testable;
 use slablab_platform::{
@@ -16,7 +16,7 @@ use std::ops::{Deref, DerefMut};
 #[derive(Debug)]
 pub struct Twisted<P, T>(PhantomData<(P, T)>);
 
-/// What is different. Every function does by default what the world inside does.
+/// The difference: a function that an implementation does not define forwards to the world inside.
 pub trait Twist<P: Testable>: Sized + 'static {
     /// Whether an idle slot is served.
     const SERVES: bool = P::SERVES;
@@ -33,8 +33,8 @@ pub trait Twist<P: Testable>: Sized + 'static {
     fn set_link(object: P::Ptr, offset: u32, next: Option<P::Ptr>) {
         P::set_link(Self::linked(object), offset, next);
     }
-    /// Called after a descriptor was read or written, before a link or storage is read, and before [`Testable::on_cpu`]
-    /// changes the CPU.
+    /// Called after a descriptor was read or written, before a link or storage is read, and before
+    /// [`Testable::on_cpu`] changes the CPU.
     fn settle() {}
 
     // The functions of the contract by their names.

@@ -148,7 +148,8 @@ safe_memory! { impl[K: Kit] Checked<K>;
     fn fill(at: Address, bytes: u32, value: u8) {
         let machine = Self::machine();
         for (word, piece) in Machine::<K>::words(at, bytes) {
-            // What is beside the bytes stays; where a whole word is filled nothing need have been there.
+            // Bytes of the word outside the range keep their values; a word that is filled whole need not
+            // have been written.
             let before = if piece.mask == u64::MAX { 0 } else { machine.written(word).unwrap_or(0) };
             machine.put(word, put(before, piece, value));
         }
@@ -188,11 +189,11 @@ impl<K: Kit> Hooks for Checked<K> {
         next_random(&Self::machine().random)
     }
     fn secret() -> u64 {
-        // Found again by whoever looks at a failure.
+        // A constant, so that a failing run can be repeated.
         0x5EC2_E700_5EC2_E700
     }
     fn reclaim(_ask: Reclaim) -> bool {
-        // Nobody holds pages that could be given back.
+        // The machine has no other user of pages that could free any.
         false
     }
     fn permit(order: u8, _gfp: Gfp) -> bool {

@@ -1,10 +1,10 @@
 //! What the fast paths compile to. The limits are those of the table "Fast paths" in docs/engines/README.md.
 //!
-//! The tests build the examples `fastpath`, of the engines here and of malloc, as a release would, and read the
-//! assembler text. In each function they find the hit: the shortest way from the entry to a return that calls nothing
-//! and stores to memory that is neither the stack nor a thread's own (a hot operation commits with a store; a miss
-//! stores nothing). callgrind counts the same on the example, run. A count of instructions is no time: docs/measuring.md
-//! says how times are measured.
+//! The tests build the examples `fastpath`, of the engines here and of malloc, as a release would, and read
+//! the assembler text. In each function they find the hit: the shortest way from the entry to a return that
+//! calls nothing and stores to memory that is neither the stack nor a thread's own (a hot operation commits
+//! with a store; a miss stores nothing). callgrind counts the same on the example, run. A count of
+//! instructions is no time: docs/measuring.md says how times are measured.
 #![cfg(target_arch = "x86_64")]
 
 use std::collections::{HashMap, VecDeque};
@@ -56,8 +56,8 @@ const CLAIMS: &[Claim] = &[
     claim("slab_free"),
 ];
 
-/// The functions of malloc. A pair of calls from C is for callgrind to count: link-time optimisation takes some
-/// instructions away.
+/// The functions of malloc. A pair of calls from C is for callgrind to count: link-time optimisation takes
+/// some instructions away.
 const MALLOC: &[Claim] = &[claim("malloc_any"), claim("malloc_64"), claim("malloc_4096"), claim("free_any")];
 
 /// The page with the table of limits.
@@ -125,7 +125,8 @@ fn function<'a>(text: &'a str, part: &str) -> Function<'a> {
     function
 }
 
-/// Whether an instruction writes memory that is neither the stack nor thread-local: a miss hides a thread's area too.
+/// Whether an instruction writes memory that is neither the stack nor thread-local: a miss hides a thread's
+/// area too.
 fn stores((name, operands): Step<'_>) -> bool {
     let reads = ["cmp", "test", "lea", "push", "call", "j", "nop"];
     let destination = match operands.rfind(')') {

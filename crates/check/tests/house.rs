@@ -1,7 +1,8 @@
-//! Rules of the house: who depends on whom, what the engines may name, where `unsafe` is, how engines are told.
+//! Rules of the house: dependencies of crates and modules, names that engines may use, files with `unsafe`,
+//! the form of the engines' pages.
 //!
-//! The rules are read off manifests and sources as text, so that they hold for code no test builds. What text cannot
-//! show: a name brought in under another one (`use core as c`). Nobody does that by accident.
+//! The rules are read off manifests and sources as text, so that they hold for code no test builds. What text
+//! cannot show: a name brought in under another one (`use core as c`). That does not happen by accident.
 
 #[path = "house/modules.rs"]
 mod modules;
@@ -91,8 +92,8 @@ const UNSAFE: &[&str] = &[
 /// What the page of each engine says, in this order; releases may follow.
 const HEADINGS: [&str; 6] = ["Theory", "States", "Ways", "Locks", "Cost", "Unusual"];
 
-/// Modules of a room that are in a cycle of `use`, at most; a room that is not listed has none. `lib.rs` counts as one
-/// where a module names what it defines.
+/// Modules of a room that are in a cycle of `use`, at most; a room that is not listed has none. `lib.rs`
+/// counts as one where a module names what it defines.
 const KNOTTED: &[(&str, usize)] = &[
     ("pages", 12),
     ("model", 4),
@@ -113,8 +114,8 @@ fn read(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Names in the `[dependencies]` and `[build-dependencies]` tables of a manifest, of any target. What only tests use does
-/// not count.
+/// Names in the `[dependencies]` and `[build-dependencies]` tables of a manifest, of any target. What only
+/// tests use does not count.
 fn dependencies(manifest: &str) -> Vec<String> {
     let mut names = Vec::new();
     let mut counts = false;
@@ -153,8 +154,8 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The code of a file without comments and texts. Lifetimes look like characters to nobody here: a quote counts as one
-/// only when the closing quote is one or two characters (an escape) away.
+/// The code of a file without comments and texts. Lifetimes look like characters to nobody here: a quote
+/// counts as one only when the closing quote is one or two characters (an escape) away.
 fn code(source: &str) -> String {
     let mut code = String::with_capacity(source.len());
     let mut rest = source;
@@ -285,7 +286,8 @@ fn embeddable_rooms_stand_alone() {
     for room in EMBEDDABLE {
         let folder = root().join("crates").join(room).join("src");
         let top = read(&folder.join("lib.rs"));
-        // `platform` declares an unsafe trait, in one listed file; the rooms above contain nothing unsafe at all.
+        // `platform` declares an unsafe trait, in one listed file; the rooms above contain nothing unsafe at
+        // all.
         let unsafe_code =
             if room == "platform" { "#![deny(unsafe_code)]" } else { "#![forbid(unsafe_code)]" };
         for attribute in ["#![no_std]", unsafe_code] {

@@ -1,10 +1,12 @@
-//! The native world's two protocols between threads, under loom: who has a slot, and how a fork finds nobody inside.
+//! The native world's two protocols between threads, under loom: the ownership of slots, and the gate that
+//! keeps a fork from finding a thread inside a section.
 //!
-//! A model, not the code: `crates/native/src/thread.rs` keeps its state in statics and in memory that loom cannot see into.
-//! Each function here is named as there and does the same steps with the same orderings. Every schedule within three
-//! preemptions, of two or three threads and one or two rounds each. The barrier that the kernel puts on all threads
-//! (membarrier) is a fence at the place of the compiler's: that is what it stands for. What loom says of it says nothing of
-//! the kernel's. Each protocol is also run with a step left out, and must then be found wrong.
+//! A model, not the code: `crates/native/src/thread.rs` keeps its state in statics and in memory that loom
+//! cannot see into. Each function here is named as there and does the same steps with the same orderings.
+//! Every schedule within three preemptions, of two or three threads and one or two rounds each. The barrier
+//! that the kernel puts on all threads (membarrier) is a fence at the place of the compiler's: that is what
+//! it stands for. What loom says of it says nothing of the kernel's. Each protocol is also run with a step
+//! left out, and must then be found wrong.
 #![cfg(feature = "tools")]
 
 use loom::cell::Cell;
@@ -53,8 +55,8 @@ const FREE: u8 = 0;
 const LIVE: u8 = 1;
 const CLAIMED: u8 = 2;
 
-/// Slots, and how many objects are in each: reached by whoever has the slot, without an atomic operation. loom reports an
-/// access that nothing orders.
+/// Slots, and the number of objects in each: only the slot's owner reaches it, without an atomic operation.
+/// loom reports an access that nothing orders.
 struct Slots {
     states: [AtomicU8; 2],
     objects: [Cell<u32>; 2],
@@ -66,7 +68,7 @@ struct Slots {
 struct HandOver {
     take: Ordering,
     leave: Ordering,
-    /// Whether a claim asks if somebody has the slot.
+    /// Whether a claim checks that the slot has no owner.
     asks: bool,
 }
 
@@ -107,7 +109,8 @@ impl Slots {
     }
 }
 
-/// A thread's life: it gets a slot, leaves an object in it, ends, and empties what it left (`exit` and its hook).
+/// A thread's life: it gets a slot, leaves an object in it, ends, and empties what it left (`exit` and its
+/// hook).
 fn life(slots: &Slots) -> u32 {
     let Some(slot) = slots.enter_first() else { return 0 };
     slots.put(slot);
@@ -133,7 +136,8 @@ fn slots_change_hands() {
         let mut out = slots.claim(0) + slots.claim(1);
         out += lives.into_iter().map(|life| life.join().expect("it ended")).sum::<u32>();
         out += slots.claim(0) + slots.claim(1);
-        // Each thread found a slot, as there are two, unless one was claimed at that moment: then it put nothing.
+        // Each thread found a slot, as there are two, unless one was claimed at that moment: then it put
+        // nothing.
         assert!((1..=2).contains(&out) || out == 0 && slots.objects.iter().all(|left| left.get() == 0));
         assert!(slots.states.iter().all(|state| state.load(Relaxed) == FREE), "a slot that nobody lets go");
     });
@@ -152,9 +156,9 @@ struct Gate {
 enum Barrier {
     /// The kernel's barrier, or a fence where there is none.
     Everywhere,
-    /// Only whoever forks has one: what would be without `membarrier` and without the fence.
+    /// Only the forking thread has a fence: the protocol without `membarrier`.
     OneSided,
-    /// Whoever finds the gate closed goes on.
+    /// A thread that finds the gate closed enters nevertheless.
     NoGate,
     /// The gate is looked at without acquiring what was done before it was opened.
     LooseGate,

@@ -124,7 +124,7 @@ fn every_preset(f: impl Fn(Preset) + Sync) {
     });
 }
 
-/// A preset's engine in two worlds, and in each the same function.
+/// A preset's engine in two worlds, each as one function of one type.
 macro_rules! with_engine {
     ($preset:expr, $function:ident, $one:ty, $other:ty) => {
         match $preset {
@@ -146,7 +146,7 @@ fn enough(preset: Preset, ran: Ran, allocs: u64, slabs: u64) {
     assert_eq!(ran.collected > allocs / 200, sheaves, "{preset}: who waits for readers: {ran:?}");
 }
 
-/// The model on every machine, and the same with slots that refuse.
+/// The model on every machine, with slots that serve and with slots that refuse.
 fn model<E: Engine<Model>, R: Engine<Refusing<Model>, Policy = E::Policy>>(
     preset: Preset,
     policy: &E::Policy,
@@ -242,7 +242,8 @@ fn finds<T: Twist<Alone>, E: Engine<Twisted<Alone, T>>>(fault: &str, policy: &E:
     wrong.is_some()
 }
 
-/// Each engine has a fault in its own structure that programs find; a fault that needs two CPUs at once they cannot find.
+/// Each engine has a fault in its own structure that programs find; a fault that needs two CPUs at once they
+/// cannot find.
 #[test]
 fn planted_faults_are_found() {
     fn policy<T>(text: &str, of: fn(Preset) -> Option<T>) -> T {

@@ -1,4 +1,4 @@
-//! The dumb reference: which ranges of addresses are somebody's.
+//! The simple reference: the ranges of addresses that are allocated.
 
 use slablab_pages::Pages;
 use slablab_platform::{NodeId, Platform};

@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 const CACHE: CacheId = CacheId(7);
 /// The cache that sheaves and arrays are objects of.
 const SHEAVES: CacheId = CacheId(8);
-/// No cache: who waits for readers.
+/// No cache's number: the work of an object that waits for its readers.
 const READERS: CacheId = CacheId(9);
 
 /// What a program did.
@@ -110,7 +110,7 @@ impl<P: Testable, E: Engine<P>> Runner<P, E> {
         runner
     }
 
-    /// Runs a program to its end, frees what is left and looks that nothing stayed.
+    /// Runs a program to its end, frees the remaining objects, and checks that no page stayed allocated.
     ///
     /// # Errors
     /// The step and what was wrong with it.
@@ -294,7 +294,8 @@ impl<P: Testable, E: Engine<P>> Runner<P, E> {
         })
     }
 
-    /// What is lent comes back, and all readers end: then no object is on its way.
+    /// Returns lent sheaves and ends all readers: afterwards every object is free or allocated, none in
+    /// between.
     fn settle(&mut self) -> Result<(), String> {
         while !self.lent.is_empty() {
             self.step(Op::Return { cpu: 0 })?;

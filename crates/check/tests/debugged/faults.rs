@@ -59,8 +59,8 @@ impl<P: Testable, E: Engine<P>> Bench<P, E> {
     }
 }
 
-/// What a plant does to an object that call site 1 allocated, and what must be found: with which offset in it the address
-/// of the report is, and who allocated and freed it.
+/// What a plant does to an object that call site 1 allocated, and what must be found: with which offset in it
+/// the address of the report is, and who allocated and freed it.
 struct Case<P: Testable, E: Engine<P>> {
     name: &'static str,
     plant: fn(&Bench<P, E>, P::Ptr),
@@ -175,7 +175,8 @@ fn cases<P: Testable, E: Engine<P>>() -> Vec<Case<P, E>> {
     cases
 }
 
-/// Plants each fault in a fresh world, with free objects in quarantine and, where the engine leaves them alone, without.
+/// Plants each fault in a fresh world, with free objects in quarantine and, where the engine leaves them
+/// alone, without.
 fn check<P: Testable, E: Engine<P>>(name: &str, policy: &E::Policy, release: slablab_slabs::Release) {
     let letters = Letters::parse("FZPU").expect("letters");
     let quarantines: &[u64] = if E::KNOWS_OWNERS { &[0, 4096] } else { &[4096] };
@@ -253,7 +254,7 @@ fn each_is_found_in_static_memory() {
     every_engine::<Bare<true>>("in static memory", &|body| Bare::<true>::enter(body));
 }
 
-/// A byte of a free object's link is overwritten: the next who follows it is told which object it was.
+/// A byte of a free object's link is overwritten: the next call that follows the link reports the object.
 fn broken_link<P: Testable, E: Engine<P>>(name: &str, policy: &E::Policy) {
     let pages = Pages::<P::Ground>::new(PagesPolicy::for_release(6, 1, 0));
     let common = E::Common::default();

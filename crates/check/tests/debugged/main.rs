@@ -1,5 +1,5 @@
-//! Every engine with debugging and hardening around it: random programs against a dumb reference, in every world, without
-//! a report; and one planted fault of each kind, which is reported with the right object.
+//! Every engine with debugging and hardening around it: random programs against a dumb reference, in every
+//! world, without a report; and one planted fault of each kind, which is reported with the right object.
 
 mod faults;
 mod races;
@@ -18,7 +18,7 @@ use slablab_slabs::wrap::{Around, Debugged, Hardened, Wrap};
 use slablab_slabs::zones::Letters;
 use slablab_slabs::{CacheFlags, CacheSpec, Engine};
 
-/// What is put around engines: all of it, and parts that go different ways.
+/// The wrappers put around engines: all at once, and combinations that take different paths.
 fn wraps() -> Vec<Wrap> {
     let letters = |text| Letters::parse(text).expect("letters");
     let plain = Wrap::default();

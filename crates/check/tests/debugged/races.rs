@@ -15,7 +15,7 @@ use slablab_slabs::{Backing, CacheId, CacheSpec, Engine, Misuse, Release};
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// A debugged cache whose quarantine holds one object, and what its users hold.
+/// A debugged cache whose quarantine holds one object, and the objects its users hold.
 struct Bench<P: Platform> {
     pages: Pages<P::Ground>,
     cache: Debugged<P, Slub<P>>,
@@ -70,8 +70,8 @@ impl<P: Testable> Bench<P> {
 
 type Step<P> = fn(&Bench<P>);
 
-/// Runs two steps at once on two CPUs, over three allocated objects, in every schedule within the limits; of the frees so
-/// many are refused.
+/// Runs two steps at once on two CPUs, over three allocated objects, in every schedule within the limits; of
+/// the frees so many are refused.
 fn check<K: Kit>(name: &str, limits: Limits, steps: [Step<Checked<K>>; 2], refused: u32) {
     let explored: Result<Explored, String> = explore::<K>(limits, move || {
         Checked::<K>::enter(Shape::ONE_NODE, || {
@@ -91,7 +91,7 @@ fn check<K: Kit>(name: &str, limits: Limits, steps: [Step<Checked<K>>; 2], refus
 }
 
 fn every_race<K: Kit>(limits: Limits) {
-    // Two go in, one goes out, by whoever came second.
+    // Two objects enter the quarantine; the second free takes one out.
     check::<K>(
         "two frees into quarantine",
         limits,

@@ -1,9 +1,9 @@
 //! Every citation, link and path in the documents and sources leads somewhere.
 //!
-//! A citation is the file and the section, `docs/theory/slub.md 4.4`; a section is a heading that begins with its
-//! number. Links are relative Markdown links, with or without an anchor. Paths are those that start with a folder of
-//! the repository, in any text; module paths (`slabs::order`) are checked in pages, in backticks. What this cannot
-//! show: that the cited section says what the citing line claims.
+//! A citation is the file and the section, `docs/theory/slub.md 4.4`; a section is a heading that begins with
+//! its number. Links are relative Markdown links, with or without an anchor. Paths are those that start with
+//! a folder of the repository, in any text; module paths (`slabs::order`) are checked in pages, in backticks.
+//! What this cannot show: that the cited section says what the citing line claims.
 
 mod paths;
 mod rules;
@@ -37,8 +37,8 @@ impl Text {
         self.path.ends_with(".md")
     }
 
-    /// The lines with their numbers, in one string where a comment or a paragraph goes on: a citation may be broken
-    /// over two lines.
+    /// The lines with their numbers, in one string where a comment or a paragraph goes on: a citation may be
+    /// broken over two lines.
     fn paragraphs(&self) -> Vec<(usize, String)> {
         let mut paragraphs: Vec<(usize, String)> = Vec::new();
         let mut goes_on = false;

@@ -61,7 +61,8 @@ fn every_module_path_in_a_page_exists() {
     println!("{resolved} module paths exist");
 }
 
-/// Follows a path of names from a crate: modules as files, then names in the file (or in the files of the folder).
+/// Follows a path of names from a crate: modules as files, then names in the file (or in the files of the
+/// folder).
 fn module<'a>(names: &[&'a str]) -> Result<(), &'a str> {
     let mut folder = root().join("crates").join(names[0]).join("src");
     let mut file = folder.join("lib.rs");

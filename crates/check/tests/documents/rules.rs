@@ -1,4 +1,5 @@
-//! The rules of docs/fidelity.md name sections, functions and tests that exist; so do the rows of docs/published.md.
+//! The rules of docs/fidelity.md name sections, functions and tests that exist; so do the rows of
+//! docs/published.md.
 
 use crate::{Text, cited_sections, headings, path_at, prose, report, section, texts};
 use std::collections::HashSet;
@@ -13,7 +14,8 @@ fn words(texts: &[Text]) -> HashSet<&str> {
     sources.flat_map(|text| &text.lines).flat_map(|line| line.split(move |c| !part(c))).collect()
 }
 
-/// The names in the cells of a row that no source has. `each_is_found_in_*` is the beginning of several names.
+/// The names in the cells of a row that no source has. `each_is_found_in_*` is the beginning of several
+/// names.
 fn unknown<'a>(cells: &[&'a str], words: &HashSet<&str>) -> Vec<&'a str> {
     let mut unknown = Vec::new();
     for token in cells.iter().flat_map(|cell| cell.split('`').skip(1).step_by(2)) {

@@ -1,8 +1,9 @@
 //! Which modules of a crate use which, read from sources as text, and the cycles among them.
 //!
-//! A module is a file or a folder directly below `src`; `lib.rs` or `main.rs` is the module [`ROOT`]. A module uses another
-//! one if its code names it by `crate::` or, one level up, by `super::`, directly or through a `pub use` of the root. Code
-//! behind `#[cfg(test)]` does not count. What text cannot show: a method that another module implements for a type.
+//! A module is a file or a folder directly below `src`; `lib.rs` or `main.rs` is the module [`ROOT`]. A
+//! module uses another one if its code names it by `crate::` or, one level up, by `super::`, directly or
+//! through a `pub use` of the root. Code behind `#[cfg(test)]` does not count. What text cannot show: a
+//! method that another module implements for a type.
 
 use super::{code, read, sources};
 use std::collections::{BTreeMap, BTreeSet};
@@ -86,7 +87,8 @@ fn reexports(root: &str) -> BTreeMap<String, String> {
     found
 }
 
-/// First names behind `crate::`, and behind `super::` where that is the root; macros and visibilities are none.
+/// First names behind `crate::`, and behind `super::` where that is the root; macros and visibilities are
+/// none.
 fn names(code: &str, super_is_root: bool) -> BTreeSet<String> {
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
     let mut found = BTreeSet::new();

@@ -1,4 +1,5 @@
-//! Where the rooms under a malloc may panic: only in code that makes a heap or a cache, and in a constant's evaluation.
+//! Where the rooms under a malloc may panic: only in code that makes a heap or a cache, and in a constant's
+//! evaluation.
 
 use super::{code, read, root, sources};
 
@@ -28,7 +29,8 @@ const ALLOWED: &[(&str, usize, &str)] = &[
     ("slabs/src/slab/new.rs", 1, "`set_new_objects`: said before the first allocation"),
 ];
 
-/// Lines of a file's code that may panic. What follows `#[cfg(test)]` is a test; debug assertions are not in a release.
+/// Lines of a file's code that may panic. What follows `#[cfg(test)]` is a test; debug assertions are not in
+/// a release.
 fn panics(source: &str) -> Vec<String> {
     let stripped = code(source);
     let shipped = stripped.find("#[cfg(test)]").unwrap_or(stripped.len());
@@ -44,8 +46,8 @@ fn panics(source: &str) -> Vec<String> {
     stripped[..shipped].lines().filter(may_panic).map(|line| line.trim().to_owned()).collect()
 }
 
-/// A list or an array that a caller's write has damaged ends in `Platform::broken`, in one line that names the cache: never
-/// in a panic, which allocates, and unwinds out of `GlobalAlloc`.
+/// A list or an array that a caller's write has damaged ends in `Platform::broken`, in one line that names
+/// the cache: never in a panic, which allocates, and unwinds out of `GlobalAlloc`.
 #[test]
 fn no_allocation_panics() {
     for room in ROOMS {

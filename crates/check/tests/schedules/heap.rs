@@ -103,7 +103,7 @@ impl<P: Testable, E: Engine<P>> Heap<P, E> {
         }
     }
 
-    /// Readers end, and who waited for them goes on.
+    /// Ends all readers, and frees the objects that waited for them.
     pub(crate) fn end_grace_period(&self) {
         P::end_grace_period();
         while let Some((cpu, work)) = P::due() {
@@ -143,7 +143,7 @@ impl<P: Testable, E: Engine<P>> Heap<P, E> {
         self.lent.borrow_mut().push_back(sheaf);
     }
 
-    /// Frees what is left; then nothing may be left.
+    /// Frees the remaining objects; afterwards no slab may be left.
     pub(crate) fn end(&self) {
         let backing = self.backing();
         while !self.lent.borrow().is_empty() {

@@ -1,13 +1,15 @@
 //! Engines under loom and shuttle.
 //!
-//! Loom runs two CPUs through every schedule with at most two preemptions: one to three operations of each on a few
-//! prepared slabs of one or two nodes, at most 20,000 branches in one schedule. SLUB's slabs change by one racing word, and
-//! there an ordering that is too weak is found. SLQB, SLAB and SLOB have none: queues, arrays, slabs and the heap change
-//! hands under locks, and what is kept in words beside them (SLAB's next colour and free objects, SLOB's tallies) decides
-//! nothing that must be exact. There loom shows that no field is reached without its lock.
+//! Loom runs two CPUs through every schedule with at most two preemptions: one to three operations of each on
+//! a few prepared slabs of one or two nodes, at most 20,000 branches in one schedule. SLUB's slabs change by
+//! one racing word, and there an ordering that is too weak is found. SLQB, SLAB and SLOB have none: queues,
+//! arrays, slabs and the heap change hands under locks, and what is kept in words beside them (SLAB's next
+//! colour and free objects, SLOB's tallies) decides nothing that must be exact. There loom shows that no
+//! field is reached without its lock.
 //!
-//! Shuttle runs whole programs on two to four CPUs in random schedules. Loom cannot show what needs three preemptions,
-//! shuttle cannot show that a schedule it did not draw is right, nor that an ordering is strong enough.
+//! Shuttle runs whole programs on two to four CPUs in random schedules. Loom cannot show what needs three
+//! preemptions, shuttle cannot show that a schedule it did not draw is right, nor that an ordering is strong
+//! enough.
 
 mod heap;
 mod programs;
@@ -105,7 +107,7 @@ fn shuttle_races() {
     every_race::<Shuttle>(Limits { executions: effort(300) as usize, ..Limits::QUICK });
 }
 
-/// Four objects to a sheaf, so that sheaves go through the barn, are flushed and are filled while others do the same.
+/// Four objects to a sheaf, so that several CPUs flush, fill and exchange sheaves with the barn at once.
 #[test]
 fn shuttle_sheaves() {
     let limits = Limits { executions: effort(100) as usize, ..Limits::QUICK };
@@ -179,8 +181,8 @@ fn loom_every_preset() {
     }
 }
 
-/// What finds a fault in a world: the race and the finding. A world with a fault that no race finds is a test that cannot
-/// fail.
+/// What finds a fault in a world: the race and the finding. A world with a fault that no race finds is a test
+/// that cannot fail.
 fn planted<K: Kit, P: Testable>(fault: &str, limits: Limits) {
     let found = races::<P, Slub<P>>().iter().find_map(|race| {
         let policy = slub("slub@6.1,max_order=0,min_partial=0,cpu_partial=0");

@@ -48,8 +48,8 @@ fn run<P: Testable, E: Engine<P>>(heap: &Heap<P, E>, seed: u64, steps: u32) {
     }
 }
 
-/// Every CPU runs a random program; they free each other's objects. Answers executions, and how often `load.seen` was
-/// counted in them.
+/// Every CPU runs a random program; they free each other's objects. Answers executions, and how often
+/// `load.seen` was counted in them.
 pub(crate) fn programs<P: Testable, E: Engine<P> + 'static>(
     policy: &E::Policy,
     load: Load,

@@ -77,7 +77,7 @@ fn free_one<P: Testable, E: Engine<P>>(heap: &Heap<P, E>) {
     object.into_iter().for_each(|object| heap.free(object));
 }
 
-/// CPU 0 goes: what its slot held is moved to where others find it. Then it comes back.
+/// CPU 0 goes down: its slot's objects are moved to where other CPUs find them. Then it comes up again.
 fn exit<P: Testable, E: Engine<P>>(heap: &Heap<P, E>) {
     P::set_online(CpuId(0), false);
     heap.cache.cpu_down(&heap.backing(), CpuId(0));
@@ -89,7 +89,7 @@ fn twice<P: Testable, E: Engine<P>>(heap: &Heap<P, E>, step: Step<P, E>) {
     step(heap);
 }
 
-/// What two CPUs can do to each other's slabs.
+/// Races of two CPUs on one cache's slabs.
 pub(crate) fn races<P: Testable, E: Engine<P>>() -> [Race<P, E>; 6] {
     [
         // The CPU's own objects run out while another CPU frees to it.
@@ -121,14 +121,14 @@ pub(crate) fn races<P: Testable, E: Engine<P>>() -> [Race<P, E>; 6] {
             },
             second: |heap| twice(heap, free_one),
         },
-        // A CPU goes, as a thread ends, while another frees to what it had.
+        // A CPU goes down, as when a thread ends, while another CPU frees to its slabs.
         Race {
             name: "exit against free",
             prepare: |heap| hold(heap, 6),
             first: exit,
             second: |heap| twice(heap, free_one),
         },
-        // The same, while another takes what it had.
+        // A CPU goes down while another CPU allocates what the first one had.
         Race {
             name: "exit against alloc",
             prepare: |heap| {

@@ -1,5 +1,5 @@
-//! Two CPUs that ask for one node's zonelist at once, on a machine where all nodes are equally far from each other: there
-//! `node_load` decides the order, and both CPUs must read one list.
+//! Two CPUs that ask for one node's zonelist at once, on a machine where all nodes are equally far from each
+//! other: there `node_load` decides the order, and both CPUs must read one list.
 
 use slablab_check::kit::{Job, Kit};
 use slablab_check::{Checked, Limits, Loom, Shape, Shuttle, effort, explore};

@@ -46,7 +46,8 @@ impl<P: Testable, E: Engine<P>> Runner<P, E> {
         if self.cache.geometry().object_size > 8
             && let Some(object) = self.reference.take(at.into())
         {
-            // The object stays out of the bulk: with it its slab might go, and then the address is in no slab.
+            // The object stays out of the bulk: with it its slab might go, and then the address is in no
+            // slab.
             let (pfn, offset) = P::locate(object);
             let inside = P::address(pfn, offset as u64 + 8);
             self.free_wrong_bulk(cpu, count, at, inside, Misuse::NotAnObject)?;
@@ -55,8 +56,8 @@ impl<P: Testable, E: Engine<P>> Runner<P, E> {
         Ok(())
     }
 
-    /// Frees `count` live objects with the address `wrong` in front of the `at`-th. The contract of `Engine::free_bulk`: the
-    /// objects before it are freed; it and the objects after it stay as they were.
+    /// Frees `count` live objects with the address `wrong` in front of the `at`-th. The contract of
+    /// `Engine::free_bulk`: the objects before it are freed; it and the objects after it stay as they were.
     fn free_wrong_bulk(
         &mut self,
         cpu: CpuId,
