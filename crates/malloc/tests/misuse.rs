@@ -1,6 +1,8 @@
-//! What a program does wrong ends it, with a report that names the address and the class. `unsafe`: does it wrong.
+//! What a program does wrong ends it, with a report that names the address and the class. `unsafe`: does it
+//! wrong.
 //!
-//! Each fault is committed in a process of its own: this test started again, with the fault's name in the environment.
+//! Each fault is committed in a process of its own: this test started again, with the fault's name in the
+//! environment.
 #![allow(unsafe_code, reason = "misuses the allocator on purpose")]
 
 use slablab_malloc::api;
@@ -11,7 +13,8 @@ const FAULT: &str = "FAULT_TO_COMMIT";
 static ELSEWHERE: [u64; 4] = [0; 4];
 
 fn free(at: *mut u8) {
-    // SAFETY: whatever `at` is, nobody reads through it afterwards; that it may be anything is what is tested.
+    // SAFETY: whatever `at` is, nobody reads through it afterwards; that it may be anything is what is
+    // tested.
     unsafe { api::free(at) }
 }
 
@@ -160,8 +163,8 @@ const ENGINES: [&str; 8] = [
     "slub@6.1,harden=encode",
 ];
 
-/// A program that frees a block, writes to it, and frees it again: the write hides the second free from malloc. Some engine's
-/// list then has the block twice, which that engine finds when it empties its lists.
+/// A program that frees a block, writes to it, and frees it again: the write hides the second free from
+/// malloc. Some engine's list then has the block twice, which that engine finds when it empties its lists.
 const DAMAGE: &str = "damaged list";
 
 fn damage() {
@@ -177,8 +180,8 @@ fn damage() {
     api::trim();
 }
 
-/// The report of a damaged list is one line that names the cache. It is no panic: a panic would go through the
-/// same malloc, and unwind out of `GlobalAlloc`.
+/// The report of a damaged list is one line that names the cache. It is no panic: a panic would go through
+/// the same malloc, and unwind out of `GlobalAlloc`.
 #[test]
 fn a_damaged_list_ends_in_one_line() {
     for engine in ["slub@7.1", "slub@6.1", "slqb", "slab"] {
@@ -187,7 +190,8 @@ fn a_damaged_list_ends_in_one_line() {
         assert!(!said.contains("panicked"), "{engine}:\n{said}");
         let [report] = reports[..] else { panic!("{engine}: not one report:\n{said}") };
         println!("{engine}: {report}");
-        // The engine names its cache by number; malloc, where the last free finds the slab empty, by its class.
+        // The engine names its cache by number; malloc, where the last free finds the slab empty, by its
+        // class.
         let names_cache = report.starts_with("slablab: cache ") || report.ends_with("(malloc-112)");
         assert!(names_cache, "{engine}: {report}");
     }

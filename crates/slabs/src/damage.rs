@@ -1,8 +1,9 @@
 //! Damage: an engine finds that its own lists or arrays cannot be right.
 //!
-//! The cause is a caller: it freed an object twice, or wrote to an object that it had freed. The call that finds the damage
-//! is another one, so there is no error to return. The report is one line that names the cache and the object or slab, and
-//! goes through [`Platform::broken`], which never unwinds where the engine serves a malloc.
+//! The cause is a caller: it freed an object twice, or wrote to an object that it had freed. The call that
+//! finds the damage is another one, so there is no error to return. The report is one line that names the
+//! cache and the object or slab, and goes through [`Platform::broken`], which never unwinds where the engine
+//! serves a malloc.
 
 use crate::cache::CacheId;
 use crate::report::Misuse;

@@ -1,15 +1,15 @@
-//! Sheaves lent to a caller who will need some objects and must not fail then (docs/theory/sheaves.md 4.2).
+//! Sheaves lent to a caller that will need some objects and must not fail then (docs/theory/sheaves.md 4.2).
 //!
-//! The maple tree asks for as many nodes as a change may need, changes the tree under a lock, and hands back what is left.
-//! An engine without sheaves of its own lends one made for the call, which is what SLUB does for more objects than its
-//! sheaves hold: an array of objects, itself an object of a kmalloc cache.
+//! The maple tree asks for as many nodes as a change may need, changes the tree under a lock, and hands the
+//! rest back. An engine without sheaves of its own lends one made for the call, which is what SLUB does for
+//! more objects than its sheaves hold: an array of objects, itself an object of a kmalloc cache.
 
 use crate::backing::Metadata;
 use crate::cache::CacheId;
 use crate::damage::hole;
 use slablab_platform::{Gfp, HotArray, Platform};
 
-/// A sheaf in a caller's hands: objects that are theirs already. Hand it back with
+/// A sheaf that a caller holds: its objects are allocated already. Hand it back with
 /// [`Engine::return_sheaf`](crate::Engine::return_sheaf).
 #[must_use = "objects in a sheaf that is not handed back are lost"]
 pub struct Sheaf<P: Platform> {
@@ -24,7 +24,7 @@ pub(crate) const fn word(index: u32) -> u32 {
 }
 
 impl<P: Platform> Sheaf<P> {
-    /// An empty sheaf for so many objects. `None` without memory.
+    /// An empty sheaf for `capacity` objects. `None` without memory.
     pub(crate) fn new(metadata: &dyn Metadata<P>, capacity: u32, gfp: Gfp) -> Option<Self> {
         let words = word(capacity);
         let gfp = (gfp | Gfp::NOWARN | Gfp::NOMEMALLOC | Gfp::NO_OBJ_EXT)
@@ -34,7 +34,7 @@ impl<P: Platform> Sheaf<P> {
         Some(Sheaf { storage, size: 0, capacity })
     }
 
-    /// Objects left.
+    /// Objects that are left in it.
     pub fn size(&self) -> u32 {
         self.size
     }
@@ -58,7 +58,7 @@ impl<P: Platform> Sheaf<P> {
         }
     }
 
-    /// An empty sheaf's memory goes back.
+    /// Gives an empty sheaf's memory back.
     pub(crate) fn discard(self, metadata: &dyn Metadata<P>) {
         debug_assert_eq!(self.size, 0, "objects are in a sheaf that is given back");
         P::storage_detach(self.storage);

@@ -9,12 +9,13 @@ use slablab_pages::Pages;
 use slablab_platform::frames::Links;
 use slablab_platform::{Field, FrameState, NodeId, Pfn, Platform, Word};
 
-/// A slab's racing state in one word. Bits: head 0-30 (offset in units of 8 bytes, all ones for none), frozen 31,
-/// inuse 32-47, objects 48-63.
+/// A slab's racing state in one word. Bits: head 0-30 (offset in units of 8 bytes, all ones for none), frozen
+/// 31, inuse 32-47, objects 48-63.
 ///
-/// Who may change it: anybody may push one object or a chain (head, inuse); only the CPU that froze the slab, or the
-/// holder of the `list_lock` the slab is listed under, may take objects out. So a head that was seen cannot come back
-/// with another list behind it, and no tag is needed.
+/// Any CPU may push one object or a chain (head, inuse). Only the CPU that froze the slab, or the holder of
+/// the `list_lock` that the slab is listed under, may take objects out. So a head that a CPU has read cannot
+/// come back with another list behind it, and the word needs no tag. Each transition below says who may make
+/// it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlabWord {
     /// First free object, as an offset from the slab's start in units of 8 bytes.
@@ -23,7 +24,7 @@ pub struct SlabWord {
     pub inuse: u16,
     /// Objects the slab holds.
     pub objects: u16,
-    /// Owned by a CPU: on no node's list, and nobody else may take objects out.
+    /// The slab is one CPU's: it is on no node's list, and no other CPU may take objects out.
     pub frozen: bool,
 }
 
@@ -58,44 +59,45 @@ impl SlabWord {
         self.objects as u32 - self.inuse as u32
     }
 
-    /// The word of a new slab whose objects are all out, not frozen. Who may write it: the CPU that made the slab, before any
-    /// other CPU knows the slab.
+    /// The word of a new slab whose objects are all out, not frozen. Who may write it: the CPU that made the
+    /// slab, before any other CPU knows the slab.
     #[inline]
     pub const fn all_out(objects: u16) -> SlabWord {
         SlabWord { head: None, inuse: objects, objects, frozen: false }
     }
 
-    /// `count` objects come back in front of the list; `head` is the first of them. `None` if fewer objects are out: one was
-    /// freed twice. Who may: any CPU, in any state of the slab.
+    /// `count` objects come back in front of the list; `head` is the first of them. `None` if fewer objects
+    /// are out: one was freed twice. Who may: any CPU, in any state of the slab.
     #[inline]
     pub fn pushed(self, head: u32, count: u32) -> Option<SlabWord> {
         let inuse = (self.inuse as u32).checked_sub(count)?;
         Some(SlabWord { head: Some(head), inuse: inuse as u16, ..self })
     }
 
-    /// `count` objects leave the front of the list; `head` is the first that stays. Who may: the holder of the `list_lock`
-    /// that the slab is listed under.
+    /// `count` objects leave the front of the list; `head` is the first that stays. Who may: the holder of
+    /// the `list_lock` that the slab is listed under.
     #[inline]
     pub const fn taken(self, count: u32, head: Option<u32>) -> SlabWord {
         SlabWord { head, inuse: self.inuse + count as u16, ..self }
     }
 
-    /// The whole list leaves. Who may: the CPU that froze the slab, or the holder of the `list_lock` that the slab is listed
-    /// under.
+    /// The whole list leaves. Who may: the CPU that froze the slab, or the holder of the `list_lock` that the
+    /// slab is listed under.
     #[inline]
     pub const fn taken_all(self) -> SlabWord {
         SlabWord { head: None, inuse: self.objects, ..self }
     }
 
-    /// The slab becomes a CPU's own. Who may: the holder of the `list_lock` that the slab is listed under; the CPU on whose
-    /// chain of partial slabs it is; the CPU that frees into a full slab, in the same exchange as its push.
+    /// The slab becomes a CPU's own. Who may: the holder of the `list_lock` that the slab is listed under;
+    /// the CPU on whose chain of partial slabs it is; the CPU that frees into a full slab, in the same
+    /// exchange as its push.
     #[inline]
     pub const fn frozen(self) -> SlabWord {
         SlabWord { frozen: true, ..self }
     }
 
-    /// The slab is no CPU's own any more. Who may: the CPU that froze it. Where the slab has a free object afterwards, that
-    /// CPU holds the `list_lock` under which it lists the slab.
+    /// The slab is no CPU's own any more. Who may: the CPU that froze it. Where the slab has a free object
+    /// afterwards, that CPU holds the `list_lock` under which it lists the slab.
     #[inline]
     pub const fn thawed(self) -> SlabWord {
         SlabWord { frozen: false, ..self }
@@ -107,9 +109,9 @@ impl SlabWord {
 pub struct Chain<Ptr> {
     /// The first object.
     pub head: Ptr,
-    /// The last object; its link is whatever was there.
+    /// The last object. Its link has no meaning.
     pub tail: Ptr,
-    /// How many objects.
+    /// Objects in the chain.
     pub count: u32,
 }
 
@@ -165,18 +167,19 @@ impl<P: Platform> Slab<P> {
         self.state().node
     }
 
-    /// The racing word. Acquire: pairs with the compare-exchange that pushed the head, whose link is read next.
+    /// The racing word. Acquire: pairs with the compare-exchange that pushed the head, whose link is read
+    /// next.
     #[inline]
     pub fn word(self) -> SlabWord {
         SlabWord::unpack(P::with_frame(self.pfn, |frame| frame.slab.load_acquire()))
     }
 
-    /// Writes the word of a slab that nobody else can see yet.
+    /// Writes the word of a slab that no other CPU can find yet.
     pub fn init_word(self, word: SlabWord) {
         P::with_frame(self.pfn, |frame| frame.slab.store(word.pack()));
     }
 
-    /// One attempt to go from one state to another; the state found on failure.
+    /// Tries once to change the word from `from` to `to`. The error is the word found instead.
     #[inline]
     pub fn exchange(self, from: SlabWord, to: SlabWord) -> Result<(), SlabWord> {
         P::with_frame(self.pfn, |frame| frame.slab.compare_exchange(from.pack(), to.pack()))
@@ -190,7 +193,7 @@ impl<P: Platform> Slab<P> {
         P::with_frame(self.pfn, |frame| frame.owner.get())
     }
 
-    /// Sets the owner's word of a slab nobody else can see yet.
+    /// Sets the owner's word of a slab that no other CPU can find yet.
     pub fn set_owner(self, owner: u64) {
         P::with_frame(self.pfn, |frame| frame.owner.set(owner));
     }
@@ -207,7 +210,7 @@ impl<P: Platform> Slab<P> {
         P::with_frame(self.pfn, |frame| frame.extra.set(extra));
     }
 
-    /// The slab after this one on whatever list it is.
+    /// The slab after this one on its list, of either kind.
     #[inline]
     pub fn next(self) -> Option<Self> {
         Links::unpack(P::with_frame(self.pfn, |frame| frame.link.get())).next.map(Self::at)
@@ -246,7 +249,8 @@ impl<P: Platform> Slab<P> {
         ((pfn.0 - self.pfn.0) << (P::page_shift() - 3)) + offset / 8
     }
 
-    /// Links the objects of a slab nobody else can see yet, the first of which is `colour` bytes in; answers the head.
+    /// Links the `objects` objects of a slab that no other CPU can find yet. The first starts `colour` bytes
+    /// into the slab. Returns the head of the list.
     pub fn thread(
         self,
         colour: u32,
@@ -269,7 +273,8 @@ impl<P: Platform> Slab<P> {
     }
 }
 
-/// A doubly linked list of slabs through their frames' links. Whoever uses it holds what protects it.
+/// A doubly linked list of slabs through their frames' links. The caller of each method holds the lock of the
+/// list.
 #[derive(Debug)]
 pub struct SlabList<P> {
     head: Option<Pfn>,

@@ -91,8 +91,9 @@ fn what_it_costs_when_memory_is_tight() {
     check("nowait-nokswapd", false, (0, 0, 0, 0));
     check("nowait-nokswapd-nopage", false, (1, 0, 1, 1));
     check("freepages-check", false, (1, 0, 0, 1));
-    // Below min whoever may wait finds nothing: the order-0 request wakes and reclaims too. In this era whoever may not
-    // wait may take a quarter of the reserves, so that the second pass serves order 3 out of them.
+    // Below min whoever may wait finds nothing: the order-0 request wakes and reclaims too. In this era
+    // whoever may not wait may take a quarter of the reserves, so that the second pass serves order 3 out of
+    // them.
     check("noretry", true, (2, 2, 2, 0));
     check("nowait", true, (1, 0, 0, 0));
     check("nowait-nokswapd", true, (0, 0, 0, 0));
@@ -100,8 +101,8 @@ fn what_it_costs_when_memory_is_tight() {
     check("freepages-check", true, (1, 1, 1, 0));
 }
 
-/// A slab of the smallest order has fewer objects than one of the preferred order. An address behind its last object is
-/// refused by every free of the engine, and is never handed out.
+/// A slab of the smallest order has fewer objects than one of the preferred order. An address behind its last
+/// object is refused by every free of the engine, and is never handed out.
 #[test]
 fn the_tail_of_a_fallback_slab_is_no_object() {
     fn check(preset: &str) {

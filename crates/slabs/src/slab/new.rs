@@ -1,4 +1,4 @@
-//! The objects of a new slab: what is done to each, and in which order they are linked.
+//! The objects of a new slab: how each is prepared, and in which order they are linked.
 
 use crate::cache::CacheFlags;
 use crate::zones::{Zones, ahead};
@@ -7,17 +7,17 @@ use slablab_platform::Platform;
 /// Makes an object when its slab is made; what it made survives frees (`ctor`).
 pub type Constructor<P> = fn(<P as slablab_platform::Frames>::Ptr);
 
-/// What is done to the objects of a new slab, and in which order they are linked.
+/// How the objects of a new slab are prepared, and in which order they are linked.
 pub struct NewObjects<P: Platform> {
-    /// Makes each of them.
+    /// Constructs each object.
     pub construct: Option<Constructor<P>>,
-    /// What debugging puts around each of them.
+    /// The red zones and records of each object, in a cache that is debugged.
     pub zones: Option<Zones>,
-    /// A word of each of them that is zero at first, so many bytes from its start: its owner's state of it.
+    /// Offset of a word in each object that starts as zero: state that the owner of the cache keeps.
     pub zeroed: Option<u32>,
-    /// Marks each of them as free, beside the link, in a cache whose owner keeps such a mark.
+    /// Marks each object as free, in a cache whose owner keeps such a mark in the object.
     pub mark: Option<Constructor<P>>,
-    /// Linked in an order that nobody can guess (`SLAB_FREELIST_RANDOM`, 4.7), not by address.
+    /// The objects are linked in random order (`SLAB_FREELIST_RANDOM`, 4.7), not by address.
     pub shuffled: bool,
 }
 
@@ -36,7 +36,7 @@ impl<P: Platform> Clone for NewObjects<P> {
 impl<P: Platform> Copy for NewObjects<P> {}
 
 impl<P: Platform> NewObjects<P> {
-    /// Makes the object whose slot starts here.
+    /// Prepares the object whose slot starts at `start`.
     #[inline]
     pub fn make(&self, start: P::Ptr) {
         let mut object = start;
@@ -55,10 +55,10 @@ impl<P: Platform> NewObjects<P> {
         }
     }
 
-    /// Looks that a cache with these flags has room for what is to be made.
+    /// Checks that objects of a cache with these flags keep their contents while they are free.
     ///
     /// # Panics
-    /// If contents would not survive a free.
+    /// If they do not.
     pub fn fitting(self, flags: CacheFlags) -> Self {
         let makes = self.construct.is_some() || self.zones.is_some() || self.zeroed.is_some();
         assert!(!makes || flags.constructor, "the cache was made without room for a constructor's work");
@@ -66,10 +66,11 @@ impl<P: Platform> NewObjects<P> {
     }
 }
 
-/// The object at a place of a list of so many in the order that belongs to a key.
+/// The index of the object at position `place` of a list of `objects` objects, in the order that belongs to
+/// `key`.
 ///
-/// A permutation without memory: a Feistel network of four rounds over the next even number of bits, walked until it comes
-/// back into the range (Black and Rogaway, 2002).
+/// A permutation without memory: a Feistel network of four rounds over the next even number of bits, walked
+/// until it comes back into the range (Black and Rogaway, 2002).
 pub(super) fn shuffled(place: u32, objects: u32, key: u32) -> u32 {
     let half = objects.next_power_of_two().ilog2().div_ceil(2).max(1);
     let mask = (1u32 << half) - 1;

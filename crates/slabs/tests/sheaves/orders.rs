@@ -23,14 +23,16 @@ fn slab_of(object: Ptr) -> Pfn {
     Slab::<Model>::of(object).expect("an object is in a slab").0.pfn()
 }
 
-/// A shrink sorts a node's list, fullest slab first (docs/theory/slub.md 4.6). Slabs with as many free objects keep their order.
+/// A shrink sorts a node's list, fullest slab first (docs/theory/slub.md 4.6). Slabs with as many free
+/// objects keep their order.
 #[test]
 fn a_shrink_sorts_the_fullest_slab_first() {
     // Four objects in a slab, all freed from slabs that are on no CPU's list.
     over("slub@6.1,max_order=0,cpu_partial=0", one_node(), 1024, |cache, backing| {
         let objects: Vec<Ptr> = (0..17).map(|_| alloc(cache, backing, 0)).collect();
         let slabs: Vec<Pfn> = objects.chunks(4).map(|slab| slab_of(slab[0])).collect();
-        // Objects freed of slabs 0 to 3, which are listed in this order. Slab 4 is the CPU's; the shrink lists it first.
+        // Objects freed of slabs 0 to 3, which are listed in this order. Slab 4 is the CPU's; the shrink
+        // lists it first.
         for (slab, freed) in [3, 1, 2, 3].into_iter().enumerate() {
             for object in &objects[4 * slab..4 * slab + freed] {
                 cache.free(backing, *object).expect("the cache's object");
@@ -43,8 +45,9 @@ fn a_shrink_sorts_the_fullest_slab_first() {
     });
 }
 
-/// What a refill leaves of a new slab goes to the head of its node's list (docs/theory/sheaves.md 5). The CPU is on a node
-/// without memory and looks at that node's list only, so that slabs of its own making meet on the other node's list.
+/// What a refill leaves of a new slab goes to the head of its node's list (docs/theory/sheaves.md 5). The CPU
+/// is on a node without memory and looks at that node's list only, so that slabs of its own making meet on
+/// the other node's list.
 #[test]
 fn the_rest_of_a_new_slab_goes_first() {
     let mib = |bytes| NodeSpec { bytes: bytes * MIB };
@@ -62,8 +65,8 @@ fn the_rest_of_a_new_slab_goes_first() {
     });
 }
 
-/// Objects of a bulk leave with the last one of the same slab if fewer than three of other slabs are between them
-/// (docs/theory/slub.md 4.2).
+/// Objects of a bulk leave with the last one of the same slab if fewer than three of other slabs are between
+/// them (docs/theory/slub.md 4.2).
 #[test]
 fn a_bulk_looks_ahead_past_two_objects() {
     let chains = |between: usize| {

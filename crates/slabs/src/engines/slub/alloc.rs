@@ -1,4 +1,4 @@
-//! The way of an allocation: docs/theory/slub.md 3.
+//! Allocation: the slow paths behind the slot's free list (docs/theory/slub.md 3).
 
 use super::{
     CpuPartial, CpuState, FirstTry, Memoryless, NewSlab, RemoteSearch, SlabUpdate, Slot, Slub, Tally,
@@ -55,7 +55,7 @@ impl<P: Platform> Slub<P> {
         Some(object)
     }
 
-    /// Which node a request means, by the policy for nodes without memory.
+    /// The node that a request for `node` gets its object from, by the policy for nodes without memory.
     pub(super) fn node_meant(&self, node: Option<NodeId>) -> Option<NodeId> {
         let asked = node?;
         let memoryless = P::node_frames(asked).1 == 0;
@@ -71,7 +71,8 @@ impl<P: Platform> Slub<P> {
         with_memory.min_by_key(|node| (P::distance(from, *node), *node)).unwrap_or(from)
     }
 
-    /// The node whose list is searched when none is asked for. Before `numa_mem_id()` it was the CPU's own.
+    /// The node whose list is searched first if the request names no node: the CPU's own before
+    /// `numa_mem_id()`, and the nearest node with memory since then.
     pub(super) fn home(&self, cpu: CpuId) -> NodeId {
         match self.policy.memoryless {
             Memoryless::AsAsked => P::cpu_node(cpu),
@@ -79,7 +80,7 @@ impl<P: Platform> Slub<P> {
         }
     }
 
-    /// Fills the slot's list. False when memory is exhausted.
+    /// Fills the slot's free list. False if memory is exhausted.
     fn find_list(
         &self,
         backing: &Backing<'_, P>,
@@ -112,12 +113,13 @@ impl<P: Platform> Slub<P> {
         }
     }
 
-    /// Takes over the CPU slab's own list. When it is empty the slab is given up, full, in the same step.
+    /// Moves the CPU slab's own free list to the slot. If that list is empty, the same exchange thaws the
+    /// slab, which is full.
     fn refill(&self, slot: &mut Slot<'_, P>, slab: Slab<P>) -> bool {
         self.slab_locked(slot);
         let has_bypass = self.policy.update == SlabUpdate::Word;
         if !has_bypass {
-            // 2.6 counts the look, whatever it finds.
+            // 2.6 counts each look at the slab's list, an empty list too.
             slot.count(Event::AllocRefill, 1);
         }
         match self.take_list(slab) {
@@ -136,7 +138,8 @@ impl<P: Platform> Slub<P> {
         }
     }
 
-    /// The whole list of a slab this CPU froze; `None` unfreezes a slab without one.
+    /// Takes the whole list of a slab that this CPU froze. `None`: the list was empty, and the slab is
+    /// thawed.
     fn take_list(&self, slab: Slab<P>) -> Option<(P::Ptr, u32)> {
         let mut word = slab.word();
         loop {
@@ -155,7 +158,7 @@ impl<P: Platform> Slub<P> {
         }
     }
 
-    /// Takes a slab of the CPU's chain for the CPU slab. Until 6.7 it is frozen already.
+    /// Freezes a slab of this CPU's chain, which becomes the CPU slab. Until 6.7 the slab is frozen already.
     fn freeze(&self, slab: Slab<P>) {
         let mut word = slab.word();
         while !word.frozen {
@@ -174,7 +177,8 @@ impl<P: Platform> Slub<P> {
         Some(slab)
     }
 
-    /// A slab from the wanted node's list, or from the nearest other node that has more than it keeps.
+    /// Installs a slab of the wanted node's list, or of the nearest other node that has more than
+    /// `min_partial` slabs. False if there is none.
     fn get_partial(
         &self,
         backing: &Backing<'_, P>,
@@ -191,7 +195,8 @@ impl<P: Platform> Slub<P> {
             && others.any(|other| other != home && self.acquire(slot, other, self.min_partial))
     }
 
-    /// Whether this request looks at other nodes' lists: by what it asks for, and in some of 1024 cases.
+    /// Whether a request looks at other nodes' lists: if its flags and node allow that, and then in
+    /// `defrag_ratio` of 1024 cases.
     pub(super) fn searches_others(&self, gfp: Gfp, node: Option<NodeId>) -> bool {
         let stays = match self.policy.remote_search {
             RemoteSearch::UnlessThisNode => node.is_some() && gfp.has(Gfp::THISNODE),
@@ -201,7 +206,8 @@ impl<P: Platform> Slub<P> {
         !stays && P::nodes() > 1 && P::random() % 1024 <= ratio && ratio > 0
     }
 
-    /// Takes the first slab of a node's list if it has more than `keep`, and more slabs for the CPU's chain.
+    /// Installs the first slab of a node's list if the list has more than `keep` slabs, and moves more slabs
+    /// to the CPU's chain.
     fn acquire(&self, slot: &mut Slot<'_, P>, node: NodeId, keep: u32) -> bool {
         if self.nr_partial(node) <= keep {
             return false;
@@ -215,7 +221,7 @@ impl<P: Platform> Slub<P> {
         slot.count(Event::AllocFromPartial, 1);
         self.slab_locked(slot);
         self.install(slot, slab, Some(head), count);
-        // Half of what the CPU's chain may hold comes along, so that the next misses need no lock.
+        // The chain is filled to half of its limit, so that the next misses need no lock.
         while let Some(more) = list.first().filter(|_| self.chain_has_room(slot)) {
             if self.policy.partial_frozen {
                 self.freeze(more);
@@ -227,7 +233,8 @@ impl<P: Platform> Slub<P> {
         true
     }
 
-    /// The whole list of a slab on a node's list, whose lock is held; freezes it.
+    /// Takes the whole free list of a slab that is on a node's list, and freezes the slab. The caller holds
+    /// the node's lock.
     pub(super) fn take_listed(&self, slab: Slab<P>) -> (P::Ptr, u32) {
         let mut word = slab.word();
         loop {
@@ -250,13 +257,14 @@ impl<P: Platform> Slub<P> {
         }
     }
 
-    /// Puts a slab this CPU owns at the front of its chain.
+    /// Puts a slab at the front of this CPU's chain of partial slabs.
     pub(super) fn chain(&self, slot: &mut Slot<'_, P>, slab: Slab<P>) {
         slab.set_next(slot.partial);
         slot.partial = Some(slab);
         slot.partial_slabs += 1;
         if self.policy.cpu_partial == CpuPartial::Objects {
-            // Each slab remembers the sum of its part of the chain, as it was believed when the slab was put there.
+            // Each slab notes how many objects were free in it and the slabs behind it when it was put on the
+            // chain.
             slot.partial_objects += slab.word().free();
             slab.set_extra((slot.partial_objects as u64) << 32);
         }
@@ -288,7 +296,8 @@ impl<P: Platform> Slub<P> {
         true
     }
 
-    /// Pages for a slab, its objects linked: at the preferred order, or at the smallest with the caller's own flags.
+    /// Makes a slab and links its objects. The first attempt is for the preferred order; the second, with the
+    /// caller's own flags, for the smallest order.
     pub(super) fn allocate_slab(
         &self,
         backing: &Backing<'_, P>,

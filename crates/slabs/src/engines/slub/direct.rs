@@ -1,4 +1,4 @@
-//! Slabs without CPU slabs: what is below the sheaves since 7.0, and what serves while a slot refuses.
+//! Allocation without a CPU slab: below the sheaves since 7.0, and in any release while the slot refuses.
 //!
 //! An allocation takes objects out of listed slabs under `list_lock`; a slab stays listed until its last free
 //! object is taken, and is never frozen. The free side is the ordinary one: without CPU partial lists
@@ -7,9 +7,9 @@
 //! filled past them.
 //!
 //! ```text
-//! gather ── take_from_node                               the wanted node's list, one lock for all objects
-//!   ├─ take_from_node (others)                           nearest first, beyond min_partial, by ratio
-//!   └─ take_from_new                                     the rest of a new slab goes to the head of its node's list
+//! gather ── take_from_node                 the wanted node's list, one lock for all objects
+//!   ├─ take_from_node (others)             nearest first, beyond min_partial, by ratio
+//!   └─ take_from_new                       the rest of a new slab goes to the head of its node's list
 //! ```
 
 use super::{NewSlab, Slub, Tally};
@@ -18,10 +18,10 @@ use crate::damage::cut_list;
 use crate::slab::{Slab, SlabWord};
 use slablab_platform::{Event, Gfp, NodeId, PerCpu, Platform};
 
-/// What a search of other nodes' lists does about a lock that somebody holds.
+/// What a search of other nodes' lists does if another CPU holds a list's lock.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Busy {
-    /// Waits: one object for a caller.
+    /// Waits for the lock: one object for a caller.
     Wait,
     /// Goes on to the next node: the refill of a sheaf. Waiting for remote locks cost 46 % in one benchmark.
     Skip,
@@ -43,7 +43,7 @@ impl<P: Platform> Slub<P> {
         object
     }
 
-    /// Hands up to `want` objects to `put`; answers how many there were.
+    /// Passes up to `want` objects to `put`, and returns how many it passed.
     pub(super) fn gather(
         &self,
         backing: &Backing<'_, P>,
@@ -75,8 +75,8 @@ impl<P: Platform> Slub<P> {
         got
     }
 
-    /// Objects of a node's listed slabs, first slab first, if more than `keep` slabs are listed; of those of the reserves only
-    /// with `reserves`.
+    /// Objects of a node's listed slabs, first slab first, if more than `keep` slabs are listed; of those of
+    /// the reserves only with `reserves`.
     fn take_from_node(
         &self,
         node: NodeId,
@@ -109,7 +109,8 @@ impl<P: Platform> Slub<P> {
         got
     }
 
-    /// Objects of a listed slab, whose lock is held; how many, and whether none is left.
+    /// Takes up to `want` objects of a listed slab, whose node's lock the caller holds. Returns how many it
+    /// took, and whether the slab has no free object left.
     fn take_from_slab(&self, slab: Slab<P>, want: u32, put: &mut impl FnMut(P::Ptr)) -> (u32, bool) {
         let link = |object: P::Ptr| P::link(object, self.geometry.link_offset);
         let mut word = slab.word();
@@ -117,7 +118,7 @@ impl<P: Platform> Slub<P> {
             let count = word.free().min(want);
             let Some(head) = word.head else { self.listed_full(slab) };
             let first = slab.object(head);
-            // Others push in front of what is read here, and then the exchange fails.
+            // Other CPUs may push in front of the objects read here. Then the exchange fails.
             let rest = (0..count).try_fold(first, |object, _| link(object));
             let head = rest.map(|rest| slab.offset(rest));
             match slab.exchange(word, word.taken(count, head)) {
@@ -135,7 +136,7 @@ impl<P: Platform> Slub<P> {
         }
     }
 
-    /// The first objects of a new slab; the others are listed.
+    /// Takes up to `want` objects of a new slab, and lists the slab with the others.
     fn take_from_new(
         &self,
         backing: &Backing<'_, P>,

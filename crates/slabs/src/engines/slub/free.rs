@@ -1,4 +1,4 @@
-//! The way of a free: docs/theory/slub.md 4.
+//! Free: the slot's free list, then the slab's own list (docs/theory/slub.md 4).
 
 use super::node::Listed;
 use super::state::{Destination, Facts, after_free, after_leaving, needs_list};
@@ -44,7 +44,8 @@ impl<P: Platform> Slub<P> {
         let Some((pfn, state)) = Pages::<P>::block_of(object) else {
             return Err(Misuse::NotInSlab);
         };
-        // The tag says that the slab is this cache's, not that an object starts there.
+        // An equal tag proves that the slab is this cache's. It does not prove that an object starts at the
+        // address.
         let mine = Want { mask: u64::MAX, value: tag(pfn, state.node) };
         if self.is_start(Slab::<P>::at(pfn).bytes_to(object))
             && self.slots.push_if(mine, HotList::<P::Ptr>::COUNT_MAX, object, tally.fast)
@@ -75,7 +76,7 @@ impl<P: Platform> Slub<P> {
         self.push_chain(backing, slab, state, Chain { head: object, tail: object, count: 1 }, tally)
     }
 
-    /// That the object is one of this cache's.
+    /// The slab of an object of this cache; an error if none starts at the address.
     pub(super) fn check(&self, object: P::Ptr, pfn: Pfn, state: FrameState) -> Result<Slab<P>, Misuse> {
         if state.kind != FrameKind::Slab {
             return Err(Misuse::NotInSlab);
@@ -89,7 +90,8 @@ impl<P: Platform> Slub<P> {
         if fits && self.is_start(offset) { Ok(slab) } else { Err(Misuse::NotAnObject) }
     }
 
-    /// Pushes a chain of one slab's objects on the slab's own list, and moves the slab if that changes where it belongs.
+    /// Pushes a chain of one slab's objects on the slab's own list, and moves the slab if that changes where
+    /// it belongs.
     fn push_chain(
         &self,
         backing: &Backing<'_, P>,
@@ -170,10 +172,10 @@ impl<P: Platform> Slub<P> {
         }
     }
 
-    /// Puts a slab on the CPU's chain; a chain that was already at its limit moves to the nodes first.
+    /// Puts a slab on the CPU's chain. A chain that was already at its limit moves to the nodes' lists.
     fn put_cpu_partial(&self, backing: &Backing<'_, P>, slot: &mut Slot<'_, P>, slab: Slab<P>) {
         let held = match self.policy.cpu_partial {
-            // No slab comes here then: `cpu_partial` is 0.
+            // Not reached: `cpu_partial` is 0 under this policy.
             CpuPartial::Off => 0,
             CpuPartial::Objects => slot.partial_objects,
             CpuPartial::Slabs => slot.partial_slabs,
@@ -190,22 +192,22 @@ impl<P: Platform> Slub<P> {
         }
     }
 
-    /// Moves the CPU's whole chain to the nodes.
+    /// Moves the CPU's whole chain of partial slabs to the nodes' lists.
     pub(super) fn drain_all(&self, backing: &Backing<'_, P>, slot: &mut Slot<'_, P>) {
         if let Some(old) = Self::forget_partial(slot) {
             self.drain(backing, slot, old);
         }
     }
 
-    /// Moves a chain to the nodes, newest first, each slab to its own; empty ones beyond `min_partial` go back after
-    /// the walk.
+    /// Moves a chain to the nodes' lists, newest slab first. Empty slabs beyond `min_partial` go back to the
+    /// page allocator after the walk, when no lock is held.
     fn drain(&self, backing: &Backing<'_, P>, slot: &mut Slot<'_, P>, chain: Slab<P>) {
         let mut next = Some(chain);
         let mut empty: Option<Slab<P>> = None;
         while let Some(first) = next {
             let node = first.node();
             let mut list = self.lock_node(slot, node);
-            // One acquisition serves the run of slabs of the same node.
+            // One acquisition of the lock serves a run of slabs of one node.
             while let Some(slab) = next.filter(|slab| slab.node() == node) {
                 next = slab.next();
                 let word = self.thaw(slab);
@@ -225,13 +227,13 @@ impl<P: Platform> Slub<P> {
         }
     }
 
-    /// One slab of the chain goes to its node: it is on the wrong one for this CPU's request (6.8).
+    /// Moves one slab of the chain to its node's list: the request is for another node (6.8).
     pub(super) fn put_back(&self, backing: &Backing<'_, P>, slot: &mut Slot<'_, P>, slab: Slab<P>) {
         slab.set_next(None);
         self.drain(backing, slot, slab);
     }
 
-    /// Ends this CPU's hold on a slab, under its node's lock; the state it is left in.
+    /// Thaws a slab of this CPU under its node's lock. Returns the word that is then in place.
     fn thaw(&self, slab: Slab<P>) -> SlabWord {
         let mut word = slab.word();
         while word.frozen {
@@ -243,7 +245,8 @@ impl<P: Platform> Slub<P> {
         word
     }
 
-    /// Gives the CPU slab up: its list goes back to the slab, the slab to where its state says (docs/theory/slub.md 4.3).
+    /// Gives up the CPU slab: the slot's list goes back to the slab, and the slab goes where
+    /// [`after_leaving`] says (docs/theory/slub.md 4.3).
     pub(super) fn deactivate(&self, backing: &Backing<'_, P>, slot: &mut Slot<'_, P>) {
         let Some(slab) = slot.slab else { return };
         let list = slot.list();
@@ -301,8 +304,8 @@ impl<P: Platform> Slub<P> {
         Chain { head, tail, count }
     }
 
-    /// Frees many objects: runs of one slab, with a look-ahead of three others, go back as one chain. An error names the
-    /// object that its slab does not take.
+    /// Frees many objects: runs of one slab, with a look-ahead of three others, go back as one chain. An
+    /// error names the object that its slab does not take.
     pub(super) fn free_runs(
         &self,
         backing: &Backing<'_, P>,
@@ -310,7 +313,8 @@ impl<P: Platform> Slub<P> {
         tally: Tally,
     ) -> Result<(), (Misuse, P::Ptr)> {
         const LOOK_AHEAD: usize = 3;
-        // Marks the objects that an earlier run took, a window at a time, so that no memory is needed.
+        // One bit for each object of a window that an earlier run took. A window is as long as a word has
+        // bits.
         for window in objects.rchunks(64) {
             let mut taken = 0u64;
             for last in (0..window.len()).rev() {
@@ -347,7 +351,8 @@ impl<P: Platform> Slub<P> {
         Ok(())
     }
 
-    /// A chain of the CPU slab goes to the CPU's list, any other to its slab.
+    /// Frees a chain of one slab's objects: to the slot's list if the slab is the CPU slab, else to the
+    /// slab's own list.
     fn free_chain(
         &self,
         backing: &Backing<'_, P>,

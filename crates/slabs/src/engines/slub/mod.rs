@@ -31,14 +31,15 @@ use slablab_platform::{
     Want, Word, Work, WorkKind,
 };
 
-/// A SLUB cache. What the fast paths read is in one line.
+/// A SLUB cache. The fields that the fast paths read share the first cache line.
 #[repr(C, align(64))]
 pub struct Slub<P: Platform> {
     slots: P::PerCpu<CpuState<P>>,
     /// Where objects start in a slab of the preferred order.
     starts: Starts,
-    /// [`Starts::end`] of the slab with the fewest objects that this cache ever made: lowered by the first slab of the
-    /// smallest order, and never raised again. [`Engine::starts_at`] knows no slab's order, so it compares with this.
+    /// [`Starts::end`] of the slab with the fewest objects that this cache ever made: lowered by the first
+    /// slab of the smallest order, and never raised again. [`Engine::starts_at`] knows no slab's order, so it
+    /// compares with this.
     starts_end: P::Word,
     sheaf_capacity: u32,
     id: CacheId,
@@ -55,15 +56,15 @@ pub struct Slub<P: Platform> {
     barns: P::PerNode<sheaf::BarnLock<P>>,
 }
 
-/// What a slot holds besides the hot list: the CPU slab, the CPU's partial slabs, and sheaves.
+/// The part of a slot besides its hot list: the CPU slab, the chain of partial slabs, and the sheaves.
 pub(crate) struct CpuState<P: Platform> {
     /// The CPU slab. The hot list's tag names it too.
     slab: Option<Slab<P>>,
-    /// The newest partial slab; the others follow by their links.
+    /// The newest slab of the chain of partial slabs. The others follow through their links.
     partial: Option<Slab<P>>,
-    /// Slabs on that chain.
+    /// Slabs on the chain of partial slabs.
     partial_slabs: u32,
-    /// Objects believed free on that chain (until 5.15).
+    /// Objects believed free on the chain of partial slabs (until 5.15).
     partial_objects: u32,
     sheaves: sheaf::CpuSheaves<P>,
 }
@@ -80,7 +81,7 @@ impl<P: Platform> Default for CpuState<P> {
     }
 }
 
-/// A slab that nobody else can see yet, its objects linked.
+/// A new slab with linked objects, which no other CPU can find yet.
 struct NewSlab<P: Platform> {
     slab: Slab<P>,
     /// The first object of the list.
@@ -90,7 +91,7 @@ struct NewSlab<P: Platform> {
     fell_back: bool,
 }
 
-/// What an operation counts: a caller's own, or the filling and flushing of a sheaf.
+/// The events that an operation counts: a caller's call, or the filling or flushing of a sheaf.
 #[derive(Clone, Copy)]
 struct Tally {
     fast: Event,
@@ -106,8 +107,8 @@ impl Tally {
 
 type Slot<'a, P> = SlotOf<'a, P, CpuState<P>>;
 
-/// The hot list's tag for a CPU slab of the preferred order: the slab's frame above its node. [`Slub::tag_of`] gives the
-/// tag for a slab of any order.
+/// The hot list's tag for a CPU slab of the preferred order: the slab's frame above its node.
+/// [`Slub::tag_of`] gives the tag for a slab of any order.
 #[inline]
 fn tag(pfn: Pfn, node: NodeId) -> u64 {
     (pfn.0 as u64) << 16 | node.0 as u64
@@ -115,8 +116,9 @@ fn tag(pfn: Pfn, node: NodeId) -> u64 {
 
 const NODE_OF_TAG: u64 = 0xffff;
 
-/// In the tag: the CPU slab has the smallest order, so fewer objects start in it than [`Slub::is_start`] says. The fast free
-/// looks for a tag without this bit. It therefore misses, and the slow free asks with it after an exact check.
+/// In the tag: the CPU slab has the smallest order, so fewer objects start in it than [`Slub::is_start`]
+/// says. The fast free looks for a tag without this bit. It therefore misses, and the slow free asks with it
+/// after an exact check.
 const FELL_BACK: u64 = 1 << 48;
 
 impl<P: Platform> Slub<P> {
@@ -208,8 +210,8 @@ impl<P: Platform> Engine<P> for Slub<P> {
         self.new = new.fitting(self.flags);
     }
 
-    /// No CPU slabs, no CPU partial lists, no sheaves: objects come one by one from slabs, and go straight back. The CPU slab
-    /// of 2.6, which then holds no list of its own, is left out with them.
+    /// No CPU slabs, no CPU partial lists, no sheaves: objects come one by one from slabs, and go straight
+    /// back. The CPU slab of 2.6, which then holds no list of its own, is left out with them.
     fn debugged(policy: &SlubPolicy) -> SlubPolicy {
         SlubPolicy { cpu_slab: false, cpu_partial: CpuPartial::Off, sheaves: Sheaves::Off, ..*policy }
     }
@@ -317,8 +319,8 @@ impl<P: Platform> Engine<P> for Slub<P> {
         out.len()
     }
 
-    /// Objects leave in runs of one slab, found from the end of the array. So all addresses are checked before the first
-    /// object is freed.
+    /// Objects leave in runs of one slab, found from the end of the array. So all addresses are checked
+    /// before the first object is freed.
     fn free_bulk(&self, backing: &Backing<'_, P>, objects: &[P::Ptr]) -> Result<(), Misuse> {
         let mut found = Ok(());
         let mut is_sound = |object: &&P::Ptr| {
@@ -414,7 +416,7 @@ impl<P: Platform> Engine<P> for Slub<P> {
 }
 
 impl<P: Platform> Slub<P> {
-    /// The fast paths without sheaves, out of the way of those with them.
+    /// The fast path of a cache without sheaves. Not in line, so that it costs a cache with sheaves nothing.
     #[inline(never)]
     fn pop_listed(&self) -> Option<P::Ptr> {
         self.slots.pop_if(Want::ANY, Event::AllocFastpath)
@@ -427,12 +429,13 @@ impl<P: Platform> Slub<P> {
         self.slots.push_if(mine, HotList::<P::Ptr>::COUNT_MAX, object, Event::FreeFastpath)
     }
 
-    /// A CPU's slot: the current CPU's own, or one that is not live.
+    /// A CPU's slot: that of the current CPU, or one that no thread uses now.
     fn reach(&self, cpu: CpuId) -> Option<Slot<'_, P>> {
         common::reach::<P, _>(&self.slots, cpu)
     }
 
-    /// Empties the slots that can be reached; live ones are asked. Sheaves first: their objects end up in CPU slabs.
+    /// Empties the slots that can be reached, and asks the owners of the others to empty theirs. Sheaves come
+    /// first, because their objects go to CPU slabs.
     fn flush_cpus(&self, backing: &Backing<'_, P>) {
         let used = || (0..P::cpus()).map(CpuId).filter(|cpu| self.slots.used(*cpu));
         if self.sheaf_capacity > 0 {
@@ -447,7 +450,7 @@ impl<P: Platform> Slub<P> {
         }
     }
 
-    /// Gives back the CPU slab and the CPU partial slabs.
+    /// Moves a slot's CPU slab and its chain of partial slabs to the nodes' lists.
     fn flush_slot(&self, backing: &Backing<'_, P>, slot: &mut Slot<'_, P>) {
         if slot.slab.is_some() {
             slot.count(Event::CpuslabFlush, 1);
@@ -456,7 +459,7 @@ impl<P: Platform> Slub<P> {
         self.drain_all(backing, slot);
     }
 
-    /// Installs a slab this CPU froze, with the list it took from it.
+    /// Installs a slab that this CPU froze as its CPU slab, with the free list taken from it.
     fn install(&self, slot: &mut Slot<'_, P>, slab: Slab<P>, head: Option<P::Ptr>, count: u32) {
         slot.slab = Some(slab);
         slot.set_list(HotList { head, count, tag: self.tag_of(slab, slab.state()) });

@@ -7,13 +7,13 @@ use crate::engines::common;
 use crate::slab::{Slab, SlabList};
 use slablab_platform::{Event, Local, Lock, NodeId, PerCpu, PerNode, Platform, Word, rank};
 
-/// What a node keeps.
+/// A node's list of partial slabs, and its totals.
 pub(super) struct Node<P: Platform> {
     /// Partial slabs, and empty ones up to `min_partial`.
     list: P::Lock<rank::NodeList, SlabList<P>>,
     /// The list's length, readable without the lock.
     nr_partial: P::Word,
-    /// Slabs whose memory is on this node.
+    /// The cache's slabs whose memory is on this node.
     slabs: P::Word,
     /// Their page frames.
     frames: P::Word,
@@ -52,7 +52,7 @@ pub(super) type Listed<'a, P> =
 const LISTED: u64 = 1;
 
 impl<P: Platform> Slub<P> {
-    /// Slabs on a node's list: a hint without its lock.
+    /// Slabs on a node's list. A hint: read without the list's lock.
     pub(super) fn nr_partial(&self, node: NodeId) -> u32 {
         self.nodes.peek(node).map_or(0, |node| node.nr_partial.load() as u32)
     }
@@ -63,13 +63,13 @@ impl<P: Platform> Slub<P> {
         self.nodes.get(node).list.lock()
     }
 
-    /// Takes a node's `list_lock` where no slot is held.
+    /// Takes a node's `list_lock` and counts that without a slot.
     pub(super) fn lock_node_unslotted(&self, node: NodeId) -> Listed<'_, P> {
         self.slots.count(Event::LockNodeList, 1);
         self.nodes.get(node).list.lock()
     }
 
-    /// Takes a node's `list_lock` if nobody holds it.
+    /// Takes a node's `list_lock` if no CPU holds it.
     pub(super) fn try_lock_node(&self, node: NodeId) -> Option<Listed<'_, P>> {
         let list = self.nodes.get(node).list.try_lock()?;
         self.slots.count(Event::LockNodeList, 1);
@@ -102,12 +102,12 @@ impl<P: Platform> Slub<P> {
         damaged::<P>(self.id, format_args!("{slab:?} is on a node's list without a free object"))
     }
 
-    /// Whether a slab is on its node's list, whose lock is held.
+    /// Whether a slab is on its node's list. The caller holds the list's lock.
     pub(super) fn is_listed(slab: Slab<P>) -> bool {
         slab.extra() & LISTED != 0
     }
 
-    /// Books a slab on its node, or off it.
+    /// Adds a slab to its node's totals (`sign` 1), or takes it off them (`sign` -1).
     pub(super) fn account_slab(&self, slab: Slab<P>, objects: u32, sign: i64) {
         let node = self.nodes.get(slab.node());
         let frames = 1i64 << slab.state().order;
@@ -119,7 +119,7 @@ impl<P: Platform> Slub<P> {
         }
     }
 
-    /// An empty slab that nobody can reach goes back, at once or after a grace period.
+    /// Returns an empty slab that is on no list to the page allocator, at once or after a grace period.
     pub(super) fn discard(&self, backing: &Backing<'_, P>, slab: Slab<P>) {
         self.slots.count(Event::FreeSlab, 1);
         self.account_slab(slab, slab.word().objects as u32, -1);
@@ -153,7 +153,8 @@ impl<P: Platform> Slub<P> {
         }
     }
 
-    /// Shrinks a node: empty slabs go, the others are sorted fullest first, in 32 buckets of free objects (4.6).
+    /// Shrinks a node's list: discards its empty slabs and sorts the others, fullest first, in 32 buckets of
+    /// free objects (4.6).
     pub(super) fn shrink_node(&self, backing: &Backing<'_, P>, node: NodeId) {
         const BUCKETS: u32 = 32;
         self.discard_empty(backing, node, 0);
@@ -162,7 +163,8 @@ impl<P: Platform> Slub<P> {
         }
         let mut list = self.lock_node_unslotted(node);
         let in_bucket = |slab: Slab<P>, bucket: u32| slab.word().free().min(BUCKETS) == bucket;
-        // From the bucket with most free objects to the fullest; each pass moves its slabs to the head, order kept.
+        // From the bucket with most free objects to the fullest; each pass moves its slabs to the head, order
+        // kept.
         for bucket in (1..=BUCKETS).rev() {
             let mut last = list.last();
             for _ in 0..list.len() {

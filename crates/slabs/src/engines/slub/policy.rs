@@ -1,7 +1,7 @@
 //! SLUB's policies.
 //!
-//! Each field of [`SlubPolicy`] is one policy that can be changed alone; [`super::eras`] has the presets by release and the
-//! knobs. Releases that no source confirms are marked "from memory" in docs/theory/slub.md.
+//! Each field of [`SlubPolicy`] is one policy that can be changed alone; [`super::eras`] has the presets by
+//! release and the knobs. Releases that no source confirms are marked "from memory" in docs/theory/slub.md.
 
 use crate::cache::{CacheSpec, LinkPlace};
 use crate::order::OrderRule;
@@ -191,8 +191,8 @@ pub struct SlubPolicy {
     pub refill: Refill,
     /// Which nodes have barns.
     pub barns: Barns,
-    /// Objects that a CPU's first sheaf holds where sheaves grow with their use ([`sheaf`](super::sheaf)); 0 for the kernel's,
-    /// which do not.
+    /// Objects that a CPU's first sheaf holds where sheaves grow with their use ([`sheaf`](super::sheaf)); 0
+    /// for the kernel's, which do not.
     pub elastic: u32,
 }
 
@@ -242,8 +242,8 @@ impl SlubPolicy {
         }
     }
 
-    /// The CPU partial list's limit for slabs of so many objects: slabs, or objects until 5.15; 0 without such lists. 5.16's
-    /// rule assumes slabs half full.
+    /// The CPU partial list's limit for slabs of so many objects: slabs, or objects until 5.15; 0 without
+    /// such lists. 5.16's rule assumes slabs half full.
     pub fn cpu_partial_limit(&self, size: u32, objects_per_slab: u64, page_size: u32) -> u32 {
         let objects = self.cpu_partial_of(size, page_size);
         match self.cpu_partial {

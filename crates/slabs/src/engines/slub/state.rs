@@ -1,7 +1,8 @@
-//! Where a slab goes when a free or its CPU's leaving changes its word: the two tables of "States" in docs/engines/slub.md.
+//! Where a slab goes when a free or its CPU's leaving changes its word: the two tables of "States" in
+//! docs/engines/slub.md.
 //!
-//! Nothing is read, locked or written here: words and facts go in, a [`Destination`] comes out. The releases differ here and
-//! in [`SlubPolicy`] only; [`super::free`] carries the decision out.
+//! Nothing is read, locked or written here: words and facts go in, a [`Destination`] comes out. The releases
+//! differ here and in [`SlubPolicy`] only; [`super::free`] carries the decision out.
 
 use super::{EmptySlab, SlabUpdate, SlubPolicy};
 use crate::slab::SlabWord;
@@ -37,7 +38,8 @@ pub(super) struct Facts {
     pub(super) at_limit: bool,
 }
 
-/// Whether a free takes `list_lock` before it changes the word: whoever finds the slab empty or partial finds it listed.
+/// Whether a free takes `list_lock` before it changes the word: whoever finds the slab empty or partial finds
+/// it listed.
 #[inline]
 pub(super) fn needs_list(before: SlabWord, after: SlabWord, has_chain: bool) -> bool {
     let was_full = before.head.is_none();
@@ -67,8 +69,8 @@ pub(super) fn after_free(
     }
 }
 
-/// Where a slab goes that its CPU gives up, and what is counted. `had_list`: the CPU had objects of it left. `at_limit` as in
-/// [`Facts`].
+/// Where a slab goes that its CPU gives up, and what is counted. `had_list`: the CPU had objects of it left.
+/// `at_limit` as in [`Facts`].
 pub(super) fn after_leaving(
     policy: &SlubPolicy,
     before: SlabWord,

@@ -36,16 +36,16 @@ impl<P: Platform> Pile<P> {
 pub(super) struct Barn<P: Platform> {
     full: Pile<P>,
     empty: Pile<P>,
-    /// Of any capacity, waiting for somebody who can give their memory back.
+    /// Empty sheaves of any capacity, until a call that has metadata memory gives them back.
     outgrown: Pile<P>,
 }
 
 /// Why a barn takes no full sheaf in exchange for an empty one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refused {
-    /// It has as many full ones as it may: `E2BIG`.
+    /// The barn is at its limit of full sheaves: `E2BIG`.
     TooMany,
-    /// It has no empty one: `ENOMEM`.
+    /// The barn has no empty sheaf: `ENOMEM`.
     NoEmpty,
 }
 
@@ -56,14 +56,16 @@ impl<P: Platform> Default for Barn<P> {
 }
 
 impl<P: Platform> Barn<P> {
-    /// A full sheaf for an empty one. The limit of empty ones does not hold here: the number of sheaves stays.
+    /// Gives a full sheaf for an empty one. The limit of empty sheaves does not apply: the number of sheaves
+    /// stays.
     pub(super) fn replace_empty(&mut self, empty: P::Ptr) -> Option<P::Ptr> {
         let full = self.full.pop()?;
         self.empty.push(empty);
         Some(full)
     }
 
-    /// An empty sheaf for a full one. The limit is looked at first, then the empty ones.
+    /// Gives an empty sheaf for a full one. Fails first if the barn has `most` full sheaves, then if it has
+    /// no empty one.
     pub(super) fn replace_full(&mut self, full: P::Ptr, most: u32) -> Result<P::Ptr, Refused> {
         if self.full.len >= most {
             return Err(Refused::TooMany);
@@ -89,12 +91,12 @@ impl<P: Platform> Barn<P> {
         room
     }
 
-    /// Keeps an empty sheaf whatever the limit: for who cannot give its memory back.
+    /// Keeps an empty sheaf beyond the limit, for a call that has no metadata memory to give it back to.
     pub(super) fn force_empty(&mut self, empty: P::Ptr) {
         self.empty.push(empty);
     }
 
-    /// Keeps an empty sheaf that nobody may use again.
+    /// Keeps an empty sheaf that is too small to be used again.
     pub(super) fn put_outgrown(&mut self, sheaf: P::Ptr) {
         self.outgrown.push(sheaf);
     }
@@ -111,7 +113,7 @@ impl<P: Platform> Barn<P> {
         self.empty.pop()
     }
 
-    /// The full sheaves, for counting what is in them.
+    /// The full sheaves, so that a report can count their objects.
     pub(super) fn full(&self) -> impl Iterator<Item = P::Ptr> {
         core::iter::successors(self.full.top, |sheaf| P::storage_load(*sheaf, LINK))
     }

@@ -11,7 +11,7 @@ use crate::slab::Slab;
 use slablab_platform::{Event, Gfp, PerCpu, Platform};
 
 impl<P: Platform> Slub<P> {
-    /// Sheaves' objects first; what they have not comes from slabs in one go. Answers how many were got.
+    /// Fills `out` from sheaves first and then from slabs in one pass. Returns how many objects it got.
     pub(in crate::engines::slub) fn alloc_bulk_from_sheaves(
         &self,
         backing: &Backing<'_, P>,

@@ -1,11 +1,12 @@
-//! Sheaves that grow with their use: no kernel has them. For programs, which have many threads and longer bursts.
+//! Sheaves that grow with their use: no kernel has them. For programs, which have many threads and longer
+//! bursts.
 //!
-//! A slot begins with a small sheaf. It grows whenever it is empty or full, until it has the cache's capacity; while it is
-//! small it is refilled by a few objects. Then a full sheaf shares with an empty spare, so that a program at the border does
-//! not exchange the two with every call. Barns hold a limit of bytes.
+//! A slot begins with a small sheaf. It grows whenever it is empty or full, until it has the cache's
+//! capacity; while it is small it is refilled by a few objects. Then a full sheaf shares with an empty spare,
+//! so that a program at the border does not exchange the two with every call. Barns hold a limit of bytes.
 //!
-//! A main sheaf with less than the cache's capacity is *young*. Only a slot has one, as its main sheaf; spares and barns
-//! know full-grown ones alone.
+//! A main sheaf with less than the cache's capacity is *young*. Only a slot has one, as its main sheaf;
+//! spares and barns know full-grown ones alone.
 
 use super::Stock;
 use super::barn::SHEAVES_MAX;
@@ -19,7 +20,7 @@ const REFILL_BYTES: u32 = 64;
 /// Bytes of objects in a barn's full sheaves; at least one sheaf.
 const BARN_BYTES: u32 = 256 << 10;
 
-/// Full sheaves in a barn, if one holds so many bytes of objects.
+/// Full sheaves that a barn may keep, if a sheaf holds `sheaf_bytes` bytes of objects.
 pub(in crate::engines::slub) fn barn_full(policy: &SlubPolicy, sheaf_bytes: u32) -> u32 {
     if policy.elastic == 0 {
         return SHEAVES_MAX;
@@ -28,7 +29,7 @@ pub(in crate::engines::slub) fn barn_full(policy: &SlubPolicy, sheaf_bytes: u32)
 }
 
 impl<P: Platform> Slub<P> {
-    /// What a slot's first sheaf holds.
+    /// Objects that a slot's first sheaf holds.
     pub(super) fn first_capacity(&self) -> u32 {
         if self.policy.elastic == 0 {
             self.sheaf_capacity
@@ -37,7 +38,7 @@ impl<P: Platform> Slub<P> {
         }
     }
 
-    /// Whether a slot's main sheaf is there and can grow.
+    /// Whether a slot has a main sheaf that can grow.
     #[inline]
     pub(super) fn is_young(&self, main: &HotArray<P::Ptr>) -> bool {
         main.storage.is_some() && main.capacity < self.sheaf_capacity
@@ -56,14 +57,15 @@ impl<P: Platform> Slub<P> {
         (capacity * 2 + HotArray::<()>::HEADER).min(self.sheaf_capacity)
     }
 
-    /// Fills an empty young sheaf, in a larger storage, by a few objects. Whether the main sheaf holds some now.
+    /// Fills an empty young sheaf by a few objects, in a larger storage. True if the main sheaf then holds
+    /// objects.
     pub(super) fn refill_young(&self, backing: &Backing<'_, P>, gfp: Gfp) -> bool {
         let Some(mut slot) = self.slots.local() else { return false };
         let main = slot.array();
         let Some(young) = main.storage.filter(|_| self.is_young(&main) && main.size == 0) else {
             return main.size > 0;
         };
-        // Nobody else has the sheaf while it is filled.
+        // Out of the slot, the sheaf is this call's alone while it is filled.
         slot.set_array(HotArray::NONE);
         let spare = slot.sheaves.spare.filter(|spare| spare.size > 0);
         if let Some(spare) = spare {
@@ -91,7 +93,7 @@ impl<P: Platform> Slub<P> {
         self.install_young(backing, HotArray { storage: Some(sheaf), size, capacity })
     }
 
-    /// Moves a full young sheaf's objects to a larger one. Whether main has room now.
+    /// Moves a full young sheaf's objects to a larger one. True if the main sheaf then has room.
     pub(super) fn grow_young(&self, backing: &Backing<'_, P>) -> bool {
         let Some(slot) = self.slots.local() else { return false };
         let capacity = self.grown(slot.array().capacity);
@@ -113,7 +115,8 @@ impl<P: Platform> Slub<P> {
         room
     }
 
-    /// A sheaf that was filled with the slot let go becomes main, unless there is one again: then its objects go to slabs.
+    /// Makes a sheaf, filled while the slot was released, the main sheaf. If the slot has one again, the
+    /// objects go to slabs.
     fn install_young(&self, backing: &Backing<'_, P>, array: HotArray<P::Ptr>) -> bool {
         let mut slot = self.slots.local();
         if let Some(slot) = slot.as_mut().filter(|slot| slot.array().storage.is_none()) {
@@ -126,8 +129,8 @@ impl<P: Platform> Slub<P> {
         false
     }
 
-    /// Half of a full main sheaf's objects go to the spare, or as many as it has room for: the newest, which stay first where
-    /// the spare was empty.
+    /// Half of a full main sheaf's objects go to the spare, or as many as it has room for: the newest, which
+    /// stay first where the spare was empty.
     pub(super) fn share_with_spare(&self, slot: &mut Slot<'_, P>, spare: Stock<P>) {
         let main = slot.array();
         let Some(full) = main.storage else { return };

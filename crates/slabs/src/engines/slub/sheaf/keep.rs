@@ -1,4 +1,5 @@
-//! The life of sheaves: where their memory comes from, who keeps empty ones, how objects leave them for slabs.
+//! The life of sheaves: where their memory comes from, where empty ones are kept, how objects leave them for
+//! slabs.
 
 use super::barn::{Barn, BarnLock};
 use super::{BATCH_MAX, Stock};
@@ -30,7 +31,7 @@ impl<P: Platform> Batch<P> {
 
 /// Sheaves' own life.
 impl<P: Platform> Slub<P> {
-    /// The slot, with a main sheaf. Without metadata memory there is none, and slabs serve alone.
+    /// The slot, with a main sheaf. `None` without metadata memory: slabs serve alone.
     pub(super) fn slot_with_main(&self, backing: &Backing<'_, P>) -> Option<Slot<'_, P>> {
         let slot = self.slots.local()?;
         if slot.array().storage.is_some() {
@@ -54,14 +55,14 @@ impl<P: Platform> Slub<P> {
         Some(slot)
     }
 
-    /// Memory for a sheaf. Nobody holds the slot: what serves it may be this very cache.
+    /// Memory for a sheaf. The caller does not hold the slot, because this very cache may serve the request.
     pub(super) fn new_sheaf(&self, backing: &Backing<'_, P>, capacity: u32, gfp: Gfp) -> Option<P::Ptr> {
         let sheaf = Sheaf::new(backing.metadata?, capacity, gfp)?.storage;
         self.slots.count(Event::SheafAlloc, 1);
         Some(sheaf)
     }
 
-    /// Keeps an empty sheaf as the spare or in the barn; answers it if nobody wants it.
+    /// Keeps an empty sheaf as the spare or in the barn. Returns the sheaf if neither has room.
     pub(super) fn stow_empty(&self, slot: &mut Slot<'_, P>, sheaf: P::Ptr) -> Option<P::Ptr> {
         if slot.sheaves.spare.is_none() {
             slot.sheaves.spare = Some(Stock::empty(sheaf));
@@ -74,7 +75,7 @@ impl<P: Platform> Slub<P> {
     /// An empty sheaf's memory goes back, or to the barn where this call cannot give it back.
     pub(super) fn retire(&self, backing: &Backing<'_, P>, sheaf: P::Ptr) {
         let Some(metadata) = backing.metadata else {
-            // Where sheaves grow it may be too small for who takes it from the barn.
+            // Where sheaves grow, this one may be too small for the CPU that takes it from the barn.
             return self.with_barn(self.barn_node(P::cpu()), |barn| match self.policy.elastic {
                 0 => barn.force_empty(sheaf),
                 _ => barn.put_outgrown(sheaf),
@@ -85,7 +86,7 @@ impl<P: Platform> Slub<P> {
         metadata.free(sheaf);
     }
 
-    /// A sheaf's objects go to their slabs, last in first, a batch at a time.
+    /// Frees a sheaf's objects to their slabs, newest first, a batch at a time.
     pub(super) fn flush(&self, backing: &Backing<'_, P>, stock: Stock<P>) {
         let mut size = stock.size;
         while size > 0 {
@@ -113,15 +114,15 @@ impl<P: Platform> Slub<P> {
         }
     }
 
-    /// Empties a slot's sheaves; they are kept out of the slot afterwards, as the CPU may be down. Objects in the RCU sheaf
-    /// wait for their readers elsewhere.
+    /// Takes the main sheaf and the spare out of a slot, for good: the CPU may be down. The RCU sheaf is not
+    /// among them.
     pub(super) fn take_sheaves(slot: &mut Slot<'_, P>) -> [Option<Stock<P>>; 2] {
         let main = slot.array();
         slot.set_array(HotArray::NONE);
         [main.storage.map(|sheaf| Stock { sheaf, size: main.size }), slot.sheaves.spare.take()]
     }
 
-    /// Objects of sheaves taken from a slot go to their slabs, the sheaves to their cache.
+    /// Frees the objects of sheaves taken from a slot to their slabs, and the sheaves to their cache.
     pub(super) fn flush_taken(&self, backing: &Backing<'_, P>, sheaves: [Option<Stock<P>>; 2]) {
         for stock in sheaves.into_iter().flatten() {
             self.flush(backing, stock);
@@ -129,7 +130,7 @@ impl<P: Platform> Slub<P> {
         }
     }
 
-    /// Empties a CPU's sheaves. Their objects go to their slabs when the slot is free again.
+    /// Empties a CPU's sheaves. Their objects go to their slabs after the slot is released.
     pub(in crate::engines::slub) fn flush_sheaves(&self, backing: &Backing<'_, P>, cpu: CpuId) {
         let Some(mut slot) = self.reach(cpu) else { return };
         self.detach_rcu(&mut slot);
@@ -162,7 +163,7 @@ impl<P: Platform> Slub<P> {
         f(&mut self.barns.get(node).lock())
     }
 
-    /// Whose barn a CPU uses.
+    /// The node whose barn a CPU uses.
     pub(super) fn barn_node(&self, cpu: CpuId) -> NodeId {
         match self.policy.barns {
             Barns::MemoryNodes => P::cpu_memory_node(cpu),
@@ -170,7 +171,7 @@ impl<P: Platform> Slub<P> {
         }
     }
 
-    /// Whether this CPU's sheaves take objects of such a slab: local ones that are not of the reserves.
+    /// Whether this CPU's sheaves take objects of a slab in this state: it is local, and not of the reserves.
     #[inline]
     pub(super) fn takes(&self, state: FrameState) -> bool {
         !state.reserve && self.takes_node(state.node)
@@ -182,7 +183,8 @@ impl<P: Platform> Slub<P> {
         node == P::memory_node() || self.takes_any_node()
     }
 
-    /// Where the CPU's node has no memory, none would be local (7.1).
+    /// Whether this CPU's sheaves take objects of any node: its own node has no memory, so no object is local
+    /// (7.1).
     #[cold]
     #[inline]
     pub(in crate::engines::slub) fn takes_any_node(&self) -> bool {
@@ -190,7 +192,7 @@ impl<P: Platform> Slub<P> {
     }
 }
 
-/// What is parked, for reports.
+/// Counts of the objects that sheaves hold, for reports.
 impl<P: Platform> Slub<P> {
     pub(in crate::engines::slub) fn parked_in_barns(&self, node: NodeId) -> u64 {
         let barns = (0..P::nodes()).filter_map(|barn| self.barns.peek(NodeId(barn)));

@@ -46,7 +46,7 @@ impl<P: Platform> Stock<P> {
 
 /// The part of a slot that the hot array does not hold.
 pub(super) struct CpuSheaves<P: Platform> {
-    /// Behind main.
+    /// The second sheaf, exchanged with the main one.
     spare: Option<Stock<P>>,
     /// Collects objects whose readers may still run.
     rcu: Option<Stock<P>>,
@@ -80,7 +80,8 @@ impl<P: Platform> Slub<P> {
         self.alloc_from_slab(backing, gfp, None, Tally::ALLOC)
     }
 
-    /// A request for a node: from the sheaf only on that node's CPUs, and only if the next object is of that node.
+    /// Serves a request for a node: from the sheaf only on that node's CPUs, and only if the next object is
+    /// of that node.
     #[cold]
     fn alloc_on_node(&self, backing: &Backing<'_, P>, gfp: Gfp, node: NodeId) -> Option<P::Ptr> {
         if node == P::memory_node() {
@@ -114,7 +115,7 @@ impl<P: Platform> Slub<P> {
         Slab::<P>::of(object).map(|(_, state)| state.node)
     }
 
-    /// Makes the main sheaf hold objects: a full one that is kept somewhere, or one filled from slabs.
+    /// Makes the main sheaf hold objects: exchanges it for a full one, or fills one from slabs.
     #[cold]
     #[inline(never)]
     fn next_full_sheaf(&self, backing: &Backing<'_, P>, gfp: Gfp) -> bool {
@@ -147,7 +148,7 @@ impl<P: Platform> Slub<P> {
         self.install_filled(backing, Stock { sheaf, size })
     }
 
-    /// Makes the main sheaf hold objects if a sheaf with some is kept.
+    /// Makes the main sheaf hold objects if the spare or the barn has some. True if it then holds some.
     fn next_kept_sheaf(&self) -> bool {
         self.slots.local().is_some_and(|mut slot| slot.array().storage.is_some() && self.swap_in(&mut slot))
     }
@@ -178,7 +179,8 @@ impl<P: Platform> Slub<P> {
         }
     }
 
-    /// Fills a sheaf from slabs up to `most` objects, without a slot; its size then. Reserves stay untouched.
+    /// Fills a sheaf from slabs up to `most` objects, without the slot, and returns its size. Reserves stay
+    /// untouched.
     fn fill(&self, backing: &Backing<'_, P>, gfp: Gfp, stock: Stock<P>, most: u32) -> u32 {
         let gfp = (gfp | Gfp::NOMEMALLOC | Gfp::NOWARN) & !(Gfp::ZERO | Gfp::MEMALLOC | Gfp::THISNODE);
         let mut size = stock.size;
@@ -200,7 +202,8 @@ impl<P: Platform> Slub<P> {
         size
     }
 
-    /// A sheaf that was filled with the slot let go becomes main, or what there is room for if main was filled meanwhile.
+    /// Makes a sheaf, filled while the slot was released, the main sheaf. If the main sheaf has objects
+    /// again, the other one becomes the spare, goes to the barn, or is flushed.
     fn install_filled(&self, backing: &Backing<'_, P>, stock: Stock<P>) -> bool {
         let Some(mut slot) = self.slots.local() else {
             self.flush_taken(backing, [Some(stock), None]);
@@ -241,7 +244,7 @@ impl<P: Platform> Slub<P> {
             return Err(Misuse::NotInSlab);
         };
         if self.takes(state) {
-            // An address in an array is trusted later: the check cannot wait for the slab.
+            // An address in an array is handed out unchecked later, so it is checked now.
             self.check(object, pfn, state)?;
             if self.slots.push(object, Event::FreeFastpath)
                 || (self.next_empty_sheaf(backing) && self.slots.push(object, Event::FreeFastpath))
@@ -252,7 +255,8 @@ impl<P: Platform> Slub<P> {
         self.free_to_slab(backing, object, Tally::FREE)
     }
 
-    /// Makes the main sheaf have room: a spare with room, an empty one from the barn for the full, a new one, or a flush.
+    /// Makes room in the main sheaf: a spare with room, an empty one of the barn for the full one, a new one,
+    /// or a flush.
     #[cold]
     #[inline(never)]
     fn next_empty_sheaf(&self, backing: &Backing<'_, P>) -> bool {
@@ -301,7 +305,7 @@ impl<P: Platform> Slub<P> {
         empty.is_some_and(|empty| self.install_empty(backing, empty)) || self.flush_main(backing)
     }
 
-    /// An empty sheaf that was got with the slot let go takes main's place, unless main has room again.
+    /// Makes an empty sheaf, got while the slot was released, the main sheaf, unless that has room again.
     fn install_empty(&self, backing: &Backing<'_, P>, empty: P::Ptr) -> bool {
         let Some(mut slot) = self.slots.local() else {
             self.retire(backing, empty);
@@ -334,7 +338,7 @@ impl<P: Platform> Slub<P> {
         room
     }
 
-    /// A batch of the main sheaf's objects goes to slabs: the last resort.
+    /// Frees a batch of the main sheaf's objects to slabs: the last resort.
     fn flush_main(&self, backing: &Backing<'_, P>) -> bool {
         let Some(mut slot) = self.slots.local() else { return false };
         let main = slot.array();

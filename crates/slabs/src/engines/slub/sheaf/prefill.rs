@@ -8,15 +8,16 @@ use crate::lent::Sheaf;
 use slablab_platform::{Event, Gfp, Local, PerCpu, Platform};
 
 impl<P: Platform> Slub<P> {
-    /// The spare, a full or an empty sheaf of the barn, or a new one, topped up to its capacity; beyond the capacity, and so
-    /// always in a cache without sheaves, one made for this call.
+    /// The spare, a full or an empty sheaf of the barn, or a new one, topped up to its capacity; beyond the
+    /// capacity, and so always in a cache without sheaves, one made for this call.
     pub(in crate::engines::slub) fn lend(
         &self,
         backing: &Backing<'_, P>,
         gfp: Gfp,
         objects: u32,
     ) -> Option<Sheaf<P>> {
-        // Room for one even if none is asked for: a sheaf that holds nothing could not be told from those that are kept.
+        // Room for one even if none is asked for: a sheaf that holds nothing could not be told from those
+        // that are kept.
         let capacity = self.sheaf_capacity.max(objects).max(1);
         let oversize = capacity > self.sheaf_capacity;
         let kept = if oversize { None } else { self.kept_sheaf() };
@@ -39,7 +40,8 @@ impl<P: Platform> Slub<P> {
         Some(sheaf)
     }
 
-    /// It becomes the spare, or is filled up and goes to the barn, or its objects go to slabs.
+    /// Takes a lent sheaf back: it becomes the spare, or is filled up and goes to the barn, or its objects go
+    /// to slabs.
     pub(in crate::engines::slub) fn take_back(&self, backing: &Backing<'_, P>, gfp: Gfp, sheaf: Sheaf<P>) {
         if sheaf.capacity > self.sheaf_capacity {
             return self.put_away(backing, sheaf);

@@ -1,8 +1,9 @@
 //! `kfree_rcu` through sheaves: one callback for a whole sheaf (docs/theory/sheaves.md 4.1).
 //!
-//! Each CPU collects objects whose readers may still run. A full sheaf is detached and waits for the grace period as
-//! deferred work ([`WorkKind::FreeSheaf`]); then it goes to the barn as it is, and its objects are allocated again without
-//! a slab being touched. Until then its objects count as live: nobody may have them.
+//! Each CPU collects objects whose readers may still run. A full sheaf is detached and waits for the grace
+//! period as deferred work ([`WorkKind::FreeSheaf`]); then it goes to the barn as it is, and its objects are
+//! allocated again without a slab being touched. Until then its objects count as live, and are not handed
+//! out.
 
 use super::Stock;
 use super::barn::Barn;
@@ -15,7 +16,7 @@ use crate::slab::Slab;
 use slablab_platform::{CpuId, Event, Gfp, Local, NodeId, PerCpu, Pfn, Platform, Work, WorkKind};
 
 impl<P: Platform> Slub<P> {
-    /// The object goes to the CPU's RCU sheaf. `false`: no sheaf was to be had.
+    /// Puts an object into the CPU's RCU sheaf. `false`: there is no memory for such a sheaf.
     pub(in crate::engines::slub) fn collect_rcu(
         &self,
         backing: &Backing<'_, P>,
@@ -40,8 +41,8 @@ impl<P: Platform> Slub<P> {
         Ok(true)
     }
 
-    /// Sends every CPU's RCU sheaf to its grace period, full or not: what a barrier waits for (`kvfree_rcu_barrier`).
-    /// Live slots keep theirs.
+    /// Detaches every CPU's RCU sheaf, full or not, so that a barrier can wait for them
+    /// (`kvfree_rcu_barrier`). Live slots keep theirs.
     pub fn flush_rcu(&self) {
         for cpu in (0..P::cpus()).map(CpuId).filter(|cpu| self.slots.used(*cpu)) {
             if let Some(mut slot) = self.slots.claim(cpu) {
@@ -82,7 +83,8 @@ impl<P: Platform> Slub<P> {
         Some(slot)
     }
 
-    /// The slot's RCU sheaf goes to its grace period. What is in it ends where the storage has no object.
+    /// Detaches the slot's RCU sheaf, which then waits for its grace period. Its objects end where the
+    /// storage has none.
     pub(super) fn detach_rcu(&self, slot: &mut Slot<'_, P>) {
         let Some(stock) = slot.sheaves.rcu.take() else { return };
         if stock.size < self.sheaf_capacity {
@@ -92,8 +94,8 @@ impl<P: Platform> Slub<P> {
         P::after_grace_period(Work { kind: WorkKind::FreeSheaf, cache: self.id.0, argument });
     }
 
-    /// The readers of a sheaf's objects have ended: to the barn, or if it has no room or the sheaf is not full of objects
-    /// that may be in a sheaf there, to slabs.
+    /// The readers of a sheaf's objects have ended. The sheaf goes to the barn if it is full of objects that
+    /// a sheaf there may hold, and the barn has room. Else its objects go to slabs.
     pub(in crate::engines::slub) fn sheaf_waited(&self, backing: &Backing<'_, P>, argument: u64) {
         let Waiting { sheaf, barn } = Waiting::unpack::<P>(argument);
         let objects = (0..self.sheaf_capacity).map_while(|index| P::storage_load(sheaf, word(index)));
@@ -112,7 +114,7 @@ impl<P: Platform> Slub<P> {
         }
     }
 
-    /// Objects of other nodes and of the reserves go to their slabs; the others close ranks.
+    /// Frees the objects of other nodes and of the reserves to their slabs, and closes the gaps.
     fn remove_strangers(&self, backing: &Backing<'_, P>, stock: &mut Stock<P>, barn: NodeId) {
         let any_node = P::nodes() == 1 || P::node_frames(barn).1 == 0;
         let stays = |object: P::Ptr| {
@@ -135,8 +137,8 @@ impl<P: Platform> Slub<P> {
     }
 }
 
-/// A detached sheaf and the barn it came from, in the argument of its work. Bits: frame 0-31, offset in the frame in units
-/// of 8 bytes 32-47, node 48-63.
+/// A detached sheaf and the barn it came from, in the argument of its work. Bits: frame 0-31, offset in the
+/// frame in units of 8 bytes 32-47, node 48-63.
 struct Waiting<Ptr> {
     sheaf: Ptr,
     barn: NodeId,
