@@ -66,6 +66,14 @@ fn check_with(engines: &[&str], program: &Path, arguments: &[&str], says: &str) 
     }
 }
 
+/// The area that refuses, half a MiB of zeros, is no part of the file.
+#[test]
+fn the_library_holds_no_zeros() {
+    let bytes = std::fs::read(library()).expect("it was built");
+    let longest = bytes.split(|byte| *byte != 0).map(<[u8]>::len).max().unwrap_or(0);
+    assert!(longest < 1 << 17, "{longest} zeros in a row");
+}
+
 /// `ls` closes standard error before what was registered first runs.
 #[test]
 fn statistics_come_although_a_program_closes_its_standard_error() {

@@ -6,9 +6,9 @@
 
 use crate::{local, memory, per_cpu, space, system, topology};
 use slablab_platform::{CpuId, NodeId};
-use std::cell::Cell;
+use std::cell::{Cell, UnsafeCell};
 use std::mem::offset_of;
-use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering::*};
+use std::sync::atomic::{AtomicI32, AtomicU16, AtomicUsize, Ordering::*};
 
 /// Bytes of an area.
 pub(crate) const AREA_BYTES: usize = 1 << 19;
@@ -24,11 +24,16 @@ pub(crate) const SLOTS_MIN: usize = 2;
 pub(crate) const HEADER_BYTES: usize = size_of::<Header>();
 
 #[repr(C, align(4096))]
-pub(crate) struct Refusing([u8; AREA_BYTES + LINE]);
+pub(crate) struct Refusing(UnsafeCell<[u8; AREA_BYTES + LINE]>);
+
+// SAFETY: nothing writes it.
+unsafe impl Sync for Refusing {}
 
 /// All zeros, never written: every hot operation on it is refused. So it is at the start, where it stands for the area of a thread
 /// in a hot operation, and [`REFUSING_AT`] bytes on, where it stands for no area.
-pub(crate) static REFUSING: Refusing = Refusing([0; AREA_BYTES + LINE]);
+///
+/// What may be written is not part of the program's file: a constant of zeros would make it half a MiB larger.
+pub(crate) static REFUSING: Refusing = Refusing(UnsafeCell::new([0; AREA_BYTES + LINE]));
 
 /// What an area begins with: whose it is, where slots are threads'. Its line is not a page's first: objects that begin with a page
 /// would drive it out of the first-level cache, where all of them have the same few places.
@@ -39,7 +44,7 @@ struct Header {
     node: AtomicU16,
     near: Near,
     /// Pops from arrays until one is refused.
-    credit: Cell<i32>,
+    credit: AtomicI32,
 }
 
 /// Where an area's credit is.
@@ -111,13 +116,13 @@ pub(crate) fn first() -> usize {
 }
 
 pub(crate) fn refusing() -> usize {
-    (&raw const REFUSING).addr() + REFUSING_AT
+    (&raw const REFUSING).expose_provenance() + REFUSING_AT
 }
 
 /// What stands for the area of a thread in a hot operation.
 #[inline(always)]
 fn in_use() -> usize {
-    (&raw const REFUSING).addr()
+    (&raw const REFUSING).expose_provenance()
 }
 
 /// This thread's area, or the refusing one.
@@ -160,22 +165,23 @@ pub(crate) fn is_hidden() -> bool {
     mine() == in_use()
 }
 
-/// What is left of an area's credit.
+/// What is left of an area's credit. Relaxed: where slots are CPUs', a holder of one cache's slot renews it while another
+/// cache's pops spend it; either may be lost.
 #[inline(always)]
-pub(crate) fn credit(area: usize) -> &'static Cell<i32> {
+pub(crate) fn credit(area: usize) -> &'static AtomicI32 {
     &header(area).credit
 }
 
 /// For the contract's checks: new credit for a CPU's slot, so that none of its pops is refused for want of it.
 pub(crate) fn renew_credit(slot: CpuId) {
-    credit(of(slot)).set(CREDITS);
+    credit(of(slot)).store(CREDITS, Relaxed);
 }
 
 /// New credit for a slot that has none: a CPU's, or this thread's own. Slow paths of one cache spare no other its turn.
 pub(crate) fn give_credit(slot: CpuId) {
     let area = of(slot);
-    if (per_cpu::on() || area == mine()) && credit(area).get() <= 0 {
-        credit(area).set(CREDITS);
+    if (per_cpu::on() || area == mine()) && credit(area).load(Relaxed) <= 0 {
+        credit(area).store(CREDITS, Relaxed);
     }
 }
 

@@ -210,8 +210,9 @@ impl<T: Default> Shortcut<Object, T> for Slots<T> {
         let (size, _) = hot.halves();
         // The refusing area has no object, and is not written to.
         let last = size.get().checked_sub(1)?;
-        credit.set(credit.get().wrapping_sub(1));
-        if credit.get() < 0 {
+        let left = credit.load(Relaxed).wrapping_sub(1);
+        credit.store(left, Relaxed);
+        if left < 0 {
             return None;
         }
         // SAFETY: an array that is not empty has storage, and below its size an address at every index.

@@ -40,10 +40,21 @@ pub(crate) fn node_of_cpu(cpu: u32) -> u16 {
     CPU_NODE.get(cpu as usize).map_or(0, |node| node.load(Relaxed) as u16)
 }
 
+/// The nearest node with memory of each node: found once, as frees of far objects ask.
+static MEMORY_NODES: [AtomicU8; NODES] = [const { AtomicU8::new(0) }; NODES];
+
 /// The nearest node with memory.
+#[inline]
 pub(crate) fn memory_node(node: u16) -> u16 {
-    let with_memory = (0..nodes()).filter(|node| has_memory(*node));
-    with_memory.min_by_key(|to| distance(node, *to)).unwrap_or(0)
+    MEMORY_NODES[node as usize].load(Relaxed) as u16
+}
+
+fn find_memory_nodes() {
+    for node in 0..nodes() {
+        let with_memory = (0..nodes()).filter(|node| has_memory(*node));
+        let nearest = with_memory.min_by_key(|to| distance(node, *to)).unwrap_or(0);
+        MEMORY_NODES[node as usize].store(nearest as u8, Relaxed);
+    }
 }
 
 /// Reads what the system says.
@@ -80,6 +91,7 @@ pub(crate) fn read() {
     }
     WITH_MEMORY.store(with_memory, Relaxed);
     COUNT.store(last as u16 + 1, Relaxed);
+    find_memory_nodes();
 }
 
 /// `/sys/devices/system/node/node<number>/<file>`, in `room`.
@@ -133,6 +145,19 @@ mod tests {
         check("0-3,8,10-11\n", &[0, 1, 2, 3, 8, 10, 11]);
         check("", &[]);
         check("7-", &[7]);
+    }
+
+    #[test]
+    fn nearest_nodes_with_memory() {
+        // Nodes 0 and 2 have memory; 1 is nearer to 2, 3 as far from both.
+        let distances = [[10, 21, 30, 21], [21, 10, 15, 21], [30, 15, 10, 21], [21, 21, 21, 10]];
+        for (node, row) in distances.iter().enumerate() {
+            row.iter().zip(&DISTANCES[node]).for_each(|(distance, place)| place.store(*distance, Relaxed));
+        }
+        WITH_MEMORY.store(0b101, Relaxed);
+        COUNT.store(4, Relaxed);
+        find_memory_nodes();
+        assert_eq!([0, 1, 2, 3].map(memory_node), [0, 2, 2, 0]);
     }
 
     #[test]
