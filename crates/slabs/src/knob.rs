@@ -30,6 +30,64 @@ pub struct Knob<T> {
     pub set: fn(&mut T, u64),
 }
 
+/// A row of an engine's table of knobs: name, text, and the field with the values that it takes.
+macro_rules! knob {
+    ($name:literal, $what:literal, $field:ident, $values:expr, $get:expr, $set:expr) => {
+        $crate::knob::Knob { name: $name, what: $what, values: $values, get: $get, set: $set }
+    };
+    ($name:literal, $what:literal, $field:ident: number $least:literal to $most:expr) => {
+        knob!(
+            $name,
+            $what,
+            $field,
+            Values::Number($least, $most),
+            |p| p.$field as u64,
+            |p, v| p.$field = v as _
+        )
+    };
+    ($name:literal, $what:literal, $field:ident: auto or $least:literal to $most:expr) => {
+        knob!(
+            $name,
+            $what,
+            $field,
+            Values::Auto($least, $most),
+            |p| p.$field.map_or($crate::knob::AUTO, u64::from),
+            |p, v| p.$field = (v != $crate::knob::AUTO).then_some(v as _)
+        )
+    };
+    ($name:literal, $what:literal, $field:ident: no or yes) => {
+        knob!(
+            $name,
+            $what,
+            $field,
+            Values::Words(&["no", "yes"]),
+            |p| p.$field as u64,
+            |p, v| p.$field = v == 1
+        )
+    };
+    ($name:literal, $what:literal, $field:ident: $type:ident [$($word:literal = $variant:ident),+]) => {
+        knob!(
+            $name,
+            $what,
+            $field,
+            Values::Words(&[$($word),+]),
+            |p| [$($type::$variant),+].iter().position(|value| *value == p.$field).unwrap_or(0) as u64,
+            |p, v| p.$field = [$($type::$variant),+][v as usize]
+        )
+    };
+    ($name:literal, $what:literal, $field:ident: milliseconds to $most:literal) => {
+        knob!(
+            $name,
+            $what,
+            $field,
+            Values::Number(0, $most),
+            |p| p.$field / 1_000_000,
+            |p, v| p.$field = v * 1_000_000
+        )
+    };
+}
+pub(crate) use knob;
+
 /// The values of a knob.
 #[derive(Clone, Copy, Debug)]
 pub enum Values {

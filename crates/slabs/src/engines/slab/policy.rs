@@ -1,6 +1,6 @@
 //! What can be varied in SLAB, and the two states of it that are known: 2.6.29 and 6.1.
 
-use crate::knob::{AUTO, Knob, Policy, Values};
+use crate::knob::{Knob, Policy, Values, knob};
 use crate::release::Release;
 
 /// CPUs on nodes without memory (docs/theory/slab.md 7).
@@ -97,96 +97,53 @@ const V6_1: SlabPolicy = SlabPolicy {
     ..V2_6_29
 };
 
-const MEMORYLESS: [Memoryless; 2] = [Memoryless::AsAsked, Memoryless::Nearest];
-const FRESH: [Fresh; 2] = [Fresh::Listed, Fresh::FillsArray];
-const GROW: [GrowFlags; 2] = [GrowFlags::Reclaim, GrowFlags::Nowait];
-const MANAGEMENT: [Management; 2] = [Management::Descriptor, Management::Index];
-
-fn index_of<T: PartialEq>(all: &[T], value: &T) -> u64 {
-    all.iter().position(|other| other == value).unwrap_or(0) as u64
-}
-
 impl Policy for SlabPolicy {
     const ENGINE: &'static str = "slab";
     const PRESETS: &'static [SlabPolicy] = &[V2_6_29, V6_1];
     const KNOBS: &'static [Knob<SlabPolicy>] = &[
-        Knob {
-            name: "limit",
-            what: "objects a CPU's array holds (docs/theory/slab.md 2)",
-            values: Values::Auto(1, 65535),
-            get: |p| p.limit.map_or(AUTO, u64::from),
-            set: |p, v| p.limit = (v != AUTO).then_some(v as u32),
-        },
-        Knob {
-            name: "batchcount",
-            what: "objects moved at once, at most the limit (docs/theory/slab.md 2)",
-            values: Values::Auto(1, 65535),
-            get: |p| p.batchcount.map_or(AUTO, u64::from),
-            set: |p, v| p.batchcount = (v != AUTO).then_some(v as u32),
-        },
-        Knob {
-            name: "shared",
-            what: "batches a node's shared array holds, 0 for none (docs/theory/slab.md 2)",
-            values: Values::Auto(0, 1024),
-            get: |p| p.shared.map_or(AUTO, u64::from),
-            set: |p, v| p.shared = (v != AUTO).then_some(v as u32),
-        },
-        Knob {
-            name: "alien",
-            what: "objects of other nodes wait in arrays of their own (docs/theory/slab.md 4; noaliencache)",
-            values: Values::Words(&["no", "yes"]),
-            get: |p| p.alien as u64,
-            set: |p, v| p.alien = v == 1,
-        },
-        Knob {
-            name: "alien_limit",
-            what: "objects that such an array holds (docs/theory/slab.md 2 has the limit; a real 6.1 had 12)",
-            values: Values::Auto(1, 65535),
-            get: |p| p.alien_limit.map_or(AUTO, u64::from),
-            set: |p, v| p.alien_limit = (v != AUTO).then_some(v as u32),
-        },
-        Knob {
-            name: "memoryless",
-            what: "CPUs on nodes without memory (docs/theory/slab.md 7; numa_mem_id)",
-            values: Values::Words(&["as-asked", "nearest"]),
-            get: |p| index_of(&MEMORYLESS, &p.memoryless),
-            set: |p, v| p.memoryless = MEMORYLESS[v as usize],
-        },
-        Knob {
-            name: "max_order",
-            what: "slab_max_order: from here on any waste is taken (docs/theory/slab.md 5.2)",
-            values: Values::Number(0, 10),
-            get: |p| p.max_order as u64,
-            set: |p, v| p.max_order = v as u8,
-        },
-        Knob {
-            name: "management",
-            what: "where lists of free objects are (docs/theory/slab.md 1)",
-            values: Values::Words(&["descriptor", "index"]),
-            get: |p| index_of(&MANAGEMENT, &p.management),
-            set: |p, v| p.management = MANAGEMENT[v as usize],
-        },
-        Knob {
-            name: "fresh_slab",
-            what: "what becomes of a new slab (docs/theory/slab.md 3; 4.7)",
-            values: Values::Words(&["listed", "fills-array"]),
-            get: |p| index_of(&FRESH, &p.fresh),
-            set: |p, v| p.fresh = FRESH[v as usize],
-        },
-        Knob {
-            name: "grow",
-            what: "how hard an attempt for pages of one node tries (docs/theory/slab.md 7)",
-            values: Values::Words(&["reclaim", "nowait"]),
-            get: |p| index_of(&GROW, &p.grow),
-            set: |p, v| p.grow = GROW[v as usize],
-        },
-        Knob {
-            name: "reap_ms",
-            what: "milliseconds between two visits of the reaper, 0 for none (docs/theory/slab.md 6)",
-            values: Values::Number(0, 86_400_000),
-            get: |p| p.reap_interval_ns / 1_000_000,
-            set: |p, v| p.reap_interval_ns = v * 1_000_000,
-        },
+        knob!("limit", "objects a CPU's array holds (docs/theory/slab.md 2)", limit: auto or 1 to 65535),
+        knob!(
+            "batchcount", "objects moved at once, at most the limit (docs/theory/slab.md 2)",
+            batchcount: auto or 1 to 65535
+        ),
+        knob!(
+            "shared", "batches a node's shared array holds, 0 for none (docs/theory/slab.md 2)",
+            shared: auto or 0 to 1024
+        ),
+        knob!(
+            "alien",
+            "objects of other nodes wait in arrays of their own (docs/theory/slab.md 4; noaliencache)",
+            alien: no or yes
+        ),
+        knob!(
+            "alien_limit",
+            "objects that such an array holds (docs/theory/slab.md 2 has the limit; a real 6.1 had 12)",
+            alien_limit: auto or 1 to 65535
+        ),
+        knob!(
+            "memoryless", "CPUs on nodes without memory (docs/theory/slab.md 7; numa_mem_id)",
+            memoryless: Memoryless ["as-asked" = AsAsked, "nearest" = Nearest]
+        ),
+        knob!(
+            "max_order", "slab_max_order: from here on any waste is taken (docs/theory/slab.md 5.2)",
+            max_order: number 0 to 10
+        ),
+        knob!(
+            "management", "where lists of free objects are (docs/theory/slab.md 1)",
+            management: Management ["descriptor" = Descriptor, "index" = Index]
+        ),
+        knob!(
+            "fresh_slab", "what becomes of a new slab (docs/theory/slab.md 3; 4.7)",
+            fresh: Fresh ["listed" = Listed, "fills-array" = FillsArray]
+        ),
+        knob!(
+            "grow", "how hard an attempt for pages of one node tries (docs/theory/slab.md 7)",
+            grow: GrowFlags ["reclaim" = Reclaim, "nowait" = Nowait]
+        ),
+        knob!(
+            "reap_ms", "milliseconds between two visits of the reaper, 0 for none (docs/theory/slab.md 6)",
+            reap_interval_ns: milliseconds to 86_400_000
+        ),
     ];
 
     fn release(&self) -> Release {

@@ -1,6 +1,6 @@
 //! SLOB's policies and their presets: 2.6.32 and 6.1.
 
-use crate::knob::{Knob, Policy, Values};
+use crate::knob::{Knob, Policy, Values, knob};
 use crate::release::Release;
 
 /// The list of a full page that gets its first free block (docs/theory/slob.md 5).
@@ -58,41 +58,27 @@ impl Policy for SlobPolicy {
     const ENGINE: &'static str = "slob";
     const PRESETS: &'static [SlobPolicy] = &[V2_6_32, V6_1];
     const KNOBS: &'static [Knob<SlobPolicy>] = &[
-        Knob {
-            name: "small_below",
-            what: "bytes from which requests leave the small list (docs/theory/slob.md 2)",
-            values: Values::Number(0, 65536),
-            get: |p| p.small_below as u64,
-            set: |p, v| p.small_below = v as u32,
-        },
-        Knob {
-            name: "medium_below",
-            what: "bytes from which requests leave the medium list; both 65536: one list (docs/theory/slob.md 2)",
-            values: Values::Number(0, 65536),
-            get: |p| p.medium_below as u64,
-            set: |p, v| p.medium_below = v as u32,
-        },
-        Knob {
-            name: "next_fit",
-            what: "a search begins where the last one ended (docs/theory/slob.md 3)",
-            values: Values::Words(&["no", "yes"]),
-            get: |p| p.next_fit as u64,
-            set: |p, v| p.next_fit = v == 1,
-        },
-        Knob {
-            name: "readd",
-            what: "list of a full page that gets a free block (docs/theory/slob.md 5)",
-            values: Values::Words(&["small", "by-size"]),
-            get: |p| p.readd as u64,
-            set: |p, v| p.readd = if v == 0 { Readd::Small } else { Readd::BySize },
-        },
-        Knob {
-            name: "kmalloc_align",
-            what: "alignment of kmalloc's objects (docs/theory/slob.md 4; recorded 6.1)",
-            values: Values::Words(&["word", "powers-of-two"]),
-            get: |p| p.kmalloc_align as u64,
-            set: |p, v| p.kmalloc_align = if v == 0 { KmallocAlign::Word } else { KmallocAlign::PowersOfTwo },
-        },
+        knob!(
+            "small_below", "bytes from which requests leave the small list (docs/theory/slob.md 2)",
+            small_below: number 0 to 65536
+        ),
+        knob!(
+            "medium_below",
+            "bytes from which requests leave the medium list; both 65536: one list (docs/theory/slob.md 2)",
+            medium_below: number 0 to 65536
+        ),
+        knob!(
+            "next_fit", "a search begins where the last one ended (docs/theory/slob.md 3)",
+            next_fit: no or yes
+        ),
+        knob!(
+            "readd", "list of a full page that gets a free block (docs/theory/slob.md 5)",
+            readd: Readd ["small" = Small, "by-size" = BySize]
+        ),
+        knob!(
+            "kmalloc_align", "alignment of kmalloc's objects (docs/theory/slob.md 4; recorded 6.1)",
+            kmalloc_align: KmallocAlign ["word" = Word, "powers-of-two" = PowersOfTwo]
+        ),
     ];
 
     fn release(&self) -> Release {

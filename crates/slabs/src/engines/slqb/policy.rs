@@ -1,6 +1,6 @@
 //! SLQB's policies and their presets: the posting of January 2009 and the state of September 2009.
 
-use crate::knob::{AUTO, Knob, Policy, Values};
+use crate::knob::{Knob, Policy, Values, knob};
 use crate::release::Release;
 
 /// What a CPU does whose node has no memory (docs/theory/slqb.md 8).
@@ -55,62 +55,30 @@ const V2009_09: SlqbPolicy = SlqbPolicy {
     ..V2009_01
 };
 
-const MEMORYLESS: [Memoryless; 4] =
-    [Memoryless::AsAsked, Memoryless::RemoteFirst, Memoryless::FreeAsLocal, Memoryless::Nearest];
-
 impl Policy for SlqbPolicy {
     const ENGINE: &'static str = "slqb";
     const PRESETS: &'static [SlqbPolicy] = &[V2009_01, V2009_09];
     const KNOBS: &'static [Knob<SlqbPolicy>] = &[
-        Knob {
-            name: "min_order",
-            what: "slqb_min_order",
-            values: Values::Number(0, 10),
-            get: |p| p.min_order as u64,
-            set: |p, v| p.min_order = v as u8,
-        },
-        Knob {
-            name: "min_objects",
-            what: "slqb_min_objects",
-            values: Values::Number(1, 32767),
-            get: |p| p.min_objects as u64,
-            set: |p, v| p.min_objects = v as u32,
-        },
-        Knob {
-            name: "freebatch",
-            what: "objects flushed at once (docs/theory/slqb.md 2)",
-            values: Values::Auto(1, 65535),
-            get: |p| p.freebatch.map_or(AUTO, u64::from),
-            set: |p, v| p.freebatch = (v != AUTO).then_some(v as u32),
-        },
-        Knob {
-            name: "hiwater",
-            what: "objects a queue may hold (docs/theory/slqb.md 2)",
-            values: Values::Auto(1, 65535),
-            get: |p| p.hiwater.map_or(AUTO, u64::from),
-            set: |p, v| p.hiwater = (v != AUTO).then_some(v as u32),
-        },
-        Knob {
-            name: "remote_direct_free",
-            what: "free into pages when the owner does not claim (docs/theory/slqb.md 5.3, 8.1)",
-            values: Values::Words(&["no", "yes"]),
-            get: |p| p.remote_direct_free as u64,
-            set: |p, v| p.remote_direct_free = v == 1,
-        },
-        Knob {
-            name: "memoryless",
-            what: "CPUs on nodes without memory (docs/theory/slqb.md 8)",
-            values: Values::Words(&["as-asked", "remote-first", "free-as-local", "nearest"]),
-            get: |p| MEMORYLESS.iter().position(|m| *m == p.memoryless).unwrap_or(0) as u64,
-            set: |p, v| p.memoryless = MEMORYLESS[v as usize],
-        },
-        Knob {
-            name: "reap_ms",
-            what: "milliseconds between two visits of the reaper, 0 for none (docs/theory/slqb.md 6)",
-            values: Values::Number(0, 86_400_000),
-            get: |p| p.reap_interval_ns / 1_000_000,
-            set: |p, v| p.reap_interval_ns = v * 1_000_000,
-        },
+        knob!("min_order", "slqb_min_order", min_order: number 0 to 10),
+        knob!("min_objects", "slqb_min_objects", min_objects: number 1 to 32767),
+        knob!("freebatch", "objects flushed at once (docs/theory/slqb.md 2)", freebatch: auto or 1 to 65535),
+        knob!("hiwater", "objects a queue may hold (docs/theory/slqb.md 2)", hiwater: auto or 1 to 65535),
+        knob!(
+            "remote_direct_free",
+            "free into pages when the owner does not claim (docs/theory/slqb.md 5.3, 8.1)",
+            remote_direct_free: no or yes
+        ),
+        knob!(
+            "memoryless", "CPUs on nodes without memory (docs/theory/slqb.md 8)",
+            memoryless: Memoryless [
+                "as-asked" = AsAsked, "remote-first" = RemoteFirst, "free-as-local" = FreeAsLocal,
+                "nearest" = Nearest
+            ]
+        ),
+        knob!(
+            "reap_ms", "milliseconds between two visits of the reaper, 0 for none (docs/theory/slqb.md 6)",
+            reap_interval_ns: milliseconds to 86_400_000
+        ),
     ];
 
     fn release(&self) -> Release {

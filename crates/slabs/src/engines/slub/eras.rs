@@ -6,7 +6,7 @@ use super::policy::{
     SlabUpdate, SlubPolicy,
 };
 use crate::cache::LinkPlace;
-use crate::knob::{AUTO, Knob, Policy, Values};
+use crate::knob::{Knob, Policy, Values, knob};
 use crate::order::{COSTLY_ORDER, OrderRule};
 use crate::release::Release;
 
@@ -88,166 +88,97 @@ const V7_0: SlubPolicy = SlubPolicy {
 
 const V7_1: SlubPolicy = SlubPolicy { release: Release::new(7, 1, 0), barns: Barns::OnlineNodes, ..V7_0 };
 
-macro_rules! words {
-    ($field:ident, $type:ident, $($word:literal = $variant:ident),+) => {
-        (
-            Values::Words(&[$($word),+]),
-            |policy| [$($type::$variant),+].iter().position(|value| *value == policy.$field).unwrap_or(0) as u64,
-            |policy, value| policy.$field = [$($type::$variant),+][value as usize],
-        )
-    };
-}
-
-type Accessors = (Values, fn(&SlubPolicy) -> u64, fn(&mut SlubPolicy, u64));
-
-const fn knob(name: &'static str, what: &'static str, of: Accessors) -> Knob<SlubPolicy> {
-    Knob { name, what, values: of.0, get: of.1, set: of.2 }
-}
-
 impl Policy for SlubPolicy {
     const ENGINE: &'static str = "slub";
     const PRESETS: &'static [SlubPolicy] =
         &[V2_6_29, V2_6_32, V3_2, V5_10, V5_16, V6_1, V6_8, V6_12, V6_18, V7_0, V7_1];
     const KNOBS: &'static [Knob<SlubPolicy>] = &[
-        knob(
-            "order",
-            "order rule (docs/theory/slub.md 5.3 to 5.6)",
-            words!(
-                order,
-                OrderRule,
-                "halving" = Halving,
-                "clamped" = Clamped,
-                "single" = Single,
-                "patel-v3" = PatelV3
-            ),
+        knob!(
+            "order", "order rule (docs/theory/slub.md 5.3 to 5.6)",
+            order: OrderRule [
+                "halving" = Halving, "clamped" = Clamped, "single" = Single, "patel-v3" = PatelV3
+            ]
         ),
-        knob(
-            "min_order",
-            "slub_min_order",
-            (Values::Number(0, 10), |p| p.min_order as u64, |p, v| p.min_order = v as u8),
+        knob!("min_order", "slub_min_order", min_order: number 0 to 10),
+        knob!("max_order", "slub_max_order", max_order: number 0 to 10),
+        knob!("min_objects", "slub_min_objects, 0 for the rule by CPUs", min_objects: number 0 to 32767),
+        knob!(
+            "order_cpus", "CPUs the order rule counts, 0 for the machine's (docs/theory/slub.md 5.1)",
+            order_cpus: number 0 to 65535
         ),
-        knob(
-            "max_order",
-            "slub_max_order",
-            (Values::Number(0, 10), |p| p.max_order as u64, |p, v| p.max_order = v as u8),
+        knob!(
+            "min_partial", "slabs a node keeps (docs/theory/slub.md 4.5)",
+            min_partial_slabs: auto or 0 to 1 << 20
         ),
-        knob(
-            "min_objects",
-            "slub_min_objects, 0 for the rule by CPUs",
-            (Values::Number(0, 32767), |p| p.min_objects as u64, |p, v| p.min_objects = v as u32),
+        knob!(
+            "cpu_partial", "objects on a CPU's partial list (docs/theory/slub.md 4.4)",
+            cpu_partial_objects: auto or 0 to 1 << 20
         ),
-        knob(
-            "order_cpus",
-            "CPUs the order rule counts, 0 for the machine's (docs/theory/slub.md 5.1)",
-            (Values::Number(0, 65535), |p| p.order_cpus as u64, |p, v| p.order_cpus = v as u32),
+        knob!(
+            "cpu_partial_rule", "how the CPU's partial list is bounded (docs/theory/slub.md 4.4)",
+            cpu_partial: CpuPartial ["off" = Off, "objects" = Objects, "slabs" = Slabs]
         ),
-        knob(
-            "min_partial",
-            "slabs a node keeps (docs/theory/slub.md 4.5)",
-            (
-                Values::Auto(0, 1 << 20),
-                |p| p.min_partial_slabs.map_or(AUTO, u64::from),
-                |p, v| p.min_partial_slabs = (v != AUTO).then_some(v as u32),
-            ),
+        knob!(
+            "partial_frozen", "slabs on a CPU's partial list are frozen (docs/theory/slub.md 2.1)",
+            partial_frozen: no or yes
         ),
-        knob(
-            "cpu_partial",
-            "objects on a CPU's partial list (docs/theory/slub.md 4.4)",
-            (
-                Values::Auto(0, 1 << 20),
-                |p| p.cpu_partial_objects.map_or(AUTO, u64::from),
-                |p, v| p.cpu_partial_objects = (v != AUTO).then_some(v as u32),
-            ),
+        knob!(
+            "empty", "when an emptied slab goes back (docs/theory/slub.md 4.2)",
+            empty: EmptySlab ["at-once" = AtOnce, "min-partial" = BeyondMinPartial]
         ),
-        knob(
-            "cpu_partial_rule",
-            "how the CPU's partial list is bounded (docs/theory/slub.md 4.4)",
-            words!(cpu_partial, CpuPartial, "off" = Off, "objects" = Objects, "slabs" = Slabs),
+        knob!(
+            "update", "how a slab's state changes (docs/theory/slub.md 2.1)",
+            update: SlabUpdate ["bit-lock" = BitLock, "word" = Word]
         ),
-        knob(
-            "partial_frozen",
-            "slabs on a CPU's partial list are frozen (docs/theory/slub.md 2.1)",
-            (Values::Words(&["no", "yes"]), |p| p.partial_frozen as u64, |p, v| p.partial_frozen = v == 1),
-        ),
-        knob(
-            "empty",
-            "when an emptied slab goes back (docs/theory/slub.md 4.2)",
-            words!(empty, EmptySlab, "at-once" = AtOnce, "min-partial" = BeyondMinPartial),
-        ),
-        knob(
-            "update",
-            "how a slab's state changes (docs/theory/slub.md 2.1)",
-            words!(update, SlabUpdate, "bit-lock" = BitLock, "word" = Word),
-        ),
-        knob(
+        knob!(
             "first_try",
-            "flags of the first, high-order attempt; the last three are ideas of 2009 (docs/theory/slub.md 6)",
-            words!(
-                first_try,
-                FirstTry,
-                "noretry" = NoRetry,
-                "noretry-nofail" = NoRetryNoFail,
-                "nowait" = NoWait,
-                "noreclaim" = NoReclaim,
-                "freepages-check" = FreePagesCheck,
-                "nowait-nokswapd" = NoWaitNoKswapd,
-                "nowait-nokswapd-nopage" = NoWaitNoKswapdNoPage
-            ),
+            "flags of the first, high-order attempt; the last three are ideas of 2009 \
+             (docs/theory/slub.md 6)",
+            first_try: FirstTry [
+                "noretry" = NoRetry, "noretry-nofail" = NoRetryNoFail, "nowait" = NoWait,
+                "noreclaim" = NoReclaim, "freepages-check" = FreePagesCheck,
+                "nowait-nokswapd" = NoWaitNoKswapd, "nowait-nokswapd-nopage" = NoWaitNoKswapdNoPage
+            ]
         ),
-        knob(
-            "memoryless",
-            "requests for nodes without memory (docs/theory/slub.md 10)",
-            words!(memoryless, Memoryless, "as-asked" = AsAsked, "nearest" = Nearest, "anywhere" = Anywhere),
+        knob!(
+            "memoryless", "requests for nodes without memory (docs/theory/slub.md 10)",
+            memoryless: Memoryless ["as-asked" = AsAsked, "nearest" = Nearest, "anywhere" = Anywhere]
         ),
-        knob(
-            "remote_search",
-            "when other nodes' lists are searched (docs/theory/slub.md 3)",
-            words!(
-                remote_search,
-                RemoteSearch,
-                "unless-thisnode" = UnlessThisNode,
-                "any-node-only" = AnyNodeOnly
-            ),
+        knob!(
+            "remote_search", "when other nodes' lists are searched (docs/theory/slub.md 3)",
+            remote_search: RemoteSearch ["unless-thisnode" = UnlessThisNode, "any-node-only" = AnyNodeOnly]
         ),
-        knob(
-            "defrag_ratio",
-            "other nodes are searched in this many of 1024 cases (docs/theory/slub.md 3.1)",
-            (Values::Number(0, 1024), |p| p.defrag_ratio as u64, |p, v| p.defrag_ratio = v as u32),
+        knob!(
+            "defrag_ratio", "other nodes are searched in this many of 1024 cases (docs/theory/slub.md 3.1)",
+            defrag_ratio: number 0 to 1024
         ),
-        knob(
-            "cpu_slab",
-            "CPUs have slabs of their own, partial ones too (docs/theory/slub.md 2.2)",
-            (Values::Words(&["no", "yes"]), |p| p.cpu_slab as u64, |p, v| p.cpu_slab = v == 1),
+        knob!(
+            "cpu_slab", "CPUs have slabs of their own, partial ones too (docs/theory/slub.md 2.2)",
+            cpu_slab: no or yes
         ),
-        knob(
-            "sheaves",
-            "what sits in front of slabs (docs/theory/sheaves.md 2)",
-            words!(sheaves, Sheaves, "off" = Off, "opt-in" = OptIn, "all" = All),
+        knob!(
+            "sheaves", "what sits in front of slabs (docs/theory/sheaves.md 2)",
+            sheaves: Sheaves ["off" = Off, "opt-in" = OptIn, "all" = All]
         ),
-        knob(
-            "refill",
-            "who may fill a sheaf from slabs (docs/theory/sheaves.md 3)",
-            words!(refill, Refill, "may-block" = MayBlock, "always" = Always),
+        knob!(
+            "refill", "who may fill a sheaf from slabs (docs/theory/sheaves.md 3)",
+            refill: Refill ["may-block" = MayBlock, "always" = Always]
         ),
-        knob(
-            "barns",
-            "which nodes have barns (docs/theory/sheaves.md 8)",
-            words!(barns, Barns, "memory-nodes" = MemoryNodes, "online-nodes" = OnlineNodes),
+        knob!(
+            "barns", "which nodes have barns (docs/theory/sheaves.md 8)",
+            barns: Barns ["memory-nodes" = MemoryNodes, "online-nodes" = OnlineNodes]
         ),
-        knob(
-            "elastic",
-            "objects in a CPU's first sheaf where sheaves grow with their use, 0 for the kernel's",
-            (Values::Number(0, 1 << 16), |p| p.elastic as u64, |p, v| p.elastic = v as u32),
+        knob!(
+            "elastic", "objects in a CPU's first sheaf where sheaves grow with their use, 0 for the kernel's",
+            elastic: number 0 to 1 << 16
         ),
-        knob(
-            "min_partial_rule",
-            "how many slabs a node keeps by size (docs/theory/slub.md 4.5)",
-            words!(min_partial, MinPartial, "log2" = Log2, "half-log2" = HalfLog2),
+        knob!(
+            "min_partial_rule", "how many slabs a node keeps by size (docs/theory/slub.md 4.5)",
+            min_partial: MinPartial ["log2" = Log2, "half-log2" = HalfLog2]
         ),
-        knob(
-            "link",
-            "where a free object keeps its link (docs/theory/slub.md 7)",
-            words!(link, LinkPlace, "start" = Start, "middle" = Middle),
+        knob!(
+            "link", "where a free object keeps its link (docs/theory/slub.md 7)",
+            link: LinkPlace ["start" = Start, "middle" = Middle]
         ),
     ];
 
