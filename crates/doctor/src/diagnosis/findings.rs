@@ -103,18 +103,6 @@ impl Kind {
     }
 }
 
-/// Everything worth saying, most bytes first.
-pub(super) fn find(report: &Report) -> Vec<Finding> {
-    let worth = worth(report);
-    let mut found: Vec<Finding> = super::caches::find(report, worth);
-    found.extend(super::machine::find(report, worth));
-    found.extend(super::trust::find(report));
-    found.extend(super::since::find(report, worth));
-    found.extend(report.rounding.and_then(|rounding| rounding.finding(worth)));
-    found.sort_by(|a, b| b.bytes.cmp(&a.bytes).then(a.kind.cmp(&b.kind)).then(a.caches.cmp(&b.caches)));
-    found
-}
-
 /// Bytes from which a part of this machine's slab memory is worth a word.
 pub fn worth(report: &Report) -> u64 {
     (report.total.bytes / 100 * WORTH_PERCENT).max(WORTH_BYTES)

@@ -127,7 +127,7 @@ pub fn examine<'a>(state: &'a State, options: &Options<'a>) -> Result<Report<'a>
     let (findings, actions) = (Vec::new(), Vec::new());
     let mut report =
         Report { state, lines, total, unknown_sizes, meminfo, history, rounding, findings, actions };
-    report.findings = findings::find(&report);
+    report.findings = find(&report);
     report.actions = actions::offer(&report, findings::worth(&report));
     Ok(report)
 }
@@ -136,6 +136,18 @@ pub fn examine<'a>(state: &'a State, options: &Options<'a>) -> Result<Report<'a>
 const UNUSED: [&str; 2] = ["/proc/vmstat", "/boot/config"];
 /// Files that say more about the machine, without which the split, the totals and the knobs are all the same.
 const BESIDE: [&str; 4] = ["/sys/devices/system/node", "/proc/zoneinfo", "/proc/buddyinfo", "/proc/cmdline"];
+
+/// Every finding about the machine, most bytes first.
+fn find(report: &Report) -> Vec<Finding> {
+    let worth = findings::worth(report);
+    let mut found: Vec<Finding> = caches::find(report, worth);
+    found.extend(machine::find(report, worth));
+    found.extend(trust::find(report));
+    found.extend(since::find(report, worth));
+    found.extend(report.rounding.and_then(|rounding| rounding.finding(worth)));
+    found.sort_by(|a, b| b.bytes.cmp(&a.bytes).then(a.kind.cmp(&b.kind)).then(a.caches.cmp(&b.caches)));
+    found
+}
 
 impl Report<'_> {
     /// What was missing and would have told the doctor more.

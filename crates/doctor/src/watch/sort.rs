@@ -33,56 +33,45 @@ pub enum SortKey {
 }
 
 impl SortKey {
-    /// Every key, in the order help lists them.
-    pub const ALL: [SortKey; 12] = [
-        SortKey::Active,
-        SortKey::ObjectsPerSlab,
-        SortKey::CacheSize,
-        SortKey::Slabs,
-        SortKey::ActiveSlabs,
-        SortKey::Name,
-        SortKey::Objects,
-        SortKey::Pages,
-        SortKey::ObjectSize,
-        SortKey::Use,
-        SortKey::Growth,
-        SortKey::GrowthSinceStart,
+    /// Every key in the order of the help, with its letter and its words. The letters are slabtop's, except those for
+    /// growth, which slabtop does not have.
+    const TABLE: [(SortKey, char, &str); 12] = [
+        (SortKey::Active, 'a', "active objects"),
+        (SortKey::ObjectsPerSlab, 'b', "objects per slab"),
+        (SortKey::CacheSize, 'c', "cache size"),
+        (SortKey::Slabs, 'l', "slabs"),
+        (SortKey::ActiveSlabs, 'v', "active slabs"),
+        (SortKey::Name, 'n', "name"),
+        (SortKey::Objects, 'o', "objects"),
+        (SortKey::Pages, 'p', "pages per slab"),
+        (SortKey::ObjectSize, 's', "object size"),
+        (SortKey::Use, 'u', "use"),
+        (SortKey::Growth, 'r', "growth"),
+        (SortKey::GrowthSinceStart, 't', "growth since start"),
     ];
 
-    /// The letter that chooses it; slabtop's, except for growth, which slabtop does not have.
-    pub fn letter(self) -> char {
-        match self {
-            SortKey::Active => 'a',
-            SortKey::ObjectsPerSlab => 'b',
-            SortKey::CacheSize => 'c',
-            SortKey::Slabs => 'l',
-            SortKey::ActiveSlabs => 'v',
-            SortKey::Name => 'n',
-            SortKey::Objects => 'o',
-            SortKey::Pages => 'p',
-            SortKey::ObjectSize => 's',
-            SortKey::Use => 'u',
-            SortKey::Growth => 'r',
-            SortKey::GrowthSinceStart => 't',
+    /// Every key, in the order of the help.
+    pub const ALL: [SortKey; 12] = {
+        let (mut keys, mut at) = ([SortKey::Active; 12], 0);
+        while at < keys.len() {
+            keys[at] = SortKey::TABLE[at].0;
+            at += 1;
         }
+        keys
+    };
+
+    fn row(self) -> (SortKey, char, &'static str) {
+        SortKey::TABLE.into_iter().find(|(key, _, _)| *key == self).expect("every key has a row")
     }
 
-    /// What it is, in words.
+    /// The letter that chooses the key.
+    pub fn letter(self) -> char {
+        self.row().1
+    }
+
+    /// The key in words.
     pub fn title(self) -> &'static str {
-        match self {
-            SortKey::Active => "active objects",
-            SortKey::ObjectsPerSlab => "objects per slab",
-            SortKey::CacheSize => "cache size",
-            SortKey::Slabs => "slabs",
-            SortKey::ActiveSlabs => "active slabs",
-            SortKey::Name => "name",
-            SortKey::Objects => "objects",
-            SortKey::Pages => "pages per slab",
-            SortKey::ObjectSize => "object size",
-            SortKey::Use => "use",
-            SortKey::Growth => "growth",
-            SortKey::GrowthSinceStart => "growth since start",
-        }
+        self.row().2
     }
 
     /// The key of a letter, in either case as in slabtop.

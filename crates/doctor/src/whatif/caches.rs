@@ -80,36 +80,42 @@ impl<'a> Caches<'a> {
         self.rules.cpus.online != self.rules_whatif.cpus.online
     }
 
-    /// A cache, today and then.
-    pub(super) fn row(&self, at: usize, cache: &Cache) -> Row {
+    /// A cache today and with the change: first the object, then the slab, then the objects in use, then the slabs
+    /// they take.
+    pub(super) fn predict(&self, at: usize, cache: &Cache) -> Row {
         let today = Figures::of(cache, self.state.page_size);
-        let whatif = self.figures(at, cache, today);
+        let size = self.size(cache);
+        let (order, per_slab) = self.shape(cache, size);
+        let held = self.held(at, cache);
+        let slabs = if self.folded.contains_key(&at) { 0 } else { self.slabs(cache, held, per_slab) };
+        let then = Figures::new(size, order, per_slab, slabs, self.rules_whatif.page_size);
+        // Without any difference the counted number of objects stays.
+        let same = Figures { objects: then.objects, ..today } == then;
+        let whatif = if same { today } else { then };
         Row { cache: cache.name.clone(), ordinal: cache.ordinal, today, whatif }
     }
 
-    fn figures(&self, at: usize, cache: &Cache, today: Figures) -> Figures {
-        let size = self.size(cache);
-        // What chose an order that the rules do not give is still there where the rules are the same.
+    /// Order and objects per slab with the change.
+    fn shape(&self, cache: &Cache, size: u64) -> (u32, u64) {
+        // An order that the rules of today do not explain has another cause, which the change does not remove.
         let same = self.rules == self.rules_whatif && size == cache.size;
         let asked = if same { None } else { self.rules_whatif.shape(size) };
-        let (order, per_slab) = asked.unwrap_or((cache.order, cache.objects_per_slab));
+        asked.unwrap_or((cache.order, cache.objects_per_slab))
+    }
+
+    /// Where the objects are today, those of the caches merged into this one included.
+    fn held(&self, at: usize, cache: &Cache) -> Held {
         let mut held = touch::held(cache, self.state, self.has_attrs, self.threads);
         for other in self.folded_into.get(&at).into_iter().flatten() {
             let more = touch::held(&self.state.caches[*other], self.state, self.has_attrs, None);
-            // On a CPU that holds a slab of both, one is enough.
+            // A CPU that holds a slab of each cache needs one slab of the merged cache.
             held.cpu_slabs = held.cpu_slabs.max(more.cpu_slabs);
             held.others += more.others;
         }
-        let slabs = match self.folded.contains_key(&at) {
-            true => 0,
-            false => self.slabs(cache, held, per_slab),
-        };
-        let then = Figures::new(size, order, per_slab, slabs, self.rules_whatif.page_size);
-        // What is not different is as it was counted.
-        let same = Figures { objects: then.objects, ..today } == then;
-        if same { today } else { then }
+        held
     }
 
+    /// Slabs with the change.
     fn slabs(&self, cache: &Cache, mut held: Held, per_slab: u64) -> u64 {
         let cpus = (self.rules.cpus.online, self.rules_whatif.cpus.online);
         let mut then = touch::on_cpus(&cache.name, &mut held, cpus, per_slab);

@@ -165,7 +165,7 @@ pub fn predict(state: &State, change: &Change) -> Result<Prediction> {
     let caches = Caches::new(state, change, rules, rules_whatif, &mut assumed)?;
     let mut rows = Vec::with_capacity(state.caches.len());
     for (at, cache) in state.caches.iter().enumerate() {
-        rows.push(caches.row(at, cache));
+        rows.push(caches.predict(at, cache));
         rows.extend(caches.apart(cache));
     }
     let unexplained = state.caches.iter().filter(|cache| !rules.explain(cache));
