@@ -1,12 +1,12 @@
 //! `slablab bench`: allocators side by side in one process.
 
-use crate::input::{Progress, command_line, expect_writable, write_html, write_out};
-use crate::{Done, Failure};
+use crate::input::{Progress, command_line};
+use crate::outcome::{Done, Failure};
+use crate::output::{OutputArgs, write_out};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use slablab_bench::memory::{self, Child};
 use slablab_bench::rig::{self, Options, Watcher};
 use slablab_bench::{output, page, report::Report};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
 
@@ -40,12 +40,8 @@ pub(crate) struct Args {
     /// Form of the answer
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
-    /// File to write to instead of standard output
-    #[arg(short, long, value_name = "FILE")]
-    output: Option<PathBuf>,
-    /// Write a page with charts as well: one file, for any browser
-    #[arg(long, value_name = "FILE")]
-    html: Option<PathBuf>,
+    #[command(flatten)]
+    out: OutputArgs,
     /// What the memory workload runs in a process of its own
     #[arg(long, hide = true, num_args = 3, value_names = ["NAME", "BYTES", "SEED"])]
     memory_of: Option<Vec<String>>,
@@ -80,10 +76,11 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
         return child(of);
     }
     if args.list {
-        write_out(&output::list(), args.output.as_deref())?;
+        args.out.write(&output::list())?;
         return Ok(Done::Complete);
     }
-    expect_writable(args.output.as_deref(), args.html.as_deref())?;
+    args.out.check([])?;
+    args.out.expect_writable()?;
     let signal = Arc::new(AtomicUsize::new(0));
     for one in [SIGINT, SIGTERM] {
         // The second one ends the program at once.
@@ -124,10 +121,8 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
         Format::Json => slablab_report::json::document(&output::json(&report)),
         Format::Csv => output::csv(&report),
     };
-    if let Some(path) = &args.html {
-        write_html(&page::page(&report, &command_line()), path)?;
-    }
-    write_out(&text, args.output.as_deref())?;
+    args.out.write_html(|| page::page(&report, &command_line()))?;
+    args.out.write(&text)?;
     Ok(ended)
 }
 

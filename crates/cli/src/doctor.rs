@@ -1,7 +1,9 @@
 //! `slablab doctor`: where slab memory goes, what would help, what this kernel lets you do.
 
-use crate::input::{InputArgs, command_line, open, write_html, write_out};
-use crate::{Done, Failure, watch};
+use crate::input::{InputArgs, command_line, open};
+use crate::outcome::{Done, Failure};
+use crate::output::{OutputArgs, named};
+use crate::watch;
 use slablab_doctor::diagnosis::rounding::Rounding;
 use slablab_doctor::diagnosis::{Options, SortKey, examine};
 use slablab_doctor::output::doctor_page;
@@ -49,12 +51,8 @@ pub(crate) struct Args {
     /// Form of the answer
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
-    /// File to write to instead of standard output
-    #[arg(short, long, value_name = "FILE")]
-    output: Option<PathBuf>,
-    /// Write a page with charts as well: one file, for any browser
-    #[arg(long, value_name = "FILE", conflicts_with = "watch")]
-    html: Option<PathBuf>,
+    #[command(flatten)]
+    out: OutputArgs,
     /// Exit with 1 if the loss is over this many bytes (K, M, G), or with --since if the caches grew by more
     #[arg(long, value_name = "SIZE", value_parser = size)]
     fail_over: Option<u64>,
@@ -104,6 +102,9 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     if args.watch.watch {
         return watch::run(args.watch, args.sort, args.input.page_size);
     }
+    let inputs = named("the input", &args.input.input).chain(named("--since", &args.since));
+    let inputs = inputs.chain(named("--recording", &args.recording));
+    args.out.check(inputs.chain(named("--save", &args.save)))?;
     let state = match &args.save {
         Some(path) => save(path)?,
         None => args.input.read()?,
@@ -117,16 +118,14 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     let report = examine(&state, &options)?;
     let sort = if args.loss { SortKey::Loss } else { sort_key(args.sort)? };
     let shown = Shown { sort, lines: args.lines, aliases: args.aliases, bytes: args.bytes };
-    if let Some(path) = &args.html {
-        write_html(&doctor_page(&report, &command_line(), &shown), path)?;
-    }
+    args.out.write_html(|| doctor_page(&report, &command_line(), &shown))?;
     let text = match args.format {
         Format::Table => doctor_table(&report, &shown),
         Format::Json => slablab_report::json::document(&doctor_json(&report)),
         Format::Csv => doctor_csv(&report),
         Format::Prometheus => doctor_prometheus(&report),
     };
-    write_out(&text, args.output.as_deref())?;
+    args.out.write(&text)?;
     let over = |limit: u64| {
         let grown = report.history.as_ref().map(|history| history.total().bytes);
         i128::from(grown.unwrap_or(report.total.loss())) > i128::from(limit)

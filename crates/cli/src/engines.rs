@@ -1,7 +1,7 @@
 //! `slablab engines`: what can be written after `--engine`.
 
-use crate::input::write_out;
-use crate::{Done, Failure};
+use crate::outcome::{Done, Failure};
+use crate::output::write_out;
 use slablab_slabs::engines::slab::SlabPolicy;
 use slablab_slabs::engines::slob::SlobPolicy;
 use slablab_slabs::engines::slqb::SlqbPolicy;

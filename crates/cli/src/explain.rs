@@ -1,8 +1,9 @@
 //! `slablab explain RECORDING A B`: which policy carries how much of the difference.
 
-use crate::input::{Progress, command_line, open, preset, start, write_html, write_out};
+use crate::input::{Progress, command_line, open, preset, start};
+use crate::outcome::{Done, Failure, tell};
+use crate::output::{OutputArgs, named};
 use crate::replay::counted;
-use crate::{Done, Failure, tell};
 use slablab_lab::explain::{
     EXACT_USUALLY, Explained, Question, SAMPLES_USUALLY, explain, shapley::EXACT_MOST,
 };
@@ -44,12 +45,8 @@ pub(crate) struct Args {
     /// Form of the answer
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
-    /// File to write to instead of standard output
-    #[arg(short, long, value_name = "FILE")]
-    output: Option<PathBuf>,
-    /// Write a page with charts as well: one file, for any browser
-    #[arg(long, value_name = "FILE")]
-    html: Option<PathBuf>,
+    #[command(flatten)]
+    out: OutputArgs,
 }
 
 /// Forms of the answer.
@@ -62,6 +59,8 @@ enum Format {
 }
 
 pub(crate) fn run(args: Args) -> Result<Done, Failure> {
+    let inputs = named("the recording", [&args.recording]).chain(named("--before", &args.before));
+    args.out.check(inputs.chain(named("--machine", &args.machine)))?;
     let question = Question {
         from: preset(&args.from, "A")?,
         to: preset(&args.to, "B")?,
@@ -80,10 +79,8 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
         Format::Json => slablab_report::json::document(&explain_json(&answer)),
         Format::Table => text(&answer)?,
     };
-    if let Some(path) = &args.html {
-        write_html(&explain_page(&answer, &command_line()), path)?;
-    }
-    write_out(&text, args.output.as_deref())?;
+    args.out.write_html(|| explain_page(&answer, &command_line()))?;
+    args.out.write(&text)?;
     if args.format != Format::Table {
         remarks(&answer.replay).iter().for_each(tell);
     }

@@ -1,11 +1,11 @@
 //! `slablab import`: a recording becomes a trace.
 
-use crate::input::write_out;
-use crate::{Done, Failure};
+use crate::outcome::{Done, Failure};
+use crate::output::{check, named, write_out};
 use indicatif::{ProgressBar, ProgressStyle};
 use slablab_lab::import::{Input, import};
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Makes a trace of a recording.
 #[derive(clap::Args)]
@@ -38,6 +38,11 @@ enum Format {
 }
 
 pub(crate) fn run(args: Args) -> Result<Done, Failure> {
+    let report = match args.format {
+        Format::Json => Some(("the report on", Path::new("-"))),
+        Format::Table => None,
+    };
+    check(named("the input", [&args.input]), named("-o", [&args.output]).chain(report))?;
     let input = Input { path: &args.input, recording: args.recording.as_deref() };
     // How many events there will be is known when the last has been read.
     let progress =

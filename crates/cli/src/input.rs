@@ -1,6 +1,7 @@
 //! What the verbs share: recordings of any kind as traces, engines, machine files, progress, output.
 
-use crate::{Failure, tell};
+use crate::outcome::{Failure, tell};
+use crate::output::{Named, named};
 use indicatif::{ProgressBar, ProgressStyle};
 use slablab_doctor::state::{self, State};
 use slablab_lab::import::{self, Input};
@@ -9,8 +10,8 @@ use slablab_lab::replay::Options;
 use slablab_lab::replay::before::Before;
 use slablab_slabs::preset::Choice as Wrapped;
 use slablab_slabs::{Preset, Release};
-use slablab_workloads::{Beside, Reader};
-use std::io::{IsTerminal, Write};
+use slablab_workloads::Reader;
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 /// The slab memory of which machine.
@@ -64,6 +65,11 @@ pub(crate) struct Choice {
 }
 
 impl Choice {
+    /// The files that are read.
+    pub(crate) fn files(&self) -> impl Iterator<Item = Named<'_>> {
+        named("--before", &self.before).chain(named("--machine", &self.machine))
+    }
+
     /// Reads what was chosen.
     pub(crate) fn options(&self) -> Result<Options, Failure> {
         let engines = self.engines.iter().map(|text| engine(text, "--engine"));
@@ -134,45 +140,6 @@ impl Drop for Progress {
     fn drop(&mut self) {
         self.0.finish_and_clear();
     }
-}
-
-/// Writes a result: to standard output, or beside the file and then in its place.
-pub(crate) fn write_out(text: &str, path: Option<&Path>) -> Result<(), Failure> {
-    match path.filter(|path| *path != Path::new("-")) {
-        None => match std::io::stdout().lock().write_all(text.as_bytes()) {
-            // A reader that has seen enough (head, less) is no error.
-            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-            other => other.map_err(|error| format!("standard output: {error}").into()),
-        },
-        Some(path) => {
-            let mut file = Beside::create(path)?;
-            file.write_all(text.as_bytes()).map_err(|error| format!("{}: {error}", path.display()))?;
-            file.commit()?;
-            Ok(())
-        }
-    }
-}
-
-/// Fails now where [`write_out`] or [`write_html`] would after a long run. Leaves nothing behind.
-pub(crate) fn expect_writable(answer: Option<&Path>, page: Option<&Path>) -> Result<(), Failure> {
-    page.map_or(Ok(()), expect_file)?;
-    for path in answer.filter(|path| *path != Path::new("-")).into_iter().chain(page) {
-        drop(Beside::create(path)?);
-    }
-    Ok(())
-}
-
-fn expect_file(path: &Path) -> Result<(), Failure> {
-    if path == Path::new("-") {
-        return Err("--html writes a file: expected its name, found -".into());
-    }
-    Ok(())
-}
-
-/// Writes a page. It is a file for a browser: standard output is for the answer.
-pub(crate) fn write_html(page: &str, path: &Path) -> Result<(), Failure> {
-    expect_file(path)?;
-    write_out(page, Some(path))
 }
 
 /// The command that runs, to be typed again; the program is called by its name, wherever it was.

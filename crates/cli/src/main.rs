@@ -10,6 +10,8 @@ mod explain;
 mod import;
 mod input;
 mod orders;
+mod outcome;
+mod output;
 mod replay;
 mod verify;
 mod watch;
@@ -17,7 +19,7 @@ mod what;
 mod whatif;
 
 use clap::{Parser, Subcommand};
-use std::io::Write;
+use outcome::{Done, tell};
 use std::process::ExitCode;
 
 /// The Linux slab allocators outside the kernel, and a laboratory around them.
@@ -52,20 +54,6 @@ enum Verb {
     Engines(engines::Args),
 }
 
-/// How a verb ended.
-enum Done {
-    Complete,
-    OverThreshold,
-    Incomplete,
-    /// A signal ended it.
-    Ended {
-        signal: i32,
-    },
-}
-
-/// An error for the user, in one line or a few.
-type Failure = Box<dyn std::error::Error>;
-
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let done = match cli.verb {
@@ -90,9 +78,4 @@ fn main() -> ExitCode {
             ExitCode::from(2)
         }
     }
-}
-
-/// A line on standard error, which may be a pipe that somebody closed, as `2>&1 | head` does: that ends nothing.
-fn tell(text: impl std::fmt::Display) {
-    let _ = writeln!(std::io::stderr(), "slablab: {}", slablab_report::visible::lines(&text.to_string()));
 }

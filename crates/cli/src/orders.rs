@@ -1,7 +1,8 @@
 //! `slablab orders`: what order rules say about sizes, and which sizes two of them treat differently.
 
-use crate::input::{page_size, write_out};
-use crate::{Done, Failure};
+use crate::input::page_size;
+use crate::outcome::{Done, Failure};
+use crate::output::write_out;
 use slablab_doctor::orders::{CPUS_MOST, Question, Sizes, answer, classes};
 use slablab_doctor::output::{orders_csv, orders_json, orders_table};
 use slablab_slabs::order::{COSTLY_ORDER, MAX_ORDER, OrderRule};
@@ -38,7 +39,7 @@ pub(crate) struct Args {
     /// Form of the answer
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
-    /// File to write to instead of standard output
+    /// Write the answer to FILE instead of standard output
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }

@@ -1,7 +1,8 @@
 //! `slablab replay RECORDING`: the project's main job.
 
-use crate::input::{Choice, Progress, command_line, open, write_html, write_out};
-use crate::{Done, Failure, tell};
+use crate::input::{Choice, Progress, command_line, open};
+use crate::outcome::{Done, Failure, tell};
+use crate::output::{OutputArgs, named};
 use slablab_lab::output::replay_page;
 use slablab_lab::output::{
     cache_csv, cache_json, cache_table, caches_csv, caches_table, engines_table, remarks, replay_json,
@@ -33,12 +34,8 @@ pub(crate) struct Args {
     /// Print on stderr how fast each engine was replayed, and what memory the model took
     #[arg(long)]
     timing: bool,
-    /// File to write to instead of standard output
-    #[arg(short, long, value_name = "FILE")]
-    output: Option<PathBuf>,
-    /// Write a page with charts as well: one file, for any browser
-    #[arg(long, value_name = "FILE")]
-    html: Option<PathBuf>,
+    #[command(flatten)]
+    out: OutputArgs,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -49,6 +46,7 @@ pub(crate) enum Format {
 }
 
 pub(crate) fn run(args: Args) -> Result<Done, Failure> {
+    args.out.check(named("the recording", [&args.recording]).chain(args.choice.files()))?;
     let mut options = args.choice.options()?;
     options.hotplug =
         args.at.chunks_exact(2).map(|pair| command(&pair[0], &pair[1])).collect::<Result<_, _>>()?;
@@ -69,10 +67,8 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
         (Format::Table, Some(name)) => cache_table(&answer, name).ok_or_else(missing)?,
         (Format::Table, None) => tables(&answer, &args)?,
     };
-    if let Some(path) = &args.html {
-        write_html(&replay_page(&answer, &command_line(), args.top), path)?;
-    }
-    write_out(&text, args.output.as_deref())?;
+    args.out.write_html(|| replay_page(&answer, &command_line(), args.top))?;
+    args.out.write(&text)?;
     for outcome in answer.outcomes.iter().filter(|_| args.timing) {
         let seconds = outcome.elapsed.as_secs_f64();
         tell(format_args!(

@@ -1,8 +1,9 @@
 //! `slablab verify`: the model beside the real kernel.
 
-use crate::input::{Choice, Progress, command_line, open, write_html, write_out};
+use crate::input::{Choice, Progress, command_line, open};
+use crate::outcome::{Done, Failure};
+use crate::output::{OutputArgs, named};
 use crate::replay::Format;
-use crate::{Done, Failure};
 use slablab_lab::output::verify_page;
 use slablab_lab::output::{remarks, verify_csv, verify_table};
 use slablab_lab::verify::{counters::start_of, verify_change, verify_counters};
@@ -29,18 +30,16 @@ pub(crate) struct Args {
     /// Rows to show
     #[arg(long, value_name = "N", default_value_t = usize::MAX, hide_default_value = true)]
     top: usize,
-    /// File to write to instead of standard output
-    #[arg(short, long, value_name = "FILE")]
-    output: Option<PathBuf>,
-    /// Write a page with charts as well: one file, for any browser
-    #[arg(long, value_name = "FILE")]
-    html: Option<PathBuf>,
+    #[command(flatten)]
+    out: OutputArgs,
     /// Exit with 1 if the skill in bytes of slabs is below this
     #[arg(long, value_name = "SKILL")]
     fail_below: Option<f64>,
 }
 
 pub(crate) fn run(args: Args) -> Result<Done, Failure> {
+    let inputs = named("the input", [&args.input]).chain(named("--after", &args.after));
+    args.out.check(inputs.chain(args.choice.files()))?;
     let mut options = args.choice.options()?;
     options.kernel_only = true;
     if options.engines.len() > 1 {
@@ -65,9 +64,7 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
         }
     };
     drop(progress);
-    if let Some(path) = &args.html {
-        write_html(&verify_page(&verified, &answer, &command_line()), path)?;
-    }
+    args.out.write_html(|| verify_page(&verified, &answer, &command_line()))?;
     let hidden = verified.rows.len().saturating_sub(args.top);
     verified.rows.truncate(args.top);
     let text = match args.format {
@@ -86,7 +83,7 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
             text
         }
     };
-    write_out(&text, args.output.as_deref())?;
+    args.out.write(&text)?;
     let skill = verified.json.get("skill_slab_bytes").and_then(serde_json::Value::as_f64);
     if let (Some(least), Some(skill)) = (args.fail_below, skill)
         && skill < least

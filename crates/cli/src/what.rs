@@ -1,7 +1,7 @@
 //! `slablab what`: what a cache is for, who creates it, how to shrink it.
 
-use crate::input::write_out;
-use crate::{Done, Failure};
+use crate::outcome::{Done, Failure};
+use crate::output::write_out;
 use serde_json::json;
 use slablab_doctor::what::{self, Known, Merged};
 use std::fmt::Write;

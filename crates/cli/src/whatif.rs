@@ -1,7 +1,8 @@
 //! `slablab whatif`: the same machine with another policy, other boot parameters, other pages, more or fewer CPUs.
 
-use crate::input::{command_line, page_size, write_html, write_out};
-use crate::{Done, Failure};
+use crate::input::{command_line, page_size};
+use crate::outcome::{Done, Failure};
+use crate::output::{OutputArgs, named};
 use slablab_doctor::output::whatif_page;
 use slablab_doctor::output::{whatif_csv, whatif_json, whatif_mail, whatif_table};
 use slablab_doctor::state::{Input, State, read};
@@ -62,12 +63,8 @@ pub(crate) struct Args {
     /// Form of the answer
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
-    /// File to write to instead of standard output
-    #[arg(short, long, value_name = "FILE")]
-    output: Option<PathBuf>,
-    /// Write a page with charts as well: one file, for any browser
-    #[arg(long, value_name = "FILE")]
-    html: Option<PathBuf>,
+    #[command(flatten)]
+    out: OutputArgs,
 }
 
 /// Forms of the answer.
@@ -106,6 +103,8 @@ fn same_machine(before: &State, after: &State) -> Result<(), Failure> {
 }
 
 pub(crate) fn run(args: Args) -> Result<Done, Failure> {
+    let inputs = named("the input", &args.input).chain(named("--against", &args.against));
+    args.out.check(inputs.chain(named("--after", &args.after)))?;
     let engine = |text: &String| Preset::parse(text).map_err(|bad| format!("--engine {text}: {bad}"));
     let grid = Grid {
         engines: args.engines.iter().map(engine).collect::<Result<_, _>>()?,
@@ -141,9 +140,8 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
         _ => Err("--against takes one change, not a list".into()),
     });
     let against = against.transpose()?;
-    if let Some(path) = &args.html {
-        write_html(&whatif_page(&state, &predictions, against.as_ref(), &command_line(), args.lines), path)?;
-    }
+    args.out
+        .write_html(|| whatif_page(&state, &predictions, against.as_ref(), &command_line(), args.lines))?;
     let text = match args.format {
         Format::Table => whatif_table(&state, &predictions, against.as_ref(), args.lines),
         Format::Json => slablab_report::json::document(&whatif_json(&state, &predictions, against.as_ref())),
@@ -157,6 +155,6 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
             whatif_mail(&predictions[0], after.as_ref())
         }
     };
-    write_out(&text, args.output.as_deref())?;
+    args.out.write(&text)?;
     Ok(if missing(&state).next().is_none() { Done::Complete } else { Done::Incomplete })
 }

@@ -119,7 +119,10 @@ impl Drop for Beside {
 
 /// The path at the end of `path`'s links, whether or not there is a file. `None` for a path that must be opened as it is:
 /// a device, a pipe, or a descriptor of a process (`/dev/stdout` is a link to `/proc/self/fd/1`).
-fn end_of_links(path: &Path) -> io::Result<Option<PathBuf>> {
+///
+/// # Errors
+/// Links that lead to each other.
+pub fn end_of_links(path: &Path) -> io::Result<Option<PathBuf>> {
     /// As many links as the kernel follows before it answers ELOOP.
     const LINKS: usize = 40;
     if path.exists() && !path.is_file() {

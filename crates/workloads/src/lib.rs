@@ -40,7 +40,7 @@ mod texts;
 mod writer;
 
 pub use batch::{Batch, COLUMNS, Column, Columns, Form, Row};
-pub use beside::Beside;
+pub use beside::{Beside, end_of_links};
 pub use error::Error;
 pub use event::{ANY_NODE, EventKind, NO_CONTEXT, NONE, flags};
 pub use meta::{

@@ -24,8 +24,8 @@ mod terminal;
 mod tests;
 mod theme;
 
-use crate::input::write_out;
-use crate::{Done, Failure, tell};
+use crate::outcome::{Done, Failure, tell};
+use crate::output::write_out;
 use app::{After, App};
 use slablab_doctor::state::Input;
 use slablab_doctor::watch::{SortKey, Source, Track};

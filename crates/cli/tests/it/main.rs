@@ -12,6 +12,7 @@ mod input;
 mod large;
 mod mail;
 mod orders;
+mod outputs;
 mod screenshots;
 mod watch;
 mod what;

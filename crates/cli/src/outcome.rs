@@ -1,0 +1,24 @@
+//! How a verb ends, and what it says to the user meanwhile. `main` makes exit codes of it.
+
+use std::io::Write;
+
+/// How a verb ended.
+pub(crate) enum Done {
+    /// With the whole answer.
+    Complete,
+    /// With the whole answer, which is over a threshold that the user set.
+    OverThreshold,
+    /// With an answer from an input that lacks something.
+    Incomplete,
+    /// By a signal.
+    Ended { signal: i32 },
+}
+
+/// An error for the user, in one line or a few.
+pub(crate) type Failure = Box<dyn std::error::Error>;
+
+/// Prints a line on standard error. Names in it come from inputs, so control characters are shown as escapes. Standard
+/// error may be a pipe whose reader has ended, as in `2>&1 | head`: then the line is lost and the program goes on.
+pub(crate) fn tell(text: impl std::fmt::Display) {
+    let _ = writeln!(std::io::stderr(), "slablab: {}", slablab_report::visible::lines(&text.to_string()));
+}

@@ -1,0 +1,139 @@
+//! Where answers go: standard output, files, pages. No file is written that the same command reads or writes elsewhere.
+
+use crate::outcome::Failure;
+use slablab_workloads::{Beside, end_of_links};
+use std::fs::{File, Metadata};
+use std::io::Write;
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// Files that a verb writes its answer to.
+#[derive(clap::Args)]
+pub(crate) struct OutputArgs {
+    /// Write the answer to FILE instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Also write a page with charts to FILE: self-contained HTML for any browser
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+}
+
+impl OutputArgs {
+    /// Refuses an output that is one of `inputs`, or the other output. The verbs call it before they read anything.
+    pub(crate) fn check<'a>(&'a self, inputs: impl IntoIterator<Item = Named<'a>>) -> Result<(), Failure> {
+        let answer = self.output.as_deref().unwrap_or(Path::new("-"));
+        check(inputs, std::iter::once(("-o", answer)).chain(named("--html", &self.html)))
+    }
+
+    /// Writes the page, if there is to be one. Standard output is for the answer.
+    pub(crate) fn write_html(&self, page: impl FnOnce() -> String) -> Result<(), Failure> {
+        let Some(path) = &self.html else { return Ok(()) };
+        expect_file(path)?;
+        write_out(&page(), Some(path))
+    }
+
+    /// Writes the answer.
+    pub(crate) fn write(&self, text: &str) -> Result<(), Failure> {
+        write_out(text, self.output.as_deref())
+    }
+
+    /// Fails now where [`OutputArgs::write`] or [`OutputArgs::write_html`] would after a long run. Leaves nothing behind.
+    pub(crate) fn expect_writable(&self) -> Result<(), Failure> {
+        self.html.as_deref().map_or(Ok(()), expect_file)?;
+        let answer = self.output.as_deref().filter(|path| *path != Path::new("-"));
+        for path in answer.into_iter().chain(self.html.as_deref()) {
+            drop(Beside::create(path)?);
+        }
+        Ok(())
+    }
+}
+
+/// A file of the command line: how it was given, as `--html` or `the input`, and its path.
+pub(crate) type Named<'a> = (&'static str, &'a Path);
+
+/// The files of an option that was given, or was not, or was given several times.
+pub(crate) fn named<'a>(
+    label: &'static str,
+    paths: impl IntoIterator<Item = &'a PathBuf>,
+) -> impl Iterator<Item = Named<'a>> {
+    paths.into_iter().map(move |path| (label, path.as_path()))
+}
+
+/// Refuses an output that is an input or another output, whatever the names: the same file by device and inode.
+pub(crate) fn check<'a>(
+    inputs: impl IntoIterator<Item = Named<'a>>,
+    outputs: impl IntoIterator<Item = Named<'a>>,
+) -> Result<(), Failure> {
+    let inputs = inputs.into_iter().map(|(label, path)| (label, path, Place::of(path, std::io::stdin())));
+    let mut taken: Vec<_> = inputs.collect();
+    for (label, path) in outputs {
+        let place = Place::of(path, std::io::stdout());
+        if let Some((other, at, _)) = taken.iter().find(|(.., taken)| place.is_some() && *taken == place) {
+            let (shown, at) = (shown(path, "standard output"), shown(at, "standard input"));
+            return Err(format!(
+                "{label} {shown}: the same file as {other} {at}, which would be lost; expected another file"
+            )
+            .into());
+        }
+        taken.push((label, path, place));
+    }
+    Ok(())
+}
+
+fn shown(path: &Path, stream: &str) -> String {
+    if path == Path::new("-") { format!("({stream})") } else { path.display().to_string() }
+}
+
+/// What makes two names the same file.
+#[derive(PartialEq, Eq)]
+enum Place {
+    /// A file that exists: device and inode.
+    Inode(u64, u64),
+    /// The path of a file that does not exist yet, its folder without links.
+    Path(PathBuf),
+}
+
+impl Place {
+    /// `None` for what can be read and written at once, or several times: devices, pipes, folders. `-` is `stream`.
+    fn of(path: &Path, stream: impl AsFd) -> Option<Place> {
+        let found = match path == Path::new("-") {
+            true => File::from(stream.as_fd().try_clone_to_owned().ok()?).metadata(),
+            false => path.metadata(),
+        };
+        let inode = |found: Metadata| Place::Inode(found.dev(), found.ino());
+        match found {
+            Ok(found) => Some(found).filter(Metadata::is_file).map(inode),
+            Err(_) => {
+                let end = end_of_links(path).ok()??;
+                let folder = end.parent().filter(|folder| !folder.as_os_str().is_empty());
+                let folder = folder.unwrap_or(Path::new(".")).canonicalize().ok()?;
+                Some(Place::Path(folder.join(end.file_name()?)))
+            }
+        }
+    }
+}
+
+/// Writes a result to standard output, or to a file that appears whole or not at all.
+pub(crate) fn write_out(text: &str, path: Option<&Path>) -> Result<(), Failure> {
+    match path.filter(|path| *path != Path::new("-")) {
+        None => match std::io::stdout().lock().write_all(text.as_bytes()) {
+            // A reader that has seen enough (head, less) is no error.
+            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+            other => other.map_err(|error| format!("standard output: {error}").into()),
+        },
+        Some(path) => {
+            let mut file = Beside::create(path)?;
+            file.write_all(text.as_bytes()).map_err(|error| format!("{}: {error}", path.display()))?;
+            file.commit()?;
+            Ok(())
+        }
+    }
+}
+
+fn expect_file(path: &Path) -> Result<(), Failure> {
+    if path == Path::new("-") {
+        return Err("--html writes a file: expected its name, found -".into());
+    }
+    Ok(())
+}
