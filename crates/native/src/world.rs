@@ -279,7 +279,7 @@ impl<A: Trusted> Frames for Native<A> {
     }
 }
 
-// SAFETY: the reserved address space is memory that nothing but this world maps (`memory::reserve`); frames lie one after
+// SAFETY: the reserved address space is memory that nothing but this world maps (`Space::reserve`); frames lie one after
 // another in it, so no two share a byte; and `Trusted` keeps code without an `unsafe` of its own away.
 unsafe impl<A: Trusted> Memory for Native<A> {
     #[inline]

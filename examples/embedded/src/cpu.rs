@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | `disable`, `enable` | `cli`, `sti` | the tests' interrupt controller is told |
 //! | [`now_ns`] | the time-stamp counter | counts the questions |
-//! | [`interrupt`] | the entry that every handler comes through | the same |
+//! | [`interrupt`] | the entry that every handler comes through | the entry that the tests' handlers come through |
 
 use crate::memory::OneCpu;
 use core::cell::Cell;
@@ -74,7 +74,8 @@ pub fn advance_ns(ns: u64) {
     NOW_NS.0.set(NOW_NS.0.get() + ns);
 }
 
-/// Every question to the platform passes here. A kernel needs no such thing: its interrupts come by themselves.
+/// Every question to the platform passes here. A kernel needs no such thing: its interrupts come by
+/// themselves.
 #[inline(always)]
 pub(crate) fn asked() {
     #[cfg(test)]

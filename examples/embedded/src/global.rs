@@ -12,7 +12,7 @@ use slablab_slabs::Engine;
 pub struct Global<E: Engine<Kernel>>(OneCpu<OnceCell<Heap<E>>>);
 
 impl<E: Engine<Kernel>> Global<E> {
-    /// Without a heap yet: whoever allocates gets null.
+    /// An allocator without a heap: allocations return null until the heap is set.
     pub const fn new() -> Self {
         Global(OneCpu(OnceCell::new()))
     }

@@ -41,7 +41,8 @@ impl<E: Engine<Kernel>> Heap<E> {
         Heap { pages: Pages::new(pages), common: E::Common::default(), classes: core::array::from_fn(class) }
     }
 
-    /// Memory of this layout, from a task or an interrupt. `None` if there is none, or for alignments above a page.
+    /// Memory of this layout, from a task or an interrupt. `None` if there is none, or for alignments above a
+    /// page.
     pub fn alloc(&self, layout: Layout) -> Option<Object> {
         let gfp = if cpu::in_interrupt() { Gfp::ATOMIC } else { Gfp::KERNEL };
         let bytes = layout.size().max(layout.align()).max(SMALLEST);

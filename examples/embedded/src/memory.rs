@@ -7,7 +7,8 @@
 //! LIVE      a bit for every 8 bytes           debugging alone uses it
 //! ```
 //!
-//! A kernel with its own page tables has these three at addresses of its choice, for as much memory as its firmware says.
+//! A kernel with its own page tables has these three at addresses of its choice, for as much memory as its
+//! firmware says.
 
 use crate::cpu::asked;
 use crate::world::Kernel;
@@ -97,8 +98,8 @@ pub(crate) fn locate(object: Object) -> (Pfn, u32) {
 /// The word at `offset` in an object.
 #[inline]
 pub(crate) fn word(object: Object, offset: u32) -> &'static AtomicU64 {
-    // SAFETY: engines use words of objects and storage only: they are in the array, aligned, and nobody holds a reference to
-    // bytes of free objects.
+    // SAFETY: engines owe `Memory` words of free objects and storage only: those are in the array, aligned,
+    // and no reference to their bytes exists.
     unsafe { object.add(offset as usize).cast().as_ref() }
 }
 
@@ -132,8 +133,8 @@ pub(crate) fn mark_live(object: Object, live: bool) -> bool {
     before & bit != 0
 }
 
-// SAFETY: all objects lie in `RAM`, which this file alone reaches, and `address` keeps frames apart. That only engines call
-// the functions is the kernel's rule (see `Kernel`).
+// SAFETY: all objects lie in `RAM`, which this file alone reaches, and `address` keeps frames apart. That
+// only engines call the functions is the kernel's rule (see `Kernel`).
 unsafe impl Memory for Kernel {
     #[inline]
     fn link(object: Object, offset: u32) -> Option<Object> {
@@ -258,6 +259,6 @@ pub(crate) fn forget() {
     }
     OWNERS.0.iter().for_each(|owner| owner.set(0));
     LIVE.iter().for_each(|word| word.store(0, Relaxed));
-    // SAFETY: nobody has an object.
+    // SAFETY: tests call this before the first allocation, so no object exists.
     unsafe { base().write_bytes(0, MEMORY_BYTES) };
 }

@@ -1,6 +1,7 @@
 //! What the CPU keeps for itself of each cache, values made when first asked for, and locks.
 //!
-//! A slot's hot operations turn interrupts off for a few instructions. A slot that is held lets them in, and refuses them.
+//! A slot's hot operations turn interrupts off for a few instructions. A slot that is held lets them in, and
+//! refuses them.
 
 use crate::cpu::{Off, asked};
 use crate::memory::Object;

@@ -9,15 +9,15 @@ use slablab_platform::{
     Work,
 };
 
-/// The world: one CPU, one node, memory from boot on. Public, because a kernel names it where it declares its allocator;
-/// a kernel is one program and trusts its crates to leave the contract's functions to the engines.
+/// The world: one CPU, one node, memory from boot on. Public, because a kernel names it where it declares its
+/// allocator; a kernel is one program and trusts its crates to leave the contract's functions to the engines.
 #[derive(Debug)]
 pub enum Kernel {}
 
 /// Deferred work, and when it is due.
 type Waiting = Cell<Option<(u64, Work)>>;
 
-/// The delay of what waits for readers: [`Kernel::nobody_reads`] ends it.
+/// The delay of work that waits for readers: [`Kernel::nobody_reads`] ends it.
 const WHEN_NOBODY_READS: u64 = u64::MAX;
 
 /// Two works of each cache wait at most, as each kind waits once.
@@ -33,12 +33,13 @@ pub(crate) fn count(counts: &[Cell<u64>; Event::COUNT], event: Event, n: u64) {
 }
 
 impl Kernel {
-    /// Says that nobody allocates any more, or that everybody does again: then no slot is anybody's.
+    /// With `true`: no task or interrupt allocates until a call with `false`, so every slot can be claimed.
     pub fn stop(stopped: bool) {
         STOPPED.0.set(stopped);
     }
 
-    /// Ends the grace periods that run. To be said where no task is in the middle of reading: on one CPU, when it idles.
+    /// Ends the grace periods that run. To be said where no task is in the middle of reading: on one CPU,
+    /// when it idles.
     pub fn nobody_reads() {
         let _off = Off::new();
         for place in &WAITING.0 {
@@ -146,7 +147,7 @@ impl Time for Kernel {
 impl Hooks for Kernel {
     fn random() -> u32 {
         asked();
-        // Not random, and nobody relies on it: Knuth's constant spreads the clock.
+        // Not random, and no engine needs it to be: Knuth's constant spreads the clock.
         (cpu::now_ns().wrapping_mul(6_364_136_223_846_793_005) >> 32) as u32
     }
     fn secret() -> u64 {
@@ -155,7 +156,8 @@ impl Hooks for Kernel {
     }
     fn reclaim(_ask: Reclaim) -> bool {
         asked();
-        // A kernel with caches of its own (pages, names) frees of them here, and answers `true` if it freed any.
+        // A kernel with caches of its own (pages, names) frees of them here, and answers `true` if it freed
+        // any.
         false
     }
     fn permit(_order: u8, _gfp: Gfp) -> bool {

@@ -28,9 +28,9 @@ pub(crate) struct Struck {
 /// When interrupts come.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct When {
-    /// At this question, from 1; at 0 never.
+    /// The question at which the first interrupt comes, counted from 1; with 0 none comes.
     pub(crate) first: u64,
-    /// And again after so many; with 0 once.
+    /// Questions between two interrupts; with 0 there is one interrupt.
     pub(crate) every: u64,
 }
 
@@ -86,7 +86,7 @@ pub(crate) fn asked() {
     }
 }
 
-/// A slot was held when somebody wanted it.
+/// A slot was held when another caller wanted it.
 pub(crate) fn refused() {
     let struck = STRUCK.0.get();
     STRUCK.0.set(Struck { refused: struck.refused + u64::from(cpu::in_interrupt()), ..struck });

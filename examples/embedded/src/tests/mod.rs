@@ -1,7 +1,8 @@
 //! A program that is interrupted everywhere, over four engines.
 //!
-//! Every allocation is filled with a number of its own and looked at when it is freed, so two that overlap are seen. What these
-//! tests cannot show: an interrupt between two instructions that ask the platform nothing.
+//! Every allocation is filled with a number of its own and looked at when it is freed, so two that overlap
+//! are seen. What these tests cannot show: an interrupt between two instructions that ask the platform
+//! nothing.
 
 pub(crate) mod machine;
 

@@ -1,8 +1,8 @@
 //! The checking world: is there any order of two CPUs' steps in which an allocator goes wrong?
 //!
-//! CPU 0 refills its slab while CPU 1 frees into it. loom goes through every order within two preemptions; the world reports
-//! links that nobody wrote, fields that nothing protects, locks out of order. Then the same with a fault planted: the exchange
-//! of a slab's word orders nothing.
+//! CPU 0 refills its slab while CPU 1 frees into it. loom goes through every order within two preemptions;
+//! the world reports links that were not written, fields without protection, locks out of order. A second run
+//! has a planted fault: the exchange of a slab's word orders nothing.
 
 use slablab_check::broken::RelaxedExchange;
 use slablab_check::kit::{Job, Kit};

@@ -1,7 +1,8 @@
 //! The modelled machine: what would a workload do on a computer you do not have?
 //!
-//! Eight CPUs on two nodes. One CPU of the first node allocates network packets, one of the second frees them: the engines are
-//! asked how much of that went past their fast paths. Deterministic: the same figures on every machine.
+//! Eight CPUs on two nodes. One CPU of the first node allocates network packets, one of the second frees
+//! them: the engines are asked how much of that went past their fast paths. Deterministic: the same figures
+//! on every machine.
 
 use slablab_model::{Machine, MachineSpec, Model};
 use slablab_pages::policy::PcpRule;

@@ -1,7 +1,7 @@
 //! The native world: the engines as a Rust program's global allocator.
 //!
-//! Threads read words, count them and hand the counts over; every string and every node of a map is an object of a slab.
-//! `SLABLAB_ENGINE=slqb` chooses another engine, `SLABLAB_STATS=1` prints the caches at the end.
+//! Threads read words, count them and hand the counts over; every string and every node of a map is an object
+//! of a slab. `SLABLAB_ENGINE=slqb` chooses another engine, `SLABLAB_STATS=1` prints the caches at the end.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc;
