@@ -3,7 +3,7 @@
 use slablab_pages::Pages;
 use slablab_platform::{Gfp, Platform};
 
-/// What a cache stands on: pages, what it shares with the other caches of its engine, and memory for its own metadata.
+/// The resources of a cache: pages, the state shared by its engine's caches, and memory for its own metadata.
 pub struct Backing<'a, P: Platform, C = ()> {
     /// Where slabs come from.
     pub pages: &'a Pages<P::Ground>,
@@ -11,7 +11,7 @@ pub struct Backing<'a, P: Platform, C = ()> {
     pub common: &'a C,
     /// Where sheaves and the like come from; without it a cache that wants them does without.
     pub metadata: Option<&'a dyn Metadata<P>>,
-    /// Who asks: a call site's number, for a wrapper that notes users.
+    /// The number of the call site that asks, for a wrapper that notes users.
     pub site: u64,
 }
 
@@ -23,7 +23,8 @@ impl<P: Platform, C> Clone for Backing<'_, P, C> {
 
 impl<P: Platform, C> Copy for Backing<'_, P, C> {}
 
-/// Memory for metadata: objects of a named cache, usually a kmalloc class, that count there. Never called on a fast path.
+/// Memory for metadata: objects of a named cache, usually a kmalloc class, that count there. Never called on
+/// a fast path.
 pub trait Metadata<P: Platform> {
     /// An object of at least `bytes`.
     fn alloc(&self, bytes: u32, gfp: Gfp) -> Option<P::Ptr>;

@@ -1,8 +1,8 @@
-//! What a cache is asked to be, and what its objects then look like in memory.
+//! A cache's specification, and the layout of its objects and slabs that follows from it.
 //!
 //! Layout and merge rules: docs/theory/slub.md 7 and 9.
 
-/// A cache's number: given by whoever creates caches, kept in each slab's frame, at most 2^24.
+/// A cache's number: given by the creator of the cache, kept in each slab's frame, at most 2^24.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CacheId(pub u32);
 
@@ -19,8 +19,8 @@ pub struct CacheFlags {
     pub typesafe_by_rcu: bool,
     /// Objects are charged to a memory cgroup (`SLAB_ACCOUNT`).
     pub account: bool,
-    /// Never merged: `SLAB_NO_MERGE`, the two caches made before all others, and those with a region that may be copied
-    /// to user space (`usersize` in sysfs; none is merged in any dump).
+    /// Never merged: `SLAB_NO_MERGE`, the two caches made before all others, and those with a region that may
+    /// be copied to user space (`usersize` in sysfs; none is merged in any dump).
     pub no_merge: bool,
     /// The objects have a constructor; their contents survive a free.
     pub constructor: bool,
@@ -29,11 +29,12 @@ pub struct CacheFlags {
     pub link_inside: bool,
     /// A kmalloc class: requests say how many bytes they want ([`crate::Engine::alloc_sized`]).
     pub kmalloc: bool,
-    /// Never has sheaves: `kmem_cache` and `kmem_cache_node`, which are there before sheaves can be, and `SLAB_NOLEAKTRACE`.
+    /// Never has sheaves: `kmem_cache` and `kmem_cache_node`, which are there before sheaves can be, and
+    /// `SLAB_NOLEAKTRACE`.
     pub no_sheaves: bool,
 }
 
-/// What a cache is asked to be.
+/// A cache's specification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CacheSpec {
     /// Bytes the user wants per object, at least 1.
@@ -46,7 +47,8 @@ pub struct CacheSpec {
     pub known_size: u32,
     /// The order of its slabs, instead of the engine's rule: what if another engine had chosen it.
     pub known_order: Option<u8>,
-    /// The layout of each object's slot, when a debugging wrapper around the engine decides it; `None` computes it.
+    /// The layout of each object's slot, when a debugging wrapper around the engine decides it; `None`
+    /// computes it.
     pub slot: Option<SlotLayout>,
     /// Objects a sheaf should hold at least, for caches that ask for sheaves; 0 for those that do not.
     pub sheaf_capacity: u32,
@@ -77,8 +79,8 @@ impl CacheSpec {
         }
     }
 
-    /// The same cache on a machine whose cache lines have so many bytes, 128 on ppc64: `hwcache_align` becomes a demand of
-    /// the caller's, which [`alignment`] never lowers.
+    /// The same cache on a machine whose cache lines have so many bytes, 128 on ppc64: `hwcache_align`
+    /// becomes a demand of the caller's, which [`alignment`] never lowers.
     pub fn on_line(self, cache_line: u32) -> CacheSpec {
         CacheSpec { align: alignment_on(&self, cache_line), ..self }
     }
@@ -109,15 +111,16 @@ pub struct SlotLayout {
     pub link: u32,
 }
 
-/// What a cache's slabs look like.
+/// The layout of a cache's slabs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
     /// Bytes the user gets.
     pub object_size: u32,
     /// Bytes from one object to the next.
     pub size: u32,
-    /// Bytes from one object's start to the next slot's, for [`Frames::map_slab`](slablab_platform::Frames::map_slab): less than `size` where
-    /// there is something before objects.
+    /// Bytes from one object's start to the next slot's, for
+    /// [`Frames::map_slab`](slablab_platform::Frames::map_slab): less than `size` where there is something
+    /// before objects.
     pub spacing: u32,
     /// Where the link is in a free object, bytes.
     pub link_offset: u32,
@@ -133,9 +136,9 @@ pub struct Geometry {
 
 /// Where objects start in a slab, by one multiplication and one comparison.
 ///
-/// Let r be the least number with size * r = 2^64 + d and d > 0. Modulo 2^64 the k-th object's offset times r is k * d, which is
-/// below objects * d for the slab's objects alone: no other offset's product is below r, which is more (after Lemire, Kaser
-/// and Kurz 2019).
+/// Let r be the least number with size * r = 2^64 + d and d > 0. Modulo 2^64 the k-th object's offset times r
+/// is k * d, which is below objects * d for the slab's objects alone: no other offset's product is below r,
+/// which is more (after Lemire, Kaser and Kurz 2019).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Starts {
     reciprocal: u64,
@@ -144,7 +147,7 @@ pub(crate) struct Starts {
 }
 
 impl Starts {
-    /// Of so many objects, `size` bytes from one to the next.
+    /// Starts of `objects` objects that are `size` bytes apart.
     pub(crate) fn of(objects: u32, size: u32) -> Starts {
         let reciprocal = u64::MAX / size as u64 + 1 + u64::from(size.is_power_of_two());
         let rest = reciprocal.wrapping_mul(size as u64);
@@ -198,17 +201,18 @@ pub fn layout(spec: &CacheSpec, place: LinkPlace) -> (u32, u32) {
     (size, link.min(size - WORD))
 }
 
-/// Bytes between any two addresses that somebody knows: slots' starts, and objects behind their left red zones.
+/// Bytes between any two addresses in use: the starts of slots, and of objects behind their left red zones.
 pub fn spacing(spec: &CacheSpec, size: u32) -> u32 {
     size - spec.slot.map_or(0, |slot| slot.left)
 }
 
-/// The alignment of objects: the caller's, at least a word, and a cache line halved while two objects fit in it.
+/// The alignment of objects: the caller's, at least a word, and a cache line halved while two objects fit in
+/// it.
 pub fn alignment(spec: &CacheSpec) -> u32 {
     alignment_on(spec, CACHE_LINE)
 }
 
-/// The same for a machine whose cache lines have so many bytes.
+/// The alignment of objects, as [`alignment`], on a machine whose cache lines have `cache_line` bytes.
 pub fn alignment_on(spec: &CacheSpec, cache_line: u32) -> u32 {
     let mut align = spec.align.max(WORD);
     if spec.flags.hwcache_align {

@@ -1,9 +1,9 @@
 //! What every engine can do.
 //!
-//! An engine's cache is a value of a type that implements [`Engine`]; the lab, the checks and the libraries are generic
-//! over it. Pages come from a [`Pages`](slablab_pages::Pages) value that many caches share. A cache gets it through
-//! [`Backing`], together with the memory that all caches of one engine share ([`Engine::Common`]); the caller who creates
-//! a set of caches makes one `Common` for the set.
+//! An engine's cache is a value of a type that implements [`Engine`]; the lab, the checks and the libraries
+//! are generic over it. Pages come from a [`Pages`](slablab_pages::Pages) value that many caches share. A
+//! cache gets it through [`Backing`], together with the memory that all caches of one engine share
+//! ([`Engine::Common`]); the caller who creates a set of caches makes one `Common` for the set.
 
 use crate::backing::{Backing, Common};
 use crate::cache::{CacheId, CacheSpec, Geometry, LinkPlace};
@@ -21,20 +21,21 @@ pub trait Engine<P: Platform>: Sized {
     type Common: Common;
     /// Whether a cache tells its own objects from those of other caches.
     const KNOWS_OWNERS: bool = true;
-    /// Whether there may be something around objects that the cache itself looks after: they are then aligned as asked and
-    /// not to their size, and their holder writes to them only.
+    /// Whether there may be something around objects that the cache itself looks after: they are then aligned
+    /// as asked and not to their size, and their holder writes to them only.
     const GUARDS: bool = false;
 
     /// A cache without slabs.
     fn create(id: CacheId, spec: &CacheSpec, policy: &Self::Policy) -> Self;
-    /// What is done to the objects of every slab made from here on; said before the first allocation, and with a
-    /// constructor or zones only to a cache whose flags say that it has a constructor.
+    /// Sets how the objects of every new slab are prepared. Called before the first allocation. A constructor
+    /// or zones need a cache whose flags say that it has a constructor.
     fn set_new_objects(&mut self, new: NewObjects<P>);
     /// The policies of a cache that is debugged, from those of others.
     fn debugged(policy: &Self::Policy) -> Self::Policy {
         policy.clone()
     }
-    /// Who is told of each violation as soon as it is found, beside [`Engine::reports`]; said before the first allocation.
+    /// Sets the function that is called with each violation as soon as it is found; [`Engine::reports`]
+    /// counts it too. Called before the first allocation.
     fn tell(&mut self, _told: fn(&Report)) {}
     /// Where objects keep their link, when nothing says otherwise.
     fn link_place(_policy: &Self::Policy) -> LinkPlace {
@@ -45,8 +46,8 @@ pub trait Engine<P: Platform>: Sized {
     /// # Errors
     /// As [`Engine::free`].
     fn owns(&self, object: P::Ptr) -> Result<(), Misuse>;
-    /// Whether an object of this cache starts at `object`, and, as far as the cache knows without its free lists, whether it
-    /// is allocated.
+    /// Whether an object of this cache starts at `object`, and, as far as the cache knows without its free
+    /// lists, whether it is allocated.
     ///
     /// # Errors
     /// As [`Engine::free`].
@@ -63,11 +64,12 @@ pub trait Engine<P: Platform>: Sized {
         self.geometry().object_size
     }
 
-    /// An object, from `node` if one is asked for (only from it with `THISNODE`). `None` when memory is exhausted.
+    /// An object, from `node` if one is asked for (only from it with `THISNODE`). `None` when memory is
+    /// exhausted.
     fn alloc(&self, backing: &Backing<'_, P, Self::Common>, gfp: Gfp, node: Option<NodeId>)
     -> Option<P::Ptr>;
-    /// As [`Engine::alloc`], for a request of `bytes`, at most the size of the cache's objects: a kmalloc in its class.
-    /// Only an engine without classes cares.
+    /// As [`Engine::alloc`], for a request of `bytes`, at most the size of the cache's objects: a kmalloc in
+    /// its class. Only an engine without classes cares.
     #[inline]
     fn alloc_sized(
         &self,
@@ -78,35 +80,38 @@ pub trait Engine<P: Platform>: Sized {
     ) -> Option<P::Ptr> {
         self.alloc(backing, gfp, node)
     }
-    /// An object from the current CPU's slot, if it has one: what [`Engine::alloc`] tries first. Never zeroed.
+    /// An object from the current CPU's slot, if it has one: what [`Engine::alloc`] tries first. Never
+    /// zeroed.
     #[inline]
     fn alloc_hot(&self) -> Option<P::Ptr> {
         None
     }
-    /// What [`Engine::alloc_hot`] tries first, where that is less than all of it.
+    /// The first half of [`Engine::alloc_hot`], where that has two. `None`: call [`Engine::alloc_hot`].
     #[inline(always)]
     fn alloc_first(&self) -> Option<P::Ptr> {
         self.alloc_hot()
     }
-    /// What [`Engine::free_hot`] tries first, of an object in memory of the current CPU's own node.
+    /// The first half of [`Engine::free_hot`], for an object in memory of the current CPU's own node. False:
+    /// call [`Engine::free_hot`].
     #[inline(always)]
     fn free_first(&self, object: P::Ptr, slab: Pfn) -> bool {
         self.free_hot(object, slab)
     }
-    /// Whether an object starts `offset` bytes into this cache's slab at `slab`, as far as can be told fast: where it is
-    /// not, [`Engine::free`] may know better.
+    /// Whether an object starts `offset` bytes into this cache's slab at `slab`. True is exact. False may
+    /// also mean that this cannot be told fast: [`Engine::free`] decides then.
     #[inline]
     fn starts_at(&self, _slab: Pfn, _offset: u32) -> bool {
         false
     }
-    /// Gives an object back to the current CPU's slot, if that is its place. The caller knows that it is an object of this
-    /// cache's slab at `slab`, which is not of the reserves.
-    /// Otherwise nothing happened, and [`Engine::free`] says what is to be said.
+    /// Frees an object to the current CPU's slot. The caller knows that the object is of this cache's slab at
+    /// `slab`, and that the slab is not of the reserves. False: the slot does not take the object, nothing
+    /// happened, call [`Engine::free`].
     #[inline]
     fn free_hot(&self, _object: P::Ptr, _slab: Pfn) -> bool {
         false
     }
-    /// As [`Engine::free_hot`], for a caller who has to look for the slab first: `home` says it, if it matters.
+    /// As [`Engine::free_hot`], for a caller that has not looked for the slab: `home` finds it, and is called
+    /// only if the engine needs it.
     #[inline(always)]
     fn free_own(&self, object: P::Ptr, home: impl FnOnce() -> Option<Pfn>) -> bool {
         home().is_some_and(|slab| self.free_hot(object, slab))
@@ -135,15 +140,17 @@ pub trait Engine<P: Platform>: Sized {
     /// Gives objects back.
     ///
     /// # Errors
-    /// As [`Engine::free`], for the first address that starts no object of this cache. The objects before it are freed. The
-    /// address itself and the objects after it stay as they were. With [`Misuse::AlreadyFree`], which an engine finds only
-    /// when the object reaches its slab, any of the other objects may be freed.
+    /// As [`Engine::free`], for the first address that starts no object of this cache. The objects before it
+    /// are freed. The address itself and the objects after it stay as they were. With
+    /// [`Misuse::AlreadyFree`], which an engine finds only when the object reaches its slab, any of the other
+    /// objects may be freed.
     fn free_bulk(&self, backing: &Backing<'_, P, Self::Common>, objects: &[P::Ptr]) -> Result<(), Misuse> {
         objects.iter().try_for_each(|object| self.free(backing, *object))
     }
 
-    /// Gives an object back when the readers that run now have ended (`kfree_rcu`). `false`: the engine does not collect
-    /// such objects, or cannot now; the caller waits for the grace period and then calls [`Engine::free`].
+    /// Gives an object back when the readers that run now have ended (`kfree_rcu`). `false`: the engine does
+    /// not collect such objects, or cannot now; the caller waits for the grace period and then calls
+    /// [`Engine::free`].
     ///
     /// # Errors
     /// As [`Engine::free`], where the engine takes the object.
@@ -190,27 +197,29 @@ pub trait Engine<P: Platform>: Sized {
         sheaf.discard(metadata);
     }
 
-    /// Gives back what can be given back: slots that are not live are emptied, empty slabs go. Answers slabs freed.
+    /// Empties the slots that no thread uses, and returns empty slabs to the page allocator. Returns how many
+    /// slabs went.
     fn shrink(&self, backing: &Backing<'_, P, Self::Common>) -> u64;
-    /// As [`Engine::shrink`], for one who comes now and then and not for want of memory: what is held back on purpose stays.
+    /// Periodic [`Engine::shrink`]. Memory is not short, so a quarantine is kept.
     fn shrink_idle(&self, backing: &Backing<'_, P, Self::Common>) -> u64 {
         self.shrink(backing)
     }
-    /// Empties every slot and gives back every slab. Nobody else may use the cache during and after this call.
+    /// Empties every slot and gives back every slab. No other thread may use the cache during or after this
+    /// call.
     ///
     /// # Errors
     /// Objects are still allocated; they and their slabs stay.
     fn destroy(&self, backing: &Backing<'_, P, Self::Common>) -> Result<(), Busy>;
     /// Runs deferred work that this cache asked the world for.
     fn work(&self, backing: &Backing<'_, P, Self::Common>, cpu: CpuId, work: Work);
-    /// Moves what a CPU's slot holds to where others find it, after the CPU went down.
+    /// Moves the objects of a CPU's slot to where other CPUs find them, after the CPU went down.
     fn cpu_down(&self, backing: &Backing<'_, P, Self::Common>, cpu: CpuId);
     /// Starts periodic work of a CPU, if the engine has any.
     fn cpu_up(&self, cpu: CpuId);
 
-    /// Makes a slab as an earlier life would have left it, on `node`, at `place`: the objects with indexes in `free`
-    /// are free and will be handed out in that order; the others are allocated. Answers the address of object 0.
-    /// Only for a cache at rest; take counters after it as the zero of a run.
+    /// Makes a slab as an earlier life would have left it, on `node`, at `place`: the objects with indexes in
+    /// `free` are free and will be handed out in that order; the others are allocated. Returns the address of
+    /// object 0. Only for a cache at rest; take counters after it as the zero of a run.
     fn seed(
         &self,
         backing: &Backing<'_, P, Self::Common>,
@@ -231,7 +240,7 @@ pub trait Engine<P: Platform>: Sized {
     fn counted(&self, event: Event) -> u64 {
         (0..P::cpus()).map(|cpu| self.counted_on(CpuId(cpu), event)).sum()
     }
-    /// What a wrapper that looks for violations found so far.
+    /// The violations that a wrapper has found so far.
     fn reports(&self) -> Reports {
         Reports::default()
     }
@@ -239,7 +248,7 @@ pub trait Engine<P: Platform>: Sized {
     fn counted_on(&self, cpu: CpuId, event: Event) -> u64;
 }
 
-/// Where a seeded slab is. What an engine does not have is its nearest equivalent.
+/// Where a seeded slab is. An engine without such a place takes its nearest equivalent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
     /// The slab a CPU allocates from.
@@ -250,7 +259,7 @@ pub enum Place {
     Node,
 }
 
-/// What a cache holds: the numbers behind /proc/slabinfo and /sys/kernel/slab.
+/// A cache's slabs and objects: the numbers behind /proc/slabinfo and /sys/kernel/slab.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     /// Slabs.
@@ -267,11 +276,13 @@ pub struct Usage {
     pub cpu_slabs: u64,
     /// Slabs on CPU partial lists.
     pub cpu_partial: u64,
-    /// Free objects parked at CPUs: CPU free lists, the CPU slabs' and CPU partial slabs' own lists, queues, sheaves, barns.
+    /// Free objects parked at CPUs: CPU free lists, the CPU slabs' and CPU partial slabs' own lists, queues,
+    /// sheaves, barns.
     pub parked: u64,
     /// Objects that were freed and that a quarantine holds back: the engine still takes them for allocated.
     pub quarantined: u64,
-    /// Objects in pages that caches share, all allocated; neither they nor those pages are in the numbers above.
+    /// Objects in pages that caches share, all allocated; neither they nor those pages are in the numbers
+    /// above.
     pub shared_objects: u64,
     /// Bytes of those objects, with what each costs beside itself.
     pub shared_bytes: u64,
@@ -283,15 +294,15 @@ impl Usage {
         self.total_objects - self.free_in_partial + self.shared_objects
     }
 
-    /// Objects in the cache's own slabs that somebody holds, and those in quarantine. Where caches share pages these are
-    /// not told apart: what is in quarantine is among the bytes of shared objects.
+    /// Objects in the cache's own slabs that callers hold, and those in quarantine. Where caches share pages,
+    /// objects in quarantine cannot be told apart: they are among the shared objects.
     pub fn held_in_slabs(&self) -> (u64, u64) {
         let allocated = self.total_objects - self.free_in_partial - self.parked;
         let quarantined = if self.shared_objects > 0 { 0 } else { self.quarantined };
         (allocated - quarantined, quarantined)
     }
 
-    /// Objects that somebody really holds.
+    /// Objects that callers hold: parked and quarantined ones are left out.
     pub fn live_objects(&self) -> u64 {
         self.active_objects() - self.parked - self.quarantined
     }

@@ -1,13 +1,16 @@
 //! kmalloc: size classes, types and page-backed sizes, by era (docs/theory/slub.md 8, docs/theory/slqb.md 7).
 //!
-//! A request has a [`Class`] by its size and a [`KmallocType`] by its flags; the two name a cache. Classes are the powers
-//! of two from the smallest on, and 96 and 192 bytes where the smallest class is small enough; above the largest class a
-//! request goes to the page allocator. Which types exist is a matter of the kernel's configuration.
+//! A request has a [`Class`] by its size and a [`KmallocType`] by its flags; the two name a cache. Classes
+//! are the powers of two from the smallest on, and 96 and 192 bytes where the smallest class is small enough;
+//! above the largest class a request goes to the page allocator. Which types exist is a matter of the
+//! kernel's configuration.
 //!
-//! What a recording cannot tell is reported, not guessed: under `RANDOM_KMALLOC_CACHES` a hash of the call site and a
-//! secret picks one of 16 caches, and under `SLAB_BUCKETS` some callers have sets of their own; see [`Ambiguity`].
+//! What a recording cannot tell is reported, not guessed: under `RANDOM_KMALLOC_CACHES` a hash of the call
+//! site and a secret picks one of 16 caches, and under `SLAB_BUCKETS` some callers have sets of their own;
+//! see [`Ambiguity`].
 //!
-//! Deliberately absent: nothing is created here. Whoever assembles a heap creates a cache per type and class.
+//! Deliberately absent: nothing is created here. The code that assembles a heap creates a cache per type and
+//! class.
 
 use crate::cache::{CacheFlags, CacheSpec, WORD};
 use crate::preset::Preset;
@@ -115,7 +118,7 @@ impl KmallocRule {
         }
     }
 
-    /// With this `KMALLOC_MIN_SIZE`, a power of two: 8 by default, 128 on arm64 until 6.4.
+    /// The rule with `bytes` as `KMALLOC_MIN_SIZE`, a power of two: 8 by default, 128 on arm64 until 6.4.
     pub const fn with_min_size(self, bytes: u32) -> KmallocRule {
         assert!(bytes.is_power_of_two() && bytes >= 1 << MIN_SHIFT);
         KmallocRule { min_shift: bytes.ilog2() as u8, ..self }
@@ -123,8 +126,8 @@ impl KmallocRule {
 
     /// With this largest class, a power of two, at least 256 and the smallest class.
     ///
-    /// Whether classes up to two pages came with 2.6.29 or 2.6.30 is not settled (docs/theory/slub.md 8); before
-    /// them, an object larger than a page came from the page allocator.
+    /// Whether classes up to two pages came with 2.6.29 or 2.6.30 is not settled (docs/theory/slub.md 8);
+    /// before them, an object larger than a page came from the page allocator.
     pub const fn with_max_size(self, bytes: u32) -> KmallocRule {
         assert!(bytes.is_power_of_two() && bytes >= 256 && bytes.ilog2() >= self.min_shift as u32);
         KmallocRule { max_shift: bytes.ilog2() as u8, ..self }
@@ -138,7 +141,8 @@ impl KmallocRule {
         self.min_shift <= MIN_SHIFT_OF_192
     }
 
-    /// Which class serves a request of so many bytes: compares, one bit scan and adds, no division and no table.
+    /// The class that serves a request of `bytes` bytes: compares, one bit scan and adds, no division and no
+    /// table.
     #[inline]
     pub const fn class_of(&self, bytes: u64) -> Class {
         if bytes == 0 {
@@ -162,8 +166,8 @@ impl KmallocRule {
         shift - self.min_shift + in_between
     }
 
-    /// Which class served a request that was recorded with the bytes it was given: the recorded size decides where it is
-    /// a size this kernel gives, else the bytes asked for.
+    /// Which class served a request that was recorded with the bytes it was given: the recorded size decides
+    /// where it is a size this kernel gives, else the bytes asked for.
     pub fn class_recorded(&self, bytes_req: u64, bytes_alloc: Option<u64>) -> Class {
         let given =
             bytes_alloc.filter(|given| *given >= bytes_req).map(|given| (given, self.class_of(given)));
@@ -276,7 +280,8 @@ pub struct KmallocConfig {
 }
 
 impl KmallocConfig {
-    /// What a distribution's kernel of this preset has: the dumps of 6.12 and 6.18 show buckets, none shows copies.
+    /// The types that a distribution's kernel of this preset has: the dumps of 6.12 and 6.18 show buckets,
+    /// none shows copies.
     pub fn of(preset: &Preset) -> KmallocConfig {
         let release = match preset {
             Preset::Slub(policy) => policy.release,
@@ -312,8 +317,8 @@ impl KmallocConfig {
 }
 
 impl KmallocType {
-    /// The type of a request with these flags: DMA before reclaimable before accounted, each if the kernel has it. Never a
-    /// copy nor a bucket set, which flags do not tell; see [`KmallocType::ambiguous`].
+    /// The type of a request with these flags: DMA before reclaimable before accounted, each if the kernel
+    /// has it. Never a copy nor a bucket set, which flags do not tell; see [`KmallocType::ambiguous`].
     pub const fn of(gfp: Gfp, config: &KmallocConfig) -> KmallocType {
         if config.dma && gfp.any(Gfp::DMA) {
             KmallocType::Dma
@@ -328,7 +333,8 @@ impl KmallocType {
 
     /// Which other caches may have served a recorded request of this type; `None` when flags and size decide.
     ///
-    /// A bucket set has one cache per class whatever the flags, so that a normal or an accounted request may be of any.
+    /// A bucket set has one cache per class whatever the flags, so that a normal or an accounted request may
+    /// be of any.
     pub fn ambiguous(self, config: &KmallocConfig) -> Option<Ambiguity> {
         let sets = if config.buckets { BUCKET_SETS.len() as u8 } else { 0 };
         let others = match self {
@@ -351,8 +357,8 @@ pub struct Ambiguity {
     pub bucket_sets: u8,
 }
 
-/// The name of a kmalloc cache. The forms of 2.6's DMA caches and of random copies are from memory; all others are in
-/// dumps of real kernels.
+/// The name of a kmalloc cache. The forms of 2.6's DMA caches and of random copies are from memory; all
+/// others are in dumps of real kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClassName {
     kind: KmallocType,

@@ -16,8 +16,9 @@
 //! | [`lent`] | sheaves of objects that a caller has in advance |
 //! | [`slab`] | one slab through its frame descriptor, lists of slabs |
 //!
-//! Deliberately absent: an engine knows no world, reads no clock but the world's, allocates nothing outside its pages,
-//! and has no statics and no `unsafe`. Debugging, hardening and recording are wrappers, not flags in here.
+//! Deliberately absent: an engine knows no world, reads no clock but the world's, allocates nothing outside
+//! its pages, and has no statics and no `unsafe`. Debugging, hardening and recording are wrappers, not flags
+//! in here.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -36,7 +36,7 @@ pub struct CpuCounts {
 }
 
 impl CpusCounted {
-    /// What a release counts.
+    /// The quantity that the release's rule counts.
     pub fn of(release: Release) -> CpusCounted {
         match release.cmp(&Release::new(5, 11, 0)) {
             core::cmp::Ordering::Less => CpusCounted::Possible,
@@ -76,8 +76,8 @@ pub struct OrderInput {
 /// How an era chooses a slab's order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OrderRule {
-    /// 2.6.26: as [`OrderRule::Halving`], tolerating an eighth where that begins with a sixteenth. Which release changed it
-    /// is not known; 2.6.29 has the sixteenth.
+    /// 2.6.26: as [`OrderRule::Halving`], tolerating an eighth where that begins with a sixteenth. Which
+    /// release changed it is not known; 2.6.29 has the sixteenth.
     Halving8,
     /// 2.6.27 to 2.6.29: halve the objects wanted until something fits.
     Halving,
@@ -89,10 +89,10 @@ pub enum OrderRule {
     PatelV3,
     /// SLQB: order 0 if it wastes at most a quarter, else 1, else the smallest that fits.
     Slqb,
-    /// SLAB of 2.6.32: order 0 if it wastes at most an eighth, else 1, else the smallest that fits, with the objects' list in
-    /// the slab or beside it ([`slab`]).
+    /// SLAB of 2.6.32: order 0 if it wastes at most an eighth, else 1, else the smallest that fits, with the
+    /// objects' list in the slab or beside it ([`slab`]).
     Slab,
-    /// SLAB since 3.13: the same with an index of a byte per object instead of the list.
+    /// SLAB since 3.13: as before, with an index of a byte per object in place of the list.
     SlabIndex,
 }
 
@@ -160,8 +160,8 @@ impl OrderRule {
         }
     }
 
-    /// Objects in a slab of this order. SLAB keeps its list in the slab, so that fewer fit; of any other than its own order
-    /// it can only be said what fits without.
+    /// Objects in a slab of this order. SLAB keeps its list in the slab, so that fewer fit; of any other than
+    /// its own order it can only be said what fits without.
     pub fn objects(self, input: OrderInput, order: u8) -> u64 {
         let fit = input.slab_bytes(order) / input.size as u64;
         match self {
@@ -201,8 +201,8 @@ impl OrderRule {
         }
     }
 
-    /// SLAB's slab; sizes here are rounded already, so that a word's alignment says no more. A free object may hold the
-    /// index: contents that are kept over a free do not show in a size.
+    /// SLAB's slab; sizes here are rounded already, so that a word's alignment says no more. A free object
+    /// may hold the index: contents that are kept over a free do not show in a size.
     fn shape(self, input: OrderInput) -> Option<Shape> {
         let OrderInput { size, page_shift, .. } = input;
         if self == OrderRule::SlabIndex {
@@ -218,8 +218,8 @@ pub fn default_max_order(release: Release) -> u8 {
     if release < Release::new(2, 6, 26) { 1 } else { COSTLY_ORDER }
 }
 
-/// `slub_min_objects` that a release boots with: the constant 4 until 2.6.25, since then 0, which computes it from the CPUs
-/// (docs/theory/slub.md 5.1).
+/// `slub_min_objects` that a release boots with: the constant 4 until 2.6.25, since then 0, which computes it
+/// from the CPUs (docs/theory/slub.md 5.1).
 pub fn default_min_objects(release: Release) -> u32 {
     if release < Release::new(2, 6, 26) { 4 } else { 0 }
 }
@@ -244,7 +244,8 @@ impl OrderInput {
         pages.next_power_of_two().ilog2() as u8
     }
 
-    /// The first order from the smallest for `objects` up to the maximum whose tail is at most 1/`fraction` of the slab.
+    /// The first order from the smallest for `objects` up to the maximum whose tail is at most 1/`fraction`
+    /// of the slab.
     fn scan(self, objects: u64, fraction: u64) -> Option<u8> {
         if self.slab_bytes(self.min_order) / self.size as u64 > OBJECTS_MAX {
             return Some(self.fitting_order(self.size as u64 * OBJECTS_MAX).saturating_sub(1));
@@ -257,7 +258,8 @@ impl OrderInput {
     }
 
     fn search_downwards(self, objects: u64, fraction: u64, less: fn(u64) -> u64, single: bool) -> u8 {
-        // Patel's version counts down to one object and has no single-object step; the others stop at two and have it.
+        // Patel's version counts down to one object and has no single-object step; the others stop at two and
+        // have it.
         let last = if single { 1 } else { 0 };
         let mut wanted = objects;
         while wanted > last {

@@ -1,8 +1,8 @@
 //! The grammar `engine[@release][,knob=value]...` and the table of presets.
 //!
-//! `slub@6.1,max_order=0` is the preset of 6.1 with one policy changed. A release between presets takes the newest that is
-//! not newer; a kernel's own release string (`6.12.117+deb12`) is valid. Without a release: the newest preset. Printing a
-//! parsed choice and parsing what was printed are inverse.
+//! `slub@6.1,max_order=0` is the preset of 6.1 with one policy changed. A release between presets takes the
+//! newest that is not newer; a kernel's own release string (`6.12.117+deb12`) is valid. Without a release:
+//! the newest preset. Printing a parsed choice and parsing what was printed are inverse.
 
 use crate::engines::slab::SlabPolicy;
 use crate::engines::slob::SlobPolicy;
@@ -45,7 +45,7 @@ impl Preset {
     /// Understands `engine[@release][,knob=value]...`.
     ///
     /// # Errors
-    /// What is not known, with the nearest names.
+    /// The unknown engine, release, knob or value, with the nearest names.
     pub fn parse(text: &str) -> Result<Preset, BadPreset<'_>> {
         Preset::parse_around(text, &mut ())
     }
@@ -100,8 +100,8 @@ impl Preset {
         }
     }
 
-    /// The policy of this index, in the order in which policies are printed; `None` beyond the last. Presets of one engine
-    /// have the same policies.
+    /// The policy of this index, in the order in which policies are printed; `None` beyond the last. Presets
+    /// of one engine have the same policies.
     pub fn setting(&self, index: usize) -> Option<Setting> {
         match self {
             Preset::Slub(policy) => setting(policy, index),
@@ -182,12 +182,12 @@ fn print<T: Policy>(policy: &T, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     changed.into_iter().try_for_each(|(own, _)| write!(f, ",{}={own}", own.name))
 }
 
-/// An engine, and what is put around it.
+/// An engine, and the wrappers around it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choice {
     /// The engine.
     pub preset: Preset,
-    /// What is around it.
+    /// The wrappers around it.
     pub wrap: Wrap,
 }
 

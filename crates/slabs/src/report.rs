@@ -4,31 +4,31 @@ use crate::cache::CacheId;
 use core::fmt;
 use slablab_platform::CpuId;
 
-/// A violation, with what is known of the object.
+/// A violation, and the facts known about the object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// What is wrong.
+    /// The kind of violation.
     pub fault: Fault,
     /// The cache that was asked.
     pub cache: CacheId,
     /// The object's address as a number: frame times page size plus offset.
     pub object: u64,
-    /// Who was served when it was found.
+    /// The user whose call found it.
     pub by: User,
-    /// Who allocated the object last, where users are noted and the object is the cache's.
+    /// The user that allocated the object last, where users are noted and the object is the cache's.
     pub allocated: Option<User>,
-    /// Who freed it last, likewise; the free that found something is one.
+    /// The user that freed the object last, likewise. The free that found the violation counts.
     pub freed: Option<User>,
 }
 
 /// Kinds of violations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// A free of what is not this cache's to free.
+    /// A free of an address that is not an allocated object of this cache.
     Misuse(Misuse),
     /// A zone, or a free object, was written to.
     Overwritten(Overwritten),
-    /// The engine handed out an object that somebody holds: its lists are broken.
+    /// The engine handed out an object that a caller holds: its lists are broken.
     HandedOutTwice,
 }
 
@@ -54,7 +54,7 @@ pub enum Zone {
     RightRedZone,
     /// The free object itself: a use after free.
     Poison,
-    /// What is left of its slot.
+    /// The rest of its slot.
     Padding,
 }
 
@@ -71,7 +71,7 @@ pub struct Overwritten {
     pub expected: u8,
 }
 
-/// Who did something to an object.
+/// The user of an object: a call site, a CPU and a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct User {
     /// The call site's number, as the caller gave it.

@@ -1,11 +1,13 @@
-//! What debugging puts around an object: where each zone is, what it holds, and whether it still does.
+//! The zones that debugging puts around an object: where each is, which bytes it holds, and a check that it
+//! still does.
 //!
 //! ```text
 //! start                                                                                    start + size
 //! | left red zone | object | right red zone | link | two records of users | size asked | padding |
 //! ```
 //!
-//! Where the size asked is noted, the right red zone of an allocated object begins behind so many bytes of it.
+//! Where the size asked is noted, the right red zone of an allocated object begins behind so many bytes of
+//! it.
 //!
 //! Sizes are the kernel's (docs/theory/slub.md 7), byte for byte on a 6.1 booted with `slub_debug=FZPU`; what
 //! other releases do is in docs/debugging.md. Every engine's objects get the same zones: the engine knows
@@ -138,10 +140,10 @@ pub struct Zones {
     contents: Contents,
 }
 
-/// What is in a free object.
+/// The content of a free object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Contents {
-    /// Anything: contents survive a free, or nobody looks.
+    /// Any bytes: contents survive a free, or no check reads them.
     Kept,
     /// Poison.
     Poison,
@@ -152,17 +154,17 @@ enum Contents {
 /// The two records of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Track {
-    /// Who allocated it last.
+    /// The last user that allocated the object.
     Alloc = 0,
-    /// Who freed it last.
+    /// The last user that freed the object.
     Free = 1,
 }
 
 impl Zones {
     /// The zones of a cache's objects; `None` if the letters ask for none.
     ///
-    /// `place` is where the link is without debugging. A size known from a real kernel is not looked at: it may be one
-    /// with debugging or without.
+    /// `place` is where the link is without debugging. A size known from a real kernel is not looked at: it
+    /// may be one with debugging or without.
     pub fn new(spec: &CacheSpec, place: LinkPlace, letters: Letters, release: Release) -> Option<Zones> {
         if !letters.widens() {
             return None;
@@ -188,7 +190,7 @@ impl Zones {
         }
         let sized = letters.users && spec.flags.kmalloc && release >= SIZE_ASKED_SINCE;
         end += if sized { WORD } else { 0 };
-        // One word more, so that what is written behind the records is seen before it reaches the next object.
+        // One word more, so that a write behind the records is found before it reaches the next object.
         let size = (end + if letters.red_zone { WORD } else { 0 }).next_multiple_of(align);
         let contents = if letters.poison && !survives { Contents::Poison } else { Contents::Kept };
         let red_zone = letters.red_zone;
@@ -206,7 +208,7 @@ impl Zones {
         })
     }
 
-    /// The same zones where free objects are zeroed instead of poisoned.
+    /// These zones for a cache whose free objects are zeroed, not poisoned.
     pub fn zeroing(self) -> Zones {
         let contents = if self.contents == Contents::Poison { Contents::Zeros } else { self.contents };
         Zones { contents, ..self }
@@ -222,7 +224,7 @@ impl Zones {
         self.contents != Contents::Kept
     }
 
-    /// Writes all zones of a slot, as of a free object that nobody has used.
+    /// Writes all zones of a slot, as for a free object that was never allocated.
     pub fn make<P: Platform>(&self, start: P::Ptr) {
         let at = |offset: u32| ahead::<P>(start, offset);
         P::fill(at(self.padding), self.size - self.padding, PADDING);
@@ -234,7 +236,7 @@ impl Zones {
         self.set_free::<P>(start);
     }
 
-    /// Makes a slot that of an allocated object of which so many bytes were asked for.
+    /// Writes the zones of an allocated object of which the caller asked for `bytes` bytes.
     pub fn set_allocated<P: Platform>(&self, start: P::Ptr, bytes: u32) {
         self.set_red::<P>(start, RED_ACTIVE);
         if !self.sized {
@@ -248,7 +250,7 @@ impl Zones {
 
     /// Bytes of an allocated object that were asked for, where that is noted and the object's otherwise.
     pub fn asked<P: Platform>(&self, start: P::Ptr) -> u32 {
-        // What is noted is in reach of whoever writes behind his object.
+        // A caller that writes behind its object can overwrite the noted size.
         let noted = self.sized.then(|| P::word(ahead::<P>(start, self.padding - WORD)));
         let bytes = noted.and_then(|bytes| u32::try_from(bytes).ok());
         bytes.filter(|bytes| *bytes <= self.object_size).unwrap_or(self.object_size)
@@ -341,7 +343,7 @@ impl Zones {
         let Some((records, _)) = self.records else { return };
         let at = ahead::<P>(start, records + self.record_of(track));
         P::set_word(at, user.site);
-        // One more than the CPU: 0 is nobody.
+        // The CPU's number plus one: 0 means that there is no user.
         P::set_word(ahead::<P>(at, 8), user.cpu.0 as u64 + 1);
         P::set_word(ahead::<P>(at, 16), user.at_ns);
     }
@@ -355,7 +357,7 @@ impl Zones {
     }
 }
 
-/// The address so many bytes on in the same block.
+/// The address `bytes` bytes behind `at`, in its block.
 pub fn ahead<P: Platform>(at: P::Ptr, bytes: u32) -> P::Ptr {
     let (pfn, offset) = P::locate(at);
     P::address(pfn, offset as u64 + bytes as u64)

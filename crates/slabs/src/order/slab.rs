@@ -1,8 +1,8 @@
 //! The slabs of SLAB, 2.6.32 and 6.1 (docs/theory/slab.md 5.2 and 5.3).
 //!
-//! SLAB keeps a descriptor and one number per object for each slab: in the slab, before the objects, or, for objects of an
-//! eighth of a page and more, in an object of another cache. So how many objects a slab holds follows from the order as the
-//! search found it, not from a division.
+//! SLAB keeps a descriptor and one number per object for each slab: in the slab, before the objects, or, for
+//! objects of an eighth of a page and more, in an object of another cache. So how many objects a slab holds
+//! follows from the order as the search found it, not from a division.
 //!
 //! Unlike SLUB's rules this one knows no CPUs, and no boot parameter of 2.6.32 moves it.
 
@@ -28,7 +28,8 @@ pub struct Shape {
     pub objects: u64,
     /// Bytes in it that are neither an object nor the list.
     pub tail: u64,
-    /// Whether the list was meant for another cache when the order was chosen. It moves into the slab where `tail` has room.
+    /// Whether the list was meant for another cache when the order was chosen. It moves into the slab where
+    /// `tail` has room.
     pub off_slab: bool,
 }
 
@@ -53,7 +54,8 @@ pub struct Orders {
 }
 
 impl Orders {
-    /// The rule's: up to `slab_max_order`, or the smallest that holds an object for a slab that a shrinker can free.
+    /// The rule's: up to `slab_max_order`, or the smallest that holds an object for a slab that a shrinker
+    /// can free.
     pub const fn of(reclaimable: bool, max_order: u8) -> Orders {
         Orders { from: 0, enough: if reclaimable { 0 } else { max_order } }
     }
@@ -73,8 +75,8 @@ impl Orders {
 }
 
 impl Shape {
-    /// The slab of a cache: `size` bytes per object before alignment, `align` a power of two. Slabs that a shrinker can free
-    /// (`reclaimable`) are as small as can be. `None` where no slab holds an object.
+    /// The slab of a cache: `size` bytes per object before alignment, `align` a power of two. Slabs that a
+    /// shrinker can free (`reclaimable`) are as small as can be. `None` where no slab holds an object.
     pub fn of(size: u32, align: u32, page_shift: u32, reclaimable: bool) -> Option<Shape> {
         Shape::search(size, align, page_shift, Orders::of(reclaimable, BREAK_ORDER))
     }
@@ -86,8 +88,9 @@ impl Shape {
         Some(if shape.off_slab { shape.place(list) } else { Found { shape, in_slab: list, beside: 0 } })
     }
 
-    /// Since 3.13: a byte for each object, or two where there are more than a byte counts, and no descriptor. `spare` bytes
-    /// of a free object may hold the list, 0 for none (4.6 and later). Orders and counts as in a real 6.1.
+    /// Since 3.13: a byte for each object, or two where there are more than a byte counts, and no descriptor.
+    /// `spare` bytes of a free object may hold the list, 0 for none (4.6 and later). Orders and counts as in
+    /// a real 6.1.
     pub fn with_index(size: u32, spare: u32, page_shift: u32, orders: Orders) -> Option<Found> {
         let size = size as u64;
         let index = |bytes: u64| if bytes / size <= INDEX_BYTE_MAX { 1 } else { 2 };
