@@ -36,14 +36,14 @@ fn or_enomem(at: *mut u8) -> *mut c_void {
 /// C's `malloc`.
 #[unsafe(no_mangle)]
 pub extern "C" fn malloc(bytes: size_t) -> *mut c_void {
-    let at = api::alloc_hot(bytes);
+    let at = api::alloc_fast(bytes);
     if at.is_null() { malloc_rest(bytes) } else { at.cast() }
 }
 
 /// Called last: without a frame.
 #[inline(never)]
 extern "C" fn malloc_rest(bytes: size_t) -> *mut c_void {
-    or_enomem(api::alloc_rest(bytes))
+    or_enomem(api::alloc_slow(bytes))
 }
 
 /// C's `free`. Leaves `errno` alone.

@@ -57,6 +57,7 @@ const UNSAFE: &[&str] = &[
     "crates/native/src/thread.rs",
     "crates/native/src/timers.rs",
     "crates/native/src/world.rs",
+    "crates/malloc/src/engine.rs",
     "crates/malloc/src/engines.rs",
     "crates/malloc/examples/fastpath.rs",
     "crates/malloc/src/fast.rs",

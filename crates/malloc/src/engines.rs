@@ -103,20 +103,20 @@ impl<E: Engine<Native>> Beside<E> {
 unsafe impl<E: Engine<Native>> GlobalAlloc for Beside<E> {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        self.0.allocate_aligned(layout.size(), layout.align())
+        self.0.alloc_aligned(layout.size(), layout.align())
     }
     #[inline]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        self.0.allocate_zeroed(layout.size(), layout.align())
+        self.0.alloc_zeroed(layout.size(), layout.align())
     }
     #[inline]
     unsafe fn dealloc(&self, at: *mut u8, _layout: Layout) {
         // SAFETY: the caller's promise.
-        unsafe { self.0.release(at) }
+        unsafe { self.0.free(at) }
     }
     #[inline]
     unsafe fn realloc(&self, at: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
         // SAFETY: the caller's promise.
-        unsafe { self.0.resize(at, bytes, layout.align()) }
+        unsafe { self.0.realloc(at, bytes, layout.align()) }
     }
 }

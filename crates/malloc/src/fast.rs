@@ -8,7 +8,7 @@ use crate::classes;
 use crate::heap::{Heap, Over};
 use crate::mappings;
 use crate::shared;
-use crate::signals::{self, Freed};
+use crate::signals;
 use crate::world::Native;
 use slablab_native::report::{Line, misuse};
 use slablab_native::{Home, Object, Spot, system};
@@ -26,7 +26,7 @@ pub(crate) fn start() {
 }
 
 /// What became of an address.
-pub(crate) enum Released {
+pub(crate) enum Freed {
     /// It is in the slot.
     Yes,
     /// It is an object's, marked as free, and nothing else.
@@ -104,94 +104,94 @@ fn take_flag(object: Object) -> bool {
 /// Gives back what is at a spot, as far as this thread's slot takes it. The heap is asked for where a slab has a number of its
 /// caches.
 #[inline(always)]
-pub(crate) fn release_spot<'a, W: Over, E: Engine<W> + 'a>(
+pub(crate) fn free_fast<'a, W: Over, E: Engine<W> + 'a>(
     heap: impl FnOnce() -> &'a Heap<E, W>,
     first: u32,
     spot: Spot,
-) -> Released {
+) -> Freed {
     match mark_free(heap, first, spot) {
-        Ok(class) if class.free_first(spot.object(), spot.place().0) => Released::Yes,
-        Ok(_) => Released::Marked,
+        Ok(class) if class.free_first(spot.object(), spot.place().0) => Freed::Yes,
+        Ok(_) => Freed::Marked,
         Err(what) => what,
     }
 }
 
-/// Marks the object at a spot as free, and answers its class. [`Released::No`] where no object of the heap starts, as far as
+/// Marks the object at a spot as free, and answers its class. [`Freed::No`] where no object of the heap starts, as far as
 /// can be told fast.
 #[inline(always)]
 fn mark_free<'a, W: Over, E: Engine<W> + 'a>(
     heap: impl FnOnce() -> &'a Heap<E, W>,
     first: u32,
     spot: Spot,
-) -> Result<&'a E, Released> {
+) -> Result<&'a E, Freed> {
     let ((slab, offset), object) = (spot.place(), spot.object());
     let number = spot.cache().wrapping_sub(first) as usize;
     let (class, live) = if number < FLAGGED {
         let class = heap().class(number);
         if !class.starts_at(slab, offset) {
-            return Err(Released::No);
+            return Err(Freed::No);
         }
         // SAFETY: an object starts there, and it is the caller's.
         (class, unsafe { take_key(object) })
     } else {
         cold_path();
         if number >= classes::COUNT {
-            return Err(Released::No);
+            return Err(Freed::No);
         }
         let class = heap().class(number);
         if !class.starts_at(slab, offset) {
-            return Err(Released::No);
+            return Err(Freed::No);
         }
         (class, take_flag(object))
     };
-    if live { Ok(class) } else { Err(Released::Before) }
+    if live { Ok(class) } else { Err(Freed::Before) }
 }
 
 impl<W: Over, E: Engine<W>> Heap<E, W> {
     /// `bytes` bytes, aligned to 16; null without memory.
     #[inline(always)]
-    pub fn allocate(&self, bytes: usize) -> *mut u8 {
-        let object = self.allocate_hot(bytes);
-        if object.is_null() { self.allocate_warm(bytes) } else { object }
+    pub fn alloc(&self, bytes: usize) -> *mut u8 {
+        let object = self.alloc_fast(bytes);
+        if object.is_null() { self.alloc_slow(bytes) } else { object }
     }
 
     /// The same from this thread's slot alone. Calls nothing, so that whoever ends with a call of the rest needs no frame.
     #[inline(always)]
-    pub(crate) fn allocate_hot(&self, bytes: usize) -> *mut u8 {
+    pub(crate) fn alloc_fast(&self, bytes: usize) -> *mut u8 {
         if bytes <= Native::FLAG_BYTES {
-            return self.allocate_keyed(bytes);
+            return self.alloc_fast_keyed(bytes);
         }
         cold_path();
-        if bytes <= classes::LISTED_MAX { self.allocate_flagged(bytes) } else { ptr::null_mut() }
+        if bytes <= classes::LISTED_MAX { self.alloc_fast_flagged(bytes) } else { ptr::null_mut() }
     }
 
     /// The same for a class with keys.
     #[inline(always)]
-    pub(crate) fn allocate_keyed(&self, bytes: usize) -> *mut u8 {
-        self.alloc_first(listed(bytes)).map_or(ptr::null_mut(), keyed)
+    pub(crate) fn alloc_fast_keyed(&self, bytes: usize) -> *mut u8 {
+        self.class(listed(bytes)).alloc_first().map_or(ptr::null_mut(), keyed)
     }
 
     /// The same for a class with flags.
     #[inline(always)]
-    pub(crate) fn allocate_flagged(&self, bytes: usize) -> *mut u8 {
-        self.alloc_first(listed(bytes)).map_or(ptr::null_mut(), flagged)
+    pub(crate) fn alloc_fast_flagged(&self, bytes: usize) -> *mut u8 {
+        self.class(listed(bytes)).alloc_first().map_or(ptr::null_mut(), flagged)
     }
 
     /// The same from any slot that may be used here, or by the slow way.
     #[inline(never)]
-    pub(crate) fn allocate_warm(&self, bytes: usize) -> *mut u8 {
+    pub(crate) fn alloc_slow(&self, bytes: usize) -> *mut u8 {
         if bytes <= classes::MAX {
             let class = classes::of(bytes);
-            if let Some(object) = self.alloc_hot(class) {
+            if let Some(object) = self.class(class).alloc_hot() {
                 return handed_out(class, object);
             }
         }
-        self.allocate_slow(bytes)
+        self.alloc_cold(bytes)
     }
 
     #[cold]
     #[inline(never)]
-    fn allocate_slow(&self, bytes: usize) -> *mut u8 {
+    fn alloc_cold(&self, bytes: usize) -> *mut u8 {
         if bytes > classes::MAX {
             return self.blocks(bytes, 1).map_or(ptr::null_mut(), |(object, _)| object.as_ptr());
         }
@@ -202,31 +202,31 @@ impl<W: Over, E: Engine<W>> Heap<E, W> {
         let class = classes::of(bytes);
         // What looks after its objects itself leaves no room for a key.
         let given = |object: Object| if E::GUARDS { object.as_ptr() } else { handed_out(class, object) };
-        self.alloc_slow(class, bytes).map_or(ptr::null_mut(), given)
+        self.alloc_in_engine(class, bytes).map_or(ptr::null_mut(), given)
     }
 
     /// Frees the objects that were freed without a pass.
     #[inline]
     fn free_waiting(&self) {
         if self.is_own() && signals::any_waits() {
-            self.free_all_waiting();
+            self.free_waiting_cold();
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn free_all_waiting(&self) {
+    fn free_waiting_cold(&self) {
         signals::waiting()
             .filter_map(Object::at)
-            .for_each(|object| self.free_now(object, Native::home(object.as_ptr())));
+            .for_each(|object| self.free_in_engine(object, Native::home(object.as_ptr())));
     }
 
     #[inline]
-    fn free_now(&self, object: Object, home: Option<Home>) {
+    fn free_in_engine(&self, object: Object, home: Option<Home>) {
         if home.is_none() && mappings::free(object.as_ptr()) {
             return;
         }
-        self.free_slow(object, home);
+        self.free_object(object, home);
     }
 
     /// Page frames, or a mapping; and whether they are zeros.
@@ -241,23 +241,23 @@ impl<W: Over, E: Engine<W>> Heap<E, W> {
 
     /// The same, aligned to a power of two.
     #[inline]
-    pub fn allocate_aligned(&self, bytes: usize, align: usize) -> *mut u8 {
+    pub fn alloc_aligned(&self, bytes: usize, align: usize) -> *mut u8 {
         if align <= classes::STEP {
-            return self.allocate(bytes);
+            return self.alloc(bytes);
         }
         match Self::aligned(bytes, align) {
-            Some(bytes) => self.allocate(bytes),
+            Some(bytes) => self.alloc(bytes),
             None => self.blocks(bytes, align).map_or(ptr::null_mut(), |(object, _)| object.as_ptr()),
         }
     }
 
     /// The same, all zeros.
     #[inline]
-    pub fn allocate_zeroed(&self, bytes: usize, align: usize) -> *mut u8 {
+    pub fn alloc_zeroed(&self, bytes: usize, align: usize) -> *mut u8 {
         let sized = if align <= classes::STEP { Some(bytes) } else { Self::aligned(bytes, align) };
         match sized {
             Some(sized) if sized <= classes::MAX => {
-                let object = self.allocate(sized);
+                let object = self.alloc(sized);
                 if !object.is_null() {
                     // SAFETY: the object has so many bytes.
                     unsafe { object.write_bytes(0, bytes) };
@@ -281,34 +281,34 @@ impl<W: Over, E: Engine<W>> Heap<E, W> {
     /// # Safety
     /// Nobody uses the memory.
     #[inline(always)]
-    pub unsafe fn release(&self, at: *mut u8) {
+    pub unsafe fn free(&self, at: *mut u8) {
         let spot = Native::near(at);
-        match spot.map_or(Released::No, |spot| release_spot(|| self, self.first(), spot)) {
-            Released::Yes => {}
+        match spot.map_or(Freed::No, |spot| free_fast(|| self, self.first(), spot)) {
+            Freed::Yes => {}
             // Called last, and looks again: what is kept over a call goes through the stack.
-            Released::Marked => self.release_marked(at),
-            Released::Before => double_free(at),
-            Released::No => self.release_far(at),
+            Freed::Marked => self.free_marked_slow(at),
+            Freed::Before => double_free(at),
+            Freed::No => self.free_slow(at),
         }
     }
 
     /// What is not near: of another node, where slots are CPUs', or not to be told fast.
     #[inline(never)]
-    pub(crate) fn release_far(&self, at: *mut u8) {
+    pub(crate) fn free_slow(&self, at: *mut u8) {
         if let Some(spot) = Native::spot(at) {
             let ((slab, _), object) = (spot.place(), spot.object());
             match mark_free(|| self, self.first(), spot) {
                 Ok(class) if class.free_hot(object, slab) => return,
-                Err(Released::Before) => double_free(at),
+                Err(Freed::Before) => double_free(at),
                 _ => {}
             }
         }
-        self.release_rest(at);
+        self.free_cold(at);
     }
 
     /// What is near and marked as free, and was not taken at first: engines without arrays have other places in the slot.
     #[inline(never)]
-    pub(crate) fn release_marked(&self, at: *mut u8) {
+    pub(crate) fn free_marked_slow(&self, at: *mut u8) {
         if let Some(spot) = Native::spot(at)
             && let number = spot.cache().wrapping_sub(self.first()) as usize
             && number < classes::COUNT
@@ -316,26 +316,26 @@ impl<W: Over, E: Engine<W>> Heap<E, W> {
         {
             return;
         }
-        self.release_rest(at);
+        self.free_cold(at);
     }
 
     /// What is marked as free, and found no room; and everything else.
     #[cold]
     #[inline(never)]
-    fn release_rest(&self, at: *mut u8) {
-        system::keeping_errno(|| self.release_slow(at));
+    fn free_cold(&self, at: *mut u8) {
+        system::keeping_errno(|| self.free_cold_inner(at));
     }
 
-    fn release_slow(&self, at: *mut u8) {
+    fn free_cold_inner(&self, at: *mut u8) {
         let Some(object) = Object::at(at) else { return };
         let home = Native::home(at);
         if home.is_none() {
             match signals::free(at) {
-                Freed::Yes => return,
-                Freed::Not => {
+                signals::Freed::Yes => return,
+                signals::Freed::Not => {
                     misuse(format_args!("free of {at:p}: not allocated, of what signal handlers get"))
                 }
-                Freed::Elsewhere => {}
+                signals::Freed::Elsewhere => {}
             }
         }
         let Some(_pass) = Native::pass() else {
@@ -343,7 +343,7 @@ impl<W: Over, E: Engine<W>> Heap<E, W> {
             return unsafe { signals::keep(at) };
         };
         self.free_waiting();
-        self.free_now(object, home);
+        self.free_in_engine(object, home);
     }
 
     /// Bytes that may be used at an address that was allocated; 0 for null.
@@ -434,7 +434,7 @@ impl<W: Over, E: Engine<W>> Heap<E, W> {
     ///
     /// # Safety
     /// Nobody else uses the memory.
-    pub unsafe fn resize(&self, at: *mut u8, bytes: usize, align: usize) -> *mut u8 {
+    pub unsafe fn realloc(&self, at: *mut u8, bytes: usize, align: usize) -> *mut u8 {
         let (usable, home) = self.live("realloc", at);
         // It stays as it is if it fits and wastes little; then where it is, if it can. Where objects are looked after, it stays
         // only if a new one would be like it: red zones and sized frees go by the size that was asked for last.
@@ -459,12 +459,12 @@ impl<W: Over, E: Engine<W>> Heap<E, W> {
         if fits && usable - bytes <= usable / 2 {
             return at;
         }
-        let moved = self.allocate_aligned(bytes, align);
+        let moved = self.alloc_aligned(bytes, align);
         if !moved.is_null() {
             // SAFETY: both are allocated, and have that many bytes; the old one is the caller's to give.
             unsafe {
                 ptr::copy_nonoverlapping(at, moved, usable.min(bytes));
-                self.release(at);
+                self.free(at);
             }
         }
         moved

@@ -63,22 +63,10 @@ impl<W: Over, E: Engine<W>> Heap<E, W> {
         Some((number, self.classes.get(number)?))
     }
 
-    /// An object of a class from this thread's slot.
-    #[inline(always)]
-    pub(crate) fn alloc_hot(&self, class: usize) -> Option<Object> {
-        self.classes[class].alloc_hot()
-    }
-
     /// A class.
     #[inline(always)]
     pub(crate) fn class(&self, class: usize) -> &E {
         &self.classes[class]
-    }
-
-    /// What [`Heap::alloc_hot`] tries first.
-    #[inline(always)]
-    pub(crate) fn alloc_first(&self, class: usize) -> Option<Object> {
-        self.classes[class].alloc_first()
     }
 
     /// The first class's cache number.
@@ -101,7 +89,7 @@ impl<W: Over, E: Engine<W>> Heap<E, W> {
 
     /// An object of a class for so many bytes, by the engine's own way.
     #[cold]
-    pub(crate) fn alloc_slow(&self, class: usize, bytes: usize) -> Option<Object> {
+    pub(crate) fn alloc_in_engine(&self, class: usize, bytes: usize) -> Option<Object> {
         shared::upkeep();
         // What a signal handler frees is linked by its first word.
         self.classes[class].alloc_sized(
@@ -120,7 +108,7 @@ impl<W: Over, E: Engine<W>> Heap<E, W> {
 
     /// Gives back what is not an object of this thread's slot.
     #[cold]
-    pub(crate) fn free_slow(&self, object: Object, home: Option<Home>) {
+    pub(crate) fn free_object(&self, object: Object, home: Option<Home>) {
         shared::upkeep();
         let Some(home) = home else {
             let in_heap = Native::spot(object.as_ptr()).is_some();

@@ -7,17 +7,19 @@
 //! chosen when the process first allocates: `SLABLAB_ENGINE=slqb@2009-09`, in the same words as everywhere else in slablab.
 //!
 //! ```text
-//! malloc                     class by size, then
-//!   Engine::alloc_first        the array of this thread's slot, without a call
-//!   Engine::alloc_hot          the slot of this thread or CPU: sheaf, queue, array or CPU list
-//!   alloc_slow                 the engine's own way, pages from the page allocator; now and then, upkeep
+//! alloc                      class by size, then
+//!   fast  Engine::alloc_first  the array of this thread's slot, without a call
+//!   slow  Engine::alloc_hot    the slot of this thread or CPU: sheaf, queue, array or CPU list
+//!   cold  alloc_in_engine      the engine's own way, pages from the page allocator; now and then, upkeep
 //! free
-//!   Native::near               address to slab, by arithmetic: one load, if it is memory of this thread's node
-//!   key                        a freed object carries a key: who frees it again is found
-//!   Engine::free_first         the array of this thread's slot, without a call
-//!   release_far                the same for any address and slot
-//!   free_slow                  the engine's own way; or who misused it, and how
+//!   fast  Native::near         address to slab, by arithmetic: one load, if it is memory of this thread's node
+//!         mark_free            a freed object carries a key: a second free is found
+//!         Engine::free_first   the array of this thread's slot, without a call
+//!   slow  Engine::free_hot     any address, any slot
+//!   cold  free_object          the engine's own way; or a report of the misuse
 //! ```
+//!
+//! The same three words name the rungs in `entry` (which heap there is), `fast` (a heap) and here.
 //!
 //! What is called at the end of a fast path is called last: fast paths have no frame.
 //!
@@ -34,6 +36,8 @@
 //! Deliberately absent: C's names, which the library `slablab-c` exports.
 
 pub mod classes;
+#[expect(unsafe_code, reason = "refers to statics that one thread wrote")]
+mod engine;
 #[expect(unsafe_code, reason = "allocators")]
 mod engines;
 #[expect(unsafe_code, reason = "an allocator hands out memory")]

@@ -41,30 +41,30 @@ pub fn around<T>(engine: T, choice: &Choice) -> Around<T> {
 
 /// What the process asks of its heap, whatever is in it.
 pub(crate) trait Serves: Sync {
-    fn allocate(&self, bytes: usize, align: usize) -> *mut u8;
-    fn allocate_zeroed(&self, bytes: usize, align: usize) -> *mut u8;
+    fn alloc_aligned(&self, bytes: usize, align: usize) -> *mut u8;
+    fn alloc_zeroed(&self, bytes: usize, align: usize) -> *mut u8;
     /// # Safety
-    /// As [`Heap::release`].
-    unsafe fn release(&self, at: *mut u8);
+    /// As [`Heap::free`].
+    unsafe fn free(&self, at: *mut u8);
     fn usable(&self, at: *const u8) -> usize;
     fn check_sized(&self, at: *mut u8, bytes: Option<usize>, align: usize);
     /// # Safety
-    /// As [`Heap::resize`].
-    unsafe fn resize(&self, at: *mut u8, bytes: usize, align: usize) -> *mut u8;
+    /// As [`Heap::realloc`].
+    unsafe fn realloc(&self, at: *mut u8, bytes: usize, align: usize) -> *mut u8;
     fn tenant(&'static self) -> &'static dyn Tenant;
     fn metadata(&'static self) -> &'static dyn Metadata<Native>;
 }
 
 impl<W: Over, E: Engine<W, Common: Sync> + Sync> Serves for Heap<E, W> {
-    fn allocate(&self, bytes: usize, align: usize) -> *mut u8 {
-        self.allocate_aligned(bytes, align)
+    fn alloc_aligned(&self, bytes: usize, align: usize) -> *mut u8 {
+        self.alloc_aligned(bytes, align)
     }
-    fn allocate_zeroed(&self, bytes: usize, align: usize) -> *mut u8 {
-        self.allocate_zeroed(bytes, align)
+    fn alloc_zeroed(&self, bytes: usize, align: usize) -> *mut u8 {
+        self.alloc_zeroed(bytes, align)
     }
-    unsafe fn release(&self, at: *mut u8) {
+    unsafe fn free(&self, at: *mut u8) {
         // SAFETY: the caller's promise.
-        unsafe { self.release(at) }
+        unsafe { self.free(at) }
     }
     fn usable(&self, at: *const u8) -> usize {
         self.usable(at)
@@ -72,9 +72,9 @@ impl<W: Over, E: Engine<W, Common: Sync> + Sync> Serves for Heap<E, W> {
     fn check_sized(&self, at: *mut u8, bytes: Option<usize>, align: usize) {
         self.check_sized(at, bytes, align);
     }
-    unsafe fn resize(&self, at: *mut u8, bytes: usize, align: usize) -> *mut u8 {
+    unsafe fn realloc(&self, at: *mut u8, bytes: usize, align: usize) -> *mut u8 {
         // SAFETY: the caller's promise.
-        unsafe { self.resize(at, bytes, align) }
+        unsafe { self.realloc(at, bytes, align) }
     }
     fn tenant(&'static self) -> &'static dyn Tenant {
         self

@@ -198,7 +198,7 @@ fn heaps_beside_each_other() {
             .map(|n| {
                 seed = seed.wrapping_mul(6364136223846793005).wrapping_add(n);
                 let bytes = 8 + (seed >> 33) as usize % 3000;
-                let at = beside.heap().allocate(bytes);
+                let at = beside.heap().alloc(bytes);
                 // SAFETY: so many bytes were allocated.
                 unsafe { at.write_bytes(n as u8, bytes) };
                 (at, bytes)
@@ -212,7 +212,7 @@ fn heaps_beside_each_other() {
         all.sort_unstable();
         assert!(all.windows(2).all(|pair| pair[0].0.addr() + pair[0].1 <= pair[1].0.addr()));
         // SAFETY: allocated above, and used no more.
-        all.iter().for_each(|(at, _)| unsafe { beside.heap().release(*at) });
+        all.iter().for_each(|(at, _)| unsafe { beside.heap().free(*at) });
     }
     for name in ["slub@7.1", "slub@6.1", "slqb", "slab"] {
         let preset = slablab_slabs::Preset::parse(name).expect("a preset");

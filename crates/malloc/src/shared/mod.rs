@@ -64,16 +64,16 @@ pub struct FromHeap;
 
 impl<W: Over> Metadata<W> for FromHeap {
     fn alloc(&self, bytes: u32, gfp: Gfp) -> Option<Object> {
-        crate::entry::metadata()?.alloc(bytes, gfp)
+        crate::engine::metadata()?.alloc(bytes, gfp)
     }
     fn free(&self, object: Object) {
-        crate::entry::metadata().expect("what gave it is there").free(object);
+        crate::engine::metadata().expect("what gave it is there").free(object);
     }
 }
 
 /// The engine that the environment chose, and what is around it; `None` before the process's heap started.
 pub fn choice() -> Option<Choice> {
-    crate::entry::choice()
+    crate::engine::choice()
 }
 
 /// Ends the process with a report of what a caller did wrong.

@@ -1,0 +1,257 @@
+//! The process's heap: of which engine it is, and how it starts. `unsafe`: refers to statics that one thread wrote.
+//!
+//! The environment chooses the engine. [`OnceHeap`] has room for a heap of each engine; [`OnceHeap::get`] says which is there.
+//! A heap with something around its engine is in a mapping of its own ([`crate::wrapped`]), so that the others pay nothing for it.
+
+use crate::classes;
+use crate::engines;
+use crate::env::Settings;
+use crate::fast::{self, Freed};
+use crate::heap::Heap;
+use crate::shared;
+use crate::world::Native;
+use crate::wrapped::{self, Serves};
+use slablab_native::system;
+use slablab_slabs::engines::slab::SlabEngine;
+use slablab_slabs::engines::slqb::Slqb;
+use slablab_slabs::engines::slub::Slub;
+use slablab_slabs::preset::Choice;
+use slablab_slabs::{Metadata, Preset};
+use std::cell::UnsafeCell;
+use std::hint::{assert_unchecked, cold_path};
+use std::mem::MaybeUninit;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering::*};
+
+type SlubHeap = Heap<Slub<Native>>;
+
+/// The first cache number of a SLUB heap with nothing around it: a constant, so that a fast free compares with it.
+const FIRST: u32 = shared::OWN * shared::NUMBERS;
+
+const NONE: u8 = 0;
+const STARTING: u8 = 1;
+const IS_SLUB: u8 = 2;
+const IS_SLQB: u8 = 3;
+const IS_SLAB: u8 = 4;
+const IS_WRAPPED: u8 = 5;
+
+const KEYED_MOST: usize = Native::FLAG_BYTES + 1;
+const FLAGGED_MOST: usize = classes::LISTED_MAX + 1;
+
+/// Room for one heap of each engine.
+///
+/// Invariant: a room is written once, by the thread that changed `state` from `NONE` to `STARTING`, before that thread stores
+/// the room's value in `state`, and before it makes the ends other than 0; each of those stores is a Release. Nothing writes a
+/// room later. So a thread that loaded such a value with Acquire may refer to the room.
+pub(crate) struct OnceHeap {
+    /// Requests of fewer bytes are served by `slub`'s arrays, from classes with keys: all requests of such classes, or none.
+    keyed_end: AtomicUsize,
+    /// Requests of fewer bytes, and of too many for a key, are served by `slub`'s arrays, from classes with flags.
+    flagged_end: AtomicUsize,
+    state: AtomicU8,
+    slub: UnsafeCell<MaybeUninit<SlubHeap>>,
+    slqb: UnsafeCell<MaybeUninit<Heap<Slqb<Native>>>>,
+    slab: UnsafeCell<MaybeUninit<Heap<SlabEngine<Native>>>>,
+}
+
+// SAFETY: the invariant of `OnceHeap`: no thread refers to a room before it is written for good, and heaps are `Sync`.
+unsafe impl Sync for OnceHeap {}
+
+/// The process's heap.
+pub(crate) static HEAP: OnceHeap = OnceHeap {
+    keyed_end: AtomicUsize::new(0),
+    flagged_end: AtomicUsize::new(0),
+    state: AtomicU8::new(NONE),
+    slub: UnsafeCell::new(MaybeUninit::uninit()),
+    slqb: UnsafeCell::new(MaybeUninit::uninit()),
+    slab: UnsafeCell::new(MaybeUninit::uninit()),
+};
+
+/// The heap that a process has.
+pub(crate) enum Which {
+    Slub(&'static SlubHeap),
+    Slqb(&'static Heap<Slqb<Native>>),
+    Slab(&'static Heap<SlabEngine<Native>>),
+    /// Something is around the engine.
+    Wrapped(&'static dyn Serves),
+    /// The heap did not start yet.
+    None,
+}
+
+impl OnceHeap {
+    /// # Safety
+    /// The room was written: see the invariant of [`OnceHeap`].
+    #[inline(always)]
+    unsafe fn room<H>(room: &'static UnsafeCell<MaybeUninit<H>>) -> &'static H {
+        // SAFETY: the caller says that the room was written; nothing writes it later.
+        unsafe { (*room.get()).assume_init_ref() }
+    }
+
+    /// The heap there is.
+    #[inline(always)]
+    pub(crate) fn get(&'static self) -> Which {
+        // SAFETY: the invariant of `OnceHeap`: each arm refers to the room whose value was loaded with Acquire.
+        unsafe {
+            match self.state.load(Acquire) {
+                IS_SLUB => Which::Slub(Self::room(&self.slub)),
+                IS_SLQB => Which::Slqb(Self::room(&self.slqb)),
+                IS_SLAB => Which::Slab(Self::room(&self.slab)),
+                IS_WRAPPED => Which::Wrapped(wrapped::heap()),
+                _ => Which::None,
+            }
+        }
+    }
+
+    /// The heap there is, if it is SLUB with nothing around it: the default.
+    #[inline(always)]
+    pub(crate) fn slub(&'static self) -> Option<&'static SlubHeap> {
+        // SAFETY: the invariant of `OnceHeap`: the room's value was loaded with Acquire.
+        (self.state.load(Acquire) == IS_SLUB).then(|| unsafe { Self::room(&self.slub) })
+    }
+
+    /// The heap whose arrays serve a request, which is of a class with keys: null for any other request.
+    #[inline(always)]
+    pub(crate) fn alloc_fast(&'static self, bytes: usize) -> *mut u8 {
+        // SAFETY: the invariant of `OnceHeap`: an end other than 0 was loaded with Acquire. The ends are 0 or what `start` stored.
+        unsafe {
+            let keyed_end = self.keyed_end.load(Acquire);
+            assert_unchecked(keyed_end <= KEYED_MOST);
+            if bytes < keyed_end {
+                return Self::room(&self.slub).alloc_fast_keyed(bytes);
+            }
+            cold_path();
+            let flagged_end = self.flagged_end.load(Acquire);
+            assert_unchecked(flagged_end <= FLAGGED_MOST);
+            // With a size that is known when the program is compiled, the first comparison costs nothing.
+            if bytes > Native::FLAG_BYTES && bytes < flagged_end {
+                Self::room(&self.slub).alloc_fast_flagged(bytes)
+            } else {
+                std::ptr::null_mut()
+            }
+        }
+    }
+
+    /// Frees an object of a SLUB heap with nothing around it into this thread's array, if it has room.
+    #[inline(always)]
+    pub(crate) fn free_fast(&'static self, at: *mut u8) -> Freed {
+        let Some(spot) = Native::near(at) else { return Freed::No };
+        // SAFETY: a slab has a cache number from `FIRST` on only after the room was written: `free_fast` asks for the heap then.
+        fast::free_fast(|| unsafe { Self::room(&self.slub) }, FIRST, spot)
+    }
+
+    /// Makes the heap that the environment chose; `None` without memory. The caller changed `state` to `STARTING`.
+    fn make(&'static self, choice: &Choice) -> Option<u8> {
+        let pages = shared::pages()?;
+        let is_slub = matches!(choice.preset, Preset::Slub(_)) && !choice.wrap.is_on_anywhere();
+        let registration = shared::register_own(is_slub);
+        let first = registration.first();
+        if choice.wrap.is_on_anywhere() {
+            if !wrapped::make(pages, first, choice) {
+                shared::release(registration);
+                return None;
+            }
+            shared::publish_static(&registration, wrapped::heap().tenant());
+            return Some(IS_WRAPPED);
+        }
+        // SAFETY: the invariant of `OnceHeap`: this thread changed `state` to `STARTING`, so it alone refers to the rooms.
+        unsafe {
+            match choice.preset {
+                Preset::Slub(policy) => {
+                    let heap = (*self.slub.get()).write(engines::slub(pages, policy)(first));
+                    shared::publish_static(&registration, heap);
+                    Some(IS_SLUB)
+                }
+                Preset::Slqb(policy) => {
+                    let heap = (*self.slqb.get()).write(Heap::new(pages, first, &policy));
+                    shared::publish_static(&registration, heap);
+                    Some(IS_SLQB)
+                }
+                Preset::Slab(policy) => {
+                    let heap = (*self.slab.get()).write(Heap::new(pages, first, &policy));
+                    shared::publish_static(&registration, heap);
+                    Some(IS_SLAB)
+                }
+                Preset::Slob(_) => None,
+            }
+        }
+    }
+
+    /// Starts the heap, once; answers whether there is one. Signals are blocked meanwhile: a handler that allocates would wait
+    /// for its own thread.
+    #[cold]
+    pub(crate) fn start(&'static self) -> bool {
+        system::without_signals(|| self.start_once())
+    }
+
+    fn start_once(&'static self) -> bool {
+        if self.state.compare_exchange(NONE, STARTING, AcqRel, Acquire).is_err() {
+            while self.state.load(Acquire) == STARTING {
+                system::pause();
+            }
+            return self.state.load(Acquire) != NONE;
+        }
+        let settings = SETTINGS.get_or_init(Settings::read);
+        let started = shared::start(settings.wanted);
+        if started {
+            fast::start();
+        }
+        let Some(engine) = started.then(|| self.make(&settings.choice)).flatten() else {
+            say_no_memory();
+            // The next request tries again.
+            self.state.store(NONE, Release);
+            return false;
+        };
+        self.state.store(engine, Release);
+        // Without arrays, and where slots are CPUs', a look at an array would be in vain.
+        let has_arrays = self.slub().is_some_and(|heap| heap.class(0).sheaf_capacity() > 0);
+        if has_arrays && !Native::slots().are_cpus() {
+            self.keyed_end.store(KEYED_MOST, Release);
+            self.flagged_end.store(FLAGGED_MOST, Release);
+        }
+        // These allocate: from here on the heap serves them.
+        Native::on_thread_exit(shared::thread_exit);
+        Native::on_child(shared::forget_other_threads);
+        Native::watch_forks();
+        if settings.stats {
+            system::keep_standard_error();
+            system::at_exit(print_stats);
+        }
+        true
+    }
+}
+
+/// Says, once, why requests are refused.
+#[cold]
+fn say_no_memory() {
+    static SAID: AtomicBool = AtomicBool::new(false);
+    if !SAID.swap(true, Relaxed) {
+        shared::say(format_args!(
+            "cannot reserve address space for the heap: allocations fail until there is some (see ulimit -v)"
+        ));
+    }
+}
+
+/// The environment's settings, read by the first thread that allocates.
+static SETTINGS: OnceLock<Settings> = OnceLock::new();
+
+/// The engine that the environment chose, and what is around it; `None` before a thread allocated.
+pub(crate) fn choice() -> Option<Choice> {
+    SETTINGS.get().map(|settings| settings.choice)
+}
+
+/// The heap as metadata memory of others; `None` before it started.
+pub(crate) fn metadata() -> Option<&'static dyn Metadata<Native>> {
+    match HEAP.get() {
+        Which::Slub(heap) => Some(heap),
+        Which::Slqb(heap) => Some(heap),
+        Which::Slab(heap) => Some(heap),
+        Which::Wrapped(heap) => Some(heap.metadata()),
+        Which::None => None,
+    }
+}
+
+extern "C" fn print_stats() {
+    if let Some(choice) = choice() {
+        shared::print_stats(&choice);
+    }
+}
