@@ -28,3 +28,8 @@ pub mod tracepoint;
 pub use event::{Event, Header, Item, Kind, LossKind, Lost, Name, Names, Source, Tally};
 pub use lines::CsvError;
 pub use tar::TarError;
+
+/// The example of README.md is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -62,3 +62,8 @@ pub mod wrapped;
 pub use engines::{Beside, Engines, sheaf_capacity, slub_here};
 pub use entry::{Slablab, api};
 pub use heap::{Heap, Over};
+
+/// The example of README.md is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -62,3 +62,8 @@ pub use object::{Object, Reserve};
 pub use shrinker::{Shrinker, shrink_all};
 pub use slablab_slabs::zones::Letters;
 pub use stats::Stats;
+
+/// The example of README.md is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

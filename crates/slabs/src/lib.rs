@@ -45,3 +45,8 @@ pub use lent::Sheaf;
 pub use preset::{Choice, Preset};
 pub use release::Release;
 pub use report::Misuse;
+
+/// The example of README.md is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
