@@ -68,7 +68,7 @@ impl Section {
 }
 
 /// A section around a whole request. What the request locks does not wait at the gate; what interrupts it finds it as if it were
-/// in no section ([`is_in`]).
+/// in no section (`is_in`).
 #[derive(Debug)]
 pub struct Pass {
     /// How many sections were passes before.
