@@ -50,8 +50,8 @@ fn a_table_for_people_is_80_wide() {
         &[&large, "--max-order", "0", "--against", &dump("ppc64_smp160_maxorder0")],
         &[
             "of 143 caches in both, 143 have the predicted order, 143",
-            "guesses: unchanged +64.6 %",
-            "Off most",
+            "\"no change\" +64.6 %",
+            "Largest errors",
         ],
     );
     of(

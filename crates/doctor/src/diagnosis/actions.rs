@@ -105,7 +105,7 @@ impl<'a> Offer<'a> {
                     "{low} to {high} of its slabs can be empty: partial ones less the objects in them, and as many as free \
                      objects fill"
                 ),
-                cost: "a moment in which every CPU gives up its slab of this cache; slabs with one object in them stay".into(),
+                cost: "briefly flushes every CPU's slab of this cache; slabs that still hold an object are not freed".into(),
             }
         };
         let actions = self.caches_of(Kind::Fragmented).into_iter().map(action);
@@ -126,8 +126,8 @@ impl<'a> Offer<'a> {
                 command: format!("echo {MIN_PARTIAL} > {}", file(line, attrs, knob.name)),
                 because: vec![Kind::Fragmented],
                 saves: (0, slabs.saturating_mul(line.cache.slab_bytes(state.page_size)) as i64),
-                basis: format!("each of {} keeps {now} slabs even if they are empty", counted(nodes, "node")),
-                cost: "slabs are given back and asked for more often; until the next boot".into(),
+                basis: format!("each of {} keeps up to {now} empty slabs", counted(nodes, "node")),
+                cost: "slabs are freed and allocated more often; lasts until the next boot".into(),
             })
         };
         let actions = self.caches_of(Kind::Fragmented).into_iter().filter_map(action);
@@ -159,7 +159,7 @@ impl<'a> Offer<'a> {
                     "tails of as many objects in slabs of order {order}, once all of today's slabs of order {} are gone",
                     cache.order
                 ),
-                cost: "slabs that are there stay as they are; each CPU holds a slab of the new size; until the next boot"
+                cost: "existing slabs keep their order; each CPU then holds a slab of the new order; lasts until the next boot"
                     .into(),
             })
         };
@@ -180,8 +180,8 @@ impl<'a> Offer<'a> {
                 command: format!("echo 0 > {}", file(line, attrs, knob.name)),
                 because: vec![Kind::Parked],
                 saves: (0, slabs.saturating_mul(line.cache.slab_bytes(page)) as i64),
-                basis: format!("{slabs} slabs are on the CPUs' partial lists; those that are empty go back"),
-                cost: "frees to full slabs take the node's lock from then on; until the next boot".into(),
+                basis: format!("{slabs} slabs are on the CPUs' partial lists; the empty ones are freed"),
+                cost: "frees to full slabs then take the node's list_lock; lasts until the next boot".into(),
             })
         };
         let actions = self.caches_of(Kind::Parked).into_iter().filter_map(action);
@@ -208,13 +208,13 @@ impl<'a> Offer<'a> {
             2,
             finding.bytes.saturating_sub(bytes),
             format!("SReclaimable{with_pages}; {stay}, as may inodes with cached pages"),
-            "files are looked up on disk again; it grows back",
+            "files are looked up on disk again, and the caches grow back",
         );
         let all = action(
             3,
             finding.bytes,
             format!("SReclaimable; {stay}"),
-            "the page cache goes too: files are read from disk again; it grows back",
+            "the page cache is dropped too: files are read from disk again, and the caches grow back",
         );
         [(inodes, true), (all, bytes >= self.worth)]
             .into_iter()
@@ -306,7 +306,7 @@ impl<'a> Offer<'a> {
             command,
             because: vec![Kind::Debugging],
             saves: (bytes.saturating_sub(off).max(0), bytes.saturating_add(off)),
-            basis: "what debugging takes, give or take all tails and all that is parked".into(),
+            basis: "the bytes of debugging, plus or minus all tails and all parked objects".into(),
             cost: "errors in the use of slabs are no longer caught; at boot".into(),
         })
     }
@@ -322,7 +322,8 @@ impl<'a> Offer<'a> {
             command: knob.name.into(),
             because: vec![Kind::Parked],
             saves: (0, at_most as i64),
-            basis: "what is free or parked in the kmalloc-cg caches, which then are not needed".into(),
+            basis: "free and parked objects of the kmalloc-cg caches, which the kernel then does not use"
+                .into(),
             cost: "cgroups no longer limit or count the kernel's memory; at boot".into(),
         })
     }
@@ -342,7 +343,7 @@ impl<'a> Offer<'a> {
                 command: format!("echo '{} {limit} {batch} {}' > {}", row.name, row.sharedfactor, knob.name),
                 because: vec![Kind::Parked],
                 saves: (0, (line.split.parked.high / 2) as i64),
-                basis: "half of what its arrays may hold".into(),
+                basis: "half of the objects that its arrays may hold".into(),
                 cost: "arrays are refilled and flushed twice as often, under the node's lock".into(),
             })
         };

@@ -262,7 +262,7 @@ impl<'a> Finder<'a> {
                 &lines,
                 bytes,
                 format!(
-                    "the kernel counts merged caches as one, so that whose {} are is not told: {}",
+                    "the kernel counts merged caches as one, so the owner of {} is unknown: {}",
                     size(bytes),
                     each.join("; ")
                 ),

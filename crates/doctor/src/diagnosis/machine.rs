@@ -114,7 +114,7 @@ fn unreclaimable(report: &Report) -> Option<Finding> {
     let (bytes, total) = (meminfo.unreclaimable?, meminfo.total?);
     (total > 0 && bytes >= total / 100 * PERCENT).then(|| {
         machine(Kind::Unreclaimable, bytes, format!(
-            "{} of the machine's {} KiB of memory ({}) are slabs that cannot be reclaimed, only freed by who holds them",
+            "{} of the machine's {} KiB of memory ({}) are unreclaimable slabs: only the code that allocated the objects can free them",
             size(bytes), grouped(total / 1024), percent(bytes, total)
         ))
     })

@@ -58,11 +58,11 @@ impl Meminfo {
     pub fn explanation(&self) -> String {
         let lag = self.lag.unwrap_or(0);
         let lagging = match self.lag {
-            Some(lag) => format!("CPUs may keep up to {} of changes to themselves", size(lag)),
-            None => "CPUs keep some changes to themselves".into(),
+            Some(lag) => format!("CPUs may hold up to {} of changes back", size(lag)),
+            None => "CPUs hold some changes back".into(),
         };
         match self.gap {
-            0 => "meminfo says the same".into(),
+            0 => "no difference".into(),
             ..0 if self.gap.unsigned_abs() <= lag => {
                 format!("meminfo lags: {lagging}")
             }

@@ -93,7 +93,7 @@ impl<'a> History<'a> {
                 times_from: from.into(),
             });
         }
-        let times_from = "the snapshots do not tell when they were taken; --hours says it".to_string();
+        let times_from = "the snapshots have no time; give the hours between them with --hours".to_string();
         Ok(History { states, hours: None, times_from })
     }
 
@@ -183,7 +183,7 @@ pub(super) fn find(report: &Report, worth: u64) -> Vec<Finding> {
                     &[line],
                     bytes,
                     format!(
-                        "{grown}: a suspect of a leak, {} an hour, give or take {} (R2 {r2:.3} of {points} snapshots)",
+                        "{grown}: possibly a leak, {} an hour, plus or minus {} (R2 {r2:.3} of {points} snapshots)",
                         size(bytes_per_hour as u64),
                         size(error as u64)
                     ),

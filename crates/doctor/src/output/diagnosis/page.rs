@@ -136,7 +136,7 @@ fn split_table(report: &Report) -> Table {
 
 fn findings(report: &Report, page: &mut Page) {
     if report.findings.is_empty() {
-        page.text("Nothing worth a word.");
+        page.text("None of at least 1 % of slab memory and 64 KiB.");
         return;
     }
     let mut table = Table::new([Head::number("about"), Head::text("finding")]);
@@ -150,8 +150,8 @@ fn findings(report: &Report, page: &mut Page) {
 fn actions(report: &Report, page: &mut Page) {
     if report.actions.is_empty() {
         page.text(match report.state.release {
-            Some(_) => "Nothing that would save a share worth a word.",
-            None => "The input does not tell which kernel this is, so that nobody knows what it lets you do.",
+            Some(_) => "No setting of this kernel would save enough slab memory to be worth its cost.",
+            None => "The input does not name the kernel's release, so its settings are unknown. Add uname -r, or take the dump with `slablab doctor --save FILE`.",
         });
         return;
     }
@@ -280,7 +280,7 @@ fn growth(report: &Report, shown: &Shown, page: &mut Page) {
 fn kmalloc(rounding: &Rounding, page: &mut Page) {
     page.section("What kmalloc's classes cost");
     page.text(&format!(
-        "The {} kmallocs that {} saw, and that were not freed in it, asked for {} and got {}. Of older objects nobody knows.",
+        "The {} kmallocs that {} saw, and that were not freed in it, asked for {} and got {}. Objects allocated before the recording started are not included.",
         grouped(rounding.objects),
         name_of(&rounding.path),
         number::bytes(rounding.requested),

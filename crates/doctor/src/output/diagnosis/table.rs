@@ -102,7 +102,7 @@ fn caches(report: &Report, shown: &Shown) -> String {
 
 fn findings(report: &Report) -> String {
     if report.findings.is_empty() {
-        return "\nFindings\n- nothing worth a word\n".into();
+        return "\nFindings\n- none of at least 1 % of slab memory and 64 KiB\n".into();
     }
     let said = report.findings.iter().map(|finding| wrapped(&finding.text, "- ", "  "));
     "\nFindings\n".to_string() + &said.collect::<String>()

@@ -71,13 +71,13 @@ fn totals(prediction: &Prediction) -> String {
     add("objects", today.objects, then.objects);
     let percent = 100.0 * prediction.error;
     let why = match prediction.measured {
-        true => format!("as such predictions were off by up to {percent:.0} % on real boots"),
+        true => format!("measured: such predictions were wrong by {percent:.0} % at most on real boots"),
         false => format!(
-            "a guess of {percent:.0} %: no such prediction was held to a boot; `replay` runs the engine"
+            "assumed: wrong by {percent:.0} % at most; no boot has measured such a prediction, `replay` runs the engine"
         ),
     };
     let range = format!(
-        "slab memory then: {} to {} KiB, {why}; {changed} caches change order",
+        "predicted: {} to {} KiB of slab memory ({why}); {changed} caches change order",
         grouped(then.low >> 10),
         grouped(then.high >> 10)
     );
@@ -96,24 +96,26 @@ fn beside_reality(against: &Against) -> String {
     for mismatch in &against.mismatches {
         let ((size, order, objects), real) = (mismatch.predicted, mismatch.real);
         let text = format!(
-            "{}: predicted {objects} of {size} bytes in order {order}; really {} of {} bytes in order {}",
+            "{}: predicted {objects} objects of {size} bytes in order {order}, measured {} of {} bytes in order {}",
             mismatch.cache, real.2, real.0, real.1
         );
         out += &wrapped(&text, "  ", "    ");
     }
     if !against.only_one.is_empty() {
-        let text = format!("in one only: {}", against.only_one.join(", "));
+        let text = format!("in one of the two boots alone: {}", against.only_one.join(", "));
         out += &wrapped(&text, "- ", "  ");
     }
-    let by_cpus = against.error_by_cpus.map_or(String::new(), |error| format!(", by CPUs {}", signed(error)));
+    let by_cpus = against
+        .error_by_cpus
+        .map_or(String::new(), |error| format!(", of the guess \"in proportion to CPUs\" {}", signed(error)));
     let memory = format!(
-        "slab memory really {} KiB: predicted {}; guesses: unchanged {}{by_cpus}",
+        "measured: {} KiB of slab memory; error of the prediction {}, of the guess \"no change\" {}{by_cpus}",
         grouped(against.real >> 10),
         signed(against.error),
         signed(against.error_unchanged)
     );
     out += &wrapped(&memory, "- ", "  ");
-    let mut table = Table::new(["Off most", "slabs", "really", "KiB"]);
+    let mut table = Table::new(["Largest errors", "predicted", "measured", "KiB"]);
     for (cache, predicted, real, bytes) in &against.worst {
         table.row([cut(cache, 20), predicted.to_string(), real.to_string(), format!("{:+}", bytes / 1024)]);
     }

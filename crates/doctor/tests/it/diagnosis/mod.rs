@@ -277,7 +277,7 @@ fn findings_of_machines() {
         |state| {
             state.dump.meminfo.insert("MemTotal".into(), 100_000);
         },
-        &["cannot be reclaimed"],
+        &["unreclaimable slabs"],
     );
     check(Kind::Unreclaimable, "plain", as_it_is, &[]);
 }
@@ -340,7 +340,7 @@ fn growth_and_leaks() {
     }
     let line = [
         "kmalloc-64 grew by 1.6 MiB, with 25,600 active objects more",
-        "suspect of a leak",
+        "possibly a leak",
         "400 KiB an hour",
         "5 snapshots",
     ];
