@@ -67,6 +67,7 @@ const UNSAFE: &[&str] = &[
     "crates/malloc/src/entry.rs",
     "crates/malloc/src/mappings.rs",
     "crates/malloc/src/signals.rs",
+    "crates/malloc/src/slow.rs",
     "crates/malloc/src/shared/tenants.rs",
     "crates/malloc/src/world.rs",
     "crates/malloc/src/wrapped.rs",

@@ -53,6 +53,8 @@ pub mod report;
 pub mod shared;
 #[expect(unsafe_code, reason = "links freed memory")]
 mod signals;
+#[expect(unsafe_code, reason = "an allocator hands out memory")]
+mod slow;
 #[doc(hidden)]
 #[expect(unsafe_code, reason = "promises how the native world is used")]
 pub mod world;

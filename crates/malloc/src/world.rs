@@ -10,7 +10,7 @@ use slablab_native::Trusted;
 pub enum Process {}
 
 // SAFETY: in this process only engines call the contract's functions, over the one page allocator (`shared::pages`). The
-// addresses that callers hand in are looked up and checked (`fast::release_spot`, `Heap::live`) before an engine gets them.
+// addresses that callers hand in are looked up and checked (`fast::free_fast`, `Heap::live`) before an engine gets them.
 unsafe impl Trusted for Process {}
 
 /// The native world, over which all engines of the process run.

@@ -1,0 +1,298 @@
+//! The slow and cold rungs of a heap: any slot, the engine's own way, blocks, mappings, other sizes. `unsafe`: hands out memory.
+
+use crate::classes;
+use crate::fast::{Freed, double_free, handed_out, is_marked, mark_free};
+use crate::heap::{Heap, Over};
+use crate::mappings;
+use crate::signals;
+use crate::world::Native;
+use slablab_native::report::{Line, misuse};
+use slablab_native::{Home, Object, system};
+use slablab_slabs::Engine;
+use std::ptr;
+
+/// A mapping of its own stays one down to this part of the largest block of page frames: less is copied, so that it leaves the
+/// list of mappings.
+const KEPT_FRACTION: usize = 8;
+
+impl<W: Over, E: Engine<W>> Heap<E, W> {
+    /// Slow rung of [`Heap::alloc`]: the slot of this thread or CPU, then the cold rung.
+    #[inline(never)]
+    pub(crate) fn alloc_slow(&self, bytes: usize) -> *mut u8 {
+        if bytes <= classes::MAX {
+            let class = classes::of(bytes);
+            if let Some(object) = self.class(class).alloc_hot() {
+                return handed_out(class, object);
+            }
+        }
+        self.alloc_cold(bytes)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn alloc_cold(&self, bytes: usize) -> *mut u8 {
+        if bytes > classes::MAX {
+            return self.blocks(bytes, 1).map_or(ptr::null_mut(), |(object, _)| object.as_ptr());
+        }
+        let Some(_pass) = Native::pass() else {
+            return allocate_apart(bytes, 1).map_or(ptr::null_mut(), |(object, _)| object.as_ptr());
+        };
+        self.free_waiting();
+        let class = classes::of(bytes);
+        // What looks after its objects itself leaves no room for a key.
+        let given = |object: Object| if E::GUARDS { object.as_ptr() } else { handed_out(class, object) };
+        self.alloc_in_engine(class, bytes).map_or(ptr::null_mut(), given)
+    }
+
+    /// Frees the objects that were freed without a pass.
+    #[inline]
+    fn free_waiting(&self) {
+        if self.is_own() && signals::any_waits() {
+            self.free_waiting_cold();
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn free_waiting_cold(&self) {
+        signals::waiting()
+            .filter_map(Object::at)
+            .for_each(|object| self.free_in_engine(object, Native::home(object.as_ptr())));
+    }
+
+    #[inline]
+    fn free_in_engine(&self, object: Object, home: Option<Home>) {
+        if home.is_none() && mappings::free(object.as_ptr()) {
+            return;
+        }
+        self.free_object(object, home);
+    }
+
+    /// Page frames, or a mapping; and whether they are zeros.
+    fn blocks(&self, bytes: usize, align: usize) -> Option<(Object, bool)> {
+        let Some(_pass) = Native::pass() else { return allocate_apart(bytes, align) };
+        if bytes.max(align) > Native::largest_block() {
+            return Some((Object::at(mappings::alloc(bytes, align)?)?, true));
+        }
+        // A mapping of its own if the heap has no such block: its address space may be used up, or in pieces.
+        self.alloc_large(bytes, align).or_else(|| Some((Object::at(mappings::alloc(bytes, align)?)?, true)))
+    }
+
+    /// `bytes` bytes, aligned to the power of two `align`, and to 16; null without memory.
+    #[inline]
+    pub fn alloc_aligned(&self, bytes: usize, align: usize) -> *mut u8 {
+        if align <= classes::STEP {
+            return self.alloc(bytes);
+        }
+        match Self::aligned(bytes, align) {
+            Some(bytes) => self.alloc(bytes),
+            None => self.blocks(bytes, align).map_or(ptr::null_mut(), |(object, _)| object.as_ptr()),
+        }
+    }
+
+    /// `bytes` zeros, aligned to the power of two `align`, and to 16; null without memory.
+    #[inline]
+    pub fn alloc_zeroed(&self, bytes: usize, align: usize) -> *mut u8 {
+        let sized = if align <= classes::STEP { Some(bytes) } else { Self::aligned(bytes, align) };
+        match sized {
+            Some(sized) if sized <= classes::MAX => {
+                let object = self.alloc(sized);
+                if !object.is_null() {
+                    // SAFETY: `alloc` gave an object of at least `sized` bytes, which are not fewer than `bytes`.
+                    unsafe { object.write_bytes(0, bytes) };
+                }
+                object
+            }
+            _ => match self.blocks(bytes, align) {
+                Some((object, true)) => object.as_ptr(),
+                Some((object, false)) => {
+                    // SAFETY: `blocks` gave at least `bytes` bytes.
+                    unsafe { object.as_ptr().write_bytes(0, bytes) };
+                    object.as_ptr()
+                }
+                None => ptr::null_mut(),
+            },
+        }
+    }
+
+    /// Slow rung of [`Heap::free`]: memory of another node, a slot of a CPU, or an address that only a slower look can tell.
+    #[inline(never)]
+    pub(crate) fn free_slow(&self, at: *mut u8) {
+        if let Some(spot) = Native::spot(at) {
+            let ((slab, _), object) = (spot.place(), spot.object());
+            match mark_free(|| self, self.first(), spot) {
+                Ok(class) if class.free_hot(object, slab) => return,
+                Err(Freed::Before) => double_free(at),
+                _ => {}
+            }
+        }
+        self.free_cold(at);
+    }
+
+    /// Slow rung of a free whose object is marked as free, and found no room in an array: engines without arrays have other
+    /// places in the slot.
+    #[inline(never)]
+    pub(crate) fn free_marked_slow(&self, at: *mut u8) {
+        if let Some(spot) = Native::spot(at)
+            && let number = spot.cache().wrapping_sub(self.first()) as usize
+            && number < classes::COUNT
+            && self.class(number).free_hot(spot.object(), spot.place().0)
+        {
+            return;
+        }
+        self.free_cold(at);
+    }
+
+    /// Cold rung of [`Heap::free`]: an object that is marked as free, and for which the slot has no room; and any other address.
+    #[cold]
+    #[inline(never)]
+    fn free_cold(&self, at: *mut u8) {
+        system::keeping_errno(|| self.free_cold_inner(at));
+    }
+
+    fn free_cold_inner(&self, at: *mut u8) {
+        let Some(object) = Object::at(at) else { return };
+        let home = Native::home(at);
+        if home.is_none() {
+            match signals::free(at) {
+                signals::Freed::Yes => return,
+                signals::Freed::Not => misuse(format_args!(
+                    "free of {at:p}: in the memory of signal handlers, but not allocated (double free?)"
+                )),
+                signals::Freed::Elsewhere => {}
+            }
+        }
+        let Some(_pass) = Native::pass() else {
+            // SAFETY: the caller says that it is allocated and that nobody uses it.
+            return unsafe { signals::keep(at) };
+        };
+        self.free_waiting();
+        self.free_in_engine(object, home);
+    }
+
+    /// Bytes that may be used at the start of a live allocation; 0 for null.
+    pub fn usable(&self, at: *const u8) -> usize {
+        if at.is_null() { 0 } else { self.live("malloc_usable_size", at.cast_mut()).0 }
+    }
+
+    /// The usable bytes of the live allocation that starts at `at`, and its slab or block if it is in one. Any address may
+    /// come: what is no live allocation ends the process with a report that names `call`.
+    fn live(&self, call: &str, at: *mut u8) -> (usize, Option<Home>) {
+        let Some((object, home)) = Object::at(at).zip(Native::home(at)) else {
+            let elsewhere = signals::usable(at.addr()).or_else(|| mappings::usable(at.addr()));
+            let bytes = elsewhere.unwrap_or_else(|| {
+                misuse(format_args!("{call} of {at:p}: not in the heap, or in an empty slab"))
+            });
+            return (bytes, None);
+        };
+        let Some((number, class)) = self.class_at(home) else {
+            return (self.live_block(call, object, home), Some(home));
+        };
+        let bytes = class.geometry().object_size;
+        if !class.starts_at(home.slab, home.offset) && class.owns(object).is_err() {
+            let offset = home.offset;
+            misuse(format_args!(
+                "{call} of {object:?}: inside an object, or behind the last, of a slab of malloc-{bytes} at offset {offset}"
+            ));
+        }
+        // SAFETY: an object of this class starts here, as was seen above; without guards the class has marks.
+        let is_live =
+            if E::GUARDS { class.check_live(object).is_ok() } else { unsafe { !is_marked(number, object) } };
+        if !is_live {
+            misuse(format_args!("{call} of {object:?}: already freed (malloc-{bytes})"));
+        }
+        (class.usable(object) as usize, Some(home))
+    }
+
+    /// Reports a size or an alignment that is not what the live allocation at `at` was asked with; `bytes` is `None` where the
+    /// caller does not say. Says nothing of an address at which no allocation starts: its free is reported.
+    pub(crate) fn check_sized(&self, at: *mut u8, bytes: Option<usize>, align: usize) {
+        let Some((object, home)) = Object::at(at).zip(Native::home(at)) else { return };
+        if !at.addr().is_multiple_of(align) {
+            Line::say(format_args!(
+                "sized free of {object:?}: given an alignment of {align} bytes, expected less"
+            ));
+            return;
+        }
+        let Some(given) = bytes else { return };
+        match self.class_at(home) {
+            Some((number, class)) if class.check_live(object).is_ok() => {
+                let usable = class.usable(object) as usize;
+                if !self.is_of_class(number, usable, given, align) {
+                    let size = class.geometry().object_size;
+                    Line::say(format_args!(
+                        "sized free of {object:?}: given {given} bytes, expected {usable} (malloc-{size})"
+                    ));
+                }
+            }
+            Some(_) => {}
+            None if home.offset != 0 => {}
+            None => {
+                let usable = self.live_block("sized free", object, home);
+                if given > usable || usable - given > (usable / 8).max(system::page_size()) {
+                    Line::say(format_args!(
+                        "sized free of {object:?}: given {given} bytes, expected up to {usable} (a large block)"
+                    ));
+                }
+            }
+        }
+    }
+
+    /// Whether an object of class `number` with `usable` bytes may be what a request of `bytes` bytes got. Where the size that
+    /// was asked for is noted in the object, it is the usable size.
+    fn is_of_class(&self, number: usize, usable: usize, bytes: usize, align: usize) -> bool {
+        let sized = if align <= classes::STEP { Some(bytes) } else { Self::aligned(bytes, align) };
+        sized.is_some_and(|bytes| match classes::size(number) as usize {
+            size if usable < size => usable == bytes.max(size_of::<usize>()),
+            _ => bytes <= classes::MAX && classes::of(bytes) == number,
+        })
+    }
+
+    /// Gives an allocation another size, where it is or elsewhere; null without memory, and then the allocation stays as it is.
+    ///
+    /// # Safety
+    /// If `at` is an allocation, no other thread uses it.
+    pub unsafe fn realloc(&self, at: *mut u8, bytes: usize, align: usize) -> *mut u8 {
+        let (usable, home) = self.live("realloc", at);
+        // It stays as it is if it fits and wastes little; then where it is, if it can. Where objects are looked after, it stays
+        // only if a new one would be like it: red zones and sized frees go by the size that was asked for last.
+        let little = if usable > classes::MAX { usable / 8 } else { usable / 2 };
+        let class = home.and_then(|home| self.class_at(home)).filter(|_| E::GUARDS);
+        let fits =
+            bytes <= usable && class.is_none_or(|(number, _)| self.is_of_class(number, usable, bytes, align));
+        if fits && (usable - bytes <= little || usable <= 64) {
+            return at;
+        }
+        let pass = if bytes > classes::MAX { Native::pass() } else { None };
+        if pass.is_some() {
+            let resized = match home {
+                Some(home) if self.resize_large(home, bytes) => Some(at),
+                None if bytes > Native::largest_block() / KEPT_FRACTION => mappings::resize(at, bytes, align),
+                _ => None,
+            };
+            if let Some(resized) = resized {
+                return resized;
+            }
+        }
+        if fits && usable - bytes <= usable / 2 {
+            return at;
+        }
+        let moved = self.alloc_aligned(bytes, align);
+        if !moved.is_null() {
+            // SAFETY: `live` said that `at` has `usable` bytes, `alloc_aligned` gave `bytes`; the caller gives `at` up.
+            unsafe {
+                ptr::copy_nonoverlapping(at, moved, usable.min(bytes));
+                self.free(at);
+            }
+        }
+        moved
+    }
+}
+
+/// Memory for a request without a pass, which may lock nothing: a unit of the region for signal handlers or, where that has
+/// none, a mapping. Also answers whether it is zeros.
+#[cold]
+fn allocate_apart(bytes: usize, align: usize) -> Option<(Object, bool)> {
+    let unit = signals::alloc(bytes, align).and_then(Object::at).map(|object| (object, false));
+    unit.or_else(|| Some((Object::at(mappings::alloc(bytes, align)?)?, true)))
+}
