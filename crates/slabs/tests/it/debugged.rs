@@ -1,8 +1,7 @@
 //! Sizes of debugged caches: every cache of a 6.1 booted with `slub_debug=FZPU`, created through the wrapper; what each
 //! letter adds; what the letters say.
 
-mod truth;
-
+use crate::truth;
 use slablab_model::{Machine, MachineSpec, Model};
 use slablab_slabs::cache::LinkPlace;
 use slablab_slabs::engines::slub::{Slub, SlubPolicy};

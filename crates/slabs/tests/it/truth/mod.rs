@@ -1,6 +1,4 @@
-//! The caches of real kernels, from ../testdata (its README says how the files were made).
-
-#![allow(dead_code, reason = "each test binary reads other columns")]
+//! The caches of real kernels, from ../../../testdata (its README says how the files were made).
 
 use slablab_slabs::cache::layout;
 use slablab_slabs::engines::slub::SlubPolicy;
@@ -53,7 +51,7 @@ pub(crate) fn rows(text: &'static str) -> impl Iterator<Item = Vec<&'static str>
 }
 
 pub(crate) fn runs() -> Vec<Run> {
-    let text = include_str!("../../testdata/runs.csv");
+    let text = include_str!("../../../testdata/runs.csv");
     let number = |field: &str| field.parse::<u32>().expect("a number");
     let run = |(index, row): (usize, Vec<&'static str>)| Run {
         number: index,
@@ -98,7 +96,7 @@ pub(crate) fn caches() -> Vec<Cache> {
         }),
         runs: u32::from_str_radix(row[10], 16).expect("a set of runs"),
     };
-    rows(include_str!("../../testdata/caches.csv")).map(cache).collect()
+    rows(include_str!("../../../testdata/caches.csv")).map(cache).collect()
 }
 
 impl Run {

@@ -281,7 +281,7 @@ fn kernels_name_their_presets() {
         assert_eq!(Release::parse(not_a_release), None, "{not_a_release}");
     }
     // Every dumped kernel has one.
-    for row in include_str!("../testdata/runs.csv").lines().skip(1) {
+    for row in include_str!("../../testdata/runs.csv").lines().skip(1) {
         let release = row.split(',').nth(1).expect("a release");
         assert!(Release::parse(release).and_then(Preset::of_kernel).is_some(), "{release}");
     }

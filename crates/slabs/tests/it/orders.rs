@@ -1,8 +1,7 @@
 //! Slab orders: every cache of every dumped kernel, the vectors of the textbook, and the claims about what a
 //! change of rule moved (docs/theory/slub.md 5, docs/theory/slqb.md 3).
 
-mod truth;
-
+use crate::truth;
 use slablab_slabs::Release;
 use slablab_slabs::order::OrderRule::{Clamped, Halving, Halving8, PatelV3, Single, Slab, Slqb};
 use slablab_slabs::order::slab::Shape;

@@ -1,12 +1,11 @@
 //! From object size to size per object, and the limits that follow from it, for every cache of every dumped
 //! kernel (docs/theory/slub.md 4.4, 4.5, 7).
 
-mod truth;
-
+use crate::truth;
+use crate::truth::{Attributes, Cache, Run};
 use slablab_slabs::cache::{LinkPlace, alignment_on, layout};
 use slablab_slabs::{CacheFlags, CacheSpec};
 use std::collections::BTreeSet;
-use truth::{Attributes, Cache, Run};
 
 /// Counts the caches for which `holds`, over all runs that `counts`; answers how many there were, and which failed.
 fn check(

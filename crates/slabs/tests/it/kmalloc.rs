@@ -1,8 +1,7 @@
 //! kmalloc's classes, types, names and caches: the rule by itself, against every dumped kernel's kmalloc
 //! caches, and against the requests of recorded kernels (docs/theory/slub.md 8, docs/theory/slqb.md 7).
 
-mod truth;
-
+use crate::truth;
 use slablab_platform::Gfp;
 use slablab_slabs::cache::{alignment, layout};
 use slablab_slabs::kmalloc::{
@@ -153,7 +152,7 @@ fn caches_of_every_dump() {
 #[test]
 fn requests_of_recorded_kernels() {
     let (mut kinds, mut requests) = (0, 0u64);
-    for row in truth::rows(include_str!("../testdata/requests.csv")) {
+    for row in truth::rows(include_str!("../../testdata/requests.csv")) {
         let number = |field: &str| field.parse::<u64>().expect("a number");
         let (bytes_req, bytes_alloc, count) = (number(row[1]), number(row[2]), number(row[5]));
         let preset = Preset::of_kernel(Release::parse(row[0]).expect("a release")).expect("a preset");

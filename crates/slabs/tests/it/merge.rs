@@ -1,7 +1,6 @@
 //! Which caches share slabs: the merge rule against the aliases of real kernels (docs/theory/slub.md 9).
 
-mod truth;
-
+use crate::truth;
 use slablab_slabs::cache::mergeable;
 use slablab_slabs::{CacheFlags, CacheSpec};
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,7 +16,7 @@ type Groups = BTreeSet<BTreeSet<&'static str>>;
 
 /// The groups a kernel made, its directories and their aliases.
 fn real_groups(run: &str) -> BTreeMap<&'static str, BTreeSet<&'static str>> {
-    truth::rows(include_str!("../testdata/aliases.csv"))
+    truth::rows(include_str!("../../testdata/aliases.csv"))
         .filter(|row| row[0] == run)
         .map(|row| (row[1], if row[2] == "-" { [row[1]].into() } else { row[2].split(' ').collect() }))
         .collect()
