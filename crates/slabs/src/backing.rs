@@ -5,11 +5,11 @@ use slablab_platform::{Gfp, Platform};
 
 /// The resources of a cache: pages, the state shared by its engine's caches, and memory for its own metadata.
 pub struct Backing<'a, P: Platform, C = ()> {
-    /// Where slabs come from.
+    /// The page allocator that slabs come from.
     pub pages: &'a Pages<P::Ground>,
-    /// What the caches of one engine share.
+    /// The state that all caches of one engine share.
     pub common: &'a C,
-    /// Where sheaves and the like come from; without it a cache that wants them does without.
+    /// Memory for sheaves, arrays and lists of free objects. `None`: a cache that wants them works without them.
     pub metadata: Option<&'a dyn Metadata<P>>,
     /// The number of the call site that asks, for a wrapper that notes users.
     pub site: u64,
@@ -28,7 +28,7 @@ impl<P: Platform, C> Copy for Backing<'_, P, C> {}
 pub trait Metadata<P: Platform> {
     /// An object of at least `bytes`.
     fn alloc(&self, bytes: u32, gfp: Gfp) -> Option<P::Ptr>;
-    /// Gives it back.
+    /// Takes an object back that [`Metadata::alloc`] returned.
     fn free(&self, object: P::Ptr);
 }
 
@@ -40,21 +40,21 @@ impl<'a, P: Platform> Backing<'a, P> {
 }
 
 impl<'a, P: Platform, C> Backing<'a, P, C> {
-    /// Pages, and what the caches of one engine share.
+    /// The page allocator and the state that the caches of one engine share; no metadata memory, call site 0.
     pub fn new(pages: &'a Pages<P::Ground>, common: &'a C) -> Self {
         Backing { pages, common, metadata: None, site: 0 }
     }
 }
 
-/// What all caches of one engine share.
+/// The state that all caches of one engine share.
 pub trait Common: Default {
     /// Whether objects of several caches lie in one page.
     const SHARES_PAGES: bool = false;
-    /// Memory that is no cache's own.
+    /// Memory that belongs to no single cache.
     fn held(&self) -> Held {
         Held::default()
     }
-    /// Whether what is shared is as it must be: for tests, as it walks everything.
+    /// Whether the shared state keeps its invariants. For tests: the check walks all of it.
     fn is_sound(&self) -> bool {
         true
     }
@@ -68,6 +68,6 @@ impl Common for () {}
 pub struct Held {
     /// Page frames.
     pub frames: u64,
-    /// Bytes in them that are no object's.
+    /// Bytes in those frames that belong to no object.
     pub free_bytes: u64,
 }

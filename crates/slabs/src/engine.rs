@@ -214,7 +214,7 @@ pub trait Engine<P: Platform>: Sized {
     fn work(&self, backing: &Backing<'_, P, Self::Common>, cpu: CpuId, work: Work);
     /// Moves the objects of a CPU's slot to where other CPUs find them, after the CPU went down.
     fn cpu_down(&self, backing: &Backing<'_, P, Self::Common>, cpu: CpuId);
-    /// Starts periodic work of a CPU, if the engine has any.
+    /// Tells the cache that a CPU went up: starts the CPU's periodic work, if the engine has any.
     fn cpu_up(&self, cpu: CpuId);
 
     /// Makes a slab as an earlier life would have left it, on `node`, at `place`: the objects with indexes in
@@ -228,7 +228,7 @@ pub trait Engine<P: Platform>: Sized {
         free: &[u16],
     ) -> Option<P::Ptr>;
 
-    /// What the cache holds now. Racy against live slots, exact when the world stands still.
+    /// What the cache holds now, over all nodes. Exact only while no other CPU uses the cache.
     fn usage(&self) -> Usage {
         let mut usage = Usage::default();
         (0..P::nodes()).for_each(|node| usage += self.usage_on(NodeId(node)));
@@ -327,6 +327,6 @@ impl core::ops::AddAssign for Usage {
 /// A cache cannot go: objects are still allocated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Busy {
-    /// How many.
+    /// Number of objects that are still allocated.
     pub live_objects: u64,
 }

@@ -22,7 +22,7 @@ use list::{Node, Owner};
 use shape::Layout;
 use slablab_platform::{CpuId, Event, Gfp, NodeId, PerCpu, PerNode, Pfn, Platform, SlotOf, Work, WorkKind};
 
-/// An SLAB cache.
+/// A SLAB cache.
 pub struct SlabEngine<P: Platform> {
     id: CacheId,
     geometry: Geometry,

@@ -23,7 +23,7 @@ use slablab_platform::{
     WorkKind,
 };
 
-/// An SLQB cache.
+/// A SLQB cache.
 pub struct Slqb<P: Platform> {
     id: CacheId,
     geometry: Geometry,
