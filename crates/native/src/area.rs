@@ -1,14 +1,14 @@
-//! Areas: where they are, and which is mine. `unsafe`: the areas' memory.
+//! Areas: where they are, and which is mine.
 //!
 //! An area begins with a header; the hot parts of caches follow, at the same offsets in all areas. Where slots are
 //! threads', where a thread's own is is the only thread-local word of the fast path. Where they are CPUs', every thread's is the
 //! refusing one: what that refuses comes to the restartable sequences.
 
-use crate::{local, memory, per_cpu, space, system, topology};
+use crate::{local, memory, per_cpu, region, space, system, topology};
 use slablab_platform::{CpuId, NodeId};
-use std::cell::{Cell, UnsafeCell};
+use std::cell::Cell;
 use std::mem::offset_of;
-use std::sync::atomic::{AtomicI32, AtomicU16, AtomicUsize, Ordering::*};
+use std::sync::atomic::{AtomicI32, AtomicU16, AtomicU64, AtomicUsize, Ordering::*};
 
 /// Bytes of an area.
 pub(crate) const AREA_BYTES: usize = 1 << 19;
@@ -24,16 +24,13 @@ pub(crate) const SLOTS_MIN: usize = 2;
 pub(crate) const HEADER_BYTES: usize = size_of::<Header>();
 
 #[repr(C, align(4096))]
-pub(crate) struct Refusing(UnsafeCell<[u8; AREA_BYTES + LINE]>);
-
-// SAFETY: nothing writes it.
-unsafe impl Sync for Refusing {}
+pub(crate) struct Refusing([AtomicU64; (AREA_BYTES + LINE) / 8]);
 
 /// All zeros, never written: every hot operation on it is refused. So it is at the start, where it stands for the area of a thread
 /// in a hot operation, and [`REFUSING_AT`] bytes on, where it stands for no area.
 ///
 /// What may be written is not part of the program's file: a constant of zeros would make it half a MiB larger.
-pub(crate) static REFUSING: Refusing = Refusing(UnsafeCell::new([0; AREA_BYTES + LINE]));
+pub(crate) static REFUSING: Refusing = Refusing([const { AtomicU64::new(0) }; (AREA_BYTES + LINE) / 8]);
 
 /// What an area begins with: whose it is, where slots are threads'. Its line is not a page's first: objects that begin with a page
 /// would drive it out of the first-level cache, where all of them have the same few places.
@@ -204,8 +201,8 @@ pub(crate) fn of(slot: CpuId) -> usize {
 
 #[inline(always)]
 fn header(area: usize) -> &'static Header {
-    // SAFETY: an area begins with a header, is never unmapped, and zeros are a header.
-    unsafe { &*std::ptr::with_exposed_provenance(area) }
+    // An area begins with a header, and so does the refusing one.
+    region::at(area)
 }
 
 /// The slot this code may use: this thread's, or its CPU's a moment ago. The first slot's number where there is none.

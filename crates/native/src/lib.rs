@@ -34,6 +34,7 @@
 //! | `world` | the contract |
 //! | `object` | addresses of objects, words of mapped memory |
 //! | `space` | the reserved address space: its parts, and which of it may be written |
+//! | `region` | addresses turned into references |
 //! | `memory` | frames, descriptors, words of objects |
 //! | `area`, `lines` | areas: where, whose, and which lines are some cache's |
 //! | `thread`, `local` | threads: numbers, ends, thread-local words |
@@ -47,7 +48,6 @@
 //! Deliberately absent: engines and pages (they meet this world where a library is assembled), a background thread, and any
 //! use of the program's own allocator.
 
-#[expect(unsafe_code, reason = "owns memory")]
 mod area;
 #[expect(unsafe_code, reason = "owns memory")]
 mod lazy;
@@ -58,10 +58,11 @@ mod local;
 mod lock;
 #[expect(unsafe_code, reason = "owns memory")]
 mod lumps;
-#[expect(unsafe_code, reason = "owns memory")]
 mod memory;
 mod object;
 mod per_cpu;
+#[expect(unsafe_code, reason = "turns addresses into references")]
+mod region;
 pub mod report;
 mod section;
 mod sequence;
@@ -69,14 +70,11 @@ mod sequence;
 mod slots;
 #[expect(unsafe_code, reason = "owns address space")]
 mod space;
-#[expect(unsafe_code, reason = "calls the unwinder")]
 pub mod stack;
 #[expect(unsafe_code, reason = "calls the C library")]
 pub mod system;
 mod testable;
-#[expect(unsafe_code, reason = "owns memory")]
 mod thread;
-#[expect(unsafe_code, reason = "owns memory")]
 mod timers;
 mod topology;
 #[expect(unsafe_code, reason = "promises that mapped memory is memory")]

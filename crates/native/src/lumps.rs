@@ -79,3 +79,65 @@ pub(crate) unsafe fn give(lump: NonNull<u8>, bytes: usize) {
     unsafe { lump.cast::<usize>().write(lumps.free[index]) };
     lumps.free[index] = lump.as_ptr().expose_provenance();
 }
+
+/// Plain values one after another. The room for them doubles.
+pub(crate) struct Array<T: Copy> {
+    room: Option<NonNull<T>>,
+    capacity: usize,
+    count: usize,
+}
+
+// SAFETY: the room is the array's own.
+unsafe impl<T: Copy + Send> Send for Array<T> {}
+
+impl<T: Copy> Array<T> {
+    pub(crate) const fn new() -> Self {
+        Array { room: None, capacity: 0, count: 0 }
+    }
+
+    pub(crate) fn all(&mut self) -> &mut [T] {
+        match self.room {
+            // SAFETY: `push` wrote the first `count` values.
+            Some(room) => unsafe { std::slice::from_raw_parts_mut(room.as_ptr(), self.count) },
+            None => &mut [],
+        }
+    }
+
+    /// Adds a value; `false` where there is no room to be had.
+    pub(crate) fn push(&mut self, value: T) -> bool {
+        if self.count == self.capacity && !self.grow() {
+            return false;
+        }
+        let Some(room) = self.room else { return false };
+        // SAFETY: `grow` made room for more than `count`.
+        unsafe { room.add(self.count).write(value) };
+        self.count += 1;
+        true
+    }
+
+    pub(crate) fn pop(&mut self) -> Option<T> {
+        let last = self.all().last().copied()?;
+        self.count -= 1;
+        Some(last)
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.count = 0;
+    }
+
+    fn grow(&mut self) -> bool {
+        const { assert!(align_of::<T>() <= SMALLEST) };
+        let capacity = (self.capacity * 2).max(64);
+        let Some(room) = take(capacity * size_of::<T>()) else { return false };
+        let room = room.cast::<T>();
+        if let Some(old) = self.room {
+            // SAFETY: both rooms have `count` values and do not overlap; the old one came from `take`.
+            unsafe {
+                old.copy_to_nonoverlapping(room, self.count);
+                give(old.cast(), self.capacity * size_of::<T>());
+            }
+        }
+        (self.room, self.capacity) = (Some(room), capacity);
+        true
+    }
+}

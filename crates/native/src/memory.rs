@@ -1,4 +1,4 @@
-//! The reserved address space. `unsafe`: this file owns the memory that objects and descriptors live in.
+//! The reserved address space. Where objects and descriptors are.
 //!
 //! ```text
 //! heap       frame 0 | frame 1 | ...            page size each; the first block is never handed out
@@ -10,6 +10,7 @@
 use crate::area::Near;
 use crate::object::{Object, Real};
 use crate::per_cpu::Owner;
+use crate::region;
 use crate::sequence::FIRST_BYTES;
 use crate::space::{self, Space};
 use crate::system::Access;
@@ -112,9 +113,8 @@ pub(crate) fn forget() {
         (PLACES.flags.load(Relaxed), frames() as usize * system::page_size() / FLAG_BYTES),
     ];
     for (at, bytes) in whole {
-        let at = std::ptr::with_exposed_provenance_mut(at);
-        // SAFETY: the ranges are the world's, and the caller says that nobody uses them.
-        unsafe { system::discard(at, bytes) };
+        // the ranges are the world's, and the caller says that nobody uses them.
+        space::discard(at, bytes);
     }
 }
 
@@ -155,19 +155,19 @@ fn place(huge_pages: bool) {
     if frames() == 0 {
         return;
     }
-    let range = |first: Pfn, count: u32| (address(first, 0).as_ptr(), (count as usize) << page_shift());
+    let range = |first: Pfn, count: u32| (address(first, 0).addr(), (count as usize) << page_shift());
     if topology::nodes() > 1 {
         for node in (0..topology::nodes()).filter(|node| topology::has_memory(*node)) {
             let (first, count) = node_frames(node);
             let (at, bytes) = range(first, count);
-            // SAFETY: the heap's, and nobody uses it yet.
-            unsafe { system::prefer_node(at, bytes, node) };
+            // the heap's, and nobody uses it yet.
+            space::prefer_node(at, bytes, node);
         }
     }
     if huge_pages {
         let (at, bytes) = range(Pfn(0), frames());
-        // SAFETY: as above.
-        HUGE.store(unsafe { system::allow_huge_pages(at, bytes) }, Relaxed);
+        // as above.
+        HUGE.store(space::allow_huge_pages(at, bytes), Relaxed);
     }
 }
 
@@ -195,8 +195,8 @@ pub(crate) fn frames() -> u32 {
 pub(crate) fn frame(pfn: Pfn) -> &'static Frame {
     debug_assert!(pfn.0 < frames(), "frame {} of {}", pfn.0, frames());
     let at = PLACES.memmap.load(Relaxed) + pfn.0 as usize * size_of::<Frame>();
-    // SAFETY: the memmap has a descriptor for every frame, is never unmapped, and zeros are a descriptor.
-    unsafe { &*std::ptr::with_exposed_provenance(at) }
+    // The memmap has a descriptor for every frame.
+    region::at(at)
 }
 
 /// The address `offset` bytes into the block at `pfn`.
@@ -216,43 +216,43 @@ pub(crate) fn locate(object: Object) -> (Pfn, u32) {
 /// A word of an array.
 #[inline]
 pub(crate) fn nth(array: Object, index: u32) -> &'static AtomicU64 {
-    // SAFETY: as in `word`; the caller says that the array is so long.
-    unsafe { &*array.as_ptr().add(FIRST_BYTES as usize + index as usize * 8).cast() }
+    // as in `word`; the caller says that the array is so long.
+    region::at(array.addr() + FIRST_BYTES as usize + index as usize * 8)
 }
 
 /// A word of an object.
 #[inline]
 pub(crate) fn word(object: Object, offset: u32) -> &'static AtomicU64 {
-    // SAFETY: engines use words of free objects and of storage only, which are in mapped slabs and aligned to words.
-    unsafe { &*object.as_ptr().add(offset as usize).cast() }
+    // engines use words of free objects and of storage only, which are in mapped slabs and aligned to words.
+    region::at(object.addr() + offset as usize)
 }
 
 /// Half a word of free memory.
 #[inline]
 pub(crate) fn half(at: Object) -> &'static AtomicU16 {
-    // SAFETY: as in `word`; the address is even.
-    unsafe { &*at.as_ptr().cast() }
+    // as in `word`; the address is even.
+    region::at(at.addr())
 }
 
 /// Fills bytes.
 #[inline]
 pub(crate) fn fill(at: Object, bytes: u32, value: u8) {
-    // SAFETY: the caller owns the bytes.
-    unsafe { at.as_ptr().write_bytes(value, bytes as usize) };
+    // the caller owns the bytes.
+    region::fill(at, bytes, value);
 }
 
 /// Bytes of an object that nobody writes to now.
 pub(crate) fn bytes<'a>(at: Object, bytes: u32) -> &'a [u8] {
-    // SAFETY: the bytes are in a mapped slab and the caller's alone.
-    unsafe { std::slice::from_raw_parts(at.as_ptr(), bytes as usize) }
+    // the bytes are in a mapped slab and the caller's alone.
+    region::bytes(at, bytes)
 }
 
 /// Marks an object as handed out or not; what it was.
 pub(crate) fn mark_live(object: Object, live: bool) -> bool {
     let index = (object.addr() - PLACES.heap.load(Relaxed)) / 8;
     let at = PLACES.marks.load(Relaxed) + index / 64 * 8;
-    // SAFETY: there is a bit for every 8 bytes of the heap.
-    let word: &AtomicU64 = unsafe { &*std::ptr::with_exposed_provenance(at) };
+    // there is a bit for every 8 bytes of the heap.
+    let word: &AtomicU64 = region::at(at);
     let bit = 1 << (index % 64);
     let before = if live { word.fetch_or(bit, Relaxed) } else { word.fetch_and(!bit, Relaxed) };
     before & bit != 0
@@ -265,8 +265,8 @@ pub(crate) const FLAG_BYTES: usize = 1024;
 #[inline(always)]
 pub(crate) fn flag(object: Object) -> &'static AtomicU8 {
     let at = PLACES.flag_of_0.load(Relaxed).wrapping_add(object.addr() / FLAG_BYTES);
-    // SAFETY: there is one for every so many bytes of the heap, and objects are in the heap.
-    unsafe { &*std::ptr::with_exposed_provenance(at) }
+    // there is one for every so many bytes of the heap, and objects are in the heap.
+    region::at(at)
 }
 
 /// The same for as long as the process is.
@@ -277,8 +277,8 @@ pub(crate) fn secret() -> u64 {
 /// Makes a free block read as zeros, and what is written down about its frames but the first, which a free block's head is.
 /// `false` if the system did not take the block, which then is as it was.
 pub(crate) fn discard(pfn: Pfn, order: u8) -> bool {
-    // SAFETY: the block is in the heap, and its owner says that nobody uses it.
-    if !unsafe { system::discard(address(pfn, 0).as_ptr(), system::page_size() << order) } {
+    // the block is in the heap, and its owner says that nobody uses it.
+    if !space::discard(address(pfn, 0).addr(), system::page_size() << order) {
         return false;
     }
     let (first, end) = (pfn.0 as usize + 1, pfn.0 as usize + (1 << order));
@@ -293,8 +293,8 @@ pub(crate) fn discard(pfn: Pfn, order: u8) -> bool {
         let from = (at + first * bytes_each).next_multiple_of(system::page_size());
         let bytes = ((at + end * bytes_each) & !(system::page_size() - 1)).saturating_sub(from);
         if bytes > 0 {
-            // SAFETY: entries of free frames that are no block's head: nobody reads them before they are written again.
-            unsafe { system::discard(std::ptr::with_exposed_provenance_mut(from), bytes) };
+            // entries of free frames that are no block's head: nobody reads them before they are written again.
+            space::discard(from, bytes);
         }
     }
     true
@@ -305,13 +305,11 @@ pub(crate) fn discard(pfn: Pfn, order: u8) -> bool {
 pub(crate) fn protect(pfn: Pfn, count: u32, open: bool) -> bool {
     let (at, bytes) = (address(pfn, 0), (count as usize) << page_shift());
     let access = if open { Access::Write } else { Access::None };
-    // SAFETY: the frames are in the heap, and the caller says that nobody uses them.
-    unsafe {
-        if !open {
-            system::discard(at.as_ptr(), bytes);
-        }
-        system::protect(at.addr(), bytes, access)
+    // Nobody uses the frames: the caller says so.
+    if !open {
+        space::discard(at.addr(), bytes);
     }
+    space::protect(at.addr(), bytes, access)
 }
 
 /// Where an object is: its slab's first frame, its cache, and its offset in the slab.
@@ -327,8 +325,8 @@ pub struct Home {
 
 #[inline]
 fn owner(pfn: usize) -> &'static AtomicU64 {
-    // SAFETY: there is a word for every frame.
-    unsafe { &*std::ptr::with_exposed_provenance(PLACES.owners.load(Relaxed) + pfn * 8) }
+    // there is a word for every frame.
+    region::at(PLACES.owners.load(Relaxed) + pfn * 8)
 }
 
 pub(crate) fn map(pfn: Pfn, order: u8, cache: u32) {
@@ -385,8 +383,8 @@ impl Spot {
             return None;
         }
         let owner = near.owners.get() + (within >> page_shift()) * 8;
-        // SAFETY: there is a word for every frame of the heap.
-        let owner: &AtomicU64 = unsafe { &*std::ptr::with_exposed_provenance(owner) };
+        // there is a word for every frame of the heap.
+        let owner: &AtomicU64 = region::at(owner);
         Some(Spot { word: owner.load(Relaxed), at, heap: near.heap.get() })
     }
 
@@ -407,8 +405,8 @@ impl Spot {
     /// The object there.
     #[inline(always)]
     pub fn object(self) -> Object {
-        // SAFETY: an address in the heap, which does not start at 0.
-        unsafe { Object::from_raw(self.at as u64).unwrap_unchecked() }
+        // an address in the heap, which does not start at 0.
+        region::object(self.at as u64)
     }
 }
 

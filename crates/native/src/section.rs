@@ -11,7 +11,8 @@
 //! [`PATIENCE_NS`] is served without one, as a signal handler is.
 
 use crate::{area, local, system, thread};
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering::*, compiler_fence, fence};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::*, compiler_fence, fence};
 
 /// Closed while somebody forks: the forking thread's own sections are let through.
 static GATE: AtomicU32 = AtomicU32::new(0);
@@ -250,11 +251,11 @@ extern "C" fn after_fork() {
 }
 
 /// Who is told in a fork's child, where only the forking thread is.
-static ON_CHILD: AtomicPtr<()> = AtomicPtr::new(std::ptr::null_mut());
+static ON_CHILD: OnceLock<fn()> = OnceLock::new();
 
 /// Asks for `hook` in every fork's child.
 pub(crate) fn on_child(hook: fn()) {
-    ON_CHILD.store(hook as *mut (), Release);
+    let _ = ON_CHILD.set(hook);
 }
 
 extern "C" fn in_child() {
@@ -264,7 +265,7 @@ extern "C" fn in_child() {
     // Whoever closed it need not be here.
     GATE.store(0, Release);
     go(counter());
-    if let Some(hook) = thread::hook(&ON_CHILD) {
+    if let Some(hook) = ON_CHILD.get() {
         hook();
     }
 }

@@ -21,7 +21,7 @@ use crate::per_cpu::{self, Places};
 use crate::section::{Pass, Section};
 use crate::sequence::{self, Cache, Hot};
 use crate::thread::{self, Claim};
-use crate::{lines, memory};
+use crate::{lines, memory, region};
 use slablab_platform::{CpuId, Event, HotArray, HotList, Local, PerCpu, Shortcut, Want};
 use std::cell::{Cell, UnsafeCell};
 use std::hint::cold_path;
@@ -81,8 +81,8 @@ const TRIES: u32 = 3;
 impl<T> Slots<T> {
     #[inline(always)]
     fn at(&self, area: usize) -> &Slot<T> {
-        // SAFETY: the lines at `offset` are this cache's in every area, areas are never unmapped, and zeros are a slot.
-        unsafe { &*std::ptr::with_exposed_provenance(area + self.cache.offset as usize) }
+        // The lines at `offset` are this cache's in every area, areas are never unmapped, and zeros are a slot.
+        region::at(area + self.cache.offset as usize)
     }
 
     #[inline(always)]
@@ -215,13 +215,11 @@ impl<T: Default> Shortcut<Object, T> for Slots<T> {
         if left < 0 {
             return None;
         }
-        // SAFETY: an array that is not empty has storage, and below its size an address at every index.
-        unsafe {
-            let storage = Object::from_raw(hot.storage.load(Relaxed)).unwrap_unchecked();
-            let object = memory::nth(storage, last).load(Relaxed);
-            size.set(last);
-            Some(Object::from_raw(object).unwrap_unchecked())
-        }
+        // An array that is not empty has storage, and below its size an address at every index.
+        let storage = region::object(hot.storage.load(Relaxed));
+        let object = memory::nth(storage, last).load(Relaxed);
+        size.set(last);
+        Some(region::object(object))
     }
 
     #[inline(always)]
@@ -233,8 +231,8 @@ impl<T: Default> Shortcut<Object, T> for Slots<T> {
         if end >= capacity.get() {
             return false;
         }
-        // SAFETY: an array that has room has storage.
-        let storage = unsafe { Object::from_raw(hot.storage.load(Relaxed)).unwrap_unchecked() };
+        // An array that has room has storage.
+        let storage = region::object(hot.storage.load(Relaxed));
         memory::nth(storage, end).store(Object::to_raw(Some(object)), Relaxed);
         size.set(end + 1);
         true

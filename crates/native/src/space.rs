@@ -95,8 +95,9 @@ impl Space {
             end += bytes;
             start
         });
-        // SAFETY: all tables and areas are parts of the mapping, from `memmap` to `lumps`, and nobody writes them yet.
-        let readable = unsafe { system::protect(memmap, lumps - memmap, Access::Read) };
+        WHOLE[0].store(whole.addr().get(), Relaxed);
+        WHOLE[1].store(end, Relaxed);
+        let readable = protect(memmap, lumps - memmap, Access::Read);
         if !readable || !commit(lumps, LUMP_BYTES_AT_FIRST.min(lump_bytes)) {
             // SAFETY: reserved above, and known to this thread alone.
             unsafe { system::release(whole, bytes) };
@@ -121,12 +122,47 @@ static COMMITTED: [AtomicU32; BLOCKS] = [const { AtomicU32::new(0) }; BLOCKS];
 /// Bytes of the heap that are committed.
 static COMMITTED_BYTES: AtomicUsize = AtomicUsize::new(0);
 
+/// Where the mapping is.
+static WHOLE: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
+
+/// Whether a range is of the mapping: what is asked of the kernel for such a range changes nobody else's memory.
+fn is_inside(at: usize, bytes: usize) -> bool {
+    let (start, end) = (WHOLE[0].load(Relaxed), WHOLE[1].load(Relaxed));
+    start <= at && at <= end && bytes <= end - at
+}
+
 /// Makes whole pages writable; `false` if the kernel refuses.
 pub(crate) fn commit(at: usize, bytes: usize) -> bool {
     let page = system::page_size();
     let (start, end) = (at & !(page - 1), (at + bytes).next_multiple_of(page));
-    // SAFETY: the callers' ranges are parts of the mapping; to make them writable takes nothing from anybody.
-    unsafe { system::protect(start, end - start, Access::Write) }
+    protect(start, end - start, Access::Write)
+}
+
+/// Gives whole pages of the mapping an access; `false` if the kernel refuses. Nobody may use pages that lose one.
+pub(crate) fn protect(at: usize, bytes: usize, access: Access) -> bool {
+    // SAFETY: `is_inside`; who takes an access away owns the pages.
+    is_inside(at, bytes) && unsafe { system::protect(at, bytes, access) }
+}
+
+/// Gives the memory of whole pages of the mapping back; `false` if the kernel refuses. Nobody may use what is in them.
+pub(crate) fn discard(at: usize, bytes: usize) -> bool {
+    // SAFETY: `is_inside`; the caller owns what is in the pages.
+    is_inside(at, bytes) && unsafe { system::discard(std::ptr::with_exposed_provenance_mut(at), bytes) }
+}
+
+/// Lets memory of pages of the mapping come from a node as long as that has some.
+pub(crate) fn prefer_node(at: usize, bytes: usize, node: u16) {
+    if is_inside(at, bytes) {
+        // SAFETY: `is_inside`.
+        unsafe { system::prefer_node(std::ptr::with_exposed_provenance_mut(at), bytes, node) };
+    }
+}
+
+/// Lets huge pages back pages of the mapping; whether the kernel has such.
+pub(crate) fn allow_huge_pages(at: usize, bytes: usize) -> bool {
+    // SAFETY: `is_inside`.
+    is_inside(at, bytes)
+        && unsafe { system::allow_huge_pages(std::ptr::with_exposed_provenance_mut(at), bytes) }
 }
 
 /// Commits `frames` frames of the heap from `first` on; `false` if the kernel refuses.

@@ -1,10 +1,10 @@
-//! Who called: return addresses, kept once each, and their names. `unsafe`: calls the unwinder and the dynamic linker.
+//! Who called: return addresses, kept once each, and their names.
 //!
 //! A stack is told by a number. Stacks are kept in a table that grows no more than its mapping: what does not fit is nobody's.
 //! Nothing here allocates.
 
-use crate::{system, thread};
-use std::ffi::{CStr, c_int, c_void};
+use crate::{region, system, thread};
+use std::ffi::{CStr, c_void};
 use std::fmt::{self, Write};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -32,8 +32,8 @@ pub fn want() {
     if TABLE.get().is_none()
         && let Some(at) = system::map_block(STACKS * size_of::<Stack>(), system::page_size())
     {
-        // SAFETY: the block is new, large enough, and stays; zeros are a stack.
-        let table = unsafe { std::slice::from_raw_parts(at.as_ptr().cast(), STACKS) };
+        // The block is new, large enough, and stays.
+        let table = region::row(at.addr().get(), STACKS);
         // Who comes second leaves a mapping that nobody touches.
         let _ = TABLE.set(table);
     }
@@ -45,49 +45,25 @@ pub fn here() -> u64 {
     let Some(table) = TABLE.get() else { return 0 };
     // The unwinder may allocate, under a lock of its own; so may a signal handler that comes meanwhile.
     let Some(walking) = thread::walking().filter(|walking| !walking.swap(true, Relaxed)) else { return 0 };
-    let mut walk = Walk { calls: [0; DEPTH], count: 0 };
-    // SAFETY: the function is called with `walk` before this returns.
-    unsafe { _Unwind_Backtrace(note, (&raw mut walk).cast()) };
+    let (mut calls, mut count) = ([0; DEPTH], 0);
+    system::each_call(&mut |call| {
+        calls[count] = call as u64;
+        count += 1;
+        count < DEPTH
+    });
     walking.store(false, Relaxed);
     let mixed = |hash: u64, call: &u64| (hash ^ call).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
-    let hash = walk.calls.iter().fold(1, mixed).max(1);
+    let hash = calls.iter().fold(1, mixed).max(1);
     for place in (0..TRIES).map(|n| (hash as usize).wrapping_add(n) % STACKS) {
         let stack = &table[place];
         match stack.hash.compare_exchange(0, hash, Relaxed, Relaxed) {
-            Ok(_) => stack.calls.iter().zip(walk.calls).for_each(|(to, call)| to.store(call, Relaxed)),
+            Ok(_) => stack.calls.iter().zip(calls).for_each(|(to, call)| to.store(call, Relaxed)),
             Err(there) if there != hash => continue,
             Err(_) => {}
         }
         return place as u64 + 1;
     }
     0
-}
-
-struct Walk {
-    calls: [u64; DEPTH],
-    count: usize,
-}
-
-extern "C" fn note(context: *mut c_void, walk: *mut c_void) -> c_int {
-    const GO_ON: c_int = 0;
-    const END: c_int = 5;
-    // SAFETY: `here` passes a walk that is its own.
-    let walk = unsafe { &mut *walk.cast::<Walk>() };
-    if walk.count == DEPTH {
-        return END;
-    }
-    // SAFETY: the unwinder passes its context.
-    walk.calls[walk.count] = unsafe { _Unwind_GetIP(context) } as u64;
-    walk.count += 1;
-    GO_ON
-}
-
-unsafe extern "C" {
-    fn _Unwind_Backtrace(
-        note: extern "C" fn(*mut c_void, *mut c_void) -> c_int,
-        argument: *mut c_void,
-    ) -> c_int;
-    fn _Unwind_GetIP(context: *mut c_void) -> usize;
 }
 
 /// The calls of a stack that are not this library's, innermost first. In a program that this code is part of, all are.
@@ -101,8 +77,7 @@ fn calls(stack: u64) -> impl Iterator<Item = Call> {
 
 /// Whether an image is the program itself, by what the kernel says of it.
 fn is_program(image: *const c_void) -> bool {
-    // SAFETY: no memory is involved.
-    let headers = unsafe { libc::getauxval(libc::AT_PHDR) } as usize;
+    let headers = system::program_headers();
     // Its headers are at its start.
     headers.wrapping_sub(image.addr()) < system::page_size()
 }
@@ -130,21 +105,8 @@ struct Call {
 
 impl Call {
     fn at(at: u64) -> Call {
-        let mut known = libc::Dl_info {
-            dli_fname: std::ptr::null(),
-            dli_fbase: std::ptr::null_mut(),
-            dli_sname: std::ptr::null(),
-            dli_saddr: std::ptr::null_mut(),
-        };
-        // SAFETY: any address may be asked about; the answer is ours.
-        let found = unsafe { libc::dladdr(std::ptr::without_provenance(at as usize), &mut known) } != 0;
-        if !found {
-            return Call { at, image: std::ptr::null(), file: None, symbol: None };
-        }
-        // SAFETY: the linker's texts stay as long as the image.
-        let text = |text: *const libc::c_char| (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) });
-        let symbol = text(known.dli_sname).map(|name| (name, known.dli_saddr.addr() as u64));
-        Call { at, image: known.dli_fbase, file: text(known.dli_fname), symbol }
+        let known = system::symbol_at(at as usize);
+        Call { at, image: known.image, file: known.file, symbol: known.symbol }
     }
 }
 

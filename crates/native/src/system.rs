@@ -399,3 +399,60 @@ pub fn at_exit(hook: extern "C" fn()) {
     // SAFETY: the function lives as long as the program.
     unsafe { libc::atexit(hook) };
 }
+
+/// Calls `note` with the return address of each call on the stack, innermost first, until it answers `false`.
+///
+/// Inlined: its frame would be one of the few that are kept.
+#[inline(always)]
+pub(crate) fn each_call(mut note: &mut dyn FnMut(usize) -> bool) {
+    extern "C" fn one(context: *mut c_void, note: *mut c_void) -> libc::c_int {
+        const GO_ON: libc::c_int = 0;
+        const END: libc::c_int = 5;
+        // SAFETY: the unwinder passes its context, and what `each_call` passed to it.
+        let goes_on = unsafe { (*note.cast::<&mut dyn FnMut(usize) -> bool>())(_Unwind_GetIP(context)) };
+        if goes_on { GO_ON } else { END }
+    }
+    // SAFETY: `one` is called with `note` before this returns.
+    unsafe { _Unwind_Backtrace(one, (&raw mut note).cast()) };
+}
+
+/// Where the program's headers are: at the start of its image.
+pub(crate) fn program_headers() -> usize {
+    // SAFETY: no memory is involved.
+    unsafe { libc::getauxval(libc::AT_PHDR) as usize }
+}
+
+/// What the dynamic linker knows of an address.
+pub(crate) struct Symbol {
+    /// Where the image starts; null where none is known.
+    pub(crate) image: *const c_void,
+    pub(crate) file: Option<&'static CStr>,
+    /// The function's name, and where it starts.
+    pub(crate) symbol: Option<(&'static CStr, u64)>,
+}
+
+/// Asks the dynamic linker, who may have to finish opening a library first.
+pub(crate) fn symbol_at(at: usize) -> Symbol {
+    let mut known = libc::Dl_info {
+        dli_fname: ptr::null(),
+        dli_fbase: ptr::null_mut(),
+        dli_sname: ptr::null(),
+        dli_saddr: ptr::null_mut(),
+    };
+    // SAFETY: any address may be asked about; the answer is ours.
+    if unsafe { libc::dladdr(ptr::without_provenance(at), &mut known) } == 0 {
+        return Symbol { image: ptr::null(), file: None, symbol: None };
+    }
+    // SAFETY: the linker's texts stay as long as the image.
+    let text = |text: *const libc::c_char| (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) });
+    let symbol = text(known.dli_sname).map(|name| (name, known.dli_saddr.addr() as u64));
+    Symbol { image: known.dli_fbase, file: text(known.dli_fname), symbol }
+}
+
+unsafe extern "C" {
+    fn _Unwind_Backtrace(
+        note: extern "C" fn(*mut c_void, *mut c_void) -> libc::c_int,
+        argument: *mut c_void,
+    ) -> libc::c_int;
+    fn _Unwind_GetIP(context: *mut c_void) -> usize;
+}

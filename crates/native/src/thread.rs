@@ -1,14 +1,15 @@
-//! Threads: what each has of its own, which slot is whose, and their ends. `unsafe`: headers by address.
+//! Threads: what each has of its own, which slot is whose, and their ends.
 //!
 //! A thread has a number, which is its slot's too where slots are threads'. It gets one on its first slow path, and lets go of
 //! it when it ends.
 
 use crate::area::{self, SLOTS};
 use crate::local::{header, set_area, set_header, swap_header};
-use crate::{local, per_cpu, system};
+use crate::{local, per_cpu, region, system};
 use slablab_platform::CpuId;
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::*};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::*};
 
 /// What a thread has of its own. Written by the thread alone.
 #[repr(C, align(64))]
@@ -39,8 +40,8 @@ const ENDED: usize = 1;
 #[inline]
 fn mine() -> Option<&'static Header> {
     let at = header();
-    // SAFETY: what is there is one of `HEADERS`, 0 or `ENDED`.
-    (at > ENDED).then(|| unsafe { &*std::ptr::with_exposed_provenance(at) })
+    // What is there is one of `HEADERS`, 0 or `ENDED`.
+    (at > ENDED).then(|| region::at(at))
 }
 
 /// Where this thread counts its sections, if it has a number.
@@ -106,7 +107,7 @@ pub(crate) fn is_mine(slot: CpuId) -> bool {
 
 /// Calls for the thread's end: the key, and who is told which slot became free.
 static KEY: AtomicU32 = AtomicU32::new(u32::MAX);
-static ON_EXIT: AtomicPtr<()> = AtomicPtr::new(std::ptr::null_mut());
+static ON_EXIT: OnceLock<fn(CpuId)> = OnceLock::new();
 
 /// Asks the C library for a call at each thread's end. Once, when the world starts; allocates nothing.
 pub(crate) fn start() {
@@ -117,25 +118,16 @@ pub(crate) fn start() {
 
 /// Asks for `hook` whenever a slot lost its thread: what is in the slot can be claimed from then on.
 pub(crate) fn on_exit(hook: fn(CpuId)) {
-    ON_EXIT.store(hook as *mut (), Release);
+    // A second hook is the first: there is one process.
+    let _ = ON_EXIT.set(hook);
 }
 
 extern "C" fn exit(_mark: *mut c_void) {
     // What is allocated or freed from here on, by the hook, other destructors and the C library, goes without a number.
     let Some(slot) = leave_for(ENDED) else { return };
-    let hook = ON_EXIT.load(Acquire);
-    if !hook.is_null() {
-        // SAFETY: only `on_exit` stores there, and what it stores is such a function.
-        let hook: fn(CpuId) = unsafe { std::mem::transmute(hook) };
+    if let Some(hook) = ON_EXIT.get() {
         hook(slot);
     }
-}
-
-/// A function that was stored, if one was.
-pub(crate) fn hook(at: &AtomicPtr<()>) -> Option<fn()> {
-    let hook = at.load(Acquire);
-    // SAFETY: the callers store such functions.
-    (!hook.is_null()).then(|| unsafe { std::mem::transmute::<*mut (), fn()>(hook) })
 }
 
 /// Takes a number for this thread if it has none, and the slot if slots are threads'; whether there is a slot for it now.

@@ -1,12 +1,12 @@
-//! Deferred work: kept here, run by whoever assembles the world, on slow paths of ordinary activity. `unsafe`: the timers
-//! live in lumps.
+//! Deferred work: kept here, run by whoever assembles the world, on slow paths of ordinary activity.
 //!
 //! There is no thread for it. This world knows no reader of RCU: whoever reads without a lock has [`GRACE_NS`] for it.
 
 use crate::lock::Sleep;
-use crate::{lumps, system};
+use crate::lumps::Array;
+use crate::system;
 use slablab_platform::{CpuId, Work, WorkKind};
-use std::ptr::NonNull;
+use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering::*};
 
 /// Nanoseconds of a grace period.
@@ -35,65 +35,102 @@ struct Timer {
     work: Work,
 }
 
-/// Timers in no order. The room for them doubles.
+/// Timers as a binary heap, the first due at the top.
 struct Timers {
-    room: Option<NonNull<Timer>>,
-    capacity: usize,
-    count: usize,
+    heap: Array<Timer>,
+    /// How many timers there are by a hash of what they do: where there is none, nothing is searched.
+    waiting: [u32; BUCKETS],
 }
 
-// SAFETY: the room is the table's own.
-unsafe impl Send for Timers {}
+const BUCKETS: usize = 1024;
 
-static TIMERS: Sleep<Timers> = Sleep::new(Timers { room: None, capacity: 0, count: 0 });
+static TIMERS: Sleep<Timers> = Sleep::new(Timers { heap: Array::new(), waiting: [0; BUCKETS] });
 /// When the first timer is due, so that a look costs one load.
 static FIRST_DUE_NS: AtomicU64 = AtomicU64::new(u64::MAX);
 
-impl Timers {
-    fn all(&mut self) -> &mut [Timer] {
-        match self.room {
-            // SAFETY: the first `count` timers were written.
-            Some(room) => unsafe { std::slice::from_raw_parts_mut(room.as_ptr(), self.count) },
-            None => &mut [],
+fn bucket(cpu: CpuId, work: Work) -> usize {
+    let mut hasher = Mixer(cpu.0 as u64);
+    work.hash(&mut hasher);
+    (hasher.0 >> 32) as usize % BUCKETS
+}
+
+struct Mixer(u64);
+
+impl Hasher for Mixer {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ *byte as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(23);
         }
     }
-
-    /// Room for one more. `false` when there is none to be had.
-    fn grow(&mut self) -> bool {
-        let capacity = (self.capacity * 2).max(64);
-        let Some(room) = lumps::take(capacity * size_of::<Timer>()) else { return false };
-        let room = room.cast::<Timer>();
-        if let Some(old) = self.room {
-            // SAFETY: both rooms have `count` timers and do not overlap; the old one is ours to give.
-            unsafe {
-                old.copy_to_nonoverlapping(room, self.count);
-                lumps::give(old.cast(), self.capacity * size_of::<Timer>());
-            }
-        }
-        (self.room, self.capacity) = (Some(room), capacity);
-        true
-    }
-
-    fn publish(&mut self) {
-        let first = self.all().iter().map(|timer| timer.due_ns).min();
-        FIRST_DUE_NS.store(first.unwrap_or(u64::MAX), Relaxed);
+    fn finish(&self) -> u64 {
+        self.0
     }
 }
 
-/// Keeps a work until its time, unless it waits already. Without room for it the work is lost, which costs memory that
-/// periodic work would have given back, nothing else.
+impl Timers {
+    fn waits(&mut self, cpu: CpuId, work: Work) -> bool {
+        self.waiting[bucket(cpu, work)] > 0
+            && self.heap.all().iter().any(|timer| timer.cpu == cpu && timer.work == work)
+    }
+
+    /// `false` where there is no room for another timer.
+    fn add(&mut self, timer: Timer) -> bool {
+        if !self.heap.push(timer) {
+            return false;
+        }
+        self.waiting[bucket(timer.cpu, timer.work)] += 1;
+        let last = self.heap.all().len() - 1;
+        self.rise(last);
+        true
+    }
+
+    fn remove(&mut self, index: usize) -> Timer {
+        let timer = self.heap.all()[index];
+        let last = self.heap.pop().expect("a timer is here");
+        if index < self.heap.all().len() {
+            self.heap.all()[index] = last;
+            self.rise(index);
+            self.sink(index);
+        }
+        self.waiting[bucket(timer.cpu, timer.work)] -= 1;
+        timer
+    }
+
+    fn rise(&mut self, mut index: usize) {
+        let all = self.heap.all();
+        while index > 0 && all[index].due_ns < all[(index - 1) / 2].due_ns {
+            all.swap(index, (index - 1) / 2);
+            index = (index - 1) / 2;
+        }
+    }
+
+    fn sink(&mut self, mut index: usize) {
+        let all = self.heap.all();
+        loop {
+            let below = (2 * index + 1..2 * index + 3).filter(|below| *below < all.len());
+            let Some(below) = below.min_by_key(|below| all[*below].due_ns) else { return };
+            if all[below].due_ns >= all[index].due_ns {
+                return;
+            }
+            all.swap(index, below);
+            index = below;
+        }
+    }
+
+    fn publish(&mut self) {
+        let first = self.heap.all().first().map_or(u64::MAX, |timer| timer.due_ns);
+        FIRST_DUE_NS.store(first, Relaxed);
+    }
+}
+
+/// Keeps a work until its time, unless it waits already. Without room for it the work is lost: what periodic work would have given
+/// back stays, and an object that was to be freed after a grace period counts as live for good, so that its cache cannot be
+/// destroyed.
 pub(crate) fn defer(cpu: CpuId, delay_ns: u64, work: Work) {
     let mut timers = TIMERS.lock();
-    let waits = timers.all().iter().any(|timer| timer.cpu == cpu && timer.work == work);
-    if waits || (timers.count == timers.capacity && !timers.grow()) {
-        return;
+    if !timers.waits(cpu, work) && timers.add(Timer { due_ns: now_ns() + delay_ns, cpu, work }) {
+        timers.publish();
     }
-    let timer = Timer { due_ns: now_ns() + delay_ns, cpu, work };
-    let (room, count) = (timers.room.expect("there is room"), timers.count);
-    // SAFETY: there is room for one more.
-    unsafe { room.add(count).write(timer) };
-    timers.count += 1;
-    timers.publish();
 }
 
 /// Takes the earliest work that is due.
@@ -106,14 +143,10 @@ pub(crate) fn due() -> Option<(CpuId, Work)> {
         return None;
     }
     let mut timers = TIMERS.lock();
-    let all = timers.all();
-    let index = (0..all.len()).min_by_key(|index| all[*index].due_ns)?;
-    let timer = all[index];
-    if timer.due_ns > now {
+    if timers.heap.all().first()?.due_ns > now {
         return None;
     }
-    all[index] = all[all.len() - 1];
-    timers.count -= 1;
+    let timer = timers.remove(0);
     timers.publish();
     Some((timer.cpu, timer.work))
 }
@@ -130,11 +163,9 @@ pub(crate) fn take_of(cache: u32, kind: WorkKind) -> Option<(CpuId, Work)> {
         return None;
     }
     let mut timers = TIMERS.lock();
-    let all = timers.all();
-    let index = all.iter().position(|timer| timer.work.cache == cache && timer.work.kind == kind)?;
-    let timer = all[index];
-    all[index] = all[all.len() - 1];
-    timers.count -= 1;
+    let is_of = |timer: &Timer| timer.work.cache == cache && timer.work.kind == kind;
+    let index = timers.heap.all().iter().position(is_of)?;
+    let timer = timers.remove(index);
     timers.publish();
     Some((timer.cpu, timer.work))
 }
@@ -142,6 +173,34 @@ pub(crate) fn take_of(cache: u32, kind: WorkKind) -> Option<(CpuId, Work)> {
 /// Forgets everything.
 pub(crate) fn clear() {
     let mut timers = TIMERS.lock();
-    timers.count = 0;
+    timers.heap.clear();
+    timers.waiting = [0; BUCKETS];
     timers.publish();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn timer(due_ns: u64, cpu: u16) -> Timer {
+        Timer { due_ns, cpu: CpuId(cpu), work: Work { cache: 1, kind: WorkKind::Reap, argument: 0 } }
+    }
+
+    #[test]
+    fn timers_come_in_the_order_they_are_due() {
+        assert!(crate::memory::start(crate::Wishes::default()) == crate::Start::Runs);
+        let mut timers = Timers { heap: Array::new(), waiting: [0; BUCKETS] };
+        for n in 0..1000u64 {
+            assert!(timers.add(timer(n * 7919 % 1000, n as u16)));
+        }
+        assert!(timers.waits(CpuId(999), timer(0, 0).work) && !timers.waits(CpuId(1000), timer(0, 0).work));
+        (0..100).for_each(|n| _ = timers.remove(n * 5));
+        let mut last = 0;
+        for _ in 0..900 {
+            let next = timers.remove(0).due_ns;
+            assert!(last <= next, "{last} before {next}");
+            last = next;
+        }
+        assert!(timers.heap.all().is_empty() && timers.waiting.iter().all(|count| *count == 0));
+    }
 }
