@@ -2,7 +2,7 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | [`column`] | the columns of an answer, written once for all four renderers |
+//! | [`column`](mod@column) | the columns of an answer, written once for all four renderers |
 //! | [`text`] | tables and paragraphs for a terminal |
 //! | [`csv`], [`json`] | files for programs |
 //! | [`html`] | self-contained pages with charts |
