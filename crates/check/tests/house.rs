@@ -45,7 +45,7 @@ const UNSAFE: &[&str] = &[
     "crates/native/src/lazy.rs",
     "crates/native/src/local.rs",
     "crates/native/src/lock.rs",
-    "crates/native/src/lumps.rs",
+    "crates/native/src/boot_memory.rs",
     "crates/native/src/sequence/aarch64.rs",
     "crates/native/src/sequence/x86_64.rs",
     "crates/native/src/region.rs",

@@ -1,7 +1,7 @@
 //! Values made when first asked for, per node and per CPU. `unsafe`: the values live in lumps.
 
 use crate::area;
-use crate::lumps;
+use crate::boot_memory;
 use crate::system;
 use crate::topology;
 use slablab_platform::{CpuId, CpuShared, NodeId, PerNode};
@@ -25,7 +25,7 @@ unsafe impl<T: Send> Send for Row<T> {}
 
 impl<T: Default> Row<T> {
     fn new(count: usize) -> Self {
-        let Some(places) = lumps::take(count * size_of::<AtomicPtr<T>>()) else { no_room() };
+        let Some(places) = boot_memory::take(count * size_of::<AtomicPtr<T>>()) else { no_room() };
         Row { places: places.cast(), count, values: PhantomData }
     }
 
@@ -51,7 +51,7 @@ impl<T: Default> Row<T> {
     #[cold]
     fn make(&self, index: u16) -> &T {
         const { assert!(align_of::<T>() <= 64) };
-        let Some(lump) = lumps::take(size_of::<T>()) else { no_room() };
+        let Some(lump) = boot_memory::take(size_of::<T>()) else { no_room() };
         let value = lump.cast::<T>();
         // SAFETY: the lump is ours, and large enough.
         unsafe { value.write(T::default()) };
@@ -60,7 +60,7 @@ impl<T: Default> Row<T> {
             // Another thread was first. SAFETY: nobody saw ours.
             unsafe {
                 value.drop_in_place();
-                lumps::give(lump, size_of::<T>());
+                boot_memory::give(lump, size_of::<T>());
             }
         }
         self.peek(index).expect("somebody made it")
@@ -74,12 +74,12 @@ impl<T> Drop for Row<T> {
             unsafe {
                 if let Some(value) = NonNull::new(self.places.add(index).as_ref().load(Relaxed)) {
                     value.drop_in_place();
-                    lumps::give(value.cast(), size_of::<T>());
+                    boot_memory::give(value.cast(), size_of::<T>());
                 }
             }
         }
         // SAFETY: as above.
-        unsafe { lumps::give(self.places.cast(), self.count * size_of::<AtomicPtr<T>>()) };
+        unsafe { boot_memory::give(self.places.cast(), self.count * size_of::<AtomicPtr<T>>()) };
     }
 }
 

@@ -36,12 +36,12 @@
 //! | `space` | the reserved address space: its parts, and which of it may be written |
 //! | `region` | addresses turned into references |
 //! | `memory` | frames, descriptors, words of objects |
-//! | `area`, `lines` | areas: where, whose, and which lines are some cache's |
+//! | `area`, `slot_space` | areas: where, whose, and which lines are some cache's |
 //! | `thread`, `local` | threads: numbers, ends, thread-local words |
 //! | `per_cpu`, `sequence` | slots per CPU: whether, and the restartable sequences |
 //! | `slots` | the hot part of a cache in an area |
 //! | `lock`, `lazy` | locks; values per node and per CPU |
-//! | `section` | who holds a lock or a slot, and the gate that a fork closes |
+//! | `fork` | who holds a lock or a slot, and the gate that a fork closes |
 //! | `stack` | who called, for debugging |
 //! | `system` | what is asked of the operating system |
 //!
@@ -50,22 +50,22 @@
 
 mod area;
 #[expect(unsafe_code, reason = "owns memory")]
+mod boot_memory;
+mod fork;
+#[expect(unsafe_code, reason = "owns memory")]
 mod lazy;
-mod lines;
 #[expect(unsafe_code, reason = "thread-local storage by hand")]
 mod local;
 #[expect(unsafe_code, reason = "owns memory")]
 mod lock;
-#[expect(unsafe_code, reason = "owns memory")]
-mod lumps;
 mod memory;
 mod object;
 mod per_cpu;
 #[expect(unsafe_code, reason = "turns addresses into references")]
 mod region;
 pub mod report;
-mod section;
 mod sequence;
+mod slot_space;
 #[expect(unsafe_code, reason = "owns memory")]
 mod slots;
 #[expect(unsafe_code, reason = "owns address space")]
@@ -80,9 +80,9 @@ mod topology;
 #[expect(unsafe_code, reason = "promises that mapped memory is memory")]
 mod world;
 
+pub use fork::Pass;
 pub use lock::Sleep;
 pub use memory::{Home, Spot, Start, Wishes};
 pub use object::Object;
 pub use per_cpu::{Owner, Served};
-pub use section::Pass;
 pub use world::{Native, Trusted};

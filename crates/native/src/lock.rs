@@ -7,9 +7,9 @@
 //! | 2 | held, and somebody may sleep |
 //!
 //! A fork copies memory while other threads run. So that none of them holds a lock or a slot then, every lock and every held
-//! slot is inside a *section* (`section::Section`), and fork waits until no thread is in one.
+//! slot is inside a *section* (`fork::Section`), and fork waits until no thread is in one.
 
-use crate::section::Section;
+use crate::fork::Section;
 use crate::system;
 use slablab_platform::{Lock, Rank};
 use std::cell::UnsafeCell;

@@ -14,7 +14,7 @@ use crate::region;
 use crate::sequence::FIRST_BYTES;
 use crate::space::{self, Space};
 use crate::system::Access;
-use crate::{area, lumps, per_cpu, system, thread, topology};
+use crate::{area, boot_memory, per_cpu, system, thread, topology};
 use slablab_platform::{Descriptor, Pfn};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU64, AtomicUsize, Ordering::*};
 use std::sync::{Mutex, PoisonError};
@@ -127,7 +127,7 @@ pub(crate) fn start(wanted: Wishes) -> Start {
     }
     let Some(space) = Space::reserve() else { return Start::NoMemory };
     area::start(space.areas, space.slots);
-    lumps::start(space.lumps, space.lump_bytes);
+    boot_memory::start(space.lumps, space.lump_bytes);
     thread::start();
     topology::read();
     per_cpu::start(wanted.slots);

@@ -16,12 +16,12 @@
 //! being another way.
 
 use crate::area::{self, Hidden};
+use crate::fork::{Pass, Section};
 use crate::object::Object;
 use crate::per_cpu::{self, Places};
-use crate::section::{Pass, Section};
 use crate::sequence::{self, Cache, Hot};
 use crate::thread::{self, Claim};
-use crate::{lines, memory, region};
+use crate::{memory, region, slot_space};
 use slablab_platform::{CpuId, Event, HotArray, HotList, Local, PerCpu, Shortcut, Want};
 use std::cell::{Cell, UnsafeCell};
 use std::hint::cold_path;
@@ -246,7 +246,7 @@ impl<T: Default> PerCpu<Object, T> for Slots<T> {
         T: 'a;
 
     fn new(link_offset: u32) -> Self {
-        let offset = lines::take(size_of::<Slot<T>>()).expect("areas have room for this cache");
+        let offset = slot_space::take(size_of::<Slot<T>>()).expect("areas have room for this cache");
         Slots {
             cache: Cache { offset: offset as u32, link: link_offset },
             closed: AtomicBool::new(false),
@@ -375,7 +375,7 @@ impl<T> Drop for Slots<T> {
                 }
             }
         }
-        lines::give(self.cache.offset as usize, size_of::<Slot<T>>());
+        slot_space::give(self.cache.offset as usize, size_of::<Slot<T>>());
     }
 }
 

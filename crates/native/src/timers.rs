@@ -2,8 +2,8 @@
 //!
 //! There is no thread for it. This world knows no reader of RCU: whoever reads without a lock has [`GRACE_NS`] for it.
 
+use crate::boot_memory::Array;
 use crate::lock::Sleep;
-use crate::lumps::Array;
 use crate::system;
 use slablab_platform::{CpuId, Work, WorkKind};
 use std::hash::{Hash, Hasher};

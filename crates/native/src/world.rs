@@ -1,13 +1,13 @@
 //! The contract, over mapped memory. `unsafe`: declares [`Trusted`], and promises that the mapped memory is memory.
 
+use crate::fork::Pass;
 use crate::lazy::{Cpus, Nodes};
 use crate::lock::Futex;
 use crate::memory::{self, Spot, Start, Wishes};
 use crate::object::{Object, Real};
 use crate::per_cpu::Served;
-use crate::section::Pass;
 use crate::slots::Slots;
-use crate::{area, lines, per_cpu, report, section, space, thread, timers, topology};
+use crate::{area, fork, per_cpu, report, slot_space, space, thread, timers, topology};
 use slablab_platform::{
     Context, CpuId, Descriptor, Event, Frame, Frames, Gfp, Hooks, Memory, NodeId, Pfn, Platform, Rank,
     Reclaim, Time, Topology, Work, WorkKind,
@@ -98,12 +98,12 @@ impl<A: Trusted> Native<A> {
 
     /// Makes it safe to fork while other threads allocate. Once, when the heap serves: the C library may allocate for it.
     pub fn watch_forks() {
-        section::watch_forks();
+        fork::watch_forks();
     }
 
     /// Asks for `hook` in every fork's child, where the forking thread alone is left.
     pub fn on_child(hook: fn()) {
-        section::on_child(hook);
+        fork::on_child(hook);
     }
 
     /// Asks for `hook` whenever a thread that had a slot ended: it may claim what the slot holds, and nobody else will.
@@ -129,7 +129,7 @@ impl<A: Trusted> Native<A> {
 
     /// Whether slots have room for so many bytes more.
     pub fn has_room(bytes: usize) -> bool {
-        lines::has_room(bytes)
+        slot_space::has_room(bytes)
     }
 
     /// The order of the largest block there can be, 512 MiB at most on pages of 4 KiB.
@@ -146,7 +146,7 @@ impl<A: Trusted> Native<A> {
     /// request from outside never finds that otherwise, but between a fork's two halves.
     #[inline]
     pub fn interrupted() -> bool {
-        section::is_interrupted()
+        fork::is_interrupted()
     }
 
     /// Leave to serve one request: until the pass is dropped, no lock that this thread takes waits for a fork. `None` for a signal
