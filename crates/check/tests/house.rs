@@ -317,7 +317,7 @@ fn unsafe_has_an_address() {
 const UNSAFE_MOST: &[(&str, usize, usize)] = &[
     ("platform", 1, 2),
     ("native", 11, 124),
-    ("malloc", 9, 67),
+    ("malloc", 10, 69),
     ("objects", 5, 30),
     ("c", 4, 113),
     ("bench", 5, 24),
