@@ -22,10 +22,10 @@ pub(crate) struct Args {
     /// Allocators and pools (see --list)
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
     allocators: Vec<String>,
-    /// Blocks: each runs every workload once on everybody, in an order of chance
+    /// Number of blocks: each block runs every workload once on every allocator, in random order
     #[arg(long, value_name = "N", default_value_t = 15, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     repeats: u64,
-    /// Operations of a run, as a part of the usual number
+    /// Factor on the number of operations of each run
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = scale)]
     scale: f64,
     /// Live megabytes of the memory workload
@@ -37,12 +37,12 @@ pub(crate) struct Args {
     /// List workloads and allocators
     #[arg(long)]
     list: bool,
-    /// Form of the answer
+    /// Format of the answer
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
     #[command(flatten)]
     out: OutputArgs,
-    /// What the memory workload runs in a process of its own
+    /// Serve one measurement of the memory workload, as its child process
     #[arg(long, hide = true, num_args = 3, value_names = ["NAME", "BYTES", "SEED"])]
     memory_of: Option<Vec<String>>,
 }

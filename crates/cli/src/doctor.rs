@@ -15,21 +15,21 @@ use std::path::PathBuf;
 #[derive(clap::Args)]
 #[group(id = "doctor")]
 #[command(
-    after_help = "Examples:\n  slablab doctor                             this machine\n  slablab doctor sosreport.tar.xz            another one\n  slablab doctor friday.tar --since monday.tar   what grew\n  slablab doctor --fail-over 100M --format prometheus"
+    after_help = "Examples:\n  slablab doctor                             this machine\n  slablab doctor sosreport.tar.xz            another machine, from its support bundle\n  slablab doctor friday.tar --since monday.tar   what grew\n  slablab doctor --fail-over 100M --format prometheus"
 )]
 pub(crate) struct Args {
     #[command(flatten)]
     input: InputArgs,
-    /// Write what is read of this machine to FILE as well, a .tar, .tar.gz, .tar.zst or .tar.xz, to be an INPUT elsewhere
+    /// Also write the files read from this machine to FILE (.tar, .tar.gz, .tar.zst or .tar.xz), for use as INPUT elsewhere
     #[arg(long, value_name = "FILE", conflicts_with_all = ["input", "watch", "page_size", "cpus"])]
     save: Option<PathBuf>,
     /// Earlier snapshot of the same machine, for growth; may be repeated
     #[arg(long, value_name = "DUMP")]
     since: Vec<PathBuf>,
-    /// Hours from the first snapshot to the input, where they do not tell
+    /// Hours between the first --since snapshot and INPUT, if the files have no timestamps
     #[arg(long, value_name = "H", requires = "since")]
     hours: Option<f64>,
-    /// Recording of the same machine, anything `slablab import` takes: says what kmalloc's classes cost
+    /// Recording of the same machine, of any kind that `slablab import` reads: shows what rounding up to kmalloc's classes costs
     #[arg(long, value_name = "FILE")]
     recording: Option<PathBuf>,
     /// What to sort caches by: a letter of slabtop (a b c l n o p s u), L for loss, r for growth; with --watch v too, and
@@ -39,7 +39,7 @@ pub(crate) struct Args {
     /// Sort caches by loss
     #[arg(short = 'L', long, conflicts_with = "sort")]
     loss: bool,
-    /// Caches to list
+    /// Number of caches to list
     #[arg(short = 'N', long, value_name = "N", default_value_t = 15)]
     lines: usize,
     /// List the other names of merged caches
@@ -48,12 +48,12 @@ pub(crate) struct Args {
     /// Print bytes instead of KiB
     #[arg(short = 'B', long)]
     bytes: bool,
-    /// Form of the answer
+    /// Format of the answer
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
     #[command(flatten)]
     out: OutputArgs,
-    /// Exit with 1 if the loss is over this many bytes (K, M, G), or with --since if the caches grew by more
+    /// Exit with 1 if the loss exceeds SIZE (bytes, K, M, G); with --since, if the caches grew by more than SIZE
     #[arg(long, value_name = "SIZE", value_parser = size)]
     fail_over: Option<u64>,
     #[command(flatten)]

@@ -24,7 +24,7 @@ pub(crate) struct Args {
     /// From this allocator, as `engine[@release][,knob=value]...` (see `slablab engines`)
     #[arg(value_name = "A")]
     from: String,
-    /// To this one
+    /// To this allocator, written in the same way
     #[arg(value_name = "B")]
     to: String,
     /// Explain the counters of one cache instead of all together
@@ -36,13 +36,13 @@ pub(crate) struct Args {
     /// Machine file (TOML) that overrides topology, page size or CPUs of the recording
     #[arg(long, value_name = "FILE")]
     machine: Option<PathBuf>,
-    /// Replay all combinations of up to so many policies: one more is twice the time
+    /// Replay all combinations if at most N policies differ: each further policy doubles the time
     #[arg(long, value_name = "N", default_value_t = EXACT_USUALLY as u64, value_parser = clap::value_parser!(u64).range(0..=EXACT_MOST as u64))]
     exact: u64,
-    /// Orders to sample where more policies differ, in fours
+    /// Number of orders to sample if more policies differ, rounded to a multiple of four
     #[arg(long, value_name = "N", default_value_t = SAMPLES_USUALLY as u64, value_parser = clap::value_parser!(u64).range(4..=100_000))]
     samples: u64,
-    /// Form of the answer
+    /// Format of the answer
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
     #[command(flatten)]

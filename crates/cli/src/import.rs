@@ -21,9 +21,9 @@ pub(crate) struct Args {
     /// Recording: perf.data, trace.dat, text of tracefs, trace-cmd report or perf script, or CSV of events, plain, gz, zst
     /// or xz; a folder of recordings; - for standard input
     input: PathBuf,
-    /// Which recording of a folder
+    /// Name of the recording, if INPUT is a folder of recordings
     recording: Option<String>,
-    /// Trace to write; appears whole or not at all
+    /// Trace to write; the file appears when it is complete, and not at all after an error
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     /// Form of the report: a table on standard error, or JSON on standard output

@@ -17,12 +17,12 @@ use std::path::{Path, PathBuf};
 /// The slab memory of which machine.
 #[derive(clap::Args)]
 pub(crate) struct InputArgs {
-    /// A directory, a tar, a support bundle, a slabinfo, the text of grep -r; this machine if left out, - for standard input
+    /// Directory, tar, support bundle, slabinfo or output of grep -r; - for standard input; without it, this machine
     pub(crate) input: Option<PathBuf>,
-    /// Bytes in a page, as 4K or 65536, where the input does not tell
+    /// Page size, for example 4K or 65536, if the input does not tell it
     #[arg(long, value_name = "SIZE", value_parser = page_size)]
     pub(crate) page_size: Option<u64>,
-    /// CPUs, where the input does not tell
+    /// Number of CPUs, if the input does not tell it
     #[arg(long, value_name = "N")]
     pub(crate) cpus: Option<u32>,
 }

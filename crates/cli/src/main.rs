@@ -32,17 +32,17 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Verb {
-    /// Say where slab memory goes, what would help, and what this kernel lets you do
+    /// Show where slab memory goes, what would help, and which settings this kernel lets you change
     Doctor(doctor::Args),
-    /// Make a trace of a recording, for replay and for other programs
+    /// Convert a recording to a trace, for replay and for other programs
     Import(import::Args),
     /// Replay a recording through slab allocators and compare them
     Replay(replay::Args),
-    /// Say which policy carries how much of the difference between two allocators on a recording
+    /// Show how much of the difference between two allocators on a recording each policy accounts for
     Explain(explain::Args),
     /// Compare the model with the real kernel: dumps around a recording, or SLUB_STATS counters
     Verify(verify::Args),
-    /// Say what a cache is for, who creates it, how to shrink it
+    /// Show what a cache is for, who creates it and how to shrink it
     What(what::Args),
     /// Predict slab memory with another order policy, other boot parameters, pages or CPUs
     Whatif(whatif::Args),

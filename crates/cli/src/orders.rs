@@ -36,7 +36,7 @@ pub(crate) struct Args {
     /// Sizes of objects; every multiple of 8 that a slab of max-order holds if left out
     #[arg(long, value_name = "FROM..TO[:STEP]", value_parser = sizes)]
     sizes: Option<Sizes>,
-    /// Form of the answer
+    /// Format of the answer
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
     /// Write the answer to FILE instead of standard output

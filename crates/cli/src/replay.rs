@@ -28,7 +28,7 @@ pub(crate) struct Args {
     /// Caches to list per engine
     #[arg(long, value_name = "N", default_value_t = 15)]
     top: usize,
-    /// Form of the answer
+    /// Format of the answer
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
     /// Print on stderr how fast each engine was replayed, and what memory the model took

@@ -24,7 +24,7 @@ pub(crate) struct Args {
     /// State after the recording
     #[arg(long, value_name = "DUMP")]
     after: Option<PathBuf>,
-    /// Form of the answer
+    /// Format of the answer
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
     /// Rows to show

@@ -16,7 +16,7 @@ use std::path::PathBuf;
     after_help = "Examples:\n  slablab whatif --max-order 0                       this machine\n  slablab whatif sosreport.tar.xz --page-size 64K --cpus 160\n  slablab whatif dump.tar --max-order 0,1,2,3 --page-size 4K,64K\n\nLists give one line for each combination."
 )]
 pub(crate) struct Args {
-    /// A directory, a tar, a support bundle, a slabinfo; this machine if left out, - for standard input
+    /// Directory, tar, support bundle or slabinfo; - for standard input; without it, this machine
     input: Option<PathBuf>,
     /// Order policy: clamped, single, halving, patel-v3, slqb, online-cpus ... (a wrong name lists all)
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = Policy::parse)]
@@ -30,37 +30,37 @@ pub(crate) struct Args {
     /// slub_min_objects; 0 for the rule by CPUs
     #[arg(long, value_name = "N", value_delimiter = ',')]
     min_objects: Vec<u32>,
-    /// Bytes in a page, as 4K or 65536
+    /// Predict for this page size, for example 4K or 65536
     #[arg(long, value_name = "SIZE", value_delimiter = ',', value_parser = page_size)]
     page_size: Vec<u64>,
-    /// CPUs
+    /// Predict for this number of CPUs
     #[arg(long, value_name = "N", value_delimiter = ',')]
     cpus: Vec<u32>,
     /// Engine, as `engine[@release][,knob=value]...`; may be repeated (see `slablab engines`)
     #[arg(long = "engine", value_name = "ENGINE")]
     engines: Vec<String>,
-    /// Whether caches of one size share slabs
+    /// Predict with cache merging (caches of one size share slabs) on or off
     #[arg(long, value_name = "on|off", value_delimiter = ',', value_parser = on_off)]
     merge: Vec<bool>,
     /// Debugging of all caches, as slub_debug takes it: letters of FZPU, or off
     #[arg(long, value_name = "LETTERS", value_delimiter = ',', value_parser = Debug::parse)]
     debug: Vec<Debug>,
-    /// Dump of a boot that had the change: says how good the prediction is
+    /// Dump of a boot with the change: measures the error of the prediction
     #[arg(long, value_name = "DUMP")]
     against: Option<PathBuf>,
-    /// Bytes in a page of the input, where it does not tell
+    /// Page size of the input, if its files do not tell it
     #[arg(long, value_name = "SIZE", value_parser = page_size)]
     input_page_size: Option<u64>,
-    /// CPUs of the input, where it does not tell
+    /// Number of CPUs of the input, if its files do not tell it
     #[arg(long, value_name = "N")]
     input_cpus: Option<u32>,
     /// The same machine after a load: with --format mail, its second column
     #[arg(long, value_name = "DUMP")]
     after: Option<PathBuf>,
-    /// Caches to list
+    /// Number of caches to list
     #[arg(short = 'N', long, value_name = "N", default_value_t = 15)]
     lines: usize,
-    /// Form of the answer
+    /// Format of the answer
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
     #[command(flatten)]

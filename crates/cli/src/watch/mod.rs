@@ -29,6 +29,7 @@ use crate::output::write_out;
 use app::{After, App};
 use slablab_doctor::state::Input;
 use slablab_doctor::watch::{SortKey, Source, Track};
+use slablab_report::visible;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::mpsc::RecvTimeoutError;
@@ -163,5 +164,6 @@ fn text(app: &App) -> String {
         let row = |track: &&Track| join(&|column, width| table.fitted(app.theme, column, width, track));
         lines.extend(list.iter().map(row));
     }
-    lines.iter().map(|line| line.trim_end().to_string() + "\n").collect()
+    // Names are those of the input. The screen needs no such step: ratatui drops control characters itself.
+    lines.iter().map(|line| visible::name(line.trim_end()).into_owned() + "\n").collect()
 }

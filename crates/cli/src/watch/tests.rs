@@ -374,3 +374,29 @@ fn charts() {
     check(&[100, 200], 2, 2, &[" █", "▁█"]);
     assert_eq!(Style::new(), PLAIN.chart(), "a chart without colours has no style");
 }
+
+/// Whatever a cache is called, no cell of the screen holds a control character.
+#[test]
+fn no_control_character_reaches_the_screen() {
+    let mut states = STATES.clone();
+    for state in &mut states {
+        let rows = &mut state.dump.slabinfo.as_mut().expect("a slabinfo").rows;
+        for (row, cache) in rows.iter_mut().zip(&mut state.caches) {
+            row.name = format!("\x1b[2J\u{202e}{}", row.name);
+            cache.name.clone_from(&row.name);
+        }
+    }
+    let mut app = App::new(Source::states(states, 30.0), SortKey::CacheSize, 3.0, PLAIN);
+    app.known = &KNOWN;
+    app.tick().expect("there is a state");
+    let mut terminal = Terminal::new(TestBackend::new(150, 40)).expect("a terminal");
+    for keys in ["", "Enter"] {
+        play(&mut app, keys);
+        terminal.draw(|frame| draw::draw(&mut app, frame)).expect("a frame");
+        let cells = &terminal.backend().buffer().content;
+        let steers =
+            |cell: &&ratatui::buffer::Cell| cell.symbol().contains(slablab_report::visible::is_control);
+        let found: Vec<&str> = cells.iter().filter(steers).map(|cell| cell.symbol()).collect();
+        assert!(found.is_empty(), "after {keys:?}: {found:?}");
+    }
+}

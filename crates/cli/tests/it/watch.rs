@@ -112,3 +112,16 @@ fn errors() {
     std::fs::create_dir(&empty).expect("made");
     check(&["--once", "--from", empty.to_str().expect("UTF-8")], &["empty", "found nothing"]);
 }
+
+/// A name with a terminal's control characters is shown with escapes in their place.
+#[test]
+fn no_control_character_of_a_name_is_printed() {
+    let folder = folder("watch-evil");
+    let row = "1000 8000 256 16 1 : tunables 0 0 0 : slabdata 500 500 0";
+    let evil = format!("slabinfo - version: 2.1\n# name\n\x1b]0;OWNED\x07red\u{202e} {row}\n");
+    std::fs::write(folder.join("1"), evil).expect("a file");
+    let folder = folder.to_str().expect("UTF-8");
+    let frame = text(&watch(&["--once", "--from", folder, "--page-size", "4096"]).stdout);
+    assert!(!frame.contains(['\x1b', '\x07', '\u{202e}']), "{frame:?}");
+    assert!(frame.contains("\\x1b]0;OWNED\\x07red\\u202e"), "{frame:?}");
+}

@@ -83,18 +83,23 @@ fn resolve(input: Input) -> Result<(PathBuf, Metadata)> {
         (false, None) => Ok((input.path.into(), Metadata::default())),
         (false, Some(name)) => Err(Error::new(
             input.path,
-            format!("the recording \"{name}\" is asked for, but this is not a directory"),
+            format!("a file, and {name:?} names a recording of a folder: expected a folder, or no name"),
         )),
         (true, name) => {
             let known = recordings(input.path)?;
             let wanted = known.iter().find(|(known, _)| Some(&**known) == name);
             let (_, file) = wanted.ok_or_else(|| {
                 let list = known.iter().map(|(name, _)| &**name).collect::<Vec<_>>().join(", ");
-                let list = if list.is_empty() { "no *.events.csv.gz" } else { &*list };
-                let asked = name.map_or("a directory: which recording?".into(), |name| {
-                    format!("no recording \"{name}\".")
-                });
-                Error::new(input.path, format!("{asked} It has: {list}"))
+                let what = match (name, list.is_empty()) {
+                    (_, true) => "a folder without recordings: expected files called NAME.events.csv, \
+                                  NAME.events.csv.gz or their like, or a recording instead of a folder"
+                        .to_string(),
+                    (None, false) => {
+                        format!("a folder: expected the name of one of its recordings too: {list}")
+                    }
+                    (Some(name), false) => format!("no recording {name:?}; expected one of: {list}"),
+                };
+                Error::new(input.path, what)
             })?;
             let machine = input.path.join("machine.json");
             let metadata = if machine.exists() { describe::machine(&machine)? } else { Metadata::default() };

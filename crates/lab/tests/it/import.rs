@@ -158,9 +158,9 @@ fn a_folder_says_what_it_has() {
     let folder = Folder::new("folder");
     folder.file("trace_s1.events.csv.gz", &gzip(SECONDS));
     let error = run(&folder, &folder.0, None).unwrap_err();
-    assert!(error.contains("which recording? It has: trace_s1"), "{error}");
+    assert!(error.contains("a folder: expected the name of one of its recordings too: trace_s1"), "{error}");
     let error = run(&folder, &folder.0, Some("trace_s2")).unwrap_err();
-    assert!(error.contains("no recording \"trace_s2\". It has: trace_s1"), "{error}");
+    assert!(error.contains("no recording \"trace_s2\"; expected one of: trace_s1"), "{error}");
 }
 
 /// The bundled recording; `perf script` and a count by address in another language gave these numbers.
