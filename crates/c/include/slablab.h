@@ -50,12 +50,12 @@ struct kmem_cache;
 struct kmem_shrinker;
 
 /*
- Objects taken in advance.
+ Objects that were allocated in advance.
  */
 struct slab_sheaf;
 
 /*
- What else a cache is asked to be. Zeros ask for nothing.
+ What else a caller asks of a new cache. Zeros ask for nothing.
  */
 struct kmem_cache_args {
   /*
@@ -71,11 +71,11 @@ struct kmem_cache_args {
    */
   void (*ctor)(void*);
   /*
-   Most objects at a time; 0 for no limit.
+   How many objects may be live at a time; 0 for no limit.
    */
   size_t max_objects;
   /*
-   As many objects as fit in so many bytes, each with what its cache puts around it; 0 for no limit. Only if
+   As many objects as fit in this many bytes, each with the padding that its cache puts around it; 0 for no limit. Only if
    `max_objects` is 0.
    */
   size_t max_bytes;
@@ -128,8 +128,8 @@ extern "C" {
 #endif // __cplusplus
 
 /*
- Makes a cache. `name` is copied. Null and `EINVAL` for a size, alignment, flag or name that cannot be, `ENOMEM` without memory
- or if there are too many caches.
+ Creates a cache. `name` is copied. Returns null and sets `errno` to `EINVAL` if a size, an alignment, a flag or the name is
+ invalid, to `ENOMEM` if there is no memory or the process has the largest number of caches.
 
  # Safety
  `name` is a text that ends with 0, or null; `ctor` may be called with any object of this cache.
@@ -141,7 +141,7 @@ struct kmem_cache *kmem_cache_create(const char *name,
                                      void (*ctor)(void*));
 
 /*
- The same, asked for more; `args` may be null.
+ Creates a cache as `kmem_cache_create` does, with what `args` asks for; `args` may be null.
 
  # Safety
  As [`kmem_cache_create`]; `args` and the texts it names can be read.
@@ -149,34 +149,35 @@ struct kmem_cache *kmem_cache_create(const char *name,
 struct kmem_cache *kmem_cache_create_args(const char *name, size_t size, const struct kmem_cache_args *args);
 
 /*
- An object. Null and `ENOMEM` without memory, `EDQUOT` at the cache's limit, `EINVAL` for a flag that cannot be, `EAGAIN` in a
- signal handler that came in the middle of an allocation or a free.
+ Allocates an object. Returns null and sets `errno`: `ENOMEM` without memory, `EDQUOT` at the cache's limit, `EINVAL` for an
+ invalid flag, `EAGAIN` in a signal handler that interrupted an allocation or a free.
 
  # Safety
- The cache is one.
+ `cache` came from `kmem_cache_create`.
  */
 void *kmem_cache_alloc(struct kmem_cache *cache,
                        unsigned int flags);
 
 /*
- `count` objects, all or none. Answers `count`, or 0 and an error number as [`kmem_cache_alloc`].
+ Allocates `count` objects, all or none. Returns `count`, or 0 with `errno` as of [`kmem_cache_alloc`].
 
  # Safety
- The cache is one; `objects` has room for `count` addresses.
+ `cache` came from `kmem_cache_create`; `objects` has room for `count` addresses.
  */
 size_t kmem_cache_alloc_bulk(struct kmem_cache *cache, unsigned int flags, size_t count, void **objects);
 
 /*
- Gives an object back; null is nothing. An address that is no live object of this cache ends the process with a report.
+ Frees an object; does nothing if `object` is null. An address that is no live object of this cache ends the process with a
+ report.
 
  # Safety
- The cache is one; nobody uses the object any more.
+ `cache` came from `kmem_cache_create`; nobody uses the object any more.
  */
 void kmem_cache_free(struct kmem_cache *cache,
                      void *object);
 
 /*
- Gives `count` objects back, none of them null.
+ Frees `count` objects, none of them null.
 
  # Safety
  As [`kmem_cache_free`]; `objects` has `count` addresses.
@@ -184,18 +185,19 @@ void kmem_cache_free(struct kmem_cache *cache,
 void kmem_cache_free_bulk(struct kmem_cache *cache, size_t count, void **objects);
 
 /*
- Gives back what is kept for nobody. 0 if no slab is left.
+ Frees every slab without a live object, as far as this thread can reach. Returns 0 if no slab is left.
 
  # Safety
- The cache is one.
+ `cache` came from `kmem_cache_create`.
  */
 int kmem_cache_shrink(struct kmem_cache *cache);
 
 /*
- Ends a cache; null is nothing. 0, or -1 and `EBUSY` if objects remain: that is reported with their number, and the cache stays.
+ Destroys a cache; does nothing if `cache` is null. Returns 0, or -1 with `EBUSY` if objects remain: their number is reported
+ on standard error, and the cache stays.
 
  # Safety
- The cache is one, and nobody uses it any more unless it stays.
+ `cache` came from `kmem_cache_create`, and nobody uses it any more unless it stays.
  */
 int kmem_cache_destroy(struct kmem_cache *cache);
 
@@ -203,7 +205,7 @@ int kmem_cache_destroy(struct kmem_cache *cache);
  Bytes of an object.
 
  # Safety
- The cache is one.
+ `cache` came from `kmem_cache_create`.
  */
 size_t kmem_cache_size(const struct kmem_cache *cache);
 
@@ -211,7 +213,7 @@ size_t kmem_cache_size(const struct kmem_cache *cache);
  The cache's name; lives as long as the cache.
 
  # Safety
- The cache is one.
+ `cache` came from `kmem_cache_create`.
  */
 const char *kmem_cache_name(const struct kmem_cache *cache);
 
@@ -219,31 +221,31 @@ const char *kmem_cache_name(const struct kmem_cache *cache);
  What a cache holds.
 
  # Safety
- The cache is one; `stats` can be written.
+ `cache` came from `kmem_cache_create`; `stats` can be written.
  */
 void kmem_cache_get_stats(const struct kmem_cache *cache, struct kmem_cache_stats *stats);
 
 /*
- Takes `count` objects in advance, and makes those that were never made; for sections that may not fail. Null and an error
- number as [`kmem_cache_alloc`].
+ Allocates `count` objects in advance, for a section that must not fail, and runs the constructor for those that are new.
+ Returns null with `errno` as of [`kmem_cache_alloc`].
 
  # Safety
- The cache is one.
+ `cache` came from `kmem_cache_create`.
  */
 struct slab_sheaf *kmem_cache_prefill_sheaf(struct kmem_cache *cache,
                                             unsigned int flags,
                                             size_t count);
 
 /*
- One of the objects in advance; null when none is left.
+ Takes one of the objects that were allocated in advance; null if none is left.
 
  # Safety
- The cache is one, and the sheaf came from it.
+ `cache` came from `kmem_cache_create`, and the sheaf came from it.
  */
 void *kmem_cache_alloc_from_sheaf(struct kmem_cache *cache, unsigned int flags, struct slab_sheaf *sheaf);
 
 /*
- Objects left in a sheaf.
+ The number of objects left in a sheaf.
 
  # Safety
  The sheaf is one.
@@ -251,10 +253,10 @@ void *kmem_cache_alloc_from_sheaf(struct kmem_cache *cache, unsigned int flags, 
 size_t kmem_cache_sheaf_size(const struct slab_sheaf *sheaf);
 
 /*
- Gives a sheaf back, with what is left in it; null is nothing.
+ Frees a sheaf and the objects that are left in it; does nothing if `sheaf` is null.
 
  # Safety
- The cache is one, and the sheaf came from it.
+ `cache` came from `kmem_cache_create`, and the sheaf came from it.
  */
 void kmem_cache_return_sheaf(struct kmem_cache *cache, unsigned int _flags, struct slab_sheaf *sheaf);
 
@@ -282,8 +284,8 @@ struct kmem_shrinker *kmem_register_shrinker(struct kmem_cache *cache,
 void kmem_unregister_shrinker(struct kmem_shrinker *shrinker);
 
 /*
- Asks every shrinker for all it can let go, and gives back what is kept for nobody. Answers the bytes that went back to the
- system.
+ Calls every shrinker for all that it can free, and has every heap and cache give back the free memory that it keeps. Returns
+ the bytes that went back to the system.
  */
 size_t kmem_shrink_all(void);
 

@@ -5,9 +5,9 @@
 
 use crate::set_errno;
 use libc::{EAGAIN, EBUSY, EDQUOT, EINVAL, ENOMEM, c_int, c_uint, c_void, size_t};
-use slablab_objects::checked::{Checked, Lent};
+use slablab_objects::checked::{Checked, PrefilledObjects};
 use slablab_objects::untyped::Spec;
-use slablab_objects::{CreateError, Letters, Limit, Shrinker, Why};
+use slablab_objects::{AllocError, CreateError, Letters, Limit, Shrinker};
 use std::ffi::{CStr, CString, c_char};
 use std::ptr;
 
@@ -32,9 +32,9 @@ pub struct kmem_cache {
     name: CString,
 }
 
-/// Objects taken in advance.
+/// Objects that were allocated in advance.
 #[allow(non_camel_case_types, reason = "C's name")]
-pub struct slab_sheaf(Lent);
+pub struct slab_sheaf(PrefilledObjects);
 
 /// A registered shrinker.
 #[allow(non_camel_case_types, reason = "C's name")]
@@ -42,7 +42,7 @@ pub struct kmem_shrinker {
     _registered: Shrinker,
 }
 
-/// What else a cache is asked to be. Zeros ask for nothing.
+/// What else a caller asks of a new cache. Zeros ask for nothing.
 #[allow(non_camel_case_types, reason = "C's name")]
 #[repr(C)]
 pub struct kmem_cache_args {
@@ -52,9 +52,9 @@ pub struct kmem_cache_args {
     pub flags: c_uint,
     /// Makes an object before it is first handed out; what it made survives frees. May be null.
     pub ctor: Option<unsafe extern "C" fn(*mut c_void)>,
-    /// Most objects at a time; 0 for no limit.
+    /// How many objects may be live at a time; 0 for no limit.
     pub max_objects: size_t,
-    /// As many objects as fit in so many bytes, each with what its cache puts around it; 0 for no limit. Only if
+    /// As many objects as fit in this many bytes, each with the padding that its cache puts around it; 0 for no limit. Only if
     /// `max_objects` is 0.
     pub max_bytes: size_t,
     /// The engine, in the words of `SLABLAB_ENGINE`; null for the process's own.
@@ -83,8 +83,8 @@ pub struct kmem_cache_stats {
     pub limit: size_t,
 }
 
-/// Makes a cache. `name` is copied. Null and `EINVAL` for a size, alignment, flag or name that cannot be, `ENOMEM` without memory
-/// or if there are too many caches.
+/// Creates a cache. `name` is copied. Returns null and sets `errno` to `EINVAL` if a size, an alignment, a flag or the name is
+/// invalid, to `ENOMEM` if there is no memory or the process has the largest number of caches.
 ///
 /// # Safety
 /// `name` is a text that ends with 0, or null; `ctor` may be called with any object of this cache.
@@ -101,7 +101,7 @@ pub unsafe extern "C" fn kmem_cache_create(
     unsafe { kmem_cache_create_args(name, size, &args) }
 }
 
-/// The same, asked for more; `args` may be null.
+/// Creates a cache as `kmem_cache_create` does, with what `args` asks for; `args` may be null.
 ///
 /// # Safety
 /// As [`kmem_cache_create`]; `args` and the texts it names can be read.
@@ -160,7 +160,7 @@ pub unsafe extern "C" fn kmem_cache_create_args(
 }
 
 /// An object, or null and an error number.
-fn given(cache: &kmem_cache, flags: c_uint, object: Result<*mut u8, Why>) -> *mut c_void {
+fn given(cache: &kmem_cache, flags: c_uint, object: Result<*mut u8, AllocError>) -> *mut c_void {
     match object {
         Ok(object) => {
             if flags != 0 {
@@ -175,11 +175,11 @@ fn given(cache: &kmem_cache, flags: c_uint, object: Result<*mut u8, Why>) -> *mu
 
 #[cold]
 #[inline(never)]
-fn refused(why: Why) -> *mut c_void {
+fn refused(why: AllocError) -> *mut c_void {
     set_errno(match why {
-        Why::NoMemory => ENOMEM,
-        Why::Limit => EDQUOT,
-        Why::Interrupted => EAGAIN,
+        AllocError::NoMemory => ENOMEM,
+        AllocError::Limit => EDQUOT,
+        AllocError::Interrupted => EAGAIN,
     });
     ptr::null_mut()
 }
@@ -196,11 +196,11 @@ fn invalid() -> *mut c_void {
     ptr::null_mut()
 }
 
-/// An object. Null and `ENOMEM` without memory, `EDQUOT` at the cache's limit, `EINVAL` for a flag that cannot be, `EAGAIN` in a
-/// signal handler that came in the middle of an allocation or a free.
+/// Allocates an object. Returns null and sets `errno`: `ENOMEM` without memory, `EDQUOT` at the cache's limit, `EINVAL` for an
+/// invalid flag, `EAGAIN` in a signal handler that interrupted an allocation or a free.
 ///
 /// # Safety
-/// The cache is one.
+/// `cache` came from `kmem_cache_create`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn kmem_cache_alloc(cache: *mut kmem_cache, flags: c_uint) -> *mut c_void {
     // SAFETY: the caller's promise.
@@ -222,10 +222,10 @@ extern "C" fn alloc_slow(cache: &kmem_cache, flags: c_uint) -> *mut c_void {
     given(cache, flags, cache.checked.alloc())
 }
 
-/// `count` objects, all or none. Answers `count`, or 0 and an error number as [`kmem_cache_alloc`].
+/// Allocates `count` objects, all or none. Returns `count`, or 0 with `errno` as of [`kmem_cache_alloc`].
 ///
 /// # Safety
-/// The cache is one; `objects` has room for `count` addresses.
+/// `cache` came from `kmem_cache_create`; `objects` has room for `count` addresses.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn kmem_cache_alloc_bulk(
     cache: *mut kmem_cache,
@@ -258,17 +258,18 @@ pub unsafe extern "C" fn kmem_cache_alloc_bulk(
     count
 }
 
-/// Gives an object back; null is nothing. An address that is no live object of this cache ends the process with a report.
+/// Frees an object; does nothing if `object` is null. An address that is no live object of this cache ends the process with a
+/// report.
 ///
 /// # Safety
-/// The cache is one; nobody uses the object any more.
+/// `cache` came from `kmem_cache_create`; nobody uses the object any more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn kmem_cache_free(cache: *mut kmem_cache, object: *mut c_void) {
     // SAFETY: the caller's promise.
     unsafe { (*cache).checked.free(object.cast()) }
 }
 
-/// Gives `count` objects back, none of them null.
+/// Frees `count` objects, none of them null.
 ///
 /// # Safety
 /// As [`kmem_cache_free`]; `objects` has `count` addresses.
@@ -284,20 +285,21 @@ pub unsafe extern "C" fn kmem_cache_free_bulk(
     }
 }
 
-/// Gives back what is kept for nobody. 0 if no slab is left.
+/// Frees every slab without a live object, as far as this thread can reach. Returns 0 if no slab is left.
 ///
 /// # Safety
-/// The cache is one.
+/// `cache` came from `kmem_cache_create`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn kmem_cache_shrink(cache: *mut kmem_cache) -> c_int {
     // SAFETY: the caller's promise.
     c_int::from(unsafe { !(*cache).checked.shrink() })
 }
 
-/// Ends a cache; null is nothing. 0, or -1 and `EBUSY` if objects remain: that is reported with their number, and the cache stays.
+/// Destroys a cache; does nothing if `cache` is null. Returns 0, or -1 with `EBUSY` if objects remain: their number is reported
+/// on standard error, and the cache stays.
 ///
 /// # Safety
-/// The cache is one, and nobody uses it any more unless it stays.
+/// `cache` came from `kmem_cache_create`, and nobody uses it any more unless it stays.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn kmem_cache_destroy(cache: *mut kmem_cache) -> c_int {
     if cache.is_null() {
@@ -316,7 +318,7 @@ pub unsafe extern "C" fn kmem_cache_destroy(cache: *mut kmem_cache) -> c_int {
 /// Bytes of an object.
 ///
 /// # Safety
-/// The cache is one.
+/// `cache` came from `kmem_cache_create`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn kmem_cache_size(cache: *const kmem_cache) -> size_t {
     // SAFETY: the caller's promise.
@@ -326,7 +328,7 @@ pub unsafe extern "C" fn kmem_cache_size(cache: *const kmem_cache) -> size_t {
 /// The cache's name; lives as long as the cache.
 ///
 /// # Safety
-/// The cache is one.
+/// `cache` came from `kmem_cache_create`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn kmem_cache_name(cache: *const kmem_cache) -> *const c_char {
     // SAFETY: the caller's promise.
@@ -336,7 +338,7 @@ pub unsafe extern "C" fn kmem_cache_name(cache: *const kmem_cache) -> *const c_c
 /// What a cache holds.
 ///
 /// # Safety
-/// The cache is one; `stats` can be written.
+/// `cache` came from `kmem_cache_create`; `stats` can be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn kmem_cache_get_stats(cache: *const kmem_cache, stats: *mut kmem_cache_stats) {
     // SAFETY: the caller's promise.
@@ -355,11 +357,11 @@ pub unsafe extern "C" fn kmem_cache_get_stats(cache: *const kmem_cache, stats: *
     unsafe { stats.write(known) };
 }
 
-/// Takes `count` objects in advance, and makes those that were never made; for sections that may not fail. Null and an error
-/// number as [`kmem_cache_alloc`].
+/// Allocates `count` objects in advance, for a section that must not fail, and runs the constructor for those that are new.
+/// Returns null with `errno` as of [`kmem_cache_alloc`].
 ///
 /// # Safety
-/// The cache is one.
+/// `cache` came from `kmem_cache_create`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn kmem_cache_prefill_sheaf(
     cache: *mut kmem_cache,
@@ -376,10 +378,10 @@ pub unsafe extern "C" fn kmem_cache_prefill_sheaf(
     }
 }
 
-/// One of the objects in advance; null when none is left.
+/// Takes one of the objects that were allocated in advance; null if none is left.
 ///
 /// # Safety
-/// The cache is one, and the sheaf came from it.
+/// `cache` came from `kmem_cache_create`, and the sheaf came from it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn kmem_cache_alloc_from_sheaf(
     cache: *mut kmem_cache,
@@ -398,7 +400,7 @@ pub unsafe extern "C" fn kmem_cache_alloc_from_sheaf(
     given(cache, flags, Ok(object))
 }
 
-/// Objects left in a sheaf.
+/// The number of objects left in a sheaf.
 ///
 /// # Safety
 /// The sheaf is one.
@@ -408,10 +410,10 @@ pub unsafe extern "C" fn kmem_cache_sheaf_size(sheaf: *const slab_sheaf) -> size
     unsafe { (*sheaf).0.left() }
 }
 
-/// Gives a sheaf back, with what is left in it; null is nothing.
+/// Frees a sheaf and the objects that are left in it; does nothing if `sheaf` is null.
 ///
 /// # Safety
-/// The cache is one, and the sheaf came from it.
+/// `cache` came from `kmem_cache_create`, and the sheaf came from it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn kmem_cache_return_sheaf(
     cache: *mut kmem_cache,
@@ -475,8 +477,8 @@ pub unsafe extern "C" fn kmem_unregister_shrinker(shrinker: *mut kmem_shrinker) 
     }
 }
 
-/// Asks every shrinker for all it can let go, and gives back what is kept for nobody. Answers the bytes that went back to the
-/// system.
+/// Calls every shrinker for all that it can free, and has every heap and cache give back the free memory that it keeps. Returns
+/// the bytes that went back to the system.
 #[unsafe(no_mangle)]
 pub extern "C" fn kmem_shrink_all() -> size_t {
     slablab_objects::shrink_all() as size_t

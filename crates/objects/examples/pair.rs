@@ -3,7 +3,7 @@
 //! `cargo run --profile dist -p slablab-objects --example pair [ENGINE...]`: nanoseconds of thread CPU time per pair, the median of
 //! interleaved rounds. `--count NAME ENGINE` does a million pairs of one kind and nothing else, for callgrind.
 
-use slablab_objects::{Builder, Kept, ObjectCache};
+use slablab_objects::{Builder, Constructed, ObjectCache};
 use std::cell::Cell;
 use std::hint::black_box;
 use std::time::Duration;
@@ -52,7 +52,7 @@ fn plain_pairs<T: Copy>(cache: &ObjectCache<T>, value: T, pairs: u64) {
 }
 
 #[inline(never)]
-fn kept_pairs<T>(cache: &ObjectCache<T, Kept<T>>, pairs: u64) {
+fn kept_pairs<T>(cache: &ObjectCache<T, Constructed<T>>, pairs: u64) {
     for _ in 0..pairs {
         black_box(cache.alloc().expect("memory").as_ptr());
     }

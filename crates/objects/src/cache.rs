@@ -1,10 +1,10 @@
 //! A cache of values of one type. `unsafe`: makes values in raw memory.
 
-use crate::constructor::{self, Kept, Mode, Plain};
+use crate::constructor::{self, Constructed, Mode, Plain};
 use crate::object::{Object, Reserve};
 use crate::shrinker::Shrinker;
 use crate::untyped::{self, Spec};
-use crate::{CreateError, InUse, Letters, Limit, Refused, Stats, Why};
+use crate::{AllocError, CreateError, InUse, InsertError, Letters, Limit, Stats};
 use std::marker::PhantomData;
 
 /// A cache of values of one type.
@@ -19,7 +19,7 @@ use std::marker::PhantomData;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// [`Kept`]: a constructor makes the value once; it is as the last user left it when it is handed out again.
+/// [`Constructed`]: a constructor makes the value once; it is as the last user left it when it is handed out again.
 ///
 /// ```
 /// let cache = slablab_objects::ObjectCache::with("buffer", || Vec::<u8>::with_capacity(4096))?;
@@ -64,19 +64,19 @@ impl<T> ObjectCache<T> {
     /// # Errors
     /// There is no object, and why; the value comes back.
     #[inline(always)]
-    pub fn insert(&self, value: T) -> Result<Object<'_, T>, Refused<T>> {
+    pub fn insert(&self, value: T) -> Result<Object<'_, T>, InsertError<T>> {
         match self.raw.alloc() {
             Ok(object) => {
                 // SAFETY: the object is ours alone, and large and aligned enough.
                 unsafe { constructor::value::<T>(object).write(value) };
                 Ok(Object::new(object, self))
             }
-            Err(why) => Err(Refused { value, why }),
+            Err(why) => Err(InsertError { value, why }),
         }
     }
 }
 
-impl<T> ObjectCache<T, Kept<T>> {
+impl<T> ObjectCache<T, Constructed<T>> {
     /// A cache whose values are made by `make` and stay made while their objects are free. A value's `Drop` runs when its slab
     /// goes: in some call of this cache by some thread, at the latest when the cache is dropped.
     ///
@@ -91,7 +91,7 @@ impl<T> ObjectCache<T, Kept<T>> {
     /// # Errors
     /// There is no object, and why.
     #[inline(always)]
-    pub fn alloc(&self) -> Result<Object<'_, T, Kept<T>>, Why> {
+    pub fn alloc(&self) -> Result<Object<'_, T, Constructed<T>>, AllocError> {
         let object = self.raw.alloc()?;
         let unmade = Unmade(&self.raw, object);
         self.mode.prepare(object);
@@ -114,7 +114,7 @@ impl<T, M: Mode<T>> ObjectCache<T, M> {
     ///
     /// # Errors
     /// There are not that many, and why; then none was taken.
-    pub fn prefill(&self, count: usize) -> Result<Reserve<'_, T, M>, Why> {
+    pub fn prefill(&self, count: usize) -> Result<Reserve<'_, T, M>, AllocError> {
         Reserve::new(self, count)
     }
 
@@ -160,7 +160,7 @@ impl<T, M: Mode<T>> ObjectCache<T, M> {
 
 impl<T, M: Mode<T>> Drop for ObjectCache<T, M> {
     fn drop(&mut self) {
-        // Kept values end here at the latest, which is why this is said: they must not refer to what is gone before. What is
+        // Constructed values are dropped here at the latest: this tells the compiler that they must not outlive what they refer to. What is
         // forgotten stays, and `destroy` says how much.
         let _forgotten = self.raw.destroy();
     }
@@ -241,8 +241,8 @@ impl<'a> Builder<'a> {
     pub fn create_with<T>(
         self,
         make: impl Fn() -> T + Send + Sync + 'static,
-    ) -> Result<ObjectCache<T, Kept<T>>, CreateError> {
-        self.made(Kept::new(make), true)
+    ) -> Result<ObjectCache<T, Constructed<T>>, CreateError> {
+        self.made(Constructed::new(make), true)
     }
 
     fn made<T, M: Mode<T>>(mut self, mode: M, keeps: bool) -> Result<ObjectCache<T, M>, CreateError> {

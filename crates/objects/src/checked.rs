@@ -11,9 +11,9 @@
 //! The key is a secret of the process and the object's address. A live object without a constructor may hold its own key by
 //! chance, once in 2^64.
 
-use crate::prefill::Ahead;
+use crate::prefill::Prefill;
 use crate::untyped::{Cache, Spec, WORD};
-use crate::{CreateError, InUse, Shrinker, Stats, Why};
+use crate::{AllocError, CreateError, InUse, Shrinker, Stats};
 use slablab_malloc::shared::{Named, misuse, say};
 use slablab_malloc::world::Native;
 use slablab_native::Object;
@@ -39,9 +39,9 @@ const LIVE: u64 = 1;
 
 /// Objects taken in advance from a [`Checked`] cache; to be given back with [`Checked::give_back`].
 #[derive(Debug, Default)]
-pub struct Lent(Ahead);
+pub struct PrefilledObjects(Prefill);
 
-impl Lent {
+impl PrefilledObjects {
     /// Objects left.
     pub fn left(&self) -> usize {
         self.0.left()
@@ -85,7 +85,7 @@ impl Checked {
     ///
     /// # Errors
     /// There is none, and why.
-    pub fn alloc(&self) -> Result<*mut u8, Why> {
+    pub fn alloc(&self) -> Result<*mut u8, AllocError> {
         Ok(self.hand_out_any(self.cache.alloc()?))
     }
 
@@ -212,13 +212,13 @@ impl Checked {
     ///
     /// # Errors
     /// There are fewer than `count`, and why; then `hand_over` was not called.
-    pub fn alloc_bulk(&self, count: usize, mut hand_over: impl FnMut(*mut u8)) -> Result<(), Why> {
-        let mut ahead = Ahead::default();
-        if let Err(why) = ahead.fill(&self.cache, count, |_| ()) {
-            ahead.give_back(&self.cache);
+    pub fn alloc_bulk(&self, count: usize, mut hand_over: impl FnMut(*mut u8)) -> Result<(), AllocError> {
+        let mut prefill = Prefill::default();
+        if let Err(why) = prefill.fill(&self.cache, count, |_| ()) {
+            prefill.give_back(&self.cache);
             return Err(why);
         }
-        while let Some(object) = ahead.pop(&self.cache) {
+        while let Some(object) = prefill.pop(&self.cache) {
             hand_over(self.hand_out_any(object));
         }
         Ok(())
@@ -249,8 +249,8 @@ impl Checked {
     ///
     /// # Errors
     /// There are not that many, and why.
-    pub fn prefill(&self, count: usize) -> Result<Lent, Why> {
-        let mut ahead = Ahead::default();
+    pub fn prefill(&self, count: usize) -> Result<PrefilledObjects, AllocError> {
+        let mut prefill = Prefill::default();
         let ready = |object: Object| {
             if let Some(construct) = self.construct {
                 let word = self.word(object);
@@ -263,22 +263,22 @@ impl Checked {
                 }
             }
         };
-        match ahead.fill(&self.cache, count, ready) {
-            Ok(()) => Ok(Lent(ahead)),
+        match prefill.fill(&self.cache, count, ready) {
+            Ok(()) => Ok(PrefilledObjects(prefill)),
             Err(why) => {
-                ahead.give_back(&self.cache);
+                prefill.give_back(&self.cache);
                 Err(why)
             }
         }
     }
 
     /// One of the objects in advance; null when none is left.
-    pub fn alloc_from(&self, lent: &mut Lent) -> *mut u8 {
+    pub fn alloc_from(&self, lent: &mut PrefilledObjects) -> *mut u8 {
         lent.0.pop(&self.cache).map_or(std::ptr::null_mut(), |object| self.hand_out_any(object))
     }
 
     /// Gives back what is left.
-    pub fn give_back(&self, mut lent: Lent) {
+    pub fn give_back(&self, mut lent: PrefilledObjects) {
         lent.0.give_back(&self.cache);
     }
 

@@ -1,18 +1,19 @@
-//! What a free leaves of a value: nothing, or all of it. `unsafe`: makes and ends values in raw memory.
+//! What a free does to a value: it is dropped, or it stays as its constructor and its users made it. `unsafe`: makes and drops
+//! values in raw memory.
 
 use crate::untyped::state_offset;
 use slablab_native::Object as Raw;
 use std::fmt;
 
-/// What becomes of a value when its object is freed: [`Plain`] or [`Kept`].
+/// What becomes of a value when its object is freed: [`Plain`] or [`Constructed`].
 pub trait Mode<T>: Sized {
     /// Makes an object ready to be handed out.
     #[doc(hidden)]
     fn prepare(&self, object: Raw);
-    /// Ends what is in an object that is freed.
+    /// Drops the value in an object that is freed, unless it stays.
     ///
     /// # Safety
-    /// There is a value, and nobody uses it any more.
+    /// There is a value in the object, and nothing uses it later.
     #[doc(hidden)]
     unsafe fn free(object: Raw);
 }
@@ -26,26 +27,26 @@ impl<T> Mode<T> for Plain {
     fn prepare(&self, _object: Raw) {}
     #[inline(always)]
     unsafe fn free(object: Raw) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller says that there is a value, and that nothing uses it later.
         unsafe { value::<T>(object).drop_in_place() };
     }
 }
 
 /// A value is made when its object is first handed out, stays while the object is free, and is dropped when its slab goes.
-pub struct Kept<T> {
+pub struct Constructed<T> {
     make: Box<dyn Fn() -> T + Send + Sync>,
 }
 
-impl<T> Kept<T> {
+impl<T> Constructed<T> {
     pub(crate) fn new(make: impl Fn() -> T + Send + Sync + 'static) -> Self {
-        Kept { make: Box::new(make) }
+        Constructed { make: Box::new(make) }
     }
 
     #[cold]
     #[inline(never)]
     fn make(&self, object: Raw) {
         let made = (self.make)();
-        // SAFETY: a fresh object is large and aligned enough, and holds no value.
+        // SAFETY: `prepare` saw `FRESH`: there is no value; `Builder::made` asked for the type's size and alignment.
         unsafe {
             value::<T>(object).write(made);
             state::<T>(object).write(MADE);
@@ -53,13 +54,13 @@ impl<T> Kept<T> {
     }
 }
 
-impl<T> fmt::Debug for Kept<T> {
+impl<T> fmt::Debug for Constructed<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Kept")
+        f.write_str("Constructed")
     }
 }
 
-impl<T> Mode<T> for Kept<T> {
+impl<T> Mode<T> for Constructed<T> {
     #[inline(always)]
     fn prepare(&self, object: Raw) {
         // SAFETY: an object of a cache that keeps has a word of state behind it, written when its slab was made.
@@ -71,7 +72,7 @@ impl<T> Mode<T> for Kept<T> {
     unsafe fn free(_object: Raw) {}
 }
 
-/// Ends the value in a free object, if there is one.
+/// Drops the value in a free object, if there is one.
 pub(crate) fn end<T>(object: Raw) {
     // SAFETY: the slab goes and the object is free, so the value is nobody's; it is not ended twice.
     unsafe {

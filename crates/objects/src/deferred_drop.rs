@@ -12,15 +12,15 @@ use slablab_slabs::slab::{Slab, SlabWord};
 
 /// Slabs set aside, linked through their frames.
 #[derive(Debug)]
-pub(crate) struct Gone(Sleep<Option<Pfn>>);
+pub(crate) struct DeferredDrops(Sleep<Option<Pfn>>);
 
-impl Default for Gone {
+impl Default for DeferredDrops {
     fn default() -> Self {
-        Gone(Sleep::new(None))
+        DeferredDrops(Sleep::new(None))
     }
 }
 
-impl Gone {
+impl DeferredDrops {
     pub(crate) fn push(&self, slab: Pfn) {
         let mut first = self.0.lock();
         Slab::<Native>::at(slab).set_next(first.map(Slab::at));

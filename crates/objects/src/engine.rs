@@ -15,18 +15,18 @@ use slablab_slabs::slab::NewObjects;
 use slablab_slabs::{CacheId, CacheSpec, Engine, Preset};
 
 /// One cache of one engine.
-pub(crate) enum Of {
+pub(crate) enum AnyEngine {
     Slub(Slub<Native>),
     Slqb(Slqb<Native>),
     Slab(SlabEngine<Native>),
     /// With something around it. Apart, so that the others are no larger and no slower for it.
-    Wrapped(Box<OfWrapped<Native>>),
+    Wrapped(Box<WrappedEngine<Native>>),
     /// The same with encoded links.
-    Encoded(Box<OfWrapped<Encoded>>),
+    Encoded(Box<WrappedEngine<Encoded>>),
 }
 
 /// The same with debugging or hardening around it.
-pub(crate) enum OfWrapped<W: Platform> {
+pub(crate) enum WrappedEngine<W: Platform> {
     Slub(Wrapped<Slub<W>, W>),
     Slqb(Wrapped<Slqb<W>, W>),
     Slab(Wrapped<SlabEngine<W>, W>),
@@ -36,18 +36,18 @@ pub(crate) enum OfWrapped<W: Platform> {
 macro_rules! with {
     ($of:expr, $cache:ident => $body:expr) => {
         match $of {
-            Of::Slub($cache) => $body,
-            Of::Slqb($cache) => $body,
-            Of::Slab($cache) => $body,
-            Of::Wrapped(wrapped) => with!(wrapped wrapped, $cache => $body),
-            Of::Encoded(wrapped) => with!(wrapped wrapped, $cache => $body),
+            AnyEngine::Slub($cache) => $body,
+            AnyEngine::Slqb($cache) => $body,
+            AnyEngine::Slab($cache) => $body,
+            AnyEngine::Wrapped(wrapped) => with!(wrapped wrapped, $cache => $body),
+            AnyEngine::Encoded(wrapped) => with!(wrapped wrapped, $cache => $body),
         }
     };
     (wrapped $of:expr, $cache:ident => $body:expr) => {
         match &**$of {
-            OfWrapped::Slub($cache) => $body,
-            OfWrapped::Slqb($cache) => $body,
-            OfWrapped::Slab($cache) => $body,
+            WrappedEngine::Slub($cache) => $body,
+            WrappedEngine::Slqb($cache) => $body,
+            WrappedEngine::Slab($cache) => $body,
         }
     };
 }
@@ -70,8 +70,8 @@ pub(crate) fn choice(spec: &Spec<'_>, own: Choice) -> Result<Choice, CreateError
     Ok(choice)
 }
 
-impl Of {
-    pub(crate) fn create(number: CacheId, spec: &Spec<'_>, choice: &Choice) -> Of {
+impl AnyEngine {
+    pub(crate) fn create(number: CacheId, spec: &Spec<'_>, choice: &Choice) -> AnyEngine {
         let wraps = choice.wrap.is_on_anywhere();
         let mut asked = CacheSpec::of_size(match (spec.mark, wraps) {
             // The zone begins behind the last byte; a link fits in an object while it is taken in advance.
@@ -99,15 +99,15 @@ impl Of {
         }
         if wraps {
             return match choice.wrap.encoded {
-                true => Of::Encoded(OfWrapped::create(number, &asked, &choice, zeroed)),
-                false => Of::Wrapped(OfWrapped::create(number, &asked, &choice, zeroed)),
+                true => AnyEngine::Encoded(WrappedEngine::create(number, &asked, &choice, zeroed)),
+                false => AnyEngine::Wrapped(WrappedEngine::create(number, &asked, &choice, zeroed)),
             };
         }
         let new = NewObjects { mark: spec.mark, zeroed, ..NewObjects::default() };
         match choice.preset {
-            Preset::Slub(policy) => Of::Slub(made(number, &asked, &policy, new)),
-            Preset::Slqb(policy) => Of::Slqb(made(number, &asked, &policy, new)),
-            Preset::Slab(policy) => Of::Slab(made(number, &asked, &policy, new)),
+            Preset::Slub(policy) => AnyEngine::Slub(made(number, &asked, &policy, new)),
+            Preset::Slqb(policy) => AnyEngine::Slqb(made(number, &asked, &policy, new)),
+            Preset::Slab(policy) => AnyEngine::Slab(made(number, &asked, &policy, new)),
             Preset::Slob(_) => unreachable!("refused before"),
         }
     }
@@ -115,39 +115,39 @@ impl Of {
     /// Whether the engine's slabs say what is free in their racing word.
     pub(crate) fn races(&self) -> bool {
         match self {
-            Of::Slub(_) => true,
-            Of::Wrapped(wrapped) => matches!(**wrapped, OfWrapped::Slub(_)),
-            Of::Encoded(wrapped) => matches!(**wrapped, OfWrapped::Slub(_)),
-            Of::Slqb(_) | Of::Slab(_) => false,
+            AnyEngine::Slub(_) => true,
+            AnyEngine::Wrapped(wrapped) => matches!(**wrapped, WrappedEngine::Slub(_)),
+            AnyEngine::Encoded(wrapped) => matches!(**wrapped, WrappedEngine::Slub(_)),
+            AnyEngine::Slqb(_) | AnyEngine::Slab(_) => false,
         }
     }
 
     /// How links are read.
     pub(crate) fn link(&self) -> fn(Object, u32) -> Option<Object> {
         match self {
-            Of::Encoded(_) => Encoded::link,
+            AnyEngine::Encoded(_) => Encoded::link,
             _ => Native::link,
         }
     }
 
     /// Whether something is around it.
     pub(crate) fn is_wrapped(&self) -> bool {
-        matches!(self, Of::Wrapped(_) | Of::Encoded(_))
+        matches!(self, AnyEngine::Wrapped(_) | AnyEngine::Encoded(_))
     }
 }
 
-impl<W: Over> OfWrapped<W> {
+impl<W: Over> WrappedEngine<W> {
     fn create(number: CacheId, asked: &CacheSpec, choice: &Choice, zeroed: Option<u32>) -> Box<Self> {
         let new = NewObjects { zeroed, ..NewObjects::default() };
         Box::new(match choice.preset {
             Preset::Slub(policy) => {
-                OfWrapped::Slub(made(number, asked, &wrapped::around(policy, choice), new))
+                WrappedEngine::Slub(made(number, asked, &wrapped::around(policy, choice), new))
             }
             Preset::Slqb(policy) => {
-                OfWrapped::Slqb(made(number, asked, &wrapped::around(policy, choice), new))
+                WrappedEngine::Slqb(made(number, asked, &wrapped::around(policy, choice), new))
             }
             Preset::Slab(policy) => {
-                OfWrapped::Slab(made(number, asked, &wrapped::around(policy, choice), new))
+                WrappedEngine::Slab(made(number, asked, &wrapped::around(policy, choice), new))
             }
             Preset::Slob(_) => unreachable!("refused before"),
         })

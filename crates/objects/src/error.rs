@@ -1,17 +1,17 @@
-//! What can go wrong, as values.
+//! Errors.
 
 use std::fmt;
 
-/// Why a cache cannot be.
+/// Why a cache cannot be created.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CreateError {
-    /// Objects of so many bytes: none, or more than [`crate::untyped::LARGEST`].
+    /// The size of an object in bytes: 0, or more than [`crate::untyped::LARGEST`].
     Size(usize),
-    /// An alignment that is no power of two, or more than [`crate::untyped::LARGEST_ALIGN`].
+    /// The alignment in bytes: no power of two, or more than [`crate::untyped::LARGEST_ALIGN`].
     Align(usize),
-    /// An engine that there is not, or that cannot have object caches; what it says of it.
+    /// The engine is unknown, or cannot have object caches; the text says why.
     Engine(String),
-    /// There are as many caches as there can be.
+    /// The process has the largest number of caches.
     TooMany,
     /// There is no memory at all.
     NoMemory,
@@ -36,56 +36,57 @@ impl fmt::Display for CreateError {
 
 impl std::error::Error for CreateError {}
 
-/// Why there is no object.
+/// Why there is no object for an allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Why {
+pub enum AllocError {
     /// There is no memory.
     NoMemory,
     /// The cache's limit is reached.
     Limit,
-    /// A signal handler asked in the middle of an allocation or a free, or somebody in the middle of a fork: nothing may be locked.
+    /// The caller is a signal handler that interrupted an allocation or a free, or this thread is in the middle of a fork: no
+    /// lock may be taken.
     Interrupted,
 }
 
-impl fmt::Display for Why {
+impl fmt::Display for AllocError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Why::NoMemory => "no memory",
-            Why::Limit => "the cache's limit is reached",
-            Why::Interrupted => "in a signal handler, in the middle of an allocation",
+            AllocError::NoMemory => "no memory",
+            AllocError::Limit => "the cache's limit is reached",
+            AllocError::Interrupted => "in a signal handler, in the middle of an allocation",
         })
     }
 }
 
-impl std::error::Error for Why {}
+impl std::error::Error for AllocError {}
 
-/// A value that found no object, and why.
+/// A value for which there is no object.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Refused<T> {
-    /// The value.
+pub struct InsertError<T> {
+    /// The value that could not be inserted.
     pub value: T,
-    /// Why.
-    pub why: Why,
+    /// Why there is no object.
+    pub why: AllocError,
 }
 
-impl<T> fmt::Debug for Refused<T> {
+impl<T> fmt::Debug for InsertError<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Refused").field("why", &self.why).finish_non_exhaustive()
+        f.debug_struct("InsertError").field("why", &self.why).finish_non_exhaustive()
     }
 }
 
-impl<T> fmt::Display for Refused<T> {
+impl<T> fmt::Display for InsertError<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.why.fmt(f)
     }
 }
 
-impl<T> std::error::Error for Refused<T> {}
+impl<T> std::error::Error for InsertError<T> {}
 
-/// A cache cannot go: so many objects were forgotten, not freed.
+/// A cache cannot be destroyed: objects were forgotten, not freed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InUse {
-    /// How many.
+    /// The number of those objects.
     pub objects: u64,
 }
 

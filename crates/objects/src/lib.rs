@@ -2,8 +2,8 @@
 //!
 //! # Theory
 //!
-//! Bonwick's object cache (1994): objects of one type lie side by side in slabs, and what was made in them once can stay made
-//! while they are free. A cache here is one cache of one engine on the process's pages, beside malloc's classes: the same slots,
+//! Bonwick's object cache (1994): objects of one type lie side by side in slabs, and what a constructor made in an object can
+//! stay while the object is free. A cache here is one cache of one engine on the process's pages, beside malloc's classes: the same slots,
 //! the same upkeep, the same statistics.
 //!
 //! ```text
@@ -30,7 +30,7 @@
 //! | [`ObjectCache`], [`Object`], [`Reserve`] | values of one type |
 //! | [`checked`] | addresses from anywhere, every misuse reported: what C's names are made of |
 //! | [`untyped`] | a cache of bytes |
-//! | [`Shrinker`], [`shrink_all`] | who is asked when memory is short |
+//! | [`Shrinker`], [`shrink_all`] | functions that free objects when memory is short |
 //!
 //! Deliberately absent: C's names, which the library `slablab-c` exports; references that count, generations, and anything else
 //! that a program can build on an object.
@@ -55,8 +55,8 @@ mod stats;
 pub mod untyped;
 
 pub use cache::{Builder, ObjectCache};
-pub use constructor::{Kept, Mode, Plain};
-pub use error::{CreateError, InUse, Refused, Why};
+pub use constructor::{Constructed, Mode, Plain};
+pub use error::{AllocError, CreateError, InUse, InsertError};
 pub use limit::Limit;
 pub use object::{Object, Reserve};
 pub use shrinker::{Shrinker, shrink_all};

@@ -1,35 +1,35 @@
-//! Limits of a cache. One that has a limit counts its objects, an atomic operation each; one without counts nothing.
+//! Limits of a cache. A cache with a limit counts its objects: an atomic operation for each. A cache without one counts nothing.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// How much a cache may hand out at a time.
+/// How many objects of a cache may be live at a time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Limit {
     /// No limit.
     #[default]
     None,
-    /// So many objects.
+    /// This many objects.
     Objects(u64),
-    /// As many objects as fit in so many bytes, each with what its cache puts around it.
+    /// As many objects as fit in this many bytes, each with the padding that its cache puts around it.
     Bytes(u64),
 }
 
 /// Objects handed out, if there is a limit.
 #[derive(Debug)]
-pub(crate) struct Counted {
+pub(crate) struct Counter {
     most: Option<u64>,
     live: AtomicU64,
 }
 
-impl Counted {
+impl Counter {
     /// `per_object`: bytes from one object to the next.
-    pub(crate) fn new(limit: Limit, per_object: u32) -> Counted {
+    pub(crate) fn new(limit: Limit, per_object: u32) -> Counter {
         let most = match limit {
             Limit::None => None,
             Limit::Objects(objects) => Some(objects),
             Limit::Bytes(bytes) => Some(bytes / per_object as u64),
         };
-        Counted { most, live: AtomicU64::new(0) }
+        Counter { most, live: AtomicU64::new(0) }
     }
 
     /// The most objects at a time.
@@ -37,19 +37,19 @@ impl Counted {
         self.most
     }
 
-    /// Objects handed out; `None` without a limit.
+    /// Live objects; `None` without a limit.
     pub(crate) fn live(&self) -> Option<u64> {
         self.most.map(|_| self.live.load(Relaxed))
     }
 
-    /// Counts so many more, unless they are too many.
+    /// Counts `count` objects more. `false`, and counts none, if that is above the limit.
     pub(crate) fn take(&self, count: u64) -> bool {
         let Some(most) = self.most else { return true };
         let more = |live: u64| live.checked_add(count).filter(|live| *live <= most);
         self.live.fetch_update(Relaxed, Relaxed, more).is_ok()
     }
 
-    /// Counts so many fewer.
+    /// Counts `count` objects fewer.
     pub(crate) fn give(&self, count: u64) {
         if self.most.is_some() {
             self.live.fetch_sub(count, Relaxed);

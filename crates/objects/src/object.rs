@@ -2,8 +2,8 @@
 
 use crate::cache::ObjectCache;
 use crate::constructor::{Mode, Plain, value};
-use crate::prefill::Ahead;
-use crate::{Kept, Why};
+use crate::prefill::Prefill;
+use crate::{AllocError, Constructed};
 use slablab_native::Object as Raw;
 use std::fmt;
 use std::marker::PhantomData;
@@ -121,22 +121,22 @@ impl<T, M: Mode<T>> AsMut<T> for Object<'_, T, M> {
 #[must_use = "objects in advance go back when this is dropped"]
 pub struct Reserve<'c, T, M: Mode<T> = Plain> {
     cache: &'c ObjectCache<T, M>,
-    ahead: Ahead,
+    prefill: Prefill,
 }
 
 // SAFETY: the objects are the reserve's alone; those of a cache that keeps hold values.
 unsafe impl<T: Send, M: Mode<T> + Sync> Send for Reserve<'_, T, M> {}
 
 impl<'c, T, M: Mode<T>> Reserve<'c, T, M> {
-    pub(crate) fn new(cache: &'c ObjectCache<T, M>, count: usize) -> Result<Self, Why> {
-        let mut reserve = Reserve { cache, ahead: Ahead::default() };
-        reserve.ahead.fill(cache.raw(), count, |object| cache.mode().prepare(object))?;
+    pub(crate) fn new(cache: &'c ObjectCache<T, M>, count: usize) -> Result<Self, AllocError> {
+        let mut reserve = Reserve { cache, prefill: Prefill::default() };
+        reserve.prefill.fill(cache.raw(), count, |object| cache.mode().prepare(object))?;
         Ok(reserve)
     }
 
     /// Objects left.
     pub fn left(&self) -> usize {
-        self.ahead.left()
+        self.prefill.left()
     }
 }
 
@@ -146,24 +146,24 @@ impl<'c, T> Reserve<'c, T> {
     /// # Errors
     /// None is left; the value comes back.
     pub fn insert(&mut self, content: T) -> Result<Object<'c, T>, T> {
-        let Some(object) = self.ahead.pop(self.cache.raw()) else { return Err(content) };
+        let Some(object) = self.prefill.pop(self.cache.raw()) else { return Err(content) };
         // SAFETY: the object is ours alone, and large and aligned enough.
         unsafe { value::<T>(object).write(content) };
         Ok(Object::new(object, self.cache))
     }
 }
 
-impl<'c, T> Reserve<'c, T, Kept<T>> {
+impl<'c, T> Reserve<'c, T, Constructed<T>> {
     /// One of them; `None` when none is left.
-    pub fn alloc(&mut self) -> Option<Object<'c, T, Kept<T>>> {
-        let object = self.ahead.pop(self.cache.raw())?;
+    pub fn alloc(&mut self) -> Option<Object<'c, T, Constructed<T>>> {
+        let object = self.prefill.pop(self.cache.raw())?;
         Some(Object::new(object, self.cache))
     }
 }
 
 impl<T, M: Mode<T>> Drop for Reserve<'_, T, M> {
     fn drop(&mut self) {
-        self.ahead.give_back(self.cache.raw());
+        self.prefill.give_back(self.cache.raw());
     }
 }
 

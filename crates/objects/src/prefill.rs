@@ -1,29 +1,30 @@
-//! Objects taken in advance, linked through themselves as free objects are: no memory is needed to keep them.
+//! Objects that are allocated in advance. They are linked through themselves, as free objects are, so keeping them needs no
+//! memory.
 
-use crate::Why;
+use crate::AllocError;
 use crate::untyped::Cache;
 use slablab_malloc::world::Native;
 use slablab_native::Object;
 use slablab_platform::Memory;
 
-/// Objects that go from and to a cache at once.
+/// How many objects one call of the cache allocates or frees.
 const BATCH: usize = 32;
 
-/// Objects of one cache. Lost if they are not given back.
+/// Objects of one cache, allocated in advance. They leak unless [`Prefill::give_back`] is called.
 #[derive(Debug, Default)]
-pub(crate) struct Ahead {
+pub(crate) struct Prefill {
     first: Option<Object>,
     left: usize,
 }
 
-impl Ahead {
-    /// Takes objects until there are `count`, and makes each ready.
+impl Prefill {
+    /// Allocates objects until there are `count`, and calls `prepare` with each new one.
     pub(crate) fn fill(
         &mut self,
         cache: &Cache,
         count: usize,
         mut prepare: impl FnMut(Object),
-    ) -> Result<(), Why> {
+    ) -> Result<(), AllocError> {
         while self.left < count {
             let mut batch = [None; BATCH];
             let batch = &mut batch[..BATCH.min(count - self.left)];
@@ -33,7 +34,7 @@ impl Ahead {
                 self.first = Some(*object);
                 self.left += 1;
             }
-            // After all of them are here: a constructor may panic.
+            // After the whole batch is linked: `prepare` may panic, and no object of the batch leaks then.
             batch.iter().flatten().for_each(|object| prepare(*object));
         }
         Ok(())
@@ -45,7 +46,7 @@ impl Ahead {
         self.first = Native::link(object, cache.link_offset());
         self.left -= 1;
         if cache.is_wrapped() {
-            // It may have been handed out as zeros.
+            // A wrapper may have filled it with zeros, and the link was written since.
             Native::set_link(object, cache.link_offset(), None);
         }
         Some(object)

@@ -1,4 +1,5 @@
-//! Objects that signal handlers freed in the middle of something: they wait for whoever comes to a slow path next.
+//! Objects that a signal handler freed while it had interrupted an allocation or a free. The next slow path of the cache frees
+//! them, in whatever thread.
 
 use slablab_malloc::world::Native;
 use slablab_native::Object;
@@ -7,13 +8,13 @@ use std::sync::atomic::{AtomicUsize, Ordering::*};
 
 /// Free objects of one cache, linked through themselves.
 #[derive(Debug, Default)]
-pub(crate) struct Waiting {
+pub(crate) struct SignalFrees {
     /// Where the first is; 0 for none.
     first: AtomicUsize,
 }
 
-impl Waiting {
-    /// Adds an object whose link is so many bytes from its start.
+impl SignalFrees {
+    /// Adds an object whose link is `link_offset` bytes from its start.
     pub(crate) fn push(&self, object: Object, link_offset: u32) {
         let mut first = self.first.load(Relaxed);
         loop {
@@ -25,7 +26,7 @@ impl Waiting {
         }
     }
 
-    /// All of them.
+    /// Takes all objects off the list.
     pub(crate) fn take(&self, link_offset: u32) -> impl Iterator<Item = Object> {
         let first = if self.first.load(Relaxed) == 0 { 0 } else { self.first.swap(0, Acquire) };
         // The link is read before the object is handed on.
@@ -48,7 +49,7 @@ mod tests {
         let mut memory = [0_u64; 8];
         let start = memory.as_mut_ptr();
         let objects = [0, 2, 4].map(|word| Object::at(start.wrapping_add(word).cast()).expect("an address"));
-        let waiting = Waiting::default();
+        let waiting = SignalFrees::default();
         assert_eq!(waiting.take(8).count(), 0);
         objects.iter().for_each(|object| waiting.push(*object, 8));
         assert_eq!(waiting.take(8).collect::<Vec<_>>(), [objects[2], objects[1], objects[0]]);

@@ -3,12 +3,12 @@
 //! What is typed ([`crate::ObjectCache`]) and what checks its callers ([`crate::checked`]) are made of this. Nothing here reads
 //! or writes an object.
 
-use crate::deferred_drop::{self, Gone};
-use crate::engine::{self, Of, OfWrapped, with};
-use crate::limit::{Counted, Limit};
+use crate::deferred_drop::{self, DeferredDrops};
+use crate::engine::{self, AnyEngine, WrappedEngine, with};
+use crate::limit::{Counter, Limit};
 use crate::shrinker;
-use crate::signal_frees::Waiting;
-use crate::{CreateError, Letters, Stats, Why};
+use crate::signal_frees::SignalFrees;
+use crate::{AllocError, CreateError, Letters, Stats};
 use slablab_malloc::Over;
 use slablab_malloc::shared::{self, FromHeap, Registration, Tenant};
 use slablab_malloc::world::Native;
@@ -20,33 +20,33 @@ use slablab_slabs::{Backing, Busy, CacheId, Engine, Misuse, Usage};
 use std::fmt;
 use std::sync::Arc;
 
-/// What a cache is asked to be.
+/// What a caller asks of a new cache.
 #[derive(Clone, Debug)]
 pub struct Spec<'a> {
-    /// Its name, for reports and statistics.
+    /// The cache's name, in reports and statistics.
     pub name: &'a str,
     /// Bytes of an object, at least 1.
     pub size: usize,
     /// Bytes of alignment, a power of two.
     pub align: usize,
-    /// Align to cache lines too.
+    /// Whether objects are aligned to the processor's cache lines too.
     pub hwcache_align: bool,
-    /// What is in an object, and a word of state behind it, survives a free.
+    /// Whether the contents of an object, and a word of state behind it, survive a free.
     pub kept: bool,
     /// Marks an object of a new slab as free, in its second word.
     pub mark: Option<fn(Object)>,
-    /// Ends what is in an object whose slab goes; called in calls of this cache only.
+    /// Drops what is in an object whose slab goes back. Called only inside of calls of this cache.
     pub end: Option<fn(Object)>,
-    /// Most objects at a time.
+    /// How many objects may be live at a time.
     pub limit: Limit,
-    /// The engine; the process's own where none is named.
+    /// The engine, in the words of `SLABLAB_ENGINE`; `None` for the process's own.
     pub engine: Option<&'a str>,
     /// Letters of `debug=`, beside those that the engine's words have.
     pub debug: Letters,
 }
 
 impl<'a> Spec<'a> {
-    /// Objects of so many bytes.
+    /// A cache of objects of `size` bytes at multiples of `align`, with nothing else asked for.
     pub fn new(name: &'a str, size: usize, align: usize) -> Spec<'a> {
         let (hwcache_align, kept, mark, end) = (false, false, None, None);
         let (limit, engine, debug) = (Limit::None, None, Letters::NONE);
@@ -69,13 +69,13 @@ pub struct Cache {
 }
 
 struct Inner {
-    of: Of,
+    engine: AnyEngine,
     limited: bool,
-    limit: Counted,
+    limit: Counter,
     number: CacheId,
     spec: Asked,
-    gone: Gone,
-    waiting: Waiting,
+    deferred_drops: DeferredDrops,
+    signal_frees: SignalFrees,
     pages: &'static Pages<Native>,
 }
 
@@ -117,12 +117,12 @@ impl Cache {
         }
         let registration = shared::register().ok_or(CreateError::TooMany)?;
         let number = CacheId(registration.first());
-        let of = Of::create(number, spec, &engine);
-        let limit = Counted::new(spec.limit, with!(&of, cache => cache.geometry().size));
+        let cache = AnyEngine::create(number, spec, &engine);
+        let limit = Counter::new(spec.limit, with!(&cache, cache => cache.geometry().size));
         let inner = Arc::new(Inner {
             limited: limit.most().is_some(),
             limit,
-            of,
+            engine: cache,
             number,
             spec: Asked {
                 name: spec.name.into(),
@@ -132,8 +132,8 @@ impl Cache {
                 kept: spec.kept,
                 engine,
             },
-            gone: Gone::default(),
-            waiting: Waiting::default(),
+            deferred_drops: DeferredDrops::default(),
+            signal_frees: SignalFrees::default(),
             pages,
         });
         // SAFETY: `Drop for Cache` unsettles it (`destroy` or `abandon`) before it lets go of the `Arc`.
@@ -141,31 +141,31 @@ impl Cache {
         Ok(Cache { inner, registration: Some(registration) })
     }
 
-    /// An object.
+    /// Allocates an object.
     ///
     /// # Errors
     /// There is no memory, or the cache's limit is reached.
     #[inline(always)]
-    pub fn alloc(&self) -> Result<Object, Why> {
+    pub fn alloc(&self) -> Result<Object, AllocError> {
         match self.alloc_hot() {
             Some(object) => Ok(object),
             None => self.inner.alloc_slow(),
         }
     }
 
-    /// An object of this thread's slot, if that can be had fast.
+    /// Allocates an object from this thread's array. `None` means "call [`Cache::alloc`]", not "out of memory".
     #[inline(always)]
     pub fn alloc_hot(&self) -> Option<Object> {
-        match &self.inner.of {
-            Of::Slub(cache) if !self.inner.limited => cache.alloc_first(),
+        match &self.inner.engine {
+            AnyEngine::Slub(cache) if !self.inner.limited => cache.alloc_first(),
             _ => None,
         }
     }
 
-    /// Gives an object back that is this cache's.
+    /// Frees an object of this cache.
     #[inline(always)]
     pub fn free(&self, object: Object) {
-        if let Of::Slub(cache) = &self.inner.of
+        if let AnyEngine::Slub(cache) = &self.inner.engine
             && !self.inner.limited
             && cache.free_own(object, || home(object))
         {
@@ -178,8 +178,10 @@ impl Cache {
     #[inline(always)]
     pub fn starts_at_hot(&self, spot: Spot) -> Option<(Object, Pfn)> {
         let (slab, offset) = spot.place();
-        match &self.inner.of {
-            Of::Slub(cache) if spot.cache() == self.inner.number.0 && cache.starts_at(slab, offset) => {
+        match &self.inner.engine {
+            AnyEngine::Slub(cache)
+                if spot.cache() == self.inner.number.0 && cache.starts_at(slab, offset) =>
+            {
                 Some((spot.object(), slab))
             }
             _ => None,
@@ -192,26 +194,26 @@ impl Cache {
             return None;
         }
         let ((slab, offset), object) = (spot.place(), spot.object());
-        let starts = with!(&self.inner.of, cache => cache.starts_at(slab, offset));
+        let starts = with!(&self.inner.engine, cache => cache.starts_at(slab, offset));
         (starts || self.owns(object).is_ok()).then_some((object, slab))
     }
 
     /// Gives an object of this thread's node's memory back that is this cache's, if its slot takes it.
     #[inline(always)]
     pub fn push_hot(&self, object: Object, slab: Pfn) -> bool {
-        match &self.inner.of {
-            Of::Slub(cache) if !self.inner.limited => cache.free_first(object, slab),
+        match &self.inner.engine {
+            AnyEngine::Slub(cache) if !self.inner.limited => cache.free_first(object, slab),
             _ => false,
         }
     }
 
-    /// Gives an object back whose slab is known.
+    /// Frees the object at an address in `slab`.
     ///
     /// # Errors
-    /// There is none of this cache's.
+    /// No object of this cache starts there, and what is there instead.
     pub fn try_free(&self, object: Object, slab: Pfn) -> Result<(), Misuse> {
         let inner = &*self.inner;
-        if !inner.limited && with!(&inner.of, cache => cache.free_hot(object, slab)) {
+        if !inner.limited && with!(&inner.engine, cache => cache.free_hot(object, slab)) {
             return Ok(());
         }
         inner.try_free(object)
@@ -222,45 +224,45 @@ impl Cache {
     /// # Errors
     /// What is there instead.
     pub fn owns(&self, object: Object) -> Result<(), Misuse> {
-        with!(&self.inner.of, cache => cache.owns(object))
+        with!(&self.inner.engine, cache => cache.owns(object))
     }
 
     /// Fills `out` with objects, all or none.
     ///
     /// # Errors
     /// As [`Cache::alloc`]; then none was taken.
-    pub fn alloc_bulk(&self, out: &mut [Option<Object>]) -> Result<(), Why> {
+    pub fn alloc_bulk(&self, out: &mut [Option<Object>]) -> Result<(), AllocError> {
         self.inner.alloc_bulk(out)
     }
 
-    /// Gives objects back that are this cache's.
+    /// Frees objects of this cache.
     pub fn free_bulk(&self, objects: &[Object]) {
         self.inner.free_bulk(objects);
     }
 
-    /// Gives back what is kept for nobody. Answers the bytes of slabs that the cache has no more.
+    /// Frees every slab without a live object, as far as this thread can reach. Returns the bytes of those slabs.
     pub fn shrink(&self) -> u64 {
-        self.inner.end_waiting();
+        self.inner.end_signal_frees();
         let before = self.usage().frames;
-        with!(&self.inner.of, cache => cache.shrink(&self.inner.backing(cache)));
+        with!(&self.inner.engine, cache => cache.shrink(&self.inner.backing(cache)));
         self.inner.end_works();
         before.saturating_sub(self.usage().frames) << Native::page_shift()
     }
 
-    /// Gives every slab back and ends the cache's life: nobody may use it any more, unless objects are still allocated.
+    /// Frees every slab and ends the cache: no call may come later.
     ///
     /// # Errors
-    /// Objects are still allocated; they stay, and the cache does.
+    /// Objects are still allocated. They stay, and the cache goes on.
     pub fn destroy(&mut self) -> Result<(), Busy> {
         let Some(registration) = self.registration.take() else { return Ok(()) };
-        self.inner.end_waiting();
+        self.inner.end_signal_frees();
         if self.is_wrapped() {
             // What is found in what is held back is told under the cache's name, which it has as long as it is settled.
             self.shrink();
         }
         shared::withdraw(&registration);
         let inner = &*self.inner;
-        let done = with!(&inner.of, cache => cache.destroy(&inner.backing(cache)));
+        let done = with!(&inner.engine, cache => cache.destroy(&inner.backing(cache)));
         shared::end_works(|| {
             inner.end_works();
             while done.is_ok() && Native::work_of(inner.number.0, WorkKind::Reap).is_some() {}
@@ -276,12 +278,12 @@ impl Cache {
         done
     }
 
-    /// Its name.
+    /// The cache's name.
     pub fn name(&self) -> &str {
         &self.inner.spec.name
     }
 
-    /// Its number.
+    /// The cache's number, which its slabs' page frames carry.
     #[inline(always)]
     pub fn number(&self) -> CacheId {
         self.inner.number
@@ -299,7 +301,7 @@ impl Cache {
 
     /// Whether something is around its engine, which then tells who frees what is free.
     pub fn is_wrapped(&self) -> bool {
-        self.inner.of.is_wrapped()
+        self.inner.engine.is_wrapped()
     }
 
     /// Where whoever has an object may keep a link of his own: where a free one keeps its link, if that is inside.
@@ -307,13 +309,13 @@ impl Cache {
         self.inner.link_offset()
     }
 
-    /// What it holds.
+    /// What the cache holds.
     pub fn stats(&self) -> Stats {
         self.inner.stats()
     }
 
     pub(crate) fn usage(&self) -> Usage {
-        with!(&self.inner.of, cache => cache.usage())
+        with!(&self.inner.engine, cache => cache.usage())
     }
 }
 
@@ -333,7 +335,7 @@ impl Drop for Cache {
         if self.destroy().is_ok() {
             return;
         }
-        // Objects were forgotten. Their slabs stay, and the number that they carry is nobody else's: the registration is not left.
+        // Objects were forgotten. Their slabs stay, and so does the number that they carry: it is not released.
         if let Some(registration) = &self.registration {
             shared::leak(registration);
         }
@@ -342,32 +344,32 @@ impl Drop for Cache {
 
 impl Inner {
     fn backing<W: Over, E: Engine<W, Common = ()>>(&self, _cache: &E) -> Backing<'_, W> {
-        let site = if self.of.is_wrapped() { stack::here() } else { 0 };
+        let site = if self.engine.is_wrapped() { stack::here() } else { 0 };
         Backing { metadata: Some(&FromHeap), site, ..Backing::pages(self.pages) }
     }
 
     #[cold]
     #[inline(never)]
-    fn alloc_slow(&self) -> Result<Object, Why> {
+    fn alloc_slow(&self) -> Result<Object, AllocError> {
         if !self.limited
-            && let Some(object) = with!(&self.of, cache => cache.alloc_hot())
+            && let Some(object) = with!(&self.engine, cache => cache.alloc_hot())
         {
             return Ok(object);
         }
         self.upkeep()?;
         self.reserve(1)?;
-        let alloc = || with!(&self.of, cache => cache.alloc(&self.backing(cache), Gfp::KERNEL, None));
+        let alloc = || with!(&self.engine, cache => cache.alloc(&self.backing(cache), Gfp::KERNEL, None));
         alloc().or_else(|| self.short_of(1).then(alloc).flatten()).ok_or_else(|| {
             self.limit.give(1);
-            Why::NoMemory
+            AllocError::NoMemory
         })
     }
 
-    fn alloc_bulk(&self, out: &mut [Option<Object>]) -> Result<(), Why> {
+    fn alloc_bulk(&self, out: &mut [Option<Object>]) -> Result<(), AllocError> {
         self.upkeep()?;
         let count = out.len() as u64;
         self.reserve(count)?;
-        let alloc = |out: &mut [Option<Object>]| with!(&self.of, cache => cache.alloc_bulk(&self.backing(cache), Gfp::KERNEL, out));
+        let alloc = |out: &mut [Option<Object>]| with!(&self.engine, cache => cache.alloc_bulk(&self.backing(cache), Gfp::KERNEL, out));
         let mut got = alloc(out);
         if got < out.len() && self.short_of(count - got as u64) {
             got += alloc(&mut out[got..]);
@@ -377,19 +379,19 @@ impl Inner {
         }
         for object in &mut out[..got] {
             let object = object.take().expect("got just now");
-            with!(&self.of, cache => cache.free(&self.backing(cache), object)).expect("got just now");
+            with!(&self.engine, cache => cache.free(&self.backing(cache), object)).expect("got just now");
         }
         self.limit.give(count);
-        Err(Why::NoMemory)
+        Err(AllocError::NoMemory)
     }
 
     /// Counts so many objects more. At the limit, whoever keeps objects of this cache is asked first.
-    fn reserve(&self, count: u64) -> Result<(), Why> {
+    fn reserve(&self, count: u64) -> Result<(), AllocError> {
         let taken = self.limit.take(count) || {
             shrinker::ask(Some(self.number), count);
             self.limit.take(count)
         };
-        if taken { Ok(()) } else { Err(Why::Limit) }
+        if taken { Ok(()) } else { Err(AllocError::Limit) }
     }
 
     /// There was no memory for so many objects: asks for some. Whether to try again.
@@ -404,7 +406,7 @@ impl Inner {
     fn free_slow(&self, object: Object) {
         if !self.limited
             && let Some(slab) = home(object)
-            && with!(&self.of, cache => cache.free_hot(object, slab))
+            && with!(&self.engine, cache => cache.free_hot(object, slab))
         {
             return;
         }
@@ -419,24 +421,24 @@ impl Inner {
 
     fn try_free(&self, object: Object) -> Result<(), Misuse> {
         if self.upkeep().is_err() {
-            with!(&self.of, cache => cache.owns(object))?;
-            self.waiting.push(object, self.link_offset());
+            with!(&self.engine, cache => cache.owns(object))?;
+            self.signal_frees.push(object, self.link_offset());
             return Ok(());
         }
         self.free_now(object)
     }
 
     fn free_now(&self, object: Object) -> Result<(), Misuse> {
-        with!(&self.of, cache => cache.free(&self.backing(cache), object))?;
+        with!(&self.engine, cache => cache.free(&self.backing(cache), object))?;
         self.limit.give(1);
         Ok(())
     }
 
     fn free_bulk(&self, objects: &[Object]) {
         if self.upkeep().is_err() {
-            return objects.iter().for_each(|object| self.waiting.push(*object, self.link_offset()));
+            return objects.iter().for_each(|object| self.signal_frees.push(*object, self.link_offset()));
         }
-        if let Err(misuse) = with!(&self.of, cache => cache.free_bulk(&self.backing(cache), objects)) {
+        if let Err(misuse) = with!(&self.engine, cache => cache.free_bulk(&self.backing(cache), objects)) {
             shared::misuse(format_args!("{}: free of {} objects: {misuse:?}", self.spec.name, objects.len()));
         }
         self.limit.give(objects.len() as u64);
@@ -446,39 +448,39 @@ impl Inner {
     ///
     /// # Errors
     /// This is a signal handler in the middle of something: nothing may be locked.
-    fn upkeep(&self) -> Result<(), Why> {
+    fn upkeep(&self) -> Result<(), AllocError> {
         if Native::interrupted() {
-            return Err(Why::Interrupted);
+            return Err(AllocError::Interrupted);
         }
         shared::upkeep();
-        self.end_waiting();
-        self.end_gone();
+        self.end_signal_frees();
+        self.drop_deferred();
         Ok(())
     }
 
     /// Frees what signal handlers freed in the middle of something.
-    fn end_waiting(&self) {
-        for object in self.waiting.take(self.link_offset()) {
+    fn end_signal_frees(&self) {
+        for object in self.signal_frees.take(self.link_offset()) {
             self.free_now(object).unwrap_or_else(|misuse| self.report(object, misuse));
         }
     }
 
     fn link_offset(&self) -> u32 {
-        match &self.of {
-            of if !of.is_wrapped() => with!(of, cache => cache.geometry().link_offset),
+        match &self.engine {
+            engine if !engine.is_wrapped() => with!(engine, cache => cache.geometry().link_offset),
             _ if self.spec.kept => (state_offset(self.spec.size as usize) + WORD) as u32,
             _ => 0,
         }
     }
 
     /// Ends what is in the objects of slabs that were set aside, and gives the slabs back.
-    fn end_gone(&self) {
+    fn drop_deferred(&self) {
         let Some(end) = self.spec.end else { return };
-        while let Some(slab) = self.gone.pop() {
-            let geometry = with!(&self.of, cache => *cache.geometry());
-            deferred_drop::objects(slab, self.of.races(), &geometry, self.of.link()).for_each(end);
+        while let Some(slab) = self.deferred_drops.pop() {
+            let geometry = with!(&self.engine, cache => *cache.geometry());
+            deferred_drop::objects(slab, self.engine.races(), &geometry, self.engine.link()).for_each(end);
             let work = Work { kind: WorkKind::FreeSlab, cache: self.number.0, argument: slab.0 as u64 };
-            with!(&self.of, cache => cache.work(&self.backing(cache), Native::cpu(), work));
+            with!(&self.engine, cache => cache.work(&self.backing(cache), Native::cpu(), work));
         }
     }
 
@@ -489,12 +491,12 @@ impl Inner {
                 self.work(cpu, work);
             }
         }
-        self.end_gone();
+        self.drop_deferred();
     }
 
     fn stats(&self) -> Stats {
-        let usage = with!(&self.of, cache => cache.usage());
-        let geometry = with!(&self.of, cache => *cache.geometry());
+        let usage = with!(&self.engine, cache => cache.usage());
+        let geometry = with!(&self.engine, cache => *cache.geometry());
         Stats {
             name: self.spec.name.to_string(),
             engine: self.spec.engine.to_string(),
@@ -508,7 +510,7 @@ impl Inner {
             objects: usage.total_objects,
             active: self.limit.live().unwrap_or_else(|| usage.live_objects()),
             limit: self.limit.most(),
-            found: with!(&self.of, cache => cache.reports().total),
+            found: with!(&self.engine, cache => cache.reports().total),
         }
     }
 }
@@ -516,27 +518,27 @@ impl Inner {
 impl Tenant for Inner {
     fn work(&self, cpu: CpuId, work: Work) {
         if work.kind == WorkKind::FreeSlab && self.spec.end.is_some() {
-            return self.gone.push(Pfn(work.argument as u32));
+            return self.deferred_drops.push(Pfn(work.argument as u32));
         }
-        with!(&self.of, cache => cache.work(&self.backing(cache), cpu, work));
+        with!(&self.engine, cache => cache.work(&self.backing(cache), cpu, work));
     }
     fn thread_exit(&self, cpu: CpuId) {
-        with!(&self.of, cache => cache.cpu_down(&self.backing(cache), cpu));
+        with!(&self.engine, cache => cache.cpu_down(&self.backing(cache), cpu));
     }
     fn shrink(&self, turn: u32) {
         // Caches are many: each has its turn.
         if turn % TURNS == self.number.0 / shared::NUMBERS % TURNS {
-            with!(&self.of, cache => cache.shrink_idle(&self.backing(cache)));
+            with!(&self.engine, cache => cache.shrink_idle(&self.backing(cache)));
         }
     }
     fn shrink_all(&self) {
-        with!(&self.of, cache => cache.shrink(&self.backing(cache)));
+        with!(&self.engine, cache => cache.shrink(&self.backing(cache)));
     }
     fn each_usage(&self, each: &mut dyn FnMut(&Usage, u32)) {
-        with!(&self.of, cache => each(&cache.usage(), cache.geometry().object_size));
+        with!(&self.engine, cache => each(&cache.usage(), cache.geometry().object_size));
     }
     fn print_stats(&self) {
-        with!(&self.of, cache => {
+        with!(&self.engine, cache => {
             shared::print_cache(format_args!("{}", self.spec.name), &cache.usage(), cache.geometry());
         });
     }

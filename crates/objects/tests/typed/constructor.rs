@@ -1,12 +1,12 @@
 //! Values that stay made while their objects are free.
 
 use crate::{Census, Counted, is_wrapped, under_every_engine};
-use slablab_objects::{Builder, Kept, ObjectCache};
+use slablab_objects::{Builder, Constructed, ObjectCache};
 use std::collections::HashSet;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 
-fn cache(engine: &'static str, census: &Census) -> ObjectCache<Counted, Kept<Counted>> {
+fn cache(engine: &'static str, census: &Census) -> ObjectCache<Counted, Constructed<Counted>> {
     let (census, next) = (census.clone(), AtomicU64::new(0));
     let make = move || census.born(next.fetch_add(1, SeqCst));
     Builder::new("kept").engine(engine).create_with(make).expect("a cache")

@@ -1,7 +1,7 @@
 //! Limits, objects in advance, shrinkers.
 
 use crate::{Census, under_every_engine};
-use slablab_objects::{Builder, Limit, Object, ObjectCache, Shrinker, Why, shrink_all};
+use slablab_objects::{AllocError, Builder, Limit, Object, ObjectCache, Shrinker, shrink_all};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
@@ -13,11 +13,11 @@ fn at_its_limit_a_cache_refuses_and_hands_the_value_back() {
         let cache = builder.create::<u64>().expect("a cache");
         let mut all: Vec<_> = (0..100).map(|n| cache.insert(n).expect("within the limit")).collect();
         let refused = cache.insert(100).expect_err("at the limit");
-        assert_eq!((refused.value, refused.why), (100, Why::Limit), "{engine}");
-        assert_eq!(cache.prefill(1).expect_err("at the limit"), Why::Limit, "{engine}");
+        assert_eq!((refused.value, refused.why), (100, AllocError::Limit), "{engine}");
+        assert_eq!(cache.prefill(1).expect_err("at the limit"), AllocError::Limit, "{engine}");
         all.truncate(90);
         assert_eq!(cache.stats().active, 90, "{engine}");
-        assert_eq!(cache.prefill(11).expect_err("beyond the limit"), Why::Limit, "{engine}");
+        assert_eq!(cache.prefill(11).expect_err("beyond the limit"), AllocError::Limit, "{engine}");
         let reserve = cache.prefill(10).expect("within the limit");
         assert!(cache.insert(1).is_err(), "{engine}: what is in advance counts");
         drop(reserve);

@@ -1,7 +1,7 @@
 //! Memory runs out: in a process of its own, whose address space is bounded.
 
 use crate::{ENGINES, under_every_engine};
-use slablab_objects::{Builder, ObjectCache, Shrinker, Why};
+use slablab_objects::{AllocError, Builder, ObjectCache, Shrinker};
 use std::mem::MaybeUninit;
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
@@ -31,7 +31,7 @@ fn fill() {
                 Err(why) => break why,
             }
         };
-        assert_eq!(why, Why::NoMemory);
+        assert_eq!(why, AllocError::NoMemory);
         assert!(held.len() > 5 && ASKED.load(SeqCst) >= round, "{} batches", held.len());
         assert_eq!(cache.stats().active, held.len() as u64 * 64, "nothing is lost");
         held.clear();
