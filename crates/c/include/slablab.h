@@ -14,17 +14,20 @@
 #define KMEM_HWCACHE_ALIGN 8192
 
 /*
- Looks whose object is freed and whether it is allocated, with the letter F of `debug=`; for `flags` of `kmem_cache_create`.
+ Looks whose object is freed and whether it is allocated, with the letter F of `debug=`; for `flags` of
+ `kmem_cache_create`.
  */
 #define KMEM_CONSISTENCY_CHECKS 256
 
 /*
- Puts red zones around objects (Z): what is written there is reported when the object is freed, or allocated next.
+ Puts red zones around objects (Z): what is written there is reported when the object is freed, or
+ allocated next.
  */
 #define KMEM_RED_ZONE 1024
 
 /*
- Poisons free objects (P): what is written to one is reported when it is allocated next. Not with a constructor.
+ Poisons free objects (P): what is written to one is reported when it is allocated next. Not with a
+ constructor.
  */
 #define KMEM_POISON 2048
 
@@ -34,8 +37,8 @@
 #define KMEM_STORE_USER 65536
 
 /*
- Fills the object with zeros; for `flags` of the functions that allocate. Not with a constructor. No flag of
- `kmem_cache_create` has this value.
+ Fills the object with zeros; for `flags` of the functions that allocate. Not with a constructor. No flag
+ of `kmem_cache_create` has this value.
  */
 #define KMEM_ZERO 1
 
@@ -75,8 +78,8 @@ struct kmem_cache_args {
    */
   size_t max_objects;
   /*
-   As many objects as fit in this many bytes, each with the padding that its cache puts around it; 0 for no limit. Only if
-   `max_objects` is 0.
+   As many objects as fit in this many bytes, each with the padding that its cache puts around it; 0 for
+   no limit. Only if `max_objects` is 0.
    */
   size_t max_bytes;
   /*
@@ -128,8 +131,9 @@ extern "C" {
 #endif // __cplusplus
 
 /*
- Creates a cache. `name` is copied. Returns null and sets `errno` to `EINVAL` if a size, an alignment, a flag or the name is
- invalid, to `ENOMEM` if there is no memory or the process has the largest number of caches.
+ Creates a cache. `name` is copied. Returns null and sets `errno` to `EINVAL` if a size, an alignment, a
+ flag or the name is invalid, to `ENOMEM` if there is no memory or the process has the largest number of
+ caches.
 
  # Safety
  `name` is a text that ends with 0, or null; `ctor` may be called with any object of this cache.
@@ -149,14 +153,14 @@ struct kmem_cache *kmem_cache_create(const char *name,
 struct kmem_cache *kmem_cache_create_args(const char *name, size_t size, const struct kmem_cache_args *args);
 
 /*
- Allocates an object. Returns null and sets `errno`: `ENOMEM` without memory, `EDQUOT` at the cache's limit, `EINVAL` for an
- invalid flag, `EAGAIN` in a signal handler that interrupted an allocation or a free.
+ Allocates an object. Returns null and sets `errno`: `ENOMEM` without memory, `EDQUOT` at the cache's
+ limit, `EINVAL` for an invalid flag, `EAGAIN` in a signal handler that interrupted an allocation or a
+ free.
 
  # Safety
  `cache` came from `kmem_cache_create`.
  */
-void *kmem_cache_alloc(struct kmem_cache *cache,
-                       unsigned int flags);
+void *kmem_cache_alloc(struct kmem_cache *cache, unsigned int flags);
 
 /*
  Allocates `count` objects, all or none. Returns `count`, or 0 with `errno` as of [`kmem_cache_alloc`].
@@ -167,14 +171,13 @@ void *kmem_cache_alloc(struct kmem_cache *cache,
 size_t kmem_cache_alloc_bulk(struct kmem_cache *cache, unsigned int flags, size_t count, void **objects);
 
 /*
- Frees an object; does nothing if `object` is null. An address that is no live object of this cache ends the process with a
- report.
+ Frees an object; does nothing if `object` is null. An address that is no live object of this cache ends
+ the process with a report.
 
  # Safety
  `cache` came from `kmem_cache_create`; nobody uses the object any more.
  */
-void kmem_cache_free(struct kmem_cache *cache,
-                     void *object);
+void kmem_cache_free(struct kmem_cache *cache, void *object);
 
 /*
  Frees `count` objects, none of them null.
@@ -193,8 +196,8 @@ void kmem_cache_free_bulk(struct kmem_cache *cache, size_t count, void **objects
 int kmem_cache_shrink(struct kmem_cache *cache);
 
 /*
- Destroys a cache; does nothing if `cache` is null. Returns 0, or -1 with `EBUSY` if objects remain: their number is reported
- on standard error, and the cache stays.
+ Destroys a cache; does nothing if `cache` is null. Returns 0, or -1 with `EBUSY` if objects remain: their
+ number is reported on standard error, and the cache stays.
 
  # Safety
  `cache` came from `kmem_cache_create`, and nobody uses it any more unless it stays.
@@ -226,15 +229,13 @@ const char *kmem_cache_name(const struct kmem_cache *cache);
 void kmem_cache_get_stats(const struct kmem_cache *cache, struct kmem_cache_stats *stats);
 
 /*
- Allocates `count` objects in advance, for a section that must not fail, and runs the constructor for those that are new.
- Returns null with `errno` as of [`kmem_cache_alloc`].
+ Allocates `count` objects in advance, for a section that must not fail, and runs the constructor for those
+ that are new. Returns null with `errno` as of [`kmem_cache_alloc`].
 
  # Safety
  `cache` came from `kmem_cache_create`.
  */
-struct slab_sheaf *kmem_cache_prefill_sheaf(struct kmem_cache *cache,
-                                            unsigned int flags,
-                                            size_t count);
+struct slab_sheaf *kmem_cache_prefill_sheaf(struct kmem_cache *cache, unsigned int flags, size_t count);
 
 /*
  Takes one of the objects that were allocated in advance; null if none is left.
@@ -261,9 +262,10 @@ size_t kmem_cache_sheaf_size(const struct slab_sheaf *sheaf);
 void kmem_cache_return_sheaf(struct kmem_cache *cache, unsigned int _flags, struct slab_sheaf *sheaf);
 
 /*
- Registers a function of a program that keeps objects for later. `ask` is called with the number of objects that are
- wanted and with `argument`, in the thread that wants memory; it returns the number of objects that it freed. It is called
- when memory is short, and when `cache`, which may be null, is at its limit. Null and `EINVAL` if `ask` is null.
+ Registers a function of a program that keeps objects for later. `ask` is called with the number of objects
+ that are wanted and with `argument`, in the thread that wants memory; it returns the number of objects
+ that it freed. It is called when memory is short, and when `cache`, which may be null, is at its limit.
+ Null and `EINVAL` if `ask` is null.
 
  # Safety
  `cache` came from `kmem_cache_create`, or is null; `ask` may be called with `argument` in any thread until
@@ -274,9 +276,9 @@ struct kmem_shrinker *kmem_register_shrinker(struct kmem_cache *cache,
                                              void *argument);
 
 /*
- Unregisters a shrinker; does nothing if `shrinker` is null. Waits for every call of its function that runs in another
- thread: once this returned, `argument` may be freed. The function may itself unregister its shrinker; its own call is then
- not waited for.
+ Unregisters a shrinker; does nothing if `shrinker` is null. Waits for every call of its function that runs
+ in another thread: once this returned, `argument` may be freed. The function may itself unregister its
+ shrinker; its own call is then not waited for.
 
  # Safety
  `shrinker` came from `kmem_register_shrinker`, and is not used any more.
@@ -284,8 +286,8 @@ struct kmem_shrinker *kmem_register_shrinker(struct kmem_cache *cache,
 void kmem_unregister_shrinker(struct kmem_shrinker *shrinker);
 
 /*
- Calls every shrinker for all that it can free, and has every heap and cache give back the free memory that it keeps. Returns
- the bytes that went back to the system.
+ Calls every shrinker for all that it can free, and has every heap and cache give back the free memory that
+ it keeps. Returns the bytes that went back to the system.
  */
 size_t kmem_shrink_all(void);
 

@@ -1,7 +1,8 @@
-//! C++'s `operator new` and `operator delete`, by the names of the Itanium ABI. `unsafe`: addresses come from anywhere.
+//! C++'s `operator new` and `operator delete`, by the names of the Itanium ABI. `unsafe`: addresses come from
+//! anywhere.
 //!
-//! A throwing form without memory calls the program's new-handler as long as there is one, then throws `std::bad_alloc`
-//! through the C++ library of the program; a program without one cannot have called it.
+//! A throwing form without memory calls the program's new-handler as long as there is one, then throws
+//! `std::bad_alloc` through the C++ library of the program; a program without one cannot have called it.
 
 #![allow(non_snake_case, reason = "the ABI's names")]
 
@@ -91,7 +92,8 @@ macro_rules! nothrow {
     };
 }
 
-/// Forms of `operator delete`: a name, its arguments after the address, the bytes if the form says them, the alignment.
+/// Forms of `operator delete`: a name, its arguments after the address, the bytes if the form says them, the
+/// alignment.
 macro_rules! delete {
     ($($(#[$doc:meta])* $name:ident($($argument:ident: $type:ty),*) = $bytes:expr, $align:expr;)*) => {
         $($(#[$doc])*

@@ -1,6 +1,6 @@
-//! What glibc's programs ask about the heap: `mallinfo`, `mallinfo2`, `malloc_info`, `malloc_stats`, `mallopt`. Without these
-//! names here glibc's own functions would answer, about its heap, which such a process does not use. `unsafe`: writes to a
-//! stream of the caller's.
+//! What glibc's programs ask about the heap: `mallinfo`, `mallinfo2`, `malloc_info`, `malloc_stats`,
+//! `mallopt`. Without these names here glibc's own functions would answer, about its heap, which such a
+//! process does not use. `unsafe`: writes to a stream of the caller's.
 //!
 //! | member of `struct mallinfo2` | here |
 //! |---|---|
@@ -69,8 +69,8 @@ impl Write for Text {
     }
 }
 
-/// glibc's `malloc_info`: the numbers of [`mallinfo2`] as XML, in glibc's elements. 0, or `EINVAL` if `options` is not 0, or -1
-/// if the stream cannot be written.
+/// glibc's `malloc_info`: the numbers of [`mallinfo2`] as XML, in glibc's elements. 0, or `EINVAL` if
+/// `options` is not 0, or -1 if the stream cannot be written.
 ///
 /// # Safety
 /// `stream` is open for writing.
@@ -99,13 +99,15 @@ pub(crate) unsafe extern "C" fn malloc_info(options: c_int, stream: *mut FILE) -
     if written.is_ok() && put == text.length { 0 } else { -1 }
 }
 
-/// glibc's `malloc_stats`: prints every cache in slabinfo's columns on standard error, as `SLABLAB_STATS=1` does at the end.
+/// glibc's `malloc_stats`: prints every cache in slabinfo's columns on standard error, as `SLABLAB_STATS=1`
+/// does at the end.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn malloc_stats() {
     api::print_stats();
 }
 
-/// glibc's `mallopt`. Answers 0, "not set": this heap has none of glibc's parameters. `SLABLAB_ENGINE` has its own.
+/// glibc's `mallopt`. Answers 0, "not set": this heap has none of glibc's parameters. `SLABLAB_ENGINE` has
+/// its own.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn mallopt(_parameter: c_int, _value: c_int) -> c_int {
     0

@@ -1,8 +1,9 @@
 //! `libslablab.so`: the names that C and C++ programs call. `unsafe`: addresses come from anywhere.
 //!
-//! Preloaded (`LD_PRELOAD=libslablab.so`) or linked before the C library, it serves every allocation of a program. What
-//! each function does is what POSIX and the C standard say; where they leave a choice, glibc's is taken: a request of no bytes
-//! gets an address, `realloc` to no bytes frees and answers null, alignments that are no power of two are `EINVAL`.
+//! Preloaded (`LD_PRELOAD=libslablab.so`) or linked before the C library, it serves every allocation of a
+//! program. What each function does is what POSIX and the C standard say; where they leave a choice, glibc's
+//! is taken: a request of no bytes gets an address, `realloc` to no bytes frees and answers null, alignments
+//! that are no power of two are `EINVAL`.
 #![expect(unsafe_code, reason = "C's interface")]
 
 mod cplusplus;
@@ -176,7 +177,8 @@ pub extern "C" fn malloc_trim(_keep: size_t) -> c_int {
     c_int::from(api::trim())
 }
 
-/// C23's `free_sized`. With `debug=` a size that is not the allocation's is reported, and the memory is freed all the same.
+/// C23's `free_sized`. With `debug=` a size that is not the allocation's is reported, and the memory is freed
+/// all the same.
 ///
 /// # Safety
 /// As C says.
@@ -186,8 +188,8 @@ pub unsafe extern "C" fn free_sized(at: *mut c_void, bytes: size_t) {
     unsafe { api::free_sized(at.cast(), Some(bytes), 1) }
 }
 
-/// C23's `free_aligned_sized`. With `debug=` a size or an alignment that is not the allocation's is reported, and the memory is
-/// freed all the same.
+/// C23's `free_aligned_sized`. With `debug=` a size or an alignment that is not the allocation's is reported,
+/// and the memory is freed all the same.
 ///
 /// # Safety
 /// As C says.

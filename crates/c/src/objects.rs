@@ -1,7 +1,8 @@
-//! Object caches for C, by the kernel's names; `include/slablab.h` is made from this file. `unsafe`: addresses come from anywhere.
+//! Object caches for C, by the kernel's names; `include/slablab.h` is made from this file. `unsafe`:
+//! addresses come from anywhere.
 //!
-//! A cache is a pointer that `kmem_cache_create` gave. Every address of an object is looked at, and one that is wrong ends the
-//! process with a report; an address of a cache is trusted.
+//! A cache is a pointer that `kmem_cache_create` gave. Every address of an object is looked at, and one that
+//! is wrong ends the process with a report; an address of a cache is trusted.
 
 use crate::set_errno;
 use libc::{EAGAIN, EBUSY, EDQUOT, EINVAL, ENOMEM, c_int, c_uint, c_void, size_t};
@@ -13,16 +14,19 @@ use std::ptr;
 
 /// Aligns objects so that none lies in more cache lines than it must; for `flags` of `kmem_cache_create`.
 pub const KMEM_HWCACHE_ALIGN: c_uint = 0x2000;
-/// Looks whose object is freed and whether it is allocated, with the letter F of `debug=`; for `flags` of `kmem_cache_create`.
+/// Looks whose object is freed and whether it is allocated, with the letter F of `debug=`; for `flags` of
+/// `kmem_cache_create`.
 pub const KMEM_CONSISTENCY_CHECKS: c_uint = 0x100;
-/// Puts red zones around objects (Z): what is written there is reported when the object is freed, or allocated next.
+/// Puts red zones around objects (Z): what is written there is reported when the object is freed, or
+/// allocated next.
 pub const KMEM_RED_ZONE: c_uint = 0x400;
-/// Poisons free objects (P): what is written to one is reported when it is allocated next. Not with a constructor.
+/// Poisons free objects (P): what is written to one is reported when it is allocated next. Not with a
+/// constructor.
 pub const KMEM_POISON: c_uint = 0x800;
 /// Notes who allocates and who frees an object (U), for reports.
 pub const KMEM_STORE_USER: c_uint = 0x10000;
-/// Fills the object with zeros; for `flags` of the functions that allocate. Not with a constructor. No flag of
-/// `kmem_cache_create` has this value.
+/// Fills the object with zeros; for `flags` of the functions that allocate. Not with a constructor. No flag
+/// of `kmem_cache_create` has this value.
 pub const KMEM_ZERO: c_uint = 0x1;
 
 /// A cache of objects of one size.
@@ -54,8 +58,8 @@ pub struct kmem_cache_args {
     pub ctor: Option<unsafe extern "C" fn(*mut c_void)>,
     /// How many objects may be live at a time; 0 for no limit.
     pub max_objects: size_t,
-    /// As many objects as fit in this many bytes, each with the padding that its cache puts around it; 0 for no limit. Only if
-    /// `max_objects` is 0.
+    /// As many objects as fit in this many bytes, each with the padding that its cache puts around it; 0 for
+    /// no limit. Only if `max_objects` is 0.
     pub max_bytes: size_t,
     /// The engine, in the words of `SLABLAB_ENGINE`; null for the process's own.
     pub engine: *const c_char,
@@ -83,8 +87,9 @@ pub struct kmem_cache_stats {
     pub limit: size_t,
 }
 
-/// Creates a cache. `name` is copied. Returns null and sets `errno` to `EINVAL` if a size, an alignment, a flag or the name is
-/// invalid, to `ENOMEM` if there is no memory or the process has the largest number of caches.
+/// Creates a cache. `name` is copied. Returns null and sets `errno` to `EINVAL` if a size, an alignment, a
+/// flag or the name is invalid, to `ENOMEM` if there is no memory or the process has the largest number of
+/// caches.
 ///
 /// # Safety
 /// `name` is a text that ends with 0, or null; `ctor` may be called with any object of this cache.
@@ -196,8 +201,9 @@ fn invalid() -> *mut c_void {
     ptr::null_mut()
 }
 
-/// Allocates an object. Returns null and sets `errno`: `ENOMEM` without memory, `EDQUOT` at the cache's limit, `EINVAL` for an
-/// invalid flag, `EAGAIN` in a signal handler that interrupted an allocation or a free.
+/// Allocates an object. Returns null and sets `errno`: `ENOMEM` without memory, `EDQUOT` at the cache's
+/// limit, `EINVAL` for an invalid flag, `EAGAIN` in a signal handler that interrupted an allocation or a
+/// free.
 ///
 /// # Safety
 /// `cache` came from `kmem_cache_create`.
@@ -241,8 +247,8 @@ pub unsafe extern "C" fn kmem_cache_alloc_bulk(
     }
     let mut place = objects;
     let hand_over = |object: *mut u8| {
-        // SAFETY: the object is new and has `size` bytes; `alloc_bulk` calls this `count` times, and the caller says that
-        // `objects` has room for so many addresses.
+        // SAFETY: the object is new and has `size` bytes; `alloc_bulk` calls this `count` times, and the
+        // caller says that `objects` has room for so many addresses.
         unsafe {
             if flags & KMEM_ZERO != 0 {
                 object.write_bytes(0, cache.checked.size());
@@ -258,8 +264,8 @@ pub unsafe extern "C" fn kmem_cache_alloc_bulk(
     count
 }
 
-/// Frees an object; does nothing if `object` is null. An address that is no live object of this cache ends the process with a
-/// report.
+/// Frees an object; does nothing if `object` is null. An address that is no live object of this cache ends
+/// the process with a report.
 ///
 /// # Safety
 /// `cache` came from `kmem_cache_create`; nobody uses the object any more.
@@ -295,8 +301,8 @@ pub unsafe extern "C" fn kmem_cache_shrink(cache: *mut kmem_cache) -> c_int {
     c_int::from(unsafe { !(*cache).checked.shrink() })
 }
 
-/// Destroys a cache; does nothing if `cache` is null. Returns 0, or -1 with `EBUSY` if objects remain: their number is reported
-/// on standard error, and the cache stays.
+/// Destroys a cache; does nothing if `cache` is null. Returns 0, or -1 with `EBUSY` if objects remain: their
+/// number is reported on standard error, and the cache stays.
 ///
 /// # Safety
 /// `cache` came from `kmem_cache_create`, and nobody uses it any more unless it stays.
@@ -357,8 +363,8 @@ pub unsafe extern "C" fn kmem_cache_get_stats(cache: *const kmem_cache, stats: *
     unsafe { stats.write(known) };
 }
 
-/// Allocates `count` objects in advance, for a section that must not fail, and runs the constructor for those that are new.
-/// Returns null with `errno` as of [`kmem_cache_alloc`].
+/// Allocates `count` objects in advance, for a section that must not fail, and runs the constructor for those
+/// that are new. Returns null with `errno` as of [`kmem_cache_alloc`].
 ///
 /// # Safety
 /// `cache` came from `kmem_cache_create`.
@@ -434,9 +440,10 @@ unsafe impl Send for Asked {}
 // SAFETY: as above.
 unsafe impl Sync for Asked {}
 
-/// Registers a function of a program that keeps objects for later. `ask` is called with the number of objects that are
-/// wanted and with `argument`, in the thread that wants memory; it returns the number of objects that it freed. It is called
-/// when memory is short, and when `cache`, which may be null, is at its limit. Null and `EINVAL` if `ask` is null.
+/// Registers a function of a program that keeps objects for later. `ask` is called with the number of objects
+/// that are wanted and with `argument`, in the thread that wants memory; it returns the number of objects
+/// that it freed. It is called when memory is short, and when `cache`, which may be null, is at its limit.
+/// Null and `EINVAL` if `ask` is null.
 ///
 /// # Safety
 /// `cache` came from `kmem_cache_create`, or is null; `ask` may be called with `argument` in any thread until
@@ -463,9 +470,9 @@ pub unsafe extern "C" fn kmem_register_shrinker(
     Box::into_raw(Box::new(kmem_shrinker { _registered }))
 }
 
-/// Unregisters a shrinker; does nothing if `shrinker` is null. Waits for every call of its function that runs in another
-/// thread: once this returned, `argument` may be freed. The function may itself unregister its shrinker; its own call is then
-/// not waited for.
+/// Unregisters a shrinker; does nothing if `shrinker` is null. Waits for every call of its function that runs
+/// in another thread: once this returned, `argument` may be freed. The function may itself unregister its
+/// shrinker; its own call is then not waited for.
 ///
 /// # Safety
 /// `shrinker` came from `kmem_register_shrinker`, and is not used any more.
@@ -477,8 +484,8 @@ pub unsafe extern "C" fn kmem_unregister_shrinker(shrinker: *mut kmem_shrinker) 
     }
 }
 
-/// Calls every shrinker for all that it can free, and has every heap and cache give back the free memory that it keeps. Returns
-/// the bytes that went back to the system.
+/// Calls every shrinker for all that it can free, and has every heap and cache give back the free memory that
+/// it keeps. Returns the bytes that went back to the system.
 #[unsafe(no_mangle)]
 pub extern "C" fn kmem_shrink_all() -> size_t {
     slablab_objects::shrink_all() as size_t

@@ -1,4 +1,5 @@
-//! Object caches under a C program that was linked with the library as its install recipe puts it, once per engine.
+//! Object caches under a C program that was linked with the library as its install recipe puts it, once per
+//! engine.
 
 mod library;
 

@@ -1,5 +1,5 @@
-//! Faults planted in a program that the library is preloaded into, with debugging and hardening around the engine: what is
-//! printed, and whether the program goes on.
+//! Faults planted in a program that the library is preloaded into, with debugging and hardening around the
+//! engine: what is printed, and whether the program goes on.
 
 mod library;
 
@@ -25,8 +25,8 @@ enum Ends {
 }
 use Ends::*;
 
-/// What is around the engine, the fault, what is printed on standard error (`@` is the object's address) or, behind `>`, on
-/// standard output, and the end. Where nothing is expected, nothing is printed.
+/// What is around the engine, the fault, what is printed on standard error (`@` is the object's address) or,
+/// behind `>`, on standard output, and the end. Where nothing is expected, nothing is printed.
 struct Case(&'static str, &'static str, &'static [&'static str], Ends);
 
 const CASES: &[Case] = &[
@@ -214,8 +214,9 @@ fn planted_faults_are_found() {
     }
 }
 
-/// A write into a freed block hides a second free from malloc; the engine finds the object twice when it empties its arrays or
-/// queues. That ends in one line that names object and cache: no panic, whose message and backtrace would need the same heap.
+/// A write into a freed block hides a second free from malloc; the engine finds the object twice when it
+/// empties its arrays or queues. That ends in one line that names object and cache: no panic, whose message
+/// and backtrace would need the same heap.
 #[test]
 fn a_damaged_free_list_ends_in_one_line() {
     for engine in ["slub@7.1", "slab", "slqb"] {

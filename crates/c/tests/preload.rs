@@ -1,8 +1,8 @@
 //! The library under programs that know nothing of it.
 //!
-//! The programs in C and C++ beside this file are built by the system's compilers and run with the library preloaded, once per
-//! engine and kind of slots. Whatever builds Rust has one for C; where there is none for C++ that test is left out, unless `SLABLAB_CXX_REQUIRED`
-//! is set, as in CI.
+//! The programs in C and C++ beside this file are built by the system's compilers and run with the library
+//! preloaded, once per engine and kind of slots. Whatever builds Rust has one for C; where there is none for
+//! C++ that test is left out, unless `SLABLAB_CXX_REQUIRED` is set, as in CI.
 
 mod library;
 
@@ -145,7 +145,8 @@ fn a_limit_of_data_leaves_room_for_the_program() {
     check(&program, &["reserved"], "all holds");
 }
 
-/// `ls` runs in twice the address space that it needs with the C library's malloc, and what the library's code takes.
+/// `ls` runs in twice the address space that it needs with the C library's malloc, and what the library's
+/// code takes.
 #[test]
 fn a_limit_of_address_space_leaves_a_heap() {
     let ls = Path::new("/bin/ls");

@@ -1,7 +1,8 @@
 //! Size classes for malloc.
 //!
-//! Up to 256 bytes every multiple of 16; above, sixteen classes per doubling, so that a request of more than 256 bytes wastes
-//! at most 1/16 of what it gets. The kernel's classes, with two per doubling at most, are `slablab_slabs::kmalloc`'s.
+//! Up to 256 bytes every multiple of 16; above, sixteen classes per doubling, so that a request of more than
+//! 256 bytes wastes at most 1/16 of what it gets. The kernel's classes, with two per doubling at most, are
+//! `slablab_slabs::kmalloc`'s.
 
 use crate::engines::sheaf_capacity;
 use slablab_slabs::CacheSpec;
@@ -115,8 +116,8 @@ mod tests {
         }
     }
 
-    /// What the bench's mixes waste of what they get, in hundredths of a percent: `mixed16-1024`, the small sizes of its memory
-    /// workload, and all of those that classes serve.
+    /// What the bench's mixes waste of what they get, in hundredths of a percent: `mixed16-1024`, the small
+    /// sizes of its memory workload, and all of those that classes serve.
     #[test]
     fn expected_waste_of_the_bench_mixes() {
         fn check(mix: &[(std::ops::Range<usize>, u64)], expected: u64) {

@@ -1,7 +1,9 @@
-//! The process's heap: of which engine it is, and how it starts. `unsafe`: refers to statics that one thread wrote.
+//! The process's heap: of which engine it is, and how it starts. `unsafe`: refers to statics that one thread
+//! wrote.
 //!
-//! The environment chooses the engine. [`OnceHeap`] has room for a heap of each engine; [`OnceHeap::get`] says which is there.
-//! A heap with something around its engine is in a mapping of its own ([`crate::wrapped`]), so that the others pay nothing for it.
+//! The environment chooses the engine. [`OnceHeap`] has room for a heap of each engine; [`OnceHeap::get`]
+//! says which is there. A heap with something around its engine is in a mapping of its own
+//! ([`crate::wrapped`]), so that the others pay nothing for it.
 
 use crate::classes;
 use crate::engines;
@@ -25,7 +27,8 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering::*};
 
 type SlubHeap = Heap<Slub<Native>>;
 
-/// The first cache number of a SLUB heap with nothing around it: a constant, so that a fast free compares with it.
+/// The first cache number of a SLUB heap with nothing around it: a constant, so that a fast free compares
+/// with it.
 const FIRST: u32 = shared::OWN * shared::NUMBERS;
 
 const NONE: u8 = 0;
@@ -40,13 +43,16 @@ const FLAGGED_MOST: usize = classes::LISTED_MAX + 1;
 
 /// Room for one heap of each engine.
 ///
-/// Invariant: a room is written once, by the thread that changed `state` from `NONE` to `STARTING`, before that thread stores
-/// the room's value in `state`, and before it makes the ends other than 0; each of those stores is a Release. Nothing writes a
-/// room later. So a thread that loaded such a value with Acquire may refer to the room.
+/// Invariant: a room is written once, by the thread that changed `state` from `NONE` to `STARTING`, before
+/// that thread stores the room's value in `state`, and before it makes the ends other than 0; each of those
+/// stores is a Release. Nothing writes a room later. So a thread that loaded such a value with Acquire may
+/// refer to the room.
 pub(crate) struct OnceHeap {
-    /// Requests of fewer bytes are served by `slub`'s arrays, from classes with keys: all requests of such classes, or none.
+    /// Requests of fewer bytes are served by `slub`'s arrays, from classes with keys: all requests of such
+    /// classes, or none.
     keyed_end: AtomicUsize,
-    /// Requests of fewer bytes, and of too many for a key, are served by `slub`'s arrays, from classes with flags.
+    /// Requests of fewer bytes, and of too many for a key, are served by `slub`'s arrays, from classes with
+    /// flags.
     flagged_end: AtomicUsize,
     state: AtomicU8,
     slub: UnsafeCell<MaybeUninit<SlubHeap>>,
@@ -54,7 +60,8 @@ pub(crate) struct OnceHeap {
     slab: UnsafeCell<MaybeUninit<Heap<SlabEngine<Native>>>>,
 }
 
-// SAFETY: the invariant of `OnceHeap`: no thread refers to a room before it is written for good, and heaps are `Sync`.
+// SAFETY: the invariant of `OnceHeap`: no thread refers to a room before it is written for good, and heaps
+// are `Sync`.
 unsafe impl Sync for OnceHeap {}
 
 /// The process's heap.
@@ -90,7 +97,8 @@ impl OnceHeap {
     /// The heap there is.
     #[inline(always)]
     pub(crate) fn get(&'static self) -> Which {
-        // SAFETY: the invariant of `OnceHeap`: each arm refers to the room whose value was loaded with Acquire.
+        // SAFETY: the invariant of `OnceHeap`: each arm refers to the room whose value was loaded with
+        // Acquire.
         unsafe {
             match self.state.load(Acquire) {
                 IS_SLUB => Which::Slub(Self::room(&self.slub)),
@@ -112,7 +120,8 @@ impl OnceHeap {
     /// The heap whose arrays serve a request, which is of a class with keys: null for any other request.
     #[inline(always)]
     pub(crate) fn alloc_fast(&'static self, bytes: usize) -> *mut u8 {
-        // SAFETY: the invariant of `OnceHeap`: an end other than 0 was loaded with Acquire. The ends are 0 or what `start` stored.
+        // SAFETY: the invariant of `OnceHeap`: an end other than 0 was loaded with Acquire. The ends are 0 or
+        // what `start` stored.
         unsafe {
             let keyed_end = self.keyed_end.load(Acquire);
             assert_unchecked(keyed_end <= KEYED_MOST);
@@ -135,11 +144,13 @@ impl OnceHeap {
     #[inline(always)]
     pub(crate) fn free_fast(&'static self, at: *mut u8) -> Freed {
         let Some(spot) = Native::near(at) else { return Freed::No };
-        // SAFETY: a slab has a cache number from `FIRST` on only after the room was written: `free_fast` asks for the heap then.
+        // SAFETY: a slab has a cache number from `FIRST` on only after the room was written: `free_fast` asks
+        // for the heap then.
         fast::free_fast(|| unsafe { Self::room(&self.slub) }, FIRST, spot)
     }
 
-    /// Makes the heap that the environment chose; `None` without memory. The caller changed `state` to `STARTING`.
+    /// Makes the heap that the environment chose; `None` without memory. The caller changed `state` to
+    /// `STARTING`.
     fn make(&'static self, choice: &Choice) -> Option<u8> {
         let pages = shared::pages()?;
         let is_slub = matches!(choice.preset, Preset::Slub(_)) && !choice.wrap.is_on_anywhere();
@@ -153,7 +164,8 @@ impl OnceHeap {
             shared::publish_static(&registration, wrapped::heap().tenant());
             return Some(IS_WRAPPED);
         }
-        // SAFETY: the invariant of `OnceHeap`: this thread changed `state` to `STARTING`, so it alone refers to the rooms.
+        // SAFETY: the invariant of `OnceHeap`: this thread changed `state` to `STARTING`, so it alone refers
+        // to the rooms.
         unsafe {
             match choice.preset {
                 Preset::Slub(policy) => {
@@ -176,8 +188,8 @@ impl OnceHeap {
         }
     }
 
-    /// Starts the heap, once; answers whether there is one. Signals are blocked meanwhile: a handler that allocates would wait
-    /// for its own thread.
+    /// Starts the heap, once; answers whether there is one. Signals are blocked meanwhile: a handler that
+    /// allocates would wait for its own thread.
     #[cold]
     pub(crate) fn start(&'static self) -> bool {
         system::without_signals(|| self.start_once())

@@ -1,4 +1,5 @@
-//! Heaps beside the process's own, on the same pages: what compares engines within one process. `unsafe`: allocators.
+//! Heaps beside the process's own, on the same pages: what compares engines within one process. `unsafe`:
+//! allocators.
 
 use crate::heap::Heap;
 use crate::shared::{self, Registration};
@@ -26,8 +27,8 @@ pub enum Engines {
 }
 
 impl Engines {
-    /// Opens a heap beside the process's own. `None` without memory, if there are too many, and for SLOB, which cannot tell
-    /// the size of what it gave.
+    /// Opens a heap beside the process's own. `None` without memory, if there are too many, and for SLOB,
+    /// which cannot tell the size of what it gave.
     pub fn open(preset: Preset) -> Option<Engines> {
         if matches!(preset, Preset::Slob(_)) {
             return None;

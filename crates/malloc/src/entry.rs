@@ -9,8 +9,8 @@
 //!   cold   alloc_cold              free_cold               something is around the engine, or no heap started yet
 //! ```
 //!
-//! The slow and cold rungs are `extern "C"`: a panic in them ends the process, and never unwinds into a caller of malloc. They
-//! are called last, so that the fast rung needs no frame.
+//! The slow and cold rungs are `extern "C"`: a panic in them ends the process, and never unwinds into a
+//! caller of malloc. They are called last, so that the fast rung needs no frame.
 
 use crate::classes;
 use crate::engine::{self, HEAP, Which};
@@ -51,8 +51,8 @@ pub mod api {
         if object.is_null() { alloc_slow(bytes) } else { object }
     }
 
-    /// Fast rung of [`alloc`]: this thread's array only. Null means "call [`alloc_slow`]", not "out of memory". Makes no call, so
-    /// a caller that ends with `alloc_slow` needs no frame.
+    /// Fast rung of [`alloc`]: this thread's array only. Null means "call [`alloc_slow`]", not "out of
+    /// memory". Makes no call, so a caller that ends with `alloc_slow` needs no frame.
     #[inline(always)]
     pub fn alloc_fast(bytes: usize) -> *mut u8 {
         HEAP.alloc_fast(bytes)
@@ -97,7 +97,8 @@ pub mod api {
         }
     }
 
-    /// Frees memory. Any address may come: one that is no live allocation's start ends the process with a report.
+    /// Frees memory. Any address may come: one that is no live allocation's start ends the process with a
+    /// report.
     ///
     /// # Safety
     /// If `at` is an allocation, no thread uses it any more.
@@ -112,8 +113,9 @@ pub mod api {
         }
     }
 
-    /// Frees memory whose size or alignment the caller says: C++'s sized `delete`, C23's `free_sized`. With something around the
-    /// engine a size or an alignment that is not the allocation's is reported, and the memory is freed all the same.
+    /// Frees memory whose size or alignment the caller says: C++'s sized `delete`, C23's `free_sized`. With
+    /// something around the engine a size or an alignment that is not the allocation's is reported, and the
+    /// memory is freed all the same.
     ///
     /// # Safety
     /// As [`free`]; `align` is a power of two.
@@ -184,7 +186,8 @@ pub mod api {
         })
     }
 
-    /// Gives an allocation another size, where it is or elsewhere; null without memory, and then the allocation stays as it is.
+    /// Gives an allocation another size, where it is or elsewhere; null without memory, and then the
+    /// allocation stays as it is.
     ///
     /// # Safety
     /// If `at` is an allocation, no other thread uses it.

@@ -7,7 +7,8 @@
 //! | `SLABLAB_HUGE` | `1`: let huge pages back the heap where the kernel has them (`MADV_HUGEPAGE`) |
 //! | `SLABLAB_STATS` | `1`: print the size classes in slabinfo's columns when the process ends |
 //!
-//! Anything else that begins with `SLABLAB_` is reported and otherwise ignored, except what the lab's own tools read.
+//! Anything else that begins with `SLABLAB_` is reported and otherwise ignored, except what the lab's own
+//! tools read.
 
 use slablab_native::report::Line;
 use slablab_native::{Owner, Wishes, system};

@@ -1,8 +1,9 @@
-//! The fast rung of a heap: this thread's array, inline and without a call. `unsafe`: writes marks into objects.
+//! The fast rung of a heap: this thread's array, inline and without a call. `unsafe`: writes marks into
+//! objects.
 //!
-//! A freed object carries a key in its second word, made of a secret and its own address: so a second free is found. Above
-//! [`Native::FLAG_BYTES`] a flag beside the heap says the same: the starts of such objects meet in few sets of a processor's
-//! cache, and are better left alone.
+//! A freed object carries a key in its second word, made of a secret and its own address: so a second free is
+//! found. Above [`Native::FLAG_BYTES`] a flag beside the heap says the same: the starts of such objects meet
+//! in few sets of a processor's cache, and are better left alone.
 
 use crate::classes;
 use crate::heap::{Heap, Over};
@@ -109,8 +110,8 @@ pub(crate) unsafe fn is_marked(number: usize, object: Object) -> bool {
     }
 }
 
-/// Frees the object at a spot into this thread's array, if there is room. `heap` is called only if the spot's slab has the
-/// number of one of its caches.
+/// Frees the object at a spot into this thread's array, if there is room. `heap` is called only if the spot's
+/// slab has the number of one of its caches.
 #[inline(always)]
 pub(crate) fn free_fast<'a, W: Over, E: Engine<W> + 'a>(
     heap: impl FnOnce() -> &'a Heap<E, W>,
@@ -124,8 +125,8 @@ pub(crate) fn free_fast<'a, W: Over, E: Engine<W> + 'a>(
     }
 }
 
-/// Marks the object at a spot as free, and returns its class. [`Freed::No`] if no object of the heap starts there, or if only
-/// a slower look can tell.
+/// Marks the object at a spot as free, and returns its class. [`Freed::No`] if no object of the heap starts
+/// there, or if only a slower look can tell.
 #[inline(always)]
 pub(crate) fn mark_free<'a, W: Over, E: Engine<W> + 'a>(
     heap: impl FnOnce() -> &'a Heap<E, W>,
@@ -163,8 +164,8 @@ impl<W: Over, E: Engine<W>> Heap<E, W> {
         if object.is_null() { self.alloc_slow(bytes) } else { object }
     }
 
-    /// Fast rung of [`Heap::alloc`]: this thread's array only. Null means "call `alloc_slow`", not "out of memory". Makes no
-    /// call, so a caller that ends with `alloc_slow` needs no frame.
+    /// Fast rung of [`Heap::alloc`]: this thread's array only. Null means "call `alloc_slow`", not "out of
+    /// memory". Makes no call, so a caller that ends with `alloc_slow` needs no frame.
     #[inline(always)]
     pub(crate) fn alloc_fast(&self, bytes: usize) -> *mut u8 {
         if bytes <= Native::FLAG_BYTES {
@@ -186,7 +187,8 @@ impl<W: Over, E: Engine<W>> Heap<E, W> {
         self.class(listed(bytes)).alloc_first().map_or(ptr::null_mut(), flagged)
     }
 
-    /// Frees memory. Any address may come: one that is no live allocation's start ends the process with a report.
+    /// Frees memory. Any address may come: one that is no live allocation's start ends the process with a
+    /// report.
     ///
     /// # Safety
     /// If `at` is an allocation, no thread uses it any more.
@@ -195,7 +197,8 @@ impl<W: Over, E: Engine<W>> Heap<E, W> {
         let spot = Native::near(at);
         match spot.map_or(Freed::No, |spot| free_fast(|| self, self.first(), spot)) {
             Freed::Yes => {}
-            // Called last, and looks the object up again: what is kept over a call would go through the stack.
+            // Called last, and looks the object up again: what is kept over a call would go through the
+            // stack.
             Freed::Marked => self.free_marked_slow(at),
             Freed::Before => double_free(at),
             Freed::No => self.free_slow(at),
@@ -203,8 +206,8 @@ impl<W: Over, E: Engine<W>> Heap<E, W> {
     }
 }
 
-/// Reports a double free, and does not return. The compiler must not know that: it calls a function last, and without a frame,
-/// only if the function may return and does not unwind.
+/// Reports a double free, and does not return. The compiler must not know that: it calls a function last, and
+/// without a frame, only if the function may return and does not unwind.
 #[cold]
 #[inline(never)]
 pub(crate) extern "C" fn double_free(at: *mut u8) {

@@ -1,8 +1,10 @@
-//! Freed blocks of page frames that a debugging heap keeps out of reach for a while (`debug=` with the letter P).
+//! Freed blocks of page frames that a debugging heap keeps out of reach for a while (`debug=` with the letter
+//! P).
 //!
-//! A block above the classes has nothing around it, so a write after its free would be found by no one. Such a block loses
-//! every access when it is freed: whoever reads or writes it then is ended by the system, at the instruction that does it. It
-//! goes back to the page allocator when it is the oldest and a bound is reached, or when memory is short.
+//! A block above the classes has nothing around it, so a write after its free would be found by no one. Such
+//! a block loses every access when it is freed: whoever reads or writes it then is ended by the system, at
+//! the instruction that does it. It goes back to the page allocator when it is the oldest and a bound is
+//! reached, or when memory is short.
 
 use crate::world::Native;
 use slablab_native::Sleep;
@@ -11,7 +13,8 @@ use slablab_platform::Pfn;
 
 /// Most blocks that are kept: each is a mapping of its own to the kernel, which has a limit of 65,530.
 const MOST: usize = 64;
-/// Most page frames that are kept, 64 MiB on pages of 4 KiB. Their memory is given back; this is address space of the heap.
+/// Most page frames that are kept, 64 MiB on pages of 4 KiB. Their memory is given back; this is address
+/// space of the heap.
 const MOST_FRAMES: u32 = 1 << 14;
 
 #[derive(Clone, Copy)]
@@ -46,8 +49,8 @@ impl Kept {
     }
 }
 
-/// Keeps a freed block, which is in no slab any more, out of reach. `false`: it is too large, or the system does not take the
-/// access away; the caller gives it back.
+/// Keeps a freed block, which is in no slab any more, out of reach. `false`: it is too large, or the system
+/// does not take the access away; the caller gives it back.
 pub(crate) fn keep(pages: &Pages<Native>, pfn: Pfn) -> bool {
     let block = Block { pfn, frames: Pages::<Native>::exact_frames(pfn) };
     if block.frames > MOST_FRAMES || !Native::forbid(pfn, block.frames) {

@@ -57,7 +57,8 @@ impl<W: Over, E: Engine<W>> Heap<E, W> {
         self.classes.get(home.cache.wrapping_sub(self.first) as usize)
     }
 
-    /// The class that a slab or block is of, and its number; `None` where it is not this heap's, or a large block.
+    /// The class that a slab or block is of, and its number; `None` where it is not this heap's, or a large
+    /// block.
     pub(crate) fn class_at(&self, home: Home) -> Option<(usize, &E)> {
         let number = home.cache.wrapping_sub(self.first) as usize;
         Some((number, self.classes.get(number)?))
@@ -135,7 +136,8 @@ impl<W: Over, E: Engine<W>> Heap<E, W> {
         }
     }
 
-    /// Page frames for a request above the classes, aligned to `align`; whether they are zeros is answered too.
+    /// Page frames for a request above the classes, aligned to `align`; whether they are zeros is answered
+    /// too.
     #[cold]
     pub(crate) fn alloc_large(&self, bytes: usize, align: usize) -> Option<(Object, bool)> {
         shared::upkeep();
@@ -190,8 +192,8 @@ impl<W: Over, E: Engine<W>> Heap<E, W> {
         self.pages.free_exact(home.slab);
     }
 
-    /// The usable bytes of the large block that starts at `object`. Anything else ends the process with a report that names
-    /// `call`.
+    /// The usable bytes of the large block that starts at `object`. Anything else ends the process with a
+    /// report that names `call`.
     pub(crate) fn live_block(&self, call: &str, object: Object, home: Home) -> usize {
         if home.cache != LARGE {
             misuse(format_args!("{call} of {object:?}: an object of {}", Named(home.cache)));

@@ -2,9 +2,10 @@
 //!
 //! # Theory
 //!
-//! A heap is what a kernel's kmalloc is: one cache per size class, all of one engine, on one page allocator. The classes are
-//! malloc's own ([`classes`]); above the largest a request gets page frames, not rounded to a power of two. The engine is
-//! chosen when the process first allocates: `SLABLAB_ENGINE=slqb@2009-09`, in the same words as everywhere else in slablab.
+//! A heap is what a kernel's kmalloc is: one cache per size class, all of one engine, on one page allocator.
+//! The classes are malloc's own ([`classes`]); above the largest a request gets page frames, not rounded to a
+//! power of two. The engine is chosen when the process first allocates: `SLABLAB_ENGINE=slqb@2009-09`, in the
+//! same words as everywhere else in slablab.
 //!
 //! ```text
 //! alloc                      class by size, then
@@ -23,15 +24,16 @@
 //!
 //! What is called at the end of a fast path is called last: fast paths have no frame.
 //!
-//! **What is always detected** by `free`, `realloc` and `malloc_usable_size`: an address that is not in the heap, in an empty
-//! slab, or not the start of an object; and an object that was freed before, unless the freed block was written to or handed
-//! out again. The process ends with a report that names the address and the class.
+//! **What is always detected** by `free`, `realloc` and `malloc_usable_size`: an address that is not in the
+//! heap, in an empty slab, or not the start of an object; and an object that was freed before, unless the
+//! freed block was written to or handed out again. The process ends with a report that names the address and
+//! the class.
 //!
 //! **Signal handlers** that came in the middle of an allocation or a free are served apart (`interrupted`).
 //!
-//! **Upkeep** has no thread: slow paths of ordinary activity run timers, shrink one class at a time, and give free memory
-//! back. It reaches every heap and object cache of the process, its *tenants* ([`shared`]): they share one page allocator, and
-//! the number that a page frame carries says whose it is.
+//! **Upkeep** has no thread: slow paths of ordinary activity run timers, shrink one class at a time, and give
+//! free memory back. It reaches every heap and object cache of the process, its *tenants* ([`shared`]): they
+//! share one page allocator, and the number that a page frame carries says whose it is.
 //!
 //! Deliberately absent: C's names, which the library `slablab-c` exports.
 

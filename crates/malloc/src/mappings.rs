@@ -1,12 +1,13 @@
 //! Blocks that no page allocator has: each is a mapping of its own.
 //!
-//! They are few, so they are a table in no order, searched when an address is in no slab. Another size is the kernel's work, which
-//! moves the memory without copying it. `unsafe`: changes mappings and gives them back.
+//! They are few, so they are a table in no order, searched when an address is in no slab. Another size is the
+//! kernel's work, which moves the memory without copying it. `unsafe`: changes mappings and gives them back.
 //!
-//! There is no lock: a signal handler that interrupted another search, or a request that may not wait for a fork, looks here too.
-//! An entry's address is its state. A thread that calls with the address of its own block finds the entry, as no other block is
-//! there; an entry in whose mapping the kernel is at work is no block's, so that a block that is mapped at the same address by
-//! another thread meanwhile has an entry of its own.
+//! There is no lock: a signal handler that interrupted another search, or a request that may not wait for a
+//! fork, looks here too. An entry's address is its state. A thread that calls with the address of its own
+//! block finds the entry, as no other block is there; an entry in whose mapping the kernel is at work is no
+//! block's, so that a block that is mapped at the same address by another thread meanwhile has an entry of
+//! its own.
 
 use slablab_native::system;
 use std::sync::atomic::{AtomicUsize, Ordering::*};
@@ -29,7 +30,8 @@ static BLOCKS: [Block; BLOCKS_MAX] =
     [const { Block { at: AtomicUsize::new(FREE), bytes: AtomicUsize::new(0) } }; BLOCKS_MAX];
 
 impl Block {
-    /// Takes the entry whose address is `state`, if it is still that. Acquire: pairs with the stores in [`Block::set`].
+    /// Takes the entry whose address is `state`, if it is still that. Acquire: pairs with the stores in
+    /// [`Block::set`].
     fn take(&self, state: usize) -> bool {
         self.at.compare_exchange(state, TAKEN, Acquire, Relaxed).is_ok()
     }
@@ -63,8 +65,9 @@ pub(crate) fn usable(at: usize) -> Option<usize> {
     find(at).map(|block| block.bytes.load(Relaxed))
 }
 
-/// Makes the block that starts at an address at least `bytes` long, where it is or elsewhere; what is new reads as zeros. `None`,
-/// and it stays as it was, if there is no such block or no memory, or if only a copy would be aligned.
+/// Makes the block that starts at an address at least `bytes` long, where it is or elsewhere; what is new
+/// reads as zeros. `None`, and it stays as it was, if there is no such block or no memory, or if only a copy
+/// would be aligned.
 pub(crate) fn resize(at: *mut u8, bytes: usize, align: usize) -> Option<*mut u8> {
     let bytes = bytes.checked_next_multiple_of(system::page_size())?;
     let block = find(at.addr()).filter(|block| block.take(at.addr()))?;

@@ -11,8 +11,9 @@ use std::fmt::Write;
 /// Most bytes of a report.
 const MOST: usize = 4096;
 
-/// Prints a report. The object is told by its address, not by its place in the heap, and call sites by their names, for which
-/// the dynamic linker is asked: it may have to wait for a library that is being opened, and no lock is held meanwhile.
+/// Prints a report. The object is told by its address, not by its place in the heap, and call sites by their
+/// names, for which the dynamic linker is asked: it may have to wait for a library that is being opened, and
+/// no lock is held meanwhile.
 pub fn print(report: &Report) {
     let shift = Native::page_shift();
     let frame = Pfn((report.object >> shift) as u32);

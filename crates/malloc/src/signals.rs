@@ -1,8 +1,9 @@
-//! Requests that may lock nothing: of signal handlers that came in the middle of an allocation or a free, and of threads for
-//! which a fork takes too long. `unsafe`: links freed memory.
+//! Requests that may lock nothing: of signal handlers that came in the middle of an allocation or a free, and
+//! of threads for which a fork takes too long. `unsafe`: links freed memory.
 //!
-//! What a handler interrupted may hold any lock, so none is taken: memory comes from a region of its own, in units that one exchange
-//! takes; what is freed waits on a list for the next slow path that nothing interrupted.
+//! What a handler interrupted may hold any lock, so none is taken: memory comes from a region of its own, in
+//! units that one exchange takes; what is freed waits on a list for the next slow path that nothing
+//! interrupted.
 
 use slablab_native::system;
 use std::ptr;
@@ -20,8 +21,8 @@ static TAKEN: [AtomicU64; UNITS / 64] = [const { AtomicU64::new(0) }; UNITS / 64
 /// What waits to be freed: each holds the address of the one after it.
 static WAITING: AtomicPtr<u8> = AtomicPtr::new(ptr::null_mut());
 
-/// The region, mapped by the first handler that needs it. `None` where the kernel refuses the mapping: the next request tries
-/// again.
+/// The region, mapped by the first handler that needs it. `None` where the kernel refuses the mapping: the
+/// next request tries again.
 fn region() -> Option<usize> {
     match REGION.load(Acquire) {
         0 => system::keeping_errno(map_region),
@@ -36,7 +37,8 @@ fn map_region() -> Option<usize> {
     match REGION.compare_exchange(0, region, AcqRel, Acquire) {
         Ok(_) => Some(region),
         Err(first) => {
-            // SAFETY: mapped above, and known to this thread alone: another thread's mapping became the region.
+            // SAFETY: mapped above, and known to this thread alone: another thread's mapping became the
+            // region.
             unsafe { system::unmap_block(mapped, UNIT * UNITS) };
             Some(first)
         }

@@ -1,4 +1,5 @@
-//! The slow and cold rungs of a heap: any slot, the engine's own way, blocks, mappings, other sizes. `unsafe`: hands out memory.
+//! The slow and cold rungs of a heap: any slot, the engine's own way, blocks, mappings, other sizes.
+//! `unsafe`: hands out memory.
 
 use crate::classes;
 use crate::fast::{Freed, double_free, handed_out, is_marked, mark_free};
@@ -11,8 +12,8 @@ use slablab_native::{Home, Object, system};
 use slablab_slabs::Engine;
 use std::ptr;
 
-/// A mapping of its own stays one down to this part of the largest block of page frames: less is copied, so that it leaves the
-/// list of mappings.
+/// A mapping of its own stays one down to this part of the largest block of page frames: less is copied, so
+/// that it leaves the list of mappings.
 const KEPT_FRACTION: usize = 8;
 
 impl<W: Over, E: Engine<W>> Heap<E, W> {
@@ -98,7 +99,8 @@ impl<W: Over, E: Engine<W>> Heap<E, W> {
             Some(sized) if sized <= classes::MAX => {
                 let object = self.alloc(sized);
                 if !object.is_null() {
-                    // SAFETY: `alloc` gave an object of at least `sized` bytes, which are not fewer than `bytes`.
+                    // SAFETY: `alloc` gave an object of at least `sized` bytes, which are not fewer than
+                    // `bytes`.
                     unsafe { object.write_bytes(0, bytes) };
                 }
                 object
@@ -115,7 +117,8 @@ impl<W: Over, E: Engine<W>> Heap<E, W> {
         }
     }
 
-    /// Slow rung of [`Heap::free`]: memory of another node, a slot of a CPU, or an address that only a slower look can tell.
+    /// Slow rung of [`Heap::free`]: memory of another node, a slot of a CPU, or an address that only a slower
+    /// look can tell.
     #[inline(never)]
     pub(crate) fn free_slow(&self, at: *mut u8) {
         if let Some(spot) = Native::spot(at) {
@@ -129,8 +132,8 @@ impl<W: Over, E: Engine<W>> Heap<E, W> {
         self.free_cold(at);
     }
 
-    /// Slow rung of a free whose object is marked as free, and found no room in an array: engines without arrays have other
-    /// places in the slot.
+    /// Slow rung of a free whose object is marked as free, and found no room in an array: engines without
+    /// arrays have other places in the slot.
     #[inline(never)]
     pub(crate) fn free_marked_slow(&self, at: *mut u8) {
         if let Some(spot) = Native::spot(at)
@@ -143,7 +146,8 @@ impl<W: Over, E: Engine<W>> Heap<E, W> {
         self.free_cold(at);
     }
 
-    /// Cold rung of [`Heap::free`]: an object that is marked as free, and for which the slot has no room; and any other address.
+    /// Cold rung of [`Heap::free`]: an object that is marked as free, and for which the slot has no room; and
+    /// any other address.
     #[cold]
     #[inline(never)]
     fn free_cold(&self, at: *mut u8) {
@@ -175,8 +179,8 @@ impl<W: Over, E: Engine<W>> Heap<E, W> {
         if at.is_null() { 0 } else { self.live("malloc_usable_size", at.cast_mut()).0 }
     }
 
-    /// The usable bytes of the live allocation that starts at `at`, and its slab or block if it is in one. Any address may
-    /// come: what is no live allocation ends the process with a report that names `call`.
+    /// The usable bytes of the live allocation that starts at `at`, and its slab or block if it is in one.
+    /// Any address may come: what is no live allocation ends the process with a report that names `call`.
     fn live(&self, call: &str, at: *mut u8) -> (usize, Option<Home>) {
         let Some((object, home)) = Object::at(at).zip(Native::home(at)) else {
             let elsewhere = signals::usable(at.addr()).or_else(|| mappings::usable(at.addr()));
@@ -204,8 +208,9 @@ impl<W: Over, E: Engine<W>> Heap<E, W> {
         (class.usable(object) as usize, Some(home))
     }
 
-    /// Reports a size or an alignment that is not what the live allocation at `at` was asked with; `bytes` is `None` where the
-    /// caller does not say. Says nothing of an address at which no allocation starts: its free is reported.
+    /// Reports a size or an alignment that is not what the live allocation at `at` was asked with; `bytes` is
+    /// `None` where the caller does not say. Says nothing of an address at which no allocation starts: its
+    /// free is reported.
     pub(crate) fn check_sized(&self, at: *mut u8, bytes: Option<usize>, align: usize) {
         let Some((object, home)) = Object::at(at).zip(Native::home(at)) else { return };
         if !at.addr().is_multiple_of(align) {
@@ -238,8 +243,8 @@ impl<W: Over, E: Engine<W>> Heap<E, W> {
         }
     }
 
-    /// Whether an object of class `number` with `usable` bytes may be what a request of `bytes` bytes got. Where the size that
-    /// was asked for is noted in the object, it is the usable size.
+    /// Whether an object of class `number` with `usable` bytes may be what a request of `bytes` bytes got.
+    /// Where the size that was asked for is noted in the object, it is the usable size.
     fn is_of_class(&self, number: usize, usable: usize, bytes: usize, align: usize) -> bool {
         let sized = if align <= classes::STEP { Some(bytes) } else { Self::aligned(bytes, align) };
         sized.is_some_and(|bytes| match classes::size(number) as usize {
@@ -248,14 +253,16 @@ impl<W: Over, E: Engine<W>> Heap<E, W> {
         })
     }
 
-    /// Gives an allocation another size, where it is or elsewhere; null without memory, and then the allocation stays as it is.
+    /// Gives an allocation another size, where it is or elsewhere; null without memory, and then the
+    /// allocation stays as it is.
     ///
     /// # Safety
     /// If `at` is an allocation, no other thread uses it.
     pub unsafe fn realloc(&self, at: *mut u8, bytes: usize, align: usize) -> *mut u8 {
         let (usable, home) = self.live("realloc", at);
-        // It stays as it is if it fits and wastes little; then where it is, if it can. Where objects are looked after, it stays
-        // only if a new one would be like it: red zones and sized frees go by the size that was asked for last.
+        // It stays as it is if it fits and wastes little; then where it is, if it can. Where objects are
+        // looked after, it stays only if a new one would be like it: red zones and sized frees go by the size
+        // that was asked for last.
         let little = if usable > classes::MAX { usable / 8 } else { usable / 2 };
         let class = home.and_then(|home| self.class_at(home)).filter(|_| E::GUARDS);
         let fits =
@@ -279,7 +286,8 @@ impl<W: Over, E: Engine<W>> Heap<E, W> {
         }
         let moved = self.alloc_aligned(bytes, align);
         if !moved.is_null() {
-            // SAFETY: `live` said that `at` has `usable` bytes, `alloc_aligned` gave `bytes`; the caller gives `at` up.
+            // SAFETY: `live` said that `at` has `usable` bytes, `alloc_aligned` gave `bytes`; the caller
+            // gives `at` up.
             unsafe {
                 ptr::copy_nonoverlapping(at, moved, usable.min(bytes));
                 self.free(at);
@@ -289,8 +297,8 @@ impl<W: Over, E: Engine<W>> Heap<E, W> {
     }
 }
 
-/// Memory for a request without a pass, which may lock nothing: a unit of the region for signal handlers or, where that has
-/// none, a mapping. Also answers whether it is zeros.
+/// Memory for a request without a pass, which may lock nothing: a unit of the region for signal handlers or,
+/// where that has none, a mapping. Also answers whether it is zeros.
 #[cold]
 fn allocate_apart(bytes: usize, align: usize) -> Option<(Object, bool)> {
     let unit = signals::alloc(bytes, align).and_then(Object::at).map(|object| (object, false));

@@ -1,7 +1,7 @@
 //! The native world as this process uses it. `unsafe`: makes the promise that its functions ask for.
 //!
-//! Hidden from the documentation, and not public: the object caches and the benchmarks name it because they share the
-//! process's page allocator. A crate that names it is trusted as this one is.
+//! Hidden from the documentation, and not public: the object caches and the benchmarks name it because they
+//! share the process's page allocator. A crate that names it is trusted as this one is.
 
 use slablab_native::Trusted;
 
@@ -9,8 +9,9 @@ use slablab_native::Trusted;
 #[derive(Debug)]
 pub enum Process {}
 
-// SAFETY: in this process only engines call the contract's functions, over the one page allocator (`shared::pages`). The
-// addresses that callers hand in are looked up and checked (`fast::free_fast`, `Heap::live`) before an engine gets them.
+// SAFETY: in this process only engines call the contract's functions, over the one page allocator
+// (`shared::pages`). The addresses that callers hand in are looked up and checked (`fast::free_fast`,
+// `Heap::live`) before an engine gets them.
 unsafe impl Trusted for Process {}
 
 /// The native world, over which all engines of the process run.

@@ -1,12 +1,12 @@
-//! Heaps with debugging and hardening around their engines, in the words of `debug=`, `quarantine=`, `harden=` and `init=`.
-//! `unsafe`: gives memory back, and places the process's heap in a mapping.
+//! Heaps with debugging and hardening around their engines, in the words of `debug=`, `quarantine=`,
+//! `harden=` and `init=`. `unsafe`: gives memory back, and places the process's heap in a mapping.
 //!
-//! A wrapped engine is another type, [`Debugged`], and its heap another one, which is mapped when it is wanted. It serves nothing
-//! fast, so that every request comes to the engine's own way, and looks after its objects itself: [`Heap`] writes no key into
-//! them.
+//! A wrapped engine is another type, [`Debugged`], and its heap another one, which is mapped when it is
+//! wanted. It serves nothing fast, so that every request comes to the engine's own way, and looks after its
+//! objects itself: [`Heap`] writes no key into them.
 //!
-//! What is found is printed when it is found ([`crate::report`]). A damaged zone is repaired and the program goes on; who frees
-//! what is not allocated ends it, as without debugging.
+//! What is found is printed when it is found ([`crate::report`]). A damaged zone is repaired and the program
+//! goes on; who frees what is not allocated ends it, as without debugging.
 
 use crate::classes;
 use crate::engines;
@@ -131,7 +131,8 @@ fn placed<W: Over, E: Engine<W, Common: Sync> + Sync + 'static>(
 ) -> Option<&'static dyn Serves> {
     let bytes = size_of::<Heap<E, W>>().next_multiple_of(system::page_size());
     let room: *mut Heap<E, W> = system::map_block(bytes, system::page_size())?.as_ptr().cast();
-    // SAFETY: the block is new, aligned and large enough, and stays; each field is written before the heap is referred to.
+    // SAFETY: the block is new, aligned and large enough, and stays; each field is written before the heap is
+    // referred to.
     unsafe {
         (&raw mut (*room).pages).write(pages);
         (&raw mut (*room).common).write(E::Common::default());

@@ -1,4 +1,5 @@
-//! A Rust program whose global allocator this is: collections, threads, sizes of all kinds. `unsafe`: frees by hand.
+//! A Rust program whose global allocator this is: collections, threads, sizes of all kinds. `unsafe`: frees
+//! by hand.
 #![allow(unsafe_code, reason = "frees by hand")]
 
 use slablab_malloc::Slablab;
@@ -306,7 +307,8 @@ fn shrinking_meanwhile() {
                         };
                         let mut live: Vec<Vec<u8>> = Vec::new();
                         for step in 0..60_000u64 {
-                            // Ups and downs of several hundred objects, so that sheaves grow and are exchanged.
+                            // Ups and downs of several hundred objects, so that sheaves grow and are
+                            // exchanged.
                             if next(1000) < if step % 4000 < 2000 { 700 } else { 300 } {
                                 let bytes = 1 + if next(8) == 0 { next(3000) } else { next(300) };
                                 live.push(vec![bytes as u8; bytes as usize]);

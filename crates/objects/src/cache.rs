@@ -19,7 +19,8 @@ use std::marker::PhantomData;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// [`Constructed`]: a constructor makes the value once; it is as the last user left it when it is handed out again.
+/// [`Constructed`]: a constructor makes the value once; it is as the last user left it when it is handed out
+/// again.
 ///
 /// ```
 /// let cache = slablab_objects::ObjectCache::with("buffer", || Vec::<u8>::with_capacity(4096))?;
@@ -77,8 +78,9 @@ impl<T> ObjectCache<T> {
 }
 
 impl<T> ObjectCache<T, Constructed<T>> {
-    /// A cache whose values are made by `make` and stay made while their objects are free. A value's `Drop` runs when its slab
-    /// goes: in some call of this cache by some thread, at the latest when the cache is dropped.
+    /// A cache whose values are made by `make` and stay made while their objects are free. A value's `Drop`
+    /// runs when its slab goes: in some call of this cache by some thread, at the latest when the cache is
+    /// dropped.
     ///
     /// # Errors
     /// See [`CreateError`].
@@ -110,7 +112,8 @@ impl Drop for Unmade<'_> {
 }
 
 impl<T, M: Mode<T>> ObjectCache<T, M> {
-    /// Takes `count` objects in advance: what they are handed out by cannot fail, nor, if there is a constructor, run it.
+    /// Takes `count` objects in advance: what they are handed out by cannot fail, nor, if there is a
+    /// constructor, run it.
     ///
     /// # Errors
     /// There are not that many, and why; then none was taken.
@@ -118,8 +121,8 @@ impl<T, M: Mode<T>> ObjectCache<T, M> {
         Reserve::new(self, count)
     }
 
-    /// Registers who keeps objects of this cache for later: asked for so many when the cache is at its limit, and, like every
-    /// shrinker, when memory is short. Answers how many it let go.
+    /// Registers who keeps objects of this cache for later: asked for so many when the cache is at its limit,
+    /// and, like every shrinker, when memory is short. Answers how many it let go.
     pub fn shrinker(&self, ask: impl Fn(u64) -> u64 + Send + Sync + 'static) -> Shrinker {
         Shrinker::of(Some(self.raw.number()), ask)
     }
@@ -129,7 +132,8 @@ impl<T, M: Mode<T>> ObjectCache<T, M> {
         self.raw.shrink()
     }
 
-    /// Ends the cache's life, as dropping it does, and says whether objects remain that were forgotten. Those stay for good.
+    /// Ends the cache's life, as dropping it does, and says whether objects remain that were forgotten. Those
+    /// stay for good.
     ///
     /// # Errors
     /// So many remain.
@@ -160,8 +164,8 @@ impl<T, M: Mode<T>> ObjectCache<T, M> {
 
 impl<T, M: Mode<T>> Drop for ObjectCache<T, M> {
     fn drop(&mut self) {
-        // Constructed values are dropped here at the latest: this tells the compiler that they must not outlive what they refer to. What is
-        // forgotten stays, and `destroy` says how much.
+        // Constructed values are dropped here at the latest: this tells the compiler that they must not
+        // outlive what they refer to. What is forgotten stays, and `destroy` says how much.
         let _forgotten = self.raw.destroy();
     }
 }

@@ -1,5 +1,5 @@
-//! A cache whose callers may be wrong: every address is looked at, and what is wrong ends the process with a report that names
-//! address and cache. `unsafe`: reads and writes words of objects.
+//! A cache whose callers may be wrong: every address is looked at, and what is wrong ends the process with a
+//! report that names address and cache. `unsafe`: reads and writes words of objects.
 //!
 //! | cache | the word that tells | fresh | live | free |
 //! |---|---|---|---|---|
@@ -8,8 +8,8 @@
 //!
 //! Where something is around the engine, that tells, and there is no word in a cache without a constructor.
 //!
-//! The key is a secret of the process and the object's address. A live object without a constructor may hold its own key by
-//! chance, once in 2^64.
+//! The key is a secret of the process and the object's address. A live object without a constructor may hold
+//! its own key by chance, once in 2^64.
 
 use crate::prefill::Prefill;
 use crate::untyped::{Cache, Spec, WORD};

@@ -1,5 +1,5 @@
-//! What a free does to a value: it is dropped, or it stays as its constructor and its users made it. `unsafe`: makes and drops
-//! values in raw memory.
+//! What a free does to a value: it is dropped, or it stays as its constructor and its users made it.
+//! `unsafe`: makes and drops values in raw memory.
 
 use crate::untyped::state_offset;
 use slablab_native::Object as Raw;
@@ -32,7 +32,8 @@ impl<T> Mode<T> for Plain {
     }
 }
 
-/// A value is made when its object is first handed out, stays while the object is free, and is dropped when its slab goes.
+/// A value is made when its object is first handed out, stays while the object is free, and is dropped when
+/// its slab goes.
 pub struct Constructed<T> {
     make: Box<dyn Fn() -> T + Send + Sync>,
 }
@@ -46,7 +47,8 @@ impl<T> Constructed<T> {
     #[inline(never)]
     fn make(&self, object: Raw) {
         let made = (self.make)();
-        // SAFETY: `prepare` saw `FRESH`: there is no value; `Builder::made` asked for the type's size and alignment.
+        // SAFETY: `prepare` saw `FRESH`: there is no value; `Builder::made` asked for the type's size and
+        // alignment.
         unsafe {
             value::<T>(object).write(made);
             state::<T>(object).write(MADE);
@@ -63,7 +65,8 @@ impl<T> fmt::Debug for Constructed<T> {
 impl<T> Mode<T> for Constructed<T> {
     #[inline(always)]
     fn prepare(&self, object: Raw) {
-        // SAFETY: an object of a cache that keeps has a word of state behind it, written when its slab was made.
+        // SAFETY: an object of a cache that keeps has a word of state behind it, written when its slab was
+        // made.
         if unsafe { state::<T>(object).read() } == FRESH {
             self.make(object);
         }

@@ -1,8 +1,10 @@
-//! Slabs that emptied and whose objects' contents have an end of their own: set aside until the cache's next slow path.
+//! Slabs that emptied and whose objects' contents have an end of their own: set aside until the cache's next
+//! slow path.
 //!
-//! An engine gives the slabs of a cache up whose contents may be read while they are free (`SLAB_TYPESAFE_BY_RCU`) in a work of
-//! its own, when no lock and no slot is held. That work comes here. What is in the objects ends in a call of the cache, not in
-//! whatever call of whatever thread the work came up in: its end is the program's code, which may take the program's locks.
+//! An engine gives the slabs of a cache up whose contents may be read while they are free
+//! (`SLAB_TYPESAFE_BY_RCU`) in a work of its own, when no lock and no slot is held. That work comes here.
+//! What is in the objects ends in a call of the cache, not in whatever call of whatever thread the work came
+//! up in: its end is the program's code, which may take the program's locks.
 
 use slablab_malloc::world::Native;
 use slablab_native::{Object, Sleep};
@@ -35,7 +37,8 @@ impl DeferredDrops {
     }
 }
 
-/// The objects of an empty slab. Its state is in the racing word under SLUB (`racing`), in the engine's own field elsewhere.
+/// The objects of an empty slab. Its state is in the racing word under SLUB (`racing`), in the engine's own
+/// field elsewhere.
 pub(crate) fn objects(
     slab: Pfn,
     racing: bool,

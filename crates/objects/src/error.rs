@@ -43,8 +43,8 @@ pub enum AllocError {
     NoMemory,
     /// The cache's limit is reached.
     Limit,
-    /// The caller is a signal handler that interrupted an allocation or a free, or this thread is in the middle of a fork: no
-    /// lock may be taken.
+    /// The caller is a signal handler that interrupted an allocation or a free, or this thread is in the
+    /// middle of a fork: no lock may be taken.
     Interrupted,
 }
 

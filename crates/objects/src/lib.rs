@@ -2,9 +2,9 @@
 //!
 //! # Theory
 //!
-//! Bonwick's object cache (1994): objects of one type lie side by side in slabs, and what a constructor made in an object can
-//! stay while the object is free. A cache here is one cache of one engine on the process's pages, beside malloc's classes: the same slots,
-//! the same upkeep, the same statistics.
+//! Bonwick's object cache (1994): objects of one type lie side by side in slabs, and what a constructor made
+//! in an object can stay while the object is free. A cache here is one cache of one engine on the process's
+//! pages, beside malloc's classes: the same slots, the same upkeep, the same statistics.
 //!
 //! ```text
 //! insert, alloc              typed: what is in the object
@@ -32,8 +32,8 @@
 //! | [`untyped`] | a cache of bytes |
 //! | [`Shrinker`], [`shrink_all`] | functions that free objects when memory is short |
 //!
-//! Deliberately absent: C's names, which the library `slablab-c` exports; references that count, generations, and anything else
-//! that a program can build on an object.
+//! Deliberately absent: C's names, which the library `slablab-c` exports; references that count, generations,
+//! and anything else that a program can build on an object.
 
 #[expect(unsafe_code, reason = "makes values in raw memory")]
 mod cache;

@@ -1,4 +1,5 @@
-//! Limits of a cache. A cache with a limit counts its objects: an atomic operation for each. A cache without one counts nothing.
+//! Limits of a cache. A cache with a limit counts its objects: an atomic operation for each. A cache without
+//! one counts nothing.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 

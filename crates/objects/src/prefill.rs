@@ -1,5 +1,5 @@
-//! Objects that are allocated in advance. They are linked through themselves, as free objects are, so keeping them needs no
-//! memory.
+//! Objects that are allocated in advance. They are linked through themselves, as free objects are, so keeping
+//! them needs no memory.
 
 use crate::AllocError;
 use crate::untyped::Cache;

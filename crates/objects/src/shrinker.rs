@@ -1,12 +1,14 @@
-//! Shrinkers: functions of the program that the process calls when memory is short, or when a cache is at its limit.
+//! Shrinkers: functions of the program that the process calls when memory is short, or when a cache is at its
+//! limit.
 //!
-//! A program that keeps objects for later (a cache of its own, a list of spares) registers a function that lets some of
-//! them go. The function runs in the thread that wants memory, with no lock held: when a cache finds no memory, when a
-//! cache is at its limit and the shrinker was registered for that cache, and in [`shrink_all`]. A thread that is inside a
-//! shrinker's function calls no other one: the function may allocate.
+//! A program that keeps objects for later (a cache of its own, a list of spares) registers a function that
+//! lets some of them go. The function runs in the thread that wants memory, with no lock held: when a cache
+//! finds no memory, when a cache is at its limit and the shrinker was registered for that cache, and in
+//! [`shrink_all`]. A thread that is inside a shrinker's function calls no other one: the function may
+//! allocate.
 //!
-//! [`REGISTERED`] is a lock inside of the fork gate, so that no fork copies it while a thread holds it. No memory is
-//! allocated or freed under it: memory may be short, and the allocator takes locks of its own.
+//! [`REGISTERED`] is a lock inside of the fork gate, so that no fork copies it while a thread holds it. No
+//! memory is allocated or freed under it: memory may be short, and the allocator takes locks of its own.
 
 use slablab_malloc::shared;
 use slablab_native::{Sleep, system};
@@ -42,15 +44,15 @@ thread_local! {
     static INSIDE: Cell<u64> = const { Cell::new(0) };
 }
 
-/// A registered shrinker. Dropping it unregisters the function, and waits for every call that runs in another thread. The
-/// function itself may drop it: its own call is not waited for.
+/// A registered shrinker. Dropping it unregisters the function, and waits for every call that runs in another
+/// thread. The function itself may drop it: its own call is not waited for.
 #[derive(Debug)]
 #[must_use = "dropping a shrinker unregisters it"]
 pub struct Shrinker(u64);
 
 impl Shrinker {
-    /// Registers `ask`. It is called with the number of objects that are wanted, and returns the number that it let go, of
-    /// any cache.
+    /// Registers `ask`. It is called with the number of objects that are wanted, and returns the number that
+    /// it let go, of any cache.
     pub fn register(ask: impl Fn(u64) -> u64 + Send + Sync + 'static) -> Shrinker {
         Self::of(None, ask)
     }
@@ -72,8 +74,8 @@ impl Shrinker {
     }
 }
 
-/// Adds an entry without allocating: to the list as it is, or to `larger` if the list is full. Gives the entry back if
-/// `larger` is too small. The vector that is left over is dropped after the lock.
+/// Adds an entry without allocating: to the list as it is, or to `larger` if the list is full. Gives the
+/// entry back if `larger` is too small. The vector that is left over is dropped after the lock.
 fn insert(mut entry: Entry, mut larger: Vec<Entry>) -> Result<u64, Entry> {
     let mut registered = REGISTERED.lock();
     if registered.entries.len() == registered.entries.capacity() {
@@ -123,7 +125,8 @@ struct Call {
 }
 
 impl Call {
-    /// Begins a call of the entry registered first after number `after`, of one cache or of any. Allocates nothing.
+    /// Begins a call of the entry registered first after number `after`, of one cache or of any. Allocates
+    /// nothing.
     fn begin_next(after: u64, cache: Option<CacheId>) -> Option<Call> {
         let mut registered = REGISTERED.lock();
         let wanted = |entry: &&mut Entry| {
@@ -142,7 +145,8 @@ impl Call {
 
 impl Drop for Call {
     fn drop(&mut self) {
-        // Before the call is over for `leave`: what the function captured may end here, if it unregistered itself.
+        // Before the call is over for `leave`: what the function captured may end here, if it unregistered
+        // itself.
         drop(self.ask.take());
         INSIDE.set(0);
         let mut registered = REGISTERED.lock();
@@ -167,8 +171,8 @@ pub(crate) fn ask(cache: Option<CacheId>, count: u64) -> u64 {
     given
 }
 
-/// Asks every shrinker for all that it can let go, and has every heap and object cache give back the free memory that it
-/// keeps. Returns the bytes that went back to the system.
+/// Asks every shrinker for all that it can let go, and has every heap and object cache give back the free
+/// memory that it keeps. Returns the bytes that went back to the system.
 pub fn shrink_all() -> u64 {
     ask(None, u64::MAX);
     shared::trim()

@@ -1,5 +1,5 @@
-//! Objects that a signal handler freed while it had interrupted an allocation or a free. The next slow path of the cache frees
-//! them, in whatever thread.
+//! Objects that a signal handler freed while it had interrupted an allocation or a free. The next slow path
+//! of the cache frees them, in whatever thread.
 
 use slablab_malloc::world::Native;
 use slablab_native::Object;

@@ -23,7 +23,8 @@ pub struct Stats {
     pub bytes: u64,
     /// Objects they can hold.
     pub objects: u64,
-    /// Objects handed out; without a limit, those that other threads' slots keep are among them, as in slabinfo.
+    /// Objects handed out; without a limit, those that other threads' slots keep are among them, as in
+    /// slabinfo.
     pub active: u64,
     /// The most objects at a time.
     pub limit: Option<u64>,

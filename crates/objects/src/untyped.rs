@@ -1,7 +1,8 @@
-//! A cache of objects that are only bytes: one cache of one engine, on the process's pages. `unsafe`: tells the process of itself.
+//! A cache of objects that are only bytes: one cache of one engine, on the process's pages. `unsafe`: tells
+//! the process of itself.
 //!
-//! What is typed ([`crate::ObjectCache`]) and what checks its callers ([`crate::checked`]) are made of this. Nothing here reads
-//! or writes an object.
+//! What is typed ([`crate::ObjectCache`]) and what checks its callers ([`crate::checked`]) are made of this.
+//! Nothing here reads or writes an object.
 
 use crate::deferred_drop::{self, DeferredDrops};
 use crate::engine::{self, AnyEngine, WrappedEngine, with};
@@ -63,7 +64,8 @@ pub(crate) const WORD: usize = 8;
 
 /// A cache.
 pub struct Cache {
-    /// An `Arc`, as the process's registry refers to it too: a `Box` that moves would end what the registry refers to.
+    /// An `Arc`, as the process's registry refers to it too: a `Box` that moves would end what the registry
+    /// refers to.
     inner: Arc<Inner>,
     registration: Option<Registration>,
 }
@@ -92,7 +94,8 @@ struct Asked {
 /// Upkeep shrinks a cache every so many times that it shrinks anything.
 const TURNS: u32 = slablab_malloc::classes::COUNT as u32;
 
-/// Bytes that a slot must have room for: this cache's, and what the page allocator will want for each of its nodes.
+/// Bytes that a slot must have room for: this cache's, and what the page allocator will want for each of its
+/// nodes.
 const SLOT_BYTES: usize = 8192;
 
 impl Cache {
@@ -153,7 +156,8 @@ impl Cache {
         }
     }
 
-    /// Allocates an object from this thread's array. `None` means "call [`Cache::alloc`]", not "out of memory".
+    /// Allocates an object from this thread's array. `None` means "call [`Cache::alloc`]", not "out of
+    /// memory".
     #[inline(always)]
     pub fn alloc_hot(&self) -> Option<Object> {
         match &self.inner.engine {
@@ -174,7 +178,8 @@ impl Cache {
         self.inner.free_slow(object);
     }
 
-    /// The object of this cache that starts at a spot, and its slab; `None` where none does, or where that cannot be told fast.
+    /// The object of this cache that starts at a spot, and its slab; `None` where none does, or where that
+    /// cannot be told fast.
     #[inline(always)]
     pub fn starts_at_hot(&self, spot: Spot) -> Option<(Object, Pfn)> {
         let (slab, offset) = spot.place();
@@ -240,7 +245,8 @@ impl Cache {
         self.inner.free_bulk(objects);
     }
 
-    /// Frees every slab without a live object, as far as this thread can reach. Returns the bytes of those slabs.
+    /// Frees every slab without a live object, as far as this thread can reach. Returns the bytes of those
+    /// slabs.
     pub fn shrink(&self) -> u64 {
         self.inner.end_signal_frees();
         let before = self.usage().frames;
@@ -257,7 +263,8 @@ impl Cache {
         let Some(registration) = self.registration.take() else { return Ok(()) };
         self.inner.end_signal_frees();
         if self.is_wrapped() {
-            // What is found in what is held back is told under the cache's name, which it has as long as it is settled.
+            // What is found in what is held back is told under the cache's name, which it has as long as it
+            // is settled.
             self.shrink();
         }
         shared::withdraw(&registration);
@@ -304,7 +311,8 @@ impl Cache {
         self.inner.engine.is_wrapped()
     }
 
-    /// Where whoever has an object may keep a link of his own: where a free one keeps its link, if that is inside.
+    /// Where whoever has an object may keep a link of his own: where a free one keeps its link, if that is
+    /// inside.
     pub(crate) fn link_offset(&self) -> u32 {
         self.inner.link_offset()
     }
@@ -335,7 +343,8 @@ impl Drop for Cache {
         if self.destroy().is_ok() {
             return;
         }
-        // Objects were forgotten. Their slabs stay, and so does the number that they carry: it is not released.
+        // Objects were forgotten. Their slabs stay, and so does the number that they carry: it is not
+        // released.
         if let Some(registration) = &self.registration {
             shared::leak(registration);
         }
@@ -444,7 +453,8 @@ impl Inner {
         self.limit.give(objects.len() as u64);
     }
 
-    /// What a slow path looks after: the process's upkeep, what waits to be freed, and what is in slabs of this cache that go.
+    /// What a slow path looks after: the process's upkeep, what waits to be freed, and what is in slabs of
+    /// this cache that go.
     ///
     /// # Errors
     /// This is a signal handler in the middle of something: nothing may be locked.

@@ -1,9 +1,9 @@
 //! Counts the threads that are inside a piece of code, so that another thread can wait for them.
 //!
-//! There are two counters. Threads enter by the one that [`Inside::current`] names. A thread that waits lets the others enter
-//! by the second counter, waits until the first is 0, and does the same once more with the two exchanged: so it waits for the
-//! threads that were inside when it began, and never for those that entered later. This is how the kernel's sleepable
-//! read-copy-update waits for readers.
+//! There are two counters. Threads enter by the one that [`Inside::current`] names. A thread that waits lets
+//! the others enter by the second counter, waits until the first is 0, and does the same once more with the
+//! two exchanged: so it waits for the threads that were inside when it began, and never for those that
+//! entered later. This is how the kernel's sleepable read-copy-update waits for readers.
 
 use slablab_native::system;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
@@ -26,8 +26,8 @@ impl Inside {
         Inside { counts: [AtomicU32::new(0), AtomicU32::new(0)], current, is_waited_for }
     }
 
-    /// SeqCst: a thread that enters counts itself before it looks at anything, and a thread that waits changed what the other
-    /// looks at before it reads the counters.
+    /// SeqCst: a thread that enters counts itself before it looks at anything, and a thread that waits
+    /// changed what the other looks at before it reads the counters.
     pub(crate) fn enter(&self) -> Entered<'_> {
         let count = &self.counts[self.current.load(SeqCst) as usize % 2];
         count.fetch_add(1, SeqCst);
@@ -39,7 +39,8 @@ impl Inside {
         while self.is_waited_for.swap(true, SeqCst) {
             system::pause();
         }
-        // Twice: a thread may have read `current` before the first exchange, and have counted itself after it.
+        // Twice: a thread may have read `current` before the first exchange, and have counted itself after
+        // it.
         for _ in 0..2 {
             let before = self.current.fetch_xor(1, SeqCst) as usize % 2;
             while self.counts[before].load(SeqCst) > 0 {
@@ -49,7 +50,8 @@ impl Inside {
         self.is_waited_for.store(false, SeqCst);
     }
 
-    /// In a fork's child, whose one thread is not waiting: the threads that were inside or waited are not there.
+    /// In a fork's child, whose one thread is not waiting: the threads that were inside or waited are not
+    /// there.
     pub(crate) fn reset(&self) {
         self.counts.iter().for_each(|count| count.store(0, SeqCst));
         self.is_waited_for.store(false, SeqCst);
@@ -74,8 +76,8 @@ mod tests {
     use std::sync::mpsc;
     use std::time::Duration;
 
-    /// Two threads take turns so that at least one is inside at any time. A third waits only for those that were inside when
-    /// it began to wait.
+    /// Two threads take turns so that at least one is inside at any time. A third waits only for those that
+    /// were inside when it began to wait.
     #[test]
     fn a_wait_ends_while_other_threads_keep_entering() {
         static INSIDE: Inside = Inside::new();

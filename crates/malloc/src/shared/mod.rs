@@ -1,7 +1,7 @@
 //! What all heaps and object caches of the process share.
 //!
-//! A *tenant* is a heap or an object cache. It has [`NUMBERS`] cache numbers from `tenant * NUMBERS` on, so the cache number
-//! that a page frame carries leads to its tenant. The process's own heap is tenant 0 or 1.
+//! A *tenant* is a heap or an object cache. It has [`NUMBERS`] cache numbers from `tenant * NUMBERS` on, so
+//! the cache number that a page frame carries leads to its tenant. The process's own heap is tenant 0 or 1.
 //!
 //! | module | what |
 //! |---|---|

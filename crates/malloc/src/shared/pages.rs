@@ -14,8 +14,8 @@ pub fn pages() -> Option<&'static Pages<Native>> {
     PAGES.get()
 }
 
-/// Starts the native world and the page allocator, and answers whether there is memory. The thread that starts the process's
-/// heap calls it, again if its last try failed.
+/// Starts the native world and the page allocator, and answers whether there is memory. The thread that
+/// starts the process's heap calls it, again if its last try failed.
 pub(crate) fn start(wanted: Wishes) -> bool {
     if PAGES.get().is_some() {
         return true;

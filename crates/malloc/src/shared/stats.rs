@@ -31,7 +31,8 @@ pub(crate) fn print_stats(engine: &dyn fmt::Display) {
 pub struct Totals {
     /// Bytes of page frames in slabs and blocks, and of free ones that the system backs with memory.
     pub heap_bytes: u64,
-    /// Bytes of live objects, each as large as its class, and of blocks of page frames; without what is metadata.
+    /// Bytes of live objects, each as large as its class, and of blocks of page frames; without what is
+    /// metadata.
     pub live_bytes: u64,
     /// Free objects in slabs.
     pub free_objects: u64,

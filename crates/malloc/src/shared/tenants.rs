@@ -1,5 +1,5 @@
-//! The registry of tenants: the heaps and object caches that upkeep, forks and statistics reach. `unsafe`: calls tenants that
-//! may leave.
+//! The registry of tenants: the heaps and object caches that upkeep, forks and statistics reach. `unsafe`:
+//! calls tenants that may leave.
 //!
 //! ```text
 //! register     a free place: cache numbers for a new tenant
@@ -31,13 +31,15 @@ pub fn is_own(tenant: u32) -> bool {
     tenant <= OWN_OTHER
 }
 
-/// A heap or an object cache. Any thread may call it at any time between [`publish`] and the end of [`withdraw`].
+/// A heap or an object cache. Any thread may call it at any time between [`publish`] and the end of
+/// [`withdraw`].
 pub trait Tenant: Sync {
     /// Runs deferred work of one of its caches.
     fn work(&self, cpu: CpuId, work: Work);
     /// Frees what the slot of a thread that ended holds.
     fn thread_exit(&self, cpu: CpuId);
-    /// Has one of its caches give back the free memory that it keeps: another one for each `turn`, which counts from 0.
+    /// Has one of its caches give back the free memory that it keeps: another one for each `turn`, which
+    /// counts from 0.
     fn shrink(&self, turn: u32);
     /// Has all its caches give back the free memory that they keep.
     fn shrink_all(&self);
@@ -51,8 +53,9 @@ pub trait Tenant: Sync {
 
 /// A place in the registry.
 ///
-/// Invariant: `tenant` is written only while the state is `REGISTERED`, by the thread that has the [`Registration`]; it is read
-/// only while the state is `PUBLISHED`, by threads that `calls` counts. [`withdraw`] waits for those before it writes.
+/// Invariant: `tenant` is written only while the state is `REGISTERED`, by the thread that has the
+/// [`Registration`]; it is read only while the state is `PUBLISHED`, by threads that `calls` counts.
+/// [`withdraw`] waits for those before it writes.
 struct Place {
     state: AtomicU8,
     /// Calls to the tenant that run now.
@@ -96,7 +99,8 @@ pub fn register() -> Option<Registration> {
     Some(Registration(number as u32))
 }
 
-/// Cache numbers for the process's own heap: the first ones if `is_slub`, which its fast path compares with a constant.
+/// Cache numbers for the process's own heap: the first ones if `is_slub`, which its fast path compares with a
+/// constant.
 pub(crate) fn register_own(is_slub: bool) -> Registration {
     let number = if is_slub { OWN } else { OWN_OTHER };
     assert!(claim(number), "the process's heap starts once");
@@ -131,7 +135,8 @@ pub fn publish_static(registration: &Registration, tenant: &'static dyn Tenant) 
     place.state.store(PUBLISHED, SeqCst);
 }
 
-/// Waits until no call to the tenant runs, and none will begin until it is published again. Must not be called by the tenant.
+/// Waits until no call to the tenant runs, and none will begin until it is published again. Must not be
+/// called by the tenant.
 pub fn withdraw(registration: &Registration) {
     let place = registration.place();
     // SeqCst: pairs with `call`, which counts itself before it reads the state.
@@ -151,7 +156,8 @@ pub fn release(registration: Registration) {
     registration.place().state.store(FREE, Release);
 }
 
-/// Withdraws for good a tenant that leaves objects behind. Its numbers stay its own; its deferred works are not done.
+/// Withdraws for good a tenant that leaves objects behind. Its numbers stay its own; its deferred works are
+/// not done.
 pub fn leak(registration: &Registration) {
     withdraw(registration);
     registration.place().state.store(LEAKED, Release);

@@ -1,5 +1,5 @@
-//! Upkeep: deferred work, caches that keep too much, free memory that goes back to the system. There is no thread for it: the
-//! threads that come to slow paths do it.
+//! Upkeep: deferred work, caches that keep too much, free memory that goes back to the system. There is no
+//! thread for it: the threads that come to slow paths do it.
 
 use super::inside::Inside;
 use super::pages::pages;
@@ -36,7 +36,8 @@ static RETURNED: AtomicU32 = AtomicU32::new(0);
 /// How long such a work waits.
 const RETRY_NS: u64 = 1_000_000;
 
-/// Does a bounded part of the upkeep that is due: deferred work, then a few caches' turns to shrink. Slow paths call it.
+/// Does a bounded part of the upkeep that is due: deferred work, then a few caches' turns to shrink. Slow
+/// paths call it.
 #[inline]
 pub fn upkeep() {
     if Native::work_waits() {
@@ -67,8 +68,8 @@ fn do_works() {
     while let Some((cpu, work)) = Native::due() {
         let number = work.cache / NUMBERS;
         let done = tenants::call(number, |tenant| tenant.work(cpu, work)).is_some();
-        // A tenant that was withdrawn does its works itself, by `end_works`: it looks at the queue before it reads `RETURNED`,
-        // so the work is queued before it is counted.
+        // A tenant that was withdrawn does its works itself, by `end_works`: it looks at the queue before it
+        // reads `RETURNED`, so the work is queued before it is counted.
         if !done && tenants::is_registered(number) {
             Native::defer(cpu, RETRY_NS, work);
             RETURNED.fetch_add(1, SeqCst);
@@ -98,8 +99,9 @@ pub(super) fn forget_other_threads() {
     WORKING.reset();
 }
 
-/// Whether the process holds an eighth more memory, and at least [`KEEP_BYTES`] more, than the least it held since the last
-/// `true`. Then every cache takes a turn at once: the objects that it keeps for later may be the memory that is short now.
+/// Whether the process holds an eighth more memory, and at least [`KEEP_BYTES`] more, than the least it held
+/// since the last `true`. Then every cache takes a turn at once: the objects that it keeps for later may be
+/// the memory that is short now.
 fn has_grown() -> bool {
     let Some(pages) = pages() else { return false };
     let used = |node| pages.total_frames(NodeId(node)).saturating_sub(pages.free_frames(NodeId(node)));
@@ -122,7 +124,8 @@ fn take_turns(until_ns: u64) {
             break;
         }
     }
-    // A growing process allocates again the pages that its caches have just freed: given back, each would be a page fault.
+    // A growing process allocates again the pages that its caches have just freed: given back, each would be
+    // a page fault.
     let grows = match DUE.load(Relaxed) {
         0 => GROWING.swap(false, Relaxed),
         _ => GROWING.load(Relaxed),

@@ -86,8 +86,8 @@ fn a_constructor_that_panics_leaves_nothing() {
     });
 }
 
-/// A value's end may use the cache that it was in, and whatever the program has locked is not locked by it elsewhere: ends run
-/// in calls of this cache only.
+/// A value's end may use the cache that it was in, and whatever the program has locked is not locked by it
+/// elsewhere: ends run in calls of this cache only.
 #[test]
 fn ends_run_in_calls_of_their_cache() {
     static LOCKED: Mutex<u32> = Mutex::new(0);

@@ -78,7 +78,8 @@ impl Drop for Counted {
     }
 }
 
-/// All of it again, where slots are CPUs', as far as the machine can: short of memory there is the same either way.
+/// All of it again, where slots are CPUs', as far as the machine can: short of memory there is the same
+/// either way.
 #[test]
 fn the_same_with_slots_of_cpus() {
     let again = std::env::current_exe().expect("this test is a program");
