@@ -1,13 +1,13 @@
-//! Makes a support bundle of any size out of a real dump, and measures how fast one is read beside how fast it can be
-//! decompressed at all.
+//! Makes a support bundle of any size out of a real dump, and measures how fast one is read beside how fast
+//! it can be decompressed at all.
 //!
 //! ```text
 //! support_bundle make DUMP MEGABYTES FILE.tar[.gz|.xz|.zst]     the dump's /proc between logs, without sysfs, as sos makes it
 //! support_bundle time FILE...                                   seconds and peak memory of reading, and of decompressing
 //! ```
 //!
-//! Each reading is a process of its own, so that its peak memory is its own. Best of five, dev profile, on 2 CPUs that
-//! others used too, out of the dump `host_618`:
+//! Each reading is a process of its own, so that its peak memory is its own. Best of five, dev profile, on 2
+//! CPUs that others used too, out of the dump `host_618`:
 //!
 //! | `make` | read | of the decompressor's speed | peak memory |
 //! |---|---|---|---|

@@ -1,5 +1,5 @@
-//! The doctor: the caches of a machine go in, and out comes where slab memory goes, what would help, and what another
-//! setting would do.
+//! The doctor: the caches of a machine go in, and out comes where slab memory goes, what would help, and what
+//! another setting would do.
 //!
 //! | module | what |
 //! |---|---|

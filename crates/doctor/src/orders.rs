@@ -1,7 +1,8 @@
 //! What order rules say about sizes, without any machine: which sizes two rules give slabs of another order.
 //!
-//! A rule sees only the page size, the boot parameters and the bit length of the number of CPUs ([`classes`]), so that all
-//! machines there are can be asked about in a moment. Whether a machine has a cache of such a size is what `whatif` says.
+//! A rule sees only the page size, the boot parameters and the bit length of the number of CPUs
+//! ([`classes`]), so that all machines there are can be asked about in a moment. Whether a machine has a
+//! cache of such a size is what `whatif` says.
 
 use slablab_slabs::order::{OrderInput, OrderRule};
 
@@ -89,7 +90,8 @@ pub struct Slabs {
 /// The largest number of CPUs that is asked about unless the user says more.
 pub const CPUS_MOST: u32 = 4096;
 
-/// One number of CPUs for each answer there can be, up to [`CPUS_MOST`]: the powers of two, each the least of its class.
+/// One number of CPUs for each answer there can be, up to [`CPUS_MOST`]: the powers of two, each the least of
+/// its class.
 pub fn classes() -> impl Iterator<Item = u32> {
     (0..=CPUS_MOST.ilog2()).map(|bits| 1 << bits)
 }

@@ -5,10 +5,10 @@
 //! cargo bench -p slablab-lab --bench replay -- [RECORDING]... --instructions      counted by callgrind
 //! ```
 //!
-//! A machine that does other things meanwhile is slow for minutes and fast for minutes. So every round runs every engine once,
-//! in a random order, and compares with [`BASE`] of the same round. Times are of the pass over the rows, decoding them
-//! included; looking the recording through and setting the model up are left out. Instructions are of the same pass; they
-//! hardly change from run to run.
+//! A machine that does other things meanwhile is slow for minutes and fast for minutes. So every round runs
+//! every engine once, in a random order, and compares with [`BASE`] of the same round. Times are of the pass
+//! over the rows, decoding them included; looking the recording through and setting the model up are left
+//! out. Instructions are of the same pass; they hardly change from run to run.
 
 use slablab_lab::import::{self, Input};
 use slablab_lab::replay::{Options, replay};

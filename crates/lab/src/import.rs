@@ -12,22 +12,25 @@
 //!     Writer::push         the row
 //!   describe             header, machine.json, counts -> the trace's metadata
 //! ```
-//! Rows are in the order in which events took effect (module `effect`), which is nearly that of the recording's time. What the
-//! recording cannot mean is repaired by these rules, and every repair is flagged in its row and counted per cache:
+//! Rows are in the order in which events took effect (module `effect`), which is nearly that of the
+//! recording's time. What the recording cannot mean is repaired by these rules, and every repair is flagged
+//! in its row and counted per cache:
 //!
 //! 1. *Order.* The kernel traces an allocation after it and a free before it, so with true clocks an object's
-//!    allocation, free and next allocation are never recorded in another order. If an address is allocated while live,
-//!    or freed while known to be free, and the next event of that address is the one that would make sense of it, by
-//!    another CPU and at most [`ORDER_WINDOW_NS`] later, then that one is moved in front and takes the time of the
-//!    event it was moved in front of. Where only the order of effects made it impossible, the recorded one is kept.
-//! 2. *Untraced frees.* An allocation of an address still live, a page event on a page with live objects, or a free to
-//!    another cache than the address was allocated from: the object was freed by a path that is not traced. An
-//!    `implied_free` row is written in front, by the CPU of the event that shows it.
-//! 3. *Unseen objects.* A free of an address that is not live frees an object of before the recording, or, where the
-//!    recording has seen that address freed already, one of an allocation that is not traced (bulk).
+//!    allocation, free and next allocation are never recorded in another order. If an address is allocated
+//!    while live, or freed while known to be free, and the next event of that address is the one that would
+//!    make sense of it, by another CPU and at most [`ORDER_WINDOW_NS`] later, then that one is moved in front
+//!    and takes the time of the event it was moved in front of. Where only the order of effects made it
+//!    impossible, the recorded one is kept.
+//! 2. *Untraced frees.* An allocation of an address still live, a page event on a page with live objects, or
+//!    a free to another cache than the address was allocated from: the object was freed by a path that is not
+//!    traced. An `implied_free` row is written in front, by the CPU of the event that shows it.
+//! 3. *Unseen objects.* A free of an address that is not live frees an object of before the recording, or,
+//!    where the recording has seen that address freed already, one of an allocation that is not traced
+//!    (bulk).
 //!
-//! State is the addresses now live, and those known to be free: at most [`FREED_LIMIT`], beyond which all of the latter
-//! are forgotten at once, counted, and rule 3 takes their objects for old ones.
+//! State is the addresses now live, and those known to be free: at most [`FREED_LIMIT`], beyond which all of
+//! the latter are forgotten at once, counted, and rule 3 takes their objects for old ones.
 
 mod convert;
 mod describe;
@@ -51,8 +54,9 @@ use slablab_report::error::{At, Error, Result};
 pub use pairing::FREED_LIMIT;
 pub use report::Report;
 
-/// How far apart two events may be for the order rule. Clocks of one machine's CPUs that agree no better than this are
-/// not used for tracing by the kernel; handing an object to another CPU and freeing it there takes about as long.
+/// How far apart two events may be for the order rule. Clocks of one machine's CPUs that agree no better than
+/// this are not used for tracing by the kernel; handing an object to another CPU and freeing it there takes
+/// about as long.
 pub const ORDER_WINDOW_NS: u64 = 1000;
 
 /// What to import.
@@ -64,11 +68,12 @@ pub struct Input<'a> {
     pub recording: Option<&'a str>,
 }
 
-/// Imports `input` into a trace at `output`, which appears whole or not at all. `tick` hears the number of events from
-/// time to time.
+/// Imports `input` into a trace at `output`, which appears whole or not at all. `tick` hears the number of
+/// events from time to time.
 ///
 /// # Errors
-/// What cannot be read or is no recording, naming the file and the place in it; an output that cannot be written.
+/// What cannot be read or is no recording, naming the file and the place in it; an output that cannot be
+/// written.
 pub fn import(input: Input, output: &Path, tick: &mut dyn FnMut(u64)) -> Result<Report> {
     let beside = Beside::create(output).map_err(|error| Error::new(output, plain(error)))?;
     let (beside, metadata) = run(input, beside, tick)?;

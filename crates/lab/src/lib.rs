@@ -9,7 +9,8 @@
 //! | [`verify`] | what the model said beside what the kernel did |
 //! | [`output`] | the answers as text, CSV, JSON and pages |
 //!
-//! The lab reads files and knows every other room; nothing but the program and the Python package knows the lab.
+//! The lab reads files and knows every other room; nothing but the program and the Python package knows the
+//! lab.
 
 pub mod explain;
 pub mod import;

@@ -1,7 +1,7 @@
 //! Which machine to model.
 //!
-//! From a machine file (TOML), else from the dump, else from the recording; what none of them says is assumed, and each
-//! assumption is a sentence that the result carries.
+//! From a machine file (TOML), else from the dump, else from the recording; what none of them says is
+//! assumed, and each assumption is a sentence that the result carries.
 
 use serde::Deserialize;
 use slablab_kernel::bundle::Dump;
@@ -10,7 +10,7 @@ use slablab_report::error::{At, Error, Result};
 use slablab_workloads::Metadata;
 use std::path::{Path, PathBuf};
 
-/// What is assumed for a node's memory when nobody says: enough that no run exhausts it.
+/// Memory of a node if neither recording nor machine file tells it: enough that no run exhausts it.
 const ASSUMED_NODE_BYTES: u64 = 64 << 30;
 
 /// A day.

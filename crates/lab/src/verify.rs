@@ -1,8 +1,8 @@
 //! What the model said beside what the kernel did.
 //!
-//! Two kinds: the change between two dumps, judged by skill against "nothing changes", with the slabs that page events show
-//! taken and returned in between; and every counter of a kernel with SLUB_STATS, each cache in the window of its own two
-//! readings.
+//! Two kinds: the change between two dumps, judged by skill against "nothing changes", with the slabs that
+//! page events show taken and returned in between; and every counter of a kernel with SLUB_STATS, each cache
+//! in the window of its own two readings.
 
 pub mod change;
 pub mod counters;
@@ -23,14 +23,15 @@ pub struct Verified {
     pub rows: Vec<Vec<String>>,
     /// Sentences with numbers.
     pub summary: Vec<String>,
-    /// The same for machines.
+    /// The answer as JSON.
     pub json: serde_json::Value,
 }
 
 /// What was compared, value by value.
 #[derive(Clone, Debug)]
 pub enum Compared {
-    /// The change between two dumps: caches that changed or should have, the most wrong first; and the skill over all.
+    /// The change between two dumps: caches that changed or should have, the most wrong first; and the skill
+    /// over all.
     Changes(Vec<Change>, Skill),
     /// Counters, by cache; those of all caches together are called `all`.
     Counters(Vec<Counter>),

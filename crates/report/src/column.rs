@@ -1,4 +1,5 @@
-//! The columns of an answer, each written once: its key for programs, its heads for people, and how a row's cell is got.
+//! The columns of an answer, each written once: its key for programs, its heads for people, and how a row's
+//! cell is got.
 //!
 //! ```text
 //! Columns ── keys, cells    CSV, with csv::Csv
@@ -23,7 +24,8 @@ pub struct Column<R> {
     pub unit: &'static str,
     /// Whether its cells are sizes in bytes: a text table shows KiB unless it is asked for bytes.
     bytes: bool,
-    /// Whether CSV has it. A column that neither CSV nor JSON has is rounded for people, or falls back to another value.
+    /// Whether CSV has it. A column that neither CSV nor JSON has is rounded for people, or falls back to
+    /// another value.
     csv: bool,
     /// Whether JSON has it.
     json: bool,
@@ -116,7 +118,8 @@ impl<R> Columns<R> {
         columns.map(|column| (column.key.to_string(), json_cell(&(column.get)(row)))).collect()
     }
 
-    /// A text table of the columns with these keys. Sizes are in KiB, and their heads say so, unless `in_bytes`.
+    /// A text table of the columns with these keys. Sizes are in KiB, and their heads say so, unless
+    /// `in_bytes`.
     ///
     /// # Panics
     /// If a key is no column's.

@@ -1,8 +1,9 @@
 //! CSV: a header, and rows of as many cells.
 //!
-//! Control characters become escapes ([`crate::visible`]). A cell that a spreadsheet would take for a formula, because
-//! it begins with `=`, `+`, `-` or `@` and is neither a number nor a dash alone, gets an apostrophe in front; so does a cell that begins with an
-//! apostrophe, so that `removeprefix("'")` gives every name back.
+//! Control characters become escapes ([`crate::visible`]). A cell that a spreadsheet would take for a
+//! formula, because it begins with `=`, `+`, `-` or `@` and is neither a number nor a dash alone, gets an
+//! apostrophe in front; so does a cell that begins with an apostrophe, so that `removeprefix("'")` gives
+//! every name back.
 
 use crate::visible;
 use std::borrow::Cow;

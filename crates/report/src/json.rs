@@ -4,16 +4,16 @@ use crate::visible::is_control;
 use serde_json::Value;
 use std::fmt::Write;
 
-/// A document as text, indented, with a line end. Control characters are escaped, those of bidirectional text and DEL
-/// too, which JSON would let through; a reader gets the name as it is in the input.
+/// A document as text, indented, with a line end. Control characters are escaped, those of bidirectional text
+/// and DEL too, which JSON would let through; a reader gets the name as it is in the input.
 ///
 /// # Panics
 /// Never: a [`Value`] has no keys that are not strings.
 pub fn document(value: &Value) -> String {
     let text = serde_json::to_string_pretty(value).expect("a value is JSON");
     let mut out = String::with_capacity(text.len() + 1);
-    // Outside of strings a document holds ASCII and line ends alone. All control characters are below U+10000, so that
-    // one escape is enough.
+    // Outside of strings a document holds ASCII and line ends alone. All control characters are below
+    // U+10000, so that one escape is enough.
     for char in text.chars() {
         if char != '\n' && is_control(char) {
             write!(out, "\\u{:04x}", u32::from(char)).expect("a string");

@@ -1,14 +1,15 @@
 //! Names from outside: caches, files, kernels and commands are named by whoever wrote the input.
 //!
-//! A name can hold escape sequences that set a terminal's title, and characters that reverse the text around them.
-//! [`name`] replaces each such character by the escape that Rust, C and bash write for it: `\x1b`, `\u202e`. Every
-//! renderer of this crate and every [`crate::Error`] does so; pages show U+FFFD instead ([`crate::html::escape`]).
+//! A name can hold escape sequences that set a terminal's title, and characters that reverse the text around
+//! them. [`name`] replaces each such character by the escape that Rust, C and bash write for it: `\x1b`,
+//! `\u202e`. Every renderer of this crate and every [`crate::Error`] does so; pages show U+FFFD instead
+//! ([`crate::html::escape`]).
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// Whether a terminal or a viewer acts on the character instead of showing it: C0, DEL, C1, the line and paragraph
-/// separators, and the controls of bidirectional text.
+/// Whether a terminal or a viewer acts on the character instead of showing it: C0, DEL, C1, the line and
+/// paragraph separators, and the controls of bidirectional text.
 pub fn is_control(char: char) -> bool {
     let bidi = matches!(char, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     char.is_control() || bidi || matches!(char, '\u{2028}' | '\u{2029}')
@@ -39,8 +40,9 @@ fn shown(text: &str, hidden: fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// A word of a command as a shell reads it: quoted unless every character is a letter, a digit or in `plain`. A word with
-/// control characters is quoted as `$'...'`, which bash, zsh and ksh read back and which is safe to look at.
+/// A word of a command as a shell reads it: quoted unless every character is a letter, a digit or in `plain`.
+/// A word with control characters is quoted as `$'...'`, which bash, zsh and ksh read back and which is safe
+/// to look at.
 pub fn shell_word<'a>(word: &'a str, plain: &str) -> Cow<'a, str> {
     if word.contains(is_control) {
         let mut out = String::from("$'");

@@ -1,9 +1,10 @@
-//! What the user can do about it on this kernel: commands and boot parameters, each with what it is predicted to save and
-//! what it costs.
+//! What the user can do about it on this kernel: commands and boot parameters, each with what it is predicted
+//! to save and what it costs.
 //!
-//! An action is offered only for a finding, only if [`super::knobs`] says that this kernel has the knob and lets it be
-//! turned, and for a file of a cache only if the dump has that cache's directory. The predicted effect is a range: bounds
-//! where the counters give bounds, the measured error of the prediction where a model speaks.
+//! An action is offered only for a finding, only if [`super::knobs`] says that this kernel has the knob and
+//! lets it be turned, and for a file of a cache only if the dump has that cache's directory. The predicted
+//! effect is a range: bounds where the counters give bounds, the measured error of the prediction where a
+//! model speaks.
 
 use super::findings::{Finding, Kind, counted, named, size};
 use super::knobs::{Knob, Of, Way, allocator, turnable};
@@ -112,7 +113,8 @@ impl<'a> Offer<'a> {
         actions.filter(|action| action.saves.1 >= self.worth as i64).take(CACHES).collect()
     }
 
-    /// Empty slabs that nodes keep. The lowest number that every kernel with this file takes is [`MIN_PARTIAL`].
+    /// Empty slabs that nodes keep. The lowest number that every kernel with this file takes is
+    /// [`MIN_PARTIAL`].
     fn min_partial(&self) -> Vec<Action> {
         let Some(knob) = self.knob("min_partial") else { return Vec::new() };
         let (state, nodes) = (self.report.state, nodes_with_memory(self.report.state));
@@ -237,7 +239,8 @@ impl<'a> Offer<'a> {
         })
     }
 
-    /// The reclaimable caches that shrink only with the page cache, as buffer heads do: who they are, and their bytes.
+    /// The reclaimable caches that shrink only with the page cache, as buffer heads do: who they are, and
+    /// their bytes.
     fn with_page_cache(&self) -> (String, u64) {
         let goes_with_pages = |line: &&Line| {
             let can = |entry: &Entry, way: &str| entry.shrink.iter().any(|method| method.id == way);
@@ -298,7 +301,8 @@ impl<'a> Offer<'a> {
             None => format!("{}=-", knob.name),
         };
         let bytes = finding.bytes as i64;
-        // Objects without debugging are smaller, and may be merged; tails and what is parked change with the slabs.
+        // Objects without debugging are smaller, and may be merged; tails and what is parked change with the
+        // slabs.
         let off = (self.report.total.tail + self.report.total.parked.high) as i64;
         Some(Action {
             knob: knob.key,
@@ -351,7 +355,7 @@ impl<'a> Offer<'a> {
         actions.filter(|action| action.saves.1 >= self.worth as i64).take(CACHES).collect()
     }
 
-    /// To learn who holds merged memory. It saves nothing.
+    /// Shows which of the merged caches holds the memory. Saves nothing.
     fn nomerge(&self) -> Option<Action> {
         let (knob, _) = (self.knob("nomerge")?, self.found(Kind::Merged)?);
         if allocator(self.report.state) != Of::Slub {
@@ -379,8 +383,9 @@ impl<'a> Offer<'a> {
     }
 }
 
-/// Slabs of a cache that can be empty, at least and at most. On node lists, slabs that have an object are at most as many
-/// as objects; and free objects, parked ones included since a shrink takes them back, fill at most so many slabs.
+/// Slabs of a cache that can be empty, at least and at most. On node lists, slabs that have an object are at
+/// most as many as objects; and free objects, parked ones included since a shrink takes them back, fill at
+/// most so many slabs.
 fn empty_slabs(line: &Line, attrs: &SlabAttrs) -> (u64, u64) {
     let cache = line.cache;
     let total = |counts: &Option<slablab_kernel::text::Breakdown>| {
@@ -394,7 +399,8 @@ fn empty_slabs(line: &Line, attrs: &SlabAttrs) -> (u64, u64) {
     (partial.saturating_sub(in_use).min(high), high)
 }
 
-/// The file `name` of a cache in sysfs, quoted for a shell; by the cache's name in the report if that is a link to it.
+/// The file `name` of a cache in sysfs, quoted for a shell; by the cache's name in the report if that is a
+/// link to it.
 fn file(line: &Line, attrs: &SlabAttrs, name: &str) -> String {
     let linked = line.cache.ordinal == 0 && attrs.aliases.contains(&line.cache.name);
     let folder = if linked { &line.cache.name } else { &attrs.name };

@@ -143,7 +143,7 @@ impl<'a> Finder<'a> {
         self.with_much(PERCENT, part).into_iter().map(say).collect()
     }
 
-    /// Any debugging: nobody has it without wanting it, and some forget.
+    /// Debugging of any cache: it is on by request alone, but is easily forgotten.
     fn debugging(&self) -> Option<Finding> {
         let of = |line: &&Line| line.split.metadata.is_some_and(|metadata| metadata.debugging > 0);
         let mut lines: Vec<&Line> = self.report.lines.iter().filter(of).collect();

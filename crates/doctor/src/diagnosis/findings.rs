@@ -1,8 +1,8 @@
 //! What is worth saying, in plain words, each with a number.
 //!
-//! A finding is made only where its number is worth a look: [`WORTH_PERCENT`] of the slab memory and [`WORTH_BYTES`], unless
-//! it is about how far the numbers can be trusted. The other thresholds are beside the finding they belong to; docs/doctor.md
-//! lists all.
+//! A finding is made only where its number is worth a look: [`WORTH_PERCENT`] of the slab memory and
+//! [`WORTH_BYTES`], unless it is about how far the numbers can be trusted. The other thresholds are beside
+//! the finding they belong to; docs/doctor.md lists all.
 
 use super::{Line, Report};
 use slablab_report::text::grouped;
@@ -47,7 +47,7 @@ pub enum Kind {
     Leak,
     /// A cache grew, and there are not enough snapshots to say more.
     Growth,
-    /// Merged caches hide who is to blame.
+    /// Merged caches: the kernel does not tell which of them holds the memory.
     Merged,
     /// The kernel estimated its counts.
     Approximated,
@@ -103,7 +103,7 @@ impl Kind {
     }
 }
 
-/// Bytes from which a part of this machine's slab memory is worth a word.
+/// The least bytes that make a finding on this machine.
 pub fn worth(report: &Report) -> u64 {
     (report.total.bytes / 100 * WORTH_PERCENT).max(WORTH_BYTES)
 }

@@ -50,7 +50,7 @@ pub enum Of {
 pub struct Knob {
     /// The file or the parameter, by the name it has in these releases.
     pub name: &'static str,
-    /// What it is, the same for all releases.
+    /// Its name for programs, equal for all releases.
     pub key: &'static str,
     /// First release.
     pub since: Release,
@@ -119,8 +119,8 @@ pub fn allocator(state: &State) -> Of {
     if rows.into_iter().any(|row| row.limit > 0) { Of::Slab } else { Of::Slub }
 }
 
-/// The knobs of this machine's kernel. None where the input does not tell the release: what is not known to be there is not
-/// advised.
+/// The knobs of this machine's kernel. None where the input does not tell the release: what is not known to
+/// be there is not advised.
 pub fn knobs(state: &State) -> impl Iterator<Item = &'static Knob> {
     let (release, allocator) = (state.release, allocator(state));
     KNOBS.iter().filter(move |knob| {

@@ -19,10 +19,11 @@ pub struct Meminfo {
     pub total: Option<u64>,
     /// `Slab` minus the sum of the caches.
     pub gap: i64,
-    /// How much the counters behind `Slab` may lag: every CPU keeps a difference to itself until it is large enough.
-    /// `None` where the number of CPUs is not known.
+    /// How much the counters behind `Slab` may lag: every CPU keeps a difference to itself until it is large
+    /// enough. `None` where the number of CPUs is not known.
     pub lag: Option<u64>,
-    /// Whether this kernel counts kmallocs that are too large for a cache as slabs. True where the release is not known.
+    /// Whether this kernel counts kmallocs that are too large for a cache as slabs. True where the release is
+    /// not known.
     pub has_large: bool,
 }
 
@@ -77,8 +78,8 @@ impl Meminfo {
     }
 }
 
-/// Pages of one counter that a CPU may keep to itself, added up over the nodes: a node's limit is that of its zone with the
-/// highest one.
+/// Pages of one counter that a CPU may keep to itself, added up over the nodes: a node's limit is that of its
+/// zone with the highest one.
 fn lag_pages(state: &State, cpus: u64) -> u64 {
     let zones = &state.dump.zones;
     if zones.is_empty() {
@@ -93,8 +94,8 @@ fn lag_pages(state: &State, cpus: u64) -> u64 {
     nodes.values().sum()
 }
 
-/// `vm stats threshold` of a zone of so many bytes, as /proc/zoneinfo prints it: twice the bits of the number of CPUs, times
-/// one more than the bits of the number of 128 MiB.
+/// `vm stats threshold` of a zone of so many bytes, as /proc/zoneinfo prints it: twice the bits of the number
+/// of CPUs, times one more than the bits of the number of 128 MiB.
 pub fn threshold(cpus: u64, zone_bytes: u64) -> u64 {
     let bits = |number: u64| u64::from(u64::BITS - number.leading_zeros());
     (2 * bits(cpus) * (1 + bits(zone_bytes >> 27))).min(LAG_PAGES_MAX)

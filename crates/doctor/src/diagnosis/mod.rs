@@ -134,7 +134,7 @@ pub fn examine<'a>(state: &'a State, options: &Options<'a>) -> Result<Report<'a>
 
 /// Files that the doctor does not read anything from.
 const UNUSED: [&str; 2] = ["/proc/vmstat", "/boot/config"];
-/// Files that say more about the machine, without which the split, the totals and the knobs are all the same.
+/// Files that add details about the machine but change neither the split nor the totals nor the knobs.
 const BESIDE: [&str; 4] = ["/sys/devices/system/node", "/proc/zoneinfo", "/proc/buddyinfo", "/proc/cmdline"];
 
 /// Every finding about the machine, most bytes first.

@@ -1,4 +1,4 @@
-//! Objects that nobody holds and that the kernel counts as active all the same: those that wait with a CPU.
+//! Parked objects: free objects in CPU slabs, sheaves and arrays, which the kernel counts as active.
 //!
 //! | kernel | who has them | known from |
 //! |---|---|---|
@@ -6,8 +6,9 @@
 //! | since 6.18 | sheaves: main, spare and RCU per CPU, ten full ones per node | `sheaf_capacity`; since 7.0 else the rules |
 //! | SLAB | arrays per CPU, per node, per pair of nodes | tunables in /proc/slabinfo |
 //!
-//! How many of the objects of a CPU slab are free is never written anywhere. So there are bounds: from none, or one in each
-//! partial slab of a CPU (a slab goes there when an object of it is freed, and only frees happen to it there), to all.
+//! How many of the objects of a CPU slab are free is never written anywhere. So there are bounds: from none,
+//! or one in each partial slab of a CPU (a slab goes there when an object of it is freed, and only frees
+//! happen to it there), to all.
 
 use crate::state::{Cache, State};
 use slablab_kernel::slabinfo::SlabinfoRow;
@@ -36,7 +37,7 @@ pub(super) const SHEAVES_FOR_ALL_SINCE: Release = Release::new(7, 0, 0);
 /// Since then nodes without memory keep full sheaves too.
 const BARNS_EVERYWHERE_SINCE: Release = Release::new(7, 1, 0);
 
-/// Objects of the cache that nobody holds.
+/// Bounds of the cache's parked objects.
 pub fn parked_objects(cache: &Cache, state: &State) -> Bounds {
     let active = cache.active_objects.min(cache.total_objects);
     let held = match tunables(cache, state) {
@@ -85,8 +86,8 @@ fn in_cpu_slabs(cache: &Cache, state: &State) -> Option<Bounds> {
     Some(Bounds { low: 0, high: slabs.saturating_mul(cache.objects_per_slab) })
 }
 
-/// Slabs that a CPU may keep on its partial list by the kernel's own rule. Until 5.15 the limit was in objects that were
-/// believed free: each slab may have been counted with a single one.
+/// Slabs that a CPU may keep on its partial list by the kernel's own rule. Until 5.15 the limit was in
+/// objects that were believed free: each slab may have been counted with a single one.
 pub(super) fn cpu_partial_slabs(cache: &Cache, state: &State) -> u64 {
     let Some((size, page_size)) = sizes(cache, state) else { return 0 };
     policy(state).cpu_partial_limit(size, cache.objects_per_slab.max(1), page_size).into()
@@ -120,7 +121,8 @@ fn in_sheaves(cache: &Cache, state: &State) -> Option<u64> {
     Some(sheaves.saturating_add(SHEAVES_PER_NODE * nodes).saturating_mul(capacity))
 }
 
-/// Objects in a sheaf: what sysfs says, else since 7.0 what size alone gives (a cache may have asked for more).
+/// Objects in a sheaf: what sysfs says, else since 7.0 what size alone gives (a cache may have asked for
+/// more).
 pub(super) fn sheaf_capacity(cache: &Cache, state: &State) -> u64 {
     if let Some(attrs) = &cache.attrs {
         return attrs.sheaf_capacity.unwrap_or(0);

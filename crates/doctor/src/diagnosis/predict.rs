@@ -1,4 +1,5 @@
-//! What slabs would take with another `slub_max_order`: [`whatif`] predicts it, here it becomes what an action saves.
+//! What slabs would take with another `slub_max_order`: [`whatif`] predicts it, here it becomes what an
+//! action saves.
 
 use crate::state::State;
 use crate::whatif::{self, Change, Prediction, Rules};

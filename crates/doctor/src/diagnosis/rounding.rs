@@ -1,7 +1,9 @@
-//! What kmalloc's classes cost: bytes asked for and bytes given, of the kmallocs of a recording that nobody freed in it.
+//! What kmalloc's classes cost: bytes asked for and bytes given, of the kmallocs of a recording that
+//! were not freed in it.
 //!
-//! Neither /proc/slabinfo nor sysfs knows what was asked for, only a recording does. It knows it for the objects that were
-//! allocated while it ran; what was there before has other sizes perhaps, so that nothing is said of it.
+//! Neither /proc/slabinfo nor sysfs knows what was asked for, only a recording does. It knows it for the
+//! objects that were allocated while it ran; what was there before has other sizes perhaps, so that nothing
+//! is said of it.
 
 use super::findings::{Finding, Kind, percent, size};
 use slablab_report::error::{Error, Result};
@@ -20,7 +22,7 @@ pub struct Rounding {
     pub requested: u64,
     /// Bytes given.
     pub allocated: u64,
-    /// The same for each number of bytes given: objects, bytes asked for.
+    /// By the bytes given: number of objects, and bytes asked for.
     pub classes: BTreeMap<u32, (u64, u64)>,
     /// Events the recording lost: an allocation whose free was lost seems to live on.
     pub losses: Losses,
@@ -74,7 +76,7 @@ impl Rounding {
         self.allocated.saturating_sub(self.requested)
     }
 
-    /// The finding, if it is worth a word: a tenth of what was given, and enough of it.
+    /// The finding, if rounding is a tenth of the bytes given and at least `worth` bytes.
     pub(super) fn finding(&self, worth: u64) -> Option<Finding> {
         const PERCENT: u64 = 10;
         let bytes = self.bytes();

@@ -1,7 +1,7 @@
 //! What changed against earlier snapshots: growth, its rate, and how well a straight line says it.
 //!
-//! A cache is followed by name and ordinal. Ordinals are given in the order of the kernel's list, so that of several caches
-//! of one name, one that came or went moves the others: such names are followed as one sum.
+//! A cache is followed by name and ordinal. Ordinals are given in the order of the kernel's list, so that of
+//! several caches of one name, one that came or went moves the others: such names are followed as one sum.
 
 use super::Report;
 use super::findings::{Finding, Kind, named, several, size};
@@ -30,7 +30,8 @@ pub struct Fit {
     pub bytes_per_hour: f64,
     /// Standard error of that; `None` with two points, which every line fits.
     pub error: Option<f64>,
-    /// The part of the variance that the line explains, 0 to 1; `None` with two points or without any variance.
+    /// The part of the variance that the line explains, 0 to 1; `None` with two points or without any
+    /// variance.
     pub r2: Option<f64>,
     /// Points.
     pub points: usize,
@@ -47,11 +48,13 @@ pub struct History<'a> {
 }
 
 impl<'a> History<'a> {
-    /// Puts snapshots in the order of time. `hours`, from the first snapshot to the examined state, is used where the
-    /// snapshots do not tell; more than one snapshot is then taken to be spread evenly, in the order given.
+    /// Puts snapshots in the order of time. `hours`, from the first snapshot to the examined state, is used
+    /// where the snapshots do not tell; more than one snapshot is then taken to be spread evenly, in the
+    /// order given.
     ///
     /// # Errors
-    /// Snapshots of machines with another page size, snapshots that are not older than the state, and hours that are none.
+    /// Snapshots of machines with another page size, snapshots that are not older than the state, and hours
+    /// that are none.
     pub fn new(now: &'a State, since: &'a [State], hours: Option<f64>) -> Result<History<'a>> {
         if let Some(other) = since.iter().find(|state| state.page_size != now.page_size) {
             let (theirs, ours) = (other.page_size, now.page_size);
@@ -233,7 +236,8 @@ impl<'a> Followed<'a> {
     }
 
     fn caches_called(&self, name: &str) -> usize {
-        // A cache that did not exist yet grew from nothing: one of a name and none of it are the same to follow.
+        // A cache that did not exist yet grew from nothing: one of a name and none of it are the same to
+        // follow.
         self.together.get(name).map_or(1, |sum| sum.0)
     }
 

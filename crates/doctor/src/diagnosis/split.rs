@@ -8,9 +8,9 @@
 //!                    + raced      0, or less where the kernel counted while objects moved
 //! ```
 //!
-//! The last four are `Loss` of the kernel's own slabinfo tool: slabs * slab bytes - active * object size. Without sysfs the
-//! object size is unknown; then the size with metadata takes its place, and metadata is `None` and counted as in use and
-//! free, as slabinfo would on such a dump.
+//! The last four are `Loss` of the kernel's own slabinfo tool: slabs * slab bytes - active * object size.
+//! Without sysfs the object size is unknown; then the size with metadata takes its place, and metadata is
+//! `None` and counted as in use and free, as slabinfo would on such a dump.
 
 use super::parked::{Bounds, parked_objects};
 use crate::state::{Cache, State};
@@ -18,17 +18,19 @@ use crate::state::{Cache, State};
 /// The bytes of a cache, or of all caches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Split {
-    /// Bytes of the slabs as the kernel's own tools count them: slabs times bytes of a slab of the preferred order.
+    /// Bytes of the slabs as the kernel's own tools count them: slabs times bytes of a slab of the preferred
+    /// order.
     pub bytes: u64,
     /// Objects that the kernel counts as active.
     pub in_use: u64,
-    /// Of those, objects that nobody holds: they wait in CPU slabs, sheaves or arrays for the next allocation.
+    /// Parked objects among them: free objects in CPU slabs, sheaves or arrays.
     pub parked: Bounds,
     /// Objects that are free in slabs.
     pub free: u64,
     /// Behind the last object of each slab.
     pub tail: u64,
-    /// Part of the tail that is no memory: slabs that fell back to a smaller order are counted with the preferred one.
+    /// Part of the tail that is no memory: slabs that fell back to a smaller order are counted with the
+    /// preferred one.
     pub overstated: u64,
     /// Between objects. `None` where no object size is known; in a total, the part that is known.
     pub metadata: Option<Metadata>,
@@ -41,7 +43,8 @@ pub struct Split {
 pub struct Metadata {
     /// Padding up to the next object's alignment.
     pub alignment: u64,
-    /// Free pointers that may not lie in the object: it has a constructor, or may be read while it is free (RCU).
+    /// Free pointers that may not lie in the object: it has a constructor, or may be read while it is free
+    /// (RCU).
     pub pointer: u64,
     /// Red zones, room for poison, records of users.
     pub debugging: u64,
@@ -122,8 +125,9 @@ struct Between {
 }
 
 impl Between {
-    /// The object is rounded up to words, then the free pointer is put behind it where it may not lie inside, then the
-    /// whole is rounded up to the alignment (docs/theory/slub.md 7). What is beyond that is debugging.
+    /// The object is rounded up to words, then the free pointer is put behind it where it may not lie inside,
+    /// then the whole is rounded up to the alignment (docs/theory/slub.md 7). What is beyond that is
+    /// debugging.
     fn of(cache: &Cache) -> Between {
         let object = cache.object_size.unwrap_or(cache.size).min(cache.size);
         let all = cache.size - object;
@@ -156,7 +160,8 @@ pub struct Fallback {
 }
 
 impl Fallback {
-    /// The objects that are missing tell: a slab of the smallest order holds fewer. `None` where none is missing.
+    /// The objects that are missing tell: a slab of the smallest order holds fewer. `None` where none is
+    /// missing.
     pub fn of(cache: &Cache, state: &State) -> Option<Fallback> {
         let room = cache.slabs.checked_mul(cache.objects_per_slab)?;
         let missing = room.checked_sub(cache.total_objects).filter(|missing| *missing > 0)?;

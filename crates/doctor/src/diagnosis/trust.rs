@@ -15,7 +15,7 @@ pub(super) fn find(report: &Report) -> Vec<Finding> {
     [approximated(report), raced(report)].into_iter().flatten().collect()
 }
 
-/// Caches with so many partial slabs that the kernel did not count their objects.
+/// Caches whose number of partial slabs is above the limit up to which the kernel counts their objects.
 fn approximated(report: &Report) -> Option<Finding> {
     let release = report.state.release.filter(|release| *release >= APPROXIMATED_SINCE);
     release?;

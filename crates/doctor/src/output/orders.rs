@@ -1,4 +1,5 @@
-//! What order rules say: a table of sizes for one machine, a line per machine for several; JSON and CSV of both.
+//! What order rules say: a table of sizes for one machine, a line per machine for several; JSON and CSV of
+//! both.
 
 use crate::orders::{Answer, Question, Run, Slabs};
 use serde_json::{Value, json};

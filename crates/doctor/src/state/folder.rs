@@ -1,7 +1,7 @@
 //! A dump that is a directory: unpacked, or `/` of the running machine.
 //!
-//! Only the files a dump wants are opened. A file that vanishes between listing and reading, or may not be read, is left
-//! out and told: sysfs changes while it is walked, and most of it is for root only.
+//! Only the files a dump wants are opened. A file that vanishes between listing and reading, or may not be
+//! read, is left out and told: sysfs changes while it is walked, and most of it is for root only.
 
 use rayon::prelude::*;
 use slablab_kernel::bundle::{Dump, DumpBuilder, WANTED, fits};
@@ -25,7 +25,7 @@ pub(crate) struct Folder {
     pub(super) links: Vec<(String, String)>,
     /// What could not be read, and why.
     pub(super) refused: Vec<(String, io::Error)>,
-    /// What was read, where somebody wants to keep it.
+    /// The files read, with their content, if the caller saves them.
     pub(super) kept: Option<Vec<(String, Vec<u8>)>>,
     /// A directory of a cache has one with the caches of cgroups in it.
     cgroups: Option<String>,
@@ -58,7 +58,8 @@ impl Folder {
         folder
     }
 
-    /// Takes every path that fits `parts`, in the order of names. Links are told, not followed, where the name is open.
+    /// Takes every path that fits `parts`, in the order of names. Links are told, not followed, where the
+    /// name is open.
     fn walk(&mut self, at: &Path, name: &str, parts: &[&str]) {
         let Some((part, rest)) = parts.split_first() else { return };
         let child_name =
@@ -170,7 +171,8 @@ impl Folder {
     }
 }
 
-/// The directory that has `proc` or `sys`: `root`, or the only one in it that has, as an unpacked support bundle does.
+/// The directory that has `proc` or `sys`: `root`, or the only one in it that has, as an unpacked support
+/// bundle does.
 fn top(root: &Path) -> PathBuf {
     let has_any = |path: &Path| ["proc", "sys", "sos_commands"].iter().any(|name| path.join(name).is_dir());
     if has_any(root) {

@@ -1,12 +1,13 @@
 //! Rows of /proc/slabinfo and directories of /sys/kernel/slab, as one list of caches.
 //!
-//! A row and its directory share a name, which may be one of several links to a merged cache's directory (`:0000192`).
-//! Names repeat, archives lose links, and kernels from 3.8 to 3.14 have a directory for each cgroup's part of a cache; so
-//! they are joined in four steps, each over what the one before left:
+//! A row and its directory share a name, which may be one of several links to a merged cache's directory
+//! (`:0000192`). Names repeat, archives lose links, and kernels from 3.8 to 3.14 have a directory for each
+//! cgroup's part of a cache; so they are joined in four steps, each over what the one before left:
 //!
 //! 1. the same name, and the same geometry;
 //! 2. the same name, and the same size of an object: an order may change between two reads;
-//! 3. merged caches whose links are lost: the only row and the only directory with this geometry and these counts;
+//! 3. merged caches whose links are lost: the only row and the only directory with this geometry and these
+//!    counts;
 //! 4. the same, in the order of their counts: inside one geometry, sums hold whichever is whose.
 
 use super::Cache;
@@ -44,7 +45,7 @@ pub(super) fn join(dump: &Dump) -> Joined {
     let rest = dump.caches.iter().zip(pairs.used);
     for (attrs, _) in rest.filter(|(attrs, used)| !used && attrs.slab_size.is_some()) {
         if !rows.is_empty() && lost_its_links(attrs) {
-            // Its row is there, only nobody knows which: counted again, its bytes would be there twice.
+            // Its row is in slabinfo, but which one is unknown: a second entry would count its bytes twice.
             left_out += 1;
         } else if parent(&attrs.name).is_some_and(|parent| names.contains(parent)) {
             of_cgroups += 1;
@@ -72,8 +73,8 @@ impl<'a> Pairs<'a> {
         (self.of_rows[row], self.used[at]) = (Some(at), true);
     }
 
-    /// Names repeat in slabinfo, but not in sysfs, which has a directory for one cache of a name and refuses the others:
-    /// the row whose geometry is the directory's has it, whichever comes first.
+    /// Names repeat in slabinfo, but not in sysfs, which has a directory for one cache of a name and refuses
+    /// the others: the row whose geometry is the directory's has it, whichever comes first.
     fn by_name(&mut self, rows: &[&SlabinfoRow]) {
         let mut by_name: HashMap<&str, Vec<usize>> = HashMap::new();
         for (at, attrs) in self.caches.iter().enumerate() {
@@ -93,7 +94,8 @@ impl<'a> Pairs<'a> {
         }
     }
 
-    /// Finds the directories of merged caches whose links are lost. Gives how many, and how many of those by order alone.
+    /// Finds the directories of merged caches whose links are lost. Gives how many, and how many of those by
+    /// order alone.
     fn by_numbers(&mut self, rows: &[&SlabinfoRow]) -> (usize, usize) {
         let mut found = [0; 2];
         for exact in [true, false] {
@@ -212,7 +214,8 @@ fn whole(counts: &Option<slablab_kernel::text::Breakdown>) -> u64 {
     counts.as_ref().map_or(0, |counts| counts.total.value)
 }
 
-/// Names of people: a merged cache's directory is called `:0000192`, which nobody knows it by.
+/// Whether the name is one that a kernel developer chose: a merged cache's directory has a made-up one,
+/// `:0000192`.
 fn other_names(attrs: &SlabAttrs, name: &str) -> Vec<String> {
     let directory = Some(&attrs.name).filter(|directory| !directory.starts_with(':'));
     attrs.aliases.iter().chain(directory).filter(|other| *other != name).cloned().collect()

@@ -4,8 +4,8 @@ use super::{Missing, Origin};
 use slablab_kernel::bundle::Dump;
 use std::io;
 
-/// Writes everything that is read here into one text, on any machine, with nothing but a shell. Where this program is,
-/// `slablab doctor --save FILE` does the same.
+/// Writes everything that is read here into one text, on any machine, with nothing but a shell. Where this
+/// program is, `slablab doctor --save FILE` does the same.
 pub const COLLECT: &str = "sudo sh -c 'grep -rs . /proc/[bmsz]*info /proc/vmstat /proc/cmdline /proc/version /proc/uptime \
                            /proc/sys/kernel/arch /sys/devices/system/cpu/p* /sys/devices/system/cpu/online \
                            /sys/devices/system/node /sys/kernel/slab /boot/config-$(uname -r); ls -l /sys/kernel/slab; \
@@ -124,7 +124,8 @@ fn of(want: &Want, dump: &Dump, origin: Origin, refused: &[(String, io::Error)])
     Missing { file: want.file.to_string(), why, costs: want.costs.to_string(), command }
 }
 
-/// Why a file of `want` could not be read. A folder of which some files are not for everybody is refused as a whole.
+/// Why a file of `want` could not be read. A folder of which some files are not for everybody is refused as a
+/// whole.
 fn refusal<'a>(want: &Want, refused: &'a [(String, io::Error)]) -> Option<&'a io::Error> {
     refused.iter().find(|(name, _)| want.is(name)).map(|(_, error)| error)
 }

@@ -11,8 +11,8 @@
 //! save                  the live machine's files as a tar, for another day or another machine
 //! ```
 //!
-//! Totals come from /proc/slabinfo where there is one: a walk through sysfs allocates slabs itself, and is read later.
-//! Sizes without padding, node lists and CPU slabs come from sysfs, and are `None` without it.
+//! Totals come from /proc/slabinfo where there is one: a walk through sysfs allocates slabs itself, and is
+//! read later. Sizes without padding, node lists and CPU slabs come from sysfs, and are `None` without it.
 //!
 //! The reading of the running machine is the only one that looks at a clock.
 
@@ -44,7 +44,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// Where to read, and what the user says about it.
 #[derive(Clone, Debug, Default)]
 pub struct Input {
-    /// A directory, a tar in any compression, a slabinfo; `None` for the running machine, `-` for standard input.
+    /// A directory, a tar in any compression, a slabinfo; `None` for the running machine, `-` for standard
+    /// input.
     pub path: Option<PathBuf>,
     /// Bytes in a page, which some inputs do not tell.
     pub page_size: Option<u64>,
@@ -115,7 +116,8 @@ pub struct Cache {
     pub active_objects: u64,
     /// Everything its directory says, if there is one.
     pub attrs: Option<SlabAttrs>,
-    /// Index of its row in the rows of the dump's slabinfo; `None` for a cache that only /sys/kernel/slab has.
+    /// Index of its row in the rows of the dump's slabinfo; `None` for a cache that only /sys/kernel/slab
+    /// has.
     pub row: Option<usize>,
 }
 
@@ -302,7 +304,8 @@ fn live_from(folder: &mut Folder) -> Result<Gathered> {
     Ok(Gathered { missing, dump, origin: Origin::Live })
 }
 
-/// The page size that the kernel told this process: pairs of words in /proc/self/auxv, 6 being AT_PAGESZ (getauxval(3)).
+/// The page size that the kernel told this process: pairs of words in /proc/self/auxv, 6 being AT_PAGESZ
+/// (getauxval(3)).
 fn own_page_size() -> Option<u64> {
     const AT_PAGESZ: u64 = 6;
     let auxv = std::fs::read("/proc/self/auxv").ok()?;

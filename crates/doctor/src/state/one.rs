@@ -1,5 +1,5 @@
-//! One cache of the running machine: its row, its directory, and who shares it. A screen asks for it again and again,
-//! so nothing of the other caches is read.
+//! One cache of the running machine: its row, its directory, and who shares it. A screen asks for it again
+//! and again, so nothing of the other caches is read.
 
 use super::{Missing, State, counted, join};
 use slablab_kernel::bundle::{Dump, Node, PageSizeFrom};
@@ -13,8 +13,8 @@ use std::path::Path;
 
 const DIRECTORY: &str = "/sys/kernel/slab";
 
-/// The state of the running machine, as far as it is about the cache of this row of /proc/slabinfo: one cache. What may
-/// not be read is among [`State::missing`].
+/// The state of the running machine, as far as it is about the cache of this row of /proc/slabinfo: one
+/// cache. What may not be read is among [`State::missing`].
 ///
 /// # Errors
 /// An attribute that is not as the kernel writes it.

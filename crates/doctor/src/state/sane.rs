@@ -1,4 +1,4 @@
-//! Numbers that no machine has are refused here, so that nobody behind has to ask whether a product of them fits.
+//! Refuses numbers that no machine has, so that products of accepted numbers fit 64 bits everywhere else.
 
 use super::{Cache, Input};
 use slablab_kernel::sysfs::SlabAttrs;

@@ -1,7 +1,7 @@
-//! The running machine's files as a tar, for another day, another machine or somebody else's eyes.
+//! The running machine's files as a tar: to examine later, on another machine, or by another person.
 //!
-//! What is written is what was read: the same bytes under the same paths, links as links. Nothing of the machine but what
-//! this program would read from it goes in.
+//! What is written is what was read: the same bytes under the same paths, links as links. Nothing of the
+//! machine but what this program would read from it goes in.
 
 use super::{Input, State, folder::Folder, live_from, state};
 use slablab_report::error::{At, Error, Result};
@@ -9,8 +9,8 @@ use slablab_workloads::Beside;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-/// Reads the running machine, writes what was read to `path`, and gives the state. The end of the name says how: `.tar`,
-/// `.tar.gz` or `.tgz`, `.tar.zst`, `.tar.xz`.
+/// Reads the running machine, writes what was read to `path`, and gives the state. The end of the name says
+/// how: `.tar`, `.tar.gz` or `.tgz`, `.tar.zst`, `.tar.xz`.
 ///
 /// # Errors
 /// Another name, a machine that cannot be read, a file that cannot be written.
@@ -77,7 +77,7 @@ impl Packing {
                 fill(&mut encoder)?;
                 encoder.finish()?;
             }
-            // The smallest dictionary: the machine may be short of memory, or nobody would look at its slabs.
+            // The smallest dictionary: a machine whose slabs are examined is often short of memory.
             Packing::Xz => {
                 let mut encoder = liblzma::write::XzEncoder::new(&mut file, 0);
                 fill(&mut encoder)?;

@@ -8,7 +8,8 @@
 //!   SortKey     what to list first
 //! ```
 //!
-//! Only the live source reads a clock: a sample says when it was taken. Nothing is drawn here; the program does that.
+//! Only the live source reads a clock: a sample says when it was taken. Nothing is drawn here; the program
+//! does that.
 
 mod sample;
 mod sort;
@@ -22,7 +23,8 @@ pub use source::Source;
 
 use std::collections::{HashMap, VecDeque};
 
-/// Samples kept: half an hour at slabtop's 3 seconds, 5 KiB for each cache. Growth since the start needs none of them.
+/// Samples kept: half an hour at slabtop's 3 seconds, 5 KiB for each cache. Growth since the start needs none
+/// of them.
 pub const HISTORY: usize = 600;
 
 /// Over what growth is measured.

@@ -67,8 +67,8 @@ impl Row {
         Row { bytes: info.num_slabs.saturating_mul(slab), info }
     }
 
-    /// Active objects in percent of all; `None` without objects. May exceed 100 by a little: the kernel reads both
-    /// numbers while they change.
+    /// Active objects in percent of all; `None` without objects. May exceed 100 by a little: the kernel reads
+    /// both numbers while they change.
     pub fn use_percent(&self) -> Option<f64> {
         percent(self.info.active_objs, self.info.num_objs)
     }
@@ -88,7 +88,8 @@ impl Memory {
 }
 
 impl Sample {
-    /// What a state of a machine says. Rows are those of its slabinfo, or of its sysfs if there is no slabinfo.
+    /// What a state of a machine says. Rows are those of its slabinfo, or of its sysfs if there is no
+    /// slabinfo.
     pub fn of(state: &State, at_s: f64) -> Sample {
         let row = |info| Row::new(info, state.page_size);
         let rows = match &state.dump.slabinfo {

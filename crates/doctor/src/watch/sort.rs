@@ -33,8 +33,8 @@ pub enum SortKey {
 }
 
 impl SortKey {
-    /// Every key in the order of the help, with its letter and its words. The letters are slabtop's, except those for
-    /// growth, which slabtop does not have.
+    /// Every key in the order of the help, with its letter and its words. The letters are slabtop's, except
+    /// those for growth, which slabtop does not have.
     const TABLE: [(SortKey, char, &str); 12] = [
         (SortKey::Active, 'a', "active objects"),
         (SortKey::ObjectsPerSlab, 'b', "objects per slab"),

@@ -198,7 +198,8 @@ impl Recorded {
         Some(sample)
     }
 
-    /// When a state was taken, in seconds after the first: as they say themselves if all do and in that order.
+    /// When a state was taken, in seconds after the first: as they say themselves if all do and in that
+    /// order.
     fn at_s(&self, index: usize) -> f64 {
         let told: Option<Vec<u64>> = self.states.iter().map(|state| state.taken_s).collect();
         match told.filter(|told| told.is_sorted_by(|a, b| a < b)) {

@@ -151,7 +151,8 @@ fn order() {
     check('p', "filp dentry bio idle");
     check('s', "filp dentry bio idle");
     check('u', "filp dentry bio idle");
-    // Since the last sample: filp 3 to 8 pages, bio 1 to 3, dentry 7 to 5. Since the start: bio and dentry 3, filp -1.
+    // Since the last sample: filp 3 to 8 pages, bio 1 to 3, dentry 7 to 5. Since the start: bio and dentry 3,
+    // filp -1.
     check('r', "filp bio idle dentry");
     check('t', "dentry bio idle filp");
     assert_eq!(SortKey::of('x'), None);

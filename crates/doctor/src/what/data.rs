@@ -15,7 +15,7 @@ pub struct Entry {
     pub subsystem: String,
     /// What an object of it is.
     pub what: String,
-    /// Who creates the cache, and when.
+    /// The code that creates the cache, and when it does.
     pub created_by: String,
     /// What makes it grow.
     pub grows_with: Option<String>,
@@ -23,7 +23,8 @@ pub struct Entry {
     pub shrink: Vec<Method>,
     /// Why user space cannot shrink it.
     pub cannot_shrink: Option<String>,
-    /// The kernel counts its pages as reclaimable (`SReclaimable`; `reclaim_account` in sysfs); unknown for most patterns.
+    /// The kernel counts its pages as reclaimable (`SReclaimable`; `reclaim_account` in sysfs); unknown for
+    /// most patterns.
     pub reclaimable: Option<bool>,
     /// Sizes seen.
     pub sizes: Vec<Size>,

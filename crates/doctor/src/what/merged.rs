@@ -1,8 +1,9 @@
 //! The made-up names of merged caches.
 //!
-//! SLUB folds a new cache into an older one where size, alignment and the flags that matter agree; the shared cache's folder
-//! in sysfs has a name made of these flags and its size, and the caches' own names are links to it. The letters are those of
-//! the kernels since 2.6.23; which of them can appear together depends on the release.
+//! SLUB folds a new cache into an older one where size, alignment and the flags that matter agree; the shared
+//! cache's folder in sysfs has a name made of these flags and its size, and the caches' own names are links
+//! to it. The letters are those of the kernels since 2.6.23; which of them can appear together depends on the
+//! release.
 
 use serde::Serialize;
 

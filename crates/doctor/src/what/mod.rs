@@ -1,12 +1,12 @@
 //! What the caches of the kernel are for: `slablab what`, and the reasons in `slablab doctor`.
 //!
-//! The knowledge is data, not code: `data/caches.toml`, one table per cache, which anybody may extend (docs/caches.md), and
-//! files of the user's own in the same form ([`Known::read`]). The sizes in it are those of real kernels, each with the
-//! kernel that had it. Nothing here looks at the machine it runs on.
+//! The knowledge is data, not code: `data/caches.toml`, one table per cache, which users may extend
+//! (docs/caches.md), and files of the user's own in the same form ([`Known::read`]). The sizes in it are
+//! those of real kernels, each with the kernel that had it. Nothing here looks at the machine it runs on.
 //!
-//! An entry is found by its exact name, by another name the same cache had in another kernel, and last by a pattern
-//! (`ext4_*`), of which the one with the longest fixed part wins. A merged cache's made-up name (`:a-0000104`) has no
-//! entry: [`Merged`] reads it.
+//! An entry is found by its exact name, by another name the same cache had in another kernel, and last by a
+//! pattern (`ext4_*`), of which the one with the longest fixed part wins. A merged cache's made-up name
+//! (`:a-0000104`) has no entry: [`Merged`] reads it.
 
 mod data;
 mod merged;
@@ -47,8 +47,8 @@ impl Known {
         })
     }
 
-    /// What the program knows, and what a file in the same form adds or says better. The file may use the methods of the
-    /// program's own file by name.
+    /// What the program knows, and what a file in the same form adds or says better. The file may use the
+    /// methods of the program's own file by name.
     ///
     /// # Errors
     /// A file that cannot be read, is no TOML, or breaks a rule of docs/caches.md; with its name and line.
@@ -101,7 +101,8 @@ impl Known {
         exact.or_else(family).map(|index| &self.entries[index])
     }
 
-    /// The names that look most like `name`, the best first; at most `most`, and none that is too far off to be meant.
+    /// The names that look most like `name`, the best first; at most `most`, and none that is too far off to
+    /// be meant.
     pub fn nearest(&self, name: &str, most: usize) -> Vec<&str> {
         let names = self.entries.iter().filter(|entry| !entry.is_pattern()).flat_map(Entry::names);
         nearest::nearest(name, names, most)

@@ -1,6 +1,7 @@
 //! A prediction beside the dump of a boot that had the change: how good is the theory?
 //!
-//! Beside its error stand those of two guesses that know nothing: memory stays as it is; memory goes with the number of CPUs.
+//! Beside its error stand those of two guesses that know nothing: memory stays as it is; memory goes with the
+//! number of CPUs.
 
 use super::{Prediction, Row};
 use crate::state::{Cache, State};
@@ -28,9 +29,10 @@ pub struct Against {
     pub real_waste: u64,
     /// The prediction over the truth, less one.
     pub error: f64,
-    /// The same for the guess that memory stays as it is.
+    /// The error of the guess that memory stays as it is: the guess over the boot's memory, less one.
     pub error_unchanged: f64,
-    /// The same for the guess that memory goes with the number of CPUs; `None` where that is the same.
+    /// The error of the guess that memory is proportional to the number of CPUs; `None` if that number is
+    /// unchanged.
     pub error_by_cpus: Option<f64>,
     /// What was off most in bytes: cache, predicted slabs, real slabs, bytes too many.
     pub worst: Vec<(String, u64, u64, i64)>,
@@ -131,7 +133,8 @@ impl<'a> Names<'a> {
         Names { exact, other }
     }
 
-    /// The cache of a row: by name and ordinal. A name that the boot merged finds the cache it was merged into.
+    /// The cache of a row: by name and ordinal. A name that the boot merged finds the cache it was merged
+    /// into.
     fn find(&self, row: &Row) -> Option<&'a Cache> {
         let exact = self.exact.get(&(row.cache.as_str(), row.ordinal));
         exact.or_else(|| self.other.get(row.cache.as_str()).filter(|_| row.ordinal == 0)).copied()

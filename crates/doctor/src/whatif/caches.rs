@@ -1,4 +1,4 @@
-//! Cache by cache: what it is today, what it would be, and what that rests on.
+//! The prediction of each cache: its slabs today, its slabs with the change, and the assumptions.
 
 use super::fill::Held;
 use super::{Change, Figures, Row, Rules, layout, merge, touch};
@@ -8,20 +8,22 @@ use slablab_slabs::engines::slub::Sheaves;
 use slablab_slabs::{Preset, Release};
 use std::collections::HashMap;
 
-/// What the caches of a machine turn into.
+/// The caches of a machine under a change.
 pub(super) struct Caches<'a> {
     state: &'a State,
     change: &'a Change,
     rules: Rules,
     rules_whatif: Rules,
     release: Release,
-    /// Threads there are, where the input tells.
+    /// The number of threads, if the input tells it.
     threads: Option<u64>,
     /// Whether the input has CPU slabs of any cache.
     has_attrs: bool,
-    /// If merging is turned on: for each cache that is merged into another, by place, that other cache's place.
+    /// If merging is turned on: for each cache that is merged into another, by place, that other cache's
+    /// place.
     folded: HashMap<usize, usize>,
-    /// If merging is turned on: for each cache that others are merged into, by place, the places of the others.
+    /// If merging is turned on: for each cache that others are merged into, by place, the places of the
+    /// others.
     folded_into: HashMap<usize, Vec<usize>>,
     /// Whether names that share slabs come apart.
     apart: bool,
@@ -80,8 +82,8 @@ impl<'a> Caches<'a> {
         self.rules.cpus.online != self.rules_whatif.cpus.online
     }
 
-    /// A cache today and with the change: first the object, then the slab, then the objects in use, then the slabs
-    /// they take.
+    /// A cache today and with the change: first the object, then the slab, then the objects in use, then the
+    /// slabs they take.
     pub(super) fn predict(&self, at: usize, cache: &Cache) -> Row {
         let today = Figures::of(cache, self.state.page_size);
         let size = self.size(cache);
@@ -97,7 +99,8 @@ impl<'a> Caches<'a> {
 
     /// Order and objects per slab with the change.
     fn shape(&self, cache: &Cache, size: u64) -> (u32, u64) {
-        // An order that the rules of today do not explain has another cause, which the change does not remove.
+        // An order that the rules of today do not explain has another cause, which the change does not
+        // remove.
         let same = self.rules == self.rules_whatif && size == cache.size;
         let asked = if same { None } else { self.rules_whatif.shape(size) };
         asked.unwrap_or((cache.order, cache.objects_per_slab))
@@ -137,8 +140,8 @@ impl<'a> Caches<'a> {
         asked.and_then(|debug| debug.size(cache, self.release)).unwrap_or(cache.size)
     }
 
-    /// The other names of a merged cache, if they come apart: each has a slab, if there are any. How their objects divide is
-    /// not known.
+    /// The other names of a merged cache, if they come apart: each has a slab, if there are any. How their
+    /// objects divide is not known.
     pub(super) fn apart(&self, cache: &Cache) -> Vec<Row> {
         if !self.apart {
             return Vec::new();
@@ -153,7 +156,8 @@ impl<'a> Caches<'a> {
         cache.aliases.iter().map(row).collect()
     }
 
-    /// What is taken for granted where CPUs hold objects in another way than in CPU slabs, which is all the theory knows.
+    /// The assumption for engines whose CPUs hold objects elsewhere than in CPU slabs, which are all that the
+    /// theory covers.
     pub(super) fn holds_otherwise(&self) -> Option<&'static str> {
         match self.change.engine {
             Some(Preset::Slqb(_)) => Some("SLQB's queues are taken to hold as much as SLUB's CPU slabs."),
@@ -168,7 +172,7 @@ impl<'a> Caches<'a> {
         }
     }
 
-    /// What the numbers rest on, as far as this change asks for it.
+    /// Adds the assumptions that this change needs.
     pub(super) fn assume(&self, unexplained: &[String], assumed: &mut Vec<String>) {
         let mut say = |text: &str| assumed.push(text.into());
         if let Some(text) = self.holds_otherwise() {

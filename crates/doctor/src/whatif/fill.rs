@@ -1,16 +1,18 @@
 //! How many slabs objects take.
 //!
-//! A CPU that ever allocated from a cache holds a slab of it, whatever the slab's size and however few objects of it are in
-//! use. All other slabs were filled before a CPU went on to its next one. So, of a cache with `c` CPU slabs, `f` others and
-//! `m` objects in each:
+//! A CPU that ever allocated from a cache holds a slab of it, whatever the slab's size and however few
+//! objects of it are in use. All other slabs were filled before a CPU went on to its next one. So, of a cache
+//! with `c` CPU slabs, `f` others and `m` objects in each:
 //!
-//! - The `f` others were filled by `d` of the `c` CPUs: `c (1 - (1 - 1/c)^f)` if each slab is equally likely anyone's.
-//! - A CPU that has filled slabs is somewhere in the next one: half of it is in use on average. One that has not holds few
-//!   objects, and how few is not known: for it there is a slab, and nothing else.
+//! - The `f` others were filled by `d` of the `c` CPUs: `c (1 - (1 - 1/c)^f)` if each slab is equally likely
+//!   anyone's.
+//! - A CPU that has filled slabs is somewhere in the next one: half of it is in use on average. One that has
+//!   not holds few objects, and how few is not known: for it there is a slab, and nothing else.
 //! - So what those `d` CPUs have in use is `f m + d m / 2`, and in slabs of `m'` objects that is
 //!   `(f m + d m / 2 - d m' / 2) / m'` full ones, beside a slab for each of the `c` CPUs.
 //!
-//! Slabs on partial lists are taken for as full as today: what frees leave of smaller or larger slabs is not known.
+//! Slabs on partial lists are taken for as full as today: what frees leave of smaller or larger slabs is not
+//! known.
 
 /// Where the objects of a cache are today.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -27,7 +27,7 @@ pub struct Grid {
     pub debug: Vec<Debug>,
 }
 
-/// More combinations than anybody reads.
+/// Combinations at most: a table of more is not readable.
 const MOST: usize = 1024;
 
 impl Grid {

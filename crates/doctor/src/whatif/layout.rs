@@ -1,7 +1,7 @@
 //! Bytes from one object to the next with and without debugging, from what sysfs tells of a cache.
 //!
-//! The rules are [`slablab_slabs::cache::layout`] and [`slablab_slabs::zones`]; checked against a 6.1 booted with
-//! slub_debug=FZPU: all 199 caches. What other releases do differently is in [`Debug::assumed`].
+//! The rules are [`slablab_slabs::cache::layout`] and [`slablab_slabs::zones`]; checked against a 6.1 booted
+//! with slub_debug=FZPU: all 199 caches. What other releases do differently is in [`Debug::assumed`].
 
 use crate::state::Cache;
 use slablab_report::error::{Error, Result};

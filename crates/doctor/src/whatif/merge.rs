@@ -4,8 +4,9 @@ use crate::state::{Cache, State};
 use slablab_slabs::cache::{CacheFlags, CacheSpec, mergeable};
 use std::collections::HashMap;
 
-/// For each cache that would be merged into another, by place in the state, the place of that other cache. Slabinfo lists
-/// the newest cache first, so that a cache looks at the caches behind it, nearest first, as the kernel does.
+/// For each cache that would be merged into another, by place in the state, the place of that other cache.
+/// Slabinfo lists the newest cache first, so that a cache looks at the caches behind it, nearest first, as
+/// the kernel does.
 pub(super) fn folded(state: &State) -> HashMap<usize, usize> {
     let specs: Vec<Option<CacheSpec>> = state.caches.iter().map(spec).collect();
     let mut into = HashMap::new();

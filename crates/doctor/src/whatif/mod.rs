@@ -11,8 +11,9 @@
 //! Grid               several values of several knobs
 //! ```
 //!
-//! Orders and objects per slab are arithmetic and exact: the kernel's own rule on size, pages and CPUs. Slabs are a theory of
-//! where objects are ([`fill`], [`touch`]). How far it was off on real boots is in docs/whatif.md and in [`Total::low`].
+//! Orders and objects per slab are arithmetic and exact: the kernel's own rule on size, pages and CPUs. Slabs
+//! are a theory of where objects are ([`fill`], [`touch`]). How far it was off on real boots is in
+//! docs/whatif.md and in [`Total::low`].
 //!
 //! Deliberately absent: time, and numbers that were measured on a dump to make the next prediction better.
 
@@ -74,12 +75,14 @@ pub struct Prediction {
     pub today: Total,
     /// All caches with the change.
     pub whatif: Total,
-    /// What predictions of this kind were off by at most, as a part of what was predicted; 0 where nothing changes.
+    /// What predictions of this kind were off by at most, as a part of what was predicted; 0 where nothing
+    /// changes.
     pub error: f64,
-    /// Whether predictions of this kind were held to boots; if not, `error` is that of the widest kind that was, a guess.
+    /// Whether predictions of this kind were held to boots; if not, `error` is that of the widest kind that
+    /// was, a guess.
     pub measured: bool,
-    /// Caches whose order today is not what the rules give: what else chose it is not known, and the rules' answer to the
-    /// change may be as wrong.
+    /// Caches whose order today is not what the rules give: what else chose it is not known, and the rules'
+    /// answer to the change may be as wrong.
     pub unexplained: Vec<String>,
     /// Sentences on what was assumed.
     pub assumed: Vec<String>,
@@ -126,9 +129,9 @@ pub struct Total {
     pub objects: u64,
     /// Bytes of the slabs.
     pub bytes: u64,
-    /// The same less what such predictions were off by ([`ERROR`], [`ERROR_CPUS`]); today's is what it is.
+    /// `bytes` less the error of such predictions ([`ERROR`], [`ERROR_CPUS`]); equal to `bytes` for today.
     pub low: u64,
-    /// The same and so much more.
+    /// `bytes` plus the error of such predictions.
     pub high: u64,
     /// Bytes behind the last object of all slabs.
     pub waste: u64,
@@ -143,15 +146,17 @@ pub fn missing(state: &State) -> impl Iterator<Item = &Missing> {
     state.missing.iter().filter(|missing| !UNUSED.contains(&missing.file.as_str()))
 }
 
-/// What was assumed of the input, with the options as they are called here: `--page-size` is a change, not the input's.
+/// What was assumed of the input, with the options as they are called here: `--page-size` is a change, not
+/// the input's.
 pub fn evidence(state: &State) -> impl Iterator<Item = String> {
     state.assumed.iter().map(|text| text.replace("--page-size", "--input-page-size"))
 }
 
-/// What predictions of slab memory between boots of one kernel with the same CPUs were off by at most, as a part of what was
-/// predicted (docs/whatif.md). Two boots with nothing different are up to 18 % apart.
+/// What predictions of slab memory between boots of one kernel with the same CPUs were off by at most, as a
+/// part of what was predicted (docs/whatif.md). Two boots with nothing different are up to 18 % apart.
 pub const ERROR: f64 = 0.18;
-/// The same between different numbers of CPUs, with debugging on or off, and where the input does not tell CPU slabs.
+/// The largest error of predictions between boots with different numbers of CPUs, with debugging switched, or
+/// without CPU slabs in the input.
 pub const ERROR_CPUS: f64 = 0.30;
 
 /// Predicts what a change does.

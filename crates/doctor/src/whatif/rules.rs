@@ -107,7 +107,7 @@ impl Rules {
         best
     }
 
-    /// The same with a change.
+    /// These rules with a change applied.
     ///
     /// # Errors
     /// A value that no kernel takes.
@@ -185,7 +185,8 @@ impl Rules {
         }
     }
 
-    /// The order of a cache with objects of this many bytes, and objects in such a slab. `None` for a size no slab has.
+    /// The order of a cache with objects of this many bytes, and objects in such a slab. `None` for a size no
+    /// slab has.
     pub fn shape(&self, size: u64) -> Option<(u32, u64)> {
         let size = u32::try_from(size).ok().filter(|size| *size > 0)?;
         let input = self.input(size);
@@ -208,7 +209,7 @@ impl Rules {
 pub enum Policy {
     /// Another rule.
     Rule(OrderRule),
-    /// The same rule with other CPUs (docs/theory/slub.md 5.1).
+    /// This order rule, counting another set of CPUs (docs/theory/slub.md 5.1).
     Count(CpusCounted),
 }
 

@@ -8,28 +8,29 @@
 //!
 //! A touch is equally likely to be on any CPU: `k` touches hit `n (1 - (1 - 1/n)^k)` of `n` CPUs.
 //!
-//! Objects: every CPU has [`THREADS_PER_CPU`] kernel threads, and a thread has one of each of [`PER_THREAD`]. A cache whose
-//! objects are known to within a quarter of the number of CPUs, with a multiple of that number among what is possible, is
-//! taken to have so many for each CPU. All other objects are taken to be as many as today.
+//! Objects: every CPU has [`THREADS_PER_CPU`] kernel threads, and a thread has one of each of [`PER_THREAD`].
+//! A cache whose objects are known to within a quarter of the number of CPUs, with a multiple of that number
+//! among what is possible, is taken to have so many for each CPU. All other objects are taken to be as many
+//! as today.
 
 use super::fill::{Held, Then, distinct};
 use crate::state::{Cache, State};
 use slablab_slabs::Release;
 
-/// Kernel threads of a CPU, as `ps` lists them: idle thread, cpuhp, migration, ksoftirqd, two workers for ordinary work (one
-/// that works and one that waits, as workqueues keep it) and one for urgent work.
+/// Kernel threads of a CPU, as `ps` lists them: idle thread, cpuhp, migration, ksoftirqd, two workers for
+/// ordinary work (one that works and one that waits, as workqueues keep it) and one for urgent work.
 pub const THREADS_PER_CPU: u64 = 7;
 
 /// Caches with an object for each thread.
 pub const PER_THREAD: [&str; 6] =
     ["thread_stack", "task_struct", "sighand_cache", "signal_cache", "pid", "cred_jar"];
 
-/// Those that have nothing else than one for each thread, or for each process: then as many as threads where few processes have
-/// several.
+/// Those that have nothing else than one for each thread, or for each process: then as many as threads where
+/// few processes have several.
 const COUNTS_THREADS: [&str; 4] = ["thread_stack", "task_struct", "sighand_cache", "signal_cache"];
 
-/// Caches beside kmalloc's that the kernel itself allocates from on each CPU that comes up: its threads' stacks are mapped,
-/// its folder in sysfs is made, its interrupts are numbered.
+/// Caches beside kmalloc's that the kernel itself allocates from on each CPU that comes up: its threads'
+/// stacks are mapped, its folder in sysfs is made, its interrupts are numbered.
 const OF_EVERY_CPU: [&str; 3] = ["kernfs_node_cache", "radix_tree_node", "vmap_area"];
 
 /// Since then CPUs have sheaves of every cache, and no slabs.
@@ -39,9 +40,9 @@ pub(super) const SHEAVES_ONLY_SINCE: Release = Release::new(7, 0, 0);
 const STACK_BYTES: u64 = 16 << 10;
 const STACKS_KNOWN_ON: [&str; 3] = ["x86_64", "aarch64", "arm64"];
 
-/// Where a cache's objects are today. `has_attrs` is [`has_attrs`] of the state: it looks at every cache, so the caller
-/// asks once. `threads` tells the live objects if there can be that many; the lists of partial slabs keep the stacks of
-/// ended threads, and then the number of threads does not tell the slabs.
+/// Where a cache's objects are today. `has_attrs` is [`has_attrs`] of the state: it looks at every cache, so
+/// the caller asks once. `threads` tells the live objects if there can be that many; the lists of partial
+/// slabs keep the stacks of ended threads, and then the number of threads does not tell the slabs.
 pub(super) fn held(cache: &Cache, state: &State, has_attrs: bool, threads: Option<u64>) -> Held {
     let cpu_slabs = cpu_slabs(cache, state, has_attrs);
     let others = cache.slabs - cpu_slabs;
@@ -94,8 +95,8 @@ pub(super) fn on_cpus(name: &str, held: &mut Held, cpus: (u32, u32), per_slab: u
     Then { per_slab, cpu_slabs: touched, more }
 }
 
-/// Objects in use if they are the same number for each CPU and that is hardly by chance: what is possible spans at most a
-/// quarter of the number of CPUs, so that three of four other numbers would show.
+/// Objects in use if they are the same number for each CPU and that is hardly by chance: what is possible
+/// spans at most a quarter of the number of CPUs, so that three of four other numbers would show.
 fn for_each_cpu(held: &Held, cpus: u64) -> Option<u64> {
     let (least, most) = bounds(held);
     let multiple = most / cpus.max(1) * cpus;
@@ -116,8 +117,8 @@ fn of_every_cpu(name: &str) -> bool {
     (name.starts_with("kmalloc-") && !accounted) || OF_EVERY_CPU.contains(&name)
 }
 
-/// CPU slabs proper; at most the cache's slabs, since they are not read at one moment. Where sysfs is not in the input, one
-/// for each CPU as far as there are slabs.
+/// CPU slabs proper; at most the cache's slabs, since they are not read at one moment. Where sysfs is not in
+/// the input, one for each CPU as far as there are slabs.
 fn cpu_slabs(cache: &Cache, state: &State, has_attrs: bool) -> u64 {
     let counted = cache.attrs.as_ref().and_then(|attrs| attrs.cpu_slabs.as_ref());
     match counted {

@@ -1,5 +1,5 @@
-//! Names that a stranger chose: no renderer passes on a character that steers a terminal, reorders text, or makes a
-//! spreadsheet compute.
+//! Names that a stranger chose: no renderer passes on a character that steers a terminal, reorders text, or
+//! makes a spreadsheet compute.
 
 use slablab_doctor::diagnosis::{Options, SortKey, examine};
 use slablab_doctor::output::{

@@ -303,7 +303,8 @@ fn pages_fit_their_width() {
         for entry in known.entries() {
             let text = page(known, entry, &entry.name, width);
             for line in text.lines() {
-                // Commands and the table of sizes are never wrapped: they are there to be copied and compared.
+                // Commands and the table of sizes are never wrapped: they are there to be copied and
+                // compared.
                 let whole = line.contains("  # ") || line.contains("K pages");
                 let one_word = line.split_whitespace().count() <= 1;
                 assert!(whole || one_word || line.chars().count() <= width, "{width}: {line:?}");

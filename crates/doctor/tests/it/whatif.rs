@@ -25,8 +25,8 @@ fn debug(letters: &str) -> Change {
     Change { debug: Some(Debug::parse(letters).unwrap()), ..Change::default() }
 }
 
-/// Every cache's order, objects per slab and size are exact, and memory is off by at most this many percent: the spread of
-/// boots.
+/// Every cache's order, objects per slab and size are exact, and memory is off by at most this many percent:
+/// the spread of boots.
 #[track_caller]
 fn check(from: &str, to: &str, change: Change, percent: f64) -> Against {
     let prediction = predict(&read(from), &change).unwrap();
@@ -39,7 +39,8 @@ fn check(from: &str, to: &str, change: Change, percent: f64) -> Against {
     against
 }
 
-/// [`check`], and the prediction beats the guess that memory stays as it is, and the one that it goes with the CPUs.
+/// [`check`], and the prediction beats the guess that memory stays as it is, and the one that it goes with
+/// the CPUs.
 #[track_caller]
 fn check_beats_guesses(from: &str, to: &str, change: Change, percent: f64) {
     let against = check(from, to, change, percent);
@@ -55,8 +56,9 @@ fn another_max_order_on_64k_pages() {
         3 => machine.to_string(),
         order => format!("{machine}_maxorder{order}"),
     };
-    // Two boots of one kernel are 18 % apart on 16 CPUs. On 160 it is 8 %, and no two of these three boots have as many CPUs
-    // touched; from the default boot, which touched most, it is 9 % at most, and from the others 12 %.
+    // Two boots of one kernel are 18 % apart on 16 CPUs. On 160 it is 8 %, and no two of these three boots
+    // have as many CPUs touched; from the default boot, which touched most, it is 9 % at most, and from the
+    // others 12 %.
     for (machine, percent) in [("ppc64_smp160", 12.0), ("ppc64_smp16", 18.0)] {
         for from in [0, 2, 3] {
             for to in [0, 2, 3].into_iter().filter(|to| *to != from) {
@@ -264,7 +266,8 @@ fn objects_move_to_slabs_of_another_size() {
     check((1, 3, 8, None), (16, 1.0, 0.0), 3);
     // Two CPUs, one other slab: one of them filled it.
     check((2, 1, 8, None), (4, 2.0, 0.0), 5);
-    // 1187 threads on 13 CPUs of 160, of 4 stacks in a slab for 32: 13 slabs, and ((1187 - 12.1 * 2) / 4) full ones.
+    // 1187 threads on 13 CPUs of 160, of 4 stacks in a slab for 32: 13 slabs, and ((1187 - 12.1 * 2) / 4)
+    // full ones.
     check((13, 34, 32, Some(1187)), (4, 13.0, 0.0), 304);
     // One object for each of 160 CPUs, then of 16.
     check((1, 39, 4, Some(160)), (4, 1.0, -144.0), 4);
@@ -278,8 +281,8 @@ fn objects_move_to_slabs_of_another_size() {
     assert_eq!(Held { live: Some(9), ..held(1) }.without_cpu_slabs(4), 3);
 }
 
-/// Which CPUs hold slabs of a cache on another number of CPUs, and which objects come and go with them. The boots that there
-/// were had what stands behind each.
+/// Which CPUs hold slabs of a cache on another number of CPUs, and which objects come and go with them. The
+/// boots that there were had what stands behind each.
 #[test]
 fn slabs_follow_cpus() {
     #[track_caller]
@@ -300,7 +303,8 @@ fn slabs_follow_cpus() {
     check("ppc64_smp160", 1, "names_cache", 1);
 }
 
-/// Where CPUs hold objects otherwise than in CPU slabs nothing was measured: the range is wide, and said to be a guess.
+/// Where CPUs hold objects otherwise than in CPU slabs nothing was measured: the range is wide, and said to
+/// be a guess.
 #[test]
 fn what_was_never_measured_is_a_guess() {
     fn check(text: &str, measured: bool, assumed: &str) {

@@ -1,9 +1,9 @@
 //! What tells two presets apart, item by item, and the presets in between.
 //!
-//! Presets of one engine differ in policies, each by the name of its knob, and in the page allocator of their kernels. Two
-//! engines share less: where their slabs' orders, their page allocators and their rule for nodes without memory can be taken
-//! over, each is an item; all the rest is one, `engine`. The classes of kmalloc are the recording's under any engine
-//! (docs/replay.md), so that they never differ here.
+//! Presets of one engine differ in policies, each by the name of its knob, and in the page allocator of their
+//! kernels. Two engines share less: where their slabs' orders, their page allocators and their rule for nodes
+//! without memory can be taken over, each is an item; all the rest is one, `engine`. The classes of kmalloc
+//! are the recording's under any engine (docs/replay.md), so that they never differ here.
 
 use super::shapley::Coalition;
 use crate::replay::{Variant, run::pages_under, takes_orders};
@@ -222,7 +222,8 @@ mod tests {
         assert!(notes.iter().any(|note| note.contains("kmalloc classes")), "{notes:?}");
     }
 
-    /// Nobody chosen is the first preset, everybody the second, and every one alone changes what it is called.
+    /// Nobody chosen is the first preset, everybody the second, and every one alone changes what it is
+    /// called.
     #[test]
     fn variants() {
         for (from, to) in [

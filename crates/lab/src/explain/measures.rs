@@ -1,7 +1,7 @@
 //! What is explained: the counters and amounts of a run, or of one cache in it.
 //!
-//! All are whole numbers, in one order, and there whether zero or not, so that runs can be compared place by place. Names are
-//! those of `slablab replay --format json`.
+//! All are whole numbers, in one order, and there whether zero or not, so that runs can be compared place by
+//! place. Names are those of `slablab replay --format json`.
 
 use crate::replay::outcome::{CacheOutcome, Counts, Outcome, Split, Traffic};
 use slablab_platform::Event;

@@ -8,8 +8,8 @@
 //!    └─ shapley            a part for every item, an interaction for every pair, of every measure ── Explained
 //! ```
 //!
-//! Parts are whole numbers over whole numbers and add up to the difference; what changes nothing has 0, exactly. What that
-//! means and what it does not is in docs/explain.md.
+//! Parts are whole numbers over whole numbers and add up to the difference; what changes nothing has 0,
+//! exactly. What that means and what it does not is in docs/explain.md.
 
 pub mod items;
 pub mod measures;
@@ -102,8 +102,8 @@ pub struct Part {
     pub alone: i128,
     /// What it changes as the last, towards the second preset.
     pub last: i128,
-    /// Whether it changed anything in any combination that was replayed: its share may be nothing all the same, where what
-    /// it adds here it takes away there.
+    /// Whether it changed anything in any combination that was replayed: its share may be nothing all the
+    /// same, where what it adds here it takes away there.
     pub moves: bool,
 }
 
@@ -240,13 +240,15 @@ mod tests {
     use super::*;
     use measures::Unit;
 
-    /// A policy whose doings cancel out has a part of 0 and still an effect; one that never does anything has none.
+    /// A policy whose doings cancel out has a part of 0 and still an effect; one that never does anything has
+    /// none.
     #[test]
     fn nothing_is_not_what_cancels_out() {
         let plan = Plan::new(4, EXACT_USUALLY, 0, SEED);
         let coalitions = plan.coalitions();
         let measure = Measure { name: "slabs".into(), unit: Unit::Count };
-        // The first adds one beside the second alone, and takes one away beside the third alone. The fourth is idle.
+        // The first adds one beside the second alone, and takes one away beside the third alone. The fourth
+        // is idle.
         let worth =
             |coalition: &Coalition| 10 + u64::from(coalition & 7 == 3) - u64::from(coalition & 7 == 5);
         let ran = |coalition| Ran {

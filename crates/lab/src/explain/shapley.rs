@@ -1,22 +1,24 @@
-//! Who carries how much of a difference: Shapley's values, in whole numbers.
+//! The part of each policy in a difference: Shapley values, in whole numbers.
 //!
-//! A *game* says for every coalition of players what it is worth; here players are policies, and a coalition is worth what a
-//! counter says when those policies are the second preset's and the others the first's. A player's *part* is what it adds,
-//! averaged over all orders in which players can join (L. S. Shapley, A Value for n-Person Games, 1953). Parts add up to the
-//! difference, and a player that never adds anything has 0. A pair's *interaction* is what both add beyond what each adds
-//! without the other, averaged over the coalitions of the rest so that every size of them weighs the same (M. Grabisch and
-//! M. Roubens, An axiomatic approach to the concept of interaction among players in cooperative games, 1999).
+//! A *game* says for every coalition of players what it is worth; here players are policies, and a coalition
+//! is worth what a counter says when those policies are the second preset's and the others the first's. A
+//! player's *part* is what it adds, averaged over all orders in which players can join (L. S. Shapley, A
+//! Value for n-Person Games, 1953). Parts add up to the difference, and a player that never adds anything has
+//! 0. A pair's *interaction* is what both add beyond what each adds without the other, averaged over the
+//! coalitions of the rest so that every size of them weighs the same (M. Grabisch and M. Roubens, An
+//! axiomatic approach to the concept of interaction among players in cooperative games, 1999).
 //!
-//! Nothing here is rounded: a part is a sum of whole numbers over a count of them. With many players orders are sampled: a
-//! part is then a mean over these orders, still adds up, and has an interval. Every sampled order comes with a twin in which
-//! neighbours are swapped, since between them they show interactions; the interval counts the two as one.
+//! Nothing here is rounded: a part is a sum of whole numbers over a count of them. With many players orders
+//! are sampled: a part is then a mean over these orders, still adds up, and has an interval. Every sampled
+//! order comes with a twin in which neighbours are swapped, since between them they show interactions; the
+//! interval counts the two as one.
 
 use std::collections::BTreeSet;
 
 /// Players of a coalition, a bit each.
 pub type Coalition = u64;
 
-/// Players that can be counted exactly at most: more are more runs than anybody waits for.
+/// Players that can be counted exactly at most: more would take too many replays.
 pub const EXACT_MOST: usize = 16;
 
 /// Which coalitions are looked at, and how.
@@ -95,7 +97,8 @@ impl Plan {
                 order.swap(place, random.below(place as u64 + 1) as usize);
             }
             let mut twin = order.clone();
-            // Every second order begins at its second player, so that coalitions of any size stand before a swapped pair.
+            // Every second order begins at its second player, so that coalitions of any size stand before a
+            // swapped pair.
             twin[number % 2..].chunks_exact_mut(2).for_each(|pair| pair.swap(0, 1));
             [order, twin]
         });
@@ -114,7 +117,8 @@ impl Plan {
         u64::MAX.checked_shr(64 - self.players() as u32).unwrap_or(0)
     }
 
-    /// The coalitions whose worth is asked for: nobody, everybody, every one alone and everybody but one are among them.
+    /// The coalitions whose worth is asked for: nobody, everybody, every one alone and everybody but one are
+    /// among them.
     pub fn coalitions(&self) -> Vec<Coalition> {
         match self {
             Plan::Exact { .. } => (0..=self.everybody()).collect(),
@@ -202,7 +206,8 @@ fn steps(order: &[usize]) -> impl Iterator<Item = (usize, Coalition)> {
     })
 }
 
-/// The part of one player: over all coalitions without it, weighed by the orders in which they come before it.
+/// The part of one player: over all coalitions without it, weighed by the orders in which they come before
+/// it.
 fn part(players: usize, player: usize, worth: &dyn Fn(Coalition) -> i128) -> Mean {
     let without = (0..1u64 << players).filter(|before| before >> player & 1 == 0);
     let weighed = without.map(|before| {
@@ -228,8 +233,8 @@ fn mean(sums: &[i128], of_each: i128) -> Mean {
     Mean { sum: sums.iter().sum(), over: of_each * sums.len() as i128, give_or_take }
 }
 
-/// Student's t for 95 % in the middle, by Fisher's expansion around the normal distribution; below three degrees of freedom
-/// the expansion is too short.
+/// Student's t for 95 % in the middle, by Fisher's expansion around the normal distribution; below three
+/// degrees of freedom the expansion is too short.
 fn student_95(freedom: usize) -> f64 {
     match freedom {
         1 => return 12.706,

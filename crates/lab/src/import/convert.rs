@@ -32,8 +32,8 @@ pub(super) enum Stop<E: std::error::Error> {
     Cpu { cpu: u32, time_ns: u64 },
 }
 
-/// Converts all of `source`. `known` is what is known about the machine from elsewhere; `complete` gets the metadata
-/// last, when all of the source has been read.
+/// Converts all of `source`. `known` is what is known about the machine from elsewhere; `complete` gets the
+/// metadata last, when all of the source has been read.
 pub(super) fn convert<S: Source, W: Write + Send + 'static>(
     source: &mut S,
     writer: Writer<W>,

@@ -1,14 +1,18 @@
 //! The order in which events took effect.
 //!
-//! A recorder notes a free before it happens and an allocation after it, some of whose work was done long before: on a
-//! machine of several CPUs the order of the notes is not the order of the deeds. Two rules bring it nearer:
+//! A recorder notes a free before it happens and an allocation after it, some of whose work was done long
+//! before: on a machine of several CPUs the order of the notes is not the order of the deeds. Two rules bring
+//! it nearer:
 //!
-//! * A free takes effect when its CPU gets on: at the CPU's next event, but at most one median gap later. The gap is the
-//!   median time, in the recording's first [`SAMPLE`] events, from a free to the next event of the same CPU.
-//! * Page allocations followed by an object's allocation on the same CPU are one deed, done when the first page was.
+//! * A free takes effect when its CPU gets on: at the CPU's next event, but at most one median gap later. The
+//!   gap is the median time, in the recording's first [`SAMPLE`] events, from a free to the next event of the
+//!   same CPU.
+//! * Page allocations followed by an object's allocation on the same CPU are one deed, done when the first
+//!   page was.
 //!
-//! Times in rows stay as recorded; only the order changes, by at most [`REACH_NS`]. On the recordings whose kernel kept
-//! counters, this order makes the model's slabs and the real ones agree object by object (docs/fidelity.md).
+//! Times in rows stay as recorded; only the order changes, by at most [`REACH_NS`]. On the recordings whose
+//! kernel kept counters, this order makes the model's slabs and the real ones agree object by object
+//! (docs/fidelity.md).
 
 use slablab_kernel::{Header, Item, Kind, Names, Source, Tally};
 use std::cmp::Reverse;

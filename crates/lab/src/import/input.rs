@@ -209,8 +209,9 @@ impl Recording {
     }
 }
 
-/// All of `reader` in a file of this process, for a format whose parts are all over it. `packed` says how many bytes it
-/// came from: real recordings shrink to a tenth or a thirtieth, and what grows much more is there to fill the disk.
+/// All of `reader` in a file of this process, for a format whose parts are all over it. `packed` says how
+/// many bytes it came from: real recordings shrink to a tenth or a thirtieth, and what grows much more is
+/// there to fill the disk.
 fn spooled(mut reader: impl Read, packed: &dyn Fn() -> u64, path: &Path) -> Result<File> {
     const RATIO: u64 = 256;
     const ALWAYS: u64 = 16 << 20;

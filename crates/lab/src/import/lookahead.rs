@@ -67,8 +67,8 @@ impl<'a, S: Source> Lookahead<'a, S> {
         }
     }
 
-    /// Takes the next event of `address` out of the line if it is `wanted`, by another CPU than `event`'s and at most a
-    /// window after it.
+    /// Takes the next event of `address` out of the line if it is `wanted`, by another CPU than `event`'s and
+    /// at most a window after it.
     pub(super) fn take(&mut self, event: &Event, address: u64, wanted: Deed) -> Option<Event> {
         for (index, item) in self.queue.iter().enumerate() {
             let Item::Event(next) = item else { return None };

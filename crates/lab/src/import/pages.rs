@@ -1,11 +1,11 @@
 //! Which objects live in which page frame.
 //!
-//! Objects have virtual addresses, page events have frame numbers; between them is where the kernel's linear map
-//! begins, which moves with architecture, kernel and (KASLR) boot, and which no recording says. It is found from the
-//! recording itself: an object allocated on a CPU that has just allocated pages is often in these pages, so that its
-//! address minus the frame's is the beginning. That is a multiple of 1 GiB; a chance meeting gives one with probability
-//! 2^-18, and then rarely the same one, so [`VOTES`] equal findings from different blocks decide. Until then page events
-//! are not checked, and counted.
+//! Objects have virtual addresses, page events have frame numbers; between them is where the kernel's linear
+//! map begins, which moves with architecture, kernel and (KASLR) boot, and which no recording says. It is
+//! found from the recording itself: an object allocated on a CPU that has just allocated pages is often in
+//! these pages, so that its address minus the frame's is the beginning. That is a multiple of 1 GiB; a chance
+//! meeting gives one with probability 2^-18, and then rarely the same one, so [`VOTES`] equal findings from
+//! different blocks decide. Until then page events are not checked, and counted.
 
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;

@@ -1,10 +1,11 @@
 //! Which object an address is.
 //!
-//! An object gets a dense id at its allocation: the one freed last, or a new one when none is free. So ids stay below
-//! the largest number of objects live at once, plus one for a free of an unseen object, which has an id only in its row.
+//! An object gets a dense id at its allocation: the one freed last, or a new one when none is free. So ids
+//! stay below the largest number of objects live at once, plus one for a free of an unseen object, which has
+//! an id only in its row.
 //!
-//! An address is in [`Pairing::objects`] while its object lives, and afterwards as *freed*, so that a second free shows
-//! that the allocation between was not traced.
+//! An address is in [`Pairing::objects`] while its object lives, and afterwards as *freed*, so that a second
+//! free shows that the allocation between was not traced.
 
 use rustc_hash::FxHashMap;
 use slablab_kernel::{Name, Names};

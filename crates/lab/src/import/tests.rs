@@ -36,7 +36,8 @@ impl Source for Script {
 }
 
 /// A line is `time cpu event arguments`: `kmalloc A BYTES`, `alloc A CACHE`, `kfree A`, `free A CACHE`,
-/// `pages PFN ORDER`, `pagefree PFN ORDER`, `mark TEXT`, `lost COUNT`. Addresses and frames are hexadecimal, 0 is NULL.
+/// `pages PFN ORDER`, `pagefree PFN ORDER`, `mark TEXT`, `lost COUNT`. Addresses and frames are hexadecimal,
+/// 0 is NULL.
 fn script(text: &str) -> Script {
     let mut script = Script::default();
     let mut items = Vec::new();
@@ -279,7 +280,8 @@ fn impossible_orders_are_repaired() {
     }
 }
 
-/// The linear map is found after three slabs; from then on pages are known to be empty when freed or allocated.
+/// The linear map is found after three slabs; from then on pages are known to be empty when freed or
+/// allocated.
 #[test]
 fn pages_freed_under_objects_imply_frees() {
     let slab = |n: u64| {
@@ -310,7 +312,8 @@ fn pages_freed_under_objects_imply_frees() {
     assert_eq!((import.repairs.implied_by_page, import.repairs.pages_unchecked), (3, 3));
 }
 
-/// With a median gap of 1,000 ns, a free takes effect 1,000 ns after it was noted; times in rows stay as recorded.
+/// With a median gap of 1,000 ns, a free takes effect 1,000 ns after it was noted; times in rows stay as
+/// recorded.
 #[test]
 fn a_free_takes_effect_when_its_cpu_gets_on() {
     let round = |n: u64| {

@@ -22,7 +22,8 @@ pub struct Before {
     pub dump: Option<Dump>,
     /// A cache counts from the mark `SB name` to the mark `SA name` only.
     pub windows: bool,
-    /// Bytes of physical memory per node, when nodes are that simple and the node of a slab from before matters.
+    /// Bytes of physical memory per node, when nodes are that simple and the node of a slab from before
+    /// matters.
     pub node_bytes: Option<u64>,
 }
 
@@ -62,8 +63,8 @@ pub struct CacheBefore {
 }
 
 impl Before {
-    /// Reads a dump: a tar of the kernel's files in any compression, a directory of them (`/` for this machine), or the
-    /// text of /proc/slabinfo.
+    /// Reads a dump: a tar of the kernel's files in any compression, a directory of them (`/` for this
+    /// machine), or the text of /proc/slabinfo.
     ///
     /// # Errors
     /// What is neither, or damaged.

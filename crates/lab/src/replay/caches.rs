@@ -1,8 +1,9 @@
 //! Which cache a row belongs to.
 //!
-//! A named cache is the directory its name is an alias of, if the dump says so. A kmalloc without a recorded cache is the
-//! class of `bytes_alloc` (the recorded class wins over any rule), of the type its flags ask for; above two pages it is
-//! page-backed. What a recording cannot tell (which random copy, which bucket set) is one class here.
+//! A named cache is the directory its name is an alias of, if the dump says so. A kmalloc without a recorded
+//! cache is the class of `bytes_alloc` (the recorded class wins over any rule), of the type its flags ask
+//! for; above two pages it is page-backed. What a recording cannot tell (which random copy, which bucket set)
+//! is one class here.
 
 use super::before::{Before, CacheBefore};
 use crate::machine::Chosen;
@@ -28,7 +29,7 @@ pub enum Home {
     Cache(u32),
     /// In pages of its own: 2^order.
     Large(u8),
-    /// Nobody knows.
+    /// Unknown.
     Unknown,
 }
 
@@ -127,7 +128,8 @@ impl CacheTable {
         table
     }
 
-    /// The kmalloc caches that serve allocators' own metadata, those that no row uses included: empty at the start.
+    /// The kmalloc caches that serve allocators' own metadata, those that no row uses included: empty at the
+    /// start.
     fn add_classes(&mut self, geometry: &dyn Fn(u32) -> (u32, u32)) {
         for (index, bytes) in self.kmalloc.class_sizes().enumerate() {
             let name = self.kmalloc.name(KmallocType::Normal, index as u8).to_string();
@@ -265,7 +267,8 @@ fn recorded_geometry(kernel: Preset, size: u32, page_shift: u32, cpus: u16) -> (
     (order as u32, (input.slab_bytes(order) / size as u64) as u32)
 }
 
-/// Which types this kernel had: its rule, and where a dump shows it whether accounted kmallocs have caches of their own.
+/// Which types this kernel had: its rule, and where a dump shows it whether accounted kmallocs have caches of
+/// their own.
 fn config_of(kernel: Preset, before: Option<&Before>) -> KmallocConfig {
     let config = KmallocConfig::of(&kernel);
     let named = |before: &Before| before.caches.iter().any(|cache| cache.name.starts_with("kmalloc-cg-"));

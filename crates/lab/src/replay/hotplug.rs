@@ -1,8 +1,9 @@
 //! CPUs that go off and on during a replay, as asked for.
 //!
-//! A recording knows nothing of it: the rows of a CPU that is off are run by another, its *stand-in*: the next CPU of its
-//! node that is on, by number and from the last to the first; on a node whose CPUs are all off, the next one of the nearest
-//! node that has one. All that can be wrong with commands is found here, before anything runs.
+//! A recording knows nothing of it: the rows of a CPU that is off are run by another, its *stand-in*: the
+//! next CPU of its node that is on, by number and from the last to the first; on a node whose CPUs are all
+//! off, the next one of the nearest node that has one. All that can be wrong with commands is found here,
+//! before anything runs.
 
 use slablab_kernel::text::id_list;
 use slablab_model::MachineSpec;
@@ -139,7 +140,7 @@ pub(super) struct Step {
     pub(super) on: bool,
     /// Those whose state changes.
     pub(super) cpus: Vec<CpuId>,
-    /// Who runs each CPU's rows from here on; a CPU that is on, itself.
+    /// The CPU that runs each CPU's rows from now on; a CPU that is online runs its own.
     pub(super) stand_ins: Vec<u16>,
 }
 
@@ -147,8 +148,8 @@ impl Schedule {
     /// The commands in the order of their times; those of one time in the order given.
     ///
     /// # Errors
-    /// A time after the end, a CPU or node that is not there, a command that changes nothing, and one after which no CPU
-    /// would be on.
+    /// A time after the end, a CPU or node that is not there, a command that changes nothing, and one after
+    /// which no CPU would be on.
     pub(super) fn new(commands: &[Command], metadata: &Metadata, machine: &MachineSpec) -> Result<Schedule> {
         let mut commands: Vec<&Command> = commands.iter().collect();
         commands.sort_by_key(|command| command.time_ns);
@@ -201,7 +202,8 @@ fn stand_ins(on: &[bool], machine: &MachineSpec) -> Vec<u16> {
     let stand_in = |cpu: usize| {
         let home = machine.cpu_node[cpu];
         let next = (0..cpus).map(|step| (cpu + step) % cpus).filter(|other| on[*other]);
-        // Its own node first, whatever a machine says of distances; the first of those equally near is the next by number.
+        // Its own node first, whatever a machine says of distances; the first of those equally near is the
+        // next by number.
         next.min_by_key(|other| {
             let node = machine.cpu_node[*other];
             (node != home, distance(home, node), node)

@@ -196,7 +196,8 @@ fn in_world<W: run::World>(job: &run::Job<'_>, variant: &Variant, tick: &dyn Fn(
     }
 }
 
-/// One run of an engine, with what is asked for around it. Without that the engine itself runs: nothing is there to cost.
+/// One run of an engine, with what is asked for around it. Without that the engine itself runs: nothing is
+/// there to cost.
 fn wrapped<W: run::World, E: Engine<W>>(
     job: &run::Job<'_>,
     variant: &Variant,
@@ -282,7 +283,8 @@ fn recorded_kernel(metadata: &Metadata, dump: Option<&Dump>, assumed: &mut Vec<S
     }
 }
 
-/// The recording kernel's own preset, and the newest of every other engine; sheaves are another unless the kernel has them.
+/// The recording kernel's own preset, and the newest of every other engine; sheaves are another unless the
+/// kernel has them.
 fn default_engines(kernel: Preset) -> Vec<Choice> {
     let others = slablab_slabs::preset::ENGINES.iter().filter(|engine| **engine != kernel.engine());
     let newest = others.map(|engine| Preset::parse(engine).expect("an engine"));

@@ -37,7 +37,7 @@ pub struct Outcome {
     pub start_frames: u64,
     /// As above.
     pub end_frames: u64,
-    /// Frees of which nobody knows the cache.
+    /// Frees whose cache is unknown.
     pub unknown_frees: u64,
     /// Rows of CPUs that were off.
     pub elsewhere: Elsewhere,
@@ -55,8 +55,8 @@ impl Outcome {
         self.caches.iter().find(called)
     }
 
-    /// Slabs taken and slabs returned, by order. A slab that fell back to its cache's smallest order counts there as
-    /// taken. Returned slabs count at the cache's preferred order: exact unless the cache fell back.
+    /// Slabs taken and slabs returned, by order. A slab that fell back to its cache's smallest order counts
+    /// there as taken. Returned slabs count at the cache's preferred order: exact unless the cache fell back.
     pub fn slabs_by_order(&self) -> [(u64, u64); 11] {
         let mut orders = [(0, 0); 11];
         for cache in &self.caches {
@@ -79,8 +79,8 @@ impl Outcome {
 pub struct Violations {
     /// By cache: its name, how many, and the first ones.
     pub caches: Vec<(String, Reports)>,
-    /// Rows that free an address again which an earlier row freed, with no allocation between: a double free, or an
-    /// allocation that left no event. Only with `debug=F`.
+    /// Rows that free an address again which an earlier row freed, with no allocation between: a double free,
+    /// or an allocation that left no event. Only with `debug=F`.
     pub freed_again: u64,
     /// The first of them; the trace's first row is 1, as in reports' sites.
     pub first_freed_again: Option<u64>,
@@ -204,7 +204,8 @@ pub struct Traffic {
     pub bulk: u64,
     /// Frees without an event that later events imply.
     pub implied: u64,
-    /// Bytes asked for by the objects allocated in the recording and live now; negative while older ones are freed.
+    /// Bytes asked for by the objects allocated in the recording and live now; negative while older ones are
+    /// freed.
     pub requested_live: i64,
     /// Bytes their cache gives to those objects.
     pub given_live: i64,

@@ -1,10 +1,10 @@
 //! The slabs to begin with.
 //!
 //! Rules, in this order (docs/replay.md says why):
-//! 1. A slab whose free objects a CPU was first to get, and that is the first slab from before which that CPU got
-//!    anything of, is that CPU's slab.
-//! 2. Further slabs from before that a CPU got objects of are on its partial list, as many as the dump says it has
-//!    (without a dump: none), the rest on their node's list.
+//! 1. A slab whose free objects a CPU was first to get, and that is the first slab from before which that CPU
+//!    got anything of, is that CPU's slab.
+//! 2. Further slabs from before that a CPU got objects of are on its partial list, as many as the dump says
+//!    it has (without a dump: none), the rest on their node's list.
 //! 3. A slab from before of which only frees are seen is full, its unseen objects stay allocated.
 //! 4. What the dump counts beyond that is added: CPU slabs of CPUs without one, partial slabs, full slabs.
 
@@ -21,7 +21,8 @@ use slablab_slabs::Place;
 pub struct Plan {
     /// Per cache of the table.
     pub caches: Vec<Vec<PlannedSlab>>,
-    /// Frees of objects from before: row, cache, and which object; `u32::MAX` is one that no slab was planned for.
+    /// Frees of objects from before: row, cache, and which object; `u32::MAX` is one that no slab was planned
+    /// for.
     pub old: Vec<(u64, u32, u32)>,
     /// Objects from before that are freed.
     pub old_objects: u32,
@@ -161,8 +162,8 @@ impl<'a> Places<'a> {
     }
 }
 
-/// /proc/slabinfo alone says how many objects are free on node lists: all that are not active. Slabs that hold more than
-/// that were on CPUs' partial lists: those that CPUs used first, up to what such a list holds.
+/// /proc/slabinfo alone says how many objects are free on node lists: all that are not active. Slabs that
+/// hold more than that were on CPUs' partial lists: those that CPUs used first, up to what such a list holds.
 fn fit_to_active(
     slabs: &mut [PlannedSlab],
     seen: &[(u64, &SlabSurvey)],
@@ -211,7 +212,8 @@ fn add_unseen(
         };
         let is_free = |slab: &PlannedSlab| slab.objects.iter().any(|start| matches!(start, Start::Free(_)));
         let mut missing = whole(total).saturating_sub(here(slabs, |_| true));
-        // Partial slabs nobody touched, with the free objects that the dump counts and no known slab explains.
+        // Partial slabs nobody touched, with the free objects that the dump counts and no known slab
+        // explains.
         let partial = dump.partial.as_ref().map_or(0, whole);
         let in_use = dump.objects_partial.as_ref().map_or(0, whole);
         let known: Vec<_> = slabs
@@ -222,7 +224,8 @@ fn add_unseen(
         let unseen = partial.saturating_sub(known.len() as u64).min(missing);
         let mut free = (partial * objects as u64).saturating_sub(in_use).saturating_sub(known_free);
         if dump.partial.is_none() && node == 0 {
-            // Only slabinfo: free objects on node lists are what is not active; how many slabs hold them is not said.
+            // Only slabinfo: free objects on node lists are what is not active; how many slabs hold them is
+            // not said.
             let room = whole(total) * objects as u64;
             free = room.saturating_sub(dump.active).saturating_sub(known_free);
             let slabs_needed = free.div_ceil(objects.max(1) as u64 / 2 + 1).min(missing);

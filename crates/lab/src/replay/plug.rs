@@ -1,8 +1,8 @@
 //! What a run does when CPUs go off and on.
 //!
-//! A CPU that goes off: every cache's engine takes it down, as the kernel's CPU_DEAD callbacks do, and the page allocator
-//! takes its page lists back. Its stand-in does both, as it does the CPU's rows and deferred work from then on. Nothing is
-//! lost by it: the run's balance at the end knows nothing of hotplug.
+//! A CPU that goes off: every cache's engine takes it down, as the kernel's CPU_DEAD callbacks do, and the
+//! page allocator takes its page lists back. Its stand-in does both, as it does the CPU's rows and deferred
+//! work from then on. Nothing is lost by it: the run's balance at the end knows nothing of hotplug.
 
 use super::hotplug::Step;
 use super::outcome::Elsewhere;

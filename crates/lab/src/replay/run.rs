@@ -63,7 +63,8 @@ const LARGE: u16 = u16::MAX;
 const FAILED: u16 = u16::MAX - 1;
 const NOTHING: Live = Live { address: None, cache: 0, cpu: 0 };
 
-/// A world that a replay can run in: the model, or one around it. The machine itself is driven through [`Model`].
+/// A world that a replay can run in: the model, or one around it. The machine itself is driven through
+/// [`Model`].
 pub trait World: Platform<Ptr = Addr> {}
 impl<W: Platform<Ptr = Addr>> World for W {}
 
@@ -366,7 +367,8 @@ impl<'a, W: World, E: Engine<W>> Run<'a, W, E> {
         Ok(())
     }
 
-    /// A free of an object that no row allocated: one from before, or one that a path without events allocated.
+    /// A free of an object that no row allocated: one from before, or one that a path without events
+    /// allocated.
     fn free_unseen(&mut self, row: u64, batch: &Batch, index: usize) -> Result<()> {
         let plan = &self.job.plan.old;
         while plan.get(self.next_old).is_some_and(|old| old.0 < row) {
@@ -400,8 +402,8 @@ impl<'a, W: World, E: Engine<W>> Run<'a, W, E> {
         }
     }
 
-    /// Counts a free of what no row allocated, where frees are checked: what a kernel with checks would have stopped at, or
-    /// the trace of an allocation that left no event.
+    /// Counts a free of what no row allocated, where frees are checked: what a kernel with checks would have
+    /// stopped at, or the trace of an allocation that left no event.
     fn suspect(&mut self, row: u64, batch: &Batch, index: usize) {
         if !self.checks {
             return;

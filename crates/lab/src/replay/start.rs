@@ -7,7 +7,8 @@ use slablab_platform::{CpuId, Frames, NodeId, Topology};
 use slablab_slabs::{Backing, Engine, Place};
 
 impl<W: World, E: Engine<W>> Run<'_, W, E> {
-    /// Makes the planned slabs; where the engine's slabs hold another number of objects, the same objects in a row.
+    /// Makes the planned slabs; where the engine's slabs hold another number of objects, the same objects in
+    /// a row.
     pub(super) fn seed(&mut self, cache: usize) {
         let planned = &self.job.plan.caches[cache];
         let objects = self.caches[cache].geometry().objects as usize;

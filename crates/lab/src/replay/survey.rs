@@ -1,9 +1,9 @@
 //! What existed before: one pass over the trace's real addresses.
 //!
-//! Two objects whose addresses fall into one slab's bytes shared that slab. A slab was there before when the recording
-//! does not see its pages allocated first; an object was allocated before when its first event is a free. Pages and
-//! objects are matched by where the linear map begins, which import found. Hashed addresses say none of this: then only
-//! which objects are old is known, and each stands alone.
+//! Two objects whose addresses fall into one slab's bytes shared that slab. A slab was there before when the
+//! recording does not see its pages allocated first; an object was allocated before when its first event is a
+//! free. Pages and objects are matched by where the linear map begins, which import found. Hashed addresses
+//! say none of this: then only which objects are old is known, and each stands alone.
 
 use super::Options;
 use super::caches::{CacheTable, Home};
@@ -21,7 +21,7 @@ pub struct Survey {
     pub old: Vec<OldFree>,
     /// Rows from which and up to which a cache counts; the whole trace without marks.
     pub windows: Vec<(u64, u64)>,
-    /// Frees of which nobody knows the cache.
+    /// Frees whose cache is unknown.
     pub unknown_frees: u64,
     /// Where the kernel's linear map begins: an address minus its frame's number times the page size.
     pub linear_map: Option<u64>,

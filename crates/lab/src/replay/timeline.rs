@@ -1,7 +1,8 @@
 //! Slab memory over the time of the recording.
 //!
-//! Samples stand on a grid of time. When there are too many, every second place of the grid goes: a replay of any length
-//! keeps as many as a chart is wide, and what a recording says of its own length need not be believed.
+//! Samples stand on a grid of time. When there are too many, every second place of the grid goes: a replay of
+//! any length keeps as many as a chart is wide, and what a recording says of its own length need not be
+//! believed.
 
 /// Samples that are never exceeded.
 const SAMPLES_MAX: usize = 2048;
@@ -11,8 +12,8 @@ const EVERY_NS: u64 = 1 << 16;
 /// What a run held, over time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Timeline {
-    /// Samples in time order. The first is the start, the last the end; between them they stand on a grid, without those
-    /// where no row was since the one before.
+    /// Samples in time order. The first is the start, the last the end; between them they stand on a grid,
+    /// without those where no row was since the one before.
     pub samples: Vec<Sample>,
     /// Distance of the grid's places, ns.
     pub every_ns: u64,
@@ -25,7 +26,7 @@ pub struct Sample {
     pub time_ns: u64,
     /// In slabs.
     pub slab_bytes: u64,
-    /// In objects that somebody holds, as far as rows tell: sheaves made in the run are not among them.
+    /// Bytes in objects that rows allocated and did not free; sheaves made in the run are not included.
     pub live_bytes: u64,
 }
 

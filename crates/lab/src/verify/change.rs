@@ -1,8 +1,9 @@
 //! The change between two dumps, real and predicted.
 //!
-//! Judged on change, not on level: most caches do not change, so that predicting nothing already looks good by level. The
-//! skill is 1 - sum |predicted - real| / sum |real| over all caches, in bytes: 1 is perfect, 0 is no better than "nothing
-//! changes", below 0 is worse. Bytes, as another engine's slabs have another size than the kernel's.
+//! Judged on change, not on level: most caches do not change, so that predicting nothing already looks good
+//! by level. The skill is 1 - sum |predicted - real| / sum |real| over all caches, in bytes: 1 is perfect, 0
+//! is no better than "nothing changes", below 0 is worse. Bytes, as another engine's slabs have another size
+//! than the kernel's.
 
 use super::{Compared, SlabPages, Verified};
 use crate::replay::before::{Before, dump_of_tar};

@@ -1,7 +1,8 @@
 //! Slabs that the kernel took and gave back while it was recorded, as its page events show them.
 //!
-//! A block of pages was made a slab when an object is allocated in it; a freed block was a slab when an object was seen in it.
-//! Nothing of the start matters to this, unlike to the change of slab memory: the two are wrong in different ways.
+//! A block of pages was made a slab when an object is allocated in it; a freed block was a slab when an
+//! object was seen in it. Nothing of the start matters to this, unlike to the change of slab memory: the two
+//! are wrong in different ways.
 
 use crate::replay::outcome::Outcome;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -23,8 +24,8 @@ pub struct SlabPages {
 }
 
 impl SlabPages {
-    /// Compares a recording with what an engine made of it; `None` where the recording does not tell which object is in
-    /// which page.
+    /// Compares a recording with what an engine made of it; `None` where the recording does not tell which
+    /// object is in which page.
     ///
     /// # Errors
     /// A trace that cannot be read.
@@ -33,7 +34,8 @@ impl SlabPages {
         Ok(real.map(|real| SlabPages { real, predicted: outcome.slabs_by_order() }))
     }
 
-    /// By how many pages the prediction is off in all orders, both ways, in percent of the pages that really moved.
+    /// By how many pages the prediction is off in all orders, both ways, in percent of the pages that really
+    /// moved.
     pub fn error_percent(&self) -> f64 {
         let (mut moved, mut off) = (0u64, 0u64);
         for (order, (real, predicted)) in self.real.iter().zip(&self.predicted).enumerate() {

@@ -1,4 +1,5 @@
-//! Explanations of real differences: parts add up to them, nothing is nothing, and the ends are the presets' own replays.
+//! Explanations of real differences: parts add up to them, nothing is nothing, and the ends are the presets'
+//! own replays.
 
 use crate::page_check::check_page;
 use serde_json::Value;
@@ -39,7 +40,8 @@ fn named<'a>(explained: &'a Explained, measure: &str) -> &'a Explanation {
     found.unwrap_or_else(|| panic!("no measure is called {measure}"))
 }
 
-/// What holds of every answer: the items, parts that add up, ends that are the replays of the presets, JSON that says so.
+/// What holds of every answer: the items, parts that add up, ends that are the replays of the presets, JSON
+/// that says so.
 fn check(explained: &Explained, items: &str) {
     let names: Vec<&str> = explained.items.iter().map(|item| item.name.as_str()).collect();
     assert_eq!(names.join(" "), items);
@@ -153,7 +155,8 @@ fn the_way_back_is_the_same_way() {
         let ends = |of: &Explanation| of.parts.iter().map(|part| (part.alone, part.last)).collect::<Vec<_>>();
         assert_eq!(ends(one), ends(other).iter().map(|(alone, last)| (-last, -alone)).collect::<Vec<_>>());
     }
-    // What nothing depends on has nothing at all, however many others there are; on one node with enough memory that is:
+    // What nothing depends on has nothing at all, however many others there are; on one node with enough
+    // memory that is:
     for idle in [3, 4] {
         assert!(!there.carries(idle), "{}", there.items[idle].name);
         for one in &there.measures {

@@ -1,5 +1,5 @@
-//! Pages without a browser: what holds of all of them, of hostile names, of long time lines. What a browser makes of them
-//! is tested with the program (crates/cli/tests/it/screenshots.rs).
+//! Pages without a browser: what holds of all of them, of hostile names, of long time lines. What a browser
+//! makes of them is tested with the program (crates/cli/tests/it/screenshots.rs).
 
 use crate::page_check::check_page;
 use slablab_lab::import::{self, Input};

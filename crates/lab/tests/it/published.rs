@@ -1,4 +1,5 @@
-//! Published figures that need no clock, but a load: the bundled hackbench stands for it. docs/published.md lists all.
+//! Published figures that need no clock, but a load: the bundled hackbench stands for it. docs/published.md
+//! lists all.
 
 use slablab_lab::import::{self, Input};
 use slablab_lab::replay::{Options, replay};
@@ -7,8 +8,8 @@ use slablab_slabs::Preset;
 use std::ops::RangeInclusive;
 use std::path::Path;
 
-/// Percent of what, of skbuff_head_cache under a preset: allocations on the fast path, frees on the slow one, frees that found
-/// a frozen slab.
+/// Percent of what, of skbuff_head_cache under a preset: allocations on the fast path, frees on the slow one,
+/// frees that found a frozen slab.
 struct Counted {
     alloc_fast: f64,
     free_slow: f64,
@@ -41,10 +42,10 @@ fn check(preset: &str, what: &str, found: f64, expected: RangeInclusive<f64>) {
     assert!(expected.contains(&found), "{preset}: {what} {found:.2}, expected {expected:?}");
 }
 
-/// Vlastimil Babka, October 2021, hackbench on 8 CPUs, skbuff_head_cache: 91 to 92 % of allocations fast, 98 to 99 % of frees
-/// slow. The bundled one ran on 2 CPUs: frees are as published, allocations 5 points less fast. Bounding a CPU's list by slabs
-/// instead of objects lowered free_frozen from 24 to 13 % of frees and took a fifth fewer slabs (41,093 to 32,717): here the
-/// one falls too, by less, and the other does not.
+/// Vlastimil Babka, October 2021, hackbench on 8 CPUs, skbuff_head_cache: 91 to 92 % of allocations fast, 98
+/// to 99 % of frees slow. The bundled one ran on 2 CPUs: frees are as published, allocations 5 points less
+/// fast. Bounding a CPU's list by slabs instead of objects lowered free_frozen from 24 to 13 % of frees and
+/// took a fifth fewer slabs (41,093 to 32,717): here the one falls too, by less, and the other does not.
 #[test]
 fn partial_lists_of_cpus_in_hackbench() {
     for preset in ["slub@5.10", "slub@5.16", "slub@6.1"] {

@@ -61,8 +61,8 @@ fn counters_of_a_kernel_that_counted() {
     );
 }
 
-/// What `verify` prints of a preset that is not the kernel's: the errors of all counters, at least so many times the right
-/// preset's.
+/// What `verify` prints of a preset that is not the kernel's: the errors of all counters, at least so many
+/// times the right preset's.
 #[test]
 fn wrong_presets_are_worse_at_the_counters() {
     let run = root("testdata/slub_smp4_numa4");
@@ -199,8 +199,8 @@ fn page_column(head: &str, column: usize) -> Vec<(String, String)> {
         .collect()
 }
 
-/// The tables of docs/fidelity.md have the figures that `verify` finds for the bundled recording, and wrong presets are
-/// worse than the kernel's own.
+/// The tables of docs/fidelity.md have the figures that `verify` finds for the bundled recording, and wrong
+/// presets are worse than the kernel's own.
 #[test]
 fn change_of_a_real_6_18() {
     let skills = page_column("| preset | hackbench, perf | hackbench, ftrace | find, perf", 2);
@@ -317,7 +317,8 @@ fn every_engine_sees_the_same_events() {
     }
 }
 
-/// Engines whose slabs have other orders, and SLOB that has walks besides: one order of rows, counts by order together.
+/// Engines whose slabs have other orders, and SLOB that has walks besides: one order of rows, counts by order
+/// together.
 #[test]
 fn rows_of_all_engines_are_in_order() {
     let (reader, path) = bundled();

@@ -13,8 +13,8 @@ pub(super) struct Parts {
     pub(super) unit: &'static str,
 }
 
-/// Bytes in the largest unit of which there is at least one, with three digits: 512 B, 1.5 KiB, 12.3 MiB, 1,000 MiB.
-/// Whole numbers of a unit have no places, unless all shall have them.
+/// Bytes in the largest unit of which there is at least one, with three digits: 512 B, 1.5 KiB, 12.3 MiB,
+/// 1,000 MiB. Whole numbers of a unit have no places, unless all shall have them.
 pub(super) fn byte_parts(bytes: u64, precise: bool) -> Parts {
     let mut unit = 0;
     while unit + 1 < UNITS.len() && bytes >> (10 * (unit + 1)) > 0 {
@@ -71,7 +71,7 @@ pub fn signed(change: i64) -> String {
 /// What stands where there is no number.
 pub(super) const NONE: &str = "\u{2013}";
 
-/// A number with so many places.
+/// A number with `places` decimal places.
 pub fn fixed(number: f64, places: usize) -> String {
     if !number.is_finite() {
         return NONE.into();

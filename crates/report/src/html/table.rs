@@ -48,7 +48,7 @@ pub enum Cell {
     Count(u64),
     /// A change in a number of things.
     Change(i64),
-    /// A number that is not whole, with so many places.
+    /// A number, and the decimal places to print.
     Number(f64, usize),
     /// Percent; `None` where there was nothing to count.
     Percent(Option<f64>),
@@ -67,7 +67,7 @@ impl Head {
         Head { name: name.into(), unit: String::new(), align: Align::Right }
     }
 
-    /// The same with a unit in its header.
+    /// The column's head with a unit behind it.
     pub fn unit(mut self, unit: &str) -> Head {
         self.unit = unit.into();
         self
@@ -116,7 +116,8 @@ impl Table {
         out
     }
 
-    /// Whether a column has bytes that are not whole in their unit: then all have three digits, so that they line up.
+    /// Whether a column has bytes that are not whole in their unit: then all have three digits, so that they
+    /// line up.
     fn is_precise(&self, column: usize) -> bool {
         let in_column =
             self.rows.iter().filter(|row| row.len() == self.columns.len()).map(|row| &row[column]);

@@ -17,8 +17,9 @@ impl<'a> Tag<'a> {
     }
 }
 
-/// Checks a page: its markup is well-formed XML but for the doctype, it loads nothing, it is not large, its identifiers are
-/// unique and lead somewhere, and every figure has its drawings with title and description, its table and the command.
+/// Checks a page: its markup is well-formed XML but for the doctype, it loads nothing, it is not large, its
+/// identifiers are unique and lead somewhere, and every figure has its drawings with title and description,
+/// its table and the command.
 ///
 /// # Panics
 /// With what is wrong.

@@ -1,4 +1,4 @@
-//! What the doctor found, as text, JSON, CSV and Prometheus metrics.
+//! The diagnosis as text, JSON, CSV, Prometheus metrics and a page.
 
 mod columns;
 mod csv;
@@ -67,7 +67,7 @@ pub(crate) fn parts(split: &Split) -> impl Iterator<Item = (&'static Part, i64)>
     known.filter(|(part, bytes)| !part.rare || *bytes != 0)
 }
 
-/// What the answer rests on: what could not be read, what was assumed.
+/// The limits of the answer: files that could not be read, and assumptions.
 pub(crate) fn evidence(report: &Report) -> Vec<String> {
     let mut said: Vec<String> = Vec::new();
     if report.unknown_sizes > 0 {
@@ -99,7 +99,7 @@ pub(crate) fn evidence(report: &Report) -> Vec<String> {
     said
 }
 
-/// What would make the missing files readable: commands, each once.
+/// The commands that make missing files readable, each once.
 pub(crate) fn remedies<'a>(report: &'a Report) -> Vec<&'a str> {
     let mut commands: Vec<&str> = report.missing().filter_map(|missing| missing.command.as_deref()).collect();
     commands.sort();

@@ -106,7 +106,8 @@ fn sizes(split: &Split) -> [f64; 6] {
     [held, split.parked.high, split.free, split.tail, padding, debugging].map(|bytes| bytes as f64)
 }
 
-/// Bars of the parts from the first one on, without the last ones that no cache has any of: debugging, mostly.
+/// Bars of the parts from the first one on, without the last ones that no cache has any of: debugging,
+/// mostly.
 fn bars(report: &Report, first: usize, mut bars: Vec<Bar>, label: &str) -> Bars {
     let last = sizes(&report.total).iter().rposition(|bytes| *bytes > 0.0).unwrap_or(0).max(first);
     let parts = &PARTS[first..=last];

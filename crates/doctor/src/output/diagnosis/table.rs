@@ -5,7 +5,7 @@ use crate::diagnosis::{Line, Report, SortKey};
 use slablab_report::text::{Table, cut, grouped, signed, wrapped};
 use slablab_report::visible;
 
-/// What of the report to show.
+/// The options of the list of caches.
 #[derive(Clone, Copy, Debug)]
 pub struct Shown {
     /// What the caches are sorted by.
@@ -56,7 +56,7 @@ fn split_table(report: &Report) -> String {
     table.print() + &explained + &rounding(report)
 }
 
-/// What of the objects in use is rounding, as far as a recording saw.
+/// The rounding of kmalloc among objects in use, from the recording.
 fn rounding(report: &Report) -> String {
     let Some(rounding) = report.rounding else { return String::new() };
     let lost = match rounding.losses.events {
@@ -123,7 +123,8 @@ fn actions(report: &Report) -> String {
     out
 }
 
-/// The name, with its ordinal where it is not the first of that name; a long one is cut, since tables are 80 wide.
+/// The name, with its ordinal where it is not the first of that name; a long one is cut, since tables are 80
+/// wide.
 fn name(line: &Line) -> String {
     const WIDEST: usize = 23;
     let ordinal = if line.cache.ordinal > 0 { format!("#{}", line.cache.ordinal + 1) } else { String::new() };

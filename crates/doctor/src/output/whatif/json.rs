@@ -1,4 +1,5 @@
-//! JSON and CSV: every row of every change, today's figures and those of the change side by side. Units are in the keys.
+//! JSON and CSV: every row of every change, today's figures and those of the change side by side. Units are
+//! in the keys.
 
 use super::figures::{FIGURES, Figure};
 use crate::state::State;

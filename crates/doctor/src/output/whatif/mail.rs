@@ -1,9 +1,10 @@
-//! A prediction in the layout of Jay Patel's mail of 2023 (RFC v3, "mm/slub: Optimize slub memory usage"), so that both can be
-//! laid side by side.
+//! A prediction in the layout of Jay Patel's mail of 2023 (RFC v3, "mm/slub: Optimize slub memory usage"), so
+//! that both can be laid side by side.
 //!
-//! Bytes behind the last object of each slab are the mail's wastage, in Kb; bytes of all slabs are its memory, in KiB without
-//! a unit. Percentages are rounded to whole ones. (The mail says ~9% of 544 to 500, which are 8.09 %.) The layout is that of the
-//! mail's machine of 160 CPUs; in the tables of the other one the bars are not below each other.
+//! Bytes behind the last object of each slab are the mail's wastage, in Kb; bytes of all slabs are its
+//! memory, in KiB without a unit. Percentages are rounded to whole ones. (The mail says ~9% of 544 to 500,
+//! which are 8.09 %.) The layout is that of the mail's machine of 160 CPUs; in the tables of the other one
+//! the bars are not below each other.
 
 use crate::whatif::{Prediction, Total};
 use std::fmt::Write;

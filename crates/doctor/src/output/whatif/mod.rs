@@ -1,4 +1,4 @@
-//! What would be, beside what is.
+//! A what-if as text, JSON, CSV, a mail's table and a page.
 
 mod figures;
 mod json;

@@ -9,8 +9,8 @@ use slablab_report::html::{Cell, Head, Page, Table, number};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// Predictions as a page: all of them over a knob, the one that takes least with at most `lines` caches, and how right it
-/// was where a boot tells. `command` is what made it.
+/// Predictions as a page: all of them over a knob, the one that takes least with at most `lines` caches, and
+/// how right it was where a boot tells. `command` is what made it.
 pub fn whatif_page(
     state: &State,
     predictions: &[Prediction],

@@ -7,7 +7,8 @@ use slablab_report::text::{Table, cut, grouped, wrapped};
 use slablab_report::visible;
 use std::cmp::Reverse;
 
-/// Predictions as text: one in detail with this many caches, and beside the boot that had the change; several as a line each.
+/// Predictions as text: one in detail with this many caches, and beside the boot that had the change; several
+/// as a line each.
 pub fn whatif_table(
     state: &State,
     predictions: &[Prediction],
@@ -84,7 +85,7 @@ fn totals(prediction: &Prediction) -> String {
     table.print() + &wrapped(&range, "", "  ")
 }
 
-/// How good the prediction was.
+/// The prediction beside a boot that had the change.
 fn beside_reality(against: &Against) -> String {
     let Against { caches, orders, objects_per_slab, sizes, .. } = against;
     let mut out = String::from("\nAgainst the boot that had the change\n");

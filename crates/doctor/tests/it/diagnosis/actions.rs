@@ -8,8 +8,8 @@ use slablab_doctor::state::State;
 use slablab_slabs::Release;
 use slablab_workloads::Losses;
 
-/// The first action with this knob is this command; none if the command is empty. Whatever is offered can be applied: the
-/// kernel has the knob, it can be turned, the effect is a range, basis and cost are said.
+/// The first action with this knob is this command; none if the command is empty. Whatever is offered can be
+/// applied: the kernel has the knob, it can be turned, the effect is a range, basis and cost are said.
 #[track_caller]
 fn check(knob: &str, name: &str, edit: fn(&mut State), command: &str) {
     let mut state = dump(name);

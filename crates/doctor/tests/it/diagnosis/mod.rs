@@ -40,9 +40,9 @@ fn report(state: &State) -> Report<'_> {
     examine(state, &Options::default()).unwrap()
 }
 
-/// slabinfo's Loss, from the kernel's own files and by nothing of the doctor: slabs times bytes of a slab, less active
-/// objects times their size. The size is that of the directory with the row's name, or of an alias of it; in a dump without
-/// links it is that of the directory which the state found for the row.
+/// slabinfo's Loss, from the kernel's own files and by nothing of the doctor: slabs times bytes of a slab,
+/// less active objects times their size. The size is that of the directory with the row's name, or of an
+/// alias of it; in a dump without links it is that of the directory which the state found for the row.
 fn loss_of_slabinfo(state: &State) -> (i128, i128) {
     let mut sizes: BTreeMap<&str, u64> = BTreeMap::new();
     for attrs in &state.dump.caches {

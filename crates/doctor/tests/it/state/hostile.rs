@@ -1,4 +1,5 @@
-//! Archives made to do harm: nothing outside of memory changes, and each ends in a state or in one clear error.
+//! Archives made to do harm: nothing outside of memory changes, and each ends in a state or in one clear
+//! error.
 
 use super::tars::{Members, append, folder, gz, header, real, try_read, xz};
 use std::path::{Path, PathBuf};
@@ -16,7 +17,8 @@ fn listing(folder: &Path) -> Vec<(PathBuf, u64)> {
     found
 }
 
-/// An archive gives that many caches, or an error with these words; soon, and with every folder around as it was.
+/// An archive gives that many caches, or an error with these words; soon, and with every folder around as it
+/// was.
 #[track_caller]
 fn check(name: &str, archive: &[u8], expected: Result<usize, &str>) {
     let inside = folder(&format!("hostile/{name}")).join("inside");

@@ -4,7 +4,8 @@ use super::tars::{Members, folder, read, real};
 use slablab_doctor::state::State;
 use std::path::{Path, PathBuf};
 
-/// Everything a dump must keep: slabinfo's rows and bytes, every directory, every alias. Gives caches, aliases, KiB.
+/// Everything a dump must keep: slabinfo's rows and bytes, every directory, every alias. Gives caches,
+/// aliases, KiB.
 #[track_caller]
 fn check_whole(path: &Path) -> (usize, usize, u64) {
     let (state, shown) = (read(path), path.display());
@@ -54,8 +55,8 @@ fn dumps_are_joined_without_loss() {
 
 #[test]
 fn directories_are_found_without_their_links() {
-    /// So many merged caches are found by their numbers, so many of them share these with others; and so many caches
-    /// have the directory that they have with links.
+    /// So many merged caches are found by their numbers, so many of them share these with others; and so many
+    /// caches have the directory that they have with links.
     #[track_caller]
     fn check(run: &str, expected: (usize, usize, usize)) {
         let with_links = read(real(run));

@@ -62,7 +62,7 @@ fn heading(explained: &Explained) -> String {
     format!("{from} to {to}{of}: {how}\n")
 }
 
-/// How the answer was got, in words.
+/// The method in words: policies that differ, replays, sampling.
 pub(crate) fn method_words(explained: &Explained) -> String {
     let differ = match explained.items.len() {
         0 => return "the same".into(),
@@ -118,7 +118,7 @@ fn part_text(part: &Part, shown: i128) -> String {
     }
 }
 
-/// What a number was rounded to, with the number's own sign unless it is exactly nothing.
+/// The rounded number with the sign of `number`, which may round to 0; no sign if `number` is 0.
 fn signed(rounded: i128, number: i128) -> String {
     let sign = match number {
         ..0 => "-",
@@ -128,8 +128,8 @@ fn signed(rounded: i128, number: i128) -> String {
     format!("{sign}{}", grouped(rounded.unsigned_abs() as u64))
 }
 
-/// The parts as whole numbers that still add up: all are rounded down, and those with the largest rest up again, as many as
-/// are missing. What is exactly nothing has no rest and stays so.
+/// The parts as whole numbers that still add up: all are rounded down, and those with the largest rest up
+/// again, as many as are missing. What is exactly nothing has no rest and stays so.
 pub(crate) fn rounded(explanation: &Explanation) -> Vec<i128> {
     let mut shown: Vec<i128> =
         explanation.parts.iter().map(|part| part.mean.sum.div_euclid(part.mean.over)).collect();

@@ -1,4 +1,4 @@
-//! The page of an explanation: who carries what, as bars and in numbers.
+//! The page of an explanation: the part of each policy, as bars and in numbers.
 
 use super::{ends, method_words, rounded, strong_pairs};
 use crate::explain::measures::Unit;
@@ -34,7 +34,7 @@ pub fn explain_page(explained: &Explained, command: &str) -> String {
     }
     let moving: Vec<&Explanation> = explained.measures.iter().filter(|measure| measure.moves()).collect();
     if !moving.is_empty() {
-        page.section("Who carries what");
+        page.section("The part of each policy");
         for explanation in moving.iter().filter(|one| FIGURES.contains(&one.measure.name.as_str())) {
             let caption = format!("{}: parts of the change from {from} to {to}.", explanation.measure.name);
             page.figure(&caption, &shares(explained, explanation), &part_table(explained, explanation));

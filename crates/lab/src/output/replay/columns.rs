@@ -28,7 +28,8 @@ impl<'a> Row<'a> {
     }
 }
 
-/// Columns for programs, then those that people see in the terms of `slabinfo -AD`, then a counter each for CSV.
+/// Columns for programs, then those that people see in the terms of `slabinfo -AD`, then a counter each for
+/// CSV.
 pub(super) fn caches<'a>() -> Columns<Row<'a>> {
     let columns = Columns::<Row>::default()
         .key("engine", |row| Cell::Name(row.outcome.engine().to_string()))

@@ -17,7 +17,8 @@ pub fn replay_json(replay: &Replay) -> Value {
     json_of(replay, &|_| true)
 }
 
-/// A replay with one cache in the list of each engine, as directory or alias; `None` if no engine has it. Totals are of all.
+/// A replay with one cache in the list of each engine, as directory or alias; `None` if no engine has it.
+/// Totals are of all.
 pub fn cache_json(replay: &Replay, name: &str) -> Option<Value> {
     let found = replay.outcomes.iter().find_map(|outcome| outcome.cache(name))?.index;
     Some(json_of(replay, &|cache| cache.index == found))
@@ -70,7 +71,7 @@ fn engine(outcome: &Outcome, shown: &dyn Fn(&CacheOutcome) -> bool) -> Value {
     })
 }
 
-/// Columns of one length: a table for those who plot it.
+/// The samples as columns of one length, ready to plot.
 fn timeline(timeline: &Timeline) -> Value {
     let column = |of: fn(&Sample) -> Value| timeline.samples.iter().map(of).collect::<Vec<_>>();
     json!({

@@ -96,8 +96,8 @@ pub fn figures(outcome: &Outcome) -> Vec<(String, String, Figure)> {
     rows
 }
 
-/// The figures of all engines by name: rows are those of any engine, in the order of the first that has them; `None` is an
-/// engine that has no such figure, since nothing of the kind happened.
+/// The figures of all engines by name: rows are those of any engine, in the order of the first that has them;
+/// `None` is an engine that has no such figure, since nothing of the kind happened.
 pub(crate) fn side_by_side(replay: &Replay) -> Vec<(String, Vec<Option<Figure>>)> {
     let columns: Vec<_> = replay.outcomes.iter().map(figures).collect();
     let mut keys: Vec<(String, String)> = Vec::new();
@@ -121,7 +121,8 @@ pub(crate) fn side_by_side(replay: &Replay) -> Vec<(String, Vec<Option<Figure>>)
     keys.iter().map(|key| (key.0.clone(), columns.iter().map(|column| cell(column, key)).collect())).collect()
 }
 
-/// Whether a row is of a lower order than another of its kind: `slabs_taken_order_2` and `slabs_taken_order_10`.
+/// Whether a row is of a lower order than another of its kind: `slabs_taken_order_2` and
+/// `slabs_taken_order_10`.
 fn is_lower(one: &str, other: &str) -> bool {
     let stem = |key: &str| key.trim_end_matches(|digit: char| digit.is_ascii_digit()).len();
     let (of_one, of_other) = (stem(one), stem(other));

@@ -11,18 +11,14 @@ use slablab_report::html::{Cell, Head, Page, Table, name_of, number};
 /// Times in the table of the time line, the end included.
 const TIMES: usize = 11;
 
-/// A replay as a page: memory over time, where it goes, the caches that waste most, `top` of them, and every counter.
-/// `command` is what made it.
+/// A replay as a page: memory over time, where it goes, the caches that waste most, `top` of them, and every
+/// counter. `command` is what made it.
 pub fn replay_page(replay: &Replay, command: &str, top: usize) -> String {
     let mut page = Page::new(&format!("Replay of {}", name_of(&replay.path)), command);
     page.lede(&lede(replay));
     facts(replay, &mut page);
     page.section("Slab memory over time");
-    page.figure(
-        "Bytes in slabs, and in objects that somebody holds.",
-        &memory_lines(replay),
-        &memory_table(replay),
-    );
+    page.figure("Bytes in slabs, and in allocated objects.", &memory_lines(replay), &memory_table(replay));
     let every = replay.outcomes.iter().map(|outcome| outcome.timeline.every_ns).max().unwrap_or(0);
     page.note(&format!(
         "Sampled every {}. A peak between samples is not in the figure; the peak in the table of engines below is exact.",

@@ -55,7 +55,7 @@ pub(super) fn rows(outcome: &Outcome, limit: usize) -> Vec<Row<'_>> {
     busiest(outcome).into_iter().take(limit).map(|cache| Row::new(outcome, cache)).collect()
 }
 
-/// Caches by what happened to them.
+/// The caches, most events first.
 pub(crate) fn busiest(outcome: &Outcome) -> Vec<&CacheOutcome> {
     let mut caches: Vec<_> = outcome.caches.iter().collect();
     caches.sort_by_key(|cache| {
@@ -104,7 +104,7 @@ pub fn cache_table(replay: &Replay, name: &str) -> Option<String> {
     Some(table.print())
 }
 
-/// What the result rests on: losses, assumptions, marked caches.
+/// The limits of the result: lost events, assumptions, caches with many assumed events.
 pub fn remarks(replay: &Replay) -> Vec<String> {
     let mut remarks = Vec::new();
     let losses = &replay.metadata.losses;
@@ -137,7 +137,7 @@ pub fn remarks(replay: &Replay) -> Vec<String> {
     remarks.iter().map(|remark| visible::lines(remark).into_owned()).collect()
 }
 
-/// What was asked of CPUs, and what it meant for rows: engines differ in neither.
+/// The hotplug commands, and the rows they moved to other CPUs. Both are equal for all engines.
 fn plugged(replay: &Replay) -> String {
     let commands: Vec<String> = replay.hotplug.iter().map(|command| command.to_string()).collect();
     let elsewhere = replay.outcomes.first().map_or_else(Default::default, |outcome| outcome.elsewhere);

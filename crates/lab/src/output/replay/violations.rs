@@ -36,7 +36,7 @@ pub(super) fn lines(outcome: &Outcome) -> Vec<String> {
     lines
 }
 
-/// The same for machines; null where nothing was put around the engine.
+/// Everything that was found, as JSON; null if the engine runs without debugging.
 pub(super) fn json(outcome: &Outcome) -> Value {
     let found = &outcome.violations;
     if !outcome.wrap.is_on() {

@@ -1,5 +1,5 @@
-//! Replays with debugging and hardening around the engines: they balance like others, find nothing where nothing is wrong,
-//! say which rows free what is not there, and cost the memory that their zones take.
+//! Replays with debugging and hardening around the engines: they balance like others, find nothing where
+//! nothing is wrong, say which rows free what is not there, and cost the memory that their zones take.
 
 use super::engines::mixture;
 use super::program::trace;

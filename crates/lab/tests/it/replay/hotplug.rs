@@ -75,7 +75,8 @@ fn commands_between_and_after_rows_happen() {
     );
 }
 
-/// Whatever goes off and on, objects, counters and pages balance in every engine (else `run` panics), and rows are the rows.
+/// Whatever goes off and on, objects, counters and pages balance in every engine (else `run` panics), and
+/// rows are the rows.
 #[test]
 fn nothing_is_lost() {
     let reader = trace("6.1.0", &mixture(6000));

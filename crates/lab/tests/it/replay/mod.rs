@@ -39,8 +39,8 @@ fn run(reader: &Reader, options: &Options) -> Replay {
     replay(reader, Path::new("program"), options, &|_, _| {}).expect("a program can be replayed")
 }
 
-/// Replays `program` with `options` and compares: `expected` has lines of a cache's name, or `total`, or `pages`, with the
-/// keys of the JSON answer and of its counters. A counter that is not there is 0.
+/// Replays `program` with `options` and compares: `expected` has lines of a cache's name, or `total`, or
+/// `pages`, with the keys of the JSON answer and of its counters. A counter that is not there is 0.
 #[track_caller]
 fn check_with(program: &str, release: &str, options: &Options, expected: &str) {
     let answer = replay_json(&run(&trace(release, program), options));

@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Where the recorded kernel's linear map begins.
 pub(crate) const LINEAR_MAP: u64 = 0xffff_8880_0000_0000;
-/// Objects of this number and above were in slabs before the recording; the pages of others are allocated in it.
+/// Objects of this number and above were in slabs before the recording; the pages of others are allocated in
+/// it.
 const FIRST_OLD: u32 = 1000;
 
 /// A trace being written from a program.

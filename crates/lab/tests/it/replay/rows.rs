@@ -34,15 +34,16 @@ fn allocations() {
 
 #[test]
 fn frees() {
-    // The second slab is the CPU's: 16 fast frees. The first was full: its first free brings it to the CPU's partial list,
-    // where the other 15 find it frozen.
+    // The second slab is the CPU's: 16 fast frees. The first was full: its first free brings it to the CPU's
+    // partial list, where the other 15 find it frozen.
     check(
         "cache filp 256; 0 alloc filp 0-31; 0 free filp 0-31",
         "filp: frees=32 free_fastpath=16 free_slowpath=16 free_frozen=15 cpu_partial_free=1 free_slab=0 slabs=2
                live_objects=0 parked_objects=32;
          total: frees_other_cpu=0 slabs_returned=0",
     );
-    // Nothing is fast for the other CPU: the second slab is the first CPU's, the first becomes its own partial slab.
+    // Nothing is fast for the other CPU: the second slab is the first CPU's, the first becomes its own
+    // partial slab.
     check(
         "cache filp 256; 0 alloc filp 0-31; 1 free filp 0-31",
         "filp: frees=32 free_fastpath=0 free_slowpath=32 free_frozen=31 cpu_partial_free=1 frees_other_cpu=32",

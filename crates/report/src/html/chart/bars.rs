@@ -22,7 +22,8 @@ pub struct Bars {
 pub struct Bar {
     /// Its name.
     pub label: String,
-    /// Sizes of its parts, in the order of the names; what is below nothing, or no number, is drawn as nothing.
+    /// Sizes of its parts, in the order of the names; what is below nothing, or no number, is drawn as
+    /// nothing.
     pub values: Vec<f64>,
 }
 
@@ -39,10 +40,11 @@ impl Bar {
     }
 }
 
-/// A part from `from` to `to`, from `top` on as high as said: a colour and, from the second colour on, a texture of its own,
-/// for print without colour and for eyes that do not tell colours apart.
+/// A part from `from` to `to`, from `top` on as high as said: a colour and, from the second colour on, a
+/// texture of its own, for print without colour and for eyes that do not tell colours apart.
 ///
-/// The strokes are drawn one by one: browsers make pictures of SVG patterns when they print, megabytes of them.
+/// The strokes are drawn one by one: browsers make pictures of SVG patterns when they print, megabytes of
+/// them.
 pub(super) fn part(colour: usize, (from, to): (f64, f64), (top, height): (f64, f64)) -> String {
     let width = to - from;
     let shape = format!(

@@ -34,12 +34,12 @@ pub struct Series {
     pub name: String,
     /// Its points, from left to right.
     pub points: Vec<(f64, f64)>,
-    /// Between what the value may lie, for each point; empty where nobody knows.
+    /// The least and the largest value of each point; empty if unknown.
     pub band: Vec<(f64, f64)>,
 }
 
-/// Points in the longest line above which a chart can also be zoomed, and above which the drawing shows the least and the
-/// most of each unit of width.
+/// Points in the longest line above which a chart can also be zoomed, and above which the drawing shows the
+/// least and the most of each unit of width.
 pub const LIVE_ABOVE: usize = 400;
 
 /// Points of a line up to which each has its mark.

@@ -7,7 +7,8 @@
 //! | [`Pairs`] | two values of each of many things: real and predicted, today and asked |
 //! | [`Shares`] | what each of several things adds to a change or takes from it |
 //!
-//! A chart is drawn for two widths, as text that is scaled down with its picture cannot be read on a narrow page.
+//! A chart is drawn for two widths, as text that is scaled down with its picture cannot be read on a narrow
+//! page.
 
 mod bars;
 mod lines;
@@ -36,7 +37,7 @@ pub trait Chart {
     /// The drawing for a page of this width.
     fn draw(&self, width: Width) -> Svg;
 
-    /// The same for uPlot, where it is long enough for zooming.
+    /// The chart's data for uPlot, if it is long enough for zooming.
     fn live(&self) -> Option<serde_json::Value> {
         None
     }

@@ -10,8 +10,8 @@ pub struct Pairs {
     pub names: [String; 2],
     /// The rows, first on top.
     pub rows: Vec<Pair>,
-    /// What the values measure; they may be below zero where a scale has such places. On a scale of doublings what is less
-    /// than one stands at the left end.
+    /// What the values measure; they may be below zero where a scale has such places. On a scale of doublings
+    /// what is less than one stands at the left end.
     pub axis: Axis,
 }
 

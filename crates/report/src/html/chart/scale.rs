@@ -71,8 +71,8 @@ impl Scale {
         }
     }
 
-    /// About so many ticks for values from `low` to `high`. With `cover` the axis runs from tick to tick, else just as far
-    /// as the values do.
+    /// About `about` ticks for values from `low` to `high`. With `cover` the axis runs from tick to tick,
+    /// else just as far as the values do.
     pub(super) fn ticks(self, low: f64, high: f64, about: usize, cover: bool) -> Ticks {
         if matches!(self, Scale::Doublings | Scale::ByteDoublings) {
             return self.doublings(low, high, about);
