@@ -1,8 +1,8 @@
 //! Areas: where they are, and which is mine.
 //!
-//! An area begins with a header; the hot parts of caches follow, at the same offsets in all areas. Where slots are
-//! threads', where a thread's own is is the only thread-local word of the fast path. Where they are CPUs', every thread's is the
-//! refusing one: what that refuses comes to the restartable sequences.
+//! An area begins with a header; the hot parts of caches follow, at the same offsets in all areas. Where
+//! slots are threads', where a thread's own is is the only thread-local word of the fast path. Where they are
+//! CPUs', every thread's is the refusing one: what that refuses comes to the restartable sequences.
 
 use crate::{local, memory, per_cpu, region, space, system, topology};
 use slablab_platform::{CpuId, NodeId};
@@ -26,14 +26,16 @@ pub(crate) const HEADER_BYTES: usize = size_of::<Header>();
 #[repr(C, align(4096))]
 pub(crate) struct Refusing([AtomicU64; (AREA_BYTES + LINE) / 8]);
 
-/// All zeros, never written: every hot operation on it is refused. So it is at the start, where it stands for the area of a thread
-/// in a hot operation, and [`REFUSING_AT`] bytes on, where it stands for no area.
+/// All zeros, never written: every hot operation on it is refused. So it is at the start, where it stands for
+/// the area of a thread in a hot operation, and [`REFUSING_AT`] bytes on, where it stands for no area.
 ///
-/// What may be written is not part of the program's file: a constant of zeros would make it half a MiB larger.
+/// What may be written is not part of the program's file: a constant of zeros would make it half a MiB
+/// larger.
 pub(crate) static REFUSING: Refusing = Refusing([const { AtomicU64::new(0) }; (AREA_BYTES + LINE) / 8]);
 
-/// What an area begins with: whose it is, where slots are threads'. Its line is not a page's first: objects that begin with a page
-/// would drive it out of the first-level cache, where all of them have the same few places.
+/// What an area begins with: whose it is, where slots are threads'. Its line is not a page's first: objects
+/// that begin with a page would drive it out of the first-level cache, where all of them have the same few
+/// places.
 #[repr(C, align(64))]
 struct Header {
     _apart: [u8; 17 * LINE],
@@ -46,10 +48,12 @@ struct Header {
 
 /// Where an area's credit is.
 pub(crate) const CREDIT_AT: usize = offset_of!(Header, credit);
-/// Pops from all arrays until one is refused: a prime, so that caches which take turns are all refused now and then.
+/// Pops from all arrays until one is refused: a prime, so that caches which take turns are all refused now
+/// and then.
 const CREDITS: i32 = 2039;
 
-/// The part of the heap that a thread's node's memory is in, for the thread alone: none, in the refusing area.
+/// The part of the heap that a thread's node's memory is in, for the thread alone: none, in the refusing
+/// area.
 #[repr(C)]
 pub(crate) struct Near {
     /// Where the heap starts.
@@ -79,7 +83,8 @@ static OPENED: AtomicUsize = AtomicUsize::new(0);
 /// Areas that are opened at a time: as many as are open, within these.
 const STEP: std::ops::RangeInclusive<usize> = 8..=64;
 
-/// Makes a slot's area writable, and those of the slots below; until then it refuses. `false` if there is no such slot, or no memory.
+/// Makes a slot's area writable, and those of the slots below; until then it refuses. `false` if there is no
+/// such slot, or no memory.
 #[inline]
 pub(crate) fn open(slot: CpuId) -> bool {
     // Relaxed: the count says what the kernel did, and carries no memory of ours.
@@ -128,8 +133,9 @@ pub(crate) fn mine() -> usize {
     local::area()
 }
 
-/// This thread in a hot operation. A signal handler that comes meanwhile finds another area in place of the thread's, which
-/// refuses whatever it asks: so no hot operation tests for that. One that comes before it is hidden has left when it is.
+/// This thread in a hot operation. A signal handler that comes meanwhile finds another area in place of the
+/// thread's, which refuses whatever it asks: so no hot operation tests for that. One that comes before it is
+/// hidden has left when it is.
 pub(crate) struct Hidden {
     area: usize,
 }
@@ -162,19 +168,21 @@ pub(crate) fn is_hidden() -> bool {
     mine() == in_use()
 }
 
-/// What is left of an area's credit. Relaxed: where slots are CPUs', a holder of one cache's slot renews it while another
-/// cache's pops spend it; either may be lost.
+/// What is left of an area's credit. Relaxed: where slots are CPUs', a holder of one cache's slot renews it
+/// while another cache's pops spend it; either may be lost.
 #[inline(always)]
 pub(crate) fn credit(area: usize) -> &'static AtomicI32 {
     &header(area).credit
 }
 
-/// For the contract's checks: new credit for a CPU's slot, so that none of its pops is refused for want of it.
+/// For the contract's checks: new credit for a CPU's slot, so that none of its pops is refused for want of
+/// it.
 pub(crate) fn renew_credit(slot: CpuId) {
     credit(of(slot)).store(CREDITS, Relaxed);
 }
 
-/// New credit for a slot that has none: a CPU's, or this thread's own. Slow paths of one cache spare no other its turn.
+/// New credit for a slot that has none: a CPU's, or this thread's own. Slow paths of one cache spare no other
+/// its turn.
 pub(crate) fn give_credit(slot: CpuId) {
     let area = of(slot);
     if (per_cpu::on() || area == mine()) && credit(area).load(Relaxed) <= 0 {
@@ -205,7 +213,8 @@ fn header(area: usize) -> &'static Header {
     region::at(area)
 }
 
-/// The slot this code may use: this thread's, or its CPU's a moment ago. The first slot's number where there is none.
+/// The slot this code may use: this thread's, or its CPU's a moment ago. The first slot's number where there
+/// is none.
 #[inline]
 pub(crate) fn slot() -> CpuId {
     match header(mine()).slot.load(Relaxed) {

@@ -1,7 +1,8 @@
 //! Memory for the world's own values. `unsafe`: a lump is a piece of raw memory.
 //!
-//! Values per node and per CPU have to live somewhere before there is any allocator. They live in lumps of a power of two
-//! bytes, cut from reserved address space and kept for reuse by size. Lock order: the lumps' lock is the innermost of all.
+//! Values per node and per CPU have to live somewhere before there is any allocator. They live in lumps of a
+//! power of two bytes, cut from reserved address space and kept for reuse by size. Lock order: the lumps'
+//! lock is the innermost of all.
 
 use crate::lock::Sleep;
 use crate::{space, system};
@@ -19,7 +20,8 @@ struct Lumps {
     end: usize,
     /// Where the lumps end that may be written.
     committed: usize,
-    /// Lumps given back, by log2 of their size above the smallest; each holds the address of the one after it.
+    /// Lumps given back, by log2 of their size above the smallest; each holds the address of the one after
+    /// it.
     free: [usize; SIZES],
 }
 
@@ -37,7 +39,8 @@ pub(crate) fn start(at: usize, bytes: usize) {
     lumps.committed = at + space::LUMP_BYTES_AT_FIRST.min(bytes);
 }
 
-/// A lump of at least `bytes`, all zeros, aligned to its size up to a page. `None` when the address space is used up.
+/// A lump of at least `bytes`, all zeros, aligned to its size up to a page. `None` when the address space is
+/// used up.
 pub(crate) fn take(bytes: usize) -> Option<NonNull<u8>> {
     let index = size_index(bytes);
     let size = SMALLEST << index;

@@ -1,14 +1,15 @@
 //! Sections, and the gate that a fork closes.
 //!
-//! A thread that holds a lock or a slot is in a section: a counter of its own says so, without an atomic operation. A
-//! fork makes all others leave theirs and stay out: it closes the gate, asks the kernel for a barrier on every thread, and waits
-//! until no counter is above zero. A thread at the outermost entry looks at the gate after it counted itself; one that is
-//! inside goes on.
+//! A thread that holds a lock or a slot is in a section: a counter of its own says so, without an atomic
+//! operation. A fork makes all others leave theirs and stay out: it closes the gate, asks the kernel for a
+//! barrier on every thread, and waits until no counter is above zero. A thread at the outermost entry looks
+//! at the gate after it counted itself; one that is inside goes on.
 //!
-//! **Passes.** The gate is closed while the C library forks, and the C library then takes locks of its own: the one of the list of
-//! streams. A thread that holds such a lock and waits at the gate for memory would wait for ever, as would the fork. So malloc
-//! enters a section for a whole request, a *pass*: then no lock that it takes waits at the gate. A thread that gets no pass within
-//! [`PATIENCE_NS`] is served without one, as a signal handler is.
+//! **Passes.** The gate is closed while the C library forks, and the C library then takes locks of its own:
+//! the one of the list of streams. A thread that holds such a lock and waits at the gate for memory would
+//! wait for ever, as would the fork. So malloc enters a section for a whole request, a *pass*: then no lock
+//! that it takes waits at the gate. A thread that gets no pass within [`PATIENCE_NS`] is served without one,
+//! as a signal handler is.
 
 use crate::{area, local, system, thread};
 use std::sync::OnceLock;
@@ -37,7 +38,8 @@ impl Section {
         let Some(counter) = thread::sections() else { return Section::enter_elsewhere() };
         let depth = counter.load(Relaxed);
         counter.store(depth + 1, Relaxed);
-        // The gate is read after the count is visible: the one who closes it sees to that with a barrier on this thread.
+        // The gate is read after the count is visible: the one who closes it sees to that with a barrier on
+        // this thread.
         compiler_fence(SeqCst);
         // Acquire: pairs with the gate's opening after a fork.
         if depth == 0 && (GATE.load(Acquire) != 0 || NO_BARRIER.load(Relaxed)) {
@@ -68,8 +70,8 @@ impl Section {
     }
 }
 
-/// A section around a whole request. What the request locks does not wait at the gate; what interrupts it finds it as if it were
-/// in no section (`is_in`).
+/// A section around a whole request. What the request locks does not wait at the gate; what interrupts it
+/// finds it as if it were in no section (`is_in`).
 #[derive(Debug)]
 pub struct Pass {
     /// How many sections were passes before.
@@ -78,8 +80,8 @@ pub struct Pass {
 }
 
 impl Pass {
-    /// `None` for a signal handler in the middle of a request, and where the gate stays closed for longer than a request should
-    /// wait.
+    /// `None` for a signal handler in the middle of a request, and where the gate stays closed for longer
+    /// than a request should wait.
     #[inline]
     pub(crate) fn enter() -> Option<Pass> {
         if is_interrupted() { None } else { Pass::try_enter().or_else(Pass::enter_patiently) }
@@ -183,8 +185,8 @@ fn counter() -> &'static AtomicU32 {
     thread::sections().unwrap_or(&ELSEWHERE)
 }
 
-/// Whether this code is a signal handler that interrupted its thread while the thread held a lock or a slot, or was in a
-/// hot operation.
+/// Whether this code is a signal handler that interrupted its thread while the thread held a lock or a slot,
+/// or was in a hot operation.
 #[inline]
 pub(crate) fn is_interrupted() -> bool {
     area::is_hidden() || is_in()
@@ -218,13 +220,15 @@ pub(crate) fn watch_forks() {
     system::around_fork(before_fork, after_fork, in_child);
 }
 
-/// Waits until no other thread is in a section, and keeps them out. Two threads that fork at once take turns. While it lasts,
-/// this thread is in a section itself, so that the gate holds neither it nor its signal handlers.
+/// Waits until no other thread is in a section, and keeps them out. Two threads that fork at once take turns.
+/// While it lasts, this thread is in a section itself, so that the gate holds neither it nor its signal
+/// handlers.
 extern "C" fn before_fork() {
     thread::enter();
     let (mine, nested) = (counter(), depth() > 0);
     come(mine);
-    // A signal handler in the middle of a section: those whom the gate would wait for may wait for this thread.
+    // A signal handler in the middle of a section: those whom the gate would wait for may wait for this
+    // thread.
     if nested {
         return;
     }

@@ -2,20 +2,20 @@
 //!
 //! # Theory
 //!
-//! One piece of address space is reserved when the world starts. It is cut into page frames, and a second piece holds their
-//! descriptors, so that an address leads to its slab by arithmetic, as in the kernel. Reserved memory cannot be written, so that it
-//! counts neither as data nor as committed; it is opened step by step before a frame is first used, and given back without a
-//! background thread.
+//! One piece of address space is reserved when the world starts. It is cut into page frames, and a second
+//! piece holds their descriptors, so that an address leads to its slab by arithmetic, as in the kernel.
+//! Reserved memory cannot be written, so that it counts neither as data nor as committed; it is opened step
+//! by step before a frame is first used, and given back without a background thread.
 //!
-//! A *slot* is a thread's area: a piece of memory that holds the hot part of every cache, each cache at the same offset in
-//! all areas. A thread finds its area by one read of thread-local storage:
+//! A *slot* is a thread's area: a piece of memory that holds the hot part of every cache, each cache at the
+//! same offset in all areas. A thread finds its area by one read of thread-local storage:
 //!
 //! ```text
 //! hot part = thread's area (initial-exec TLS, the refusing area at first) + cache's offset
 //! ```
 //!
-//! The *refusing area* is a static of zeros: zero means "held", so a thread that has no area yet is refused by every hot
-//! operation, comes to the slow path, and gets one there. The fast path has no test for it.
+//! The *refusing area* is a static of zeros: zero means "held", so a thread that has no area yet is refused
+//! by every hot operation, comes to the slow path, and gets one there. The fast path has no test for it.
 //!
 //! # States of a slot
 //!
@@ -45,8 +45,8 @@
 //! | `stack` | who called, for debugging |
 //! | `system` | what is asked of the operating system |
 //!
-//! Deliberately absent: engines and pages (they meet this world where a library is assembled), a background thread, and any
-//! use of the program's own allocator.
+//! Deliberately absent: engines and pages (they meet this world where a library is assembled), a background
+//! thread, and any use of the program's own allocator.
 
 mod area;
 #[expect(unsafe_code, reason = "owns memory")]

@@ -1,14 +1,15 @@
 //! Thread-local words. `unsafe`: thread-local storage by hand.
 //!
-//! They are found by the initial-exec model, which stable Rust cannot ask for in a shared library: so they are declared and
-//! found in assembler. Reading one is two loads: where it is from the thread pointer, and what is there.
+//! They are found by the initial-exec model, which stable Rust cannot ask for in a shared library: so they
+//! are declared and found in assembler. Reading one is two loads: where it is from the thread pointer, and
+//! what is there.
 
 use crate::area::{REFUSING, REFUSING_AT};
 use std::arch::{asm, global_asm};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// A thread-local word of 8 bytes: what it is at first, the function that says where it is, from the thread pointer, and what the
-/// assembler calls it.
+/// A thread-local word of 8 bytes: what it is at first, the function that says where it is, from the thread
+/// pointer, and what the assembler calls it.
 macro_rules! word {
     ($(#[$doc:meta])* $at:ident, $name:literal) => {
         word!($(#[$doc])* $at, $name, ".tbss", "nobits", ".zero 8",);
@@ -26,7 +27,8 @@ macro_rules! word {
         #[inline(always)]
         pub(crate) fn $at() -> usize {
             let offset: usize;
-            // SAFETY: a constant of the linker's: nothing that is written, as far as the compiler is concerned.
+            // SAFETY: a constant of the linker's: nothing that is written, as far as the compiler is
+            // concerned.
             #[cfg(target_arch = "x86_64")]
             unsafe {
                 asm!(
@@ -146,7 +148,8 @@ pub(crate) fn set_sections(count: usize) {
     write(sections_at(), count);
 }
 
-/// How many sections this thread was in when its innermost pass began, the pass's own with them; 0 without a pass.
+/// How many sections this thread was in when its innermost pass began, the pass's own with them; 0 without a
+/// pass.
 pub(crate) fn passes() -> usize {
     read(passes_at())
 }
@@ -170,8 +173,8 @@ pub(crate) fn pretend(cpu: usize) {
 #[inline(always)]
 fn read(at: usize) -> usize {
     let value: usize;
-    // SAFETY: reads a word of this thread. A signal handler that wrote it meanwhile left what was there, or gave the thread what
-    // it had not: then what was read before is as if it had come later.
+    // SAFETY: reads a word of this thread. A signal handler that wrote it meanwhile left what was there, or
+    // gave the thread what it had not: then what was read before is as if it had come later.
     #[cfg(target_arch = "x86_64")]
     unsafe {
         asm!(
@@ -250,8 +253,8 @@ pub(crate) fn half_at(offset: usize) -> u32 {
     value
 }
 
-/// The C library's `__rseq_offset` and `__rseq_size`: where each thread's restartable-sequences area is, from the thread pointer,
-/// and how much of it there is; `None` where the C library has none of it.
+/// The C library's `__rseq_offset` and `__rseq_size`: where each thread's restartable-sequences area is, from
+/// the thread pointer, and how much of it there is; `None` where the C library has none of it.
 pub(crate) fn registered_area() -> Option<(isize, u32)> {
     let (offset, size): (usize, usize);
     // SAFETY: reads two entries of the linker's table, which are 0 for symbols that nobody defines.

@@ -6,8 +6,8 @@
 //! | 1 | held |
 //! | 2 | held, and somebody may sleep |
 //!
-//! A fork copies memory while other threads run. So that none of them holds a lock or a slot then, every lock and every held
-//! slot is inside a *section* (`fork::Section`), and fork waits until no thread is in one.
+//! A fork copies memory while other threads run. So that none of them holds a lock or a slot then, every lock
+//! and every held slot is inside a *section* (`fork::Section`), and fork waits until no thread is in one.
 
 use crate::fork::Section;
 use crate::system;

@@ -5,7 +5,8 @@
 //! memmap     descriptor 0 | descriptor 1 | ...  48 bytes each
 //! ```
 //!
-//! Both are mapped once and never unmapped. A fresh descriptor is six zero words, which is what fresh memory holds.
+//! Both are mapped once and never unmapped. A fresh descriptor is six zero words, which is what fresh memory
+//! holds.
 
 use crate::area::Near;
 use crate::object::{Object, Real};
@@ -83,7 +84,8 @@ pub(crate) fn largest_order() -> u8 {
     largest_order_of(frames() as usize, topology::nodes())
 }
 
-/// The order of the largest block of a heap of `frames` frames that `nodes` nodes share: each gets eight blocks or more.
+/// The order of the largest block of a heap of `frames` frames that `nodes` nodes share: each gets eight
+/// blocks or more.
 pub(crate) fn largest_order_of(frames: usize, nodes: u16) -> u8 {
     let shares = 3 + nodes.next_power_of_two().ilog2();
     (frames.max(1).ilog2().saturating_sub(shares) as u8).min(17)
@@ -150,7 +152,8 @@ pub(crate) fn has_huge_pages() -> bool {
     HUGE.load(Relaxed)
 }
 
-/// Says where the heap's memory should come from: each node's frames from that node as long as it has memory, and huge pages.
+/// Says where the heap's memory should come from: each node's frames from that node as long as it has memory,
+/// and huge pages.
 fn place(huge_pages: bool) {
     if frames() == 0 {
         return;
@@ -258,7 +261,8 @@ pub(crate) fn mark_live(object: Object, live: bool) -> bool {
     before & bit != 0
 }
 
-/// Bytes of the heap for which there is one flag: the objects of a cache whose size is not less have one each.
+/// Bytes of the heap for which there is one flag: the objects of a cache whose size is not less have one
+/// each.
 pub(crate) const FLAG_BYTES: usize = 1024;
 
 /// The flag of what is at an address of the heap. 0 at first; what it means is its user's.
@@ -274,8 +278,8 @@ pub(crate) fn secret() -> u64 {
     PLACES.secret.load(Relaxed)
 }
 
-/// Makes a free block read as zeros, and what is written down about its frames but the first, which a free block's head is.
-/// `false` if the system did not take the block, which then is as it was.
+/// Makes a free block read as zeros, and what is written down about its frames but the first, which a free
+/// block's head is. `false` if the system did not take the block, which then is as it was.
 pub(crate) fn discard(pfn: Pfn, order: u8) -> bool {
     // the block is in the heap, and its owner says that nobody uses it.
     if !space::discard(address(pfn, 0).addr(), system::page_size() << order) {
@@ -293,15 +297,16 @@ pub(crate) fn discard(pfn: Pfn, order: u8) -> bool {
         let from = (at + first * bytes_each).next_multiple_of(system::page_size());
         let bytes = ((at + end * bytes_each) & !(system::page_size() - 1)).saturating_sub(from);
         if bytes > 0 {
-            // entries of free frames that are no block's head: nobody reads them before they are written again.
+            // entries of free frames that are no block's head: nobody reads them before they are written
+            // again.
             space::discard(from, bytes);
         }
     }
     true
 }
 
-/// Takes every access to page frames away, and their memory where the system takes it; or gives access back. The frames are the
-/// caller's, and nobody uses them. Answers whether the system did it.
+/// Takes every access to page frames away, and their memory where the system takes it; or gives access back.
+/// The frames are the caller's, and nobody uses them. Answers whether the system did it.
 pub(crate) fn protect(pfn: Pfn, count: u32, open: bool) -> bool {
     let (at, bytes) = (address(pfn, 0), (count as usize) << page_shift());
     let access = if open { Access::Write } else { Access::None };
@@ -374,7 +379,8 @@ impl Spot {
         Some(Spot { word: owner(pfn).load(Relaxed), at, heap })
     }
 
-    /// The same for what is in memory of this thread's node; `None` elsewhere, and for a thread without a slot of its own.
+    /// The same for what is in memory of this thread's node; `None` elsewhere, and for a thread without a
+    /// slot of its own.
     #[inline(always)]
     pub(crate) fn near(at: usize) -> Option<Spot> {
         let near = area::near();

@@ -5,8 +5,8 @@ use std::fmt;
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicU64, Ordering::*};
 
-/// An object's address. A number, so that it may go to another thread. Having one permits nothing: only a world
-/// [`crate::Native`] reads or writes the bytes at an address, and that takes [`crate::Trusted`].
+/// An object's address. A number, so that it may go to another thread. Having one permits nothing: only a
+/// world [`crate::Native`] reads or writes the bytes at an address, and that takes [`crate::Trusted`].
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Object(NonZeroUsize);
 

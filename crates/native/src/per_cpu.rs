@@ -1,12 +1,14 @@
 //! Slots per CPU: whether there are, by which numbers, and the kernel's fence.
 //!
-//! Two things must be there: an area for restartable sequences, which glibc registers for every thread from 2.35 on, and the
-//! kernel's membarrier that aborts sequences (5.10). Where one lacks, slots are threads', and [`Served`] says why. Nothing is
-//! registered here: two that register do not get along, and where the C library was told not to, somebody wanted that.
+//! Two things must be there: an area for restartable sequences, which glibc registers for every thread from
+//! 2.35 on, and the kernel's membarrier that aborts sequences (5.10). Where one lacks, slots are threads',
+//! and [`Served`] says why. Nothing is registered here: two that register do not get along, and where the C
+//! library was told not to, somebody wanted that.
 //!
-//! A slot's number is the *concurrency id* where the kernel tells it (6.3) and the machine has one node: threads of this
-//! process that run at the same time have different ones, and they are as small as can be, so that a program of one thread uses
-//! one slot wherever it runs. On a machine of several nodes it is the CPU's own number, so that a slot's objects stay near.
+//! A slot's number is the *concurrency id* where the kernel tells it (6.3) and the machine has one node:
+//! threads of this process that run at the same time have different ones, and they are as small as can be, so
+//! that a program of one thread uses one slot wherever it runs. On a machine of several nodes it is the CPU's
+//! own number, so that a slot's objects stay near.
 
 use crate::area::{self, SLOTS};
 use crate::{local, system, topology};
@@ -111,7 +113,8 @@ fn probe() -> Served {
     if !system::fence_sequences(None) {
         return Served::NoFence;
     }
-    // Every area has 32 bytes at least, whatever the C library makes known of it: the kernel says how many it writes.
+    // Every area has 32 bytes at least, whatever the C library makes known of it: the kernel says how many it
+    // writes.
     let told = size.max(system::area_bytes()) >= WITH_CONCURRENCY;
     let (served, number) =
         if told && topology::nodes() == 1 { (Served::Concurrency, CONCURRENCY) } else { (Served::Cpu, CPU) };
@@ -157,8 +160,8 @@ pub(crate) fn node_of(slot: CpuId) -> Option<NodeId> {
     }
 }
 
-/// Aborts the sequence that a slot's CPU is in, if it is in one; what its threads wrote before can be seen. `false` if the
-/// kernel would not.
+/// Aborts the sequence that a slot's CPU is in, if it is in one; what its threads wrote before can be seen.
+/// `false` if the kernel would not.
 pub(crate) fn fence(slot: CpuId) -> bool {
     match served() {
         _ if PRETENDING.load(Relaxed) => true,
@@ -182,8 +185,8 @@ pub(crate) fn set_up(slot: CpuId, up: bool) -> bool {
     on()
 }
 
-/// For the contract's checks: from here on a thread's CPU is what the thread says, the first if it says nothing. One thread
-/// at a time needs no kernel for it: where no area is registered, sequences run too.
+/// For the contract's checks: from here on a thread's CPU is what the thread says, the first if it says
+/// nothing. One thread at a time needs no kernel for it: where no area is registered, sequences run too.
 pub(crate) fn pretend() {
     PRETENDING.store(true, Relaxed);
     PLACES.areas.store(area::first(), Relaxed);

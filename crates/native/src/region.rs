@@ -1,9 +1,10 @@
 //! Addresses of the world's own memory turned into references. `unsafe`: that is what this file is for.
 //!
-//! The invariant, stated once: an address that comes here is in the world's address space (`space`) or in one of its statics, in a
-//! part whose entries are of the type asked for; the part is never unmapped; zeros are a value of every such type; and it is written
-//! through atomics and cells alone. The functions are safe to call inside this crate because every caller computes the address from
-//! a base that `space` gave and an index below the part's length, which the callers say in one line.
+//! The invariant, stated once: an address that comes here is in the world's address space (`space`) or in one
+//! of its statics, in a part whose entries are of the type asked for; the part is never unmapped; zeros are a
+//! value of every such type; and it is written through atomics and cells alone. The functions are safe to
+//! call inside this crate because every caller computes the address from a base that `space` gave and an
+//! index below the part's length, which the callers say in one line.
 
 use crate::object::Object;
 use std::slice;

@@ -39,7 +39,8 @@ impl Line {
 }
 
 impl<const BYTES: usize> Line<BYTES> {
-    /// Writes lines as they are, in one piece. Nothing is held meanwhile: what they are made of may wait for others.
+    /// Writes lines as they are, in one piece. Nothing is held meanwhile: what they are made of may wait for
+    /// others.
     pub fn write_all(make: impl FnOnce(&mut Self) -> fmt::Result) {
         let mut lines = Line { bytes: [0; BYTES], length: 0 };
         let _ = make(&mut lines);

@@ -7,14 +7,15 @@
 //! └  one store                                       from the start again
 //! ```
 //!
-//! Of a sequence that the kernel aborts nothing is seen but words written where nobody looks: the link of the object that is
-//! pushed, the array's place behind the last. The store that commits is the last instruction.
+//! Of a sequence that the kernel aborts nothing is seen but words written where nobody looks: the link of the
+//! object that is pushed, the array's place behind the last. The store that commits is the last instruction.
 //!
-//! Whoever empties another CPU's slot takes the words by exchange and fences. A sequence that read them before may have
-//! stored what it made of them in between: then that is what the slot holds, and is taken next.
+//! Whoever empties another CPU's slot takes the words by exchange and fences. A sequence that read them
+//! before may have stored what it made of them in between: then that is what the slot holds, and is taken
+//! next.
 //!
-//! The assembler is in a file for each machine, all with the same functions; every place that one is inlined to has a
-//! sequence of its own, which the section `__rseq_cs` lists.
+//! The assembler is in a file for each machine, all with the same functions; every place that one is inlined
+//! to has a sequence of its own, which the section `__rseq_cs` lists.
 
 #[cfg(target_arch = "aarch64")]
 #[expect(unsafe_code, reason = "assembler")]
@@ -34,8 +35,9 @@ pub(crate) use x86_64::{pop, pop_if, push, push_if, take};
 /// Bytes before an array's first address.
 pub(crate) const FIRST_BYTES: u32 = HotArray::<Object>::HEADER * 8;
 
-/// The words of a slot that sequences read, and its two that they write. Those of the array are not where the first two words of
-/// objects that begin with a line are: a processor that compares low bits of addresses first would take them for those.
+/// The words of a slot that sequences read, and its two that they write. Those of the array are not where the
+/// first two words of objects that begin with a line are: a processor that compares low bits of addresses
+/// first would take them for those.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Hot {

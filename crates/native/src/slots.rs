@@ -5,15 +5,17 @@
 //! | `list` | head shifted by 16, count + 1 in the 17 bits below (objects are aligned to words) | 0: a pop finds nothing, a push no room |
 //! | `sizes` | size (32), capacity (32) | 0: likewise |
 //!
-//! **Credit.** A thread that only ever finds what it looks for would never come to a slow path, and nobody would look after what
-//! is kept for it. So a pop from an array spends one of the area's credit, and without credit it is refused; holding a slot
-//! then gives new credit. A sequence that is aborted may have spent one too.
+//! **Credit.** A thread that only ever finds what it looks for would never come to a slow path, and nobody
+//! would look after what is kept for it. So a pop from an array spends one of the area's credit, and without
+//! credit it is refused; holding a slot then gives new credit. A sequence that is aborted may have spent one
+//! too.
 //!
-//! **Signal handlers.** A hot operation hides the thread's area while it lasts: a handler in the middle of it finds one that refuses.
+//! **Signal handlers.** A hot operation hides the thread's area while it lasts: a handler in the middle of it
+//! finds one that refuses.
 //!
-//! So neither being held nor having no slot nor being interrupted costs the fast path a test. Where slots are CPUs', every thread
-//! reads the refusing area first, and what that refuses is tried by a restartable sequence: slots per thread pay nothing for there
-//! being another way.
+//! So neither being held nor having no slot nor being interrupted costs the fast path a test. Where slots are
+//! CPUs', every thread reads the refusing area first, and what that refuses is tried by a restartable
+//! sequence: slots per thread pay nothing for there being another way.
 
 use crate::area::{self, Hidden};
 use crate::fork::{Pass, Section};
@@ -66,8 +68,8 @@ impl Hot {
     /// The array's size and capacity, for the slot's thread.
     #[inline(always)]
     fn halves(&self) -> (&Cell<u32>, &Cell<u32>) {
-        // SAFETY: the halves of a word, in this order on either machine; where slots are threads' nobody else uses it
-        // meanwhile, and where they are not this is a word of the refusing area, which nobody writes.
+        // SAFETY: the halves of a word, in this order on either machine; where slots are threads' nobody else
+        // uses it meanwhile, and where they are not this is a word of the refusing area, which nobody writes.
         unsafe {
             let first: *const Cell<u32> = (&raw const self.sizes).cast();
             (&*first, &*first.add(1))
@@ -81,7 +83,8 @@ const TRIES: u32 = 3;
 impl<T> Slots<T> {
     #[inline(always)]
     fn at(&self, area: usize) -> &Slot<T> {
-        // The lines at `offset` are this cache's in every area, areas are never unmapped, and zeros are a slot.
+        // The lines at `offset` are this cache's in every area, areas are never unmapped, and zeros are a
+        // slot.
         region::at(area + self.cache.offset as usize)
     }
 
@@ -321,7 +324,8 @@ impl<T: Default> PerCpu<Object, T> for Slots<T> {
         }
         match per_cpu::places() {
             Some(places) => self.hold_here(places),
-            // Signal handlers come before the thread has the area that it is about to get, and while it is hidden.
+            // Signal handlers come before the thread has the area that it is about to get, and while it is
+            // hidden.
             None if !area::is_mine() => None,
             None => self.mine().hold(area::slot(), None),
         }
@@ -368,7 +372,8 @@ impl<T> Drop for Slots<T> {
         for cpu in (0..area::used()).map(CpuId) {
             let slot = self.of(cpu);
             if slot.used.load(Acquire) {
-                // SAFETY: whoever drops a cache is alone with it; `used` says that `cold` was made; zeros are an unused slot.
+                // SAFETY: whoever drops a cache is alone with it; `used` says that `cold` was made; zeros are
+                // an unused slot.
                 unsafe {
                     (*slot.cold.get()).assume_init_drop();
                     std::ptr::from_ref(slot).cast_mut().write_bytes(0, 1);

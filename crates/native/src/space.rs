@@ -7,9 +7,9 @@
 //! Either all parts are there, or nothing is reserved and the next start tries again.
 //!
 //! Reserved address space must not count: a limit of data (`RLIMIT_DATA`) and the kernel's strict accounting
-//! (`vm.overcommit_memory=2`) count private memory that may be written. So no part may be written at first. The heap and the
-//! lumps have no access; descriptors, the other tables and areas read as zeros, which is what an unused entry is. Before memory
-//! is first used it is *committed*: made writable, by steps.
+//! (`vm.overcommit_memory=2`) count private memory that may be written. So no part may be written at first.
+//! The heap and the lumps have no access; descriptors, the other tables and areas read as zeros, which is
+//! what an unused entry is. Before memory is first used it is *committed*: made writable, by steps.
 //!
 //! | part | committed when | by steps of |
 //! |---|---|---|
@@ -26,7 +26,8 @@ use crate::system::{self, Access};
 use slablab_platform::Pfn;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
 
-/// The heap's bytes where address space is not limited, 1 TiB, and at least: with fewer the world does not start.
+/// The heap's bytes where address space is not limited, 1 TiB, and at least: with fewer the world does not
+/// start.
 const HEAP_BYTES: usize = 1 << 40;
 const HEAP_BYTES_MIN: usize = 1 << 20;
 /// Bytes of address space for lumps, likewise.
@@ -53,8 +54,9 @@ pub(crate) struct Space {
 }
 
 impl Space {
-    /// Reserves as much as there is, by halves: for the heap at most half of what the process may still map, and no more than it
-    /// may have of data; a 16th for areas, a 64th for lumps. `None`, and nothing is reserved, where there is less than the least.
+    /// Reserves as much as there is, by halves: for the heap at most half of what the process may still map,
+    /// and no more than it may have of data; a 16th for areas, a 64th for lumps. `None`, and nothing is
+    /// reserved, where there is less than the least.
     pub(crate) fn reserve() -> Option<Space> {
         let left = system::address_space_left();
         let mut heap = HEAP_BYTES.min(left / 2).min(system::data());
@@ -125,7 +127,8 @@ static COMMITTED_BYTES: AtomicUsize = AtomicUsize::new(0);
 /// Where the mapping is.
 static WHOLE: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
 
-/// Whether a range is of the mapping: what is asked of the kernel for such a range changes nobody else's memory.
+/// Whether a range is of the mapping: what is asked of the kernel for such a range changes nobody else's
+/// memory.
 fn is_inside(at: usize, bytes: usize) -> bool {
     let (start, end) = (WHOLE[0].load(Relaxed), WHOLE[1].load(Relaxed));
     start <= at && at <= end && bytes <= end - at
@@ -138,13 +141,15 @@ pub(crate) fn commit(at: usize, bytes: usize) -> bool {
     protect(start, end - start, Access::Write)
 }
 
-/// Gives whole pages of the mapping an access; `false` if the kernel refuses. Nobody may use pages that lose one.
+/// Gives whole pages of the mapping an access; `false` if the kernel refuses. Nobody may use pages that lose
+/// one.
 pub(crate) fn protect(at: usize, bytes: usize, access: Access) -> bool {
     // SAFETY: `is_inside`; who takes an access away owns the pages.
     is_inside(at, bytes) && unsafe { system::protect(at, bytes, access) }
 }
 
-/// Gives the memory of whole pages of the mapping back; `false` if the kernel refuses. Nobody may use what is in them.
+/// Gives the memory of whole pages of the mapping back; `false` if the kernel refuses. Nobody may use what is
+/// in them.
 pub(crate) fn discard(at: usize, bytes: usize) -> bool {
     // SAFETY: `is_inside`; the caller owns what is in the pages.
     is_inside(at, bytes) && unsafe { system::discard(std::ptr::with_exposed_provenance_mut(at), bytes) }
@@ -182,8 +187,8 @@ pub(crate) fn commit_frames(first: Pfn, frames: u32) -> bool {
     true
 }
 
-/// Commits the frames of a largest block before its frame `until`, and a step more if the kernel lets us. Two threads may do it
-/// at once: both make the same pages writable.
+/// Commits the frames of a largest block before its frame `until`, and a step more if the kernel lets us. Two
+/// threads may do it at once: both make the same pages writable.
 #[cold]
 fn extend(block: u32, until: u32) -> bool {
     let (order, shift) = (memory::largest_order(), page_shift());

@@ -1,7 +1,7 @@
 //! Who called: return addresses, kept once each, and their names.
 //!
-//! A stack is told by a number. Stacks are kept in a table that grows no more than its mapping: what does not fit is nobody's.
-//! Nothing here allocates.
+//! A stack is told by a number. Stacks are kept in a table that grows no more than its mapping: what does not
+//! fit is nobody's. Nothing here allocates.
 
 use crate::{region, system, thread};
 use std::ffi::{CStr, c_void};
@@ -66,7 +66,8 @@ pub fn here() -> u64 {
     0
 }
 
-/// The calls of a stack that are not this library's, innermost first. In a program that this code is part of, all are.
+/// The calls of a stack that are not this library's, innermost first. In a program that this code is part of,
+/// all are.
 fn calls(stack: u64) -> impl Iterator<Item = Call> {
     let kept = stack.checked_sub(1).and_then(|index| TABLE.get()?.get(index as usize));
     let own = Call::at(here as *const () as u64).image;

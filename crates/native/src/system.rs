@@ -6,8 +6,8 @@ use std::ffi::{CStr, c_void};
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicUsize, Ordering::Relaxed};
 
-/// Reserves address space without access: it counts neither as data (`RLIMIT_DATA`) nor as committed. `None` if there is
-/// none.
+/// Reserves address space without access: it counts neither as data (`RLIMIT_DATA`) nor as committed. `None`
+/// if there is none.
 pub(crate) fn reserve(bytes: usize) -> Option<NonNull<u8>> {
     map(bytes, libc::PROT_NONE, libc::MAP_NORESERVE)
 }
@@ -23,8 +23,8 @@ pub(crate) enum Access {
     Write,
 }
 
-/// Gives whole pages of reserved address space an access; what they hold stays. `false` if the kernel refuses: there is no
-/// memory.
+/// Gives whole pages of reserved address space an access; what they hold stays. `false` if the kernel
+/// refuses: there is no memory.
 ///
 /// # Safety
 /// The range is of a mapping by [`reserve`], and read access is for pages that nothing writes, no access
@@ -76,8 +76,8 @@ fn map(bytes: usize, protection: libc::c_int, flags: libc::c_int) -> Option<NonN
     if at == libc::MAP_FAILED { None } else { NonNull::new(at.cast()) }
 }
 
-/// Lets memory of a range come from a node as long as that has some. What the kernel makes of it is not asked: memory from
-/// elsewhere serves too.
+/// Lets memory of a range come from a node as long as that has some. What the kernel makes of it is not
+/// asked: memory from elsewhere serves too.
 ///
 /// # Safety
 /// The range is mapped by [`reserve`].
@@ -109,7 +109,8 @@ pub(crate) unsafe fn discard(at: *mut u8, bytes: usize) -> bool {
     unsafe { libc::madvise(at.cast(), bytes, libc::MADV_DONTNEED) == 0 }
 }
 
-/// Address space of its own for one block, `bytes` a multiple of the page, at a multiple of `align`. `None` if there is none.
+/// Address space of its own for one block, `bytes` a multiple of the page, at a multiple of `align`. `None`
+/// if there is none.
 pub fn map_block(bytes: usize, align: usize) -> Option<NonNull<u8>> {
     let slack = align.saturating_sub(page_size());
     // Counted by the kernel, which refuses what is obviously more than there is.
@@ -129,8 +130,8 @@ pub fn map_block(bytes: usize, align: usize) -> Option<NonNull<u8>> {
     }
 }
 
-/// Makes a block of [`map_block`] another number of pages long, moved if it `may_move`; what is new reads as zeros. `None`, and it
-/// stays as it was, if the kernel cannot.
+/// Makes a block of [`map_block`] another number of pages long, moved if it `may_move`; what is new reads as
+/// zeros. `None`, and it stays as it was, if the kernel cannot.
 ///
 /// # Safety
 /// The block is what `map_block` gave, and nobody uses it.
@@ -230,7 +231,8 @@ pub fn cpus_usable() -> u32 {
 
 /// Reads the start of a file into `room`. `None` if it cannot be read.
 pub(crate) fn read_file<'a>(path: &CStr, room: &'a mut [u8]) -> Option<&'a [u8]> {
-    // SAFETY: the path ends with 0; the kernel writes at most the room's length; the descriptor is ours to close.
+    // SAFETY: the path ends with 0; the kernel writes at most the room's length; the descriptor is ours to
+    // close.
     let got = unsafe {
         let file = libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
         if file < 0 {
@@ -246,7 +248,8 @@ pub(crate) fn read_file<'a>(path: &CStr, room: &'a mut [u8]) -> Option<&'a [u8]>
 /// Another number of what standard error is; -1 while nobody asked for one.
 static KEPT_ERROR: AtomicI32 = AtomicI32::new(-1);
 
-/// Keeps what standard error is now for who writes at the program's end, when programs such as `ls` have closed it.
+/// Keeps what standard error is now for who writes at the program's end, when programs such as `ls` have
+/// closed it.
 pub fn keep_standard_error() {
     // SAFETY: no memory is involved.
     let kept = unsafe { libc::fcntl(libc::STDERR_FILENO, libc::F_DUPFD_CLOEXEC, 3) };
@@ -275,8 +278,8 @@ pub(crate) fn cpu_of_machine() -> u32 {
     u32::try_from(unsafe { libc::sched_getcpu() }).unwrap_or(0)
 }
 
-/// Makes what every running thread of the process did before visible here, and what this thread did visible to them.
-/// `false` where the kernel cannot.
+/// Makes what every running thread of the process did before visible here, and what this thread did visible
+/// to them. `false` where the kernel cannot.
 pub(crate) fn membarrier() -> bool {
     const REGISTER_PRIVATE_EXPEDITED: i32 = 1 << 4;
     const PRIVATE_EXPEDITED: i32 = 1 << 3;
@@ -371,7 +374,8 @@ pub fn keeping_errno<R>(f: impl FnOnce() -> R) -> R {
 
 /// Calls `f` with the name and value of every environment variable that is text.
 pub fn each_variable(mut f: impl FnMut(&str, &str)) {
-    // SAFETY: the environment is an array of texts that ends with null; at a process's start nobody changes it.
+    // SAFETY: the environment is an array of texts that ends with null; at a process's start nobody changes
+    // it.
     unsafe {
         let mut at = environ;
         while !at.is_null() && !(*at).is_null() {

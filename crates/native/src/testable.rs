@@ -11,14 +11,15 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, PoisonError};
 
 impl<A: Trusted> Native<A> {
-    /// Runs `f` in slot 0 of a world that nobody used yet. There is one world in a process: others wait, and whatever was
-    /// in it is gone. For the contract's checks.
+    /// Runs `f` in slot 0 of a world that nobody used yet. There is one world in a process: others wait, and
+    /// whatever was in it is gone. For the contract's checks.
     #[doc(hidden)]
     pub fn enter_fresh<R>(f: impl FnOnce() -> R) -> R {
         Self::enter(false, f)
     }
 
-    /// The same; with slots per CPU, this thread's CPU is what the checks say, and no kernel is needed for it.
+    /// The same; with slots per CPU, this thread's CPU is what the checks say, and no kernel is needed for
+    /// it.
     #[doc(hidden)]
     pub fn enter_pretending<R>(f: impl FnOnce() -> R) -> R {
         Self::enter(wanted() == Owner::Cpu, f)
@@ -62,8 +63,8 @@ impl<A: Trusted> Native<A> {
     pub fn unstamped(object: Object, bytes: u32, word: u64) -> Option<u32> {
         (0..bytes).step_by(8).find(|offset| memory::word(object, *offset).load(Relaxed) != word)
     }
-    /// Goes to another CPU, where a thread's CPU is what it says ([`Native::enter_pretending`]), and whose slot refuses nothing for
-    /// want of credit.
+    /// Goes to another CPU, where a thread's CPU is what it says ([`Native::enter_pretending`]), and whose
+    /// slot refuses nothing for want of credit.
     pub fn go_to(cpu: CpuId) {
         per_cpu::go_to(cpu);
         area::renew_credit(cpu);

@@ -1,7 +1,7 @@
 //! Threads: what each has of its own, which slot is whose, and their ends.
 //!
-//! A thread has a number, which is its slot's too where slots are threads'. It gets one on its first slow path, and lets go of
-//! it when it ends.
+//! A thread has a number, which is its slot's too where slots are threads'. It gets one on its first slow
+//! path, and lets go of it when it ends.
 
 use crate::area::{self, SLOTS};
 use crate::local::{header, set_area, set_header, swap_header};
@@ -123,14 +123,16 @@ pub(crate) fn on_exit(hook: fn(CpuId)) {
 }
 
 extern "C" fn exit(_mark: *mut c_void) {
-    // What is allocated or freed from here on, by the hook, other destructors and the C library, goes without a number.
+    // What is allocated or freed from here on, by the hook, other destructors and the C library, goes without
+    // a number.
     let Some(slot) = leave_for(ENDED) else { return };
     if let Some(hook) = ON_EXIT.get() {
         hook(slot);
     }
 }
 
-/// Takes a number for this thread if it has none, and the slot if slots are threads'; whether there is a slot for it now.
+/// Takes a number for this thread if it has none, and the slot if slots are threads'; whether there is a slot
+/// for it now.
 pub(crate) fn enter() -> bool {
     match mine() {
         Some(header) => {
@@ -196,8 +198,8 @@ fn become_number(number: CpuId) {
     set_header(std::ptr::from_ref(header).expose_provenance());
 }
 
-/// Lets go of this thread's number, and answers which slot lost its thread with that: what is in it stays for whoever claims
-/// it or gets it next.
+/// Lets go of this thread's number, and answers which slot lost its thread with that: what is in it stays for
+/// whoever claims it or gets it next.
 pub(crate) fn leave() -> Option<CpuId> {
     leave_for(0)
 }

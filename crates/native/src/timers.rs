@@ -1,6 +1,7 @@
 //! Deferred work: kept here, run by whoever assembles the world, on slow paths of ordinary activity.
 //!
-//! There is no thread for it. This world knows no reader of RCU: whoever reads without a lock has [`GRACE_NS`] for it.
+//! There is no thread for it. This world knows no reader of RCU: whoever reads without a lock has
+//! [`GRACE_NS`] for it.
 
 use crate::boot_memory::Array;
 use crate::lock::Sleep;
@@ -123,9 +124,9 @@ impl Timers {
     }
 }
 
-/// Keeps a work until its time, unless it waits already. Without room for it the work is lost: what periodic work would have given
-/// back stays, and an object that was to be freed after a grace period counts as live for good, so that its cache cannot be
-/// destroyed.
+/// Keeps a work until its time, unless it waits already. Without room for it the work is lost: what periodic
+/// work would have given back stays, and an object that was to be freed after a grace period counts as live
+/// for good, so that its cache cannot be destroyed.
 pub(crate) fn defer(cpu: CpuId, delay_ns: u64, work: Work) {
     let mut timers = TIMERS.lock();
     if !timers.waits(cpu, work) && timers.add(Timer { due_ns: now_ns() + delay_ns, cpu, work }) {

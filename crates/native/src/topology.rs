@@ -1,6 +1,7 @@
 //! Nodes, as the system says.
 //!
-//! Read once, at the start, from /sys/devices/system/node, without allocating. A machine that does not say has one node.
+//! Read once, at the start, from /sys/devices/system/node, without allocating. A machine that does not say
+//! has one node.
 
 use crate::system;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU64, Ordering::Relaxed};

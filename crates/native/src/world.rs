@@ -1,4 +1,5 @@
-//! The contract, over mapped memory. `unsafe`: declares [`Trusted`], and promises that the mapped memory is memory.
+//! The contract, over mapped memory. `unsafe`: declares [`Trusted`], and promises that the mapped memory is
+//! memory.
 
 use crate::fork::Pass;
 use crate::lazy::{Cpus, Nodes};
@@ -18,8 +19,9 @@ use std::sync::atomic::{AtomicU8, Ordering::*};
 
 /// The world of mapped memory. Its CPUs are slots: one per thread, or one per CPU.
 ///
-/// The world's functions are safe to call and write real memory, so a program needs an `unsafe` of its own to use them:
-/// `A` is a type of the program that implements [`Trusted`]. Without one, nothing of the world can be called:
+/// The world's functions are safe to call and write real memory, so a program needs an `unsafe` of its own to
+/// use them: `A` is a type of the program that implements [`Trusted`]. Without one, nothing of the world can
+/// be called:
 ///
 /// ```compile_fail,E0277
 /// #![forbid(unsafe_code)]
@@ -59,8 +61,8 @@ pub struct Native<A>(PhantomData<A>);
 ///
 /// # Safety
 ///
-/// [`Native`]`<Self>` makes functions safe to call that read and write all memory of the heap, and memory beyond it if
-/// their arguments are wrong. The program that implements this trait promises that in it
+/// [`Native`]`<Self>` makes functions safe to call that read and write all memory of the heap, and memory
+/// beyond it if their arguments are wrong. The program that implements this trait promises that in it
 /// - engines call the functions of the contract as [`slablab_platform::Memory`] demands of engines, and other code calls
 ///   them no differently;
 /// - one page allocator serves all engines over this world, and frees of pages and objects name what that allocator and
@@ -96,7 +98,8 @@ impl<A: Trusted> Native<A> {
         per_cpu::served()
     }
 
-    /// Makes it safe to fork while other threads allocate. Once, when the heap serves: the C library may allocate for it.
+    /// Makes it safe to fork while other threads allocate. Once, when the heap serves: the C library may
+    /// allocate for it.
     pub fn watch_forks() {
         fork::watch_forks();
     }
@@ -106,7 +109,8 @@ impl<A: Trusted> Native<A> {
         fork::on_child(hook);
     }
 
-    /// Asks for `hook` whenever a thread that had a slot ended: it may claim what the slot holds, and nobody else will.
+    /// Asks for `hook` whenever a thread that had a slot ended: it may claim what the slot holds, and nobody
+    /// else will.
     pub fn on_thread_exit(hook: fn(CpuId)) {
         thread::on_exit(hook);
     }
@@ -142,16 +146,16 @@ impl<A: Trusted> Native<A> {
         if memory::frames() == 0 { 0 } else { (1 << memory::largest_order()) << memory::page_shift() }
     }
 
-    /// Whether this code is a signal handler that came while its thread held a lock or a slot, or was in a hot operation: a
-    /// request from outside never finds that otherwise, but between a fork's two halves.
+    /// Whether this code is a signal handler that came while its thread held a lock or a slot, or was in a
+    /// hot operation: a request from outside never finds that otherwise, but between a fork's two halves.
     #[inline]
     pub fn interrupted() -> bool {
         fork::is_interrupted()
     }
 
-    /// Leave to serve one request: until the pass is dropped, no lock that this thread takes waits for a fork. `None` for a signal
-    /// handler in the middle of a request ([`Native::interrupted`]), and where a fork takes longer than a request should wait:
-    /// then nothing may be locked.
+    /// Leave to serve one request: until the pass is dropped, no lock that this thread takes waits for a
+    /// fork. `None` for a signal handler in the middle of a request ([`Native::interrupted`]), and where a
+    /// fork takes longer than a request should wait: then nothing may be locked.
     #[inline]
     pub fn pass() -> Option<Pass> {
         Pass::enter()
@@ -168,8 +172,8 @@ impl<A: Trusted> Native<A> {
         memory::discard(pfn, order)
     }
 
-    /// Takes every access to page frames of the caller's away, so that a read or a write of them ends the process; gives their
-    /// memory back as far as the system takes it. Answers whether the system did it.
+    /// Takes every access to page frames of the caller's away, so that a read or a write of them ends the
+    /// process; gives their memory back as far as the system takes it. Answers whether the system did it.
     pub fn forbid(pfn: Pfn, count: u32) -> bool {
         memory::protect(pfn, count, false)
     }
@@ -185,7 +189,8 @@ impl<A: Trusted> Native<A> {
         memory::home(at.addr())
     }
 
-    /// Bytes of the heap for which there is one flag: the objects of a cache whose size is not less have one each.
+    /// Bytes of the heap for which there is one flag: the objects of a cache whose size is not less have one
+    /// each.
     pub const FLAG_BYTES: usize = memory::FLAG_BYTES;
 
     /// The flag of an object of at least [`Native::FLAG_BYTES`]. 0 at first; what it means is its user's.
@@ -194,7 +199,8 @@ impl<A: Trusted> Native<A> {
         memory::flag(object)
     }
 
-    /// What is known of an address of this thread's node's memory; `None` elsewhere, and for threads without slots of their own.
+    /// What is known of an address of this thread's node's memory; `None` elsewhere, and for threads without
+    /// slots of their own.
     #[inline(always)]
     pub fn near(at: *const u8) -> Option<Spot> {
         Spot::near(at.addr())
@@ -279,8 +285,9 @@ impl<A: Trusted> Frames for Native<A> {
     }
 }
 
-// SAFETY: the reserved address space is memory that nothing but this world maps (`Space::reserve`); frames lie one after
-// another in it, so no two share a byte; and `Trusted` keeps code without an `unsafe` of its own away.
+// SAFETY: the reserved address space is memory that nothing but this world maps (`Space::reserve`); frames
+// lie one after another in it, so no two share a byte; and `Trusted` keeps code without an `unsafe` of its
+// own away.
 unsafe impl<A: Trusted> Memory for Native<A> {
     #[inline]
     fn link(object: Object, offset: u32) -> Option<Object> {

@@ -1,8 +1,9 @@
-//! Every preset on mapped memory, and engines with debugging and hardening around them, used by threads at once.
+//! Every preset on mapped memory, and engines with debugging and hardening around them, used by threads at
+//! once.
 //!
-//! Random programs allocate, free, hand objects to each other, come and go, while one shrinks. Every object is stamped from end
-//! to end, so an overlap is seen; at the end all objects are freed, and all pages are back. What this cannot show: orderings
-//! that the machine it runs on does not need.
+//! Random programs allocate, free, hand objects to each other, come and go, while one shrinks. Every object
+//! is stamped from end to end, so an overlap is seen; at the end all objects are freed, and all pages are
+//! back. What this cannot show: orderings that the machine it runs on does not need.
 
 mod again;
 

@@ -1,11 +1,13 @@
-//! Hot operations are interrupted at every instruction, and nothing is lost. `unsafe`: a debugger's tricks on this process itself.
+//! Hot operations are interrupted at every instruction, and nothing is lost. `unsafe`: a debugger's tricks on
+//! this process itself.
 //!
-//! Where slots are threads', each operation is run in single steps once per instruction, and after that one a signal handler uses
-//! the same slot in one of several ways. Where they are CPUs', single steps would abort a sequence for ever: each operation is run
-//! once in single steps, to learn the addresses of its sequence's instructions. Then once per address with a breakpoint there: the
-//! signal comes in the middle of the sequence, the kernel aborts it, and the handler uses the same slot in one of several ways
-//! before the operation starts again. Either way every object is where one of the two put it, once.
-//! What this cannot show: sequences of another machine, and what another CPU does meanwhile (storm.rs).
+//! Where slots are threads', each operation is run in single steps once per instruction, and after that one a
+//! signal handler uses the same slot in one of several ways. Where they are CPUs', single steps would abort a
+//! sequence for ever: each operation is run once in single steps, to learn the addresses of its sequence's
+//! instructions. Then once per address with a breakpoint there: the signal comes in the middle of the
+//! sequence, the kernel aborts it, and the handler uses the same slot in one of several ways before the
+//! operation starts again. Either way every object is where one of the two put it, once. What this cannot
+//! show: sequences of another machine, and what another CPU does meanwhile (storm.rs).
 #![cfg(all(target_arch = "x86_64", target_env = "gnu"))]
 #![expect(unsafe_code, reason = "breakpoints and signal handlers")]
 
@@ -95,7 +97,8 @@ impl Bench {
         Bench { slots: Slots::new(64), objects: (0..OBJECTS).map(object).collect(), storage }
     }
 
-    /// Puts objects into the list and the array of the first CPU, where this is from here on; the rest are out.
+    /// Puts objects into the list and the array of the first CPU, where this is from here on; the rest are
+    /// out.
     fn set_up(&self) -> Vec<Object> {
         self.empty_all();
         for (cpu, storage) in [(1, self.storage[1]), (0, self.storage[0])] {
@@ -205,7 +208,8 @@ static ABORTED: AtomicUsize = AtomicUsize::new(0);
 
 /// The word in which this thread says which sequence it is in.
 fn sequence_word() -> *mut u64 {
-    // SAFETY: the C library's constant is there, as slots are CPUs'; the first word of a thread's block is its address.
+    // SAFETY: the C library's constant is there, as slots are CPUs'; the first word of a thread's block is
+    // its address.
     unsafe {
         let offset = libc::dlsym(libc::RTLD_DEFAULT, c"__rseq_offset".as_ptr()).cast::<isize>();
         let thread: *mut u8;

@@ -1,8 +1,9 @@
 //! Many more threads than CPUs on the slots of one cache. `unsafe`: signals and affinity.
 //!
-//! Every object has a word that says who has it. Threads pop, push, hold their slot, claim others', let a signal handler do the
-//! same in the middle, and go from CPU to CPU. Who gets an object must find that nobody had it; a held slot's state is counted
-//! up without an atomic operation, and must come out even; at the end every object is found once.
+//! Every object has a word that says who has it. Threads pop, push, hold their slot, claim others', let a
+//! signal handler do the same in the middle, and go from CPU to CPU. Who gets an object must find that nobody
+//! had it; a held slot's state is counted up without an atomic operation, and must come out even; at the end
+//! every object is found once.
 #![expect(unsafe_code, reason = "signals and affinity")]
 
 mod again;
@@ -29,7 +30,8 @@ const CLAIMS: u32 = 500;
 const CAPACITY: u32 = 4;
 const LIMIT: u32 = 5;
 
-/// Who has an object: a slot, nobody since a handler could not give it back, a handler, or thread 1 and so on.
+/// Who has an object: a slot, nobody since a handler could not give it back, a handler, or thread 1 and so
+/// on.
 const IN_A_SLOT: u32 = 0;
 const LEFT: u32 = u32::MAX;
 const HANDLER: u32 = u32::MAX - 1;
@@ -295,8 +297,8 @@ fn storm() {
     });
 }
 
-/// One thread pops the only object; another claims the slot. Before each pop the object's page is given back, so that the
-/// sequence waits for a page fault between what it reads and what it stores.
+/// One thread pops the only object; another claims the slot. Before each pop the object's page is given back,
+/// so that the sequence waits for a page fault between what it reads and what it stores.
 #[test]
 fn fence() {
     Native::enter_fresh(|| {

@@ -1,7 +1,7 @@
 //! The sequences on aarch64. `unsafe`: assembler.
 //!
-//! The word that conditions begin with is read with acquire: whoever gives a slot back from another CPU stores it last, with
-//! release.
+//! The word that conditions begin with is read with acquire: whoever gives a slot back from another CPU
+//! stores it last, with release.
 
 use super::{Cache, Hot};
 use crate::area::{AREA_BYTES, CREDIT_AT, SLOTS};
@@ -11,8 +11,8 @@ use std::arch::asm;
 use std::mem::offset_of;
 use std::sync::atomic::AtomicU64;
 
-/// A sequence: `body` between its start and its end; at label 8, where it refuses, `refused`. The kernel goes to label 5, in
-/// front of which is the number that glibc registered areas with.
+/// A sequence: `body` between its start and its end; at label 8, where it refuses, `refused`. The kernel goes
+/// to label 5, in front of which is the number that glibc registered areas with.
 macro_rules! sequence {
     ([$($body:expr,)+], refused $refused:literal, $places:expr, $($operands:tt)+) => {
         asm!(
