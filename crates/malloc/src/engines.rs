@@ -10,11 +10,11 @@ use slablab_slabs::engines::slab::SlabEngine;
 use slablab_slabs::engines::slqb::Slqb;
 use slablab_slabs::engines::slub::{Slub, SlubPolicy};
 use slablab_slabs::order::COSTLY_ORDER;
-use slablab_slabs::{Engine, Preset};
+use slablab_slabs::{Front, Preset};
 use std::alloc::{GlobalAlloc, Layout};
 
 /// A heap that stays until the process ends, as an allocator.
-pub struct Beside<E: Engine<Native> + 'static>(&'static Heap<E>);
+pub struct Beside<E: Front<Native> + 'static>(&'static Heap<E>);
 
 /// A heap of the engine that a preset names.
 pub enum Engines {
@@ -85,7 +85,7 @@ pub(crate) fn slub(
     move |first| Heap::new(pages, first, &policy)
 }
 
-impl<E: Engine<Native, Common: Sync> + Sync> Beside<E> {
+impl<E: Front<Native, Common: Sync> + Sync> Beside<E> {
     fn settle(registration: Registration, make: impl FnOnce(u32) -> Heap<E>) -> Self {
         let heap: &'static Heap<E> = Box::leak(Box::new(make(registration.first())));
         shared::publish_static(&registration, heap);
@@ -93,7 +93,7 @@ impl<E: Engine<Native, Common: Sync> + Sync> Beside<E> {
     }
 }
 
-impl<E: Engine<Native>> Beside<E> {
+impl<E: Front<Native>> Beside<E> {
     /// The heap.
     pub fn heap(&self) -> &'static Heap<E> {
         self.0
@@ -101,7 +101,7 @@ impl<E: Engine<Native>> Beside<E> {
 }
 
 // SAFETY: what the heap hands out is the caller's alone, as large and as aligned as asked.
-unsafe impl<E: Engine<Native>> GlobalAlloc for Beside<E> {
+unsafe impl<E: Front<Native>> GlobalAlloc for Beside<E> {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         self.0.alloc_aligned(layout.size(), layout.align())

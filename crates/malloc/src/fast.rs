@@ -11,7 +11,7 @@ use crate::shared;
 use crate::world::Native;
 use slablab_native::report::misuse;
 use slablab_native::{Object, Spot, system};
-use slablab_slabs::Engine;
+use slablab_slabs::Front;
 use std::hint::{assert_unchecked, black_box, cold_path};
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering::*};
@@ -113,7 +113,7 @@ pub(crate) unsafe fn is_marked(number: usize, object: Object) -> bool {
 /// Frees the object at a spot into this thread's array, if there is room. `heap` is called only if the spot's
 /// slab has the number of one of its caches.
 #[inline(always)]
-pub(crate) fn free_fast<'a, W: Over, E: Engine<W> + 'a>(
+pub(crate) fn free_fast<'a, W: Over, E: Front<W> + 'a>(
     heap: impl FnOnce() -> &'a Heap<E, W>,
     first: u32,
     spot: Spot,
@@ -128,7 +128,7 @@ pub(crate) fn free_fast<'a, W: Over, E: Engine<W> + 'a>(
 /// Marks the object at a spot as free, and returns its class. [`Freed::No`] if no object of the heap starts
 /// there, or if only a slower look can tell.
 #[inline(always)]
-pub(crate) fn mark_free<'a, W: Over, E: Engine<W> + 'a>(
+pub(crate) fn mark_free<'a, W: Over, E: Front<W> + 'a>(
     heap: impl FnOnce() -> &'a Heap<E, W>,
     first: u32,
     spot: Spot,
@@ -156,7 +156,7 @@ pub(crate) fn mark_free<'a, W: Over, E: Engine<W> + 'a>(
     if live { Ok(class) } else { Err(Freed::Before) }
 }
 
-impl<W: Over, E: Engine<W>> Heap<E, W> {
+impl<W: Over, E: Front<W>> Heap<E, W> {
     /// `bytes` bytes, aligned to 16; null without memory.
     #[inline(always)]
     pub fn alloc(&self, bytes: usize) -> *mut u8 {

@@ -9,7 +9,7 @@ use slablab_native::report::misuse;
 use slablab_native::{Home, Object, stack};
 use slablab_pages::Pages;
 use slablab_platform::{CpuId, Frames, Gfp, Pfn, Platform, Topology, Work};
-use slablab_slabs::{Backing, CacheId, Engine, Metadata, Misuse, Usage};
+use slablab_slabs::{Backing, CacheId, Front, Metadata, Misuse, Usage};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -19,7 +19,7 @@ pub trait Over: Platform<Ptr = Object, Ground = Native> {}
 impl<W: Platform<Ptr = Object, Ground = Native>> Over for W {}
 
 /// A heap of an engine of a world.
-pub struct Heap<E: Engine<W>, W: Over = Native> {
+pub struct Heap<E: Front<W>, W: Over = Native> {
     pub(crate) pages: &'static Pages<Native>,
     pub(crate) common: E::Common,
     /// The first class's cache number.
@@ -30,7 +30,7 @@ pub struct Heap<E: Engine<W>, W: Over = Native> {
 /// The owner of a block of page frames, where a slab's is its cache.
 const LARGE: u32 = 1 << 24;
 
-impl<W: Over, E: Engine<W>> Heap<E, W> {
+impl<W: Over, E: Front<W>> Heap<E, W> {
     /// A heap without memory, whose caches are numbered from `first` on.
     pub(crate) fn new(pages: &'static Pages<Native>, first: u32, policy: &E::Policy) -> Self {
         let class = |class| Self::new_class(class, first, policy);
@@ -205,7 +205,7 @@ impl<W: Over, E: Engine<W>> Heap<E, W> {
     }
 }
 
-impl<W: Over, E: Engine<W> + Sync> Tenant for Heap<E, W>
+impl<W: Over, E: Front<W> + Sync> Tenant for Heap<E, W>
 where
     E::Common: Sync,
 {
@@ -254,7 +254,7 @@ pub(crate) fn metadata_bytes() -> u64 {
 }
 
 /// Sheaves and the like are objects of the classes, which make do without metadata of their own for them.
-impl<V: Over, W: Over, E: Engine<W>> Metadata<V> for Heap<E, W> {
+impl<V: Over, W: Over, E: Front<W>> Metadata<V> for Heap<E, W> {
     fn alloc(&self, bytes: u32, gfp: Gfp) -> Option<Object> {
         if bytes as usize > classes::MAX {
             let (object, _) = self.take_large(bytes as usize, 1)?;

@@ -9,14 +9,14 @@ use crate::signals;
 use crate::world::Native;
 use slablab_native::report::{Line, misuse};
 use slablab_native::{Home, Object, system};
-use slablab_slabs::Engine;
+use slablab_slabs::Front;
 use std::ptr;
 
 /// A mapping of its own stays one down to this part of the largest block of page frames: less is copied, so
 /// that it leaves the list of mappings.
 const KEPT_FRACTION: usize = 8;
 
-impl<W: Over, E: Engine<W>> Heap<E, W> {
+impl<W: Over, E: Front<W>> Heap<E, W> {
     /// Slow rung of [`Heap::alloc`]: the slot of this thread or CPU, then the cold rung.
     #[inline(never)]
     pub(crate) fn alloc_slow(&self, bytes: usize) -> *mut u8 {

@@ -20,7 +20,7 @@ use slablab_slabs::engines::slqb::Slqb;
 use slablab_slabs::engines::slub::Slub;
 use slablab_slabs::preset::Choice;
 use slablab_slabs::wrap::{Around, Debugged, Hardened, Wrap};
-use slablab_slabs::{Engine, Metadata, Preset};
+use slablab_slabs::{Front, Metadata, Preset};
 use std::sync::OnceLock;
 
 /// An engine of a world with something around it.
@@ -55,7 +55,7 @@ pub(crate) trait Serves: Sync {
     fn metadata(&'static self) -> &'static dyn Metadata<Native>;
 }
 
-impl<W: Over, E: Engine<W, Common: Sync> + Sync> Serves for Heap<E, W> {
+impl<W: Over, E: Front<W, Common: Sync> + Sync> Serves for Heap<E, W> {
     fn alloc_aligned(&self, bytes: usize, align: usize) -> *mut u8 {
         self.alloc_aligned(bytes, align)
     }
@@ -124,7 +124,7 @@ where
 }
 
 /// A heap in a mapping of its own. It is made there: the stack of whoever allocates first may be small.
-fn placed<W: Over, E: Engine<W, Common: Sync> + Sync + 'static>(
+fn placed<W: Over, E: Front<W, Common: Sync> + Sync + 'static>(
     pages: &'static Pages<Native>,
     first: u32,
     policy: &E::Policy,

@@ -19,7 +19,7 @@ use slablab_slabs::engines::slub::Slub;
 use slablab_slabs::knob::Policy;
 use slablab_slabs::preset::Choice;
 use slablab_slabs::wrap::{Around, Debugged, Hardened};
-use slablab_slabs::{Backing, CacheId, CacheSpec, Engine, Metadata, Preset};
+use slablab_slabs::{Backing, CacheId, CacheSpec, Engine, Front, Metadata, Preset};
 use std::sync::Mutex;
 
 /// The native world, or one around it.
@@ -31,7 +31,7 @@ const THREADS: u64 = 3;
 const ROUNDS: u64 = 3;
 const STEPS: u64 = 20_000;
 
-struct World<W: Over, E: Engine<W>> {
+struct World<W: Over, E: Front<W>> {
     pages: Pages<Native>,
     common: E::Common,
     caches: Vec<E>,
@@ -41,7 +41,7 @@ struct World<W: Over, E: Engine<W>> {
     handed: Mutex<Vec<(usize, usize)>>,
 }
 
-impl<W: Over, E: Engine<W>> Metadata<W> for World<W, E> {
+impl<W: Over, E: Front<W>> Metadata<W> for World<W, E> {
     fn alloc(&self, bytes: u32, gfp: Gfp) -> Option<Object> {
         let cache = SIZES.iter().position(|size| *size >= bytes)?;
         self.metadata[cache].alloc(&Backing::new(&self.pages, &self.common), gfp, None)
@@ -54,7 +54,7 @@ impl<W: Over, E: Engine<W>> Metadata<W> for World<W, E> {
     }
 }
 
-impl<W: Over, E: Engine<W>> World<W, E> {
+impl<W: Over, E: Front<W>> World<W, E> {
     fn backing(&self) -> Backing<'_, W, E::Common> {
         Backing { metadata: Some(self), ..Backing::new(&self.pages, &self.common) }
     }
@@ -122,7 +122,7 @@ fn pages() -> Pages<Native> {
 }
 
 /// Runs the programs on one preset.
-fn check<W: Over + Sync, E: Engine<W> + Sync>(name: &str, policy: &E::Policy)
+fn check<W: Over + Sync, E: Front<W> + Sync>(name: &str, policy: &E::Policy)
 where
     E::Common: Sync,
 {
@@ -188,7 +188,7 @@ where
     });
 }
 
-fn check_all<E: Engine<Native> + Sync>()
+fn check_all<E: Front<Native> + Sync>()
 where
     E::Common: Sync,
     E::Policy: Policy,

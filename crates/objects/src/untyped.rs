@@ -17,7 +17,7 @@ use slablab_native::{Object, Spot, stack};
 use slablab_pages::Pages;
 use slablab_platform::{CpuId, Gfp, Pfn, Topology, Work, WorkKind};
 use slablab_slabs::preset::Choice;
-use slablab_slabs::{Backing, Busy, CacheId, Engine, Misuse, Usage};
+use slablab_slabs::{Backing, Busy, CacheId, Engine, Front, Misuse, Usage};
 use std::fmt;
 use std::sync::Arc;
 

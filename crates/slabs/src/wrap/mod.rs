@@ -35,6 +35,7 @@ use crate::backing::Backing;
 use crate::cache::{CacheFlags, CacheId, CacheSpec, Geometry, LinkPlace, WORD, alignment, layout};
 use crate::damage::kept_wrong;
 use crate::engine::{Busy, Engine, Place, Usage};
+use crate::front::Front;
 use crate::report::{Fault, Misuse, Overwritten, Report, Reports, User};
 use crate::slab::NewObjects;
 use crate::zones::{Track, Zones, ahead};
@@ -250,6 +251,9 @@ impl<P: Platform, E: Engine<P>> Debugged<P, E> {
         })
     }
 }
+
+/// No call goes past the wrapper: nothing is fast.
+impl<P: Platform, E: Engine<P>> Front<P> for Debugged<P, E> {}
 
 impl<P: Platform, E: Engine<P>> Engine<P> for Debugged<P, E> {
     type Policy = Around<E::Policy>;

@@ -6,7 +6,7 @@ use slablab_platform::{Event, FrameKind, Frames, Gfp, NodeId};
 use slablab_slabs::engines::slub::{FirstTry, Slub};
 use slablab_slabs::preset::Preset;
 use slablab_slabs::slab::Slab;
-use slablab_slabs::{Backing, CacheId, CacheSpec, Engine, Misuse};
+use slablab_slabs::{Backing, CacheId, CacheSpec, Engine, Front, Misuse};
 
 #[test]
 fn flags() {

@@ -16,6 +16,7 @@ use crate::backing::Backing;
 use crate::cache::{CacheId, CacheSpec, Geometry, LinkPlace, Starts, layout, spacing};
 use crate::damage::no_such_work;
 use crate::engine::{Busy, Engine, Place, Usage};
+use crate::front::Front;
 use crate::report::Misuse;
 use crate::slab::{NewObjects, Slab};
 use list::{Node, Owner};
@@ -137,22 +138,6 @@ impl<P: Platform> Engine<P> for SlabEngine<P> {
         Some(object)
     }
 
-    #[inline(always)]
-    fn alloc_hot(&self) -> Option<P::Ptr> {
-        self.slots.pop(Event::AllocFastpath)
-    }
-
-    #[inline]
-    fn starts_at(&self, slab: Pfn, offset: u32) -> bool {
-        self.is_start(Owner::unpack(Slab::<P>::at(slab).owner()), offset)
-    }
-
-    #[inline]
-    fn free_hot(&self, object: P::Ptr, slab: Pfn) -> bool {
-        (P::nodes() == 1 || self.takes(Slab::<P>::at(slab).node()))
-            && self.slots.push(object, Event::FreeFastpath)
-    }
-
     /// On a hit: the slab's node and cache, the object's number, then one address, one store, one counter.
     #[inline]
     fn free(&self, backing: &Backing<'_, P>, object: P::Ptr) -> Result<(), Misuse> {
@@ -214,5 +199,23 @@ impl<P: Platform> Engine<P> for SlabEngine<P> {
             Event::SlabGrown => counted(Event::AllocSlab),
             _ => counted(event),
         }
+    }
+}
+
+impl<P: Platform> Front<P> for SlabEngine<P> {
+    #[inline(always)]
+    fn alloc_hot(&self) -> Option<P::Ptr> {
+        self.slots.pop(Event::AllocFastpath)
+    }
+
+    #[inline]
+    fn starts_at(&self, slab: Pfn, offset: u32) -> bool {
+        self.is_start(Owner::unpack(Slab::<P>::at(slab).owner()), offset)
+    }
+
+    #[inline]
+    fn free_hot(&self, object: P::Ptr, slab: Pfn) -> bool {
+        (P::nodes() == 1 || self.takes(Slab::<P>::at(slab).node()))
+            && self.slots.push(object, Event::FreeFastpath)
     }
 }

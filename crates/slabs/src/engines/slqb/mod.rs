@@ -14,6 +14,7 @@ use crate::backing::Backing;
 use crate::cache::{CACHE_LINE, CacheId, CacheSpec, Geometry, LinkPlace, Starts, alignment, layout, spacing};
 use crate::damage::no_such_work;
 use crate::engine::{Busy, Engine, Place, Usage};
+use crate::front::Front;
 use crate::order::{MAX_ORDER, OrderInput, OrderRule};
 use crate::report::Misuse;
 use crate::slab::{NewObjects, Slab};
@@ -221,22 +222,6 @@ impl<P: Platform> Engine<P> for Slqb<P> {
         Some(object)
     }
 
-    #[inline(always)]
-    fn alloc_hot(&self) -> Option<P::Ptr> {
-        self.slots.pop_if(Want::ANY, Event::AllocFastpath)
-    }
-
-    #[inline]
-    fn starts_at(&self, slab: Pfn, offset: u32) -> bool {
-        self.is_start(Owner::unpack(Slab::<P>::at(slab).owner()), offset)
-    }
-
-    #[inline]
-    fn free_hot(&self, object: P::Ptr, slab: Pfn) -> bool {
-        (P::nodes() == 1 || self.is_local(Slab::<P>::at(slab).node()))
-            && self.slots.push_if(Want::ANY, self.hiwater, object, Event::FreeFastpath)
-    }
-
     /// On a hit: the page's node and cache, then one link write, one store, one counter.
     #[inline]
     fn free(&self, backing: &Backing<'_, P>, object: P::Ptr) -> Result<(), Misuse> {
@@ -303,5 +288,23 @@ impl<P: Platform> Engine<P> for Slqb<P> {
             Event::SlqbFree => counted(Event::SlqbFree) + counted(Event::FreeFastpath),
             _ => counted(event),
         }
+    }
+}
+
+impl<P: Platform> Front<P> for Slqb<P> {
+    #[inline(always)]
+    fn alloc_hot(&self) -> Option<P::Ptr> {
+        self.slots.pop_if(Want::ANY, Event::AllocFastpath)
+    }
+
+    #[inline]
+    fn starts_at(&self, slab: Pfn, offset: u32) -> bool {
+        self.is_start(Owner::unpack(Slab::<P>::at(slab).owner()), offset)
+    }
+
+    #[inline]
+    fn free_hot(&self, object: P::Ptr, slab: Pfn) -> bool {
+        (P::nodes() == 1 || self.is_local(Slab::<P>::at(slab).node()))
+            && self.slots.push_if(Want::ANY, self.hiwater, object, Event::FreeFastpath)
     }
 }

@@ -21,6 +21,7 @@ use crate::cache::{CacheId, CacheSpec, Geometry, LinkPlace, Starts, layout, spac
 use crate::damage::no_such_work;
 use crate::engine::{Busy, Engine, Place, Usage};
 use crate::engines::common;
+use crate::front::Front;
 use crate::lent::Sheaf;
 use crate::order::OrderInput;
 use crate::report::Misuse;
@@ -38,7 +39,7 @@ pub struct Slub<P: Platform> {
     /// Where objects start in a slab of the preferred order.
     starts: Starts,
     /// [`Starts::end`] of the slab with the fewest objects that this cache ever made: lowered by the first
-    /// slab of the smallest order, and never raised again. [`Engine::starts_at`] knows no slab's order, so it
+    /// slab of the smallest order, and never raised again. [`Front::starts_at`] knows no slab's order, so it
     /// compares with this.
     starts_end: P::Word,
     sheaf_capacity: u32,
@@ -247,52 +248,6 @@ impl<P: Platform> Engine<P> for Slub<P> {
         Some(object)
     }
 
-    #[inline(always)]
-    fn alloc_hot(&self) -> Option<P::Ptr> {
-        let event = Event::AllocFastpath;
-        // A slot without sheaves refuses the first.
-        if let Some(object) = self.slots.pop(event) {
-            return Some(object);
-        }
-        if self.sheaf_capacity > 0 { None } else { self.pop_listed() }
-    }
-
-    #[inline(always)]
-    fn alloc_first(&self) -> Option<P::Ptr> {
-        self.slots.pop_first(Event::AllocFastpath)
-    }
-
-    #[inline(always)]
-    fn free_first(&self, object: P::Ptr, _slab: Pfn) -> bool {
-        self.slots.push_first(object, Event::FreeFastpath)
-    }
-
-    #[inline]
-    fn starts_at(&self, _slab: Pfn, offset: u32) -> bool {
-        self.starts.has_below(offset, self.starts_end.load())
-    }
-
-    #[inline]
-    fn free_hot(&self, object: P::Ptr, slab: Pfn) -> bool {
-        let node = || Slab::<P>::at(slab).node();
-        if P::nodes() > 1 && self.sheaf_capacity > 0 && !self.takes_node(node()) {
-            return false;
-        }
-        if self.slots.push(object, Event::FreeFastpath) {
-            return true;
-        }
-        self.sheaf_capacity == 0 && self.push_listed(object, slab)
-    }
-
-    #[inline(always)]
-    fn free_own(&self, object: P::Ptr, home: impl FnOnce() -> Option<Pfn>) -> bool {
-        // With one node every object is of the right one, and a sheaf asks for nothing else.
-        if self.sheaf_capacity > 0 && P::nodes() == 1 {
-            return self.slots.push_first(object, Event::FreeFastpath);
-        }
-        home().is_some_and(|slab| self.free_hot(object, slab))
-    }
-
     /// A hit needs no check of the cache: the tag names a slab of this cache.
     #[inline]
     fn free(&self, backing: &Backing<'_, P>, object: P::Ptr) -> Result<(), Misuse> {
@@ -412,6 +367,54 @@ impl<P: Platform> Engine<P> for Slub<P> {
 
     fn counted_on(&self, cpu: CpuId, event: Event) -> u64 {
         self.slots.counted(cpu, event)
+    }
+}
+
+impl<P: Platform> Front<P> for Slub<P> {
+    #[inline(always)]
+    fn alloc_hot(&self) -> Option<P::Ptr> {
+        let event = Event::AllocFastpath;
+        // A slot without sheaves refuses the first.
+        if let Some(object) = self.slots.pop(event) {
+            return Some(object);
+        }
+        if self.sheaf_capacity > 0 { None } else { self.pop_listed() }
+    }
+
+    #[inline(always)]
+    fn alloc_first(&self) -> Option<P::Ptr> {
+        self.slots.pop_first(Event::AllocFastpath)
+    }
+
+    #[inline(always)]
+    fn free_first(&self, object: P::Ptr, _slab: Pfn) -> bool {
+        self.slots.push_first(object, Event::FreeFastpath)
+    }
+
+    #[inline]
+    fn starts_at(&self, _slab: Pfn, offset: u32) -> bool {
+        self.starts.has_below(offset, self.starts_end.load())
+    }
+
+    #[inline]
+    fn free_hot(&self, object: P::Ptr, slab: Pfn) -> bool {
+        let node = || Slab::<P>::at(slab).node();
+        if P::nodes() > 1 && self.sheaf_capacity > 0 && !self.takes_node(node()) {
+            return false;
+        }
+        if self.slots.push(object, Event::FreeFastpath) {
+            return true;
+        }
+        self.sheaf_capacity == 0 && self.push_listed(object, slab)
+    }
+
+    #[inline(always)]
+    fn free_own(&self, object: P::Ptr, home: impl FnOnce() -> Option<Pfn>) -> bool {
+        // With one node every object is of the right one, and a sheaf asks for nothing else.
+        if self.sheaf_capacity > 0 && P::nodes() == 1 {
+            return self.slots.push_first(object, Event::FreeFastpath);
+        }
+        home().is_some_and(|slab| self.free_hot(object, slab))
     }
 }
 
