@@ -207,8 +207,10 @@ static struct mallinfo (*volatile do_mallinfo)(void) = mallinfo;
 static void information(void) {
     enum { COUNT = 400, BYTES = 25600 };
     static void *held[COUNT];
+    void *one = do_malloc(100);
     struct mallinfo2 before = mallinfo2();
-    HOLDS(before.arena > 0 && before.uordblks + before.fordblks == before.arena);
+    HOLDS(one != NULL && before.arena > 0 && before.uordblks + before.fordblks == before.arena);
+    free(one);
     for (int i = 0; i < COUNT; i++) do_memset(held[i] = do_malloc(BYTES), 1, BYTES);
     struct mallinfo2 after = mallinfo2();
     HOLDS(after.uordblks >= before.uordblks + COUNT * BYTES && after.arena >= after.uordblks);

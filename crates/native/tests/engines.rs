@@ -19,7 +19,7 @@ use slablab_slabs::engines::slub::Slub;
 use slablab_slabs::knob::Policy;
 use slablab_slabs::preset::Choice;
 use slablab_slabs::wrap::{Around, Debugged, Hardened};
-use slablab_slabs::{Backing, CacheId, CacheSpec, Engine, Front, Metadata, Preset};
+use slablab_slabs::{Backing, CacheId, CacheSpec, Front, Metadata, Preset};
 use std::sync::Mutex;
 
 /// The native world, or one around it.
