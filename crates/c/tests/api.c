@@ -210,7 +210,6 @@ static void information(void) {
     void *one = do_malloc(100);
     struct mallinfo2 before = mallinfo2();
     HOLDS(one != NULL && before.arena > 0 && before.uordblks + before.fordblks == before.arena);
-    free(one);
     for (int i = 0; i < COUNT; i++) do_memset(held[i] = do_malloc(BYTES), 1, BYTES);
     struct mallinfo2 after = mallinfo2();
     HOLDS(after.uordblks >= before.uordblks + COUNT * BYTES && after.arena >= after.uordblks);
@@ -224,6 +223,7 @@ static void information(void) {
     HOLDS(strstr(text, "size=\"0\"/>\n</malloc>") == NULL);
     free(text);
     for (int i = 0; i < COUNT; i++) free(held[i]);
+    free(one);
     malloc_trim(0);
     struct mallinfo2 freed = mallinfo2();
     HOLDS(freed.uordblks < after.uordblks - COUNT * BYTES / 2 && freed.arena < after.arena);
