@@ -223,7 +223,6 @@ static void information(void) {
     HOLDS(strstr(text, "size=\"0\"/>\n</malloc>") == NULL);
     free(text);
     for (int i = 0; i < COUNT; i++) free(held[i]);
-    free(one);
     malloc_trim(0);
     struct mallinfo2 freed = mallinfo2();
     HOLDS(freed.uordblks < after.uordblks - COUNT * BYTES / 2 && freed.arena < after.arena);
@@ -236,6 +235,7 @@ static void information(void) {
     HOLDS(mapped.hblkhd + mapped.uordblks >= ((size_t)700 << 20) && mapped.hblks + mapped.uordblks > 0);
     free(large);
     HOLDS(mallopt(M_MMAP_THRESHOLD, 1 << 20) == 0);
+    free(one);
 }
 
 static void at_the_end(void) { free(do_malloc(100)); }
