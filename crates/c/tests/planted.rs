@@ -219,7 +219,7 @@ fn planted_faults_are_found() {
 /// and backtrace would need the same heap.
 #[test]
 fn a_damaged_free_list_ends_in_one_line() {
-    for engine in ["slub@7.1", "slab", "slqb"] {
+    for engine in ["slub@7.1", "slub@6.1", "slab", "slqb"] {
         for slots in SLOTS {
             let done = run(engine, "damaged list", slots);
             let (said, errors) =
@@ -227,7 +227,7 @@ fn a_damaged_free_list_ends_in_one_line() {
             let what = format!("{engine}, a slot per {slots}: {}\n{said}{errors}", done.status);
             assert_eq!(done.status.signal(), Some(6), "{what}");
             assert_eq!(errors.lines().count(), 1, "{what}");
-            assert!(errors.starts_with("slablab: cache ") && errors.contains(": 0x"), "{what}");
+            assert!(errors.starts_with("slablab: cache ") && errors.contains(" 0x"), "{what}");
         }
     }
 }
