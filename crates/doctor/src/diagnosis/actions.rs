@@ -297,7 +297,7 @@ impl<'a> Offer<'a> {
         let asked =
             words.into_iter().find(|word| word.starts_with("slub_debug") || word.starts_with("slab_debug"));
         let command = match asked {
-            Some(word) => format!("without {word}"),
+            Some(word) => format!("without {}", shell_word(word, "-_.:+^/=,*")),
             None => format!("{}=-", knob.name),
         };
         let bytes = finding.bytes as i64;
@@ -332,7 +332,7 @@ impl<'a> Offer<'a> {
         })
     }
 
-    /// SLAB's arrays.
+    /// Smaller per-CPU arrays of SLAB. The cache's name comes from the dump, so it is quoted for a shell.
     fn tunables(&self) -> Vec<Action> {
         let (Some(knob), Some(finding)) = (self.knob("tunables"), self.found(Kind::Parked)) else {
             return Vec::new();
@@ -341,10 +341,11 @@ impl<'a> Offer<'a> {
             let line = self.line(key)?;
             let row = self.report.state.row(line.cache).filter(|row| row.limit > 1)?;
             let (limit, batch) = (row.limit / 2, (row.limit / 2).div_ceil(2));
+            let setting = format!("{} {limit} {batch} {}", row.name, row.sharedfactor);
             Some(Action {
                 knob: knob.key,
                 way: knob.way,
-                command: format!("echo '{} {limit} {batch} {}' > {}", row.name, row.sharedfactor, knob.name),
+                command: format!("echo {} > {}", shell_word(&setting, ""), knob.name),
                 because: vec![Kind::Parked],
                 saves: (0, (line.split.parked.high / 2) as i64),
                 basis: "half of the objects that its arrays may hold".into(),
@@ -383,9 +384,9 @@ impl<'a> Offer<'a> {
     }
 }
 
-/// Slabs of a cache that can be empty, at least and at most. On node lists, slabs that have an object are at
-/// most as many as objects; and free objects, parked ones included since a shrink takes them back, fill at
-/// most so many slabs.
+/// Bounds on the number of a cache's slabs that can be empty. On node lists there are no more slabs with an object
+/// than objects, which gives the lower bound. The upper bound is the number of slabs that the free objects fill;
+/// parked objects count as free, because a shrink takes them back.
 fn empty_slabs(line: &Line, attrs: &SlabAttrs) -> (u64, u64) {
     let cache = line.cache;
     let total = |counts: &Option<slablab_kernel::text::Breakdown>| {
@@ -399,8 +400,8 @@ fn empty_slabs(line: &Line, attrs: &SlabAttrs) -> (u64, u64) {
     (partial.saturating_sub(in_use).min(high), high)
 }
 
-/// The file `name` of a cache in sysfs, quoted for a shell; by the cache's name in the report if that is a
-/// link to it.
+/// The path of the file `name` of a cache in sysfs, quoted for a shell. The directory is the cache's name in the
+/// report if sysfs has a link with that name.
 fn file(line: &Line, attrs: &SlabAttrs, name: &str) -> String {
     let linked = line.cache.ordinal == 0 && attrs.aliases.contains(&line.cache.name);
     let folder = if linked { &line.cache.name } else { &attrs.name };

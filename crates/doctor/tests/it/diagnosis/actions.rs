@@ -74,6 +74,8 @@ fn actions() {
 
     check("debug", "debugging", as_it_is, "without slub_debug=FZPU");
     check("debug", "debugging", |state| state.dump.cmdline = None, "slub_debug=-");
+    let hostile = |state: &mut State| state.dump.cmdline = Some("slub_debug=F;reboot;'\u{1b}".into());
+    check("debug", "debugging", hostile, r"without $'slub_debug=F;reboot;\'\x1b'");
     check("debug", "plain", as_it_is, "");
 
     check("nokmem", "160 CPUs", as_it_is, "cgroup.memory=nokmem");
@@ -130,6 +132,14 @@ fn tunables_of_slab() {
     super::check(super::Kind::Parked, "160 CPUs", slab, &["in arrays;"]);
     super::check(super::Kind::Parked, "160 CPUs", |state| on(state, 7, 0), &["in sheaves;"]);
     check("tunables", "160 CPUs", slab, "echo 'kmalloc-64k 60 30 8' > /proc/slabinfo");
+    let hostile = |state: &mut State| {
+        slab(state);
+        let name = "x'; reboot; '\u{1b}";
+        cache(state, "kmalloc-64k").name = name.into();
+        let rows = &mut state.dump.slabinfo.as_mut().unwrap().rows;
+        rows.iter_mut().find(|row| row.name == "kmalloc-64k").unwrap().name = name.into();
+    };
+    check("tunables", "160 CPUs", hostile, r"echo $'x\'; reboot; \'\x1b 60 30 8' > /proc/slabinfo");
     check("max_order", "160 CPUs", slab, "");
     check("shrink", "160 CPUs", slab, "");
     check("tunables", "160 CPUs", as_it_is, "");
