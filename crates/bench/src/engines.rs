@@ -16,7 +16,7 @@ const LARGE: u32 = (1 << 24) / NUMBERS;
 
 /// The number of the heap whose block is at an address; `None` outside slablab's memory.
 fn number(at: *const u8) -> Option<u32> {
-    Native::home(at).map(|home| home.cache / NUMBERS)
+    Native::location(at).map(|location| location.cache / NUMBERS)
 }
 
 /// Whether an address is in a live block of any of these.

@@ -143,10 +143,10 @@ impl OnceHeap {
     /// Frees an object of a SLUB heap with nothing around it into this thread's array, if it has room.
     #[inline(always)]
     pub(crate) fn free_fast(&'static self, at: *mut u8) -> Freed {
-        let Some(spot) = Native::near(at) else { return Freed::No };
+        let Some(entry) = Native::pagemap_local(at) else { return Freed::No };
         // SAFETY: a slab has a cache number from `FIRST` on only after the room was written: `free_fast` asks
         // for the heap then.
-        fast::free_fast(|| unsafe { Self::room(&self.slub) }, FIRST, spot)
+        fast::free_fast(|| unsafe { Self::room(&self.slub) }, FIRST, entry)
     }
 
     /// Makes the heap that the environment chose; `None` without memory. The caller changed `state` to

@@ -10,7 +10,7 @@ use crate::heap::{Heap, Over};
 use crate::shared;
 use crate::world::Native;
 use slablab_native::report::misuse;
-use slablab_native::{Object, Spot, system};
+use slablab_native::{Object, PagemapEntry, system};
 use slablab_slabs::Front;
 use std::hint::{assert_unchecked, black_box, cold_path};
 use std::ptr;
@@ -110,31 +110,31 @@ pub(crate) unsafe fn is_marked(number: usize, object: Object) -> bool {
     }
 }
 
-/// Frees the object at a spot into this thread's array, if there is room. `heap` is called only if the spot's
-/// slab has the number of one of its caches.
+/// Frees the object at the address of a pagemap entry into this thread's array, if there is room. `heap` is
+/// called only if the entry's slab has the number of one of its caches.
 #[inline(always)]
 pub(crate) fn free_fast<'a, W: Over, E: Front<W> + 'a>(
     heap: impl FnOnce() -> &'a Heap<E, W>,
     first: u32,
-    spot: Spot,
+    entry: PagemapEntry,
 ) -> Freed {
-    match mark_free(heap, first, spot) {
-        Ok(class) if class.free_first(spot.object(), spot.place().0) => Freed::Yes,
+    match mark_free(heap, first, entry) {
+        Ok(class) if class.free_first(entry.object(), entry.place().0) => Freed::Yes,
         Ok(_) => Freed::Marked,
         Err(what) => what,
     }
 }
 
-/// Marks the object at a spot as free, and returns its class. [`Freed::No`] if no object of the heap starts
-/// there, or if only a slower look can tell.
+/// Marks the object at the address of a pagemap entry as free, and returns its class. [`Freed::No`] if no
+/// object of the heap starts there, or if only a slower look can tell.
 #[inline(always)]
 pub(crate) fn mark_free<'a, W: Over, E: Front<W> + 'a>(
     heap: impl FnOnce() -> &'a Heap<E, W>,
     first: u32,
-    spot: Spot,
+    entry: PagemapEntry,
 ) -> Result<&'a E, Freed> {
-    let ((slab, offset), object) = (spot.place(), spot.object());
-    let number = spot.cache().wrapping_sub(first) as usize;
+    let ((slab, offset), object) = (entry.place(), entry.object());
+    let number = entry.cache().wrapping_sub(first) as usize;
     let (class, live) = if number < FLAGGED {
         let class = heap().class(number);
         if !class.starts_at(slab, offset) {
@@ -194,8 +194,8 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
     /// If `at` is an allocation, no thread uses it any more.
     #[inline(always)]
     pub unsafe fn free(&self, at: *mut u8) {
-        let spot = Native::near(at);
-        match spot.map_or(Freed::No, |spot| free_fast(|| self, self.first(), spot)) {
+        let entry = Native::pagemap_local(at);
+        match entry.map_or(Freed::No, |entry| free_fast(|| self, self.first(), entry)) {
             Freed::Yes => {}
             // Called last, and looks the object up again: what is kept over a call would go through the
             // stack.
@@ -212,7 +212,7 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
 #[inline(never)]
 pub(crate) extern "C" fn double_free(at: *mut u8) {
     if black_box(true) {
-        let class = Native::home(at).map_or(0, |home| home.cache % shared::NUMBERS);
+        let class = Native::location(at).map_or(0, |location| location.cache % shared::NUMBERS);
         let bytes = classes::size(class as usize);
         misuse(format_args!("double free of {at:p} (malloc-{bytes})"))
     }

@@ -6,7 +6,7 @@ use crate::report;
 use crate::shared::{self, Named, Tenant};
 use crate::world::Native;
 use slablab_native::report::misuse;
-use slablab_native::{Home, Object, stack};
+use slablab_native::{Location, Object, stack};
 use slablab_pages::Pages;
 use slablab_platform::{CpuId, Frames, Gfp, Pfn, Platform, Topology, Work};
 use slablab_slabs::{Backing, CacheId, Front, Metadata, Misuse, Usage};
@@ -53,14 +53,14 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
 
     /// The class of an address's cache; `None` where it is not this heap's.
     #[inline(always)]
-    fn class_of(&self, home: Home) -> Option<&E> {
-        self.classes.get(home.cache.wrapping_sub(self.first) as usize)
+    fn class_of(&self, location: Location) -> Option<&E> {
+        self.classes.get(location.cache.wrapping_sub(self.first) as usize)
     }
 
     /// The class that a slab or block is of, and its number; `None` where it is not this heap's, or a large
     /// block.
-    pub(crate) fn class_at(&self, home: Home) -> Option<(usize, &E)> {
-        let number = home.cache.wrapping_sub(self.first) as usize;
+    pub(crate) fn class_at(&self, location: Location) -> Option<(usize, &E)> {
+        let number = location.cache.wrapping_sub(self.first) as usize;
         Some((number, self.classes.get(number)?))
     }
 
@@ -109,20 +109,20 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
 
     /// Gives back what is not an object of this thread's slot.
     #[cold]
-    pub(crate) fn free_object(&self, object: Object, home: Option<Home>) {
+    pub(crate) fn free_object(&self, object: Object, location: Option<Location>) {
         shared::upkeep();
-        let Some(home) = home else {
-            let in_heap = Native::spot(object.as_ptr()).is_some();
+        let Some(location) = location else {
+            let in_heap = Native::pagemap(object.as_ptr()).is_some();
             if E::GUARDS && in_heap && freed_blocks::is_kept(Native::locate(object)) {
                 misuse(format_args!("double free of {object:?} (a large block)"));
             }
             misuse(format_args!("free of {object:?}: not in the heap, or in an empty slab"))
         };
-        if home.cache == LARGE {
-            return self.free_large(object, home);
+        if location.cache == LARGE {
+            return self.free_large(object, location);
         }
-        let Some(class) = self.class_of(home) else {
-            misuse(format_args!("free of {object:?}: an object of {}", Named(home.cache)))
+        let Some(class) = self.class_of(location) else {
+            misuse(format_args!("free of {object:?}: an object of {}", Named(location.cache)))
         };
         let bytes = class.geometry().object_size;
         match class.free(&self.backing(), object) {
@@ -130,7 +130,7 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
             Err(Misuse::AlreadyFree) => misuse(format_args!("double free of {object:?} (malloc-{bytes})")),
             Err(Misuse::NotAnObject) => misuse(format_args!(
                 "free of {object:?}: inside an object, or behind the last, of a slab of malloc-{bytes} at offset {}",
-                home.offset
+                location.offset
             )),
             Err(other) => misuse(format_args!("free of {object:?}: {other:?}")),
         }
@@ -163,45 +163,45 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
         Some((Native::address(pfn, 0), untouched))
     }
 
-    /// Makes the block at `home` another size, above the classes, where it is; whether that could be done.
+    /// Resizes the block at `location` in place, to a size above the classes. `false` if that cannot be done.
     #[cold]
-    pub(crate) fn resize_large(&self, home: Home, bytes: usize) -> bool {
+    pub(crate) fn resize_large(&self, location: Location, bytes: usize) -> bool {
         let shift = Native::page_shift();
         let frames = bytes.div_ceil(1 << shift);
-        if home.cache != LARGE || home.offset != 0 || bytes > Native::largest_block() {
+        if location.cache != LARGE || location.offset != 0 || bytes > Native::largest_block() {
             return false;
         }
-        let resized = self.pages.resize_exact(home.slab, frames as u32);
+        let resized = self.pages.resize_exact(location.slab, frames as u32);
         shared::give_back();
         resized
     }
 
-    fn free_large(&self, object: Object, home: Home) {
-        if home.offset != 0 {
-            misuse(format_args!("free of {object:?}: {} bytes into a large block", home.offset));
+    fn free_large(&self, object: Object, location: Location) {
+        if location.offset != 0 {
+            misuse(format_args!("free of {object:?}: {} bytes into a large block", location.offset));
         }
-        Native::unmap_slab(home.slab, 0);
-        if !self.keep_freed(home.slab) {
-            self.pages.free_exact(home.slab);
+        Native::unmap_slab(location.slab, 0);
+        if !self.keep_freed(location.slab) {
+            self.pages.free_exact(location.slab);
         }
         shared::give_back();
     }
 
-    fn put_large(&self, home: Home) {
-        Native::unmap_slab(home.slab, 0);
-        self.pages.free_exact(home.slab);
+    fn put_large(&self, location: Location) {
+        Native::unmap_slab(location.slab, 0);
+        self.pages.free_exact(location.slab);
     }
 
     /// The usable bytes of the large block that starts at `object`. Anything else ends the process with a
     /// report that names `call`.
-    pub(crate) fn live_block(&self, call: &str, object: Object, home: Home) -> usize {
-        if home.cache != LARGE {
-            misuse(format_args!("{call} of {object:?}: an object of {}", Named(home.cache)));
+    pub(crate) fn live_block(&self, call: &str, object: Object, location: Location) -> usize {
+        if location.cache != LARGE {
+            misuse(format_args!("{call} of {object:?}: an object of {}", Named(location.cache)));
         }
-        if home.offset != 0 {
-            misuse(format_args!("{call} of {object:?}: {} bytes into a large block", home.offset));
+        if location.offset != 0 {
+            misuse(format_args!("{call} of {object:?}: {} bytes into a large block", location.offset));
         }
-        block_bytes(home) as usize
+        block_bytes(location) as usize
     }
 }
 
@@ -258,7 +258,7 @@ impl<V: Over, W: Over, E: Front<W>> Metadata<V> for Heap<E, W> {
     fn alloc(&self, bytes: u32, gfp: Gfp) -> Option<Object> {
         if bytes as usize > classes::MAX {
             let (object, _) = self.take_large(bytes as usize, 1)?;
-            METADATA_BYTES.fetch_add(block_bytes(Native::home(object.as_ptr())?), Relaxed);
+            METADATA_BYTES.fetch_add(block_bytes(Native::location(object.as_ptr())?), Relaxed);
             return Some(object);
         }
         let class = classes::of(bytes as usize);
@@ -267,18 +267,18 @@ impl<V: Over, W: Over, E: Front<W>> Metadata<V> for Heap<E, W> {
         Some(object)
     }
     fn free(&self, object: Object) {
-        let home = Native::home(object.as_ptr()).expect("metadata lies in a slab");
-        if home.cache == LARGE {
-            METADATA_BYTES.fetch_sub(block_bytes(home), Relaxed);
-            return self.put_large(home);
+        let location = Native::location(object.as_ptr()).expect("metadata lies in a slab");
+        if location.cache == LARGE {
+            METADATA_BYTES.fetch_sub(block_bytes(location), Relaxed);
+            return self.put_large(location);
         }
-        let (number, class) = self.class_at(home).expect("metadata is an object of a class");
+        let (number, class) = self.class_at(location).expect("metadata is an object of a class");
         METADATA_BYTES.fetch_sub(u64::from(classes::size(number)), Relaxed);
         class.free(&Backing::new(self.pages, &self.common), object).expect("metadata is an object");
     }
 }
 
 /// Bytes of a block of page frames.
-fn block_bytes(home: Home) -> u64 {
-    u64::from(Pages::<Native>::exact_frames(home.slab)) << Native::page_shift()
+fn block_bytes(location: Location) -> u64 {
+    u64::from(Pages::<Native>::exact_frames(location.slab)) << Native::page_shift()
 }

@@ -13,7 +13,8 @@
 //!   slow  Front::alloc_hot    the slot of this thread or CPU: sheaf, queue, array or CPU list
 //!   cold  alloc_in_engine      the engine's own way, pages from the page allocator; now and then, upkeep
 //! free
-//!   fast  Native::near         address to slab, by arithmetic: one load, if it is memory of this thread's node
+//!   fast  Native::pagemap_local  address to slab, by arithmetic: one load, if it is memory of this thread's
+//!                              node
 //!         mark_free            a freed object carries a key: a second free is found
 //!         Front::free_first   the array of this thread's slot, without a call
 //!   slow  Front::free_hot     any address, any slot

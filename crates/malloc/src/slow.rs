@@ -8,7 +8,7 @@ use crate::mappings;
 use crate::signals;
 use crate::world::Native;
 use slablab_native::report::{Line, misuse};
-use slablab_native::{Home, Object, system};
+use slablab_native::{Location, Object, system};
 use slablab_slabs::Front;
 use std::ptr;
 
@@ -58,15 +58,15 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
     fn free_waiting_cold(&self) {
         signals::waiting()
             .filter_map(Object::at)
-            .for_each(|object| self.free_in_engine(object, Native::home(object.as_ptr())));
+            .for_each(|object| self.free_in_engine(object, Native::location(object.as_ptr())));
     }
 
     #[inline]
-    fn free_in_engine(&self, object: Object, home: Option<Home>) {
-        if home.is_none() && mappings::free(object.as_ptr()) {
+    fn free_in_engine(&self, object: Object, location: Option<Location>) {
+        if location.is_none() && mappings::free(object.as_ptr()) {
             return;
         }
-        self.free_object(object, home);
+        self.free_object(object, location);
     }
 
     /// Page frames, or a mapping; and whether they are zeros.
@@ -121,9 +121,9 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
     /// look can tell.
     #[inline(never)]
     pub(crate) fn free_slow(&self, at: *mut u8) {
-        if let Some(spot) = Native::spot(at) {
-            let ((slab, _), object) = (spot.place(), spot.object());
-            match mark_free(|| self, self.first(), spot) {
+        if let Some(entry) = Native::pagemap(at) {
+            let ((slab, _), object) = (entry.place(), entry.object());
+            match mark_free(|| self, self.first(), entry) {
                 Ok(class) if class.free_hot(object, slab) => return,
                 Err(Freed::Before) => double_free(at),
                 _ => {}
@@ -136,10 +136,10 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
     /// arrays have other places in the slot.
     #[inline(never)]
     pub(crate) fn free_marked_slow(&self, at: *mut u8) {
-        if let Some(spot) = Native::spot(at)
-            && let number = spot.cache().wrapping_sub(self.first()) as usize
+        if let Some(entry) = Native::pagemap(at)
+            && let number = entry.cache().wrapping_sub(self.first()) as usize
             && number < classes::COUNT
-            && self.class(number).free_hot(spot.object(), spot.place().0)
+            && self.class(number).free_hot(entry.object(), entry.place().0)
         {
             return;
         }
@@ -156,8 +156,8 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
 
     fn free_cold_inner(&self, at: *mut u8) {
         let Some(object) = Object::at(at) else { return };
-        let home = Native::home(at);
-        if home.is_none() {
+        let location = Native::location(at);
+        if location.is_none() {
             match signals::free(at) {
                 signals::Freed::Yes => return,
                 signals::Freed::Not => misuse(format_args!(
@@ -171,7 +171,7 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
             return unsafe { signals::keep(at) };
         };
         self.free_waiting();
-        self.free_in_engine(object, home);
+        self.free_in_engine(object, location);
     }
 
     /// Bytes that may be used at the start of a live allocation; 0 for null.
@@ -181,20 +181,20 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
 
     /// The usable bytes of the live allocation that starts at `at`, and its slab or block if it is in one.
     /// Any address may come: what is no live allocation ends the process with a report that names `call`.
-    fn live(&self, call: &str, at: *mut u8) -> (usize, Option<Home>) {
-        let Some((object, home)) = Object::at(at).zip(Native::home(at)) else {
+    fn live(&self, call: &str, at: *mut u8) -> (usize, Option<Location>) {
+        let Some((object, location)) = Object::at(at).zip(Native::location(at)) else {
             let elsewhere = signals::usable(at.addr()).or_else(|| mappings::usable(at.addr()));
             let bytes = elsewhere.unwrap_or_else(|| {
                 misuse(format_args!("{call} of {at:p}: not in the heap, or in an empty slab"))
             });
             return (bytes, None);
         };
-        let Some((number, class)) = self.class_at(home) else {
-            return (self.live_block(call, object, home), Some(home));
+        let Some((number, class)) = self.class_at(location) else {
+            return (self.live_block(call, object, location), Some(location));
         };
         let bytes = class.geometry().object_size;
-        if !class.starts_at(home.slab, home.offset) && class.owns(object).is_err() {
-            let offset = home.offset;
+        if !class.starts_at(location.slab, location.offset) && class.owns(object).is_err() {
+            let offset = location.offset;
             misuse(format_args!(
                 "{call} of {object:?}: inside an object, or behind the last, of a slab of malloc-{bytes} at offset {offset}"
             ));
@@ -205,14 +205,14 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
         if !is_live {
             misuse(format_args!("{call} of {object:?}: already freed (malloc-{bytes})"));
         }
-        (class.usable(object) as usize, Some(home))
+        (class.usable(object) as usize, Some(location))
     }
 
     /// Reports a size or an alignment that is not what the live allocation at `at` was asked with; `bytes` is
     /// `None` where the caller does not say. Says nothing of an address at which no allocation starts: its
     /// free is reported.
     pub(crate) fn check_sized(&self, at: *mut u8, bytes: Option<usize>, align: usize) {
-        let Some((object, home)) = Object::at(at).zip(Native::home(at)) else { return };
+        let Some((object, location)) = Object::at(at).zip(Native::location(at)) else { return };
         if !at.addr().is_multiple_of(align) {
             Line::say(format_args!(
                 "sized free of {object:?}: given an alignment of {align} bytes, expected less"
@@ -220,7 +220,7 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
             return;
         }
         let Some(given) = bytes else { return };
-        match self.class_at(home) {
+        match self.class_at(location) {
             Some((number, class)) if class.check_live(object).is_ok() => {
                 let usable = class.usable(object) as usize;
                 if !self.is_of_class(number, usable, given, align) {
@@ -231,9 +231,9 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
                 }
             }
             Some(_) => {}
-            None if home.offset != 0 => {}
+            None if location.offset != 0 => {}
             None => {
-                let usable = self.live_block("sized free", object, home);
+                let usable = self.live_block("sized free", object, location);
                 if given > usable || usable - given > (usable / 8).max(system::page_size()) {
                     Line::say(format_args!(
                         "sized free of {object:?}: given {given} bytes, expected up to {usable} (a large block)"
@@ -259,12 +259,12 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
     /// # Safety
     /// If `at` is an allocation, no other thread uses it.
     pub unsafe fn realloc(&self, at: *mut u8, bytes: usize, align: usize) -> *mut u8 {
-        let (usable, home) = self.live("realloc", at);
+        let (usable, location) = self.live("realloc", at);
         // It stays as it is if it fits and wastes little; then where it is, if it can. Where objects are
         // looked after, it stays only if a new one would be like it: red zones and sized frees go by the size
         // that was asked for last.
         let little = if usable > classes::MAX { usable / 8 } else { usable / 2 };
-        let class = home.and_then(|home| self.class_at(home)).filter(|_| E::GUARDS);
+        let class = location.and_then(|location| self.class_at(location)).filter(|_| E::GUARDS);
         let fits =
             bytes <= usable && class.is_none_or(|(number, _)| self.is_of_class(number, usable, bytes, align));
         if fits && (usable - bytes <= little || usable <= 64) {
@@ -272,8 +272,8 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
         }
         let pass = if bytes > classes::MAX { Native::pass() } else { None };
         if pass.is_some() {
-            let resized = match home {
-                Some(home) if self.resize_large(home, bytes) => Some(at),
+            let resized = match location {
+                Some(location) if self.resize_large(location, bytes) => Some(at),
                 None if bytes > Native::largest_block() / KEPT_FRACTION => mappings::resize(at, bytes, align),
                 _ => None,
             };

@@ -41,7 +41,7 @@ struct Header {
     _apart: [u8; 17 * LINE],
     slot: AtomicU16,
     node: AtomicU16,
-    near: Near,
+    pagemap: LocalPagemap,
     /// Pops from arrays until one is refused.
     credit: AtomicI32,
 }
@@ -52,16 +52,16 @@ pub(crate) const CREDIT_AT: usize = offset_of!(Header, credit);
 /// and then.
 const CREDITS: i32 = 2039;
 
-/// The part of the heap that a thread's node's memory is in, for the thread alone: none, in the refusing
-/// area.
+/// The part of the heap that is memory of a thread's node, and its pagemap, for the thread alone. Empty in
+/// the refusing area.
 #[repr(C)]
-pub(crate) struct Near {
+pub(crate) struct LocalPagemap {
     /// Where the heap starts.
     pub(crate) heap: Cell<usize>,
     pub(crate) start: Cell<usize>,
     pub(crate) bytes: Cell<usize>,
-    /// Where the owner of its first frame is.
-    pub(crate) owners: Cell<usize>,
+    /// Address of the pagemap entry of its first frame.
+    pub(crate) pagemap: Cell<usize>,
 }
 
 /// Where the first area is; 0 before the start.
@@ -195,10 +195,10 @@ pub(crate) fn is_mine() -> bool {
     mine() != refusing() && !is_hidden()
 }
 
-/// What is near this thread.
+/// The pagemap of the memory of this thread's node.
 #[inline(always)]
-pub(crate) fn near() -> &'static Near {
-    &header(mine()).near
+pub(crate) fn local_pagemap() -> &'static LocalPagemap {
+    &header(mine()).pagemap
 }
 
 /// Where a slot's area is.
@@ -237,7 +237,7 @@ pub(crate) fn name(slot: CpuId) {
     let header = header(of(slot));
     header.slot.store(slot.0, Relaxed);
     header.node.store(topology::node_of_cpu(system::cpu_of_machine()), Relaxed);
-    memory::find_near(topology::memory_node(header.node.load(Relaxed)), &header.near);
+    memory::set_local_pagemap(topology::memory_node(header.node.load(Relaxed)), &header.pagemap);
     use_slot(slot);
 }
 

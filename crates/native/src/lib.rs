@@ -82,7 +82,7 @@ mod world;
 
 pub use fork::Pass;
 pub use lock::Sleep;
-pub use memory::{Home, Spot, Start, Wishes};
+pub use memory::{Location, PagemapEntry, Start, Wishes};
 pub use object::Object;
 pub use per_cpu::{Owner, Served};
 pub use world::{Native, Trusted};

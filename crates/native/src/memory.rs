@@ -8,7 +8,7 @@
 //! Both are mapped once and never unmapped. A fresh descriptor is six zero words, which is what fresh memory
 //! holds.
 
-use crate::area::Near;
+use crate::area::LocalPagemap;
 use crate::object::{Object, Real};
 use crate::per_cpu::Owner;
 use crate::region;
@@ -24,7 +24,7 @@ use std::sync::{Mutex, PoisonError};
 struct Places {
     heap: AtomicUsize,
     memmap: AtomicUsize,
-    owners: AtomicUsize,
+    pagemap: AtomicUsize,
     /// A bit for every 8 bytes of the heap, for debugging.
     marks: AtomicUsize,
     /// A byte for every [`FLAG_BYTES`] of the heap.
@@ -38,7 +38,7 @@ struct Places {
 static PLACES: Places = Places {
     heap: AtomicUsize::new(0),
     memmap: AtomicUsize::new(0),
-    owners: AtomicUsize::new(0),
+    pagemap: AtomicUsize::new(0),
     marks: AtomicUsize::new(0),
     flags: AtomicUsize::new(0),
     flag_of_0: AtomicUsize::new(0),
@@ -110,7 +110,7 @@ pub(crate) fn forget() {
     let whole = [
         (PLACES.heap.load(Relaxed), frames() as usize * system::page_size()),
         (PLACES.memmap.load(Relaxed), frames() as usize * size_of::<Frame>()),
-        (PLACES.owners.load(Relaxed), frames() as usize * 8),
+        (PLACES.pagemap.load(Relaxed), frames() as usize * 8),
         (PLACES.marks.load(Relaxed), frames() as usize * system::page_size() / 64),
         (PLACES.flags.load(Relaxed), frames() as usize * system::page_size() / FLAG_BYTES),
     ];
@@ -135,7 +135,7 @@ pub(crate) fn start(wanted: Wishes) -> Start {
     per_cpu::start(wanted.slots);
     PLACES.heap.store(space.heap, Relaxed);
     PLACES.memmap.store(space.memmap, Relaxed);
-    PLACES.owners.store(space.owners, Relaxed);
+    PLACES.pagemap.store(space.pagemap, Relaxed);
     PLACES.marks.store(space.marks, Relaxed);
     PLACES.flags.store(space.flags, Relaxed);
     PLACES.flag_of_0.store(space.flags.wrapping_sub(space.heap / FLAG_BYTES), Relaxed);
@@ -178,7 +178,7 @@ fn place(huge_pages: bool) {
 pub(crate) fn commit_descriptors(first: Pfn, frames: u32) -> bool {
     let tables = [
         (&PLACES.memmap, size_of::<Frame>()),
-        (&PLACES.owners, 8),
+        (&PLACES.pagemap, 8),
         (&PLACES.marks, system::page_size() / 64),
         (&PLACES.flags, system::page_size() / FLAG_BYTES),
     ];
@@ -288,7 +288,7 @@ pub(crate) fn discard(pfn: Pfn, order: u8) -> bool {
     let (first, end) = (pfn.0 as usize + 1, pfn.0 as usize + (1 << order));
     let tables = [
         (&PLACES.memmap, size_of::<Frame>()),
-        (&PLACES.owners, 8),
+        (&PLACES.pagemap, 8),
         (&PLACES.flags, system::page_size() / FLAG_BYTES),
     ];
     for (table, bytes_each) in tables {
@@ -317,90 +317,93 @@ pub(crate) fn protect(pfn: Pfn, count: u32, open: bool) -> bool {
     space::protect(at.addr(), bytes, access)
 }
 
-/// Where an object is: its slab's first frame, its cache, and its offset in the slab.
+/// An address inside a slab or a block of page frames: which one, of which cache, and where in it.
 #[derive(Clone, Copy, Debug)]
-pub struct Home {
+pub struct Location {
     /// The slab's first frame.
     pub slab: Pfn,
-    /// Its cache.
+    /// The number of the slab's cache.
     pub cache: u32,
-    /// Bytes from the slab's start.
+    /// Bytes from the slab's start to the address.
     pub offset: u32,
 }
 
+/// The pagemap's word of a page frame: 0, or the cache's number + 1 above the low half of the slab's address.
 #[inline]
-fn owner(pfn: usize) -> &'static AtomicU64 {
+fn pagemap_word(pfn: usize) -> &'static AtomicU64 {
     // there is a word for every frame.
-    region::at(PLACES.owners.load(Relaxed) + pfn * 8)
+    region::at(PLACES.pagemap.load(Relaxed) + pfn * 8)
 }
 
 pub(crate) fn map(pfn: Pfn, order: u8, cache: u32) {
     let start = address(pfn, 0).addr() as u32;
     for at in 0..1usize << order {
-        owner(pfn.0 as usize + at).store((cache as u64 + 1) << 32 | start as u64, Relaxed);
+        pagemap_word(pfn.0 as usize + at).store((cache as u64 + 1) << 32 | start as u64, Relaxed);
     }
 }
 
 pub(crate) fn unmap(pfn: Pfn, order: u8) {
     for at in 0..1usize << order {
-        owner(pfn.0 as usize + at).store(0, Relaxed);
+        pagemap_word(pfn.0 as usize + at).store(0, Relaxed);
     }
 }
 
-/// Says which part of the heap a node's memory is in.
-pub(crate) fn find_near(node: u16, near: &Near) {
+/// Stores in `local` which part of the heap is memory of a node, and where its pagemap is.
+pub(crate) fn set_local_pagemap(node: u16, local: &LocalPagemap) {
     let shift = page_shift();
     let (first, count) = if topology::nodes() > 1 { node_frames(node) } else { (Pfn(0), frames()) };
-    near.heap.set(PLACES.heap.load(Relaxed));
-    near.start.set(address(first, 0).addr());
-    near.bytes.set((count as usize) << shift);
-    near.owners.set(PLACES.owners.load(Relaxed) + first.0 as usize * 8);
+    local.heap.set(PLACES.heap.load(Relaxed));
+    local.start.set(address(first, 0).addr());
+    local.bytes.set((count as usize) << shift);
+    local.pagemap.set(PLACES.pagemap.load(Relaxed) + first.0 as usize * 8);
 }
 
-/// An address of the heap, and what its frame says: [`Home`] before anything was checked.
+/// An address of the heap and the pagemap's word of its page frame, neither checked yet: [`Location`] is the
+/// checked form.
 #[derive(Clone, Copy, Debug)]
-pub struct Spot {
-    /// The frame's word: 0 in no slab; else its cache's number + 1, and the low half of its slab's address.
+pub struct PagemapEntry {
+    /// The page frame's word ([`pagemap_word`]).
     word: u64,
     at: usize,
-    /// Where the heap starts.
+    /// The heap's address.
     heap: usize,
 }
 
-impl Spot {
-    /// Any address may be asked about. `None` outside the heap.
+impl PagemapEntry {
+    /// The entry of any address; `None` outside the heap.
     #[inline(always)]
-    pub(crate) fn of(at: usize) -> Option<Spot> {
+    pub(crate) fn at(at: usize) -> Option<PagemapEntry> {
         let heap = PLACES.heap.load(Relaxed);
         let pfn = at.wrapping_sub(heap) >> page_shift();
         if pfn >= PLACES.frames.load(Relaxed) {
             return None;
         }
-        Some(Spot { word: owner(pfn).load(Relaxed), at, heap })
+        Some(PagemapEntry { word: pagemap_word(pfn).load(Relaxed), at, heap })
     }
 
-    /// The same for what is in memory of this thread's node; `None` elsewhere, and for a thread without a
+    /// The entry of an address in memory of this thread's node; `None` elsewhere, and for a thread without a
     /// slot of its own.
     #[inline(always)]
-    pub(crate) fn near(at: usize) -> Option<Spot> {
-        let near = area::near();
-        let within = at.wrapping_sub(near.start.get());
-        if within >= near.bytes.get() {
+    pub(crate) fn local(at: usize) -> Option<PagemapEntry> {
+        let local = area::local_pagemap();
+        let within = at.wrapping_sub(local.start.get());
+        if within >= local.bytes.get() {
             return None;
         }
-        let owner = near.owners.get() + (within >> page_shift()) * 8;
+        let word = local.pagemap.get() + (within >> page_shift()) * 8;
         // there is a word for every frame of the heap.
-        let owner: &AtomicU64 = region::at(owner);
-        Some(Spot { word: owner.load(Relaxed), at, heap: near.heap.get() })
+        let word: &AtomicU64 = region::at(word);
+        Some(PagemapEntry { word: word.load(Relaxed), at, heap: local.heap.get() })
     }
 
-    /// The cache; no cache has the number that comes out in no slab, which is the largest.
+    /// The cache's number; `u32::MAX`, which no cache has, if the address is in no slab.
     #[inline(always)]
     pub fn cache(self) -> u32 {
         ((self.word >> 32) as u32).wrapping_sub(1)
     }
 
-    /// The slab's first frame, and bytes from its start. Nonsense in no slab.
+    /// The slab's first frame, and bytes from the slab's start to the address. Meaningless if the address is
+    /// in no slab.
     #[inline(always)]
     pub fn place(self) -> (Pfn, u32) {
         let offset = (self.at as u32).wrapping_sub(self.word as u32);
@@ -408,7 +411,7 @@ impl Spot {
         (Pfn((start >> page_shift()) as u32), offset)
     }
 
-    /// The object there.
+    /// The address as an object.
     #[inline(always)]
     pub fn object(self) -> Object {
         // an address in the heap, which does not start at 0.
@@ -416,10 +419,10 @@ impl Spot {
     }
 }
 
-/// The slab an address is in; any address may be asked about.
+/// The slab that any address is in; `None` if it is in none.
 #[inline]
-pub(crate) fn home(at: usize) -> Option<Home> {
-    let spot = Spot::of(at).filter(|spot| spot.word != 0)?;
-    let (slab, offset) = spot.place();
-    Some(Home { slab, cache: spot.cache(), offset })
+pub(crate) fn location(at: usize) -> Option<Location> {
+    let entry = PagemapEntry::at(at).filter(|entry| entry.word != 0)?;
+    let (slab, offset) = entry.place();
+    Some(Location { slab, cache: entry.cache(), offset })
 }

@@ -1,7 +1,7 @@
 //! The world's address space: one mapping, reserved when the world starts, cut into parts.
 //!
 //! ```text
-//! heap | memmap | owners | marks | flags | areas | lumps
+//! heap | memmap | pagemap | marks | flags | areas | lumps
 //! ```
 //!
 //! Either all parts are there, or nothing is reserved and the next start tries again.
@@ -14,7 +14,7 @@
 //! | part | committed when | by steps of |
 //! |---|---|---|
 //! | heap | the page allocator hands out frames | what is committed so far, 4 MiB to 64 MiB |
-//! | memmap, owners, marks, flags | the page allocator's frontier moves on | a largest block's entries |
+//! | memmap, pagemap, marks, flags | the page allocator's frontier moves on | a largest block's entries |
 //! | areas | a slot is first used | what is committed so far, 8 to 64 areas |
 //! | lumps | the last MiB of them is begun | 2 MiB, 8 MiB at first |
 //!
@@ -42,7 +42,7 @@ pub(crate) struct Space {
     /// A descriptor for every frame of the heap.
     pub(crate) memmap: usize,
     /// A word for every frame of the heap.
-    pub(crate) owners: usize,
+    pub(crate) pagemap: usize,
     /// A bit for every 8 bytes of the heap.
     pub(crate) marks: usize,
     /// A byte for every [`FLAG_BYTES`] of the heap.
@@ -92,7 +92,7 @@ impl Space {
         let bytes = parts.iter().sum();
         let whole = system::reserve(bytes)?;
         let mut end = whole.as_ptr().expose_provenance();
-        let [heap, memmap, owners, marks, flags, areas, lumps] = parts.map(|bytes| {
+        let [heap, memmap, pagemap, marks, flags, areas, lumps] = parts.map(|bytes| {
             let start = end;
             end += bytes;
             start
@@ -106,7 +106,7 @@ impl Space {
             return None;
         }
         let heap = heap.next_multiple_of(align);
-        Some(Space { heap, frames, memmap, owners, marks, flags, areas, slots, lumps, lump_bytes })
+        Some(Space { heap, frames, memmap, pagemap, marks, flags, areas, slots, lumps, lump_bytes })
     }
 }
 

@@ -4,7 +4,7 @@
 use crate::fork::Pass;
 use crate::lazy::{Cpus, Nodes};
 use crate::lock::Futex;
-use crate::memory::{self, Spot, Start, Wishes};
+use crate::memory::{self, PagemapEntry, Start, Wishes};
 use crate::object::{Object, Real};
 use crate::per_cpu::Served;
 use crate::slots::Slots;
@@ -183,10 +183,10 @@ impl<A: Trusted> Native<A> {
         memory::protect(pfn, count, true)
     }
 
-    /// The slab an address is in; any address may be asked about.
+    /// The slab that any address is in; `None` if it is in none.
     #[inline]
-    pub fn home(at: *const u8) -> Option<memory::Home> {
-        memory::home(at.addr())
+    pub fn location(at: *const u8) -> Option<memory::Location> {
+        memory::location(at.addr())
     }
 
     /// Bytes of the heap for which there is one flag: the objects of a cache whose size is not less have one
@@ -199,17 +199,17 @@ impl<A: Trusted> Native<A> {
         memory::flag(object)
     }
 
-    /// What is known of an address of this thread's node's memory; `None` elsewhere, and for threads without
-    /// slots of their own.
+    /// The pagemap's entry of an address in memory of this thread's node; `None` elsewhere, and for threads
+    /// without slots of their own.
     #[inline(always)]
-    pub fn near(at: *const u8) -> Option<Spot> {
-        Spot::near(at.addr())
+    pub fn pagemap_local(at: *const u8) -> Option<PagemapEntry> {
+        PagemapEntry::local(at.addr())
     }
 
-    /// What is known of an address at first sight; `None` outside the heap.
+    /// The pagemap's entry of any address; `None` outside the heap.
     #[inline(always)]
-    pub fn spot(at: *const u8) -> Option<Spot> {
-        Spot::of(at.addr())
+    pub fn pagemap(at: *const u8) -> Option<PagemapEntry> {
+        PagemapEntry::at(at.addr())
     }
 }
 

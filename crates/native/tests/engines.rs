@@ -47,8 +47,8 @@ impl<W: Over, E: Front<W>> Metadata<W> for World<W, E> {
         self.metadata[cache].alloc(&Backing::new(&self.pages, &self.common), gfp, None)
     }
     fn free(&self, object: Object) {
-        let home = Native::home(object.as_ptr()).expect("metadata is in a slab");
-        let freed = self.metadata[home.cache as usize - SIZES.len()]
+        let location = Native::location(object.as_ptr()).expect("metadata is in a slab");
+        let freed = self.metadata[location.cache as usize - SIZES.len()]
             .free(&Backing::new(&self.pages, &self.common), object);
         freed.expect("metadata is an object");
     }
@@ -70,10 +70,10 @@ impl<W: Over, E: Front<W>> World<W, E> {
         let object = Object::at(std::ptr::with_exposed_provenance_mut(at)).expect("an address");
         let other = Native::unstamped(object, SIZES[cache], at as u64);
         assert_eq!(other, None, "object {at:#x} of {} bytes was written over", SIZES[cache]);
-        let home = Native::home(object.as_ptr()).expect("an object is in a slab");
-        assert_eq!(home.cache as usize, cache, "whose object {at:#x} is");
-        if !(self.caches[cache].starts_at(home.slab, home.offset)
-            && self.caches[cache].free_hot(object, home.slab))
+        let location = Native::location(object.as_ptr()).expect("an object is in a slab");
+        assert_eq!(location.cache as usize, cache, "whose object {at:#x} is");
+        if !(self.caches[cache].starts_at(location.slab, location.offset)
+            && self.caches[cache].free_hot(object, location.slab))
         {
             self.caches[cache].free(&self.backing(), object).expect("an object of this cache");
         }

@@ -132,8 +132,8 @@ impl Checked {
     #[inline(always)]
     pub unsafe fn free(&self, at: *mut u8) {
         // The slow ways look it up again, and are C's: what does not unwind is called last, without a frame.
-        if let Some(spot) = Native::near(at)
-            && let Some((object, slab)) = self.cache.starts_at_hot(spot)
+        if let Some(entry) = Native::pagemap_local(at)
+            && let Some((object, slab)) = self.cache.starts_at_hot(entry)
             && self.mark(object)
         {
             if !self.cache.push_hot(object, slab) {
@@ -147,8 +147,8 @@ impl Checked {
     /// Gives back what is marked as free.
     #[inline(never)]
     extern "C" fn free_taken(&self, at: *mut u8) {
-        let (object, home) = Object::at(at).zip(Native::home(at)).expect("an object");
-        if self.cache.try_free(object, home.slab).is_err() {
+        let (object, location) = Object::at(at).zip(Native::location(at)).expect("an object");
+        if self.cache.try_free(object, location.slab).is_err() {
             self.wrong(at);
         }
     }
@@ -165,7 +165,7 @@ impl Checked {
 
     /// The object at an address and its slab, marked as free; `None` where there is no live one.
     fn take_back(&self, at: *mut u8) -> Option<(Object, Pfn)> {
-        let (object, slab) = self.cache.find(Native::spot(at)?)?;
+        let (object, slab) = self.cache.find(Native::pagemap(at)?)?;
         (self.wordless || self.mark(object)).then_some((object, slab))
     }
 
@@ -188,14 +188,14 @@ impl Checked {
     #[inline(never)]
     fn wrong(&self, at: *mut u8) -> ! {
         let name = self.cache.name();
-        let Some((object, home)) = Object::at(at).zip(Native::home(at)) else {
+        let Some((object, location)) = Object::at(at).zip(Native::location(at)) else {
             misuse(format_args!("{name}: free of {at:p}: not in the heap, or in an empty slab"))
         };
-        if home.cache != self.cache.number().0 {
-            misuse(format_args!("{name}: free of {at:p}: an object of {}", Named(home.cache)));
+        if location.cache != self.cache.number().0 {
+            misuse(format_args!("{name}: free of {at:p}: an object of {}", Named(location.cache)));
         }
         if self.cache.owns(object) == Err(Misuse::NotAnObject) {
-            let offset = home.offset;
+            let offset = location.offset;
             misuse(format_args!(
                 "{name}: free of {at:p}: inside an object, or behind the last, of a slab at offset {offset}"
             ));

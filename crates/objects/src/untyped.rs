@@ -13,7 +13,7 @@ use crate::{AllocError, CreateError, Letters, Stats};
 use slablab_malloc::Over;
 use slablab_malloc::shared::{self, FromHeap, Registration, Tenant};
 use slablab_malloc::world::Native;
-use slablab_native::{Object, Spot, stack};
+use slablab_native::{Object, PagemapEntry, stack};
 use slablab_pages::Pages;
 use slablab_platform::{CpuId, Gfp, Pfn, Topology, Work, WorkKind};
 use slablab_slabs::preset::Choice;
@@ -171,34 +171,34 @@ impl Cache {
     pub fn free(&self, object: Object) {
         if let AnyEngine::Slub(cache) = &self.inner.engine
             && !self.inner.limited
-            && cache.free_own(object, || home(object))
+            && cache.free_own(object, || slab_of(object))
         {
             return;
         }
         self.inner.free_slow(object);
     }
 
-    /// The object of this cache that starts at a spot, and its slab; `None` where none does, or where that
-    /// cannot be told fast.
+    /// The object of this cache that starts at the address of a pagemap entry, and its slab. `None` if none
+    /// starts there, or if that cannot be found out fast.
     #[inline(always)]
-    pub fn starts_at_hot(&self, spot: Spot) -> Option<(Object, Pfn)> {
-        let (slab, offset) = spot.place();
+    pub fn starts_at_hot(&self, entry: PagemapEntry) -> Option<(Object, Pfn)> {
+        let (slab, offset) = entry.place();
         match &self.inner.engine {
             AnyEngine::Slub(cache)
-                if spot.cache() == self.inner.number.0 && cache.starts_at(slab, offset) =>
+                if entry.cache() == self.inner.number.0 && cache.starts_at(slab, offset) =>
             {
-                Some((spot.object(), slab))
+                Some((entry.object(), slab))
             }
             _ => None,
         }
     }
 
-    /// The object of this cache at a spot, allocated or not, and its slab.
-    pub fn find(&self, spot: Spot) -> Option<(Object, Pfn)> {
-        if spot.cache() != self.inner.number.0 {
+    /// The object of this cache that the address of a pagemap entry is in, allocated or not, and its slab.
+    pub fn find(&self, entry: PagemapEntry) -> Option<(Object, Pfn)> {
+        if entry.cache() != self.inner.number.0 {
             return None;
         }
-        let ((slab, offset), object) = (spot.place(), spot.object());
+        let ((slab, offset), object) = (entry.place(), entry.object());
         let starts = with!(&self.inner.engine, cache => cache.starts_at(slab, offset));
         (starts || self.owns(object).is_ok()).then_some((object, slab))
     }
@@ -329,8 +329,8 @@ impl Cache {
 
 /// The slab an object is in.
 #[inline(always)]
-fn home(object: Object) -> Option<Pfn> {
-    Native::home(object.as_ptr()).map(|home| home.slab)
+fn slab_of(object: Object) -> Option<Pfn> {
+    Native::location(object.as_ptr()).map(|location| location.slab)
 }
 
 /// Bytes from the start of an object of so many bytes to the word of state behind it.
@@ -414,7 +414,7 @@ impl Inner {
     #[inline(never)]
     fn free_slow(&self, object: Object) {
         if !self.limited
-            && let Some(slab) = home(object)
+            && let Some(slab) = slab_of(object)
             && with!(&self.engine, cache => cache.free_hot(object, slab))
         {
             return;
