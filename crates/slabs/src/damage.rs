@@ -17,7 +17,7 @@ pub(crate) fn damaged<P: Platform>(cache: CacheId, what: fmt::Arguments<'_>) -> 
     P::broken(format_args!("cache {}: {what}", cache.0))
 }
 
-/// Reports an object that a slot, an array or a sheaf kept for later, and that its slab does not take.
+/// Reports an object that was in a slot, an array or a sheaf, and that its slab does not accept.
 #[cold]
 #[inline(never)]
 pub(crate) fn kept_wrong<P: Platform>(cache: CacheId, place: &str, object: P::Ptr, why: Misuse) -> ! {
@@ -31,7 +31,7 @@ pub(crate) fn hole<P: Platform>(cache: CacheId, place: &str, storage: P::Ptr, in
     damaged::<P>(cache, format_args!("{place} at {storage:?} has no object at index {index}"))
 }
 
-/// Reports a free list that ends before its count says.
+/// Reports a free list that ends before its count.
 #[cold]
 #[inline(never)]
 pub(crate) fn cut_list<P: Platform>(cache: CacheId, object: P::Ptr) -> ! {
@@ -41,7 +41,7 @@ pub(crate) fn cut_list<P: Platform>(cache: CacheId, object: P::Ptr) -> ! {
     )
 }
 
-/// Reports work that an engine never asks the world for.
+/// Reports deferred work that the engine never requests.
 #[cold]
 #[inline(never)]
 pub(crate) fn no_such_work<P: Platform>(cache: CacheId, kind: slablab_platform::WorkKind) -> ! {

@@ -1,15 +1,15 @@
 //! kmalloc: size classes, types and page-backed sizes, by era (docs/theory/slub.md 8, docs/theory/slqb.md 7).
 //!
-//! A request has a [`Class`] by its size and a [`KmallocType`] by its flags; the two name a cache. Classes
-//! are the powers of two from the smallest on, and 96 and 192 bytes where the smallest class is small enough;
-//! above the largest class a request goes to the page allocator. Which types exist is a matter of the
-//! kernel's configuration.
+//! The size of a request selects a [`Class`], and its flags select a [`KmallocType`]; together they name a
+//! cache. The classes are the powers of two from the smallest class on, plus 96 and 192 bytes if the smallest
+//! class is small enough. Larger requests go to the page allocator. The kernel's configuration determines
+//! which types exist.
 //!
-//! What a recording cannot tell is reported, not guessed: under `RANDOM_KMALLOC_CACHES` a hash of the call
-//! site and a secret picks one of 16 caches, and under `SLAB_BUCKETS` some callers have sets of their own;
-//! see [`Ambiguity`].
+//! A recording does not always identify the cache. Under `RANDOM_KMALLOC_CACHES`, a hash of the call site and
+//! a secret selects one of 16 caches. Under `SLAB_BUCKETS`, some callers have sets of their own. Such
+//! requests are reported as an [`Ambiguity`], not guessed.
 //!
-//! Deliberately absent: nothing is created here. The code that assembles a heap creates a cache per type and
+//! Deliberately absent: this module creates no cache. The code that assembles a heap creates one per type and
 //! class.
 
 use crate::cache::{CacheFlags, CacheSpec, WORD};
@@ -18,14 +18,14 @@ use crate::release::Release;
 use core::fmt;
 use slablab_platform::Gfp;
 
-/// What serves a request of some size.
+/// The class of a request's size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Class {
-    /// Nothing is allocated: the kernel answers `ZERO_SIZE_PTR` to a request of no bytes.
+    /// No allocation: the kernel returns `ZERO_SIZE_PTR` for a request of 0 bytes.
     Zero,
-    /// The class with this index, smallest first.
+    /// The class with this index; the smallest class has index 0.
     Small(u8),
-    /// Pages of this order, straight from the page allocator.
+    /// Pages of this order, directly from the page allocator.
     Large(u8),
 }
 
@@ -41,53 +41,55 @@ pub struct KmallocRule {
     names: Names,
     /// SLQB asks for `SLAB_HWCACHE_ALIGN`.
     hwcache_align: bool,
-    /// Other caches may be folded into the classes: 2.6.
+    /// Whether other caches may be merged with the classes: 2.6.
     merged: bool,
-    /// No class of 96 bytes even so: SLAB of 2.6.
+    /// Whether the class of 96 bytes is missing although the smallest class allows it: SLAB of 2.6.
     without_96: bool,
 }
 
-/// How the objects of a class are aligned, beside the smallest class's size.
+/// The alignment of a class's objects, in addition to the smallest class's size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ClassAlign {
     /// To a word: 2.6, SLQB.
     Word,
-    /// Powers of two to their size, the others to a word: seen in 6.1.
+    /// Powers of two to their size, others to a word: measured on 6.1.
     PowersOfTwo,
-    /// To the largest power of two that divides the size, 32 for 96 and 64 for 192: seen in 6.12 and 6.18.
+    /// To the largest power of two that divides the size, which is 32 for 96 and 64 for 192: measured on 6.12
+    /// and 6.18.
     Divisor,
 }
 
-/// How a size is written in a cache's name.
+/// The form of a size in a cache's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Names {
     /// `kmalloc-1024`: 2.6, SLQB.
     Bytes,
-    /// `kmalloc-1k`: seen in 6.1 and later.
+    /// `kmalloc-1k`: measured on 6.1 and later.
     Short,
 }
 
-/// Where the classes begin unless the architecture asks for more.
+/// log2 of the smallest class, unless the architecture sets a larger one.
 const MIN_SHIFT: u8 = 3;
-/// Where SLAB's begin, on pages of 4 KiB.
+/// log2 of SLAB's smallest class on 4 KiB pages.
 const SLAB_MIN_SHIFT: u8 = 5;
-/// The largest of SLAB's in 2.6, on machines whose blocks are as large.
+/// log2 of SLAB's largest class in 2.6, on machines whose page blocks are that large.
 const SLAB_MAX_SHIFT: u8 = 25;
-/// The smallest class that a class of 96 bytes can stand beside.
+/// The class of 96 bytes exists if log2 of the smallest class is at most this.
 const MIN_SHIFT_OF_96: u8 = 5;
-/// The smallest class that a class of 192 bytes can stand beside.
+/// The class of 192 bytes exists if log2 of the smallest class is at most this.
 const MIN_SHIFT_OF_192: u8 = 6;
 
 impl KmallocRule {
-    /// The classes of a preset: up to two pages; SLQB's up to 512 pages. SLAB's begin with 32 bytes, and in
-    /// 2.6 went up to the largest block, at most 32 MB (docs/theory/slab.md 5.7).
+    /// The classes of a preset: up to two pages; for SLQB up to 512 pages. SLAB's classes begin with 32
+    /// bytes, and in 2.6 they reach the largest page block, at most 32 MB (docs/theory/slab.md 5.7).
     pub fn of(preset: &Preset, page_shift: u32) -> KmallocRule {
         let page_shift = page_shift as u8;
         let (old, aligned) = match preset {
             Preset::Slub(policy) => (policy.release.major == 2, policy.release >= Release::new(6, 12, 0)),
             Preset::Slqb(_) => (true, false),
             Preset::Slab(policy) => (policy.release.major == 2, false),
-            // SLOB has no classes: these stand for the sizes that come in, each with its own size.
+            // SLOB has no classes. These only name the sizes of requests; each request is served with its own
+            // size.
             Preset::Slob(policy) => (policy.release.major == 2, false),
         };
         let slqb = matches!(preset, Preset::Slqb(_));
@@ -110,24 +112,25 @@ impl KmallocRule {
                 (false, true) => ClassAlign::Divisor,
             },
             names: if old { Names::Bytes } else { Names::Short },
-            // The class of 96 bytes has 128 in the dump of a 6.1 with SLAB.
+            // In the dump of a 6.1 with SLAB, objects of the class of 96 bytes take 128 bytes.
             hwcache_align: slqb || (slab && !old),
             merged: old && !slqb && !slab,
-            // A cache line of 64 bytes is too long for it (docs/theory/slab.md 5.7).
+            // The class of 96 bytes does not exist with cache lines of 64 bytes (docs/theory/slab.md 5.7).
             without_96: slab && old,
         }
     }
 
-    /// The rule with `bytes` as `KMALLOC_MIN_SIZE`, a power of two: 8 by default, 128 on arm64 until 6.4.
+    /// The rule with a `KMALLOC_MIN_SIZE` of `bytes`, a power of two: 8 by default, 128 on arm64 until 6.4.
     pub const fn with_min_size(self, bytes: u32) -> KmallocRule {
         assert!(bytes.is_power_of_two() && bytes >= 1 << MIN_SHIFT);
         KmallocRule { min_shift: bytes.ilog2() as u8, ..self }
     }
 
-    /// With this largest class, a power of two, at least 256 and the smallest class.
+    /// The rule with a largest class of `bytes`, a power of two of at least 256 and at least the smallest
+    /// class.
     ///
-    /// Whether classes up to two pages came with 2.6.29 or 2.6.30 is not settled (docs/theory/slub.md 8);
-    /// before them, an object larger than a page came from the page allocator.
+    /// It is not known whether classes up to two pages came with 2.6.29 or with 2.6.30 (docs/theory/slub.md
+    /// 8). Before them, objects larger than a page came from the page allocator.
     pub const fn with_max_size(self, bytes: u32) -> KmallocRule {
         assert!(bytes.is_power_of_two() && bytes >= 256 && bytes.ilog2() >= self.min_shift as u32);
         KmallocRule { max_shift: bytes.ilog2() as u8, ..self }
@@ -141,8 +144,8 @@ impl KmallocRule {
         self.min_shift <= MIN_SHIFT_OF_192
     }
 
-    /// The class that serves a request of `bytes` bytes: compares, one bit scan and adds, no division and no
-    /// table.
+    /// The class for a request of `bytes` bytes. Uses comparisons, one bit scan and additions; no division,
+    /// no table.
     #[inline]
     pub const fn class_of(&self, bytes: u64) -> Class {
         if bytes == 0 {
@@ -160,14 +163,14 @@ impl KmallocRule {
         Class::Small(self.index_of_shift(shift) - between as u8)
     }
 
-    /// The index of the class of 2^`shift` bytes: 96 comes before 128, 192 before 256.
+    /// The index of the class of 2^`shift` bytes. The class of 96 comes before 128, and 192 before 256.
     const fn index_of_shift(&self, shift: u8) -> u8 {
         let in_between = (self.has_96() && shift >= 7) as u8 + (self.has_192() && shift >= 8) as u8;
         shift - self.min_shift + in_between
     }
 
-    /// Which class served a request that was recorded with the bytes it was given: the recorded size decides
-    /// where it is a size this kernel gives, else the bytes asked for.
+    /// The class of a recorded request. If the recorded size of the object is a class of this kernel, that
+    /// class; else the class of the requested bytes.
     pub fn class_recorded(&self, bytes_req: u64, bytes_alloc: Option<u64>) -> Class {
         let given =
             bytes_alloc.filter(|given| *given >= bytes_req).map(|given| (given, self.class_of(given)));
@@ -177,7 +180,7 @@ impl KmallocRule {
         }
     }
 
-    /// Bytes given to a request of this class.
+    /// The object size for a request of this class, in bytes.
     pub fn size_of(&self, class: Class) -> u64 {
         match class {
             Class::Zero => 0,
@@ -186,15 +189,15 @@ impl KmallocRule {
         }
     }
 
-    /// How many classes there are.
+    /// The number of classes.
     pub const fn class_count(&self) -> u8 {
         self.index_of_shift(self.max_shift) + 1
     }
 
-    /// Bytes of an object of a class.
+    /// The object size of a class, in bytes.
     ///
     /// # Panics
-    /// There is no such class.
+    /// No class has the index `index`.
     pub fn class_size(&self, index: u8) -> u32 {
         let is = |shift: u8| shift >= self.min_shift && self.index_of_shift(shift) == index;
         match (self.min_shift..=self.max_shift).find(|shift| is(*shift)) {
@@ -205,17 +208,17 @@ impl KmallocRule {
         }
     }
 
-    /// The sizes of all classes, smallest first.
+    /// The object sizes of all classes, smallest first.
     pub fn class_sizes(&self) -> impl Iterator<Item = u32> {
         let rule = *self;
         (0..rule.class_count()).map(move |index| rule.class_size(index))
     }
 
-    /// What the cache of a type and a class is asked to be.
+    /// The specification of the cache for a type and a class.
     pub fn spec(&self, kind: KmallocType, index: u8) -> CacheSpec {
         let object_size = self.class_size(index);
         let by_size = match (kind, self.align) {
-            // The dumps of 6.12 and 6.18 show no more for them.
+            // In the dumps of 6.12 and 6.18 these caches have no larger alignment.
             (KmallocType::Bucket(_), _) => WORD,
             (_, ClassAlign::PowersOfTwo) if object_size.is_power_of_two() => object_size,
             (_, ClassAlign::Word | ClassAlign::PowersOfTwo) => WORD,
@@ -236,13 +239,13 @@ impl KmallocRule {
         }
     }
 
-    /// The name of the cache of a type and a class, as the kernel prints it.
+    /// The name of the cache for a type and a class, as the kernel prints it.
     pub fn name(&self, kind: KmallocType, index: u8) -> ClassName {
         ClassName { kind, size: self.class_size(index), names: self.names }
     }
 }
 
-/// Which of the caches of one class serves a request.
+/// The type of a request: it selects one of the caches of a class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum KmallocType {
     /// `kmalloc-512`.
@@ -253,35 +256,35 @@ pub enum KmallocType {
     Cgroup,
     /// `dma-kmalloc-512`: pages below 16 MiB.
     Dma,
-    /// `kmalloc-rnd-01-512`: a copy of the normal cache, from 1.
+    /// `kmalloc-rnd-01-512`: a copy of the normal cache. The first copy is number 1.
     Copy(u8),
-    /// `msg_msg-512`: a set of its own, by its index in [`BUCKET_SETS`].
+    /// `msg_msg-512`: a cache of a separate set; the number is its index in [`BUCKET_SETS`].
     Bucket(u8),
 }
 
-/// The sets of `SLAB_BUCKETS`, each named by its user.
+/// The sets of `SLAB_BUCKETS`, by the name that their user gave them.
 pub const BUCKET_SETS: &[&str] = &["memdup_user", "msg_msg"];
-/// Copies of the normal caches under `RANDOM_KMALLOC_CACHES`.
+/// The number of copies of the normal caches under `RANDOM_KMALLOC_CACHES`.
 pub const RANDOM_COPIES: u8 = 15;
 
-/// Which types a kernel has.
+/// The types that a kernel has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KmallocConfig {
     /// `ZONE_DMA`.
     pub dma: bool,
-    /// Reclaimable caches of their own: 6.1 and later, not in 2.6.
+    /// Whether reclaimable requests have caches of their own: 6.1 and later, not in 2.6.
     pub reclaimable: bool,
-    /// `MEMCG_KMEM` (`MEMCG` since it has no switch of its own), not in 2.6.
+    /// `MEMCG_KMEM`, or `MEMCG` after the separate switch was removed; not in 2.6.
     pub cgroup: bool,
-    /// Copies of the normal caches: 0, or [`RANDOM_COPIES`] with `RANDOM_KMALLOC_CACHES`.
+    /// The number of copies of the normal caches: 0, or [`RANDOM_COPIES`] with `RANDOM_KMALLOC_CACHES`.
     pub random_copies: u8,
     /// `SLAB_BUCKETS`.
     pub buckets: bool,
 }
 
 impl KmallocConfig {
-    /// The types that a distribution's kernel of this preset has: the dumps of 6.12 and 6.18 show buckets,
-    /// none shows copies.
+    /// The types that a distribution's kernel of this preset has. The dumps of 6.12 and 6.18 contain buckets;
+    /// no dump contains copies.
     pub fn of(preset: &Preset) -> KmallocConfig {
         let release = match preset {
             Preset::Slub(policy) => policy.release,
@@ -299,7 +302,7 @@ impl KmallocConfig {
         }
     }
 
-    /// The types there are.
+    /// All types of this configuration.
     pub fn types(self) -> impl Iterator<Item = KmallocType> {
         let one = |there: bool, kind: KmallocType| there.then_some(kind);
         let sets = if self.buckets { BUCKET_SETS.len() as u8 } else { 0 };
@@ -317,8 +320,9 @@ impl KmallocConfig {
 }
 
 impl KmallocType {
-    /// The type of a request with these flags: DMA before reclaimable before accounted, each if the kernel
-    /// has it. Never a copy nor a bucket set, which flags do not tell; see [`KmallocType::ambiguous`].
+    /// The type of a request with the flags `gfp`. DMA comes before reclaimable, and reclaimable before
+    /// accounted, each only if the kernel has it. Never a copy or a bucket set, because flags do not select
+    /// those; see [`KmallocType::ambiguous`].
     pub const fn of(gfp: Gfp, config: &KmallocConfig) -> KmallocType {
         if config.dma && gfp.any(Gfp::DMA) {
             KmallocType::Dma
@@ -331,10 +335,11 @@ impl KmallocType {
         }
     }
 
-    /// Which other caches may have served a recorded request of this type; `None` when flags and size decide.
+    /// The other caches that may have served a recorded request of this type. `None` if flags and size
+    /// identify the cache.
     ///
-    /// A bucket set has one cache per class whatever the flags, so that a normal or an accounted request may
-    /// be of any.
+    /// A bucket set has one cache per class, whatever the flags. So a normal or an accounted request may
+    /// belong to any set.
     pub fn ambiguous(self, config: &KmallocConfig) -> Option<Ambiguity> {
         let sets = if config.buckets { BUCKET_SETS.len() as u8 } else { 0 };
         let others = match self {
@@ -348,17 +353,17 @@ impl KmallocType {
     }
 }
 
-/// Caches that a recording cannot tell from the one its flags name.
+/// The caches that a recording cannot tell from the cache that the flags select.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ambiguity {
-    /// Random copies of the normal cache.
+    /// The number of random copies of the normal cache.
     pub copies: u8,
-    /// Sets of buckets; the symbol of the call site often tells which, if any.
+    /// The number of bucket sets. The symbol of the call site often identifies the set, if any.
     pub bucket_sets: u8,
 }
 
-/// The name of a kmalloc cache. The forms of 2.6's DMA caches and of random copies are from memory; all
-/// others are in dumps of real kernels.
+/// The name of a kmalloc cache. The names of 2.6's DMA caches and of random copies are from memory; all
+/// others appear in dumps of real kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClassName {
     kind: KmallocType,

@@ -1,11 +1,11 @@
 //! Slab orders: how many pages a slab has, by era.
 //!
-//! One enum, one function per rule, from docs/theory/slub.md 5, docs/theory/slqb.md 3 and
-//! docs/theory/slab.md 5. A rule is arithmetic on the object's size, the page size and the number of CPUs; it
-//! runs at cache creation, never on a fast path.
+//! Each rule is one variant of an enum and one function. The rules are described in docs/theory/slub.md 5,
+//! docs/theory/slqb.md 3 and docs/theory/slab.md 5. A rule computes with the object's size, the page size and
+//! the number of CPUs. It runs when a cache is created, never on a fast path.
 //!
-//! Deliberately absent: Patel's first and second version, of which only the third one's list of changes is
-//! known (docs/theory/slub.md 5.6), and SLOB, whose pages belong to no cache.
+//! Deliberately absent: versions 1 and 2 of Patel's patch, which are known only from the change list of
+//! version 3 (docs/theory/slub.md 5.6), and SLOB, whose pages belong to no cache.
 
 pub mod slab;
 
@@ -13,30 +13,30 @@ use crate::cache::WORD;
 use crate::release::Release;
 use slab::{BREAK_ORDER, Orders, Shape};
 
-/// Which CPUs an era counts when it creates a cache (docs/theory/slub.md 5.1).
+/// The CPUs that an era counts when it creates a cache (docs/theory/slub.md 5.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CpusCounted {
-    /// All that may ever come (`nr_cpu_ids`): until 5.10.
+    /// All CPUs that may ever be present (`nr_cpu_ids`): until 5.10.
     Possible,
-    /// Those online at that moment, 1 for caches of early boot: 5.11.0 only.
+    /// The CPUs that are online when the cache is created; 1 for caches of early boot: 5.11.0 only.
     Online,
-    /// Those plugged in; the possible ones when that says one: 5.11.1 and later.
+    /// The CPUs that are present; if that is 1, the possible CPUs: 5.11.1 and later.
     Present,
 }
 
-/// A machine's CPUs when a cache is created.
+/// The CPUs of a machine when a cache is created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CpuCounts {
-    /// The highest number a CPU can have, plus one (`nr_cpu_ids`).
+    /// The highest possible CPU number plus one (`nr_cpu_ids`).
     pub possible: u32,
-    /// Plugged in.
+    /// CPUs that are plugged in.
     pub present: u32,
-    /// Running.
+    /// CPUs that are running.
     pub online: u32,
 }
 
 impl CpusCounted {
-    /// The quantity that the release's rule counts.
+    /// The count that the release's rule uses.
     pub fn of(release: Release) -> CpusCounted {
         match release.cmp(&Release::new(5, 11, 0)) {
             core::cmp::Ordering::Less => CpusCounted::Possible,
@@ -45,7 +45,7 @@ impl CpusCounted {
         }
     }
 
-    /// How many: [`OrderInput::cpus`].
+    /// The number of CPUs, for [`OrderInput::cpus`].
     pub const fn count(self, cpus: CpuCounts) -> u32 {
         match self {
             CpusCounted::Possible => cpus.possible,
@@ -56,10 +56,10 @@ impl CpusCounted {
     }
 }
 
-/// What every rule needs to know.
+/// The input of every rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OrderInput {
-    /// Bytes per object, all included.
+    /// Bytes per object, including metadata and padding.
     pub size: u32,
     /// log2 of the page size.
     pub page_shift: u32,
@@ -73,26 +73,26 @@ pub struct OrderInput {
     pub min_objects: u32,
 }
 
-/// How an era chooses a slab's order.
+/// The rule by which an era chooses a slab's order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OrderRule {
-    /// 2.6.26: as [`OrderRule::Halving`], tolerating an eighth where that begins with a sixteenth. Which
-    /// release changed it is not known; 2.6.29 has the sixteenth.
+    /// 2.6.26: [`OrderRule::Halving`], but the tolerated waste begins with 1/8 instead of 1/16. It is not
+    /// known which release changed it; 2.6.29 has 1/16.
     Halving8,
-    /// 2.6.27 to 2.6.29: halve the objects wanted until something fits.
+    /// 2.6.27 to 2.6.29: halve the number of wanted objects until an order fits.
     Halving,
-    /// 2.6.30 to 6.6: clamp the objects wanted, then decrease them one by one.
+    /// 2.6.30 to 6.6: limit the number of wanted objects, then decrease it one by one.
     Clamped,
-    /// 6.7 and later: one search that tolerates up to half of the slab.
+    /// 6.7 and later: one search that tolerates a waste of up to half of the slab.
     Single,
     /// Jay Patel's RFC v3 of 2023: the tolerated fraction grows with the page size (docs/theory/slub.md 5.6).
     PatelV3,
-    /// SLQB: order 0 if it wastes at most a quarter, else 1, else the smallest that fits.
+    /// SLQB: order 0 if it wastes at most a quarter, else 1, else the smallest order that holds an object.
     Slqb,
-    /// SLAB of 2.6.32: order 0 if it wastes at most an eighth, else 1, else the smallest that fits, with the
-    /// objects' list in the slab or beside it ([`slab`]).
+    /// SLAB of 2.6.32: order 0 if it wastes at most an eighth, else 1, else the smallest order that holds an
+    /// object. The free list is in the slab or in an object of another cache ([`slab`]).
     Slab,
-    /// SLAB since 3.13: as before, with an index of a byte per object in place of the list.
+    /// SLAB since 3.13: like [`OrderRule::Slab`], but the free list has one byte per object.
     SlabIndex,
 }
 
@@ -100,7 +100,8 @@ pub enum OrderRule {
 pub const COSTLY_ORDER: u8 = 3;
 /// The largest order the page allocator serves.
 pub const MAX_ORDER: u8 = 10;
-/// Most objects in a slab: 15 bits since 3.x. 2.6.32 allowed 65535; no slab of these orders reaches it.
+/// Most objects in a slab: 15 bits since 3.x. 2.6.32 allowed 65535, but no slab of these orders holds that
+/// many.
 pub const OBJECTS_MAX: u64 = 32767;
 
 impl OrderRule {
@@ -116,7 +117,7 @@ impl OrderRule {
         OrderRule::Single,
     ];
 
-    /// The name users write.
+    /// The name that users write.
     pub const fn name(self) -> &'static str {
         match self {
             OrderRule::Halving8 => "halving-8",
@@ -130,7 +131,7 @@ impl OrderRule {
         }
     }
 
-    /// Whose rule it is, in a few words.
+    /// The allocator and releases that use the rule, in a few words.
     pub const fn whose(self) -> &'static str {
         match self {
             OrderRule::Halving8 => "SLUB 2.6.26",
@@ -144,13 +145,13 @@ impl OrderRule {
         }
     }
 
-    /// The rule of this name; `jay-v3` is Patel's too.
+    /// The rule with this name. `jay-v3` is another name of `patel-v3`.
     pub fn parse(name: &str) -> Option<OrderRule> {
         let name = if name == "jay-v3" { "patel-v3" } else { name };
         OrderRule::ALL.into_iter().find(|rule| rule.name() == name)
     }
 
-    /// The rule of SLUB in a release.
+    /// SLUB's rule in a release.
     pub fn of(release: Release) -> OrderRule {
         match release {
             release if release < Release::new(2, 6, 27) => OrderRule::Halving8,
@@ -160,8 +161,8 @@ impl OrderRule {
         }
     }
 
-    /// Objects in a slab of this order. SLAB keeps its list in the slab, so that fewer fit; of any other than
-    /// its own order it can only be said what fits without.
+    /// The number of objects in a slab of this order. SLAB stores its free list in the slab, so fewer objects
+    /// fit. For any order but the one that SLAB's rule chooses, this is the number without a list.
     pub fn objects(self, input: OrderInput, order: u8) -> u64 {
         let fit = input.slab_bytes(order) / input.size as u64;
         match self {
@@ -169,14 +170,14 @@ impl OrderRule {
                 Some(shape) if shape.order == order => shape.objects,
                 _ => fit,
             },
-            // A page counts them in 16 bits (docs/theory/slqb.md 1).
+            // A page counts its objects in 16 bits (docs/theory/slqb.md 1).
             OrderRule::Slqb => fit.min(u16::MAX as u64),
-            // No order is lower than 0: one page of 256K has room for more.
+            // The order cannot be lowered below 0, and one page of 256 KiB has room for more objects.
             _ => fit.min(OBJECTS_MAX),
         }
     }
 
-    /// The order of a slab.
+    /// The order that the rule chooses.
     pub fn order(self, input: OrderInput) -> u8 {
         match self {
             OrderRule::Halving8 => input.search_downwards(input.wanted_objects(), 8, |m| m / 2, true),
@@ -201,8 +202,8 @@ impl OrderRule {
         }
     }
 
-    /// SLAB's slab; sizes here are rounded already, so that a word's alignment says no more. A free object
-    /// may hold the index: contents that are kept over a free do not show in a size.
+    /// SLAB's slab. Sizes are rounded already here, so the alignment is one word. A free object is assumed to
+    /// hold the index, because a size does not tell whether the contents of free objects must survive.
     fn shape(self, input: OrderInput) -> Option<Shape> {
         let OrderInput { size, page_shift, .. } = input;
         if self == OrderRule::SlabIndex {
@@ -213,19 +214,20 @@ impl OrderRule {
     }
 }
 
-/// `slub_max_order` that a release boots with: 1 until 2.6.25, 3 since (docs/theory/slub.md 1).
+/// The `slub_max_order` that a release boots with: 1 until 2.6.25, then 3 (docs/theory/slub.md 1).
 pub fn default_max_order(release: Release) -> u8 {
     if release < Release::new(2, 6, 26) { 1 } else { COSTLY_ORDER }
 }
 
-/// `slub_min_objects` that a release boots with: the constant 4 until 2.6.25, since then 0, which computes it
-/// from the CPUs (docs/theory/slub.md 5.1).
+/// The `slub_min_objects` that a release boots with: 4 until 2.6.25, then 0, which computes it from the CPUs
+/// (docs/theory/slub.md 5.1).
 pub fn default_min_objects(release: Release) -> u32 {
     if release < Release::new(2, 6, 26) { 4 } else { 0 }
 }
 
 impl OrderInput {
-    /// Objects a slab should hold: 4 * (bits in the number of CPUs + 1), unless set.
+    /// The number of objects a slab should hold: `min_objects`, or 4 * (bits in the number of CPUs + 1) if
+    /// that is 0.
     pub fn wanted_objects(self) -> u64 {
         match self.min_objects {
             0 => 4 * (u32::BITS - self.cpus.leading_zeros() + 1) as u64,
@@ -238,14 +240,14 @@ impl OrderInput {
         1u64 << (self.page_shift + order as u32)
     }
 
-    /// The smallest order that holds this many bytes.
+    /// The smallest order whose slab has at least `bytes` bytes.
     pub fn fitting_order(self, bytes: u64) -> u8 {
         let pages = bytes.div_ceil(1 << self.page_shift).max(1);
         pages.next_power_of_two().ilog2() as u8
     }
 
-    /// The first order from the smallest for `objects` up to the maximum whose tail is at most 1/`fraction`
-    /// of the slab.
+    /// The first order, from the smallest one for `objects` objects up to the maximum, that wastes at most
+    /// 1/`fraction` of the slab.
     fn scan(self, objects: u64, fraction: u64) -> Option<u8> {
         if self.slab_bytes(self.min_order) / self.size as u64 > OBJECTS_MAX {
             return Some(self.fitting_order(self.size as u64 * OBJECTS_MAX).saturating_sub(1));
@@ -258,8 +260,8 @@ impl OrderInput {
     }
 
     fn search_downwards(self, objects: u64, fraction: u64, less: fn(u64) -> u64, single: bool) -> u8 {
-        // Patel's version counts down to one object and has no single-object step; the others stop at two and
-        // have it.
+        // Patel's version counts down to one object, and has no separate step for a single object. The other
+        // rules stop at two, and have that step.
         let last = if single { 1 } else { 0 };
         let mut wanted = objects;
         while wanted > last {

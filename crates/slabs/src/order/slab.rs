@@ -1,10 +1,10 @@
 //! The slabs of SLAB, 2.6.32 and 6.1 (docs/theory/slab.md 5.2 and 5.3).
 //!
-//! SLAB keeps a descriptor and one number per object for each slab: in the slab, before the objects, or, for
-//! objects of an eighth of a page and more, in an object of another cache. So how many objects a slab holds
-//! follows from the order as the search found it, not from a division.
+//! SLAB has a descriptor and one number per object for each slab. They are in the slab, before the objects;
+//! for objects of at least an eighth of a page they are in an object of another cache. So the search that
+//! finds the order also finds the number of objects; a division does not give it.
 //!
-//! Unlike SLUB's rules this one knows no CPUs, and no boot parameter of 2.6.32 moves it.
+//! Unlike SLUB's rules, this rule does not use the number of CPUs, and 2.6.32 has no boot parameter for it.
 
 use super::MAX_ORDER;
 
@@ -12,55 +12,55 @@ use super::MAX_ORDER;
 const DESCRIPTOR: u64 = 48;
 /// Bytes of one object's number (`kmem_bufctl_t`).
 const BUFCTL: u64 = 4;
-/// `slab_break_gfp_order` on machines with more than 32 MB: from this order on any waste is taken.
+/// `slab_break_gfp_order` on machines with more than 32 MB: from this order on, any waste is accepted.
 pub(super) const BREAK_ORDER: u8 = 1;
-/// Most objects that a number of one byte tells apart.
+/// Most objects that a number of one byte can identify.
 const INDEX_BYTE_MAX: u64 = 256;
-/// log2 of the largest kmalloc, hence slab: 32 MB.
+/// log2 of the largest kmalloc, and so of the largest slab: 32 MB.
 const LARGEST_SHIFT: u32 = 25;
 
-/// A slab of SLAB.
+/// The shape of a SLAB slab.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// log2 of its pages.
+    /// The order: log2 of its pages.
     pub order: u8,
-    /// Objects in it.
+    /// Objects per slab.
     pub objects: u64,
-    /// Bytes in it that are neither an object nor the list.
+    /// Bytes that are neither objects nor the free list.
     pub tail: u64,
-    /// Whether the list was meant for another cache when the order was chosen. It moves into the slab where
-    /// `tail` has room.
+    /// Whether the rule intended an off-slab free list when it chose the order. The list moves into the slab
+    /// if `tail` has room for it.
     pub off_slab: bool,
 }
 
-/// A slab and its list of free objects.
+/// A slab's shape and the place of its free list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// The slab; of its tail what the list leaves.
+    /// The shape. Its `tail` does not include the list.
     pub shape: Shape,
-    /// Bytes of the list in the slab.
+    /// Bytes of the list, if it is in the slab.
     pub in_slab: u64,
-    /// Bytes of the list in another cache's object.
-    pub beside: u64,
+    /// Bytes of the list, if it is an object of another cache.
+    pub off_slab_bytes: u64,
 }
 
-/// The orders that are tried.
+/// The orders that a search tries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Orders {
-    /// The lowest.
+    /// The lowest order.
     pub from: u8,
-    /// From this one on any waste is taken.
+    /// From this order on, any waste is accepted.
     pub enough: u8,
 }
 
 impl Orders {
-    /// The rule's: up to `slab_max_order`, or the smallest that holds an object for a slab that a shrinker
-    /// can free.
+    /// The orders of the rule: up to `max_order` (`slab_max_order`). A slab that a shrinker can free gets the
+    /// smallest order that holds an object.
     pub const fn of(reclaimable: bool, max_order: u8) -> Orders {
         Orders { from: 0, enough: if reclaimable { 0 } else { max_order } }
     }
 
-    /// One that is known, or the next that holds an object.
+    /// A known order, or the next larger one that holds an object.
     pub const fn known(order: u8) -> Orders {
         Orders { from: order, enough: 0 }
     }
@@ -75,22 +75,27 @@ impl Orders {
 }
 
 impl Shape {
-    /// The slab of a cache: `size` bytes per object before alignment, `align` a power of two. Slabs that a
-    /// shrinker can free (`reclaimable`) are as small as can be. `None` where no slab holds an object.
+    /// The slab of a cache with `size` bytes per object before alignment; `align` is a power of two. A
+    /// `reclaimable` slab, which a shrinker can free, is as small as possible. `None` if no slab holds an
+    /// object.
     pub fn of(size: u32, align: u32, page_shift: u32, reclaimable: bool) -> Option<Shape> {
         Shape::search(size, align, page_shift, Orders::of(reclaimable, BREAK_ORDER))
     }
 
-    /// The same of other orders, and where the list is.
+    /// The slab and the place of its free list for the orders in `orders`, with a descriptor (until 3.12).
     pub fn with_descriptor(size: u32, align: u32, page_shift: u32, orders: Orders) -> Option<Found> {
         let shape = Shape::search(size, align, page_shift, orders)?;
         let list = (DESCRIPTOR + shape.objects * BUFCTL).next_multiple_of(align as u64);
-        Some(if shape.off_slab { shape.place(list) } else { Found { shape, in_slab: list, beside: 0 } })
+        Some(if shape.off_slab {
+            shape.place(list)
+        } else {
+            Found { shape, in_slab: list, off_slab_bytes: 0 }
+        })
     }
 
-    /// Since 3.13: a byte for each object, or two where there are more than a byte counts, and no descriptor.
-    /// `spare` bytes of a free object may hold the list, 0 for none (4.6 and later). Orders and counts as in
-    /// a real 6.1.
+    /// The slab and the place of its free list since 3.13: one byte per object, or two if one byte cannot
+    /// count the objects, and no descriptor. `spare` bytes of a free object may hold the list; 0 means none
+    /// (4.6 and later). Orders and counts are those of a real 6.1.
     pub fn with_index(size: u32, spare: u32, page_shift: u32, orders: Orders) -> Option<Found> {
         let size = size as u64;
         let index = |bytes: u64| if bytes / size <= INDEX_BYTE_MAX { 1 } else { 2 };
@@ -114,21 +119,22 @@ impl Shape {
         };
         let (without, list) = search(false)?;
         if list <= spare as u64 {
-            return Some(Found { shape: without, in_slab: 0, beside: 0 });
+            return Some(Found { shape: without, in_slab: 0, off_slab_bytes: 0 });
         }
         if without.off_slab {
             return Some(without.place(list));
         }
         let (shape, list) = search(true)?;
-        Some(Found { shape, in_slab: list, beside: 0 })
+        Some(Found { shape, in_slab: list, off_slab_bytes: 0 })
     }
 
-    /// A list meant for another cache moves into the slab where the tail has room.
+    /// Places a list that was intended off-slab: in the slab if `tail` has room, else in another cache's
+    /// object.
     fn place(self, list: u64) -> Found {
         if self.tail < list {
-            return Found { shape: self, in_slab: 0, beside: list };
+            return Found { shape: self, in_slab: 0, off_slab_bytes: list };
         }
-        Found { shape: Shape { tail: self.tail - list, ..self }, in_slab: list, beside: 0 }
+        Found { shape: Shape { tail: self.tail - list, ..self }, in_slab: list, off_slab_bytes: 0 }
     }
 
     fn search(size: u32, align: u32, page_shift: u32, orders: Orders) -> Option<Shape> {
@@ -151,7 +157,7 @@ impl Shape {
             if objects == 0 {
                 continue;
             }
-            // A list larger than the objects it is for would need a list of its own kind.
+            // If the list were larger than the objects of its slab, it would itself need an off-slab list.
             if off_slab && objects > size.saturating_sub(DESCRIPTOR) / BUFCTL {
                 break;
             }

@@ -1,14 +1,14 @@
-//! Links that nobody can forge: `SLAB_FREELIST_HARDENED` (4.14) as a world around a world.
+//! Encoded free-list pointers: `SLAB_FREELIST_HARDENED` (4.14) as a world around a world.
 //!
-//! What is stored in a free object is the link, exclusive-or the world's secret, exclusive-or the
-//! byte-swapped address of the word it is stored in (docs/theory/slub.md 7). An engine over [`Hardened`]
-//! knows nothing of it: links are the world's. Who overwrites a link, or copies one, makes it lead to where
-//! no slab of the cache is; that is seen when the link is followed, and ends the program, as a list that is
-//! broken cannot be gone on with.
+//! A free object holds its link, exclusive-or the world's secret, exclusive-or the byte-swapped address of
+//! the word that holds it (docs/theory/slub.md 7). An engine over [`Hardened`] needs no change, because links
+//! belong to the world. A link that a caller overwrote or copied decodes to an address outside the cache's
+//! slabs. The engine finds that when it follows the link, and ends the program, because a broken list cannot
+//! be used.
 //!
-//! A world and not an engine's wrapper because the links are made inside engines and read by slots: the one place that sees
-//! all of them is [`Memory::link`](slablab_platform::Memory::link). The price: the slot's one-store operations read the link themselves, so here they are
-//! done while the slot is held.
+//! This is a world and not a wrapper around an engine, because engines make links and slots read them. Both
+//! go through [`Memory::link`](slablab_platform::Memory::link). The price: a slot's one-store operations read
+//! links themselves, so this world does those operations while it holds the slot.
 
 use crate::zones::ahead;
 use core::marker::PhantomData;
@@ -34,7 +34,8 @@ impl<P: Platform> Hardened<P> {
         P::secret() ^ Self::number(word).swap_bytes()
     }
 
-    /// The object that a decoded number stands for, if that can be one of the cache whose object it was read from.
+    /// The object at a decoded number; `None` if it cannot be an object of the cache that `object`, which
+    /// held the link, belongs to.
     fn followed(object: P::Ptr, number: u64) -> Option<P::Ptr> {
         let frame = u32::try_from(number >> P::page_shift()).ok()?;
         let is_memory = |(first, count): (Pfn, u32)| (first.0..first.0 + count).contains(&frame);
@@ -43,8 +44,8 @@ impl<P: Platform> Hardened<P> {
             return None;
         }
         let next = P::address(Pfn(frame), number & ((1 << P::page_shift()) - 1));
-        // Objects of one list are in slabs of one cache, whose number is in the low 24 bits of what an engine keeps of an
-        // owner; only SLOB, which knows no caches, has objects with pages of their own as well.
+        // Objects of one list are in slabs of one cache, and an engine stores that cache in the low 24 bits
+        // of the owner word. SLOB does not know caches, but it also has objects with pages of their own.
         let block_of = |object| {
             let (head, state) = Pages::<P>::block_of(object)?;
             Some((state.kind, P::with_frame(head, |frame| frame.owner.get()) & 0xff_ffff))
@@ -54,7 +55,7 @@ impl<P: Platform> Hardened<P> {
             (Some((FrameKind::Slab | FrameKind::Large, _)), other) => {
                 matches!(other, Some((FrameKind::Slab | FrameKind::Large, _)))
             }
-            // The checks of the contract map slabs without a page allocator.
+            // The contract's tests map slabs without a page allocator.
             (own, other) => own == other,
         };
         fits.then_some(next)
@@ -65,9 +66,10 @@ delegate! { impl[P: Platform] Topology for Hardened<P> => P }
 delegate! { impl[P: Platform] Frames for Hardened<P> => P }
 delegate! { impl[P: Platform] Time for Hardened<P> => P }
 delegate! { impl[P: Platform] Hooks for Hardened<P> => P }
-delegate! { impl[P: Platform] Memory for Hardened<P> => P: half set_half storage_attach storage_load storage_store
-        storage_detach fill differs word set_word mark_live;
-    /// A link that leads to no object of the cache is [`Hooks::broken`]: the free object was overwritten.
+delegate! { impl[P: Platform] Memory for Hardened<P> => P: half set_half storage_attach storage_load
+        storage_store storage_detach fill differs word set_word mark_live;
+    /// Calls [`Hooks::broken`] if the link leads to no object of the cache: a caller wrote to the free
+    /// object.
     fn link(object: P::Ptr, offset: u32) -> Option<P::Ptr> {
         let word = ahead::<P>(object, offset);
         let number = P::word(word) ^ Self::key(word);

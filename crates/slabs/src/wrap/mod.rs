@@ -1,28 +1,30 @@
 //! Debugging and hardening around any engine.
 //!
-//! [`Debugged`] is an engine that forwards to another one: what it adds it adds in front of it, so every engine has it in
-//! every world, and one that is not wrapped does not know of it. The zones around objects are in [`crate::zones`].
+//! [`Debugged`] is an engine that forwards to another engine and adds its checks before and after. So every
+//! engine has the checks in every world, and an engine without the wrapper pays nothing. [`crate::zones`] has
+//! the zones around objects.
 //!
 //! ```text
-//! alloc   engine ── was it free? ── zones and poison intact? ── red zones of an allocated object ── who, when ── zeroed
-//! free    is it ours, at its start? ── allocated? ── zones intact? ── red zones and poison of a free object ── who, when
+//! alloc   engine ── was it free? ── zones, poison intact? ── red zones of an allocated object ── record ── zero
+//! free    of this cache? ── allocated? ── zones intact? ── red zones and poison of a free object ── record
 //!           └─ quarantine, first in first out ── poison intact? ── engine
 //! ```
 //!
-//! | state of an object | mark | red zones | contents | who has it |
+//! | state of an object | mark | red zones | contents | owner |
 //! |---|---|---|---|---|
 //! | never used | no | inactive | poison | the engine |
 //! | allocated | yes | active | the caller's | the caller |
-//! | in quarantine | no | inactive | poison | the quarantine; the engine takes it for allocated |
+//! | in quarantine | no | inactive | poison | the quarantine; the engine counts it as allocated |
 //! | free | no | inactive | poison | the engine |
 //!
-//! At rest: objects the engine calls allocated = objects marked + objects in quarantine.
+//! At rest: objects that the engine counts as allocated = marked objects + objects in quarantine.
 //!
-//! Unusual: the state is not found by walking free lists, as SLUB does, but is a bit beside memory
-//! ([`Memory::mark_live`](slablab_platform::Memory::mark_live)): it costs no byte in the object, and is right under engines whose free objects are in queues
-//! and arrays. A damaged zone is reported and repaired, and the operation goes on; a free of what is not allocated is
-//! reported and refused. What is found is kept by the cache ([`Engine::reports`]) and told to whoever asked ([`Engine::tell`]);
-//! nothing is printed here.
+//! Unlike SLUB, the wrapper does not walk free lists to find an object's state. The state is a bit outside
+//! the object ([`Memory::mark_live`](slablab_platform::Memory::mark_live)): it costs no byte in the object,
+//! and it also works for engines whose free objects are in queues and arrays. A damaged zone is reported and
+//! repaired, and the operation continues. A free of an object that is not allocated is reported and refused.
+//! The cache stores the reports ([`Engine::reports`]) and calls the function set by [`Engine::tell`]. Nothing
+//! is printed here.
 
 mod hardened;
 mod policy;
@@ -44,33 +46,33 @@ use slablab_pages::Pages;
 use slablab_platform::rank::Debug;
 use slablab_platform::{CpuId, Event, FrameKind, Gfp, Lock, NodeId, PerCpu, Platform, Work};
 
-/// A cache of engine `E` with what [`Wrap`] asks for around it.
+/// A cache of engine `E` with the additions that [`Wrap`] selects.
 pub struct Debugged<P: Platform, E> {
     engine: E,
     geometry: Geometry,
     wrap: Wrap,
     zones: Option<Zones>,
-    /// Where the quarantine links objects.
+    /// The offset at which the quarantine links objects.
     link_offset: u32,
-    /// Whether contents survive a free, so that nothing may be written into a free object.
+    /// Whether an object's contents survive a free. If they do, nothing may be written into a free object.
     survives: bool,
-    /// Objects the quarantine holds before it lets one go.
+    /// Capacity of the quarantine in objects. One more releases the oldest.
     quarantine_max: u64,
-    /// For its counters alone.
+    /// Used for event counters only.
     slots: P::PerCpu<()>,
     state: P::Lock<Debug, State<P::Ptr>>,
-    /// Who is told of what is found.
+    /// The function that receives every report.
     told: Option<fn(&Report)>,
 }
 
-/// What CPUs share.
+/// The state that CPUs share.
 struct State<Ptr> {
     quarantine: Quarantine<Ptr>,
     reports: Reports,
 }
 
 impl<P: Platform, E: Engine<P>> Debugged<P, E> {
-    /// The zones a cache gets, and whether it is debugged at all.
+    /// The zones for a cache, and whether the cache is debugged at all.
     fn zones_of(spec: &CacheSpec, around: &Around<E::Policy>) -> (Option<Zones>, bool) {
         let letters = around.wrap.letters;
         let place = E::link_place(&around.engine);
@@ -83,12 +85,12 @@ impl<P: Platform, E: Engine<P>> Debugged<P, E> {
         (zones.map(|zones| if around.wrap.zero_on_free { zones.zeroing() } else { zones }), letters.is_on())
     }
 
-    /// The object whose slot starts here.
+    /// The object in the slot that starts at `start`.
     fn object_of(&self, start: P::Ptr) -> P::Ptr {
         self.zones.map_or(start, |zones| ahead::<P>(start, zones.left))
     }
 
-    /// The start of the slot that an object must be in, without looking at the slot.
+    /// The start of the slot that would contain `object`. Does not read the slot.
     fn start_of(&self, object: P::Ptr) -> Result<P::Ptr, Misuse> {
         let (head, state) = Pages::<P>::block_of(object).ok_or(Misuse::NotInSlab)?;
         if !matches!(state.kind, FrameKind::Slab | FrameKind::Large) {
@@ -99,7 +101,7 @@ impl<P: Platform, E: Engine<P>> Debugged<P, E> {
         let left = self.zones.map_or(0, |zones| zones.left) as u64;
         match inside.checked_sub(left) {
             Some(start) => Ok(P::address(head, start)),
-            // No object of this cache begins there; another's may.
+            // No object of this cache begins there, but an object of another cache may.
             None => self.engine.owns(object).and(Err(Misuse::NotAnObject)),
         }
     }
@@ -134,7 +136,7 @@ impl<P: Platform, E: Engine<P>> Debugged<P, E> {
         }
     }
 
-    /// Reports what a look at the zones found, if anything, and puts right what nobody else will write.
+    /// If a check of the zones found damage, reports it and repairs the zones.
     fn look(&self, backing: &Backing<'_, P, E::Common>, found: Option<Overwritten>, start: P::Ptr) {
         if let (Some(over), Some(zones)) = (found, &self.zones) {
             self.report(backing, Fault::Overwritten(over), self.object_of(start), Some(start));
@@ -142,7 +144,7 @@ impl<P: Platform, E: Engine<P>> Debugged<P, E> {
         }
     }
 
-    /// An object the engine gave becomes the caller's, who asked for so many bytes of it.
+    /// Turns an object from the engine into an allocated object for a request of `bytes` bytes.
     fn hand_out(&self, backing: &Backing<'_, P, E::Common>, start: P::Ptr, bytes: u32, gfp: Gfp) -> P::Ptr {
         let object = self.object_of(start);
         if self.wrap.letters.checks && P::mark_live(start, true) {
@@ -162,8 +164,9 @@ impl<P: Platform, E: Engine<P>> Debugged<P, E> {
         object
     }
 
-    /// Takes an object's mark away and notes who did; else what is wrong, and the slot's start if it is an object's. Records
-    /// are written and read under the lock: who frees a second time reads what the first one writes.
+    /// Clears an object's mark and records the free. On an error, also returns the start of the slot if the
+    /// address is an object's. Records are read and written under the lock, because a second free reads the
+    /// record that the first free writes.
     fn claim(
         &self,
         backing: &Backing<'_, P, E::Common>,
@@ -174,7 +177,7 @@ impl<P: Platform, E: Engine<P>> Debugged<P, E> {
         let zones = self.zones.filter(Zones::has_records);
         let _held = zones.map(|_| self.state.lock());
         if self.wrap.letters.checks && !P::mark_live(start, false) {
-            // Only an engine that knows its objects knows that there is a record in front of this one.
+            // Only an engine that knows its objects can tell that a record belongs to this object.
             return Err((Misuse::AlreadyFree, E::KNOWS_OWNERS.then_some(start)));
         }
         if let Some(zones) = zones {
@@ -183,7 +186,7 @@ impl<P: Platform, E: Engine<P>> Debugged<P, E> {
         Ok(start)
     }
 
-    /// Looks whether an object is allocated and whole, and makes it a free one; answers where its slot starts.
+    /// Checks that an object is allocated and intact, and makes it free. Returns the start of its slot.
     fn take_back(&self, backing: &Backing<'_, P, E::Common>, object: P::Ptr) -> Result<P::Ptr, Misuse> {
         let start = self.claim(backing, object).map_err(|(misuse, start)| {
             self.report(backing, Fault::Misuse(misuse), object, start);
@@ -200,14 +203,14 @@ impl<P: Platform, E: Engine<P>> Debugged<P, E> {
         Ok(start)
     }
 
-    /// Takes an object into the quarantine, and lets go what it then holds too much.
+    /// Adds an object to the quarantine, and releases the oldest ones beyond its capacity.
     fn hold_back(&self, backing: &Backing<'_, P, E::Common>, start: P::Ptr) {
         self.slots.count(Event::QuarantineHold, 1);
         self.state.lock().quarantine.push::<P>(start, self.link_offset);
         self.release(backing, self.quarantine_max);
     }
 
-    /// Lets the oldest objects go until so many are left; answers how many went.
+    /// Releases the oldest objects until `keep` are left. Returns the number of released objects.
     fn release(&self, backing: &Backing<'_, P, E::Common>, keep: u64) -> u64 {
         let mut released = 0;
         loop {
@@ -236,7 +239,7 @@ impl<P: Platform, E: Engine<P>> Debugged<P, E> {
         self.release(backing, 0)
     }
 
-    /// An object from the engine; if there is none, once more after the quarantine was emptied.
+    /// Allocates from the engine. If that fails, empties the quarantine and tries once more.
     fn alloc_start(
         &self,
         backing: &Backing<'_, P, E::Common>,
@@ -252,7 +255,7 @@ impl<P: Platform, E: Engine<P>> Debugged<P, E> {
     }
 }
 
-/// No call goes past the wrapper: nothing is fast.
+/// No fast paths: every call must go through the wrapper.
 impl<P: Platform, E: Engine<P>> Front<P> for Debugged<P, E> {}
 
 impl<P: Platform, E: Engine<P>> Engine<P> for Debugged<P, E> {
@@ -269,7 +272,7 @@ impl<P: Platform, E: Engine<P>> Engine<P> for Debugged<P, E> {
         let engine_policy = if debugged { E::debugged(&around.engine) } else { around.engine.clone() };
         let mut inner = *spec;
         if let Some(zones) = zones {
-            // To the engine the whole slot is the object, and what is in it survives.
+            // For the engine, the whole slot is the object, and its contents survive a free.
             let flags = CacheFlags { constructor: true, hwcache_align: false, ..spec.flags };
             let (object_size, known_size) = (zones.size, 0);
             inner = CacheSpec {
@@ -321,8 +324,8 @@ impl<P: Platform, E: Engine<P>> Engine<P> for Debugged<P, E> {
         self.engine.owns(self.start_of(object)?)
     }
 
-    /// A mark can only be exchanged: one that was not there is taken away again. Whoever called with an object that is not
-    /// allocated is about to be reported.
+    /// A mark can only be exchanged, not read. So this function sets it, and clears it again if it was not
+    /// set.
     fn check_live(&self, object: P::Ptr) -> Result<(), Misuse> {
         let start = self.start_of(object)?;
         self.engine.owns(start)?;
@@ -351,8 +354,8 @@ impl<P: Platform, E: Engine<P>> Engine<P> for Debugged<P, E> {
         Some(self.hand_out(backing, start, self.geometry.object_size, gfp))
     }
 
-    /// With zones around it an object is always the whole class; what was not asked for is part of the red zone where the
-    /// size that was asked for is noted.
+    /// With zones, an object always gets its whole class. The bytes that were not requested become part of
+    /// the red zone, which also records the requested size.
     fn alloc_sized(
         &self,
         backing: &Backing<'_, P, E::Common>,
@@ -448,7 +451,7 @@ impl<P: Platform, E: Engine<P>> Engine<P> for Debugged<P, E> {
         Usage { quarantined, ..self.engine.usage() }
     }
 
-    /// Without what is in quarantine: it is the cache's, not a node's.
+    /// Without objects in quarantine: those belong to the cache as a whole, not to a node.
     fn usage_on(&self, node: NodeId) -> Usage {
         self.engine.usage_on(node)
     }

@@ -1,41 +1,42 @@
-//! What may be put around an engine, and how it is written: `slub@6.1,debug=FZPU,quarantine=64K,harden=random,init=free`.
+//! Additions to an engine, and their notation: `slub@6.1,debug=FZPU,quarantine=64K,harden=random,init=free`.
 
 use crate::knob::{BadPreset, Knob, Values};
 use crate::release::Release;
 use crate::zones::Letters;
 
-/// What is put around a cache. The default is nothing.
+/// The additions of a cache. The default is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Wrap {
-    /// What is checked (`slub_debug`).
+    /// The checks (`slub_debug`).
     pub letters: Letters,
-    /// Bytes of freed objects that each cache holds back.
+    /// Capacity of each cache's quarantine, in bytes of freed objects.
     pub quarantine_bytes: u64,
-    /// New slabs hand their objects out in an order that nobody can guess.
+    /// Whether new slabs hand out their objects in random order.
     pub shuffled: bool,
-    /// Links are encoded: the engine runs over [`crate::wrap::Hardened`], which is around its world, not around it.
+    /// Whether links are encoded. [`crate::wrap::Hardened`] does that: it wraps the engine's world, not the
+    /// engine.
     pub encoded: bool,
-    /// Objects are zeroed when they are freed (`init_on_free`).
+    /// Whether objects are zeroed when they are freed (`init_on_free`).
     pub zero_on_free: bool,
-    /// Objects are zeroed when they are allocated (`init_on_alloc`).
+    /// Whether objects are zeroed when they are allocated (`init_on_alloc`).
     pub zero_on_alloc: bool,
-    /// Whether an object is free is looked at whatever the letters say, without what else debugging does: for a world whose
-    /// callers may be wrong. No knob.
+    /// Whether every free checks that the object is allocated, whatever the letters say, without the other
+    /// effects of debugging. For worlds whose callers may be wrong. There is no knob for it.
     pub checked: bool,
 }
 
 impl Wrap {
-    /// Whether anything is put around an engine; else it is used as it is.
+    /// Whether the engine needs a wrapper.
     pub fn is_on(&self) -> bool {
         Wrap { encoded: false, checked: false, ..*self } != Wrap::default()
     }
 
-    /// Whether anything is put around an engine or its world.
+    /// Whether the engine or its world needs a wrapper.
     pub fn is_on_anywhere(&self) -> bool {
         self.is_on() || self.encoded
     }
 
-    /// What can be put around every engine.
+    /// The knobs that every engine accepts.
     pub const KNOBS: &'static [Knob<Wrap>] = &[
         Knob {
             name: "debug",
@@ -53,8 +54,8 @@ impl Wrap {
         },
         Knob {
             name: "harden",
-            what: "random: new slabs hand objects out in random order; encode: links are encoded, a broken one ends the run \
-                   (CONFIG_SLAB_FREELIST_RANDOM, _HARDENED)",
+            what: "random: new slabs hand objects out in random order; encode: links are encoded, a broken one ends \
+                   the run (CONFIG_SLAB_FREELIST_RANDOM, _HARDENED)",
             values: Values::Words(&["off", "random", "encode", "random+encode"]),
             get: |w| w.shuffled as u64 | (w.encoded as u64) << 1,
             set: |w, v| (w.shuffled, w.encoded) = (v & 1 == 1, v & 2 == 2),
@@ -89,13 +90,13 @@ impl crate::knob::Around for Wrap {
     }
 }
 
-/// An engine's policies, and what is around it.
+/// The policies of an engine, and the additions to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Around<T> {
-    /// The engine's.
+    /// The engine's policies.
     pub engine: T,
-    /// What is around it.
+    /// The additions.
     pub wrap: Wrap,
-    /// Whose sizes debugging has.
+    /// The release whose debugging layout is used.
     pub release: Release,
 }

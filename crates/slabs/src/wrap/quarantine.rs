@@ -1,11 +1,11 @@
-//! Objects that were freed and are held back: first in, first out, linked through themselves.
+//! The quarantine: freed objects that are not reused yet. First in, first out, linked through themselves.
 
 use slablab_platform::Platform;
 
-/// The objects of one cache's quarantine. Whoever uses it holds its lock.
+/// The objects of one cache's quarantine. The caller of every function holds the quarantine's lock.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Quarantine<Ptr> {
-    /// The oldest and the youngest.
+    /// The oldest and the newest object.
     ends: Option<(Ptr, Ptr)>,
     count: u64,
 }
@@ -17,12 +17,12 @@ impl<Ptr> Default for Quarantine<Ptr> {
 }
 
 impl<Ptr: Copy + Eq> Quarantine<Ptr> {
-    /// Objects held back.
+    /// The number of objects.
     pub(super) fn count(&self) -> u64 {
         self.count
     }
 
-    /// Takes an object in.
+    /// Adds an object.
     pub(super) fn push<P: Platform<Ptr = Ptr>>(&mut self, object: Ptr, link_offset: u32) {
         P::set_link(object, link_offset, None);
         self.ends = match self.ends {
@@ -35,7 +35,7 @@ impl<Ptr: Copy + Eq> Quarantine<Ptr> {
         self.count += 1;
     }
 
-    /// Lets the oldest go.
+    /// Removes the oldest object.
     pub(super) fn pop<P: Platform<Ptr = Ptr>>(&mut self, link_offset: u32) -> Option<Ptr> {
         let (oldest, youngest) = self.ends?;
         self.ends = P::link(oldest, link_offset).map(|next| (next, youngest));

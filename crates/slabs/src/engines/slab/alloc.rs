@@ -1,4 +1,4 @@
-//! The way of an allocation: docs/theory/slab.md 3.
+//! Allocation (docs/theory/slab.md 3).
 
 use super::list::{Owner, copy_entries, entry, set_entry};
 use super::policy::{Fresh, GrowFlags};
@@ -8,7 +8,7 @@ use crate::engines::common;
 use crate::slab::{Slab, SlabWord};
 use slablab_platform::{Event, FrameKind, Gfp, HotArray, Local, NodeId, PerCpu, PerNode, Platform, Word};
 
-/// A CPU that did not allocate since the reaper's last visit refills no more than this.
+/// The largest refill of a CPU that did not allocate since the reaper's last visit.
 const REFILL_MAX_UNTOUCHED: u32 = 16;
 
 impl<P: Platform> SlabEngine<P> {
@@ -27,8 +27,8 @@ impl<P: Platform> SlabEngine<P> {
         self.alloc_slow(backing, gfp, node)
     }
 
-    /// Whether the current CPU's array serves a request for a node. Who insists on one cannot have what an array of several
-    /// holds.
+    /// Whether the current CPU's array may serve a request for `node`. Without alien arrays the array mixes
+    /// objects of all nodes, so it cannot serve `__GFP_THISNODE`.
     #[inline]
     fn serves(&self, gfp: Gfp, node: NodeId) -> bool {
         node == self.home(P::cpu()) && (self.policy.alien || !gfp.has(Gfp::THISNODE))
@@ -45,8 +45,8 @@ impl<P: Platform> SlabEngine<P> {
         }
     }
 
-    /// Fills the CPU's array and takes an object out of it: `cache_alloc_refill`. `None` without memory on the CPU's node,
-    /// without an array, and when the slot refuses.
+    /// Fills the current CPU's array and takes one object from it: `cache_alloc_refill`. `None` if the CPU's
+    /// node has no memory, if the CPU has no array, or if the slot is unavailable.
     fn refill(&self, backing: &Backing<'_, P>, gfp: Gfp) -> Option<P::Ptr> {
         self.slots.count(Event::SlabAllocMiss, 1);
         self.make_arrays(backing);
@@ -65,13 +65,15 @@ impl<P: Platform> SlabEngine<P> {
             if let Some(object) = self.pop(&mut slot) {
                 return Some(object);
             }
-            // Getting pages may wait, and reclaim may free objects of this cache: the slot is not held over it.
+            // Release the slot first: `grow` may sleep, and reclaim may free objects of this cache.
             drop(slot);
             let Some(slab) = self.grow(backing, self.exact(gfp), home) else {
-                // Somebody may have filled the array meanwhile; if not, there is nothing to be had here.
+                // A signal handler or another thread on this CPU may have filled the array while the slot was
+                // released.
                 return self.slots.local().and_then(|mut slot| self.pop(&mut slot));
             };
-            // Held until the slab is on a list: who gets an object of it from the array may free it at once.
+            // Keep the slot until the slab is on a list: the next owner of the slot may allocate one of these
+            // objects and free it at once.
             let fills = self.policy.fresh == Fresh::FillsArray;
             let mut slot = if fills { self.slots.local() } else { None };
             if let Some(slot) = &mut slot {
@@ -89,18 +91,19 @@ impl<P: Platform> SlabEngine<P> {
         Some(entry::<P>(self.id, array.storage?, size))
     }
 
-    /// How many objects a refill is for.
+    /// The number of objects that the next refill moves.
     fn batch_of(&self, slot: &Slot<'_, P>) -> u32 {
         let batch = self.tunables.batchcount;
         if self.is_touched(slot) { batch } else { batch.min(REFILL_MAX_UNTOUCHED) }
     }
 
-    /// Whether the CPU allocated since the reaper's last visit. A hit leaves no mark but its counter.
+    /// Whether the CPU allocated since the reaper's last visit. A hit changes nothing but its counter, so the
+    /// counter is compared.
     pub(super) fn is_touched(&self, slot: &Slot<'_, P>) -> bool {
         slot.touched || self.slots.counted(slot.cpu(), Event::AllocFastpath) != slot.hits_seen
     }
 
-    /// Fills an empty array from the shared array, or else from slabs; answers how many objects it got.
+    /// Fills an empty array from the shared array, or else from slabs. Returns the number of objects moved.
     fn fill(&self, home: NodeId, storage: P::Ptr, batch: u32) -> u32 {
         let node = self.nodes.get(home);
         let mut lists = self.lock_node(home, node);
@@ -114,7 +117,8 @@ impl<P: Platform> SlabEngine<P> {
         self.pull_listed(node, &mut lists, batch, |index, object| set_entry::<P>(storage, index, object))
     }
 
-    /// A new slab's objects go straight to the array of the CPU that asked, before anybody else knows the slab.
+    /// Moves objects of a new slab into the current CPU's array before the slab is on a list, where other
+    /// CPUs could find it.
     fn fill_from(&self, slab: Slab<P>, slot: &mut Slot<'_, P>) {
         let array = slot.array();
         let Some(storage) = array.storage.filter(|_| array.size == 0) else { return };
@@ -125,7 +129,8 @@ impl<P: Platform> SlabEngine<P> {
         }
     }
 
-    /// One object of a node's slabs, else of a new one there, else of anywhere: `____cache_alloc_node`.
+    /// Allocates from the slabs of node `id`, else from a new slab there, else from any node:
+    /// `____cache_alloc_node`.
     fn alloc_node(&self, backing: &Backing<'_, P>, gfp: Gfp, id: NodeId) -> Option<P::Ptr> {
         loop {
             if let Some(object) = self.take_one(id) {
@@ -157,8 +162,8 @@ impl<P: Platform> SlabEngine<P> {
         first
     }
 
-    /// One object of the nearest node that has a free one, else of a new slab wherever its memory is. Nothing of it reaches
-    /// the CPU's array, so that the next allocation comes here again.
+    /// Allocates from the nearest node that has a free object, else from a new slab on any node. The CPU's
+    /// array stays empty, so the next allocation takes this path again.
     fn fallback_alloc(&self, backing: &Backing<'_, P>, gfp: Gfp) -> Option<P::Ptr> {
         self.slots.count(Event::SlabFallback, 1);
         let here = P::cpu_node(P::cpu());
@@ -170,14 +175,14 @@ impl<P: Platform> SlabEngine<P> {
             }
             let slab = self.grow(backing, gfp, here)?;
             self.publish(slab);
-            // If somebody was quicker, it begins anew.
+            // If other CPUs took every object of the new slab, start again.
             if let Some(object) = self.take_one(slab.node()) {
                 return Some(object);
             }
         }
     }
 
-    /// The flags of an attempt on one node alone.
+    /// The flags for an attempt on one node only.
     fn exact(&self, gfp: Gfp) -> Gfp {
         match self.policy.grow {
             GrowFlags::Reclaim => gfp | Gfp::THISNODE | Gfp::NORETRY | Gfp::NOWARN,
@@ -185,7 +190,8 @@ impl<P: Platform> SlabEngine<P> {
         }
     }
 
-    /// A slab that nobody knows yet: `cache_grow`, of the one order there is.
+    /// Makes a new slab that is on no list yet: `cache_grow`. SLAB knows one order only, so there is no
+    /// fallback order.
     pub(super) fn grow(&self, backing: &Backing<'_, P>, gfp: Gfp, from: NodeId) -> Option<Slab<P>> {
         self.slots.count(Event::SlabGrowTry, 1);
         let geometry = &self.geometry;
@@ -216,7 +222,8 @@ impl<P: Platform> SlabEngine<P> {
         Some(slab)
     }
 
-    /// The colour of a node's next slab. Two CPUs that grow at once may get one: a colour is only a shift.
+    /// The colour of a node's next slab. Two CPUs that grow the cache at once may get equal colours; that is
+    /// harmless, because a colour only shifts the objects.
     fn next_colour(&self, id: NodeId) -> u16 {
         if self.shape.colours <= 1 {
             return 0;

@@ -1,4 +1,4 @@
-//! The way of a free: docs/theory/slab.md 4.
+//! Free (docs/theory/slab.md 4).
 
 use super::list::{Alien, AlienGuard, Array, Lists, Owner, copy_entries, set_entry};
 use super::{SlabEngine, Slot};
@@ -14,7 +14,7 @@ impl<P: Platform> SlabEngine<P> {
         let Some((slab, state)) = Slab::<P>::of(object) else {
             return Err(Misuse::NotInSlab);
         };
-        // An address in an array is trusted later: the check cannot wait for the slab.
+        // Later allocations trust the addresses in an array, so the check must run before the push.
         self.check(object, slab)?;
         if self.takes(state.node) && self.slots.push(object, Event::FreeFastpath) {
             return Ok(());
@@ -22,7 +22,7 @@ impl<P: Platform> SlabEngine<P> {
         self.free_slow(backing, object, slab, state.node)
     }
 
-    /// That the object is one of this cache's.
+    /// Checks that `object` is an object of this cache.
     #[inline]
     pub(super) fn check(&self, object: P::Ptr, slab: Slab<P>) -> Result<(), Misuse> {
         let owner = Owner::unpack(slab.owner());
@@ -32,14 +32,14 @@ impl<P: Platform> SlabEngine<P> {
         if self.is_start(owner, slab.bytes_to(object)) { Ok(()) } else { Err(Misuse::NotAnObject) }
     }
 
-    /// Whether an object starts so many bytes into a slab of this owner.
+    /// Whether an object starts `offset` bytes into a slab with this owner word.
     #[inline]
     pub(super) fn is_start(&self, owner: Owner, offset: u32) -> bool {
         let offset = offset.wrapping_sub(self.shape.first(owner.colour));
         self.starts.has(offset)
     }
 
-    /// Whether the current CPU's array takes objects of this node.
+    /// Whether the current CPU's array accepts objects of `node`.
     #[inline]
     pub(super) fn takes(&self, node: NodeId) -> bool {
         !self.policy.alien || node == self.home(P::cpu())
@@ -64,7 +64,7 @@ impl<P: Platform> SlabEngine<P> {
         }
         self.make_arrays(backing);
         if self.slots.push(object, Event::FreeFastpath) {
-            // It had room: there only was no array yet.
+            // The fast path failed only because the CPU had no array yet.
             return Ok(());
         }
         self.slots.count(Event::FreeSlowpath, 1);
@@ -89,7 +89,8 @@ impl<P: Platform> SlabEngine<P> {
         Ok(())
     }
 
-    /// A batch of the oldest objects leaves a full array: to the shared one as far as it has room, else to their slabs.
+    /// Moves a batch of the oldest objects out of a full array: into the shared array if that has room, else
+    /// into their slabs.
     fn flush_array(
         &self,
         backing: &Backing<'_, P>,
@@ -118,7 +119,7 @@ impl<P: Platform> SlabEngine<P> {
         Self::drop_oldest(slot, storage, gone);
     }
 
-    /// The array without its first `gone` objects.
+    /// Removes the oldest `gone` objects from the slot's array.
     pub(super) fn drop_oldest(slot: &mut Slot<'_, P>, storage: P::Ptr, gone: u32) {
         let array = slot.array();
         copy_entries::<P>(storage, gone, storage, 0, array.size - gone);
@@ -130,7 +131,8 @@ impl<P: Platform> SlabEngine<P> {
         alien.lock()
     }
 
-    /// Another node's object waits in the array for that node, or goes to its slab if there is none.
+    /// Frees an object of another node: into the alien array for that node, or into its slab if there is no
+    /// alien array.
     fn free_alien(
         &self,
         backing: &Backing<'_, P>,
@@ -146,7 +148,7 @@ impl<P: Platform> SlabEngine<P> {
             array = self.lock_alien(alien);
             let spare = array.adopt(made, self.tunables.alien);
             if let Some(spare) = spare {
-                // Somebody made one meanwhile. It goes back without a lock.
+                // Another CPU installed an array first. Return the spare one without holding the lock.
                 drop(array);
                 self.drop_array(backing, spare);
                 array = self.lock_alien(alien);
@@ -168,7 +170,8 @@ impl<P: Platform> SlabEngine<P> {
         Ok(())
     }
 
-    /// An array for another node's objects is emptied: into that node's shared array as far as it has room, else into slabs.
+    /// Empties an alien array: into the shared array of node `id` as far as that has room, and the rest into
+    /// slabs.
     pub(super) fn drain_alien(
         &self,
         backing: &Backing<'_, P>,
@@ -192,7 +195,7 @@ impl<P: Platform> SlabEngine<P> {
         array.size = 0;
     }
 
-    /// One object goes to its slab under its node's lock.
+    /// Puts one object into its slab under its node's `list_lock`.
     fn free_to_slab(
         &self,
         backing: &Backing<'_, P>,
@@ -209,7 +212,7 @@ impl<P: Platform> SlabEngine<P> {
         Ok(())
     }
 
-    /// An object that was taken out of an array goes to its slab.
+    /// Puts an object that was in an array into its slab, whatever its node.
     pub(super) fn put_stranger(&self, backing: &Backing<'_, P>, object: P::Ptr, doomed: &mut SlabList<P>) {
         let (slab, state) = self.home_of(object);
         let node = self.nodes.get(state.node);
@@ -219,7 +222,8 @@ impl<P: Platform> SlabEngine<P> {
         }
     }
 
-    /// Gives the current CPU its array and its node the shared one, if they have none and there is memory for them.
+    /// Creates the current CPU's array and its node's shared array if they are missing and memory is
+    /// available.
     pub(super) fn make_arrays(&self, backing: &Backing<'_, P>) {
         let has_array = self.slots.local().is_none_or(|slot| slot.array().storage.is_some());
         if has_array || backing.metadata.is_none() {
@@ -232,7 +236,7 @@ impl<P: Platform> SlabEngine<P> {
             Some(slot) if slot.array().storage.is_none() => {
                 slot.set_array(HotArray { storage: Some(storage), size: 0, capacity });
             }
-            // Made meanwhile, or moved, or interrupted.
+            // An array appeared meanwhile, or the thread moved to another CPU, or the slot is in use.
             _ => {
                 drop(slot);
                 return self.drop_array(backing, storage);

@@ -1,13 +1,13 @@
-//! Nodes: three lists of slabs, the array their CPUs share, and the arrays of objects that belong elsewhere.
+//! Nodes: three lists of slabs, the array that the node's CPUs share, and the alien arrays.
 //!
-//! Lock order: an alien array's lock, then `list_lock`; two of one kind are never held together.
+//! Lock order: an alien array's lock, then `list_lock`. Two locks of one kind are never held together.
 //!
 //! | lock | protects |
 //! |---|---|
-//! | `alien->lock` | one array of one node, for objects of one other node |
+//! | `alien->lock` | one alien array: objects of one other node |
 //! | `list_lock` | a node's three lists, the free lists and counts of its slabs, its shared array |
 //!
-//! How many objects are free on a node is a word of its own: it is written under `list_lock` and looked at without.
+//! The number of free objects of a node is a word of its own, written under `list_lock` and read without it.
 
 use super::SlabEngine;
 use crate::backing::{Backing, Metadata};
@@ -20,12 +20,12 @@ use slablab_platform::{
     Event, FrameState, HotArray, Lock, NodeId, PerCpu, PerNode, Pfn, Platform, Word, rank,
 };
 
-/// A slab's owner word. Bits: cache 0-23, colour 48-63. Written before anybody else knows the slab.
+/// A slab's owner word. Bits: cache 0-23, colour 48-63. Written before the slab is on a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Owner {
     /// The cache.
     pub(super) cache: CacheId,
-    /// How far the first object is shifted, in units of the cache's colour offset.
+    /// The offset of the first object, in units of the cache's colour offset.
     pub(super) colour: u16,
 }
 
@@ -42,12 +42,12 @@ impl Owner {
     }
 }
 
-/// A bounded array of objects behind a lock: a node's shared array, or one for another node's objects. Last in, first out.
+/// A bounded array of objects behind a lock: a node's shared array, or an alien array. Last in, first out.
 pub(super) struct Array<P: Platform> {
     pub(super) storage: Option<P::Ptr>,
     pub(super) size: u32,
     pub(super) capacity: u32,
-    /// Used since the reaper's last visit.
+    /// True if the array was used after the reaper's last visit.
     pub(super) touched: bool,
 }
 
@@ -58,14 +58,14 @@ impl<P: Platform> Default for Array<P> {
 }
 
 impl<P: Platform> Array<P> {
-    /// Takes the storage of an empty array away.
+    /// Removes the storage of an empty array and returns it.
     pub(super) fn retire(&mut self) -> Option<P::Ptr> {
         debug_assert_eq!(self.size, 0, "an array that goes must be empty");
         self.capacity = 0;
         self.storage.take()
     }
 
-    /// Uses `storage` for `capacity` objects; answers it back where the array has one already.
+    /// Installs `storage` for `capacity` objects. Returns `storage` if the array already has one.
     pub(super) fn adopt(&mut self, storage: Option<P::Ptr>, capacity: u32) -> Option<P::Ptr> {
         if self.storage.is_some() {
             return storage;
@@ -77,32 +77,33 @@ impl<P: Platform> Array<P> {
     }
 }
 
-/// What `list_lock` protects.
+/// The state that `list_lock` protects.
 pub(super) struct Lists<P: Platform> {
-    /// Slabs with free objects and others; the first is used next.
+    /// Slabs with both free and allocated objects. Allocation uses the first one.
     pub(super) partial: SlabList<P>,
-    /// Slabs without free objects.
+    /// Slabs with no free object.
     pub(super) full: SlabList<P>,
-    /// Slabs with nothing but free objects.
+    /// Slabs with free objects only.
     pub(super) free: SlabList<P>,
-    /// Whether an allocation looked at the free slabs since the reaper's last visit.
+    /// True if an allocation reached the list of free slabs after the reaper's last visit.
     pub(super) free_touched: bool,
-    /// Free objects the node keeps before an emptied slab goes back; 0 makes the next holder of the lock compute it.
+    /// Free objects that the node retains before an emptied slab is returned. 0 means that the next holder of
+    /// the lock computes it.
     pub(super) free_limit: u32,
-    /// When the reaper may look at the node again.
+    /// The earliest time of the reaper's next visit to this node.
     pub(super) next_reap_ns: u64,
-    /// Where the node's CPUs put what their arrays have no room for.
+    /// The shared array: it takes objects when the array of one of the node's CPUs is full.
     pub(super) shared: Array<P>,
 }
 
-/// A node's part of a cache.
+/// The state of a cache on one node.
 pub(super) struct Node<P: Platform> {
     lists: P::Lock<rank::NodeList, Lists<P>>,
-    /// Objects on partial and free slabs.
+    /// Free objects in the partial and free slabs.
     free_objects: P::Word,
-    /// The next slab's colour.
+    /// The colour of the next slab.
     pub(super) colour_next: P::Word,
-    /// Objects of other nodes that this node's CPUs freed, by node.
+    /// Alien arrays, by node: objects of other nodes that this node's CPUs freed.
     pub(super) aliens: P::PerNode<Alien<P>>,
 }
 
@@ -126,7 +127,7 @@ impl<P: Platform> Default for Node<P> {
     }
 }
 
-/// An array of one node for objects of another.
+/// An alien array: objects of another node.
 pub(super) struct Alien<P: Platform>(P::Lock<rank::Alien, Array<P>>);
 
 impl<P: Platform> Default for Alien<P> {
@@ -151,29 +152,29 @@ impl<P: Platform> Alien<P> {
 }
 
 impl<P: Platform> Node<P> {
-    /// Free objects on the node's slabs, as far as can be seen without the lock.
+    /// Free objects in the node's slabs. Read without the lock, so the value may be stale.
     pub(super) fn free_objects(&self) -> u32 {
         self.free_objects.load() as u32
     }
 
-    /// The lists, without counting the lock and without computing `free_limit`.
+    /// Locks the lists. Unlike `lock_node`, counts no event and does not compute `free_limit`.
     pub(super) fn peek(&self) -> ListsGuard<'_, P> {
         self.lists.lock()
     }
 
-    /// Under `list_lock`.
+    /// The caller holds `list_lock`.
     pub(super) fn add_free(&self, objects: u32) {
         self.free_objects.store(self.free_objects.load() + objects as u64);
     }
 
-    /// Under `list_lock`.
+    /// The caller holds `list_lock`.
     pub(super) fn sub_free(&self, objects: u32) {
         self.free_objects.store(self.free_objects.load() - objects as u64);
     }
 }
 
 impl<P: Platform> Lists<P> {
-    /// The slab to take objects from: the first partial one, else the first free one.
+    /// The next slab to allocate from: the first partial one, else the first free one.
     fn next(&mut self) -> Option<Slab<P>> {
         self.partial.first().or_else(|| {
             self.free_touched = true;
@@ -190,7 +191,7 @@ impl<P: Platform> Lists<P> {
     }
 }
 
-/// The `index`-th object of an array.
+/// The object at `index` of an array.
 pub(super) fn entry<P: Platform>(cache: CacheId, storage: P::Ptr, index: u32) -> P::Ptr {
     match P::storage_load(storage, HotArray::<P::Ptr>::HEADER + index) {
         Some(object) => object,
@@ -202,7 +203,7 @@ pub(super) fn set_entry<P: Platform>(storage: P::Ptr, index: u32, object: P::Ptr
     P::storage_store(storage, HotArray::<P::Ptr>::HEADER + index, Some(object));
 }
 
-/// Copies `count` objects of one array, from index `first` on, to index `to` of another.
+/// Copies `count` objects from `from`, starting at index `first`, to `storage`, starting at index `to`.
 pub(super) fn copy_entries<P: Platform>(from: P::Ptr, first: u32, storage: P::Ptr, to: u32, count: u32) {
     let place = |index: u32| HotArray::<P::Ptr>::HEADER + index;
     for index in 0..count {
@@ -211,7 +212,7 @@ pub(super) fn copy_entries<P: Platform>(from: P::Ptr, first: u32, storage: P::Pt
 }
 
 impl<P: Platform> SlabEngine<P> {
-    /// Takes a node's `list_lock`.
+    /// Takes a node's `list_lock`, and computes `free_limit` if necessary.
     pub(super) fn lock_node<'a>(&self, id: NodeId, node: &'a Node<P>) -> ListsGuard<'a, P> {
         self.slots.count(Event::LockNodeList, 1);
         let mut lists = node.lists.lock();
@@ -221,7 +222,8 @@ impl<P: Platform> SlabEngine<P> {
         lists
     }
 
-    /// Takes up to `most` objects out of a slab that the caller alone may touch: `out` gets them, first to last.
+    /// Takes up to `most` objects from a slab that no other CPU can reach, and passes each to `out` with its
+    /// index.
     pub(super) fn pull(&self, slab: Slab<P>, most: u32, mut out: impl FnMut(u32, P::Ptr)) -> u32 {
         let mut word = SlabWord::unpack(slab.extra());
         let mut taken = 0;
@@ -238,7 +240,7 @@ impl<P: Platform> SlabEngine<P> {
         taken
     }
 
-    /// Takes up to `most` objects out of a node's slabs.
+    /// Takes up to `most` objects from the slabs of a node.
     pub(super) fn pull_listed(
         &self,
         node: &Node<P>,
@@ -260,7 +262,7 @@ impl<P: Platform> SlabEngine<P> {
         taken
     }
 
-    /// Puts a slab that nobody knows yet on its node's lists.
+    /// Puts a new slab on its node's lists. Until then no other CPU can reach the slab.
     pub(super) fn publish(&self, slab: Slab<P>) {
         let id = slab.node();
         let node = self.nodes.get(id);
@@ -271,11 +273,11 @@ impl<P: Platform> SlabEngine<P> {
         if word.inuse == 0 { list.push_tail(slab) } else { list.push_head(slab) }
     }
 
-    /// Puts an object back into its slab: `free_block` for one. A slab that empties while the node has free objects enough
-    /// goes to `doomed`.
+    /// Puts an object back into its slab: `free_block` for one object. A slab that becomes empty moves to
+    /// `doomed` if the node has more free objects than `free_limit`.
     ///
     /// # Errors
-    /// The slab has no object out: a double free.
+    /// [`Misuse::AlreadyFree`] if no object of the slab is allocated: a double free.
     pub(super) fn put(
         &self,
         backing: &Backing<'_, P>,
@@ -291,7 +293,8 @@ impl<P: Platform> SlabEngine<P> {
         slab.set_extra(SlabWord { head: Some(slab.offset(object)), inuse, ..before }.pack());
         node.add_free(1);
         if inuse > 0 {
-            // The others get time to be freed, too.
+            // A partial slab goes to the tail: its other objects get time to be freed before the slab is used
+            // again.
             lists.partial.push_tail(slab);
         } else if node.free_objects() > lists.free_limit && self.can_destroy(backing, slab) {
             node.sub_free(self.geometry.objects);
@@ -302,8 +305,8 @@ impl<P: Platform> SlabEngine<P> {
         Ok(())
     }
 
-    /// Puts the objects `from..to` of an array into the slabs of `id`, up to the first object of another node; answers its
-    /// index.
+    /// Puts the objects `from..to` of an array into the slabs of node `id`. Stops at the first object of
+    /// another node and returns its index.
     pub(super) fn put_run(
         &self,
         backing: &Backing<'_, P>,
@@ -326,7 +329,8 @@ impl<P: Platform> SlabEngine<P> {
         to
     }
 
-    /// The same for all of them, whatever their nodes: one lock for each run of one node.
+    /// Puts the objects `from..to` of an array into their slabs. Takes one lock for each run of objects of
+    /// one node.
     pub(super) fn put_all(
         &self,
         backing: &Backing<'_, P>,
@@ -341,7 +345,8 @@ impl<P: Platform> SlabEngine<P> {
         }
     }
 
-    /// Emptied slabs go back, without a lock: their lists of free objects may be objects of other caches.
+    /// Returns emptied slabs. No lock is held here, because an off-slab free list is an object of another
+    /// cache, with locks of its own.
     pub(super) fn destroy_slabs(&self, backing: &Backing<'_, P>, mut doomed: SlabList<P>) {
         while let Some(slab) = doomed.first() {
             doomed.remove(slab);
@@ -358,7 +363,7 @@ impl<P: Platform> SlabEngine<P> {
         }
     }
 
-    /// The slab of an object that was taken into an array, and the slab's frame state.
+    /// The slab of an object that was in an array, and the slab's frame state.
     pub(super) fn home_of(&self, object: P::Ptr) -> (Slab<P>, FrameState) {
         match Slab::<P>::of(object) {
             Some(home) => home,
@@ -366,7 +371,8 @@ impl<P: Platform> SlabEngine<P> {
         }
     }
 
-    /// Where arrays and the lists of slabs came from. A caller that once brought memory for them must bring it again.
+    /// The source of the memory for arrays and off-slab free lists. A caller that provided it once must
+    /// provide it in every later call.
     pub(super) fn metadata_of<'a>(&self, backing: &Backing<'a, P>) -> &'a dyn Metadata<P> {
         match backing.metadata {
             Some(metadata) => metadata,
@@ -376,14 +382,16 @@ impl<P: Platform> SlabEngine<P> {
         }
     }
 
-    /// Whether the slab's list, if it is an object of another cache, can go back from here.
+    /// Whether the slab can be returned by this call: it has no off-slab free list, or the call can free that
+    /// list.
     pub(super) fn can_destroy(&self, backing: &Backing<'_, P>, slab: Slab<P>) -> bool {
         backing.metadata.is_some() || Self::management_of(slab).is_none()
     }
 
     const NO_MANAGEMENT: u64 = u64::MAX;
 
-    /// Remembers where the list of a slab is that nobody else can see yet; `None` for one in the slab.
+    /// Records where the free list of a new slab is; `None` if it is in the slab. No other CPU can reach the
+    /// slab yet.
     pub(super) fn set_management(slab: Slab<P>, object: Option<P::Ptr>) {
         let place = object.map(P::locate);
         let word = place.map_or(Self::NO_MANAGEMENT, |(pfn, offset)| (pfn.0 as u64) << 32 | offset as u64);
@@ -396,7 +404,7 @@ impl<P: Platform> SlabEngine<P> {
         place.map(|(pfn, offset)| P::address(pfn, offset as u64))
     }
 
-    /// A slot this code may use for a CPU: the CPU's own when it runs there, else one that nobody uses.
+    /// A slot that this call may use for `cpu`: the current CPU's own slot, or a slot that no CPU is using.
     pub(super) fn reach(&self, cpu: slablab_platform::CpuId) -> Option<super::Slot<'_, P>> {
         common::reach::<P, _>(&self.slots, cpu)
     }

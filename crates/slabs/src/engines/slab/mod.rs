@@ -37,33 +37,34 @@ pub struct SlabEngine<P: Platform> {
     nodes: P::PerNode<Node<P>>,
 }
 
-/// What a slot holds besides the array, which is its hot array.
+/// State of a slot besides its array of objects, which is the slot's hot array.
 #[derive(Default)]
 pub(crate) struct CpuState {
-    /// A refill served since the reaper's last visit.
+    /// True if a refill used the slot after the reaper's last visit.
     touched: bool,
-    /// Hits counted at the reaper's last visit.
+    /// The counter of allocation hits at the reaper's last visit.
     hits_seen: u64,
-    /// The node whose array of objects freed here the reaper visits next.
+    /// The node whose alien array the reaper visits next.
     rotor: u16,
-    /// Whether the reaper visits this CPU.
+    /// True while a visit of the reaper is scheduled for this CPU.
     reaping: bool,
 }
 
 type Slot<'a, P> = SlotOf<'a, P, CpuState>;
 
 impl<P: Platform> SlabEngine<P> {
-    /// How many objects arrays hold, and how many move at once.
+    /// The capacities of the arrays, and the number of objects that move at once.
     pub fn tunables(&self) -> Tunables {
         self.tunables
     }
 
-    /// Bytes of a slab's list of free objects where it is an object of another cache; 0 where it is in the slab.
+    /// Size in bytes of an off-slab free list, which is an object of another cache; 0 if the list is in the
+    /// slab.
     pub fn off_slab_bytes(&self) -> u32 {
         self.shape.management
     }
 
-    /// The node whose memory a CPU takes for its own.
+    /// The node that counts as local for `cpu`.
     #[inline]
     fn home(&self, cpu: CpuId) -> NodeId {
         match self.policy.memoryless {
@@ -88,7 +89,7 @@ impl<P: Platform> Engine<P> for SlabEngine<P> {
             link_offset,
             order: shape.order,
             objects: shape.objects,
-            // There is no second try at a smaller order.
+            // SLAB does not retry with a smaller order.
             min_order: shape.order,
             min_objects: shape.objects,
         };
@@ -110,7 +111,7 @@ impl<P: Platform> Engine<P> for SlabEngine<P> {
         self.new = new.fitting(self.flags);
     }
 
-    /// Arrays of at most 32 objects (docs/theory/slab.md 2).
+    /// Limits the arrays to 32 objects, as the kernel does for debugged caches (docs/theory/slab.md 2).
     fn debugged(policy: &SlabPolicy) -> SlabPolicy {
         SlabPolicy { limit_max: Tunables::DEBUG_LIMIT, ..*policy }
     }
@@ -128,7 +129,8 @@ impl<P: Platform> Engine<P> for SlabEngine<P> {
         &self.geometry
     }
 
-    /// On a hit: the slot, its array's last address, one store, one counter.
+    /// A hit reads the slot and the last address of its array, then does one store and increments one
+    /// counter.
     #[inline]
     fn alloc(&self, backing: &Backing<'_, P>, gfp: Gfp, node: Option<NodeId>) -> Option<P::Ptr> {
         let object = self.alloc_object(backing, gfp, node)?;
@@ -138,7 +140,8 @@ impl<P: Platform> Engine<P> for SlabEngine<P> {
         Some(object)
     }
 
-    /// On a hit: the slab's node and cache, the object's number, then one address, one store, one counter.
+    /// A hit reads the slab's node and cache and computes the object's index; then it stores one address and
+    /// one array size, and increments one counter.
     #[inline]
     fn free(&self, backing: &Backing<'_, P>, object: P::Ptr) -> Result<(), Misuse> {
         self.free_object(backing, object)
@@ -177,7 +180,7 @@ impl<P: Platform> Engine<P> for SlabEngine<P> {
         self.retire(backing, cpu);
     }
 
-    /// A CPU never used is visited from its first slow path on.
+    /// The reaper starts to visit a CPU at the CPU's first slow path.
     fn cpu_up(&self, cpu: CpuId) {
         self.recount(P::cpu_node(cpu));
     }
@@ -193,7 +196,7 @@ impl<P: Platform> Engine<P> for SlabEngine<P> {
     fn counted_on(&self, cpu: CpuId, event: Event) -> u64 {
         let counted = |event| self.slots.counted(cpu, event);
         match event {
-            // A hot operation counts one event; the kernel calls it a hit.
+            // The world counts a hot operation as one event; the kernel calls that event a hit.
             Event::SlabAllocHit => counted(Event::AllocFastpath),
             Event::SlabFreeHit => counted(Event::FreeFastpath),
             Event::SlabGrown => counted(Event::AllocSlab),

@@ -1,4 +1,4 @@
-//! What can be varied in SLAB, and the two states of it that are known: 2.6.29 and 6.1.
+//! SLAB's policies, and the two releases they are known for: 2.6.29 and 6.1.
 
 use crate::knob::{Knob, Policy, Values, knob};
 use crate::release::Release;
@@ -6,67 +6,68 @@ use crate::release::Release;
 /// CPUs on nodes without memory (docs/theory/slab.md 7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Memoryless {
-    /// A CPU's node is the one it is on, memory or not: `numa_node_id()`. Nothing ever reaches the CPU's array there.
+    /// A CPU's node is the one it is on, with or without memory: `numa_node_id()`. On a node without memory
+    /// the CPU's array is never filled.
     AsAsked,
-    /// The nearest node with memory stands for it: `numa_mem_id()`.
+    /// The nearest node with memory counts as the CPU's node: `numa_mem_id()`.
     Nearest,
 }
 
-/// What becomes of a new slab (docs/theory/slab.md 3).
+/// Where a new slab goes (docs/theory/slab.md 3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fresh {
-    /// It goes to its node's free slabs, and who grew the cache begins anew: until 4.6.
+    /// To its node's list of free slabs; the CPU that grew the cache then repeats the refill. Until 4.6.
     Listed,
-    /// It fills the array of the CPU that grew the cache before anybody else sees it: 4.7 and later.
+    /// Into the array of the CPU that grew the cache, before the slab is on a list. 4.7 and later.
     FillsArray,
 }
 
-/// How hard an attempt for pages of one node tries (docs/theory/slab.md 7).
+/// How hard the page allocator tries when a request names one node (docs/theory/slab.md 7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GrowFlags {
-    /// As its caller would, once (`GFP_THISNODE` of 2.6: no retry, no warning).
+    /// One attempt with the caller's flags (`GFP_THISNODE` of 2.6: no retry, no warning).
     Reclaim,
-    /// Without reclaim, as the other nodes come next.
+    /// Without reclaim, because the engine tries the other nodes next.
     Nowait,
 }
 
 /// Where a slab's list of free objects is (docs/theory/slab.md 1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Management {
-    /// Behind a descriptor of 48 bytes, four bytes for each object: until 3.12.
+    /// After a descriptor of 48 bytes, four bytes per object: until 3.12.
     Descriptor,
-    /// The descriptor is in `struct page`; one or two bytes for each object: 3.13 and later.
+    /// The descriptor is in `struct page`; the list has one or two bytes per object: 3.13 and later.
     Index,
 }
 
-/// The policies of an SLAB cache.
+/// The policies of a SLAB cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlabPolicy {
-    /// The release.
+    /// The release that these policies describe.
     pub release: Release,
-    /// Objects a CPU's array holds, instead of the rule by size.
+    /// Capacity of a CPU's array in objects; `None` uses the rule by size.
     pub limit: Option<u32>,
-    /// The largest limit.
+    /// Upper bound for `limit`.
     pub limit_max: u32,
-    /// Objects moved at once, instead of half of the limit.
+    /// Objects moved at once; `None` uses half of the limit.
     pub batchcount: Option<u32>,
-    /// Batches that a node's shared array holds, instead of 8 for objects of a page or less.
+    /// Capacity of a node's shared array in batches; `None` means 8 for objects of at most a page.
     pub shared: Option<u32>,
-    /// Objects of other nodes wait in arrays of their own; `noaliencache` turns it off.
+    /// Whether objects of other nodes go to alien arrays; the boot option `noaliencache` turns that off.
     pub alien: bool,
-    /// Objects such an array holds, instead of as many as a CPU's.
+    /// Capacity of an alien array in objects; `None` uses the capacity of a CPU's array.
     pub alien_limit: Option<u32>,
-    /// CPUs on nodes without memory.
+    /// What a CPU on a node without memory does.
     pub memoryless: Memoryless,
-    /// `slab_max_order`: from this order on any waste is taken.
+    /// `slab_max_order`: from this order on, any waste is accepted.
     pub max_order: u8,
-    /// Where lists of free objects are.
+    /// Where a slab's free list is.
     pub management: Management,
-    /// What becomes of a new slab.
+    /// Where a new slab goes.
     pub fresh: Fresh,
-    /// How hard an attempt for one node tries.
+    /// How hard an attempt on one node tries.
     pub grow: GrowFlags,
-    /// Time between two visits of the reaper, nanoseconds; 0 for no reaper.
+    /// Nanoseconds between two visits of the reaper; 0 for no reaper.
     pub reap_interval_ns: u64,
 }
 
@@ -88,7 +89,7 @@ const V2_6_29: SlabPolicy = SlabPolicy {
 
 const V6_1: SlabPolicy = SlabPolicy {
     release: Release::new(6, 1, 0),
-    // Seen in a real 6.1: 5,941 frees of other nodes' objects filled such arrays 491 times.
+    // Measured on a real 6.1: 5,941 frees of other nodes' objects filled alien arrays 491 times.
     alien_limit: Some(12),
     memoryless: Memoryless::Nearest,
     management: Management::Index,

@@ -1,4 +1,4 @@
-//! What is given back without being asked for: docs/theory/slab.md 6.
+//! Periodic reaping, shrink, and CPUs that go offline (docs/theory/slab.md 6).
 
 use super::list::{Array, Lists, Node};
 use super::{SlabEngine, Slot};
@@ -7,7 +7,8 @@ use crate::slab::SlabList;
 use slablab_platform::{CpuId, Event, HotArray, Local, NodeId, PerCpu, PerNode, Platform, Work, WorkKind};
 
 impl<P: Platform> SlabEngine<P> {
-    /// What every slow path does with the slot it got: starts the CPU's reaper, and empties the slot if it was asked to.
+    /// Upkeep in every slow path: schedules the CPU's reaper if necessary, and empties the slot if another
+    /// CPU asked for that.
     pub(super) fn look_around(&self, backing: &Backing<'_, P>, slot: &mut Slot<'_, P>) {
         if !slot.reaping && self.policy.reap_interval_ns > 0 {
             slot.reaping = true;
@@ -20,8 +21,8 @@ impl<P: Platform> SlabEngine<P> {
         }
     }
 
-    /// Asks for the next visit. A CPU visits all its caches at once, each CPU at its own time: the interval is spread over
-    /// the CPUs by their numbers.
+    /// Schedules the next visit. A CPU visits all its caches at once. The visits of different CPUs are spread
+    /// over the interval, by CPU number.
     pub(super) fn reap_later(&self, cpu: CpuId) {
         let interval = self.policy.reap_interval_ns;
         let phase = interval / P::cpus() as u64 * cpu.0 as u64;
@@ -30,10 +31,10 @@ impl<P: Platform> SlabEngine<P> {
         P::defer(cpu, interval - since, work);
     }
 
-    /// The visit: one array of other nodes' objects, the CPU's array, and the node's shared array and free slabs.
+    /// One visit: one alien array, the CPU's array, the node's shared array and the node's free slabs.
     pub(super) fn reap(&self, backing: &Backing<'_, P>, cpu: CpuId) {
         let Some(mut slot) = self.reach(cpu) else {
-            // Somebody uses the slot right now: the next visit finds it.
+            // Another thread uses the slot. Try again at the next visit.
             return self.reap_later(cpu);
         };
         if !slot.reaping || !P::cpu_online(cpu) {
@@ -52,7 +53,8 @@ impl<P: Platform> SlabEngine<P> {
         self.reap_later(cpu);
     }
 
-    /// One array of the CPU's node by turns, if nobody uses it right now.
+    /// Empties one alien array of the CPU's node, a different one at each visit, unless another CPU holds its
+    /// lock.
     fn reap_alien(
         &self,
         backing: &Backing<'_, P>,
@@ -69,7 +71,7 @@ impl<P: Platform> SlabEngine<P> {
         }
     }
 
-    /// How many objects leave an array that was not used since the last visit.
+    /// The number of objects to remove from an array that was not used since the last visit.
     fn aged(size: u32, capacity: u32) -> u32 {
         let fifth = capacity.div_ceil(5);
         if fifth > size { size.div_ceil(2) } else { fifth }
@@ -121,8 +123,8 @@ impl<P: Platform> SlabEngine<P> {
         self.drain_shared(backing, id, lists, storage, gone, doomed);
     }
 
-    /// The oldest `most` objects of a shared array go to their slabs, up to the first of another node's: that one's lock
-    /// cannot be had here.
+    /// Puts the oldest `most` objects of a shared array into slabs. Stops at the first object of another
+    /// node, because that node's lock must not be taken while this one is held.
     fn drain_shared(
         &self,
         backing: &Backing<'_, P>,
@@ -137,7 +139,7 @@ impl<P: Platform> SlabEngine<P> {
         super::list::copy_entries::<P>(storage, gone, storage, 0, lists.shared.size);
     }
 
-    /// Up to `most` free slabs go, the oldest first.
+    /// Moves up to `most` free slabs to `doomed`, the oldest first.
     fn drain_free(
         &self,
         backing: &Backing<'_, P>,
@@ -158,7 +160,7 @@ impl<P: Platform> SlabEngine<P> {
         gone
     }
 
-    /// Empties a CPU's array; it keeps its storage.
+    /// Empties a CPU's array. The array's storage stays.
     fn empty_array(&self, backing: &Backing<'_, P>, slot: &mut Slot<'_, P>, doomed: &mut SlabList<P>) {
         let array = slot.array();
         if let Some(storage) = array.storage {
@@ -167,7 +169,8 @@ impl<P: Platform> SlabEngine<P> {
         }
     }
 
-    /// Empties every array that can be reached and gives every free slab back; live slots are asked.
+    /// Empties every array that this call can reach, and returns every free slab. A CPU whose slot is in use
+    /// is asked to empty it itself.
     pub(super) fn empty_all(&self, backing: &Backing<'_, P>) {
         let mut doomed = SlabList::default();
         for cpu in (0..P::cpus()).map(CpuId).filter(|cpu| self.slots.used(*cpu)) {
@@ -198,8 +201,8 @@ impl<P: Platform> SlabEngine<P> {
         }
     }
 
-    /// Empties a node's shared array. Objects of other nodes are in it only without arrays for them: those are taken out
-    /// one by one, as two nodes' locks are never held together.
+    /// Empties a node's shared array. It holds objects of other nodes only if there are no alien arrays.
+    /// Those objects are put back one at a time, because two nodes' locks are never held together.
     fn empty_shared(&self, backing: &Backing<'_, P>, id: NodeId, node: &Node<P>, doomed: &mut SlabList<P>) {
         loop {
             let mut lists = self.lock_node(id, node);
@@ -216,7 +219,8 @@ impl<P: Platform> SlabEngine<P> {
         }
     }
 
-    /// Ends the visits of every CPU that can be reached, and gives the arrays back. The cache is at rest and empty.
+    /// Stops the reaper on every CPU that this call can reach, and frees the arrays. The cache is empty, and
+    /// no other call uses it.
     pub(super) fn drop_arrays(&self, backing: &Backing<'_, P>) {
         for cpu in (0..P::cpus()).map(CpuId).filter(|cpu| self.slots.used(*cpu)) {
             if let Some(mut slot) = self.reach(cpu) {
@@ -242,7 +246,8 @@ impl<P: Platform> SlabEngine<P> {
         array.storage.into_iter().for_each(|storage| self.drop_array(backing, storage));
     }
 
-    /// A CPU went down: its array goes, and with a node's last CPU what its CPUs shared is emptied.
+    /// Handles a CPU that went offline: its array is emptied and freed. If it was the node's last CPU, the
+    /// node's shared and alien arrays are emptied too.
     pub(super) fn retire(&self, backing: &Backing<'_, P>, cpu: CpuId) {
         let mut doomed = SlabList::default();
         if let Some(mut slot) = self.slots.claim(cpu) {
@@ -261,15 +266,16 @@ impl<P: Platform> SlabEngine<P> {
         self.recount(P::cpu_node(cpu));
     }
 
-    /// How many free objects a node keeps: a batch for each CPU and one more, and a slab.
+    /// The number of free objects that a node retains: a batch for each of its CPUs, one batch more, and the
+    /// objects of one slab.
     pub(super) fn free_limit_of(&self, id: NodeId) -> u32 {
         let is_there = |cpu: &CpuId| P::cpu_online(*cpu) && P::cpu_node(*cpu) == id;
         let cpus = (0..P::cpus()).map(CpuId).filter(is_there).count() as u32;
         (1 + cpus) * self.tunables.batchcount + self.geometry.objects
     }
 
-    /// A CPU of the node went up or down: the next holder of `list_lock` computes `free_limit` anew. Computing it here would
-    /// cost a look at all CPUs for each CPU that goes up.
+    /// Makes the next holder of `list_lock` compute `free_limit` again, because a CPU of the node went up or
+    /// down. Computing it here would scan all CPUs once for each CPU that comes up.
     pub(super) fn recount(&self, id: NodeId) {
         if let Some(node) = self.nodes.peek(id) {
             self.slots.count(Event::LockNodeList, 1);

@@ -1,4 +1,4 @@
-//! What the cache holds, as /proc/slabinfo would count it.
+//! Usage of a cache, in the terms of /proc/slabinfo.
 
 use super::list::entry;
 use super::{SlabEngine, Slot};
@@ -38,7 +38,8 @@ impl<P: Platform> SlabEngine<P> {
         self.count_on(array.storage, array.size, id)
     }
 
-    /// Objects of a node's memory in an array: all or none, unless arrays mix nodes.
+    /// The number of objects of node `id` in an array. Unless arrays mix nodes, all its objects are of one
+    /// node, and reading the first one is enough.
     fn count_on(&self, storage: Option<P::Ptr>, size: u32, id: NodeId) -> u64 {
         let node_of =
             |storage, index| Slab::<P>::of(entry::<P>(self.id, storage, index)).map(|(_, state)| state.node);

@@ -1,7 +1,8 @@
-//! Slabs as an earlier life would have left them.
+//! Seeding: slabs as an earlier run would have left them.
 //!
-//! What another allocator kept as a CPU's slab is a slab like others here: its free objects are on its node's lists, and the
-//! arrays begin empty, as nobody recorded them. An empty slab stays while the node keeps so many free objects.
+//! A slab that another allocator held for a CPU is an ordinary slab here: its free objects are on its node's
+//! lists. The arrays start empty, because recordings do not contain them. An empty slab stays only while the
+//! node's `free_limit` has room for its objects.
 
 use super::SlabEngine;
 use super::list::Owner;

@@ -1,13 +1,13 @@
-//! What is asked of the heap, and where in a block there is room for it.
+//! A request to the heap, and the place for it in a free block.
 
 use crate::cache::WORD;
 
-/// A range of a page.
+/// A range of units in a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Block {
-    /// Its first unit.
+    /// The first unit.
     pub(super) at: u32,
-    /// How many units.
+    /// The number of units.
     pub(super) units: u32,
 }
 
@@ -17,26 +17,26 @@ impl Block {
         self.at + self.units
     }
 
-    /// Whether it has no room for a request.
+    /// Whether the block has no room for `ask`.
     #[inline]
     pub(super) fn holds_none(self, ask: Ask, shift: u32) -> bool {
         ask.place_in(self, shift).is_none()
     }
 }
 
-/// What is asked of the heap.
+/// A request to the heap.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Request {
-    /// Bytes, with what lies before the object.
+    /// Size in bytes, including the header.
     pub(super) bytes: u32,
-    /// What the object's address is a multiple of, bytes: a power of two, at most a page.
+    /// Alignment of the object's address in bytes: a power of two, at most a page.
     pub(super) align: u32,
-    /// Bytes before the object: none, or a header of a word.
+    /// Bytes before the object: 0, or the size of a header (one word).
     pub(super) lead: u32,
 }
 
 impl Request {
-    /// What of it decides whether a page has room; `shift` is log2 of a unit.
+    /// The part of the request that decides whether a page has room. `shift` is log2 of a unit's bytes.
     #[inline]
     pub(super) fn ask(&self, shift: u32) -> Ask {
         Ask {
@@ -47,22 +47,23 @@ impl Request {
     }
 }
 
-/// A request as far as it decides whether a page has room.
+/// The part of a request that decides whether a page has room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ask {
-    /// How many units.
+    /// The number of units.
     pub(super) units: u32,
     /// log2 of the alignment in words.
     pub(super) align: u32,
-    /// Whether the header before the object makes a difference: not to what is aligned to a word.
+    /// Whether the header moves the object. It does not if the alignment is a word.
     pub(super) lead: bool,
 }
 
 impl Ask {
-    /// More than any page has, so that every other request implies it and it implies none.
+    /// A request larger than any page. It implies no other request, and every other request implies it.
     pub(super) const NEVER: Ask = Ask { units: 0x7fff, align: 15, lead: true };
 
-    /// Where in a block there is room; `shift` is log2 of a unit.
+    /// The unit in `block` at which the request fits; `None` if it does not. `shift` is log2 of a unit's
+    /// bytes.
     #[inline]
     pub(super) fn place_in(self, block: Block, shift: u32) -> Option<u32> {
         let lead = if self.lead { WORD } else { 0 };
@@ -71,8 +72,9 @@ impl Ask {
         (block.end() >= at + self.units).then_some(at)
     }
 
-    /// Whether what has no room for this has none for the other, which has at least as many units and is aligned as much.
-    /// Behind a header there is an object without one: that would have had room.
+    /// Whether a block without room for `self` has no room for `other` either: `other` needs at least as many
+    /// units and at least the same alignment. If only `other` has a header, the object behind that header
+    /// would itself fit `self`.
     #[inline]
     pub(super) fn implies(self, other: Ask, header_units: u32) -> bool {
         let header = if other.lead && !self.lead { header_units } else { 0 };

@@ -1,15 +1,15 @@
-//! What a page's frame holds: two words, which the heap's lock protects.
+//! The two words of a page's frame that SLOB uses. The heap's lock protects them.
 
 use super::ask::Ask;
 
-/// What a page's frame says of its free blocks. Bits: units 0-14, free 15-29, blocks 30-43.
+/// The first word: the page's free blocks. Bits: units 0-14, free 15-29, blocks 30-43.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PageState {
-    /// Units that are free.
+    /// The number of free units.
     pub(super) units: u32,
-    /// The first free block; the page's end if there is none.
+    /// The first free block, or the page's end if there is none.
     pub(super) free: u32,
-    /// Free blocks.
+    /// The number of free blocks.
     pub(super) blocks: u32,
 }
 
@@ -29,15 +29,15 @@ impl PageState {
     }
 }
 
-/// What a page's frame knows: the first blocks have no room for a request. Bits: units 0-14, align 15-18, lead 19, blocks
-/// 20-33, last 34-48.
+/// The second word: a request that the page's first free blocks have no room for. Bits: units 0-14, align
+/// 15-18, lead 19, blocks 20-33, last 34-48.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Known {
     /// The request.
     pub(super) ask: Ask,
-    /// How many of the first blocks.
+    /// The number of free blocks, from the first one, that have no room for the request.
     pub(super) blocks: u32,
-    /// Where the last of them is; [`Known::NOWHERE`] if that was forgotten.
+    /// The place of the last of those blocks; [`Known::NOWHERE`] if it is not known.
     pub(super) last: u32,
 }
 

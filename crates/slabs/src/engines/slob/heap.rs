@@ -1,8 +1,9 @@
 //! The heap of all caches: three lists of partly free pages under one lock.
 //!
-//! Most pages that are ever looked at are looked at by searches that find nothing: a whole list, for every new page. So a
-//! list remembers what was sought in vain and how many blocks that took, and keeps both true as its pages change. The next
-//! search for the same is counted and not done, as long as no page may have room.
+//! Most page visits belong to searches that find no room: each new page follows a search through a whole
+//! list. So a list remembers the last request that found no room, and the number of blocks that the search
+//! visited, and updates both as its pages change. The next search for an equal request is counted but not
+//! done, unless a page may have room.
 
 use super::SHARED;
 use super::ask::{Ask, Block};
@@ -13,34 +14,34 @@ use slablab_pages::Pages;
 use slablab_platform::rank;
 use slablab_platform::{FrameKind, Gfp, Lock, NodeId, Platform};
 
-/// What all SLOB caches share.
+/// The heap that all SLOB caches share.
 pub struct Heap<P: Platform> {
     lists: P::Lock<rank::Heap, Lists<P>>,
 }
 
-/// The lists, and how much is in their pages and in full ones.
+/// The lists, and the totals of all pages of the heap.
 struct Lists<P: Platform> {
     /// Partly free pages: small, medium, large.
     partial: [Partial<P>; 3],
-    /// Pages of the heap, full ones included.
+    /// Pages of the heap, including full ones.
     frames: u64,
-    /// Units free in them.
+    /// Free units in those pages.
     free_units: u64,
 }
 
 /// A list of partly free pages.
 struct Partial<P> {
-    /// A search begins at the head.
+    /// The pages. A search begins at the head.
     pages: SlabList<P>,
-    /// What was last sought in vain.
+    /// The last request that found no room.
     sought: Ask,
-    /// Pages that may have room for it, as far as their frames know.
+    /// The number of pages that may have room for `sought`, according to their frames.
     open: u32,
-    /// Blocks that a search for it looks at in the others.
+    /// The number of blocks that a search for `sought` visits in the other pages.
     blocks: u64,
 }
 
-/// Which list: by the request's size.
+/// A list, chosen by the size of the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ListOf {
     Small,
@@ -48,18 +49,18 @@ pub(super) enum ListOf {
     Large,
 }
 
-/// What a search is told beside the size.
+/// The parameters of a search.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Search {
     pub(super) ask: Ask,
     pub(super) list: ListOf,
-    /// Pages of other nodes are skipped.
+    /// If set, the search skips pages of other nodes.
     pub(super) node: Option<NodeId>,
-    /// The list is turned so that the next search begins where this one ended.
+    /// Whether the list is rotated so that the next search begins where this one ended.
     pub(super) next_fit: bool,
 }
 
-/// What a search found, and what it cost.
+/// The result of a search, and its cost.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Found<Ptr> {
     /// The block's address; `None` if no listed page has room.
@@ -68,14 +69,14 @@ pub(super) struct Found<Ptr> {
     pub(super) blocks_walked: u64,
 }
 
-/// What a free did.
+/// The effects of a free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Freed {
-    /// The page was full, and is on a list now.
+    /// The page was full and is now on a list.
     pub(super) listed: bool,
-    /// The page was taken off its list, and went back.
+    /// The page left its list and was returned.
     pub(super) unlisted: bool,
-    /// The page went back.
+    /// The page was returned.
     pub(super) page: bool,
     pub(super) blocks_walked: u64,
 }
@@ -95,7 +96,7 @@ impl<P: Platform> Common for Heap<P> {
         Held { frames: lists.frames, free_bytes: lists.free_units << HeapPage::<P>::unit_shift() }
     }
 
-    /// Every list is sound, and the lists have all that is free.
+    /// Checks that every list is sound, and that the lists contain all free units.
     fn is_sound(&self) -> bool {
         let lists = self.lists.lock();
         let free = |slab: Slab<P>| HeapPage::load(slab).free_units() as u64;
@@ -105,7 +106,7 @@ impl<P: Platform> Common for Heap<P> {
 }
 
 impl<P: Platform> Heap<P> {
-    /// A block of a listed page.
+    /// Takes a block from a listed page.
     pub(super) fn search(&self, search: &Search) -> Found<P::Ptr> {
         let mut lists = self.lists.lock();
         let list = lists.list(search.list);
@@ -138,7 +139,7 @@ impl<P: Platform> Heap<P> {
         found
     }
 
-    /// A block of a new page, which is listed unless the block fills it.
+    /// Takes a block from a new page, and lists the page unless the block fills it.
     pub(super) fn grow(
         &self,
         pages: &Pages<P::Ground>,
@@ -156,7 +157,8 @@ impl<P: Platform> Heap<P> {
         Some(Self::address(slab, place?))
     }
 
-    /// Gives a block back; `list` is where its page goes if it was full. `None`: some of it is free already.
+    /// Frees a block. If its page was full, the page goes on `list`. `None` if part of the block is free
+    /// already.
     pub(super) fn free(
         &self,
         pages: &Pages<P::Ground>,
@@ -195,8 +197,8 @@ impl<P: Platform> Heap<P> {
         Some(Freed { listed: was_full, unlisted: false, page: false, blocks_walked })
     }
 
-    /// A page of its own for objects side by side: `objects` times what is asked, as an earlier life would have left them.
-    /// Answers the first block's address.
+    /// Makes a page with `objects` adjacent blocks for the request of `search`, as an earlier run would have
+    /// left it. Returns the first block's address.
     pub(super) fn seed(
         &self,
         pages: &Pages<P::Ground>,
@@ -221,7 +223,7 @@ impl<P: Platform> Heap<P> {
 
     fn new_page(pages: &Pages<P::Ground>, gfp: Gfp, node: NodeId) -> Option<Slab<P>> {
         let pfn = pages.alloc(gfp, 0, node, FrameKind::Slab)?;
-        // The engine's pieces are halves, which come four to a link of eight bytes.
+        // The engine reads and writes half words here: four of them per link of eight bytes.
         P::map_slab(pfn, 0, 8, SHARED);
         Some(Slab::at(pfn))
     }
@@ -236,36 +238,37 @@ impl<P: Platform> Lists<P> {
         &mut self.partial[list as usize]
     }
 
-    /// The list a page is on, which need not be that of what is freed.
+    /// The list that a page is on. It may differ from the list of the freed size.
     fn list_with(&mut self, slab: Slab<P>) -> &mut Partial<P> {
         &mut self.partial[(slab.owner() >> 24) as usize]
     }
 
-    /// A fresh page belongs to the heap.
+    /// Adds a new page to the heap.
     fn add(&mut self, slab: Slab<P>) -> HeapPage<P> {
         self.frames += 1;
         self.free_units += HeapPage::<P>::page_units() as u64;
         HeapPage::init(slab)
     }
 
-    /// Lists a page, as the first to be searched.
+    /// Puts a page at the head of a list.
     fn put(&mut self, slab: Slab<P>, page: &HeapPage<P>, list: ListOf) {
-        // Above the 24 bits in which other engines name a slab's cache: the pages are all caches'.
+        // The list is stored above the 24 bits in which other engines store the cache: SLOB's pages belong to
+        // all caches.
         slab.set_owner((list as u64) << 24);
         let list = self.list(list);
         list.pages.push_head(slab);
         list.count(page);
     }
 
-    /// Takes a page off its list.
+    /// Removes a page from its list.
     fn take(&mut self, slab: Slab<P>, page: &HeapPage<P>) {
         let list = self.list_with(slab);
         list.uncount(page);
         list.pages.remove(slab);
     }
 
-    /// A block was taken from a listed page: a full one leaves its list, and the next search begins at the page, or behind
-    /// one that left.
+    /// Accounts for a block taken from a listed page. A page that became full leaves its list. With
+    /// `next_fit`, the next search begins at this page, or at the page after it if this one left the list.
     fn took(&mut self, slab: Slab<P>, page: &HeapPage<P>, search: &Search) {
         self.free_units -= search.ask.units as u64;
         let full = page.free_units() == 0;
@@ -286,7 +289,8 @@ impl<P: Platform> Default for Partial<P> {
 }
 
 impl<P: Platform> Partial<P> {
-    /// What a search finds out without looking at the pages: the number it has looked at already included.
+    /// The result of a search that needs no page visit, because an equal request found no room and no page
+    /// has changed enough. Its counts include the pages that `search` has already visited.
     fn in_vain(&self, search: &Search) -> Option<Found<P::Ptr>> {
         let known = search.node.is_none() && search.ask == self.sought && self.open == 0;
         known.then(|| Found {
@@ -296,7 +300,7 @@ impl<P: Platform> Partial<P> {
         })
     }
 
-    /// Changes a listed page.
+    /// Changes a listed page and updates the list's totals.
     fn change<T>(&mut self, page: &mut HeapPage<P>, change: impl FnOnce(&mut HeapPage<P>) -> T) -> T {
         self.uncount(page);
         let answer = change(page);
@@ -318,7 +322,8 @@ impl<P: Platform> Partial<P> {
         }
     }
 
-    /// Whether every page is sound and neither full nor empty, and what is known of a search in vain is so.
+    /// Checks that every page is sound and neither full nor empty, and that the totals for `sought` are
+    /// right.
     fn is_sound(&self) -> bool {
         let sound = |slab: Slab<P>| {
             let page = HeapPage::load(slab);

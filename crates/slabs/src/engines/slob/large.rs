@@ -1,4 +1,4 @@
-//! Objects of a page or more, what waits for a grace period, and pages as an earlier life would have left them.
+//! Objects of a page or more, frees after a grace period, and seeded pages.
 
 use super::{HEADER, Heap, SHARED, Slob};
 use crate::backing::Backing;
@@ -8,12 +8,12 @@ use crate::slab::Slab;
 use slablab_platform::{Event, FrameKind, Gfp, NodeId, PerCpu, Pfn, Platform};
 
 impl<P: Platform> Slob<P> {
-    /// The order of the pages for so many bytes.
+    /// The order of the pages for `bytes` bytes.
     pub(super) fn order_of(bytes: u32) -> u8 {
         bytes.div_ceil(Self::page_bytes()).next_power_of_two().ilog2() as u8
     }
 
-    /// Pages of their own: not the heap's, without its lock.
+    /// Allocates whole pages for one object, outside the heap and without its lock.
     pub(super) fn alloc_pages(
         &self,
         backing: &Backing<'_, P, Heap<P>>,
@@ -35,7 +35,7 @@ impl<P: Platform> Slob<P> {
         Some(object)
     }
 
-    /// Whether an address in pages of their own is an object of this cache.
+    /// Checks that `object`, which has whole pages of its own, is an object of this cache.
     pub(super) fn check_large(&self, object: P::Ptr, head: Pfn) -> Result<(), Misuse> {
         let owner = Slab::<P>::at(head).owner() as u32;
         if owner != self.id.0 {
@@ -53,14 +53,14 @@ impl<P: Platform> Slob<P> {
         self.slots.count(Event::FreeSlab, 1);
     }
 
-    /// Nobody reads the object any more.
+    /// Frees an object after its grace period, when no reader can hold it any more.
     pub(super) fn free_after_grace(&self, backing: &Backing<'_, P, Heap<P>>, argument: u64) {
         let offset = argument & (Self::page_bytes() as u64 - 1);
-        self.put_kept(backing, P::address(Pfn((argument >> P::page_shift()) as u32), offset));
+        self.free_or_abort(backing, P::address(Pfn((argument >> P::page_shift()) as u32), offset));
     }
 
-    /// Frees an object that this cache was handed, or made itself: there is no caller to answer.
-    fn put_kept(&self, backing: &Backing<'_, P, Heap<P>>, object: P::Ptr) {
+    /// Frees an object from deferred work or seeding. There is no caller to return an error to.
+    fn free_or_abort(&self, backing: &Backing<'_, P, Heap<P>>, object: P::Ptr) {
         match self.place(object) {
             Ok(None) => self.free_pages(backing, object),
             Ok(Some(placed)) => {
@@ -97,7 +97,7 @@ impl<P: Platform> Slob<P> {
         self.tally(block).add_shared(objects as i64, objects as i64 * Self::rounded(request.bytes));
         for index in free {
             let object = object(*index as u32);
-            self.put_kept(backing, object);
+            self.free_or_abort(backing, object);
             self.tally(object).add_shared(-1, 0);
         }
         Some(object(0))

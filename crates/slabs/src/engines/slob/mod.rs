@@ -30,20 +30,21 @@ pub struct Slob<P: Platform> {
     policy: SlobPolicy,
     flags: CacheFlags,
     geometry: Geometry,
-    /// What is asked of the heap for one object; `None` for objects of a page or more.
+    /// The request to the heap for one object; `None` for objects of a page or more.
     request: Option<Request>,
     new: NewObjects<P>,
-    /// For its counters alone: SLOB keeps nothing per CPU.
+    /// Used for event counters only: SLOB has no state per CPU.
     slots: P::PerCpu<()>,
     nodes: P::PerNode<Tally<P>>,
 }
 
-/// Instead of a cache's number: what is in SLOB's pages belongs to anybody.
+/// Replaces the cache number in SLOB's pages, because every cache may have objects in them.
 const SHARED: u32 = 1 << 24;
 
-/// Bytes before a kmalloc's object, which hold its size; also what every object is aligned to.
+/// Size of the header before a kmalloc object, which holds the object's size; also the minimum alignment of
+/// objects.
 const HEADER: u32 = WORD;
-/// Bytes behind an object whose readers may outlive its free: what the grace period's callback needs.
+/// Bytes after an object that readers may use after its free: space for the grace period's callback.
 const RCU_FOOTER: u32 = 24;
 
 impl<P: Platform> Slob<P> {
@@ -51,7 +52,7 @@ impl<P: Platform> Slob<P> {
         1 << P::page_shift()
     }
 
-    /// What a kmalloc of so many bytes asks of the heap; `None` for one that goes to the page allocator.
+    /// The request for a kmalloc of `bytes` bytes; `None` if the page allocator serves it.
     #[inline]
     fn kmalloc_request(policy: &SlobPolicy, bytes: u32) -> Option<Request> {
         let align = match policy.kmalloc_align {
@@ -61,12 +62,12 @@ impl<P: Platform> Slob<P> {
         (bytes < Self::page_bytes() - HEADER).then(|| Request { bytes: bytes + HEADER, align, lead: HEADER })
     }
 
-    /// Bytes of an object, with what its grace period needs.
+    /// Size of an object in bytes, including the space for its grace period.
     fn object_bytes(spec: &CacheSpec) -> u32 {
         spec.object_size.max(1) + if spec.flags.typesafe_by_rcu { RCU_FOOTER } else { 0 }
     }
 
-    /// What one object of a cache asks of the heap.
+    /// The request for one object of a cache.
     fn object_request(spec: &CacheSpec) -> Option<Request> {
         let bytes = Self::object_bytes(spec);
         let line = if spec.flags.hwcache_align { CACHE_LINE } else { 0 };
@@ -92,7 +93,8 @@ impl<P: Platform> Slob<P> {
         let page = Self::page_bytes();
         let (size, order, objects) = match request {
             Some(Request { bytes, align, lead }) => {
-                // Units are smaller than any alignment, so that objects side by side are whole alignments apart.
+                // Units are smaller than any alignment, so adjacent objects are multiples of the alignment
+                // apart.
                 let size = bytes.next_multiple_of(*align);
                 let first = lead.next_multiple_of(*align) - lead;
                 (size, 0, 1 + (page - first - bytes) / size)
@@ -119,7 +121,7 @@ impl<P: Platform> Slob<P> {
         Search { ask, list: self.list_of(request.bytes), node, next_fit: self.policy.next_fit }
     }
 
-    /// Room in the heap: in a listed page, else in a new one.
+    /// Allocates a block: from a listed page, else from a new one.
     fn alloc_block(
         &self,
         backing: &Backing<'_, P, Heap<P>>,
@@ -152,7 +154,7 @@ impl<P: Platform> Slob<P> {
         block.inspect(|block| self.tally(*block).add_shared(1, bytes))
     }
 
-    /// Bytes that a block of so many takes.
+    /// The bytes of the units that a block of `bytes` bytes takes.
     fn rounded(bytes: u32) -> i64 {
         (HeapPage::<P>::units_of(bytes) << HeapPage::<P>::unit_shift()) as i64
     }
@@ -193,7 +195,7 @@ impl<P: Platform> Slob<P> {
         Some(object)
     }
 
-    /// Where an object's block is in its page, and how many bytes it asked for.
+    /// The block of an object in its page, and the size that was requested.
     fn block_of(&self, object: P::Ptr) -> Result<(Block, u32), Misuse> {
         let (pfn, at) = P::locate(object);
         let (start, bytes) = if self.flags.kmalloc {
@@ -210,13 +212,13 @@ impl<P: Platform> Slob<P> {
         Ok((Block { at, units: HeapPage::<P>::units_of(bytes) }, bytes))
     }
 
-    /// Puts an object's block back into the heap.
+    /// Frees an object's block.
     fn free_block(&self, backing: &Backing<'_, P, Heap<P>>, placed: &Placed<P>) -> Result<(), Misuse> {
         let list = match self.policy.readd {
             Readd::Small => ListOf::Small,
             Readd::BySize => self.list_of(placed.bytes),
         };
-        // The page may go back: where it was is looked up before.
+        // Look up the node first: the page may be returned by the free.
         let tally = self.nodes.get(placed.node);
         self.slots.count(Event::LockHeap, 1);
         let freed = backing.common.free(backing.pages, placed.slab, placed.block, list);
@@ -229,8 +231,8 @@ impl<P: Platform> Slob<P> {
         Ok(())
     }
 
-    /// Looks whether an object may be this cache's, as far as SLOB can tell, and where in the heap it is; `None` if it has
-    /// pages of its own.
+    /// Checks, as far as SLOB can, that an object is of this cache, and finds its block in the heap.
+    /// `Ok(None)` if the object has whole pages of its own.
     fn place(&self, object: P::Ptr) -> Result<Option<Placed<P>>, Misuse> {
         let (pfn, state) = Pages::<P>::block_of(object).ok_or(Misuse::NotInSlab)?;
         match state.kind {
@@ -249,7 +251,7 @@ struct Placed<P> {
     slab: Slab<P>,
     node: NodeId,
     block: Block,
-    /// What was asked for.
+    /// The requested size.
     bytes: u32,
 }
 
@@ -279,8 +281,8 @@ impl<P: Platform> Engine<P> for Slob<P> {
         self.new = new.fitting(self.flags);
     }
 
-    /// Reads nothing of the object: as SLOB cannot tell caches apart, and what is behind a freed object's header is not its
-    /// own, the answer for an address in a shared page is that it may be.
+    /// Does not read the object. SLOB does not know the cache of an object in a shared page, and the header
+    /// of a freed object may belong to another block. So every address in a shared page is accepted.
     fn owns(&self, object: P::Ptr) -> Result<(), Misuse> {
         let (pfn, state) = Pages::<P>::block_of(object).ok_or(Misuse::NotInSlab)?;
         match state.kind {
@@ -295,7 +297,7 @@ impl<P: Platform> Engine<P> for Slob<P> {
         self.id
     }
 
-    /// Sizes as they are in a page of such objects alone.
+    /// The geometry of a page that contains objects of this cache only.
     fn geometry(&self) -> &Geometry {
         &self.geometry
     }
@@ -339,7 +341,7 @@ impl<P: Platform> Engine<P> for Slob<P> {
         Ok(())
     }
 
-    /// Nothing is kept that could be given back.
+    /// SLOB holds no memory that could be returned.
     fn shrink(&self, _backing: &Backing<'_, P, Heap<P>>) -> u64 {
         0
     }
@@ -358,14 +360,14 @@ impl<P: Platform> Engine<P> for Slob<P> {
         }
     }
 
-    /// A CPU holds nothing.
+    /// SLOB has no state per CPU.
     fn cpu_down(&self, _backing: &Backing<'_, P, Heap<P>>, _cpu: CpuId) {}
 
-    /// There is no periodic work.
+    /// SLOB has no periodic work.
     fn cpu_up(&self, _cpu: CpuId) {}
 
-    /// A page of the cache's objects alone, listed by their size; what is free in it is anybody's. SLOB keeps no empty
-    /// page.
+    /// Seeds a page with objects of this cache only. Its list depends on their size; other caches may use its
+    /// free blocks. SLOB has no empty pages.
     fn seed(
         &self,
         backing: &Backing<'_, P, Heap<P>>,

@@ -1,13 +1,14 @@
 //! One page of the heap: its free blocks, in its free memory.
 //!
-//! Sizes and places are in *units*: 2 bytes, or 4 where a page has too many units of 2
-//! (docs/theory/slob.md 1). A free block of two units or more begins with its size and the place of the next
-//! one; a block of one unit holds the next one's place, negative. The last one's next is the page's end. How
-//! much is free and where the first free block is says the frame.
+//! Sizes and places are in *units*: 2 bytes, or 4 if a page has too many units of 2 bytes
+//! (docs/theory/slob.md 1). A free block of two or more units begins with its size and the place of the next
+//! free block. A free block of one unit contains only the place of the next one, as a negative number. The
+//! last block's next place is the page's end. The frame has the number of free units and the place of the
+//! first free block.
 //!
-//! The frame also remembers how many of the first blocks have no room for what was asked last. A kernel walks these blocks to
-//! find that out again; here the walk is counted and not done, which makes a replay twenty times as fast and changes nothing
-//! else.
+//! The frame also remembers how many of the first blocks have no room for the last request. A kernel walks
+//! these blocks again; this engine counts the walk and skips it. A replay becomes twenty times as fast, and
+//! its results do not change.
 
 use super::ask::{Ask, Block};
 use super::frame::{Known, PageState};
@@ -17,14 +18,14 @@ use core::marker::PhantomData;
 use slablab_platform::frames::Links;
 use slablab_platform::{Field, Platform, Word};
 
-/// Where a block goes among a page's free ones.
+/// The position of a block among a page's free blocks.
 #[derive(Clone, Copy, Debug)]
 struct Gap {
-    /// The free block before it.
+    /// The free block before the position.
     prev: Option<Block>,
-    /// The place of the free block after it; the page's end if there is none.
+    /// The place of the free block after the position, or the page's end if there is none.
     next: u32,
-    /// Free blocks before it.
+    /// The number of free blocks before the position.
     walked: u64,
 }
 
@@ -33,14 +34,14 @@ impl Gap {
         self.prev.is_none_or(|prev| prev.end() <= block.at) && block.end() <= self.next
     }
 
-    /// That the blocks before it have no room for a request.
+    /// Records that the blocks before this position have no room for `ask`.
     fn known(self, ask: Ask) -> Known {
         let last = self.prev.map_or(Known::NOWHERE, |prev| prev.at);
         Known { ask, blocks: self.walked as u32, last }
     }
 }
 
-/// log2 of a unit's bytes: a page's offsets must fit into 15 bits and a sign.
+/// log2 of a unit's bytes, chosen so that an offset in a page fits into 15 bits and a sign.
 #[inline]
 fn unit_shift(page_shift: u32) -> u32 {
     if page_shift < 16 { 1 } else { 2 }
@@ -63,25 +64,25 @@ impl<P: Platform> HeapPage<P> {
         unit_shift(P::page_shift())
     }
 
-    /// Units of a page.
+    /// The number of units in a page.
     #[inline]
     pub(super) fn page_units() -> u32 {
         1 << (P::page_shift() - Self::unit_shift())
     }
 
-    /// Units for so many bytes.
+    /// The number of units for `bytes` bytes.
     #[inline]
     pub(super) fn units_of(bytes: u32) -> u32 {
         (bytes + (1 << Self::unit_shift()) - 1) >> Self::unit_shift()
     }
 
-    /// A page that the heap has.
+    /// Loads a page of the heap from its frame.
     #[inline]
     pub(super) fn load(slab: Slab<P>) -> Self {
         Self::load_with_next(slab).0
     }
 
-    /// The same, and the page after it on its list, read along.
+    /// Loads a page of the heap from its frame, and the page after it on its list.
     #[inline]
     pub(super) fn load_with_next(slab: Slab<P>) -> (Self, Option<Slab<P>>) {
         P::with_frame(slab.pfn(), |frame| {
@@ -99,7 +100,7 @@ impl<P: Platform> HeapPage<P> {
         });
     }
 
-    /// Makes one free block of a fresh page.
+    /// Makes a new page into one free block.
     pub(super) fn init(slab: Slab<P>) -> Self {
         let units = Self::page_units();
         let state = PageState { units, free: 0, blocks: 1 };
@@ -116,13 +117,14 @@ impl<P: Platform> HeapPage<P> {
         unit_shift(self.shift)
     }
 
-    /// The page's end, which no block's place is.
+    /// The page's end. No block begins there.
     #[inline]
     fn end(&self) -> u32 {
         1 << (self.shift - self.unit())
     }
 
-    /// How many blocks a search looks at here in vain; `None` if there may be room, as far as the frame knows.
+    /// The number of blocks that a search for `ask` visits here without finding room; `None` if there may be
+    /// room, according to the frame.
     #[inline]
     pub(super) fn barren(&self, ask: Ask) -> Option<u64> {
         if self.state.units < ask.units {
@@ -132,13 +134,13 @@ impl<P: Platform> HeapPage<P> {
         all.then_some(self.state.blocks as u64)
     }
 
-    /// Whether the known blocks have no room for a request.
+    /// Whether the blocks that [`Known`] covers have no room for `ask`.
     #[inline]
     fn implies(&self, ask: Ask) -> bool {
         self.known.ask.implies(ask, WORD >> self.unit())
     }
 
-    /// Units that are free.
+    /// The number of free units.
     #[inline]
     pub(super) fn free_units(&self) -> u32 {
         self.state.units
@@ -149,7 +151,7 @@ impl<P: Platform> HeapPage<P> {
         P::address(self.slab.pfn(), (at << self.unit()) as u64)
     }
 
-    /// A free block and the place of the next one.
+    /// The free block at a place, and the place of the next one.
     #[inline]
     fn read(&self, at: u32) -> (Block, u32) {
         match P::half(self.address(at)) as i16 {
@@ -168,7 +170,7 @@ impl<P: Platform> HeapPage<P> {
         }
     }
 
-    /// Puts `next` behind a block, or at the page's front.
+    /// Links the block at `next` after another block, or makes it the page's first.
     #[inline]
     fn link(&mut self, prev: Option<Block>, next: u32) {
         match prev {
@@ -178,7 +180,8 @@ impl<P: Platform> HeapPage<P> {
         }
     }
 
-    /// Takes the first block that has room; answers the place of what was asked for. `walked` counts the blocks looked at.
+    /// Takes the first block with room. Returns the place for the request. Adds the visited blocks to
+    /// `walked`.
     pub(super) fn alloc(&mut self, ask: Ask, walked: &mut u64) -> Option<u32> {
         let mut gap = if self.implies(ask) { self.behind_known(Known::NOWHERE) } else { self.front() };
         while gap.next < self.end() {
@@ -196,7 +199,7 @@ impl<P: Platform> HeapPage<P> {
         None
     }
 
-    /// Takes what was asked for out of the block behind the gap.
+    /// Takes the request's units out of the block after `gap`.
     fn take(&mut self, mut gap: Gap, block: Block, next: u32, taken: Block, ask: Ask) {
         let all_known = self.known.blocks == self.state.blocks;
         let head = Block { at: block.at, units: taken.at - block.at };
@@ -209,7 +212,7 @@ impl<P: Platform> HeapPage<P> {
         }
         let behind = if rest.units > 0 { rest.at } else { next };
         if head.units > 0 {
-            // What the alignment skips stays free, as a block of its own, where the whole was.
+            // The units that the alignment skips stay free, as a block at the old place.
             self.write(head, behind);
             gap = Gap { prev: Some(head), next: behind, walked: gap.walked + 1 };
             self.state.blocks += 1;
@@ -217,7 +220,7 @@ impl<P: Platform> HeapPage<P> {
             self.link(gap.prev, behind);
         }
         self.known = match all_known {
-            // No block had room for that, and none has now.
+            // No block had room for `ask` before, so none has room now.
             true => {
                 let last = if self.known.last == block.at { Known::NOWHERE } else { self.known.last };
                 Known { blocks: self.state.blocks, last, ..self.known }
@@ -232,14 +235,15 @@ impl<P: Platform> HeapPage<P> {
         self.state.units + block.units == self.end()
     }
 
-    /// Whether nothing of the block is free: only then is it somebody's.
+    /// Whether no unit of the block is free, so that the block can be an allocated one.
     pub(super) fn is_allocated(&self, block: Block) -> bool {
         self.gap(block.at).holds(block)
     }
 
-    /// Puts a block among the free ones, in the order of addresses, merged with its neighbours. Answers how many blocks
-    /// were looked at; `None`, and nothing happened, if some of the block is free already. `sought` is what searches look
-    /// for: that there is no room for it stays known if it can.
+    /// Frees a block: inserts it in address order and merges it with its neighbours. Returns the number of
+    /// blocks that the search for its position visited. Returns `None`, and changes nothing, if part of the
+    /// block is free already. `sought` is the list's last request without room: the page remembers that it
+    /// has no room for it, if that is still true.
     pub(super) fn free(&mut self, block: Block, sought: Ask) -> Option<u64> {
         let gap = self.gap(block.at);
         if !gap.holds(block) {
@@ -270,7 +274,7 @@ impl<P: Platform> HeapPage<P> {
         Some(gap.walked)
     }
 
-    /// What is known when a block stands where the blocks from number `from` to before number `to` stood.
+    /// The new [`Known`] after `merged` replaced the blocks with the numbers `from..to`.
     fn known_with(&self, merged: Block, from: u32, to: u32) -> Known {
         let known = self.known;
         match merged.holds_none(known.ask, self.unit()) {
@@ -284,7 +288,8 @@ impl<P: Platform> HeapPage<P> {
         }
     }
 
-    /// The page had no room for `sought`, and has none if the block that grew has none.
+    /// If the page had no room for `sought`, and the block that grew has none, records that there is still no
+    /// room.
     fn keep_barren(&mut self, sought: Ask, grown: Block) {
         let barren = grown.holds_none(sought, self.unit());
         if barren && self.barren(sought).is_none() {
@@ -292,13 +297,14 @@ impl<P: Platform> HeapPage<P> {
         }
     }
 
-    /// Before all free blocks.
+    /// The position before all free blocks.
     #[inline]
     fn front(&self) -> Gap {
         Gap { prev: None, next: self.state.free, walked: 0 }
     }
 
-    /// Behind the known blocks, if the last of them is before `at`; else before all.
+    /// The position after the known blocks if the last of them is before `at`; else the position before all
+    /// blocks.
     #[inline]
     fn behind_known(&self, at: u32) -> Gap {
         if self.known.last >= at {
@@ -308,7 +314,7 @@ impl<P: Platform> HeapPage<P> {
         Gap { prev: Some(last), next, walked: self.known.blocks as u64 }
     }
 
-    /// The free blocks around a place.
+    /// The position of `at` among the free blocks.
     fn gap(&self, at: u32) -> Gap {
         let mut gap = self.behind_known(at);
         while gap.next < at {
@@ -318,8 +324,8 @@ impl<P: Platform> HeapPage<P> {
         gap
     }
 
-    /// Whether the free blocks are in order, apart, inside, as many and of as many units as the frame says, and what it knows
-    /// of them is so.
+    /// Checks that the free blocks are in order, apart and inside the page, that the frame has their right
+    /// number and units, and that what [`Known`] says is true.
     pub(super) fn is_sound(&self) -> bool {
         let (mut at, mut end, mut units, mut blocks) = (self.state.free, None, 0, 0);
         while at < self.end() {

@@ -1,40 +1,41 @@
-//! SLOB's policies and their presets: 2.6.32 and 6.1.
+//! SLOB's policies, and the two releases they are known for: 2.6.32 and 6.1.
 
 use crate::knob::{Knob, Policy, Values, knob};
 use crate::release::Release;
 
-/// The list of a full page that gets its first free block (docs/theory/slob.md 5).
+/// The list for a full page that gets its first free block (docs/theory/slob.md 5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Readd {
-    /// The small objects' list, whatever was freed.
+    /// The list of small objects, whatever the size of the freed block.
     Small,
-    /// The list of the freed size.
+    /// The list that the freed size belongs to.
     BySize,
 }
 
-/// How a kmalloc's object is aligned.
+/// The alignment of kmalloc objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KmallocAlign {
     /// To a word.
     Word,
-    /// A power of two to itself, all else to a word: every kmalloc of the recorded 6.1.
+    /// Powers of two to their size, other sizes to a word: every kmalloc of the recorded 6.1 is aligned so.
     PowersOfTwo,
 }
 
 /// SLOB as a set of policies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlobPolicy {
-    /// The release these policies are of.
+    /// The release that these policies describe.
     pub release: Release,
-    /// Requests of fewer bytes, with the header, are on the small objects' list.
+    /// Requests of fewer bytes, including the header, use the list of small objects.
     pub small_below: u32,
-    /// Requests of fewer bytes are on the medium objects' list, all others on the large ones'.
+    /// Requests of fewer bytes use the list of medium objects; larger ones use the list of large objects.
     pub medium_below: u32,
-    /// Whether the next search begins where this one ended; else at the page that was listed last.
+    /// Whether the next search begins where the last one ended; otherwise it begins at the page that was
+    /// listed last.
     pub next_fit: bool,
-    /// Where a full page is listed again.
+    /// The list for a full page that gets its first free block.
     pub readd: Readd,
-    /// Alignment of kmalloc's objects.
+    /// The alignment of kmalloc objects.
     pub kmalloc_align: KmallocAlign,
 }
 

@@ -1,17 +1,17 @@
-//! What a cache's users hold. The heap's pages know no caches, so that each cache counts for itself.
+//! Usage of a cache. The heap's pages do not know caches, so each cache counts its own objects.
 
 use super::Slob;
 use crate::engine::Usage;
 use crate::slab::Slab;
 use slablab_platform::{PerNode, Platform, Word};
 
-/// A cache's objects on one node.
+/// The objects of a cache on one node.
 pub(super) struct Tally<P: Platform> {
     /// Objects in the heap.
     shared_objects: P::Word,
-    /// Bytes they and those that wait for a grace period take there.
+    /// Bytes of those objects, and of objects that wait for a grace period.
     shared_bytes: P::Word,
-    /// Objects with pages of their own.
+    /// Objects with whole pages of their own.
     large_objects: P::Word,
     /// Frames of those pages.
     frames: P::Word,
@@ -25,18 +25,18 @@ impl<P: Platform> Default for Tally<P> {
 }
 
 impl<P: Platform> Tally<P> {
-    /// Objects and bytes of the heap came or went.
+    /// Adds `objects` and `bytes` of the heap; negative numbers subtract.
     pub(super) fn add_shared(&self, objects: i64, bytes: i64) {
         Self::add(&self.shared_objects, objects);
         Self::add(&self.shared_bytes, bytes);
     }
 
-    /// Objects with pages of their own came or went.
+    /// Adds objects with pages of their own; negative numbers subtract.
     pub(super) fn add_large(&self, objects: i64) {
         Self::add(&self.large_objects, objects);
     }
 
-    /// Frames of such pages came or went.
+    /// Adds frames of such pages; negative numbers subtract.
     pub(super) fn add_frames(&self, frames: i64) {
         Self::add(&self.frames, frames);
     }
@@ -51,7 +51,7 @@ impl<P: Platform> Tally<P> {
         }
     }
 
-    /// These numbers as a usage.
+    /// The counts as a [`Usage`].
     pub(super) fn usage(&self) -> Usage {
         let large = self.large_objects.load();
         Usage {
@@ -66,7 +66,7 @@ impl<P: Platform> Tally<P> {
 }
 
 impl<P: Platform> Slob<P> {
-    /// The numbers of the node that an object is on.
+    /// The counts of the node that an object is on.
     pub(super) fn tally(&self, object: P::Ptr) -> &Tally<P> {
         let (pfn, _) = P::locate(object);
         self.nodes.get(Slab::<P>::at(pfn).node())

@@ -1,4 +1,4 @@
-//! The way of an allocation: docs/theory/slqb.md 4.
+//! Allocation (docs/theory/slqb.md 4).
 
 use super::list::{ListId, Owner};
 use super::{Memoryless, Slot, Slqb};
@@ -45,20 +45,20 @@ impl<P: Platform> Slqb<P> {
         object
     }
 
-    /// The other node a request is for; `None` when the CPU's own list serves it.
+    /// The node to allocate from if the CPU's own list does not serve the request; `None` if it does.
     fn elsewhere(&self, backing: &Backing<'_, P>, gfp: Gfp, node: Option<NodeId>) -> Option<NodeId> {
         let asked = node.filter(|node| !self.is_here(*node))?;
         Some(Self::listed(backing, gfp, asked)).filter(|node| !self.is_here(*node))
     }
 
-    /// The node whose list a request for a node means. One without memory has none: the one its pages come from stands
-    /// for it, unless the caller insists.
+    /// The node whose list serves a request for node `asked`. A node without memory has no list: the node
+    /// that its pages come from is used instead, unless the caller set `__GFP_THISNODE`.
     fn listed(backing: &Backing<'_, P>, gfp: Gfp, asked: NodeId) -> NodeId {
         let nearest = if gfp.has(Gfp::THISNODE) { None } else { backing.pages.nearest(asked).next() };
         nearest.unwrap_or(asked)
     }
 
-    /// An object of the CPU's own list, at last from a new page.
+    /// Allocates from the CPU's own list, and last from a new page.
     fn alloc_here(&self, backing: &Backing<'_, P>, mut slot: Slot<'_, P>, gfp: Gfp) -> Option<P::Ptr> {
         let home = self.home(slot.cpu());
         let this_node = gfp.has(Gfp::THISNODE);
@@ -75,7 +75,7 @@ impl<P: Platform> Slqb<P> {
         if let Some(object) = self.take_from_own_page(&mut slot) {
             return Some(object);
         }
-        // Getting pages may wait, and reclaim may free objects of this cache: the slot is not held over it.
+        // Release the slot first: `new_page` may sleep, and reclaim may free objects of this cache.
         drop(slot);
         match self.new_page(backing, gfp, home) {
             None if !this_node => self.take_from_zonelist(backing, home),
@@ -83,7 +83,8 @@ impl<P: Platform> Slqb<P> {
         }
     }
 
-    /// The queue's head. An empty queue looks at what others handed back, if they said it is worth a look.
+    /// Pops the queue's head. An empty queue first claims the objects that other CPUs handed back, if
+    /// `remote_free_check` is set.
     fn pop_claimed(&self, backing: &Backing<'_, P>, slot: &mut Slot<'_, P>) -> Option<P::Ptr> {
         let mut queue = slot.list();
         if queue.head.is_none() && self.lists.peek(slot.cpu()).is_some_and(|shared| shared.is_flagged()) {
@@ -105,7 +106,7 @@ impl<P: Platform> Slqb<P> {
         Some(object)
     }
 
-    /// An object of a node's list, from a new page of that node, at last from any node's list (4.2).
+    /// Allocates from a node's list, then from a new page of that node, and last from any node's list (4.2).
     fn alloc_on(&self, backing: &Backing<'_, P>, gfp: Gfp, node: NodeId) -> Option<P::Ptr> {
         if let Some(object) = self.take_from_node_list(backing, node) {
             return Some(object);
@@ -116,15 +117,15 @@ impl<P: Platform> Slqb<P> {
         }
     }
 
-    /// An object of the nearest node's list that has one.
+    /// Allocates from the nearest node whose list has a free object.
     fn take_from_zonelist(&self, backing: &Backing<'_, P>, from: NodeId) -> Option<P::Ptr> {
         let mut nodes = backing.pages.nearest(from);
         nodes.find_map(|node| self.take_from_node_list(backing, node))
     }
 
-    /// An object of a node's queue, with a claim, or of its first partial page.
+    /// Allocates from a node's queue, after a claim, or else from its first partial page.
     fn take_from_node_list(&self, backing: &Backing<'_, P>, node: NodeId) -> Option<P::Ptr> {
-        // A list nobody ever used has nothing.
+        // A node list that was never used has no objects.
         let listed = self.nodes.peek(node)?;
         let id = ListId::Node(node);
         let mut own = self.lock_node(listed);
@@ -142,7 +143,7 @@ impl<P: Platform> Slqb<P> {
         Some(object)
     }
 
-    /// An object out of a new page, wherever its memory is.
+    /// Allocates from a new page, on any node that has memory.
     fn new_page(&self, backing: &Backing<'_, P>, gfp: Gfp, node: NodeId) -> Option<P::Ptr> {
         let colour = self.next_colour();
         let slab = self.allocate_page(backing, gfp, node, colour)?;
@@ -166,12 +167,12 @@ impl<P: Platform> Slqb<P> {
         self.take_object(&mut pages)
     }
 
-    /// Says whose a page is that nobody else can see yet.
+    /// Records the owner of a new page. No other CPU can reach the page yet.
     pub(super) fn own_page(&self, slab: Slab<P>, list: ListId, colour: u16) {
         slab.set_owner(Owner { cache: self.id, list, colour }.pack());
     }
 
-    /// Pages for a slab, of the one order there is, their objects linked.
+    /// Allocates and links a new slab. SLQB has one order per cache, so there is no fallback order.
     pub(super) fn allocate_page(
         &self,
         backing: &Backing<'_, P>,
@@ -197,7 +198,7 @@ impl<P: Platform> Slqb<P> {
         Some(slab)
     }
 
-    /// The colour of the CPU's next page; without a slot, or where there is one colour only, the first.
+    /// The colour of the CPU's next page. 0 if the slot is unavailable or there is only one colour.
     fn next_colour(&self) -> u16 {
         if self.colours.count <= 1 {
             return 0;
@@ -208,7 +209,8 @@ impl<P: Platform> Slqb<P> {
         colour
     }
 
-    /// The slot refused: one object of a page of the CPU's list under its `page_lock`, else of the node's list.
+    /// Allocates when the slot is unavailable: from a page of the CPU's list under its `page_lock`, else from
+    /// the node's list.
     fn alloc_slotless(&self, backing: &Backing<'_, P>, gfp: Gfp) -> Option<P::Ptr> {
         self.slots.count(Event::Slotless, 1);
         let cpu = P::cpu();

@@ -1,4 +1,4 @@
-//! The way of a free: docs/theory/slqb.md 5.
+//! Free (docs/theory/slqb.md 5).
 
 use super::list::{ListId, NodeState, Owner, PageList, Queue};
 use super::{Slot, Slqb};
@@ -9,13 +9,14 @@ use crate::slab::Slab;
 use slablab_platform::{CpuId, Event, HotList, Local, NodeId, PerCpu, PerNode, Platform, Want};
 
 impl<P: Platform> Slqb<P> {
-    /// What the fast path looks at is the page's node and cache, and where the object starts; whose page it is matters later.
+    /// The fast path checks the page's node and cache, and that an object starts at the address. The page's
+    /// owner matters only when the queue is flushed.
     #[inline]
     pub(super) fn free_object(&self, backing: &Backing<'_, P>, object: P::Ptr) -> Result<(), Misuse> {
         let Some((slab, state)) = Slab::<P>::of(object) else {
             return Err(Misuse::NotInSlab);
         };
-        // An address in a queue is trusted later: the check cannot wait.
+        // Later allocations trust the addresses in a queue, so the check must run before the push.
         let owner = self.check(object, slab)?;
         if self.is_local(state.node)
             && self.slots.push_if(Want::ANY, self.hiwater, object, Event::FreeFastpath)
@@ -55,7 +56,7 @@ impl<P: Platform> Slqb<P> {
         Ok(())
     }
 
-    /// That the object is one of this cache's; its page's owner.
+    /// Checks that `object` is an object of this cache, and returns the owner word of its page.
     pub(super) fn check(&self, object: P::Ptr, slab: Slab<P>) -> Result<Owner, Misuse> {
         let owner = Owner::unpack(slab.owner());
         if owner.cache != self.id {
@@ -64,14 +65,14 @@ impl<P: Platform> Slqb<P> {
         if self.is_start(owner, slab.bytes_to(object)) { Ok(owner) } else { Err(Misuse::NotAnObject) }
     }
 
-    /// Whether an object starts so many bytes into a page of this owner.
+    /// Whether an object starts `offset` bytes into a page with this owner word.
     #[inline]
     pub(super) fn is_start(&self, owner: Owner, offset: u32) -> bool {
         let offset = offset.wrapping_sub(self.colours.bytes(owner.colour));
         self.starts.has(offset)
     }
 
-    /// Whether a free of this node's memory goes to the current CPU's queue.
+    /// Whether the current CPU's queue accepts objects of `node`.
     #[inline]
     pub(super) fn is_local(&self, node: NodeId) -> bool {
         self.is_local_to(P::cpu(), node)
@@ -82,7 +83,8 @@ impl<P: Platform> Slqb<P> {
         self.is_here_on(cpu, node) || self.mixes_nodes(cpu)
     }
 
-    /// Queues an object that goes home with the next batch. The remote list has one destination at a time.
+    /// Adds an object to the remote list. That list has one destination at a time: an object for another
+    /// destination sends the list first.
     fn free_to_remote(&self, backing: &Backing<'_, P>, slot: &mut Slot<'_, P>, object: P::Ptr, list: ListId) {
         if slot.remote_cache_list != Some(list) {
             self.flush_remote_free_cache(backing, slot);
@@ -94,7 +96,8 @@ impl<P: Platform> Slqb<P> {
         }
     }
 
-    /// Sends the remote list home: to the pages, if the list there does not pick up what it was handed, else to the list.
+    /// Sends the remote list to its destination: directly into the pages if the owner has many unclaimed
+    /// objects, else to the owner's `remote_free`.
     pub(super) fn flush_remote_free_cache(&self, backing: &Backing<'_, P>, slot: &mut Slot<'_, P>) {
         let Some(list) = slot.remote_cache_list.take() else { return };
         let mut objects = core::mem::take(&mut slot.rlist);
@@ -111,7 +114,8 @@ impl<P: Platform> Slqb<P> {
         }
     }
 
-    /// Flushes one batch from the head of the CPU's queue: own pages' objects into them, others to the remote list.
+    /// Flushes one batch from the head of the CPU's queue. Objects of the CPU's own pages go into those
+    /// pages, all others to the remote list.
     pub(super) fn flush_free_list(&self, backing: &Backing<'_, P>, slot: &mut Slot<'_, P>) {
         let mut queue = slot.list();
         let mut left = self.count_batch(&queue);
@@ -128,7 +132,7 @@ impl<P: Platform> Slqb<P> {
                 left -= 1;
             }
             if left > 0 && queue.head.is_none() {
-                // An allocation took the last linked object. Without this test the loop would not end.
+                // The queue ended before its count. Without this test the loop would not end.
                 damaged::<P>(
                     self.id,
                     format_args!("a queue is {} objects shorter than its count", queue.count),
@@ -138,7 +142,7 @@ impl<P: Platform> Slqb<P> {
         slot.set_list(queue);
     }
 
-    /// Flushes one batch of a node's queue, which holds objects of the node's own pages only.
+    /// Flushes one batch of a node's queue. All its objects are in pages that the node owns.
     pub(super) fn flush_node_list(&self, backing: &Backing<'_, P>, node: NodeId, own: &mut NodeState<P>) {
         let batch = self.count_batch(&own.queue);
         let flushed = self.flush_run(backing, &mut own.queue, batch, ListId::Node(node), &mut own.pages);
@@ -150,7 +154,7 @@ impl<P: Platform> Slqb<P> {
         }
     }
 
-    /// Objects in the next batch of a queue, counted.
+    /// The number of objects in the next batch of a queue. Also counts the flush.
     fn count_batch(&self, queue: &HotList<P::Ptr>) -> u32 {
         let batch = queue.count.min(self.freebatch);
         if batch > 0 {
@@ -160,7 +164,8 @@ impl<P: Platform> Slqb<P> {
         batch
     }
 
-    /// Puts the objects at the head of a queue into `list`'s pages, up to the first of another list: one lock for the run.
+    /// Puts the objects at the head of a queue into pages of `list`, and stops at the first object of another
+    /// list. Takes one lock for the whole run.
     fn flush_run(
         &self,
         backing: &Backing<'_, P>,
@@ -178,7 +183,7 @@ impl<P: Platform> Slqb<P> {
         while done < most
             && let Some((object, _)) = is_ours(queue)
         {
-            // Before the object's link becomes the page's.
+            // Pop first: the free list of the page overwrites the object's link.
             self.pop(queue);
             let (slab, _) = self.home_of(object);
             self.put_queued(backing, &mut pages, slab, object);
@@ -191,7 +196,7 @@ impl<P: Platform> Slqb<P> {
         queue.head.map(|object| (object, self.home_of(object).1))
     }
 
-    /// The page of an object that was taken into a queue.
+    /// The page of an object that was in a queue, and the page's owner word.
     fn home_of(&self, object: P::Ptr) -> (Slab<P>, Owner) {
         match Slab::<P>::of(object) {
             Some((slab, _)) => (slab, Owner::unpack(slab.owner())),
@@ -199,15 +204,16 @@ impl<P: Platform> Slqb<P> {
         }
     }
 
-    /// Puts an object back that was taken into a queue: there is nobody left to tell that it was freed twice.
+    /// Puts an object that was in a queue into its page. The caller that freed it has returned, so a double
+    /// free cannot be returned as an error.
     fn put_queued(&self, backing: &Backing<'_, P>, pages: &mut PageList<P>, slab: Slab<P>, object: P::Ptr) {
         if let Err(misuse) = self.put_object(backing, pages, slab, object) {
             kept_wrong::<P>(self.id, "a queue", object, misuse);
         }
     }
 
-    /// The slot refused: the object goes to its page under the page's lock. Without a `page_lock` a CPU's pages are out of
-    /// reach, and the object is handed to the CPU.
+    /// Frees an object when the slot is unavailable: into its page, under the `page_lock`. Without a
+    /// `page_lock` only the owning CPU may touch its pages, so the object is handed to that CPU.
     fn free_slotless(
         &self,
         backing: &Backing<'_, P>,

@@ -1,14 +1,16 @@
-//! Lists: who owns a page, the pages with free objects, and the queue of what others free.
+//! Lists: the owners of pages, the pages with free objects, and the objects that other CPUs hand back.
 //!
-//! Lock order: `list_lock`, then `page_lock`, then `remote_free.lock`; two of one kind are never held together.
+//! Lock order: `list_lock`, then `page_lock`, then `remote_free.lock`. Two locks of one kind are never held
+//! together.
 //!
 //! | lock | protects |
 //! |---|---|
 //! | `list_lock` | a node's queue; without `page_lock` also its pages |
 //! | `page_lock` | a list's partial pages, and the free lists of all its pages |
-//! | `remote_free.lock` | objects that others handed back |
+//! | `remote_free.lock` | the objects that other CPUs handed back |
 //!
-//! In January 2009 there is no `page_lock`: a page's free list is its owner's alone, and the pages are kept in the slot.
+//! In January 2009 there is no `page_lock`: only the owner touches a page's free list, and the list of the
+//! CPU's pages is in its slot.
 
 use super::{Slot, Slqb};
 use crate::backing::Backing;
@@ -22,24 +24,25 @@ use slablab_platform::{
     CpuId, CpuShared, Event, HotList, Lock, NodeId, PerCpu, PerNode, Platform, Word, rank,
 };
 
-/// Which list owns a page.
+/// The list that owns a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ListId {
-    /// A CPU's.
+    /// The list of a CPU.
     Cpu(CpuId),
-    /// A node's: memory asked for by node, or that arrived from another node than the asking CPU's.
+    /// The list of a node. It owns pages that were allocated for a request by node, or that the page
+    /// allocator took from another node than the CPU's.
     Node(NodeId),
 }
 
-/// A page's owner word. Bits: cache 0-23, node's list 24, list 32-47, colour 48-63. Written before anybody else knows the
-/// page; read by every CPU that frees one of its objects.
+/// A page's owner word. Bits: cache 0-23, node's list 24, list 32-47, colour 48-63. Written before any other
+/// CPU can reach the page. Every CPU that frees one of the page's objects reads it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Owner {
     /// The cache.
     pub(super) cache: CacheId,
     /// The list that the page's free objects return to.
     pub(super) list: ListId,
-    /// How far the first object is shifted, in units of the cache's colour offset.
+    /// The offset of the first object, in units of the cache's colour offset.
     pub(super) colour: u16,
 }
 
@@ -61,14 +64,14 @@ impl Owner {
         Owner { cache: Self::cache_of(word), list, colour: (word >> 48) as u16 }
     }
 
-    /// The cache alone: all that the fast path asks.
+    /// The cache only, which is all the fast path needs.
     #[inline]
     pub(super) const fn cache_of(word: u64) -> CacheId {
         CacheId((word & Self::CACHE) as u32)
     }
 }
 
-/// Objects linked through themselves, with both ends known: a `kmlist`.
+/// Objects linked through themselves, with pointers to both ends: a `kmlist`.
 pub(super) struct Queue<P: Platform> {
     ends: Option<(P::Ptr, P::Ptr)>,
     count: u32,
@@ -85,12 +88,12 @@ impl<P: Platform> Queue<P> {
         Queue { ends: Some((object, object)), count: 1 }
     }
 
-    /// Objects in it.
+    /// The number of objects.
     pub(super) fn count(&self) -> u32 {
         self.count
     }
 
-    /// Adds a queue behind this one.
+    /// Appends `other`.
     pub(super) fn append(&mut self, other: Queue<P>, link_offset: u32) {
         self.ends = match (self.ends, other.ends) {
             (Some((head, tail)), Some((next, last))) => {
@@ -102,16 +105,16 @@ impl<P: Platform> Queue<P> {
         self.count += other.count;
     }
 
-    /// Takes the first object.
+    /// Removes the first object.
     pub(super) fn pop(&mut self, link_offset: u32) -> Option<P::Ptr> {
         let (head, tail) = self.ends?;
         self.count -= 1;
-        // The last object's link is whatever was there.
+        // The link of the last object is undefined.
         self.ends = if self.count == 0 { None } else { P::link(head, link_offset).map(|next| (next, tail)) };
         Some(head)
     }
 
-    /// Takes the first `most` objects. Only a cut has to walk.
+    /// Removes the first `most` objects. Only a partial removal walks the queue.
     fn take(&mut self, cache: CacheId, most: u32, link_offset: u32) -> Queue<P> {
         let Some((head, tail)) = self.ends.filter(|_| most > 0) else { return Queue::default() };
         if self.count <= most {
@@ -124,17 +127,17 @@ impl<P: Platform> Queue<P> {
     }
 }
 
-/// The object `steps` links behind `from`.
+/// The object that is `steps` links after `from`.
 fn walk<P: Platform>(cache: CacheId, from: P::Ptr, steps: u32, link_offset: u32) -> P::Ptr {
     let next = |object| P::link(object, link_offset).unwrap_or_else(|| cut_list::<P>(cache, object));
     (0..steps).fold(from, |object, _| next(object))
 }
 
-/// A list's pages.
+/// The pages of a list.
 pub(super) struct PageList<P: Platform> {
-    /// Pages with free objects in them; the first is used next.
+    /// Pages with free objects. Allocation uses the first one.
     pub(super) partial: SlabList<P>,
-    /// Pages in all: `nr_slabs`.
+    /// The number of pages: `nr_slabs`.
     pub(super) slabs: u32,
 }
 
@@ -144,14 +147,14 @@ impl<P: Platform> Default for PageList<P> {
     }
 }
 
-/// The part of a list that every CPU reaches.
+/// The part of a list that every CPU may access.
 pub(super) struct Shared<P: Platform> {
     remote_free: P::Lock<rank::RemoteFree, Queue<P>>,
-    /// The length of `remote_free`, looked at without its lock.
+    /// The length of `remote_free`, for readers without its lock.
     remote_count: P::Word,
-    /// 1 while `remote_free` is worth its owner's look.
+    /// 1 if the owner should claim `remote_free`.
     remote_free_check: P::Word,
-    /// Used where there is a `page_lock`.
+    /// Used if there is a `page_lock`.
     pages: P::Lock<rank::PageList, PageList<P>>,
 }
 
@@ -167,33 +170,33 @@ impl<P: Platform> Default for Shared<P> {
 }
 
 impl<P: Platform> Shared<P> {
-    /// Objects handed back, as far as can be seen without the lock.
+    /// The number of objects handed back. Read without the lock, so the value may be stale.
     pub(super) fn remote_count(&self) -> u32 {
         self.remote_count.load() as u32
     }
 
-    /// The pages behind `page_lock`, for reports; nothing in January 2009.
+    /// The pages behind `page_lock`, for reports. Empty in January 2009.
     pub(super) fn pages(&self) -> &P::Lock<rank::PageList, PageList<P>> {
         &self.pages
     }
 
-    /// Whether somebody said that `remote_free` is worth a look.
+    /// Whether the owner should claim `remote_free`.
     pub(super) fn is_flagged(&self) -> bool {
-        // Relaxed is enough: what it announces is read under the lock.
+        // Relaxed is enough: the objects that the flag announces are read under the lock.
         self.remote_free_check.load() == 1
     }
 }
 
-/// A node's list: what a CPU has in its slot is here under `list_lock`, as several CPUs may use it.
+/// A node's list. Several CPUs may use it, so the state that a CPU has in its slot is here under `list_lock`.
 pub(super) struct Node<P: Platform> {
     pub(super) shared: Shared<P>,
     own: P::Lock<rank::NodeList, NodeState<P>>,
 }
 
-/// What `list_lock` protects.
+/// The state that `list_lock` protects.
 pub(super) struct NodeState<P: Platform> {
     pub(super) queue: HotList<P::Ptr>,
-    /// Used where there is no `page_lock`.
+    /// Used if there is no `page_lock`.
     pub(super) pages: PageList<P>,
 }
 
@@ -208,11 +211,11 @@ type PagesGuard<'a, P> = <<P as Platform>::Lock<rank::PageList, PageList<P>> as 
 type NodeGuard<'a, P> =
     <<P as Platform>::Lock<rank::NodeList, NodeState<P>> as Lock<NodeState<P>>>::Guard<'a>;
 
-/// The right to touch a list's pages.
+/// Access to the pages of a list.
 pub(super) enum Held<'a, P: Platform> {
-    /// By its `page_lock`.
+    /// Through the list's `page_lock`.
     Locked(PagesGuard<'a, P>),
-    /// By being its owner: January 2009.
+    /// Through ownership: January 2009.
     Owned(&'a mut PageList<P>),
 }
 
@@ -249,12 +252,12 @@ impl<P: Platform> Slqb<P> {
         node.own.lock()
     }
 
-    /// The pages of a list whose owner calls: `owned` is what the owner keeps where there is no lock.
+    /// Access to a list's pages for the list's owner. `owned` has the pages if there is no `page_lock`.
     pub(super) fn hold<'a>(&'a self, list: ListId, owned: &'a mut PageList<P>) -> Held<'a, P> {
         if self.has_page_lock() { Held::Locked(self.lock_pages(list)) } else { Held::Owned(owned) }
     }
 
-    /// Direct frees are why there is a `page_lock`; without them only owners touch pages.
+    /// The `page_lock` exists only for direct remote frees. Without them, only owners touch pages.
     pub(super) fn has_page_lock(&self) -> bool {
         self.policy.remote_direct_free
     }
@@ -264,7 +267,7 @@ impl<P: Platform> Slqb<P> {
         self.shared(list).pages.lock()
     }
 
-    /// Calls `f` with a list's pages and their owner's queue, for reports: of a live CPU's slot nothing is seen.
+    /// Calls `f` with the pages of a node's list and the length of its queue, for reports.
     pub(super) fn peek_node<T>(&self, node: &Node<P>, f: impl FnOnce(&PageList<P>, u32) -> T) -> T {
         let own = node.own.lock();
         match self.has_page_lock() {
@@ -273,7 +276,7 @@ impl<P: Platform> Slqb<P> {
         }
     }
 
-    /// Hands objects back to their list. The hand-over that makes a batch of them flags the list.
+    /// Hands objects back to `list`. Sets `remote_free_check` when the objects handed back reach one batch.
     pub(super) fn splice(&self, list: ListId, objects: Queue<P>) {
         self.slots.count(Event::LockRemoteFree, 1);
         let shared = self.shared(list);
@@ -286,10 +289,11 @@ impl<P: Platform> Slqb<P> {
         }
     }
 
-    /// Takes back what others handed to a list, behind what its owner's queue holds.
+    /// Appends the objects that other CPUs handed back to the queue of the list's owner.
     ///
-    /// The hot list keeps no tail, so a queue that is not empty is walked; only the reaper finds one so. What does not
-    /// fit the count of a hot list stays, flagged: January's `remote_free` has no bound.
+    /// A hot list has no tail pointer, so a queue that is not empty is walked to its end. Only the reaper
+    /// claims into such a queue. Objects beyond the capacity of a hot list stay in `remote_free`, and the
+    /// flag stays set: in January 2009 `remote_free` has no bound.
     pub(super) fn claim(&self, list: ListId, queue: HotList<P::Ptr>) -> HotList<P::Ptr> {
         let shared = self.shared(list);
         if shared.remote_count() == 0 {
@@ -312,7 +316,7 @@ impl<P: Platform> Slqb<P> {
         HotList { head: queue.head.or(Some(head)), count: queue.count + claimed.count, ..queue }
     }
 
-    /// Takes the head of a queue that the caller owns.
+    /// Removes the head of a queue that the caller owns.
     pub(super) fn pop(&self, queue: &mut HotList<P::Ptr>) -> Option<P::Ptr> {
         let object = queue.head?;
         queue.head = P::link(object, self.geometry.link_offset);
@@ -323,7 +327,7 @@ impl<P: Platform> Slqb<P> {
         Some(object)
     }
 
-    /// One object out of the first partial page; the others stay in the page.
+    /// Allocates one object from the first partial page. The page's other objects stay in the page.
     pub(super) fn take_object(&self, pages: &mut PageList<P>) -> Option<P::Ptr> {
         let slab = pages.partial.first()?;
         let word = SlabWord::unpack(slab.extra());
@@ -339,10 +343,10 @@ impl<P: Platform> Slqb<P> {
         Some(object)
     }
 
-    /// Puts an object back into its page; an emptied page goes back at once.
+    /// Puts an object back into its page. If the page becomes empty, it is returned at once.
     ///
     /// # Errors
-    /// The page has no object out: a double free.
+    /// [`Misuse::AlreadyFree`] if no object of the page is allocated: a double free.
     pub(super) fn put_object(
         &self,
         backing: &Backing<'_, P>,
@@ -370,7 +374,7 @@ impl<P: Platform> Slqb<P> {
         Ok(())
     }
 
-    /// An empty page that is on no list goes back, at once or after a grace period.
+    /// Returns an empty page that is on no list: at once, or after a grace period.
     pub(super) fn discard(&self, backing: &Backing<'_, P>, slab: Slab<P>) {
         common::discard::<P>(self.id, self.flags, slab, |slab| self.return_pages(backing, slab));
     }
@@ -379,7 +383,7 @@ impl<P: Platform> Slqb<P> {
         common::return_pages::<P>(backing.pages, slab);
     }
 
-    /// A slot this code may use for a CPU: the CPU's own when it runs there, else one that nobody uses.
+    /// A slot that this call may use for `cpu`: the current CPU's own slot, or a slot that no CPU is using.
     pub(super) fn reach(&self, cpu: CpuId) -> Option<Slot<'_, P>> {
         common::reach::<P, _>(&self.slots, cpu)
     }

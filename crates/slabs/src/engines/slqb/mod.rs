@@ -40,17 +40,17 @@ pub struct Slqb<P: Platform> {
     nodes: P::PerNode<Node<P>>,
 }
 
-/// What a slot holds besides the queue, which is its hot list.
+/// State of a slot besides its queue, which is the slot's hot list.
 pub(crate) struct CpuState<P: Platform> {
-    /// The CPU's pages, where there is no `page_lock`.
+    /// The CPU's pages, if there is no `page_lock`.
     pages: PageList<P>,
-    /// Objects to be sent home.
+    /// The remote list: objects to send to another list.
     rlist: Queue<P>,
-    /// Where they go; `None` while there are none.
+    /// The destination of the remote list; `None` if it is empty.
     remote_cache_list: Option<ListId>,
-    /// The next page's colour.
+    /// The colour of the next page.
     colour_next: u16,
-    /// Whether the reaper visits this CPU.
+    /// True while a visit of the reaper is scheduled for this CPU.
     reaping: bool,
 }
 
@@ -68,12 +68,12 @@ impl<P: Platform> Default for CpuState<P> {
 
 type Slot<'a, P> = SlotOf<'a, P, CpuState<P>>;
 
-/// Where pages' first objects start, so that those of different pages do not share cache lines.
+/// Offsets of the first objects of pages, chosen so that different pages use different cache lines.
 #[derive(Clone, Copy, Debug)]
 struct Colours {
     /// Bytes between two colours.
     offset: u32,
-    /// How many there are, at least 1.
+    /// The number of colours, at least 1.
     count: u16,
 }
 
@@ -91,7 +91,8 @@ impl Colours {
 }
 
 impl<P: Platform> Slqb<P> {
-    /// Most objects in a queue: one below what a hot list counts, so that a push may exceed it and then flush.
+    /// Largest queue: one less than the count of a hot list allows, so that a push may exceed `hiwater`
+    /// before the flush.
     const QUEUE_MAX: u32 = HotList::<P::Ptr>::COUNT_MAX - 1;
 
     fn measure(spec: &CacheSpec, policy: &SlqbPolicy) -> Geometry {
@@ -106,7 +107,7 @@ impl<P: Platform> Slqb<P> {
         };
         let known = spec.known_order.map(|known| known.max(input.fitting_order(size as u64)));
         let order = known.unwrap_or_else(|| OrderRule::Slqb.order(input));
-        // A page counts its objects in 16 bits; only a minimum order set by hand can exceed them.
+        // A page counts its objects in 16 bits. Only a minimum order set by hand can give it more objects.
         let objects = (input.slab_bytes(order) / size as u64).min(u16::MAX as u64) as u32;
         Geometry {
             object_size: spec.object_size,
@@ -115,30 +116,30 @@ impl<P: Platform> Slqb<P> {
             link_offset,
             order,
             objects,
-            // There is no second try at a smaller order.
+            // SLQB does not retry with a smaller order.
             min_order: order,
             min_objects: objects,
         }
     }
 
-    /// Objects flushed at once: four pages of them, at least 256 as long as that is not more than 64 pages.
+    /// The objects of one flush: those of four pages, or 256 if that is more and they need at most 64 pages.
     fn freebatch_of(size: u32, policy: &SlqbPolicy) -> u32 {
         let page = 1u32 << P::page_shift();
         let rule = (4 * page / size).max((64 * page / size).min(256));
         policy.freebatch.unwrap_or(rule).max(1)
     }
 
-    /// Objects flushed at once.
+    /// The number of objects in one flush.
     pub fn freebatch(&self) -> u32 {
         self.freebatch
     }
 
-    /// Objects a queue holds before it is flushed.
+    /// The largest number of objects in a queue. A longer queue is flushed.
     pub fn hiwater(&self) -> u32 {
         self.hiwater
     }
 
-    /// The node whose memory a CPU takes for its own.
+    /// The node that counts as local for `cpu`.
     #[inline]
     fn home(&self, cpu: CpuId) -> NodeId {
         match self.policy.memoryless {
@@ -147,7 +148,7 @@ impl<P: Platform> Slqb<P> {
         }
     }
 
-    /// Whether a node is what the current CPU calls its own.
+    /// Whether `node` counts as local for the current CPU.
     #[inline]
     fn is_here(&self, node: NodeId) -> bool {
         self.is_here_on(P::cpu(), node)
@@ -159,7 +160,7 @@ impl<P: Platform> Slqb<P> {
             || (self.policy.memoryless == Memoryless::Nearest && node == P::cpu_memory_node(cpu))
     }
 
-    /// Whether a CPU's queue takes objects of every node.
+    /// Whether the queue of `cpu` accepts objects of every node.
     #[inline]
     fn mixes_nodes(&self, cpu: CpuId) -> bool {
         self.policy.memoryless == Memoryless::FreeAsLocal && P::node_frames(P::cpu_node(cpu)).1 == 0
@@ -194,7 +195,7 @@ impl<P: Platform> Engine<P> for Slqb<P> {
         self.new = new.fitting(self.flags);
     }
 
-    /// Queues hold nothing: a free goes straight to its page.
+    /// Makes queues empty after every free: each freed object goes to its page at once.
     fn debugged(policy: &SlqbPolicy) -> SlqbPolicy {
         SlqbPolicy { freebatch: Some(1), hiwater: Some(0), ..*policy }
     }
@@ -212,7 +213,7 @@ impl<P: Platform> Engine<P> for Slqb<P> {
         &self.geometry
     }
 
-    /// On a hit: the slot, the list's head, one link read, one store, one counter.
+    /// A hit reads the slot, the list's head and one link, then does one store and increments one counter.
     #[inline]
     fn alloc(&self, backing: &Backing<'_, P>, gfp: Gfp, node: Option<NodeId>) -> Option<P::Ptr> {
         let object = self.alloc_object(backing, gfp, node)?;
@@ -222,7 +223,7 @@ impl<P: Platform> Engine<P> for Slqb<P> {
         Some(object)
     }
 
-    /// On a hit: the page's node and cache, then one link write, one store, one counter.
+    /// A hit reads the page's node and cache, writes one link and one word, and increments one counter.
     #[inline]
     fn free(&self, backing: &Backing<'_, P>, object: P::Ptr) -> Result<(), Misuse> {
         self.free_object(backing, object)
@@ -257,10 +258,11 @@ impl<P: Platform> Engine<P> for Slqb<P> {
         }
     }
 
-    /// Moves nothing: the CPU's pages stay its own, and objects for them beyond half of hiwater go to them directly.
+    /// Moves nothing. The CPU still owns its pages. Other CPUs that free objects of those pages hand them
+    /// back until half of `hiwater` is unclaimed, and then put them into the pages directly.
     fn cpu_down(&self, _backing: &Backing<'_, P>, _cpu: CpuId) {}
 
-    /// A CPU never used is visited from its first slow path on.
+    /// The reaper starts to visit a CPU at the CPU's first slow path.
     fn cpu_up(&self, cpu: CpuId) {
         if self.policy.reap_interval_ns > 0
             && self.slots.used(cpu)
@@ -283,7 +285,7 @@ impl<P: Platform> Engine<P> for Slqb<P> {
     fn counted_on(&self, cpu: CpuId, event: Event) -> u64 {
         let counted = |event| self.slots.counted(cpu, event);
         match event {
-            // A hot operation counts one event: the kernel's own contain it.
+            // The world counts a hot operation as one event. The kernel's counters include hot operations.
             Event::SlqbAlloc => counted(Event::SlqbAlloc) + counted(Event::AllocFastpath),
             Event::SlqbFree => counted(Event::SlqbFree) + counted(Event::FreeFastpath),
             _ => counted(event),

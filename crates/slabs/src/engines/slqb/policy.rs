@@ -1,39 +1,39 @@
-//! SLQB's policies and their presets: the posting of January 2009 and the state of September 2009.
+//! SLQB's policies, and the two states they are known for: the posting of January 2009 and September 2009.
 
 use crate::knob::{Knob, Policy, Values, knob};
 use crate::release::Release;
 
-/// What a CPU does whose node has no memory (docs/theory/slqb.md 8).
+/// The behaviour of a CPU whose node has no memory (docs/theory/slqb.md 8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Memoryless {
-    /// Its own node, which has none: a page per allocation, the leak of September 2009.
+    /// Uses its own node, which has no memory. Each allocation takes a new page: the leak of September 2009.
     AsAsked,
-    /// Asks other nodes' lists before it takes a page: the late file.
+    /// Takes objects from the lists of other nodes before it takes a new page: the late file.
     RemoteFirst,
-    /// A page of another node freed by such a CPU counts as local: Mel Gorman's patch 2/3.
+    /// Frees objects of other nodes as if they were local: Mel Gorman's patch 2/3.
     FreeAsLocal,
-    /// The nearest node with memory is its own on both paths: Christoph Lameter's proposal.
+    /// Treats the nearest node with memory as its own, on allocation and free: Christoph Lameter's proposal.
     Nearest,
 }
 
 /// SLQB as a set of policies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlqbPolicy {
-    /// The posting these policies are of: year and month.
+    /// Year and month of the posting that these policies describe.
     pub release: Release,
     /// `slqb_min_order`.
     pub min_order: u8,
     /// `slqb_min_objects`.
     pub min_objects: u32,
-    /// Objects flushed at once, instead of the rule by size.
+    /// Objects flushed at once; `None` uses the rule by size.
     pub freebatch: Option<u32>,
-    /// Objects a queue may hold, instead of four batches.
+    /// Largest number of objects in a queue; `None` means four batches.
     pub hiwater: Option<u32>,
-    /// Objects for a list that does not pick up go straight to their pages.
+    /// Whether objects go directly into the pages of an owner that does not claim them.
     pub remote_direct_free: bool,
-    /// CPUs on nodes without memory.
+    /// The behaviour of a CPU whose node has no memory.
     pub memoryless: Memoryless,
-    /// Time between two visits of the reaper, nanoseconds; 0 for no reaper.
+    /// Nanoseconds between two visits of the reaper; 0 for no reaper.
     pub reap_interval_ns: u64,
 }
 

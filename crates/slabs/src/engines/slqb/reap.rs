@@ -1,4 +1,4 @@
-//! What is given back without being asked for: docs/theory/slqb.md 6.
+//! Periodic reaping, shrink, and CPUs that go offline (docs/theory/slqb.md 6).
 
 use super::list::ListId;
 use super::{Slot, Slqb};
@@ -6,7 +6,8 @@ use crate::backing::Backing;
 use slablab_platform::{CpuId, CpuShared, Local, NodeId, PerCpu, PerNode, Platform, Work, WorkKind};
 
 impl<P: Platform> Slqb<P> {
-    /// What every slow path does with the slot it got: starts the CPU's reaper, and empties the slot if it was asked to.
+    /// Upkeep in every slow path: schedules the CPU's reaper if necessary, and empties the slot if another
+    /// CPU asked for that.
     pub(super) fn look_around(&self, backing: &Backing<'_, P>, slot: &mut Slot<'_, P>) {
         if !slot.reaping && self.policy.reap_interval_ns > 0 {
             slot.reaping = true;
@@ -17,16 +18,17 @@ impl<P: Platform> Slqb<P> {
         }
     }
 
-    /// Asks for the next visit of a CPU's queues.
+    /// Schedules the next visit to a CPU's queues.
     pub(super) fn reap_later(&self, cpu: CpuId) {
         let work = Work { kind: WorkKind::Reap, cache: self.id.0, argument: 0 };
         P::defer(cpu, self.policy.reap_interval_ns, work);
     }
 
-    /// The visit: claims and flushes one batch of the node's list and of the CPU's own, and sends the remote list home.
+    /// One visit: claims and flushes one batch of the node's list and one of the CPU's list, and sends the
+    /// remote list.
     pub(super) fn reap(&self, backing: &Backing<'_, P>, cpu: CpuId) {
         let Some(mut slot) = self.reach(cpu) else {
-            // Somebody uses the slot right now: the next visit finds it.
+            // Another thread uses the slot. Try again at the next visit.
             return self.reap_later(cpu);
         };
         if !slot.reaping || !P::cpu_online(cpu) {
@@ -46,9 +48,9 @@ impl<P: Platform> Slqb<P> {
         self.reap_later(cpu);
     }
 
-    /// Empties every queue that can be reached; live slots are asked.
+    /// Empties every queue that this call can reach. A CPU whose slot is in use is asked to empty it itself.
     ///
-    /// Twice, as the first round hands objects to lists that were emptied before.
+    /// Two rounds are necessary: the first one hands objects to lists that were emptied before.
     pub(super) fn empty_all(&self, backing: &Backing<'_, P>) {
         let touched = || (0..P::cpus()).map(CpuId).filter(|cpu| self.is_touched(*cpu));
         for _round in 0..2 {
@@ -64,12 +66,12 @@ impl<P: Platform> Slqb<P> {
         }
     }
 
-    /// Whether a CPU's list can hold anything.
+    /// Whether a CPU's list can contain anything.
     pub(super) fn is_touched(&self, cpu: CpuId) -> bool {
         self.slots.used(cpu) || self.lists.peek(cpu).is_some()
     }
 
-    /// Ends the visits of every CPU that can be reached.
+    /// Stops the reaper on every CPU that this call can reach.
     pub(super) fn stop_reaping(&self) {
         for cpu in (0..P::cpus()).map(CpuId).filter(|cpu| self.slots.used(*cpu)) {
             if let Some(mut slot) = self.reach(cpu) {
@@ -78,7 +80,7 @@ impl<P: Platform> Slqb<P> {
         }
     }
 
-    /// Flushes the queue, claims until nothing is handed back, and sends the remote list home.
+    /// Flushes the queue, claims until no objects are left in `remote_free`, and sends the remote list.
     fn empty_slot(&self, backing: &Backing<'_, P>, slot: &mut Slot<'_, P>) {
         loop {
             while slot.list().count > 0 {

@@ -1,4 +1,4 @@
-//! What the cache holds, as /proc/slabinfo would count it.
+//! Usage of a cache, in the terms of /proc/slabinfo.
 
 use super::list::{ListId, PageList};
 use super::{Slot, Slqb};
@@ -22,7 +22,8 @@ impl<P: Platform> Slqb<P> {
         usage
     }
 
-    /// A CPU's pages are all of its home node; its queue nearly always, its remote list never.
+    /// Adds the objects of one CPU. Its pages are all of its home node, and its queue nearly always; its
+    /// remote list never is.
     fn report_cpu(&self, usage: &mut Usage, cpu: CpuId, node: NodeId) {
         let at_home = self.home(cpu) == node;
         if at_home && let Some(shared) = self.lists.peek(cpu) {
@@ -48,7 +49,8 @@ impl<P: Platform> Slqb<P> {
         usage.free_in_partial += pages.partial.iter().map(free).sum::<u64>();
     }
 
-    /// Objects of a node's memory in a CPU's queue. Only a CPU that takes every free for local mixes nodes.
+    /// The number of objects of `node` in a CPU's queue. Only a CPU that treats every free as local mixes
+    /// nodes.
     fn queued_on(&self, slot: &Slot<'_, P>, node: NodeId) -> u32 {
         let queue = slot.list();
         if !self.mixes_nodes(slot.cpu()) {

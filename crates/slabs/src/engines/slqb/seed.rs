@@ -1,8 +1,9 @@
-//! Slabs as an earlier life would have left them.
+//! Seeding: slabs as an earlier run would have left them.
 //!
-//! Where SLUB keeps a slab to allocate from, SLQB keeps objects: what is free in a CPU's slab goes to the CPU's queue. A
-//! node's partial slabs are dealt to the node's CPUs, as nothing but a request by node looks at a node's list. SLQB keeps
-//! no empty pages: an empty slab's objects are queued too, and one that no queue has room for goes back.
+//! SLUB reserves slabs for a CPU; SLQB reserves objects. So the free objects of a CPU's slab go to that CPU's
+//! queue. The partial slabs of a node are distributed over the node's CPUs, because only requests by node use
+//! a node's list. SLQB has no empty pages: the objects of an empty slab go to a queue too, and if no queue
+//! has room, the slab is returned.
 
 use super::Slqb;
 use super::list::ListId;
@@ -50,7 +51,8 @@ impl<P: Platform> Slqb<P> {
         Some(address(0))
     }
 
-    /// Whose a seeded page is: the CPU's that is named, or by turns one of the node's CPUs, or the node's.
+    /// The list that owns a seeded page: the list of the CPU in `place`, or of one of the node's CPUs in
+    /// turn, or of the node.
     fn seed_list(&self, slab: Slab<P>, place: Place) -> ListId {
         let node = slab.node();
         let at_home = |cpu: &CpuId| self.home(*cpu) == node;
@@ -65,7 +67,7 @@ impl<P: Platform> Slqb<P> {
         dealt.map_or(ListId::Node(node), ListId::Cpu)
     }
 
-    /// A page without free objects in it.
+    /// Registers a page that has no free object.
     fn seed_full(&self, slab: Slab<P>, list: ListId) {
         let objects = self.geometry.objects as u16;
         self.seed_pages(slab, list, SlabWord { head: None, inuse: objects, objects, frozen: false });
@@ -98,7 +100,7 @@ impl<P: Platform> Slqb<P> {
         })
     }
 
-    /// Puts a chain in front of a CPU's queue if there is room.
+    /// Puts a chain at the head of a CPU's queue. Returns false if the queue has no room.
     fn seed_queue(&self, cpu: CpuId, first: P::Ptr, last: P::Ptr, count: u32) -> bool {
         let mut slot = self.claim_at_rest(cpu);
         let queue = slot.list();
