@@ -2,7 +2,8 @@
 
 use std::io::Read;
 
-use crate::lines::{Csv, CsvError};
+use crate::error::ReadError;
+use crate::lines::Csv;
 use crate::slabinfo::{Columns, Slabinfo, SlabinfoRow};
 use crate::text::{Breakdown, Count, ID_LIMIT, number};
 
@@ -100,7 +101,7 @@ pub struct SlabinfoAt {
 ///
 /// # Errors
 /// A missing column, a field that is no number, or `reader`'s.
-pub fn parse_stats(reader: impl Read) -> Result<Vec<StatRow>, CsvError> {
+pub fn parse_stats(reader: impl Read) -> Result<Vec<StatRow>, ReadError> {
     let mut csv = Csv::new(reader)?;
     let [label, cache, aliases, stat] = columns(&csv, ["label", "cache", "aliases", "stat"])?;
     let [before, after, settled, delta] = columns(&csv, ["before", "after", "settled", "delta"])?;
@@ -126,7 +127,7 @@ pub fn parse_stats(reader: impl Read) -> Result<Vec<StatRow>, CsvError> {
 ///
 /// # Errors
 /// A missing column, a field that is not what it should be, or `reader`'s.
-pub fn parse_state(reader: impl Read) -> Result<Vec<StateRow>, CsvError> {
+pub fn parse_state(reader: impl Read) -> Result<Vec<StateRow>, ReadError> {
     let mut csv = Csv::new(reader)?;
     let [label, phase, cache, detail] = columns(&csv, ["label", "phase", "cache", "detail"])?;
     let totals =
@@ -172,7 +173,7 @@ impl StateRow {
 ///
 /// # Errors
 /// A missing column, a field that is no number, or `reader`'s.
-pub fn parse_const(reader: impl Read) -> Result<Vec<ConstRow>, CsvError> {
+pub fn parse_const(reader: impl Read) -> Result<Vec<ConstRow>, ReadError> {
     let mut csv = Csv::new(reader)?;
     let [cache, aliases] = columns(&csv, ["cache", "alias_names"])?;
     let [object_size, slab_size, order] = columns(&csv, ["object_size", "slab_size", "order"])?;
@@ -207,7 +208,7 @@ pub fn parse_const(reader: impl Read) -> Result<Vec<ConstRow>, CsvError> {
 ///
 /// # Errors
 /// A missing column, a field that is no number, or `reader`'s.
-pub fn parse_stats_percpu(reader: impl Read) -> Result<Vec<StatPerCpu>, CsvError> {
+pub fn parse_stats_percpu(reader: impl Read) -> Result<Vec<StatPerCpu>, ReadError> {
     let mut csv = Csv::new(reader)?;
     let [label, cache, stat, cpu] = columns(&csv, ["label", "cache", "stat", "cpu"])?;
     let [before, after] = columns(&csv, ["before", "after"])?;
@@ -258,7 +259,7 @@ pub struct StatPerCpu {
 ///
 /// # Errors
 /// A missing column, a field that is no number, or `reader`'s.
-pub fn parse_slabinfos(reader: impl Read) -> Result<Vec<SlabinfoAt>, CsvError> {
+pub fn parse_slabinfos(reader: impl Read) -> Result<Vec<SlabinfoAt>, ReadError> {
     let mut csv = Csv::new(reader)?;
     let [label, phase] = columns(&csv, ["label", "phase"])?;
     let numbers = Columns::of(&csv)?;
@@ -281,7 +282,7 @@ pub fn parse_slabinfos(reader: impl Read) -> Result<Vec<SlabinfoAt>, CsvError> {
     Ok(all)
 }
 
-fn columns<R: Read, const N: usize>(csv: &Csv<R>, names: [&'static str; N]) -> Result<[usize; N], CsvError> {
+fn columns<R: Read, const N: usize>(csv: &Csv<R>, names: [&'static str; N]) -> Result<[usize; N], ReadError> {
     let mut found = [0; N];
     for (column, name) in found.iter_mut().zip(names) {
         *column = csv.column(name)?;

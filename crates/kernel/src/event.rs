@@ -357,6 +357,13 @@ impl Tally {
     /// The highest CPU number kept in `lost_by_cpu`; a corrupt record cannot make the table larger.
     const CPU_LIMIT: u32 = 1 << 16;
 
+    /// Counts an event that is delivered. `last_ns` is the latest time of the events before it.
+    pub(crate) fn event(&mut self, time_ns: u64, last_ns: &mut u64) {
+        self.events += 1;
+        self.late += u64::from(time_ns < *last_ns);
+        *last_ns = (*last_ns).max(time_ns);
+    }
+
     pub(crate) fn lost(&mut self, lost: &Lost) {
         self.loss_records += 1;
         match lost.kind {
@@ -388,12 +395,21 @@ pub trait Source {
     /// The next event or loss; `None` at the end. After an error, the stream has ended.
     fn next(&mut self) -> Result<Option<Item>, Self::Error>;
 
-    /// What is known about the recording so far.
-    fn header(&self) -> &Header;
+    /// Header, texts and counts, as far as they are known after the items delivered so far.
+    fn state(&self) -> (&Header, &Names, &Tally);
 
-    /// The texts of the events delivered so far.
-    fn names(&self) -> &Names;
+    /// The facts about the recording.
+    fn header(&self) -> &Header {
+        self.state().0
+    }
 
-    /// What has been delivered so far.
-    fn tally(&self) -> &Tally;
+    /// The texts that the delivered events refer to.
+    fn names(&self) -> &Names {
+        self.state().1
+    }
+
+    /// The counts of delivered and lost events.
+    fn tally(&self) -> &Tally {
+        self.state().2
+    }
 }

@@ -11,6 +11,7 @@ mod tar;
 pub mod bundle;
 pub mod compressed;
 pub mod counters;
+pub mod error;
 pub mod event;
 pub mod ftrace;
 pub mod fuzz;
@@ -25,8 +26,8 @@ pub mod tidy;
 pub mod tracedat;
 pub mod tracepoint;
 
+pub use error::ReadError;
 pub use event::{Event, Header, Item, Kind, LossKind, Lost, Name, Names, Source, Tally};
-pub use lines::CsvError;
 pub use tar::TarError;
 
 /// The example of README.md is a test.

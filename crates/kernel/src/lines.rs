@@ -2,23 +2,8 @@
 
 use std::io::{BufRead, BufReader, Read};
 
+use crate::error::{At, ReadError};
 use crate::text::LineError;
-
-/// Why a row could not be read.
-#[derive(Debug, thiserror::Error)]
-pub enum CsvError {
-    /// The input could not be read.
-    #[error("after line {line}: {source}")]
-    Io {
-        /// Lines read so far.
-        line: usize,
-        /// The reader's error.
-        source: std::io::Error,
-    },
-    /// A line is not as expected.
-    #[error(transparent)]
-    Line(#[from] LineError),
-}
 
 /// Rows of a CSV with a header line. Quoted fields are understood, line breaks inside them are not.
 pub(crate) struct Csv<R> {
@@ -34,7 +19,7 @@ pub(crate) struct Csv<R> {
 const LINE_LIMIT: u64 = 1 << 20;
 
 impl<R: Read> Csv<R> {
-    pub(crate) fn new(reader: R) -> Result<Self, CsvError> {
+    pub(crate) fn new(reader: R) -> Result<Self, ReadError> {
         let reader = BufReader::with_capacity(1 << 16, reader);
         let (raw, row, ends) = (Vec::new(), String::new(), Vec::new());
         let mut csv = Csv { reader, header: Vec::new(), raw, row, ends, line: 0 };
@@ -46,7 +31,7 @@ impl<R: Read> Csv<R> {
     }
 
     /// The column called `name`.
-    pub(crate) fn column(&self, name: &'static str) -> Result<usize, CsvError> {
+    pub(crate) fn column(&self, name: &'static str) -> Result<usize, ReadError> {
         self.find(name).ok_or_else(|| LineError::new(1, name, &self.header.join(",")).into())
     }
 
@@ -59,11 +44,11 @@ impl<R: Read> Csv<R> {
     }
 
     /// Moves to the next row that is not empty; false at the end.
-    pub(crate) fn next(&mut self) -> Result<bool, CsvError> {
+    pub(crate) fn next(&mut self) -> Result<bool, ReadError> {
         loop {
             self.raw.clear();
             let read = self.reader.by_ref().take(LINE_LIMIT).read_until(b'\n', &mut self.raw);
-            let read = read.map_err(|source| CsvError::Io { line: self.line, source })?;
+            let read = read.map_err(|source| ReadError::io(At::Line(self.line + 1), source))?;
             if read == 0 {
                 return Ok(false);
             }
@@ -97,19 +82,19 @@ impl<R: Read> Csv<R> {
 
     /// A complaint about the field at `column`.
     #[cold]
-    pub(crate) fn error(&self, column: usize, expected: &'static str) -> CsvError {
+    pub(crate) fn error(&self, column: usize, expected: &'static str) -> ReadError {
         LineError::new(self.line, expected, self.field(column)).into()
     }
 
     /// The number at `column`.
     #[inline]
-    pub(crate) fn number(&self, column: usize) -> Result<u64, CsvError> {
+    pub(crate) fn number(&self, column: usize) -> Result<u64, ReadError> {
         self.number_or_empty(column)?.ok_or_else(|| self.error(column, "a number"))
     }
 
     /// The number at `column`, `None` if the field is empty.
     #[inline]
-    pub(crate) fn number_or_empty(&self, column: usize) -> Result<Option<u64>, CsvError> {
+    pub(crate) fn number_or_empty(&self, column: usize) -> Result<Option<u64>, ReadError> {
         let text = self.field(column);
         if text.is_empty() {
             return Ok(None);
@@ -153,7 +138,7 @@ mod tests {
     fn rows() {
         #[track_caller]
         fn check(text: &str, expected: Result<&[&[&str]], &str>) {
-            let read = || -> Result<Vec<Vec<String>>, CsvError> {
+            let read = || -> Result<Vec<Vec<String>>, ReadError> {
                 let mut csv = Csv::new(text.as_bytes())?;
                 let mut rows = Vec::new();
                 while csv.next()? {

@@ -4,7 +4,8 @@
 //! size; merged caches appear under one name; large kmallocs are absent; and since 6.10 the free objects of long
 //! partial lists are estimated.
 
-use crate::lines::{Csv, CsvError};
+use crate::error::ReadError;
+use crate::lines::Csv;
 use crate::text::{LineError, number, utf8};
 
 /// Why a slabinfo could not be read.
@@ -15,7 +16,7 @@ pub enum SlabinfoError {
     Line(#[from] LineError),
     /// The tidy CSV form could not be read.
     #[error(transparent)]
-    Csv(#[from] CsvError),
+    Csv(#[from] ReadError),
 }
 
 /// A /proc/slabinfo.
@@ -152,7 +153,7 @@ pub(crate) struct Columns {
 }
 
 impl Columns {
-    pub(crate) fn of<R: std::io::Read>(csv: &Csv<R>) -> Result<Columns, CsvError> {
+    pub(crate) fn of<R: std::io::Read>(csv: &Csv<R>) -> Result<Columns, ReadError> {
         const NUMBERS: [&str; 11] = [
             "active_objs",
             "num_objs",
@@ -177,7 +178,7 @@ impl Columns {
         Ok(Columns { name: csv.column("name")?, numbers, global, cpu })
     }
 
-    pub(crate) fn row<R: std::io::Read>(&self, csv: &Csv<R>) -> Result<SlabinfoRow, CsvError> {
+    pub(crate) fn row<R: std::io::Read>(&self, csv: &Csv<R>) -> Result<SlabinfoRow, ReadError> {
         let mut values = [0; 11];
         for (value, &column) in values.iter_mut().zip(&self.numbers) {
             *value = csv.number(column)?;
@@ -193,7 +194,7 @@ impl Columns {
     }
 }
 
-fn read_all<R: std::io::Read>(csv: &Csv<R>, columns: &[usize]) -> Result<Vec<u64>, CsvError> {
+fn read_all<R: std::io::Read>(csv: &Csv<R>, columns: &[usize]) -> Result<Vec<u64>, ReadError> {
     columns.iter().map(|&column| csv.number(column)).collect()
 }
 

@@ -2,7 +2,8 @@
 
 use std::io::Read;
 
-use crate::lines::{Csv, CsvError};
+use crate::error::ReadError;
+use crate::lines::Csv;
 use crate::text::{Breakdown, LineError, number};
 
 /// The attributes of one cache. An attribute that its kernel or the dump does not have is `None`.
@@ -158,7 +159,7 @@ impl SlabAttrs {
 ///
 /// # Errors
 /// A missing column, a field that is not what its attribute holds, or `reader`'s.
-pub fn parse_attrs_csv(reader: impl Read) -> Result<Vec<SlabAttrs>, CsvError> {
+pub fn parse_attrs_csv(reader: impl Read) -> Result<Vec<SlabAttrs>, ReadError> {
     let mut csv = Csv::new(reader)?;
     let (name, aliases) = (csv.column("cache")?, csv.column("alias_names")?);
     let detail_of = |column: &String| csv.find(&format!("{column}_detail"));

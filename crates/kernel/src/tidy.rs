@@ -11,10 +11,11 @@
 
 use std::io::Read;
 
+use crate::error::ReadError;
 use crate::event::{
     Alloc, Event, Free, Gfp, Header, Item, Kind, Name, Names, PageAlloc, PageFree, Site, Source, Tally,
 };
-use crate::lines::{Csv, CsvError};
+use crate::lines::Csv;
 use crate::text::number;
 
 /// A tidy event CSV being read. See [`Source`] for its stream.
@@ -54,7 +55,7 @@ impl<R: Read> Tidy<R> {
     ///
     /// # Errors
     /// A missing column, or `reader`'s error.
-    pub fn new(reader: R) -> Result<Self, CsvError> {
+    pub fn new(reader: R) -> Result<Self, ReadError> {
         let csv = Csv::new(reader)?;
         let by_seconds = csv.find("ts").is_some();
         let pick = |seconds, micros| csv.column(if by_seconds { seconds } else { micros });
@@ -83,7 +84,7 @@ impl<R: Read> Tidy<R> {
     }
 
     /// The event of the current row, `None` if it is of another kind.
-    fn event(&mut self) -> Result<Option<Event>, CsvError> {
+    fn event(&mut self) -> Result<Option<Event>, ReadError> {
         let Some(kind) = self.kind()? else { return Ok(None) };
         let Columns { time, time_digits, cpu, pid, comm, .. } = self.columns;
         let decimal = scaled(self.csv.field(time), time_digits);
@@ -97,7 +98,7 @@ impl<R: Read> Tidy<R> {
         }))
     }
 
-    fn kind(&mut self) -> Result<Option<Kind>, CsvError> {
+    fn kind(&mut self) -> Result<Option<Kind>, ReadError> {
         let columns = &self.columns;
         Ok(Some(match self.csv.field(columns.event) {
             "kmalloc" | "kmalloc_node" => Kind::Kmalloc(self.alloc(true)?),
@@ -123,7 +124,7 @@ impl<R: Read> Tidy<R> {
     }
 
     /// `flags_decide`: only the flags say whether a kmalloc is accounted, while a cache may be so as a whole.
-    fn alloc(&mut self, flags_decide: bool) -> Result<Alloc, CsvError> {
+    fn alloc(&mut self, flags_decide: bool) -> Result<Alloc, ReadError> {
         let Columns { cache, dir, bytes_req, bytes_alloc, node, .. } = self.columns;
         let node = match self.csv.field(node) {
             "" => None,
@@ -144,7 +145,7 @@ impl<R: Read> Tidy<R> {
         })
     }
 
-    fn free(&mut self) -> Result<Free, CsvError> {
+    fn free(&mut self) -> Result<Free, ReadError> {
         let Columns { cache, dir, .. } = self.columns;
         Ok(Free {
             call_site: self.site(),
@@ -172,7 +173,7 @@ impl<R: Read> Tidy<R> {
     }
 
     /// A hexadecimal address or frame; `None` for NULL in its spellings.
-    fn address(&self) -> Result<Option<u64>, CsvError> {
+    fn address(&self) -> Result<Option<u64>, ReadError> {
         let column = self.columns.address;
         let text = self.csv.field(column);
         if matches!(text, "(nil)" | "(null)") {
@@ -186,7 +187,7 @@ impl<R: Read> Tidy<R> {
         Ok(Some(value).filter(|&value| value != 0 || page))
     }
 
-    fn advance(&mut self) -> Result<Option<Item>, CsvError> {
+    fn advance(&mut self) -> Result<Option<Item>, ReadError> {
         while self.csv.next()? {
             let Some(event) = self.event()? else {
                 self.tally.skipped += 1;
@@ -202,9 +203,9 @@ impl<R: Read> Tidy<R> {
 }
 
 impl<R: Read> Source for Tidy<R> {
-    type Error = CsvError;
+    type Error = ReadError;
 
-    fn next(&mut self) -> Result<Option<Item>, CsvError> {
+    fn next(&mut self) -> Result<Option<Item>, ReadError> {
         if self.ended {
             return Ok(None);
         }
@@ -213,16 +214,8 @@ impl<R: Read> Source for Tidy<R> {
         item
     }
 
-    fn header(&self) -> &Header {
-        &self.header
-    }
-
-    fn names(&self) -> &Names {
-        &self.names
-    }
-
-    fn tally(&self) -> &Tally {
-        &self.tally
+    fn state(&self) -> (&Header, &Names, &Tally) {
+        (&self.header, &self.names, &self.tally)
     }
 }
 

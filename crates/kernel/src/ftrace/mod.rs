@@ -16,14 +16,12 @@
 //! if it is in the kernel's half; others, such as [`ZERO_SIZE_PTR`], do not say. The first that does decides
 //! ([`Header::hashed_addresses`]).
 
-mod error;
 mod fields;
 mod line;
 
 use std::io::{BufRead, BufReader, Read};
 
-pub use error::FtraceError;
-
+use crate::error::{At, ReadError};
 use crate::event::{Event, Header, Item, LossKind, Lost, Names, Source, Tally, ZERO_SIZE_PTR};
 use crate::text::{LineError, number};
 use fields::{Fields, Pointer};
@@ -87,7 +85,7 @@ impl<R: Read> Ftrace<R> {
         }
     }
 
-    fn advance(&mut self) -> Result<Option<Item>, FtraceError> {
+    fn advance(&mut self) -> Result<Option<Item>, ReadError> {
         if let Some(event) = self.waiting {
             return Ok(Some(match self.early.pop() {
                 Some(lost) => self.lost(Lost { time_ns: Some(event.time_ns), ..lost }),
@@ -111,11 +109,11 @@ impl<R: Read> Ftrace<R> {
     }
 
     /// Reads the next line that is whole; false at the end.
-    fn read_line(&mut self) -> Result<bool, FtraceError> {
+    fn read_line(&mut self) -> Result<bool, ReadError> {
         self.offset += self.raw.len() as u64;
         self.raw.clear();
         let read = self.reader.by_ref().take(LINE_LIMIT).read_until(b'\n', &mut self.raw);
-        let read = read.map_err(|source| FtraceError::Io { line: self.line, source })?;
+        let read = read.map_err(|source| ReadError::io(At::Line(self.line + 1), source))?;
         self.line += usize::from(read > 0);
         if read as u64 == LINE_LIMIT {
             return Err(LineError::new(self.line, "a line shorter than 1 MiB", "").into());
@@ -128,7 +126,7 @@ impl<R: Read> Ftrace<R> {
         Ok(read > 0)
     }
 
-    fn item(&mut self, text: &str) -> Result<Option<Item>, FtraceError> {
+    fn item(&mut self, text: &str) -> Result<Option<Item>, ReadError> {
         let text = text.trim_end();
         let Some(line) = line::parse(text) else { return self.between(text) };
         if line.event.is_empty() {
@@ -159,9 +157,7 @@ impl<R: Read> Ftrace<R> {
     }
 
     fn event(&mut self, event: Event) -> Item {
-        self.tally.events += 1;
-        self.tally.late += u64::from(event.time_ns < self.last_ns);
-        self.last_ns = self.last_ns.max(event.time_ns);
+        self.tally.event(event.time_ns, &mut self.last_ns);
         Item::Event(event)
     }
 
@@ -204,7 +200,7 @@ impl<R: Read> Ftrace<R> {
     }
 
     /// A line that stands between events.
-    fn between(&mut self, text: &str) -> Result<Option<Item>, FtraceError> {
+    fn between(&mut self, text: &str) -> Result<Option<Item>, ReadError> {
         let trimmed = text.trim_start();
         if let Some(comment) = trimmed.strip_prefix('#') {
             self.comment(comment.trim());
@@ -257,7 +253,7 @@ impl<R: Read> Ftrace<R> {
     }
 
     /// Losses that no event came after, and what the head said.
-    fn end(&mut self) -> Result<Option<Item>, FtraceError> {
+    fn end(&mut self) -> Result<Option<Item>, ReadError> {
         if let Some(lost) = self.early.pop().or_else(|| self.overwritten.take()) {
             return Ok(Some(self.lost(lost)));
         }
@@ -266,16 +262,17 @@ impl<R: Read> Ftrace<R> {
                 0 => "there are no events at all".to_string(),
                 others => format!("all its {others} events are of other kinds"),
             };
-            return Err(FtraceError::NoEvents { found });
+            let expected = "lines such as `bash-12 [000] 3.141592: kmalloc: ..`";
+            return Err(ReadError::no_events(expected, &found));
         }
         Ok(None)
     }
 }
 
 impl<R: Read> Source for Ftrace<R> {
-    type Error = FtraceError;
+    type Error = ReadError;
 
-    fn next(&mut self) -> Result<Option<Item>, FtraceError> {
+    fn next(&mut self) -> Result<Option<Item>, ReadError> {
         if self.ended {
             return Ok(None);
         }
@@ -284,16 +281,8 @@ impl<R: Read> Source for Ftrace<R> {
         item
     }
 
-    fn header(&self) -> &Header {
-        &self.header
-    }
-
-    fn names(&self) -> &Names {
-        &self.names
-    }
-
-    fn tally(&self) -> &Tally {
-        &self.tally
+    fn state(&self) -> (&Header, &Names, &Tally) {
+        (&self.header, &self.names, &self.tally)
     }
 }
 

@@ -2,12 +2,12 @@
 
 use rustc_hash::FxHashMap;
 
-use super::error::PerfDataError;
 use super::sample::Layout;
-use crate::bytes::{Bytes, text_lossy, uint};
+use crate::bytes::{Bytes, Short, text_lossy, uint};
+use crate::error::{At, ReadError};
 use crate::event::{FormatText, Header};
 use crate::kmem::{self, Decoder};
-use crate::tracepoint::Format;
+use crate::tracepoint::{Format, FormatError};
 
 /// `perf_file_header`.
 pub(super) struct FileHeader {
@@ -28,7 +28,7 @@ impl FileHeader {
     pub(super) const SIZE: u64 = 104;
 
     /// Reads it from just after its first 16 bytes.
-    pub(super) fn parse(mut bytes: Bytes<'_>) -> Result<FileHeader, PerfDataError> {
+    pub(super) fn parse(mut bytes: Bytes<'_>) -> Result<FileHeader, ReadError> {
         let attr_size = bytes.u64("attribute size")?;
         let attrs = section(&mut bytes, "attribute section")?;
         let data = section(&mut bytes, "data section")?;
@@ -41,7 +41,7 @@ impl FileHeader {
     }
 }
 
-fn section(bytes: &mut Bytes<'_>, what: &'static str) -> Result<Section, PerfDataError> {
+fn section(bytes: &mut Bytes<'_>, what: &'static str) -> Result<Section, ReadError> {
     Ok(Section { offset: bytes.u64(what)?, size: bytes.u64(what)? })
 }
 
@@ -56,14 +56,14 @@ pub(super) struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    fn section(&self, section: Section, what: &'static str) -> Result<Bytes<'a>, PerfDataError> {
+    fn section(&self, section: Section, what: &'static str) -> Result<Bytes<'a>, ReadError> {
         let Section { offset, size } = section;
         let (data, base) = if offset < self.tail_at { (self.head, 0) } else { (self.tail, self.tail_at) };
         let mut bytes = Bytes::new(data, base, self.big_endian);
         let inside = (offset - base).min(data.len() as u64);
         bytes.take(inside, what)?;
         if base + inside < offset {
-            return Err(PerfDataError::Truncated { offset, what, need: size, have: 0 });
+            return Err(Short { offset, what, need: size, have: 0 }.into());
         }
         let at = bytes.offset();
         Ok(Bytes::new(bytes.take(size, what)?, at, self.big_endian))
@@ -96,7 +96,7 @@ impl Meta {
     const ID_LIMIT: usize = 1 << 22;
 
     /// Reads the sections of file mode.
-    pub(super) fn of_file(file: &FileHeader, parts: &Parts<'_>) -> Result<Meta, PerfDataError> {
+    pub(super) fn of_file(file: &FileHeader, parts: &Parts<'_>) -> Result<Meta, ReadError> {
         let mut meta = Meta::default();
         meta.read_attrs(file, parts)?;
         let table_size = 16 * file.features.iter().map(|word| u64::from(word.count_ones())).sum::<u64>();
@@ -113,11 +113,11 @@ impl Meta {
         Ok(meta)
     }
 
-    fn read_attrs(&mut self, file: &FileHeader, parts: &Parts<'_>) -> Result<(), PerfDataError> {
+    fn read_attrs(&mut self, file: &FileHeader, parts: &Parts<'_>) -> Result<(), ReadError> {
         const IDS: u64 = 16;
         if file.attr_size < IDS + 64 || file.attr_size > 4096 {
             let expected = "an attribute size of 80 to 4096 bytes";
-            return Err(PerfDataError::Value { offset: 16, expected, found: file.attr_size });
+            return Err(ReadError::value(16, expected, file.attr_size));
         }
         let mut attrs = parts.section(file.attrs, "attribute section")?;
         while attrs.left() as u64 >= file.attr_size {
@@ -131,7 +131,7 @@ impl Meta {
     }
 
     /// One `perf_event_attr` and its event ids.
-    fn attr(&mut self, attr: Bytes<'_>, mut ids: Bytes<'_>) -> Result<(), PerfDataError> {
+    fn attr(&mut self, attr: Bytes<'_>, mut ids: Bytes<'_>) -> Result<(), ReadError> {
         let at = attr.offset();
         let (layout, facts) = Layout::of_attr(attr)?;
         self.header.clock.get_or_insert_with(|| facts.clock.to_string());
@@ -143,7 +143,7 @@ impl Meta {
             Some(index) => index,
             None if self.layouts.len() >= Self::LAYOUT_LIMIT => {
                 let expected = "fewer different attributes";
-                return Err(PerfDataError::Value { offset: at, expected, found: self.layouts.len() as u64 });
+                return Err(ReadError::value(at, expected, self.layouts.len()));
             }
             None => {
                 self.layouts.push(layout);
@@ -157,7 +157,7 @@ impl Meta {
     }
 
     /// The body of a pipe's HEADER_ATTR record.
-    pub(super) fn pipe_attr(&mut self, mut body: Bytes<'_>, big_endian: bool) -> Result<(), PerfDataError> {
+    pub(super) fn pipe_attr(&mut self, mut body: Bytes<'_>, big_endian: bool) -> Result<(), ReadError> {
         let at = body.offset();
         let mut peek = body;
         peek.take(4, "attribute type")?;
@@ -170,7 +170,7 @@ impl Meta {
     }
 
     /// One feature section, or the body of a pipe's HEADER_FEATURE record after its number.
-    pub(super) fn feature(&mut self, feature: u64, mut bytes: Bytes<'_>) -> Result<(), PerfDataError> {
+    pub(super) fn feature(&mut self, feature: u64, mut bytes: Bytes<'_>) -> Result<(), ReadError> {
         match feature {
             TRACING_DATA => self.tracing_data(bytes)?,
             BUILD_ID => self.header.build_id = kernel_build_id(bytes).or(self.header.build_id.take()),
@@ -194,13 +194,13 @@ impl Meta {
     }
 
     /// The `tracing_data` block: the trace.dat preamble that perf embeds.
-    pub(super) fn tracing_data(&mut self, mut bytes: Bytes<'_>) -> Result<(), PerfDataError> {
+    pub(super) fn tracing_data(&mut self, mut bytes: Bytes<'_>) -> Result<(), ReadError> {
         self.has_formats = true;
         let at = bytes.offset();
         let magic = bytes.take(10, "tracing data magic")?;
         if magic != b"\x17\x08\x44tracing" {
             let expected = "the magic of tracing data, 17 08 44 `tracing`";
-            return Err(PerfDataError::Value { offset: at, expected, found: u64::from(magic[0]) });
+            return Err(ReadError::value(at, expected, magic[0]));
         }
         bytes.text("tracing data version")?;
         let big_endian = bytes.take(1, "tracing data endianness")?[0] != 0;
@@ -229,8 +229,8 @@ impl Meta {
         Ok(())
     }
 
-    fn format(&mut self, system: &str, text: &str, at: u64, big_endian: bool) -> Result<(), PerfDataError> {
-        let error = |source| PerfDataError::Format { offset: at, source };
+    fn format(&mut self, system: &str, text: &str, at: u64, big_endian: bool) -> Result<(), ReadError> {
+        let error = |source: FormatError| ReadError::at_byte(at, source);
         let format = Format::parse(text).map_err(error)?;
         if self.known.len() < 32 {
             self.known.push(format!("{system}:{}", format.name));
@@ -263,19 +263,21 @@ impl Meta {
     }
 
     /// Checks that there is something to read.
-    pub(super) fn check(&self) -> Result<(), PerfDataError> {
+    pub(super) fn check(&self) -> Result<(), ReadError> {
         if !self.has_formats {
-            return Err(PerfDataError::NoFormats);
+            let what = "the recording has no tracepoint formats (HEADER_TRACING_DATA): record with \
+                        `perf record -e 'kmem:*'`, not as hardware or software events";
+            return Err(ReadError::new(At::Whole, what));
         }
         if self.decoders.is_empty() {
-            return Err(PerfDataError::NoEvents { found: self.known.join(", ") });
+            return Err(ReadError::no_kmem(&self.known));
         }
         Ok(())
     }
 }
 
 /// A `perf_header_string`: length, then a NUL-padded text.
-fn string(bytes: &mut Bytes<'_>) -> Result<String, PerfDataError> {
+fn string(bytes: &mut Bytes<'_>) -> Result<String, ReadError> {
     let len = bytes.u32("string length")?;
     Ok(text_lossy(bytes.take(u64::from(len), "string")?).into_owned())
 }

@@ -18,7 +18,6 @@
 //!
 //! Memory: the sorting window ([`PerfData::set_window`]), and up to 64 MiB of what is around the data.
 
-mod error;
 mod meta;
 mod open;
 mod order;
@@ -29,9 +28,8 @@ use std::io::{Read, Seek, SeekFrom};
 
 use rustc_hash::FxHashMap;
 
-pub use error::PerfDataError;
-
-use crate::bytes::{Bytes, text_lossy, uint};
+use crate::bytes::{Bytes, Short, text_lossy, uint};
+use crate::error::{At, ReadError};
 use crate::event::{Event, Header, Item, KernelMap, LossKind, Lost, Name, Names, Source, Tally};
 use meta::{FileHeader, Meta};
 use open::{Start, scan};
@@ -67,7 +65,7 @@ impl<R: Read + Seek> PerfData<R> {
     ///
     /// # Errors
     /// What is wrong with the header, the formats or the attributes. The events are not looked at yet.
-    pub fn seekable(mut reader: R) -> Result<Self, PerfDataError> {
+    pub fn seekable(mut reader: R) -> Result<Self, ReadError> {
         let start = Start::read(&mut reader)?;
         let Some(file) = &start.file else { return Ok(PerfData::of_pipe(reader, &start)) };
         let skip = |reader: &mut R, count: u64| {
@@ -75,7 +73,7 @@ impl<R: Read + Seek> PerfData<R> {
             reader.seek(SeekFrom::Current(i64::try_from(count).unwrap_or(i64::MAX))).map(drop)
         };
         let meta = scan(&mut reader, &start, file, skip)?;
-        let io = |source| PerfDataError::Io { offset: file.data.offset, source };
+        let io = |source| ReadError::io(At::Offset(file.data.offset), source);
         reader.seek(SeekFrom::Start(file.data.offset)).map_err(io)?;
         PerfData::of_file(reader, &start, file, meta)
     }
@@ -92,9 +90,9 @@ impl<R: Read> PerfData<R> {
     /// pipe. For input that cannot seek, such as a compressed file.
     ///
     /// # Errors
-    /// As [`PerfData::seekable`]; what `open` reports is an [`PerfDataError::Io`].
-    pub fn reopen(mut open: impl FnMut() -> std::io::Result<R>) -> Result<Self, PerfDataError> {
-        let mut open = || open().map_err(|source| PerfDataError::Io { offset: 0, source });
+    /// As [`PerfData::seekable`]; an error of `open` is a [`What::Io`](crate::error::What::Io).
+    pub fn reopen(mut open: impl FnMut() -> std::io::Result<R>) -> Result<Self, ReadError> {
+        let mut open = || open().map_err(|source| ReadError::io(At::Offset(0), source));
         let mut reader = open()?;
         let start = Start::read(&mut reader)?;
         let Some(file) = &start.file else { return Ok(PerfData::of_pipe(reader, &start)) };
@@ -103,7 +101,7 @@ impl<R: Read> PerfData<R> {
         };
         let meta = scan(&mut reader, &start, file, skip)?;
         let mut reader = open()?;
-        skip(&mut reader, file.data.offset).map_err(|source| PerfDataError::Io { offset: 0, source })?;
+        skip(&mut reader, file.data.offset).map_err(|source| ReadError::io(At::Offset(0), source))?;
         PerfData::of_file(reader, &start, file, meta)
     }
 
@@ -111,11 +109,11 @@ impl<R: Read> PerfData<R> {
     ///
     /// # Errors
     /// A file-mode header, which cannot be read without seeking, or none at all.
-    pub fn pipe(mut reader: R) -> Result<Self, PerfDataError> {
+    pub fn pipe(mut reader: R) -> Result<Self, ReadError> {
         let start = Start::read(&mut reader)?;
         if start.file.is_some() {
             let expected = "a header of 16 bytes, as in a pipe (a file cannot be read from one)";
-            return Err(PerfDataError::Value { offset: 8, expected, found: FileHeader::SIZE });
+            return Err(ReadError::value(8, expected, FileHeader::SIZE));
         }
         Ok(PerfData::of_pipe(reader, &start))
     }
@@ -131,7 +129,7 @@ impl<R: Read> PerfData<R> {
         PerfData::new(records, Meta::default(), start.big_endian, State::Preamble)
     }
 
-    fn of_file(reader: R, start: &Start, file: &FileHeader, meta: Meta) -> Result<Self, PerfDataError> {
+    fn of_file(reader: R, start: &Start, file: &FileHeader, meta: Meta) -> Result<Self, ReadError> {
         let (data, big_endian) = (file.data, start.big_endian);
         // `scan` has checked that the sum is a number.
         let records = Records::new(reader, data.offset, data.offset + data.size, big_endian);
@@ -147,18 +145,18 @@ impl<R: Read> PerfData<R> {
         PerfData { records, meta, names, tally, order, comms, last_ns: 0, big_endian, state }
     }
 
-    fn check_meta(&mut self) -> Result<(), PerfDataError> {
+    fn check_meta(&mut self) -> Result<(), ReadError> {
         self.meta.check()?;
         // With one layout it does not matter which attribute a record belongs to; else the id must be findable.
         let layouts = &self.meta.layouts;
         if layouts.is_empty() || (layouts.len() > 1 && !layouts.iter().all(Layout::has_identifier)) {
-            return Err(PerfDataError::NoField { field: "identifier to tell the events apart" });
+            return Err(sample::lacking("identifier to tell the events apart"));
         }
         Ok(())
     }
 
     /// Reads records until an event may go out or there are no more.
-    fn pump(&mut self) -> Result<(), PerfDataError> {
+    fn pump(&mut self) -> Result<(), ReadError> {
         let Some(record) = self.records.next()? else {
             if self.state == State::Preamble {
                 self.check_meta()?;
@@ -195,7 +193,7 @@ impl<R: Read> PerfData<R> {
     }
 
     #[inline]
-    fn sample(&mut self, record: &Record) -> Result<(), PerfDataError> {
+    fn sample(&mut self, record: &Record) -> Result<(), ReadError> {
         if self.state == State::Preamble {
             self.check_meta()?;
             self.state = State::Data;
@@ -214,7 +212,7 @@ impl<R: Read> PerfData<R> {
         };
         let Some(decoded) = decoder.decode(sample.raw, &mut self.names) else {
             let (what, have) = ("the payload that the format text describes", sample.raw.len() as u64);
-            return Err(PerfDataError::Truncated { offset: record.offset + 8, what, need: have + 1, have });
+            return Err(Short { offset: record.offset + 8, what, need: have + 1, have }.into());
         };
         let pid = decoded.pid.or(sample.tid).unwrap_or(-1);
         let (time_ns, cpu) = (sample.time_ns, sample.cpu);
@@ -224,7 +222,7 @@ impl<R: Read> PerfData<R> {
     }
 
     /// Records that change task names or report losses.
-    fn other(&mut self, record: &Record) -> Result<(), PerfDataError> {
+    fn other(&mut self, record: &Record) -> Result<(), ReadError> {
         if self.meta.layouts.is_empty() {
             return Ok(());
         }
@@ -265,7 +263,7 @@ impl<R: Read> PerfData<R> {
         Ok(())
     }
 
-    fn kernel_map(&mut self, record: &Record) -> Result<(), PerfDataError> {
+    fn kernel_map(&mut self, record: &Record) -> Result<(), ReadError> {
         const CPU_MODE: u16 = 7;
         const KERNEL: u16 = 1;
         if record.misc & CPU_MODE != KERNEL || self.meta.header.maps.len() >= Self::MAP_LIMIT {
@@ -281,7 +279,7 @@ impl<R: Read> PerfData<R> {
     }
 
     /// HEADER_ATTR and HEADER_FEATURE of a pipe.
-    fn preamble(&mut self, record: &Record) -> Result<(), PerfDataError> {
+    fn preamble(&mut self, record: &Record) -> Result<(), ReadError> {
         let mut bytes = Bytes::new(self.records.body(record), record.offset + 8, self.big_endian);
         if record.kind == kind::HEADER_ATTR {
             return self.meta.pipe_attr(bytes, self.big_endian);
@@ -291,11 +289,11 @@ impl<R: Read> PerfData<R> {
     }
 
     /// TRACING_DATA of a pipe: the data follows the record, padded to eight bytes.
-    fn tracing_data(&mut self, record: &Record) -> Result<(), PerfDataError> {
+    fn tracing_data(&mut self, record: &Record) -> Result<(), ReadError> {
         let size = u64::from(self.bytes(record).u32("tracing data size")?);
         if size > open::AROUND_LIMIT {
             let expected = "at most 64 MiB of tracing data";
-            return Err(PerfDataError::Value { offset: record.offset + 8, expected, found: size });
+            return Err(ReadError::value(record.offset + 8, expected, size));
         }
         let data = self.records.take_trailing(size.next_multiple_of(8), "tracing data")?;
         let at = record.offset + 8 + self.records.body(record).len() as u64;
@@ -308,9 +306,7 @@ impl<R: Read> PerfData<R> {
         match waiting {
             Waiting::Event(mut event) => {
                 event.comm = self.comms.get(&event.pid).copied();
-                self.tally.events += 1;
-                self.tally.late += u64::from(event.time_ns < self.last_ns);
-                self.last_ns = self.last_ns.max(event.time_ns);
+                self.tally.event(event.time_ns, &mut self.last_ns);
                 return Some(Item::Event(event));
             }
             Waiting::Lost(lost) => {
@@ -333,9 +329,9 @@ impl<R: Read> PerfData<R> {
 }
 
 impl<R: Read> Source for PerfData<R> {
-    type Error = PerfDataError;
+    type Error = ReadError;
 
-    fn next(&mut self) -> Result<Option<Item>, PerfDataError> {
+    fn next(&mut self) -> Result<Option<Item>, ReadError> {
         loop {
             while let Some((_, waiting)) = self.order.pop() {
                 if let Some(item) = self.deliver(waiting) {
@@ -353,16 +349,8 @@ impl<R: Read> Source for PerfData<R> {
     }
 
     /// A pipe's header is complete when the first event has been delivered; [`Header::maps`] may grow until the end.
-    fn header(&self) -> &Header {
-        &self.meta.header
-    }
-
-    fn names(&self) -> &Names {
-        &self.names
-    }
-
-    fn tally(&self) -> &Tally {
-        &self.tally
+    fn state(&self) -> (&Header, &Names, &Tally) {
+        (&self.meta.header, &self.names, &self.tally)
     }
 }
 

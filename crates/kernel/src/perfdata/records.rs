@@ -13,8 +13,8 @@ use std::io::{ErrorKind, Read};
 
 use zstd::stream::raw::{Decoder, InBuffer, Operation, OutBuffer};
 
-use super::error::PerfDataError;
-use crate::bytes::uint;
+use crate::bytes::{Short, uint};
+use crate::error::{At, ReadError};
 
 // PERF_RECORD_* of user space whose framing is special.
 pub(super) const AUXTRACE: u32 = 71;
@@ -101,7 +101,7 @@ impl<R: Read> Records<R> {
 
     /// The next record, never a compressed one; `None` at the end.
     #[inline]
-    pub(super) fn next(&mut self) -> Result<Option<Record>, PerfDataError> {
+    pub(super) fn next(&mut self) -> Result<Option<Record>, ReadError> {
         loop {
             if self.inflated.state != State::Idle {
                 if let Some(record) = self.inflated.next(self.big_endian)? {
@@ -130,18 +130,18 @@ impl<R: Read> Records<R> {
     }
 
     /// Reads `count` bytes that follow a record without being part of it.
-    pub(super) fn take_trailing(&mut self, count: u64, what: &'static str) -> Result<Vec<u8>, PerfDataError> {
+    pub(super) fn take_trailing(&mut self, count: u64, what: &'static str) -> Result<Vec<u8>, ReadError> {
         let mut data = Vec::new();
         self.outer.trailing(count, what, |bytes| data.extend_from_slice(bytes))?;
         Ok(data)
     }
 
     /// Skips `count` bytes that follow a record without being part of it.
-    pub(super) fn skip_trailing(&mut self, count: u64, what: &'static str) -> Result<(), PerfDataError> {
+    pub(super) fn skip_trailing(&mut self, count: u64, what: &'static str) -> Result<(), ReadError> {
         self.outer.trailing(count, what, |_| ())
     }
 
-    fn begin_inflating(&mut self, record: Record) -> Result<(), PerfDataError> {
+    fn begin_inflating(&mut self, record: Record) -> Result<(), ReadError> {
         let body = &self.outer.buffer[record.start..record.end];
         let have = body.len() as u64;
         let data = match (record.kind, body.split_at_checked(8)) {
@@ -149,12 +149,12 @@ impl<R: Read> Records<R> {
                 let need = uint(size, self.big_endian);
                 let what = "compressed data";
                 let offset = record.offset + HEADER as u64 + 8;
-                let short = PerfDataError::Truncated { offset, what, need, have: have - 8 };
+                let short = Short { offset, what, need, have: have - 8 };
                 usize::try_from(need).ok().and_then(|size| data.get(..size)).ok_or(short)?
             }
             (COMPRESSED2, None) => {
                 let (offset, what) = (record.offset + HEADER as u64, "compressed data size");
-                return Err(PerfDataError::Truncated { offset, what, need: 8, have });
+                return Err(Short { offset, what, need: 8, have }.into());
             }
             _ => body,
         };
@@ -165,12 +165,12 @@ impl<R: Read> Records<R> {
 impl<R: Read> Outer<R> {
     /// Makes `count` bytes available at `start`, fewer at the end of the data.
     #[inline]
-    fn fill(&mut self, count: usize) -> Result<usize, PerfDataError> {
+    fn fill(&mut self, count: usize) -> Result<usize, ReadError> {
         if self.end - self.start < count { self.fill_slow(count) } else { Ok(count) }
     }
 
     #[cold]
-    fn fill_slow(&mut self, count: usize) -> Result<usize, PerfDataError> {
+    fn fill_slow(&mut self, count: usize) -> Result<usize, ReadError> {
         self.buffer.copy_within(self.start..self.end, 0);
         (self.start, self.end) = (0, self.end - self.start);
         while self.end < count {
@@ -181,7 +181,7 @@ impl<R: Read> Outer<R> {
                 Ok(got) => self.end += got,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(source) => {
-                    return Err(PerfDataError::Io { offset: self.offset + self.end as u64, source });
+                    return Err(ReadError::io(At::Offset(self.offset + self.end as u64), source));
                 }
             }
         }
@@ -193,13 +193,10 @@ impl<R: Read> Outer<R> {
         self.offset += count as u64;
     }
 
-    fn next(&mut self, big_endian: bool) -> Result<Option<Record>, PerfDataError> {
+    fn next(&mut self, big_endian: bool) -> Result<Option<Record>, ReadError> {
         let offset = self.offset;
-        let truncated = |what, need: usize, have: usize| PerfDataError::Truncated {
-            offset,
-            what,
-            need: need as u64,
-            have: have as u64,
+        let truncated = |what, need: usize, have: usize| {
+            ReadError::from(Short { offset, what, need: need as u64, have: have as u64 })
         };
         match self.fill(HEADER)? {
             HEADER => {}
@@ -210,7 +207,7 @@ impl<R: Read> Outer<R> {
         let (kind, misc, size) = frame(&self.buffer[self.start..self.start + HEADER], big_endian);
         if size < HEADER {
             let expected = "a record size of at least 8";
-            return Err(PerfDataError::Value { offset: offset + 6, expected, found: size as u64 });
+            return Err(ReadError::value(offset + 6, expected, size));
         }
         let have = self.fill(size)?;
         if have < size {
@@ -226,13 +223,13 @@ impl<R: Read> Outer<R> {
         count: u64,
         what: &'static str,
         mut each: impl FnMut(&[u8]),
-    ) -> Result<(), PerfDataError> {
+    ) -> Result<(), ReadError> {
         let (offset, mut left) = (self.offset, count);
         while left > 0 {
             let want = usize::try_from(left).unwrap_or(usize::MAX).min(self.buffer.len());
             let got = self.fill(want)?;
             if got == 0 {
-                return Err(PerfDataError::Truncated { offset, what, need: count, have: count - left });
+                return Err(Short { offset, what, need: count, have: count - left }.into());
             }
             each(&self.buffer[self.start..self.start + got]);
             self.consume(got);
@@ -243,7 +240,7 @@ impl<R: Read> Outer<R> {
 }
 
 impl Inflated {
-    fn begin(&mut self, data: &[u8], offset: u64) -> Result<(), PerfDataError> {
+    fn begin(&mut self, data: &[u8], offset: u64) -> Result<(), ReadError> {
         self.input.clear();
         self.input.extend_from_slice(data);
         (self.input_at, self.offset, self.state) = (0, offset, State::Inflating);
@@ -253,17 +250,18 @@ impl Inflated {
         Ok(())
     }
 
-    fn error(&self, error: &std::io::Error) -> PerfDataError {
-        PerfDataError::Zstd { offset: self.offset, message: error.to_string() }
+    fn error(&self, error: &std::io::Error) -> ReadError {
+        let what = format_args!("a compressed record cannot be decompressed: {error}");
+        ReadError::at_byte(self.offset, what)
     }
 
-    fn next(&mut self, big_endian: bool) -> Result<Option<Record>, PerfDataError> {
+    fn next(&mut self, big_endian: bool) -> Result<Option<Record>, ReadError> {
         let ready = &self.output[self.output_at..];
         let Some((header, _)) = ready.split_at_checked(HEADER) else { return Ok(None) };
         let (kind, misc, size) = frame(header, big_endian);
         if size < HEADER || matches!(kind, COMPRESSED | COMPRESSED2 | AUXTRACE | TRACING_DATA) {
             let expected = "a plain record of at least 8 bytes inside the compressed one";
-            return Err(PerfDataError::Value { offset: self.offset, expected, found: u64::from(kind) });
+            return Err(ReadError::value(self.offset, expected, kind));
         }
         if ready.len() < size {
             return Ok(None);
@@ -274,7 +272,7 @@ impl Inflated {
     }
 
     /// Inflates more of the input; the beginning of a record stays for the next compressed one.
-    fn refill(&mut self) -> Result<(), PerfDataError> {
+    fn refill(&mut self) -> Result<(), ReadError> {
         const CHUNK: usize = 1 << 17;
         if self.state == State::Inflated {
             self.state = State::Idle;
@@ -302,11 +300,11 @@ impl Inflated {
     }
 
     /// At the end of the file no record may be left half inflated.
-    fn check_end(&self) -> Result<(), PerfDataError> {
+    fn check_end(&self) -> Result<(), ReadError> {
         let have = (self.output.len() - self.output_at) as u64;
         if have > 0 {
             let what = "a record inside a compressed one";
-            return Err(PerfDataError::Truncated { offset: self.offset, what, need: have + 1, have });
+            return Err(Short { offset: self.offset, what, need: have + 1, have }.into());
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! Where the fields of a sample lie: decided by its attribute's `sample_type`.
 
-use super::error::PerfDataError;
-use crate::bytes::{Bytes, uint_at};
+use crate::bytes::{Bytes, Short, uint_at};
+use crate::error::{At, ReadError};
 
 // PERF_SAMPLE_* bits.
 const IP: u64 = 1 << 0;
@@ -54,7 +54,7 @@ pub(super) struct Trailer {
 
 impl Layout {
     /// Reads a `perf_event_attr`.
-    pub(super) fn of_attr(mut attr: Bytes<'_>) -> Result<(Layout, Facts), PerfDataError> {
+    pub(super) fn of_attr(mut attr: Bytes<'_>) -> Result<(Layout, Facts), ReadError> {
         let kind = attr.u32("attribute type")?;
         attr.u32("attribute size")?;
         attr.u64("attribute config")?;
@@ -112,15 +112,15 @@ impl Layout {
         body: &'a [u8],
         at: u64,
         big_endian: bool,
-    ) -> Result<Sample<'a>, PerfDataError> {
+    ) -> Result<Sample<'a>, ReadError> {
         let raw = self.raw(Bytes::new(body, at, big_endian))?;
         let short = || {
             let (need, have) = (self.fixed as u64, body.len() as u64);
-            PerfDataError::Truncated { offset: at, what: "a sample's fields", need, have }
+            Short { offset: at, what: "a sample's fields", need, have }
         };
         let get = |offset: usize, width| uint_at(body, offset, width, big_endian);
-        let time = self.time.ok_or(PerfDataError::NoField { field: "time" })?;
-        let cpu = self.cpu.ok_or(PerfDataError::NoField { field: "CPU" })?;
+        let time = self.time.ok_or_else(|| lacking("time"))?;
+        let cpu = self.cpu.ok_or_else(|| lacking("CPU"))?;
         Ok(Sample {
             tid: self.tid.and_then(|tid| get(tid + 4, 4)).map(|tid| tid as i32),
             time_ns: get(time, 8).ok_or_else(short)?,
@@ -129,7 +129,7 @@ impl Layout {
         })
     }
 
-    fn raw<'a>(&self, mut bytes: Bytes<'a>) -> Result<&'a [u8], PerfDataError> {
+    fn raw<'a>(&self, mut bytes: Bytes<'a>) -> Result<&'a [u8], ReadError> {
         bytes.take(self.fixed as u64, "a sample's fields")?;
         if self.sample_type & READ != 0 {
             self.skip_read(&mut bytes)?;
@@ -142,7 +142,7 @@ impl Layout {
         Ok(bytes.take(u64::from(size), "tracepoint payload")?)
     }
 
-    fn skip_read(&self, bytes: &mut Bytes<'_>) -> Result<(), PerfDataError> {
+    fn skip_read(&self, bytes: &mut Bytes<'_>) -> Result<(), ReadError> {
         const GROUP: u64 = 1 << 3;
         let words = |bits: u64| u64::from((self.read_format & bits).count_ones());
         // Total times once; id and lost with every value.
@@ -190,4 +190,12 @@ fn clock_name(id: u64) -> &'static str {
         11 => "tai",
         _ => "other",
     }
+}
+
+/// The samples lack a field that a replay needs.
+#[cold]
+pub(super) fn lacking(field: &str) -> ReadError {
+    let what =
+        format_args!("the recording's samples have no {field}: record with `perf record -a -e 'kmem:*'`");
+    ReadError::new(At::Whole, what)
 }

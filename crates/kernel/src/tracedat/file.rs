@@ -2,8 +2,8 @@
 
 use std::io::{Read, Seek, SeekFrom};
 
-use super::error::TraceDatError;
-use crate::bytes::{Bytes, uint};
+use crate::bytes::{Bytes, Short, uint};
+use crate::error::{At, ReadError};
 
 /// The largest part of a file that is not its events, as it is and decompressed.
 pub(super) const PART_LIMIT: u64 = 64 << 20;
@@ -18,12 +18,12 @@ pub(super) enum Algorithm {
 
 impl Algorithm {
     /// By the name in the file's header.
-    pub(super) fn of(name: &[u8], offset: u64) -> Result<Algorithm, TraceDatError> {
+    pub(super) fn of(name: &[u8], offset: u64) -> Result<Algorithm, ReadError> {
         match name {
             b"none" | b"" => Ok(Algorithm::None),
             b"zlib" => Ok(Algorithm::Zlib),
             b"zstd" => Ok(Algorithm::Zstd),
-            found => Err(TraceDatError::text(offset, "the compression `none`, `zlib` or `zstd`", found)),
+            found => Err(ReadError::text(offset, "the compression `none`, `zlib` or `zstd`", found)),
         }
     }
 
@@ -36,8 +36,12 @@ impl Algorithm {
     }
 
     /// Decompresses `packed`, of file offset `offset`, to exactly `size` bytes, which the caller has found bearable.
-    pub(super) fn unpack(self, packed: &[u8], size: u64, offset: u64) -> Result<Vec<u8>, TraceDatError> {
-        let error = |message| TraceDatError::Compressed { offset, algorithm: self.name(), message };
+    pub(super) fn unpack(self, packed: &[u8], size: u64, offset: u64) -> Result<Vec<u8>, ReadError> {
+        let error = |message: String| {
+            let algorithm = self.name();
+            let what = format_args!("a part compressed with {algorithm} cannot be decompressed: {message}");
+            ReadError::at_byte(offset, what)
+        };
         let mut out = Vec::new();
         // One byte more than stated shows that the statement is wrong, and no more is ever taken.
         let done = match self {
@@ -72,11 +76,11 @@ impl<R: Read + Seek> File<R> {
     }
 
     /// Appends up to `count` bytes from `offset`; memory grows with what is there, not with `count`.
-    pub(super) fn read(&mut self, offset: u64, count: u64, into: &mut Vec<u8>) -> Result<(), TraceDatError> {
-        let io = |source| TraceDatError::Io { offset, source };
+    pub(super) fn read(&mut self, offset: u64, count: u64, into: &mut Vec<u8>) -> Result<(), ReadError> {
+        let io = |source| ReadError::io(At::Offset(offset), source);
         if offset > i64::MAX as u64 {
             let expected = "an offset below 2^63";
-            return Err(TraceDatError::Value { offset, expected, found: offset });
+            return Err(ReadError::value(offset, expected, offset));
         }
         self.reader.seek(SeekFrom::Start(offset)).map_err(io)?;
         self.reader.by_ref().take(count).read_to_end(into).map(drop).map_err(io)
@@ -88,12 +92,12 @@ impl<R: Read + Seek> File<R> {
         offset: u64,
         count: u64,
         what: &'static str,
-    ) -> Result<Vec<u8>, TraceDatError> {
+    ) -> Result<Vec<u8>, ReadError> {
         let mut bytes = Vec::new();
         self.read(offset, count, &mut bytes)?;
         let have = bytes.len() as u64;
         if have < count {
-            return Err(TraceDatError::Truncated { offset, what, need: count, have });
+            return Err(Short { offset, what, need: count, have }.into());
         }
         Ok(bytes)
     }
@@ -104,18 +108,17 @@ impl<R: Read + Seek> File<R> {
         offset: u64,
         id: u16,
         what: &'static str,
-    ) -> Result<(Vec<u8>, u64), TraceDatError> {
+    ) -> Result<(Vec<u8>, u64), ReadError> {
         const COMPRESSED: u64 = 1;
         let header = self.exact(offset, 16, what)?;
         let field = |range: std::ops::Range<usize>| uint(&header[range], self.big_endian);
         let (found, flags, size) = (field(0..2), field(2..4), field(8..16));
         if found != u64::from(id) {
-            return Err(TraceDatError::Value { offset, expected: what, found });
+            return Err(ReadError::value(offset, what, found));
         }
         let limited = |offset, size: u64| {
             let expected = "a section of at most 64 MiB";
-            let error = TraceDatError::Value { offset, expected, found: size };
-            if size > PART_LIMIT { Err(error) } else { Ok(size) }
+            if size > PART_LIMIT { Err(ReadError::value(offset, expected, size)) } else { Ok(size) }
         };
         let at = offset + 16;
         if flags & COMPRESSED == 0 {

@@ -2,10 +2,10 @@
 
 use std::io::{Read, Seek};
 
-use super::error::TraceDatError;
 use super::file::{Algorithm, File, PART_LIMIT};
 use super::meta::{Buffer, Meta, Ring, option};
 use crate::bytes::{Bytes, text_lossy};
+use crate::error::{ReadError, What};
 use crate::event::Names;
 
 /// The first bytes of a trace.dat.
@@ -34,7 +34,7 @@ struct Start {
 }
 
 /// Reads all but the events.
-pub(super) fn read<R: Read + Seek>(file: &mut File<R>, names: &mut Names) -> Result<Meta, TraceDatError> {
+pub(super) fn read<R: Read + Seek>(file: &mut File<R>, names: &mut Names) -> Result<Meta, ReadError> {
     let mut head = Vec::new();
     file.read(0, 256, &mut head)?;
     let mut bytes = Bytes::new(&head, 0, false);
@@ -57,16 +57,16 @@ pub(super) fn read<R: Read + Seek>(file: &mut File<R>, names: &mut Names) -> Res
     Ok(meta)
 }
 
-fn start(bytes: &mut Bytes<'_>) -> Result<Start, TraceDatError> {
+fn start(bytes: &mut Bytes<'_>) -> Result<Start, ReadError> {
     let magic = bytes.take((bytes.left() as u64).min(MAGIC.len() as u64), "magic")?;
     if magic != MAGIC {
-        return Err(TraceDatError::Magic { found: magic.to_vec() });
+        return Err(ReadError::value(0, "17 08 44 `tracing`", format_args!("{magic:02x?}: not a trace.dat")));
     }
     let version = match bytes.text("version")? {
         b"6" => 6,
         b"7" => 7,
         found => {
-            return Err(TraceDatError::Version { found: text_lossy(found).chars().take(20).collect() });
+            return Err(ReadError::text(10, "version 6 or 7", found));
         }
     };
     let at = bytes.offset();
@@ -75,7 +75,7 @@ fn start(bytes: &mut Bytes<'_>) -> Result<Start, TraceDatError> {
         1 => true,
         found => {
             let expected = "0 (little endian) or 1 (big endian)";
-            return Err(TraceDatError::Value { offset: at, expected, found: found.into() });
+            return Err(ReadError::value(at, expected, found));
         }
     };
     // Of user space: a 64-bit kernel is traced by 32-bit programs too. `header_page` tells of the kernel.
@@ -88,11 +88,11 @@ fn start(bytes: &mut Bytes<'_>) -> Result<Start, TraceDatError> {
 }
 
 /// A page of a machine or of a ring buffer, whose header alone takes 16 bytes.
-fn check_page_size(size: u64, offset: u64) -> Result<(), TraceDatError> {
+fn check_page_size(size: u64, offset: u64) -> Result<(), ReadError> {
     if size.is_power_of_two() && (64..=16 << 20).contains(&size) {
         return Ok(());
     }
-    Err(TraceDatError::Value { offset, expected: "a page size: a power of two up to 16 MiB", found: size })
+    Err(ReadError::value(offset, "a page size: a power of two up to 16 MiB", size))
 }
 
 /// All parts in a row. How long they are is known when they have been read, so more is taken until it is enough.
@@ -100,7 +100,7 @@ fn version_6<R: Read + Seek>(
     file: &mut File<R>,
     start: &Start,
     names: &mut Names,
-) -> Result<Meta, TraceDatError> {
+) -> Result<Meta, ReadError> {
     let mut size = 1 << 20;
     loop {
         let mut head = Vec::new();
@@ -109,14 +109,16 @@ fn version_6<R: Read + Seek>(
         let (mut meta, mut bytes) = (Meta::default(), Bytes::new(&head, 0, start.big_endian));
         bytes.take(start.len, "header")?;
         match row_6(&mut meta, &mut bytes, names) {
-            Err(TraceDatError::Truncated { .. }) if !whole && size < 2 * PART_LIMIT => size *= 4,
+            Err(ReadError { what: What::Truncated { .. }, .. }) if !whole && size < 2 * PART_LIMIT => {
+                size *= 4
+            }
             Err(error) => return Err(error),
             Ok(instances) => {
                 for offset in instances {
                     let table = file.exact(offset, 10 + 16 * u64::from(CPU_LIMIT), "buffer table");
                     let table = match table {
                         // The last table may be nearer to the end than the largest one.
-                        Err(TraceDatError::Truncated { have, .. }) => {
+                        Err(ReadError { what: What::Truncated { have, .. }, .. }) => {
                             file.exact(offset, have, "buffer table")?
                         }
                         other => other?,
@@ -135,7 +137,7 @@ fn version_6<R: Read + Seek>(
 pub(super) const CPU_LIMIT: u32 = 1 << 14;
 
 /// The parts of version 6; gives the offsets of further instances' buffers.
-fn row_6(meta: &mut Meta, bytes: &mut Bytes<'_>, names: &mut Names) -> Result<Vec<u64>, TraceDatError> {
+fn row_6(meta: &mut Meta, bytes: &mut Bytes<'_>, names: &mut Names) -> Result<Vec<u64>, ReadError> {
     meta.header_info(bytes)?;
     meta.ftrace_formats(bytes)?;
     meta.event_formats(bytes)?;
@@ -147,7 +149,7 @@ fn row_6(meta: &mut Meta, bytes: &mut Bytes<'_>, names: &mut Names) -> Result<Ve
     let cpus = bytes.u32("number of CPUs")?;
     if cpus > CPU_LIMIT {
         let expected = "at most 16384 CPUs";
-        return Err(TraceDatError::Value { offset: at, expected, found: cpus.into() });
+        return Err(ReadError::value(at, expected, cpus));
     }
     meta.header.cpus_online = Some(cpus);
     let mut instances = Vec::new();
@@ -166,7 +168,7 @@ fn row_6(meta: &mut Meta, bytes: &mut Bytes<'_>, names: &mut Names) -> Result<Ve
                 instances.push(value.u64("buffer offset")?);
                 if instances.len() > INSTANCE_LIMIT {
                     let expected = "at most 1024 buffers";
-                    return Err(TraceDatError::Value { offset: at, expected, found: instances.len() as u64 });
+                    return Err(ReadError::value(at, expected, instances.len()));
                 }
             } else {
                 meta.option(id, value)?;
@@ -196,19 +198,19 @@ fn is_clocks(text: &[u8]) -> bool {
 const INSTANCE_LIMIT: usize = 1 << 10;
 
 /// The table of the CPUs' events of one instance.
-fn flyrecord_6(meta: &mut Meta, bytes: &mut Bytes<'_>, cpus: u32) -> Result<(), TraceDatError> {
+fn flyrecord_6(meta: &mut Meta, bytes: &mut Bytes<'_>, cpus: u32) -> Result<(), ReadError> {
     let at = bytes.offset();
     match bytes.take(10, "kind of recording")? {
         b"flyrecord\0" => {}
         b"latency  \0" => {
             let expected = "events (`flyrecord`), not the text of a latency tracer";
-            return Err(TraceDatError::text(at, expected, b"latency"));
+            return Err(ReadError::text(at, expected, b"latency"));
         }
-        found => return Err(TraceDatError::text(at, "`flyrecord`", found)),
+        found => return Err(ReadError::text(at, "`flyrecord`", found)),
     }
     let ring = |bytes: &mut Bytes<'_>, cpu| {
         let what = "place of a CPU's events";
-        Ok::<_, TraceDatError>(Ring { cpu, offset: bytes.u64(what)?, size: bytes.u64(what)? })
+        Ok::<_, ReadError>(Ring { cpu, offset: bytes.u64(what)?, size: bytes.u64(what)? })
     };
     let cpus = (0..cpus).map(|cpu| ring(bytes, cpu)).collect::<Result<_, _>>()?;
     check_page_size(meta.ring_page, at)?;
@@ -226,18 +228,14 @@ const PARTS: [(u16, &str); 5] = [
 ];
 
 /// Options sections in a chain; each option is a value or says where a section is.
-fn version_7<R: Read + Seek>(
-    file: &mut File<R>,
-    first: u64,
-    names: &mut Names,
-) -> Result<Meta, TraceDatError> {
+fn version_7<R: Read + Seek>(file: &mut File<R>, first: u64, names: &mut Names) -> Result<Meta, ReadError> {
     let (mut meta, mut next, mut seen) = (Meta::default(), first, Vec::new());
     let mut parts = Vec::new();
     while next != 0 {
         // A chain that comes back to itself has no end.
         if seen.contains(&next) || seen.len() >= INSTANCE_LIMIT {
             let expected = "options sections that end";
-            return Err(TraceDatError::Value { offset: next, expected, found: seen.len() as u64 });
+            return Err(ReadError::value(next, expected, seen.len()));
         }
         seen.push(next);
         let (id, what) = section::OPTIONS;
@@ -257,7 +255,7 @@ fn version_7<R: Read + Seek>(
                 // A second one would say something else, and a thousand would be a bomb.
                 if parts.contains(&id) {
                     let expected = "one section of each kind";
-                    return Err(TraceDatError::Value { offset: at, expected, found: id.into() });
+                    return Err(ReadError::value(at, expected, id));
                 }
                 parts.push(id);
             }
@@ -273,7 +271,7 @@ fn option_7<R: Read + Seek>(
     id: u16,
     mut value: Bytes<'_>,
     names: &mut Names,
-) -> Result<(), TraceDatError> {
+) -> Result<(), ReadError> {
     if let Some(&(id, what)) = PARTS.iter().find(|(part, _)| *part == id) {
         let (content, at) = file.section(value.u64(what)?, id, what)?;
         let mut bytes = Bytes::new(&content, at, file.big_endian);
@@ -299,10 +297,10 @@ fn buffer_7<R: Read + Seek>(
     file: &mut File<R>,
     meta: &mut Meta,
     mut value: Bytes<'_>,
-) -> Result<(), TraceDatError> {
+) -> Result<(), ReadError> {
     if meta.buffers.len() >= INSTANCE_LIMIT {
         let (expected, found) = ("at most 1024 buffers", meta.buffers.len() as u64);
-        return Err(TraceDatError::Value { offset: value.offset(), expected, found });
+        return Err(ReadError::value(value.offset(), expected, found));
     }
     let (id, what) = section::BUFFER;
     let offset = value.u64(what)?;
@@ -310,7 +308,7 @@ fn buffer_7<R: Read + Seek>(
     let mut section = Bytes::new(&section, offset, file.big_endian);
     let found = section.u16(what)?;
     if found != id {
-        return Err(TraceDatError::Value { offset, expected: what, found: found.into() });
+        return Err(ReadError::value(offset, what, found));
     }
     let compressed = section.u16(what)? & 1 == 1;
     value.text("name of the instance")?;

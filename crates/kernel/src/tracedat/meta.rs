@@ -4,13 +4,13 @@
 
 use rustc_hash::FxHashMap;
 
-use super::error::TraceDatError;
 use super::symbols::Symbols;
 use crate::bytes::{Bytes, text_lossy, uint_at};
+use crate::error::ReadError;
 use crate::event::{FormatText, Header, LossKind, Lost, Name, Names};
 use crate::kmem::{self, Decoder};
 use crate::text::number;
-use crate::tracepoint::Format;
+use crate::tracepoint::{Format, FormatError};
 
 /// What the stream needs to decode payloads.
 #[derive(Default)]
@@ -84,12 +84,12 @@ impl Meta {
     const COMM_LIMIT: usize = 1 << 20;
 
     /// `header_page` and `header_event`, which say how a ring buffer's page is laid out.
-    pub(super) fn header_info(&mut self, bytes: &mut Bytes<'_>) -> Result<(), TraceDatError> {
+    pub(super) fn header_info(&mut self, bytes: &mut Bytes<'_>) -> Result<(), ReadError> {
         for what in ["header_page", "header_event"] {
             let at = bytes.offset();
             let name = bytes.text(what)?;
             if name != what.as_bytes() {
-                return Err(TraceDatError::text(at, "`header_page`, then `header_event`", name));
+                return Err(ReadError::text(at, "`header_page`, then `header_event`", name));
             }
             let size = bytes.u64(what)?;
             let at = bytes.offset();
@@ -101,23 +101,23 @@ impl Meta {
         Ok(())
     }
 
-    fn header_page(&mut self, text: &str, at: u64) -> Result<(), TraceDatError> {
+    fn header_page(&mut self, text: &str, at: u64) -> Result<(), ReadError> {
         let fields = ["timestamp", "commit", "data"].map(|name| page_field(text, name));
         let [Some((0, 8)), Some((8, commit)), Some((data, size))] = fields else {
             let expected = "a page header with `timestamp` at 0, `commit` at 8, and `data`";
-            return Err(TraceDatError::text(at, expected, text.trim().as_bytes()));
+            return Err(ReadError::text(at, expected, text.trim().as_bytes()));
         };
         if (commit, data) != (8, 16) {
             let expected =
                 "a kernel with 64-bit longs: `commit` of 8 bytes, `data` at 16; this one has 32-bit";
-            return Err(TraceDatError::Value { offset: at, expected, found: commit });
+            return Err(ReadError::value(at, expected, commit));
         }
         self.ring_page = data.saturating_add(size);
         Ok(())
     }
 
     /// The formats of ftrace's own events.
-    pub(super) fn ftrace_formats(&mut self, bytes: &mut Bytes<'_>) -> Result<(), TraceDatError> {
+    pub(super) fn ftrace_formats(&mut self, bytes: &mut Bytes<'_>) -> Result<(), ReadError> {
         for _ in 0..bytes.u32("number of ftrace formats")? {
             let size = bytes.u64("ftrace format size")?;
             let text = text_lossy(bytes.take(size, "ftrace format")?);
@@ -133,7 +133,7 @@ impl Meta {
     }
 
     /// The formats of all other events.
-    pub(super) fn event_formats(&mut self, bytes: &mut Bytes<'_>) -> Result<(), TraceDatError> {
+    pub(super) fn event_formats(&mut self, bytes: &mut Bytes<'_>) -> Result<(), ReadError> {
         for _ in 0..bytes.u32("number of event systems")? {
             let system = text_lossy(bytes.text("event system name")?).into_owned();
             for _ in 0..bytes.u32("number of event formats")? {
@@ -146,7 +146,7 @@ impl Meta {
         Ok(())
     }
 
-    fn format(&mut self, system: &str, text: &[u8], at: u64, big_endian: bool) -> Result<(), TraceDatError> {
+    fn format(&mut self, system: &str, text: &[u8], at: u64, big_endian: bool) -> Result<(), ReadError> {
         let text = text_lossy(text);
         let name = text.strip_prefix("name:").and_then(|text| text.lines().next()).unwrap_or("").trim();
         if self.known.len() < 32 {
@@ -156,7 +156,7 @@ impl Meta {
         if !kmem::is_known(name) {
             return Ok(());
         }
-        let error = |source| TraceDatError::Format { offset: at, source };
+        let error = |source: FormatError| ReadError::at_byte(at, source);
         let format = Format::parse(&text).map_err(error)?;
         if self.header.gfp.is_empty() {
             self.header.gfp = format.flags("gfp_flags");
@@ -174,14 +174,14 @@ impl Meta {
     }
 
     /// The kernel's symbols: a 32-bit size, then the text.
-    pub(super) fn kallsyms(&mut self, bytes: &mut Bytes<'_>) -> Result<(), TraceDatError> {
+    pub(super) fn kallsyms(&mut self, bytes: &mut Bytes<'_>) -> Result<(), ReadError> {
         let size = bytes.u32("size of the symbols")?;
         self.symbols = Symbols::parse(bytes.take(u64::from(size), "symbols")?);
         Ok(())
     }
 
     /// The tasks' names: a 64-bit size, then lines of number and name.
-    pub(super) fn cmdlines(&mut self, bytes: &mut Bytes<'_>, names: &mut Names) -> Result<(), TraceDatError> {
+    pub(super) fn cmdlines(&mut self, bytes: &mut Bytes<'_>, names: &mut Names) -> Result<(), ReadError> {
         let size = bytes.u64("size of the task names")?;
         let text = bytes.take(size, "task names")?;
         for line in text.split(|&byte| byte == b'\n') {
@@ -197,7 +197,7 @@ impl Meta {
     }
 
     /// One option that means the same in both versions.
-    pub(super) fn option(&mut self, id: u16, mut bytes: Bytes<'_>) -> Result<(), TraceDatError> {
+    pub(super) fn option(&mut self, id: u16, mut bytes: Bytes<'_>) -> Result<(), ReadError> {
         let at = bytes.offset();
         match id {
             option::CPUSTAT => {
@@ -221,7 +221,7 @@ impl Meta {
                 let (multiplier, shift) = (bytes.u32("multiplier")?, bytes.u32("shift")?);
                 if shift >= 64 {
                     let expected = "a shift below 64";
-                    return Err(TraceDatError::Value { offset: at + 4, expected, found: shift.into() });
+                    return Err(ReadError::value(at + 4, expected, shift));
                 }
                 self.tsc = Some(Tsc { multiplier, shift, offset: bytes.u64("offset")? });
             }
@@ -240,9 +240,9 @@ impl Meta {
     }
 
     /// Checks that there is something to read, and says what a user should know.
-    pub(super) fn check(&mut self) -> Result<(), TraceDatError> {
+    pub(super) fn check(&mut self) -> Result<(), ReadError> {
         if self.decoders.is_empty() {
-            return Err(TraceDatError::NoEvents { found: self.known.join(", ") });
+            return Err(ReadError::no_kmem(&self.known));
         }
         let filled = self.buffers.iter().filter(|buffer| buffer.cpus.iter().any(|ring| ring.size > 0));
         if filled.count() > 1 {

@@ -18,7 +18,6 @@
 //! Memory: the format texts and symbols, and the pages of each CPU that are being read: together at most 64 MiB for the
 //! former, [`TraceDat::PAGES`] for the latter.
 
-mod error;
 mod file;
 mod head;
 mod meta;
@@ -30,10 +29,10 @@ use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 use std::io::{Read, Seek};
 
-pub use error::TraceDatError;
 pub use head::MAGIC;
 
-use crate::bytes::uint_at;
+use crate::bytes::{Short, uint_at};
+use crate::error::ReadError;
 use crate::event::{Event, Header, Item, Kind, Lost, Name, Names, Source, Tally};
 use crate::kmem::Decoded;
 use file::File;
@@ -71,7 +70,7 @@ impl<R: Read + Seek> TraceDat<R> {
     ///
     /// # Errors
     /// What is wrong with the header, the formats or the options. The events are not looked at yet.
-    pub fn new(reader: R) -> Result<Self, TraceDatError> {
+    pub fn new(reader: R) -> Result<Self, ReadError> {
         let (mut file, mut names) = (File::new(reader), Names::new());
         let mut meta = head::read(&mut file, &mut names)?;
         let buffers = std::mem::take(&mut meta.buffers);
@@ -85,10 +84,10 @@ impl<R: Read + Seek> TraceDat<R> {
         Ok(source)
     }
 
-    fn readers(file: &mut File<R>, buffers: &[Buffer]) -> Result<Vec<Cpu>, TraceDatError> {
+    fn readers(file: &mut File<R>, buffers: &[Buffer]) -> Result<Vec<Cpu>, ReadError> {
         let rings = buffers.iter().flat_map(|buffer| buffer.cpus.iter().map(move |ring| (buffer, *ring)));
         let mut rings: Vec<_> = rings.filter(|(_, ring)| ring.size > 0).collect();
-        let value = |offset, expected, found| Err(TraceDatError::Value { offset, expected, found });
+        let value = |offset, expected, found| Err(ReadError::value(offset, expected, found));
         let share = Self::PAGES / rings.len().max(1) as u64;
         if let Some((buffer, ring)) = rings.iter().find(|(buffer, _)| buffer.page_size > share) {
             let expected = "fewer CPUs with pages of this size";
@@ -111,7 +110,7 @@ impl<R: Read + Seek> TraceDat<R> {
             };
             Ok(Cpu { reader: Reader::new(file, ring, page_size, compressed, span)?, head: None })
         };
-        let mut cpus = rings.into_iter().map(reader).collect::<Result<Vec<_>, TraceDatError>>()?;
+        let mut cpus = rings.into_iter().map(reader).collect::<Result<Vec<_>, ReadError>>()?;
         // Which is first where times are equal.
         cpus.sort_by_key(|cpu| cpu.reader.cpu());
         Ok(cpus)
@@ -123,7 +122,7 @@ impl<R: Read + Seek> TraceDat<R> {
 
     /// Finds the next step of a CPU; events that the vocabulary has no word for are passed over.
     #[inline]
-    fn advance(&mut self, index: usize) -> Result<(), TraceDatError> {
+    fn advance(&mut self, index: usize) -> Result<(), ReadError> {
         let big_endian = self.file.big_endian;
         let cpu = &mut self.cpus[index];
         loop {
@@ -140,7 +139,7 @@ impl<R: Read + Seek> TraceDat<R> {
         }
     }
 
-    fn event(&mut self, index: usize, range: &std::ops::Range<usize>) -> Result<Event, TraceDatError> {
+    fn event(&mut self, index: usize, range: &std::ops::Range<usize>) -> Result<Event, ReadError> {
         let big_endian = self.file.big_endian;
         let reader = &self.cpus[index].reader;
         let payload = reader.payload(range);
@@ -157,7 +156,7 @@ impl<R: Read + Seek> TraceDat<R> {
         let Some(Decoded { pid, context, mut kind }) = decoded else {
             let (what, have) = ("the payload that the format text describes", payload.len() as u64);
             let offset = reader.offset(range.start);
-            return Err(TraceDatError::Truncated { offset, what, need: have + 1, have });
+            return Err(Short { offset, what, need: have + 1, have }.into());
         };
         self.name_site(&mut kind);
         let pid = pid.unwrap_or(-1);
@@ -178,7 +177,7 @@ impl<R: Read + Seek> TraceDat<R> {
         site.symbol = site.addr.and_then(name);
     }
 
-    fn pull(&mut self) -> Result<Option<Item>, TraceDatError> {
+    fn pull(&mut self) -> Result<Option<Item>, ReadError> {
         let Some(head) = self.heads.peek() else {
             // What the rings counted is known at the end only.
             let lost = self.meta.losses.pop();
@@ -188,9 +187,7 @@ impl<R: Read + Seek> TraceDat<R> {
         let item = match self.cpus[index].head.take() {
             Some(Step::Event(range)) => {
                 let event = self.event(index, &range)?;
-                self.tally.events += 1;
-                self.tally.late += u64::from(event.time_ns < self.last_ns);
-                self.last_ns = self.last_ns.max(event.time_ns);
+                self.tally.event(event.time_ns, &mut self.last_ns);
                 Some(Item::Event(event))
             }
             Some(Step::Lost(mut lost)) => {
@@ -219,9 +216,9 @@ impl<R: Read + Seek> TraceDat<R> {
 }
 
 impl<R: Read + Seek> Source for TraceDat<R> {
-    type Error = TraceDatError;
+    type Error = ReadError;
 
-    fn next(&mut self) -> Result<Option<Item>, TraceDatError> {
+    fn next(&mut self) -> Result<Option<Item>, ReadError> {
         if self.failed {
             return Ok(None);
         }
@@ -230,15 +227,7 @@ impl<R: Read + Seek> Source for TraceDat<R> {
         item
     }
 
-    fn header(&self) -> &Header {
-        &self.meta.header
-    }
-
-    fn names(&self) -> &Names {
-        &self.names
-    }
-
-    fn tally(&self) -> &Tally {
-        &self.tally
+    fn state(&self) -> (&Header, &Names, &Tally) {
+        (&self.meta.header, &self.names, &self.tally)
     }
 }

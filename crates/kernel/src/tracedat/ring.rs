@@ -15,10 +15,10 @@
 use std::io::{Read, Seek};
 use std::ops::Range;
 
-use super::error::TraceDatError;
 use super::file::File;
 use super::meta::Ring;
-use crate::bytes::{Bytes, uint};
+use crate::bytes::{Bytes, Short, uint};
+use crate::error::ReadError;
 use crate::event::{LossKind, Lost};
 
 /// Bytes of a page before its events.
@@ -71,7 +71,7 @@ impl Reader {
         page_size: u64,
         compressed: bool,
         span: u64,
-    ) -> Result<Reader, TraceDatError> {
+    ) -> Result<Reader, ReadError> {
         let (mut chunks, mut next) = (None, ring.offset);
         if compressed && ring.size > 0 {
             let count = file.exact(ring.offset, 4, "number of chunks")?;
@@ -116,7 +116,7 @@ impl Reader {
 
     /// The next event or loss; `None` at the end.
     #[inline]
-    pub(super) fn step<R: Read + Seek>(&mut self, file: &mut File<R>) -> Result<Option<Step>, TraceDatError> {
+    pub(super) fn step<R: Read + Seek>(&mut self, file: &mut File<R>) -> Result<Option<Step>, ReadError> {
         loop {
             if self.events.is_empty() {
                 match self.next_page(file)? {
@@ -132,7 +132,7 @@ impl Reader {
 
     /// Moves over one entry of the page; its payload if it is an event.
     #[inline]
-    fn event(&mut self, big_endian: bool) -> Result<Option<Range<usize>>, TraceDatError> {
+    fn event(&mut self, big_endian: bool) -> Result<Option<Range<usize>>, ReadError> {
         let at = self.events.start;
         let word = self.word(at, big_endian)?;
         // The fields are bit fields, which are laid out from the other end on big-endian machines.
@@ -148,7 +148,7 @@ impl Reader {
                 self.time = self.time.wrapping_add(delta);
                 let size = size.checked_sub(4).ok_or_else(|| {
                     let expected = "an event's size of 4 or more";
-                    TraceDatError::Value { offset: self.offset(at + 4), expected, found: size }
+                    ReadError::value(self.offset(at + 4), expected, size)
                 })?;
                 self.take(at + 8, size).map(Some)
             }
@@ -180,7 +180,7 @@ impl Reader {
     }
 
     #[inline]
-    fn word(&self, at: usize, big_endian: bool) -> Result<u64, TraceDatError> {
+    fn word(&self, at: usize, big_endian: bool) -> Result<u64, ReadError> {
         match self.data.get(at..at + 4) {
             Some(bytes) if at + 4 <= self.events.end => Ok(uint(bytes, big_endian)),
             _ => Err(self.truncated(at, 4)),
@@ -189,7 +189,7 @@ impl Reader {
 
     /// `size` bytes from `at`; the events go on behind them, at a multiple of four.
     #[inline]
-    fn take(&mut self, at: usize, size: u64) -> Result<Range<usize>, TraceDatError> {
+    fn take(&mut self, at: usize, size: u64) -> Result<Range<usize>, ReadError> {
         let left = self.events.end.saturating_sub(at) as u64;
         if size > left {
             return Err(self.truncated(at, size));
@@ -200,12 +200,12 @@ impl Reader {
     }
 
     #[cold]
-    fn truncated(&self, at: usize, need: u64) -> TraceDatError {
+    fn truncated(&self, at: usize, need: u64) -> ReadError {
         let have = self.events.end.saturating_sub(at) as u64;
-        TraceDatError::Truncated { offset: self.offset(at), what: "an event in its page", need, have }
+        Short { offset: self.offset(at), what: "an event in its page", need, have }.into()
     }
 
-    fn next_page<R: Read + Seek>(&mut self, file: &mut File<R>) -> Result<Page, TraceDatError> {
+    fn next_page<R: Read + Seek>(&mut self, file: &mut File<R>) -> Result<Page, ReadError> {
         while self.data.len() - self.page < self.page_size {
             if !self.fill(file)? {
                 break;
@@ -242,7 +242,7 @@ impl Reader {
     }
 
     /// Takes more of the file; false at the end.
-    fn fill<R: Read + Seek>(&mut self, file: &mut File<R>) -> Result<bool, TraceDatError> {
+    fn fill<R: Read + Seek>(&mut self, file: &mut File<R>) -> Result<bool, ReadError> {
         self.data.drain(..self.page);
         self.data_at = self.next - self.data.len() as u64;
         self.page = 0;
@@ -254,7 +254,7 @@ impl Reader {
                 let have = (self.data.len() - before) as u64;
                 if have < count {
                     let what = "a CPU's events";
-                    return Err(TraceDatError::Truncated { offset: self.next, what, need: count, have });
+                    return Err(Short { offset: self.next, what, need: count, have }.into());
                 }
                 self.next += count;
                 Ok(count > 0)
@@ -268,7 +268,7 @@ impl Reader {
                 let (at, limit) = (self.next + 8, self.span);
                 if size > limit || packed > limit.max(self.end.saturating_sub(at)) {
                     let expected = "a chunk of bearable size that ends with its CPU's events";
-                    return Err(TraceDatError::Value { offset: self.next, expected, found: size });
+                    return Err(ReadError::value(self.next, expected, size));
                 }
                 let chunk = file.exact(at, packed, "a chunk of events")?;
                 self.data.extend(file.algorithm.unpack(&chunk, size, at)?);

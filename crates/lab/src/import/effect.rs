@@ -222,15 +222,7 @@ impl<S: Source> Source for Effects<'_, S> {
         }
     }
 
-    fn header(&self) -> &Header {
-        self.source.header()
-    }
-
-    fn names(&self) -> &Names {
-        self.source.names()
-    }
-
-    fn tally(&self) -> &Tally {
-        self.source.tally()
+    fn state(&self) -> (&Header, &Names, &Tally) {
+        self.source.state()
     }
 }

@@ -24,14 +24,8 @@ impl Source for Script {
     fn next(&mut self) -> Result<Option<Item>, Self::Error> {
         Ok(self.items.next())
     }
-    fn header(&self) -> &Header {
-        &self.header
-    }
-    fn names(&self) -> &Names {
-        &self.names
-    }
-    fn tally(&self) -> &Tally {
-        &self.tally
+    fn state(&self) -> (&Header, &Names, &Tally) {
+        (&self.header, &self.names, &self.tally)
     }
 }
 
