@@ -42,7 +42,6 @@ const FOREIGN: &[&str] = &["std::", "alloc::", "core::sync", "core::arch", "exte
 /// Files that may say `unsafe`, from the root of the repository. Each opens with why.
 const UNSAFE: &[&str] = &[
     "crates/platform/src/memory.rs",
-    "crates/native/src/lazy.rs",
     "crates/native/src/local.rs",
     "crates/native/src/lock.rs",
     "crates/native/src/boot_memory.rs",
@@ -316,7 +315,7 @@ fn unsafe_has_an_address() {
 /// `unsafe` in the sources of each room: files, and how often the word stands in them, at most. Whoever needs less lowers the number.
 const UNSAFE_MOST: &[(&str, usize, usize)] = &[
     ("platform", 1, 2),
-    ("native", 11, 124),
+    ("native", 10, 81),
     ("malloc", 10, 69),
     ("objects", 5, 30),
     ("c", 4, 113),

@@ -1,12 +1,18 @@
-//! Memory for the world's own values. `unsafe`: a lump is a piece of raw memory.
+//! Memory for the world's own values, and the values: per node, per CPU, and rows of plain ones. `unsafe`: a
+//! lump is a piece of raw memory.
 //!
 //! Values per node and per CPU have to live somewhere before there is any allocator. They live in lumps of a
 //! power of two bytes, cut from reserved address space and kept for reuse by size. Lock order: the lumps'
 //! lock is the innermost of all.
 
 use crate::lock::Sleep;
-use crate::{space, system};
-use std::ptr::NonNull;
+use crate::{area, space, system, topology};
+use slablab_platform::{CpuId, CpuShared, NodeId, PerNode};
+use std::marker::PhantomData;
+use std::mem::MaybeUninit;
+use std::ptr::{self, NonNull};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicPtr, Ordering::*};
 
 /// Bytes of new lumps that are committed before they are needed, and at a time.
 const AHEAD: usize = 1 << 20;
@@ -14,6 +20,10 @@ const STEP: usize = 2 << 20;
 const SMALLEST: usize = 64;
 const SIZES: usize = 26;
 
+/// The address space for lumps.
+///
+/// Invariant: `next..end` was reserved for lumps and is in none yet; each list of `free` links lumps of its
+/// size, in which no room is. Only [`Room::take`] and [`Room`]'s `drop` take a lump from here and give it back.
 struct Lumps {
     /// Where the next new lump begins, and where the address space ends; 0 before the first.
     next: usize,
@@ -39,81 +49,106 @@ pub(crate) fn start(at: usize, bytes: usize) {
     lumps.committed = at + space::LUMP_BYTES_AT_FIRST.min(bytes);
 }
 
-/// A lump of at least `bytes`, all zeros, aligned to its size up to a page. `None` when the address space is
-/// used up.
-pub(crate) fn take(bytes: usize) -> Option<NonNull<u8>> {
-    let index = size_index(bytes);
-    let size = SMALLEST << index;
-    let mut lumps = LUMPS.lock();
-    if let Some(lump) = NonNull::new(std::ptr::with_exposed_provenance_mut::<u8>(lumps.free[index])) {
-        // SAFETY: a free lump holds the address of the next one; nobody else has it.
-        unsafe {
-            lumps.free[index] = lump.cast::<usize>().read();
-            lump.write_bytes(0, size);
+impl Lumps {
+    /// The address of a lump of size `index`, all zeros, aligned to its size up to a page. `None` when the
+    /// address space is used up.
+    fn take(&mut self, index: usize) -> Option<NonNull<u8>> {
+        let size = SMALLEST << index;
+        if let Some(lump) = NonNull::new(ptr::with_exposed_provenance_mut::<u8>(self.free[index])) {
+            // SAFETY: the invariant of `Lumps`: the lump is free, `drop` of its last room wrote the link, and
+            // it has `size` bytes.
+            unsafe {
+                self.free[index] = lump.cast::<usize>().read();
+                lump.write_bytes(0, size);
+            }
+            return Some(lump);
         }
-        return Some(lump);
-    }
-    let at = lumps.next.next_multiple_of(size.min(system::page_size()));
-    if at + size > lumps.end {
-        return None;
-    }
-    // Ahead of need: who makes a cache's values cannot go on without.
-    if at + size + AHEAD > lumps.committed && lumps.committed < lumps.end {
-        let wanted = (at + size).max(lumps.committed + STEP).min(lumps.end);
-        let all = wanted.saturating_sub(lumps.committed);
-        if space::commit(lumps.committed, all) {
-            lumps.committed = wanted;
-        } else if at + size > lumps.committed {
+        let at = self.next.next_multiple_of(size.min(system::page_size()));
+        if at + size > self.end {
             return None;
         }
+        // Ahead of need: who makes a cache's values cannot go on without.
+        if at + size + AHEAD > self.committed && self.committed < self.end {
+            let wanted = (at + size).max(self.committed + STEP).min(self.end);
+            let all = wanted.saturating_sub(self.committed);
+            if space::commit(self.committed, all) {
+                self.committed = wanted;
+            } else if at + size > self.committed {
+                return None;
+            }
+        }
+        self.next = at + size;
+        NonNull::new(ptr::with_exposed_provenance_mut(at))
     }
-    lumps.next = at + size;
-    NonNull::new(std::ptr::with_exposed_provenance_mut(at))
 }
 
-/// Gives a lump back.
+/// Room for values, one after another, in a lump of its own.
 ///
-/// # Safety
-/// It came from [`take`] of as many bytes, and nobody uses it.
-pub(crate) unsafe fn give(lump: NonNull<u8>, bytes: usize) {
-    let index = size_index(bytes);
-    let mut lumps = LUMPS.lock();
-    // SAFETY: the caller says that the lump is ours.
-    unsafe { lump.cast::<usize>().write(lumps.free[index]) };
-    lumps.free[index] = lump.as_ptr().expose_provenance();
-}
-
-/// Plain values one after another. The room for them doubles.
-pub(crate) struct Array<T: Copy> {
-    room: Option<NonNull<T>>,
-    capacity: usize,
+/// Invariant: `at` is the address of a lump that is in no other room, aligned for `T`, with at least `count`
+/// times the bytes of `T`. A new room is all zeros.
+#[derive(Debug)]
+struct Room<T> {
+    at: NonNull<T>,
     count: usize,
 }
 
-// SAFETY: the room is the array's own.
-unsafe impl<T: Copy + Send> Send for Array<T> {}
+// SAFETY: the invariant of `Room`: the lump is the room's alone, and threads may read and write any memory.
+// A room drops no value: whoever puts a `T` there says which threads may use it.
+unsafe impl<T> Send for Room<T> {}
+// SAFETY: a shared room gives its address alone away.
+unsafe impl<T> Sync for Room<T> {}
+
+impl<T> Room<T> {
+    /// Room for `count` values, all zeros. `None` when the address space is used up.
+    fn take(count: usize) -> Option<Room<T>> {
+        const { assert!(align_of::<T>() <= SMALLEST) };
+        let at = LUMPS.lock().take(size_index(count * size_of::<T>()))?;
+        Some(Room { at: at.cast(), count })
+    }
+
+    /// The values, made or not.
+    fn values(&mut self) -> &mut [MaybeUninit<T>] {
+        // SAFETY: the invariant of `Room`; a value that may be unmade may hold anything.
+        unsafe { NonNull::slice_from_raw_parts(self.at.cast(), self.count).as_mut() }
+    }
+}
+
+impl<T> Drop for Room<T> {
+    fn drop(&mut self) {
+        let index = size_index(self.count * size_of::<T>());
+        let mut lumps = LUMPS.lock();
+        // SAFETY: the invariant of `Room`: the lump has a word, and nothing else is in it.
+        unsafe { self.at.cast::<usize>().write(lumps.free[index]) };
+        lumps.free[index] = self.at.as_ptr().expose_provenance();
+    }
+}
+
+/// Plain values one after another. The room for them doubles.
+///
+/// Invariant: the first `count` values of the room were written.
+pub(crate) struct Array<T: Copy> {
+    room: Option<Room<T>>,
+    count: usize,
+}
 
 impl<T: Copy> Array<T> {
     pub(crate) const fn new() -> Self {
-        Array { room: None, capacity: 0, count: 0 }
+        Array { room: None, count: 0 }
     }
 
     pub(crate) fn all(&mut self) -> &mut [T] {
-        match self.room {
-            // SAFETY: `push` wrote the first `count` values.
-            Some(room) => unsafe { std::slice::from_raw_parts_mut(room.as_ptr(), self.count) },
-            None => &mut [],
-        }
+        let Some(room) = &mut self.room else { return &mut [] };
+        // SAFETY: the invariant of `Array`.
+        unsafe { room.values()[..self.count].assume_init_mut() }
     }
 
     /// Adds a value; `false` where there is no room to be had.
     pub(crate) fn push(&mut self, value: T) -> bool {
-        if self.count == self.capacity && !self.grow() {
+        if self.room.as_ref().is_none_or(|room| room.count == self.count) && !self.grow() {
             return false;
         }
-        let Some(room) = self.room else { return false };
-        // SAFETY: `grow` made room for more than `count`.
-        unsafe { room.add(self.count).write(value) };
+        let Some(room) = &mut self.room else { return false };
+        room.values()[self.count].write(value);
         self.count += 1;
         true
     }
@@ -129,18 +164,123 @@ impl<T: Copy> Array<T> {
     }
 
     fn grow(&mut self) -> bool {
-        const { assert!(align_of::<T>() <= SMALLEST) };
-        let capacity = (self.capacity * 2).max(64);
-        let Some(room) = take(capacity * size_of::<T>()) else { return false };
-        let room = room.cast::<T>();
-        if let Some(old) = self.room {
-            // SAFETY: both rooms have `count` values and do not overlap; the old one came from `take`.
-            unsafe {
-                old.copy_to_nonoverlapping(room, self.count);
-                give(old.cast(), self.capacity * size_of::<T>());
-            }
+        let capacity = self.room.as_ref().map_or(0, |room| room.count);
+        let Some(mut room) = Room::take((capacity * 2).max(64)) else { return false };
+        if let Some(old) = &mut self.room {
+            room.values()[..capacity].copy_from_slice(old.values());
         }
-        (self.room, self.capacity) = (Some(room), capacity);
+        self.room = Some(room);
         true
+    }
+}
+
+/// A row of values, each made when a thread first asks for it.
+///
+/// Invariant: each place is null, or [`Row::make`] stored a pointer there to a value in a room of one that it
+/// forgot. The value stays there until the row is dropped.
+#[derive(Debug)]
+struct Row<T> {
+    places: Room<AtomicPtr<T>>,
+    /// What a row does with its values, any thread may do with a `OnceLock`'s: they are made, shared and
+    /// dropped through it.
+    values: PhantomData<OnceLock<T>>,
+}
+
+impl<T: Default> Row<T> {
+    fn new(count: usize) -> Self {
+        Row { places: Room::take(count).unwrap_or_else(|| no_room()), values: PhantomData }
+    }
+
+    #[inline]
+    fn peek(&self, index: u16) -> Option<&T> {
+        // Acquire: pairs with the exchange in `make`, after the value was written.
+        let value = NonNull::new(self.places()[index as usize].load(Acquire));
+        // SAFETY: the invariant of `Row`.
+        value.map(|value| unsafe { value.as_ref() })
+    }
+
+    #[inline]
+    fn get(&self, index: u16) -> &T {
+        self.peek(index).unwrap_or_else(|| self.make(index))
+    }
+
+    #[cold]
+    fn make(&self, index: u16) -> &T {
+        let mut room: Room<T> = Room::take(1).unwrap_or_else(|| no_room());
+        let value = ptr::from_mut(room.values()[0].write(T::default()));
+        let place = &self.places()[index as usize];
+        match place.compare_exchange(ptr::null_mut(), value, AcqRel, Acquire) {
+            Ok(_) => std::mem::forget(room),
+            // Another thread was first: its value serves.
+            Err(_) => drop(Made(room)),
+        }
+        self.peek(index).expect("a place keeps its value")
+    }
+}
+
+impl<T> Row<T> {
+    #[inline]
+    fn places(&self) -> &[AtomicPtr<T>] {
+        // SAFETY: the invariant of `Room`; a new room is all zeros, which are null pointers, and the row alone
+        // has it.
+        unsafe { NonNull::slice_from_raw_parts(self.places.at, self.places.count).as_ref() }
+    }
+}
+
+impl<T> Drop for Row<T> {
+    fn drop(&mut self) {
+        let values = self.places().iter().filter_map(|place| NonNull::new(place.load(Relaxed)));
+        // By the invariant of `Row`: the room that `make` forgot, with its value.
+        values.for_each(|at| drop(Made(Room { at, count: 1 })));
+    }
+}
+
+/// A room of one, with its value: `Row` makes it so.
+struct Made<T>(Room<T>);
+
+impl<T> Drop for Made<T> {
+    fn drop(&mut self) {
+        // SAFETY: `Row::make` wrote the value before it or `Row::drop` gave the room here.
+        unsafe { self.0.values()[0].assume_init_drop() };
+    }
+}
+
+/// The address space for the world's own values is used up: caches were made without end.
+#[cold]
+fn no_room() -> ! {
+    system::die("slablab: no address space for another cache\n")
+}
+
+/// One value per node.
+#[derive(Debug)]
+pub struct Nodes<T>(Row<T>);
+
+impl<T: Default> PerNode<T> for Nodes<T> {
+    fn new() -> Self {
+        Nodes(Row::new(topology::nodes() as usize))
+    }
+    #[inline]
+    fn get(&self, node: NodeId) -> &T {
+        self.0.get(node.0)
+    }
+    fn peek(&self, node: NodeId) -> Option<&T> {
+        self.0.peek(node.0)
+    }
+}
+
+/// One value per slot.
+#[derive(Debug)]
+pub struct Cpus<T>(Row<T>);
+
+impl<T: Default> CpuShared<T> for Cpus<T> {
+    fn new() -> Self {
+        Cpus(Row::new(area::room()))
+    }
+    #[inline]
+    fn get(&self, cpu: CpuId) -> &T {
+        self.0.get(cpu.0)
+    }
+    fn peek(&self, cpu: CpuId) -> Option<&T> {
+        self.0.peek(cpu.0)
     }
 }

@@ -40,7 +40,8 @@
 //! | `thread`, `local` | threads: numbers, ends, thread-local words |
 //! | `per_cpu`, `sequence` | slots per CPU: whether, and the restartable sequences |
 //! | `slots` | the hot part of a cache in an area |
-//! | `lock`, `lazy` | locks; values per node and per CPU |
+//! | `lock` | locks |
+//! | `boot_memory` | memory for the world's own values; values per node and per CPU |
 //! | `fork` | who holds a lock or a slot, and the gate that a fork closes |
 //! | `stack` | who called, for debugging |
 //! | `system` | what is asked of the operating system |
@@ -52,8 +53,6 @@ mod area;
 #[expect(unsafe_code, reason = "owns memory")]
 mod boot_memory;
 mod fork;
-#[expect(unsafe_code, reason = "owns memory")]
-mod lazy;
 #[expect(unsafe_code, reason = "thread-local storage by hand")]
 mod local;
 #[expect(unsafe_code, reason = "owns memory")]

@@ -8,6 +8,17 @@ use crate::area::{REFUSING, REFUSING_AT};
 use std::arch::{asm, global_asm};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
+/// `asm!` with the lines of the machine that this is compiled for. The block that it stands in is the
+/// `unsafe` one, and says what the lines of both machines do.
+macro_rules! asm_of {
+    (x86_64 { $($x86_64:tt)* } aarch64 { $($aarch64:tt)* }) => {{
+        #[cfg(target_arch = "x86_64")]
+        asm!($($x86_64)*);
+        #[cfg(target_arch = "aarch64")]
+        asm!($($aarch64)*);
+    }};
+}
+
 /// A thread-local word of 8 bytes: what it is at first, the function that says where it is, from the thread
 /// pointer, and what the assembler calls it.
 macro_rules! word {
@@ -27,25 +38,23 @@ macro_rules! word {
         #[inline(always)]
         pub(crate) fn $at() -> usize {
             let offset: usize;
-            // SAFETY: a constant of the linker's: nothing that is written, as far as the compiler is
-            // concerned.
-            #[cfg(target_arch = "x86_64")]
+            // SAFETY: loads an entry of the table that the dynamic linker filled in before the program began
+            // and that is never written again (`nomem`); the entry is there because `define` above declares
+            // the word.
             unsafe {
-                asm!(
-                    concat!("mov {offset}, qword ptr [rip + ", $name, "@gottpoff]"),
-                    offset = out(reg) offset,
-                    options(pure, nomem, nostack, preserves_flags),
-                );
-            }
-            // SAFETY: as above.
-            #[cfg(target_arch = "aarch64")]
-            unsafe {
-                asm!(
-                    concat!("adrp {offset}, :gottprel:", $name),
-                    concat!("ldr {offset}, [{offset}, :gottprel_lo12:", $name, "]"),
-                    offset = out(reg) offset,
-                    options(pure, nomem, nostack, preserves_flags),
-                );
+                asm_of! {
+                    x86_64 {
+                        concat!("mov {offset}, qword ptr [rip + ", $name, "@gottpoff]"),
+                        offset = out(reg) offset,
+                        options(pure, nomem, nostack, preserves_flags),
+                    }
+                    aarch64 {
+                        concat!("adrp {offset}, :gottprel:", $name),
+                        concat!("ldr {offset}, [{offset}, :gottprel_lo12:", $name, "]"),
+                        offset = out(reg) offset,
+                        options(pure, nomem, nostack, preserves_flags),
+                    }
+                }
             }
             offset
         }
@@ -124,14 +133,15 @@ pub(crate) fn set_header(value: usize) {
 pub(crate) fn swap_header(value: usize) -> usize {
     let thread: usize;
     // SAFETY: reads the thread pointer: the first word of what is there is its address.
-    #[cfg(target_arch = "x86_64")]
     unsafe {
-        asm!("mov {thread}, qword ptr fs:[0]", thread = out(reg) thread, options(nostack, preserves_flags));
-    }
-    // SAFETY: reads the thread pointer.
-    #[cfg(target_arch = "aarch64")]
-    unsafe {
-        asm!("mrs {thread}, tpidr_el0", thread = out(reg) thread, options(nostack, preserves_flags));
+        asm_of! {
+            x86_64 {
+                "mov {thread}, qword ptr fs:[0]", thread = out(reg) thread, options(nostack, preserves_flags)
+            }
+            aarch64 {
+                "mrs {thread}, tpidr_el0", thread = out(reg) thread, options(nostack, preserves_flags)
+            }
+        }
     }
     let at: *mut usize = std::ptr::with_exposed_provenance_mut(thread.wrapping_add(header_at()));
     // SAFETY: a word of this thread, and aligned.
@@ -175,25 +185,22 @@ fn read(at: usize) -> usize {
     let value: usize;
     // SAFETY: reads a word of this thread. A signal handler that wrote it meanwhile left what was there, or
     // gave the thread what it had not: then what was read before is as if it had come later.
-    #[cfg(target_arch = "x86_64")]
     unsafe {
-        asm!(
-            "mov {value}, qword ptr fs:[{at}]",
-            at = in(reg) at,
-            value = lateout(reg) value,
-            options(pure, readonly, nostack, preserves_flags),
-        );
-    }
-    // SAFETY: as above.
-    #[cfg(target_arch = "aarch64")]
-    unsafe {
-        asm!(
-            "mrs {value}, tpidr_el0",
-            "ldr {value}, [{value}, {at}]",
-            at = in(reg) at,
-            value = out(reg) value,
-            options(pure, readonly, nostack, preserves_flags),
-        );
+        asm_of! {
+            x86_64 {
+                "mov {value}, qword ptr fs:[{at}]",
+                at = in(reg) at,
+                value = lateout(reg) value,
+                options(pure, readonly, nostack, preserves_flags),
+            }
+            aarch64 {
+                "mrs {value}, tpidr_el0",
+                "ldr {value}, [{value}, {at}]",
+                at = in(reg) at,
+                value = out(reg) value,
+                options(pure, readonly, nostack, preserves_flags),
+            }
+        }
     }
     value
 }
@@ -201,26 +208,23 @@ fn read(at: usize) -> usize {
 #[inline(always)]
 fn write(at: usize, value: usize) {
     // SAFETY: writes a word of this thread that nothing else uses.
-    #[cfg(target_arch = "x86_64")]
     unsafe {
-        asm!(
-            "mov qword ptr fs:[{at}], {value}",
-            at = in(reg) at,
-            value = in(reg) value,
-            options(nostack, preserves_flags),
-        );
-    }
-    // SAFETY: as above.
-    #[cfg(target_arch = "aarch64")]
-    unsafe {
-        asm!(
-            "mrs {thread}, tpidr_el0",
-            "str {value}, [{thread}, {at}]",
-            thread = out(reg) _,
-            at = in(reg) at,
-            value = in(reg) value,
-            options(nostack, preserves_flags),
-        );
+        asm_of! {
+            x86_64 {
+                "mov qword ptr fs:[{at}], {value}",
+                at = in(reg) at,
+                value = in(reg) value,
+                options(nostack, preserves_flags),
+            }
+            aarch64 {
+                "mrs {thread}, tpidr_el0",
+                "str {value}, [{thread}, {at}]",
+                thread = out(reg) _,
+                at = in(reg) at,
+                value = in(reg) value,
+                options(nostack, preserves_flags),
+            }
+        }
     }
 }
 
@@ -229,26 +233,23 @@ fn write(at: usize, value: usize) {
 pub(crate) fn half_at(offset: usize) -> u32 {
     let value: u32;
     // SAFETY: the callers' offsets are of words that every thread has.
-    #[cfg(target_arch = "x86_64")]
     unsafe {
-        asm!(
-            "mov {value:e}, dword ptr fs:[{offset}]",
-            offset = in(reg) offset,
-            value = out(reg) value,
-            options(readonly, nostack, preserves_flags),
-        );
-    }
-    // SAFETY: as above.
-    #[cfg(target_arch = "aarch64")]
-    unsafe {
-        asm!(
-            "mrs {at}, tpidr_el0",
-            "ldr {value:w}, [{at}, {offset}]",
-            at = out(reg) _,
-            offset = in(reg) offset,
-            value = out(reg) value,
-            options(readonly, nostack, preserves_flags),
-        );
+        asm_of! {
+            x86_64 {
+                "mov {value:e}, dword ptr fs:[{offset}]",
+                offset = in(reg) offset,
+                value = out(reg) value,
+                options(readonly, nostack, preserves_flags),
+            }
+            aarch64 {
+                "mrs {at}, tpidr_el0",
+                "ldr {value:w}, [{at}, {offset}]",
+                at = out(reg) _,
+                offset = in(reg) offset,
+                value = out(reg) value,
+                options(readonly, nostack, preserves_flags),
+            }
+        }
     }
     value
 }
@@ -258,32 +259,29 @@ pub(crate) fn half_at(offset: usize) -> u32 {
 pub(crate) fn registered_area() -> Option<(isize, u32)> {
     let (offset, size): (usize, usize);
     // SAFETY: reads two entries of the linker's table, which are 0 for symbols that nobody defines.
-    #[cfg(target_arch = "x86_64")]
     unsafe {
-        asm!(
-            ".weak __rseq_offset",
-            ".weak __rseq_size",
-            "mov {offset}, qword ptr [rip + __rseq_offset@GOTPCREL]",
-            "mov {size}, qword ptr [rip + __rseq_size@GOTPCREL]",
-            offset = out(reg) offset,
-            size = out(reg) size,
-            options(pure, readonly, nostack, preserves_flags),
-        );
-    }
-    // SAFETY: as above.
-    #[cfg(target_arch = "aarch64")]
-    unsafe {
-        asm!(
-            ".weak __rseq_offset",
-            ".weak __rseq_size",
-            "adrp {offset}, :got:__rseq_offset",
-            "ldr {offset}, [{offset}, :got_lo12:__rseq_offset]",
-            "adrp {size}, :got:__rseq_size",
-            "ldr {size}, [{size}, :got_lo12:__rseq_size]",
-            offset = out(reg) offset,
-            size = out(reg) size,
-            options(pure, readonly, nostack, preserves_flags),
-        );
+        asm_of! {
+            x86_64 {
+                ".weak __rseq_offset",
+                ".weak __rseq_size",
+                "mov {offset}, qword ptr [rip + __rseq_offset@GOTPCREL]",
+                "mov {size}, qword ptr [rip + __rseq_size@GOTPCREL]",
+                offset = out(reg) offset,
+                size = out(reg) size,
+                options(pure, readonly, nostack, preserves_flags),
+            }
+            aarch64 {
+                ".weak __rseq_offset",
+                ".weak __rseq_size",
+                "adrp {offset}, :got:__rseq_offset",
+                "ldr {offset}, [{offset}, :got_lo12:__rseq_offset]",
+                "adrp {size}, :got:__rseq_size",
+                "ldr {size}, [{size}, :got_lo12:__rseq_size]",
+                offset = out(reg) offset,
+                size = out(reg) size,
+                options(pure, readonly, nostack, preserves_flags),
+            }
+        }
     }
     if offset == 0 || size == 0 {
         return None;

@@ -22,8 +22,9 @@
 
 use crate::area::{AREA_BYTES, SLOTS, SLOTS_MIN};
 use crate::memory::{self, FLAG_BYTES, Frame, page_shift};
-use crate::system::{self, Access};
+use crate::system;
 use slablab_platform::Pfn;
+use std::ptr::with_exposed_provenance_mut;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
 
 /// The heap's bytes where address space is not limited, 1 TiB, and at least: with fewer the world does not
@@ -33,6 +34,17 @@ const HEAP_BYTES_MIN: usize = 1 << 20;
 /// Bytes of address space for lumps, likewise.
 const LUMP_BYTES: usize = 1 << 32;
 const LUMP_BYTES_MIN: usize = 1 << 18;
+
+/// What a part of reserved address space is good for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// Reads and writes of it end the process.
+    None,
+    /// It reads as zeros, and costs nothing.
+    Read,
+    /// It may be written, and counts as data and as committed.
+    Write,
+}
 
 /// Where the parts are.
 pub(crate) struct Space {
@@ -101,8 +113,8 @@ impl Space {
         WHOLE[1].store(end, Relaxed);
         let readable = protect(memmap, lumps - memmap, Access::Read);
         if !readable || !commit(lumps, LUMP_BYTES_AT_FIRST.min(lump_bytes)) {
-            // SAFETY: reserved above, and known to this thread alone.
-            unsafe { system::release(whole, bytes) };
+            // SAFETY: `system::reserve` returned the range above, and no other thread knows its address.
+            unsafe { system::unmap_block(whole.as_ptr(), bytes) };
             return None;
         }
         let heap = heap.next_multiple_of(align);
@@ -141,33 +153,47 @@ pub(crate) fn commit(at: usize, bytes: usize) -> bool {
     protect(start, end - start, Access::Write)
 }
 
-/// Gives whole pages of the mapping an access; `false` if the kernel refuses. Nobody may use pages that lose
-/// one.
+/// Gives whole pages of the mapping an access; `false` if the kernel refuses, or if pages are not of the
+/// mapping. The caller owns pages that lose an access: a thread that uses them ends the process.
 pub(crate) fn protect(at: usize, bytes: usize, access: Access) -> bool {
-    // SAFETY: `is_inside`; who takes an access away owns the pages.
-    is_inside(at, bytes) && unsafe { system::protect(at, bytes, access) }
+    let access = match access {
+        Access::None => libc::PROT_NONE,
+        Access::Read => libc::PROT_READ,
+        Access::Write => libc::PROT_READ | libc::PROT_WRITE,
+    };
+    // SAFETY: `is_inside`: the pages are the world's, so that no other code's references lose an access. An
+    // access that the world's own references need and do not have ends the process, and is no undefined
+    // behaviour.
+    is_inside(at, bytes) && unsafe { libc::mprotect(with_exposed_provenance_mut(at), bytes, access) == 0 }
 }
 
-/// Gives the memory of whole pages of the mapping back; `false` if the kernel refuses. Nobody may use what is
-/// in them.
+/// Gives the memory of whole pages of the mapping back; `false` if the kernel refuses. The caller owns what
+/// is in the pages, which read as zeros from then on: a value of every type that is there ([`Region`]).
 pub(crate) fn discard(at: usize, bytes: usize) -> bool {
-    // SAFETY: `is_inside`; the caller owns what is in the pages.
-    is_inside(at, bytes) && unsafe { system::discard(std::ptr::with_exposed_provenance_mut(at), bytes) }
-}
-
-/// Lets memory of pages of the mapping come from a node as long as that has some.
-pub(crate) fn prefer_node(at: usize, bytes: usize, node: u16) {
-    if is_inside(at, bytes) {
-        // SAFETY: `is_inside`.
-        unsafe { system::prefer_node(std::ptr::with_exposed_provenance_mut(at), bytes, node) };
-    }
+    advise(at, bytes, libc::MADV_DONTNEED)
 }
 
 /// Lets huge pages back pages of the mapping; whether the kernel has such.
 pub(crate) fn allow_huge_pages(at: usize, bytes: usize) -> bool {
-    // SAFETY: `is_inside`.
-    is_inside(at, bytes)
-        && unsafe { system::allow_huge_pages(std::ptr::with_exposed_provenance_mut(at), bytes) }
+    advise(at, bytes, libc::MADV_HUGEPAGE)
+}
+
+fn advise(at: usize, bytes: usize, advice: libc::c_int) -> bool {
+    // SAFETY: `is_inside`: the pages are the world's; what the two functions above ask for leaves them as they
+    // are or makes them zeros.
+    is_inside(at, bytes) && unsafe { libc::madvise(with_exposed_provenance_mut(at), bytes, advice) == 0 }
+}
+
+/// Lets memory of pages of the mapping come from a node as long as that has some. The kernel's answer is not
+/// looked at: memory from elsewhere serves too.
+pub(crate) fn prefer_node(at: usize, bytes: usize, node: u16) {
+    let (mask, bits) = (1u64 << node, u64::BITS + 1);
+    if !is_inside(at, bytes) {
+        return;
+    }
+    // SAFETY: the kernel reads `mask`, whose bits it counts from 1, and changes where future pages of the
+    // range come from, not what the range holds.
+    unsafe { libc::syscall(libc::SYS_mbind, at, bytes, libc::MPOL_PREFERRED, &raw const mask, bits, 0) };
 }
 
 /// Commits `frames` frames of the heap from `first` on; `false` if the kernel refuses.

@@ -2,6 +2,7 @@
 //!
 //! Nothing here allocates: these run inside `malloc`.
 
+use std::cell::Cell;
 use std::ffi::{CStr, c_void};
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicUsize, Ordering::Relaxed};
@@ -10,33 +11,6 @@ use std::sync::atomic::{AtomicI32, AtomicU32, AtomicUsize, Ordering::Relaxed};
 /// if there is none.
 pub(crate) fn reserve(bytes: usize) -> Option<NonNull<u8>> {
     map(bytes, libc::PROT_NONE, libc::MAP_NORESERVE)
-}
-
-/// What a part of reserved address space is good for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Access {
-    /// Reads and writes of it end the process.
-    None,
-    /// It reads as zeros, and costs nothing.
-    Read,
-    /// It may be written, and counts as data and as committed.
-    Write,
-}
-
-/// Gives whole pages of reserved address space an access; what they hold stays. `false` if the kernel
-/// refuses: there is no memory.
-///
-/// # Safety
-/// The range is of a mapping by [`reserve`], and read access is for pages that nothing writes, no access
-/// for pages that nothing uses.
-pub(crate) unsafe fn protect(at: usize, bytes: usize, access: Access) -> bool {
-    let protection = match access {
-        Access::None => libc::PROT_NONE,
-        Access::Read => libc::PROT_READ,
-        Access::Write => libc::PROT_READ | libc::PROT_WRITE,
-    };
-    // SAFETY: the caller says that the range is ours.
-    unsafe { libc::mprotect(ptr::with_exposed_provenance_mut(at), bytes, protection) == 0 }
 }
 
 /// Bytes of address space that this process may still map (`RLIMIT_AS`); `usize::MAX` without a limit.
@@ -54,8 +28,7 @@ pub(crate) fn data() -> usize {
 
 fn limit(resource: libc::__rlimit_resource_t) -> usize {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: the kernel writes to `limit`, which is ours.
-    let known = unsafe { libc::getrlimit(resource, &mut limit) } == 0;
+    let known = getrlimit(resource, &mut limit) == 0;
     let limited = known && limit.rlim_cur != libc::RLIM_INFINITY;
     if limited { limit.rlim_cur as usize } else { usize::MAX }
 }
@@ -76,39 +49,6 @@ fn map(bytes: usize, protection: libc::c_int, flags: libc::c_int) -> Option<NonN
     if at == libc::MAP_FAILED { None } else { NonNull::new(at.cast()) }
 }
 
-/// Lets memory of a range come from a node as long as that has some. What the kernel makes of it is not
-/// asked: memory from elsewhere serves too.
-///
-/// # Safety
-/// The range is mapped by [`reserve`].
-pub(crate) unsafe fn prefer_node(at: *mut u8, bytes: usize, node: u16) {
-    let mask: u64 = 1 << node;
-    // SAFETY: the caller says that the range is ours; the kernel reads `mask`, whose bits it counts from 1.
-    unsafe {
-        libc::syscall(libc::SYS_mbind, at, bytes, libc::MPOL_PREFERRED, &raw const mask, u64::BITS + 1, 0);
-    }
-}
-
-/// Lets huge pages back a range; whether the kernel has such.
-///
-/// # Safety
-/// The range is mapped by [`reserve`].
-pub(crate) unsafe fn allow_huge_pages(at: *mut u8, bytes: usize) -> bool {
-    // SAFETY: the caller says that the range is ours.
-    unsafe { libc::madvise(at.cast(), bytes, libc::MADV_HUGEPAGE) == 0 }
-}
-
-/// Gives the memory of whole pages back; they read as zeros from then on.
-///
-/// Answers whether the kernel did it: locked memory (`mlock`) stays.
-///
-/// # Safety
-/// The range is mapped by [`reserve`], and nobody uses what is in it.
-pub(crate) unsafe fn discard(at: *mut u8, bytes: usize) -> bool {
-    // SAFETY: the caller says that the range is ours and unused.
-    unsafe { libc::madvise(at.cast(), bytes, libc::MADV_DONTNEED) == 0 }
-}
-
 /// Address space of its own for one block, `bytes` a multiple of the page, at a multiple of `align`. `None`
 /// if there is none.
 pub fn map_block(bytes: usize, align: usize) -> Option<NonNull<u8>> {
@@ -117,14 +57,14 @@ pub fn map_block(bytes: usize, align: usize) -> Option<NonNull<u8>> {
     let whole = map(bytes.checked_add(slack)?, libc::PROT_READ | libc::PROT_WRITE, 0)?;
     let before = whole.addr().get().next_multiple_of(align.max(1)) - whole.addr().get();
     let behind = slack - before;
-    // SAFETY: the slack on both sides is ours, and nobody was told of it.
+    // SAFETY: `map` returned `before + bytes + behind` bytes, and no other thread knows their address.
     unsafe {
         let block = whole.byte_add(before);
         if before > 0 {
-            release(whole, before);
+            unmap_block(whole.as_ptr(), before);
         }
         if behind > 0 {
-            release(block.byte_add(bytes), behind);
+            unmap_block(block.byte_add(bytes).as_ptr(), behind);
         }
         Some(block)
     }
@@ -137,27 +77,18 @@ pub fn map_block(bytes: usize, align: usize) -> Option<NonNull<u8>> {
 /// The block is what `map_block` gave, and nobody uses it.
 pub unsafe fn resize_block(at: *mut u8, bytes: usize, wanted: usize, may_move: bool) -> Option<NonNull<u8>> {
     let flags = if may_move { libc::MREMAP_MAYMOVE } else { 0 };
-    // SAFETY: the caller's promise.
+    // SAFETY: `map_block` returned the range (`# Safety` above): no other mapping loses pages.
     let moved = unsafe { libc::mremap(at.cast(), bytes, wanted, flags) };
     if moved == libc::MAP_FAILED { None } else { NonNull::new(moved.cast()) }
 }
 
-/// Gives a block of [`map_block`] back.
+/// Unmaps a block of [`map_block`], or whole pages at one end of it.
 ///
 /// # Safety
-/// The block is what `map_block` gave, and nobody uses it.
+/// `map_block` or [`reserve`] returned a range that these pages are in, and no thread uses them.
 pub unsafe fn unmap_block(at: *mut u8, bytes: usize) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the pages are of a mapping of ours that is not used (`# Safety` above).
     unsafe { libc::munmap(at.cast(), bytes) };
-}
-
-/// Gives address space back.
-///
-/// # Safety
-/// The range is what [`reserve`] gave, and nobody uses it.
-pub(crate) unsafe fn release(at: NonNull<u8>, bytes: usize) {
-    // SAFETY: the caller says that the range is ours and unused.
-    unsafe { libc::munmap(at.as_ptr().cast(), bytes) };
 }
 
 /// Bytes of a page.
@@ -165,8 +96,7 @@ pub fn page_size() -> usize {
     static SIZE: AtomicUsize = AtomicUsize::new(0);
     match SIZE.load(Relaxed) {
         0 => {
-            // SAFETY: no memory is involved.
-            let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
+            let size = sysconf(libc::_SC_PAGESIZE) as usize;
             SIZE.store(size, Relaxed);
             size
         }
@@ -176,44 +106,39 @@ pub fn page_size() -> usize {
 
 /// Sleeps while the word is `value`.
 pub(crate) fn futex_wait(word: &AtomicU32, value: u32) {
-    // SAFETY: the word outlives the call; without a timeout no other memory is read.
-    unsafe {
-        libc::syscall(libc::SYS_futex, word, libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG, value, 0usize)
-    };
+    futex(word, libc::FUTEX_WAIT, value, None);
 }
 
 /// Sleeps while the word is `value`, for some nanoseconds at most.
 pub(crate) fn futex_wait_for(word: &AtomicU32, value: u32, ns: u64) {
     let time = libc::timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as i64 };
-    // SAFETY: the word and the time outlive the call.
-    unsafe {
-        libc::syscall(
-            libc::SYS_futex,
-            word,
-            libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG,
-            value,
-            &raw const time,
-        )
-    };
+    futex(word, libc::FUTEX_WAIT, value, Some(&time));
 }
 
 /// Wakes one sleeper.
 pub(crate) fn futex_wake(word: &AtomicU32) {
-    // SAFETY: the word's address is a key only.
-    unsafe { libc::syscall(libc::SYS_futex, word, libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG, 1) };
+    futex(word, libc::FUTEX_WAKE, 1, None);
 }
 
 /// Wakes every sleeper.
 pub(crate) fn futex_wake_all(word: &AtomicU32) {
-    // SAFETY: the word's address is a key only.
-    unsafe { libc::syscall(libc::SYS_futex, word, libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG, i32::MAX) };
+    futex(word, libc::FUTEX_WAKE, i32::MAX as u32, None);
+}
+
+/// The system call `futex`, for a word that only this process uses. `timeout` is for `FUTEX_WAIT` alone.
+fn futex(word: &AtomicU32, operation: libc::c_int, value: u32, timeout: Option<&libc::timespec>) {
+    let operation = operation | libc::FUTEX_PRIVATE_FLAG;
+    // SAFETY: the kernel reads `word` and `timeout`, which the two references keep alive, and writes nothing.
+    // A null timeout is none.
+    unsafe {
+        libc::syscall(libc::SYS_futex, word, operation, value, timeout.map_or(ptr::null(), ptr::from_ref))
+    };
 }
 
 /// Nanoseconds of the monotonic clock.
 pub(crate) fn now_ns() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the kernel writes to `time`, which is ours.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
+    clock_gettime(libc::CLOCK_MONOTONIC, &mut time);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
@@ -268,14 +193,12 @@ pub fn complain(text: &[u8]) {
 /// Says why, and ends the process with a core dump.
 pub fn die(why: &str) -> ! {
     complain(why.as_bytes());
-    // SAFETY: no memory is involved.
-    unsafe { libc::abort() }
+    std::process::abort()
 }
 
 /// The CPU of the machine this thread runs on, a moment ago.
 pub(crate) fn cpu_of_machine() -> u32 {
-    // SAFETY: no memory is involved.
-    u32::try_from(unsafe { libc::sched_getcpu() }).unwrap_or(0)
+    u32::try_from(sched_getcpu()).unwrap_or(0)
 }
 
 /// Makes what every running thread of the process did before visible here, and what this thread did visible
@@ -283,8 +206,7 @@ pub(crate) fn cpu_of_machine() -> u32 {
 pub(crate) fn membarrier() -> bool {
     const REGISTER_PRIVATE_EXPEDITED: i32 = 1 << 4;
     const PRIVATE_EXPEDITED: i32 = 1 << 3;
-    // SAFETY: no memory is involved.
-    let barrier = |command: i32| unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 };
+    let barrier = |command: i32| barrier(command, 0, 0);
     barrier(PRIVATE_EXPEDITED) || (barrier(REGISTER_PRIVATE_EXPEDITED) && barrier(PRIVATE_EXPEDITED))
 }
 
@@ -295,80 +217,98 @@ pub(crate) fn fence_sequences(cpu: Option<u32>) -> bool {
     const REGISTER_PRIVATE_EXPEDITED_RSEQ: i32 = 1 << 8;
     const ONE_CPU: u32 = 1;
     let flags = if cpu.is_some() { ONE_CPU } else { 0 };
-    let fence = |command: i32, flags: u32| {
-        // SAFETY: no memory is involved.
-        unsafe { libc::syscall(libc::SYS_membarrier, command, flags, cpu.unwrap_or(0)) == 0 }
-    };
+    let fence = |command: i32, flags: u32| barrier(command, flags, cpu.unwrap_or(0));
     fence(PRIVATE_EXPEDITED_RSEQ, flags)
         || (fence(REGISTER_PRIVATE_EXPEDITED_RSEQ, 0) && fence(PRIVATE_EXPEDITED_RSEQ, flags))
+}
+
+/// The system call `membarrier`; whether the kernel knows the command and did it.
+fn barrier(command: i32, flags: u32, cpu: u32) -> bool {
+    // SAFETY: the arguments are numbers: the kernel reads and writes no memory of the process.
+    unsafe { libc::syscall(libc::SYS_membarrier, command, flags, cpu) == 0 }
 }
 
 /// Bytes of a thread's area for restartable sequences that the kernel writes; 0 from one that does not say.
 pub(crate) fn area_bytes() -> u32 {
     const FEATURE_SIZE: libc::c_ulong = 27;
-    // SAFETY: no memory is involved.
-    unsafe { libc::getauxval(FEATURE_SIZE) as u32 }
+    getauxval(FEATURE_SIZE) as u32
 }
 
 /// Runs `f` without being interrupted by signals.
 pub fn without_signals<R>(f: impl FnOnce() -> R) -> R {
-    // SAFETY: the sets are ours.
-    let before = unsafe {
-        let (mut all, mut before): (libc::sigset_t, libc::sigset_t) =
-            (std::mem::zeroed(), std::mem::zeroed());
-        libc::sigfillset(&mut all);
-        libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
-        before
-    };
+    // SAFETY: a set of signals is words of bits: zeros are the set without signals.
+    let mut all: libc::sigset_t = unsafe { std::mem::zeroed() };
+    let mut before = all;
+    sigfillset(&mut all);
+    pthread_sigmask(libc::SIG_SETMASK, &all, Some(&mut before));
     let result = f();
-    // SAFETY: as above.
-    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &before, ptr::null_mut()) };
+    pthread_sigmask(libc::SIG_SETMASK, &before, None);
     result
 }
 
 /// Lets other threads run for a moment.
 pub fn pause() {
     let moment = libc::timespec { tv_sec: 0, tv_nsec: 50_000 };
-    // SAFETY: the kernel reads `moment`.
-    unsafe { libc::nanosleep(&moment, ptr::null_mut()) };
+    nanosleep(&moment, None);
 }
 
 /// Asks for `hook` when a thread that calls [`mark_thread`] ends.
 pub(crate) fn on_thread_exit(hook: extern "C" fn(*mut c_void)) -> Option<u32> {
     let mut key = 0;
-    // SAFETY: the key is ours.
-    (unsafe { libc::pthread_key_create(&mut key, Some(hook)) } == 0).then_some(key)
+    (pthread_key_create(&mut key, Some(hook)) == 0).then_some(key)
 }
 
 /// Says that this thread has something that its end must undo.
 pub(crate) fn mark_thread(key: u32) {
-    // SAFETY: the key was made; the value is not read through.
-    unsafe { libc::pthread_setspecific(key, ptr::without_provenance(1)) };
+    pthread_setspecific(key, ptr::without_provenance(1));
 }
 
 /// Asks to be called around every fork.
 pub(crate) fn around_fork(before: extern "C" fn(), parent: extern "C" fn(), child: extern "C" fn()) {
-    // SAFETY: the functions live as long as the program.
-    unsafe { pthread_atfork(Some(before), Some(parent), Some(child)) };
+    pthread_atfork(Some(before), Some(parent), Some(child));
 }
 
+// The C library's functions. SAFETY: the signatures are those of glibc's headers, a reference in place of a
+// pointer that must be valid during the call and an `Option` of one where null may stand. A function is `safe`
+// if it asks nothing else of its caller: it takes numbers, such references, and functions that live as long
+// as the program, and writes only through the references.
 unsafe extern "C" {
     static environ: *const *const libc::c_char;
-    fn pthread_atfork(
+    safe fn getrlimit(resource: libc::__rlimit_resource_t, limit: &mut libc::rlimit) -> libc::c_int;
+    safe fn sysconf(name: libc::c_int) -> libc::c_long;
+    safe fn getauxval(kind: libc::c_ulong) -> libc::c_ulong;
+    safe fn clock_gettime(clock: libc::clockid_t, time: &mut libc::timespec) -> libc::c_int;
+    safe fn nanosleep(time: &libc::timespec, left: Option<&mut libc::timespec>) -> libc::c_int;
+    safe fn sched_getcpu() -> libc::c_int;
+    safe fn sigfillset(set: &mut libc::sigset_t) -> libc::c_int;
+    safe fn pthread_sigmask(
+        how: libc::c_int,
+        set: &libc::sigset_t,
+        before: Option<&mut libc::sigset_t>,
+    ) -> libc::c_int;
+    safe fn pthread_key_create(
+        key: &mut libc::pthread_key_t,
+        hook: Option<extern "C" fn(*mut c_void)>,
+    ) -> libc::c_int;
+    // The value is only compared with null: the hook of `on_thread_exit` does not read through it.
+    safe fn pthread_setspecific(key: libc::pthread_key_t, value: *const c_void) -> libc::c_int;
+    safe fn pthread_atfork(
         before: Option<extern "C" fn()>,
         parent: Option<extern "C" fn()>,
         child: Option<extern "C" fn()>,
-    ) -> i32;
+    ) -> libc::c_int;
+    safe fn atexit(hook: extern "C" fn()) -> libc::c_int;
+    safe fn dladdr(at: *const c_void, known: &mut libc::Dl_info) -> libc::c_int;
+    // This thread's word, for as long as the thread runs; a `Cell` stays in its thread.
+    safe fn __errno_location() -> &'static Cell<libc::c_int>;
 }
 
 /// Does something, and leaves `errno` as it was.
 #[inline]
 pub fn keeping_errno<R>(f: impl FnOnce() -> R) -> R {
-    // SAFETY: the address is this thread's.
-    let before = unsafe { *libc::__errno_location() };
+    let before = __errno_location().get();
     let result = f();
-    // SAFETY: as above.
-    unsafe { *libc::__errno_location() = before };
+    __errno_location().set(before);
     result
 }
 
@@ -400,8 +340,7 @@ pub fn secret() -> u64 {
 
 /// Asks for a call when the process ends.
 pub fn at_exit(hook: extern "C" fn()) {
-    // SAFETY: the function lives as long as the program.
-    unsafe { libc::atexit(hook) };
+    atexit(hook);
 }
 
 /// Calls `note` with the return address of each call on the stack, innermost first, until it answers `false`.
@@ -422,8 +361,7 @@ pub(crate) fn each_call(mut note: &mut dyn FnMut(usize) -> bool) {
 
 /// Where the program's headers are: at the start of its image.
 pub(crate) fn program_headers() -> usize {
-    // SAFETY: no memory is involved.
-    unsafe { libc::getauxval(libc::AT_PHDR) as usize }
+    getauxval(libc::AT_PHDR) as usize
 }
 
 /// What the dynamic linker knows of an address.
@@ -443,8 +381,7 @@ pub(crate) fn symbol_at(at: usize) -> Symbol {
         dli_sname: ptr::null(),
         dli_saddr: ptr::null_mut(),
     };
-    // SAFETY: any address may be asked about; the answer is ours.
-    if unsafe { libc::dladdr(ptr::without_provenance(at), &mut known) } == 0 {
+    if dladdr(ptr::without_provenance(at), &mut known) == 0 {
         return Symbol { image: ptr::null(), file: None, symbol: None };
     }
     // SAFETY: the linker's texts stay as long as the image.

@@ -1,8 +1,8 @@
 //! The contract, over mapped memory. `unsafe`: declares [`Trusted`], and promises that the mapped memory is
 //! memory.
 
+use crate::boot_memory::{Cpus, Nodes};
 use crate::fork::Pass;
-use crate::lazy::{Cpus, Nodes};
 use crate::lock::Futex;
 use crate::memory::{self, PagemapEntry, Start, Wishes};
 use crate::object::{Object, Real};
