@@ -175,6 +175,14 @@ pub(crate) fn credit(area: usize) -> &'static AtomicI32 {
     &header(area).credit
 }
 
+/// What is left of the credit of this thread's own area: while slots are threads', only the area's thread
+/// reads or writes it. One decrement in memory, where an atomic takes a load, a decrement and a store.
+#[inline(always)]
+pub(crate) fn own_credit(area: usize) -> &'static Cell<i32> {
+    // The header's credit: an `AtomicI32` is laid out as an `i32`.
+    region::at(area + CREDIT_AT)
+}
+
 /// For the contract's checks: new credit for a CPU's slot, so that none of its pops is refused for want of
 /// it.
 pub(crate) fn renew_credit(slot: CpuId) {

@@ -209,13 +209,12 @@ impl<T: Default> Shortcut<Object, T> for Slots<T> {
     #[inline(always)]
     fn pop_first(&self, _event: Event) -> Option<Object> {
         let hidden = Hidden::new();
-        let (hot, credit) = (&self.at(hidden.area()).hot, area::credit(hidden.area()));
+        let (hot, credit) = (&self.at(hidden.area()).hot, area::own_credit(hidden.area()));
         let (size, _) = hot.halves();
-        // The refusing area has no object, and is not written to.
+        // The refusing area has no object: it is not written to, and only a thread's own area gets past here.
         let last = size.get().checked_sub(1)?;
-        let left = credit.load(Relaxed).wrapping_sub(1);
-        credit.store(left, Relaxed);
-        if left < 0 {
+        credit.set(credit.get().wrapping_sub(1));
+        if credit.get() < 0 {
             return None;
         }
         // An array that is not empty has storage, and below its size an address at every index.
