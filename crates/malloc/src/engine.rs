@@ -41,6 +41,9 @@ const IS_WRAPPED: u8 = 5;
 const KEYED_MOST: usize = Native::FLAG_BYTES + 1;
 const FLAGGED_MOST: usize = classes::LISTED_MAX + 1;
 
+// The fast paths turn a class's number into its cache's address by one shift. The caches have 256 bytes.
+const _: () = assert!(size_of::<Slub<Native>>().is_power_of_two());
+
 /// Room for one heap of each engine.
 ///
 /// Invariant: a room is written once, by the thread that changed `state` from `NONE` to `STARTING`, before
@@ -204,9 +207,6 @@ impl OnceHeap {
         }
         let settings = SETTINGS.get_or_init(Settings::read);
         let started = shared::start(settings.wanted);
-        if started {
-            fast::start();
-        }
         let Some(engine) = started.then(|| self.make(&settings.choice)).flatten() else {
             say_no_memory();
             // The next request tries again.

@@ -10,19 +10,11 @@ use crate::heap::{Heap, Over};
 use crate::shared;
 use crate::world::Native;
 use slablab_native::report::misuse;
-use slablab_native::{Object, PagemapEntry, system};
+use slablab_native::{Object, PagemapEntry};
 use slablab_slabs::Front;
 use std::hint::{assert_unchecked, black_box, cold_path};
 use std::ptr;
-use std::sync::atomic::{AtomicU64, Ordering::*};
-
-/// The secret of keys.
-static SECRET: AtomicU64 = AtomicU64::new(0);
-
-/// Chooses the secret. Once, before there is a heap.
-pub(crate) fn start() {
-    SECRET.store(system::secret(), Relaxed);
-}
+use std::sync::atomic::Ordering::*;
 
 /// What a fast free did.
 pub(crate) enum Freed {
@@ -67,19 +59,19 @@ fn flagged(object: Object) -> *mut u8 {
     object.as_ptr()
 }
 
-/// What the second word of a free object of a class with keys holds.
+/// The second word of a free object of a class with keys, in a heap with this secret.
 #[inline(always)]
-fn key(object: Object) -> u64 {
-    SECRET.load(Relaxed) ^ object.addr() as u64
+fn key(secret: u64, object: Object) -> u64 {
+    secret ^ object.addr() as u64
 }
 
-/// Marks an object of a class with keys as free. Returns whether it was live.
+/// Marks an object of a class with keys as free, in a heap with this secret. Returns whether it was live.
 ///
 /// # Safety
-/// An object of such a class starts there, and no thread uses it.
+/// An object of such a class starts at `object`, and no thread uses it.
 #[inline(always)]
-unsafe fn take_key(object: Object) -> bool {
-    let key = key(object);
+unsafe fn take_key(secret: u64, object: Object) -> bool {
+    let key = key(secret, object);
     // SAFETY: an object has at least two words; the caller says that no thread uses it.
     let second = unsafe { &mut *object.as_ptr().cast::<u64>().add(1) };
     let live = *second != key;
@@ -96,15 +88,15 @@ fn take_flag(object: Object) -> bool {
     live
 }
 
-/// Whether an object of class `number` is marked as free.
+/// Whether an object of class `number` of a heap with this secret is marked as free.
 ///
 /// # Safety
-/// An object of that class starts there, and the class has marks: nothing is around its engine.
-pub(crate) unsafe fn is_marked(number: usize, object: Object) -> bool {
+/// An object of that class starts at `object`, and the class has marks: nothing is around its engine.
+pub(crate) unsafe fn is_marked(secret: u64, number: usize, object: Object) -> bool {
     if number < FLAGGED {
         // SAFETY: the caller says that an object starts there; it has at least two words.
         let second = unsafe { object.as_ptr().cast::<u64>().add(1).read() };
-        second == key(object)
+        second == key(secret, object)
     } else {
         Native::flag(object).load(Relaxed) == FREED
     }
@@ -136,12 +128,14 @@ pub(crate) fn mark_free<'a, W: Over, E: Front<W> + 'a>(
     let ((slab, offset), object) = (entry.place(), entry.object());
     let number = entry.cache().wrapping_sub(first) as usize;
     let (class, live) = if number < FLAGGED {
-        let class = heap().class(number);
+        let heap = heap();
+        let class = heap.class(number);
         if !class.starts_at(slab, offset) {
             return Err(Freed::No);
         }
-        // SAFETY: `starts_at` said that an object starts there; who frees it says that no thread uses it.
-        (class, unsafe { take_key(object) })
+        // SAFETY: `starts_at` said that an object starts there; the caller of free says that no thread uses
+        // it.
+        (class, unsafe { take_key(heap.secret, object) })
     } else {
         cold_path();
         if number >= classes::COUNT {

@@ -6,7 +6,7 @@ use crate::report;
 use crate::shared::{self, Named, Tenant};
 use crate::world::Native;
 use slablab_native::report::misuse;
-use slablab_native::{Location, Object, stack};
+use slablab_native::{Location, Object, stack, system};
 use slablab_pages::Pages;
 use slablab_platform::{CpuId, Frames, Gfp, Pfn, Platform, Topology, Work};
 use slablab_slabs::{Backing, CacheId, Front, Metadata, Misuse, Usage};
@@ -24,6 +24,9 @@ pub struct Heap<E: Front<W>, W: Over = Native> {
     pub(crate) common: E::Common,
     /// The first class's cache number.
     pub(crate) first: u32,
+    /// The key of a freed object is this number XOR the object's address ([`crate::fast`]). It is in the heap,
+    /// whose address a free has in a register, and not in a static: one load less.
+    pub(crate) secret: u64,
     pub(crate) classes: [E; classes::COUNT],
 }
 
@@ -34,7 +37,8 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
     /// A heap without memory, whose caches are numbered from `first` on.
     pub(crate) fn new(pages: &'static Pages<Native>, first: u32, policy: &E::Policy) -> Self {
         let class = |class| Self::new_class(class, first, policy);
-        Heap { pages, common: E::Common::default(), first, classes: std::array::from_fn(class) }
+        let classes = std::array::from_fn(class);
+        Heap { pages, common: E::Common::default(), first, secret: system::secret(), classes }
     }
 
     /// One of its classes.

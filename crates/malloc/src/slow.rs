@@ -199,9 +199,13 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
                 "{call} of {object:?}: inside an object, or behind the last, of a slab of malloc-{bytes} at offset {offset}"
             ));
         }
-        // SAFETY: an object of this class starts here, as was seen above; without guards the class has marks.
-        let is_live =
-            if E::GUARDS { class.check_live(object).is_ok() } else { unsafe { !is_marked(number, object) } };
+        let is_live = if E::GUARDS {
+            class.check_live(object).is_ok()
+        } else {
+            // SAFETY: `starts_at` or `owns` said that an object of this class starts here; without guards the
+            // class has marks.
+            unsafe { !is_marked(self.secret, number, object) }
+        };
         if !is_live {
             misuse(format_args!("{call} of {object:?}: already freed (malloc-{bytes})"));
         }
