@@ -482,6 +482,15 @@ static void fault(const char *name)
     } else if (!strcmp(name, "behind its end")) {
         memset(whole, 1, 72);
         kmem_cache_free(kept, whole);
+    } else if (!strncmp(name, "damaged list", 12)) {
+        /* A write into a freed object hides its second free from the library: the engine finds it. */
+        kmem_cache_free(plain, stays);
+        kmem_cache_free(plain, object);
+        ((volatile long *)object)[1] = 0;
+        kmem_cache_free(plain, object);
+        if (!strcmp(name, "damaged list, destroy"))
+            kmem_cache_destroy(plain);
+        kmem_cache_shrink(plain);
     } else if (!strcmp(name, "remaining")) {
         kmem_cache_destroy(plain);
         abort();

@@ -155,6 +155,22 @@ fn every_misuse_is_reported_with_address_and_cache() {
     }
 }
 
+/// A damaged list ends in one line that names object and cache, also where the engine finds it while the cache
+/// is destroyed.
+#[test]
+fn a_damaged_list_is_reported_with_the_cache_s_name() {
+    for engine in ["slub@7.1", "slub@6.1", "slqb@2009-09", "slab@6.1"] {
+        for fault in ["damaged list, shrink", "damaged list, destroy"] {
+            let done = run(engine, &[fault], ("SLABLAB_STATS", "0"));
+            let address = String::from_utf8_lossy(&done.stdout);
+            let said = String::from_utf8_lossy(&done.stderr);
+            let what = format!("{fault} under {engine}: {}\n{address}{said}", done.status);
+            assert!(!done.status.success() && said.lines().count() == 1, "{what}");
+            assert!(said.starts_with("slablab: plain: ") && said.contains(" 0x"), "{what}");
+        }
+    }
+}
+
 /// A fault in a cache that its flags debug, the report's lines, and whether the program ends by it.
 const WATCHED: &[(&str, &[&str], bool)] = &[
     (

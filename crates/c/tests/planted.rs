@@ -227,7 +227,7 @@ fn a_damaged_free_list_ends_in_one_line() {
             let what = format!("{engine}, a slot per {slots}: {}\n{said}{errors}", done.status);
             assert_eq!(done.status.signal(), Some(6), "{what}");
             assert_eq!(errors.lines().count(), 1, "{what}");
-            assert!(errors.starts_with("slablab: cache ") && errors.contains(" 0x"), "{what}");
+            assert!(errors.starts_with("slablab: malloc-112: ") && errors.contains(" 0x"), "{what}");
         }
     }
 }

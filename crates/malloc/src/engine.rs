@@ -13,7 +13,7 @@ use crate::heap::Heap;
 use crate::shared;
 use crate::world::Native;
 use crate::wrapped::{self, Serves};
-use slablab_native::system;
+use slablab_native::{report, system};
 use slablab_slabs::engines::slab::SlabEngine;
 use slablab_slabs::engines::slqb::Slqb;
 use slablab_slabs::engines::slub::Slub;
@@ -206,6 +206,7 @@ impl OnceHeap {
             return self.state.load(Acquire) != NONE;
         }
         let settings = SETTINGS.get_or_init(Settings::read);
+        report::name_caches(shared::write_cache_name);
         let started = shared::start(settings.wanted);
         let Some(engine) = started.then(|| self.make(&settings.choice)).flatten() else {
             say_no_memory();

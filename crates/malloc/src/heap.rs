@@ -8,7 +8,7 @@ use crate::world::Native;
 use slablab_native::report::misuse;
 use slablab_native::{Location, Object, stack, system};
 use slablab_pages::Pages;
-use slablab_platform::{CpuId, Frames, Gfp, Pfn, Platform, Topology, Work};
+use slablab_platform::{CpuId, Frames, Gfp, Hooks, Pfn, Platform, Topology, Work};
 use slablab_slabs::{Backing, CacheId, Front, Metadata, Misuse, Usage};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -271,15 +271,28 @@ impl<V: Over, W: Over, E: Front<W>> Metadata<V> for Heap<E, W> {
         Some(object)
     }
     fn free(&self, object: Object) {
-        let location = Native::location(object.as_ptr()).expect("metadata lies in a slab");
+        let Some(location) = Native::location(object.as_ptr()) else {
+            damaged_metadata(object, None, format_args!("not in the heap, or in an empty slab"))
+        };
         if location.cache == LARGE {
             METADATA_BYTES.fetch_sub(block_bytes(location), Relaxed);
             return self.put_large(location);
         }
-        let (number, class) = self.class_at(location).expect("metadata is an object of a class");
+        let Some((number, class)) = self.class_at(location) else {
+            damaged_metadata(object, Some(location.cache), format_args!("not an object of malloc"))
+        };
         METADATA_BYTES.fetch_sub(u64::from(classes::size(number)), Relaxed);
-        class.free(&Backing::new(self.pages, &self.common), object).expect("metadata is an object");
+        if let Err(misuse) = class.free(&Backing::new(self.pages, &self.common), object) {
+            damaged_metadata(object, Some(location.cache), format_args!("{misuse:?}"))
+        }
     }
+}
+
+/// Reports that an engine freed metadata at an address where none is: what the engine noted was overwritten.
+#[cold]
+#[inline(never)]
+fn damaged_metadata(object: Object, cache: Option<u32>, why: fmt::Arguments<'_>) -> ! {
+    Native::broken(cache, format_args!("free of metadata {object:?}: {why} (overwritten?)"))
 }
 
 /// Bytes of a block of page frames.

@@ -2,6 +2,7 @@
 
 use crate::system;
 use core::fmt::{self, Write};
+use std::sync::OnceLock;
 
 /// Most bytes of a line.
 const MOST: usize = 1024;
@@ -63,7 +64,39 @@ impl<const BYTES: usize> Write for Line<BYTES> {
     }
 }
 
-/// Ends the process with a report of what somebody did wrong.
+/// Writes the name of a cache by its number. Must not allocate and must not take a lock: a report of damaged
+/// memory calls it, in a thread that may hold any lock.
+pub type WriteCacheName = fn(u32, &mut dyn fmt::Write) -> fmt::Result;
+
+static WRITE_CACHE_NAME: OnceLock<WriteCacheName> = OnceLock::new();
+
+/// Has reports name caches as `write` does. The first call of the process counts.
+pub fn name_caches(write: WriteCacheName) {
+    let _ = WRITE_CACHE_NAME.set(write);
+}
+
+/// Displays a cache's number as the cache's name, or as the number before [`name_caches`].
+struct CacheName(u32);
+
+impl fmt::Display for CacheName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match WRITE_CACHE_NAME.get() {
+            Some(write) => write(self.0, f),
+            None => write!(f, "cache {}", self.0),
+        }
+    }
+}
+
+/// Ends the process with a report of damaged memory; `cache` is the number of the cache whose memory it is.
+#[cold]
+pub(crate) fn damage(cache: Option<u32>, what: fmt::Arguments<'_>) -> ! {
+    match cache {
+        Some(cache) => misuse(format_args!("{}: {what}", CacheName(cache))),
+        None => misuse(what),
+    }
+}
+
+/// Ends the process with a report of a caller's mistake.
 #[cold]
 pub fn misuse(what: fmt::Arguments<'_>) -> ! {
     Line::say(what);

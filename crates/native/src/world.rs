@@ -371,8 +371,8 @@ impl<A: Trusted> Hooks for Native<A> {
     }
     #[inline]
     fn count(_event: Event, _n: u64) {}
-    fn broken(what: fmt::Arguments<'_>) -> ! {
-        report::misuse(what)
+    fn broken(cache: Option<u32>, what: fmt::Arguments<'_>) -> ! {
+        report::damage(cache, what)
     }
 }
 

@@ -262,11 +262,6 @@ impl Cache {
     pub fn destroy(&mut self) -> Result<(), Busy> {
         let Some(registration) = self.registration.take() else { return Ok(()) };
         self.inner.end_signal_frees();
-        if self.is_wrapped() {
-            // What is found in what is held back is told under the cache's name, which it has as long as it
-            // is settled.
-            self.shrink();
-        }
         shared::withdraw(&registration);
         let inner = &*self.inner;
         let done = with!(&inner.engine, cache => cache.destroy(&inner.backing(cache)));

@@ -210,7 +210,7 @@ impl<P: Platform> Pages<P> {
         let state = P::with_frame(pfn, |frame| FrameState::unpack(frame.state.load()));
         let allocated = matches!(state.kind, FrameKind::Allocated | FrameKind::Slab | FrameKind::Large);
         if !allocated {
-            P::broken(format_args!("free of frame {}, which is {:?}", pfn.0, state.kind));
+            P::broken(None, format_args!("free of frame {}, which is {:?}", pfn.0, state.kind));
         }
         self.free_block(pfn, state);
     }

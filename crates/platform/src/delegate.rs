@@ -10,7 +10,7 @@
 /// function that is in neither list is a compile error.
 /// ```text
 /// delegate! { impl[P: Platform] Hooks for Around<P> => P: reclaim permit count random secret;
-///     fn broken(what: fmt::Arguments<'_>) -> ! { .. }
+///     fn broken(cache: Option<u32>, what: fmt::Arguments<'_>) -> ! { .. }
 /// }
 /// ```
 /// Functions alone, in an impl or as a trait's default methods: `delegate! { P: now context }` forwards to
@@ -178,7 +178,9 @@ macro_rules! delegated {
     (count $p:ty, $to:ty) => { $crate::delegated! { @ $to, count(event: $crate::Event, n: u64) } };
     (random $p:ty, $to:ty) => { $crate::delegated! { @ $to, random() -> u32 } };
     (secret $p:ty, $to:ty) => { $crate::delegated! { @ $to, secret() -> u64 } };
-    (broken $p:ty, $to:ty) => { $crate::delegated! { @ $to, broken(what: ::core::fmt::Arguments<'_>) -> ! } };
+    (broken $p:ty, $to:ty) => {
+        $crate::delegated! { @ $to, broken(cache: Option<u32>, what: ::core::fmt::Arguments<'_>) -> ! }
+    };
     // Testable.
     (COUNTS $p:ty, $to:ty) => { const COUNTS: bool = <$to>::COUNTS; };
     (SERVES $p:ty, $to:ty) => { const SERVES: bool = <$to>::SERVES; };

@@ -25,11 +25,15 @@ pub trait Hooks: Topology {
     /// are encoded with it.
     fn secret() -> u64;
     /// Ends the program, and says why: an engine found that its data in free memory was overwritten, so it
-    /// cannot go on. Panics by default; a world that serves the panic handler's own allocations has to end in
-    /// another way.
+    /// cannot go on. `cache` is the number of the cache whose data it is, if that is known: a world whose
+    /// caches have names prints the name. Panics by default; a world that serves the panic handler's own
+    /// allocations has to end in another way.
     #[cold]
-    fn broken(what: fmt::Arguments<'_>) -> ! {
-        panic!("{what}")
+    fn broken(cache: Option<u32>, what: fmt::Arguments<'_>) -> ! {
+        match cache {
+            Some(cache) => panic!("cache {cache}: {what}"),
+            None => panic!("{what}"),
+        }
     }
 }
 

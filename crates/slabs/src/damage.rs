@@ -2,8 +2,8 @@
 //!
 //! The cause is a caller: it freed an object twice, or wrote to an object that it had freed. The call that
 //! finds the damage is another one, so there is no error to return. The report is one line that names the
-//! cache and the object or slab, and goes through [`Platform::broken`], which never unwinds where the engine
-//! serves a malloc.
+//! cache and the object or slab, and goes through [`slablab_platform::Hooks::broken`], which never unwinds
+//! where the engine serves a malloc.
 
 use crate::cache::CacheId;
 use crate::report::Misuse;
@@ -14,7 +14,7 @@ use slablab_platform::Platform;
 #[cold]
 #[inline(never)]
 pub(crate) fn damaged<P: Platform>(cache: CacheId, what: fmt::Arguments<'_>) -> ! {
-    P::broken(format_args!("cache {}: {what}", cache.0))
+    P::broken(Some(cache.0), what)
 }
 
 /// Reports an object that was in a slot, an array or a sheaf, and that its slab does not accept.

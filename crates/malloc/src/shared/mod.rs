@@ -24,7 +24,7 @@ pub use stats::{Totals, print_cache, totals};
 pub use tenants::{
     NUMBERS, Named, Registration, Tenant, is_own, leak, publish, publish_static, register, release, withdraw,
 };
-pub(crate) use tenants::{OWN, register_own};
+pub(crate) use tenants::{OWN, register_own, write_cache_name};
 pub(crate) use upkeep::give_back;
 pub use upkeep::{end_works, trim, upkeep};
 
@@ -67,7 +67,10 @@ impl<W: Over> Metadata<W> for FromHeap {
         crate::engine::metadata()?.alloc(bytes, gfp)
     }
     fn free(&self, object: Object) {
-        crate::engine::metadata().expect("what gave it is there").free(object);
+        // The heap that allocated it does not end before the process.
+        if let Some(heap) = crate::engine::metadata() {
+            heap.free(object);
+        }
     }
 }
 

@@ -4,7 +4,8 @@
 //! ```text
 //! register     a free place: cache numbers for a new tenant
 //! publish      upkeep may call the tenant from now on
-//! withdraw     waits until no call runs, and none will begin; then publish again, or
+//! withdraw     waits until no call runs, and none will begin; reports may still ask for the tenant's name;
+//!              then publish again, or
 //!   release      the numbers are free for another tenant
 //!   leak         objects of the tenant stay, and so do its numbers
 //! ```
@@ -54,11 +55,11 @@ pub trait Tenant: Sync {
 /// A place in the registry.
 ///
 /// Invariant: `tenant` is written only while the state is `REGISTERED`, by the thread that has the
-/// [`Registration`]; it is read only while the state is `PUBLISHED`, by threads that `calls` counts.
-/// [`withdraw`] waits for those before it writes.
+/// [`Registration`]; it is read only while the state is `PUBLISHED` or `WITHDRAWN`, by threads that `calls`
+/// counts. The registration's thread waits for those after each change of the state ([`Place::change`]).
 struct Place {
     state: AtomicU8,
-    /// Calls to the tenant that run now.
+    /// Calls to the tenant that run now, its name's among them.
     calls: AtomicU32,
     tenant: UnsafeCell<Option<&'static dyn Tenant>>,
 }
@@ -66,11 +67,32 @@ struct Place {
 const FREE: u8 = 0;
 const REGISTERED: u8 = 1;
 const PUBLISHED: u8 = 2;
+/// Its tenant is being destroyed: only reports call it, for its name.
+const WITHDRAWN: u8 = 4;
 /// Its tenant is gone and left objects behind: no other tenant gets the numbers.
 const LEAKED: u8 = 3;
 
 // SAFETY: the invariant of `Place`.
 unsafe impl Sync for Place {}
+
+impl Place {
+    /// Changes the state, and waits for the calls that the state before may have let in.
+    fn change(&self, state: u8) {
+        // SeqCst: pairs with `call_if`, which counts itself before it reads the state.
+        self.state.store(state, SeqCst);
+        while self.calls.load(SeqCst) > 0 {
+            slablab_native::system::pause();
+        }
+    }
+
+    /// Forgets a withdrawn tenant, and leaves the place in `state`.
+    fn forget_tenant(&self, state: u8) {
+        self.change(REGISTERED);
+        // SAFETY: the invariant of `Place`: the state is `REGISTERED`, and no call is counted.
+        unsafe { *self.tenant.get() = None };
+        self.state.store(state, Release);
+    }
+}
 
 static PLACES: [Place; TENANTS] =
     [const { Place { state: AtomicU8::new(FREE), calls: AtomicU32::new(0), tenant: UnsafeCell::new(None) } };
@@ -119,54 +141,51 @@ fn claim(number: u32) -> bool {
 /// Lets upkeep call a tenant from now on.
 ///
 /// # Safety
-/// The tenant lives until [`withdraw`], [`release`] or [`leak`] returned.
+/// The tenant lives until [`release`] or [`leak`] returned.
 pub unsafe fn publish(registration: &Registration, tenant: &dyn Tenant) {
-    // SAFETY: only the lifetime changes; the caller says that the tenant lives until it is withdrawn.
+    // SAFETY: only the lifetime changes; the caller says that the tenant lives until it is released.
     publish_static(registration, unsafe { std::mem::transmute::<&dyn Tenant, &'static dyn Tenant>(tenant) });
 }
 
 /// Lets upkeep call a tenant that lives as long as the process.
 pub fn publish_static(registration: &Registration, tenant: &'static dyn Tenant) {
     let place = registration.place();
-    debug_assert_eq!(place.state.load(Relaxed), REGISTERED, "published twice");
-    // SAFETY: the invariant of `Place`: the state is `REGISTERED`, and the registration is the caller's.
+    debug_assert_ne!(place.state.load(Relaxed), PUBLISHED, "published twice");
+    place.change(REGISTERED);
+    // SAFETY: the invariant of `Place`: the state is `REGISTERED`, the registration is the caller's, and no
+    // call is counted.
     unsafe { *place.tenant.get() = Some(tenant) };
-    // SeqCst: pairs with `call`, which counts itself before it reads the state.
+    // SeqCst: pairs with `call_if`, which counts itself before it reads the state.
     place.state.store(PUBLISHED, SeqCst);
 }
 
-/// Waits until no call to the tenant runs, and none will begin until it is published again. Must not be
-/// called by the tenant.
+/// Waits until no call to the tenant runs, and none but [`Tenant::write_name`] will begin until it is
+/// published again. Must not be called by the tenant.
 pub fn withdraw(registration: &Registration) {
     let place = registration.place();
-    // SeqCst: pairs with `call`, which counts itself before it reads the state.
-    place.state.store(REGISTERED, SeqCst);
+    place.change(WITHDRAWN);
     // A thread may have taken a work of this tenant off the queue, and not have called the tenant yet.
     upkeep::wait_for_workers();
-    while place.calls.load(SeqCst) > 0 {
-        slablab_native::system::pause();
-    }
-    // SAFETY: the invariant of `Place`: the state is `REGISTERED`, and no call is counted.
-    unsafe { *place.tenant.get() = None };
+    place.change(WITHDRAWN);
 }
 
 /// Withdraws a tenant, and frees its numbers: no slab carries one of them any more.
 pub fn release(registration: Registration) {
     withdraw(&registration);
-    registration.place().state.store(FREE, Release);
+    registration.place().forget_tenant(FREE);
 }
 
 /// Withdraws for good a tenant that leaves objects behind. Its numbers stay its own; its deferred works are
 /// not done.
 pub fn leak(registration: &Registration) {
     withdraw(registration);
-    registration.place().state.store(LEAKED, Release);
+    registration.place().forget_tenant(LEAKED);
 }
 
 /// Whether a tenant has this number, published or not: then its deferred works are to be done.
 pub(super) fn is_registered(number: u32) -> bool {
     let state = PLACES.get(number as usize).map(|place| place.state.load(SeqCst));
-    matches!(state, Some(REGISTERED | PUBLISHED))
+    matches!(state, Some(REGISTERED | PUBLISHED | WITHDRAWN))
 }
 
 /// In a fork's child: the other threads, which may have been inside a tenant, are not there.
@@ -176,15 +195,20 @@ pub(super) fn forget_other_threads() {
 
 /// Calls a published tenant. `None` if the number is no published tenant's.
 pub(super) fn call<R>(number: u32, f: impl FnOnce(&dyn Tenant) -> R) -> Option<R> {
+    call_if(number, |state| state == PUBLISHED, f)
+}
+
+/// Calls a tenant whose place is in one of the wanted states, which are `PUBLISHED` and `WITHDRAWN` or one of
+/// them. Takes no lock.
+fn call_if<R>(number: u32, wanted: fn(u8) -> bool, f: impl FnOnce(&dyn Tenant) -> R) -> Option<R> {
     let place = PLACES.get(number as usize)?;
-    if place.state.load(Relaxed) != PUBLISHED {
+    if !wanted(place.state.load(Relaxed)) {
         return None;
     }
-    // SeqCst: counted before the state is read. `withdraw` writes the state before it reads the count.
+    // SeqCst: counted before the state is read. `Place::change` writes the state before it reads the count.
     place.calls.fetch_add(1, SeqCst);
-    let is_published = place.state.load(SeqCst) == PUBLISHED;
-    // SAFETY: the invariant of `Place`: published, and this call is counted.
-    let tenant = if is_published { unsafe { *place.tenant.get() } } else { None };
+    // SAFETY: the invariant of `Place`: published or withdrawn, and this call is counted.
+    let tenant = if wanted(place.state.load(SeqCst)) { unsafe { *place.tenant.get() } } else { None };
     let result = tenant.map(f);
     less(&place.calls);
     result
@@ -197,13 +221,21 @@ pub(super) fn each(f: impl Fn(&dyn Tenant)) {
     }
 }
 
-/// The name of a cache by its number, for reports.
+/// The name of a cache by its number, for reports: `malloc-112`, or an object cache's own name. Displaying it
+/// allocates nothing and takes no lock.
 pub struct Named(pub u32);
 
 impl fmt::Display for Named {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let number = self.0;
-        let known = call(number / NUMBERS, |tenant| tenant.write_name(number, f));
-        known.unwrap_or_else(|| write!(f, "a destroyed cache, number {number}"))
+        write_cache_name(self.0, f)
+    }
+}
+
+/// Writes the name of a cache by its number, as [`Named`] displays it.
+pub(crate) fn write_cache_name(cache: u32, to: &mut dyn fmt::Write) -> fmt::Result {
+    let has_name = |state| matches!(state, PUBLISHED | WITHDRAWN);
+    match call_if(cache / NUMBERS, has_name, |tenant| tenant.write_name(cache, to)) {
+        Some(written) => written,
+        None => write!(to, "a destroyed cache, number {cache}"),
     }
 }

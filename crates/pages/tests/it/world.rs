@@ -361,7 +361,7 @@ delegate! { impl[] Hooks for World => Model: random secret;
     fn permit(_order: u8, _gfp: Gfp) -> bool {
         state().permit.get()
     }
-    fn broken(what: std::fmt::Arguments<'_>) -> ! {
+    fn broken(_cache: Option<u32>, what: std::fmt::Arguments<'_>) -> ! {
         panic!("broken: {what}")
     }
     fn count(event: Event, n: u64) {

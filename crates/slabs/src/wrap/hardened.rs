@@ -34,6 +34,13 @@ impl<P: Platform> Hardened<P> {
         P::secret() ^ Self::number(word).swap_bytes()
     }
 
+    /// The kind of the block of page frames that an object is in, and the number of the block's cache, which
+    /// an engine stores in the low 24 bits of the owner word.
+    fn block_of(object: P::Ptr) -> Option<(FrameKind, u32)> {
+        let (head, state) = Pages::<P>::block_of(object)?;
+        Some((state.kind, (P::with_frame(head, |frame| frame.owner.get()) & 0xff_ffff) as u32))
+    }
+
     /// The object at a decoded number; `None` if it cannot be an object of the cache that `object`, which
     /// held the link, belongs to.
     fn followed(object: P::Ptr, number: u64) -> Option<P::Ptr> {
@@ -44,13 +51,9 @@ impl<P: Platform> Hardened<P> {
             return None;
         }
         let next = P::address(Pfn(frame), number & ((1 << P::page_shift()) - 1));
-        // Objects of one list are in slabs of one cache, and an engine stores that cache in the low 24 bits
-        // of the owner word. SLOB does not know caches, but it also has objects with pages of their own.
-        let block_of = |object| {
-            let (head, state) = Pages::<P>::block_of(object)?;
-            Some((state.kind, P::with_frame(head, |frame| frame.owner.get()) & 0xff_ffff))
-        };
-        let fits = match (block_of(object), block_of(next)) {
+        // Objects of one list are in slabs of one cache. SLOB does not know caches, but it also has objects
+        // with pages of their own.
+        let fits = match (Self::block_of(object), Self::block_of(next)) {
             (Some((FrameKind::Slab, own)), Some((FrameKind::Slab, other))) => own == other,
             (Some((FrameKind::Slab | FrameKind::Large, _)), other) => {
                 matches!(other, Some((FrameKind::Slab | FrameKind::Large, _)))
@@ -78,10 +81,14 @@ delegate! { impl[P: Platform] Memory for Hardened<P> => P: half set_half storage
         }
         let next = Self::followed(object, number);
         if next.is_none() {
-            Self::broken(format_args!(
-                "BUG: Freechain corrupt: the link of the object at {object:?} leads to {number:#x}, \
-                 which is in no slab of its cache"
-            ));
+            let cache = Self::block_of(object).filter(|(kind, _)| *kind == FrameKind::Slab);
+            Self::broken(
+                cache.map(|(_, cache)| cache),
+                format_args!(
+                    "BUG: Freechain corrupt: the link of the object at {object:?} leads to {number:#x}, \
+                     which is in no slab of its cache"
+                ),
+            );
         }
         next
     }
