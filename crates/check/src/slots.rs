@@ -9,7 +9,7 @@ use crate::machine::Address;
 use crate::world::Checked;
 use slablab_platform::{
     CpuId, CpuShared, Event, Hooks, HotArray, HotList, Local, Lock, Memory, NodeId, PerCpu, PerNode, Rank,
-    Shortcut, Topology, Want, Word,
+    Topology, Want, Word,
 };
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -180,8 +180,6 @@ impl<K: Kit, T> DerefMut for Held<'_, K, T> {
         &mut self.state.cold
     }
 }
-
-impl<K: Kit, T: Default> Shortcut<Address, T> for Slots<K, T> {}
 
 impl<K: Kit, T> Local<Address, T> for Held<'_, K, T> {
     fn cpu(&self) -> CpuId {

@@ -5,8 +5,7 @@
 
 use slablab_platform::conformance::Testable;
 use slablab_platform::{
-    CpuId, Event, Frame, HotArray, HotList, Local, PerCpu, Pfn, Platform, Rank, Shortcut, SlotOf, Want,
-    delegate,
+    CpuId, Event, Frame, HotArray, HotList, Local, PerCpu, Pfn, Platform, Rank, SlotOf, Want, delegate,
 };
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -200,8 +199,6 @@ impl<P: Testable, T: Twist<P>, C: Default> PerCpu<P::Ptr, C> for TwistedSlots<P,
         self.inner.used(cpu)
     }
 }
-
-impl<P: Testable, T: Twist<P>, C: Default> Shortcut<P::Ptr, C> for TwistedSlots<P, T, C> {}
 
 /// A slot of a twisted world, held.
 pub struct TwistedLocal<'a, P: Testable, T, C: Default + 'a> {

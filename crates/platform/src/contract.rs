@@ -14,7 +14,7 @@
 //!   through [`Word`](crate::Word), [`Field`](crate::Field) and [`Lock`]: each access is one call that a
 //!   world can charge.
 
-use crate::{CpuShared, Frames, Hooks, Lock, Memory, PerCpu, PerNode, Rank, Shortcut, Time, Topology};
+use crate::{CpuShared, Frames, Hooks, Lock, Memory, PerCpu, PerNode, Rank, Time, Topology};
 
 /// A world: where memory, CPUs, locks and time come from. The five traits say what a world does; the types
 /// here say what its CPUs share.
@@ -25,7 +25,7 @@ pub trait Platform: Topology + Frames + Memory + Time + Hooks {
     /// A lock around a value, with a place in the lock order.
     type Lock<R: Rank, T>: Lock<T>;
     /// One slot per CPU.
-    type PerCpu<T: Default>: PerCpu<Self::Ptr, T> + Shortcut<Self::Ptr, T>;
+    type PerCpu<T: Default>: PerCpu<Self::Ptr, T>;
     /// One value per node, made when first asked for.
     type PerNode<T: Default>: PerNode<T>;
     /// One value per CPU that every CPU may reach, made when first asked for.

@@ -110,8 +110,8 @@ pub trait PerCpu<Ptr, T: Default>: Sized {
     fn used(&self, cpu: CpuId) -> bool;
 }
 
-/// For a world in which the array's operations have a cheaper first part; other worlds implement it with an
-/// empty body. No engine's own path calls it: `slablab-malloc` builds its inlined fast path on it.
+/// The cheap first parts of the array's operations. Not part of the contract: only the slots of a world that
+/// a malloc runs on implement it, because only the functions that a malloc inlines call it.
 pub trait Shortcut<Ptr, T: Default>: PerCpu<Ptr, T> {
     /// The cheap first part of [`PerCpu::pop`]. `None` means "call `pop`", not "empty".
     #[inline(always)]

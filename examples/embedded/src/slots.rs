@@ -12,7 +12,7 @@ use core::ops::{Deref, DerefMut};
 use core::sync::atomic::{Ordering::SeqCst, compiler_fence};
 use slablab_platform::{
     CpuId, CpuShared, Event, Hooks, HotArray, HotList, Local, Lock, Memory, NodeId, PerCpu, PerNode, Rank,
-    Shortcut, Topology, Want,
+    Topology, Want,
 };
 
 /// The CPU's slot of one cache.
@@ -150,8 +150,6 @@ impl<T: Default> PerCpu<Object, T> for Slots<T> {
         self.used.get() || self.counts.iter().any(|count| count.get() > 0)
     }
 }
-
-impl<T: Default> Shortcut<Object, T> for Slots<T> {}
 
 /// A slot held.
 #[derive(Debug)]

@@ -2,8 +2,8 @@
 
 use super::{Bare, CPUS, NODES, Place, REST, add};
 use slablab_platform::{
-    CpuId, CpuShared, Event, HotArray, HotList, Local, Lock, Memory, NodeId, PerCpu, PerNode, Rank, Shortcut,
-    Topology, Want,
+    CpuId, CpuShared, Event, HotArray, HotList, Local, Lock, Memory, NodeId, PerCpu, PerNode, Rank, Topology,
+    Want,
 };
 use std::cell::{Cell, OnceCell, RefCell, RefMut};
 use std::marker::PhantomData;
@@ -207,8 +207,6 @@ impl<T, const COUNT: bool> DerefMut for Held<'_, T, COUNT> {
         &mut self.cold
     }
 }
-
-impl<T: Default, const COUNT: bool> Shortcut<Place, T> for Slots<T, COUNT> {}
 
 impl<T, const COUNT: bool> Local<Place, T> for Held<'_, T, COUNT> {
     fn cpu(&self) -> CpuId {

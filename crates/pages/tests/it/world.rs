@@ -8,7 +8,7 @@ use slablab_model::{Addr, Model};
 use slablab_pages::Pages;
 use slablab_platform::{
     CpuId, Event, Frame, Frames, Gfp, Hooks, HotArray, HotList, Local, Lock, NodeId, PerCpu, PerNode, Pfn,
-    Platform, Rank, Reclaim, ReclaimStep, Shortcut, Topology, Want, delegate,
+    Platform, Rank, Reclaim, ReclaimStep, Topology, Want, delegate,
 };
 use std::cell::{Cell, OnceCell, RefCell, RefMut};
 use std::collections::HashMap;
@@ -233,8 +233,6 @@ impl<T> Local<Addr, T> for Here<'_, T> {
         World::count(event, n);
     }
 }
-
-impl<T: Default> Shortcut<Addr, T> for Slots<T> {}
 
 impl<T: Default> PerCpu<Addr, T> for Slots<T> {
     type Local<'a>

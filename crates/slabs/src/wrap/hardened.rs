@@ -16,7 +16,7 @@ use slablab_pages::Pages;
 use slablab_platform::conformance::Testable;
 use slablab_platform::{
     CpuId, Event, Field, FrameKind, Hooks, HotList, Local, Memory, NodeId, PerCpu, Pfn, Platform, Rank,
-    Shortcut, SlotOf, Want, delegate,
+    SlotOf, Want, delegate,
 };
 
 /// World `P` with encoded links.
@@ -171,5 +171,3 @@ impl<P: Platform, T: Default> PerCpu<P::Ptr, T> for HardenedSlots<P, T> {
         self.slots.used(cpu)
     }
 }
-
-impl<P: Platform, T: Default> Shortcut<P::Ptr, T> for HardenedSlots<P, T> {}

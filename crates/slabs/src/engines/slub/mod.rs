@@ -374,7 +374,10 @@ impl<P: Platform> Engine<P> for Slub<P> {
     }
 }
 
-impl<P: Platform> Front<P> for Slub<P> {
+impl<P: Platform> Front<P> for Slub<P>
+where
+    P::PerCpu<CpuState<P>>: Shortcut<P::Ptr, CpuState<P>>,
+{
     #[inline(always)]
     fn alloc_hot(&self) -> Option<P::Ptr> {
         let event = Event::AllocFastpath;
