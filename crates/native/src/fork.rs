@@ -1,35 +1,37 @@
 //! Sections, and the gate that a fork closes.
 //!
-//! A thread that holds a lock or a slot is in a section: a counter of its own says so, without an atomic
-//! operation. A fork makes all others leave theirs and stay out: it closes the gate, asks the kernel for a
-//! barrier on every thread, and waits until no counter is above zero. A thread at the outermost entry looks
-//! at the gate after it counted itself; one that is inside goes on.
+//! A thread that holds a lock or a slot is in a section, which it counts in a word of its own, without an
+//! atomic operation. A forking thread closes the gate, asks the kernel for a barrier on every thread, and
+//! waits until no counter of another thread is above zero. An outermost entry increments its counter and then
+//! checks the gate; nested entries never wait.
 //!
-//! **Passes.** The gate is closed while the C library forks, and the C library then takes locks of its own:
-//! the one of the list of streams. A thread that holds such a lock and waits at the gate for memory would
-//! wait for ever, as would the fork. So malloc enters a section for a whole request, a *pass*: then no lock
-//! that it takes waits at the gate. A thread that gets no pass within [`PATIENCE_NS`] is served without one,
-//! as a signal handler is.
+//! **Passes.** The gate is closed while the C library forks, and the C library then takes locks of its own,
+//! such as the one of the list of streams. If a thread that holds such a lock waited at the gate for memory,
+//! the thread and the fork would wait for each other. So malloc enters one section for a whole request, a
+//! *pass*: no lock that the request takes waits at the gate. A thread that gets no pass within
+//! [`PATIENCE_NS`] is served without one, as a signal handler is.
 
 use crate::{area, local, system, thread};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::*, compiler_fence, fence};
 
-/// Closed while somebody forks: the forking thread's own sections are let through.
+/// 1 while a thread forks. The forking thread's own sections pass a closed gate.
 static GATE: AtomicU32 = AtomicU32::new(0);
-/// Sections of threads without a number.
+/// Counts the sections of all threads that have no number.
 static ELSEWHERE: AtomicU32 = AtomicU32::new(0);
-/// Whether the kernel has no barrier for all threads: then entering a section takes one of its own.
+/// Whether the kernel has no barrier for all threads. Then each entry of a section has a fence.
 static NO_BARRIER: AtomicBool = AtomicBool::new(false);
 
-/// Holding a lock or a slot; fork waits until nobody does.
+/// A stretch of code in which this thread holds a lock or a slot. A fork waits until no other thread is in
+/// one.
 #[derive(Debug)]
 pub(crate) struct Section {
-    /// Where this section is counted: a thread may get its number inside one.
+    /// The word that counts this section. It is kept here because a thread may get its number, and a counter
+    /// of its own, inside of a section.
     counter: &'static AtomicU32,
 }
 
-/// How long a request waits for a fork: many times what a fork of a large process takes with the gate closed.
+/// How long a request waits for a fork. A fork of a large process keeps the gate closed for a fraction of it.
 const PATIENCE_NS: u64 = 5_000_000;
 
 impl Section {
@@ -38,8 +40,8 @@ impl Section {
         let Some(counter) = thread::sections() else { return Section::enter_elsewhere() };
         let depth = counter.load(Relaxed);
         counter.store(depth + 1, Relaxed);
-        // The gate is read after the count is visible: the one who closes it sees to that with a barrier on
-        // this thread.
+        // The gate is read after the count is visible: the forking thread has the kernel run a barrier on
+        // this thread after it closed the gate.
         compiler_fence(SeqCst);
         // Acquire: pairs with the gate's opening after a fork.
         if depth == 0 && (GATE.load(Acquire) != 0 || NO_BARRIER.load(Relaxed)) {
@@ -50,11 +52,11 @@ impl Section {
 
     #[cold]
     fn enter_elsewhere() -> Section {
-        come(&ELSEWHERE);
+        count_in(&ELSEWHERE);
         while local::sections() == 1 && GATE.load(SeqCst) != 0 {
-            go(&ELSEWHERE);
+            count_out(&ELSEWHERE);
             wait_for_gate();
-            come(&ELSEWHERE);
+            count_in(&ELSEWHERE);
         }
         Section { counter: &ELSEWHERE }
     }
@@ -70,36 +72,37 @@ impl Section {
     }
 }
 
-/// A section around a whole request. What the request locks does not wait at the gate; what interrupts it
-/// finds it as if it were in no section (`is_in`).
+/// A section around a whole request. Locks that the request takes do not wait at the gate. A signal handler
+/// that interrupts the request outside of its locks may allocate: `is_in` does not count passes.
 #[derive(Debug)]
 pub struct Pass {
-    /// How many sections were passes before.
+    /// [`local::passes`] before this pass began.
     before: usize,
     _section: Section,
 }
 
 impl Pass {
-    /// `None` for a signal handler in the middle of a request, and where the gate stays closed for longer
-    /// than a request should wait.
+    /// Begins a pass; waits at a closed gate for [`PATIENCE_NS`] at most. `None` if the gate stays closed,
+    /// and for a signal handler that interrupted a request.
     #[inline]
     pub(crate) fn enter() -> Option<Pass> {
         if is_interrupted() { None } else { Pass::try_enter().or_else(Pass::enter_patiently) }
     }
 
-    /// [`Pass::enter`] that does not wait.
+    /// Begins a pass without waiting. `None` if the gate is closed, and for a signal handler that interrupted
+    /// a request.
     pub(crate) fn now() -> Option<Pass> {
         if is_interrupted() { None } else { Pass::try_enter() }
     }
 
-    /// `None` where the gate is closed.
+    /// Begins a pass; `None` if the gate is closed.
     #[inline]
     fn try_enter() -> Option<Pass> {
-        // In a section a thread gets no number.
+        // First: a thread that is in a section gets no number.
         thread::enter();
         let (counter, before) = (counter(), local::passes());
         let depth = if std::ptr::eq(counter, &ELSEWHERE) {
-            come(&ELSEWHERE);
+            count_in(&ELSEWHERE);
             local::sections()
         } else {
             let depth = counter.load(Relaxed) + 1;
@@ -138,7 +141,7 @@ impl Pass {
 impl Drop for Pass {
     #[inline]
     fn drop(&mut self) {
-        // The section is left afterwards: fields are dropped after `drop` ran.
+        // The section ends afterwards: fields are dropped after this function.
         local::set_passes(self.before);
     }
 }
@@ -147,7 +150,7 @@ impl Drop for Section {
     #[inline]
     fn drop(&mut self) {
         if std::ptr::eq(self.counter, &ELSEWHERE) {
-            go(&ELSEWHERE);
+            count_out(&ELSEWHERE);
         } else {
             compiler_fence(SeqCst);
             self.counter.store(self.counter.load(Relaxed) - 1, Release);
@@ -155,8 +158,8 @@ impl Drop for Section {
     }
 }
 
-/// Counts this thread in once more, whatever the gate says.
-fn come(counter: &'static AtomicU32) {
+/// Counts this thread into a section, whether the gate is closed or not.
+fn count_in(counter: &'static AtomicU32) {
     if std::ptr::eq(counter, &ELSEWHERE) {
         local::set_sections(local::sections() + 1);
         ELSEWHERE.fetch_add(1, SeqCst);
@@ -165,8 +168,8 @@ fn come(counter: &'static AtomicU32) {
     }
 }
 
-/// Takes that back.
-fn go(counter: &'static AtomicU32) {
+/// Undoes one [`count_in`].
+fn count_out(counter: &'static AtomicU32) {
     if std::ptr::eq(counter, &ELSEWHERE) {
         ELSEWHERE.fetch_sub(1, SeqCst);
         local::set_sections(local::sections() - 1);
@@ -180,7 +183,7 @@ fn depth() -> usize {
     thread::sections().map_or_else(local::sections, |counter| counter.load(Relaxed) as usize)
 }
 
-/// Where this thread counts its sections.
+/// The word that counts this thread's sections.
 fn counter() -> &'static AtomicU32 {
     thread::sections().unwrap_or(&ELSEWHERE)
 }
@@ -192,12 +195,12 @@ pub(crate) fn is_interrupted() -> bool {
     area::is_hidden() || is_in()
 }
 
-/// Whether this thread is in a section that is no pass.
+/// Whether this thread is in a section that is not a pass.
 #[inline]
 pub(crate) fn is_in() -> bool {
     match thread::sections() {
         Some(counter) => counter.load(Relaxed) as usize > local::passes(),
-        // It gets a number before it holds anything.
+        // The thread gets a number here, before it holds a lock or a slot.
         None => {
             thread::enter();
             depth() > local::passes()
@@ -211,31 +214,31 @@ fn wait_for_gate() {
     }
 }
 
-/// Makes forks safe. May allocate: what it allocates from has started.
+/// Registers the handlers of forks. May allocate, so the heap must have started.
 pub(crate) fn watch_forks() {
-    // Known before anybody is in a section: one who entered without a fence could be overlooked.
+    // Found out before any thread enters a section: an entry without a fence could be overlooked.
     if !system::membarrier() {
         NO_BARRIER.store(true, SeqCst);
     }
     system::around_fork(before_fork, after_fork, in_child);
 }
 
-/// Waits until no other thread is in a section, and keeps them out. Two threads that fork at once take turns.
-/// While it lasts, this thread is in a section itself, so that the gate holds neither it nor its signal
-/// handlers.
+/// Runs before a fork: closes the gate and waits until no other thread is in a section. Two threads that fork
+/// at once take turns. This thread is in a section itself until the fork is over, so that neither it nor its
+/// signal handlers wait at the gate.
 extern "C" fn before_fork() {
     thread::enter();
     let (mine, nested) = (counter(), depth() > 0);
-    come(mine);
-    // A signal handler in the middle of a section: those whom the gate would wait for may wait for this
-    // thread.
+    count_in(mine);
+    // This is a signal handler that interrupted a section. Waiting for other threads could be a deadlock:
+    // they may wait for a lock that this thread holds.
     if nested {
         return;
     }
     while GATE.compare_exchange(0, 1, SeqCst, SeqCst).is_err() {
-        go(mine);
+        count_out(mine);
         wait_for_gate();
-        come(mine);
+        count_in(mine);
     }
     if !system::membarrier() {
         NO_BARRIER.store(true, SeqCst);
@@ -246,29 +249,31 @@ extern "C" fn before_fork() {
     }
 }
 
+/// Runs in the parent after a fork: opens the gate.
 extern "C" fn after_fork() {
     if depth() == 1 {
         GATE.store(0, Release);
         system::futex_wake_all(&GATE);
     }
-    go(counter());
+    count_out(counter());
 }
 
-/// Who is told in a fork's child, where only the forking thread is.
+/// The function that a fork's child calls.
 static ON_CHILD: OnceLock<fn()> = OnceLock::new();
 
-/// Asks for `hook` in every fork's child.
+/// Has every fork's child call `hook`. The forking thread is the only one there.
 pub(crate) fn on_child(hook: fn()) {
     let _ = ON_CHILD.set(hook);
 }
 
+/// Runs in the child after a fork: forgets the other threads, and opens the gate.
 extern "C" fn in_child() {
-    // Who looked at the gate when the fork was made counted itself for a moment.
+    // A thread that checked the gate at the moment of the fork was counted.
     ELSEWHERE.store(local::sections() as u32, SeqCst);
-    thread::alone();
-    // Whoever closed it need not be here.
+    thread::forget_other_threads();
+    // Another thread may have closed the gate: a handler that forks does not wait for its turn.
     GATE.store(0, Release);
-    go(counter());
+    count_out(counter());
     if let Some(hook) = ON_CHILD.get() {
         hook();
     }

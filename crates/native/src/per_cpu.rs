@@ -1,14 +1,14 @@
-//! Slots per CPU: whether there are, by which numbers, and the kernel's fence.
+//! Slots per CPU: whether this process can have them, how they are numbered, and the kernel's fence.
 //!
-//! Two things must be there: an area for restartable sequences, which glibc registers for every thread from
-//! 2.35 on, and the kernel's membarrier that aborts sequences (5.10). Where one lacks, slots are threads',
-//! and [`Served`] says why. Nothing is registered here: two that register do not get along, and where the C
-//! library was told not to, somebody wanted that.
+//! Two things are needed: an area for restartable sequences, which glibc registers for every thread from 2.35
+//! on, and the kernel's membarrier that aborts sequences (5.10). If one is missing, slots are per thread, and
+//! [`Served`] says why. This library registers no area itself: only one registration per thread is possible,
+//! and if the user disabled glibc's (`GLIBC_TUNABLES`), that choice is respected.
 //!
-//! A slot's number is the *concurrency id* where the kernel tells it (6.3) and the machine has one node:
-//! threads of this process that run at the same time have different ones, and they are as small as can be, so
-//! that a program of one thread uses one slot wherever it runs. On a machine of several nodes it is the CPU's
-//! own number, so that a slot's objects stay near.
+//! A slot's number is the *concurrency id* if the kernel provides it (6.3) and the machine has one node.
+//! Threads of a process that run at the same time have different ids, and the ids are as small as possible,
+//! so a program of one thread uses one slot, on whichever CPU it runs. On a machine of several nodes the
+//! slot's number is the CPU's, so that a slot's objects stay on their node.
 
 use crate::area::{self, SLOTS};
 use crate::{local, system, topology};
@@ -17,34 +17,34 @@ use std::fmt;
 use std::mem::offset_of;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering::*};
 
-/// Whose a slot is.
+/// What a slot belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
-    /// A thread's.
+    /// One thread.
     Thread,
-    /// A CPU's.
+    /// One CPU.
     Cpu,
 }
 
-/// Whose slots are, and why.
+/// What slots belong to in this process, and why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Served {
-    /// Threads', as asked.
+    /// Threads, as requested.
     Thread,
-    /// CPUs', by their numbers.
+    /// CPUs; a slot's number is the CPU's.
     Cpu,
-    /// CPUs', by concurrency ids.
+    /// CPUs; a slot's number is the thread's concurrency id.
     Concurrency,
-    /// Threads', as the C library registered no area.
+    /// Threads, because the C library registered no area for restartable sequences.
     NoArea,
-    /// Threads', as the kernel cannot abort sequences of other CPUs.
+    /// Threads, because the kernel cannot abort sequences of other CPUs.
     NoFence,
-    /// Threads', as address space is limited.
+    /// Threads, because address space is limited.
     NoRoom,
 }
 
 impl Served {
-    /// Whether they are CPUs'.
+    /// Whether slots belong to CPUs.
     pub fn are_cpus(self) -> bool {
         matches!(self, Served::Cpu | Served::Concurrency)
     }
@@ -63,15 +63,15 @@ impl fmt::Display for Served {
     }
 }
 
-/// What a sequence needs to know; offsets are from the thread pointer. The assembler reads it.
+/// Addresses that a sequence needs. Offsets are from the thread pointer. The assembler reads this.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Places {
-    /// Where a thread says which sequence it is in; 0 while slots are threads'.
+    /// Offset of the word in which a thread stores which sequence it is in; 0 with slots per thread.
     sequence: AtomicUsize,
-    /// Where the kernel says which slot a thread may use.
+    /// Offset of the word in which the kernel stores the number of the slot that a thread may use.
     number: AtomicUsize,
-    /// Where the first area is.
+    /// The first area's address.
     areas: AtomicUsize,
 }
 
@@ -85,15 +85,15 @@ static PLACES: Places =
     Places { sequence: AtomicUsize::new(0), number: AtomicUsize::new(0), areas: AtomicUsize::new(0) };
 static SERVED: AtomicU8 = AtomicU8::new(Served::Thread as u8);
 
-/// Offsets in a thread's area that the kernel writes (`struct rseq`).
+/// Offsets in the area that the kernel shares with a thread (`struct rseq`).
 const CPU: usize = 4;
 const SEQUENCE: usize = 8;
 const CONCURRENCY: usize = 24;
-/// Bytes of it: with the sequence; with the concurrency id.
+/// Bytes of that area: up to the sequence; up to the concurrency id.
 const SMALLEST: u32 = 20;
 const WITH_CONCURRENCY: u32 = 28;
 
-/// Decides, once, before there is any slot.
+/// Decides what slots belong to. Called once, before a slot is used.
 pub(crate) fn start(wanted: Owner) {
     let served = if wanted == Owner::Cpu { probe() } else { Served::Thread };
     SERVED.store(served as u8, Release);
@@ -103,7 +103,7 @@ fn probe() -> Served {
     let area = local::registered_area().filter(|(_, size)| *size >= SMALLEST);
     let Some((offset, size)) = area else { return Served::NoArea };
     let at = offset as usize;
-    // A negative number: this thread is not registered.
+    // A negative CPU number: the area of this thread is not registered.
     if (local::half_at(at.wrapping_add(CPU)) as i32) < 0 {
         return Served::NoArea;
     }
@@ -113,7 +113,7 @@ fn probe() -> Served {
     if !system::fence_sequences(None) {
         return Served::NoFence;
     }
-    // Every area has 32 bytes at least, whatever the C library makes known of it: the kernel says how many it
+    // Every area has at least 32 bytes, also if the C library states fewer. The kernel states how many it
     // writes.
     let told = size.max(system::area_bytes()) >= WITH_CONCURRENCY;
     let (served, number) =
@@ -124,33 +124,34 @@ fn probe() -> Served {
     served
 }
 
-/// Whose slots are.
+/// What slots belong to in this process.
 pub(crate) fn served() -> Served {
     const ALL: [Served; 6] =
         [Served::Thread, Served::Cpu, Served::Concurrency, Served::NoArea, Served::NoFence, Served::NoRoom];
     ALL[SERVED.load(Acquire) as usize]
 }
 
-/// What sequences need, where slots are CPUs'.
+/// What sequences need; `None` with slots per thread.
 #[inline(always)]
 pub(crate) fn places() -> Option<&'static Places> {
     (PLACES.sequence.load(Relaxed) != 0).then_some(&PLACES)
 }
 
-/// Whether slots are CPUs'.
+/// Whether slots belong to CPUs.
 #[inline]
 pub(crate) fn on() -> bool {
     places().is_some()
 }
 
-/// The slot this thread may use, a moment ago. `None` where slots are threads', or this CPU has none.
+/// The slot of the CPU that this thread runs on; the thread may be moved at any time. `None` with slots per
+/// thread, and for a CPU without a slot.
 #[inline]
 pub(crate) fn cpu() -> Option<CpuId> {
     let number = local::half_at(places()?.number.load(Relaxed)) as usize;
     (number < SLOTS).then_some(CpuId(number as u16))
 }
 
-/// The node a slot's CPU is on. `None` where slots are threads'.
+/// The node that a slot's CPU is on. `None` with slots per thread.
 pub(crate) fn node_of(slot: CpuId) -> Option<NodeId> {
     match served() {
         Served::Cpu => Some(NodeId(topology::node_of_cpu(slot.0 as u32))),
@@ -160,8 +161,8 @@ pub(crate) fn node_of(slot: CpuId) -> Option<NodeId> {
     }
 }
 
-/// Aborts the sequence that a slot's CPU is in, if it is in one; what its threads wrote before can be seen.
-/// `false` if the kernel would not.
+/// Aborts the sequence that a slot's CPU is running, if any. What threads wrote on that CPU before is visible
+/// afterwards. `false` if the kernel refuses.
 pub(crate) fn fence(slot: CpuId) -> bool {
     match served() {
         _ if PRETENDING.load(Relaxed) => true,
@@ -170,23 +171,23 @@ pub(crate) fn fence(slot: CpuId) -> bool {
     }
 }
 
-/// Whether CPUs are what threads say, for the contract's checks; and which of them are down.
+/// For the contract's checks: whether each thread states its CPU itself ([`pretend`]); which CPUs are down.
 static PRETENDING: AtomicBool = AtomicBool::new(false);
 static DOWN: [AtomicBool; SLOTS] = [const { AtomicBool::new(false) }; SLOTS];
 
-/// Whether a slot's CPU is up. `None` where slots are threads'.
+/// Whether a slot's CPU is up. `None` with slots per thread.
 pub(crate) fn is_up(slot: CpuId) -> Option<bool> {
     on().then(|| slot.0 < area::used() && !DOWN[slot.0 as usize].load(Relaxed))
 }
 
-/// For the contract's checks: a CPU goes up or down. `false` where slots are threads'.
+/// For the contract's checks: takes a CPU up or down. `false` with slots per thread.
 pub(crate) fn set_up(slot: CpuId, up: bool) -> bool {
     DOWN[slot.0 as usize].store(!up, Relaxed);
     on()
 }
 
-/// For the contract's checks: from here on a thread's CPU is what the thread says, the first if it says
-/// nothing. One thread at a time needs no kernel for it: where no area is registered, sequences run too.
+/// For the contract's checks: from here on a thread states its CPU itself, by [`go_to`]; at first it is CPU
+/// 0. The checks run one thread at a time, so sequences need no kernel and no registered area.
 pub(crate) fn pretend() {
     PRETENDING.store(true, Relaxed);
     PLACES.areas.store(area::first(), Relaxed);
@@ -196,21 +197,21 @@ pub(crate) fn pretend() {
     }
 }
 
-/// For the contract's checks: no more.
+/// For the contract's checks: ends [`pretend`].
 pub(crate) fn stop_pretending() {
     PLACES.sequence.store(0, Relaxed);
     PRETENDING.store(false, Relaxed);
     start(Owner::Cpu);
 }
 
-/// For the contract's checks: this thread says that it is on another CPU.
+/// For the contract's checks: this thread states that it runs on the CPU of `slot`.
 pub(crate) fn go_to(slot: CpuId) {
     local::pretend(slot.0 as usize);
     assert!(area::open(slot), "there is memory for the checks");
     area::use_slot(slot);
 }
 
-/// For the contract's checks: `f` as if on another CPU, if threads say which they are on.
+/// For the contract's checks: runs `f` as if on the CPU of `slot`, under [`pretend`].
 pub(crate) fn pretending<R>(slot: CpuId, f: impl FnOnce() -> R) -> R {
     let before = local::pretended();
     go_to(slot);

@@ -1,13 +1,13 @@
-//! What goes to standard error, without allocating.
+//! Messages to standard error, without allocating.
 
 use crate::system;
 use core::fmt::{self, Write};
 use std::sync::OnceLock;
 
-/// Most bytes of a line.
+/// Most bytes of a message.
 const MOST: usize = 1024;
 
-/// A line being made, or several. What does not fit is cut.
+/// A message of one or more lines in `BYTES` bytes. Text that does not fit is cut.
 pub struct Line<const BYTES: usize = MOST> {
     bytes: [u8; BYTES],
     length: usize,
@@ -17,19 +17,19 @@ impl Line {
     /// Writes `slablab: ...` to standard error.
     pub fn say(text: fmt::Arguments<'_>) {
         let mut line = Line { bytes: [0; MOST], length: 0 };
-        // The only error is that the line is full.
+        // The only error is that the message is full.
         let _ = write!(line, "slablab: {text}");
         line.end();
     }
 
-    /// Writes a line as it is.
+    /// Writes one line without a prefix.
     pub fn print(text: fmt::Arguments<'_>) {
         let mut line = Line { bytes: [0; MOST], length: 0 };
         let _ = line.write_fmt(text);
         line.end();
     }
 
-    /// Writes a name, and from column `width` on the rest.
+    /// Writes one line: `name`, padded to `width` columns, then `rest`.
     pub fn columns(name: fmt::Arguments<'_>, width: usize, rest: fmt::Arguments<'_>) {
         let mut line = Line { bytes: [0; MOST], length: 0 };
         let _ = line.write_fmt(name);
@@ -40,8 +40,8 @@ impl Line {
 }
 
 impl<const BYTES: usize> Line<BYTES> {
-    /// Writes lines as they are, in one piece. Nothing is held meanwhile: what they are made of may wait for
-    /// others.
+    /// Writes the lines that `make` makes, by one write. No lock is held while `make` runs, so it may wait
+    /// for other threads.
     pub fn write_all(make: impl FnOnce(&mut Self) -> fmt::Result) {
         let mut lines = Line { bytes: [0; BYTES], length: 0 };
         let _ = make(&mut lines);
@@ -96,7 +96,7 @@ pub(crate) fn damage(cache: Option<u32>, what: fmt::Arguments<'_>) -> ! {
     }
 }
 
-/// Ends the process with a report of a caller's mistake.
+/// Prints a report of a caller's mistake and ends the process.
 #[cold]
 pub fn misuse(what: fmt::Arguments<'_>) -> ! {
     Line::say(what);

@@ -1,21 +1,21 @@
 //! Restartable sequences: the hot operations on the slot of the CPU this code runs on.
 //!
 //! ```text
-//!    say which sequence this is                      a word the kernel reads
-//! ┌  slot = the CPU's area + the cache's offset      preempted, moved, a signal comes,
-//! │  conditions, or out with a refusal               another CPU fences:
+//!    store which sequence this is                    a word that the kernel reads
+//! ┌  slot = the CPU's area + the cache's offset      preempted, moved, interrupted by
+//! │  check the conditions, or refuse                 a signal, fenced by another CPU:
 //! └  one store                                       from the start again
 //! ```
 //!
-//! Of a sequence that the kernel aborts nothing is seen but words written where nobody looks: the link of the
-//! object that is pushed, the array's place behind the last. The store that commits is the last instruction.
+//! The store that commits is the last instruction. An aborted sequence has written only words that no thread
+//! reads: the link of the object it pushed, the array's element behind the last.
 //!
-//! Whoever empties another CPU's slot takes the words by exchange and fences. A sequence that read them
-//! before may have stored what it made of them in between: then that is what the slot holds, and is taken
-//! next.
+//! A thread that empties another CPU's slot takes the words by exchange, then fences that CPU. A sequence
+//! that read the words before the exchange may have committed before the fence: then the slot holds its
+//! result, which the thread takes next.
 //!
-//! The assembler is in a file for each machine, all with the same functions; every place that one is inlined
-//! to has a sequence of its own, which the section `__rseq_cs` lists.
+//! There is one file of assembler for each machine, with the same functions. A function is inlined, and each
+//! inlined copy is a sequence of its own, listed in the section `__rseq_cs`.
 
 #[cfg(target_arch = "aarch64")]
 #[expect(unsafe_code, reason = "assembler")]
@@ -35,23 +35,23 @@ pub(crate) use x86_64::{pop, pop_if, push, push_if, take};
 /// Bytes before an array's first address.
 pub(crate) const FIRST_BYTES: u32 = HotArray::<Object>::HEADER * 8;
 
-/// The words of a slot that sequences read, and its two that they write. Those of the array are not where the
-/// first two words of objects that begin with a line are: a processor that compares low bits of addresses
-/// first would take them for those.
+/// The words of a slot that sequences use; they write `list` and `sizes`. The array's words do not have the
+/// offsets in a cache line that the first two words of most objects have: a processor that first compares the
+/// low bits of addresses would take one for the other.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Hot {
-    /// The list's head shifted by 16, and how many are on it + 1 in the 17 bits below.
+    /// The list's head shifted left by 16, and in the low 17 bits the number of objects on it + 1.
     pub(crate) list: AtomicU64,
-    /// What the owner says of the list.
+    /// The engine's tag of the list.
     pub(crate) tag: AtomicU64,
-    /// Of the array: size (32), capacity (32).
+    /// The array's size (low 32 bits) and capacity (high 32 bits).
     pub(crate) sizes: AtomicU64,
-    /// Where the array is.
+    /// The array's address.
     pub(crate) storage: AtomicU64,
 }
 
-/// What a sequence knows of a cache: where its lines are in each area, where its objects keep their link.
+/// What a sequence knows of a cache: the offset of its lines in each area, and of the link in its objects.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cache {
     pub(crate) offset: u32,

@@ -1,7 +1,7 @@
-//! Who called: return addresses, kept once each, and their names.
+//! Stacks of callers: return addresses, each stack kept once, and the names of functions.
 //!
-//! A stack is told by a number. Stacks are kept in a table that grows no more than its mapping: what does not
-//! fit is nobody's. Nothing here allocates.
+//! A stack is known by a number, its index in a table of fixed size + 1. A stack that finds no place has
+//! number 0, which prints as `?`. Nothing here allocates.
 
 use crate::{region, system, thread};
 use std::ffi::{CStr, c_void};
@@ -9,41 +9,42 @@ use std::fmt::{self, Write};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Return addresses kept of a stack: the innermost.
+/// Return addresses kept of a stack, the innermost ones.
 const DEPTH: usize = 10;
 /// Stacks kept, a power of two.
 const STACKS: usize = 1 << 16;
-/// Places a stack may be in.
+/// Entries of the table that a stack may be in.
 const TRIES: usize = 16;
-/// Lines shown of a stack.
+/// Most lines printed of a stack.
 const SHOWN: usize = 8;
 
 #[derive(Debug)]
 struct Stack {
-    /// 0: nobody's.
+    /// 0 if the entry is free.
     hash: AtomicU64,
     calls: [AtomicU64; DEPTH],
 }
 
 static TABLE: OnceLock<&'static [Stack]> = OnceLock::new();
 
-/// Keeps stacks from now on. Without memory for them all are nobody's.
+/// Keeps stacks from now on. Without memory for the table every stack has number 0.
 pub fn want() {
     if TABLE.get().is_none()
         && let Some(at) = system::map_block(STACKS * size_of::<Stack>(), system::page_size())
     {
         // The block is new, large enough, and stays.
         let table = region::row(at.addr().get(), STACKS);
-        // Who comes second leaves a mapping that nobody touches.
+        // A second thread that maps a table meanwhile leaves a mapping that is never touched.
         let _ = TABLE.set(table);
     }
 }
 
-/// The number of the caller's stack; 0 where none is kept.
+/// The number of this thread's stack; 0 if stacks are not kept or the table has no place.
 #[inline(never)]
 pub fn here() -> u64 {
     let Some(table) = TABLE.get() else { return 0 };
-    // The unwinder may allocate, under a lock of its own; so may a signal handler that comes meanwhile.
+    // The unwinder may allocate, under a lock of its own. That allocation, and one by a signal handler that
+    // interrupts the unwinder, must not walk the stack again.
     let Some(walking) = thread::walking().filter(|walking| !walking.swap(true, Relaxed)) else { return 0 };
     let (mut calls, mut count) = ([0; DEPTH], 0);
     system::each_call(&mut |call| {
@@ -66,8 +67,8 @@ pub fn here() -> u64 {
     0
 }
 
-/// The calls of a stack that are not this library's, innermost first. In a program that this code is part of,
-/// all are.
+/// The calls of a stack, innermost first, without those of this library. In a program that contains this
+/// code, all calls.
 fn calls(stack: u64) -> impl Iterator<Item = Call> {
     let kept = stack.checked_sub(1).and_then(|index| TABLE.get()?.get(index as usize));
     let own = Call::at(here as *const () as u64).image;
@@ -76,14 +77,14 @@ fn calls(stack: u64) -> impl Iterator<Item = Call> {
     calls.skip_while(move |call| call.image == own && !own.is_null() && !is_program(own))
 }
 
-/// Whether an image is the program itself, by what the kernel says of it.
+/// Whether an image is the program itself. The kernel tells where the program's headers are.
 fn is_program(image: *const c_void) -> bool {
     let headers = system::program_headers();
-    // Its headers are at its start.
+    // The headers are in the image's first page.
     headers.wrapping_sub(image.addr()) < system::page_size()
 }
 
-/// Writes the innermost call of a stack.
+/// Writes the innermost call of a stack, or `?` for number 0.
 pub fn write(stack: u64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     match calls(stack).next() {
         Some(call) => write!(f, "{call}"),
@@ -91,12 +92,12 @@ pub fn write(stack: u64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     }
 }
 
-/// The calls of a stack but the innermost, for as many lines as are worth it.
+/// The calls of a stack without the innermost one, at most [`SHOWN`].
 pub fn others(stack: u64) -> impl Iterator<Item = impl fmt::Display> {
     calls(stack).skip(1).take(SHOWN)
 }
 
-/// A return address, and what the dynamic linker knows of it.
+/// A return address, and its image, file and symbol as the dynamic linker knows them.
 struct Call {
     at: u64,
     image: *const c_void,
@@ -111,7 +112,7 @@ impl Call {
     }
 }
 
-/// `symbol+0x1d (file+0x11aa)`: what is known of it.
+/// `symbol+0x1d (file+0x11aa)`, or as much of it as is known.
 impl fmt::Display for Call {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = |f: &mut fmt::Formatter<'_>, text: &[u8]| {

@@ -1,4 +1,4 @@
-//! What the contract's checks ask of this world beyond the contract.
+//! Functions for tests: the conformance suite's [`Testable`], and what tests of this world need besides.
 
 use crate::memory::Wishes;
 use crate::object::Object;
@@ -11,15 +11,15 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, PoisonError};
 
 impl<A: Trusted> Native<A> {
-    /// Runs `f` in slot 0 of a world that nobody used yet. There is one world in a process: others wait, and
-    /// whatever was in it is gone. For the contract's checks.
+    /// For the contract's checks: runs `f` in slot 0 of an empty world. A process has one world, so other
+    /// threads that call this wait, and everything that was in the world before is gone.
     #[doc(hidden)]
     pub fn enter_fresh<R>(f: impl FnOnce() -> R) -> R {
         Self::enter(false, f)
     }
 
-    /// The same; with slots per CPU, this thread's CPU is what the checks say, and no kernel is needed for
-    /// it.
+    /// For the contract's checks: runs `f` in slot 0 of an empty world, as [`Native::enter_fresh`]. With
+    /// slots per CPU the checks choose this thread's CPU, without the kernel.
     #[doc(hidden)]
     pub fn enter_pretending<R>(f: impl FnOnce() -> R) -> R {
         Self::enter(wanted() == Owner::Cpu, f)
@@ -44,7 +44,7 @@ impl<A: Trusted> Native<A> {
     }
 }
 
-/// Whose slots tests want.
+/// What slots belong to in this run of the tests (`SLABLAB_SLOTS`).
 fn wanted() -> Owner {
     match std::env::var("SLABLAB_SLOTS") {
         Ok(slots) if slots == "cpu" => Owner::Cpu,
@@ -52,26 +52,27 @@ fn wanted() -> Owner {
     }
 }
 
-/// For tests over several threads: objects' contents, and threads that go before they end.
+/// For tests with several threads: the contents of objects, and threads that release their slot before they
+/// end.
 #[doc(hidden)]
 impl<A: Trusted> Native<A> {
-    /// Fills an object with a word.
+    /// Writes `word` to every word of an object of `bytes` bytes.
     pub fn stamp(object: Object, bytes: u32, word: u64) {
         (0..bytes).step_by(8).for_each(|offset| memory::word(object, offset).store(word, Relaxed));
     }
-    /// The offset of the first word that is another.
+    /// The offset of the first word of an object of `bytes` bytes that is not `word`.
     pub fn unstamped(object: Object, bytes: u32, word: u64) -> Option<u32> {
         (0..bytes).step_by(8).find(|offset| memory::word(object, *offset).load(Relaxed) != word)
     }
-    /// Goes to another CPU, where a thread's CPU is what it says ([`Native::enter_pretending`]), and whose
-    /// slot refuses nothing for want of credit.
+    /// Moves this thread to another CPU, under [`Native::enter_pretending`], and renews the credit of its
+    /// slot.
     pub fn go_to(cpu: CpuId) {
         per_cpu::go_to(cpu);
         area::renew_credit(cpu);
     }
-    /// Lets go of this thread's slot, as its end would.
-    pub fn leave() {
-        thread::leave();
+    /// Releases this thread's slot, as the thread's end would.
+    pub fn release_slot() {
+        thread::release();
     }
 }
 

@@ -1,7 +1,7 @@
-//! Threads: what each has of its own, which slot is whose, and their ends.
+//! Threads: their headers, numbers, slots and ends.
 //!
-//! A thread has a number, which is its slot's too where slots are threads'. It gets one on its first slow
-//! path, and lets go of it when it ends.
+//! A thread gets a number on its first slow path, and releases it when it ends. With slots per thread the
+//! number is also its slot's.
 
 use crate::area::{self, SLOTS};
 use crate::local::{header, set_area, set_header, swap_header};
@@ -11,15 +11,15 @@ use std::ffi::c_void;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::*};
 
-/// What a thread has of its own. Written by the thread alone.
+/// A thread's own values. Only the thread writes them.
 #[repr(C, align(64))]
 struct Header {
     random: AtomicU64,
     ticks: AtomicU32,
     number: AtomicU16,
-    /// Sections this thread is in, one inside another.
+    /// How many sections this thread is in, one inside another (`fork::Section`).
     sections: AtomicU32,
-    /// Whether this thread walks its stack.
+    /// Whether this thread is walking its stack.
     walking: AtomicBool,
 }
 
@@ -33,34 +33,35 @@ static HEADERS: [Header; SLOTS] = [const {
     }
 }; SLOTS];
 
-/// Stands for the header of a thread that ended: it gets no number again, as nobody would give that one back.
+/// Stands for the header of a thread that ended. The thread gets no number again, because no call at a
+/// thread's end would release it.
 const ENDED: usize = 1;
 
 /// This thread's header, if it has a number.
 #[inline]
 fn mine() -> Option<&'static Header> {
     let at = header();
-    // What is there is one of `HEADERS`, 0 or `ENDED`.
+    // The word is the address of one of `HEADERS`, 0 or `ENDED`.
     (at > ENDED).then(|| region::at(at))
 }
 
-/// Where this thread counts its sections, if it has a number.
+/// The word that counts this thread's sections, if the thread has a number.
 #[inline]
 pub(crate) fn sections() -> Option<&'static AtomicU32> {
     mine().map(|header| &header.sections)
 }
 
-/// Whether this thread walks its stack, if it has a number.
+/// Whether this thread is walking its stack, if it has a number.
 pub(crate) fn walking() -> Option<&'static AtomicBool> {
     mine().map(|header| &header.walking)
 }
 
-/// Where every thread that has a number counts its sections.
+/// The words that count the sections of all threads with a number.
 pub(crate) fn all_sections() -> impl Iterator<Item = &'static AtomicU32> {
     HEADERS.iter().take(NUMBERS.load(SeqCst) as usize).map(|header| &header.sections)
 }
 
-/// A number from a generator of this thread's.
+/// A random number from this thread's generator.
 pub(crate) fn random() -> u32 {
     let Some(header) = mine() else { return system::now_ns() as u32 };
     // Marsaglia's xorshift; the seed is the thread's number.
@@ -72,10 +73,10 @@ pub(crate) fn random() -> u32 {
     (x >> 32) as u32
 }
 
-/// Slow paths between two looks at what no caller waits for.
+/// Slow paths of a thread between two looks at the clock for upkeep.
 const TICKS: u32 = 8;
 
-/// Counts a slow path; `true` every so often.
+/// Counts a slow path of this thread; `true` once in [`TICKS`].
 pub(crate) fn tick() -> bool {
     let Some(header) = mine() else { return false };
     let ticks = header.ticks.load(Relaxed).wrapping_add(1);
@@ -87,12 +88,13 @@ const FREE: u8 = 0;
 const LIVE: u8 = 1;
 const CLAIMED: u8 = 2;
 
-/// Who has a number; where slots are threads', who has the slot. Number 0 is nobody's.
+/// Whether each number has a thread; with slots per thread, whether the slot has one. Number 0 is never given
+/// out.
 static STATES: [AtomicU8; SLOTS] = [const { AtomicU8::new(FREE) }; SLOTS];
-/// Numbers that threads had are below this.
+/// Every number that was given out is below this. It only grows.
 static NUMBERS: AtomicU16 = AtomicU16::new(1);
 
-/// Whether somebody may use a slot now.
+/// Whether a thread may be using a slot now.
 pub(crate) fn is_live(slot: CpuId) -> bool {
     match per_cpu::is_up(slot) {
         Some(up) => up,
@@ -100,12 +102,12 @@ pub(crate) fn is_live(slot: CpuId) -> bool {
     }
 }
 
-/// Whether a slot is this thread's, where slots are threads'.
+/// Whether a slot is this thread's. Always `false` with slots per CPU.
 pub(crate) fn is_mine(slot: CpuId) -> bool {
     area::is_mine() && area::slot() == slot
 }
 
-/// Calls for the thread's end: the key, and who is told which slot became free.
+/// The key of the C library's call at a thread's end, and the function that learns which slot became free.
 static KEY: AtomicU32 = AtomicU32::new(u32::MAX);
 static ON_EXIT: OnceLock<fn(CpuId)> = OnceLock::new();
 
@@ -116,27 +118,27 @@ pub(crate) fn start() {
     }
 }
 
-/// Asks for `hook` whenever a slot lost its thread: what is in the slot can be claimed from then on.
+/// Has `hook` called whenever the thread of a slot ended. The slot can be claimed from then on.
 pub(crate) fn on_exit(hook: fn(CpuId)) {
-    // A second hook is the first: there is one process.
+    // A process has one hook: a second call passes the same function.
     let _ = ON_EXIT.set(hook);
 }
 
 extern "C" fn exit(_mark: *mut c_void) {
-    // What is allocated or freed from here on, by the hook, other destructors and the C library, goes without
-    // a number.
-    let Some(slot) = leave_for(ENDED) else { return };
+    // From here on the hook, other destructors and the C library allocate and free without a number.
+    let Some(slot) = release_for(ENDED) else { return };
     if let Some(hook) = ON_EXIT.get() {
         hook(slot);
     }
 }
 
-/// Takes a number for this thread if it has none, and the slot if slots are threads'; whether there is a slot
-/// for it now.
+/// Takes a number for this thread if it has none, and with slots per thread the slot. `true` if there is a
+/// slot that the thread may use now.
 pub(crate) fn enter() -> bool {
     match mine() {
         Some(header) => {
-            // A signal handler found it for this thread, just when a hot operation hid that there was none.
+            // A signal handler took the number while it interrupted a hot operation, which then restored the
+            // refusing area.
             if area::mine() == area::refusing() && !per_cpu::on() {
                 set_area(area::of(CpuId(header.number.load(Relaxed))));
             }
@@ -148,15 +150,15 @@ pub(crate) fn enter() -> bool {
 
 #[cold]
 fn enter_first() -> bool {
-    // In a section it would count the next ones elsewhere.
+    // Inside of a section a number would change the word that counts this thread's sections.
     if area::first() == 0 || local::sections() > 0 {
         return false;
     }
-    // Signal handlers that come from here on go without a number.
+    // Signal handlers that run from here on see a thread that ended, and take no number.
     let before = swap_header(ENDED);
     if before != 0 {
         set_header(before);
-        mine().inspect(|header| stay(header.number.load(Relaxed)));
+        mine().inspect(|header| set_live_again(header.number.load(Relaxed)));
         return before != ENDED;
     }
     let free = (1..area::room()).find(|number| {
@@ -173,64 +175,65 @@ fn enter_first() -> bool {
         set_header(0);
         return false;
     }
-    // Before this thread counts sections there.
+    // Before this thread counts sections in its header.
     NUMBERS.fetch_max(slot.0 + 1, SeqCst);
     if !per_cpu::on() {
         area::name(slot);
         set_area(area::of(slot));
     }
-    become_number(slot);
-    stay(slot.0);
-    // May allocate: from here on that is served.
+    set_number(slot);
+    set_live_again(slot.0);
+    // May allocate, which works from here on.
     system::mark_thread(KEY.load(Relaxed));
     true
 }
 
-/// Says again who has a number: a signal handler that forked meanwhile found nobody who had it.
-fn stay(number: u16) {
+/// Stores `LIVE` again. If a signal handler forked before this thread's header was set, the child's
+/// [`forget_other_threads`] reset the state to `FREE`.
+fn set_live_again(number: u16) {
     STATES[number as usize].store(LIVE, Release);
 }
 
-fn become_number(number: CpuId) {
+fn set_number(number: CpuId) {
     let header = &HEADERS[number.0 as usize];
     header.random.store(0x9e37_79b9_7f4a_7c15 ^ number.0 as u64, Relaxed);
     header.number.store(number.0, Relaxed);
     set_header(std::ptr::from_ref(header).expose_provenance());
 }
 
-/// Lets go of this thread's number, and answers which slot lost its thread with that: what is in it stays for
-/// whoever claims it or gets it next.
-pub(crate) fn leave() -> Option<CpuId> {
-    leave_for(0)
+/// Releases this thread's number. With slots per thread, returns the thread's slot: its objects stay in it
+/// until it is claimed, or serve the next thread.
+pub(crate) fn release() -> Option<CpuId> {
+    release_for(0)
 }
 
-/// The same; `next` stands where its header's address stood.
-fn leave_for(next: usize) -> Option<CpuId> {
+/// [`release`], which stores `next` in place of the address of this thread's header.
+fn release_for(next: usize) -> Option<CpuId> {
     let Some(mine) = mine() else {
         set_header(next);
         return None;
     };
     let number = mine.number.load(Relaxed);
-    // In this order: who has a header gets the area back.
+    // In this order: `enter` restores the area of a thread that has a header.
     set_header(next);
     set_area(area::refusing());
     STATES[number as usize].store(FREE, Release);
     (!per_cpu::on()).then_some(CpuId(number))
 }
 
-/// Says that this process has no other thread: the others' numbers are free.
-pub(crate) fn alone() {
+/// In a fork's child, which has no other thread: frees the other threads' numbers.
+pub(crate) fn forget_other_threads() {
     let mine = mine().map(|header| header.number.load(Relaxed) as usize);
     for (number, state) in STATES.iter().enumerate().take(NUMBERS.load(Relaxed) as usize) {
         if mine != Some(number) {
-            // Its thread may have looked at the gate just when the fork was made.
+            // The thread may have been checking the gate at the moment of the fork.
             HEADERS[number].sections.store(0, Relaxed);
             state.store(FREE, Relaxed);
         }
     }
 }
 
-/// A slot that no thread has, taken to empty it.
+/// A slot without a thread, taken to empty it. Dropping the claim frees the slot.
 #[derive(Debug)]
 pub(crate) struct Claim(CpuId);
 
@@ -249,7 +252,7 @@ impl Drop for Claim {
     }
 }
 
-/// For the contract's checks: `f` as another slot's thread, which need not have one.
+/// For the contract's checks: runs `f` as the thread of another slot, whether that has a thread or not.
 pub(crate) fn as_slot<R>(slot: CpuId, f: impl FnOnce() -> R) -> R {
     if per_cpu::on() {
         return per_cpu::pretending(slot, f);
@@ -259,7 +262,7 @@ pub(crate) fn as_slot<R>(slot: CpuId, f: impl FnOnce() -> R) -> R {
     NUMBERS.fetch_max(slot.0 + 1, SeqCst);
     assert!(area::open(slot), "there is memory for the checks");
     area::name(slot);
-    become_number(slot);
+    set_number(slot);
     set_area(area::of(slot));
     let result = f();
     set_area(before.0);
@@ -267,7 +270,7 @@ pub(crate) fn as_slot<R>(slot: CpuId, f: impl FnOnce() -> R) -> R {
     result
 }
 
-/// For the contract's checks: a slot's thread comes or goes, a CPU goes up or down.
+/// For the contract's checks: gives a slot a thread or takes it away, or takes a CPU up or down.
 pub(crate) fn set_live(slot: CpuId, live: bool) {
     if !per_cpu::set_up(slot, live) {
         STATES[slot.0 as usize].store(if live { LIVE } else { FREE }, Release);

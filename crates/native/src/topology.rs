@@ -1,23 +1,23 @@
-//! Nodes, as the system says.
+//! The machine's nodes.
 //!
-//! Read once, at the start, from /sys/devices/system/node, without allocating. A machine that does not say
-//! has one node.
+//! They are read once, at the start, from /sys/devices/system/node, without allocating. If that cannot be
+//! read, the machine is taken for one node.
 
 use crate::system;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU64, Ordering::Relaxed};
 
-/// Nodes there can be: the rest of a larger machine's are not used.
+/// Most nodes. On a machine with more, all memory is taken for one node's.
 pub(crate) const NODES: usize = 64;
 
 static COUNT: AtomicU16 = AtomicU16::new(1);
-/// A bit per node that has memory.
+/// Bit `n` is set if node `n` has memory.
 static WITH_MEMORY: AtomicU64 = AtomicU64::new(1);
 static DISTANCES: [[AtomicU8; NODES]; NODES] = [const { [const { AtomicU8::new(0) }; NODES] }; NODES];
 /// The node of each CPU of the machine.
 static CPU_NODE: [AtomicU8; CPUS] = [const { AtomicU8::new(0) }; CPUS];
 const CPUS: usize = 8192;
 
-/// Nodes are numbered below this.
+/// Number of nodes.
 #[inline]
 pub(crate) fn nodes() -> u16 {
     COUNT.load(Relaxed)
@@ -27,7 +27,8 @@ pub(crate) fn has_memory(node: u16) -> bool {
     WITH_MEMORY.load(Relaxed) >> node & 1 == 1
 }
 
-/// Distance between nodes; 10 to itself, 20 to others where the system does not say.
+/// Distance between two nodes, as the firmware states it. Without a statement 10 within a node and 20 between
+/// nodes.
 pub(crate) fn distance(from: u16, to: u16) -> u32 {
     match DISTANCES[from as usize][to as usize].load(Relaxed) {
         0 if from == to => 10,
@@ -41,10 +42,10 @@ pub(crate) fn node_of_cpu(cpu: u32) -> u16 {
     CPU_NODE.get(cpu as usize).map_or(0, |node| node.load(Relaxed) as u16)
 }
 
-/// The nearest node with memory of each node: found once, as frees of far objects ask.
+/// For each node the nearest node with memory. Found once, because frees of objects of other nodes need it.
 static MEMORY_NODES: [AtomicU8; NODES] = [const { AtomicU8::new(0) }; NODES];
 
-/// The nearest node with memory.
+/// The node with memory that is nearest to `node`.
 #[inline]
 pub(crate) fn memory_node(node: u16) -> u16 {
     MEMORY_NODES[node as usize].load(Relaxed) as u16
@@ -58,7 +59,7 @@ fn find_memory_nodes() {
     }
 }
 
-/// Reads what the system says.
+/// Reads the nodes, their distances and their CPUs.
 pub(crate) fn read() {
     let mut text = [0; 4096];
     let Some(online) = system::read_file(c"/sys/devices/system/node/online", &mut text) else { return };
@@ -150,7 +151,7 @@ mod tests {
 
     #[test]
     fn nearest_nodes_with_memory() {
-        // Nodes 0 and 2 have memory; 1 is nearer to 2, 3 as far from both.
+        // Nodes 0 and 2 have memory. Node 1 is nearer to 2; node 3 is equally far from both.
         let distances = [[10, 21, 30, 21], [21, 10, 15, 21], [30, 15, 10, 21], [21, 21, 21, 10]];
         for (node, row) in distances.iter().enumerate() {
             row.iter().zip(&DISTANCES[node]).for_each(|(distance, place)| place.store(*distance, Relaxed));

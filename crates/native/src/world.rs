@@ -17,7 +17,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU8, Ordering::*};
 
-/// The world of mapped memory. Its CPUs are slots: one per thread, or one per CPU.
+/// The world of mapped memory. What the contract calls a CPU is a slot here: one per thread, or one per CPU.
 ///
 /// The world's functions are safe to call and write real memory, so a program needs an `unsafe` of its own to
 /// use them: `A` is a type of the program that implements [`Trusted`]. Without one, nothing of the world can
@@ -63,21 +63,23 @@ pub struct Native<A>(PhantomData<A>);
 ///
 /// [`Native`]`<Self>` makes functions safe to call that read and write all memory of the heap, and memory
 /// beyond it if their arguments are wrong. The program that implements this trait promises that in it
-/// - engines call the functions of the contract as [`slablab_platform::Memory`] demands of engines, and other code calls
-///   them no differently;
-/// - one page allocator serves all engines over this world, and frees of pages and objects name what that allocator and
-///   these engines handed out;
-/// - safe code outside the program cannot name the type that implements this trait, unless by a name that is hidden and
-///   documented as not public.
+/// - engines and all other code call the functions of the contract as [`slablab_platform::Memory`] demands of
+///   engines;
+/// - one page allocator serves all engines over this world, and frees of pages and objects name pages and
+///   objects that this allocator and these engines handed out;
+/// - safe code outside the program cannot name the type that implements this trait, except by a name that is
+///   hidden and documented as not public.
 pub unsafe trait Trusted: 'static {}
 
 impl<A: Trusted> Native<A> {
-    /// Reserves address space, once per process. Before that, nothing else may be used.
+    /// Reserves address space, once per process, with the default [`Wishes`]. No other function may be called
+    /// before.
     pub fn start() -> Start {
         memory::start(Wishes::default())
     }
 
-    /// The same, as wanted; [`Native::slots`] and [`Native::has_huge_pages`] say what came of it.
+    /// Reserves address space, once per process. [`Native::slots`] and [`Native::has_huge_pages`] say which
+    /// wishes were granted.
     pub fn start_with(wanted: Wishes) -> Start {
         memory::start(wanted)
     }
@@ -89,33 +91,33 @@ impl<A: Trusted> Native<A> {
 
     /// How many slots were ever used.
     pub fn slots_used() -> u16 {
-        // Where slots are threads', the first number is nobody's.
+        // With slots per thread, number 0 is never given out.
         area::used() - u16::from(!per_cpu::on())
     }
 
-    /// Whose slots are, and why.
+    /// What slots belong to, and why.
     pub fn slots() -> Served {
         per_cpu::served()
     }
 
-    /// Makes it safe to fork while other threads allocate. Once, when the heap serves: the C library may
-    /// allocate for it.
+    /// Makes it safe to fork while other threads allocate. Called once, after the heap started: the C library
+    /// may allocate in it.
     pub fn watch_forks() {
         fork::watch_forks();
     }
 
-    /// Asks for `hook` in every fork's child, where the forking thread alone is left.
+    /// Has every fork's child call `hook`. The forking thread is the only one there.
     pub fn on_child(hook: fn()) {
         fork::on_child(hook);
     }
 
-    /// Asks for `hook` whenever a thread that had a slot ended: it may claim what the slot holds, and nobody
-    /// else will.
+    /// Has `hook` called whenever a thread that had a slot ended. The hook may claim the slot; nothing else
+    /// empties it before the next thread takes it.
     pub fn on_thread_exit(hook: fn(CpuId)) {
         thread::on_exit(hook);
     }
 
-    /// Takes the earliest deferred work that is due. To be asked on slow paths.
+    /// Takes the earliest deferred work that is due. Called on slow paths.
     pub fn due() -> Option<(CpuId, Work)> {
         timers::due()
     }
@@ -131,54 +133,55 @@ impl<A: Trusted> Native<A> {
         timers::take_of(cache, kind)
     }
 
-    /// Whether slots have room for so many bytes more.
+    /// Whether slots have room for `bytes` more bytes.
     pub fn has_room(bytes: usize) -> bool {
         slot_space::has_room(bytes)
     }
 
-    /// The order of the largest block there can be, 512 MiB at most on pages of 4 KiB.
+    /// The order of the largest block that the heap can have: 512 MiB at most on pages of 4 KiB.
     pub fn largest_order() -> u8 {
         memory::largest_order()
     }
 
-    /// Bytes of the largest block there can be; 0 before the start.
+    /// Bytes of the largest block that the heap can have; 0 before the start.
     pub fn largest_block() -> usize {
         if memory::frames() == 0 { 0 } else { (1 << memory::largest_order()) << memory::page_shift() }
     }
 
-    /// Whether this code is a signal handler that came while its thread held a lock or a slot, or was in a
-    /// hot operation: a request from outside never finds that otherwise, but between a fork's two halves.
+    /// Whether this code is a signal handler that interrupted its thread while the thread held a lock or a
+    /// slot, or ran a hot operation. A request from outside of the library finds `true` in no other place,
+    /// except in the forking thread during a fork.
     #[inline]
     pub fn interrupted() -> bool {
         fork::is_interrupted()
     }
 
-    /// Leave to serve one request: until the pass is dropped, no lock that this thread takes waits for a
-    /// fork. `None` for a signal handler in the middle of a request ([`Native::interrupted`]), and where a
-    /// fork takes longer than a request should wait: then nothing may be locked.
+    /// Permission to serve one request. Until the pass is dropped, no lock that this thread takes waits for a
+    /// fork. `None` for a signal handler that interrupted a request ([`Native::interrupted`]), and if a fork
+    /// takes longer than 5 ms: then the caller must not take a lock.
     #[inline]
     pub fn pass() -> Option<Pass> {
         Pass::enter()
     }
 
-    /// Counts a slow path of this thread; `true` now and then.
+    /// Counts a slow path of this thread; `true` once in eight.
     pub fn tick() -> bool {
         thread::tick()
     }
 
-    /// Makes a free block read as zeros, and gives its memory back to the system.
-    /// Answers whether the system took it.
+    /// Gives the memory of a free block back to the kernel; the block reads as zeros then. `false` if the
+    /// kernel refused.
     pub fn discard(pfn: Pfn, order: u8) -> bool {
         memory::discard(pfn, order)
     }
 
-    /// Takes every access to page frames of the caller's away, so that a read or a write of them ends the
-    /// process; gives their memory back as far as the system takes it. Answers whether the system did it.
+    /// Makes the caller's page frames inaccessible, so that a read or a write of them ends the process, and
+    /// gives their memory back to the kernel. `false` if the kernel refused.
     pub fn forbid(pfn: Pfn, count: u32) -> bool {
         memory::protect(pfn, count, false)
     }
 
-    /// Gives access to page frames back. Answers whether the system did it.
+    /// Makes page frames accessible again. `false` if the kernel refused.
     pub fn permit(pfn: Pfn, count: u32) -> bool {
         memory::protect(pfn, count, true)
     }
@@ -189,11 +192,11 @@ impl<A: Trusted> Native<A> {
         memory::location(at.addr())
     }
 
-    /// Bytes of the heap for which there is one flag: the objects of a cache whose size is not less have one
-    /// each.
+    /// Bytes of the heap for each flag. Each object of a cache has a flag of its own if its size is not below
+    /// this.
     pub const FLAG_BYTES: usize = memory::FLAG_BYTES;
 
-    /// The flag of an object of at least [`Native::FLAG_BYTES`]. 0 at first; what it means is its user's.
+    /// The flag of an object of at least [`Native::FLAG_BYTES`]. 0 at first. The caller gives it a meaning.
     #[inline(always)]
     pub fn flag(object: Object) -> &'static AtomicU8 {
         memory::flag(object)
@@ -322,7 +325,7 @@ unsafe impl<A: Trusted> Memory for Native<A> {
         memory::fill(at, bytes, value);
     }
     fn differs(at: Object, bytes: u32, value: u8) -> Option<(u32, u8)> {
-        // By pieces, each without an early end: that is one comparison of many bytes.
+        // In pieces, each compared to its end: the compiler makes wide comparisons of that.
         const PIECE: usize = 32;
         let all = memory::bytes(at, bytes);
         let other = |piece: &[u8]| piece.iter().fold(0, |other, byte| other | (byte ^ value)) != 0;

@@ -147,7 +147,7 @@ where
                     scope.spawn(move || {
                         world.program(round * THREADS + thread);
                         // What this thread's slot holds is anybody's when it ended.
-                        Native::leave();
+                        Native::release_slot();
                     });
                 }
             });
@@ -165,7 +165,7 @@ where
                 assert_eq!(cache.reports().total, 0, "{name}: {:?}", cache.reports().first[0]);
                 // Twice: freeing a sheaf gives this thread a slot, whose turn may have been to come.
                 for _ in 0..2 {
-                    Native::leave();
+                    Native::release_slot();
                     (0..Native::cpus()).for_each(|cpu| cache.cpu_down(&backing, CpuId(cpu)));
                 }
                 assert_eq!(

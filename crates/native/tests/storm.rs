@@ -203,7 +203,7 @@ impl Storm {
         self.program(me);
         // A signal may still be on its way.
         IN_STORM.set(false);
-        Native::leave();
+        Native::release_slot();
         self.working.fetch_sub(1, Relaxed);
     }
 
@@ -278,7 +278,7 @@ fn storm() {
             }
             storm.send_signals();
         });
-        Native::leave();
+        Native::release_slot();
         let mut found = storm.owners.iter().filter(|owner| owner.load(Acquire) == LEFT).count();
         let (mut holds, total) = (0, storm.holds.load(Relaxed));
         for cpu in (0..Native::cpus()).map(CpuId).filter(|cpu| storm.slots.used(*cpu)) {

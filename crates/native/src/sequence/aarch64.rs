@@ -1,7 +1,7 @@
 //! The sequences on aarch64. `unsafe`: assembler.
 //!
-//! The word that conditions begin with is read with acquire: whoever gives a slot back from another CPU
-//! stores it last, with release.
+//! The first word that the conditions read is loaded with acquire: a thread on another CPU that gives a slot
+//! back stores that word last, with release.
 
 use super::{Cache, Hot};
 use crate::area::{AREA_BYTES, CREDIT_AT, SLOTS};
@@ -11,8 +11,8 @@ use std::arch::asm;
 use std::mem::offset_of;
 use std::sync::atomic::AtomicU64;
 
-/// A sequence: `body` between its start and its end; at label 8, where it refuses, `refused`. The kernel goes
-/// to label 5, in front of which is the number that glibc registered areas with.
+/// A sequence: `body` from its start to its end. Label 8 is where it refuses, with `refused`. The kernel
+/// sends an aborted thread to label 5; in front of it is the signature that glibc registered the areas with.
 macro_rules! sequence {
     ([$($body:expr,)+], refused $refused:literal, $places:expr, $($operands:tt)+) => {
         asm!(
@@ -49,7 +49,7 @@ macro_rules! sequence {
     };
 }
 
-/// A sequence that begins with finding the slot.
+/// A sequence that first finds the slot of this CPU.
 macro_rules! in_slot {
     ([$($body:expr,)+], refused $refused:literal, $places:expr, $cache:expr, $($operands:tt)+) => {
         sequence!(
@@ -74,10 +74,10 @@ macro_rules! in_slot {
     };
 }
 
-/// Takes the list's head if the tag meets `want`; 0 if not.
+/// Takes the list's head if the tag meets `want`. 0 if the tag does not, or if the list is empty.
 ///
 /// # Safety
-/// Slots are CPUs', and the cache's lines are a [`Hot`] in every area.
+/// Slots belong to CPUs, and the cache's lines are a [`Hot`] in every area.
 #[inline(always)]
 pub(crate) unsafe fn pop_if(places: &Places, cache: Cache, want: Want) -> u64 {
     let object: u64;
@@ -115,7 +115,8 @@ pub(crate) unsafe fn pop_if(places: &Places, cache: Cache, want: Want) -> u64 {
     object
 }
 
-/// Puts an object on the list if the tag meets `want` and fewer than `limit` are on it; whether it did.
+/// Puts an object on the list if the tag meets `want` and the list has fewer than `limit` objects. `false` if
+/// not.
 ///
 /// # Safety
 /// As [`pop_if`], and the object is the caller's.
@@ -160,7 +161,7 @@ pub(crate) unsafe fn push_if(places: &Places, cache: Cache, want: Want, limit: u
     done != 0
 }
 
-/// Takes the array's last address; 0 if there is none.
+/// Takes the array's last address. 0 if the array is empty or credit is used up.
 ///
 /// # Safety
 /// As [`pop_if`].
@@ -201,7 +202,7 @@ pub(crate) unsafe fn pop(places: &Places, cache: Cache) -> u64 {
     object
 }
 
-/// Adds an address to the array if there is room; whether it did.
+/// Adds an address to the array. `false` if the array is full.
 ///
 /// # Safety
 /// As [`pop_if`].
@@ -236,10 +237,10 @@ pub(crate) unsafe fn push(places: &Places, cache: Cache, object: u64) -> bool {
     done != 0
 }
 
-/// Takes what is in a word of `cpu`'s slot, and leaves 0; `None` on another CPU.
+/// Takes the value of a word of `cpu`'s slot and stores 0. `None` if this thread runs on another CPU.
 ///
 /// # Safety
-/// Slots are CPUs', and the caller holds that slot.
+/// Slots belong to CPUs, and the caller holds that slot.
 pub(crate) unsafe fn take(places: &Places, cpu: CpuId, word: &AtomicU64) -> Option<u64> {
     let (taken, here): (u64, u64);
     // SAFETY: the caller's promise; only sequences on that CPU write the word, and this is one.
