@@ -5,7 +5,7 @@
 //! the zones around objects.
 //!
 //! ```text
-//! alloc   engine ── was it free? ── zones, poison intact? ── red zones of an allocated object ── record ── zero
+//! alloc   engine ── was it free? ── zones, poison intact? ── red zones of a live object ── record ── zero
 //! free    of this cache? ── allocated? ── zones intact? ── red zones and poison of a free object ── record
 //!           └─ quarantine, first in first out ── poison intact? ── engine
 //! ```

@@ -54,8 +54,8 @@ impl Wrap {
         },
         Knob {
             name: "harden",
-            what: "random: new slabs hand objects out in random order; encode: links are encoded, a broken one ends \
-                   the run (CONFIG_SLAB_FREELIST_RANDOM, _HARDENED)",
+            what: "random: new slabs hand objects out in random order; encode: links are encoded, a broken \
+                   one ends the run (CONFIG_SLAB_FREELIST_RANDOM, _HARDENED)",
             values: Values::Words(&["off", "random", "encode", "random+encode"]),
             get: |w| w.shuffled as u64 | (w.encoded as u64) << 1,
             set: |w, v| (w.shuffled, w.encoded) = (v & 1 == 1, v & 2 == 2),

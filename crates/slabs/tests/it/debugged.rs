@@ -1,5 +1,5 @@
-//! Sizes of debugged caches: every cache of a 6.1 booted with `slub_debug=FZPU`, created through the wrapper; what each
-//! letter adds; what the letters say.
+//! Layout of debugged caches: the sizes in every cache of a 6.1 booted with `slub_debug=FZPU`, the bytes that
+//! each letter adds, and the notation of letters.
 
 use crate::truth;
 use slablab_model::{Machine, MachineSpec, Model};
@@ -13,7 +13,7 @@ fn letters(text: &str) -> Letters {
     Letters::parse(text).unwrap_or_else(|| panic!("{text}: no letters"))
 }
 
-/// What a cache gets under a kernel's policies with these letters, on a machine with so many CPUs.
+/// The geometry of a cache under a kernel's policies with these letters, on a machine with `cpus` CPUs.
 fn geometry(spec: &CacheSpec, policy: &SlubPolicy, text: &str, release: Release, cpus: u16) -> Geometry {
     let mut machine = Machine::new(MachineSpec::uniform(cpus, 1, 1 << 30)).expect("the spec is right");
     let wrap = Wrap { letters: letters(text), ..Wrap::default() };
@@ -22,14 +22,14 @@ fn geometry(spec: &CacheSpec, policy: &SlubPolicy, text: &str, release: Release,
 }
 
 #[test]
-fn every_cache_of_a_debugged_kernel() {
+fn layouts_match_every_cache_of_a_debugged_kernel() {
     let caches = truth::caches();
     let runs = truth::runs();
     let run = runs.iter().find(|run| run.name == "amd64_smp4_debugFZPU").expect("the run with debugging");
     let release = Release::parse(run.release).expect("a release");
     let mut count = 0;
     for cache in caches.iter().filter(|cache| cache.is_in(run)) {
-        let spec = cache.attributes.as_ref().expect("sysfs was kept").spec();
+        let spec = cache.attributes.as_ref().expect("a dump of sysfs").spec();
         let kmalloc = cache.name.starts_with("kmalloc-") || cache.name.starts_with("dma-kmalloc-");
         let spec = CacheSpec { flags: CacheFlags { kmalloc, ..spec.flags }, ..spec };
         let found = geometry(&spec, &run.policy(), "FZPU", release, run.present as u16);
@@ -42,7 +42,7 @@ fn every_cache_of_a_debugged_kernel() {
     assert_eq!(count, 199);
 }
 
-/// Bytes from one object to the next by letters, for an object of so many bytes.
+/// Checks the spacing of objects of `object_size` bytes for each string of letters.
 fn check(object_size: u32, flags: CacheFlags, release: &str, expected: &[(&str, u32)]) {
     let spec = CacheSpec { flags, ..CacheSpec::of_size(object_size) };
     let release = Release::parse(release).expect("a release");
@@ -53,35 +53,37 @@ fn check(object_size: u32, flags: CacheFlags, release: &str, expected: &[(&str, 
     }
 }
 
-/// Worked out by hand from docs/theory/slub.md 7; 0 where no zones are asked for.
+/// Computed by hand from docs/theory/slub.md 7; 0 means no zones.
 #[test]
-fn what_each_letter_adds() {
+fn each_debug_letter_adds_its_bytes() {
     let plain = CacheFlags::default();
     let kmalloc = CacheFlags { kmalloc: true, ..plain };
     let rcu = CacheFlags { typesafe_by_rcu: true, ..plain };
-    // Z: 8 before, 8 behind, 8 more. P: the link leaves the object. U: two records of 32, and for kmalloc the size asked.
+    // Z: 8 bytes before, 8 after, 8 more. P: the link moves out of the object. U: two records of 32 bytes,
+    // and for kmalloc the requested size.
     check(64, plain, "6.1", &[("F", 0), ("Z", 88), ("P", 72), ("U", 128), ("FZPU", 160), ("off", 0)]);
     check(64, kmalloc, "6.1", &[("U", 136), ("FZPU", 168)]);
-    // The gap up to the word is the red zone behind the object.
+    // The bytes up to the next word are the red zone after the object.
     check(60, plain, "6.1", &[("Z", 80), ("FZPU", 152)]);
     check(64, rcu, "6.1", &[("Z", 96), ("P", 72), ("FZPU", 160)]);
-    // Red zones behind objects alone before 4.7, whole stacks before 5.18.
+    // Before 4.7 there is a red zone only after the object. Before 5.18 records hold whole stacks.
     check(64, kmalloc, "4.6", &[("Z", 80), ("U", 368)]);
     check(64, kmalloc, "5.18", &[("U", 128)]);
 }
 
 #[test]
-fn orders_that_are_kept() {
+fn debug_letter_o_exempts_caches_whose_order_would_grow() {
     let release = Release::new(6, 1, 0);
     let Some(Preset::Slub(policy)) = Preset::of_kernel(release) else { panic!("6.1 has a preset") };
     let size = |bytes, text| geometry(&CacheSpec::of_size(bytes), &policy, text, release, 4).size;
-    // Two pages instead of one for an object: O turns all of it off. In the middle of a page nothing changes.
+    // The object would need two pages instead of one, so O turns debugging off. Sizes whose order does not
+    // grow are debugged as without O.
     assert_eq!((size(4096, "FZ"), size(4096, "FZO")), (4120, 4096));
     assert_eq!((size(64, "FZ"), size(64, "FZO")), (88, 88));
 }
 
 #[test]
-fn letters_are_read_and_printed() {
+fn debug_letters_parse_and_print() {
     for (given, printed) in [("FZPU", "FZPU"), ("upzf", "FZPU"), ("o", "O"), ("off", "off"), ("-", "off")] {
         assert_eq!(letters(given).to_string(), printed);
         assert_eq!(letters(printed), letters(given));

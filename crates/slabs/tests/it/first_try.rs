@@ -1,4 +1,4 @@
-//! The first, high-order attempt at a slab: its flags by release, and what it costs when memory is tight.
+//! The first, high-order attempt at a slab: its flags by release, and its cost when memory is low.
 
 use slablab_model::{Machine, MachineSpec, Model};
 use slablab_pages::{Pages, PagesPolicy};
@@ -9,7 +9,7 @@ use slablab_slabs::slab::Slab;
 use slablab_slabs::{Backing, CacheId, CacheSpec, Engine, Front, Misuse};
 
 #[test]
-fn flags() {
+fn first_attempt_flags_by_release() {
     fn check(first_try: FirstTry, gfp: Gfp, can_fall_back: bool, plus: Gfp, minus: Gfp) {
         let quiet = Gfp::NOWARN | Gfp::NORETRY;
         assert_eq!(
@@ -37,7 +37,7 @@ fn flags() {
     check(FirstTry::NoReclaim, Gfp::ATOMIC, true, Gfp::NONE, Gfp::NONE);
 }
 
-/// What one new slab cost.
+/// The cost of one new slab.
 #[derive(Debug, PartialEq, Eq)]
 struct Cost {
     kswapd_wakes: u64,
@@ -46,7 +46,7 @@ struct Cost {
     fallbacks: u64,
 }
 
-/// A slab of order 3 when the free frames are just below a watermark; nobody reclaims anything.
+/// Allocates a slab of order 3 when the free frames are just below a watermark. Nothing can be reclaimed.
 fn cost(preset: &str, below_min: bool) -> Cost {
     let Ok(Preset::Slub(policy)) = Preset::parse(preset) else { panic!("{preset} is no SLUB") };
     let mut machine = Machine::new(MachineSpec::uniform(1, 1, 256 << 20)).expect("the spec is right");
@@ -78,22 +78,22 @@ fn cost(preset: &str, below_min: bool) -> Cost {
 }
 
 #[test]
-fn what_it_costs_when_memory_is_tight() {
+fn cost_of_the_first_attempt_when_memory_is_low() {
     fn check(word: &str, below_min: bool, expected: (u64, u64, u64, u64)) {
         let (kswapd_wakes, direct_reclaims, failed_requests, fallbacks) = expected;
         let right = Cost { kswapd_wakes, direct_reclaims, failed_requests, fallbacks };
         let preset = format!("slub@2.6.29,first_try={word}");
         assert_eq!(cost(&preset, below_min), right, "{preset}, below min: {below_min}");
     }
-    // Below low the second pass finds a block at the lower watermark, out of the reserves.
+    // Below `low`, the second pass accepts the lower watermark and finds a block.
     check("noretry", false, (1, 0, 0, 0));
     check("nowait", false, (1, 0, 0, 0));
     check("nowait-nokswapd", false, (0, 0, 0, 0));
     check("nowait-nokswapd-nopage", false, (1, 0, 1, 1));
     check("freepages-check", false, (1, 0, 0, 1));
-    // Below min whoever may wait finds nothing: the order-0 request wakes and reclaims too. In this era
-    // whoever may not wait may take a quarter of the reserves, so that the second pass serves order 3 out of
-    // them.
+    // Below `min`, a request that may sleep finds nothing, so the order-0 request wakes kswapd and reclaims
+    // too. In this era a request that may not sleep may use a quarter of the reserves, so its second pass
+    // finds a block of order 3.
     check("noretry", true, (2, 2, 2, 0));
     check("nowait", true, (1, 0, 0, 0));
     check("nowait-nokswapd", true, (0, 0, 0, 0));
@@ -101,8 +101,8 @@ fn what_it_costs_when_memory_is_tight() {
     check("freepages-check", true, (1, 1, 1, 0));
 }
 
-/// A slab of the smallest order has fewer objects than one of the preferred order. An address behind its last
-/// object is refused by every free of the engine, and is never handed out.
+/// A slab of the smallest order has fewer objects than one of the preferred order. Every free of the engine
+/// refuses an address after its last object, and no allocation returns one.
 #[test]
 fn the_tail_of_a_fallback_slab_is_no_object() {
     fn check(preset: &str) {
@@ -129,7 +129,7 @@ fn the_tail_of_a_fallback_slab_is_no_object() {
                 let other = cache.alloc(&backing, Gfp::KERNEL, None).expect("memory is left");
                 assert_ne!(other, bogus, "{preset}: the address was handed out");
             }
-            // The CPU slab takes its own objects on the fast way, whatever its order.
+            // The fast path frees objects of the CPU slab, whatever the slab's order.
             let before = cache.counted(Event::FreeFastpath);
             let newest = cache.alloc(&backing, Gfp::KERNEL, None).expect("memory is left");
             cache.free(&backing, newest).expect("it is the cache's");

@@ -1,5 +1,5 @@
-//! kmalloc's classes, types, names and caches: the rule by itself, against every dumped kernel's kmalloc
-//! caches, and against the requests of recorded kernels (docs/theory/slub.md 8, docs/theory/slqb.md 7).
+//! kmalloc's classes, types, names and caches: the rule alone, against the kmalloc caches of every dumped
+//! kernel, and against the requests of recorded kernels (docs/theory/slub.md 8, docs/theory/slqb.md 7).
 
 use crate::truth;
 use slablab_platform::Gfp;
@@ -24,7 +24,7 @@ fn check_classes(text: &str, page_shift: u32, min_size: u32, classes: &[u32]) {
     let what = format!("{text}, pages of {} bytes, from {min_size}", 1 << page_shift);
     assert_eq!(rule.class_sizes().collect::<Vec<_>>(), classes, "{what}");
     assert_eq!(rule.class_count() as usize, classes.len(), "{what}");
-    // Every size has the smallest class that holds it, or pages.
+    // Every size maps to the smallest class that holds it, or to pages.
     let largest = *classes.last().expect("a class") as u64;
     for bytes in 1..=largest {
         let index = classes.iter().position(|class| bytes <= *class as u64).expect("not above the largest");
@@ -49,7 +49,8 @@ fn classes_by_era_and_machine() {
         check_classes(era, 12, 8, ON_4K);
         check_classes(era, 16, 8, ON_64K);
         check_classes(era, 14, 8, &ON_64K[..15]);
-        // 96 beside classes from 32, 192 from 64, neither from 128.
+        // With a smallest class of 32 bytes there is a class of 96; with 64 there is 192; with 128 there is
+        // neither.
         check_classes(era, 12, 16, &ON_4K[1..]);
         check_classes(era, 12, 32, &ON_4K[2..]);
         check_classes(era, 12, 64, &[64, 128, 192, 256, 512, 1024, 2048, 4096, 8192]);
@@ -61,9 +62,9 @@ fn classes_by_era_and_machine() {
     }
 }
 
-/// Classes up to one page only, as before 2.6.30 (docs/theory/slub.md 8).
+/// Classes up to one page, as before 2.6.30 (docs/theory/slub.md 8).
 #[test]
-fn a_smaller_largest_class() {
+fn with_max_size_sends_larger_requests_to_pages() {
     let rule = KmallocRule::of(&preset("slub@2.6.29"), 12).with_max_size(4096);
     assert_eq!(rule.class_sizes().last(), Some(4096));
     assert_eq!(rule.class_of(4096), Class::Small(11));
@@ -71,7 +72,7 @@ fn a_smaller_largest_class() {
 }
 
 #[test]
-fn the_recorded_size_wins() {
+fn the_recorded_size_selects_the_class() {
     let modern = KmallocRule::of(&preset("slub@6.1"), 12);
     let small = |size: u32| {
         Class::Small(modern.class_sizes().position(|class| class == size).expect("a class") as u8)
@@ -80,11 +81,12 @@ fn the_recorded_size_wins() {
         |bytes_req, bytes_alloc, class| assert_eq!(modern.class_recorded(bytes_req, bytes_alloc), class);
     check(20, None, small(32));
     check(20, Some(32), small(32));
-    // A kernel with larger smallest classes, or one that rounds up: what it gave is what was used.
+    // A recorded size that is a larger class than the rule's is used: the recorded kernel has a larger
+    // smallest class.
     check(20, Some(128), small(128));
     check(5000, Some(16384), Class::Large(2));
     check(9000, Some(16384), Class::Large(2));
-    // Not a size this kernel has, or less than was asked for: the rule.
+    // A recorded size that is no class of this kernel, or is less than the request, is ignored.
     check(20, Some(48), small(32));
     check(5000, Some(5000), small(8192));
     check(100, Some(64), small(128));
@@ -92,10 +94,10 @@ fn the_recorded_size_wins() {
     check(0, Some(0), Class::Zero);
 }
 
-/// Every kmalloc cache of every dump: its name, object size, alignment, flags and, without debugging, size per object;
-/// and none that is not there.
+/// Compares every kmalloc cache of every dump: name, object size, alignment, flags and, without debugging,
+/// size per object. The rule must also create no other cache.
 #[test]
-fn caches_of_every_dump() {
+fn kmalloc_caches_match_every_dump() {
     let caches = truth::caches();
     let mut total = 0;
     for run in truth::runs() {
@@ -148,9 +150,10 @@ fn caches_of_every_dump() {
     println!("{total} kmalloc caches");
 }
 
-/// Every kind of request in the recordings: the size it got, and the cache where the recording names it.
+/// Compares every kind of request in the recordings: the size of the object, and the cache if the recording
+/// contains its name.
 #[test]
-fn requests_of_recorded_kernels() {
+fn kmalloc_requests_match_recorded_kernels() {
     let (mut kinds, mut requests) = (0, 0u64);
     for row in truth::rows(include_str!("../../testdata/requests.csv")) {
         let number = |field: &str| field.parse::<u64>().expect("a number");
@@ -164,7 +167,7 @@ fn requests_of_recorded_kernels() {
             let gfp = row[3].split(' ').fold(Gfp::KERNEL, |flags, name| {
                 flags | Gfp::from_name(&format!("__GFP_{name}")).unwrap_or(Gfp::NONE)
             });
-            // Built without memory cgroups.
+            // These kernels were built without memory cgroups.
             let config = KmallocConfig { cgroup: false, dma: false, ..KmallocConfig::of(&preset) };
             let Class::Small(index) = class else { panic!("{row:?}: a named cache is of a class") };
             assert_eq!(rule.name(KmallocType::of(gfp, &config), index).to_string(), row[4], "{row:?}");
@@ -176,7 +179,7 @@ fn requests_of_recorded_kernels() {
 }
 
 #[test]
-fn types_by_flags() {
+fn flags_select_the_kmalloc_type() {
     use KmallocType::{Cgroup, Dma, Normal, Reclaimable};
     fn check(config: KmallocConfig, gfp: Gfp, kind: KmallocType) {
         assert_eq!(KmallocType::of(Gfp::KERNEL | gfp, &config), kind, "{gfp:?} under {config:?}");
@@ -201,7 +204,7 @@ fn types_by_flags() {
 }
 
 #[test]
-fn what_a_recording_cannot_tell() {
+fn ambiguous_kmalloc_caches_are_reported() {
     let ambiguous = |config: &KmallocConfig, gfp| KmallocType::of(gfp, config).ambiguous(config);
     let told = KmallocConfig::of(&preset("slub@6.1"));
     let buckets = KmallocConfig::of(&preset("slub@6.18"));
@@ -219,7 +222,7 @@ fn what_a_recording_cannot_tell() {
 }
 
 #[test]
-fn names_as_printed() {
+fn kmalloc_names_match_the_kernels() {
     fn check(text: &str, page_shift: u32, kind: KmallocType, bytes: u64, name: &str) {
         let rule = KmallocRule::of(&preset(text), page_shift);
         let Class::Small(index) = rule.class_of(bytes) else { panic!("{bytes} bytes have no class") };
@@ -240,7 +243,8 @@ fn names_as_printed() {
     check("slqb@2009-01", 12, KmallocType::Normal, 1 << 21, "kmalloc-2097152");
 }
 
-/// SLQB aligns its classes to lines, so that 96 bytes take 128; no class is ever merged. 2.6's SLUB merges.
+/// SLQB aligns its classes to cache lines, so 96 bytes take 128. Its classes are never merged; those of 2.6's
+/// SLUB are.
 #[test]
 fn layout_and_merging_by_era() {
     let check = |text: &str, bytes: u32, align: u32, size: u32, no_merge: bool| {
@@ -267,13 +271,14 @@ fn layout_and_merging_by_era() {
 
 /// docs/theory/slab.md 5.7, and the kmalloc caches in /proc/slabinfo of a 6.1.192 with SLAB.
 #[test]
-fn slab_has_classes_of_its_own() {
+fn slab_has_its_own_kmalloc_classes() {
     let sizes = |text: &str, page_shift| -> Vec<u32> {
         KmallocRule::of(&preset(text), page_shift).class_sizes().collect()
     };
     const MODERN: [u32; 11] = [32, 64, 96, 128, 192, 256, 512, 1024, 2048, 4096, 8192];
     assert_eq!(sizes("slab@6.1", 12), MODERN);
-    // No 96 beside lines of 64 bytes; up to the largest block, 4 MB of 4K pages and 32 MB of 64K pages.
+    // There is no class of 96 with cache lines of 64 bytes. The classes reach the largest page block: 4 MB
+    // with 4K pages, 32 MB with 64K pages.
     let old: Vec<u32> = [32, 64, 128, 192].into_iter().chain((8..=22).map(|shift| 1 << shift)).collect();
     assert_eq!(sizes("slab@2.6.29", 12), old);
     let large: Vec<u32> = [64, 128, 192].into_iter().chain((8..=25).map(|shift| 1 << shift)).collect();

@@ -1,5 +1,5 @@
-//! From object size to size per object, and the limits that follow from it, for every cache of every dumped
-//! kernel (docs/theory/slub.md 4.4, 4.5, 7).
+//! The size per object for each object size, and the limits that depend on it, for every cache of every
+//! dumped kernel (docs/theory/slub.md 4.4, 4.5, 7).
 
 use crate::truth;
 use crate::truth::{Attributes, Cache, Run};
@@ -7,7 +7,8 @@ use slablab_slabs::cache::{LinkPlace, alignment_on, layout};
 use slablab_slabs::{CacheFlags, CacheSpec};
 use std::collections::BTreeSet;
 
-/// Counts the caches for which `holds`, over all runs that `counts`; answers how many there were, and which failed.
+/// Evaluates `holds` for the caches of all runs that `counts` selects. Returns the number of caches, and
+/// those for which `holds` is false.
 fn check(
     counts: impl Fn(&Run) -> bool,
     holds: impl Fn(&Run, &Cache, &Attributes) -> bool,
@@ -33,7 +34,8 @@ fn without_debugging(run: &Run) -> bool {
     !run.debug
 }
 
-/// The caches with a constructor in the dumps that tell; others have the same caches without saying so.
+/// The caches that have a constructor, from the dumps that show it; kernels of the other dumps have the same
+/// caches.
 fn with_constructor() -> BTreeSet<&'static str> {
     let told = |cache: &Cache| {
         cache.attributes.as_ref().is_some_and(|shown| shown.constructor_known && shown.flags.constructor)
@@ -42,16 +44,16 @@ fn with_constructor() -> BTreeSet<&'static str> {
 }
 
 #[test]
-fn sizes_of_objects() {
+fn object_sizes_match_every_dump() {
     let (total, failed) = check(without_debugging, |run, cache, attributes| {
         attributes.predicted_size(&run.policy()) == cache.slab_size
     });
     let (silent, other): (Vec<_>, Vec<_>) =
         failed.into_iter().partition(|(run, _)| run.starts_with("counters/"));
-    // Two dumps do not say which caches have constructors. What they miss by are exactly such caches.
+    // Two dumps do not show which caches have constructors. Exactly those caches differ.
     assert_eq!(silent.len(), 10);
     assert!(silent.iter().all(|(_, cache)| with_constructor().contains(cache)), "{silent:?}");
-    // 6.18's vm_area_struct names a place for the link inside, which sysfs does not show.
+    // In 6.18, vm_area_struct sets the link's place inside the object, which sysfs does not show.
     assert!(
         other
             .iter()
@@ -61,9 +63,9 @@ fn sizes_of_objects() {
     println!("{total} caches; {} whose constructor is not in the dump, {} links placed by the caller", 10, 5);
 }
 
-/// With the constructors that other dumps tell, and the link's place where a caller named one, nothing is left.
+/// With the constructors from other dumps, and the link places that callers set, no difference is left.
 #[test]
-fn sizes_of_objects_with_what_sysfs_does_not_show() {
+fn object_sizes_match_with_constructors_and_link_places() {
     let constructors = with_constructor();
     let (_, failed) = check(without_debugging, |run, cache, attributes| {
         let spec = attributes.spec();
@@ -78,9 +80,10 @@ fn sizes_of_objects_with_what_sysfs_does_not_show() {
     assert_eq!(failed, []);
 }
 
-/// Where `hwcache_align` is the only demand, it is the whole alignment; a caller may ask for more, never get less.
+/// If `hwcache_align` is the only requirement, it is the whole alignment. A caller may set a larger
+/// alignment.
 #[test]
-fn alignment_by_cache_line() {
+fn hwcache_align_gives_cache_line_alignment() {
     let line_only = |attributes: &Attributes| CacheSpec { align: 0, ..attributes.spec() };
     let (_, less) = check(
         |_| true,
@@ -97,13 +100,13 @@ fn alignment_by_cache_line() {
                 || alignment_on(&line_only(attributes), run.cache_line) == attributes.align
         },
     );
-    // arm64 asks for 128 bytes, the smallest kmalloc, for its own metadata and for bios.
+    // arm64 sets 128 bytes, its smallest kmalloc, for its own metadata and for bios.
     assert!(more.iter().all(|(run, _)| *run == "arm64_smp4"), "{more:?}");
     println!("{total} caches, {} whose callers ask for more than a line", more.len());
 }
 
 #[test]
-fn cpu_partial_of_every_cache() {
+fn cpu_partial_matches_every_dump() {
     let (_, failed) = check(
         |_| true,
         |run, cache, attributes| {
@@ -115,7 +118,7 @@ fn cpu_partial_of_every_cache() {
 }
 
 #[test]
-fn min_partial_of_every_cache() {
+fn min_partial_matches_every_dump() {
     let (_, failed) = check(
         |_| true,
         |run, cache, attributes| attributes.min_partial == run.policy().min_partial_of(cache.slab_size),
@@ -123,10 +126,10 @@ fn min_partial_of_every_cache() {
     assert_eq!(failed, []);
 }
 
-/// The table of docs/theory/slub.md 4.4, last column: slabs on a CPU's list for 4K pages and 8 CPUs, twice
-/// the objects' worth.
+/// The last column of the table in docs/theory/slub.md 4.4: slabs on a CPU's partial list for 4K pages and 8
+/// CPUs, which is twice the number that the objects fill.
 #[test]
-fn objects_of_cpu_partial_fill_these_slabs() {
+fn cpu_partial_slabs_match_the_table() {
     let Some(slablab_slabs::Preset::Slub(policy)) =
         slablab_slabs::Release::parse("6.1").and_then(slablab_slabs::Preset::of_kernel)
     else {
@@ -148,9 +151,9 @@ fn objects_of_cpu_partial_fill_these_slabs() {
     }
 }
 
-/// Where the link is: in the middle since 5.7, at the start before, behind what must survive a free.
+/// The link is in the middle since 5.7, at the start before, and after an object that must survive a free.
 #[test]
-fn where_the_link_is() {
+fn link_offset_by_release() {
     fn check(object_size: u32, flags: CacheFlags, place: LinkPlace, size_and_link: (u32, u32)) {
         let spec = CacheSpec { flags, ..CacheSpec::of_size(object_size) };
         assert_eq!(layout(&spec, place), size_and_link, "{object_size} bytes, {flags:?}, {place:?}");

@@ -1,4 +1,4 @@
-//! The tests of the engines on the modelled machine, and of their rules against real kernels, as one program.
+//! One test program for the engines on the modelled machine, and for their rules against real kernels.
 
 mod debugged;
 mod first_try;

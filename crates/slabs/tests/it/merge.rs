@@ -1,11 +1,11 @@
-//! Which caches share slabs: the merge rule against the aliases of real kernels (docs/theory/slub.md 9).
+//! The merge rule against the aliases of real kernels (docs/theory/slub.md 9).
 
 use crate::truth;
 use slablab_slabs::cache::mergeable;
 use slablab_slabs::{CacheFlags, CacheSpec};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A cache as it stands alone, in the dump of a kernel that was told not to merge.
+/// A cache of a kernel that was booted without merging.
 struct Alone {
     name: &'static str,
     spec: CacheSpec,
@@ -14,7 +14,7 @@ struct Alone {
 
 type Groups = BTreeSet<BTreeSet<&'static str>>;
 
-/// The groups a kernel made, its directories and their aliases.
+/// The groups of a merging kernel: its sysfs directories and their aliases.
 fn real_groups(run: &str) -> BTreeMap<&'static str, BTreeSet<&'static str>> {
     truth::rows(include_str!("../../testdata/aliases.csv"))
         .filter(|row| row[0] == run)
@@ -22,8 +22,8 @@ fn real_groups(run: &str) -> BTreeMap<&'static str, BTreeSet<&'static str>> {
         .collect()
 }
 
-/// The caches of a kernel that does not merge. What sysfs does not show of them comes from the name that the merging
-/// kernel gave to their group: an `A` before the dash says that objects are accounted.
+/// The caches of a kernel that does not merge. The name of the group in the merging kernel adds what sysfs
+/// does not show: an `A` before the dash means that objects are accounted.
 fn alone(run: &str, groups: &BTreeMap<&'static str, BTreeSet<&'static str>>) -> Vec<Alone> {
     let runs = truth::runs();
     let run = runs.iter().find(|candidate| candidate.name == run).expect("a run");
@@ -46,7 +46,7 @@ fn alone(run: &str, groups: &BTreeMap<&'static str, BTreeSet<&'static str>>) -> 
     .collect()
 }
 
-/// The groups the rule makes when caches are created in this order: each joins the newest it may join.
+/// The groups that the rule predicts for this order of creation: each cache joins the newest mergeable one.
 fn predicted_groups<'a>(created: impl Iterator<Item = &'a Alone>) -> Groups {
     let mut groups: Vec<(&Alone, BTreeSet<&'static str>)> = Vec::new();
     for cache in created {
@@ -64,13 +64,13 @@ fn check(merged: &str, unmerged: &str) -> (usize, usize) {
     let real = real_groups(merged);
     let caches = alone(unmerged, &real);
     let names: BTreeSet<&str> = caches.iter().map(|cache| cache.name).collect();
-    // Only what both dumps have: another kernel may have loaded other modules.
+    // Only the caches of both dumps are compared, because the two kernels may have loaded different modules.
     let real: Groups = real
         .into_values()
         .map(|members| members.into_iter().filter(|name| names.contains(name)).collect::<BTreeSet<_>>())
         .filter(|members| !members.is_empty())
         .collect();
-    // The order of creation is not known; any order has to give the same.
+    // The order of creation is not known. Every order must give the same groups.
     let forwards = predicted_groups(caches.iter());
     assert_eq!(forwards, predicted_groups(caches.iter().rev()), "the order of creation matters");
     let exact = forwards.intersection(&real).count();
@@ -85,19 +85,19 @@ fn check(merged: &str, unmerged: &str) -> (usize, usize) {
 }
 
 #[test]
-fn groups_of_6_1() {
+fn merged_groups_match_6_1() {
     assert_eq!(check("amd64_smp4", "amd64_smp4_nomerge"), (145, 145));
 }
 
 #[test]
-fn groups_of_6_12() {
+fn merged_groups_match_6_12() {
     let (exact, all) = check("amd64_612_smp4", "amd64_612_smp4_mods");
     assert_eq!(exact, all);
 }
 
-/// In no dump are there two directories of merged caches that the rule would have made one.
+/// No dump has two directories of merged caches that the rule would merge.
 #[test]
-fn merged_caches_differ() {
+fn separate_caches_are_not_mergeable() {
     let caches = truth::caches();
     for run in truth::runs() {
         let merged = caches.iter().filter(|cache| cache.is_in(&run) && cache.name.starts_with(':'));
@@ -123,9 +123,9 @@ fn merged_caches_differ() {
     }
 }
 
-/// Each condition of the rule by itself.
+/// Each condition of the rule alone.
 #[test]
-fn conditions() {
+fn each_merge_condition_counts() {
     fn check(what: &str, new: CacheSpec, existing: CacheSpec, existing_size: u32, merges: bool) {
         assert_eq!(mergeable(&new, &existing, existing_size), merges, "{what}");
     }

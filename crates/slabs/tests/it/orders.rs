@@ -1,5 +1,5 @@
-//! Slab orders: every cache of every dumped kernel, the vectors of the textbook, and the claims about what a
-//! change of rule moved (docs/theory/slub.md 5, docs/theory/slqb.md 3).
+//! Slab orders: every cache of every dumped kernel, the vectors of the theory pages, and the sizes whose
+//! order a change of the rule moved (docs/theory/slub.md 5, docs/theory/slqb.md 3).
 
 use crate::truth;
 use slablab_slabs::Release;
@@ -10,18 +10,18 @@ use slablab_slabs::order::{
     default_min_objects,
 };
 
-/// Sizes that differ between two rules, of the multiples of 8 from 8 to `largest`.
+/// The multiples of 8 from 8 to `largest` for which two rules give different orders.
 fn moved(a: OrderRule, b: OrderRule, page_shift: u32, cpus: u32, largest: u32) -> Vec<u32> {
     let order = |rule: OrderRule, size| rule.order(input(size, page_shift, cpus));
     (8..=largest).step_by(8).filter(|size| order(a, *size) != order(b, *size)).collect()
 }
 
-/// What a rule is told without boot parameters.
+/// The input of a rule without boot parameters.
 fn input(size: u32, page_shift: u32, cpus: u32) -> OrderInput {
     OrderInput { size, page_shift, cpus, min_order: 0, max_order: COSTLY_ORDER, min_objects: 0 }
 }
 
-/// The order of one size, and the objects that such a slab holds.
+/// Checks the order of one size, and the number of objects in such a slab.
 fn check(rule: OrderRule, input: OrderInput, order: u8, objects: u64) {
     let got = rule.order(input);
     let held = rule.objects(input, got);
@@ -29,7 +29,7 @@ fn check(rule: OrderRule, input: OrderInput, order: u8, objects: u64) {
 }
 
 #[test]
-fn every_cache_of_every_dump() {
+fn orders_match_every_dump() {
     let caches = truth::caches();
     let (mut rows, mut exact) = (0, 0);
     for run in truth::runs() {
@@ -55,7 +55,8 @@ fn every_cache_of_every_dump() {
     assert_eq!(exact, rows);
 }
 
-/// The dumps tell powers of two of CPUs apart, no more: the rule sees only the number's bit length.
+/// The dumps exclude every other number of CPUs up to its power of two: the rule uses only the bit length of
+/// the number.
 #[test]
 fn the_dumps_exclude_other_cpu_counts() {
     let caches = truth::caches();
@@ -68,7 +69,7 @@ fn the_dumps_exclude_other_cpu_counts() {
         };
         let fitting: Vec<u32> = (0..12).map(|bits| 1 << bits).filter(|cpus| fits(*cpus)).collect();
         let own = 1 << run.present.ilog2();
-        // With 64K pages 8 and 16 CPUs give every size in these dumps the same order.
+        // With 64K pages, 8 and 16 CPUs give every size in these dumps equal orders.
         let expected = if run.page_shift == 16 && run.present == 16 { vec![8, 16] } else { vec![own] };
         assert_eq!(fitting, expected, "{}", run.name);
     }
@@ -90,10 +91,10 @@ fn cpus_counted_by_release() {
     check("6.18.44", (2, 2, 1), 2);
 }
 
-/// Orders of an independent implementation of docs/theory/slub.md 5, for 4K pages: 2.6.29, 2.6.30
-/// and 6.7 with 8 CPUs, 6.7 with 2, 16, 64 and 256, SLQB.
+/// Orders from an independent implementation of docs/theory/slub.md 5, for 4K pages: 2.6.29, 2.6.30 and 6.7
+/// with 8 CPUs, 6.7 with 2, 16, 64 and 256 CPUs, and SLQB.
 #[test]
-fn vectors_of_4k_pages() {
+fn orders_match_vectors_for_4k_pages() {
     type Orders = [(u8, u64); 8];
     #[rustfmt::skip]
     let vectors: [(u32, Orders); 26] = [
@@ -141,9 +142,9 @@ fn vectors_of_4k_pages() {
     }
 }
 
-/// The same for 64K pages: 2.6.30 to 6.6, 6.7, and Patel's third version, with 16 and with 160 CPUs.
+/// Orders for 64K pages: 2.6.30 to 6.6, 6.7, and Patel's version 3, with 16 and with 160 CPUs.
 #[test]
-fn vectors_of_64k_pages() {
+fn orders_match_vectors_for_64k_pages() {
     let vectors: [(u32, [u8; 3], [u8; 3]); 18] = [
         (32, [0, 0, 0], [0, 0, 0]),
         (64, [0, 0, 0], [0, 0, 0]),
@@ -173,9 +174,9 @@ fn vectors_of_64k_pages() {
     }
 }
 
-/// Orders quoted in mails: eight CPUs and 2.6.29 in January 2009, and Bharata's tables of 2020 with 64K pages.
+/// Orders from mails: 2.6.29 with eight CPUs in January 2009, and Bharata's tables of 2020 with 64K pages.
 #[test]
-fn vectors_quoted_in_mails() {
+fn orders_match_mails() {
     check(Halving, input(4096, 12, 8), 3, 8);
     check(Halving, OrderInput { max_order: 1, ..input(4096, 12, 8) }, 1, 2);
     check(Halving, OrderInput { max_order: 0, ..input(4096, 12, 8) }, 0, 1);
@@ -189,10 +190,10 @@ fn vectors_quoted_in_mails() {
     check(Clamped, input(512, 12, 8), 2, 32);
 }
 
-/// 2.6.30 moved 205 sizes with 8 CPUs and 513 with 2 or 16, all to larger slabs, and none with 64
-/// (docs/theory/slub.md 5.4).
+/// 2.6.30 changed the order of 205 sizes with 8 CPUs, of 513 sizes with 2 or 16 CPUs, and of none with 64
+/// CPUs. Every change is to a larger slab (docs/theory/slub.md 5.4).
 #[test]
-fn what_2_6_30_moved() {
+fn release_2_6_30_raised_these_orders() {
     fn check(cpus: u32, sizes: std::ops::RangeInclusive<u32>, orders: (u8, u8)) {
         let got = moved(Halving, Clamped, 12, cpus, 32768);
         let of = |rule: OrderRule, size| rule.order(input(size, 12, cpus));
@@ -207,10 +208,10 @@ fn what_2_6_30_moved() {
     assert_eq!(moved(Halving, Clamped, 12, 64, 32768), []);
 }
 
-/// 6.7 moved 170 sizes from order 2 to 3 and nothing else, whatever the number of CPUs
+/// 6.7 changed the order of 170 sizes from 2 to 3, and of no other size, for every number of CPUs
 /// (docs/theory/slub.md 5.5).
 #[test]
-fn what_6_7_moved() {
+fn release_6_7_raised_these_orders() {
     for cpus in [1, 2, 4, 8, 16, 64, 256] {
         let got = moved(Clamped, Single, 12, cpus, 32768);
         assert_eq!(got, (10928..=12280).step_by(8).collect::<Vec<_>>(), "{cpus} CPUs");
@@ -222,10 +223,10 @@ fn what_6_7_moved() {
     }
 }
 
-/// Whether a fraction of 8 or of 16 comes first shows with few CPUs only: wanting 16 objects leaves less than a sixteenth
-/// anyhow. Counted with check_orders.py's search, begun at 8.
+/// A first fraction of 8 instead of 16 changes orders only with few CPUs: a slab for 16 wanted objects always
+/// wastes less than 1/16. Computed with check_orders.py's search, started at 8.
 #[test]
-fn what_the_sixteenth_moved() {
+fn the_first_fraction_matters_only_with_few_cpus() {
     for (cpus, count, ends) in
         [(1, 56, Some((344, 1912))), (2, 5, Some((632, 1272))), (4, 0, None), (16, 0, None)]
     {
@@ -241,7 +242,8 @@ fn what_the_sixteenth_moved() {
     check(Halving, input(1912, 12, 1), 3, 17);
 }
 
-/// Sizes of one page size and one class of CPUs that two rules give different orders: how many are moved up, and down.
+/// The number of sizes for which two rules give different orders, on one page size and for one number of
+/// CPUs: moved up, and moved down.
 fn moves(page_shift: u32, cpus: u32, sizes: impl Iterator<Item = u32>) -> (usize, usize) {
     sizes.fold((0, 0), |(up, down), size| {
         let input = input(size, page_shift, cpus);
@@ -253,7 +255,8 @@ fn moves(page_shift: u32, cpus: u32, sizes: impl Iterator<Item = u32>) -> (usize
     })
 }
 
-/// One number of CPUs for each number of wanted objects, up to 4096. All others want as many as one of these.
+/// One number of CPUs, up to 4096, for each number of wanted objects. Every other number of CPUs gives the
+/// same wanted objects as one of these.
 fn classes() -> impl Iterator<Item = u32> {
     for cpus in 1..=4096u32 {
         let same = 1 << cpus.ilog2();
@@ -262,13 +265,14 @@ fn classes() -> impl Iterator<Item = u32> {
     (0..=12).map(|bits| 1 << bits)
 }
 
-/// What Patel's third version moves, of every size that a slab of `slub_max_order` can hold, on all page
-/// sizes and for 1 to 4096 CPUs (docs/theory/slub.md 5.6): nothing on 4K pages; on 64K pages only up, and
-/// only below 64 CPUs; on 16K pages, where a quarter is never tolerated, the same sizes down for any number
-/// of CPUs.
+/// The changes by Patel's version 3 for every size that fits into a slab of `slub_max_order`, on all page
+/// sizes, and for 1 to 4096 CPUs (docs/theory/slub.md 5.6). On 4K pages it changes nothing. On 64K pages it
+/// only raises orders, and only below 64 CPUs. On 16K pages it lowers the same sizes for every number of
+/// CPUs, because it never tolerates a waste of a quarter there.
 #[test]
-fn what_patel_v3_moves() {
-    // Sizes moved up and those moved down, then those that are multiples of a word, as real caches have; by bits of CPUs.
+fn patel_v3_changes_these_orders() {
+    // The number of sizes moved up, and of those that are multiples of a word, as in real caches. One entry
+    // per bit length of the number of CPUs.
     const ON_16K: [(usize, usize); 3] = [(999, 126), (545, 68), (117, 16)];
     const ON_64K: [(usize, usize); 6] =
         [(9965, 1239), (7769, 962), (4168, 513), (1726, 211), (577, 69), (100, 12)];
@@ -283,7 +287,7 @@ fn what_patel_v3_moves() {
             assert_eq!((all, words), ((up, down), (words_up, words_down)), "2^{page_shift}, {cpus} CPUs");
         }
     }
-    // A slab that wastes a quarter is refused for one that wastes half.
+    // A slab that wastes a quarter is rejected in favour of one that wastes half.
     check(Clamped, input(32776, 14, 16), 3, 3);
     check(PatelV3, input(32776, 14, 16), 2, 1);
     for (size, before, after) in [(2264, 0, 1), (4520, 1, 2), (9048, 2, 3)] {
@@ -292,11 +296,11 @@ fn what_patel_v3_moves() {
     }
 }
 
-/// Objects larger than a slab of `slub_max_order` get the smallest order that holds one, whoever asks. All sizes up to the
-/// largest block of the page allocator.
+/// Objects larger than a slab of `slub_max_order` get the smallest order that holds one, under both rules.
+/// Tested for all sizes up to the page allocator's largest block.
 #[test]
 #[ignore = "84 million sizes, 13 classes of CPUs, two rules"]
-fn what_patel_v3_does_not_move() {
+fn patel_v3_changes_no_order_above_max_order() {
     for page_shift in [12, 14, 16] {
         let (most, largest) =
             (1 << (page_shift + COSTLY_ORDER as u32), 1u32 << (page_shift + MAX_ORDER as u32));
@@ -307,9 +311,10 @@ fn what_patel_v3_does_not_move() {
     }
 }
 
-/// SLAB's slabs as check_orders.py computes them: size, order, objects, tail; the last two of a reclaimable cache.
+/// SLAB's slabs as check_orders.py computes them: size, order, objects, tail; then order and tail if
+/// reclaimable.
 #[test]
-fn vectors_of_slab() {
+fn slab_orders_match_vectors() {
     fn check_shape(page_shift: u32, size: u32, reclaimable: bool, order: u8, objects: u64, tail: u64) {
         let shape = Shape::of(size, 8, page_shift, reclaimable).expect("a slab");
         assert_eq!(
@@ -324,16 +329,17 @@ fn vectors_of_slab() {
     }
     #[rustfmt::skip]
     let of_4k = [
-        (8, 0, 337, 0), (64, 0, 59, 32), (96, 0, 40, 48), (128, 0, 30, 88), (192, 0, 20, 128), (256, 0, 15, 144),
-        (512, 0, 8, 0), (576, 0, 7, 64), (704, 1, 11, 448), (1024, 0, 4, 0), (1088, 1, 7, 576), (2048, 0, 2, 0),
-        (2112, 1, 3, 1856), (4096, 0, 1, 0), (4224, 1, 1, 3968), (6144, 1, 1, 2048), (8192, 1, 1, 0),
-        (12288, 2, 1, 4096), (16384, 2, 1, 0), (32768, 3, 1, 0), (65536, 4, 1, 0),
+        (8, 0, 337, 0), (64, 0, 59, 32), (96, 0, 40, 48), (128, 0, 30, 88), (192, 0, 20, 128),
+        (256, 0, 15, 144), (512, 0, 8, 0), (576, 0, 7, 64), (704, 1, 11, 448), (1024, 0, 4, 0),
+        (1088, 1, 7, 576), (2048, 0, 2, 0), (2112, 1, 3, 1856), (4096, 0, 1, 0), (4224, 1, 1, 3968),
+        (6144, 1, 1, 2048), (8192, 1, 1, 0), (12288, 2, 1, 4096), (16384, 2, 1, 0), (32768, 3, 1, 0),
+        (65536, 4, 1, 0),
     ];
     #[rustfmt::skip]
     let of_64k = [
-        (8, 0, 5457, 0), (64, 0, 963, 0), (96, 0, 654, 88), (128, 0, 496, 16), (192, 0, 334, 24), (256, 0, 251, 224),
-        (512, 0, 126, 472), (704, 0, 92, 352), (1088, 0, 59, 1056), (4096, 0, 15, 3984), (6144, 0, 10, 4008),
-        (8192, 0, 8, 0), (12288, 0, 5, 4096), (32768, 0, 2, 0), (65536, 0, 1, 0),
+        (8, 0, 5457, 0), (64, 0, 963, 0), (96, 0, 654, 88), (128, 0, 496, 16), (192, 0, 334, 24),
+        (256, 0, 251, 224), (512, 0, 126, 472), (704, 0, 92, 352), (1088, 0, 59, 1056), (4096, 0, 15, 3984),
+        (6144, 0, 10, 4008), (8192, 0, 8, 0), (12288, 0, 5, 4096), (32768, 0, 2, 0), (65536, 0, 1, 0),
     ];
     for (page_shift, vectors) in [(12, &of_4k[..]), (16, &of_64k[..])] {
         for &(size, order, objects, tail) in vectors {
@@ -344,11 +350,11 @@ fn vectors_of_slab() {
         check_shape(12, size, true, 0, objects, tail);
     }
     assert_eq!(Shape::of((32 << 20) + 8, 8, 12, false), None, "no slab is larger than 32 MB");
-    assert_eq!(Slab.order(input((32 << 20) + 8, 12, 8)), 14, "an order that nobody has");
+    assert_eq!(Slab.order(input((32 << 20) + 8, 12, 8)), 14, "an order larger than any real one");
 }
 
 #[test]
-fn names_of_rules() {
+fn rule_names_parse() {
     for rule in OrderRule::ALL {
         assert_eq!(OrderRule::parse(rule.name()), Some(rule));
     }
@@ -377,9 +383,9 @@ fn rules_by_release() {
     }
 }
 
-/// A slab holds at most 32767 objects: an order that would hold more is lowered (docs/theory/slub.md 5.2).
+/// A slab has at most 32767 objects. An order that would hold more is lowered (docs/theory/slub.md 5.2).
 #[test]
-fn objects_are_limited() {
+fn a_slab_has_at_most_32767_objects() {
     let huge = |size, min_order| OrderInput { min_order, max_order: 10, ..input(size, 16, 8) };
     for rule in [Halving, Clamped, Single] {
         for (size, min_order) in [(8, 3), (8, 10), (16, 4), (64, 6)] {

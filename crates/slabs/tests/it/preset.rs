@@ -1,4 +1,5 @@
-//! The grammar of presets: printing and parsing are inverse, errors name what is near, kernels name their presets.
+//! The grammar of presets: printing and parsing are inverse, errors suggest the nearest word, and kernel
+//! releases map to presets.
 
 use slablab_slabs::engines::slab::SlabPolicy;
 use slablab_slabs::engines::slob::SlobPolicy;
@@ -10,7 +11,8 @@ use slablab_slabs::wrap::Wrap;
 use slablab_slabs::zones::Letters;
 use slablab_slabs::{Preset, Release};
 
-/// Text to preset to text to preset: the two presets are equal, and the second text is the first's normal form.
+/// Parses, prints and parses again. The two presets must be equal. Returns the preset; its text is the normal
+/// form.
 fn check_inverse(text: &str) -> Preset {
     let preset = Preset::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"));
     let printed = preset.to_string();
@@ -20,7 +22,7 @@ fn check_inverse(text: &str) -> Preset {
     preset
 }
 
-/// Values of a knob worth trying: all its words, its bounds and what lies between.
+/// Test values of a knob: all its words, its bounds, and values between them.
 fn values_of<T>(knob: &Knob<T>) -> Vec<(String, u64)> {
     let numbers = |least: u64, most: u64| {
         let mut numbers = vec![least, least + 1, (least + most) / 2, most - 1, most];
@@ -37,7 +39,7 @@ fn values_of<T>(knob: &Knob<T>) -> Vec<(String, u64)> {
     }
 }
 
-/// Every preset with every value of every knob, alone and beside every value of the next knob.
+/// Tests every preset with every value of every knob, alone and together with every value of the next knob.
 fn check_every<T: Policy + std::fmt::Debug>(policy: fn(&Preset) -> Option<&T>) -> usize {
     let mut texts = 0;
     for preset in T::PRESETS {
@@ -59,10 +61,10 @@ fn check_every<T: Policy + std::fmt::Debug>(policy: fn(&Preset) -> Option<&T>) -
                         one.name
                     );
                 }
-                for (beside, value_beside) in values_of(other) {
-                    let both = check_inverse(&format!("{name},{}={beside},{}={word}", other.name, knob.name));
+                for (second, second_value) in values_of(other) {
+                    let both = check_inverse(&format!("{name},{}={second},{}={word}", other.name, knob.name));
                     let both = policy(&both).expect("the engine asked for");
-                    assert_eq!(((knob.get)(both), (other.get)(both)), (value, value_beside));
+                    assert_eq!(((knob.get)(both), (other.get)(both)), (value, second_value));
                     texts += 1;
                 }
                 texts += 1;
@@ -95,7 +97,7 @@ fn printing_and_parsing_are_inverse() {
 }
 
 #[test]
-fn normal_forms() {
+fn presets_print_in_normal_form() {
     fn check(text: &str, printed: &str) {
         assert_eq!(check_inverse(text).to_string(), printed);
     }
@@ -144,8 +146,8 @@ fn every_knob_has_a_name_and_a_line() {
     check::<SlobPolicy>();
 }
 
-/// Whatever tells two presets of an engine apart can be changed by name, one at a time: only then can a difference between
-/// them be traced to one policy.
+/// Every difference between two presets of an engine can be set by name, one knob at a time. Otherwise a
+/// difference in results could not be traced to one policy.
 #[test]
 fn every_policy_has_a_knob() {
     fn check<T: Policy + std::fmt::Debug>() {
@@ -165,7 +167,8 @@ fn every_policy_has_a_knob() {
     check::<SlobPolicy>();
 }
 
-/// A preset's settings are what the grammar says of it, and setting all of them makes another of the engine's presets.
+/// The settings of a preset are knobs of the grammar. Setting all of them turns one preset of the engine into
+/// another.
 #[test]
 fn settings_are_knobs_without_types() {
     fn check(preset: &str, name: &str, shown: &str) {
@@ -226,7 +229,7 @@ fn errors_name_the_nearest() {
 }
 
 #[test]
-fn errors_are_of_a_kind() {
+fn errors_have_the_right_kind() {
     fn check(text: &str, kind: fn(&BadKind) -> bool) {
         assert!(kind(&Preset::parse(text).expect_err(text).kind), "{text}");
     }
@@ -236,9 +239,9 @@ fn errors_are_of_a_kind() {
     check("slub,max_order=x", |kind| matches!(kind, BadKind::Value(taken) if taken.knob == "max_order"));
 }
 
-/// Nobody's text makes the parser panic: every prefix, every cut, every replaced byte of a long choice.
+/// No text makes the parser panic: every prefix, every cut, and every replaced byte of a long preset.
 #[test]
-fn any_text_is_answered() {
+fn no_text_makes_the_parser_panic() {
     let text = "slub@6.12.117+deb12-amd64,max_order=0,order=patel-v3,cpu_partial=auto";
     for cut in 0..text.len() {
         let _ = Preset::parse(&text[..cut]);
@@ -252,7 +255,7 @@ fn any_text_is_answered() {
     }
 }
 
-/// The release strings of real kernels, and the presets they ran by default.
+/// The release strings of real kernels, and their default presets.
 #[test]
 fn kernels_name_their_presets() {
     fn check(kernel: &str, release: (u16, u16, u16), preset: Option<&str>) {
@@ -280,16 +283,16 @@ fn kernels_name_their_presets() {
     for not_a_release in ["", "6", "6.", "v6.1", "linux", "6-1", ".6.1", "65536.1", "6.65536"] {
         assert_eq!(Release::parse(not_a_release), None, "{not_a_release}");
     }
-    // Every dumped kernel has one.
+    // Every dumped kernel has a preset.
     for row in include_str!("../../testdata/runs.csv").lines().skip(1) {
         let release = row.split(',').nth(1).expect("a release");
         assert!(Release::parse(release).and_then(Preset::of_kernel).is_some(), "{release}");
     }
 }
 
-/// What is put around an engine is written among its knobs, and printed behind them.
+/// Wrapper knobs are parsed among the engine's knobs, and printed after them.
 #[test]
-fn what_is_put_around_engines() {
+fn wrapper_knobs_parse_and_print() {
     fn check(text: &str, printed: &str, wrap: Wrap) {
         let choice = Choice::parse(text).unwrap_or_else(|bad| panic!("{text}: {bad}"));
         assert_eq!(choice.wrap, wrap, "{text}");
@@ -313,7 +316,7 @@ fn what_is_put_around_engines() {
 }
 
 #[test]
-fn errors_of_what_is_put_around() {
+fn wrapper_knob_errors() {
     fn check(text: &str, words: &[&str]) {
         let bad = Choice::parse(text).expect_err(text).to_string();
         assert!(words.iter().all(|word| bad.contains(word)), "{text}: {bad}");
@@ -325,6 +328,6 @@ fn errors_of_what_is_put_around() {
     check("slub,quarantine=18446744073709551615K", &["quarantine", "number"]);
     check("slub,harden=ranodm", &["harden=`ranodm`", "random"]);
     check("slub,quarantin=1", &["`quarantin`", "quarantine"]);
-    // Where nothing can be put around an engine, the knobs are not known.
+    // Without a wrapper, the wrapper's knobs are unknown.
     assert!(Preset::parse("slub,debug=F").is_err());
 }

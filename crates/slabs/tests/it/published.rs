@@ -1,7 +1,8 @@
-//! Published figures that need no clock, each from a run of the engine itself. docs/published.md has all of them, with those
-//! that other tests hold.
+//! Published figures that need no clock, each from a run of the engine. docs/published.md lists all of them,
+//! and the figures that other tests check.
 //!
-//! Every case is data for [`check`]. What this cannot show: times, and figures that only a whole system's load gives.
+//! Every case is data for [`check`]. These tests cannot show times, or figures that depend on the load of a
+//! whole system.
 
 use slablab_model::{Machine, MachineSpec, Model};
 use slablab_pages::{Pages, PagesPolicy};
@@ -10,12 +11,12 @@ use slablab_slabs::engines::slub::Slub;
 use slablab_slabs::preset::Preset;
 use slablab_slabs::{Backing, CacheId, CacheSpec, Engine};
 
-/// What every CPU does.
+/// The load on every CPU.
 #[derive(Clone, Copy)]
 enum Load {
-    /// Allocates an object and frees it, so many times.
+    /// Allocates and frees one object, this many times.
     Alternate(u64),
-    /// Keeps one object.
+    /// Allocates one object and does not free it.
     KeepOne,
 }
 
@@ -23,14 +24,14 @@ struct Case {
     preset: &'static str,
     page_shift: u32,
     cpus: u16,
-    /// Bytes of an object, as its cache makes them.
+    /// Bytes per object in its cache.
     size: u32,
     load: Load,
     /// Order and objects of a slab.
     slab: (u8, u32),
-    /// What /proc/slabinfo and `slabinfo -AD` call objects.
+    /// The number of objects as /proc/slabinfo and `slabinfo -AD` count them.
     objects: u64,
-    /// Pages of all slabs.
+    /// Pages in all slabs.
     pages: u64,
 }
 
@@ -73,8 +74,9 @@ fn check(name: &str, case: &Case) {
     });
 }
 
-/// Zhang Yanmin's `slabinfo -AD` of 5 February 2009: names_cache had 64 objects in use and one free more than allocations,
-/// journal_handle 1360 and none more; 99 % fast both ways. What is in use are the CPUs' slabs: 8 CPUs by 8, and by 170.
+/// Zhang Yanmin's `slabinfo -AD` of 5 February 2009: names_cache had 64 objects in use and one free more than
+/// allocations; journal_handle had 1360 objects in use; 99 % of both calls were fast. The objects in use are
+/// those of the CPU slabs: 8 CPUs times 8 objects, and 8 times 170.
 #[test]
 fn objects_of_alternating_caches_are_whole_cpu_slabs() {
     let run = |preset, size, slab: (u8, u32), objects| {
@@ -86,17 +88,17 @@ fn objects_of_alternating_caches_are_whole_cpu_slabs() {
         run(preset, 4096, (3, 8), 64);
         run(preset, 24, (0, 170), 1360);
     }
-    // With the boot parameters that he compared, as their slabs hold fewer.
+    // With the boot parameters that the mail compares; their slabs have fewer objects.
     run("slub@2.6.29,max_order=1", 4096, (1, 2), 16);
     run("slub@2.6.29,max_order=0", 4096, (0, 1), 8);
-    // filp and vm_area_struct of the same table: order 0.
+    // filp and vm_area_struct in the same table: order 0.
     run("slub@2.6.29", 192, (0, 21), 8 * 21);
     run("slub@2.6.29", 168, (0, 24), 8 * 24);
 }
 
-/// Bharata B Rao's table of November 2020, ppc64 with 64K pages: objects and pages of a slab sized for 64 possible CPUs, and
-/// sized for those online when the cache was made - 16 for TCPv6, one for the two that boot makes early. 16 CPUs that keep one
-/// object each hold that many pages.
+/// Bharata B Rao's table of November 2020, ppc64 with 64K pages: objects and pages of a slab whose order is
+/// computed for 64 possible CPUs, and for the CPUs online at creation: 16 for TCPv6, 1 for the two caches
+/// that boot creates early. 16 CPUs that hold one object each use that many pages.
 #[test]
 fn slabs_sized_for_possible_and_for_online_cpus() {
     let run = |preset, size, slab: (u8, u32)| {

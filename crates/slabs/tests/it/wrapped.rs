@@ -1,5 +1,5 @@
-//! What a wrapper does for a world whose callers may be wrong: sizes that were asked for, frees that are always looked at, who
-//! is told, and what stays in quarantine.
+//! The wrapper in worlds whose callers may be wrong: requested sizes, checks on every free, the report
+//! function, and the quarantine.
 
 use slablab_model::{Machine, MachineSpec, Model};
 use slablab_pages::{Pages, PagesPolicy};
@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 type Cache = Debugged<Model, Slub<Model>>;
 
-/// Does something with a kmalloc class of 112 bytes that has so much around it.
+/// Calls `f` with a kmalloc class of 112 bytes and the wrapper knobs in `around`.
 fn with<R>(around: &str, checked: bool, f: impl FnOnce(&mut Cache, &Backing<'_, Model>) -> R) -> R {
     let text = format!("slub@7.1{around}");
     let mut choice = Choice::parse(&text).map_err(|bad| bad.to_string()).expect("an engine");
@@ -35,8 +35,8 @@ fn with<R>(around: &str, checked: bool, f: impl FnOnce(&mut Cache, &Backing<'_, 
 }
 
 #[test]
-fn the_red_zone_begins_behind_what_was_asked_for() {
-    // Where it is noted, which needs the records.
+fn the_red_zone_begins_behind_the_requested_bytes() {
+    // The wrapper records the requested size, for which it needs the records (U).
     for (letters, asked, usable) in
         [("ZU", 100, 100), ("FZPU", 1, 1), ("ZU", 112, 112), ("Z", 100, 112), ("U", 100, 100)]
     {
@@ -62,7 +62,7 @@ fn the_red_zone_begins_behind_what_was_asked_for() {
 }
 
 #[test]
-fn a_second_free_is_found_whatever_is_asked_for() {
+fn a_double_free_is_found_with_any_letters() {
     for around in ["", ",debug=Z", ",debug=FO", ",quarantine=4K", ",init=free", ",harden=random"] {
         with(around, true, |cache, backing| {
             let stays = cache.alloc(backing, Gfp::KERNEL, None).expect("memory");
@@ -75,7 +75,7 @@ fn a_second_free_is_found_whatever_is_asked_for() {
 }
 
 #[test]
-fn who_asked_is_told_of_each() {
+fn the_tell_function_receives_every_report() {
     static TOLD: AtomicU64 = AtomicU64::new(0);
     fn told(report: &Report) {
         assert_eq!((report.fault, report.cache), (Fault::Misuse(Misuse::AlreadyFree), CacheId(1)));
@@ -86,7 +86,7 @@ fn who_asked_is_told_of_each() {
         let object = cache.alloc(backing, Gfp::KERNEL, None).expect("memory");
         let stays = cache.alloc(backing, Gfp::KERNEL, None).expect("memory");
         cache.free(backing, object).expect("an object");
-        // More than are kept.
+        // More frees than the cache stores reports for.
         for n in 1..=20 {
             assert_eq!(cache.free(backing, object), Err(Misuse::AlreadyFree));
             assert_eq!((TOLD.load(Relaxed), cache.reports().total), (n, n));
@@ -96,7 +96,7 @@ fn who_asked_is_told_of_each() {
 }
 
 #[test]
-fn who_comes_now_and_then_leaves_the_quarantine() {
+fn shrink_idle_leaves_the_quarantine() {
     with(",quarantine=4K", false, |cache, backing| {
         let all: Vec<_> = (0..10).map(|_| cache.alloc(backing, Gfp::KERNEL, None).expect("memory")).collect();
         all.iter().for_each(|object| cache.free(backing, *object).expect("an object"));

@@ -1,4 +1,4 @@
-//! Sheaves that grow with their use: no kernel has them, so what they do is said here.
+//! Sheaves that grow with their use. No kernel has them, so these tests define the behaviour.
 
 use super::*;
 
@@ -13,10 +13,10 @@ fn case(steps: &'static [Step], expected: &'static [Expected]) {
     });
 }
 
-/// 64 bytes of objects of 64 bytes for each address: a young sheaf is filled whole.
+/// A refill fills a young sheaf completely.
 #[test]
 fn a_young_sheaf_grows_when_it_is_empty() {
-    // The first of 4 is empty, so the next holds 12, and gets what the first held.
+    // The first sheaf has 4 places and is empty, so the next has 12, and gets the 4 objects of the refill.
     case(
         &[Alloc(0, 1)],
         &[Counted(SheafAlloc, 2), Counted(SheafFree, 1), Counted(SheafRefill, 4), Parked(3)],
@@ -25,20 +25,22 @@ fn a_young_sheaf_grows_when_it_is_empty() {
         &[Alloc(0, 5)],
         &[Counted(SheafAlloc, 3), Counted(SheafFree, 2), Counted(SheafRefill, 4 + 12), Parked(11)],
     );
-    // For 4, 12, 28 and 60, which is the capacity: from there on as the kernel's, which fills another one.
+    // Sheaves of 4, 12, 28 and 60 places. 60 is the capacity: a sheaf of that size does not grow, and another
+    // one is filled.
     case(&[Alloc(0, 4 + 12 + 28 + 1)], &[Counted(SheafAlloc, 5), Counted(SheafRefill, 44 + 60), Parked(59)]);
 }
 
 #[test]
 fn a_young_sheaf_grows_when_it_is_full() {
-    // 16 were got and are given back: 12 fit, then it has room for 28.
+    // 16 objects are freed after 16 allocations: a sheaf of 12 places is full, and is replaced by one of 28.
     case(&[Alloc(0, 16), Mark, Free(0, 16)], &[Counted(SheafAlloc, 0), Counted(SheafFlush, 0), Parked(16)]);
     case(&[Alloc(0, 44), Mark, Free(0, 44)], &[Counted(SheafAlloc, 0), Counted(FreeSlowpath, 0), Parked(44)]);
 }
 
-/// What exchanges main and spare with every call is the kernel's; here the first exchange leaves room on both sides.
+/// With the kernel's sheaves, alternating calls can exchange main and spare every time. Here the first
+/// exchange leaves room on both sides.
 #[test]
-fn no_exchange_with_every_call() {
+fn alternating_calls_do_not_exchange_sheaves() {
     const BORDER: &[Step] =
         &[Alloc(0, 300), Free(0, 300), Alloc(0, 60), Mark, Free(0, 2), Alloc(0, 2), Free(0, 2), Alloc(0, 2)];
     case(
@@ -47,8 +49,9 @@ fn no_exchange_with_every_call() {
     );
 }
 
-/// A young sheaf that is done with where its memory cannot be given back waits for who can: nobody may take it for a full-grown
-/// one. A sheaf that was lent is the spare here, and takes the young one's place on a call without memory for sheaves.
+/// A young sheaf that is outgrown while its memory cannot be freed must wait, and must not be used as a
+/// full-size one. Here a lent sheaf is the spare, and replaces the young one on a call without memory for
+/// sheaves.
 #[test]
 fn an_outgrown_sheaf_is_not_used_again() {
     const STEPS: &[Step] =

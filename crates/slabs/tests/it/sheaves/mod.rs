@@ -1,7 +1,8 @@
-//! Sheaves against docs/theory/sheaves.md, on the modelled machine: what they do, counted.
+//! Sheaves against docs/theory/sheaves.md, on the modelled machine, by counters.
 //!
-//! Every case is data for [`check`]: a preset, steps, and what the counters say then. What this cannot show: races (the
-//! schedules in crates/check), times, and whether a kernel did the same, as no counters of one are at hand.
+//! Every case is data for [`check`]: a preset, steps, and the expected counters. These tests cannot show
+//! races (the schedules in crates/check do), times, or whether a kernel did the same, because no counters of
+//! one are available.
 
 mod elastic;
 mod eras;
@@ -27,51 +28,54 @@ use std::collections::VecDeque;
 const MIB: u64 = 1 << 20;
 type Ptr = <Model as Frames>::Ptr;
 
-/// One step of a case. Objects are held oldest first; frees take the oldest.
+/// One step of a case. Objects are held oldest first; frees take the oldest. Fields: CPU, then node, then
+/// number.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// So many objects on a CPU.
+    /// Allocates this many objects on a CPU.
     Alloc(u16, u32),
-    /// The same from a caller who may not block.
+    /// Allocates this many objects on a CPU with flags that do not allow sleeping.
     AllocAtomic(u16, u32),
-    /// So many on a CPU from a node.
+    /// Allocates this many objects on a CPU from a node.
     AllocOn(u16, u16, u32),
-    /// So many on a CPU for who frees memory and may take the last page.
+    /// Allocates this many objects on a CPU with flags that allow the reserves (`__GFP_MEMALLOC`).
     AllocReserve(u16, u32),
-    /// All pages but the reserves are taken.
+    /// Takes all pages except the reserves.
     Exhaust,
-    /// An ordinary caller on a CPU gets no object.
+    /// An ordinary allocation on a CPU that must fail.
     Fail(u16),
-    /// One, which must be the very one that `Alloc` and the like got as the so-manieth, from 0.
+    /// Allocates one object, which must be the one that the allocation with this number returned. The first
+    /// allocation has number 0.
     Same(u16, usize),
-    /// The same where no memory for sheaves is to be had or given back.
+    /// Allocates this many objects on a CPU while memory for sheaves can be neither allocated nor freed.
     AllocBare(u16, u32),
-    /// So many in one call.
+    /// Allocates this many objects in one call.
     Bulk(u16, u32),
     Free(u16, u32),
-    /// Of every whole so many the first.
+    /// Frees the first object of every group of this many.
     FreeEvery(u16, usize),
-    /// So many in one call.
+    /// Frees this many objects in one call.
     FreeBulk(u16, u32),
-    /// So many, to wait for their readers. Those no sheaf takes are freed at the next `Grace`.
+    /// Frees this many objects after a grace period. Objects that no sheaf accepts are freed at the next
+    /// `Grace`.
     FreeRcu(u16, u32),
-    /// An object is allocated on the first CPU and freed on the second, so many times.
+    /// Allocates an object on the first CPU and frees it on the second, this many times.
     Feed(u16, u16, u32),
-    /// A grace period ends.
+    /// Ends a grace period.
     Grace,
-    /// A sheaf with at least so many objects is lent.
+    /// Lends a sheaf with at least this many objects.
     Lend(u16, u32),
-    /// So many objects of the sheaf lent last are used.
+    /// Uses this many objects of the sheaf that was lent last.
     Use(u32),
-    /// The sheaf lent last is handed back on a CPU.
+    /// Returns the sheaf that was lent last, on a CPU.
     Return(u16),
-    /// A CPU goes down.
+    /// Takes a CPU offline.
     Down(u16),
-    /// Counters are looked at from here on.
+    /// Counters in `expected` count from here.
     Mark,
 }
 
-/// What is looked at after the steps, and what it must be.
+/// A value to check after the steps.
 #[derive(Clone, Copy, Debug)]
 enum Expected {
     Counted(Event, u64),
@@ -89,17 +93,17 @@ struct Case {
     expected: &'static [Expected],
 }
 
-/// A cache, the cache its sheaves are in, and what users hold.
+/// A cache, the cache that holds its sheaves, and the allocated objects.
 struct Heap {
     pages: Pages<Model>,
     cache: Slub<Model>,
     sheaves: Slub<Model>,
     held: VecDeque<Ptr>,
-    /// What was ever allocated one by one.
+    /// Every object that single calls ever returned.
     ever: Vec<Ptr>,
     waiting: Vec<Ptr>,
     lent: Vec<Sheaf<Model>>,
-    /// Pages that somebody else has.
+    /// Pages that the test holds, so that the engine cannot have them.
     hogged: Vec<Pfn>,
     zero: Vec<u64>,
 }
@@ -257,7 +261,7 @@ impl Heap {
         if found == right { Ok(()) } else { Err(format!("{expected:?}: found {found}")) }
     }
 
-    /// Frees what is held; then every page must be back, those of the sheaves too.
+    /// Frees all allocated objects. Then every page must be back, including those of the sheaves.
     fn end(mut self) {
         self.hogged.drain(..).for_each(|page| self.pages.free(page));
         self.step(Free(0, self.held.len() as u32));
@@ -271,7 +275,7 @@ impl Heap {
         assert_eq!(self.cache.destroy(&backing), Ok(()));
         assert_eq!(self.sheaves.destroy(&Backing::pages(&self.pages)), Ok(()), "sheaves are left");
         let made = self.cache.counted(SheafAlloc);
-        assert_eq!(made, self.cache.counted(SheafFree), "sheaves made and given back");
+        assert_eq!(made, self.cache.counted(SheafFree), "sheaves allocated and freed");
         assert_eq!((self.cache.usage().slabs, self.sheaves.usage().slabs), (0, 0), "slabs are left");
         self.pages.check().expect("pages balance");
     }
@@ -312,7 +316,7 @@ const SMALL: CacheSpec = CacheSpec::of_size(64);
 const BOTH: &[&str] = &["slub@7.0", "slub@7.1"];
 
 #[test]
-fn capacities() {
+fn sheaf_capacity_by_size() {
     fn check(preset: &str, spec: CacheSpec, page_shift: u32, capacity: u32) {
         let mut machine = Machine::new(MachineSpec { page_shift, ..one_node() }).expect("the spec is right");
         let found =
@@ -336,9 +340,9 @@ fn capacities() {
     check("slub@7.0", CacheSpec { flags, ..CacheSpec::of_size(64) }, 12, 0);
 }
 
-/// Main, spare and ten sheaves in the barn: 720 objects of 64 bytes come and go without a slab being touched.
+/// Main, spare and ten sheaves in the barn hold 720 objects of 64 bytes: no slab is used for them.
 #[test]
-fn the_720_object_horizon() {
+fn sheaves_and_barn_absorb_720_objects() {
     let case = |name, steps, expected| {
         check(&Case { name, machine: one_node, presets: BOTH, spec: SMALL, steps, expected });
     };
@@ -359,10 +363,10 @@ fn the_720_object_horizon() {
         Counted(BarnPutFail, 1),
         Counted(SheafAlloc, 10),
     ];
-    // The barn is full and has no empty sheaf: it is full that counts, and no sheaf is made.
+    // The barn is full and has no empty sheaf. "Full" decides, so no sheaf is allocated.
     case("one more flushes the spare", &[Alloc(0, 780), Mark, Free(0, 721)], flushed);
     case(
-        "720 come back",
+        "720 are allocated again",
         &[Alloc(0, 780), Free(0, 720), Mark, Alloc(0, 720)],
         &[
             Counted(AllocFastpath, 720),
@@ -372,15 +376,16 @@ fn the_720_object_horizon() {
         ],
     );
     case(
-        "the next one does not",
+        "the next allocation refills",
         &[Alloc(0, 780), Free(0, 720), Alloc(0, 720), Mark, Alloc(0, 1)],
         &[Counted(BarnGetFail, 1), Counted(SheafRefill, 60), Parked(59)],
     );
 }
 
-/// One CPU allocates what another frees: one exchange with the barn per sheaf, 1/60 of all, and no slab.
+/// One CPU allocates the objects that another frees: one barn exchange per sheaf, 1/60 of all calls, and no
+/// slab.
 #[test]
-fn the_barns_rate() {
+fn one_barn_exchange_per_sheaf() {
     check(&Case {
         name: "producer and consumer",
         machine: one_node,

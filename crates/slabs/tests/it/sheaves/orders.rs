@@ -1,4 +1,4 @@
-//! Rules of order: which slab of a node's list is first, and which objects of a bulk leave together.
+//! The order of slabs on a node's list, and the objects that a bulk free returns together.
 
 use super::*;
 use slablab_slabs::slab::Slab;
@@ -18,21 +18,21 @@ fn alloc(cache: &Slub<Model>, backing: &Backing<'_, Model>, cpu: u16) -> Ptr {
     cache.alloc(backing, Gfp::KERNEL, None).expect("memory is left")
 }
 
-/// The head frame of an object's slab.
+/// The first frame of an object's slab.
 fn slab_of(object: Ptr) -> Pfn {
     Slab::<Model>::of(object).expect("an object is in a slab").0.pfn()
 }
 
-/// A shrink sorts a node's list, fullest slab first (docs/theory/slub.md 4.6). Slabs with as many free
-/// objects keep their order.
+/// A shrink sorts a node's list, fullest slab first (docs/theory/slub.md 4.6). Slabs with equal numbers of
+/// free objects keep their order.
 #[test]
 fn a_shrink_sorts_the_fullest_slab_first() {
-    // Four objects in a slab, all freed from slabs that are on no CPU's list.
+    // Four objects per slab. All freed objects are of slabs that are on no CPU's list.
     over("slub@6.1,max_order=0,cpu_partial=0", one_node(), 1024, |cache, backing| {
         let objects: Vec<Ptr> = (0..17).map(|_| alloc(cache, backing, 0)).collect();
         let slabs: Vec<Pfn> = objects.chunks(4).map(|slab| slab_of(slab[0])).collect();
-        // Objects freed of slabs 0 to 3, which are listed in this order. Slab 4 is the CPU's; the shrink
-        // lists it first.
+        // The numbers of objects freed in slabs 0 to 3, which are listed in this order. Slab 4 is the CPU
+        // slab; the shrink lists it first.
         for (slab, freed) in [3, 1, 2, 3].into_iter().enumerate() {
             for object in &objects[4 * slab..4 * slab + freed] {
                 cache.free(backing, *object).expect("the cache's object");
@@ -45,11 +45,11 @@ fn a_shrink_sorts_the_fullest_slab_first() {
     });
 }
 
-/// What a refill leaves of a new slab goes to the head of its node's list (docs/theory/sheaves.md 5). The CPU
-/// is on a node without memory and looks at that node's list only, so that slabs of its own making meet on
-/// the other node's list.
+/// After a refill from a new slab, the slab goes to the head of its node's list (docs/theory/sheaves.md 5).
+/// The CPU is on a node without memory and searches only that node's list, so slabs that it allocated collect
+/// on the other node's list.
 #[test]
-fn the_rest_of_a_new_slab_goes_first() {
+fn the_rest_of_a_new_slab_is_listed_first() {
     let mib = |bytes| NodeSpec { bytes: bytes * MIB };
     let machine = MachineSpec {
         cpu_node: vec![0, 1],
@@ -65,13 +65,13 @@ fn the_rest_of_a_new_slab_goes_first() {
     });
 }
 
-/// Objects of a bulk leave with the last one of the same slab if fewer than three of other slabs are between
+/// A bulk free returns objects of one slab together if fewer than three objects of other slabs are between
 /// them (docs/theory/slub.md 4.2).
 #[test]
-fn a_bulk_looks_ahead_past_two_objects() {
+fn bulk_free_looks_ahead_past_two_objects() {
     let chains = |between: usize| {
         let mut chains = 0;
-        // Two objects in a slab; 2.6's lock is taken for each chain.
+        // Two objects per slab. 2.6 takes a lock for each chain.
         over("slub@2.6.32,max_order=0", one_node(), 2048, |cache, backing| {
             let objects: Vec<Ptr> = (0..13).map(|_| alloc(cache, backing, 0)).collect();
             let others = (1..=between).map(|slab| objects[2 * slab]);

@@ -1,19 +1,19 @@
-//! Sheaves and what is below them: CPU slabs, CPU partial lists, lists of nodes, refills.
+//! Sheaves and the layers below them: CPU slabs, CPU partial lists, node lists, refills.
 
 use super::*;
 
-/// 6.18 keeps CPU slabs behind its sheaves, 7.0 does not. What double caching saves is locks: what is left of a slab waits
-/// in the CPU slab instead of on the node's list. What it costs are objects parked twice.
+/// 6.18 has CPU slabs below its sheaves; 7.0 does not. Double caching saves locks: the rest of a slab stays
+/// in the CPU slab and is not put on the node's list. It costs more parked objects.
 #[test]
-fn double_caching() {
-    // 42 objects in a slab, 32 in a sheaf.
+fn cpu_slabs_below_sheaves_save_list_locks() {
+    // 42 objects per slab, 32 per sheaf.
     let spec = CacheSpec { sheaf_capacity: 32, ..CacheSpec::of_size(96) };
     let case = |name, preset, steps, expected| {
         check(&Case { name, machine: one_node, presets: preset, spec, steps, expected });
     };
     case("behind", &["slub@6.18,max_order=0"], &[Alloc(0, 8)], &[CpuSlabs(1), Parked(24 + 10)]);
     case(
-        "nothing behind",
+        "no CPU slab below the sheaves",
         &["slub@6.18,max_order=0,cpu_slab=no"],
         &[Alloc(0, 8)],
         &[CpuSlabs(0), Parked(24)],
@@ -25,16 +25,16 @@ fn double_caching() {
         refills,
         &[Counted(SheafRefill, 320), Counted(LockNodeList, 0)],
     );
-    // Of ten refills each but the first takes the rest of a slab off the list; eight list the rest of a new one.
+    // Ten refills: nine of them take the rest of a slab off the list, and eight list the rest of a new slab.
     let expected = &[Counted(SheafRefill, 320), Counted(LockNodeList, 17)];
     case("locks without", &["slub@6.18,max_order=0,cpu_slab=no"], refills, expected);
 }
 
-/// Each free of another CPU finds a full slab: without CPU partial lists each takes `list_lock`, with them none does until
-/// the list overflows.
+/// Each free on another CPU finds a full slab. Without CPU partial lists each takes `list_lock`; with them
+/// none does until the list overflows.
 #[test]
-fn full_slabs_freed_by_another_cpu() {
-    // 16 objects of 256 bytes in a slab; the first of each is freed.
+fn cpu_partial_lists_save_list_locks() {
+    // 16 objects of 256 bytes per slab. The first object of each slab is freed.
     let run = |preset: &str| {
         let mut machine = Machine::new(one_node()).expect("the spec is right");
         machine.enter(|| {
@@ -49,41 +49,46 @@ fn full_slabs_freed_by_another_cpu() {
         })
     };
     assert_eq!(run("slub@6.1,max_order=0,cpu_partial=0"), (64, 0, 64), "a lock per free");
-    // The list's limit is 7 slabs of 16: 2 * 52 / 16. Every seventh free moves seven slabs under one lock.
+    // The list's limit is 7 slabs: 2 * 52 / 16. Every seventh free moves seven slabs under one lock.
     assert_eq!(run("slub@6.1,max_order=0"), (9, 9, 64), "a lock per drain");
     assert_eq!(run("slub@2.6.32,max_order=0"), (64, 0, 64), "before there were CPU partial lists");
-    // Until 5.15 it is objects that are counted: five slabs with one free each.
+    // Until 5.15 the limit counts objects: five slabs with one free object each.
     assert_eq!(run("slub@3.2,max_order=0,cpu_partial=5"), (12, 12, 64), "a list of objects");
-    // Without CPU slabs the objects go to the other CPU's sheaf.
+    // Without CPU slabs the objects go into the sheaf of the CPU that frees them.
     assert_eq!(run("slub@7.0,max_order=0"), (0, 0, 0), "a sheaf takes them");
 }
 
-/// Without CPU slabs a free takes `list_lock` only for a slab that was full or becomes empty, and no slab is ever frozen.
+/// Without CPU slabs, a free takes `list_lock` only for a slab that was full or becomes empty, and no slab is
+/// ever frozen.
 #[test]
-fn below_the_sheaves() {
+fn without_cpu_slabs_only_full_or_emptied_slabs_take_list_lock() {
     let case = |name, steps, expected| {
         let presets = &["slub@7.0,max_order=0,sheaves=off"];
         check(&Case { name, machine: one_node, presets, spec: CacheSpec::of_size(256), steps, expected });
     };
-    // 16 objects in a slab.
+    // 16 objects per slab.
     case(
-        "was full",
+        "frees into a full slab",
         &[Alloc(0, 16), Mark, Free(1, 1)],
         &[Counted(LockNodeList, 1), Counted(FreeAddPartial, 1)],
     );
-    case("is partial", &[Alloc(0, 16), Free(1, 1), Mark, Free(1, 14)], &[Counted(LockNodeList, 0)]);
     case(
-        "one by one",
+        "frees into a partial slab",
+        &[Alloc(0, 16), Free(1, 1), Mark, Free(1, 14)],
+        &[Counted(LockNodeList, 0)],
+    );
+    case(
+        "frees one at a time",
         &[Alloc(0, 1), Mark, Alloc(0, 15)],
         &[Counted(LockNodeList, 15), Counted(AllocSlab, 0)],
     );
-    // min_partial is 5, the emptied slab itself counted: four stay, the others go.
+    // `min_partial` is 5, including the slab that becomes empty: four stay, the others are returned.
     let expected = &[Counted(FreeSlab, 4), Counted(FreeRemovePartial, 4), Counted(FreeFrozen, 0)];
-    case("is empty", &[Alloc(0, 16 * 8), Mark, Free(0, 16 * 8)], expected);
+    case("the slab becomes empty", &[Alloc(0, 16 * 8), Mark, Free(0, 16 * 8)], expected);
 }
 
 #[test]
-fn who_may_refill() {
+fn the_refill_policy_decides_which_callers_refill() {
     let spec = CacheSpec { sheaf_capacity: 32, ..SMALL };
     let case = |presets, steps, expected| {
         check(&Case { name: "refill", machine: one_node, presets, spec, steps, expected });
@@ -94,9 +99,10 @@ fn who_may_refill() {
     case(BOTH, &[AllocAtomic(0, 1)], &[Counted(SheafRefill, 60), Counted(AllocFastpath, 1)]);
 }
 
-/// A miss takes from other nodes only while they have more than they keep: of seven slabs with an object free, two.
+/// A miss takes slabs of other nodes only while those have more than `min_partial`: two of seven slabs with a
+/// free object.
 #[test]
-fn lists_of_other_nodes() {
+fn a_miss_takes_from_other_nodes_above_min_partial() {
     let case = |preset, slabs_made| {
         check(&Case {
             name: "two objects in a slab",
@@ -111,9 +117,9 @@ fn lists_of_other_nodes() {
     case(&["slub@7.0,max_order=0,sheaves=off,defrag_ratio=0"], &[Counted(AllocSlab, 5)]);
 }
 
-/// Flushed objects go back a batch of 32 at a time: the 64 of one slab in two steps.
+/// A flush returns objects in batches of 32: the 64 objects of one slab in two steps.
 #[test]
-fn a_flush_goes_by_batches() {
+fn a_flush_returns_objects_in_batches() {
     check(&Case {
         name: "an oversize sheaf",
         machine: one_node,
@@ -124,9 +130,10 @@ fn a_flush_goes_by_batches() {
     });
 }
 
-/// A miss brings slabs for the CPU's list as long as that holds no more than half of its limit, in objects or in slabs.
+/// A miss adds slabs to the CPU's partial list until that has more than half of its limit, counted in objects
+/// or in slabs.
 #[test]
-fn slabs_that_come_along() {
+fn a_miss_fills_the_cpu_partial_list_to_half() {
     check(&Case {
         name: "eight slabs with an object free each are on the node's list",
         machine: one_node,

@@ -1,26 +1,26 @@
-//! Ways into and out of sheaves: nodes, readers, lent sheaves, many objects at once, sheaves' own memory.
+//! Paths into and out of sheaves: nodes, RCU frees, lent sheaves, bulk calls, and the sheaves' own memory.
 
 use super::*;
 
-/// Sheaves are for a CPU's own node.
+/// Sheaves serve requests for the CPU's own node only.
 #[test]
-fn other_nodes() {
+fn sheaves_serve_the_own_node_only() {
     let case = |name, steps, expected| {
         check(&Case { name, machine: two_nodes, presets: BOTH, spec: SMALL, steps, expected });
     };
     let own = &[Counted(AllocFastpath, 5), Counted(AllocNodeMismatch, 0)];
-    case("the own node is asked for", &[AllocOn(0, 0, 5)], own);
+    case("a request for the own node", &[AllocOn(0, 0, 5)], own);
     let bypassed = &[Counted(AllocSlowpath, 5), Counted(AllocNodeMismatch, 5), Counted(SheafRefill, 0)];
-    case("another one is", &[AllocOn(0, 1, 5)], bypassed);
+    case("a request for another node", &[AllocOn(0, 1, 5)], bypassed);
     let slow = &[Counted(FreeSlowpath, 5), Counted(FreeFastpath, 0)];
     case("a remote free", &[Alloc(0, 5), Mark, Free(2, 5)], slow);
     case("many at once", &[Alloc(0, 100), Mark, FreeBulk(2, 100)], &[Counted(FreeSlowpath, 100)]);
 }
 
-/// CPUs of a node without memory share the nearest node's barn in 7.0, and have one of their own in 7.1, whose sheaves take
-/// objects of every node.
+/// In 7.0, CPUs of a node without memory share the nearest node's barn. In 7.1 such a node has a barn of its
+/// own, and its sheaves accept objects of every node.
 #[test]
-fn nodes_without_memory() {
+fn memoryless_nodes_have_barns_by_release() {
     let case = |preset, steps, expected| {
         check(&Case {
             name: "memoryless",
@@ -31,86 +31,99 @@ fn nodes_without_memory() {
             expected,
         });
     };
-    // Three sheaves: one of them goes to a barn.
+    // Three sheaves of objects; one of them goes to a barn.
     let steps = &[Alloc(2, 180), Free(0, 180), Mark, Alloc(2, 1)];
     case(&["slub@7.0"], steps, &[Counted(BarnGet, 1), Counted(SheafRefill, 0)]);
     case(&["slub@7.1"], steps, &[Counted(BarnGet, 0), Counted(SheafRefill, 60)]);
     let steps = &[Alloc(2, 180), Free(0, 180), Mark, Alloc(1, 1)];
     case(BOTH, steps, &[Counted(BarnGet, 1), Counted(SheafRefill, 0)]);
-    // Node 2 is not the nearest of node 0.
+    // Node 2 is not the nearest node of node 0.
     let steps = &[Alloc(4, 10), Mark, Free(0, 10)];
     case(&["slub@7.0", "slub@7.1,barns=memory-nodes"], steps, &[Counted(FreeSlowpath, 10)]);
     case(&["slub@7.1", "slub@7.0,barns=online-nodes"], steps, &[Counted(FreeFastpath, 10), Parked(50 + 10)]);
-    // A request for a node looks at the object: those in the sheaf are of node 2.
+    // A request for a node checks the object's node. The objects in the sheaf are of node 2.
     let steps = &[Alloc(4, 10), Free(0, 10), Mark, AllocOn(0, 1, 1)];
     case(&["slub@7.1"], steps, &[Counted(AllocFastpath, 0), Counted(AllocSlowpath, 1)]);
 }
 
 #[test]
-fn objects_that_wait_for_readers() {
+fn rcu_frees_fill_sheaves() {
     let case = |name, machine, steps, expected| {
         check(&Case { name, machine, presets: BOTH, spec: SMALL, steps, expected });
     };
     let collected = &[Counted(FreeRcuSheaf, 59), Counted(BarnPut, 0), Live(60), Parked(0)];
     case("59 are collected", one_node, &[Alloc(0, 60), Mark, FreeRcu(0, 59), Grace], collected);
     let waits = &[Counted(FreeRcuSheaf, 60), Counted(BarnPut, 0), Live(60), Parked(0)];
-    case("60 wait", one_node, &[Alloc(0, 60), Mark, FreeRcu(0, 60)], waits);
+    case("60 before their grace period", one_node, &[Alloc(0, 60), Mark, FreeRcu(0, 60)], waits);
     let back = &[Counted(BarnPut, 1), Counted(SheafFlush, 0), Live(0), Parked(60)];
-    case("60 waited", one_node, &[Alloc(0, 60), Mark, FreeRcu(0, 60), Grace], back);
+    case("60 after their grace period", one_node, &[Alloc(0, 60), Mark, FreeRcu(0, 60), Grace], back);
     let again = &[Counted(BarnGet, 1), Counted(SheafRefill, 0), Counted(AllocFastpath, 60)];
-    case("and are allocated", one_node, &[Alloc(0, 60), FreeRcu(0, 60), Grace, Mark, Alloc(0, 60)], again);
+    case(
+        "60 are allocated again",
+        one_node,
+        &[Alloc(0, 60), FreeRcu(0, 60), Grace, Mark, Alloc(0, 60)],
+        again,
+    );
     // Eleven sheaves, and a barn for ten.
     let many = &[Counted(BarnPut, 10), Counted(BarnPutFail, 1), Counted(SheafFlush, 60), Parked(600)];
     case("eleven sheaves", one_node, &[Alloc(0, 660), Mark, FreeRcu(0, 660), Grace], many);
-    // Of 22 sheaves ten go to the barn full and ten empty; no more are kept.
+    // 22 sheaves: ten go to the barn full, ten go there empty, and the others are freed.
     let kept =
         &[Counted(BarnPut, 10), Counted(BarnPutFail, 12), Counted(SheafFlush, 720), Counted(SheafFree, 2)];
     case("22 sheaves", one_node, &[Alloc(0, 1320), Mark, FreeRcu(0, 1320), Grace], kept);
-    // The spare is empty, and remembers 60 objects that are somebody's now.
+    // The spare is empty; its array still has the addresses of 60 objects that are now allocated.
     let spare = &[Counted(SheafAlloc, 0), Counted(FreeRcuSheaf, 5), Live(115), Parked(0)];
     case(
-        "the spare collects, the CPU goes down",
+        "the spare collects 60 objects, then the CPU goes offline",
         one_node,
         &[Alloc(0, 120), Mark, FreeRcu(0, 5), Down(0), Grace],
         spare,
     );
-    // Of 60 objects 20 are remote: nothing goes to the barn.
+    // 20 of 60 objects are remote, so nothing goes to the barn.
     let mixed = &[Counted(FreeRcuSheaf, 60), Counted(BarnPut, 0), Counted(SheafFlush, 60), Live(0)];
-    case("remote ones", two_nodes, &[Alloc(0, 40), Alloc(2, 20), Mark, FreeRcu(0, 60), Grace], mixed);
+    case("remote objects", two_nodes, &[Alloc(0, 40), Alloc(2, 20), Mark, FreeRcu(0, 60), Grace], mixed);
     let presets = &["slub@6.18"];
     let (steps, expected) = (&[Alloc(0, 5), FreeRcu(0, 5)], &[Counted(FreeRcuSheafFail, 5), Live(5)]);
     check(&Case { name: "no sheaves", machine: one_node, presets, spec: SMALL, steps, expected });
 }
 
 #[test]
-fn sheaves_that_are_lent() {
+fn prefilled_sheaves_are_lent_and_returned() {
     let case = |name, steps, expected| {
         check(&Case { name, machine: one_node, presets: BOTH, spec: SMALL, steps, expected });
     };
     let slow = &[Counted(SheafPrefillSlow, 1), Counted(SheafRefill, 60), Live(60), Parked(0)];
-    case("a new one", &[Lend(0, 10)], slow);
+    case("a new sheaf is lent", &[Lend(0, 10)], slow);
     let fast = &[Counted(SheafPrefillFast, 1), Counted(SheafPrefillSlow, 0), Counted(SheafRefill, 0)];
-    case("the spare", &[Alloc(0, 120), Free(0, 120), Mark, Lend(0, 60)], fast);
+    case("the spare is lent", &[Alloc(0, 120), Free(0, 120), Mark, Lend(0, 60)], fast);
     let from_barn = &[Counted(SheafPrefillFast, 1), Counted(SheafRefill, 0), Live(120), Parked(60)];
-    case("a full one of the barn", &[Alloc(0, 180), Free(0, 180), Lend(0, 60), Mark, Lend(0, 60)], from_barn);
+    case(
+        "a full sheaf of the barn is lent",
+        &[Alloc(0, 180), Free(0, 180), Lend(0, 60), Mark, Lend(0, 60)],
+        from_barn,
+    );
     let oversize = &[Counted(SheafPrefillOversize, 1), Counted(SheafRefill, 100), Live(100)];
     case("beyond the capacity", &[Lend(0, 100), Use(40)], oversize);
     let spare = &[Counted(SheafReturnFast, 1), Counted(SheafRefill, 0), Parked(50), Live(10)];
-    case("becomes the spare", &[Lend(0, 10), Use(10), Mark, Return(0)], spare);
+    case("a returned sheaf becomes the spare", &[Lend(0, 10), Use(10), Mark, Return(0)], spare);
     let used = &[Counted(AllocFastpath, 50), Counted(SheafRefill, 0), Parked(0), Live(60)];
     case("a spare that is not full serves", &[Lend(0, 10), Use(10), Return(0), Mark, Alloc(0, 50)], used);
     let barn = &[Counted(SheafReturnSlow, 1), Counted(SheafRefill, 10), Parked(120 + 60), Live(10)];
-    case("goes to the barn", &[Lend(0, 10), Use(10), Alloc(0, 120), Free(0, 120), Mark, Return(0)], barn);
+    case(
+        "a returned sheaf goes to the barn",
+        &[Lend(0, 10), Use(10), Alloc(0, 120), Free(0, 120), Mark, Return(0)],
+        barn,
+    );
     let gone = &[Counted(SheafFlush, 60), Counted(SheafFree, 1), Parked(0), Live(40)];
-    case("an oversize one goes", &[Lend(0, 100), Use(40), Mark, Return(0)], gone);
+    case("an oversize sheaf is freed", &[Lend(0, 100), Use(40), Mark, Return(0)], gone);
 }
 
 #[test]
-fn bulk_calls_go_sheaf_by_sheaf() {
+fn bulk_calls_use_whole_sheaves() {
     let case = |name, steps, expected| {
         check(&Case { name, machine: one_node, presets: BOTH, spec: SMALL, steps, expected });
     };
-    // What sheaves have is fast; the remainder comes from slabs at once, 64 to a slab, and fills no sheaf.
+    // Objects from sheaves count as fast. The rest comes from slabs at once, 64 per slab, and fills no sheaf.
     let cold = &[Counted(AllocSlowpath, 200), Counted(AllocSlab, 4), Counted(SheafRefill, 0), Parked(0)];
     case("no sheaf", &[Bulk(0, 200)], cold);
     let warm = &[Counted(AllocFastpath, 180), Counted(AllocSlowpath, 20), Counted(BarnGet, 1)];
@@ -119,9 +132,10 @@ fn bulk_calls_go_sheaf_by_sheaf() {
     case("frees", &[Bulk(0, 200), Mark, FreeBulk(0, 200)], freed);
 }
 
-/// A kmalloc cache whose sheaves are its own objects: the recursion ends, and every object is accounted for.
+/// A kmalloc cache whose sheaves are objects of the same cache: the recursion ends, and every object is
+/// counted.
 #[test]
-fn sheaves_of_the_cache_that_sheaves_are_in() {
+fn a_cache_may_hold_its_own_sheaves() {
     let mut machine = Machine::new(one_node()).expect("the spec is right");
     machine.enter(|| {
         let pages = Pages::new(PagesPolicy::for_release(6, 18, 0));

@@ -1,13 +1,14 @@
-//! Arrays: refill, flush, and what is shared.
+//! Arrays of CPUs and nodes: refill and flush.
 
 use super::*;
 
 #[test]
 fn refill_and_flush() {
-    // 256 bytes: 120 in an array, 60 at once, 480 shared; 15 objects in a slab of 2.6.29, 16 in one of 6.1.
+    // Objects of 256 bytes: an array holds 120, a batch is 60, a shared array holds 480; a slab has 15
+    // objects in 2.6.29, and 16 in 6.1.
     let cases = [
         Case {
-            name: "the first refill is of 16, as nobody touched the array",
+            name: "the first refill is 16 objects, because the array is unused",
             machine: one_node(),
             presets: &[OLD],
             size: 64,
@@ -15,16 +16,16 @@ fn refill_and_flush() {
             expected: &[Counted(Event::SlabAllocMiss, 1), Parked(15), FreeInSlabs(59 - 16)],
         },
         Case {
-            name: "the next is of 60",
+            name: "the next refill is 60 objects",
             machine: one_node(),
             presets: &[OLD],
             size: 64,
-            // 43 were left in the first slab; the loop over slabs ends with what is there.
+            // 43 objects were left in the first slab. The refill ends when the lists are empty.
             steps: &[Alloc(0, 17)],
             expected: &[Counted(Event::SlabAllocMiss, 2), Parked(42), FreeInSlabs(0)],
         },
         Case {
-            name: "a fresh slab fills the array",
+            name: "a new slab fills the array",
             machine: one_node(),
             presets: &[NEW],
             size: 256,
@@ -45,16 +46,17 @@ fn refill_and_flush() {
             ],
         },
         Case {
-            name: "a full array hands its oldest 60 to the shared one",
+            name: "a full array moves its oldest 60 objects to the shared one",
             machine: one_node(),
             presets: &[OLD],
             size: 256,
-            // 16 slabs of 15 are used up. 0 to 59 are shared, and the first CPU takes them.
+            // 16 slabs of 15 objects are used up. Objects 0 to 59 are in the shared array, and CPU 0 takes
+            // them.
             steps: &[Alloc(0, 240), Free(1, 121), Same(0, 59)],
             expected: &[Counted(Event::SlabFreeMiss, 1), Counted(Event::SlabFreeHit, 120), Live(120)],
         },
         Case {
-            name: "the newest of the shared array come back first",
+            name: "the newest objects of the shared array are used first",
             machine: one_node(),
             presets: &[OLD],
             size: 256,
@@ -62,16 +64,16 @@ fn refill_and_flush() {
             expected: &[Counted(Event::SlabFreeMiss, 2), Counted(Event::SlabGrown, 16)],
         },
         Case {
-            name: "a slab is published, then taken from",
+            name: "fresh_slab=listed: a new slab is listed before objects are taken",
             machine: one_node(),
             presets: &["slab@6.1,shared=0,fresh_slab=listed"],
             size: 256,
             steps: &[Alloc(0, 1)],
-            // The look, the slab, and the look again.
+            // Three locks: the search, the new slab, and the second search.
             expected: &[Counted(Event::LockNodeList, 3), Parked(15)],
         },
         Case {
-            name: "or taken from before it is published",
+            name: "fresh_slab=fills-array: objects are taken before the new slab is listed",
             machine: one_node(),
             presets: &["slab@6.1,shared=0"],
             size: 256,
@@ -79,11 +81,12 @@ fn refill_and_flush() {
             expected: &[Counted(Event::LockNodeList, 2), Parked(15)],
         },
         Case {
-            name: "without a shared array they go to their slabs",
+            name: "without a shared array a batch goes to its slabs",
             machine: one_node(),
             presets: &["slab@2.6.29,shared=0,reap_ms=0"],
             size: 256,
-            // 240 objects are 16 slabs of 15; the oldest 60 are the first four, which are emptied.
+            // 240 objects are 16 slabs of 15. The oldest 60 are all objects of four slabs, which become
+            // empty.
             steps: &[Alloc(0, 240), Free(1, 121)],
             expected: &[Counted(Event::SlabFreeMiss, 1), FreeInSlabs(60), PartialSlabs(4), Parked(61)],
         },
@@ -92,16 +95,17 @@ fn refill_and_flush() {
             machine: one_node(),
             presets: &["slab@2.6.29,limit=1,shared=0,reap_ms=0"],
             size: 256,
-            // Two objects return to the first slab, one to the second, and the next allocation is from the first.
+            // Two objects return to the first slab and one to the second. The next allocation uses the first.
             steps: &[Alloc(0, 30), Free(0, 2), FreeNewest(0, 2), Alloc(0, 2)],
             expected: &[PartialSlabs(2), FreeInSlabs(2), Parked(0)],
         },
         Case {
-            name: "the knobs",
+            name: "sizes set by knobs",
             machine: one_node(),
             presets: &["slab@6.1,limit=10,batchcount=4,shared=1"],
             size: 256,
-            // 10 in the array, 4 leave at the 11th and the 15th; the shared array has room for the first.
+            // The array holds 10. Four objects leave at the 11th and at the 15th free; the shared array has
+            // room for the first four.
             steps: &[Alloc(0, 32), Free(1, 15)],
             expected: &[Counted(Event::SlabFreeMiss, 2), FreeInSlabs(4), Live(17)],
         },
@@ -110,19 +114,20 @@ fn refill_and_flush() {
 }
 
 #[test]
-fn what_stays() {
+fn shrink_and_free_limit_return_slabs() {
     let cases = [
         Case {
-            name: "a slab that empties above free_limit goes at once",
+            name: "a slab that becomes empty above free_limit is returned at once",
             machine: one_node(),
             presets: &["slab@2.6.29,limit=1,shared=0,reap_ms=0"],
             size: 256,
-            // free_limit = (1 + 2 CPUs) * 1 + 15 = 18: one slab stays; the last object freed is in the array.
+            // free_limit = (1 + 2 CPUs) * 1 + 15 = 18, so one slab stays. The last freed object is in the
+            // array.
             steps: &[Alloc(0, 60), Free(0, 60)],
             expected: &[Slabs(2), Counted(Event::FreeSlab, 2), Parked(1), FreeInSlabs(29)],
         },
         Case {
-            name: "shrink empties all",
+            name: "shrink empties everything",
             machine: one_node(),
             presets: &[OLD, NEW],
             size: 256,

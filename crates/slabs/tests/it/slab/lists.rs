@@ -1,7 +1,7 @@
-//! Which slab is used next, and when an empty one goes: order on lists, `free_limit`, colours.
+//! The order of slabs on lists, `free_limit`, and colours.
 //!
-//! Most cases have arrays of one object, so that every operation but the last free reaches the slabs. Objects of 1024 bytes
-//! come four to a slab: 0 to 3 are in the first, 4 to 7 in the second.
+//! Most cases have arrays of one object, so every operation except the last free reaches the slabs. A slab
+//! has four objects of 1024 bytes: 0 to 3 are in the first slab, 4 to 7 in the second.
 
 use super::*;
 use slablab_platform::Frames;
@@ -9,22 +9,23 @@ use slablab_platform::Frames;
 const NARROW: &str = "slab@2.6.29,limit=1,shared=0,reap_ms=0";
 
 #[test]
-fn the_slab_used_next() {
+fn allocation_prefers_partial_slabs_in_list_order() {
     fn case(name: &'static str, presets: &'static [&'static str], steps: &'static [Step]) {
         let machine = one_node();
         check(&Case { name, machine, presets, size: 1024, steps, expected: &[] });
     }
     let narrow = &[NARROW, "slab@6.1,limit=1,shared=0,reap_ms=0"];
     case(
-        "a partial one before a free one",
+        "a partial slab before a free one",
         narrow,
-        // The first slab is emptied; the second gets 4 back, 5 stays in the array.
-        &[Alloc(0, 8), Free(0, 6), Same(0, 5), Same(0, 4), Beside(0, 0)],
+        // The first slab is empty. The second slab has object 4 back, and object 5 is in the array.
+        &[Alloc(0, 8), Free(0, 6), Same(0, 5), Same(0, 4), SameSlab(0, 0)],
     );
     case(
-        "one that was begun stays first",
+        "a slab in use stays first",
         narrow,
-        // Two objects are back in the first slab and two in the second, which got one last and is behind. 8 is in the array.
+        // Two objects are back in the first slab and two in the second. The second got one last, so it is
+        // behind the first. Object 8 is in the array.
         &[
             Alloc(0, 12),
             FreeNth(0, 0),
@@ -39,19 +40,20 @@ fn the_slab_used_next() {
         ],
     );
     case(
-        "of free ones the one that was emptied last",
+        "among free slabs, the one that was emptied last",
         &[
             "slab@2.6.29,limit=4,batchcount=4,shared=0,reap_ms=0",
             "slab@6.1,limit=4,batchcount=4,shared=0,reap_ms=0",
         ],
-        // A batch of four is a slab; the third slab's objects stay in the array.
-        &[Alloc(0, 12), Free(0, 12), Alloc(0, 4), Beside(0, 4)],
+        // A batch of four is a slab. The objects of the third slab stay in the array.
+        &[Alloc(0, 12), Free(0, 12), Alloc(0, 4), SameSlab(0, 4)],
     );
 }
 
-/// Free objects beyond the limit, (1 + CPUs of the node) * batchcount + objects per slab, let an emptied slab go.
+/// If a node has more free objects than (1 + CPUs of the node) * batchcount + objects per slab, an emptied
+/// slab is returned.
 #[test]
-fn free_limit() {
+fn free_limit_decides_when_an_emptied_slab_is_returned() {
     fn case(name: &'static str, cpus: u16, steps: &'static [Step], expected: &'static [Expected]) {
         check(&Case {
             name,
@@ -62,15 +64,22 @@ fn free_limit() {
             expected,
         });
     }
-    // (1 + 1) * 2 + 4 = 8: as many may stay, not one more.
+    // (1 + 1) * 2 + 4 = 8: eight free objects may stay, but not nine.
     case("at the limit", 1, &[Alloc(0, 12), Free(0, 10)], &[Slabs(3)]);
-    // 10 and 11 go back to the third slab before the first two are emptied: ten free objects, and 8 or 10 may stay.
+    // 10 and 11 return to the third slab before the first two slabs become empty: ten free objects, of which
+    // 8 or 10 may stay.
     case("two CPUs", 2, &[Alloc(0, 12), FreeNewest(0, 2), Free(0, 10)], &[Slabs(3)]);
-    case("one of them goes", 2, &[Alloc(0, 12), Down(1), FreeNewest(0, 2), Free(0, 10)], &[Slabs(2)]);
-    case("and comes back", 2, &[Alloc(0, 12), Down(1), Up(1), FreeNewest(0, 2), Free(0, 10)], &[Slabs(3)]);
+    case(
+        "one of two CPUs goes offline",
+        2,
+        &[Alloc(0, 12), Down(1), FreeNewest(0, 2), Free(0, 10)],
+        &[Slabs(2)],
+    );
+    case("and online again", 2, &[Alloc(0, 12), Down(1), Up(1), FreeNewest(0, 2), Free(0, 10)], &[Slabs(3)]);
 }
 
-/// Each node's slabs begin at its next colour, also those that a CPU without memory got: 13 objects of 288 bytes leave three.
+/// Each node's slabs use its next colour, including the slabs allocated by a CPU without memory. 13 objects
+/// of 288 bytes leave room for three colours.
 #[test]
 fn slabs_differ_in_colour() {
     for machine in [one_node(), memoryless()] {

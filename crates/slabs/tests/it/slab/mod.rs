@@ -1,7 +1,8 @@
-//! SLAB against docs/theory/slab.md, on the modelled machine: what it does, counted.
+//! SLAB against docs/theory/slab.md, on the modelled machine, by counters.
 //!
-//! Every case is data for [`check`]: a preset, steps, and what the counters say then. What this cannot show: races (the
-//! schedules in crates/check), and whether a kernel did the same (crates/lab/tests/it/real.rs).
+//! Every case is data for [`check`]: a preset, steps, and the expected counters. These tests cannot show
+//! races (the schedules in crates/check do), or whether a kernel did the same (crates/lab/tests/it/real.rs
+//! does).
 
 mod arrays;
 mod lists;
@@ -11,7 +12,7 @@ mod sizes;
 
 use Expected::{Counted, FreeInSlabs, Live, Parked, PartialSlabs, Slabs};
 use Step::{
-    Alloc, AllocOn, Beside, Churn, Down, Feed, Free, FreeNewest, FreeNth, Insist, Reap, Refused, Same,
+    Alloc, AllocOn, Churn, Down, Feed, Free, FreeNewest, FreeNth, Insist, Reap, Refused, Same, SameSlab,
     Shrink, Up, Wait,
 };
 use slablab_model::{Machine, MachineSpec, Model, NodeSpec};
@@ -26,49 +27,51 @@ const MIB: u64 = 1 << 20;
 const OLD: &str = "slab@2.6.29";
 const NEW: &str = "slab@6.1";
 
-/// One step of a case. Objects are held oldest first; `Free` takes the oldest.
+/// One step of a case. Objects are held oldest first; `Free` takes the oldest. Fields: CPU, then node, then
+/// number.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// So many objects on a CPU.
+    /// Allocates this many objects on a CPU.
     Alloc(u16, u32),
-    /// So many on a CPU from a node.
+    /// Allocates this many objects on a CPU from a node.
     AllocOn(u16, u16, u32),
-    /// So many on a CPU from a node and no other.
+    /// Allocates this many objects on a CPU from a node with `__GFP_THISNODE`.
     Insist(u16, u16, u32),
-    /// One that a CPU asks of a node and no other, and does not get.
+    /// An allocation on a CPU from a node with `__GFP_THISNODE` that must fail.
     Refused(u16, u16),
-    /// One on a CPU, which must be the very one that was allocated as the so-manieth of all, from 0.
+    /// Allocates one object on a CPU, which must be the one that the allocation with this number returned.
+    /// The first allocation has number 0.
     Same(u16, usize),
-    /// One on a CPU, which must be in the slab of that one.
-    Beside(u16, usize),
-    /// The oldest so many are freed on a CPU.
+    /// Allocates one object on a CPU, which must be in the slab of the object with this number.
+    SameSlab(u16, usize),
+    /// Frees the oldest objects on a CPU, this many.
     Free(u16, u32),
-    /// The newest so many are freed on a CPU.
+    /// Frees the newest objects on a CPU, this many.
     FreeNewest(u16, u32),
-    /// The so-manieth of all is freed on a CPU, from 0.
+    /// Frees the object with this number on a CPU.
     FreeNth(u16, usize),
-    /// An object is allocated on the first CPU and freed on the second, so many times.
+    /// Allocates an object on the first CPU and frees it on the second, this many times.
     Feed(u16, u16, u32),
-    /// On a CPU, so many times: one object is allocated, then the oldest freed.
+    /// Allocates one object and frees the oldest on a CPU, this many times.
     Churn(u16, u32),
-    /// The reaper's interval passes so often.
+    /// Lets the reaper's interval pass, this many times.
     Reap(u32),
-    /// So many milliseconds pass.
+    /// Lets this many milliseconds pass.
     Wait(u64),
-    /// Everything that can go back goes back.
+    /// Returns everything that can be returned.
     Shrink,
-    /// A CPU goes down.
+    /// Takes a CPU offline.
     Down(u16),
-    /// A CPU comes up.
+    /// Brings a CPU online.
     Up(u16),
 }
 
-/// What is looked at after the steps, and what it must be.
+/// A value to check after the steps.
 #[derive(Clone, Copy, Debug)]
 enum Expected {
     Counted(Event, u64),
     Slabs(u64),
-    /// Slabs on partial and free lists.
+    /// Slabs on the partial and free lists.
     PartialSlabs(u64),
     FreeInSlabs(u64),
     /// Objects in arrays.
@@ -85,13 +88,13 @@ struct Case {
     expected: &'static [Expected],
 }
 
-/// A cache on a machine, the cache its arrays are in, and the objects its users hold.
+/// A cache on a machine, the cache that holds its arrays, and the allocated objects.
 struct Heap {
     pages: Pages<Model>,
     cache: SlabEngine<Model>,
     arrays: SlabEngine<Model>,
     held: VecDeque<<Model as Frames>::Ptr>,
-    /// What was ever allocated.
+    /// Every object that was ever allocated.
     ever: Vec<<Model as Frames>::Ptr>,
 }
 
@@ -126,7 +129,7 @@ impl Heap {
         }
     }
 
-    /// Calls `f` with the cache and what it stands on.
+    /// Calls `f` with the cache and its backing.
     fn with<T>(&self, f: impl FnOnce(&SlabEngine<Model>, &Backing<'_, Model>) -> T) -> T {
         let metadata = FromCache(&self.arrays, &self.pages);
         f(&self.cache, &Backing { metadata: Some(&metadata), ..Backing::pages(&self.pages) })
@@ -144,7 +147,7 @@ impl Heap {
         (0..n).for_each(|_| assert!(self.alloc(cpu, gfp, node).is_some(), "memory is left"));
     }
 
-    /// One more, and that of all which it must be or be beside.
+    /// Allocates one more object. Returns it, and the object with the number `nth`.
     fn alloc_again(&mut self, cpu: u16, nth: usize) -> [<Model as Frames>::Ptr; 2] {
         let wanted = self.ever[nth];
         [self.alloc(cpu, Gfp::KERNEL, None).expect("memory is left"), wanted]
@@ -152,7 +155,7 @@ impl Heap {
 
     fn free(&mut self, cpu: u16, object: Option<<Model as Frames>::Ptr>) {
         Model::run_on(CpuId(cpu));
-        let object = object.expect("the case holds so many");
+        let object = object.expect("the case holds enough objects");
         self.with(|cache, backing| cache.free(backing, object)).expect("the object is the cache's");
     }
 
@@ -168,7 +171,7 @@ impl Heap {
                 let [found, wanted] = self.alloc_again(cpu, nth);
                 assert_eq!(found, wanted, "{step:?}");
             }
-            Beside(cpu, nth) => {
+            SameSlab(cpu, nth) => {
                 let [found, wanted] = self.alloc_again(cpu, nth).map(|object| Model::locate(object).0);
                 assert_eq!(found, wanted, "{step:?}");
             }
@@ -210,7 +213,7 @@ impl Heap {
         }
     }
 
-    /// Runs the work that is due, each on its CPU.
+    /// Runs the work that is due, each item on its CPU.
     fn due(&self) {
         while let Some((cpu, work)) = Model::next_due() {
             Model::run_on(cpu);
@@ -235,7 +238,7 @@ impl Heap {
         if found == wanted { Ok(()) } else { Err(format!("{expected:?}: found {found}")) }
     }
 
-    /// Frees what is held; then every page must be back, and every array with it.
+    /// Frees all allocated objects. Then every page and every array must be back.
     fn end(mut self) {
         while let Some(object) = self.held.pop_front() {
             self.free(0, Some(object));

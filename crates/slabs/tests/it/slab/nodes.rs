@@ -1,9 +1,10 @@
-//! Nodes: alien arrays, nodes without memory, the way back.
+//! Nodes: alien arrays, nodes without memory, and the return of objects to their node.
 
 use super::*;
 
-/// Lee Schermerhorn's table of September 2009: 11,313,754 attempts to grow and 5,652,630 fallbacks in 5,652,978 refills, 2.001
-/// and 0.99994 of each. What is above 2 are the slabs that a fallback made.
+/// Lee Schermerhorn's table of September 2009: 11,313,754 attempts to grow and 5,652,630 fallbacks in
+/// 5,652,978 refills, which is 2.001 and 0.99994 per refill. The excess over 2 is the slabs that fallbacks
+/// allocated.
 #[test]
 fn without_memory_every_refill_grows_twice_and_falls_back_once() {
     for preset in [OLD, "slab@6.1,memoryless=as-asked"] {
@@ -27,9 +28,9 @@ fn without_memory_every_refill_grows_twice_and_falls_back_once() {
 }
 
 #[test]
-fn the_nearest_node_cures_it() {
+fn the_nearest_node_with_memory_avoids_fallbacks() {
     check(&Case {
-        name: "the nearest node with memory stands for the CPU's",
+        name: "the nearest node with memory counts as the CPU's node",
         machine: memoryless(),
         presets: &["slab@2.6.29,memoryless=nearest", NEW],
         size: 256,
@@ -45,10 +46,10 @@ fn the_nearest_node_cures_it() {
 }
 
 #[test]
-fn other_nodes_objects() {
+fn objects_of_other_nodes_use_alien_arrays() {
     let cases = [
         Case {
-            name: "they wait until their array is full",
+            name: "objects stay in the alien array until it is full",
             machine: two_nodes(),
             presets: &[OLD],
             size: 256,
@@ -57,12 +58,12 @@ fn other_nodes_objects() {
                 Counted(Event::SlabNodeFree, 121),
                 Counted(Event::SlabNodeOverflow, 1),
                 Counted(Event::SlabFreeHit, 0),
-                // 120 went to the shared array of node 0, one waits.
+                // 120 objects went to the shared array of node 0; one is in the alien array.
                 Live(0),
             ],
         },
         Case {
-            name: "twelve of them in 6.1",
+            name: "6.1 has alien arrays of twelve objects",
             machine: two_nodes(),
             presets: &[NEW],
             size: 256,
@@ -70,7 +71,7 @@ fn other_nodes_objects() {
             expected: &[Counted(Event::SlabNodeFree, 121), Counted(Event::SlabNodeOverflow, 10)],
         },
         Case {
-            name: "what the shared array has no room for goes to slabs",
+            name: "objects beyond the shared array's room go to slabs",
             machine: two_nodes(),
             presets: &["slab@2.6.29,shared=0", "slab@6.1,shared=0,alien_limit=120"],
             size: 256,
@@ -82,18 +83,18 @@ fn other_nodes_objects() {
             machine: two_nodes(),
             presets: &[OLD],
             size: 256,
-            // 120 of the 240 are sent home; CPU 1 finds them there.
+            // 120 of the 240 objects are sent to their node; CPU 1 finds them there.
             steps: &[Alloc(0, 240), Free(2, 121), Alloc(1, 1)],
             expected: &[
                 Counted(Event::SlabNodeOverflow, 1),
                 Counted(Event::SlabGrown, 16),
                 FreeInSlabs(0),
-                // One still waits on node 1, one is allocated.
+                // One object is still in the alien array of node 1, and one is allocated.
                 Parked(120),
             ],
         },
         Case {
-            name: "noaliencache: they enter the CPU's own array",
+            name: "noaliencache: objects of other nodes enter the CPU's own array",
             machine: two_nodes(),
             presets: &["slab@2.6.29,alien=no", "slab@6.1,alien=no"],
             size: 256,
@@ -105,7 +106,7 @@ fn other_nodes_objects() {
             ],
         },
         Case {
-            name: "a request by node goes past the arrays",
+            name: "a request for another node bypasses the arrays",
             machine: two_nodes(),
             presets: &[OLD, NEW],
             size: 256,
@@ -126,16 +127,16 @@ fn other_nodes_objects() {
             expected: &[Counted(Event::SlabNodeAlloc, 0), Counted(Event::SlabAllocHit, 9)],
         },
         Case {
-            name: "who insists on a node gets nothing of an array that mixes nodes",
+            name: "THISNODE bypasses an array that mixes nodes",
             machine: two_nodes(),
             presets: &["slab@2.6.29,alien=no", "slab@6.1,alien=no"],
             size: 256,
-            // CPU 2 frees objects of node 0 into its array.
+            // CPU 2 frees objects of node 0 into its own array.
             steps: &[Alloc(0, 10), Free(2, 10), Insist(2, 1, 5)],
             expected: &[Counted(Event::SlabNodeAlloc, 5), Live(5)],
         },
         Case {
-            name: "and gets nothing where there is no memory",
+            name: "THISNODE fails on a node without memory",
             machine: memoryless(),
             presets: &[OLD, "slab@6.1,memoryless=as-asked"],
             size: 256,
@@ -143,11 +144,11 @@ fn other_nodes_objects() {
             expected: &[Counted(Event::SlabFallback, 0), Live(2)],
         },
         Case {
-            name: "a fallback takes what is free anywhere before it takes pages",
+            name: "a fallback uses free objects of any node before new pages",
             machine: three_nodes(),
             presets: &[OLD, "slab@6.1,memoryless=as-asked"],
             size: 64,
-            // Node 1 is nearer and has memory, node 2 has free objects.
+            // Node 1 is nearer and has memory; node 2 has free objects.
             steps: &[Alloc(2, 1), Alloc(0, 1)],
             expected: &[Counted(Event::SlabGrown, 1), Counted(Event::SlabFallback, 1)],
         },
@@ -156,16 +157,16 @@ fn other_nodes_objects() {
             machine: two_nodes(),
             presets: &["slab@2.6.29,shared=0"],
             size: 256,
-            // An allocation starts the visits of CPU 0. Arrays that were used are left alone.
+            // An allocation starts the reaper's visits to CPU 0. Arrays that were used are not touched.
             steps: &[Alloc(0, 1), Feed(2, 0, 5), Reap(1)],
             expected: &[FreeInSlabs(0), Live(1)],
         },
         Case {
-            name: "and the array for node 1 next",
+            name: "the reaper visits the array for node 1 next",
             machine: two_nodes(),
             presets: &["slab@2.6.29,shared=0"],
             size: 256,
-            // With half of the 14 in the array of CPU 0, and half of the 10 of CPU 2.
+            // Half of the 14 objects in the array of CPU 0 are left, and half of the 10 of CPU 2.
             steps: &[Alloc(0, 1), Feed(2, 0, 5), Reap(2)],
             expected: &[FreeInSlabs(5 + 7 + 5), Live(1)],
         },
@@ -174,11 +175,11 @@ fn other_nodes_objects() {
 }
 
 #[test]
-fn the_last_cpu_of_a_node_takes_everything_along() {
+fn the_last_cpu_of_a_node_empties_its_arrays() {
     for (preset, own) in [(OLD, 10), (NEW, 11)] {
         Machine::new(two_nodes()).expect("the spec is right").enter(|| {
             let mut heap = Heap::new(preset, &CacheSpec::of_size(256));
-            // 60 are shared on node 1, and 5 of node 0 wait there beside what CPU 0 has.
+            // 60 objects are in the shared array of node 1. Five objects of node 0 are in its alien array.
             heap.step(Alloc(2, 121));
             heap.step(Free(2, 121));
             heap.step(Feed(0, 2, 5));
@@ -186,8 +187,8 @@ fn the_last_cpu_of_a_node_takes_everything_along() {
             heap.step(Down(2));
             assert_eq!(waits(&heap), 60, "{preset}: CPU 3 is up, what both share stays");
             heap.step(Down(3));
-            assert_eq!(waits(&heap), 0, "{preset}: nobody is left to use it");
-            // The five went home: CPU 0 needs no slab when its own ten are used up.
+            assert_eq!(waits(&heap), 0, "{preset}: the node has no CPU left");
+            // The five objects returned to node 0: CPU 0 needs no new slab after its own ten.
             let grown = heap.cache.counted(Event::SlabGrown);
             heap.step(Alloc(0, own + 5));
             assert_eq!(heap.cache.counted(Event::SlabGrown), grown, "{preset}");
@@ -198,9 +199,9 @@ fn the_last_cpu_of_a_node_takes_everything_along() {
     }
 }
 
-/// An attempt for pages of one node alone neither wakes kswapd nor reclaims: other nodes come next.
+/// An attempt on one node neither wakes kswapd nor reclaims, because other nodes are tried next.
 #[test]
-fn one_node_is_asked_gently() {
+fn one_node_attempts_do_not_reclaim() {
     for (preset, (major, minor, patch)) in [(OLD, (2, 6, 29)), (NEW, (6, 1, 0))] {
         Machine::new(two_nodes()).expect("the spec is right").enter(|| {
             let mut heap = Heap::new(preset, &CacheSpec::of_size(256));

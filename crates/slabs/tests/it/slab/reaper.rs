@@ -1,26 +1,26 @@
-//! The reaper: what it takes of arrays and slabs, what it spares, and when it comes.
+//! The reaper: the objects and slabs that it takes, those that it leaves, and its times.
 
 use super::*;
 
 /// A batch of four is a slab of four objects of 1024 bytes; 16 free objects may stay.
 const FOURS: &str = "slab@2.6.29,limit=4,batchcount=4,shared=0";
-/// The same with as many shared.
+/// Like [`FOURS`], with a shared array of one batch.
 const FOURS_SHARED: &str = "slab@2.6.29,limit=4,batchcount=4,shared=1";
 
 #[test]
-fn arrays_that_nobody_used() {
+fn the_reaper_trims_unused_arrays() {
     let cases = [
         Case {
-            name: "the reaper takes a fifth of an array nobody used",
+            name: "the reaper takes a fifth of an unused array",
             machine: one_node(),
             presets: &["slab@2.6.29,shared=0"],
             size: 256,
-            // The first visit sees that it was used; the second takes (120 + 4) / 5.
+            // The first visit sees that the array was used. The second takes (120 + 4) / 5 objects.
             steps: &[Alloc(0, 120), Free(0, 120), Reap(2)],
             expected: &[Parked(96), Live(0)],
         },
         Case {
-            name: "it takes half of what is less than a fifth",
+            name: "it takes half of an array with less than a fifth",
             machine: one_node(),
             presets: &["slab@2.6.29,shared=0,fresh_slab=fills-array"],
             size: 256,
@@ -28,7 +28,7 @@ fn arrays_that_nobody_used() {
             expected: &[Parked(5), Live(4)],
         },
         Case {
-            name: "in the end everything is back",
+            name: "repeated visits return every object",
             machine: one_node(),
             presets: &[OLD, NEW],
             size: 256,
@@ -36,7 +36,7 @@ fn arrays_that_nobody_used() {
             expected: &[Slabs(0), Parked(0)],
         },
         Case {
-            name: "without a reaper nothing goes",
+            name: "without a reaper nothing is returned",
             machine: one_node(),
             presets: &["slab@2.6.29,reap_ms=0", "slab@6.1,reap_ms=0"],
             size: 256,
@@ -44,7 +44,7 @@ fn arrays_that_nobody_used() {
             expected: &[Counted(Event::FreeSlab, 0), Live(0)],
         },
         Case {
-            name: "a fifth is rounded up, and may be all there is",
+            name: "a fifth is rounded up, and may be the whole array",
             machine: one_node(),
             presets: &["slab@2.6.29,limit=6,batchcount=6,shared=0"],
             size: 256,
@@ -52,21 +52,21 @@ fn arrays_that_nobody_used() {
             expected: &[Parked(0), FreeInSlabs(9 + 2)],
         },
         Case {
-            name: "a hit is a use",
+            name: "a hit counts as a use of the array",
             machine: one_node(),
             presets: &["slab@2.6.29,shared=0"],
             size: 256,
-            // The refill is forgotten at the first visit; the hit counts at the second.
+            // The first visit clears the mark of the refill. The hit counts at the second visit.
             steps: &[Alloc(0, 1), Reap(1), Alloc(0, 1), Reap(1)],
             expected: &[Parked(13)],
         },
         Case {
-            name: "a CPU that only frees is visited, too",
+            name: "a CPU that only frees is visited too",
             machine: one_node(),
             presets: &["slab@2.6.29,shared=0"],
             size: 256,
-            // CPU 1 half an interval after CPU 0. It never allocates, so that each visit takes some: 24 of
-            // 45, then half of 21.
+            // CPU 1 is visited half an interval after CPU 0. It never allocates, so each visit takes objects:
+            // 24 of 45, then half of 21.
             steps: &[Alloc(0, 45), Free(1, 45), Reap(2)],
             expected: &[Counted(Event::SlabFreeMiss, 0), Parked(10)],
         },
@@ -83,62 +83,66 @@ fn arrays_that_nobody_used() {
 }
 
 #[test]
-fn shared_arrays_and_free_slabs() {
+fn the_reaper_trims_shared_arrays_and_free_slabs() {
     let cases = [
         Case {
-            name: "a shared array that was used is spared once",
+            name: "a used shared array is left alone at one visit",
             machine: one_node(),
             presets: &[OLD],
             size: 256,
-            // 59 at CPU 0, 61 at CPU 1, 60 shared. CPU 1 comes first and takes 24 of its own.
+            // 59 objects at CPU 0, 61 at CPU 1, 60 shared. CPU 1 is visited first, and loses 24.
             steps: &[Alloc(0, 240), Free(1, 181), Alloc(0, 1), Reap(1)],
             expected: &[Parked(59 + 61 + 60 - 24), FreeInSlabs(24)],
         },
         Case {
-            name: "also if it was empty meanwhile",
+            name: "also if it was empty between the visits",
             machine: one_node(),
             presets: &[FOURS_SHARED],
             size: 1024,
-            // A refill empties it; the visit at 2 s finds nothing; then it is filled. The visit at 6 s spares it, while one
-            // of four leaves the array at 4 s and one of three at 6 s.
+            // A refill empties the shared array, and the visit at 2 s finds it empty. Then it is filled. The
+            // visit at 6 s leaves it alone, because it was used. The CPU's array loses one of four objects at
+            // 4 s and one of three at 6 s.
             steps: &[Alloc(0, 8), Free(0, 5), Alloc(0, 2), Reap(1), Free(0, 5), Reap(2)],
             expected: &[Parked(2 + 4)],
         },
         Case {
-            name: "one that was not used gives a fifth",
+            name: "an unused shared array loses a fifth",
             machine: one_node(),
             presets: &[FOURS_SHARED],
             size: 1024,
-            // At 2 s and at 6 s one of four; the array gives one at 4 s and one at 6 s.
+            // The shared array loses one of four objects at 2 s and at 6 s; the CPU's array loses one at 4 s
+            // and one at 6 s.
             steps: &[Alloc(0, 8), Free(0, 8), Reap(3)],
             expected: &[Parked(2 + 2)],
         },
         Case {
-            name: "free slabs are spared once after a look at them",
+            name: "free slabs are left alone at one visit after an allocation searched them",
             machine: one_node(),
             presets: &[FOURS],
             size: 1024,
-            // At 2 s the look is forgotten, at 4 s it is too early for the node.
+            // The visit at 2 s clears the mark of the free list. At 4 s it is too early for the node's next
+            // visit.
             steps: &[Alloc(0, 12), Free(0, 12), Reap(2)],
             expected: &[Slabs(3), Counted(Event::SlabReaped, 0)],
         },
         Case {
-            name: "a fifth of what may stay goes, the slab emptied first",
+            name: "a fifth of free_limit is returned, beginning with the slab that was emptied first",
             machine: one_node(),
             presets: &[FOURS],
             size: 1024,
-            // Two are left in the array, two are back in the third slab. A refill takes those, and two of the second.
-            steps: &[Alloc(0, 12), Free(0, 12), Reap(3), Alloc(0, 2), Beside(0, 4)],
+            // Two objects are left in the array, and two are back in the third slab. A refill takes those
+            // two, and two of the second slab.
+            steps: &[Alloc(0, 12), Free(0, 12), Reap(3), Alloc(0, 2), SameSlab(0, 4)],
             expected: &[Slabs(2), Counted(Event::SlabReaped, 1)],
         },
     ];
     cases.iter().for_each(check);
 }
 
-/// A CPU that goes up costs one lock of its node, not a look at all CPUs: a replay brings up 65,535 of them for each cache.
-/// It takes half a millisecond here; a look at all CPUs for each takes 12 s.
+/// A CPU that comes online takes one lock of its node, and does not scan the other CPUs. A replay brings up
+/// 65,535 CPUs for each cache: half a millisecond here, but 12 s with a scan for each CPU.
 #[test]
-fn a_cpu_that_goes_up_looks_at_no_other_cpu() {
+fn cpu_up_does_not_scan_other_cpus() {
     const CPUS: u16 = u16::MAX;
     Machine::new(MachineSpec::uniform(CPUS, 1, 256 * MIB)).expect("the spec is right").enter(|| {
         let mut heap = Heap::new(NEW, &CacheSpec::of_size(256));

@@ -1,4 +1,4 @@
-//! Orders, objects in a slab, and the sizes of arrays.
+//! Orders, objects per slab, and the capacities of arrays.
 
 use super::*;
 use slablab_slabs::CacheFlags;
@@ -13,9 +13,9 @@ fn shape(preset: &str, spec: &CacheSpec) -> (u8, u32, u32) {
     })
 }
 
-/// docs/theory/slab.md 5.6: names_cache (4096) is order 0, one object.
+/// docs/theory/slab.md 5.6: names_cache (4096 bytes) has order 0 and one object.
 #[test]
-fn orders_of_2_6_32() {
+fn slab_orders_match_2_6_32() {
     let table: &[(u32, u8, u32)] = &[
         (64, 0, 59),
         (96, 0, 40),
@@ -39,17 +39,17 @@ fn orders_of_2_6_32() {
     }
 }
 
-/// `objperslab` and `pagesperslab` of a Linux 6.1.192 with SLAB on x86_64 (/proc/slabinfo): plain caches by object and slot
-/// size, those that shrinkers free, those with a constructor or freed after a grace period.
+/// `objperslab` and `pagesperslab` of a Linux 6.1.192 with SLAB on x86_64 (/proc/slabinfo): plain caches by
+/// object size and size per object, reclaimable caches, and caches with a constructor or with RCU.
 #[test]
-fn slabs_of_a_real_6_1() {
+fn slab_layouts_match_a_real_6_1() {
     let plain: &[(u32, u32, u32, u8)] = &[
         (16, 16, 240, 0),
         (32, 32, 124, 0),
         (40, 40, 99, 0),
         (48, 48, 83, 0),
         (56, 56, 71, 0),
-        // fs_cache: 56 bytes on a cache line, too few for a list of 64.
+        // fs_cache: 56 bytes on a cache line, too few for a list of 64 bytes.
         (56, 64, 63, 0),
         (64, 64, 64, 0),
         (72, 72, 56, 0),
@@ -82,7 +82,8 @@ fn slabs_of_a_real_6_1() {
     for (object_size, known_size, objects, order) in plain {
         let spec = CacheSpec { known_size: *known_size, ..CacheSpec::of_size(*object_size) };
         assert_eq!(shape(NEW, &spec), (*order, *objects, 0), "{object_size} bytes in {known_size}");
-        // The rule alone knows one size: fs_cache's objects are taken for 64 bytes, room for a list of 64.
+        // The rule alone has one size: it assumes 64 bytes for fs_cache's objects, which have room for a list
+        // of 64 bytes.
         if object_size == known_size {
             let input = OrderInput {
                 size: *known_size,
@@ -111,20 +112,21 @@ fn slabs_of_a_real_6_1() {
     }
 }
 
-/// Orders taken over from elsewhere: slabs are as the era lays them out, objects and list follow.
+/// Orders that were set from outside. The era's rule still determines the objects and the place of the list.
 #[test]
-fn known_orders() {
+fn known_orders_replace_the_rule() {
     for (preset, size, known, expected) in [
         (NEW, 512, 3, (3, 64, 0)),
         (NEW, 704, 0, (0, 5, 0)),
-        // A list of 256 finds no room in an object of 64.
+        // A list of 256 bytes does not fit into an object of 64.
         (NEW, 64, 2, (2, 252, 0)),
-        // The descriptor and four bytes for each of 8; of 62, 48 + 62 * 4 in the slab.
+        // The descriptor and four bytes for each of 8 objects. With 62 objects, 48 + 62 * 4 bytes are in the
+        // slab.
         (OLD, 4096, 3, (3, 8, 80)),
         (OLD, 256, 2, (2, 62, 0)),
-        // No object fits a page: the next order that holds one.
+        // No object fits into a page, so the next order that holds one is used.
         (NEW, 5184, 0, (1, 1, 0)),
-        // 512 numbers are too many for a list of 512 bytes: the rule's own order.
+        // A list of 512 numbers does not fit into an object of 512 bytes, so the rule chooses the order.
         (OLD, 512, 6, (0, 8, 80)),
     ] {
         let spec = CacheSpec { known_order: Some(known), ..CacheSpec::of_size(size) };
@@ -132,13 +134,14 @@ fn known_orders() {
     }
 }
 
-/// Where the list of a slab is: in the slab, unless the objects leave no room.
+/// The free list is in the slab, unless the objects leave no room for it.
 #[test]
-fn lists_beside_their_slabs() {
-    // Descriptor and eight numbers: 48 + 8 * 4.
+fn the_free_list_is_in_the_slab_if_it_fits() {
+    // The descriptor and eight numbers: 48 + 8 * 4.
     assert_eq!(shape(OLD, &CacheSpec::of_size(512)).2, 80);
     assert_eq!(shape(OLD, &CacheSpec::of_size(4096)).2, 56);
-    // Seven objects of 576 leave 64 bytes for the 76 of the list; five of 768 leave 256 for 68.
+    // Seven objects of 576 bytes leave 64 bytes for a list of 76. Five of 768 leave 256 bytes for a list of
+    // 68.
     assert_eq!(shape(OLD, &CacheSpec::of_size(576)).2, 80);
     assert_eq!(shape(OLD, &CacheSpec::of_size(768)).2, 0);
     assert_eq!(shape(OLD, &CacheSpec::of_size(256)).2, 0);
@@ -146,15 +149,15 @@ fn lists_beside_their_slabs() {
 
 #[test]
 fn a_higher_slab_max_order_wastes_less() {
-    // 5184 bytes: order 1 wastes more than an eighth, and is taken as the order is reached.
+    // 5184 bytes: order 1 wastes more than an eighth, and is accepted because it is `slab_max_order`.
     let waste = |preset| shape(preset, &CacheSpec::of_size(5184));
     assert_eq!((waste(NEW).0, waste("slab@6.1,max_order=3").0), (1, 2));
     assert_eq!(waste("slab@2.6.29,max_order=3").0, 2);
 }
 
-/// limit, batchcount and shared factor as /proc/slabinfo of that kernel shows them.
+/// `limit`, `batchcount` and the shared factor in that kernel's /proc/slabinfo.
 #[test]
-fn arrays_by_size() {
+fn array_sizes_match_slabinfo() {
     let mut machine = Machine::new(MachineSpec::uniform(4, 1, 256 * MIB)).expect("the spec is right");
     machine.enter(|| {
         for (size, limit, batchcount, factor) in [
@@ -177,7 +180,7 @@ fn arrays_by_size() {
                     (limit, batchcount, factor * batchcount),
                     "{size} bytes, {preset}"
                 );
-                // That 6.1 flushed them at every twelfth, its task_struct (5184 bytes) too.
+                // That 6.1 flushed alien arrays at 12 objects, also those of its task_struct (5184 bytes).
                 assert_eq!(alien, if preset == OLD { limit } else { 12 }, "{size} bytes, {preset}");
             }
         }
@@ -185,6 +188,6 @@ fn arrays_by_size() {
     let mut alone = Machine::new(MachineSpec::uniform(1, 1, 256 * MIB)).expect("the spec is right");
     alone.enter(|| {
         let cache = SlabEngine::<Model>::create(CacheId(1), &CacheSpec::of_size(64), &policy(OLD));
-        assert_eq!(cache.tunables().shared, 0, "one CPU has nobody to share with");
+        assert_eq!(cache.tunables().shared, 0, "one CPU needs no shared array");
     });
 }

@@ -1,6 +1,7 @@
-//! SLOB, rule by rule of docs/theory/slob.md: where blocks are placed, what goes where, and what it costs.
+//! SLOB, rule by rule of docs/theory/slob.md: the places of blocks, the lists, and the cost of searches.
 //!
-//! A case is a few steps on one heap. A place is a page, numbered in the order of first use, and an offset in it.
+//! A case is a few steps on one heap. A place is a page, numbered in the order of first use, and an offset in
+//! it.
 
 mod recorded;
 
@@ -17,29 +18,29 @@ type At = (usize, u32);
 
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// Objects of a cache of so many bytes, one for each place.
+    /// Allocates objects of a cache with this object size, one for each place.
     Object(u32, &'static [At]),
-    /// Objects aligned to the second number.
+    /// Allocates objects with the second number as alignment.
     Aligned(u32, u32, &'static [At]),
-    /// Objects on cache lines.
+    /// Allocates objects that are aligned to cache lines.
     Line(u32, &'static [At]),
-    /// Objects whose readers outlive their free.
+    /// Allocates objects of a `SLAB_TYPESAFE_BY_RCU` cache.
     Rcu(u32, &'static [At]),
-    /// Objects from the memory of a node.
+    /// Allocates objects from the memory of a node.
     On(u16, u32, &'static [At]),
-    /// kmallocs of so many bytes.
+    /// Allocates with kmalloc, this many bytes each.
     Kmalloc(u32, &'static [At]),
-    /// The objects with these numbers, in the order they were allocated, are freed.
+    /// Frees the objects with these numbers. The first allocated object has number 0.
     Free(&'static [usize]),
-    /// A free that is refused.
+    /// A free that must be refused.
     Refused(usize, Misuse),
-    /// Every reader ends.
+    /// Ends a grace period.
     Grace,
-    /// Pages of the heap, and bytes free in them.
+    /// Checks the pages of the heap, and the free bytes in them.
     Held(u64, u64),
-    /// Objects with pages of their own, and frames of those.
+    /// Checks the objects with pages of their own, and the frames of those pages.
     Large(u64, u64),
-    /// Counted since the start.
+    /// Checks the number of events since the start.
     Counted(Event, u64),
 }
 
@@ -130,7 +131,7 @@ impl Run {
             Line(bytes, places) => (CacheSpec { flags: line, ..plain(bytes) }, bytes, None, places),
             Rcu(bytes, places) => (CacheSpec { flags: rcu, ..plain(bytes) }, bytes, None, places),
             On(node, bytes, places) => (plain(bytes), bytes, Some(node), places),
-            // One class for all: SLOB takes what is asked for.
+            // One class for all sizes: SLOB allocates the requested size.
             Kmalloc(bytes, places) => (CacheSpec { flags: kmalloc, ..plain(8192) }, bytes, None, places),
             Free(numbers) => {
                 return numbers
@@ -159,7 +160,7 @@ impl Run {
         equal(found.as_slice(), places)
     }
 
-    /// What always holds.
+    /// Checks the invariants of docs/engines/slob.md.
     fn consistent(&self) -> Result<(), String> {
         let (usage, held) = (self.usage(), self.heap.held());
         let live = self.live.iter().filter(|live| **live).count() as u64;
@@ -168,7 +169,7 @@ impl Run {
         equal(self.heap.is_sound(), true)
     }
 
-    /// Frees what is live; then nothing may be left.
+    /// Frees all allocated objects. Then the heap must be empty.
     fn end(mut self) -> Result<(), String> {
         for number in 0..self.objects.len() {
             if self.live[number] {
@@ -203,7 +204,7 @@ fn small() -> MachineSpec {
     MachineSpec::uniform(2, 1, 64 << 20)
 }
 
-/// Runs a case on both presets, whose rules do not differ here.
+/// Runs a case on both presets, whose rules are equal here.
 fn check(steps: &[Step]) {
     on(small(), "slob@2.6.32", steps);
     on(small(), "slob@6.1", steps);
@@ -214,7 +215,7 @@ fn sizes_are_rounded_to_units() {
     check(&[Object(6, &[(0, 0), (0, 8), (0, 16)]), Held(1, 4096 - 18)]);
     check(&[Object(7, &[(0, 0)]), Held(1, 4096 - 8)]);
     check(&[Object(36, &[(0, 0), (0, 40)]), Object(2, &[(0, 80)]), Held(1, 4096 - 74)]);
-    // Where a page has too many units of two bytes, they are of four.
+    // If a page has too many units of two bytes, units have four bytes.
     let large_pages = MachineSpec { page_shift: 16, ..small() };
     on(large_pages, "slob@6.1", &[Object(6, &[(0, 0), (0, 8)]), Held(1, 65536 - 16), Free(&[0])]);
 }
@@ -225,7 +226,7 @@ fn the_first_block_with_room_is_taken() {
         Object(100, &[(0, 0), (0, 104), (0, 208), (0, 312)]),
         Free(&[1]),
         Object(50, &[(0, 104)]),
-        // What is left of it has room, its alignment included.
+        // The rest of that block has room for this object and its alignment.
         Object(48, &[(0, 160)]),
         Object(50, &[(0, 416)]),
     ]);
@@ -237,8 +238,8 @@ fn neighbours_are_merged() {
     check(&[before, Free(&[1, 2]), Object(204, &[(0, 104)])]);
     check(&[before, Free(&[2, 1]), Object(204, &[(0, 104)])]);
     check(&[before, Free(&[0, 2, 1]), Object(250, &[(0, 0)])]);
-    // Each object leaves four bytes behind it that its neighbour's alignment skips: they are looked at, too.
-    // With what is behind the last object, too: the page has one free block again.
+    // Each object is followed by four free bytes that the next object's alignment skips. The search visits
+    // them too. With the bytes after the last object, the page has one free block again.
     check(&[
         before,
         Free(&[3, 2, 1]),
@@ -257,7 +258,7 @@ fn an_emptied_page_goes_back_at_once() {
         Counted(Event::FreeSlab, 1),
         Held(0, 0),
     ]);
-    // A full page is on no list, also when its only object goes.
+    // A full page is on no list, and is returned when its only object is freed.
     check(&[
         Object(4095, &[(0, 0)]),
         Held(1, 0),
@@ -276,7 +277,7 @@ fn three_lists_by_size() {
         Object(1023, &[(1, 256)]),
         Object(1024, &[(2, 0)]),
     ]);
-    // The header counts.
+    // The header counts as part of the size.
     check(&[Object(247, &[(0, 0)]), Kmalloc(247, &[(0, 256)]), Kmalloc(250, &[(1, 8)])]);
     on(
         small(),
@@ -288,7 +289,7 @@ fn three_lists_by_size() {
 #[test]
 fn the_next_search_begins_where_the_last_one_ended() {
     let before = [
-        // Two to a page; a new page is the first to be searched.
+        // Two objects per page. A new page is searched first.
         Object(1500, &[(0, 0), (0, 1504), (1, 0), (1, 1504), (2, 0), (2, 1504)]),
         Free(&[0]),
         Object(1500, &[(0, 0)]),
@@ -299,14 +300,15 @@ fn the_next_search_begins_where_the_last_one_ended() {
 }
 
 #[test]
-fn behind_a_page_that_was_filled() {
+fn the_search_continues_behind_a_filled_page() {
     on(
         small(),
         "slob@6.1",
         &[
             Object(2048, &[(0, 0), (0, 2048), (1, 0), (1, 2048), (2, 0), (2, 2048)]),
             Free(&[0, 2, 4]),
-            // Listed as they were freed into: 2, 1, 0. A request that fills 2 leaves 1 at the head.
+            // Listed in the order of their last free: 2, 1, 0. A request that fills page 2 leaves page 1 at
+            // the head.
             Object(2048, &[(2, 0)]),
             Object(1024, &[(1, 0)]),
             Object(1024, &[(1, 1024)]),
@@ -316,7 +318,7 @@ fn behind_a_page_that_was_filled() {
 }
 
 #[test]
-fn behind_a_page_in_the_middle_that_was_filled() {
+fn the_search_continues_behind_a_filled_middle_page() {
     on(
         small(),
         "slob@6.1",
@@ -324,7 +326,8 @@ fn behind_a_page_in_the_middle_that_was_filled() {
             Object(2048, &[(0, 0), (0, 2048), (1, 0), (1, 2048), (2, 0)]),
             Object(1024, &[(2, 2048), (2, 3072)]),
             Free(&[0, 2, 5]),
-            // Listed are 2, 1, 0. The first has no room, the second is filled, and the third is next.
+            // Listed are 2, 1, 0. The first has no room, the second becomes full, and the search continues at
+            // the third.
             Object(2048, &[(1, 0)]),
             Object(1024, &[(0, 0)]),
         ],
@@ -332,7 +335,7 @@ fn behind_a_page_in_the_middle_that_was_filled() {
 }
 
 #[test]
-fn where_a_full_page_is_listed_again() {
+fn the_list_of_a_full_page_depends_on_the_release() {
     let steps = |small: &'static [At], large: &'static [At]| {
         [
             Object(2048, &[(0, 0), (0, 2048)]),
@@ -342,7 +345,7 @@ fn where_a_full_page_is_listed_again() {
             Object(1024, large),
         ]
     };
-    // On the small objects' list whatever was freed; a small object takes of it.
+    // On the list of small objects, whatever was freed. A small object uses its free block.
     on(small(), "slob@2.6.32", &steps(&[(0, 0)], &[(1, 0)]));
     on(small(), "slob@6.1", &steps(&[(1, 0)], &[(0, 0)]));
     on(small(), "slob@6.1,readd=small", &steps(&[(0, 0)], &[(1, 0)]));
@@ -352,13 +355,13 @@ fn where_a_full_page_is_listed_again() {
 fn kmalloc_has_a_header_and_its_own_size() {
     check(&[Kmalloc(28, &[(0, 8), (0, 48)]), Held(1, 4096 - 72), Free(&[0, 1])]);
     on(small(), "slob@2.6.32", &[Kmalloc(64, &[(0, 8), (0, 80)]), Kmalloc(1024, &[(1, 8)])]);
-    // Powers of two are aligned to themselves, the header lies before.
+    // Powers of two are aligned to their size. The header lies before the object.
     on(
         small(),
         "slob@6.1",
         &[Kmalloc(64, &[(0, 64), (0, 192)]), Kmalloc(40, &[(0, 8)]), Kmalloc(1024, &[(1, 1024)])],
     );
-    // A free reads the size from the header.
+    // The free reads the size from the header.
     check(&[Kmalloc(100, &[(0, 8), (0, 120)]), Free(&[0]), Held(1, 4096 - 108), Kmalloc(96, &[(0, 8)])]);
 }
 
@@ -383,17 +386,17 @@ fn alignment_splits_a_block() {
     check(&[
         Object(8, &[(0, 0)]),
         Aligned(100, 64, &[(0, 64), (0, 192)]),
-        // The skipped memory is free, before and between.
+        // The skipped bytes are free: before the objects, and between them.
         Object(56, &[(0, 8)]),
         Object(24, &[(0, 168)]),
         Held(1, 4096 - 8 - 200 - 56 - 24),
     ]);
-    // A whole line, however small the object is; the size stays what it is.
+    // The object begins on a cache line, but its size is not rounded up to a line.
     check(&[Line(8, &[(0, 0), (0, 64)]), Held(1, 4096 - 16)]);
 }
 
 #[test]
-fn objects_with_readers_wait() {
+fn rcu_objects_wait_for_a_grace_period() {
     check(&[Rcu(96, &[(0, 0), (0, 120)]), Free(&[0]), Rcu(96, &[(0, 240)]), Grace, Rcu(96, &[(0, 0)])]);
     check(&[Rcu(4096, &[(0, 0)]), Free(&[0]), Large(0, 2), Grace, Large(0, 0)]);
 }
@@ -408,7 +411,7 @@ fn a_node_skips_pages_of_others() {
             Object(100, &[(0, 0)]),
             On(1, 100, &[(1, 0)]),
             On(0, 100, &[(0, 104)]),
-            // The page that was used last, on whatever node.
+            // The page that was used last, on any node.
             Object(100, &[(0, 208)]),
             On(1, 100, &[(1, 104)]),
             Object(100, &[(1, 208)]),
@@ -417,10 +420,10 @@ fn a_node_skips_pages_of_others() {
 }
 
 #[test]
-fn what_a_search_walks_is_counted() {
+fn visited_pages_and_blocks_are_counted() {
     check(&[
         Object(1500, &[(0, 0), (0, 1504), (1, 0), (1, 1504), (2, 0)]),
-        // Pages looked at: 0, 1, 1, 2 without the first, and then one more for each search.
+        // The five searches visit 0, 1, 1, 1 and 2 pages.
         Counted(Event::SlobPagesWalked, 1 + 1 + 1 + 2),
         Counted(Event::AllocFromPartial, 2),
         Counted(Event::AllocSlab, 3),
@@ -434,7 +437,7 @@ fn what_a_search_walks_is_counted() {
 }
 
 #[test]
-fn mistakes_that_can_be_told() {
+fn detectable_misuse_is_refused() {
     check(&[
         Object(100, &[(0, 0), (0, 104), (0, 208)]),
         Free(&[1]),
@@ -442,16 +445,16 @@ fn mistakes_that_can_be_told() {
         Held(1, 4096 - 200),
         Free(&[0]),
         Refused(0, Misuse::AlreadyFree),
-        // The page is not taken for empty.
+        // The page must not be treated as empty.
         Refused(1, Misuse::AlreadyFree),
         Free(&[2]),
         Refused(2, Misuse::NotInSlab),
     ]);
 }
 
-/// Pages as an earlier life would have left them.
+/// Seeded pages, as an earlier run would have left them.
 #[test]
-fn seeded_pages() {
+fn seeded_pages_have_the_given_free_objects() {
     fn check(spec: CacheSpec, objects: u32, free: &[u16], expected: Option<(u64, u64, u64)>) {
         let mut machine = Machine::new(small()).expect("the spec is right");
         machine.enter(|| {

@@ -1,6 +1,6 @@
-//! SLOB of a real 6.1 against the engine: the same requests, and as many pages?
+//! SLOB of a real 6.1 against the engine: equal requests must take equal numbers of pages.
 //!
-//! recorded/README.md says where the files are from and what is in them.
+//! recorded/README.md describes the files and their source.
 
 use super::policy;
 use slablab_model::{Addr, Machine, MachineSpec, Model};
@@ -10,7 +10,7 @@ use slablab_slabs::engines::slob::{Heap, Slob, SlobPolicy};
 use slablab_slabs::{Backing, CacheFlags, CacheId, CacheSpec, Common, Engine};
 use std::collections::HashMap;
 
-/// A heap, and the caches that were asked for so far.
+/// A heap, and the caches that have been used so far.
 struct Replay {
     pages: Pages<Model>,
     heap: Heap<Model>,
@@ -48,10 +48,11 @@ impl Replay {
         self.caches.iter().map(|(.., cache)| cache.counted(event)).sum()
     }
 
-    /// Makes the pages of before, each with its free pieces, and lists them; answers the objects that are freed later.
+    /// Creates the pages from before the recording, each with its free blocks, and lists them. Returns the
+    /// objects that the recording frees later.
     fn start(&mut self, lines: &[&str]) -> Vec<(usize, Addr)> {
         let real = policy("slob@6.1");
-        // All sizes on one list: a page being cut is the only one with room.
+        // All sizes use one list, so the page being divided is the only one with room.
         let one_list = SlobPolicy { small_below: 65536, ..real };
         let lists = [
             one_list,
@@ -93,8 +94,8 @@ impl Replay {
         later.into_iter().map(|(_, object)| object).collect()
     }
 
-    /// The requests, one letter each: `-n` frees what was allocated n requests before, `xn` an object of before, `+n` lets n
-    /// milliseconds pass.
+    /// Runs the requests, one letter each. `-n` frees the object that was allocated n requests before, `xn`
+    /// frees an object from before the recording, `+n` lets n milliseconds pass.
     fn requests(&mut self, kinds: &[usize], old: &[(usize, Addr)], text: &str) {
         let mut objects: Vec<(usize, Addr)> = Vec::new();
         let mut rest = text;
@@ -124,7 +125,7 @@ impl Replay {
     }
 }
 
-/// Answers pages taken and given back: by the kernel, by the engine.
+/// Returns the pages taken and the pages returned, by the kernel and by the engine.
 fn replay(recorded: &str, preset: &str) -> [[u64; 2]; 2] {
     let mut machine = Machine::new(MachineSpec::uniform(1, 1, 1 << 30)).expect("the spec is right");
     machine.enter(|| {
@@ -163,7 +164,7 @@ fn replay(recorded: &str, preset: &str) -> [[u64; 2]; 2] {
 }
 
 #[test]
-fn as_many_pages_as_the_kernel() {
+fn page_counts_match_the_recorded_kernel() {
     fn check(name: &str, recorded: &str) {
         let [real, engine] = replay(recorded, "slob@6.1");
         println!("{name}: {real:?} pages taken and given back by the kernel, {engine:?} by the engine");

@@ -1,4 +1,4 @@
-//! What happens to pages at their end, misuse, and caches that begin in the middle of their life.
+//! The return of pages, misuse, and seeded caches.
 
 use super::*;
 use slablab_platform::Frames;
@@ -35,14 +35,15 @@ fn misuse_is_reported() {
         let (pfn, offset) = Model::locate(object);
         let inside = Model::address(pfn, offset as u64 + 8);
         let outside = Model::address(Pfn(pfn.0 + 500), 0);
-        // On either side of hiwater and of the node's border: fast and slow paths.
+        // CPUs on both sides of the node boundary; queues below and above `hiwater`: the fast and the slow
+        // paths.
         for cpu in [0, 2] {
             Model::run_on(CpuId(cpu));
             assert_eq!(other.free(&heap.backing(), object), Err(Misuse::WrongCache(CacheId(3))));
             assert_eq!(heap.cache.free(&heap.backing(), outside), Err(Misuse::NotInSlab));
         }
         assert_eq!(heap.cache.free(&heap.backing(), inside), Err(Misuse::NotAnObject), "on a slow path");
-        assert_eq!(heap.cache.usage().live_objects(), 1, "nothing happened");
+        assert_eq!(heap.cache.usage().live_objects(), 1, "the refused free changed nothing");
         heap.end();
     });
 }
@@ -60,7 +61,7 @@ fn a_double_free_aborts_when_the_queue_is_flushed() {
 }
 
 #[test]
-fn seeds_are_what_an_earlier_life_left() {
+fn seeded_pages_keep_their_free_objects() {
     for preset in [JANUARY, SEPTEMBER] {
         Machine::new(two_nodes()).expect("the spec is right").enter(|| {
             let mut heap = Heap::new(preset, &CacheSpec::of_size(1024));
@@ -91,7 +92,7 @@ fn seeds_are_what_an_earlier_life_left() {
 }
 
 #[test]
-fn a_nodes_partial_slabs_are_dealt_to_its_cpus() {
+fn seeded_partial_slabs_are_distributed_over_cpus() {
     for preset in [JANUARY, SEPTEMBER] {
         Machine::new(two_nodes()).expect("the spec is right").enter(|| {
             let mut heap = Heap::new(preset, &CacheSpec::of_size(1024));

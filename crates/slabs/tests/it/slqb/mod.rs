@@ -1,7 +1,8 @@
-//! SLQB against docs/theory/slqb.md, on the modelled machine: what it does, counted.
+//! SLQB against docs/theory/slqb.md, on the modelled machine, by counters.
 //!
-//! Every case is data for [`check`]: a preset, steps, and what the counters say then. What this cannot show: races (the
-//! schedules in crates/check), and whether a kernel did the same, as no recording of one exists.
+//! Every case is data for [`check`]: a preset, steps, and the expected counters. These tests cannot show
+//! races (the schedules in crates/check do), or whether a kernel did the same, because no recording of one
+//! exists.
 
 mod life;
 mod nodes;
@@ -24,42 +25,43 @@ const REAP_NS: u64 = 3_000_000_000;
 const JANUARY: &str = "slqb@2009-01";
 const SEPTEMBER: &str = "slqb@2009-09";
 
-/// One step of a case. Objects are held oldest first; `Free` takes the oldest.
+/// One step of a case. Objects are held oldest first; `Free` takes the oldest. Fields: CPU, then node, then
+/// number.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// So many objects on a CPU.
+    /// Allocates this many objects on a CPU.
     Alloc(u16, u32),
-    /// So many on a CPU from a node.
+    /// Allocates this many objects on a CPU from a node.
     AllocOn(u16, u16, u32),
-    /// The oldest so many are freed on a CPU.
+    /// Frees the oldest objects on a CPU, this many.
     Free(u16, u32),
-    /// The newest so many are freed on a CPU.
+    /// Frees the newest objects on a CPU, this many.
     FreeNewest(u16, u32),
-    /// An object is allocated and freed on a CPU, so many times.
+    /// Allocates and frees one object on a CPU, this many times.
     PingPong(u16, u32),
-    /// An object is allocated on the first CPU and freed on the second, so many times.
+    /// Allocates an object on the first CPU and frees it on the second, this many times.
     Feed(u16, u16, u32),
-    /// On a CPU, so many times: one object is allocated, then the oldest freed.
+    /// Allocates one object and frees the oldest on a CPU, this many times.
     Churn(u16, u32),
-    /// The reaper's interval passes so often.
+    /// Lets the reaper's interval pass, this many times.
     Reap(u32),
-    /// Everything that can go back goes back.
+    /// Returns everything that can be returned.
     Shrink,
-    /// A CPU goes down.
+    /// Takes a CPU offline.
     Down(u16),
-    /// A CPU comes up.
+    /// Brings a CPU online.
     Up(u16),
 }
 
-/// What is looked at after the steps, and what it must be, both ends included.
+/// A value to check after the steps: the smallest and the largest allowed value.
 #[derive(Clone, Copy, Debug)]
 enum Expected {
     Counted(Event, u64),
-    /// Pages there are.
+    /// All pages of the cache.
     Pages(u64, u64),
     PartialPages(u64),
     FreeInPages(u64),
-    /// Objects in queues, on the way and handed back.
+    /// Objects in queues, on remote lists and in `remote_free`.
     Parked(u64, u64),
     Live(u64),
 }
@@ -74,7 +76,7 @@ struct Case {
 }
 
 impl Case {
-    /// 64-byte objects, 64 to a page, in batches of 256 and queues of 1024.
+    /// 64-byte objects: 64 per page, batches of 256, queues of 1024.
     fn new(
         name: &'static str,
         machine: MachineSpec,
@@ -86,7 +88,7 @@ impl Case {
     }
 }
 
-/// A cache on a machine, and the objects its users hold.
+/// A cache on a machine, and the allocated objects.
 struct Heap {
     pages: slablab_pages::Pages<Model>,
     cache: Slqb<Model>,
@@ -123,7 +125,7 @@ impl Heap {
 
     fn free(&mut self, cpu: u16, object: Option<<Model as Frames>::Ptr>) {
         Model::run_on(CpuId(cpu));
-        let object = object.expect("the case holds so many");
+        let object = object.expect("the case holds enough objects");
         self.cache.free(&self.backing(), object).expect("the object is the cache's");
     }
 
@@ -165,7 +167,7 @@ impl Heap {
         }
     }
 
-    /// Runs the work that is due, each on its CPU.
+    /// Runs the work that is due, each item on its CPU.
     fn due(&self) {
         while let Some((cpu, work)) = Model::next_due() {
             Model::run_on(cpu);
@@ -186,7 +188,7 @@ impl Heap {
         if (least..=most).contains(&found) { Ok(()) } else { Err(format!("{expected:?}: found {found}")) }
     }
 
-    /// Frees what is held; then every page must be back.
+    /// Frees all allocated objects. Then every page must be back.
     fn end(mut self) {
         while let Some(object) = self.held.pop_front() {
             self.free(0, Some(object));
@@ -222,7 +224,7 @@ fn two_nodes() -> MachineSpec {
     MachineSpec::uniform(4, 2, 256 * MIB)
 }
 
-/// The same CPUs; node 0 has no memory.
+/// CPUs 0 and 1 on node 0, 2 and 3 on node 1. Node 0 has no memory.
 fn memoryless() -> MachineSpec {
     MachineSpec { nodes: vec![NodeSpec { bytes: 0 }, NodeSpec { bytes: 256 * MIB }], ..two_nodes() }
 }

@@ -1,4 +1,4 @@
-//! Requests by node, nodes without memory, exhaustion (docs/theory/slqb.md 4.2, 8).
+//! Requests by node, nodes without memory, and exhausted memory (docs/theory/slqb.md 4.2, 8).
 
 use super::*;
 use slablab_platform::{Frames, Topology};
@@ -15,13 +15,13 @@ fn requests_by_node() {
             Counted(Event::SlqbAllocSlabNew, 2),
             Counted(Event::SlqbAllocSlabFill, 126),
             Counted(Event::AllocFastpath, 0),
-            // The first request finds no list at all.
+            // The first request finds that the node's list was never used, and takes no lock for it.
             Counted(Event::LockNodeList, 127 + 2),
             Live(128),
         ],
     ));
     check(&Case::new(
-        "freed there they are local, freed here they go back to the node's list",
+        "objects freed on node 1 are local; freed on node 0 they return to node 1's list",
         two_nodes(),
         both,
         &[AllocOn(0, 1, 512), Free(2, 256), Free(0, 256), AllocOn(0, 1, 1)],
@@ -33,7 +33,7 @@ fn requests_by_node() {
         ],
     ));
     check(&Case::new(
-        "the own node is no other",
+        "a request for the CPU's own node uses the CPU's list",
         two_nodes(),
         both,
         &[AllocOn(0, 0, 100), Free(0, 100), AllocOn(0, 0, 100)],
@@ -42,8 +42,9 @@ fn requests_by_node() {
 }
 
 #[test]
-fn a_cpu_without_memory() {
-    // 1,000 objects live, 20,000 come and go. Section 8: in September pages ~ live + hiwater / 2 + a batch in the making.
+fn memoryless_cpus_follow_the_policy() {
+    // 1,000 objects are live, 20,000 come and go. Section 8: in September the pages are about live objects +
+    // hiwater / 2 + one incomplete batch.
     let churn = &[Alloc(0, 1000), Churn(0, 20_000)];
     let case =
         |name, presets, steps, expected| check(&Case::new(name, memoryless(), presets, steps, expected));
@@ -65,20 +66,20 @@ fn a_cpu_without_memory() {
         &[Counted(Event::SlqbAllocSlabNew, 21_000), Pages(21_000, 21_000), Parked(20_000, 20_000)],
     );
     case(
-        "the late file asks other nodes' lists first, under list_lock",
+        "the late file searches other nodes' lists first, under list_lock",
         &[SEPTEMBER],
         churn,
         &[Counted(Event::AllocFastpath, 0), Pages(16, 16 + 8), Parked(0, 512)],
     );
     case(
-        "its frees count as local: the queue serves",
+        "its frees count as local, so the queue serves allocations",
         &["slqb@2009-09,memoryless=free-as-local"],
         churn,
-        // The thousand pages of the first allocations are still there: their objects are what circulates.
+        // The thousand pages of the first allocations are still there, and their objects circulate.
         &[Counted(Event::SlqbAllocSlabNew, 1001), Counted(Event::AllocFastpath, 19_999), Pages(1001, 1001)],
     );
     case(
-        "the nearest node with memory is its own",
+        "the nearest node with memory counts as its own",
         &["slqb@2009-09,memoryless=nearest", "slqb@2009-01,memoryless=nearest"],
         churn,
         &[
@@ -89,7 +90,7 @@ fn a_cpu_without_memory() {
         ],
     );
     case(
-        "a request for the node without memory means the nearest, and does not leak",
+        "a request for the node without memory uses the nearest node, and does not leak",
         &[SEPTEMBER, "slqb@2009-01,memoryless=nearest"],
         &[AllocOn(2, 0, 1000)],
         &[Counted(Event::SlqbAllocSlabNew, 16)],
@@ -97,7 +98,7 @@ fn a_cpu_without_memory() {
 }
 
 #[test]
-fn this_node_or_nothing() {
+fn thisnode_requests_use_no_other_node() {
     Machine::new(memoryless()).expect("the spec is right").enter(|| {
         let heap = Heap::new(SEPTEMBER, &CacheSpec::of_size(64));
         let on = |cpu, node| {
@@ -107,7 +108,7 @@ fn this_node_or_nothing() {
         assert!(on(0, 0).is_none(), "node 0 has no memory");
         assert!(on(2, 0).is_none(), "node 0 has no memory");
         let object = on(0, 1).expect("node 1 has memory");
-        assert!(on(2, 0).is_none() && on(0, 0).is_none(), "whatever is free on other nodes' lists");
+        assert!(on(2, 0).is_none() && on(0, 0).is_none(), "THISNODE must not use other nodes' lists");
         assert_eq!(heap.cache.destroy(&heap.backing()), Err(Busy { live_objects: 1 }));
         heap.cache.free(&heap.backing(), object).expect("the object is the cache's");
         heap.end();
@@ -125,7 +126,8 @@ fn exhausted_memory_is_none_until_other_lists_have_some() {
         }
         let total = heap.held.len();
         assert!(total > 1000, "only {total} pages were got");
-        // Pages of node 1 are the node's list's: 64 of them freed here go back to it, and are found by the zonelist.
+        // Pages of node 1 belong to the node's list. 64 objects freed here return to that list, where the
+        // zonelist search finds them.
         let node = |object| {
             Model::with_frame(Model::locate(object).0, |_| {
                 Model::locate(object).0 >= Model::node_frames(NodeId(1)).0
@@ -143,9 +145,9 @@ fn exhausted_memory_is_none_until_other_lists_have_some() {
 }
 
 #[test]
-fn usage_is_where_the_memory_is() {
+fn usage_counts_objects_on_the_node_of_their_memory() {
     let table: &[(&str, u64, u64)] = &[
-        // Queued, although on a CPU of another node; on the way; handed back.
+        // In the queue of a CPU on another node; on a remote list; in `remote_free`.
         ("slqb@2009-09,memoryless=free-as-local", 100, 0),
         ("slqb@2009-09,memoryless=remote-first", 100, 1),
         ("slqb@2009-09,memoryless=nearest", 100, 0),

@@ -1,7 +1,7 @@
-//! Random programs against a reference that knows only which objects are live.
+//! Random programs against a reference that knows only the live objects.
 //!
-//! crates/check runs longer programs over every engine, and over slots that refuse. Here every policy meets every
-//! topology, and the statistics must add up to what was done.
+//! crates/check runs longer programs over every engine, and over slots that may be unavailable. Here every
+//! policy is tested on every topology, and the statistics must agree with the operations.
 
 use super::*;
 use slablab_platform::{Frames, Time, Topology};
@@ -21,7 +21,7 @@ impl Random {
     }
 }
 
-/// Live objects by address; says when two overlap.
+/// Live objects by address. Reports objects that overlap.
 struct Live {
     objects: BTreeMap<u64, <Model as Frames>::Ptr>,
     size: u64,
@@ -44,7 +44,7 @@ impl Live {
     }
 }
 
-/// What was done, for the statistics to agree with.
+/// The operations, to compare with the statistics.
 #[derive(Default)]
 struct Done {
     allocs: u64,
@@ -59,7 +59,7 @@ fn run(policy: &SlqbPolicy, spec: &CacheSpec, seed: u64) -> u64 {
     let mut live = Live { objects: BTreeMap::new(), size: spec.object_size as u64 };
     let mut done = Done::default();
     for step in 0..3000 {
-        // Swings between growing and shrinking.
+        // Alternates between growing and shrinking.
         let allocates = random.below(100) < if step / 300 % 2 == 0 { 65 } else { 35 };
         Model::run_on(CpuId(random.below(Model::cpus() as u64) as u16));
         if random.below(200) == 0 {
@@ -88,7 +88,7 @@ fn run(policy: &SlqbPolicy, spec: &CacheSpec, seed: u64) -> u64 {
     done.allocs
 }
 
-/// The identities of the module's theory.
+/// Checks the equations of docs/engines/slqb.md.
 fn adds_up(heap: &Heap, live: &Live, done: &Done) {
     use Event::*;
     let counted = |event| heap.cache.counted(event);
@@ -106,7 +106,7 @@ fn adds_up(heap: &Heap, live: &Live, done: &Done) {
 }
 
 #[test]
-fn nothing_overlaps_and_nothing_is_left() {
+fn random_programs_overlap_nothing_and_leak_nothing() {
     let nodes = |bytes: &[u64]| bytes.iter().map(|bytes| NodeSpec { bytes: *bytes }).collect();
     let machines = [
         ("one node", MachineSpec::uniform(2, 1, 64 * MIB)),
@@ -127,7 +127,8 @@ fn nothing_overlaps_and_nothing_is_left() {
         for preset in SlqbPolicy::PRESETS {
             for memoryless in fixes {
                 for (seed, spec) in specs.iter().enumerate() {
-                    // Small batches on every second run: programs of this length never fill a queue of 1,024.
+                    // Every second run uses small batches: programs of this length never fill a queue of
+                    // 1,024 objects.
                     let freebatch = if seed % 2 == 0 { Some(5) } else { None };
                     let policy = SlqbPolicy { memoryless, freebatch, ..*preset };
                     println!("{what}, {policy:?}, {spec:?}, seed {seed}");

@@ -1,5 +1,5 @@
-//! Queues, batches, hand-over and reaping on machines whose nodes all have memory
-//! (docs/theory/slqb.md 4 to 6, 9).
+//! Queues, batches, remote frees and reaping on machines whose nodes all have memory (docs/theory/slqb.md 4
+//! to 6, 9).
 
 use super::*;
 
@@ -26,7 +26,7 @@ fn local_work_stays_in_the_queue() {
         "one object per miss, pages freed at once",
         two_nodes(),
         both,
-        // The 1025th free flushes the 256 youngest objects: four whole pages.
+        // The 1025th free flushes the 256 newest objects: four whole pages.
         &[Alloc(0, 1280), Free(0, 1025)],
         &[
             Counted(Event::SlqbAllocSlabNew, 20),
@@ -37,7 +37,8 @@ fn local_work_stays_in_the_queue() {
             Counted(Event::SlqbFlushFreeList, 1),
             Counted(Event::SlqbFlushFreeListObjects, 256),
             Counted(Event::SlqbFlushFreeListRemote, 0),
-            // Objects 769 to 1024: the first of those pages keeps its object 768, and object 1024 is a page's first.
+            // Objects 769 to 1024: object 768 stays in the first of those pages, and object 1024 is the first
+            // of its page.
             Counted(Event::SlqbFlushSlabFree, 3),
             Counted(Event::SlqbFlushSlabPartial, 5),
             Counted(Event::FreeSlab, 3),
@@ -54,14 +55,14 @@ fn local_work_stays_in_the_queue() {
             two_nodes(),
             both,
             &[Alloc(0, 300), Free(0, 300)],
-            // 257 in the queue, a batch of 64 goes; 43 more fit.
+            // The queue has 257 objects and flushes a batch of 64. Then it has room for 43 more.
             &[Pages(236, 236), Parked(236, 236), PartialPages(0), Counted(Event::SlqbFlushFreeList, 1)],
         )
     });
 }
 
 #[test]
-fn a_flush_takes_the_hottest() {
+fn a_flush_takes_the_newest_objects() {
     Machine::new(two_nodes()).expect("the spec is right").enter(|| {
         let mut heap = Heap::new(SEPTEMBER, &CacheSpec::of_size(64));
         heap.step(Alloc(0, 1025));
@@ -120,7 +121,7 @@ fn producer_and_consumer() {
         "page_lock is taken per miss, not per object of a flush",
         two_nodes(),
         &[SEPTEMBER],
-        // 1024 misses of which 16 also look before they get a page; one lock for the flushed batch.
+        // 1024 misses; 16 of them also claim before they take a page. The flushed batch takes one lock.
         &[Alloc(0, 1025), Free(0, 1025)],
         &[Counted(Event::LockPageList, 1025 + 17 + 1)],
     ));
@@ -134,8 +135,9 @@ fn producer_and_consumer() {
 }
 
 #[test]
-fn a_list_that_does_not_pick_up() {
-    // CPU 0 allocates 10,000 objects and leaves; CPU 2 on the other node frees them: 39 batches and 16 objects.
+fn frees_bypass_an_owner_that_does_not_claim() {
+    // CPU 0 allocates 10,000 objects and stops. CPU 2, on the other node, frees them: 39 batches and 16
+    // objects.
     let steps = &[Alloc(0, 10_000), Free(2, 10_000)];
     check(&Case::new(
         "September frees past the owner above half of hiwater",
@@ -157,7 +159,7 @@ fn a_list_that_does_not_pick_up() {
         &[Parked(10_000, 10_000), Counted(Event::LockRemoteFree, 39), Pages(157, 157), FreeInPages(48)],
     ));
     check(&Case::new(
-        "the owner claims it all when it comes back, and flushes a batch of what is too much",
+        "the owner claims all objects when it allocates again, and flushes a batch of the excess",
         two_nodes(),
         &[JANUARY],
         &[Alloc(0, 10_000), Free(2, 10_000), Alloc(0, 1)],
@@ -170,10 +172,11 @@ fn a_list_that_does_not_pick_up() {
     check(&Case {
         size: 8,
         ..Case::new(
-            "a claim takes what a hot list can count; the rest stays flagged for the next one",
+            "a claim takes as many objects as a hot list can count; the rest stays flagged",
             two_nodes(),
             &[JANUARY],
-            // 48 batches of 2048; the first claim takes 65534 of them and flushes a batch, the second the rest.
+            // 48 batches of 2048. The first claim takes 65534 objects and flushes a batch; the second takes
+            // the rest.
             &[Alloc(0, 100_000), Free(2, 100_000), Alloc(0, 65_534 - 2048 + 1)],
             &[
                 Counted(Event::SlqbClaimRemoteList, 2),
@@ -184,18 +187,19 @@ fn a_list_that_does_not_pick_up() {
         )
     });
     check(&Case::new(
-        "a CPU that went down keeps its pages and its queue",
+        "an offline CPU still owns its pages and its queue",
         two_nodes(),
         &[SEPTEMBER],
         &[Alloc(0, 2000), Free(0, 100), Down(0), Free(1, 1900), Reap(3)],
         &[
-            // CPU 1's queue takes 1024 and flushes three batches to CPU 0 at once, then reaps the rest of its own.
+            // CPU 1's queue takes 1024 objects and sends three batches to CPU 0 at once. The reaper flushes
+            // the rest.
             Parked(100 + 768, 100 + 768 + 256),
             Live(0),
         ],
     ));
     check(&Case::new(
-        "and is emptied by shrink",
+        "shrink empties the queue of an offline CPU",
         two_nodes(),
         &[JANUARY, SEPTEMBER],
         &[Alloc(0, 2000), Free(0, 100), Down(0), Free(1, 1900), Shrink, Up(0)],
@@ -207,7 +211,7 @@ fn a_list_that_does_not_pick_up() {
 fn a_hand_over_below_a_batch_is_not_flagged() {
     let both = &[JANUARY, SEPTEMBER];
     check(&Case::new(
-        "the remote list has one destination: another's object sends the first 100 home",
+        "the remote list has one destination: an object of another CPU sends the first 100",
         two_nodes(),
         both,
         &[Alloc(0, 100), Alloc(1, 1), Free(2, 101), Alloc(0, 28)],
@@ -219,10 +223,10 @@ fn a_hand_over_below_a_batch_is_not_flagged() {
         ],
     ));
     check(&Case::new(
-        "nor is one that follows a claim",
+        "less than a batch after a claim is not flagged either",
         two_nodes(),
         both,
-        // CPU 0 claims a batch and uses it up; then 100 come home below a batch.
+        // CPU 0 claims a batch and uses it up. Then 100 objects come back, less than a batch.
         &[Alloc(0, 356), Alloc(1, 1), Free(2, 256), Alloc(0, 256), Free(2, 101), Alloc(0, 1)],
         &[
             Counted(Event::SlqbClaimRemoteList, 1),
@@ -232,11 +236,11 @@ fn a_hand_over_below_a_batch_is_not_flagged() {
         ],
     ));
     check(&Case::new(
-        "it waits for the reaper, who claims it into the queue and flushes a batch",
+        "the reaper claims unflagged objects into the queue and flushes a batch",
         two_nodes(),
         both,
         &[Alloc(0, 100), Alloc(1, 1), Free(2, 101), Reap(1)],
-        // CPU 1 was visited before CPU 2 sent its one object.
+        // The reaper visited CPU 1 before CPU 2 sent its one object.
         &[Counted(Event::SlqbClaimRemoteListObjects, 100), Parked(1, 1)],
     ));
 }
@@ -258,22 +262,23 @@ fn the_reaper_takes_a_batch_every_three_seconds() {
         &[Parked(1024, 1024)],
     ));
     check(&Case::new(
-        "a remote list goes home at the visit",
+        "the visit sends the remote list",
         two_nodes(),
         both,
         &[Alloc(0, 10), Free(2, 10), Reap(2)],
         &[Parked(0, 0), Counted(Event::SlqbFlushRfreeListObjects, 10)],
     ));
     check(&Case::new(
-        "the node's list is visited, too",
+        "the visit also flushes the node's list",
         two_nodes(),
         both,
-        // The first visit sends the ten home to the list of node 1, the second puts them into their page. CPU 2 keeps one.
+        // The first visit sends the ten objects to the list of node 1; the second puts them into their page.
+        // One object stays in CPU 2's page.
         &[AllocOn(0, 1, 10), Alloc(2, 1), Free(2, 10), Reap(2)],
         &[Parked(0, 0), Pages(1, 1), Live(1)],
     ));
     check(&Case::new(
-        "visits end while the CPU is down and go on when it is up",
+        "visits stop while the CPU is offline and continue when it is online",
         two_nodes(),
         both,
         &[Alloc(0, 1024), Free(0, 1024), Down(0), Reap(5), Up(0), Reap(1)],

@@ -1,11 +1,12 @@
-//! What is computed from an object's size: batches, queues, orders, colours (docs/theory/slqb.md 2, 3, 7).
+//! Values computed from an object's size: batches, queues, orders, colours (docs/theory/slqb.md 2, 3, 7).
 
 use super::*;
 use slablab_platform::Frames;
 
 #[test]
 fn batches_and_queues_by_size() {
-    // Section 2, and what its formulas give for 64 KiB pages, where a hot list counts to 65535 only.
+    // From section 2. For 64 KiB pages, the result of its formulas, limited to 65535 by the count of a hot
+    // list.
     let table: &[(u32, u32, u32, u32)] = &[
         (12, 8, 2048, 8192),
         (12, 16, 1024, 4096),
@@ -58,7 +59,7 @@ fn orders_by_size() {
 
 #[test]
 fn pages_differ_in_colour() {
-    // 5 objects of 700 bytes leave 576: nine colours of 64 bytes, then the first again.
+    // 5 objects of 700 bytes leave 576 bytes: nine colours of 64 bytes, then the first colour again.
     Machine::new(two_nodes()).expect("the spec is right").enter(|| {
         let mut heap = Heap::new(SEPTEMBER, &CacheSpec::of_size(704));
         heap.step(Alloc(0, 50));

@@ -1,11 +1,11 @@
-//! The caches of real kernels, from ../../../testdata (its README says how the files were made).
+//! The caches of real kernels, from ../../../testdata, whose README describes how the files were made.
 
 use slablab_slabs::cache::layout;
 use slablab_slabs::engines::slub::SlubPolicy;
 use slablab_slabs::order::{CpuCounts, CpusCounted, OrderInput};
 use slablab_slabs::{CacheFlags, CacheSpec, Preset, Release};
 
-/// One kernel that was dumped.
+/// One dumped kernel.
 pub(crate) struct Run {
     pub(crate) number: usize,
     pub(crate) name: &'static str,
@@ -22,18 +22,18 @@ pub(crate) struct Run {
     pub(crate) buckets: bool,
 }
 
-/// One cache as sysfs shows it, the same in all the runs that have it.
+/// One cache as sysfs shows it. It is equal in all runs that have it.
 pub(crate) struct Cache {
     pub(crate) name: &'static str,
     pub(crate) slab_size: u32,
     pub(crate) order: u8,
     pub(crate) objects: u32,
-    /// `None` where only /proc/slabinfo was kept.
+    /// `None` if only /proc/slabinfo was saved.
     pub(crate) attributes: Option<Attributes>,
     runs: u32,
 }
 
-/// What only sysfs shows.
+/// Attributes that only sysfs shows.
 pub(crate) struct Attributes {
     pub(crate) object_size: u32,
     pub(crate) align: u32,
@@ -41,11 +41,11 @@ pub(crate) struct Attributes {
     pub(crate) min_partial: u32,
     pub(crate) user_size: u32,
     pub(crate) flags: CacheFlags,
-    /// Some dumps say nothing of constructors.
+    /// Whether the dump shows constructors.
     pub(crate) constructor_known: bool,
 }
 
-/// The fields of a file's rows, without the header.
+/// The fields of a file's rows, without the header row.
 pub(crate) fn rows(text: &'static str) -> impl Iterator<Item = Vec<&'static str>> {
     text.lines().skip(1).map(|line| line.split(',').collect())
 }
@@ -100,7 +100,7 @@ pub(crate) fn caches() -> Vec<Cache> {
 }
 
 impl Run {
-    /// The preset its release names, with its boot parameters.
+    /// The preset that the kernel's release selects, with its boot parameters.
     pub(crate) fn policy(&self) -> SlubPolicy {
         let release = Release::parse(self.release).expect("a kernel's release");
         let Some(Preset::Slub(preset)) = Preset::of_kernel(release) else {
@@ -109,7 +109,7 @@ impl Run {
         SlubPolicy { max_order: self.max_order, ..preset }
     }
 
-    /// What its order rule is told about objects of this size.
+    /// The input of the order rule for objects of this size.
     pub(crate) fn order_input(&self, size: u32) -> OrderInput {
         let counts = CpuCounts { possible: self.possible, present: self.present, online: self.present };
         let counted = CpusCounted::of(Release::parse(self.release).expect("a kernel's release"));
@@ -131,7 +131,7 @@ impl Cache {
 }
 
 impl Attributes {
-    /// What this cache was asked to be, as far as sysfs shows it. Its `align` is the outcome of all demands.
+    /// The cache's specification, as far as sysfs shows it. `align` is the result of all requirements.
     pub(crate) fn spec(&self) -> CacheSpec {
         let no_merge = self.user_size > 0;
         CacheSpec {
@@ -141,7 +141,7 @@ impl Attributes {
         }
     }
 
-    /// The size per object that follows from the demands.
+    /// The size per object that the specification gives.
     pub(crate) fn predicted_size(&self, policy: &SlubPolicy) -> u32 {
         layout(&self.spec(), policy.link).0
     }
