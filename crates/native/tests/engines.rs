@@ -1,9 +1,10 @@
 //! Every preset on mapped memory, and engines with debugging and hardening around them, used by threads at
 //! once.
 //!
-//! Random programs allocate, free, hand objects to each other, come and go, while one shrinks. Every object
-//! is stamped from end to end, so an overlap is seen; at the end all objects are freed, and all pages are
-//! back. What this cannot show: orderings that the machine it runs on does not need.
+//! Threads run random programs that allocate, free, hand objects to each other and shrink caches; threads end
+//! and new ones begin. Every byte of an object is stamped, so that an overlap is found. At the end all
+//! objects are freed and all pages are back. This cannot show reorderings that the machine's processor does
+//! not make.
 
 mod again;
 
@@ -22,7 +23,7 @@ use slablab_slabs::wrap::{Around, Debugged, Hardened};
 use slablab_slabs::{Backing, CacheId, CacheSpec, Front, Metadata, Preset};
 use std::sync::Mutex;
 
-/// The native world, or one around it.
+/// The native world, or a world around it.
 trait Over: Platform<Ptr = Object, Ground = Native> {}
 impl<W: Platform<Ptr = Object, Ground = Native>> Over for W {}
 
@@ -35,9 +36,9 @@ struct World<W: Over, E: Front<W>> {
     pages: Pages<Native>,
     common: E::Common,
     caches: Vec<E>,
-    /// Where sheaves and arrays come from: caches of the same sizes that make do without.
+    /// Caches of the same sizes for sheaves and arrays. They have none themselves.
     metadata: Vec<E>,
-    /// Objects on their way from one thread to another, with their cache's index.
+    /// Objects that a thread handed over and no thread took yet, with the index of their cache.
     handed: Mutex<Vec<(usize, usize)>>,
 }
 
@@ -71,7 +72,7 @@ impl<W: Over, E: Front<W>> World<W, E> {
         let other = Native::unstamped(object, SIZES[cache], at as u64);
         assert_eq!(other, None, "object {at:#x} of {} bytes was written over", SIZES[cache]);
         let location = Native::location(object.as_ptr()).expect("an object is in a slab");
-        assert_eq!(location.cache as usize, cache, "whose object {at:#x} is");
+        assert_eq!(location.cache as usize, cache, "the cache of object {at:#x}");
         if !(self.caches[cache].starts_at(location.slab, location.offset)
             && self.caches[cache].free_hot(object, location.slab))
         {
@@ -79,7 +80,7 @@ impl<W: Over, E: Front<W>> World<W, E> {
         }
     }
 
-    /// One thread's random program. Frees what it has left.
+    /// One thread's random program. Frees the objects that it has left.
     fn program(&self, seed: u64) {
         let mut random = seed * 2 + 1;
         let mut next = |below: u64| {
@@ -146,7 +147,7 @@ where
                     let world = &world;
                     scope.spawn(move || {
                         world.program(round * THREADS + thread);
-                        // What this thread's slot holds is anybody's when it ended.
+                        // Before the thread ends: any thread may claim the slot then.
                         Native::release_slot();
                     });
                 }
@@ -163,7 +164,7 @@ where
             let backing = Backing { metadata, ..Backing::new(&world.pages, &world.common) };
             for cache in caches {
                 assert_eq!(cache.reports().total, 0, "{name}: {:?}", cache.reports().first[0]);
-                // Twice: freeing a sheaf gives this thread a slot, whose turn may have been to come.
+                // Twice: freeing a sheaf gives this thread a slot, which may be one that was emptied before.
                 for _ in 0..2 {
                     Native::release_slot();
                     (0..Native::cpus()).for_each(|cpu| cache.cpu_down(&backing, CpuId(cpu)));
@@ -171,14 +172,14 @@ where
                 assert_eq!(
                     cache.destroy(&backing),
                     Ok(()),
-                    "{name}: objects of {:?} that nobody has",
+                    "{name}: cache {:?} is empty at the end",
                     cache.id()
                 );
             }
         }
         let left: u64 =
             (0..Native::nodes()).map(|node| world.pages.free_frames(slablab_platform::NodeId(node))).sum();
-        assert_eq!(left, total, "{name}: frames that did not come back");
+        assert_eq!(left, total, "{name}: free frames at the end");
         println!(
             "{name}, {}: {} threads on pages of {} bytes",
             Native::slots(),
@@ -198,7 +199,7 @@ where
     }
 }
 
-/// What may be around an engine: all of it, and parts that go different ways.
+/// Wrappers around an engine: all at once, and parts that take different paths.
 const WRAPS: [&str; 6] = [
     "debug=FZPU,quarantine=8K,harden=random",
     "debug=F",
@@ -208,7 +209,8 @@ const WRAPS: [&str; 6] = [
     "debug=FZPU,harden=random+encode",
 ];
 
-/// Runs the programs with something around an engine's newest preset: what it reports would be its own fault.
+/// Runs the programs with each wrapper around an engine's newest preset. The programs are correct, so any
+/// report is a defect of the wrapper.
 fn check_wrapped(engine: &str) {
     for wrap in WRAPS {
         let name = format!("{engine},{wrap}");

@@ -1,13 +1,13 @@
-//! Hot operations are interrupted at every instruction, and nothing is lost. `unsafe`: a debugger's tricks on
-//! this process itself.
+//! Hot operations are interrupted at every instruction, and no object is lost. `unsafe`: single steps and
+//! breakpoints in this process itself.
 //!
-//! Where slots are threads', each operation is run in single steps once per instruction, and after that one a
-//! signal handler uses the same slot in one of several ways. Where they are CPUs', single steps would abort a
-//! sequence for ever: each operation is run once in single steps, to learn the addresses of its sequence's
-//! instructions. Then once per address with a breakpoint there: the signal comes in the middle of the
-//! sequence, the kernel aborts it, and the handler uses the same slot in one of several ways before the
-//! operation starts again. Either way every object is where one of the two put it, once. What this cannot
-//! show: sequences of another machine, and what another CPU does meanwhile (storm.rs).
+//! With slots per thread, each operation is run in single steps, once for each of its instructions; after
+//! that instruction a signal handler uses the same slot in one of several ways. With slots per CPU, single
+//! steps would abort a sequence again and again, so each operation is run in single steps once, to learn the
+//! addresses of its sequence's instructions, and then once for each address with a breakpoint there: the
+//! signal interrupts the sequence, the kernel aborts it, and the handler uses the same slot in one of several
+//! ways before the operation starts again. In both cases every object is in one place afterwards. This cannot
+//! show sequences of another machine, or interference by another CPU (storm.rs does).
 #![cfg(all(target_arch = "x86_64", target_env = "gnu"))]
 #![expect(unsafe_code, reason = "breakpoints and signal handlers")]
 
@@ -29,12 +29,12 @@ type Slots = <Native as Platform>::PerCpu<u64>;
 
 const OBJECT_BYTES: u32 = 128;
 const OBJECTS: usize = 12;
-/// Of these so many are in the slot when an operation begins.
+/// How many of the objects are in the slot when an operation begins.
 const INSIDE: usize = 6;
 const TAG: u64 = 7;
 const TAGGED: Want = Want { mask: u64::MAX, value: TAG };
 
-/// What a sequence says of itself (`struct rseq_cs`).
+/// The descriptor of a sequence (`struct rseq_cs`).
 #[repr(C, align(32))]
 struct Sequence {
     version: u32,
@@ -54,33 +54,33 @@ unsafe extern "C" {
 /// Every sequence of this program.
 fn sequences() -> &'static [Sequence] {
     let (first, end) = (&raw const FIRST, &raw const END);
-    // SAFETY: the linker sets both, around what the assembler wrote.
+    // SAFETY: the linker defines both symbols, around the descriptors that the assembler wrote.
     unsafe { std::slice::from_raw_parts(first, end.offset_from_unsigned(first)) }
 }
 
-/// A slot's world: the cache under test, and its objects.
+/// The cache under test, and its objects.
 struct Bench {
     slots: Slots,
     objects: Vec<Object>,
     storage: [Object; 2],
 }
 
-/// What is done, on the whole bench; objects go out of the slot into the set, or from there into it.
+/// An operation on the bench. Objects go from the slot to the vector `out`, or back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     PopIf,
     PushIf,
     Pop,
     Push,
-    /// Holds the slot of the CPU this is on, and lets go.
+    /// Holds the slot of this thread's CPU, and releases it.
     Hold,
-    /// Takes everything.
+    /// Pops all objects.
     Drain,
-    /// Puts in as much as there is room for.
+    /// Pushes objects until the list is full.
     Fill,
-    /// Changes the tag, so that conditions are met no more.
+    /// Changes the list's tag, so that it meets no condition.
     Retag,
-    /// Goes to the other CPU: there are two, and where this is is what it says.
+    /// Moves to the other of two CPUs. The thread states its CPU itself (`Native::go_to`).
     Move,
     Nothing,
 }
@@ -97,8 +97,8 @@ impl Bench {
         Bench { slots: Slots::new(64), objects: (0..OBJECTS).map(object).collect(), storage }
     }
 
-    /// Puts objects into the list and the array of the first CPU, where this is from here on; the rest are
-    /// out.
+    /// Moves to the first CPU, and puts objects into the list and the array of its slot. Returns the other
+    /// objects.
     fn set_up(&self) -> Vec<Object> {
         self.empty_all();
         for (cpu, storage) in [(1, self.storage[1]), (0, self.storage[0])] {
@@ -118,7 +118,7 @@ impl Bench {
         out.to_vec()
     }
 
-    /// Everything in both CPUs' slots.
+    /// Pops all objects of both CPUs' slots.
     fn empty_all(&self) -> Vec<Object> {
         let on = |cpu: u16| {
             Native::go_to(CpuId(cpu));
@@ -127,14 +127,14 @@ impl Bench {
         [on(0), on(1)].concat()
     }
 
-    /// Everything in the slot.
+    /// Pops all objects of this CPU's slot.
     fn empty(&self) -> Vec<Object> {
         let list = std::iter::from_fn(|| self.slots.pop_if(Want::ANY, Event::AllocFastpath));
         let array = std::iter::from_fn(|| self.slots.pop(Event::AllocFastpath));
         list.chain(array).collect()
     }
 
-    /// Every object is out or in a slot, once.
+    /// Asserts that every object is in `out` or in a slot, once.
     fn assert_all_there(&self, mut out: Vec<Object>, when: impl FnOnce() -> String) {
         out.extend(self.empty_all());
         let mut found: Vec<usize> = out.iter().map(|object| object.addr()).collect();
@@ -143,27 +143,27 @@ impl Bench {
         assert_eq!(found, all, "{}", when());
     }
 
-    /// Does a step. Small: single steps go through it.
+    /// Does a step. A small function, because single steps go through it.
     #[inline(never)]
     fn step(&self, step: Step, out: &mut Vec<Object>) {
         match step {
             Step::PopIf => out.extend(self.slots.pop_if(TAGGED, Event::AllocFastpath)),
             Step::Pop => out.extend(self.slots.pop(Event::AllocFastpath)),
             Step::PushIf => {
-                let object = out.pop().expect("something is out");
+                let object = out.pop().expect("an object is out of the slot");
                 if !self.slots.push_if(TAGGED, INSIDE as u32, object, Event::FreeFastpath) {
                     out.push(object);
                 }
             }
             Step::Push => {
-                let object = out.pop().expect("something is out");
+                let object = out.pop().expect("an object is out of the slot");
                 if !self.slots.push(object, Event::FreeFastpath) {
                     out.push(object);
                 }
             }
             Step::Hold => {
                 if let Some(slot) = self.slots.local() {
-                    assert_eq!(slot.cpu(), Native::cpu(), "whose slot is held");
+                    assert_eq!(slot.cpu(), Native::cpu(), "the CPU of the held slot");
                 }
             }
             Step::Drain => out.extend(self.empty()),
@@ -187,28 +187,28 @@ impl Bench {
     }
 }
 
-/// What the handler does when the breakpoint is met.
+/// What the handler does at the breakpoint.
 struct Plan {
-    /// Instructions seen by single steps.
+    /// Addresses of instructions that single steps found.
     seen: BTreeSet<usize>,
-    /// The handler's step, and what is out meanwhile.
+    /// The handler's step, and the handler's objects.
     step: Step,
     out: Vec<Object>,
 }
 
 static PLAN: Mutex<Plan> = Mutex::new(Plan { seen: BTreeSet::new(), step: Step::Nothing, out: Vec::new() });
 static BENCH: OnceLock<Bench> = OnceLock::new();
-/// Where the breakpoint is, and the byte it hides; 0 for none.
+/// The breakpoint's address, 0 for none; the byte that the breakpoint replaced.
 static BREAK: AtomicUsize = AtomicUsize::new(0);
 static HIDDEN: AtomicUsize = AtomicUsize::new(0);
 static STEPPING: AtomicBool = AtomicBool::new(false);
-/// Single steps until the handler does its step, where slots are threads'; it has none to do at 0.
+/// Single steps until the handler does its step, with slots per thread. At 0 the handler does nothing.
 static LEFT: AtomicUsize = AtomicUsize::new(0);
 static ABORTED: AtomicUsize = AtomicUsize::new(0);
 
-/// The word in which this thread says which sequence it is in.
+/// The word in which this thread stores which sequence it is in.
 fn sequence_word() -> *mut u64 {
-    // SAFETY: the C library's constant is there, as slots are CPUs'; the first word of a thread's block is
+    // SAFETY: slots belong to CPUs, so the C library has the constant; the first word of a thread's block is
     // its address.
     unsafe {
         let offset = libc::dlsym(libc::RTLD_DEFAULT, c"__rseq_offset".as_ptr()).cast::<isize>();
@@ -219,7 +219,7 @@ fn sequence_word() -> *mut u64 {
 }
 
 extern "C" fn trap(_signal: i32, _info: *mut libc::siginfo_t, context: *mut c_void) {
-    // SAFETY: the kernel hands out the context of what was interrupted.
+    // SAFETY: the kernel passes the context of the interrupted code.
     let registers = unsafe { &mut (*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs };
     let at = registers[libc::REG_RIP as usize] as usize;
     match LEFT.load(Relaxed) {
@@ -235,7 +235,8 @@ extern "C" fn trap(_signal: i32, _info: *mut libc::siginfo_t, context: *mut c_vo
     if STEPPING.load(Relaxed) {
         let seen = &mut PLAN.lock().expect("one thread").seen;
         if let Some(sequence) = aborted {
-            // Go on as if nothing had happened, without telling the kernel of the sequence.
+            // Continue at the sequence's start without a stored descriptor, so that the kernel aborts no
+            // more.
             registers[libc::REG_RIP as usize] = sequence.start as i64;
             // SAFETY: this thread's word.
             unsafe { *sequence_word() = 0 };
@@ -250,7 +251,7 @@ extern "C" fn trap(_signal: i32, _info: *mut libc::siginfo_t, context: *mut c_vo
     let Some(_) =
         aborted.filter(|sequence| (sequence.start..sequence.start + sequence.bytes).contains(&place))
     else {
-        eprintln!("the breakpoint at {place:#x} was met, and the sequence was not aborted");
+        eprintln!("the breakpoint at {place:#x} was reached, and the kernel did not abort the sequence");
         std::process::abort();
     };
     ABORTED.fetch_add(1, Relaxed);
@@ -270,8 +271,8 @@ fn make_writable(sequence: &Sequence) {
     let bytes = (sequence.start + sequence.bytes).next_multiple_of(4096) - page;
     let all = libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC;
     let page = std::ptr::with_exposed_provenance_mut(page);
-    // SAFETY: whole pages of this program stay what they are.
-    assert_eq!(unsafe { libc::mprotect(page, bytes, all) }, 0, "the program can be written");
+    // SAFETY: whole pages of this program keep their contents.
+    assert_eq!(unsafe { libc::mprotect(page, bytes, all) }, 0, "the program's code can be made writable");
 }
 
 /// Runs `f` in single steps.
@@ -286,7 +287,8 @@ fn in_single_steps(f: impl FnOnce()) {
     STEPPING.store(false, Relaxed);
 }
 
-/// Interrupts `step` after each of its instructions with `other`, where slots are threads', and counts them.
+/// With slots per thread: interrupts `step` with `other` after each of its instructions. Returns the number
+/// of instructions.
 fn check_steps(bench: &Bench, step: Step, other: Step) -> usize {
     let plan = || PLAN.lock().expect("one thread");
     for place in 1.. {
@@ -308,7 +310,8 @@ fn check_steps(bench: &Bench, step: Step, other: Step) -> usize {
     unreachable!("a step ends")
 }
 
-/// Interrupts `step` at each of its sequence's instructions with `other`, and counts them.
+/// With slots per CPU: interrupts `step` with `other` at each instruction of its sequence. Returns the number
+/// of instructions.
 fn check(bench: &Bench, step: Step, other: Step) -> usize {
     let plan = || PLAN.lock().expect("one thread");
     let mut out = bench.set_up();
@@ -350,7 +353,7 @@ fn interrupted() {
         LEFT.store(100, Relaxed);
         in_single_steps(|| assert!(!bench.objects.is_empty()));
         if LEFT.swap(0, Relaxed) == 100 {
-            return println!("{}: no single steps here (valgrind): left out", Native::slots());
+            return println!("{}: skipped: no single steps here (valgrind)", Native::slots());
         }
         let others = [
             Step::Nothing,

@@ -1,9 +1,9 @@
-//! Many more threads than CPUs on the slots of one cache. `unsafe`: signals and affinity.
+//! Many more threads than CPUs use the slots of one cache. `unsafe`: signals and affinity.
 //!
-//! Every object has a word that says who has it. Threads pop, push, hold their slot, claim others', let a
-//! signal handler do the same in the middle, and go from CPU to CPU. Who gets an object must find that nobody
-//! had it; a held slot's state is counted up without an atomic operation, and must come out even; at the end
-//! every object is found once.
+//! Every object has a word that names its owner. Threads pop, push, hold their slot, claim other slots, are
+//! interrupted by a signal handler that does the same, and move from CPU to CPU. A thread that gets an object
+//! checks that the object was in a slot. The value of a held slot is incremented without an atomic operation,
+//! and the sum must be the number of holds. At the end every object is found once.
 #![expect(unsafe_code, reason = "signals and affinity")]
 
 mod again;
@@ -24,14 +24,14 @@ type Slots = <Native as Platform>::PerCpu<u64>;
 const OBJECT_BYTES: u32 = 64;
 const OBJECTS: u32 = 1024;
 const STEPS: u32 = 100_000;
-/// How often a popper loses its object to a claimer.
+/// How often the claiming thread takes the object away from the popping thread.
 const CLAIMS: u32 = 500;
-/// Addresses in an array, and objects on a list, at most.
+/// Most addresses in an array, and most objects on a list.
 const CAPACITY: u32 = 4;
 const LIMIT: u32 = 5;
 
-/// Who has an object: a slot, nobody since a handler could not give it back, a handler, or thread 1 and so
-/// on.
+/// Owners of an object: a slot; none, because a handler could not give the object back; a handler. Any other
+/// number is a thread's.
 const IN_A_SLOT: u32 = 0;
 const LEFT: u32 = u32::MAX;
 const HANDLER: u32 = u32::MAX - 1;
@@ -40,11 +40,11 @@ struct Storm {
     slots: Slots,
     first: Object,
     owners: Vec<AtomicU32>,
-    /// How often a slot was held: what the slots' states come to.
+    /// How often a slot was held: the sum of the slots' values.
     holds: AtomicU64,
     interrupts: AtomicU64,
     claims: AtomicU64,
-    /// The kernel's numbers of the threads, and how many are at work.
+    /// The kernel's numbers of the threads; how many threads are still working.
     threads: Mutex<Vec<i32>>,
     working: AtomicU32,
 }
@@ -69,7 +69,7 @@ impl Storm {
         }
     }
 
-    /// The object of a number. Arrays are behind the last.
+    /// The object with a number. The arrays follow the last object.
     fn object(&self, index: u32) -> Object {
         let at = self.first.as_ptr().wrapping_add((index * OBJECT_BYTES) as usize);
         Object::at(at).expect("an address")
@@ -82,12 +82,12 @@ impl Storm {
     fn got(&self, object: Object, me: u32) {
         let before = self.owner(object).swap(me, AcqRel);
         if before != IN_A_SLOT {
-            eprintln!("{me} got {object:?}, which {before} has");
+            eprintln!("thread {me} got {object:?}, which belongs to {before}");
             std::process::abort();
         }
     }
 
-    /// Waits until whoever claimed an object let go of it.
+    /// Waits until the claiming thread released an object.
     fn wait_until_left(&self, object: Object) {
         for _ in 0..1_000_000 {
             if self.owner(object).load(Acquire) == LEFT {
@@ -95,7 +95,7 @@ impl Storm {
             }
             std::thread::yield_now();
         }
-        eprintln!("nobody has {object:?}");
+        eprintln!("{object:?} is lost");
         std::process::abort();
     }
 
@@ -108,7 +108,7 @@ impl Storm {
         Some(object)
     }
 
-    /// Whether the object went into a slot.
+    /// Pushes an object; `false` if the slot refused it.
     fn push(&self, list: bool, object: Object, me: u32) -> bool {
         self.owner(object).store(IN_A_SLOT, Release);
         let pushed = match list {
@@ -121,7 +121,7 @@ impl Storm {
         pushed
     }
 
-    /// Takes what a held slot has, and leaves it ready for more.
+    /// Takes all objects of a held slot, and leaves it with an empty list and array.
     fn empty(
         &self,
         slot: &mut <Slots as PerCpu<Object, u64>>::Local<'_>,
@@ -133,14 +133,16 @@ impl Storm {
         let (list, array) = (slot.list(), slot.array());
         let mut next = list.head;
         for _ in 0..list.count {
-            let object = next.expect("as many as are counted");
+            let object = next.expect("the list has `count` objects");
             next = Native::link(object, 8);
             self.got(object, me);
             each(object);
         }
         for index in 0..array.size {
-            let address =
-                Native::storage_load(array.storage.expect("a place"), HotArray::<Object>::HEADER + index);
+            let address = Native::storage_load(
+                array.storage.expect("an array with objects has storage"),
+                HotArray::<Object>::HEADER + index,
+            );
             let object = address.expect("an address below the size");
             self.got(object, me);
             each(object);
@@ -177,7 +179,8 @@ impl Storm {
                 70 => go_to(next(64)),
                 71..=72 => std::thread::yield_now(),
                 73..=93 => {
-                    // What handlers could not give back, and at first everything.
+                    // An object that no slot or thread has: all objects at first, later those that handlers
+                    // could not give back.
                     let index = next(OBJECTS);
                     let left = self.owners[index as usize].compare_exchange(LEFT, me, AcqRel, Relaxed);
                     mine.extend(left.is_ok().then(|| self.object(index)));
@@ -195,13 +198,13 @@ impl Storm {
         mine.into_iter().for_each(|object| self.owner(object).store(LEFT, Release));
     }
 
-    /// A thread that is interrupted in the middle of its program.
+    /// Runs the program in a thread that is interrupted by signals.
     fn thread(&self, me: u32) {
         // SAFETY: asks for this thread's number.
         self.threads.lock().expect("no thread fails").push(unsafe { libc::gettid() });
         IN_STORM.set(true);
         self.program(me);
-        // A signal may still be on its way.
+        // A signal that is still pending must do nothing.
         IN_STORM.set(false);
         Native::release_slot();
         self.working.fetch_sub(1, Relaxed);
@@ -212,13 +215,14 @@ impl Storm {
         while self.working.load(Relaxed) > 0 {
             std::thread::sleep(Duration::from_micros(20));
             for thread in self.threads.lock().expect("no thread fails").iter() {
-                // SAFETY: a thread of this process, or none any more.
+                // SAFETY: a thread of this process, or one that ended.
                 unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), *thread, libc::SIGUSR1) };
             }
         }
     }
 
-    /// In the middle of anything: takes one of each, or all, and gives them back.
+    /// In a signal handler: takes an object from list and array and pushes each to the other, or takes all
+    /// objects of the slot.
     fn interrupt(&self) {
         let turn = self.interrupts.fetch_add(1, Relaxed);
         let leave = |object| self.owner(object).store(LEFT, Release);
@@ -239,7 +243,7 @@ impl Storm {
 }
 
 thread_local! {
-    /// Whether this thread has a slot, or will have one, and gives it back.
+    /// Whether this thread is running its program.
     static IN_STORM: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -249,7 +253,7 @@ extern "C" fn interrupted(_signal: i32) {
     }
 }
 
-/// Puts this thread on a CPU that it may use, or on all.
+/// Binds this thread to one CPU, or to all.
 fn go_to(choice: u32) {
     // SAFETY: sets of zeros are valid, and the kernel reads and writes at most their size.
     unsafe {
@@ -259,7 +263,7 @@ fn go_to(choice: u32) {
             all if all == cpus => (0..cpus).for_each(|cpu| libc::CPU_SET(cpu as usize, &mut set)),
             cpu => libc::CPU_SET(cpu as usize, &mut set),
         }
-        // A CPU that is not ours is refused, which is as good.
+        // The kernel refuses a CPU that this process may not use; the thread then stays where it is.
         libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set);
     }
 }
@@ -282,12 +286,12 @@ fn storm() {
         let mut found = storm.owners.iter().filter(|owner| owner.load(Acquire) == LEFT).count();
         let (mut holds, total) = (0, storm.holds.load(Relaxed));
         for cpu in (0..Native::cpus()).map(CpuId).filter(|cpu| storm.slots.used(*cpu)) {
-            let mut slot = storm.slots.claim(cpu).expect("nobody has it");
+            let mut slot = storm.slots.claim(cpu).expect("the slot is free");
             holds += *slot;
             storm.empty(&mut slot, 1, |_| found += 1);
         }
         assert_eq!(holds, total, "a slot was held twice at once");
-        assert_eq!(found, OBJECTS as usize, "objects");
+        assert_eq!(found, OBJECTS as usize, "objects found at the end");
         println!(
             "{}: {threads} threads, {holds} holds, {} claims, {} signals",
             Native::slots(),
@@ -303,7 +307,7 @@ fn storm() {
 fn fence() {
     Native::enter_fresh(|| {
         if !matches!(Native::slots(), Served::Cpu | Served::Concurrency) {
-            return println!("{}: left out", Native::slots());
+            return println!("{}: skipped", Native::slots());
         }
         let storm = STORM.get_or_init(Storm::new);
         let (object, claimed) = (storm.object(0), AtomicU32::new(0));
@@ -332,7 +336,7 @@ fn fence() {
                 }
             }
         });
-        println!("{}: {popped} times popped, {CLAIMS} times claimed", Native::slots());
+        println!("{}: the object was popped {popped} times and claimed {CLAIMS} times", Native::slots());
     });
 }
 

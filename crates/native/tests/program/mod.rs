@@ -1,4 +1,4 @@
-//! The native world as these tests use it. `unsafe`: makes the promise that its functions ask for.
+//! The native world as these tests use it. `unsafe`: makes the promise of [`Trusted`].
 
 use slablab_native::Trusted;
 
@@ -6,8 +6,8 @@ use slablab_native::Trusted;
 #[derive(Debug)]
 pub(crate) enum Program {}
 
-// SAFETY: the tests are one program. They call the contract as an engine does: with addresses in blocks that they mapped,
-// or of objects that an engine allocated for them.
+// SAFETY: the tests are one program. They call the contract as an engine does: with addresses in blocks that
+// they mapped, or of objects that an engine allocated for them.
 #[allow(unsafe_code, reason = "the promise of a program")]
 unsafe impl Trusted for Program {}
 
