@@ -7,6 +7,7 @@ use crate::stats::Estimate;
 use crate::subject::Role;
 use serde_json::{Value, json};
 use slablab_report::csv::Csv;
+use slablab_report::html;
 use slablab_report::text::Table;
 use std::fmt::Write;
 
@@ -264,7 +265,7 @@ pub fn csv(report: &Report) -> String {
                     best,
                     verdict,
                 ];
-                out.row(record);
+                out.row(record.map(|text| html::Cell::Text(text.into())));
             };
             add("cpu", "ns", Some(one.cpu_ns), "");
             add("wall", "ns", one.wall_ns, "");
@@ -288,7 +289,7 @@ pub fn csv(report: &Report) -> String {
                 "",
                 "",
             ];
-            out.row(record);
+            out.row(record.map(|text| html::Cell::Text(text.into())));
         }
     }
     out.finish()

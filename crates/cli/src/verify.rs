@@ -5,7 +5,7 @@ use crate::outcome::{Done, Failure};
 use crate::output::{OutputArgs, named};
 use crate::replay::Format;
 use slablab_lab::output::verify_page;
-use slablab_lab::output::{remarks, verify_csv, verify_table};
+use slablab_lab::output::{remarks, verify_csv, verify_json, verify_table};
 use slablab_lab::verify::{counters::start_of, verify_change, verify_counters};
 use std::path::PathBuf;
 
@@ -65,12 +65,14 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     };
     drop(progress);
     args.out.write_html(|| verify_page(&verified, &answer, &command_line()))?;
-    let hidden = verified.rows.len().saturating_sub(args.top);
-    verified.rows.truncate(args.top);
     let text = match args.format {
-        Format::Json => slablab_report::json::document(&verified.json),
-        Format::Csv => verify_csv(&verified),
+        Format::Json => slablab_report::json::document(&verify_json(&verified)),
+        Format::Csv => {
+            verified.compared.truncate(args.top);
+            verify_csv(&verified)
+        }
         Format::Table => {
+            let hidden = verified.compared.truncate(args.top);
             let mut text = verify_table(&verified);
             if hidden > 0 {
                 text += &format!("... and {hidden} more rows (--top)\n");

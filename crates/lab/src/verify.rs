@@ -12,22 +12,18 @@ pub use change::{Change, Moved, Skill, verify_change};
 pub use counters::{Counter, Tally, Values, verify_counters};
 pub use pages::SlabPages;
 
-/// A table of real and predicted, and what follows from it.
+/// Real and predicted, and what follows from it.
 #[derive(Clone, Debug)]
 pub struct Verified {
-    /// What was compared.
+    /// Real and predicted, value by value.
     pub compared: Compared,
-    /// Column names; the first column is text.
-    pub header: Vec<String>,
-    /// Rows.
-    pub rows: Vec<Vec<String>>,
     /// Sentences with numbers.
     pub summary: Vec<String>,
-    /// The answer as JSON.
+    /// The answer as JSON; the caches of [`Compared::Changes`] are added by `output::verify_json`.
     pub json: serde_json::Value,
 }
 
-/// What was compared, value by value.
+/// Real and predicted, value by value.
 #[derive(Clone, Debug)]
 pub enum Compared {
     /// The change between two dumps: caches that changed or should have, the most wrong first; and the skill
@@ -35,4 +31,19 @@ pub enum Compared {
     Changes(Vec<Change>, Skill),
     /// Counters, by cache; those of all caches together are called `all`.
     Counters(Vec<Counter>),
+}
+
+impl Compared {
+    /// Keeps the first `rows` values and returns the number of the others.
+    pub fn truncate(&mut self, rows: usize) -> usize {
+        fn cut<T>(values: &mut Vec<T>, rows: usize) -> usize {
+            let hidden = values.len().saturating_sub(rows);
+            values.truncate(rows);
+            hidden
+        }
+        match self {
+            Compared::Changes(changes, _) => cut(changes, rows),
+            Compared::Counters(counters) => cut(counters, rows),
+        }
+    }
 }

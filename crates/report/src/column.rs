@@ -2,15 +2,17 @@
 //! cell is got.
 //!
 //! ```text
-//! Columns ── keys, cells    CSV, with csv::Csv
+//! Columns ── csv            a file
 //!    ├────── json           an object per row
 //!    ├────── text           a table of 80 columns   ┐ of the columns picked by key
 //!    └────── html           a table of a page       ┘
 //! ```
 
+use crate::csv::{self, Csv};
 use crate::html::{self, Cell, Head};
 use crate::text;
 use serde_json::{Map, Value, json};
+use std::borrow::Borrow;
 
 /// A column.
 pub struct Column<R> {
@@ -24,6 +26,8 @@ pub struct Column<R> {
     pub unit: &'static str,
     /// Whether its cells are sizes in bytes: a text table shows KiB unless it is asked for bytes.
     bytes: bool,
+    /// Whether its cells are words, which a page aligns to the left.
+    words: bool,
     /// Whether CSV has it. A column that neither CSV nor JSON has is rounded for people, or falls back to
     /// another value.
     csv: bool,
@@ -59,13 +63,28 @@ impl<R> Columns<R> {
         get: impl Fn(&R) -> Cell + 'static,
     ) -> Columns<R> {
         let get = Box::new(get);
-        self.0.push(Column { key, short, head, unit: "", bytes: false, csv: true, json: true, get });
+        self.0.push(Column {
+            key,
+            short,
+            head,
+            unit: "",
+            bytes: false,
+            words: false,
+            csv: true,
+            json: true,
+            get,
+        });
         self
     }
 
     /// The column added last has cells in bytes.
     pub fn bytes(self) -> Columns<R> {
         self.last(|column| column.bytes = true)
+    }
+
+    /// The column added last has words for cells.
+    pub fn words(self) -> Columns<R> {
+        self.last(|column| column.words = true)
     }
 
     /// The column added last says its unit in its head on a page.
@@ -93,7 +112,7 @@ impl<R> Columns<R> {
         self
     }
 
-    fn csv(&self) -> impl Iterator<Item = &Column<R>> {
+    fn in_csv(&self) -> impl Iterator<Item = &Column<R>> {
         self.0.iter().filter(|column| column.csv)
     }
 
@@ -104,12 +123,19 @@ impl<R> Columns<R> {
 
     /// The keys of CSV.
     pub fn keys(&self) -> impl Iterator<Item = &'static str> {
-        self.csv().map(|column| column.key)
+        self.in_csv().map(|column| column.key)
     }
 
-    /// A row of CSV. An unknown value is empty.
-    pub fn cells(&self, row: &R) -> impl Iterator<Item = String> {
-        self.csv().map(|column| csv_cell(&(column.get)(row)))
+    /// A row of CSV.
+    pub fn cells(&self, row: &R) -> impl Iterator<Item = Cell> {
+        self.in_csv().map(|column| (column.get)(row))
+    }
+
+    /// A CSV file.
+    pub fn csv(&self, rows: impl IntoIterator<Item: Borrow<R>>) -> String {
+        let mut file = Csv::new(self.keys());
+        rows.into_iter().for_each(|row| file.row(self.cells(row.borrow())));
+        file.finish()
     }
 
     /// A row as an object of JSON. An unknown value is null.
@@ -159,7 +185,8 @@ impl<R> Columns<R> {
         R: 'r,
     {
         let picked = self.pick(keys);
-        let heads = picked.iter().map(|column| Head::number(column.head).unit(column.unit));
+        let head = |column: &Column<R>| if column.words { Head::text } else { Head::number }(column.head);
+        let heads = picked.iter().map(|column| head(column).unit(column.unit));
         let mut table = html::Table::new(std::iter::once(Head::text(label.0)).chain(heads));
         for row in rows {
             let cells = picked.iter().map(|column| (column.get)(row));
@@ -169,19 +196,7 @@ impl<R> Columns<R> {
     }
 }
 
-/// A cell of CSV: numbers in full, percentages with three places, nothing for what is unknown.
-pub fn csv_cell(cell: &Cell) -> String {
-    match cell {
-        Cell::Text(text) | Cell::Name(text) => text.clone(),
-        Cell::Bytes(number) | Cell::Count(number) => number.to_string(),
-        Cell::ByteChange(number) | Cell::Change(number) => number.to_string(),
-        Cell::Number(number, _) => number.to_string(),
-        Cell::Percent(Some(percent)) => format!("{percent:.3}"),
-        Cell::Percent(None) | Cell::Empty => String::new(),
-    }
-}
-
-/// A value of JSON: numbers in full, null for what is unknown.
+/// A value of JSON: numbers in full, null for an unknown value.
 pub fn json_cell(cell: &Cell) -> Value {
     match cell {
         Cell::Text(text) | Cell::Name(text) => json!(text),
@@ -193,7 +208,8 @@ pub fn json_cell(cell: &Cell) -> Value {
     }
 }
 
-/// A cell of a text table: sizes in KiB unless `in_bytes`, whole percent, a dash for what is unknown.
+/// A cell of a text table: sizes in KiB unless `in_bytes`, whole percent, a sign before a change,
+/// a dash for an unknown value.
 fn text_cell(cell: &Cell, in_bytes: bool) -> String {
     let divisor = if in_bytes { 1 } else { 1024 };
     match cell {
@@ -202,6 +218,7 @@ fn text_cell(cell: &Cell, in_bytes: bool) -> String {
         Cell::Percent(Some(percent)) => (*percent as u64).to_string(),
         Cell::Percent(None) | Cell::Empty => "-".into(),
         Cell::Number(number, places) => format!("{number:.places$}"),
-        other => csv_cell(other),
+        Cell::Change(number) => format!("{number:+}"),
+        other => csv::text(other),
     }
 }

@@ -3,7 +3,9 @@
 
 use crate::orders::{Answer, Question, Run, Slabs};
 use serde_json::{Value, json};
+use slablab_report::column::Columns;
 use slablab_report::csv::Csv;
+use slablab_report::html::Cell;
 use slablab_report::text::{Table, grouped};
 use slablab_slabs::order::OrderRule;
 use std::fmt::Write;
@@ -125,40 +127,40 @@ pub fn orders_json(question: &Question, answers: &[Answer]) -> Value {
     })
 }
 
+fn run_columns() -> Columns<Run> {
+    Columns::default()
+        .key("first_bytes", |run: &Run| Cell::Count(run.first.into()))
+        .key("last_bytes", |run| Cell::Count(run.last.into()))
+        .key("sizes", |run| Cell::Count(run.count))
+}
+
+fn slabs_columns() -> Columns<Slabs> {
+    Columns::default()
+        .key("order", |slabs: &Slabs| Cell::Count(slabs.order.into()))
+        .key("objects_first", |slabs| Cell::Count(slabs.objects_first))
+        .key("objects_last", |slabs| Cell::Count(slabs.objects_last))
+        .key("tail_bytes", |slabs| Cell::Count(slabs.tail))
+}
+
 fn run_json(run: &Run) -> Value {
-    let slabs = |slabs: &Slabs| {
-        json!({
-            "order": slabs.order,
-            "objects_first": slabs.objects_first,
-            "objects_last": slabs.objects_last,
-            "tail_bytes": slabs.tail,
-        })
-    };
-    json!({
-        "first_bytes": run.first,
-        "last_bytes": run.last,
-        "sizes": run.count,
-        "slab": slabs(&run.slab),
-        "slab_against": run.against.as_ref().map(slabs),
-    })
+    let mut json = run_columns().json(run);
+    json.insert("slab".into(), slabs_columns().json(&run.slab).into());
+    json.insert("slab_against".into(), run.against.as_ref().map(|slabs| slabs_columns().json(slabs)).into());
+    json.into()
 }
 
 /// CSV: a row per run of every machine; without a rule to compare with, its columns are empty.
 pub fn orders_csv(answers: &[Answer]) -> String {
-    let header = "page_size_bytes,cpus,first_bytes,last_bytes,sizes,order,objects_first,objects_last,tail_bytes,\
-                  order_against,objects_first_against,objects_last_against,tail_bytes_against";
-    let mut out = Csv::new(header.split(','));
+    let (runs, slabs) = (run_columns(), slabs_columns());
+    let keys =
+        ["page_size_bytes", "cpus"].into_iter().chain(runs.keys()).chain(slabs.keys()).map(String::from);
+    let mut out = Csv::new(keys.chain(slabs.keys().map(|key| format!("{key}_against"))));
     for answer in answers {
         for run in &answer.runs {
-            let place = [answer.page_size, answer.cpus.into(), run.first.into(), run.last.into(), run.count];
-            let slabs = |slabs: &Slabs| {
-                [slabs.order.into(), slabs.objects_first, slabs.objects_last, slabs.tail]
-                    .map(|number: u64| number.to_string())
-            };
-            let against = run.against.as_ref().map_or([const { String::new() }; 4], slabs);
-            let cells =
-                place.map(|number| number.to_string()).into_iter().chain(slabs(&run.slab)).chain(against);
-            out.row(cells);
+            let machine = [answer.page_size, answer.cpus.into()].map(Cell::Count);
+            let against = run.against.as_ref().map(|against| slabs.cells(against).collect());
+            let against = against.unwrap_or_else(|| vec![Cell::Empty; slabs.keys().count()]);
+            out.row(machine.into_iter().chain(runs.cells(run)).chain(slabs.cells(&run.slab)).chain(against));
         }
     }
     out.finish()

@@ -1,6 +1,7 @@
 //! Names that a stranger chose: no renderer passes on a character that steers a terminal, reorders text, or
 //! makes a spreadsheet compute.
 
+use crate::name_check::{HOSTILE, check_names, with_apostrophe};
 use slablab_doctor::diagnosis::{Options, SortKey, examine};
 use slablab_doctor::output::{
     Shown, doctor_csv, doctor_json, doctor_page, doctor_prometheus, doctor_table, whatif_csv, whatif_json,
@@ -29,19 +30,6 @@ fn evil() -> State {
     state
 }
 
-/// Whether a terminal, a label or a viewer would act on the character.
-fn acts(char: char) -> bool {
-    (char.is_control() && char != '\n')
-        || matches!(char, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-}
-
-#[track_caller]
-fn check(renderer: &str, text: &str) {
-    let found = text.lines().find(|line| line.chars().any(acts));
-    assert!(found.is_none(), "{renderer} passes on {found:?}");
-    assert!(text.contains("OWNED"), "{renderer} does not name the cache");
-}
-
 #[test]
 fn no_renderer_passes_on_control_characters() {
     let mut state = evil();
@@ -49,26 +37,32 @@ fn no_renderer_passes_on_control_characters() {
     state.caches[0].aliases = vec![name];
     let report = examine(&state, &Options::default()).expect("examined");
     let shown = Shown { sort: SortKey::Loss, lines: 10, aliases: true, bytes: false };
-    check("the table", &doctor_table(&report, &shown));
-    check("CSV", &doctor_csv(&report));
-    check("Prometheus", &doctor_prometheus(&report));
-    check("JSON", &json::document(&doctor_json(&report)));
-    check("the page", &doctor_page(&report, "slablab doctor", &shown));
+    check_names("the table", &doctor_table(&report, &shown));
+    check_names("CSV", &doctor_csv(&report));
+    check_names("Prometheus", &doctor_prometheus(&report));
+    check_names("JSON", &json::document(&doctor_json(&report)));
+    check_names("the page", &doctor_page(&report, "slablab doctor", &shown));
     let change = Change { max_order: Some(0), ..Change::default() };
     let predictions = [predict(&state, &change).expect("predicted")];
     let against = Against::new(&predictions[0], &state);
-    check("whatif's table", &whatif_table(&state, &predictions, Some(&against), 10));
-    check("whatif's CSV", &whatif_csv(&predictions));
-    check("whatif's JSON", &json::document(&whatif_json(&state, &predictions, Some(&against))));
-    check("whatif's page", &whatif_page(&state, &predictions, Some(&against), "slablab whatif", 10));
+    check_names("whatif's table", &whatif_table(&state, &predictions, Some(&against), 10));
+    check_names("whatif's CSV", &whatif_csv(&predictions));
+    check_names("whatif's JSON", &json::document(&whatif_json(&state, &predictions, Some(&against))));
+    check_names("whatif's page", &whatif_page(&state, &predictions, Some(&against), "slablab whatif", 10));
 }
 
 #[test]
-fn no_csv_cell_starts_a_formula() {
-    let state = evil();
-    let report = examine(&state, &Options::default()).expect("examined");
-    let csv = doctor_csv(&report);
-    assert!(csv.lines().any(|line| line.starts_with("'=cmd|/C+calc!A1\\x9b\\x7f,")), "{csv}");
+fn names_alone_have_an_apostrophe_in_csv() {
+    let mut state = evil();
+    let change = Change { max_order: Some(0), ..Change::default() };
+    for (second, expected) in [("plain", vec![]), (HOSTILE[1], vec![r"'=cmd|/C+OWNED!A1\x9b\x7f\u2028"])] {
+        state.caches[1].name = second.into();
+        let report = examine(&state, &Options::default()).expect("examined");
+        let predictions = [predict(&state, &change).expect("predicted")];
+        for csv in [doctor_csv(&report), whatif_csv(&predictions)] {
+            assert_eq!(with_apostrophe(&csv), expected, "{csv}");
+        }
+    }
 }
 
 #[test]
@@ -78,5 +72,5 @@ fn errors_show_control_characters() {
     let input = Input { path: Some(PathBuf::from(&path)), ..Input::default() };
     let error = state::read(&input).expect_err("a damaged line").to_string();
     std::fs::remove_file(&path).expect("removed");
-    check("the error", &error);
+    check_names("the error", &error);
 }

@@ -9,4 +9,4 @@ pub use replay::{
     Figure, MARK_ABOVE_PERCENT, cache_csv, cache_json, cache_table, caches_csv, caches_table, engines_table,
     figures, remarks, replay_json, replay_page,
 };
-pub use verify::{verify_csv, verify_page, verify_table};
+pub use verify::{verify_csv, verify_json, verify_page, verify_table};

@@ -1,10 +1,11 @@
-//! A verification, predicted beside real, value by value: text, CSV and a page.
+//! A verification, predicted beside real, value by value: text, CSV, JSON and a page.
 
 use super::replay::{facts, remarks};
 use crate::replay::Replay;
 use crate::verify::counters::ALL;
 use crate::verify::{Change, Compared, Counter, Skill, Tally, Values, Verified};
-use slablab_report::csv::Csv;
+use serde_json::Value;
+use slablab_report::column::Columns;
 use slablab_report::html::chart::{Axis, Pair, Pairs, Scale};
 use slablab_report::html::{Cell, Head, Page, Table, name_of, number};
 use slablab_report::text;
@@ -93,36 +94,48 @@ fn change_figure(
     page.figure(caption, &chart, table);
 }
 
+/// The columns of the change between two dumps.
+fn change_columns() -> Columns<Change> {
+    Columns::default()
+        .key("cache", |change: &Change| Cell::Name(change.name.clone()))
+        .add("slabs_start", "slabs", "slabs before", |change| Cell::Count(change.start.0))
+        .add("slabs_change_real", "real", "real", |change| Cell::Change(change.real.slabs))
+        .add("slabs_change_predicted", "predicted", "predicted", |change| {
+            Cell::Change(change.predicted.slabs)
+        })
+        .key("slab_bytes_change_real", |change| Cell::ByteChange(change.real.slab_bytes))
+        .key("slab_bytes_change_predicted", |change| Cell::ByteChange(change.predicted.slab_bytes))
+        .add("object", "", "object", |change| Cell::Count(change.bytes.1))
+        .unit("bytes")
+        .people()
+        .add("active_start", "active", "active before", |change| Cell::Count(change.start.1))
+        .add("active_change_real", "real", "real", |change| Cell::Change(change.real.active))
+        .add("active_change_predicted", "predicted", "predicted", |change| {
+            Cell::Change(change.predicted.active)
+        })
+        .add("error_bytes", "error", "error", |change| Cell::Bytes(change.error_bytes()))
+        .bytes()
+        .add("why", "why", "why", |change| {
+            Cell::Text(if change.real == change.predicted { "" } else { &change.cause }.into())
+        })
+        .words()
+        .csv_alone()
+        .key("why", |change| Cell::Text(change.cause.clone()))
+        .json_alone()
+}
+
+fn cache_name(change: &Change) -> String {
+    change.name.clone()
+}
+
 fn change_table(changes: &[Change]) -> Table {
-    let columns = ["slabs before", "real", "predicted", "error"].map(Head::number);
-    let mut table = Table::new([Head::text("cache")].into_iter().chain(columns).chain([Head::text("why")]));
-    for change in changes {
-        table.row([
-            Cell::Name(change.name.clone()),
-            Cell::Count(change.start.0),
-            Cell::Change(change.real.slabs),
-            Cell::Change(change.predicted.slabs),
-            Cell::Bytes(change.error_bytes()),
-            if change.real == change.predicted { Cell::Empty } else { Cell::Text(change.cause.clone()) },
-        ]);
-    }
-    table
+    let keys = ["slabs_start", "slabs_change_real", "slabs_change_predicted", "error_bytes", "why"];
+    change_columns().html(("cache", &cache_name), &keys, changes)
 }
 
 fn objects_table(changes: &[Change]) -> Table {
-    let columns = ["active before", "real", "predicted"].map(Head::number);
-    let size = Head::number("object").unit("bytes");
-    let mut table = Table::new([Head::text("cache"), size].into_iter().chain(columns));
-    for change in changes {
-        table.row([
-            Cell::Name(change.name.clone()),
-            Cell::Count(change.bytes.1),
-            Cell::Count(change.start.1),
-            Cell::Change(change.real.active),
-            Cell::Change(change.predicted.active),
-        ]);
-    }
-    table
+    let keys = ["object", "active_start", "active_change_real", "active_change_predicted"];
+    change_columns().html(("cache", &cache_name), &keys, changes)
 }
 
 fn counters_page(page: &mut Page, counters: &[Counter], replay: &Replay) {
@@ -177,6 +190,24 @@ fn counters_page(page: &mut Page, counters: &[Counter], replay: &Replay) {
     facts(replay, page);
 }
 
+/// Real, predicted, their difference, and the difference in percent of the real value; the difference of two
+/// percentages is in points.
+fn numbers(counter: &Counter) -> [Cell; 4] {
+    let count = |number: i64| u64::try_from(number).map_or(Cell::Change(number), Cell::Count);
+    match counter.values {
+        Values::Counts(real, predicted) => {
+            let difference = predicted - real;
+            let percent = (real != 0).then(|| 100.0 * difference as f64 / real as f64);
+            [count(real), count(predicted), Cell::Change(difference), Cell::Percent(percent)]
+        }
+        Values::Percent(real, predicted) => {
+            let [real, predicted, points] =
+                [real, predicted, predicted - real].map(|of| Cell::Percent(Some(of)));
+            [real, predicted, points, Cell::Empty]
+        }
+    }
+}
+
 /// Counters under the name of their cache.
 fn counter_table(counters: &[&Counter]) -> Table {
     let columns = ["real", "predicted", "difference", "of real"].map(Head::number);
@@ -185,41 +216,76 @@ fn counter_table(counters: &[&Counter]) -> Table {
         if index == 0 || counters[index - 1].cache != counter.cache {
             table.row([Cell::Name(counter.cache.clone())]);
         }
-        let numbers = match counter.values {
-            Values::Counts(real, predicted) => {
-                let difference = predicted - real;
-                let percent = (real != 0 && difference != 0).then(|| 100.0 * difference as f64 / real as f64);
-                [
-                    Cell::Count(real.unsigned_abs()),
-                    Cell::Count(predicted.unsigned_abs()),
-                    if difference == 0 { Cell::Empty } else { Cell::Change(difference) },
-                    percent.map_or(Cell::Empty, |percent| Cell::Percent(Some(percent))),
-                ]
-            }
-            Values::Percent(real, predicted) => [
-                Cell::Percent(Some(real)),
-                Cell::Percent(Some(predicted)),
-                if counter.is_exact() { Cell::Empty } else { Cell::Text(number::points(predicted - real)) },
-                Cell::Empty,
-            ],
-        };
-        table.row([Cell::Name(counter.counter.clone())].into_iter().chain(numbers));
+        let [real, predicted, mut difference, mut percent] = numbers(counter);
+        match counter.values {
+            _ if counter.is_exact() => (difference, percent) = (Cell::Empty, Cell::Empty),
+            Values::Counts(0, _) => percent = Cell::Empty,
+            Values::Counts(..) => {}
+            Values::Percent(real, predicted) => difference = Cell::Text(number::points(predicted - real)),
+        }
+        table.row([Cell::Name(counter.counter.clone()), real, predicted, difference, percent]);
     }
     table
 }
 
-/// Real and predicted, row by row, as CSV.
+fn counter_columns() -> Columns<Counter> {
+    let columns = Columns::default()
+        .key("cache", |counter: &Counter| Cell::Name(counter.cache.clone()))
+        .key("counter", |counter| Cell::Name(counter.counter.clone()));
+    let keys = ["real", "predicted", "difference", "difference_percent"];
+    keys.into_iter().enumerate().fold(columns, |columns, (index, key)| {
+        columns.key(key, move |counter| numbers(counter)[index].clone())
+    })
+}
+
+/// Real and predicted, row by row, as CSV with a number in each column of numbers.
 pub fn verify_csv(verified: &Verified) -> String {
-    let mut out = Csv::new(&verified.header);
-    verified.rows.iter().for_each(|row| out.row(row));
-    out.finish()
+    match &verified.compared {
+        Compared::Changes(changes, _) => change_columns().csv(changes),
+        Compared::Counters(counters) => counter_columns().csv(counters),
+    }
+}
+
+/// The answer as JSON.
+pub fn verify_json(verified: &Verified) -> Value {
+    let mut json = verified.json.clone();
+    if let Compared::Changes(changes, _) = &verified.compared {
+        let columns = change_columns();
+        json["caches"] = changes.iter().map(|change| columns.json(change)).collect();
+    }
+    json
 }
 
 /// Real and predicted, row by row.
 pub fn verify_table(verified: &Verified) -> String {
-    let mut table = text::Table::new(verified.header.clone());
-    for row in &verified.rows {
-        table.row(row.clone());
+    match &verified.compared {
+        Compared::Changes(changes, _) => {
+            let keys = ["slabs_start", "slabs_change_real", "slabs_change_predicted"];
+            let active = ["active_start", "active_change_real", "active_change_predicted"];
+            let keys = [&keys[..], &active, &["error_bytes", "why"]].concat();
+            change_columns().text(("cache", &cache_name), &keys, changes, false).print()
+        }
+        Compared::Counters(counters) => {
+            let mut table = text::Table::new(["cache", "counter", "real", "predicted", "difference"]);
+            counters.iter().for_each(|counter| table.row(counter_row(counter)));
+            table.print()
+        }
     }
-    table.print()
+}
+
+fn counter_row(counter: &Counter) -> [String; 5] {
+    let [real, predicted, difference] = match counter.values {
+        Values::Counts(real, predicted) => {
+            let difference = match predicted - real {
+                0 => String::new(),
+                difference if real == 0 => format!("{difference:+}"),
+                difference => format!("{difference:+} ({:+.1} %)", 100.0 * difference as f64 / real as f64),
+            };
+            [real.to_string(), predicted.to_string(), difference]
+        }
+        Values::Percent(real, predicted) => {
+            [format!("{real:.1}"), format!("{predicted:.1}"), format!("{:+.1} points", predicted - real)]
+        }
+    };
+    [counter.cache.clone(), counter.counter.clone(), real, predicted, difference]
 }

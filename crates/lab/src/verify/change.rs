@@ -82,24 +82,7 @@ pub fn verify_change(
         let least_first = (change.error_bytes(), change.real.slab_bytes.abs());
         (std::cmp::Reverse(least_first), change.name.clone())
     });
-    let header = ["cache", "slabs", "real", "predicted", "active", "real", "predicted", "error K", "why"];
-    let signed = |n: i64| format!("{n:+}");
-    let row = |change: &Change| {
-        vec![
-            change.name.clone(),
-            change.start.0.to_string(),
-            signed(change.real.slabs),
-            signed(change.predicted.slabs),
-            change.start.1.to_string(),
-            signed(change.real.active),
-            signed(change.predicted.active),
-            (change.error_bytes() / 1024).to_string(),
-            if change.real == change.predicted { String::new() } else { change.cause.clone() },
-        ]
-    };
     let verified = Verified {
-        header: header.map(String::from).to_vec(),
-        rows: changes.iter().map(row).collect(),
         summary,
         json: json!({
             "schema": "slablab.verify.1",
@@ -107,19 +90,6 @@ pub fn verify_change(
             "skill_slab_bytes": skill.slabs,
             "skill_active_bytes": skill.objects,
             "slab_pages": pages.as_ref().map(SlabPages::json),
-            "caches": changes.iter().map(|change| json!({
-                "cache": change.name,
-                "slabs_start": change.start.0,
-                "slabs_change_real": change.real.slabs,
-                "slabs_change_predicted": change.predicted.slabs,
-                "slab_bytes_change_real": change.real.slab_bytes,
-                "slab_bytes_change_predicted": change.predicted.slab_bytes,
-                "active_start": change.start.1,
-                "active_change_real": change.real.active,
-                "active_change_predicted": change.predicted.active,
-                "error_bytes": change.error_bytes(),
-                "why": change.cause,
-            })).collect::<Vec<_>>(),
         }),
         compared: Compared::Changes(changes, skill),
     };

@@ -168,7 +168,6 @@ pub fn verify_counters(
             counters.push(count(ALL, *event, *found, *predicted));
         }
     }
-    let rows: Vec<Vec<String>> = counters.iter().map(row).collect();
     let tally = Tally::of(&counters);
     let summary = vec![
         format!("{label} of {}: {} caches whose trace is complete", run.display(), json_caches.len()),
@@ -190,33 +189,12 @@ pub fn verify_counters(
         "errors": tally.errors,
         "caches": json_caches,
     });
-    let header = ["cache", "counter", "real", "predicted", "difference"].map(String::from).to_vec();
     identities(&replay)?;
-    Ok((Verified { compared: Compared::Counters(counters), header, rows, summary, json }, replay))
+    Ok((Verified { compared: Compared::Counters(counters), summary, json }, replay))
 }
 
 fn count(cache: &str, event: Event, real: i64, predicted: i64) -> Counter {
     Counter { cache: cache.into(), counter: event.name().into(), values: Values::Counts(real, predicted) }
-}
-
-fn row(counter: &Counter) -> Vec<String> {
-    let (real, predicted, difference) = match counter.values {
-        Values::Counts(real, predicted) => {
-            let difference = match (real, predicted) {
-                (real, predicted) if real == predicted => String::new(),
-                (0, predicted) => format!("{predicted:+}"),
-                (real, predicted) => {
-                    let percent = 100.0 * (predicted - real) as f64 / real as f64;
-                    format!("{:+} ({percent:+.1} %)", predicted - real)
-                }
-            };
-            (real.to_string(), predicted.to_string(), difference)
-        }
-        Values::Percent(real, predicted) => {
-            (format!("{real:.1}"), format!("{predicted:.1}"), format!("{:+.1} points", predicted - real))
-        }
-    };
-    vec![counter.cache.clone(), counter.counter.clone(), real, predicted, difference]
 }
 
 /// The counters that SLUB_STATS has.

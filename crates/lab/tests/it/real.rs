@@ -175,7 +175,7 @@ fn change(engine: &str) -> serde_json::Value {
     let (verified, _) =
         verify_change(&reader, &path, &end, &options, &|_, _| {}).expect("it can be verified");
     println!("{}", verified.summary.join("\n"));
-    verified.json
+    slablab_lab::output::verify_json(&verified)
 }
 
 /// Skill in bytes of slabs, and by how many percent of the pages the slabs taken and returned are off.

@@ -36,9 +36,10 @@ pub enum Align {
 /// A cell. What it prints is for reading; the exact value is in its tooltip.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cell {
-    /// Words.
+    /// Words of this program. A text from an input that CSV has is a [`Cell::Name`].
     Text(String),
-    /// A name that one would type: a cache, a file, a parameter. Not broken across lines.
+    /// A name from an input or one that a user types: a cache, a file, a parameter. A page does not break it
+    /// across lines; CSV puts an apostrophe before a name that a spreadsheet would compute.
     Name(String),
     /// Bytes, printed in KiB, MiB and so on.
     Bytes(u64),

@@ -6,6 +6,7 @@ use crate::state::State;
 use crate::whatif::{Against, Change, Prediction, Row, Rules, Total, evidence, missing};
 use serde_json::{Map, Value, json};
 use slablab_report::csv::Csv;
+use slablab_report::html::Cell;
 
 /// The schema's name; the number grows when a key changes its meaning.
 const SCHEMA: &str = "slablab.whatif.1";
@@ -124,8 +125,9 @@ pub fn whatif_csv(predictions: &[Prediction]) -> String {
     for prediction in predictions {
         let label = prediction.change.to_string();
         for row in &prediction.rows {
-            let names = [label.clone(), row.cache.clone(), row.ordinal.to_string()];
-            let figures = FIGURES.iter().flat_map(|figure| figure.both(row)).map(|number| number.to_string());
+            let names =
+                [Cell::Text(label.clone()), Cell::Name(row.cache.clone()), Cell::Count(row.ordinal.into())];
+            let figures = FIGURES.iter().flat_map(|figure| figure.both(row)).map(Cell::Count);
             out.row(names.into_iter().chain(figures));
         }
     }

@@ -4,7 +4,6 @@ use super::busiest;
 use super::columns::{self, Row};
 use crate::replay::Replay;
 use crate::replay::outcome::{CacheOutcome, Outcome};
-use slablab_report::csv::Csv;
 
 /// Every cache of every engine.
 pub fn caches_csv(replay: &Replay) -> String {
@@ -23,8 +22,5 @@ pub fn cache_csv(replay: &Replay, name: &str) -> Option<String> {
 }
 
 fn write<'a>(rows: impl Iterator<Item = (&'a Outcome, &'a CacheOutcome)>) -> String {
-    let columns = columns::caches();
-    let mut out = Csv::new(columns.keys());
-    rows.for_each(|(outcome, cache)| out.row(columns.cells(&Row::new(outcome, cache))));
-    out.finish()
+    columns::caches().csv(rows.map(|(outcome, cache)| Row::new(outcome, cache)))
 }
