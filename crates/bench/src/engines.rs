@@ -6,7 +6,7 @@ use crate::block::AnyBlock;
 use crate::subject::{Role, Subject};
 use slablab_malloc::shared::{NUMBERS, is_own};
 use slablab_malloc::world::Native;
-use slablab_malloc::{Beside, Engines, Slablab};
+use slablab_malloc::{Engines, ExtraHeap, Slablab};
 use slablab_slabs::Preset;
 use std::alloc::GlobalAlloc;
 use std::sync::OnceLock;
@@ -51,7 +51,7 @@ macro_rules! engine {
         pub(crate) struct $type;
 
         impl $type {
-            fn open() -> Beside<$engine> {
+            fn open() -> ExtraHeap<$engine> {
                 let preset = Preset::parse($name).expect("it is in the table of presets");
                 match Engines::open(preset) {
                     Some(Engines::$variant(heap)) => heap,
@@ -78,7 +78,7 @@ macro_rules! engine {
 
             #[inline(always)]
             fn heap() -> &'static impl GlobalAlloc {
-                static HEAP: OnceLock<Beside<$engine>> = OnceLock::new();
+                static HEAP: OnceLock<ExtraHeap<$engine>> = OnceLock::new();
                 HEAP.get_or_init($type::open)
             }
 

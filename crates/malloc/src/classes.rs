@@ -7,18 +7,18 @@
 use crate::engines::sheaf_capacity;
 use slablab_slabs::CacheSpec;
 
-/// Bytes of the smallest class, and what all classes are multiples of.
+/// Bytes of the smallest class. All classes are multiples of it.
 pub const STEP: usize = 16;
 /// Classes up to [`FINE_MAX`].
 const FINE: usize = FINE_MAX / STEP;
-/// Up to here classes are one step apart.
+/// Up to this size classes are one step apart.
 const FINE_MAX: usize = 256;
 /// Bytes of the largest class.
 pub const MAX: usize = 32768;
-/// How many classes there are.
+/// Number of classes.
 pub const COUNT: usize = FINE + STEP * (MAX / FINE_MAX).ilog2() as usize;
 
-/// Up to here a table says the class.
+/// Up to this size a table gives the class.
 pub const LISTED_MAX: usize = 4096;
 static LISTED: [u8; LISTED_MAX / STEP + 1] = {
     let mut listed = [0; LISTED_MAX / STEP + 1];
@@ -61,7 +61,8 @@ pub const fn size(class: usize) -> u32 {
     ((FINE_MAX + (step + 1) * STEP) << doubling) as u32
 }
 
-/// A size whose class has objects aligned to `align`, a power of two; `None` where only pages are.
+/// A size of at least `bytes` whose class has objects aligned to `align`, a power of two. `None` if only page
+/// frames have that alignment.
 #[inline]
 pub fn aligned(bytes: usize, align: usize) -> Option<usize> {
     let multiple = bytes.max(1).checked_next_multiple_of(align)?;
@@ -69,14 +70,14 @@ pub fn aligned(bytes: usize, align: usize) -> Option<usize> {
         return None;
     }
     let sized = size(of(multiple)) as usize;
-    // Otherwise a power of two, which is a class, and whose slabs start at a multiple of it.
+    // Otherwise the size is a power of two: that is a class, and its slabs start at a multiple of it.
     Some(if sized.is_multiple_of(align) { sized } else { sized.next_power_of_two() })
 }
 
-/// Bytes of a line: objects with something around them are aligned to no more.
+/// Bytes of a cache line: objects of wrapped engines are aligned to no more.
 pub(crate) const LINE: usize = 64;
 
-/// The alignment that the objects of a class have for being of its size, up to a line.
+/// The alignment that the objects of a class have because of their size, a cache line at most.
 pub(crate) fn lines(class: usize) -> u32 {
     1 << size(class).trailing_zeros().min(LINE.trailing_zeros())
 }
@@ -116,8 +117,8 @@ mod tests {
         }
     }
 
-    /// What the bench's mixes waste of what they get, in hundredths of a percent: `mixed16-1024`, the small
-    /// sizes of its memory workload, and all of those that classes serve.
+    /// The part of allocated bytes that the bench's mixes waste, in hundredths of a percent: `mixed16-1024`,
+    /// the small sizes of its memory workload, and all sizes of that workload that classes serve.
     #[test]
     fn expected_waste_of_the_bench_mixes() {
         fn check(mix: &[(std::ops::Range<usize>, u64)], expected: u64) {

@@ -1,5 +1,5 @@
-//! Heaps beside the process's own, on the same pages: what compares engines within one process. `unsafe`:
-//! allocators.
+//! Further heaps in a process, on the same page allocator as the process's own: the bench compares engines
+//! with them. `unsafe`: allocators.
 
 use crate::heap::Heap;
 use crate::shared::{self, Registration};
@@ -13,65 +13,66 @@ use slablab_slabs::order::COSTLY_ORDER;
 use slablab_slabs::{Front, Preset};
 use std::alloc::{GlobalAlloc, Layout};
 
-/// A heap that stays until the process ends, as an allocator.
-pub struct Beside<E: Front<Native> + 'static>(&'static Heap<E>);
+/// A further heap of the process, as an allocator. It stays until the process ends.
+pub struct ExtraHeap<E: Front<Native> + 'static>(&'static Heap<E>);
 
-/// A heap of the engine that a preset names.
+/// A further heap, by the engine of its preset.
 pub enum Engines {
     /// SLUB, with sheaves or without.
-    Slub(Beside<Slub<Native>>),
+    Slub(ExtraHeap<Slub<Native>>),
     /// SLQB.
-    Slqb(Beside<Slqb<Native>>),
+    Slqb(ExtraHeap<Slqb<Native>>),
     /// SLAB.
-    Slab(Beside<SlabEngine<Native>>),
+    Slab(ExtraHeap<SlabEngine<Native>>),
 }
 
 impl Engines {
-    /// Opens a heap beside the process's own. `None` without memory, if there are too many, and for SLOB,
-    /// which cannot tell the size of what it gave.
+    /// Makes a further heap. `None` without memory, if the process has the largest number of heaps and
+    /// caches, and for SLOB, which cannot tell the size of an object.
     pub fn open(preset: Preset) -> Option<Engines> {
         if matches!(preset, Preset::Slob(_)) {
             return None;
         }
-        // The process's own heap brings the world up.
+        // The process's own heap starts the world.
         crate::api::start_now();
         let (pages, registration) = (shared::pages()?, shared::register()?);
         Some(match preset {
-            Preset::Slub(policy) => Engines::Slub(Beside::settle(registration, slub(pages, policy))),
+            Preset::Slub(policy) => Engines::Slub(ExtraHeap::publish(registration, slub(pages, policy))),
             Preset::Slqb(policy) => {
-                Engines::Slqb(Beside::settle(registration, |first| Heap::new(pages, first, &policy)))
+                Engines::Slqb(ExtraHeap::publish(registration, |first| Heap::new(pages, first, &policy)))
             }
             Preset::Slab(policy) => {
-                Engines::Slab(Beside::settle(registration, |first| Heap::new(pages, first, &policy)))
+                Engines::Slab(ExtraHeap::publish(registration, |first| Heap::new(pages, first, &policy)))
             }
             Preset::Slob(_) => unreachable!("refused above"),
         })
     }
 }
 
-/// Bytes of a sheaf's objects, where the engine has sheaves: a program's bursts are longer than a kernel's.
+/// Bytes of the objects of the largest sheaf: a program's bursts are longer than a kernel's.
 const SHEAF_BYTES: u32 = 256 << 10;
-/// The largest slabs, 64 KiB on pages of 4 KiB, where nothing says otherwise.
+/// The order of the largest slabs, 64 KiB on pages of 4 KiB, if the choice names none.
 const MAX_ORDER: u8 = COSTLY_ORDER + 1;
-/// Where sheaves begin: 12 addresses and the header fill a class of 128 bytes.
+/// Addresses in the first sheaf: 12 and the header fill a class of 128 bytes.
 const ELASTIC: u32 = 12;
 
-/// Addresses in the largest sheaf of objects of so many bytes: 252 and the header fill a class.
+/// Addresses in the largest sheaf of a cache with objects of `object_size` bytes. 252 and the header fill a
+/// class.
 pub fn sheaf_capacity(object_size: u32) -> u32 {
     (SHEAF_BYTES / object_size).clamp(8, 252)
 }
 
-/// SLUB's policies as a heap's or an object cache's: what a preset leaves open is chosen for a program.
+/// SLUB's policies for a heap or an object cache: values that a preset leaves open are chosen for a program.
 pub fn slub_here(mut policy: SlubPolicy) -> SlubPolicy {
     if policy.elastic == 0 {
         policy.elastic = ELASTIC;
     }
-    // Slabs of a few objects of 16 to 32 KiB are a third unused.
+    // In smaller slabs, of a few objects of 16 to 32 KiB each, a third would be unused.
     if policy.max_order == COSTLY_ORDER {
         policy.max_order = MAX_ORDER;
     }
     policy.order_cpus = system::cpus_usable();
-    // A freed object's second word is free for the key that tells double frees.
+    // The link is the first word, so that the second can hold the key by which a double free is found.
     policy.link = slablab_slabs::cache::LinkPlace::Start;
     policy
 }
@@ -85,23 +86,24 @@ pub(crate) fn slub(
     move |first| Heap::new(pages, first, &policy)
 }
 
-impl<E: Front<Native, Common: Sync> + Sync> Beside<E> {
-    fn settle(registration: Registration, make: impl FnOnce(u32) -> Heap<E>) -> Self {
+impl<E: Front<Native, Common: Sync> + Sync> ExtraHeap<E> {
+    /// Makes a heap and registers it as a tenant.
+    fn publish(registration: Registration, make: impl FnOnce(u32) -> Heap<E>) -> Self {
         let heap: &'static Heap<E> = Box::leak(Box::new(make(registration.first())));
         shared::publish_static(&registration, heap);
-        Beside(heap)
+        ExtraHeap(heap)
     }
 }
 
-impl<E: Front<Native>> Beside<E> {
+impl<E: Front<Native>> ExtraHeap<E> {
     /// The heap.
     pub fn heap(&self) -> &'static Heap<E> {
         self.0
     }
 }
 
-// SAFETY: what the heap hands out is the caller's alone, as large and as aligned as asked.
-unsafe impl<E: Front<Native>> GlobalAlloc for Beside<E> {
+// SAFETY: an object that the heap hands out is the caller's alone, and has the requested size and alignment.
+unsafe impl<E: Front<Native>> GlobalAlloc for ExtraHeap<E> {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         self.0.alloc_aligned(layout.size(), layout.align())

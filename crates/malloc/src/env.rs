@@ -1,27 +1,26 @@
-//! What the environment says, read once, when the process first allocates.
+//! The settings that the environment makes, read once, when the process first allocates.
 //!
 //! | variable | meaning |
 //! |---|---|
-//! | `SLABLAB_ENGINE` | the engine, and what is around it: `engine[@release][,knob=value]...`; default [`DEFAULT_ENGINE`] |
-//! | `SLABLAB_SLOTS` | whose slots are: `thread`, or `cpu` where the C library and the kernel can; default [`DEFAULT_SLOTS`] |
-//! | `SLABLAB_HUGE` | `1`: let huge pages back the heap where the kernel has them (`MADV_HUGEPAGE`) |
+//! | `SLABLAB_ENGINE` | the engine and its wrappers: `engine[@release][,knob=value]...`; default [`DEFAULT_ENGINE`] |
+//! | `SLABLAB_SLOTS` | what a slot belongs to: `thread`, or `cpu` if possible; default [`DEFAULT_SLOTS`] |
+//! | `SLABLAB_HUGE` | `1`: huge pages may back the heap, if the kernel has them (`MADV_HUGEPAGE`) |
 //! | `SLABLAB_STATS` | `1`: print the size classes in slabinfo's columns when the process ends |
 //!
-//! Anything else that begins with `SLABLAB_` is reported and otherwise ignored, except what the lab's own
-//! tools read.
+//! Any other variable that begins with `SLABLAB_` is reported and ignored, except those of the lab's tools.
 
 use slablab_native::report::Line;
 use slablab_native::{Owner, Wishes, system};
 use slablab_slabs::Preset;
 use slablab_slabs::preset::Choice;
 
-/// The engine that measures best (docs/native.md).
+/// The engine that measures best (docs/bench.md).
 pub(crate) const DEFAULT_ENGINE: &str = "slub@7.1";
 
-/// Whose slots are if nobody asks.
+/// What slots belong to if `SLABLAB_SLOTS` is not set.
 pub(crate) const DEFAULT_SLOTS: Owner = Owner::Thread;
 
-/// Names that are the lab's, not ours.
+/// Variables that the lab's tools read.
 const OTHERS: &[&str] =
     &["SLABLAB_BROWSER", "SLABLAB_BROWSER_REQUIRED", "SLABLAB_CXX_REQUIRED", "SLABLAB_TRUTH"];
 
@@ -33,7 +32,7 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// Reads the environment. What cannot be understood is reported, and the default holds.
+    /// Reads the environment. A value that cannot be understood is reported, and the default is used.
     pub(crate) fn read() -> Settings {
         let default = Choice::parse(DEFAULT_ENGINE).expect("the default is a preset");
         let wanted = Wishes { slots: DEFAULT_SLOTS, ..Wishes::default() };
@@ -57,9 +56,7 @@ impl Settings {
                 ("SLABLAB_SLOTS", "thread") => settings.wanted.slots = Owner::Thread,
                 ("SLABLAB_SLOTS", "cpu") => settings.wanted.slots = Owner::Cpu,
                 ("SLABLAB_SLOTS", other) => {
-                    Line::say(format_args!(
-                        "SLABLAB_SLOTS={other}: expected thread or cpu; the default is used"
-                    ));
+                    Line::say(format_args!("SLABLAB_SLOTS={other}: expected thread or cpu; thread is used"));
                 }
                 ("SLABLAB_HUGE", "0" | "") => settings.wanted.huge_pages = false,
                 ("SLABLAB_HUGE", "1") => settings.wanted.huge_pages = true,
@@ -72,8 +69,8 @@ impl Settings {
                     Line::say(format_args!("SLABLAB_STATS={other}: expected 0 or 1; no statistics"));
                 }
                 _ => Line::say(format_args!(
-                    "{name}: there is no such setting; there are SLABLAB_ENGINE, SLABLAB_SLOTS, \
-                     SLABLAB_HUGE and SLABLAB_STATS"
+                    "{name}: there is no such setting; expected SLABLAB_ENGINE, SLABLAB_SLOTS, \
+                     SLABLAB_HUGE or SLABLAB_STATS"
                 )),
             }
         });
@@ -84,5 +81,5 @@ impl Settings {
 /// Why a choice cannot serve malloc; `None` if it can.
 fn refusal(choice: &Choice) -> Option<&'static str> {
     let is_slob = matches!(choice.preset, Preset::Slob(_));
-    is_slob.then_some("SLOB cannot tell the size of what it gave, which malloc must")
+    is_slob.then_some("SLOB cannot tell the size of an object, which malloc needs")
 }

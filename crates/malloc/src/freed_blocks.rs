@@ -1,20 +1,20 @@
 //! Freed blocks of page frames that a debugging heap keeps out of reach for a while (`debug=` with the letter
 //! P).
 //!
-//! A block above the classes has nothing around it, so a write after its free would be found by no one. Such
-//! a block loses every access when it is freed: whoever reads or writes it then is ended by the system, at
-//! the instruction that does it. It goes back to the page allocator when it is the oldest and a bound is
-//! reached, or when memory is short.
+//! A block above the classes has no red zone or poison, so no check would find a write after its free.
+//! Instead the block becomes inaccessible when it is freed: the kernel ends the process at the instruction
+//! that reads or writes it. The oldest block goes back to the page allocator when a bound is reached, or when
+//! memory is short.
 
 use crate::world::Native;
 use slablab_native::Sleep;
 use slablab_pages::Pages;
 use slablab_platform::Pfn;
 
-/// Most blocks that are kept: each is a mapping of its own to the kernel, which has a limit of 65,530.
+/// Most blocks that are kept. Each is a mapping of its own to the kernel, which allows 65,530.
 const MOST: usize = 64;
-/// Most page frames that are kept, 64 MiB on pages of 4 KiB. Their memory is given back; this is address
-/// space of the heap.
+/// Most page frames that are kept, 64 MiB on pages of 4 KiB. They cost address space of the heap; their
+/// memory is given back.
 const MOST_FRAMES: u32 = 1 << 14;
 
 #[derive(Clone, Copy)]
@@ -49,8 +49,8 @@ impl Kept {
     }
 }
 
-/// Keeps a freed block, which is in no slab any more, out of reach. `false`: it is too large, or the system
-/// does not take the access away; the caller gives it back.
+/// Makes a freed block, which is in no slab any more, inaccessible, and keeps it. `false` if the block is too
+/// large or the kernel refuses; then the caller frees it.
 pub(crate) fn keep(pages: &Pages<Native>, pfn: Pfn) -> bool {
     let block = Block { pfn, frames: Pages::<Native>::exact_frames(pfn) };
     if block.frames > MOST_FRAMES || !Native::forbid(pfn, block.frames) {
@@ -63,13 +63,13 @@ pub(crate) fn keep(pages: &Pages<Native>, pfn: Pfn) -> bool {
             return true;
         }
         let oldest = kept.pop();
-        // The page allocator has locks of its own.
+        // Without this lock: the page allocator has locks of its own.
         drop(kept);
         oldest.into_iter().for_each(|oldest| give_back(pages, oldest));
     }
 }
 
-/// Gives every block back to the page allocator; whether there was one.
+/// Gives every kept block back to the page allocator. `false` if none was kept.
 pub(crate) fn release_all(pages: &Pages<Native>) -> bool {
     let mut any = false;
     loop {
@@ -80,13 +80,13 @@ pub(crate) fn release_all(pages: &Pages<Native>) -> bool {
     }
 }
 
-/// Whether a kept block starts at an offset in a frame.
+/// Whether a kept block starts at this frame and offset.
 pub(crate) fn is_kept((pfn, offset): (Pfn, u32)) -> bool {
     offset == 0 && KEPT.lock().blocks.iter().flatten().any(|block| block.pfn == pfn)
 }
 
 fn give_back(pages: &Pages<Native>, block: Block) {
-    // Without access its next owner could not use it: then it is lost.
+    // If the kernel refuses, the block is lost: its next owner could not use it.
     if Native::permit(block.pfn, block.frames) {
         pages.free_exact(block.pfn);
     }

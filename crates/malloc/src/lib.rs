@@ -64,7 +64,7 @@ pub mod world;
 #[expect(unsafe_code, reason = "an allocator hands out memory")]
 pub mod wrapped;
 
-pub use engines::{Beside, Engines, sheaf_capacity, slub_here};
+pub use engines::{Engines, ExtraHeap, sheaf_capacity, slub_here};
 pub use entry::{Slablab, api};
 pub use heap::{Heap, Over};
 

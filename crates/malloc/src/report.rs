@@ -1,4 +1,4 @@
-//! What debugging found, on standard error, as soon as it is found and without allocating.
+//! Prints a violation that debugging found to standard error, at once and without allocating.
 
 use crate::shared::Named;
 use crate::world::Native;
@@ -11,9 +11,8 @@ use std::fmt::Write;
 /// Most bytes of a report.
 const MOST: usize = 4096;
 
-/// Prints a report. The object is told by its address, not by its place in the heap, and call sites by their
-/// names, for which the dynamic linker is asked: it may have to wait for a library that is being opened, and
-/// no lock is held meanwhile.
+/// Prints a report, with the object's address and the names of call sites. Names come from the dynamic
+/// linker, which may wait for a library that is being opened, so no lock is held meanwhile.
 pub fn print(report: &Report) {
     let shift = Native::page_shift();
     let frame = Pfn((report.object >> shift) as u32);

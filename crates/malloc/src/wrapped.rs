@@ -1,12 +1,12 @@
 //! Heaps with debugging and hardening around their engines, in the words of `debug=`, `quarantine=`,
 //! `harden=` and `init=`. `unsafe`: gives memory back, and places the process's heap in a mapping.
 //!
-//! A wrapped engine is another type, [`Debugged`], and its heap another one, which is mapped when it is
-//! wanted. It serves nothing fast, so that every request comes to the engine's own way, and looks after its
-//! objects itself: [`Heap`] writes no key into them.
+//! A wrapped engine is another type, [`Debugged`], with a heap of another type, which is mapped if it is
+//! chosen. It has no fast path, so that every request goes through the engine, and it checks its objects
+//! itself: [`Heap`] writes no key into them.
 //!
-//! What is found is printed when it is found ([`crate::report`]). A damaged zone is repaired and the program
-//! goes on; who frees what is not allocated ends it, as without debugging.
+//! A violation is printed when it is found ([`crate::report`]). A damaged zone is repaired and the program
+//! goes on. A free of an address that is not allocated ends the process, as without debugging.
 
 use crate::classes;
 use crate::engines;
@@ -23,23 +23,23 @@ use slablab_slabs::wrap::{Around, Debugged, Hardened, Wrap};
 use slablab_slabs::{Front, Metadata, Preset};
 use std::sync::OnceLock;
 
-/// An engine of a world with something around it.
+/// A wrapped engine of a world.
 pub type Wrapped<E, W = Native> = Debugged<W, E>;
 
 /// The native world with encoded links.
 pub type Encoded = Hardened<Native>;
 
-/// An engine's policies with what a choice puts around it.
+/// An engine's policies and the wrappers that a choice puts around it.
 pub fn around<T>(engine: T, choice: &Choice) -> Around<T> {
     if choice.wrap.letters.users {
         stack::want();
     }
-    // What is freed twice is always found.
+    // Double frees are always found.
     let wrap = Wrap { checked: true, ..choice.wrap };
     Around { engine, wrap, release: choice.preset.release() }
 }
 
-/// What the process asks of its heap, whatever is in it.
+/// The requests of a process to its heap, for any wrapped engine.
 pub(crate) trait Serves: Sync {
     fn alloc_aligned(&self, bytes: usize, align: usize) -> *mut u8;
     fn alloc_zeroed(&self, bytes: usize, align: usize) -> *mut u8;
@@ -89,12 +89,12 @@ static HEAP: OnceLock<&'static dyn Serves> = OnceLock::new();
 /// The process's heap.
 ///
 /// # Panics
-/// If there is none.
+/// If it was not made.
 pub(crate) fn heap() -> &'static dyn Serves {
     *HEAP.get().expect("the heap was made")
 }
 
-/// Makes the process's heap; whether there is memory for it.
+/// Makes the process's heap. `false` without memory.
 #[cold]
 #[inline(never)]
 pub(crate) fn make(pages: &'static Pages<Native>, first: u32, choice: &Choice) -> bool {
@@ -123,7 +123,8 @@ where
     }
 }
 
-/// A heap in a mapping of its own. It is made there: the stack of whoever allocates first may be small.
+/// A heap in a mapping of its own. It is made in place, because the stack of the thread that allocates first
+/// may be small.
 fn placed<W: Over, E: Front<W, Common: Sync> + Sync + 'static>(
     pages: &'static Pages<Native>,
     first: u32,

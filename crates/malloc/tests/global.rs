@@ -193,7 +193,7 @@ fn another_size_of_page_frames() {
 /// Heaps of every engine beside the process's own: on the same pages, each with its own objects.
 #[test]
 fn heaps_beside_each_other() {
-    fn check<E: slablab_slabs::Front<slablab_malloc::world::Native>>(beside: slablab_malloc::Beside<E>) {
+    fn check<E: slablab_slabs::Front<slablab_malloc::world::Native>>(beside: slablab_malloc::ExtraHeap<E>) {
         let mut seed = 1u64;
         let mut all: Vec<(*mut u8, usize)> = (0..20_000u64)
             .map(|n| {

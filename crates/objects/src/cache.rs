@@ -63,7 +63,7 @@ impl<T> ObjectCache<T> {
     /// Moves a value into an object.
     ///
     /// # Errors
-    /// There is no object, and why; the value comes back.
+    /// No object could be allocated. The error has the reason and the value.
     #[inline(always)]
     pub fn insert(&self, value: T) -> Result<Object<'_, T>, InsertError<T>> {
         match self.raw.alloc() {
@@ -78,9 +78,9 @@ impl<T> ObjectCache<T> {
 }
 
 impl<T> ObjectCache<T, Constructed<T>> {
-    /// A cache whose values are made by `make` and stay made while their objects are free. A value's `Drop`
-    /// runs when its slab goes: in some call of this cache by some thread, at the latest when the cache is
-    /// dropped.
+    /// A cache whose values `make` constructs. A value stays constructed while its object is free. It is
+    /// dropped when its slab is freed: in any call of this cache by any thread, at the latest when the cache
+    /// is dropped.
     ///
     /// # Errors
     /// See [`CreateError`].
@@ -88,10 +88,10 @@ impl<T> ObjectCache<T, Constructed<T>> {
         Builder::new(name).create_with(make)
     }
 
-    /// An object, as its last user left it, or as the constructor made it.
+    /// Allocates an object. Its value is as the last user left it, or as the constructor made it.
     ///
     /// # Errors
-    /// There is no object, and why.
+    /// No object could be allocated.
     #[inline(always)]
     pub fn alloc(&self) -> Result<Object<'_, T, Constructed<T>>, AllocError> {
         let object = self.raw.alloc()?;
@@ -102,7 +102,7 @@ impl<T> ObjectCache<T, Constructed<T>> {
     }
 }
 
-/// An object in which no value is yet: given back if the constructor panics.
+/// An object without a value. It is freed if the constructor panics.
 struct Unmade<'a>(&'a untyped::Cache, slablab_native::Object);
 
 impl Drop for Unmade<'_> {
@@ -112,31 +112,32 @@ impl Drop for Unmade<'_> {
 }
 
 impl<T, M: Mode<T>> ObjectCache<T, M> {
-    /// Takes `count` objects in advance: what they are handed out by cannot fail, nor, if there is a
-    /// constructor, run it.
+    /// Allocates `count` objects in advance. Taking one of them from the [`Reserve`] cannot fail and does not
+    /// run the constructor.
     ///
     /// # Errors
-    /// There are not that many, and why; then none was taken.
+    /// Not all `count` objects could be allocated. None is taken then.
     pub fn prefill(&self, count: usize) -> Result<Reserve<'_, T, M>, AllocError> {
         Reserve::new(self, count)
     }
 
-    /// Registers who keeps objects of this cache for later: asked for so many when the cache is at its limit,
-    /// and, like every shrinker, when memory is short. Answers how many it let go.
+    /// Registers a function that frees objects of this cache that the program keeps for later. It is called
+    /// with the number of objects that are wanted, when the cache is at its limit and, like every shrinker,
+    /// when memory is short. It returns the number of objects that it freed.
     pub fn shrinker(&self, ask: impl Fn(u64) -> u64 + Send + Sync + 'static) -> Shrinker {
         Shrinker::of(Some(self.raw.number()), ask)
     }
 
-    /// Gives back what is kept for nobody. Answers the bytes of slabs that the cache has no more.
+    /// Frees slabs without live objects, as far as this thread can reach. Returns the bytes of freed slabs.
     pub fn shrink(&self) -> u64 {
         self.raw.shrink()
     }
 
-    /// Ends the cache's life, as dropping it does, and says whether objects remain that were forgotten. Those
-    /// stay for good.
+    /// Destroys the cache, as dropping it does, and says whether objects remain because the program forgot
+    /// them (`std::mem::forget`). Those are leaked.
     ///
     /// # Errors
-    /// So many remain.
+    /// Objects remain; the error has their number.
     pub fn destroy(mut self) -> Result<(), InUse> {
         self.raw.destroy().map_err(|busy| InUse { objects: busy.live_objects })
     }
@@ -146,7 +147,7 @@ impl<T, M: Mode<T>> ObjectCache<T, M> {
         self.raw.name()
     }
 
-    /// What the cache holds.
+    /// The cache's statistics.
     pub fn stats(&self) -> Stats {
         self.raw.stats()
     }
@@ -164,8 +165,8 @@ impl<T, M: Mode<T>> ObjectCache<T, M> {
 
 impl<T, M: Mode<T>> Drop for ObjectCache<T, M> {
     fn drop(&mut self) {
-        // Constructed values are dropped here at the latest: this tells the compiler that they must not
-        // outlive what they refer to. What is forgotten stays, and `destroy` says how much.
+        // Constructed values are dropped here at the latest. That they are tells the compiler that they must
+        // not outlive the values that they refer to. Forgotten objects are leaked.
         let _forgotten = self.raw.destroy();
     }
 }
@@ -176,7 +177,7 @@ impl<T, M: Mode<T>> std::fmt::Debug for ObjectCache<T, M> {
     }
 }
 
-/// What a cache is asked to be, step by step.
+/// Builds a cache with options.
 ///
 /// ```
 /// use slablab_objects::{Builder, Limit};
@@ -195,14 +196,14 @@ impl<'a> Builder<'a> {
         Builder { spec: Spec::new(name, 1, 1) }
     }
 
-    /// Aligns objects to so many bytes, if their type does not ask for more.
+    /// Aligns objects to `bytes`, or to their type's alignment if that is more.
     #[must_use]
     pub fn align(mut self, bytes: usize) -> Self {
         self.spec.align = bytes;
         self
     }
 
-    /// Aligns objects so that none lies in more cache lines than it must.
+    /// Aligns objects so that each lies in as few cache lines as possible.
     #[must_use]
     pub fn hwcache_align(mut self) -> Self {
         self.spec.hwcache_align = true;
@@ -216,21 +217,21 @@ impl<'a> Builder<'a> {
         self
     }
 
-    /// Chooses the engine, in the words of `SLABLAB_ENGINE`.
+    /// Chooses the engine, in the grammar of `SLABLAB_ENGINE`.
     #[must_use]
     pub fn engine(mut self, engine: &'a str) -> Self {
         self.spec.engine = Some(engine);
         self
     }
 
-    /// Debugs this cache, beside what its engine's words say.
+    /// Debugs this cache, in addition to the wrappers that its engine's text names.
     #[must_use]
     pub fn debug(mut self, letters: Letters) -> Self {
         self.spec.debug = letters;
         self
     }
 
-    /// A cache of plain values.
+    /// Creates a cache of plain values.
     ///
     /// # Errors
     /// See [`CreateError`].
@@ -238,7 +239,7 @@ impl<'a> Builder<'a> {
         self.made(Plain, false)
     }
 
-    /// A cache whose values are kept, as [`ObjectCache::with`].
+    /// Creates a cache of constructed values, as [`ObjectCache::with`].
     ///
     /// # Errors
     /// See [`CreateError`].

@@ -1,11 +1,11 @@
-//! What a free does to a value: it is dropped, or it stays as its constructor and its users made it.
+//! Two kinds of caches: a free drops the value, or the value stays as its constructor and its users left it.
 //! `unsafe`: makes and drops values in raw memory.
 
 use crate::untyped::state_offset;
 use slablab_native::Object as Raw;
 use std::fmt;
 
-/// What becomes of a value when its object is freed: [`Plain`] or [`Constructed`].
+/// Whether a value is dropped when its object is freed ([`Plain`]) or stays ([`Constructed`]).
 pub trait Mode<T>: Sized {
     /// Makes an object ready to be handed out.
     #[doc(hidden)]
@@ -77,7 +77,8 @@ impl<T> Mode<T> for Constructed<T> {
 
 /// Drops the value in a free object, if there is one.
 pub(crate) fn end<T>(object: Raw) {
-    // SAFETY: the slab goes and the object is free, so the value is nobody's; it is not ended twice.
+    // SAFETY: the slab is being freed and the object is free, so no thread uses the value; the state says
+    // that it was not dropped.
     unsafe {
         if state::<T>(object).replace(FRESH) == MADE {
             value::<T>(object).drop_in_place();

@@ -1,10 +1,8 @@
-//! Slabs that emptied and whose objects' contents have an end of their own: set aside until the cache's next
-//! slow path.
+//! Empty slabs with constructed values, whose drop is deferred to the cache's next slow path.
 //!
-//! An engine gives the slabs of a cache up whose contents may be read while they are free
-//! (`SLAB_TYPESAFE_BY_RCU`) in a work of its own, when no lock and no slot is held. That work comes here.
-//! What is in the objects ends in a call of the cache, not in whatever call of whatever thread the work came
-//! up in: its end is the program's code, which may take the program's locks.
+//! The engine frees an empty slab of such a cache (`SLAB_TYPESAFE_BY_RCU`) in a deferred work, in which no
+//! lock and no slot is held. The work may run in any call of any thread. Dropping the values runs code of the
+//! program, which may take the program's locks, so that happens in a call of the cache itself.
 
 use slablab_malloc::world::Native;
 use slablab_native::{Object, Sleep};
@@ -12,7 +10,7 @@ use slablab_platform::Pfn;
 use slablab_slabs::Geometry;
 use slablab_slabs::slab::{Slab, SlabWord};
 
-/// Slabs set aside, linked through their frames.
+/// Slabs whose values are to be dropped, linked through their frames.
 #[derive(Debug)]
 pub(crate) struct DeferredDrops(Sleep<Option<Pfn>>);
 
@@ -45,12 +43,12 @@ pub(crate) fn objects(
     geometry: &Geometry,
     link: fn(Object, u32) -> Option<Object>,
 ) -> impl Iterator<Item = Object> {
-    // What is linked are slots; the object may be behind something.
+    // Links lead to places in the slab; an object may begin behind a red zone.
     let (link_offset, left) = (geometry.link_offset, (geometry.size - geometry.spacing) as usize);
     let slab = Slab::<Native>::at(slab);
     let word = if racing { slab.word() } else { SlabWord::unpack(slab.extra()) };
     let first = word.head.map(|head| slab.object(head));
-    // The link is read before the object is handed on.
+    // The link is read before the object is passed to the caller.
     std::iter::successors(first.map(|first| (first, link(first, link_offset))), move |(_, next)| {
         next.map(|object| (object, link(object, link_offset)))
     })

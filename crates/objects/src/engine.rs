@@ -1,4 +1,4 @@
-//! One cache of one engine, with something around it or not.
+//! One cache of one engine, wrapped or not.
 
 use crate::untyped::{Spec, WORD, state_offset};
 use crate::{CreateError, Letters};
@@ -19,20 +19,20 @@ pub(crate) enum AnyEngine {
     Slub(Slub<Native>),
     Slqb(Slqb<Native>),
     Slab(SlabEngine<Native>),
-    /// With something around it. Apart, so that the others are no larger and no slower for it.
+    /// A wrapped engine. In a box of its own, so that the other variants are no larger and no slower.
     Wrapped(Box<WrappedEngine<Native>>),
-    /// The same with encoded links.
+    /// A wrapped engine with encoded links.
     Encoded(Box<WrappedEngine<Encoded>>),
 }
 
-/// The same with debugging or hardening around it.
+/// One cache of one engine with debugging or hardening around it.
 pub(crate) enum WrappedEngine<W: Platform> {
     Slub(Wrapped<Slub<W>, W>),
     Slqb(Wrapped<Slqb<W>, W>),
     Slab(Wrapped<SlabEngine<W>, W>),
 }
 
-/// Does something with the engine's cache.
+/// Evaluates an expression with the engine's cache.
 macro_rules! with {
     ($of:expr, $cache:ident => $body:expr) => {
         match $of {
@@ -53,7 +53,7 @@ macro_rules! with {
 }
 pub(crate) use with;
 
-/// What a cache is made of: the engine's words, and the process's where none is named.
+/// The engine and wrappers of a new cache: those that `engine` names, else those of the process.
 ///
 /// # Errors
 /// There is no such engine, or it cannot have object caches.
@@ -65,7 +65,7 @@ pub(crate) fn choice(spec: &Spec<'_>, own: Choice) -> Result<Choice, CreateError
     let letters = &mut choice.wrap.letters;
     *letters = Letters::from_bits(letters.bits() | spec.debug.bits());
     if matches!(choice.preset, Preset::Slob(_)) {
-        return Err(CreateError::Engine("SLOB does not know whose an object is".to_owned()));
+        return Err(CreateError::Engine("SLOB does not know which cache an object belongs to".to_owned()));
     }
     Ok(choice)
 }
@@ -74,7 +74,8 @@ impl AnyEngine {
     pub(crate) fn create(number: CacheId, spec: &Spec<'_>, choice: &Choice) -> AnyEngine {
         let wraps = choice.wrap.is_on_anywhere();
         let mut asked = CacheSpec::of_size(match (spec.mark, wraps) {
-            // The zone begins behind the last byte; a link fits in an object while it is taken in advance.
+            // The red zone begins behind the last byte; an object has room for the link while it is
+            // prefilled.
             (_, true) => spec.size.max(WORD),
             // A mark is in the second word.
             (Some(_), false) => spec.size.next_multiple_of(WORD).max(2 * WORD),
@@ -112,7 +113,7 @@ impl AnyEngine {
         }
     }
 
-    /// Whether the engine's slabs say what is free in their racing word.
+    /// Whether the engine's slabs keep their free list in the racing word.
     pub(crate) fn races(&self) -> bool {
         match self {
             AnyEngine::Slub(_) => true,
@@ -122,7 +123,7 @@ impl AnyEngine {
         }
     }
 
-    /// How links are read.
+    /// The function that reads links.
     pub(crate) fn link(&self) -> fn(Object, u32) -> Option<Object> {
         match self {
             AnyEngine::Encoded(_) => Encoded::link,
@@ -130,7 +131,7 @@ impl AnyEngine {
         }
     }
 
-    /// Whether something is around it.
+    /// Whether the engine is wrapped.
     pub(crate) fn is_wrapped(&self) -> bool {
         matches!(self, AnyEngine::Wrapped(_) | AnyEngine::Encoded(_))
     }

@@ -28,7 +28,7 @@ impl fmt::Display for CreateError {
                 write!(f, "alignment to {bytes} bytes: expected a power of two up to {most}")
             }
             CreateError::Engine(why) => f.write_str(why),
-            CreateError::TooMany => f.write_str("there are as many caches as there can be"),
+            CreateError::TooMany => f.write_str("the process has the largest number of caches"),
             CreateError::NoMemory => f.write_str("no memory"),
         }
     }

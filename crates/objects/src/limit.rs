@@ -33,7 +33,7 @@ impl Counter {
         Counter { most, live: AtomicU64::new(0) }
     }
 
-    /// The most objects at a time.
+    /// Most live objects at a time.
     pub(crate) fn most(&self) -> Option<u64> {
         self.most
     }

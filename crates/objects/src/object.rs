@@ -108,7 +108,7 @@ impl<T, M: Mode<T>> AsMut<T> for Object<'_, T, M> {
     }
 }
 
-/// Objects taken in advance. What is left goes back when it is dropped.
+/// Objects allocated in advance. Dropping the reserve frees those that are left.
 ///
 /// ```
 /// let cache = slablab_objects::ObjectCache::<u64>::new("node")?;
@@ -134,17 +134,17 @@ impl<'c, T, M: Mode<T>> Reserve<'c, T, M> {
         Ok(reserve)
     }
 
-    /// Objects left.
+    /// Number of objects left.
     pub fn left(&self) -> usize {
         self.prefill.left()
     }
 }
 
 impl<'c, T> Reserve<'c, T> {
-    /// Moves a value into one of them.
+    /// Moves a value into one of the objects.
     ///
     /// # Errors
-    /// None is left; the value comes back.
+    /// No object is left. The error is the value.
     pub fn insert(&mut self, content: T) -> Result<Object<'c, T>, T> {
         let Some(object) = self.prefill.pop(self.cache.raw()) else { return Err(content) };
         // SAFETY: the object is ours alone, and large and aligned enough.
@@ -154,7 +154,7 @@ impl<'c, T> Reserve<'c, T> {
 }
 
 impl<'c, T> Reserve<'c, T, Constructed<T>> {
-    /// One of them; `None` when none is left.
+    /// Takes one of the objects; `None` if none is left.
     pub fn alloc(&mut self) -> Option<Object<'c, T, Constructed<T>>> {
         let object = self.prefill.pop(self.cache.raw())?;
         Some(Object::new(object, self.cache))

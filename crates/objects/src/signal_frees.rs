@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::*};
 /// Free objects of one cache, linked through themselves.
 #[derive(Debug, Default)]
 pub(crate) struct SignalFrees {
-    /// Where the first is; 0 for none.
+    /// Address of the first object; 0 for none.
     first: AtomicUsize,
 }
 
@@ -29,7 +29,7 @@ impl SignalFrees {
     /// Takes all objects off the list.
     pub(crate) fn take(&self, link_offset: u32) -> impl Iterator<Item = Object> {
         let first = if self.first.load(Relaxed) == 0 { 0 } else { self.first.swap(0, Acquire) };
-        // The link is read before the object is handed on.
+        // The link is read before the object is passed to the caller.
         let with_next = move |object| (object, Native::link(object, link_offset));
         let next = move |(_, next): &(Object, Option<Object>)| next.map(with_next);
         std::iter::successors(at(first).map(with_next), next).map(|(object, _)| object)
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_waits_is_taken_once() {
+    fn freed_objects_are_taken_once() {
         let mut memory = [0_u64; 8];
         let start = memory.as_mut_ptr();
         let objects = [0, 2, 4].map(|word| Object::at(start.wrapping_add(word).cast()).expect("an address"));

@@ -1,15 +1,15 @@
-//! What a cache holds, in numbers.
+//! The statistics of a cache.
 
-/// What a cache holds. Racy while other threads use it.
+/// A cache's objects, slabs and limit. The values are not consistent while other threads use the cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stats {
     /// The cache's name.
     pub name: String,
     /// Its engine, in the words of `SLABLAB_ENGINE`.
     pub engine: String,
-    /// Bytes of an object, as asked.
+    /// Requested bytes of an object.
     pub object_bytes: u64,
-    /// Bytes of alignment, as asked.
+    /// Requested alignment in bytes.
     pub align_bytes: u64,
     /// Bytes from one object to the next.
     pub spaced_bytes: u64,
@@ -17,23 +17,23 @@ pub struct Stats {
     pub objects_per_slab: u64,
     /// Bytes of a slab.
     pub slab_bytes: u64,
-    /// Slabs there are.
+    /// Number of slabs.
     pub slabs: u64,
-    /// Bytes of them.
+    /// Bytes of all slabs.
     pub bytes: u64,
-    /// Objects they can hold.
+    /// Objects that the slabs can hold.
     pub objects: u64,
-    /// Objects handed out; without a limit, those that other threads' slots keep are among them, as in
+    /// Allocated objects. Without a limit the free objects in other threads' slots are counted too, as in
     /// slabinfo.
     pub active: u64,
-    /// The most objects at a time.
+    /// Most objects that may be allocated at a time.
     pub limit: Option<u64>,
-    /// What debugging found: each was printed when it was. 0 where nothing is around the engine.
+    /// Violations that debugging found; each was printed when it was found. 0 without debugging.
     pub found: u64,
 }
 
 impl Stats {
-    /// Bytes of slabs that are no active object's.
+    /// Bytes of slabs that are not in an active object.
     pub fn idle_bytes(&self) -> u64 {
         self.bytes.saturating_sub(self.active * self.object_bytes)
     }
