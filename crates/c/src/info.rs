@@ -106,9 +106,25 @@ pub(crate) extern "C" fn malloc_stats() {
     api::print_stats();
 }
 
-/// glibc's `mallopt`. Answers 0, "not set": this heap has none of glibc's parameters. `SLABLAB_ENGINE` has
-/// its own.
+/// glibc's `mallopt`. Answers 1 for a parameter that only makes glibc's malloc faster or smaller; it changes
+/// nothing here. Programs give up where such a setting is refused. Answers 0, "not set", for `M_PERTURB`,
+/// which says what memory contains, and for a parameter that glibc does not have. `SLABLAB_ENGINE` has this
+/// heap's own settings.
 #[unsafe(no_mangle)]
-pub(crate) extern "C" fn mallopt(_parameter: c_int, _value: c_int) -> c_int {
-    0
+pub(crate) extern "C" fn mallopt(parameter: c_int, _value: c_int) -> c_int {
+    let is_accepted = matches!(
+        parameter,
+        libc::M_MXFAST
+            | libc::M_NLBLKS
+            | libc::M_GRAIN
+            | libc::M_KEEP
+            | libc::M_TRIM_THRESHOLD
+            | libc::M_TOP_PAD
+            | libc::M_MMAP_THRESHOLD
+            | libc::M_MMAP_MAX
+            | libc::M_CHECK_ACTION
+            | libc::M_ARENA_TEST
+            | libc::M_ARENA_MAX
+    );
+    c_int::from(is_accepted)
 }

@@ -234,8 +234,32 @@ static void information(void) {
     /* In the heap or beside it: a block of page frames, or a mapping. */
     HOLDS(mapped.hblkhd + mapped.uordblks >= ((size_t)700 << 20) && mapped.hblks + mapped.uordblks > 0);
     free(large);
-    HOLDS(mallopt(M_MMAP_THRESHOLD, 1 << 20) == 0);
+    /* Programs end if a setting of speed or memory is refused. `M_PERTURB` says what memory contains. */
+    HOLDS(mallopt(M_ARENA_MAX, 1) == 1 && mallopt(M_MMAP_THRESHOLD, 1 << 20) == 1);
+    HOLDS(mallopt(M_PERTURB, 0xa5) == 0 && mallopt(-1000, 1) == 0);
     free(one);
+}
+
+static void *is_cancelled(void *after_stats) {
+    pthread_cancel(pthread_self());
+    malloc_stats();
+    *(int *)after_stats = 1;
+    pthread_testcancel();
+    return NULL;
+}
+
+/* No function of malloc's family is a cancellation point: a thread that ended in the middle of one would keep its locks. */
+static void cancelled(void) {
+    FILE *said = tmpfile();
+    int error = dup(STDERR_FILENO), after_stats = 0;
+    HOLDS(said != NULL && error >= 0 && dup2(fileno(said), STDERR_FILENO) == STDERR_FILENO);
+    pthread_t thread;
+    void *result = NULL;
+    int started = pthread_create(&thread, NULL, is_cancelled, &after_stats);
+    int joined = pthread_join(thread, &result);
+    HOLDS(dup2(error, STDERR_FILENO) == STDERR_FILENO && close(error) == 0 && started == 0 && joined == 0);
+    HOLDS(after_stats && result == PTHREAD_CANCELED && lseek(fileno(said), 0, SEEK_END) > 100);
+    fclose(said);
 }
 
 static void at_the_end(void) { free(do_malloc(100)); }
@@ -249,6 +273,7 @@ int main(int count, char **arguments) {
     aligned();
     locked();
     information();
+    cancelled();
     storm(rounds * 10);
     forks(rounds);
     malloc_trim(0);

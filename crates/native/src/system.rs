@@ -1,6 +1,8 @@
 //! What is asked of the operating system. `unsafe`: calls of the C library.
 //!
-//! Nothing here allocates: these run inside `malloc`.
+//! Nothing here allocates: these run inside `malloc`. No call here is a cancellation point (`pthread_cancel`):
+//! a thread that ended inside `malloc` would keep its locks. So files are read, and messages written, by
+//! `libc::syscall`.
 
 use std::cell::Cell;
 use std::ffi::{CStr, c_void};
@@ -159,12 +161,13 @@ pub(crate) fn read_file<'a>(path: &CStr, room: &'a mut [u8]) -> Option<&'a [u8]>
     // SAFETY: the path ends with 0; the kernel writes at most the room's length; the descriptor is ours to
     // close.
     let got = unsafe {
-        let file = libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
+        let flags = libc::O_RDONLY | libc::O_CLOEXEC;
+        let file = libc::syscall(libc::SYS_openat, libc::AT_FDCWD, path.as_ptr(), flags);
         if file < 0 {
             return None;
         }
-        let got = libc::read(file, room.as_mut_ptr().cast(), room.len());
-        libc::close(file);
+        let got = libc::syscall(libc::SYS_read, file, room.as_mut_ptr(), room.len());
+        libc::syscall(libc::SYS_close, file);
         got
     };
     room.get(..usize::try_from(got).ok()?)
@@ -184,7 +187,7 @@ pub fn keep_standard_error() {
 /// Writes to standard error, as far as it takes it; where it was closed, to what was kept of it.
 pub fn complain(text: &[u8]) {
     // SAFETY: the kernel reads the text.
-    let write = |to: i32| unsafe { libc::write(to, text.as_ptr().cast(), text.len()) };
+    let write = |to: i32| unsafe { libc::syscall(libc::SYS_write, to, text.as_ptr(), text.len()) };
     if write(libc::STDERR_FILENO) < 0 {
         write(KEPT_ERROR.load(Relaxed));
     }
@@ -248,8 +251,9 @@ pub fn without_signals<R>(f: impl FnOnce() -> R) -> R {
 
 /// Lets other threads run for a moment.
 pub fn pause() {
-    let moment = libc::timespec { tv_sec: 0, tv_nsec: 50_000 };
-    nanosleep(&moment, None);
+    // No thread wakes this word.
+    static ASLEEP: AtomicU32 = AtomicU32::new(0);
+    futex_wait_for(&ASLEEP, 0, 50_000);
 }
 
 /// Asks for `hook` when a thread that calls [`mark_thread`] ends.
@@ -278,7 +282,6 @@ unsafe extern "C" {
     safe fn sysconf(name: libc::c_int) -> libc::c_long;
     safe fn getauxval(kind: libc::c_ulong) -> libc::c_ulong;
     safe fn clock_gettime(clock: libc::clockid_t, time: &mut libc::timespec) -> libc::c_int;
-    safe fn nanosleep(time: &libc::timespec, left: Option<&mut libc::timespec>) -> libc::c_int;
     safe fn sched_getcpu() -> libc::c_int;
     safe fn sigfillset(set: &mut libc::sigset_t) -> libc::c_int;
     safe fn pthread_sigmask(
@@ -333,9 +336,10 @@ pub fn each_variable(mut f: impl FnMut(&str, &str)) {
 pub fn secret() -> u64 {
     let mut secret = 0u64;
     // SAFETY: the kernel writes to `secret`, which is ours.
-    let got = unsafe { libc::getrandom((&raw mut secret).cast(), size_of::<u64>(), libc::GRND_NONBLOCK) };
+    let got =
+        unsafe { libc::syscall(libc::SYS_getrandom, &raw mut secret, size_of::<u64>(), libc::GRND_NONBLOCK) };
     // Before the kernel has any, an address and the time have to do.
-    if got == size_of::<u64>() as isize { secret } else { now_ns() ^ (&raw const secret).addr() as u64 }
+    if got == size_of::<u64>() as i64 { secret } else { now_ns() ^ (&raw const secret).addr() as u64 }
 }
 
 /// Asks for a call when the process ends.
