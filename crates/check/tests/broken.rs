@@ -1,4 +1,4 @@
-//! A world with one planted fault fails, and the check that finds it says which rule.
+//! A world with one planted fault fails, and the failing check names the rule.
 
 use slablab_check::broken::*;
 use slablab_check::loomed::Orders;
@@ -8,7 +8,7 @@ use slablab_check::{Alone, Kit, Limits, Loom, Shape};
 
 type Case = (&'static str, fn() -> Outcome, &'static str);
 
-/// Looks that the first check a broken world fails is the one that names its fault.
+/// Checks that the first failing check of a broken world is the one that names its fault.
 fn check(cases: &[Case]) {
     for (world, run, expected) in cases {
         let outcome = run();

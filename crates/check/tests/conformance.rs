@@ -1,4 +1,4 @@
-//! Every world keeps the contract.
+//! Every world passes the conformance suite of the contract.
 
 use slablab_check::suite::{Outcome, conform, conform_kit, conform_twisted};
 use slablab_check::{Bare, Limits, Loom, Refusing, Shape, Shuttle, Solo, broken};
@@ -6,7 +6,7 @@ use slablab_model::{Machine, MachineSpec, Model, NodeSpec};
 use slablab_platform::conformance::Testable;
 use slablab_slabs::wrap::Hardened;
 
-/// Looks that a world kept every rule, and that checks ran at all.
+/// Checks that a world broke no rule, and that at least one check ran.
 fn check(world: &str, outcome: Outcome) {
     println!("{world}: {} checks, {} executions", outcome.ran, outcome.executions);
     assert_eq!(outcome.broken, [], "{world}");
@@ -57,7 +57,7 @@ fn bare() {
     check("bare with encoded links", run::<Hardened<Bare<true>>, true>());
 }
 
-/// Runs the suite on the modelled machine, each check on a fresh one.
+/// Runs the suite on the modelled machine, each check on a new machine.
 fn modelled<P: Testable>(spec: &MachineSpec) -> Outcome {
     conform::<P>(|check| {
         let mut machine = Machine::new(spec.clone()).expect("the spec is right");

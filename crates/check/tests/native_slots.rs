@@ -1,12 +1,12 @@
 //! The native world's two protocols between threads, under loom: the ownership of slots, and the gate that
-//! keeps a fork from finding a thread inside a section.
+//! prevents a fork while a thread is inside a section.
 //!
-//! A model, not the code: `crates/native/src/thread.rs` keeps its state in statics and in memory that loom
-//! cannot see into. Each function here is named as there and does the same steps with the same orderings.
-//! Every schedule within three preemptions, of two or three threads and one or two rounds each. The barrier
-//! that the kernel puts on all threads (membarrier) is a fence at the place of the compiler's: that is what
-//! it stands for. What loom says of it says nothing of the kernel's. Each protocol is also run with a step
-//! left out, and must then be found wrong.
+//! This is a model, not the code: `crates/native/src/thread.rs` has its state in statics and in memory that
+//! loom cannot observe. Each function has the name of its original, and does the same steps with the same
+//! orderings. loom runs every schedule within three preemptions, with two or three threads and one or two
+//! rounds each. The kernel's barrier on all threads (membarrier) is modelled as a fence at the place of the
+//! compiler's fence. So these tests say nothing about the kernel's implementation. Each protocol also runs
+//! with one step left out, and loom must find that wrong.
 #![cfg(feature = "tools")]
 
 use loom::cell::Cell;
@@ -17,10 +17,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Runs `body` in every schedule; answers how many there were.
+/// Runs `body` in every schedule. Returns the number of schedules.
 ///
 /// # Errors
-/// What was found.
+/// The text of the first failure.
 fn explore(body: impl Fn() + Send + Sync + 'static) -> Result<u64, String> {
     let executions = Arc::new(AtomicU64::new(0));
     let counter = executions.clone();
@@ -40,7 +40,7 @@ fn explore(body: impl Fn() + Send + Sync + 'static) -> Result<u64, String> {
     ended.map(|()| executions.load(Ordering::Relaxed)).map_err(text)
 }
 
-/// Right as it is, and wrong with a step left out.
+/// Checks that `right` passes, and that every variant in `wrong` fails.
 fn check<S: Copy + Send + Sync + 'static>(name: &str, right: S, wrong: &[S], body: fn(S)) {
     let executions = explore(move || body(right)).unwrap_or_else(|found| panic!("{name}: {found}"));
     println!("{name}: {executions} executions");
@@ -55,15 +55,15 @@ const FREE: u8 = 0;
 const LIVE: u8 = 1;
 const CLAIMED: u8 = 2;
 
-/// Slots, and the number of objects in each: only the slot's owner reaches it, without an atomic operation.
-/// loom reports an access that nothing orders.
+/// Slots, and the number of objects in each. Only a slot's owner accesses its objects, without atomic
+/// operations; loom reports an access that is not ordered.
 struct Slots {
     states: [AtomicU8; 2],
     objects: [Cell<u32>; 2],
     how: HandOver,
 }
 
-/// How slots change hands.
+/// The steps by which a slot changes its owner.
 #[derive(Clone, Copy)]
 struct HandOver {
     take: Ordering,
@@ -88,7 +88,7 @@ impl Slots {
         self.states[slot].store(FREE, self.how.leave);
     }
 
-    /// `Claim::new`, what its holder does, and its drop: takes the objects out.
+    /// `Claim::new`, the holder's work, and the drop: takes the objects out.
     fn claim(&self, slot: usize) -> u32 {
         let state = &self.states[slot];
         if self.how.asks {
@@ -109,8 +109,8 @@ impl Slots {
     }
 }
 
-/// A thread's life: it gets a slot, leaves an object in it, ends, and empties what it left (`exit` and its
-/// hook).
+/// The life of a thread: it takes a slot, leaves an object in it, ends, and empties the slot that it left
+/// (`exit` and its hook).
 fn life(slots: &Slots) -> u32 {
     let Some(slot) = slots.enter_first() else { return 0 };
     slots.put(slot);
@@ -119,7 +119,7 @@ fn life(slots: &Slots) -> u32 {
 }
 
 #[test]
-fn slots_change_hands() {
+fn a_slot_has_one_owner_at_a_time() {
     let wrong = [
         HandOver { take: Relaxed, ..HAND_OVER },
         HandOver { leave: Relaxed, ..HAND_OVER },
@@ -136,10 +136,13 @@ fn slots_change_hands() {
         let mut out = slots.claim(0) + slots.claim(1);
         out += lives.into_iter().map(|life| life.join().expect("it ended")).sum::<u32>();
         out += slots.claim(0) + slots.claim(1);
-        // Each thread found a slot, as there are two, unless one was claimed at that moment: then it put
-        // nothing.
+        // There are two slots, so each thread got one, unless the main thread was claiming it at that moment.
+        // Then the thread put no object.
         assert!((1..=2).contains(&out) || out == 0 && slots.objects.iter().all(|left| left.get() == 0));
-        assert!(slots.states.iter().all(|state| state.load(Relaxed) == FREE), "a slot that nobody lets go");
+        assert!(
+            slots.states.iter().all(|state| state.load(Relaxed) == FREE),
+            "a slot that no thread released"
+        );
     });
 }
 
@@ -151,18 +154,18 @@ struct Gate {
     how: Barrier,
 }
 
-/// How the counter becomes visible before the gate is looked at.
+/// How other threads see the counter before the thread reads the gate.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Barrier {
-    /// The kernel's barrier, or a fence where there is none.
+    /// The kernel's barrier, or a fence if the kernel has none.
     Everywhere,
     /// Only the forking thread has a fence: the protocol without `membarrier`.
     OneSided,
-    /// A thread that finds the gate closed enters nevertheless.
+    /// A thread that finds the gate closed enters anyway.
     NoGate,
-    /// The gate is looked at without acquiring what was done before it was opened.
+    /// The thread reads the gate without acquiring the writes before its opening.
     LooseGate,
-    /// A section's end is not ordered after what was done in it.
+    /// The end of a section is not ordered after the writes in it.
     LooseEnd,
 }
 
@@ -173,7 +176,8 @@ impl Gate {
         }
     }
 
-    /// A section of the thread, `Section::enter` to its drop. `inside` is another one within.
+    /// One section of a thread, from `Section::enter` to its drop. `inside` runs in it, and may enter another
+    /// one.
     fn section(&self, inside: &dyn Fn()) {
         let depth = self.sections.load(Relaxed);
         self.sections.store(depth + 1, Relaxed);
@@ -201,7 +205,7 @@ impl Gate {
         }
     }
 
-    /// `before_fork`, the fork, `after_fork`: what a child finds.
+    /// `before_fork`, the fork, `after_fork`. Returns the state that the child sees.
     fn fork(&self) -> u32 {
         while self.gate.compare_exchange(0, 1, SeqCst, SeqCst).is_err() {
             thread::yield_now();
@@ -217,7 +221,7 @@ impl Gate {
 }
 
 #[test]
-fn a_fork_finds_nobody_in_a_section() {
+fn a_fork_waits_for_every_section() {
     let wrong = [Barrier::OneSided, Barrier::NoGate, Barrier::LooseGate, Barrier::LooseEnd];
     check("one thread in sections, one forks", Barrier::Everywhere, &wrong, |how| {
         let gate = Rc::new(Gate {
@@ -228,11 +232,11 @@ fn a_fork_finds_nobody_in_a_section() {
         });
         let theirs = gate.clone();
         let works = thread::spawn(move || {
-            // A section in a section goes on although the gate is closed.
+            // A nested section continues although the gate is closed.
             theirs.section(&|| theirs.section(&|| ()));
         });
         let found = gate.fork();
-        assert!(found == 0 || found == 4, "a child finds what is half done: {found}");
+        assert!(found == 0 || found == 4, "a child sees a half-done section: {found}");
         works.join().expect("it ended");
         assert_eq!(gate.protected.get(), 4);
     });

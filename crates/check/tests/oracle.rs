@@ -1,4 +1,4 @@
-//! Random programs over every engine, preset and world, against a dumb reference.
+//! Random programs over every engine, preset and world, against a plain reference.
 
 use slablab_check::broken::{CutList, ForgetfulArray, FullArray, LateHeader, NoGrowth};
 use slablab_check::explore::guard;
@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 const GIB: u64 = 1 << 30;
 
-/// Runs programs of one engine's policy in a world; answers how much they did.
+/// Runs programs of one engine's policy in a world. Returns the number of operations.
 fn check<P: Testable, E: Engine<P>>(
     what: &str,
     policy: &E::Policy,
@@ -76,7 +76,7 @@ fn specs() -> Vec<CacheSpec> {
     ]
 }
 
-/// Presets with a policy changed whose code no preset reaches.
+/// Presets with one changed policy, to run code that no preset runs.
 const VARIANTS: [&str; 16] = [
     "slub@7.1,elastic=1",
     "slub@7.1,elastic=12",
@@ -96,10 +96,10 @@ const VARIANTS: [&str; 16] = [
     "slob@6.1,small_below=65536,medium_below=65536",
 ];
 
-/// The page allocator's release that goes with a preset.
+/// The release of the page allocator for a preset.
 fn kernel_of(preset: Preset) -> (u32, u32, u32) {
     match preset {
-        // Between two kernels.
+        // SLQB was posted between two releases.
         Preset::Slqb(_) => (2, 6, 31),
         _ => {
             let release = preset.release();
@@ -108,7 +108,7 @@ fn kernel_of(preset: Preset) -> (u32, u32, u32) {
     }
 }
 
-/// Runs `f` for every preset and variant, side by side: a world is a thread's own.
+/// Runs `f` for every preset and variant, on threads: each world belongs to one thread.
 fn every_preset(f: impl Fn(Preset) + Sync) {
     let variants = VARIANTS.map(|text| Preset::parse(text).expect("a preset"));
     let presets: Vec<Preset> = Preset::all().chain(variants).collect();
@@ -124,7 +124,7 @@ fn every_preset(f: impl Fn(Preset) + Sync) {
     });
 }
 
-/// A preset's engine in two worlds, each as one function of one type.
+/// A preset's engine in two worlds, for a function that is generic over the engine.
 macro_rules! with_engine {
     ($preset:expr, $function:ident, $one:ty, $other:ty) => {
         match $preset {
@@ -136,17 +136,17 @@ macro_rules! with_engine {
     };
 }
 
-/// Looks that programs did what they are for.
+/// Checks that the programs used the features that they test.
 fn enough(preset: Preset, ran: Ran, allocs: u64, slabs: u64) {
     println!("{preset}: {ran:?}");
     assert!(ran.allocs > allocs && ran.slabs > slabs, "{preset}: the programs did too little: {ran:?}");
     assert!(ran.lent > allocs / 20, "{preset}: too little was lent: {ran:?}");
-    // Of 6.18's caches only one in six has sheaves.
+    // In 6.18 only one cache of six has sheaves.
     let sheaves = matches!(preset, Preset::Slub(policy) if policy.sheaves != Sheaves::Off);
-    assert_eq!(ran.collected > allocs / 200, sheaves, "{preset}: who waits for readers: {ran:?}");
+    assert_eq!(ran.collected > allocs / 200, sheaves, "{preset}: RCU frees that sheaves collected: {ran:?}");
 }
 
-/// The model on every machine, with slots that serve and with slots that refuse.
+/// The model on every machine, with slots that serve and with slots that are always unavailable.
 fn model<E: Engine<Model>, R: Engine<Refusing<Model>, Policy = E::Policy>>(
     preset: Preset,
     policy: &E::Policy,
@@ -173,7 +173,7 @@ fn every_preset_in_the_model() {
     every_preset(|preset| with_engine!(preset, model, Model, Refusing<Model>));
 }
 
-/// The worlds that are not the model: checking memory on one thread, and static memory.
+/// The worlds other than the model: checked memory on one thread, and static memory.
 fn other_worlds<A: Engine<Alone>, B: Engine<Bare<true>, Policy = A::Policy>>(
     preset: Preset,
     policy: &A::Policy,
@@ -195,8 +195,8 @@ fn every_preset_in_other_worlds() {
     every_preset(|preset| with_engine!(preset, other_worlds, Alone, Bare<true>));
 }
 
-/// A constructor runs once for every object of every new slab, not for every allocation: `None`. SLOB's runs
-/// for each.
+/// A constructor runs once for every object of every new slab, not at every allocation. With `None`, as for
+/// SLOB, it runs at every allocation.
 fn constructs<E: Engine<Model>>(name: &str, policy: &E::Policy, runs: Option<u32>) {
     thread_local!(static CONSTRUCTED: Cell<u32> = const { Cell::new(0) });
     CONSTRUCTED.set(0);
@@ -226,7 +226,7 @@ fn constructors_run_when_slabs_are_made() {
     constructs::<SlabEngine<Model>>("slab", &SlabPolicy::PRESETS[1], None);
 }
 
-/// Whether some program of an engine goes wrong in a world with one planted fault.
+/// Whether a program of an engine finds the planted fault of a world.
 fn finds<T: Twist<Alone>, E: Engine<Twisted<Alone, T>>>(fault: &str, policy: &E::Policy) -> bool {
     const SHAPE: Shape = Shape { node_frames: &[1 << 10, 1 << 10, 0], ..Shape::MEMORYLESS };
     let spec = CacheSpec::of_size(512);
@@ -235,15 +235,15 @@ fn finds<T: Twist<Alone>, E: Engine<Twisted<Alone, T>>>(fault: &str, policy: &E:
             let runner = Runner::<Twisted<Alone, T>, E>::new(&spec, policy, (6, 1, 0));
             runner.run(&Program::random(seed, 600)).err()
         };
-        // Finding it may also be an engine's own panic: a broken invariant.
+        // A panic of the engine (a broken invariant) counts as finding the fault.
         guard(|| Alone::enter(SHAPE, run)).unwrap_or_else(Some)
     });
     println!("{fault}: {}", wrong.as_deref().unwrap_or("not found"));
     wrong.is_some()
 }
 
-/// Each engine has a fault in its own structure that programs find; a fault that needs two CPUs at once they
-/// cannot find.
+/// Programs find a planted fault in each engine's own structure. They cannot find a fault that needs two CPUs
+/// at once.
 #[test]
 fn planted_faults_are_found() {
     fn policy<T>(text: &str, of: fn(Preset) -> Option<T>) -> T {
@@ -253,7 +253,7 @@ fn planted_faults_are_found() {
         |text| policy(text, |preset| if let Preset::Slub(policy) = preset { Some(policy) } else { None });
     let slqb = policy("slqb", |preset| if let Preset::Slqb(policy) = preset { Some(policy) } else { None });
     let slob = policy("slob", |preset| if let Preset::Slob(policy) = preset { Some(policy) } else { None });
-    // No shared arrays: only alien ones hold other nodes' objects.
+    // Without shared arrays, only alien arrays hold objects of other nodes.
     let slab =
         policy("slab,shared=0", |preset| if let Preset::Slab(policy) = preset { Some(policy) } else { None });
     for (found, as_expected) in [

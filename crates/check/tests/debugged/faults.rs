@@ -1,4 +1,4 @@
-//! One planted fault of each kind: found, once, with the right object and its users.
+//! One planted fault of each kind: it is found once, with the right object and its users.
 
 use slablab_check::explore::guard;
 use slablab_check::{Alone, Bare, Shape};
@@ -19,22 +19,22 @@ use slablab_slabs::{Backing, CacheId, CacheSpec, Engine, Misuse};
 
 const BYTES: u32 = 64;
 
-/// Two debugged caches and the pages they stand on.
-struct Bench<P: Platform, E: Engine<P>> {
+/// Two debugged caches and their backing.
+struct Fixture<P: Platform, E: Engine<P>> {
     pages: Pages<P::Ground>,
     common: E::Common,
     cache: Debugged<P, E>,
     other: Debugged<P, E>,
 }
 
-impl<P: Testable, E: Engine<P>> Bench<P, E> {
+impl<P: Testable, E: Engine<P>> Fixture<P, E> {
     fn new(around: &Around<E::Policy>) -> Self {
         let cache = |id| Debugged::create(CacheId(id), &CacheSpec::of_size(BYTES), around);
         let pages = Pages::new(PagesPolicy::for_release(6, 1, 0));
-        Bench { pages, common: E::Common::default(), cache: cache(1), other: cache(2) }
+        Fixture { pages, common: E::Common::default(), cache: cache(1), other: cache(2) }
     }
 
-    /// Asks as call site `site`.
+    /// The backing for a call from call site `site`.
     fn backing(&self, site: u64) -> Backing<'_, P, E::Common> {
         Backing { site, ..Backing::new(&self.pages, &self.common) }
     }
@@ -47,7 +47,7 @@ impl<P: Testable, E: Engine<P>> Bench<P, E> {
         self.cache.free(&self.backing(site), object)
     }
 
-    /// Allocates and frees until something is reported.
+    /// Allocates and frees until a fault is reported.
     fn use_until_found(&self) {
         for _ in 0..200 {
             if self.cache.reports().total > 0 {
@@ -59,11 +59,11 @@ impl<P: Testable, E: Engine<P>> Bench<P, E> {
     }
 }
 
-/// What a plant does to an object that call site 1 allocated, and what must be found: with which offset in it
-/// the address of the report is, and who allocated and freed it.
+/// The fault that a case plants in an object that call site 1 allocated, and the expected report: the offset
+/// of its address in the object, and the call sites that allocated and freed the object.
 struct Case<P: Testable, E: Engine<P>> {
     name: &'static str,
-    plant: fn(&Bench<P, E>, P::Ptr),
+    plant: fn(&Fixture<P, E>, P::Ptr),
     fault: Fault,
     sites: (Option<u64>, Option<u64>),
 }
@@ -77,8 +77,8 @@ fn over(zone: Zone, offset: i32, expected: u8) -> Fault {
     Fault::Overwritten(Overwritten { zone, offset, found: 0x41, expected })
 }
 
-fn freed<P: Testable, E: Engine<P>>(bench: &Bench<P, E>, object: P::Ptr) {
-    bench.free(object, 2).expect("the object is allocated");
+fn freed<P: Testable, E: Engine<P>>(fixture: &Fixture<P, E>, object: P::Ptr) {
+    fixture.free(object, 2).expect("the object is allocated");
 }
 
 fn cases<P: Testable, E: Engine<P>>() -> Vec<Case<P, E>> {
@@ -87,67 +87,67 @@ fn cases<P: Testable, E: Engine<P>>() -> Vec<Case<P, E>> {
     let mut cases = vec![
         case(
             "a byte before the object",
-            |bench, object| {
+            |fixture, object| {
                 write::<P>(object, -1);
-                freed(bench, object);
+                freed(fixture, object);
             },
             over(Zone::LeftRedZone, -1, 0xcc),
             users,
         ),
         case(
             "a byte behind the object",
-            |bench, object| {
+            |fixture, object| {
                 write::<P>(object, BYTES as i32);
-                freed(bench, object);
+                freed(fixture, object);
             },
             over(Zone::RightRedZone, BYTES as i32, 0xcc),
             users,
         ),
         case(
             "a byte far behind the object",
-            |bench, object| {
+            |fixture, object| {
                 write::<P>(object, BYTES as i32 + 8 + 8 + 64 + 3);
-                freed(bench, object);
+                freed(fixture, object);
             },
             over(Zone::Padding, BYTES as i32 + 8 + 8 + 64 + 3, 0x5a),
             users,
         ),
         case(
             "a write after the free",
-            |bench, object| {
-                freed(bench, object);
+            |fixture, object| {
+                freed(fixture, object);
                 write::<P>(object, 5);
-                bench.use_until_found();
+                fixture.use_until_found();
             },
             over(Zone::Poison, 5, 0x6b),
             users,
         ),
         case(
             "a write to the last byte after the free",
-            |bench, object| {
-                freed(bench, object);
+            |fixture, object| {
+                freed(fixture, object);
                 write::<P>(object, BYTES as i32 - 1);
-                bench.use_until_found();
+                fixture.use_until_found();
             },
             over(Zone::Poison, BYTES as i32 - 1, 0xa5),
             users,
         ),
         case(
             "two frees",
-            |bench, object| {
-                freed(bench, object);
-                assert_eq!(bench.free(object, 3), Err(Misuse::AlreadyFree));
+            |fixture, object| {
+                freed(fixture, object);
+                assert_eq!(fixture.free(object, 3), Err(Misuse::AlreadyFree));
             },
             Fault::Misuse(Misuse::AlreadyFree),
             if E::KNOWS_OWNERS { users } else { (None, None) },
         ),
         case(
             "an address in no slab",
-            |bench, _| {
+            |fixture, _| {
                 let block =
-                    bench.pages.alloc(Gfp::KERNEL, 0, NodeId(0), FrameKind::Allocated).expect("a page");
-                assert_eq!(bench.free(P::address(block, 256), 3), Err(Misuse::NotInSlab));
-                bench.pages.free(block);
+                    fixture.pages.alloc(Gfp::KERNEL, 0, NodeId(0), FrameKind::Allocated).expect("a page");
+                assert_eq!(fixture.free(P::address(block, 256), 3), Err(Misuse::NotInSlab));
+                fixture.pages.free(block);
             },
             Fault::Misuse(Misuse::NotInSlab),
             (None, None),
@@ -156,18 +156,18 @@ fn cases<P: Testable, E: Engine<P>>() -> Vec<Case<P, E>> {
     if E::KNOWS_OWNERS {
         cases.push(case(
             "an object of another cache",
-            |bench, _| {
-                let (backing, gfp) = (bench.backing(3), Gfp::KERNEL);
-                let object = bench.other.alloc(&backing, gfp, None).expect("memory is left");
-                assert_eq!(bench.free(object, 3), Err(Misuse::WrongCache(CacheId(2))));
-                bench.other.free(&backing, object).expect("the other's object");
+            |fixture, _| {
+                let (backing, gfp) = (fixture.backing(3), Gfp::KERNEL);
+                let object = fixture.other.alloc(&backing, gfp, None).expect("memory is left");
+                assert_eq!(fixture.free(object, 3), Err(Misuse::WrongCache(CacheId(2))));
+                fixture.other.free(&backing, object).expect("the other's object");
             },
             Fault::Misuse(Misuse::WrongCache(CacheId(2))),
             (None, None),
         ));
         cases.push(case(
             "an address inside the object",
-            |bench, object| assert_eq!(bench.free(ahead::<P>(object, 8), 3), Err(Misuse::NotAnObject)),
+            |fixture, object| assert_eq!(fixture.free(ahead::<P>(object, 8), 3), Err(Misuse::NotAnObject)),
             Fault::Misuse(Misuse::NotAnObject),
             (None, None),
         ));
@@ -175,8 +175,8 @@ fn cases<P: Testable, E: Engine<P>>() -> Vec<Case<P, E>> {
     cases
 }
 
-/// Plants each fault in a fresh world, with free objects in quarantine and, where the engine leaves them
-/// alone, without.
+/// Plants each fault in a new world: with free objects in quarantine and, if the engine does not write to
+/// free objects, without.
 fn check<P: Testable, E: Engine<P>>(name: &str, policy: &E::Policy, release: slablab_slabs::Release) {
     let letters = Letters::parse("FZPU").expect("letters");
     let quarantines: &[u64] = if E::KNOWS_OWNERS { &[0, 4096] } else { &[4096] };
@@ -184,12 +184,12 @@ fn check<P: Testable, E: Engine<P>>(name: &str, policy: &E::Policy, release: sla
         cases::<P, E>().iter().flat_map(|case| quarantines.iter().map(move |bytes| (case, *bytes)))
     {
         let wrap = Wrap { letters, quarantine_bytes: bytes, ..Wrap::default() };
-        let bench = Bench::<P, E>::new(&Around { engine: policy.clone(), wrap, release });
-        // Keeps the slab from going back, and what was planted in it with it.
-        let beside = bench.alloc(7);
-        let object = bench.alloc(1);
-        (case.plant)(&bench, object);
-        let reports = bench.cache.reports();
+        let fixture = Fixture::<P, E>::new(&Around { engine: policy.clone(), wrap, release });
+        // This object retains the slab, and with it the planted fault.
+        let neighbour = fixture.alloc(7);
+        let object = fixture.alloc(1);
+        (case.plant)(&fixture, object);
+        let reports = fixture.cache.reports();
         let what = format!("{name}, quarantine of {bytes}: {}", case.name);
         let found = reports.first[0].unwrap_or_else(|| panic!("{what}: nothing was found"));
         assert_eq!(reports.total, 1, "{what}: {reports:?}");
@@ -208,14 +208,14 @@ fn check<P: Testable, E: Engine<P>>(name: &str, policy: &E::Policy, release: sla
             "{what}: users"
         );
         assert!(by.cpu == CpuId(0) && by.site > 0, "{what}: {by:?}");
-        // The fault did no harm: the cache goes on, and goes.
-        bench.free(beside, 4).unwrap_or_else(|wrong| panic!("{what}: {wrong:?}"));
-        if bench.cache.usage().live_objects() > 0 {
-            bench.free(object, 5).unwrap_or_else(|wrong| panic!("{what}: {wrong:?}"));
+        // The fault did no damage: the cache still works, and can be destroyed.
+        fixture.free(neighbour, 4).unwrap_or_else(|wrong| panic!("{what}: {wrong:?}"));
+        if fixture.cache.usage().live_objects() > 0 {
+            fixture.free(object, 5).unwrap_or_else(|wrong| panic!("{what}: {wrong:?}"));
         }
-        assert_eq!(bench.cache.reports().total, 1, "{what}: afterwards");
-        for cache in [&bench.cache, &bench.other] {
-            cache.destroy(&bench.backing(6)).unwrap_or_else(|busy| panic!("{what}: {busy:?}"));
+        assert_eq!(fixture.cache.reports().total, 1, "{what}: afterwards");
+        for cache in [&fixture.cache, &fixture.other] {
+            cache.destroy(&fixture.backing(6)).unwrap_or_else(|busy| panic!("{what}: {busy:?}"));
         }
     }
 }
@@ -223,7 +223,7 @@ fn check<P: Testable, E: Engine<P>>(name: &str, policy: &E::Policy, release: sla
 fn every_engine<P: Testable>(name: &str, enter: &dyn Fn(&dyn Fn())) {
     for engine in ["slub@2.6.32", "slub@6.1", "slub@7.0", "slqb", "slab@2.6.29", "slab@6.1", "slob"] {
         let preset = Preset::parse(engine).expect("a preset");
-        // Zones before objects and small records, whatever the engine's era.
+        // Zones before objects, and small records, for every engine's release.
         let release = slablab_slabs::Release::new(6, 1, 0);
         let what = format!("{preset} {name}");
         enter(&|| match &preset {
@@ -254,7 +254,7 @@ fn each_is_found_in_static_memory() {
     every_engine::<Bare<true>>("in static memory", &|body| Bare::<true>::enter(body));
 }
 
-/// A byte of a free object's link is overwritten: the next call that follows the link reports the object.
+/// A byte of a free object's link is overwritten. The next call that follows the link reports the object.
 fn broken_link<P: Testable, E: Engine<P>>(name: &str, policy: &E::Policy) {
     let pages = Pages::<P::Ground>::new(PagesPolicy::for_release(6, 1, 0));
     let common = E::Common::default();
@@ -262,7 +262,7 @@ fn broken_link<P: Testable, E: Engine<P>>(name: &str, policy: &E::Policy) {
     let cache = E::create(CacheId(1), &CacheSpec::of_size(BYTES), policy);
     let objects: Vec<_> =
         (0..200).map(|_| cache.alloc(&backing, Gfp::KERNEL, None).expect("memory")).collect();
-    // One is kept, beside the victim: its slab stays.
+    // One object next to the victim is not freed, so that the slab stays.
     let freed = objects.iter().enumerate().filter(|(index, _)| *index != 101);
     { freed }.for_each(|(_, object)| cache.free(&backing, *object).expect("just allocated"));
     let victim = objects[100];

@@ -1,5 +1,5 @@
-//! Every engine with debugging and hardening around it: random programs against a dumb reference, in every
-//! world, without a report; and one planted fault of each kind, which is reported with the right object.
+//! Every engine with debugging and hardening: random programs against a plain reference, in every world, must
+//! cause no report; one planted fault of each kind must be reported with the right object.
 
 mod faults;
 mod races;
@@ -18,7 +18,7 @@ use slablab_slabs::wrap::{Around, Debugged, Hardened, Wrap};
 use slablab_slabs::zones::Letters;
 use slablab_slabs::{CacheFlags, CacheSpec, Engine};
 
-/// The wrappers put around engines: all at once, and combinations that take different paths.
+/// The wrappers to test: all at once, and combinations that take different paths.
 fn wraps() -> Vec<Wrap> {
     let letters = |text| Letters::parse(text).expect("letters");
     let plain = Wrap::default();
@@ -49,7 +49,7 @@ fn specs() -> Vec<CacheSpec> {
     ]
 }
 
-/// Runs programs of one wrapped engine: what it reports is what the programs did wrong, and nothing else.
+/// Runs programs of one wrapped engine. It must report exactly the mistakes that the programs make.
 fn check<P: Testable, E: Engine<P>>(
     what: &str,
     around: &Around<E::Policy>,
@@ -70,7 +70,7 @@ fn check<P: Testable, E: Engine<P>>(
     total
 }
 
-/// One engine in the model, with slots that refuse, on checked memory and in static memory.
+/// One engine in the model, with slots that are always unavailable, on checked memory and in static memory.
 fn every_world<A, B, C, D, H>(preset: Preset, engine: A::Policy)
 where
     A: Engine<Model>,

@@ -1,4 +1,5 @@
-//! What CPUs share of a debugged cache, under loom and shuttle: the quarantine, marks, records and reports.
+//! State of a debugged cache that CPUs share, under loom and shuttle: the quarantine, marks, records and
+//! reports.
 
 use slablab_check::kit::{Job, Kit};
 use slablab_check::{Checked, Explored, Limits, Loom, Shape, Shuttle, effort, explore};
@@ -15,15 +16,15 @@ use slablab_slabs::{Backing, CacheId, CacheSpec, Engine, Misuse, Release};
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// A debugged cache whose quarantine holds one object, and the objects its users hold.
-struct Bench<P: Platform> {
+/// A debugged cache whose quarantine holds one object, and its allocated objects.
+struct Fixture<P: Platform> {
     pages: Pages<P::Ground>,
     cache: Debugged<P, Slub<P>>,
     objects: [P::Ptr; 3],
     refused: Cell<u32>,
 }
 
-impl<P: Testable> Bench<P> {
+impl<P: Testable> Fixture<P> {
     fn new() -> Rc<Self> {
         let Ok(Preset::Slub(engine)) = Preset::parse("slub@6.1") else { unreachable!("6.1 has a preset") };
         let letters = Letters::parse("FZPU").expect("letters");
@@ -40,7 +41,7 @@ impl<P: Testable> Bench<P> {
         let objects = [1, 2, 3].map(|site| {
             cache.alloc(&Backing { site, ..backing }, Gfp::KERNEL, None).expect("memory is left")
         });
-        Rc::new(Bench { pages, cache, objects, refused: Cell::new(0) })
+        Rc::new(Fixture { pages, cache, objects, refused: Cell::new(0) })
     }
 
     fn free(&self, index: usize) {
@@ -50,15 +51,15 @@ impl<P: Testable> Bench<P> {
         }
     }
 
-    /// Nothing was lost, and nothing found but what was planted.
+    /// Checks that no object was lost, and that only the planted faults were reported.
     fn end(&self, refused: u32) {
         let reports = self.cache.reports();
         assert_eq!((self.refused.get(), reports.total), (refused, refused as u64), "{reports:?}");
         for report in reports.first.iter().flatten() {
             assert_eq!(report.fault, Fault::Misuse(Misuse::AlreadyFree));
-            assert_eq!(report.allocated.map(|user| user.site), Some(1), "who allocated it");
+            assert_eq!(report.allocated.map(|user| user.site), Some(1), "the call site that allocated it");
             let other = 21 - report.by.site;
-            assert_eq!(report.freed.map(|user| user.site), Some(other), "who freed it first");
+            assert_eq!(report.freed.map(|user| user.site), Some(other), "the call site that freed it first");
         }
         P::still(|| {
             assert_eq!(self.cache.destroy(&Backing::pages(&self.pages)), Ok(()), "objects were lost");
@@ -68,21 +69,21 @@ impl<P: Testable> Bench<P> {
     }
 }
 
-type Step<P> = fn(&Bench<P>);
+type Step<P> = fn(&Fixture<P>);
 
-/// Runs two steps at once on two CPUs, over three allocated objects, in every schedule within the limits; of
-/// the frees so many are refused.
+/// Runs two steps at once on two CPUs, over three allocated objects, in every schedule within the limits.
+/// `refused` frees must be refused.
 fn check<K: Kit>(name: &str, limits: Limits, steps: [Step<Checked<K>>; 2], refused: u32) {
     let explored: Result<Explored, String> = explore::<K>(limits, move || {
         Checked::<K>::enter(Shape::ONE_NODE, || {
-            let bench = Bench::<Checked<K>>::new();
+            let fixture = Fixture::<Checked<K>>::new();
             let jobs = [0, 1].map(|cpu| {
-                let (bench, step) = (bench.clone(), steps[cpu as usize]);
-                let job: Job = Box::new(move || step(&bench));
+                let (fixture, step) = (fixture.clone(), steps[cpu as usize]);
+                let job: Job = Box::new(move || step(&fixture));
                 (CpuId(cpu), job)
             });
             Checked::<K>::together(jobs.into());
-            bench.end(refused);
+            fixture.end(refused);
         });
     });
     let explored = explored.unwrap_or_else(|wrong| panic!("{name}: {wrong}"));
@@ -91,16 +92,16 @@ fn check<K: Kit>(name: &str, limits: Limits, steps: [Step<Checked<K>>; 2], refus
 }
 
 fn every_race<K: Kit>(limits: Limits) {
-    // Two objects enter the quarantine; the second free takes one out.
+    // Two objects enter the quarantine. The second free takes one out.
     check::<K>(
         "two frees into quarantine",
         limits,
         [
-            |bench| {
-                bench.free(0);
-                bench.free(1);
+            |fixture| {
+                fixture.free(0);
+                fixture.free(1);
             },
-            |bench| bench.free(2),
+            |fixture| fixture.free(2),
         ],
         0,
     );
@@ -108,11 +109,11 @@ fn every_race<K: Kit>(limits: Limits) {
         "a double free on two CPUs",
         limits,
         [
-            |bench| bench.free(0),
-            |bench| {
-                bench.free(0);
-                bench.free(1);
-                bench.free(2);
+            |fixture| fixture.free(0),
+            |fixture| {
+                fixture.free(0);
+                fixture.free(1);
+                fixture.free(2);
             },
         ],
         1,

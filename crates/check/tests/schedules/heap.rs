@@ -1,4 +1,4 @@
-//! One cache on one machine that several CPUs use, and what they hold of it.
+//! One cache on one machine, used by several CPUs, and the objects that they hold.
 
 use slablab_pages::policy::{MinFree, PcpRule};
 use slablab_pages::{Pages, PagesPolicy};
@@ -9,27 +9,27 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, VecDeque};
 use std::rc::Rc;
 
-/// One cache on one machine, and the objects its users hold.
+/// One cache on one machine, and its allocated objects.
 pub(crate) struct Heap<P: Platform, E: Engine<P>> {
     pages: Pages<P::Ground>,
     common: E::Common,
     pub(crate) cache: E,
-    /// What sheaves and arrays are objects of.
+    /// The cache that holds sheaves and arrays.
     sheaves: E,
-    /// Live objects by address, with the object: also what the CPUs hand to each other.
+    /// Live objects in the order of allocation. CPUs also pass objects to each other through this queue.
     pub(crate) live: RefCell<VecDeque<P::Ptr>>,
-    /// Of those, of objects whose readers have not ended, and of none else.
+    /// Addresses of live objects, and of objects that wait for a grace period; no others.
     addresses: RefCell<BTreeSet<u64>>,
     lent: RefCell<VecDeque<Sheaf<P>>>,
     pub(crate) allocs: Cell<u32>,
 }
 
-/// Whose work it is.
+/// The number of the cache in the deferred work of its engine.
 const CACHE: CacheId = CacheId(1);
 const SHEAVES: CacheId = CacheId(2);
-/// An object's readers have ended: it may be handed out.
+/// Work for an object whose grace period has ended: the object may be allocated again.
 const READERS: CacheId = CacheId(3);
-/// They have ended, and the engine did not collect the object.
+/// Work for an object whose grace period has ended, and that the engine did not collect: the test frees it.
 const LATER: CacheId = CacheId(4);
 
 impl<P: Testable, E: Engine<P>> Metadata<P> for Heap<P, E> {
@@ -50,10 +50,10 @@ fn key<P: Platform>(object: P::Ptr) -> u64 {
 
 impl<P: Testable, E: Engine<P>> Heap<P, E> {
     pub(crate) fn new(policy: &E::Policy, size: u32) -> Rc<Self> {
-        // On a machine of a few frames only short arrays and the sheaves of a cache of 1024 bytes.
+        // On a machine of a few frames, use short arrays and the sheaves of a cache of 1024 bytes.
         let sheaf_bytes = if P::node_frames(NodeId(0)).1 < 32 { 256 } else { 2048 };
         Rc::new(Heap {
-            // A few frames: no reserves, and no CPU keeps pages for itself.
+            // With few frames, use no reserves and no per-CPU page lists.
             pages: Pages::new(PagesPolicy {
                 min_free: MinFree::Kib(0),
                 pcp: PcpRule::NONE,
@@ -96,14 +96,14 @@ impl<P: Testable, E: Engine<P>> Heap<P, E> {
             let work = Work { kind: WorkKind::FreeObject, cache: cache.0, argument: key::<P>(object) };
             P::after_grace_period(work);
         };
-        // First: the engine's own grace period may end before this one would begin.
+        // Register this callback first: the engine's own grace period may end before a later one begins.
         after(READERS);
         if !self.cache.free_rcu(&self.backing(), object).expect("the object is the cache's") {
             after(LATER);
         }
     }
 
-    /// Ends all readers, and frees the objects that waited for them.
+    /// Ends all grace periods, and frees the objects that waited for them.
     pub(crate) fn end_grace_period(&self) {
         P::end_grace_period();
         while let Some((cpu, work)) = P::due() {
@@ -128,7 +128,7 @@ impl<P: Testable, E: Engine<P>> Heap<P, E> {
         self.lent.borrow_mut().extend(sheaf);
     }
 
-    /// Half of a lent sheaf's objects, or all that is left of it goes back.
+    /// Uses half of a lent sheaf's objects, or returns the sheaf with the rest.
     pub(crate) fn use_lent(&self, hand_back: bool) {
         let lent = self.lent.borrow_mut().pop_front();
         let Some(mut sheaf) = lent else { return };
@@ -143,7 +143,7 @@ impl<P: Testable, E: Engine<P>> Heap<P, E> {
         self.lent.borrow_mut().push_back(sheaf);
     }
 
-    /// Frees the remaining objects; afterwards no slab may be left.
+    /// Frees the remaining objects. Then no slab may be left.
     pub(crate) fn end(&self) {
         let backing = self.backing();
         while !self.lent.borrow().is_empty() {

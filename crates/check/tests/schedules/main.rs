@@ -1,15 +1,15 @@
 //! Engines under loom and shuttle.
 //!
 //! Loom runs two CPUs through every schedule with at most two preemptions: one to three operations of each on
-//! a few prepared slabs of one or two nodes, at most 20,000 branches in one schedule. SLUB's slabs change by
-//! one racing word, and there an ordering that is too weak is found. SLQB, SLAB and SLOB have none: queues,
-//! arrays, slabs and the heap change hands under locks, and what is kept in words beside them (SLAB's next
-//! colour and free objects, SLOB's tallies) decides nothing that must be exact. There loom shows that no
-//! field is reached without its lock.
+//! a few prepared slabs of one or two nodes, with at most 20,000 branches per schedule. SLUB's slabs change
+//! by one word that CPUs race on, so loom finds an ordering that is too weak. SLQB, SLAB and SLOB have no
+//! such word: queues, arrays, slabs and the heap change hands under locks. Their other shared words (SLAB's
+//! next colour and free objects, SLOB's tallies) need not be exact. For these engines loom shows that no
+//! field is accessed without its lock.
 //!
-//! Shuttle runs whole programs on two to four CPUs in random schedules. Loom cannot show what needs three
-//! preemptions, shuttle cannot show that a schedule it did not draw is right, nor that an ordering is strong
-//! enough.
+//! Shuttle runs whole programs on two to four CPUs in random schedules. Loom cannot find errors that need
+//! three preemptions. Shuttle cannot show that a schedule it did not draw is right, or that an ordering is
+//! strong enough.
 
 mod heap;
 mod programs;
@@ -107,12 +107,12 @@ fn shuttle_races() {
     every_race::<Shuttle>(Limits { executions: effort(300) as usize, ..Limits::QUICK });
 }
 
-/// Four objects to a sheaf, so that several CPUs flush, fill and exchange sheaves with the barn at once.
+/// Four objects per sheaf, so that several CPUs flush, fill and exchange sheaves with the barn at once.
 #[test]
 fn shuttle_sheaves() {
     let limits = Limits { executions: effort(100) as usize, ..Limits::QUICK };
     let frames = |shape, node_frames| Shape { node_frames, ..shape };
-    // Where each CPU has a node to itself, a barn's sheaf is seldom wanted.
+    // If each CPU has a node of its own, CPUs seldom take a sheaf from a barn.
     for (shape, seen) in [
         (frames(Shape::ONE_NODE, &[128]), Event::BarnGet),
         (frames(Shape::TWO_NODES, &[64, 64]), Event::SheafRefill),
@@ -148,7 +148,7 @@ fn shuttle_whole() {
     }
 }
 
-/// Presets as they are: slabs as large, arrays and lists as long as the kernel's.
+/// Unchanged presets: slabs, arrays and lists as large as the kernel's.
 #[test]
 fn shuttle_every_preset() {
     let limits = Limits { executions: effort(20) as usize, ..Limits::QUICK };
@@ -164,7 +164,7 @@ fn shuttle_every_preset() {
     }
 }
 
-/// Every preset through the races of two CPUs, in every schedule within loom's bounds.
+/// Runs every preset through the races of two CPUs, in every schedule within loom's bounds.
 #[test]
 fn loom_every_preset() {
     let shape = Shape { node_frames: &[32], ..Shape::ONE_NODE };
@@ -181,8 +181,8 @@ fn loom_every_preset() {
     }
 }
 
-/// What finds a fault in a world: the race and the finding. A world with a fault that no race finds is a test
-/// that cannot fail.
+/// Checks that a race finds the fault of a world. Without this check, a race that can find no fault would
+/// pass too.
 fn planted<K: Kit, P: Testable>(fault: &str, limits: Limits) {
     let found = races::<P, Slub<P>>().iter().find_map(|race| {
         let policy = slub("slub@6.1,max_order=0,min_partial=0,cpu_partial=0");
@@ -203,7 +203,8 @@ fn planted_faults_are_found() {
     planted::<broken::TornExchange, Checked<broken::TornExchange>>("a remote free that is lost", limits);
 }
 
-/// A barn that is let go before it is whole: only another CPU that comes in between loses sheaves by it.
+/// A barn that is unlocked before its update is complete. Only another CPU that runs in between can lose
+/// sheaves.
 #[test]
 fn a_barn_without_its_lock_is_found() {
     type Late = Twisted<Checked<Shuttle>, broken::LateHeader>;

@@ -1,4 +1,4 @@
-//! Whole programs, one to a CPU.
+//! Whole programs, one per CPU.
 
 use super::heap::Heap;
 use super::races::alloc_one;
@@ -10,14 +10,14 @@ use slablab_platform::{CpuId, Event};
 use slablab_slabs::Engine;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-/// What a whole program is run on.
+/// The machine and the length of a whole program.
 #[derive(Clone, Copy)]
 pub(crate) struct Load {
     pub(crate) shape: Shape,
     pub(crate) size: u32,
-    /// Steps of each CPU.
+    /// The number of steps of each CPU.
     pub(crate) steps: u32,
-    /// An event that some execution must count.
+    /// An event that at least one execution must count.
     pub(crate) seen: Option<Event>,
 }
 
@@ -27,7 +27,7 @@ impl Load {
     }
 }
 
-/// One CPU's part of a whole program.
+/// Runs one CPU's part of a whole program.
 fn run<P: Testable, E: Engine<P>>(heap: &Heap<P, E>, seed: u64, steps: u32) {
     let mut random = Random(seed);
     let take = |random: &mut Random| {
@@ -48,8 +48,8 @@ fn run<P: Testable, E: Engine<P>>(heap: &Heap<P, E>, seed: u64, steps: u32) {
     }
 }
 
-/// Every CPU runs a random program; they free each other's objects. Answers executions, and how often
-/// `load.seen` was counted in them.
+/// Runs a random program on every CPU; the CPUs also free each other's objects. Returns the number of
+/// executions and how often they counted `load.seen`.
 pub(crate) fn programs<P: Testable, E: Engine<P> + 'static>(
     policy: &E::Policy,
     load: Load,

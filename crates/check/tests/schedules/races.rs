@@ -8,7 +8,7 @@ use slablab_platform::{CpuId, Platform};
 use slablab_slabs::Engine;
 pub(crate) type Step<P, E> = fn(&Heap<P, E>);
 
-/// A race of two CPUs over prepared objects: `prepare` runs first on CPU 0, the two steps at once.
+/// A race of two CPUs over prepared objects. CPU 0 runs `prepare` first; then the two steps run at once.
 pub(crate) struct Race<P: Platform, E: Engine<P>> {
     pub(crate) name: &'static str,
     prepare: Step<P, E>,
@@ -16,7 +16,7 @@ pub(crate) struct Race<P: Platform, E: Engine<P>> {
     second: Step<P, E>,
 }
 
-/// Runs a race in every schedule within the limits; at the end nothing may be lost.
+/// Runs a race in every schedule within the limits. At the end no object and no page may be lost.
 pub(crate) fn explored<K: Kit, P: Testable, E: Engine<P> + 'static>(
     race: &Race<P, E>,
     policy: E::Policy,
@@ -57,7 +57,7 @@ pub(crate) fn check<K: Kit, E: Engine<Checked<K>> + 'static>(
     }
 }
 
-/// CPU 0 allocates `n` objects, four to a slab, and keeps them for both.
+/// CPU 0 allocates `n` objects, four per slab, for use by both CPUs.
 fn hold<P: Testable, E: Engine<P>>(heap: &Heap<P, E>, n: usize) {
     for _ in 0..n {
         let object = heap.alloc().expect("memory is left");
@@ -72,12 +72,13 @@ pub(crate) fn alloc_one<P: Testable, E: Engine<P>>(heap: &Heap<P, E>) {
 }
 
 fn free_one<P: Testable, E: Engine<P>>(heap: &Heap<P, E>) {
-    // The oldest: prepared before the race began, so that the hand-over itself needs no order.
+    // Take the oldest object, which was prepared before the race, so that passing it to this CPU needs no
+    // ordering.
     let object = heap.live.borrow_mut().pop_front();
     object.into_iter().for_each(|object| heap.free(object));
 }
 
-/// CPU 0 goes down: its slot's objects are moved to where other CPUs find them. Then it comes up again.
+/// CPU 0 goes offline: its slot's objects move to where other CPUs find them. Then it comes online again.
 fn exit<P: Testable, E: Engine<P>>(heap: &Heap<P, E>) {
     P::set_online(CpuId(0), false);
     heap.cache.cpu_down(&heap.backing(), CpuId(0));
@@ -101,7 +102,7 @@ pub(crate) fn races<P: Testable, E: Engine<P>>() -> [Race<P, E>; 6] {
         },
         // Two CPUs free to one full slab.
         Race { name: "free against free", prepare: |heap| hold(heap, 5), first: free_one, second: free_one },
-        // The last objects of a partial slab go while the other CPU takes slabs off the node's list.
+        // The last objects of a partial slab are freed while the other CPU takes slabs off the node's list.
         Race {
             name: "empty against acquire",
             prepare: |heap| {
@@ -112,7 +113,7 @@ pub(crate) fn races<P: Testable, E: Engine<P>>() -> [Race<P, E>; 6] {
             first: |heap| twice(heap, alloc_one),
             second: free_one,
         },
-        // Slabs are given back while another CPU frees to them.
+        // A shrink returns slabs while another CPU frees to them.
         Race {
             name: "shrink against free",
             prepare: |heap| hold(heap, 6),
@@ -121,14 +122,14 @@ pub(crate) fn races<P: Testable, E: Engine<P>>() -> [Race<P, E>; 6] {
             },
             second: |heap| twice(heap, free_one),
         },
-        // A CPU goes down, as when a thread ends, while another CPU frees to its slabs.
+        // A CPU goes offline, like a thread that ends, while another CPU frees to its slabs.
         Race {
             name: "exit against free",
             prepare: |heap| hold(heap, 6),
             first: exit,
             second: |heap| twice(heap, free_one),
         },
-        // A CPU goes down while another CPU allocates what the first one had.
+        // A CPU goes offline while another CPU allocates the objects that the first one had.
         Race {
             name: "exit against alloc",
             prepare: |heap| {
@@ -141,7 +142,7 @@ pub(crate) fn races<P: Testable, E: Engine<P>>() -> [Race<P, E>; 6] {
     ]
 }
 
-/// Objects handed back to the list that owns their page, while its owner claims them.
+/// A CPU hands objects back to the list that owns their page, while the owner claims them.
 pub(crate) fn hand_over<P: Testable, E: Engine<P>>() -> [Race<P, E>; 2] {
     [
         Race {

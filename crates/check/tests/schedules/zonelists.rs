@@ -1,5 +1,5 @@
-//! Two CPUs that ask for one node's zonelist at once, on a machine where all nodes are equally far from each
-//! other: there `node_load` decides the order, and both CPUs must read one list.
+//! Two CPUs that request one node's zonelist at once, on a machine where all nodes are equally far from each
+//! other. There `node_load` decides the order, and both CPUs must read one list.
 
 use slablab_check::kit::{Job, Kit};
 use slablab_check::{Checked, Limits, Loom, Shape, Shuttle, effort, explore};
@@ -15,7 +15,8 @@ fn check<K: Kit>(limits: Limits) {
             let walk = |pages: Rc<Pages<Checked<K>>>| -> Job {
                 Box::new(move || {
                     let nodes: Vec<u16> = pages.nearest(NodeId(1)).map(|node| node.0).collect();
-                    // Nodes without CPUs come first; node 0's list favoured node 2 already.
+                    // Nodes without CPUs come first. Node 2 is already first in node 0's list, so node 3
+                    // comes before it here.
                     assert_eq!(nodes, [1, 3, 2, 0]);
                 })
             };
