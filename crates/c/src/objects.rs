@@ -212,7 +212,7 @@ pub unsafe extern "C" fn kmem_cache_alloc(cache: *mut kmem_cache, flags: c_uint)
     // SAFETY: the caller's promise.
     let cache = unsafe { &*cache };
     if flags == 0
-        && let Some(object) = cache.checked.alloc_hot()
+        && let Some(object) = cache.checked.alloc_fast()
     {
         return object.cast();
     }

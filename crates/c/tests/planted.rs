@@ -106,16 +106,21 @@ const CASES: &[Case] = &[
     Case("harden=encode", "links", &["BUG: Freechain corrupt: the link of the object at 0x"], Aborted),
     Case("harden=random+encode", "order", &[">in no order"], Well),
     Case("quarantine=64K", "twice, others between", &["double free of @ (malloc-112)"], Aborted),
-    Case("debug=FZPU", "inside", &["BUG malloc-112: Invalid object pointer", "inside an object"], Aborted),
+    Case(
+        "debug=FZPU",
+        "inside",
+        &["BUG malloc-112: Invalid object pointer", "not the start of an object"],
+        Aborted,
+    ),
     Case(
         "debug=FZPU",
         "not aligned",
-        &["inside an object, or behind the last, of a slab of malloc-112"],
+        &["not the start of an object: at offset ", " in a slab of malloc-112"],
         Aborted,
     ),
-    Case("debug=FZPU", "elsewhere", &["not in the heap, or in an empty slab"], Aborted),
+    Case("debug=FZPU", "elsewhere", &["outside the heap, or in an empty slab"], Aborted),
     Case("debug=FZPU", "large, twice", &["double free of 0x", "(a large block)"], Aborted),
-    Case("debug=FZ", "large, twice", &["not in the heap, or in an empty slab"], Aborted),
+    Case("debug=FZ", "large, twice", &["outside the heap, or in an empty slab"], Aborted),
     Case("debug=FZP", "large, write after its free", &[], Aborted),
     Case("debug=P", "large, read after its free", &[], Aborted),
     Case("debug=FZP", "large, many", &[], Well),
@@ -248,7 +253,7 @@ fn a_small_stack_is_enough_to_start() {
 #[test]
 fn what_cannot_be_around_malloc_is_refused() {
     for (engine, why) in [
-        ("slob,debug=F", "SLOB cannot tell the size"),
+        ("slob,debug=F", "SLOB does not store the size"),
         ("slub,debug=Q", "debug=`Q` is not known; near it: FZPUO"),
         ("slub,harden=rand", "harden=`rand` is not known; near it: random"),
     ] {

@@ -1,15 +1,15 @@
 //! Size classes for malloc.
 //!
-//! Up to 256 bytes every multiple of 16; above, sixteen classes per doubling, so that a request of more than
-//! 256 bytes wastes at most 1/16 of what it gets. The kernel's classes, with two per doubling at most, are
-//! `slablab_slabs::kmalloc`'s.
+//! Up to 256 bytes there is a class for every multiple of 16 bytes. Above, there are sixteen classes per
+//! doubling, so a request of more than 256 bytes wastes at most 1/16 of its object. The kernel has at most
+//! two classes per doubling: see `slablab_slabs::kmalloc`.
 
 use crate::engines::sheaf_capacity;
 use slablab_slabs::CacheSpec;
 
 /// Bytes of the smallest class. All classes are multiples of it.
 pub const STEP: usize = 16;
-/// Classes up to [`FINE_MAX`].
+/// The number of classes of at most [`FINE_MAX`] bytes.
 const FINE: usize = FINE_MAX / STEP;
 /// Up to this size classes are one step apart.
 const FINE_MAX: usize = 256;
@@ -20,6 +20,7 @@ pub const COUNT: usize = FINE + STEP * (MAX / FINE_MAX).ilog2() as usize;
 
 /// Up to this size a table gives the class.
 pub const LISTED_MAX: usize = 4096;
+/// The class of a request, by its bytes in steps, rounded up.
 static LISTED: [u8; LISTED_MAX / STEP + 1] = {
     let mut listed = [0; LISTED_MAX / STEP + 1];
     let mut steps = 0;
@@ -38,11 +39,12 @@ pub fn of(bytes: usize) -> usize {
 
 /// The class of a request of at most [`LISTED_MAX`] bytes.
 #[inline(always)]
-#[expect(clippy::manual_div_ceil, reason = "what cannot overflow here takes four instructions less")]
+#[expect(clippy::manual_div_ceil, reason = "the sum cannot overflow here, and takes four instructions less")]
 pub fn listed(bytes: usize) -> usize {
     LISTED[(bytes + STEP - 1) / STEP] as usize
 }
 
+/// Computes the class of a request of at most [`MAX`] bytes.
 pub(crate) const fn reckon(bytes: usize) -> usize {
     if bytes <= FINE_MAX {
         return bytes.saturating_sub(1) / STEP;
@@ -52,7 +54,7 @@ pub(crate) const fn reckon(bytes: usize) -> usize {
     FINE + doubling as usize * STEP + ((last >> (last.ilog2() - 4)) & (STEP - 1))
 }
 
-/// Bytes of a class.
+/// Bytes of an object of a class.
 pub const fn size(class: usize) -> u32 {
     if class < FINE {
         return ((class + 1) * STEP) as u32;
@@ -82,7 +84,7 @@ pub(crate) fn lines(class: usize) -> u32 {
     1 << size(class).trailing_zeros().min(LINE.trailing_zeros())
 }
 
-/// The cache of a class.
+/// The specification of the cache of a class.
 pub(crate) fn spec(class: usize) -> CacheSpec {
     let mut spec = CacheSpec::of_size(size(class));
     spec.align = STEP as u32;

@@ -77,7 +77,7 @@ pub fn slub_here(mut policy: SlubPolicy) -> SlubPolicy {
     policy
 }
 
-/// Makes a heap of SLUB, given its first cache's number.
+/// Returns a function that makes a heap of SLUB from the number of its first cache.
 pub(crate) fn slub(
     pages: &'static Pages<Native>,
     policy: SlubPolicy,

@@ -106,7 +106,7 @@ pub mod api {
     pub unsafe fn free(at: *mut u8) {
         match HEAP.free_fast(at) {
             Freed::Yes => {}
-            Freed::Marked => free_marked_slow(at),
+            Freed::Marked => free_slow_marked(at),
             Freed::Before => fast::double_free(at),
             // SAFETY: the caller's promise is the same.
             Freed::No => unsafe { free_slow(at) },
@@ -123,7 +123,7 @@ pub mod api {
     pub unsafe fn free_sized(at: *mut u8, bytes: Option<usize>, align: usize) {
         match HEAP.free_fast(at) {
             Freed::Yes => {}
-            Freed::Marked => free_marked_slow(at),
+            Freed::Marked => free_slow_marked(at),
             Freed::Before => fast::double_free(at),
             // SAFETY: the caller's promise is the same.
             Freed::No => unsafe { free_sized_slow(at, bytes.unwrap_or(UNSAID), align) },
@@ -146,9 +146,9 @@ pub mod api {
 
     /// Slow rung of a free whose object is marked as free, and found no room in the array.
     #[inline(never)]
-    extern "C" fn free_marked_slow(at: *mut u8) {
+    extern "C" fn free_slow_marked(at: *mut u8) {
         if let Some(heap) = HEAP.slub() {
-            heap.free_marked_slow(at);
+            heap.free_slow_marked(at);
         }
     }
 
@@ -203,7 +203,7 @@ pub mod api {
 
     #[cold]
     fn none_yet(call: &str, at: *mut u8) -> ! {
-        misuse(format_args!("{call} of {at:p}: not in the heap, which has served no request yet"))
+        misuse(format_args!("{call} of {at:p}: not allocated here: this heap has served no request yet"))
     }
 
     /// Bytes of a page.

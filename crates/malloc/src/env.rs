@@ -61,15 +61,17 @@ impl Settings {
                 ("SLABLAB_HUGE", "0" | "") => settings.wanted.huge_pages = false,
                 ("SLABLAB_HUGE", "1") => settings.wanted.huge_pages = true,
                 ("SLABLAB_HUGE", other) => {
-                    Line::say(format_args!("SLABLAB_HUGE={other}: expected 0 or 1; no huge pages"));
+                    Line::say(format_args!("SLABLAB_HUGE={other}: expected 0 or 1; huge pages are not used"));
                 }
                 ("SLABLAB_STATS", "0" | "") => settings.stats = false,
                 ("SLABLAB_STATS", "1") => settings.stats = true,
                 ("SLABLAB_STATS", other) => {
-                    Line::say(format_args!("SLABLAB_STATS={other}: expected 0 or 1; no statistics"));
+                    Line::say(format_args!(
+                        "SLABLAB_STATS={other}: expected 0 or 1; statistics are not printed"
+                    ));
                 }
                 _ => Line::say(format_args!(
-                    "{name}: there is no such setting; expected SLABLAB_ENGINE, SLABLAB_SLOTS, \
+                    "{name}: no such setting; expected SLABLAB_ENGINE, SLABLAB_SLOTS, \
                      SLABLAB_HUGE or SLABLAB_STATS"
                 )),
             }
@@ -78,8 +80,8 @@ impl Settings {
     }
 }
 
-/// Why a choice cannot serve malloc; `None` if it can.
+/// The reason why a choice cannot serve malloc; `None` if it can.
 fn refusal(choice: &Choice) -> Option<&'static str> {
     let is_slob = matches!(choice.preset, Preset::Slob(_));
-    is_slob.then_some("SLOB cannot tell the size of an object, which malloc needs")
+    is_slob.then_some("SLOB does not store the size of an object, which malloc needs")
 }

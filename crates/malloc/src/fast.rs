@@ -111,7 +111,7 @@ pub(crate) fn free_fast<'a, W: Over, E: Front<W> + 'a>(
     entry: PagemapEntry,
 ) -> Freed {
     match mark_free(heap, first, entry) {
-        Ok(class) if class.free_first(entry.object(), entry.place().0) => Freed::Yes,
+        Ok(class) if class.free_fast(entry.object(), entry.place().0) => Freed::Yes,
         Ok(_) => Freed::Marked,
         Err(what) => what,
     }
@@ -172,13 +172,13 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
     /// [`Heap::alloc_fast`] for a size whose class has keys.
     #[inline(always)]
     pub(crate) fn alloc_fast_keyed(&self, bytes: usize) -> *mut u8 {
-        self.class(listed(bytes)).alloc_first().map_or(ptr::null_mut(), keyed)
+        self.class(listed(bytes)).alloc_fast().map_or(ptr::null_mut(), keyed)
     }
 
     /// [`Heap::alloc_fast`] for a size of at most 4 KiB whose class has flags.
     #[inline(always)]
     pub(crate) fn alloc_fast_flagged(&self, bytes: usize) -> *mut u8 {
-        self.class(listed(bytes)).alloc_first().map_or(ptr::null_mut(), flagged)
+        self.class(listed(bytes)).alloc_fast().map_or(ptr::null_mut(), flagged)
     }
 
     /// Frees memory. Any address may come: one that is no live allocation's start ends the process with a
@@ -193,7 +193,7 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
             Freed::Yes => {}
             // Called last, and looks the object up again: what is kept over a call would go through the
             // stack.
-            Freed::Marked => self.free_marked_slow(at),
+            Freed::Marked => self.free_slow_marked(at),
             Freed::Before => double_free(at),
             Freed::No => self.free_slow(at),
         }

@@ -2,6 +2,7 @@
 
 use crate::classes;
 use crate::freed_blocks;
+use crate::mappings;
 use crate::report;
 use crate::shared::{self, Named, Tenant};
 use crate::world::Native;
@@ -13,41 +14,41 @@ use slablab_slabs::{Backing, CacheId, Front, Metadata, Misuse, Usage};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// A world that engines of a heap can be of: the native one, or one around it.
+/// A world that the engines of a heap can use: the native world, or a wrapper around it.
 pub trait Over: Platform<Ptr = Object, Ground = Native> {}
 
 impl<W: Platform<Ptr = Object, Ground = Native>> Over for W {}
 
-/// A heap of an engine of a world.
+/// A heap: one cache of engine `E` per size class, in world `W`.
 pub struct Heap<E: Front<W>, W: Over = Native> {
     pub(crate) pages: &'static Pages<Native>,
     pub(crate) common: E::Common,
     /// The first class's cache number.
     pub(crate) first: u32,
-    /// The key of a freed object is this number XOR the object's address ([`crate::fast`]). It is in the heap,
-    /// whose address a free has in a register, and not in a static: one load less.
+    /// The key of a freed object is this number XOR the object's address ([`crate::fast`]). It is in the
+    /// heap, whose address a free has in a register, and not in a static: one load less.
     pub(crate) secret: u64,
     pub(crate) classes: [E; classes::COUNT],
 }
 
-/// The owner of a block of page frames, where a slab's is its cache.
+/// The owner number of a large block. The owner number of a slab is its cache's number.
 const LARGE: u32 = 1 << 24;
 
 impl<W: Over, E: Front<W>> Heap<E, W> {
-    /// A heap without memory, whose caches are numbered from `first` on.
+    /// Makes a heap that has no memory yet. Its caches have the numbers from `first` on.
     pub(crate) fn new(pages: &'static Pages<Native>, first: u32, policy: &E::Policy) -> Self {
         let class = |class| Self::new_class(class, first, policy);
         let classes = std::array::from_fn(class);
         Heap { pages, common: E::Common::default(), first, secret: system::secret(), classes }
     }
 
-    /// One of its classes.
+    /// Makes the cache of a class of the heap whose first cache number is `first`.
     pub(crate) fn new_class(class: usize, first: u32, policy: &E::Policy) -> E {
-        const { assert!(E::KNOWS_OWNERS, "who frees says only where") };
+        const { assert!(E::KNOWS_OWNERS, "a free has the address alone") };
         const { assert!(classes::COUNT <= shared::NUMBERS as usize) };
         let mut spec = classes::spec(class);
         if E::GUARDS {
-            // Something in front of objects moves them off the multiples of their size.
+            // The red zone before an object moves the object off the multiples of its size.
             spec.align = classes::lines(class);
         }
         let mut cache = E::create(CacheId(first + class as u32), &spec, policy);
@@ -55,20 +56,20 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
         cache
     }
 
-    /// The class of an address's cache; `None` where it is not this heap's.
+    /// The cache of the slab at `location`. `None` if it is not a slab of this heap.
     #[inline(always)]
     fn class_of(&self, location: Location) -> Option<&E> {
         self.classes.get(location.cache.wrapping_sub(self.first) as usize)
     }
 
-    /// The class that a slab or block is of, and its number; `None` where it is not this heap's, or a large
-    /// block.
+    /// The class number and the cache of the slab at `location`. `None` if it is a large block, or not of
+    /// this heap.
     pub(crate) fn class_at(&self, location: Location) -> Option<(usize, &E)> {
         let number = location.cache.wrapping_sub(self.first) as usize;
         Some((number, self.classes.get(number)?))
     }
 
-    /// A class.
+    /// The cache of a class.
     #[inline(always)]
     pub(crate) fn class(&self, class: usize) -> &E {
         &self.classes[class]
@@ -87,16 +88,17 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
     }
 
     fn backing(&self) -> Backing<'_, W, E::Common> {
-        // Who asks is of interest to what looks after its objects only.
+        // Only debugging around the engine stores the call site.
         let site = if E::GUARDS { stack::here() } else { 0 };
         Backing { metadata: Some(self), site, ..Backing::new(self.pages, &self.common) }
     }
 
-    /// An object of a class for so many bytes, by the engine's own way.
+    /// Cold rung of an allocation: the engine's `alloc_sized`, for a request of `bytes` bytes of a class.
+    /// Does upkeep first.
     #[cold]
-    pub(crate) fn alloc_in_engine(&self, class: usize, bytes: usize) -> Option<Object> {
+    pub(crate) fn alloc_cold_engine(&self, class: usize, bytes: usize) -> Option<Object> {
         shared::upkeep();
-        // What a signal handler frees is linked by its first word.
+        // At least a word: a deferred free links the object by its first word.
         self.classes[class].alloc_sized(
             &self.backing(),
             bytes.max(size_of::<usize>()) as u32,
@@ -105,56 +107,65 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
         )
     }
 
-    /// A size whose class has objects aligned to `align`, a power of two; `None` where only pages are.
+    /// The size to request for `bytes` bytes aligned to `align`, a power of two. `None` if no class has such
+    /// objects: the request needs page frames.
     #[inline]
     pub(crate) fn aligned(bytes: usize, align: usize) -> Option<usize> {
         if E::GUARDS && align > classes::LINE { None } else { classes::aligned(bytes, align) }
     }
 
-    /// Gives back what is not an object of this thread's slot.
+    /// Cold rung of a free: the engine's `free`, or the free of a large block or a mapping. Does upkeep
+    /// first. Ends the process with a report if `object` is not an allocation.
     #[cold]
-    pub(crate) fn free_object(&self, object: Object, location: Option<Location>) {
+    pub(crate) fn free_cold_engine(&self, object: Object, location: Option<Location>) {
+        if location.is_none() && mappings::free(object.as_ptr()) {
+            return;
+        }
         shared::upkeep();
         let Some(location) = location else {
             let in_heap = Native::pagemap(object.as_ptr()).is_some();
             if E::GUARDS && in_heap && freed_blocks::is_kept(Native::locate(object)) {
                 misuse(format_args!("double free of {object:?} (a large block)"));
             }
-            misuse(format_args!("free of {object:?}: not in the heap, or in an empty slab"))
+            misuse(format_args!(
+                "free of {object:?}: not allocated here: outside the heap, or in an empty slab"
+            ))
         };
         if location.cache == LARGE {
             return self.free_large(object, location);
         }
         let Some(class) = self.class_of(location) else {
-            misuse(format_args!("free of {object:?}: an object of {}", Named(location.cache)))
+            misuse(format_args!("free of {object:?}: an object of {}, not of malloc", Named(location.cache)))
         };
         let bytes = class.geometry().object_size;
         match class.free(&self.backing(), object) {
             Ok(()) => {}
             Err(Misuse::AlreadyFree) => misuse(format_args!("double free of {object:?} (malloc-{bytes})")),
             Err(Misuse::NotAnObject) => misuse(format_args!(
-                "free of {object:?}: inside an object, or behind the last, of a slab of malloc-{bytes} at offset {}",
+                "free of {object:?}: not the start of an object: at offset {} in a slab of malloc-{bytes}",
                 location.offset
             )),
-            Err(other) => misuse(format_args!("free of {object:?}: {other:?}")),
+            Err(other) => misuse(format_args!("free of {object:?} (malloc-{bytes}): {other:?}")),
         }
     }
 
-    /// Page frames for a request above the classes, aligned to `align`; whether they are zeros is answered
-    /// too.
+    /// A large block: page frames for a request above the classes, aligned to `align`. The flag is true if
+    /// the block reads as zeros. Does upkeep first.
     #[cold]
     pub(crate) fn alloc_large(&self, bytes: usize, align: usize) -> Option<(Object, bool)> {
         shared::upkeep();
         self.take_large(bytes, align)
     }
 
-    /// Keeps a freed block out of reach, if freed memory is to be told: with the letter P.
+    /// With `debug=` and the letter P: keeps a freed block, without access, for a while. `false`: the caller
+    /// gives the block back.
     fn keep_freed(&self, slab: Pfn) -> bool {
         E::GUARDS
             && shared::choice().is_some_and(|choice| choice.wrap.letters.poison)
             && freed_blocks::keep(self.pages, slab)
     }
 
+    /// As [`Heap::alloc_large`], without upkeep.
     fn take_large(&self, bytes: usize, align: usize) -> Option<(Object, bool)> {
         let shift = Native::page_shift();
         let frames = u32::try_from(bytes.max(1).checked_add((1 << shift) - 1)? >> shift).ok()?;
@@ -182,7 +193,10 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
 
     fn free_large(&self, object: Object, location: Location) {
         if location.offset != 0 {
-            misuse(format_args!("free of {object:?}: {} bytes into a large block", location.offset));
+            misuse(format_args!(
+                "free of {object:?}: not the start of an allocation: {} bytes into a large block",
+                location.offset
+            ));
         }
         Native::unmap_slab(location.slab, 0);
         if !self.keep_freed(location.slab) {
@@ -191,6 +205,7 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
         shared::give_back();
     }
 
+    /// Frees a large block at once, without upkeep.
     fn put_large(&self, location: Location) {
         Native::unmap_slab(location.slab, 0);
         self.pages.free_exact(location.slab);
@@ -200,10 +215,16 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
     /// report that names `call`.
     pub(crate) fn live_block(&self, call: &str, object: Object, location: Location) -> usize {
         if location.cache != LARGE {
-            misuse(format_args!("{call} of {object:?}: an object of {}", Named(location.cache)));
+            misuse(format_args!(
+                "{call} of {object:?}: an object of {}, not of malloc",
+                Named(location.cache)
+            ));
         }
         if location.offset != 0 {
-            misuse(format_args!("{call} of {object:?}: {} bytes into a large block", location.offset));
+            misuse(format_args!(
+                "{call} of {object:?}: not the start of an allocation: {} bytes into a large block",
+                location.offset
+            ));
         }
         block_bytes(location) as usize
     }
@@ -244,20 +265,22 @@ where
     fn write_name(&self, cache: u32, to: &mut dyn fmt::Write) -> fmt::Result {
         match self.classes.get(cache.wrapping_sub(self.first) as usize) {
             Some(class) => write!(to, "malloc-{}", class.geometry().object_size),
-            None => to.write_str("a cache that is gone"),
+            None => to.write_str("a destroyed cache"),
         }
     }
 }
 
-/// Bytes of the classes' objects that are metadata: live to an engine, and no caller's.
+/// Bytes of live objects and blocks that hold metadata of engines: they are allocated, but not by a caller of
+/// malloc.
 static METADATA_BYTES: AtomicU64 = AtomicU64::new(0);
 
-/// Bytes that metadata takes of all heaps.
+/// Bytes of metadata in all heaps of the process.
 pub(crate) fn metadata_bytes() -> u64 {
     METADATA_BYTES.load(Relaxed)
 }
 
-/// Sheaves and the like are objects of the classes, which make do without metadata of their own for them.
+/// Metadata of engines (sheaves, arrays) are objects of the size classes. To allocate and free them, the
+/// classes' engines use no further metadata.
 impl<V: Over, W: Over, E: Front<W>> Metadata<V> for Heap<E, W> {
     fn alloc(&self, bytes: u32, gfp: Gfp) -> Option<Object> {
         if bytes as usize > classes::MAX {
@@ -272,7 +295,7 @@ impl<V: Over, W: Over, E: Front<W>> Metadata<V> for Heap<E, W> {
     }
     fn free(&self, object: Object) {
         let Some(location) = Native::location(object.as_ptr()) else {
-            damaged_metadata(object, None, format_args!("not in the heap, or in an empty slab"))
+            damaged_metadata(object, None, format_args!("outside the heap, or in an empty slab"))
         };
         if location.cache == LARGE {
             METADATA_BYTES.fetch_sub(block_bytes(location), Relaxed);
@@ -288,14 +311,15 @@ impl<V: Over, W: Over, E: Front<W>> Metadata<V> for Heap<E, W> {
     }
 }
 
-/// Reports that an engine freed metadata at an address where none is: what the engine noted was overwritten.
+/// Ends the process with a report: an engine freed metadata at an address where none is, so the engine's note
+/// of that address was overwritten.
 #[cold]
 #[inline(never)]
 fn damaged_metadata(object: Object, cache: Option<u32>, why: fmt::Arguments<'_>) -> ! {
     Native::broken(cache, format_args!("free of metadata {object:?}: {why} (overwritten?)"))
 }
 
-/// Bytes of a block of page frames.
+/// Bytes of the large block at `location`.
 fn block_bytes(location: Location) -> u64 {
     u64::from(Pages::<Native>::exact_frames(location.slab)) << Native::page_shift()
 }

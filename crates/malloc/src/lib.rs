@@ -2,39 +2,39 @@
 //!
 //! # Theory
 //!
-//! A heap is what a kernel's kmalloc is: one cache per size class, all of one engine, on one page allocator.
-//! The classes are malloc's own ([`classes`]); above the largest a request gets page frames, not rounded to a
-//! power of two. The engine is chosen when the process first allocates: `SLABLAB_ENGINE=slqb@2009-09`, in the
-//! same words as everywhere else in slablab.
+//! A heap is built like a kernel's kmalloc: one cache per size class, all of one engine, on one page
+//! allocator. The classes are malloc's own ([`classes`]). A request above the largest class gets page frames,
+//! not rounded to a power of two. The first allocation of the process chooses the engine, by
+//! `SLABLAB_ENGINE=slqb@2009-09`: the grammar is that of `slablab replay --engine`.
 //!
 //! ```text
-//! alloc                      class by size, then
-//!   fast  Front::alloc_first  the array of this thread's slot, without a call
-//!   slow  Front::alloc_hot    the slot of this thread or CPU: sheaf, queue, array or CPU list
-//!   cold  alloc_in_engine      the engine's own way, pages from the page allocator; now and then, upkeep
+//! alloc                            bytes to class by a table, then
+//!   fast  Front::alloc_fast        the array of this thread's slot; no call
+//!   slow  Front::alloc_slow_slot   the slot of this thread or CPU: sheaf, queue, array or CPU list
+//!   cold  alloc_cold_engine        the engine's own alloc, with pages from the page allocator; upkeep
 //! free
-//!   fast  Native::pagemap_local  address to slab, by arithmetic: one load, if it is memory of this thread's
-//!                              node
-//!         mark_free            a freed object carries a key: a second free is found
-//!         Front::free_first   the array of this thread's slot, without a call
-//!   slow  Front::free_hot     any address, any slot
-//!   cold  free_object          the engine's own way; or a report of the misuse
+//!   fast  Native::pagemap_local    address to slab by arithmetic and one load, if the memory is of this
+//!                                  thread's node
+//!         mark_free                writes the key, by which a second free is found
+//!         Front::free_fast         the array of this thread's slot; no call
+//!   slow  Front::free_slow_slot    any address, any slot
+//!   cold  free_cold_engine         the engine's own free, or a report of the misuse; upkeep
 //! ```
 //!
-//! The same three words name the rungs in `entry` (which heap there is), `fast` (a heap) and here.
-//!
-//! What is called at the end of a fast path is called last: fast paths have no frame.
+//! The words fast, slow and cold have the same meaning in `entry` (the process's heap) and in `fast` and
+//! `slow` (any heap). A fast path calls a slow one as its last step only, so it needs no stack frame.
 //!
 //! **What is always detected** by `free`, `realloc` and `malloc_usable_size`: an address that is not in the
-//! heap, in an empty slab, or not the start of an object; and an object that was freed before, unless the
-//! freed block was written to or handed out again. The process ends with a report that names the address and
-//! the class.
+//! heap, is in an empty slab, or is not the start of an object; and an object that was freed before, unless
+//! the freed object was written to or allocated again. The process ends with a report that names the address
+//! and the class.
 //!
-//! **Signal handlers** that came in the middle of an allocation or a free are served apart (`interrupted`).
+//! **Signal handlers** that interrupt an allocation or a free get memory from a reserve (`signals`).
 //!
-//! **Upkeep** has no thread: slow paths of ordinary activity run timers, shrink one class at a time, and give
-//! free memory back. It reaches every heap and object cache of the process, its *tenants* ([`shared`]): they
-//! share one page allocator, and the number that a page frame carries says whose it is.
+//! **Upkeep** has no thread of its own. Threads on a slow path run timers, shrink one class at a time, and
+//! give free memory back to the system. Upkeep covers every heap and object cache of the process, its
+//! *tenants* ([`shared`]). Tenants share one page allocator; the cache number in a page frame's descriptor
+//! leads to the tenant.
 //!
 //! Deliberately absent: C's names, which the library `slablab-c` exports.
 

@@ -1,42 +1,43 @@
-//! Blocks that no page allocator has: each is a mapping of its own.
+//! Allocations too large for the page allocator: each is a mapping of its own. `unsafe`: resizes and unmaps
+//! mappings.
 //!
-//! They are few, so they are a table in no order, searched when an address is in no slab. Another size is the
-//! kernel's work, which moves the memory without copying it. `unsafe`: changes mappings and gives them back.
+//! There are few, so they are in an unsorted table, which is searched if an address is in no slab. The kernel
+//! resizes a mapping, and moves its memory without copying it.
 //!
-//! There is no lock: a signal handler that interrupted another search, or a request that may not wait for a
-//! fork, looks here too. An entry's address is its state. A thread that calls with the address of its own
-//! block finds the entry, as no other block is there; an entry in whose mapping the kernel is at work is no
-//! block's, so that a block that is mapped at the same address by another thread meanwhile has an entry of
-//! its own.
+//! There is no lock: a signal handler that interrupted a search, or a thread that must not wait for a fork,
+//! searches the table too. The address in an entry is also the entry's state. While the kernel maps, moves or
+//! unmaps a block, its entry is [`TAKEN`]: another thread may then map a block at the same address, in
+//! another entry. A thread that frees or resizes a block of its own finds the entry by the address, because
+//! no other block is at that address.
 
 use slablab_native::system;
 use std::sync::atomic::{AtomicUsize, Ordering::*};
 
-/// A mapping.
+/// An entry of the table.
 struct Block {
-    /// Its address, [`FREE`] or [`TAKEN`].
+    /// The address of the block, or [`FREE`], or [`TAKEN`].
     at: AtomicUsize,
     bytes: AtomicUsize,
 }
 
-/// No block's entry.
+/// The state of an entry without a block.
 const FREE: usize = 0;
-/// The entry of a block that is being mapped, moved or unmapped.
+/// The state of an entry whose block is being mapped, moved or unmapped.
 const TAKEN: usize = 1;
-/// Mappings at a time.
+/// The most blocks at a time.
 const BLOCKS_MAX: usize = 1024;
 
 static BLOCKS: [Block; BLOCKS_MAX] =
     [const { Block { at: AtomicUsize::new(FREE), bytes: AtomicUsize::new(0) } }; BLOCKS_MAX];
 
 impl Block {
-    /// Takes the entry whose address is `state`, if it is still that. Acquire: pairs with the stores in
-    /// [`Block::set`].
+    /// Changes the entry from `state` to [`TAKEN`]. `false` if it is no longer in `state`. Acquire: pairs
+    /// with the stores in [`Block::set`].
     fn take(&self, state: usize) -> bool {
         self.at.compare_exchange(state, TAKEN, Acquire, Relaxed).is_ok()
     }
 
-    /// Gives a taken entry an address.
+    /// Stores the block, or [`FREE`], in an entry that this thread took.
     fn set(&self, at: usize, bytes: usize) {
         self.bytes.store(bytes, Relaxed);
         self.at.store(at, Release);
@@ -48,7 +49,7 @@ fn find(at: usize) -> Option<&'static Block> {
     BLOCKS.iter().find(|block| at > TAKEN && block.at.load(Acquire) == at)
 }
 
-/// A block of at least `bytes`, all zeros, at a multiple of `align`.
+/// Maps a block of at least `bytes` bytes, all zeros, at a multiple of `align`.
 pub(crate) fn alloc(bytes: usize, align: usize) -> Option<*mut u8> {
     let bytes = bytes.checked_next_multiple_of(system::page_size())?;
     let block = BLOCKS.iter().find(|block| block.at.load(Relaxed) == FREE && block.take(FREE))?;
@@ -65,14 +66,15 @@ pub(crate) fn usable(at: usize) -> Option<usize> {
     find(at).map(|block| block.bytes.load(Relaxed))
 }
 
-/// Makes the block that starts at an address at least `bytes` long, where it is or elsewhere; what is new
-/// reads as zeros. `None`, and it stays as it was, if there is no such block or no memory, or if only a copy
-/// would be aligned.
+/// Resizes the block that starts at `at` to at least `bytes` bytes, in place or by moving it. Added bytes are
+/// zeros. `None` if there is no such block, no memory, or if only a copy would be aligned to `align`: then
+/// the block is not changed.
 pub(crate) fn resize(at: *mut u8, bytes: usize, align: usize) -> Option<*mut u8> {
     let bytes = bytes.checked_next_multiple_of(system::page_size())?;
     let block = find(at.addr()).filter(|block| block.take(at.addr()))?;
     let before = block.bytes.load(Relaxed);
-    // SAFETY: it was mapped as one, its entry is taken, and its owner says that nobody else uses it.
+    // SAFETY: `alloc` mapped the block, this thread took its entry, and the caller says that no other thread
+    // uses it.
     let moved = unsafe { system::resize_block(at, before, bytes, align <= system::page_size()) };
     match moved {
         Some(moved) => block.set(moved.as_ptr().expose_provenance(), bytes),
@@ -81,16 +83,16 @@ pub(crate) fn resize(at: *mut u8, bytes: usize, align: usize) -> Option<*mut u8>
     moved.map(|moved| moved.as_ptr())
 }
 
-/// Gives the block that starts at an address back; whether there was one.
+/// Unmaps the block that starts at `at`. `false` if there is none.
 pub(crate) fn free(at: *mut u8) -> bool {
     let Some(block) = find(at.addr()).filter(|block| block.take(at.addr())) else { return false };
-    // SAFETY: it was mapped as one, and its entry is taken.
+    // SAFETY: `alloc` mapped the block, and this thread took its entry.
     unsafe { system::unmap_block(at, block.bytes.load(Relaxed)) };
     block.set(FREE, 0);
     true
 }
 
-/// How many blocks there are, and their bytes.
+/// The number of blocks, and their bytes.
 pub(crate) fn totals() -> (u64, u64) {
     let bytes = BLOCKS.iter().filter(|block| block.at.load(Acquire) > TAKEN);
     let bytes = bytes.map(|block| block.bytes.load(Relaxed) as u64);

@@ -1,25 +1,26 @@
-//! Requests that may lock nothing: of signal handlers that came in the middle of an allocation or a free, and
-//! of threads for which a fork takes too long. `unsafe`: links freed memory.
+//! The signal-handler reserve: memory for callers that must not take a lock. These are signal handlers that
+//! interrupted an allocation or a free, and threads that gave up waiting for another thread's fork. `unsafe`:
+//! links freed memory.
 //!
-//! What a handler interrupted may hold any lock, so none is taken: memory comes from a region of its own, in
-//! units that one exchange takes; what is freed waits on a list for the next slow path that nothing
-//! interrupted.
+//! The interrupted code may hold any lock, so the handler takes none. Memory comes from a region of its own,
+//! in units that one atomic operation takes. A free of any other memory is deferred: the object is put on a
+//! list, and the next uninterrupted slow path frees it.
 
 use slablab_native::system;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering::*};
 
-/// Bytes of a unit: every class fits.
+/// Bytes of a unit: as much as an object of any class.
 const UNIT: usize = 64 << 10;
-/// Units there are: a handler that wants more at a time gets no memory.
+/// The number of units. If all are taken, the request gets a mapping.
 const UNITS: usize = 512;
 
-/// Where the region is; 0 until a handler first needs it.
+/// The address of the region; 0 until a handler first needs it.
 static REGION: AtomicUsize = AtomicUsize::new(0);
 /// A bit per unit that is taken.
 static TAKEN: [AtomicU64; UNITS / 64] = [const { AtomicU64::new(0) }; UNITS / 64];
-/// What waits to be freed: each holds the address of the one after it.
-static WAITING: AtomicPtr<u8> = AtomicPtr::new(ptr::null_mut());
+/// The list of objects whose free is deferred: the first word of each is the address of the next.
+static DEFERRED: AtomicPtr<u8> = AtomicPtr::new(ptr::null_mut());
 
 /// The region, mapped by the first handler that needs it. `None` where the kernel refuses the mapping: the
 /// next request tries again.
@@ -37,8 +38,8 @@ fn map_region() -> Option<usize> {
     match REGION.compare_exchange(0, region, AcqRel, Acquire) {
         Ok(_) => Some(region),
         Err(first) => {
-            // SAFETY: mapped above, and known to this thread alone: another thread's mapping became the
-            // region.
+            // SAFETY: mapped above, and only this thread has its address: another thread's mapping became
+            // the region.
             unsafe { system::unmap_block(mapped, UNIT * UNITS) };
             Some(first)
         }
@@ -52,7 +53,8 @@ fn unit(at: usize) -> Option<usize> {
     (offset < UNIT * UNITS).then_some(offset / UNIT)
 }
 
-/// `bytes` bytes, aligned to `align` and to a page at least.
+/// Allocates `bytes` bytes of the reserve, aligned to `align` and at least to a page. `None` if no unit fits
+/// or is free.
 pub(crate) fn alloc(bytes: usize, align: usize) -> Option<*mut u8> {
     if bytes > UNIT || align > UNIT {
         return None;
@@ -65,7 +67,7 @@ pub(crate) fn alloc(bytes: usize, align: usize) -> Option<*mut u8> {
     })
 }
 
-/// Bytes of the allocation that starts at an address; `None` if none of the region does.
+/// The usable bytes of the reserve's allocation that starts at `at`; `None` if there is none.
 pub(crate) fn usable(at: usize) -> Option<usize> {
     let unit = unit(at)?;
     let starts = (at - REGION.load(Relaxed)).is_multiple_of(UNIT);
@@ -73,18 +75,18 @@ pub(crate) fn usable(at: usize) -> Option<usize> {
     (starts && taken).then_some(UNIT)
 }
 
-/// What comes of freeing an address.
+/// The result of [`free`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Freed {
-    /// It is free.
+    /// The allocation was freed.
     Yes,
-    /// It is not of the region.
+    /// The address is outside the reserve.
     Elsewhere,
-    /// It is of the region, and was not allocated.
+    /// The address is in the reserve, but no allocation starts there.
     Not,
 }
 
-/// Gives an allocation of the region back.
+/// Frees the allocation of the reserve that starts at `at`.
 pub(crate) fn free(at: *mut u8) -> Freed {
     let Some(unit) = unit(at.addr()) else { return Freed::Elsewhere };
     let bit = 1 << (unit % 64);
@@ -95,37 +97,37 @@ pub(crate) fn free(at: *mut u8) -> Freed {
     }
 }
 
-/// Keeps what a handler freed for later.
+/// Defers the free of `at`.
 ///
 /// # Safety
-/// It was allocated, and is nobody's any more.
-pub(crate) unsafe fn keep(at: *mut u8) {
-    let mut next = WAITING.load(Relaxed);
+/// `at` is an allocation, and no thread uses it any more.
+pub(crate) unsafe fn defer_free(at: *mut u8) {
+    let mut next = DEFERRED.load(Relaxed);
     loop {
-        // SAFETY: an allocation has a word, and nobody else uses it.
+        // SAFETY: the caller says that no thread uses the allocation, which has at least a word.
         unsafe { at.cast::<*mut u8>().write(next) };
-        match WAITING.compare_exchange(next, at, AcqRel, Relaxed) {
+        match DEFERRED.compare_exchange(next, at, AcqRel, Relaxed) {
             Ok(_) => return,
             Err(now) => next = now,
         }
     }
 }
 
-/// Whether anything waits.
+/// Whether the free of some object is deferred.
 #[inline]
-pub(crate) fn any_waits() -> bool {
-    !WAITING.load(Relaxed).is_null()
+pub(crate) fn any_deferred() -> bool {
+    !DEFERRED.load(Relaxed).is_null()
 }
 
-/// Everything that waits, taken off the list.
-pub(crate) fn waiting() -> impl Iterator<Item = *mut u8> {
-    let mut next = WAITING.swap(ptr::null_mut(), AcqRel);
+/// Takes all objects whose free is deferred off the list.
+pub(crate) fn take_deferred() -> impl Iterator<Item = *mut u8> {
+    let mut next = DEFERRED.swap(ptr::null_mut(), AcqRel);
     std::iter::from_fn(move || {
         let at = next;
         if at.is_null() {
             return None;
         }
-        // SAFETY: `keep` wrote it, and the list is ours.
+        // SAFETY: `defer_free` wrote the word, and this thread took the list.
         next = unsafe { at.cast::<*mut u8>().read() };
         Some(at)
     })
@@ -153,9 +155,9 @@ mod tests {
         assert_eq!(alloc(UNIT, UNIT), Some(all[3]));
         let kept = [all[5], all[9]];
         // SAFETY: ours.
-        kept.iter().for_each(|at| unsafe { keep(*at) });
-        assert!(any_waits());
-        assert_eq!(waiting().collect::<Vec<_>>(), [kept[1], kept[0]]);
-        assert!(!any_waits());
+        kept.iter().for_each(|at| unsafe { defer_free(*at) });
+        assert!(any_deferred());
+        assert_eq!(take_deferred().collect::<Vec<_>>(), [kept[1], kept[0]]);
+        assert!(!any_deferred());
     }
 }

@@ -22,7 +22,7 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
     pub(crate) fn alloc_slow(&self, bytes: usize) -> *mut u8 {
         if bytes <= classes::MAX {
             let class = classes::of(bytes);
-            if let Some(object) = self.class(class).alloc_hot() {
+            if let Some(object) = self.class(class).alloc_slow_slot() {
                 return handed_out(class, object);
             }
         }
@@ -36,42 +36,34 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
             return self.blocks(bytes, 1).map_or(ptr::null_mut(), |(object, _)| object.as_ptr());
         }
         let Some(_pass) = Native::pass() else {
-            return allocate_apart(bytes, 1).map_or(ptr::null_mut(), |(object, _)| object.as_ptr());
+            return alloc_cold_lockless(bytes, 1).map_or(ptr::null_mut(), |(object, _)| object.as_ptr());
         };
-        self.free_waiting();
+        self.free_deferred();
         let class = classes::of(bytes);
-        // What looks after its objects itself leaves no room for a key.
+        // With guards around the engine, an object has no room for a key.
         let given = |object: Object| if E::GUARDS { object.as_ptr() } else { handed_out(class, object) };
-        self.alloc_in_engine(class, bytes).map_or(ptr::null_mut(), given)
+        self.alloc_cold_engine(class, bytes).map_or(ptr::null_mut(), given)
     }
 
-    /// Frees the objects that were freed without a pass.
+    /// Frees the objects whose free was deferred, because the caller could not take a lock.
     #[inline]
-    fn free_waiting(&self) {
-        if self.is_own() && signals::any_waits() {
-            self.free_waiting_cold();
+    fn free_deferred(&self) {
+        if self.is_own() && signals::any_deferred() {
+            self.free_deferred_cold();
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn free_waiting_cold(&self) {
-        signals::waiting()
+    fn free_deferred_cold(&self) {
+        signals::take_deferred()
             .filter_map(Object::at)
-            .for_each(|object| self.free_in_engine(object, Native::location(object.as_ptr())));
-    }
-
-    #[inline]
-    fn free_in_engine(&self, object: Object, location: Option<Location>) {
-        if location.is_none() && mappings::free(object.as_ptr()) {
-            return;
-        }
-        self.free_object(object, location);
+            .for_each(|object| self.free_cold_engine(object, Native::location(object.as_ptr())));
     }
 
     /// Page frames, or a mapping; and whether they are zeros.
     fn blocks(&self, bytes: usize, align: usize) -> Option<(Object, bool)> {
-        let Some(_pass) = Native::pass() else { return allocate_apart(bytes, align) };
+        let Some(_pass) = Native::pass() else { return alloc_cold_lockless(bytes, align) };
         if bytes.max(align) > Native::largest_block() {
             return Some((Object::at(mappings::alloc(bytes, align)?)?, true));
         }
@@ -124,7 +116,7 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
         if let Some(entry) = Native::pagemap(at) {
             let ((slab, _), object) = (entry.place(), entry.object());
             match mark_free(|| self, self.first(), entry) {
-                Ok(class) if class.free_hot(object, slab) => return,
+                Ok(class) if class.free_slow_slot(object, slab) => return,
                 Err(Freed::Before) => double_free(at),
                 _ => {}
             }
@@ -135,11 +127,11 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
     /// Slow rung of a free whose object is marked as free, and found no room in an array: engines without
     /// arrays have other places in the slot.
     #[inline(never)]
-    pub(crate) fn free_marked_slow(&self, at: *mut u8) {
+    pub(crate) fn free_slow_marked(&self, at: *mut u8) {
         if let Some(entry) = Native::pagemap(at)
             && let number = entry.cache().wrapping_sub(self.first()) as usize
             && number < classes::COUNT
-            && self.class(number).free_hot(entry.object(), entry.place().0)
+            && self.class(number).free_slow_slot(entry.object(), entry.place().0)
         {
             return;
         }
@@ -151,27 +143,25 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
     #[cold]
     #[inline(never)]
     fn free_cold(&self, at: *mut u8) {
-        system::keeping_errno(|| self.free_cold_inner(at));
-    }
-
-    fn free_cold_inner(&self, at: *mut u8) {
-        let Some(object) = Object::at(at) else { return };
-        let location = Native::location(at);
-        if location.is_none() {
-            match signals::free(at) {
-                signals::Freed::Yes => return,
-                signals::Freed::Not => misuse(format_args!(
-                    "free of {at:p}: in the memory of signal handlers, but not allocated (double free?)"
-                )),
-                signals::Freed::Elsewhere => {}
+        system::keeping_errno(|| {
+            let Some(object) = Object::at(at) else { return };
+            let location = Native::location(at);
+            if location.is_none() {
+                match signals::free(at) {
+                    signals::Freed::Yes => return,
+                    signals::Freed::Not => misuse(format_args!(
+                        "free of {at:p}: in the signal-handler reserve, but not allocated (double free?)"
+                    )),
+                    signals::Freed::Elsewhere => {}
+                }
             }
-        }
-        let Some(_pass) = Native::pass() else {
-            // SAFETY: the caller says that it is allocated and that nobody uses it.
-            return unsafe { signals::keep(at) };
-        };
-        self.free_waiting();
-        self.free_in_engine(object, location);
+            let Some(_pass) = Native::pass() else {
+                // SAFETY: the caller says that it is allocated and that no thread uses it.
+                return unsafe { signals::defer_free(at) };
+            };
+            self.free_deferred();
+            self.free_cold_engine(object, location);
+        });
     }
 
     /// Bytes that may be used at the start of a live allocation; 0 for null.
@@ -185,7 +175,9 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
         let Some((object, location)) = Object::at(at).zip(Native::location(at)) else {
             let elsewhere = signals::usable(at.addr()).or_else(|| mappings::usable(at.addr()));
             let bytes = elsewhere.unwrap_or_else(|| {
-                misuse(format_args!("{call} of {at:p}: not in the heap, or in an empty slab"))
+                misuse(format_args!(
+                    "{call} of {at:p}: not allocated here: outside the heap, or in an empty slab"
+                ))
             });
             return (bytes, None);
         };
@@ -196,7 +188,7 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
         if !class.starts_at(location.slab, location.offset) && class.owns(object).is_err() {
             let offset = location.offset;
             misuse(format_args!(
-                "{call} of {object:?}: inside an object, or behind the last, of a slab of malloc-{bytes} at offset {offset}"
+                "{call} of {object:?}: not the start of an object: at offset {offset} in a slab of malloc-{bytes}"
             ));
         }
         let is_live = if E::GUARDS {
@@ -304,7 +296,7 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
 /// Memory for a request without a pass, which may lock nothing: a unit of the region for signal handlers or,
 /// where that has none, a mapping. Also answers whether it is zeros.
 #[cold]
-fn allocate_apart(bytes: usize, align: usize) -> Option<(Object, bool)> {
+fn alloc_cold_lockless(bytes: usize, align: usize) -> Option<(Object, bool)> {
     let unit = signals::alloc(bytes, align).and_then(Object::at).map(|object| (object, false));
     unit.or_else(|| Some((Object::at(mappings::alloc(bytes, align)?)?, true)))
 }

@@ -1,11 +1,11 @@
 //! The native world as this process uses it. `unsafe`: makes the promise that its functions ask for.
 //!
-//! Hidden from the documentation, and not public: the object caches and the benchmarks name it because they
-//! share the process's page allocator. A crate that names it is trusted as this one is.
+//! Hidden from the documentation, and not public. The object caches and the benchmarks name it because they
+//! share the process's page allocator. A crate that names it is trusted as this crate is.
 
 use slablab_native::Trusted;
 
-/// The program that this crate's heaps, and the object caches beside them, make up.
+/// The program that the native world trusts: this crate's heaps and the object caches of the process.
 #[derive(Debug)]
 pub enum Process {}
 
@@ -14,5 +14,5 @@ pub enum Process {}
 // `Heap::live`) before an engine gets them.
 unsafe impl Trusted for Process {}
 
-/// The native world, over which all engines of the process run.
+/// The native world that all engines of the process use.
 pub type Native = slablab_native::Native<Process>;

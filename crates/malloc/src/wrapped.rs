@@ -1,5 +1,5 @@
-//! Heaps with debugging and hardening around their engines, in the words of `debug=`, `quarantine=`,
-//! `harden=` and `init=`. `unsafe`: gives memory back, and places the process's heap in a mapping.
+//! Heaps with debugging and hardening around their engines (`debug=`, `quarantine=`, `harden=`, `init=`).
+//! `unsafe`: frees memory, and places the process's heap in a mapping.
 //!
 //! A wrapped engine is another type, [`Debugged`], with a heap of another type, which is mapped if it is
 //! chosen. It has no fast path, so that every request goes through the engine, and it checks its objects
@@ -26,7 +26,7 @@ use std::sync::OnceLock;
 /// A wrapped engine of a world.
 pub type Wrapped<E, W = Native> = Debugged<W, E>;
 
-/// The native world with encoded links.
+/// The native world with encoded free-list links.
 pub type Encoded = Hardened<Native>;
 
 /// An engine's policies and the wrappers that a choice puts around it.
@@ -86,7 +86,7 @@ impl<W: Over, E: Front<W, Common: Sync> + Sync> Serves for Heap<E, W> {
 
 static HEAP: OnceLock<&'static dyn Serves> = OnceLock::new();
 
-/// The process's heap.
+/// The process's wrapped heap.
 ///
 /// # Panics
 /// If it was not made.

@@ -73,17 +73,17 @@ const FAULTS: &[Fault] = &[
     Fault {
         name: "foreign pointer",
         commit: || free((&raw const ELSEWHERE).cast_mut().cast()),
-        says: &["free of 0x", "not in the heap"],
+        says: &["free of 0x", "not allocated here"],
     },
     Fault {
         name: "inside an object",
         commit: || free(api::alloc(100).wrapping_add(16)),
-        says: &["free of 0x", "inside an object", "malloc-112"],
+        says: &["free of 0x", "not the start of an object", "malloc-112"],
     },
     Fault {
         name: "not aligned",
         commit: || free(api::alloc(100).wrapping_add(1)),
-        says: &["free of 0x", "inside an object", "malloc-112"],
+        says: &["free of 0x", "not the start of an object", "malloc-112"],
     },
     Fault {
         name: "inside a large block",
@@ -98,12 +98,12 @@ const FAULTS: &[Fault] = &[
             free(at);
         },
         // With debug=P the heap keeps freed blocks, and knows them.
-        says: &["free of 0x", "not in the heap, or in an empty slab|double free"],
+        says: &["free of 0x", "outside the heap, or in an empty slab|double free"],
     },
     Fault {
         name: "size of a foreign pointer",
         commit: || assert_eq!(api::usable((&raw const ELSEWHERE).cast()), 0),
-        says: &["malloc_usable_size of 0x", "not in the heap"],
+        says: &["malloc_usable_size of 0x", "not allocated here"],
     },
     Fault {
         name: "realloc of a freed object, to the same size",
@@ -123,7 +123,7 @@ const FAULTS: &[Fault] = &[
     Fault {
         name: "realloc inside an object",
         commit: || realloc(api::alloc(100).wrapping_add(16), 90),
-        says: &["realloc of 0x", "inside an object", "malloc-112"],
+        says: &["realloc of 0x", "not the start of an object", "malloc-112"],
     },
     Fault {
         name: "realloc inside a large block",
@@ -143,7 +143,7 @@ const FAULTS: &[Fault] = &[
     Fault {
         name: "size inside an object",
         commit: || usable(api::alloc(100).wrapping_add(8)),
-        says: &["malloc_usable_size of 0x", "inside an object", "malloc-112"],
+        says: &["malloc_usable_size of 0x", "not the start of an object", "malloc-112"],
     },
     Fault {
         name: "size inside a large block",
@@ -157,7 +157,7 @@ const FAULTS: &[Fault] = &[
             free(at);
             usable(at);
         },
-        says: &["malloc_usable_size of 0x", "not in the heap"],
+        says: &["malloc_usable_size of 0x", "not allocated here"],
     },
     Fault {
         name: "metadata that is not in the heap",
@@ -165,7 +165,7 @@ const FAULTS: &[Fault] = &[
             let _starts_the_heap = api::alloc(1);
             free_metadata(ELSEWHERE.as_ptr().cast_mut().cast());
         },
-        says: &["slablab: free of metadata 0x", "not in the heap"],
+        says: &["slablab: free of metadata 0x", "outside the heap"],
     },
     Fault {
         name: "metadata inside an object",

@@ -61,7 +61,7 @@ impl<W: Over, E: Front<W>> World<W, E> {
     }
 
     fn alloc(&self, cache: usize) -> Option<usize> {
-        let hot = self.caches[cache].alloc_hot();
+        let hot = self.caches[cache].alloc_slow_slot();
         let object = hot.or_else(|| self.caches[cache].alloc(&self.backing(), Gfp::KERNEL, None))?;
         Native::stamp(object, SIZES[cache], object.addr() as u64);
         Some(object.addr())
@@ -74,7 +74,7 @@ impl<W: Over, E: Front<W>> World<W, E> {
         let location = Native::location(object.as_ptr()).expect("an object is in a slab");
         assert_eq!(location.cache as usize, cache, "the cache of object {at:#x}");
         if !(self.caches[cache].starts_at(location.slab, location.offset)
-            && self.caches[cache].free_hot(object, location.slab))
+            && self.caches[cache].free_slow_slot(object, location.slab))
         {
             self.caches[cache].free(&self.backing(), object).expect("an object of this cache");
         }

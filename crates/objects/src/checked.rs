@@ -95,8 +95,8 @@ impl Checked {
 
     /// An object, if that can be had fast.
     #[inline(always)]
-    pub fn alloc_hot(&self) -> Option<*mut u8> {
-        Some(self.hand_out(self.cache.alloc_hot()?))
+    pub fn alloc_fast(&self) -> Option<*mut u8> {
+        Some(self.hand_out(self.cache.alloc_fast()?))
     }
 
     /// The object is live from here on.
@@ -133,10 +133,10 @@ impl Checked {
     pub unsafe fn free(&self, at: *mut u8) {
         // The slow ways look it up again, and are C's: what does not unwind is called last, without a frame.
         if let Some(entry) = Native::pagemap_local(at)
-            && let Some((object, slab)) = self.cache.starts_at_hot(entry)
+            && let Some((object, slab)) = self.cache.starts_at_fast(entry)
             && self.mark(object)
         {
-            if !self.cache.push_hot(object, slab) {
+            if !self.cache.free_fast(object, slab) {
                 self.free_taken(at);
             }
             return;
@@ -189,15 +189,20 @@ impl Checked {
     fn wrong(&self, at: *mut u8) -> ! {
         let name = self.cache.name();
         let Some((object, location)) = Object::at(at).zip(Native::location(at)) else {
-            misuse(format_args!("{name}: free of {at:p}: not in the heap, or in an empty slab"))
+            misuse(format_args!(
+                "{name}: free of {at:p}: not allocated here: outside the heap, or in an empty slab"
+            ))
         };
         if location.cache != self.cache.number().0 {
-            misuse(format_args!("{name}: free of {at:p}: an object of {}", Named(location.cache)));
+            misuse(format_args!(
+                "{name}: free of {at:p}: an object of {}, not of this cache",
+                Named(location.cache)
+            ));
         }
         if self.cache.owns(object) == Err(Misuse::NotAnObject) {
             let offset = location.offset;
             misuse(format_args!(
-                "{name}: free of {at:p}: inside an object, or behind the last, of a slab at offset {offset}"
+                "{name}: free of {at:p}: not the start of an object: at offset {offset} in a slab"
             ));
         }
         // SAFETY: an object of this cache has such a word.

@@ -8,10 +8,10 @@
 //!
 //! ```text
 //! insert, alloc              typed: what is in the object
-//!   untyped::Cache::alloc      Front::alloc_hot: the slot of this thread
+//!   untyped::Cache::alloc      Front::alloc_slow_slot: the slot of this thread
 //!   alloc_slow                 limit, the engine's own way; without memory the shrinkers, then once more
 //! drop of an object          typed
-//!   untyped::Cache::free       Front::free_own: the slot of this thread
+//!   untyped::Cache::free       Front::free_fast_lookup: the slot of this thread
 //!   free_slow                  the engine's own way
 //! ```
 //!

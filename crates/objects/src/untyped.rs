@@ -150,7 +150,7 @@ impl Cache {
     /// There is no memory, or the cache's limit is reached.
     #[inline(always)]
     pub fn alloc(&self) -> Result<Object, AllocError> {
-        match self.alloc_hot() {
+        match self.alloc_fast() {
             Some(object) => Ok(object),
             None => self.inner.alloc_slow(),
         }
@@ -159,9 +159,9 @@ impl Cache {
     /// Allocates an object from this thread's array. `None` means "call [`Cache::alloc`]", not "out of
     /// memory".
     #[inline(always)]
-    pub fn alloc_hot(&self) -> Option<Object> {
+    pub fn alloc_fast(&self) -> Option<Object> {
         match &self.inner.engine {
-            AnyEngine::Slub(cache) if !self.inner.limited => cache.alloc_first(),
+            AnyEngine::Slub(cache) if !self.inner.limited => cache.alloc_fast(),
             _ => None,
         }
     }
@@ -171,7 +171,7 @@ impl Cache {
     pub fn free(&self, object: Object) {
         if let AnyEngine::Slub(cache) = &self.inner.engine
             && !self.inner.limited
-            && cache.free_own(object, || slab_of(object))
+            && cache.free_fast_lookup(object, || slab_of(object))
         {
             return;
         }
@@ -181,7 +181,7 @@ impl Cache {
     /// The object of this cache that starts at the address of a pagemap entry, and its slab. `None` if none
     /// starts there, or if that cannot be found out fast.
     #[inline(always)]
-    pub fn starts_at_hot(&self, entry: PagemapEntry) -> Option<(Object, Pfn)> {
+    pub fn starts_at_fast(&self, entry: PagemapEntry) -> Option<(Object, Pfn)> {
         let (slab, offset) = entry.place();
         match &self.inner.engine {
             AnyEngine::Slub(cache)
@@ -205,9 +205,9 @@ impl Cache {
 
     /// Gives an object of this thread's node's memory back that is this cache's, if its slot takes it.
     #[inline(always)]
-    pub fn push_hot(&self, object: Object, slab: Pfn) -> bool {
+    pub fn free_fast(&self, object: Object, slab: Pfn) -> bool {
         match &self.inner.engine {
-            AnyEngine::Slub(cache) if !self.inner.limited => cache.free_first(object, slab),
+            AnyEngine::Slub(cache) if !self.inner.limited => cache.free_fast(object, slab),
             _ => false,
         }
     }
@@ -218,7 +218,7 @@ impl Cache {
     /// No object of this cache starts there, and what is there instead.
     pub fn try_free(&self, object: Object, slab: Pfn) -> Result<(), Misuse> {
         let inner = &*self.inner;
-        if !inner.limited && with!(&inner.engine, cache => cache.free_hot(object, slab)) {
+        if !inner.limited && with!(&inner.engine, cache => cache.free_slow_slot(object, slab)) {
             return Ok(());
         }
         inner.try_free(object)
@@ -356,7 +356,7 @@ impl Inner {
     #[inline(never)]
     fn alloc_slow(&self) -> Result<Object, AllocError> {
         if !self.limited
-            && let Some(object) = with!(&self.engine, cache => cache.alloc_hot())
+            && let Some(object) = with!(&self.engine, cache => cache.alloc_slow_slot())
         {
             return Ok(object);
         }
@@ -410,7 +410,7 @@ impl Inner {
     fn free_slow(&self, object: Object) {
         if !self.limited
             && let Some(slab) = slab_of(object)
-            && with!(&self.engine, cache => cache.free_hot(object, slab))
+            && with!(&self.engine, cache => cache.free_slow_slot(object, slab))
         {
             return;
         }

@@ -207,7 +207,7 @@ impl<P: Platform> Engine<P> for SlabEngine<P> {
 
 impl<P: Platform> Front<P> for SlabEngine<P> {
     #[inline(always)]
-    fn alloc_hot(&self) -> Option<P::Ptr> {
+    fn alloc_slow_slot(&self) -> Option<P::Ptr> {
         self.slots.pop(Event::AllocFastpath)
     }
 
@@ -217,7 +217,7 @@ impl<P: Platform> Front<P> for SlabEngine<P> {
     }
 
     #[inline]
-    fn free_hot(&self, object: P::Ptr, slab: Pfn) -> bool {
+    fn free_slow_slot(&self, object: P::Ptr, slab: Pfn) -> bool {
         (P::nodes() == 1 || self.takes(Slab::<P>::at(slab).node()))
             && self.slots.push(object, Event::FreeFastpath)
     }

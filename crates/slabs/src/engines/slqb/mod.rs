@@ -295,7 +295,7 @@ impl<P: Platform> Engine<P> for Slqb<P> {
 
 impl<P: Platform> Front<P> for Slqb<P> {
     #[inline(always)]
-    fn alloc_hot(&self) -> Option<P::Ptr> {
+    fn alloc_slow_slot(&self) -> Option<P::Ptr> {
         self.slots.pop_if(Want::ANY, Event::AllocFastpath)
     }
 
@@ -305,7 +305,7 @@ impl<P: Platform> Front<P> for Slqb<P> {
     }
 
     #[inline]
-    fn free_hot(&self, object: P::Ptr, slab: Pfn) -> bool {
+    fn free_slow_slot(&self, object: P::Ptr, slab: Pfn) -> bool {
         (P::nodes() == 1 || self.is_local(Slab::<P>::at(slab).node()))
             && self.slots.push_if(Want::ANY, self.hiwater, object, Event::FreeFastpath)
     }

@@ -379,7 +379,7 @@ where
     P::PerCpu<CpuState<P>>: Shortcut<P::Ptr, CpuState<P>>,
 {
     #[inline(always)]
-    fn alloc_hot(&self) -> Option<P::Ptr> {
+    fn alloc_slow_slot(&self) -> Option<P::Ptr> {
         let event = Event::AllocFastpath;
         // A slot without sheaves refuses the first.
         if let Some(object) = self.slots.pop(event) {
@@ -389,12 +389,12 @@ where
     }
 
     #[inline(always)]
-    fn alloc_first(&self) -> Option<P::Ptr> {
+    fn alloc_fast(&self) -> Option<P::Ptr> {
         self.slots.pop_first(Event::AllocFastpath)
     }
 
     #[inline(always)]
-    fn free_first(&self, object: P::Ptr, _slab: Pfn) -> bool {
+    fn free_fast(&self, object: P::Ptr, _slab: Pfn) -> bool {
         self.slots.push_first(object, Event::FreeFastpath)
     }
 
@@ -404,7 +404,7 @@ where
     }
 
     #[inline]
-    fn free_hot(&self, object: P::Ptr, slab: Pfn) -> bool {
+    fn free_slow_slot(&self, object: P::Ptr, slab: Pfn) -> bool {
         let node = || Slab::<P>::at(slab).node();
         if P::nodes() > 1 && self.sheaf_capacity > 0 && !self.takes_node(node()) {
             return false;
@@ -416,12 +416,12 @@ where
     }
 
     #[inline(always)]
-    fn free_own(&self, object: P::Ptr, home: impl FnOnce() -> Option<Pfn>) -> bool {
+    fn free_fast_lookup(&self, object: P::Ptr, home: impl FnOnce() -> Option<Pfn>) -> bool {
         // With one node every object is of the right one, and a sheaf asks for nothing else.
         if self.sheaf_capacity > 0 && P::nodes() == 1 {
             return self.slots.push_first(object, Event::FreeFastpath);
         }
-        home().is_some_and(|slab| self.free_hot(object, slab))
+        home().is_some_and(|slab| self.free_slow_slot(object, slab))
     }
 }
 
