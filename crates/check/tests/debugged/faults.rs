@@ -272,7 +272,7 @@ fn broken_link<P: Testable, E: Engine<P>>(name: &str, policy: &E::Policy) {
         assert_eq!(got, 200, "memory is left");
         cache.destroy(&backing)
     });
-    let expected = format!("BUG: Freechain corrupt: the link of the object at {victim:?} leads to");
+    let expected = format!("cache 1: BUG: Freechain corrupt: the link of the object at {victim:?} leads to");
     let told = told.expect_err(name);
     assert!(told.starts_with(&expected), "{name}: {told}");
 }
