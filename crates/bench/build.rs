@@ -1,4 +1,5 @@
-//! Tells the library which cargo profile it is built with: cargo names the profile only in the folder that it builds in.
+//! Passes the cargo profile to the library. Cargo does not pass the profile's name; only the build folder
+//! contains it.
 
 use std::path::Path;
 

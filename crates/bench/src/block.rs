@@ -1,6 +1,7 @@
-//! Blocks of memory that free themselves: what workloads allocate. `unsafe`: calls allocators.
+//! Blocks of memory that free themselves; workloads allocate them. `unsafe`: calls allocators.
 //!
-//! A block's allocator is part of its type, so that calls are compiled as a program with that global allocator has them.
+//! A block's allocator is part of its type, so calls are compiled as in a program that has it as the global
+//! allocator.
 
 use crate::subject::Subject;
 use std::alloc::{GlobalAlloc, Layout, handle_alloc_error};
@@ -8,20 +9,21 @@ use std::hint::black_box;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
-/// Alignment of every block in bytes: that of most allocations of a Rust program.
+/// Alignment of every block in bytes, as for most allocations of a Rust program.
 const ALIGN: usize = 8;
 
-/// A block of so many bytes from an allocator. Its first eight bytes were written.
+/// A block of `BYTES` bytes from an allocator. Its first eight bytes have been written.
 #[derive(Debug)]
 pub(crate) struct Block<A: Subject, const BYTES: usize> {
     at: NonNull<u8>,
     from: PhantomData<fn() -> A>,
 }
 
-// SAFETY: the block is its owner's alone, and an allocator takes memory from any thread.
+// SAFETY: the block has one owner, and an allocator accepts memory from any thread.
 unsafe impl<A: Subject, const BYTES: usize> Send for Block<A, BYTES> {}
 
-/// The first word of new memory is written, as programs do, and the compiler may not know what happens to it.
+/// Writes the first word of new memory, as programs do, and hides the memory from the compiler so that the
+/// calls are not optimised away.
 #[inline(always)]
 fn touched(at: *mut u8, layout: Layout) -> NonNull<u8> {
     let Some(at) = NonNull::new(at) else { handle_alloc_error(layout) };
@@ -52,7 +54,7 @@ impl<A: Subject, const BYTES: usize> Block<A, BYTES> {
         Block { at: touched(at, Self::LAYOUT), from: PhantomData }
     }
 
-    /// Its address.
+    /// The block's address.
     pub(crate) fn at(&self) -> *const u8 {
         self.at.as_ptr()
     }
@@ -66,7 +68,7 @@ impl<A: Subject, const BYTES: usize> Drop for Block<A, BYTES> {
     }
 }
 
-/// A block of a size known at run time only.
+/// A block whose size is known only at run time.
 #[derive(Debug)]
 pub(crate) struct AnyBlock<A: Subject> {
     at: NonNull<u8>,
@@ -74,7 +76,7 @@ pub(crate) struct AnyBlock<A: Subject> {
     from: PhantomData<fn() -> A>,
 }
 
-// SAFETY: as for `Block`.
+// SAFETY: the block has one owner, and an allocator accepts memory from any thread.
 unsafe impl<A: Subject> Send for AnyBlock<A> {}
 
 impl<A: Subject> AnyBlock<A> {
@@ -82,7 +84,7 @@ impl<A: Subject> AnyBlock<A> {
         Layout::from_size_align(bytes, ALIGN).expect("less than the address space")
     }
 
-    /// Allocates a block of `bytes` bytes, eight at least.
+    /// Allocates a block of `bytes` bytes, at least eight.
     #[inline(always)]
     pub(crate) fn new(bytes: usize) -> Self {
         let bytes = bytes.max(8);
@@ -92,20 +94,20 @@ impl<A: Subject> AnyBlock<A> {
         AnyBlock { at: touched(at, layout), bytes, from: PhantomData }
     }
 
-    /// The same, all of it written.
+    /// Allocates a block of `bytes` bytes and writes all of it.
     pub(crate) fn filled(bytes: usize) -> Self {
         let block = Self::new(bytes);
-        // SAFETY: the block has so many bytes.
+        // SAFETY: the block has `block.bytes` bytes.
         unsafe { block.at.write_bytes(1, block.bytes) };
         block
     }
 
-    /// Its address.
+    /// The block's address.
     pub(crate) fn at(&self) -> *const u8 {
         self.at.as_ptr()
     }
 
-    /// Bytes asked for.
+    /// The requested size in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }

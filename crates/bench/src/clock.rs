@@ -1,4 +1,4 @@
-//! What is measured: CPU time of threads, wall time, resident memory.
+//! The measured quantities: CPU time of threads, wall time, resident memory.
 
 use rustix::time::{ClockId, clock_gettime};
 use std::time::Instant;
@@ -10,9 +10,10 @@ pub struct Sample {
     pub ops: u64,
     /// CPU time of all threads in ns.
     pub cpu_ns: u64,
-    /// Wall time in ns, where more than one thread ran.
+    /// Wall time in ns, if more than one thread ran.
     pub wall_ns: Option<u64>,
-    /// Round trip of a cache line between the two CPUs before and after, in ns, where more than one thread ran.
+    /// Round trip of a cache line between the first two CPUs, before and after the run, in ns, if more than
+    /// one thread ran.
     pub pingpong_ns: Option<[f64; 2]>,
 }
 
@@ -34,7 +35,7 @@ pub fn thread_cpu_ns() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Does `work` once for an eighth of the operations, and then measures it.
+/// Runs `work` once for an eighth of the operations, and then measures it.
 pub fn measured(ops: u64, mut work: impl FnMut(u64)) -> Sample {
     work(ops / 8);
     let start = thread_cpu_ns();
@@ -42,7 +43,7 @@ pub fn measured(ops: u64, mut work: impl FnMut(u64)) -> Sample {
     Sample { ops, cpu_ns: thread_cpu_ns() - start, ..Sample::default() }
 }
 
-/// Measures `work` of this thread: when it began and ended, and its CPU time.
+/// Runs `work` on this thread. Returns its start, its end, and its CPU time in ns.
 pub(crate) fn timed(work: impl FnOnce()) -> (Instant, Instant, u64) {
     let (start, cpu) = (Instant::now(), thread_cpu_ns());
     work();
@@ -50,7 +51,8 @@ pub(crate) fn timed(work: impl FnOnce()) -> (Instant, Instant, u64) {
     (start, Instant::now(), cpu)
 }
 
-/// Resident memory of this process in bytes: counted page by page where the kernel does that, else as it keeps count.
+/// Resident memory of this process in bytes: an exact count if the kernel offers one, else the kernel's
+/// running count.
 pub fn resident() -> u64 {
     let rollup = std::fs::read_to_string("/proc/self/smaps_rollup").ok();
     let exact = rollup.as_deref().and_then(|text| {
@@ -60,7 +62,7 @@ pub fn resident() -> u64 {
     exact.map_or_else(resident_soon, |kib| kib * 1024)
 }
 
-/// The same as the kernel keeps count: cheaper, and wrong by up to some dozen pages per CPU.
+/// Resident memory by the kernel's running count: cheaper, but wrong by up to some dozens of pages per CPU.
 pub fn resident_soon() -> u64 {
     let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages = text.split(' ').nth(1).and_then(|word| word.parse::<u64>().ok()).unwrap_or(0);

@@ -1,4 +1,4 @@
-//! The allocators of this build, and which of them served a block.
+//! The allocators of this build, and the test which of them served a block.
 
 use crate::block::AnyBlock;
 use crate::engines::{self, Ours, Slab, Slqb, SlubOld};
@@ -27,7 +27,7 @@ impl Subject for Glibc {
     }
 }
 
-/// Visits every allocator there is in this build, in the order of tables.
+/// Visits every allocator of this build, in the order of tables.
 pub(crate) fn each_subject(visitor: &mut impl Visitor) {
     visitor.visit::<Ours>();
     visitor.visit::<SlubOld>();
@@ -45,7 +45,7 @@ pub(crate) fn each_subject(visitor: &mut impl Visitor) {
     visitor.visit::<Harness>();
 }
 
-/// Whether an allocator that knows its own addresses, other than the one of this name, served a block.
+/// Whether an allocator other than `name` that knows its own addresses served a block.
 pub(crate) fn known_to_others(name: &str, at: *const u8) -> bool {
     #[cfg(feature = "peers")]
     use crate::peers::known;
@@ -56,16 +56,16 @@ pub(crate) fn known_to_others(name: &str, at: *const u8) -> bool {
     engines::known(at) || Harness::serves(at) || known(name, at)
 }
 
-/// Serves blocks with `A` and looks who served them: the allocator itself at each address, and what the C library counts
-/// for all threads of the process.
+/// Serves blocks with `A` and checks which allocator served them: `A` confirms each address, and the C
+/// library's count for all threads of the process must agree.
 pub(crate) fn identify<A: Subject>() -> Result<(), String> {
     const BLOCKS: usize = 160;
     const BYTES: usize = 100_000;
     proof::malloc_is_libc()?;
-    // Some take memory of the C library's for themselves when they start.
+    // Some allocators take memory of the C library when they start.
     drop(AnyBlock::<A>::new(BYTES));
     let before = proof::libc_bytes();
-    // Small ones too: they are served in other ways.
+    // Test small blocks too, because they take other paths.
     let blocks: Vec<AnyBlock<A>> =
         (0..BLOCKS).map(|_| BYTES).chain((3..15).map(|power| 1 << power)).map(AnyBlock::new).collect();
     let counted = proof::libc_bytes().saturating_sub(before);

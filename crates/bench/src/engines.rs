@@ -1,6 +1,7 @@
-//! Heaps of slablab: the process's own, and one of each other engine beside it, on the same page allocator.
+//! Heaps of slablab: the process's heap, and one heap of each other engine, on the same page allocator.
 //!
-//! A heap beside the process's own is found through one pointer more than that, which is about a cycle.
+//! A call to one of the other heaps follows one pointer more than a call to the process's heap: about one
+//! cycle.
 
 use crate::block::AnyBlock;
 use crate::subject::{Role, Subject};
@@ -11,20 +12,21 @@ use slablab_slabs::Preset;
 use std::alloc::GlobalAlloc;
 use std::sync::OnceLock;
 
-/// What stands there for blocks larger than any class, which no cache has: they are of one of our heaps.
+/// The heap number at addresses of blocks that are larger than any class. They belong to no cache, but to one
+/// of our heaps.
 const LARGE: u32 = (1 << 24) / NUMBERS;
 
-/// The number of the heap whose block is at an address; `None` outside slablab's memory.
+/// The number of the heap that owns the block at an address; `None` outside slablab's memory.
 fn number(at: *const u8) -> Option<u32> {
     Native::location(at).map(|location| location.cache / NUMBERS)
 }
 
-/// Whether an address is in a live block of any of these.
+/// Whether an address is in a live block of one of our heaps.
 pub(crate) fn known(at: *const u8) -> bool {
     number(at).is_some()
 }
 
-/// The process's heap, of the engine that `SLABLAB_ENGINE` chooses.
+/// The process's heap. `SLABLAB_ENGINE` chooses its engine.
 #[derive(Debug)]
 pub(crate) struct Ours;
 
@@ -59,7 +61,7 @@ macro_rules! engine {
                 }
             }
 
-            /// Where its own blocks lead: another place than those of the process's heap.
+            /// The heap number of this engine's blocks. It must differ from that of the process's heap.
             fn number() -> u32 {
                 static NUMBER: OnceLock<u32> = OnceLock::new();
                 *NUMBER.get_or_init(|| {

@@ -1,7 +1,7 @@
-//! What a workload costs without an allocator: a ring of blocks handed out in turn. `unsafe`: hands out memory.
+//! The cost of a workload without an allocator: a ring of blocks, used in turn. `unsafe`: returns memory.
 //!
-//! Never freed, never checked: a block is handed out again when the ring has gone round, which may be while it is still
-//! in use. Workloads write to blocks and read nothing back, so that does no harm.
+//! Blocks are never freed and never checked. When the ring has gone round, a block is returned again, even if
+//! it is still in use. That does no damage, because workloads write to blocks and do not read them.
 
 use crate::subject::{Role, Subject};
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -9,17 +9,17 @@ use std::cell::Cell;
 use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering::*};
 
-/// Bytes of a thread's ring: more than any workload has live, and little enough for a CPU's cache.
+/// Bytes of a thread's ring: more than any workload has live, and small enough for a CPU's cache.
 const RING: usize = 1 << 20;
-/// Bytes that a block may have at most; larger ones are the C library's.
+/// The largest block. The C library serves larger ones.
 const MOST: usize = RING / 4;
-/// Rings of all threads together.
+/// The number of rings of all threads.
 const RINGS: usize = 256;
 
 static STARTS: [AtomicUsize; RINGS] = [const { AtomicUsize::new(0) }; RINGS];
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
-/// Hands out blocks of a ring.
+/// Serves blocks from a ring.
 #[derive(Debug)]
 pub(crate) struct Harness;
 
@@ -32,7 +32,7 @@ thread_local! {
     static RING_HERE: Ring = const { Ring { start: Cell::new(ptr::null_mut()), next: Cell::new(0) } };
 }
 
-/// The ring of this thread. The rings of threads that are gone serve new ones.
+/// The ring of this thread. The rings of ended threads are used again.
 #[cold]
 fn ring() -> *mut u8 {
     let place = COUNT.fetch_add(1, Relaxed) % RINGS;
@@ -49,8 +49,8 @@ fn ring() -> *mut u8 {
     }
 }
 
-// SAFETY: blocks have the size and alignment asked for. They overlap when the ring has gone round, which is what the
-// module says.
+// SAFETY: blocks have the requested size and alignment. They overlap after the ring has gone round, as the
+// module comment says.
 unsafe impl GlobalAlloc for Harness {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -60,7 +60,7 @@ unsafe impl GlobalAlloc for Harness {
             }
             let bytes = (layout.size() + 15) & !15;
             if bytes > MOST {
-                // SAFETY: the caller's promise.
+                // SAFETY: the caller keeps the contract of `GlobalAlloc`.
                 return unsafe { System.alloc(layout) };
             }
             let at = if here.next.get() + bytes > RING { 0 } else { here.next.get() };
@@ -73,7 +73,7 @@ unsafe impl GlobalAlloc for Harness {
     #[inline]
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
         if (layout.size() + 15) & !15 > MOST {
-            // SAFETY: `alloc` took it from there.
+            // SAFETY: `alloc` took the block from `System`.
             unsafe { System.dealloc(at, layout) }
         }
     }

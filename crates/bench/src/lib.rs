@@ -2,29 +2,31 @@
 //!
 //! # Theory
 //!
-//! Two figures can be compared if they were measured in the same process, in turn, and nobody chose the order. So a run is
-//! made of blocks: in each, every workload runs once on every contestant, in an order of chance. What changes from block to
-//! block (the clock of the CPU, a neighbour) then falls on all alike, and ratios are taken inside blocks.
+//! Two figures can be compared if they were measured in the same process, in turn, and in random order. So a
+//! run consists of blocks. In each block every workload runs once on every contestant, in random order.
+//! Changes between blocks (the CPU's clock, other load on the machine) then affect all contestants alike, and
+//! ratios are computed inside blocks.
 //!
 //! ```text
-//! patterns   workloads, each with its contestants         what is run
+//! patterns   workloads, each with its contestants         the programs
 //!   subject    an allocator as a type, with its proof
 //!   block      memory that frees itself
 //!   contestants  the allocators of this build
-//! memory     what a process holds, in a child each        what is run, apart
-//! rig        blocks, order, samples                       how
-//! stats      medians, bootstrap intervals                 what is said
+//! memory     resident memory, in a child process each     the programs
+//! rig        blocks, order, samples                       the run
+//! stats      medians, bootstrap intervals                 the report
 //! report     rows: figures, ratios, false alarms
 //!   output     text, JSON, CSV
 //!   page       HTML
 //! ```
 //!
-//! **A figure** is CPU time of the thread (of all threads, where there are several) per operation: the median over blocks,
-//! with a bootstrap interval. **A ratio** is ours over the best peer's in the same block. **A proof** belongs to every sample:
-//! the allocator is asked whether it served the addresses the workload got. **The twin** is ours a second time: what differs
-//! between the two is the rig's.
+//! **A figure** is CPU time of the thread (or of all threads) per operation: the median over blocks, with a
+//! bootstrap interval. **A ratio** is the figure of our allocator over that of the best peer in the same
+//! block. **A proof** belongs to every sample: the allocator confirms that it served addresses of the
+//! workload. **The twin** is our allocator a second time: a difference between the two comes from the rig.
 //!
-//! Deliberately absent: timing of single operations, which costs more than they do; any tuning of anybody.
+//! Deliberately absent: timing of single operations, which costs more than the operations, and tuning of any
+//! allocator.
 
 #[expect(unsafe_code, reason = "calls allocators")]
 mod block;

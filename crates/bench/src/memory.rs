@@ -1,14 +1,15 @@
-//! What a process holds: threads with a few objects, much live memory, and what is left when most of it and all of it was freed.
+//! Resident memory of a process: threads with a few objects, many live blocks, and the rest after most and
+//! after all blocks are freed.
 //!
-//! Resident memory is the process's, so every allocator has a process of its own: the program runs itself again, as
-//! [`Child`] says, and the child ends in [`serve`].
+//! Resident memory belongs to a process, so each allocator has a process of its own: the program runs itself
+//! again, as described by [`Child`], and the child calls [`serve`].
 //!
 //! ```text
 //! threads     64 of them hold 100 small objects each                  thread_kb
-//! live        blocks of all sizes until so much is live               bytes_per_byte
-//! churn       one by chance makes place for another, as often         churn_peak_per_byte, churn_ns
-//! most freed  nine of ten, by chance; 2.5 s of little activity        kept_most, kept_most_later
-//! all freed   and 2.5 s of little activity                            kept, kept_later
+//! live        blocks of all sizes until enough bytes are live         bytes_per_byte
+//! churn       a random block is replaced, once per block              churn_peak_per_byte, churn_ns
+//! most freed  nine of ten at random; then 2.5 s of little activity    kept_most, kept_most_later
+//! all freed   every block; then 2.5 s of little activity              kept, kept_later
 //! ```
 
 use crate::block::AnyBlock;
@@ -21,33 +22,33 @@ use std::process::{Command, Stdio};
 use std::sync::Barrier;
 use std::time::Duration;
 
-/// What a process held. All bytes are resident memory above that of the start.
+/// Memory of one process. All bytes are resident memory above `start_bytes`.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Footprint {
-    /// Resident bytes before anything was allocated.
+    /// Resident bytes before the first allocation.
     pub start_bytes: f64,
-    /// Per thread, of 64 that live.
+    /// Bytes per thread, with 64 live threads.
     pub thread_bytes: f64,
-    /// Resident per byte asked for, when all is live.
+    /// Resident bytes per requested byte, with all blocks live.
     pub bytes_per_byte: f64,
-    /// The most of it while blocks came and went.
+    /// The largest resident bytes per requested byte during the churn.
     pub churn_peak_per_byte: f64,
-    /// CPU time in ns of a block that came and one that went.
+    /// CPU time in ns of one free and one allocation during the churn.
     pub churn_ns: f64,
-    /// Kept when nine of ten blocks are freed.
+    /// Resident bytes after nine of ten blocks were freed.
     pub kept_most_bytes: f64,
-    /// The same after 2.5 s of little activity.
+    /// Resident bytes after nine of ten blocks were freed, and 2.5 s of little activity.
     pub kept_most_later_bytes: f64,
-    /// Kept when all blocks are freed.
+    /// Resident bytes after all blocks were freed.
     pub kept_bytes: f64,
-    /// The same after 2.5 s of little activity.
+    /// Resident bytes after all blocks were freed, and 2.5 s of little activity.
     pub kept_later_bytes: f64,
 }
 
-/// A figure of a footprint: its name, its unit, its value.
+/// A figure of a footprint: name, unit, and value in that unit.
 pub type Figure = (&'static str, &'static str, fn(&Footprint) -> f64);
 
-/// The figures of a footprint, in the order of tables: name, unit, value in that unit.
+/// The figures of a footprint, in the order of tables.
 pub const FIGURES: [Figure; 8] = [
     ("thread", "KB", |one| one.thread_bytes / 1e3),
     ("live", "B/B", |one| one.bytes_per_byte),
@@ -59,19 +60,20 @@ pub const FIGURES: [Figure; 8] = [
     ("later still", "MB", |one| one.kept_later_bytes / 1e6),
 ];
 
-/// How the program runs itself for one allocator: its arguments, before the allocator's name, the bytes and the seed.
+/// How the program runs itself for one allocator. The allocator's name, the bytes and the seed are appended
+/// to `args`.
 #[derive(Clone, Debug)]
 pub struct Child {
     /// The program.
     pub program: PathBuf,
-    /// What makes it call [`serve`] with the arguments that follow.
+    /// The arguments that make the program call [`serve`].
     pub args: Vec<String>,
-    /// Variables for it.
+    /// Environment variables for the child.
     pub env: Vec<(String, String)>,
 }
 
 impl Child {
-    /// Runs the child and reads its answer, the last line that it printed.
+    /// Runs the child and parses the last line that it printed.
     pub(crate) fn run(&self, name: &str, bytes: u64, seed: u64) -> Result<Footprint, String> {
         let mut command = Command::new(&self.program);
         command.args(&self.args).args([name, &bytes.to_string(), &seed.to_string()]);
@@ -86,16 +88,16 @@ impl Child {
     }
 }
 
-/// Whose memory.
+/// The allocator of a footprint.
 #[derive(Clone, Debug)]
 pub struct Held {
     /// Name of the allocator.
     pub name: &'static str,
-    /// What it is.
+    /// The allocator's role.
     pub role: Role,
 }
 
-/// The allocators whose memory is measured: all but what is no allocator.
+/// The allocators whose memory is measured: all contestants except floors.
 pub(crate) fn subjects() -> Vec<Held> {
     struct Names(Vec<Held>);
     impl Visitor for Names {
@@ -110,10 +112,10 @@ pub(crate) fn subjects() -> Vec<Held> {
     names.0
 }
 
-/// What a child does: the memory of an allocator with so many live bytes, as a line of JSON.
+/// Measures the memory of an allocator with `bytes` live bytes. Returns one line of JSON.
 ///
 /// # Errors
-/// An unknown allocator; a block that another one served.
+/// Unknown allocator; a block that another allocator served.
 pub fn serve(name: &str, bytes: u64, seed: u64) -> Result<String, String> {
     struct Serve<'a>(&'a str, u64, u64, Option<Result<Footprint, String>>);
     impl Visitor for Serve<'_> {
@@ -129,14 +131,14 @@ pub fn serve(name: &str, bytes: u64, seed: u64) -> Result<String, String> {
     Ok(serde_json::to_string(&footprint).expect("numbers"))
 }
 
-/// Threads that live at once.
+/// The number of threads that live at once.
 const THREADS: usize = 64;
-/// Pause before the activity, within which memory can be given back.
+/// The pause before the activity. Allocators can return memory during it.
 const PAUSE: Duration = Duration::from_millis(2500);
-/// Below so many live bytes nobody waits: such a run is a test.
+/// Below this number of live bytes there is no pause: such a run is a test.
 const PAUSE_FROM: u64 = 10_000_000;
 
-/// Most are small, one of ten is up to 8 KB, one of a hundred up to 100 KB.
+/// A random size. Nine of ten are small, one of ten is up to 8 KB, one of a hundred up to 100 KB.
 fn any_size(random: &mut Random) -> usize {
     match random.below(100) {
         0..90 => 16 + random.below(500) as usize,
@@ -145,7 +147,7 @@ fn any_size(random: &mut Random) -> usize {
     }
 }
 
-/// What a program does while it waits.
+/// Simulates a program with little activity.
 fn activity<A: Subject>() {
     (0..300_000).for_each(|turn: usize| drop(AnyBlock::<A>::new(16 + turn * 37 % 500)));
 }
@@ -153,7 +155,7 @@ fn activity<A: Subject>() {
 fn footprint<A: Subject>(bytes: u64, seed: u64) -> Result<Footprint, String> {
     identify::<A>()?;
     let mut random = Random::new(seed);
-    // The table of blocks is the C library's, and all of it is resident from the start.
+    // The C library allocates the table of blocks, and all of it is resident before `start` is measured.
     let most = (bytes / 250) as usize + 1000;
     let mut blocks: Vec<Option<AnyBlock<A>>> = Vec::with_capacity(most);
     blocks.resize_with(most, || None);
@@ -204,7 +206,7 @@ fn footprint<A: Subject>(bytes: u64, seed: u64) -> Result<Footprint, String> {
     })
 }
 
-/// Bytes per thread, while all of them live.
+/// Resident bytes per thread, with all threads live.
 fn threads<A: Subject>(start: f64) -> Result<f64, String> {
     let (all_hold, seen) = (Barrier::new(THREADS + 1), Barrier::new(THREADS + 1));
     std::thread::scope(|scope| {
@@ -223,8 +225,8 @@ fn threads<A: Subject>(start: f64) -> Result<f64, String> {
     })
 }
 
-/// Replaces blocks of chance by others, as many as there are, with about as much live. Answers the most that was resident,
-/// and the CPU time of one in ns.
+/// Replaces random blocks by new ones, as many times as there are blocks, with about `wanted` live bytes.
+/// Returns the largest resident memory, and the CPU time of one replacement in ns.
 fn churn<A: Subject>(blocks: &mut [Option<AnyBlock<A>>], random: &mut Random, wanted: u64) -> (f64, f64) {
     let count = blocks.len();
     let mut live = wanted;
@@ -232,7 +234,7 @@ fn churn<A: Subject>(blocks: &mut [Option<AnyBlock<A>>], random: &mut Random, wa
     let turns = 64.min(count);
     let each = count / turns;
     for _ in 0..turns {
-        // Chance is drawn before, and the peak looked at after what is timed.
+        // The random numbers are drawn before, and the peak is read after, the timed part.
         let steps: Vec<(usize, usize)> =
             (0..each).map(|_| (random.below(count as u64) as usize, any_size(random))).collect();
         let start = thread_cpu_ns();

@@ -1,4 +1,4 @@
-//! The report as text, JSON and CSV. One fact has one name in all three.
+//! The report as text, JSON and CSV. Each figure has one name in all three.
 
 use crate::memory::FIGURES;
 use crate::patterns::{self, Group};
@@ -11,10 +11,10 @@ use slablab_report::html;
 use slablab_report::text::Table;
 use std::fmt::Write;
 
-/// The schema's name; the number grows when a key changes its meaning.
+/// The schema's name. The number grows when the meaning of a key changes.
 const SCHEMA: &str = "slablab.bench.1";
 
-/// Text: a table of figures and a table of ratios for each group, memory, and what it rests on.
+/// Text: a table of figures and a table of ratios for each group, then memory, then false alarms and notes.
 pub fn text(report: &Report) -> String {
     let mut text = heading(report);
     for group in Group::ALL {
@@ -28,9 +28,10 @@ pub fn text(report: &Report) -> String {
                 text += &format!("\n{}\n", title(group));
                 text += &figures(&rows, |cell| Some(cell.cpu_ns));
                 if group == Group::Threads {
-                    text += "\nthe same, wall time\n";
+                    text += "\nseveral threads: wall ns per allocation and free\n";
                     text += &figures(&rows, |cell| cell.wall_ns);
-                    text += "\nround trip of a cache line between two CPUs around each, ns before / after; ~ where it changed more than twofold\n";
+                    text += "\nround trip of a cache line between two CPUs, ns before / after each sample; \
+                             ~: it changed more than twofold\n";
                     text += &trips(&rows);
                 }
                 text += &ratios(&rows);
@@ -51,17 +52,17 @@ fn heading(report: &Report) -> String {
     )
 }
 
-/// What the figures of a group are.
+/// The unit of a group's figures, as a heading.
 pub(crate) fn title(group: Group) -> &'static str {
     match group {
         Group::Single => "one thread: CPU ns per allocation and free",
         Group::Threads => "several threads: CPU ns of all threads per allocation and free",
-        Group::Caches => "objects of one type: CPU ns per object taken and given back",
+        Group::Caches => "objects of one type: CPU ns per object allocated and freed",
         Group::Floors => "floors: CPU ns per step",
     }
 }
 
-/// Everybody in some rows, in the order of tables.
+/// The contestants of some rows, in the order of tables.
 pub(crate) fn contestants(rows: &[&Row]) -> Vec<&'static str> {
     let mut names = Vec::new();
     for cell in rows.iter().flat_map(|row| &row.cells) {
@@ -76,7 +77,7 @@ fn cell<'a>(row: &'a Row, name: &str) -> Option<&'a Cell> {
     row.cells.iter().find(|cell| cell.name == name)
 }
 
-/// A row per workload, a column per contestant.
+/// A table with a row per workload and a column per contestant.
 fn columns(rows: &[&Row], show: impl Fn(&Cell) -> Option<String>) -> String {
     let names = contestants(rows);
     let mut table = Table::new([""].iter().chain(&names));
@@ -102,7 +103,7 @@ fn trips(rows: &[&Row]) -> String {
     })
 }
 
-/// Three digits that count.
+/// Prints three significant digits.
 pub(crate) fn digits(number: f64) -> String {
     match number.abs() {
         ..10.0 => format!("{number:.2}"),
@@ -111,7 +112,7 @@ pub(crate) fn digits(number: f64) -> String {
     }
 }
 
-/// Ours over the best peer, with what it says.
+/// The ratios of our allocators to the best peer, with the verdicts.
 fn ratios(rows: &[&Row]) -> String {
     let ours = |cell: &&Cell| cell.ratio.is_some();
     let names: Vec<&str> = {
@@ -179,16 +180,16 @@ fn closing(report: &Report) -> String {
     let mut text = String::from("\n");
     let (alarms, rows) = report.false_alarms();
     if rows > 0 {
-        writeln!(text, "false alarms: {alarms} of {rows} intervals of the twin over itself leave out 1")
+        writeln!(text, "false alarms: {alarms} of {rows} intervals of the twin over itself do not contain 1")
             .expect("memory");
     }
     let samples: usize = report.rows.iter().flat_map(|row| &row.cells).map(|one| one.samples_ns.len()).sum();
-    writeln!(text, "every one of {samples} samples is proved to be of its allocator").expect("memory");
+    writeln!(text, "all {samples} samples are proved to be served by their allocators").expect("memory");
     report.notes.iter().for_each(|note| writeln!(text, "{note}").expect("memory"));
     text
 }
 
-/// JSON: everything, each sample too.
+/// JSON: the whole report, with every sample.
 pub fn json(report: &Report) -> Value {
     let memory = report.memory.iter().map(|one| {
         let figures = FIGURES.iter().zip(&one.figures);
@@ -219,13 +220,13 @@ pub fn json(report: &Report) -> Value {
     })
 }
 
-/// `90 % freed` in MB as `90_percent_freed_mb`.
+/// The JSON key of a figure: `90 % freed` in MB becomes `90_percent_freed_mb`.
 fn key(name: &str, unit: &str) -> String {
     let unit = unit.to_lowercase().replace('/', "_per_");
     format!("{}_{unit}", name.replace('%', "percent").replace(' ', "_"))
 }
 
-/// CSV: a row per figure.
+/// CSV: one row per figure.
 pub fn csv(report: &Report) -> String {
     let header = [
         "workload",
@@ -304,7 +305,7 @@ fn role(role: Role) -> &'static str {
     }
 }
 
-/// What can be chosen: workloads with what they do, and who runs them.
+/// The list for `--list`: workloads with descriptions, and allocators with their proofs.
 pub fn list() -> String {
     let all = patterns::all();
     let mut text = String::new();
@@ -314,7 +315,7 @@ pub fn list() -> String {
             writeln!(text, "  {:<14} {}", one.name, one.about).expect("memory");
         }
     }
-    let about = "what a process of its own holds: threads, live memory, what is kept when it is freed";
+    let about = "resident memory of a process per allocator: threads, live blocks, after frees";
     writeln!(text, "{}\n  {:<14} {about}\n\nallocators", crate::rig::MEMORY, crate::rig::MEMORY)
         .expect("memory");
     let mut seen = Vec::new();

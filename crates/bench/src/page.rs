@@ -1,4 +1,4 @@
-//! The report as a page.
+//! The report as an HTML page.
 
 use crate::memory::FIGURES;
 use crate::output::{contestants, title};
@@ -7,7 +7,7 @@ use crate::report::{Report, Row, Verdict};
 use slablab_report::html::chart::{Axis, Bar, Bars, Scale};
 use slablab_report::html::{Cell, Head, Page, Table};
 
-/// The page; `command` is what made it.
+/// The page of a report. `command` is the command line that made it.
 pub fn page(report: &Report, command: &str) -> String {
     let mut page = Page::new("Allocators side by side", command);
     page.lede(&lede(report));
@@ -25,7 +25,7 @@ pub fn page(report: &Report, command: &str) -> String {
         }
         page.section(title(group));
         if group == Group::Floors {
-            page.table("What the machine takes for less than an allocation.", &floors(&rows));
+            page.table("The machine's cost of steps that are smaller than an allocation.", &floors(&rows));
             continue;
         }
         for row in rows {
@@ -34,7 +34,7 @@ pub fn page(report: &Report, command: &str) -> String {
     }
     if !report.memory.is_empty() {
         page.section("Resident memory");
-        page.table("What a process of its own holds, by allocator; medians.", &memory(report));
+        page.table("Resident memory of one process per allocator: medians.", &memory(report));
     }
     page.evidence(&evidence(report));
     page.finish()
@@ -47,7 +47,7 @@ fn lede(report: &Report) -> String {
         ours.filter(|cell| cell.verdict == Some(wanted)).count()
     };
     format!(
-        "Against the best peer in each workload ours win {}, are even in {} and lose {}.",
+        "Compared with each workload's best peer, slablab's allocators win {}, are even in {} and lose {}.",
         count(Verdict::Won),
         count(Verdict::Even),
         count(Verdict::Lost)
@@ -147,8 +147,8 @@ fn evidence(report: &Report) -> Vec<String> {
         Some(format!("{name}: {}", cell.evidence))
     });
     let mut all = vec![
-        format!("False alarms: {alarms} of {twins} intervals of the twin over itself leave out 1."),
-        "Intervals hold 95 % of bootstrap resamples of blocks.".to_string(),
+        format!("False alarms: {alarms} of {twins} intervals of the twin over itself do not contain 1."),
+        "Each interval contains 95 % of the bootstrap resamples of blocks.".to_string(),
     ];
     all.extend(report.notes.iter().cloned());
     all.extend(proofs);

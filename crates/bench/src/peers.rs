@@ -1,11 +1,11 @@
-//! Allocators of others, by the crates that bind them. `unsafe`: asks them about addresses.
+//! Allocators of other projects, through the crates that bind them. `unsafe`: asks them about addresses.
 //!
 //! | name | crate | allocator |
 //! |---|---|---|
 //! | mimalloc | mimalloc 0.1.52 | mimalloc 3.3.2 |
 //! | jemalloc | tikv-jemallocator 0.7.0 | jemalloc 5.3.1 |
 //! | snmalloc | snmalloc-rs 0.7.6 | snmalloc of the same repository |
-//! | rpmalloc | rpmalloc 0.2.2 | rpmalloc 1.4; the binding is not kept, and there is none of 2.0 |
+//! | rpmalloc | rpmalloc 0.2.2 | rpmalloc 1.4; the binding is not maintained, and there is none of 2.0 |
 
 use crate::block::AnyBlock;
 use crate::engines;
@@ -45,7 +45,7 @@ peer!(
     mimalloc::MiMalloc = mimalloc::MiMalloc,
     "mi_is_in_heap_region",
     |at: *const u8| {
-        // SAFETY: any address may be asked about.
+        // SAFETY: any address may be passed.
         unsafe { libmimalloc_sys::mi_is_in_heap_region(at.cast()) }
     }
 );
@@ -56,7 +56,8 @@ peer!(
     "mallctl arenas.lookup",
     |at: *const u8| {
         let (mut arena, mut bytes, mut at) = (0u32, size_of::<u32>(), at);
-        // SAFETY: reads a pointer and writes an arena's number, both of the sizes said; any address may be asked about.
+        // SAFETY: the call reads one pointer and writes one arena number, both with the given sizes. Any
+        // address may be passed.
         let answer = unsafe {
             tikv_jemalloc_sys::mallctl(
                 c"arenas.lookup".as_ptr(),
@@ -75,7 +76,7 @@ peer!(
     snmalloc_rs::SnMalloc = snmalloc_rs::SnMalloc,
     "its page map has a size for the address",
     |at: *const u8| {
-        /// There is no page map before the first allocation.
+        /// The page map does not exist before the first allocation.
         static STARTED: Once = Once::new();
         STARTED.call_once(|| drop(AnyBlock::<Snmalloc>::new(64)));
         snmalloc_rs::SnMalloc.usable_size(at).is_some_and(|bytes| bytes > 0)
@@ -89,7 +90,7 @@ peer!(
     |at: *const u8| !engines::known(at) && !Harness::serves(at) && !known(Rpmalloc::NAME, at)
 );
 
-/// Whether one of these, other than the one of this name, knows an address as its own.
+/// Whether a peer other than `name` owns the address.
 pub(crate) fn known(name: &str, at: *const u8) -> bool {
     let knows = |other: &str, serves: fn(*const u8) -> bool| name != other && serves(at);
     knows(Mimalloc::NAME, Mimalloc::serves)

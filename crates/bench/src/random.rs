@@ -1,19 +1,19 @@
-//! Chance, by seed.
+//! Random numbers from a seed.
 
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-/// A generator: the same seed gives the same numbers.
+/// A generator. Equal seeds give equal numbers.
 #[derive(Clone, Debug)]
 pub struct Random(Pcg64Mcg);
 
 impl Random {
-    /// By a seed.
+    /// A generator with this seed.
     pub fn new(seed: u64) -> Random {
         Random(Pcg64Mcg::seed_from_u64(seed))
     }
 
-    /// Any number.
+    /// A number from the whole range.
     #[expect(clippy::should_implement_trait, reason = "it never ends")]
     pub fn next(&mut self) -> u64 {
         self.0.next_u64()
@@ -29,7 +29,7 @@ impl Random {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// Puts things in an order of chance.
+    /// Puts `things` in random order.
     pub fn shuffle<T>(&mut self, things: &mut [T]) {
         for last in (1..things.len()).rev() {
             things.swap(last, self.below(last as u64 + 1) as usize);

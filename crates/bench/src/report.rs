@@ -1,4 +1,4 @@
-//! What the samples say: figures, ratios to the best peer, false alarms.
+//! The results of the samples: figures, ratios to the best peer, false alarms.
 
 use crate::memory::{FIGURES, Footprint, Held};
 use crate::patterns::Group;
@@ -6,103 +6,104 @@ use crate::rig::{Lane, Ran, Results};
 use crate::stats::{Estimate, estimate, median};
 use crate::subject::Role;
 
-/// A round trip of a cache line that took so many times another: the CPUs were moved.
+/// If a round trip of a cache line takes this many times as long as another one, the host moved the CPUs.
 const MOVED: f64 = 2.0;
 
-/// How ours does.
+/// The result of our allocator against the best peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// The whole interval of the ratio is below one.
+    /// The ratio's whole interval is below one.
     Won,
-    /// The interval holds one.
+    /// The interval contains one.
     Even,
-    /// The whole interval is above one.
+    /// The ratio's whole interval is above one.
     Lost,
 }
 
-/// A contestant's figures on a workload.
+/// A contestant's figures for a workload.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct Cell {
-    /// Who.
+    /// The contestant's name.
     pub name: &'static str,
-    /// What it is.
+    /// The contestant's role.
     pub role: Role,
     /// How each sample was proved.
     pub evidence: &'static str,
     /// CPU time per operation in ns.
     pub cpu_ns: Estimate,
-    /// Wall time per operation in ns, where several threads ran.
+    /// Wall time per operation in ns, if several threads ran.
     pub wall_ns: Option<Estimate>,
-    /// CPU time over the best peer's in the same block; of ours and the twin.
+    /// CPU time over the best peer's in the same block; for our allocators and the twin.
     pub ratio: Option<Estimate>,
-    /// What that says.
+    /// The verdict of the ratio.
     pub verdict: Option<Verdict>,
-    /// Round trips of a cache line before and after, in ns: medians, where several threads ran.
+    /// Medians of the round trip of a cache line before and after, in ns, if several threads ran.
     pub pingpong_ns: Option<[f64; 2]>,
-    /// Blocks in which the round trip changed more than twofold while it ran.
+    /// The number of blocks in which the round trip changed more than twofold during the run.
     pub moved: usize,
-    /// CPU time per operation of every block, in ns.
+    /// CPU time per operation in ns, by block.
     pub samples_ns: Vec<f64>,
 }
 
-/// A workload's figures.
+/// The figures of a workload.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct Row {
-    /// The workload.
+    /// The workload's name.
     pub name: &'static str,
-    /// What it does.
+    /// A description in one line.
     pub about: &'static str,
-    /// Its table.
+    /// The group whose table has the workload.
     pub group: Group,
-    /// Operations of a sample.
+    /// The number of operations of a sample.
     pub ops: u64,
-    /// The peer with the least CPU time, if there is one.
+    /// The peer with the least CPU time, if there is a peer.
     pub best_peer: Option<&'static str>,
-    /// The twin's CPU time over that of the first of ours: an interval without one is a false alarm.
+    /// The twin's CPU time over that of the first of our allocators. If the interval does not contain 1, it
+    /// is a false alarm.
     pub twin: Option<Estimate>,
-    /// By contestant, in the order of tables.
+    /// The cells, by contestant, in the order of tables.
     pub cells: Vec<Cell>,
 }
 
-/// An allocator's memory: the median of its processes.
+/// Memory of an allocator: medians over its processes.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct Memory {
-    /// Who.
+    /// The allocator's name.
     pub name: &'static str,
-    /// What it is.
+    /// The allocator's role.
     pub role: Role,
-    /// Processes.
+    /// The number of processes.
     pub processes: usize,
-    /// In the order of [`FIGURES`].
+    /// The figures, in the order of [`FIGURES`].
     pub figures: Vec<f64>,
 }
 
-/// Everything that is said.
+/// The whole report.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct Report {
-    /// Whole blocks.
+    /// The number of complete blocks.
     pub blocks: usize,
-    /// Part of the usual number of operations.
+    /// The factor on the usual number of operations.
     pub scale: f64,
     /// The seed.
     pub seed: u64,
     /// CPUs that the process may use.
     pub cpus: usize,
-    /// Processes ready to run before and after.
+    /// The number of runnable processes before and after.
     pub load: [f64; 2],
-    /// Live bytes of the memory table.
+    /// Live bytes of the memory workload.
     pub memory_live_bytes: u64,
     /// The timed workloads.
     pub rows: Vec<Row>,
-    /// Memory.
+    /// The memory table.
     pub memory: Vec<Memory>,
-    /// What was left out, and why.
+    /// Workloads and samples that were left out, with the reason.
     pub notes: Vec<String>,
 }
 
 impl Report {
-    /// Of results.
+    /// The report of a run's results.
     pub fn new(results: &Results) -> Report {
         let seed = results.options.seed;
         let rows = results.ran.iter().filter(|ran| !ran.lanes[0].samples.is_empty());
@@ -114,24 +115,24 @@ impl Report {
             load: results.load,
             memory_live_bytes: results.options.memory_bytes,
             rows: rows.map(|ran| row(ran, seed)).collect(),
-            memory: results.memory.iter().map(|(who, all)| held(who, all)).collect(),
+            memory: results.memory.iter().map(|(allocator, all)| held(allocator, all)).collect(),
             notes: results.notes.clone(),
         }
     }
 
-    /// Workloads of a group.
+    /// The workloads of a group.
     pub fn group(&self, group: Group) -> impl Iterator<Item = &Row> {
         self.rows.iter().filter(move |row| row.group == group)
     }
 
-    /// False alarms and workloads: how often the twin seems to differ from itself.
+    /// The number of false alarms, and the number of workloads with a twin.
     pub fn false_alarms(&self) -> (usize, usize) {
         let twins: Vec<Estimate> = self.rows.iter().filter_map(|row| row.twin).collect();
         let alarms = twins.iter().filter(|twin| verdict(twin) != Verdict::Even).count();
         (alarms, twins.len())
     }
 
-    /// Rows that ours lose, by workload and contestant.
+    /// The workloads and allocators of ours that lose.
     pub fn lost(&self) -> Vec<(&Row, &Cell)> {
         let cells = self.rows.iter().flat_map(|row| row.cells.iter().map(move |cell| (row, cell)));
         let ours = cells.filter(|(_, cell)| cell.role == Role::Ours);
@@ -139,7 +140,7 @@ impl Report {
     }
 }
 
-/// What an interval of a ratio says.
+/// The verdict of a ratio's interval.
 pub fn verdict(ratio: &Estimate) -> Verdict {
     if ratio.high < 1.0 {
         Verdict::Won
@@ -154,7 +155,7 @@ fn cpu(lane: &Lane) -> Vec<f64> {
     lane.samples.iter().map(|sample| sample.cpu_per_op()).collect()
 }
 
-/// Over each other, block by block.
+/// The ratio of two contestants, block by block.
 fn over(these: &[f64], those: &[f64], seed: u64) -> Option<Estimate> {
     let ratios: Vec<f64> = these.iter().zip(those).map(|(this, that)| this / that.max(1e-9)).collect();
     estimate(&ratios, seed)
@@ -199,11 +200,11 @@ fn cell(ran: &Ran, times: &[Vec<f64>], lane: usize, best: Option<usize>, seed: u
     }
 }
 
-fn held(who: &Held, footprints: &[Footprint]) -> Memory {
+fn held(allocator: &Held, footprints: &[Footprint]) -> Memory {
     let figure = |value: fn(&Footprint) -> f64| median(&footprints.iter().map(value).collect::<Vec<f64>>());
     Memory {
-        name: who.name,
-        role: who.role,
+        name: allocator.name,
+        role: allocator.role,
         processes: footprints.len(),
         figures: FIGURES.iter().map(|(_, _, value)| figure(*value)).collect(),
     }

@@ -1,4 +1,4 @@
-//! The rig: which workloads, in which order, how often.
+//! The rig: the choice of workloads, their order, and the number of repetitions.
 
 use crate::clock::Sample;
 use crate::contestants::{each_subject, identify};
@@ -9,73 +9,73 @@ use crate::subject::{Subject, Visitor};
 use crate::{patterns, threads};
 use std::sync::Mutex;
 
-/// The workload of [`memory`], which runs in processes of its own.
+/// The name of the workload [`memory`], which runs in processes of its own.
 pub const MEMORY: &str = "memory";
 
-/// What to run.
+/// The options of a run.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Names of workloads or groups; all if empty.
+    /// Names of workloads or groups. If empty, all.
     pub workloads: Vec<String>,
-    /// Names of contestants; all if empty.
+    /// Names of contestants. If empty, all.
     pub allocators: Vec<String>,
-    /// Blocks: how often everybody runs every workload.
+    /// The number of blocks: in each, every contestant runs every workload.
     pub repeats: usize,
-    /// Operations of a run, as a part of the usual number.
+    /// Factor on the usual number of operations.
     pub scale: f64,
     /// Seed of orders, sizes and resamples.
     pub seed: u64,
-    /// How the program runs [`memory`] in a child; without it memory is left out.
+    /// How the program runs [`memory`] in a child. If `None`, memory is left out.
     pub child: Option<Child>,
     /// Live bytes of [`memory`].
     pub memory_bytes: u64,
 }
 
-/// A contestant's samples of a workload, one per block.
+/// The samples of one contestant for a workload, one per block.
 #[derive(Clone, Debug)]
 pub struct Lane {
-    /// Who.
+    /// The contestant.
     pub contestant: Contestant,
-    /// Its samples, in the order of blocks.
+    /// The samples, in the order of blocks.
     pub samples: Vec<Sample>,
 }
 
 /// A workload and all its samples.
 #[derive(Clone, Debug)]
 pub struct Ran {
-    /// What.
+    /// The workload.
     pub workload: Workload,
-    /// By whom, in the order of tables.
+    /// The contestants with their samples, in the order of tables.
     pub lanes: Vec<Lane>,
 }
 
-/// What a run of the rig found.
+/// The results of a run.
 #[derive(Clone, Debug)]
 pub struct Results {
-    /// What was asked for.
+    /// The options of the run.
     pub options: Options,
-    /// Timed workloads.
+    /// The timed workloads.
     pub ran: Vec<Ran>,
-    /// What processes held.
+    /// The footprints of each allocator's processes.
     pub memory: Vec<(Held, Vec<Footprint>)>,
-    /// Whole blocks.
+    /// The number of complete blocks.
     pub blocks: usize,
-    /// What was left out, and why.
+    /// Workloads and samples that were left out, with the reason.
     pub notes: Vec<String>,
-    /// Processes ready to run on all CPUs before and after, as /proc/loadavg says.
+    /// The number of runnable processes on all CPUs before and after, from /proc/loadavg.
     pub load: [f64; 2],
 }
 
-/// How to go on, asked before every sample.
+/// Decides before every sample whether to continue.
 pub trait Watcher {
-    /// So many samples of so many are there. Answers whether to go on.
+    /// `done` of `whole` samples are finished. Returns whether to continue.
     fn at(&self, done: u64, whole: u64) -> bool;
 }
 
-/// Runs what was asked for. An interrupted run has the blocks that were whole.
+/// Runs the chosen workloads. An interrupted run returns the complete blocks.
 ///
 /// # Errors
-/// Unknown names, a block that another allocator served, a child that failed.
+/// Unknown names, a block that another allocator served, or a failed child.
 pub fn run(options: &Options, watcher: &dyn Watcher) -> Result<Results, String> {
     /// Two runs at once would measure each other.
     static ONE: Mutex<()> = Mutex::new(());
@@ -126,13 +126,13 @@ pub fn run(options: &Options, watcher: &dyn Watcher) -> Result<Results, String> 
                 if !go_on() {
                     break 'memory;
                 }
-                let (who, footprints) = &mut held[index];
-                footprints.push(child.run(who.name, options.memory_bytes, options.seed)?);
+                let (allocator, footprints) = &mut held[index];
+                footprints.push(child.run(allocator.name, options.memory_bytes, options.seed)?);
             }
         }
     }
     if blocks < options.repeats {
-        notes.push(format!("interrupted: {blocks} of {} blocks are whole", options.repeats));
+        notes.push(format!("interrupted: {blocks} of {} blocks are complete", options.repeats));
     }
     if blocks < ENOUGH && !ran.is_empty() {
         notes.push(format!("intervals of fewer than {ENOUGH} blocks are too narrow"));
@@ -142,9 +142,10 @@ pub fn run(options: &Options, watcher: &dyn Watcher) -> Result<Results, String> 
     Ok(Results { options: options.clone(), ran, memory: held, blocks, notes, load })
 }
 
-/// Blocks from which a bootstrap of medians can be trusted: of 3 values their whole range holds the median in 3 of 4 cases.
+/// The number of blocks from which a bootstrap of medians is reliable. With 3 values, even their whole range
+/// contains the median in only 3 of 4 cases.
 const ENOUGH: usize = 8;
-/// Children per allocator at most: what they hold differs little from run to run.
+/// The most children per allocator: the memory of a process varies little from run to run.
 const MEMORY_REPEATS: usize = 3;
 
 fn load() -> f64 {
@@ -152,7 +153,7 @@ fn load() -> f64 {
     text.split(' ').next().and_then(|word| word.parse().ok()).unwrap_or(f64::NAN)
 }
 
-/// Every allocator shows that it is the one it is called.
+/// Checks that every allocator is the one that its name says.
 fn identify_all() -> Result<(), String> {
     struct Identify(Result<(), String>);
     impl Visitor for Identify {
@@ -167,7 +168,7 @@ fn identify_all() -> Result<(), String> {
     identify.0
 }
 
-/// Names of everything that can be chosen: workloads and groups, and contestants.
+/// The names of all workloads and groups, and of all contestants.
 pub fn names() -> (Vec<&'static str>, Vec<&'static str>) {
     let all = patterns::all();
     let mut workloads: Vec<&str> = Group::ALL.iter().map(|group| group.name()).collect();
@@ -189,7 +190,7 @@ fn check_names(what: &str, asked: &[String], known: &[&str]) -> Result<(), Strin
     }
 }
 
-/// The lanes that were asked for, and what is left out of them.
+/// The chosen lanes, and notes about those that are left out.
 fn chosen(options: &Options) -> Result<(Vec<Ran>, Vec<String>), String> {
     let (workloads, contestants) = names();
     check_names("--workloads", &options.workloads, &workloads)?;
@@ -208,7 +209,7 @@ fn chosen(options: &Options) -> Result<(Vec<Ran>, Vec<String>), String> {
         }
         let lane = |contestant: &Contestant| Lane { contestant: contestant.clone(), samples: Vec::new() };
         let chosen = |one: &&Contestant| asked(&options.allocators, one.name);
-        // A floor has one contestant, whoever is compared.
+        // A floor has one contestant, whatever allocators are chosen.
         let floors = workload.group == Group::Floors;
         let lanes: Vec<Lane> =
             workload.contestants.iter().filter(|one| floors || chosen(one)).map(lane).collect();
@@ -226,7 +227,7 @@ fn chosen(options: &Options) -> Result<(Vec<Ran>, Vec<String>), String> {
     }
     if PROFILE != "dist" {
         notes.push(format!(
-            "built with the profile {PROFILE}: programs that link the allocators run faster when built whole; \
+            "built with the profile {PROFILE}: allocators run faster when the program is built as a whole; \
              for figures to report: cargo build --profile dist"
         ));
     }

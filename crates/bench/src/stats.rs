@@ -2,30 +2,30 @@
 
 use crate::random::Random;
 
-/// Resamples of an interval.
+/// The number of resamples for an interval.
 const RESAMPLES: usize = 2000;
-/// Part of the resamples that an interval holds.
+/// The part of the resamples that lies inside an interval.
 const INSIDE: f64 = 0.95;
 
-/// A median with its 95 % interval.
+/// A median and its 95 % interval.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Estimate {
     /// The median.
     pub median: f64,
-    /// Lower end of the interval.
+    /// The lower end of the interval.
     pub low: f64,
-    /// Upper end.
+    /// The upper end of the interval.
     pub high: f64,
 }
 
 impl Estimate {
-    /// Half of the interval's width as a part of the median, in percent.
+    /// Half of the interval's width, in percent of the median.
     pub fn give_or_take_percent(&self) -> f64 {
         if self.median == 0.0 { 0.0 } else { (self.high - self.low) / 2.0 / self.median.abs() * 100.0 }
     }
 }
 
-/// A quantile of sorted numbers, between neighbours in proportion; not a number for none.
+/// A quantile of sorted numbers, interpolated between neighbours. NaN if there are no numbers.
 pub fn quantile(sorted: &[f64], part: f64) -> f64 {
     let Some(last) = sorted.len().checked_sub(1) else { return f64::NAN };
     let place = part.clamp(0.0, 1.0) * last as f64;
@@ -34,7 +34,7 @@ pub fn quantile(sorted: &[f64], part: f64) -> f64 {
     sorted[below] + (above - sorted[below]) * rest
 }
 
-/// The median; not a number for none.
+/// The median. NaN if there are no numbers.
 pub fn median(values: &[f64]) -> f64 {
     quantile(&sorted(values), 0.5)
 }
@@ -45,8 +45,9 @@ fn sorted(values: &[f64]) -> Vec<f64> {
     sorted
 }
 
-/// The median, and the interval that holds the medians of 95 % of the resamples: as many values as there are, drawn with
-/// putting back (Efron's percentile bootstrap). `None` for no values. The seed decides the draws.
+/// The median, and the interval that contains the medians of 95 % of the resamples. A resample draws as many
+/// values as there are, with replacement (Efron's percentile bootstrap). `None` if there are no values. The
+/// seed decides the draws.
 pub fn estimate(values: &[f64], seed: u64) -> Option<Estimate> {
     if values.is_empty() {
         return None;
@@ -75,7 +76,7 @@ mod tests {
 
     #[test]
     fn quantiles_of_known_numbers() {
-        // As R's quantile(type = 7) and numpy's default have them.
+        // Values of R's quantile(type = 7), which is also numpy's default.
         let cases: [(&[f64], f64, f64); 8] = [
             (&[7.0], 0.5, 7.0),
             (&[1.0, 2.0], 0.5, 1.5),
@@ -101,18 +102,19 @@ mod tests {
         let values: Vec<f64> = (1..=13).map(f64::from).collect();
         let all = estimate(&values, 1).expect("values");
         assert_eq!(all, estimate(&values, 1).expect("values"), "the seed decides");
-        // Of 13 values drawn, 7 are among the first 3 in 1.6 % of the resamples and among the first 4 in 7.1 %: binomial.
+        // Of 13 drawn values, 7 are among the first 3 in 1.6 % of the resamples, and among the first 4 in 7.1
+        // % (binomial).
         assert_eq!((all.low, all.median, all.high), (4.0, 7.0, 10.0));
     }
 
-    /// Of many samples of a known distribution, about 95 % of the intervals hold its median.
+    /// For many samples of a known distribution, about 95 % of the intervals contain its median.
     #[test]
     fn coverage() {
         const SAMPLES: u64 = 300;
         let mut random = Random::new(7);
         let mut holds = 0;
         for sample in 0..SAMPLES {
-            // Skewed, as times are: the median of -ln(u) is ln 2.
+            // A skewed distribution, as times have: the median of -ln(u) is ln 2.
             let values: Vec<f64> = (0..15).map(|_| -random.unit().max(1e-12).ln()).collect();
             let found = estimate(&values, sample).expect("values");
             holds += u64::from((found.low..=found.high).contains(&std::f64::consts::LN_2));

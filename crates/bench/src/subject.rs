@@ -1,20 +1,20 @@
-//! Allocators as types: what each is called, and how it proves that it served a block.
+//! Allocators as types: their names, and how they prove that they served a block.
 //!
 //! A heap of slablab is a [`Subject`] and one line in `contestants::each_subject`; so is a peer.
 
 use std::alloc::GlobalAlloc;
 
-/// What a contestant is in a comparison.
+/// The role of a contestant in a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// Ours.
+    /// An allocator of slablab.
     Ours,
-    /// Somebody else's: the best of these is what ours are compared with.
+    /// An allocator of another project. Ours are compared with the best of these.
     Peer,
-    /// The same as the first of ours, under another name: any difference between the two is the rig's.
+    /// The first of our allocators under another name. Any difference between the two comes from the rig.
     Twin,
-    /// What the loop costs without an allocator, or with the simplest one.
+    /// The loop without an allocator, or with the simplest one.
     Floor,
 }
 
@@ -22,25 +22,25 @@ pub enum Role {
 pub trait Subject: 'static {
     /// Its name in tables and on the command line.
     const NAME: &'static str;
-    /// What it is.
+    /// The allocator's role.
     const ROLE: Role;
-    /// How a block shows who served it.
+    /// How a block proves which allocator served it.
     const EVIDENCE: &'static str;
 
-    /// The allocator as a program has it.
+    /// The allocator, as a program has it for its global one.
     fn heap() -> &'static impl GlobalAlloc;
 
-    /// Whether this allocator served the live block at an address. Any address may be asked about.
+    /// Whether this allocator served the live block at an address. Any address may be passed.
     fn serves(at: *const u8) -> bool;
 }
 
-/// Something done with every allocator.
+/// An operation on every allocator.
 pub trait Visitor {
-    /// Does it.
+    /// Runs the operation on `A`.
     fn visit<A: Subject>(&mut self);
 }
 
-/// Says so if another allocator than `A` served the block at an address.
+/// Returns an error if another allocator than `A` served the block at an address.
 pub fn prove<A: Subject>(at: *const u8) -> Result<(), String> {
     match A::serves(at) {
         true => Ok(()),

@@ -1,4 +1,4 @@
-//! Threads that are bound to CPUs, and how far apart these are.
+//! Threads that are bound to CPUs, and the distance between CPUs.
 
 use crate::clock::{Sample, timed};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -6,13 +6,14 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicU32, Ordering::*};
 use std::time::Instant;
 
-/// CPUs that this process may use, by number.
+/// The CPUs that this process may use, by number.
 pub fn cpus() -> Vec<usize> {
     let set = sched_getaffinity(None).unwrap_or_default();
     (0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).collect()
 }
 
-/// Binds this thread to one of the CPUs. A machine that refuses is left alone: figures are then less steady, not wrong.
+/// Binds this thread to one of the CPUs. If the system refuses, the thread runs unbound: figures are then
+/// less steady, but not wrong.
 fn bind(cpus: &[usize], index: usize) {
     if let Some(cpu) = cpus.get(index % cpus.len().max(1)) {
         let mut set = CpuSet::new();
@@ -21,12 +22,12 @@ fn bind(cpus: &[usize], index: usize) {
     }
 }
 
-/// Waits a little: spins, and gives the CPU away when that takes too long.
+/// Waits a little: spins, and yields the CPU if that takes too long.
 #[derive(Default)]
 pub(crate) struct Patience(u32);
 
 impl Patience {
-    /// Turns before the CPU is given away: longer than a cache line takes, shorter than a time slice.
+    /// The number of spins before the yield: longer than a cache line transfer, shorter than a time slice.
     const SPINS: u32 = 2000;
 
     #[inline]
@@ -40,17 +41,17 @@ impl Patience {
     }
 }
 
-/// What a thread does.
+/// One thread's part of a workload.
 pub(crate) trait Part: Send {
-    /// Warms up; not timed.
+    /// Warms up. Not timed.
     fn prepare(&mut self) {}
-    /// What is timed. Answers CPU time of threads of its own, in ns.
+    /// The timed work. Returns the CPU time of threads that it started, in ns.
     fn work(&mut self) -> u64;
-    /// Looks at who served, and cleans up; not timed.
+    /// Checks which allocator served the blocks, and cleans up. Not timed.
     fn finish(&mut self) -> Result<(), String>;
 }
 
-/// Ends the process when its thread panics: the others would wait for it for ever.
+/// Aborts the process if its thread panics. Otherwise the other threads would wait for it for ever.
 struct OrAbort;
 
 impl Drop for OrAbort {
@@ -61,7 +62,8 @@ impl Drop for OrAbort {
     }
 }
 
-/// Runs parts on a thread each, on a CPU each as far as there are, and measures from when all are ready.
+/// Runs each part on a thread and, if there are enough, on a CPU of its own. Measures from the moment that
+/// all are ready.
 pub(crate) fn run(ops: u64, parts: Vec<Box<dyn Part + '_>>) -> Result<Sample, String> {
     let cpus = cpus();
     let before = pingpong(&cpus);
@@ -94,11 +96,12 @@ pub(crate) fn run(ops: u64, parts: Vec<Box<dyn Part + '_>>) -> Result<Sample, St
     })
 }
 
-/// Round trip of a cache line between the first two CPUs in ns: the best of some tries; `None` where there is one CPU.
+/// Round trip of a cache line between the first two CPUs in ns: the best of several tries. `None` if there is
+/// one CPU.
 pub fn pingpong(cpus: &[usize]) -> Option<f64> {
     const TRIES: u32 = 6;
     const TRIPS: u32 = 300;
-    /// A cache line of its own.
+    /// A counter in a cache line of its own.
     #[repr(align(128))]
     struct Line(AtomicU32);
     if cpus.len() < 2 {

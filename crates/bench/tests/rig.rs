@@ -1,4 +1,4 @@
-//! The rig from end to end, on a hundredth of its usual size.
+//! The rig from end to end, with a hundredth of its usual operations.
 
 use slablab_bench::clock::Sample;
 use slablab_bench::memory::Held;
@@ -9,7 +9,7 @@ use slablab_bench::rig::{self, Lane, MEMORY, Options, Ran, Results, Watcher};
 use slablab_bench::subject::Role;
 use slablab_bench::{output, page, stats::Estimate};
 
-/// Goes on for so many samples.
+/// Continues for this number of samples.
 struct Until(u64);
 
 impl Watcher for Until {
@@ -18,18 +18,18 @@ impl Watcher for Until {
     }
 }
 
-/// A child that is this program, in the test below.
+/// A child that is this test program; see `child_process`.
 fn child() -> Child {
     Child {
         program: std::env::current_exe().expect("it runs"),
-        args: ["a_child", "--exact", "--nocapture", "--"].map(String::from).to_vec(),
+        args: ["child_process", "--exact", "--nocapture", "--"].map(String::from).to_vec(),
         env: vec![("SLABLAB_BENCH_CHILD".into(), "1".into())],
     }
 }
 
-/// What a child of the test above runs; by itself it does nothing.
+/// The code that a child runs. As a test of its own it does nothing.
 #[test]
-fn a_child() {
+fn child_process() {
     if std::env::var_os("SLABLAB_BENCH_CHILD").is_none() {
         return;
     }
@@ -51,7 +51,7 @@ fn options(workloads: &[&str], allocators: &[&str]) -> Options {
     }
 }
 
-/// Everybody runs everything, and every block is proved to be its allocator's.
+/// Every contestant runs every workload, and every block is proved to be its allocator's.
 #[test]
 fn everything_runs() {
     let results = rig::run(&options(&[], &[]), &Until(u64::MAX)).expect("all proofs hold");
@@ -74,7 +74,7 @@ fn everything_runs() {
     let report = Report::new(&results);
     let text = output::text(&report);
     for words in ["pair64", "slablab", "glibc", "LOST", "false alarms", "later still", "tls-list-pair"] {
-        // Whether a row is lost is chance at this size.
+        // At this size it is random whether a row is lost.
         assert!(words == "LOST" || text.contains(words), "no {words:?} in {text}");
     }
     assert!(text.lines().all(|line| line == line.trim_end()), "blanks at line ends: {text}");
@@ -83,7 +83,7 @@ fn everything_runs() {
     check_machines(&report);
 }
 
-/// JSON and CSV have the same figures.
+/// Checks that JSON and CSV have equal figures.
 fn check_machines(report: &Report) {
     let json = output::json(report);
     assert_eq!(json["schema"], "slablab.bench.1");
@@ -92,7 +92,7 @@ fn check_machines(report: &Report) {
     let csv = output::csv(report);
     let mut lines = csv::Reader::from_reader(csv.as_bytes());
     let records: Vec<csv::StringRecord> =
-        lines.records().map(|line| line.expect("as many columns")).collect();
+        lines.records().map(|line| line.expect("a row as long as the header")).collect();
     for workload in workloads {
         for cell in workload["cells"].as_array().expect("a list") {
             let same = |record: &&csv::StringRecord| {
@@ -109,7 +109,7 @@ fn check_machines(report: &Report) {
 }
 
 #[test]
-fn what_is_chosen_runs_alone() {
+fn only_chosen_workloads_and_allocators_run() {
     let results = rig::run(&options(&["pair64", "caches"], &["slablab", "tls-list"]), &Until(u64::MAX));
     let results = results.expect("all proofs hold");
     let ran: Vec<(&str, Vec<&str>)> = results
@@ -128,28 +128,28 @@ fn what_is_chosen_runs_alone() {
 }
 
 #[test]
-fn what_is_interrupted_has_whole_blocks() {
-    // Two lanes: five samples are two blocks and a half.
+fn an_interrupted_run_has_complete_blocks() {
+    // Two contestants: five samples are two and a half blocks.
     let results = rig::run(&options(&["pair64"], &["slablab", "glibc"]), &Until(5)).expect("it is no error");
     assert_eq!(results.blocks, 2);
     assert!(results.ran[0].lanes.iter().all(|lane| lane.samples.len() == 2));
-    assert!(results.notes.iter().any(|note| note == "interrupted: 2 of 3 blocks are whole"));
+    assert!(results.notes.iter().any(|note| note == "interrupted: 2 of 3 blocks are complete"));
     let nothing = rig::run(&options(&["pair64"], &[]), &Until(0)).expect("it is no error");
     assert!(Report::new(&nothing).rows.is_empty());
 }
 
 #[test]
-fn names_that_nobody_has() {
+fn unknown_names_are_errors() {
     for (workloads, allocators, said) in [
         (&["pair65"][..], &[][..], "--workloads pair65: expected some of single, threads,"),
         (&[], &["libc"], "--allocators libc: expected some of slablab, slub@6.1,"),
     ] {
-        let error = rig::run(&options(workloads, allocators), &Until(0)).expect_err("nobody has the name");
+        let error = rig::run(&options(workloads, allocators), &Until(0)).expect_err("the name is unknown");
         assert!(error.starts_with(said), "{error}");
     }
 }
 
-/// Samples as given, in ns per operation: ours, a slow peer, a fast one, the twin.
+/// Results with given samples in ns per operation: ours, a slow peer, a fast peer, the twin.
 fn results(times: [&[f64]; 4]) -> Results {
     let names = [("a", Role::Ours), ("b", Role::Peer), ("c", Role::Peer), ("t", Role::Twin)];
     let sample = |ns: &f64| Sample { ops: 1000, cpu_ns: (ns * 1000.0) as u64, ..Sample::default() };
@@ -169,7 +169,7 @@ fn results(times: [&[f64]; 4]) -> Results {
     }
 }
 
-/// Ratios are taken inside blocks: a machine that is slower in some of them changes nothing.
+/// Ratios are computed inside blocks, so a machine that is slower in some blocks does not change them.
 #[test]
 fn ratios_of_known_samples() {
     let speeds = [1.0, 3.0, 1.0, 2.0, 1.0, 5.0, 1.0, 1.0];

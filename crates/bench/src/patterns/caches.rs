@@ -1,7 +1,8 @@
-//! Objects of one type: caches and pools that keep free objects of it. An operation is taking one, eight bytes written, and
-//! giving it back.
+//! Objects of one type: caches and pools that reuse free objects of it. An operation takes one object, writes
+//! eight bytes, and returns the object.
 //!
-//! What a pool can do differs, and so does what it is compared with: the table of each workload is below.
+//! Pools differ in features, so each workload is compared with different ones: the table of each workload is
+//! below.
 
 use super::{Contestant, Group, Run, Task, Workload};
 use crate::block::Block;
@@ -15,7 +16,7 @@ use std::hint::black_box;
 use std::mem::MaybeUninit;
 use std::ptr;
 
-const OWN_TYPE: &str = "it is a type of its own: nothing else can serve";
+const OWN_TYPE: &str = "a type of its own: no other allocator can serve it";
 
 fn one(name: &'static str, role: Role, run: Run) -> Contestant {
     Contestant { name, role, evidence: OWN_TYPE, run }
@@ -29,7 +30,7 @@ fn object_cache(run: Run) -> Contestant {
     Contestant {
         name: "object-cache",
         role: Role::Ours,
-        evidence: "the cache number at the address is of slablab, and no heap's",
+        evidence: "the cache number at the address is slablab's, but not a heap's",
         run,
     }
 }
@@ -76,13 +77,13 @@ pub(super) fn workloads() -> Vec<Workload> {
         one("tls-list", Role::Floor, list_many),
     ];
     vec![
-        workload("cache64", "an object of 64 bytes, given back at once", pair64),
-        workload("cache4096", "an object of 4096 bytes, given back at once", pair4096),
-        workload("cache64-many", "1000 objects of 64 bytes, given back in the same order", many64),
+        workload("cache64", "an object of 64 bytes, freed at once", pair64),
+        workload("cache4096", "an object of 4096 bytes, freed at once", pair4096),
+        workload("cache64-many", "1000 objects of 64 bytes, freed in the same order", many64),
     ]
 }
 
-/// Objects of the workloads that hold many.
+/// The number of objects in the workloads that hold many.
 const MANY: u64 = 1000;
 
 fn block_pair<A: Subject, const BYTES: usize>(task: Task) -> Result<Sample, String> {
@@ -91,7 +92,7 @@ fn block_pair<A: Subject, const BYTES: usize>(task: Task) -> Result<Sample, Stri
     Ok(sample)
 }
 
-/// Takes many with `take`, gives all back.
+/// Takes many objects with `take`, then returns all with `give`.
 fn many<T>(task: Task, mut take: impl FnMut() -> T, mut give: impl FnMut(T)) -> Sample {
     let mut held = Vec::with_capacity(MANY as usize);
     measured((task.ops / MANY).max(8) * MANY, |ops| {
@@ -108,7 +109,7 @@ fn block_many<A: Subject, const BYTES: usize>(task: Task) -> Result<Sample, Stri
     Ok(sample)
 }
 
-/// An object of eight bytes that are written and `REST` bytes that are not.
+/// An object of eight bytes that are written, and `REST` bytes that are not.
 #[derive(Debug)]
 struct Thing<const REST: usize> {
     _first: u64,
@@ -155,7 +156,7 @@ fn list_many(task: Task) -> Result<Sample, String> {
     Ok(many(task, Listed::pop, drop))
 }
 
-/// Pools of others.
+/// Pools from other crates.
 #[cfg(feature = "peers")]
 mod pools {
     use super::*;
@@ -216,7 +217,7 @@ mod pools {
     pub(super) fn pool_many(task: Task) -> Result<Sample, String> {
         let pool = pool::<64>(MANY);
         let take = || {
-            let mut object = pool.try_pull().expect("there are as many as are held");
+            let mut object = pool.try_pull().expect("the pool has enough objects");
             object[..8].copy_from_slice(&1u64.to_ne_bytes());
             object
         };

@@ -1,4 +1,4 @@
-//! What the machine takes for the steps that allocators are made of.
+//! Floors: the machine's cost of the steps that allocators consist of.
 
 use super::{Contestant, Group, Run, Workload};
 use crate::clock::measured;
@@ -17,11 +17,11 @@ pub(super) fn workloads() -> Vec<Workload> {
                 }
             }))
         }),
-        ("tls-list-pair", "a list per thread: one popped and pushed", 10_000_000, |task| {
+        ("tls-list-pair", "a list per thread: one pop, then one push", 10_000_000, |task| {
             fill(4, 64);
             Ok(measured(task.ops, |ops| (0..ops).for_each(|_| drop(Listed::pop()))))
         }),
-        ("tls-list-four", "four popped, then four pushed; per pair", 10_000_000, |task| {
+        ("tls-list-four", "a list per thread: four pops, then four pushes; per pair", 10_000_000, |task| {
             fill(4, 64);
             Ok(measured(task.ops, |ops| {
                 for _ in 0..ops / 4 {
@@ -38,7 +38,7 @@ pub(super) fn workloads() -> Vec<Workload> {
                 }
             }))
         }),
-        ("atomic-add", "an atomic addition, nobody else there", 5_000_000, |task| {
+        ("atomic-add", "an atomic addition without contention", 5_000_000, |task| {
             let word = AtomicU64::new(0);
             Ok(measured(task.ops, |ops| {
                 for _ in 0..ops {
@@ -46,14 +46,14 @@ pub(super) fn workloads() -> Vec<Workload> {
                 }
             }))
         }),
-        ("mutex", "a mutex taken and left, nobody else there", 2_000_000, |task| {
+        ("mutex", "a mutex locked and unlocked without contention", 2_000_000, |task| {
             let word = Mutex::new(0u64);
             Ok(measured(task.ops, |ops| {
-                (0..ops).for_each(|_| *black_box(&word).lock().expect("nobody panics") += 1);
+                (0..ops).for_each(|_| *black_box(&word).lock().expect("no thread panics") += 1);
             }))
         }),
         ("page", "the first touch of a page of new memory", 50_000, |task| {
-            /// Above the size from which the C library always maps and unmaps.
+            /// Larger than the size from which the C library always maps and unmaps.
             const BYTES: usize = 64 << 20;
             const PAGE: usize = 4096;
             Ok(measured(task.ops.clamp(8, (BYTES / PAGE) as u64), |pages| {

@@ -1,5 +1,6 @@
-//! A server in the manner of Larson and Krishnan (1998): each thread replaces blocks of chance in a table; after a while it
-//! ends, and another goes on with its table, so that most of what a thread frees another has allocated.
+//! A server in the manner of Larson and Krishnan (1998): each thread replaces random blocks in a table. After
+//! a while the thread ends, and another continues with its table, so a thread frees mostly blocks that
+//! another thread allocated.
 
 use super::{Group, Pattern, Task, Workload, of};
 use crate::block::AnyBlock;
@@ -12,11 +13,11 @@ pub(super) fn workloads() -> Vec<Workload> {
     vec![of::<Larson>()]
 }
 
-/// Blocks of a table.
+/// The number of blocks in a table.
 const LIVE: usize = 1000;
-/// Threads that have a table one after the other.
+/// The number of threads that use a table one after the other.
 const GENERATIONS: u64 = 8;
-/// Sizes and places go round in steps that share no factor.
+/// The length of the tables of sizes and places. The steps through them share no factor with it.
 const TABLE: usize = 4096;
 
 struct Lane<A: Subject> {
@@ -53,7 +54,7 @@ impl<A: Subject> Part for Lane<A> {
         }
     }
 
-    /// The threads' CPU time is that of the generations.
+    /// Returns the CPU time of the threads that it started.
     fn work(&mut self) -> u64 {
         let ops = self.ops / GENERATIONS;
         let mut cpu_ns = 0;
@@ -77,13 +78,13 @@ impl<A: Subject> Part for Lane<A> {
     }
 }
 
-/// The server.
+/// The workload.
 struct Larson;
 
 impl Pattern for Larson {
     const NAME: &'static str = "larson";
     const ABOUT: &'static str =
-        "servers replace blocks of 16 to 512 bytes, end, and hand their blocks to the next";
+        "threads replace blocks of 16 to 512 bytes, end, and pass their blocks to the next thread";
     const GROUP: Group = Group::Threads;
     const OPS: u64 = 1_600_000;
     const CPUS: usize = 2;

@@ -1,7 +1,7 @@
-//! The workloads: tables of who runs what.
+//! The workloads: tables of workloads and their contestants.
 //!
-//! A `Pattern` is written once for all allocators and compiled for each, so that calls are inlined as in a program that has
-//! the allocator as its global one. [`all`] is the table; everything else reads it.
+//! A `Pattern` is written once for all allocators and compiled for each, so calls are inlined as in a program
+//! that has the allocator as its global one. [`all`] is the table; all other code reads it.
 
 mod caches;
 mod floors;
@@ -13,50 +13,51 @@ use crate::clock::Sample;
 use crate::contestants::each_subject;
 use crate::subject::{Role, Subject, Visitor};
 
-/// What a run of a workload is given.
+/// The parameters of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Task {
-    /// Operations.
+    /// The number of operations.
     pub ops: u64,
-    /// Seed of sizes and places.
+    /// The seed of sizes and places.
     pub seed: u64,
 }
 
-/// Runs a workload once on a contestant; the error says whose block it got instead, or what went wrong.
+/// Runs a workload once on a contestant. The error names the allocator that served a block instead, or the
+/// failure.
 pub type Run = fn(Task) -> Result<Sample, String>;
 
-/// Somebody who runs a workload.
+/// An allocator or pool that runs a workload.
 #[derive(Clone, Debug)]
 pub struct Contestant {
-    /// Its name.
+    /// The contestant's name.
     pub name: &'static str,
-    /// What it is.
+    /// The contestant's role in the comparison.
     pub role: Role,
-    /// How it is known who served.
+    /// How a block proves which allocator served it.
     pub evidence: &'static str,
     /// Runs the workload.
     pub run: Run,
 }
 
-/// Workloads that are compared in one table.
+/// A group of workloads that are compared in one table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Group {
-    /// One thread.
+    /// Workloads of one thread.
     Single,
-    /// Several threads.
+    /// Workloads of several threads.
     Threads,
-    /// One object of one type.
+    /// Workloads with objects of one type.
     Caches,
-    /// What the machine takes for less.
+    /// The machine's cost of single steps, such as an atomic addition.
     Floors,
 }
 
 impl Group {
-    /// All of them, in the order of tables.
+    /// All groups, in the order of tables.
     pub const ALL: [Group; 4] = [Group::Single, Group::Threads, Group::Caches, Group::Floors];
 
-    /// Its name.
+    /// The group's name.
     pub fn name(self) -> &'static str {
         match self {
             Group::Single => "single",
@@ -67,24 +68,24 @@ impl Group {
     }
 }
 
-/// A workload and everybody who runs it.
+/// A workload and its contestants.
 #[derive(Clone, Debug)]
 pub struct Workload {
-    /// Its name.
+    /// The workload's name.
     pub name: &'static str,
-    /// What it does.
+    /// A description in one line.
     pub about: &'static str,
-    /// Its table.
+    /// The group whose table has the workload.
     pub group: Group,
-    /// Operations of a usual run.
+    /// The number of operations of a run at scale 1.
     pub ops: u64,
-    /// CPUs without which it says nothing.
+    /// The number of CPUs that the workload needs.
     pub cpus: usize,
-    /// Who runs it.
+    /// The contestants, in the order of tables.
     pub contestants: Vec<Contestant>,
 }
 
-/// A workload for any allocator.
+/// A workload for every allocator.
 trait Pattern {
     const NAME: &'static str;
     const ABOUT: &'static str;
@@ -92,11 +93,11 @@ trait Pattern {
     const OPS: u64 = 1_000_000;
     const CPUS: usize = 1;
 
-    /// Runs it once.
+    /// Runs the workload once.
     fn run<A: Subject>(task: Task) -> Result<Sample, String>;
 }
 
-/// A workload with all allocators as contestants, and the first of ours a second time.
+/// A workload with all allocators as contestants, and a twin: the first of our allocators a second time.
 fn of<P: Pattern>() -> Workload {
     struct Collect<P>(Vec<Contestant>, std::marker::PhantomData<P>);
     impl<P: Pattern> Visitor for Collect<P> {
@@ -109,7 +110,7 @@ fn of<P: Pattern>() -> Workload {
     each_subject(&mut collect);
     let mut contestants = collect.0;
     let ours = contestants.iter().position(|one| one.role == Role::Ours).expect("ours is a subject");
-    // The same machine code under another name.
+    // The twin runs the same machine code under another name.
     let twin = Contestant { name: "twin", role: Role::Twin, ..contestants[ours].clone() };
     contestants.push(twin);
     Workload { name: P::NAME, about: P::ABOUT, group: P::GROUP, ops: P::OPS, cpus: P::CPUS, contestants }

@@ -1,5 +1,5 @@
-//! Nine patterns of one thread, by the names that shared measurements of allocators use. An operation is an allocation, eight
-//! bytes written, and a free.
+//! Nine patterns of one thread, with the names that published measurements of allocators use. An operation is
+//! an allocation, a write of eight bytes, and a free.
 
 use super::{Pattern, Task, Workload, of};
 use crate::block::{AnyBlock, Block};
@@ -21,7 +21,7 @@ pub(super) fn workloads() -> Vec<Workload> {
     ]
 }
 
-/// Allocates and frees at once.
+/// Allocates a block and frees it at once.
 struct Pair<const BYTES: usize>;
 
 impl<const BYTES: usize> Pattern for Pair<BYTES> {
@@ -36,7 +36,7 @@ impl<const BYTES: usize> Pattern for Pair<BYTES> {
     }
 }
 
-/// Allocates many and frees them in the same order.
+/// Allocates many blocks and frees them in the order of allocation.
 struct Fifo<const BYTES: usize, const COUNT: usize>;
 
 impl<const BYTES: usize, const COUNT: usize> Pattern for Fifo<BYTES, COUNT> {
@@ -61,7 +61,7 @@ impl<const BYTES: usize, const COUNT: usize> Pattern for Fifo<BYTES, COUNT> {
     }
 }
 
-/// Allocates many and frees them in reverse order.
+/// Allocates many blocks and frees them in reverse order.
 struct Lifo<const BYTES: usize, const COUNT: usize>;
 
 impl<const BYTES: usize, const COUNT: usize> Pattern for Lifo<BYTES, COUNT> {
@@ -88,12 +88,12 @@ impl<const BYTES: usize, const COUNT: usize> Pattern for Lifo<BYTES, COUNT> {
     }
 }
 
-/// Allocates many and frees them in an order of chance.
+/// Allocates many blocks and frees them in random order.
 struct Shuffled;
 
 impl Pattern for Shuffled {
     const NAME: &'static str = "batch64-rand";
-    const ABOUT: &'static str = "1000 blocks of 64 bytes, freed in an order of chance";
+    const ABOUT: &'static str = "1000 blocks of 64 bytes, freed in random order";
 
     fn run<A: Subject>(task: Task) -> Result<Sample, String> {
         const COUNT: usize = 1000;
@@ -112,17 +112,17 @@ impl Pattern for Shuffled {
     }
 }
 
-/// Frees one of 1024 live blocks, by chance, and allocates another of another size in its place.
+/// Frees a random one of 1024 live blocks, and allocates another of another size in its place.
 struct Mixed;
 
 impl Pattern for Mixed {
     const NAME: &'static str = "mixed16-1024";
     const ABOUT: &'static str =
-        "16 to 1024 bytes; one of 1024 live blocks, by chance, makes place for the next";
+        "16 to 1024 bytes: a random one of 1024 live blocks is freed, and another one allocated";
 
     fn run<A: Subject>(task: Task) -> Result<Sample, String> {
         const LIVE: usize = 1024;
-        /// Sizes and places go round in steps that share no factor.
+        /// The length of the tables of sizes and places. The steps through them share no factor with it.
         const TABLE: usize = 4096;
         let mut random = Random::new(task.seed);
         let sizes: Vec<u16> = (0..TABLE).map(|_| 16 + random.below(1009) as u16).collect();
@@ -141,7 +141,7 @@ impl Pattern for Mixed {
     }
 }
 
-/// Allocates zeros and frees at once.
+/// Allocates a zeroed block and frees it at once.
 struct Zeroed;
 
 impl Pattern for Zeroed {
@@ -155,7 +155,7 @@ impl Pattern for Zeroed {
     }
 }
 
-/// A number of operations that is whole batches, at least eight, so that the warm-up has one.
+/// Rounds the number of operations to whole batches, at least eight, so that the warm-up has one batch.
 fn rounded(ops: u64, batch: usize) -> u64 {
     (ops / batch as u64).max(8) * batch as u64
 }

@@ -1,5 +1,5 @@
-//! Memory that one thread allocates and another frees: bounded queues of 1024 places, in bursts of 32. An operation is a
-//! message: an allocation, eight bytes written, its way through the queue, and a free.
+//! Memory that one thread allocates and another frees: bounded queues of 1024 places, in bursts of 32. An
+//! operation is a message: an allocation, a write of eight bytes, its transfer through the queue, and a free.
 
 use super::{Group, Pattern, Task, Workload, of};
 use crate::block::Block;
@@ -9,9 +9,9 @@ use crate::threads::{self, Part, Patience};
 use rtrb::{Consumer, Producer, RingBuffer};
 use std::collections::VecDeque;
 
-/// Places of a queue.
+/// The number of places in a queue.
 const PLACES: usize = 1024;
-/// Messages at once.
+/// The number of messages in a burst.
 const BURST: usize = 32;
 
 pub(super) fn workloads() -> Vec<Workload> {
@@ -27,14 +27,14 @@ pub(super) fn workloads() -> Vec<Workload> {
 
 type Message<A, const BYTES: usize> = Block<A, BYTES>;
 
-/// Sends to one queue after another and receives from one, or does one of the two.
+/// A thread that sends to several queues in turn, receives from one, or does both.
 struct Peer<A: Subject, const BYTES: usize> {
     to: Vec<Producer<Message<A, BYTES>>>,
     from: Option<Consumer<Message<A, BYTES>>>,
-    /// Bursts to send, and to receive.
+    /// The bursts to send, and the bursts to receive.
     sends: u64,
     receives: u64,
-    /// A message of this thread's own, to be looked at.
+    /// The last messages of this thread, for the proof of their allocator.
     kept: VecDeque<Message<A, BYTES>>,
 }
 
@@ -48,7 +48,7 @@ impl<A: Subject, const BYTES: usize> Peer<A, BYTES> {
         Box::new(Peer { to, from, sends, receives, kept: VecDeque::new() })
     }
 
-    /// Sends a burst if there is room.
+    /// Sends a burst if the queue has room. Returns whether it did.
     fn send(&mut self, burst: u64) -> bool {
         let queue = burst as usize % self.to.len();
         let Ok(room) = self.to[queue].write_chunk_uninit(BURST) else { return false };
@@ -56,7 +56,7 @@ impl<A: Subject, const BYTES: usize> Peer<A, BYTES> {
         true
     }
 
-    /// Receives a burst if there is one.
+    /// Receives a burst if the queue has one. Returns whether it did.
     fn receive(&mut self) -> bool {
         let Some(Ok(burst)) = self.from.as_mut().map(|from| from.read_chunk(BURST)) else { return false };
         burst.into_iter().for_each(drop);
@@ -96,18 +96,21 @@ impl<A: Subject, const BYTES: usize> Part for Peer<A, BYTES> {
     }
 }
 
-/// Whole bursts.
+/// The number of whole bursts in `ops` operations.
 fn bursts(ops: u64) -> u64 {
     (ops / BURST as u64).max(1)
 }
 
-/// One thread allocates, the other frees.
+/// One thread allocates, and another frees.
 struct OneWay<const BYTES: usize>;
 
 impl<const BYTES: usize> Pattern for OneWay<BYTES> {
     const NAME: &'static str = if BYTES == 64 { "oneway64" } else { "oneway512" };
-    const ABOUT: &'static str =
-        if BYTES == 64 { "one thread allocates 64 bytes, another frees" } else { "the same with 512 bytes" };
+    const ABOUT: &'static str = if BYTES == 64 {
+        "one thread allocates 64 bytes, another frees"
+    } else {
+        "one thread allocates 512 bytes, another frees"
+    };
     const GROUP: Group = Group::Threads;
     const OPS: u64 = 400_000;
     const CPUS: usize = 2;
@@ -123,15 +126,15 @@ impl<const BYTES: usize> Pattern for OneWay<BYTES> {
     }
 }
 
-/// Two threads send each other what they allocate, and free what they get.
+/// Two threads send each other blocks that they allocated, and free the blocks that they receive.
 struct TwoWay<const BYTES: usize>;
 
 impl<const BYTES: usize> Pattern for TwoWay<BYTES> {
     const NAME: &'static str = if BYTES == 64 { "twoway64" } else { "twoway512" };
     const ABOUT: &'static str = if BYTES == 64 {
-        "two threads send each other 64 bytes, and free what they get"
+        "two threads send each other blocks of 64 bytes, and free those they receive"
     } else {
-        "the same with 512 bytes"
+        "two threads send each other blocks of 512 bytes, and free those they receive"
     };
     const GROUP: Group = Group::Threads;
     const OPS: u64 = 400_000;
@@ -149,7 +152,7 @@ impl<const BYTES: usize> Pattern for TwoWay<BYTES> {
     }
 }
 
-/// One thread allocates, several free.
+/// One thread allocates, and several threads free.
 struct Fan<const BYTES: usize>;
 
 impl<const BYTES: usize> Pattern for Fan<BYTES> {
@@ -157,7 +160,7 @@ impl<const BYTES: usize> Pattern for Fan<BYTES> {
     const ABOUT: &'static str = if BYTES == 64 {
         "one thread allocates 64 bytes, all other CPUs (at least 2 threads) free"
     } else {
-        "the same with 512 bytes"
+        "one thread allocates 512 bytes, all other CPUs (at least 2 threads) free"
     };
     const GROUP: Group = Group::Threads;
     const OPS: u64 = 400_000;

@@ -84,7 +84,7 @@ fn a_signal_ends_it() {
     assert!(killed.success());
     let output = child.wait_with_output().expect("it ends");
     assert_eq!(output.status.code(), Some(130), "{}", text(&output.stderr));
-    assert!(text(&output.stdout).contains("of 10000 blocks are whole"), "{}", text(&output.stdout));
+    assert!(text(&output.stdout).contains("of 10000 blocks are complete"), "{}", text(&output.stdout));
 }
 
 fn catches_interrupts(process: u32) -> bool {
