@@ -315,7 +315,7 @@ fn unsafe_has_an_address() {
 /// `unsafe` in the sources of each room: files, and how often the word stands in them, at most. Whoever needs less lowers the number.
 const UNSAFE_MOST: &[(&str, usize, usize)] = &[
     ("platform", 1, 2),
-    ("native", 10, 81),
+    ("native", 10, 79),
     ("malloc", 10, 69),
     ("objects", 5, 30),
     ("c", 4, 113),

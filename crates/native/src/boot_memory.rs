@@ -1,13 +1,11 @@
-//! Memory for the world's own values, and the values: per node, per CPU, and rows of plain ones. `unsafe`: a
-//! lump is a piece of raw memory.
+//! Memory for the world's own values, and rows of such values. `unsafe`: a lump is a piece of raw memory.
 //!
 //! Values per node and per CPU have to live somewhere before there is any allocator. They live in lumps of a
 //! power of two bytes, cut from reserved address space and kept for reuse by size. Lock order: the lumps'
 //! lock is the innermost of all.
 
 use crate::lock::Sleep;
-use crate::{area, space, system, topology};
-use slablab_platform::{CpuId, CpuShared, NodeId, PerNode};
+use crate::{space, system};
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::ptr::{self, NonNull};
@@ -23,7 +21,8 @@ const SIZES: usize = 26;
 /// The address space for lumps.
 ///
 /// Invariant: `next..end` was reserved for lumps and is in none yet; each list of `free` links lumps of its
-/// size, in which no room is. Only [`Room::take`] and [`Room`]'s `drop` take a lump from here and give it back.
+/// size, in which no room is. Only [`Room::take`] and [`Room`]'s `drop` take a lump from here and give it
+/// back.
 struct Lumps {
     /// Where the next new lump begins, and where the address space ends; 0 before the first.
     next: usize,
@@ -179,7 +178,7 @@ impl<T: Copy> Array<T> {
 /// Invariant: each place is null, or [`Row::make`] stored a pointer there to a value in a room of one that it
 /// forgot. The value stays there until the row is dropped.
 #[derive(Debug)]
-struct Row<T> {
+pub(crate) struct Row<T> {
     places: Room<AtomicPtr<T>>,
     /// What a row does with its values, any thread may do with a `OnceLock`'s: they are made, shared and
     /// dropped through it.
@@ -187,12 +186,12 @@ struct Row<T> {
 }
 
 impl<T: Default> Row<T> {
-    fn new(count: usize) -> Self {
+    pub(crate) fn new(count: usize) -> Self {
         Row { places: Room::take(count).unwrap_or_else(|| no_room()), values: PhantomData }
     }
 
     #[inline]
-    fn peek(&self, index: u16) -> Option<&T> {
+    pub(crate) fn peek(&self, index: u16) -> Option<&T> {
         // Acquire: pairs with the exchange in `make`, after the value was written.
         let value = NonNull::new(self.places()[index as usize].load(Acquire));
         // SAFETY: the invariant of `Row`.
@@ -200,7 +199,7 @@ impl<T: Default> Row<T> {
     }
 
     #[inline]
-    fn get(&self, index: u16) -> &T {
+    pub(crate) fn get(&self, index: u16) -> &T {
         self.peek(index).unwrap_or_else(|| self.make(index))
     }
 
@@ -221,8 +220,8 @@ impl<T: Default> Row<T> {
 impl<T> Row<T> {
     #[inline]
     fn places(&self) -> &[AtomicPtr<T>] {
-        // SAFETY: the invariant of `Room`; a new room is all zeros, which are null pointers, and the row alone
-        // has it.
+        // SAFETY: the invariant of `Room`; a new room is all zeros, which are null pointers, and the row
+        // alone has it.
         unsafe { NonNull::slice_from_raw_parts(self.places.at, self.places.count).as_ref() }
     }
 }
@@ -249,38 +248,4 @@ impl<T> Drop for Made<T> {
 #[cold]
 fn no_room() -> ! {
     system::die("slablab: no address space for another cache\n")
-}
-
-/// One value per node.
-#[derive(Debug)]
-pub struct Nodes<T>(Row<T>);
-
-impl<T: Default> PerNode<T> for Nodes<T> {
-    fn new() -> Self {
-        Nodes(Row::new(topology::nodes() as usize))
-    }
-    #[inline]
-    fn get(&self, node: NodeId) -> &T {
-        self.0.get(node.0)
-    }
-    fn peek(&self, node: NodeId) -> Option<&T> {
-        self.0.peek(node.0)
-    }
-}
-
-/// One value per slot.
-#[derive(Debug)]
-pub struct Cpus<T>(Row<T>);
-
-impl<T: Default> CpuShared<T> for Cpus<T> {
-    fn new() -> Self {
-        Cpus(Row::new(area::room()))
-    }
-    #[inline]
-    fn get(&self, cpu: CpuId) -> &T {
-        self.0.get(cpu.0)
-    }
-    fn peek(&self, cpu: CpuId) -> Option<&T> {
-        self.0.peek(cpu.0)
-    }
 }

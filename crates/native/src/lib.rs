@@ -34,14 +34,14 @@
 //! | `world` | the contract |
 //! | `object` | addresses of objects, words of mapped memory |
 //! | `space` | the reserved address space: its parts, and which of it may be written |
-//! | `region` | addresses turned into references |
+//! | `region` | addresses turned into references: tables with a checked index, and access to the heap |
 //! | `memory` | frames, descriptors, words of objects |
 //! | `area`, `slot_space` | areas: where, whose, and which lines are some cache's |
 //! | `thread`, `local` | threads: numbers, ends, thread-local words |
 //! | `per_cpu`, `sequence` | slots per CPU: whether, and the restartable sequences |
 //! | `slots` | the hot part of a cache in an area |
-//! | `lock` | locks |
-//! | `boot_memory` | memory for the world's own values; values per node and per CPU |
+//! | `lock`, `lazy` | locks; values per node and per CPU |
+//! | `boot_memory` | memory for the world's own values |
 //! | `fork` | who holds a lock or a slot, and the gate that a fork closes |
 //! | `stack` | who called, for debugging |
 //! | `system` | what is asked of the operating system |
@@ -53,6 +53,7 @@ mod area;
 #[expect(unsafe_code, reason = "owns memory")]
 mod boot_memory;
 mod fork;
+mod lazy;
 #[expect(unsafe_code, reason = "thread-local storage by hand")]
 mod local;
 #[expect(unsafe_code, reason = "owns memory")]

@@ -4,7 +4,7 @@
 //! are declared and found in assembler. Reading one is two loads: where it is from the thread pointer, and
 //! what is there.
 
-use crate::area::{REFUSING, REFUSING_AT};
+use crate::area::{Area, REFUSING};
 use std::arch::{asm, global_asm};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -25,8 +25,8 @@ macro_rules! word {
     ($(#[$doc:meta])* $at:ident, $name:literal) => {
         word!($(#[$doc])* $at, $name, ".tbss", "nobits", ".zero 8",);
     };
-    ($(#[$doc:meta])* $at:ident, $name:literal, $first:path, plus $more:path) => {
-        word!($(#[$doc])* $at, $name, ".tdata", "progbits", ".quad {first} + {more}", first = sym $first, more = const $more);
+    ($(#[$doc:meta])* $at:ident, $name:literal, $first:path) => {
+        word!($(#[$doc])* $at, $name, ".tdata", "progbits", ".quad {first}", first = sym $first);
     };
     ($(#[$doc:meta])* $at:ident, $name:literal, $section:literal, $bits:literal, $value:literal, $($operand:tt)*) => {
         #[cfg(target_arch = "x86_64")]
@@ -78,10 +78,10 @@ word!(
     /// Where the address of this thread's area is.
     area_at,
     "slablab_area",
-    REFUSING, plus REFUSING_AT
+    REFUSING
 );
 word!(
-    /// Where the address of this thread's header is.
+    /// Where the number of this thread's header is.
     header_at,
     "slablab_header"
 );
@@ -106,30 +106,32 @@ word!(
     "slablab_unregistered"
 );
 
-/// Where this thread's area is: the refusing one while it has none, and where slots are CPUs'.
+/// This thread's area: a refusing one while it has none, in a hot operation, and where slots are CPUs'.
 #[inline(always)]
-pub(crate) fn area() -> usize {
-    read(area_at())
+pub(crate) fn area() -> &'static Area {
+    // SAFETY: the word is the address of `REFUSING`, which the linker put there, or of what `set_area` got.
+    unsafe { &*std::ptr::with_exposed_provenance(read(area_at())) }
 }
 
-/// Says where this thread's area is from here on.
+/// Sets this thread's area.
 #[inline(always)]
-pub(crate) fn set_area(value: usize) {
-    write(area_at(), value);
+pub(crate) fn set_area(area: &'static Area) {
+    write(area_at(), std::ptr::from_ref(area).expose_provenance());
 }
 
-/// Where this thread's header is; 0 while it has none.
+/// The number of this thread's header, as `thread` counts; 0 while it has none.
 #[inline(always)]
 pub(crate) fn header() -> usize {
     read(header_at())
 }
 
-/// Says where this thread's header is from here on.
+/// Sets the number of this thread's header.
 pub(crate) fn set_header(value: usize) {
     write(header_at(), value);
 }
 
-/// The same; answers where it was until then. One instruction, where signal handlers are concerned.
+/// Sets the number of this thread's header, and returns the one before. One instruction, where signal
+/// handlers are concerned.
 pub(crate) fn swap_header(value: usize) -> usize {
     let thread: usize;
     // SAFETY: reads the thread pointer: the first word of what is there is its address.

@@ -11,7 +11,7 @@
 use crate::area::LocalPagemap;
 use crate::object::{Object, Real};
 use crate::per_cpu::Owner;
-use crate::region;
+use crate::region::{HeapAccess, Table};
 use crate::sequence::FIRST_BYTES;
 use crate::space::{self, Access, Space};
 use crate::{area, boot_memory, per_cpu, system, thread, topology};
@@ -19,16 +19,11 @@ use slablab_platform::{Descriptor, Pfn};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU64, AtomicUsize, Ordering::*};
 use std::sync::{Mutex, PoisonError};
 
-/// Where everything is. Written once, by [`Start`]'s winner, before anybody has an address in the heap.
+/// Where the heap is. Written once, by the thread that starts the world, before any thread has an address in
+/// the heap.
 struct Places {
     heap: AtomicUsize,
-    memmap: AtomicUsize,
-    pagemap: AtomicUsize,
-    /// A bit for every 8 bytes of the heap, for debugging.
-    marks: AtomicUsize,
-    /// A byte for every [`FLAG_BYTES`] of the heap.
-    flags: AtomicUsize,
-    /// Where that of address 0 would be.
+    /// Where the flag of address 0 would be.
     flag_of_0: AtomicUsize,
     secret: AtomicU64,
     frames: AtomicUsize,
@@ -36,14 +31,30 @@ struct Places {
 
 static PLACES: Places = Places {
     heap: AtomicUsize::new(0),
-    memmap: AtomicUsize::new(0),
-    pagemap: AtomicUsize::new(0),
-    marks: AtomicUsize::new(0),
-    flags: AtomicUsize::new(0),
     flag_of_0: AtomicUsize::new(0),
     secret: AtomicU64::new(0),
     frames: AtomicUsize::new(0),
 };
+
+/// A descriptor for every frame of the heap.
+static MEMMAP: Table<Frame> = Table::new();
+/// A word for every frame of the heap.
+static PAGEMAP: Table<AtomicU64> = Table::new();
+/// A bit for every 8 bytes of the heap, for debugging.
+static MARKS: Table<AtomicU64> = Table::new();
+/// A byte for every [`FLAG_BYTES`] of the heap.
+static FLAGS: Table<AtomicU8> = Table::new();
+
+/// The address of each of the tables, and its bytes for a frame of the heap.
+fn tables() -> [(usize, usize); 4] {
+    let page = system::page_size();
+    [
+        (MEMMAP.region().base(), size_of::<Frame>()),
+        (PAGEMAP.region().base(), 8),
+        (FLAGS.region().base(), page / FLAG_BYTES),
+        (MARKS.region().base(), page / 64),
+    ]
+}
 
 pub(crate) type Frame = Descriptor<Real, Real>;
 
@@ -106,16 +117,9 @@ pub(crate) fn node_frames(node: u16) -> (Pfn, u32) {
 
 /// Gives everything back: for the contract's checks, which want a world that nobody used yet.
 pub(crate) fn forget() {
-    let whole = [
-        (PLACES.heap.load(Relaxed), frames() as usize * system::page_size()),
-        (PLACES.memmap.load(Relaxed), frames() as usize * size_of::<Frame>()),
-        (PLACES.pagemap.load(Relaxed), frames() as usize * 8),
-        (PLACES.marks.load(Relaxed), frames() as usize * system::page_size() / 64),
-        (PLACES.flags.load(Relaxed), frames() as usize * system::page_size() / FLAG_BYTES),
-    ];
-    for (at, bytes) in whole {
-        // the ranges are the world's, and the caller says that nobody uses them.
-        space::discard(at, bytes);
+    let (heap, frames) = (PLACES.heap.load(Relaxed), frames() as usize);
+    for (at, bytes_each) in tables().into_iter().chain([(heap, system::page_size())]) {
+        space::discard(at, frames * bytes_each);
     }
 }
 
@@ -127,17 +131,17 @@ pub(crate) fn start(wanted: Wishes) -> Start {
         return Start::Runs;
     }
     let Some(space) = Space::reserve() else { return Start::NoMemory };
-    area::start(space.areas, space.slots);
+    area::start(space.areas);
     boot_memory::start(space.lumps, space.lump_bytes);
     thread::start();
     topology::read();
     per_cpu::start(wanted.slots);
     PLACES.heap.store(space.heap, Relaxed);
-    PLACES.memmap.store(space.memmap, Relaxed);
-    PLACES.pagemap.store(space.pagemap, Relaxed);
-    PLACES.marks.store(space.marks, Relaxed);
-    PLACES.flags.store(space.flags, Relaxed);
-    PLACES.flag_of_0.store(space.flags.wrapping_sub(space.heap / FLAG_BYTES), Relaxed);
+    MEMMAP.set(space.memmap);
+    PAGEMAP.set(space.pagemap);
+    MARKS.set(space.marks);
+    FLAGS.set(space.flags);
+    PLACES.flag_of_0.store(space.flags.base().wrapping_sub(space.heap / FLAG_BYTES), Relaxed);
     PLACES.secret.store(system::secret(), Relaxed);
     PLACES.frames.store(space.frames, Release);
     place(wanted.huge_pages);
@@ -168,21 +172,14 @@ fn place(huge_pages: bool) {
     }
     if huge_pages {
         let (at, bytes) = range(Pfn(0), frames());
-        // as above.
         HUGE.store(space::allow_huge_pages(at, bytes), Relaxed);
     }
 }
 
 /// Makes what is written down about frames writable; `false` if the kernel refuses.
 pub(crate) fn commit_descriptors(first: Pfn, frames: u32) -> bool {
-    let tables = [
-        (&PLACES.memmap, size_of::<Frame>()),
-        (&PLACES.pagemap, 8),
-        (&PLACES.marks, system::page_size() / 64),
-        (&PLACES.flags, system::page_size() / FLAG_BYTES),
-    ];
-    tables.iter().all(|(table, bytes_each)| {
-        let at = table.load(Relaxed) + first.0 as usize * bytes_each;
+    tables().iter().all(|(at, bytes_each)| {
+        let at = at + first.0 as usize * bytes_each;
         space::commit(at, frames as usize * bytes_each)
     })
 }
@@ -190,15 +187,6 @@ pub(crate) fn commit_descriptors(first: Pfn, frames: u32) -> bool {
 /// Frames of the heap, 0 before the start.
 pub(crate) fn frames() -> u32 {
     PLACES.frames.load(Relaxed) as u32
-}
-
-/// The descriptor of a frame of the heap.
-#[inline]
-pub(crate) fn frame(pfn: Pfn) -> &'static Frame {
-    debug_assert!(pfn.0 < frames(), "frame {} of {}", pfn.0, frames());
-    let at = PLACES.memmap.load(Relaxed) + pfn.0 as usize * size_of::<Frame>();
-    // The memmap has a descriptor for every frame.
-    region::at(at)
 }
 
 /// The address `offset` bytes into the block at `pfn`.
@@ -215,46 +203,43 @@ pub(crate) fn locate(object: Object) -> (Pfn, u32) {
     (Pfn((at >> page_shift()) as u32), at as u32 & ((1 << page_shift()) - 1))
 }
 
-/// A word of an array.
-#[inline]
-pub(crate) fn nth(array: Object, index: u32) -> &'static AtomicU64 {
-    // as in `word`; the caller says that the array is so long.
-    region::at(array.addr() + FIRST_BYTES as usize + index as usize * 8)
-}
+impl HeapAccess {
+    /// The descriptor of a frame of the heap.
+    #[inline]
+    pub(crate) fn frame(self, pfn: Pfn) -> &'static Frame {
+        debug_assert!(pfn.0 < frames(), "frame {} of {}", pfn.0, frames());
+        self.at(MEMMAP.region().base() + pfn.0 as usize * size_of::<Frame>())
+    }
 
-/// A word of an object.
-#[inline]
-pub(crate) fn word(object: Object, offset: u32) -> &'static AtomicU64 {
-    // engines use words of free objects and of storage only, which are in mapped slabs and aligned to words.
-    region::at(object.addr() + offset as usize)
-}
+    /// A word of an array of addresses; the array's header comes before it.
+    #[inline]
+    pub(crate) fn nth(self, array: Object, index: u32) -> &'static AtomicU64 {
+        self.at(array.addr() + FIRST_BYTES as usize + index as usize * 8)
+    }
 
-/// Half a word of free memory.
-#[inline]
-pub(crate) fn half(at: Object) -> &'static AtomicU16 {
-    // as in `word`; the address is even.
-    region::at(at.addr())
-}
+    /// The word of an object at `offset`, a multiple of 8.
+    #[inline]
+    pub(crate) fn word(self, object: Object, offset: u32) -> &'static AtomicU64 {
+        self.at(object.addr() + offset as usize)
+    }
 
-/// Fills bytes.
-#[inline]
-pub(crate) fn fill(at: Object, bytes: u32, value: u8) {
-    // the caller owns the bytes.
-    region::fill(at, bytes, value);
-}
+    /// Half a word of free memory, at an even address.
+    #[inline]
+    pub(crate) fn half(self, at: Object) -> &'static AtomicU16 {
+        self.at(at.addr())
+    }
 
-/// Bytes of an object that nobody writes to now.
-pub(crate) fn bytes<'a>(at: Object, bytes: u32) -> &'a [u8] {
-    // the bytes are in a mapped slab and the caller's alone.
-    region::bytes(at, bytes)
+    /// The flag of the [`FLAG_BYTES`] that an object begins in. 0 at first; what it means is its user's.
+    #[inline(always)]
+    pub(crate) fn flag(self, object: Object) -> &'static AtomicU8 {
+        self.at(PLACES.flag_of_0.load(Relaxed).wrapping_add(object.addr() / FLAG_BYTES))
+    }
 }
 
 /// Marks an object as handed out or not; what it was.
 pub(crate) fn mark_live(object: Object, live: bool) -> bool {
     let index = (object.addr() - PLACES.heap.load(Relaxed)) / 8;
-    let at = PLACES.marks.load(Relaxed) + index / 64 * 8;
-    // there is a bit for every 8 bytes of the heap.
-    let word: &AtomicU64 = region::at(at);
+    let word = MARKS.get(index / 64).expect("objects are in the heap");
     let bit = 1 << (index % 64);
     let before = if live { word.fetch_or(bit, Relaxed) } else { word.fetch_and(!bit, Relaxed) };
     before & bit != 0
@@ -263,14 +248,6 @@ pub(crate) fn mark_live(object: Object, live: bool) -> bool {
 /// Bytes of the heap for which there is one flag: the objects of a cache whose size is not less have one
 /// each.
 pub(crate) const FLAG_BYTES: usize = 1024;
-
-/// The flag of what is at an address of the heap. 0 at first; what it means is its user's.
-#[inline(always)]
-pub(crate) fn flag(object: Object) -> &'static AtomicU8 {
-    let at = PLACES.flag_of_0.load(Relaxed).wrapping_add(object.addr() / FLAG_BYTES);
-    // there is one for every so many bytes of the heap, and objects are in the heap.
-    region::at(at)
-}
 
 /// The same for as long as the process is.
 pub(crate) fn secret() -> u64 {
@@ -285,14 +262,9 @@ pub(crate) fn discard(pfn: Pfn, order: u8) -> bool {
         return false;
     }
     let (first, end) = (pfn.0 as usize + 1, pfn.0 as usize + (1 << order));
-    let tables = [
-        (&PLACES.memmap, size_of::<Frame>()),
-        (&PLACES.pagemap, 8),
-        (&PLACES.flags, system::page_size() / FLAG_BYTES),
-    ];
-    for (table, bytes_each) in tables {
+    // The marks stay.
+    for (at, bytes_each) in &tables()[..3] {
         // Whole pages only.
-        let at = table.load(Relaxed);
         let from = (at + first * bytes_each).next_multiple_of(system::page_size());
         let bytes = ((at + end * bytes_each) & !(system::page_size() - 1)).saturating_sub(from);
         if bytes > 0 {
@@ -330,8 +302,7 @@ pub struct Location {
 /// The pagemap's word of a page frame: 0, or the cache's number + 1 above the low half of the slab's address.
 #[inline]
 fn pagemap_word(pfn: usize) -> &'static AtomicU64 {
-    // there is a word for every frame.
-    region::at(PLACES.pagemap.load(Relaxed) + pfn * 8)
+    PAGEMAP.get(pfn).expect("slabs are in the heap")
 }
 
 pub(crate) fn map(pfn: Pfn, order: u8, cache: u32) {
@@ -349,12 +320,10 @@ pub(crate) fn unmap(pfn: Pfn, order: u8) {
 
 /// Stores in `local` which part of the heap is memory of a node, and where its pagemap is.
 pub(crate) fn set_local_pagemap(node: u16, local: &LocalPagemap) {
-    let shift = page_shift();
     let (first, count) = if topology::nodes() > 1 { node_frames(node) } else { (Pfn(0), frames()) };
     local.heap.set(PLACES.heap.load(Relaxed));
     local.start.set(address(first, 0).addr());
-    local.bytes.set((count as usize) << shift);
-    local.pagemap.set(PLACES.pagemap.load(Relaxed) + first.0 as usize * 8);
+    local.pagemap.set(PAGEMAP.region().part(first.0 as usize, count as usize));
 }
 
 /// An address of the heap and the pagemap's word of its page frame, neither checked yet: [`Location`] is the
@@ -366,33 +335,27 @@ pub struct PagemapEntry {
     at: usize,
     /// The heap's address.
     heap: usize,
+    /// For `at`, which is in the heap: the pagemap has an entry for it.
+    access: HeapAccess,
 }
 
 impl PagemapEntry {
     /// The entry of any address; `None` outside the heap.
     #[inline(always)]
-    pub(crate) fn at(at: usize) -> Option<PagemapEntry> {
+    pub(crate) fn at(access: HeapAccess, at: usize) -> Option<PagemapEntry> {
         let heap = PLACES.heap.load(Relaxed);
-        let pfn = at.wrapping_sub(heap) >> page_shift();
-        if pfn >= PLACES.frames.load(Relaxed) {
-            return None;
-        }
-        Some(PagemapEntry { word: pagemap_word(pfn).load(Relaxed), at, heap })
+        let word = PAGEMAP.get(at.wrapping_sub(heap) >> page_shift())?;
+        Some(PagemapEntry { word: word.load(Relaxed), at, heap, access })
     }
 
     /// The entry of an address in memory of this thread's node; `None` elsewhere, and for a thread without a
     /// slot of its own.
     #[inline(always)]
-    pub(crate) fn local(at: usize) -> Option<PagemapEntry> {
+    pub(crate) fn local(access: HeapAccess, at: usize) -> Option<PagemapEntry> {
         let local = area::local_pagemap();
-        let within = at.wrapping_sub(local.start.get());
-        if within >= local.bytes.get() {
-            return None;
-        }
-        let word = local.pagemap.get() + (within >> page_shift()) * 8;
-        // there is a word for every frame of the heap.
-        let word: &AtomicU64 = region::at(word);
-        Some(PagemapEntry { word: word.load(Relaxed), at, heap: local.heap.get() })
+        let frame = at.wrapping_sub(local.start.get()) >> page_shift();
+        let word = local.pagemap.get().get(frame)?;
+        Some(PagemapEntry { word: word.load(Relaxed), at, heap: local.heap.get(), access })
     }
 
     /// The cache's number; `u32::MAX`, which no cache has, if the address is in no slab.
@@ -413,15 +376,14 @@ impl PagemapEntry {
     /// The address as an object.
     #[inline(always)]
     pub fn object(self) -> Object {
-        // an address in the heap, which does not start at 0.
-        region::object(self.at as u64)
+        self.access.object(self.at as u64)
     }
 }
 
 /// The slab that any address is in; `None` if it is in none.
 #[inline]
-pub(crate) fn location(at: usize) -> Option<Location> {
-    let entry = PagemapEntry::at(at).filter(|entry| entry.word != 0)?;
+pub(crate) fn location(access: HeapAccess, at: usize) -> Option<Location> {
+    let entry = PagemapEntry::at(access, at).filter(|entry| entry.word != 0)?;
     let (slab, offset) = entry.place();
     Some(Location { slab, cache: entry.cache(), offset })
 }

@@ -64,6 +64,9 @@ impl fmt::Display for Served {
 }
 
 /// Addresses that a sequence needs. Offsets are from the thread pointer. The assembler reads this.
+///
+/// Invariant: where `sequence` is not 0, slots are CPUs', or one thread at a time pretends so; the two
+/// offsets are of words that every thread has, and `areas` is where `area::AREAS` begins.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Places {

@@ -50,10 +50,3 @@ pub(crate) struct Hot {
     /// The array's address.
     pub(crate) storage: AtomicU64,
 }
-
-/// What a sequence knows of a cache: the offset of its lines in each area, and of the link in its objects.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Cache {
-    pub(crate) offset: u32,
-    pub(crate) link: u32,
-}

@@ -17,13 +17,14 @@
 //! CPUs', every thread reads the refusing area first, and what that refuses is tried by a restartable
 //! sequence: slots per thread pay nothing for there being another way.
 
-use crate::area::{self, Hidden};
+use crate::area::{self, Area, Hidden};
 use crate::fork::{Pass, Section};
 use crate::object::Object;
 use crate::per_cpu::{self, Places};
-use crate::sequence::{self, Cache, Hot};
+use crate::region::{Cache, HeapAccess};
+use crate::sequence::{self, Hot};
+use crate::slot_space;
 use crate::thread::{self, Claim};
-use crate::{memory, region, slot_space};
 use slablab_platform::{CpuId, Event, HotArray, HotList, Local, PerCpu, Shortcut, Want};
 use std::cell::{Cell, UnsafeCell};
 use std::hint::cold_path;
@@ -77,15 +78,30 @@ impl Hot {
     }
 }
 
+/// What is left of the credit of this thread's own area. One decrement in memory, where an atomic takes a load,
+/// a decrement and a store.
+#[inline(always)]
+fn own_credit(area: &'static Area) -> &'static Cell<i32> {
+    // SAFETY: an `AtomicI32` is laid out as an `i32`. `pop_first`, the only caller, uses the cell of an area
+    // with an object alone: that is its thread's own, and only that thread's operations use its credit while
+    // slots are threads'.
+    unsafe { &*std::ptr::from_ref(area::credit(area)).cast() }
+}
+
 /// How often a thread that is moved while it takes its CPU's slot tries the next CPU's.
 const TRIES: u32 = 3;
 
+// SAFETY: only `Native<A>`, where `A: Trusted`, names `Slots`, as its `Platform::PerCpu`. The addresses are
+// those that its engines put into slots, through the functions of `PerCpu` and `Local` below.
+const HEAP: HeapAccess = unsafe { HeapAccess::trusted() };
+
 impl<T> Slots<T> {
     #[inline(always)]
-    fn at(&self, area: usize) -> &Slot<T> {
-        // The lines at `offset` are this cache's in every area, areas are never unmapped, and zeros are a
+    fn at(&self, area: &'static Area) -> &Slot<T> {
+        // SAFETY: `new` took the lines from `offset` on, in every area, from `slot_space`, which gives them
+        // to one cache at a time and within an area's bytes; `Slots` is a type of its `T`, and zeros are a
         // slot.
-        region::at(area + self.cache.offset as usize)
+        unsafe { &*std::ptr::from_ref(area).byte_add(self.cache.offset() as usize).cast() }
     }
 
     #[inline(always)]
@@ -153,8 +169,7 @@ impl<T: Default> Slot<T> {
         if self.held.swap(true, Acquire) {
             return None;
         }
-        // SAFETY: slots are CPUs', and this one is held.
-        let take = |word: &AtomicU64| unsafe { sequence::take(places, cpu, word) };
+        let take = |word: &AtomicU64| sequence::take(places, cpu, word);
         let words = take(&self.hot.list).map(|list| (list, take(&self.hot.sizes)));
         match words {
             Some((list, Some(sizes))) => Some(self.held(cpu, (list, sizes), None, section)),
@@ -194,7 +209,8 @@ impl<T: Default> Slot<T> {
     fn held(&self, cpu: CpuId, words: (u64, u64), claim: Option<Claim>, section: Section) -> Held<'_, T> {
         let (mut list, sizes) = words;
         if !self.used.load(Relaxed) {
-            // SAFETY: nobody else reaches `cold` of a held slot.
+            // SAFETY: the caller set `held` just now (`hold`, `hold_mine`, `hold_remote`), and only a `Held`
+            // refers to `cold`.
             unsafe { (*self.cold.get()).write(T::default()) };
             list = EMPTY;
             area::use_slot(cpu);
@@ -209,7 +225,7 @@ impl<T: Default> Shortcut<Object, T> for Slots<T> {
     #[inline(always)]
     fn pop_first(&self, _event: Event) -> Option<Object> {
         let hidden = Hidden::new();
-        let (hot, credit) = (&self.at(hidden.area()).hot, area::own_credit(hidden.area()));
+        let (hot, credit) = (&self.at(hidden.area()).hot, own_credit(hidden.area()));
         let (size, _) = hot.halves();
         // The refusing area has no object: it is not written to, and only a thread's own area gets past here.
         let last = size.get().checked_sub(1)?;
@@ -218,10 +234,10 @@ impl<T: Default> Shortcut<Object, T> for Slots<T> {
             return None;
         }
         // An array that is not empty has storage, and below its size an address at every index.
-        let storage = region::object(hot.storage.load(Relaxed));
-        let object = memory::nth(storage, last).load(Relaxed);
+        let storage = HEAP.object(hot.storage.load(Relaxed));
+        let object = HEAP.nth(storage, last).load(Relaxed);
         size.set(last);
-        Some(region::object(object))
+        Some(HEAP.object(object))
     }
 
     #[inline(always)]
@@ -234,8 +250,8 @@ impl<T: Default> Shortcut<Object, T> for Slots<T> {
             return false;
         }
         // An array that has room has storage.
-        let storage = region::object(hot.storage.load(Relaxed));
-        memory::nth(storage, end).store(Object::to_raw(Some(object)), Relaxed);
+        let storage = HEAP.object(hot.storage.load(Relaxed));
+        HEAP.nth(storage, end).store(Object::to_raw(Some(object)), Relaxed);
         size.set(end + 1);
         true
     }
@@ -250,7 +266,9 @@ impl<T: Default> PerCpu<Object, T> for Slots<T> {
     fn new(link_offset: u32) -> Self {
         let offset = slot_space::take(size_of::<Slot<T>>()).expect("areas have room for this cache");
         Slots {
-            cache: Cache { offset: offset as u32, link: link_offset },
+            // SAFETY: `slot_space` gave the lines at `offset` to this cache alone, and a `Slot` begins with
+            // its `Hot`. Engines put their own objects there, with the link that they name here (`Trusted`).
+            cache: unsafe { Cache::new(offset as u32, link_offset) },
             closed: AtomicBool::new(false),
             cold: PhantomData,
         }
@@ -264,13 +282,12 @@ impl<T: Default> PerCpu<Object, T> for Slots<T> {
         let Some(object) = Object::from_raw(head(list)) else {
             cold_path();
             drop(hidden);
-            // SAFETY: slots are CPUs', and the lines are ours.
-            return Object::from_raw(unsafe { sequence::pop_if(per_cpu::places()?, self.cache, want) });
+            return Object::from_raw(sequence::pop_if(per_cpu::places()?, self.cache, want));
         };
         if !want.met(hot.tag.load(Relaxed)) {
             return None;
         }
-        let next = memory::word(object, self.cache.link).load(Relaxed);
+        let next = HEAP.word(object, self.cache.link()).load(Relaxed);
         hot.list.store(next << HEAD_SHIFT | ((list & COUNT_MASK) - 1), Relaxed);
         Some(object)
     }
@@ -285,13 +302,12 @@ impl<T: Default> PerCpu<Object, T> for Slots<T> {
             drop(hidden);
             if let Some(places) = per_cpu::places() {
                 let raw = Object::to_raw(Some(object));
-                // SAFETY: slots are CPUs', the lines are ours, and the object is the caller's to give.
-                let done = unsafe { sequence::push_if(places, self.cache, want, limit, raw) };
+                let done = sequence::push_if(places, self.cache, want, limit, raw);
                 return done || self.push_if_opened(want, limit, object, event);
             }
             return list == 0 && self.push_if_opened(want, limit, object, event);
         }
-        memory::word(object, self.cache.link).store(head(list), Relaxed);
+        HEAP.word(object, self.cache.link()).store(head(list), Relaxed);
         hot.list.store(Object::to_raw(Some(object)) << HEAD_SHIFT | ((list & COUNT_MASK) + 1), Relaxed);
         true
     }
@@ -302,8 +318,7 @@ impl<T: Default> PerCpu<Object, T> for Slots<T> {
             return Some(object);
         }
         cold_path();
-        // SAFETY: slots are CPUs', and the lines are ours.
-        Object::from_raw(unsafe { sequence::pop(per_cpu::places()?, self.cache) })
+        Object::from_raw(sequence::pop(per_cpu::places()?, self.cache))
     }
 
     #[inline]
@@ -313,8 +328,7 @@ impl<T: Default> PerCpu<Object, T> for Slots<T> {
         }
         cold_path();
         let Some(places) = per_cpu::places() else { return false };
-        // SAFETY: slots are CPUs', the lines are ours, and the object is the caller's to give.
-        unsafe { sequence::push(places, self.cache, Object::to_raw(Some(object))) }
+        sequence::push(places, self.cache, Object::to_raw(Some(object)))
     }
 
     fn local(&self) -> Option<Held<'_, T>> {
@@ -371,15 +385,15 @@ impl<T> Drop for Slots<T> {
         for cpu in (0..area::used()).map(CpuId) {
             let slot = self.of(cpu);
             if slot.used.load(Acquire) {
-                // SAFETY: whoever drops a cache is alone with it; `used` says that `cold` was made; zeros are
-                // an unused slot.
+                // SAFETY: `drop` has the only reference to the cache; `used` says that `cold` was made; zeros
+                // are an unused slot.
                 unsafe {
                     (*slot.cold.get()).assume_init_drop();
                     std::ptr::from_ref(slot).cast_mut().write_bytes(0, 1);
                 }
             }
         }
-        slot_space::give(self.cache.offset as usize, size_of::<Slot<T>>());
+        slot_space::give(self.cache.offset() as usize, size_of::<Slot<T>>());
     }
 }
 
@@ -407,14 +421,14 @@ impl<T> Drop for Held<'_, T> {
 impl<T> Deref for Held<'_, T> {
     type Target = T;
     fn deref(&self) -> &T {
-        // SAFETY: the slot is held, and was made when it was first held.
+        // SAFETY: `Slot::held` made `cold` before the first `Held`, and one thread at a time has a `Held`.
         unsafe { (*self.slot.cold.get()).assume_init_ref() }
     }
 }
 
 impl<T> DerefMut for Held<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: as above.
+        // SAFETY: `Slot::held` made `cold` before the first `Held`, and one thread at a time has a `Held`.
         unsafe { (*self.slot.cold.get()).assume_init_mut() }
     }
 }

@@ -20,12 +20,13 @@
 //!
 //! `unsafe`: changes what memory may be used for.
 
-use crate::area::{AREA_BYTES, SLOTS, SLOTS_MIN};
+use crate::area::{AREA_BYTES, Area, SLOTS, SLOTS_MIN};
 use crate::memory::{self, FLAG_BYTES, Frame, page_shift};
+use crate::region::Region;
 use crate::system;
 use slablab_platform::Pfn;
 use std::ptr::with_exposed_provenance_mut;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 /// The heap's bytes where address space is not limited, 1 TiB, and at least: with fewer the world does not
 /// start.
@@ -52,15 +53,14 @@ pub(crate) struct Space {
     pub(crate) heap: usize,
     pub(crate) frames: usize,
     /// A descriptor for every frame of the heap.
-    pub(crate) memmap: usize,
+    pub(crate) memmap: Region<Frame>,
     /// A word for every frame of the heap.
-    pub(crate) pagemap: usize,
+    pub(crate) pagemap: Region<AtomicU64>,
     /// A bit for every 8 bytes of the heap.
-    pub(crate) marks: usize,
+    pub(crate) marks: Region<AtomicU64>,
     /// A byte for every [`FLAG_BYTES`] of the heap.
-    pub(crate) flags: usize,
-    pub(crate) areas: usize,
-    pub(crate) slots: usize,
+    pub(crate) flags: Region<AtomicU8>,
+    pub(crate) areas: Region<Area>,
     pub(crate) lumps: usize,
     pub(crate) lump_bytes: usize,
 }
@@ -118,7 +118,20 @@ impl Space {
             return None;
         }
         let heap = heap.next_multiple_of(align);
-        Some(Space { heap, frames, memmap, pagemap, marks, flags, areas, slots, lumps, lump_bytes })
+        // SAFETY: the parts are cut from `whole`, which was reserved above, is zeros, and is never unmapped
+        // once `reserve_exactly` succeeds; each has the bytes of its entries, page-aligned, and is given away
+        // here alone. The types are atomics (`Real` is one, and an `Area`'s cells are in `Own`), whose zeros
+        // are 0.
+        let (memmap, pagemap, marks, flags, areas) = unsafe {
+            (
+                Region::new(memmap, frames),
+                Region::new(pagemap, frames),
+                Region::new(marks, heap_bytes / 512),
+                Region::new(flags, heap_bytes / FLAG_BYTES),
+                Region::new(areas, slots),
+            )
+        };
+        Some(Space { heap, frames, memmap, pagemap, marks, flags, areas, lumps, lump_bytes })
     }
 }
 
@@ -179,8 +192,8 @@ pub(crate) fn allow_huge_pages(at: usize, bytes: usize) -> bool {
 }
 
 fn advise(at: usize, bytes: usize, advice: libc::c_int) -> bool {
-    // SAFETY: `is_inside`: the pages are the world's; what the two functions above ask for leaves them as they
-    // are or makes them zeros.
+    // SAFETY: `is_inside`: the pages are the world's; what the two functions above ask for leaves them as
+    // they are or makes them zeros.
     is_inside(at, bytes) && unsafe { libc::madvise(with_exposed_provenance_mut(at), bytes, advice) == 0 }
 }
 

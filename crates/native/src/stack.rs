@@ -18,24 +18,18 @@ const TRIES: usize = 16;
 /// Most lines printed of a stack.
 const SHOWN: usize = 8;
 
-#[derive(Debug)]
-struct Stack {
-    /// 0 if the entry is free.
-    hash: AtomicU64,
-    calls: [AtomicU64; DEPTH],
-}
+/// Words of a stack: its hash, 0 where no stack is kept, and its calls.
+const WORDS: usize = 1 + DEPTH;
 
-static TABLE: OnceLock<&'static [Stack]> = OnceLock::new();
+static TABLE: OnceLock<&'static [[AtomicU64; WORDS]]> = OnceLock::new();
 
 /// Keeps stacks from now on. Without memory for the table every stack has number 0.
 pub fn want() {
     if TABLE.get().is_none()
-        && let Some(at) = system::map_block(STACKS * size_of::<Stack>(), system::page_size())
+        && let Some(words) = region::words(STACKS * WORDS)
     {
-        // The block is new, large enough, and stays.
-        let table = region::row(at.addr().get(), STACKS);
-        // A second thread that maps a table meanwhile leaves a mapping that is never touched.
-        let _ = TABLE.set(table);
+        // Where another thread was first, its table serves, and nothing writes this one.
+        let _ = TABLE.set(words.as_chunks().0);
     }
 }
 
@@ -56,9 +50,9 @@ pub fn here() -> u64 {
     let mixed = |hash: u64, call: &u64| (hash ^ call).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
     let hash = calls.iter().fold(1, mixed).max(1);
     for place in (0..TRIES).map(|n| (hash as usize).wrapping_add(n) % STACKS) {
-        let stack = &table[place];
-        match stack.hash.compare_exchange(0, hash, Relaxed, Relaxed) {
-            Ok(_) => stack.calls.iter().zip(calls).for_each(|(to, call)| to.store(call, Relaxed)),
+        let [kept, places @ ..] = &table[place];
+        match kept.compare_exchange(0, hash, Relaxed, Relaxed) {
+            Ok(_) => places.iter().zip(calls).for_each(|(to, call)| to.store(call, Relaxed)),
             Err(there) if there != hash => continue,
             Err(_) => {}
         }
@@ -72,7 +66,7 @@ pub fn here() -> u64 {
 fn calls(stack: u64) -> impl Iterator<Item = Call> {
     let kept = stack.checked_sub(1).and_then(|index| TABLE.get()?.get(index as usize));
     let own = Call::at(here as *const () as u64).image;
-    let calls = kept.into_iter().flat_map(|stack| &stack.calls).map(|call| call.load(Relaxed));
+    let calls = kept.into_iter().flat_map(|stack| &stack[1..]).map(|call| call.load(Relaxed));
     let calls = calls.take_while(|call| *call != 0).map(Call::at);
     calls.skip_while(move |call| call.image == own && !own.is_null() && !is_program(own))
 }

@@ -58,11 +58,11 @@ fn wanted() -> Owner {
 impl<A: Trusted> Native<A> {
     /// Writes `word` to every word of an object of `bytes` bytes.
     pub fn stamp(object: Object, bytes: u32, word: u64) {
-        (0..bytes).step_by(8).for_each(|offset| memory::word(object, offset).store(word, Relaxed));
+        (0..bytes).step_by(8).for_each(|offset| Self::HEAP.word(object, offset).store(word, Relaxed));
     }
     /// The offset of the first word of an object of `bytes` bytes that is not `word`.
     pub fn unstamped(object: Object, bytes: u32, word: u64) -> Option<u32> {
-        (0..bytes).step_by(8).find(|offset| memory::word(object, *offset).load(Relaxed) != word)
+        (0..bytes).step_by(8).find(|offset| Self::HEAP.word(object, *offset).load(Relaxed) != word)
     }
     /// Moves this thread to another CPU, under [`Native::enter_pretending`], and renews the credit of its
     /// slot.

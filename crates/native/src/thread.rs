@@ -5,7 +5,7 @@
 
 use crate::area::{self, SLOTS};
 use crate::local::{header, set_area, set_header, swap_header};
-use crate::{local, per_cpu, region, system};
+use crate::{local, per_cpu, system};
 use slablab_platform::CpuId;
 use std::ffi::c_void;
 use std::sync::OnceLock;
@@ -33,6 +33,8 @@ static HEADERS: [Header; SLOTS] = [const {
     }
 }; SLOTS];
 
+/// What a thread's header word holds: 0 without a header, [`ENDED`], or the thread's number plus this.
+const FIRST_HEADER: usize = 2;
 /// Stands for the header of a thread that ended. The thread gets no number again, because no call at a
 /// thread's end would release it.
 const ENDED: usize = 1;
@@ -40,9 +42,7 @@ const ENDED: usize = 1;
 /// This thread's header, if it has a number.
 #[inline]
 fn mine() -> Option<&'static Header> {
-    let at = header();
-    // The word is the address of one of `HEADERS`, 0 or `ENDED`.
-    (at > ENDED).then(|| region::at(at))
+    HEADERS.get(header().wrapping_sub(FIRST_HEADER))
 }
 
 /// The word that counts this thread's sections, if the thread has a number.
@@ -139,7 +139,7 @@ pub(crate) fn enter() -> bool {
         Some(header) => {
             // A signal handler took the number while it interrupted a hot operation, which then restored the
             // refusing area.
-            if area::mine() == area::refusing() && !per_cpu::on() {
+            if std::ptr::eq(area::mine(), area::refusing()) && !per_cpu::on() {
                 set_area(area::of(CpuId(header.number.load(Relaxed))));
             }
             true
@@ -198,7 +198,7 @@ fn set_number(number: CpuId) {
     let header = &HEADERS[number.0 as usize];
     header.random.store(0x9e37_79b9_7f4a_7c15 ^ number.0 as u64, Relaxed);
     header.number.store(number.0, Relaxed);
-    set_header(std::ptr::from_ref(header).expose_provenance());
+    set_header(number.0 as usize + FIRST_HEADER);
 }
 
 /// Releases this thread's number. With slots per thread, returns the thread's slot: its objects stay in it
@@ -207,7 +207,7 @@ pub(crate) fn release() -> Option<CpuId> {
     release_for(0)
 }
 
-/// [`release`], which stores `next` in place of the address of this thread's header.
+/// [`release`], which stores `next` in place of the number of this thread's header.
 fn release_for(next: usize) -> Option<CpuId> {
     let Some(mine) = mine() else {
         set_header(next);

@@ -1,12 +1,13 @@
 //! The contract, over mapped memory. `unsafe`: declares [`Trusted`], and promises that the mapped memory is
 //! memory.
 
-use crate::boot_memory::{Cpus, Nodes};
 use crate::fork::Pass;
+use crate::lazy::{Cpus, Nodes};
 use crate::lock::Futex;
 use crate::memory::{self, PagemapEntry, Start, Wishes};
 use crate::object::{Object, Real};
 use crate::per_cpu::Served;
+use crate::region::HeapAccess;
 use crate::slots::Slots;
 use crate::{area, fork, per_cpu, report, slot_space, space, thread, timers, topology};
 use slablab_platform::{
@@ -72,6 +73,10 @@ pub struct Native<A>(PhantomData<A>);
 pub unsafe trait Trusted: 'static {}
 
 impl<A: Trusted> Native<A> {
+    /// Access to the heap's memory.
+    // SAFETY: `A` is `Trusted`, which promises that engines call these functions as the contract says.
+    pub(crate) const HEAP: HeapAccess = unsafe { HeapAccess::trusted() };
+
     /// Reserves address space, once per process, with the default [`Wishes`]. No other function may be called
     /// before.
     pub fn start() -> Start {
@@ -189,7 +194,7 @@ impl<A: Trusted> Native<A> {
     /// The slab that any address is in; `None` if it is in none.
     #[inline]
     pub fn location(at: *const u8) -> Option<memory::Location> {
-        memory::location(at.addr())
+        memory::location(Self::HEAP, at.addr())
     }
 
     /// Bytes of the heap for each flag. Each object of a cache has a flag of its own if its size is not below
@@ -199,20 +204,20 @@ impl<A: Trusted> Native<A> {
     /// The flag of an object of at least [`Native::FLAG_BYTES`]. 0 at first. The caller gives it a meaning.
     #[inline(always)]
     pub fn flag(object: Object) -> &'static AtomicU8 {
-        memory::flag(object)
+        Self::HEAP.flag(object)
     }
 
     /// The pagemap's entry of an address in memory of this thread's node; `None` elsewhere, and for threads
     /// without slots of their own.
     #[inline(always)]
     pub fn pagemap_local(at: *const u8) -> Option<PagemapEntry> {
-        PagemapEntry::local(at.addr())
+        PagemapEntry::local(Self::HEAP, at.addr())
     }
 
     /// The pagemap's entry of any address; `None` outside the heap.
     #[inline(always)]
     pub fn pagemap(at: *const u8) -> Option<PagemapEntry> {
-        PagemapEntry::at(at.addr())
+        PagemapEntry::at(Self::HEAP, at.addr())
     }
 }
 
@@ -262,7 +267,7 @@ impl<A: Trusted> Frames for Native<A> {
     type Field = Real;
     #[inline]
     fn with_frame<T>(pfn: Pfn, f: impl FnOnce(&Frame<Self>) -> T) -> T {
-        let frame: &Descriptor<Real, Real> = memory::frame(pfn);
+        let frame: &Descriptor<Real, Real> = Self::HEAP.frame(pfn);
         f(frame)
     }
     #[inline]
@@ -294,22 +299,22 @@ impl<A: Trusted> Frames for Native<A> {
 unsafe impl<A: Trusted> Memory for Native<A> {
     #[inline]
     fn link(object: Object, offset: u32) -> Option<Object> {
-        Object::from_raw(memory::word(object, offset).load(Relaxed))
+        Object::from_raw(Self::HEAP.word(object, offset).load(Relaxed))
     }
     #[inline]
     fn set_link(object: Object, offset: u32, next: Option<Object>) {
-        memory::word(object, offset).store(Object::to_raw(next), Relaxed);
+        Self::HEAP.word(object, offset).store(Object::to_raw(next), Relaxed);
     }
     #[inline]
     fn half(at: Object) -> u16 {
-        memory::half(at).load(Relaxed)
+        Self::HEAP.half(at).load(Relaxed)
     }
     #[inline]
     fn set_half(at: Object, value: u16) {
-        memory::half(at).store(value, Relaxed);
+        Self::HEAP.half(at).store(value, Relaxed);
     }
     fn storage_attach(object: Object, words: u32) {
-        memory::fill(object, words * 8, 0);
+        Self::HEAP.fill(object, words * 8, 0);
     }
     #[inline]
     fn storage_load(object: Object, index: u32) -> Option<Object> {
@@ -322,22 +327,22 @@ unsafe impl<A: Trusted> Memory for Native<A> {
     fn storage_detach(_object: Object) {}
     #[inline]
     fn fill(at: Object, bytes: u32, value: u8) {
-        memory::fill(at, bytes, value);
+        Self::HEAP.fill(at, bytes, value);
     }
     fn differs(at: Object, bytes: u32, value: u8) -> Option<(u32, u8)> {
         // In pieces, each compared to its end: the compiler makes wide comparisons of that.
         const PIECE: usize = 32;
-        let all = memory::bytes(at, bytes);
+        let all = Self::HEAP.bytes(at, bytes);
         let other = |piece: &[u8]| piece.iter().fold(0, |other, byte| other | (byte ^ value)) != 0;
         let piece = all.chunks(PIECE).position(other)? * PIECE;
         let index = piece + all[piece..].iter().position(|byte| *byte != value)?;
         Some((index as u32, all[index]))
     }
     fn word(at: Object) -> u64 {
-        memory::word(at, 0).load(Relaxed)
+        Self::HEAP.word(at, 0).load(Relaxed)
     }
     fn set_word(at: Object, value: u64) {
-        memory::word(at, 0).store(value, Relaxed);
+        Self::HEAP.word(at, 0).store(value, Relaxed);
     }
     fn mark_live(object: Object, live: bool) -> bool {
         memory::mark_live(object, live)

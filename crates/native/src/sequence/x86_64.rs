@@ -1,8 +1,9 @@
 //! The sequences on x86-64. `unsafe`: assembler.
 
-use super::{Cache, Hot};
+use super::Hot;
 use crate::area::{AREA_BYTES, CREDIT_AT, SLOTS};
 use crate::per_cpu::Places;
+use crate::region::Cache;
 use slablab_platform::{CpuId, Want};
 use std::arch::asm;
 use std::mem::offset_of;
@@ -62,20 +63,17 @@ macro_rules! in_slot {
             areas_at = const Places::AREAS_AT,
             slots = const SLOTS,
             area_shift = const AREA_BYTES.trailing_zeros(),
-            offset = in(reg) $cache.offset as u64,
+            offset = in(reg) $cache.offset() as u64,
             $($operands)+
         )
     };
 }
 
 /// Takes the list's head if the tag meets `want`. 0 if the tag does not, or if the list is empty.
-///
-/// # Safety
-/// Slots belong to CPUs, and the cache's lines are a [`Hot`] in every area.
 #[inline(always)]
-pub(crate) unsafe fn pop_if(places: &Places, cache: Cache, want: Want) -> u64 {
+pub(crate) fn pop_if(places: &Places, cache: Cache, want: Want) -> u64 {
     let object: u64;
-    // SAFETY: the caller's promise; objects on a list are free and mapped.
+    // SAFETY: the invariants of `Places` and `Cache`; an object on a list is free, so its link is the list's.
     unsafe {
         in_slot!(
             [
@@ -99,7 +97,7 @@ pub(crate) unsafe fn pop_if(places: &Places, cache: Cache, want: Want) -> u64 {
             cache,
             list_at = const offset_of!(Hot, list),
             tag_at = const offset_of!(Hot, tag),
-            link = in(reg) cache.link as u64,
+            link = in(reg) cache.link() as u64,
             mask = in(reg) want.mask,
             value = in(reg) want.value,
             object = out(reg) object,
@@ -111,13 +109,11 @@ pub(crate) unsafe fn pop_if(places: &Places, cache: Cache, want: Want) -> u64 {
 
 /// Puts an object on the list if the tag meets `want` and the list has fewer than `limit` objects. `false` if
 /// not.
-///
-/// # Safety
-/// As [`pop_if`], and the object is the caller's.
 #[inline(always)]
-pub(crate) unsafe fn push_if(places: &Places, cache: Cache, want: Want, limit: u32, object: u64) -> bool {
+pub(crate) fn push_if(places: &Places, cache: Cache, want: Want, limit: u32, object: u64) -> bool {
     let done: u64;
-    // SAFETY: the caller's promise.
+    // SAFETY: the invariants of `Places` and `Cache`; `object` is one that an engine frees
+    // (`PerCpu::push_if`).
     unsafe {
         in_slot!(
             [
@@ -144,7 +140,7 @@ pub(crate) unsafe fn push_if(places: &Places, cache: Cache, want: Want, limit: u
             cache,
             list_at = const offset_of!(Hot, list),
             tag_at = const offset_of!(Hot, tag),
-            link = in(reg) cache.link as u64,
+            link = in(reg) cache.link() as u64,
             mask = in(reg) want.mask,
             value = in(reg) want.value,
             limit = in(reg) limit,
@@ -157,13 +153,10 @@ pub(crate) unsafe fn push_if(places: &Places, cache: Cache, want: Want, limit: u
 }
 
 /// Takes the array's last address. 0 if the array is empty or credit is used up.
-///
-/// # Safety
-/// As [`pop_if`].
 #[inline(always)]
-pub(crate) unsafe fn pop(places: &Places, cache: Cache) -> u64 {
+pub(crate) fn pop(places: &Places, cache: Cache) -> u64 {
     let object: u64;
-    // SAFETY: the caller's promise; an array that is not empty has its storage.
+    // SAFETY: the invariants of `Places` and `Cache`; an array that is not empty has its storage.
     unsafe {
         in_slot!(
             [
@@ -195,13 +188,10 @@ pub(crate) unsafe fn pop(places: &Places, cache: Cache) -> u64 {
 }
 
 /// Adds an address to the array. `false` if the array is full.
-///
-/// # Safety
-/// As [`pop_if`].
 #[inline(always)]
-pub(crate) unsafe fn push(places: &Places, cache: Cache, object: u64) -> bool {
+pub(crate) fn push(places: &Places, cache: Cache, object: u64) -> bool {
     let done: u64;
-    // SAFETY: the caller's promise; an array with room has its storage.
+    // SAFETY: the invariants of `Places` and `Cache`; an array with room has its storage.
     unsafe {
         in_slot!(
             [
@@ -231,12 +221,10 @@ pub(crate) unsafe fn push(places: &Places, cache: Cache, object: u64) -> bool {
 }
 
 /// Takes the value of a word of `cpu`'s slot and stores 0. `None` if this thread runs on another CPU.
-///
-/// # Safety
-/// Slots belong to CPUs, and the caller holds that slot.
-pub(crate) unsafe fn take(places: &Places, cpu: CpuId, word: &AtomicU64) -> Option<u64> {
+pub(crate) fn take(places: &Places, cpu: CpuId, word: &AtomicU64) -> Option<u64> {
     let (taken, here): (u64, u64);
-    // SAFETY: the caller's promise; only sequences on that CPU write the word, and this is one.
+    // SAFETY: the invariant of `Places`; `word` is a shared atomic, which the sequence reads and writes
+    // whole.
     unsafe {
         sequence!(
             [

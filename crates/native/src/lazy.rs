@@ -1,0 +1,39 @@
+//! Values made when first asked for, per node and per CPU.
+
+use crate::boot_memory::Row;
+use crate::{area, topology};
+use slablab_platform::{CpuId, CpuShared, NodeId, PerNode};
+
+/// One value per node.
+#[derive(Debug)]
+pub struct Nodes<T>(Row<T>);
+
+impl<T: Default> PerNode<T> for Nodes<T> {
+    fn new() -> Self {
+        Nodes(Row::new(topology::nodes() as usize))
+    }
+    #[inline]
+    fn get(&self, node: NodeId) -> &T {
+        self.0.get(node.0)
+    }
+    fn peek(&self, node: NodeId) -> Option<&T> {
+        self.0.peek(node.0)
+    }
+}
+
+/// One value per slot.
+#[derive(Debug)]
+pub struct Cpus<T>(Row<T>);
+
+impl<T: Default> CpuShared<T> for Cpus<T> {
+    fn new() -> Self {
+        Cpus(Row::new(area::room()))
+    }
+    #[inline]
+    fn get(&self, cpu: CpuId) -> &T {
+        self.0.get(cpu.0)
+    }
+    fn peek(&self, cpu: CpuId) -> Option<&T> {
+        self.0.peek(cpu.0)
+    }
+}
