@@ -1,5 +1,5 @@
-/* What C and POSIX say of malloc and its family, asked of whatever library is preloaded. Exits with the number of the
- * first line that does not hold. */
+/* The functions of malloc's family as C and POSIX specify them, in the preloaded library. Names the first line that does not
+ * hold, and exits with 1. */
 #include <errno.h>
 #include <malloc.h>
 #include <pthread.h>
@@ -19,7 +19,7 @@
         }                                                            \
     } while (0)
 
-/* Out of the compiler's sight: it knows what malloc does. */
+/* Called through volatile pointers, because the compiler knows malloc and may remove calls. */
 static void *(*volatile do_malloc)(size_t) = malloc;
 static void *(*volatile do_calloc)(size_t, size_t) = calloc;
 static void *(*volatile do_realloc)(void *, size_t) = realloc;
@@ -134,7 +134,7 @@ static void *short_lived(void *handed) {
     return mine;
 }
 
-/* Half of the children, each of which allocates and allocates in a thread of its own. */
+/* Makes half of the children. Each allocates, and allocates in a thread of its own. */
 static void *half_of_the_forks(void *count) {
     for (uintptr_t i = 0; i < (uintptr_t)count; i++) {
         pid_t child = fork();
@@ -171,12 +171,12 @@ static void forks(uintptr_t count) {
     for (int i = 0; i < 3; i++) HOLDS(pthread_join(threads[i], NULL) == 0);
 }
 
-/* What is locked into memory cannot be given back, and is no zeros when it comes again. */
+/* Locked memory (mlock) cannot be given back, so it may not hold zeros when it is allocated again. */
 static void locked(void) {
     size_t bytes = 7 << 20;
     for (int round = 0; round < 3; round++) {
         char *at = do_malloc(bytes);
-        /* As far as the system lets whoever this is. */
+        /* The system may refuse it to this user. */
         int is_locked = mlock(at, bytes) == 0;
         do_memset(at, 0xa5, bytes);
         errno = 77;
@@ -189,7 +189,7 @@ static void locked(void) {
     }
 }
 
-/* Threads that come and go, each freeing what another got. */
+/* Threads start and end; each frees an object of another. */
 static void storm(int count) {
     void *handed = do_malloc(100);
     for (int i = 0; i < count; i++) {
@@ -203,7 +203,7 @@ static void storm(int count) {
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 static struct mallinfo (*volatile do_mallinfo)(void) = mallinfo;
 
-/* What the heap holds is told of this heap: not of one that the process does not use. */
+/* The statistics are of this heap, not of glibc's, which the process does not use. */
 static void information(void) {
     enum { COUNT = 400, BYTES = 25600 };
     static void *held[COUNT];
@@ -231,7 +231,7 @@ static void information(void) {
     void *large = do_malloc((size_t)700 << 20);
     HOLDS(large != NULL);
     mapped = mallinfo2();
-    /* In the heap or beside it: a block of page frames, or a mapping. */
+    /* A block of page frames, or a mapping of its own. */
     HOLDS(mapped.hblkhd + mapped.uordblks >= ((size_t)700 << 20) && mapped.hblks + mapped.uordblks > 0);
     free(large);
     /* Programs end if a setting of speed or memory is refused. `M_PERTURB` says what memory contains. */

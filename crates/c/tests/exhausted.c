@@ -1,17 +1,17 @@
-/* Memory that cannot be had. This program has an mmap, an mremap and an mprotect of its own, which the preloaded library calls,
- * and which fail when they are told to. It starts itself again:
+/* No memory. This program defines mmap, mremap and mprotect, which the preloaded library calls, and which fail on purpose. It
+ * starts itself again:
  *
  *     exhausted at N       the N-th of these calls fails, alone
  *     exhausted from N     the N-th call and all later ones fail
- *     exhausted limit KB   the address space ends there, so that page frames run out
- *     exhausted late       the first allocation fails for want of address space, which is there again for the second
- *     exhausted all        every N there is, either way; then limits
+ *     exhausted limit KB   address space is limited to KB, so that page frames run out
+ *     exhausted late       the first allocation finds no address space, the second does
+ *     exhausted all        every N, both ways; then limits
  *
  *     cc -O1 -rdynamic -pthread crates/c/tests/exhausted.c -o exhausted
  *     LD_PRELOAD=target/release/libslablab.so ./exhausted all
  *
- * Every request is served, or answered NULL and ENOMEM; an allocation keeps its bytes; freed memory can be had again; and when
- * calls fail no more, every request is served. */
+ * Every request is served or returns NULL with ENOMEM; an allocation keeps its bytes; freed memory can be allocated again; once
+ * calls succeed again, every request is served. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <malloc.h>
@@ -34,7 +34,7 @@
         }                                                                                        \
     } while (0)
 
-/* Mappings asked for; which one fails, 0 for none; whether all later ones do. */
+/* Number of calls so far; which call fails, 0 for none; whether all later calls fail too. */
 static int maps, fails, later;
 
 static void read_fault(void) {
@@ -61,7 +61,7 @@ void *mmap(void *at, size_t bytes, int protection, int flags, int file, off_t of
     return (void *)syscall(SYS_mmap, at, bytes, protection, flags, file, offset);
 }
 
-/* What the library asks for; the C library's own malloc, which nobody calls here, has another way to the kernel. */
+/* The library's calls. The C library's own malloc, which is not called here, reaches the kernel in another way. */
 void *mremap(void *at, size_t bytes, size_t wanted, int flags, ...) {
     if (refused()) return MAP_FAILED;
     return (void *)syscall(SYS_mremap, at, bytes, wanted, flags, NULL);
@@ -78,7 +78,7 @@ static void *(*volatile do_malloc)(size_t) = malloc;
 static void *(*volatile do_calloc)(size_t, size_t) = calloc;
 static void *(*volatile do_realloc)(void *, size_t) = realloc;
 
-/* Above this a block is a mapping of its own. */
+/* A larger block is a mapping of its own. */
 #define HUGE_BYTES ((size_t)520 << 20)
 
 static char *tried(char *got, size_t bytes, char fill) {
@@ -103,7 +103,7 @@ static void *elsewhere(void *unused) {
     return unused;
 }
 
-/* Some of everything; each answer is memory or NULL and ENOMEM. */
+/* Requests of all kinds. Each returns memory, or NULL with ENOMEM. */
 static void work(void) {
     static const size_t sizes[] = {1, 16, 100, 1000, 5000, 33000, 1 << 20, 40 << 20};
     char *objects[8][50];
@@ -131,7 +131,7 @@ static void work(void) {
             free(grown);
         }
         looked_at(zeros, HUGE_BYTES, 2);
-        /* A mapping grows and shrinks. Where that is refused it is copied: once. */
+        /* A mapping grows and shrinks. If the kernel refuses, it is copied, once. */
         size_t bytes = HUGE_BYTES;
         for (int way = 0; huge != NULL && i == 0 && way < 2; way++) {
             size_t wanted = way == 0 ? HUGE_BYTES + (64 << 20) : (size_t)128 << 20;
@@ -154,7 +154,7 @@ static void work(void) {
     malloc_trim(0);
 }
 
-/* Memory is there: every request is served. */
+/* With memory every request is served. */
 static void all_served(void) {
     static const size_t sizes[] = {1, 16, 100, 1000, 5000, 33000, 1 << 20, 40 << 20, HUGE_BYTES};
     for (int size = 0; size < 9; size++)
@@ -168,7 +168,7 @@ static void all_served(void) {
     pthread_join(thread, NULL);
 }
 
-/* The first allocation of the process fails: the process may have no more address space than it has. */
+/* The first allocation of the process fails: the limit of address space is what is mapped already. */
 static void late(void) {
     struct rlimit before, none;
     getrlimit(RLIMIT_AS, &before);
@@ -182,7 +182,7 @@ static void late(void) {
     all_served();
 }
 
-/* Takes objects of one size until there are no more; frees them; answers how many there were. */
+/* Allocates objects of one size until that fails, and frees them. Returns their number. */
 static long taken(size_t bytes) {
     struct object {
         struct object *next;
@@ -196,7 +196,7 @@ static long taken(size_t bytes) {
         count++;
     }
     HOLDS(errno == ENOMEM);
-    /* Half is freed, and can be had again: then there is nothing once more. */
+    /* Half is freed and allocated again, until that fails. */
     for (long i = 0; i < count / 2; i++) {
         struct object *next = all->next;
         HOLDS(all->mark == ((uintptr_t)all ^ bytes));
@@ -226,7 +226,7 @@ static void until_frames_run_out(void) {
         for (int size = 0; size < 6; size++) {
             long count = taken(sizes[size]);
             HOLDS(count > 0);
-            /* Nothing is lost: a fiftieth for what slots and lists keep of other sizes. */
+            /* Nothing is lost but a fiftieth: slots and lists keep objects of other sizes. */
             if (round == 1) HOLDS(count >= before[size] - before[size] / 50);
             before[size] = count;
             malloc_trim(0);
@@ -234,7 +234,7 @@ static void until_frames_run_out(void) {
     printf("%ld blocks of 100000 bytes, %ld of 4096\n", before[0], before[1]);
 }
 
-/* This program once more; whether it ended well. */
+/* Runs this program again. Returns whether it succeeded. */
 static int again(const char *program, const char *what, const char *number) {
     fflush(stdout);
     pid_t child = fork();

@@ -27,10 +27,10 @@ static double resident(void) {
     return pages * (double)sysconf(_SC_PAGESIZE) / 1e6;
 }
 
-/* What a program does while it waits for nothing. */
+/* Small allocations, for upkeep to run. */
 static void activity(void) {
     for (int i = 0; i < 300000; i++) {
-        /* Or the compiler leaves both out. */
+        /* volatile, or the compiler removes both calls. */
         char *volatile block = malloc(16 + i * 37 % 500);
         *block = 1;
         free(block);

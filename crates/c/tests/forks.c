@@ -6,9 +6,9 @@
  *     cc -O1 -pthread crates/c/tests/forks.c -o forks
  *     LD_PRELOAD=target/release/libslablab.so ./forks lines 2000
  *
- * A fork takes the lock of the list of streams after the library's handler ran. A thread that holds a stream's lock may wait for
- * memory, another that holds the list's lock may wait for that stream: so no allocation may wait until the fork is over. An alarm
- * ends the program if one fork takes longer than ten seconds. */
+ * A fork takes the lock of the list of streams after the library's handler ran. One thread may hold a stream's lock and wait for
+ * memory, and another may hold the list's lock and wait for that stream. So no allocation may wait until the fork is over. An
+ * alarm ends the program if one fork takes longer than ten seconds. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdio.h>
@@ -27,7 +27,7 @@
 
 static void *(*volatile do_malloc)(size_t) = malloc;
 
-/* The file is gone. */
+/* The file was removed: the reading threads stop. */
 static volatile int over;
 
 static void *reads_lines(void *name) {

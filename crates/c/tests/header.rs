@@ -1,9 +1,9 @@
-//! The header is what cbindgen makes of the source. `SLABLAB_WRITE_HEADER=1` writes it.
+//! The header matches the source. `SLABLAB_WRITE_HEADER=1` writes it, with cbindgen.
 
 use std::path::Path;
 
 #[test]
-fn the_header_is_the_source_s() {
+fn the_header_matches_the_source() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
     let config = cbindgen::Config::from_file(folder.join("cbindgen.toml")).expect("the configuration reads");
     let made =
@@ -18,6 +18,7 @@ fn the_header_is_the_source_s() {
     let there = std::fs::read_to_string(&header).unwrap_or_default();
     assert!(
         there == text,
-        "include/slablab.h is not the source's: SLABLAB_WRITE_HEADER=1 cargo test -p slablab-c --test header"
+        "include/slablab.h differs from the source. To write it: \
+         SLABLAB_WRITE_HEADER=1 cargo test -p slablab-c --test header"
     );
 }

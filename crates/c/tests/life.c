@@ -1,4 +1,4 @@
-/* When a program allocates: before main, in libraries that come and go, in the destructors of ending threads, after exit.
+/* Allocations before main, in libraries that are loaded and unloaded, in destructors of ending threads, and after exit.
  *
  *     cc -O1 -pthread crates/c/tests/life.c -o life
  *     cc -O1 -shared -fPIC -DPLUGIN crates/c/tests/life.c -o plugin.so
@@ -44,7 +44,7 @@ static void give(void) {
     }
 }
 
-/* Of the program, and of each plugin. */
+/* In the program, and in each plugin. */
 __attribute__((constructor)) static void before(void) { take(); }
 __attribute__((destructor)) static void after(void) { give(); }
 
@@ -52,7 +52,7 @@ __attribute__((destructor)) static void after(void) { give(); }
 
 static __thread char *per_thread;
 
-/* What the plugin hands out outlives it. */
+/* A block that the plugin returns outlives the plugin. */
 char *plugin_gift(int n) {
     if (per_thread == NULL) per_thread = malloc(64);
     memset(per_thread, n, 64);
@@ -88,7 +88,7 @@ static void *(*their_malloc)(size_t);
 static void (*their_free)(void *);
 static pthread_barrier_t barrier;
 
-/* Lives on when the library was closed: what the library does at a thread's end must still be there. */
+/* Still runs when the library was closed: the library's function for a thread's end must still be mapped. */
 static void *uses_theirs(void *unused) {
     char *object = their_malloc(100);
     HOLDS(object != NULL);
@@ -108,7 +108,7 @@ static void itself(const char *path, int times) {
         their_malloc = (void *(*)(size_t))dlsym(library, "malloc");
         their_free = (void (*)(void *))dlsym(library, "free");
         HOLDS(their_malloc != NULL && their_free != NULL && (void *)their_malloc != (void *)malloc);
-        /* What an earlier opening handed out is this one's to free. */
+        /* A block from before the library was closed and opened again can be freed. */
         if (kept != NULL) {
             HOLDS(kept[99] == 'k');
             their_free(kept);

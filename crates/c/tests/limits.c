@@ -1,10 +1,10 @@
-/* What the process may have is limited, and most of it is the program's own.
+/* The process's memory is limited, and the program needs most of it.
  *
- *     limits data        under `ulimit -d 1048576`: 256 MiB of the program's own and 16 threads, beside allocations
- *     limits requests    under `ulimit -v`: requests of 16 bytes to 4 MiB, 150 MiB of them at a time; how many are not served
- *     limits once        under `ulimit -v`: a hundred requests; how many are not served
+ *     limits data        under `ulimit -d 1048576`: maps 256 MiB and starts 16 threads, and allocates
+ *     limits requests    under `ulimit -v`: requests of 16 bytes to 4 MiB, up to 150 MiB live; prints how many were not served
+ *     limits once        under `ulimit -v`: a hundred requests; prints how many were not served
  *     limits nothing     allocates nothing
- *     limits reserved    what is reserved for the heap does not count as data: VmData stays below 64 MiB
+ *     limits reserved    reserved address space does not count as data: VmData stays below 64 MiB
  *
  *     cc -O1 -pthread crates/c/tests/limits.c -o limits
  *     (ulimit -d 1048576; LD_PRELOAD=target/release/libslablab.so ./limits data) */
@@ -51,7 +51,7 @@ static void data(void) {
     free(large);
 }
 
-/* Ten requests of small objects, then a large one, each replacing an older one. */
+/* Of ten requests the first is large, the others small. Each replaces an older block. */
 static void requests(void) {
     enum { PLACES = 900 };
     static char *places[PLACES];

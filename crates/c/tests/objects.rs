@@ -78,7 +78,7 @@ fn run_program(program: &Path, engine: &str, arguments: &[&str], setting: (&str,
 }
 
 #[test]
-fn what_the_header_promises() {
+fn object_caches_do_what_the_header_says() {
     for engine in ENGINES {
         for slots in ["thread", "cpu"] {
             let done = run(engine, &[], ("SLABLAB_SLOTS", slots));
@@ -155,8 +155,8 @@ fn every_misuse_is_reported_with_address_and_cache() {
     }
 }
 
-/// A damaged list ends in one line that names object and cache, also where the engine finds it while the cache
-/// is destroyed.
+/// A damaged list ends in one line that names object and cache, also where the engine finds it while the
+/// cache is destroyed.
 #[test]
 fn a_damaged_list_is_reported_with_the_cache_s_name() {
     for engine in ["slub@7.1", "slub@6.1", "slqb@2009-09", "slab@6.1"] {
@@ -227,7 +227,7 @@ fn flags_of_one_cache_debug_it() {
 }
 
 #[test]
-fn statistics_name_the_caches_after_malloc_s() {
+fn statistics_list_object_caches_after_malloc() {
     let done = run("slub@7.1", &["nothing"], ("SLABLAB_STATS", "1"));
     let said = String::from_utf8_lossy(&done.stderr);
     let place = |name: &str| {
@@ -241,7 +241,7 @@ fn statistics_name_the_caches_after_malloc_s() {
 }
 
 #[test]
-fn the_library_has_its_name() {
+fn programs_link_to_the_soname() {
     let built = built();
     let said = done(Command::new("readelf").arg("-d").arg(&built.program));
     assert!(said.contains("[libslablab.so.0]"), "the program looks for another library:\n{said}");

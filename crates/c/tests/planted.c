@@ -1,4 +1,4 @@
-/* Plants one fault, named by the argument, in memory that malloc gave. Prints the object's address first, and "goes on" last. */
+/* Commits one fault, named by the argument, in memory from malloc. Prints the object's address first, and "goes on" last. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <malloc.h>
@@ -12,7 +12,7 @@
 #define BYTES 100
 #define MANY 2000
 
-/* Who allocates and frees, by name in reports. */
+/* Functions that allocate and free, for their names in reports. */
 __attribute__((noinline)) char *taker(void)
 {
     char *volatile object = malloc(BYTES);
@@ -50,7 +50,7 @@ static int is_zero(const char *object)
     return 1;
 }
 
-/* A function that the C library here need not have, of the preloaded one. */
+/* A function of the preloaded library that this C library may lack. */
 static void *function(const char *name)
 {
     void *at = dlsym(RTLD_DEFAULT, name);
@@ -89,7 +89,7 @@ int main(int count, char **arguments)
         for (int i = 0; i < MANY; i++)
             stays = taker();
     } else if (!strcmp(name, "links")) {
-        /* So many that some are in slabs, and not in what a slot keeps. */
+        /* Enough objects that some are in slabs, not only in a slot. */
         static char *volatile many[10 * MANY];
         for (int i = 0; i < 10 * MANY; i++)
             many[i] = taker();

@@ -251,7 +251,7 @@ fn a_small_stack_is_enough_to_start() {
 }
 
 #[test]
-fn what_cannot_be_around_malloc_is_refused() {
+fn invalid_wrappers_are_refused() {
     for (engine, why) in [
         ("slob,debug=F", "SLOB does not store the size"),
         ("slub,debug=Q", "debug=`Q` is not known; near it: FZPUO"),

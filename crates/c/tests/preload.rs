@@ -1,8 +1,8 @@
-//! The library under programs that know nothing of it.
+//! The library preloaded into programs that were not built for it.
 //!
 //! The programs in C and C++ beside this file are built by the system's compilers and run with the library
-//! preloaded, once per engine and kind of slots. Whatever builds Rust has one for C; where there is none for
-//! C++ that test is left out, unless `SLABLAB_CXX_REQUIRED` is set, as in CI.
+//! preloaded, once per engine and kind of slots. A machine that builds Rust has a compiler for C. Without one
+//! for C++ the test of C++ is skipped, unless `SLABLAB_CXX_REQUIRED` is set, as in CI.
 
 mod library;
 
@@ -13,19 +13,19 @@ use std::sync::OnceLock;
 
 const SLOTS: [&str; 2] = ["thread", "cpu"];
 
-/// What the library says where its heap cannot start.
+/// The library's message if its heap cannot start.
 const NO_HEAP: &str = "slablab: cannot reserve address space for the heap";
 
 fn library() -> PathBuf {
     library::folder().join("libslablab.so")
 }
 
-/// A program for one test: tests run side by side.
+/// Builds a program. Each test has its own, because tests run in parallel.
 fn built(compiler: &str, source: &str, arguments: &[&str], name: &str) -> PathBuf {
     built_with(compiler, source, arguments, name, &[])
 }
 
-/// The same with libraries, which linkers want last.
+/// [`built`] with arguments that follow the source, as linkers want libraries.
 fn built_with(compiler: &str, source: &str, arguments: &[&str], name: &str, libraries: &[&str]) -> PathBuf {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(source);
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
@@ -38,7 +38,7 @@ fn built_with(compiler: &str, source: &str, arguments: &[&str], name: &str, libr
 
 fn run(program: &Path, arguments: &[&str], engine: &str, slots: &str) -> Output {
     let mut command = Command::new(program);
-    // Of `.ci/long`: the library would say that it knows no such setting.
+    // A variable of `.ci/long`, which the library would report as unknown.
     command.env_remove("SLABLAB_LONG");
     command.args(arguments).env("LD_PRELOAD", library()).env("SLABLAB_ENGINE", engine);
     command.env("SLABLAB_SLOTS", slots);
@@ -59,14 +59,14 @@ fn check_with(engines: &[&str], program: &Path, arguments: &[&str], says: &str) 
             "{engine}, {slots}: {}\n{said}{errors}",
             done.status
         );
-        // A program may let the library's start fail, which is said.
+        // A program may make the library's start fail, which is reported.
         let unexpected = errors.lines().filter(|line| !line.starts_with(NO_HEAP)).count();
         assert_eq!(unexpected, 0, "{engine}, {slots}: {errors}");
         println!("{engine}, {slots}: {}", said.trim());
     }
 }
 
-/// The area that refuses, half a MiB of zeros, is no part of the file.
+/// The refusing area, half a MiB of zeros, is not part of the file.
 #[test]
 fn the_library_holds_no_zeros() {
     let bytes = std::fs::read(library()).expect("it was built");
@@ -74,9 +74,9 @@ fn the_library_holds_no_zeros() {
     assert!(longest < 1 << 17, "{longest} zeros in a row");
 }
 
-/// `ls` closes standard error before what was registered first runs.
+/// `ls` closes standard error before the library's function at exit runs.
 #[test]
-fn statistics_come_although_a_program_closes_its_standard_error() {
+fn statistics_are_printed_after_standard_error_is_closed() {
     let mut command = Command::new("ls");
     command.arg("/").env("LD_PRELOAD", library()).env("SLABLAB_STATS", "1");
     let said = String::from_utf8(command.output().expect("ls runs").stderr).expect("text");
@@ -84,7 +84,7 @@ fn statistics_come_although_a_program_closes_its_standard_error() {
 }
 
 #[test]
-fn what_c_and_posix_say() {
+fn the_interface_of_c_and_posix() {
     let program = built("cc", "api.c", &["-std=gnu11", "-O1", "-Wall", "-pthread"], "api");
     check(&program, &["40"], "all holds");
 }
@@ -95,15 +95,15 @@ fn short_threads_leave_nothing() {
     check(&program, &["rounds", "60"], "trimmed");
 }
 
-/// Caches give up what they keep when the process grows.
+/// Caches free the objects that they keep when the process grows.
 #[test]
-fn phases_of_other_sizes_do_not_add_up() {
+fn memory_stays_bounded_when_sizes_change() {
     let program = built("cc", "phases.c", &["-std=gnu11", "-O1", "-Wall"], "phases");
     let plain: Vec<&str> = ENGINES.iter().copied().filter(|engine| !engine.contains(',')).collect();
     check_with(&plain, &program, &[], "of 40 MB live");
 }
 
-/// With the default engine; with all of them in `.ci/long`.
+/// With the default engine; with all engines in `.ci/long`.
 #[test]
 fn every_mapping_may_fail() {
     let arguments = ["-std=gnu11", "-O1", "-Wall", "-rdynamic", "-pthread"];
@@ -112,7 +112,7 @@ fn every_mapping_may_fail() {
     check_with(engines, &program, &["all"], "all holds");
 }
 
-/// A program under limits that a shell sets; what it says, and what goes to standard error.
+/// Runs a program under a limit that a shell sets. Returns its standard output and standard error.
 fn under(limit: &str, program: &Path, argument: &str, engine: &str, slots: &str) -> Option<(String, String)> {
     let mut shell = Command::new("sh");
     let script = format!("ulimit {limit}; LD_PRELOAD=$LIBRARY exec $0 $1");
@@ -134,7 +134,8 @@ fn limits() -> PathBuf {
     BUILT.get_or_init(build).clone()
 }
 
-/// Reserved address space is no data: a limit of data leaves what it leaves under the C library's own malloc.
+/// Reserved address space is no data: under a limit of data the program can map memory and start threads as
+/// with the C library's malloc.
 #[test]
 fn a_limit_of_data_leaves_room_for_the_program() {
     let program = limits();
@@ -145,14 +146,13 @@ fn a_limit_of_data_leaves_room_for_the_program() {
     check(&program, &["reserved"], "all holds");
 }
 
-/// `ls` runs in twice the address space that it needs with the C library's malloc, and what the library's
-/// code takes.
+/// `ls` runs in twice the address space that it needs with the C library's malloc, plus the library's code.
 #[test]
 fn a_limit_of_address_space_leaves_a_heap() {
     let ls = Path::new("/bin/ls");
     let runs = |program: &Path, argument: &str, kib: u64, engine: &str, slots: &str| {
         let done = under(&format!("-v {kib}"), program, argument, engine, slots);
-        // The loader says if it could not load the library, and goes on.
+        // If the loader cannot load the library, it prints a message and runs the program without it.
         done.is_some_and(|(_, errors)| errors.is_empty())
     };
     let least = |program: &Path, argument: &str, engine: &str| {
@@ -168,18 +168,18 @@ fn a_limit_of_address_space_leaves_a_heap() {
     });
 }
 
-/// Large requests are mappings of their own where the heap's address space is used up.
+/// Large requests get mappings of their own if the heap's address space is used up.
 #[test]
-fn a_limit_of_address_space_serves_what_the_c_library_serves() {
+fn large_requests_are_served_when_the_heap_is_used_up() {
     each_way(|engine, slots| {
         let (said, _) = under("-v 1000000", &limits(), "requests", engine, slots).expect("it runs");
         assert!(said.starts_with("0 not served"), "{engine}, {slots}: {said}");
     });
 }
 
-/// Where there is no address space for a heap at all, the library says so, once.
+/// Without address space for a heap the library prints one message.
 #[test]
-fn no_address_space_at_all_is_said_once() {
+fn a_heap_that_cannot_start_is_reported_once() {
     let limits = limits();
     let said = (4..64).map(|mib| under(&format!("-v {}", mib << 10), &limits, "once", "slub", "thread"));
     let (said, errors) = said.flatten().next().expect("with enough it runs");
@@ -188,7 +188,7 @@ fn no_address_space_at_all_is_said_once() {
     assert_eq!(errors.lines().count(), 1, "{errors}");
 }
 
-/// The first allocation finds no address space; later ones do.
+/// The first allocation finds no address space; later ones are served.
 #[test]
 fn a_start_that_failed_is_tried_again() {
     let arguments = ["-std=gnu11", "-O1", "-Wall", "-rdynamic", "-pthread"];
@@ -215,7 +215,8 @@ fn ten_thousand_forks_while_threads_allocate() {
     check(&program, &["10000"], "all holds");
 }
 
-/// A fork takes locks of the C library; threads that hold them allocate, and do not wait for the fork.
+/// A fork takes locks of the C library. Threads that hold such locks allocate, and must not wait for the
+/// fork.
 #[test]
 fn forks_while_threads_use_streams() {
     let program = built("cc", "forks.c", &["-std=gnu11", "-O1", "-Wall", "-pthread"], "streams");
@@ -225,10 +226,10 @@ fn forks_while_threads_use_streams() {
 }
 
 #[test]
-fn what_cplusplus_says() {
+fn the_interface_of_cplusplus() {
     let required = std::env::var_os("SLABLAB_CXX_REQUIRED").is_some();
     if !required && Command::new("c++").arg("--version").output().is_err() {
-        return eprintln!("no C++ compiler (c++): left out");
+        return eprintln!("no C++ compiler (c++): skipped");
     }
     let program = built("c++", "new.cpp", &["-std=c++17", "-O1", "-Wall", "-pthread"], "new");
     check(&program, &[], "all holds");
@@ -259,9 +260,9 @@ fn settings_are_read_and_wrong_ones_reported() {
     assert!(slob.contains("SLOB does not store the size"), "{slob}");
 }
 
-/// Statistics say whose slots are, and why they are not the CPUs'.
+/// Statistics say what slots belong to, and why not to CPUs.
 #[test]
-fn slots_per_cpu_or_why_not() {
+fn statistics_say_why_slots_are_not_per_cpu() {
     let program = built("cc", "api.c", &["-std=gnu11", "-O1", "-pthread"], "slots");
     let launcher = built("cc", "without.c", &["-std=gnu11", "-O1", "-Wall"], "without");
     let check = |slots: &str, lacks: &str, says: &[&str]| {
@@ -277,23 +278,24 @@ fn slots_per_cpu_or_why_not() {
         assert!(holds, "{slots}, no {lacks}: {said}");
     };
     check("thread", "", &["a slot per thread, "]);
-    // An older C library or kernel has none.
+    // An older C library or kernel cannot have slots per CPU.
     check("cpu", "", &["a slot per CPU", "a slot per thread (per CPU: "]);
     check("cpu", "rseq", &["a slot per thread (per CPU: the C library registered no rseq area)"]);
     check("thread", "membarrier", &["a slot per thread, "]);
-    // Without both, which comes first does not matter.
+    // A machine may lack both; either reason may be printed.
     check("cpu", "membarrier", &["a slot per thread (per CPU: the "]);
 }
 
 #[test]
-fn libraries_come_and_go_and_threads_allocate_while_they_end() {
+fn plugins_and_ending_threads_allocate() {
     let flags = ["-std=gnu11", "-O1", "-Wall", "-pthread"];
     let program = built("cc", "life.c", &flags, "life");
     let plugin =
         built("cc", "life.c", &[&flags[..], &["-shared", "-fPIC", "-DPLUGIN"]].concat(), "plugin.so");
     check(&program, &["plugins", plugin.to_str().expect("a text"), "100"], "all holds");
     check(&program, &["threads", "300"], "all holds");
-    // Opened and closed, not preloaded; with statistics, which say how many slots the threads before left.
+    // The library opened and closed, not preloaded. Then preloaded, with statistics, which print how many
+    // slots were used.
     for engine in ENGINES {
         let mut itself = Command::new(&program);
         itself.args(["itself", library().to_str().expect("a text"), "20"]).env("SLABLAB_ENGINE", engine);
@@ -314,7 +316,7 @@ fn libraries_come_and_go_and_threads_allocate_while_they_end() {
 
 #[test]
 fn the_c_example_linked_against_the_library() {
-    // By the name that programs look for, it is where the install recipe puts it.
+    // The install recipe puts the library under its SONAME.
     let prefix = Path::new(env!("CARGO_TARGET_TMPDIR")).join("installed-for-words");
     let recipe = Path::new(env!("CARGO_MANIFEST_DIR")).join("install.sh");
     let beside = library();
@@ -374,7 +376,7 @@ fn signal_handlers_that_allocate_after_every_instruction() {
     let program = built("cc", "signals.c", &["-std=gnu11", "-O1", "-Wall", "-pthread"], "steps");
     let long = std::env::var_os("SLABLAB_LONG").is_some();
     for engine in ENGINES {
-        // What is around an engine takes thousands of instructions.
+        // Wrappers take thousands of instructions.
         let steps = match engine.contains(',') {
             true if !long => continue,
             true => "10",

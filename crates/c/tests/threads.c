@@ -1,5 +1,5 @@
-/* Short threads that free what others allocated: what is left of them? Runs so many seconds, or so many rounds; prints resident
- * memory over time. Exits with 1 if it grows, or if what a trim leaves at the end is more than what it left at the start.
+/* Short threads free objects that other threads allocated. Runs for NUMBER seconds or rounds, and prints resident memory over
+ * time. Exits with 1 if that grows, or if a trim at the end leaves more than a trim at the start.
  *
  *     cc -O1 -pthread crates/c/tests/threads.c -o threads
  *     LD_PRELOAD=target/release/libslablab.so ./threads seconds 60
@@ -16,8 +16,8 @@
 #define OBJECTS 200
 #define SAMPLES 12
 #define WARM_UP 30
-/* What one sample may differ from another, as threads run now more and now less beside each other; and the trimmed end from the
- * trimmed start: what the first thread keeps. */
+/* How far a sample may differ from another, because a varying number of threads runs at once; and how far the trimmed end may
+ * differ from the trimmed start: the first thread keeps objects. */
 #define SLACK_KB 32768
 #define SLACK_TRIMMED_KB 10240
 
@@ -26,7 +26,7 @@ struct handed {
     size_t bytes[OBJECTS];
 };
 
-/* What the threads of the last round left, one each: the next ones free it. */
+/* Objects that the threads of the last round left, a list for each: the threads of this round free them. */
 static struct handed left[AT_ONCE];
 static unsigned seed;
 
@@ -78,7 +78,7 @@ static void *short_lived(void *mine) {
     return NULL;
 }
 
-/* Each thread gets what its neighbour of the last round left. */
+/* Each thread gets the objects that its neighbour of the last round left. */
 static void one_round(unsigned number) {
     pthread_t threads[AT_ONCE];
     for (unsigned i = 0; i < AT_ONCE; i++) {
@@ -104,7 +104,7 @@ int main(int count, char **arguments) {
     double number = atof(arguments[2]);
     int by_time = strcmp(arguments[1], "seconds") == 0;
     unsigned rounds = 0;
-    /* Stacks, and what everything needs once. */
+    /* First the memory that is needed once, such as stacks. */
     while (rounds < WARM_UP) one_round(rounds++);
     long start = trimmed_kb();
     long samples[SAMPLES];
@@ -129,7 +129,7 @@ int main(int count, char **arguments) {
         return 1;
     }
     if (end > start + SLACK_TRIMMED_KB) {
-        fprintf(stderr, "threads.c: %ld KB are left of %ld KB\n", end, start);
+        fprintf(stderr, "threads.c: %ld KB after the last trim, %ld KB after the first\n", end, start);
         return 1;
     }
     return 0;

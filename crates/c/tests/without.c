@@ -1,4 +1,4 @@
-/* Runs a program on a kernel that seems to have no membarrier: without PROGRAM ARGUMENT... */
+/* Runs a program with membarrier disabled (seccomp): without PROGRAM ARGUMENT... */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <linux/filter.h>

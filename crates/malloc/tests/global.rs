@@ -1,5 +1,5 @@
-//! A Rust program whose global allocator this is: collections, threads, sizes of all kinds. `unsafe`: frees
-//! by hand.
+//! A Rust program with this global allocator: collections, threads, sizes of all kinds. `unsafe`: frees by
+//! hand.
 #![allow(unsafe_code, reason = "frees by hand")]
 
 use slablab_malloc::Slablab;
@@ -29,7 +29,7 @@ fn churn(seed: u64) -> u64 {
             }
             2 => {
                 sum += texts.remove(&key).map_or(0, |text| {
-                    assert!(text.starts_with(&format!("{key}-")), "the text of {key} is another");
+                    assert!(text.starts_with(&format!("{key}-")), "the text of {key} was overwritten");
                     text.len() as u64
                 })
             }
@@ -84,7 +84,7 @@ fn alignments() {
 }
 
 #[test]
-fn more_than_there_is() {
+fn requests_beyond_memory_return_null() {
     for bytes in [1 << 47, usize::MAX / 2, usize::MAX - 5000, usize::MAX] {
         assert!(slablab_malloc::api::alloc(bytes).is_null(), "{bytes} bytes");
         assert!(slablab_malloc::api::alloc_zeroed(bytes, 4096).is_null(), "{bytes} bytes of zeros");
@@ -97,7 +97,7 @@ fn blocks_above_the_largest_order() {
         let at = slablab_malloc::api::alloc_aligned(bytes, align);
         assert!(!at.is_null() && at.addr().is_multiple_of(align), "{bytes} bytes aligned to {align}");
         assert!(slablab_malloc::api::usable(at) >= bytes);
-        // SAFETY: allocated above, and nobody uses it.
+        // SAFETY: allocated above, and not used any more.
         unsafe { slablab_malloc::api::free(at) };
     }
     let mut grown: Vec<u8> = Vec::with_capacity(400 << 20);
@@ -106,50 +106,50 @@ fn blocks_above_the_largest_order() {
     assert_eq!(grown[0], 7);
 }
 
-/// Bytes of this process that are in memory.
+/// Resident bytes of this process.
 fn resident() -> usize {
-    let said = std::fs::read_to_string("/proc/self/statm").expect("the kernel says");
-    said.split(' ').nth(1).expect("a second number").parse::<usize>().expect("pages") << 12
+    let statm = std::fs::read_to_string("/proc/self/statm").expect("the kernel has it");
+    statm.split(' ').nth(1).expect("a second number").parse::<usize>().expect("pages") << 12
 }
 
 #[test]
-fn another_size_above_the_largest_order_is_not_copied() {
+fn realloc_above_the_largest_order_does_not_copy() {
     use slablab_malloc::api;
     let (least, most) = (600usize << 20, 1400usize << 20);
     let mut at = api::alloc(least);
     assert!(!at.is_null());
     let marks: Vec<usize> = (0..least).step_by(32 << 20).collect();
-    // SAFETY: so many bytes were allocated.
+    // SAFETY: every mark is below `least`, the allocated bytes.
     marks.iter().for_each(|mark| unsafe { at.add(*mark).write(*mark as u8 | 1) });
     let before = resident();
     for bytes in [900 << 20, most, least, 256 << 20, 80 << 20, 200 << 20, 513 << 20] {
-        // SAFETY: allocated above, and nobody uses it.
+        // SAFETY: allocated above, and not used any more.
         at = unsafe { api::realloc(at, bytes, 16) };
         assert!(!at.is_null(), "{bytes} bytes");
         let (usable, grown) = (api::usable(at), resident().saturating_sub(before));
         assert!((bytes..bytes + 65_536).contains(&usable), "{bytes} bytes: {usable} usable");
-        // What other tests take meanwhile is less.
+        // Other tests allocate meanwhile, less than this.
         assert!(grown < 300 << 20, "{bytes} bytes: {grown} were copied");
         for mark in marks.iter().filter(|mark| **mark < 80 << 20) {
-            // SAFETY: within what every size had.
+            // SAFETY: below the smallest size.
             assert_eq!(unsafe { at.add(*mark).read() }, *mark as u8 | 1, "{bytes} bytes, at {mark}");
         }
     }
-    // SAFETY: behind what it once had, and what came back reads as zeros.
+    // SAFETY: inside of the block. It was shorter before, so these pages are new and read as zeros.
     assert_eq!(unsafe { at.add(512 << 20).read() }, 0);
-    // SAFETY: as above; then it is nobody's.
+    // SAFETY: as above; it is not used any more.
     unsafe { api::free(at) };
 }
 
 #[test]
-fn another_size_of_page_frames() {
+fn realloc_of_page_frames_mostly_stays_in_place() {
     use slablab_malloc::api;
     let mut seed = 7u64;
     let mut random = |below: usize| {
         seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         (seed >> 33) as usize % below
     };
-    // As long as nobody comes between, growth is where it is.
+    // A block grows in place unless another one is behind it.
     let mut blocks: Vec<(*mut u8, usize, u8)> = Vec::new();
     let (mut stayed, mut resized) = (0, 0);
     for step in 0..4000 {
@@ -157,50 +157,51 @@ fn another_size_of_page_frames() {
             let bytes = 33_000 + random(200_000);
             let at = api::alloc(bytes);
             assert!(!at.is_null());
-            // SAFETY: so many bytes were allocated.
+            // SAFETY: `bytes` bytes were allocated.
             unsafe { at.write_bytes(step as u8, bytes) };
             blocks.push((at, bytes, step as u8));
         }
         let (at, bytes, fill) = blocks.swap_remove(random(blocks.len()));
         let wanted = [bytes / 3, bytes * 9 / 8, bytes * 2, 40_000][random(4)].clamp(1000, 8 << 20);
-        // SAFETY: allocated above, and nobody else uses it.
+        // SAFETY: allocated above, and used by this thread alone.
         let moved = unsafe { api::realloc(at, wanted, 16) };
         assert!(!moved.is_null() && api::usable(moved) >= wanted, "{bytes} to {wanted} bytes");
         (stayed, resized) = (stayed + (moved == at) as u32, resized + 1);
         if wanted < bytes && wanted > 32 << 10 {
-            assert_eq!(moved, at, "{bytes} to {wanted} bytes: it gets shorter where it is");
+            assert_eq!(moved, at, "{bytes} to {wanted} bytes: a block shrinks in place");
             let wasted = api::usable(moved) - wanted;
             assert!(wasted <= api::usable(moved) / 8 + 4096, "{bytes} to {wanted} bytes: {wasted} wasted");
         }
-        // SAFETY: so many bytes it has.
+        // SAFETY: the block has at least `wanted` bytes.
         let held = unsafe { std::slice::from_raw_parts(moved, wanted.min(bytes)) };
         assert!(held.iter().all(|byte| *byte == fill), "{bytes} to {wanted} bytes");
         match random(3) {
-            // SAFETY: nobody uses it.
+            // SAFETY: not used any more.
             0 => unsafe { api::free(moved) },
             _ => {
-                // SAFETY: so many bytes it has.
+                // SAFETY: the block has at least `wanted` bytes.
                 unsafe { moved.write_bytes(fill, wanted) };
                 blocks.push((moved, wanted, fill));
             }
         }
     }
-    assert!(stayed * 2 > resized, "{stayed} of {resized} stayed where they are");
-    // SAFETY: nobody uses them.
+    assert!(stayed * 2 > resized, "{stayed} of {resized} blocks stayed in place");
+    // SAFETY: not used any more.
     blocks.iter().for_each(|(at, ..)| unsafe { api::free(*at) });
 }
 
-/// Heaps of every engine beside the process's own: on the same pages, each with its own objects.
+/// A further heap of every engine, on the page allocator of the process's own heap, each with its own
+/// objects.
 #[test]
-fn heaps_beside_each_other() {
-    fn check<E: slablab_slabs::Front<slablab_malloc::world::Native>>(beside: slablab_malloc::ExtraHeap<E>) {
+fn extra_heaps_of_every_engine() {
+    fn check<E: slablab_slabs::Front<slablab_malloc::world::Native>>(extra: slablab_malloc::ExtraHeap<E>) {
         let mut seed = 1u64;
         let mut all: Vec<(*mut u8, usize)> = (0..20_000u64)
             .map(|n| {
                 seed = seed.wrapping_mul(6364136223846793005).wrapping_add(n);
                 let bytes = 8 + (seed >> 33) as usize % 3000;
-                let at = beside.heap().alloc(bytes);
-                // SAFETY: so many bytes were allocated.
+                let at = extra.heap().alloc(bytes);
+                // SAFETY: `bytes` bytes were allocated.
                 unsafe { at.write_bytes(n as u8, bytes) };
                 (at, bytes)
             })
@@ -213,19 +214,19 @@ fn heaps_beside_each_other() {
         all.sort_unstable();
         assert!(all.windows(2).all(|pair| pair[0].0.addr() + pair[0].1 <= pair[1].0.addr()));
         // SAFETY: allocated above, and used no more.
-        all.iter().for_each(|(at, _)| unsafe { beside.heap().free(*at) });
+        all.iter().for_each(|(at, _)| unsafe { extra.heap().free(*at) });
     }
     for name in ["slub@7.1", "slub@6.1", "slqb", "slab"] {
         let preset = slablab_slabs::Preset::parse(name).expect("a preset");
         match slablab_malloc::Engines::open(preset).expect("memory") {
-            slablab_malloc::Engines::Slub(beside) => check(beside),
-            slablab_malloc::Engines::Slqb(beside) => check(beside),
-            slablab_malloc::Engines::Slab(beside) => check(beside),
+            slablab_malloc::Engines::Slub(extra) => check(extra),
+            slablab_malloc::Engines::Slqb(extra) => check(extra),
+            slablab_malloc::Engines::Slab(extra) => check(extra),
         }
     }
 }
 
-/// All of this again with slots per CPU: whose they are is decided once per process.
+/// Runs all tests again with slots per CPU: what slots belong to is decided once per process.
 #[test]
 fn all_per_cpu() {
     if std::env::var_os("SLABLAB_SLOTS").is_some() {
@@ -236,7 +237,7 @@ fn all_per_cpu() {
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stdout));
 }
 
-/// And with debugging and hardening around the engine, which have nothing to say.
+/// Runs all tests again with debugging and hardening around the engine, which must report nothing.
 #[test]
 fn all_wrapped() {
     if std::env::var_os("SLABLAB_ENGINE").is_some() {
@@ -246,16 +247,16 @@ fn all_wrapped() {
         ["slub@7.1,debug=FZP,quarantine=8K", "slqb,debug=FZPU", "slab,init=alloc+free,harden=random"]
     {
         let mut again = std::process::Command::new(std::env::current_exe().expect("this test is a program"));
-        again.args(["--skip", "all_per_cpu", "--skip", "shrinking_meanwhile"]);
+        again.args(["--skip", "all_per_cpu", "--skip", "threads_allocate_while_trim_runs"]);
         let done = again.env("SLABLAB_ENGINE", engine).output().expect("it runs");
         let (said, errors) = (String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
         assert!(done.status.success() && errors.is_empty(), "{engine}: {said}{errors}");
     }
 }
 
-/// Huge pages are asked for when the process starts: the mapping of the heap says so.
+/// The heap's mapping has the flag for huge pages if and only if `SLABLAB_HUGE` is set.
 #[test]
-fn huge_pages_as_asked() {
+fn huge_pages_follow_the_setting() {
     let asked = std::env::var_os("SLABLAB_HUGE").is_some();
     let at = Box::new(1u8);
     let address = std::ptr::from_ref(&*at).addr();
@@ -275,7 +276,7 @@ fn huge_pages_as_asked() {
         let this = std::env::current_exe().expect("this test is a program");
         let mut again = std::process::Command::new(this);
         let done = again
-            .args(["--exact", "huge_pages_as_asked"])
+            .args(["--exact", "huge_pages_follow_the_setting"])
             .env("SLABLAB_HUGE", "1")
             .output()
             .expect("it runs");
@@ -283,9 +284,9 @@ fn huge_pages_as_asked() {
     }
 }
 
-/// Threads that allocate, free and end while another one asks every slot to give back what it holds.
+/// Threads allocate, free and end while another thread empties all slots.
 #[test]
-fn shrinking_meanwhile() {
+fn threads_allocate_while_trim_runs() {
     use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -307,15 +308,15 @@ fn shrinking_meanwhile() {
                         };
                         let mut live: Vec<Vec<u8>> = Vec::new();
                         for step in 0..60_000u64 {
-                            // Ups and downs of several hundred objects, so that sheaves grow and are
-                            // exchanged.
+                            // The number of live objects rises and falls by several hundred, so that
+                            // sheaves grow and are exchanged.
                             if next(1000) < if step % 4000 < 2000 { 700 } else { 300 } {
                                 let bytes = 1 + if next(8) == 0 { next(3000) } else { next(300) };
                                 live.push(vec![bytes as u8; bytes as usize]);
                             } else if !live.is_empty() {
                                 let at = next(live.len() as u64) as usize;
-                                let gone = live.swap_remove(at);
-                                assert!(gone.iter().all(|byte| *byte == gone.len() as u8), "written over");
+                                let freed = live.swap_remove(at);
+                                assert!(freed.iter().all(|byte| *byte == freed.len() as u8), "overwritten");
                             }
                         }
                     })

@@ -1,9 +1,9 @@
-//! As many caches as there can be: in a process of its own, where no other test wants one.
+//! The largest number of caches, in a process of its own, where no other test needs one.
 
 use slablab_objects::{CreateError, ObjectCache};
 
 #[test]
-fn as_many_caches_as_there_can_be_and_then_an_error() {
+fn beyond_the_largest_number_of_caches_create_fails() {
     let mut all = Vec::new();
     let refused = loop {
         match ObjectCache::<u64>::new("one of many") {

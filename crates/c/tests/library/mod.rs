@@ -1,10 +1,10 @@
-//! The library as cargo builds it: what only C can link is not built for tests.
+//! The library as cargo builds it. Cargo does not build a `cdylib` for tests.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// What it is run with: engines, bare and with something around them.
+/// The engines that tests run with, bare and wrapped.
 pub(crate) const ENGINES: &[&str] = &[
     "slub@7.1",
     "slub@6.1",
@@ -18,7 +18,7 @@ pub(crate) const ENGINES: &[&str] = &[
     "slub@6.1,harden=random+encode",
 ];
 
-/// The folder that it is in.
+/// The library's folder. Builds the library once per process.
 pub(crate) fn folder() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| {

@@ -1,4 +1,4 @@
-//! Values that stay made while their objects are free.
+//! Values that stay constructed while their objects are free.
 
 use crate::{Census, Counted, is_wrapped, under_every_engine};
 use slablab_objects::{Builder, Constructed, ObjectCache};
@@ -13,33 +13,33 @@ fn cache(engine: &'static str, census: &Census) -> ObjectCache<Counted, Construc
 }
 
 #[test]
-fn what_a_user_left_is_there_for_the_next() {
+fn a_constructed_value_is_as_its_last_user_left_it() {
     under_every_engine(|engine| {
         let census = Census::default();
         let cache = cache(engine, &census);
         for n in 0..100 {
             let mut object = cache.alloc().expect("memory");
-            // A quarantine holds an object back for a while.
+            // A quarantine delays the reuse of an object.
             assert!(object.is_whole() && (object.number == n || is_wrapped(engine)), "{engine}");
             object.set(n + 1);
         }
-        assert!(census.living() == 1 || is_wrapped(engine), "{engine}: the same object every time");
+        assert!(census.living() == 1 || is_wrapped(engine), "{engine}: one object is reused every time");
         drop(cache);
         assert_eq!(census.living(), 0, "{engine}");
     });
 }
 
 #[test]
-fn values_are_made_once_for_an_object_and_end_with_its_slab() {
+fn values_are_constructed_once_and_dropped_with_their_slab() {
     under_every_engine(|engine| {
         let census = Census::default();
         let cache = cache(engine, &census);
         let all: Vec<_> = (0..1000).map(|_| cache.alloc().expect("memory")).collect();
         let numbers: HashSet<u64> = all.iter().map(|object| object.number).collect();
         assert_eq!((numbers.len(), census.living()), (1000, 1000), "{engine}");
-        // Every tenth stays, so that slabs do.
+        // Every tenth object stays, so that the slabs stay.
         let stay: Vec<_> = all.into_iter().filter(|object| object.number % 10 == 0).collect();
-        assert!(census.living() >= 900, "{engine}: {} of 1000 still made", census.living());
+        assert!(census.living() >= 900, "{engine}: {} of 1000 values left", census.living());
         drop(stay);
         assert!(cache.shrink() > 0, "{engine}");
         assert_eq!((census.living(), cache.stats().slabs), (0, 0), "{engine}");
@@ -51,7 +51,7 @@ fn values_are_made_once_for_an_object_and_end_with_its_slab() {
 }
 
 #[test]
-fn values_that_are_not_forgotten_end_beside_those_that_are() {
+fn destroy_drops_the_values_that_were_not_forgotten() {
     under_every_engine(|engine| {
         let census = Census::default();
         let cache = cache(engine, &census);
@@ -63,7 +63,7 @@ fn values_that_are_not_forgotten_end_beside_those_that_are() {
         }
         drop(cache);
         let most = 300 / 2;
-        assert!((1..most).contains(&census.living()), "{engine}: {} still made", census.living());
+        assert!((1..most).contains(&census.living()), "{engine}: {} values left", census.living());
     });
 }
 
@@ -86,22 +86,22 @@ fn a_constructor_that_panics_leaves_nothing() {
     });
 }
 
-/// A value's end may use the cache that it was in, and whatever the program has locked is not locked by it
-/// elsewhere: ends run in calls of this cache only.
+/// A value's `Drop` may take the program's locks: it runs in calls of the value's own cache only, not in any
+/// call that a thread makes while it holds such a lock.
 #[test]
-fn ends_run_in_calls_of_their_cache() {
+fn values_are_dropped_in_calls_of_their_cache() {
     static LOCKED: Mutex<u32> = Mutex::new(0);
     struct Locks;
     impl Drop for Locks {
         fn drop(&mut self) {
-            *LOCKED.lock().expect("nobody panics") += 1;
+            *LOCKED.lock().expect("no thread panicked") += 1;
         }
     }
     let cache = ObjectCache::with("locks", || Locks).expect("a cache");
     let all: Vec<_> = (0..5000).map(|_| cache.alloc().expect("memory")).collect();
     drop(all);
-    let held = LOCKED.lock().expect("nobody panics");
-    // Others' slow paths come by deferred work of this cache.
+    let held = LOCKED.lock().expect("no thread panicked");
+    // Slow paths of another cache run the deferred work of this one.
     let other = ObjectCache::new("other").expect("a cache");
     for _ in 0..50 {
         drop((0..500).map(|n| other.insert([n; 100]).expect("memory")).collect::<Vec<_>>());
@@ -110,5 +110,5 @@ fn ends_run_in_calls_of_their_cache() {
     }
     drop(held);
     drop(cache);
-    assert_eq!(*LOCKED.lock().expect("nobody panics"), 5000);
+    assert_eq!(*LOCKED.lock().expect("no thread panicked"), 5000);
 }

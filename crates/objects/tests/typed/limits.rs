@@ -1,4 +1,4 @@
-//! Limits, objects in advance, shrinkers.
+//! Limits, prefilled objects, shrinkers.
 
 use crate::{Census, under_every_engine};
 use slablab_objects::{AllocError, Builder, Limit, Object, ObjectCache, Shrinker, shrink_all};
@@ -7,7 +7,7 @@ use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
 #[test]
-fn at_its_limit_a_cache_refuses_and_hands_the_value_back() {
+fn an_insert_at_the_limit_returns_the_value() {
     under_every_engine(|engine| {
         let builder = Builder::new("limited").engine(engine).limit(Limit::Objects(100));
         let cache = builder.create::<u64>().expect("a cache");
@@ -19,14 +19,14 @@ fn at_its_limit_a_cache_refuses_and_hands_the_value_back() {
         assert_eq!(cache.stats().active, 90, "{engine}");
         assert_eq!(cache.prefill(11).expect_err("beyond the limit"), AllocError::Limit, "{engine}");
         let reserve = cache.prefill(10).expect("within the limit");
-        assert!(cache.insert(1).is_err(), "{engine}: what is in advance counts");
+        assert!(cache.insert(1).is_err(), "{engine}: prefilled objects count");
         drop(reserve);
         assert!(cache.insert(1).is_ok(), "{engine}");
     });
 }
 
 #[test]
-fn a_limit_in_bytes_counts_what_is_around_objects_too() {
+fn a_limit_in_bytes_counts_padding() {
     let cache =
         Builder::new("bytes").align(64).limit(Limit::Bytes(1000)).create::<[u8; 40]>().expect("a cache");
     let all: Vec<_> = std::iter::repeat_with(|| cache.insert([1; 40])).map_while(Result::ok).collect();
@@ -50,7 +50,7 @@ fn threads_share_a_limit() {
 }
 
 #[test]
-fn what_is_taken_in_advance_cannot_fail() {
+fn prefilled_objects_cannot_fail() {
     under_every_engine(|engine| {
         let census = Census::default();
         let cache = Builder::new("ahead").engine(engine).create().expect("a cache");
@@ -68,7 +68,7 @@ fn what_is_taken_in_advance_cannot_fail() {
 }
 
 #[test]
-fn values_in_advance_are_made_in_advance() {
+fn prefill_runs_the_constructor() {
     under_every_engine(|engine| {
         let census = Census::default();
         let born = census.clone();
@@ -85,39 +85,39 @@ fn values_in_advance_are_made_in_advance() {
 
 type Spares = Mutex<Vec<Object<'static, u64>>>;
 
-/// A cache that keeps spares must be a static: its shrinker may be asked at any time.
+/// A cache that keeps spare objects must be a static: its shrinker may be called at any time.
 static SPARED: LazyLock<ObjectCache<u64>> =
     LazyLock::new(|| Builder::new("spared").limit(Limit::Objects(20)).create().expect("a cache"));
 static SPARES: Spares = Mutex::new(Vec::new());
 
 #[test]
-fn a_shrinker_is_asked_at_the_limit_and_by_shrink_all() {
+fn shrinkers_run_at_the_limit_and_in_shrink_all() {
     let asked = Arc::new(AtomicU64::new(0));
     let counts = asked.clone();
     let shrinker: Shrinker = SPARED.shrinker(move |wanted| {
         counts.fetch_add(1, SeqCst);
-        let mut spares = SPARES.lock().expect("nobody panics");
+        let mut spares = SPARES.lock().expect("no thread panicked");
         let left = spares.len().saturating_sub(wanted as usize);
         spares.drain(left..).count() as u64
     });
     let fill = || {
-        let mut spares = SPARES.lock().expect("nobody panics");
+        let mut spares = SPARES.lock().expect("no thread panicked");
         while spares.len() < 20 {
             spares.push(SPARED.insert(7).expect("within the limit"));
         }
     };
     fill();
     let own = SPARED.insert(8).expect("a spare went");
-    assert_eq!((asked.load(SeqCst), SPARES.lock().expect("nobody panics").len()), (1, 19));
+    assert_eq!((asked.load(SeqCst), SPARES.lock().expect("no thread panicked").len()), (1, 19));
     drop(own);
     shrink_all();
-    assert_eq!(SPARES.lock().expect("nobody panics").len(), 0);
+    assert_eq!(SPARES.lock().expect("no thread panicked").len(), 0);
     let before = asked.load(SeqCst);
     fill();
     drop(shrinker);
-    assert!(SPARED.insert(8).is_err(), "nobody is asked any more");
+    assert!(SPARED.insert(8).is_err(), "the shrinker is unregistered");
     shrink_all();
-    assert_eq!((asked.load(SeqCst), SPARES.lock().expect("nobody panics").len()), (before, 20));
+    assert_eq!((asked.load(SeqCst), SPARES.lock().expect("no thread panicked").len()), (before, 20));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What object caches promise, under every engine.
+//! The promises of object caches, under every engine.
 
 mod constructor;
 mod limits;
@@ -27,19 +27,20 @@ const ENGINES: &[&str] = &[
     "slqb@2009-09,harden=encode",
 ];
 
-/// Whether something is around an engine: objects are then further apart, and do not come again at once.
+/// Whether an engine is wrapped: then objects are further apart, and a freed object is not the next one
+/// allocated.
 fn is_wrapped(engine: &str) -> bool {
     engine.contains(',')
 }
 
-/// Does the same under every engine.
+/// Runs `check` under every engine.
 fn under_every_engine(check: impl Fn(&'static str)) {
     for engine in ENGINES {
         check(engine);
     }
 }
 
-/// Counts the values there are.
+/// Counts the values that exist.
 #[derive(Clone, Default)]
 struct Census(Arc<AtomicUsize>);
 
@@ -54,7 +55,7 @@ impl Census {
     }
 }
 
-/// A value that knows when it was damaged, and that is counted.
+/// A counted value that can tell if it was damaged.
 struct Counted {
     number: u64,
     check: u64,
@@ -73,18 +74,18 @@ impl Counted {
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        assert!(self.is_whole(), "{:#x} and {:#x} in a value that ends", self.number, self.check);
+        assert!(self.is_whole(), "{:#x} and {:#x} in a value that is dropped", self.number, self.check);
         self.census.0.fetch_sub(1, SeqCst);
     }
 }
 
-/// All of it again, where slots are CPUs', as far as the machine can: short of memory there is the same
-/// either way.
+/// Runs all tests again with slots per CPU, if the machine can have them. Without those of `short`, which do
+/// not depend on the kind of slots.
 #[test]
-fn the_same_with_slots_of_cpus() {
+fn all_tests_with_slots_per_cpu() {
     let again = std::env::current_exe().expect("this test is a program");
     let mut command = std::process::Command::new(again);
-    command.args(["--skip", "the_same_with", "--skip", "short::"]).env("SLABLAB_SLOTS", "cpu");
+    command.args(["--skip", "all_tests_with", "--skip", "short::"]).env("SLABLAB_SLOTS", "cpu");
     let done = command.output().expect("it runs");
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stdout));
 }

@@ -5,7 +5,7 @@ use slablab_objects::{Builder, CreateError, InUse, Letters, ObjectCache};
 use std::cell::RefCell;
 
 #[test]
-fn values_are_as_they_were_put_in_and_end_with_their_objects() {
+fn values_stay_whole_and_are_dropped_with_their_objects() {
     under_every_engine(|engine| {
         let census = Census::default();
         let cache = Builder::new("plain").engine(engine).create().expect("a cache");
@@ -54,7 +54,7 @@ fn objects_are_aligned_as_their_type_and_their_cache_ask() {
 }
 
 #[test]
-fn what_cannot_be_is_an_error() {
+fn invalid_options_are_errors() {
     let odd = Builder::new("odd").align(24).create::<u64>();
     assert_eq!(odd.err(), Some(CreateError::Align(24)));
     let huge = Builder::new("huge").create::<[u8; 5 << 20]>();
@@ -90,7 +90,7 @@ fn forgotten_objects_are_counted_and_stay() {
 }
 
 #[test]
-fn a_value_that_panics_at_its_end_frees_its_object() {
+fn a_value_whose_drop_panics_frees_its_object() {
     struct Panics(bool);
     impl Drop for Panics {
         fn drop(&mut self) {
@@ -121,7 +121,7 @@ fn values_may_borrow() {
 }
 
 #[test]
-fn statistics_say_what_there_is() {
+fn statistics_count_objects_slabs_and_bytes() {
     under_every_engine(|engine| {
         let cache = Builder::new("counted").engine(engine).create::<[u64; 8]>().expect("a cache");
         assert_eq!(cache.name(), "counted");

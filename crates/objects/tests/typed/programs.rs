@@ -1,4 +1,4 @@
-//! Random programs beside a dumb reference: a vector of the numbers that were put in.
+//! Random programs, compared with a simple reference: a vector of the inserted numbers.
 
 use crate::{Census, under_every_engine};
 use slablab_objects::{Builder, Mode, Object, ObjectCache};
@@ -18,7 +18,7 @@ impl Random {
 const SEEDS: u64 = 3;
 const STEPS: u64 = 20_000;
 
-/// Runs a program over a cache; `alloc` answers objects that hold a number, from the cache or in advance.
+/// Runs a program over a cache. `alloc` returns objects that hold a number, from the cache or from a reserve.
 fn run<'c, M: Mode<crate::Counted>>(
     cache: &'c ObjectCache<crate::Counted, M>,
     seed: u64,
@@ -101,7 +101,7 @@ fn plain_values() {
 }
 
 #[test]
-fn kept_values() {
+fn constructed_values() {
     under_every_engine(|engine| {
         for seed in 0..SEEDS {
             let census = Census::default();

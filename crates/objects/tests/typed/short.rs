@@ -1,4 +1,4 @@
-//! Memory runs out: in a process of its own, whose address space is bounded.
+//! Memory runs out, in a process of its own with limited address space.
 
 use crate::{ENGINES, under_every_engine};
 use slablab_objects::{AllocError, Builder, ObjectCache, Shrinker};
@@ -33,10 +33,10 @@ fn fill() {
         };
         assert_eq!(why, AllocError::NoMemory);
         assert!(held.len() > 5 && ASKED.load(SeqCst) >= round, "{} batches", held.len());
-        assert_eq!(cache.stats().active, held.len() as u64 * 64, "nothing is lost");
+        assert_eq!(cache.stats().active, held.len() as u64 * 64, "no object is lost");
         held.clear();
         cache.shrink();
-        assert_eq!(cache.stats().slabs, 0, "and everything comes back");
+        assert_eq!(cache.stats().slabs, 0, "all slabs are freed");
     }
     println!("it went on");
 }

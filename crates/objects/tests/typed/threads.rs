@@ -1,4 +1,4 @@
-//! Threads that hand objects to each other, that end, and that live on when their cache ends.
+//! Threads that hand objects to each other, that end, and that outlive their cache.
 
 use crate::{Census, under_every_engine};
 use slablab_objects::{Builder, ObjectCache};
@@ -32,7 +32,7 @@ fn objects_go_from_thread_to_thread() {
 }
 
 #[test]
-fn what_ended_threads_had_is_found_again() {
+fn slots_of_ended_threads_are_reused() {
     under_every_engine(|engine| {
         let census = Census::default();
         let born = census.clone();
@@ -50,9 +50,9 @@ fn what_ended_threads_had_is_found_again() {
     });
 }
 
-/// SLQB leaves a slot's pages to the slot's next thread.
+/// Not SLQB: it leaves a slot's pages to the next thread of the slot.
 #[test]
-fn what_ended_threads_had_is_given_up() {
+fn slots_of_ended_threads_are_emptied() {
     for engine in ["slub@7.1", "slub@6.1", "slab@6.1"] {
         const THREADS: usize = 40;
         let cache = Builder::new("given up").engine(engine).create::<[u64; 64]>().expect("a cache");
@@ -64,7 +64,7 @@ fn what_ended_threads_had_is_given_up() {
                 all_have.wait();
             };
             let threads: Vec<_> = (0..THREADS).map(|_| scope.spawn(use_some)).collect();
-            // Joined, not only done: what a thread had is given up when it ends.
+            // Joined, so that the thread has ended: its slot is emptied at its end.
             threads.into_iter().for_each(|thread| thread.join().expect("it ends"));
         });
         let (bytes, peak) = (cache.stats().bytes, THREADS as u64 * 50 * 512);
@@ -73,7 +73,7 @@ fn what_ended_threads_had_is_given_up() {
 }
 
 #[test]
-fn what_live_threads_keep_goes_with_the_cache() {
+fn destroy_empties_the_slots_of_live_threads() {
     under_every_engine(|engine| {
         let census = Census::default();
         let born = census.clone();
@@ -99,7 +99,7 @@ fn what_live_threads_keep_goes_with_the_cache() {
 }
 
 #[test]
-fn caches_come_and_go_while_others_work() {
+fn caches_are_created_and_destroyed_while_threads_use_others() {
     under_every_engine(|engine| {
         std::thread::scope(|scope| {
             for thread in 0..3u64 {
