@@ -9,30 +9,28 @@
 #include <stddef.h>
 
 /*
- Aligns objects so that none lies in more cache lines than it must; for `flags` of `kmem_cache_create`.
+ Aligns objects so that each lies in as few cache lines as possible; for `flags` of `kmem_cache_create`.
  */
 #define KMEM_HWCACHE_ALIGN 8192
 
 /*
- Looks whose object is freed and whether it is allocated, with the letter F of `debug=`; for `flags` of
+ Checks that a freed object belongs to the cache and is allocated (letter F of `debug=`); for `flags` of
  `kmem_cache_create`.
  */
 #define KMEM_CONSISTENCY_CHECKS 256
 
 /*
- Puts red zones around objects (Z): what is written there is reported when the object is freed, or
- allocated next.
+ Puts red zones around objects (Z). A write to one is reported when the object is freed or allocated next.
  */
 #define KMEM_RED_ZONE 1024
 
 /*
- Poisons free objects (P): what is written to one is reported when it is allocated next. Not with a
- constructor.
+ Poisons free objects (P). A write to one is reported when it is allocated next. Not with a constructor.
  */
 #define KMEM_POISON 2048
 
 /*
- Notes who allocates and who frees an object (U), for reports.
+ Records the stacks that allocate and free an object (U), for reports.
  */
 #define KMEM_STORE_USER 65536
 
@@ -58,7 +56,7 @@ struct kmem_shrinker;
 struct slab_sheaf;
 
 /*
- What else a caller asks of a new cache. Zeros ask for nothing.
+ Options of a new cache. Zeros are the defaults.
  */
 struct kmem_cache_args {
   /*
@@ -70,7 +68,8 @@ struct kmem_cache_args {
    */
   unsigned int flags;
   /*
-   Makes an object before it is first handed out; what it made survives frees. May be null.
+   Constructor: called once for an object, before it is first allocated. The contents survive frees. May
+   be null.
    */
   void (*ctor)(void*);
   /*
@@ -78,22 +77,22 @@ struct kmem_cache_args {
    */
   size_t max_objects;
   /*
-   As many objects as fit in this many bytes, each with the padding that its cache puts around it; 0 for
-   no limit. Only if `max_objects` is 0.
+   Bytes that live objects may take, each with the padding that its cache puts around it; 0 for no limit.
+   Only if `max_objects` is 0.
    */
   size_t max_bytes;
   /*
-   The engine, in the words of `SLABLAB_ENGINE`; null for the process's own.
+   The engine, in the grammar of `SLABLAB_ENGINE`; null for the process's own.
    */
   const char *engine;
 };
 
 /*
- What a cache holds. Racy while other threads use it.
+ Statistics of a cache. The values are not consistent while other threads use it.
  */
 struct kmem_cache_stats {
   /*
-   Bytes of an object, as asked.
+   Requested bytes of an object.
    */
   size_t object_bytes;
   /*
@@ -109,19 +108,19 @@ struct kmem_cache_stats {
    */
   size_t slab_bytes;
   /*
-   Slabs there are.
+   Number of slabs.
    */
   size_t slabs;
   /*
-   Objects they can hold.
+   Objects that the slabs can hold.
    */
   size_t objects;
   /*
-   Objects handed out; without a limit, those that other threads' slots keep are among them.
+   Allocated objects. Without a limit the free objects in other threads' slots are counted too.
    */
   size_t active;
   /*
-   The most objects at a time; 0 without a limit.
+   Most objects that may be allocated at a time; 0 without a limit.
    */
   size_t limit;
 };
@@ -145,10 +144,10 @@ struct kmem_cache *kmem_cache_create(const char *name,
                                      void (*ctor)(void*));
 
 /*
- Creates a cache as `kmem_cache_create` does, with what `args` asks for; `args` may be null.
+ Creates a cache as `kmem_cache_create` does, with the options of `args`, which may be null.
 
  # Safety
- As [`kmem_cache_create`]; `args` and the texts it names can be read.
+ As [`kmem_cache_create`]; `args` and its texts can be read.
  */
 struct kmem_cache *kmem_cache_create_args(const char *name, size_t size, const struct kmem_cache_args *args);
 
@@ -175,7 +174,7 @@ size_t kmem_cache_alloc_bulk(struct kmem_cache *cache, unsigned int flags, size_
  the process with a report.
 
  # Safety
- `cache` came from `kmem_cache_create`; nobody uses the object any more.
+ `cache` came from `kmem_cache_create`; no thread uses the object any more.
  */
 void kmem_cache_free(struct kmem_cache *cache, void *object);
 
@@ -200,7 +199,7 @@ int kmem_cache_shrink(struct kmem_cache *cache);
  number is reported on standard error, and the cache stays.
 
  # Safety
- `cache` came from `kmem_cache_create`, and nobody uses it any more unless it stays.
+ `cache` came from `kmem_cache_create`. If 0 is returned, no thread uses it any more.
  */
 int kmem_cache_destroy(struct kmem_cache *cache);
 
@@ -221,7 +220,7 @@ size_t kmem_cache_size(const struct kmem_cache *cache);
 const char *kmem_cache_name(const struct kmem_cache *cache);
 
 /*
- What a cache holds.
+ Writes the statistics of a cache to `stats`.
 
  # Safety
  `cache` came from `kmem_cache_create`; `stats` can be written.
@@ -249,7 +248,7 @@ void *kmem_cache_alloc_from_sheaf(struct kmem_cache *cache, unsigned int flags, 
  The number of objects left in a sheaf.
 
  # Safety
- The sheaf is one.
+ The sheaf came from `kmem_cache_prefill_sheaf`.
  */
 size_t kmem_cache_sheaf_size(const struct slab_sheaf *sheaf);
 

@@ -1,8 +1,8 @@
 //! Object caches for C, by the kernel's names; `include/slablab.h` is made from this file. `unsafe`:
 //! addresses come from anywhere.
 //!
-//! A cache is a pointer that `kmem_cache_create` gave. Every address of an object is looked at, and one that
-//! is wrong ends the process with a report; an address of a cache is trusted.
+//! A cache is a pointer that `kmem_cache_create` returned. Every address of an object is checked, and a wrong
+//! one ends the process with a report. An address of a cache is trusted.
 
 use crate::set_errno;
 use libc::{EAGAIN, EBUSY, EDQUOT, EINVAL, ENOMEM, c_int, c_uint, c_void, size_t};
@@ -12,18 +12,16 @@ use slablab_objects::{AllocError, CreateError, Letters, Limit, Shrinker};
 use std::ffi::{CStr, CString, c_char};
 use std::ptr;
 
-/// Aligns objects so that none lies in more cache lines than it must; for `flags` of `kmem_cache_create`.
+/// Aligns objects so that each lies in as few cache lines as possible; for `flags` of `kmem_cache_create`.
 pub const KMEM_HWCACHE_ALIGN: c_uint = 0x2000;
-/// Looks whose object is freed and whether it is allocated, with the letter F of `debug=`; for `flags` of
+/// Checks that a freed object belongs to the cache and is allocated (letter F of `debug=`); for `flags` of
 /// `kmem_cache_create`.
 pub const KMEM_CONSISTENCY_CHECKS: c_uint = 0x100;
-/// Puts red zones around objects (Z): what is written there is reported when the object is freed, or
-/// allocated next.
+/// Puts red zones around objects (Z). A write to one is reported when the object is freed or allocated next.
 pub const KMEM_RED_ZONE: c_uint = 0x400;
-/// Poisons free objects (P): what is written to one is reported when it is allocated next. Not with a
-/// constructor.
+/// Poisons free objects (P). A write to one is reported when it is allocated next. Not with a constructor.
 pub const KMEM_POISON: c_uint = 0x800;
-/// Notes who allocates and who frees an object (U), for reports.
+/// Records the stacks that allocate and free an object (U), for reports.
 pub const KMEM_STORE_USER: c_uint = 0x10000;
 /// Fills the object with zeros; for `flags` of the functions that allocate. Not with a constructor. No flag
 /// of `kmem_cache_create` has this value.
@@ -46,7 +44,7 @@ pub struct kmem_shrinker {
     _registered: Shrinker,
 }
 
-/// What else a caller asks of a new cache. Zeros ask for nothing.
+/// Options of a new cache. Zeros are the defaults.
 #[allow(non_camel_case_types, reason = "C's name")]
 #[repr(C)]
 pub struct kmem_cache_args {
@@ -54,22 +52,23 @@ pub struct kmem_cache_args {
     pub align: size_t,
     /// `KMEM_HWCACHE_ALIGN`, and the flags that debug this cache; or 0.
     pub flags: c_uint,
-    /// Makes an object before it is first handed out; what it made survives frees. May be null.
+    /// Constructor: called once for an object, before it is first allocated. The contents survive frees. May
+    /// be null.
     pub ctor: Option<unsafe extern "C" fn(*mut c_void)>,
     /// How many objects may be live at a time; 0 for no limit.
     pub max_objects: size_t,
-    /// As many objects as fit in this many bytes, each with the padding that its cache puts around it; 0 for
-    /// no limit. Only if `max_objects` is 0.
+    /// Bytes that live objects may take, each with the padding that its cache puts around it; 0 for no limit.
+    /// Only if `max_objects` is 0.
     pub max_bytes: size_t,
-    /// The engine, in the words of `SLABLAB_ENGINE`; null for the process's own.
+    /// The engine, in the grammar of `SLABLAB_ENGINE`; null for the process's own.
     pub engine: *const c_char,
 }
 
-/// What a cache holds. Racy while other threads use it.
+/// Statistics of a cache. The values are not consistent while other threads use it.
 #[allow(non_camel_case_types, reason = "C's name")]
 #[repr(C)]
 pub struct kmem_cache_stats {
-    /// Bytes of an object, as asked.
+    /// Requested bytes of an object.
     pub object_bytes: size_t,
     /// Bytes from one object to the next.
     pub spaced_bytes: size_t,
@@ -77,13 +76,13 @@ pub struct kmem_cache_stats {
     pub objects_per_slab: size_t,
     /// Bytes of a slab.
     pub slab_bytes: size_t,
-    /// Slabs there are.
+    /// Number of slabs.
     pub slabs: size_t,
-    /// Objects they can hold.
+    /// Objects that the slabs can hold.
     pub objects: size_t,
-    /// Objects handed out; without a limit, those that other threads' slots keep are among them.
+    /// Allocated objects. Without a limit the free objects in other threads' slots are counted too.
     pub active: size_t,
-    /// The most objects at a time; 0 without a limit.
+    /// Most objects that may be allocated at a time; 0 without a limit.
     pub limit: size_t,
 }
 
@@ -106,10 +105,10 @@ pub unsafe extern "C" fn kmem_cache_create(
     unsafe { kmem_cache_create_args(name, size, &args) }
 }
 
-/// Creates a cache as `kmem_cache_create` does, with what `args` asks for; `args` may be null.
+/// Creates a cache as `kmem_cache_create` does, with the options of `args`, which may be null.
 ///
 /// # Safety
-/// As [`kmem_cache_create`]; `args` and the texts it names can be read.
+/// As [`kmem_cache_create`]; `args` and its texts can be read.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn kmem_cache_create_args(
     name: *const c_char,
@@ -164,12 +163,12 @@ pub unsafe extern "C" fn kmem_cache_create_args(
     }
 }
 
-/// An object, or null and an error number.
+/// Returns the object, or null and sets `errno`.
 fn given(cache: &kmem_cache, flags: c_uint, object: Result<*mut u8, AllocError>) -> *mut c_void {
     match object {
         Ok(object) => {
             if flags != 0 {
-                // SAFETY: the object is new and has so many bytes.
+                // SAFETY: the object is new and has `size` bytes.
                 unsafe { object.write_bytes(0, cache.checked.size()) };
             }
             object.cast()
@@ -189,7 +188,7 @@ fn refused(why: AllocError) -> *mut c_void {
     ptr::null_mut()
 }
 
-/// Whether an allocation may have such flags.
+/// Whether `flags` are valid for an allocation.
 fn may_have(cache: &kmem_cache, flags: c_uint) -> bool {
     flags == 0 || (flags == KMEM_ZERO && !cache.checked.constructs())
 }
@@ -248,7 +247,7 @@ pub unsafe extern "C" fn kmem_cache_alloc_bulk(
     let mut place = objects;
     let hand_over = |object: *mut u8| {
         // SAFETY: the object is new and has `size` bytes; `alloc_bulk` calls this `count` times, and the
-        // caller says that `objects` has room for so many addresses.
+        // caller says that `objects` has room for `count` addresses.
         unsafe {
             if flags & KMEM_ZERO != 0 {
                 object.write_bytes(0, cache.checked.size());
@@ -268,7 +267,7 @@ pub unsafe extern "C" fn kmem_cache_alloc_bulk(
 /// the process with a report.
 ///
 /// # Safety
-/// `cache` came from `kmem_cache_create`; nobody uses the object any more.
+/// `cache` came from `kmem_cache_create`; no thread uses the object any more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn kmem_cache_free(cache: *mut kmem_cache, object: *mut c_void) {
     // SAFETY: the caller's promise.
@@ -305,7 +304,7 @@ pub unsafe extern "C" fn kmem_cache_shrink(cache: *mut kmem_cache) -> c_int {
 /// number is reported on standard error, and the cache stays.
 ///
 /// # Safety
-/// `cache` came from `kmem_cache_create`, and nobody uses it any more unless it stays.
+/// `cache` came from `kmem_cache_create`. If 0 is returned, no thread uses it any more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn kmem_cache_destroy(cache: *mut kmem_cache) -> c_int {
     if cache.is_null() {
@@ -316,7 +315,7 @@ pub unsafe extern "C" fn kmem_cache_destroy(cache: *mut kmem_cache) -> c_int {
         set_errno(EBUSY);
         return -1;
     }
-    // SAFETY: it came from `Box::into_raw`, and nobody uses it any more.
+    // SAFETY: it came from `Box::into_raw`, and no thread uses it any more.
     drop(unsafe { Box::from_raw(cache) });
     0
 }
@@ -341,7 +340,7 @@ pub unsafe extern "C" fn kmem_cache_name(cache: *const kmem_cache) -> *const c_c
     unsafe { (*cache).name.as_ptr() }
 }
 
-/// What a cache holds.
+/// Writes the statistics of a cache to `stats`.
 ///
 /// # Safety
 /// `cache` came from `kmem_cache_create`; `stats` can be written.
@@ -409,7 +408,7 @@ pub unsafe extern "C" fn kmem_cache_alloc_from_sheaf(
 /// The number of objects left in a sheaf.
 ///
 /// # Safety
-/// The sheaf is one.
+/// The sheaf came from `kmem_cache_prefill_sheaf`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn kmem_cache_sheaf_size(sheaf: *const slab_sheaf) -> size_t {
     // SAFETY: the caller's promise.
@@ -432,10 +431,10 @@ pub unsafe extern "C" fn kmem_cache_return_sheaf(
     }
 }
 
-/// What a shrinker captures.
+/// A shrinker's function and argument.
 struct Asked(unsafe extern "C" fn(size_t, *mut c_void) -> size_t, *mut c_void);
 
-// SAFETY: C's threads share what they share; the caller says so.
+// SAFETY: the caller of `kmem_register_shrinker` says that any thread may call the function.
 unsafe impl Send for Asked {}
 // SAFETY: as above.
 unsafe impl Sync for Asked {}

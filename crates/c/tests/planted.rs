@@ -1,5 +1,5 @@
-//! Faults planted in a program that the library is preloaded into, with debugging and hardening around the
-//! engine: what is printed, and whether the program goes on.
+//! Faults committed in a program with the preloaded library, with debugging and hardening around the engine.
+//! Tests the report, and whether the program goes on.
 
 mod library;
 
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
-/// Engines that look after the same: SLUB before 4.7 has no red zone before an object.
+/// Engines with equal checks. Not SLUB before 4.7, which has no red zone before an object.
 fn engines() -> impl Iterator<Item = &'static str> {
     library::ENGINES.iter().copied().filter(|engine| !engine.contains(',') && *engine != "slub@2.6.29")
 }
@@ -18,15 +18,15 @@ const SLOTS: [&str; 2] = ["thread", "cpu"];
 /// How a program ends.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Ends {
-    /// It goes on, and says so.
+    /// It goes on, and prints that.
     Well,
-    /// By its own hand, after a report.
+    /// It aborts after a report.
     Aborted,
 }
 use Ends::*;
 
-/// What is around the engine, the fault, what is printed on standard error (`@` is the object's address) or,
-/// behind `>`, on standard output, and the end. Where nothing is expected, nothing is printed.
+/// The wrapper, the fault, the expected text on standard error (`@` is the object's address) or, behind `>`,
+/// on standard output, and the end. Without an expected text nothing may be printed.
 struct Case(&'static str, &'static str, &'static [&'static str], Ends);
 
 const CASES: &[Case] = &[
@@ -52,7 +52,7 @@ const CASES: &[Case] = &[
         ],
         Well,
     ),
-    // The letters say that nobody is noted: where what was asked for ends is not known.
+    // Without U the requested size is not recorded, so its end is not known.
     Case("debug=FZP", "behind", &[], Well),
     Case("debug=FZPU", "grown", &["BUG malloc-112: Right Redzone overwritten\nINFO: byte 104 "], Well),
     Case(

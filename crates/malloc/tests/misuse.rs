@@ -1,5 +1,5 @@
-//! What a program does wrong ends it, with a report that names the address and the class. `unsafe`: does it
-//! wrong.
+//! Misuse ends the program with a report that names the address and the class. `unsafe`: misuses the
+//! allocator.
 //!
 //! Each fault is committed in a process of its own: this test started again, with the fault's name in the
 //! environment.
@@ -13,12 +13,12 @@ use slablab_slabs::Metadata;
 use std::process::Command;
 
 const FAULT: &str = "FAULT_TO_COMMIT";
-/// Is in no heap.
+/// Memory outside of the heap.
 static ELSEWHERE: [u64; 4] = [0; 4];
 
 fn free(at: *mut u8) {
-    // SAFETY: whatever `at` is, nobody reads through it afterwards; that it may be anything is what is
-    // tested.
+    // SAFETY: no thread reads through `at` afterwards. That `at` may be any address is the subject of the
+    // test.
     unsafe { api::free(at) }
 }
 
@@ -193,17 +193,19 @@ fn damage() {
     let all: Vec<*mut u8> = (0..64).map(|_| api::alloc(100)).collect();
     for at in all {
         free(at);
-        // SAFETY: nobody has the block, and it is as long as its class; that it is free is what is tested.
+        // SAFETY: no thread uses the block, and it has 100 bytes. Writing to a free block is the subject of
+        // the test.
         unsafe { at.write_bytes(0x5a, 100) };
-        // SAFETY: the same block. The engine's link, which SLUB keeps in the middle, is mended: none follows.
+        // SAFETY: as above. Zeros also end the engine's list, whose link SLUB keeps in the middle of the
+        // block.
         unsafe { at.write_bytes(0, 100) };
         free(at);
     }
     api::trim();
 }
 
-/// The report of a damaged list is one line that names the cache. It is no panic: a panic would go through
-/// the same malloc, and unwind out of `GlobalAlloc`.
+/// The report of a damaged list is one line that names the cache. It must not be a panic, which would
+/// allocate from the damaged heap and unwind out of `GlobalAlloc`.
 #[test]
 fn a_damaged_list_ends_in_one_line() {
     for engine in ["slub@7.1", "slub@6.1", "slqb", "slab"] {
@@ -219,7 +221,7 @@ fn a_damaged_list_ends_in_one_line() {
     }
 }
 
-/// What a process of its own says that commits a fault, and does not survive it.
+/// Commits a fault in a process of its own, which must not survive it. Returns the process's output.
 fn commit_alone(fault: &str, engine: &str, slots: &str) -> String {
     let test = std::env::current_exe().expect("this test is a program");
     let done = Command::new(test)
@@ -230,7 +232,7 @@ fn commit_alone(fault: &str, engine: &str, slots: &str) -> String {
         .output()
         .expect("it runs");
     let said = String::from_utf8_lossy(&done.stderr).into_owned();
-    assert!(!done.status.success(), "{fault} under {engine}, a slot per {slots}, went unnoticed:\n{said}");
+    assert!(!done.status.success(), "{fault} under {engine}, a slot per {slots}, was not noticed:\n{said}");
     said
 }
 
@@ -249,7 +251,7 @@ fn check(fault: &Fault, engine: &str, slots: &str) {
 #[ignore = "commits the fault that the environment names: `every_misuse_is_reported` starts it"]
 fn commit() {
     let Ok(name) = std::env::var(FAULT) else {
-        return eprintln!("{FAULT} is not set: left out");
+        return eprintln!("{FAULT} is not set: skipped");
     };
     if name == DAMAGE {
         return damage();

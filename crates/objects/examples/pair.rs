@@ -72,7 +72,7 @@ fn empty<const N: usize>() -> Bytes<N> {
     Bytes(std::mem::MaybeUninit::uninit())
 }
 
-/// A kind of pair: its name, and what does so many.
+/// A kind of pair: its name, and a function that runs a number of them.
 type Kind = (String, Box<dyn FnMut(u64)>);
 
 fn kinds(engine: &'static str) -> Vec<Kind> {

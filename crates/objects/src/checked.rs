@@ -1,12 +1,13 @@
-//! A cache whose callers may be wrong: every address is looked at, and what is wrong ends the process with a
-//! report that names address and cache. `unsafe`: reads and writes words of objects.
+//! A cache that checks every address its callers pass. A wrong one ends the process with a report that names
+//! the address and the cache. `unsafe`: reads and writes words of objects.
 //!
-//! | cache | the word that tells | fresh | live | free |
+//! | cache | the state word | fresh | live | free |
 //! |---|---|---|---|---|
 //! | without a constructor | the second of a free object | key | the caller's | key |
 //! | with one | behind the object | 0 | 1 | key |
 //!
-//! Where something is around the engine, that tells, and there is no word in a cache without a constructor.
+//! If the engine is wrapped, the wrapper knows an object's state, and a cache without a constructor has no
+//! state word.
 //!
 //! The key is a secret of the process and the object's address. A live object without a constructor may hold
 //! its own key by chance, once in 2^64.
@@ -20,29 +21,29 @@ use slablab_native::Object;
 use slablab_platform::{Hooks, Pfn};
 use slablab_slabs::Misuse;
 
-/// Makes an object, once, before it is first handed out.
+/// A constructor: initialises an object once, before it is first allocated.
 pub type Constructor = unsafe extern "C" fn(*mut std::ffi::c_void);
 
 /// A cache that checks its callers.
 pub struct Checked {
     cache: Cache,
     construct: Option<Constructor>,
-    /// Bytes from an object's start to the word that tells.
+    /// Bytes from an object's start to its state word.
     word: usize,
     secret: u64,
-    /// Whether there is no such word.
+    /// Whether objects have no state word.
     wordless: bool,
 }
 
 const FRESH: u64 = 0;
 const LIVE: u64 = 1;
 
-/// Objects taken in advance from a [`Checked`] cache; to be given back with [`Checked::give_back`].
+/// Objects allocated in advance from a [`Checked`] cache. They leak unless [`Checked::give_back`] is called.
 #[derive(Debug, Default)]
 pub struct PrefilledObjects(Prefill);
 
 impl PrefilledObjects {
-    /// Objects left.
+    /// Number of objects left.
     pub fn left(&self) -> usize {
         self.0.left()
     }
@@ -55,7 +56,7 @@ fn mark(object: Object) {
 }
 
 impl Checked {
-    /// A cache as `spec` says, with a constructor or without.
+    /// Creates a cache with the options of `spec`, with or without a constructor.
     ///
     /// # Errors
     /// See [`CreateError`].
@@ -81,10 +82,10 @@ impl Checked {
         object.as_ptr().wrapping_add(self.word).cast()
     }
 
-    /// An object.
+    /// Allocates an object.
     ///
     /// # Errors
-    /// There is none, and why.
+    /// No object could be allocated.
     pub fn alloc(&self) -> Result<*mut u8, AllocError> {
         Ok(self.hand_out_any(self.cache.alloc()?))
     }
@@ -93,17 +94,17 @@ impl Checked {
         if self.wordless { object.as_ptr() } else { self.hand_out(object) }
     }
 
-    /// An object, if that can be had fast.
+    /// Allocates an object from this thread's array. `None` means "call [`Checked::alloc`]".
     #[inline(always)]
     pub fn alloc_fast(&self) -> Option<*mut u8> {
         Some(self.hand_out(self.cache.alloc_fast()?))
     }
 
-    /// The object is live from here on.
+    /// Marks an object as live.
     #[inline(always)]
     fn hand_out(&self, object: Object) -> *mut u8 {
         let word = self.word(object);
-        // SAFETY: the word is an object's that is ours alone.
+        // SAFETY: the word belongs to an object that only this thread uses.
         unsafe {
             match self.construct {
                 None => word.write(0),
@@ -125,13 +126,14 @@ impl Checked {
         object
     }
 
-    /// Gives an object back; null is nothing. Any address may come.
+    /// Frees the object at any address; does nothing for null.
     ///
     /// # Safety
-    /// If it is a live object of this cache, nobody uses it any more.
+    /// If it is a live object of this cache, no thread uses it any more.
     #[inline(always)]
     pub unsafe fn free(&self, at: *mut u8) {
-        // The slow ways look it up again, and are C's: what does not unwind is called last, without a frame.
+        // The slow paths look the address up again. They do not unwind and are called last, so this function
+        // needs no frame.
         if let Some(entry) = Native::pagemap_local(at)
             && let Some((object, slab)) = self.cache.starts_at_fast(entry)
             && self.mark(object)
@@ -144,7 +146,7 @@ impl Checked {
         self.free_slow(at);
     }
 
-    /// Gives back what is marked as free.
+    /// Slow path of a free: the object is marked as free already.
     #[inline(never)]
     extern "C" fn free_taken(&self, at: *mut u8) {
         let (object, location) = Object::at(at).zip(Native::location(at)).expect("an object");
@@ -153,7 +155,7 @@ impl Checked {
         }
     }
 
-    /// Gives back what the fast look did not know, or says what is wrong with it.
+    /// Slow path of a free: looks up any address, and reports one that is wrong.
     #[inline(never)]
     extern "C" fn free_slow(&self, at: *mut u8) {
         match self.take_back(at) {
@@ -163,17 +165,17 @@ impl Checked {
         }
     }
 
-    /// The object at an address and its slab, marked as free; `None` where there is no live one.
+    /// Marks the object at an address as free, and returns it with its slab. `None` if there is no live one.
     fn take_back(&self, at: *mut u8) -> Option<(Object, Pfn)> {
         let (object, slab) = self.cache.find(Native::pagemap(at)?)?;
         (self.wordless || self.mark(object)).then_some((object, slab))
     }
 
-    /// Marks an object as free; whether it was live.
+    /// Marks an object as free. `false` if it was not live.
     #[inline(always)]
     fn mark(&self, object: Object) -> bool {
         let (word, key) = (self.word(object), self.key(object));
-        // SAFETY: a live object's word is the caller's to give.
+        // SAFETY: the word is of an object of this cache; `free`'s caller says that no thread uses it.
         unsafe {
             let live = if self.construct.is_some() { *word == LIVE } else { *word != key };
             if live {
@@ -183,7 +185,7 @@ impl Checked {
         }
     }
 
-    /// Says what is wrong with an address that was freed, and ends the process.
+    /// Prints why an address could not be freed, and ends the process.
     #[cold]
     #[inline(never)]
     fn wrong(&self, at: *mut u8) -> ! {
@@ -205,7 +207,7 @@ impl Checked {
                 "{name}: free of {at:p}: not the start of an object: at offset {offset} in a slab"
             ));
         }
-        // SAFETY: an object of this cache has such a word.
+        // SAFETY: an object of this cache has a state word.
         let word = if self.wordless { FRESH } else { unsafe { self.word(object).read() } };
         if self.construct.is_some() && ![FRESH, LIVE, self.key(object)].contains(&word) {
             misuse(format_args!("{name}: free of {at:p}: {word:#x} was written behind its end"));
@@ -216,7 +218,7 @@ impl Checked {
     /// Allocates `count` objects, all or none, and calls `hand_over` with the address of each.
     ///
     /// # Errors
-    /// There are fewer than `count`, and why; then `hand_over` was not called.
+    /// Not all could be allocated. `hand_over` was not called then.
     pub fn alloc_bulk(&self, count: usize, mut hand_over: impl FnMut(*mut u8)) -> Result<(), AllocError> {
         let mut prefill = Prefill::default();
         if let Err(why) = prefill.fill(&self.cache, count, |_| ()) {
@@ -229,7 +231,7 @@ impl Checked {
         Ok(())
     }
 
-    /// Gives objects back.
+    /// Frees objects.
     ///
     /// # Safety
     /// As [`Checked::free`], for each of them.
@@ -250,16 +252,16 @@ impl Checked {
         }
     }
 
-    /// Takes `count` objects in advance, and runs the constructor where it has to.
+    /// Allocates `count` objects in advance, and runs the constructor for new ones.
     ///
     /// # Errors
-    /// There are not that many, and why.
+    /// Not all could be allocated.
     pub fn prefill(&self, count: usize) -> Result<PrefilledObjects, AllocError> {
         let mut prefill = Prefill::default();
         let ready = |object: Object| {
             if let Some(construct) = self.construct {
                 let word = self.word(object);
-                // SAFETY: the word is an object's that is ours alone.
+                // SAFETY: the word belongs to an object that only this thread uses.
                 unsafe {
                     if word.read() == FRESH {
                         construct(object.as_ptr().cast());
@@ -277,26 +279,26 @@ impl Checked {
         }
     }
 
-    /// One of the objects in advance; null when none is left.
+    /// Takes one of the objects that were allocated in advance; null if none is left.
     pub fn alloc_from(&self, lent: &mut PrefilledObjects) -> *mut u8 {
         lent.0.pop(&self.cache).map_or(std::ptr::null_mut(), |object| self.hand_out_any(object))
     }
 
-    /// Gives back what is left.
+    /// Frees the objects that are left.
     pub fn give_back(&self, mut lent: PrefilledObjects) {
         lent.0.give_back(&self.cache);
     }
 
-    /// Gives back what is kept for nobody; whether no slab is left.
+    /// Frees slabs without live objects, as far as this thread can reach. `true` if no slab is left.
     pub fn shrink(&self) -> bool {
         self.cache.shrink();
         self.cache.usage().slabs == 0
     }
 
-    /// Ends the cache's life.
+    /// Destroys the cache.
     ///
     /// # Errors
-    /// Objects remain, and so does the cache; that is reported.
+    /// Objects remain, and so does the cache. Their number is reported.
     pub fn destroy(&mut self) -> Result<(), InUse> {
         self.cache.destroy().map_err(|busy| {
             let (name, objects) = (self.cache.name(), busy.live_objects);
@@ -305,7 +307,7 @@ impl Checked {
         })
     }
 
-    /// Registers who keeps objects of this cache for later, as [`crate::ObjectCache::shrinker`].
+    /// Registers a shrinker of this cache, as [`crate::ObjectCache::shrinker`].
     pub fn shrinker(&self, ask: impl Fn(u64) -> u64 + Send + Sync + 'static) -> Shrinker {
         Shrinker::of(Some(self.cache.number()), ask)
     }
@@ -325,7 +327,7 @@ impl Checked {
         self.construct.is_some()
     }
 
-    /// What the cache holds.
+    /// The cache's statistics.
     pub fn stats(&self) -> Stats {
         self.cache.stats()
     }

@@ -2,17 +2,17 @@
 //!
 //! # Theory
 //!
-//! Bonwick's object cache (1994): objects of one type lie side by side in slabs, and what a constructor made
-//! in an object can stay while the object is free. A cache here is one cache of one engine on the process's
-//! pages, beside malloc's classes: the same slots, the same upkeep, the same statistics.
+//! Bonwick's object cache (1994): objects of one type lie side by side in slabs, and a constructed value can
+//! stay in its object while the object is free. A cache here is one cache of one engine. It shares page
+//! frames, slots, upkeep and statistics with malloc's classes.
 //!
 //! ```text
-//! insert, alloc              typed: what is in the object
+//! insert, alloc              typed: makes or keeps the value
 //!   untyped::Cache::alloc      Front::alloc_slow_slot: the slot of this thread
-//!   alloc_slow                 limit, the engine's own way; without memory the shrinkers, then once more
+//!   alloc_slow                 limit, the engine's slow path; without memory the shrinkers, then once more
 //! drop of an object          typed
 //!   untyped::Cache::free       Front::free_fast_lookup: the slot of this thread
-//!   free_slow                  the engine's own way
+//!   free_slow                  the engine's slow path
 //! ```
 //!
 //! # States of an object in a cache with a constructor
@@ -28,12 +28,12 @@
 //! | module | what |
 //! |---|---|
 //! | [`ObjectCache`], [`Object`], [`Reserve`] | values of one type |
-//! | [`checked`] | addresses from anywhere, every misuse reported: what C's names are made of |
+//! | [`checked`] | addresses from anywhere, every misuse reported: C's functions use it |
 //! | [`untyped`] | a cache of bytes |
 //! | [`Shrinker`], [`shrink_all`] | functions that free objects when memory is short |
 //!
-//! Deliberately absent: C's names, which the library `slablab-c` exports; references that count, generations,
-//! and anything else that a program can build on an object.
+//! Deliberately absent: C's functions, which the library `slablab-c` exports; counted references,
+//! generations, and anything else that a program can build on an object.
 
 #[expect(unsafe_code, reason = "makes values in raw memory")]
 mod cache;

@@ -1,8 +1,8 @@
-//! A cache of objects that are only bytes: one cache of one engine, on the process's pages. `unsafe`: tells
-//! the process of itself.
+//! A cache of objects that are only bytes: one cache of one engine, on the process's page allocator.
+//! `unsafe`: registers the cache with the process.
 //!
-//! What is typed ([`crate::ObjectCache`]) and what checks its callers ([`crate::checked`]) are made of this.
-//! Nothing here reads or writes an object.
+//! The typed cache ([`crate::ObjectCache`]) and the one that checks its callers ([`crate::checked`]) use this
+//! one. Nothing here reads or writes an object.
 
 use crate::deferred_drop::{self, DeferredDrops};
 use crate::engine::{self, AnyEngine, WrappedEngine, with};
@@ -21,7 +21,7 @@ use slablab_slabs::{Backing, Busy, CacheId, Engine, Front, Misuse, Usage};
 use std::fmt;
 use std::sync::Arc;
 
-/// What a caller asks of a new cache.
+/// The options of a new cache.
 #[derive(Clone, Debug)]
 pub struct Spec<'a> {
     /// The cache's name, in reports and statistics.
@@ -36,18 +36,18 @@ pub struct Spec<'a> {
     pub kept: bool,
     /// Marks an object of a new slab as free, in its second word.
     pub mark: Option<fn(Object)>,
-    /// Drops what is in an object whose slab goes back. Called only inside of calls of this cache.
+    /// Drops the value in an object whose slab is freed. Called only inside of calls of this cache.
     pub end: Option<fn(Object)>,
     /// How many objects may be live at a time.
     pub limit: Limit,
-    /// The engine, in the words of `SLABLAB_ENGINE`; `None` for the process's own.
+    /// The engine, in the grammar of `SLABLAB_ENGINE`; `None` for the process's own.
     pub engine: Option<&'a str>,
-    /// Letters of `debug=`, beside those that the engine's words have.
+    /// Letters of `debug=`, in addition to those of the engine's text.
     pub debug: Letters,
 }
 
 impl<'a> Spec<'a> {
-    /// A cache of objects of `size` bytes at multiples of `align`, with nothing else asked for.
+    /// A cache of objects of `size` bytes at multiples of `align`, with default options.
     pub fn new(name: &'a str, size: usize, align: usize) -> Spec<'a> {
         let (hwcache_align, kept, mark, end) = (false, false, None, None);
         let (limit, engine, debug) = (Limit::None, None, Letters::NONE);
@@ -64,8 +64,8 @@ pub(crate) const WORD: usize = 8;
 
 /// A cache.
 pub struct Cache {
-    /// An `Arc`, as the process's registry refers to it too: a `Box` that moves would end what the registry
-    /// refers to.
+    /// An `Arc`, because the process's registry refers to it too: moving a `Box` would invalidate that
+    /// reference.
     inner: Arc<Inner>,
     registration: Option<Registration>,
 }
@@ -75,14 +75,14 @@ struct Inner {
     limited: bool,
     limit: Counter,
     number: CacheId,
-    spec: Asked,
+    spec: Requested,
     deferred_drops: DeferredDrops,
     signal_frees: SignalFrees,
     pages: &'static Pages<Native>,
 }
 
-/// What was asked for.
-struct Asked {
+/// The requested options.
+struct Requested {
     name: Box<str>,
     size: u32,
     align: u32,
@@ -91,15 +91,14 @@ struct Asked {
     engine: Choice,
 }
 
-/// Upkeep shrinks a cache every so many times that it shrinks anything.
+/// Upkeep shrinks a cache once in `TURNS` turns.
 const TURNS: u32 = slablab_malloc::classes::COUNT as u32;
 
-/// Bytes that a slot must have room for: this cache's, and what the page allocator will want for each of its
-/// nodes.
+/// Bytes that a slot must have room for: this cache's, and the page allocator's for each of its nodes.
 const SLOT_BYTES: usize = 8192;
 
 impl Cache {
-    /// A cache without slabs.
+    /// Creates a cache. It has no slabs yet.
     ///
     /// # Errors
     /// See [`CreateError`].
@@ -127,7 +126,7 @@ impl Cache {
             limit,
             engine: cache,
             number,
-            spec: Asked {
+            spec: Requested {
                 name: spec.name.into(),
                 size: spec.size as u32,
                 align: spec.align as u32,
@@ -139,7 +138,8 @@ impl Cache {
             signal_frees: SignalFrees::default(),
             pages,
         });
-        // SAFETY: `Drop for Cache` unsettles it (`destroy` or `abandon`) before it lets go of the `Arc`.
+        // SAFETY: `destroy` or `Drop for Cache` withdraws it (`shared::release` or `shared::leak`) before the
+        // `Arc` is dropped.
         unsafe { shared::publish(&registration, &*inner) };
         Ok(Cache { inner, registration: Some(registration) })
     }
@@ -203,7 +203,8 @@ impl Cache {
         (starts || self.owns(object).is_ok()).then_some((object, slab))
     }
 
-    /// Gives an object of this thread's node's memory back that is this cache's, if its slot takes it.
+    /// Frees an object of this cache in memory of this thread's node into the thread's slot. `false` if the
+    /// slot refuses it.
     #[inline(always)]
     pub fn free_fast(&self, object: Object, slab: Pfn) -> bool {
         match &self.inner.engine {
@@ -215,7 +216,7 @@ impl Cache {
     /// Frees the object at an address in `slab`.
     ///
     /// # Errors
-    /// No object of this cache starts there, and what is there instead.
+    /// No object of this cache starts there. The error says what the address is.
     pub fn try_free(&self, object: Object, slab: Pfn) -> Result<(), Misuse> {
         let inner = &*self.inner;
         if !inner.limited && with!(&inner.engine, cache => cache.free_slow_slot(object, slab)) {
@@ -227,7 +228,7 @@ impl Cache {
     /// Whether there is an object of this cache at an address of the heap, allocated or not.
     ///
     /// # Errors
-    /// What is there instead.
+    /// There is none. The error says what the address is.
     pub fn owns(&self, object: Object) -> Result<(), Misuse> {
         with!(&self.inner.engine, cache => cache.owns(object))
     }
@@ -235,7 +236,7 @@ impl Cache {
     /// Fills `out` with objects, all or none.
     ///
     /// # Errors
-    /// As [`Cache::alloc`]; then none was taken.
+    /// As [`Cache::alloc`]; then no object was taken.
     pub fn alloc_bulk(&self, out: &mut [Option<Object>]) -> Result<(), AllocError> {
         self.inner.alloc_bulk(out)
     }
@@ -255,10 +256,10 @@ impl Cache {
         before.saturating_sub(self.usage().frames) << Native::page_shift()
     }
 
-    /// Frees every slab and ends the cache: no call may come later.
+    /// Frees every slab and destroys the cache. It must not be called again.
     ///
     /// # Errors
-    /// Objects are still allocated. They stay, and the cache goes on.
+    /// Objects are still allocated. They stay, and so does the cache.
     pub fn destroy(&mut self) -> Result<(), Busy> {
         let Some(registration) = self.registration.take() else { return Ok(()) };
         self.inner.end_signal_frees();
@@ -291,28 +292,28 @@ impl Cache {
         self.inner.number
     }
 
-    /// Bytes of an object, as asked.
+    /// Requested bytes of an object.
     pub fn size(&self) -> usize {
         self.inner.spec.size as usize
     }
 
-    /// Bytes from an object's start to the word of state behind it, in a cache that keeps contents.
+    /// Bytes from an object's start to the word of state behind it, in a cache whose contents survive a free.
     pub fn state_offset(&self) -> usize {
         state_offset(self.size())
     }
 
-    /// Whether something is around its engine, which then tells who frees what is free.
+    /// Whether its engine is wrapped. Then the wrapper finds double frees.
     pub fn is_wrapped(&self) -> bool {
         self.inner.engine.is_wrapped()
     }
 
-    /// Where whoever has an object may keep a link of his own: where a free one keeps its link, if that is
-    /// inside.
+    /// The offset at which the owner of an object may keep a link of its own: that of a free object's link,
+    /// if it is inside of the object.
     pub(crate) fn link_offset(&self) -> u32 {
         self.inner.link_offset()
     }
 
-    /// What the cache holds.
+    /// The cache's statistics.
     pub fn stats(&self) -> Stats {
         self.inner.stats()
     }
@@ -322,13 +323,13 @@ impl Cache {
     }
 }
 
-/// The slab an object is in.
+/// The slab that an object is in.
 #[inline(always)]
 fn slab_of(object: Object) -> Option<Pfn> {
     Native::location(object.as_ptr()).map(|location| location.slab)
 }
 
-/// Bytes from the start of an object of so many bytes to the word of state behind it.
+/// Bytes from the start of an object of `size` bytes to the word of state behind it.
 pub(crate) const fn state_offset(size: usize) -> usize {
     size.next_multiple_of(WORD)
 }
@@ -338,8 +339,7 @@ impl Drop for Cache {
         if self.destroy().is_ok() {
             return;
         }
-        // Objects were forgotten. Their slabs stay, and so does the number that they carry: it is not
-        // released.
+        // Objects were forgotten. Their slabs stay and carry the cache's number, so it is not released.
         if let Some(registration) = &self.registration {
             shared::leak(registration);
         }
@@ -389,7 +389,7 @@ impl Inner {
         Err(AllocError::NoMemory)
     }
 
-    /// Counts so many objects more. At the limit, whoever keeps objects of this cache is asked first.
+    /// Counts `count` more objects. At the limit this cache's shrinkers are called first.
     fn reserve(&self, count: u64) -> Result<(), AllocError> {
         let taken = self.limit.take(count) || {
             shrinker::ask(Some(self.number), count);
@@ -398,7 +398,8 @@ impl Inner {
         if taken { Ok(()) } else { Err(AllocError::Limit) }
     }
 
-    /// There was no memory for so many objects: asks for some. Whether to try again.
+    /// Calls the shrinkers after an allocation of `count` objects found no memory. `true` if a second try may
+    /// succeed.
     fn short_of(&self, count: u64) -> bool {
         shrinker::ask(None, count);
         shared::trim();
@@ -448,11 +449,11 @@ impl Inner {
         self.limit.give(objects.len() as u64);
     }
 
-    /// What a slow path looks after: the process's upkeep, what waits to be freed, and what is in slabs of
-    /// this cache that go.
+    /// The upkeep of a slow path: the process's upkeep, frees of signal handlers, and deferred drops of this
+    /// cache.
     ///
     /// # Errors
-    /// This is a signal handler in the middle of something: nothing may be locked.
+    /// This is a signal handler that interrupted an allocation or a free: no lock may be taken.
     fn upkeep(&self) -> Result<(), AllocError> {
         if Native::interrupted() {
             return Err(AllocError::Interrupted);
@@ -463,7 +464,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Frees what signal handlers freed in the middle of something.
+    /// Frees the objects that signal handlers freed while they interrupted an allocation or a free.
     fn end_signal_frees(&self) {
         for object in self.signal_frees.take(self.link_offset()) {
             self.free_now(object).unwrap_or_else(|misuse| self.report(object, misuse));
@@ -478,7 +479,7 @@ impl Inner {
         }
     }
 
-    /// Ends what is in the objects of slabs that were set aside, and gives the slabs back.
+    /// Drops the values in slabs of the list of deferred drops, and frees the slabs.
     fn drop_deferred(&self) {
         let Some(end) = self.spec.end else { return };
         while let Some(slab) = self.deferred_drops.pop() {
@@ -531,7 +532,7 @@ impl Tenant for Inner {
         with!(&self.engine, cache => cache.cpu_down(&self.backing(cache), cpu));
     }
     fn shrink(&self, turn: u32) {
-        // Caches are many: each has its turn.
+        // There are many caches: each takes its turn.
         if turn % TURNS == self.number.0 / shared::NUMBERS % TURNS {
             with!(&self.engine, cache => cache.shrink_idle(&self.backing(cache)));
         }
