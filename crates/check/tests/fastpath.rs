@@ -19,11 +19,11 @@ struct Claim {
     module: &'static str,
     /// Whether the hit stores.
     stores: bool,
-    /// What is known to be wrong, so that the list shrinks: a claim that holds again fails here.
+    /// The known flaws. A flaw that no longer exists fails the test, so that the list shrinks.
     known: &'static [Flaw],
 }
 
-/// What a fast path must not have.
+/// A property that a fast path must not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Flaw {
     /// A call or jump through a pointer, anywhere in the function.

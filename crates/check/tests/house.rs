@@ -86,7 +86,7 @@ const UNSAFE: &[&str] = &[
     "examples/embedded/src/memory.rs",
 ];
 
-/// What the page of each engine says, in this order; releases may follow.
+/// The sections of each engine's page, in this order. Releases may follow.
 const HEADINGS: [&str; 6] = ["Theory", "States", "Ways", "Locks", "Cost", "Unusual"];
 
 /// Modules of a room that are in a cycle of `use`, at most; a room that is not listed has none. `lib.rs`
@@ -142,7 +142,7 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The code of a file without comments and texts. Lifetimes look like characters to nobody here: a quote
+/// The code of a file without comments and strings. Lifetimes are not mistaken for characters: a quote
 /// counts as one only when the closing quote is one or two characters (an escape) away.
 fn code(source: &str) -> String {
     let mut code = String::with_capacity(source.len());
@@ -312,7 +312,8 @@ fn unsafe_has_an_address() {
     assert!(found.is_empty(), "unsafe outside the listed files:\n{}", found.join("\n"));
 }
 
-/// `unsafe` in the sources of each room: files, and how often the word stands in them, at most. Whoever needs less lowers the number.
+/// The most files with `unsafe`, and the most occurrences of the word, in the sources of each room. A commit
+/// that needs fewer lowers the numbers.
 const UNSAFE_MOST: &[(&str, usize, usize)] = &[
     ("platform", 1, 2),
     ("native", 10, 79),
@@ -356,7 +357,7 @@ fn every_engine_is_told_alike() {
 }
 
 #[test]
-fn the_readers_of_this_test_read_right() {
+fn the_parsers_of_this_test_work() {
     let manifest = "[package]\nname = \"x\"\n[dependencies]\na.workspace = true\nb = \"1\"\n[dependencies.c]\nd = 1\n\
                     [dev-dependencies]\ne = \"1\"\n[target.'cfg(unix)'.dependencies]\nf = { version = \"1\" }\n";
     assert_eq!(dependencies(manifest), ["a", "b", "c", "f"]);

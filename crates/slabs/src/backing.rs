@@ -1,4 +1,4 @@
-//! What a cache stands on: pages, what it shares with other caches of its engine, memory for metadata.
+//! The resources that a cache uses: pages, the state shared by its engine's caches, memory for metadata.
 
 use slablab_pages::Pages;
 use slablab_platform::{Gfp, Platform};
@@ -9,9 +9,9 @@ pub struct Backing<'a, P: Platform, C = ()> {
     pub pages: &'a Pages<P::Ground>,
     /// The state that all caches of one engine share.
     pub common: &'a C,
-    /// Memory for sheaves, arrays and lists of free objects. `None`: a cache that wants them works without them.
+    /// Memory for sheaves, arrays and off-slab free lists. `None`: the cache works without them.
     pub metadata: Option<&'a dyn Metadata<P>>,
-    /// The number of the call site that asks, for a wrapper that notes users.
+    /// The number of the call site, for a wrapper that records users.
     pub site: u64,
 }
 
@@ -23,12 +23,12 @@ impl<P: Platform, C> Clone for Backing<'_, P, C> {
 
 impl<P: Platform, C> Copy for Backing<'_, P, C> {}
 
-/// Memory for metadata: objects of a named cache, usually a kmalloc class, that count there. Never called on
-/// a fast path.
+/// Memory for metadata: objects of a named cache, usually a kmalloc class, in whose statistics they count.
+/// Never called on a fast path.
 pub trait Metadata<P: Platform> {
-    /// An object of at least `bytes`.
+    /// Allocates at least `bytes` bytes.
     fn alloc(&self, bytes: u32, gfp: Gfp) -> Option<P::Ptr>;
-    /// Takes an object back that [`Metadata::alloc`] returned.
+    /// Frees an object that [`Metadata::alloc`] returned.
     fn free(&self, object: P::Ptr);
 }
 
@@ -50,17 +50,17 @@ impl<'a, P: Platform, C> Backing<'a, P, C> {
 pub trait Common: Default {
     /// Whether objects of several caches lie in one page.
     const SHARES_PAGES: bool = false;
-    /// Memory that belongs to no single cache.
+    /// The memory that belongs to no single cache.
     fn held(&self) -> Held {
         Held::default()
     }
-    /// Whether the shared state keeps its invariants. For tests: the check walks all of it.
+    /// Whether the invariants of the shared state hold. For tests: the check walks all of it.
     fn is_sound(&self) -> bool {
         true
     }
 }
 
-/// Nothing is shared: every slab is a cache's own.
+/// For engines whose caches share no state: every slab belongs to one cache.
 impl Common for () {}
 
 /// Memory that caches share.

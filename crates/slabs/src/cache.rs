@@ -2,11 +2,11 @@
 //!
 //! Layout and merge rules: docs/theory/slub.md 7 and 9.
 
-/// A cache's number: given by the creator of the cache, kept in each slab's frame, at most 2^24.
+/// A cache's number, at most 2^24. The creator of the cache chooses it, and each slab's frame contains it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CacheId(pub u32);
 
-/// Flags of a cache. Names as in the kernel's `SLAB_*`.
+/// Flags of a cache. The names are those of the kernel's `SLAB_*`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct CacheFlags {
     /// Align to the cache line (`SLAB_HWCACHE_ALIGN`).
@@ -15,21 +15,22 @@ pub struct CacheFlags {
     pub reclaim_account: bool,
     /// Pages must be below 16 MiB (`SLAB_CACHE_DMA`).
     pub dma: bool,
-    /// A slab's pages go back only after a grace period (`SLAB_TYPESAFE_BY_RCU`, `SLAB_DESTROY_BY_RCU`).
+    /// A slab's pages are returned only after a grace period (`SLAB_TYPESAFE_BY_RCU`, `SLAB_DESTROY_BY_RCU`).
     pub typesafe_by_rcu: bool,
     /// Objects are charged to a memory cgroup (`SLAB_ACCOUNT`).
     pub account: bool,
-    /// Never merged: `SLAB_NO_MERGE`, the two caches made before all others, and those with a region that may
-    /// be copied to user space (`usersize` in sysfs; none is merged in any dump).
+    /// Never merged: `SLAB_NO_MERGE`, the two caches that are created before all others, and caches with a
+    /// region that may be copied to user space (`usersize` in sysfs; no such cache is merged in any dump).
     pub no_merge: bool,
     /// The objects have a constructor; their contents survive a free.
     pub constructor: bool,
-    /// The object's last word may hold the link although contents survive a free: a caller who names a place
-    /// for it (`use_freeptr_offset`, docs/theory/slub.md 7; seen in 6.18) needs no room behind the object.
+    /// The object's last word may hold the link although contents survive a free. A caller that sets the
+    /// link's place (`use_freeptr_offset`, docs/theory/slub.md 7; measured on 6.18) needs no space after the
+    /// object.
     pub link_inside: bool,
-    /// A kmalloc class: requests say how many bytes they want ([`crate::Engine::alloc_sized`]).
+    /// A kmalloc class: requests have a size ([`crate::Engine::alloc_sized`]).
     pub kmalloc: bool,
-    /// Never has sheaves: `kmem_cache` and `kmem_cache_node`, which are there before sheaves can be, and
+    /// Never has sheaves: `kmem_cache` and `kmem_cache_node`, which exist before sheaves can, and
     /// `SLAB_NOLEAKTRACE`.
     pub no_sheaves: bool,
 }
@@ -37,20 +38,19 @@ pub struct CacheFlags {
 /// A cache's specification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CacheSpec {
-    /// Bytes the user wants per object, at least 1.
+    /// Requested bytes per object, at least 1.
     pub object_size: u32,
     /// Bytes of alignment, a power of two; 0 for a word.
     pub align: u32,
-    /// What else is asked.
+    /// Further requirements.
     pub flags: CacheFlags,
-    /// Bytes per object, all included, when known from a real kernel; 0 computes it.
+    /// Bytes per object, including metadata and padding, if known from a real kernel; 0 computes it.
     pub known_size: u32,
-    /// The order of its slabs, instead of the engine's rule: what if another engine had chosen it.
+    /// The order of the cache's slabs, if it replaces the engine's rule.
     pub known_order: Option<u8>,
-    /// The layout of each object's slot, when a debugging wrapper around the engine decides it; `None`
-    /// computes it.
+    /// The layout of each object's slot, if a debugging wrapper determines it; `None` computes it.
     pub slot: Option<SlotLayout>,
-    /// Objects a sheaf should hold at least, for caches that ask for sheaves; 0 for those that do not.
+    /// The least number of objects in a sheaf, for caches that request sheaves; 0 for other caches.
     pub sheaf_capacity: u32,
 }
 
@@ -79,19 +79,19 @@ impl CacheSpec {
         }
     }
 
-    /// The same cache on a machine whose cache lines have so many bytes, 128 on ppc64: `hwcache_align`
-    /// becomes a demand of the caller's, which [`alignment`] never lowers.
+    /// This cache on a machine with cache lines of `cache_line` bytes, such as 128 on ppc64: `hwcache_align`
+    /// becomes a requirement of the caller, which [`alignment`] never lowers.
     pub fn on_line(self, cache_line: u32) -> CacheSpec {
         CacheSpec { align: alignment_on(&self, cache_line), ..self }
     }
 }
 
-/// Bytes of a machine word on the only targets there are.
+/// Bytes of a machine word on all supported targets.
 pub const WORD: u32 = 8;
-/// Bytes of a cache line that `hwcache_align` aligns to, unless [`CacheSpec::on_line`] says otherwise.
+/// Bytes of a cache line for `hwcache_align`, unless [`CacheSpec::on_line`] sets another size.
 pub const CACHE_LINE: u32 = 64;
 
-/// Where a free object keeps its link.
+/// The place of the link in a free object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkPlace {
     /// At the object's start (until 5.6, and SLQB).
@@ -114,35 +114,35 @@ pub struct SlotLayout {
 /// The layout of a cache's slabs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
-    /// Bytes the user gets.
+    /// The bytes that a caller may use.
     pub object_size: u32,
     /// Bytes from one object to the next.
     pub size: u32,
-    /// Bytes from one object's start to the next slot's, for
-    /// [`Frames::map_slab`](slablab_platform::Frames::map_slab): less than `size` where there is something
-    /// before objects.
+    /// Bytes from the start of one object to the next slot, for
+    /// [`Frames::map_slab`](slablab_platform::Frames::map_slab): less than `size` if a zone lies before
+    /// objects.
     pub spacing: u32,
-    /// Where the link is in a free object, bytes.
+    /// The offset of the link in a free object, in bytes.
     pub link_offset: u32,
-    /// The order asked for first.
+    /// The order that is tried first.
     pub order: u8,
-    /// Objects in a slab of that order.
+    /// Objects in a slab of the order `order`.
     pub objects: u32,
-    /// The order asked for when memory is tight.
+    /// The order that is tried if memory is low.
     pub min_order: u8,
-    /// Objects in a slab of that order.
+    /// Objects in a slab of the order `min_order`.
     pub min_objects: u32,
 }
 
-/// Where objects start in a slab, by one multiplication and one comparison.
+/// Decides with one multiplication and one comparison whether an object starts at an offset in a slab.
 ///
-/// Let r be the least number with size * r = 2^64 + d and d > 0. Modulo 2^64 the k-th object's offset times r
-/// is k * d, which is below objects * d for the slab's objects alone: no other offset's product is below r,
-/// which is more (after Lemire, Kaser and Kurz 2019).
+/// Let r be the least number with size * r = 2^64 + d and d > 0. Modulo 2^64, the offset of object k times r
+/// is k * d. For the slab's objects this is below objects * d. For every other offset the product is at least
+/// r, which is larger (after Lemire, Kaser and Kurz 2019).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Starts {
     reciprocal: u64,
-    /// Products of objects' offsets are below.
+    /// An upper bound: the products of the objects' offsets are below it.
     end: u64,
 }
 
@@ -160,12 +160,12 @@ impl Starts {
         self.has_below(offset, self.end)
     }
 
-    /// Products of the objects' offsets are below this number.
+    /// The number that the products of the objects' offsets are below.
     pub(crate) fn end(self) -> u64 {
         self.end
     }
 
-    /// As [`Starts::has`] in a slab with fewer objects, whose own [`Starts::end`] is `end`.
+    /// Like [`Starts::has`], in a slab with fewer objects, whose [`Starts::end`] is `end`.
     #[inline(always)]
     pub(crate) fn has_below(self, offset: u32, end: u64) -> bool {
         (offset as u64).wrapping_mul(self.reciprocal) < end
@@ -185,7 +185,7 @@ pub fn layout(spec: &CacheSpec, place: LinkPlace) -> (u32, u32) {
         return (slot.size, slot.link);
     }
     let object = spec.object_size.max(1).next_multiple_of(WORD);
-    // Contents that must survive a free leave no room inside: the link follows the object.
+    // Contents that survive a free leave no space inside the object, so the link follows the object.
     let survives = spec.flags.constructor || spec.flags.typesafe_by_rcu;
     let (end, link) = match (survives, place) {
         (true, _) if spec.flags.link_inside => (object, object - WORD),
@@ -195,19 +195,20 @@ pub fn layout(spec: &CacheSpec, place: LinkPlace) -> (u32, u32) {
     };
     let size = match spec.known_size {
         0 => end.next_multiple_of(alignment(spec)),
-        // A kernel with SLOB says sizes that are no multiple of a word; objects of other engines are.
+        // A kernel with SLOB reports sizes that are no multiple of a word. The objects of other engines are
+        // multiples.
         known => known.next_multiple_of(WORD),
     };
     (size, link.min(size - WORD))
 }
 
-/// Bytes between any two addresses in use: the starts of slots, and of objects behind their left red zones.
+/// Bytes between any two addresses in use: starts of slots, and starts of objects after their left red zones.
 pub fn spacing(spec: &CacheSpec, size: u32) -> u32 {
     size - spec.slot.map_or(0, |slot| slot.left)
 }
 
-/// The alignment of objects: the caller's, at least a word, and a cache line halved while two objects fit in
-/// it.
+/// The alignment of objects: the caller's, but at least a word. With `hwcache_align`, a cache line, halved
+/// while two objects fit into it.
 pub fn alignment(spec: &CacheSpec) -> u32 {
     alignment_on(spec, CACHE_LINE)
 }

@@ -1,4 +1,4 @@
-//! Policies that can be changed by name: what a knob is, what values it takes, how they are read and printed.
+//! Policies that can be changed by name: knobs, their values, and how values are parsed and printed.
 
 use crate::release::Release;
 use core::fmt;
@@ -9,7 +9,7 @@ pub trait Policy: Copy + PartialEq + 'static {
     const ENGINE: &'static str;
     /// The presets, oldest first.
     const PRESETS: &'static [Self];
-    /// What can be changed, in the order it is printed.
+    /// The knobs, in the order in which they are printed.
     const KNOBS: &'static [Knob<Self>];
     /// The release of these policies.
     fn release(&self) -> Release;
@@ -20,17 +20,17 @@ pub trait Policy: Copy + PartialEq + 'static {
 pub struct Knob<T> {
     /// The name in the grammar.
     pub name: &'static str,
-    /// What it changes, in a line, and where it is from.
+    /// A description in one line, with its source.
     pub what: &'static str,
-    /// What values it takes.
+    /// The allowed values.
     pub values: Values,
     /// Its value: a number, or an index into the words.
     pub get: fn(&T) -> u64,
-    /// Sets it.
+    /// Sets the value.
     pub set: fn(&mut T, u64),
 }
 
-/// A row of an engine's table of knobs: name, text, and the field with the values that it takes.
+/// A row of an engine's table of knobs: name, description, and the field with its allowed values.
 macro_rules! knob {
     ($name:literal, $what:literal, $field:ident, $values:expr, $get:expr, $set:expr) => {
         $crate::knob::Knob { name: $name, what: $what, values: $values, get: $get, set: $set }
@@ -91,19 +91,19 @@ pub(crate) use knob;
 /// The values of a knob.
 #[derive(Clone, Copy, Debug)]
 pub enum Values {
-    /// A number from the first to the second, inclusive.
+    /// A number from the first to the second, both included.
     Number(u64, u64),
     /// One of these words; the value is its index.
     Words(&'static [&'static str]),
     /// `auto`, or a number from the first to the second; `auto` is [`AUTO`].
     Auto(u64, u64),
-    /// Bytes, at most so many, with K or M behind a number of units.
+    /// Bytes up to this number, written with K or M for larger units.
     Bytes(u64),
-    /// Some of these letters, or `off`; bit `n` of the value is the `n`th.
+    /// A set of these letters, or `off`. Bit `n` of the value is letter `n`.
     Letters(&'static str),
 }
 
-/// The value of a knob that is left to the engine's rule.
+/// The value of a knob that leaves the choice to the engine's rule.
 pub const AUTO: u64 = u64::MAX;
 
 /// One policy of a preset: a knob and its value.
@@ -111,22 +111,22 @@ pub const AUTO: u64 = u64::MAX;
 pub struct Setting {
     /// The name in the grammar.
     pub name: &'static str,
-    /// What it changes, in a line, and where it is from.
+    /// A description in one line, with its source.
     pub what: &'static str,
-    /// What values it takes.
+    /// The allowed values.
     pub values: Values,
     /// Its value: a number, [`AUTO`], or an index into the words.
     pub value: u64,
 }
 
-/// A choice of engine that cannot be understood.
+/// A preset that cannot be parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadPreset<'a> {
-    /// What kind of thing is not known.
+    /// The kind of the unknown word.
     pub kind: BadKind,
-    /// The text that is not known.
+    /// The unknown word.
     pub given: &'a str,
-    /// The nearest names, best first; `""` where there are fewer.
+    /// The nearest names, best first; `""` if there are fewer than three.
     pub nearest: [&'static str; 3],
 }
 
@@ -143,25 +143,25 @@ pub enum BadKind {
     Value(Taken),
 }
 
-/// The values a knob would have taken, for the message.
+/// The allowed values of a knob, for the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Taken {
     /// The knob.
     pub knob: &'static str,
-    /// Bounds of a number, if it takes one.
+    /// Bounds of a number, if the knob takes a number.
     pub number: Option<(u64, u64)>,
-    /// Whether it takes `auto` beside a number.
+    /// Whether the knob takes `auto` as well as a number.
     pub auto: bool,
 }
 
 impl<T> Knob<T> {
-    /// The value it has.
+    /// The current value in `of`.
     pub fn setting(&self, of: &T) -> Setting {
         Setting { name: self.name, what: self.what, values: self.values, value: (self.get)(of) }
     }
 }
 
-/// The value alone, as the grammar takes it.
+/// Prints the value as the grammar accepts it.
 impl fmt::Display for Setting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.values {
@@ -182,19 +182,19 @@ impl fmt::Display for Setting {
     }
 }
 
-/// Knobs that are no engine's: of what is put around one.
+/// Knobs of the wrappers around an engine.
 pub(crate) trait Around {
-    /// Takes the value of a knob; `None` if there is no such knob.
+    /// Sets the knob `name` from the text `value`; `None` if there is no such knob.
     fn set<'a>(&mut self, _name: &str, _value: &'a str) -> Option<Result<(), BadPreset<'a>>> {
         None
     }
-    /// The names of all.
+    /// The names of all knobs.
     fn names(&self) -> &'static [&'static str] {
         &[]
     }
 }
 
-/// Nothing is put around it.
+/// No wrapper, and no knobs.
 impl Around for () {}
 
 impl<T> Knob<T> {
@@ -264,7 +264,7 @@ impl fmt::Display for BadPreset<'_> {
     }
 }
 
-/// The three nearest names by edits needed.
+/// The three names with the fewest edits from `given`.
 pub(crate) fn near(given: &str, names: impl Iterator<Item = &'static str>) -> [&'static str; 3] {
     let mut best = [(usize::MAX, ""); 3];
     for name in names {
@@ -278,7 +278,7 @@ pub(crate) fn near(given: &str, names: impl Iterator<Item = &'static str>) -> [&
     best.map(|(_, name)| name)
 }
 
-/// Levenshtein's distance, over the first 32 bytes.
+/// Levenshtein's distance of the first 32 bytes.
 fn edits(a: &str, b: &str) -> usize {
     const LONGEST: usize = 32;
     let (a, b) = (&a.as_bytes()[..a.len().min(LONGEST)], &b.as_bytes()[..b.len().min(LONGEST)]);

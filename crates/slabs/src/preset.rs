@@ -42,7 +42,7 @@ impl Preset {
         slub.chain(slqb).chain(slab).chain(slob)
     }
 
-    /// Understands `engine[@release][,knob=value]...`.
+    /// Parses `engine[@release][,knob=value]...`.
     ///
     /// # Errors
     /// The unknown engine, release, knob or value, with the nearest names.
@@ -50,7 +50,7 @@ impl Preset {
         Preset::parse_around(text, &mut ())
     }
 
-    /// The same where `around` has knobs of its own, which it takes the values of.
+    /// Parses `engine[@release][,knob=value]...`. `around` has further knobs, and takes their values.
     pub(crate) fn parse_around<'a>(text: &'a str, around: &mut dyn Around) -> Result<Preset, BadPreset<'a>> {
         let (head, knobs) = text.split_once(',').map_or((text, ""), |(head, knobs)| (head, knobs));
         let (engine, release) = head.split_once('@').map_or((head, None), |(engine, at)| (engine, Some(at)));
@@ -198,10 +198,10 @@ impl From<Preset> for Choice {
 }
 
 impl Choice {
-    /// Understands `engine[@release][,knob=value]...` with the knobs of [`Wrap::KNOBS`] among the engine's.
+    /// Parses `engine[@release][,knob=value]...` with the knobs of [`Wrap::KNOBS`] among the engine's.
     ///
     /// # Errors
-    /// What is not known, with the nearest names.
+    /// The unknown engine, release, knob or value, with the nearest names.
     pub fn parse(text: &str) -> Result<Choice, BadPreset<'_>> {
         let mut wrap = Wrap::default();
         let preset = Preset::parse_around(text, &mut wrap)?;

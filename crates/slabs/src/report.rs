@@ -58,16 +58,16 @@ pub enum Zone {
     Padding,
 }
 
-/// The first byte of a zone that is not what it should be.
+/// The first wrong byte of a zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Overwritten {
     /// The zone.
     pub zone: Zone,
     /// Bytes from the object's start; negative before it.
     pub offset: i32,
-    /// What was there.
+    /// The byte that was found.
     pub found: u8,
-    /// What should have been.
+    /// The byte that should be there.
     pub expected: u8,
 }
 
@@ -111,7 +111,7 @@ pub struct Reports {
 }
 
 impl Reports {
-    /// Reports kept of a cache.
+    /// The number of reports that a cache stores.
     pub const KEPT: usize = 8;
 
     pub(crate) fn add(&mut self, report: Report) {

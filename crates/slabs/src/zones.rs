@@ -1,18 +1,18 @@
-//! The zones that debugging puts around an object: where each is, which bytes it holds, and a check that it
-//! still does.
+//! The zones that debugging puts around an object: their places, their contents, and the checks of their
+//! contents.
 //!
 //! ```text
 //! start                                                                                    start + size
 //! | left red zone | object | right red zone | link | two records of users | size asked | padding |
 //! ```
 //!
-//! Where the size asked is noted, the right red zone of an allocated object begins behind so many bytes of
-//! it.
+//! If the requested size is recorded, the right red zone of an allocated object begins after that many bytes
+//! of the object.
 //!
-//! Sizes are the kernel's (docs/theory/slub.md 7), byte for byte on a 6.1 booted with `slub_debug=FZPU`; what
-//! other releases do is in docs/debugging.md. Every engine's objects get the same zones: the engine knows
-//! only where the slot starts, how long it is and where the link is in it, as if the caller had asked for
-//! that.
+//! Sizes are the kernel's (docs/theory/slub.md 7), byte for byte those of a 6.1 booted with
+//! `slub_debug=FZPU`. docs/debugging.md describes other releases. The objects of every engine get equal
+//! zones. The engine knows only the start of the slot, its size, and the place of the link, as if a caller
+//! had requested such objects.
 
 use crate::cache::{CacheSpec, LinkPlace, SlotLayout, WORD, alignment};
 use crate::release::Release;
@@ -20,29 +20,29 @@ use crate::report::{Overwritten, User, Zone};
 use core::fmt;
 use slablab_platform::{CpuId, Platform};
 
-/// What `slub_debug` asks for, by its letters.
+/// The checks of `slub_debug`, by letter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Letters {
-    /// F: whose object it is, and whether it is free.
+    /// F: checks that an object belongs to the cache, and whether it is free.
     pub checks: bool,
     /// Z: red zones.
     pub red_zone: bool,
     /// P: poison.
     pub poison: bool,
-    /// U: who allocated and freed.
+    /// U: records of the users that allocated and freed an object.
     pub users: bool,
-    /// O: none of it for caches whose slabs would need a higher order.
+    /// O: no debugging for caches whose slabs would need a higher order.
     pub keep_orders: bool,
 }
 
 impl Letters {
-    /// Nothing.
+    /// No checks.
     pub const NONE: Letters =
         Letters { checks: false, red_zone: false, poison: false, users: false, keep_orders: false };
-    /// The letters there are, as [`Letters::parse`] reads them.
+    /// All letters, as [`Letters::parse`] accepts them.
     pub const ALL: &'static str = "FZPUO";
 
-    /// Reads letters in any order and either case, at least one; `off` and `-` mean none.
+    /// Parses at least one letter, in any order and either case. `off` and `-` mean none.
     pub fn parse(text: &str) -> Option<Letters> {
         if matches!(text, "off" | "-") {
             return Some(Letters::NONE);
@@ -63,7 +63,7 @@ impl Letters {
         }
     }
 
-    /// A bit for each letter.
+    /// The letters as a set of bits.
     pub const fn bits(self) -> u64 {
         let Letters { checks, red_zone, poison, users, keep_orders } = self;
         checks as u64
@@ -73,12 +73,12 @@ impl Letters {
             | (keep_orders as u64) << 4
     }
 
-    /// Whether anything is looked at.
+    /// Whether any letter other than `O` is set.
     pub fn is_on(self) -> bool {
         self.checks || self.widens()
     }
 
-    /// Whether objects take more memory, and so do not share slabs with those of other caches.
+    /// Whether objects need more memory. Such a cache does not share slabs with other caches.
     pub fn widens(self) -> bool {
         self.red_zone || self.poison || self.users
     }
@@ -94,48 +94,49 @@ impl fmt::Display for Letters {
     }
 }
 
-/// Contents of free objects.
+/// The contents of free objects.
 pub const POISON_FREE: u8 = 0x6b;
-/// Their last byte.
+/// The last byte of free objects.
 pub const POISON_END: u8 = 0xa5;
-/// Padding.
+/// The contents of the padding.
 pub const PADDING: u8 = 0x5a;
-/// Red zones of free objects.
+/// The contents of red zones of free objects.
 pub const RED_INACTIVE: u8 = 0xbb;
-/// Red zones of allocated objects.
+/// The contents of red zones of allocated objects.
 pub const RED_ACTIVE: u8 = 0xcc;
 
-/// A record of a user: address, handle of a stack, CPU, process, time; with whole stacks until 5.17.
+/// Bytes of a user's record: address, stack handle, CPU, process, time. Until 5.17 a record also has the
+/// whole stack.
 const RECORD: u32 = 32;
 const RECORD_WITH_STACK: u32 = 152;
 const STACK_DEPOT_SINCE: Release = Release::new(5, 18, 0);
 const LEFT_RED_ZONE_SINCE: Release = Release::new(4, 7, 0);
 const SIZE_ASKED_SINCE: Release = Release::new(6, 1, 0);
 
-/// Whether sizes are known to be a release's, not assumed from another's.
+/// Whether the sizes are known for the release, and not assumed from another one.
 pub fn sizes_are_known(release: Release) -> bool {
     release >= SIZE_ASKED_SINCE
 }
 
-/// Where an object's zones are. Offsets are bytes from the slot's start.
+/// The places of an object's zones, in bytes from the slot's start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Zones {
     /// Bytes from one slot to the next.
     pub size: u32,
-    /// Where the object starts: behind the left red zone.
+    /// The start of the object, which is the end of the left red zone.
     pub left: u32,
     /// Bytes of the object.
     pub object_size: u32,
-    /// Where the link is in a free object.
+    /// The place of the link in a free object.
     pub link: u32,
-    /// Where the right red zone ends; it begins behind the object.
+    /// The end of the right red zone, which begins after the object.
     red_end: u32,
-    /// Where the padding begins; it ends with the slot.
+    /// The start of the padding, which ends with the slot.
     padding: u32,
     red_zone: bool,
-    /// Where the records are, and the bytes of one; `None` without.
+    /// The place of the records, and the bytes of one; `None` without records.
     records: Option<(u32, u32)>,
-    /// Whether the size that was asked for is noted, in the word before the padding.
+    /// Whether the requested size is recorded, in the word before the padding.
     sized: bool,
     contents: Contents,
 }
@@ -163,8 +164,8 @@ pub enum Track {
 impl Zones {
     /// The zones of a cache's objects; `None` if the letters ask for none.
     ///
-    /// `place` is where the link is without debugging. A size known from a real kernel is not looked at: it
-    /// may be one with debugging or without.
+    /// `place` is the link's place without debugging. A size that is known from a real kernel is not used,
+    /// because it may be a size with debugging or without.
     pub fn new(spec: &CacheSpec, place: LinkPlace, letters: Letters, release: Release) -> Option<Zones> {
         if !letters.widens() {
             return None;
@@ -190,7 +191,7 @@ impl Zones {
         }
         let sized = letters.users && spec.flags.kmalloc && release >= SIZE_ASKED_SINCE;
         end += if sized { WORD } else { 0 };
-        // One word more, so that a write behind the records is found before it reaches the next object.
+        // One more word, so that a write past the records is found before it reaches the next object.
         let size = (end + if letters.red_zone { WORD } else { 0 }).next_multiple_of(align);
         let contents = if letters.poison && !survives { Contents::Poison } else { Contents::Kept };
         let red_zone = letters.red_zone;
@@ -208,23 +209,23 @@ impl Zones {
         })
     }
 
-    /// These zones for a cache whose free objects are zeroed, not poisoned.
+    /// These zones for a cache whose free objects are zeroed instead of poisoned.
     pub fn zeroing(self) -> Zones {
         let contents = if self.contents == Contents::Poison { Contents::Zeros } else { self.contents };
         Zones { contents, ..self }
     }
 
-    /// The slot that an engine makes room for.
+    /// The slot that the engine must provide.
     pub fn slot(&self) -> SlotLayout {
         SlotLayout { size: self.size, left: self.left, link: self.link }
     }
 
-    /// Whether bytes of a free object are known, so that a write to it is seen.
+    /// Whether the bytes of a free object are known, so that a write to it can be found.
     pub fn knows_contents(&self) -> bool {
         self.contents != Contents::Kept
     }
 
-    /// Writes all zones of a slot, as for a free object that was never allocated.
+    /// Writes all zones of a slot for a free object that was never allocated.
     pub fn make<P: Platform>(&self, start: P::Ptr) {
         let at = |offset: u32| ahead::<P>(start, offset);
         P::fill(at(self.padding), self.size - self.padding, PADDING);
@@ -236,7 +237,7 @@ impl Zones {
         self.set_free::<P>(start);
     }
 
-    /// Writes the zones of an allocated object of which the caller asked for `bytes` bytes.
+    /// Writes the zones of an object that is allocated for a request of `bytes` bytes.
     pub fn set_allocated<P: Platform>(&self, start: P::Ptr, bytes: u32) {
         self.set_red::<P>(start, RED_ACTIVE);
         if !self.sized {
@@ -248,15 +249,15 @@ impl Zones {
         }
     }
 
-    /// Bytes of an allocated object that were asked for, where that is noted and the object's otherwise.
+    /// The requested bytes of an allocated object if they are recorded, else the object's size.
     pub fn asked<P: Platform>(&self, start: P::Ptr) -> u32 {
-        // A caller that writes behind its object can overwrite the noted size.
+        // A caller that writes past its object can overwrite the recorded size.
         let noted = self.sized.then(|| P::word(ahead::<P>(start, self.padding - WORD)));
         let bytes = noted.and_then(|bytes| u32::try_from(bytes).ok());
         bytes.filter(|bytes| *bytes <= self.object_size).unwrap_or(self.object_size)
     }
 
-    /// Makes a slot that of a free object.
+    /// Writes the zones of a free object.
     pub fn set_free<P: Platform>(&self, start: P::Ptr) {
         self.set_red::<P>(start, RED_INACTIVE);
         let object = ahead::<P>(start, self.left);
@@ -278,17 +279,17 @@ impl Zones {
         }
     }
 
-    /// Writes what never changes, and forgets no record: what follows a report.
+    /// Writes the zones that never change, after a report. The records stay.
     pub fn repair<P: Platform>(&self, start: P::Ptr) {
         P::fill(ahead::<P>(start, self.padding), self.size - self.padding, PADDING);
     }
 
-    /// Looks at all zones of an allocated object.
+    /// Checks all zones of an allocated object.
     pub fn check_allocated<P: Platform>(&self, start: P::Ptr) -> Option<Overwritten> {
         self.check_around::<P>(start, self.asked::<P>(start), RED_ACTIVE)
     }
 
-    /// Looks at all zones of a free object, and at its contents where they are known.
+    /// Checks all zones of a free object, and its contents if they are known.
     pub fn check_free<P: Platform>(&self, start: P::Ptr) -> Option<Overwritten> {
         let contents = || {
             let last = self.object_size - 1;
@@ -329,7 +330,7 @@ impl Zones {
         Some(Overwritten { zone, offset: (from + at) as i32 - self.left as i32, found, expected })
     }
 
-    /// Whether users are noted.
+    /// Whether users are recorded.
     pub fn has_records(&self) -> bool {
         self.records.is_some()
     }
@@ -338,7 +339,7 @@ impl Zones {
         self.records.map_or(0, |(_, bytes)| track as u32 * bytes)
     }
 
-    /// Notes a user, where users are noted.
+    /// Records a user, if users are recorded.
     pub fn set_user<P: Platform>(&self, start: P::Ptr, track: Track, user: User) {
         let Some((records, _)) = self.records else { return };
         let at = ahead::<P>(start, records + self.record_of(track));
@@ -348,7 +349,7 @@ impl Zones {
         P::set_word(ahead::<P>(at, 16), user.at_ns);
     }
 
-    /// The user that was noted last; `None` if there was none, or users are not noted.
+    /// The user that was recorded last; `None` if there is none, or if users are not recorded.
     pub fn user<P: Platform>(&self, start: P::Ptr, track: Track) -> Option<User> {
         let (records, _) = self.records?;
         let at = ahead::<P>(start, records + self.record_of(track));
@@ -357,7 +358,7 @@ impl Zones {
     }
 }
 
-/// The address `bytes` bytes behind `at`, in its block.
+/// The address `bytes` bytes after `at`, in the same block.
 pub fn ahead<P: Platform>(at: P::Ptr, bytes: u32) -> P::Ptr {
     let (pfn, offset) = P::locate(at);
     P::address(pfn, offset as u64 + bytes as u64)

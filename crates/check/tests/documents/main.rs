@@ -152,7 +152,7 @@ fn braces(path: &str) -> Vec<String> {
     }
 }
 
-/// What was found wrong: where, and what.
+/// An error: its place and its text.
 fn report(wrong: &[String]) {
     assert!(wrong.is_empty(), "{} lead nowhere:\n{}", wrong.len(), wrong.join("\n"));
 }
@@ -259,7 +259,7 @@ fn no_text_names_a_folder_that_is_not_here() {
 }
 
 #[test]
-fn the_readers_of_this_test_read_right() {
+fn the_parsers_of_this_test_work() {
     assert_eq!(cited_sections(" 5.3 to 5.6)"), ["5.3", "5.6"]);
     assert_eq!(cited_sections(" 2, 5.2 to 5.4). Then 7"), ["2", "5.2", "5.4"]);
     assert_eq!(cited_sections(" 4. 12 objects"), ["4"]);

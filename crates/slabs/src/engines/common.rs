@@ -1,4 +1,4 @@
-//! What several engines do alike: slots of other CPUs, the flags of a slab's pages, and the way back of those pages.
+//! Functions that several engines share: access to slots of other CPUs, page flags, and the return of pages.
 
 use crate::cache::{CacheFlags, CacheId};
 use crate::slab::Slab;
@@ -14,15 +14,17 @@ pub(super) fn reach<P: Platform, T: Default>(
     own.filter(|slot| slot.cpu() == cpu).or_else(|| slots.claim(cpu))
 }
 
-/// Flags for the pages of a slab that serves a request with the flags `gfp`. `compound` asks for one block of pages.
+/// Flags for the pages of a slab that serves a request with the flags `gfp`. `compound` requests one block of
+/// pages.
 pub(super) fn page_flags(gfp: Gfp, compound: bool, flags: CacheFlags) -> Gfp {
     let asked = [(compound, Gfp::COMP), (flags.reclaim_account, Gfp::RECLAIMABLE), (flags.dma, Gfp::DMA)];
     let without = gfp & !(Gfp::ZERO | Gfp::HIGHMEM | Gfp::MOVABLE | Gfp::ACCOUNT);
     asked.into_iter().filter(|(is_asked, _)| *is_asked).fold(without, |flags, (_, flag)| flags | flag)
 }
 
-/// Gives an empty slab back that no CPU can reach: by `return_pages` at once, or after a grace period if readers may still
-/// look at the cache's objects (`SLAB_TYPESAFE_BY_RCU`). Then the cache gets a [`WorkKind::FreeSlab`].
+/// Returns an empty slab that no CPU can reach. It calls `return_pages` at once, or after a grace period if
+/// readers may still read the cache's objects (`SLAB_TYPESAFE_BY_RCU`); then the cache gets a
+/// [`WorkKind::FreeSlab`].
 pub(super) fn discard<P: Platform>(
     id: CacheId,
     flags: CacheFlags,
@@ -37,7 +39,7 @@ pub(super) fn discard<P: Platform>(
     }
 }
 
-/// Gives the pages of an empty slab back to the page allocator.
+/// Returns the pages of an empty slab to the page allocator.
 pub(super) fn return_pages<P: Platform>(pages: &Pages<P::Ground>, slab: Slab<P>) {
     P::unmap_slab(slab.pfn(), slab.state().order);
     pages.free(slab.pfn());
