@@ -1,8 +1,8 @@
-//! Memory for the world's own values, and rows of such values. `unsafe`: a lump is a piece of raw memory.
+//! Boot memory: blocks for the world's own values, and rows of such values. `unsafe`: a block is raw memory.
 //!
-//! Values per node and per CPU have to live somewhere before there is any allocator. They live in lumps of a
-//! power of two bytes, cut from reserved address space and kept for reuse by size. Lock order: the lumps'
-//! lock is the innermost of all.
+//! The world needs memory for values per node and per CPU before there is any allocator. Boot memory serves
+//! them in blocks of a power of two bytes, cut from reserved address space; a freed block is kept for reuse,
+//! by size. Lock order: [`BOOT_MEMORY`] is the innermost lock of all.
 
 use crate::lock::Sleep;
 use crate::{space, system};
@@ -12,61 +12,60 @@ use std::ptr::{self, NonNull};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, Ordering::*};
 
-/// Bytes of new lumps that are committed before they are needed, and at a time.
+/// Bytes that are committed beyond the newest block; bytes committed at a time.
 const AHEAD: usize = 1 << 20;
 const STEP: usize = 2 << 20;
 const SMALLEST: usize = 64;
 const SIZES: usize = 26;
 
-/// The address space for lumps.
+/// The address space of boot memory.
 ///
-/// Invariant: `next..end` was reserved for lumps and is in none yet; each list of `free` links lumps of its
-/// size, in which no room is. Only [`Room::take`] and [`Room`]'s `drop` take a lump from here and give it
-/// back.
-struct Lumps {
-    /// Where the next new lump begins, and where the address space ends; 0 before the first.
+/// Invariant: `next..end` was reserved for blocks and is in none yet; each list of `free` links blocks of its
+/// size that no [`Room`] has. Only [`Room::take`] and [`Room`]'s `drop` take and free a block.
+struct BootMemory {
+    /// Address of the next new block, and the end of the address space; 0 before the world started.
     next: usize,
     end: usize,
-    /// Where the lumps end that may be written.
+    /// The end of the committed part.
     committed: usize,
-    /// Lumps given back, by log2 of their size above the smallest; each holds the address of the one after
-    /// it.
+    /// Freed blocks, a list for each size. A block holds the address of the next one.
     free: [usize; SIZES],
 }
 
-static LUMPS: Sleep<Lumps> = Sleep::new(Lumps { next: 0, end: 0, committed: 0, free: [0; SIZES] });
+static BOOT_MEMORY: Sleep<BootMemory> =
+    Sleep::new(BootMemory { next: 0, end: 0, committed: 0, free: [0; SIZES] });
 
 fn size_index(bytes: usize) -> usize {
     (bytes.max(SMALLEST).next_power_of_two() / SMALLEST).ilog2() as usize
 }
 
-/// Says where the address space for lumps is. Once, when the world starts.
+/// Stores the address space of boot memory. Called once, when the world starts.
 pub(crate) fn start(at: usize, bytes: usize) {
-    let mut lumps = LUMPS.lock();
-    lumps.next = at;
-    lumps.end = at + bytes;
-    lumps.committed = at + space::LUMP_BYTES_AT_FIRST.min(bytes);
+    let mut memory = BOOT_MEMORY.lock();
+    memory.next = at;
+    memory.end = at + bytes;
+    memory.committed = at + space::BOOT_BYTES_AT_FIRST.min(bytes);
 }
 
-impl Lumps {
-    /// The address of a lump of size `index`, all zeros, aligned to its size up to a page. `None` when the
-    /// address space is used up.
+impl BootMemory {
+    /// Takes a block of size `index`, all zeros, aligned to its size, a page at most. `None` if the address
+    /// space is used up or the kernel refuses to commit it.
     fn take(&mut self, index: usize) -> Option<NonNull<u8>> {
         let size = SMALLEST << index;
-        if let Some(lump) = NonNull::new(ptr::with_exposed_provenance_mut::<u8>(self.free[index])) {
-            // SAFETY: the invariant of `Lumps`: the lump is free, `drop` of its last room wrote the link, and
-            // it has `size` bytes.
+        if let Some(block) = NonNull::new(ptr::with_exposed_provenance_mut::<u8>(self.free[index])) {
+            // SAFETY: the invariant of `BootMemory`: the block is free, `drop` of its last room wrote the
+            // link, and it has `size` bytes.
             unsafe {
-                self.free[index] = lump.cast::<usize>().read();
-                lump.write_bytes(0, size);
+                self.free[index] = block.cast::<usize>().read();
+                block.write_bytes(0, size);
             }
-            return Some(lump);
+            return Some(block);
         }
         let at = self.next.next_multiple_of(size.min(system::page_size()));
         if at + size > self.end {
             return None;
         }
-        // Ahead of need: who makes a cache's values cannot go on without.
+        // Ahead of need: a caller that makes a cache's values cannot continue without memory.
         if at + size + AHEAD > self.committed && self.committed < self.end {
             let wanted = (at + size).max(self.committed + STEP).min(self.end);
             let all = wanted.saturating_sub(self.committed);
@@ -81,9 +80,9 @@ impl Lumps {
     }
 }
 
-/// Room for values, one after another, in a lump of its own.
+/// Room for values, one after another, in a block of its own.
 ///
-/// Invariant: `at` is the address of a lump that is in no other room, aligned for `T`, with at least `count`
+/// Invariant: `at` is the address of a block that no other room has, aligned for `T`, with at least `count`
 /// times the bytes of `T`. A new room is all zeros.
 #[derive(Debug)]
 struct Room<T> {
@@ -91,17 +90,17 @@ struct Room<T> {
     count: usize,
 }
 
-// SAFETY: the invariant of `Room`: the lump is the room's alone, and threads may read and write any memory.
-// A room drops no value: whoever puts a `T` there says which threads may use it.
+// SAFETY: the invariant of `Room`: the block is the room's alone, and threads may read and write any memory.
+// A room drops no value: the code that puts a `T` there decides which threads may use it.
 unsafe impl<T> Send for Room<T> {}
-// SAFETY: a shared room gives its address alone away.
+// SAFETY: a shared room exposes its address only.
 unsafe impl<T> Sync for Room<T> {}
 
 impl<T> Room<T> {
     /// Room for `count` values, all zeros. `None` when the address space is used up.
     fn take(count: usize) -> Option<Room<T>> {
         const { assert!(align_of::<T>() <= SMALLEST) };
-        let at = LUMPS.lock().take(size_index(count * size_of::<T>()))?;
+        let at = BOOT_MEMORY.lock().take(size_index(count * size_of::<T>()))?;
         Some(Room { at: at.cast(), count })
     }
 
@@ -115,10 +114,10 @@ impl<T> Room<T> {
 impl<T> Drop for Room<T> {
     fn drop(&mut self) {
         let index = size_index(self.count * size_of::<T>());
-        let mut lumps = LUMPS.lock();
-        // SAFETY: the invariant of `Room`: the lump has a word, and nothing else is in it.
-        unsafe { self.at.cast::<usize>().write(lumps.free[index]) };
-        lumps.free[index] = self.at.as_ptr().expose_provenance();
+        let mut memory = BOOT_MEMORY.lock();
+        // SAFETY: the invariant of `Room`: the block has a word, and nothing else is in it.
+        unsafe { self.at.cast::<usize>().write(memory.free[index]) };
+        memory.free[index] = self.at.as_ptr().expose_provenance();
     }
 }
 

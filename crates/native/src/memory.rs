@@ -132,7 +132,7 @@ pub(crate) fn start(wanted: Wishes) -> Start {
     }
     let Some(space) = Space::reserve() else { return Start::NoMemory };
     area::start(space.areas);
-    boot_memory::start(space.lumps, space.lump_bytes);
+    boot_memory::start(space.boot_memory, space.boot_bytes);
     thread::start();
     topology::read();
     per_cpu::start(wanted.slots);

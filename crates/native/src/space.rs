@@ -1,14 +1,14 @@
 //! The world's address space: one mapping, reserved when the world starts, cut into parts.
 //!
 //! ```text
-//! heap | memmap | pagemap | marks | flags | areas | lumps
+//! heap | memmap | pagemap | marks | flags | areas | boot memory
 //! ```
 //!
 //! Either all parts are there, or nothing is reserved and the next start tries again.
 //!
 //! Reserved address space must not count: a limit of data (`RLIMIT_DATA`) and the kernel's strict accounting
 //! (`vm.overcommit_memory=2`) count private memory that may be written. So no part may be written at first.
-//! The heap and the lumps have no access; descriptors, the other tables and areas read as zeros, which is
+//! The heap and boot memory have no access; descriptors, the other tables and areas read as zeros, which is
 //! what an unused entry is. Before memory is first used it is *committed*: made writable, by steps.
 //!
 //! | part | committed when | by steps of |
@@ -16,7 +16,7 @@
 //! | heap | the page allocator hands out frames | what is committed so far, 4 MiB to 64 MiB |
 //! | memmap, pagemap, marks, flags | the page allocator's frontier moves on | a largest block's entries |
 //! | areas | a slot is first used | what is committed so far, 8 to 64 areas |
-//! | lumps | the last MiB of them is begun | 2 MiB, 8 MiB at first |
+//! | boot memory | less than 1 MiB of the committed part is left | 2 MiB, 8 MiB at first |
 //!
 //! `unsafe`: changes what memory may be used for.
 
@@ -32,9 +32,9 @@ use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering::R
 /// start.
 const HEAP_BYTES: usize = 1 << 40;
 const HEAP_BYTES_MIN: usize = 1 << 20;
-/// Bytes of address space for lumps, likewise.
-const LUMP_BYTES: usize = 1 << 32;
-const LUMP_BYTES_MIN: usize = 1 << 18;
+/// Bytes of boot memory, likewise.
+const BOOT_BYTES: usize = 1 << 32;
+const BOOT_BYTES_MIN: usize = 1 << 18;
 
 /// What a part of reserved address space is good for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,31 +61,31 @@ pub(crate) struct Space {
     /// A byte for every [`FLAG_BYTES`] of the heap.
     pub(crate) flags: Region<AtomicU8>,
     pub(crate) areas: Region<Area>,
-    pub(crate) lumps: usize,
-    pub(crate) lump_bytes: usize,
+    pub(crate) boot_memory: usize,
+    pub(crate) boot_bytes: usize,
 }
 
 impl Space {
     /// Reserves as much as there is, by halves: for the heap at most half of what the process may still map,
-    /// and no more than it may have of data; a 16th for areas, a 64th for lumps. `None`, and nothing is
+    /// and no more than it may have of data; a 16th for areas, a 64th for boot memory. `None`, and nothing is
     /// reserved, where there is less than the least.
     pub(crate) fn reserve() -> Option<Space> {
         let left = system::address_space_left();
         let mut heap = HEAP_BYTES.min(left / 2).min(system::data());
         let mut slots = SLOTS.min(left / 16 / AREA_BYTES).max(SLOTS_MIN);
-        let mut lumps = LUMP_BYTES.min(left / 64).max(LUMP_BYTES_MIN);
+        let mut boot_bytes = BOOT_BYTES.min(left / 64).max(BOOT_BYTES_MIN);
         while heap >= HEAP_BYTES_MIN {
-            if let Some(space) = Space::reserve_exactly(heap, slots, lumps) {
+            if let Some(space) = Space::reserve_exactly(heap, slots, boot_bytes) {
                 return Some(space);
             }
             heap /= 2;
             slots = (slots / 2).max(SLOTS_MIN);
-            lumps = (lumps / 2).max(LUMP_BYTES_MIN);
+            boot_bytes = (boot_bytes / 2).max(BOOT_BYTES_MIN);
         }
         None
     }
 
-    fn reserve_exactly(heap_bytes: usize, slots: usize, lump_bytes: usize) -> Option<Space> {
+    fn reserve_exactly(heap_bytes: usize, slots: usize, boot_bytes: usize) -> Option<Space> {
         // The heap is some largest blocks, the first of which begins at a multiple of its size.
         let block = memory::largest_order_of(heap_bytes >> page_shift(), 1);
         let align = 1 << page_shift() << block;
@@ -98,21 +98,21 @@ impl Space {
             heap_bytes / 64,
             heap_bytes / FLAG_BYTES,
             slots * AREA_BYTES,
-            lump_bytes,
+            boot_bytes,
         ]
         .map(|bytes| bytes.next_multiple_of(system::page_size()));
         let bytes = parts.iter().sum();
         let whole = system::reserve(bytes)?;
         let mut end = whole.as_ptr().expose_provenance();
-        let [heap, memmap, pagemap, marks, flags, areas, lumps] = parts.map(|bytes| {
+        let [heap, memmap, pagemap, marks, flags, areas, boot_memory] = parts.map(|bytes| {
             let start = end;
             end += bytes;
             start
         });
         WHOLE[0].store(whole.addr().get(), Relaxed);
         WHOLE[1].store(end, Relaxed);
-        let readable = protect(memmap, lumps - memmap, Access::Read);
-        if !readable || !commit(lumps, LUMP_BYTES_AT_FIRST.min(lump_bytes)) {
+        let readable = protect(memmap, boot_memory - memmap, Access::Read);
+        if !readable || !commit(boot_memory, BOOT_BYTES_AT_FIRST.min(boot_bytes)) {
             // SAFETY: `system::reserve` returned the range above, and no other thread knows its address.
             unsafe { system::unmap_block(whole.as_ptr(), bytes) };
             return None;
@@ -131,12 +131,12 @@ impl Space {
                 Region::new(areas, slots),
             )
         };
-        Some(Space { heap, frames, memmap, pagemap, marks, flags, areas, lumps, lump_bytes })
+        Some(Space { heap, frames, memmap, pagemap, marks, flags, areas, boot_memory, boot_bytes })
     }
 }
 
-/// Bytes of lumps that may be written from the start.
-pub(crate) const LUMP_BYTES_AT_FIRST: usize = 8 << 20;
+/// Bytes of boot memory that are committed from the start.
+pub(crate) const BOOT_BYTES_AT_FIRST: usize = 8 << 20;
 
 /// Bytes of the heap that are committed at a time: as many as are committed already, within these.
 const STEP_MIN: usize = 4 << 20;
