@@ -97,6 +97,13 @@ pub(crate) const STEPS: &[Step] = &[
         needs: &[],
     },
     Step {
+        name: "miri",
+        about: "unit tests of code that needs no system call, in miri (needs a nightly toolchain with miri)",
+        in_ci: false,
+        commands: &["cargo +nightly miri test --locked -p slablab-objects -p xtask --lib --bins"],
+        needs: &[],
+    },
+    Step {
         name: "long",
         about: "the tests that CI leaves out, and more random programs and schedules: an hour or more",
         in_ci: false,
