@@ -4,12 +4,12 @@
 //! heap | memmap | pagemap | marks | flags | areas | boot memory
 //! ```
 //!
-//! Either all parts are there, or nothing is reserved and the next start tries again.
+//! Either all parts are reserved, or nothing is, and the next start tries again.
 //!
-//! Reserved address space must not count: a limit of data (`RLIMIT_DATA`) and the kernel's strict accounting
-//! (`vm.overcommit_memory=2`) count private memory that may be written. So no part may be written at first.
-//! The heap and boot memory have no access; descriptors, the other tables and areas read as zeros, which is
-//! what an unused entry is. Before memory is first used it is *committed*: made writable, by steps.
+//! A limit of data (`RLIMIT_DATA`) and the kernel's strict accounting (`vm.overcommit_memory=2`) count
+//! private writable memory. Reserved address space must not count, so no part is writable at first. The heap
+//! and boot memory have no access; descriptors, the other tables and areas read as zeros, which is what an
+//! unused entry is. Before memory is first used it is *committed*: made writable, by steps.
 //!
 //! | part | committed when | by steps of |
 //! |---|---|---|
@@ -18,7 +18,7 @@
 //! | areas | a slot is first used | what is committed so far, 8 to 64 areas |
 //! | boot memory | less than 1 MiB of the committed part is left | 2 MiB, 8 MiB at first |
 //!
-//! `unsafe`: changes what memory may be used for.
+//! `unsafe`: changes the access to memory.
 
 use crate::area::{AREA_BYTES, Area, SLOTS, SLOTS_MIN};
 use crate::memory::{self, FLAG_BYTES, Frame, page_shift};
@@ -28,7 +28,7 @@ use slablab_platform::Pfn;
 use std::ptr::with_exposed_provenance_mut;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-/// The heap's bytes where address space is not limited, 1 TiB, and at least: with fewer the world does not
+/// Bytes of the heap: without a limit of address space 1 TiB; with less than the minimum the world does not
 /// start.
 const HEAP_BYTES: usize = 1 << 40;
 const HEAP_BYTES_MIN: usize = 1 << 20;
@@ -47,7 +47,7 @@ pub(crate) enum Access {
     Write,
 }
 
-/// Where the parts are.
+/// Addresses of the parts.
 pub(crate) struct Space {
     /// The heap, at a multiple of the largest block.
     pub(crate) heap: usize,
@@ -66,9 +66,9 @@ pub(crate) struct Space {
 }
 
 impl Space {
-    /// Reserves as much as there is, by halves: for the heap at most half of what the process may still map,
-    /// and no more than it may have of data; a 16th for areas, a 64th for boot memory. `None`, and nothing is
-    /// reserved, where there is less than the least.
+    /// Reserves as much as possible, trying halves: for the heap at most half of what the process may still
+    /// map, and at most its limit of data; a 16th for areas, a 64th for boot memory. `None`, and nothing
+    /// reserved, if the minimum is not available.
     pub(crate) fn reserve() -> Option<Space> {
         let left = system::address_space_left();
         let mut heap = HEAP_BYTES.min(left / 2).min(system::data());
@@ -138,7 +138,8 @@ impl Space {
 /// Bytes of boot memory that are committed from the start.
 pub(crate) const BOOT_BYTES_AT_FIRST: usize = 8 << 20;
 
-/// Bytes of the heap that are committed at a time: as many as are committed already, within these.
+/// Least and most bytes of the heap that are committed at a time. Between them the step is the number of
+/// bytes that are committed already.
 const STEP_MIN: usize = 4 << 20;
 const STEP_MAX: usize = 64 << 20;
 
@@ -149,11 +150,10 @@ static COMMITTED: [AtomicU32; BLOCKS] = [const { AtomicU32::new(0) }; BLOCKS];
 /// Bytes of the heap that are committed.
 static COMMITTED_BYTES: AtomicUsize = AtomicUsize::new(0);
 
-/// Where the mapping is.
+/// Start and end of the mapping.
 static WHOLE: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
 
-/// Whether a range is of the mapping: what is asked of the kernel for such a range changes nobody else's
-/// memory.
+/// Whether a range is inside of the mapping. Calls of the kernel for such a range change no other memory.
 fn is_inside(at: usize, bytes: usize) -> bool {
     let (start, end) = (WHOLE[0].load(Relaxed), WHOLE[1].load(Relaxed));
     start <= at && at <= end && bytes <= end - at
@@ -186,7 +186,7 @@ pub(crate) fn discard(at: usize, bytes: usize) -> bool {
     advise(at, bytes, libc::MADV_DONTNEED)
 }
 
-/// Lets huge pages back pages of the mapping; whether the kernel has such.
+/// Allows huge pages for pages of the mapping. `false` if the kernel has none.
 pub(crate) fn allow_huge_pages(at: usize, bytes: usize) -> bool {
     advise(at, bytes, libc::MADV_HUGEPAGE)
 }
@@ -217,7 +217,7 @@ pub(crate) fn commit_frames(first: Pfn, frames: u32) -> bool {
     while at < end {
         let (block, start) = (at >> order, at >> order << order);
         let until = end.min(start + (1 << order)) - start;
-        // Relaxed: the count says what the kernel did, and carries no memory of ours.
+        // Relaxed: the count says what the kernel did. No memory is published by it.
         if COMMITTED[block as usize].load(Relaxed) < until && !extend(block, until) {
             return false;
         }
@@ -226,8 +226,8 @@ pub(crate) fn commit_frames(first: Pfn, frames: u32) -> bool {
     true
 }
 
-/// Commits the frames of a largest block before its frame `until`, and a step more if the kernel lets us. Two
-/// threads may do it at once: both make the same pages writable.
+/// Commits the frames of a largest block before its frame `until`, and a step more if the kernel allows it.
+/// Two threads may do this at once: both make the same pages writable.
 #[cold]
 fn extend(block: u32, until: u32) -> bool {
     let (order, shift) = (memory::largest_order(), page_shift());

@@ -1,8 +1,8 @@
-//! What is asked of the operating system. `unsafe`: calls of the C library.
+//! Calls of the operating system. `unsafe`: calls of the C library.
 //!
-//! Nothing here allocates: these run inside `malloc`. No call here is a cancellation point (`pthread_cancel`):
-//! a thread that ended inside `malloc` would keep its locks. So files are read, and messages written, by
-//! `libc::syscall`.
+//! Nothing here allocates: these run inside `malloc`. No call here is a cancellation point
+//! (`pthread_cancel`): a thread that ended inside `malloc` would keep its locks. So files are read, and
+//! messages written, by `libc::syscall`.
 
 use std::cell::Cell;
 use std::ffi::{CStr, c_void};
@@ -35,7 +35,7 @@ fn limit(resource: libc::__rlimit_resource_t) -> usize {
     if limited { limit.rlim_cur as usize } else { usize::MAX }
 }
 
-/// Bytes that this process has mapped; `None` if the kernel does not tell.
+/// Bytes that this process has mapped; `None` if /proc cannot be read.
 fn mapped() -> Option<usize> {
     let mut text = [0; 128];
     let text = read_file(c"/proc/self/statm", &mut text)?;
@@ -51,11 +51,11 @@ fn map(bytes: usize, protection: libc::c_int, flags: libc::c_int) -> Option<NonN
     if at == libc::MAP_FAILED { None } else { NonNull::new(at.cast()) }
 }
 
-/// Address space of its own for one block, `bytes` a multiple of the page, at a multiple of `align`. `None`
-/// if there is none.
+/// Maps a block of `bytes`, a multiple of the page size, at a multiple of `align`. `None` if the kernel
+/// refuses.
 pub fn map_block(bytes: usize, align: usize) -> Option<NonNull<u8>> {
     let slack = align.saturating_sub(page_size());
-    // Counted by the kernel, which refuses what is obviously more than there is.
+    // Counts as committed, so the kernel refuses sizes far beyond the machine's memory.
     let whole = map(bytes.checked_add(slack)?, libc::PROT_READ | libc::PROT_WRITE, 0)?;
     let before = whole.addr().get().next_multiple_of(align.max(1)) - whole.addr().get();
     let behind = slack - before;
@@ -72,11 +72,11 @@ pub fn map_block(bytes: usize, align: usize) -> Option<NonNull<u8>> {
     }
 }
 
-/// Makes a block of [`map_block`] another number of pages long, moved if it `may_move`; what is new reads as
-/// zeros. `None`, and it stays as it was, if the kernel cannot.
+/// Resizes a block of [`map_block`] to `wanted` bytes; the kernel may move it if `may_move`. New pages read
+/// as zeros. `None` if the kernel refuses; the block stays as it was then.
 ///
 /// # Safety
-/// The block is what `map_block` gave, and nobody uses it.
+/// `map_block` returned the block, and no thread uses it.
 pub unsafe fn resize_block(at: *mut u8, bytes: usize, wanted: usize, may_move: bool) -> Option<NonNull<u8>> {
     let flags = if may_move { libc::MREMAP_MAYMOVE } else { 0 };
     // SAFETY: `map_block` returned the range (`# Safety` above): no other mapping loses pages.
@@ -111,7 +111,7 @@ pub(crate) fn futex_wait(word: &AtomicU32, value: u32) {
     futex(word, libc::FUTEX_WAIT, value, None);
 }
 
-/// Sleeps while the word is `value`, for some nanoseconds at most.
+/// Sleeps while the word is `value`, for `ns` nanoseconds at most.
 pub(crate) fn futex_wait_for(word: &AtomicU32, value: u32, ns: u64) {
     let time = libc::timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as i64 };
     futex(word, libc::FUTEX_WAIT, value, Some(&time));
@@ -144,7 +144,7 @@ pub(crate) fn now_ns() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// CPUs this process may use.
+/// Number of CPUs that this process may use.
 pub fn cpus_usable() -> u32 {
     // SAFETY: a set of zeros is a valid empty set, and the kernel writes at most its size.
     unsafe {
@@ -158,8 +158,8 @@ pub fn cpus_usable() -> u32 {
 
 /// Reads the start of a file into `room`. `None` if it cannot be read.
 pub(crate) fn read_file<'a>(path: &CStr, room: &'a mut [u8]) -> Option<&'a [u8]> {
-    // SAFETY: the path ends with 0; the kernel writes at most the room's length; the descriptor is ours to
-    // close.
+    // SAFETY: the path ends with 0; the kernel writes at most the room's length; no other thread knows the
+    // descriptor.
     let got = unsafe {
         let flags = libc::O_RDONLY | libc::O_CLOEXEC;
         let file = libc::syscall(libc::SYS_openat, libc::AT_FDCWD, path.as_ptr(), flags);
@@ -173,18 +173,17 @@ pub(crate) fn read_file<'a>(path: &CStr, room: &'a mut [u8]) -> Option<&'a [u8]>
     room.get(..usize::try_from(got).ok()?)
 }
 
-/// Another number of what standard error is; -1 while nobody asked for one.
+/// A duplicate of standard error's descriptor; -1 before [`keep_standard_error`].
 static KEPT_ERROR: AtomicI32 = AtomicI32::new(-1);
 
-/// Keeps what standard error is now for who writes at the program's end, when programs such as `ls` have
-/// closed it.
+/// Duplicates standard error, for messages at the program's end: programs such as `ls` have closed it then.
 pub fn keep_standard_error() {
     // SAFETY: no memory is involved.
     let kept = unsafe { libc::fcntl(libc::STDERR_FILENO, libc::F_DUPFD_CLOEXEC, 3) };
     KEPT_ERROR.store(kept, Relaxed);
 }
 
-/// Writes to standard error, as far as it takes it; where it was closed, to what was kept of it.
+/// Writes to standard error; if that fails, to the duplicate of it.
 pub fn complain(text: &[u8]) {
     // SAFETY: the kernel reads the text.
     let write = |to: i32| unsafe { libc::syscall(libc::SYS_write, to, text.as_ptr(), text.len()) };
@@ -193,19 +192,18 @@ pub fn complain(text: &[u8]) {
     }
 }
 
-/// Says why, and ends the process with a core dump.
+/// Prints `why` and ends the process with a core dump.
 pub fn die(why: &str) -> ! {
     complain(why.as_bytes());
     std::process::abort()
 }
 
-/// The CPU of the machine this thread runs on, a moment ago.
+/// The machine's CPU that this thread runs on; the thread may be moved at any time.
 pub(crate) fn cpu_of_machine() -> u32 {
     u32::try_from(sched_getcpu()).unwrap_or(0)
 }
 
-/// Makes what every running thread of the process did before visible here, and what this thread did visible
-/// to them. `false` where the kernel cannot.
+/// Runs a memory barrier on every running thread of the process. `false` if the kernel has none.
 pub(crate) fn membarrier() -> bool {
     const REGISTER_PRIVATE_EXPEDITED: i32 = 1 << 4;
     const PRIVATE_EXPEDITED: i32 = 1 << 3;
@@ -213,8 +211,8 @@ pub(crate) fn membarrier() -> bool {
     barrier(PRIVATE_EXPEDITED) || (barrier(REGISTER_PRIVATE_EXPEDITED) && barrier(PRIVATE_EXPEDITED))
 }
 
-/// Aborts the restartable sequence that a CPU is in for this process, or those that all CPUs are in; and what
-/// [`membarrier`] does for these CPUs. `false` where the kernel cannot.
+/// Aborts this process's restartable sequence on one CPU, or those on all CPUs, and runs a memory barrier
+/// there as [`membarrier`] does. `false` if the kernel cannot.
 pub(crate) fn fence_sequences(cpu: Option<u32>) -> bool {
     const PRIVATE_EXPEDITED_RSEQ: i32 = 1 << 7;
     const REGISTER_PRIVATE_EXPEDITED_RSEQ: i32 = 1 << 8;
@@ -225,13 +223,14 @@ pub(crate) fn fence_sequences(cpu: Option<u32>) -> bool {
         || (fence(REGISTER_PRIVATE_EXPEDITED_RSEQ, 0) && fence(PRIVATE_EXPEDITED_RSEQ, flags))
 }
 
-/// The system call `membarrier`; whether the kernel knows the command and did it.
+/// The system call `membarrier`. `false` if the kernel does not know the command, or refuses.
 fn barrier(command: i32, flags: u32, cpu: u32) -> bool {
     // SAFETY: the arguments are numbers: the kernel reads and writes no memory of the process.
     unsafe { libc::syscall(libc::SYS_membarrier, command, flags, cpu) == 0 }
 }
 
-/// Bytes of a thread's area for restartable sequences that the kernel writes; 0 from one that does not say.
+/// Bytes that the kernel writes of a thread's area for restartable sequences; 0 from an older kernel, which
+/// does not state it.
 pub(crate) fn area_bytes() -> u32 {
     const FEATURE_SIZE: libc::c_ulong = 27;
     getauxval(FEATURE_SIZE) as u32
@@ -256,26 +255,26 @@ pub fn pause() {
     futex_wait_for(&ASLEEP, 0, 50_000);
 }
 
-/// Asks for `hook` when a thread that calls [`mark_thread`] ends.
+/// Has the C library call `hook` at the end of each thread that called [`mark_thread`] with the returned key.
 pub(crate) fn on_thread_exit(hook: extern "C" fn(*mut c_void)) -> Option<u32> {
     let mut key = 0;
     (pthread_key_create(&mut key, Some(hook)) == 0).then_some(key)
 }
 
-/// Says that this thread has something that its end must undo.
+/// Has the hook of [`on_thread_exit`] called when this thread ends.
 pub(crate) fn mark_thread(key: u32) {
     pthread_setspecific(key, ptr::without_provenance(1));
 }
 
-/// Asks to be called around every fork.
+/// Has `before` called before every fork, `parent` and `child` after it.
 pub(crate) fn around_fork(before: extern "C" fn(), parent: extern "C" fn(), child: extern "C" fn()) {
     pthread_atfork(Some(before), Some(parent), Some(child));
 }
 
 // The C library's functions. SAFETY: the signatures are those of glibc's headers, a reference in place of a
-// pointer that must be valid during the call and an `Option` of one where null may stand. A function is `safe`
-// if it asks nothing else of its caller: it takes numbers, such references, and functions that live as long
-// as the program, and writes only through the references.
+// pointer that must be valid during the call and an `Option` of one where null may stand. A function is
+// `safe` if it asks nothing else of its caller: it takes numbers, such references, and functions that live as
+// long as the program, and writes only through the references.
 unsafe extern "C" {
     static environ: *const *const libc::c_char;
     safe fn getrlimit(resource: libc::__rlimit_resource_t, limit: &mut libc::rlimit) -> libc::c_int;
@@ -306,7 +305,7 @@ unsafe extern "C" {
     safe fn __errno_location() -> &'static Cell<libc::c_int>;
 }
 
-/// Does something, and leaves `errno` as it was.
+/// Calls `f`, and restores `errno`.
 #[inline]
 pub fn keeping_errno<R>(f: impl FnOnce() -> R) -> R {
     let before = __errno_location().get();
@@ -315,10 +314,10 @@ pub fn keeping_errno<R>(f: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Calls `f` with the name and value of every environment variable that is text.
+/// Calls `f` with the name and value of every environment variable that is UTF-8.
 pub fn each_variable(mut f: impl FnMut(&str, &str)) {
-    // SAFETY: the environment is an array of texts that ends with null; at a process's start nobody changes
-    // it.
+    // SAFETY: the environment is an array of texts that ends with null. It is read when the process first
+    // allocates, usually before another thread could change it.
     unsafe {
         let mut at = environ;
         while !at.is_null() && !(*at).is_null() {
@@ -332,30 +331,30 @@ pub fn each_variable(mut f: impl FnMut(&str, &str)) {
     }
 }
 
-/// A number that nobody outside the process knows.
+/// A random number that is not known outside of the process.
 pub fn secret() -> u64 {
     let mut secret = 0u64;
-    // SAFETY: the kernel writes to `secret`, which is ours.
+    // SAFETY: the kernel writes to `secret`, 8 bytes at most.
     let got =
         unsafe { libc::syscall(libc::SYS_getrandom, &raw mut secret, size_of::<u64>(), libc::GRND_NONBLOCK) };
-    // Before the kernel has any, an address and the time have to do.
+    // Early after boot the kernel has no random numbers: an address and the time serve then.
     if got == size_of::<u64>() as i64 { secret } else { now_ns() ^ (&raw const secret).addr() as u64 }
 }
 
-/// Asks for a call when the process ends.
+/// Has `hook` called when the process ends.
 pub fn at_exit(hook: extern "C" fn()) {
     atexit(hook);
 }
 
 /// Calls `note` with the return address of each call on the stack, innermost first, until it answers `false`.
 ///
-/// Inlined: its frame would be one of the few that are kept.
+/// Inlined: a frame of its own would take the place of one that is recorded.
 #[inline(always)]
 pub(crate) fn each_call(mut note: &mut dyn FnMut(usize) -> bool) {
     extern "C" fn one(context: *mut c_void, note: *mut c_void) -> libc::c_int {
         const GO_ON: libc::c_int = 0;
         const END: libc::c_int = 5;
-        // SAFETY: the unwinder passes its context, and what `each_call` passed to it.
+        // SAFETY: the unwinder passes its context, and the address of `note` that `each_call` passed to it.
         let goes_on = unsafe { (*note.cast::<&mut dyn FnMut(usize) -> bool>())(_Unwind_GetIP(context)) };
         if goes_on { GO_ON } else { END }
     }
@@ -363,21 +362,21 @@ pub(crate) fn each_call(mut note: &mut dyn FnMut(usize) -> bool) {
     unsafe { _Unwind_Backtrace(one, (&raw mut note).cast()) };
 }
 
-/// Where the program's headers are: at the start of its image.
+/// Address of the program's headers, in the first page of its image.
 pub(crate) fn program_headers() -> usize {
     getauxval(libc::AT_PHDR) as usize
 }
 
-/// What the dynamic linker knows of an address.
+/// An address's image, file and function, as the dynamic linker knows them.
 pub(crate) struct Symbol {
-    /// Where the image starts; null where none is known.
+    /// Address of the image; null if unknown.
     pub(crate) image: *const c_void,
     pub(crate) file: Option<&'static CStr>,
-    /// The function's name, and where it starts.
+    /// The function's name and address.
     pub(crate) symbol: Option<(&'static CStr, u64)>,
 }
 
-/// Asks the dynamic linker, who may have to finish opening a library first.
+/// Looks an address up. The dynamic linker may first wait for a library that is being opened.
 pub(crate) fn symbol_at(at: usize) -> Symbol {
     let mut known = libc::Dl_info {
         dli_fname: ptr::null(),
