@@ -1,15 +1,14 @@
 //! `slablab explain RECORDING A B`: which policy carries how much of the difference.
 
-use crate::input::{Progress, command_line, open, preset, start};
+use crate::input::{Progress, Start, command_line, open, preset};
 use crate::outcome::{Done, Failure, tell};
 use crate::output::{OutputArgs, named};
-use crate::replay::counted;
+use crate::replay::title;
 use slablab_lab::explain::{
     EXACT_USUALLY, Explained, Question, SAMPLES_USUALLY, explain, shapley::EXACT_MOST,
 };
 use slablab_lab::output::explain_page;
 use slablab_lab::output::{explain_json, explain_table, remarks};
-use slablab_lab::replay::Options;
 use std::fmt::Write;
 use std::path::PathBuf;
 
@@ -30,12 +29,8 @@ pub(crate) struct Args {
     /// Explain the counters of one cache instead of all together
     #[arg(long, value_name = "NAME")]
     cache: Option<String>,
-    /// State before the recording, as for `slablab replay`
-    #[arg(long, value_name = "DUMP")]
-    before: Option<PathBuf>,
-    /// Machine file (TOML) that overrides topology, page size or CPUs of the recording
-    #[arg(long, value_name = "FILE")]
-    machine: Option<PathBuf>,
+    #[command(flatten)]
+    start: Start,
     /// Replay all combinations if at most N policies differ: each further policy doubles the time
     #[arg(long, value_name = "N", default_value_t = EXACT_USUALLY as u64, value_parser = clap::value_parser!(u64).range(0..=EXACT_MOST as u64))]
     exact: u64,
@@ -59,8 +54,7 @@ enum Format {
 }
 
 pub(crate) fn run(args: Args) -> Result<Done, Failure> {
-    let inputs = named("the recording", [&args.recording]).chain(named("--before", &args.before));
-    args.out.check(inputs.chain(named("--machine", &args.machine)))?;
+    args.out.check(named("the recording", [&args.recording]).chain(args.start.files()))?;
     let question = Question {
         from: preset(&args.from, "A")?,
         to: preset(&args.to, "B")?,
@@ -68,8 +62,7 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
         exact: args.exact as usize,
         samples: args.samples as usize,
     };
-    let (machine, before) = start(args.machine.as_deref(), args.before.as_deref())?;
-    let options = Options { machine, before, ..Options::default() };
+    let options = args.start.options()?;
     let reader = open(&args.recording, None)?;
     let progress = Progress::new("explain");
     let tick = |done, whole| progress.at(done, whole);
@@ -90,17 +83,7 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
 fn text(answer: &Explained) -> Result<String, Failure> {
     let mut text = String::new();
     let replay = &answer.replay;
-    let kernel = replay.metadata.release.as_deref().unwrap_or("an unknown kernel");
-    let machine = &replay.machine.spec;
-    writeln!(
-        text,
-        "{}: {} rows, recorded on {kernel}; machine: {}, {}, {} K pages\n",
-        replay.path.display(),
-        replay.metadata.statistics.rows,
-        counted(machine.cpu_node.len(), "CPU"),
-        counted(machine.nodes.len(), "node"),
-        (1u64 << machine.page_shift) / 1024
-    )?;
+    writeln!(text, "{}\n", title(replay))?;
     text += &explain_table(answer);
     text.push('\n');
     let remarks = remarks(replay);

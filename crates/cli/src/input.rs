@@ -1,11 +1,11 @@
-//! What the verbs share: recordings of any kind as traces, engines, machine files, progress, output.
+//! Inputs that several verbs read: states of machines, recordings, engines, machine files. And progress.
 
 use crate::outcome::{Failure, tell};
 use crate::output::{Named, named};
 use indicatif::{ProgressBar, ProgressStyle};
 use slablab_doctor::state::{self, State};
 use slablab_lab::import::{self, Input};
-use slablab_lab::machine::{self, MachineFile};
+use slablab_lab::machine;
 use slablab_lab::replay::Options;
 use slablab_lab::replay::before::Before;
 use slablab_slabs::preset::Choice as Wrapped;
@@ -49,33 +49,57 @@ pub(crate) fn page_size(text: &str) -> Result<u64, String> {
     bytes.filter(|bytes| bytes.is_power_of_two() && (12..=18).contains(&bytes.ilog2())).ok_or_else(error)
 }
 
-/// Which engines on which machine from which start.
+/// Which engines, from which start.
 #[derive(clap::Args)]
 pub(crate) struct Choice {
     /// Engine, as `engine[@release][,knob=value]...`; may be repeated (see `slablab engines`)
     #[arg(long = "engine", value_name = "ENGINE")]
     pub(crate) engines: Vec<String>,
+    #[command(flatten)]
+    pub(crate) start: Start,
+}
+
+/// Which machine, in which state.
+#[derive(clap::Args)]
+pub(crate) struct Start {
     /// State before the recording: a tar or directory of /proc and /sys/kernel/slab (`/` for this machine), or the text of
     /// /proc/slabinfo
     #[arg(long, value_name = "DUMP")]
-    pub(crate) before: Option<PathBuf>,
+    before: Option<PathBuf>,
     /// Machine file (TOML) that overrides topology, page size or CPUs of the recording
     #[arg(long, value_name = "FILE")]
-    pub(crate) machine: Option<PathBuf>,
+    machine: Option<PathBuf>,
 }
 
-impl Choice {
+/// The forms of a dump that `--before` and `--after` take.
+pub(crate) const DUMP: &str =
+    "a tar or directory of /proc and /sys/kernel/slab, or the text of /proc/slabinfo";
+
+impl Start {
     /// The files that are read.
     pub(crate) fn files(&self) -> impl Iterator<Item = Named<'_>> {
         named("--before", &self.before).chain(named("--machine", &self.machine))
     }
 
-    /// Reads what was chosen.
+    /// Reads the files.
+    pub(crate) fn options(&self) -> Result<Options, Failure> {
+        let file =
+            |option, path: &'_ PathBuf, expected| expect_file(option, path, expected).map(Path::to_path_buf);
+        let machine = self.machine.as_ref().map(|path| file("--machine", path, "a machine file (TOML)"));
+        let before = self.before.as_ref().map(|path| file("--before", path, DUMP));
+        let (machine, before) = (machine.transpose()?, before.transpose()?);
+        let machine = machine.as_deref().map(machine::read).transpose()?.unwrap_or_default();
+        let before = before.as_deref().map(Before::read).transpose()?;
+        Ok(Options { machine, before, ..Options::default() })
+    }
+}
+
+impl Choice {
+    /// The engines, and the machine and state to start from.
     pub(crate) fn options(&self) -> Result<Options, Failure> {
         let engines = self.engines.iter().map(|text| engine(text, "--engine"));
         let engines = engines.collect::<Result<Vec<_>, Failure>>()?;
-        let (machine, before) = start(self.machine.as_deref(), self.before.as_deref())?;
-        Ok(Options { engines, machine, before, ..Options::default() })
+        Ok(Options { engines, ..self.start.options()? })
     }
 }
 
@@ -86,7 +110,7 @@ pub(crate) fn preset(text: &str, what: &str) -> Result<Preset, Failure> {
     Ok(preset)
 }
 
-/// The same with what is to be put around it.
+/// Understands the choice of an engine and of the debugging around it; `what` is its name on the command line.
 pub(crate) fn engine(text: &str, what: &str) -> Result<Wrapped, Failure> {
     let choice = Wrapped::parse(text).map_err(|bad| format!("{what} {text}: {bad}"))?;
     tell_stand_in(text, what, choice.preset);
@@ -101,16 +125,17 @@ fn tell_stand_in(text: &str, what: &str, preset: Preset) {
     }
 }
 
-/// Reads a machine file and a state before the recording, where they are asked for.
-pub(crate) fn start(
-    machine: Option<&Path>,
-    before: Option<&Path>,
-) -> Result<(MachineFile, Option<Before>), Failure> {
-    let machine = machine.map(machine::read).transpose()?.unwrap_or_default();
-    Ok((machine, before.map(Before::read).transpose()?))
+/// Refuses `-` for an option whose file is not read from standard input.
+pub(crate) fn expect_file<'a>(option: &str, path: &'a Path, expected: &str) -> Result<&'a Path, Failure> {
+    if path == Path::new("-") {
+        let what = "standard input is not read for this option: expected";
+        return Err(format!("{option} -: {what} {expected}").into());
+    }
+    Ok(path)
 }
 
-/// Opens a recording, perhaps one of a folder: a trace, or anything `slablab import` takes, which becomes a trace without a name first.
+/// Opens a recording, perhaps one of a folder. It is a trace, or anything that `slablab import` reads: then it becomes a
+/// trace in a temporary file first.
 pub(crate) fn open(path: &Path, recording: Option<&str>) -> Result<Reader, Failure> {
     let progress = Progress::new("import");
     let input = Input { path, recording };

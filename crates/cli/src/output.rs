@@ -1,6 +1,8 @@
 //! Where answers go: standard output, files, pages. No file is written that the same command reads or writes elsewhere.
 
 use crate::outcome::Failure;
+use slablab_doctor::state;
+use slablab_lab::import;
 use slablab_workloads::{Beside, end_of_links};
 use std::fs::{File, Metadata};
 use std::io::Write;
@@ -60,14 +62,30 @@ pub(crate) fn named<'a>(
     paths.into_iter().map(move |path| (label, path.as_path()))
 }
 
-/// Refuses an output that is an input or another output, whatever the names: the same file by device and inode.
+/// Refuses an output that is an input, a file that is read in a directory which is an input, or another output. Two
+/// names of one file are the same: device and inode decide. Refuses standard input as two inputs, too.
 pub(crate) fn check<'a>(
     inputs: impl IntoIterator<Item = Named<'a>>,
     outputs: impl IntoIterator<Item = Named<'a>>,
 ) -> Result<(), Failure> {
     let inputs = inputs.into_iter().map(|(label, path)| (label, path, Place::of(path, std::io::stdin())));
     let mut taken: Vec<_> = inputs.collect();
+    let mut streams = taken.iter().filter(|(_, path, _)| *path == Path::new("-"));
+    if let (Some((one, ..)), Some((other, ..))) = (streams.next(), streams.next()) {
+        let what = "standard input can be read once: expected a file for one of them";
+        return Err(format!("{one} and {other} are both -: {what}").into());
+    }
+    let is_directory = |(_, path, _): &&(_, &Path, _)| path.is_dir();
+    let directories: Vec<Named> =
+        taken.iter().filter(is_directory).map(|(label, path, _)| (*label, *path)).collect();
     for (label, path) in outputs {
+        if let Some((other, at)) = directories.iter().find(|(_, directory)| is_read_in(directory, path)) {
+            let (path, at) = (path.display(), at.display());
+            return Err(format!(
+                "{label} {path}: one of the files of {other} {at}, which would be lost; expected another file"
+            )
+            .into());
+        }
         let place = Place::of(path, std::io::stdout());
         if let Some((other, at, _)) = taken.iter().find(|(.., taken)| place.is_some() && *taken == place) {
             let (shown, at) = (shown(path, "standard output"), shown(at, "standard input"));
@@ -79,6 +97,22 @@ pub(crate) fn check<'a>(
         taken.push((label, path, place));
     }
     Ok(())
+}
+
+/// Whether the verbs read the file at `path` if `directory` is their input.
+fn is_read_in(directory: &Path, path: &Path) -> bool {
+    let relative = || {
+        let path = path.canonicalize().ok().or_else(|| absolute(path))?;
+        path.strip_prefix(directory.canonicalize().ok()?).ok().map(Path::to_path_buf)
+    };
+    relative().is_some_and(|path| state::reads(&path) || import::reads(&path))
+}
+
+/// The path of a file that does not exist yet: the end of its links, its folder without links.
+fn absolute(path: &Path) -> Option<PathBuf> {
+    let end = end_of_links(path).ok()??;
+    let folder = end.parent().filter(|folder| !folder.as_os_str().is_empty());
+    Some(folder.unwrap_or(Path::new(".")).canonicalize().ok()?.join(end.file_name()?))
 }
 
 fn shown(path: &Path, stream: &str) -> String {
@@ -104,12 +138,7 @@ impl Place {
         let inode = |found: Metadata| Place::Inode(found.dev(), found.ino());
         match found {
             Ok(found) => Some(found).filter(Metadata::is_file).map(inode),
-            Err(_) => {
-                let end = end_of_links(path).ok()??;
-                let folder = end.parent().filter(|folder| !folder.as_os_str().is_empty());
-                let folder = folder.unwrap_or(Path::new(".")).canonicalize().ok()?;
-                Some(Place::Path(folder.join(end.file_name()?)))
-            }
+            Err(_) => absolute(path).map(Place::Path),
         }
     }
 }

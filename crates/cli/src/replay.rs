@@ -46,7 +46,7 @@ pub(crate) enum Format {
 }
 
 pub(crate) fn run(args: Args) -> Result<Done, Failure> {
-    args.out.check(named("the recording", [&args.recording]).chain(args.choice.files()))?;
+    args.out.check(named("the recording", [&args.recording]).chain(args.choice.start.files()))?;
     let mut options = args.choice.options()?;
     options.hotplug =
         args.at.chunks_exact(2).map(|pair| command(&pair[0], &pair[1])).collect::<Result<_, _>>()?;
@@ -92,17 +92,7 @@ fn command(time: &str, what: &str) -> Result<Command, Failure> {
 
 fn tables(answer: &Replay, args: &Args) -> Result<String, Failure> {
     let mut text = String::new();
-    let kernel = answer.metadata.release.as_deref().unwrap_or("an unknown kernel");
-    let machine = &answer.machine.spec;
-    writeln!(
-        text,
-        "{}: {} rows, recorded on {kernel}; machine: {}, {}, {} K pages\n",
-        args.recording.display(),
-        answer.metadata.statistics.rows,
-        counted(machine.cpu_node.len(), "CPU"),
-        counted(machine.nodes.len(), "node"),
-        (1u64 << machine.page_shift) / 1024
-    )?;
+    writeln!(text, "{}\n", title(answer))?;
     text.push_str(&engines_table(answer));
     for outcome in &answer.outcomes {
         writeln!(text, "\n{}", outcome.engine())?;
@@ -116,6 +106,20 @@ fn tables(answer: &Replay, args: &Args) -> Result<String, Failure> {
     Ok(text)
 }
 
-pub(crate) fn counted(n: usize, what: &str) -> String {
+/// The first line of a text: the recording, and the machine that it was replayed on.
+pub(crate) fn title(replay: &Replay) -> String {
+    let kernel = replay.metadata.release.as_deref().unwrap_or("an unknown kernel");
+    let machine = &replay.machine.spec;
+    format!(
+        "{}: {} rows, recorded on {kernel}; machine: {}, {}, {} K pages",
+        replay.path.display(),
+        replay.metadata.statistics.rows,
+        counted(machine.cpu_node.len(), "CPU"),
+        counted(machine.nodes.len(), "node"),
+        (1u64 << machine.page_shift) / 1024
+    )
+}
+
+fn counted(n: usize, what: &str) -> String {
     format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }

@@ -1,6 +1,6 @@
 //! `slablab verify`: the model beside the real kernel.
 
-use crate::input::{Choice, Progress, command_line, open};
+use crate::input::{Choice, DUMP, Progress, command_line, expect_file, open};
 use crate::outcome::{Done, Failure};
 use crate::output::{OutputArgs, named};
 use crate::replay::Format;
@@ -39,11 +39,12 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     let inputs = named("the input", [&args.input]).chain(named("--after", &args.after));
-    args.out.check(inputs.chain(args.choice.files()))?;
+    args.out.check(inputs.chain(args.choice.start.files()))?;
+    args.after.as_deref().map(|path| expect_file("--after", path, DUMP)).transpose()?;
     let mut options = args.choice.options()?;
     options.kernel_only = true;
     if options.engines.len() > 1 {
-        return Err("verify takes one --engine".into());
+        return Err(format!("expected one --engine, found {}", options.engines.len()).into());
     }
     let progress = Progress::new("verify");
     let tick = |done, whole| progress.at(done, whole);

@@ -1,5 +1,6 @@
 //! `slablab what`: what a cache is for, who creates it, how to shrink it.
 
+use crate::input::expect_file;
 use crate::outcome::{Done, Failure};
 use crate::output::write_out;
 use serde_json::json;
@@ -39,7 +40,7 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     let own;
     let known = match &args.data {
         Some(path) => {
-            own = Known::read(path)?;
+            own = Known::read(expect_file("--data", path, "a file as docs/caches.md describes it")?)?;
             &own
         }
         None => Known::builtin(),

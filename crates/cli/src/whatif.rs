@@ -43,7 +43,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "on|off", value_delimiter = ',', value_parser = on_off)]
     merge: Vec<bool>,
     /// Debugging of all caches, as slub_debug takes it: letters of FZPU, or off
-    #[arg(long, value_name = "LETTERS", value_delimiter = ',', value_parser = Debug::parse)]
+    #[arg(long, value_name = "LETTERS", value_delimiter = ',', value_parser = debug)]
     debug: Vec<Debug>,
     /// Dump of a boot with the change: measures the error of the prediction
     #[arg(long, value_name = "DUMP")]
@@ -86,6 +86,10 @@ fn on_off(text: &str) -> Result<bool, String> {
         "off" => Ok(false),
         _ => Err("expected on or off".into()),
     }
+}
+
+fn debug(letters: &str) -> Result<Debug, String> {
+    Debug::parse(letters).map_err(|error| error.what)
 }
 
 /// Two dumps that are columns of one table.

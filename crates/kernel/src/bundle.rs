@@ -77,6 +77,12 @@ pub enum BundleError {
          `grep -r . /proc/slabinfo /sys/kernel/slab`: begins like none of them"
     )]
     Unknown,
+    /// A recording, where a dump is expected.
+    #[error(
+        "a {0}: expected a tar of the kernel's files or a support bundle, the text of /proc/slabinfo, or the output \
+         of `grep -r . /proc/slabinfo /sys/kernel/slab`"
+    )]
+    Recording(&'static str),
     /// There are more caches or nodes than any kernel has.
     #[error("{path}: expected at most {limit} {what}")]
     TooMany {

@@ -38,13 +38,28 @@ impl Compression {
     }
 }
 
-type Input<R> = BufReader<Chain<Cursor<Vec<u8>>, R>>;
+type Input<R> = BufReader<Counted<Chain<Cursor<Vec<u8>>, R>>>;
+
+/// Counts the bytes that were read of the compressed input.
+struct Counted<R> {
+    reader: R,
+    count: u64,
+}
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
+        let count = self.reader.read(buffer)?;
+        self.count += count as u64;
+        Ok(count)
+    }
+}
 
 /// Input decompressed as it is read. Concatenated members are read as one, as gzip, zstd and xz do.
 ///
 /// # Errors
-/// Of kind `UnexpectedEof` when the input is cut off, of any other when it is corrupt or `R` fails; the message names
-/// the compression and how many bytes came out before.
+/// Of kind `UnexpectedEof` if the compressed input ends early: the message has the number of its bytes. Of any other
+/// kind if the input is corrupt or `R` fails: the message names the compression and the number of bytes that came
+/// out before. Errors of an input that is not compressed are passed on as they are.
 pub struct Decompressed<R: Read> {
     inner: Inner<R>,
     out: u64,
@@ -71,7 +86,8 @@ impl<R: Read> Decompressed<R> {
         let mut first = Vec::new();
         reader.by_ref().take(Compression::MAGIC_BYTES as u64).read_to_end(&mut first)?;
         let compression = Compression::of(&first);
-        let input = BufReader::with_capacity(1 << 16, Cursor::new(first).chain(reader));
+        let input =
+            BufReader::with_capacity(1 << 16, Counted { reader: Cursor::new(first).chain(reader), count: 0 });
         let inner = match compression {
             Compression::Plain => Inner::Plain(input),
             Compression::Gzip => Inner::Gzip(Box::new(MultiGzDecoder::new(input))),
@@ -87,6 +103,24 @@ impl<R: Read> Decompressed<R> {
             }
         };
         Ok(Decompressed { inner, out: 0 })
+    }
+
+    /// The decompressor's error in words for the user.
+    #[cold]
+    fn error(&self, error: Error) -> Error {
+        let (name, read) = match &self.inner {
+            Inner::Plain(_) => return error,
+            Inner::Gzip(decoder) => ("gzip", decoder.get_ref().get_ref().count),
+            Inner::Zstd(decoder) => ("zstd", decoder.get_ref().get_ref().count),
+            Inner::Xz(decoder) => ("xz", decoder.get_ref().get_ref().count),
+        };
+        let what = match error.kind() {
+            ErrorKind::UnexpectedEof => {
+                format!("the compressed data ends early at byte {read}: was it copied whole?")
+            }
+            _ => format!("{name} data after {} decompressed bytes: {error}", self.out),
+        };
+        Error::new(error.kind(), what)
     }
 
     /// How the input is compressed.
@@ -114,13 +148,7 @@ impl<R: Read> Read for Decompressed<R> {
                 Ok(count)
             }
             Err(error) if error.kind() == ErrorKind::Interrupted => Err(error),
-            Err(error) => {
-                let (name, out) = (self.compression(), self.out);
-                Err(Error::new(
-                    error.kind(),
-                    format!("{name:?} data after {out} decompressed bytes: {error}"),
-                ))
-            }
+            Err(error) => Err(self.error(error)),
         }
     }
 }

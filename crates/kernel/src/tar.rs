@@ -18,7 +18,7 @@ pub(crate) enum Entry {
 #[derive(Debug, thiserror::Error)]
 pub enum TarError {
     /// The input could not be read.
-    #[error("at byte {offset}: {source}")]
+    #[error("{}{source}", if source.kind() == ErrorKind::UnexpectedEof { String::new() } else { format!("at byte {offset}: ") })]
     Io {
         /// Bytes read before.
         offset: u64,
@@ -130,7 +130,8 @@ impl<R: Read> Tar<R> {
     }
 
     fn cut_off(&self) -> TarError {
-        TarError::Io { offset: self.offset, source: ErrorKind::UnexpectedEof.into() }
+        let what = format!("the tar ends early at byte {}: was it copied whole?", self.offset);
+        TarError::Io { offset: self.offset, source: Error::new(ErrorKind::UnexpectedEof, what) }
     }
 
     fn name(&mut self) -> Result<Vec<u8>, TarError> {

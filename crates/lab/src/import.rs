@@ -51,6 +51,7 @@ use slablab_workloads::{Beside, Metadata, Positioned, Reader, Writer};
 
 use slablab_report::error::{At, Error, Result};
 
+pub use input::reads;
 pub use pairing::FREED_LIMIT;
 pub use report::Report;
 

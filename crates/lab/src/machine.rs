@@ -107,6 +107,10 @@ pub fn read(path: &Path) -> Result<MachineFile> {
     let bytes = std::fs::read(path).at(path)?;
     let text =
         String::from_utf8(bytes).map_err(|_| Error::new(path, "expected a machine file: TOML text"))?;
+    if text.trim().is_empty() {
+        let expected = "expected a machine file (TOML), for example `cpus = 4`";
+        return Err(Error::new(path, format!("the file is empty: {expected}")));
+    }
     let file: MachineFile = toml::from_str(&text).at(path)?;
     file.check().at(path)?;
     Ok(MachineFile { path: Some(path.to_path_buf()), ..file })

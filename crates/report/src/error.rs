@@ -8,9 +8,9 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 /// An input that cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[error("{}: {}", visible::name(&path.display().to_string()), visible::lines(what))]
+#[error("{}: {}", shown(path), visible::lines(what))]
 pub struct Error {
-    /// The file, or the option, that is wrong.
+    /// The file, or the option, that is wrong; `-` is standard input.
     pub path: PathBuf,
     /// What is wrong with it, and what was expected.
     pub what: String,
@@ -21,6 +21,13 @@ impl Error {
     pub fn new(path: impl AsRef<Path>, what: impl std::fmt::Display) -> Error {
         Error { path: path.as_ref().to_path_buf(), what: what.to_string() }
     }
+}
+
+fn shown(path: &Path) -> String {
+    if path == Path::new("-") {
+        return "standard input".into();
+    }
+    visible::name(&path.display().to_string()).into_owned()
 }
 
 /// Adds the path to a reader's error.

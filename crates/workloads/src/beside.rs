@@ -45,7 +45,8 @@ impl Beside {
     fn begin(path: &Path, nameless: impl FnOnce(&Path) -> Option<File>) -> Result<Beside, Error> {
         let fail = |source| Error::Io { path: path.into(), source };
         if path.is_dir() {
-            return Err(fail(io::ErrorKind::IsADirectory.into()));
+            let what = "is a directory: expected the name of a file";
+            return Err(fail(io::Error::new(io::ErrorKind::IsADirectory, what)));
         }
         let (path, named) = (path.to_path_buf(), None);
         let Some(target) = end_of_links(&path).map_err(fail)? else {

@@ -35,7 +35,7 @@ fn exit_codes_and_places() {
     check(lost, &[], Stdio::null(), 3, "", "INCOMPLETE");
     check("/nowhere", &[], Stdio::null(), 2, "", "/nowhere: ");
     check(whole, &["--format", "yaml"], Stdio::null(), 2, "", "yaml");
-    check("-", &[], Stdio::null(), 2, "", "-: the file is empty");
+    check("-", &[], Stdio::null(), 2, "", "standard input: the file is empty");
 }
 
 #[test]

@@ -11,6 +11,7 @@ mod import;
 mod input;
 mod large;
 mod mail;
+mod messages;
 mod orders;
 mod outputs;
 mod screenshots;

@@ -41,6 +41,11 @@ pub fn read(root: &Path) -> Result<Dump> {
     folder.finish(root, builder)
 }
 
+/// Whether [`read`] reads the file at `path`, which counts from the directory of the dump.
+pub fn reads(path: &Path) -> bool {
+    path.to_str().is_some_and(DumpBuilder::wants)
+}
+
 impl Folder {
     /// Lists the files below `root`, or below its only directory that has any, without those in `skip`.
     pub(super) fn list(root: &Path, skip: &[&str]) -> Folder {

@@ -23,7 +23,7 @@ mod one;
 mod sane;
 mod save;
 
-pub use folder::read as read_folder;
+pub use folder::{read as read_folder, reads};
 pub use missing::COLLECT;
 pub use one::one_cache;
 pub use save::save;

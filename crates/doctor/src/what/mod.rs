@@ -19,7 +19,7 @@ pub use page::{json, line, page, slot_json, slot_page};
 
 use crate::Result;
 use rustc_hash::FxHashMap;
-use slablab_report::error::At;
+use slablab_report::error::{At, Error};
 use std::path::Path;
 use std::sync::OnceLock;
 
@@ -53,7 +53,12 @@ impl Known {
     /// # Errors
     /// A file that cannot be read, is no TOML, or breaks a rule of docs/caches.md; with its name and line.
     pub fn read(path: &Path) -> Result<Known> {
-        let text = std::fs::read_to_string(path).at(path)?;
+        let expected = "expected entries as docs/caches.md describes them";
+        let text = String::from_utf8(std::fs::read(path).at(path)?);
+        let text = text.map_err(|_| format!("{expected}: TOML text in UTF-8")).at(path)?;
+        if text.trim().is_empty() {
+            return Err(Error::new(path, format!("the file is empty: {expected}")));
+        }
         Known::builtin().clone().and(&text).at(path)
     }
 

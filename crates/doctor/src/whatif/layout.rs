@@ -21,9 +21,7 @@ impl Debug {
     /// Another letter.
     pub fn parse(text: &str) -> Result<Debug> {
         let letters = Letters::parse(text).filter(|letters| !letters.keep_orders);
-        letters
-            .map(Debug)
-            .ok_or_else(|| Error::new("--debug", format!("`{text}`: expected letters of FZPU, or off")))
+        letters.map(Debug).ok_or_else(|| Error::new("--debug", "expected letters of FZPU, or off"))
     }
 
     /// Whether CPUs keep no slabs: objects are handed out one by one.

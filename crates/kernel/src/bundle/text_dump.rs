@@ -57,6 +57,11 @@ impl DumpBuilder {
         let form = Form::of(&first).ok_or(match first[..] {
             [] => BundleError::NoBytes,
             [b'B', b'Z', b'h', ..] => BundleError::Bzip2,
+            _ if first.starts_with(b"PERFILE2") || first.starts_with(b"2ELIFREP") => {
+                BundleError::Recording("perf.data")
+            }
+            _ if first.starts_with(crate::tracedat::MAGIC) => BundleError::Recording("trace.dat"),
+            _ if first.starts_with(b"PAR1") => BundleError::Recording("trace in Parquet"),
             _ => BundleError::Unknown,
         })?;
         let mut reader = Cursor::new(first).chain(reader);

@@ -122,6 +122,14 @@ fn recordings(folder: &Path) -> Result<Vec<(String, PathBuf)>> {
     Ok(found)
 }
 
+/// Whether the file at `path`, which counts from the folder of the recordings, is a part of one: events, counters, or
+/// the machine.
+pub fn reads(path: &Path) -> bool {
+    let name = path.to_string_lossy();
+    name == "machine.json"
+        || name.split_once(".csv").is_some_and(|(_, end)| matches!(end, "" | ".gz" | ".zst" | ".xz"))
+}
+
 /// What an input with this (decompressed) beginning is.
 fn tell(head: &[u8]) -> std::result::Result<Kind, String> {
     let line = head.split(|&byte| byte == b'\n').next().unwrap_or(head);

@@ -1,12 +1,13 @@
 //! What a dump says about the start: sizes, aliases and how many slabs are where.
 
 use slablab_doctor::state::read_folder;
-use slablab_kernel::bundle::Dump;
+use slablab_kernel::bundle::{Dump, DumpBuilder, Form};
 use slablab_kernel::counters::{ConstRow, StateRow};
 use slablab_kernel::slabinfo::Slabinfo;
 use slablab_kernel::text::{Breakdown, Count};
 use slablab_report::error::{At, Error, Result};
 use std::collections::HashMap;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 /// The state before a recording.
@@ -63,23 +64,18 @@ pub struct CacheBefore {
 }
 
 impl Before {
-    /// Reads a dump: a tar of the kernel's files in any compression, a directory of them (`/` for this
-    /// machine), or the text of /proc/slabinfo.
+    /// Reads a dump: a directory of the kernel's files (`/` for this machine), a tar of them, the text of
+    /// /proc/slabinfo, or the output of `grep -r`. Files may be compressed.
     ///
     /// # Errors
     /// What is neither, or damaged.
     pub fn read(path: &Path) -> Result<Before> {
-        if path.is_dir() {
-            return Before::from_any(path, read_folder(path)?);
+        match read_dump(path)? {
+            (Some(Form::Slabinfo | Form::SlabinfoCsv), Dump { slabinfo: Some(slabinfo), .. }) => {
+                Ok(Before::from_slabinfo(path, &slabinfo))
+            }
+            (_, dump) => Before::from_any(path, dump),
         }
-        let bytes = std::fs::read(path).at(path)?;
-        if bytes.starts_with(b"slabinfo") {
-            return Ok(Before::from_slabinfo(path, &Slabinfo::parse(&bytes).at(path)?));
-        }
-        if bytes.starts_with(b"name,active_objs") {
-            return Ok(Before::from_slabinfo(path, &Slabinfo::parse_csv(&bytes).at(path)?));
-        }
-        Before::from_any(path, dump_of_tar(path, &bytes)?)
     }
 
     fn from_any(path: &Path, dump: Dump) -> Result<Before> {
@@ -192,13 +188,16 @@ fn whole(value: u64) -> Breakdown {
     Breakdown { total: Count { value, slabs: None }, ..Breakdown::default() }
 }
 
-/// The dump in a tar; what is not one is told what else it might have been.
-pub(crate) fn dump_of_tar(path: &Path, bytes: &[u8]) -> Result<Dump> {
-    if bytes.is_empty() {
-        return Err(Error::new(path, "the file is empty"));
+/// Reads a dump: a directory of the kernel's files, or a file of any [`Form`]. The form is `None` for a directory. A
+/// file that ends early is an error, because a replay needs all of it.
+pub(crate) fn read_dump(path: &Path) -> Result<(Option<Form>, Dump)> {
+    if path.is_dir() {
+        return Ok((None, read_folder(path)?));
     }
-    Dump::from_tar(bytes).map_err(|error| {
-        let expected = "expected a tar or directory of the kernel's files, or the text of /proc/slabinfo";
-        Error::new(path, format!("{expected}: {error}"))
-    })
+    let mut builder = DumpBuilder::new();
+    let (form, cut_off) = builder.input(File::open(path).at(path)?).at(path)?;
+    if let Some(cut_off) = cut_off {
+        return Err(Error::new(path, cut_off));
+    }
+    Ok((Some(form), builder.finish().at(path)?))
 }

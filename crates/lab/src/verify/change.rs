@@ -6,13 +6,12 @@
 //! than the kernel's.
 
 use super::{Compared, SlabPages, Verified};
-use crate::replay::before::{Before, dump_of_tar};
+use crate::replay::before::{Before, read_dump};
 use crate::replay::outcome::{CacheOutcome, Split};
 use crate::replay::{Options, Replay, replay};
 use serde_json::json;
-use slablab_doctor::state::read_folder;
 use slablab_kernel::slabinfo::{Slabinfo, SlabinfoRow};
-use slablab_report::error::{At, Error, Result};
+use slablab_report::error::{Error, Result};
 use slablab_slabs::Usage;
 use slablab_workloads::Reader;
 use std::collections::HashMap;
@@ -98,18 +97,7 @@ pub fn verify_change(
 
 /// /proc/slabinfo of a dump, whatever form the dump has.
 fn slabinfo(path: &Path) -> Result<Slabinfo> {
-    let missing = || Error::new(path, "has no proc/slabinfo");
-    if path.is_dir() {
-        return read_folder(path)?.slabinfo.ok_or_else(missing);
-    }
-    let bytes = std::fs::read(path).at(path)?;
-    if bytes.starts_with(b"slabinfo") {
-        return Slabinfo::parse(&bytes).at(path);
-    }
-    if bytes.starts_with(b"name,active_objs") {
-        return Slabinfo::parse_csv(&bytes).at(path);
-    }
-    dump_of_tar(path, &bytes)?.slabinfo.ok_or_else(missing)
+    read_dump(path)?.1.slabinfo.ok_or_else(|| Error::new(path, "has no proc/slabinfo"))
 }
 
 fn changes(replay: &Replay, before: &Before, start: &Slabinfo, end: &Slabinfo) -> Vec<Change> {

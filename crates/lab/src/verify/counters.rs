@@ -85,8 +85,11 @@ pub(crate) const ALL: &str = "all";
 /// # Errors
 /// A file that is missing or damaged.
 pub fn start_of(run: &Path, label: &str) -> Result<Before> {
-    if !run.is_dir() {
-        return Err(Error::new(run, "expected the folder of a counters run, with slub_stats.csv"));
+    if !run.join("slub_const.csv").is_file() {
+        return Err(Error::new(
+            run,
+            "expected the folder of a counters run, with slub_const.csv and slub_stats.csv",
+        ));
     }
     let open = |name: &str| {
         let path = run.join(name);
