@@ -1,8 +1,9 @@
-//! Areas: where they are, and which is mine.
+//! Areas: the memory of slots, and which area is this thread's.
 //!
-//! An area begins with a header; the hot parts of caches follow, at the same offsets in all areas. Where
-//! slots are threads', where a thread's own is is the only thread-local word of the fast path. Where they are
-//! CPUs', every thread's is the refusing one: what that refuses comes to the restartable sequences.
+//! An area begins with a header; the hot parts of caches follow, at the same offsets in all areas. With slots
+//! per thread, the address of the thread's area is the only thread-local word of the fast path. With slots
+//! per CPU it is always the refusing area, and the operations that fail there are tried by restartable
+//! sequences.
 
 use crate::region::{Own, Region, Table};
 use crate::{local, memory, per_cpu, space, system, topology};
@@ -13,16 +14,16 @@ use std::sync::atomic::{AtomicI32, AtomicU16, AtomicU64, AtomicUsize, Ordering::
 
 /// Bytes of an area.
 pub(crate) const AREA_BYTES: usize = 1 << 19;
-/// What hot parts begin at a multiple of.
+/// Alignment of hot parts: a cache line.
 pub(crate) const LINE: usize = 64;
-/// Slots there are, where address space is not limited.
+/// Number of slots without a limit of address space.
 pub(crate) const SLOTS: usize = 4096;
-/// Slots at least: with fewer the world does not start.
+/// Least number of slots: with fewer the world does not start.
 pub(crate) const SLOTS_MIN: usize = 2;
 /// Bytes before the hot parts.
 pub(crate) const HEADER_BYTES: usize = size_of::<Header>();
 
-/// A thread's or a CPU's piece of memory. Zeros are an area that refuses every hot operation.
+/// The memory of a thread's or a CPU's slots. An area of zeros refuses every hot operation.
 #[repr(C)]
 pub(crate) struct Area {
     header: Header,
@@ -47,17 +48,17 @@ impl Area {
     }
 }
 
-/// The area of a thread that has none: never written.
+/// The refusing area, of a thread that has no other. Never written.
 ///
-/// What may be written is not part of the program's file: a constant of zeros would make it half a MiB
-/// larger.
+/// It is a `static` with interior mutability, which is not part of the program's file. A constant of zeros
+/// would make the file half a MiB larger.
 pub(crate) static REFUSING: Area = Area::new();
-/// The area of a thread in a hot operation: never written.
+/// The refusing area of a thread in a hot operation. Never written.
 static IN_USE: Area = Area::new();
 
-/// What an area begins with: whose it is, where slots are threads'. Its line is not a page's first: objects
-/// that begin with a page would drive it out of the first-level cache, where all of them have the same few
-/// places.
+/// The start of an area: with slots per thread, whose it is. It is not in the first cache line of a page:
+/// objects that begin with a page would evict that line from the first-level cache, where they all share a
+/// few places.
 #[repr(C, align(64))]
 struct Header {
     _apart: [AtomicU64; 17 * LINE / 8],
@@ -77,7 +78,7 @@ const CREDITS: i32 = 2039;
 /// The part of the heap that is memory of a thread's node, and its pagemap, for the thread alone. Empty in
 /// the refusing area.
 pub(crate) struct LocalPagemap {
-    /// Where the heap starts.
+    /// The heap's address.
     pub(crate) heap: Own<usize>,
     pub(crate) start: Own<usize>,
     /// The pagemap's entries of its frames.
@@ -86,24 +87,24 @@ pub(crate) struct LocalPagemap {
 
 /// The areas of all slots.
 static AREAS: Table<Area> = Table::new();
-/// Slots are numbered below this.
+/// Every used slot's number is below this.
 static USED: AtomicU16 = AtomicU16::new(1);
 
-/// Sets the areas of all slots. Once, when the world starts.
+/// Stores the areas of all slots. Called once, when the world starts.
 pub(crate) fn start(areas: Region<Area>) {
     AREAS.set(areas);
 }
 
-/// Slots below this have an area that may be written; it grows.
+/// Slots below this have a committed area. It only grows.
 static OPENED: AtomicUsize = AtomicUsize::new(0);
-/// Areas that are opened at a time: as many as are open, within these.
+/// Least and most areas that are committed at a time. Between them the step is the number of committed areas.
 const STEP: std::ops::RangeInclusive<usize> = 8..=64;
 
-/// Makes a slot's area writable, and those of the slots below; until then it refuses. `false` if there is no
-/// such slot, or no memory.
+/// Commits a slot's area, and those of the slots below it. Until then the area refuses. `false` if there is
+/// no such slot, or no memory.
 #[inline]
 pub(crate) fn open(slot: CpuId) -> bool {
-    // Relaxed: the count says what the kernel did, and carries no memory of ours.
+    // Relaxed: the count says what the kernel did. No memory is published by it.
     (slot.0 as usize) < OPENED.load(Relaxed) || open_more(slot.0 as usize + 1)
 }
 
@@ -112,7 +113,7 @@ fn open_more(slots: usize) -> bool {
     let opened = OPENED.load(Relaxed);
     let step = opened.clamp(*STEP.start(), *STEP.end());
     let at = first() + opened * AREA_BYTES;
-    // As many as are wanted, if the kernel refuses more.
+    // Only the requested areas, if the kernel refuses more.
     slots <= room()
         && [(opened + step).max(slots).min(room()), slots].into_iter().any(|slots| {
             let done = space::commit(at, slots.saturating_sub(opened) * AREA_BYTES);
@@ -123,17 +124,17 @@ fn open_more(slots: usize) -> bool {
         })
 }
 
-/// How many slots there can be.
+/// Largest number of slots.
 pub(crate) fn room() -> usize {
     AREAS.region().len()
 }
 
-/// Where the first area is; 0 before the start.
+/// Address of the first area; 0 before the start.
 pub(crate) fn first() -> usize {
     AREAS.region().base()
 }
 
-/// The area of a thread that has none.
+/// Address of the refusing area.
 pub(crate) fn refusing() -> &'static Area {
     &REFUSING
 }
@@ -144,9 +145,9 @@ pub(crate) fn mine() -> &'static Area {
     local::area()
 }
 
-/// This thread in a hot operation. A signal handler that comes meanwhile finds another area in place of the
-/// thread's, which refuses whatever it asks: so no hot operation tests for that. One that comes before it is
-/// hidden has left when it is.
+/// A hot operation of this thread. A signal handler that interrupts it finds a refusing area in place of the
+/// thread's, so no hot operation tests for that. A handler that runs before the area is hidden has returned
+/// when it is.
 pub(crate) struct Hidden {
     area: &'static Area,
 }
@@ -173,27 +174,25 @@ impl Drop for Hidden {
     }
 }
 
-/// Whether this is a signal handler in the middle of its thread's hot operation.
+/// Whether this is a signal handler that interrupted its thread's hot operation.
 #[inline]
 pub(crate) fn is_hidden() -> bool {
     ptr::eq(mine(), &IN_USE)
 }
 
-/// What is left of an area's credit. Relaxed: where slots are CPUs', a holder of one cache's slot renews it
-/// while another cache's pops spend it; either may be lost.
+/// The credit left in an area. Relaxed: with slots per CPU, the holder of one cache's slot renews it while
+/// pops of another cache spend it; either change may be lost.
 #[inline(always)]
 pub(crate) fn credit(area: &'static Area) -> &'static AtomicI32 {
     &area.header.credit
 }
 
-/// For the contract's checks: new credit for a CPU's slot, so that none of its pops is refused for want of
-/// it.
+/// For the contract's checks: renews the credit of a CPU's slot, so that credit refuses none of its pops.
 pub(crate) fn renew_credit(slot: CpuId) {
     credit(of(slot)).store(CREDITS, Relaxed);
 }
 
-/// New credit for a slot that has none: a CPU's, or this thread's own. Slow paths of one cache spare no other
-/// its turn.
+/// Renews the credit of a slot that has none: a CPU's, or this thread's own.
 pub(crate) fn give_credit(slot: CpuId) {
     let area = of(slot);
     if (per_cpu::on() || ptr::eq(area, mine())) && credit(area).load(Relaxed) <= 0 {
@@ -201,7 +200,7 @@ pub(crate) fn give_credit(slot: CpuId) {
     }
 }
 
-/// Whether this thread has an area, and not a signal handler that came while it was hidden.
+/// Whether this thread has an area, and this is not a signal handler that runs while the area is hidden.
 pub(crate) fn is_mine() -> bool {
     !ptr::eq(mine(), &REFUSING) && !is_hidden()
 }
@@ -218,8 +217,8 @@ pub(crate) fn of(slot: CpuId) -> &'static Area {
     AREAS.get(slot.0 as usize).expect("a slot has an area")
 }
 
-/// The slot this code may use: this thread's, or its CPU's a moment ago. The first slot's number where there
-/// is none.
+/// The slot that this code may use: this thread's, or that of the CPU it runs on, from which it may be moved
+/// at any time. Number 0 if there is none.
 #[inline]
 pub(crate) fn slot() -> CpuId {
     match mine().header.slot.load(Relaxed) {
@@ -228,7 +227,7 @@ pub(crate) fn slot() -> CpuId {
     }
 }
 
-/// The node a slot's thread was on when it got the slot; a CPU's node.
+/// With slots per thread, the node that the thread ran on when it got the slot; else the CPU's node.
 #[inline]
 pub(crate) fn node_of(slot: CpuId) -> NodeId {
     match per_cpu::node_of(slot) {
@@ -237,7 +236,7 @@ pub(crate) fn node_of(slot: CpuId) -> NodeId {
     }
 }
 
-/// Says that a thread that runs here has this slot from now on.
+/// Gives a slot to this thread: writes the header of its area.
 pub(crate) fn name(slot: CpuId) {
     let header = &of(slot).header;
     header.slot.store(slot.0, Relaxed);
@@ -246,13 +245,13 @@ pub(crate) fn name(slot: CpuId) {
     use_slot(slot);
 }
 
-/// Slots are numbered below this; it grows.
+/// Every used slot's number is below this. It only grows.
 #[inline]
 pub(crate) fn used() -> u16 {
     USED.load(Relaxed)
 }
 
-/// Says that a slot whose area is open is used.
+/// Counts a slot whose area is committed as used.
 pub(crate) fn use_slot(slot: CpuId) {
     if slot.0 >= used() {
         USED.fetch_max(slot.0 + 1, Relaxed);

@@ -1,4 +1,4 @@
-//! Values made when first asked for, per node and per CPU.
+//! Values per node and per CPU, made at their first use.
 
 use crate::boot_memory::Row;
 use crate::{area, topology};

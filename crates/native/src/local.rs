@@ -1,8 +1,8 @@
 //! Thread-local words. `unsafe`: thread-local storage by hand.
 //!
-//! They are found by the initial-exec model, which stable Rust cannot ask for in a shared library: so they
-//! are declared and found in assembler. Reading one is two loads: where it is from the thread pointer, and
-//! what is there.
+//! They use the initial-exec model, which stable Rust cannot choose for a shared library, so they are
+//! declared and found in assembler. Reading one is two loads: its offset from the thread pointer, and its
+//! value.
 
 use crate::area::{Area, REFUSING};
 use std::arch::{asm, global_asm};
@@ -19,8 +19,8 @@ macro_rules! asm_of {
     }};
 }
 
-/// A thread-local word of 8 bytes: what it is at first, the function that says where it is, from the thread
-/// pointer, and what the assembler calls it.
+/// A thread-local word of 8 bytes: its first value, the function that returns its offset from the thread
+/// pointer, and its name in the assembler.
 macro_rules! word {
     ($(#[$doc:meta])* $at:ident, $name:literal) => {
         word!($(#[$doc])* $at, $name, ".tbss", "nobits", ".zero 8",);
@@ -75,38 +75,38 @@ macro_rules! word {
 }
 
 word!(
-    /// Where the address of this thread's area is.
+    /// Offset of the address of this thread's area.
     area_at,
     "slablab_area",
     REFUSING
 );
 word!(
-    /// Where the number of this thread's header is.
+    /// Offset of the number of this thread's header.
     header_at,
     "slablab_header"
 );
 word!(
-    /// Where a thread without a header counts its sections.
+    /// Offset of the word in which a thread without a header counts its sections.
     sections_at,
     "slablab_sections"
 );
 word!(
-    /// Where a thread says how many of its sections are passes.
+    /// Offset of the number of this thread's sections that are passes.
     passes_at,
     "slablab_passes"
 );
 word!(
-    /// Where a thread says which CPU it is on, for the contract's checks.
+    /// For the contract's checks: offset of the CPU that this thread states it runs on.
     pretended_at,
     "slablab_pretended"
 );
 word!(
-    /// Where a thread says which sequence it is in, and no kernel reads it: for the contract's checks.
+    /// For the contract's checks: offset of a word for the current sequence that the kernel does not read.
     unregistered_at,
     "slablab_unregistered"
 );
 
-/// This thread's area: a refusing one while it has none, in a hot operation, and where slots are CPUs'.
+/// This thread's area. A refusing one if it has none, during a hot operation, and with slots per CPU.
 #[inline(always)]
 pub(crate) fn area() -> &'static Area {
     // SAFETY: the word is the address of `REFUSING`, which the linker put there, or of what `set_area` got.
@@ -130,11 +130,11 @@ pub(crate) fn set_header(value: usize) {
     write(header_at(), value);
 }
 
-/// Sets the number of this thread's header, and returns the one before. One instruction, where signal
-/// handlers are concerned.
+/// Sets the number of this thread's header, and returns the one before. A signal handler sees it as one
+/// instruction.
 pub(crate) fn swap_header(value: usize) -> usize {
     let thread: usize;
-    // SAFETY: reads the thread pointer: the first word of what is there is its address.
+    // SAFETY: reads the thread pointer: the first word of a thread's block is the block's address.
     unsafe {
         asm_of! {
             x86_64 {
@@ -150,12 +150,12 @@ pub(crate) fn swap_header(value: usize) -> usize {
     unsafe { AtomicUsize::from_ptr(at) }.swap(value, Relaxed)
 }
 
-/// Sections this thread is in, while it has no header.
+/// Number of sections that this thread is in, while it has no header.
 pub(crate) fn sections() -> usize {
     read(sections_at())
 }
 
-/// Says how many it is in from here on.
+/// Sets the number of [`sections`].
 pub(crate) fn set_sections(count: usize) {
     write(sections_at(), count);
 }
@@ -166,17 +166,17 @@ pub(crate) fn passes() -> usize {
     read(passes_at())
 }
 
-/// Says how many they are from here on.
+/// Sets the number of [`passes`].
 pub(crate) fn set_passes(count: usize) {
     write(passes_at(), count);
 }
 
-/// The CPU that this thread says it is on.
+/// For the contract's checks: the CPU that this thread states it runs on.
 pub(crate) fn pretended() -> usize {
     read(pretended_at())
 }
 
-/// Says which CPU this thread is on.
+/// For the contract's checks: states which CPU this thread runs on.
 pub(crate) fn pretend(cpu: usize) {
     write(pretended_at(), cpu);
 }
@@ -185,8 +185,9 @@ pub(crate) fn pretend(cpu: usize) {
 #[inline(always)]
 fn read(at: usize) -> usize {
     let value: usize;
-    // SAFETY: reads a word of this thread. A signal handler that wrote it meanwhile left what was there, or
-    // gave the thread what it had not: then what was read before is as if it had come later.
+    // SAFETY: reads a word of this thread. A signal handler that wrote the word restored it, or gave the
+    // thread an area or a header that it did not have; a value read before that is as if the handler ran
+    // later.
     unsafe {
         asm_of! {
             x86_64 {
@@ -230,7 +231,7 @@ fn write(at: usize, value: usize) {
     }
 }
 
-/// Half a word of this thread, so many bytes from the thread pointer.
+/// Half a word of this thread, `offset` bytes from the thread pointer.
 #[inline(always)]
 pub(crate) fn half_at(offset: usize) -> u32 {
     let value: u32;
@@ -256,11 +257,11 @@ pub(crate) fn half_at(offset: usize) -> u32 {
     value
 }
 
-/// The C library's `__rseq_offset` and `__rseq_size`: where each thread's restartable-sequences area is, from
-/// the thread pointer, and how much of it there is; `None` where the C library has none of it.
+/// The C library's `__rseq_offset` and `__rseq_size`: the offset of each thread's area for restartable
+/// sequences from the thread pointer, and its size. `None` if the C library has none.
 pub(crate) fn registered_area() -> Option<(isize, u32)> {
     let (offset, size): (usize, usize);
-    // SAFETY: reads two entries of the linker's table, which are 0 for symbols that nobody defines.
+    // SAFETY: reads two entries of the linker's table, which are 0 for symbols that no library defines.
     unsafe {
         asm_of! {
             x86_64 {

@@ -4,10 +4,11 @@
 //! |---|---|
 //! | 0 | free |
 //! | 1 | held |
-//! | 2 | held, and somebody may sleep |
+//! | 2 | held, and threads may sleep |
 //!
-//! A fork copies memory while other threads run. So that none of them holds a lock or a slot then, every lock
-//! and every held slot is inside a *section* (`fork::Section`), and fork waits until no thread is in one.
+//! A fork copies memory while other threads run, and none of them may hold a lock or a slot then. So every
+//! lock and every held slot is inside a *section* (`fork::Section`), and a fork waits until no other thread
+//! is in one.
 
 use crate::fork::Section;
 use crate::system;
@@ -18,7 +19,8 @@ use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU32, Ordering::*};
 
-/// A lock without a rank, for state that no engine knows. Innermost: whoever holds one takes no other.
+/// A lock without a rank, for state that no engine knows. Innermost: a thread that holds one takes no other
+/// lock.
 #[derive(Debug)]
 pub struct Sleep<T> {
     word: AtomicU32,
@@ -28,7 +30,8 @@ pub struct Sleep<T> {
 // SAFETY: the value is reached by one thread at a time.
 unsafe impl<T: Send> Sync for Sleep<T> {}
 
-/// How often a held lock is looked at before sleeping: most sections are shorter than a sleep.
+/// How often a thread reads a held lock before it sleeps: most locks are held for less time than a sleep
+/// takes.
 const SPINS: u32 = 100;
 
 impl<T> Sleep<T> {
@@ -37,7 +40,7 @@ impl<T> Sleep<T> {
         Sleep { word: AtomicU32::new(0), value: UnsafeCell::new(value) }
     }
 
-    /// Takes the lock; sleeps while somebody holds it.
+    /// Takes the lock; sleeps while another thread holds it.
     #[inline]
     pub fn lock(&self) -> Held<'_, T> {
         let section = Section::enter();
@@ -73,7 +76,7 @@ impl<T> Sleep<T> {
 #[derive(Debug)]
 pub struct Held<'a, T> {
     lock: &'a Sleep<T>,
-    /// Left after the lock was let go: fields are dropped after `drop` ran.
+    /// Ends after the lock was released: fields are dropped after `drop`.
     _section: Section,
 }
 
@@ -103,7 +106,7 @@ impl<T> Drop for Held<'_, T> {
     }
 }
 
-/// A lock with a rank. The order of ranks is checked by the worlds that check.
+/// A lock with a rank. The model's and the check's worlds check the order of ranks.
 #[derive(Debug)]
 pub struct Futex<R, T> {
     lock: Sleep<T>,

@@ -1,12 +1,11 @@
-//! The reserved address space. Where objects and descriptors are.
+//! The heap and its tables: addresses of objects, descriptors, pagemap, marks and flags.
 //!
 //! ```text
 //! heap       frame 0 | frame 1 | ...            page size each; the first block is never handed out
 //! memmap     descriptor 0 | descriptor 1 | ...  48 bytes each
 //! ```
 //!
-//! Both are mapped once and never unmapped. A fresh descriptor is six zero words, which is what fresh memory
-//! holds.
+//! Both are mapped once and never unmapped. An unused descriptor is six zero words, as new memory is.
 
 use crate::area::LocalPagemap;
 use crate::object::{Object, Real};
@@ -23,7 +22,7 @@ use std::sync::{Mutex, PoisonError};
 /// the heap.
 struct Places {
     heap: AtomicUsize,
-    /// Where the flag of address 0 would be.
+    /// Address that the flag of address 0 would have.
     flag_of_0: AtomicUsize,
     secret: AtomicU64,
     frames: AtomicUsize,
@@ -64,10 +63,10 @@ pub(crate) fn page_shift() -> u32 {
     if cfg!(target_arch = "x86_64") { 12 } else { system::page_size().trailing_zeros() }
 }
 
-/// What is wanted of a start.
+/// The options of [`crate::Native::start_with`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wishes {
-    /// Whose slots are.
+    /// What slots belong to. Slots are per thread if slots per CPU are not possible.
     pub slots: Owner,
     /// Whether the kernel may back the heap with huge pages where it can (`MADV_HUGEPAGE`).
     pub huge_pages: bool,
@@ -84,11 +83,11 @@ impl Default for Wishes {
 pub enum Start {
     /// The world runs.
     Runs,
-    /// There is no address space.
+    /// There is not enough address space.
     NoMemory,
 }
 
-/// The order of the largest block there can be: 512 MiB at most on pages of 4 KiB.
+/// The order of the largest block that the heap can have: 512 MiB at most on pages of 4 KiB.
 #[inline]
 pub(crate) fn largest_order() -> u8 {
     largest_order_of(frames() as usize, topology::nodes())
@@ -101,12 +100,12 @@ pub(crate) fn largest_order_of(frames: usize, nodes: u16) -> u8 {
     (frames.max(1).ilog2().saturating_sub(shares) as u8).min(17)
 }
 
-/// The frames of a node: those that have memory share the heap evenly.
+/// The frames of a node. The nodes with memory share the heap evenly.
 pub(crate) fn node_frames(node: u16) -> (Pfn, u32) {
     let nodes = topology::nodes();
     let before = (0..node).filter(|node| topology::has_memory(*node)).count() as u32;
     let sharers = (0..nodes).filter(|node| topology::has_memory(*node)).count() as u32;
-    // Frame 0 is no slab's, so that a slab's name is never 0: the first block is left out.
+    // Without the first block, so that frame 0 is in no slab: 0 stands for no slab.
     let first = 1 << largest_order();
     if !topology::has_memory(node) {
         return (Pfn(first), 0);
@@ -115,7 +114,7 @@ pub(crate) fn node_frames(node: u16) -> (Pfn, u32) {
     (Pfn(first + before * each), each)
 }
 
-/// Gives everything back: for the contract's checks, which want a world that nobody used yet.
+/// For the contract's checks, which need an empty world: gives all memory back.
 pub(crate) fn forget() {
     let (heap, frames) = (PLACES.heap.load(Relaxed), frames() as usize);
     for (at, bytes_each) in tables().into_iter().chain([(heap, system::page_size())]) {
@@ -123,7 +122,7 @@ pub(crate) fn forget() {
     }
 }
 
-/// Starts the world, once. Where there was no address space for it, the next call tries again.
+/// Starts the world, once. If there is no address space, the next call tries again.
 pub(crate) fn start(wanted: Wishes) -> Start {
     static STARTING: Mutex<()> = Mutex::new(());
     let _starting = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
@@ -150,13 +149,13 @@ pub(crate) fn start(wanted: Wishes) -> Start {
 
 static HUGE: AtomicBool = AtomicBool::new(false);
 
-/// Whether the kernel was asked for huge pages, and did not refuse.
+/// Whether huge pages may back the heap.
 pub(crate) fn has_huge_pages() -> bool {
     HUGE.load(Relaxed)
 }
 
-/// Says where the heap's memory should come from: each node's frames from that node as long as it has memory,
-/// and huge pages.
+/// Has each node's frames come from that node as long as it has memory, and allows huge pages if
+/// `huge_pages`.
 fn place(huge_pages: bool) {
     if frames() == 0 {
         return;
@@ -166,7 +165,7 @@ fn place(huge_pages: bool) {
         for node in (0..topology::nodes()).filter(|node| topology::has_memory(*node)) {
             let (first, count) = node_frames(node);
             let (at, bytes) = range(first, count);
-            // the heap's, and nobody uses it yet.
+            // The range is in the heap, which is not used yet.
             space::prefer_node(at, bytes, node);
         }
     }
@@ -176,7 +175,7 @@ fn place(huge_pages: bool) {
     }
 }
 
-/// Makes what is written down about frames writable; `false` if the kernel refuses.
+/// Commits the entries of frames in all tables; `false` if the kernel refuses.
 pub(crate) fn commit_descriptors(first: Pfn, frames: u32) -> bool {
     tables().iter().all(|(at, bytes_each)| {
         let at = at + first.0 as usize * bytes_each;
@@ -196,7 +195,7 @@ pub(crate) fn address(pfn: Pfn, offset: u64) -> Object {
     Object::from_raw(at as u64).expect("the heap is not at address 0")
 }
 
-/// The frame an address of the heap is in, and the offset in it.
+/// The frame that an address of the heap is in, and the offset in the frame.
 #[inline]
 pub(crate) fn locate(object: Object) -> (Pfn, u32) {
     let at = object.addr() - PLACES.heap.load(Relaxed);
@@ -229,14 +228,14 @@ impl HeapAccess {
         self.at(at.addr())
     }
 
-    /// The flag of the [`FLAG_BYTES`] that an object begins in. 0 at first; what it means is its user's.
+    /// The flag of the [`FLAG_BYTES`] that an object begins in. 0 at first. The caller gives it a meaning.
     #[inline(always)]
     pub(crate) fn flag(self, object: Object) -> &'static AtomicU8 {
         self.at(PLACES.flag_of_0.load(Relaxed).wrapping_add(object.addr() / FLAG_BYTES))
     }
 }
 
-/// Marks an object as handed out or not; what it was.
+/// Marks an object as allocated or not. Returns the mark before.
 pub(crate) fn mark_live(object: Object, live: bool) -> bool {
     let index = (object.addr() - PLACES.heap.load(Relaxed)) / 8;
     let word = MARKS.get(index / 64).expect("objects are in the heap");
@@ -245,19 +244,20 @@ pub(crate) fn mark_live(object: Object, live: bool) -> bool {
     before & bit != 0
 }
 
-/// Bytes of the heap for which there is one flag: the objects of a cache whose size is not less have one
-/// each.
+/// Bytes of the heap for each flag. Each object of a cache has a flag of its own if its size is not below
+/// this.
 pub(crate) const FLAG_BYTES: usize = 1024;
 
-/// The same for as long as the process is.
+/// The process's random number, for keys and encoded links. It never changes.
 pub(crate) fn secret() -> u64 {
     PLACES.secret.load(Relaxed)
 }
 
-/// Makes a free block read as zeros, and what is written down about its frames but the first, which a free
-/// block's head is. `false` if the system did not take the block, which then is as it was.
+/// Gives a free block's memory back to the kernel, and the entries of its frames in the tables, except those
+/// of the first frame, which is the head of the free block. All of it reads as zeros then. `false` if the
+/// kernel refuses the block, which stays as it was.
 pub(crate) fn discard(pfn: Pfn, order: u8) -> bool {
-    // the block is in the heap, and its owner says that nobody uses it.
+    // The block is in the heap, and the page allocator, its owner, does not use it.
     if !space::discard(address(pfn, 0).addr(), system::page_size() << order) {
         return false;
     }
@@ -268,7 +268,7 @@ pub(crate) fn discard(pfn: Pfn, order: u8) -> bool {
         let from = (at + first * bytes_each).next_multiple_of(system::page_size());
         let bytes = ((at + end * bytes_each) & !(system::page_size() - 1)).saturating_sub(from);
         if bytes > 0 {
-            // entries of free frames that are no block's head: nobody reads them before they are written
+            // Entries of free frames that are not the head of a block: they are written before they are read
             // again.
             space::discard(from, bytes);
         }
@@ -276,12 +276,12 @@ pub(crate) fn discard(pfn: Pfn, order: u8) -> bool {
     true
 }
 
-/// Takes every access to page frames away, and their memory where the system takes it; or gives access back.
-/// The frames are the caller's, and nobody uses them. Answers whether the system did it.
+/// Makes the caller's page frames inaccessible and gives their memory back to the kernel, or makes them
+/// accessible again (`open`). No thread uses the frames. `false` if the kernel refuses.
 pub(crate) fn protect(pfn: Pfn, count: u32, open: bool) -> bool {
     let (at, bytes) = (address(pfn, 0), (count as usize) << page_shift());
     let access = if open { Access::Write } else { Access::None };
-    // Nobody uses the frames: the caller says so.
+    // The caller says that no thread uses the frames.
     if !open {
         space::discard(at.addr(), bytes);
     }

@@ -5,17 +5,16 @@
 //! | `list` | head shifted by 16, count + 1 in the 17 bits below (objects are aligned to words) | 0: a pop finds nothing, a push no room |
 //! | `sizes` | size (32), capacity (32) | 0: likewise |
 //!
-//! **Credit.** A thread that only ever finds what it looks for would never come to a slow path, and nobody
-//! would look after what is kept for it. So a pop from an array spends one of the area's credit, and without
-//! credit it is refused; holding a slot then gives new credit. A sequence that is aborted may have spent one
-//! too.
+//! **Credit.** A thread whose pops always succeed would never take a slow path, where upkeep runs. So each
+//! pop from an array spends one unit of the area's credit, and fails without credit; holding the slot then
+//! renews it. An aborted sequence may have spent a unit too.
 //!
-//! **Signal handlers.** A hot operation hides the thread's area while it lasts: a handler in the middle of it
-//! finds one that refuses.
+//! **Signal handlers.** A hot operation hides the thread's area while it runs: a handler that interrupts it
+//! finds a refusing area.
 //!
-//! So neither being held nor having no slot nor being interrupted costs the fast path a test. Where slots are
-//! CPUs', every thread reads the refusing area first, and what that refuses is tried by a restartable
-//! sequence: slots per thread pay nothing for there being another way.
+//! The fast path needs no branch for any of these: slot held, thread without a slot, signal handler running.
+//! With slots per CPU every thread reads the refusing area first, and the operation that fails there is tried
+//! by a restartable sequence, so slots per thread cost nothing for this second way.
 
 use crate::area::{self, Area, Hidden};
 use crate::fork::{Pass, Section};
@@ -37,7 +36,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*, compiler_fence};
 #[derive(Debug)]
 pub struct Slots<T> {
     cache: Cache,
-    /// Nobody uses the cache any more.
+    /// No thread uses the cache any more.
     closed: AtomicBool,
     cold: PhantomData<fn() -> T>,
 }
@@ -78,7 +77,7 @@ impl Hot {
     }
 }
 
-/// What is left of the credit of this thread's own area. One decrement in memory, where an atomic takes a load,
+/// The credit left in this thread's own area. One decrement in memory, where an atomic takes a load,
 /// a decrement and a store.
 #[inline(always)]
 fn own_credit(area: &'static Area) -> &'static Cell<i32> {
@@ -88,7 +87,7 @@ fn own_credit(area: &'static Area) -> &'static Cell<i32> {
     unsafe { &*std::ptr::from_ref(area::credit(area)).cast() }
 }
 
-/// How often a thread that is moved while it takes its CPU's slot tries the next CPU's.
+/// How often a thread tries again with the next CPU's slot if it is moved while it takes its CPU's.
 const TRIES: u32 = 3;
 
 // SAFETY: only `Native<A>`, where `A: Trusted`, names `Slots`, as its `Platform::PerCpu`. The addresses are
@@ -115,7 +114,7 @@ impl<T> Slots<T> {
 }
 
 impl<T: Default> Slots<T> {
-    /// This CPU's slot, held. The thread may be moved meanwhile: it holds the slot it began with, or none.
+    /// Holds this CPU's slot. If the thread is moved meanwhile, it holds the first CPU's slot, or none.
     fn hold_here(&self, places: &Places) -> Option<Held<'_, T>> {
         for _ in 0..TRIES {
             let cpu = per_cpu::cpu().filter(|cpu| area::open(*cpu))?;
@@ -126,11 +125,11 @@ impl<T: Default> Slots<T> {
         None
     }
 
-    /// Makes a slot that was never used serve; whether it was one.
+    /// Prepares a slot for use. `false` if it was used before.
     #[cold]
     #[inline(never)]
     fn open(&self) -> bool {
-        // A free must not wait for a fork here: its slow way gets a pass, or does without one.
+        // A free must not wait for a fork here: its slow path gets a pass, or works without one.
         let Some(_pass) = Pass::now() else { return false };
         match per_cpu::cpu() {
             Some(cpu) => !self.of(cpu).used.load(Relaxed) && self.local().is_some(),
@@ -149,7 +148,7 @@ impl<T: Default> Slot<T> {
     /// Holds a thread's slot, unless this thread was interrupted while it held it.
     fn hold(&self, cpu: CpuId, claim: Option<Claim>) -> Option<Held<'_, T>> {
         let section = Section::enter();
-        // Nobody but this thread: no atomic operation.
+        // Only this thread uses the slot: no atomic operation is needed.
         if self.held.load(Relaxed) {
             return None;
         }
@@ -163,7 +162,8 @@ impl<T: Default> Slot<T> {
         Some(self.held(cpu, words, claim, section))
     }
 
-    /// Holds a CPU's slot that this thread runs on. `None` if somebody holds it, or the thread was moved.
+    /// Holds the slot of the CPU that this thread runs on. `None` if another thread holds it, or if this one
+    /// was moved.
     fn hold_mine(&self, cpu: CpuId, places: &Places) -> Option<Held<'_, T>> {
         let section = Section::enter();
         if self.held.swap(true, Acquire) {
@@ -188,7 +188,7 @@ impl<T: Default> Slot<T> {
             return None;
         }
         let mut words = (0, 0);
-        // What a sequence stores after the exchange, it made of what was there.
+        // A sequence that stores after the exchange read the words before it.
         let latest = |word: &AtomicU64, before: u64| match word.swap(0, AcqRel) {
             0 => before,
             now => now,
@@ -196,7 +196,7 @@ impl<T: Default> Slot<T> {
         while self.hot.list.load(Relaxed) != 0 || self.hot.sizes.load(Relaxed) != 0 {
             words = (latest(&self.hot.list, words.0), latest(&self.hot.sizes, words.1));
             if !per_cpu::fence(cpu) {
-                // A sequence that was on its way may have given a word back itself.
+                // A sequence that was running may have stored a word again.
                 let _ = self.hot.list.compare_exchange(0, words.0, AcqRel, Relaxed);
                 let _ = self.hot.sizes.compare_exchange(0, words.1, AcqRel, Relaxed);
                 self.held.store(false, Release);
@@ -337,14 +337,13 @@ impl<T: Default> PerCpu<Object, T> for Slots<T> {
         }
         match per_cpu::places() {
             Some(places) => self.hold_here(places),
-            // Signal handlers come before the thread has the area that it is about to get, and while it is
-            // hidden.
+            // A signal handler may run before the thread has its area, or while the area is hidden.
             None if !area::is_mine() => None,
             None => self.mine().hold(area::slot(), None),
         }
     }
 
-    /// Where slots are CPUs', a slot that is in use too: its CPU is fenced.
+    /// With slots per CPU also a slot in use: its CPU is fenced.
     fn claim(&self, cpu: CpuId) -> Option<Held<'_, T>> {
         if !area::open(cpu) {
             return None;
@@ -353,7 +352,7 @@ impl<T: Default> PerCpu<Object, T> for Slots<T> {
             return self.of(cpu).hold_remote(cpu);
         }
         let claim = Claim::new(cpu);
-        // A thread may take its own slot; and anybody any slot of a cache that nobody uses.
+        // A thread may take its own slot; and any thread any slot of a cache that is not used.
         let free = claim.is_some() || self.closed.load(Relaxed) || thread::is_mine(cpu);
         if free { self.of(cpu).hold(cpu, claim) } else { None }
     }
@@ -397,14 +396,14 @@ impl<T> Drop for Slots<T> {
     }
 }
 
-/// A slot held exclusively: the hot part's words are here, and put back when dropped.
+/// A slot that this thread holds exclusively. The hot part's words are here; dropping it stores them back.
 pub struct Held<'a, T> {
     slot: &'a Slot<T>,
     cpu: CpuId,
     list: u64,
     size: u32,
     capacity: u32,
-    /// Let go after the words were put back: fields are dropped after `drop` ran.
+    /// Released after the words were stored back: fields are dropped after `drop`.
     _claim: Option<Claim>,
     _section: Section,
 }

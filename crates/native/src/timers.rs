@@ -1,7 +1,7 @@
-//! Deferred work: kept here, run by whoever assembles the world, on slow paths of ordinary activity.
+//! Deferred work: kept here until it is due, and run by the heap on slow paths of ordinary requests.
 //!
-//! There is no thread for it. This world knows no reader of RCU: whoever reads without a lock has
-//! [`GRACE_NS`] for it.
+//! There is no thread for it. This world does not track readers of RCU: a thread that reads without a lock
+//! must be done after [`GRACE_NS`].
 
 use crate::boot_memory::Array;
 use crate::lock::Sleep;
@@ -13,10 +13,10 @@ use std::sync::atomic::{AtomicU64, Ordering::*};
 /// Nanoseconds of a grace period.
 pub(crate) const GRACE_NS: u64 = 1_000_000;
 
-/// What the clock shows, if it stands: for the contract's checks, which take no time. 0 while it runs.
+/// For the contract's checks: the time at which the clock stands. 0 while it runs.
 static STANDS_AT_NS: AtomicU64 = AtomicU64::new(0);
 
-/// Nanoseconds since some start.
+/// Nanoseconds of a monotonic clock.
 pub(crate) fn now_ns() -> u64 {
     match STANDS_AT_NS.load(Relaxed) {
         0 => system::now_ns(),
@@ -24,7 +24,7 @@ pub(crate) fn now_ns() -> u64 {
     }
 }
 
-/// For the contract's checks: from here on the clock moves by this alone.
+/// For the contract's checks: stops the clock, and moves it by `ns`.
 pub(crate) fn advance(ns: u64) {
     STANDS_AT_NS.store(now_ns() + ns, Relaxed);
 }
@@ -39,14 +39,14 @@ struct Timer {
 /// Timers as a binary heap, the first due at the top.
 struct Timers {
     heap: Array<Timer>,
-    /// How many timers there are by a hash of what they do: where there is none, nothing is searched.
+    /// Number of timers for each hash of a work. With 0 no search is needed.
     waiting: [u32; BUCKETS],
 }
 
 const BUCKETS: usize = 1024;
 
 static TIMERS: Sleep<Timers> = Sleep::new(Timers { heap: Array::new(), waiting: [0; BUCKETS] });
-/// When the first timer is due, so that a look costs one load.
+/// The time at which the first timer is due, for [`any_waits`] by one load.
 static FIRST_DUE_NS: AtomicU64 = AtomicU64::new(u64::MAX);
 
 fn bucket(cpu: CpuId, work: Work) -> usize {
@@ -74,7 +74,7 @@ impl Timers {
             && self.heap.all().iter().any(|timer| timer.cpu == cpu && timer.work == work)
     }
 
-    /// `false` where there is no room for another timer.
+    /// Adds a timer. `false` without memory for it.
     fn add(&mut self, timer: Timer) -> bool {
         if !self.heap.push(timer) {
             return false;
@@ -124,9 +124,9 @@ impl Timers {
     }
 }
 
-/// Keeps a work until its time, unless it waits already. Without room for it the work is lost: what periodic
-/// work would have given back stays, and an object that was to be freed after a grace period counts as live
-/// for good, so that its cache cannot be destroyed.
+/// Keeps a work until it is due, unless an equal one is kept already. Without memory for it the work is lost:
+/// memory that periodic work would have given back stays, and an object that was to be freed after a grace
+/// period counts as live for ever, so that its cache cannot be destroyed.
 pub(crate) fn defer(cpu: CpuId, delay_ns: u64, work: Work) {
     let mut timers = TIMERS.lock();
     if !timers.waits(cpu, work) && timers.add(Timer { due_ns: now_ns() + delay_ns, cpu, work }) {
@@ -158,7 +158,7 @@ pub(crate) fn any_waits() -> bool {
     FIRST_DUE_NS.load(Relaxed) != u64::MAX
 }
 
-/// Takes a work of a kind of a cache, due or not.
+/// Takes a work of a cache and kind, due or not.
 pub(crate) fn take_of(cache: u32, kind: WorkKind) -> Option<(CpuId, Work)> {
     if !any_waits() {
         return None;
@@ -171,7 +171,7 @@ pub(crate) fn take_of(cache: u32, kind: WorkKind) -> Option<(CpuId, Work)> {
     Some((timer.cpu, timer.work))
 }
 
-/// Forgets everything.
+/// Drops all works.
 pub(crate) fn clear() {
     let mut timers = TIMERS.lock();
     timers.heap.clear();
