@@ -26,7 +26,7 @@ fn tables_of_all_kinds() {
     let said = answered(&args);
     let words = ["2 blocks", "one thread", "slablab", "glibc", "twin", "pair64", "batch4096x64", "best peer"];
     check_order(&args, &said, &words);
-    check_order(&args, &said, &["resident memory", "later still", "slablab", "false alarms:", "is proved"]);
+    check_order(&args, &said, &["resident memory", "later still", "slablab", "false alarms:", "are proved"]);
     assert!(said.lines().all(|line| line == line.trim_end()), "blanks at line ends: {said}");
     let page = folder("bench").join("page.html");
     let html = ["--html", page.to_str().expect("UTF-8"), "--format", "json"];
