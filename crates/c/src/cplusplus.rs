@@ -1,11 +1,12 @@
-//! C++'s `operator new` and `operator delete`, by the names of the Itanium ABI. `unsafe`: addresses come from
-//! anywhere.
+//! C++'s `operator new` and `operator delete`, by the names of the Itanium ABI. `unsafe`: calls
+//! functions that the dynamic linker finds.
 //!
 //! A throwing form without memory calls the program's new-handler as long as there is one, then throws
 //! `std::bad_alloc` through the C++ library of the program; a program without one cannot have called it.
 
 #![allow(non_snake_case, reason = "the ABI's names")]
 
+use crate::edge::Given;
 use libc::{c_void, size_t};
 use slablab_malloc::api;
 
@@ -31,8 +32,7 @@ fn throw_bad_alloc() -> ! {
         let throw: extern "C-unwind" fn() -> ! = unsafe { std::mem::transmute(throw) };
         throw()
     }
-    // SAFETY: no memory is involved.
-    unsafe { libc::abort() }
+    std::process::abort()
 }
 
 #[inline]
@@ -61,34 +61,19 @@ fn new_slow(bytes: usize, align: usize) -> *mut c_void {
     }
 }
 
-/// Frees memory; reports a size or an alignment that is not the allocation's, with `debug=`.
-///
-/// # Safety
-/// As C++ says.
-#[inline(always)]
-unsafe fn delete(at: *mut c_void, bytes: Option<size_t>, align: size_t) {
-    let align = if align.is_power_of_two() { align } else { 1 };
-    // SAFETY: the caller's promise; the alignment is a power of two.
-    unsafe { api::free_sized(at.cast(), bytes, align) }
-}
-
 /// Throwing forms of `operator new`: a name, its arguments, the bytes and the alignment.
 macro_rules! new {
     ($($(#[$doc:meta])* $name:ident($($argument:ident: $type:ty),*) = $bytes:expr, $align:expr;)*) => {
-        $($(#[$doc])*
-        #[unsafe(no_mangle)]
-        pub(crate) extern "C-unwind" fn $name($($argument: $type),*) -> *mut c_void { new($bytes, $align) })*
+        exports! { "C-unwind": $($(#[$doc])* fn $name($($argument: $type),*) -> *mut c_void { new($bytes, $align) })* }
     };
 }
 
 /// Forms of `operator new` that answer null without memory.
 macro_rules! nothrow {
     ($($(#[$doc:meta])* $name:ident($($argument:ident: $type:ty),*) = $bytes:expr, $align:expr;)*) => {
-        $($(#[$doc])*
-        #[unsafe(no_mangle)]
-        pub(crate) extern "C" fn $name($($argument: $type,)* _: *const c_void) -> *mut c_void {
+        exports! { "C": $($(#[$doc])* fn $name($($argument: $type,)* _tag: *const c_void) -> *mut c_void {
             attempt($bytes, $align)
-        })*
+        })* }
     };
 }
 
@@ -96,15 +81,9 @@ macro_rules! nothrow {
 /// alignment.
 macro_rules! delete {
     ($($(#[$doc:meta])* $name:ident($($argument:ident: $type:ty),*) = $bytes:expr, $align:expr;)*) => {
-        $($(#[$doc])*
-        ///
-        /// # Safety
-        /// As C++ says.
-        #[unsafe(no_mangle)]
-        pub(crate) unsafe extern "C" fn $name(at: *mut c_void $(, $argument: $type)*) {
-            // SAFETY: the caller's promise.
-            unsafe { delete(at, $bytes, $align) }
-        })*
+        exports! { "C": $($(#[$doc])* fn $name(at: Given $(, $argument: $type)*) {
+            at.free_sized($bytes, $align);
+        })* }
     };
 }
 

@@ -4,7 +4,7 @@
 //! A cache is a pointer that `kmem_cache_create` returned. Every address of an object is checked, and a wrong
 //! one ends the process with a report. An address of a cache is trusted.
 
-use crate::set_errno;
+use crate::edge::set_errno;
 use libc::{EAGAIN, EBUSY, EDQUOT, EINVAL, ENOMEM, c_int, c_uint, c_void, size_t};
 use slablab_objects::checked::{Checked, PrefilledObjects};
 use slablab_objects::untyped::Spec;

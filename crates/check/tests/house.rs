@@ -79,8 +79,7 @@ const UNSAFE: &[&str] = &[
     "crates/bench/src/peers.rs",
     "crates/bench/src/proof.rs",
     "crates/c/src/cplusplus.rs",
-    "crates/c/src/info.rs",
-    "crates/c/src/lib.rs",
+    "crates/c/src/edge.rs",
     "crates/c/src/objects.rs",
     "examples/embedded/src/global.rs",
     "examples/embedded/src/memory.rs",
@@ -92,7 +91,7 @@ const HEADINGS: [&str; 6] = ["Theory", "States", "Ways", "Locks", "Cost", "Unusu
 /// Modules of a room that are in a cycle of `use`, at most; a room that is not listed has none. `lib.rs`
 /// counts as one where a module names what it defines.
 const KNOTTED: &[(&str, usize)] =
-    &[("pages", 12), ("model", 4), ("native", 10), ("malloc", 9), ("objects", 5), ("c", 3), ("check", 4)];
+    &[("pages", 12), ("model", 4), ("native", 10), ("malloc", 9), ("objects", 5), ("c", 2), ("check", 4)];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -319,7 +318,7 @@ const UNSAFE_MOST: &[(&str, usize, usize)] = &[
     ("native", 10, 79),
     ("malloc", 10, 69),
     ("objects", 5, 30),
-    ("c", 4, 113),
+    ("c", 3, 75),
     ("bench", 5, 24),
 ];
 
