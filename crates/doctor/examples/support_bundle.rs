@@ -2,8 +2,8 @@
 //! it can be decompressed at all.
 //!
 //! ```text
-//! support_bundle make DUMP MEGABYTES FILE.tar[.gz|.xz|.zst]     the dump's /proc between logs, without sysfs, as sos makes it
-//! support_bundle time FILE...                                   seconds and peak memory of reading, and of decompressing
+//! support_bundle make DUMP MEGABYTES FILE.tar[.gz|.xz|.zst]     the dump's /proc between logs, as sos does
+//! support_bundle time FILE...                                   seconds and peak memory of reading
 //! ```
 //!
 //! Each reading is a process of its own, so that its peak memory is its own. Best of five, dev profile, on 2
@@ -82,7 +82,8 @@ fn time(file: &str) -> Result<()> {
     }
     let [read, decompress] = best;
     println!(
-        "{file}: {:.1} MB, {caches} caches: read in {read:.3} s, decompressed in {decompress:.3} s: {:.2} of its speed; \
+        "{file}: {:.1} MB, {caches} caches: read in {read:.3} s, decompressed in {decompress:.3} s: {:.2} \
+         of its speed; \
          at most {:.1} MiB",
         bytes as f64 / 1e6,
         decompress / read,

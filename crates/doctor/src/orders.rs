@@ -164,7 +164,7 @@ impl Slabs {
         self.tail += next.tail;
     }
 
-    /// Percent of the slabs' bytes that no object uses, over as many sizes.
+    /// Percent of the slabs' bytes that no object uses, over `count` sizes.
     pub fn tail_percent(&self, page_size: u64, count: u64) -> f64 {
         100.0 * self.tail as f64 / ((page_size << self.order) * count) as f64
     }

@@ -1,8 +1,8 @@
-//! CSV: a header, and rows of as many cells.
+//! CSV: a header, and rows with a cell for each of its keys.
 //!
 //! Control characters become escapes ([`crate::visible`]). A name from an input ([`Cell::Name`]) may begin
-//! with `=`, `+`, `-` or `@`, by which a spreadsheet takes it for a formula. Such a name gets an apostrophe in
-//! front, and so does a name that begins with an apostrophe, so that `removeprefix("'")` gives every name
+//! with `=`, `+`, `-` or `@`, by which a spreadsheet takes it for a formula. Such a name gets an apostrophe
+//! in front, and so does a name that begins with an apostrophe, so that `removeprefix("'")` gives every name
 //! back. Other cells never get one: a number below zero stays a number.
 
 use crate::html::Cell;

@@ -11,7 +11,8 @@ use std::fmt::Write;
 /// Whether a terminal or a viewer acts on the character instead of showing it: C0, DEL, C1, the line and
 /// paragraph separators, and the controls of bidirectional text.
 pub fn is_control(char: char) -> bool {
-    let bidi = matches!(char, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let marks = matches!(char, '\u{61c}' | '\u{200e}' | '\u{200f}');
+    let bidi = marks || matches!(char, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     char.is_control() || bidi || matches!(char, '\u{2028}' | '\u{2029}')
 }
 

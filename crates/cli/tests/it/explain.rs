@@ -47,7 +47,7 @@ fn who_carries_what() {
             "slab_end_bytes",
             "waste_bytes",
             "alloc_slowpath",
-            "0 is exactly nothing",
+            "0 is exactly zero",
             "assumed: one node of 64 GiB",
         ],
     );

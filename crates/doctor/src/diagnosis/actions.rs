@@ -103,10 +103,12 @@ impl<'a> Offer<'a> {
                 because: vec![Kind::Fragmented],
                 saves: (bytes(low), bytes(high)),
                 basis: format!(
-                    "{low} to {high} of its slabs can be empty: partial ones less the objects in them, and as many as free \
-                     objects fill"
+                    "{low} to {high} of its slabs can be empty: at least the partial slabs less their objects, \
+                     at most the number that free objects fill"
                 ),
-                cost: "briefly flushes every CPU's slab of this cache; slabs that still hold an object are not freed".into(),
+                cost: "briefly flushes every CPU's slab of this cache; slabs that still hold an object are \
+                    not freed"
+                    .into(),
             }
         };
         let actions = self.caches_of(Kind::Fragmented).into_iter().map(action);
@@ -158,10 +160,12 @@ impl<'a> Offer<'a> {
                 because: vec![Kind::Tail],
                 saves: (0, line.split.tail.saturating_sub(left) as i64),
                 basis: format!(
-                    "tails of as many objects in slabs of order {order}, once all of today's slabs of order {} are gone",
+                    "tails of as many objects in slabs of order {order}, once all of today's slabs of order \
+                     {} are gone",
                     cache.order
                 ),
-                cost: "existing slabs keep their order; each CPU then holds a slab of the new order; lasts until the next boot"
+                cost: "existing slabs keep their order; each CPU then holds a slab of the new order; lasts \
+                    until the next boot"
                     .into(),
             })
         };
@@ -239,8 +243,8 @@ impl<'a> Offer<'a> {
         })
     }
 
-    /// The reclaimable caches that shrink only with the page cache, as buffer heads do: who they are, and
-    /// their bytes.
+    /// The names and the bytes of the reclaimable caches that shrink only with the page cache, as buffer
+    /// heads do.
     fn with_page_cache(&self) -> (String, u64) {
         let goes_with_pages = |line: &&Line| {
             let can = |entry: &Entry, way: &str| entry.shrink.iter().any(|method| method.id == way);
@@ -278,13 +282,14 @@ impl<'a> Offer<'a> {
             because,
             saves: (low, high),
             basis: format!(
-                "{} with smaller slabs, {} likely; the range is the prediction's measured error (docs/whatif.md)",
+                "{} with smaller slabs, {} likely; the range is the prediction's measured error \
+                 (docs/whatif.md)",
                 counted(best.caches() as u64, "cache"),
                 size(likely.unsigned_abs())
             ),
             cost: format!(
-                "{:.1} times as many slabs: the page allocator and the nodes' locks are asked that much more often; all caches, \
-                 at boot",
+                "{:.1} times as many slabs: the page allocator and the nodes' locks are used that much \
+                 more often; all caches, at boot",
                 best.slabs_ratio()
             ),
         })
@@ -384,9 +389,9 @@ impl<'a> Offer<'a> {
     }
 }
 
-/// Bounds on the number of a cache's slabs that can be empty. On node lists there are no more slabs with an object
-/// than objects, which gives the lower bound. The upper bound is the number of slabs that the free objects fill;
-/// parked objects count as free, because a shrink takes them back.
+/// Bounds on the number of a cache's slabs that can be empty. On node lists there are no more slabs with an
+/// object than objects, which gives the lower bound. The upper bound is the number of slabs that the free
+/// objects fill; parked objects count as free, because a shrink takes them back.
 fn empty_slabs(line: &Line, attrs: &SlabAttrs) -> (u64, u64) {
     let cache = line.cache;
     let total = |counts: &Option<slablab_kernel::text::Breakdown>| {
@@ -400,8 +405,8 @@ fn empty_slabs(line: &Line, attrs: &SlabAttrs) -> (u64, u64) {
     (partial.saturating_sub(in_use).min(high), high)
 }
 
-/// The path of the file `name` of a cache in sysfs, quoted for a shell. The directory is the cache's name in the
-/// report if sysfs has a link with that name.
+/// The path of the file `name` of a cache in sysfs, quoted for a shell. The directory is the cache's name in
+/// the report if sysfs has a link with that name.
 fn file(line: &Line, attrs: &SlabAttrs, name: &str) -> String {
     let linked = line.cache.ordinal == 0 && attrs.aliases.contains(&line.cache.name);
     let folder = if linked { &line.cache.name } else { &attrs.name };

@@ -158,7 +158,8 @@ impl<'a> Finder<'a> {
             &lines,
             bytes,
             format!(
-                "debugging is on for {} of {} caches: red zones, poison and records of users take {} ({} of slab memory)",
+                "debugging is on for {} of {} caches: red zones, poison and records of users take {} ({} of \
+                 slab memory)",
                 lines.len(),
                 self.report.lines.len(),
                 size(bytes),
@@ -227,9 +228,13 @@ impl<'a> Finder<'a> {
             caches: Vec::new(),
             bytes,
             text: format!(
-                "pages are {} KiB: the {} slabs that CPUs hold take {} ({} of slab memory); slabs of as many 4 KiB pages would \
-                 take {}",
-                page / 1024, grouped(count), size(bytes), percent(bytes, all), size(bytes / (page / 4096))
+                "pages are {} KiB: the {} slabs that CPUs hold take {} ({} of slab memory); slabs of as \
+                 many 4 KiB pages would take {}",
+                page / 1024,
+                grouped(count),
+                size(bytes),
+                percent(bytes, all),
+                size(bytes / (page / 4096))
             ),
         })
     }
@@ -286,8 +291,8 @@ impl<'a> Finder<'a> {
             .map(|(line, fallback)| format!("{} {}", named(line), grouped(fallback.slabs)))
             .collect();
         (bytes >= WORTH_BYTES).then(|| several(Kind::Fallback, &lines, bytes, format!(
-            "{} had to be smaller than preferred, as memory was in pieces ({}); counted with the preferred size they seem \
-             {} larger than they are, and that much of the tail is no memory",
+            "{} had to be smaller than preferred, as memory was in pieces ({}); counted with the preferred \
+             size they seem {} larger than they are, and that much of the tail is no memory",
             counted(slabs, "slab"), most.join(", "), size(bytes)
         )))
     }

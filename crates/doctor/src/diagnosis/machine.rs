@@ -33,8 +33,8 @@ fn gap(report: &Report, worth: u64) -> Option<Finding> {
             Kind::LargeKmalloc,
             bytes,
             format!(
-                "{} of slab memory are in no cache: kmallocs that are too large for one ({} to {}, as CPUs keep up to {} of the \
-             counters' changes to themselves)",
+                "{} of slab memory are in no cache: kmallocs that are too large for one ({} to {}, as CPUs \
+                 keep up to {} of the counters' changes to themselves)",
                 size(bytes),
                 size(bytes - lag),
                 size(bytes + lag),
@@ -62,8 +62,8 @@ fn memoryless(report: &Report) -> Option<Finding> {
     let ids: Vec<String> = without.iter().map(|node| node.id.to_string()).collect();
     (!without.is_empty()).then(|| {
         machine(Kind::MemorylessNodes, 0, format!(
-            "{} of {} nodes with CPUs have no memory (node {}): the slabs of their {cpus} CPUs are on other nodes, and every \
-             allocation there is remote",
+            "{} of {} nodes with CPUs have no memory (node {}): the slabs of their {cpus} CPUs are on other \
+             nodes, and every allocation there is remote",
             without.len(), nodes.iter().filter(|node| !node.cpus.is_empty()).count(), ids.join(", ")
         ))
     })
@@ -86,8 +86,8 @@ fn high_order(report: &Report, worth: u64) -> Option<Finding> {
         let mut lines = lines;
         lines.sort_by_key(|line| std::cmp::Reverse(line.split.bytes));
         super::findings::several(Kind::HighOrder, &lines, bytes, format!(
-            "no free block is large enough for the next slab of {}, which have {} ({largest}): their slabs will fall back \
-             to smaller ones or cost compaction",
+            "no free block is large enough for the next slab of {}, which have {} ({largest}): their slabs \
+             will fall back to smaller ones or cost compaction",
             counted(lines.len() as u64, "cache"), size(bytes)
         ))
     })
@@ -99,11 +99,17 @@ fn reclaimable(report: &Report, worth: u64) -> Option<Finding> {
     let meminfo = report.meminfo.as_ref()?;
     let bytes = meminfo.reclaimable?;
     (bytes >= worth && bytes >= meminfo.slab / 100 * PERCENT).then(|| {
-        machine(Kind::Reclaimable, bytes, format!(
-            "{} of {} of slab memory ({}) are reclaimable, as directory entries, inodes and buffer heads are: the kernel frees \
-             them by itself when it needs memory",
-            size(bytes), size(meminfo.slab), percent(bytes, meminfo.slab)
-        ))
+        machine(
+            Kind::Reclaimable,
+            bytes,
+            format!(
+                "{} of {} of slab memory ({}) are reclaimable, as directory entries, inodes and buffer \
+             heads are: the kernel frees them by itself when it needs memory",
+                size(bytes),
+                size(meminfo.slab),
+                percent(bytes, meminfo.slab)
+            ),
+        )
     })
 }
 
@@ -113,9 +119,16 @@ fn unreclaimable(report: &Report) -> Option<Finding> {
     let meminfo = report.meminfo.as_ref()?;
     let (bytes, total) = (meminfo.unreclaimable?, meminfo.total?);
     (total > 0 && bytes >= total / 100 * PERCENT).then(|| {
-        machine(Kind::Unreclaimable, bytes, format!(
-            "{} of the machine's {} KiB of memory ({}) are unreclaimable slabs: only the code that allocated the objects can free them",
-            size(bytes), grouped(total / 1024), percent(bytes, total)
-        ))
+        machine(
+            Kind::Unreclaimable,
+            bytes,
+            format!(
+                "{} of the machine's {} KiB of memory ({}) are unreclaimable slabs: only the code that \
+             allocated the objects can free them",
+                size(bytes),
+                grouped(total / 1024),
+                percent(bytes, total)
+            ),
+        )
     })
 }

@@ -68,10 +68,12 @@ impl Meminfo {
                 format!("meminfo lags: {lagging}")
             }
             ..0 => format!(
-                "meminfo lags ({lagging}); the rest changed between the two reads, or slabs fell back to a smaller order"
+                "meminfo lags ({lagging}); the rest changed between the two reads, or slabs fell back \
+                 to a smaller order"
             ),
             _ if !self.has_large => format!(
-                "meminfo lags ({lagging}); the rest changed between the two reads: this kernel counts no large kmallocs as slabs"
+                "meminfo lags ({lagging}); the rest changed between the two reads: this kernel counts no \
+                 large kmallocs as slabs"
             ),
             _ => format!("large kmallocs, which no cache has and no kernel counts apart; {lagging}"),
         }
@@ -94,7 +96,7 @@ fn lag_pages(state: &State, cpus: u64) -> u64 {
     nodes.values().sum()
 }
 
-/// `vm stats threshold` of a zone of so many bytes, as /proc/zoneinfo prints it: twice the bits of the number
+/// `vm stats threshold` of a zone of `zone_bytes`, as /proc/zoneinfo prints it: twice the bits of the number
 /// of CPUs, times one more than the bits of the number of 128 MiB.
 pub fn threshold(cpus: u64, zone_bytes: u64) -> u64 {
     let bits = |number: u64| u64::from(u64::BITS - number.leading_zeros());

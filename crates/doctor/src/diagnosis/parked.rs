@@ -2,8 +2,8 @@
 //!
 //! | kernel | who has them | known from |
 //! |---|---|---|
-//! | SLUB to 6.19 | CPU slabs; since 3.2 the CPUs' partial slabs | `cpu_slabs`, `slabs_cpu_partial`; else CPUs and the rules |
-//! | since 6.18 | sheaves: main, spare and RCU per CPU, ten full ones per node | `sheaf_capacity`; since 7.0 else the rules |
+//! | SLUB to 6.19 | CPU slabs; since 3.2 CPUs' partial ones | `cpu_slabs`, `slabs_cpu_partial`; else rules |
+//! | since 6.18 | sheaves: three per CPU, ten full ones per node | `sheaf_capacity`; since 7.0 else rules |
 //! | SLAB | arrays per CPU, per node, per pair of nodes | tunables in /proc/slabinfo |
 //!
 //! How many of the objects of a CPU slab are free is never written anywhere. So there are bounds: from none,

@@ -94,8 +94,8 @@ impl Rounding {
             caches: Vec::new(),
             bytes,
             text: format!(
-                "kmalloc rounds up: the {} objects that the recording allocated and did not free asked for {} and got {}, {} \
-                 more ({}){worst}",
+                "kmalloc rounds up: the {} objects that the recording allocated and did not free asked for \
+                 {} and got {}, {} more ({}){worst}",
                 self.objects,
                 size(self.requested),
                 size(self.allocated),

@@ -186,7 +186,8 @@ pub(super) fn find(report: &Report, worth: u64) -> Vec<Finding> {
                     &[line],
                     bytes,
                     format!(
-                        "{grown}: possibly a leak, {} an hour, plus or minus {} (R2 {r2:.3} of {points} snapshots)",
+                        "{grown}: possibly a leak, {} an hour, plus or minus {} (R2 {r2:.3} of {points} \
+                         snapshots)",
                         size(bytes_per_hour as u64),
                         size(error as u64)
                     ),

@@ -28,8 +28,8 @@ fn approximated(report: &Report) -> Option<Finding> {
     let bytes = lines.iter().map(|line| line.split.free).sum();
     (!lines.is_empty()).then(|| {
         several(Kind::Approximated, &lines, bytes, format!(
-            "{} estimates the active objects of {}, whose partial lists have more than {} slabs: {} of free objects is an \
-             estimate too",
+            "{} estimates the active objects of {}, whose partial lists have more than {} slabs: {} of free \
+             objects is an estimate too",
             release_text(release), counted(lines.len() as u64, "cache"), grouped(LONG_LIST), size(bytes)
         ))
     })
@@ -41,8 +41,8 @@ fn raced(report: &Report) -> Option<Finding> {
     let bytes = report.total.raced.unsigned_abs();
     (!lines.is_empty()).then(|| {
         several(Kind::Raced, &lines, bytes, format!(
-            "{} with more active objects than objects, by {}: the kernel counted while objects moved, and the sum says so in \
-             a line of its own",
+            "{} with more active objects than objects, by {}: the kernel counted while objects moved, and \
+             the sum says so in a line of its own",
             counted(lines.len() as u64, "cache"), size(bytes)
         ))
     })

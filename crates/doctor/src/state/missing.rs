@@ -8,7 +8,8 @@ use std::io;
 /// program is, `slablab doctor --save FILE` does the same.
 pub const COLLECT: &str = "sudo sh -c 'grep -rs . /proc/[bmsz]*info /proc/vmstat /proc/cmdline /proc/version /proc/uptime \
                            /proc/sys/kernel/arch /sys/devices/system/cpu/p* /sys/devices/system/cpu/online \
-                           /sys/devices/system/node /sys/kernel/slab /boot/config-$(uname -r); ls -l /sys/kernel/slab; \
+                           /sys/devices/system/node /sys/kernel/slab /boot/config-$(uname -r); ls -l \
+                           /sys/kernel/slab; \
                            LC_ALL=C date -u' | gzip > slabs.txt.gz";
 
 /// One file, or folder of files, that a state is made of.
@@ -28,7 +29,7 @@ impl Want {
 const WANTS: [Want; 11] = [
     Want {
         file: "/proc/slabinfo",
-        costs: "slabs as they were before anybody looked: reading /sys/kernel/slab allocates some itself",
+        costs: "the slabs as they were before the dump: reading /sys/kernel/slab allocates slabs itself",
         has: |dump| dump.slabinfo.is_some(),
     },
     Want {
@@ -124,8 +125,8 @@ fn of(want: &Want, dump: &Dump, origin: Origin, refused: &[(String, io::Error)])
     Missing { file: want.file.to_string(), why, costs: want.costs.to_string(), command }
 }
 
-/// Why a file of `want` could not be read. A folder of which some files are not for everybody is refused as a
-/// whole.
+/// Why a file of `want` could not be read. If this user may not read some files of a folder, the whole folder
+/// is refused.
 fn refusal<'a>(want: &Want, refused: &'a [(String, io::Error)]) -> Option<&'a io::Error> {
     refused.iter().find(|(name, _)| want.is(name)).map(|(_, error)| error)
 }

@@ -1,7 +1,7 @@
 //! What slab memory looks like on a machine: a dump, or less than one, as one list of caches.
 //!
 //! ```text
-//! read                  any input: the live machine, a directory, a tar, a support bundle, a text, a bare slabinfo
+//! read                  any input: live machine, directory, tar, support bundle, text, bare slabinfo
 //!   folder              a directory, or `/`: only the wanted files, sysfs in parallel
 //!   Dump                the kernel's files as values (slablab_kernel)
 //!   join                rows of /proc/slabinfo with directories of /sys/kernel/slab
@@ -236,14 +236,14 @@ fn on_caches(dump: &Dump, joined: &Joined) -> Vec<String> {
     if joined.by_numbers > 0 {
         let (found, by_order) = (joined.by_numbers, joined.by_order);
         assumed.push(format!(
-            "The links of /sys/kernel/slab are not in the input: {found} merged caches were found by their numbers, \
-             {by_order} of them among several with the same, whose directories may be each other's."
+            "The links of /sys/kernel/slab are not in the input: {found} merged caches were found by their \
+             numbers, {by_order} of them among several with the same, whose directories may be each other's."
         ));
     }
     if joined.left_out > 0 {
         assumed.push(format!(
-            "{} merged directories of /sys/kernel/slab belong to a row of /proc/slabinfo that could not be told, and \
-             are left out.",
+            "{} merged directories of /sys/kernel/slab belong to a row of /proc/slabinfo that could not be \
+             told, and are left out.",
             joined.left_out
         ));
     }

@@ -1,5 +1,5 @@
-//! One cache of the running machine: its row, its directory, and who shares it. A screen asks for it again
-//! and again, so nothing of the other caches is read.
+//! One cache of the running machine: its row, its directory, and the caches merged with it. A screen asks for
+//! it repeatedly, so nothing of the other caches is read.
 
 use super::{Missing, State, counted, join};
 use slablab_kernel::bundle::{Dump, Node, PageSizeFrom};
@@ -52,7 +52,7 @@ pub fn one_cache(row: &SlabinfoRow, page_size: u64) -> Result<State> {
     }
     let mut caches = join::join(&dump).caches;
     if refused.is_some() {
-        // Names are for everybody; what is in the files must not pass for zeros.
+        // Every user may read the names. The values are unknown, which is not zero.
         caches.iter_mut().for_each(|cache| cache.attrs = None);
     }
     Ok(State {

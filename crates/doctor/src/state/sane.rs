@@ -44,8 +44,8 @@ pub(super) fn caches(caches: &[Cache], page_size: u64) -> std::result::Result<()
         sane.ok_or_else(|| {
             let Cache { name, size, objects_per_slab, slabs, total_objects, .. } = cache;
             format!(
-                "cache {name}: expected caches of less than 64 PiB together, found {slabs} slabs of {objects_per_slab} \
-                 objects, {total_objects} objects of {size} bytes"
+                "cache {name}: expected caches of less than 64 PiB together, found {slabs} slabs of \
+                 {objects_per_slab} objects, {total_objects} objects of {size} bytes"
             )
         })?;
         if let Some(attrs) = &cache.attrs {

@@ -58,13 +58,13 @@ pub fn slot_page(known: &Known, merged: &Merged, asked: &str, width: usize) -> S
     };
     page.field(
         "what",
-        "SLUB's own name for a cache that several caches share: their sizes, alignments and flags agree, so one set of slabs \
-         serves all; it has this name even while only one cache is in it. The number is the bytes from one object to \
-         the next, the letters before it are flags.",
+        "SLUB's own name for a cache that several caches share: their sizes, alignments and flags agree, so \
+         one set of slabs serves all; it has this name even while only one cache is in it. The number is \
+         the bytes from one object to the next, the letters before it are flags.",
     );
     page.field("object", &format!("{} bytes with alignment and metadata", merged.slab_size));
     page.field("flags", &flags);
-    page.field("who is in it", &format!("ls -l /sys/kernel/slab | grep {asked}$"));
+    page.field("members", &format!("ls -l /sys/kernel/slab | grep {asked}$"));
     page.field("take it apart", "boot with slab_nomerge: every cache then has its own slabs and numbers");
     for (machine, names) in known.in_slot(asked) {
         page.field("seen", &format!("{machine}: {}", names.join(", ")));

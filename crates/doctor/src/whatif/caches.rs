@@ -179,16 +179,15 @@ impl<'a> Caches<'a> {
             say(text);
         }
         if self.state.release.is_none_or(|release| release < touch::SHEAVES_ONLY_SINCE) && !self.has_attrs {
-            say(
-                "The input does not tell CPU slabs: each CPU is taken to hold one, as far as a cache has slabs.",
-            );
+            say("The input does not count CPU slabs: each CPU is assumed to hold one, as far as a cache \
+                 has slabs.");
         }
         if !unexplained.is_empty() {
             let few: Vec<&str> = unexplained.iter().take(5).map(String::as_str).collect();
             let more = if unexplained.len() > few.len() { ", ..." } else { "" };
             assumed.push(format!(
-                "{} caches have an order or objects per slab today that the rule `{}` does not give; their orders then \
-                 may be as wrong: {}{more}.",
+                "{} caches have an order or objects per slab today that the rule `{}` does not give; their \
+                 predicted orders may be wrong too: {}{more}.",
                 unexplained.len(),
                 self.rules.rule.name(),
                 few.join(", ")
@@ -196,16 +195,15 @@ impl<'a> Caches<'a> {
         }
         let mut say = |text: &str| assumed.push(text.into());
         if self.rules.page_size != self.rules_whatif.page_size {
-            say(
-                "Objects keep their sizes and caches stay: the largest kmalloc classes, and kernel stacks from slab, exist on \
-                 large pages only; caches whose objects hold page tables or arrays of pages change size.",
-            );
+            say("Objects keep their sizes and caches stay: the largest kmalloc classes, and kernel stacks \
+                 from slab, exist on large pages only; caches whose objects hold page tables or arrays of \
+                 pages change size.");
         }
         if self.other_cpus() {
             say("Objects keep their sizes; those with a field for each CPU or a mask of CPUs would change.");
             assumed.push(format!(
-                "Each CPU comes or goes with {} kernel threads, and with one object of each cache that has one for each CPU; \
-                 all other objects are as many as today. Programs touch CPUs at random.",
+                "Each CPU that is added or removed has {} kernel threads, and one object of each cache with \
+                 an object for each CPU. The number of all other objects stays. Programs touch CPUs at random.",
                 touch::THREADS_PER_CPU
             ));
         }

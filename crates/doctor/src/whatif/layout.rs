@@ -38,8 +38,9 @@ impl Debug {
     pub fn assumed(self, release: Release) -> Option<String> {
         (self.prevents_merging() && !sizes_are_known(release)).then(|| {
             format!(
-                "Sizes with debugging are exact on 6.1. For {release} they assume: the red zone before the object came with \
-                 4.7, records of users shrank with 5.18, and kmalloc's caches note the size asked since 6.1."
+                "Sizes with debugging are exact on 6.1. For {release} they assume: the red zone before the \
+                 object came with 4.7, records of users shrank with 5.18, and kmalloc's caches note the \
+                 size asked since 6.1."
             )
         })
     }

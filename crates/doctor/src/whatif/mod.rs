@@ -82,7 +82,7 @@ pub struct Prediction {
     /// was, a guess.
     pub measured: bool,
     /// Caches whose order today is not what the rules give: what else chose it is not known, and the rules'
-    /// answer to the change may be as wrong.
+    /// predicted order may be wrong too.
     pub unexplained: Vec<String>,
     /// Sentences on what was assumed.
     pub assumed: Vec<String>,

@@ -74,7 +74,7 @@ impl Rules {
         Ok(rules)
     }
 
-    /// What the input does not tell of the rules, by what gives as many of today's orders as can be.
+    /// Chooses the rules that the input does not tell: those that give the most of today's orders.
     fn inferred(self, state: &State, assumed: &mut Vec<String>) -> Rules {
         let by_release = [self.rule];
         let rules: &[OrderRule] = match state.release {
@@ -92,7 +92,8 @@ impl Rules {
         let best = candidates.into_iter().max_by_key(|rules| rules.explains(state)).unwrap_or(self);
         if state.release.is_none() {
             assumed.push(format!(
-                "The input does not tell the kernel's release: no order rule gives more of today's orders than `{}` ({}).",
+                "The input does not tell the kernel's release: no order rule gives more of today's orders \
+                 than `{}` ({}).",
                 best.rule.name(),
                 best.rule.whose()
             ));

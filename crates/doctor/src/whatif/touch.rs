@@ -2,16 +2,15 @@
 //!
 //! | cache | with other CPUs |
 //! |---|---|
-//! | each CPU has a slab, and the kernel itself allocates from it when a CPU comes up | each CPU has one again |
-//! | each CPU has a slab, by what programs did | as many touches as it takes on average to hit all CPUs |
-//! | some CPUs have one | as many touches as it takes on average to hit so many |
+//! | each CPU has a slab: the kernel allocates from the cache when a CPU comes up | each CPU has one again |
+//! | each CPU has a slab: programs allocated on every CPU | the touches that hit all CPUs on average |
+//! | some CPUs have a slab | the touches that hit this number of CPUs on average |
 //!
 //! A touch is equally likely to be on any CPU: `k` touches hit `n (1 - (1 - 1/n)^k)` of `n` CPUs.
 //!
 //! Objects: every CPU has [`THREADS_PER_CPU`] kernel threads, and a thread has one of each of [`PER_THREAD`].
-//! A cache whose objects are known to within a quarter of the number of CPUs, with a multiple of that number
-//! among what is possible, is taken to have so many for each CPU. All other objects are taken to be as many
-//! as today.
+//! If the object count of a cache is known to within a quarter of the number of CPUs, and the bounds contain
+//! a multiple of that number, the objects scale with the CPUs. The number of all other objects stays.
 
 use super::fill::{Held, Then, distinct};
 use crate::state::{Cache, State};
@@ -25,8 +24,8 @@ pub const THREADS_PER_CPU: u64 = 7;
 pub const PER_THREAD: [&str; 6] =
     ["thread_stack", "task_struct", "sighand_cache", "signal_cache", "pid", "cred_jar"];
 
-/// Those that have nothing else than one for each thread, or for each process: then as many as threads where
-/// few processes have several.
+/// Caches with one object for each thread, or for each process, and no other objects. If few processes have
+/// several threads, their number of objects is about that of threads.
 const COUNTS_THREADS: [&str; 4] = ["thread_stack", "task_struct", "sighand_cache", "signal_cache"];
 
 /// Caches beside kmalloc's that the kernel itself allocates from on each CPU that comes up: its threads'

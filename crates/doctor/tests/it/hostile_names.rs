@@ -1,13 +1,14 @@
 //! Names that a stranger chose: no renderer passes on a character that steers a terminal, reorders text, or
 //! makes a spreadsheet compute.
 
-use crate::name_check::{HOSTILE, check_names, with_apostrophe};
+use crate::name_check::{HOSTILE, check_characters, check_names, with_apostrophe};
 use slablab_doctor::diagnosis::{Options, SortKey, examine};
 use slablab_doctor::output::{
     Shown, doctor_csv, doctor_json, doctor_page, doctor_prometheus, doctor_table, whatif_csv, whatif_json,
-    whatif_page, whatif_table,
+    whatif_mail, whatif_page, whatif_table,
 };
 use slablab_doctor::state::{self, Input, State};
+use slablab_doctor::what::{self, Entry, Known, Merged, Method, line, page, slot_json, slot_page};
 use slablab_doctor::whatif::{Against, Change, predict};
 use slablab_report::json;
 use std::path::PathBuf;
@@ -48,6 +49,7 @@ fn no_renderer_passes_on_control_characters() {
     check_names("whatif's table", &whatif_table(&state, &predictions, Some(&against), 10));
     check_names("whatif's CSV", &whatif_csv(&predictions));
     check_names("whatif's JSON", &json::document(&whatif_json(&state, &predictions, Some(&against))));
+    check_characters("whatif's mail", &whatif_mail(&predictions[0], Some(&predictions[0])));
     check_names("whatif's page", &whatif_page(&state, &predictions, Some(&against), "slablab whatif", 10));
 }
 
@@ -63,6 +65,38 @@ fn names_alone_have_an_apostrophe_in_csv() {
             assert_eq!(with_apostrophe(&csv), expected, "{csv}");
         }
     }
+}
+
+/// Every text of an entry, and the name by which the user asked, are hostile.
+#[test]
+fn what_passes_on_no_control_characters() {
+    let known = Known::builtin();
+    for name in HOSTILE {
+        let text = || name.to_string();
+        let method = Method { how: text(), cost: Some(text()), run: Some(text()), ..first_method(known) };
+        let entry = Entry {
+            name: text(),
+            also: vec![text()],
+            subsystem: text(),
+            what: text(),
+            created_by: text(),
+            grows_with: Some(text()),
+            shrink: vec![method],
+            cannot_shrink: Some(text()),
+            ..known.entries()[0].clone()
+        };
+        let merged = Merged::parse(":0000024").expect("a merged cache's name");
+        check_names("an entry", &page(known, &entry, name, 80));
+        check_names("an entry's line", &line(&entry, 20, 80));
+        check_names("an entry's JSON", &json::document(&what::json(known, &entry, name)));
+        check_names("a merged cache", &slot_page(known, &merged, name, 80));
+        check_names("a merged cache's JSON", &json::document(&slot_json(known, &merged, name)));
+    }
+}
+
+fn first_method(known: &Known) -> Method {
+    let mut methods = known.entries().iter().flat_map(|entry| &entry.shrink);
+    methods.next().expect("some cache can be shrunk").clone()
 }
 
 #[test]

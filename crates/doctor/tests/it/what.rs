@@ -246,7 +246,8 @@ fn faults_are_named_with_their_line() {
         (
             "size",
             with(
-                "cannot_shrink = \"No.\"\nsizes = [\n  { kernel = \"6.1\", arch = \"x86_64\", page = 4096 },\n]\n",
+                "cannot_shrink = \"No.\"\nsizes = [\n  \
+                 { kernel = \"6.1\", arch = \"x86_64\", page = 4096 },\n]\n",
             ),
             &["line 9:", "my_cache", "bytes or at_most"],
         ),

@@ -56,9 +56,9 @@ fn another_max_order_on_64k_pages() {
         3 => machine.to_string(),
         order => format!("{machine}_maxorder{order}"),
     };
-    // Two boots of one kernel are 18 % apart on 16 CPUs. On 160 it is 8 %, and no two of these three boots
-    // have as many CPUs touched; from the default boot, which touched most, it is 9 % at most, and from the
-    // others 12 %.
+    // Two boots of one kernel are 18 % apart on 16 CPUs. On 160 it is 8 %, and each of these three
+    // boots has another number of touched CPUs; from the default boot, which touched most, it is 9 % at most,
+    // and from the others 12 %.
     for (machine, percent) in [("ppc64_smp160", 12.0), ("ppc64_smp16", 18.0)] {
         for from in [0, 2, 3] {
             for to in [0, 2, 3].into_iter().filter(|to| *to != from) {

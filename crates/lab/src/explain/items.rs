@@ -222,8 +222,8 @@ mod tests {
         assert!(notes.iter().any(|note| note.contains("kmalloc classes")), "{notes:?}");
     }
 
-    /// Nobody chosen is the first preset, everybody the second, and every one alone changes what it is
-    /// called.
+    /// With no item chosen the variant is the first preset, with all items the second. Each item alone
+    /// changes the first preset, and leaving it out changes the second.
     #[test]
     fn variants() {
         for (from, to) in [
@@ -233,14 +233,14 @@ mod tests {
             ("slqb", "slub@6.1"),
         ] {
             let difference = difference(from, to);
-            let everybody = (1 << difference.items.len()) - 1;
+            let all = (1 << difference.items.len()) - 1;
             assert_eq!(difference.variant(0), Variant::from(difference.from), "{from}");
-            assert_eq!(difference.variant(everybody), Variant::from(difference.to), "{to}");
+            assert_eq!(difference.variant(all), Variant::from(difference.to), "{to}");
             for (index, item) in difference.items.iter().enumerate() {
                 let (first, alone) = (difference.variant(0), difference.variant(1 << index));
                 assert_ne!(first, alone, "{}", item.name);
-                let last = difference.variant(everybody & !(1 << index));
-                assert_ne!(last, difference.variant(everybody), "{}", item.name);
+                let last = difference.variant(all & !(1 << index));
+                assert_ne!(last, difference.variant(all), "{}", item.name);
             }
         }
         let mixed = difference("slub@2.6.32", "slqb@2009-01,memoryless=nearest");

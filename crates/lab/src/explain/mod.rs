@@ -5,7 +5,7 @@
 //!    │
 //!    ├─ shapley::Plan      which combinations are needed
 //!    ├─ replay             each of them, side by side; measures are kept, the rest is let go
-//!    └─ shapley            a part for every item, an interaction for every pair, of every measure ── Explained
+//!    └─ shapley            parts of items and interactions of pairs, of every measure ── Explained
 //! ```
 //!
 //! Parts are whole numbers over whole numbers and add up to the difference; what changes nothing has 0,
@@ -157,7 +157,7 @@ pub fn explain(
             None => of_run(&outcome),
         };
         // Of a thousand runs the two at the ends are kept whole.
-        let end = *chosen == 0 || *chosen == plan.everybody();
+        let end = *chosen == 0 || *chosen == plan.all();
         Ok(Ran { measured, name, outcome: end.then_some(outcome) })
     };
     let ran = coalitions.par_iter().map(run).collect::<Result<Vec<_>>>()?;
@@ -167,8 +167,8 @@ pub fn explain(
     }
     let measures = explained(&plan, &coalitions, &ran);
     let mut ends = ran.into_iter().filter_map(|ran| ran.outcome);
-    let first = ends.next().expect("nobody is a coalition");
-    // Where nothing differs, nobody is everybody.
+    let first = ends.next().expect("the empty coalition was run");
+    // If nothing differs, the empty coalition is also that of all players.
     let second = ends.next().unwrap_or_else(|| first.clone());
     Ok(Explained {
         replay: prepared.replay(vec![first, second]),
@@ -196,7 +196,7 @@ fn explained(plan: &Plan, coalitions: &[Coalition], ran: &[Ran]) -> Vec<Explanat
     let places: FxHashMap<Coalition, usize> =
         coalitions.iter().enumerate().map(|(place, coalition)| (*coalition, place)).collect();
     let measures = ran.first().map_or(0, |ran| ran.measured.len());
-    let everybody = plan.everybody();
+    let all = plan.all();
     (0..measures)
         .into_par_iter()
         .filter(|measure| ran.iter().any(|ran| ran.measured[*measure].1 > 0))
@@ -212,11 +212,11 @@ fn explained(plan: &Plan, coalitions: &[Coalition], ran: &[Ran]) -> Vec<Explanat
             let part = |(item, mean): (usize, Mean)| Part {
                 mean,
                 alone: worth(1 << item) - worth(0),
-                last: worth(everybody) - worth(everybody & !(1 << item)),
+                last: worth(all) - worth(all & !(1 << item)),
                 moves: moves(item),
             };
             let parts: Vec<Part> = plan.parts(&worth).into_iter().enumerate().map(part).collect();
-            let change = worth(everybody) - worth(0);
+            let change = worth(all) - worth(0);
             if let Some(over) = parts.first().map(|part| part.mean.over) {
                 let sum: i128 = parts.iter().map(|part| part.mean.sum).sum();
                 assert_eq!(sum, change * over, "the parts of {:?} add up", ran[0].measured[measure].0);
@@ -227,7 +227,7 @@ fn explained(plan: &Plan, coalitions: &[Coalition], ran: &[Ran]) -> Vec<Explanat
             Explanation {
                 measure: ran[0].measured[measure].0.clone(),
                 from: worth(0) as u64,
-                to: worth(everybody) as u64,
+                to: worth(all) as u64,
                 parts,
                 interactions,
             }

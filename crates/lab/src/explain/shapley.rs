@@ -105,27 +105,27 @@ impl Plan {
         Plan::Sampled { players, orders: orders.collect() }
     }
 
-    /// How many players there are.
+    /// The number of players.
     pub fn players(&self) -> usize {
         match self {
             Plan::Exact { players } | Plan::Sampled { players, .. } => *players,
         }
     }
 
-    /// Everybody.
-    pub fn everybody(&self) -> Coalition {
+    /// The coalition of all players.
+    pub fn all(&self) -> Coalition {
         u64::MAX.checked_shr(64 - self.players() as u32).unwrap_or(0)
     }
 
-    /// The coalitions whose worth is asked for: nobody, everybody, every one alone and everybody but one are
-    /// among them.
+    /// The coalitions whose worth the plan needs. Among them are the empty one, that of all players, each
+    /// player alone, and all players but one.
     pub fn coalitions(&self) -> Vec<Coalition> {
         match self {
-            Plan::Exact { .. } => (0..=self.everybody()).collect(),
+            Plan::Exact { .. } => (0..=self.all()).collect(),
             Plan::Sampled { players, orders } => {
-                let everybody = self.everybody();
-                let mut wanted = BTreeSet::from([0, everybody]);
-                wanted.extend((0..*players).flat_map(|player| [1 << player, everybody & !(1 << player)]));
+                let all = self.all();
+                let mut wanted = BTreeSet::from([0, all]);
+                wanted.extend((0..*players).flat_map(|player| [1 << player, all & !(1 << player)]));
                 for order in orders.iter().flatten() {
                     wanted.extend(steps(order).map(|(_, before)| before));
                 }
@@ -165,7 +165,7 @@ impl Plan {
             Plan::Exact { .. } => pairs
                 .map(|pair| {
                     let of_both = 1 << pair[0] | 1 << pair[1];
-                    let others = (0..=self.everybody()).filter(|before: &u64| before & of_both == 0);
+                    let others = (0..=self.all()).filter(|before: &u64| before & of_both == 0);
                     let weighed = others.map(|before| {
                         let size = before.count_ones() as usize;
                         factorial(size) * factorial(players - 2 - size) * both(before, pair)
@@ -287,7 +287,7 @@ mod tests {
     fn check(players: usize, worth: impl Fn(Coalition) -> i128, expected: &[&str]) {
         let parts = exact(players).parts(&worth);
         assert_eq!(parts.iter().map(Mean::exact).collect::<Vec<_>>(), expected);
-        let whole = worth(exact(players).everybody()) - worth(0);
+        let whole = worth(exact(players).all()) - worth(0);
         assert_eq!(
             parts.iter().map(|part| part.sum).sum::<i128>(),
             whole * parts.first().map_or(1, |part| part.over)
@@ -299,7 +299,7 @@ mod tests {
         // The glove game: one left glove, two right ones.
         let gloves = |set: u64| i128::from(set & 1 > 0 && set & 6 > 0);
         check(3, gloves, &["2/3", "1/6", "1/6"]);
-        // Who adds what it adds to anybody has that; who adds nothing has exactly nothing.
+        // A player that adds one worth to every coalition has this worth; one that adds nothing has 0.
         check(
             4,
             |set| 5 + 7 * (set & 1) as i128 - 11 * (set >> 1 & 1) as i128 + 3 * (set >> 3) as i128,
@@ -317,7 +317,7 @@ mod tests {
         for players in 1..=10 {
             let plan = exact(players);
             let parts = plan.parts(&tangled);
-            let whole = tangled(plan.everybody()) - tangled(0);
+            let whole = tangled(plan.all()) - tangled(0);
             assert_eq!(
                 parts.iter().map(|part| part.sum).sum::<i128>(),
                 whole * factorial(players),
@@ -327,7 +327,7 @@ mod tests {
         for (players, samples) in [(11, 4), (12, 64), (30, 7), (64, 8)] {
             let plan = sampled(players, samples);
             let parts = plan.parts(&tangled);
-            let whole = tangled(plan.everybody()) - tangled(0);
+            let whole = tangled(plan.all()) - tangled(0);
             let Plan::Sampled { orders, .. } = &plan else { panic!("{plan:?}") };
             assert_eq!(2 * orders.len(), samples.next_multiple_of(4));
             let over = 2 * orders.len() as i128;

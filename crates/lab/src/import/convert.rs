@@ -237,7 +237,8 @@ impl<S: Source, W: Write + Send + 'static> Conversion<'_, S, W> {
         line.counts.implied_frees += 1;
         let cache = line.cache;
         let free = Row { event: EventKind::ImpliedFree as u8, address, cache, ..Row::default() };
-        // Who freed it is not known; the pid and name of whoever showed it would be a wrong accusation.
+        // The task that freed it is unknown. The row has no pid and no name: those of the task that showed
+        // the free would blame the wrong one.
         self.push(of(
             &object,
             Row { time_ns: by.time_ns, cpu: by.cpu, flags: by.flags & flags::LATE, ..free },

@@ -149,8 +149,9 @@ fn tell(head: &[u8]) -> std::result::Result<Kind, String> {
                 .map(char::from)
                 .collect();
             Err(format!(
-                "expected a perf.data (\"PERFILE2\"), a trace.dat (\"\\x17\\x08Dtracing\"), a text of events (\"bash-12 [000] \
-                 3.141592: kmalloc: ..\"), or a CSV of them (\"t_us,..\" or \"seq,ts,..\"), plain, gz, zst or xz; found \"{start}\" at its beginning"
+                "expected a perf.data (\"PERFILE2\"), a trace.dat (\"\\x17\\x08Dtracing\"), a text of \
+                 events (\"bash-12 [000] 3.141592: kmalloc: ..\"), or a CSV of them (\"t_us,..\" or \
+                 \"seq,ts,..\"), plain, gz, zst or xz; found \"{start}\" at its beginning"
             ))
         }
     }

@@ -37,7 +37,8 @@ fn changes_page(page: &mut Page, changes: &[Change], skill: Skill, replay: &Repl
     let sum = |of: fn(&Change) -> i64| changes.iter().map(of).sum::<i64>();
     let (real, predicted) = (sum(|change| change.real.slab_bytes), sum(|change| change.predicted.slab_bytes));
     page.lede(&format!(
-        "Between the two dumps slab memory changed by {}; {} predicts {}. The skill in bytes of slabs is {}: 1 would be perfect, 0 is what predicting no change would get.",
+        "Between the two dumps slab memory changed by {}; {} predicts {}. The skill in bytes of slabs is \
+         {}: 1 would be perfect, 0 is what predicting no change would get.",
         number::signed_bytes(real),
         engine(replay),
         number::signed_bytes(predicted),
@@ -60,7 +61,10 @@ fn changes_page(page: &mut Page, changes: &[Change], skill: Skill, replay: &Repl
         &change_table(changes),
     );
     page.section("Objects");
-    page.text("Objects as the kernel counts them: those parked at CPUs are active, so that what is parked moves this count.");
+    page.text(
+        "Objects as the kernel counts them: objects parked at CPUs count as active, so this number \
+         also changes when objects are parked.",
+    );
     change_figure(
         page,
         "Change of the memory of active objects, cache by cache, the largest first.",

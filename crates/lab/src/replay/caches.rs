@@ -285,7 +285,8 @@ fn ambiguity(kernel: Preset, metadata: &Metadata) -> Option<String> {
     };
     let unknown = KmallocType::Normal.ambiguous(&config)?;
     Some(format!(
-        "kmallocs of one size are one cache: which of {} copies and {} sets of buckets served is not in the recording",
+        "kmallocs of one size are one cache: which of {} copies and {} sets of buckets served is not in the \
+         recording",
         unknown.copies, unknown.bucket_sets
     ))
 }

@@ -157,9 +157,9 @@ impl<'a> Prepared<'a> {
         assumed.extend(table.ambiguous.clone());
         if metadata.pairing_only {
             assumed.push(
-                "the recording's addresses are hashed: who allocated and freed what is as recorded; which objects shared a \
-                 slab or page before it, on which node they were, and which untraced frees its page events show, cannot be \
-                 known"
+                "the recording's addresses are hashed: who allocated and freed what is as recorded; which \
+                 objects shared a slab or page before it, on which node they were, and which untraced frees \
+                 its page events show, cannot be known"
                     .into(),
             );
         }

@@ -245,7 +245,7 @@ pub struct CacheOutcome {
 pub struct Split {
     /// All slab pages; of pages that caches share, what the cache's objects take.
     pub slabs: u64,
-    /// Objects that somebody holds.
+    /// Objects that are allocated.
     pub live: u64,
     /// Free objects parked at CPUs, in barns and in quarantine.
     pub parked: u64,

@@ -3,8 +3,8 @@
 //! Rules, in this order (docs/replay.md says why):
 //! 1. A slab whose free objects a CPU was first to get, and that is the first slab from before which that CPU
 //!    got anything of, is that CPU's slab.
-//! 2. Further slabs from before that a CPU got objects of are on its partial list, as many as the dump says
-//!    it has (without a dump: none), the rest on their node's list.
+//! 2. Further slabs from before that a CPU got objects of are on its partial list, up to the number in the
+//!    dump (without a dump: none); the rest are on their node's list.
 //! 3. A slab from before of which only frees are seen is full, its unseen objects stay allocated.
 //! 4. What the dump counts beyond that is added: CPU slabs of CPUs without one, partial slabs, full slabs.
 
@@ -28,7 +28,7 @@ pub struct Plan {
     pub old_objects: u32,
     /// Rows from which and up to which each cache counts.
     pub windows: Vec<(u64, u64)>,
-    /// Frees of which nobody knows the cache.
+    /// Frees of objects whose cache is unknown.
     pub unknown_frees: u64,
 }
 
@@ -212,8 +212,8 @@ fn add_unseen(
         };
         let is_free = |slab: &PlannedSlab| slab.objects.iter().any(|start| matches!(start, Start::Free(_)));
         let mut missing = whole(total).saturating_sub(here(slabs, |_| true));
-        // Partial slabs nobody touched, with the free objects that the dump counts and no known slab
-        // explains.
+        // Partial slabs that no row touched, with the free objects that the dump counts beyond those of known
+        // slabs.
         let partial = dump.partial.as_ref().map_or(0, whole);
         let in_use = dump.objects_partial.as_ref().map_or(0, whole);
         let known: Vec<_> = slabs

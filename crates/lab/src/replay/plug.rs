@@ -54,7 +54,7 @@ impl<W: World, E: Engine<W>> Run<'_, W, E> {
         }
     }
 
-    /// Who does the work of a CPU now.
+    /// The CPU that does the work of `cpu` now.
     pub(super) fn stand_in(&self, cpu: u16) -> u16 {
         let last = self.plugged.done.checked_sub(1).map(|last| &self.job.hotplug.steps[last]);
         last.map_or(cpu, |step| step.stand_ins[cpu as usize])

@@ -92,7 +92,7 @@ pub(super) struct Run<'a, W: World, E: Engine<W>> {
     /// Bytes of objects that were live before the first row.
     live_start: u64,
     pub(super) violations: Violations,
-    /// Whether frees of what nobody allocated are counted as violations.
+    /// Whether frees of objects that were not allocated are counted as violations.
     checks: bool,
 }
 
@@ -263,7 +263,7 @@ impl<'a, W: World, E: Engine<W>> Run<'a, W, E> {
         self.sampler.take(now_ns, slab_bytes, live_bytes);
     }
 
-    /// Bytes of slabs, and of the objects that somebody holds.
+    /// Bytes of slabs, and of allocated objects.
     pub(super) fn held(&self) -> (u64, u64) {
         let slabs = Model::mapped_frames().0 << Model::page_shift();
         if E::Common::SHARES_PAGES {
@@ -417,7 +417,8 @@ impl<'a, W: World, E: Engine<W>> Run<'a, W, E> {
         }
     }
 
-    /// The object was allocated without an event, nobody knows when: just before, on this CPU.
+    /// Frees an object that was allocated without an event. The time of its allocation is unknown: the replay
+    /// allocates it just before, on this CPU.
     fn free_bulk(&mut self, row: u64, cache: usize) -> Result<()> {
         let sheaf = sheaf_memory!(self);
         let backing = sheaf.backing();

@@ -1,8 +1,8 @@
 //! Slab memory over the time of the recording.
 //!
-//! Samples stand on a grid of time. When there are too many, every second place of the grid goes: a replay of
-//! any length keeps as many as a chart is wide, and what a recording says of its own length need not be
-//! believed.
+//! Samples are taken on a grid of time. When there are too many, every second point of the grid is dropped,
+//! so that a replay of any length keeps about one sample for each column of a chart. The sampler does not
+//! need the recording's length, which can be wrong.
 
 /// Samples that are never exceeded.
 const SAMPLES_MAX: usize = 2048;
@@ -90,7 +90,7 @@ impl Sampler {
 mod tests {
     use super::*;
 
-    /// A run with rows at these times, which holds as many bytes as rows were before.
+    /// A run with rows at these times. At each row it holds one byte for each earlier row.
     fn timeline(times: impl IntoIterator<Item = u64>) -> Timeline {
         let (mut sampler, mut held, mut now) = (Sampler::new(), 0, 0);
         for time in times {

@@ -216,7 +216,8 @@ fn summary(changes: &[Change], skill: Skill, replay: &Replay) -> Vec<String> {
     let exact = changes.iter().filter(|change| change.error_bytes() == 0).count();
     vec![
         format!(
-            "{}: skill {:.3} in bytes of slabs, {:.3} in bytes of active objects (1 is perfect; predicting no change is 0)",
+            "{}: skill {:.3} in bytes of slabs, {:.3} in bytes of active objects (1 is perfect; predicting \
+             no change is 0)",
             replay.outcomes[0].engine(),
             skill.slabs,
             skill.objects

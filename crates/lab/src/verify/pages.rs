@@ -50,7 +50,8 @@ impl SlabPages {
         let taken = |of: &ByOrder| of.iter().map(|both| both.0).sum::<u64>();
         let returned = |of: &ByOrder| of.iter().map(|both| both.1).sum::<u64>();
         format!(
-            "in the recording {} slabs were taken, predicted {}, and {} returned, predicted {}: off by {:.1} % of the pages",
+            "in the recording {} slabs were taken, predicted {}, and {} returned, predicted {}: off by \
+             {:.1} % of the pages",
             taken(&self.real),
             taken(&self.predicted),
             returned(&self.real),
@@ -59,7 +60,7 @@ impl SlabPages {
         )
     }
 
-    /// The same for machines: one entry for each order that anybody used.
+    /// The counts as JSON: an entry for each order of which the kernel or the engine took or returned a slab.
     pub fn json(&self) -> Value {
         let mut orders = Vec::new();
         for (order, (real, predicted)) in self.real.iter().zip(&self.predicted).enumerate() {

@@ -2,12 +2,18 @@
 //! cell has an apostrophe in front if it holds such a name that a spreadsheet would compute, never otherwise.
 
 use crate::name_check::{HOSTILE, check_names, with_apostrophe};
+use slablab_lab::explain::{Explained, Question, explain};
 use slablab_lab::import::{self, Input};
-use slablab_lab::output::{cache_csv, caches_csv, verify_csv};
+use slablab_lab::output::{
+    cache_csv, cache_json, cache_table, caches_csv, caches_table, explain_json, explain_page, explain_table,
+    remarks, replay_json, replay_page, verify_csv, verify_json, verify_page, verify_table,
+};
 use slablab_lab::replay::before::Before;
 use slablab_lab::replay::{Options, Replay, replay};
 use slablab_lab::verify::counters::start_of;
 use slablab_lab::verify::{Compared, Verified, verify_change, verify_counters};
+use slablab_report::json::document;
+use slablab_slabs::Preset;
 use slablab_workloads::Reader;
 use std::path::{Path, PathBuf};
 
@@ -28,6 +34,14 @@ fn replayed() -> Replay {
     replay(&open(&path, None), &path, &Options::default(), &|_, _| {}).expect("it can be replayed")
 }
 
+fn explained() -> Explained {
+    let path = recording();
+    let preset = |text| Preset::parse(text).expect("a preset");
+    let question = Question::new(preset("slub@6.1"), preset("slub@6.1,max_order=0"));
+    explain(&open(&path, None), &path, &Options::default(), &question, &|_, _| {})
+        .expect("it can be explained")
+}
+
 /// The recording between its two dumps, with the kernel's counters of a run, verified.
 fn verified() -> [(Verified, Replay); 2] {
     let path = recording();
@@ -40,6 +54,56 @@ fn verified() -> [(Verified, Replay); 2] {
     let options = Options { before: Some(before), kernel_only: true, ..Options::default() };
     let counters = verify_counters(&run, "trace_s1", &open(&run, Some("trace_s1")), &options, &|_, _| {});
     [change, counters].map(|answer| answer.expect("it can be verified"))
+}
+
+/// Gives the recording, its kernel and all caches of a replay the name.
+fn rename_replay(replay: &mut Replay, name: &str) {
+    let caches = replay.outcomes.iter_mut().flat_map(|outcome| &mut outcome.caches);
+    caches.for_each(|cache| cache.name = name.into());
+    replay.path = PathBuf::from(name.replace('/', ""));
+    replay.metadata.release = Some(name.into());
+    replay.metadata.warnings = vec![name.into()];
+}
+
+#[test]
+fn no_renderer_passes_on_control_characters() {
+    let (mut replay, mut verified, mut explained) = (replayed(), verified(), explained());
+    for name in HOSTILE {
+        rename_replay(&mut replay, name);
+        let mut texts: Vec<(&str, String)> = vec![
+            ("replay's caches", caches_table(&replay.outcomes[0], 5)),
+            ("replay's remarks", remarks(&replay).join("\n")),
+            ("replay's JSON", document(&replay_json(&replay))),
+            ("replay's page", replay_page(&replay, name, 5)),
+            ("one cache", cache_table(&replay, name).expect("every cache has this name")),
+            ("one cache as CSV", cache_csv(&replay, name).expect("every cache has this name")),
+            ("one cache as JSON", document(&cache_json(&replay, name).expect("every cache has this name"))),
+        ];
+        for (verified, replay) in &mut verified {
+            rename_replay(replay, name);
+            rename(&mut verified.compared, name);
+            verified.json["label"] = name.into();
+            texts.push(("verify's table", verify_table(verified)));
+            texts.push(("verify's JSON", document(&verify_json(verified))));
+            texts.push(("verify's page", verify_page(verified, replay, name)));
+        }
+        rename_replay(&mut explained.replay, name);
+        explained.cache = Some(name.into());
+        texts.push(("explain's table", explain_table(&explained)));
+        texts.push(("explain's JSON", document(&explain_json(&explained))));
+        texts.push(("explain's page", explain_page(&explained, name)));
+        let metadata = explained.replay.metadata.clone();
+        let path = explained.replay.path.clone();
+        let mut report = import::Report { input: path.clone(), output: path, metadata };
+        report.metadata.caches.iter_mut().for_each(|cache| cache.name = name.into());
+        texts.push(("import's table", report.text()));
+        texts.push(("import's JSON", document(&report.json())));
+        for (renderer, text) in &texts {
+            // A tab is white space in markup, and no browser acts on it.
+            let text = if renderer.ends_with("page") { text.replace('\t', " ") } else { text.clone() };
+            check_names(renderer, &text);
+        }
+    }
 }
 
 /// Numbers and texts of our own are as they are; a number below zero stays a number.
@@ -61,8 +125,7 @@ fn csv_names_are_no_formulas() {
     let [(mut change, _), (mut counters, _)] = verified();
     let mut replay = replayed();
     for name in &HOSTILE[1..] {
-        let caches = replay.outcomes.iter_mut().flat_map(|outcome| &mut outcome.caches);
-        caches.for_each(|cache| cache.name = name.to_string());
+        rename_replay(&mut replay, name);
         rename(&mut change.compared, name);
         rename(&mut counters.compared, name);
         for csv in [caches_csv(&replay), verify_csv(&change), verify_csv(&counters)] {

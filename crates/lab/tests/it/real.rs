@@ -61,8 +61,8 @@ fn counters_of_a_kernel_that_counted() {
     );
 }
 
-/// What `verify` prints of a preset that is not the kernel's: the errors of all counters, at least so many
-/// times the right preset's.
+/// A preset that is not the kernel's has larger errors of all counters together than the right preset, by at
+/// least this factor.
 #[test]
 fn wrong_presets_are_worse_at_the_counters() {
     let run = root("testdata/slub_smp4_numa4");

@@ -7,7 +7,7 @@ use std::fmt::Write;
 /// A table with a header.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {
-    /// The columns; every row has as many cells.
+    /// The columns. Every row has a cell for each, or one cell as a heading.
     pub columns: Vec<Head>,
     /// The rows. A row of one cell is a heading over the rows below it.
     pub rows: Vec<Vec<Cell>>,

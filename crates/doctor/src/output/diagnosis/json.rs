@@ -53,7 +53,9 @@ pub fn doctor_json(report: &Report) -> Value {
         "findings": report.findings.iter().map(|finding| json!({
             "kind": finding.kind.key(),
             "bytes": finding.bytes,
-            "caches": finding.caches.iter().map(|(cache, ordinal)| json!({ "cache": cache, "ordinal": ordinal })).collect::<Vec<_>>(),
+            "caches": finding.caches.iter().map(|(cache, ordinal)| json!({
+                "cache": cache, "ordinal": ordinal,
+            })).collect::<Vec<_>>(),
             "text": finding.text,
         })).collect::<Vec<_>>(),
         "actions": report.actions.iter().map(|action| json!({
@@ -66,7 +68,9 @@ pub fn doctor_json(report: &Report) -> Value {
             "basis": action.basis,
             "cost": action.cost,
         })).collect::<Vec<_>>(),
-        "knobs": knobs(state).map(|knob| json!({ "knob": knob.key, "name": knob.name, "when": knob.way.words() })).collect::<Vec<_>>(),
+        "knobs": knobs(state).map(|knob| json!({
+            "knob": knob.key, "name": knob.name, "when": knob.way.words(),
+        })).collect::<Vec<_>>(),
         "caches": report.lines.iter().map(|line| cache(&columns, line)).collect::<Vec<_>>(),
         "evidence": evidence(report),
         "missing": state.missing.iter().map(|missing| json!({

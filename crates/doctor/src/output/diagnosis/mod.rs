@@ -72,8 +72,8 @@ pub(crate) fn evidence(report: &Report) -> Vec<String> {
     let mut said: Vec<String> = Vec::new();
     if report.unknown_sizes > 0 {
         said.push(format!(
-            "the object size without padding is not in the input for {} of {} caches: their alignment and metadata count as in \
-             use and free, and their loss is against objsize",
+            "the object size without padding is not in the input for {} of {} caches: their alignment and \
+             metadata count as in use and free, and their loss is against objsize",
             report.unknown_sizes,
             report.lines.len()
         ));

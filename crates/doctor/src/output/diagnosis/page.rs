@@ -26,7 +26,8 @@ pub fn doctor_page(report: &Report, command: &str, shown: &Shown) -> String {
     page.section("Where it is");
     let whole = Bar { label: "all caches".into(), values: sizes(&report.total).to_vec() };
     page.figure(
-        "All slabs by what is in them. What is in use, parked or not, and the loss make the whole, to the byte.",
+        "All slabs by what is in them. What is in use, parked or not, and the loss make the whole, to the \
+         byte.",
         &bars(report, 0, vec![whole], "slab memory"),
         &split_table(report),
     );
@@ -152,7 +153,10 @@ fn actions(report: &Report, page: &mut Page) {
     if report.actions.is_empty() {
         page.text(match report.state.release {
             Some(_) => "No setting of this kernel would save enough slab memory to be worth its cost.",
-            None => "The input does not name the kernel's release, so its settings are unknown. Add uname -r, or take the dump with `slablab doctor --save FILE`.",
+            None => {
+                "The input does not name the kernel's release, so its settings are unknown. \
+                     Add uname -r, or take the dump with `slablab doctor --save FILE`."
+            }
         });
         return;
     }
@@ -281,7 +285,8 @@ fn growth(report: &Report, shown: &Shown, page: &mut Page) {
 fn kmalloc(rounding: &Rounding, page: &mut Page) {
     page.section("What kmalloc's classes cost");
     page.text(&format!(
-        "The {} kmallocs that {} saw, and that were not freed in it, asked for {} and got {}. Objects allocated before the recording started are not included.",
+        "The {} kmallocs that {} saw, and that were not freed in it, asked for {} and got {}. Objects \
+         allocated before the recording started are not included.",
         grouped(rounding.objects),
         name_of(&rounding.path),
         number::bytes(rounding.requested),

@@ -64,8 +64,8 @@ fn rounding(report: &Report) -> String {
         lost => format!("; the recording lost {} events, so that some of these may be freed", grouped(lost)),
     };
     let text = format!(
-        "kmalloc rounding, in use: {} objects that the recording allocated and did not free asked for {} bytes and got {}, {} \
-         more{lost}",
+        "kmalloc rounding, in use: {} objects that the recording allocated and did not free asked for {} \
+         bytes and got {}, {} more{lost}",
         grouped(rounding.objects),
         grouped(rounding.requested),
         grouped(rounding.allocated),

@@ -366,7 +366,7 @@ fn evidence(state: &State, predictions: &[Prediction]) -> Vec<String> {
         && !unexplained.is_empty()
     {
         said.push(format!(
-            "the rules do not give today's order of {}: their answer to the change may be as wrong",
+            "the rules do not give today's order of {}: their predicted orders may be wrong too",
             unexplained.join(", ")
         ));
     }

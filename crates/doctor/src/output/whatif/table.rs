@@ -74,7 +74,8 @@ fn totals(prediction: &Prediction) -> String {
     let why = match prediction.measured {
         true => format!("measured: such predictions were wrong by {percent:.0} % at most on real boots"),
         false => format!(
-            "assumed: wrong by {percent:.0} % at most; no boot has measured such a prediction, `replay` runs the engine"
+            "assumed: wrong by {percent:.0} % at most; no boot has measured such a prediction, `replay` \
+             runs the engine"
         ),
     };
     let range = format!(
@@ -90,14 +91,15 @@ fn beside_reality(against: &Against) -> String {
     let Against { caches, orders, objects_per_slab, sizes, .. } = against;
     let mut out = String::from("\nAgainst the boot that had the change\n");
     let exact = format!(
-        "of {caches} caches in both, {orders} have the predicted order, {objects_per_slab} the predicted objects per \
-         slab, {sizes} the predicted bytes per object"
+        "of {caches} caches in both, {orders} have the predicted order, {objects_per_slab} the predicted \
+         objects per slab, {sizes} the predicted bytes per object"
     );
     out += &wrapped(&exact, "- ", "  ");
     for mismatch in &against.mismatches {
         let ((size, order, objects), real) = (mismatch.predicted, mismatch.real);
         let text = format!(
-            "{}: predicted {objects} objects of {size} bytes in order {order}, measured {} of {} bytes in order {}",
+            "{}: predicted {objects} objects of {size} bytes in order {order}, measured {} of {} bytes in \
+             order {}",
             mismatch.cache, real.2, real.0, real.1
         );
         out += &wrapped(&text, "  ", "    ");

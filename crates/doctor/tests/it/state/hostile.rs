@@ -113,7 +113,7 @@ fn links_are_not_followed() {
 
 #[test]
 fn bombs_are_passed_over_or_refused() {
-    // Ten gibibytes that nobody wants, behind and before what is wanted.
+    // Ten gibibytes in a file that the reader does not need, after and before the files that it needs.
     let zeros = repeated(&vec![0; 64 << 20], 160);
     let bomb = bare("var/log/zeros", EntryType::Regular, 10 << 30);
     let mut archive = zstd::encode_all(&bomb[..], 1).unwrap();

@@ -109,7 +109,8 @@ fn what_is_no_input_is_said() {
         b"BZh91AY&SY",
         None,
         None,
-        "compressed by bzip2, which is not read here: expected gzip, xz or zstd: unpack it with bzip2 -d first",
+        "compressed by bzip2, which is not read here: expected gzip, xz or zstd: unpack it with bzip2 -d \
+         first",
     );
     let header = b"slabinfo - version: 2.1\n";
     check(
@@ -134,7 +135,8 @@ fn what_is_no_input_is_said() {
         &tar,
         None,
         None,
-        "expected proc/slabinfo or sys/kernel/slab among 1 files, found neither: not a dump, or read without the \
+        "expected proc/slabinfo or sys/kernel/slab among 1 files, found neither: not a dump, or read \
+         without the \
          permission to see them",
     );
     let cut = [&gz(&tar)[..20]].concat();

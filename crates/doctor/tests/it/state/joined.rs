@@ -55,8 +55,8 @@ fn dumps_are_joined_without_loss() {
 
 #[test]
 fn directories_are_found_without_their_links() {
-    /// So many merged caches are found by their numbers, so many of them share these with others; and so many
-    /// caches have the directory that they have with links.
+    /// Expects three counts: merged caches found by their numbers, those among them that share their numbers
+    /// with others, and caches that have the directory that they have with links.
     #[track_caller]
     fn check(run: &str, expected: (usize, usize, usize)) {
         let with_links = read(real(run));
@@ -153,7 +153,7 @@ fn caches_of_cgroups_are_not_counted_twice() {
     let unpacked = folder("cgroups_unpacked");
     below.unpack(&unpacked);
     assert!(read(&unpacked).assumed.iter().any(|line| line.contains(said)));
-    // Without slabinfo nobody has counted them yet.
+    // Without slabinfo the caches are not counted yet.
     let alone = beside.without("proc");
     let expected = [("dentry", Some("dentry")), ("dentry(12:user.slice)", Some("dentry(12:user.slice)"))];
     check_joined("cgroups_alone", alone, &expected, &["whose reading adds slabs"]);

@@ -24,7 +24,7 @@ const PAIR_FROM_PERCENT: f64 = 5.0;
 /// And from this number of things or bytes: of a few events more or less there is nothing to learn.
 const PAIR_FROM: f64 = 10.0;
 
-/// Text: what differs, what each policy carries, and which do something together.
+/// Text: what differs, what each policy carries, and which policies act together.
 pub fn explain_table(explained: &Explained) -> String {
     let mut text = heading(explained);
     if explained.items.is_empty() {
@@ -50,7 +50,7 @@ pub fn explain_table(explained: &Explained) -> String {
     text += &pairs_text(explained);
     if !moving.is_empty() {
         text +=
-            "\nThe parts of a row add up to its change. 0 is exactly nothing; +0 and -0 are less than one.\n";
+            "\nThe parts of a row add up to its change. 0 is exactly zero; +0 and -0 are less than one.\n";
     }
     visible::lines(&text).into_owned()
 }
@@ -73,7 +73,8 @@ pub(crate) fn method_words(explained: &Explained) -> String {
     match explained.sampled {
         None => format!("{differ}, all {replays} combinations replayed: exact"),
         Some(orders) => format!(
-            "{differ}, {replays} combinations replayed along {orders} sampled orders: 95 % intervals after \u{b1}"
+            "{differ}, {replays} combinations replayed along {orders} sampled orders: 95 % intervals after \
+             \u{b1}"
         ),
     }
 }
@@ -129,7 +130,7 @@ fn signed(rounded: i128, number: i128) -> String {
 }
 
 /// The parts as whole numbers that still add up: all are rounded down, and those with the largest rest up
-/// again, as many as are missing. What is exactly nothing has no rest and stays so.
+/// again until the sum is right. A part of exactly zero has no rest and stays zero.
 pub(crate) fn rounded(explanation: &Explanation) -> Vec<i128> {
     let mut shown: Vec<i128> =
         explanation.parts.iter().map(|part| part.mean.sum.div_euclid(part.mean.over)).collect();

@@ -45,13 +45,13 @@ pub fn explain_page(explained: &Explained, command: &str) -> String {
             &all_table(explained, &moving),
         );
         page.note(
-            "The parts of a row add up to its change; 0 is exactly nothing, +0 and \u{2212}0 are less than one. Bytes are \
-             rounded for reading: their exact numbers are tooltips.",
+            "The parts of a row add up to its change; 0 is exactly zero, +0 and \u{2212}0 are less than \
+             one. Bytes are rounded for reading: their exact numbers are tooltips.",
         );
     }
     let pairs = pairs_table(explained);
     if !pairs.rows.is_empty() {
-        page.section("Policies that do something together");
+        page.section("Policies that act together");
         page.table("What both change beyond what each changes without the other.", &pairs);
     }
     let notes: Vec<String> = explained.notes.iter().cloned().chain(remarks(&explained.replay)).collect();

@@ -21,7 +21,8 @@ pub fn replay_page(replay: &Replay, command: &str, top: usize) -> String {
     page.figure("Bytes in slabs, and in allocated objects.", &memory_lines(replay), &memory_table(replay));
     let every = replay.outcomes.iter().map(|outcome| outcome.timeline.every_ns).max().unwrap_or(0);
     page.note(&format!(
-        "Sampled every {}. A peak between samples is not in the figure; the peak in the table of engines below is exact.",
+        "Sampled every {}. A peak between samples is not in the figure; the peak in the table of engines \
+         below is exact.",
         Scale::Seconds.print(every as f64 / 1e9)
     ));
     page.section("Where slab memory goes at the end");

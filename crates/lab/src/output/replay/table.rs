@@ -128,7 +128,8 @@ pub fn remarks(replay: &Replay) -> Vec<String> {
             .collect();
         if !marked.is_empty() {
             remarks.push(format!(
-                "more than {MARK_ABOVE_PERCENT} % of the events of these caches are not in the recording (bulk and RCU paths): {}",
+                "more than {MARK_ABOVE_PERCENT} % of the events of these caches are not in the recording \
+                 (bulk and RCU paths): {}",
                 marked.join(", ")
             ));
         }

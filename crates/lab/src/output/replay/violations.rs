@@ -19,16 +19,16 @@ pub(super) fn lines(outcome: &Outcome) -> Vec<String> {
     }
     if let Some(row) = found.first_freed_again {
         lines.push(format!(
-            "{}: {} rows free an address again (the first: row {row}): a double free, or an allocation between that \
-             left no event",
+            "{}: {} rows free an address again (the first: row {row}): a double free, or an allocation \
+             between that left no event",
             outcome.engine(),
             found.freed_again
         ));
     }
     if found.never_allocated > 0 {
         lines.push(format!(
-            "{}: {} rows free what neither a row allocated nor the start has: a wrong free, or an allocation that left no \
-             event",
+            "{}: {} rows free what neither a row allocated nor the start has: a wrong free, or an \
+             allocation that left no event",
             outcome.engine(),
             found.never_allocated
         ));

@@ -28,7 +28,7 @@ fn rows_add_up_in_every_engine() {
     for outcome in &replay.outcomes {
         let (preset, traffic, total, split) =
             (outcome.preset, outcome.traffic(), outcome.total(), outcome.split());
-        // Where an object is depends on the engine; who freed it does not.
+        // The place of an object depends on the engine; the CPU that frees it does not.
         assert_eq!((traffic.allocs, traffic.frees), (first.allocs, first.frees), "{preset}");
         assert_eq!((traffic.other_cpu, traffic.failed), (first.other_cpu, 0), "{preset}");
         let (made, given_back) = metadata(outcome);

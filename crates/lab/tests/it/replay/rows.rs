@@ -38,7 +38,8 @@ fn frees() {
     // partial list, where the other 15 find it frozen.
     check(
         "cache filp 256; 0 alloc filp 0-31; 0 free filp 0-31",
-        "filp: frees=32 free_fastpath=16 free_slowpath=16 free_frozen=15 cpu_partial_free=1 free_slab=0 slabs=2
+        "filp: frees=32 free_fastpath=16 free_slowpath=16 free_frozen=15 cpu_partial_free=1 free_slab=0 \
+         slabs=2
                live_objects=0 parked_objects=32;
          total: frees_other_cpu=0 slabs_returned=0",
     );
@@ -46,12 +47,14 @@ fn frees() {
     // partial slab.
     check(
         "cache filp 256; 0 alloc filp 0-31; 1 free filp 0-31",
-        "filp: frees=32 free_fastpath=0 free_slowpath=32 free_frozen=31 cpu_partial_free=1 frees_other_cpu=32",
+        "filp: frees=32 free_fastpath=0 free_slowpath=32 free_frozen=31 cpu_partial_free=1 \
+         frees_other_cpu=32",
     );
     // And CPU 0 finds what was freed into its slab when its own list is empty: one refill.
     check(
         "cache filp 256; 0 alloc filp 0-15; 1 free filp 0-7; 0 alloc filp 16-23",
-        "filp: alloc_refill=1 alloc_slab=1 alloc_fastpath=22 alloc_slowpath=2 frees_other_cpu=8 live_objects=16",
+        "filp: alloc_refill=1 alloc_slab=1 alloc_fastpath=22 alloc_slowpath=2 frees_other_cpu=8 \
+         live_objects=16",
     );
 }
 
@@ -60,7 +63,8 @@ fn objects_from_before() {
     // Of a slab of 16, of which nothing else is known: the others stay.
     check(
         "cache filp 256; 0 unseen filp 1003",
-        "filp: slabs_start=1 objects_start=16 frees=1 frees_old=1 allocs=0 live_objects=15; total: frees_old=1",
+        "filp: slabs_start=1 objects_start=16 frees=1 frees_old=1 allocs=0 live_objects=15; total: \
+         frees_old=1",
     );
     // First freed, then allocated, freed and allocated again: one old free.
     check(

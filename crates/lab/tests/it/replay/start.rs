@@ -31,7 +31,7 @@ fn a_dump_merges_names() {
     }
     let before = || Some(Before::read(&folder).expect("a dump"));
     let options = || Options { engines: presets(&["slub@6.1"]), before: before(), ..Options::default() };
-    // Three slabs: the CPU's, of which nobody saw a free object; one with 8 free; one full.
+    // Three slabs: the CPU's, without a free object in the recording; one with 8 free; one full.
     check_with(
         "cache filp 248; cache bio-248 256; 0 alloc filp 0; 0 alloc bio-248 0; 0 alloc bio-248 1",
         "6.1.0",

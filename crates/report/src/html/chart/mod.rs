@@ -3,7 +3,7 @@
 //! | chart | for |
 //! |---|---|
 //! | [`Bars`] | parts of wholes: where memory goes, the worst caches |
-//! | [`Lines`] | something over time, over a knob: straight or in steps, with an error band where there is one |
+//! | [`Lines`] | values over time or over a knob: straight or in steps, with an error band if there is one |
 //! | [`Pairs`] | two values of each of many things: real and predicted, today and asked |
 //! | [`Shares`] | what each of several things adds to a change or takes from it |
 //!
@@ -28,7 +28,7 @@ use svg::Anchor;
 
 /// What the page needs of a chart.
 pub trait Chart {
-    /// What it shows, in a sentence or two, for those who do not see it.
+    /// A description in a sentence or two, for readers who cannot see the chart.
     fn describe(&self) -> String;
 
     /// What its marks mean: a sign and a name each; none where there is one mark only.

@@ -60,7 +60,8 @@ impl Svg {
     /// A picture of the page, named and described by the elements with `id` and its suffixes.
     pub(in crate::html) fn picture(&self, id: &str, title: &str, description: &str) -> String {
         format!(
-            "<svg role=\"img\" viewBox=\"0 0 {} {}\" aria-labelledby=\"{id}-t {id}-d\">\n<title id=\"{id}-t\">{}</title>\n<desc id=\"{id}-d\">{}</desc>\n{}</svg>\n",
+            "<svg role=\"img\" viewBox=\"0 0 {} {}\" aria-labelledby=\"{id}-t {id}-d\">\n<title \
+             id=\"{id}-t\">{}</title>\n<desc id=\"{id}-d\">{}</desc>\n{}</svg>\n",
             at(self.width),
             at(self.height),
             escape(title),
