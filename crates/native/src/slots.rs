@@ -68,8 +68,8 @@ impl Hot {
     /// The array's size and capacity, for the slot's thread.
     #[inline(always)]
     fn halves(&self) -> (&Cell<u32>, &Cell<u32>) {
-        // SAFETY: the halves of a word, in this order on either machine; where slots are threads' nobody else
-        // uses it meanwhile, and where they are not this is a word of the refusing area, which nobody writes.
+        // SAFETY: the halves of a word, in this order on both machines. With slots per thread no other thread
+        // uses the word meanwhile; else it is a word of the refusing area, which is never written.
         unsafe {
             let first: *const Cell<u32> = (&raw const self.sizes).cast();
             (&*first, &*first.add(1))

@@ -86,7 +86,7 @@ pub fn write(stack: u64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     }
 }
 
-/// The calls of a stack without the innermost one, at most [`SHOWN`].
+/// The calls of a stack without the innermost one, eight at most.
 pub fn others(stack: u64) -> impl Iterator<Item = impl fmt::Display> {
     calls(stack).skip(1).take(SHOWN)
 }

@@ -87,7 +87,7 @@ pub unsafe fn resize_block(at: *mut u8, bytes: usize, wanted: usize, may_move: b
 /// Unmaps a block of [`map_block`], or whole pages at one end of it.
 ///
 /// # Safety
-/// `map_block` or [`reserve`] returned a range that these pages are in, and no thread uses them.
+/// `map_block` or `reserve` returned a range that these pages are in, and no thread uses them.
 pub unsafe fn unmap_block(at: *mut u8, bytes: usize) {
     // SAFETY: the pages are of a mapping of ours that is not used (`# Safety` above).
     unsafe { libc::munmap(at.cast(), bytes) };

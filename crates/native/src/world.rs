@@ -44,7 +44,7 @@ use std::sync::atomic::{AtomicU8, Ordering::*};
 /// Native::<Program>::with_frame(Pfn(u32::MAX), |frame| frame.node());
 /// ```
 ///
-/// The same call with the promise made:
+/// A call of the world with the promise made:
 ///
 /// ```
 /// use slablab_native::{Native, Trusted};

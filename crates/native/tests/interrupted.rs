@@ -103,7 +103,7 @@ impl Bench {
         self.empty_all();
         for (cpu, storage) in [(1, self.storage[1]), (0, self.storage[0])] {
             Native::go_to(CpuId(cpu));
-            let mut slot = self.slots.local().expect("nobody has the slot");
+            let mut slot = self.slots.local().expect("the slot is free");
             slot.set_list(HotList { head: None, count: 0, tag: TAG });
             slot.set_array(HotArray { storage: Some(storage), size: 0, capacity: INSIDE as u32 + 1 });
         }
