@@ -35,8 +35,8 @@
 #define KMEM_STORE_USER 65536
 
 /*
- Fills the object with zeros; for `flags` of the functions that allocate. Not with a constructor. No flag
- of `kmem_cache_create` has this value.
+ For `flags` of the functions that allocate: fills the object with zeros. Invalid if the cache has a
+ constructor. `kmem_cache_create` has no flag of this value.
  */
 #define KMEM_ZERO 1
 
@@ -60,7 +60,7 @@ struct slab_sheaf;
  */
 struct kmem_cache_args {
   /*
-   Bytes of alignment, a power of two; 0 for a word's.
+   Alignment in bytes, a power of two; 0 for 8 bytes.
    */
   size_t align;
   /*
@@ -73,7 +73,7 @@ struct kmem_cache_args {
    */
   void (*ctor)(void*);
   /*
-   How many objects may be live at a time; 0 for no limit.
+   The number of objects that may be live at a time; 0 for no limit.
    */
   size_t max_objects;
   /*
@@ -135,7 +135,7 @@ extern "C" {
  caches.
 
  # Safety
- `name` is a text that ends with 0, or null; `ctor` may be called with any object of this cache.
+ `name` is a string that ends with 0, or null; `ctor` may be called with any object of this cache.
  */
 struct kmem_cache *kmem_cache_create(const char *name,
                                      size_t size,
@@ -162,7 +162,8 @@ struct kmem_cache *kmem_cache_create_args(const char *name, size_t size, const s
 void *kmem_cache_alloc(struct kmem_cache *cache, unsigned int flags);
 
 /*
- Allocates `count` objects, all or none. Returns `count`, or 0 with `errno` as of [`kmem_cache_alloc`].
+ Allocates `count` objects, all or none. Returns `count`; or 0, and sets `errno` as [`kmem_cache_alloc`]
+ does.
 
  # Safety
  `cache` came from `kmem_cache_create`; `objects` has room for `count` addresses.
@@ -212,7 +213,7 @@ int kmem_cache_destroy(struct kmem_cache *cache);
 size_t kmem_cache_size(const struct kmem_cache *cache);
 
 /*
- The cache's name; lives as long as the cache.
+ The cache's name. The string is valid as long as the cache.
 
  # Safety
  `cache` came from `kmem_cache_create`.
@@ -229,7 +230,7 @@ void kmem_cache_get_stats(const struct kmem_cache *cache, struct kmem_cache_stat
 
 /*
  Allocates `count` objects in advance, for a section that must not fail, and runs the constructor for those
- that are new. Returns null with `errno` as of [`kmem_cache_alloc`].
+ that are new. Returns null, and sets `errno` as [`kmem_cache_alloc`] does, if not all could be allocated.
 
  # Safety
  `cache` came from `kmem_cache_create`.
@@ -237,7 +238,7 @@ void kmem_cache_get_stats(const struct kmem_cache *cache, struct kmem_cache_stat
 struct slab_sheaf *kmem_cache_prefill_sheaf(struct kmem_cache *cache, unsigned int flags, size_t count);
 
 /*
- Takes one of the objects that were allocated in advance; null if none is left.
+ Takes one of the objects that were allocated in advance. Returns null if none is left.
 
  # Safety
  `cache` came from `kmem_cache_create`, and the sheaf came from it.
@@ -264,7 +265,7 @@ void kmem_cache_return_sheaf(struct kmem_cache *cache, unsigned int _flags, stru
  Registers a function of a program that keeps objects for later. `ask` is called with the number of objects
  that are wanted and with `argument`, in the thread that wants memory; it returns the number of objects
  that it freed. It is called when memory is short, and when `cache`, which may be null, is at its limit.
- Null and `EINVAL` if `ask` is null.
+ Returns null and sets `errno` to `EINVAL` if `ask` is null.
 
  # Safety
  `cache` came from `kmem_cache_create`, or is null; `ask` may be called with `argument` in any thread until

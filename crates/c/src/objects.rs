@@ -1,5 +1,5 @@
-//! Object caches for C, by the kernel's names; `include/slablab.h` is made from this file. `unsafe`:
-//! addresses come from anywhere.
+//! Object caches for C, under the kernel's names. cbindgen makes `include/slablab.h` from this file.
+//! `unsafe`: addresses come from C.
 //!
 //! A cache is a pointer that `kmem_cache_create` returned. Every address of an object is checked, and a wrong
 //! one ends the process with a report. An address of a cache is trusted.
@@ -23,8 +23,8 @@ pub const KMEM_RED_ZONE: c_uint = 0x400;
 pub const KMEM_POISON: c_uint = 0x800;
 /// Records the stacks that allocate and free an object (U), for reports.
 pub const KMEM_STORE_USER: c_uint = 0x10000;
-/// Fills the object with zeros; for `flags` of the functions that allocate. Not with a constructor. No flag
-/// of `kmem_cache_create` has this value.
+/// For `flags` of the functions that allocate: fills the object with zeros. Invalid if the cache has a
+/// constructor. `kmem_cache_create` has no flag of this value.
 pub const KMEM_ZERO: c_uint = 0x1;
 
 /// A cache of objects of one size.
@@ -48,14 +48,14 @@ pub struct kmem_shrinker {
 #[allow(non_camel_case_types, reason = "C's name")]
 #[repr(C)]
 pub struct kmem_cache_args {
-    /// Bytes of alignment, a power of two; 0 for a word's.
+    /// Alignment in bytes, a power of two; 0 for 8 bytes.
     pub align: size_t,
     /// `KMEM_HWCACHE_ALIGN`, and the flags that debug this cache; or 0.
     pub flags: c_uint,
     /// Constructor: called once for an object, before it is first allocated. The contents survive frees. May
     /// be null.
     pub ctor: Option<unsafe extern "C" fn(*mut c_void)>,
-    /// How many objects may be live at a time; 0 for no limit.
+    /// The number of objects that may be live at a time; 0 for no limit.
     pub max_objects: size_t,
     /// Bytes that live objects may take, each with the padding that its cache puts around it; 0 for no limit.
     /// Only if `max_objects` is 0.
@@ -91,7 +91,7 @@ pub struct kmem_cache_stats {
 /// caches.
 ///
 /// # Safety
-/// `name` is a text that ends with 0, or null; `ctor` may be called with any object of this cache.
+/// `name` is a string that ends with 0, or null; `ctor` may be called with any object of this cache.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn kmem_cache_create(
     name: *const c_char,
@@ -227,7 +227,8 @@ extern "C" fn alloc_slow(cache: &kmem_cache, flags: c_uint) -> *mut c_void {
     given(cache, flags, cache.checked.alloc())
 }
 
-/// Allocates `count` objects, all or none. Returns `count`, or 0 with `errno` as of [`kmem_cache_alloc`].
+/// Allocates `count` objects, all or none. Returns `count`; or 0, and sets `errno` as [`kmem_cache_alloc`]
+/// does.
 ///
 /// # Safety
 /// `cache` came from `kmem_cache_create`; `objects` has room for `count` addresses.
@@ -330,7 +331,7 @@ pub unsafe extern "C" fn kmem_cache_size(cache: *const kmem_cache) -> size_t {
     unsafe { (*cache).checked.size() }
 }
 
-/// The cache's name; lives as long as the cache.
+/// The cache's name. The string is valid as long as the cache.
 ///
 /// # Safety
 /// `cache` came from `kmem_cache_create`.
@@ -363,7 +364,7 @@ pub unsafe extern "C" fn kmem_cache_get_stats(cache: *const kmem_cache, stats: *
 }
 
 /// Allocates `count` objects in advance, for a section that must not fail, and runs the constructor for those
-/// that are new. Returns null with `errno` as of [`kmem_cache_alloc`].
+/// that are new. Returns null, and sets `errno` as [`kmem_cache_alloc`] does, if not all could be allocated.
 ///
 /// # Safety
 /// `cache` came from `kmem_cache_create`.
@@ -378,12 +379,12 @@ pub unsafe extern "C" fn kmem_cache_prefill_sheaf(
     }
     // SAFETY: the caller's promise.
     match unsafe { (*cache).checked.prefill(count) } {
-        Ok(lent) => Box::into_raw(Box::new(slab_sheaf(lent))),
+        Ok(prefilled) => Box::into_raw(Box::new(slab_sheaf(prefilled))),
         Err(why) => refused(why).cast(),
     }
 }
 
-/// Takes one of the objects that were allocated in advance; null if none is left.
+/// Takes one of the objects that were allocated in advance. Returns null if none is left.
 ///
 /// # Safety
 /// `cache` came from `kmem_cache_create`, and the sheaf came from it.
@@ -426,7 +427,7 @@ pub unsafe extern "C" fn kmem_cache_return_sheaf(
     sheaf: *mut slab_sheaf,
 ) {
     if !sheaf.is_null() {
-        // SAFETY: the caller's promise; it came from `Box::into_raw`.
+        // SAFETY: the caller's promise; `sheaf` came from `Box::into_raw`.
         unsafe { (*cache).checked.give_back(Box::from_raw(sheaf).0) }
     }
 }
@@ -442,7 +443,7 @@ unsafe impl Sync for Asked {}
 /// Registers a function of a program that keeps objects for later. `ask` is called with the number of objects
 /// that are wanted and with `argument`, in the thread that wants memory; it returns the number of objects
 /// that it freed. It is called when memory is short, and when `cache`, which may be null, is at its limit.
-/// Null and `EINVAL` if `ask` is null.
+/// Returns null and sets `errno` to `EINVAL` if `ask` is null.
 ///
 /// # Safety
 /// `cache` came from `kmem_cache_create`, or is null; `ask` may be called with `argument` in any thread until
@@ -478,7 +479,7 @@ pub unsafe extern "C" fn kmem_register_shrinker(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn kmem_unregister_shrinker(shrinker: *mut kmem_shrinker) {
     if !shrinker.is_null() {
-        // SAFETY: it came from `Box::into_raw`.
+        // SAFETY: `shrinker` came from `Box::into_raw`.
         drop(unsafe { Box::from_raw(shrinker) });
     }
 }

@@ -159,7 +159,7 @@ static void *half_of_the_forks(void *count) {
     return NULL;
 }
 
-/* Two threads fork at once, while others are in the middle of allocating. */
+/* Two threads fork at once, while other threads allocate. */
 static void forks(uintptr_t count) {
     pthread_t threads[3], other;
     stop = 0;

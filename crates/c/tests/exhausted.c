@@ -119,7 +119,7 @@ static void work(void) {
         int answer = posix_memalign(&aligned, 1 << 21, HUGE_BYTES);
         HOLDS(answer == 0 ? (uintptr_t)aligned % (1 << 21) == 0 : answer == ENOMEM && aligned == NULL);
         free(aligned);
-        /* Grown from a page, and from a mapping. */
+        /* realloc grows a page, and a mapping. */
         char *grown = do_malloc(10000);
         if (grown != NULL) {
             grown[0] = grown[9999] = 3;

@@ -1,4 +1,5 @@
-/* Object caches as a C program uses them. Without an argument everything is done right; an argument names a fault to commit. */
+/* Object caches in a C program. Without an argument the program uses them correctly; an argument names a fault
+ * to commit. */
 #include <errno.h>
 #include <malloc.h>
 #include <pthread.h>
@@ -18,7 +19,7 @@
         }                                                              \
     } while (0)
 
-/* Whether something is around the engine: objects are then further apart. */
+/* Whether the engine is wrapped: objects are then further apart. */
 static int wrapped(void)
 {
     const char *engine = getenv("SLABLAB_ENGINE");
@@ -120,7 +121,7 @@ static void constructor(void)
         CHECK(all[i] && !memcmp(all[i], fresh, 40));
     }
     CHECK(made == 200);
-    /* What was made survives; every other object stays, and so do the slabs. */
+    /* The constructed contents survive. Every other object stays live, so the slabs stay too. */
     for (int i = 0; i < 200; i += 2) {
         memset(all[i], 0x77, 20);
         kmem_cache_free(cache, all[i]);
@@ -184,7 +185,7 @@ static void limits(void)
     kmem_cache_free_bulk(cache, 3, more);
     CHECK(kmem_cache_destroy(cache) == 0);
 
-    /* All or none, also where more than one batch is wanted. */
+    /* All or none, also for more than one batch. */
     void *too_many[60];
     args.max_objects = 50;
     cache = kmem_cache_create_args("all or none", 64, &args);
@@ -232,7 +233,7 @@ static void remaining(void)
     CHECK(kmem_cache_alloc_bulk(cache, 0, 3, all) == 3);
     errno = 0;
     CHECK(kmem_cache_destroy(cache) == -1 && errno == EBUSY);
-    /* It goes on. */
+    /* The cache can still be used. */
     void *fourth = kmem_cache_alloc(cache, 0);
     CHECK(fourth);
     kmem_cache_free(cache, fourth);
@@ -271,7 +272,7 @@ static void threads(void)
     for (int round = 0; round < 3; round++) {
         for (uintptr_t i = 0; i < 4; i++)
             CHECK(pthread_create(&all[i], NULL, churn, (void *)(i + 1)) == 0);
-        /* A child has what its parent had, and nothing of the other threads. */
+        /* A child has the objects of its parent, and none of the parent's other threads. */
         for (int i = 0; i < 20; i++) {
             pid_t child = fork();
             int status;
@@ -290,7 +291,7 @@ static void threads(void)
     CHECK(kmem_cache_destroy(shared) == 0);
 }
 
-/* A child may destroy a cache that its parent's other threads look after. */
+/* A child may destroy a cache while its parent's other threads do upkeep of it. */
 static volatile int trims;
 
 static void *trimming(void *argument)
@@ -324,7 +325,8 @@ static void children_that_destroy(void)
     CHECK(kmem_cache_destroy(cache) == 0);
 }
 
-/* A child may register a shrinker, whatever its parent's other threads did with theirs when it was forked. */
+/* A child may register a shrinker, even if another thread of its parent registered or unregistered one at the
+ * fork. */
 static volatile int registers;
 
 static size_t nothing(size_t wanted, void *argument)
@@ -363,7 +365,7 @@ static void children_that_register(void)
         CHECK(pthread_join(threads[i], NULL) == 0);
 }
 
-/* What threads that still live keep in their slots goes with the cache. */
+/* Destroying a cache frees the objects in the slots of threads that still run. */
 static pthread_barrier_t both;
 
 static void *idle(void *argument)
@@ -406,7 +408,7 @@ static void many(void)
     }
 }
 
-/* Faults that only a cache's flags find. Those that are repaired do not end the program. */
+/* Faults that only the debugging flags of a cache find. A fault that is repaired does not end the program. */
 static void watched(const char *name)
 {
     unsigned flags = strcmp(name, "poison") ? KMEM_RED_ZONE | KMEM_STORE_USER : KMEM_POISON;

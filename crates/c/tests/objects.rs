@@ -1,5 +1,4 @@
-//! Object caches under a C program that was linked with the library as its install recipe puts it, once per
-//! engine.
+//! Object caches in a C program, which is linked with the library as install.sh installs it, once per engine.
 
 mod library;
 
@@ -14,7 +13,7 @@ fn done(command: &mut Command) -> String {
     String::from_utf8(done.stdout).expect("text")
 }
 
-/// Where the library is installed.
+/// Installs the library, and returns the folder.
 fn installed() -> PathBuf {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR"));
     let prefix = Path::new(env!("CARGO_TARGET_TMPDIR")).join("installed");
@@ -22,7 +21,7 @@ fn installed() -> PathBuf {
     prefix
 }
 
-/// The compiler's arguments, as pkg-config says them; where there is none, as the file says them.
+/// The compiler's arguments from pkg-config; if it is not installed, from the `.pc` file itself.
 fn arguments(prefix: &Path) -> Vec<String> {
     let file = prefix.join("lib/pkgconfig");
     let mut asked = Command::new("pkg-config");
@@ -71,7 +70,7 @@ fn run(engine: &str, arguments: &[&str], setting: (&str, &str)) -> Output {
 fn run_program(program: &Path, engine: &str, arguments: &[&str], setting: (&str, &str)) -> Output {
     let built = built();
     let mut command = Command::new(program);
-    // Not a setting of the library.
+    // The library would report it: it is a variable of these tests.
     command.env_remove("SLABLAB_LONG");
     command.args(arguments).env("LD_LIBRARY_PATH", &built.libraries).env("SLABLAB_ENGINE", engine);
     command.env(setting.0, setting.1).output().expect("it runs")
@@ -92,7 +91,7 @@ fn object_caches_do_what_the_header_says() {
     }
 }
 
-/// By a timer; and after every instruction, where slots are threads'.
+/// The handlers run by a timer and, with a slot per thread, after every instruction.
 #[test]
 fn signal_handlers_that_allocate() {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/signals.c");
@@ -114,7 +113,7 @@ fn signal_handlers_that_allocate() {
         for slots in ["thread", "cpu"] {
             check(engine, slots, &["8000"]);
         }
-        // What looks at every byte of an object takes too many instructions.
+        // Debugging, which reads every byte of an object, takes too many instructions.
         let steps = if long { !engine.contains(',') } else { ["slub@6.1", "slab@6.1"].contains(engine) };
         if cfg!(target_arch = "x86_64") && steps {
             check(engine, "thread", &["10", "steps"]);
@@ -122,7 +121,7 @@ fn signal_handlers_that_allocate() {
     }
 }
 
-/// A fault, and what the report says of it; `@` stands for the first object's address.
+/// A fault, and a part of its report; `@` stands for the first object's address.
 const FAULTS: &[(&str, &str)] = &[
     ("double free", "plain: double free of @"),
     ("double free, kept", "kept: double free of 0x"),
@@ -135,9 +134,9 @@ const FAULTS: &[(&str, &str)] = &[
     ("foreign", "outside the heap"),
     ("inside", "not the start of an object: at offset "),
     ("not aligned", "not the start of an object"),
-    ("never allocated", "or it was never allocated"),
+    ("never allocated", "or free of an object that was never allocated"),
     ("empty slab", "plain: free of @: not allocated here: outside the heap, or in an empty slab"),
-    ("behind its end", "was written behind its end"),
+    ("behind its end", "the word behind the object was overwritten"),
     ("remaining", "plain: cannot be destroyed: objects remaining: 2"),
 ];
 
@@ -171,7 +170,7 @@ fn a_damaged_list_is_reported_with_the_cache_s_name() {
     }
 }
 
-/// A fault in a cache that its flags debug, the report's lines, and whether the program ends by it.
+/// A fault in a cache with debugging flags, the report's lines, and whether the fault ends the program.
 const WATCHED: &[(&str, &[&str], bool)] = &[
     (
         "watched: behind",
@@ -236,7 +235,7 @@ fn statistics_list_object_caches_after_malloc() {
     };
     assert!(place("# name") < place("malloc-") && place("malloc-") < place("plain "), "{said}");
     let plain: Vec<&str> = said.lines().nth(place("plain ")).expect("its line").split_whitespace().collect();
-    // name active total size per-slab pages, as in slabinfo: two objects are out.
+    // name active total size per-slab pages, as in slabinfo: two objects are live.
     assert_eq!((plain[1], plain[3]), ("2", "64"), "{said}");
 }
 

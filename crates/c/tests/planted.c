@@ -26,7 +26,8 @@ __attribute__((noinline)) void giver(char *object)
     __asm__ volatile("" ::: "memory");
 }
 
-/* How many of 200 objects are as far from the one before as that one is from its own. */
+/* Of 200 objects, counts those whose distance to the object before is the same as that object's distance to
+ * its own predecessor. */
 static int steps(void)
 {
     char *last = NULL;

@@ -15,7 +15,7 @@ fn engines() -> impl Iterator<Item = &'static str> {
 
 const SLOTS: [&str; 2] = ["thread", "cpu"];
 
-/// How a program ends.
+/// The end of a program.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Ends {
     /// It goes on, and prints that.
@@ -168,7 +168,7 @@ fn run(engine: &str, fault: &str, slots: &str) -> Output {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/planted.c");
         let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("planted");
         let mut compiler = Command::new("cc");
-        // By their names in the dynamic symbol table reports know functions.
+        // Reports take the names of functions from the dynamic symbol table (`-rdynamic`).
         compiler.args([
             "-std=gnu11",
             "-O1",
@@ -219,9 +219,9 @@ fn planted_faults_are_found() {
     }
 }
 
-/// A write into a freed block hides a second free from malloc; the engine finds the object twice when it
-/// empties its arrays or queues. That ends in one line that names object and cache: no panic, whose message
-/// and backtrace would need the same heap.
+/// A write into a freed block hides a second free from malloc. The engine finds the object twice when it
+/// empties its arrays or queues. The process then ends with one line that names the object and the cache, and
+/// not with a panic, whose message and backtrace would allocate from the same heap.
 #[test]
 fn a_damaged_free_list_ends_in_one_line() {
     for engine in ["slub@7.1", "slub@6.1", "slab", "slqb"] {
@@ -237,7 +237,7 @@ fn a_damaged_free_list_ends_in_one_line() {
     }
 }
 
-/// A heap is larger than some stacks.
+/// A heap starts on a small stack, because it is not built on the stack.
 #[test]
 fn a_small_stack_is_enough_to_start() {
     run("slub", "nothing", "thread");

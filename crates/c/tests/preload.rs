@@ -361,7 +361,7 @@ fn the_c_example_linked_against_the_library() {
     }
 }
 
-/// In the middle of anything, by a timer.
+/// Handlers run by a timer, at any instruction.
 #[test]
 fn signal_handlers_that_allocate() {
     let program = built("cc", "signals.c", &["-std=gnu11", "-O1", "-Wall", "-pthread"], "signals");
@@ -369,7 +369,8 @@ fn signal_handlers_that_allocate() {
     check_with(&ENGINES[..1], &program, &["100000", "forks"], "all holds, ");
 }
 
-/// After every instruction. Single steps would abort the sequences of slots per CPU for ever.
+/// Handlers run after every instruction. Slots per CPU are left out: single steps would abort a restartable
+/// sequence each time.
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn signal_handlers_that_allocate_after_every_instruction() {

@@ -110,7 +110,7 @@ static uint64_t next(uint64_t *state) {
     return *state >> 11;
 }
 
-/* What handlers keep for later handlers: taken and left by exchange. */
+/* Blocks that handlers leave to later handlers: taken and stored by an atomic exchange. */
 static struct {
     _Atomic(unsigned char *) at;
     size_t bytes;
@@ -120,7 +120,7 @@ static struct {
 
 static int forks;
 
-/* The child of a handler in the middle of malloc may end, and no more. */
+/* If a handler interrupted malloc and forks, the child may only end. */
 static void forked(int allocates) {
     pid_t child = fork();
     if (child < 0)
@@ -286,7 +286,7 @@ int main(int count, char **arguments) {
     pthread_t threads[THREADS];
     for (uintptr_t i = 0; i < THREADS; i++)
         pthread_create(&threads[i], 0, program, (void *)(i + 1));
-    /* This thread would get them all. */
+    /* This thread would get all the signals. */
     pthread_sigmask(SIG_BLOCK, &alarm, 0);
     for (int i = 0; i < THREADS; i++)
         pthread_join(threads[i], 0);

@@ -1,7 +1,8 @@
-//! What a pair of alloc and free costs, beside a bare list of free objects in thread-local storage.
+//! The cost of a pair of alloc and free, next to a bare list of free objects in thread-local storage.
 //!
-//! `cargo run --profile dist -p slablab-objects --example pair [ENGINE...]`: nanoseconds of thread CPU time per pair, the median of
-//! interleaved rounds. `--count NAME ENGINE` does a million pairs of one kind and nothing else, for callgrind.
+//! `cargo run --profile dist -p slablab-objects --example pair [ENGINE...]`: nanoseconds of thread CPU time
+//! per pair, the median of interleaved rounds. `--count NAME ENGINE` does a million pairs of one kind and
+//! nothing else, for callgrind.
 
 use slablab_objects::{Builder, Constructed, ObjectCache};
 use std::cell::Cell;
@@ -17,7 +18,7 @@ fn cpu_time() -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// A free object of a list that is nothing else: what hardware and thread-local storage cost.
+/// A free object of a bare list: the cost of the hardware and of thread-local storage alone.
 #[repr(align(64))]
 struct Bare {
     next: Cell<Option<&'static Bare>>,

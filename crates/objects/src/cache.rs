@@ -9,7 +9,7 @@ use std::marker::PhantomData;
 
 /// A cache of values of one type.
 ///
-/// [`Plain`]: a value moves into an object and is dropped when the object is freed.
+/// In a [`Plain`] cache, a value moves into an object and is dropped when the object is freed.
 ///
 /// ```
 /// let cache = slablab_objects::ObjectCache::new("connection")?;
@@ -19,8 +19,8 @@ use std::marker::PhantomData;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// [`Constructed`]: a constructor makes the value once; it is as the last user left it when it is handed out
-/// again.
+/// In a [`Constructed`] cache, a constructor makes the value once. A later allocation of the object gets the
+/// value as the last user left it.
 ///
 /// ```
 /// let cache = slablab_objects::ObjectCache::with("buffer", || Vec::<u8>::with_capacity(4096))?;
@@ -46,7 +46,8 @@ pub struct ObjectCache<T, M: Mode<T> = Plain> {
     values: PhantomData<T>,
 }
 
-// SAFETY: values are reached through objects alone, so that the cache only moves them between threads.
+// SAFETY: only an `Object` refers to a value, so the cache itself does no more than move values between
+// threads.
 unsafe impl<T: Send, M: Mode<T> + Send> Send for ObjectCache<T, M> {}
 // SAFETY: as above.
 unsafe impl<T: Send, M: Mode<T> + Sync> Sync for ObjectCache<T, M> {}
@@ -68,7 +69,7 @@ impl<T> ObjectCache<T> {
     pub fn insert(&self, value: T) -> Result<Object<'_, T>, InsertError<T>> {
         match self.raw.alloc() {
             Ok(object) => {
-                // SAFETY: the object is ours alone, and large and aligned enough.
+                // SAFETY: this call alone has the object, which has the size and alignment of `T`.
                 unsafe { constructor::value::<T>(object).write(value) };
                 Ok(Object::new(object, self))
             }

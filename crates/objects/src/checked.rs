@@ -3,14 +3,14 @@
 //!
 //! | cache | the state word | fresh | live | free |
 //! |---|---|---|---|---|
-//! | without a constructor | the second of a free object | key | the caller's | key |
-//! | with one | behind the object | 0 | 1 | key |
+//! | without a constructor | the second word of a free object | key | the caller's data | key |
+//! | with a constructor | a word behind the object | 0 | 1 | key |
 //!
 //! If the engine is wrapped, the wrapper knows an object's state, and a cache without a constructor has no
 //! state word.
 //!
-//! The key is a secret of the process and the object's address. A live object without a constructor may hold
-//! its own key by chance, once in 2^64.
+//! The key is a secret of the process XOR the object's address. A live object without a constructor holds its
+//! own key by chance once in 2^64.
 
 use crate::prefill::Prefill;
 use crate::untyped::{Cache, Spec, WORD};
@@ -24,7 +24,7 @@ use slablab_slabs::Misuse;
 /// A constructor: initialises an object once, before it is first allocated.
 pub type Constructor = unsafe extern "C" fn(*mut std::ffi::c_void);
 
-/// A cache that checks its callers.
+/// A cache that checks the addresses that its callers give it.
 pub struct Checked {
     cache: Cache,
     construct: Option<Constructor>,
@@ -49,7 +49,7 @@ impl PrefilledObjects {
     }
 }
 
-/// Marks a free object of a cache without a constructor.
+/// Writes the key into a free object of a cache without a constructor.
 fn mark(object: Object) {
     // SAFETY: the object is free, and has two words.
     unsafe { object.as_ptr().cast::<u64>().add(1).write(Native::secret() ^ object.addr() as u64) };
@@ -118,7 +118,7 @@ impl Checked {
     #[cold]
     #[inline(never)]
     extern "C" fn make(&self, construct: Constructor, object: *mut u8) -> *mut u8 {
-        // SAFETY: the object is ours alone, and the constructor is for objects of this cache.
+        // SAFETY: the cache just allocated the object for this call, and the constructor is for its objects.
         unsafe {
             construct(object.cast());
             object.wrapping_add(self.word).cast::<u64>().write(LIVE);
@@ -139,7 +139,7 @@ impl Checked {
             && self.mark(object)
         {
             if !self.cache.free_fast(object, slab) {
-                self.free_taken(at);
+                self.free_slow_marked(at);
             }
             return;
         }
@@ -148,7 +148,7 @@ impl Checked {
 
     /// Slow path of a free: the object is marked as free already.
     #[inline(never)]
-    extern "C" fn free_taken(&self, at: *mut u8) {
+    extern "C" fn free_slow_marked(&self, at: *mut u8) {
         let (object, location) = Object::at(at).zip(Native::location(at)).expect("an object");
         if self.cache.try_free(object, location.slab).is_err() {
             self.wrong(at);
@@ -210,9 +210,11 @@ impl Checked {
         // SAFETY: an object of this cache has a state word.
         let word = if self.wordless { FRESH } else { unsafe { self.word(object).read() } };
         if self.construct.is_some() && ![FRESH, LIVE, self.key(object)].contains(&word) {
-            misuse(format_args!("{name}: free of {at:p}: {word:#x} was written behind its end"));
+            misuse(format_args!(
+                "{name}: free of {at:p}: the word behind the object was overwritten with {word:#x}"
+            ));
         }
-        misuse(format_args!("{name}: double free of {at:p}, or it was never allocated"))
+        misuse(format_args!("{name}: double free of {at:p}, or free of an object that was never allocated"))
     }
 
     /// Allocates `count` objects, all or none, and calls `hand_over` with the address of each.
@@ -234,7 +236,7 @@ impl Checked {
     /// Frees objects.
     ///
     /// # Safety
-    /// As [`Checked::free`], for each of them.
+    /// The contract of [`Checked::free`] holds for each address.
     pub unsafe fn free_bulk(&self, all: &[*mut u8]) {
         if self.wordless {
             // SAFETY: the caller's promise.

@@ -18,11 +18,11 @@
 //! # States of an object in a cache with a constructor
 //!
 //! ```text
-//!         slab made           first handed out          freed
-//! (none) ───────────▶ fresh ──────────────────▶ live ◀────────▶ made, free
-//!                                                                  │ slab goes, or the cache
+//!         slab made           first allocation         free, alloc
+//! (none) ───────────▶ fresh ──────────────────▶ live ◀────────▶ constructed, free
+//!                                                                  │ the slab is freed
 //!                                                                  ▼
-//!                                                                ended
+//!                                                                dropped
 //! ```
 //!
 //! | module | what |
@@ -51,7 +51,7 @@ mod prefill;
 mod shrinker;
 mod signal_frees;
 mod stats;
-#[expect(unsafe_code, reason = "tells the process of itself")]
+#[expect(unsafe_code, reason = "publishes itself to the registry of tenants")]
 pub mod untyped;
 
 pub use cache::{Builder, ObjectCache};

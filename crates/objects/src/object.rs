@@ -9,20 +9,21 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 
-/// A value in an object of a cache, as a `Box` is one on the heap. Dropping it frees the object.
+/// An owned value in an object of a cache, like a `Box` whose memory is the cache's. Dropping it frees the
+/// object.
 pub struct Object<'c, T, M: Mode<T> = Plain> {
     at: Raw,
     cache: &'c ObjectCache<T, M>,
     value: PhantomData<T>,
 }
 
-// SAFETY: an object is its value's owner.
+// SAFETY: an `Object` owns its value, so it may go where the value may go.
 unsafe impl<T: Send, M: Mode<T> + Sync> Send for Object<'_, T, M> {}
 // SAFETY: as above.
 unsafe impl<T: Sync, M: Mode<T> + Sync> Sync for Object<'_, T, M> {}
 
 impl<'c, T, M: Mode<T>> Object<'c, T, M> {
-    /// `at` holds a value, and is the new object's alone.
+    /// Takes ownership of the value at `at`.
     #[inline(always)]
     pub(crate) fn new(at: Raw, cache: &'c ObjectCache<T, M>) -> Self {
         Object { at, cache, value: PhantomData }
@@ -48,7 +49,7 @@ impl<T> Object<'_, T> {
     }
 }
 
-/// Frees an object even if its value's end panics.
+/// Frees an object when it is dropped, also if dropping the value panics.
 struct Freed<'c, T, M: Mode<T>>(Raw, &'c ObjectCache<T, M>);
 
 impl<T, M: Mode<T>> Drop for Freed<'_, T, M> {
@@ -62,7 +63,7 @@ impl<T, M: Mode<T>> Drop for Object<'_, T, M> {
     #[inline(always)]
     fn drop(&mut self) {
         let freed = Freed(self.at, self.cache);
-        // SAFETY: the object holds a value, and this is the last to see it.
+        // SAFETY: the object holds a value, and nothing uses it after this drop.
         unsafe { M::free(freed.0) };
     }
 }
@@ -118,13 +119,13 @@ impl<T, M: Mode<T>> AsMut<T> for Object<'_, T, M> {
 /// assert_eq!(reserve.insert(3).unwrap_err(), 3);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[must_use = "objects in advance go back when this is dropped"]
+#[must_use = "dropping the reserve frees its objects"]
 pub struct Reserve<'c, T, M: Mode<T> = Plain> {
     cache: &'c ObjectCache<T, M>,
     prefill: Prefill,
 }
 
-// SAFETY: the objects are the reserve's alone; those of a cache that keeps hold values.
+// SAFETY: the reserve alone has its objects. In a constructed cache they hold values, which are `Send`.
 unsafe impl<T: Send, M: Mode<T> + Sync> Send for Reserve<'_, T, M> {}
 
 impl<'c, T, M: Mode<T>> Reserve<'c, T, M> {
@@ -147,7 +148,7 @@ impl<'c, T> Reserve<'c, T> {
     /// No object is left. The error is the value.
     pub fn insert(&mut self, content: T) -> Result<Object<'c, T>, T> {
         let Some(object) = self.prefill.pop(self.cache.raw()) else { return Err(content) };
-        // SAFETY: the object is ours alone, and large and aligned enough.
+        // SAFETY: this call alone has the object, which has the size and alignment of `T`.
         unsafe { value::<T>(object).write(content) };
         Ok(Object::new(object, self.cache))
     }

@@ -1,5 +1,5 @@
-//! Objects that are allocated in advance. They are linked through themselves, as free objects are, so keeping
-//! them needs no memory.
+//! Objects that are allocated in advance. Each holds the link to the next, as free objects do, so the list
+//! needs no memory.
 
 use crate::AllocError;
 use crate::untyped::Cache;
@@ -7,7 +7,7 @@ use slablab_malloc::world::Native;
 use slablab_native::Object;
 use slablab_platform::Memory;
 
-/// How many objects one call of the cache allocates or frees.
+/// The number of objects that one call of the cache allocates or frees.
 const BATCH: usize = 32;
 
 /// Objects of one cache, allocated in advance. They leak unless [`Prefill::give_back`] is called.
@@ -46,7 +46,7 @@ impl Prefill {
         self.first = Native::link(object, cache.link_offset());
         self.left -= 1;
         if cache.is_wrapped() {
-            // A wrapper may have filled it with zeros, and the link was written since.
+            // A wrapper may have filled the object with zeros (`init=alloc`), before the link was written.
             Native::set_link(object, cache.link_offset(), None);
         }
         Some(object)

@@ -30,15 +30,15 @@ pub struct Spec<'a> {
     pub size: usize,
     /// Bytes of alignment, a power of two.
     pub align: usize,
-    /// Whether objects are aligned to the processor's cache lines too.
+    /// Whether objects are aligned so that each lies in as few cache lines as possible.
     pub hwcache_align: bool,
-    /// Whether the contents of an object, and a word of state behind it, survive a free.
+    /// Whether the contents of an object, and the state word behind it, survive a free.
     pub kept: bool,
-    /// Marks an object of a new slab as free, in its second word.
+    /// Writes a mark into the second word of each object of a new slab.
     pub mark: Option<fn(Object)>,
     /// Drops the value in an object whose slab is freed. Called only inside of calls of this cache.
     pub end: Option<fn(Object)>,
-    /// How many objects may be live at a time.
+    /// The number of objects that may be live at a time.
     pub limit: Limit,
     /// The engine, in the grammar of `SLABLAB_ENGINE`; `None` for the process's own.
     pub engine: Option<&'a str>,
@@ -55,14 +55,14 @@ impl<'a> Spec<'a> {
     }
 }
 
-/// Bytes of the largest object: 4 MiB, as kmalloc's.
+/// Bytes of the largest object: 4 MiB, as of the kernel's kmalloc.
 pub const LARGEST: usize = 4 << 20;
 /// Bytes of the largest alignment.
 pub const LARGEST_ALIGN: usize = LARGEST;
 /// Bytes of a word.
 pub(crate) const WORD: usize = 8;
 
-/// A cache.
+/// A cache of untyped objects.
 pub struct Cache {
     /// An `Arc`, because the process's registry refers to it too: moving a `Box` would invalidate that
     /// reference.
@@ -225,7 +225,7 @@ impl Cache {
         inner.try_free(object)
     }
 
-    /// Whether there is an object of this cache at an address of the heap, allocated or not.
+    /// Checks that an object of this cache, allocated or not, starts at an address of the heap.
     ///
     /// # Errors
     /// There is none. The error says what the address is.
@@ -233,7 +233,7 @@ impl Cache {
         with!(&self.inner.engine, cache => cache.owns(object))
     }
 
-    /// Fills `out` with objects, all or none.
+    /// Allocates an object for each place of `out`.
     ///
     /// # Errors
     /// As [`Cache::alloc`]; then no object was taken.
@@ -286,7 +286,7 @@ impl Cache {
         &self.inner.spec.name
     }
 
-    /// The cache's number, which its slabs' page frames carry.
+    /// The cache's number, which is in the descriptors of its slabs' page frames.
     #[inline(always)]
     pub fn number(&self) -> CacheId {
         self.inner.number
@@ -382,8 +382,8 @@ impl Inner {
             return Ok(());
         }
         for object in &mut out[..got] {
-            let object = object.take().expect("got just now");
-            with!(&self.engine, cache => cache.free(&self.backing(cache), object)).expect("got just now");
+            let object = object.take().expect("allocated above");
+            with!(&self.engine, cache => cache.free(&self.backing(cache), object)).expect("allocated above");
         }
         self.limit.give(count);
         Err(AllocError::NoMemory)
@@ -490,7 +490,7 @@ impl Inner {
         }
     }
 
-    /// Does what the engine deferred for slabs and sheaves, without waiting.
+    /// Runs the engine's deferred work for slabs and sheaves now.
     fn end_works(&self) {
         for kind in [WorkKind::FreeSheaf, WorkKind::FreeSlab] {
             while let Some((cpu, work)) = Native::work_of(self.number.0, kind) {

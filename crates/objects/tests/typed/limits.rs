@@ -128,8 +128,8 @@ fn shrinking_all_gives_memory_back() {
     assert_eq!(cache.stats().slabs, 0);
 }
 
-/// Other tests of this process call every shrinker too: the functions here act only in calls of the test's
-/// own threads, or end well in any.
+/// Other tests of this process call every shrinker too. So the functions here act only in calls of the test's
+/// own threads, or are correct in any call.
 #[test]
 fn unregistering_a_shrinker_waits_for_a_call_in_another_thread() {
     let (entered, may_end, ended) = <(Arc<AtomicBool>, Arc<AtomicBool>, Arc<AtomicU64>)>::default();

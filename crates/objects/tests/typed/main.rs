@@ -10,7 +10,7 @@ mod threads;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
-/// The engines that can have object caches, old and new, and with debugging and hardening around them.
+/// The engines that can have object caches, old and new, bare and with debugging and hardening.
 const ENGINES: &[&str] = &[
     "slub@7.1",
     "slub@6.18",

@@ -3,7 +3,7 @@
 use crate::{Census, under_every_engine};
 use slablab_objects::{Builder, Mode, Object, ObjectCache};
 
-/// A number from a generator (Marsaglia's xorshift), below a bound.
+/// A pseudo-random number below a bound (Marsaglia's xorshift).
 struct Random(u64);
 
 impl Random {
