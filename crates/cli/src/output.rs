@@ -3,7 +3,7 @@
 use crate::outcome::Failure;
 use slablab_doctor::state;
 use slablab_lab::import;
-use slablab_workloads::{Beside, end_of_links};
+use slablab_workloads::{AtomicFile, end_of_links};
 use std::fs::{File, Metadata};
 use std::io::Write;
 use std::os::fd::AsFd;
@@ -45,7 +45,7 @@ impl OutputArgs {
         self.html.as_deref().map_or(Ok(()), expect_file)?;
         let answer = self.output.as_deref().filter(|path| *path != Path::new("-"));
         for path in answer.into_iter().chain(self.html.as_deref()) {
-            drop(Beside::create(path)?);
+            drop(AtomicFile::create(path)?);
         }
         Ok(())
     }
@@ -152,7 +152,7 @@ pub(crate) fn write_out(text: &str, path: Option<&Path>) -> Result<(), Failure> 
             other => other.map_err(|error| format!("standard output: {error}").into()),
         },
         Some(path) => {
-            let mut file = Beside::create(path)?;
+            let mut file = AtomicFile::create(path)?;
             file.write_all(text.as_bytes()).map_err(|error| format!("{}: {error}", path.display()))?;
             file.commit()?;
             Ok(())

@@ -47,7 +47,7 @@ mod words;
 use std::io::Write;
 use std::path::Path;
 
-use slablab_workloads::{Beside, Metadata, Positioned, Reader, Writer};
+use slablab_workloads::{AtomicFile, Metadata, Positioned, Reader, Writer};
 
 use slablab_report::error::{At, Error, Result};
 
@@ -76,7 +76,7 @@ pub struct Input<'a> {
 /// What cannot be read or is no recording, naming the file and the place in it; an output that cannot be
 /// written.
 pub fn import(input: Input, output: &Path, tick: &mut dyn FnMut(u64)) -> Result<Report> {
-    let beside = Beside::create(output).map_err(|error| Error::new(output, plain(error)))?;
+    let beside = AtomicFile::create(output).map_err(|error| Error::new(output, plain(error)))?;
     let (beside, metadata) = run(input, beside, tick)?;
     beside.commit().map_err(|error| Error::new(output, plain(error)))?;
     Ok(Report { input: input.path.into(), output: output.into(), metadata })

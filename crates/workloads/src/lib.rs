@@ -25,8 +25,8 @@
 //!
 //! This crate knows no kernel, no engine and no model: what an event means to them is theirs.
 
+mod atomic_file;
 mod batch;
-mod beside;
 mod error;
 mod event;
 mod meta;
@@ -39,8 +39,8 @@ mod schema;
 mod texts;
 mod writer;
 
+pub use atomic_file::{AtomicFile, end_of_links};
 pub use batch::{Batch, COLUMNS, Column, Columns, Form, Row};
-pub use beside::{Beside, end_of_links};
 pub use error::Error;
 pub use event::{ANY_NODE, EventKind, NO_CONTEXT, NONE, flags};
 pub use meta::{

@@ -5,7 +5,7 @@
 
 use super::{Input, State, folder::Folder, live_from, state};
 use slablab_report::error::{At, Error, Result};
-use slablab_workloads::Beside;
+use slablab_workloads::AtomicFile;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
@@ -21,7 +21,7 @@ pub fn save(path: &Path) -> Result<State> {
     let mut folder = Folder::list(root, &["proc/pagetypeinfo"]);
     folder.kept = Some(Vec::new());
     let state = state(&Input::default(), root.to_path_buf(), live_from(&mut folder)?)?;
-    let file = Beside::create(path).at(path)?;
+    let file = AtomicFile::create(path).at(path)?;
     let kept = folder.kept.take().unwrap_or_default();
     let file = packing.write(file, |tar| {
         let seconds = state.taken_s.unwrap_or(0);
@@ -63,7 +63,11 @@ impl Packing {
         })
     }
 
-    fn write(self, file: Beside, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<Beside> {
+    fn write(
+        self,
+        file: AtomicFile,
+        fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> io::Result<AtomicFile> {
         let mut file = BufWriter::new(file);
         match self {
             Packing::None => fill(&mut file)?,

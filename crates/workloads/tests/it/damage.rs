@@ -11,7 +11,7 @@ use parquet::file::metadata::KeyValue;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{Type, TypePtr};
-use slablab_workloads::{Batch, Beside, Columns, Error, Metadata, Reader, Row, rewrite};
+use slablab_workloads::{AtomicFile, Batch, Columns, Error, Metadata, Reader, Row, rewrite};
 
 /// The same file with footer keys changed and columns `extra` added, as another program would do it.
 fn remake(file: &Bytes, keys: &[(&str, &str)], extra: &[TypePtr], drop: &[&str]) -> Bytes {
@@ -196,7 +196,7 @@ fn a_file_appears_whole_or_not_at_all() {
     let path = folder.join("out.trace.parquet");
     let names = || std::fs::read_dir(&folder).unwrap().count();
     let write = |text: &str| {
-        let mut file = Beside::create(&path).unwrap();
+        let mut file = AtomicFile::create(&path).unwrap();
         std::io::Write::write_all(&mut file, text.as_bytes()).unwrap();
         file
     };
@@ -207,8 +207,8 @@ fn a_file_appears_whole_or_not_at_all() {
     assert_eq!((names(), std::fs::read_to_string(&path).unwrap().as_str()), (1, "second"));
     write("fourth").commit().unwrap();
     assert_eq!((names(), std::fs::read_to_string(&path).unwrap().as_str()), (1, "fourth"));
-    assert!(matches!(Beside::create(&folder), Err(Error::Io { .. })));
-    assert!(Beside::create(&folder.join("none/out")).is_err());
+    assert!(matches!(AtomicFile::create(&folder), Err(Error::Io { .. })));
+    assert!(AtomicFile::create(&folder.join("none/out")).is_err());
     std::fs::remove_dir_all(&folder).unwrap();
 }
 

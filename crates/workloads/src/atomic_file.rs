@@ -1,6 +1,6 @@
 //! An output file that appears whole or not at all.
 //!
-//! On Linux the new file has no name until [`Beside::commit`]: however the program ends, by Ctrl-C or by a power cut,
+//! On Linux the new file has no name until [`AtomicFile::commit`]: however the program ends, by Ctrl-C or by a power cut,
 //! nothing is left behind. Where the filesystem has no files without a name, the new file gets a temporary name in the
 //! target's folder, which is removed on drop; only a killed program leaves it there.
 //!
@@ -21,9 +21,9 @@ use std::path::{Path, PathBuf};
 
 use crate::error::Error;
 
-/// A file being written, to become `path`. Dropped without [`Beside::commit`], it is gone.
+/// A file being written, to become `path`. Dropped without [`AtomicFile::commit`], it is gone.
 #[derive(Debug)]
-pub struct Beside {
+pub struct AtomicFile {
     file: File,
     /// The path that the user gave, for messages.
     path: PathBuf,
@@ -33,16 +33,16 @@ pub struct Beside {
     named: Option<PathBuf>,
 }
 
-impl Beside {
+impl AtomicFile {
     /// Opens a file that will become `path`. The file at `path` stays as it is until the commit.
     ///
     /// # Errors
     /// A path that is a folder, that may not be written, whose folder is missing, or whose links go in a circle.
-    pub fn create(path: &Path) -> Result<Beside, Error> {
-        Beside::begin(path, nameless)
+    pub fn create(path: &Path) -> Result<AtomicFile, Error> {
+        AtomicFile::begin(path, nameless)
     }
 
-    fn begin(path: &Path, nameless: impl FnOnce(&Path) -> Option<File>) -> Result<Beside, Error> {
+    fn begin(path: &Path, nameless: impl FnOnce(&Path) -> Option<File>) -> Result<AtomicFile, Error> {
         let fail = |source| Error::Io { path: path.into(), source };
         if path.is_dir() {
             let what = "is a directory: expected the name of a file";
@@ -51,7 +51,7 @@ impl Beside {
         let (path, named) = (path.to_path_buf(), None);
         let Some(target) = end_of_links(&path).map_err(fail)? else {
             let options = File::options().write(true).truncate(path.is_file()).open(&path);
-            return Ok(Beside { file: options.map_err(fail)?, path, target: None, named });
+            return Ok(AtomicFile { file: options.map_err(fail)?, path, target: None, named });
         };
         // Opened for writing and not written: fails where the user may not write.
         let old = match File::options().write(true).open(&target) {
@@ -66,7 +66,7 @@ impl Beside {
                 (create_private(&named, old.is_some()).map_err(fail)?, Some(named))
             }
         };
-        let new = Beside { file, path, target: Some(target), named };
+        let new = AtomicFile { file, path, target: Some(target), named };
         if let Some(old) = old {
             take_over(&new.file, &old).map_err(|source| new.fail(source))?;
         }
@@ -99,7 +99,7 @@ impl Beside {
     }
 }
 
-impl Write for Beside {
+impl Write for AtomicFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.file.write(bytes)
     }
@@ -109,7 +109,7 @@ impl Write for Beside {
     }
 }
 
-impl Drop for Beside {
+impl Drop for AtomicFile {
     fn drop(&mut self) {
         if let Some(named) = &self.named {
             // A drop has no caller that could be told of an error.
@@ -224,8 +224,8 @@ mod tests {
 
     fn write(path: &Path, nameless: bool, text: &str) {
         let mut file = match nameless {
-            true => Beside::create(path).unwrap(),
-            false => Beside::begin(path, |_| None).unwrap(),
+            true => AtomicFile::create(path).unwrap(),
+            false => AtomicFile::begin(path, |_| None).unwrap(),
         };
         file.write_all(text.as_bytes()).unwrap();
         file.commit().unwrap();
@@ -263,7 +263,7 @@ mod tests {
         }
         assert_eq!(std::fs::read_dir(folder.join("data")).unwrap().count(), 1);
         symlink("loop", folder.join("loop")).unwrap();
-        assert!(Beside::create(&folder.join("loop")).is_err());
+        assert!(AtomicFile::create(&folder.join("loop")).is_err());
         std::fs::remove_dir_all(&folder).unwrap();
     }
 
@@ -288,13 +288,13 @@ mod tests {
         let names = || -> Vec<_> {
             std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect()
         };
-        let mut file = Beside::begin(&path, |_| None).unwrap();
+        let mut file = AtomicFile::begin(&path, |_| None).unwrap();
         file.write_all(b"first").unwrap();
         assert_eq!(names().len(), 1);
         assert_ne!(names()[0], "out");
         drop(file);
         assert!(names().is_empty());
-        Beside::begin(&path, |_| None).unwrap().commit().unwrap();
+        AtomicFile::begin(&path, |_| None).unwrap().commit().unwrap();
         assert_eq!(names(), ["out"]);
         std::fs::remove_dir_all(&folder).unwrap();
     }
