@@ -20,7 +20,8 @@ use std::path::PathBuf;
 pub(crate) struct Args {
     #[command(flatten)]
     input: InputArgs,
-    /// Also write the files read from this machine to FILE (.tar, .tar.gz, .tar.zst or .tar.xz), for use as INPUT elsewhere
+    /// Also write the files read from this machine to FILE (.tar, .tar.gz, .tar.zst or .tar.xz), for use as
+    /// INPUT elsewhere
     #[arg(long, value_name = "FILE", conflicts_with_all = ["input", "watch", "page_size", "cpus"])]
     save: Option<PathBuf>,
     /// Earlier snapshot of the same machine, for growth; may be repeated
@@ -29,11 +30,12 @@ pub(crate) struct Args {
     /// Hours between the first --since snapshot and INPUT, if the files have no timestamps
     #[arg(long, value_name = "H", requires = "since")]
     hours: Option<f64>,
-    /// Recording of the same machine, of any kind that `slablab import` reads: shows what rounding up to kmalloc's classes costs
+    /// Recording of the same machine, of any kind that `slablab import` reads: shows what rounding up to
+    /// kmalloc's classes costs
     #[arg(long, value_name = "FILE")]
     recording: Option<PathBuf>,
-    /// What to sort caches by: a letter of slabtop (a b c l n o p s u), L for loss, r for growth; with --watch v too, and
-    /// t for growth since the start
+    /// What to sort caches by: a letter of slabtop (a b c l n o p s u), L for loss, r for growth; with
+    /// --watch v too, and t for growth since the start
     #[arg(short, long, value_name = "KEY", default_value_t = 'c')]
     sort: char,
     /// Sort caches by loss
@@ -53,7 +55,8 @@ pub(crate) struct Args {
     format: Format,
     #[command(flatten)]
     out: OutputArgs,
-    /// Exit with 1 if the loss exceeds SIZE (bytes, K, M, G); with --since, if the caches grew by more than SIZE
+    /// Exit with 1 if the loss exceeds SIZE (bytes, K, M, G); with --since, if the caches grew by more than
+    /// SIZE
     #[arg(long, value_name = "SIZE", value_parser = size)]
     fail_over: Option<u64>,
     #[command(flatten)]

@@ -13,7 +13,7 @@ use std::fmt::Write;
 /// Lists presets and knobs.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Only this engine
+    /// List this engine only: slub, slqb, slab or slob
     engine: Option<String>,
 }
 

@@ -18,7 +18,8 @@ use std::path::PathBuf;
     after_help = "Examples:\n  slablab explain my.perf.data slub@6.1 slub@6.18\n  slablab explain my.perf.data slub@6.1 slub@6.1,max_order=0,cpu_partial=0 --cache dentry\n  slablab explain my.perf.data slqb slub@2.6.32"
 )]
 pub(crate) struct Args {
-    /// Recording: a trace, or perf.data, trace.dat, text or tidy CSV (plain, gz, zst, xz), which is imported first
+    /// Recording: a trace, or perf.data, trace.dat, text or tidy CSV (plain, gz, zst, xz), which is imported
+    /// first
     recording: PathBuf,
     /// From this allocator, as `engine[@release][,knob=value]...` (see `slablab engines`)
     #[arg(value_name = "A")]

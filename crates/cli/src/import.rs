@@ -18,8 +18,8 @@ use std::path::{Path, PathBuf};
 
 The trace opens in pandas, polars and DuckDB; docs/trace-format.md describes it.")]
 pub(crate) struct Args {
-    /// Recording: perf.data, trace.dat, text of tracefs, trace-cmd report or perf script, or CSV of events, plain, gz, zst
-    /// or xz; a folder of recordings; - for standard input
+    /// Recording: perf.data, trace.dat, text of tracefs, trace-cmd report or perf script, or CSV of events,
+    /// plain, gz, zst or xz; a folder of recordings; - for standard input
     input: PathBuf,
     /// Name of the recording, if INPUT is a folder of recordings
     recording: Option<String>,

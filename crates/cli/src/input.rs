@@ -17,7 +17,8 @@ use std::path::{Path, PathBuf};
 /// The slab memory of which machine.
 #[derive(clap::Args)]
 pub(crate) struct InputArgs {
-    /// Directory, tar, support bundle, slabinfo or output of grep -r; - for standard input; without it, this machine
+    /// Directory, tar, support bundle, slabinfo or output of grep -r; - for standard input; without it, this
+    /// machine
     pub(crate) input: Option<PathBuf>,
     /// Page size, for example 4K or 65536, if the input does not tell it
     #[arg(long, value_name = "SIZE", value_parser = page_size)]
@@ -62,8 +63,8 @@ pub(crate) struct Choice {
 /// Which machine, in which state.
 #[derive(clap::Args)]
 pub(crate) struct Start {
-    /// State before the recording: a tar or directory of /proc and /sys/kernel/slab (`/` for this machine), or the text of
-    /// /proc/slabinfo
+    /// State before the recording: a tar or directory of /proc and /sys/kernel/slab (`/` for this machine),
+    /// or the text of /proc/slabinfo
     #[arg(long, value_name = "DUMP")]
     before: Option<PathBuf>,
     /// Machine file (TOML) that overrides topology, page size or CPUs of the recording
@@ -110,7 +111,8 @@ pub(crate) fn preset(text: &str, what: &str) -> Result<Preset, Failure> {
     Ok(preset)
 }
 
-/// Understands the choice of an engine and of the debugging around it; `what` is its name on the command line.
+/// Understands the choice of an engine and of the debugging around it; `what` is its name on the command
+/// line.
 pub(crate) fn engine(text: &str, what: &str) -> Result<Wrapped, Failure> {
     let choice = Wrapped::parse(text).map_err(|bad| format!("{what} {text}: {bad}"))?;
     tell_stand_in(text, what, choice.preset);
@@ -134,8 +136,8 @@ pub(crate) fn expect_file<'a>(option: &str, path: &'a Path, expected: &str) -> R
     Ok(path)
 }
 
-/// Opens a recording, perhaps one of a folder. It is a trace, or anything that `slablab import` reads: then it becomes a
-/// trace in a temporary file first.
+/// Opens a recording, perhaps one of a folder. It is a trace, or anything that `slablab import` reads: then
+/// it becomes a trace in a temporary file first.
 pub(crate) fn open(path: &Path, recording: Option<&str>) -> Result<Reader, Failure> {
     let progress = Progress::new("import");
     let input = Input { path, recording };

@@ -1,7 +1,7 @@
 //! The program `slablab`: words in, tables out, exit codes.
 //!
-//! Exit codes: 0 done; 1 done, and over a threshold the user set; 2 usage or input error; 3 done, but the input was
-//! incomplete; 128 + n ended by signal n.
+//! Exit codes: 0 done; 1 done, and over a threshold the user set; 2 usage or input error; 3 done, but the
+//! input was incomplete; 128 + n ended by signal n.
 
 mod bench;
 mod doctor;

@@ -12,28 +12,30 @@ use std::path::PathBuf;
 #[derive(clap::Args)]
 #[command(after_help = after_help())]
 pub(crate) struct Args {
-    /// Rule
+    /// Order rule, by a name of the list below
     #[arg(long, value_name = "RULE", value_parser = rule)]
     policy: OrderRule,
-    /// Rule to compare with: only sizes whose orders differ are listed
+    /// List only the sizes for which this other rule chooses another order
     #[arg(long, value_name = "RULE", value_parser = rule)]
     against: Option<OrderRule>,
-    /// Bytes in a page, as 4K; with several page sizes or CPU counts the sizes are counted, not listed
+    /// Page sizes, for example 4K or 65536; with several page sizes or CPU counts the sizes are counted, not
+    /// listed
     #[arg(long, value_name = "SIZE,..", value_delimiter = ',', value_parser = page_size, default_value = "4K,16K,64K")]
     page_size: Vec<u64>,
-    /// CPUs that the kernel counts at cache creation; `all` for one of each class that the rules tell apart, to 4096
+    /// CPUs that the kernel counts at cache creation; `all` for one of each class that the rules tell apart,
+    /// to 4096
     #[arg(long, value_name = "N,..", value_delimiter = ',', value_parser = cpus, default_value = "all")]
     cpus: Vec<Cpus>,
-    /// slub_min_order
+    /// Smallest order, as the boot parameter slub_min_order sets it
     #[arg(long, value_name = "ORDER", default_value_t = 0, value_parser = clap::value_parser!(u8).range(..=MAX_ORDER as i64))]
     min_order: u8,
-    /// slub_max_order
+    /// Largest order, as the boot parameter slub_max_order sets it
     #[arg(long, value_name = "ORDER", default_value_t = COSTLY_ORDER, value_parser = clap::value_parser!(u8).range(..=MAX_ORDER as i64))]
     max_order: u8,
-    /// slub_min_objects; 0 for the rule by CPUs
+    /// Objects that a slab should have room for (slub_min_objects); 0: the rule derives it from the CPUs
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=32767))]
     min_objects: u32,
-    /// Sizes of objects; every multiple of 8 that a slab of max-order holds if left out
+    /// Object sizes in bytes; default: every multiple of 8 that fits in a slab of --max-order
     #[arg(long, value_name = "FROM..TO[:STEP]", value_parser = sizes)]
     sizes: Option<Sizes>,
     /// Format of the answer

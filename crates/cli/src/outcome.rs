@@ -17,8 +17,9 @@ pub(crate) enum Done {
 /// An error for the user, in one line or a few.
 pub(crate) type Failure = Box<dyn std::error::Error>;
 
-/// Prints a line on standard error. Names in it come from inputs, so control characters are shown as escapes. Standard
-/// error may be a pipe whose reader has ended, as in `2>&1 | head`: then the line is lost and the program goes on.
+/// Prints a line on standard error. Names in it come from inputs, so control characters are shown as escapes.
+/// Standard error may be a pipe whose reader has ended, as in `2>&1 | head`: then the line is lost and the
+/// program goes on.
 pub(crate) fn tell(text: impl std::fmt::Display) {
     let _ = writeln!(std::io::stderr(), "slablab: {}", slablab_report::visible::lines(&text.to_string()));
 }

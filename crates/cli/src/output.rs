@@ -1,4 +1,5 @@
-//! Where answers go: standard output, files, pages. No file is written that the same command reads or writes elsewhere.
+//! Where answers go: standard output, files, pages. No file is written that the same command reads or writes
+//! elsewhere.
 
 use crate::outcome::Failure;
 use slablab_doctor::state;
@@ -22,7 +23,8 @@ pub(crate) struct OutputArgs {
 }
 
 impl OutputArgs {
-    /// Refuses an output that is one of `inputs`, or the other output. The verbs call it before they read anything.
+    /// Refuses an output that is one of `inputs`, or the other output. The verbs call it before they read
+    /// anything.
     pub(crate) fn check<'a>(&'a self, inputs: impl IntoIterator<Item = Named<'a>>) -> Result<(), Failure> {
         let answer = self.output.as_deref().unwrap_or(Path::new("-"));
         check(inputs, std::iter::once(("-o", answer)).chain(named("--html", &self.html)))
@@ -40,7 +42,8 @@ impl OutputArgs {
         write_out(text, self.output.as_deref())
     }
 
-    /// Fails now where [`OutputArgs::write`] or [`OutputArgs::write_html`] would after a long run. Leaves nothing behind.
+    /// Fails now where [`OutputArgs::write`] or [`OutputArgs::write_html`] would after a long run. Leaves
+    /// nothing behind.
     pub(crate) fn expect_writable(&self) -> Result<(), Failure> {
         self.html.as_deref().map_or(Ok(()), expect_file)?;
         let answer = self.output.as_deref().filter(|path| *path != Path::new("-"));
@@ -62,8 +65,9 @@ pub(crate) fn named<'a>(
     paths.into_iter().map(move |path| (label, path.as_path()))
 }
 
-/// Refuses an output that is an input, a file that is read in a directory which is an input, or another output. Two
-/// names of one file are the same: device and inode decide. Refuses standard input as two inputs, too.
+/// Refuses an output that is an input, a file that is read in a directory which is an input, or another
+/// output. Two names of one file are the same: device and inode decide. Refuses standard input as two inputs,
+/// too.
 pub(crate) fn check<'a>(
     inputs: impl IntoIterator<Item = Named<'a>>,
     outputs: impl IntoIterator<Item = Named<'a>>,
@@ -129,7 +133,8 @@ enum Place {
 }
 
 impl Place {
-    /// `None` for what can be read and written at once, or several times: devices, pipes, folders. `-` is `stream`.
+    /// `None` for what can be read and written at once, or several times: devices, pipes, folders. `-` is
+    /// `stream`.
     fn of(path: &Path, stream: impl AsFd) -> Option<Place> {
         let found = match path == Path::new("-") {
             true => File::from(stream.as_fd().try_clone_to_owned().ok()?).metadata(),

@@ -15,23 +15,25 @@ use std::path::PathBuf;
 /// Replays a recording.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Recording: a trace, or perf.data, trace.dat, text or tidy CSV (plain, gz, zst, xz), which is imported first
+    /// Recording: a trace, or perf.data, trace.dat, text or tidy CSV (plain, gz, zst, xz), which is imported
+    /// first
     recording: PathBuf,
     #[command(flatten)]
     choice: Choice,
-    /// CPUs go off or on at a time since the recording's start, as `--at 1.5s cpu3=off --at 2s node1=on`; may be repeated
+    /// Take CPUs or a node offline or online at TIME after the recording's start, for example
+    /// `--at 1.5s cpu3=off --at 2s node1=on`; may be repeated
     #[arg(long, num_args = 2, value_names = ["TIME", "CPUS"])]
     at: Vec<String>,
     /// Show every counter of one cache
     #[arg(long, value_name = "NAME")]
     cache: Option<String>,
-    /// Caches to list per engine
+    /// Number of caches to list for each engine
     #[arg(long, value_name = "N", default_value_t = 15)]
     top: usize,
     /// Format of the answer
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
-    /// Print on stderr how fast each engine was replayed, and what memory the model took
+    /// Print each engine's replay speed and the memory of its model on standard error
     #[arg(long)]
     timing: bool,
     #[command(flatten)]

@@ -19,13 +19,13 @@ const NEAREST: usize = 5;
 pub(crate) struct Args {
     /// Cache, as in /proc/slabinfo or /sys/kernel/slab; several are allowed
     names: Vec<String>,
-    /// List all caches that are known, or those that match: `*` stands for anything
+    /// List all caches that are known, or those whose names match PATTERN (`*` matches any letters)
     #[arg(long, value_name = "PATTERN", num_args = 0..=1, default_missing_value = "*", conflicts_with = "names")]
     list: Option<String>,
-    /// More caches, in the form of docs/caches.md; they win over the program's own
+    /// TOML file with more caches, as docs/caches.md describes it; its entries replace built-in ones
     #[arg(long, value_name = "FILE")]
     data: Option<PathBuf>,
-    /// How to print
+    /// Format of the answer
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
 }

@@ -1,4 +1,5 @@
-//! `slablab whatif`: the same machine with another policy, other boot parameters, other pages, more or fewer CPUs.
+//! `slablab whatif`: the same machine with another policy, other boot parameters, other pages, more or fewer
+//! CPUs.
 
 use crate::input::{command_line, page_size};
 use crate::outcome::{Done, Failure};
@@ -21,13 +22,13 @@ pub(crate) struct Args {
     /// Order policy: clamped, single, halving, patel-v3, slqb, online-cpus ... (a wrong name lists all)
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = Policy::parse)]
     policy: Vec<Policy>,
-    /// slub_max_order
+    /// Largest order, as the boot parameter slub_max_order sets it
     #[arg(long, value_name = "ORDER", value_delimiter = ',')]
     max_order: Vec<u8>,
-    /// slub_min_order
+    /// Smallest order, as the boot parameter slub_min_order sets it
     #[arg(long, value_name = "ORDER", value_delimiter = ',')]
     min_order: Vec<u8>,
-    /// slub_min_objects; 0 for the rule by CPUs
+    /// Objects that a slab should have room for (slub_min_objects); 0: the rule derives it from the CPUs
     #[arg(long, value_name = "N", value_delimiter = ',')]
     min_objects: Vec<u32>,
     /// Predict for this page size, for example 4K or 65536
@@ -54,7 +55,7 @@ pub(crate) struct Args {
     /// Number of CPUs of the input, if its files do not tell it
     #[arg(long, value_name = "N")]
     input_cpus: Option<u32>,
-    /// The same machine after a load: with --format mail, its second column
+    /// Dump of this machine after a load: with --format mail, the second column
     #[arg(long, value_name = "DUMP")]
     after: Option<PathBuf>,
     /// Number of caches to list

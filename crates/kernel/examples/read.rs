@@ -1,5 +1,6 @@
-//! Reads a perf.data, a trace.dat or a text recording to its end, five times, and says how fast: the reader alone, without
-//! what import makes of it. `cargo run --release -p slablab-kernel --example read -- FILE`; not compressed as a whole.
+//! Reads a perf.data, a trace.dat or a text recording to its end, five times, and says how fast: the reader
+//! alone, without what import makes of it. `cargo run --release -p slablab-kernel --example read -- FILE`;
+//! not compressed as a whole.
 
 use std::error::Error;
 use std::fs::File;

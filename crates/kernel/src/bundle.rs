@@ -1,8 +1,9 @@
-//! A dump of a machine's slab and page-allocator state: from a live system, a directory, or a tar in any compression.
+//! A dump of a machine's slab and page-allocator state: from a live system, a directory, or a tar in any
+//! compression.
 //!
-//! No file is opened here. A walker (the caller's, for a live root or a directory; [`Dump::from_tar`] for a tar) hands
-//! each wanted file and link to a [`DumpBuilder`], in any order; paths may begin with `/`, `./` or the one or two
-//! directories that support bundles put in front. [`WANTED`] lists what is worth reading.
+//! No file is opened here. A walker (the caller's, for a live root or a directory; [`Dump::from_tar`] for a
+//! tar) hands each wanted file and link to a [`DumpBuilder`], in any order; paths may begin with `/`, `./` or
+//! the one or two directories that support bundles put in front. [`WANTED`] lists what is worth reading.
 
 mod builder;
 mod listing;
@@ -137,15 +138,15 @@ pub struct Dump {
     pub pagetypes: Option<PageTypes>,
     /// The kernel's command line.
     pub cmdline: Option<String>,
-    /// Options of the kernel's configuration about slabs, memory, nodes and CPUs: name without `CONFIG_`, and value, `n`
-    /// for one that is not set.
+    /// Options of the kernel's configuration about slabs, memory, nodes and CPUs: name without `CONFIG_`, and
+    /// value, `n` for one that is not set.
     pub config: BTreeMap<String, String>,
     /// How many CPUs there are, where the lists of /sys/devices/system/cpu are missing.
     pub cpus_counted: Option<(u32, CpusFrom)>,
     /// Seconds since 1970, of a `date` in the dump.
     pub date_s: Option<u64>,
-    /// Seconds since 1970, of the newest of the files about slabs, as the archive or directory has it. 0 is the stamp of a
-    /// reproducible archive, and no time.
+    /// Seconds since 1970, of the newest of the files about slabs, as the archive or directory has it. 0 is
+    /// the stamp of a reproducible archive, and no time.
     pub changed_s: Option<u64>,
     /// Seconds the machine was up.
     pub up_s: Option<f64>,
@@ -153,7 +154,8 @@ pub struct Dump {
     pub empty: Vec<String>,
     /// Aliases come from a listing of /sys/kernel/slab, without its files.
     pub listed: bool,
-    /// Per-cgroup caches, which have directories below their parent's (3.15 to 5.8). Slabinfo counts them with the parent.
+    /// Per-cgroup caches, which have directories below their parent's (3.15 to 5.8). Slabinfo counts them
+    /// with the parent.
     pub cgroup_caches: bool,
 }
 

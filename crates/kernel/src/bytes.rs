@@ -31,7 +31,7 @@ impl<'a> Bytes<'a> {
         self.big_endian
     }
 
-    /// The same bytes, read with the other convention where a block has its own.
+    /// These bytes, read with the endianness of a block that has one of its own.
     pub(crate) fn with_endianness(self, big_endian: bool) -> Self {
         Bytes { big_endian, ..self }
     }

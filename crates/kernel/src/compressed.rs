@@ -1,7 +1,7 @@
 //! Plain, gz, zst or xz input as one `Read`, told apart by its first bytes.
 //!
-//! Memory is bounded whatever the input says: zstd windows above 128 MiB and xz dictionaries above 256 MiB are refused.
-//! How much comes out is not bounded here; those who keep it bound it.
+//! Memory is bounded whatever the input says: zstd windows above 128 MiB and xz dictionaries above 256 MiB
+//! are refused. How much comes out is not bounded here; those who keep it bound it.
 
 use std::io::{BufReader, Chain, Cursor, Error, ErrorKind, Read, Result};
 
@@ -57,9 +57,9 @@ impl<R: Read> Read for Counted<R> {
 /// Input decompressed as it is read. Concatenated members are read as one, as gzip, zstd and xz do.
 ///
 /// # Errors
-/// Of kind `UnexpectedEof` if the compressed input ends early: the message has the number of its bytes. Of any other
-/// kind if the input is corrupt or `R` fails: the message names the compression and the number of bytes that came
-/// out before. Errors of an input that is not compressed are passed on as they are.
+/// Of kind `UnexpectedEof` if the compressed input ends early: the message has the number of its bytes. Of
+/// any other kind if the input is corrupt or `R` fails: the message names the compression and the number of
+/// bytes that came out before. Errors of an input that is not compressed are passed on as they are.
 pub struct Decompressed<R: Read> {
     inner: Inner<R>,
     out: u64,

@@ -121,9 +121,9 @@ pub fn parse_stats(reader: impl Read) -> Result<Vec<StatRow>, ReadError> {
     Ok(rows)
 }
 
-/// Reads `label,phase,cache,slabs,...,detail`, where `detail` is `slabs:9 N0=2 N1=7 | objects:466 ...`: the parts
-/// `slabs`, `objects`, `total`, `objp`, `partial`, `cpu` per node, and `cpupart` per CPU. A part that is missing is zero;
-/// the totals are those of the columns.
+/// Reads `label,phase,cache,slabs,...,detail`, where `detail` is `slabs:9 N0=2 N1=7 | objects:466 ...`: the
+/// parts `slabs`, `objects`, `total`, `objp`, `partial`, `cpu` per node, and `cpupart` per CPU. A part that
+/// is missing is zero; the totals are those of the columns.
 ///
 /// # Errors
 /// A missing column, a field that is not what it should be, or `reader`'s.
@@ -203,8 +203,8 @@ pub fn parse_const(reader: impl Read) -> Result<Vec<ConstRow>, ReadError> {
     Ok(rows)
 }
 
-/// Reads `label,cache,stat,cpu,before,after,delta` into one [`StatRow`]-like breakdown per label, cache and counter: its
-/// `before` and `after` per CPU.
+/// Reads `label,cache,stat,cpu,before,after,delta` into one [`StatRow`]-like breakdown per label, cache and
+/// counter: its `before` and `after` per CPU.
 ///
 /// # Errors
 /// A missing column, a field that is no number, or `reader`'s.

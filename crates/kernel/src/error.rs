@@ -4,9 +4,9 @@ use crate::bytes::Short;
 use crate::text::LineError;
 use std::fmt;
 
-/// Where a reader stopped. The readers count in the file as its program wrote it: after the decompression of the
-/// whole file (gz, zst, xz) and before that of its own compressed records. A place inside of a compressed section
-/// counts from the section's first byte.
+/// Where a reader stopped. The readers count in the file as its program wrote it: after the decompression of
+/// the whole file (gz, zst, xz) and before that of its own compressed records. A place inside of a compressed
+/// section counts from the section's first byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum At {
     /// A byte, from 0.

@@ -1,9 +1,9 @@
 //! The vocabulary every recording reader speaks: events, losses, and what is known about the recording.
 //!
-//! A reader is a [`Source`]: a pull stream of [`Item`]s in time order, with the [`Header`] and the interned [`Names`]
-//! beside it. An event is a small `Copy` value; every text in it is a [`Name`], looked up in the source's table. What
-//! a recording does not say is `None`, never a guess: 6.18's `kmalloc` has no cache name, a text trace has no irq
-//! context, a reader of either does not invent one.
+//! A reader is a [`Source`]: a pull stream of [`Item`]s in time order, with the [`Header`] and the interned
+//! [`Names`] beside it. An event is a small `Copy` value; every text in it is a [`Name`], looked up in the
+//! source's table. What a recording does not say is `None`, never a guess: 6.18's `kmalloc` has no cache
+//! name, a text trace has no irq context, a reader of either does not invent one.
 
 use std::collections::HashMap;
 use std::num::NonZeroU32;
@@ -26,11 +26,12 @@ impl Name {
     }
 }
 
-/// The interned texts of one recording. Names are never removed, so a [`Name`] stays valid while the table lives.
+/// The interned texts of one recording. Names are never removed, so a [`Name`] stays valid while the table
+/// lives.
 ///
-/// At most [`Names::LIMIT`] texts of [`Names::BYTES_LIMIT`] bytes together are kept, so that a hostile file cannot grow
-/// the table without end; further texts all become the name of [`Names::OVERFLOW`]. The hash is the standard one, whose
-/// collisions a file cannot aim at.
+/// At most [`Names::LIMIT`] texts of [`Names::BYTES_LIMIT`] bytes together are kept, so that a hostile file
+/// cannot grow the table without end; further texts all become the name of [`Names::OVERFLOW`]. The hash is
+/// the standard one, whose collisions a file cannot aim at.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     texts: Vec<Arc<str>>,
@@ -114,7 +115,8 @@ pub enum Kind {
     Kmalloc(Alloc),
     /// `kmem_cache_alloc`, and `kmem_cache_alloc_node` of older kernels.
     CacheAlloc(Alloc),
-    /// `kfree`: of any cache's object, of a page-backed object, of [`ZERO_SIZE_PTR`], or of NULL (`ptr` is `None`).
+    /// `kfree`: of any cache's object, of a page-backed object, of [`ZERO_SIZE_PTR`], or of NULL (`ptr` is
+    /// `None`).
     Kfree(Free),
     /// `kmem_cache_free`.
     CacheFree(Free),
@@ -193,7 +195,8 @@ pub struct Site {
     pub symbol: Option<Name>,
 }
 
-/// Allocation flags as recorded. Bits move between kernels: read them with [`Header::gfp`], never with constants.
+/// Allocation flags as recorded. Bits move between kernels: read them with [`Header::gfp`], never with
+/// constants.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Gfp {
     /// The number in the recording kernel's bits.
@@ -263,8 +266,8 @@ pub struct Lost {
 pub enum LossKind {
     /// The ring buffer was full; reported when there was room again.
     Ring,
-    /// The kernel's own count of one event's lost samples. Since 6.1 perf writes it at the end of a recording, where it
-    /// repeats what the ring's records said.
+    /// The kernel's own count of one event's lost samples. Since 6.1 perf writes it at the end of a
+    /// recording, where it repeats what the ring's records said.
     Samples,
     /// The event was switched off for a while because it fired too often; how many were missed is not known.
     Throttled,
@@ -304,8 +307,8 @@ pub struct Header {
     pub maps: Vec<KernelMap>,
     /// The kernel's build id in hexadecimal.
     pub build_id: Option<String>,
-    /// Whether the addresses of objects are hashed, as a kernel's text shows them: equal ones are equal, but they say
-    /// nothing of pages and nodes. Known when the first object has been delivered.
+    /// Whether the addresses of objects are hashed, as a kernel's text shows them: equal ones are equal, but
+    /// they say nothing of pages and nodes. Known when the first object has been delivered.
     pub hashed_addresses: bool,
     /// What a user of this recording should be told, in sentences.
     pub warnings: Vec<String>,
@@ -336,7 +339,8 @@ pub struct KernelMap {
 pub struct Tally {
     /// Events delivered.
     pub events: u64,
-    /// Events lost, as far as the recording says: the larger of the next two, as perf reports the same loss in both.
+    /// Events lost, as far as the recording says: the larger of the next two, as perf reports the same loss
+    /// in both.
     pub lost: u64,
     /// Events lost by records of [`LossKind::Ring`].
     pub lost_ring: u64,
@@ -346,8 +350,8 @@ pub struct Tally {
     pub loss_records: u64,
     /// Events lost by CPU, for losses that say where; index is the CPU.
     pub lost_by_cpu: Vec<u64>,
-    /// Events delivered after a later one, because sorting them would have needed too much memory or the recording's
-    /// own round marks were wrong.
+    /// Events delivered after a later one, because sorting them would have needed too much memory or the
+    /// recording's own round marks were wrong.
     pub late: u64,
     /// Records of other events, which this vocabulary has no word for.
     pub skipped: u64,

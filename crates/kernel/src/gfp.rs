@@ -1,9 +1,9 @@
 //! Allocation flags by name: the bits move between kernels, the names mostly do not.
 //!
-//! A [`GfpTable`] maps the recording kernel's bits to names; a [`GfpSet`] is our own, fixed numbering of the names, so
-//! that flags of two recordings compare. A table comes from the `__print_flags` list of a recorded format text. For
-//! text recordings, which carry only names, compound names (`GFP_KERNEL`) are expanded by the table if it has them,
-//! else by the definitions of 6.1.
+//! A [`GfpTable`] maps the recording kernel's bits to names; a [`GfpSet`] is our own, fixed numbering of the
+//! names, so that flags of two recordings compare. A table comes from the `__print_flags` list of a recorded
+//! format text. For text recordings, which carry only names, compound names (`GFP_KERNEL`) are expanded by
+//! the table if it has them, else by the definitions of 6.1.
 
 /// One flag of the kernel's `gfp_t`, in our numbering.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -47,9 +47,9 @@ pub enum GfpFlag {
 use GfpFlag::*;
 
 impl GfpFlag {
-    /// Every flag with its name in the kernel. Names that changed share a flag: `__GFP_REPEAT` (to 4.12) became
-    /// `__GFP_RETRY_MAYFAIL`, the two KASAN flags of 5.18 became one in 6.4. `__GFP_WAIT` (to 4.3) stays apart, as it
-    /// meant direct reclaim and sleeping at once.
+    /// Every flag with its name in the kernel. Names that changed share a flag: `__GFP_REPEAT` (to 4.12)
+    /// became `__GFP_RETRY_MAYFAIL`, the two KASAN flags of 5.18 became one in 6.4. `__GFP_WAIT` (to 4.3)
+    /// stays apart, as it meant direct reclaim and sleeping at once.
     pub const ALL: [(GfpFlag, &'static str); 32] = [
         (Dma, "__GFP_DMA"),
         (Highmem, "__GFP_HIGHMEM"),
@@ -176,15 +176,16 @@ impl GfpSet {
     }
 }
 
-/// The recording kernel's flags: number and name of each entry of `__print_flags`, in the kernel's order (compounds
-/// before their parts).
+/// The recording kernel's flags: number and name of each entry of `__print_flags`, in the kernel's order
+/// (compounds before their parts).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GfpTable {
     entries: Vec<(u64, String)>,
 }
 
 impl GfpTable {
-    /// A table of these entries. Entries with value 0 (flags that this kernel's configuration removed) are dropped.
+    /// A table of these entries. Entries with value 0 (flags that this kernel's configuration removed) are
+    /// dropped.
     pub fn new(entries: Vec<(u64, String)>) -> Self {
         GfpTable { entries: entries.into_iter().filter(|&(value, _)| value != 0).collect() }
     }
@@ -204,7 +205,8 @@ impl GfpTable {
         self.entries.iter().find(|(_, known)| known == name).map(|&(value, _)| value)
     }
 
-    /// The text the kernel itself prints for `raw`: names joined by `|`, unknown bits last in hexadecimal, `none` for 0.
+    /// The text the kernel itself prints for `raw`: names joined by `|`, unknown bits last in hexadecimal,
+    /// `none` for 0.
     pub fn print(&self, raw: u64) -> String {
         if raw == 0 {
             return "none".into();
@@ -236,7 +238,8 @@ impl GfpTable {
         (set, rest)
     }
 
-    /// The flags of a text such as `GFP_KERNEL|__GFP_ZERO`, in our numbering; the first unknown name is the error.
+    /// The flags of a text such as `GFP_KERNEL|__GFP_ZERO`, in our numbering; the first unknown name is the
+    /// error.
     pub fn parse<'a>(&self, text: &'a str) -> Result<GfpSet, &'a str> {
         let mut set = GfpSet::EMPTY;
         for name in text.split('|').filter(|name| !matches!(*name, "none" | "0" | "")) {

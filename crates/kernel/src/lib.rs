@@ -1,8 +1,10 @@
-//! Readers of kernel files: slabinfo, /sys/kernel/slab, support bundles; recordings of perf, trace-cmd and tracefs.
+//! Readers of kernel files: slabinfo, /sys/kernel/slab, support bundles; recordings of perf, trace-cmd and
+//! tracefs.
 //!
-//! Bytes in, values out. No reader opens a path, reads a clock or prints: the caller hands over `&[u8]`, a `Read`, or
-//! the files of a dump one by one. Every size found in a file is checked against what is there before memory is taken
-//! for it, and what is wrong is an error with a byte offset or a line, never a panic ([`fuzz`]).
+//! Bytes in, values out. No reader opens a path, reads a clock or prints: the caller hands over `&[u8]`, a
+//! `Read`, or the files of a dump one by one. Every size found in a file is checked against what is there
+//! before memory is taken for it, and what is wrong is an error with a byte offset or a line, never a panic
+//! ([`fuzz`]).
 
 mod bytes;
 mod lines;

@@ -63,7 +63,7 @@ impl<R: Read> Csv<R> {
             }
         }
         if !self.header.is_empty() && self.ends.len() != self.header.len() {
-            let expected = "as many fields as in the header";
+            let expected = "one field for each column of the header";
             return Err(LineError::new(self.line, expected, &String::from_utf8_lossy(&self.raw)).into());
         }
         Ok(true)
@@ -155,6 +155,6 @@ mod tests {
         check("a,b\n1,2\n\n3,\n", Ok(&[&["1", "2"], &["3", ""]]));
         check("a,b\r\n\"x,\"\"y\",2", Ok(&[&["x,\"y", "2"]]));
         check("", Err("line 1: expected a header line, found `an empty file`"));
-        check("a,b\n1\n", Err("line 2: expected as many fields as in the header, found `1\n`"));
+        check("a,b\n1\n", Err("line 2: expected one field for each column of the header, found `1\n`"));
     }
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::text::{ID_LIMIT, LineError, number, utf8};
 
-/// Names and numbers of /proc/meminfo and /proc/vmstat, or of a node's meminfo. Units are the file's: kB for meminfo
-/// lines that say so, counts otherwise.
+/// Names and numbers of /proc/meminfo and /proc/vmstat, or of a node's meminfo. Units are the file's: kB for
+/// meminfo lines that say so, counts otherwise.
 pub type Numbers = BTreeMap<String, u64>;
 
 /// One zone of /proc/zoneinfo. All counts are pages.
@@ -56,7 +56,8 @@ pub struct Pageset {
     pub high_max: Option<u64>,
 }
 
-/// Free blocks of one zone by order, from /proc/buddyinfo, or of one migrate type of it, from /proc/pagetypeinfo.
+/// Free blocks of one zone by order, from /proc/buddyinfo, or of one migrate type of it, from
+/// /proc/pagetypeinfo.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FreeBlocks {
     /// The zone's node.
@@ -74,7 +75,8 @@ pub struct FreeBlocks {
 pub struct PageTypes {
     /// A pageblock is `2^order` pages.
     pub pageblock_order: Option<u32>,
-    /// Free blocks per zone and type. The kernel stops counting at 100,000 blocks and writes `>100000`, kept as 100,000.
+    /// Free blocks per zone and type. The kernel stops counting at 100,000 blocks and writes `>100000`, kept
+    /// as 100,000.
     pub free: Vec<FreeBlocks>,
     /// Pageblocks per node and zone: counts in the order of `types`.
     pub pageblocks: Vec<(u32, String, Vec<u64>)>,
@@ -104,7 +106,8 @@ pub fn parse_numbers(text: &[u8]) -> Result<Numbers, LineError> {
     Ok(numbers)
 }
 
-/// Reads /proc/zoneinfo of 2.6 and later. Lines it does not know are passed over, since every release adds some.
+/// Reads /proc/zoneinfo of 2.6 and later. Lines it does not know are passed over, since every release adds
+/// some.
 ///
 /// # Errors
 /// A line before the first zone, or a number that is none.

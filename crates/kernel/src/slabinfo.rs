@@ -1,8 +1,8 @@
 //! /proc/slabinfo: versions 1.1 (2.4) and 2.x, with or without SLAB's statistics.
 //!
-//! What it cannot say: active objects include those parked in per-CPU slabs, sheaves and arrays; `objsize` is the padded
-//! size; merged caches appear under one name; large kmallocs are absent; and since 6.10 the free objects of long
-//! partial lists are estimated.
+//! What it cannot say: active objects include those parked in per-CPU slabs, sheaves and arrays; `objsize` is
+//! the padded size; merged caches appear under one name; large kmallocs are absent; and since 6.10 the free
+//! objects of long partial lists are estimated.
 
 use crate::error::ReadError;
 use crate::lines::Csv;
@@ -28,8 +28,8 @@ pub struct Slabinfo {
     pub rows: Vec<SlabinfoRow>,
 }
 
-/// One cache. Names repeat (each device of some drivers has its own cache of the same name): the key is name and
-/// ordinal.
+/// One cache. Names repeat (each device of some drivers has its own cache of the same name): the key is name
+/// and ordinal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SlabinfoRow {
     /// The cache's name.
@@ -113,8 +113,8 @@ impl Slabinfo {
         Ok(slabinfo)
     }
 
-    /// Reads the tidy form: a CSV with the kernel's column names (`name,active_objs,...`), columns of SLAB's statistics
-    /// prefixed `g_` and `c_`.
+    /// Reads the tidy form: a CSV with the kernel's column names (`name,active_objs,...`), columns of SLAB's
+    /// statistics prefixed `g_` and `c_`.
     ///
     /// # Errors
     /// A missing column, or the first field that is no number.

@@ -77,7 +77,8 @@ pub struct SlabAttrs {
 const OTHERS_LIMIT: usize = 256;
 
 impl SlabAttrs {
-    /// Takes the attribute file `attribute` with this content. Files that hold no number (`shrink`) are passed over.
+    /// Takes the attribute file `attribute` with this content. Files that hold no number (`shrink`) are
+    /// passed over.
     ///
     /// # Errors
     /// What the attribute should hold.
@@ -154,8 +155,8 @@ impl SlabAttrs {
     }
 }
 
-/// Reads the tidy form, a CSV with one row per directory: `cache`, `alias_names` (joined by `;`), attributes by their
-/// file's name, and for each attribute with parts a column `<name>_detail` with them (`N0=8`).
+/// Reads the tidy form, a CSV with one row per directory: `cache`, `alias_names` (joined by `;`), attributes
+/// by their file's name, and for each attribute with parts a column `<name>_detail` with them (`N0=8`).
 ///
 /// # Errors
 /// A missing column, a field that is not what its attribute holds, or `reader`'s.

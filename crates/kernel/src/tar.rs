@@ -1,7 +1,7 @@
 //! Entries of a tar: ustar, with the GNU and pax extensions for long names.
 //!
-//! Read here and not by the crate tar, which keeps a long name in memory whatever its size: a compressed kilobyte can
-//! claim a name of gigabytes. Here a name has a limit, and other content is skipped unread.
+//! Read here and not by the crate tar, which keeps a long name in memory whatever its size: a compressed
+//! kilobyte can claim a name of gigabytes. Here a name has a limit, and other content is skipped unread.
 
 use std::io::{BufRead, BufReader, Error, ErrorKind, Read};
 
@@ -18,7 +18,7 @@ pub(crate) enum Entry {
 #[derive(Debug, thiserror::Error)]
 pub enum TarError {
     /// The input could not be read.
-    #[error("{}{source}", if source.kind() == ErrorKind::UnexpectedEof { String::new() } else { format!("at byte {offset}: ") })]
+    #[error("{}{source}", place(*offset, source))]
     Io {
         /// Bytes read before.
         offset: u64,
@@ -33,6 +33,11 @@ pub enum TarError {
         /// What should be there.
         expected: &'static str,
     },
+}
+
+/// The place of an error in front of its message. The message of an input that ends early names the place itself.
+fn place(offset: u64, source: &Error) -> String {
+    if source.kind() == ErrorKind::UnexpectedEof { String::new() } else { format!("at byte {offset}: ") }
 }
 
 impl TarError {
@@ -103,7 +108,8 @@ impl<R: Read> Tar<R> {
                     }));
                 }
                 b'S' => {
-                    // A sparse file: maps that do not fit the header are in blocks that its size does not count.
+                    // A sparse file: maps that do not fit the header are in blocks that its size does not
+                    // count.
                     let mut more = block[482] != 0;
                     while more {
                         more = self.block()?.is_some_and(|block| block[504] != 0);
@@ -192,7 +198,8 @@ impl<R: Read> Tar<R> {
     }
 }
 
-/// Whether a file that begins so is a tar: its first block has the magic, or the checksum of the times before it.
+/// Whether a file that begins so is a tar: its first block has the magic, or the checksum of the times before
+/// it.
 pub(crate) fn is_tar(first: &[u8]) -> bool {
     let Some(block) = first.first_chunk::<BLOCK>() else { return false };
     &block[257..262] == b"ustar" || (block[0] != 0 && has_checksum(block))

@@ -37,8 +37,8 @@ pub(crate) fn number<T: FromStr>(text: &str) -> Option<T> {
 /// The largest CPU or node number believed; the kernel's own limits are below 10,000.
 pub const ID_LIMIT: u32 = 1 << 16;
 
-/// CPUs or nodes of a list such as `0-3,8,10-11`, ascending as written; an empty text is an empty list. `None` if it is
-/// not such a list or names a number of [`ID_LIMIT`] or more.
+/// CPUs or nodes of a list such as `0-3,8,10-11`, ascending as written; an empty text is an empty list.
+/// `None` if it is not such a list or names a number of [`ID_LIMIT`] or more.
 pub fn id_list(text: &str) -> Option<Vec<u32>> {
     let mut ids = Vec::new();
     for part in text.trim().split(',').filter(|part| !part.is_empty()) {
@@ -61,8 +61,8 @@ pub struct Count {
     pub slabs: Option<u64>,
 }
 
-/// A count of /sys/kernel/slab with its parts: `15 N0=4 N1=11`, `340(4) C0=170(2) C1=170(2)`. Parts that are zero are not
-/// written by the kernel, so their sum is the total but absent nodes and CPUs have none.
+/// A count of /sys/kernel/slab with its parts: `15 N0=4 N1=11`, `340(4) C0=170(2) C1=170(2)`. Parts that are
+/// zero are not written by the kernel, so their sum is the total but absent nodes and CPUs have none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Breakdown {
     /// The whole.

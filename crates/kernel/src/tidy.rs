@@ -1,13 +1,14 @@
-//! Tidy event CSVs: recordings that somebody has already turned into one row per event. Two dialects, told apart by
-//! their header:
+//! Tidy event CSVs: recordings that another program has turned into one row per event. Two dialects, told
+//! apart by their header:
 //!
-//! - `t_us,cpu,pid,comm,event,ptr_or_pfn,cache,bytes_req,bytes_alloc,order,gfp,node,call_site`: microseconds from the
-//!   recording's first event;
-//! - `seq,ts,cpu,pid,comm,ev,ptr,cache,dir,bytes_req,bytes_alloc,gfp,node,call_site,extra`: seconds; for page events
-//!   `ptr` is the frame and `bytes_alloc` the order; `dir` is the cache's directory in /sys/kernel/slab, joined by the
-//!   recorder; `extra` is a marker's text or a page's migrate type (`mt=0`).
+//! - `t_us,cpu,pid,comm,event,ptr_or_pfn,cache,bytes_req,bytes_alloc,order,gfp,node,call_site`: microseconds
+//!   from the recording's first event;
+//! - `seq,ts,cpu,pid,comm,ev,ptr,cache,dir,bytes_req,bytes_alloc,gfp,node,call_site,extra`: seconds; for page
+//!   events `ptr` is the frame and `bytes_alloc` the order; `dir` is the cache's directory in
+//!   /sys/kernel/slab, joined by the recorder; `extra` is a marker's text or a page's migrate type (`mt=0`).
 //!
-//! Rows come in file order. Rows of other events (scheduling, lists of the page allocator) are counted as skipped.
+//! Rows come in file order. Rows of other events (scheduling, lists of the page allocator) are counted as
+//! skipped.
 
 use std::io::Read;
 

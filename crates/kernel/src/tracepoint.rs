@@ -1,7 +1,9 @@
-//! The format text of a tracepoint: where its fields lie in the payload, and the flag names of its print format.
+//! The format text of a tracepoint: where its fields lie in the payload, and the flag names of its print
+//! format.
 //!
-//! The text is what tracefs shows in `events/<system>/<event>/format` and what perf.data and trace.dat carry along. A
-//! payload must be decoded with the text of its own recording: fields move, appear and go between kernels.
+//! The text is what tracefs shows in `events/<system>/<event>/format` and what perf.data and trace.dat carry
+//! along. A payload must be decoded with the text of its own recording: fields move, appear and go between
+//! kernels.
 
 use crate::gfp::GfpTable;
 
@@ -102,9 +104,9 @@ impl Format {
         self.fields.iter().find(|field| field.name == name)
     }
 
-    /// The flag list that the print format applies to `field` with `__print_flags`: number and name of each flag.
-    /// Empty when there is none. Entries whose number is not a constant (kernels 6.10 to 6.15 print the names of enum
-    /// constants there) are left out.
+    /// The flag list that the print format applies to `field` with `__print_flags`: number and name of each
+    /// flag. Empty when there is none. Entries whose number is not a constant (kernels 6.10 to 6.15 print the
+    /// names of enum constants there) are left out.
     pub fn flags(&self, field: &str) -> GfpTable {
         let mut rest = &*self.print;
         while let Some(at) = rest.find("__print_flags(") {
@@ -186,8 +188,8 @@ fn flag_list(text: &str) -> Vec<(u64, String)> {
     entries
 }
 
-/// The value of a C constant expression of integers, `|`, `&`, `~`, `<<`, parentheses and casts, as the kernel's flag
-/// lists use. `None` for anything else, such as the name of an enum constant.
+/// The value of a C constant expression of integers, `|`, `&`, `~`, `<<`, parentheses and casts, as the
+/// kernel's flag lists use. `None` for anything else, such as the name of an enum constant.
 fn constant(text: &str) -> Option<u64> {
     let mut expression = Expression { text: text.as_bytes(), depth: 0 };
     let value = expression.or()?;

@@ -1,8 +1,8 @@
 //! An output file that appears whole or not at all.
 //!
-//! On Linux the new file has no name until [`AtomicFile::commit`]: however the program ends, by Ctrl-C or by a power cut,
-//! nothing is left behind. Where the filesystem has no files without a name, the new file gets a temporary name in the
-//! target's folder, which is removed on drop; only a killed program leaves it there.
+//! On Linux the new file has no name until [`AtomicFile::commit`]: however the program ends, by Ctrl-C or by
+//! a power cut, nothing is left behind. Where the filesystem has no files without a name, the new file gets a
+//! temporary name in the target's folder, which is removed on drop; only a killed program leaves it there.
 //!
 //! The rules are those that users of `cc -o` and of a shell's `>` know:
 //!
@@ -37,7 +37,8 @@ impl AtomicFile {
     /// Opens a file that will become `path`. The file at `path` stays as it is until the commit.
     ///
     /// # Errors
-    /// A path that is a folder, that may not be written, whose folder is missing, or whose links go in a circle.
+    /// A path that is a folder, that may not be written, whose folder is missing, or whose links go in a
+    /// circle.
     pub fn create(path: &Path) -> Result<AtomicFile, Error> {
         AtomicFile::begin(path, nameless)
     }
@@ -118,8 +119,9 @@ impl Drop for AtomicFile {
     }
 }
 
-/// The path at the end of `path`'s links, whether or not there is a file. `None` for a path that must be opened as it is:
-/// a device, a pipe, or a descriptor of a process (`/dev/stdout` is a link to `/proc/self/fd/1`).
+/// The path at the end of `path`'s links, whether or not there is a file. `None` for a path that must be
+/// opened as it is: a device, a pipe, or a descriptor of a process (`/dev/stdout` is a link to
+/// `/proc/self/fd/1`).
 ///
 /// # Errors
 /// Links that lead to each other.
@@ -155,8 +157,8 @@ fn temporary(path: &Path) -> PathBuf {
     folder(path).join(format!(".{name}.{}.tmp", std::process::id()))
 }
 
-/// Creates the file under its temporary name. The new version of an existing file is the user's alone at first: the old
-/// file may have been secret.
+/// Creates the file under its temporary name. The new version of an existing file is the user's alone at
+/// first: the old file may have been secret.
 #[cfg(unix)]
 fn create_private(path: &Path, private: bool) -> io::Result<File> {
     use std::os::unix::fs::OpenOptionsExt;
@@ -169,8 +171,8 @@ fn create_private(path: &Path, _private: bool) -> io::Result<File> {
     File::create_new(path)
 }
 
-/// Gives the new file the owner, if this process may, and the mode of the old one. The owner comes first, since a change
-/// of owner may clear bits of the mode.
+/// Gives the new file the owner, if this process may, and the mode of the old one. The owner comes first,
+/// since a change of owner may clear bits of the mode.
 #[cfg(unix)]
 fn take_over(new: &File, old: &Metadata) -> io::Result<()> {
     use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};

@@ -93,7 +93,8 @@ pub(crate) trait Visit {
         cells: &mut Vec<T>,
     ) -> Result<(), Error>;
     fn text(&mut self, column: &'static Column, none: u32, cells: &mut Vec<u32>) -> Result<(), Error>;
-    /// A time. Signed in the file, so that others can subtract two of them; no kernel's clock reaches the sign bit.
+    /// A time. Signed in the file, so that others can subtract two of them; no kernel's clock reaches the
+    /// sign bit.
     fn moment(&mut self, column: &'static Column, none: u64, cells: &mut Vec<u64>) -> Result<(), Error> {
         self.number(column, none, cells)
     }
@@ -180,7 +181,8 @@ columns! {
     pid, PID: number i32 = -1, Dictionary;
     /// The task's name.
     comm, COMM: text u32 = NONE, Dictionary;
-    /// Low byte: the kernel's `TRACE_FLAG_*` bits; high byte: its preempt count. [`NO_CONTEXT`] when not known.
+    /// Low byte: the kernel's `TRACE_FLAG_*` bits; high byte: its preempt count. [`NO_CONTEXT`] when not
+    /// known.
     context, CONTEXT: number u16 = NO_CONTEXT, Dictionary;
     /// An [`crate::EventKind`].
     event, EVENT: number u8 = 0, Dictionary;
@@ -188,7 +190,8 @@ columns! {
     address, ADDRESS: number u64 = 0, Dictionary;
     /// The object's dense id: given at its allocation, reused after its free. [`NONE`] without an object.
     object, OBJECT: number u32 = NONE, Plain;
-    /// The object's cache. A free has that of its allocation. [`NONE`] for a kmalloc whose cache was not recorded.
+    /// The object's cache. A free has that of its allocation. [`NONE`] for a kmalloc whose cache was not
+    /// recorded.
     cache, CACHE: text u32 = NONE, Dictionary;
     /// Bytes asked for. A free has those of its allocation, 0 when not known.
     bytes_req, BYTES_REQ: number u32 = 0, Dictionary;
@@ -243,7 +246,8 @@ impl Columns {
             | Columns::FLAGS.0,
     );
 
-    /// Columns without which rows mean nothing. Others may be missing in a file: it is of an older minor version.
+    /// Columns without which rows mean nothing. Others may be missing in a file: it is of an older minor
+    /// version.
     pub(crate) const REQUIRED: Columns =
         Columns(Columns::TIME_NS.0 | Columns::CPU.0 | Columns::EVENT.0 | Columns::OBJECT.0);
 

@@ -11,8 +11,9 @@ pub const NO_CONTEXT: u16 = u16::MAX;
 
 macro_rules! events {
     ($($(#[$doc:meta])* $name:ident = $value:literal, $text:literal;)*) => {
-        /// The event of a row. The numbers are the format: added to, never changed. A reader of version 1.x skips
-        /// numbers it does not know ([`EventKind::from_u8`] is `None`), since a later minor version may add one.
+        /// The event of a row. The numbers are the format: added to, never changed. A reader of version 1.x
+        /// skips numbers it does not know ([`EventKind::from_u8`] is `None`), since a later minor version may
+        /// add one.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(u8)]
         pub enum EventKind { $($(#[$doc])* $name = $value,)* }
@@ -42,7 +43,8 @@ events! {
     PageAlloc = 4, "mm_page_alloc";
     /// A block of pages was freed.
     PageFree = 5, "mm_page_free";
-    /// A text the recorder wrote; the text is the call site, the cache it names (`SB x`, `SA x`) is the cache.
+    /// A text the recorder wrote; the text is the call site, the cache it names (`SB x`, `SA x`) is the
+    /// cache.
     Mark = 6, "mark";
     /// Synthetic: an object must have been freed here or earlier by a path that is not traced.
     ImpliedFree = 7, "implied_free";
@@ -74,14 +76,15 @@ impl EventKind {
 pub mod flags {
     /// A free of an object whose allocation is not in the recording.
     pub const UNSEEN: u8 = 1;
-    /// The row was moved: its recorded place is impossible. Its time is that of the row it was moved in front of.
+    /// The row was moved: its recorded place is impossible. Its time is that of the row it was moved in front
+    /// of.
     pub const REPAIRED: u8 = 2;
     /// `kfree(NULL)`, or an allocation that failed: no object.
     pub const NULL: u8 = 4;
     /// The address is `ZERO_SIZE_PTR`, what `kmalloc(0)` returns: no object.
     pub const ZERO_SIZE: u8 = 8;
-    /// With [`UNSEEN`]: the recording had seen this address freed before, so that the object was allocated during the
-    /// recording by a path that is not traced (bulk) and is not one from before it.
+    /// With [`UNSEEN`]: the recording had seen this address freed before, so that the object was allocated
+    /// during the recording by a path that is not traced (bulk) and is not one from before it.
     pub const FREED_BEFORE: u8 = 16;
     /// The row came too late for the merge by time: it stands where it arrived, behind rows of later times.
     pub const LATE: u8 = 32;

@@ -1,12 +1,13 @@
 //! The trace format of slablab: one recording of a kernel's allocations as a Parquet file.
 //!
-//! A trace is a table of rows in time order, one row an event ([`EventKind`]), with what is known about the recording
-//! in the file's footer ([`Metadata`]). docs/trace-format.md is the format for people who read it with other programs;
-//! `tests/it/document.rs` holds that page and the column table of this crate ([`COLUMNS`]) together.
+//! A trace is a table of rows in time order, one row an event ([`EventKind`]), with what is known about the
+//! recording in the file's footer ([`Metadata`]). docs/trace-format.md is the format for people who read it
+//! with other programs; `tests/it/document.rs` holds that page and the column table of this crate
+//! ([`COLUMNS`]) together.
 //!
-//! Written and read in row groups of bounded size ([`Writer`], [`Reader`]), so that a recording larger than memory
-//! works. A reader takes only the columns asked for and hands out batches as one vector per column ([`Batch`]),
-//! because a replay has 100 ns for an event and decoding is a part of that.
+//! Written and read in row groups of bounded size ([`Writer`], [`Reader`]), so that a recording larger than
+//! memory works. A reader takes only the columns asked for and hands out batches as one vector per column
+//! ([`Batch`]), because a replay has 100 ns for an event and decoding is a part of that.
 //!
 //! ```
 //! use slablab_workloads::{Batch, Columns, EventKind, Metadata, Reader, Row, Writer};

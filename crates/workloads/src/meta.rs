@@ -1,7 +1,7 @@
 //! What is known about a recording: the footer's keys, each a JSON value under `slablab.`.
 //!
-//! A field of [`Metadata`] is a key of the footer; docs/trace-format.md lists them with their units. A key this version
-//! does not know is kept as it is through a rewrite ([`Metadata::other`]).
+//! A field of [`Metadata`] is a key of the footer; docs/trace-format.md lists them with their units. A key
+//! this version does not know is kept as it is through a rewrite ([`Metadata::other`]).
 
 use std::collections::BTreeMap;
 
@@ -195,7 +195,8 @@ pub struct Import {
 pub struct Repairs {
     /// Rows moved by the order rule.
     pub reordered: u64,
-    /// Rows whose time is before that of an earlier row, since rows are in the order in which events took effect.
+    /// Rows whose time is before that of an earlier row, since rows are in the order in which events took
+    /// effect.
     pub behind: u64,
     /// Of these: farther behind than that order explains, because the recording itself is not in order.
     pub late: u64,
@@ -215,7 +216,8 @@ pub struct Repairs {
     pub zero_size_frees: u64,
     /// Allocations that returned NULL.
     pub failed_allocs: u64,
-    /// Page events before the place of memory was known (see docs/trace-format.md), and so not checked against objects.
+    /// Page events before the place of memory was known (see docs/trace-format.md), and so not checked
+    /// against objects.
     pub pages_unchecked: u64,
     /// Times the memory of freed addresses was full and forgotten.
     pub forgotten: u64,
@@ -283,7 +285,8 @@ pub struct Statistics {
 }
 
 impl Metadata {
-    /// The metadata in a footer. The version is looked at first: a newer major version may mean anything by its keys.
+    /// The metadata in a footer. The version is looked at first: a newer major version may mean anything by
+    /// its keys.
     pub(crate) fn from_footer(footer: Option<&Vec<KeyValue>>) -> Result<Metadata, Error> {
         let footer = footer.map_or(&[][..], |list| list);
         let format = footer.iter().find(|entry| entry.key == FORMAT).and_then(|entry| entry.value.as_deref());

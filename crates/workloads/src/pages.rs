@@ -1,9 +1,9 @@
 //! String columns, decoded to ids without making a string per row.
 //!
-//! A column chunk of strings is a dictionary page and data pages of indices into it. Parquet's own reader would give
-//! one reference-counted string per row, to be hashed again to get back the number that was there; this one looks up
-//! each dictionary entry once and then copies numbers. Plain pages (the writer gave the dictionary up, or another
-//! program wrote the file) are looked up row by row.
+//! A column chunk of strings is a dictionary page and data pages of indices into it. Parquet's own reader
+//! would give one reference-counted string per row, to be hashed again to get back the number that was there;
+//! this one looks up each dictionary entry once and then copies numbers. Plain pages (the writer gave the
+//! dictionary up, or another program wrote the file) are looked up row by row.
 //!
 //! Definition levels and indices are both in Parquet's hybrid of run-length and bit-packed runs ([`Hybrid`]).
 

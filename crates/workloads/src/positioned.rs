@@ -1,7 +1,7 @@
 //! A file that several threads can read at once.
 //!
-//! `parquet` reads a `File` by moving its offset, which clones of the handle share: two threads would read each other's
-//! bytes. Here every read names its own position.
+//! `parquet` reads a `File` by moving its offset, which clones of the handle share: two threads would read
+//! each other's bytes. Here every read names its own position.
 
 use bytes::Bytes;
 use parquet::errors::{ParquetError, Result};

@@ -1,5 +1,5 @@
-//! The Parquet decoder panics on a few kinds of damaged page. The reader turns such a panic into an error, and this module
-//! keeps its message and backtrace off standard error.
+//! The Parquet decoder panics on a few kinds of damaged page. The reader turns such a panic into an error,
+//! and this module keeps its message and backtrace off standard error.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -13,8 +13,8 @@ thread_local! {
 
 /// Runs `decode`. A panic in it prints nothing; its message is the error.
 ///
-/// The first call puts a hook around the process's panic hook, once: other threads, and this one outside of `decode`,
-/// panic as before.
+/// The first call puts a hook around the process's panic hook, once: other threads, and this one outside of
+/// `decode`, panic as before.
 pub(crate) fn quietly<R>(decode: impl FnOnce() -> R) -> Result<R, String> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {

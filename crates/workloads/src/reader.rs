@@ -116,7 +116,8 @@ enum Chunk {
 }
 
 impl<R: ChunkReader + 'static> Batches<R> {
-    /// With up to `rows` rows in a batch instead of 16,384. A batch never reaches over the end of a row group.
+    /// With up to `rows` rows in a batch instead of 16,384. A batch never reaches over the end of a row
+    /// group.
     pub fn with_rows(mut self, rows: usize) -> Self {
         assert!(rows > 0, "a batch of {rows} rows");
         self.batch_rows = rows;
@@ -139,8 +140,8 @@ impl<R: ChunkReader + 'static> Batches<R> {
 
     /// Replaces `batch` with the next rows; false at the end, and after an error.
     pub fn next(&mut self, batch: &mut Batch) -> Result<bool, Error> {
-        // Parquet's decoder panics on a few kinds of damaged page (2 in 10,000 random damages). After a panic nothing
-        // of this reader is used again, so that a half-changed state cannot be seen.
+        // Parquet's decoder panics on a few kinds of damaged page (2 in 10,000 random damages). After a panic
+        // nothing of this reader is used again, so that a half-changed state cannot be seen.
         let result = quietly(|| self.decode(batch)).unwrap_or_else(|panic| {
             let (group, column) = (self.group, "any".into());
             Err(Error::Corrupt { group, column, why: format!("a damaged page (Parquet's decoder: {panic})") })
@@ -309,8 +310,8 @@ fn read<P: DataType>(
     Ok(done)
 }
 
-/// Converts decoded values to cells, putting `none` where a level says null. A column that another program stored in
-/// another width is `foreign`, and its values must fit.
+/// Converts decoded values to cells, putting `none` where a level says null. A column that another program
+/// stored in another width is `foreign`, and its values must fit.
 #[inline]
 fn fill<P: Copy + Into<i64>, T: Number>(
     values: &[P],

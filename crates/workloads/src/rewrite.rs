@@ -1,8 +1,10 @@
-//! Rewriting a trace: our columns are decoded, edited and written again, everything else is carried over as it is.
+//! Rewriting a trace: our columns are decoded, edited and written again, everything else is carried over as
+//! it is.
 //!
-//! Columns this version does not know are copied as compressed bytes, whatever their type; footer keys it does not
-//! know are copied as text. So a program may add its own columns to a trace, and an older slablab may edit a newer
-//! minor version's, and nothing is lost. The price: a rewrite changes rows in place and cannot add or remove them.
+//! Columns this version does not know are copied as compressed bytes, whatever their type; footer keys it
+//! does not know are copied as text. So a program may add its own columns to a trace, and an older slablab
+//! may edit a newer minor version's, and nothing is lost. The price: a rewrite changes rows in place and
+//! cannot add or remove them.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -20,8 +22,8 @@ use crate::schema;
 use crate::texts::{Table, Texts};
 use crate::writer::{Cells, Tally, complete};
 
-/// Copies the trace in `input` to `out`, giving each row group's rows to `edit` on the way and the metadata to
-/// `describe`. `edit` must leave the number of rows as it is; the statistics are counted anew.
+/// Copies the trace in `input` to `out`, giving each row group's rows to `edit` on the way and the metadata
+/// to `describe`. `edit` must leave the number of rows as it is; the statistics are counted anew.
 pub fn rewrite<R: ChunkReader + Clone + 'static, W: Write + Send>(
     input: R,
     out: W,

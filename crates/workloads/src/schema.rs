@@ -46,7 +46,8 @@ pub(crate) fn properties() -> WriterProperties {
     let start = WriterProperties::builder()
         .set_compression(Compression::ZSTD(level))
         .set_dictionary_page_size_limit(DICTIONARY_BYTES)
-        // One range per row group lets others skip groups by time; indexes per page would be a fifth of a small file.
+        // One range per row group lets others skip groups by time; indexes per page would be a fifth of a
+        // small file.
         .set_statistics_enabled(EnabledStatistics::Chunk)
         .set_offset_index_disabled(true)
         .set_created_by(concat!("slablab ", env!("CARGO_PKG_VERSION")).into());
@@ -103,7 +104,8 @@ impl Layout {
     }
 }
 
-/// A program that rewrote the file may have widened a number or made it nullable; it may not have made it a float.
+/// A program that rewrote the file may have widened a number or made it nullable; it may not have made it a
+/// float.
 fn check_type(schema: &SchemaDescriptor, column: &Column, leaf: usize) -> Result<(), Error> {
     let found = schema.column(leaf);
     let fits = match column.form {

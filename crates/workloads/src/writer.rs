@@ -1,7 +1,7 @@
 //! Writing a trace, one row group at a time.
 //!
-//! Rows are collected in a batch; a full batch goes to a thread that packs and writes it while the next is collected.
-//! Three batches exist at most: one being filled, one waiting, one being packed.
+//! Rows are collected in a batch; a full batch goes to a thread that packs and writes it while the next is
+//! collected. Three batches exist at most: one being filled, one waiting, one being packed.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -95,8 +95,8 @@ impl<W: Write + Send + 'static> Writer<W> {
         Ok(())
     }
 
-    /// Writes the footer and gives the output back. Statistics are the writer's; `metadata.caches` must be in the order
-    /// of the cache ids, and caches it does not have are added by name.
+    /// Writes the footer and gives the output back. Statistics are the writer's; `metadata.caches` must be in
+    /// the order of the cache ids, and caches it does not have are added by name.
     pub fn finish(mut self, mut metadata: Metadata) -> Result<(W, Metadata), Error> {
         self.flush()?;
         let mut file = self.packer.stop()?;

@@ -24,8 +24,8 @@ pub(super) struct App {
     pub(super) filter: String,
     /// The filter before it was edited, while it is.
     pub(super) typing: Option<String>,
-    /// Name and ordinal of the cache under the cursor, which stays there when the order changes; `None` for whatever
-    /// is first.
+    /// Name and ordinal of the cache under the cursor, which stays there when the order changes; `None` for
+    /// whatever is first.
     pub(super) selected: Option<(String, u32)>,
     /// The first row of the list that is seen.
     pub(super) top: usize,

@@ -124,7 +124,7 @@ fn split(theme: Theme, split: &Split, width: usize) -> Vec<Line<'static>> {
     lines
 }
 
-/// What it is for and what makes it grow, the first in at most so many lines.
+/// What it is for and what makes it grow, the purpose in a limited number of lines.
 fn what(theme: Theme, entry: &Entry, width: usize, most: usize) -> Vec<Line<'static>> {
     let mut lines: Vec<Line> = wrapped(&format!("{}: {}", entry.subsystem, entry.what), width, most, theme);
     if let Some(grows) = &entry.grows_with {
@@ -157,7 +157,7 @@ fn ways(theme: Theme, entry: &Entry, width: usize) -> Vec<Line<'static>> {
     lines
 }
 
-/// A text in at most so many lines of at most so many columns, broken at blanks.
+/// A text broken at blanks, limited in lines and in columns.
 fn wrapped(text: &str, width: usize, most: usize, theme: Theme) -> Vec<Line<'static>> {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {

@@ -54,7 +54,8 @@ pub(crate) struct Args {
     /// Print one frame as text and end
     #[arg(long, requires = "watch")]
     once: bool,
-    /// Watch states that were recorded instead of this machine: the files of a directory, in the order of their names
+    /// Watch states that were recorded instead of this machine: the files of a directory, in the order of
+    /// their names
     #[arg(long, value_name = "DIR", requires = "watch")]
     from: Option<PathBuf>,
 }
@@ -72,7 +73,7 @@ fn sort_key(letter: char) -> Result<SortKey, Failure> {
     })
 }
 
-/// Watches this machine or a recording, in slabs of pages of so many bytes if the input does not tell.
+/// Watches this machine or a recording, `page_size` is for inputs that do not tell it.
 pub(crate) fn run(args: Args, sort: char, page_size: Option<u64>) -> Result<Done, Failure> {
     let sort = sort_key(sort)?;
     if !args.once {

@@ -1,4 +1,5 @@
-//! The columns of the list: which fit, how wide they are, what is in them. The screen and the plain text share them.
+//! The columns of the list: which fit, how wide they are, what is in them. The screen and the plain text
+//! share them.
 
 use super::theme::{Theme, bytes, signed};
 use slablab_doctor::watch::{SortKey, Track, Watch, Window, percent};
@@ -64,8 +65,8 @@ pub(super) struct Table<'a> {
 }
 
 impl<'a> Table<'a> {
-    /// The columns that fit in `width` for these rows; all but the history if there is no width to keep to. What the list
-    /// is sorted by is always among them.
+    /// The columns that fit in `width` for these rows; all but the history if there is no width to keep to.
+    /// What the list is sorted by is always among them.
     pub(super) fn new(watch: &'a Watch, rows: &[&Track], width: Option<usize>, sort: SortKey) -> Table<'a> {
         let whole = watch.last().totals().bytes;
         let table = Table { watch, whole, columns: Vec::new() };

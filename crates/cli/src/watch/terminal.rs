@@ -21,7 +21,8 @@ pub(super) enum Wake {
     Suspend,
 }
 
-/// The terminal in raw mode on its other screen. A panic gives it back too: ratatui's hook does, in any thread.
+/// The terminal in raw mode on its other screen. A panic gives it back too: ratatui's hook does, in any
+/// thread.
 pub(super) struct Screen {
     terminal: DefaultTerminal,
 }
@@ -34,7 +35,8 @@ impl Screen {
         Ok(Screen { terminal: terminal.inspect_err(|_| ratatui::restore())? })
     }
 
-    /// Gives the terminal back, stops the program until its shell lets it go on, and takes the terminal again.
+    /// Gives the terminal back, stops the program until its shell lets it go on, and takes the terminal
+    /// again.
     pub(super) fn suspend(self) -> io::Result<Screen> {
         drop(self);
         low_level::raise(SIGSTOP)?;
@@ -65,8 +67,8 @@ impl Drop for Screen {
     }
 }
 
-/// Keys, sizes and signals in one queue, so that waiting for the next sample costs nothing. The threads that fill it end
-/// with the program.
+/// Keys, sizes and signals in one queue, so that waiting for the next sample costs nothing. The threads that
+/// fill it end with the program.
 pub(super) fn wakes() -> io::Result<Receiver<Wake>> {
     let (sender, receiver) = channel();
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP, SIGTSTP])?;

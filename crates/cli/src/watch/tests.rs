@@ -1,4 +1,5 @@
-//! Frames of a recorded machine, and what keys do. `SLABLAB_UPDATE=1` writes the frames anew instead of comparing them.
+//! Frames of a recorded machine, and what keys do. `SLABLAB_UPDATE=1` writes the frames anew instead of
+//! comparing them.
 
 use super::*;
 use ratatui::Terminal;

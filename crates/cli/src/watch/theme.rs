@@ -81,9 +81,9 @@ impl Theme {
         text.chars().take(width.saturating_sub(1)).chain((width > 0).then_some(mark)).collect()
     }
 
-    /// A chart of `height` lines, oldest value left; each column has the largest of its values. The scale begins at the
-    /// smallest and spans five percent of the largest at least, or one in a taller chart, which says its range: a change
-    /// of a thousandth shall not look like one of half.
+    /// A chart of `height` lines, oldest value left; each column has the largest of its values. The scale
+    /// begins at the smallest and spans five percent of the largest at least, or one in a taller chart, which
+    /// says its range: a change of a thousandth shall not look like one of half.
     pub(super) fn chart_lines(self, values: &VecDeque<u64>, width: usize, height: usize) -> Vec<String> {
         let columns = resample(values, width);
         let (low, high) = columns.iter().fold((u64::MAX, 0), |(low, high), &v| (low.min(v), high.max(v)));

@@ -42,7 +42,8 @@ fn check_error(args: &[&str], words: &[&str]) {
     common::check_error(&["doctor"], args, words);
 }
 
-/// Exit code, and all of `words` on standard output in this order, wherever lines are broken; nothing on standard error.
+/// Exit code, and all of `words` on standard output in this order, wherever lines are broken; nothing on
+/// standard error.
 #[track_caller]
 fn check(args: &[&str], code: i32, words: &[&str]) -> String {
     let output = slablab(args);

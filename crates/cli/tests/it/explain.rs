@@ -118,7 +118,8 @@ fn interrupted() {
         .spawn()
         .expect("the program runs");
     std::thread::sleep(Duration::from_millis(500));
-    // SIGTERM, which ends it as SIGINT does: that one is ignored where the tests themselves run in the background.
+    // SIGTERM, which ends it as SIGINT does: that one is ignored where the tests themselves run in the
+    // background.
     let kill = Command::new("kill").args(["-TERM", &child.id().to_string()]).status();
     assert!(kill.is_ok_and(|status| status.success()), "it had ended before");
     let status = child.wait().expect("it ends");

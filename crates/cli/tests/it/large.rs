@@ -1,8 +1,8 @@
 //! Inputs far larger than a real machine's: work must grow with the lines, not with their square.
 //!
-//! What is measured is not the clock but the CPU time that the kernel charges to the program (RLIMIT_CPU), which other
-//! programs do not change. A run over these inputs takes 1 to 4 s; each of the searches that this test was written for,
-//! over all lines for each line, took 100 s to 10 minutes.
+//! What is measured is not the clock but the CPU time that the kernel charges to the program (RLIMIT_CPU),
+//! which other programs do not change. A run over these inputs takes 1 to 4 s; each of the searches that this
+//! test was written for, over all lines for each line, took 100 s to 10 minutes.
 
 use crate::common::folder;
 use std::fmt::Write;

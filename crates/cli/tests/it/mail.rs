@@ -1,4 +1,5 @@
-//! `slablab whatif --format mail`: the tables of the mail of 2023, from the dumps of a machine like its smaller one.
+//! `slablab whatif --format mail`: the tables of the mail of 2023, from the dumps of a machine like its
+//! smaller one.
 
 use crate::common::{self, text};
 
@@ -16,7 +17,8 @@ fn check_error(args: &[&str], words: &str) {
     common::check_error(&["whatif"], args, &[words]);
 }
 
-/// Of all caches TCPv6 alone has a size that the rule moves at 16 CPUs (2432 bytes), and it has no slabs here: so nothing changes.
+/// Of all caches TCPv6 alone has a size that the rule moves at 16 CPUs (2432 bytes), and it has no slabs
+/// here: so nothing changes.
 #[test]
 fn before_and_after() {
     check(

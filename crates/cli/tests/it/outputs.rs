@@ -6,7 +6,8 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Runs the program in `folder`, whose file `X` must be left alone, and which must be told of both of `named`.
+/// Runs the program in `folder`, whose file `X` must be left alone, and which must be told of both of
+/// `named`.
 #[track_caller]
 fn refused(folder: &Path, arguments: &[&str], named: [&str; 2]) {
     let before = fs::read(folder.join("X")).expect("the file");

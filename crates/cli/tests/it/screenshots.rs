@@ -1,7 +1,7 @@
 //! The pages as a browser shows them: light, dark, narrow, on paper, without scripts.
 //!
-//! Without a browser these tests say so and check nothing; CI sets `SLABLAB_BROWSER_REQUIRED`, and then it is an error.
-//! What holds of the markup alone is in `pages.rs` of the tests of report, doctor and lab.
+//! Without a browser these tests say so and check nothing; CI sets `SLABLAB_BROWSER_REQUIRED`, and then it is
+//! an error. What holds of the markup alone is in `pages.rs` of the tests of report, doctor and lab.
 
 use crate::browser::{Browser, Picture, Scheme};
 use crate::common::argument;
@@ -18,7 +18,8 @@ const TALLEST: usize = 6000;
 /// A page with text and charts has more colours than this, by far.
 const COLOURS_MIN: usize = 60;
 
-/// Makes a page with the program and checks what a browser makes of it: `figures` drawings, of which `zoomed` can be zoomed.
+/// Makes a page with the program and checks what a browser makes of it: `figures` drawings, of which `zoomed`
+/// can be zoomed.
 fn check(name: &str, args: &[&str], figures: usize, zoomed: u64) {
     let Some(browser) = Browser::find() else {
         // Past the capture of the test harness: nobody shall take this for a pass.

@@ -18,7 +18,8 @@ fn check_error(args: &[&str], words: &[&str]) {
     common::check_error(&["whatif"], args, words);
 }
 
-/// Exit code 0 or 3 (something was not in the dump), nothing on standard error, and all of `words` in this order.
+/// Exit code 0 or 3 (something was not in the dump), nothing on standard error, and all of `words` in this
+/// order.
 #[track_caller]
 fn check(args: &[&str], words: &[&str]) -> String {
     let output = slablab(args);
@@ -120,7 +121,8 @@ fn a_bare_slabinfo_is_enough() {
         &[path, "--max-order", "0", "--input-page-size", "4K", "--input-cpus", "4"],
         &["names_cache", "3>0", "8>1", "does not tell the kernel's release", "does not count CPU slabs"],
     );
-    // Slabs of order 1 cannot be with the default slub_max_order: 16 objects of 2048 bytes would be in order 3.
+    // Slabs of order 1 cannot be with the default slub_max_order: 16 objects of 2048 bytes would be in order
+    // 3.
     let small = slabinfo.replace("64     64   4096    8    8", "32     32   2048    4    2");
     let other: PathBuf = folder.join("small");
     std::fs::write(&other, small).expect("a file");

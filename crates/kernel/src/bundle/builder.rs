@@ -63,8 +63,8 @@ impl DumpBuilder {
         self.dump.slabinfo.is_some() || !self.caches.is_empty()
     }
 
-    /// Takes all files and links of a tar: plain, gz, zst or xz. What is not wanted is passed over unread. A tar that is
-    /// cut off gives what it has, and the error at its end.
+    /// Takes all files and links of a tar: plain, gz, zst or xz. What is not wanted is passed over unread. A
+    /// tar that is cut off gives what it has, and the error at its end.
     ///
     /// # Errors
     /// A damaged tar, a file that is not as the kernel writes it, more than [`DumpBuilder::LIMIT`].
@@ -93,8 +93,8 @@ impl DumpBuilder {
         Ok(())
     }
 
-    /// Takes the time at which a file that was taken was written last, in seconds since 1970. Only files of slabs count: a
-    /// configuration is as old as its kernel.
+    /// Takes the time at which a file that was taken was written last, in seconds since 1970. Only files of
+    /// slabs count: a configuration is as old as its kernel.
     pub fn changed(&mut self, path: &str, seconds: u64) {
         let mut parts = below_root(path);
         if matches!(
@@ -146,7 +146,8 @@ impl DumpBuilder {
         self.take(path, content)?.map_err(|source| BundleError::File { path: path.to_string(), source })
     }
 
-    /// Takes a symbolic link: an alias of a cache. Nothing follows it: its target is a name here, wherever it points.
+    /// Takes a symbolic link: an alias of a cache. Nothing follows it: its target is a name here, wherever it
+    /// points.
     ///
     /// # Errors
     /// More caches than a kernel has.

@@ -1,12 +1,14 @@
 //! Lines of `ls -l`, which tell the aliases of caches where their files are not in the dump.
 
-/// Name and target of a symbolic link in a line of `ls -l`, with numeric owners or names, short, long or full dates.
+/// Name and target of a symbolic link in a line of `ls -l`, with numeric owners or names, short, long or full
+/// dates.
 pub(super) fn link(line: &str) -> Option<(&str, &str)> {
     let (rest, target) = line.rsplit_once(" -> ")?;
     if !rest.starts_with('l') {
         return None;
     }
-    // Mode, links, owner, group, size; then a date of one to three words; then the name, which may have spaces.
+    // Mode, links, owner, group, size; then a date of one to three words; then the name, which may have
+    // spaces.
     let (_, rest) = words(rest, 5)?;
     let (first, after_first) = words(rest, 1)?;
     let iso = first.len() == 10 && first.as_bytes()[4] == b'-';

@@ -1,8 +1,8 @@
 //! When a dump was taken, from the output of date, timedatectl and uptime.
 
 /// Seconds since 1970 of the first line that date or timedatectl wrote in universal time or with an offset:
-/// `Sat Nov 21 06:42:04 UTC 2026`, `Universal time: Sat 2026-11-21 06:42:04 UTC`. `None` for a zone that is only a name,
-/// since several share one.
+/// `Sat Nov 21 06:42:04 UTC 2026`, `Universal time: Sat 2026-11-21 06:42:04 UTC`. `None` for a zone that is
+/// only a name, since several share one.
 pub(super) fn date(text: &str) -> Option<u64> {
     text.lines().filter(|line| !line.contains("Local time")).find_map(date_of_line)
 }

@@ -28,8 +28,9 @@ pub(crate) fn page_size(dump: &Dump) -> Option<(u64, PageSizeFrom)> {
     {
         return Some((total_kb * 1024 / managed, PageSizeFrom::Memory));
     }
-    // A slab of p pages holds n objects of s bytes, so n*s <= p*page; and mostly (n+1)*s > p*page, which SLAB's
-    // descriptors and SLUB's limit of 32,767 objects can break. The page size that most caches agree on wins.
+    // A slab of p pages holds n objects of s bytes, so n*s <= p*page; and mostly (n+1)*s > p*page, which
+    // SLAB's descriptors and SLUB's limit of 32,767 objects can break. The page size that most caches agree
+    // on wins.
     let rows = dump.slabinfo.iter().flat_map(|slabinfo| &slabinfo.rows);
     let from_rows = rows.map(|row| (row.objperslab, row.objsize, Some(row.pagesperslab)));
     let from_attrs = dump.caches.iter().filter_map(|cache| {

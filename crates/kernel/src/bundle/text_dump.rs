@@ -1,5 +1,5 @@
-//! What an input is, by its first bytes, and dumps that are one text: the output of `grep -r . FILES`, then perhaps of
-//! `ls -l /sys/kernel/slab` and `date --utc`.
+//! What an input is, by its first bytes, and dumps that are one text: the output of `grep -r . FILES`, then
+//! perhaps of `ls -l /sys/kernel/slab` and `date --utc`.
 
 use std::io::{BufRead, BufReader, Cursor, Read};
 
@@ -44,8 +44,8 @@ impl Form {
 }
 
 impl DumpBuilder {
-    /// Takes a whole input of any [`Form`] and compression, and tells which it was. An input that is cut off gives what it
-    /// has, and the error at its end.
+    /// Takes a whole input of any [`Form`] and compression, and tells which it was. An input that is cut off
+    /// gives what it has, and the error at its end.
     ///
     /// # Errors
     /// What is of no form, damaged, or larger than any kernel's.
@@ -132,7 +132,8 @@ impl DumpBuilder {
     }
 }
 
-/// Path and content of a line of grep. Caches' names have colons too: the first colon that ends a wanted path ends it.
+/// Path and content of a line of grep. Caches' names have colons too: the first colon that ends a wanted path
+/// ends it.
 fn path_and_content(line: &str) -> Option<(&str, &str)> {
     let colons = line.match_indices(':').take(8);
     let mut splits = colons.map(|(at, _)| (&line[..at], &line[at + 1..]));

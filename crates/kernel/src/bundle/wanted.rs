@@ -71,19 +71,21 @@ fn is_root(part: &str) -> bool {
     matches!(part, "proc" | "sys" | "sos_commands" | "boot")
 }
 
-/// The components of `path` from `proc`, `sys`, `boot` or `sos_commands` on, which may be up to two directories down.
+/// The components of `path` from `proc`, `sys`, `boot` or `sos_commands` on, which may be up to two
+/// directories down.
 pub(super) fn below_root(path: &str) -> impl Iterator<Item = &str> {
     let parts = || path.split('/').filter(|part| !matches!(*part, "" | "."));
     let depth = parts().take(3).position(is_root).unwrap_or(0);
     parts().skip(depth)
 }
 
-/// The most bytes that a file at `path` may have: some times what the largest machine's kernel writes. A file of
-/// /sys/kernel/slab is one page at most, but an archiver may have taken its size from the directory.
+/// The most bytes that a file at `path` may have: some times what the largest machine's kernel writes. A file
+/// of /sys/kernel/slab is one page at most, but an archiver may have taken its size from the directory.
 pub(super) fn limit(path: &str) -> u64 {
     let mut parts = below_root(path);
     match (parts.next(), parts.next()) {
-        // 4,096 CPUs and 64 nodes make 40 MB of zoneinfo and 12 MB of cpuinfo; a million per-cgroup caches 150 MB.
+        // 4,096 CPUs and 64 nodes make 40 MB of zoneinfo and 12 MB of cpuinfo; a million per-cgroup caches
+        // 150 MB.
         (Some("proc"), Some("slabinfo" | "zoneinfo" | "cpuinfo")) => 64 << 20,
         (Some("proc" | "boot" | "sos_commands"), _) => 4 << 20,
         _ => 256 << 10,

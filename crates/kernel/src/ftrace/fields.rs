@@ -51,7 +51,8 @@ impl<'a> Fields<'a> {
         found.and_then(read).ok_or_else(|| (expected, found.unwrap_or(self.0).to_string()))
     }
 
-    /// What happened; `None` for an event that the vocabulary has no word for. With it, the pointer as it was printed.
+    /// What happened; `None` for an event that the vocabulary has no word for. With it, the pointer as it was
+    /// printed.
     pub(super) fn kind(
         self,
         event: &str,
@@ -143,8 +144,8 @@ impl<'a> Fields<'a> {
         self.get("name").filter(|name| !matches!(*name, "" | "(null)")).map(|name| names.intern(name))
     }
 
-    /// Symbol and offset as in `getname_flags+0x24`: what the kernel adds of the symbol's size and module is left out,
-    /// so that a place has one name in every kind of recording. Older kernels print an address.
+    /// Symbol and offset as in `getname_flags+0x24`: what the kernel adds of the symbol's size and module is
+    /// left out, so that a place has one name in every kind of recording. Older kernels print an address.
     fn site(self, names: &mut Names) -> Site {
         let Some(text) = self.get("call_site").and_then(|text| text.split_whitespace().next()) else {
             return Site::default();

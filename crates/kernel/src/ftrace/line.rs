@@ -6,8 +6,8 @@
 //!     recording.sh-4665    [000]  3255.511126: kmem_cache_free:      (__fput+0x141) ..      trace-cmd report
 //!  perf 5041/5041 [000] 3263.230511557: kmem:kmalloc: call_site=.. ptr=..                   perf script
 //! ```
-//! Nothing has a fixed column. A task's name may have spaces and brackets; so the first `[number]` that is followed by
-//! a time and an event decides, and what is in front of it is read from its end.
+//! Nothing has a fixed column. A task's name may have spaces and brackets; so the first `[number]` that is
+//! followed by a time and an event decides, and what is in front of it is read from its end.
 
 use crate::event::Context;
 use crate::text::number;
@@ -77,7 +77,8 @@ fn tail(text: &str) -> Option<Tail<'_>> {
     let time = time.strip_suffix(':')?;
     let (time_ns, ticks) = nanoseconds(time)?;
     let mut rest = rest.trim_start();
-    // perf writes the period of a sample here when it varies, trace-cmd the time since the event before when asked.
+    // perf writes the period of a sample here when it varies, trace-cmd the time since the event before when
+    // asked.
     if let Some((first, after)) = rest.split_once(char::is_whitespace)
         && let number_of = first.strip_prefix("(+").and_then(|first| first.strip_suffix(')')).unwrap_or(first)
         && number::<u64>(number_of).is_some()
@@ -135,8 +136,8 @@ fn nanoseconds(text: &str) -> Option<(u64, bool)> {
     Some((number::<u64>(seconds)?.checked_mul(1_000_000_000)?.checked_add(part)?, false))
 }
 
-/// The flags of the `trace` file: interrupts, need-resched, kind of interrupt, preempt depth, and since 5.15 migrate
-/// depth. `None` if they are no such word, `Some(None)` if they do not say where the task stood.
+/// The flags of the `trace` file: interrupts, need-resched, kind of interrupt, preempt depth, and since 5.15
+/// migrate depth. `None` if they are no such word, `Some(None)` if they do not say where the task stood.
 fn flags(word: &str) -> Option<Option<Context>> {
     // As TRACE_FLAG_* in a binary recording.
     const IRQS_OFF: u8 = 0x01;

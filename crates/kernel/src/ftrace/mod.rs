@@ -7,14 +7,15 @@
 //!   Fields::kind         the event's fields, by name
 //!   between              a line that is no event: comments, losses, stacks
 //! ```
-//! Lines come in file order, which all four programs make the order of time. Lines of other events and of tracers are
-//! counted as skipped. A line that is nothing of what these programs write is an error, but for a last line without its
-//! end: that is cut off, and what it says could be wrong, so it is left out with a warning.
+//! Lines come in file order, which all four programs make the order of time. Lines of other events and of
+//! tracers are counted as skipped. A line that is nothing of what these programs write is an error, but for a
+//! last line without its end: that is cut off, and what it says could be wrong, so it is left out with a
+//! warning.
 //!
-//! A kernel's own text has no addresses but hashes of them (option `hash-ptr`, on by default). An address is taken for a
-//! hash if it is printed with 16 digits of which the first eight are 0, as `%p` prints its 32-bit hashes, and for real
-//! if it is in the kernel's half; others, such as [`ZERO_SIZE_PTR`], do not say. The first that does decides
-//! ([`Header::hashed_addresses`]).
+//! A kernel's own text has no addresses but hashes of them (option `hash-ptr`, on by default). An address is
+//! taken for a hash if it is printed with 16 digits of which the first eight are 0, as `%p` prints its 32-bit
+//! hashes, and for real if it is in the kernel's half; others, such as [`ZERO_SIZE_PTR`], do not say. The
+//! first that does decides ([`Header::hashed_addresses`]).
 
 mod fields;
 mod line;
@@ -51,8 +52,9 @@ pub struct Ftrace<R> {
     ended: bool,
 }
 
-/// Whether an input that begins like this is a text recording: one of its first lines is an event's, or one that the
-/// programs put in front of events, where there may be more of them than `head` has. `head` may end anywhere.
+/// Whether an input that begins like this is a text recording: one of its first lines is an event's, or one
+/// that the programs put in front of events, where there may be more of them than `head` has. `head` may end
+/// anywhere.
 pub fn is_text(head: &[u8]) -> bool {
     let text = String::from_utf8_lossy(head);
     let begins = |line: &str| {
@@ -295,8 +297,8 @@ fn is_hashed(pointer: Pointer) -> Option<bool> {
     }
 }
 
-/// `CPU:2 [LOST 123 EVENTS]` of a kernel, `CPU:2 [123 EVENTS DROPPED]` of trace-cmd: the CPU, and how many, 0 if the
-/// line does not say.
+/// `CPU:2 [LOST 123 EVENTS]` of a kernel, `CPU:2 [123 EVENTS DROPPED]` of trace-cmd: the CPU, and how many, 0
+/// if the line does not say.
 fn loss(text: &str) -> Option<(u32, u64)> {
     if !(text.starts_with("CPU:") || text.starts_with("[CPU ")) {
         return None;

@@ -282,7 +282,8 @@ fn string(bytes: &mut Bytes<'_>) -> Result<String, ReadError> {
     Ok(text_lossy(bytes.take(u64::from(len), "string")?).into_owned())
 }
 
-/// The build id of the running kernel among `build_id_event` records: header, pid, 20 bytes and padding, file name.
+/// The build id of the running kernel among `build_id_event` records: header, pid, 20 bytes and padding, file
+/// name.
 fn kernel_build_id(mut bytes: Bytes<'_>) -> Option<String> {
     const BEFORE_NAME: u64 = 8 + 4 + 24;
     while bytes.left() as u64 > BEFORE_NAME {

@@ -9,12 +9,13 @@
 //!     comm, fork, lost     wait in line with the events
 //!     finish_round         a round ended: older events may go out
 //! ```
-//! The container is read here and not by the crate linux-perf-data: 0.13 aborts on a hostile section size (it takes
-//! the memory first) and cannot follow a pipe past its tracing data, which every tracepoint recording has.
+//! The container is read here and not by the crate linux-perf-data: 0.13 aborts on a hostile section size (it
+//! takes the memory first) and cannot follow a pipe past its tracing data, which every tracepoint recording
+//! has.
 //!
 //! In file mode the formats come after the data, so the file is read twice: from a reader that seeks
-//! ([`PerfData::seekable`]), or by opening the input again ([`PerfData::reopen`]), which also serves compressed input.
-//! A pipe has them first and is read once.
+//! ([`PerfData::seekable`]), or by opening the input again ([`PerfData::reopen`]), which also serves
+//! compressed input. A pipe has them first and is read once.
 //!
 //! Memory: the sorting window ([`PerfData::set_window`]), and up to 64 MiB of what is around the data.
 
@@ -86,8 +87,8 @@ impl<R: Read> PerfData<R> {
     const MAP_LIMIT: usize = 1 << 12;
     const COMM_LIMIT: usize = 1 << 20;
 
-    /// Reads a file of either mode through `open`, which opens it from the beginning: twice for a file, once for a
-    /// pipe. For input that cannot seek, such as a compressed file.
+    /// Reads a file of either mode through `open`, which opens it from the beginning: twice for a file, once
+    /// for a pipe. For input that cannot seek, such as a compressed file.
     ///
     /// # Errors
     /// As [`PerfData::seekable`]; an error of `open` is a [`What::Io`](crate::error::What::Io).
@@ -147,7 +148,8 @@ impl<R: Read> PerfData<R> {
 
     fn check_meta(&mut self) -> Result<(), ReadError> {
         self.meta.check()?;
-        // With one layout it does not matter which attribute a record belongs to; else the id must be findable.
+        // With one layout it does not matter which attribute a record belongs to; else the id must be
+        // findable.
         let layouts = &self.meta.layouts;
         if layouts.is_empty() || (layouts.len() > 1 && !layouts.iter().all(Layout::has_identifier)) {
             return Err(sample::lacking("identifier to tell the events apart"));
@@ -348,7 +350,8 @@ impl<R: Read> Source for PerfData<R> {
         }
     }
 
-    /// A pipe's header is complete when the first event has been delivered; [`Header::maps`] may grow until the end.
+    /// A pipe's header is complete when the first event has been delivered; [`Header::maps`] may grow until
+    /// the end.
     fn state(&self) -> (&Header, &Names, &Tally) {
         (&self.meta.header, &self.names, &self.tally)
     }

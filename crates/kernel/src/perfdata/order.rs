@@ -1,9 +1,10 @@
 //! Puts records of many CPUs in time order.
 //!
-//! perf reads the CPUs' buffers one after another, in rounds, and marks the end of each with a FINISHED_ROUND record.
-//! What a later round adds cannot be older than the newest time seen when the previous round ended; so at the end of
-//! a round everything up to the newest time of the round before may go out. Where a recording has few rounds the
-//! window is capped: its older half goes out early, and whatever then comes late is counted by the caller.
+//! perf reads the CPUs' buffers one after another, in rounds, and marks the end of each with a FINISHED_ROUND
+//! record. What a later round adds cannot be older than the newest time seen when the previous round ended;
+//! so at the end of a round everything up to the newest time of the round before may go out. Where a
+//! recording has few rounds the window is capped: its older half goes out early, and whatever then comes late
+//! is counted by the caller.
 
 use std::collections::VecDeque;
 

@@ -6,8 +6,8 @@
 //!   inflated.refill    up to CHUNK more bytes out of the compressed record at hand
 //!   outer.frame        header and body of the next record of the file
 //! ```
-//! Memory: one outer record, CHUNK inflated bytes and the beginning of one record. A record that inflates to gigabytes
-//! costs time in proportion, not memory.
+//! Memory: one outer record, CHUNK inflated bytes and the beginning of one record. A record that inflates to
+//! gigabytes costs time in proportion, not memory.
 
 use std::io::{ErrorKind, Read};
 

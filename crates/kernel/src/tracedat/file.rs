@@ -35,7 +35,8 @@ impl Algorithm {
         }
     }
 
-    /// Decompresses `packed`, of file offset `offset`, to exactly `size` bytes, which the caller has found bearable.
+    /// Decompresses `packed`, of file offset `offset`, to exactly `size` bytes, which the caller has found
+    /// bearable.
     pub(super) fn unpack(self, packed: &[u8], size: u64, offset: u64) -> Result<Vec<u8>, ReadError> {
         let error = |message: String| {
             let algorithm = self.name();

@@ -95,7 +95,8 @@ fn check_page_size(size: u64, offset: u64) -> Result<(), ReadError> {
     Err(ReadError::value(offset, "a page size: a power of two up to 16 MiB", size))
 }
 
-/// All parts in a row. How long they are is known when they have been read, so more is taken until it is enough.
+/// All parts in a row. How long they are is known when they have been read, so more is taken until it is
+/// enough.
 fn version_6<R: Read + Seek>(
     file: &mut File<R>,
     start: &Start,

@@ -1,6 +1,7 @@
 //! Everything of a trace.dat but its events: formats, task names, symbols, options.
 //!
-//! The same blocks come one after the other in version 6 and as sections in version 7; `head` knows which is where.
+//! The same blocks come one after the other in version 6 and as sections in version 7; `head` knows which is
+//! where.
 
 use rustc_hash::FxHashMap;
 
@@ -152,7 +153,8 @@ impl Meta {
         if self.known.len() < 32 {
             self.known.push(format!("{system}:{name}"));
         }
-        // A recording has the formats of all events of its kernel, some two thousand: those of others are not read.
+        // A recording has the formats of all events of its kernel, some two thousand: those of others are not
+        // read.
         if !kmem::is_known(name) {
             return Ok(());
         }

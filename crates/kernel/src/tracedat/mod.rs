@@ -7,16 +7,16 @@
 //!   advance              that CPU's next event or loss
 //!     Reader::step         the next of its ring buffer, whose pages are read as they are needed
 //! ```
-//! The layout is that of the man pages trace-cmd.dat.v6(5) and trace-cmd.dat.v7(5). Events of one CPU are in the order of
-//! time; those of several CPUs, and of several tracing instances, are merged by it, the lower CPU first where times are
-//! equal. Two things are not in the man pages: version 6 has the clock behind its table of CPUs, and an instance of
-//! version 6 has such a table of its own, without options.
+//! The layout is that of the man pages trace-cmd.dat.v6(5) and trace-cmd.dat.v7(5). Events of one CPU are in
+//! the order of time; those of several CPUs, and of several tracing instances, are merged by it, the lower
+//! CPU first where times are equal. Two things are not in the man pages: version 6 has the clock behind its
+//! table of CPUs, and an instance of version 6 has such a table of its own, without options.
 //!
-//! Options that shift all times alike (DATE, OFFSET, TIME_SHIFT) are not applied: the clock is that of the recording
-//! machine.
+//! Options that shift all times alike (DATE, OFFSET, TIME_SHIFT) are not applied: the clock is that of the
+//! recording machine.
 //!
-//! Memory: the format texts and symbols, and the pages of each CPU that are being read: together at most 64 MiB for the
-//! former, [`TraceDat::PAGES`] for the latter.
+//! Memory: the format texts and symbols, and the pages of each CPU that are being read: together at most 64
+//! MiB for the former, [`TraceDat::PAGES`] for the latter.
 
 mod file;
 mod head;
@@ -66,7 +66,8 @@ impl<R: Read + Seek> TraceDat<R> {
     /// A compressed chunk; trace-cmd makes them of ten pages.
     const CHUNK: u64 = 16 << 20;
 
-    /// Reads a file. Input that cannot seek must be put into a file, as each CPU's events are in a place of their own.
+    /// Reads a file. Input that cannot seek must be put into a file, as each CPU's events are in a place of
+    /// their own.
     ///
     /// # Errors
     /// What is wrong with the header, the formats or the options. The events are not looked at yet.

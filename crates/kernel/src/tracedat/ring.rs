@@ -1,8 +1,8 @@
 //! One CPU's ring buffer: its pages, and the events in them.
 //!
-//! A page begins with the time of its first event and a commit word: bytes of events, and in the highest bits whether
-//! events were lost before this page and whether their number stands behind the events. An event begins with a word of
-//! five bits of type and 27 bits of time since the event before:
+//! A page begins with the time of its first event and a commit word: bytes of events, and in the highest bits
+//! whether events were lost before this page and whether their number stands behind the events. An event
+//! begins with a word of five bits of type and 27 bits of time since the event before:
 //!
 //! ```text
 //! 0        data; its size, this field included, is in the next word

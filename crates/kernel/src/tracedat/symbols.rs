@@ -19,8 +19,8 @@ impl Symbols {
     /// A call site farther behind the symbol before it is in no function: data, or a module not listed.
     const REACH: u64 = 16 << 20;
 
-    /// Reads lines `address type name [module]`. Lines of another form, and addresses of 0 (which the kernel shows to
-    /// those who may not know), are left out.
+    /// Reads lines `address type name [module]`. Lines of another form, and addresses of 0 (which the kernel
+    /// shows to those who may not know), are left out.
     pub(super) fn parse(text: &[u8]) -> Symbols {
         let text = String::from_utf8_lossy(text).into_owned();
         let start = text.as_ptr() as usize;
@@ -28,7 +28,7 @@ impl Symbols {
             let mut words = line.split_ascii_whitespace();
             let address = u64::from_str_radix(words.next()?, 16).ok().filter(|&address| address != 0)?;
             let kind = words.next()?;
-            // Text, and weak text; the rest is data, which nobody calls from.
+            // Text, and weak text; the rest is data, which contains no call.
             let name = words.next().filter(|_| matches!(kind, "t" | "T" | "w" | "W"))?;
             let at = name.as_ptr() as usize - start;
             Some((address, at as u32, (at + name.len()) as u32))

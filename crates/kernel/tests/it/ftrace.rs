@@ -9,7 +9,8 @@ use slablab_kernel::perfdata::PerfData;
 use slablab_kernel::tidy::Tidy;
 use slablab_kernel::{Event, Header, Kind, Source};
 
-/// Compares all events of the text with the rows of `csv`, whose times are microseconds since the first event.
+/// Compares all events of the text with the rows of `csv`, whose times are microseconds since the first
+/// event.
 #[track_caller]
 fn compare<'a>(text: &'a [u8], csv: &[u8]) -> Ftrace<&'a [u8]> {
     let mut source = Ftrace::new(text);
@@ -249,7 +250,8 @@ fn a_text_recording_is_told_by_its_first_lines() {
     check("slabinfo - version: 2.1\n", false);
 }
 
-/// Whole recordings, which are not in the project: `SLABLAB_REPORT=W.report.txt.gz SLABLAB_EVENTS_CSV=W.events.csv.gz`.
+/// Whole recordings, which are not in the project:
+/// `SLABLAB_REPORT=W.report.txt.gz SLABLAB_EVENTS_CSV=W.events.csv.gz`.
 #[test]
 #[ignore = "needs a recording outside the project"]
 fn a_whole_report_is_its_csv() {

@@ -1,7 +1,8 @@
 //! Every reader over its corpus: whole, cut off and mutated. Nothing may panic or take memory without bound.
 //!
-//! Mutations come from a fixed seed, so a failure is found again; the message names the file and the case. What this
-//! cannot show: that inputs far from the corpus are safe. A fuzzer with coverage feedback looks further.
+//! Mutations come from a fixed seed, so a failure is found again; the message names the file and the case.
+//! What this cannot show: that inputs far from the corpus are safe. A fuzzer with coverage feedback looks
+//! further.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -28,7 +29,8 @@ impl Random {
     }
 }
 
-/// One to four changes: a bit, a byte that readers trip over, a word of extreme value, bytes removed or repeated.
+/// One to four changes: a bit, a byte that readers trip over, a word of extreme value, bytes removed or
+/// repeated.
 fn mutate(data: &[u8], random: &mut Random) -> Vec<u8> {
     const BYTES: &[u8] = b"\0\xff\x7f\x80 ,:;=-()\"\n90aZ";
     const WORDS: [u64; 6] = [0, 1, u64::MAX, 1 << 63, 0xffff_ffff, 1 << 32];

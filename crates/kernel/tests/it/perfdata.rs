@@ -29,7 +29,8 @@ fn line_of_script(line: &str) -> Option<(Line, Option<String>)> {
     let (time, cpu, ids) = (words.next()?, words.next()?, words.next()?);
     let comm = head[..head.find(ids)?].trim();
     let tid = ids.split_once('/')?.1;
-    // `page=` is an address that perf derives from the frame, and call sites are symbols of the running kernel.
+    // `page=` is an address that perf derives from the frame, and call sites are symbols of the running
+    // kernel.
     let mut site = None;
     let kept = fields.split_whitespace().filter(|field| {
         site = site.take().or_else(|| field.strip_prefix("call_site=").map(str::to_string));
@@ -82,8 +83,8 @@ fn line_of_event(event: &Event, names: &Names, header: &Header) -> (Line, Option
     (Line { task: format!("{comm} {pid} [{cpu:03}] {seconds}.{nanos:09}"), event: word.into(), fields }, site)
 }
 
-/// Compares the events of `perf` with the lines of `script`. Call sites must map to symbols as a function does, unless
-/// the script has plain addresses, which must be the same.
+/// Compares the events of `perf` with the lines of `script`. Call sites must map to symbols as a function
+/// does, unless the script has plain addresses, which must be the same.
 #[track_caller]
 fn compare<R: std::io::Read>(mut perf: PerfData<R>, script: &str) -> PerfData<R> {
     let script = String::from_utf8(sample(script)).unwrap();

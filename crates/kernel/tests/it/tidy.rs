@@ -100,7 +100,7 @@ fn what_is_wrong_is_said_with_its_line() {
     check("1.0,0,1,a,kfree,0xzz,,,,,,,f", "line 2: expected a hexadecimal address, found `0xzz`");
     check("x,0,1,a,kfree,0x10,,,,,,,f", "line 2: expected a decimal number, found `x`");
     check("1.0,0,1,a,kmalloc,0x10,,,,,,,f", "line 2: expected a number, found ``");
-    check("1.0,0,1", "line 2: expected as many fields as in the header, found `1.0,0,1\n`");
+    check("1.0,0,1", "line 2: expected one field for each column of the header, found `1.0,0,1\n`");
     let error = Tidy::new(&b"a,b\n"[..]).err().unwrap().to_string();
     assert_eq!(error, "line 1: expected t_us, found `a,b`");
 }

@@ -1,5 +1,5 @@
-//! trace.dat against the tidy CSV and `trace-cmd report` of the same recording, event for event, and put together by
-//! hand where no recording at hand has what is to be read.
+//! trace.dat against the tidy CSV and `trace-cmd report` of the same recording, event for event, and put
+//! together by hand where no recording at hand has what is to be read.
 
 use std::io::{Cursor, Read, Seek};
 
@@ -55,7 +55,8 @@ fn events_are_those_of_the_csv_and_of_the_report() {
     check("testdata/trace_dat/v7_zstd.trace.dat");
 }
 
-/// Whole recordings, which are not in the project: `SLABLAB_TRACE_DAT=trace.dat SLABLAB_EVENTS_CSV=W.events.csv.gz`.
+/// Whole recordings, which are not in the project:
+/// `SLABLAB_TRACE_DAT=trace.dat SLABLAB_EVENTS_CSV=W.events.csv.gz`.
 #[test]
 #[ignore = "needs a recording outside the project"]
 fn a_whole_recording_is_its_csv() {

@@ -212,7 +212,8 @@ fn a_file_appears_whole_or_not_at_all() {
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
-/// A column's dictionary page is damaged so that the Parquet decoder panics: the reader answers with an error.
+/// A column's dictionary page is damaged so that the Parquet decoder panics: the reader answers with an
+/// error.
 #[test]
 fn a_page_that_makes_the_decoder_panic_is_refused() {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/dictionary-missing.parquet");

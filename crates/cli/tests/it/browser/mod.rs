@@ -93,7 +93,8 @@ impl Browser {
         std::fs::read(&path).expect("the browser printed")
     }
 
-    /// What the page measures in frames: one for each width with and one without scripts. See measure.js for the numbers.
+    /// What the page measures in frames: one for each width with and one without scripts. See measure.js for
+    /// the numbers.
     pub(crate) fn measure(&self, folder: &Path, file: &str, scheme: Scheme, widths: &[usize]) -> Vec<Value> {
         let page = std::fs::read_to_string(folder.join(file)).expect("the page is there");
         let page = page.replace('&', "&amp;").replace('"', "&quot;");

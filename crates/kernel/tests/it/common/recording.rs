@@ -1,5 +1,5 @@
-//! A trace.dat put together by hand, after the man pages trace-cmd.dat.v6(5) and trace-cmd.dat.v7(5): in either version
-//! and endianness, with whatever a test wants in the ring buffers and the options.
+//! A trace.dat put together by hand, after the man pages trace-cmd.dat.v6(5) and trace-cmd.dat.v7(5): in
+//! either version and endianness, with whatever a test wants in the ring buffers and the options.
 
 /// Bytes of a page of the ring buffers here.
 pub(crate) const PAGE: usize = 256;
