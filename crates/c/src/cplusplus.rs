@@ -64,7 +64,9 @@ fn new_slow(bytes: usize, align: usize) -> *mut c_void {
 /// Throwing forms of `operator new`: a name, its arguments, the bytes and the alignment.
 macro_rules! new {
     ($($(#[$doc:meta])* $name:ident($($argument:ident: $type:ty),*) = $bytes:expr, $align:expr;)*) => {
-        exports! { "C-unwind": $($(#[$doc])* fn $name($($argument: $type),*) -> *mut c_void { new($bytes, $align) })* }
+        exports! { "C-unwind": $($(#[$doc])* fn $name($($argument: $type),*) -> *mut c_void {
+            new($bytes, $align)
+        })* }
     };
 }
 

@@ -10,6 +10,7 @@ use slablab_objects::checked::{Checked, PrefilledObjects};
 use slablab_objects::untyped::Spec;
 use slablab_objects::{AllocError, CreateError, Letters, Limit, Shrinker};
 use std::ffi::{CStr, CString, c_char};
+use std::mem::MaybeUninit;
 use std::ptr;
 
 /// Aligns objects so that each lies in as few cache lines as possible; for `flags` of `kmem_cache_create`.
@@ -61,7 +62,7 @@ pub struct kmem_cache_args {
     /// Only if `max_objects` is 0.
     pub max_bytes: size_t,
     /// The engine, in the grammar of `SLABLAB_ENGINE`; null for the process's own.
-    pub engine: *const c_char,
+    pub engine: Text,
 }
 
 /// Statistics of a cache. The values are not consistent while other threads use it.
@@ -86,81 +87,84 @@ pub struct kmem_cache_stats {
     pub limit: size_t,
 }
 
-/// Creates a cache. `name` is copied. Returns null and sets `errno` to `EINVAL` if a size, an alignment, a
-/// flag or the name is invalid, to `ENOMEM` if there is no memory or the process has the largest number of
-/// caches.
+/// A pointer to a cache, which may be null where a function says so.
 ///
-/// # Safety
-/// `name` is a string that ends with 0, or null; `ctor` may be called with any object of this cache.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn kmem_cache_create(
-    name: *const c_char,
-    size: size_t,
-    align: size_t,
-    flags: c_uint,
-    ctor: Option<unsafe extern "C" fn(*mut c_void)>,
-) -> *mut kmem_cache {
-    let args = kmem_cache_args { align, flags, ctor, max_objects: 0, max_bytes: 0, engine: ptr::null() };
-    // SAFETY: the caller's promise.
-    unsafe { kmem_cache_create_args(name, size, &args) }
+/// Invariant: only C makes one, as an argument of a function here. `kmem_cache_create` returned the pointer,
+/// and `kmem_cache_destroy` did not answer 0 for it.
+#[repr(transparent)]
+pub(crate) struct Cache(*mut kmem_cache);
+
+impl Cache {
+    #[inline(always)]
+    fn get<'a>(self) -> &'a kmem_cache {
+        // SAFETY: the invariant of `Cache`, of a function whose cache is not null.
+        unsafe { &*self.0 }
+    }
+
+    fn any<'a>(self) -> Option<&'a kmem_cache> {
+        // SAFETY: the invariant of `Cache`.
+        unsafe { self.0.as_ref() }
+    }
+
+    /// The cache, of which the program says that no thread uses it; `None` for null.
+    fn last(self) -> Option<Box<kmem_cache>> {
+        // SAFETY: the invariant of `Cache`: `kmem_cache_create` gave a box away.
+        (!self.0.is_null()).then(|| unsafe { Box::from_raw(self.0) })
+    }
 }
 
-/// Creates a cache as `kmem_cache_create` does, with the options of `args`, which may be null.
+/// A text of C's, or null.
 ///
-/// # Safety
-/// As [`kmem_cache_create`]; `args` and its texts can be read.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn kmem_cache_create_args(
-    name: *const c_char,
-    size: size_t,
-    args: *const kmem_cache_args,
-) -> *mut kmem_cache {
-    let refused = |error| {
-        set_errno(error);
-        ptr::null_mut()
-    };
-    let none =
-        kmem_cache_args { align: 0, flags: 0, ctor: None, max_objects: 0, max_bytes: 0, engine: ptr::null() };
-    // SAFETY: null, or the caller's promise.
-    let args = unsafe { args.as_ref() }.unwrap_or(&none);
-    let has = |flag: c_uint| args.flags & flag != 0;
-    let debug = Letters {
-        checks: has(KMEM_CONSISTENCY_CHECKS),
-        red_zone: has(KMEM_RED_ZONE),
-        poison: has(KMEM_POISON),
-        users: has(KMEM_STORE_USER),
-        ..Letters::NONE
-    };
-    const KNOWN: c_uint =
-        KMEM_HWCACHE_ALIGN | KMEM_CONSISTENCY_CHECKS | KMEM_RED_ZONE | KMEM_POISON | KMEM_STORE_USER;
-    if name.is_null() || has(!KNOWN) {
-        return refused(EINVAL);
+/// Invariant: only C makes one, as an argument of a function here, or this file, of null. It ends with 0.
+#[repr(transparent)]
+pub struct Text(*const c_char);
+
+impl Text {
+    const NULL: Text = Text(ptr::null());
+
+    fn get(&self) -> Option<&CStr> {
+        // SAFETY: the invariant of `Text`; the text can be read during the call that it is an argument of.
+        (!self.0.is_null()).then(|| unsafe { CStr::from_ptr(self.0) })
     }
-    // SAFETY: the caller's promise.
-    let name = unsafe { CStr::from_ptr(name) }.to_owned();
-    let text = name.to_string_lossy();
-    let mut spec = Spec::new(&text, size, args.align.max(8));
-    spec.hwcache_align = has(KMEM_HWCACHE_ALIGN);
-    spec.debug = debug;
-    spec.limit = match (args.max_objects, args.max_bytes) {
-        (0, 0) => Limit::None,
-        (0, bytes) => Limit::Bytes(bytes as u64),
-        (objects, _) => Limit::Objects(objects as u64),
-    };
-    let engine;
-    if !args.engine.is_null() {
-        // SAFETY: the caller's promise.
-        engine = unsafe { CStr::from_ptr(args.engine) }.to_string_lossy();
-        spec.engine = Some(&engine);
+}
+
+/// An object that the program gives up, or any other address: it is checked.
+///
+/// Invariant: only C makes one, as an argument of a function here: if it is an object, no thread uses it.
+#[repr(transparent)]
+pub(crate) struct Given(*mut c_void);
+
+/// Addresses of objects, one after another.
+///
+/// Invariant: only C makes one, as an argument of a function here with a count: the places can be read and
+/// written.
+#[repr(transparent)]
+pub(crate) struct Objects(*mut *mut c_void);
+
+impl Objects {
+    fn room<'a>(self, count: size_t) -> &'a mut [MaybeUninit<*mut c_void>] {
+        // SAFETY: the invariant of `Objects`; the places may hold anything.
+        unsafe { std::slice::from_raw_parts_mut(self.0.cast(), count) }
     }
-    match Checked::create(&spec, args.ctor) {
-        Ok(checked) => {
-            drop(text);
-            Box::into_raw(Box::new(kmem_cache { checked, name }))
-        }
-        Err(CreateError::TooMany | CreateError::NoMemory) => refused(ENOMEM),
-        Err(_) => refused(EINVAL),
+}
+
+impl kmem_cache {
+    #[inline(always)]
+    fn free(&self, object: Given) {
+        // SAFETY: the invariant of `Given`.
+        unsafe { self.checked.free(object.0.cast()) }
     }
+
+    fn free_bulk(&self, objects: Objects, count: size_t) {
+        // SAFETY: the invariant of `Objects`, whose addresses the program gives up as those of `Given`.
+        unsafe { self.checked.free_bulk(std::slice::from_raw_parts(objects.0.cast(), count)) }
+    }
+}
+
+/// Fills a new object with zeros.
+fn clear(cache: &kmem_cache, object: *mut u8) {
+    // SAFETY: `Checked` handed the object out just now, to the calls of this, and it has so many bytes.
+    unsafe { object.write_bytes(0, cache.checked.size()) };
 }
 
 /// Returns the object, or null and sets `errno`.
@@ -168,8 +172,7 @@ fn given(cache: &kmem_cache, flags: c_uint, object: Result<*mut u8, AllocError>)
     match object {
         Ok(object) => {
             if flags != 0 {
-                // SAFETY: the object is new and has `size` bytes.
-                unsafe { object.write_bytes(0, cache.checked.size()) };
+                clear(cache, object);
             }
             object.cast()
         }
@@ -200,24 +203,6 @@ fn invalid() -> *mut c_void {
     ptr::null_mut()
 }
 
-/// Allocates an object. Returns null and sets `errno`: `ENOMEM` without memory, `EDQUOT` at the cache's
-/// limit, `EINVAL` for an invalid flag, `EAGAIN` in a signal handler that interrupted an allocation or a
-/// free.
-///
-/// # Safety
-/// `cache` came from `kmem_cache_create`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn kmem_cache_alloc(cache: *mut kmem_cache, flags: c_uint) -> *mut c_void {
-    // SAFETY: the caller's promise.
-    let cache = unsafe { &*cache };
-    if flags == 0
-        && let Some(object) = cache.checked.alloc_fast()
-    {
-        return object.cast();
-    }
-    alloc_slow(cache, flags)
-}
-
 #[cold]
 #[inline(never)]
 extern "C" fn alloc_slow(cache: &kmem_cache, flags: c_uint) -> *mut c_void {
@@ -227,35 +212,130 @@ extern "C" fn alloc_slow(cache: &kmem_cache, flags: c_uint) -> *mut c_void {
     given(cache, flags, cache.checked.alloc())
 }
 
+/// A shrinker's function and argument.
+struct Asked(unsafe extern "C" fn(size_t, *mut c_void) -> size_t, *mut c_void);
+
+// SAFETY: the caller of `kmem_register_shrinker` says that any thread may call the function.
+unsafe impl Send for Asked {}
+// SAFETY: the caller says so of several threads at once too: shrinkers are called without a lock.
+unsafe impl Sync for Asked {}
+
+impl Asked {
+    fn call(&self, count: u64) -> u64 {
+        // SAFETY: the caller of `kmem_register_shrinker` says that `ask` may be called until
+        // `kmem_unregister_shrinker` returned, which drops the `Shrinker` that this is called for.
+        unsafe { self.0(count as size_t, self.1) as u64 }
+    }
+}
+
+exports! { "C":
+/// Creates a cache. `name` is copied. Returns null and sets `errno` to `EINVAL` if a size, an alignment, a
+/// flag or the name is invalid, to `ENOMEM` if there is no memory or the process has the largest number of
+/// caches.
+///
+/// # Safety
+/// `name` is a string that ends with 0, or null; `ctor` may be called with any object of this cache.
+fn kmem_cache_create(
+    name: Text,
+    size: size_t,
+    align: size_t,
+    flags: c_uint,
+    ctor: Option<unsafe extern "C" fn(*mut c_void)>,
+) -> Option<Box<kmem_cache>> {
+    let args = kmem_cache_args { align, flags, ctor, max_objects: 0, max_bytes: 0, engine: Text::NULL };
+    kmem_cache_create_args(name, size, Some(&args))
+}
+
+/// Creates a cache as `kmem_cache_create` does, with the options of `args`, which may be null.
+///
+/// # Safety
+/// As [`kmem_cache_create`]; `args` and its texts can be read.
+fn kmem_cache_create_args(
+    name: Text,
+    size: size_t,
+    args: Option<&kmem_cache_args>,
+) -> Option<Box<kmem_cache>> {
+    let refused = |error| {
+        set_errno(error);
+        None
+    };
+    let none =
+        kmem_cache_args { align: 0, flags: 0, ctor: None, max_objects: 0, max_bytes: 0, engine: Text::NULL };
+    let args = args.unwrap_or(&none);
+    let has = |flag: c_uint| args.flags & flag != 0;
+    let debug = Letters {
+        checks: has(KMEM_CONSISTENCY_CHECKS),
+        red_zone: has(KMEM_RED_ZONE),
+        poison: has(KMEM_POISON),
+        users: has(KMEM_STORE_USER),
+        ..Letters::NONE
+    };
+    const KNOWN: c_uint =
+        KMEM_HWCACHE_ALIGN | KMEM_CONSISTENCY_CHECKS | KMEM_RED_ZONE | KMEM_POISON | KMEM_STORE_USER;
+    let Some(name) = name.get().filter(|_| !has(!KNOWN)) else { return refused(EINVAL) };
+    let name = name.to_owned();
+    let text = name.to_string_lossy();
+    let mut spec = Spec::new(&text, size, args.align.max(8));
+    spec.hwcache_align = has(KMEM_HWCACHE_ALIGN);
+    spec.debug = debug;
+    spec.limit = match (args.max_objects, args.max_bytes) {
+        (0, 0) => Limit::None,
+        (0, bytes) => Limit::Bytes(bytes as u64),
+        (objects, _) => Limit::Objects(objects as u64),
+    };
+    let engine;
+    if let Some(text) = args.engine.get() {
+        engine = text.to_string_lossy();
+        spec.engine = Some(&engine);
+    }
+    match Checked::create(&spec, args.ctor) {
+        Ok(checked) => {
+            drop(text);
+            Some(Box::new(kmem_cache { checked, name }))
+        }
+        Err(CreateError::TooMany | CreateError::NoMemory) => refused(ENOMEM),
+        Err(_) => refused(EINVAL),
+    }
+}
+
+/// Allocates an object. Returns null and sets `errno`: `ENOMEM` without memory, `EDQUOT` at the cache's
+/// limit, `EINVAL` for an invalid flag, `EAGAIN` in a signal handler that interrupted an allocation or a
+/// free.
+///
+/// # Safety
+/// `cache` came from `kmem_cache_create`.
+fn kmem_cache_alloc(cache: Cache, flags: c_uint) -> *mut c_void {
+    let cache = cache.get();
+    if flags == 0
+        && let Some(object) = cache.checked.alloc_fast()
+    {
+        return object.cast();
+    }
+    alloc_slow(cache, flags)
+}
+
 /// Allocates `count` objects, all or none. Returns `count`; or 0, and sets `errno` as [`kmem_cache_alloc`]
 /// does.
 ///
 /// # Safety
 /// `cache` came from `kmem_cache_create`; `objects` has room for `count` addresses.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn kmem_cache_alloc_bulk(
-    cache: *mut kmem_cache,
+fn kmem_cache_alloc_bulk(
+    cache: Cache,
     flags: c_uint,
     count: size_t,
-    objects: *mut *mut c_void,
+    objects: Objects,
 ) -> size_t {
-    // SAFETY: the caller's promise.
-    let cache = unsafe { &*cache };
+    let cache = cache.get();
     if count == 0 || !may_have(cache, flags) {
         invalid();
         return 0;
     }
-    let mut place = objects;
+    let mut places = objects.room(count).iter_mut();
     let hand_over = |object: *mut u8| {
-        // SAFETY: the object is new and has `size` bytes; `alloc_bulk` calls this `count` times, and the
-        // caller says that `objects` has room for `count` addresses.
-        unsafe {
-            if flags & KMEM_ZERO != 0 {
-                object.write_bytes(0, cache.checked.size());
-            }
-            place.write(object.cast());
-            place = place.add(1);
+        if flags & KMEM_ZERO != 0 {
+            clear(cache, object);
         }
+        places.next().expect("`count` objects are handed over").write(object.cast());
     };
     if let Err(why) = cache.checked.alloc_bulk(count, hand_over) {
         refused(why);
@@ -269,25 +349,21 @@ pub unsafe extern "C" fn kmem_cache_alloc_bulk(
 ///
 /// # Safety
 /// `cache` came from `kmem_cache_create`; no thread uses the object any more.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn kmem_cache_free(cache: *mut kmem_cache, object: *mut c_void) {
-    // SAFETY: the caller's promise.
-    unsafe { (*cache).checked.free(object.cast()) }
+fn kmem_cache_free(cache: Cache, object: Given) {
+    cache.get().free(object)
 }
 
 /// Frees `count` objects, none of them null.
 ///
 /// # Safety
 /// As [`kmem_cache_free`]; `objects` has `count` addresses.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn kmem_cache_free_bulk(
-    cache: *mut kmem_cache,
+fn kmem_cache_free_bulk(
+    cache: Cache,
     count: size_t,
-    objects: *mut *mut c_void,
+    objects: Objects,
 ) {
     if count > 0 {
-        // SAFETY: the caller's promise.
-        unsafe { (*cache).checked.free_bulk(std::slice::from_raw_parts(objects.cast(), count)) }
+        cache.get().free_bulk(objects, count);
     }
 }
 
@@ -295,10 +371,8 @@ pub unsafe extern "C" fn kmem_cache_free_bulk(
 ///
 /// # Safety
 /// `cache` came from `kmem_cache_create`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn kmem_cache_shrink(cache: *mut kmem_cache) -> c_int {
-    // SAFETY: the caller's promise.
-    c_int::from(unsafe { !(*cache).checked.shrink() })
+fn kmem_cache_shrink(cache: Cache) -> c_int {
+    c_int::from(!cache.get().checked.shrink())
 }
 
 /// Destroys a cache; does nothing if `cache` is null. Returns 0, or -1 with `EBUSY` if objects remain: their
@@ -306,18 +380,14 @@ pub unsafe extern "C" fn kmem_cache_shrink(cache: *mut kmem_cache) -> c_int {
 ///
 /// # Safety
 /// `cache` came from `kmem_cache_create`. If 0 is returned, no thread uses it any more.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn kmem_cache_destroy(cache: *mut kmem_cache) -> c_int {
-    if cache.is_null() {
-        return 0;
-    }
-    // SAFETY: the caller's promise.
-    if unsafe { (*cache).checked.destroy() }.is_err() {
+fn kmem_cache_destroy(cache: Cache) -> c_int {
+    let Some(mut cache) = cache.last() else { return 0 };
+    if cache.checked.destroy().is_err() {
         set_errno(EBUSY);
+        // The cache stays, and so does its address.
+        Box::leak(cache);
         return -1;
     }
-    // SAFETY: it came from `Box::into_raw`, and no thread uses it any more.
-    drop(unsafe { Box::from_raw(cache) });
     0
 }
 
@@ -325,30 +395,24 @@ pub unsafe extern "C" fn kmem_cache_destroy(cache: *mut kmem_cache) -> c_int {
 ///
 /// # Safety
 /// `cache` came from `kmem_cache_create`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn kmem_cache_size(cache: *const kmem_cache) -> size_t {
-    // SAFETY: the caller's promise.
-    unsafe { (*cache).checked.size() }
+fn kmem_cache_size(cache: &kmem_cache) -> size_t {
+    cache.checked.size()
 }
 
 /// The cache's name. The string is valid as long as the cache.
 ///
 /// # Safety
 /// `cache` came from `kmem_cache_create`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn kmem_cache_name(cache: *const kmem_cache) -> *const c_char {
-    // SAFETY: the caller's promise.
-    unsafe { (*cache).name.as_ptr() }
+fn kmem_cache_name(cache: &kmem_cache) -> *const c_char {
+    cache.name.as_ptr()
 }
 
 /// Writes the statistics of a cache to `stats`.
 ///
 /// # Safety
 /// `cache` came from `kmem_cache_create`; `stats` can be written.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn kmem_cache_get_stats(cache: *const kmem_cache, stats: *mut kmem_cache_stats) {
-    // SAFETY: the caller's promise.
-    let known = unsafe { (*cache).checked.stats() };
+fn kmem_cache_get_stats(cache: &kmem_cache, stats: &mut MaybeUninit<kmem_cache_stats>) {
+    let known = cache.checked.stats();
     let known = kmem_cache_stats {
         object_bytes: known.object_bytes as size_t,
         spaced_bytes: known.spaced_bytes as size_t,
@@ -359,8 +423,7 @@ pub unsafe extern "C" fn kmem_cache_get_stats(cache: *const kmem_cache, stats: *
         active: known.active as size_t,
         limit: known.limit.unwrap_or(0) as size_t,
     };
-    // SAFETY: the caller's promise.
-    unsafe { stats.write(known) };
+    stats.write(known);
 }
 
 /// Allocates `count` objects in advance, for a section that must not fail, and runs the constructor for those
@@ -368,19 +431,21 @@ pub unsafe extern "C" fn kmem_cache_get_stats(cache: *const kmem_cache, stats: *
 ///
 /// # Safety
 /// `cache` came from `kmem_cache_create`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn kmem_cache_prefill_sheaf(
-    cache: *mut kmem_cache,
+fn kmem_cache_prefill_sheaf(
+    cache: Cache,
     flags: c_uint,
     count: size_t,
-) -> *mut slab_sheaf {
+) -> Option<Box<slab_sheaf>> {
     if flags != 0 {
-        return invalid().cast();
+        invalid();
+        return None;
     }
-    // SAFETY: the caller's promise.
-    match unsafe { (*cache).checked.prefill(count) } {
-        Ok(prefilled) => Box::into_raw(Box::new(slab_sheaf(prefilled))),
-        Err(why) => refused(why).cast(),
+    match cache.get().checked.prefill(count) {
+        Ok(prefilled) => Some(Box::new(slab_sheaf(prefilled))),
+        Err(why) => {
+            refused(why);
+            None
+        }
     }
 }
 
@@ -388,14 +453,12 @@ pub unsafe extern "C" fn kmem_cache_prefill_sheaf(
 ///
 /// # Safety
 /// `cache` came from `kmem_cache_create`, and the sheaf came from it.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn kmem_cache_alloc_from_sheaf(
-    cache: *mut kmem_cache,
+fn kmem_cache_alloc_from_sheaf(
+    cache: Cache,
     flags: c_uint,
-    sheaf: *mut slab_sheaf,
+    sheaf: &mut slab_sheaf,
 ) -> *mut c_void {
-    // SAFETY: the caller's promise.
-    let (cache, sheaf) = unsafe { (&*cache, &mut *sheaf) };
+    let cache = cache.get();
     if !may_have(cache, flags) {
         return invalid();
     }
@@ -410,35 +473,23 @@ pub unsafe extern "C" fn kmem_cache_alloc_from_sheaf(
 ///
 /// # Safety
 /// The sheaf came from `kmem_cache_prefill_sheaf`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn kmem_cache_sheaf_size(sheaf: *const slab_sheaf) -> size_t {
-    // SAFETY: the caller's promise.
-    unsafe { (*sheaf).0.left() }
+fn kmem_cache_sheaf_size(sheaf: &slab_sheaf) -> size_t {
+    sheaf.0.left()
 }
 
 /// Frees a sheaf and the objects that are left in it; does nothing if `sheaf` is null.
 ///
 /// # Safety
 /// `cache` came from `kmem_cache_create`, and the sheaf came from it.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn kmem_cache_return_sheaf(
-    cache: *mut kmem_cache,
+fn kmem_cache_return_sheaf(
+    cache: Cache,
     _flags: c_uint,
-    sheaf: *mut slab_sheaf,
+    sheaf: Option<Box<slab_sheaf>>,
 ) {
-    if !sheaf.is_null() {
-        // SAFETY: the caller's promise; `sheaf` came from `Box::into_raw`.
-        unsafe { (*cache).checked.give_back(Box::from_raw(sheaf).0) }
+    if let Some(sheaf) = sheaf {
+        cache.get().checked.give_back(sheaf.0);
     }
 }
-
-/// A shrinker's function and argument.
-struct Asked(unsafe extern "C" fn(size_t, *mut c_void) -> size_t, *mut c_void);
-
-// SAFETY: the caller of `kmem_register_shrinker` says that any thread may call the function.
-unsafe impl Send for Asked {}
-// SAFETY: as above.
-unsafe impl Sync for Asked {}
 
 /// Registers a function of a program that keeps objects for later. `ask` is called with the number of objects
 /// that are wanted and with `argument`, in the thread that wants memory; it returns the number of objects
@@ -448,26 +499,22 @@ unsafe impl Sync for Asked {}
 /// # Safety
 /// `cache` came from `kmem_cache_create`, or is null; `ask` may be called with `argument` in any thread until
 /// `kmem_unregister_shrinker` returned.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn kmem_register_shrinker(
-    cache: *mut kmem_cache,
+fn kmem_register_shrinker(
+    cache: Cache,
     ask: Option<unsafe extern "C" fn(size_t, *mut c_void) -> size_t>,
     argument: *mut c_void,
-) -> *mut kmem_shrinker {
-    let Some(ask) = ask else { return invalid().cast() };
+) -> Option<Box<kmem_shrinker>> {
+    let Some(ask) = ask else {
+        invalid();
+        return None;
+    };
     let asked = Asked(ask, argument);
-    let ask = move |count: u64| {
-        let Asked(ask, argument) = &asked;
-        // SAFETY: the caller's promise.
-        unsafe { ask(count as size_t, *argument) as u64 }
+    let ask = move |count: u64| asked.call(count);
+    let _registered = match cache.any() {
+        None => Shrinker::register(ask),
+        Some(cache) => cache.checked.shrinker(ask),
     };
-    let _registered = if cache.is_null() {
-        Shrinker::register(ask)
-    } else {
-        // SAFETY: the caller's promise.
-        unsafe { (*cache).checked.shrinker(ask) }
-    };
-    Box::into_raw(Box::new(kmem_shrinker { _registered }))
+    Some(Box::new(kmem_shrinker { _registered }))
 }
 
 /// Unregisters a shrinker; does nothing if `shrinker` is null. Waits for every call of its function that runs
@@ -476,17 +523,13 @@ pub unsafe extern "C" fn kmem_register_shrinker(
 ///
 /// # Safety
 /// `shrinker` came from `kmem_register_shrinker`, and is not used any more.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn kmem_unregister_shrinker(shrinker: *mut kmem_shrinker) {
-    if !shrinker.is_null() {
-        // SAFETY: `shrinker` came from `Box::into_raw`.
-        drop(unsafe { Box::from_raw(shrinker) });
-    }
+fn kmem_unregister_shrinker(shrinker: Option<Box<kmem_shrinker>>) {
+    drop(shrinker);
 }
 
 /// Calls every shrinker for all that it can free, and has every heap and cache give back the free memory that
 /// it keeps. Returns the bytes that went back to the system.
-#[unsafe(no_mangle)]
-pub extern "C" fn kmem_shrink_all() -> size_t {
+fn kmem_shrink_all() -> size_t {
     slablab_objects::shrink_all() as size_t
+}
 }

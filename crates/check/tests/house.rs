@@ -318,7 +318,7 @@ const UNSAFE_MOST: &[(&str, usize, usize)] = &[
     ("native", 10, 79),
     ("malloc", 10, 69),
     ("objects", 5, 30),
-    ("c", 3, 75),
+    ("c", 3, 25),
     ("bench", 5, 24),
 ];
 
