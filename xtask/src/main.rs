@@ -1,7 +1,8 @@
 //! `cargo xtask ci`: the project's checks as a list of steps, each with the seconds that it took.
 //!
-//! A step is one or more commands that a contributor could type as well; the list prints them (`cargo xtask ci --list`).
-//! Steps run one after the other, from the cheap ones to the tests, and the first that fails ends the run.
+//! A step is one or more commands that a contributor could type as well; the list prints them (`cargo xtask
+//! ci --list`). Steps run one after the other, from the cheap ones to the tests, and the first that fails
+//! ends the run.
 //!
 //! ```text
 //! main           arguments

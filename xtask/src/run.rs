@@ -19,8 +19,8 @@ struct Took {
     cpu_s: f64,
 }
 
-/// Runs the steps in order up to the first that fails. Prints the table of seconds, and last the sum of the test
-/// runner's counts.
+/// Runs the steps in order up to the first that fails. Prints the table of seconds, and last the sum of the
+/// test runner's counts.
 pub(crate) fn run(steps: &[&'static Step]) -> ExitCode {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is a folder of the repository");
     let mut counts = Counts::default();
@@ -58,7 +58,8 @@ pub(crate) fn run(steps: &[&'static Step]) -> ExitCode {
     if failed.is_some() { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
-/// Runs one command in the root of the repository; whether it succeeded. Standard output passes through, and is counted.
+/// Runs one command in the root of the repository; whether it succeeded. Standard output passes through, and
+/// is counted.
 fn execute(command: &str, root: &Path, counts: &mut Counts) -> bool {
     let words: Vec<&str> = command.split(' ').collect();
     let settings = words.iter().take_while(|word| word.contains('=') && !word.starts_with('-')).count();
@@ -92,8 +93,8 @@ fn execute(command: &str, root: &Path, counts: &mut Counts) -> bool {
     }
 }
 
-/// Installs what is missing, as far as this machine lets it; whether the step can run. A program that is still missing
-/// is for the commands to report: they name it.
+/// Installs what is missing, as far as this machine lets it; whether the step can run. A program that is
+/// still missing is for the commands to report: they name it.
 fn is_met(need: &Need) -> bool {
     match need {
         Need::Program { names, variable, package } => {

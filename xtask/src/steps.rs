@@ -16,7 +16,8 @@ pub(crate) struct Step {
 
 /// What a step needs on the machine.
 pub(crate) enum Need {
-    /// A program. Where it is missing, apt-get installs it if the user is root; the commands report a failure.
+    /// A program. Where it is missing, apt-get installs it if the user is root; the commands report a
+    /// failure.
     Program {
         /// Names of the program; one of them on PATH is enough.
         names: &'static [&'static str],
@@ -25,7 +26,8 @@ pub(crate) enum Need {
         /// The Debian package.
         package: &'static str,
     },
-    /// Rust's standard library for a target. Where it is missing, rustup adds it; without it the step does not run.
+    /// Rust's standard library for a target. Where it is missing, rustup adds it; without it the step does
+    /// not run.
     Target(&'static str),
 }
 

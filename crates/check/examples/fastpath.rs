@@ -2,8 +2,8 @@
 //! can be read.
 //!
 //! ```text
-//! cargo test -p slablab-check --test fastpath              reads it: no dynamic call, no division, no panic, so many steps
-//! cargo run --release -p slablab-check --example fastpath  runs each path, once warm: for callgrind and friends
+//! cargo test -p slablab-check --test fastpath              reads the machine code: steps, calls, panics
+//! cargo run --release -p slablab-check --example fastpath  runs each path, once warm: for callgrind
 //! ```
 
 use slablab_check::Bare;

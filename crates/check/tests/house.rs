@@ -346,6 +346,29 @@ fn unsafe_is_a_number() {
     }
 }
 
+/// Columns of a comment at most, so that two files fit side by side. Tables and call trees may be wider: they cannot
+/// be wrapped.
+const COMMENT_COLUMNS: usize = 110;
+
+#[test]
+fn comments_fit_their_columns() {
+    let wide = |line: &str| {
+        let comment = line.trim_start().strip_prefix("//").map(|text| text.trim_start_matches(['/', '!']));
+        let prose = comment.is_some_and(|text| !text.starts_with(" |") && !text.contains("  "));
+        prose && line.chars().count() > COMMENT_COLUMNS
+    };
+    let found: Vec<String> = sources(&root())
+        .iter()
+        .flat_map(|path| {
+            let text = read(path);
+            let lines: Vec<usize> =
+                (1..).zip(text.lines()).filter(|(_, line)| wide(line)).map(|(n, _)| n).collect();
+            lines.into_iter().map(|line| format!("{}:{line}", path.display())).collect::<Vec<_>>()
+        })
+        .collect();
+    assert!(found.is_empty(), "comments over {COMMENT_COLUMNS} columns:\n{}", found.join("\n"));
+}
+
 #[test]
 fn every_engine_is_told_alike() {
     for engine in ["slab", "slub", "sheaves", "slqb", "slob"] {

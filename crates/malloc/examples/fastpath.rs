@@ -1,7 +1,8 @@
-//! The fast paths of malloc and free, each a function of its own whose machine code can be read. `unsafe`: frees by address.
+//! The fast paths of malloc and free, each a function of its own whose machine code can be read. `unsafe`: frees
+//! by address.
 //!
 //! ```text
-//! cargo test -p slablab-check --test fastpath               reads it: so many steps, no call, no panic
+//! cargo test -p slablab-check --test fastpath               reads the machine code: steps, calls, panics
 //! cargo run --release -p slablab-malloc --example fastpath  runs each path
 //! ```
 #![expect(unsafe_code, reason = "frees by address")]

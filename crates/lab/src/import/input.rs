@@ -122,8 +122,8 @@ fn recordings(folder: &Path) -> Result<Vec<(String, PathBuf)>> {
     Ok(found)
 }
 
-/// Whether the file at `path`, which counts from the folder of the recordings, is a part of one: events, counters, or
-/// the machine.
+/// Whether the file at `path`, which counts from the folder of the recordings, is a part of one: events,
+/// counters, or the machine.
 pub fn reads(path: &Path) -> bool {
     let name = path.to_string_lossy();
     name == "machine.json"

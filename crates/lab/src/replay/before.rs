@@ -188,8 +188,8 @@ fn whole(value: u64) -> Breakdown {
     Breakdown { total: Count { value, slabs: None }, ..Breakdown::default() }
 }
 
-/// Reads a dump: a directory of the kernel's files, or a file of any [`Form`]. The form is `None` for a directory. A
-/// file that ends early is an error, because a replay needs all of it.
+/// Reads a dump: a directory of the kernel's files, or a file of any [`Form`]. The form is `None` for a
+/// directory. A file that ends early is an error, because a replay needs all of it.
 pub(crate) fn read_dump(path: &Path) -> Result<(Option<Form>, Dump)> {
     if path.is_dir() {
         return Ok((None, read_folder(path)?));
