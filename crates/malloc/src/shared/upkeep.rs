@@ -55,6 +55,9 @@ pub fn upkeep() {
     if has_grown() {
         GROWING.store(true, Relaxed);
         DUE.store(TURNS_MOST, Relaxed);
+    } else if turns >= TURNS_MOST {
+        // The process grew before this pause, and its turns were not all taken: it does not grow now.
+        GROWING.store(false, Relaxed);
     }
     if DUE.load(Relaxed) > 0 {
         take_turns(now + CALLER_NS);
