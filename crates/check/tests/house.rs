@@ -346,8 +346,8 @@ fn unsafe_is_a_number() {
     }
 }
 
-/// Columns of a comment at most, so that two files fit side by side. Tables and call trees may be wider: they cannot
-/// be wrapped.
+/// Columns of a comment at most, so that two files fit side by side. Tables and call trees may be wider: they
+/// cannot be wrapped.
 const COMMENT_COLUMNS: usize = 110;
 
 #[test]

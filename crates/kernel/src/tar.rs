@@ -35,7 +35,8 @@ pub enum TarError {
     },
 }
 
-/// The place of an error in front of its message. The message of an input that ends early names the place itself.
+/// The place of an error in front of its message. The message of an input that ends early names the place
+/// itself.
 fn place(offset: u64, source: &Error) -> String {
     if source.kind() == ErrorKind::UnexpectedEof { String::new() } else { format!("at byte {offset}: ") }
 }

@@ -1,5 +1,5 @@
-//! The fast paths of malloc and free, each a function of its own whose machine code can be read. `unsafe`: frees
-//! by address.
+//! The fast paths of malloc and free, each a function of its own whose machine code can be read. `unsafe`:
+//! frees by address.
 //!
 //! ```text
 //! cargo test -p slablab-check --test fastpath               reads the machine code: steps, calls, panics

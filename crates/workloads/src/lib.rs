@@ -14,7 +14,8 @@
 //!
 //! let mut writer = Writer::new(Vec::new())?;
 //! let filp = writer.texts().cache.id("filp");
-//! writer.push(&Row { time_ns: 7, event: EventKind::CacheAlloc as u8, object: 0, cache: filp, ..Row::default() })?;
+//! let event = EventKind::CacheAlloc as u8;
+//! writer.push(&Row { time_ns: 7, event, object: 0, cache: filp, ..Row::default() })?;
 //! let (file, _) = writer.finish(Metadata::default())?;
 //!
 //! let reader = Reader::new(bytes::Bytes::from(file))?;

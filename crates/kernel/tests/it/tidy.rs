@@ -43,7 +43,7 @@ fn fields_are_those_of_the_row() {
     let mut tidy = Tidy::new(&data[..]).unwrap();
     let (events, _) = drain(&mut tidy).unwrap();
     let name = |text: &str| -> Option<Name> { Some(tidy.names().find(text).unwrap()) };
-    // 9.0,0,4255,recording.sh,kmem_cache_alloc,0xffff888100d04000,names_cache,4096,4096,,GFP_KERNEL,-1,getname...
+    // 9.0,0,4255,recording.sh,kmem_cache_alloc,0xffff888100d04000,names_cache,4096,4096,,GFP_KERNEL,-1,...
     let event = &events[2];
     assert_eq!((event.time_ns, event.cpu, event.pid, event.comm), (9_000, 0, 4255, name("recording.sh")));
     let Kind::CacheAlloc(alloc) = event.kind else { panic!("{event:?}") };
