@@ -2,7 +2,7 @@
 //! of it. `unsafe`: here what C says becomes what Rust asks for.
 
 use libc::{c_int, c_void, size_t};
-use slablab_malloc::api;
+use slablab_malloc::{self as malloc, api};
 use std::cell::Cell;
 
 /// Defines functions under names that C programs call.
@@ -46,23 +46,27 @@ impl Given {
         self.0.is_null()
     }
 
+    /// The address, given up to the allocator.
+    #[inline(always)]
+    fn give_up(self) -> malloc::Given {
+        // SAFETY: the invariant of `Given`.
+        unsafe { malloc::Given::new(self.0.cast()) }
+    }
+
     #[inline(always)]
     pub(crate) fn free(self) {
-        // SAFETY: the invariant of `Given`.
-        unsafe { api::free(self.0.cast()) }
+        api::free(self.give_up());
     }
 
     /// `align` counts as 1 where it is no power of two.
     #[inline(always)]
     pub(crate) fn free_sized(self, bytes: Option<size_t>, align: size_t) {
         let align = if align.is_power_of_two() { align } else { 1 };
-        // SAFETY: the invariant of `Given`; the alignment is a power of two.
-        unsafe { api::free_sized(self.0.cast(), bytes, align) }
+        api::free_sized(self.give_up(), bytes, align);
     }
 
     pub(crate) fn realloc(self, bytes: size_t) -> *mut u8 {
-        // SAFETY: the invariant of `Given`.
-        unsafe { api::realloc(self.0.cast(), bytes, 1) }
+        api::realloc(self.give_up(), bytes, 1)
     }
 }
 

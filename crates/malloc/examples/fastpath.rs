@@ -7,7 +7,7 @@
 //! ```
 #![expect(unsafe_code, reason = "frees by address")]
 
-use slablab_malloc::api;
+use slablab_malloc::{Given, api};
 use std::hint::black_box;
 
 #[inline(never)]
@@ -26,11 +26,11 @@ fn malloc_4096() -> *mut u8 {
 }
 
 /// # Safety
-/// As [`api::free`].
+/// As [`Given::new`].
 #[inline(never)]
 unsafe fn free_any(at: *mut u8) {
-    // SAFETY: the caller's promise.
-    unsafe { api::free(at) }
+    // SAFETY: the section Safety above: the caller gives `at` up.
+    api::free(unsafe { Given::new(at) })
 }
 
 fn main() {

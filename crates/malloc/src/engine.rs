@@ -1,5 +1,5 @@
 //! The process's heap: of which engine it is, and how it starts. `unsafe`: refers to statics that one thread
-//! wrote.
+//! wrote, and to a mapping in which this file makes a heap.
 //!
 //! The environment chooses the engine. [`OnceHeap`] has room for a heap of each engine; [`OnceHeap::get`]
 //! says which is there. A heap with something around its engine is in a mapping of its own
@@ -8,17 +8,18 @@
 use crate::classes;
 use crate::engines;
 use crate::env::Settings;
-use crate::fast::{self, Freed};
-use crate::heap::Heap;
+use crate::fast::{self, Freed, Given};
+use crate::heap::{Heap, Over};
 use crate::shared;
 use crate::world::Native;
 use crate::wrapped::{self, Serves};
 use slablab_native::{report, system};
+use slablab_pages::Pages;
 use slablab_slabs::engines::slab::SlabEngine;
 use slablab_slabs::engines::slqb::Slqb;
 use slablab_slabs::engines::slub::Slub;
 use slablab_slabs::preset::Choice;
-use slablab_slabs::{Metadata, Preset};
+use slablab_slabs::{Front, Metadata, Preset};
 use std::cell::UnsafeCell;
 use std::hint::{assert_unchecked, cold_path};
 use std::mem::MaybeUninit;
@@ -145,8 +146,8 @@ impl OnceHeap {
 
     /// Frees an object of a SLUB heap with nothing around it into this thread's array, if it has room.
     #[inline(always)]
-    pub(crate) fn free_fast(&'static self, at: *mut u8) -> Freed {
-        let Some(entry) = Native::pagemap_local(at) else { return Freed::No };
+    pub(crate) fn free_fast(&'static self, at: &Given) -> Freed {
+        let Some(entry) = at.pagemap_local() else { return Freed::No };
         // SAFETY: a slab has a cache number from `FIRST` on only after the room was written: `free_fast` asks
         // for the heap then.
         fast::free_fast(|| unsafe { Self::room(&self.slub) }, FIRST, entry)
@@ -230,6 +231,29 @@ impl OnceHeap {
             system::at_exit(print_stats);
         }
         true
+    }
+}
+
+/// A heap in a mapping of its own. It is made in place, because the stack of the thread that allocates first
+/// may be small.
+pub(crate) fn placed<E: Front<W>, W: Over>(
+    pages: &'static Pages<Native>,
+    first: u32,
+    policy: &E::Policy,
+) -> Option<&'static Heap<E, W>> {
+    let bytes = size_of::<Heap<E, W>>().next_multiple_of(system::page_size());
+    let room: *mut Heap<E, W> = system::map_block(bytes, system::page_size())?.as_ptr().cast();
+    // SAFETY: the block is new, aligned and large enough, and stays; each field is written before the heap is
+    // referred to.
+    unsafe {
+        (&raw mut (*room).pages).write(pages);
+        (&raw mut (*room).common).write(E::Common::default());
+        (&raw mut (*room).first).write(first);
+        (&raw mut (*room).secret).write(0);
+        for class in 0..classes::COUNT {
+            (&raw mut (*room).classes[class]).write(Heap::<E, W>::new_class(class, first, policy));
+        }
+        Some(&*room)
     }
 }
 

@@ -1,5 +1,5 @@
 //! Further heaps in a process, on the same page allocator as the process's own: the bench compares engines
-//! with them. `unsafe`: allocators.
+//! with them.
 
 use crate::heap::Heap;
 use crate::shared::{self, Registration};
@@ -11,7 +11,6 @@ use slablab_slabs::engines::slqb::Slqb;
 use slablab_slabs::engines::slub::{Slub, SlubPolicy};
 use slablab_slabs::order::COSTLY_ORDER;
 use slablab_slabs::{Front, Preset};
-use std::alloc::{GlobalAlloc, Layout};
 
 /// A further heap of the process, as an allocator. It stays until the process ends.
 pub struct ExtraHeap<E: Front<Native> + 'static>(&'static Heap<E>);
@@ -99,27 +98,5 @@ impl<E: Front<Native>> ExtraHeap<E> {
     /// The heap.
     pub fn heap(&self) -> &'static Heap<E> {
         self.0
-    }
-}
-
-// SAFETY: an object that the heap hands out is the caller's alone, and has the requested size and alignment.
-unsafe impl<E: Front<Native>> GlobalAlloc for ExtraHeap<E> {
-    #[inline]
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        self.0.alloc_aligned(layout.size(), layout.align())
-    }
-    #[inline]
-    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        self.0.alloc_zeroed(layout.size(), layout.align())
-    }
-    #[inline]
-    unsafe fn dealloc(&self, at: *mut u8, _layout: Layout) {
-        // SAFETY: the caller's promise.
-        unsafe { self.0.free(at) }
-    }
-    #[inline]
-    unsafe fn realloc(&self, at: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
-        // SAFETY: the caller's promise.
-        unsafe { self.0.realloc(at, bytes, layout.align()) }
     }
 }

@@ -1,4 +1,4 @@
-//! What the interfaces of C and Rust call. `unsafe`: hands out memory.
+//! What the interfaces of C and Rust call.
 //!
 //! Every call has up to three rungs, everywhere under the same names:
 //!
@@ -14,11 +14,10 @@
 
 use crate::classes;
 use crate::engine::{self, HEAP, Which};
-use crate::fast::{self, Freed};
+use crate::fast::{self, Freed, Given};
 use crate::shared;
 use slablab_native::report::misuse;
 use slablab_native::system;
-use std::alloc::{GlobalAlloc, Layout};
 use std::ptr;
 
 /// Evaluates `$body` with the heap there is, if nothing is around its engine; `$cold` otherwise.
@@ -99,81 +98,63 @@ pub mod api {
 
     /// Frees memory. Any address may come: one that is no live allocation's start ends the process with a
     /// report.
-    ///
-    /// # Safety
-    /// If `at` is an allocation, no thread uses it any more.
     #[inline(always)]
-    pub unsafe fn free(at: *mut u8) {
-        match HEAP.free_fast(at) {
+    pub fn free(at: Given) {
+        match HEAP.free_fast(&at) {
             Freed::Yes => {}
             Freed::Marked => free_slow_marked(at),
-            Freed::Before => fast::double_free(at),
-            // SAFETY: the caller's promise is the same.
-            Freed::No => unsafe { free_slow(at) },
+            Freed::Before => fast::double_free(at.as_ptr()),
+            Freed::No => free_slow(at),
         }
     }
 
     /// Frees memory whose size or alignment the caller says: C++'s sized `delete`, C23's `free_sized`. With
     /// something around the engine a size or an alignment that is not the allocation's is reported, and the
-    /// memory is freed all the same.
-    ///
-    /// # Safety
-    /// As [`free`]; `align` is a power of two.
+    /// memory is freed all the same. `align` must be a power of two.
     #[inline(always)]
-    pub unsafe fn free_sized(at: *mut u8, bytes: Option<usize>, align: usize) {
-        match HEAP.free_fast(at) {
+    pub fn free_sized(at: Given, bytes: Option<usize>, align: usize) {
+        match HEAP.free_fast(&at) {
             Freed::Yes => {}
             Freed::Marked => free_slow_marked(at),
-            Freed::Before => fast::double_free(at),
-            // SAFETY: the caller's promise is the same.
-            Freed::No => unsafe { free_sized_slow(at, bytes.unwrap_or(UNSAID), align) },
+            Freed::Before => fast::double_free(at.as_ptr()),
+            Freed::No => free_sized_slow(at, bytes.unwrap_or(UNSAID), align),
         }
     }
 
     /// The size of a free that says none.
     const UNSAID: usize = usize::MAX;
 
-    /// # Safety
-    /// As [`free_sized`].
+    /// Slow rung of [`free_sized`].
     #[inline(never)]
-    unsafe extern "C" fn free_sized_slow(at: *mut u8, bytes: usize, align: usize) {
+    extern "C" fn free_sized_slow(at: Given, bytes: usize, align: usize) {
         if let Which::Wrapped(heap) = HEAP.get() {
-            heap.check_sized(at, Some(bytes).filter(|bytes| *bytes != UNSAID), align);
+            heap.check_sized(at.as_ptr(), Some(bytes).filter(|bytes| *bytes != UNSAID), align);
         }
-        // SAFETY: the caller's promise is the same.
-        unsafe { free_slow(at) }
+        free_slow(at);
     }
 
     /// Slow rung of a free whose object is marked as free, and found no room in the array.
     #[inline(never)]
-    extern "C" fn free_slow_marked(at: *mut u8) {
+    extern "C" fn free_slow_marked(at: Given) {
         if let Some(heap) = HEAP.slub() {
             heap.free_slow_marked(at);
         }
     }
 
     /// Slow rung of [`free`].
-    ///
-    /// # Safety
-    /// As [`free`].
     #[inline(never)]
-    unsafe extern "C" fn free_slow(at: *mut u8) {
-        // SAFETY: the caller's promise is the same.
-        with_heap!(heap => heap.free_slow(at), cold => unsafe { free_cold(at) })
+    extern "C" fn free_slow(at: Given) {
+        with_heap!(heap => heap.free_slow(at), cold => free_cold(at))
     }
 
     /// Cold rung of [`free`]: something is around the engine, or no heap started yet.
-    ///
-    /// # Safety
-    /// As [`free`].
     #[cold]
     #[inline(never)]
-    unsafe extern "C" fn free_cold(at: *mut u8) {
+    extern "C" fn free_cold(at: Given) {
         match HEAP.get() {
-            // SAFETY: the caller's promise is the same.
-            Which::Wrapped(heap) => unsafe { heap.free(at) },
-            _ if at.is_null() => {}
-            _ => none_yet("free", at),
+            Which::Wrapped(heap) => heap.free(at),
+            _ if at.as_ptr().is_null() => {}
+            _ => none_yet("free", at.as_ptr()),
         }
     }
 
@@ -188,17 +169,11 @@ pub mod api {
 
     /// Gives an allocation another size, where it is or elsewhere; null without memory, and then the
     /// allocation stays as it is.
-    ///
-    /// # Safety
-    /// If `at` is an allocation, no other thread uses it.
-    pub unsafe extern "C" fn realloc(at: *mut u8, bytes: usize, align: usize) -> *mut u8 {
-        // SAFETY: the caller's promise is the same.
-        unsafe {
-            with_heap!(heap => heap.realloc(at, bytes, align), cold => match HEAP.get() {
-                Which::Wrapped(heap) => heap.realloc(at, bytes, align),
-                _ => none_yet("realloc", at),
-            })
-        }
+    pub extern "C" fn realloc(at: Given, bytes: usize, align: usize) -> *mut u8 {
+        with_heap!(heap => heap.realloc(at, bytes, align), cold => match HEAP.get() {
+            Which::Wrapped(heap) => heap.realloc(at, bytes, align),
+            _ => none_yet("realloc", at.as_ptr()),
+        })
     }
 
     #[cold]
@@ -226,31 +201,5 @@ pub mod api {
     /// Gives all free memory back to the system. Answers whether there was any.
     pub extern "C" fn trim() -> bool {
         shared::trim() > 0
-    }
-}
-
-/// The process's heap as Rust's global allocator: `#[global_allocator] static HEAP: Slablab = Slablab;`.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Slablab;
-
-// SAFETY: what `api` hands out is the caller's alone, and as large and as aligned as asked; nothing unwinds.
-unsafe impl GlobalAlloc for Slablab {
-    #[inline]
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        api::alloc_aligned(layout.size(), layout.align())
-    }
-    #[inline]
-    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        api::alloc_zeroed(layout.size(), layout.align())
-    }
-    #[inline]
-    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise is the same.
-        unsafe { api::free_sized(at, Some(layout.size()), layout.align()) }
-    }
-    #[inline]
-    unsafe fn realloc(&self, at: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
-        // SAFETY: the caller's promise is the same.
-        unsafe { api::realloc(at, bytes, layout.align()) }
     }
 }

@@ -1,5 +1,5 @@
 //! The fast rung of a heap: this thread's array, inline and without a call. `unsafe`: writes marks into
-//! objects.
+//! objects that their callers give up ([`Given`]).
 //!
 //! A freed object carries a key in its second word, made of a secret and its own address: so a second free is
 //! found. Above [`Native::FLAG_BYTES`] a flag beside the heap says the same: the starts of such objects meet
@@ -15,6 +15,59 @@ use slablab_slabs::Front;
 use std::hint::{assert_unchecked, black_box, cold_path};
 use std::ptr;
 use std::sync::atomic::Ordering::*;
+
+/// An address that its caller gives up, to `free` or to `realloc`.
+///
+/// Invariant: only [`Given::new`] makes one, so the promise that it asks for holds. Any address may be in it,
+/// null too: each function looks the address up and reports one at which no allocation starts. Whether a
+/// thread still uses the memory is what no function can find out.
+#[derive(Debug)]
+#[repr(transparent)]
+#[must_use = "an address that is given up and not freed is leaked"]
+pub struct Given(*mut u8);
+
+impl Given {
+    /// Gives up the address `at`.
+    ///
+    /// # Safety
+    /// If an allocation starts at `at`, no thread uses the allocation from now on. A `realloc` that returns
+    /// null hands it back to the caller.
+    #[inline(always)]
+    pub unsafe fn new(at: *mut u8) -> Given {
+        Given(at)
+    }
+
+    /// The address.
+    #[inline(always)]
+    pub(crate) fn as_ptr(&self) -> *mut u8 {
+        self.0
+    }
+
+    /// The entry of the address in the pagemap, if its memory is of this thread's node.
+    #[inline(always)]
+    pub(crate) fn pagemap_local(&self) -> Option<GivenEntry> {
+        Native::pagemap_local(self.0).map(GivenEntry)
+    }
+
+    /// The entry of the address in the pagemap. `None` outside the heap.
+    #[inline]
+    pub(crate) fn pagemap(&self) -> Option<GivenEntry> {
+        Native::pagemap(self.0).map(GivenEntry)
+    }
+}
+
+/// The pagemap entry of an address that its caller gives up.
+///
+/// Invariant: only a [`Given`] makes one, of its own address.
+pub(crate) struct GivenEntry(PagemapEntry);
+
+impl GivenEntry {
+    /// The entry.
+    #[inline(always)]
+    pub(crate) fn get(&self) -> PagemapEntry {
+        self.0
+    }
+}
 
 /// What a fast free did.
 pub(crate) enum Freed {
@@ -65,20 +118,6 @@ fn key(secret: u64, object: Object) -> u64 {
     secret ^ object.addr() as u64
 }
 
-/// Marks an object of a class with keys as free, in a heap with this secret. Returns whether it was live.
-///
-/// # Safety
-/// An object of such a class starts at `object`, and no thread uses it.
-#[inline(always)]
-unsafe fn take_key(secret: u64, object: Object) -> bool {
-    let key = key(secret, object);
-    // SAFETY: an object has at least two words; the caller says that no thread uses it.
-    let second = unsafe { &mut *object.as_ptr().cast::<u64>().add(1) };
-    let live = *second != key;
-    *second = key;
-    live
-}
-
 /// Marks an object of a class with flags as free. Returns whether it was live.
 #[inline(always)]
 fn take_flag(object: Object) -> bool {
@@ -94,7 +133,7 @@ fn take_flag(object: Object) -> bool {
 /// An object of that class starts at `object`, and the class has marks: nothing is around its engine.
 pub(crate) unsafe fn is_marked(secret: u64, number: usize, object: Object) -> bool {
     if number < FLAGGED {
-        // SAFETY: the caller says that an object starts there; it has at least two words.
+        // SAFETY: the section Safety above: an object starts at `object`; it has at least two words.
         let second = unsafe { object.as_ptr().cast::<u64>().add(1).read() };
         second == key(secret, object)
     } else {
@@ -108,10 +147,10 @@ pub(crate) unsafe fn is_marked(secret: u64, number: usize, object: Object) -> bo
 pub(crate) fn free_fast<'a, W: Over, E: Front<W> + 'a>(
     heap: impl FnOnce() -> &'a Heap<E, W>,
     first: u32,
-    entry: PagemapEntry,
+    entry: GivenEntry,
 ) -> Freed {
-    match mark_free(heap, first, entry) {
-        Ok(class) if class.free_fast(entry.object(), entry.place().0) => Freed::Yes,
+    match mark_free(heap, first, &entry) {
+        Ok(class) if class.free_fast(entry.0.object(), entry.0.place().0) => Freed::Yes,
         Ok(_) => Freed::Marked,
         Err(what) => what,
     }
@@ -123,19 +162,23 @@ pub(crate) fn free_fast<'a, W: Over, E: Front<W> + 'a>(
 pub(crate) fn mark_free<'a, W: Over, E: Front<W> + 'a>(
     heap: impl FnOnce() -> &'a Heap<E, W>,
     first: u32,
-    entry: PagemapEntry,
+    entry: &GivenEntry,
 ) -> Result<&'a E, Freed> {
-    let ((slab, offset), object) = (entry.place(), entry.object());
-    let number = entry.cache().wrapping_sub(first) as usize;
+    let ((slab, offset), object) = (entry.0.place(), entry.0.object());
+    let number = entry.0.cache().wrapping_sub(first) as usize;
     let (class, live) = if number < FLAGGED {
         let heap = heap();
         let class = heap.class(number);
         if !class.starts_at(slab, offset) {
             return Err(Freed::No);
         }
-        // SAFETY: `starts_at` said that an object starts there; the caller of free says that no thread uses
-        // it.
-        (class, unsafe { take_key(heap.secret, object) })
+        let key = key(heap.secret, object);
+        // SAFETY: `starts_at` above: an object starts at `object`; it has at least two words. The invariant
+        // of `GivenEntry`, and `Given::new`: no thread uses the object.
+        let second = unsafe { &mut *object.as_ptr().cast::<u64>().add(1) };
+        let live = *second != key;
+        *second = key;
+        (class, live)
     } else {
         cold_path();
         if number >= classes::COUNT {
@@ -183,18 +226,15 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
 
     /// Frees memory. Any address may come: one that is no live allocation's start ends the process with a
     /// report.
-    ///
-    /// # Safety
-    /// If `at` is an allocation, no thread uses it any more.
     #[inline(always)]
-    pub unsafe fn free(&self, at: *mut u8) {
-        let entry = Native::pagemap_local(at);
+    pub fn free(&self, at: Given) {
+        let entry = at.pagemap_local();
         match entry.map_or(Freed::No, |entry| free_fast(|| self, self.first(), entry)) {
             Freed::Yes => {}
             // Called last, and looks the object up again: what is kept over a call would go through the
             // stack.
             Freed::Marked => self.free_slow_marked(at),
-            Freed::Before => double_free(at),
+            Freed::Before => double_free(at.as_ptr()),
             Freed::No => self.free_slow(at),
         }
     }

@@ -41,14 +41,14 @@
 pub mod classes;
 #[expect(unsafe_code, reason = "refers to statics that one thread wrote")]
 mod engine;
-#[expect(unsafe_code, reason = "allocators")]
 mod engines;
-#[expect(unsafe_code, reason = "an allocator hands out memory")]
 mod entry;
 mod env;
 #[expect(unsafe_code, reason = "an allocator hands out memory")]
 mod fast;
 mod freed_blocks;
+#[expect(unsafe_code, reason = "implements GlobalAlloc")]
+mod global;
 mod heap;
 #[expect(unsafe_code, reason = "gives mappings back")]
 mod mappings;
@@ -61,11 +61,12 @@ mod slow;
 #[doc(hidden)]
 #[expect(unsafe_code, reason = "promises how the native world is used")]
 pub mod world;
-#[expect(unsafe_code, reason = "an allocator hands out memory")]
 pub mod wrapped;
 
 pub use engines::{Engines, ExtraHeap, sheaf_capacity, slub_here};
-pub use entry::{Slablab, api};
+pub use entry::api;
+pub use fast::Given;
+pub use global::Slablab;
 pub use heap::{Heap, Over};
 
 /// The example of README.md is a test.

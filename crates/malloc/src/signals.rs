@@ -6,6 +6,7 @@
 //! in units that one atomic operation takes. A free of any other memory is deferred: the object is put on a
 //! list, and the next uninterrupted slow path frees it.
 
+use crate::fast::Given;
 use slablab_native::system;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering::*};
@@ -97,14 +98,13 @@ pub(crate) fn free(at: *mut u8) -> Freed {
     }
 }
 
-/// Defers the free of `at`.
-///
-/// # Safety
-/// `at` is an allocation, and no thread uses it any more.
-pub(crate) unsafe fn defer_free(at: *mut u8) {
+/// Defers the free of the allocation at `given`.
+pub(crate) fn defer_free(given: Given) {
+    let at = given.as_ptr();
     let mut next = DEFERRED.load(Relaxed);
     loop {
-        // SAFETY: the caller says that no thread uses the allocation, which has at least a word.
+        // SAFETY: `Given::new`: no thread uses the allocation, which has at least a word. That `at` is an
+        // allocation is not looked up here: the slow path that takes it off the list reports it if not.
         unsafe { at.cast::<*mut u8>().write(next) };
         match DEFERRED.compare_exchange(next, at, AcqRel, Relaxed) {
             Ok(_) => return,
@@ -154,8 +154,8 @@ mod tests {
         assert_eq!(free((&raw mut all).cast()), Freed::Elsewhere);
         assert_eq!(alloc(UNIT, UNIT), Some(all[3]));
         let kept = [all[5], all[9]];
-        // SAFETY: ours.
-        kept.iter().for_each(|at| unsafe { defer_free(*at) });
+        // SAFETY: `alloc` above gave the units, and only this test has their addresses.
+        kept.iter().for_each(|at| defer_free(unsafe { Given::new(*at) }));
         assert!(any_deferred());
         assert_eq!(take_deferred().collect::<Vec<_>>(), [kept[1], kept[0]]);
         assert!(!any_deferred());

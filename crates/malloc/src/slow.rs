@@ -2,7 +2,7 @@
 //! `unsafe`: hands out memory.
 
 use crate::classes;
-use crate::fast::{Freed, double_free, handed_out, is_marked, mark_free};
+use crate::fast::{Freed, Given, double_free, handed_out, is_marked, mark_free};
 use crate::heap::{Heap, Over};
 use crate::mappings;
 use crate::signals;
@@ -87,37 +87,29 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
     #[inline]
     pub fn alloc_zeroed(&self, bytes: usize, align: usize) -> *mut u8 {
         let sized = if align <= classes::STEP { Some(bytes) } else { Self::aligned(bytes, align) };
-        match sized {
-            Some(sized) if sized <= classes::MAX => {
-                let object = self.alloc(sized);
-                if !object.is_null() {
-                    // SAFETY: `alloc` gave an object of at least `sized` bytes, which are not fewer than
-                    // `bytes`.
-                    unsafe { object.write_bytes(0, bytes) };
-                }
-                object
-            }
-            _ => match self.blocks(bytes, align) {
-                Some((object, true)) => object.as_ptr(),
-                Some((object, false)) => {
-                    // SAFETY: `blocks` gave at least `bytes` bytes.
-                    unsafe { object.as_ptr().write_bytes(0, bytes) };
-                    object.as_ptr()
-                }
-                None => ptr::null_mut(),
-            },
+        let (object, zeros) = match sized {
+            Some(sized) if sized <= classes::MAX => (self.alloc(sized), false),
+            _ => self
+                .blocks(bytes, align)
+                .map_or((ptr::null_mut(), false), |(object, zeros)| (object.as_ptr(), zeros)),
+        };
+        if !object.is_null() && !zeros {
+            // SAFETY: `alloc` gave an object of at least `sized` bytes, which are not fewer than `bytes`, or
+            // `blocks` gave at least `bytes` bytes.
+            unsafe { object.write_bytes(0, bytes) };
         }
+        object
     }
 
     /// Slow rung of [`Heap::free`]: memory of another node, a slot of a CPU, or an address that only a slower
     /// look can tell.
     #[inline(never)]
-    pub(crate) fn free_slow(&self, at: *mut u8) {
-        if let Some(entry) = Native::pagemap(at) {
-            let ((slab, _), object) = (entry.place(), entry.object());
-            match mark_free(|| self, self.first(), entry) {
+    pub(crate) fn free_slow(&self, at: Given) {
+        if let Some(entry) = at.pagemap() {
+            let ((slab, _), object) = (entry.get().place(), entry.get().object());
+            match mark_free(|| self, self.first(), &entry) {
                 Ok(class) if class.free_slow_slot(object, slab) => return,
-                Err(Freed::Before) => double_free(at),
+                Err(Freed::Before) => double_free(at.as_ptr()),
                 _ => {}
             }
         }
@@ -127,8 +119,8 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
     /// Slow rung of a free whose object is marked as free, and found no room in an array: engines without
     /// arrays have other places in the slot.
     #[inline(never)]
-    pub(crate) fn free_slow_marked(&self, at: *mut u8) {
-        if let Some(entry) = Native::pagemap(at)
+    pub(crate) fn free_slow_marked(&self, at: Given) {
+        if let Some(entry) = Native::pagemap(at.as_ptr())
             && let number = entry.cache().wrapping_sub(self.first()) as usize
             && number < classes::COUNT
             && self.class(number).free_slow_slot(entry.object(), entry.place().0)
@@ -142,22 +134,21 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
     /// any other address.
     #[cold]
     #[inline(never)]
-    fn free_cold(&self, at: *mut u8) {
+    fn free_cold(&self, at: Given) {
         system::keeping_errno(|| {
-            let Some(object) = Object::at(at) else { return };
-            let location = Native::location(at);
+            let Some(object) = Object::at(at.as_ptr()) else { return };
+            let location = Native::location(at.as_ptr());
             if location.is_none() {
-                match signals::free(at) {
+                match signals::free(at.as_ptr()) {
                     signals::Freed::Yes => return,
                     signals::Freed::Not => misuse(format_args!(
-                        "free of {at:p}: in the signal-handler reserve, but not allocated (double free?)"
+                        "free of {object:?}: in the signal-handler reserve, but not allocated (double free?)"
                     )),
                     signals::Freed::Elsewhere => {}
                 }
             }
             let Some(_pass) = Native::pass() else {
-                // SAFETY: the caller says that it is allocated and that no thread uses it.
-                return unsafe { signals::defer_free(at) };
+                return signals::defer_free(at);
             };
             self.free_deferred();
             self.free_cold_engine(object, location);
@@ -251,10 +242,8 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
 
     /// Gives an allocation another size, where it is or elsewhere; null without memory, and then the
     /// allocation stays as it is.
-    ///
-    /// # Safety
-    /// If `at` is an allocation, no other thread uses it.
-    pub unsafe fn realloc(&self, at: *mut u8, bytes: usize, align: usize) -> *mut u8 {
+    pub fn realloc(&self, given: Given, bytes: usize, align: usize) -> *mut u8 {
+        let at = given.as_ptr();
         let (usable, location) = self.live("realloc", at);
         // It stays as it is if it fits and wastes little; then where it is, if it can. Where objects are
         // looked after, it stays only if a new one would be like it: red zones and sized frees go by the size
@@ -282,12 +271,10 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
         }
         let moved = self.alloc_aligned(bytes, align);
         if !moved.is_null() {
-            // SAFETY: `live` said that `at` has `usable` bytes, `alloc_aligned` gave `bytes`; the caller
-            // gives `at` up.
-            unsafe {
-                ptr::copy_nonoverlapping(at, moved, usable.min(bytes));
-                self.free(at);
-            }
+            // SAFETY: `live` said that `at` has `usable` bytes, and `alloc_aligned` gave `bytes`.
+            // `Given::new`: no other thread uses `at`.
+            unsafe { ptr::copy_nonoverlapping(at, moved, usable.min(bytes)) };
+            self.free(given);
         }
         moved
     }

@@ -1,5 +1,4 @@
 //! Heaps with debugging and hardening around their engines (`debug=`, `quarantine=`, `harden=`, `init=`).
-//! `unsafe`: frees memory, and places the process's heap in a mapping.
 //!
 //! A wrapped engine is another type, [`Debugged`], with a heap of another type, which is mapped if it is
 //! chosen. It has no fast path, so that every request goes through the engine, and it checks its objects
@@ -8,12 +7,13 @@
 //! A violation is printed when it is found ([`crate::report`]). A damaged zone is repaired and the program
 //! goes on. A free of an address that is not allocated ends the process, as without debugging.
 
-use crate::classes;
+use crate::engine::placed;
 use crate::engines;
+use crate::fast::Given;
 use crate::heap::{Heap, Over};
 use crate::shared::Tenant;
 use crate::world::Native;
-use slablab_native::{stack, system};
+use slablab_native::stack;
 use slablab_pages::Pages;
 use slablab_slabs::engines::slab::SlabEngine;
 use slablab_slabs::engines::slqb::Slqb;
@@ -43,14 +43,10 @@ pub fn around<T>(engine: T, choice: &Choice) -> Around<T> {
 pub(crate) trait Serves: Sync {
     fn alloc_aligned(&self, bytes: usize, align: usize) -> *mut u8;
     fn alloc_zeroed(&self, bytes: usize, align: usize) -> *mut u8;
-    /// # Safety
-    /// As [`Heap::free`].
-    unsafe fn free(&self, at: *mut u8);
+    fn free(&self, at: Given);
     fn usable(&self, at: *const u8) -> usize;
     fn check_sized(&self, at: *mut u8, bytes: Option<usize>, align: usize);
-    /// # Safety
-    /// As [`Heap::realloc`].
-    unsafe fn realloc(&self, at: *mut u8, bytes: usize, align: usize) -> *mut u8;
+    fn realloc(&self, at: Given, bytes: usize, align: usize) -> *mut u8;
     fn tenant(&'static self) -> &'static dyn Tenant;
     fn metadata(&'static self) -> &'static dyn Metadata<Native>;
 }
@@ -62,9 +58,8 @@ impl<W: Over, E: Front<W, Common: Sync> + Sync> Serves for Heap<E, W> {
     fn alloc_zeroed(&self, bytes: usize, align: usize) -> *mut u8 {
         self.alloc_zeroed(bytes, align)
     }
-    unsafe fn free(&self, at: *mut u8) {
-        // SAFETY: the caller's promise.
-        unsafe { self.free(at) }
+    fn free(&self, at: Given) {
+        self.free(at);
     }
     fn usable(&self, at: *const u8) -> usize {
         self.usable(at)
@@ -72,9 +67,8 @@ impl<W: Over, E: Front<W, Common: Sync> + Sync> Serves for Heap<E, W> {
     fn check_sized(&self, at: *mut u8, bytes: Option<usize>, align: usize) {
         self.check_sized(at, bytes, align);
     }
-    unsafe fn realloc(&self, at: *mut u8, bytes: usize, align: usize) -> *mut u8 {
-        // SAFETY: the caller's promise.
-        unsafe { self.realloc(at, bytes, align) }
+    fn realloc(&self, at: Given, bytes: usize, align: usize) -> *mut u8 {
+        self.realloc(at, bytes, align)
     }
     fn tenant(&'static self) -> &'static dyn Tenant {
         self
@@ -115,32 +109,14 @@ where
     match choice.preset {
         Preset::Slub(policy) => {
             let policy = around(engines::slub_here(policy), choice);
-            placed::<W, Wrapped<Slub<W>, W>>(pages, first, &policy)
+            Some(placed::<Wrapped<Slub<W>, W>, W>(pages, first, &policy)?)
         }
-        Preset::Slqb(policy) => placed::<W, Wrapped<Slqb<W>, W>>(pages, first, &around(policy, choice)),
-        Preset::Slab(policy) => placed::<W, Wrapped<SlabEngine<W>, W>>(pages, first, &around(policy, choice)),
+        Preset::Slqb(policy) => {
+            Some(placed::<Wrapped<Slqb<W>, W>, W>(pages, first, &around(policy, choice))?)
+        }
+        Preset::Slab(policy) => {
+            Some(placed::<Wrapped<SlabEngine<W>, W>, W>(pages, first, &around(policy, choice))?)
+        }
         Preset::Slob(_) => None,
-    }
-}
-
-/// A heap in a mapping of its own. It is made in place, because the stack of the thread that allocates first
-/// may be small.
-fn placed<W: Over, E: Front<W, Common: Sync> + Sync + 'static>(
-    pages: &'static Pages<Native>,
-    first: u32,
-    policy: &E::Policy,
-) -> Option<&'static dyn Serves> {
-    let bytes = size_of::<Heap<E, W>>().next_multiple_of(system::page_size());
-    let room: *mut Heap<E, W> = system::map_block(bytes, system::page_size())?.as_ptr().cast();
-    // SAFETY: the block is new, aligned and large enough, and stays; each field is written before the heap is
-    // referred to.
-    unsafe {
-        (&raw mut (*room).pages).write(pages);
-        (&raw mut (*room).common).write(E::Common::default());
-        (&raw mut (*room).first).write(first);
-        for class in 0..classes::COUNT {
-            (&raw mut (*room).classes[class]).write(Heap::<E, W>::new_class(class, first, policy));
-        }
-        Some(&*room)
     }
 }

@@ -98,7 +98,7 @@ fn blocks_above_the_largest_order() {
         assert!(!at.is_null() && at.addr().is_multiple_of(align), "{bytes} bytes aligned to {align}");
         assert!(slablab_malloc::api::usable(at) >= bytes);
         // SAFETY: allocated above, and not used any more.
-        unsafe { slablab_malloc::api::free(at) };
+        slablab_malloc::api::free(unsafe { slablab_malloc::Given::new(at) });
     }
     let mut grown: Vec<u8> = Vec::with_capacity(400 << 20);
     grown.push(7);
@@ -114,7 +114,7 @@ fn resident() -> usize {
 
 #[test]
 fn realloc_above_the_largest_order_does_not_copy() {
-    use slablab_malloc::api;
+    use slablab_malloc::{Given, api};
     let (least, most) = (600usize << 20, 1400usize << 20);
     let mut at = api::alloc(least);
     assert!(!at.is_null());
@@ -124,7 +124,7 @@ fn realloc_above_the_largest_order_does_not_copy() {
     let before = resident();
     for bytes in [900 << 20, most, least, 256 << 20, 80 << 20, 200 << 20, 513 << 20] {
         // SAFETY: allocated above, and not used any more.
-        at = unsafe { api::realloc(at, bytes, 16) };
+        at = api::realloc(unsafe { Given::new(at) }, bytes, 16);
         assert!(!at.is_null(), "{bytes} bytes");
         let (usable, grown) = (api::usable(at), resident().saturating_sub(before));
         assert!((bytes..bytes + 65_536).contains(&usable), "{bytes} bytes: {usable} usable");
@@ -138,12 +138,12 @@ fn realloc_above_the_largest_order_does_not_copy() {
     // SAFETY: inside of the block. It was shorter before, so these pages are new and read as zeros.
     assert_eq!(unsafe { at.add(512 << 20).read() }, 0);
     // SAFETY: as above; it is not used any more.
-    unsafe { api::free(at) };
+    api::free(unsafe { Given::new(at) });
 }
 
 #[test]
 fn realloc_of_page_frames_mostly_stays_in_place() {
-    use slablab_malloc::api;
+    use slablab_malloc::{Given, api};
     let mut seed = 7u64;
     let mut random = |below: usize| {
         seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
@@ -164,7 +164,7 @@ fn realloc_of_page_frames_mostly_stays_in_place() {
         let (at, bytes, fill) = blocks.swap_remove(random(blocks.len()));
         let wanted = [bytes / 3, bytes * 9 / 8, bytes * 2, 40_000][random(4)].clamp(1000, 8 << 20);
         // SAFETY: allocated above, and used by this thread alone.
-        let moved = unsafe { api::realloc(at, wanted, 16) };
+        let moved = api::realloc(unsafe { Given::new(at) }, wanted, 16);
         assert!(!moved.is_null() && api::usable(moved) >= wanted, "{bytes} to {wanted} bytes");
         (stayed, resized) = (stayed + (moved == at) as u32, resized + 1);
         if wanted < bytes && wanted > 32 << 10 {
@@ -177,7 +177,7 @@ fn realloc_of_page_frames_mostly_stays_in_place() {
         assert!(held.iter().all(|byte| *byte == fill), "{bytes} to {wanted} bytes");
         match random(3) {
             // SAFETY: not used any more.
-            0 => unsafe { api::free(moved) },
+            0 => api::free(unsafe { Given::new(moved) }),
             _ => {
                 // SAFETY: the block has at least `wanted` bytes.
                 unsafe { moved.write_bytes(fill, wanted) };
@@ -187,7 +187,7 @@ fn realloc_of_page_frames_mostly_stays_in_place() {
     }
     assert!(stayed * 2 > resized, "{stayed} of {resized} blocks stayed in place");
     // SAFETY: not used any more.
-    blocks.iter().for_each(|(at, ..)| unsafe { api::free(*at) });
+    blocks.iter().for_each(|(at, ..)| api::free(unsafe { Given::new(*at) }));
 }
 
 /// A further heap of every engine, on the page allocator of the process's own heap, each with its own
@@ -214,7 +214,7 @@ fn extra_heaps_of_every_engine() {
         all.sort_unstable();
         assert!(all.windows(2).all(|pair| pair[0].0.addr() + pair[0].1 <= pair[1].0.addr()));
         // SAFETY: allocated above, and used no more.
-        all.iter().for_each(|(at, _)| unsafe { extra.heap().free(*at) });
+        all.iter().for_each(|(at, _)| extra.heap().free(unsafe { slablab_malloc::Given::new(*at) }));
     }
     for name in ["slub@7.1", "slub@6.1", "slqb", "slab"] {
         let preset = slablab_slabs::Preset::parse(name).expect("a preset");

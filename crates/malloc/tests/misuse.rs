@@ -5,9 +5,9 @@
 //! environment.
 #![allow(unsafe_code, reason = "misuses the allocator on purpose")]
 
-use slablab_malloc::api;
 use slablab_malloc::shared::FromHeap;
 use slablab_malloc::world::Native;
+use slablab_malloc::{Given, api};
 use slablab_native::Object;
 use slablab_slabs::Metadata;
 use std::process::Command;
@@ -19,12 +19,12 @@ static ELSEWHERE: [u64; 4] = [0; 4];
 fn free(at: *mut u8) {
     // SAFETY: no thread reads through `at` afterwards. That `at` may be any address is the subject of the
     // test.
-    unsafe { api::free(at) }
+    api::free(unsafe { Given::new(at) })
 }
 
 fn realloc(at: *mut u8, bytes: usize) {
     // SAFETY: as in `free`.
-    std::hint::black_box(unsafe { api::realloc(at, bytes, 1) });
+    std::hint::black_box(api::realloc(unsafe { Given::new(at) }, bytes, 1));
 }
 
 fn usable(at: *mut u8) {
