@@ -6,6 +6,7 @@
 
 use crate::edge::set_errno;
 use libc::{EAGAIN, EBUSY, EDQUOT, EINVAL, ENOMEM, c_int, c_uint, c_void, size_t};
+use slablab_malloc as malloc;
 use slablab_objects::checked::{Checked, PrefilledObjects};
 use slablab_objects::untyped::Spec;
 use slablab_objects::{AllocError, CreateError, Letters, Limit, Shrinker};
@@ -152,12 +153,14 @@ impl kmem_cache {
     #[inline(always)]
     fn free(&self, object: Given) {
         // SAFETY: the invariant of `Given`.
-        unsafe { self.checked.free(object.0.cast()) }
+        self.checked.free(unsafe { malloc::Given::new(object.0.cast()) });
     }
 
     fn free_bulk(&self, objects: Objects, count: size_t) {
-        // SAFETY: the invariant of `Objects`, whose addresses the program gives up as those of `Given`.
-        unsafe { self.checked.free_bulk(std::slice::from_raw_parts(objects.0.cast(), count)) }
+        // SAFETY: the invariant of `Objects`: there are `count` addresses, and a `malloc::Given` is the
+        // address alone. The program gives each up, which is what `malloc::Given::new` asks for.
+        let all = unsafe { std::slice::from_raw_parts(objects.0.cast::<malloc::Given>(), count) };
+        self.checked.free_bulk(all);
     }
 }
 

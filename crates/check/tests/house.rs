@@ -315,7 +315,7 @@ const UNSAFE_MOST: &[(&str, usize, usize)] = &[
     ("platform", 1, 2),
     ("native", 10, 79),
     ("malloc", 8, 38),
-    ("objects", 5, 30),
+    ("objects", 5, 21),
     ("c", 3, 23),
     ("bench", 5, 24),
 ];

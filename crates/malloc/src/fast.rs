@@ -39,7 +39,7 @@ impl Given {
 
     /// The address.
     #[inline(always)]
-    pub(crate) fn as_ptr(&self) -> *mut u8 {
+    pub fn as_ptr(&self) -> *mut u8 {
         self.0
     }
 

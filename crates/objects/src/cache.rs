@@ -1,4 +1,5 @@
-//! A cache of values of one type. `unsafe`: makes values in raw memory.
+//! A cache of values of one type. `unsafe`: promises that a cache may
+//! go to and be shared by other threads.
 
 use crate::constructor::{self, Constructed, Mode, Plain};
 use crate::object::{Object, Reserve};
@@ -49,7 +50,8 @@ pub struct ObjectCache<T, M: Mode<T> = Plain> {
 // SAFETY: only an `Object` refers to a value, so the cache itself does no more than move values between
 // threads.
 unsafe impl<T: Send, M: Mode<T> + Send> Send for ObjectCache<T, M> {}
-// SAFETY: as above.
+// SAFETY: only an `Object` refers to a value, so a shared cache moves values between threads, and shares
+// none.
 unsafe impl<T: Send, M: Mode<T> + Sync> Sync for ObjectCache<T, M> {}
 
 impl<T> ObjectCache<T> {
@@ -68,11 +70,7 @@ impl<T> ObjectCache<T> {
     #[inline(always)]
     pub fn insert(&self, value: T) -> Result<Object<'_, T>, InsertError<T>> {
         match self.raw.alloc() {
-            Ok(object) => {
-                // SAFETY: this call alone has the object, which has the size and alignment of `T`.
-                unsafe { constructor::value::<T>(object).write(value) };
-                Ok(Object::new(object, self))
-            }
+            Ok(object) => Ok(Object::with(object, self, value)),
             Err(why) => Err(InsertError { value, why }),
         }
     }

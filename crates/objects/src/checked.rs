@@ -15,6 +15,7 @@
 use crate::prefill::Prefill;
 use crate::untyped::{Cache, Spec, WORD};
 use crate::{AllocError, CreateError, InUse, Shrinker, Stats};
+use slablab_malloc::Given;
 use slablab_malloc::shared::{Named, misuse, say};
 use slablab_malloc::world::Native;
 use slablab_native::Object;
@@ -127,11 +128,9 @@ impl Checked {
     }
 
     /// Frees the object at any address; does nothing for null.
-    ///
-    /// # Safety
-    /// If it is a live object of this cache, no thread uses it any more.
     #[inline(always)]
-    pub unsafe fn free(&self, at: *mut u8) {
+    pub fn free(&self, given: Given) {
+        let at = given.as_ptr();
         // The slow paths look the address up again. They do not unwind and are called last, so this function
         // needs no frame.
         if let Some(entry) = Native::pagemap_local(at)
@@ -143,7 +142,7 @@ impl Checked {
             }
             return;
         }
-        self.free_slow(at);
+        self.free_slow(given);
     }
 
     /// Slow path of a free: the object is marked as free already.
@@ -157,8 +156,13 @@ impl Checked {
 
     /// Slow path of a free: looks up any address, and reports one that is wrong.
     #[inline(never)]
-    extern "C" fn free_slow(&self, at: *mut u8) {
-        match self.take_back(at) {
+    extern "C" fn free_slow(&self, given: Given) {
+        self.look_up_and_free(&given);
+    }
+
+    fn look_up_and_free(&self, given: &Given) {
+        let at = given.as_ptr();
+        match self.take_back(given) {
             Some((object, slab)) if self.cache.try_free(object, slab).is_ok() => {}
             _ if at.is_null() => {}
             _ => self.wrong(at),
@@ -166,16 +170,17 @@ impl Checked {
     }
 
     /// Marks the object at an address as free, and returns it with its slab. `None` if there is no live one.
-    fn take_back(&self, at: *mut u8) -> Option<(Object, Pfn)> {
-        let (object, slab) = self.cache.find(Native::pagemap(at)?)?;
+    fn take_back(&self, given: &Given) -> Option<(Object, Pfn)> {
+        let (object, slab) = self.cache.find(Native::pagemap(given.as_ptr())?)?;
         (self.wordless || self.mark(object)).then_some((object, slab))
     }
 
-    /// Marks an object as free. `false` if it was not live.
+    /// Marks an object, which starts at the address of a [`Given`], as free. `false` if it was not live.
     #[inline(always)]
     fn mark(&self, object: Object) -> bool {
         let (word, key) = (self.word(object), self.key(object));
-        // SAFETY: the word is of an object of this cache; `free`'s caller says that no thread uses it.
+        // SAFETY: `starts_at_fast` in `free`, or `find` in `take_back`, said that an object of this cache
+        // starts here, so it has a state word. `Given::new`: no thread uses the object.
         unsafe {
             let live = if self.construct.is_some() { *word == LIVE } else { *word != key };
             if live {
@@ -233,19 +238,16 @@ impl Checked {
         Ok(())
     }
 
-    /// Frees objects.
-    ///
-    /// # Safety
-    /// The contract of [`Checked::free`] holds for each address.
-    pub unsafe fn free_bulk(&self, all: &[*mut u8]) {
+    /// Frees the objects at the addresses, all of them.
+    pub fn free_bulk(&self, all: &[Given]) {
         if self.wordless {
-            // SAFETY: the caller's promise.
-            return all.iter().for_each(|at| unsafe { self.free(*at) });
+            // An object without a state word has no fast path.
+            return all.iter().for_each(|given| self.look_up_and_free(given));
         }
         for batch in all.chunks(64) {
             let mut objects = [None; 64];
-            for (place, at) in objects.iter_mut().zip(batch) {
-                let Some((object, _)) = self.take_back(*at) else { self.wrong(*at) };
+            for (place, given) in objects.iter_mut().zip(batch) {
+                let Some((object, _)) = self.take_back(given) else { self.wrong(given.as_ptr()) };
                 *place = Some(object);
             }
             let first = objects[0].expect("chunks are not empty");

@@ -10,12 +10,9 @@ pub trait Mode<T>: Sized {
     /// Makes an object ready to be handed out.
     #[doc(hidden)]
     fn prepare(&self, object: Raw);
-    /// Drops the value in an object that is freed, unless it stays.
-    ///
-    /// # Safety
-    /// There is a value in the object, and nothing uses it later.
+    /// Whether the value is dropped when its object is freed.
     #[doc(hidden)]
-    unsafe fn free(object: Raw);
+    const DROPS: bool;
 }
 
 /// A value is moved into its object, and dropped when the object is freed.
@@ -23,13 +20,9 @@ pub trait Mode<T>: Sized {
 pub struct Plain;
 
 impl<T> Mode<T> for Plain {
+    const DROPS: bool = true;
     #[inline(always)]
     fn prepare(&self, _object: Raw) {}
-    #[inline(always)]
-    unsafe fn free(object: Raw) {
-        // SAFETY: the caller says that there is a value, and that nothing uses it later.
-        unsafe { value::<T>(object).drop_in_place() };
-    }
 }
 
 /// A value is made when its object is first handed out, stays while the object is free, and is dropped when
@@ -63,6 +56,7 @@ impl<T> fmt::Debug for Constructed<T> {
 }
 
 impl<T> Mode<T> for Constructed<T> {
+    const DROPS: bool = false;
     #[inline(always)]
     fn prepare(&self, object: Raw) {
         // SAFETY: an object of a cache that keeps has a word of state behind it, written when its slab was
@@ -71,8 +65,6 @@ impl<T> Mode<T> for Constructed<T> {
             self.make(object);
         }
     }
-    #[inline(always)]
-    unsafe fn free(_object: Raw) {}
 }
 
 /// Drops the value in a free object, if there is one.

@@ -35,7 +35,7 @@
 //! Deliberately absent: C's functions, which the library `slablab-c` exports; counted references,
 //! generations, and anything else that a program can build on an object.
 
-#[expect(unsafe_code, reason = "makes values in raw memory")]
+#[expect(unsafe_code, reason = "goes to other threads")]
 mod cache;
 #[expect(unsafe_code, reason = "addresses come from anywhere")]
 pub mod checked;

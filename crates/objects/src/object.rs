@@ -11,15 +11,18 @@ use std::ops::{Deref, DerefMut};
 
 /// An owned value in an object of a cache, like a `Box` whose memory is the cache's. Dropping it frees the
 /// object.
+///
+/// Invariant: there is a value at `at`, and this `Object` alone refers to it: [`Object::new`] and
+/// [`Object::with`] are called with an object that their caller just allocated.
 pub struct Object<'c, T, M: Mode<T> = Plain> {
     at: Raw,
     cache: &'c ObjectCache<T, M>,
     value: PhantomData<T>,
 }
 
-// SAFETY: an `Object` owns its value, so it may go where the value may go.
+// SAFETY: the invariant of `Object`: it alone refers to its value, so it may go where the value may go.
 unsafe impl<T: Send, M: Mode<T> + Sync> Send for Object<'_, T, M> {}
-// SAFETY: as above.
+// SAFETY: the invariant of `Object`: a shared `Object` gives shared references to its value, and no more.
 unsafe impl<T: Sync, M: Mode<T> + Sync> Sync for Object<'_, T, M> {}
 
 impl<'c, T, M: Mode<T>> Object<'c, T, M> {
@@ -36,13 +39,22 @@ impl<'c, T, M: Mode<T>> Object<'c, T, M> {
     }
 }
 
-impl<T> Object<'_, T> {
+impl<'c, T> Object<'c, T> {
+    /// Moves a value into an object of `cache` that the caller just allocated.
+    #[inline(always)]
+    pub(crate) fn with(at: Raw, cache: &'c ObjectCache<T>, content: T) -> Self {
+        // SAFETY: the caller alone has the object. `Builder::made` asked for objects of the size and
+        // alignment of `T`.
+        unsafe { value::<T>(at).write(content) };
+        Object::new(at, cache)
+    }
+
     /// Takes the value out and frees the object.
     #[inline]
     pub fn into_inner(self) -> T {
         let (at, cache) = (self.at, self.cache);
         std::mem::forget(self);
-        // SAFETY: the object holds a value, which is moved out before the object is freed.
+        // SAFETY: the invariant of `Object`: it holds a value, which is moved out before the object is freed.
         let value = unsafe { value::<T>(at).read() };
         cache.raw().free(at);
         value
@@ -63,8 +75,10 @@ impl<T, M: Mode<T>> Drop for Object<'_, T, M> {
     #[inline(always)]
     fn drop(&mut self) {
         let freed = Freed(self.at, self.cache);
-        // SAFETY: the object holds a value, and nothing uses it after this drop.
-        unsafe { M::free(freed.0) };
+        if M::DROPS {
+            // SAFETY: the invariant of `Object`: it holds a value; nothing uses it after this drop.
+            unsafe { value::<T>(freed.0).drop_in_place() };
+        }
     }
 }
 
@@ -72,7 +86,7 @@ impl<T, M: Mode<T>> Deref for Object<'_, T, M> {
     type Target = T;
     #[inline(always)]
     fn deref(&self) -> &T {
-        // SAFETY: the object holds a value.
+        // SAFETY: the invariant of `Object`: it holds a value.
         unsafe { &*value(self.at) }
     }
 }
@@ -80,7 +94,7 @@ impl<T, M: Mode<T>> Deref for Object<'_, T, M> {
 impl<T, M: Mode<T>> DerefMut for Object<'_, T, M> {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: the object holds a value, and is its only owner.
+        // SAFETY: the invariant of `Object`: it holds a value, and alone refers to it.
         unsafe { &mut *value(self.at) }
     }
 }
@@ -148,9 +162,7 @@ impl<'c, T> Reserve<'c, T> {
     /// No object is left. The error is the value.
     pub fn insert(&mut self, content: T) -> Result<Object<'c, T>, T> {
         let Some(object) = self.prefill.pop(self.cache.raw()) else { return Err(content) };
-        // SAFETY: this call alone has the object, which has the size and alignment of `T`.
-        unsafe { value::<T>(object).write(content) };
-        Ok(Object::new(object, self.cache))
+        Ok(Object::with(object, self.cache, content))
     }
 }
 

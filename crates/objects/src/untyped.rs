@@ -138,9 +138,7 @@ impl Cache {
             signal_frees: SignalFrees::default(),
             pages,
         });
-        // SAFETY: `destroy` or `Drop for Cache` withdraws it (`shared::release` or `shared::leak`) before the
-        // `Arc` is dropped.
-        unsafe { shared::publish(&registration, &*inner) };
+        publish(&registration, &inner);
         Ok(Cache { inner, registration: Some(registration) })
     }
 
@@ -273,8 +271,7 @@ impl Cache {
         match done {
             Ok(()) => shared::release(registration),
             Err(_) => {
-                // SAFETY: as in `create`.
-                unsafe { shared::publish(&registration, inner) };
+                publish(&registration, &self.inner);
                 self.registration = Some(registration);
             }
         }
@@ -332,6 +329,13 @@ fn slab_of(object: Object) -> Option<Pfn> {
 /// Bytes from the start of an object of `size` bytes to the word of state behind it.
 pub(crate) const fn state_offset(size: usize) -> usize {
     size.next_multiple_of(WORD)
+}
+
+/// Lets upkeep call the cache whose content is `inner`.
+fn publish(registration: &Registration, inner: &Arc<Inner>) {
+    // SAFETY: `Cache::create` and `Cache::destroy` keep the registration and the `Arc` in one `Cache`, whose
+    // drop withdraws the tenant (`shared::release` in `Cache::destroy`, or `shared::leak`) before the `Arc`.
+    unsafe { shared::publish(registration, &**inner) };
 }
 
 impl Drop for Cache {
