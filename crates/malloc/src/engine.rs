@@ -94,7 +94,8 @@ impl OnceHeap {
     /// The room was written: see the invariant of [`OnceHeap`].
     #[inline(always)]
     unsafe fn room<H>(room: &'static UnsafeCell<MaybeUninit<H>>) -> &'static H {
-        // SAFETY: the caller says that the room was written; nothing writes it later.
+        // SAFETY: the section Safety above: the room was written. The invariant of `OnceHeap`: nothing writes
+        // it later.
         unsafe { (*room.get()).assume_init_ref() }
     }
 

@@ -73,8 +73,8 @@ pub(crate) fn resize(at: *mut u8, bytes: usize, align: usize) -> Option<*mut u8>
     let bytes = bytes.checked_next_multiple_of(system::page_size())?;
     let block = find(at.addr()).filter(|block| block.take(at.addr()))?;
     let before = block.bytes.load(Relaxed);
-    // SAFETY: `alloc` mapped the block, this thread took its entry, and the caller says that no other thread
-    // uses it.
+    // SAFETY: `alloc` mapped the block, and this thread took its entry. `Heap::realloc`, the only caller, has
+    // the address in a `Given`, and `Given::new` pays: no other thread uses the block.
     let moved = unsafe { system::resize_block(at, before, bytes, align <= system::page_size()) };
     match moved {
         Some(moved) => block.set(moved.as_ptr().expose_provenance(), bytes),
@@ -86,7 +86,8 @@ pub(crate) fn resize(at: *mut u8, bytes: usize, align: usize) -> Option<*mut u8>
 /// Unmaps the block that starts at `at`. `false` if there is none.
 pub(crate) fn free(at: *mut u8) -> bool {
     let Some(block) = find(at.addr()).filter(|block| block.take(at.addr())) else { return false };
-    // SAFETY: `alloc` mapped the block, and this thread took its entry.
+    // SAFETY: `alloc` mapped the block, and this thread took its entry. `Heap::free_cold_engine` has the
+    // address from a `Given`, and `Given::new` pays: no other thread uses the block.
     unsafe { system::unmap_block(at, block.bytes.load(Relaxed)) };
     block.set(FREE, 0);
     true

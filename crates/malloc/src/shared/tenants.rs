@@ -143,7 +143,8 @@ fn claim(number: u32) -> bool {
 /// # Safety
 /// The tenant lives until [`release`] or [`leak`] returned.
 pub unsafe fn publish(registration: &Registration, tenant: &dyn Tenant) {
-    // SAFETY: only the lifetime changes; the caller says that the tenant lives until it is released.
+    // SAFETY: only the lifetime changes. The section Safety above: the tenant lives until `release` or `leak`
+    // returned; after that, nothing refers to it.
     publish_static(registration, unsafe { std::mem::transmute::<&dyn Tenant, &'static dyn Tenant>(tenant) });
 }
 
