@@ -149,8 +149,9 @@ fn what_is_no_recording_is_refused_and_nothing_is_left() {
     refused(format!("{head}\n").as_bytes(), "line 4");
     refused(MICROS.replace("4255,bash,kfree", "me,bash,kfree").as_bytes(), "line 4");
     let packed = gzip(MICROS);
-    refused(&packed[..packed.len() - 20], "Gzip");
-    refused(&std::fs::read(bundled("examples/data/hackbench-6.18.perf.data.xz")).unwrap()[..500_000], "Xz");
+    let cut = "the compressed data ends early at byte 500000: was it copied whole?";
+    refused(&packed[..packed.len() - 20], "the compressed data ends early at byte");
+    refused(&std::fs::read(bundled("examples/data/hackbench-6.18.perf.data.xz")).unwrap()[..500_000], cut);
 }
 
 #[test]
