@@ -12,8 +12,8 @@ use std::ops::{Deref, DerefMut};
 /// An owned value in an object of a cache, like a `Box` whose memory is the cache's. Dropping it frees the
 /// object.
 ///
-/// Invariant: there is a value at `at`, and this `Object` alone refers to it: [`Object::new`] and
-/// [`Object::with`] are called with an object that their caller just allocated.
+/// Invariant: there is a value at `at`, and this `Object` alone refers to it: `Object::new` and
+/// `Object::with` are called with an object that their caller just allocated.
 pub struct Object<'c, T, M: Mode<T> = Plain> {
     at: Raw,
     cache: &'c ObjectCache<T, M>,
