@@ -145,7 +145,7 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
                 "free of {object:?}: not the start of an object: at offset {} in a slab of malloc-{bytes}",
                 location.offset
             )),
-            Err(other) => misuse(format_args!("free of {object:?} (malloc-{bytes}): {other:?}")),
+            Err(other) => misuse(format_args!("free of {object:?} (malloc-{bytes}): {other}")),
         }
     }
 
@@ -306,7 +306,7 @@ impl<V: Over, W: Over, E: Front<W>> Metadata<V> for Heap<E, W> {
         };
         METADATA_BYTES.fetch_sub(u64::from(classes::size(number)), Relaxed);
         if let Err(misuse) = class.free(&Backing::new(self.pages, &self.common), object) {
-            damaged_metadata(object, Some(location.cache), format_args!("{misuse:?}"))
+            damaged_metadata(object, Some(location.cache), format_args!("{misuse}"))
         }
     }
 }

@@ -425,7 +425,7 @@ impl Inner {
     }
 
     fn report(&self, object: Object, misuse: Misuse) {
-        shared::misuse(format_args!("{}: free of {object:?}: {misuse:?}", self.spec.name));
+        shared::misuse(format_args!("{}: free of {object:?}: {misuse}", self.spec.name));
     }
 
     fn try_free(&self, object: Object) -> Result<(), Misuse> {
@@ -448,7 +448,11 @@ impl Inner {
             return objects.iter().for_each(|object| self.signal_frees.push(*object, self.link_offset()));
         }
         if let Err(misuse) = with!(&self.engine, cache => cache.free_bulk(&self.backing(cache), objects)) {
-            shared::misuse(format_args!("{}: free of {} objects: {misuse:?}", self.spec.name, objects.len()));
+            shared::misuse(format_args!(
+                "{}: free of {} objects: one is {misuse}",
+                self.spec.name,
+                objects.len()
+            ));
         }
         self.limit.give(objects.len() as u64);
     }

@@ -21,7 +21,7 @@ pub(crate) fn damaged<P: Platform>(cache: CacheId, what: fmt::Arguments<'_>) -> 
 #[cold]
 #[inline(never)]
 pub(crate) fn kept_wrong<P: Platform>(cache: CacheId, place: &str, object: P::Ptr, why: Misuse) -> ! {
-    damaged::<P>(cache, format_args!("{object:?} in {place}: {why:?} (freed twice?)"))
+    damaged::<P>(cache, format_args!("{object:?} in {place}: {why} (freed twice?)"))
 }
 
 /// Reports an array or a sheaf that has no object at an index below its size.

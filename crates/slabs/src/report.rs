@@ -39,11 +39,25 @@ pub enum Misuse {
     NotInSlab,
     /// The object belongs to another cache.
     WrongCache(CacheId),
-    /// The address is inside an object.
+    /// The address is in a slab of this cache, but is not the start of an object.
     NotAnObject,
-    /// The slab has no allocated object left: a double free.
+    /// The object is free already: a double free.
     AlreadyFree,
 }
+
+/// What is wrong with the address. The text continues a message that names the address: `free of 0x...: `.
+impl fmt::Display for Misuse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Misuse::NotInSlab => f.write_str("not in a slab"),
+            Misuse::WrongCache(owner) => write!(f, "an object of another cache, number {}", owner.0),
+            Misuse::NotAnObject => f.write_str("not the start of an object"),
+            Misuse::AlreadyFree => f.write_str("already free"),
+        }
+    }
+}
+
+impl core::error::Error for Misuse {}
 
 /// A zone that was overwritten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -171,5 +185,22 @@ impl<C: fmt::Display> fmt::Display for Text<'_, C> {
         }
         let site = Site(by.site, self.site);
         write!(f, "INFO: Object {object:#x}, found in {site} on cpu {} at {} ns", by.cpu.0, by.at_ns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+    use std::string::ToString;
+
+    /// A message continues with the text of a misuse, so no text is the name of a variant.
+    #[test]
+    fn each_misuse_says_what_is_wrong_with_the_address() {
+        let check = |misuse: Misuse, text: &str| assert_eq!(misuse.to_string(), text, "{misuse:?}");
+        check(Misuse::NotInSlab, "not in a slab");
+        check(Misuse::WrongCache(CacheId(7)), "an object of another cache, number 7");
+        check(Misuse::NotAnObject, "not the start of an object");
+        check(Misuse::AlreadyFree, "already free");
     }
 }

@@ -153,7 +153,7 @@ impl<P: Testable, E: Engine<P>> Runner<P, E> {
             Op::Free { cpu: on, which } => {
                 if let Some(object) = self.reference.take(which) {
                     P::on_cpu(cpu(on), || self.cache.free(&backing, object))
-                        .map_err(|wrong| format!("{wrong:?}"))?;
+                        .map_err(|misuse| misuse.to_string())?;
                 }
             }
             Op::AllocBulk { cpu: on, count } => {
@@ -171,12 +171,12 @@ impl<P: Testable, E: Engine<P>> Runner<P, E> {
                 let objects: Vec<_> =
                     (0..count).filter_map(|which| self.reference.take(which as u16 * 7)).collect();
                 P::on_cpu(cpu(on), || self.cache.free_bulk(&backing, &objects))
-                    .map_err(|wrong| format!("{wrong:?}"))?;
+                    .map_err(|misuse| misuse.to_string())?;
             }
             Op::FreeRcu { cpu: on, which } => {
                 if let Some(object) = self.reference.take(which) {
                     let collected = P::on_cpu(cpu(on), || self.cache.free_rcu(&backing, object))
-                        .map_err(|wrong| format!("{wrong:?}"))?;
+                        .map_err(|misuse| misuse.to_string())?;
                     let argument = self.reference.wait(object, collected);
                     P::on_cpu(cpu(on), || {
                         P::after_grace_period(Work {
@@ -262,7 +262,7 @@ impl<P: Testable, E: Engine<P>> Runner<P, E> {
                         self.collected += 1;
                     } else {
                         P::on_cpu(cpu_now, || self.cache.free(&backing, waiting.object))
-                            .map_err(|wrong| format!("{wrong:?} when the readers had ended"))?;
+                            .map_err(|misuse| format!("{misuse}, when the readers had ended"))?;
                     }
                 }
                 CACHE => P::on_cpu(cpu_now, || P::still(|| self.cache.work(&backing, cpu, work))),
@@ -321,7 +321,7 @@ impl<P: Testable, E: Engine<P>> Runner<P, E> {
                 }
             }
             for object in taken {
-                self.cache.free(&backing, object).map_err(|wrong| format!("{wrong:?}"))?;
+                self.cache.free(&backing, object).map_err(|misuse| misuse.to_string())?;
             }
             P::still(|| self.cache.destroy(&backing)).map_err(|busy| format!("{busy:?}"))?;
         }

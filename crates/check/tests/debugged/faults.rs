@@ -209,9 +209,9 @@ fn check<P: Testable, E: Engine<P>>(name: &str, policy: &E::Policy, release: sla
         );
         assert!(by.cpu == CpuId(0) && by.site > 0, "{what}: {by:?}");
         // The fault did no damage: the cache still works, and can be destroyed.
-        fixture.free(neighbour, 4).unwrap_or_else(|wrong| panic!("{what}: {wrong:?}"));
+        fixture.free(neighbour, 4).unwrap_or_else(|misuse| panic!("{what}: {misuse}"));
         if fixture.cache.usage().live_objects() > 0 {
-            fixture.free(object, 5).unwrap_or_else(|wrong| panic!("{what}: {wrong:?}"));
+            fixture.free(object, 5).unwrap_or_else(|misuse| panic!("{what}: {misuse}"));
         }
         assert_eq!(fixture.cache.reports().total, 1, "{what}: afterwards");
         for cache in [&fixture.cache, &fixture.other] {

@@ -356,7 +356,7 @@ impl<'a, W: World, E: Engine<W>> Run<'a, W, E> {
 
     fn broken(&self, cache: usize, misuse: Misuse) -> Error {
         let name = &self.job.table.entries[cache].name;
-        Error::new(self.job.path, format!("replay is wrong: free of an object of {name}: {misuse:?}"))
+        Error::new(self.job.path, format!("replay is wrong: free of an object of {name}: {misuse}"))
     }
 
     fn free_large(&mut self, address: Addr) -> Result<()> {

@@ -5,6 +5,11 @@ use slablab_platform::conformance::Testable;
 use slablab_platform::{CpuId, FrameKind, Gfp};
 use slablab_slabs::{Backing, Engine, Misuse};
 
+/// An answer of a free, for a message.
+fn said(answer: Result<(), Misuse>) -> String {
+    answer.map_or_else(|misuse| misuse.to_string(), |()| "freed".into())
+}
+
 impl<P: Testable, E: Engine<P>> Runner<P, E> {
     /// An engine must refuse another cache's object, and nothing may have happened.
     pub(super) fn misuse(&mut self, cpu: CpuId) -> Result<(), String> {
@@ -14,12 +19,12 @@ impl<P: Testable, E: Engine<P>> Runner<P, E> {
             let found = P::on_cpu(cpu, || self.cache.free(&backing, foreign));
             self.ran.misuses += 1;
             if found != Err(Misuse::WrongCache(SHEAVES)) {
-                return Err(format!("another cache's object was taken: {found:?}"));
+                return Err(format!("free of another cache's object: {}, not refused as such", said(found)));
             }
             if P::on_cpu(cpu, || self.cache.free_rcu(&backing, foreign)) == Ok(true) {
                 return Err("another cache's object was taken to wait for readers".into());
             }
-            P::on_cpu(cpu, || self.sheaves.free(&backing, foreign)).map_err(|wrong| format!("{wrong:?}"))?;
+            P::on_cpu(cpu, || self.sheaves.free(&backing, foreign)).map_err(|misuse| misuse.to_string())?;
         }
         Ok(())
     }
@@ -41,7 +46,7 @@ impl<P: Testable, E: Engine<P>> Runner<P, E> {
         if let Some(foreign) = foreign {
             self.free_wrong_bulk(cpu, count, at, foreign, Misuse::WrongCache(SHEAVES))?;
             let backing = Backing::new(&self.pages, &self.common);
-            P::on_cpu(cpu, || self.sheaves.free(&backing, foreign)).map_err(|wrong| format!("{wrong:?}"))?;
+            P::on_cpu(cpu, || self.sheaves.free(&backing, foreign)).map_err(|misuse| misuse.to_string())?;
         }
         if self.cache.geometry().object_size > 8
             && let Some(object) = self.reference.take(at.into())
@@ -76,11 +81,14 @@ impl<P: Testable, E: Engine<P>> Runner<P, E> {
         let found = P::on_cpu(cpu, || self.cache.free_bulk(&backing, &objects));
         self.ran.misuses += 1;
         if found != Err(expected) {
-            return Err(format!("a bulk with {wrong:?} in it: {found:?}, not {expected:?}"));
+            return Err(format!("a bulk with {wrong:?} in it: {}, not {expected}", said(found)));
         }
         let freed = before - live();
         if P::SERVES && freed != at as u64 {
-            return Err(format!("{expected:?} behind {at} of {} objects: {freed} freed", objects.len() - 1));
+            return Err(format!(
+                "an address that is {expected}, behind {at} of {} objects: {freed} freed",
+                objects.len() - 1
+            ));
         }
         objects[at + 1..].iter().try_for_each(|object| self.reference.add(*object, None))
     }

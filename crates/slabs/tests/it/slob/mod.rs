@@ -173,7 +173,7 @@ impl Run {
     fn end(mut self) -> Result<(), String> {
         for number in 0..self.objects.len() {
             if self.live[number] {
-                self.free(number).map_err(|wrong| format!("{wrong:?}"))?;
+                self.free(number).map_err(|misuse| misuse.to_string())?;
             }
         }
         self.step(Grace)?;

@@ -49,7 +49,7 @@ fn misuse_is_reported() {
 }
 
 #[test]
-#[should_panic(expected = "freed twice")]
+#[should_panic(expected = "in a queue: not in a slab (freed twice?)")]
 fn a_double_free_aborts_when_the_queue_is_flushed() {
     Machine::new(two_nodes()).expect("the spec is right").enter(|| {
         let mut heap = Heap::new(SEPTEMBER, &CacheSpec::of_size(64));
