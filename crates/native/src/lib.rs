@@ -64,6 +64,7 @@ mod per_cpu;
 #[expect(unsafe_code, reason = "turns addresses into references")]
 mod region;
 pub mod report;
+#[expect(unsafe_code, reason = "assembler")]
 mod sequence;
 mod slot_space;
 #[expect(unsafe_code, reason = "owns memory")]

@@ -8,10 +8,9 @@
 //! Both are mapped once and never unmapped. An unused descriptor is six zero words, as new memory is.
 
 use crate::area::LocalPagemap;
-use crate::object::{Object, Real};
+use crate::object::{FIRST_BYTES, Object, Real};
 use crate::per_cpu::Owner;
 use crate::region::{HeapAccess, Table};
-use crate::sequence::FIRST_BYTES;
 use crate::space::{self, Access, Space};
 use crate::{area, boot_memory, per_cpu, system, thread, topology};
 use slablab_platform::{Descriptor, Pfn};

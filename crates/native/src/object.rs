@@ -1,6 +1,6 @@
 //! Addresses of objects, and words of mapped memory.
 
-use slablab_platform::{Field, Word};
+use slablab_platform::{Field, HotArray, Word};
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicU64, Ordering::*};
@@ -41,6 +41,9 @@ impl fmt::Debug for Object {
         write!(f, "{:#x}", self.0)
     }
 }
+
+/// Bytes before the first address of an array of addresses.
+pub(crate) const FIRST_BYTES: u32 = HotArray::<Object>::HEADER * 8;
 
 /// A word or field of mapped memory.
 #[derive(Debug)]

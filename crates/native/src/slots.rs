@@ -267,7 +267,8 @@ impl<T: Default> PerCpu<Object, T> for Slots<T> {
         let offset = slot_space::take(size_of::<Slot<T>>()).expect("areas have room for this cache");
         Slots {
             // SAFETY: `slot_space` gave the lines at `offset` to this cache alone, and a `Slot` begins with
-            // its `Hot`. Engines put their own objects there, with the link that they name here (`Trusted`).
+            // its `Hot`. Engines put their own free objects there, with the link that they name here
+            // (`Trusted`).
             cache: unsafe { Cache::new(offset as u32, link_offset) },
             closed: AtomicBool::new(false),
             cold: PhantomData,
@@ -282,7 +283,7 @@ impl<T: Default> PerCpu<Object, T> for Slots<T> {
         let Some(object) = Object::from_raw(head(list)) else {
             cold_path();
             drop(hidden);
-            return Object::from_raw(sequence::pop_if(per_cpu::places()?, self.cache, want));
+            return sequence::pop_if(per_cpu::places()?, self.cache, want);
         };
         if !want.met(hot.tag.load(Relaxed)) {
             return None;
@@ -301,8 +302,7 @@ impl<T: Default> PerCpu<Object, T> for Slots<T> {
             cold_path();
             drop(hidden);
             if let Some(places) = per_cpu::places() {
-                let raw = Object::to_raw(Some(object));
-                let done = sequence::push_if(places, self.cache, want, limit, raw);
+                let done = sequence::push_if(places, self.cache, want, limit, object);
                 return done || self.push_if_opened(want, limit, object, event);
             }
             return list == 0 && self.push_if_opened(want, limit, object, event);
@@ -318,7 +318,7 @@ impl<T: Default> PerCpu<Object, T> for Slots<T> {
             return Some(object);
         }
         cold_path();
-        Object::from_raw(sequence::pop(per_cpu::places()?, self.cache))
+        sequence::pop(per_cpu::places()?, self.cache)
     }
 
     #[inline]
@@ -328,7 +328,7 @@ impl<T: Default> PerCpu<Object, T> for Slots<T> {
         }
         cold_path();
         let Some(places) = per_cpu::places() else { return false };
-        sequence::push(places, self.cache, Object::to_raw(Some(object)))
+        sequence::push(places, self.cache, object)
     }
 
     fn local(&self) -> Option<Held<'_, T>> {
