@@ -19,6 +19,7 @@
 #![forbid(unsafe_code)]
 
 mod contents;
+mod hardware;
 mod memory;
 mod slots;
 mod spec;
@@ -26,6 +27,7 @@ mod testable;
 mod timers;
 mod world;
 
+pub use hardware::{Costs, Handover, Hardware, Ps};
 pub use memory::Addr;
 pub use spec::{BadSpec, MachineSpec, NodeSpec};
 pub use world::{Machine, Model};
