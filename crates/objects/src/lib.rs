@@ -49,7 +49,6 @@ mod limit;
 mod object;
 mod prefill;
 mod shrinker;
-mod signal_frees;
 mod stats;
 #[expect(unsafe_code, reason = "publishes itself to the registry of tenants")]
 pub mod untyped;

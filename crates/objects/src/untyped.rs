@@ -8,10 +8,9 @@ use crate::deferred_drop::{self, DeferredDrops};
 use crate::engine::{self, AnyEngine, WrappedEngine, with};
 use crate::limit::{Counter, Limit};
 use crate::shrinker;
-use crate::signal_frees::SignalFrees;
 use crate::{AllocError, CreateError, Letters, Stats};
 use slablab_malloc::Over;
-use slablab_malloc::shared::{self, FromHeap, Registration, Tenant};
+use slablab_malloc::shared::{self, FromHeap, Registration, SignalFrees, Tenant};
 use slablab_malloc::world::Native;
 use slablab_native::{Object, PagemapEntry, stack};
 use slablab_pages::Pages;
@@ -431,7 +430,7 @@ impl Inner {
     fn try_free(&self, object: Object) -> Result<(), Misuse> {
         if self.upkeep().is_err() {
             with!(&self.engine, cache => cache.owns(object))?;
-            self.signal_frees.push(object, self.link_offset());
+            self.signal_frees.push::<Native>(object, self.link_offset());
             return Ok(());
         }
         self.free_now(object)
@@ -445,7 +444,7 @@ impl Inner {
 
     fn free_bulk(&self, objects: &[Object]) {
         if self.upkeep().is_err() {
-            return objects.iter().for_each(|object| self.signal_frees.push(*object, self.link_offset()));
+            return objects.iter().for_each(|object| self.signal_frees.push::<Native>(*object, self.link_offset()));
         }
         if let Err(misuse) = with!(&self.engine, cache => cache.free_bulk(&self.backing(cache), objects)) {
             shared::misuse(format_args!(
@@ -474,7 +473,7 @@ impl Inner {
 
     /// Frees the objects that signal handlers freed while they interrupted an allocation or a free.
     fn end_signal_frees(&self) {
-        for object in self.signal_frees.take(self.link_offset()) {
+        for object in self.signal_frees.take::<Native>(self.link_offset()) {
             self.free_now(object).unwrap_or_else(|misuse| self.report(object, misuse));
         }
     }

@@ -7,11 +7,13 @@
 //! |---|---|
 //! | `tenants` | the registry: register, publish, withdraw, release |
 //! | `pages` | the one page allocator |
+//! | `signal_frees` | objects that signal handlers freed in the middle of malloc |
 //! | `upkeep` | deferred work, shrinking in turns, memory back to the system |
 //! | `stats` | totals, slabinfo's columns |
 
 mod inside;
 mod pages;
+mod signal_frees;
 mod stats;
 #[expect(unsafe_code, reason = "calls tenants that may leave")]
 mod tenants;
@@ -19,6 +21,7 @@ mod upkeep;
 
 pub use pages::pages;
 pub(crate) use pages::start;
+pub use signal_frees::SignalFrees;
 pub(crate) use stats::print_stats;
 pub use stats::{Totals, print_cache, totals};
 pub use tenants::{
