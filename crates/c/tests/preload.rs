@@ -391,3 +391,26 @@ fn signal_handlers_that_allocate_after_every_instruction() {
         println!("{engine}: {}", said.trim());
     }
 }
+
+/// A signal handler that interrupts malloc and frees an address at which no object starts: the process ends
+/// with one line that says so, and the memory at the address is not written to.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn a_signal_handler_that_frees_a_wrong_address() {
+    let program = built("cc", "wrong.c", &["-std=gnu11", "-O1", "-Wall", "-fno-builtin"], "wrong");
+    let cases = [
+        ("static", "not allocated here: outside the heap, or in an empty slab"),
+        ("stack", "not allocated here: outside the heap, or in an empty slab"),
+        ("inside", "not the start of an object: at offset "),
+        ("inside a large block", "not the start of an allocation: 64 bytes into a large block"),
+        ("object of a cache", "an object of limited, not of malloc"),
+    ];
+    for (engine, (name, report)) in ENGINES.iter().flat_map(|engine| cases.map(|case| (engine, case))) {
+        let done = run(&program, &[name], engine, "thread");
+        let (said, errors) = (String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
+        let what = format!("{engine}, {name}: {}\n{said}{errors}", done.status);
+        assert_eq!(said, "the handler frees\nuntouched\n", "{what}");
+        assert!(errors.starts_with("slablab: free of 0x") && errors.contains(report), "{what}");
+        assert_eq!(errors.lines().count(), 1, "{what}");
+    }
+}

@@ -127,9 +127,7 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
             if E::GUARDS && in_heap && freed_blocks::is_kept(Native::locate(object)) {
                 misuse(format_args!("double free of {object:?} (a large block)"));
             }
-            misuse(format_args!(
-                "free of {object:?}: not allocated here: outside the heap, or in an empty slab"
-            ))
+            not_here("free", object.as_ptr())
         };
         if location.cache == LARGE {
             return self.free_large(object, location);
@@ -268,6 +266,13 @@ where
             None => to.write_str("a destroyed cache"),
         }
     }
+}
+
+/// Ends the process with a report that nothing is allocated at the address that `call` got.
+#[cold]
+#[inline(never)]
+pub(crate) fn not_here(call: &str, at: *mut u8) -> ! {
+    misuse(format_args!("{call} of {at:p}: not allocated here: outside the heap, or in an empty slab"))
 }
 
 /// Bytes of live objects and blocks that hold metadata of engines: they are allocated, but not by a caller of

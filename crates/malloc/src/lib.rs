@@ -54,7 +54,6 @@ mod heap;
 mod mappings;
 pub mod report;
 pub mod shared;
-#[expect(unsafe_code, reason = "links freed memory")]
 mod signals;
 #[expect(unsafe_code, reason = "an allocator hands out memory")]
 mod slow;

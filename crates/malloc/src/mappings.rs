@@ -49,6 +49,22 @@ fn find(at: usize) -> Option<&'static Block> {
     BLOCKS.iter().find(|block| at > TAKEN && block.at.load(Acquire) == at)
 }
 
+/// Maps `bytes` bytes, all zeros, at a multiple of `align`, and stores their address in `place`, if that is 0.
+/// Returns the address that is in `place` then: another thread's mapping may be there first. Nothing unmaps
+/// the mapping in `place`.
+pub(crate) fn map_once(place: &AtomicUsize, bytes: usize, align: usize) -> Option<usize> {
+    let mapped = system::map_block(bytes, align)?.as_ptr();
+    let at = mapped.expose_provenance();
+    match place.compare_exchange(0, at, AcqRel, Acquire) {
+        Ok(_) => Some(at),
+        Err(first) => {
+            // SAFETY: mapped above, and the exchange failed: no other thread has the address.
+            unsafe { system::unmap_block(mapped, bytes) };
+            Some(first)
+        }
+    }
+}
+
 /// Maps a block of at least `bytes` bytes, all zeros, at a multiple of `align`.
 pub(crate) fn alloc(bytes: usize, align: usize) -> Option<*mut u8> {
     let bytes = bytes.checked_next_multiple_of(system::page_size())?;

@@ -1,15 +1,17 @@
 //! The signal-handler reserve: memory for callers that must not take a lock. These are signal handlers that
-//! interrupted an allocation or a free, and threads that gave up waiting for another thread's fork. `unsafe`:
-//! links freed memory.
+//! interrupted an allocation or a free, and threads that gave up waiting for another thread's fork.
 //!
 //! The interrupted code may hold any lock, so the handler takes none. Memory comes from a region of its own,
-//! in units that one atomic operation takes. A free of any other memory is deferred: the object is put on a
-//! list, and the next uninterrupted slow path frees it.
+//! in units that one atomic operation takes. A free of an object is deferred: the object is put on a list,
+//! and the next uninterrupted slow path frees it. The caller looks up the address before: a wrong one is
+//! reported, and never written to.
 
-use crate::fast::Given;
-use slablab_native::system;
+use crate::mappings;
+use crate::shared::SignalFrees;
+use crate::world::Native;
+use slablab_native::{Object, system};
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering::*};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::*};
 
 /// Bytes of a unit: as much as an object of any class.
 const UNIT: usize = 64 << 10;
@@ -20,30 +22,15 @@ const UNITS: usize = 512;
 static REGION: AtomicUsize = AtomicUsize::new(0);
 /// A bit per unit that is taken.
 static TAKEN: [AtomicU64; UNITS / 64] = [const { AtomicU64::new(0) }; UNITS / 64];
-/// The list of objects whose free is deferred: the first word of each is the address of the next.
-static DEFERRED: AtomicPtr<u8> = AtomicPtr::new(ptr::null_mut());
+/// The list of objects whose free is deferred, linked by the first word of each.
+static DEFERRED: SignalFrees = SignalFrees::new();
 
 /// The region, mapped by the first handler that needs it. `None` where the kernel refuses the mapping: the
 /// next request tries again.
 fn region() -> Option<usize> {
     match REGION.load(Acquire) {
-        0 => system::keeping_errno(map_region),
+        0 => system::keeping_errno(|| mappings::map_once(&REGION, UNIT * UNITS, UNIT)),
         region => Some(region),
-    }
-}
-
-#[cold]
-fn map_region() -> Option<usize> {
-    let mapped = system::map_block(UNIT * UNITS, UNIT)?.as_ptr();
-    let region = mapped.expose_provenance();
-    match REGION.compare_exchange(0, region, AcqRel, Acquire) {
-        Ok(_) => Some(region),
-        Err(first) => {
-            // SAFETY: mapped above, and only this thread has its address: another thread's mapping became
-            // the region.
-            unsafe { system::unmap_block(mapped, UNIT * UNITS) };
-            Some(first)
-        }
     }
 }
 
@@ -98,39 +85,20 @@ pub(crate) fn free(at: *mut u8) -> Freed {
     }
 }
 
-/// Defers the free of the allocation at `given`.
-pub(crate) fn defer_free(given: Given) {
-    let at = given.as_ptr();
-    let mut next = DEFERRED.load(Relaxed);
-    loop {
-        // SAFETY: `Given::new`: no thread uses the allocation, which has at least a word. That `at` is an
-        // allocation is not looked up here: the slow path that takes it off the list reports it if not.
-        unsafe { at.cast::<*mut u8>().write(next) };
-        match DEFERRED.compare_exchange(next, at, AcqRel, Relaxed) {
-            Ok(_) => return,
-            Err(now) => next = now,
-        }
-    }
+/// Defers the free of an object or large block of the process's own heap, live or marked as free.
+pub(crate) fn defer_free(object: Object) {
+    DEFERRED.push::<Native>(object, 0);
 }
 
 /// Whether the free of some object is deferred.
 #[inline]
 pub(crate) fn any_deferred() -> bool {
-    !DEFERRED.load(Relaxed).is_null()
+    !DEFERRED.is_empty()
 }
 
 /// Takes all objects whose free is deferred off the list.
-pub(crate) fn take_deferred() -> impl Iterator<Item = *mut u8> {
-    let mut next = DEFERRED.swap(ptr::null_mut(), AcqRel);
-    std::iter::from_fn(move || {
-        let at = next;
-        if at.is_null() {
-            return None;
-        }
-        // SAFETY: `defer_free` wrote the word, and this thread took the list.
-        next = unsafe { at.cast::<*mut u8>().read() };
-        Some(at)
-    })
+pub(crate) fn take_deferred() -> impl Iterator<Item = Object> {
+    DEFERRED.take::<Native>(0)
 }
 
 #[cfg(test)]
@@ -154,8 +122,8 @@ mod tests {
         assert_eq!(free((&raw mut all).cast()), Freed::Elsewhere);
         assert_eq!(alloc(UNIT, UNIT), Some(all[3]));
         let kept = [all[5], all[9]];
-        // SAFETY: `alloc` above gave the units, and only this test has their addresses.
-        kept.iter().for_each(|at| defer_free(unsafe { Given::new(*at) }));
+        let kept = kept.map(|at| Object::at(at).expect("not null"));
+        kept.into_iter().for_each(defer_free);
         assert!(any_deferred());
         assert_eq!(take_deferred().collect::<Vec<_>>(), [kept[1], kept[0]]);
         assert!(!any_deferred());

@@ -3,7 +3,7 @@
 
 use crate::classes;
 use crate::fast::{Freed, Given, double_free, handed_out, is_marked, mark_free};
-use crate::heap::{Heap, Over};
+use crate::heap::{Heap, Over, not_here};
 use crate::mappings;
 use crate::signals;
 use crate::world::Native;
@@ -57,7 +57,6 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
     #[inline(never)]
     fn free_deferred_cold(&self) {
         signals::take_deferred()
-            .filter_map(Object::at)
             .for_each(|object| self.free_cold_engine(object, Native::location(object.as_ptr())));
     }
 
@@ -148,11 +147,47 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
                 }
             }
             let Some(_pass) = Native::pass() else {
-                return signals::defer_free(at);
+                return self.free_lockless(object, location);
             };
             self.free_deferred();
             self.free_cold_engine(object, location);
         });
+    }
+
+    /// Cold rung of [`Heap::free`] for a caller without a pass, who may take no lock: unmaps a mapping, and
+    /// defers the free of an object. What is neither is reported, and not written to.
+    #[cold]
+    fn free_lockless(&self, object: Object, location: Option<Location>) {
+        let Some(location) = location else {
+            if !mappings::free(object.as_ptr()) {
+                not_here("free", object.as_ptr());
+            }
+            return;
+        };
+        if let Ok((_, class)) = self.start_at("free", object, location)
+            && E::GUARDS
+            && class.check_live(object).is_err()
+        {
+            let bytes = class.geometry().object_size;
+            misuse(format_args!("double free of {object:?} (malloc-{bytes})"));
+        }
+        signals::defer_free(object);
+    }
+
+    /// The class number and the cache of the object that starts at `object`, live or not. `Err` is the usable
+    /// bytes of the large block that starts there. Anything else ends the process with a report that names
+    /// `call`. Takes no lock.
+    fn start_at(&self, call: &str, object: Object, location: Location) -> Result<(usize, &E), usize> {
+        let Some((number, class)) = self.class_at(location) else {
+            return Err(self.live_block(call, object, location));
+        };
+        if !class.starts_at(location.slab, location.offset) && class.owns(object).is_err() {
+            let (offset, bytes) = (location.offset, class.geometry().object_size);
+            misuse(format_args!(
+                "{call} of {object:?}: not the start of an object: at offset {offset} in a slab of malloc-{bytes}"
+            ));
+        }
+        Ok((number, class))
     }
 
     /// Bytes that may be used at the start of a live allocation; 0 for null.
@@ -165,23 +200,13 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
     fn live(&self, call: &str, at: *mut u8) -> (usize, Option<Location>) {
         let Some((object, location)) = Object::at(at).zip(Native::location(at)) else {
             let elsewhere = signals::usable(at.addr()).or_else(|| mappings::usable(at.addr()));
-            let bytes = elsewhere.unwrap_or_else(|| {
-                misuse(format_args!(
-                    "{call} of {at:p}: not allocated here: outside the heap, or in an empty slab"
-                ))
-            });
-            return (bytes, None);
+            return (elsewhere.unwrap_or_else(|| not_here(call, at)), None);
         };
-        let Some((number, class)) = self.class_at(location) else {
-            return (self.live_block(call, object, location), Some(location));
+        let (number, class) = match self.start_at(call, object, location) {
+            Ok(found) => found,
+            Err(bytes) => return (bytes, Some(location)),
         };
         let bytes = class.geometry().object_size;
-        if !class.starts_at(location.slab, location.offset) && class.owns(object).is_err() {
-            let offset = location.offset;
-            misuse(format_args!(
-                "{call} of {object:?}: not the start of an object: at offset {offset} in a slab of malloc-{bytes}"
-            ));
-        }
         let is_live = if E::GUARDS {
             class.check_live(object).is_ok()
         } else {

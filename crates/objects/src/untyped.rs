@@ -444,7 +444,9 @@ impl Inner {
 
     fn free_bulk(&self, objects: &[Object]) {
         if self.upkeep().is_err() {
-            return objects.iter().for_each(|object| self.signal_frees.push::<Native>(*object, self.link_offset()));
+            return objects
+                .iter()
+                .for_each(|object| self.signal_frees.push::<Native>(*object, self.link_offset()));
         }
         if let Err(misuse) = with!(&self.engine, cache => cache.free_bulk(&self.backing(cache), objects)) {
             shared::misuse(format_args!(
