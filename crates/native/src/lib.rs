@@ -56,7 +56,6 @@ mod fork;
 mod lazy;
 #[expect(unsafe_code, reason = "thread-local storage by hand")]
 mod local;
-#[expect(unsafe_code, reason = "owns memory")]
 mod lock;
 mod memory;
 mod object;

@@ -117,11 +117,6 @@ pub(crate) fn futex_wait_for(word: &AtomicU32, value: u32, ns: u64) {
     futex(word, libc::FUTEX_WAIT, value, Some(&time));
 }
 
-/// Wakes one sleeper.
-pub(crate) fn futex_wake(word: &AtomicU32) {
-    futex(word, libc::FUTEX_WAKE, 1, None);
-}
-
 /// Wakes every sleeper.
 pub(crate) fn futex_wake_all(word: &AtomicU32) {
     futex(word, libc::FUTEX_WAKE, i32::MAX as u32, None);
