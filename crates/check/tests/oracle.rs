@@ -62,17 +62,13 @@ fn machines() -> Vec<(&'static str, MachineSpec)> {
 }
 
 fn specs() -> Vec<CacheSpec> {
-    let flags = CacheFlags::default();
     vec![
         CacheSpec::of_size(8),
         CacheSpec::of_size(192),
         CacheSpec { align: 64, ..CacheSpec::of_size(700) },
         CacheSpec { sheaf_capacity: 32, ..CacheSpec::of_size(256) },
-        CacheSpec { flags: CacheFlags { typesafe_by_rcu: true, ..flags }, ..CacheSpec::of_size(1000) },
-        CacheSpec {
-            flags: CacheFlags { constructor: true, hwcache_align: true, ..flags },
-            ..CacheSpec::of_size(4096)
-        },
+        CacheSpec { flags: CacheFlags::TYPESAFE_BY_RCU, ..CacheSpec::of_size(1000) },
+        CacheSpec { flags: CacheFlags::CONSTRUCTOR | CacheFlags::HWCACHE_ALIGN, ..CacheSpec::of_size(4096) },
     ]
 }
 
@@ -203,7 +199,7 @@ fn constructs<E: Engine<Model>>(name: &str, policy: &E::Policy, runs: Option<u32
     let mut machine = Machine::new(MachineSpec::uniform(1, 1, GIB)).expect("the spec is right");
     machine.enter(|| {
         let pages = Pages::new(PagesPolicy::for_release(6, 1, 0));
-        let flags = CacheFlags { constructor: true, ..CacheFlags::default() };
+        let flags = CacheFlags::CONSTRUCTOR;
         let mut cache = E::create(CacheId(1), &CacheSpec { flags, ..CacheSpec::of_size(500) }, policy);
         let construct: Constructor<Model> = |_| CONSTRUCTED.set(CONSTRUCTED.get() + 1);
         cache.set_new_objects(NewObjects { construct: Some(construct), ..NewObjects::default() });

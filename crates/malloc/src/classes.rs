@@ -5,7 +5,7 @@
 //! two classes per doubling: see `slablab_slabs::kmalloc`.
 
 use crate::engines::sheaf_capacity;
-use slablab_slabs::CacheSpec;
+use slablab_slabs::{CacheFlags, CacheSpec};
 
 /// Bytes of the smallest class. All classes are multiples of it.
 pub const STEP: usize = 16;
@@ -88,7 +88,7 @@ pub(crate) fn lines(class: usize) -> u32 {
 pub(crate) fn spec(class: usize) -> CacheSpec {
     let mut spec = CacheSpec::of_size(size(class));
     spec.align = STEP as u32;
-    spec.flags.kmalloc = true;
+    spec.flags |= CacheFlags::KMALLOC;
     spec.sheaf_capacity = sheaf_capacity(spec.object_size);
     spec
 }

@@ -12,7 +12,7 @@ use slablab_slabs::engines::slqb::Slqb;
 use slablab_slabs::engines::slub::Slub;
 use slablab_slabs::preset::Choice;
 use slablab_slabs::slab::NewObjects;
-use slablab_slabs::{CacheId, CacheSpec, Engine, Preset};
+use slablab_slabs::{CacheFlags, CacheId, CacheSpec, Engine, Preset};
 
 /// One cache of one engine.
 pub(crate) enum AnyEngine {
@@ -82,15 +82,13 @@ impl AnyEngine {
             (None, false) => spec.size.next_multiple_of(WORD),
         } as u32);
         asked.align = spec.align.max(WORD) as u32;
-        asked.flags.hwcache_align = spec.hwcache_align;
-        asked.flags.no_merge = true;
+        asked.flags = CacheFlags::NO_MERGE.with(CacheFlags::HWCACHE_ALIGN, spec.hwcache_align);
         let mut zeroed = None;
         if spec.kept {
             // Behind what is kept: the word of state, then the link.
             asked.object_size = state_offset(spec.size) as u32 + 2 * WORD as u32;
-            asked.flags.constructor = true;
-            asked.flags.link_inside = true;
-            asked.flags.typesafe_by_rcu = spec.end.is_some();
+            asked.flags |= CacheFlags::CONSTRUCTOR | CacheFlags::LINK_INSIDE;
+            asked.flags = asked.flags.with(CacheFlags::TYPESAFE_BY_RCU, spec.end.is_some());
             zeroed = Some(state_offset(spec.size) as u32);
         }
         let mut choice = *choice;

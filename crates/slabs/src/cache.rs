@@ -2,37 +2,103 @@
 //!
 //! Layout and merge rules: docs/theory/slub.md 7 and 9.
 
+use core::fmt;
+use core::ops::{BitOr, BitOrAssign};
+
 /// A cache's number, at most 2^24. The creator of the cache chooses it, and each slab's frame contains it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CacheId(pub u32);
 
-/// Flags of a cache. The names are those of the kernel's `SLAB_*`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct CacheFlags {
+/// A set of flags of a cache. The names are those of the kernel's `SLAB_*`, where it has one.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+pub struct CacheFlags(u16);
+
+macro_rules! flags {
+    ($($(#[$doc:meta])* $name:ident = $bit:literal;)*) => {
+        impl CacheFlags {
+            $($(#[$doc])* pub const $name: CacheFlags = CacheFlags(1 << $bit);)*
+            /// Every single flag with its name.
+            const NAMES: &'static [(CacheFlags, &'static str)] =
+                &[$((CacheFlags::$name, stringify!($name)),)*];
+        }
+    };
+}
+
+flags! {
     /// Align to the cache line (`SLAB_HWCACHE_ALIGN`).
-    pub hwcache_align: bool,
+    HWCACHE_ALIGN = 0;
     /// Pages are reclaimable (`SLAB_RECLAIM_ACCOUNT`).
-    pub reclaim_account: bool,
+    RECLAIM_ACCOUNT = 1;
     /// Pages must be below 16 MiB (`SLAB_CACHE_DMA`).
-    pub dma: bool,
+    DMA = 2;
     /// A slab's pages are returned only after a grace period (`SLAB_TYPESAFE_BY_RCU`, `SLAB_DESTROY_BY_RCU`).
-    pub typesafe_by_rcu: bool,
+    TYPESAFE_BY_RCU = 3;
     /// Objects are charged to a memory cgroup (`SLAB_ACCOUNT`).
-    pub account: bool,
+    ACCOUNT = 4;
     /// Never merged: `SLAB_NO_MERGE`, the two caches that are created before all others, and caches with a
     /// region that may be copied to user space (`usersize` in sysfs; no such cache is merged in any dump).
-    pub no_merge: bool,
+    NO_MERGE = 5;
     /// The objects have a constructor; their contents survive a free.
-    pub constructor: bool,
+    CONSTRUCTOR = 6;
     /// The object's last word may hold the link although contents survive a free. A caller that sets the
     /// link's place (`use_freeptr_offset`, docs/theory/slub.md 7; measured on 6.18) needs no space after the
     /// object.
-    pub link_inside: bool,
+    LINK_INSIDE = 7;
     /// A kmalloc class: requests have a size ([`crate::Engine::alloc_sized`]).
-    pub kmalloc: bool,
+    KMALLOC = 8;
     /// Never has sheaves: `kmem_cache` and `kmem_cache_node`, which exist before sheaves can, and
     /// `SLAB_NOLEAKTRACE`.
-    pub no_sheaves: bool,
+    NO_SHEAVES = 9;
+}
+
+impl CacheFlags {
+    /// No flags: a cache of plain objects.
+    pub const NONE: CacheFlags = CacheFlags(0);
+
+    /// True if every flag of `other` is set.
+    #[inline]
+    pub const fn has(self, other: CacheFlags) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// These flags, with each flag of `other` set if `is_set`, else cleared.
+    #[must_use]
+    pub const fn with(self, other: CacheFlags, is_set: bool) -> CacheFlags {
+        CacheFlags(if is_set { self.0 | other.0 } else { self.0 & !other.0 })
+    }
+
+    /// The flags that are in both sets.
+    pub const fn and(self, other: CacheFlags) -> CacheFlags {
+        CacheFlags(self.0 & other.0)
+    }
+
+    /// Whether an object's contents survive a free: a constructor made them, or readers may still read them.
+    /// The link of a free object must not overwrite them.
+    pub const fn keeps_contents(self) -> bool {
+        self.0 & (CacheFlags::CONSTRUCTOR.0 | CacheFlags::TYPESAFE_BY_RCU.0) != 0
+    }
+}
+
+impl BitOr for CacheFlags {
+    type Output = CacheFlags;
+
+    fn bitor(self, other: CacheFlags) -> CacheFlags {
+        CacheFlags(self.0 | other.0)
+    }
+}
+
+impl BitOrAssign for CacheFlags {
+    fn bitor_assign(&mut self, other: CacheFlags) {
+        self.0 |= other.0;
+    }
+}
+
+/// The names of the flags, as a set.
+impl fmt::Debug for CacheFlags {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let set = Self::NAMES.iter().filter(|(flag, _)| self.has(*flag));
+        f.debug_set().entries(set.map(|(_, name)| name)).finish()
+    }
 }
 
 /// A cache's specification.
@@ -60,18 +126,7 @@ impl CacheSpec {
         CacheSpec {
             object_size,
             align: 0,
-            flags: CacheFlags {
-                hwcache_align: false,
-                reclaim_account: false,
-                dma: false,
-                typesafe_by_rcu: false,
-                account: false,
-                no_merge: false,
-                constructor: false,
-                link_inside: false,
-                kmalloc: false,
-                no_sheaves: false,
-            },
+            flags: CacheFlags::NONE,
             known_size: 0,
             known_order: None,
             slot: None,
@@ -79,8 +134,8 @@ impl CacheSpec {
         }
     }
 
-    /// This cache on a machine with cache lines of `cache_line` bytes, such as 128 on ppc64: `hwcache_align`
-    /// becomes a requirement of the caller, which [`alignment`] never lowers.
+    /// This cache on a machine with cache lines of `cache_line` bytes, such as 128 on ppc64. The alignment of
+    /// [`CacheFlags::HWCACHE_ALIGN`] becomes a requirement of the caller, which [`alignment`] never lowers.
     pub fn on_line(self, cache_line: u32) -> CacheSpec {
         CacheSpec { align: alignment_on(&self, cache_line), ..self }
     }
@@ -88,7 +143,7 @@ impl CacheSpec {
 
 /// Bytes of a machine word on all supported targets.
 pub const WORD: u32 = 8;
-/// Bytes of a cache line for `hwcache_align`, unless [`CacheSpec::on_line`] sets another size.
+/// Bytes of a cache line for [`CacheFlags::HWCACHE_ALIGN`], unless [`CacheSpec::on_line`] sets another size.
 pub const CACHE_LINE: u32 = 64;
 
 /// The place of the link in a free object.
@@ -186,9 +241,9 @@ pub fn layout(spec: &CacheSpec, place: LinkPlace) -> (u32, u32) {
     }
     let object = spec.object_size.max(1).next_multiple_of(WORD);
     // Contents that survive a free leave no space inside the object, so the link follows the object.
-    let survives = spec.flags.constructor || spec.flags.typesafe_by_rcu;
+    let survives = spec.flags.keeps_contents();
     let (end, link) = match (survives, place) {
-        (true, _) if spec.flags.link_inside => (object, object - WORD),
+        (true, _) if spec.flags.has(CacheFlags::LINK_INSIDE) => (object, object - WORD),
         (true, _) => (object + WORD, object),
         (false, LinkPlace::Start) => (object, 0),
         (false, LinkPlace::Middle) => (object, spec.object_size / 2 / WORD * WORD),
@@ -207,8 +262,8 @@ pub fn spacing(spec: &CacheSpec, size: u32) -> u32 {
     size - spec.slot.map_or(0, |slot| slot.left)
 }
 
-/// The alignment of objects: the caller's, but at least a word. With `hwcache_align`, a cache line, halved
-/// while two objects fit into it.
+/// The alignment of objects: the caller's, but at least a word. With [`CacheFlags::HWCACHE_ALIGN`], a cache
+/// line, halved while two objects fit into it.
 pub fn alignment(spec: &CacheSpec) -> u32 {
     alignment_on(spec, CACHE_LINE)
 }
@@ -216,7 +271,7 @@ pub fn alignment(spec: &CacheSpec) -> u32 {
 /// The alignment of objects, as [`alignment`], on a machine whose cache lines have `cache_line` bytes.
 pub fn alignment_on(spec: &CacheSpec, cache_line: u32) -> u32 {
     let mut align = spec.align.max(WORD);
-    if spec.flags.hwcache_align {
+    if spec.flags.has(CacheFlags::HWCACHE_ALIGN) {
         let mut line = cache_line;
         while spec.object_size <= line / 2 {
             line /= 2;
@@ -231,16 +286,14 @@ pub fn alignment_on(spec: &CacheSpec, cache_line: u32) -> u32 {
 /// `candidate_size` is the existing cache's size per object.
 pub fn mergeable(new: &CacheSpec, candidate: &CacheSpec, candidate_size: u32) -> bool {
     let never = |spec: &CacheSpec| {
-        spec.flags.constructor || spec.flags.typesafe_by_rcu || spec.flags.no_merge || spec.sheaf_capacity > 0
+        spec.flags.keeps_contents() || spec.flags.has(CacheFlags::NO_MERGE) || spec.sheaf_capacity > 0
     };
-    let same = |a: &CacheFlags, b: &CacheFlags| {
-        a.dma == b.dma && a.reclaim_account == b.reclaim_account && a.account == b.account
-    };
+    let shared = CacheFlags::DMA | CacheFlags::RECLAIM_ACCOUNT | CacheFlags::ACCOUNT;
     let align = alignment(new);
     let size = new.object_size.next_multiple_of(WORD).next_multiple_of(align);
     !never(new)
         && !never(candidate)
-        && same(&new.flags, &candidate.flags)
+        && new.flags.and(shared) == candidate.flags.and(shared)
         && size <= candidate_size
         && candidate_size.is_multiple_of(align)
         && candidate_size - size < WORD
@@ -248,7 +301,23 @@ pub fn mergeable(new: &CacheSpec, candidate: &CacheSpec, candidate_size: u32) ->
 
 #[cfg(test)]
 mod tests {
+    extern crate std;
     use super::*;
+    use std::format;
+
+    #[test]
+    fn flags_are_a_set() {
+        let flags = CacheFlags::DMA | CacheFlags::NO_MERGE;
+        assert!(flags.has(CacheFlags::DMA) && flags.has(flags) && flags.has(CacheFlags::NONE));
+        assert!(!flags.has(CacheFlags::DMA | CacheFlags::ACCOUNT), "one of two is not both");
+        assert_eq!(flags.with(CacheFlags::DMA, false), CacheFlags::NO_MERGE);
+        assert_eq!(flags.with(CacheFlags::ACCOUNT, true).and(CacheFlags::ACCOUNT), CacheFlags::ACCOUNT);
+        assert!(!flags.keeps_contents());
+        assert!(CacheFlags::TYPESAFE_BY_RCU.keeps_contents() && CacheFlags::CONSTRUCTOR.keeps_contents());
+        assert_eq!(format!("{flags:?}"), r#"{"DMA", "NO_MERGE"}"#);
+        let all = CacheFlags::NAMES.iter().fold(CacheFlags::NONE, |all, (flag, _)| all | *flag);
+        assert_eq!(all.0.count_ones() as usize, CacheFlags::NAMES.len(), "each flag has a bit of its own");
+    }
 
     #[test]
     fn objects_start_where_a_division_says() {

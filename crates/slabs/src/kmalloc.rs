@@ -226,15 +226,12 @@ impl KmallocRule {
         };
         CacheSpec {
             align: by_size.max(1 << self.min_shift),
-            flags: CacheFlags {
-                hwcache_align: self.hwcache_align,
-                reclaim_account: kind == KmallocType::Reclaimable,
-                dma: kind == KmallocType::Dma,
-                account: kind == KmallocType::Cgroup,
-                no_merge: !self.merged,
-                kmalloc: true,
-                ..CacheFlags::default()
-            },
+            flags: CacheFlags::KMALLOC
+                .with(CacheFlags::HWCACHE_ALIGN, self.hwcache_align)
+                .with(CacheFlags::RECLAIM_ACCOUNT, kind == KmallocType::Reclaimable)
+                .with(CacheFlags::DMA, kind == KmallocType::Dma)
+                .with(CacheFlags::ACCOUNT, kind == KmallocType::Cgroup)
+                .with(CacheFlags::NO_MERGE, !self.merged),
             ..CacheSpec::of_size(object_size)
         }
     }

@@ -14,7 +14,7 @@
 //! zones. The engine knows only the start of the slot, its size, and the place of the link, as if a caller
 //! had requested such objects.
 
-use crate::cache::{CacheSpec, LinkPlace, SlotLayout, WORD, alignment};
+use crate::cache::{CacheFlags, CacheSpec, LinkPlace, SlotLayout, WORD, alignment};
 use crate::release::Release;
 use crate::report::{Overwritten, User, Zone};
 use core::fmt;
@@ -177,7 +177,7 @@ impl Zones {
         let left = if has_left { WORD.next_multiple_of(align) } else { 0 };
         let gap = if letters.red_zone && rounded == object_size { WORD } else { 0 };
         let red_end = left + rounded + gap;
-        let survives = spec.flags.constructor || spec.flags.typesafe_by_rcu;
+        let survives = spec.flags.keeps_contents();
         let no_room = letters.red_zone && object_size < WORD;
         let (link, mut end) = match place {
             _ if survives || letters.poison || no_room => (red_end, red_end + WORD),
@@ -189,7 +189,7 @@ impl Zones {
         if letters.users {
             end += 2 * record;
         }
-        let sized = letters.users && spec.flags.kmalloc && release >= SIZE_ASKED_SINCE;
+        let sized = letters.users && spec.flags.has(CacheFlags::KMALLOC) && release >= SIZE_ASKED_SINCE;
         end += if sized { WORD } else { 0 };
         // One more word, so that a write past the records is found before it reaches the next object.
         let size = (end + if letters.red_zone { WORD } else { 0 }).next_multiple_of(align);

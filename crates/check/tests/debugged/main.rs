@@ -34,18 +34,14 @@ fn wraps() -> Vec<Wrap> {
 }
 
 fn specs() -> Vec<CacheSpec> {
-    let flags = CacheFlags::default();
     vec![
         CacheSpec::of_size(1),
         CacheSpec::of_size(192),
         CacheSpec { align: 64, ..CacheSpec::of_size(700) },
         CacheSpec { sheaf_capacity: 32, ..CacheSpec::of_size(256) },
-        CacheSpec { flags: CacheFlags { typesafe_by_rcu: true, ..flags }, ..CacheSpec::of_size(1000) },
-        CacheSpec {
-            flags: CacheFlags { constructor: true, hwcache_align: true, ..flags },
-            ..CacheSpec::of_size(4096)
-        },
-        CacheSpec { flags: CacheFlags { kmalloc: true, ..flags }, ..CacheSpec::of_size(64) },
+        CacheSpec { flags: CacheFlags::TYPESAFE_BY_RCU, ..CacheSpec::of_size(1000) },
+        CacheSpec { flags: CacheFlags::CONSTRUCTOR | CacheFlags::HWCACHE_ALIGN, ..CacheSpec::of_size(4096) },
+        CacheSpec { flags: CacheFlags::KMALLOC, ..CacheSpec::of_size(64) },
     ]
 }
 

@@ -52,12 +52,11 @@ impl Debug {
         if !align.is_power_of_two() || object == 0 || object > 1 << 30 || align > 1 << 30 {
             return None;
         }
-        let flags = CacheFlags {
-            constructor: attrs.ctor.is_some(),
-            typesafe_by_rcu: attrs.destroy_by_rcu == Some(true),
-            kmalloc: cache.name.starts_with("kmalloc-") || cache.name.starts_with("dma-kmalloc-"),
-            ..CacheFlags::default()
-        };
+        let kmalloc = cache.name.starts_with("kmalloc-") || cache.name.starts_with("dma-kmalloc-");
+        let flags = CacheFlags::NONE
+            .with(CacheFlags::CONSTRUCTOR, attrs.ctor.is_some())
+            .with(CacheFlags::TYPESAFE_BY_RCU, attrs.destroy_by_rcu == Some(true))
+            .with(CacheFlags::KMALLOC, kmalloc);
         let spec = CacheSpec { align: align as u32, flags, ..CacheSpec::of_size(object as u32) };
         // Where the link is inside, it takes no room wherever that is.
         let place = LinkPlace::Middle;

@@ -26,15 +26,13 @@ pub(super) fn folded(state: &State) -> HashMap<usize, usize> {
 fn spec(cache: &Cache) -> Option<CacheSpec> {
     let attrs = cache.attrs.as_ref()?;
     let small = |bytes: u64| u32::try_from(bytes).ok().filter(|bytes| *bytes > 0 && *bytes < 1 << 30);
-    let flags = CacheFlags {
-        reclaim_account: attrs.reclaim_account == Some(true),
-        dma: attrs.cache_dma == Some(true),
-        typesafe_by_rcu: attrs.destroy_by_rcu == Some(true),
-        constructor: attrs.ctor.is_some(),
-        no_merge: attrs.usersize.is_some_and(|bytes| bytes > 0),
-        account: cache.name.starts_with("kmalloc-cg-"),
-        ..CacheFlags::default()
-    };
+    let flags = CacheFlags::NONE
+        .with(CacheFlags::RECLAIM_ACCOUNT, attrs.reclaim_account == Some(true))
+        .with(CacheFlags::DMA, attrs.cache_dma == Some(true))
+        .with(CacheFlags::TYPESAFE_BY_RCU, attrs.destroy_by_rcu == Some(true))
+        .with(CacheFlags::CONSTRUCTOR, attrs.ctor.is_some())
+        .with(CacheFlags::NO_MERGE, attrs.usersize.is_some_and(|bytes| bytes > 0))
+        .with(CacheFlags::ACCOUNT, cache.name.starts_with("kmalloc-cg-"));
     let spec = CacheSpec::of_size(small(attrs.object_size?)?);
     let align = small(attrs.align?).filter(|align| align.is_power_of_two())?;
     Some(CacheSpec { align, flags, sheaf_capacity: attrs.sheaf_capacity.unwrap_or(0) as u32, ..spec })

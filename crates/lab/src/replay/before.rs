@@ -6,6 +6,7 @@ use slablab_kernel::counters::{ConstRow, StateRow};
 use slablab_kernel::slabinfo::Slabinfo;
 use slablab_kernel::text::{Breakdown, Count};
 use slablab_report::error::{At, Error, Result};
+use slablab_slabs::CacheFlags;
 use std::collections::HashMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -44,7 +45,7 @@ pub struct CacheBefore {
     /// Objects of a slab.
     pub objects: u64,
     /// Flags that matter to engines.
-    pub flags: slablab_slabs::CacheFlags,
+    pub flags: CacheFlags,
     /// Alignment in bytes.
     pub align: Option<u64>,
     /// Objects in a sheaf.
@@ -112,14 +113,12 @@ impl Before {
             size: cache.slab_size.unwrap_or(0),
             order: cache.order.unwrap_or(0),
             objects: cache.objs_per_slab.unwrap_or(0),
-            flags: slablab_slabs::CacheFlags {
-                hwcache_align: cache.hwcache_align.unwrap_or(false),
-                reclaim_account: cache.reclaim_account.unwrap_or(false),
-                dma: cache.cache_dma.unwrap_or(false),
-                typesafe_by_rcu: cache.destroy_by_rcu.unwrap_or(false),
-                constructor: cache.ctor.is_some(),
-                ..Default::default()
-            },
+            flags: CacheFlags::NONE
+                .with(CacheFlags::HWCACHE_ALIGN, cache.hwcache_align.unwrap_or(false))
+                .with(CacheFlags::RECLAIM_ACCOUNT, cache.reclaim_account.unwrap_or(false))
+                .with(CacheFlags::DMA, cache.cache_dma.unwrap_or(false))
+                .with(CacheFlags::TYPESAFE_BY_RCU, cache.destroy_by_rcu.unwrap_or(false))
+                .with(CacheFlags::CONSTRUCTOR, cache.ctor.is_some()),
             align: cache.align,
             sheaf_capacity: cache.sheaf_capacity.unwrap_or(0),
             active: cache.objects.as_ref().map_or(0, |objects| objects.total.value),
@@ -149,12 +148,10 @@ impl Before {
                 size: constant.slab_size,
                 order: constant.order,
                 objects: constant.objs_per_slab,
-                flags: slablab_slabs::CacheFlags {
-                    hwcache_align: constant.hwcache_align,
-                    typesafe_by_rcu: constant.destroy_by_rcu,
-                    reclaim_account: constant.reclaim_account,
-                    ..Default::default()
-                },
+                flags: CacheFlags::NONE
+                    .with(CacheFlags::HWCACHE_ALIGN, constant.hwcache_align)
+                    .with(CacheFlags::TYPESAFE_BY_RCU, constant.destroy_by_rcu)
+                    .with(CacheFlags::RECLAIM_ACCOUNT, constant.reclaim_account),
                 align: Some(constant.align),
                 sheaf_capacity: 0,
                 active: state.map_or(0, |state| state.objects.total.value),

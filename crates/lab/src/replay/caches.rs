@@ -8,10 +8,10 @@
 use super::before::{Before, CacheBefore};
 use crate::machine::Chosen;
 use slablab_platform::Gfp;
-use slablab_slabs::CacheSpec;
 use slablab_slabs::kmalloc::{self, Class, KmallocConfig, KmallocRule, KmallocType};
 use slablab_slabs::order::OrderInput;
 use slablab_slabs::preset::Preset;
+use slablab_slabs::{CacheFlags, CacheSpec};
 use slablab_workloads::{Metadata, NONE};
 
 /// Caches that opted into sheaves in 6.18, and the capacity they asked for (docs/theory/sheaves.md 2). A dump
@@ -195,7 +195,8 @@ impl CacheTable {
         if OPT_IN_SHEAVES.contains(&entry.name.as_str()) && entry.spec.sheaf_capacity == 0 {
             entry.spec.sheaf_capacity = OPT_IN_CAPACITY;
         }
-        entry.spec.flags.no_sheaves = BOOT_CACHES.contains(&entry.name.as_str());
+        entry.spec.flags =
+            entry.spec.flags.with(CacheFlags::NO_SHEAVES, BOOT_CACHES.contains(&entry.name.as_str()));
         self.entries.push(CacheEntry { cpu_partial: self.cpu_partial_slabs(&entry), ..entry });
         self.entries.len() as u32 - 1
     }
@@ -221,7 +222,7 @@ impl CacheTable {
             let name =
                 class.map_or(format!("kmalloc-{bytes}"), |index| self.kmalloc.name(kind, index).to_string());
             let index = self.named(&name, &name, bytes, before, geometry);
-            self.entries[index as usize].spec.flags.kmalloc = true;
+            self.entries[index as usize].spec.flags |= CacheFlags::KMALLOC;
             self.by_size[row][column] = index;
         }
     }

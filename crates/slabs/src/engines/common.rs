@@ -17,7 +17,11 @@ pub(super) fn reach<P: Platform, T: Default>(
 /// Flags for the pages of a slab that serves a request with the flags `gfp`. `compound` requests one block of
 /// pages.
 pub(super) fn page_flags(gfp: Gfp, compound: bool, flags: CacheFlags) -> Gfp {
-    let asked = [(compound, Gfp::COMP), (flags.reclaim_account, Gfp::RECLAIMABLE), (flags.dma, Gfp::DMA)];
+    let asked = [
+        (compound, Gfp::COMP),
+        (flags.has(CacheFlags::RECLAIM_ACCOUNT), Gfp::RECLAIMABLE),
+        (flags.has(CacheFlags::DMA), Gfp::DMA),
+    ];
     let without = gfp & !(Gfp::ZERO | Gfp::HIGHMEM | Gfp::MOVABLE | Gfp::ACCOUNT);
     asked.into_iter().filter(|(is_asked, _)| *is_asked).fold(without, |flags, (_, flag)| flags | flag)
 }
@@ -31,7 +35,7 @@ pub(super) fn discard<P: Platform>(
     slab: Slab<P>,
     return_pages: impl FnOnce(Slab<P>),
 ) {
-    if flags.typesafe_by_rcu {
+    if flags.has(CacheFlags::TYPESAFE_BY_RCU) {
         let argument = slab.pfn().0 as u64;
         P::after_grace_period(Work { kind: WorkKind::FreeSlab, cache: id.0, argument });
     } else {

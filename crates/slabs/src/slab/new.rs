@@ -61,7 +61,10 @@ impl<P: Platform> NewObjects<P> {
     /// If they do not.
     pub fn fitting(self, flags: CacheFlags) -> Self {
         let makes = self.construct.is_some() || self.zones.is_some() || self.zeroed.is_some();
-        assert!(!makes || flags.constructor, "the cache was made without room for a constructor's work");
+        assert!(
+            !makes || flags.has(CacheFlags::CONSTRUCTOR),
+            "the cache was made without room for a constructor's work"
+        );
         self
     }
 }

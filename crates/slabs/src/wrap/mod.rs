@@ -266,14 +266,14 @@ impl<P: Platform, E: Engine<P>> Engine<P> for Debugged<P, E> {
 
     fn create(id: CacheId, spec: &CacheSpec, around: &Self::Policy) -> Self {
         let (zones, debugged) = Self::zones_of(spec, around);
-        let survives = spec.flags.constructor || spec.flags.typesafe_by_rcu;
+        let survives = spec.flags.keeps_contents();
         let mut wrap = around.wrap;
         wrap.letters.checks = wrap.letters.checks && debugged || wrap.checked;
         let engine_policy = if debugged { E::debugged(&around.engine) } else { around.engine.clone() };
         let mut inner = *spec;
         if let Some(zones) = zones {
             // For the engine, the whole slot is the object, and its contents survive a free.
-            let flags = CacheFlags { constructor: true, hwcache_align: false, ..spec.flags };
+            let flags = (spec.flags | CacheFlags::CONSTRUCTOR).with(CacheFlags::HWCACHE_ALIGN, false);
             let (object_size, known_size) = (zones.size, 0);
             inner = CacheSpec {
                 object_size,

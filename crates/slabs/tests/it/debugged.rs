@@ -31,7 +31,7 @@ fn layouts_match_every_cache_of_a_debugged_kernel() {
     for cache in caches.iter().filter(|cache| cache.is_in(run)) {
         let spec = cache.attributes.as_ref().expect("a dump of sysfs").spec();
         let kmalloc = cache.name.starts_with("kmalloc-") || cache.name.starts_with("dma-kmalloc-");
-        let spec = CacheSpec { flags: CacheFlags { kmalloc, ..spec.flags }, ..spec };
+        let spec = CacheSpec { flags: spec.flags.with(CacheFlags::KMALLOC, kmalloc), ..spec };
         let found = geometry(&spec, &run.policy(), "FZPU", release, run.present as u16);
         let sizes = (found.size, found.order, found.objects);
         assert_eq!(sizes, (cache.slab_size, cache.order, cache.objects), "{}", cache.name);
@@ -56,9 +56,9 @@ fn check(object_size: u32, flags: CacheFlags, release: &str, expected: &[(&str, 
 /// Computed by hand from docs/theory/slub.md 7; 0 means no zones.
 #[test]
 fn each_debug_letter_adds_its_bytes() {
-    let plain = CacheFlags::default();
-    let kmalloc = CacheFlags { kmalloc: true, ..plain };
-    let rcu = CacheFlags { typesafe_by_rcu: true, ..plain };
+    let plain = CacheFlags::NONE;
+    let kmalloc = CacheFlags::KMALLOC;
+    let rcu = CacheFlags::TYPESAFE_BY_RCU;
     // Z: 8 bytes before, 8 after, 8 more. P: the link moves out of the object. U: two records of 32 bytes,
     // and for kmalloc the requested size.
     check(64, plain, "6.1", &[("F", 0), ("Z", 88), ("P", 72), ("U", 128), ("FZPU", 160), ("off", 0)]);

@@ -7,7 +7,7 @@ use slablab_slabs::cache::{alignment, layout};
 use slablab_slabs::kmalloc::{
     Ambiguity, BUCKET_SETS, Class, KmallocConfig, KmallocRule, KmallocType, RANDOM_COPIES,
 };
-use slablab_slabs::{Preset, Release};
+use slablab_slabs::{CacheFlags, Preset, Release};
 use std::collections::{BTreeMap, BTreeSet};
 
 fn preset(text: &str) -> Preset {
@@ -130,12 +130,8 @@ fn kmalloc_caches_match_every_dump() {
                 if let Some(attributes) = &cache.attributes {
                     let real = (attributes.object_size, attributes.align);
                     assert_eq!((spec.object_size, alignment(&spec)), real, "{}: {name}", run.name);
-                    let real = (
-                        attributes.flags.hwcache_align,
-                        attributes.flags.reclaim_account,
-                        attributes.flags.dma,
-                    );
-                    let flags = (spec.flags.hwcache_align, spec.flags.reclaim_account, spec.flags.dma);
+                    let compared = CacheFlags::HWCACHE_ALIGN | CacheFlags::RECLAIM_ACCOUNT | CacheFlags::DMA;
+                    let (flags, real) = (spec.flags.and(compared), attributes.flags.and(compared));
                     assert_eq!(flags, real, "{}: {name}", run.name);
                 }
                 if !run.debug {
@@ -253,7 +249,7 @@ fn layout_and_merging_by_era() {
         let spec = rule.spec(KmallocType::Normal, index);
         let size_got = layout(&spec, slablab_slabs::cache::LinkPlace::Start).0;
         assert_eq!(
-            (alignment(&spec), size_got, spec.flags.no_merge),
+            (alignment(&spec), size_got, spec.flags.has(CacheFlags::NO_MERGE)),
             (align, size, no_merge),
             "{text} {bytes}"
         );

@@ -38,7 +38,10 @@ fn without_debugging(run: &Run) -> bool {
 /// caches.
 fn with_constructor() -> BTreeSet<&'static str> {
     let told = |cache: &Cache| {
-        cache.attributes.as_ref().is_some_and(|shown| shown.constructor_known && shown.flags.constructor)
+        cache
+            .attributes
+            .as_ref()
+            .is_some_and(|shown| shown.constructor_known && shown.flags.has(CacheFlags::CONSTRUCTOR))
     };
     truth::caches().iter().filter(|cache| told(cache)).map(|cache| cache.name).collect()
 }
@@ -70,11 +73,11 @@ fn object_sizes_match_with_constructors_and_link_places() {
     let (_, failed) = check(without_debugging, |run, cache, attributes| {
         let spec = attributes.spec();
         let known = attributes.constructor_known;
-        let flags = CacheFlags {
-            constructor: if known { spec.flags.constructor } else { constructors.contains(cache.name) },
-            link_inside: run.release.starts_with("6.18") && cache.name == "vm_area_struct",
-            ..spec.flags
-        };
+        let link_inside = run.release.starts_with("6.18") && cache.name == "vm_area_struct";
+        let mut flags = spec.flags.with(CacheFlags::LINK_INSIDE, link_inside);
+        if !known {
+            flags = flags.with(CacheFlags::CONSTRUCTOR, constructors.contains(cache.name));
+        }
         layout(&CacheSpec { flags, ..spec }, run.policy().link).0 == cache.slab_size
     });
     assert_eq!(failed, []);
@@ -96,7 +99,7 @@ fn hwcache_align_gives_cache_line_alignment() {
     let (total, more) = check(
         |_| true,
         |run, _, attributes| {
-            !attributes.flags.hwcache_align
+            !attributes.flags.has(CacheFlags::HWCACHE_ALIGN)
                 || alignment_on(&line_only(attributes), run.cache_line) == attributes.align
         },
     );
@@ -158,10 +161,10 @@ fn link_offset_by_release() {
         let spec = CacheSpec { flags, ..CacheSpec::of_size(object_size) };
         assert_eq!(layout(&spec, place), size_and_link, "{object_size} bytes, {flags:?}, {place:?}");
     }
-    let plain = CacheFlags::default();
-    let constructor = CacheFlags { constructor: true, ..plain };
-    let rcu = CacheFlags { typesafe_by_rcu: true, ..plain };
-    let inside = CacheFlags { link_inside: true, ..rcu };
+    let plain = CacheFlags::NONE;
+    let constructor = CacheFlags::CONSTRUCTOR;
+    let rcu = CacheFlags::TYPESAFE_BY_RCU;
+    let inside = rcu | CacheFlags::LINK_INSIDE;
     check(1, plain, LinkPlace::Start, (8, 0));
     check(1, plain, LinkPlace::Middle, (8, 0));
     check(20, plain, LinkPlace::Start, (24, 0));
@@ -173,7 +176,7 @@ fn link_offset_by_release() {
         check(190, rcu, place, (200, 192));
         check(192, inside, place, (192, 184));
     }
-    check(192, CacheFlags { hwcache_align: true, ..rcu }, LinkPlace::Middle, (256, 192));
-    check(24, CacheFlags { hwcache_align: true, ..plain }, LinkPlace::Middle, (32, 8));
-    check(33, CacheFlags { hwcache_align: true, ..plain }, LinkPlace::Middle, (64, 16));
+    check(192, rcu | CacheFlags::HWCACHE_ALIGN, LinkPlace::Middle, (256, 192));
+    check(24, CacheFlags::HWCACHE_ALIGN, LinkPlace::Middle, (32, 8));
+    check(33, CacheFlags::HWCACHE_ALIGN, LinkPlace::Middle, (64, 16));
 }

@@ -36,11 +36,10 @@ fn alone(run: &str, groups: &BTreeMap<&'static str, BTreeSet<&'static str>>) -> 
     mine.map(|cache| {
         let spec = cache.attributes.expect("a dump of sysfs").spec();
         let first_of_all = matches!(cache.name, "kmem_cache" | "kmem_cache_node");
-        let flags = CacheFlags {
-            account: account(cache.name),
-            no_merge: spec.flags.no_merge || first_of_all,
-            ..spec.flags
-        };
+        let mut flags = spec.flags.with(CacheFlags::ACCOUNT, account(cache.name));
+        if first_of_all {
+            flags |= CacheFlags::NO_MERGE;
+        }
         Alone { name: cache.name, spec: CacheSpec { flags, ..spec }, size: cache.slab_size }
     })
     .collect()
@@ -105,7 +104,7 @@ fn separate_caches_are_not_mergeable() {
             .map(|cache| {
                 let account = cache.name.split_once('-').is_some_and(|(flags, _)| flags.contains('A'));
                 let spec = cache.attributes.as_ref().expect("a dump of sysfs").spec();
-                (cache, CacheSpec { flags: CacheFlags { account, ..spec.flags }, ..spec })
+                (cache, CacheSpec { flags: spec.flags.with(CacheFlags::ACCOUNT, account), ..spec })
             })
             .collect();
         for (a, (first, _)) in merged.iter().enumerate() {
@@ -131,7 +130,6 @@ fn each_merge_condition_counts() {
     }
     let plain = CacheSpec::of_size;
     let with = |size, flags: CacheFlags| CacheSpec { flags, ..CacheSpec::of_size(size) };
-    let none = CacheFlags::default();
     check("equal", plain(64), plain(64), 64, true);
     check("smaller by less than a word", plain(60), plain(64), 64, true);
     check("smaller by a word", plain(56), plain(64), 64, false);
@@ -147,19 +145,19 @@ fn each_merge_condition_counts() {
     );
     check("rounded up to the same", CacheSpec { align: 64, ..plain(40) }, plain(64), 64, true);
     let flags: [(&str, CacheFlags); 7] = [
-        ("constructor", CacheFlags { constructor: true, ..none }),
-        ("typesafe by RCU", CacheFlags { typesafe_by_rcu: true, ..none }),
-        ("no merge", CacheFlags { no_merge: true, ..none }),
-        ("reclaimable", CacheFlags { reclaim_account: true, ..none }),
-        ("accounted", CacheFlags { account: true, ..none }),
-        ("DMA", CacheFlags { dma: true, ..none }),
-        ("aligned to lines", CacheFlags { hwcache_align: true, ..none }),
+        ("constructor", CacheFlags::CONSTRUCTOR),
+        ("typesafe by RCU", CacheFlags::TYPESAFE_BY_RCU),
+        ("no merge", CacheFlags::NO_MERGE),
+        ("reclaimable", CacheFlags::RECLAIM_ACCOUNT),
+        ("accounted", CacheFlags::ACCOUNT),
+        ("DMA", CacheFlags::DMA),
+        ("aligned to lines", CacheFlags::HWCACHE_ALIGN),
     ];
     for (what, flags) in flags {
-        let indifferent = flags.hwcache_align;
+        let indifferent = flags.has(CacheFlags::HWCACHE_ALIGN);
         check(what, with(64, flags), plain(64), 64, indifferent);
         check(what, plain(64), with(64, flags), 64, indifferent);
-        let never = flags.constructor || flags.typesafe_by_rcu || flags.no_merge;
+        let never = flags.keeps_contents() || flags.has(CacheFlags::NO_MERGE);
         check(what, with(64, flags), with(64, flags), 64, !never);
     }
     check("sheaves", CacheSpec { sheaf_capacity: 32, ..plain(64) }, plain(64), 64, false);

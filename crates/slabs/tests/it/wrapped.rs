@@ -22,7 +22,7 @@ fn with<R>(around: &str, checked: bool, f: impl FnOnce(&mut Cache, &Backing<'_, 
     choice.wrap.checked = checked;
     let Preset::Slub(engine) = choice.preset else { unreachable!("SLUB was asked for") };
     let around = Around { engine, wrap: choice.wrap, release: choice.preset.release() };
-    let flags = CacheFlags { kmalloc: true, ..CacheFlags::default() };
+    let flags = CacheFlags::KMALLOC;
     let mut machine = Machine::new(MachineSpec::uniform(2, 1, 1 << 30)).expect("the spec is right");
     machine.enter(|| {
         let pages = Pages::new(PagesPolicy::for_release(7, 0, 0));

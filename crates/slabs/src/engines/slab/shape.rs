@@ -1,7 +1,7 @@
 //! Sizes: the layout of a slab and the capacities of the arrays (docs/theory/slab.md 2, 5.2 to 5.4).
 
 use super::policy::{Management, SlabPolicy};
-use crate::cache::{CACHE_LINE, CacheSpec, WORD, alignment};
+use crate::cache::{CACHE_LINE, CacheFlags, CacheSpec, WORD, alignment};
 use crate::order::slab::{Found, Orders, Shape};
 
 /// The capacities of the arrays, and the number of objects that move at once.
@@ -63,14 +63,14 @@ impl Layout {
         // The known size of a real kernel's cache need not be a multiple of the alignment.
         let align = if size.is_multiple_of(alignment(spec)) { alignment(spec) } else { WORD };
         // If objects must survive a free, a free object cannot hold the slab's list.
-        let keeps_contents = spec.flags.constructor || spec.flags.typesafe_by_rcu;
+        let keeps_contents = spec.flags.keeps_contents();
         let spare = if keeps_contents { 0 } else { spec.object_size };
         let of = |orders: Orders| match policy.management {
             Management::Descriptor => Shape::with_descriptor(size, align, page_shift, orders),
             Management::Index => Shape::with_index(size, spare, page_shift, orders),
         };
         let known = spec.known_order.and_then(|order| of(Orders::known(order)));
-        let rule = || of(Orders::of(spec.flags.reclaim_account, policy.max_order));
+        let rule = || of(Orders::of(spec.flags.has(CacheFlags::RECLAIM_ACCOUNT), policy.max_order));
         let Found { shape: Shape { order, objects, tail, .. }, in_slab, off_slab_bytes } =
             known.or_else(rule)?;
         let colour_offset = CACHE_LINE.max(align);

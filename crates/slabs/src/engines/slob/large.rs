@@ -2,6 +2,7 @@
 
 use super::{HEADER, Heap, SHARED, Slob};
 use crate::backing::Backing;
+use crate::cache::CacheFlags;
 use crate::damage::kept_wrong;
 use crate::report::Misuse;
 use crate::slab::Slab;
@@ -89,7 +90,7 @@ impl<P: Platform> Slob<P> {
         let block = backing.common.seed(backing.pages, &search, node, objects)?;
         let (pfn, first) = P::locate(block);
         let object = |index: u32| P::address(pfn, (first + request.lead + index * self.geometry.size) as u64);
-        if self.flags.kmalloc {
+        if self.flags.has(CacheFlags::KMALLOC) {
             let header = |index: u32| P::address(pfn, (first + index * self.geometry.size) as u64);
             let bytes = (request.bytes - HEADER) as u16;
             (0..objects).for_each(|index| P::set_half(header(index), bytes));

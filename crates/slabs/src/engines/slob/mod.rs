@@ -64,13 +64,13 @@ impl<P: Platform> Slob<P> {
 
     /// Size of an object in bytes, including the space for its grace period.
     fn object_bytes(spec: &CacheSpec) -> u32 {
-        spec.object_size.max(1) + if spec.flags.typesafe_by_rcu { RCU_FOOTER } else { 0 }
+        spec.object_size.max(1) + if spec.flags.has(CacheFlags::TYPESAFE_BY_RCU) { RCU_FOOTER } else { 0 }
     }
 
     /// The request for one object of a cache.
     fn object_request(spec: &CacheSpec) -> Option<Request> {
         let bytes = Self::object_bytes(spec);
-        let line = if spec.flags.hwcache_align { CACHE_LINE } else { 0 };
+        let line = if spec.flags.has(CacheFlags::HWCACHE_ALIGN) { CACHE_LINE } else { 0 };
         let align = spec.align.max(WORD).max(line).next_power_of_two();
         (bytes < Self::page_bytes()).then_some(Request {
             bytes,
@@ -184,7 +184,7 @@ impl<P: Platform> Slob<P> {
     ) -> Option<P::Ptr> {
         self.slots.count(Event::AllocSlowpath, 1);
         let object = match self.request {
-            _ if self.flags.kmalloc => self.kmalloc(backing, bytes.max(1), gfp, node),
+            _ if self.flags.has(CacheFlags::KMALLOC) => self.kmalloc(backing, bytes.max(1), gfp, node),
             Some(request) => self.alloc_block(backing, request, gfp, node),
             None => self.alloc_pages(backing, self.geometry.size, gfp, node),
         }?;
@@ -198,7 +198,7 @@ impl<P: Platform> Slob<P> {
     /// The block of an object in its page, and the size that was requested.
     fn block_of(&self, object: P::Ptr) -> Result<(Block, u32), Misuse> {
         let (pfn, at) = P::locate(object);
-        let (start, bytes) = if self.flags.kmalloc {
+        let (start, bytes) = if self.flags.has(CacheFlags::KMALLOC) {
             let start = at.checked_sub(HEADER).ok_or(Misuse::NotAnObject)?;
             let header = |start: u32| P::half(P::address(pfn, start as u64)) as u32 + HEADER;
             (start, if start.is_multiple_of(WORD) { header(start) } else { 0 })
@@ -237,7 +237,7 @@ impl<P: Platform> Slob<P> {
         let (pfn, state) = Pages::<P>::block_of(object).ok_or(Misuse::NotInSlab)?;
         match state.kind {
             FrameKind::Large => self.check_large(object, pfn).map(|()| None),
-            _ if self.request.is_none() && !self.flags.kmalloc => Err(Misuse::NotAnObject),
+            _ if self.request.is_none() && !self.flags.has(CacheFlags::KMALLOC) => Err(Misuse::NotAnObject),
             _ => {
                 let (block, bytes) = self.block_of(object)?;
                 Ok(Some(Placed { slab: Slab::at(pfn), node: state.node, block, bytes }))
@@ -261,7 +261,7 @@ impl<P: Platform> Engine<P> for Slob<P> {
     const KNOWS_OWNERS: bool = false;
 
     fn create(id: CacheId, spec: &CacheSpec, policy: &SlobPolicy) -> Self {
-        let request = match spec.flags.kmalloc {
+        let request = match spec.flags.has(CacheFlags::KMALLOC) {
             true => Self::kmalloc_request(policy, spec.object_size),
             false => Self::object_request(spec),
         };
@@ -315,7 +315,7 @@ impl<P: Platform> Engine<P> for Slob<P> {
     ) -> Option<P::Ptr> {
         self.alloc_object(
             backing,
-            if self.flags.kmalloc { bytes } else { self.geometry.object_size },
+            if self.flags.has(CacheFlags::KMALLOC) { bytes } else { self.geometry.object_size },
             gfp,
             node,
         )
@@ -324,7 +324,7 @@ impl<P: Platform> Engine<P> for Slob<P> {
     fn free(&self, backing: &Backing<'_, P, Heap<P>>, object: P::Ptr) -> Result<(), Misuse> {
         let placed = self.place(object)?;
         let tally = self.tally(object);
-        if self.flags.typesafe_by_rcu {
+        if self.flags.has(CacheFlags::TYPESAFE_BY_RCU) {
             let (pfn, at) = P::locate(object);
             let argument = ((pfn.0 as u64) << P::page_shift()) + at as u64;
             P::after_grace_period(Work { kind: WorkKind::FreeObject, cache: self.id.0, argument });

@@ -3,7 +3,7 @@
 //! Each field of [`SlubPolicy`] is one policy that can be changed alone; [`super::eras`] has the presets by
 //! release and the knobs. Releases that no source confirms are marked "from memory" in docs/theory/slub.md.
 
-use crate::cache::{CacheSpec, LinkPlace};
+use crate::cache::{CacheFlags, CacheSpec, LinkPlace};
 use crate::order::OrderRule;
 use crate::release::Release;
 use slablab_pages::Attempt;
@@ -221,7 +221,7 @@ impl SlubPolicy {
         match self.sheaves {
             Sheaves::Off => 0,
             Sheaves::OptIn => spec.sheaf_capacity,
-            Sheaves::All if spec.flags.no_sheaves => 0,
+            Sheaves::All if spec.flags.has(CacheFlags::NO_SHEAVES) => 0,
             Sheaves::All => spec.sheaf_capacity.max(class_words - header),
         }
     }

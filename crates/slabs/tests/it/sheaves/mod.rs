@@ -336,7 +336,7 @@ fn sheaf_capacity_by_size() {
     check("slub@7.0", CacheSpec::of_size(8192), 16, 12);
     check("slub@7.0", CacheSpec::of_size(65536), 16, 4);
     check("slub@7.0", asks(100, 64), 12, 100);
-    let flags = CacheFlags { no_sheaves: true, ..CacheFlags::default() };
+    let flags = CacheFlags::NO_SHEAVES;
     check("slub@7.0", CacheSpec { flags, ..CacheSpec::of_size(64) }, 12, 0);
 }
 

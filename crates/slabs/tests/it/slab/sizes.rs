@@ -97,9 +97,8 @@ fn slab_layouts_match_a_real_6_1() {
             assert_eq!(found, (*order, *objects as u64), "{known_size} bytes by the rule");
         }
     }
-    let flags = CacheFlags::default();
-    let reclaimed = CacheFlags { reclaim_account: true, ..flags };
-    let kept = CacheFlags { constructor: true, typesafe_by_rcu: true, ..flags };
+    let reclaimed = CacheFlags::RECLAIM_ACCOUNT;
+    let kept = CacheFlags::CONSTRUCTOR | CacheFlags::TYPESAFE_BY_RCU;
     for (name, size, flags, objects, order) in [
         ("buffer_head", 104, reclaimed, 39, 0),
         ("inode_cache", 568, reclaimed, 7, 0),

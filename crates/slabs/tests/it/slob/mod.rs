@@ -122,9 +122,9 @@ impl Run {
 
     fn step(&mut self, step: Step) -> Result<(), String> {
         let plain = CacheSpec::of_size;
-        let rcu = CacheFlags { typesafe_by_rcu: true, ..CacheFlags::default() };
-        let line = CacheFlags { hwcache_align: true, ..CacheFlags::default() };
-        let kmalloc = CacheFlags { kmalloc: true, ..CacheFlags::default() };
+        let rcu = CacheFlags::TYPESAFE_BY_RCU;
+        let line = CacheFlags::HWCACHE_ALIGN;
+        let kmalloc = CacheFlags::KMALLOC;
         let (spec, bytes, node, places) = match step {
             Object(bytes, places) => (plain(bytes), bytes, None, places),
             Aligned(bytes, align, places) => (CacheSpec { align, ..plain(bytes) }, bytes, None, places),
@@ -475,7 +475,7 @@ fn seeded_pages_have_the_given_free_objects() {
             run.consistent().and_then(|()| run.end()).unwrap_or_else(|wrong| panic!("{spec:?}: {wrong}"));
         });
     }
-    let kmalloc = CacheFlags { kmalloc: true, ..CacheFlags::default() };
+    let kmalloc = CacheFlags::KMALLOC;
     check(CacheSpec::of_size(1000), 4, &[2], Some((3, 1, 0)));
     check(CacheSpec::of_size(1000), 4, &[3, 2, 1, 0], None);
     check(CacheSpec { flags: kmalloc, ..CacheSpec::of_size(512) }, 4, &[0, 3], Some((2, 1, 0)));

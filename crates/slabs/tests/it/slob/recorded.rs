@@ -143,11 +143,9 @@ fn replay(recorded: &str, preset: &str) -> [[u64; 2]; 2] {
                 let mut words = kind.split(' ');
                 let flag = words.next().expect("a type");
                 let mut number = || words.next().expect("a number").parse().expect("a number");
-                let flags = CacheFlags {
-                    kmalloc: flag == "k",
-                    typesafe_by_rcu: flag == "r",
-                    ..CacheFlags::default()
-                };
+                let flags = CacheFlags::NONE
+                    .with(CacheFlags::KMALLOC, flag == "k")
+                    .with(CacheFlags::TYPESAFE_BY_RCU, flag == "r");
                 let spec = CacheSpec::of_size(number());
                 replay.cache(CacheSpec { flags, align: number(), ..spec }, policy(preset))
             })

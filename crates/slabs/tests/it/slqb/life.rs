@@ -6,7 +6,7 @@ use slablab_platform::Frames;
 #[test]
 fn pages_of_rcu_caches_wait_for_readers() {
     Machine::new(two_nodes()).expect("the spec is right").enter(|| {
-        let flags = CacheFlags { typesafe_by_rcu: true, ..CacheFlags::default() };
+        let flags = CacheFlags::TYPESAFE_BY_RCU;
         let spec = CacheSpec { flags, ..CacheSpec::of_size(64) };
         let mut heap = Heap::new("slqb@2009-09,reap_ms=0", &spec);
         assert_eq!((heap.cache.geometry().size, heap.cache.geometry().link_offset), (72, 64));

@@ -118,7 +118,7 @@ fn random_programs_overlap_nothing_and_leak_nothing() {
         ),
         ("little memory", MachineSpec { nodes: nodes(&[2 * MIB, 0]), ..MachineSpec::uniform(4, 2, 0) }),
     ];
-    let flags = CacheFlags { typesafe_by_rcu: true, constructor: true, ..CacheFlags::default() };
+    let flags = CacheFlags::TYPESAFE_BY_RCU | CacheFlags::CONSTRUCTOR;
     let specs =
         [CacheSpec::of_size(8), CacheSpec::of_size(704), CacheSpec { flags, ..CacheSpec::of_size(4000) }];
     let fixes = [Memoryless::AsAsked, Memoryless::RemoteFirst, Memoryless::FreeAsLocal, Memoryless::Nearest];

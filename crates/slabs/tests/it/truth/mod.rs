@@ -84,14 +84,12 @@ pub(crate) fn caches() -> Vec<Cache> {
             cpu_partial: number(row[6]),
             min_partial: number(row[7]),
             user_size: number(row[8]),
-            flags: CacheFlags {
-                hwcache_align: row[9].contains('h'),
-                reclaim_account: row[9].contains('r'),
-                dma: row[9].contains('d'),
-                typesafe_by_rcu: row[9].contains('t'),
-                constructor: row[9].contains('c'),
-                ..CacheFlags::default()
-            },
+            flags: CacheFlags::NONE
+                .with(CacheFlags::HWCACHE_ALIGN, row[9].contains('h'))
+                .with(CacheFlags::RECLAIM_ACCOUNT, row[9].contains('r'))
+                .with(CacheFlags::DMA, row[9].contains('d'))
+                .with(CacheFlags::TYPESAFE_BY_RCU, row[9].contains('t'))
+                .with(CacheFlags::CONSTRUCTOR, row[9].contains('c')),
             constructor_known: !row[9].contains('?'),
         }),
         runs: u32::from_str_radix(row[10], 16).expect("a set of runs"),
@@ -136,7 +134,7 @@ impl Attributes {
         let no_merge = self.user_size > 0;
         CacheSpec {
             align: self.align,
-            flags: CacheFlags { no_merge, ..self.flags },
+            flags: self.flags.with(CacheFlags::NO_MERGE, no_merge),
             ..CacheSpec::of_size(self.object_size)
         }
     }
