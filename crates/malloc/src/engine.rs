@@ -159,14 +159,14 @@ impl OnceHeap {
     fn make(&'static self, choice: &Choice) -> Option<u8> {
         let pages = shared::pages()?;
         let is_slub = matches!(choice.preset, Preset::Slub(_)) && !choice.wrap.is_on_anywhere();
-        let registration = shared::register_own(is_slub);
+        let mut registration = shared::register_own(is_slub);
         let first = registration.first();
         if choice.wrap.is_on_anywhere() {
             if !wrapped::make(pages, first, choice) {
                 shared::release(registration);
                 return None;
             }
-            shared::publish_static(&registration, wrapped::heap().tenant());
+            shared::publish_static(&mut registration, wrapped::heap().tenant());
             return Some(IS_WRAPPED);
         }
         // SAFETY: the invariant of `OnceHeap`: this thread changed `state` to `STARTING`, so it alone refers
@@ -175,17 +175,17 @@ impl OnceHeap {
             match choice.preset {
                 Preset::Slub(policy) => {
                     let heap = (*self.slub.get()).write(engines::slub(pages, policy)(first));
-                    shared::publish_static(&registration, heap);
+                    shared::publish_static(&mut registration, heap);
                     Some(IS_SLUB)
                 }
                 Preset::Slqb(policy) => {
                     let heap = (*self.slqb.get()).write(Heap::new(pages, first, &policy));
-                    shared::publish_static(&registration, heap);
+                    shared::publish_static(&mut registration, heap);
                     Some(IS_SLQB)
                 }
                 Preset::Slab(policy) => {
                     let heap = (*self.slab.get()).write(Heap::new(pages, first, &policy));
-                    shared::publish_static(&registration, heap);
+                    shared::publish_static(&mut registration, heap);
                     Some(IS_SLAB)
                 }
                 Preset::Slob(_) => None,

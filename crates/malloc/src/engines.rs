@@ -87,9 +87,9 @@ pub(crate) fn slub(
 
 impl<E: Front<Native, Common: Sync> + Sync> ExtraHeap<E> {
     /// Makes a heap and registers it as a tenant.
-    fn publish(registration: Registration, make: impl FnOnce(u32) -> Heap<E>) -> Self {
+    fn publish(mut registration: Registration, make: impl FnOnce(u32) -> Heap<E>) -> Self {
         let heap: &'static Heap<E> = Box::leak(Box::new(make(registration.first())));
-        shared::publish_static(&registration, heap);
+        shared::publish_static(&mut registration, heap);
         ExtraHeap(heap)
     }
 }

@@ -49,7 +49,7 @@ fn find(at: usize) -> Option<&'static Block> {
     BLOCKS.iter().find(|block| at > TAKEN && block.at.load(Acquire) == at)
 }
 
-/// Maps `bytes` bytes, all zeros, at a multiple of `align`, and stores their address in `place`, if that is 0.
+/// Maps `bytes` bytes, all zeros, at a multiple of `align`, and stores their address in `place` if that is 0.
 /// Returns the address that is in `place` then: another thread's mapping may be there first. Nothing unmaps
 /// the mapping in `place`.
 pub(crate) fn map_once(place: &AtomicUsize, bytes: usize, align: usize) -> Option<usize> {

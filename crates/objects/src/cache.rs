@@ -1,12 +1,10 @@
-//! A cache of values of one type. `unsafe`: promises that a cache may
-//! go to and be shared by other threads.
+//! A cache of values of one type.
 
 use crate::constructor::{self, Constructed, Mode, Plain};
-use crate::object::{Object, Reserve};
+use crate::object::{Object, Reserve, Values};
 use crate::shrinker::Shrinker;
 use crate::untyped::{self, Spec};
 use crate::{AllocError, CreateError, InUse, InsertError, Letters, Limit, Stats};
-use std::marker::PhantomData;
 
 /// A cache of values of one type.
 ///
@@ -33,6 +31,13 @@ use std::marker::PhantomData;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
+/// Values that must stay in their thread make a cache that must stay there too:
+///
+/// ```compile_fail,E0277
+/// let cache = slablab_objects::ObjectCache::<std::rc::Rc<u8>>::new("connection").unwrap();
+/// std::thread::scope(|scope| _ = scope.spawn(|| cache.shrink()));
+/// ```
+///
 /// An object cannot outlive its cache:
 ///
 /// ```compile_fail,E0505
@@ -44,15 +49,8 @@ use std::marker::PhantomData;
 pub struct ObjectCache<T, M: Mode<T> = Plain> {
     raw: untyped::Cache,
     mode: M,
-    values: PhantomData<T>,
+    _values: Values<T>,
 }
-
-// SAFETY: only an `Object` refers to a value, so the cache itself does no more than move values between
-// threads.
-unsafe impl<T: Send, M: Mode<T> + Send> Send for ObjectCache<T, M> {}
-// SAFETY: only an `Object` refers to a value, so a shared cache moves values between threads, and shares
-// none.
-unsafe impl<T: Send, M: Mode<T> + Sync> Sync for ObjectCache<T, M> {}
 
 impl<T> ObjectCache<T> {
     /// A cache of plain values.
@@ -257,6 +255,6 @@ impl<'a> Builder<'a> {
         self.spec.align = self.spec.align.max(align_of::<T>());
         self.spec.kept = keeps;
         self.spec.end = if keeps { Some(constructor::end::<T>) } else { None };
-        Ok(ObjectCache { raw: untyped::Cache::create(&self.spec)?, mode, values: PhantomData })
+        Ok(ObjectCache { raw: untyped::Cache::create(&self.spec)?, mode, _values: Values::new() })
     }
 }

@@ -35,7 +35,6 @@
 //! Deliberately absent: C's functions, which the library `slablab-c` exports; counted references,
 //! generations, and anything else that a program can build on an object.
 
-#[expect(unsafe_code, reason = "goes to other threads")]
 mod cache;
 #[expect(unsafe_code, reason = "addresses come from anywhere")]
 pub mod checked;
@@ -50,7 +49,6 @@ mod object;
 mod prefill;
 mod shrinker;
 mod stats;
-#[expect(unsafe_code, reason = "publishes itself to the registry of tenants")]
 pub mod untyped;
 
 pub use cache::{Builder, ObjectCache};

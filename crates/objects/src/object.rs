@@ -20,10 +20,21 @@ pub struct Object<'c, T, M: Mode<T> = Plain> {
     value: PhantomData<T>,
 }
 
-// SAFETY: the invariant of `Object`: it alone refers to its value, so it may go where the value may go.
-unsafe impl<T: Send, M: Mode<T> + Sync> Send for Object<'_, T, M> {}
 // SAFETY: the invariant of `Object`: a shared `Object` gives shared references to its value, and no more.
 unsafe impl<T: Sync, M: Mode<T> + Sync> Sync for Object<'_, T, M> {}
+
+/// The values in a cache's free objects, which the cache drops. A cache that threads share moves values
+/// between them, so `T` must be `Send`. It shares no value: only an [`Object`] refers to one.
+pub(crate) struct Values<T>(PhantomData<T>);
+
+// SAFETY: this is no memory. A reference to a value comes from an `Object`, by its invariant the only one.
+unsafe impl<T: Send> Sync for Values<T> {}
+
+impl<T> Values<T> {
+    pub(crate) const fn new() -> Self {
+        Values(PhantomData)
+    }
+}
 
 impl<'c, T, M: Mode<T>> Object<'c, T, M> {
     /// Takes ownership of the value at `at`.
@@ -138,9 +149,6 @@ pub struct Reserve<'c, T, M: Mode<T> = Plain> {
     cache: &'c ObjectCache<T, M>,
     prefill: Prefill,
 }
-
-// SAFETY: the reserve alone has its objects. In a constructed cache they hold values, which are `Send`.
-unsafe impl<T: Send, M: Mode<T> + Sync> Send for Reserve<'_, T, M> {}
 
 impl<'c, T, M: Mode<T>> Reserve<'c, T, M> {
     pub(crate) fn new(cache: &'c ObjectCache<T, M>, count: usize) -> Result<Self, AllocError> {

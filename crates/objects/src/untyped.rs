@@ -1,5 +1,4 @@
 //! A cache of objects that are only bytes: one cache of one engine, on the process's page allocator.
-//! `unsafe`: registers the cache with the process.
 //!
 //! The typed cache ([`crate::ObjectCache`]) and the one that checks its callers ([`crate::checked`]) use this
 //! one. Nothing here reads or writes an object.
@@ -63,8 +62,7 @@ pub(crate) const WORD: usize = 8;
 
 /// A cache of untyped objects.
 pub struct Cache {
-    /// An `Arc`, because the process's registry refers to it too: moving a `Box` would invalidate that
-    /// reference.
+    /// Shared with the process's registry, until that releases or leaks the registration.
     inner: Arc<Inner>,
     registration: Option<Registration>,
 }
@@ -116,7 +114,7 @@ impl Cache {
         if !Native::has_room(SLOT_BYTES) {
             return Err(CreateError::TooMany);
         }
-        let registration = shared::register().ok_or(CreateError::TooMany)?;
+        let mut registration = shared::register().ok_or(CreateError::TooMany)?;
         let number = CacheId(registration.first());
         let cache = AnyEngine::create(number, spec, &engine);
         let limit = Counter::new(spec.limit, with!(&cache, cache => cache.geometry().size));
@@ -137,7 +135,7 @@ impl Cache {
             signal_frees: SignalFrees::default(),
             pages,
         });
-        publish(&registration, &inner);
+        shared::publish(&mut registration, inner.clone());
         Ok(Cache { inner, registration: Some(registration) })
     }
 
@@ -258,9 +256,9 @@ impl Cache {
     /// # Errors
     /// Objects are still allocated. They stay, and so does the cache.
     pub fn destroy(&mut self) -> Result<(), Busy> {
-        let Some(registration) = self.registration.take() else { return Ok(()) };
+        let Some(mut registration) = self.registration.take() else { return Ok(()) };
         self.inner.end_signal_frees();
-        shared::withdraw(&registration);
+        shared::withdraw(&mut registration);
         let inner = &*self.inner;
         let done = with!(&inner.engine, cache => cache.destroy(&inner.backing(cache)));
         shared::end_works(|| {
@@ -270,7 +268,7 @@ impl Cache {
         match done {
             Ok(()) => shared::release(registration),
             Err(_) => {
-                publish(&registration, &self.inner);
+                shared::publish(&mut registration, self.inner.clone());
                 self.registration = Some(registration);
             }
         }
@@ -330,20 +328,13 @@ pub(crate) const fn state_offset(size: usize) -> usize {
     size.next_multiple_of(WORD)
 }
 
-/// Lets upkeep call the cache whose content is `inner`.
-fn publish(registration: &Registration, inner: &Arc<Inner>) {
-    // SAFETY: `Cache::create` and `Cache::destroy` keep the registration and the `Arc` in one `Cache`, whose
-    // drop withdraws the tenant (`shared::release` in `Cache::destroy`, or `shared::leak`) before the `Arc`.
-    unsafe { shared::publish(registration, &**inner) };
-}
-
 impl Drop for Cache {
     fn drop(&mut self) {
         if self.destroy().is_ok() {
             return;
         }
         // Objects were forgotten. Their slabs stay and carry the cache's number, so it is not released.
-        if let Some(registration) = &self.registration {
+        if let Some(registration) = &mut self.registration {
             shared::leak(registration);
         }
     }

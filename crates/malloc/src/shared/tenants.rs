@@ -16,6 +16,7 @@ use slablab_platform::{CpuId, Work};
 use slablab_slabs::Usage;
 use std::cell::UnsafeCell;
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering::*};
 
 /// How many cache numbers a tenant has.
@@ -55,13 +56,22 @@ pub trait Tenant: Sync {
 /// A place in the registry.
 ///
 /// Invariant: `tenant` is written only while the state is `REGISTERED`, by the thread that has the
-/// [`Registration`]; it is read only while the state is `PUBLISHED` or `WITHDRAWN`, by threads that `calls`
-/// counts. The registration's thread waits for those after each change of the state ([`Place::change`]).
+/// [`Registration`] to itself; it is read only while the state is `PUBLISHED` or `WITHDRAWN`, by threads that
+/// `calls` counts. The registration's thread waits for those after each change of the state
+/// ([`Place::change`]).
 struct Place {
     state: AtomicU8,
     /// Calls to the tenant that run now, its name's among them.
     calls: AtomicU32,
-    tenant: UnsafeCell<Option<&'static dyn Tenant>>,
+    tenant: UnsafeCell<Option<Held>>,
+}
+
+/// What keeps a tenant.
+enum Held {
+    /// The process: the tenant stays.
+    Process(&'static dyn Tenant),
+    /// The registry, and the tenant's owner.
+    Shared(Arc<dyn Tenant + Send>),
 }
 
 const FREE: u8 = 0;
@@ -138,23 +148,23 @@ fn claim(number: u32) -> bool {
     claimed
 }
 
-/// Lets upkeep call a tenant from now on.
-///
-/// # Safety
-/// The tenant lives until [`release`] or [`leak`] returned.
-pub unsafe fn publish(registration: &Registration, tenant: &dyn Tenant) {
-    // SAFETY: only the lifetime changes. The section Safety above: the tenant lives until `release` or `leak`
-    // returned; after that, nothing refers to it.
-    publish_static(registration, unsafe { std::mem::transmute::<&dyn Tenant, &'static dyn Tenant>(tenant) });
+/// Lets upkeep call a tenant from now on. The registry drops its part of the tenant in [`release`] and
+/// [`leak`].
+pub fn publish(registration: &mut Registration, tenant: Arc<dyn Tenant + Send>) {
+    publish_held(registration, Held::Shared(tenant));
 }
 
 /// Lets upkeep call a tenant that lives as long as the process.
-pub fn publish_static(registration: &Registration, tenant: &'static dyn Tenant) {
+pub fn publish_static(registration: &mut Registration, tenant: &'static dyn Tenant) {
+    publish_held(registration, Held::Process(tenant));
+}
+
+fn publish_held(registration: &mut Registration, tenant: Held) {
     let place = registration.place();
     debug_assert_ne!(place.state.load(Relaxed), PUBLISHED, "published twice");
     place.change(REGISTERED);
-    // SAFETY: the invariant of `Place`: the state is `REGISTERED`, the registration is the caller's, and no
-    // call is counted.
+    // SAFETY: the invariant of `Place`: the state is `REGISTERED`, the registration is the caller's alone
+    // (`&mut`), and no call is counted.
     unsafe { *place.tenant.get() = Some(tenant) };
     // SeqCst: pairs with `call_if`, which counts itself before it reads the state.
     place.state.store(PUBLISHED, SeqCst);
@@ -162,7 +172,7 @@ pub fn publish_static(registration: &Registration, tenant: &'static dyn Tenant) 
 
 /// Waits until no call to the tenant runs, and none but [`Tenant::write_name`] will begin until it is
 /// published again. Must not be called by the tenant.
-pub fn withdraw(registration: &Registration) {
+pub fn withdraw(registration: &mut Registration) {
     let place = registration.place();
     place.change(WITHDRAWN);
     // A thread may have taken a work of this tenant off the queue, and not have called the tenant yet.
@@ -171,14 +181,14 @@ pub fn withdraw(registration: &Registration) {
 }
 
 /// Withdraws a tenant, and frees its numbers: no slab carries one of them any more.
-pub fn release(registration: Registration) {
-    withdraw(&registration);
+pub fn release(mut registration: Registration) {
+    withdraw(&mut registration);
     registration.place().forget_tenant(FREE);
 }
 
 /// Withdraws for good a tenant that leaves objects behind. Its numbers stay its own; its deferred works are
 /// not done.
-pub fn leak(registration: &Registration) {
+pub fn leak(registration: &mut Registration) {
     withdraw(registration);
     registration.place().forget_tenant(LEAKED);
 }
@@ -208,9 +218,14 @@ fn call_if<R>(number: u32, wanted: fn(u8) -> bool, f: impl FnOnce(&dyn Tenant) -
     }
     // SeqCst: counted before the state is read. `Place::change` writes the state before it reads the count.
     place.calls.fetch_add(1, SeqCst);
-    // SAFETY: the invariant of `Place`: published or withdrawn, and this call is counted.
-    let tenant = if wanted(place.state.load(SeqCst)) { unsafe { *place.tenant.get() } } else { None };
-    let result = tenant.map(f);
+    let held = wanted(place.state.load(SeqCst)).then(|| {
+        // SAFETY: the invariant of `Place`: published or withdrawn, and this call is counted.
+        unsafe { (*place.tenant.get()).as_ref() }
+    });
+    let result = held.flatten().map(|held| match held {
+        Held::Process(tenant) => f(*tenant),
+        Held::Shared(tenant) => f(&**tenant),
+    });
     less(&place.calls);
     result
 }

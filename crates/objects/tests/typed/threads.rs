@@ -1,7 +1,7 @@
 //! Threads that hand objects to each other, that end, and that outlive their cache.
 
 use crate::{Census, under_every_engine};
-use slablab_objects::{Builder, ObjectCache};
+use slablab_objects::{Builder, Constructed, Object, ObjectCache, Reserve};
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Barrier};
 
@@ -116,4 +116,20 @@ fn caches_are_created_and_destroyed_while_threads_use_others() {
             }
         });
     });
+}
+
+/// What may go to other threads, and what may be shared: a cell may go and not be shared, and a cache of
+/// cells may be shared all the same, because it lends none.
+#[test]
+fn caches_objects_and_reserves_go_to_threads() {
+    fn goes<T: Send>() {}
+    fn is_shared<T: Sync>() {}
+    type Values = std::cell::Cell<u8>;
+    goes::<ObjectCache<Values>>();
+    goes::<ObjectCache<Values, Constructed<Values>>>();
+    goes::<Object<'static, Values>>();
+    goes::<Reserve<'static, Values, Constructed<Values>>>();
+    is_shared::<ObjectCache<Values>>();
+    is_shared::<ObjectCache<Values, Constructed<Values>>>();
+    is_shared::<Object<'static, u8>>();
 }
