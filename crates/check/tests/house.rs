@@ -26,6 +26,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("kernel", &[]),
     ("workloads", &[]),
     ("report", &[]),
+    ("stats", &[]),
     ("doctor", &["slabs", "kernel", "workloads", "report"]),
     ("lab", &["platform", "pages", "slabs", "model", "kernel", "workloads", "report", "doctor"]),
     ("bench", &["slabs", "native", "malloc", "objects", "report"]),

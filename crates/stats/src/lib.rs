@@ -1,0 +1,37 @@
+//! Statistics of repeated measurements, and the tables that mails to the kernel's lists carry.
+//!
+//! ```text
+//! Sample ── Moments ──┬─ welch          do two means differ? intervals of their difference and ratio
+//!    │      (n, mean, └─ effect         Hedges' g
+//!    │       sd)
+//!    ├─ rank ─────────── effect         Mann-Whitney's U; Cliff's delta
+//!    ├─ bootstrap                       intervals of any statistic
+//!    └─ placement                       variance within and between placements
+//! holm                                  p-values of a whole table
+//! table ─┬─ avg_std                     AVG=13.19 STD=0.40
+//!        └─ mmtests                     Amean     1        1.2727 (   0.00%)
+//! ```
+//!
+//! A [`Moments`] needs no samples: a mail that gives only averages and standard deviations is enough for
+//! [`welch`], [`effect::hedges_g`] and the tables.
+//!
+//! This crate reads no file, no clock and no environment, and starts no thread. A result depends on the
+//! values, never on their order, and for [`bootstrap`] on the seed: it is the same on any number of threads.
+//! The distribution functions come from the crate `statrs`; `tests/golden.rs` compares every result with
+//! scipy's.
+
+#![forbid(unsafe_code)]
+
+pub mod bootstrap;
+pub mod effect;
+pub mod error;
+pub mod holm;
+pub mod placement;
+pub mod rank;
+pub mod sample;
+mod special;
+pub mod welch;
+
+pub use bootstrap::{Bootstrap, Interval, Method};
+pub use error::{Error, Result};
+pub use sample::{Moments, Sample, quantile};
