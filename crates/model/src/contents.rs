@@ -3,6 +3,7 @@
 //! A frame has contents from the first write on that is not of zeros; until then, and until its slab goes, it
 //! reads as 0.
 
+use crate::level::Level;
 use crate::memory::{Addr, Memory};
 use slablab_platform::Pfn;
 use slablab_platform::bytes::{find_other, pieces, put};
@@ -24,7 +25,7 @@ impl Contents {
     }
 }
 
-impl Memory {
+impl<L: Level> Memory<L> {
     /// Calls `f` with a frame's contents, made if there are none and `make` says so.
     fn with_contents<T>(&self, pfn: Pfn, make: bool, f: impl FnOnce(&mut Contents) -> T) -> Option<T> {
         let cell = self.contents(pfn);

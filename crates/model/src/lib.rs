@@ -20,6 +20,8 @@
 
 mod contents;
 mod hardware;
+mod level;
+mod lock;
 mod memory;
 mod slots;
 mod spec;
@@ -28,6 +30,7 @@ mod timers;
 mod world;
 
 pub use hardware::{Costs, Handover, Hardware, Ps};
+pub use level::{Access, Count, Level};
 pub use memory::Addr;
 pub use spec::{BadSpec, MachineSpec, NodeSpec};
-pub use world::{Machine, Model};
+pub use world::{Machine, MachineAt, Model, Modelled};

@@ -5,8 +5,9 @@
 //! never share.
 
 use crate::contents::Contents;
-use crate::world::Model;
-use slablab_platform::{Field, Frame, HotArray, Pfn, Word};
+use crate::level::{Access, Level};
+use crate::world::Modelled;
+use slablab_platform::{Field, Frame, HotArray, NodeId, Pfn, Word};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::num::NonZeroU64;
 
@@ -16,33 +17,55 @@ pub struct Addr(pub NonZeroU64);
 
 /// A shared word: one CPU runs at a time, so a cell is exact.
 #[derive(Debug)]
-pub struct Plain(Cell<u64>);
+pub struct Plain<L: Level> {
+    value: Cell<u64>,
+    line: L::Line,
+}
 
-impl Word for Plain {
+impl<L: Level> Plain<L> {
+    fn made(value: u64) -> Self {
+        Plain { value: Cell::new(value), line: L::line() }
+    }
+
+    #[inline]
+    fn read(&self) -> u64 {
+        L::word(self.line, Access::Read);
+        self.value.get()
+    }
+
+    #[inline]
+    fn write(&self, value: u64) {
+        L::word(self.line, Access::Write);
+        self.value.set(value);
+    }
+}
+
+impl<L: Level> Word for Plain<L> {
     fn new(value: u64) -> Self {
-        Plain(Cell::new(value))
+        Self::made(value)
     }
     #[inline]
     fn load(&self) -> u64 {
-        self.0.get()
+        self.read()
     }
     #[inline]
     fn load_acquire(&self) -> u64 {
-        self.0.get()
+        self.read()
     }
     #[inline]
     fn store(&self, value: u64) {
-        self.0.set(value);
+        self.write(value);
     }
     #[inline]
     fn store_release(&self, value: u64) {
-        self.0.set(value);
+        self.write(value);
     }
     #[inline]
     fn compare_exchange(&self, current: u64, new: u64) -> Result<u64, u64> {
-        let found = self.0.get();
+        L::word(self.line, Access::Exchange);
+        let found = self.value.get();
         if found == current {
-            self.0.set(new);
+            self.value.set(new);
             Ok(found)
         } else {
             Err(found)
@@ -50,17 +73,17 @@ impl Word for Plain {
     }
 }
 
-impl Field for Plain {
+impl<L: Level> Field for Plain<L> {
     fn new(value: u64) -> Self {
-        Plain(Cell::new(value))
+        Self::made(value)
     }
     #[inline]
     fn get(&self) -> u64 {
-        self.0.get()
+        self.read()
     }
     #[inline]
     fn set(&self, value: u64) {
-        self.0.set(value);
+        self.write(value);
     }
 }
 
@@ -75,28 +98,31 @@ const NO_HALVES: (Pfn, u32) = (Pfn(0), 0);
 
 /// A cache line each: a walk over frames touches one per frame.
 #[repr(align(64))]
-struct Record {
-    frame: Frame<Model>,
+struct Record<L: Level> {
+    frame: Frame<Modelled<L>>,
     /// First link of this frame's objects plus 1; 0 while the frame holds no slab.
     links: Cell<u32>,
     /// log2 of the bytes that share one link.
     shift: Cell<u8>,
+    /// The node of the frame's memory.
+    home: Cell<u16>,
     /// What was written into the frame's objects.
     contents: Cell<Option<Box<Contents>>>,
 }
 
-impl Record {
-    fn new() -> Record {
+impl<L: Level> Record<L> {
+    fn new(home: NodeId) -> Self {
         Record {
-            frame: <Frame<Model>>::new(),
+            frame: L::together(Some(home), <Frame<Modelled<L>>>::new),
             links: Cell::new(0),
             shift: Cell::new(0),
+            home: Cell::new(home.0),
             contents: Cell::default(),
         }
     }
 }
 
-impl std::fmt::Debug for Record {
+impl<L: Level> std::fmt::Debug for Record<L> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Record")
             .field("frame", &self.frame)
@@ -106,10 +132,32 @@ impl std::fmt::Debug for Record {
 }
 
 // Arrays: an index modulo their length needs no check.
-type Chunk = Box<[Record; CHUNK as usize]>;
-type Segment = Box<[Cell<u64>; SEGMENT as usize]>;
-/// Words of an object that is storage.
-type Storage = Box<[Cell<u64>]>;
+type Chunk<L> = Box<[Record<L>; CHUNK as usize]>;
+type Segment<L> = Box<[LinkCell<L>; SEGMENT as usize]>;
+
+/// An object's link, and what the level keeps beside it.
+#[derive(Debug)]
+struct LinkCell<L: Level> {
+    link: Cell<u64>,
+    beside: L::Beside,
+}
+
+impl<L: Level> LinkCell<L> {
+    fn new() -> Self {
+        LinkCell { link: Cell::new(0), beside: L::Beside::default() }
+    }
+}
+
+/// Words of an object that is storage, and what the level keeps beside each line of them.
+#[derive(Debug)]
+struct Storage<L: Level> {
+    words: Box<[Cell<u64>]>,
+    lines: Box<[L::Beside]>,
+    home: u16,
+}
+
+/// Words of a cache line.
+const LINE_WORDS: u32 = 8;
 
 #[cold]
 #[inline(never)]
@@ -125,10 +173,12 @@ fn boxed<T, const N: usize>(make: impl Fn() -> T) -> Box<[T; N]> {
 
 /// All memory of one machine.
 #[derive(Debug)]
-pub(crate) struct Memory {
+pub(crate) struct Memory<L: Level> {
     page_shift: u32,
-    chunks: Box<[OnceCell<Chunk>]>,
-    segments: Box<[OnceCell<Segment>]>,
+    /// The last frame of each node plus 1, in order.
+    node_ends: Box<[u32]>,
+    chunks: Box<[OnceCell<Chunk<L>>]>,
+    segments: Box<[OnceCell<Segment<L>>]>,
     /// The frame whose halves were used last, and its first link: a block is searched half by half.
     halves: Cell<(Pfn, u32)>,
     /// First link never handed out.
@@ -138,19 +188,19 @@ pub(crate) struct Memory {
     /// Frames that hold objects now, and at most so far.
     mapped: Cell<u64>,
     mapped_max: Cell<u64>,
-    storage: RefCell<Vec<Option<Storage>>>,
+    storage: RefCell<Vec<Option<Storage<L>>>>,
     spare_storage: RefCell<Vec<u32>>,
     /// Bytes of frames' contents.
     contents_bytes: Cell<usize>,
 }
 
-impl Memory {
+impl<L: Level> Memory<L> {
     /// Memory for `frames` frames; nothing touched.
-    pub(crate) fn new(page_shift: u32, frames: u32) -> Memory {
-        let empty = |n: usize| (0..n).map(|_| OnceCell::new()).collect();
+    pub(crate) fn new(page_shift: u32, frames: u32, node_frames: &[(Pfn, u32)]) -> Self {
         Memory {
             page_shift,
-            chunks: empty(frames.div_ceil(CHUNK) as usize + 1),
+            node_ends: node_frames.iter().map(|(first, frames)| first.0 + frames).collect(),
+            chunks: (0..frames.div_ceil(CHUNK) as usize + 1).map(|_| OnceCell::new()).collect(),
             segments: (0..u32::MAX / SEGMENT).map(|_| OnceCell::new()).collect(),
             halves: Cell::new(NO_HALVES),
             fresh: Cell::new(0),
@@ -164,7 +214,7 @@ impl Memory {
     }
 
     #[inline]
-    fn record(&self, pfn: Pfn) -> &Record {
+    fn record(&self, pfn: Pfn) -> &Record<L> {
         match self.chunks[(pfn.0 / CHUNK) as usize].get() {
             Some(chunk) => &chunk[(pfn.0 % CHUNK) as usize],
             None => self.fresh_record(pfn),
@@ -173,13 +223,16 @@ impl Memory {
 
     #[cold]
     #[inline(never)]
-    fn fresh_record(&self, pfn: Pfn) -> &Record {
-        let chunk = self.chunks[(pfn.0 / CHUNK) as usize].get_or_init(|| boxed(Record::new));
+    fn fresh_record(&self, pfn: Pfn) -> &Record<L> {
+        let chunk = self.chunks[(pfn.0 / CHUNK) as usize].get_or_init(|| {
+            let home = self.home_of(pfn);
+            boxed(|| Record::new(home))
+        });
         &chunk[(pfn.0 % CHUNK) as usize]
     }
 
     #[inline]
-    pub(crate) fn frame(&self, pfn: Pfn) -> &Frame<Model> {
+    pub(crate) fn frame(&self, pfn: Pfn) -> &Frame<Modelled<L>> {
         &self.record(pfn).frame
     }
 
@@ -193,6 +246,22 @@ impl Memory {
     pub(crate) fn locate(&self, object: Addr) -> (Pfn, u32) {
         let address = object.0.get();
         (Pfn((address >> self.page_shift) as u32), (address & ((1 << self.page_shift) - 1)) as u32)
+    }
+
+    /// The node that a frame's memory is on.
+    pub(crate) fn home_of(&self, pfn: Pfn) -> NodeId {
+        NodeId(self.node_ends.partition_point(|end| *end <= pfn.0).min(self.node_ends.len() - 1) as u16)
+    }
+
+    /// What the level keeps of the line an address is in, and the node of its memory. Objects smaller than a
+    /// line share that of the first.
+    #[inline]
+    pub(crate) fn beside(&self, at: Addr) -> (&L::Beside, u16) {
+        let (pfn, offset) = self.locate(at);
+        let record = self.record(pfn);
+        let Some(first) = record.links.get().checked_sub(1) else { in_no_slab(at) };
+        let offset = offset & !(LINE_WORDS * 8 - 1);
+        (&self.cell(first + (offset >> record.shift.get())).beside, record.home.get())
     }
 
     /// Gives the frames of a slab their links.
@@ -219,7 +288,7 @@ impl Memory {
         let first = self.fresh.get().next_multiple_of(count);
         self.fresh.set(first.checked_add(count).expect("links of more than 2^32 objects"));
         // Memory that is read before it is written is mapped twice by the system: halves are read first.
-        self.cell(first).set(0);
+        self.cell(first).link.set(0);
         first
     }
 
@@ -238,7 +307,7 @@ impl Memory {
     }
 
     #[inline]
-    fn link_cell(&self, object: Addr) -> &Cell<u64> {
+    fn link_cell(&self, object: Addr) -> &LinkCell<L> {
         let (pfn, offset) = self.locate(object);
         let record = self.record(pfn);
         let Some(first) = record.links.get().checked_sub(1) else { in_no_slab(object) };
@@ -246,7 +315,7 @@ impl Memory {
     }
 
     #[inline]
-    fn cell(&self, index: u32) -> &Cell<u64> {
+    fn cell(&self, index: u32) -> &LinkCell<L> {
         match self.segments[(index / SEGMENT) as usize].get() {
             Some(segment) => &segment[(index % SEGMENT) as usize],
             None => self.fresh_cell(index),
@@ -255,35 +324,35 @@ impl Memory {
 
     #[cold]
     #[inline(never)]
-    fn fresh_cell(&self, index: u32) -> &Cell<u64> {
-        let segment = self.segments[(index / SEGMENT) as usize].get_or_init(|| boxed(|| Cell::new(0)));
+    fn fresh_cell(&self, index: u32) -> &LinkCell<L> {
+        let segment = self.segments[(index / SEGMENT) as usize].get_or_init(|| boxed(LinkCell::new));
         &segment[(index % SEGMENT) as usize]
     }
 
     #[inline]
     pub(crate) fn link(&self, object: Addr) -> Option<Addr> {
-        NonZeroU64::new(self.link_cell(object).get()).map(Addr)
+        NonZeroU64::new(self.link_cell(object).link.get()).map(Addr)
     }
 
     #[inline]
     pub(crate) fn set_link(&self, object: Addr, next: Option<Addr>) {
-        self.link_cell(object).set(next.map_or(0, |next| next.0.get()));
+        self.link_cell(object).link.set(next.map_or(0, |next| next.0.get()));
     }
 
     /// Four halves share the link's cell of the eight bytes they are in.
     #[inline]
     pub(crate) fn half(&self, at: Addr) -> u16 {
-        (self.half_cell(at).get() >> Self::half_shift(at)) as u16
+        (self.half_cell(at).link.get() >> Self::half_shift(at)) as u16
     }
 
     #[inline]
     pub(crate) fn set_half(&self, at: Addr, value: u16) {
-        let (cell, shift) = (self.half_cell(at), Self::half_shift(at));
+        let (cell, shift) = (&self.half_cell(at).link, Self::half_shift(at));
         cell.set(cell.get() & !(0xffff << shift) | (value as u64) << shift);
     }
 
     #[inline]
-    fn half_cell(&self, at: Addr) -> &Cell<u64> {
+    fn half_cell(&self, at: Addr) -> &LinkCell<L> {
         let (pfn, offset) = self.locate(at);
         let (known, first) = self.halves.get();
         let first = if known == pfn { first } else { self.halves_of(at) };
@@ -312,24 +381,33 @@ impl Memory {
             storage.push(None);
             storage.len() as u32 - 1
         });
-        storage[index as usize] =
-            Some((0..words.max(HotArray::<Addr>::HEADER)).map(|_| Cell::new(0)).collect());
-        self.link_cell(object).set(index as u64 + 1);
+        let words = words.max(HotArray::<Addr>::HEADER);
+        storage[index as usize] = Some(Storage {
+            words: (0..words).map(|_| Cell::new(0)).collect(),
+            lines: (0..words.div_ceil(LINE_WORDS)).map(|_| L::Beside::default()).collect(),
+            home: self.home_of(self.locate(object).0).0,
+        });
+        self.link_cell(object).link.set(index as u64 + 1);
     }
 
     pub(crate) fn detach(&self, object: Addr) {
-        let index = self.link_cell(object).replace(0).checked_sub(1).expect("the object is no storage");
+        let index = self.link_cell(object).link.replace(0).checked_sub(1).expect("the object is no storage");
         self.storage.borrow_mut()[index as usize] = None;
         self.spare_storage.borrow_mut().push(index as u32);
     }
 
     /// Calls `f` with one word of storage.
     #[inline]
-    pub(crate) fn stored<T>(&self, object: Addr, index: u32, f: impl FnOnce(&Cell<u64>) -> T) -> T {
-        let at = self.link_cell(object).get().checked_sub(1).expect("the object is no storage");
+    pub(crate) fn stored<T>(
+        &self,
+        object: Addr,
+        index: u32,
+        f: impl FnOnce(&Cell<u64>, &L::Beside, u16) -> T,
+    ) -> T {
+        let at = self.link_cell(object).link.get().checked_sub(1).expect("the object is no storage");
         let storage = self.storage.borrow();
-        let words = storage[at as usize].as_ref().expect("storage was detached");
-        f(&words[index as usize])
+        let storage = storage[at as usize].as_ref().expect("storage was detached");
+        f(&storage.words[index as usize], &storage.lines[(index / LINE_WORDS) as usize], storage.home)
     }
 
     pub(crate) fn page_shift(&self) -> u32 {
@@ -357,8 +435,8 @@ impl Memory {
         let segments = self.segments.iter().filter(|segment| segment.get().is_some()).count();
         size_of_val(&*self.chunks)
             + size_of_val(&*self.segments)
-            + chunks * CHUNK as usize * size_of::<Record>()
-            + segments * SEGMENT as usize * 8
+            + chunks * CHUNK as usize * size_of::<Record<L>>()
+            + segments * SEGMENT as usize * size_of::<LinkCell<L>>()
             + self.contents_bytes.get()
     }
 }

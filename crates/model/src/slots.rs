@@ -1,24 +1,23 @@
-//! Per-CPU slots, per-node values and locks of the model.
-//!
-//! Locks are never contended here, because one CPU runs at a time. The order in which they are taken is
-//! checked.
+//! Per-CPU slots and per-node values of the model.
 
+use crate::level::{Access, Level, Path};
 use crate::memory::Addr;
-use crate::world::{Model, state};
+use crate::world::Modelled;
 use slablab_platform::{
-    CpuId, CpuShared, Event, HotArray, HotList, Local, Lock, Memory, NodeId, PerCpu, PerNode, Rank, Shortcut,
-    Topology, Want,
+    CpuId, CpuShared, Event, HotArray, HotList, Local, Memory, NodeId, PerCpu, PerNode, Shortcut, Topology,
+    Want,
 };
 use std::cell::{Cell, OnceCell, RefCell, RefMut};
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 
 /// One slot per CPU, made when first used.
-pub struct Slots<T> {
-    slots: Box<[OnceCell<Box<Slot<T>>>]>,
+pub struct Slots<L: Level, T> {
+    slots: Box<[OnceCell<Box<Slot<L, T>>>]>,
 }
 
-struct Slot<T> {
+struct Slot<L: Level, T> {
+    line: L::Line,
     held: Cell<bool>,
     asked: Cell<bool>,
     list: Cell<HotList<Addr>>,
@@ -27,9 +26,9 @@ struct Slot<T> {
     cold: RefCell<T>,
 }
 
-impl<T: Default> Slots<T> {
+impl<L: Level, T: Default> Slots<L, T> {
     #[inline]
-    fn slot(&self, cpu: CpuId) -> &Slot<T> {
+    fn slot(&self, cpu: CpuId) -> &Slot<L, T> {
         match self.slots[cpu.0 as usize].get() {
             Some(slot) => slot,
             None => self.fresh_slot(cpu),
@@ -38,9 +37,10 @@ impl<T: Default> Slots<T> {
 
     #[cold]
     #[inline(never)]
-    fn fresh_slot(&self, cpu: CpuId) -> &Slot<T> {
+    fn fresh_slot(&self, cpu: CpuId) -> &Slot<L, T> {
         self.slots[cpu.0 as usize].get_or_init(|| {
             Box::new(Slot {
+                line: L::together(Some(Modelled::<L>::cpu_node(cpu)), L::line),
                 held: Cell::new(false),
                 asked: Cell::new(false),
                 list: Cell::new(HotList::EMPTY),
@@ -52,20 +52,28 @@ impl<T: Default> Slots<T> {
     }
 
     #[inline]
-    fn mine(&self) -> &Slot<T> {
-        self.slot(Model::cpu())
+    fn mine(&self) -> &Slot<L, T> {
+        self.slot(Modelled::<L>::cpu())
     }
 
-    fn hold(&self, cpu: CpuId) -> Option<Held<'_, T>> {
+    fn hold(&self, cpu: CpuId) -> Option<Held<'_, L, T>> {
         let slot = self.slot(cpu);
         if slot.held.replace(true) {
             return None;
         }
+        slot.charged(Path::Hold);
         Some(Held { slot, cpu, cold: slot.cold.borrow_mut() })
     }
 }
 
-impl<T> Slot<T> {
+impl<L: Level, T> Slot<L, T> {
+    /// Charges an operation on the slot.
+    #[inline]
+    fn charged(&self, path: Path) {
+        L::path(path);
+        L::word(self.line, Access::Write);
+    }
+
     #[inline]
     fn count(&self, event: Event, n: u64) {
         let count = &self.counts[event as usize];
@@ -73,14 +81,14 @@ impl<T> Slot<T> {
     }
 }
 
-impl<T: Default> PerCpu<Addr, T> for Slots<T> {
+impl<L: Level, T: Default> PerCpu<Addr, T> for Slots<L, T> {
     type Local<'a>
-        = Held<'a, T>
+        = Held<'a, L, T>
     where
         T: 'a;
 
     fn new(_link_offset: u32) -> Self {
-        Slots { slots: (0..Model::cpus()).map(|_| OnceCell::new()).collect() }
+        Slots { slots: (0..Modelled::<L>::cpus()).map(|_| OnceCell::new()).collect() }
     }
 
     #[inline]
@@ -91,7 +99,8 @@ impl<T: Default> PerCpu<Addr, T> for Slots<T> {
         if !want.met(list.tag) || slot.held.get() {
             return None;
         }
-        slot.list.set(HotList { head: Model::link(object, 0), count: list.count - 1, tag: list.tag });
+        slot.charged(Path::ListPop);
+        slot.list.set(HotList { head: Modelled::<L>::link(object, 0), count: list.count - 1, tag: list.tag });
         slot.count(event, 1);
         Some(object)
     }
@@ -103,7 +112,8 @@ impl<T: Default> PerCpu<Addr, T> for Slots<T> {
         if !want.met(list.tag) || list.count >= limit || slot.held.get() {
             return false;
         }
-        Model::set_link(object, 0, list.head);
+        slot.charged(Path::ListPush);
+        Modelled::<L>::set_link(object, 0, list.head);
         slot.list.set(HotList { head: Some(object), count: list.count + 1, tag: list.tag });
         slot.count(event, 1);
         true
@@ -116,8 +126,9 @@ impl<T: Default> PerCpu<Addr, T> for Slots<T> {
         if array.size == 0 || slot.held.get() {
             return None;
         }
+        slot.charged(Path::ArrayPop);
         let size = array.size - 1;
-        let object = Model::storage_load(array.storage?, HotArray::<Addr>::HEADER + size);
+        let object = Modelled::<L>::storage_load(array.storage?, HotArray::<Addr>::HEADER + size);
         slot.array.set(HotArray { size, ..array });
         slot.count(event, 1);
         object
@@ -130,23 +141,26 @@ impl<T: Default> PerCpu<Addr, T> for Slots<T> {
         let (Some(storage), true) = (array.storage, array.size < array.capacity && !slot.held.get()) else {
             return false;
         };
-        Model::storage_store(storage, HotArray::<Addr>::HEADER + array.size, Some(object));
+        slot.charged(Path::ArrayPush);
+        Modelled::<L>::storage_store(storage, HotArray::<Addr>::HEADER + array.size, Some(object));
         slot.array.set(HotArray { size: array.size + 1, ..array });
         slot.count(event, 1);
         true
     }
 
-    fn local(&self) -> Option<Held<'_, T>> {
-        self.hold(Model::cpu())
+    fn local(&self) -> Option<Held<'_, L, T>> {
+        self.hold(Modelled::<L>::cpu())
     }
 
-    fn claim(&self, cpu: CpuId) -> Option<Held<'_, T>> {
+    fn claim(&self, cpu: CpuId) -> Option<Held<'_, L, T>> {
         // Between two events the modelled world stands still: every slot that is not held can be taken.
         self.hold(cpu)
     }
 
     fn ask(&self, cpu: CpuId) {
-        self.slot(cpu).asked.set(true);
+        let slot = self.slot(cpu);
+        L::word(slot.line, Access::Write);
+        slot.asked.set(true);
     }
 
     #[inline]
@@ -164,35 +178,35 @@ impl<T: Default> PerCpu<Addr, T> for Slots<T> {
 }
 
 /// A slot held exclusively.
-pub struct Held<'a, T> {
-    slot: &'a Slot<T>,
+pub struct Held<'a, L: Level, T> {
+    slot: &'a Slot<L, T>,
     cpu: CpuId,
     cold: RefMut<'a, T>,
 }
 
-impl<T> Drop for Held<'_, T> {
+impl<L: Level, T> Drop for Held<'_, L, T> {
     fn drop(&mut self) {
         self.slot.held.set(false);
     }
 }
 
-impl<T> Deref for Held<'_, T> {
+impl<L: Level, T> Deref for Held<'_, L, T> {
     type Target = T;
     fn deref(&self) -> &T {
         &self.cold
     }
 }
 
-impl<T> DerefMut for Held<'_, T> {
+impl<L: Level, T> DerefMut for Held<'_, L, T> {
     fn deref_mut(&mut self) -> &mut T {
         &mut self.cold
     }
 }
 
 /// No operation has a cheaper first part here. Tests call on the model what a malloc calls on its own world.
-impl<T: Default> Shortcut<Addr, T> for Slots<T> {}
+impl<L: Level, T: Default> Shortcut<Addr, T> for Slots<L, T> {}
 
-impl<T> Local<Addr, T> for Held<'_, T> {
+impl<L: Level, T> Local<Addr, T> for Held<'_, L, T> {
     fn cpu(&self) -> CpuId {
         self.cpu
     }
@@ -220,85 +234,42 @@ impl<T> Local<Addr, T> for Held<'_, T> {
 }
 
 /// One value per node, made when first asked for.
-pub struct Nodes<T>(Box<[OnceCell<Box<T>>]>);
+pub struct Nodes<L, T> {
+    values: Box<[OnceCell<Box<T>>]>,
+    level: PhantomData<L>,
+}
 
-impl<T: Default> PerNode<T> for Nodes<T> {
+impl<L: Level, T: Default> PerNode<T> for Nodes<L, T> {
     fn new() -> Self {
-        Nodes((0..Model::nodes()).map(|_| OnceCell::new()).collect())
+        let values = (0..Modelled::<L>::nodes()).map(|_| OnceCell::new()).collect();
+        Nodes { values, level: PhantomData }
     }
     #[inline]
     fn get(&self, node: NodeId) -> &T {
-        self.0[node.0 as usize].get_or_init(Box::default)
+        self.values[node.0 as usize].get_or_init(|| L::together(Some(node), Box::default))
     }
     fn peek(&self, node: NodeId) -> Option<&T> {
-        self.0[node.0 as usize].get().map(|value| &**value)
+        self.values[node.0 as usize].get().map(|value| &**value)
     }
 }
 
 /// One value per CPU, made when first asked for.
-pub struct Cpus<T>(Box<[OnceCell<Box<T>>]>);
+pub struct Cpus<L, T> {
+    values: Box<[OnceCell<Box<T>>]>,
+    level: PhantomData<L>,
+}
 
-impl<T: Default> CpuShared<T> for Cpus<T> {
+impl<L: Level, T: Default> CpuShared<T> for Cpus<L, T> {
     fn new() -> Self {
-        Cpus((0..Model::cpus()).map(|_| OnceCell::new()).collect())
+        let values = (0..Modelled::<L>::cpus()).map(|_| OnceCell::new()).collect();
+        Cpus { values, level: PhantomData }
     }
     #[inline]
     fn get(&self, cpu: CpuId) -> &T {
-        self.0[cpu.0 as usize].get_or_init(Box::default)
+        let made = || L::together(Some(Modelled::<L>::cpu_node(cpu)), Box::default);
+        self.values[cpu.0 as usize].get_or_init(made)
     }
     fn peek(&self, cpu: CpuId) -> Option<&T> {
-        self.0[cpu.0 as usize].get().map(|value| &**value)
-    }
-}
-
-/// A lock that checks its place in the order and counts.
-pub struct Ranked<R, T> {
-    value: RefCell<T>,
-    rank: PhantomData<fn() -> R>,
-}
-
-/// A lock held.
-pub struct Guard<'a, R: Rank, T> {
-    value: RefMut<'a, T>,
-    rank: PhantomData<fn() -> R>,
-}
-
-impl<R: Rank, T> Lock<T> for Ranked<R, T> {
-    type Guard<'a>
-        = Guard<'a, R, T>
-    where
-        T: 'a;
-
-    fn new(value: T) -> Self {
-        Ranked { value: RefCell::new(value), rank: PhantomData }
-    }
-
-    fn lock(&self) -> Guard<'_, R, T> {
-        self.try_lock().unwrap_or_else(|| panic!("{} taken twice: deadlock", R::NAME))
-    }
-
-    fn try_lock(&self) -> Option<Guard<'_, R, T>> {
-        let value = self.value.try_borrow_mut().ok()?;
-        state(|state| state.take_rank::<R>());
-        Some(Guard { value, rank: PhantomData })
-    }
-}
-
-impl<R: Rank, T> Drop for Guard<'_, R, T> {
-    fn drop(&mut self) {
-        state(|state| state.drop_rank::<R>());
-    }
-}
-
-impl<R: Rank, T> Deref for Guard<'_, R, T> {
-    type Target = T;
-    fn deref(&self) -> &T {
-        &self.value
-    }
-}
-
-impl<R: Rank, T> DerefMut for Guard<'_, R, T> {
-    fn deref_mut(&mut self) -> &mut T {
-        &mut self.value
+        self.values[cpu.0 as usize].get().map(|value| &**value)
     }
 }

@@ -1,7 +1,9 @@
 //! The machine's state and its side of the contract.
 
+use crate::level::{Access, Count, Level};
+use crate::lock::Ranked;
 use crate::memory::{self, Addr, CHUNK, Plain};
-use crate::slots::{Cpus, Nodes, Ranked, Slots};
+use crate::slots::{Cpus, Nodes, Slots};
 use crate::spec::{BadSpec, MachineSpec};
 use crate::timers::Timers;
 use slablab_platform::{
@@ -9,54 +11,63 @@ use slablab_platform::{
     Work, safe_memory,
 };
 use std::cell::{Cell, RefCell};
+use std::convert::Infallible;
+use std::marker::PhantomData;
 
-scoped_tls::scoped_thread_local!(static MACHINE: State);
-
-/// Calls `f` with the state of the machine this thread is in.
-#[inline]
-pub(crate) fn state<T>(f: impl FnOnce(&State) -> T) -> T {
-    MACHINE.with(f)
-}
-
-/// A modelled machine. Two machines can alternate on one thread; one machine is on one thread at a time.
+/// A modelled machine of one level. Two machines can alternate on one thread; one machine is on one thread at
+/// a time.
 #[derive(Debug)]
-pub struct Machine(State);
+pub struct MachineAt<L: Level>(pub(crate) State<L>);
 
-/// The world of the machine that the thread has entered. Its functions panic outside [`Machine::enter`].
+/// A machine of level `count`.
+pub type Machine = MachineAt<Count>;
+
+/// The world of the machine that the thread has entered. Its functions panic outside [`MachineAt::enter`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Model {}
+pub struct Modelled<L>(PhantomData<L>, Infallible);
+
+/// The world of level `count`.
+pub type Model = Modelled<Count>;
 
 /// What belongs to the running call rather than to the machine: a machine whose calls can be suspended
 /// switches this with the call.
-#[derive(Debug)]
-struct Call {
-    cpu: Cell<CpuId>,
-    context: Cell<Context>,
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Call {
+    pub(crate) cpu: CpuId,
+    context: Context,
     /// The levels of the locks held, a bit each.
-    held: Cell<u128>,
+    held: u128,
 }
 
+impl Call {
+    /// A call that holds nothing.
+    pub(crate) const fn on(cpu: CpuId) -> Call {
+        Call { cpu, context: Context::Task, held: 0 }
+    }
+}
+
+/// The state of a machine.
 #[derive(Debug)]
-pub(crate) struct State {
-    call: Call,
+pub struct State<L: Level> {
+    /// The running call.
+    pub(crate) call: Cell<Call>,
     now_ns: Cell<u64>,
     next_timer_ns: Cell<u64>,
-    memory: memory::Memory,
+    pub(crate) memory: memory::Memory<L>,
+    /// What the level keeps.
+    pub(crate) clocks: L::Clocks,
     counts: Box<[Cell<u64>; Event::COUNT]>,
     timers: RefCell<Timers>,
     random: Cell<u64>,
     cpu_memory_node: Vec<NodeId>,
     node_frames: Vec<(Pfn, u32)>,
     online: Vec<Cell<bool>>,
-    spec: MachineSpec,
+    pub(crate) spec: MachineSpec,
 }
 
-impl Machine {
-    /// A machine with untouched memory and unused slots.
-    ///
-    /// # Errors
-    /// A spec whose numbers contradict each other.
-    pub fn new(spec: MachineSpec) -> Result<Machine, BadSpec> {
+impl<L: Level> MachineAt<L> {
+    /// A machine with untouched memory and unused slots, and what its level keeps.
+    pub(crate) fn with_clocks(spec: MachineSpec, clocks: L::Clocks) -> Result<Self, BadSpec> {
         spec.check()?;
         // Each node starts at a multiple of the largest block. The first block stays unused: address 0 is no
         // object's.
@@ -77,11 +88,11 @@ impl Machine {
             NodeId(with_memory.min_by_key(|to| (distance(*node, *to), *to)).expect("some node has memory")
                 as u16)
         };
-        Ok(Machine(State {
-            call: Call { cpu: Cell::new(CpuId(0)), context: Cell::new(Context::Task), held: Cell::new(0) },
+        Ok(MachineAt(State {
+            call: Cell::new(Call::on(CpuId(0))),
             now_ns: Cell::new(0),
             next_timer_ns: Cell::new(u64::MAX),
-            memory: memory::Memory::new(spec.page_shift, next),
+            memory: memory::Memory::new(spec.page_shift, next, &node_frames),
             counts: Box::new([const { Cell::new(0) }; Event::COUNT]),
             timers: RefCell::default(),
             random: Cell::new(spec.seed),
@@ -90,13 +101,14 @@ impl Machine {
             online: (0..spec.cpu_node.len())
                 .map(|cpu| Cell::new(spec.cpu_online.get(cpu).copied().unwrap_or(true)))
                 .collect(),
+            clocks,
             spec,
         }))
     }
 
     /// Runs `f` on this machine.
     pub fn enter<T>(&mut self, f: impl FnOnce() -> T) -> T {
-        MACHINE.set(&self.0, f)
+        L::enter(&self.0, f)
     }
 
     /// Bytes that frames and links take now.
@@ -110,17 +122,44 @@ impl Machine {
     }
 }
 
-impl State {
+impl Machine {
+    /// A machine with untouched memory and unused slots.
+    ///
+    /// # Errors
+    /// A spec whose numbers contradict each other.
+    pub fn new(spec: MachineSpec) -> Result<Machine, BadSpec> {
+        Self::with_clocks(spec, ())
+    }
+}
+
+impl<L: Level> State<L> {
     pub(crate) fn take_rank<R: Rank>(&self) {
-        let held = self.call.held.get();
+        let call = self.call.get();
+        let held = call.held;
         let bit = 1u128 << R::LEVEL;
         assert!(held < bit, "{} (level {}) taken while holding level {}", R::NAME, R::LEVEL, held.ilog2());
-        self.call.held.set(held | bit);
+        self.call.set(Call { held: held | bit, ..call });
         self.count(R::EVENT, 1);
     }
 
     pub(crate) fn drop_rank<R: Rank>(&self) {
-        self.call.held.set(self.call.held.get() & !(1u128 << R::LEVEL));
+        let call = self.call.get();
+        self.call.set(Call { held: call.held & !(1u128 << R::LEVEL), ..call });
+    }
+
+    /// Charges that `bytes` bytes of an object of a slab are touched.
+    #[inline]
+    pub(crate) fn touch(&self, at: Addr, bytes: u32, access: Access) {
+        if L::TIMED {
+            let (beside, home) = self.memory.beside(at);
+            L::object(self, beside, home, bytes, access);
+        }
+    }
+
+    /// Event time.
+    #[inline]
+    pub(crate) fn event_ns(&self) -> u64 {
+        self.now_ns.get()
     }
 
     fn count(&self, event: Event, n: u64) {
@@ -130,35 +169,35 @@ impl State {
 
     fn defer(&self, cpu: CpuId, delay_ns: u64, work: Work) {
         let mut timers = self.timers.borrow_mut();
-        timers.defer(self.now_ns.get() + delay_ns, cpu, work);
+        timers.defer(L::now_ns(self) + delay_ns, cpu, work);
         self.next_timer_ns.set(timers.earliest());
     }
 }
 
-impl Model {
+impl<L: Level> Modelled<L> {
     /// Continues on another CPU.
     #[inline]
     pub fn run_on(cpu: CpuId) {
-        state(|state| state.call.cpu.set(cpu));
+        L::with(|state| state.call.set(Call { cpu, ..state.call.get() }));
     }
 
     /// Event time goes to `now_ns`, never back.
     #[inline]
     pub fn advance_to(now_ns: u64) {
-        state(|state| state.now_ns.set(state.now_ns.get().max(now_ns)));
+        L::with(|state| state.now_ns.set(state.now_ns.get().max(now_ns)));
     }
 
     /// When the earliest delayed work is due, ns; `u64::MAX` without any.
     #[inline]
     pub fn next_timer_ns() -> u64 {
-        state(|state| state.next_timer_ns.get())
+        L::with(|state| state.next_timer_ns.get())
     }
 
     /// The earliest delayed work that is due now, and the CPU it is for.
     pub fn next_due() -> Option<(CpuId, Work)> {
-        state(|state| {
+        L::with(|state| {
             let mut timers = state.timers.borrow_mut();
-            let due = timers.next_due(state.now_ns.get());
+            let due = timers.next_due(L::now_ns(state));
             state.next_timer_ns.set(timers.earliest());
             due
         })
@@ -166,29 +205,32 @@ impl Model {
 
     /// Delayed work that waits, in time order.
     pub fn waiting() -> Vec<(CpuId, Work)> {
-        state(|state| state.timers.borrow().waiting().collect())
+        L::with(|state| state.timers.borrow().waiting().collect())
     }
 
     /// Frames that hold objects of slabs: now, and the most so far.
     pub fn mapped_frames() -> (u64, u64) {
-        state(|state| state.memory.mapped())
+        L::with(|state| state.memory.mapped())
     }
 
     /// Sets where code runs from here.
     pub fn set_context(context: Context) {
-        state(|state| state.call.context.set(context));
+        L::with(|state| state.call.set(Call { context, ..state.call.get() }));
     }
 
     /// Takes a CPU up or down. Its slots stay; the assembler moves what they hold.
     pub fn set_online(cpu: CpuId, online: bool) {
-        state(|state| state.online[cpu.0 as usize].set(online));
+        L::with(|state| state.online[cpu.0 as usize].set(online));
     }
 
     /// How often an event that belongs to no cache was counted.
     pub fn counted(event: Event) -> u64 {
-        state(|state| state.counts[event as usize].get())
+        L::with(|state| state.counts[event as usize].get())
     }
 }
+
+/// Bytes of a word.
+const WORD: u32 = 8;
 
 /// SplitMix64 (Steele, Lea, Flood 2014): one word of state that grows by this, passes BigCrush.
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
@@ -199,161 +241,192 @@ fn mixed(seed: u64) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
-impl Topology for Model {
+impl<L: Level> Topology for Modelled<L> {
     fn cpus() -> u16 {
-        state(|state| state.spec.cpu_node.len() as u16)
+        L::with(|state| state.spec.cpu_node.len() as u16)
     }
     fn nodes() -> u16 {
-        state(|state| state.spec.nodes.len() as u16)
+        L::with(|state| state.spec.nodes.len() as u16)
     }
     #[inline]
     fn page_shift() -> u32 {
-        state(|state| state.spec.page_shift)
+        L::with(|state| state.spec.page_shift)
     }
     #[inline]
     fn cpu() -> CpuId {
-        state(|state| state.call.cpu.get())
+        L::with(|state| state.call.get().cpu)
     }
     #[inline]
     fn cpu_node(cpu: CpuId) -> NodeId {
-        state(|state| NodeId(state.spec.cpu_node[cpu.0 as usize]))
+        L::with(|state| NodeId(state.spec.cpu_node[cpu.0 as usize]))
     }
     #[inline]
     fn cpu_memory_node(cpu: CpuId) -> NodeId {
-        state(|state| state.cpu_memory_node[cpu.0 as usize])
+        L::with(|state| state.cpu_memory_node[cpu.0 as usize])
     }
     fn distance(from: NodeId, to: NodeId) -> u32 {
-        state(|state| match state.spec.distance.get(from.0 as usize) {
+        L::with(|state| match state.spec.distance.get(from.0 as usize) {
             Some(row) => row[to.0 as usize],
             None if from == to => 10,
             None => 20,
         })
     }
     fn node_frames(node: NodeId) -> (Pfn, u32) {
-        state(|state| state.node_frames[node.0 as usize])
+        L::with(|state| state.node_frames[node.0 as usize])
     }
     fn cpu_online(cpu: CpuId) -> bool {
-        state(|state| state.online[cpu.0 as usize].get())
+        L::with(|state| state.online[cpu.0 as usize].get())
     }
 }
 
-impl Frames for Model {
+impl<L: Level> Frames for Modelled<L> {
     type Ptr = Addr;
-    type Word = Plain;
-    type Field = Plain;
+    type Word = Plain<L>;
+    type Field = Plain<L>;
     #[inline]
     fn with_frame<T>(pfn: Pfn, f: impl FnOnce(&Frame<Self>) -> T) -> T {
-        state(|state| f(state.memory.frame(pfn)))
+        L::with(|state| f(state.memory.frame(pfn)))
     }
     #[inline]
     fn address(pfn: Pfn, offset: u64) -> Addr {
-        state(|state| state.memory.address(pfn, offset))
+        L::with(|state| state.memory.address(pfn, offset))
     }
     #[inline]
     fn locate(object: Addr) -> (Pfn, u32) {
-        state(|state| state.memory.locate(object))
+        L::with(|state| state.memory.locate(object))
     }
     fn map_slab(pfn: Pfn, order: u8, size: u32, _cache: u32) {
-        state(|state| state.memory.map(pfn, order, size));
+        L::with(|state| state.memory.map(pfn, order, size));
     }
     fn unmap_slab(pfn: Pfn, order: u8) {
-        state(|state| state.memory.unmap(pfn, order));
+        L::with(|state| state.memory.unmap(pfn, order));
     }
 }
 
-safe_memory! { impl[] Model;
+safe_memory! { impl[L: Level] Modelled<L>;
     #[inline]
     fn link(object: Addr, _offset: u32) -> Option<Addr> {
-        state(|state| state.memory.link(object))
+        L::with(|state| {
+            state.touch(object, WORD, Access::Read);
+            state.memory.link(object)
+        })
     }
     #[inline]
     fn set_link(object: Addr, _offset: u32, next: Option<Addr>) {
-        state(|state| state.memory.set_link(object, next));
+        L::with(|state| {
+            state.touch(object, WORD, Access::Write);
+            state.memory.set_link(object, next);
+        });
     }
     #[inline]
     fn half(at: Addr) -> u16 {
-        state(|state| state.memory.half(at))
+        L::with(|state| {
+            state.touch(at, WORD, Access::Read);
+            state.memory.half(at)
+        })
     }
     #[inline]
     fn set_half(at: Addr, value: u16) {
-        state(|state| state.memory.set_half(at, value));
+        L::with(|state| {
+            state.touch(at, WORD, Access::Write);
+            state.memory.set_half(at, value);
+        });
     }
     fn storage_attach(object: Addr, words: u32) {
-        state(|state| state.memory.attach(object, words));
+        L::with(|state| state.memory.attach(object, words));
     }
     #[inline]
     fn storage_load(object: Addr, index: u32) -> Option<Addr> {
-        state(|state| state.memory.stored(object, index, |word| word.get().try_into().ok().map(Addr)))
+        L::with(|state| {
+            state.memory.stored(object, index, |word, line, home| {
+                L::object(state, line, home, WORD, Access::Read);
+                word.get().try_into().ok().map(Addr)
+            })
+        })
     }
     #[inline]
     fn storage_store(object: Addr, index: u32, value: Option<Addr>) {
-        state(|state| {
-            state.memory.stored(object, index, |word| word.set(value.map_or(0, |value| value.0.get())));
+        L::with(|state| {
+            state.memory.stored(object, index, |word, line, home| {
+                L::object(state, line, home, WORD, Access::Write);
+                word.set(value.map_or(0, |value| value.0.get()));
+            });
         });
     }
     fn storage_detach(object: Addr) {
-        state(|state| state.memory.detach(object));
+        L::with(|state| state.memory.detach(object));
     }
     fn fill(at: Addr, bytes: u32, value: u8) {
-        state(|state| state.memory.fill(at, bytes, value));
+        L::with(|state| {
+            state.touch(at, bytes, Access::Write);
+            state.memory.fill(at, bytes, value);
+        });
     }
     fn differs(at: Addr, bytes: u32, value: u8) -> Option<(u32, u8)> {
-        state(|state| state.memory.differs(at, bytes, value))
+        L::with(|state| {
+            state.touch(at, bytes, Access::Read);
+            state.memory.differs(at, bytes, value)
+        })
     }
     fn word(at: Addr) -> u64 {
-        state(|state| state.memory.word(at))
+        L::with(|state| {
+            state.touch(at, WORD, Access::Read);
+            state.memory.word(at)
+        })
     }
     fn set_word(at: Addr, value: u64) {
-        state(|state| state.memory.set_word(at, value));
+        L::with(|state| {
+            state.touch(at, WORD, Access::Write);
+            state.memory.set_word(at, value);
+        });
     }
     fn mark_live(object: Addr, live: bool) -> bool {
-        state(|state| state.memory.mark(object, live))
+        L::with(|state| state.memory.mark(object, live))
     }
 }
 
-impl Time for Model {
+impl<L: Level> Time for Modelled<L> {
     fn now() -> u64 {
-        state(|state| state.now_ns.get())
+        L::with(|state| L::now_ns(state))
     }
     fn context() -> Context {
-        state(|state| state.call.context.get())
+        L::with(|state| state.call.get().context)
     }
     fn defer(cpu: CpuId, delay_ns: u64, work: Work) {
-        state(|state| state.defer(cpu, delay_ns, work));
+        L::with(|state| state.defer(cpu, delay_ns, work));
     }
     fn after_grace_period(work: Work) {
-        state(|state| state.defer(state.call.cpu.get(), state.spec.grace_period_ns, work));
+        L::with(|state| state.defer(state.call.get().cpu, state.spec.grace_period_ns, work));
     }
 }
 
-impl Hooks for Model {
+impl<L: Level> Hooks for Modelled<L> {
     fn random() -> u32 {
-        state(|state| {
+        L::with(|state| {
             let seed = state.random.get().wrapping_add(GOLDEN);
             state.random.set(seed);
             (mixed(seed) >> 32) as u32
         })
     }
     fn secret() -> u64 {
-        state(|state| mixed(!state.spec.seed))
+        L::with(|state| mixed(!state.spec.seed))
     }
-    fn reclaim(_ask: Reclaim) -> bool {
-        // The policy "none": nothing is ever freed for a page allocation.
-        false
+    fn reclaim(ask: Reclaim) -> bool {
+        L::reclaim(ask)
     }
     fn permit(order: u8, _gfp: Gfp) -> bool {
-        state(|state| state.spec.fail_order.is_none_or(|fail| order < fail))
+        L::with(|state| state.spec.fail_order.is_none_or(|fail| order < fail))
     }
     #[inline]
     fn count(event: Event, n: u64) {
-        state(|state| state.count(event, n));
+        L::with(|state| state.count(event, n));
     }
 }
 
-impl Platform for Model {
+impl<L: Level> Platform for Modelled<L> {
     type Ground = Self;
-    type Lock<R: Rank, T> = Ranked<R, T>;
-    type PerCpu<T: Default> = Slots<T>;
-    type PerNode<T: Default> = Nodes<T>;
-    type CpuShared<T: Default> = Cpus<T>;
+    type Lock<R: Rank, T> = Ranked<L, R, T>;
+    type PerCpu<T: Default> = Slots<L, T>;
+    type PerNode<T: Default> = Nodes<L, T>;
+    type CpuShared<T: Default> = Cpus<L, T>;
 }

@@ -1,0 +1,121 @@
+//! The level of a machine: what is kept besides counters.
+//!
+//! [`Count`] keeps nothing more: every hook of [`Level`] is an empty inline function and every type of it has
+//! no size, so a machine of level `Count` is as small and as fast as one without levels. [`Cost`](crate::Cost)
+//! keeps clocks, and charges every access.
+
+use crate::world::State;
+use slablab_platform::{NodeId, Reclaim};
+use std::fmt::Debug;
+
+/// How memory is touched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// The line is read.
+    Read,
+    /// The line is written.
+    Write,
+    /// The line is exchanged by one locked instruction.
+    Exchange,
+}
+
+/// Operations of a slot and of locks that have a price of their own, by the engine's release.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Path {
+    /// `pop_if` that found an object.
+    ListPop,
+    /// `push_if` that found room.
+    ListPush,
+    /// `pop` that found an object.
+    ArrayPop,
+    /// `push` that found room.
+    ArrayPush,
+    /// A slot is held: the way into a slow path.
+    Hold,
+}
+
+/// A level. The functions are hooks that the machine calls where memory is touched and where calls wait. The
+/// trait is sealed: [`Count`] and [`Cost`](crate::Cost) are the levels.
+pub trait Level: Copy + Eq + Debug + Sized + 'static {
+    /// Whether memory that is touched is charged.
+    const TIMED: bool;
+    /// What a word knows of its cache line.
+    type Line: Copy + Debug;
+    /// What lies beside each link.
+    type Beside: Default + Debug;
+    /// What a lock keeps of the calls that wait for it.
+    type Waiters: Default + Debug;
+    /// What the machine keeps.
+    type Clocks: Debug;
+
+    /// Calls `f` with the state of the machine that this thread has entered.
+    fn with<T>(f: impl FnOnce(&State<Self>) -> T) -> T;
+    /// Runs `f` with `state` entered.
+    fn enter<T>(state: &State<Self>, f: impl FnOnce() -> T) -> T;
+
+    /// The line of a word that is made now.
+    fn line() -> Self::Line;
+    /// Makes values whose words lie together, on lines of their own.
+    #[inline(always)]
+    fn together<T>(_home: Option<NodeId>, make: impl FnOnce() -> T) -> T {
+        make()
+    }
+    /// A word of a line is touched.
+    #[inline(always)]
+    fn word(_line: Self::Line, _access: Access) {}
+    /// `bytes` bytes of an object from its first line on are touched.
+    #[inline(always)]
+    fn object(_state: &State<Self>, _beside: &Self::Beside, _home: u16, _bytes: u32, _access: Access) {}
+    /// `bytes` bytes that belong to no line known to the machine are set to a value.
+    #[inline(always)]
+    fn cleared(_state: &State<Self>, _bytes: u32) {}
+    /// An operation with a price of its own was done.
+    #[inline(always)]
+    fn path(_path: Path) {}
+    /// The running call takes the lock when its turn comes; returns then.
+    #[inline(always)]
+    fn lock(_waiters: &Self::Waiters, _line: Self::Line, _level: u8) {}
+    /// Whether the lock can be taken without waiting; then it is taken.
+    #[inline(always)]
+    fn try_lock(_waiters: &Self::Waiters, _line: Self::Line, _level: u8) -> bool {
+        true
+    }
+    /// The running call gives the lock back.
+    #[inline(always)]
+    fn unlock(_waiters: &Self::Waiters, _line: Self::Line, _level: u8) {}
+    /// Now, nanoseconds.
+    fn now_ns(state: &State<Self>) -> u64;
+    /// The reclaim policy.
+    fn reclaim(_ask: Reclaim) -> bool {
+        // The policy "none": nothing is ever freed for a page allocation.
+        false
+    }
+}
+
+/// Level `count`: every counter exact, no clocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Count {}
+
+impl Level for Count {
+    const TIMED: bool = false;
+    type Line = ();
+    type Beside = ();
+    type Waiters = ();
+    type Clocks = ();
+
+    #[inline]
+    fn with<T>(f: impl FnOnce(&State<Self>) -> T) -> T {
+        MACHINE.with(f)
+    }
+    fn enter<T>(state: &State<Self>, f: impl FnOnce() -> T) -> T {
+        MACHINE.set(state, f)
+    }
+    #[inline(always)]
+    fn line() {}
+    #[inline]
+    fn now_ns(state: &State<Self>) -> u64 {
+        state.event_ns()
+    }
+}
+
+scoped_tls::scoped_thread_local!(static MACHINE: State<Count>);

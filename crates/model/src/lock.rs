@@ -1,0 +1,80 @@
+//! Locks of the model.
+//!
+//! At level `count` a lock is never contended, because one CPU runs at a time; at level `cost` calls wait for
+//! it. The order in which locks are taken is checked at both.
+
+use crate::level::Level;
+use slablab_platform::{Lock, Rank};
+use std::cell::{RefCell, RefMut};
+use std::marker::PhantomData;
+use std::ops::{Deref, DerefMut};
+
+/// A lock that checks its place in the order and counts.
+pub struct Ranked<L: Level, R, T> {
+    value: RefCell<T>,
+    line: L::Line,
+    waiters: L::Waiters,
+    rank: PhantomData<fn() -> R>,
+}
+
+/// A lock held.
+pub struct Guard<'a, L: Level, R: Rank, T> {
+    value: RefMut<'a, T>,
+    lock: &'a Ranked<L, R, T>,
+}
+
+impl<L: Level, R: Rank, T> Lock<T> for Ranked<L, R, T> {
+    type Guard<'a>
+        = Guard<'a, L, R, T>
+    where
+        T: 'a;
+
+    fn new(value: T) -> Self {
+        Ranked {
+            value: RefCell::new(value),
+            line: L::line(),
+            waiters: L::Waiters::default(),
+            rank: PhantomData,
+        }
+    }
+
+    fn lock(&self) -> Guard<'_, L, R, T> {
+        L::lock(&self.waiters, self.line, R::LEVEL);
+        self.taken().unwrap_or_else(|| panic!("{} taken twice: deadlock", R::NAME))
+    }
+
+    fn try_lock(&self) -> Option<Guard<'_, L, R, T>> {
+        if !L::try_lock(&self.waiters, self.line, R::LEVEL) {
+            return None;
+        }
+        self.taken()
+    }
+}
+
+impl<L: Level, R: Rank, T> Ranked<L, R, T> {
+    fn taken(&self) -> Option<Guard<'_, L, R, T>> {
+        let value = self.value.try_borrow_mut().ok()?;
+        L::with(|state| state.take_rank::<R>());
+        Some(Guard { value, lock: self })
+    }
+}
+
+impl<L: Level, R: Rank, T> Drop for Guard<'_, L, R, T> {
+    fn drop(&mut self) {
+        L::with(|state| state.drop_rank::<R>());
+        L::unlock(&self.lock.waiters, self.lock.line, R::LEVEL);
+    }
+}
+
+impl<L: Level, R: Rank, T> Deref for Guard<'_, L, R, T> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        &self.value
+    }
+}
+
+impl<L: Level, R: Rank, T> DerefMut for Guard<'_, L, R, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.value
+    }
+}
