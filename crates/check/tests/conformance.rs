@@ -2,7 +2,7 @@
 
 use slablab_check::suite::{Outcome, conform, conform_kit, conform_twisted};
 use slablab_check::{Bare, Limits, Loom, Refusing, Shape, Shuttle, Solo, broken};
-use slablab_model::{Machine, MachineSpec, Model, NodeSpec};
+use slablab_model::{Costs, Hardware, Machine, MachineSpec, Model, NodeSpec, Paths, Timed, TimedMachine};
 use slablab_platform::conformance::Testable;
 use slablab_slabs::wrap::Hardened;
 
@@ -65,6 +65,27 @@ fn modelled<P: Testable>(spec: &MachineSpec) -> Outcome {
     })
 }
 
+/// Runs the suite on the modelled machine with clocks, each check on a new machine.
+fn timed(spec: &MachineSpec) -> Outcome {
+    let cpus = spec.cpu_node.len() as u16;
+    let hardware = Hardware {
+        core: (0..cpus).map(|cpu| cpu / 2).collect(),
+        llc: spec.cpu_node.clone(),
+        socket: spec.cpu_node.clone(),
+        costs: Costs {
+            l1: 1_000,
+            transfer: vec![(10, 50_000)],
+            memory: vec![(10, 80_000)],
+            ..Costs::default()
+        },
+    };
+    conform::<Timed>(|check| {
+        let (spec, hardware) = (spec.clone(), hardware.clone());
+        let mut machine = TimedMachine::new(spec, hardware, Paths::default()).expect("the spec is right");
+        machine.enter(|| check.run()).map(|()| 1).map_err(|broken| broken.to_string())
+    })
+}
+
 #[test]
 fn model() {
     const GIB: u64 = 1 << 30;
@@ -77,6 +98,7 @@ fn model() {
     let tiny = MachineSpec::uniform(1, 1, GIB / 64);
     for spec in [plain, large_pages, memoryless, huge, tiny] {
         check("model", modelled::<Model>(&spec));
+        check("model with clocks", timed(&spec));
         check("model that refuses", modelled::<Refusing<Model>>(&spec));
         check("model with encoded links", modelled::<Hardened<Model>>(&spec));
     }

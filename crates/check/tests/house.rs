@@ -43,6 +43,7 @@ const FOREIGN: &[&str] = &["std::", "alloc::", "core::sync", "core::arch", "exte
 /// Files that may say `unsafe`, from the root of the repository. Each opens with why.
 const UNSAFE: &[&str] = &[
     "crates/platform/src/memory.rs",
+    "crates/model/src/calls.rs",
     "crates/native/src/local.rs",
     "crates/native/src/boot_memory.rs",
     "crates/native/src/sequence.rs",
@@ -85,7 +86,7 @@ const HEADINGS: [&str; 6] = ["Theory", "States", "Ways", "Locks", "Cost", "Unusu
 /// Modules of a room that are in a cycle of `use`, at most; a room that is not listed has none. `lib.rs`
 /// counts as one where a module names what it defines.
 const KNOTTED: &[(&str, usize)] =
-    &[("pages", 12), ("model", 4), ("native", 10), ("malloc", 9), ("objects", 5), ("c", 2), ("check", 4)];
+    &[("pages", 12), ("model", 6), ("native", 10), ("malloc", 9), ("objects", 5), ("c", 2), ("check", 4)];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -309,6 +310,7 @@ fn unsafe_has_an_address() {
 /// that needs fewer lowers the numbers.
 const UNSAFE_MOST: &[(&str, usize, usize)] = &[
     ("platform", 1, 2),
+    ("model", 1, 1),
     ("native", 8, 71),
     ("malloc", 7, 33),
     ("objects", 3, 17),

@@ -1,8 +1,8 @@
 //! The level of a machine: what is kept besides counters.
 //!
-//! [`Count`] keeps nothing more: every hook of [`Level`] is an empty inline function and every type of it has
-//! no size, so a machine of level `Count` is as small and as fast as one without levels. [`Cost`](crate::Cost)
-//! keeps clocks, and charges every access.
+//! [`Count`] keeps nothing more: every hook of [`Level`] is an empty inline function and every type of it
+//! has no size, so a machine of level `count` is as small and as fast as one without levels.
+//! [`Cost`](crate::Cost) keeps clocks, and charges every access.
 
 use crate::world::State;
 use slablab_platform::{NodeId, Reclaim};
@@ -85,6 +85,8 @@ pub trait Level: Copy + Eq + Debug + Sized + 'static {
     fn unlock(_waiters: &Self::Waiters, _line: Self::Line, _level: u8) {}
     /// Now, nanoseconds.
     fn now_ns(state: &State<Self>) -> u64;
+    /// Time goes to `now_ns`, never back.
+    fn advance_to(state: &State<Self>, now_ns: u64);
     /// The reclaim policy.
     fn reclaim(_ask: Reclaim) -> bool {
         // The policy "none": nothing is ever freed for a page allocation.
@@ -115,6 +117,10 @@ impl Level for Count {
     #[inline]
     fn now_ns(state: &State<Self>) -> u64 {
         state.event_ns()
+    }
+    #[inline]
+    fn advance_to(state: &State<Self>, now_ns: u64) {
+        state.set_event_ns(now_ns);
     }
 }
 

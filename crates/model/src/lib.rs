@@ -1,4 +1,5 @@
-//! The modelled machine, level `count`: every counter exact, no clocks of its own.
+//! The modelled machine, at two levels. At level `count` every counter is exact and there are no clocks. At
+//! level `cost` each CPU has a clock, memory that is touched costs time, and calls wait for locks.
 //!
 //! Page frames are only numbers. There is memory behind objects only where bytes were written, which
 //! debugging alone does. Frame descriptors, links and slots are made when first touched, so a fresh machine
@@ -10,15 +11,31 @@
 //!   Model::advance_to(ns)                 event time
 //!   Model::next_due()                     timers that are due and grace periods that have ended
 //!   Model::counted(event)                 counters outside caches
+//!
+//! TimedMachine::new(spec, hardware, paths)       level `cost`
+//!   Timed::spawn(cpu, at, f)              a call: f runs on cpu from `at` on
+//!   Timed::run()                          calls go on, that with the earliest clock first
 //! ```
+//!
+//! | module | contents |
+//! |---|---|
+//! | `level` | what differs between the levels: hooks, empty at level `count` |
+//! | `cost` | level `cost`: clocks, prices, locks that are waited for |
+//! | `calls` | calls as coroutines, in the order of their clocks |
+//! | `coherence` | cache lines: who touched one last, and what the next touch costs |
+//! | `hardware` | what a machine's parts cost: data |
 //!
 //! Deterministic: a seed and the sequence of calls give the same answers. What belongs to the running call
 //! (CPU, context, ranks of held locks) is one struct, apart from the machine's state. Absent on purpose: the
-//! model reads no clock, no environment and no hash order, and names no allocator. Its tests are in the crate
-//! `check`: the conformance suite, the oracle, and the sizes of its tables.
-#![forbid(unsafe_code)]
+//! model reads no clock of the host, no environment and no hash order, and names no allocator. Its tests are
+//! in the crate `check`: the conformance suite, the oracle, the sizes of its tables, calls and locks.
+#![deny(unsafe_code)]
 
+#[expect(unsafe_code, reason = "the running coroutine finds its own yielder")]
+mod calls;
+mod coherence;
 mod contents;
+mod cost;
 mod hardware;
 mod level;
 mod lock;
@@ -29,6 +46,8 @@ mod testable;
 mod timers;
 mod world;
 
+pub use calls::CallId;
+pub use cost::{Cost, LockTimes, Paths, Spent, Timed, TimedMachine};
 pub use hardware::{Costs, Handover, Hardware, Ps};
 pub use level::{Access, Count, Level};
 pub use memory::Addr;

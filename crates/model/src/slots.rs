@@ -13,8 +13,10 @@ use std::ops::{Deref, DerefMut};
 
 /// One slot per CPU, made when first used.
 pub struct Slots<L: Level, T> {
-    slots: Box<[OnceCell<Box<Slot<L, T>>>]>,
+    slots: Box<[LazySlot<L, T>]>,
 }
+
+type LazySlot<L, T> = OnceCell<Box<Slot<L, T>>>;
 
 struct Slot<L: Level, T> {
     line: L::Line,

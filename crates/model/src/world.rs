@@ -156,6 +156,11 @@ impl<L: Level> State<L> {
         }
     }
 
+    #[inline]
+    pub(crate) fn set_event_ns(&self, now_ns: u64) {
+        self.now_ns.set(self.now_ns.get().max(now_ns));
+    }
+
     /// Event time.
     #[inline]
     pub(crate) fn event_ns(&self) -> u64 {
@@ -181,10 +186,11 @@ impl<L: Level> Modelled<L> {
         L::with(|state| state.call.set(Call { cpu, ..state.call.get() }));
     }
 
-    /// Event time goes to `now_ns`, never back.
+    /// Time goes to `now_ns`, never back: event time at level `count`, the clock of the CPU this code runs on
+    /// at level `cost`.
     #[inline]
     pub fn advance_to(now_ns: u64) {
-        L::with(|state| state.now_ns.set(state.now_ns.get().max(now_ns)));
+        L::with(|state| L::advance_to(state, now_ns));
     }
 
     /// When the earliest delayed work is due, ns; `u64::MAX` without any.
@@ -234,6 +240,12 @@ const WORD: u32 = 8;
 
 /// SplitMix64 (Steele, Lea, Flood 2014): one word of state that grows by this, passes BigCrush.
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// The next state of a stream, and a number of it.
+pub(crate) fn split_mix(state: u64) -> (u64, u64) {
+    let state = state.wrapping_add(GOLDEN);
+    (state, mixed(state))
+}
 
 fn mixed(seed: u64) -> u64 {
     let mixed = (seed ^ (seed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -403,9 +415,9 @@ impl<L: Level> Time for Modelled<L> {
 impl<L: Level> Hooks for Modelled<L> {
     fn random() -> u32 {
         L::with(|state| {
-            let seed = state.random.get().wrapping_add(GOLDEN);
+            let (seed, drawn) = split_mix(state.random.get());
             state.random.set(seed);
-            (mixed(seed) >> 32) as u32
+            (drawn >> 32) as u32
         })
     }
     fn secret() -> u64 {

@@ -1,0 +1,236 @@
+//! Calls: stackful coroutines that run on the machine's CPUs in the order of their clocks. `unsafe`: the
+//! running coroutine finds its own `Yielder` through a pointer.
+//!
+//! A call is the unit that can wait: it is suspended where it lets an earlier call go first, in a lock's
+//! queue, and where it parks itself, and continues there. The call with the smallest clock goes next; of
+//! equal clocks, that on the CPU with the smallest number.
+
+use crate::hardware::Ps;
+use crate::world::Call;
+use corosensei::stack::DefaultStack;
+use corosensei::{Coroutine, CoroutineResult, Yielder};
+use slablab_platform::CpuId;
+use std::cell::{Cell, RefCell};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// A call's number. Numbers of ended calls are used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CallId(pub u32);
+
+/// Bytes of address space of a call's stack. Memory is used as it is touched.
+const STACK_BYTES: usize = 128 << 10;
+/// Stacks of ended calls that are kept.
+const SPARE_STACKS: usize = 4096;
+
+type Resumable = Coroutine<(), (), (), DefaultStack>;
+type Yields = Yielder<(), ()>;
+
+/// When a call continues: its clock, its CPU, its number.
+type Turn = (Ps, u16, u32);
+/// Later than every turn.
+const NEVER: Turn = (Ps::MAX, u16::MAX, u32::MAX);
+
+thread_local! {
+    /// The running call's own.
+    static YIELDER: Cell<*const Yields> = const { Cell::new(std::ptr::null()) };
+}
+
+/// One call that does not run.
+struct Slot {
+    resumable: Option<Resumable>,
+    call: Call,
+    parked: bool,
+}
+
+/// All calls of one machine.
+#[derive(Default)]
+pub(crate) struct Calls {
+    slots: RefCell<Vec<Slot>>,
+    spare_slots: RefCell<Vec<u32>>,
+    spare_stacks: RefCell<Vec<DefaultStack>>,
+    queue: RefCell<BinaryHeap<Reverse<Turn>>>,
+    /// The earliest turn of a call that waits to continue.
+    next: Cell<Option<Turn>>,
+    running: Cell<Option<CallId>>,
+    switches: Cell<u64>,
+    /// Calls are being ended: none continues any more.
+    ending: Cell<bool>,
+}
+
+impl std::fmt::Debug for Calls {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Calls")
+            .field("running", &self.running)
+            .field("next", &self.next)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Suspends the running call.
+fn suspend() {
+    let yielder = YIELDER.get();
+    assert!(!yielder.is_null(), "outside of a call nothing can wait");
+    // SAFETY: the first line of the running call's coroutine set the pointer to its own yielder, and the line
+    // below set it again after each suspension, so it is of the call that runs now; the coroutine's function,
+    // which borrows the yielder, returns after the call does.
+    unsafe { (*yielder).suspend(()) };
+    YIELDER.set(yielder);
+}
+
+impl Calls {
+    /// The running call; `None` outside of calls.
+    #[inline]
+    pub(crate) fn running(&self) -> Option<CallId> {
+        self.running.get()
+    }
+
+    /// How often a call was continued.
+    pub(crate) fn switches(&self) -> u64 {
+        self.switches.get()
+    }
+
+    /// Makes a call that begins on `cpu` at `at`.
+    pub(crate) fn spawn(&self, cpu: CpuId, at: Ps, f: impl FnOnce() + 'static) -> CallId {
+        let stack = self.spare_stacks.borrow_mut().pop().unwrap_or_else(|| {
+            DefaultStack::new(STACK_BYTES)
+                .unwrap_or_else(|error| panic!("no memory for the stack of one more call: {error}"))
+        });
+        let resumable = Coroutine::with_stack(stack, move |yielder: &Yields, ()| {
+            YIELDER.set(yielder);
+            f();
+        });
+        let slot = Slot { resumable: Some(resumable), call: Call::on(cpu), parked: false };
+        let mut slots = self.slots.borrow_mut();
+        let id = match self.spare_slots.borrow_mut().pop() {
+            Some(id) => {
+                slots[id as usize] = slot;
+                id
+            }
+            None => {
+                slots.push(slot);
+                slots.len() as u32 - 1
+            }
+        };
+        drop(slots);
+        self.enqueue((at, cpu.0, id));
+        CallId(id)
+    }
+
+    fn enqueue(&self, turn: Turn) {
+        self.queue.borrow_mut().push(Reverse(turn));
+        if self.next.get().is_none_or(|next| turn < next) {
+            self.next.set(Some(turn));
+        }
+    }
+
+    /// Lets calls with earlier clocks go first. Outside of calls nothing happens.
+    #[inline]
+    pub(crate) fn turn(&self, clock: Ps, cpu: CpuId) {
+        let Some(CallId(id)) = self.running.get() else { return };
+        if self.next.get().unwrap_or(NEVER) < (clock, cpu.0, id) {
+            self.wait_until(clock, cpu);
+        }
+    }
+
+    /// Suspends the running call until all calls with clocks before `at` have gone.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn wait_until(&self, at: Ps, cpu: CpuId) {
+        let CallId(id) = self.running.get().expect("outside of a call nothing can wait");
+        self.enqueue((at, cpu.0, id));
+        suspend();
+    }
+
+    /// Suspends the running call until another one unparks it.
+    pub(crate) fn park(&self) {
+        let CallId(id) = self.running.get().expect("outside of a call nothing can park");
+        self.slots.borrow_mut()[id as usize].parked = true;
+        suspend();
+    }
+
+    /// Continues a parked call on `cpu`, not before `at`.
+    pub(crate) fn unpark(&self, CallId(id): CallId, cpu: CpuId, at: Ps) {
+        if self.ending.get() {
+            return;
+        }
+        let mut slots = self.slots.borrow_mut();
+        let slot = &mut slots[id as usize];
+        assert!(std::mem::take(&mut slot.parked), "call {id} is not parked");
+        slot.call.cpu = cpu;
+        drop(slots);
+        self.enqueue((at, cpu.0, id));
+    }
+
+    /// The CPU of a call that does not run.
+    pub(crate) fn cpu_of(&self, CallId(id): CallId) -> CpuId {
+        if self.ending.get() { CpuId(0) } else { self.slots.borrow()[id as usize].call.cpu }
+    }
+
+    /// The calls that are parked.
+    pub(crate) fn parked(&self) -> Vec<CallId> {
+        let slots = self.slots.borrow();
+        let parked = slots.iter().enumerate().filter(|(_, slot)| slot.parked);
+        parked.map(|(id, _)| CallId(id as u32)).collect()
+    }
+
+    /// Takes the next turn at or before `last`.
+    fn pop(&self, last: Ps) -> Option<Turn> {
+        let mut queue = self.queue.borrow_mut();
+        let turn = queue.peek().map(|turn| turn.0).filter(|turn| turn.0 <= last)?;
+        queue.pop();
+        self.next.set(queue.peek().map(|turn| turn.0));
+        Some(turn)
+    }
+
+    /// Continues calls in the order of their clocks, until none is left that could continue at or before
+    /// `last`. `begin` is told the clock and the CPU before a call continues.
+    pub(crate) fn run(&self, running: &Cell<Call>, last: Ps, begin: impl Fn(u16, Ps)) {
+        assert!(self.running.get().is_none(), "calls are run from outside of calls");
+        while let Some((at, cpu, id)) = self.pop(last) {
+            begin(cpu, at);
+            self.switches.set(self.switches.get() + 1);
+            let (mut resumable, call) = {
+                let slot = &mut self.slots.borrow_mut()[id as usize];
+                (slot.resumable.take().expect("the call does not run"), slot.call)
+            };
+            let outside = running.replace(call);
+            self.running.set(Some(CallId(id)));
+            let result = resumable.resume(());
+            self.running.set(None);
+            let call = running.replace(outside);
+            match result {
+                CoroutineResult::Yield(()) => {
+                    let slot = &mut self.slots.borrow_mut()[id as usize];
+                    (slot.resumable, slot.call) = (Some(resumable), call);
+                }
+                CoroutineResult::Return(()) => {
+                    let mut stacks = self.spare_stacks.borrow_mut();
+                    if stacks.len() < SPARE_STACKS {
+                        stacks.push(resumable.into_stack());
+                    }
+                    self.spare_slots.borrow_mut().push(id);
+                }
+            }
+        }
+    }
+
+    /// Ends all calls wherever they are suspended. What they hold is dropped, each in its own place.
+    pub(crate) fn end(&self, running: &Cell<Call>) {
+        self.ending.set(true);
+        for slot in std::mem::take(&mut *self.slots.borrow_mut()) {
+            running.set(slot.call);
+            match slot.resumable {
+                // A second panic would end the program.
+                Some(resumable) if std::thread::panicking() => std::mem::forget(resumable),
+                resumable => drop(resumable),
+            }
+        }
+        running.set(Call::on(CpuId(0)));
+        self.queue.borrow_mut().clear();
+        self.spare_slots.borrow_mut().clear();
+        self.next.set(None);
+        self.running.set(None);
+        self.ending.set(false);
+    }
+}
