@@ -5,8 +5,8 @@
 //! per CPU it is always the refusing area, and the operations that fail there are tried by restartable
 //! sequences.
 
-use crate::region::{Own, Region, Table};
-use crate::{local, memory, per_cpu, space, system, topology};
+use crate::region::{self, Own, Region, Table, zeros};
+use crate::{local, memory, per_cpu, system, topology};
 use slablab_platform::{CpuId, NodeId};
 use std::mem::offset_of;
 use std::ptr;
@@ -23,12 +23,14 @@ pub(crate) const SLOTS_MIN: usize = 2;
 /// Bytes before the hot parts.
 pub(crate) const HEADER_BYTES: usize = size_of::<Header>();
 
-/// The memory of a thread's or a CPU's slots. An area of zeros refuses every hot operation.
-#[repr(C)]
-pub(crate) struct Area {
-    header: Header,
-    /// The hot parts of caches, each at the offset that its cache took from `slot_space`.
-    _hot_parts: [AtomicU64; (AREA_BYTES - HEADER_BYTES) / 8],
+zeros! {
+    /// The memory of a thread's or a CPU's slots. An area of zeros refuses every hot operation.
+    #[repr(C)]
+    pub(crate) struct Area {
+        header: Header,
+        /// The hot parts of caches, each at the offset that its cache took from `slot_space`.
+        _hot_parts: [AtomicU64; (AREA_BYTES - HEADER_BYTES) / 8],
+    }
 }
 
 impl Area {
@@ -56,17 +58,19 @@ pub(crate) static REFUSING: Area = Area::new();
 /// The refusing area of a thread in a hot operation. Never written.
 static IN_USE: Area = Area::new();
 
-/// The start of an area: with slots per thread, whose it is. It is not in the first cache line of a page:
-/// objects that begin with a page would evict that line from the first-level cache, where they all share a
-/// few places.
-#[repr(C, align(64))]
-struct Header {
-    _apart: [AtomicU64; 17 * LINE / 8],
-    slot: AtomicU16,
-    node: AtomicU16,
-    pagemap: LocalPagemap,
-    /// Pops from arrays until one is refused.
-    credit: AtomicI32,
+zeros! {
+    /// The start of an area: with slots per thread, whose it is. It is not in the first cache line of a
+    /// page: objects that begin with a page would evict that line from the first-level cache, where they all
+    /// share a few places.
+    #[repr(C, align(64))]
+    struct Header {
+        _apart: [AtomicU64; 17 * LINE / 8],
+        slot: AtomicU16,
+        node: AtomicU16,
+        pagemap: LocalPagemap,
+        /// Pops from arrays until one is refused.
+        credit: AtomicI32,
+    }
 }
 
 /// Where an area's credit is.
@@ -75,14 +79,16 @@ pub(crate) const CREDIT_AT: usize = offset_of!(Header, credit);
 /// and then.
 const CREDITS: i32 = 2039;
 
-/// The part of the heap that is memory of a thread's node, and its pagemap, for the thread alone. Empty in
-/// the refusing area.
-pub(crate) struct LocalPagemap {
-    /// The heap's address.
-    pub(crate) heap: Own<usize>,
-    pub(crate) start: Own<usize>,
-    /// The pagemap's entries of its frames.
-    pub(crate) pagemap: Own<Region<AtomicU64>>,
+zeros! {
+    /// The part of the heap that is memory of a thread's node, and its pagemap, for the thread alone. Empty
+    /// in the refusing area.
+    pub(crate) struct LocalPagemap {
+        /// The heap's address.
+        pub(crate) heap: Own<usize>,
+        pub(crate) start: Own<usize>,
+        /// The pagemap's entries of its frames.
+        pub(crate) pagemap: Own<Region<AtomicU64>>,
+    }
 }
 
 /// The areas of all slots.
@@ -116,7 +122,7 @@ fn open_more(slots: usize) -> bool {
     // Only the requested areas, if the kernel refuses more.
     slots <= room()
         && [(opened + step).max(slots).min(room()), slots].into_iter().any(|slots| {
-            let done = space::commit(at, slots.saturating_sub(opened) * AREA_BYTES);
+            let done = region::commit(at, slots.saturating_sub(opened) * AREA_BYTES);
             if done {
                 OPENED.fetch_max(slots, Relaxed);
             }

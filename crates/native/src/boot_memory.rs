@@ -5,7 +5,7 @@
 //! by size. Lock order: [`BOOT_MEMORY`] is the innermost lock of all.
 
 use crate::lock::Sleep;
-use crate::{space, system};
+use crate::{region, space, system};
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::ptr::{self, NonNull};
@@ -69,7 +69,7 @@ impl BootMemory {
         if at + size + AHEAD > self.committed && self.committed < self.end {
             let wanted = (at + size).max(self.committed + STEP).min(self.end);
             let all = wanted.saturating_sub(self.committed);
-            if space::commit(self.committed, all) {
+            if region::commit(self.committed, all) {
                 self.committed = wanted;
             } else if at + size > self.committed {
                 return None;

@@ -33,8 +33,8 @@
 //! |---|---|
 //! | `world` | the contract |
 //! | `object` | addresses of objects, words of mapped memory |
-//! | `space` | the reserved address space: its parts, and which of it may be written |
-//! | `region` | addresses turned into references: tables with a checked index, and access to the heap |
+//! | `space` | which parts the address space has, and how much of the heap may be written |
+//! | `region` | the mapping, and addresses turned into references: tables with a checked index, access to the heap |
 //! | `memory` | frames, descriptors, words of objects |
 //! | `area`, `slot_space` | areas: where, whose, and which lines are some cache's |
 //! | `thread`, `local` | threads: numbers, ends, thread-local words |
@@ -60,7 +60,7 @@ mod lock;
 mod memory;
 mod object;
 mod per_cpu;
-#[expect(unsafe_code, reason = "turns addresses into references")]
+#[expect(unsafe_code, reason = "owns address space, and turns addresses into references")]
 mod region;
 pub mod report;
 #[expect(unsafe_code, reason = "assembler")]
@@ -68,7 +68,6 @@ mod sequence;
 mod slot_space;
 #[expect(unsafe_code, reason = "owns memory")]
 mod slots;
-#[expect(unsafe_code, reason = "owns address space")]
 mod space;
 pub mod stack;
 #[expect(unsafe_code, reason = "calls the C library")]
@@ -85,4 +84,5 @@ pub use lock::Sleep;
 pub use memory::{Location, PagemapEntry, Start, Wishes};
 pub use object::Object;
 pub use per_cpu::{Owner, Served};
-pub use world::{Native, Trusted};
+pub use region::Trusted;
+pub use world::Native;

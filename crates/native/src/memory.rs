@@ -10,8 +10,8 @@
 use crate::area::LocalPagemap;
 use crate::object::{FIRST_BYTES, Object, Real};
 use crate::per_cpu::Owner;
-use crate::region::{HeapAccess, Table};
-use crate::space::{self, Access, Space};
+use crate::region::{self, Access, HeapAccess, Table};
+use crate::space::Space;
 use crate::{area, boot_memory, per_cpu, system, thread, topology};
 use slablab_platform::{Descriptor, Pfn};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU64, AtomicUsize, Ordering::*};
@@ -114,10 +114,10 @@ pub(crate) fn node_frames(node: u16) -> (Pfn, u32) {
 }
 
 /// For the contract's checks, which need an empty world: gives all memory back.
-pub(crate) fn forget() {
+pub(crate) fn forget(access: HeapAccess) {
     let (heap, frames) = (PLACES.heap.load(Relaxed), frames() as usize);
     for (at, bytes_each) in tables().into_iter().chain([(heap, system::page_size())]) {
-        space::discard(at, frames * bytes_each);
+        access.discard(at, frames * bytes_each);
     }
 }
 
@@ -165,12 +165,12 @@ fn place(huge_pages: bool) {
             let (first, count) = node_frames(node);
             let (at, bytes) = range(first, count);
             // The range is in the heap, which is not used yet.
-            space::prefer_node(at, bytes, node);
+            region::prefer_node(at, bytes, node);
         }
     }
     if huge_pages {
         let (at, bytes) = range(Pfn(0), frames());
-        HUGE.store(space::allow_huge_pages(at, bytes), Relaxed);
+        HUGE.store(region::allow_huge_pages(at, bytes), Relaxed);
     }
 }
 
@@ -178,7 +178,7 @@ fn place(huge_pages: bool) {
 pub(crate) fn commit_descriptors(first: Pfn, frames: u32) -> bool {
     tables().iter().all(|(at, bytes_each)| {
         let at = at + first.0 as usize * bytes_each;
-        space::commit(at, frames as usize * bytes_each)
+        region::commit(at, frames as usize * bytes_each)
     })
 }
 
@@ -255,9 +255,9 @@ pub(crate) fn secret() -> u64 {
 /// Gives a free block's memory back to the kernel, and the entries of its frames in the tables, except those
 /// of the first frame, which is the head of the free block. All of it reads as zeros then. `false` if the
 /// kernel refuses the block, which stays as it was.
-pub(crate) fn discard(pfn: Pfn, order: u8) -> bool {
+pub(crate) fn discard(access: HeapAccess, pfn: Pfn, order: u8) -> bool {
     // The block is in the heap, and the page allocator, its owner, does not use it.
-    if !space::discard(address(pfn, 0).addr(), system::page_size() << order) {
+    if !access.discard(address(pfn, 0).addr(), system::page_size() << order) {
         return false;
     }
     let (first, end) = (pfn.0 as usize + 1, pfn.0 as usize + (1 << order));
@@ -269,7 +269,7 @@ pub(crate) fn discard(pfn: Pfn, order: u8) -> bool {
         if bytes > 0 {
             // Entries of free frames that are not the head of a block: they are written before they are read
             // again.
-            space::discard(from, bytes);
+            access.discard(from, bytes);
         }
     }
     true
@@ -277,14 +277,14 @@ pub(crate) fn discard(pfn: Pfn, order: u8) -> bool {
 
 /// Makes the caller's page frames inaccessible and gives their memory back to the kernel, or makes them
 /// accessible again (`open`). No thread uses the frames. `false` if the kernel refuses.
-pub(crate) fn protect(pfn: Pfn, count: u32, open: bool) -> bool {
+pub(crate) fn protect(heap: HeapAccess, pfn: Pfn, count: u32, open: bool) -> bool {
     let (at, bytes) = (address(pfn, 0), (count as usize) << page_shift());
     let access = if open { Access::Write } else { Access::None };
     // The caller says that no thread uses the frames.
     if !open {
-        space::discard(at.addr(), bytes);
+        heap.discard(at.addr(), bytes);
     }
-    space::protect(at.addr(), bytes, access)
+    region::protect(at.addr(), bytes, access)
 }
 
 /// An address inside a slab or a block of page frames: which one, of which cache, and where in it.

@@ -20,7 +20,7 @@ use crate::area::{self, Area, Hidden};
 use crate::fork::{Pass, Section};
 use crate::object::Object;
 use crate::per_cpu::{self, Places};
-use crate::region::{Cache, HeapAccess};
+use crate::region::{Cache, HeapAccess, Trusted};
 use crate::sequence::{self, Hot};
 use crate::slot_space;
 use crate::thread::{self, Claim};
@@ -32,13 +32,13 @@ use std::mem::MaybeUninit;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*, compiler_fence};
 
-/// A cache's lines in all areas.
+/// A cache's lines in all areas, in the program `A`.
 #[derive(Debug)]
-pub struct Slots<T> {
+pub struct Slots<A, T> {
     cache: Cache,
     /// No thread uses the cache any more.
     closed: AtomicBool,
-    cold: PhantomData<fn() -> T>,
+    cold: PhantomData<fn() -> (A, T)>,
 }
 
 /// A cache's lines in one area. Zeros are a slot that was never used.
@@ -90,11 +90,11 @@ fn own_credit(area: &'static Area) -> &'static Cell<i32> {
 /// How often a thread tries again with the next CPU's slot if it is moved while it takes its CPU's.
 const TRIES: u32 = 3;
 
-// SAFETY: only `Native<A>`, where `A: Trusted`, names `Slots`, as its `Platform::PerCpu`. The addresses are
-// those that its engines put into slots, through the functions of `PerCpu` and `Local` below.
-const HEAP: HeapAccess = unsafe { HeapAccess::trusted() };
+impl<A: Trusted, T> Slots<A, T> {
+    const HEAP: HeapAccess = HeapAccess::of::<A>();
+}
 
-impl<T> Slots<T> {
+impl<A, T> Slots<A, T> {
     #[inline(always)]
     fn at(&self, area: &'static Area) -> &Slot<T> {
         // SAFETY: `new` took the lines from `offset` on, in every area, from `slot_space`, which gives them
@@ -113,7 +113,7 @@ impl<T> Slots<T> {
     }
 }
 
-impl<T: Default> Slots<T> {
+impl<A: Trusted, T: Default> Slots<A, T> {
     /// Holds this CPU's slot. If the thread is moved meanwhile, it holds the first CPU's slot, or none.
     fn hold_here(&self, places: &Places) -> Option<Held<'_, T>> {
         for _ in 0..TRIES {
@@ -221,7 +221,7 @@ impl<T: Default> Slot<T> {
     }
 }
 
-impl<T: Default> Shortcut<Object, T> for Slots<T> {
+impl<A: Trusted, T: Default> Shortcut<Object, T> for Slots<A, T> {
     #[inline(always)]
     fn pop_first(&self, _event: Event) -> Option<Object> {
         let hidden = Hidden::new();
@@ -234,10 +234,10 @@ impl<T: Default> Shortcut<Object, T> for Slots<T> {
             return None;
         }
         // An array that is not empty has storage, and below its size an address at every index.
-        let storage = HEAP.object(hot.storage.load(Relaxed));
-        let object = HEAP.nth(storage, last).load(Relaxed);
+        let storage = Self::HEAP.object(hot.storage.load(Relaxed));
+        let object = Self::HEAP.nth(storage, last).load(Relaxed);
         size.set(last);
-        Some(HEAP.object(object))
+        Some(Self::HEAP.object(object))
     }
 
     #[inline(always)]
@@ -250,14 +250,14 @@ impl<T: Default> Shortcut<Object, T> for Slots<T> {
             return false;
         }
         // An array that has room has storage.
-        let storage = HEAP.object(hot.storage.load(Relaxed));
-        HEAP.nth(storage, end).store(Object::to_raw(Some(object)), Relaxed);
+        let storage = Self::HEAP.object(hot.storage.load(Relaxed));
+        Self::HEAP.nth(storage, end).store(Object::to_raw(Some(object)), Relaxed);
         size.set(end + 1);
         true
     }
 }
 
-impl<T: Default> PerCpu<Object, T> for Slots<T> {
+impl<A: Trusted, T: Default> PerCpu<Object, T> for Slots<A, T> {
     type Local<'a>
         = Held<'a, T>
     where
@@ -288,7 +288,7 @@ impl<T: Default> PerCpu<Object, T> for Slots<T> {
         if !want.met(hot.tag.load(Relaxed)) {
             return None;
         }
-        let next = HEAP.word(object, self.cache.link()).load(Relaxed);
+        let next = Self::HEAP.word(object, self.cache.link()).load(Relaxed);
         hot.list.store(next << HEAD_SHIFT | ((list & COUNT_MASK) - 1), Relaxed);
         Some(object)
     }
@@ -307,7 +307,7 @@ impl<T: Default> PerCpu<Object, T> for Slots<T> {
             }
             return list == 0 && self.push_if_opened(want, limit, object, event);
         }
-        HEAP.word(object, self.cache.link()).store(head(list), Relaxed);
+        Self::HEAP.word(object, self.cache.link()).store(head(list), Relaxed);
         hot.list.store(Object::to_raw(Some(object)) << HEAD_SHIFT | ((list & COUNT_MASK) + 1), Relaxed);
         true
     }
@@ -379,7 +379,7 @@ impl<T: Default> PerCpu<Object, T> for Slots<T> {
     }
 }
 
-impl<T> Drop for Slots<T> {
+impl<A, T> Drop for Slots<A, T> {
     fn drop(&mut self) {
         for cpu in (0..area::used()).map(CpuId) {
             let slot = self.of(cpu);

@@ -17,15 +17,12 @@
 //! | memmap, pagemap, marks, flags | the page allocator's frontier moves on | a largest block's entries |
 //! | areas | a slot is first used | what is committed so far, 8 to 64 areas |
 //! | boot memory | less than 1 MiB of the committed part is left | 2 MiB, 8 MiB at first |
-//!
-//! `unsafe`: changes the access to memory.
 
 use crate::area::{AREA_BYTES, Area, SLOTS, SLOTS_MIN};
 use crate::memory::{self, FLAG_BYTES, Frame, page_shift};
-use crate::region::Region;
+use crate::region::{Access, Region, Reserved, commit};
 use crate::system;
 use slablab_platform::Pfn;
-use std::ptr::with_exposed_provenance_mut;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 /// Bytes of the heap: without a limit of address space 1 TiB; with less than the minimum the world does not
@@ -35,17 +32,6 @@ const HEAP_BYTES_MIN: usize = 1 << 20;
 /// Bytes of boot memory, likewise.
 const BOOT_BYTES: usize = 1 << 32;
 const BOOT_BYTES_MIN: usize = 1 << 18;
-
-/// What a part of reserved address space is good for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Access {
-    /// Reads and writes of it end the process.
-    None,
-    /// It reads as zeros, and costs nothing.
-    Read,
-    /// It may be written, and counts as data and as committed.
-    Write,
-}
 
 /// Addresses of the parts.
 pub(crate) struct Space {
@@ -101,37 +87,27 @@ impl Space {
             boot_bytes,
         ]
         .map(|bytes| bytes.next_multiple_of(system::page_size()));
-        let bytes = parts.iter().sum();
-        let whole = system::reserve(bytes)?;
-        let mut end = whole.as_ptr().expose_provenance();
-        let [heap, memmap, pagemap, marks, flags, areas, boot_memory] = parts.map(|bytes| {
-            let start = end;
-            end += bytes;
-            start
-        });
-        WHOLE[0].store(whole.addr().get(), Relaxed);
-        WHOLE[1].store(end, Relaxed);
-        let readable = protect(memmap, boot_memory - memmap, Access::Read);
-        if !readable || !commit(boot_memory, BOOT_BYTES_AT_FIRST.min(boot_bytes)) {
-            // SAFETY: `system::reserve` returned the range above, and no other thread knows its address.
-            unsafe { system::unmap_block(whole.as_ptr(), bytes) };
+        let whole = Reserved::new(parts.iter().sum())?;
+        let memmap = whole.start() + parts[0];
+        let boot_memory = whole.start() + parts[..6].iter().sum::<usize>();
+        let at_first = BOOT_BYTES_AT_FIRST.min(boot_bytes);
+        if !whole.protect(memmap, boot_memory - memmap, Access::Read)
+            || !whole.protect(boot_memory, at_first, Access::Write)
+        {
             return None;
         }
-        let heap = heap.next_multiple_of(align);
-        // SAFETY: the parts are cut from `whole`, which was reserved above, is zeros, and is never unmapped
-        // once `reserve_exactly` succeeds; each has the bytes of its entries, page-aligned, and is given away
-        // here alone. The types are atomics (`Real` is one, and an `Area`'s cells are in `Own`), whose zeros
-        // are 0.
-        let (memmap, pagemap, marks, flags, areas) = unsafe {
-            (
-                Region::new(memmap, frames),
-                Region::new(pagemap, frames),
-                Region::new(marks, heap_bytes / 512),
-                Region::new(flags, heap_bytes / FLAG_BYTES),
-                Region::new(areas, slots),
-            )
-        };
-        Some(Space { heap, frames, memmap, pagemap, marks, flags, areas, boot_memory, boot_bytes })
+        let mut rest = whole.keep();
+        Some(Space {
+            heap: rest.cut(parts[0]).next_multiple_of(align),
+            frames,
+            memmap: rest.entries(frames),
+            pagemap: rest.entries(frames),
+            marks: rest.entries(heap_bytes / 512),
+            flags: rest.entries(heap_bytes / FLAG_BYTES),
+            areas: rest.entries(slots),
+            boot_memory: rest.cut(boot_bytes),
+            boot_bytes,
+        })
     }
 }
 
@@ -149,65 +125,6 @@ const BLOCKS: usize = 2048;
 static COMMITTED: [AtomicU32; BLOCKS] = [const { AtomicU32::new(0) }; BLOCKS];
 /// Bytes of the heap that are committed.
 static COMMITTED_BYTES: AtomicUsize = AtomicUsize::new(0);
-
-/// Start and end of the mapping.
-static WHOLE: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
-
-/// Whether a range is inside of the mapping. Calls of the kernel for such a range change no other memory.
-fn is_inside(at: usize, bytes: usize) -> bool {
-    let (start, end) = (WHOLE[0].load(Relaxed), WHOLE[1].load(Relaxed));
-    start <= at && at <= end && bytes <= end - at
-}
-
-/// Makes whole pages writable; `false` if the kernel refuses.
-pub(crate) fn commit(at: usize, bytes: usize) -> bool {
-    let page = system::page_size();
-    let (start, end) = (at & !(page - 1), (at + bytes).next_multiple_of(page));
-    protect(start, end - start, Access::Write)
-}
-
-/// Gives whole pages of the mapping an access; `false` if the kernel refuses, or if pages are not of the
-/// mapping. The caller owns pages that lose an access: a thread that uses them ends the process.
-pub(crate) fn protect(at: usize, bytes: usize, access: Access) -> bool {
-    let access = match access {
-        Access::None => libc::PROT_NONE,
-        Access::Read => libc::PROT_READ,
-        Access::Write => libc::PROT_READ | libc::PROT_WRITE,
-    };
-    // SAFETY: `is_inside`: the pages are the world's, so that no other code's references lose an access. An
-    // access that the world's own references need and do not have ends the process, and is no undefined
-    // behaviour.
-    is_inside(at, bytes) && unsafe { libc::mprotect(with_exposed_provenance_mut(at), bytes, access) == 0 }
-}
-
-/// Gives the memory of whole pages of the mapping back; `false` if the kernel refuses. The caller owns what
-/// is in the pages, which read as zeros from then on: a value of every type that is there ([`Region`]).
-pub(crate) fn discard(at: usize, bytes: usize) -> bool {
-    advise(at, bytes, libc::MADV_DONTNEED)
-}
-
-/// Allows huge pages for pages of the mapping. `false` if the kernel has none.
-pub(crate) fn allow_huge_pages(at: usize, bytes: usize) -> bool {
-    advise(at, bytes, libc::MADV_HUGEPAGE)
-}
-
-fn advise(at: usize, bytes: usize, advice: libc::c_int) -> bool {
-    // SAFETY: `is_inside`: the pages are the world's; what the two functions above ask for leaves them as
-    // they are or makes them zeros.
-    is_inside(at, bytes) && unsafe { libc::madvise(with_exposed_provenance_mut(at), bytes, advice) == 0 }
-}
-
-/// Lets memory of pages of the mapping come from a node as long as that has some. The kernel's answer is not
-/// looked at: memory from elsewhere serves too.
-pub(crate) fn prefer_node(at: usize, bytes: usize, node: u16) {
-    let (mask, bits) = (1u64 << node, u64::BITS + 1);
-    if !is_inside(at, bytes) {
-        return;
-    }
-    // SAFETY: the kernel reads `mask`, whose bits it counts from 1, and changes where future pages of the
-    // range come from, not what the range holds.
-    unsafe { libc::syscall(libc::SYS_mbind, at, bytes, libc::MPOL_PREFERRED, &raw const mask, bits, 0) };
-}
 
 /// Commits `frames` frames of the heap from `first` on; `false` if the kernel refuses.
 #[inline]

@@ -3,7 +3,8 @@
 use crate::memory::Wishes;
 use crate::object::Object;
 use crate::per_cpu::Owner;
-use crate::world::{Native, Trusted};
+use crate::region::Trusted;
+use crate::world::Native;
 use crate::{area, memory, per_cpu, thread, timers};
 use slablab_platform::conformance::{Racer, Testable, Verdict};
 use slablab_platform::{CpuId, Event, Topology, Work};
@@ -29,7 +30,7 @@ impl<A: Trusted> Native<A> {
         static ENTERED: Mutex<()> = Mutex::new(());
         let _entered = ENTERED.lock().unwrap_or_else(PoisonError::into_inner);
         Self::start_with(Wishes { slots: wanted(), ..Wishes::default() });
-        memory::forget();
+        memory::forget(Self::HEAP);
         timers::clear();
         timers::advance(1);
         if pretending {

@@ -1,5 +1,4 @@
-//! The contract, over mapped memory. `unsafe`: declares [`Trusted`], and promises that the mapped memory is
-//! memory.
+//! The contract, over mapped memory. `unsafe`: promises that the mapped memory is memory.
 
 use crate::fork::Pass;
 use crate::lazy::{Cpus, Nodes};
@@ -7,7 +6,7 @@ use crate::lock::Futex;
 use crate::memory::{self, PagemapEntry, Start, Wishes};
 use crate::object::{Object, Real};
 use crate::per_cpu::Served;
-use crate::region::HeapAccess;
+use crate::region::{HeapAccess, Trusted};
 use crate::slots::Slots;
 use crate::{area, fork, per_cpu, report, slot_space, space, thread, timers, topology};
 use slablab_platform::{
@@ -58,24 +57,9 @@ use std::sync::atomic::{AtomicU8, Ordering::*};
 /// ```
 pub struct Native<A>(PhantomData<A>);
 
-/// A program's promise about its use of the native world.
-///
-/// # Safety
-///
-/// [`Native`]`<Self>` makes functions safe to call that read and write all memory of the heap, and memory
-/// beyond it if their arguments are wrong. The program that implements this trait promises that in it
-/// - engines and all other code call the functions of the contract as [`slablab_platform::Memory`] demands of
-///   engines;
-/// - one page allocator serves all engines over this world, and frees of pages and objects name pages and
-///   objects that this allocator and these engines handed out;
-/// - safe code outside the program cannot name the type that implements this trait, except by a name that is
-///   hidden and documented as not public.
-pub unsafe trait Trusted: 'static {}
-
 impl<A: Trusted> Native<A> {
     /// Access to the heap's memory.
-    // SAFETY: `A` is `Trusted`, which promises that engines call these functions as the contract says.
-    pub(crate) const HEAP: HeapAccess = unsafe { HeapAccess::trusted() };
+    pub(crate) const HEAP: HeapAccess = HeapAccess::of::<A>();
 
     /// Reserves address space, once per process, with the default [`Wishes`]. No other function may be called
     /// before.
@@ -177,18 +161,18 @@ impl<A: Trusted> Native<A> {
     /// Gives the memory of a free block back to the kernel; the block reads as zeros then. `false` if the
     /// kernel refused.
     pub fn discard(pfn: Pfn, order: u8) -> bool {
-        memory::discard(pfn, order)
+        memory::discard(Self::HEAP, pfn, order)
     }
 
     /// Makes the caller's page frames inaccessible, so that a read or a write of them ends the process, and
     /// gives their memory back to the kernel. `false` if the kernel refused.
     pub fn forbid(pfn: Pfn, count: u32) -> bool {
-        memory::protect(pfn, count, false)
+        memory::protect(Self::HEAP, pfn, count, false)
     }
 
     /// Makes page frames accessible again. `false` if the kernel refused.
     pub fn permit(pfn: Pfn, count: u32) -> bool {
-        memory::protect(pfn, count, true)
+        memory::protect(Self::HEAP, pfn, count, true)
     }
 
     /// The slab that any address is in; `None` if it is in none.
@@ -387,7 +371,7 @@ impl<A: Trusted> Hooks for Native<A> {
 impl<A: Trusted> Platform for Native<A> {
     type Ground = Self;
     type Lock<R: Rank, T> = Futex<R, T>;
-    type PerCpu<T: Default> = Slots<T>;
+    type PerCpu<T: Default> = Slots<A, T>;
     type PerNode<T: Default> = Nodes<T>;
     type CpuShared<T: Default> = Cpus<T>;
 }
