@@ -85,7 +85,7 @@ const HEADINGS: [&str; 6] = ["Theory", "States", "Ways", "Locks", "Cost", "Unusu
 /// Modules of a room that are in a cycle of `use`, at most; a room that is not listed has none. `lib.rs`
 /// counts as one where a module names what it defines.
 const KNOTTED: &[(&str, usize)] =
-    &[("pages", 12), ("model", 6), ("native", 10), ("malloc", 9), ("objects", 5), ("c", 2), ("check", 4)];
+    &[("pages", 7), ("model", 6), ("native", 10), ("malloc", 9), ("objects", 5), ("c", 2), ("check", 4)];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")

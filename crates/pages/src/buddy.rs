@@ -16,48 +16,11 @@
 //!   put                          to the head, or to the tail if it would soon merge further
 //! ```
 
-use crate::list::List;
 use crate::migrate::MigrateType;
-use crate::policy::{ORDERS, Reserve};
-use crate::report_free::Resident;
+use crate::policy::Reserve;
+use crate::resident::Resident;
 use crate::zone::{Blocks, Held};
 use slablab_platform::{Event, Field, FrameKind, FrameState, Pfn, Platform, Word};
-
-/// What `zone->lock` protects.
-#[derive(Debug)]
-pub(crate) struct Lists {
-    /// Free blocks per order and migrate type.
-    pub(crate) free_area: [[List; MigrateType::COUNT]; ORDERS],
-    /// Free frames: listed and beyond the frontier.
-    pub(crate) free: u64,
-    /// Frames in pageblocks reserved for atomic requests (`nr_reserved_highatomic`).
-    pub(crate) reserved: u32,
-    /// Frames before the frontier, counted from the zone's start.
-    pub(crate) touched: u32,
-    /// Where the frontier ends: the zone's end rounded down to the largest block.
-    pub(crate) frontier_end: u32,
-    /// Listed frames that may be resident (`report_free`).
-    pub(crate) resident: u64,
-    /// Orders whose counts changed since the lock was taken.
-    pub(crate) dirty: u32,
-    /// Whether the lock was ever taken.
-    pub(crate) opened: bool,
-}
-
-impl Default for Lists {
-    fn default() -> Self {
-        Lists {
-            free_area: [[List::default(); MigrateType::COUNT]; ORDERS],
-            free: 0,
-            reserved: 0,
-            touched: 0,
-            frontier_end: 0,
-            resident: 0,
-            dirty: 0,
-            opened: false,
-        }
-    }
-}
 
 /// Which end of a list a block goes to.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -88,6 +51,15 @@ impl<P: Platform> Held<'_, P> {
         let block_type = self.block_type(pfn);
         self.set_state(pfn, FrameKind::Inside, order, block_type);
         Some(pfn)
+    }
+
+    /// The frames of a free block that may be resident.
+    pub(crate) fn resident_of(&self, pfn: Pfn) -> Resident {
+        P::with_frame(pfn, |frame| Resident::unpack(frame.extra.get()))
+    }
+
+    pub(crate) fn set_resident(&self, pfn: Pfn, resident: Resident) {
+        P::with_frame(pfn, |frame| frame.extra.set(resident.pack()));
     }
 
     /// Takes back a block that was used: all its frames may be resident.

@@ -13,7 +13,7 @@
 //! ```
 
 use crate::migrate::MigrateType;
-use crate::report_free::Resident;
+use crate::resident::Resident;
 use crate::zone::Held;
 use crate::{Attempt, Pages};
 use slablab_platform::{Field, FrameKind, FrameState, Gfp, NodeId, Pfn, Platform, Word};

@@ -68,6 +68,7 @@ mod pcp;
 pub mod policy;
 mod report;
 mod report_free;
+mod resident;
 mod slow;
 mod steal;
 mod watermark;
@@ -81,7 +82,7 @@ pub use report::{Census, Imbalance, ZoneInfo};
 
 use machine::{Machine, ZONES};
 use pcp::CpuLists;
-use report_free::Resident;
+use resident::Resident;
 use slablab_platform::{
     Event, Field, FrameKind, FrameState, Gfp, NodeId, PerCpu, PerNode, Pfn, Platform, Word,
 };

@@ -1,7 +1,6 @@
 //! The policy as numbers of one machine, computed once, when a [`crate::Pages`] is made.
 
-use crate::pcp::PCP_ORDERS;
-use crate::policy::{Gap, MinFree, ORDERS, PagesPolicy, PcpHigh, ZoneRule};
+use crate::policy::{Gap, MinFree, ORDERS, PCP_ORDERS, PagesPolicy, PcpHigh, ZoneRule};
 use slablab_platform::{CpuId, Gfp, NodeId, Pfn, Platform};
 
 /// Zones a node can have.

@@ -21,16 +21,14 @@
 use crate::list::List;
 use crate::machine::ZONES;
 use crate::migrate::MigrateType;
-use crate::report_free::Resident;
+use crate::policy::PCP_ORDERS;
+use crate::resident::Resident;
 use crate::watermark::AllocFlags;
 use crate::zone::{Held, Zone};
 use crate::{Pages, Request};
 use slablab_platform::{
     CpuId, Event, Field, FrameKind, FrameState, Local, NodeId, PerCpu, PerNode, Pfn, Platform, Word,
 };
-
-/// Orders kept per CPU at most: 0 to 3.
-pub(crate) const PCP_ORDERS: usize = 4;
 
 /// A CPU's page lists of one node.
 #[derive(Debug, Default)]

@@ -20,6 +20,9 @@
 /// Highest order any world uses, plus one: Linux has 13 on arm64 with 64 KiB pages, mapped memory has 17.
 pub const ORDERS: usize = 18;
 
+/// Orders of the blocks on a CPU's page lists: 0 to 3.
+pub(crate) const PCP_ORDERS: usize = 4;
+
 /// The rules of one kernel's page allocator. [`PagesPolicy::for_release`] makes one; change a field to ask
 /// "what if".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

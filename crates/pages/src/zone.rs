@@ -13,11 +13,48 @@
 //! descriptor of theirs is ever read. A counter that was never published reads as what an untouched zone
 //! would publish, so an unused zone costs its zeros.
 
-use crate::buddy::Lists;
+use crate::list::List;
 use crate::machine::{Machine, Marks, PcpSizes, Span};
+use crate::migrate::MigrateType;
 use crate::policy::ORDERS;
 use core::ops::{Deref, DerefMut};
 use slablab_platform::{Lock, NodeId, Platform, Word, rank};
+
+/// What `zone->lock` protects.
+#[derive(Debug)]
+pub(crate) struct Lists {
+    /// Free blocks per order and migrate type.
+    pub(crate) free_area: [[List; MigrateType::COUNT]; ORDERS],
+    /// Free frames: listed and beyond the frontier.
+    pub(crate) free: u64,
+    /// Frames in pageblocks reserved for atomic requests (`nr_reserved_highatomic`).
+    pub(crate) reserved: u32,
+    /// Frames before the frontier, counted from the zone's start.
+    pub(crate) touched: u32,
+    /// Where the frontier ends: the zone's end rounded down to the largest block.
+    pub(crate) frontier_end: u32,
+    /// Listed frames that may be resident (`report_free`).
+    pub(crate) resident: u64,
+    /// Orders whose counts changed since the lock was taken.
+    pub(crate) dirty: u32,
+    /// Whether the lock was ever taken.
+    pub(crate) opened: bool,
+}
+
+impl Default for Lists {
+    fn default() -> Self {
+        Lists {
+            free_area: [[List::default(); MigrateType::COUNT]; ORDERS],
+            free: 0,
+            reserved: 0,
+            touched: 0,
+            frontier_end: 0,
+            resident: 0,
+            dirty: 0,
+            opened: false,
+        }
+    }
+}
 
 /// The shared state of a zone: the lock with the lists, and hints about them.
 pub(crate) struct Shared<P: Platform> {
