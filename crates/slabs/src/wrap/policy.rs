@@ -40,29 +40,30 @@ impl Wrap {
     pub const KNOBS: &'static [Knob<Wrap>] = &[
         Knob {
             name: "debug",
-            what: "F checks, Z red zones, P poison, U users, O not where orders grow (docs/debugging.md)",
+            what: "F: checks; Z: red zones; P: poison; U: users; O: none where they would \
+                   raise a slab's order (docs/debugging.md)",
             values: Values::Letters(Letters::ALL),
             get: |w| w.letters.bits(),
             set: |w, v| w.letters = Letters::from_bits(v),
         },
         Knob {
             name: "quarantine",
-            what: "bytes of freed objects that each cache holds back, oldest first to go (ours)",
+            what: "bytes of freed objects that each cache holds back, the oldest leave first (not in Linux)",
             values: Values::Bytes(1 << 40),
             get: |w| w.quarantine_bytes,
             set: |w, v| w.quarantine_bytes = v,
         },
         Knob {
             name: "harden",
-            what: "random: new slabs hand objects out in random order; encode: links are encoded, a broken \
-                   one ends the run (CONFIG_SLAB_FREELIST_RANDOM, _HARDENED)",
+            what: "random: a new slab's free list is in random order; encode: links are encoded, and a \
+                   damaged link ends the run (CONFIG_SLAB_FREELIST_RANDOM, CONFIG_SLAB_FREELIST_HARDENED)",
             values: Values::Words(&["off", "random", "encode", "random+encode"]),
             get: |w| w.shuffled as u64 | (w.encoded as u64) << 1,
             set: |w, v| (w.shuffled, w.encoded) = (v & 1 == 1, v & 2 == 2),
         },
         Knob {
             name: "init",
-            what: "objects are zeroed when allocated, freed, or both (init_on_alloc, init_on_free)",
+            what: "calls that fill an object with zeros (init_on_alloc, init_on_free)",
             values: Values::Words(&["off", "alloc", "free", "alloc+free"]),
             get: |w| w.zero_on_alloc as u64 | (w.zero_on_free as u64) << 1,
             set: |w, v| (w.zero_on_alloc, w.zero_on_free) = (v & 1 == 1, v & 2 == 2),

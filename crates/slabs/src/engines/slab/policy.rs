@@ -102,47 +102,54 @@ impl Policy for SlabPolicy {
     const ENGINE: &'static str = "slab";
     const PRESETS: &'static [SlabPolicy] = &[V2_6_29, V6_1];
     const KNOBS: &'static [Knob<SlabPolicy>] = &[
-        knob!("limit", "objects a CPU's array holds (docs/theory/slab.md 2)", limit: auto or 1 to 65535),
         knob!(
-            "batchcount", "objects moved at once, at most the limit (docs/theory/slab.md 2)",
+            "limit", "capacity of a CPU's array, in objects (docs/theory/slab.md 2)",
+            limit: auto or 1 to 65535
+        ),
+        knob!(
+            "batchcount", "objects in one refill or flush, at most the limit (docs/theory/slab.md 2)",
             batchcount: auto or 1 to 65535
         ),
         knob!(
-            "shared", "batches a node's shared array holds, 0 for none (docs/theory/slab.md 2)",
+            "shared",
+            "capacity of a node's shared array, in batches; 0: no such array (docs/theory/slab.md 2)",
             shared: auto or 0 to 1024
         ),
         knob!(
             "alien",
-            "objects of other nodes wait in arrays of their own (docs/theory/slab.md 4; noaliencache)",
+            "whether a node has alien arrays, one for each other node (docs/theory/slab.md 4; noaliencache)",
             alien: no or yes
         ),
         knob!(
             "alien_limit",
-            "objects that such an array holds (docs/theory/slab.md 2 has the limit; a real 6.1 had 12)",
+            "capacity of an alien array, in objects (docs/theory/slab.md 2: the limit; measured on 6.1: 12)",
             alien_limit: auto or 1 to 65535
         ),
         knob!(
-            "memoryless", "CPUs on nodes without memory (docs/theory/slab.md 7; numa_mem_id)",
+            "memoryless",
+            "which node is local for a CPU on a node without memory (docs/theory/slab.md 7; numa_mem_id)",
             memoryless: Memoryless ["as-asked" = AsAsked, "nearest" = Nearest]
         ),
         knob!(
-            "max_order", "slab_max_order: from here on any waste is taken (docs/theory/slab.md 5.2)",
+            "max_order",
+            "order from which the rule accepts any waste (docs/theory/slab.md 5.2; slab_max_order)",
             max_order: number 0 to 10
         ),
         knob!(
-            "management", "where lists of free objects are (docs/theory/slab.md 1)",
+            "management", "place and form of a slab's free list (docs/theory/slab.md 1)",
             management: Management ["descriptor" = Descriptor, "index" = Index]
         ),
         knob!(
-            "fresh_slab", "what becomes of a new slab (docs/theory/slab.md 3; 4.7)",
+            "fresh_slab",
+            "where a new slab goes: on its node's list, or into the CPU's array (docs/theory/slab.md 3; 4.7)",
             fresh: Fresh ["listed" = Listed, "fills-array" = FillsArray]
         ),
         knob!(
-            "grow", "how hard an attempt for pages of one node tries (docs/theory/slab.md 7)",
+            "grow", "whether an attempt on one node may reclaim pages (docs/theory/slab.md 7)",
             grow: GrowFlags ["reclaim" = Reclaim, "nowait" = Nowait]
         ),
         knob!(
-            "reap_ms", "milliseconds between two visits of the reaper, 0 for none (docs/theory/slab.md 6)",
+            "reap_ms", "interval of the reaper, in milliseconds; 0: no reaper (docs/theory/slab.md 6)",
             reap_interval_ns: milliseconds to 86_400_000
         ),
     ];

@@ -60,24 +60,25 @@ impl Policy for SlobPolicy {
     const PRESETS: &'static [SlobPolicy] = &[V2_6_32, V6_1];
     const KNOBS: &'static [Knob<SlobPolicy>] = &[
         knob!(
-            "small_below", "bytes from which requests leave the small list (docs/theory/slob.md 2)",
+            "small_below", "requests below this number of bytes use the small list (docs/theory/slob.md 2)",
             small_below: number 0 to 65536
         ),
         knob!(
             "medium_below",
-            "bytes from which requests leave the medium list; both 65536: one list (docs/theory/slob.md 2)",
+            "requests below this number of bytes use the medium list, if they do not use the small one; \
+             with both at 65536 there is one list (docs/theory/slob.md 2)",
             medium_below: number 0 to 65536
         ),
         knob!(
-            "next_fit", "a search begins where the last one ended (docs/theory/slob.md 3)",
+            "next_fit", "whether a search begins where the previous one ended (docs/theory/slob.md 3)",
             next_fit: no or yes
         ),
         knob!(
-            "readd", "list of a full page that gets a free block (docs/theory/slob.md 5)",
+            "readd", "list that a full page joins when a block in it is freed (docs/theory/slob.md 5)",
             readd: Readd ["small" = Small, "by-size" = BySize]
         ),
         knob!(
-            "kmalloc_align", "alignment of kmalloc's objects (docs/theory/slob.md 4; recorded 6.1)",
+            "kmalloc_align", "alignment of kmalloc's objects (docs/theory/slob.md 4; measured on 6.1)",
             kmalloc_align: KmallocAlign ["word" = Word, "powers-of-two" = PowersOfTwo]
         ),
     ];

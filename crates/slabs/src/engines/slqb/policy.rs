@@ -59,24 +59,34 @@ impl Policy for SlqbPolicy {
     const ENGINE: &'static str = "slqb";
     const PRESETS: &'static [SlqbPolicy] = &[V2009_01, V2009_09];
     const KNOBS: &'static [Knob<SlqbPolicy>] = &[
-        knob!("min_order", "slqb_min_order", min_order: number 0 to 10),
-        knob!("min_objects", "slqb_min_objects", min_objects: number 1 to 32767),
-        knob!("freebatch", "objects flushed at once (docs/theory/slqb.md 2)", freebatch: auto or 1 to 65535),
-        knob!("hiwater", "objects a queue may hold (docs/theory/slqb.md 2)", hiwater: auto or 1 to 65535),
+        knob!("min_order", "smallest order of a slab (slqb_min_order)", min_order: number 0 to 10),
+        knob!(
+            "min_objects", "objects that a slab should hold (slqb_min_objects)",
+            min_objects: number 1 to 32767
+        ),
+        knob!(
+            "freebatch", "objects in one flush of a queue (docs/theory/slqb.md 2)",
+            freebatch: auto or 1 to 65535
+        ),
+        knob!(
+            "hiwater", "length above which a queue is flushed, in objects (docs/theory/slqb.md 2)",
+            hiwater: auto or 1 to 65535
+        ),
         knob!(
             "remote_direct_free",
-            "free into pages when the owner does not claim (docs/theory/slqb.md 5.3, 8.1)",
+            "whether a CPU frees into the pages of an owner that does not claim its objects \
+             (docs/theory/slqb.md 5.3, 8.1)",
             remote_direct_free: no or yes
         ),
         knob!(
-            "memoryless", "CPUs on nodes without memory (docs/theory/slqb.md 8)",
+            "memoryless", "how CPUs on nodes without memory allocate and free (docs/theory/slqb.md 8)",
             memoryless: Memoryless [
                 "as-asked" = AsAsked, "remote-first" = RemoteFirst, "free-as-local" = FreeAsLocal,
                 "nearest" = Nearest
             ]
         ),
         knob!(
-            "reap_ms", "milliseconds between two visits of the reaper, 0 for none (docs/theory/slqb.md 6)",
+            "reap_ms", "interval of the reaper, in milliseconds; 0: no reaper (docs/theory/slqb.md 6)",
             reap_interval_ns: milliseconds to 86_400_000
         ),
     ];

@@ -94,45 +94,54 @@ impl Policy for SlubPolicy {
         &[V2_6_29, V2_6_32, V3_2, V5_10, V5_16, V6_1, V6_8, V6_12, V6_18, V7_0, V7_1];
     const KNOBS: &'static [Knob<SlubPolicy>] = &[
         knob!(
-            "order", "order rule (docs/theory/slub.md 5.3 to 5.6)",
+            "order", "rule that computes the order of a cache's slabs (docs/theory/slub.md 5.3 to 5.6)",
             order: OrderRule [
                 "halving" = Halving, "clamped" = Clamped, "single" = Single, "patel-v3" = PatelV3
             ]
         ),
-        knob!("min_order", "slub_min_order", min_order: number 0 to 10),
-        knob!("max_order", "slub_max_order", max_order: number 0 to 10),
-        knob!("min_objects", "slub_min_objects, 0 for the rule by CPUs", min_objects: number 0 to 32767),
+        knob!("min_order", "smallest order of a slab (slub_min_order)", min_order: number 0 to 10),
         knob!(
-            "order_cpus", "CPUs the order rule counts, 0 for the machine's (docs/theory/slub.md 5.1)",
+            "max_order", "largest order of a slab, unless one object needs more (slub_max_order)",
+            max_order: number 0 to 10
+        ),
+        knob!(
+            "min_objects", "objects that a slab should hold, 0: computed from the CPUs (slub_min_objects)",
+            min_objects: number 0 to 32767
+        ),
+        knob!(
+            "order_cpus", "number of CPUs in the order rule, 0: the machine's (docs/theory/slub.md 5.1)",
             order_cpus: number 0 to 65535
         ),
         knob!(
-            "min_partial", "slabs a node keeps (docs/theory/slub.md 4.5)",
+            "min_partial",
+            "slabs that a node's list keeps, also without live objects (docs/theory/slub.md 4.5)",
             min_partial_slabs: auto or 0 to 1 << 20
         ),
         knob!(
-            "cpu_partial", "objects on a CPU's partial list (docs/theory/slub.md 4.4)",
+            "cpu_partial", "limit of a CPU's partial list, in free objects (docs/theory/slub.md 4.4)",
             cpu_partial_objects: auto or 0 to 1 << 20
         ),
         knob!(
-            "cpu_partial_rule", "how the CPU's partial list is bounded (docs/theory/slub.md 4.4)",
+            "cpu_partial_rule",
+            "unit in which a CPU's partial list is limited; off: no such list (docs/theory/slub.md 4.4)",
             cpu_partial: CpuPartial ["off" = Off, "objects" = Objects, "slabs" = Slabs]
         ),
         knob!(
-            "partial_frozen", "slabs on a CPU's partial list are frozen (docs/theory/slub.md 2.1)",
+            "partial_frozen", "whether slabs on a CPU's partial list are frozen (docs/theory/slub.md 2.1)",
             partial_frozen: no or yes
         ),
         knob!(
-            "empty", "when an emptied slab goes back (docs/theory/slub.md 4.2)",
+            "empty", "when a slab without live objects is freed (docs/theory/slub.md 4.2)",
             empty: EmptySlab ["at-once" = AtOnce, "min-partial" = BeyondMinPartial]
         ),
         knob!(
-            "update", "how a slab's state changes (docs/theory/slub.md 2.1)",
+            "update",
+            "how a slab's state changes: under a lock, or by compare-and-swap (docs/theory/slub.md 2.1)",
             update: SlabUpdate ["bit-lock" = BitLock, "word" = Word]
         ),
         knob!(
             "first_try",
-            "flags of the first, high-order attempt; the last three are ideas of 2009 \
+            "page flags of the first attempt at the full order; the last three were proposed in 2009 \
              (docs/theory/slub.md 6)",
             first_try: FirstTry [
                 "noretry" = NoRetry, "noretry-nofail" = NoRetryNoFail, "nowait" = NoWait,
@@ -141,27 +150,27 @@ impl Policy for SlubPolicy {
             ]
         ),
         knob!(
-            "memoryless", "requests for nodes without memory (docs/theory/slub.md 10)",
+            "memoryless", "which node serves a request for a node without memory (docs/theory/slub.md 10)",
             memoryless: Memoryless ["as-asked" = AsAsked, "nearest" = Nearest, "anywhere" = Anywhere]
         ),
         knob!(
-            "remote_search", "when other nodes' lists are searched (docs/theory/slub.md 3)",
+            "remote_search", "which requests search other nodes' partial lists (docs/theory/slub.md 3)",
             remote_search: RemoteSearch ["unless-thisnode" = UnlessThisNode, "any-node-only" = AnyNodeOnly]
         ),
         knob!(
-            "defrag_ratio", "other nodes are searched in this many of 1024 cases (docs/theory/slub.md 3.1)",
+            "defrag_ratio", "chance in 1024 that a refill searches other nodes (docs/theory/slub.md 3.1)",
             defrag_ratio: number 0 to 1024
         ),
         knob!(
-            "cpu_slab", "CPUs have slabs of their own, partial ones too (docs/theory/slub.md 2.2)",
+            "cpu_slab", "whether each CPU has a slab and a partial list (docs/theory/slub.md 2.2)",
             cpu_slab: no or yes
         ),
         knob!(
-            "sheaves", "what sits in front of slabs (docs/theory/sheaves.md 2)",
+            "sheaves", "which caches have sheaves (docs/theory/sheaves.md 2)",
             sheaves: Sheaves ["off" = Off, "opt-in" = OptIn, "all" = All]
         ),
         knob!(
-            "refill", "who may fill a sheaf from slabs (docs/theory/sheaves.md 3)",
+            "refill", "which callers may fill a sheaf from slabs (docs/theory/sheaves.md 3)",
             refill: Refill ["may-block" = MayBlock, "always" = Always]
         ),
         knob!(
@@ -169,15 +178,16 @@ impl Policy for SlubPolicy {
             barns: Barns ["memory-nodes" = MemoryNodes, "online-nodes" = OnlineNodes]
         ),
         knob!(
-            "elastic", "objects in a CPU's first sheaf where sheaves grow with their use, 0 for the kernel's",
+            "elastic",
+            "first capacity of a CPU's sheaves, which grow with use; 0: a fixed capacity, as in Linux",
             elastic: number 0 to 1 << 16
         ),
         knob!(
-            "min_partial_rule", "how many slabs a node keeps by size (docs/theory/slub.md 4.5)",
+            "min_partial_rule", "rule for min_partial=auto, by object size (docs/theory/slub.md 4.5)",
             min_partial: MinPartial ["log2" = Log2, "half-log2" = HalfLog2]
         ),
         knob!(
-            "link", "where a free object keeps its link (docs/theory/slub.md 7)",
+            "link", "place of the free list's link in a free object (docs/theory/slub.md 7)",
             link: LinkPlace ["start" = Start, "middle" = Middle]
         ),
     ];
