@@ -1,9 +1,9 @@
-//! The fast paths of the engines over the native-like world, each a function of its own whose machine code
-//! can be read.
+//! The fast paths of the engines over the world like the native one, each in a separate function, so that a
+//! test can read its machine code.
 //!
 //! ```text
 //! cargo test -p slablab-check --test fastpath              reads the machine code: steps, calls, panics
-//! cargo run --release -p slablab-check --example fastpath  runs each path, once warm: for callgrind
+//! cargo run --release -p slablab-check --example fastpath  runs each path after a warm-up, for callgrind
 //! ```
 
 use slablab_check::Bare;
@@ -18,7 +18,7 @@ use slablab_slabs::preset::Preset;
 use slablab_slabs::{Backing, CacheId, CacheSpec, Engine, Metadata, Misuse};
 use std::hint::black_box;
 
-/// Nothing is counted on the fast paths: the default of a native world.
+/// The world does not count events on the fast paths, like a native world by default.
 type World = Bare<false>;
 
 #[inline(never)]
@@ -96,8 +96,8 @@ fn primitives() {
 type Alloc<E> = fn(&E, &Backing<'_, World>) -> Option<Place>;
 type Free<E> = fn(&E, &Backing<'_, World>, Place) -> Result<(), Misuse>;
 
-/// What a cache's arrays are objects of. The ways are those of the cache: each is in one place, and put in
-/// line there.
+/// The cache whose objects are the arrays of another cache. `alloc` and `free` are the paths of that cache.
+/// Each has one caller, and is inlined there.
 struct FromCache<'a, E> {
     cache: E,
     pages: &'a Pages<World>,
@@ -115,7 +115,7 @@ impl<E: Engine<World, Common = ()>> Metadata<World> for FromCache<'_, E> {
     }
 }
 
-/// A cache's life: objects come and go a thousand times while one is held.
+/// The life of a cache: it allocates and frees objects a thousand times while one object stays allocated.
 fn live<E: Engine<World, Common = ()>>(policy: &E::Policy, alloc: Alloc<E>, free: Free<E>) {
     let pages = Pages::<World>::new(PagesPolicy::for_release(6, 12, 0));
     let cache = E::create(CacheId(2), &CacheSpec::of_size(4096), policy);

@@ -1,14 +1,14 @@
 //! A world like the native one: real memory, one thread, no checking, no `unsafe`.
 //!
-//! It exists to read its machine code. Memory is a static array reached through masked indexes, frames are
-//! another, a slot is part of its cache, and the list's head and count are one word; so an engine's fast path
-//! compiles to what it would compile to over mapped memory, but for a base address. tests/fastpath.rs reads
-//! the machine code.
+//! The world exists so that tests/fastpath.rs can read the machine code of the fast paths. Memory and frames
+//! are two static arrays with masked indexes, a slot is part of its cache, and the list's head and count are
+//! one word. So an engine's fast path compiles to the instructions that it has over mapped memory, except for
+//! a base address.
 //!
 //! | slot word | while idle | while held |
 //! |---|---|---|
-//! | `list` | head (48 bits), count (16) | no head, count 65535: a pop finds nothing, a push no room |
-//! | `sizes` | size (32), capacity (32) | 0, 0: likewise |
+//! | `list` | head (48 bits), count (16) | no head, count 65535: a pop finds no object, a push finds no room |
+//! | `sizes` | size (32), capacity (32) | 0, 0: a pop finds no object, a push finds no room |
 //!
 //! So the fast path needs no test for a held slot.
 
@@ -38,7 +38,7 @@ const NODE_FRAMES: usize = 1 << 10;
 const WORDS: usize = (NODES * NODE_FRAMES) << (PAGE_SHIFT - 3);
 
 static MEMORY: [AtomicU64; WORDS] = [const { AtomicU64::new(0) }; WORDS];
-/// A bit for each word of memory: whether the object that starts there is handed out.
+/// A bit for each word of memory: whether the object that starts at the word is allocated.
 static LIVE: [AtomicU64; WORDS / 64] = [const { AtomicU64::new(0) }; WORDS / 64];
 static FRAMES: [Descriptor<Real, Real>; NODES * NODE_FRAMES] = [const {
     Descriptor {
@@ -80,13 +80,13 @@ impl Rest {
     }
 }
 
-/// Nanoseconds until every reader has ended.
+/// The length of a grace period in nanoseconds.
 const GRACE_NS: u64 = 1_000_000;
 
 impl<const COUNT: bool> Bare<COUNT> {
-    /// Runs `f` on CPU 0 with all memory zero. There is one memory in the process: other threads wait.
+    /// Runs `f` on CPU 0 with all memory zero. The process has one such memory, so other threads wait.
     pub fn enter<R>(f: impl FnOnce() -> R) -> R {
-        // A check that panicked leaves no state that the next one would read.
+        // The lock of a check that panicked is still usable: all state is reset below.
         let _entered = ENTERED.lock().unwrap_or_else(PoisonError::into_inner);
         MEMORY.iter().chain(&LIVE).for_each(|word| word.store(0, Relaxed));
         for frame in &FRAMES {
@@ -119,11 +119,11 @@ impl<const COUNT: bool> Bare<COUNT> {
     }
 }
 
-/// An object's address: frame number times page size plus offset, and a bit that makes it never 0.
+/// An object's address: frame number times page size plus offset, and a high bit, so that it is never 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place(NonZeroU64);
 
-/// As high as 48 bits allow: it falls out of frame numbers and of indexes into memory by itself.
+/// The highest of 48 bits. The masks of frame numbers and of indexes into memory remove it.
 const BASE: NonZeroU64 = NonZeroU64::new(1 << 47).unwrap();
 
 impl Place {

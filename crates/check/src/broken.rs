@@ -1,7 +1,8 @@
-//! Twists: the world that refuses, and worlds with one planted fault.
+//! Twists: worlds that refuse slots or pages, and worlds with one planted fault.
 //!
-//! A refusing world keeps the contract: a slot may say no at any time. The others break one rule each, and
-//! tests/broken.rs says which check finds it. Faults of memory ordering are orders of the loom kit.
+//! A refusing world keeps the contract, because a slot may be unavailable at any time. Each other world
+//! breaks one rule, and tests/broken.rs names the check that finds the fault. Faults of memory ordering are
+//! orderings of the loom kit.
 
 mod late;
 #[cfg(feature = "tools")]
@@ -48,7 +49,7 @@ impl<P: Testable> Twist<P> for Refuse {
     }
 }
 
-/// No page is ever to be had.
+/// Every page allocation fails.
 #[derive(Debug)]
 pub enum Starve {}
 impl<P: Testable> Twist<P> for Starve {
@@ -60,10 +61,10 @@ impl<P: Testable> Twist<P> for Starve {
 /// Where the second half of a page of 4096 bytes begins.
 const HALF_PAGE: u32 = 2048;
 
-// What [`NoGrowth`] wrote, by frame and offset.
+// The halves that [`NoGrowth`] wrote, by frame and offset.
 thread_local!(static HALVES: RefCell<BTreeMap<(Pfn, u32), u16>> = const { RefCell::new(BTreeMap::new()) });
 
-/// Declares faults: a name, what is wrong, and the functions that do it.
+/// Declares faults: a name, a doc comment that describes the fault, and the functions that cause it.
 macro_rules! faults {
     ($($(#[$doc:meta])* $name:ident { $($body:tt)* })*) => {$(
         $(#[$doc])*
@@ -74,20 +75,20 @@ macro_rules! faults {
 }
 
 faults! {
-    /// The last node is taken for the nearest.
+    /// Every CPU's memory node is the last node with memory, instead of the nearest.
     FarMemory {
         fn cpu_memory_node(_cpu: CpuId) -> NodeId {
             let nodes = (0..P::nodes()).rev().map(NodeId);
             { nodes }.find(|node| P::node_frames(*node).1 > 0).expect("some node has memory")
         }
     }
-    /// Distances count from 0.
+    /// The distance from a node to itself is 0, not 10.
     DistanceFromZero {
         fn distance(from: NodeId, to: NodeId) -> u32 {
             P::distance(from, to) - 10
         }
     }
-    /// A node's first frame is left out.
+    /// Every node lacks its first frame.
     CrookedNode {
         fn node_frames(node: NodeId) -> (Pfn, u32) {
             let (first, count) = P::node_frames(node);
@@ -100,7 +101,7 @@ faults! {
             Pfn(pfn.0 & !1)
         }
     }
-    /// An address is looked up by its offset in the page alone.
+    /// `locate` returns an even frame for an address in an odd frame.
     FirstFrameOnly {
         fn locate(object: P::Ptr) -> (Pfn, u32) {
             let (pfn, offset) = P::locate(object);
@@ -114,7 +115,7 @@ faults! {
             P::address(pfn, (offset & !31) as u64)
         }
     }
-    /// A half takes the one beside it along.
+    /// A write of a half also writes the other half of the same 32 bits.
     WideHalf {
         fn set_half(at: P::Ptr, value: u16) {
             let (pfn, offset) = P::locate(at);
@@ -122,7 +123,7 @@ faults! {
             P::set_half(at, value);
         }
     }
-    /// An array forgets other nodes' objects at the start of a page's second half.
+    /// An array loses an object of another node if the object is at the start of a page's second half.
     ForgetfulArray {
         fn storage_store(object: P::Ptr, index: u32, value: Option<P::Ptr>) {
             let other_node = |value: &P::Ptr| {
@@ -134,13 +135,14 @@ faults! {
             }
         }
     }
-    /// A list loses what follows an object at the start of a page's second half.
+    /// A list ends at an object at the start of a page's second half.
     CutList {
         fn set_link(object: P::Ptr, offset: u32, next: Option<P::Ptr>) {
             P::set_link(object, offset, next.filter(|_| P::locate(object).1 != HALF_PAGE));
         }
     }
-    /// A half written before never grows: what its neighbours add to a freed block is lost.
+    /// A half that was written before never grows. So a freed block does not grow when its neighbours are
+    /// freed.
     NoGrowth {
         fn set_half(at: P::Ptr, value: u16) {
             let written = HALVES.with_borrow_mut(|halves| {
@@ -152,7 +154,7 @@ faults! {
             P::set_half(at, written);
         }
     }
-    /// A fill takes the byte behind it along.
+    /// A fill also writes the byte after its range.
     WideFill {
         fn fill(at: P::Ptr, bytes: u32, value: u8) {
             P::fill(at, bytes + !bytes.is_multiple_of(8) as u32, value);
@@ -165,7 +167,7 @@ faults! {
             P::mark_live(P::address(pfn, (offset & !31) as u64), live)
         }
     }
-    /// Storage begins with what was there.
+    /// The last word of new storage is not empty.
     DirtyStorage {
         fn storage_attach(object: P::Ptr, words: u32) {
             P::storage_attach(object, words);
@@ -178,13 +180,13 @@ faults! {
             u64::MAX - P::now()
         }
     }
-    /// The cycle counter stands.
+    /// Every random number is 4.
     NotRandom {
         fn random() -> u32 {
             4
         }
     }
-    /// Deferred work comes one percent too early.
+    /// Deferred work is due after 99 % of its delay.
     DeferEarly {
         fn defer(cpu: CpuId, delay_ns: u64, work: Work) {
             P::defer(cpu, delay_ns - delay_ns / 100, work);
@@ -202,13 +204,13 @@ faults! {
             P::defer(P::cpu(), 0, work);
         }
     }
-    /// One in a hundred counts outside caches is lost.
+    /// One percent of each count outside of caches is lost.
     CountLost {
         fn count(event: Event, n: u64) {
             P::count(event, n - n / 100);
         }
     }
-    /// The list is first in, first out.
+    /// The list of a slot is first in, first out.
     Fifo {
         fn pop_if<C: Default>(slots: &TwistedSlots<P, Self, C>, want: Want, event: Event) -> Option<P::Ptr> {
             let mut local = slots.inner.local()?;
@@ -226,7 +228,7 @@ faults! {
             Some(last)
         }
     }
-    /// One object more than the limit.
+    /// A slot's list takes one object more than the limit.
     LimitOffByOne {
         fn push_if<C: Default>(
             slots: &TwistedSlots<P, Self, C>,
@@ -239,7 +241,7 @@ faults! {
             slots.inner.push_if(want, above, object, event)
         }
     }
-    /// An allocation takes what has the wrong tag.
+    /// A pop takes an object from a list with the wrong tag.
     TagIgnored {
         fn pop_if<C: Default>(slots: &TwistedSlots<P, Self, C>, _want: Want, event: Event) -> Option<P::Ptr> {
             slots.inner.pop_if(Want::ANY, event)
@@ -251,20 +253,20 @@ faults! {
             P::on_cpu(CpuId(0), || slots.inner.pop_if(want, event))
         }
     }
-    /// A list given back loses its tag.
+    /// A list that a caller sets in a slot loses its tag.
     TagLost {
         fn list(list: HotList<P::Ptr>) -> HotList<P::Ptr> {
             HotList { tag: 0, ..list }
         }
     }
-    /// A full array takes one more, and drops it.
+    /// A full array accepts one more object, and loses it.
     FullArray {
         fn push<C: Default>(slots: &TwistedSlots<P, Self, C>, object: P::Ptr, event: Event) -> bool {
             let array = slots.inner.local().map(|local| local.array());
             slots.inner.push(object, event) || array.is_some_and(|array| array.storage.is_some())
         }
     }
-    /// The hot part serves while the slot is held.
+    /// A push succeeds while the slot is held.
     LocalShares {
         fn push_if<C: Default>(
             slots: &TwistedSlots<P, Self, C>,
@@ -288,17 +290,17 @@ faults! {
             None
         }
     }
-    /// The owner of a slot is not told that it was asked.
+    /// A request to the owner of a slot is lost.
     AskLost {
         fn ask<C: Default>(_: &TwistedSlots<P, Self, C>, _cpu: CpuId) {}
     }
-    /// Counts in slots are lost when they are large.
+    /// Counts in slots lose all bits but the lower eight.
     SlotCountLost {
         fn count_in_slot<C: Default>(slots: &TwistedSlots<P, Self, C>, event: Event, n: u64) {
             slots.inner.count(event, n & 0xff);
         }
     }
-    /// A push that is refused is counted.
+    /// A refused push is counted.
     RefusalCounted {
         fn push_if<C: Default>(
             slots: &TwistedSlots<P, Self, C>,
@@ -314,7 +316,7 @@ faults! {
     }
 }
 
-/// The one-threaded kit with a word whose upper half is not compared.
+/// The kit of one thread, with a word whose `compare_exchange` ignores the upper half.
 #[derive(Debug)]
 pub enum HalfExchange {}
 
@@ -334,7 +336,7 @@ impl Kit for HalfExchange {
     }
 }
 
-/// A word whose upper half is not compared.
+/// A word whose `compare_exchange` ignores the upper half.
 #[derive(Debug)]
 pub struct Half(solo::Plain);
 

@@ -7,9 +7,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// Limits of an exploration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// loom: most switches away from a thread that could go on.
+    /// loom: the most preemptions in a schedule, that is, switches away from a thread that is able to run.
     pub preemptions: usize,
-    /// shuttle: schedules tried.
+    /// shuttle: the number of schedules.
     pub executions: usize,
     /// shuttle: the seed of the schedules.
     pub seed: u64,
@@ -30,12 +30,12 @@ pub struct Explored {
 /// Runs `body` in the schedules within the limits.
 ///
 /// # Errors
-/// The text of the panic that ended it.
+/// The text of the panic that ended `body`.
 pub fn explore<K: Kit>(limits: Limits, body: impl Fn() + Send + Sync + 'static) -> Result<Explored, String> {
     guard(|| K::schedules(limits, body))
 }
 
-/// Calls `f` and makes a panic a text.
+/// Calls `f`. A panic of `f` becomes an error.
 ///
 /// # Errors
 /// The text of the panic.
@@ -48,7 +48,7 @@ fn text(panic: &(dyn Any + Send)) -> String {
     said.or(panic.downcast_ref::<&str>().copied()).unwrap_or("a panic without text").to_owned()
 }
 
-/// `n` in an ordinary test run, 50 `n` in `.ci/long`, which sets `SLABLAB_LONG`.
+/// Returns `n` in an ordinary test run, and 50 `n` in `.ci/long`, which sets `SLABLAB_LONG`.
 pub fn effort(n: u64) -> u64 {
     if std::env::var_os("SLABLAB_LONG").is_some() { 50 * n } else { n }
 }

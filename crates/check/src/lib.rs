@@ -1,20 +1,22 @@
-//! Worlds that check, and the tests that need them.
+//! Worlds that check the engines, and the tests that need these worlds.
 //!
-//! | module | world | what it shows |
+//! | module | world | errors that it finds, or what it shows |
 //! |---|---|---|
 //! | [`solo`] | `Checked<Solo>`: one thread | misuse: a link outside a slab or never written, a lock out of order |
 //! | [`loomed`] | `Checked<Loom>`: loom | orderings and unprotected fields, in every schedule of a small program |
 //! | [`shuttled`] | `Checked<Shuttle>`: shuttle | whole engines on 2 to 4 CPUs, in many random schedules |
 //! | [`bare`] | `Bare`: static memory, no threads | what the fast paths compile to |
-//! | [`twist`] | `Twisted<World, Twist>` | any world with one thing changed: refusing slots, a planted fault |
+//! | [`twist`] | `Twisted<World, Twist>` | any world with one change: refusing slots, or a planted fault |
 //!
-//! The first three are one world ([`world`], [`machine`], [`slots`]) over a [`kit`] of primitives, so that an
-//! engine meets the same memory and the same slots under each tool. [`explore()`] runs a body under a kit and
-//! counts executions; [`suite`] runs the contract's checks.
+//! The first three are one world ([`world`], [`machine`], [`slots`]) over a [`kit`] of primitives. So an
+//! engine has the same memory and the same slots under each tool. [`explore()`] runs a body under a kit and
+//! counts executions. [`suite`] runs the contract's checks.
 //!
-//! The feature `tools` (on by default) brings loom and shuttle; what reads machine code does without.
+//! The feature `tools` (on by default) adds loom and shuttle. The tests that read machine code do not need
+//! it.
 //!
-//! Absent on purpose: this crate is not published, names no kernel release, and no allocator knows it.
+//! Absent on purpose: this crate is not published, it names no kernel release, and no allocator depends on
+//! it.
 #![forbid(unsafe_code)]
 
 pub mod bare;

@@ -1,7 +1,8 @@
 //! The kit over loom: every schedule of a small program, and every value a load may return.
 //!
-//! A field is a tracked cell: an access that nothing orders is reported. loom does not model sequentially
-//! consistent fences, knows at most 7 old values of a word, and runs at most 4 threads beside the first.
+//! A field is a tracked cell: loom reports two accesses that no synchronisation orders. loom has three
+//! limits: it does not model sequentially consistent fences, it remembers at most 7 old values of a word, and
+//! it runs at most 4 threads in addition to the main thread.
 
 use crate::explore::{Explored, Limits};
 use crate::kit::{Job, Kit, Running};
@@ -13,11 +14,11 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64 as Counter;
 
-/// Threads of loom. `O` weakens the contract's orderings, for worlds that are broken on purpose.
+/// Threads of loom. `O` can weaken the contract's orderings, for worlds with a planted fault.
 #[derive(Debug)]
 pub struct Loom<O = AsStated>(PhantomData<O>);
 
-/// The orderings behind [`Word`]'s methods.
+/// The orderings that the methods of [`Word`] use.
 pub trait Orders: Debug + 'static {
     /// Of `load_acquire`.
     const LOAD: Ordering = Ordering::Acquire;
@@ -27,7 +28,7 @@ pub trait Orders: Debug + 'static {
     const EXCHANGE: Ordering = Ordering::AcqRel;
 }
 
-/// As the contract says.
+/// The orderings of the contract.
 #[derive(Debug)]
 pub enum AsStated {}
 impl Orders for AsStated {}
@@ -63,7 +64,7 @@ impl<O: Orders> Kit for Loom<O> {
     }
 }
 
-/// A word that loom permutes.
+/// A word. loom tries every order of its accesses.
 pub struct Racing<O>(AtomicU64, PhantomData<O>);
 
 impl<O> Debug for Racing<O> {

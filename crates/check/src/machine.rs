@@ -1,7 +1,8 @@
-//! The machine of the checking worlds: a few frames on a few nodes, memory by the word, virtual time.
+//! The machine of the checking worlds: a few frames on a few nodes, memory as single words, virtual time.
 //!
-//! Memory exists where a slab is mapped, as one field per word, made when first written: a link read before
-//! it was written, or outside a slab, is reported; under loom so is an access that nothing orders.
+//! Only mapped slabs have memory. Each word of it is one field, created by the first write. The machine
+//! reports a link that is read before it was written, or read outside a slab. Under loom it also reports an
+//! access that no synchronisation orders.
 
 use crate::kit::Kit;
 use crate::queue::Queue;
@@ -12,8 +13,8 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 use std::rc::Rc;
 
-/// An object's address: frame number times page size plus offset. Frame 0 belongs to no node, so 0 is no
-/// address.
+/// An object's address: frame number times page size plus offset. Frame 0 belongs to no node, so no object
+/// has the address 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Address(pub NonZeroU64);
 
@@ -23,7 +24,7 @@ impl Address {
     }
 }
 
-/// A machine as data.
+/// The description of a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     /// log2 of the page size in bytes.
@@ -32,7 +33,7 @@ pub struct Shape {
     pub cpu_node: &'static [u16],
     /// Frames of each node, at most [`Shape::NODE_FRAMES_MAX`]; 0 for a node without memory.
     pub node_frames: &'static [u32],
-    /// How far the nodes are from each other.
+    /// The distances between the nodes.
     pub distances: Distances,
     /// Page allocations of this order or above fail.
     pub fail_order: u8,
@@ -41,7 +42,7 @@ pub struct Shape {
 /// The distances between the nodes of a [`Shape`], in ACPI SLIT units: 10 from a node to itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Distances {
-    /// The nodes lie on a line: 20 to the next node, 30 to the one after it.
+    /// The nodes are on a line: 20 to the next node, 30 to the node after it.
     Line,
     /// Every node is 20 from every other node: a machine of four sockets.
     Flat,
@@ -56,13 +57,13 @@ impl Shape {
         distances: Distances::Line,
         fail_order: u8::MAX,
     };
-    /// 2 CPUs, each on a node of its own of 8 frames.
+    /// 2 CPUs on separate nodes, each with 8 frames.
     pub const TWO_NODES: Shape = Shape { cpu_node: &[0, 1], node_frames: &[8, 8], ..Shape::ONE_NODE };
     /// 4 CPUs: two share a node, one has a node, one is on a node without memory.
     pub const MEMORYLESS: Shape =
         Shape { cpu_node: &[0, 0, 1, 2], node_frames: &[8, 8, 0], ..Shape::ONE_NODE };
-    /// 2 CPUs, each on a node of its own, and 2 nodes without CPUs; all four nodes have 8 frames and are
-    /// equally far from each other.
+    /// 2 CPUs on separate nodes, and 2 nodes without CPUs. All four nodes have 8 frames and are equally far
+    /// from each other.
     pub const FLAT: Shape = Shape {
         cpu_node: &[0, 1],
         node_frames: &[8, 8, 8, 8],
@@ -97,7 +98,7 @@ impl Shape {
 pub struct Machine<K: Kit> {
     pub(crate) shape: Shape,
     pub(crate) online: Vec<Cell<bool>>,
-    /// Whether every CPU but the running one stands still.
+    /// Whether all CPUs except the running one are stopped.
     pub(crate) still: Cell<bool>,
     pub(crate) now_ns: Cell<u64>,
     pub(crate) random: Cell<u64>,
@@ -108,7 +109,7 @@ pub struct Machine<K: Kit> {
     words: RefCell<BTreeMap<u64, Rc<K::Field>>>,
     /// Words of each object that is storage.
     storage: RefCell<BTreeMap<Address, u32>>,
-    /// Whether each object that was ever marked is handed out.
+    /// For each object that was ever marked: whether it is allocated.
     live: RefCell<BTreeMap<Address, Rc<K::Word>>>,
     queue: Queue,
     grace: RefCell<Vec<(CpuId, Work)>>,
@@ -184,7 +185,7 @@ impl<K: Kit> Machine<K> {
 
     /// The value of a word of memory, if it was ever written.
     pub(crate) fn written(&self, at: Address) -> Option<u64> {
-        // Not under the borrow: reading is a step of the tool, which may run another thread.
+        // The borrow ends before the read. A read is a step of the tool, which may run another thread there.
         let word = self.words.borrow().get(&self.checked(at)).cloned();
         word.map(|word| word.get())
     }

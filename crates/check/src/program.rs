@@ -1,45 +1,45 @@
-//! Random programs over one cache, and a dumb reference that watches them.
+//! Random programs over one cache, and a simple reference that checks them.
 //!
-//! One [`Program`] feeds the oracle, the schedules of shuttle and, as bytes, a fuzzer. The reference knows
-//! nothing of slabs: it keeps the live ranges of addresses in a map, and says when two overlap, one is
-//! misaligned, one is on the wrong node, or something is left at the end. It cannot show that a policy is
-//! right, only that memory is.
+//! The same [`Program`] type serves the oracle, the schedules of shuttle and, as bytes, a fuzzer. The
+//! reference has no slabs: it keeps the address ranges of live objects in a map. It reports two objects that
+//! overlap, a misaligned object, an object on the wrong node, and an object that is left at the end. It
+//! cannot show that a policy is right, only that objects do not damage each other.
 
 mod reference;
 mod runner;
 
 pub use runner::{Ran, Runner};
 
-/// One step. Numbers are taken modulo what there is.
+/// One step. Each number is taken modulo the number of CPUs, nodes or live objects that exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the variant's line names its fields")]
 pub enum Op {
-    /// An object on a CPU, perhaps from a node, perhaps insisting on it.
+    /// CPU `cpu` allocates an object, from `node` if it is given, and from no other node if `insist` is set.
     Alloc { cpu: u8, node: Option<u8>, insist: bool },
-    /// The `which`-th live object is freed on a CPU.
+    /// CPU `cpu` frees the `which`-th live object.
     Free { cpu: u8, which: u16 },
-    /// Several objects at once.
+    /// CPU `cpu` allocates `count` objects in one bulk.
     AllocBulk { cpu: u8, count: u8 },
-    /// Several live objects at once.
+    /// CPU `cpu` frees up to `count` live objects in one bulk.
     FreeBulk { cpu: u8, count: u8 },
-    /// The `which`-th live object is freed when its readers have ended.
+    /// CPU `cpu` frees the `which`-th live object after a grace period.
     FreeRcu { cpu: u8, which: u16 },
-    /// So many objects in advance, of which none may fail later.
+    /// CPU `cpu` prefills a sheaf with at least `count` objects. Allocations from it must not fail later.
     Lend { cpu: u8, count: u8 },
-    /// Objects of a lent sheaf.
+    /// CPU `cpu` allocates up to `count` objects from the newest prefilled sheaf.
     UseLent { cpu: u8, count: u8 },
-    /// The oldest lent sheaf is handed back.
+    /// CPU `cpu` returns the oldest prefilled sheaf.
     Return { cpu: u8 },
-    /// Everything that can go back goes back.
+    /// CPU `cpu` shrinks the cache.
     Shrink { cpu: u8 },
-    /// A CPU goes down, if others are up; one that is down goes up. What steps want of it while it is down,
-    /// the next CPU that is up does.
+    /// CPU `cpu` goes offline if another CPU is online. If `cpu` is offline, it comes online. While a CPU is
+    /// offline, the next online CPU does its steps.
     Plug { cpu: u8 },
-    /// Time passes, readers end, due work runs.
+    /// `ms` milliseconds pass, all grace periods end, and due work runs.
     Pass { ms: u16 },
-    /// Another cache's object is freed to this one.
+    /// CPU `cpu` frees an object of another cache to this cache.
     Misuse { cpu: u8 },
-    /// `count` live objects are freed in one bulk, with a wrong address in front of the `at`-th of them.
+    /// CPU `cpu` frees `count` live objects in one bulk, with a wrong address in front of the `at`-th object.
     MisuseBulk { cpu: u8, count: u8, at: u8 },
 }
 
@@ -48,8 +48,8 @@ pub enum Op {
 pub struct Program(pub Vec<Op>);
 
 impl Program {
-    /// A program of `len` steps by a seed. It swings between growing and shrinking, so that slabs fill and
-    /// empty.
+    /// A random program of `len` steps from `seed`. Phases with more allocations alternate with phases with
+    /// more frees, so that slabs become full and empty.
     pub fn random(seed: u64, len: usize) -> Program {
         let mut random = Random(seed);
         let mut ops = Vec::with_capacity(len);
@@ -63,7 +63,7 @@ impl Program {
         Program(ops)
     }
 
-    /// A program from bytes: what a fuzzer has.
+    /// A program from bytes, for a fuzzer.
     pub fn from_bytes(bytes: &[u8]) -> Program {
         let op = |chunk: &[u8]| {
             let seed = chunk.iter().fold(0, |seed, byte| seed << 8 | *byte as u64);

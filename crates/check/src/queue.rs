@@ -1,12 +1,12 @@
-//! Deferred work of the worlds here, in virtual time, and their random numbers.
+//! Deferred work of this crate's worlds, in virtual time, and their random numbers.
 
 use slablab_platform::{CpuId, Work};
 use std::cell::{Cell, RefCell};
 
-/// A waiting work: the time it is due, its place among works due at that time, its CPU.
+/// A deferred work: the time when it is due, its position among works due at that time, its CPU.
 type Waiting = (u64, u64, CpuId, Work);
 
-/// Work that waits. A work already waiting on a CPU is not queued twice.
+/// A queue of deferred work. It does not queue a work twice for one CPU.
 #[derive(Debug)]
 pub(crate) struct Queue {
     waiting: RefCell<Vec<Waiting>>,
@@ -42,7 +42,7 @@ impl Queue {
     }
 }
 
-/// Knuth's 64-bit linear congruence (MMIX), upper half: enough for numbers that only spread.
+/// The upper half of Knuth's 64-bit linear congruential generator (MMIX). The numbers need only be spread.
 pub(crate) fn next_random(state: &Cell<u64>) -> u32 {
     state.set(state.get().wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407));
     (state.get() >> 32) as u32

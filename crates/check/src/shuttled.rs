@@ -1,8 +1,9 @@
 //! The kit over shuttle: random schedules of a large program.
 //!
-//! All threads of shuttle run on one thread of the system, one at a time, switched at words and locks. Every
-//! word is sequentially consistent: what needs a weaker memory to break is loom's to find. A field is
-//! switched at in the middle of a write, so that an access nothing protects meets it half done.
+//! All threads of shuttle run on one system thread, one at a time. shuttle switches between them at words and
+//! locks. Every word is sequentially consistent, so only loom finds errors that need a weaker memory model.
+//! shuttle also switches in the middle of a write to a field, so that an unprotected access of another thread
+//! finds the write incomplete.
 
 use crate::explore::{Explored, Limits};
 use crate::kit::{Job, Kit, Running};
@@ -26,7 +27,8 @@ impl Kit for Shuttle {
     }
 
     fn together(jobs: Vec<Job>) {
-        // A job need not be `Send`: it waits in the one system thread's storage and its number travels.
+        // A job need not be `Send`: it stays in the storage of the one system thread, and only its number is
+        // passed to the new thread.
         thread_local!(static JOBS: RefCell<Vec<Option<Job>>> = const { RefCell::new(Vec::new()) });
         let take = |number: usize| JOBS.with_borrow_mut(|waiting| waiting[number].take());
         let put = |job| {
@@ -55,7 +57,7 @@ impl Kit for Shuttle {
     }
 }
 
-/// A word that shuttle switches at.
+/// A word. shuttle switches threads at its accesses.
 #[derive(Debug)]
 pub struct Racing(AtomicU64);
 
@@ -80,7 +82,7 @@ impl Word for Racing {
     }
 }
 
-/// A field that stands half written while others run.
+/// A field. Other threads may run in the middle of a write to it.
 #[derive(Debug)]
 pub struct Halting {
     value: Cell<u64>,

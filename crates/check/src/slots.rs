@@ -1,8 +1,8 @@
 //! Per-CPU slots, per-node values and ranked locks of the checking world.
 //!
-//! Lock order: none here; a slot's mutex is only ever tried. Slots and values are made with the cache, by the
-//! thread that makes it: making them later would need an ordering of its own that would hide a missing one of
-//! the engine.
+//! Lock order: none, because threads only try to lock a slot's mutex and never wait for it. The thread that
+//! creates a cache also creates its slots and values. If they were created later, that would need an
+//! ordering, which could hide a missing ordering of the engine.
 
 use crate::kit::Kit;
 use crate::machine::Address;
@@ -21,8 +21,9 @@ pub struct Slots<K: Kit, T> {
     link_offset: u32,
 }
 
-/// A hot operation is one try of the mutex, so that a tool runs others before and after it, never inside
-/// (loom) or with the operation refused there (shuttle): what a restartable sequence gives.
+/// A hot operation is one `try_lock` of the mutex. So other threads run before or after the operation, never
+/// inside it (loom), or are refused if they run inside it (shuttle). A restartable sequence guarantees this
+/// too.
 struct Slot<K: Kit, T> {
     state: K::Mutex<State<T>>,
     asked: K::Word,
@@ -51,7 +52,7 @@ impl<K: Kit, T: Default> Slot<K, T> {
 }
 
 impl<K: Kit, T> Slot<K, T> {
-    /// The slot's state, unless the slot is held.
+    /// The slot's state, or `None` if the slot is held.
     fn idle(&self) -> Option<StateGuard<'_, K, T>> {
         self.used.set(true);
         self.state.try_lock()
@@ -258,7 +259,7 @@ impl<K: Kit, T: Default> CpuShared<T> for Made<K, T> {
     }
 }
 
-/// A lock that checks its place in the order and counts.
+/// A lock that checks the lock order and counts its acquisitions.
 pub struct Ranked<K: Kit, R, T> {
     mutex: K::Mutex<T>,
     rank: PhantomData<fn() -> R>,
@@ -298,7 +299,8 @@ impl<K: Kit, R: Rank, T> Lock<T> for Ranked<K, R, T> {
         Ranked { mutex: K::Mutex::new(value), rank: PhantomData }
     }
     fn lock(&self) -> Guard<'_, K, R, T> {
-        // Before waiting: a wrong order is reported as such, not as the deadlock it may become.
+        // The check is before the wait, so that a wrong order is not reported as the deadlock that it may
+        // cause.
         Self::in_order();
         Self::taken(self.mutex.lock())
     }
@@ -309,7 +311,7 @@ impl<K: Kit, R: Rank, T> Lock<T> for Ranked<K, R, T> {
     }
 }
 
-/// A lock held.
+/// A held lock.
 pub struct Guard<'a, K: Kit, R: Rank, T: 'a> {
     guard: <K::Mutex<T> as Lock<T>>::Guard<'a>,
     rank: PhantomData<fn() -> R>,
@@ -317,7 +319,7 @@ pub struct Guard<'a, K: Kit, R: Rank, T: 'a> {
 
 impl<K: Kit, R: Rank, T> Drop for Guard<'_, K, R, T> {
     fn drop(&mut self) {
-        // After a panic the tool may have no running thread any more.
+        // During a panic the tool may have no running thread.
         if !std::thread::panicking() {
             K::running(|running| running.held.set(running.held.get() & !Ranked::<K, R, T>::BIT));
         }

@@ -1,4 +1,4 @@
-//! The kit without a tool: one thread, plain cells. A lock taken twice is a deadlock, reported.
+//! The kit without a tool: one thread, plain cells. It reports a lock that is taken twice as a deadlock.
 
 use crate::explore::{Explored, Limits};
 use crate::kit::{Job, Kit, Running};
@@ -20,7 +20,8 @@ impl Kit for Solo {
     }
 
     fn together(jobs: Vec<Job>) {
-        // As if each ran on a thread: what one leaves behind (its CPU) is nothing to the next.
+        // Each job starts on the caller's CPU, as on a separate thread: the CPU that a job ends on has no
+        // effect on the next job.
         for job in jobs {
             let cpu = Self::running(|running| running.cpu.get());
             job();

@@ -25,8 +25,8 @@ impl Outcome {
     }
 }
 
-/// Runs every check that applies, each by `run`, which enters a fresh world and answers executions or the
-/// finding. A panic is a finding.
+/// Calls `run` for every check that applies. `run` enters a new world and returns the number of executions,
+/// or the finding. A panic of `run` is a finding too.
 pub fn conform<P: Testable>(run: impl Fn(&'static Check<P>) -> Result<u64, String>) -> Outcome {
     let mut outcome = Outcome::default();
     for check in checks::<P>().iter().filter(|check| check.applies()) {
@@ -34,7 +34,8 @@ pub fn conform<P: Testable>(run: impl Fn(&'static Check<P>) -> Result<u64, Strin
         match guard(|| run(check)).and_then(|result| result) {
             Ok(executions) => outcome.executions += executions,
             Err(finding) => {
-                // A finding that came as a panic, through a tool, names the check a second time.
+                // If a tool reported the finding as a panic, its text has the name of the check a second
+                // time.
                 let bare = finding.strip_prefix(check.name).and_then(|rest| rest.strip_prefix(": "));
                 outcome.broken.push((check.name, bare.unwrap_or(&finding).to_owned()));
             }

@@ -1,7 +1,7 @@
-//! Any world with one thing changed.
+//! Any world with one change.
 //!
-//! [`Twisted`] forwards the contract to the world inside; a [`Twist`] says, by overriding a function, what is
-//! different. What cannot be overridden is forwarded as it is.
+//! [`Twisted`] forwards the contract to the world inside. A [`Twist`] overrides the functions that change.
+//! [`Twisted`] forwards all functions that a twist cannot override.
 
 use slablab_platform::conformance::Testable;
 use slablab_platform::{
@@ -15,12 +15,12 @@ use std::ops::{Deref, DerefMut};
 #[derive(Debug)]
 pub struct Twisted<P, T>(PhantomData<(P, T)>);
 
-/// The difference: a function that an implementation does not define forwards to the world inside.
+/// The change. Each function that an implementation does not define forwards to the world inside.
 pub trait Twist<P: Testable>: Sized + 'static {
-    /// Whether an idle slot is served.
+    /// Whether operations on an idle slot succeed.
     const SERVES: bool = P::SERVES;
 
-    /// The frame whose descriptor [`Frames::with_frame`](slablab_platform::Frames::with_frame) gives.
+    /// The frame whose descriptor [`Frames::with_frame`](slablab_platform::Frames::with_frame) passes on.
     fn frame(pfn: Pfn) -> Pfn {
         pfn
     }
@@ -62,7 +62,7 @@ pub trait Twist<P: Testable>: Sized + 'static {
     fn push<C: Default>(slots: &TwistedSlots<P, Self, C>, object: P::Ptr, event: Event) -> bool {
         slots.inner.push(object, event)
     }
-    /// Whether [`PerCpu::local`] asks the world inside at all.
+    /// Whether [`PerCpu::local`] calls the world inside. If not, it returns `None`.
     fn local_asks() -> bool {
         true
     }
@@ -78,7 +78,7 @@ pub trait Twist<P: Testable>: Sized + 'static {
     fn count_in_slot<C: Default>(slots: &TwistedSlots<P, Self, C>, event: Event, n: u64) {
         slots.inner.count(event, n);
     }
-    /// What [`Local::set_list`] sets.
+    /// The list that [`Local::set_list`] sets.
     fn list(list: HotList<P::Ptr>) -> HotList<P::Ptr> {
         list
     }
@@ -118,7 +118,7 @@ delegate! { impl[P: Testable, T: Twist<P>] Testable for Twisted<P, T> => P: COUN
         claims_live set_online still advance end_grace_period due counted race;
     const SERVES: bool = T::SERVES;
     fn on_cpu<R>(cpu: CpuId, f: impl FnOnce() -> R) -> R {
-        // One thread that goes from CPU to CPU leaves nothing undone behind.
+        // The thread does all delayed writes before it changes the CPU.
         T::settle();
         P::on_cpu(cpu, || {
             let result = f();

@@ -17,21 +17,21 @@ use std::marker::PhantomData;
 use std::num::NonZeroU64;
 use std::rc::Rc;
 
-/// The checking world of one thread.
+/// The checking world with one thread.
 pub type Alone = Checked<Solo>;
 
 /// A world that reports misuse, over the primitives of a checking tool.
 #[derive(Debug)]
 pub struct Checked<K>(PhantomData<K>);
 
-// All threads of loom and of shuttle run on one thread of the system: what it keeps is shared by them.
+// All threads of loom and of shuttle run on one system thread, so they share its thread-local state.
 thread_local!(static ENTERED: RefCell<Option<Rc<dyn Any>>> = const { RefCell::new(None) });
 
 impl<K: Kit> Checked<K> {
     /// Runs `f` on CPU 0 of a fresh machine.
     pub fn enter<R>(shape: Shape, f: impl FnOnce() -> R) -> R {
         let machine: Rc<dyn Any> = Rc::new(Machine::<K>::new(shape));
-        // Replaced, not restored: after a panic nothing of an ended execution may be left in use.
+        // The machine is replaced, not restored: after a panic, no state of an ended execution may be in use.
         ENTERED.set(Some(machine));
         K::running(|running| (running.cpu.set(0), running.held.set(0), running.context.set(Context::Task)));
         let result = f();
@@ -39,7 +39,7 @@ impl<K: Kit> Checked<K> {
         result
     }
 
-    /// Runs jobs at once, each on its CPU; comes back when all have ended.
+    /// Runs all `jobs` at once, each on its CPU. Returns when all have ended.
     pub fn together(jobs: Vec<(CpuId, Job)>) {
         let on_its_cpu = |(cpu, job): (CpuId, Job)| -> Job {
             Box::new(move || {
@@ -148,8 +148,8 @@ safe_memory! { impl[K: Kit] Checked<K>;
     fn fill(at: Address, bytes: u32, value: u8) {
         let machine = Self::machine();
         for (word, piece) in Machine::<K>::words(at, bytes) {
-            // Bytes of the word outside the range keep their values; a word that is filled whole need not
-            // have been written.
+            // Bytes of the word outside of the range keep their values. If the range covers the whole word,
+            // the word need not have been written before.
             let before = if piece.mask == u64::MAX { 0 } else { machine.written(word).unwrap_or(0) };
             machine.put(word, put(before, piece, value));
         }

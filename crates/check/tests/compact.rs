@@ -1,4 +1,4 @@
-//! The model's memory follows what exists, not what could.
+//! The model's memory grows with the slabs and objects that exist, not with the size of the machine.
 
 use slablab_model::{Machine, MachineSpec, Model};
 use slablab_pages::{Pages, PagesPolicy};
@@ -20,7 +20,7 @@ fn slub() -> slablab_slabs::engines::slub::SlubPolicy {
 fn one_tebibyte_and_1024_cpus() {
     let mut machine = Machine::new(MachineSpec::uniform(1024, 64, 16 << 30)).expect("the spec is right");
     let fresh = machine.bytes();
-    assert!(fresh < 64 * MIB, "{fresh} bytes before anything happened");
+    assert!(fresh < 64 * MIB, "{fresh} bytes before the first allocation");
     let objects = machine.enter(|| {
         let pages = Pages::<Model>::new(PagesPolicy::for_release(6, 1, 0));
         let cache = Slub::<Model>::create(CacheId(1), &CacheSpec::of_size(192), &slub());
@@ -44,7 +44,7 @@ fn one_tebibyte_and_1024_cpus() {
 
 #[test]
 fn bytes_per_live_object() {
-    // Frames and links; a replay adds 16 bytes per object for where it is.
+    // Frames and links. A replay adds 16 bytes per object for the object's address.
     const OBJECTS: usize = 1_000_000;
     for (size, most) in [(64, 12.0), (192, 16.0), (256, 14.0), (512, 18.0)] {
         let mut machine = Machine::new(MachineSpec::uniform(2, 1, 8 << 30)).expect("the spec is right");

@@ -1,25 +1,25 @@
-//! What the fast paths compile to. The limits are those of the table "Fast paths" in docs/engines/README.md.
+//! The machine code of the fast paths. The limits are in the table "Fast paths" of docs/engines/README.md.
 //!
-//! The tests build the examples `fastpath`, of the engines here and of malloc, as a release would, and read
-//! the assembler text. In each function they find the hit: the shortest way from the entry to a return that
-//! calls nothing and stores to memory that is neither the stack nor a thread's own (a hot operation commits
-//! with a store; a miss stores nothing). callgrind counts the same on the example, run. A count of
-//! instructions is no time: docs/measuring.md says how times are measured.
+//! The tests build the examples `fastpath` of this crate and of malloc like a release, and read the assembler
+//! text. In each function they find the hit: the shortest path from the entry to a return that has no call
+//! and that stores to memory which is neither the stack nor thread-local. (A hot operation commits with a
+//! store. A miss has no store.) If the example runs under callgrind, callgrind counts the same instructions.
+//! A count of instructions is not a time: docs/measuring.md describes how to measure times.
 #![cfg(target_arch = "x86_64")]
 
 use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
 use std::process::Command;
 
-/// A function and what is claimed of it, besides the length of its hit, which the page has.
+/// A function and the claims about it. The page has one more claim: the length of its hit.
 struct Claim {
     /// The function, as the page names it.
     function: &'static str,
-    /// The module in the symbol before the function, empty where the function's name is enough.
+    /// The module in the symbol before the function; empty if the function's name is enough.
     module: &'static str,
     /// Whether the hit stores.
     stores: bool,
-    /// The known flaws. A flaw that no longer exists fails the test, so that the list shrinks.
+    /// The known flaws. If one of them no longer exists, the test fails, so that it is removed from the list.
     known: &'static [Flaw],
 }
 
@@ -28,11 +28,11 @@ struct Claim {
 enum Flaw {
     /// A call or jump through a pointer, anywhere in the function.
     Dynamic,
-    /// A way into a panic, anywhere in the function.
+    /// A path to a panic, anywhere in the function.
     Panic,
     /// A division on the hit.
     Division,
-    /// No hit without a call.
+    /// Every hit has a call.
     Calls,
 }
 
@@ -47,7 +47,7 @@ const CLAIMS: &[Claim] = &[
     claim("push"),
     Claim { stores: false, ..claim("frame_state") },
     claim("slub_alloc"),
-    // The sheaf's way is in line; the slab's way is a function of its own.
+    // The path through the sheaf is inline. The path through the slab is a separate function.
     claim("slub_free"),
     Claim { module: "", ..claim("free_to_slab") },
     claim("slqb_alloc"),
@@ -56,14 +56,14 @@ const CLAIMS: &[Claim] = &[
     claim("slab_free"),
 ];
 
-/// The functions of malloc. A pair of calls from C is for callgrind to count: link-time optimisation takes
-/// some instructions away.
+/// The functions of malloc. Count a pair of calls from C with callgrind: link-time optimisation removes some
+/// instructions.
 const MALLOC: &[Claim] = &[claim("malloc_any"), claim("malloc_64"), claim("malloc_4096"), claim("free_any")];
 
 /// The page with the table of limits.
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/engines/README.md");
 
-/// The rows of the table: function and most instructions on the hit.
+/// The rows of the table: the function, and its largest number of instructions on the hit.
 fn limits() -> HashMap<String, usize> {
     let page = std::fs::read_to_string(PAGE).expect("the page is there");
     let table = page.split("\n## Fast paths\n").nth(1).expect("the page has the section");
@@ -81,7 +81,7 @@ fn limits() -> HashMap<String, usize> {
 fn assembler(package: &str, arguments: &[&str]) -> String {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
     let text = folder.join(format!("{package}.s"));
-    // Without link-time optimization: what is not in line here is in line nowhere.
+    // Without link-time optimisation: a function that is inline in this build is inline in every build.
     let built = Command::new(env!("CARGO"))
         .args(["rustc", "--quiet", "--release", "--locked", "-p", package])
         .args(arguments)
@@ -99,7 +99,7 @@ fn assembler(package: &str, arguments: &[&str]) -> String {
 /// An instruction: its name and operands.
 type Step<'a> = (&'a str, &'a str);
 
-/// The instructions of one function, and which one each label is before.
+/// The instructions of one function, and for each label the instruction that follows it.
 #[derive(Default)]
 struct Function<'a> {
     steps: Vec<Step<'a>>,
@@ -110,7 +110,7 @@ struct Function<'a> {
 fn function<'a>(text: &'a str, part: &str) -> Function<'a> {
     let mut lines = text.lines();
     let label = |line: &&str| line.starts_with("_ZN") && line.ends_with(':') && line.contains(part);
-    lines.find(label).unwrap_or_else(|| panic!("no function {part}: was it put in line?"));
+    lines.find(label).unwrap_or_else(|| panic!("no function {part}: was it inlined?"));
     let mut function = Function::default();
     for line in lines.take_while(|line| !line.starts_with(".Lfunc_end")) {
         let line = line.split('#').next().unwrap_or(line);
@@ -125,8 +125,8 @@ fn function<'a>(text: &'a str, part: &str) -> Function<'a> {
     function
 }
 
-/// Whether an instruction writes memory that is neither the stack nor thread-local: a miss hides a thread's
-/// area too.
+/// Whether an instruction writes memory that is neither the stack nor thread-local. A miss also writes
+/// thread-local memory.
 fn stores((name, operands): Step<'_>) -> bool {
     let reads = ["cmp", "test", "lea", "push", "call", "j", "nop"];
     let destination = match operands.rfind(')') {
@@ -139,7 +139,7 @@ fn stores((name, operands): Step<'_>) -> bool {
 }
 
 impl<'a> Function<'a> {
-    /// The shortest way to a return that calls nothing, and stores if it must.
+    /// The shortest path to a return that has no call, and that has a store if a hit must store.
     fn hit(&self, must_store: bool) -> Option<Vec<Step<'a>>> {
         let mut before = HashMap::from([((0, false), None)]);
         let mut queue = VecDeque::from([(0, false)]);

@@ -1,8 +1,9 @@
 //! Rules of the house: dependencies of crates and modules, names that engines may use, files with `unsafe`,
 //! the form of the engines' pages.
 //!
-//! The rules are read off manifests and sources as text, so that they hold for code no test builds. What text
-//! cannot show: a name brought in under another one (`use core as c`). That does not happen by accident.
+//! The tests read manifests and sources as text, so the rules also hold for code that no test builds. Text
+//! cannot show a name that is imported under another name (`use core as c`). That does not happen by
+//! accident.
 
 #[path = "house/modules.rs"]
 mod modules;
@@ -12,7 +13,7 @@ mod panics;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The rooms bottom-up, each with the rooms it may build on.
+/// The crates bottom-up, each with the crates that it may depend on.
 const ROOMS: &[(&str, &[&str])] = &[
     ("platform", &[]),
     ("pages", &["platform"]),
@@ -30,17 +31,17 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("doctor", &["slabs", "kernel", "workloads", "report"]),
     ("lab", &["platform", "pages", "slabs", "model", "kernel", "workloads", "report", "doctor"]),
     ("bench", &["slabs", "native", "malloc", "objects", "report"]),
-    // The program is the lab's face; it names presets and traces where it parses its arguments.
+    // The program is the user interface of `lab`. It names presets and traces to parse its arguments.
     ("cli", &["report", "doctor", "lab", "bench", "slabs", "workloads"]),
 ];
 
-/// Rooms that an embedder takes into his kernel: no dependencies, no `std`, no `alloc`.
+/// Crates that can be part of a kernel: no dependencies, no `std`, no `alloc`.
 const EMBEDDABLE: [&str; 3] = ["platform", "pages", "slabs"];
 
-/// Names an embeddable room does not use: each world has its own.
+/// Names that an embeddable crate does not use, because each world supplies these primitives.
 const FOREIGN: &[&str] = &["std::", "alloc::", "core::sync", "core::arch", "extern crate"];
 
-/// Files that may say `unsafe`, from the root of the repository. Each opens with why.
+/// Files that may contain `unsafe`, by their paths in the repository. The first lines of each file say why.
 const UNSAFE: &[&str] = &[
     "crates/platform/src/memory.rs",
     "crates/model/src/calls.rs",
@@ -79,11 +80,11 @@ const UNSAFE: &[&str] = &[
     "examples/embedded/src/memory.rs",
 ];
 
-/// The sections of each engine's page, in this order. Releases may follow.
+/// The sections of each engine's page, in this order. Sections about releases may follow.
 const HEADINGS: [&str; 6] = ["Theory", "States", "Ways", "Locks", "Cost", "Unusual"];
 
-/// Modules of a room that are in a cycle of `use`, at most; a room that is not listed has none. `lib.rs`
-/// counts as one where a module names what it defines.
+/// The largest number of modules of each crate that are in a cycle of `use`. A crate that is not listed has
+/// none. `lib.rs` counts as a module if another module uses an item that `lib.rs` defines.
 const KNOTTED: &[(&str, usize)] =
     &[("pages", 7), ("model", 6), ("native", 10), ("malloc", 9), ("objects", 5), ("c", 2), ("check", 4)];
 
@@ -95,8 +96,8 @@ fn read(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Names in the `[dependencies]` and `[build-dependencies]` tables of a manifest, of any target. What only
-/// tests use does not count.
+/// Names in the `[dependencies]` and `[build-dependencies]` tables of a manifest, for all targets.
+/// Dependencies of tests only do not count.
 fn dependencies(manifest: &str) -> Vec<String> {
     let mut names = Vec::new();
     let mut counts = false;
@@ -135,8 +136,8 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The code of a file without comments and strings. Lifetimes are not mistaken for characters: a quote
-/// counts as one only when the closing quote is one or two characters (an escape) away.
+/// The code of a file without comments and strings. A single quote begins a character only if the closing
+/// quote is one or two characters (an escape) away. So lifetimes are not mistaken for characters.
 fn code(source: &str) -> String {
     let mut code = String::with_capacity(source.len());
     let mut rest = source;
@@ -167,7 +168,7 @@ fn code(source: &str) -> String {
     code
 }
 
-/// Bytes of the text that `rest` starts with.
+/// The length in bytes of the string literal that `rest` starts with.
 fn text_end(rest: &str) -> usize {
     let mut escaped = false;
     for (at, byte) in rest.bytes().enumerate().skip(1) {
@@ -180,7 +181,7 @@ fn text_end(rest: &str) -> usize {
     rest.len()
 }
 
-/// Bytes of the raw text that `rest` starts with.
+/// The length in bytes of the raw string literal that `rest` starts with.
 fn raw_text(rest: &str) -> Option<usize> {
     let hashes = rest.strip_prefix('r')?.bytes().take_while(|byte| *byte == b'#').count();
     rest[1 + hashes..].strip_prefix('"')?;
@@ -189,7 +190,7 @@ fn raw_text(rest: &str) -> Option<usize> {
     Some(rest[start..].find(&close).map_or(rest.len(), |end| start + end + close.len()))
 }
 
-/// Lines of a file's code that hold a name, by number. What follows `#[cfg(test)]` is a test.
+/// Lines of a file's code that contain a name, by number. Code after `#[cfg(test)]` is a test.
 fn lines_with(path: &Path, names: &[&str], tests_too: bool) -> Vec<String> {
     let stripped = code(&read(path));
     let shipped = if tests_too { None } else { stripped.find("#[cfg(test)]") };
@@ -210,7 +211,7 @@ fn lines_with(path: &Path, names: &[&str], tests_too: bool) -> Vec<String> {
 }
 
 #[test]
-fn every_room_is_listed() {
+fn every_crate_is_listed() {
     let mut folders: Vec<String> = fs::read_dir(root().join("crates"))
         .expect("the rooms are in crates/")
         .filter_map(|entry| entry.expect("a room").file_name().into_string().ok())
@@ -222,7 +223,7 @@ fn every_room_is_listed() {
 }
 
 #[test]
-fn nothing_looks_upward() {
+fn no_crate_depends_on_a_higher_one() {
     for (place, (room, below)) in ROOMS.iter().enumerate() {
         let earlier = |name: &&str| ROOMS[..place].iter().any(|(room, _)| room == name);
         assert!(below.iter().all(earlier), "{room} builds on a room that is not below it");
@@ -263,11 +264,11 @@ fn no_engine_names_another() {
 }
 
 #[test]
-fn embeddable_rooms_stand_alone() {
+fn embeddable_crates_stand_alone() {
     for room in EMBEDDABLE {
         let folder = root().join("crates").join(room).join("src");
         let top = read(&folder.join("lib.rs"));
-        // `platform` declares an unsafe trait, in one listed file; the rooms above contain nothing unsafe at
+        // `platform` declares an unsafe trait, in one listed file. The crates above it have no `unsafe` at
         // all.
         let unsafe_code =
             if room == "platform" { "#![deny(unsafe_code)]" } else { "#![forbid(unsafe_code)]" };
@@ -276,7 +277,7 @@ fn embeddable_rooms_stand_alone() {
         }
         let found: Vec<String> =
             sources(&folder).iter().flat_map(|path| lines_with(path, FOREIGN, false)).collect();
-        assert!(found.is_empty(), "{room} names what only a world may:\n{}", found.join("\n"));
+        assert!(found.is_empty(), "{room} uses names that only a world may use:\n{}", found.join("\n"));
     }
 }
 
@@ -290,23 +291,31 @@ fn the_embedding_example_stands_alone() {
         sources(&folder.join("src")).into_iter().filter(|path| !path.iter().any(|part| part == "tests"));
     let found: Vec<String> =
         shipped.flat_map(|path| lines_with(&path, &["std::", "extern crate"], false)).collect();
-    assert!(found.is_empty(), "the embedding example names what a kernel has not:\n{}", found.join("\n"));
+    assert!(
+        found.is_empty(),
+        "the embedding example uses names that a kernel does not have:\n{}",
+        found.join("\n")
+    );
 }
 
 #[test]
-fn unsafe_has_an_address() {
+fn unsafe_is_in_listed_files_only() {
     let listed: Vec<PathBuf> = UNSAFE.iter().map(|file| root().join(file)).collect();
     for path in &listed {
         let opening: String = read(path).lines().take_while(|line| line.starts_with("//!")).collect();
-        assert!(opening.contains("unsafe"), "{} does not open with why it is unsafe", path.display());
+        assert!(
+            opening.contains("unsafe"),
+            "the first lines of {} do not say why it needs unsafe",
+            path.display()
+        );
     }
     let others = sources(&root()).into_iter().filter(|path| !listed.contains(path));
     let found: Vec<String> = others.flat_map(|path| lines_with(&path, &["unsafe"], true)).collect();
     assert!(found.is_empty(), "unsafe outside the listed files:\n{}", found.join("\n"));
 }
 
-/// The most files with `unsafe`, and the most occurrences of the word, in the sources of each room. A commit
-/// that needs fewer lowers the numbers.
+/// The largest number of files with `unsafe`, and of occurrences of the word, in the sources of each crate. A
+/// commit that needs fewer lowers the numbers.
 const UNSAFE_MOST: &[(&str, usize, usize)] = &[
     ("platform", 1, 2),
     ("model", 1, 1),
@@ -318,7 +327,7 @@ const UNSAFE_MOST: &[(&str, usize, usize)] = &[
 ];
 
 #[test]
-fn unsafe_is_a_number() {
+fn unsafe_does_not_grow() {
     let mut found = Vec::new();
     for (room, _) in ROOMS {
         let counts = sources(&root().join("crates").join(room).join("src")).into_iter().map(|path| {
@@ -341,8 +350,8 @@ fn unsafe_is_a_number() {
     }
 }
 
-/// Columns of a comment at most, so that two files fit side by side. Tables and call trees may be wider: they
-/// cannot be wrapped.
+/// The largest width of a comment in columns, so that two files fit side by side. Tables and call trees may
+/// be wider, because they cannot be wrapped.
 const COMMENT_COLUMNS: usize = 110;
 
 #[test]
@@ -365,7 +374,7 @@ fn comments_fit_their_columns() {
 }
 
 #[test]
-fn every_engine_is_told_alike() {
+fn every_engine_page_has_the_same_sections() {
     for engine in ["slab", "slub", "sheaves", "slqb", "slob"] {
         let page = read(&root().join(format!("docs/engines/{engine}.md")));
         let found: Vec<&str> = page.lines().filter_map(|line| line.strip_prefix("# ")).collect();

@@ -1,4 +1,4 @@
-//! Slots, node values and locks of the native-like world. Lock order: none, there is one thread.
+//! Slots, node values and locks of the world like the native one. Lock order: none, as there is one thread.
 
 use super::{Bare, CPUS, NODES, Place, REST, add};
 use slablab_platform::{
@@ -34,7 +34,7 @@ const HELD_LIST: u64 = HotList::<Place>::COUNT_MAX as u64;
 const HELD_SIZES: u64 = 0;
 const CAPACITY: u32 = 32;
 
-/// Where an array's address is in its storage, in bytes.
+/// The offset of the `index`-th address of an array in its storage, in bytes.
 const fn word_at(index: u64) -> u32 {
     (HotArray::<Place>::HEADER + index as u32) * 8
 }
@@ -270,7 +270,7 @@ impl<T: Default> CpuShared<T> for Cpus<T> {
     }
 }
 
-/// A lock of one thread, that counts.
+/// A lock in a world with one thread. It counts its acquisitions and panics if it is taken twice.
 pub struct Alone<R, T>(RefCell<T>, PhantomData<fn() -> R>);
 
 impl<R: Rank, T> Lock<T> for Alone<R, T> {

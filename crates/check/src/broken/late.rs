@@ -1,4 +1,4 @@
-//! Writes that come after what they should come before: only another CPU in between sees it.
+//! Writes that are delayed until after a later operation. Only another CPU that runs in between can see this.
 
 use crate::twist::Twist;
 use slablab_platform::conformance::Testable;
@@ -9,19 +9,20 @@ use std::cell::RefCell;
 #[derive(Debug)]
 pub enum LateLink {}
 
-/// A barn's sheaf linked to the next only after the barn was let go: an operation that loses its lock.
+/// A sheaf in a barn is linked to the next sheaf only after the barn's lock was released.
 #[derive(Debug)]
 pub enum LateHeader {}
 
-/// A CPU, and a write it has not done yet.
+/// A CPU, and a write that this CPU has delayed.
 type Late = (CpuId, Box<dyn FnOnce()>);
 thread_local!(static LATE: RefCell<Vec<Late>> = const { RefCell::new(Vec::new()) });
 
-/// Puts a write off until the CPU that does it looks at anything.
+/// Delays a write of the running CPU until that CPU calls [`settle`].
 fn put_off<P: Platform>(write: impl FnOnce() + 'static) {
     LATE.with_borrow_mut(|late| late.push((P::cpu(), Box::new(write))));
 }
 
+/// Does all delayed writes of the running CPU.
 fn settle<P: Platform>() {
     let cpu = P::cpu();
     while let Some(write) = LATE.with_borrow_mut(|late| {

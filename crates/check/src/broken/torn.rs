@@ -1,11 +1,11 @@
-//! A compare-exchange that is not one, for the shuttle kit.
+//! A compare-exchange that is not atomic, for the shuttle kit.
 
 use crate::explore::{Explored, Limits};
 use crate::kit::{Job, Kit, Running};
 use crate::shuttled::Shuttle;
 use slablab_platform::Word;
 
-/// The kit over shuttle with a compare-exchange in two steps: what another thread did in between is lost.
+/// The kit over shuttle with a compare-exchange in two steps. A write of another thread in between is lost.
 #[derive(Debug)]
 pub enum TornExchange {}
 

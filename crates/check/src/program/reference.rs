@@ -4,14 +4,14 @@ use slablab_pages::Pages;
 use slablab_platform::{NodeId, Platform};
 use std::collections::BTreeMap;
 
-/// An object freed while readers may look at it.
+/// An object that was freed with `free_rcu`, and whose readers may not have ended.
 pub(super) struct Waiting<Ptr> {
     pub(super) object: Ptr,
-    /// Whether the engine frees it itself when they have ended.
+    /// Whether the engine frees the object when its readers have ended. Otherwise the runner frees it.
     pub(super) collected: bool,
 }
 
-/// Live ranges by address, and those that are freed but may not be handed out yet.
+/// Live objects, and freed objects that wait for a grace period and must not be allocated yet, by address.
 pub(super) struct Reference<P: Platform> {
     live: BTreeMap<u64, P::Ptr>,
     waiting: BTreeMap<u64, Waiting<P::Ptr>>,
@@ -30,17 +30,17 @@ impl<P: Platform> Reference<P> {
         ((pfn.0 as u64) << P::page_shift()) + offset as u64
     }
 
-    /// Live objects.
+    /// The number of live objects.
     pub(super) fn live(&self) -> u64 {
         self.live.len() as u64
     }
 
-    /// Objects that wait for readers.
+    /// The number of objects that wait for their readers.
     pub(super) fn waiting(&self) -> u64 {
         self.waiting.len() as u64
     }
 
-    /// What an object at `key` would overlap.
+    /// The address of an object in `ranges` that an object at `key` would overlap.
     fn overlapped<T>(&self, ranges: &BTreeMap<u64, T>, key: u64) -> Option<u64> {
         let below = ranges.range(..=key).next_back().map(|(other, _)| *other);
         let above = ranges.range(key..).next().map(|(other, _)| *other);
@@ -69,21 +69,21 @@ impl<P: Platform> Reference<P> {
         Ok(())
     }
 
-    /// The `which`-th live object, no longer live.
+    /// Removes and returns the `which`-th live object.
     pub(super) fn take(&mut self, which: u16) -> Option<P::Ptr> {
         let index = which as usize % self.live.len().max(1);
         let key = *self.live.keys().nth(index)?;
         self.live.remove(&key)
     }
 
-    /// An object waits for its readers; answers by what [`Reference::readers_ended`] knows it.
+    /// Notes that `object` waits for its readers. Returns the key for [`Reference::readers_ended`].
     pub(super) fn wait(&mut self, object: P::Ptr, collected: bool) -> u64 {
         let key = Self::key(object);
         self.waiting.insert(key, Waiting { object, collected });
         key
     }
 
-    /// The object may be handed out again.
+    /// Ends the wait of the object with `key`: it may be allocated again.
     pub(super) fn readers_ended(&mut self, key: u64) -> Waiting<P::Ptr> {
         self.waiting.remove(&key).expect("a grace period ends once")
     }

@@ -11,29 +11,29 @@ use slablab_slabs::cache::alignment;
 use slablab_slabs::{Backing, CacheId, CacheSpec, Common, Engine, Metadata, Sheaf};
 use std::collections::VecDeque;
 
-/// The cache that programs are about.
+/// The cache that programs test.
 const CACHE: CacheId = CacheId(7);
 /// The cache that sheaves and arrays are objects of.
 const SHEAVES: CacheId = CacheId(8);
-/// No cache's number: the work of an object that waits for its readers.
+/// The number in the work of an object that waits for its readers. No cache has this number.
 const READERS: CacheId = CacheId(9);
 
-/// What a program did.
+/// Counts of one program's run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ran {
     /// Objects allocated.
     pub allocs: u64,
-    /// Allocations without memory.
+    /// Allocations that failed.
     pub failed: u64,
     /// Most objects live at once.
     pub live_max: u64,
-    /// Objects taken from lent sheaves.
+    /// Objects allocated from prefilled sheaves.
     pub lent: u64,
     /// Objects that the engine collected to wait for their readers.
     pub collected: u64,
     /// Slabs taken from the page allocator.
     pub slabs: u64,
-    /// Frees of addresses that start no object of the cache, single ones and in a bulk.
+    /// Frees of addresses that are not the start of an object of the cache, single frees and bulks.
     pub misuses: u64,
     /// Violations that a debugging cache reported.
     pub reports: u64,
@@ -59,17 +59,18 @@ pub struct Runner<P: Platform, E: Engine<P>> {
     cache: E,
     sheaves: E,
     reference: Reference<P>,
-    /// Sheaves in the caller's hands, oldest first.
+    /// Prefilled sheaves that the runner has, oldest first.
     lent: VecDeque<Sheaf<P>>,
-    /// Objects freed for good that the engine may still count as live: it collects them until there are more.
+    /// Objects that the engine may still count as live although their readers have ended: it collects them
+    /// and frees several at once.
     collected: u64,
     ran: Ran,
     spec: CacheSpec,
-    /// Whether each CPU is up.
+    /// Whether each CPU is online.
     up: Vec<bool>,
 }
 
-/// The CPU itself, or the next that is up.
+/// `cpu` if it is online, else the next CPU that is.
 fn stand_in(up: &[bool], cpu: u16) -> CpuId {
     let cpus = up.len() as u16;
     let next = (0..cpus).map(|step| (cpu % cpus + step) % cpus).find(|cpu| up[*cpu as usize]);
@@ -95,7 +96,7 @@ impl<P: Testable, E: Engine<P>> Runner<P, E> {
             pages: Pages::new(PagesPolicy::for_release(kernel.0, kernel.1, kernel.2)),
             common: E::Common::default(),
             cache: E::create(CACHE, spec, policy),
-            // Room for the largest: SLAB's shared array of 480 addresses.
+            // 4096 bytes hold the largest of these objects: SLAB's shared array of 480 addresses.
             sheaves: E::create(SHEAVES, &CacheSpec::of_size(4096), policy),
             reference: Reference::new(spec.object_size, alignment(spec)),
             lent: VecDeque::new(),
@@ -113,7 +114,7 @@ impl<P: Testable, E: Engine<P>> Runner<P, E> {
     /// Runs a program to its end, frees the remaining objects, and checks that no page stayed allocated.
     ///
     /// # Errors
-    /// The step and what was wrong with it.
+    /// The step that failed, and the reason.
     pub fn run(mut self, program: &Program) -> Result<Ran, String> {
         let untouched = Self::free_frames(&self.pages);
         for (step, op) in program.0.iter().enumerate() {
@@ -141,7 +142,7 @@ impl<P: Testable, E: Engine<P>> Runner<P, E> {
                 let only = node.filter(|_| insist);
                 let gfp = if only.is_some() { Gfp::KERNEL | Gfp::THISNODE } else { Gfp::KERNEL };
                 match P::on_cpu(cpu(on), || self.cache.alloc(&backing, gfp, node)) {
-                    // A request for a node without memory may be read as one for any node.
+                    // An engine may serve a request for a node without memory from any node.
                     Some(object) => {
                         self.reference.add(object, only.filter(|node| P::node_frames(*node).1 > 0))?
                     }
@@ -272,7 +273,7 @@ impl<P: Testable, E: Engine<P>> Runner<P, E> {
         Ok(())
     }
 
-    /// What the cache says it holds is what the reference holds.
+    /// Checks that the cache's counts agree with the reference.
     fn consistent(&self) -> Result<(), String> {
         P::still(|| {
             let usage = self.cache.usage();
@@ -294,8 +295,8 @@ impl<P: Testable, E: Engine<P>> Runner<P, E> {
         })
     }
 
-    /// Returns lent sheaves and ends all readers: afterwards every object is free or allocated, none in
-    /// between.
+    /// Returns all prefilled sheaves and ends all grace periods. Afterwards every object is free or
+    /// allocated.
     fn settle(&mut self) -> Result<(), String> {
         while !self.lent.is_empty() {
             self.step(Op::Return { cpu: 0 })?;
@@ -325,7 +326,7 @@ impl<P: Testable, E: Engine<P>> Runner<P, E> {
             }
             P::still(|| self.cache.destroy(&backing)).map_err(|busy| format!("{busy:?}"))?;
         }
-        // Slabs that wait for readers may have their lists in objects of the other cache.
+        // A slab that waits for a grace period may have its free list in an object of the other cache.
         P::end_grace_period();
         self.due()?;
         P::still(|| self.sheaves.destroy(&Backing::new(&self.pages, &self.common)))
@@ -348,7 +349,7 @@ impl<P: Testable, E: Engine<P>> Runner<P, E> {
         Ok(())
     }
 
-    /// Free frames, those on per-CPU lists included.
+    /// The number of free frames, including the frames on per-CPU lists.
     fn free_frames(pages: &Pages<P::Ground>) -> u64 {
         let parked = |node: NodeId, cpu: u16| -> u64 {
             pages

@@ -1,4 +1,5 @@
-//! One planted fault of each kind: it is found once, with the right object and its users.
+//! One planted fault of each kind. It must be reported once, with the right object and the call sites that
+//! allocated and freed it.
 
 use slablab_check::explore::guard;
 use slablab_check::{Alone, Bare, Shape};
@@ -95,7 +96,7 @@ fn cases<P: Testable, E: Engine<P>>() -> Vec<Case<P, E>> {
             users,
         ),
         case(
-            "a byte behind the object",
+            "a byte after the object",
             |fixture, object| {
                 write::<P>(object, BYTES as i32);
                 freed(fixture, object);
@@ -104,7 +105,7 @@ fn cases<P: Testable, E: Engine<P>>() -> Vec<Case<P, E>> {
             users,
         ),
         case(
-            "a byte far behind the object",
+            "a byte far after the object",
             |fixture, object| {
                 write::<P>(object, BYTES as i32 + 8 + 8 + 64 + 3);
                 freed(fixture, object);

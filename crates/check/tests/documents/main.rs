@@ -1,9 +1,9 @@
-//! Every citation, link and path in the documents and sources leads somewhere.
+//! Every citation, link and path in the documents and sources has a target that exists.
 //!
 //! A citation is the file and the section, `docs/theory/slub.md 4.4`; a section is a heading that begins with
-//! its number. Links are relative Markdown links, with or without an anchor. Paths are those that start with
-//! a folder of the repository, in any text; module paths (`slabs::order`) are checked in pages, in backticks.
-//! What this cannot show: that the cited section says what the citing line claims.
+//! its number. Links are relative Markdown links, with or without an anchor. Paths begin with a folder of the
+//! repository, in any text. Module paths (`slabs::order`) are in backticks, in pages. The tests cannot show
+//! that the cited section supports the claim of the citing line.
 
 mod paths;
 mod rules;
@@ -12,7 +12,7 @@ use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Texts that are read: sources, pages, manifests, scripts, headers.
+/// Endings of the files that the tests read: sources, pages, manifests, scripts, headers.
 const EXTENSIONS: [&str; 9] = ["rs", "md", "toml", "py", "h", "c", "cpp", "sh", "yml"];
 
 /// Folders of the repository; a path in a text begins with one of them.
@@ -27,7 +27,7 @@ fn root() -> PathBuf {
 
 /// A text file of the repository.
 struct Text {
-    /// From the root of the repository.
+    /// The path in the repository.
     path: String,
     lines: Vec<String>,
 }
@@ -37,8 +37,8 @@ impl Text {
         self.path.ends_with(".md")
     }
 
-    /// The lines with their numbers, in one string where a comment or a paragraph goes on: a citation may be
-    /// broken over two lines.
+    /// The lines of a paragraph or of a comment as one string, with the number of the first line: a citation
+    /// may be broken over two lines.
     fn paragraphs(&self) -> Vec<(usize, String)> {
         let mut paragraphs: Vec<(usize, String)> = Vec::new();
         let mut goes_on = false;
@@ -60,7 +60,7 @@ impl Text {
     }
 }
 
-/// Every text of the repository, without what was built and what is no text.
+/// Every text of the repository, without build products.
 fn texts() -> Vec<Text> {
     let root = root();
     let mut found = Vec::new();
@@ -101,7 +101,7 @@ fn headings(text: &Text) -> impl Iterator<Item = &str> {
     prose(text).filter(|(_, line)| line.starts_with('#')).map(|(_, line)| line.trim_start_matches('#').trim())
 }
 
-/// The anchor that a heading gets: lower case, spaces as hyphens, no punctuation.
+/// The anchor of a heading: lower case, hyphens instead of spaces, no punctuation.
 fn anchor(heading: &str) -> String {
     let kept = heading.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
     kept.flat_map(char::to_lowercase).map(|c| if c == ' ' { '-' } else { c }).collect()
@@ -131,14 +131,14 @@ fn cited_sections(mut rest: &str) -> Vec<&str> {
     sections
 }
 
-/// The part of a text that is a path, from `at` on.
+/// The path in a text that begins at `at`.
 fn path_at(text: &str, at: usize) -> &str {
     let path = |c: char| c.is_ascii_alphanumeric() || "/._-{},*@+".contains(c);
     let end = text[at..].find(|c: char| !path(c)).unwrap_or(text.len() - at);
     text[at..at + end].trim_end_matches(['.', ',', '-', '}'].as_slice())
 }
 
-/// Whether `at` is where a path begins, and not in the middle of a longer one.
+/// Whether a path begins at `at`, and `at` is not in the middle of a longer path.
 fn begins(text: &str, at: usize) -> bool {
     let before = text[..at].chars().next_back();
     before.is_none_or(|c| !c.is_ascii_alphanumeric() && !"/._-{}>".contains(c))
@@ -154,7 +154,7 @@ fn braces(path: &str) -> Vec<String> {
 
 /// An error: its place and its text.
 fn report(wrong: &[String]) {
-    assert!(wrong.is_empty(), "{} lead nowhere:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(wrong.is_empty(), "{} have no target:\n{}", wrong.len(), wrong.join("\n"));
 }
 
 #[test]
@@ -239,7 +239,7 @@ fn plain(path: &Path) -> String {
 }
 
 #[test]
-fn no_text_names_a_folder_that_is_not_here() {
+fn no_text_names_a_folder_outside_the_repository() {
     let foreign: Vec<String> = FOREIGN.iter().map(|(head, tail)| format!("{head}{tail}")).collect();
     let mut wrong = Vec::new();
     for text in &texts() {

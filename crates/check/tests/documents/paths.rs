@@ -13,14 +13,15 @@ fn every_path_exists() {
             for (at, _) in FOLDERS.iter().flat_map(|folder| line.match_indices(folder)) {
                 let path = path_at(line, at);
                 let is_file = path.rsplit('/').next().is_some_and(|name| name.contains('.'));
-                // A folder is a path only in the backticks of a page: elsewhere it may be half of a name.
+                // A folder counts as a path only in the backticks of a page. Elsewhere it may be part of a
+                // name.
                 let quoted = text.is_page() && line[..at].ends_with('`');
-                // `*` is a pattern, and braces without a comma are a format string's.
+                // A text with `*` is a pattern. Braces without a comma are part of a format string.
                 let pattern = path.contains('*') || (path.contains('{') && !path.contains(','));
                 if !begins(line, at) || pattern || !(is_file || quoted) {
                     continue;
                 }
-                // Sources of a crate may name a file of the crate.
+                // A source of a crate may name a file of the crate by its path in the crate.
                 let own = root().join(text.path.split('/').take(2).collect::<PathBuf>());
                 for path in braces(path) {
                     match root().join(&path).exists() || own.join(&path).exists() {

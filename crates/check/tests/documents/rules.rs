@@ -1,5 +1,5 @@
-//! The rules of docs/fidelity.md name sections, functions and tests that exist; so do the rows of
-//! docs/published.md.
+//! The rules of docs/fidelity.md and the rows of docs/published.md name sections, functions and tests that
+//! exist.
 
 use crate::{Text, cited_sections, headings, path_at, prose, report, section, texts};
 use std::collections::HashSet;
@@ -7,15 +7,15 @@ use std::collections::HashSet;
 /// The page whose tables name the function and the test of each rule.
 const RULES: &str = "docs/fidelity.md";
 
-/// Every word of the sources.
+/// All words of the sources.
 fn words(texts: &[Text]) -> HashSet<&str> {
     let part = |c: char| c.is_alphanumeric() || c == '_';
     let sources = texts.iter().filter(|text| text.path.ends_with(".rs"));
     sources.flat_map(|text| &text.lines).flat_map(|line| line.split(move |c| !part(c))).collect()
 }
 
-/// The names in the cells of a row that no source has. `each_is_found_in_*` is the beginning of several
-/// names.
+/// The names in the cells of a row that no source contains. `each_is_found_in_*` matches all names that begin
+/// like it.
 fn unknown<'a>(cells: &[&'a str], words: &HashSet<&str>) -> Vec<&'a str> {
     let mut unknown = Vec::new();
     for token in cells.iter().flat_map(|cell| cell.split('`').skip(1).step_by(2)) {
@@ -43,7 +43,7 @@ fn every_rule_names_a_section_a_function_and_a_test() {
         let cells: Vec<&str> = content.split(" | ").collect();
         let ([rule, names @ ..], true) = (&cells[..], in_rules) else { continue };
         rows += 1;
-        // "3.2.1" is the first step of section 3.2.
+        // "3.2.1" is step 1 of section 3.2.
         for number in cited_sections(&format!(" {}", rule.trim_start_matches("| "))) {
             let above = number.rsplit_once('.').map_or("", |(above, _)| above);
             if !sections.contains(number) && !sections.contains(above) {
@@ -73,7 +73,8 @@ fn every_published_figure_names_a_test() {
     report(&wrong);
 }
 
-/// The call trees of the engines' pages: names before the remark, which two spaces set apart.
+/// In the call trees of the engines' pages, the names before the remark are functions. Two spaces separate
+/// the remark.
 #[test]
 fn every_call_tree_names_functions() {
     let texts = texts();

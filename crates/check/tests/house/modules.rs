@@ -2,14 +2,14 @@
 //!
 //! A module is a file or a folder directly below `src`; `lib.rs` or `main.rs` is the module [`ROOT`]. A
 //! module uses another one if its code names it by `crate::` or, one level up, by `super::`, directly or
-//! through a `pub use` of the root. Code behind `#[cfg(test)]` does not count. What text cannot show: a
-//! method that another module implements for a type.
+//! through a `pub use` of the root. Code after `#[cfg(test)]` does not count. Text cannot show a method
+//! that another module implements for a type.
 
 use super::{code, read, sources};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// The crate's own file. It names all modules, so a module that names what it defines is in a cycle.
+/// The crate's root file. It names all modules, so a module that uses an item of the root is in a cycle.
 const ROOT: &str = "lib.rs";
 
 type Graph = BTreeMap<String, BTreeSet<String>>;
@@ -42,7 +42,7 @@ fn reached(graph: &Graph, from: &str) -> BTreeSet<String> {
     seen
 }
 
-/// Module to the modules it uses.
+/// For each module, the modules that it uses.
 fn graph(src: &Path) -> Graph {
     let is_root = |path: &Path| path == src.join("lib.rs") || path == src.join("main.rs");
     let (root, files): (Vec<_>, Vec<_>) = sources(src).into_iter().partition(|path| is_root(path));
@@ -74,7 +74,7 @@ fn graph(src: &Path) -> Graph {
     graph
 }
 
-/// Names that the root brings in by `use`, each with the first part of its path: a module or another crate.
+/// Names that the root imports by `use`, each with the first part of its path: a module or another crate.
 fn reexports(root: &str) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     for statement in root.split(';').filter_map(|text| text.split_once("use ").map(|(_, path)| path)) {
@@ -87,8 +87,8 @@ fn reexports(root: &str) -> BTreeMap<String, String> {
     found
 }
 
-/// First names behind `crate::`, and behind `super::` where that is the root; macros and visibilities are
-/// none.
+/// The first names after `crate::`, and after `super::` if that is the root. Macros and visibilities do not
+/// count.
 fn names(code: &str, super_is_root: bool) -> BTreeSet<String> {
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
     let mut found = BTreeSet::new();
@@ -112,7 +112,8 @@ fn names(code: &str, super_is_root: bool) -> BTreeSet<String> {
     found
 }
 
-/// First names of the paths in `group`, which follows an opening brace and goes on behind the closing one.
+/// The first names of the paths in a braced group. `group` begins after the opening brace, and continues
+/// after the closing brace.
 fn group_names(group: &str) -> Vec<String> {
     let mut depth = 1;
     let mut names = vec![String::new()];

@@ -1,9 +1,9 @@
-//! Where the rooms under a malloc may panic: only in code that makes a heap or a cache, and in a constant's
-//! evaluation.
+//! The crates below malloc may panic only in code that creates a heap or a cache, and in the evaluation of a
+//! constant.
 
 use super::{code, read, root, sources};
 
-/// Rooms whose code runs inside a call of malloc or free.
+/// Crates whose code runs inside a call of malloc or free.
 const ROOMS: [&str; 2] = ["pages", "slabs"];
 
 const PANICS: [&str; 9] = [
@@ -18,19 +18,20 @@ const PANICS: [&str; 9] = [
     "unimplemented!(",
 ];
 
-/// The files that may panic, from `crates/`: how often, and why no allocation or free comes there.
+/// The files that may panic, by their paths in `crates/`: the number of places, and why no allocation or free
+/// reaches them.
 const ALLOWED: &[(&str, usize, &str)] = &[
-    ("pages/src/machine.rs", 2, "makes a machine's page allocator: orders beyond the tables"),
+    ("pages/src/machine.rs", 2, "creates a machine's page allocator: orders beyond the tables"),
     ("slabs/src/engines/slab/mod.rs", 1, "`create`: an object that fits no slab"),
     ("slabs/src/engines/slqb/mod.rs", 1, "`create`: an object that fits no slab"),
     ("slabs/src/engines/slub/mod.rs", 1, "`create`: an object that fits no slab"),
-    ("slabs/src/kmalloc.rs", 3, "makes a table of classes; the class that a caller names has to be in it"),
+    ("slabs/src/kmalloc.rs", 3, "creates a table of classes; the class that a caller names has to be in it"),
     ("slabs/src/preset.rs", 2, "reads the text of a preset; the tables of presets are constants"),
-    ("slabs/src/slab/new.rs", 1, "`set_new_objects`: said before the first allocation"),
+    ("slabs/src/slab/new.rs", 1, "`set_new_objects`: called before the first allocation"),
 ];
 
-/// Lines of a file's code that may panic. What follows `#[cfg(test)]` is a test; debug assertions are not in
-/// a release.
+/// Lines of a file's code that may panic. Code after `#[cfg(test)]` is a test. A release has no debug
+/// assertions.
 fn panics(source: &str) -> Vec<String> {
     let stripped = code(source);
     let shipped = stripped.find("#[cfg(test)]").unwrap_or(stripped.len());
@@ -46,8 +47,8 @@ fn panics(source: &str) -> Vec<String> {
     stripped[..shipped].lines().filter(may_panic).map(|line| line.trim().to_owned()).collect()
 }
 
-/// A list or an array that a caller's write has damaged ends in `Platform::broken`, in one line that names
-/// the cache: never in a panic, which allocates, and unwinds out of `GlobalAlloc`.
+/// If a caller's write damaged a list or an array, the engine calls `Platform::broken`, which prints one line
+/// that names the cache. It must not panic: a panic allocates, and unwinds out of `GlobalAlloc`.
 #[test]
 fn no_allocation_panics() {
     for room in ROOMS {
@@ -62,7 +63,7 @@ fn no_allocation_panics() {
 }
 
 #[test]
-fn panics_are_read_right() {
+fn lines_that_may_panic_are_found() {
     let source = "debug_assert!(a); x.expect(\"\");\ny .unwrap_or(0);\nfn expect() {}\nz.unwrap();\n\
                   debug_assert_eq!(a, b);\nassert!(a);\n#[cfg(test)]\npanic!();\n";
     assert_eq!(

@@ -112,7 +112,7 @@ fn shuttle_races() {
 fn shuttle_sheaves() {
     let limits = Limits { executions: effort(100) as usize, ..Limits::QUICK };
     let frames = |shape, node_frames| Shape { node_frames, ..shape };
-    // If each CPU has a node of its own, CPUs seldom take a sheaf from a barn.
+    // If no two CPUs share a node, CPUs seldom take a sheaf from a barn.
     for (shape, seen) in [
         (frames(Shape::ONE_NODE, &[128]), Event::BarnGet),
         (frames(Shape::TWO_NODES, &[64, 64]), Event::SheafRefill),

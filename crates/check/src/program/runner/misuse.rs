@@ -1,17 +1,17 @@
-//! What a caller does wrong, and what every engine owes the caller then.
+//! Frees of wrong addresses, and what every engine must do then.
 
 use super::{Runner, SHEAVES};
 use slablab_platform::conformance::Testable;
 use slablab_platform::{CpuId, FrameKind, Gfp};
 use slablab_slabs::{Backing, Engine, Misuse};
 
-/// An answer of a free, for a message.
+/// The result of a free as text.
 fn said(answer: Result<(), Misuse>) -> String {
     answer.map_or_else(|misuse| misuse.to_string(), |()| "freed".into())
 }
 
 impl<P: Testable, E: Engine<P>> Runner<P, E> {
-    /// An engine must refuse another cache's object, and nothing may have happened.
+    /// Frees another cache's object. The engine must refuse it and change nothing.
     pub(super) fn misuse(&mut self, cpu: CpuId) -> Result<(), String> {
         let backing = Backing::new(&self.pages, &self.common);
         let sheaf = P::on_cpu(cpu, || self.sheaves.alloc(&backing, Gfp::KERNEL, None));
@@ -19,17 +19,17 @@ impl<P: Testable, E: Engine<P>> Runner<P, E> {
             let found = P::on_cpu(cpu, || self.cache.free(&backing, foreign));
             self.ran.misuses += 1;
             if found != Err(Misuse::WrongCache(SHEAVES)) {
-                return Err(format!("free of another cache's object: {}, not refused as such", said(found)));
+                return Err(format!("the free of another cache's object was not refused: {}", said(found)));
             }
             if P::on_cpu(cpu, || self.cache.free_rcu(&backing, foreign)) == Ok(true) {
-                return Err("another cache's object was taken to wait for readers".into());
+                return Err("free_rcu accepted another cache's object".into());
             }
             P::on_cpu(cpu, || self.sheaves.free(&backing, foreign)).map_err(|misuse| misuse.to_string())?;
         }
         Ok(())
     }
 
-    /// Bulks with one wrong address of each kind that the engine can know.
+    /// Frees bulks with one wrong address, one bulk for each kind that the engine can recognise.
     pub(super) fn misuse_bulk(&mut self, cpu: CpuId, count: u8, at: u8) -> Result<(), String> {
         let no_slab =
             P::on_cpu(cpu, || self.pages.alloc(Gfp::KERNEL, 0, P::cpu_node(P::cpu()), FrameKind::Allocated));
@@ -51,8 +51,8 @@ impl<P: Testable, E: Engine<P>> Runner<P, E> {
         if self.cache.geometry().object_size > 8
             && let Some(object) = self.reference.take(at.into())
         {
-            // The object stays out of the bulk: with it its slab might go, and then the address is in no
-            // slab.
+            // The object is not part of the bulk. If it were, its slab could be freed, and the address would
+            // be in no slab.
             let (pfn, offset) = P::locate(object);
             let inside = P::address(pfn, offset as u64 + 8);
             self.free_wrong_bulk(cpu, count, at, inside, Misuse::NotAnObject)?;
@@ -61,8 +61,8 @@ impl<P: Testable, E: Engine<P>> Runner<P, E> {
         Ok(())
     }
 
-    /// Frees `count` live objects with the address `wrong` in front of the `at`-th. The contract of
-    /// `Engine::free_bulk`: the objects before it are freed; it and the objects after it stay as they were.
+    /// Frees `count` live objects with the address `wrong` in front of the `at`-th object. The contract of
+    /// `Engine::free_bulk`: the engine frees the objects before `wrong`, and does not free those after it.
     fn free_wrong_bulk(
         &mut self,
         cpu: CpuId,
@@ -86,7 +86,7 @@ impl<P: Testable, E: Engine<P>> Runner<P, E> {
         let freed = before - live();
         if P::SERVES && freed != at as u64 {
             return Err(format!(
-                "an address that is {expected}, behind {at} of {} objects: {freed} freed",
+                "an address that is {expected}, after {at} of {} objects: {freed} freed",
                 objects.len() - 1
             ));
         }
