@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Seeds the fuzzer: copies the files that the readers' tests run over to fuzz/corpus, one folder per target.
+# Seeds the fuzzer: copies the input files of the readers' tests to fuzz/corpus, one folder per target.
 set -euo pipefail
 cd "$(dirname "$0")"
 for folder in ../crates/kernel/corpus/*/; do

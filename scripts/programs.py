@@ -1,18 +1,23 @@
 #!/usr/bin/env python3
-"""Real programs under other allocators, by LD_PRELOAD: CPU time, peak memory, and whether they say the same.
+"""Runs real programs under several allocators by LD_PRELOAD. Measures CPU time and peak memory, and compares
+the output.
 
     cargo build --profile dist -p slablab-c
-    scripts/programs.py                     # all programs, glibc, slablab and three others, 5 blocks: some 6 minutes on 2 CPUs
+    scripts/programs.py                     # all programs; glibc, slablab and three others; 5 blocks: 6 minutes on 2 CPUs
     scripts/programs.py --programs sqlite,gcc --allocators glibc,slablab,slub@6.1 --repeats 11 --format json
 
-A first run of each program is not counted. Then, in each block, every program runs once under every allocator, in an order of
-chance. CPU time is user and system time of the program and its children; of redis, the server's. Peak memory is the largest
-resident set of one of them. A ratio is the median over blocks of what was measured in the same block, with the interval that
-holds the true median at 90 % at least (order statistics; of 5 blocks, the least and the greatest).
+The first run of each program is not counted. Then, in each block, every program runs once under every
+allocator, in random order. CPU time is the user and system time of the program and its children; for redis,
+of the server only. Peak memory is the largest resident set of one of these processes. For each ratio, the two
+runs of one block are divided. The table has the median over all blocks, with an interval that contains the
+true median with a probability of at least 90 % (order statistics; with 5 blocks, the smallest and the largest
+ratio).
 
-What a program says under an allocator must be what it says under glibc: a difference is an error (exit 1). So is a program whose
-malloc the dynamic linker binds to another library than the allocator's: Debian's redis-server brings jemalloc with it, which is
-why glibc is preloaded too. Programs and allocators that are missing are installed by apt when run as root, else named (exit 3).
+A program must print the same output under every allocator as under the first one. A difference is an error
+(exit 1). It is also an error if the dynamic linker binds a program's malloc to another library than the
+allocator's. Debian's redis-server is linked with jemalloc, so glibc is preloaded too. If programs or
+allocators are missing, the script installs them by apt when it runs as root. Otherwise it names them (exit
+3).
 """
 
 import argparse
@@ -50,9 +55,10 @@ ALLOCATORS = {
     "tcmalloc": ("libtcmalloc_minimal.so.4", "libtcmalloc-minimal4", {}),
 }
 USUAL = ["glibc", "slablab", "mimalloc", "jemalloc", "tcmalloc"]
-# A shell script of the name `python3` is no good: Debian's own, if it is there.
+# `python3` on PATH may be a shell script, which cannot be measured. So use Debian's Python if it is
+# installed.
 PYTHON = "/usr/bin/python3" if os.access("/usr/bin/python3", os.X_OK) else sys.executable
-# Name: Debian packages, commands; the first allocates, and says a version.
+# Name: Debian packages, commands. The first command is the measured one; it knows the option --version.
 PROGRAMS = {
     "redis": (["redis-server", "redis-tools"], ["redis-server", "redis-cli", "redis-benchmark"]),
     "sqlite": (["sqlite3"], ["sqlite3"]),
@@ -95,7 +101,7 @@ print(digest.hexdigest())
 
 
 def c_source():
-    """A C file of many functions, always the same."""
+    """Returns a C file with many functions. The text is the same in every run."""
     lines = ["#include <stdio.h>", "#include <stdlib.h>", "#include <string.h>", "struct pair { long a, b; char name[40]; };"]
     for i in range(300):
         lines.append(
@@ -109,14 +115,14 @@ def c_source():
 
 
 def sample_text():
-    """24 MiB that compress neither well nor badly, always the same."""
+    """Returns 24 MiB of text with a medium compression ratio. The text is the same in every run."""
     chance = random.Random(1)
     words = ["".join(chance.choice("etaoinshrdlu") for _ in range(chance.randint(2, 9))) for _ in range(5000)]
     return " ".join(chance.choices(words, k=4_000_000)).encode()[: 24 << 20]
 
 
 def redis_script():
-    """Commands whose answers depend on nothing but their order."""
+    """Returns redis commands. Their replies depend only on the order of the commands."""
     lines = []
     for i in range(20000):
         lines += [f"SET key:{i % 5000} {'v' * (i * 13 % 300)}{i}", f"LPUSH list:{i % 50} item{i}", f"SADD set:{i % 70} m{i % 900}",
@@ -127,10 +133,11 @@ def redis_script():
 
 
 class Run:
-    """One program under one allocator: what it took, and what it said."""
+    """One run of a program under an allocator: its costs, and the digest of its output."""
 
-    # Starts a program in the background, says its number and ends. A program's peak is not below that of the process it was
-    # forked from: this one's, unlike Python's, is small.
+    # A shell script that starts a program in the background, prints its process id and ends. The kernel's
+    # peak of a process is at least the peak of the process that forked it. The shell's peak is small,
+    # Python's is not.
     STARTER = 'exec 3<&0; env "$@" <&3 3<&- 2> /dev/null & echo $! >&2'
 
     def __init__(self, folder, environment):
@@ -141,7 +148,7 @@ class Run:
         self.took = {}
 
     def start(self, command, stdin=None, stdout=None):
-        """The number of a program that is a child of this process, which takes orphans."""
+        """Starts a program as a child of this process, which adopts orphans. Returns the process id."""
         self.began = time.monotonic()
         new = [f"{name}={value}" for name, value in self.environment.items()]
         starter = subprocess.run(["/bin/sh", "-c", self.STARTER, "sh", *new, *command], cwd=self.folder, stdin=stdin,
@@ -156,7 +163,7 @@ class Run:
             self.failed = f"{command[0]} ended with {os.waitstatus_to_exitcode(status)}"
 
     def simple(self, command, stdin=None, says=None):
-        """A program that runs to its end; it says its standard output, or a file."""
+        """Runs a program to its end. Its output is its standard output and, if `says` is given, that file."""
         said = self.folder / "said"
         with open(said, "wb") as out, open(stdin or os.devnull, "rb") as given:
             self.end(self.start(command, given, out), command)
@@ -167,11 +174,11 @@ class Run:
         self.simple(["sqlite3", ":memory:"], stdin=self.folder / "script.sql")
 
     def python(self):
-        """Small objects are Python's own allocator's, which takes arenas from mmap."""
+        """Python's own allocator serves small objects. It takes its arenas from mmap."""
         self.simple([PYTHON, "-S", "script.py"])
 
     def python_malloc(self):
-        """Every object is malloc's."""
+        """malloc serves every object of Python."""
         self.environment = {**self.environment, "PYTHONMALLOC": "malloc"}
         self.python()
 
@@ -185,7 +192,7 @@ class Run:
         self.simple(["zstd", "-q", "-T2", "-9", "-B2MiB", "-c", "text"])
 
     def redis(self):
-        """What is measured is the server; the clients run without the allocator."""
+        """Only the server is measured. The clients run without the allocator."""
         socket = self.folder / "socket"
         socket.unlink(missing_ok=True)
         command = ["redis-server", "--port", "0", "--unixsocket", str(socket), "--save", "", "--appendonly", "no", "--daemonize", "no"]
@@ -214,7 +221,7 @@ def find(library):
 
 
 def install(packages):
-    """Installs what is missing, as root on a machine with apt."""
+    """Installs packages if this process is root and the machine has apt."""
     if packages and os.geteuid() == 0 and shutil.which("apt-get"):
         environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
         subprocess.run(["apt-get", "update", "-qq"], env=environment, stdout=subprocess.DEVNULL, check=False)
@@ -229,19 +236,20 @@ def environment_of(name):
 
 
 def served(program, name):
-    """The libraries that a program's malloc, and that of the libraries it has, is bound to."""
+    """Returns the libraries to which the dynamic linker binds malloc in a program and in its libraries."""
     command = PROGRAMS[program][1][0]
     if program == "gcc":
         command = subprocess.run(["gcc", "-print-prog-name=cc1"], capture_output=True, text=True, check=True).stdout.strip()
     environment = {**os.environ, **environment_of(name), "LD_BIND_NOW": "1", "LD_DEBUG": "bindings"}
     said = subprocess.run([command, "--version"], env=environment, capture_output=True, text=True, check=False).stderr
     bound = {os.path.realpath(path) for path in re.findall(r" to (\S+) \[0\]: normal symbol `malloc'", said)}
-    # What is bound to a program that is not position-independent is its own jump to what it is bound to itself.
+    # If a program is not position-independent, its libraries bind malloc to a jump in the program, which
+    # leads to the library that the program is bound to. So the program itself does not count.
     return bound - {os.path.realpath(shutil.which(command))}
 
 
 def version(name):
-    """An allocator's version, as far as a package says it."""
+    """Returns an allocator's name, with its version if a package has it."""
     package = ALLOCATORS[name][1]
     if name == "glibc":
         return f"glibc {platform.libc_ver()[1]}"
@@ -252,7 +260,7 @@ def version(name):
 
 
 def interval(values):
-    """Median, and the closest order statistics that hold the true one at 90 %."""
+    """Returns the median, and the closest order statistics that contain the true one with 90 %."""
     ordered, cut = sorted(values), 0
     while 2 * sum(math.comb(len(values), k) for k in range(cut + 2)) <= 0.1 * 2 ** len(values):
         cut += 1
@@ -260,10 +268,10 @@ def interval(values):
 
 
 class Table:
-    """What was measured, in the ways to print it."""
+    """The measurements, and a function for each output format."""
 
     FIGURES = [("cpu_s", "CPU s"), ("peak_mib", "peak MiB")]
-    # Faults and system time are not compared: they say what CPU time and peak are made of.
+    # Page faults and system time are printed but not compared. They explain CPU time and peak memory.
     ALL = ["cpu_s", "system_s", "wall_s", "peak_mib", "faults"]
 
     def __init__(self, results, allocators):
@@ -279,7 +287,8 @@ class Table:
         return f"{middle:.2f} [{low:.2f} {high:.2f}]", "won" if high < 1 else "LOST" if low > 1 else "even"
 
     def rows(self, figure):
-        """A row of texts per program: median and ratio for each allocator, then the best other and ours over it."""
+        """Yields one row of texts per program: median and ratio of each allocator, the best allocator that is
+        not slablab's, and the ratios of slablab's allocators over it."""
         for program, runs in self.results.items():
             middle = {name: statistics.median(run[figure] for run in runs[name]) for name in self.allocators}
             row = [program]
@@ -320,7 +329,7 @@ class Table:
 
 
 def prepare(folder):
-    """Writes what programs read."""
+    """Writes the input files of the programs."""
     (folder / "script.sql").write_text(SQL)
     (folder / "script.py").write_text(SCRIPT)
     (folder / "source.c").write_text(c_source())
@@ -339,24 +348,24 @@ def chosen(text, known, usual, what):
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--programs", help="names, with commas: " + ", ".join(PROGRAMS))
-    parser.add_argument("--allocators", help="names, with commas, the first is what others are compared with: " + ", ".join(ALLOCATORS))
-    parser.add_argument("--repeats", type=int, default=5, help="blocks")
-    parser.add_argument("--seed", type=int, default=1, help="of the order")
+    parser.add_argument("--allocators", help="names, with commas; the others are compared with the first: " + ", ".join(ALLOCATORS))
+    parser.add_argument("--repeats", type=int, default=5, help="number of blocks")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the random order")
     parser.add_argument("--format", choices=["text", "markdown", "csv", "json"], default="text")
     return parser.parse_args()
 
 
 def present(programs, allocators):
-    """Those that are there, and what is to be said of those that are not."""
+    """Returns the installed programs and allocators, and a message for each that is missing."""
     absent = lambda program: not all(map(shutil.which, PROGRAMS[program][1]))
     missing = [package for program in programs if absent(program) for package in PROGRAMS[program][0]]
     missing += [ALLOCATORS[name][1] for name in allocators if ALLOCATORS[name][1] and find(ALLOCATORS[name][0]) is None]
     install(missing)
-    said = [f"{program} is not there: install {' '.join(PROGRAMS[program][0])}" for program in programs if absent(program)]
+    said = [f"{program} is not installed: install {' '.join(PROGRAMS[program][0])}" for program in programs if absent(program)]
     for name in allocators:
         if find(ALLOCATORS[name][0]) is None:
             package = ALLOCATORS[name][1]
-            said.append(f"{name} is not there: " + (f"install {package}" if package else "cargo build --profile dist -p slablab-c"))
+            said.append(f"{name} is missing: " + (f"install {package}" if package else "cargo build --profile dist -p slablab-c"))
     return [program for program in programs if not absent(program)], [name for name in allocators if find(ALLOCATORS[name][0])], said
 
 
@@ -394,7 +403,7 @@ def main():
                     results[program][name].append(run.took)
     for (program, name), ways in sorted(said.items()):
         if ways != said[(program, allocators[0])] or len(ways) > 1:
-            wrong.append(f"{program} under {name} does not say what it says under {allocators[0]}")
+            wrong.append(f"{program} under {name}: the output differs from the output under {allocators[0]}")
     table = Table(results, allocators)
     versions = ", ".join(map(version, allocators))
     if options.format == "json":
@@ -406,7 +415,7 @@ def main():
     else:
         print(f"{versions}; {options.repeats} blocks, load {os.getloadavg()[0]:.1f}\n")
         getattr(table, options.format)()
-        print("\n".join(wrong or ["every program says the same under every allocator"]) + "".join("\n" + line for line in missing))
+        print("\n".join(wrong or ["every program has the same output under every allocator"]) + "".join("\n" + line for line in missing))
     sys.exit(1 if wrong else 3 if missing else 0)
 
 

@@ -1,6 +1,6 @@
-//! Adds up the summaries that the test runner prints, one a test program.
+//! Adds up the summaries that the test runner prints, one per test program.
 
-/// Tests by how they ended.
+/// The numbers of tests by result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub(crate) passed: u64,

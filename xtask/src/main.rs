@@ -1,12 +1,12 @@
-//! `cargo xtask ci`: the project's checks as a list of steps, each with the seconds that it took.
+//! `cargo xtask ci`: the project's checks as a list of steps. The program prints the seconds that each step
+//! took.
 //!
-//! A step is one or more commands that a contributor could type as well; the list prints them (`cargo xtask
-//! ci --list`). Steps run one after the other, from the cheap ones to the tests, and the first that fails
-//! ends the run.
+//! A step is one or more commands, which a contributor can also type. `cargo xtask ci --list` prints them.
+//! Steps run one after another, from the cheap ones to the tests. The first step that fails ends the run.
 //!
 //! ```text
 //! main           arguments
-//!   steps          the list: name, what for, commands, whether CI runs it
+//!   steps          the list: name, purpose, commands, whether CI runs the step
 //!   run            runs steps, prints seconds
 //!     counts         adds up the summaries of the test runner
 //! ```
@@ -44,7 +44,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// What the arguments ask for.
+/// The request that the arguments contain.
 enum Request {
     /// Print the steps.
     List,

@@ -1,4 +1,4 @@
-//! Runs steps and prints how long each took: wall time, and CPU time of all its processes.
+//! Runs steps and prints the time that each took: wall time, and CPU time of all its processes.
 
 use crate::counts::Counts;
 use crate::steps::{Need, Step};
@@ -11,7 +11,7 @@ use std::time::Instant;
 /// Clock ticks a second in /proc/self/stat: the same on every Linux that Rust supports.
 const TICKS_PER_SECOND: f64 = 100.0;
 
-/// Seconds of a step that ended.
+/// The seconds of a step that ended.
 struct Took {
     name: &'static str,
     ran: bool,
@@ -58,8 +58,8 @@ pub(crate) fn run(steps: &[&'static Step]) -> ExitCode {
     if failed.is_some() { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
-/// Runs one command in the root of the repository; whether it succeeded. Standard output passes through, and
-/// is counted.
+/// Runs one command in the root of the repository. Returns whether it succeeded. Its standard output is
+/// passed on, and its test summaries are added to `counts`.
 fn execute(command: &str, root: &Path, counts: &mut Counts) -> bool {
     let words: Vec<&str> = command.split(' ').collect();
     let settings = words.iter().take_while(|word| word.contains('=') && !word.starts_with('-')).count();
@@ -77,7 +77,7 @@ fn execute(command: &str, root: &Path, counts: &mut Counts) -> bool {
     let mut out = std::io::stdout().lock();
     for line in BufReader::new(output).split(b'\n').map_while(Result::ok) {
         counts.add(&String::from_utf8_lossy(&line));
-        // A reader that left does not stop the step.
+        // If the reader of this program's output has closed the pipe, the step continues.
         let _ = out.write_all(&line).and_then(|()| out.write_all(b"\n"));
     }
     match running.wait() {
@@ -93,8 +93,8 @@ fn execute(command: &str, root: &Path, counts: &mut Counts) -> bool {
     }
 }
 
-/// Installs what is missing, as far as this machine lets it; whether the step can run. A program that is
-/// still missing is for the commands to report: they name it.
+/// Installs `need` if it is missing and this machine allows it. Returns whether the step can run. If a
+/// program is still missing, the step runs, and its commands report the program by name.
 fn is_met(need: &Need) -> bool {
     match need {
         Need::Program { names, variable, package } => {
@@ -122,7 +122,7 @@ fn is_met(need: &Need) -> bool {
     }
 }
 
-/// Whether a command succeeds; its standard output is dropped.
+/// Runs a command without its standard output. Returns whether the command succeeded.
 fn succeeds(command: &[&str]) -> bool {
     let status = Command::new(command[0]).args(&command[1..]).stdout(Stdio::null()).status();
     let done = status.is_ok_and(|status| status.success());
@@ -141,7 +141,7 @@ fn is_root() -> bool {
     std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
 }
 
-/// CPU seconds of all processes that this one waited for, theirs included. 0 where there is no /proc.
+/// CPU seconds of all descendants that were waited for. 0 if there is no /proc.
 fn children_cpu_s() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     // Fields 16 and 17 of proc(5); the second field may hold spaces and ends with the last parenthesis.

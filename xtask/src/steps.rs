@@ -4,36 +4,36 @@
 pub(crate) struct Step {
     /// The name that `--only` takes.
     pub(crate) name: &'static str,
-    /// What the step is for.
+    /// The purpose of the step.
     pub(crate) about: &'static str,
-    /// Whether `cargo xtask ci` runs the step without being asked for it by name.
+    /// Whether `cargo xtask ci` without `--only` runs the step.
     pub(crate) in_ci: bool,
     /// The commands: environment, program and arguments, separated by spaces.
     pub(crate) commands: &'static [&'static str],
-    /// What must be installed before the commands run.
+    /// The programs and targets that must be installed before the commands run.
     pub(crate) needs: &'static [Need],
 }
 
-/// What a step needs on the machine.
+/// A requirement of a step.
 pub(crate) enum Need {
-    /// A program. Where it is missing, apt-get installs it if the user is root; the commands report a
-    /// failure.
+    /// A program. If it is missing and the user is root, apt-get installs it. If that fails, the commands
+    /// report the missing program.
     Program {
-        /// Names of the program; one of them on PATH is enough.
+        /// Names of the program. One of them must be on PATH.
         names: &'static [&'static str],
-        /// An environment variable that names the program instead.
+        /// An environment variable that can name another program.
         variable: &'static str,
         /// The Debian package.
         package: &'static str,
     },
-    /// Rust's standard library for a target. Where it is missing, rustup adds it; without it the step does
+    /// Rust's standard library for a target. If it is missing, rustup adds it. If that fails, the step does
     /// not run.
     Target(&'static str),
 }
 
-/// A C++ compiler: the C++ side of malloc is tested, never skipped.
+/// A C++ compiler. With it, CI never skips the tests of malloc's C++ functions.
 const CXX: Need = Need::Program { names: &["c++"], variable: "CXX", package: "g++" };
-/// A browser: pages are looked at in one, never skipped.
+/// A browser. With it, CI never skips the tests that open HTML pages.
 const BROWSER: Need = Need::Program {
     names: &["chromium", "chromium-browser", "google-chrome"],
     variable: "SLABLAB_BROWSER",
@@ -65,7 +65,7 @@ pub(crate) const STEPS: &[Step] = &[
     },
     Step {
         name: "cross",
-        about: "what programs link compiles for aarch64, its assembler included (needs that target of rustup)",
+        about: "the libraries for programs compile for aarch64, with their assembler (needs that target of rustup)",
         in_ci: true,
         commands: &["cargo build --locked --quiet --target aarch64-unknown-linux-gnu -p slablab-objects"],
         needs: &[Need::Target("aarch64-unknown-linux-gnu")],
