@@ -1,4 +1,4 @@
-//! `slablab doctor`: where slab memory goes, what would help, what this kernel lets you do.
+//! `slablab doctor`: the uses of slab memory, changes that would help, and settings that this kernel has.
 
 use crate::input::{InputArgs, command_line, open};
 use crate::outcome::{Done, Failure};
@@ -11,7 +11,7 @@ use slablab_doctor::output::{Shown, doctor_csv, doctor_json, doctor_prometheus, 
 use slablab_doctor::state::save;
 use std::path::PathBuf;
 
-/// Says where slab memory goes.
+/// Prints the uses of slab memory.
 #[derive(clap::Args)]
 #[group(id = "doctor")]
 #[command(
@@ -34,7 +34,7 @@ pub(crate) struct Args {
     /// kmalloc's classes costs
     #[arg(long, value_name = "FILE")]
     recording: Option<PathBuf>,
-    /// What to sort caches by: a letter of slabtop (a b c l n o p s u), L for loss, r for growth; with
+    /// Sort key of the caches: a letter of slabtop (a b c l n o p s u), L for loss, r for growth; with
     /// --watch v too, and t for growth since the start
     #[arg(short, long, value_name = "KEY", default_value_t = 'c')]
     sort: char,

@@ -1,4 +1,4 @@
-//! `slablab explain RECORDING A B`: which policy carries how much of the difference.
+//! `slablab explain RECORDING A B`: the part of each policy in the difference between two presets.
 
 use crate::input::{Progress, Start, command_line, open, preset};
 use crate::outcome::{Done, Failure, tell};
@@ -27,7 +27,7 @@ pub(crate) struct Args {
     /// To this allocator, written in the same way
     #[arg(value_name = "B")]
     to: String,
-    /// Explain the counters of one cache instead of all together
+    /// Explain the counters of one cache instead of the sums of all caches
     #[arg(long, value_name = "NAME")]
     cache: Option<String>,
     #[command(flatten)]

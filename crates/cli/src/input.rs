@@ -20,10 +20,10 @@ pub(crate) struct InputArgs {
     /// Directory, tar, support bundle, slabinfo or output of grep -r; - for standard input; without it, this
     /// machine
     pub(crate) input: Option<PathBuf>,
-    /// Page size, for example 4K or 65536, if the input does not tell it
+    /// Page size, for example 4K or 65536, if the input does not contain it
     #[arg(long, value_name = "SIZE", value_parser = page_size)]
     pub(crate) page_size: Option<u64>,
-    /// Number of CPUs, if the input does not tell it
+    /// Number of CPUs, if the input does not contain it
     #[arg(long, value_name = "N")]
     pub(crate) cpus: Option<u32>,
 }

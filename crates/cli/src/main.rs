@@ -38,17 +38,17 @@ enum Verb {
     Import(import::Args),
     /// Replay a recording through slab allocators and compare them
     Replay(replay::Args),
-    /// Show how much of the difference between two allocators on a recording each policy accounts for
+    /// Show the part of each policy in the difference between two allocators on a recording
     Explain(explain::Args),
     /// Compare the model with the real kernel: dumps around a recording, or SLUB_STATS counters
     Verify(verify::Args),
-    /// Show what a cache is for, who creates it and how to shrink it
+    /// Show the purpose of a cache, the code that creates it, and how to shrink it
     What(what::Args),
     /// Predict slab memory with another order policy, other boot parameters, pages or CPUs
     Whatif(whatif::Args),
     /// List slab orders by size, and the sizes that two order rules treat differently
     Orders(orders::Args),
-    /// Compare allocators in one process: ours, glibc, and others where built with them
+    /// Compare allocators in one process: slablab's, glibc's, and others if this program was built with them
     Bench(bench::Args),
     /// List engines, releases and knobs
     Engines(engines::Args),

@@ -22,8 +22,8 @@ pub(crate) struct Args {
     /// listed
     #[arg(long, value_name = "SIZE,..", value_delimiter = ',', value_parser = page_size, default_value = "4K,16K,64K")]
     page_size: Vec<u64>,
-    /// CPUs that the kernel counts at cache creation; `all` for one of each class that the rules tell apart,
-    /// to 4096
+    /// CPUs that the kernel counts at cache creation; `all`: one number for each class that the rules
+    /// distinguish, to 4096
     #[arg(long, value_name = "N,..", value_delimiter = ',', value_parser = cpus, default_value = "all")]
     cpus: Vec<Cpus>,
     /// Smallest order, as the boot parameter slub_min_order sets it
@@ -32,7 +32,7 @@ pub(crate) struct Args {
     /// Largest order, as the boot parameter slub_max_order sets it
     #[arg(long, value_name = "ORDER", default_value_t = COSTLY_ORDER, value_parser = clap::value_parser!(u8).range(..=MAX_ORDER as i64))]
     max_order: u8,
-    /// Objects that a slab should have room for (slub_min_objects); 0: the rule derives it from the CPUs
+    /// Wanted number of objects per slab (slub_min_objects); 0: the rule derives it from the CPUs
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=32767))]
     min_objects: u32,
     /// Object sizes in bytes; default: every multiple of 8 that fits in a slab of --max-order

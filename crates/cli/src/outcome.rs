@@ -1,4 +1,4 @@
-//! How a verb ends, and what it says to the user meanwhile. `main` makes exit codes of it.
+//! The result of a verb, and its messages to the user. `main` converts the result to an exit code.
 
 use std::io::Write;
 
@@ -18,8 +18,8 @@ pub(crate) enum Done {
 pub(crate) type Failure = Box<dyn std::error::Error>;
 
 /// Prints a line on standard error. Names in it come from inputs, so control characters are shown as escapes.
-/// Standard error may be a pipe whose reader has ended, as in `2>&1 | head`: then the line is lost and the
-/// program goes on.
+/// Standard error may be a pipe whose reader has ended, for example in `2>&1 | head`. Then the line is lost
+/// and the program continues.
 pub(crate) fn tell(text: impl std::fmt::Display) {
     let _ = writeln!(std::io::stderr(), "slablab: {}", slablab_report::visible::lines(&text.to_string()));
 }

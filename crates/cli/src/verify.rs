@@ -1,4 +1,4 @@
-//! `slablab verify`: the model beside the real kernel.
+//! `slablab verify`: compares the model with the real kernel.
 
 use crate::input::{Choice, DUMP, Progress, command_line, expect_file, open};
 use crate::outcome::{Done, Failure};

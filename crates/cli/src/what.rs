@@ -1,4 +1,4 @@
-//! `slablab what`: what a cache is for, who creates it, how to shrink it.
+//! `slablab what`: the purpose of a cache, the code that creates it, and how to shrink it.
 
 use crate::input::expect_file;
 use crate::outcome::{Done, Failure};
@@ -19,7 +19,7 @@ const NEAREST: usize = 5;
 pub(crate) struct Args {
     /// Cache, as in /proc/slabinfo or /sys/kernel/slab; several are allowed
     names: Vec<String>,
-    /// List all caches that are known, or those whose names match PATTERN (`*` matches any letters)
+    /// List all known caches, or the caches whose names match PATTERN (`*` matches any letters)
     #[arg(long, value_name = "PATTERN", num_args = 0..=1, default_missing_value = "*", conflicts_with = "names")]
     list: Option<String>,
     /// TOML file with more caches, as docs/caches.md describes it; its entries replace built-in ones
@@ -48,7 +48,7 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     let text = match &args.list {
         Some(pattern) => list(known, pattern, args.format)?,
         None if args.names.is_empty() => {
-            return Err("expected the name of a cache; --list has all that are known".into());
+            return Err("expected the name of a cache; --list prints all known caches".into());
         }
         None => explain(known, &args.names, args.format)?,
     };
@@ -56,7 +56,7 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     Ok(Done::Complete)
 }
 
-/// All names are known, or nothing is printed.
+/// Prints the caches with these names. If one name is unknown, it prints none.
 fn explain(known: &Known, names: &[String], format: Format) -> Result<String, Failure> {
     let unknown = |name: &&String| Merged::parse(name).is_none() && known.find(name).is_none();
     let unknown: Vec<String> = names.iter().filter(unknown).map(|name| complaint(known, name)).collect();

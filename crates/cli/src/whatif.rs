@@ -28,7 +28,7 @@ pub(crate) struct Args {
     /// Smallest order, as the boot parameter slub_min_order sets it
     #[arg(long, value_name = "ORDER", value_delimiter = ',')]
     min_order: Vec<u8>,
-    /// Objects that a slab should have room for (slub_min_objects); 0: the rule derives it from the CPUs
+    /// Wanted number of objects per slab (slub_min_objects); 0: the rule derives it from the CPUs
     #[arg(long, value_name = "N", value_delimiter = ',')]
     min_objects: Vec<u32>,
     /// Predict for this page size, for example 4K or 65536
@@ -49,10 +49,10 @@ pub(crate) struct Args {
     /// Dump of a boot with the change: measures the error of the prediction
     #[arg(long, value_name = "DUMP")]
     against: Option<PathBuf>,
-    /// Page size of the input, if its files do not tell it
+    /// Page size of the input, if its files do not contain it
     #[arg(long, value_name = "SIZE", value_parser = page_size)]
     input_page_size: Option<u64>,
-    /// Number of CPUs of the input, if its files do not tell it
+    /// Number of CPUs of the input, if its files do not contain it
     #[arg(long, value_name = "N")]
     input_cpus: Option<u32>,
     /// Dump of this machine after a load: with --format mail, the second column

@@ -55,7 +55,7 @@ pub struct Answer {
     pub up: u64,
     /// How many get a smaller one.
     pub down: u64,
-    /// Neighbouring sizes of the same orders: those that differ, or all where nothing is compared.
+    /// Runs of neighbouring sizes with the same orders. With a second rule, only the sizes that differ.
     pub runs: Vec<Run>,
 }
 

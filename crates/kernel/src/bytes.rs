@@ -1,6 +1,6 @@
 //! A checked cursor over bytes of either endianness: every read says what it wanted and where.
 
-/// A read past the end: what was wanted, where, and how much was there.
+/// A read past the end: the requested item, its offset, and the number of bytes left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Short {
     pub(crate) what: &'static str,

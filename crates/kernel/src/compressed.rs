@@ -1,7 +1,7 @@
 //! Plain, gz, zst or xz input as one `Read`, told apart by its first bytes.
 //!
-//! Memory is bounded whatever the input says: zstd windows above 128 MiB and xz dictionaries above 256 MiB
-//! are refused. How much comes out is not bounded here; those who keep it bound it.
+//! Memory is bounded for every input: the readers refuse zstd windows above 128 MiB and xz dictionaries above
+//! 256 MiB. The size of the decompressed data has no bound here. A caller that stores the data must bound it.
 
 use std::io::{BufReader, Chain, Cursor, Error, ErrorKind, Read, Result};
 

@@ -53,7 +53,8 @@ pub enum What {
         /// Bytes that are there.
         have: u64,
     },
-    /// The content is not as the program or the kernel writes it. The text names what was expected and found.
+    /// The content has not the form that the program or the kernel writes. The text has the expected and the
+    /// found value.
     #[error("{0}")]
     Content(String),
 }

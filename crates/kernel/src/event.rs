@@ -80,7 +80,7 @@ impl Names {
         self.texts.get(name.index()).map_or("", |text| text)
     }
 
-    /// The text of `name` as a shared string, for those who keep it longer than the table.
+    /// The text of `name` as a shared string, for callers that keep it longer than the table.
     pub fn shared(&self, name: Name) -> Arc<str> {
         self.texts.get(name.index()).cloned().unwrap_or_else(|| "".into())
     }
@@ -135,7 +135,8 @@ pub struct Alloc {
     pub call_site: Site,
     /// The object's address; `None` when the allocation failed.
     pub ptr: Option<u64>,
-    /// The cache's name as the event has it. May be an alias: merged caches keep the name of whoever asked.
+    /// The cache's name in the event. It may be an alias: for a merged cache, the event has the name that the
+    /// allocating code uses.
     pub cache: Option<Name>,
     /// The cache's directory in /sys/kernel/slab, where the recorder joined it.
     pub dir: Option<Name>,

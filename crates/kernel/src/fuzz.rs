@@ -1,8 +1,9 @@
 //! One function per reader for fuzzing: any bytes must give values or an error, in bounded memory, never a
 //! panic.
 //!
-//! The tests run them over the files in `corpus`, cut off and mutated; a fuzzer calls them as they are. They
-//! show the absence of panics and runaway memory on what was tried, not that the values are right.
+//! The tests call them with the files in `corpus`, truncated and mutated. A fuzzer calls them directly. They
+//! show that the inputs tried cause no panic and no unbounded memory. They do not show that the values are
+//! right.
 
 use std::io::{Cursor, Read};
 

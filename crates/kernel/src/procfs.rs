@@ -161,7 +161,7 @@ fn zone_line(zone: &mut Zone, line: &str) -> Option<()> {
         "high_min:" => pageset(|pageset, value| pageset.high_min = Some(value))?,
         "high_max:" => pageset(|pageset, value| pageset.high_max = Some(value))?,
         _ if name.starts_with("nr_") || name.starts_with("numa_") => {
-            // A counter of the node comes before the zone's own of the same name.
+            // The node's counter is in front of the zone's counter of the same name.
             zone.stats.entry(name.to_string()).or_insert(number(value)?);
         }
         _ => {}

@@ -33,7 +33,7 @@ pub struct SlabAttrs {
     pub remote_node_defrag_ratio: Option<u64>,
     /// Objects in a sheaf (since 6.18).
     pub sheaf_capacity: Option<u64>,
-    /// Caches merged into this one beside the first.
+    /// Caches merged into this one, except the first.
     pub alias_count: Option<u64>,
     /// Slabs.
     pub slabs: Option<Breakdown>,

@@ -8,7 +8,7 @@ use std::io::{BufRead, BufReader, Error, ErrorKind, Read};
 /// What an entry is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Entry {
-    /// A file of that many bytes, changed last at that second since 1970.
+    /// A file: its size in bytes, and the time of its last change in seconds since 1970.
     File { path: String, size: u64, changed_s: u64 },
     /// A symbolic or hard link.
     Link { path: String, target: String },
@@ -213,7 +213,7 @@ fn has_checksum(block: &[u8; BLOCK]) -> bool {
 }
 
 impl Long {
-    /// Records `<length> <key>=<value>\n`; unknown keys and what is malformed are passed over.
+    /// Records `<length> <key>=<value>\n`; unknown keys and malformed records are skipped.
     fn pax(&mut self, mut data: &[u8]) {
         while let Some(space) = data.iter().position(|&byte| byte == b' ') {
             let length = std::str::from_utf8(&data[..space]).ok().and_then(crate::text::number::<usize>);

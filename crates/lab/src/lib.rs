@@ -1,16 +1,16 @@
 //! The laboratory: a recording or a dump goes in, tables come out.
 //!
-//! | module | what |
+//! | module | contents |
 //! |---|---|
-//! | [`explain`] | which policy carries how much of the difference between two presets |
+//! | [`explain`] | the part of each policy in the difference between two presets |
 //! | [`import`] | a recording becomes a trace |
 //! | [`machine`] | which machine to model: from the recording, a dump, a file |
 //! | [`replay`] | a trace through engines: survey, plan, run, outcome |
-//! | [`verify`] | what the model said beside what the kernel did |
+//! | [`verify`] | compares the model's prediction with the kernel's counters |
 //! | [`output`] | the answers as text, CSV, JSON and pages |
 //!
-//! The lab reads files and knows every other room; nothing but the program and the Python package knows the
-//! lab.
+//! The lab reads files and may depend on every other crate. Only the program and the Python package depend on
+//! the lab.
 
 pub mod explain;
 pub mod import;

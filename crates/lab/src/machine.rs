@@ -88,7 +88,7 @@ impl TryFrom<toml::Value> for Memory {
     }
 }
 
-/// A machine, and what was assumed about it.
+/// A machine, and the assumptions about it.
 #[derive(Clone, Debug)]
 pub struct Chosen {
     /// What to model.

@@ -1,4 +1,4 @@
-//! What the model said beside what the kernel did.
+//! Compares the model's prediction with the kernel's counters.
 //!
 //! Two kinds: the change between two dumps, judged by skill against "nothing changes", with the slabs that
 //! page events show taken and returned in between; and every counter of a kernel with SLUB_STATS, each cache

@@ -19,7 +19,7 @@ pub(crate) struct Contents {
 }
 
 impl Contents {
-    /// Bytes of what was written.
+    /// The number of bytes that the written contents take.
     fn bytes(&self) -> usize {
         (self.words.len() + self.live.len()) * 8
     }

@@ -54,7 +54,7 @@ impl<R> Columns<R> {
         self.add(key, "", "", get)
     }
 
-    /// Adds a column for everyone: `short` is its head in text tables, `head` on pages.
+    /// Adds a column for all formats: `short` is its head in text tables, `head` on pages.
     pub fn add(
         mut self,
         key: &'static str,

@@ -12,7 +12,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 pub struct Error {
     /// The file, or the option, that is wrong; `-` is standard input.
     pub path: PathBuf,
-    /// What is wrong with it, and what was expected.
+    /// The error, and the expected form.
     pub what: String,
 }
 

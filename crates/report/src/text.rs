@@ -52,7 +52,8 @@ fn visible_cells<S: AsRef<str>>(cells: impl IntoIterator<Item = S>) -> impl Iter
     cells.into_iter().map(|cell| visible::name(cell.as_ref()).into_owned())
 }
 
-/// A name for a table of 80 columns: visible, and cut with a `~` where it is wider than `widest`.
+/// A name for a table of 80 columns, with visible characters only. If it is wider than `widest`, it is cut
+/// and ends with a `~`.
 pub fn cut(name: &str, widest: usize) -> String {
     let name = visible::name(name);
     if name.chars().count() <= widest {
@@ -74,7 +75,7 @@ pub fn grouped(number: u64) -> String {
     text
 }
 
-/// Grouped, with a sign where it is below zero.
+/// A number in groups of three digits. Only negative numbers have a sign.
 pub fn signed(number: i64) -> String {
     format!("{}{}", if number < 0 { "-" } else { "" }, grouped(number.unsigned_abs()))
 }

@@ -1,4 +1,4 @@
-//! Names from outside: caches, files, kernels and commands are named by whoever wrote the input.
+//! Untrusted names: the author of an input chooses the names of its caches, files, kernels and commands.
 //!
 //! A name can hold escape sequences that set a terminal's title, and characters that reverse the text around
 //! them. [`name`] replaces each such character by the escape that Rust, C and bash write for it: `\x1b`,

@@ -1,8 +1,8 @@
 //! An output file that appears whole or not at all.
 //!
-//! On Linux the new file has no name until [`AtomicFile::commit`]: however the program ends, by Ctrl-C or by
-//! a power cut, nothing is left behind. Where the filesystem has no files without a name, the new file gets a
-//! temporary name in the target's folder, which is removed on drop; only a killed program leaves it there.
+//! On Linux the new file has no name until [`AtomicFile::commit`]. So however the program ends, by Ctrl-C or
+//! by a power cut, no incomplete file remains. If the filesystem has no unnamed files, the new file gets a
+//! temporary name in the target's folder. A drop removes it; only a killed program leaves it there.
 //!
 //! The rules are those that users of `cc -o` and of a shell's `>` know:
 //!
@@ -171,8 +171,8 @@ fn create_private(path: &Path, _private: bool) -> io::Result<File> {
     File::create_new(path)
 }
 
-/// Gives the new file the owner, if this process may, and the mode of the old one. The owner comes first,
-/// since a change of owner may clear bits of the mode.
+/// Gives the new file the mode of the old file, and its owner if this process may. It sets the owner before
+/// the mode, because a change of owner may clear bits of the mode.
 #[cfg(unix)]
 fn take_over(new: &File, old: &Metadata) -> io::Result<()> {
     use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};

@@ -1,9 +1,9 @@
 //! The trace format of slablab: one recording of a kernel's allocations as a Parquet file.
 //!
-//! A trace is a table of rows in time order, one row an event ([`EventKind`]), with what is known about the
-//! recording in the file's footer ([`Metadata`]). docs/trace-format.md is the format for people who read it
-//! with other programs; `tests/it/document.rs` holds that page and the column table of this crate
-//! ([`COLUMNS`]) together.
+//! A trace is a table of rows in the order in which events took effect. Each row is an event ([`EventKind`]).
+//! The file's footer describes the recording ([`Metadata`]). docs/trace-format.md describes the format for
+//! use with other programs. `tests/it/document.rs` compares that page with the column table of this crate
+//! ([`COLUMNS`]).
 //!
 //! Written and read in row groups of bounded size ([`Writer`], [`Reader`]), so that a recording larger than
 //! memory works. A reader takes only the columns asked for and hands out batches as one vector per column

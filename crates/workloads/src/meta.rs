@@ -185,7 +185,7 @@ pub struct Import {
     pub repairs: Repairs,
     /// Per `bytes_alloc`: kmalloc and kfree of objects whose cache was not recorded.
     pub kmalloc: Vec<CacheCounts>,
-    /// Frees of objects of which nothing is known.
+    /// Frees of unknown objects.
     pub unknown: Counts,
 }
 
@@ -272,7 +272,7 @@ pub struct Counts {
 pub struct Statistics {
     /// Rows in the file.
     pub rows: u64,
-    /// Rows by event name; without the synthetic ones this is what was recorded.
+    /// Rows by event name. Without the synthetic events, these are the recorded events.
     pub events: BTreeMap<String, u64>,
     /// Object ids are below this: the length of an array indexed by object.
     pub object_ids: u64,

@@ -3,7 +3,7 @@
 //!
 //! Columns this version does not know are copied as compressed bytes, whatever their type; footer keys it
 //! does not know are copied as text. So a program may add its own columns to a trace, and an older slablab
-//! may edit a newer minor version's, and nothing is lost. The price: a rewrite changes rows in place and
+//! may edit a trace of a newer minor version without loss. In return, a rewrite changes rows in place and
 //! cannot add or remove them.
 
 use std::io::Write;

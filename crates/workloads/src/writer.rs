@@ -22,7 +22,7 @@ use crate::texts::{Table, Texts};
 /// Rows in a row group: 15 MB in memory, and enough for dictionaries to pay.
 const GROUP_ROWS: usize = 1 << 18;
 
-/// Writes rows to `W`. It holds a few row groups and the strings; nothing of what is written is kept.
+/// Writes rows to `W`. It holds a few row groups and the strings, but no rows that are already written.
 ///
 /// Dropped without [`Writer::finish`], it drops `W` before it returns.
 pub struct Writer<W: Write + Send + 'static> {

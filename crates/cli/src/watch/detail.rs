@@ -1,4 +1,4 @@
-//! One cache: how it moved, how its memory splits, what it is, where its slabs are.
+//! The detail of one cache: its history, the uses of its memory, its purpose, and the nodes of its slabs.
 
 use super::app::App;
 use super::theme::{Theme, bytes, duration, signed};
@@ -11,7 +11,7 @@ use slablab_doctor::state::{Cache, State};
 use slablab_doctor::watch::{Track, percent};
 use slablab_doctor::what::Entry;
 
-/// Lines of the chart with its label: at most, and what is kept free for it.
+/// Lines of the chart with its label: the largest number, and the number reserved for it.
 const CHART_ROWS: usize = 9;
 const CHART_ROWS_MIN: usize = 4;
 /// Columns of the words before numbers.
@@ -68,7 +68,7 @@ fn said(app: &App, track: &Track, width: usize, whole: bool) -> Vec<Vec<Line<'st
     parts
 }
 
-/// Its name, its bytes, and how much of all caches that is.
+/// The cache's name, its bytes, and its share of the bytes of all caches.
 fn title(app: &App, track: &Track) -> Line<'static> {
     let row = &track.row;
     let ordinal = match row.info.ordinal {

@@ -10,10 +10,10 @@ use slablab_doctor::state::Missing;
 
 /// Rows from which slabtop's whole header is shown.
 const FULL_HEADER_ROWS: u16 = 18;
-/// Columns from which the header has room for a chart beside it, and where that begins.
+/// The width of the screen from which the header has a chart at its right, and the chart's first column.
 const CHART_COLUMNS: u16 = 110;
 const CHART_FROM: u16 = 78;
-/// Columns from which one cache is shown beside the list.
+/// The width of the screen from which the detail of a cache is at the right of the list.
 const BESIDE_COLUMNS: u16 = 140;
 const BESIDE_LIST: u16 = 84;
 /// Rows of the chart where there are no caches to list.

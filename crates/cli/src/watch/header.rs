@@ -62,7 +62,8 @@ pub(super) fn slabtop(app: &App) -> Vec<Line<'static>> {
     ]
 }
 
-/// Slab memory as the kernel counts it, what of it is in the caches, and how it moves; as much of it as fits.
+/// Slab memory as the kernel counts it, the part in the caches, and its growth. Parts that do not fit are
+/// left out.
 pub(super) fn memory(app: &App, width: usize) -> Line<'static> {
     let theme = app.theme;
     let caches = app.watch.last().totals().bytes;

@@ -1,4 +1,4 @@
-//! `slablab doctor --watch`: slab memory as it moves, in the manner of slabtop.
+//! `slablab doctor --watch`: a live screen of slab memory, like slabtop.
 //!
 //! ```text
 //! run             a screen, or one frame as text
@@ -42,7 +42,7 @@ use theme::Theme;
 #[derive(clap::Args)]
 #[command(next_help_heading = "Watching")]
 pub(crate) struct Args {
-    /// Watch slab memory as it moves, in the manner of slabtop; ? on the screen lists its keys
+    /// Show slab memory on a live screen, like slabtop; press ? for the keys
     #[arg(long, conflicts_with_all = [
         "input", "cpus", "save", "since", "hours", "recording", "loss", "lines", "aliases", "bytes", "format", "output",
         "html", "fail_over"
@@ -54,7 +54,7 @@ pub(crate) struct Args {
     /// Print one frame as text and end
     #[arg(long, requires = "watch")]
     once: bool,
-    /// Watch states that were recorded instead of this machine: the files of a directory, in the order of
+    /// Watch recorded states instead of this machine: the files of a directory, in the order of
     /// their names
     #[arg(long, value_name = "DIR", requires = "watch")]
     from: Option<PathBuf>,

@@ -137,7 +137,7 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// What a cache has in a column; a history is drawn by who knows the theme.
+    /// The text of a cache in a column. The caller draws the history, because it has the theme.
     pub(super) fn cell(&self, column: Column, track: &Track) -> String {
         let info = &track.row.info;
         match column {

@@ -35,8 +35,7 @@ impl Screen {
         Ok(Screen { terminal: terminal.inspect_err(|_| ratatui::restore())? })
     }
 
-    /// Gives the terminal back, stops the program until its shell lets it go on, and takes the terminal
-    /// again.
+    /// Restores the terminal, stops the program until the shell continues it, and sets up the terminal again.
     pub(super) fn suspend(self) -> io::Result<Screen> {
         drop(self);
         low_level::raise(SIGSTOP)?;

@@ -236,7 +236,7 @@ fn keys() {
     check("N i", "n xfrm_state 0+0 of 145");
     check("j n", "n dentry 8+14 of 145");
     check("x", "c inode_cache 0+0 of 145");
-    // Finding by name: Enter keeps, Esc drops, and later drops what was kept.
+    // Search by name: Enter keeps the filter, Esc drops it. A later Esc drops a kept filter.
     check("/ D E N T", "c dentry 0+0 of 1");
     check("/ d e n t Enter", "c dentry 0+0 of 1");
     check("/ d e n t Esc", "c inode_cache 0+0 of 145");

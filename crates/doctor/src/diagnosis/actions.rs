@@ -1,5 +1,5 @@
-//! What the user can do about it on this kernel: commands and boot parameters, each with what it is predicted
-//! to save and what it costs.
+//! Actions that the user can take on this kernel: commands and boot parameters, each with its predicted
+//! saving and its cost.
 //!
 //! An action is offered only for a finding, only if [`super::knobs`] says that this kernel has the knob and
 //! lets it be turned, and for a file of a cache only if the dump has that cache's directory. The predicted
@@ -147,7 +147,7 @@ impl<'a> Offer<'a> {
             // The kernel refuses an order above the largest that it chooses itself.
             let orders = 0..=u32::from(max_order_now(self.report.state)?);
             let tail = |order: u32| (page << order) % cache.size.max(1);
-            // Tails as parts of their slabs, all multiplied by one number so that nothing is rounded.
+            // Tails as parts of their slabs, all multiplied by one number to avoid rounding.
             let part = |order: u32| u128::from(tail(order)) << (u32::BITS - order.min(u32::BITS));
             let better = |order: &u32| page << order >= cache.size && part(*order) < part(cache.order);
             let order = orders.filter(better).min_by_key(|order| (part(*order), *order))?;
@@ -306,8 +306,8 @@ impl<'a> Offer<'a> {
             None => format!("{}=-", knob.name),
         };
         let bytes = finding.bytes as i64;
-        // Objects without debugging are smaller, and may be merged; tails and what is parked change with the
-        // slabs.
+        // Objects without debugging are smaller, and their caches may be merged. Tails and parked objects
+        // change with the slabs.
         let off = (self.report.total.tail + self.report.total.parked.high) as i64;
         Some(Action {
             knob: knob.key,

@@ -1,8 +1,8 @@
 //! What is worth saying, in plain words, each with a number.
 //!
-//! A finding is made only where its number is worth a look: [`WORTH_PERCENT`] of the slab memory and
-//! [`WORTH_BYTES`], unless it is about how far the numbers can be trusted. The other thresholds are beside
-//! the finding they belong to; docs/doctor.md lists all.
+//! A finding is reported only if its bytes reach [`WORTH_PERCENT`] of the slab memory and [`WORTH_BYTES`], or
+//! if it is about the trust in the numbers. The other thresholds are next to their findings. docs/doctor.md
+//! lists all.
 
 use super::{Line, Report};
 use slablab_report::text::grouped;
@@ -114,7 +114,7 @@ pub(super) fn several(kind: Kind, lines: &[&Line], bytes: u64, text: String) -> 
     Finding { kind, caches, bytes, text }
 }
 
-/// A cache's name, with its number where it is not the first of that name.
+/// A cache's name, with its ordinal if it is not the first cache of that name.
 pub fn named(line: &Line) -> String {
     let mut name = line.cache.name.clone();
     if line.cache.ordinal > 0 {

@@ -68,7 +68,7 @@ const fn at(major: u16, minor: u16, patch: u16) -> Release {
 
 /// Orders in sysfs became read-only.
 const ORDER_FIXED: Release = at(5, 9, 0);
-/// The boot parameters of SLUB got the names of slab; the old ones go on working.
+/// The release that renamed the boot parameters from `slub_...` to `slab_...`. The old names still work.
 const RENAMED: Release = at(6, 9, 0);
 /// The first SLUB.
 const SLUB: Release = at(2, 6, 22);

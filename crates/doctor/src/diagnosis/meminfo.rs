@@ -1,4 +1,4 @@
-//! The sum of the caches beside what /proc/meminfo says of slabs.
+//! Compares the sum of the caches with the slab memory in /proc/meminfo.
 
 use super::findings::size;
 use super::parked::{nodes_with_memory, online};

@@ -3,8 +3,8 @@
 //! ```text
 //! examine               a State becomes a Report
 //!   split::Split        each cache's bytes, adding up to slabinfo's Loss
-//!     parked            bounds of what waits with CPUs
-//!   meminfo::Meminfo    the sum beside /proc/meminfo's Slab
+//!     parked            bounds of the objects that are parked with CPUs
+//!   meminfo::Meminfo    the sum, compared with /proc/meminfo's Slab
 //!   since::History      growth against earlier snapshots
 //!   rounding            what kmalloc's classes cost, by a recording
 //!   findings            what is worth saying
@@ -15,7 +15,7 @@
 //!     predict           what a change would save
 //! ```
 //!
-//! The doctor reads no file and no clock: what it is told is in [`State`].
+//! The doctor reads no file and no clock. Its input is [`State`].
 
 pub mod actions;
 mod caches;
@@ -54,7 +54,7 @@ pub struct Report<'a> {
     pub total: Split,
     /// Caches whose object size is not known, so that their metadata is not in the total.
     pub unknown_sizes: usize,
-    /// The sum beside meminfo's.
+    /// The sum of the caches, compared with /proc/meminfo.
     pub meminfo: Option<Meminfo>,
     /// Earlier snapshots, if there are any.
     pub history: Option<History<'a>>,
@@ -86,7 +86,7 @@ impl Line<'_> {
     }
 }
 
-/// What the examination may use beside the state.
+/// Optional inputs of the examination, in addition to the state.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options<'a> {
     /// Earlier snapshots of the same machine, in the order the user gave them.

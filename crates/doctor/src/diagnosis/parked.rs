@@ -1,6 +1,6 @@
 //! Parked objects: free objects in CPU slabs, sheaves and arrays, which the kernel counts as active.
 //!
-//! | kernel | who has them | known from |
+//! | kernel | holders of parked objects | known from |
 //! |---|---|---|
 //! | SLUB to 6.19 | CPU slabs; since 3.2 CPUs' partial ones | `cpu_slabs`, `slabs_cpu_partial`; else rules |
 //! | since 6.18 | sheaves: three per CPU, ten full ones per node | `sheaf_capacity`; since 7.0 else rules |

@@ -1,9 +1,8 @@
 //! What kmalloc's classes cost: bytes asked for and bytes given, of the kmallocs of a recording that
 //! were not freed in it.
 //!
-//! Neither /proc/slabinfo nor sysfs knows what was asked for, only a recording does. It knows it for the
-//! objects that were allocated while it ran; what was there before has other sizes perhaps, so that nothing
-//! is said of it.
+//! Neither /proc/slabinfo nor sysfs has the requested sizes. A recording has them for the objects that were
+//! allocated while it ran. Older objects may have other sizes, so the result does not include them.
 
 use super::findings::{Finding, Kind, percent, size};
 use slablab_report::error::{Error, Result};

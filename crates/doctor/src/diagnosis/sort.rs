@@ -56,7 +56,7 @@ impl SortKey {
         SortKey::ALL.iter().find(|(key, _, _)| *key == self).map_or("", |(_, _, words)| words)
     }
 
-    /// Which of two caches comes first: ties by name and ordinal, so that the order is one.
+    /// The order of two caches. Ties are ordered by name and ordinal, so that the order is total.
     pub fn compare(self, a: &Line, b: &Line) -> Ordering {
         let by_key = match self {
             SortKey::Active => b.cache.active_objects.cmp(&a.cache.active_objects),
@@ -68,7 +68,7 @@ impl SortKey {
             SortKey::Pages => b.cache.order.cmp(&a.cache.order),
             SortKey::ObjectSize => b.cache.size.cmp(&a.cache.size),
             SortKey::Use => {
-                // Cross-multiplied, so that nothing is rounded; caches without objects come last.
+                // Cross-multiplication avoids rounding. Caches without objects are last.
                 let of = |line: &Line, other: &Line| {
                     u128::from(line.cache.active_objects) * u128::from(other.cache.total_objects)
                 };

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! slabs * slab bytes = in use     active * object size; parked objects are among these
-//!                    + tail       what is left behind the last object of each slab
-//!                    + metadata   what lies between two objects: alignment, free pointer, debugging
+//!                    + tail       the bytes after the last object of each slab
+//!                    + metadata   the bytes between two objects: alignment, free pointer, debugging
 //!                    + free       (total - active) * object size
 //!                    + raced      0, or less where the kernel counted while objects moved
 //! ```
@@ -117,7 +117,7 @@ impl Split {
     }
 }
 
-/// Bytes from the end of an object to the begin of the next, by what they are for.
+/// Bytes from the end of an object to the start of the next object, by their use.
 struct Between {
     alignment: u64,
     pointer: u64,

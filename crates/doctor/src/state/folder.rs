@@ -109,7 +109,7 @@ impl Folder {
         }
     }
 
-    /// Reads what was listed.
+    /// Reads the listed files.
     ///
     /// # Errors
     /// A file that is not as the kernel writes it.

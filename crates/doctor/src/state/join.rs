@@ -73,8 +73,9 @@ impl<'a> Pairs<'a> {
         (self.of_rows[row], self.used[at]) = (Some(at), true);
     }
 
-    /// Names repeat in slabinfo, but not in sysfs, which has a directory for one cache of a name and refuses
-    /// the others: the row whose geometry is the directory's has it, whichever comes first.
+    /// Several caches in slabinfo may have one name, but sysfs has a directory for only one of them and
+    /// refuses the others. The directory belongs to the row with the same geometry, in whatever order the
+    /// rows are.
     fn by_name(&mut self, rows: &[&SlabinfoRow]) {
         let mut by_name: HashMap<&str, Vec<usize>> = HashMap::new();
         for (at, attrs) in self.caches.iter().enumerate() {

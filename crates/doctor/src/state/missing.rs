@@ -4,8 +4,8 @@ use super::{Missing, Origin};
 use slablab_kernel::bundle::Dump;
 use std::io;
 
-/// Writes everything that is read here into one text, on any machine, with nothing but a shell. Where this
-/// program is, `slablab doctor --save FILE` does the same.
+/// A shell command that writes all files that this module reads into one text, on any machine. If this
+/// program is on the machine, `slablab doctor --save FILE` writes them too.
 pub const COLLECT: &str = "sudo sh -c 'grep -rs . /proc/[bmsz]*info /proc/vmstat /proc/cmdline /proc/version /proc/uptime \
                            /proc/sys/kernel/arch /sys/devices/system/cpu/p* /sys/devices/system/cpu/online \
                            /sys/devices/system/node /sys/kernel/slab /boot/config-$(uname -r); ls -l \

@@ -72,7 +72,7 @@ pub struct State {
     pub up_s: Option<f64>,
     /// What was not in the input or could not be read.
     pub missing: Vec<Missing>,
-    /// Sentences on what was assumed.
+    /// The assumptions, as sentences.
     pub assumed: Vec<String>,
     /// Everything that was read.
     pub dump: Dump,

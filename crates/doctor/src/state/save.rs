@@ -1,7 +1,7 @@
 //! The running machine's files as a tar: to examine later, on another machine, or by another person.
 //!
-//! What is written is what was read: the same bytes under the same paths, links as links. Nothing of the
-//! machine but what this program would read from it goes in.
+//! The archive has the bytes that were read under the same paths, and links as links. It contains only files
+//! that this program reads.
 
 use super::{Input, State, folder::Folder, live_from, state};
 use slablab_report::error::{At, Error, Result};
@@ -9,8 +9,8 @@ use slablab_workloads::AtomicFile;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-/// Reads the running machine, writes what was read to `path`, and gives the state. The end of the name says
-/// how: `.tar`, `.tar.gz` or `.tgz`, `.tar.zst`, `.tar.xz`.
+/// Reads the running machine, writes the files that it read to `path`, and returns the state. The ending of
+/// `path` selects the format: `.tar`, `.tar.gz` or `.tgz`, `.tar.zst`, `.tar.xz`.
 ///
 /// # Errors
 /// Another name, a machine that cannot be read, a file that cannot be written.

@@ -41,7 +41,7 @@ pub struct Method {
     pub how: String,
     /// The command; words in capitals are for the user to fill in.
     pub run: Option<String>,
-    /// What it costs, what it does not do.
+    /// Its cost and its limits.
     pub cost: Option<String>,
 }
 

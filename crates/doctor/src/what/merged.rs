@@ -39,7 +39,7 @@ pub struct Merged {
 }
 
 impl Merged {
-    /// Reads `:0000192`, `:a-0000104`, `:aA-0000256`; `None` where it is no such name.
+    /// Reads `:0000192`, `:a-0000104`, `:aA-0000256`; `None` for any other name.
     pub fn parse(name: &str) -> Option<Merged> {
         let rest = name.strip_prefix(':')?;
         let (letters, digits) = match rest.split_once('-') {

@@ -120,7 +120,7 @@ impl Page {
         writeln!(self.text, "{}  ({subsystem})", visible::name(name)).expect("a string takes all");
     }
 
-    /// A label and a text, wrapped beside it.
+    /// A label, and a wrapped text at its right.
     fn field(&mut self, label: &str, text: &str) {
         let room = self.width.saturating_sub(LABEL + 2).max(20);
         for (row, line) in wrap(text, room).into_iter().enumerate() {

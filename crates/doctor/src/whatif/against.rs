@@ -1,4 +1,4 @@
-//! A prediction beside the dump of a boot that had the change: how good is the theory?
+//! Compares a prediction with the dump of a boot that had the change, to measure the error of the model.
 //!
 //! Beside its error stand those of two guesses that know nothing: memory stays as it is; memory goes with the
 //! number of CPUs.

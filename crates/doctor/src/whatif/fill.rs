@@ -6,10 +6,10 @@
 //!
 //! - The `f` others were filled by `d` of the `c` CPUs: `c (1 - (1 - 1/c)^f)` if each slab is equally likely
 //!   anyone's.
-//! - A CPU that has filled slabs is somewhere in the next one: half of it is in use on average. One that has
-//!   not holds few objects, and how few is not known: for it there is a slab, and nothing else.
-//! - So what those `d` CPUs have in use is `f m + d m / 2`, and in slabs of `m'` objects that is
-//!   `(f m + d m / 2 - d m' / 2) / m'` full ones, beside a slab for each of the `c` CPUs.
+//! - A CPU that has filled slabs is somewhere in the next slab. On average half of that slab is in use. A CPU
+//!   that has filled no slab holds an unknown, small number of objects. The model gives it one slab.
+//! - So those `d` CPUs have `f m + d m / 2` objects in use. In slabs of `m'` objects these are
+//!   `(f m + d m / 2 - d m' / 2) / m'` full slabs, in addition to one slab for each of the `c` CPUs.
 //!
 //! Slabs on partial lists are taken for as full as today: what frees leave of smaller or larger slabs is not
 //! known.
@@ -89,7 +89,7 @@ impl Held {
     }
 }
 
-/// Rounded up; what arithmetic leaves beside a whole number is none of it.
+/// Rounds up. A difference to a whole number that is only a rounding error of the arithmetic does not count.
 fn whole(slabs: f64) -> u64 {
     (slabs - 1e-9).ceil().max(0.0) as u64
 }

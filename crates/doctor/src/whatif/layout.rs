@@ -34,7 +34,7 @@ impl Debug {
         self.0.widens()
     }
 
-    /// What is assumed of this release, because no source dates it; `None` if nothing is.
+    /// The assumption about this release, if no source dates the change; else `None`.
     pub fn assumed(self, release: Release) -> Option<String> {
         (self.prevents_merging() && !sizes_are_known(release)).then(|| {
             format!(

@@ -7,7 +7,7 @@
 //!   merge            which caches share slabs
 //!   touch            which CPUs hold slabs, which objects there are for each CPU
 //!   fill             slabs: one for each such CPU, and those full of objects
-//! Against            a Prediction beside the dump of a boot that had the change
+//! Against            a Prediction, compared with the dump of a boot that had the change
 //! Grid               several values of several knobs
 //! ```
 //!
@@ -75,8 +75,8 @@ pub struct Prediction {
     pub today: Total,
     /// All caches with the change.
     pub whatif: Total,
-    /// What predictions of this kind were off by at most, as a part of what was predicted; 0 where nothing
-    /// changes.
+    /// The largest measured error of predictions of this kind, as a part of the prediction. 0 if the change
+    /// has no effect.
     pub error: f64,
     /// Whether predictions of this kind were held to boots; if not, `error` is that of the widest kind that
     /// was, a guess.
@@ -84,7 +84,7 @@ pub struct Prediction {
     /// Caches whose order today is not what the rules give: what else chose it is not known, and the rules'
     /// predicted order may be wrong too.
     pub unexplained: Vec<String>,
-    /// Sentences on what was assumed.
+    /// The assumptions, as sentences.
     pub assumed: Vec<String>,
 }
 
@@ -152,8 +152,8 @@ pub fn evidence(state: &State) -> impl Iterator<Item = String> {
     state.assumed.iter().map(|text| text.replace("--page-size", "--input-page-size"))
 }
 
-/// What predictions of slab memory between boots of one kernel with the same CPUs were off by at most, as a
-/// part of what was predicted (docs/whatif.md). Two boots with nothing different are up to 18 % apart.
+/// The largest measured error of predictions of slab memory between boots of one kernel with the same CPUs,
+/// as a part of the prediction (docs/whatif.md). Two boots without any change differ by up to 18 %.
 pub const ERROR: f64 = 0.18;
 /// The largest error of predictions between boots with different numbers of CPUs, with debugging switched, or
 /// without CPU slabs in the input.

@@ -28,8 +28,8 @@ pub const PER_THREAD: [&str; 6] =
 /// several threads, their number of objects is about that of threads.
 const COUNTS_THREADS: [&str; 4] = ["thread_stack", "task_struct", "sighand_cache", "signal_cache"];
 
-/// Caches beside kmalloc's that the kernel itself allocates from on each CPU that comes up: its threads'
-/// stacks are mapped, its folder in sysfs is made, its interrupts are numbered.
+/// Caches, in addition to kmalloc's, from which the kernel allocates on each CPU that comes online: it maps
+/// the stacks of the CPU's threads, creates the CPU's folder in sysfs, and numbers its interrupts.
 const OF_EVERY_CPU: [&str; 3] = ["kernfs_node_cache", "radix_tree_node", "vmap_area"];
 
 /// Since then CPUs have sheaves of every cache, and no slabs.

@@ -63,8 +63,8 @@ impl DumpBuilder {
         self.dump.slabinfo.is_some() || !self.caches.is_empty()
     }
 
-    /// Takes all files and links of a tar: plain, gz, zst or xz. What is not wanted is passed over unread. A
-    /// tar that is cut off gives what it has, and the error at its end.
+    /// Takes all files and links of a tar: plain, gz, zst or xz. Files that are not needed are skipped
+    /// unread. If the tar is truncated, the builder keeps the files before the end, and returns the error.
     ///
     /// # Errors
     /// A damaged tar, a file that is not as the kernel writes it, more than [`DumpBuilder::LIMIT`].
@@ -235,7 +235,7 @@ impl DumpBuilder {
     }
 
     fn config(&mut self, release: &str, content: &[u8]) {
-        // More kernels than anybody has installed.
+        // More kernels than a machine has installed.
         if self.configs.len() < 256 {
             let config = machine::config(&String::from_utf8_lossy(content));
             self.configs.insert(release.to_string(), config);

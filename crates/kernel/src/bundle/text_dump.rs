@@ -44,8 +44,8 @@ impl Form {
 }
 
 impl DumpBuilder {
-    /// Takes a whole input of any [`Form`] and compression, and tells which it was. An input that is cut off
-    /// gives what it has, and the error at its end.
+    /// Takes a whole input of any [`Form`] and compression. Returns the form. If the input is truncated, the
+    /// builder keeps the part before the end, and returns the error.
     ///
     /// # Errors
     /// What is of no form, damaged, or larger than any kernel's.

@@ -3,7 +3,7 @@
 use crate::event::{Alloc, Free, Gfp, Kind, Names, PageAlloc, PageFree, Site};
 use crate::text::number;
 
-/// What is wrong with a field: what was expected, and what was there.
+/// An error in a field: the expected and the found text.
 pub(super) type Wrong = (&'static str, String);
 
 /// The fields of one line.

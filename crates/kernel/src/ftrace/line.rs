@@ -1,4 +1,4 @@
-//! One line of a text recording: who, where, when, which event, and the text of its fields.
+//! One line of a text recording: task, CPU, time, event, and the text of the event's fields.
 //!
 //! ```text
 //!             bash-17055   [001] d..1. 20524.826648: kmalloc: call_site=.. ptr=..           trace, trace_pipe
@@ -120,7 +120,7 @@ fn task(text: &str, system: bool) -> Option<(&str, i32)> {
     Some((comm.trim_start(), pid(id)?))
 }
 
-/// A task's number; perf writes -1 where it is not known.
+/// A task's number. perf writes -1 if the number is unknown.
 fn pid(text: &str) -> Option<i32> {
     if text == "-1" { Some(-1) } else { number(text) }
 }

@@ -8,14 +8,15 @@
 //!   between              a line that is no event: comments, losses, stacks
 //! ```
 //! Lines come in file order, which all four programs make the order of time. Lines of other events and of
-//! tracers are counted as skipped. A line that is nothing of what these programs write is an error, but for a
-//! last line without its end: that is cut off, and what it says could be wrong, so it is left out with a
+//! tracers are counted as skipped. A line that none of these programs writes is an error. The exception is
+//! a last line without a line end: it is truncated and its values may be wrong, so the reader drops it with a
 //! warning.
 //!
-//! A kernel's own text has no addresses but hashes of them (option `hash-ptr`, on by default). An address is
-//! taken for a hash if it is printed with 16 digits of which the first eight are 0, as `%p` prints its 32-bit
-//! hashes, and for real if it is in the kernel's half; others, such as [`ZERO_SIZE_PTR`], do not say. The
-//! first that does decides ([`Header::hashed_addresses`]).
+//! The text that a kernel prints has hashes instead of addresses (option `hash-ptr`, on by default). An
+//! address counts as a hash if it is printed with 16 digits of which the first eight are 0, because `%p`
+//! prints 32-bit hashes in this form. It counts as real if it is in the kernel's half of the address space.
+//! Other addresses, such as [`ZERO_SIZE_PTR`], are not conclusive. The first conclusive address decides for
+//! all ([`Header::hashed_addresses`]).
 
 mod fields;
 mod line;
@@ -46,7 +47,7 @@ pub struct Ftrace<R> {
     overwritten: Option<Lost>,
     /// Whether an address has said if they are hashed.
     decided: bool,
-    /// An event that waits for what was lost before it.
+    /// The event after a loss: the loss is delivered first.
     waiting: Option<Event>,
     last_ns: u64,
     ended: bool,

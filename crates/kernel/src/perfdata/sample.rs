@@ -30,7 +30,7 @@ pub(super) struct Layout {
     fixed: usize,
 }
 
-/// What an attribute says beside the layout.
+/// The values of an attribute other than the layout.
 pub(super) struct Facts {
     pub(super) clock: &'static str,
     pub(super) sampled: bool,

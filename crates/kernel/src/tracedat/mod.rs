@@ -52,7 +52,7 @@ pub struct TraceDat<R> {
     failed: bool,
 }
 
-/// One CPU and what comes next on it.
+/// One CPU and its next event.
 struct Cpu {
     reader: Reader,
     head: Option<Step>,
@@ -200,7 +200,7 @@ impl<R: Read + Seek> TraceDat<R> {
         };
         self.advance(index)?;
         let next = self.cpus[index].head.as_ref().map(|_| self.head(index));
-        // Replaced in place: most often the same CPU goes on.
+        // Replaced in place: the next event is most often of the same CPU.
         if let Some(mut head) = self.heads.peek_mut() {
             match next {
                 Some(next) => *head = next,

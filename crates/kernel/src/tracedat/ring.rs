@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! 0        data; its size, this field included, is in the next word
-//! 1..=28   data of that many words
+//! 1..=28   data; the type is its size in words
 //! 29       padding: to the page's end if the time is 0, else the next word has its size; the event was discarded
 //! 30       time extend: the next word has the higher bits of the time since the event before
 //! 31       time stamp: as 30, but the time itself, of 59 bits
@@ -32,7 +32,7 @@ const MISSED_STORED: u64 = 1 << 30;
 /// Bits of a time stamp that an event of type 31 has; the higher ones are those of the time before.
 const STAMP_BITS: u32 = 59;
 
-/// What comes next on a CPU.
+/// The next item of a CPU.
 #[derive(Clone, Debug)]
 pub(super) enum Step {
     /// An event: its payload's place in [`Reader::payload`].
@@ -54,7 +54,7 @@ pub(super) struct Reader {
     span: u64,
     /// Whole pages, and the beginning of one.
     data: Vec<u8>,
-    /// File offset of `data`; of a chunk's beginning where it is compressed.
+    /// File offset of `data`, or of the start of its chunk if the file is compressed.
     data_at: u64,
     /// The page after the current one.
     page: usize,
@@ -187,7 +187,7 @@ impl Reader {
         }
     }
 
-    /// `size` bytes from `at`; the events go on behind them, at a multiple of four.
+    /// `size` bytes from `at`. The next event follows them at a multiple of four.
     #[inline]
     fn take(&mut self, at: usize, size: u64) -> Result<Range<usize>, ReadError> {
         let left = self.events.end.saturating_sub(at) as u64;

@@ -19,8 +19,8 @@ impl Symbols {
     /// A call site farther behind the symbol before it is in no function: data, or a module not listed.
     const REACH: u64 = 16 << 20;
 
-    /// Reads lines `address type name [module]`. Lines of another form, and addresses of 0 (which the kernel
-    /// shows to those who may not know), are left out.
+    /// Reads lines `address type name [module]`. It skips lines of another form and addresses of 0, which the
+    /// kernel shows to users without permission.
     pub(super) fn parse(text: &[u8]) -> Symbols {
         let text = String::from_utf8_lossy(text).into_owned();
         let start = text.as_ptr() as usize;

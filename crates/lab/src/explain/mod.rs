@@ -1,4 +1,4 @@
-//! Which policy carries how much of the difference between two presets.
+//! The part of each policy in the difference between two presets.
 //!
 //! ```text
 //! Difference ── items      what tells the presets apart
@@ -8,8 +8,8 @@
 //!    └─ shapley            parts of items and interactions of pairs, of every measure ── Explained
 //! ```
 //!
-//! Parts are whole numbers over whole numbers and add up to the difference; what changes nothing has 0,
-//! exactly. What that means and what it does not is in docs/explain.md.
+//! Parts are fractions of whole numbers and add up to the difference. A policy without effect has exactly 0.
+//! docs/explain.md says what the parts mean and what they do not mean.
 
 pub mod items;
 pub mod measures;

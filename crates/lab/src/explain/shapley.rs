@@ -1,7 +1,7 @@
 //! The part of each policy in a difference: Shapley values, in whole numbers.
 //!
-//! A *game* says for every coalition of players what it is worth; here players are policies, and a coalition
-//! is worth what a counter says when those policies are the second preset's and the others the first's. A
+//! A *game* gives every coalition of players a worth. Here the players are policies. The worth of a coalition
+//! is the value of a counter if these policies are the second preset's and all others are the first's. A
 //! player's *part* is what it adds, averaged over all orders in which players can join (L. S. Shapley, A
 //! Value for n-Person Games, 1953). Parts add up to the difference, and a player that never adds anything has
 //! 0. A pair's *interaction* is what both add beyond what each adds without the other, averaged over the
@@ -45,7 +45,7 @@ pub struct Mean {
     pub sum: i128,
     /// What it is divided by; positive.
     pub over: i128,
-    /// Half of the width of the 95 % interval; `None` where nothing was sampled.
+    /// Half of the width of the 95 % interval; `None` if the part is exact, not sampled.
     pub give_or_take: Option<f64>,
 }
 
@@ -206,8 +206,8 @@ fn steps(order: &[usize]) -> impl Iterator<Item = (usize, Coalition)> {
     })
 }
 
-/// The part of one player: over all coalitions without it, weighed by the orders in which they come before
-/// it.
+/// The part of one player: a sum over all coalitions without the player, weighted by the number of orders in
+/// which exactly the coalition joins before the player.
 fn part(players: usize, player: usize, worth: &dyn Fn(Coalition) -> i128) -> Mean {
     let without = (0..1u64 << players).filter(|before| before >> player & 1 == 0);
     let weighed = without.map(|before| {

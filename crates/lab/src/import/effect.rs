@@ -4,7 +4,7 @@
 //! before: on a machine of several CPUs the order of the notes is not the order of the deeds. Two rules bring
 //! it nearer:
 //!
-//! * A free takes effect when its CPU gets on: at the CPU's next event, but at most one median gap later. The
+//! * A free takes effect at the next event of its CPU, or one median gap later, whichever is earlier. The
 //!   gap is the median time, in the recording's first [`SAMPLE`] events, from a free to the next event of the
 //!   same CPU.
 //! * Page allocations followed by an object's allocation on the same CPU are one deed, done when the first
@@ -20,13 +20,13 @@ use std::collections::{BinaryHeap, VecDeque};
 
 /// How far an event may move.
 pub(super) const REACH_NS: u64 = 200_000;
-/// The longest gap believed.
+/// The longest median gap that is used.
 pub(super) const GAP_NS_MAX: u64 = REACH_NS / 4;
 /// CPU numbers from here on cannot be; the conversion refuses them, here they only must not take memory.
 const CPU_LIMIT: u32 = u16::MAX as u32;
-/// Events whose gaps are looked at.
+/// The number of events from which the median gap is taken.
 const SAMPLE: usize = 50_000;
-/// Gaps below which there is no median worth the name.
+/// The smallest number of gaps for a useful median.
 const GAPS_MIN: usize = 100;
 
 /// A source in the order of effects.

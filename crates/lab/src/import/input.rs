@@ -77,7 +77,7 @@ pub(super) fn open(input: Input) -> Result<Recording> {
     Ok(Recording { path, kind, known, stdin: None })
 }
 
-/// The file to read, and what lies beside it.
+/// The file to read, and the files that belong to it.
 fn resolve(input: Input) -> Result<(PathBuf, Metadata)> {
     match (input.path.is_dir(), input.recording) {
         (false, None) => Ok((input.path.into(), Metadata::default())),
@@ -271,7 +271,7 @@ impl<W: Write + Send + 'static> Job<'_, W> {
     }
 }
 
-/// SHA-256 of what was read so far.
+/// SHA-256 of the bytes read so far.
 #[derive(Clone, Default)]
 struct Digested {
     hash: Sha256,

@@ -26,7 +26,7 @@ pub(super) enum Deed {
     Free,
 }
 
-/// The address an event is about, and what it does to it.
+/// The address of an event, and the effect of the event on it.
 pub(super) fn deed(event: &Event) -> Option<(Deed, u64)> {
     match event.kind {
         Kind::Kmalloc(alloc) | Kind::CacheAlloc(alloc) => alloc.ptr.map(|address| (Deed::Alloc, address)),

@@ -1,4 +1,4 @@
-//! The rules of import, as recordings beside the rows they become.
+//! The rules of import: recordings, and the rows that import makes of them.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! A verification, predicted beside real, value by value: text, CSV, JSON and a page.
+//! A verification: each predicted value with the real value. As text, CSV, JSON and a page.
 
 use super::replay::{facts, remarks};
 use crate::replay::Replay;

@@ -19,7 +19,7 @@ pub struct Command {
     pub time_ns: u64,
     /// Whose.
     pub what: What,
-    /// Whether they go on.
+    /// Whether the CPUs come online. Otherwise they go offline.
     pub on: bool,
     /// As it was written, for errors and answers.
     pub text: String,
@@ -38,7 +38,7 @@ impl Command {
     /// Understands `1.5s` and `cpu3=off`.
     ///
     /// # Errors
-    /// What is neither, and what was expected.
+    /// A text that is not such a time or state, and the expected form.
     pub fn parse(time: &str, what: &str) -> std::result::Result<Command, String> {
         let time_ns = nanoseconds(time)
             .ok_or_else(|| format!("expected a time as 1.5s, 20ms or 300us, found {time:?}"))?;

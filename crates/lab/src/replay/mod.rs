@@ -6,9 +6,9 @@
 //!    ├─ caches   which cache a row belongs to
 //!    ├─ before   what a dump says about the start
 //!    ├─ plan     the slabs to begin with
-//!    ├─ hotplug  CPUs that go off and on, as asked
+//!    ├─ hotplug  CPUs that go offline and online, by `--at`
 //!    └─ run      start, one pass per engine, side by side, finish ── outcome
-//!       └─ plug  what they do to engines
+//!       └─ plug  the effects of hotplug on engines
 //! ```
 //!
 //! The rules where a recording is silent are in docs/replay.md; each has a count in the outcome.
@@ -66,7 +66,7 @@ pub struct Replay {
     pub path: PathBuf,
     /// What is known about the recording.
     pub metadata: Metadata,
-    /// The machine, and what was assumed about it.
+    /// The machine, and the assumptions about it.
     pub machine: Chosen,
     /// What was assumed about the start and the caches.
     pub assumed: Vec<String>,
@@ -196,8 +196,8 @@ fn in_world<W: run::World>(job: &run::Job<'_>, variant: &Variant, tick: &dyn Fn(
     }
 }
 
-/// One run of an engine, with what is asked for around it. Without that the engine itself runs: nothing is
-/// there to cost.
+/// One run of an engine, with the requested wrappers. Without a request the engine runs without any wrapper,
+/// so that wrappers cost no time.
 fn wrapped<W: run::World, E: Engine<W>>(
     job: &run::Job<'_>,
     variant: &Variant,

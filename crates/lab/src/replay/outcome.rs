@@ -1,4 +1,4 @@
-//! What a run says: counters, memory, and how much of it rests on assumptions.
+//! The outcome of a run: counters, memory, and the parts that depend on assumptions.
 
 use super::timeline::Timeline;
 use slablab_platform::Event;

@@ -74,7 +74,7 @@ impl Sampler {
         self.timeline.samples.retain(|sample| sample.time_ns.is_multiple_of(every));
     }
 
-    /// The time line, with what is held at the end.
+    /// The time line, with the memory at the end.
     pub(super) fn finish(mut self, now_ns: u64, slab_bytes: u64, live_bytes: u64) -> Timeline {
         let time_ns = now_ns.saturating_sub(self.first_ns.unwrap_or(now_ns));
         let samples = &mut self.timeline.samples;

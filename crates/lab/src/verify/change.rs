@@ -37,7 +37,7 @@ pub struct Change {
 /// By how much a cache changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Moved {
-    /// Slabs, each of the size that whoever made it gives them.
+    /// Slabs. A slab of the kernel and a slab of an engine may differ in size.
     pub slabs: i64,
     /// Bytes of those.
     pub slab_bytes: i64,

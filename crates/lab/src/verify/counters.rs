@@ -1,4 +1,4 @@
-//! Every counter of a kernel with SLUB_STATS beside the model's.
+//! Compares every counter of a kernel with SLUB_STATS with the model's counter.
 
 use super::{Compared, Verified};
 use crate::replay::{Options, Replay, before::Before, replay};
@@ -30,7 +30,7 @@ pub struct Counter {
 pub enum Values {
     /// How often something was counted.
     Counts(i64, i64),
-    /// A share of what was counted, percent.
+    /// A share of all counted events, in percent.
     Percent(f64, f64),
 }
 
@@ -58,7 +58,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Sums up; what is summed over caches already and percentages are left out.
+    /// Adds up the values of all caches, without percentages and without values that already are such sums.
     pub fn of(counters: &[Counter]) -> Tally {
         let mut tally = Tally::default();
         for counter in counters.iter().filter(|counter| counter.cache != ALL) {

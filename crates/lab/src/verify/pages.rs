@@ -141,7 +141,8 @@ fn recorded(reader: &Reader, path: &Path) -> Result<Option<ByOrder>> {
                 }
                 _ if !event.is_alloc() && !event.is_free() => {}
                 _ if batch.flags[row] & (flags::NULL | flags::ZERO_SIZE) != 0 => {}
-                // A kmalloc of more than two pages has its block for itself; what is freed unseen may be one.
+                // A kmalloc of more than two pages is a page block without a slab. A free of an unseen object
+                // may be the free of such a block.
                 _ if batch.cache[row] == NONE && !(1..=2 << page_shift).contains(&batch.bytes_alloc[row]) => {
                 }
                 _ => frames.object(batch.address[row].wrapping_sub(linear_map) >> page_shift),

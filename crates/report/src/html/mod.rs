@@ -8,11 +8,11 @@
 //! ```
 //!
 //! A page is a function of its input: no clock, no random names, so that the same input gives the same bytes.
-//! Whatever comes from outside (names of caches, paths, a kernel's release) goes through [`escape`] where it
-//! enters markup, and the page forbids itself every load with a content security policy. Colours are
-//! variables of the style sheet, light and dark; a dash, a texture or a shape says the same as a colour. Long
-//! time lines carry uPlot, which replaces the drawing by one that can be zoomed; what it shows is in the
-//! drawing and in the table too.
+//! Each text from an input (names of caches, paths, a kernel's release) passes through [`escape`] before it
+//! enters markup. The page's content security policy forbids it to load anything. Colours are variables of
+//! the style sheet, light and dark. Each colour comes with a dash, a texture or a shape of the same meaning.
+//! Pages with long time lines contain uPlot, which replaces the drawing by a chart that can be zoomed. All
+//! its values are in the drawing and in the table too.
 
 pub mod chart;
 mod escape;

@@ -92,7 +92,7 @@ pub fn points(points: f64) -> String {
     format!("{points:+.1} points").replace('-', "\u{2212}")
 }
 
-/// A whole number in groups of three; the sign only where it is below zero.
+/// A whole number in groups of three digits. Only negative numbers have a sign.
 pub(super) fn whole(number: f64) -> String {
     format!("{}{}", if number < 0.0 { "\u{2212}" } else { "" }, grouped(number.abs().round() as u64))
 }

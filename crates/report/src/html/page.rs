@@ -143,7 +143,7 @@ impl Page {
         self.add(format_args!("<p class=\"made\"><code>{command}</code></p>\n</figure>\n"))
     }
 
-    /// What the answer rests on: events lost, what was assumed, how wrong the model is.
+    /// The basis of the answer: lost events, assumptions, and the error of the model.
     pub fn evidence(&mut self, sentences: &[String]) -> &mut Page {
         self.add(format_args!("<section class=\"evidence\">\n<h2>Evidence</h2>\n"));
         if sentences.is_empty() {

@@ -181,7 +181,7 @@ impl Cell {
         }
     }
 
-    /// The value in full, where what is printed is rounded.
+    /// The exact value, if the printed one is rounded.
     fn exact(&self) -> Option<String> {
         match self {
             Cell::Bytes(bytes) => Some(format!("{} bytes", number::count(*bytes))),

@@ -27,7 +27,7 @@ pub(crate) struct Part {
     pub(crate) key: &'static str,
     /// How many other parts it is inside of.
     pub(crate) depth: usize,
-    /// Whether people see it only where it is not zero.
+    /// Whether tables and pages show the column only if one of its values is not zero.
     rare: bool,
     /// Its bytes; `None` if the input does not tell.
     get: fn(&Split) -> Option<i64>,
@@ -107,7 +107,7 @@ pub(crate) fn remedies<'a>(report: &'a Report) -> Vec<&'a str> {
     commands
 }
 
-/// One line on what was examined.
+/// One line that describes the examined input.
 pub(crate) fn subject(report: &Report) -> String {
     let state = report.state;
     let mut words = vec![match &state.dump.release {

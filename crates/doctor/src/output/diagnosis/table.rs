@@ -37,7 +37,7 @@ pub fn doctor_table(report: &Report, shown: &Shown) -> String {
     visible::lines(&out).into_owned()
 }
 
-/// The split of all caches, and the sum beside meminfo's.
+/// The split of all caches, and the comparison of their sum with /proc/meminfo.
 fn split_table(report: &Report) -> String {
     let mut table = Table::new(["Slab memory", "bytes", "%"]);
     let all = report.total.bytes;
@@ -74,7 +74,7 @@ fn rounding(report: &Report) -> String {
     wrapped(&text, "", "  ")
 }
 
-/// The caches that come first by the key.
+/// The first caches by the sort key.
 fn caches(report: &Report, shown: &Shown) -> String {
     let lines = report.sorted(shown.sort);
     // Growth takes the place of what a table of 80 columns can do without.
@@ -123,8 +123,8 @@ fn actions(report: &Report) -> String {
     out
 }
 
-/// The name, with its ordinal where it is not the first of that name; a long one is cut, since tables are 80
-/// wide.
+/// The cache's name, with its ordinal if it is not the first cache of that name. A long name is cut, because
+/// tables are 80 columns wide.
 fn name(line: &Line) -> String {
     const WIDEST: usize = 23;
     let ordinal = if line.cache.ordinal > 0 { format!("#{}", line.cache.ordinal + 1) } else { String::new() };

@@ -273,7 +273,7 @@ fn detail(prediction: &Prediction, lines: usize, page: &mut Page) {
     );
 }
 
-/// The prediction beside a boot that had the change, and beside guesses that know nothing.
+/// Compares the prediction with a boot that had the change, and with two guesses without a model.
 fn real(prediction: &Prediction, against: &Against, page: &mut Page) {
     page.section("A boot that had the change");
     let exact = |count: usize| Cell::Text(format!("{count} of {}", against.caches));

@@ -7,8 +7,8 @@ use slablab_report::text::{Table, cut, grouped, wrapped};
 use slablab_report::visible;
 use std::cmp::Reverse;
 
-/// Predictions as text: one in detail with this many caches, and beside the boot that had the change; several
-/// as a line each.
+/// Predictions as text. One prediction is printed in detail, with this number of caches, and compared with
+/// the boot that had the change. Several predictions are printed as one line each.
 pub fn whatif_table(
     state: &State,
     predictions: &[Prediction],
@@ -86,7 +86,7 @@ fn totals(prediction: &Prediction) -> String {
     table.print() + &wrapped(&range, "", "  ")
 }
 
-/// The prediction beside a boot that had the change.
+/// Compares the prediction with a boot that had the change.
 fn beside_reality(against: &Against) -> String {
     let Against { caches, orders, objects_per_slab, sizes, .. } = against;
     let mut out = String::from("\nAgainst the boot that had the change\n");
@@ -164,7 +164,7 @@ fn percent(today: u64, then: u64) -> String {
     if today == 0 { "-".into() } else { format!("{:+.1} %", 100.0 * (then as f64 / today as f64 - 1.0)) }
 }
 
-/// The name, with its ordinal where it is not the first of that name.
+/// The cache's name, with its ordinal if it is not the first cache of that name.
 fn name(row: &Row) -> String {
     const WIDEST: usize = 20;
     let ordinal = if row.ordinal > 0 { format!("#{}", row.ordinal + 1) } else { String::new() };

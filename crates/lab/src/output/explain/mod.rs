@@ -145,7 +145,8 @@ pub(crate) fn rounded(explanation: &Explanation) -> Vec<i128> {
     shown
 }
 
-/// The pairs worth saying, strongest first: measure, pair, and what it is of all that moves there.
+/// The pairs that are worth printing, strongest first: the measure, the pair, and its share of all effects on
+/// that measure.
 pub(crate) fn strong_pairs(explained: &Explained) -> Vec<(&Explanation, &Interaction, f64)> {
     let mut pairs: Vec<_> = explained
         .measures

@@ -118,7 +118,7 @@ fn shares(explained: &Explained, explanation: &Explanation) -> Shares {
     }
 }
 
-/// One measure: the part of each policy, what it does alone and what it does last.
+/// One measure: the part of each policy, and its effect as the first and as the last change.
 fn part_table(explained: &Explained, explanation: &Explanation) -> Table {
     let unit = explanation.measure.unit;
     let mut table = Table::new([

@@ -6,7 +6,7 @@ use slablab_slabs::report::Misuse;
 use slablab_slabs::report::{Fault, Report, Text};
 use slablab_slabs::report::{Overwritten, User};
 
-/// Everything that was found, in lines for people; nothing where nothing was looked for or found.
+/// All violations, as lines of text. Empty if debugging was off or found none.
 pub(super) fn lines(outcome: &Outcome) -> Vec<String> {
     let found = &outcome.violations;
     let mut lines = Vec::new();

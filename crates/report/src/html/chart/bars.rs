@@ -9,7 +9,7 @@ use std::fmt::Write;
 pub struct Bars {
     /// Names of the parts, the same in all bars; one if bars have no parts.
     pub parts: Vec<String>,
-    /// The colour of the first part, from 0: what is the same on a page looks the same.
+    /// The colour of the first part, from 0. Parts with the same meaning have the same colour on a page.
     pub first_colour: usize,
     /// The bars, first on top.
     pub bars: Vec<Bar>,

@@ -62,7 +62,7 @@ impl Width {
     }
 }
 
-/// An axis: what it says and how.
+/// An axis: its label and the format of its numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Axis {
     /// What is measured.

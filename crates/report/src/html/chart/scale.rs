@@ -1,4 +1,4 @@
-//! Scales: where ticks stand and what they are called.
+//! Scales: the positions and the labels of ticks.
 
 use crate::html::number;
 
@@ -123,7 +123,7 @@ fn is_whole(number: f64) -> bool {
 fn label(shown: f64, places: usize) -> String {
     let text =
         if places == 0 && shown.abs() >= 1000.0 { number::whole(shown) } else { format!("{shown:.places$}") };
-    // Minus nothing is nothing.
+    // The label of -0 is "0".
     if text.trim_start_matches(['-', '0', '.']).is_empty() {
         text.replace('-', "")
     } else {

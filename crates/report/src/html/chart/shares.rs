@@ -22,7 +22,7 @@ pub struct Share {
     pub label: String,
     /// Where it ends: right of zero or left of it; what is no number is drawn as nothing.
     pub value: f64,
-    /// Half of the width of its interval; `None` where it is exact.
+    /// Half of the width of its interval; `None` if the value is exact.
     pub give_or_take: Option<f64>,
 }
 

@@ -70,7 +70,7 @@ impl Svg {
         )
     }
 
-    /// A sign within text, which the text beside it names.
+    /// A sign within a text. The text next to it names it.
     pub(in crate::html) fn sign(&self) -> String {
         let (width, height) = (at(self.width), at(self.height));
         format!(
