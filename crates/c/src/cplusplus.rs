@@ -1,39 +1,13 @@
-//! C++'s `operator new` and `operator delete`, by the names of the Itanium ABI. `unsafe`: calls
-//! functions that the dynamic linker finds.
+//! C++'s `operator new` and `operator delete`, by the names of the Itanium ABI.
 //!
 //! A throwing form without memory calls the program's new-handler as long as there is one, then throws
 //! `std::bad_alloc` through the C++ library of the program; a program without one cannot have called it.
 
 #![allow(non_snake_case, reason = "the ABI's names")]
 
-use crate::edge::Given;
+use crate::edge::{Given, new_handler, throw_bad_alloc};
 use libc::{c_void, size_t};
 use slablab_malloc::api;
-
-type Handler = Option<extern "C-unwind" fn()>;
-
-/// A function of the program's C++ library.
-fn symbol(name: &std::ffi::CStr) -> Option<*mut c_void> {
-    // SAFETY: the name ends with 0.
-    let at = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
-    (!at.is_null()).then_some(at)
-}
-
-fn new_handler() -> Handler {
-    let get = symbol(c"_ZSt15get_new_handlerv")?;
-    // SAFETY: the symbol is `std::new_handler std::get_new_handler() noexcept`.
-    let get: extern "C" fn() -> Handler = unsafe { std::mem::transmute(get) };
-    get()
-}
-
-fn throw_bad_alloc() -> ! {
-    if let Some(throw) = symbol(c"_ZSt17__throw_bad_allocv") {
-        // SAFETY: the symbol is `void std::__throw_bad_alloc()`.
-        let throw: extern "C-unwind" fn() -> ! = unsafe { std::mem::transmute(throw) };
-        throw()
-    }
-    std::process::abort()
-}
 
 #[inline]
 fn new(bytes: usize, align: usize) -> *mut c_void {

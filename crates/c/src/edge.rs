@@ -1,9 +1,12 @@
 //! The edge to C: how functions are exported, and the pointers that C passes as types, each with what C says
 //! of it. `unsafe`: here what C says becomes what Rust asks for.
 
-use libc::{c_int, c_void, size_t};
+use libc::{c_char, c_int, c_void, size_t};
 use slablab_malloc::{self as malloc, api};
 use std::cell::Cell;
+use std::ffi::CStr;
+use std::mem::MaybeUninit;
+use std::ptr;
 
 /// Defines functions under names that C programs call.
 ///
@@ -14,6 +17,7 @@ macro_rules! exports {
     ($abi:literal: $($(#[$meta:meta])* fn $name:ident($($argument:ident: $type:ty),* $(,)?) $(-> $result:ty)?
         $body:block)*) => {
         $($(#[$meta])*
+        #[expect(unsafe_code, reason = "C's name")]
         #[unsafe(no_mangle)]
         pub(crate) extern $abi fn $name($($argument: $type),*) $(-> $result)? $body)*
     };
@@ -48,7 +52,7 @@ impl Given {
 
     /// The address, given up to the allocator.
     #[inline(always)]
-    fn give_up(self) -> malloc::Given {
+    pub(crate) fn give_up(self) -> malloc::Given {
         // SAFETY: the invariant of `Given`.
         unsafe { malloc::Given::new(self.0.cast()) }
     }
@@ -95,4 +99,119 @@ impl Stream {
         // SAFETY: the invariant of `Stream`; `text` has so many bytes.
         unsafe { libc::fwrite(text.as_ptr().cast(), 1, text.len(), self.0) == text.len() }
     }
+}
+
+/// A pointer to a `T` that a function here gave to C as a box, or null where a function says so.
+///
+/// Invariant: only C makes one, as an argument of a function here. A function returned the pointer, and the
+/// program did not give the box back.
+#[repr(transparent)]
+pub(crate) struct Lent<T>(*mut T);
+
+impl<T> Lent<T> {
+    #[inline(always)]
+    pub(crate) fn get<'a>(self) -> &'a T {
+        // SAFETY: the invariant of `Lent`, of a function whose argument is not null.
+        unsafe { &*self.0 }
+    }
+
+    pub(crate) fn any<'a>(self) -> Option<&'a T> {
+        // SAFETY: the invariant of `Lent`.
+        unsafe { self.0.as_ref() }
+    }
+
+    /// The box, of which the program says that no thread uses it; `None` for null.
+    pub(crate) fn last(self) -> Option<Box<T>> {
+        // SAFETY: the invariant of `Lent`: a function gave a box away.
+        (!self.0.is_null()).then(|| unsafe { Box::from_raw(self.0) })
+    }
+}
+
+/// A text of C's, or null.
+///
+/// Invariant: only C makes one, as an argument of a function here, or [`Text::NULL`]. It ends with 0.
+#[repr(transparent)]
+pub struct Text(*const c_char);
+
+impl Text {
+    pub(crate) const NULL: Text = Text(ptr::null());
+
+    pub(crate) fn get(&self) -> Option<&CStr> {
+        // SAFETY: the invariant of `Text`; the text can be read during the call that it is an argument of.
+        (!self.0.is_null()).then(|| unsafe { CStr::from_ptr(self.0) })
+    }
+}
+
+/// Addresses of objects, one after another.
+///
+/// Invariant: only C makes one, as an argument of a function here with a count: the places can be read and
+/// written.
+#[repr(transparent)]
+pub(crate) struct Objects(*mut *mut c_void);
+
+impl Objects {
+    /// The places as ones to be written.
+    pub(crate) fn room<'a>(self, count: size_t) -> &'a mut [MaybeUninit<*mut c_void>] {
+        // SAFETY: the invariant of `Objects`; the places may hold anything.
+        unsafe { std::slice::from_raw_parts_mut(self.0.cast(), count) }
+    }
+
+    /// The addresses, of objects that the program gives up.
+    pub(crate) fn give_up<'a>(self, count: size_t) -> &'a [malloc::Given] {
+        // SAFETY: the invariant of `Objects`: there are `count` addresses, and a `malloc::Given` is the
+        // address alone. The program gives each up, which is what `malloc::Given::new` asks for.
+        unsafe { std::slice::from_raw_parts(self.0.cast::<malloc::Given>(), count) }
+    }
+}
+
+/// A shrinker's function.
+///
+/// Invariant: only C makes one, as an argument of `kmem_register_shrinker`: any thread may call it, several
+/// at once, with the argument that comes with it, until `kmem_unregister_shrinker` returned.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub(crate) struct Ask(unsafe extern "C" fn(size_t, *mut c_void) -> size_t);
+
+/// A shrinker's function and its argument. It lives no longer than its registration.
+pub(crate) struct Asked(pub(crate) Ask, pub(crate) *mut c_void);
+
+// SAFETY: the invariant of `Ask`: any thread may call the function with the argument.
+unsafe impl Send for Asked {}
+// SAFETY: the invariant of `Ask`: several threads may call the function at once.
+unsafe impl Sync for Asked {}
+
+impl Asked {
+    pub(crate) fn call(&self, count: u64) -> u64 {
+        // SAFETY: the invariant of `Ask`: `kmem_unregister_shrinker` drops the `Shrinker` that this is called
+        // for before it returns.
+        unsafe { (self.0.0)(count as size_t, self.1) as u64 }
+    }
+}
+
+/// A new-handler of C++.
+type Handler = Option<extern "C-unwind" fn()>;
+
+/// A function of the program's C++ library.
+fn symbol(name: &CStr) -> Option<*mut c_void> {
+    // SAFETY: the name ends with 0.
+    let at = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
+    (!at.is_null()).then_some(at)
+}
+
+/// The program's new-handler.
+pub(crate) fn new_handler() -> Handler {
+    let get = symbol(c"_ZSt15get_new_handlerv")?;
+    // SAFETY: the symbol is `std::new_handler std::get_new_handler() noexcept`.
+    let get: extern "C" fn() -> Handler = unsafe { std::mem::transmute(get) };
+    get()
+}
+
+/// Throws `std::bad_alloc` through the program's C++ library.
+pub(crate) fn throw_bad_alloc() -> ! {
+    if let Some(throw) = symbol(c"_ZSt17__throw_bad_allocv") {
+        // SAFETY: the symbol is `void std::__throw_bad_alloc()`.
+        let throw: extern "C-unwind" fn() -> ! = unsafe { std::mem::transmute(throw) };
+        throw()
+    }
+    std::process::abort()
 }

@@ -4,7 +4,6 @@
 //! program. What each function does is what POSIX and the C standard say; where they leave a choice, glibc's
 //! is taken: a request of no bytes gets an address, `realloc` to no bytes frees and answers null, alignments
 //! that are no power of two are `EINVAL`.
-#![expect(unsafe_code, reason = "C's interface")]
 
 use edge::{Given, Out, errno, set_errno};
 use libc::{EINVAL, ENOMEM, c_int, c_void, size_t};
@@ -13,6 +12,7 @@ use slablab_malloc::api;
 /// More than this is refused, as everywhere: differences of addresses are signed.
 const MOST: usize = isize::MAX as usize;
 
+#[expect(unsafe_code, reason = "what C says becomes what Rust asks for")]
 #[macro_use]
 mod edge;
 mod cplusplus;

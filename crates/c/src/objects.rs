@@ -1,16 +1,14 @@
 //! Object caches for C, under the kernel's names. cbindgen makes `include/slablab.h` from this file.
-//! `unsafe`: addresses come from C.
 //!
 //! A cache is a pointer that `kmem_cache_create` returned. Every address of an object is checked, and a wrong
 //! one ends the process with a report. An address of a cache is trusted.
 
-use crate::edge::set_errno;
+use crate::edge::{Ask, Asked, Given, Lent, Objects, Text, set_errno};
 use libc::{EAGAIN, EBUSY, EDQUOT, EINVAL, ENOMEM, c_int, c_uint, c_void, size_t};
-use slablab_malloc as malloc;
-use slablab_objects::checked::{Checked, PrefilledObjects};
+use slablab_objects::checked::{Checked, Constructor, Contents, PrefilledObjects};
 use slablab_objects::untyped::Spec;
 use slablab_objects::{AllocError, CreateError, Letters, Limit, Shrinker};
-use std::ffi::{CStr, CString, c_char};
+use std::ffi::{CString, c_char};
 use std::mem::MaybeUninit;
 use std::ptr;
 
@@ -56,7 +54,7 @@ pub struct kmem_cache_args {
     pub flags: c_uint,
     /// Constructor: called once for an object, before it is first allocated. The contents survive frees. May
     /// be null.
-    pub ctor: Option<unsafe extern "C" fn(*mut c_void)>,
+    pub ctor: Option<Constructor>,
     /// The number of objects that may be live at a time; 0 for no limit.
     pub max_objects: size_t,
     /// Bytes that live objects may take, each with the padding that its cache puts around it; 0 for no limit.
@@ -88,100 +86,8 @@ pub struct kmem_cache_stats {
     pub limit: size_t,
 }
 
-/// A pointer to a cache, which may be null where a function says so.
-///
-/// Invariant: only C makes one, as an argument of a function here. `kmem_cache_create` returned the pointer,
-/// and `kmem_cache_destroy` did not answer 0 for it.
-#[repr(transparent)]
-pub(crate) struct Cache(*mut kmem_cache);
-
-impl Cache {
-    #[inline(always)]
-    fn get<'a>(self) -> &'a kmem_cache {
-        // SAFETY: the invariant of `Cache`, of a function whose cache is not null.
-        unsafe { &*self.0 }
-    }
-
-    fn any<'a>(self) -> Option<&'a kmem_cache> {
-        // SAFETY: the invariant of `Cache`.
-        unsafe { self.0.as_ref() }
-    }
-
-    /// The cache, of which the program says that no thread uses it; `None` for null.
-    fn last(self) -> Option<Box<kmem_cache>> {
-        // SAFETY: the invariant of `Cache`: `kmem_cache_create` gave a box away.
-        (!self.0.is_null()).then(|| unsafe { Box::from_raw(self.0) })
-    }
-}
-
-/// A text of C's, or null.
-///
-/// Invariant: only C makes one, as an argument of a function here, or this file, of null. It ends with 0.
-#[repr(transparent)]
-pub struct Text(*const c_char);
-
-impl Text {
-    const NULL: Text = Text(ptr::null());
-
-    fn get(&self) -> Option<&CStr> {
-        // SAFETY: the invariant of `Text`; the text can be read during the call that it is an argument of.
-        (!self.0.is_null()).then(|| unsafe { CStr::from_ptr(self.0) })
-    }
-}
-
-/// An object that the program gives up, or any other address: it is checked.
-///
-/// Invariant: only C makes one, as an argument of a function here: if it is an object, no thread uses it.
-#[repr(transparent)]
-pub(crate) struct Given(*mut c_void);
-
-/// Addresses of objects, one after another.
-///
-/// Invariant: only C makes one, as an argument of a function here with a count: the places can be read and
-/// written.
-#[repr(transparent)]
-pub(crate) struct Objects(*mut *mut c_void);
-
-impl Objects {
-    fn room<'a>(self, count: size_t) -> &'a mut [MaybeUninit<*mut c_void>] {
-        // SAFETY: the invariant of `Objects`; the places may hold anything.
-        unsafe { std::slice::from_raw_parts_mut(self.0.cast(), count) }
-    }
-}
-
-impl kmem_cache {
-    #[inline(always)]
-    fn free(&self, object: Given) {
-        // SAFETY: the invariant of `Given`.
-        self.checked.free(unsafe { malloc::Given::new(object.0.cast()) });
-    }
-
-    fn free_bulk(&self, objects: Objects, count: size_t) {
-        // SAFETY: the invariant of `Objects`: there are `count` addresses, and a `malloc::Given` is the
-        // address alone. The program gives each up, which is what `malloc::Given::new` asks for.
-        let all = unsafe { std::slice::from_raw_parts(objects.0.cast::<malloc::Given>(), count) };
-        self.checked.free_bulk(all);
-    }
-}
-
-/// Fills a new object with zeros.
-fn clear(cache: &kmem_cache, object: *mut u8) {
-    // SAFETY: `Checked` handed the object out just now, to the calls of this, and it has so many bytes.
-    unsafe { object.write_bytes(0, cache.checked.size()) };
-}
-
-/// Returns the object, or null and sets `errno`.
-fn given(cache: &kmem_cache, flags: c_uint, object: Result<*mut u8, AllocError>) -> *mut c_void {
-    match object {
-        Ok(object) => {
-            if flags != 0 {
-                clear(cache, object);
-            }
-            object.cast()
-        }
-        Err(why) => refused(why),
-    }
-}
+/// A cache that [`kmem_cache_create`] returned.
+type Cache = Lent<kmem_cache>;
 
 #[cold]
 #[inline(never)]
@@ -194,9 +100,13 @@ fn refused(why: AllocError) -> *mut c_void {
     ptr::null_mut()
 }
 
-/// Whether `flags` are valid for an allocation.
-fn may_have(cache: &kmem_cache, flags: c_uint) -> bool {
-    flags == 0 || (flags == KMEM_ZERO && !cache.checked.constructs())
+/// What `flags` of an allocation ask for; `None` if they are invalid.
+fn contents(cache: &kmem_cache, flags: c_uint) -> Option<Contents> {
+    match flags {
+        0 => Some(Contents::Any),
+        KMEM_ZERO if !cache.checked.constructs() => Some(Contents::Zeros),
+        _ => None,
+    }
 }
 
 #[cold]
@@ -209,25 +119,10 @@ fn invalid() -> *mut c_void {
 #[cold]
 #[inline(never)]
 extern "C" fn alloc_slow(cache: &kmem_cache, flags: c_uint) -> *mut c_void {
-    if !may_have(cache, flags) {
-        return invalid();
-    }
-    given(cache, flags, cache.checked.alloc())
-}
-
-/// A shrinker's function and argument.
-struct Asked(unsafe extern "C" fn(size_t, *mut c_void) -> size_t, *mut c_void);
-
-// SAFETY: the caller of `kmem_register_shrinker` says that any thread may call the function.
-unsafe impl Send for Asked {}
-// SAFETY: the caller says so of several threads at once too: shrinkers are called without a lock.
-unsafe impl Sync for Asked {}
-
-impl Asked {
-    fn call(&self, count: u64) -> u64 {
-        // SAFETY: the caller of `kmem_register_shrinker` says that `ask` may be called until
-        // `kmem_unregister_shrinker` returned, which drops the `Shrinker` that this is called for.
-        unsafe { self.0(count as size_t, self.1) as u64 }
+    let Some(contents) = contents(cache, flags) else { return invalid() };
+    match cache.checked.alloc(contents) {
+        Ok(object) => object.cast(),
+        Err(why) => refused(why),
     }
 }
 
@@ -243,7 +138,7 @@ fn kmem_cache_create(
     size: size_t,
     align: size_t,
     flags: c_uint,
-    ctor: Option<unsafe extern "C" fn(*mut c_void)>,
+    ctor: Option<Constructor>,
 ) -> Option<Box<kmem_cache>> {
     let args = kmem_cache_args { align, flags, ctor, max_objects: 0, max_bytes: 0, engine: Text::NULL };
     kmem_cache_create_args(name, size, Some(&args))
@@ -329,18 +224,15 @@ fn kmem_cache_alloc_bulk(
     objects: Objects,
 ) -> size_t {
     let cache = cache.get();
-    if count == 0 || !may_have(cache, flags) {
+    let Some(contents) = contents(cache, flags).filter(|_| count > 0) else {
         invalid();
         return 0;
-    }
+    };
     let mut places = objects.room(count).iter_mut();
     let hand_over = |object: *mut u8| {
-        if flags & KMEM_ZERO != 0 {
-            clear(cache, object);
-        }
         places.next().expect("`count` objects are handed over").write(object.cast());
     };
-    if let Err(why) = cache.checked.alloc_bulk(count, hand_over) {
+    if let Err(why) = cache.checked.alloc_bulk(count, contents, hand_over) {
         refused(why);
         return 0;
     }
@@ -353,7 +245,7 @@ fn kmem_cache_alloc_bulk(
 /// # Safety
 /// `cache` came from `kmem_cache_create`; no thread uses the object any more.
 fn kmem_cache_free(cache: Cache, object: Given) {
-    cache.get().free(object)
+    cache.get().checked.free(object.give_up());
 }
 
 /// Frees `count` objects, none of them null.
@@ -366,7 +258,7 @@ fn kmem_cache_free_bulk(
     objects: Objects,
 ) {
     if count > 0 {
-        cache.get().free_bulk(objects, count);
+        cache.get().checked.free_bulk(objects.give_up(count));
     }
 }
 
@@ -462,14 +354,8 @@ fn kmem_cache_alloc_from_sheaf(
     sheaf: &mut slab_sheaf,
 ) -> *mut c_void {
     let cache = cache.get();
-    if !may_have(cache, flags) {
-        return invalid();
-    }
-    let object = cache.checked.alloc_from(&mut sheaf.0);
-    if object.is_null() {
-        return object.cast();
-    }
-    given(cache, flags, Ok(object))
+    let Some(contents) = contents(cache, flags) else { return invalid() };
+    cache.checked.alloc_from(&mut sheaf.0, contents).cast()
 }
 
 /// The number of objects left in a sheaf.
@@ -504,7 +390,7 @@ fn kmem_cache_return_sheaf(
 /// `kmem_unregister_shrinker` returned.
 fn kmem_register_shrinker(
     cache: Cache,
-    ask: Option<unsafe extern "C" fn(size_t, *mut c_void) -> size_t>,
+    ask: Option<Ask>,
     argument: *mut c_void,
 ) -> Option<Box<kmem_shrinker>> {
     let Some(ask) = ask else {

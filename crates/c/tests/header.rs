@@ -11,12 +11,14 @@ fn the_header_matches_the_source() {
     let (before, exported) = source.split_once("exports! { \"C\":\n").expect("the source exports functions");
     let exported = exported.trim_end().strip_suffix('}').expect("the exports end the file");
     let exported = exported.replace("\nfn ", "\n#[unsafe(no_mangle)] pub extern \"C\" fn ");
-    // The types of pointers are for this crate alone.
+    // The types of pointers and functions are for this crate alone.
     let pointers = [
         ("Cache", "*mut kmem_cache"),
         ("Text", "*const c_char"),
         ("Given", "*mut c_void"),
         ("Objects", "*mut *mut c_void"),
+        ("Option<Constructor>", "Option<unsafe extern \"C\" fn(*mut c_void)>"),
+        ("Option<Ask>", "Option<unsafe extern \"C\" fn(size_t, *mut c_void) -> size_t>"),
     ];
     let source = pointers.iter().fold(format!("{before}{exported}"), |source, (ours, pointer)| {
         source

@@ -73,9 +73,7 @@ const UNSAFE: &[&str] = &[
     "crates/bench/src/harness.rs",
     "crates/bench/src/peers.rs",
     "crates/bench/src/proof.rs",
-    "crates/c/src/cplusplus.rs",
     "crates/c/src/edge.rs",
-    "crates/c/src/objects.rs",
     "examples/embedded/src/global.rs",
     "examples/embedded/src/memory.rs",
 ];
@@ -86,7 +84,7 @@ const HEADINGS: [&str; 6] = ["Theory", "States", "Ways", "Locks", "Cost", "Unusu
 /// The largest number of modules of each crate that are in a cycle of `use`. A crate that is not listed has
 /// none. `lib.rs` counts as a module if another module uses an item that `lib.rs` defines.
 const KNOTTED: &[(&str, usize)] =
-    &[("pages", 7), ("model", 6), ("native", 10), ("malloc", 9), ("objects", 5), ("c", 2), ("check", 4)];
+    &[("pages", 7), ("model", 6), ("native", 10), ("malloc", 9), ("objects", 5), ("check", 4)];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -321,8 +319,8 @@ const UNSAFE_MOST: &[(&str, usize, usize)] = &[
     ("model", 1, 1),
     ("native", 7, 68),
     ("malloc", 7, 33),
-    ("objects", 3, 17),
-    ("c", 3, 23),
+    ("objects", 3, 18),
+    ("c", 1, 18),
     ("bench", 5, 24),
 ];
 

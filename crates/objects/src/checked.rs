@@ -23,7 +23,21 @@ use slablab_platform::{Hooks, Pfn};
 use slablab_slabs::Misuse;
 
 /// A constructor: initialises an object once, before it is first allocated.
-pub type Constructor = unsafe extern "C" fn(*mut std::ffi::c_void);
+///
+/// Invariant: only C makes one, as an argument of a function that creates a cache: any thread may call it
+/// with the address of a new object of that cache.
+#[derive(Clone, Copy, Debug)]
+#[repr(transparent)]
+pub struct Constructor(unsafe extern "C" fn(*mut std::ffi::c_void));
+
+/// What a newly allocated object contains.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Contents {
+    /// Anything; in a cache with a constructor, what the constructor and the last user left.
+    Any,
+    /// Zeros; not in a cache with a constructor, where it is as [`Contents::Any`].
+    Zeros,
+}
 
 /// A cache that checks the addresses that its callers give it.
 pub struct Checked {
@@ -87,12 +101,18 @@ impl Checked {
     ///
     /// # Errors
     /// No object could be allocated.
-    pub fn alloc(&self) -> Result<*mut u8, AllocError> {
-        Ok(self.hand_out_any(self.cache.alloc()?))
+    pub fn alloc(&self, contents: Contents) -> Result<*mut u8, AllocError> {
+        Ok(self.hand_out_any(self.cache.alloc()?, contents))
     }
 
-    fn hand_out_any(&self, object: Object) -> *mut u8 {
-        if self.wordless { object.as_ptr() } else { self.hand_out(object) }
+    /// Hands out an object that the cache just allocated for the caller.
+    fn hand_out_any(&self, object: Object, contents: Contents) -> *mut u8 {
+        let at = if self.wordless { object.as_ptr() } else { self.hand_out(object) };
+        if contents == Contents::Zeros && self.construct.is_none() {
+            // SAFETY: the callers just took the object from the cache, whose objects have `size` bytes.
+            unsafe { at.write_bytes(0, self.cache.size()) };
+        }
+        at
     }
 
     /// Allocates an object from this thread's array. `None` means "call [`Checked::alloc`]".
@@ -119,9 +139,9 @@ impl Checked {
     #[cold]
     #[inline(never)]
     extern "C" fn make(&self, construct: Constructor, object: *mut u8) -> *mut u8 {
-        // SAFETY: the cache just allocated the object for this call, and the constructor is for its objects.
+        // SAFETY: the invariant of `Constructor`: the cache just allocated the object for this call.
         unsafe {
-            construct(object.cast());
+            (construct.0)(object.cast());
             object.wrapping_add(self.word).cast::<u64>().write(LIVE);
         }
         object
@@ -226,14 +246,19 @@ impl Checked {
     ///
     /// # Errors
     /// Not all could be allocated. `hand_over` was not called then.
-    pub fn alloc_bulk(&self, count: usize, mut hand_over: impl FnMut(*mut u8)) -> Result<(), AllocError> {
+    pub fn alloc_bulk(
+        &self,
+        count: usize,
+        contents: Contents,
+        mut hand_over: impl FnMut(*mut u8),
+    ) -> Result<(), AllocError> {
         let mut prefill = Prefill::default();
         if let Err(why) = prefill.fill(&self.cache, count, |_| ()) {
             prefill.give_back(&self.cache);
             return Err(why);
         }
         while let Some(object) = prefill.pop(&self.cache) {
-            hand_over(self.hand_out_any(object));
+            hand_over(self.hand_out_any(object, contents));
         }
         Ok(())
     }
@@ -265,10 +290,11 @@ impl Checked {
         let ready = |object: Object| {
             if let Some(construct) = self.construct {
                 let word = self.word(object);
-                // SAFETY: the word belongs to an object that only this thread uses.
+                // SAFETY: the word belongs to an object that only this thread uses, which is new to the
+                // constructor (the invariant of `Constructor`) if the word says so.
                 unsafe {
                     if word.read() == FRESH {
-                        construct(object.as_ptr().cast());
+                        (construct.0)(object.as_ptr().cast());
                         word.write(self.key(object));
                     }
                 }
@@ -284,8 +310,8 @@ impl Checked {
     }
 
     /// Takes one of the objects that were allocated in advance; null if none is left.
-    pub fn alloc_from(&self, lent: &mut PrefilledObjects) -> *mut u8 {
-        lent.0.pop(&self.cache).map_or(std::ptr::null_mut(), |object| self.hand_out_any(object))
+    pub fn alloc_from(&self, lent: &mut PrefilledObjects, contents: Contents) -> *mut u8 {
+        lent.0.pop(&self.cache).map_or(std::ptr::null_mut(), |object| self.hand_out_any(object, contents))
     }
 
     /// Frees the objects that are left.
