@@ -1,4 +1,4 @@
-//! Areas: the memory of slots, and which area is this thread's.
+//! Areas: the memory of slots.
 //!
 //! An area begins with a header; the hot parts of caches follow, at the same offsets in all areas. With slots
 //! per thread, the address of the thread's area is the only thread-local word of the fast path. With slots
@@ -6,10 +6,8 @@
 //! sequences.
 
 use crate::region::{self, Own, Region, Table, zeros};
-use crate::{local, memory, per_cpu, system, topology};
-use slablab_platform::{CpuId, NodeId};
+use slablab_platform::CpuId;
 use std::mem::offset_of;
-use std::ptr;
 use std::sync::atomic::{AtomicI32, AtomicU16, AtomicU64, AtomicUsize, Ordering::*};
 
 /// Bytes of an area.
@@ -27,7 +25,7 @@ zeros! {
     /// The memory of a thread's or a CPU's slots. An area of zeros refuses every hot operation.
     #[repr(C)]
     pub(crate) struct Area {
-        header: Header,
+        pub(crate) header: Header,
         /// The hot parts of caches, each at the offset that its cache took from `slot_space`.
         _hot_parts: [AtomicU64; (AREA_BYTES - HEADER_BYTES) / 8],
     }
@@ -56,18 +54,18 @@ impl Area {
 /// would make the file half a MiB larger.
 pub(crate) static REFUSING: Area = Area::new();
 /// The refusing area of a thread in a hot operation. Never written.
-static IN_USE: Area = Area::new();
+pub(crate) static IN_USE: Area = Area::new();
 
 zeros! {
     /// The start of an area: with slots per thread, whose it is. It is not in the first cache line of a
     /// page: objects that begin with a page would evict that line from the first-level cache, where they all
     /// share a few places.
     #[repr(C, align(64))]
-    struct Header {
+    pub(crate) struct Header {
         _apart: [AtomicU64; 17 * LINE / 8],
-        slot: AtomicU16,
-        node: AtomicU16,
-        pagemap: LocalPagemap,
+        pub(crate) slot: AtomicU16,
+        pub(crate) node: AtomicU16,
+        pub(crate) pagemap: LocalPagemap,
         /// Pops from arrays until one is refused.
         credit: AtomicI32,
     }
@@ -77,7 +75,7 @@ zeros! {
 pub(crate) const CREDIT_AT: usize = offset_of!(Header, credit);
 /// Pops from all arrays until one is refused: a prime, so that caches which take turns are all refused now
 /// and then.
-const CREDITS: i32 = 2039;
+pub(crate) const CREDITS: i32 = 2039;
 
 zeros! {
     /// The part of the heap that is memory of a thread's node, and its pagemap, for the thread alone. Empty
@@ -145,47 +143,6 @@ pub(crate) fn refusing() -> &'static Area {
     &REFUSING
 }
 
-/// This thread's area, or a refusing one.
-#[inline(always)]
-pub(crate) fn mine() -> &'static Area {
-    local::area()
-}
-
-/// A hot operation of this thread. A signal handler that interrupts it finds a refusing area in place of the
-/// thread's, so no hot operation tests for that. A handler that runs before the area is hidden has returned
-/// when it is.
-pub(crate) struct Hidden {
-    area: &'static Area,
-}
-
-impl Hidden {
-    #[inline(always)]
-    pub(crate) fn new() -> Hidden {
-        let area = local::area();
-        local::set_area(&IN_USE);
-        Hidden { area }
-    }
-
-    /// The area that is hidden.
-    #[inline(always)]
-    pub(crate) fn area(&self) -> &'static Area {
-        self.area
-    }
-}
-
-impl Drop for Hidden {
-    #[inline(always)]
-    fn drop(&mut self) {
-        local::set_area(self.area);
-    }
-}
-
-/// Whether this is a signal handler that interrupted its thread's hot operation.
-#[inline]
-pub(crate) fn is_hidden() -> bool {
-    ptr::eq(mine(), &IN_USE)
-}
-
 /// The credit left in an area. Relaxed: with slots per CPU, the holder of one cache's slot renews it while
 /// pops of another cache spend it; either change may be lost.
 #[inline(always)]
@@ -198,57 +155,10 @@ pub(crate) fn renew_credit(slot: CpuId) {
     credit(of(slot)).store(CREDITS, Relaxed);
 }
 
-/// Renews the credit of a slot that has none: a CPU's, or this thread's own.
-pub(crate) fn give_credit(slot: CpuId) {
-    let area = of(slot);
-    if (per_cpu::on() || ptr::eq(area, mine())) && credit(area).load(Relaxed) <= 0 {
-        credit(area).store(CREDITS, Relaxed);
-    }
-}
-
-/// Whether this thread has an area, and this is not a signal handler that runs while the area is hidden.
-pub(crate) fn is_mine() -> bool {
-    !ptr::eq(mine(), &REFUSING) && !is_hidden()
-}
-
-/// The pagemap of the memory of this thread's node.
-#[inline(always)]
-pub(crate) fn local_pagemap() -> &'static LocalPagemap {
-    &mine().header.pagemap
-}
-
 /// A slot's area. The slot's number is below [`room`].
 #[inline]
 pub(crate) fn of(slot: CpuId) -> &'static Area {
     AREAS.get(slot.0 as usize).expect("a slot has an area")
-}
-
-/// The slot that this code may use: this thread's, or that of the CPU it runs on, from which it may be moved
-/// at any time. Number 0 if there is none.
-#[inline]
-pub(crate) fn slot() -> CpuId {
-    match mine().header.slot.load(Relaxed) {
-        0 => per_cpu::cpu().unwrap_or(CpuId(0)),
-        slot => CpuId(slot),
-    }
-}
-
-/// With slots per thread, the node that the thread ran on when it got the slot; else the CPU's node.
-#[inline]
-pub(crate) fn node_of(slot: CpuId) -> NodeId {
-    match per_cpu::node_of(slot) {
-        Some(node) => node,
-        None => NodeId(of(slot).header.node.load(Relaxed)),
-    }
-}
-
-/// Gives a slot to this thread: writes the header of its area.
-pub(crate) fn name(slot: CpuId) {
-    let header = &of(slot).header;
-    header.slot.store(slot.0, Relaxed);
-    header.node.store(topology::node_of_cpu(system::cpu_of_machine()), Relaxed);
-    memory::set_local_pagemap(topology::memory_node(header.node.load(Relaxed)), &header.pagemap);
-    use_slot(slot);
 }
 
 /// Every used slot's number is below this. It only grows.

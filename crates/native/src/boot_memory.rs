@@ -5,13 +5,15 @@
 //! by size. Lock order: [`BOOT_MEMORY`] is the innermost lock of all.
 
 use crate::lock::Sleep;
-use crate::{region, space, system};
+use crate::{region, system};
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::ptr::{self, NonNull};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, Ordering::*};
 
+/// Bytes of boot memory that are committed from the start.
+pub(crate) const BOOT_BYTES_AT_FIRST: usize = 8 << 20;
 /// Bytes that are committed beyond the newest block; bytes committed at a time.
 const AHEAD: usize = 1 << 20;
 const STEP: usize = 2 << 20;
@@ -44,7 +46,7 @@ pub(crate) fn start(at: usize, bytes: usize) {
     let mut memory = BOOT_MEMORY.lock();
     memory.next = at;
     memory.end = at + bytes;
-    memory.committed = at + space::BOOT_BYTES_AT_FIRST.min(bytes);
+    memory.committed = at + BOOT_BYTES_AT_FIRST.min(bytes);
 }
 
 impl BootMemory {

@@ -11,7 +11,7 @@
 //! *pass*: no lock that the request takes waits at the gate. A thread that gets no pass within
 //! [`PATIENCE_NS`] is served without one, as a signal handler is.
 
-use crate::{area, local, system, thread};
+use crate::{current, local, system, thread};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::*, compiler_fence, fence};
 
@@ -192,7 +192,7 @@ fn counter() -> &'static AtomicU32 {
 /// or was in a hot operation.
 #[inline]
 pub(crate) fn is_interrupted() -> bool {
-    area::is_hidden() || is_in()
+    current::is_hidden() || is_in()
 }
 
 /// Whether this thread is in a section that is not a pass.

@@ -33,10 +33,11 @@
 //! |---|---|
 //! | `world` | the contract |
 //! | `object` | addresses of objects, words of mapped memory |
-//! | `space` | which parts the address space has, and how much of the heap may be written |
+//! | `start`, `space` | which parts the address space has, and how much of the heap may be written |
 //! | `region` | the mapping, and addresses turned into references: tables with a checked index, access to the heap |
 //! | `memory` | frames, descriptors, words of objects |
-//! | `area`, `slot_space` | areas: where, whose, and which lines are some cache's |
+//! | `area`, `slot_space` | areas: where, and which lines are some cache's |
+//! | `current` | the area and the slot that a thread may use now |
 //! | `thread`, `local` | threads: numbers, ends, thread-local words |
 //! | `per_cpu`, `sequence` | slots per CPU: whether, and the restartable sequences |
 //! | `slots` | the hot part of a cache in an area |
@@ -52,6 +53,7 @@
 mod area;
 #[expect(unsafe_code, reason = "owns memory")]
 mod boot_memory;
+mod current;
 mod fork;
 mod lazy;
 #[expect(unsafe_code, reason = "thread-local storage by hand")]
@@ -70,6 +72,7 @@ mod slot_space;
 mod slots;
 mod space;
 pub mod stack;
+mod start;
 #[expect(unsafe_code, reason = "calls the C library")]
 pub mod system;
 mod testable;
@@ -81,8 +84,9 @@ mod world;
 
 pub use fork::Pass;
 pub use lock::Sleep;
-pub use memory::{Location, PagemapEntry, Start, Wishes};
+pub use memory::{Location, PagemapEntry};
 pub use object::Object;
 pub use per_cpu::{Owner, Served};
 pub use region::Trusted;
+pub use start::{Start, Wishes};
 pub use world::Native;

@@ -9,13 +9,10 @@
 
 use crate::area::LocalPagemap;
 use crate::object::{FIRST_BYTES, Object, Real};
-use crate::per_cpu::Owner;
-use crate::region::{self, Access, HeapAccess, Table};
-use crate::space::Space;
-use crate::{area, boot_memory, per_cpu, system, thread, topology};
+use crate::region::{self, Access, HeapAccess, Region, Table};
+use crate::{local, system, topology};
 use slablab_platform::{Descriptor, Pfn};
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU64, AtomicUsize, Ordering::*};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU64, AtomicUsize, Ordering::*};
 
 /// Where the heap is. Written once, by the thread that starts the world, before any thread has an address in
 /// the heap.
@@ -62,30 +59,6 @@ pub(crate) fn page_shift() -> u32 {
     if cfg!(target_arch = "x86_64") { 12 } else { system::page_size().trailing_zeros() }
 }
 
-/// The options of [`crate::Native::start_with`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wishes {
-    /// What slots belong to. Slots are per thread if slots per CPU are not possible.
-    pub slots: Owner,
-    /// Whether the kernel may back the heap with huge pages where it can (`MADV_HUGEPAGE`).
-    pub huge_pages: bool,
-}
-
-impl Default for Wishes {
-    fn default() -> Self {
-        Wishes { slots: Owner::Thread, huge_pages: false }
-    }
-}
-
-/// How a start ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Start {
-    /// The world runs.
-    Runs,
-    /// There is not enough address space.
-    NoMemory,
-}
-
 /// The order of the largest block that the heap can have: 512 MiB at most on pages of 4 KiB.
 #[inline]
 pub(crate) fn largest_order() -> u8 {
@@ -113,64 +86,38 @@ pub(crate) fn node_frames(node: u16) -> (Pfn, u32) {
     (Pfn(first + before * each), each)
 }
 
+/// The heap and its tables, as they were reserved.
+pub(crate) struct Heap {
+    /// The heap's address, a multiple of the largest block.
+    pub(crate) at: usize,
+    pub(crate) frames: usize,
+    /// A descriptor for every frame of the heap.
+    pub(crate) memmap: Region<Frame>,
+    /// A word for every frame of the heap.
+    pub(crate) pagemap: Region<AtomicU64>,
+    /// A bit for every 8 bytes of the heap.
+    pub(crate) marks: Region<AtomicU64>,
+    /// A byte for every [`FLAG_BYTES`] of the heap.
+    pub(crate) flags: Region<AtomicU8>,
+}
+
+/// Stores where the heap and its tables are. Called once, when the world starts.
+pub(crate) fn start(heap: Heap) {
+    PLACES.heap.store(heap.at, Relaxed);
+    MEMMAP.set(heap.memmap);
+    PAGEMAP.set(heap.pagemap);
+    MARKS.set(heap.marks);
+    FLAGS.set(heap.flags);
+    PLACES.flag_of_0.store(heap.flags.base().wrapping_sub(heap.at / FLAG_BYTES), Relaxed);
+    PLACES.secret.store(system::secret(), Relaxed);
+    PLACES.frames.store(heap.frames, Release);
+}
+
 /// For the contract's checks, which need an empty world: gives all memory back.
 pub(crate) fn forget(access: HeapAccess) {
     let (heap, frames) = (PLACES.heap.load(Relaxed), frames() as usize);
     for (at, bytes_each) in tables().into_iter().chain([(heap, system::page_size())]) {
         access.discard(at, frames * bytes_each);
-    }
-}
-
-/// Starts the world, once. If there is no address space, the next call tries again.
-pub(crate) fn start(wanted: Wishes) -> Start {
-    static STARTING: Mutex<()> = Mutex::new(());
-    let _starting = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
-    if frames() > 0 {
-        return Start::Runs;
-    }
-    let Some(space) = Space::reserve() else { return Start::NoMemory };
-    area::start(space.areas);
-    boot_memory::start(space.boot_memory, space.boot_bytes);
-    thread::start();
-    topology::read();
-    per_cpu::start(wanted.slots);
-    PLACES.heap.store(space.heap, Relaxed);
-    MEMMAP.set(space.memmap);
-    PAGEMAP.set(space.pagemap);
-    MARKS.set(space.marks);
-    FLAGS.set(space.flags);
-    PLACES.flag_of_0.store(space.flags.base().wrapping_sub(space.heap / FLAG_BYTES), Relaxed);
-    PLACES.secret.store(system::secret(), Relaxed);
-    PLACES.frames.store(space.frames, Release);
-    place(wanted.huge_pages);
-    Start::Runs
-}
-
-static HUGE: AtomicBool = AtomicBool::new(false);
-
-/// Whether huge pages may back the heap.
-pub(crate) fn has_huge_pages() -> bool {
-    HUGE.load(Relaxed)
-}
-
-/// Has each node's frames come from that node as long as it has memory, and allows huge pages if
-/// `huge_pages`.
-fn place(huge_pages: bool) {
-    if frames() == 0 {
-        return;
-    }
-    let range = |first: Pfn, count: u32| (address(first, 0).addr(), (count as usize) << page_shift());
-    if topology::nodes() > 1 {
-        for node in (0..topology::nodes()).filter(|node| topology::has_memory(*node)) {
-            let (first, count) = node_frames(node);
-            let (at, bytes) = range(first, count);
-            // The range is in the heap, which is not used yet.
-            region::prefer_node(at, bytes, node);
-        }
-    }
-    if huge_pages {
-        let (at, bytes) = range(Pfn(0), frames());
-        HUGE.store(region::allow_huge_pages(at, bytes), Relaxed);
     }
 }
 
@@ -351,7 +298,7 @@ impl PagemapEntry {
     /// slot of its own.
     #[inline(always)]
     pub(crate) fn local(access: HeapAccess, at: usize) -> Option<PagemapEntry> {
-        let local = area::local_pagemap();
+        let local = &local::area().header.pagemap;
         let frame = at.wrapping_sub(local.start.get()) >> page_shift();
         let word = local.pagemap.get().get(frame)?;
         Some(PagemapEntry { word: word.load(Relaxed), at, heap: local.heap.get(), access })

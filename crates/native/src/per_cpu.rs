@@ -154,13 +154,15 @@ pub(crate) fn cpu() -> Option<CpuId> {
     (number < SLOTS).then_some(CpuId(number as u16))
 }
 
-/// The node that a slot's CPU is on. `None` with slots per thread.
-pub(crate) fn node_of(slot: CpuId) -> Option<NodeId> {
+/// The node that a slot's CPU is on; with slots per thread, the node that the thread ran on when it got the
+/// slot.
+#[inline]
+pub(crate) fn node_of(slot: CpuId) -> NodeId {
     match served() {
-        Served::Cpu => Some(NodeId(topology::node_of_cpu(slot.0 as u32))),
-        Served::Concurrency => Some(NodeId(0)),
-        _ if PRETENDING.load(Relaxed) => Some(NodeId(0)),
-        _ => None,
+        Served::Cpu => NodeId(topology::node_of_cpu(slot.0 as u32)),
+        Served::Concurrency => NodeId(0),
+        _ if PRETENDING.load(Relaxed) => NodeId(0),
+        _ => NodeId(area::of(slot).header.node.load(Relaxed)),
     }
 }
 

@@ -16,7 +16,8 @@
 //! With slots per CPU every thread reads the refusing area first, and the operation that fails there is tried
 //! by a restartable sequence, so slots per thread cost nothing for this second way.
 
-use crate::area::{self, Area, Hidden};
+use crate::area::{self, Area};
+use crate::current::{self, Hidden};
 use crate::fork::{Pass, Section};
 use crate::object::Object;
 use crate::per_cpu::{self, Places};
@@ -105,7 +106,7 @@ impl<A, T> Slots<A, T> {
 
     #[inline(always)]
     fn mine(&self) -> &Slot<T> {
-        self.at(area::mine())
+        self.at(current::area())
     }
 
     fn of(&self, cpu: CpuId) -> &Slot<T> {
@@ -338,8 +339,8 @@ impl<A: Trusted, T: Default> PerCpu<Object, T> for Slots<A, T> {
         match per_cpu::places() {
             Some(places) => self.hold_here(places),
             // A signal handler may run before the thread has its area, or while the area is hidden.
-            None if !area::is_mine() => None,
-            None => self.mine().hold(area::slot(), None),
+            None if !current::has_area() => None,
+            None => self.mine().hold(current::slot(), None),
         }
     }
 
@@ -411,7 +412,7 @@ pub struct Held<'a, T> {
 impl<T> Drop for Held<'_, T> {
     fn drop(&mut self) {
         self.slot.hot.list.store(self.list, Release);
-        area::give_credit(self.cpu);
+        current::give_credit(self.cpu);
         self.slot.hot.sizes.store((self.capacity as u64) << CAPACITY | self.size as u64, Release);
         self.slot.held.store(false, Release);
     }

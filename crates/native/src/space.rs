@@ -19,11 +19,12 @@
 //! | boot memory | less than 1 MiB of the committed part is left | 2 MiB, 8 MiB at first |
 
 use crate::area::{AREA_BYTES, Area, SLOTS, SLOTS_MIN};
-use crate::memory::{self, FLAG_BYTES, Frame, page_shift};
+use crate::boot_memory::BOOT_BYTES_AT_FIRST;
+use crate::memory::{self, FLAG_BYTES, Frame, Heap, page_shift};
 use crate::region::{Access, Region, Reserved, commit};
 use crate::system;
 use slablab_platform::Pfn;
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
 
 /// Bytes of the heap: without a limit of address space 1 TiB; with less than the minimum the world does not
 /// start.
@@ -35,17 +36,7 @@ const BOOT_BYTES_MIN: usize = 1 << 18;
 
 /// Addresses of the parts.
 pub(crate) struct Space {
-    /// The heap, at a multiple of the largest block.
-    pub(crate) heap: usize,
-    pub(crate) frames: usize,
-    /// A descriptor for every frame of the heap.
-    pub(crate) memmap: Region<Frame>,
-    /// A word for every frame of the heap.
-    pub(crate) pagemap: Region<AtomicU64>,
-    /// A bit for every 8 bytes of the heap.
-    pub(crate) marks: Region<AtomicU64>,
-    /// A byte for every [`FLAG_BYTES`] of the heap.
-    pub(crate) flags: Region<AtomicU8>,
+    pub(crate) heap: Heap,
     pub(crate) areas: Region<Area>,
     pub(crate) boot_memory: usize,
     pub(crate) boot_bytes: usize,
@@ -98,21 +89,20 @@ impl Space {
         }
         let mut rest = whole.keep();
         Some(Space {
-            heap: rest.cut(parts[0]).next_multiple_of(align),
-            frames,
-            memmap: rest.entries(frames),
-            pagemap: rest.entries(frames),
-            marks: rest.entries(heap_bytes / 512),
-            flags: rest.entries(heap_bytes / FLAG_BYTES),
+            heap: Heap {
+                at: rest.cut(parts[0]).next_multiple_of(align),
+                frames,
+                memmap: rest.entries(frames),
+                pagemap: rest.entries(frames),
+                marks: rest.entries(heap_bytes / 512),
+                flags: rest.entries(heap_bytes / FLAG_BYTES),
+            },
             areas: rest.entries(slots),
             boot_memory: rest.cut(boot_bytes),
             boot_bytes,
         })
     }
 }
-
-/// Bytes of boot memory that are committed from the start.
-pub(crate) const BOOT_BYTES_AT_FIRST: usize = 8 << 20;
 
 /// Least and most bytes of the heap that are committed at a time. Between them the step is the number of
 /// bytes that are committed already.

@@ -1,9 +1,9 @@
 //! Functions for tests: the conformance suite's [`Testable`], and what tests of this world need besides.
 
-use crate::memory::Wishes;
 use crate::object::Object;
 use crate::per_cpu::Owner;
 use crate::region::Trusted;
+use crate::start::Wishes;
 use crate::world::Native;
 use crate::{area, memory, per_cpu, thread, timers};
 use slablab_platform::conformance::{Racer, Testable, Verdict};

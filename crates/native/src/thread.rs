@@ -5,7 +5,7 @@
 
 use crate::area::{self, SLOTS};
 use crate::local::{header, set_area, set_header, swap_header};
-use crate::{local, per_cpu, system};
+use crate::{current, local, per_cpu, system};
 use slablab_platform::CpuId;
 use std::ffi::c_void;
 use std::sync::OnceLock;
@@ -104,7 +104,7 @@ pub(crate) fn is_live(slot: CpuId) -> bool {
 
 /// Whether a slot is this thread's. Always `false` with slots per CPU.
 pub(crate) fn is_mine(slot: CpuId) -> bool {
-    area::is_mine() && area::slot() == slot
+    current::has_area() && current::slot() == slot
 }
 
 /// The key of the C library's call at a thread's end, and the function that learns which slot became free.
@@ -139,7 +139,7 @@ pub(crate) fn enter() -> bool {
         Some(header) => {
             // A signal handler took the number while it interrupted a hot operation, which then restored the
             // refusing area.
-            if std::ptr::eq(area::mine(), area::refusing()) && !per_cpu::on() {
+            if std::ptr::eq(current::area(), area::refusing()) && !per_cpu::on() {
                 set_area(area::of(CpuId(header.number.load(Relaxed))));
             }
             true
@@ -178,7 +178,7 @@ fn enter_first() -> bool {
     // Before this thread counts sections in its header.
     NUMBERS.fetch_max(slot.0 + 1, SeqCst);
     if !per_cpu::on() {
-        area::name(slot);
+        current::name(slot);
         set_area(area::of(slot));
     }
     set_number(slot);
@@ -257,11 +257,11 @@ pub(crate) fn as_slot<R>(slot: CpuId, f: impl FnOnce() -> R) -> R {
     if per_cpu::on() {
         return per_cpu::pretending(slot, f);
     }
-    let before = (area::mine(), header());
+    let before = (current::area(), header());
     STATES[slot.0 as usize].store(LIVE, Release);
     NUMBERS.fetch_max(slot.0 + 1, SeqCst);
     assert!(area::open(slot), "there is memory for the checks");
-    area::name(slot);
+    current::name(slot);
     set_number(slot);
     set_area(area::of(slot));
     let result = f();

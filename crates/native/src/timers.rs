@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn timers_come_in_the_order_they_are_due() {
-        assert!(crate::memory::start(crate::Wishes::default()) == crate::Start::Runs);
+        assert!(crate::start::start(crate::Wishes::default()) == crate::Start::Runs);
         let mut timers = Timers { heap: Array::new(), waiting: [0; BUCKETS] };
         for n in 0..1000u64 {
             assert!(timers.add(timer(n * 7919 % 1000, n as u16)));

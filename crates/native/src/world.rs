@@ -3,12 +3,13 @@
 use crate::fork::Pass;
 use crate::lazy::{Cpus, Nodes};
 use crate::lock::Futex;
-use crate::memory::{self, PagemapEntry, Start, Wishes};
+use crate::memory::{self, PagemapEntry};
 use crate::object::{Object, Real};
 use crate::per_cpu::Served;
 use crate::region::{HeapAccess, Trusted};
 use crate::slots::Slots;
-use crate::{area, fork, per_cpu, report, slot_space, space, thread, timers, topology};
+use crate::start::{self, Start, Wishes};
+use crate::{area, current, fork, per_cpu, report, slot_space, space, thread, timers, topology};
 use slablab_platform::{
     Context, CpuId, Descriptor, Event, Frame, Frames, Gfp, Hooks, Memory, NodeId, Pfn, Platform, Rank,
     Reclaim, Time, Topology, Work, WorkKind,
@@ -64,18 +65,18 @@ impl<A: Trusted> Native<A> {
     /// Reserves address space, once per process, with the default [`Wishes`]. No other function may be called
     /// before.
     pub fn start() -> Start {
-        memory::start(Wishes::default())
+        start::start(Wishes::default())
     }
 
     /// Reserves address space, once per process. [`Native::slots`] and [`Native::has_huge_pages`] say which
     /// wishes were granted.
     pub fn start_with(wanted: Wishes) -> Start {
-        memory::start(wanted)
+        start::start(wanted)
     }
 
     /// Whether huge pages may back the heap.
     pub fn has_huge_pages() -> bool {
-        memory::has_huge_pages()
+        start::has_huge_pages()
     }
 
     /// How many slots were ever used.
@@ -220,11 +221,11 @@ impl<A: Trusted> Topology for Native<A> {
     }
     #[inline]
     fn cpu() -> CpuId {
-        area::slot()
+        current::slot()
     }
     #[inline]
     fn cpu_node(cpu: CpuId) -> NodeId {
-        if topology::nodes() == 1 { NodeId(0) } else { area::node_of(cpu) }
+        if topology::nodes() == 1 { NodeId(0) } else { per_cpu::node_of(cpu) }
     }
     #[inline]
     fn memory_node() -> NodeId {
@@ -232,7 +233,11 @@ impl<A: Trusted> Topology for Native<A> {
     }
     #[inline]
     fn cpu_memory_node(cpu: CpuId) -> NodeId {
-        if topology::nodes() == 1 { NodeId(0) } else { NodeId(topology::memory_node(area::node_of(cpu).0)) }
+        if topology::nodes() == 1 {
+            NodeId(0)
+        } else {
+            NodeId(topology::memory_node(per_cpu::node_of(cpu).0))
+        }
     }
     fn distance(from: NodeId, to: NodeId) -> u32 {
         topology::distance(from.0, to.0)
@@ -344,7 +349,7 @@ impl<A: Trusted> Time for Native<A> {
         timers::defer(cpu, delay_ns, work);
     }
     fn after_grace_period(work: Work) {
-        timers::defer(area::slot(), timers::GRACE_NS, work);
+        timers::defer(current::slot(), timers::GRACE_NS, work);
     }
 }
 

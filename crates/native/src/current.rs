@@ -1,0 +1,80 @@
+//! What a thread may use now: its area, which a hot operation hides, and its slot.
+
+use crate::area::{self, Area, CREDITS, IN_USE};
+use crate::{local, memory, per_cpu, system, topology};
+use slablab_platform::CpuId;
+use std::ptr;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// This thread's area, or a refusing one.
+#[inline(always)]
+pub(crate) fn area() -> &'static Area {
+    local::area()
+}
+
+/// A hot operation of this thread. A signal handler that interrupts it finds a refusing area in place of the
+/// thread's, so no hot operation tests for that. A handler that runs before the area is hidden has returned
+/// when it is.
+pub(crate) struct Hidden {
+    area: &'static Area,
+}
+
+impl Hidden {
+    #[inline(always)]
+    pub(crate) fn new() -> Hidden {
+        let area = local::area();
+        local::set_area(&IN_USE);
+        Hidden { area }
+    }
+
+    /// The area that is hidden.
+    #[inline(always)]
+    pub(crate) fn area(&self) -> &'static Area {
+        self.area
+    }
+}
+
+impl Drop for Hidden {
+    #[inline(always)]
+    fn drop(&mut self) {
+        local::set_area(self.area);
+    }
+}
+
+/// Whether this is a signal handler that interrupted its thread's hot operation.
+#[inline]
+pub(crate) fn is_hidden() -> bool {
+    ptr::eq(area(), &IN_USE)
+}
+
+/// Whether this thread has an area, and this is not a signal handler that runs while the area is hidden.
+pub(crate) fn has_area() -> bool {
+    !ptr::eq(area(), &area::REFUSING) && !is_hidden()
+}
+
+/// The slot that this code may use: this thread's, or that of the CPU it runs on, from which it may be moved
+/// at any time. Number 0 if there is none.
+#[inline]
+pub(crate) fn slot() -> CpuId {
+    match area().header.slot.load(Relaxed) {
+        0 => per_cpu::cpu().unwrap_or(CpuId(0)),
+        slot => CpuId(slot),
+    }
+}
+
+/// Renews the credit of a slot that has none: a CPU's, or this thread's own.
+pub(crate) fn give_credit(slot: CpuId) {
+    let area = area::of(slot);
+    if (per_cpu::on() || ptr::eq(area, self::area())) && area::credit(area).load(Relaxed) <= 0 {
+        area::credit(area).store(CREDITS, Relaxed);
+    }
+}
+
+/// Gives a slot to this thread: writes the header of its area.
+pub(crate) fn name(slot: CpuId) {
+    let header = &area::of(slot).header;
+    header.slot.store(slot.0, Relaxed);
+    header.node.store(topology::node_of_cpu(system::cpu_of_machine()), Relaxed);
+    memory::set_local_pagemap(topology::memory_node(header.node.load(Relaxed)), &header.pagemap);
+    area::use_slot(slot);
+}
