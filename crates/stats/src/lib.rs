@@ -30,6 +30,7 @@ pub mod placement;
 pub mod rank;
 pub mod sample;
 mod special;
+pub mod table;
 pub mod welch;
 
 pub use bootstrap::{Bootstrap, Interval, Method};
