@@ -29,6 +29,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("report", &[]),
     ("stats", &[]),
     ("doctor", &["slabs", "kernel", "workloads", "report"]),
+    ("sim", &["platform", "pages", "slabs", "model"]),
     ("lab", &["platform", "pages", "slabs", "model", "kernel", "workloads", "report", "doctor"]),
     ("bench", &["slabs", "native", "malloc", "objects", "report"]),
     // The program is the user interface of `lab`. It names presets and traces to parse its arguments.

@@ -31,6 +31,9 @@ const STAMP_MASK: u64 = (1 << 28) - 1;
 /// Lines of one object that are fetched at the same time (assumed).
 const PARALLEL_LINES: u64 = 4;
 
+/// Loads of the first level that overlap: a hit costs its latency divided by this (assumed).
+const OVERLAPPED: Ps = 2;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Untouched,
@@ -149,7 +152,7 @@ impl Caches {
             transfer_core: costs.transfer_core,
             transfer_llc: costs.transfer_llc,
             levels: [
-                (lines(costs.l1_bytes), costs.l1),
+                (lines(costs.l1_bytes), costs.l1 / OVERLAPPED),
                 (lines(costs.l2_bytes), costs.l2),
                 (lines(costs.llc_bytes), costs.llc),
             ],

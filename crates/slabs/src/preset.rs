@@ -12,6 +12,7 @@ use crate::knob::{Around, BadKind, BadPreset, Policy, Setting, near};
 use crate::release::Release;
 use crate::wrap::Wrap;
 use core::fmt;
+use slablab_pages::PagesPolicy;
 
 /// An engine with its policies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,6 +98,16 @@ impl Preset {
             Preset::Slqb(policy) => policy.release,
             Preset::Slab(policy) => policy.release,
             Preset::Slob(policy) => policy.release,
+        }
+    }
+
+    /// The page allocator of the preset's kernel. SLQB was posted against 2.6.29 and 2.6.31.
+    pub fn pages(&self) -> PagesPolicy {
+        match self.release() {
+            posting if posting.major > 1000 => PagesPolicy::for_release(2, 6, 31),
+            Release { major, minor, patch } => {
+                PagesPolicy::for_release(major.into(), minor.into(), patch.into())
+            }
         }
     }
 

@@ -6,7 +6,7 @@
 //! are the recording's under any engine (docs/replay.md), so that they never differ here.
 
 use super::shapley::Coalition;
-use crate::replay::{Variant, run::pages_under, takes_orders};
+use crate::replay::{Variant, takes_orders};
 use slablab_slabs::knob::{Setting, Values};
 use slablab_slabs::preset::Preset;
 
@@ -63,7 +63,7 @@ impl Difference {
         } else {
             difference.engines();
         }
-        if pages_under(&from) != pages_under(&to) {
+        if from.pages() != to.pages() {
             difference.add(Kind::Pages, "pages", "the page allocator of the release", |preset| {
                 preset.release().to_string()
             });

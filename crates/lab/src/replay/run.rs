@@ -8,10 +8,9 @@ use super::plug::Plugged;
 use super::timeline::Sampler;
 use super::{Variant, order_under};
 use slablab_model::{Addr, Machine, MachineSpec, Model};
-use slablab_pages::{Pages, PagesPolicy};
+use slablab_pages::Pages;
 use slablab_platform::{CpuId, FrameKind, Frames, Gfp, NodeId, Platform, Topology};
 use slablab_report::error::{At, Error, Result};
-use slablab_slabs::preset::Preset;
 use slablab_slabs::{Backing, CacheId, CacheSpec, Common, Engine, Metadata, Misuse, Usage};
 use slablab_workloads::{Batch, Columns, EventKind, Reader, flags};
 use std::cell::Cell;
@@ -138,7 +137,7 @@ impl<'a, W: World, E: Engine<W>> Run<'a, W, E> {
         };
         let mut run = Run {
             job,
-            pages: Pages::new(pages_under(&variant.pages)),
+            pages: Pages::new(variant.pages.pages()),
             common: E::Common::default(),
             caches: job.table.entries.iter().enumerate().map(create).collect(),
             live: Vec::new(),
@@ -447,15 +446,6 @@ impl<'a, W: World, E: Engine<W>> Run<'a, W, E> {
 fn live_bytes<W: World, E: Engine<W>>(cache: &E) -> u64 {
     let usage = cache.usage();
     usage.held_in_slabs().0 * size_of(cache) + usage.shared_bytes
-}
-
-/// The page allocator of a preset's kernel.
-pub(crate) fn pages_under(preset: &Preset) -> PagesPolicy {
-    let release = preset.release();
-    // SLQB was posted against 2.6.29 and 2.6.31.
-    let kernel =
-        if release.major > 1000 { (2, 6, 31) } else { (release.major, release.minor, release.patch) };
-    PagesPolicy::for_release(kernel.0.into(), kernel.1.into(), kernel.2.into())
 }
 
 /// Bytes that one object takes in a slab.

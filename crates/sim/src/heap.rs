@@ -1,0 +1,229 @@
+//! A kernel's slab caches on the machine with clocks: named caches and the classes of kmalloc, of any engine.
+//!
+//! Workloads reach the engine through [`Heap`], so they are written once for all engines. Caches are not
+//! merged here: each name has its own.
+
+use slablab_model::{Addr, Timed};
+use slablab_pages::Pages;
+use slablab_platform::{CpuId, Event, FrameKind, Frames, Gfp, NodeId, Pfn, Topology, Work};
+use slablab_slabs::engines::{slab::SlabEngine, slob::Slob, slqb::Slqb, slub::Slub};
+use slablab_slabs::kmalloc::{Class, KmallocRule, KmallocType};
+use slablab_slabs::{Backing, CacheId, CacheSpec, Engine, Metadata, Preset, Release, Usage, slab::Slab};
+use std::rc::Rc;
+
+/// A cache's number within its heap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CacheNumber(pub u16);
+
+/// Where a request of kmalloc is served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kmalloc {
+    /// A class's cache.
+    Cache(CacheNumber),
+    /// Pages of this order, from the page allocator.
+    Pages(u8),
+}
+
+/// A named cache.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Named {
+    /// The name, as in /proc/slabinfo.
+    pub name: String,
+    /// What its objects are.
+    pub spec: CacheSpec,
+}
+
+/// The slab caches of a simulated kernel.
+pub trait Heap {
+    /// The named caches in the order in which they were given, then the classes of kmalloc.
+    fn caches(&self) -> &[Named];
+    /// The cache or the pages that serve a kmalloc of `bytes` bytes.
+    fn kmalloc(&self, bytes: u32) -> Kmalloc;
+    /// An object, from `node` if one is asked for. `None` without memory.
+    fn alloc(&self, cache: CacheNumber, gfp: Gfp, node: Option<NodeId>) -> Option<Addr>;
+    /// Frees an object of `cache`.
+    ///
+    /// # Panics
+    /// If no allocated object of the cache starts there.
+    fn free(&self, cache: CacheNumber, object: Addr);
+    /// Frees an object after the readers that run now have ended. `false`: the engine does not collect such
+    /// objects; the caller waits for the grace period and then frees it.
+    fn free_rcu(&self, cache: CacheNumber, object: Addr) -> bool;
+    /// A block of pages for the caller itself, near `node`.
+    fn alloc_pages(&self, order: u8, gfp: Gfp, node: NodeId) -> Option<Pfn>;
+    /// Frees a block of pages.
+    fn free_pages(&self, pfn: Pfn);
+    /// Runs work that an engine deferred.
+    fn work(&self, cpu: CpuId, work: Work);
+    /// How often a cache counted an event, over all CPUs.
+    fn counted(&self, cache: CacheNumber, event: Event) -> u64;
+    /// What a cache holds.
+    fn usage(&self, cache: CacheNumber) -> Usage;
+    /// Bytes of all caches' slabs.
+    fn slab_bytes(&self) -> u64;
+}
+
+impl dyn Heap {
+    /// The number of the cache with this name.
+    pub fn named(&self, name: &str) -> Option<CacheNumber> {
+        self.caches().iter().position(|cache| cache.name == name).map(|at| CacheNumber(at as u16))
+    }
+
+    /// Allocates `bytes` bytes with kmalloc.
+    pub fn alloc_bytes(&self, bytes: u32, gfp: Gfp, node: Option<NodeId>) -> Option<Addr> {
+        match self.kmalloc(bytes) {
+            Kmalloc::Cache(cache) => self.alloc(cache, gfp, node),
+            Kmalloc::Pages(order) => {
+                let near = node.unwrap_or_else(|| Timed::cpu_node(Timed::cpu()));
+                self.alloc_pages(order, gfp | Gfp::COMP, near).map(|pfn| Timed::address(pfn, 0))
+            }
+        }
+    }
+
+    /// Frees what [`Heap::alloc_bytes`] returned for a request of `bytes` bytes.
+    pub fn free_bytes(&self, bytes: u32, object: Addr) {
+        match self.kmalloc(bytes) {
+            Kmalloc::Cache(cache) => self.free(cache, object),
+            Kmalloc::Pages(_) => self.free_pages(Timed::locate(object).0),
+        }
+    }
+}
+
+/// The slab caches of a kernel with this preset, on the machine that is entered.
+pub fn heap(preset: &Preset, named: &[Named]) -> Rc<dyn Heap> {
+    match preset {
+        Preset::Slub(policy) => Rc::new(Caches::<Slub<Timed>>::new(preset, policy, named)),
+        Preset::Slqb(policy) => Rc::new(Caches::<Slqb<Timed>>::new(preset, policy, named)),
+        Preset::Slab(policy) => Rc::new(Caches::<SlabEngine<Timed>>::new(preset, policy, named)),
+        Preset::Slob(policy) => Rc::new(Caches::<Slob<Timed>>::new(preset, policy, named)),
+    }
+}
+
+/// The caches of one engine.
+struct Caches<E: Engine<Timed>> {
+    pages: Pages<Timed>,
+    common: E::Common,
+    caches: Vec<E>,
+    names: Vec<Named>,
+    /// Where the classes of kmalloc begin.
+    classes: u16,
+    rule: KmallocRule,
+}
+
+/// The classes of a preset. Until 2.6.29 SLUB passed what is larger than a page to the page allocator.
+fn rule(preset: &Preset) -> KmallocRule {
+    let rule = KmallocRule::of(preset, Timed::page_shift());
+    match preset {
+        Preset::Slub(policy) if policy.release < Release::new(2, 6, 30) => {
+            rule.with_max_size(1 << Timed::page_shift())
+        }
+        _ => rule,
+    }
+}
+
+impl<E: Engine<Timed>> Caches<E> {
+    fn new(preset: &Preset, policy: &E::Policy, named: &[Named]) -> Self {
+        let rule = rule(preset);
+        let class = |index: u8| Named {
+            name: rule.name(KmallocType::Normal, index).to_string(),
+            spec: rule.spec(KmallocType::Normal, index),
+        };
+        let names: Vec<Named> = named.iter().cloned().chain((0..rule.class_count()).map(class)).collect();
+        let create = |(id, cache): (usize, &Named)| E::create(CacheId(id as u32), &cache.spec, policy);
+        let caches: Vec<E> = names.iter().enumerate().map(create).collect();
+        for cpu in (0..Timed::cpus()).map(CpuId) {
+            caches.iter().for_each(|cache| cache.cpu_up(cpu));
+        }
+        Caches {
+            pages: Pages::new(preset.pages()),
+            common: E::Common::default(),
+            caches,
+            names,
+            classes: named.len() as u16,
+            rule,
+        }
+    }
+
+    fn plain(&self) -> Backing<'_, Timed, E::Common> {
+        Backing::new(&self.pages, &self.common)
+    }
+
+    fn cache(&self, CacheNumber(cache): CacheNumber) -> &E {
+        &self.caches[cache as usize]
+    }
+
+    #[inline]
+    fn with_backing<T>(&self, f: impl FnOnce(&Backing<'_, Timed, E::Common>) -> T) -> T {
+        f(&Backing { metadata: Some(self), ..self.plain() })
+    }
+}
+
+/// Sheaves and arrays are objects of the classes of kmalloc.
+impl<E: Engine<Timed>> Metadata<Timed> for Caches<E> {
+    fn alloc(&self, bytes: u32, gfp: Gfp) -> Option<Addr> {
+        let Class::Small(class) = self.rule.class_of(bytes.into()) else { return None };
+        self.caches[(self.classes + class as u16) as usize].alloc(&self.plain(), gfp, None)
+    }
+
+    fn free(&self, object: Addr) {
+        let (slab, _) = Slab::<Timed>::of(object).expect("a sheaf is in a slab");
+        // The cache is in the low 24 bits, whatever else an engine keeps there.
+        let cache = (slab.owner() & 0xFF_FFFF) as usize;
+        self.caches[cache].free(&self.plain(), object).expect("a sheaf is an object of its cache");
+    }
+}
+
+impl<E: Engine<Timed>> Heap for Caches<E> {
+    fn caches(&self) -> &[Named] {
+        &self.names
+    }
+
+    fn kmalloc(&self, bytes: u32) -> Kmalloc {
+        match self.rule.class_of(bytes.max(1).into()) {
+            Class::Small(class) => Kmalloc::Cache(CacheNumber(self.classes + class as u16)),
+            Class::Large(order) => Kmalloc::Pages(order),
+            Class::Zero => unreachable!("a request has at least a byte"),
+        }
+    }
+
+    fn alloc(&self, cache: CacheNumber, gfp: Gfp, node: Option<NodeId>) -> Option<Addr> {
+        self.with_backing(|backing| self.cache(cache).alloc(backing, gfp, node))
+    }
+
+    fn free(&self, cache: CacheNumber, object: Addr) {
+        let freed = self.with_backing(|backing| self.cache(cache).free(backing, object));
+        if let Err(misuse) = freed {
+            panic!("free of {object:?} in {}: {misuse}", self.names[cache.0 as usize].name);
+        }
+    }
+
+    fn free_rcu(&self, cache: CacheNumber, object: Addr) -> bool {
+        let taken = self.with_backing(|backing| self.cache(cache).free_rcu(backing, object));
+        taken.unwrap_or_else(|misuse| panic!("free of {object:?}: {misuse}"))
+    }
+
+    fn alloc_pages(&self, order: u8, gfp: Gfp, node: NodeId) -> Option<Pfn> {
+        let kind = if gfp.has(Gfp::COMP) { FrameKind::Large } else { FrameKind::Allocated };
+        self.pages.alloc(gfp, order, node, kind)
+    }
+
+    fn free_pages(&self, pfn: Pfn) {
+        self.pages.free(pfn);
+    }
+
+    fn work(&self, cpu: CpuId, work: Work) {
+        self.with_backing(|backing| self.caches[work.cache as usize].work(backing, cpu, work));
+    }
+
+    fn counted(&self, cache: CacheNumber, event: Event) -> u64 {
+        self.cache(cache).counted(event)
+    }
+
+    fn usage(&self, cache: CacheNumber) -> Usage {
+        self.cache(cache).usage()
+    }
+
+    fn slab_bytes(&self) -> u64 {
+        Timed::mapped_frames().0 << Timed::page_shift()
+    }
+}

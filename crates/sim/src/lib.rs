@@ -1,0 +1,13 @@
+//! The simulated kernel: the slab engines on a machine with clocks, and what allocates from them.
+//!
+//! | module | contents |
+//! |---|---|
+//! | [`heap`] | a kernel's slab caches, of any engine |
+//! | [`paths`] | what an engine's operations cost beside the lines they touch, by release |
+//! | [`micro`] | pairs, batches and frees on another CPU: what a microbenchmark would measure |
+
+#![forbid(unsafe_code)]
+
+pub mod heap;
+pub mod micro;
+pub mod paths;
