@@ -1,7 +1,7 @@
 //! Blocks of memory that free themselves; workloads allocate them. `unsafe`: calls allocators.
 //!
-//! A block's allocator is part of its type, so calls are compiled as in a program that has it as the global
-//! allocator.
+//! A block's allocator is part of its type. So calls compile to the same code as in a program that has it as
+//! the global allocator.
 
 use crate::subject::Subject;
 use std::alloc::{GlobalAlloc, Layout, handle_alloc_error};

@@ -1,8 +1,8 @@
 //! Resident memory of a process: threads with a few objects, many live blocks, and the rest after most and
 //! after all blocks are freed.
 //!
-//! Resident memory belongs to a process, so each allocator has a process of its own: the program runs itself
-//! again, as described by [`Child`], and the child calls [`serve`].
+//! Resident memory belongs to a process, so each allocator runs in a separate process: the program starts
+//! itself again, with the arguments of [`Child`], and the child calls [`serve`].
 //!
 //! ```text
 //! threads     64 of them hold 100 small objects each                  thread_kb

@@ -9,7 +9,7 @@ use crate::subject::{Subject, Visitor};
 use crate::{patterns, threads};
 use std::sync::Mutex;
 
-/// The name of the workload [`memory`], which runs in processes of its own.
+/// The name of the workload [`memory`], which runs in separate processes.
 pub const MEMORY: &str = "memory";
 
 /// The options of a run.

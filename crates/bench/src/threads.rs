@@ -62,8 +62,8 @@ impl Drop for OrAbort {
     }
 }
 
-/// Runs each part on a thread and, if there are enough, on a CPU of its own. Measures from the moment that
-/// all are ready.
+/// Runs each part on a separate thread and, if the machine has enough CPUs, on a separate CPU. Measures from
+/// the moment that all threads are ready.
 pub(crate) fn run(ops: u64, parts: Vec<Box<dyn Part + '_>>) -> Result<Sample, String> {
     let cpus = cpus();
     let before = pingpong(&cpus);
@@ -101,7 +101,7 @@ pub(crate) fn run(ops: u64, parts: Vec<Box<dyn Part + '_>>) -> Result<Sample, St
 pub fn pingpong(cpus: &[usize]) -> Option<f64> {
     const TRIES: u32 = 6;
     const TRIPS: u32 = 300;
-    /// A counter in a cache line of its own.
+    /// A counter in a separate cache line.
     #[repr(align(128))]
     struct Line(AtomicU32);
     if cpus.len() < 2 {

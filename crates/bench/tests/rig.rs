@@ -27,7 +27,7 @@ fn child() -> Child {
     }
 }
 
-/// The code that a child runs. As a test of its own it does nothing.
+/// The code that a child process runs. In the test run itself it has no effect.
 #[test]
 fn child_process() {
     if std::env::var_os("SLABLAB_BENCH_CHILD").is_none() {

@@ -1,5 +1,5 @@
-//! Makes a support bundle of any size out of a real dump, and measures how fast one is read beside how fast
-//! it can be decompressed at all.
+//! Creates a support bundle of any size from a real dump. Compares the time to read it with the time to
+//! decompress it.
 //!
 //! ```text
 //! support_bundle make DUMP MEGABYTES FILE.tar[.gz|.xz|.zst]     the dump's /proc between logs, as sos does

@@ -1,4 +1,4 @@
-//! How fast each engine replays a recording, beside the others.
+//! The replay speed of each engine, compared with the others.
 //!
 //! ```text
 //! cargo bench -p slablab-lab --bench replay -- [RECORDING]... [--rounds N]        times

@@ -58,7 +58,7 @@ fn what_doctor_saves_it_reads() {
     );
     check_error(&["doctor", &file, "--save", &file], "cannot be used with");
     let saving = run(&["doctor", "--save", &file, "--format", "csv"], Stdio::null());
-    // Without the permission there is nothing to save, and nothing is left behind.
+    // Without the permission there is no input to save, and no file remains.
     if saving.status.code() == Some(2) {
         assert_eq!(fs::read_dir(&folder).expect("a folder").count(), 0);
         return;

@@ -1,4 +1,4 @@
-//! What the program says about an input that it cannot use: which file, what was expected, what to do.
+//! The messages about an input that the program cannot use: the file, the expected form, and the next step.
 
 use crate::common::{argument, check_error, folder};
 use std::fs;
@@ -150,7 +150,7 @@ fn a_file_of_an_input_directory_is_no_output() {
     assert!(folder.join("dump/report.txt").exists());
 }
 
-/// One wrong argument for each verb: the message names the argument, what was given and what was expected.
+/// One wrong argument for each verb: the message names the argument, the given value and the expected form.
 #[test]
 fn wrong_arguments_of_every_verb() {
     let (recording, dump, folder) = (recording(), dump(), folder("wrong_arguments"));

@@ -1,7 +1,8 @@
 //! The pages as a browser shows them: light, dark, narrow, on paper, without scripts.
 //!
-//! Without a browser these tests say so and check nothing; CI sets `SLABLAB_BROWSER_REQUIRED`, and then it is
-//! an error. What holds of the markup alone is in `pages.rs` of the tests of report, doctor and lab.
+//! Without a browser these tests print a line and check nothing. With `SLABLAB_BROWSER_REQUIRED`, which CI
+//! sets, they fail instead. Checks of the markup alone are in `pages.rs` of the tests of report, doctor and
+//! lab.
 
 use crate::browser::{Browser, Picture, Scheme};
 use crate::common::argument;
@@ -13,7 +14,7 @@ use std::process::Command;
 
 /// A desktop and a telephone.
 const WIDTHS: [usize; 2] = [1280, 400];
-/// Of a page only so much is looked at as a picture.
+/// The largest height of a page in pixels that the tests examine as a picture.
 const TALLEST: usize = 6000;
 /// A page with text and charts has more colours than this, by far.
 const COLOURS_MIN: usize = 60;
@@ -22,7 +23,7 @@ const COLOURS_MIN: usize = 60;
 /// can be zoomed.
 fn check(name: &str, args: &[&str], figures: usize, zoomed: u64) {
     let Some(browser) = Browser::find() else {
-        // Past the capture of the test harness: nobody shall take this for a pass.
+        // Written directly, because the test harness captures output: a reader must not take this for a pass.
         let said = format!("SKIPPED {name}: no chromium on this machine (SLABLAB_BROWSER names one)\n");
         std::io::stderr().write_all(said.as_bytes()).expect("standard error");
         return;

@@ -1,11 +1,11 @@
-//! Slab memory as it moves: samples in a row, caches followed through them, growth.
+//! Slab memory over time: a sequence of samples, the caches in them, and their growth.
 //!
 //! ```text
 //! Source        the running machine, or states of a machine as ticks
-//!   Sample      one look: rows of /proc/slabinfo, meminfo's Slab
+//!   Sample      one reading: rows of /proc/slabinfo, meminfo's Slab
 //! Watch         every sample so far
-//!   Track       one cache through them
-//!   SortKey     what to list first
+//!   Track       one cache in all samples
+//!   SortKey     the order of the list
 //! ```
 //!
 //! Only the live source reads a clock: a sample says when it was taken. Nothing is drawn here; the program
@@ -27,10 +27,10 @@ use std::collections::{HashMap, VecDeque};
 /// of them.
 pub const HISTORY: usize = 600;
 
-/// Over what growth is measured.
+/// The time window of growth.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Window {
-    /// Since the sample before.
+    /// Since the previous sample.
     #[default]
     Last,
     /// Over the last minute.
@@ -40,7 +40,7 @@ pub enum Window {
 }
 
 impl Window {
-    /// The next longer one, and after the longest the shortest.
+    /// The next longer window. The shortest follows the longest.
     pub fn next(self) -> Window {
         match self {
             Window::Last => Window::Minute,
@@ -81,7 +81,7 @@ pub struct Track {
     pub row: Row,
     /// Whether the latest sample has it.
     present: bool,
-    /// Bytes in the first sample of all; 0 if it was made later.
+    /// Bytes in the very first sample; 0 if the cache was created later.
     start_bytes: u64,
     /// Bytes in each sample kept.
     bytes: VecDeque<u64>,
@@ -113,7 +113,8 @@ impl Watch {
             track.row.bytes = 0;
             track.bytes.push_back(0);
         }
-        // A cache that is gone is followed while it had bytes in any sample kept, so that it may come back.
+        // The track of a removed cache is kept as long as one of the kept samples has bytes of it, so that
+        // the cache can continue it if it comes back.
         self.tracks.retain(|track| track.present || track.bytes.iter().any(|&bytes| bytes > 0));
         self.last = sample;
     }
@@ -169,7 +170,7 @@ impl Watch {
         self.times_s.back().map_or(0.0, |last| last - self.first_s)
     }
 
-    /// Over what growth is measured.
+    /// The time window of growth.
     pub fn window(&self) -> Window {
         self.window
     }

@@ -1,4 +1,4 @@
-//! One look at slab memory: /proc/slabinfo and three lines of /proc/meminfo.
+//! One reading of slab memory: /proc/slabinfo and three lines of /proc/meminfo.
 
 use crate::state::State;
 use slablab_kernel::procfs::Numbers;
@@ -88,7 +88,7 @@ impl Memory {
 }
 
 impl Sample {
-    /// What a state of a machine says. Rows are those of its slabinfo, or of its sysfs if there is no
+    /// The sample of a machine's state. The rows are from its slabinfo, or from its sysfs if there is no
     /// slabinfo.
     pub fn of(state: &State, at_s: f64) -> Sample {
         let row = |info| Row::new(info, state.page_size);
@@ -138,7 +138,7 @@ impl Sample {
         totals
     }
 
-    /// Bytes of slab memory: the kernel's own figure where it was read, else what the caches have.
+    /// Bytes of slab memory: the kernel's figure if it was read, else the sum of the caches.
     pub fn slab_bytes(&self) -> u64 {
         self.memory.map_or_else(|| self.totals().bytes, |memory| memory.slab)
     }

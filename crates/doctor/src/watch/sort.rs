@@ -1,4 +1,4 @@
-//! What the list of caches is sorted by: slabtop's keys, and growth.
+//! The sort keys of the list of caches: slabtop's keys, and growth.
 
 use super::{Track, Watch};
 use std::cmp::Ordering;
@@ -74,7 +74,7 @@ impl SortKey {
         self.row().2
     }
 
-    /// The key of a letter, in either case as in slabtop.
+    /// The key of a letter. Like in slabtop, upper and lower case are equal.
     pub fn of(letter: char) -> Option<SortKey> {
         SortKey::ALL.into_iter().find(|key| key.letter() == letter.to_ascii_lowercase())
     }
@@ -93,7 +93,7 @@ impl SortKey {
             SortKey::Pages => largest(|track| track.row.info.pagesperslab),
             SortKey::ObjectSize => largest(|track| track.row.info.objsize),
             SortKey::Use => {
-                // A cache without objects uses nothing, and goes last.
+                // A cache without objects has no use, and is last.
                 let used = |track: &Track| track.row.use_percent().unwrap_or(-1.0);
                 used(b).total_cmp(&used(a))
             }

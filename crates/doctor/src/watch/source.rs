@@ -1,4 +1,4 @@
-//! Where samples come from: the running machine, or states that were recorded.
+//! The sources of samples: the running machine, or recorded states.
 
 use super::{Row, Sample};
 use crate::state::{self, Input, Missing, State};
@@ -11,17 +11,17 @@ use std::io::{Read, Seek};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// Where samples come from.
+/// A source of samples.
 #[derive(Debug)]
 pub enum Source {
     /// The running machine.
     Live(Live),
-    /// States that were recorded, one a tick.
+    /// Recorded states, one per tick.
     Recorded(Recorded),
 }
 
 impl Source {
-    /// The running machine: what the two files say now, again and again. A file that may not be read is among
+    /// The running machine: each sample reads the two files again. A file without read permission is in
     /// [`Source::missing`].
     ///
     /// # Errors
@@ -50,7 +50,7 @@ impl Source {
         Ok(Source::states(states, delay_s))
     }
 
-    /// These states, `delay_s` apart where they do not say when they were taken.
+    /// These states. If they have no time, they are `delay_s` apart.
     pub fn states(states: Vec<State>, delay_s: f64) -> Source {
         Source::Recorded(Recorded { states, delay_s, next: 0 })
     }
@@ -58,7 +58,7 @@ impl Source {
     /// Takes a sample; `None` when a recording is over.
     ///
     /// # Errors
-    /// A file that could be read before cannot any more, or is not as the kernel writes it.
+    /// A file that was readable before is not readable now, or has not the kernel's format.
     pub fn sample(&mut self) -> Result<Option<Sample>> {
         match self {
             Source::Live(live) => live.sample().map(Some),
@@ -66,10 +66,10 @@ impl Source {
         }
     }
 
-    /// Everything there is about the cache of this row of the last sample, as a state with that cache only.
+    /// All information about the cache of `row` of the last sample, as a state with that cache only.
     ///
     /// # Errors
-    /// A file is not as the kernel writes it.
+    /// A file has not the kernel's format.
     pub fn cache(&self, row: &Row) -> Result<Option<State>> {
         match self {
             Source::Live(live) => state::one_cache(&row.info, live.page_size).map(Some),
@@ -77,7 +77,7 @@ impl Source {
         }
     }
 
-    /// What could not be read.
+    /// The files that could not be read.
     pub fn missing(&self) -> &[Missing] {
         match self {
             Source::Live(live) => &live.missing,
@@ -97,7 +97,8 @@ impl Source {
 /// The running machine.
 #[derive(Debug)]
 pub struct Live {
-    /// Kept open: a second read begins anew at its start, and need not ask for permission again.
+    /// The files stay open: each reading starts at the beginning of the file, and needs no new permission
+    /// check.
     slabinfo: Option<File>,
     meminfo: Option<File>,
     page_size: u64,
@@ -155,7 +156,8 @@ impl Live {
         }
         let dump = builder.finish().at(Path::new("/"))?;
         let page_size = dump.page_size.map(|(bytes, _)| bytes);
-        page_size.ok_or_else(|| Error::new(SLABINFO, "does not imply the page size; say it with --page-size"))
+        page_size
+            .ok_or_else(|| Error::new(SLABINFO, "does not imply the page size; give it with --page-size"))
     }
 
     fn sample(&mut self) -> Result<Sample> {
@@ -181,12 +183,12 @@ fn reread<'a>(file: &mut File, buffer: &'a mut Vec<u8>) -> std::io::Result<&'a [
     Ok(buffer)
 }
 
-/// States that were recorded.
+/// Recorded states.
 #[derive(Debug)]
 pub struct Recorded {
     states: Vec<State>,
     delay_s: f64,
-    /// The state that is sampled next.
+    /// The next state to sample.
     next: usize,
 }
 

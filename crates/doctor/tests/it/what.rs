@@ -1,4 +1,4 @@
-//! What is known about caches: the data file beside real kernels, its rules, and files of the user's own.
+//! The data about caches: comparison with real kernels, the rules of the file, and additional files of users.
 
 use slablab_doctor::what::{Entry, Known, Merged, page, slot_page};
 use std::collections::{BTreeMap, BTreeSet};
@@ -93,7 +93,7 @@ fn every_entry_says_what_who_and_how() {
     }
 }
 
-/// What is there to be copied into a shell is right for a shell; whether it helps was tried by hand.
+/// All commands have right shell syntax. Whether they free objects was tried by hand.
 #[test]
 fn commands_are_shell() {
     let ways = Known::builtin().entries().iter().flat_map(|entry| &entry.shrink);

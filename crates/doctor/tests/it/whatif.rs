@@ -1,4 +1,4 @@
-//! Predictions beside real boots. What a test allows is what docs/whatif.md says, not what would be nice.
+//! Predictions, compared with real boots. The limits of the tests are the errors in docs/whatif.md.
 
 use slablab_doctor::state::{self, Input, State};
 use slablab_doctor::whatif::fill::{Held, Then};
@@ -39,8 +39,8 @@ fn check(from: &str, to: &str, change: Change, percent: f64) -> Against {
     against
 }
 
-/// [`check`], and the prediction beats the guess that memory stays as it is, and the one that it goes with
-/// the CPUs.
+/// Like [`check`]. In addition, the prediction must be better than two guesses: that memory stays unchanged,
+/// and that it is proportional to the CPUs.
 #[track_caller]
 fn check_beats_guesses(from: &str, to: &str, change: Change, percent: f64) {
     let against = check(from, to, change, percent);
@@ -303,8 +303,8 @@ fn slabs_follow_cpus() {
     check("ppc64_smp160", 1, "names_cache", 1);
 }
 
-/// Where CPUs hold objects otherwise than in CPU slabs nothing was measured: the range is wide, and said to
-/// be a guess.
+/// If CPUs hold objects in other structures than CPU slabs, the prediction was never measured. Its range is
+/// wide, and the output calls it a guess.
 #[test]
 fn what_was_never_measured_is_a_guess() {
     fn check(text: &str, measured: bool, assumed: &str) {

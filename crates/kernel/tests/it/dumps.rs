@@ -1,4 +1,5 @@
-//! Dumps against the same dumps made tidy by other hands, and slabinfo in its versions.
+//! Dumps, compared with tidy tables of the same dumps that another program made, and all versions of
+//! slabinfo.
 
 use crate::common::sample;
 use slablab_kernel::bundle::{BundleError, Dump, DumpBuilder, PageSizeFrom};

@@ -1,5 +1,5 @@
-//! trace.dat against the tidy CSV and `trace-cmd report` of the same recording, event for event, and put
-//! together by hand where no recording at hand has what is to be read.
+//! trace.dat, compared event by event with the tidy CSV and the `trace-cmd report` of the same recording.
+//! Features that no available recording has are in files that the tests construct.
 
 use std::io::{Cursor, Read, Seek};
 
@@ -100,7 +100,7 @@ const WHOLE: (u64, Option<u64>) = (0, None);
 fn times_go_on_from_event_to_event_and_begin_anew_with_a_page() {
     check(
         |r| vec![r.page(1000, &[r.kfree(0, 1), r.kfree(5, 2)], WHOLE), r.page(900, &[r.kfree(7, 3)], WHOLE)],
-        // Only a broken recording goes back; it is read as it is.
+        // Only in a damaged recording does time run backwards. The reader does not change the times.
         &[(1000, 1), (1005, 2), (907, 3)],
     );
     check(

@@ -1,5 +1,5 @@
-//! Explanations of real differences: parts add up to them, nothing is nothing, and the ends are the presets'
-//! own replays.
+//! Explanations of real differences: parts add up to the difference, a preset compared with itself has no
+//! parts, and the ends are the replays of the two presets.
 
 use crate::page_check::check_page;
 use serde_json::Value;
@@ -40,8 +40,8 @@ fn named<'a>(explained: &'a Explained, measure: &str) -> &'a Explanation {
     found.unwrap_or_else(|| panic!("no measure is called {measure}"))
 }
 
-/// What holds of every answer: the items, parts that add up, ends that are the replays of the presets, JSON
-/// that says so.
+/// Checks properties of every answer: the items, parts that add up, ends that are the replays of the presets,
+/// and JSON with the same values.
 fn check(explained: &Explained, items: &str) {
     let names: Vec<&str> = explained.items.iter().map(|item| item.name.as_str()).collect();
     assert_eq!(names.join(" "), items);

@@ -106,7 +106,7 @@ fn no_renderer_passes_on_control_characters() {
     }
 }
 
-/// Numbers and texts of our own are as they are; a number below zero stays a number.
+/// Numbers and the program's own texts are unchanged. A negative number stays a number.
 #[test]
 fn csv_without_names_has_no_apostrophe() {
     let replay = replayed();

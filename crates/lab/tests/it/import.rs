@@ -1,4 +1,5 @@
-//! Import of files: what they are, what is in the trace, and what is said when they are not recordings.
+//! Import of files: their formats, the contents of the trace, and the messages for files that are no
+//! recordings.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -134,7 +135,7 @@ fn refused(content: &[u8], expected: &str) {
 }
 
 #[test]
-fn what_is_no_recording_is_refused_and_nothing_is_left() {
+fn a_file_that_is_no_recording_is_refused_and_leaves_no_file() {
     refused(b"", "the file is empty");
     refused(b"\x7fELF and more", "expected a perf.data");
     refused(b"PAR1.....", "a trace already");

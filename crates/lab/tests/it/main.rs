@@ -1,4 +1,4 @@
-//! Tests of the lab: recordings that become traces, replays, and models beside real kernels.
+//! Tests of the lab: import of recordings, replays, and models compared with real kernels.
 
 mod explain;
 mod hostile_names;

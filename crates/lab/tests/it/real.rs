@@ -1,4 +1,4 @@
-//! The model beside real kernels: figures that must not get worse.
+//! The model, compared with real kernels: figures that must not get worse.
 
 use slablab_lab::import::{self, Input};
 use slablab_lab::machine::{MachineFile, Memory, NodeFile};
@@ -302,7 +302,7 @@ fn every_engine_sees_the_same_events() {
     for outcome in &answer.outcomes {
         let (total, traffic) = (outcome.total(), outcome.traffic());
         assert_eq!((traffic.allocs, traffic.frees), (allocs, frees), "{}", outcome.preset);
-        // Sheaves, arrays and SLAB's lists beside slabs are objects too.
+        // Sheaves, arrays and SLAB's off-slab lists are objects too.
         let extra = (total.allocs() - allocs, total.frees() - frees);
         let own = outcome.preset.engine() == "slab" || total.get(Event::SheafAlloc) > 0;
         assert!(extra == (0, 0) || (own && extra.0 >= extra.1), "{}: {extra:?}", outcome.preset);

@@ -45,7 +45,8 @@ impl Browser {
         program.map(|program| Browser { program })
     }
 
-    /// Runs it in a profile of its own on a file of the folder. What the page had to complain of is an error.
+    /// Opens a file of the folder in the browser, with a separate profile. An error that the page logs is an
+    /// error.
     fn run(&self, folder: &Path, file: &str, scheme: Scheme, words: &[&str]) -> Output {
         let profile = folder.join(format!("{file}-{scheme:?}-profile"));
         let dark = scheme == Scheme::Dark;
@@ -68,7 +69,7 @@ impl Browser {
             .expect("the browser runs");
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{words:?}: {}: {said}", output.status);
-        // That the frames without scripts run none is what they are for.
+        // The browser logs that frames without scripts run no scripts. This is intended.
         let complains =
             |line: &&str| line.contains(":CONSOLE") && !line.contains("'allow-scripts' permission");
         let complaint = said.lines().find(complains);
@@ -137,7 +138,7 @@ impl Picture {
         }
     }
 
-    /// The pixels of a part, as far as it is in the picture.
+    /// The pixels of a rectangle, without the part of it that is outside of the picture.
     pub(crate) fn part(&self, (left, top): (usize, usize), (right, bottom): (usize, usize)) -> Vec<[u8; 3]> {
         let rows = top.min(self.height)..bottom.min(self.height);
         let columns = left.min(self.width)..right.min(self.width);

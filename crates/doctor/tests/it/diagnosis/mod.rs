@@ -227,7 +227,7 @@ fn findings_of_machines() {
         &["23.4 MiB of slab memory are in no cache", "22.3 MiB to 24.5 MiB"],
     );
     check(Kind::LargeKmalloc, "160 CPUs", as_it_is, &[]);
-    // The same machine before kernels counted them: then it is not known what it is.
+    // The same machine with a kernel that does not count them: then the cause of the difference is unknown.
     let old = |state: &mut State| state.release = Some(Release::new(4, 19, 0));
     check(Kind::LargeKmalloc, "modules", old, &[]);
     check(

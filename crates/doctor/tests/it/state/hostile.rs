@@ -17,8 +17,8 @@ fn listing(folder: &Path) -> Vec<(PathBuf, u64)> {
     found
 }
 
-/// An archive gives that many caches, or an error with these words; soon, and with every folder around as it
-/// was.
+/// Reads an archive. The result must be this number of caches or an error with these words. It must come
+/// soon, and no folder may have changed.
 #[track_caller]
 fn check(name: &str, archive: &[u8], expected: Result<usize, &str>) {
     let inside = folder(&format!("hostile/{name}")).join("inside");
@@ -177,7 +177,7 @@ fn names_of_a_gibibyte_are_refused() {
         let archive = [zstd::encode_all(&long[..], 1).unwrap(), repeated(&[b'a'; 1 << 20], 1024)].concat();
         check("long_name", &archive, Err("expected a name shorter than 64 KiB"));
     }
-    // A map of a sparse file that goes on and on.
+    // The map of a sparse file, continued without end.
     let mut sparse = header(EntryType::GNUSparse, 0);
     sparse.as_mut_bytes()[482] = 1;
     sparse.set_cksum();

@@ -1,4 +1,4 @@
-//! Rows and directories find each other: nothing is lost, nothing is counted twice.
+//! Rows of slabinfo are joined with directories of sysfs: none is lost, and none is counted twice.
 
 use super::tars::{Members, folder, read, real};
 use slablab_doctor::state::State;
@@ -144,7 +144,7 @@ fn caches_of_cgroups_are_not_counted_twice() {
     let said = "Caches of cgroups are counted with the cache they belong to";
     let members = Members::default().file("proc/slabinfo", &slabinfo(&["dentry", "(odd)"]));
     let members = directory(members, "sys/kernel/slab/dentry", 64);
-    // 3.8 to 3.14 have them beside their parent, later kernels below it.
+    // In 3.8 to 3.14 they are in the folder of their parent, in later kernels they are below the parent.
     let beside = directory(members.clone(), "sys/kernel/slab/dentry(12:user.slice)", 64);
     let expected = [("dentry", Some("dentry")), ("(odd)", None)];
     check_joined("cgroups_beside", beside.clone(), &expected, &[said]);

@@ -1,4 +1,4 @@
-//! Support bundles and old kernels: what they say in other ways, and what they do not say.
+//! Support bundles and old kernels: values in other forms, and missing values.
 
 use super::tars::{Members, folder, read, real};
 use slablab_doctor::state::{COLLECT, Missing, State};
@@ -12,7 +12,8 @@ fn state(name: &str, members: &Members) -> State {
     state
 }
 
-/// What sos makes of a machine: /proc as it is, commands for the rest, and of /sys/kernel/slab a listing.
+/// A bundle like that of sos: unchanged files of /proc, the output of commands, and only a listing of
+/// /sys/kernel/slab.
 fn sosreport(run: &str) -> Members {
     let dump = Members::of(&real(run));
     let mut listing = String::from("/sys/kernel/slab:\ntotal 0\ndrwxr-xr-x 145 0 0 0 Nov 20 10:00 .\n");

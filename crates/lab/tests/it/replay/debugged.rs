@@ -1,5 +1,6 @@
-//! Replays with debugging and hardening around the engines: they balance like others, find nothing where
-//! nothing is wrong, say which rows free what is not there, and cost the memory that their zones take.
+//! Replays with debugging and hardening around the engines. They balance like others. They report no
+//! violation in a right recording, name the rows that free an object twice, and take the memory of their
+//! zones.
 
 use super::engines::mixture;
 use super::program::trace;
@@ -39,7 +40,7 @@ fn every_engine_balances_and_nothing_is_found() {
     assert_eq!(json["engines"][0]["engine"], "slub@2.6.29,debug=FZPU");
 }
 
-/// Encoding changes what is stored in free objects, and nothing that is counted.
+/// Encoding changes the links in free objects, but no counter.
 #[test]
 fn encoded_links_change_no_figure() {
     let reader = trace("6.1.0", &mixture(3000));

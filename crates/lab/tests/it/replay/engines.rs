@@ -8,8 +8,8 @@ use slablab_lab::replay::outcome::Outcome;
 use slablab_platform::Event;
 use slablab_slabs::preset::Preset;
 
-/// Objects made and given back that no row tells of: sheaves, which have events; SLAB's arrays and lists of
-/// free objects, which have none: what the caches count beyond the rows.
+/// Objects that engines allocate and free without a row: sheaves, which have events, and SLAB's arrays and
+/// lists of free objects, which have none. The caches count them in addition to the rows.
 pub(super) fn metadata(outcome: &Outcome) -> (u64, u64) {
     let (total, traffic) = (outcome.total(), outcome.traffic());
     match outcome.preset {

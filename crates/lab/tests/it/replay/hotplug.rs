@@ -1,4 +1,4 @@
-//! CPUs that go off and on: what it does, and that nothing is lost.
+//! CPUs that go offline and online: the effects, and the balance of objects and pages.
 
 use super::engines::{metadata, mixture};
 use super::program::trace;

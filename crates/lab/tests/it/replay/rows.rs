@@ -50,7 +50,7 @@ fn frees() {
         "filp: frees=32 free_fastpath=0 free_slowpath=32 free_frozen=31 cpu_partial_free=1 \
          frees_other_cpu=32",
     );
-    // And CPU 0 finds what was freed into its slab when its own list is empty: one refill.
+    // When the list of CPU 0 is empty, it takes the objects that were freed to its slab: one refill.
     check(
         "cache filp 256; 0 alloc filp 0-15; 1 free filp 0-7; 0 alloc filp 16-23",
         "filp: alloc_refill=1 alloc_slab=1 alloc_fastpath=22 alloc_slowpath=2 frees_other_cpu=8 \
@@ -132,7 +132,7 @@ fn kmalloc() {
     check_with(types, "", &Options { before, ..options }, expected);
 }
 
-/// A kernel with SLOB records what it gave: what was asked for, and a header.
+/// A kernel with SLOB records the allocated bytes: the requested bytes and a header.
 #[test]
 fn sizes_that_are_no_multiple_of_a_word() {
     for engine in ["slub@6.1", "slub@7.0", "slab@6.1", "slqb@2009-09", "slob@6.1"] {
