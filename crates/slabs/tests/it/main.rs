@@ -2,6 +2,7 @@
 
 mod debugged;
 mod first_try;
+mod heap;
 mod kmalloc;
 mod layout;
 mod merge;

@@ -11,6 +11,7 @@ mod reserves;
 mod slabs;
 mod ways;
 
+use crate::heap::{FromCache, Ptr};
 use Event::*;
 use Expected::{Counted, CpuSlabs, Live, Parked};
 use Step::{
@@ -19,14 +20,12 @@ use Step::{
 };
 use slablab_model::{Machine, MachineSpec, Model, NodeSpec};
 use slablab_pages::{Pages, PagesPolicy};
-use slablab_platform::{CpuId, Event, FrameKind, Frames, Gfp, NodeId, Pfn, Time};
+use slablab_platform::{CpuId, Event, FrameKind, Gfp, NodeId, Pfn, Time};
 use slablab_slabs::engines::slub::{Slub, SlubPolicy};
 use slablab_slabs::preset::Preset;
-use slablab_slabs::{Backing, CacheFlags, CacheId, CacheSpec, Engine, Metadata, Sheaf};
-use std::collections::VecDeque;
+use slablab_slabs::{Backing, CacheFlags, CacheId, CacheSpec, Engine, Sheaf};
 
 const MIB: u64 = 1 << 20;
-type Ptr = <Model as Frames>::Ptr;
 
 /// One step of a case. Objects are held oldest first; frees take the oldest. Fields: CPU, then node, then
 /// number.
@@ -93,30 +92,18 @@ struct Case {
     expected: &'static [Expected],
 }
 
-/// A cache, the cache that holds its sheaves, and the allocated objects.
-struct Heap {
-    pages: Pages<Model>,
-    cache: Slub<Model>,
-    sheaves: Slub<Model>,
-    held: VecDeque<Ptr>,
-    /// Every object that single calls ever returned.
-    ever: Vec<Ptr>,
+type Heap = crate::heap::Heap<Slub<Model>, Own>;
+
+/// What the cases of sheaves need besides a heap.
+#[derive(Default)]
+struct Own {
+    /// Objects that no sheaf accepted, to be freed when the readers have ended.
     waiting: Vec<Ptr>,
     lent: Vec<Sheaf<Model>>,
     /// Pages that the test holds, so that the engine cannot have them.
     hogged: Vec<Pfn>,
+    /// The counters at the last `Mark`.
     zero: Vec<u64>,
-}
-
-struct From<'a>(&'a Slub<Model>, &'a Pages<Model>);
-
-impl Metadata<Model> for From<'_> {
-    fn alloc(&self, _: u32, gfp: Gfp) -> Option<Ptr> {
-        self.0.alloc(&Backing::pages(self.1), gfp, None)
-    }
-    fn free(&self, object: Ptr) {
-        self.0.free(&Backing::pages(self.1), object).expect("a sheaf is an object");
-    }
 }
 
 fn policy(preset: &str) -> SlubPolicy {
@@ -128,22 +115,13 @@ fn policy(preset: &str) -> SlubPolicy {
 
 impl Heap {
     fn new(preset: &str, spec: &CacheSpec) -> Heap {
-        let policy = policy(preset);
-        Heap {
-            pages: Pages::new(PagesPolicy::for_release(6, 18, 0)),
-            cache: Slub::create(CacheId(3), spec, &policy),
-            sheaves: Slub::create(CacheId(4), &CacheSpec::of_size(4096), &policy),
-            held: VecDeque::new(),
-            ever: Vec::new(),
-            waiting: Vec::new(),
-            lent: Vec::new(),
-            hogged: Vec::new(),
-            zero: vec![0; Event::COUNT],
-        }
+        let mut heap = Heap::of(&policy(preset), PagesPolicy::for_release(6, 18, 0), spec);
+        heap.own.zero = vec![0; Event::COUNT];
+        heap
     }
 
     fn step(&mut self, step: Step) {
-        let metadata = From(&self.sheaves, &self.pages);
+        let metadata = FromCache(&self.metadata, &self.pages);
         let backing = Backing { metadata: Some(&metadata), ..Backing::pages(&self.pages) };
         let mut alloc = |cpu: u16, n: u32, gfp: Gfp, node: Option<u16>| {
             Model::run_on(CpuId(cpu));
@@ -160,7 +138,7 @@ impl Heap {
             AllocReserve(cpu, n) => alloc(cpu, n, Gfp::ATOMIC | Gfp::MEMALLOC, None),
             Exhaust => {
                 let page = || self.pages.alloc(Gfp::ATOMIC, 0, NodeId(0), FrameKind::Allocated);
-                self.hogged.extend(std::iter::from_fn(page));
+                self.own.hogged.extend(std::iter::from_fn(page));
             }
             Fail(cpu) => {
                 Model::run_on(CpuId(cpu));
@@ -182,11 +160,7 @@ impl Heap {
                 assert_eq!(self.cache.alloc_bulk(&backing, Gfp::KERNEL, &mut objects), n as usize);
                 self.held.extend(objects.into_iter().flatten());
             }
-            Free(cpu, n) => {
-                Model::run_on(CpuId(cpu));
-                let freed = self.held.drain(..n as usize);
-                freed.for_each(|object| self.cache.free(&backing, object).expect("the cache's object"));
-            }
+            Free(cpu, n) => self.free_oldest(cpu, n),
             FreeEvery(cpu, n) => {
                 Model::run_on(CpuId(cpu));
                 let all = self.held.len();
@@ -209,7 +183,7 @@ impl Heap {
                 Model::run_on(CpuId(cpu));
                 for object in self.held.drain(..n as usize) {
                     if !self.cache.free_rcu(&backing, object).expect("the cache's object") {
-                        self.waiting.push(object);
+                        self.own.waiting.push(object);
                     }
                 }
             }
@@ -219,41 +193,35 @@ impl Heap {
             }),
             Grace => {
                 Model::advance_to(Model::now() + 1_000_000_000);
-                while let Some((cpu, work)) = Model::next_due() {
-                    Model::run_on(cpu);
-                    self.cache.work(&backing, cpu, work);
-                }
-                let freed = self.waiting.drain(..);
+                self.due();
+                let freed = self.own.waiting.drain(..);
                 freed.for_each(|object| self.cache.free(&backing, object).expect("the cache's object"));
             }
             Lend(cpu, n) => {
                 Model::run_on(CpuId(cpu));
                 let sheaf = self.cache.prefill_sheaf(&backing, Gfp::KERNEL, n).expect("memory is left");
                 assert!(sheaf.size() >= n, "too few in the sheaf");
-                self.lent.push(sheaf);
+                self.own.lent.push(sheaf);
             }
             Use(n) => {
-                let sheaf = self.lent.last_mut().expect("a sheaf is lent");
+                let sheaf = self.own.lent.last_mut().expect("a sheaf is lent");
                 let mut one = || self.cache.alloc_from_lent(sheaf, Gfp::KERNEL).expect("not used up");
                 self.held.extend((0..n).map(|_| one()));
             }
             Return(cpu) => {
                 Model::run_on(CpuId(cpu));
-                let sheaf = self.lent.pop().expect("a sheaf is lent");
+                let sheaf = self.own.lent.pop().expect("a sheaf is lent");
                 self.cache.return_sheaf(&backing, Gfp::KERNEL, sheaf);
             }
-            Down(cpu) => {
-                Model::set_online(CpuId(cpu), false);
-                self.cache.cpu_down(&backing, CpuId(cpu));
-            }
-            Mark => self.zero = Event::ALL.iter().map(|event| self.cache.counted(*event)).collect(),
+            Down(cpu) => self.down(cpu),
+            Mark => self.own.zero = Event::ALL.iter().map(|event| self.cache.counted(*event)).collect(),
         }
     }
 
     fn look(&self, expected: Expected) -> Result<(), String> {
         let usage = self.cache.usage();
         let (found, right) = match expected {
-            Counted(event, n) => (self.cache.counted(event) - self.zero[event as usize], n),
+            Counted(event, n) => (self.cache.counted(event) - self.own.zero[event as usize], n),
             Parked(n) => (usage.parked, n),
             CpuSlabs(n) => (usage.cpu_slabs, n),
             Live(n) => (usage.live_objects(), n),
@@ -263,21 +231,17 @@ impl Heap {
 
     /// Frees all allocated objects. Then every page must be back, including those of the sheaves.
     fn end(mut self) {
-        self.hogged.drain(..).for_each(|page| self.pages.free(page));
+        self.own.hogged.drain(..).for_each(|page| self.pages.free(page));
         self.step(Free(0, self.held.len() as u32));
-        while !self.lent.is_empty() {
+        while !self.own.lent.is_empty() {
             self.step(Return(0));
         }
         self.cache.flush_rcu();
         self.step(Grace);
-        let metadata = From(&self.sheaves, &self.pages);
-        let backing = Backing { metadata: Some(&metadata), ..Backing::pages(&self.pages) };
-        assert_eq!(self.cache.destroy(&backing), Ok(()));
-        assert_eq!(self.sheaves.destroy(&Backing::pages(&self.pages)), Ok(()), "sheaves are left");
-        let made = self.cache.counted(SheafAlloc);
-        assert_eq!(made, self.cache.counted(SheafFree), "sheaves allocated and freed");
-        assert_eq!((self.cache.usage().slabs, self.sheaves.usage().slabs), (0, 0), "slabs are left");
-        self.pages.check().expect("pages balance");
+        self.finish(|heap| {
+            let made = heap.cache.counted(SheafAlloc);
+            assert_eq!(made, heap.cache.counted(SheafFree), "sheaves allocated and freed");
+        });
     }
 }
 

@@ -42,7 +42,7 @@ fn cpu_partial_lists_save_list_locks() {
             heap.step(Alloc(0, 16 * 64 + 1));
             heap.step(Mark);
             heap.step(FreeEvery(1, 16));
-            let since = |event: Event| heap.cache.counted(event) - heap.zero[event as usize];
+            let since = |event: Event| heap.cache.counted(event) - heap.own.zero[event as usize];
             let found = (since(LockNodeList), since(CpuPartialDrain), since(FreeSlowpath));
             heap.end();
             found

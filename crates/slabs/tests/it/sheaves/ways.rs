@@ -140,7 +140,7 @@ fn a_cache_may_hold_its_own_sheaves() {
     machine.enter(|| {
         let pages = Pages::new(PagesPolicy::for_release(6, 18, 0));
         let cache = Slub::<Model>::create(CacheId(1), &CacheSpec::of_size(256), &policy("slub@7.0"));
-        let metadata = From(&cache, &pages);
+        let metadata = FromCache(&cache, &pages);
         let backing = Backing { metadata: Some(&metadata), ..Backing::pages(&pages) };
         let alloc = || cache.alloc(&backing, Gfp::KERNEL, None).expect("memory is left");
         for round in 0..20 {

@@ -20,8 +20,7 @@ use slablab_pages::{Pages, PagesPolicy};
 use slablab_platform::{CpuId, Event, FrameKind, Frames, Gfp, NodeId, Time};
 use slablab_slabs::engines::slab::{SlabEngine, SlabPolicy};
 use slablab_slabs::preset::Preset;
-use slablab_slabs::{Backing, CacheId, CacheSpec, Engine, Metadata};
-use std::collections::VecDeque;
+use slablab_slabs::{CacheId, CacheSpec, Engine};
 
 const MIB: u64 = 1 << 20;
 const OLD: &str = "slab@2.6.29";
@@ -88,27 +87,7 @@ struct Case {
     expected: &'static [Expected],
 }
 
-/// A cache on a machine, the cache that holds its arrays, and the allocated objects.
-struct Heap {
-    pages: Pages<Model>,
-    cache: SlabEngine<Model>,
-    arrays: SlabEngine<Model>,
-    held: VecDeque<<Model as Frames>::Ptr>,
-    /// Every object that was ever allocated.
-    ever: Vec<<Model as Frames>::Ptr>,
-}
-
-struct FromCache<'a>(&'a SlabEngine<Model>, &'a Pages<Model>);
-
-impl Metadata<Model> for FromCache<'_> {
-    fn alloc(&self, bytes: u32, gfp: Gfp) -> Option<<Model as Frames>::Ptr> {
-        assert!(bytes <= self.0.geometry().object_size, "{bytes} bytes of metadata");
-        self.0.alloc(&Backing::pages(self.1), gfp, None)
-    }
-    fn free(&self, object: <Model as Frames>::Ptr) {
-        self.0.free(&Backing::pages(self.1), object).expect("metadata is an object of its cache");
-    }
-}
+type Heap = crate::heap::Heap<SlabEngine<Model>>;
 
 fn policy(preset: &str) -> SlabPolicy {
     match Preset::parse(preset) {
@@ -119,53 +98,22 @@ fn policy(preset: &str) -> SlabPolicy {
 
 impl Heap {
     fn new(preset: &str, spec: &CacheSpec) -> Heap {
-        let policy = policy(preset);
-        Heap {
-            pages: Pages::new(PagesPolicy::for_release(2, 6, 29)),
-            cache: SlabEngine::create(CacheId(3), spec, &policy),
-            arrays: SlabEngine::create(CacheId(4), &CacheSpec::of_size(4096), &policy),
-            held: VecDeque::new(),
-            ever: Vec::new(),
-        }
-    }
-
-    /// Calls `f` with the cache and its backing.
-    fn with<T>(&self, f: impl FnOnce(&SlabEngine<Model>, &Backing<'_, Model>) -> T) -> T {
-        let metadata = FromCache(&self.arrays, &self.pages);
-        f(&self.cache, &Backing { metadata: Some(&metadata), ..Backing::pages(&self.pages) })
-    }
-
-    fn alloc(&mut self, cpu: u16, gfp: Gfp, node: Option<u16>) -> Option<<Model as Frames>::Ptr> {
-        Model::run_on(CpuId(cpu));
-        let object = self.with(|cache, backing| cache.alloc(backing, gfp, node.map(NodeId)))?;
-        self.held.push_back(object);
-        self.ever.push(object);
-        Some(object)
-    }
-
-    fn allocs(&mut self, cpu: u16, gfp: Gfp, node: Option<u16>, n: u32) {
-        (0..n).for_each(|_| assert!(self.alloc(cpu, gfp, node).is_some(), "memory is left"));
+        Heap::of(&policy(preset), PagesPolicy::for_release(2, 6, 29), spec)
     }
 
     /// Allocates one more object. Returns it, and the object with the number `nth`.
     fn alloc_again(&mut self, cpu: u16, nth: usize) -> [<Model as Frames>::Ptr; 2] {
         let wanted = self.ever[nth];
-        [self.alloc(cpu, Gfp::KERNEL, None).expect("memory is left"), wanted]
-    }
-
-    fn free(&mut self, cpu: u16, object: Option<<Model as Frames>::Ptr>) {
-        Model::run_on(CpuId(cpu));
-        let object = object.expect("the case holds enough objects");
-        self.with(|cache, backing| cache.free(backing, object)).expect("the object is the cache's");
+        [self.request(cpu, Gfp::KERNEL, None).expect("memory is left"), wanted]
     }
 
     fn step(&mut self, step: Step) {
         match step {
-            Alloc(cpu, n) => self.allocs(cpu, Gfp::KERNEL, None, n),
-            AllocOn(cpu, node, n) => self.allocs(cpu, Gfp::KERNEL, Some(node), n),
-            Insist(cpu, node, n) => self.allocs(cpu, Gfp::KERNEL | Gfp::THISNODE, Some(node), n),
+            Alloc(cpu, n) => self.requests(cpu, Gfp::KERNEL, None, n),
+            AllocOn(cpu, node, n) => self.requests(cpu, Gfp::KERNEL, Some(node), n),
+            Insist(cpu, node, n) => self.requests(cpu, Gfp::KERNEL | Gfp::THISNODE, Some(node), n),
             Refused(cpu, node) => {
-                assert_eq!(self.alloc(cpu, Gfp::KERNEL | Gfp::THISNODE, Some(node)), None, "{step:?}");
+                assert_eq!(self.request(cpu, Gfp::KERNEL | Gfp::THISNODE, Some(node)), None, "{step:?}");
             }
             Same(cpu, nth) => {
                 let [found, wanted] = self.alloc_again(cpu, nth);
@@ -175,14 +123,8 @@ impl Heap {
                 let [found, wanted] = self.alloc_again(cpu, nth).map(|object| Model::locate(object).0);
                 assert_eq!(found, wanted, "{step:?}");
             }
-            Free(cpu, n) => (0..n).for_each(|_| {
-                let oldest = self.held.pop_front();
-                self.free(cpu, oldest);
-            }),
-            FreeNewest(cpu, n) => (0..n).for_each(|_| {
-                let newest = self.held.pop_back();
-                self.free(cpu, newest);
-            }),
+            Free(cpu, n) => self.free_oldest(cpu, n),
+            FreeNewest(cpu, n) => self.free_newest(cpu, n),
             FreeNth(cpu, nth) => {
                 let place = self.held.iter().position(|object| *object == self.ever[nth]);
                 let object = self.held.remove(place.expect("the case holds it"));
@@ -202,26 +144,8 @@ impl Heap {
                 self.due();
             }
             Shrink => drop(self.with(|cache, backing| cache.shrink(backing))),
-            Down(cpu) => {
-                Model::set_online(CpuId(cpu), false);
-                self.with(|cache, backing| cache.cpu_down(backing, CpuId(cpu)));
-            }
-            Up(cpu) => {
-                Model::set_online(CpuId(cpu), true);
-                self.cache.cpu_up(CpuId(cpu));
-            }
-        }
-    }
-
-    /// Runs the work that is due, each item on its CPU.
-    fn due(&self) {
-        while let Some((cpu, work)) = Model::next_due() {
-            Model::run_on(cpu);
-            if work.cache == 3 {
-                self.with(|cache, backing| cache.work(backing, cpu, work));
-            } else {
-                self.arrays.work(&Backing::pages(&self.pages), cpu, work);
-            }
+            Down(cpu) => self.down(cpu),
+            Up(cpu) => self.up(cpu),
         }
     }
 
@@ -238,17 +162,8 @@ impl Heap {
         if found == wanted { Ok(()) } else { Err(format!("{expected:?}: found {found}")) }
     }
 
-    /// Frees all allocated objects. Then every page and every array must be back.
-    fn end(mut self) {
-        while let Some(object) = self.held.pop_front() {
-            self.free(0, Some(object));
-        }
-        assert_eq!(self.with(|cache, backing| cache.destroy(backing)), Ok(()));
-        assert_eq!(self.arrays.destroy(&Backing::pages(&self.pages)), Ok(()), "arrays are left");
-        assert_eq!(self.cache.usage().slabs, 0, "slabs are left");
-        self.pages.check().expect("pages balance");
-        let taken = self.cache.counted(Event::AllocSlab);
-        assert_eq!(taken, self.cache.counted(Event::FreeSlab), "slabs taken and returned");
+    fn end(self) {
+        self.finish(|_| ());
     }
 }
 

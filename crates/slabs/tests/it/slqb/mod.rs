@@ -88,12 +88,7 @@ impl Case {
     }
 }
 
-/// A cache on a machine, and the allocated objects.
-struct Heap {
-    pages: slablab_pages::Pages<Model>,
-    cache: Slqb<Model>,
-    held: VecDeque<<Model as Frames>::Ptr>,
-}
+type Heap = crate::heap::Heap<Slqb<Model>>;
 
 fn policy(preset: &str) -> SlqbPolicy {
     match Preset::parse(preset) {
@@ -104,11 +99,7 @@ fn policy(preset: &str) -> SlqbPolicy {
 
 impl Heap {
     fn new(preset: &str, spec: &CacheSpec) -> Heap {
-        Heap {
-            pages: slablab_pages::Pages::new(PagesPolicy::for_release(2, 6, 29)),
-            cache: Slqb::create(CacheId(3), spec, &policy(preset)),
-            held: VecDeque::new(),
-        }
+        Heap::of(&policy(preset), PagesPolicy::for_release(2, 6, 29), spec)
     }
 
     fn backing(&self) -> Backing<'_, Model> {
@@ -116,31 +107,15 @@ impl Heap {
     }
 
     fn alloc(&mut self, cpu: u16, node: Option<u16>) -> <Model as Frames>::Ptr {
-        Model::run_on(CpuId(cpu));
-        let object = self.cache.alloc(&self.backing(), Gfp::KERNEL, node.map(NodeId));
-        let object = object.expect("memory is left");
-        self.held.push_back(object);
-        object
-    }
-
-    fn free(&mut self, cpu: u16, object: Option<<Model as Frames>::Ptr>) {
-        Model::run_on(CpuId(cpu));
-        let object = object.expect("the case holds enough objects");
-        self.cache.free(&self.backing(), object).expect("the object is the cache's");
+        self.request(cpu, Gfp::KERNEL, node).expect("memory is left")
     }
 
     fn step(&mut self, step: Step) {
         match step {
-            Alloc(cpu, n) => (0..n).for_each(|_| _ = self.alloc(cpu, None)),
-            AllocOn(cpu, node, n) => (0..n).for_each(|_| _ = self.alloc(cpu, Some(node))),
-            Free(cpu, n) => (0..n).for_each(|_| {
-                let oldest = self.held.pop_front();
-                self.free(cpu, oldest);
-            }),
-            FreeNewest(cpu, n) => (0..n).for_each(|_| {
-                let newest = self.held.pop_back();
-                self.free(cpu, newest);
-            }),
+            Alloc(cpu, n) => self.requests(cpu, Gfp::KERNEL, None, n),
+            AllocOn(cpu, node, n) => self.requests(cpu, Gfp::KERNEL, Some(node), n),
+            Free(cpu, n) => self.free_oldest(cpu, n),
+            FreeNewest(cpu, n) => self.free_newest(cpu, n),
             PingPong(cpu, n) => self.step(Feed(cpu, cpu, n)),
             Feed(from, to, n) => (0..n).for_each(|_| {
                 self.step(Alloc(from, 1));
@@ -156,22 +131,8 @@ impl Heap {
                 self.due();
             }),
             Shrink => drop(self.cache.shrink(&self.backing())),
-            Down(cpu) => {
-                Model::set_online(CpuId(cpu), false);
-                self.cache.cpu_down(&self.backing(), CpuId(cpu));
-            }
-            Up(cpu) => {
-                Model::set_online(CpuId(cpu), true);
-                self.cache.cpu_up(CpuId(cpu));
-            }
-        }
-    }
-
-    /// Runs the work that is due, each item on its CPU.
-    fn due(&self) {
-        while let Some((cpu, work)) = Model::next_due() {
-            Model::run_on(cpu);
-            self.cache.work(&self.backing(), cpu, work);
+            Down(cpu) => self.down(cpu),
+            Up(cpu) => self.up(cpu),
         }
     }
 
@@ -188,18 +149,12 @@ impl Heap {
         if (least..=most).contains(&found) { Ok(()) } else { Err(format!("{expected:?}: found {found}")) }
     }
 
-    /// Frees all allocated objects. Then every page must be back.
-    fn end(mut self) {
-        while let Some(object) = self.held.pop_front() {
-            self.free(0, Some(object));
-        }
-        assert_eq!(self.cache.destroy(&self.backing()), Ok(()));
-        Model::advance_to(Model::now() + 60_000_000_000);
-        self.due();
-        assert_eq!(self.cache.usage().slabs, 0, "pages are left");
-        self.pages.check().expect("pages balance");
-        let taken = self.cache.counted(Event::AllocSlab);
-        assert_eq!(taken, self.cache.counted(Event::FreeSlab), "pages taken and returned");
+    /// The reaper of a destroyed cache ends at its next visit.
+    fn end(self) {
+        self.finish(|heap| {
+            Model::advance_to(Model::now() + 60_000_000_000);
+            heap.due();
+        });
     }
 }
 
