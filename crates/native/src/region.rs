@@ -299,9 +299,10 @@ impl<T> Table<T> {
 #[derive(Debug)]
 pub(crate) struct Own<T: Copy>(Cell<T>);
 
-// SAFETY: these are in areas. The thread with an area's slot is the only one that calls `set` (`current::name`)
-// and `get` (`memory::PagemapEntry::local`, of its own area): `thread::STATES` has one such thread at a time, and its
-// exchanges (Acquire, Release) order it with the one before. The refusing areas' are never set.
+// SAFETY: these are in areas. The thread with an area's slot is the only one that calls `set`
+// (`current::name`) and `get` (`memory::PagemapEntry::local`, of its own area): `thread::STATES` has one such
+// thread at a time, and its exchanges (Acquire, Release) order it with the one before. The refusing areas'
+// are never set.
 unsafe impl<T: Copy + Send> Sync for Own<T> {}
 
 impl<T: Copy> Own<T> {
