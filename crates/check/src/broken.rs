@@ -10,8 +10,7 @@ mod orders;
 #[cfg(feature = "tools")]
 mod torn;
 
-use crate::explore::{Explored, Limits};
-use crate::kit::{Job, Kit, Running};
+use crate::kit::{Explored, Job, Kit, Limits, Running};
 use crate::solo::{self, Solo};
 use crate::twist::{Inner, Twist, TwistedSlots};
 use slablab_pages::Pages;

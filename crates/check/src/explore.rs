@@ -1,31 +1,8 @@
 //! Running a body under a kit, in many schedules.
 
-use crate::kit::Kit;
+use crate::kit::{Explored, Kit, Limits};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-
-/// Limits of an exploration.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// loom: the most preemptions in a schedule, that is, switches away from a thread that is able to run.
-    pub preemptions: usize,
-    /// shuttle: the number of schedules.
-    pub executions: usize,
-    /// shuttle: the seed of the schedules.
-    pub seed: u64,
-}
-
-impl Limits {
-    /// The limits of an ordinary test run: every schedule with two preemptions, or 1,000 random schedules.
-    pub const QUICK: Limits = Limits { preemptions: 2, executions: 1_000, seed: 1 };
-}
-
-/// The result of an exploration.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Explored {
-    /// Complete executions of the body.
-    pub executions: u64,
-}
 
 /// Runs `body` in the schedules within the limits.
 ///

@@ -1,10 +1,32 @@
 //! The primitives of a checking tool: words, fields, mutual exclusion, threads. Each kit is one file, with
 //! these parts in this order.
 
-use crate::explore::{Explored, Limits};
 use slablab_platform::{Context, Field, Lock, Word};
 use std::cell::Cell;
 use std::fmt::Debug;
+
+/// Limits of an exploration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// loom: the most preemptions in a schedule, that is, switches away from a thread that is able to run.
+    pub preemptions: usize,
+    /// shuttle: the number of schedules.
+    pub executions: usize,
+    /// shuttle: the seed of the schedules.
+    pub seed: u64,
+}
+
+impl Limits {
+    /// The limits of an ordinary test run: every schedule with two preemptions, or 1,000 random schedules.
+    pub const QUICK: Limits = Limits { preemptions: 2, executions: 1_000, seed: 1 };
+}
+
+/// The result of an exploration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Explored {
+    /// Complete executions of the body.
+    pub executions: u64,
+}
 
 /// The work of one thread.
 pub type Job = Box<dyn FnOnce()>;

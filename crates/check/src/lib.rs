@@ -37,8 +37,8 @@ pub mod twist;
 pub mod world;
 
 pub use bare::Bare;
-pub use explore::{Explored, Limits, effort, explore};
-pub use kit::Kit;
+pub use explore::{effort, explore};
+pub use kit::{Explored, Kit, Limits};
 #[cfg(feature = "tools")]
 pub use loomed::Loom;
 pub use machine::{Address, Distances, Shape};

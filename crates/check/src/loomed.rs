@@ -4,8 +4,7 @@
 //! limits: it does not model sequentially consistent fences, it remembers at most 7 old values of a word, and
 //! it runs at most 4 threads in addition to the main thread.
 
-use crate::explore::{Explored, Limits};
-use crate::kit::{Job, Kit, Running};
+use crate::kit::{Explored, Job, Kit, Limits, Running};
 use loom::cell::Cell;
 use loom::sync::atomic::{AtomicU64, Ordering};
 use slablab_platform::{Field, Lock, Word};

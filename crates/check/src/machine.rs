@@ -8,6 +8,7 @@ use crate::kit::Kit;
 use crate::queue::Queue;
 use slablab_platform::bytes::{Piece, pieces};
 use slablab_platform::{CpuId, Descriptor, Event, Field, NodeId, Pfn, Word, Work};
+use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
@@ -115,7 +116,37 @@ pub struct Machine<K: Kit> {
     grace: RefCell<Vec<(CpuId, Work)>>,
 }
 
+// All threads of loom and of shuttle run on one system thread, so they share its thread-local state.
+thread_local!(static ENTERED: RefCell<Option<Rc<dyn Any>>> = const { RefCell::new(None) });
+
 impl<K: Kit> Machine<K> {
+    /// Makes this the machine that code runs on.
+    pub(crate) fn enter(self) {
+        // The machine is replaced, not restored: after a panic, no state of an ended execution may be in use.
+        ENTERED.set(Some(Rc::new(self)));
+    }
+
+    /// Ends the use of the machine that was entered.
+    pub(crate) fn leave() {
+        ENTERED.set(None);
+    }
+
+    /// The machine that code runs on.
+    pub(crate) fn entered() -> Rc<Machine<K>> {
+        let entered = ENTERED.with_borrow(Clone::clone).expect("no machine was entered");
+        entered.downcast().expect("a machine of this kit was entered")
+    }
+
+    /// The number of CPUs.
+    pub(crate) fn cpus(&self) -> u16 {
+        self.shape.cpu_node.len() as u16
+    }
+
+    /// The number of nodes.
+    pub(crate) fn nodes(&self) -> u16 {
+        self.shape.node_frames.len() as u16
+    }
+
     pub(crate) fn new(shape: Shape) -> Machine<K> {
         assert!(shape.node_frames.iter().all(|frames| *frames <= Shape::NODE_FRAMES_MAX), "{shape:?}");
         let frames = |count: &u32| (0..*count).map(|_| Descriptor::new()).collect();
@@ -234,7 +265,17 @@ impl<K: Kit> Machine<K> {
         (0..words).for_each(|index| self.write(object, index * 8, None));
     }
 
-    pub(crate) fn stored(&self, object: Address, index: u32) -> u32 {
+    /// Reads word `index` of storage.
+    pub(crate) fn load(&self, object: Address, index: u32) -> Option<Address> {
+        self.read(object, self.stored(object, index))
+    }
+
+    /// Writes word `index` of storage.
+    pub(crate) fn store(&self, object: Address, index: u32, value: Option<Address>) {
+        self.write(object, self.stored(object, index), value);
+    }
+
+    fn stored(&self, object: Address, index: u32) -> u32 {
         let words = self.storage.borrow().get(&object).copied();
         let words = words.unwrap_or_else(|| panic!("{object:x?} is not storage"));
         assert!(index < words, "word {index} of {words} in {object:x?}");

@@ -5,8 +5,7 @@
 //! shuttle also switches in the middle of a write to a field, so that an unprotected access of another thread
 //! finds the write incomplete.
 
-use crate::explore::{Explored, Limits};
-use crate::kit::{Job, Kit, Running};
+use crate::kit::{Explored, Job, Kit, Limits, Running};
 use shuttle::scheduler::RandomScheduler;
 use shuttle::sync::atomic::{AtomicU64, Ordering};
 use slablab_platform::{Field, Lock, Word};

@@ -5,11 +5,9 @@
 //! ordering, which could hide a missing ordering of the engine.
 
 use crate::kit::Kit;
-use crate::machine::Address;
-use crate::world::Checked;
+use crate::machine::{Address, Machine};
 use slablab_platform::{
-    CpuId, CpuShared, Event, Hooks, HotArray, HotList, Local, Lock, Memory, NodeId, PerCpu, PerNode, Rank,
-    Topology, Want, Word,
+    CpuId, CpuShared, Event, HotArray, HotList, Local, Lock, NodeId, PerCpu, PerNode, Rank, Want, Word,
 };
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -69,13 +67,18 @@ impl<K: Kit, T> Slot<K, T> {
     }
 }
 
+/// The CPU that this thread runs on.
+fn cpu<K: Kit>() -> CpuId {
+    CpuId(K::running(|running| running.cpu.get()))
+}
+
 impl<K: Kit, T> Slots<K, T> {
     fn slot(&self, cpu: CpuId) -> &Slot<K, T> {
         &self.slots[cpu.0 as usize]
     }
 
     fn mine(&self) -> &Slot<K, T> {
-        self.slot(Checked::<K>::cpu())
+        self.slot(cpu::<K>())
     }
 }
 
@@ -86,14 +89,14 @@ impl<K: Kit, T: Default> PerCpu<Address, T> for Slots<K, T> {
         T: 'a;
 
     fn new(link_offset: u32) -> Self {
-        Slots { slots: (0..Checked::<K>::cpus()).map(|_| Slot::new()).collect(), link_offset }
+        Slots { slots: (0..Machine::<K>::entered().cpus()).map(|_| Slot::new()).collect(), link_offset }
     }
 
     fn pop_if(&self, want: Want, event: Event) -> Option<Address> {
         let slot = self.mine();
         let mut state = slot.idle()?;
         let object = state.list.head.filter(|_| want.met(state.list.tag))?;
-        state.list.head = Checked::<K>::link(object, self.link_offset);
+        state.list.head = Machine::<K>::entered().read(object, self.link_offset);
         state.list.count -= 1;
         slot.count(event, 1);
         Some(object)
@@ -106,7 +109,7 @@ impl<K: Kit, T: Default> PerCpu<Address, T> for Slots<K, T> {
         if !want.met(state.list.tag) || state.list.count >= limit {
             return false;
         }
-        Checked::<K>::set_link(object, self.link_offset, state.list.head);
+        Machine::<K>::entered().write(object, self.link_offset, state.list.head);
         state.list.head = Some(object);
         state.list.count += 1;
         slot.count(event, 1);
@@ -117,7 +120,7 @@ impl<K: Kit, T: Default> PerCpu<Address, T> for Slots<K, T> {
         let slot = self.mine();
         let mut state = slot.idle()?;
         let size = state.array.size.checked_sub(1)?;
-        let object = Checked::<K>::storage_load(state.array.storage?, HotArray::<Address>::HEADER + size);
+        let object = Machine::<K>::entered().load(state.array.storage?, HotArray::<Address>::HEADER + size);
         state.array.size = size;
         slot.count(event, 1);
         object
@@ -128,19 +131,19 @@ impl<K: Kit, T: Default> PerCpu<Address, T> for Slots<K, T> {
         let Some(mut state) = slot.idle() else { return false };
         let HotArray { storage, size, capacity } = state.array;
         let (Some(storage), true) = (storage, size < capacity) else { return false };
-        Checked::<K>::storage_store(storage, HotArray::<Address>::HEADER + size, Some(object));
+        Machine::<K>::entered().store(storage, HotArray::<Address>::HEADER + size, Some(object));
         state.array.size = size + 1;
         slot.count(event, 1);
         true
     }
 
     fn local(&self) -> Option<Held<'_, K, T>> {
-        let cpu = Checked::<K>::cpu();
+        let cpu = cpu::<K>();
         self.slot(cpu).hold(cpu)
     }
 
     fn claim(&self, cpu: CpuId) -> Option<Held<'_, K, T>> {
-        let machine = Checked::<K>::machine();
+        let machine = Machine::<K>::entered();
         let live = machine.online[cpu.0 as usize].get() && !machine.still.get();
         if live { None } else { self.slot(cpu).hold(cpu) }
     }
@@ -237,7 +240,7 @@ impl<K: Kit, T: Default> Made<K, T> {
 
 impl<K: Kit, T: Default> PerNode<T> for Made<K, T> {
     fn new() -> Self {
-        Made::of(Checked::<K>::nodes())
+        Made::of(Machine::<K>::entered().nodes())
     }
     fn get(&self, node: NodeId) -> &T {
         self.at(node.0)
@@ -249,7 +252,7 @@ impl<K: Kit, T: Default> PerNode<T> for Made<K, T> {
 
 impl<K: Kit, T: Default> CpuShared<T> for Made<K, T> {
     fn new() -> Self {
-        Made::of(Checked::<K>::cpus())
+        Made::of(Machine::<K>::entered().cpus())
     }
     fn get(&self, cpu: CpuId) -> &T {
         self.at(cpu.0)
@@ -284,7 +287,7 @@ impl<K: Kit, R: Rank, T> Ranked<K, R, T> {
         T: 'a,
     {
         K::running(|running| running.held.set(running.held.get() | Self::BIT));
-        Checked::<K>::count(R::EVENT, 1);
+        Machine::<K>::entered().count(R::EVENT, 1);
         Guard { guard, rank: PhantomData }
     }
 }

@@ -1,7 +1,6 @@
 //! The kit without a tool: one thread, plain cells. It reports a lock that is taken twice as a deadlock.
 
-use crate::explore::{Explored, Limits};
-use crate::kit::{Job, Kit, Running};
+use crate::kit::{Explored, Job, Kit, Limits, Running};
 use slablab_platform::{Field, Lock, Word};
 use std::cell::{Cell, RefCell, RefMut};
 

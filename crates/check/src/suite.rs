@@ -1,7 +1,7 @@
 //! The contract's checks, run on a world.
 
-use crate::explore::{Limits, explore, guard};
-use crate::kit::Kit;
+use crate::explore::{explore, guard};
+use crate::kit::{Kit, Limits};
 use crate::machine::Shape;
 use crate::twist::{Twist, Twisted};
 use crate::world::Checked;

@@ -11,8 +11,7 @@ use slablab_platform::{
     Context, CpuId, Event, Frame, Frames, Gfp, Hooks, NodeId, Pfn, Platform, Rank, Reclaim, Time, Topology,
     Work, safe_memory,
 };
-use std::any::Any;
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::marker::PhantomData;
 use std::num::NonZeroU64;
 use std::rc::Rc;
@@ -24,18 +23,13 @@ pub type Alone = Checked<Solo>;
 #[derive(Debug)]
 pub struct Checked<K>(PhantomData<K>);
 
-// All threads of loom and of shuttle run on one system thread, so they share its thread-local state.
-thread_local!(static ENTERED: RefCell<Option<Rc<dyn Any>>> = const { RefCell::new(None) });
-
 impl<K: Kit> Checked<K> {
     /// Runs `f` on CPU 0 of a fresh machine.
     pub fn enter<R>(shape: Shape, f: impl FnOnce() -> R) -> R {
-        let machine: Rc<dyn Any> = Rc::new(Machine::<K>::new(shape));
-        // The machine is replaced, not restored: after a panic, no state of an ended execution may be in use.
-        ENTERED.set(Some(machine));
+        Machine::<K>::new(shape).enter();
         K::running(|running| (running.cpu.set(0), running.held.set(0), running.context.set(Context::Task)));
         let result = f();
-        ENTERED.set(None);
+        Machine::<K>::leave();
         result
     }
 
@@ -62,17 +56,16 @@ impl<K: Kit> Checked<K> {
     }
 
     pub(crate) fn machine() -> Rc<Machine<K>> {
-        let entered = ENTERED.with_borrow(Clone::clone).expect("no machine was entered");
-        entered.downcast().expect("a machine of this kit was entered")
+        Machine::entered()
     }
 }
 
 impl<K: Kit> Topology for Checked<K> {
     fn cpus() -> u16 {
-        Self::machine().shape.cpu_node.len() as u16
+        Self::machine().cpus()
     }
     fn nodes() -> u16 {
-        Self::machine().shape.node_frames.len() as u16
+        Self::machine().nodes()
     }
     fn page_shift() -> u32 {
         Self::machine().shape.page_shift
@@ -135,12 +128,10 @@ safe_memory! { impl[K: Kit] Checked<K>;
         Self::machine().attach(object, words);
     }
     fn storage_load(object: Address, index: u32) -> Option<Address> {
-        let machine = Self::machine();
-        machine.read(object, machine.stored(object, index))
+        Self::machine().load(object, index)
     }
     fn storage_store(object: Address, index: u32, value: Option<Address>) {
-        let machine = Self::machine();
-        machine.write(object, machine.stored(object, index), value);
+        Self::machine().store(object, index, value);
     }
     fn storage_detach(object: Address) {
         Self::machine().detach(object);

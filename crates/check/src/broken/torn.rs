@@ -1,7 +1,6 @@
 //! A compare-exchange that is not atomic, for the shuttle kit.
 
-use crate::explore::{Explored, Limits};
-use crate::kit::{Job, Kit, Running};
+use crate::kit::{Explored, Job, Kit, Limits, Running};
 use crate::shuttled::Shuttle;
 use slablab_platform::Word;
 
