@@ -3,7 +3,8 @@
 use crate::constructor::{self, Constructed, Mode, Plain};
 use crate::object::{Object, Reserve, Values};
 use crate::shrinker::Shrinker;
-use crate::untyped::{self, Spec};
+use crate::spec::Spec;
+use crate::untyped;
 use crate::{AllocError, CreateError, InUse, InsertError, Letters, Limit, Stats};
 
 /// A cache of values of one type.

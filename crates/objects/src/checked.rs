@@ -13,7 +13,8 @@
 //! own key by chance once in 2^64.
 
 use crate::prefill::Prefill;
-use crate::untyped::{Cache, Spec, WORD};
+use crate::spec::{Spec, WORD};
+use crate::untyped::Cache;
 use crate::{AllocError, CreateError, InUse, Shrinker, Stats};
 use slablab_malloc::Given;
 use slablab_malloc::shared::{Named, misuse, say};

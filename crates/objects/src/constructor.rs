@@ -1,7 +1,7 @@
 //! Two kinds of caches: a free drops the value, or the value stays as its constructor and its users left it.
 //! `unsafe`: makes and drops values in raw memory.
 
-use crate::untyped::state_offset;
+use crate::spec::state_offset;
 use slablab_native::Object as Raw;
 use std::fmt;
 

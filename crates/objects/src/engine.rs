@@ -1,6 +1,6 @@
 //! One cache of one engine, wrapped or not.
 
-use crate::untyped::{Spec, WORD, state_offset};
+use crate::spec::{Spec, WORD, state_offset};
 use crate::{CreateError, Letters};
 use slablab_malloc::world::Native;
 use slablab_malloc::wrapped::{self, Encoded, Wrapped};

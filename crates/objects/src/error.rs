@@ -21,10 +21,10 @@ impl fmt::Display for CreateError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             CreateError::Size(bytes) => {
-                write!(f, "objects of {bytes} bytes: expected 1 to {}", crate::untyped::LARGEST)
+                write!(f, "objects of {bytes} bytes: expected 1 to {}", crate::spec::LARGEST)
             }
             CreateError::Align(bytes) => {
-                let most = crate::untyped::LARGEST_ALIGN;
+                let most = crate::spec::LARGEST_ALIGN;
                 write!(f, "alignment to {bytes} bytes: expected a power of two up to {most}")
             }
             CreateError::Engine(why) => f.write_str(why),

@@ -48,6 +48,7 @@ mod limit;
 mod object;
 mod prefill;
 mod shrinker;
+mod spec;
 mod stats;
 pub mod untyped;
 

@@ -5,9 +5,11 @@
 
 use crate::deferred_drop::{self, DeferredDrops};
 use crate::engine::{self, AnyEngine, WrappedEngine, with};
-use crate::limit::{Counter, Limit};
+use crate::limit::Counter;
 use crate::shrinker;
-use crate::{AllocError, CreateError, Letters, Stats};
+pub use crate::spec::{LARGEST, LARGEST_ALIGN, Spec};
+use crate::spec::{WORD, state_offset};
+use crate::{AllocError, CreateError, Stats};
 use slablab_malloc::Over;
 use slablab_malloc::shared::{self, FromHeap, Registration, SignalFrees, Tenant};
 use slablab_malloc::world::Native;
@@ -18,47 +20,6 @@ use slablab_slabs::preset::Choice;
 use slablab_slabs::{Backing, Busy, CacheId, Engine, Front, Misuse, Usage};
 use std::fmt;
 use std::sync::Arc;
-
-/// The options of a new cache.
-#[derive(Clone, Debug)]
-pub struct Spec<'a> {
-    /// The cache's name, in reports and statistics.
-    pub name: &'a str,
-    /// Bytes of an object, at least 1.
-    pub size: usize,
-    /// Bytes of alignment, a power of two.
-    pub align: usize,
-    /// Whether objects are aligned so that each lies in as few cache lines as possible.
-    pub hwcache_align: bool,
-    /// Whether the contents of an object, and the state word behind it, survive a free.
-    pub kept: bool,
-    /// Writes a mark into the second word of each object of a new slab.
-    pub mark: Option<fn(Object)>,
-    /// Drops the value in an object whose slab is freed. Called only inside of calls of this cache.
-    pub end: Option<fn(Object)>,
-    /// The number of objects that may be live at a time.
-    pub limit: Limit,
-    /// The engine, in the grammar of `SLABLAB_ENGINE`; `None` for the process's own.
-    pub engine: Option<&'a str>,
-    /// Letters of `debug=`, in addition to those of the engine's text.
-    pub debug: Letters,
-}
-
-impl<'a> Spec<'a> {
-    /// A cache of objects of `size` bytes at multiples of `align`, with default options.
-    pub fn new(name: &'a str, size: usize, align: usize) -> Spec<'a> {
-        let (hwcache_align, kept, mark, end) = (false, false, None, None);
-        let (limit, engine, debug) = (Limit::None, None, Letters::NONE);
-        Spec { name, size, align, hwcache_align, kept, mark, end, limit, engine, debug }
-    }
-}
-
-/// Bytes of the largest object: 4 MiB, as of the kernel's kmalloc.
-pub const LARGEST: usize = 4 << 20;
-/// Bytes of the largest alignment.
-pub const LARGEST_ALIGN: usize = LARGEST;
-/// Bytes of a word.
-pub(crate) const WORD: usize = 8;
 
 /// A cache of untyped objects.
 pub struct Cache {
@@ -321,11 +282,6 @@ impl Cache {
 #[inline(always)]
 fn slab_of(object: Object) -> Option<Pfn> {
     Native::location(object.as_ptr()).map(|location| location.slab)
-}
-
-/// Bytes from the start of an object of `size` bytes to the word of state behind it.
-pub(crate) const fn state_offset(size: usize) -> usize {
-    size.next_multiple_of(WORD)
 }
 
 impl Drop for Cache {
