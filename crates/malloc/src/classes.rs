@@ -4,7 +4,7 @@
 //! doubling, so a request of more than 256 bytes wastes at most 1/16 of its object. The kernel has at most
 //! two classes per doubling: see `slablab_slabs::kmalloc`.
 
-use crate::engines::sheaf_capacity;
+use crate::policy::sheaf_capacity;
 use slablab_slabs::{CacheFlags, CacheSpec};
 
 /// Bytes of the smallest class. All classes are multiples of it.

@@ -3,18 +3,19 @@
 //!
 //! The environment chooses the engine. [`OnceHeap`] has room for a heap of each engine; [`OnceHeap::get`]
 //! says which is there. A heap with something around its engine is in a mapping of its own
-//! ([`crate::wrapped`]), so that the others pay nothing for it.
+//! ([`placed`]), so that the others pay nothing for it.
 
 use crate::classes;
-use crate::engines;
-use crate::env::Settings;
+use crate::env;
 use crate::fast::{self, Freed, Given};
-use crate::heap::{Heap, Over};
+use crate::heap::Heap;
+use crate::policy::slub_here;
 use crate::shared;
-use crate::world::Native;
-use crate::wrapped::{self, Serves};
-use slablab_native::{report, system};
+use crate::world::{Native, Over};
+use crate::wrapped::{Encoded, Serves, Wrapped, around};
+use slablab_native::{Object, report, system};
 use slablab_pages::Pages;
+use slablab_platform::Gfp;
 use slablab_slabs::engines::slab::SlabEngine;
 use slablab_slabs::engines::slqb::Slqb;
 use slablab_slabs::engines::slub::Slub;
@@ -109,7 +110,7 @@ impl OnceHeap {
                 IS_SLUB => Which::Slub(Self::room(&self.slub)),
                 IS_SLQB => Which::Slqb(Self::room(&self.slqb)),
                 IS_SLAB => Which::Slab(Self::room(&self.slab)),
-                IS_WRAPPED => Which::Wrapped(wrapped::heap()),
+                IS_WRAPPED => Which::Wrapped(wrapped_heap()),
                 _ => Which::None,
             }
         }
@@ -162,11 +163,11 @@ impl OnceHeap {
         let mut registration = shared::register_own(is_slub);
         let first = registration.first();
         if choice.wrap.is_on_anywhere() {
-            if !wrapped::make(pages, first, choice) {
+            if !make_wrapped(pages, first, choice) {
                 shared::release(registration);
                 return None;
             }
-            shared::publish_static(&mut registration, wrapped::heap().tenant());
+            shared::publish_static(&mut registration, wrapped_heap().tenant());
             return Some(IS_WRAPPED);
         }
         // SAFETY: the invariant of `OnceHeap`: this thread changed `state` to `STARTING`, so it alone refers
@@ -174,7 +175,7 @@ impl OnceHeap {
         unsafe {
             match choice.preset {
                 Preset::Slub(policy) => {
-                    let heap = (*self.slub.get()).write(engines::slub(pages, policy)(first));
+                    let heap = (*self.slub.get()).write(Heap::new(pages, first, &slub_here(policy)));
                     shared::publish_static(&mut registration, heap);
                     Some(IS_SLUB)
                 }
@@ -207,7 +208,7 @@ impl OnceHeap {
             }
             return self.state.load(Acquire) != NONE;
         }
-        let settings = SETTINGS.get_or_init(Settings::read);
+        let settings = env::settings();
         report::name_caches(shared::write_cache_name);
         let started = shared::start(settings.wanted);
         let Some(engine) = started.then(|| self.make(&settings.choice)).flatten() else {
@@ -237,7 +238,7 @@ impl OnceHeap {
 
 /// A heap in a mapping of its own. It is made in place, because the stack of the thread that allocates first
 /// may be small.
-pub(crate) fn placed<E: Front<W>, W: Over>(
+fn placed<E: Front<W>, W: Over>(
     pages: &'static Pages<Native>,
     first: u32,
     policy: &E::Policy,
@@ -258,6 +259,54 @@ pub(crate) fn placed<E: Front<W>, W: Over>(
     }
 }
 
+/// The process's heap, if something is around its engine.
+static WRAPPED: OnceLock<&'static dyn Serves> = OnceLock::new();
+
+/// The process's wrapped heap.
+///
+/// # Panics
+/// If it was not made.
+fn wrapped_heap() -> &'static dyn Serves {
+    *WRAPPED.get().expect("the heap was made")
+}
+
+/// Makes [`wrapped_heap`]. `false` without memory.
+#[cold]
+#[inline(never)]
+fn make_wrapped(pages: &'static Pages<Native>, first: u32, choice: &Choice) -> bool {
+    let made = if choice.wrap.encoded {
+        make_wrapped_in::<Encoded>(pages, first, choice)
+    } else {
+        make_wrapped_in::<Native>(pages, first, choice)
+    };
+    made.is_some_and(|heap| WRAPPED.set(heap).is_ok())
+}
+
+fn make_wrapped_in<W: Over>(
+    pages: &'static Pages<Native>,
+    first: u32,
+    choice: &Choice,
+) -> Option<&'static dyn Serves>
+where
+    Wrapped<Slub<W>, W>: Sync,
+    Wrapped<Slqb<W>, W>: Sync,
+    Wrapped<SlabEngine<W>, W>: Sync,
+{
+    match choice.preset {
+        Preset::Slub(policy) => {
+            let policy = around(slub_here(policy), choice);
+            Some(placed::<Wrapped<Slub<W>, W>, W>(pages, first, &policy)?)
+        }
+        Preset::Slqb(policy) => {
+            Some(placed::<Wrapped<Slqb<W>, W>, W>(pages, first, &around(policy, choice))?)
+        }
+        Preset::Slab(policy) => {
+            Some(placed::<Wrapped<SlabEngine<W>, W>, W>(pages, first, &around(policy, choice))?)
+        }
+        Preset::Slob(_) => None,
+    }
+}
+
 /// Says, once, why requests are refused.
 #[cold]
 fn say_no_memory() {
@@ -269,16 +318,30 @@ fn say_no_memory() {
     }
 }
 
-/// The environment's settings, read by the first thread that allocates.
-static SETTINGS: OnceLock<Settings> = OnceLock::new();
+/// Starts the process's heap, if no thread has allocated yet.
+pub(crate) fn start_now() {
+    if let Which::None = HEAP.get() {
+        HEAP.start();
+    }
+}
 
-/// The engine that the environment chose, and what is around it; `None` before a thread allocated.
-pub(crate) fn choice() -> Option<Choice> {
-    SETTINGS.get().map(|settings| settings.choice)
+/// Metadata memory from the process's heap, for tenants without classes of their own.
+pub struct FromHeap;
+
+impl<W: Over> Metadata<W> for FromHeap {
+    fn alloc(&self, bytes: u32, gfp: Gfp) -> Option<Object> {
+        metadata()?.alloc(bytes, gfp)
+    }
+    fn free(&self, object: Object) {
+        // The heap that allocated it does not end before the process.
+        if let Some(heap) = metadata() {
+            heap.free(object);
+        }
+    }
 }
 
 /// The heap as metadata memory of others; `None` before it started.
-pub(crate) fn metadata() -> Option<&'static dyn Metadata<Native>> {
+fn metadata() -> Option<&'static dyn Metadata<Native>> {
     match HEAP.get() {
         Which::Slub(heap) => Some(heap),
         Which::Slqb(heap) => Some(heap),
@@ -289,7 +352,7 @@ pub(crate) fn metadata() -> Option<&'static dyn Metadata<Native>> {
 }
 
 extern "C" fn print_stats() {
-    if let Some(choice) = choice() {
+    if let Some(choice) = env::choice() {
         shared::print_stats(&choice);
     }
 }

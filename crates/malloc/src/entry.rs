@@ -14,6 +14,7 @@
 
 use crate::classes;
 use crate::engine::{self, HEAP, Which};
+use crate::env;
 use crate::fast::{self, Freed, Given};
 use crate::shared;
 use slablab_native::report::misuse;
@@ -38,9 +39,7 @@ pub mod api {
 
     /// Starts the process's heap, if no thread has allocated yet.
     pub fn start_now() {
-        if let Which::None = HEAP.get() {
-            HEAP.start();
-        }
+        engine::start_now();
     }
 
     /// `bytes` bytes, aligned to 16; null without memory.
@@ -193,7 +192,7 @@ pub mod api {
 
     /// Prints every cache on standard error, in slabinfo's columns; nothing before the heap started.
     pub fn print_stats() {
-        if let Some(choice) = engine::choice() {
+        if let Some(choice) = env::choice() {
             shared::print_stats(&choice);
         }
     }

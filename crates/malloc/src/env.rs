@@ -13,6 +13,7 @@ use slablab_native::report::Line;
 use slablab_native::{Owner, Wishes, system};
 use slablab_slabs::Preset;
 use slablab_slabs::preset::Choice;
+use std::sync::OnceLock;
 
 /// The engine that measures best (docs/bench.md).
 pub(crate) const DEFAULT_ENGINE: &str = "slub@7.1";
@@ -84,4 +85,17 @@ impl Settings {
 fn refusal(choice: &Choice) -> Option<&'static str> {
     let is_slob = matches!(choice.preset, Preset::Slob(_));
     is_slob.then_some("SLOB does not store the size of an object, which malloc needs")
+}
+
+/// The environment's settings, read by the first thread that allocates.
+static SETTINGS: OnceLock<Settings> = OnceLock::new();
+
+/// The environment's settings.
+pub(crate) fn settings() -> &'static Settings {
+    SETTINGS.get_or_init(Settings::read)
+}
+
+/// The engine that the environment chose, and what is around it; `None` before a thread allocated.
+pub fn choice() -> Option<Choice> {
+    SETTINGS.get().map(|settings| settings.choice)
 }

@@ -6,9 +6,9 @@
 //! in few sets of a processor's cache, and are better left alone.
 
 use crate::classes;
-use crate::heap::{Heap, Over};
+use crate::heap::Heap;
 use crate::shared;
-use crate::world::Native;
+use crate::world::{Native, Over};
 use slablab_native::report::misuse;
 use slablab_native::{Object, PagemapEntry};
 use slablab_slabs::Front;

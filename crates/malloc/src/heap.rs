@@ -4,20 +4,15 @@ use crate::classes;
 use crate::freed_blocks;
 use crate::mappings;
 use crate::report;
-use crate::shared::{self, Named, Tenant};
-use crate::world::Native;
+use crate::shared::{self, METADATA_BYTES, Named, Tenant};
+use crate::world::{Native, Over};
 use slablab_native::report::misuse;
 use slablab_native::{Location, Object, stack, system};
 use slablab_pages::Pages;
-use slablab_platform::{CpuId, Frames, Gfp, Hooks, Pfn, Platform, Topology, Work};
+use slablab_platform::{CpuId, Frames, Gfp, Hooks, Pfn, Topology, Work};
 use slablab_slabs::{Backing, CacheId, Front, Metadata, Misuse, Usage};
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-
-/// A world that the engines of a heap can use: the native world, or a wrapper around it.
-pub trait Over: Platform<Ptr = Object, Ground = Native> {}
-
-impl<W: Platform<Ptr = Object, Ground = Native>> Over for W {}
+use std::sync::atomic::Ordering::Relaxed;
 
 /// A heap: one cache of engine `E` per size class, in world `W`.
 pub struct Heap<E: Front<W>, W: Over = Native> {
@@ -273,15 +268,6 @@ where
 #[inline(never)]
 pub(crate) fn not_here(call: &str, at: *mut u8) -> ! {
     misuse(format_args!("{call} of {at:p}: not allocated here: outside the heap, or in an empty slab"))
-}
-
-/// Bytes of live objects and blocks that hold metadata of engines: they are allocated, but not by a caller of
-/// malloc.
-static METADATA_BYTES: AtomicU64 = AtomicU64::new(0);
-
-/// Bytes of metadata in all heaps of the process.
-pub(crate) fn metadata_bytes() -> u64 {
-    METADATA_BYTES.load(Relaxed)
 }
 
 /// Metadata of engines (sheaves, arrays) are objects of the size classes. To allocate and free them, the

@@ -52,6 +52,7 @@ mod global;
 mod heap;
 #[expect(unsafe_code, reason = "gives mappings back")]
 mod mappings;
+mod policy;
 pub mod report;
 pub mod shared;
 mod signals;
@@ -62,11 +63,14 @@ mod slow;
 pub mod world;
 pub mod wrapped;
 
-pub use engines::{Engines, ExtraHeap, sheaf_capacity, slub_here};
+pub use engine::FromHeap;
+pub use engines::{Engines, ExtraHeap};
 pub use entry::api;
 pub use fast::Given;
 pub use global::Slablab;
-pub use heap::{Heap, Over};
+pub use heap::Heap;
+pub use policy::{sheaf_capacity, slub_here};
+pub use world::Over;
 
 /// The example of README.md is a test.
 #[cfg(doctest)]

@@ -3,10 +3,10 @@
 
 use crate::classes;
 use crate::fast::{Freed, Given, double_free, handed_out, is_marked, mark_free};
-use crate::heap::{Heap, Over, not_here};
+use crate::heap::{Heap, not_here};
 use crate::mappings;
 use crate::signals;
-use crate::world::Native;
+use crate::world::{Native, Over};
 use slablab_native::report::{Line, misuse};
 use slablab_native::{Location, Object, system};
 use slablab_slabs::Front;

@@ -3,7 +3,8 @@
 //! Hidden from the documentation, and not public. The object caches and the benchmarks name it because they
 //! share the process's page allocator. A crate that names it is trusted as this crate is.
 
-use slablab_native::Trusted;
+use slablab_native::{Object, Trusted};
+use slablab_platform::Platform;
 
 /// The program that the native world trusts: this crate's heaps and the object caches of the process.
 #[derive(Debug)]
@@ -16,3 +17,8 @@ unsafe impl Trusted for Process {}
 
 /// The native world that all engines of the process use.
 pub type Native = slablab_native::Native<Process>;
+
+/// A world that the engines of a heap can use: the native world, or a wrapper around it.
+pub trait Over: Platform<Ptr = Object, Ground = Native> {}
+
+impl<W: Platform<Ptr = Object, Ground = Native>> Over for W {}

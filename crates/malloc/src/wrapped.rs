@@ -7,21 +7,14 @@
 //! A violation is printed when it is found ([`crate::report`]). A damaged zone is repaired and the program
 //! goes on. A free of an address that is not allocated ends the process, as without debugging.
 
-use crate::engine::placed;
-use crate::engines;
 use crate::fast::Given;
-use crate::heap::{Heap, Over};
+use crate::heap::Heap;
 use crate::shared::Tenant;
-use crate::world::Native;
+use crate::world::{Native, Over};
 use slablab_native::stack;
-use slablab_pages::Pages;
-use slablab_slabs::engines::slab::SlabEngine;
-use slablab_slabs::engines::slqb::Slqb;
-use slablab_slabs::engines::slub::Slub;
 use slablab_slabs::preset::Choice;
 use slablab_slabs::wrap::{Around, Debugged, Hardened, Wrap};
-use slablab_slabs::{Front, Metadata, Preset};
-use std::sync::OnceLock;
+use slablab_slabs::{Front, Metadata};
 
 /// A wrapped engine of a world.
 pub type Wrapped<E, W = Native> = Debugged<W, E>;
@@ -75,48 +68,5 @@ impl<W: Over, E: Front<W, Common: Sync> + Sync> Serves for Heap<E, W> {
     }
     fn metadata(&'static self) -> &'static dyn Metadata<Native> {
         self
-    }
-}
-
-static HEAP: OnceLock<&'static dyn Serves> = OnceLock::new();
-
-/// The process's wrapped heap.
-///
-/// # Panics
-/// If it was not made.
-pub(crate) fn heap() -> &'static dyn Serves {
-    *HEAP.get().expect("the heap was made")
-}
-
-/// Makes the process's heap. `false` without memory.
-#[cold]
-#[inline(never)]
-pub(crate) fn make(pages: &'static Pages<Native>, first: u32, choice: &Choice) -> bool {
-    let made = if choice.wrap.encoded {
-        make_in::<Encoded>(pages, first, choice)
-    } else {
-        make_in::<Native>(pages, first, choice)
-    };
-    made.is_some_and(|heap| HEAP.set(heap).is_ok())
-}
-
-fn make_in<W: Over>(pages: &'static Pages<Native>, first: u32, choice: &Choice) -> Option<&'static dyn Serves>
-where
-    Wrapped<Slub<W>, W>: Sync,
-    Wrapped<Slqb<W>, W>: Sync,
-    Wrapped<SlabEngine<W>, W>: Sync,
-{
-    match choice.preset {
-        Preset::Slub(policy) => {
-            let policy = around(engines::slub_here(policy), choice);
-            Some(placed::<Wrapped<Slub<W>, W>, W>(pages, first, &policy)?)
-        }
-        Preset::Slqb(policy) => {
-            Some(placed::<Wrapped<Slqb<W>, W>, W>(pages, first, &around(policy, choice))?)
-        }
-        Preset::Slab(policy) => {
-            Some(placed::<Wrapped<SlabEngine<W>, W>, W>(pages, first, &around(policy, choice))?)
-        }
-        Preset::Slob(_) => None,
     }
 }

@@ -5,7 +5,7 @@
 //! environment.
 #![allow(unsafe_code, reason = "misuses the allocator on purpose")]
 
-use slablab_malloc::shared::FromHeap;
+use slablab_malloc::FromHeap;
 use slablab_malloc::world::Native;
 use slablab_malloc::{Given, api};
 use slablab_native::Object;

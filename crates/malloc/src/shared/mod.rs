@@ -19,10 +19,11 @@ mod stats;
 mod tenants;
 mod upkeep;
 
+pub use crate::env::choice;
 pub use pages::pages;
 pub(crate) use pages::start;
 pub use signal_frees::SignalFrees;
-pub(crate) use stats::print_stats;
+pub(crate) use stats::{METADATA_BYTES, print_stats};
 pub use stats::{Totals, print_cache, totals};
 pub use tenants::{
     NUMBERS, Named, Registration, Tenant, is_own, leak, publish, publish_static, register, release, withdraw,
@@ -31,12 +32,9 @@ pub(crate) use tenants::{OWN, register_own, write_cache_name};
 pub(crate) use upkeep::give_back;
 pub use upkeep::{end_works, trim, upkeep};
 
-use crate::heap::Over;
+use slablab_native::Sleep;
 use slablab_native::report::{self, Line};
-use slablab_native::{Object, Sleep};
-use slablab_platform::{CpuId, Gfp};
-use slablab_slabs::Metadata;
-use slablab_slabs::preset::Choice;
+use slablab_platform::CpuId;
 use std::fmt;
 
 /// In a fork's child: the other threads are not there.
@@ -60,26 +58,6 @@ pub fn on_child(hook: fn()) {
 /// Has every tenant free what the slot of a thread that ended holds.
 pub(crate) fn thread_exit(cpu: CpuId) {
     tenants::each(|tenant| tenant.thread_exit(cpu));
-}
-
-/// Metadata memory from the process's heap, for tenants without classes of their own.
-pub struct FromHeap;
-
-impl<W: Over> Metadata<W> for FromHeap {
-    fn alloc(&self, bytes: u32, gfp: Gfp) -> Option<Object> {
-        crate::engine::metadata()?.alloc(bytes, gfp)
-    }
-    fn free(&self, object: Object) {
-        // The heap that allocated it does not end before the process.
-        if let Some(heap) = crate::engine::metadata() {
-            heap.free(object);
-        }
-    }
-}
-
-/// The engine that the environment chose, and what is around it; `None` before the process's heap started.
-pub fn choice() -> Option<Choice> {
-    crate::engine::choice()
 }
 
 /// Ends the process with a report of what a caller did wrong.

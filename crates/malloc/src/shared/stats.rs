@@ -10,6 +10,7 @@ use slablab_platform::{NodeId, Topology};
 use slablab_slabs::{Geometry, Usage};
 use std::cell::Cell;
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Prints what there is, in slabinfo's columns.
 pub(crate) fn print_stats(engine: &dyn fmt::Display) {
@@ -25,6 +26,10 @@ pub(crate) fn print_stats(engine: &dyn fmt::Display) {
     ));
     tenants::each(|tenant| tenant.print_stats());
 }
+
+/// Bytes of live objects and blocks that hold metadata of engines: they are allocated, but not by a caller of
+/// malloc.
+pub(crate) static METADATA_BYTES: AtomicU64 = AtomicU64::new(0);
 
 /// What all heaps and object caches of the process hold. Not exact while other threads run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -70,7 +75,7 @@ pub fn totals() -> Totals {
     (slab_frames, totals.live_bytes, totals.free_objects) = sums.get();
     // Frames that are in no slab are in blocks.
     totals.live_bytes += used.saturating_sub(slab_frames) << shift;
-    totals.live_bytes = totals.live_bytes.saturating_sub(crate::heap::metadata_bytes());
+    totals.live_bytes = totals.live_bytes.saturating_sub(METADATA_BYTES.load(Relaxed));
     totals.free_frame_bytes = pages.resident_free_frames() << shift;
     totals.heap_bytes = (used << shift) + totals.free_frame_bytes;
     (totals.mappings, totals.mapping_bytes) = crate::mappings::totals();

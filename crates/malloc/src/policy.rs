@@ -1,0 +1,33 @@
+//! Values that a preset leaves open, chosen for a program.
+
+use slablab_native::system;
+use slablab_slabs::engines::slub::SlubPolicy;
+use slablab_slabs::order::COSTLY_ORDER;
+
+/// Bytes of the objects of the largest sheaf: a program's bursts are longer than a kernel's.
+const SHEAF_BYTES: u32 = 256 << 10;
+/// The order of the largest slabs, 64 KiB on pages of 4 KiB, if the choice names none.
+const MAX_ORDER: u8 = COSTLY_ORDER + 1;
+/// Addresses in the first sheaf: 12 and the header fill a class of 128 bytes.
+const ELASTIC: u32 = 12;
+
+/// Addresses in the largest sheaf of a cache with objects of `object_size` bytes. 252 and the header fill a
+/// class.
+pub fn sheaf_capacity(object_size: u32) -> u32 {
+    (SHEAF_BYTES / object_size).clamp(8, 252)
+}
+
+/// SLUB's policies for a heap or an object cache: values that a preset leaves open are chosen for a program.
+pub fn slub_here(mut policy: SlubPolicy) -> SlubPolicy {
+    if policy.elastic == 0 {
+        policy.elastic = ELASTIC;
+    }
+    // In smaller slabs, of a few objects of 16 to 32 KiB each, a third would be unused.
+    if policy.max_order == COSTLY_ORDER {
+        policy.max_order = MAX_ORDER;
+    }
+    policy.order_cpus = system::cpus_usable();
+    // The link is the first word, so that the second can hold the key by which a double free is found.
+    policy.link = slablab_slabs::cache::LinkPlace::Start;
+    policy
+}
