@@ -81,6 +81,19 @@ faults! {
             { nodes }.find(|node| P::node_frames(*node).1 > 0).expect("some node has memory")
         }
     }
+    /// Every CPU's memory node is the last one, with memory or without.
+    LostMemory {
+        fn cpu_memory_node(_cpu: CpuId) -> NodeId {
+            NodeId(P::nodes() - 1)
+        }
+    }
+    /// The memory node of CPUs with odd numbers is their own node, that of the others the nearest with
+    /// memory.
+    MixedMemory {
+        fn cpu_memory_node(cpu: CpuId) -> NodeId {
+            if cpu.0 % 2 == 1 { P::cpu_node(cpu) } else { P::cpu_memory_node(cpu) }
+        }
+    }
     /// The distance from a node to itself is 0, not 10.
     DistanceFromZero {
         fn distance(from: NodeId, to: NodeId) -> u32 {

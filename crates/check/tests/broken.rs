@@ -28,6 +28,11 @@ fn twisted<T: Twist<Alone>>() -> Outcome {
     conform_twisted::<T>(Shape::MEMORYLESS)
 }
 
+/// Three CPUs, the last two on nodes without memory.
+fn memory_on_one<T: Twist<Alone>>() -> Outcome {
+    conform_twisted::<T>(Shape { cpu_node: &[0, 1, 2], node_frames: &[8, 0, 0], ..Shape::ONE_NODE })
+}
+
 fn weak<O: Orders>() -> Outcome {
     conform_kit::<Loom<O>>(Shape::TWO_NODES, Limits::QUICK)
 }
@@ -38,7 +43,11 @@ fn kit<K: Kit>() -> Outcome {
 
 #[test]
 fn a_planted_fault_fails_in_the_check_that_names_it() {
+    check(cases! { memory_on_one:
+        MixedMemory => "topology.memory_node_is_nearest",
+    });
     check(cases! { twisted:
+        LostMemory => "topology.cpu_nodes",
         FarMemory => "topology.memory_node_is_nearest",
         DistanceFromZero => "topology.distances",
         CrookedNode => "topology.node_frames",

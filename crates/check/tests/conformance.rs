@@ -94,9 +94,10 @@ fn model() {
     let nodes = [GIB, 0, GIB].map(|bytes| NodeSpec { bytes }).to_vec();
     let distance = vec![vec![10, 20, 40], vec![40, 10, 15], vec![30, 15, 10]];
     let memoryless = MachineSpec { nodes, distance, cpu_node: vec![0, 1, 1, 2], ..plain.clone() };
+    let own_nodes = MachineSpec { memoryless_nodes: false, ..memoryless.clone() };
     let huge = MachineSpec::uniform(1024, 64, 16 * GIB);
     let tiny = MachineSpec::uniform(1, 1, GIB / 64);
-    for spec in [plain, large_pages, memoryless, huge, tiny] {
+    for spec in [plain, large_pages, memoryless, own_nodes, huge, tiny] {
         check("model", modelled::<Model>(&spec));
         check("model with clocks", timed(&spec));
         check("model that refuses", modelled::<Refusing<Model>>(&spec));

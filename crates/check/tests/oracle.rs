@@ -44,18 +44,17 @@ fn check<P: Testable, E: Engine<P>>(
 
 fn machines() -> Vec<(&'static str, MachineSpec)> {
     let plain = MachineSpec::uniform(4, 2, GIB);
+    let two_of_eight = MachineSpec {
+        cpu_node: (0..8).collect(),
+        nodes: (0..8).map(|node| NodeSpec { bytes: if node % 4 == 1 { GIB } else { 0 } }).collect(),
+        ..plain.clone()
+    };
     vec![
         ("one node", MachineSpec::uniform(2, 1, GIB)),
         ("two nodes", plain.clone()),
         ("64K pages", MachineSpec { page_shift: 16, ..plain.clone() }),
-        (
-            "memory on 2 of 8 nodes",
-            MachineSpec {
-                cpu_node: (0..8).collect(),
-                nodes: (0..8).map(|node| NodeSpec { bytes: if node % 4 == 1 { GIB } else { 0 } }).collect(),
-                ..plain.clone()
-            },
-        ),
+        ("memory on 2 of 8 nodes", two_of_eight.clone()),
+        ("memory on 2 of 8 nodes, own memory nodes", MachineSpec { memoryless_nodes: false, ..two_of_eight }),
         ("no high orders", MachineSpec { fail_order: Some(1), ..plain.clone() }),
         ("little memory", MachineSpec { nodes: vec![NodeSpec { bytes: 16 << 20 }; 2], ..plain }),
     ]

@@ -21,6 +21,7 @@ const GRACE_PERIOD_MS_MAX: u64 = 86_400_000;
 /// ```toml
 /// page_size = 65536          # bytes
 /// cpus = 160                 # spread in blocks over the nodes, unless the nodes say
+/// memoryless_nodes = "yes"   # CONFIG_HAVE_MEMORYLESS_NODES: ia64 and ppc64 "yes", x86 "no"
 /// [[nodes]]
 /// memory = "64G"             # 0 for a node without memory
 /// cpus = [0, 1, 2, 3]
@@ -33,6 +34,8 @@ pub struct MachineFile {
     pub page_size: Option<u64>,
     /// CPUs.
     pub cpus: Option<u16>,
+    /// Whether the kernel is built with CONFIG_HAVE_MEMORYLESS_NODES.
+    pub memoryless_nodes: Option<YesNo>,
     /// Nodes; none means those of the recording.
     pub nodes: Vec<NodeFile>,
     /// Seed of the model's random numbers.
@@ -44,6 +47,16 @@ pub struct MachineFile {
     /// Where it was read, for errors.
     #[serde(skip)]
     pub path: Option<PathBuf>,
+}
+
+/// An answer in a machine file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum YesNo {
+    /// `"yes"`
+    Yes,
+    /// `"no"`
+    No,
 }
 
 /// One node of a machine file.
@@ -202,12 +215,24 @@ pub fn choose(metadata: &Metadata, dump: Option<&Dump>, file: &MachineFile, at: 
     if file.cpus.is_some_and(|cpus| cpus < recorded_cpus) {
         note(format!("events of CPU n happen on CPU n mod {cpus}"));
     }
+    let memoryless_nodes = match file.memoryless_nodes {
+        Some(answer) => answer == YesNo::Yes,
+        None => {
+            let matters = nodes.iter().any(|node| node.bytes == 0);
+            has_memoryless_nodes(metadata, dump, &mut |text| {
+                if matters {
+                    note(text);
+                }
+            })
+        }
+    };
     let uniform = MachineSpec::uniform(cpus, 1, ASSUMED_NODE_BYTES);
     let spec = MachineSpec {
         page_shift: page_size.max(1).ilog2(),
         cpu_node,
         nodes,
         distance,
+        memoryless_nodes,
         seed: file.seed.unwrap_or(uniform.seed),
         grace_period_ns: file.grace_period_ms.map_or(uniform.grace_period_ns, |ms| ms * 1_000_000),
         fail_order: file.fail_order,
@@ -218,6 +243,29 @@ pub fn choose(metadata: &Metadata, dump: Option<&Dump>, file: &MachineFile, at: 
     }
     spec.check().at(at)?;
     Ok(Chosen { spec, recorded_cpus, assumed })
+}
+
+/// Whether the recorded kernel has CONFIG_HAVE_MEMORYLESS_NODES: by its configuration, else by its
+/// architecture.
+fn has_memoryless_nodes(metadata: &Metadata, dump: Option<&Dump>, note: &mut impl FnMut(String)) -> bool {
+    if let Some(value) = metadata.config.get("HAVE_MEMORYLESS_NODES") {
+        return value == "y";
+    }
+    let architecture = metadata.architecture.as_deref().or_else(|| dump?.arch.as_deref());
+    match architecture {
+        Some("x86_64" | "i386" | "i486" | "i586" | "i686") => false,
+        Some("ppc64" | "ppc64le" | "ia64") => true,
+        other => {
+            // From memory: arm64 has it since 4.9.
+            let assumed = other == Some("aarch64");
+            let (answer, who) = (if assumed { "with" } else { "without" }, other.unwrap_or("unknown"));
+            note(format!(
+                "a kernel {answer} CONFIG_HAVE_MEMORYLESS_NODES: the architecture is {who}; memoryless_nodes = \
+                 \"yes\" or \"no\" in a machine file says it"
+            ));
+            assumed
+        }
+    }
 }
 
 fn place(cpu_node: &mut [u16], cpus: impl Iterator<Item = usize>, node: u16) {

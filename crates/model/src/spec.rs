@@ -13,6 +13,10 @@ pub struct MachineSpec {
     pub nodes: Vec<NodeSpec>,
     /// Distances, row by row; empty means 10 at home and 20 elsewhere.
     pub distance: Vec<Vec<u32>>,
+    /// Whether the kernel is built with CONFIG_HAVE_MEMORYLESS_NODES (ia64 and ppc64 are, x86 is not). If it
+    /// is, the memory node of a CPU whose own node has no memory is the nearest node with memory; if it is
+    /// not, every CPU's memory node is its own node.
+    pub memoryless_nodes: bool,
     /// How long a grace period takes, nanoseconds of event time.
     pub grace_period_ns: u64,
     /// Page allocations of this order or above fail: a policy for tests and what-ifs.
@@ -50,6 +54,7 @@ impl MachineSpec {
             cpu_online: Vec::new(),
             nodes: vec![NodeSpec { bytes }; nodes as usize],
             distance: Vec::new(),
+            memoryless_nodes: true,
             grace_period_ns: 10_000_000,
             fail_order: None,
             seed: 1,

@@ -84,6 +84,9 @@ impl<L: Level> MachineAt<L> {
             None => 20,
         };
         let nearest = |node: &u16| {
+            if !spec.memoryless_nodes {
+                return NodeId(*node);
+            }
             let with_memory = (0..spec.nodes.len()).filter(|to| node_frames[*to].1 > 0);
             NodeId(with_memory.min_by_key(|to| (distance(*node, *to), *to)).expect("some node has memory")
                 as u16)

@@ -151,8 +151,8 @@ macro_rules! suite {
 
 suite! {
     topology.numbers Nothing: "There are CPUs, nodes and pages, and the current CPU is one of the CPUs.";
-    topology.cpu_nodes Nothing: "A CPU is on a node that exists, and its memory node has memory.";
-    topology.memory_node_is_nearest Nothing: "No node with memory is nearer to a CPU than its memory node.";
+    topology.cpu_nodes Nothing: "A CPU is on a node that exists. Its memory node has memory, or is its own node.";
+    topology.memory_node_is_nearest Nothing: "A memory node with memory is the nearest to its CPU. CPUs without memory answer all alike.";
     topology.distances Nothing: "A node is at distance 10 from itself and farther from every other.";
     topology.node_frames Nothing: "Nodes' frames start at multiples of the largest block and do not overlap.";
     topology.on_cpu Nothing: "Code that was put on a CPU runs there, in a task.";

@@ -32,11 +32,16 @@ pub trait Topology: Sized + 'static {
     /// The CPU this code runs on: a hint, because the scheduler may move the caller before it uses the
     /// answer.
     fn cpu() -> CpuId;
-    /// The node a CPU is on.
+    /// The node a CPU is on, with memory or without.
     fn cpu_node(cpu: CpuId) -> NodeId;
-    /// The nearest node with memory, seen from a CPU: the kernel's `cpu_to_mem()`.
+    /// The memory node of a CPU: the node whose objects are local to the CPU, the kernel's `cpu_to_mem()`.
+    ///
+    /// A kernel built with CONFIG_HAVE_MEMORYLESS_NODES (ia64, ppc64) answers the nearest node with memory.
+    /// A kernel built without (x86) answers the CPU's own node, even if that node has no memory. A world
+    /// answers in one of the two ways for all its CPUs. Callers must therefore expect a memory node whose
+    /// frame count is 0: no object is local to such a CPU.
     fn cpu_memory_node(cpu: CpuId) -> NodeId;
-    /// The nearest node with memory, seen from the CPU this code runs on: the kernel's `numa_mem_id()`.
+    /// The memory node of the CPU this code runs on: the kernel's `numa_mem_id()`.
     #[inline]
     fn memory_node() -> NodeId {
         Self::cpu_memory_node(Self::cpu())

@@ -39,8 +39,11 @@ impl<W: World, E: Engine<W>> Run<'_, W, E> {
         free.sort_unstable();
         let order: Vec<u16> = free.iter().map(|(_, index)| *index).collect();
         let engine = &self.caches[cache];
-        let has_memory = slab.node < Model::nodes() && Model::node_frames(NodeId(slab.node)).1 > 0;
-        let node = if has_memory { NodeId(slab.node) } else { Model::cpu_memory_node(CpuId(0)) };
+        let has_memory = |node: &NodeId| node.0 < Model::nodes() && Model::node_frames(*node).1 > 0;
+        let first = Model::cpu_memory_node(CpuId(0));
+        let nearest = self.pages.nearest(first).next();
+        let candidates = [Some(NodeId(slab.node)), Some(first), nearest];
+        let Some(node) = candidates.into_iter().flatten().find(has_memory) else { return };
         let place = match slab.place {
             Place::Cpu(cpu) => Place::Cpu(CpuId(cpu.0 % self.cpus)),
             Place::CpuPartial(cpu) => Place::CpuPartial(CpuId(cpu.0 % self.cpus)),

@@ -7,7 +7,7 @@ use slablab_lab::explain::measures::Unit;
 use slablab_lab::explain::shapley::{Interaction, Mean};
 use slablab_lab::explain::{Explained, Explanation, Question, explain};
 use slablab_lab::import::{self, Input};
-use slablab_lab::machine::{MachineFile, Memory, NodeFile};
+use slablab_lab::machine::{MachineFile, Memory, NodeFile, YesNo};
 use slablab_lab::output::explain_page;
 use slablab_lab::output::{cache_json, explain_json, explain_table, replay_json};
 use slablab_lab::replay::{Options, replay};
@@ -198,7 +198,11 @@ fn two_engines() {
 
     // With a node without memory the node rule matters, and both engines know it by one name.
     let node = |memory| NodeFile { memory: Memory(memory), ..NodeFile::default() };
-    let nodes = || MachineFile { nodes: vec![node(8 << 30), node(0)], ..MachineFile::default() };
+    let nodes = || MachineFile {
+        nodes: vec![node(8 << 30), node(0)],
+        memoryless_nodes: Some(YesNo::Yes),
+        ..MachineFile::default()
+    };
     let explained = ask("slub@2.6.32", "slqb@2009-01,memoryless=nearest", |_| {}, nodes());
     check(&explained, "engine orders memoryless");
     assert!(explained.carries(2), "the node rule does something where a node has no memory");

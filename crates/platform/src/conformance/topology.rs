@@ -28,14 +28,30 @@ pub(super) fn cpu_nodes<P: Testable>() -> Verdict {
         let (node, memory) = (P::cpu_node(cpu), P::cpu_memory_node(cpu));
         ensure!(node.0 < P::nodes(), "{cpu:?} is on {node:?} of {} nodes", P::nodes());
         ensure!(memory.0 < P::nodes(), "{cpu:?} has memory on {memory:?} of {} nodes", P::nodes());
-        ensure!(P::node_frames(memory).1 > 0, "{cpu:?} has memory on {memory:?}, which has none");
+        ensure!(
+            P::node_frames(memory).1 > 0 || memory == node,
+            "{cpu:?} on {node:?} has memory on {memory:?}, which has none"
+        );
     }
     Ok(())
 }
 
 pub(super) fn memory_node_is_nearest<P: Testable>() -> Verdict {
+    // Whether the memory node of the last CPU on a node without memory had memory.
+    let mut before = None;
     for cpu in cpus::<P>() {
         let (node, memory) = (P::cpu_node(cpu), P::cpu_memory_node(cpu));
+        let has_memory = P::node_frames(memory).1 > 0;
+        if P::node_frames(node).1 == 0 {
+            let alike = before.replace(has_memory).is_none_or(|before| before == has_memory);
+            ensure!(
+                alike,
+                "{cpu:?} takes memory from {memory:?}, another CPU on a node without memory does not"
+            );
+        }
+        if !has_memory {
+            continue;
+        }
         for nearer in nodes::<P>().filter(|other| P::node_frames(*other).1 > 0) {
             ensure!(
                 P::distance(node, nearer) >= P::distance(node, memory),

@@ -2,7 +2,10 @@
 
 use super::program::trace;
 use super::{PRESETS, check_with, machine, presets, run};
+use slablab_lab::machine::choose;
 use slablab_lab::replay::Options;
+use slablab_workloads::Metadata;
+use std::path::Path;
 
 #[test]
 fn machines() {
@@ -55,8 +58,11 @@ fn nodes() {
     let memoryless = "[[nodes]]\nmemory = \"1G\"\n[[nodes]]\nmemory = 0";
     let program = "cache filp 256; 0 alloc filp 0-3; 1 alloc filp 4-7; 1 free filp 0-3; 0 free filp 4";
     check_on(two, program, "filp: slabs=2 frees_other_cpu=5 frees_other_node=5; total: frees_other_node=5");
-    // The memory of CPU 1 is node 0's: another CPU, but no other node.
-    check_on(memoryless, program, "filp: slabs=2 frees_other_cpu=5 frees_other_node=0 alloc_fastpath=6");
+    // The recording is of x86: no memory is local to CPU 1.
+    check_on(memoryless, program, "filp: slabs=2 frees_other_cpu=5 frees_other_node=4 alloc_fastpath=6");
+    // With CONFIG_HAVE_MEMORYLESS_NODES CPU 1's memory node is node 0: another CPU, but no other node.
+    let nearest = format!("memoryless_nodes = \"yes\"\n{memoryless}");
+    check_on(&nearest, program, "filp: slabs=2 frees_other_cpu=5 frees_other_node=0 alloc_fastpath=6");
     // Asking for a node without memory gets the nearest.
     check_on(memoryless, "cache filp 256; 1 alloc filp 0-3 node1", "filp: slabs=1 allocs=4 allocs_failed=0");
     check_on(
@@ -66,6 +72,36 @@ fn nodes() {
     );
     // A node that this machine does not have is none asked for.
     check_on(two, "cache filp 256; 0 alloc filp 0-3 node7", "filp: slabs=1 allocs=4");
+}
+
+/// Whether the modelled kernel has CONFIG_HAVE_MEMORYLESS_NODES: the machine file says it, else the
+/// recording's configuration, else its architecture. Only an assumption that matters is printed.
+#[test]
+fn the_architecture_decides_about_memory_nodes() {
+    let one_without = "cpus = 2\n[[nodes]]\nmemory = \"1G\"\n[[nodes]]\nmemory = 0";
+    let check = |toml: &str, architecture: Option<&str>, config: &str, expected: bool, assumed: &str| {
+        let mut metadata = Metadata { architecture: architecture.map(String::from), ..Metadata::default() };
+        metadata.page_size_bytes = Some(4096);
+        if !config.is_empty() {
+            metadata.config.insert("HAVE_MEMORYLESS_NODES".into(), config.into());
+        }
+        let chosen =
+            choose(&metadata, None, &machine(toml), Path::new("trace")).expect("the machine is right");
+        assert_eq!(chosen.spec.memoryless_nodes, expected, "{architecture:?} {toml}");
+        assert_eq!(chosen.assumed.is_empty(), assumed.is_empty(), "{architecture:?}: {:?}", chosen.assumed);
+        assert!(chosen.assumed.iter().all(|said| said.contains(assumed)), "{:?}", chosen.assumed);
+    };
+    check(one_without, Some("x86_64"), "", false, "");
+    check(one_without, Some("ppc64le"), "", true, "");
+    check(one_without, Some("ia64"), "", true, "");
+    check(one_without, Some("x86_64"), "y", true, "");
+    check(one_without, Some("ppc64le"), "n", false, "");
+    check(&format!("memoryless_nodes = \"no\"\n{one_without}"), Some("ppc64le"), "y", false, "");
+    check(&format!("memoryless_nodes = \"yes\"\n{one_without}"), Some("x86_64"), "", true, "");
+    check(one_without, Some("s390x"), "", false, "the architecture is s390x");
+    check(one_without, Some("aarch64"), "", true, "the architecture is aarch64");
+    check(one_without, None, "", false, "the architecture is unknown");
+    check("cpus = 2\n[[nodes]]\nmemory = \"1G\"", None, "", false, "");
 }
 
 /// A large machine, every CPU of which does something.

@@ -6,6 +6,7 @@
 
 mod elastic;
 mod eras;
+mod memoryless;
 mod orders;
 mod reserves;
 mod slabs;
@@ -270,10 +271,16 @@ fn two_nodes() -> MachineSpec {
     MachineSpec::uniform(4, 2, 256 * MIB)
 }
 
-/// CPUs 0 and 1 on node 0, which has no memory; 2 and 3 on node 1; 4 and 5 on node 2.
+/// CPUs 0 and 1 on node 0, which has no memory; 2 and 3 on node 1; 4 and 5 on node 2. The kernel has
+/// CONFIG_HAVE_MEMORYLESS_NODES.
 fn memoryless() -> MachineSpec {
     let node = |bytes| NodeSpec { bytes };
     MachineSpec { nodes: vec![node(0), node(256 * MIB), node(256 * MIB)], ..MachineSpec::uniform(6, 3, MIB) }
+}
+
+/// The machine of [`memoryless`] under a kernel without CONFIG_HAVE_MEMORYLESS_NODES.
+fn own_memory_nodes() -> MachineSpec {
+    MachineSpec { memoryless_nodes: false, ..memoryless() }
 }
 
 const SMALL: CacheSpec = CacheSpec::of_size(64);

@@ -17,19 +17,12 @@ fn sheaves_serve_the_own_node_only() {
     case("many at once", &[Alloc(0, 100), Mark, FreeBulk(2, 100)], &[Counted(FreeSlowpath, 100)]);
 }
 
-/// In 7.0, CPUs of a node without memory share the nearest node's barn. In 7.1 such a node has a barn of its
-/// own, and its sheaves accept objects of every node.
+/// With CONFIG_HAVE_MEMORYLESS_NODES, CPUs of a node without memory share the nearest node's barn in 7.0. In
+/// 7.1 such a node has a barn of its own, and its sheaves accept objects of the nearest node with memory.
 #[test]
 fn memoryless_nodes_have_barns_by_release() {
-    let case = |preset, steps, expected| {
-        check(&Case {
-            name: "memoryless",
-            machine: memoryless,
-            presets: preset,
-            spec: SMALL,
-            steps,
-            expected,
-        });
+    let case = |presets, steps, expected| {
+        check(&Case { name: "with", machine: memoryless, presets, spec: SMALL, steps, expected });
     };
     // Three sheaves of objects; one of them goes to a barn.
     let steps = &[Alloc(2, 180), Free(0, 180), Mark, Alloc(2, 1)];
@@ -39,11 +32,62 @@ fn memoryless_nodes_have_barns_by_release() {
     case(BOTH, steps, &[Counted(BarnGet, 1), Counted(SheafRefill, 0)]);
     // Node 2 is not the nearest node of node 0.
     let steps = &[Alloc(4, 10), Mark, Free(0, 10)];
-    case(&["slub@7.0", "slub@7.1,barns=memory-nodes"], steps, &[Counted(FreeSlowpath, 10)]);
-    case(&["slub@7.1", "slub@7.0,barns=online-nodes"], steps, &[Counted(FreeFastpath, 10), Parked(50 + 10)]);
-    // A request for a node checks the object's node. The objects in the sheaf are of node 2.
-    let steps = &[Alloc(4, 10), Free(0, 10), Mark, AllocOn(0, 1, 1)];
-    case(&["slub@7.1"], steps, &[Counted(AllocFastpath, 0), Counted(AllocSlowpath, 1)]);
+    case(BOTH, steps, &[Counted(FreeSlowpath, 10)]);
+    case(&["slub@7.1,barns=memory-nodes"], steps, &[Counted(FreeSlowpath, 10)]);
+    let steps = &[Alloc(2, 10), Mark, Free(0, 10)];
+    case(BOTH, steps, &[Counted(FreeFastpath, 10)]);
+}
+
+/// Without CONFIG_HAVE_MEMORYLESS_NODES a node without memory has no barn in 7.0: nothing fills the sheaves
+/// of its CPUs, and they accept no object. In 7.1 it has a barn, and its CPUs' sheaves accept objects of
+/// every node.
+#[test]
+fn own_memory_nodes_have_barns_since_7_1() {
+    let case = |presets, steps, expected| {
+        check(&Case { name: "without", machine: own_memory_nodes, presets, spec: SMALL, steps, expected });
+    };
+    let old = &["slub@7.0", "slub@7.1,barns=memory-nodes"];
+    let new = &["slub@7.1", "slub@7.0,barns=online-nodes"];
+    let steps = &[Alloc(0, 10), Free(0, 10)];
+    let slow = &[
+        Counted(AllocSlowpath, 10),
+        Counted(SheafRefill, 0),
+        Counted(BarnGetFail, 0),
+        Counted(FreeSlowpath, 10),
+        Parked(0),
+    ];
+    case(old, steps, slow);
+    case(new, steps, &[Counted(AllocFastpath, 10), Counted(SheafRefill, 60), Counted(FreeFastpath, 10)]);
+    // The objects of node 2, which is not the nearest of node 0.
+    let steps = &[Alloc(4, 10), Mark, Free(0, 10)];
+    case(old, steps, &[Counted(FreeSlowpath, 10)]);
+    case(new, steps, &[Counted(FreeFastpath, 10), Parked(50 + 10)]);
+    case(old, &[Alloc(4, 40), Mark, FreeBulk(0, 40)], &[Counted(FreeSlowpath, 40)]);
+    // A request for the CPU's own node looks at the object's node. The objects in the sheaf are of node 2.
+    let steps = &[Alloc(4, 10), Free(0, 10), Mark, AllocOn(0, 0, 1)];
+    case(new, steps, &[Counted(AllocFastpath, 0), Counted(AllocSlowpath, 1)]);
+    // Without a barn there is no sheaf to collect frees through RCU.
+    let steps = &[Alloc(2, 60), Mark, FreeRcu(0, 60), Grace];
+    case(old, steps, &[Counted(FreeRcuSheafFail, 60), Counted(FreeSlowpath, 60), Live(0)]);
+    case(new, steps, &[Counted(FreeRcuSheaf, 60), Counted(BarnPut, 1), Live(0), Parked(60)]);
+}
+
+/// Where a node has no barn, a sheaf that was lent becomes the spare, which is used up and not filled again.
+/// A second one goes back to its cache.
+#[test]
+fn sheaves_are_lent_without_a_barn() {
+    let case = |steps, expected| {
+        let presets = &["slub@7.0"];
+        check(&Case { name: "lent", machine: own_memory_nodes, presets, spec: SMALL, steps, expected });
+    };
+    let lent = &[Lend(0, 20), Return(0), Mark, Alloc(0, 61)];
+    case(lent, &[Counted(AllocFastpath, 60), Counted(AllocSlowpath, 1), Counted(SheafRefill, 0)]);
+    let two = &[Lend(0, 20), Lend(0, 20), Mark, Return(0), Return(0)];
+    let back = &[Counted(SheafReturnFast, 1), Counted(SheafReturnSlow, 1), Counted(SheafFree, 1), Parked(60)];
+    case(two, back);
+    // The spare, emptied, collects frees through RCU; after the grace period no object is local.
+    let rcu = &[Lend(0, 60), Use(60), Return(0), Mark, FreeRcu(0, 60), Grace];
+    case(rcu, &[Counted(FreeRcuSheaf, 60), Counted(BarnPut, 0), Live(0), Parked(0), Counted(SheafFree, 1)]);
 }
 
 #[test]

@@ -68,15 +68,19 @@ impl<P: Platform> Slub<P> {
             slot.sheaves.spare = Some(Stock::empty(sheaf));
             return None;
         }
-        let barn = self.barn_node(slot.cpu());
-        (!self.with_barn(barn, |barn| barn.put_empty(sheaf))).then_some(sheaf)
+        let stowed = self.barn_node(slot.cpu()).is_some_and(|barn| self.put_empty(barn, sheaf));
+        (!stowed).then_some(sheaf)
     }
 
-    /// An empty sheaf's memory goes back, or to the barn where this call cannot give it back.
+    /// Gives an empty sheaf's memory back. If this call has no metadata memory to give it back to, the sheaf
+    /// goes to the barn.
     pub(super) fn retire(&self, backing: &Backing<'_, P>, sheaf: P::Ptr) {
         let Some(metadata) = backing.metadata else {
+            let cpu = P::cpu();
+            // A barn that no CPU uses is emptied when the cache is flushed.
+            let node = self.barn_node(cpu).unwrap_or_else(|| P::cpu_node(cpu));
             // Where sheaves grow, this one may be too small for the CPU that takes it from the barn.
-            return self.with_barn(self.barn_node(P::cpu()), |barn| match self.policy.elastic {
+            return self.with_barn(node, |barn| match self.policy.elastic {
                 0 => barn.force_empty(sheaf),
                 _ => barn.put_outgrown(sheaf),
             });
@@ -163,12 +167,34 @@ impl<P: Platform> Slub<P> {
         f(&mut self.barns.get(node).lock())
     }
 
-    /// The node whose barn a CPU uses.
-    pub(super) fn barn_node(&self, cpu: CpuId) -> NodeId {
+    /// Puts a full sheaf into a node's barn. False if the barn is at its limit.
+    pub(super) fn put_full(&self, node: NodeId, sheaf: P::Ptr) -> bool {
+        self.with_barn(node, |barn| barn.put_full(sheaf, self.barn_full))
+    }
+
+    /// Puts an empty sheaf into a node's barn. False if the barn is at its limit.
+    pub(super) fn put_empty(&self, node: NodeId, sheaf: P::Ptr) -> bool {
+        self.with_barn(node, |barn| barn.put_empty(sheaf))
+    }
+
+    /// The node whose barn a CPU uses. `None` if that node has no barn: until 7.0 the barn was part of what
+    /// the cache has for each node with memory.
+    pub(super) fn barn_node(&self, cpu: CpuId) -> Option<NodeId> {
+        let node = self.sheaf_node(cpu);
+        self.has_barn(node).then_some(node)
+    }
+
+    /// The node that a CPU's sheaves belong to, with a barn or without.
+    pub(super) fn sheaf_node(&self, cpu: CpuId) -> NodeId {
         match self.policy.barns {
             Barns::MemoryNodes => P::cpu_memory_node(cpu),
             Barns::OnlineNodes => P::cpu_node(cpu),
         }
+    }
+
+    /// Whether a node has a barn.
+    pub(super) fn has_barn(&self, node: NodeId) -> bool {
+        self.policy.barns == Barns::OnlineNodes || P::nodes() == 1 || P::node_frames(node).1 > 0
     }
 
     /// Whether this CPU's sheaves take objects of a slab in this state: it is local, and not of the reserves.
@@ -183,12 +209,12 @@ impl<P: Platform> Slub<P> {
         node == P::memory_node() || self.takes_any_node()
     }
 
-    /// Whether this CPU's sheaves take objects of any node: its own node has no memory, so no object is local
-    /// (7.1).
+    /// Whether this CPU's sheaves take objects of any node: its memory node has no memory, so no object is
+    /// local (7.1).
     #[cold]
     #[inline]
     pub(in crate::engines::slub) fn takes_any_node(&self) -> bool {
-        self.policy.barns == Barns::OnlineNodes && P::node_frames(P::cpu_node(P::cpu())).1 == 0
+        self.policy.barns == Barns::OnlineNodes && P::node_frames(P::memory_node()).1 == 0
     }
 }
 

@@ -130,6 +130,8 @@ impl<P: Platform> Slub<P> {
         if self.swap_in(&mut slot) {
             return true;
         }
+        // Without a barn there is no refill either.
+        let Some(barn) = self.barn_node(slot.cpu()) else { return false };
         if self.is_young(&slot.array()) {
             drop(slot);
             return self.refill_young(backing, gfp);
@@ -138,7 +140,6 @@ impl<P: Platform> Slub<P> {
             return false;
         }
         let spare = slot.sheaves.spare.take().map(|spare| spare.sheaf);
-        let barn = self.barn_node(slot.cpu());
         drop(slot);
         let kept = spare.or_else(|| self.with_barn(barn, Barn::get_empty));
         let Some(sheaf) = kept.or_else(|| self.new_sheaf(backing, self.sheaf_capacity, gfp)) else {
@@ -165,7 +166,7 @@ impl<P: Platform> Slub<P> {
             slot.set_array(HotArray { storage: Some(spare.sheaf), size: spare.size, ..main });
             return true;
         }
-        let barn = self.barn_node(slot.cpu());
+        let Some(barn) = self.barn_node(slot.cpu()) else { return false };
         match self.with_barn(barn, |barn| barn.replace_empty(empty)) {
             Some(full) => {
                 slot.count(Event::BarnGet, 1);
@@ -227,9 +228,8 @@ impl<P: Platform> Slub<P> {
             slot.sheaves.spare = Some(stock);
             None
         } else {
-            let barn = self.barn_node(slot.cpu());
-            let full = stock.size == self.sheaf_capacity;
-            let put = full && self.with_barn(barn, |barn| barn.put_full(stock.sheaf, self.barn_full));
+            let barn = self.barn_node(slot.cpu()).filter(|_| stock.size == self.sheaf_capacity);
+            let put = barn.is_some_and(|barn| self.put_full(barn, stock.sheaf));
             (!put).then_some(stock)
         };
         let serves = slot.array().size > 0;
@@ -267,7 +267,7 @@ impl<P: Platform> Slub<P> {
             drop(slot);
             return self.grow_young(backing) || self.flush_main(backing);
         }
-        let barn = self.barn_node(slot.cpu());
+        let Some(barn) = self.barn_node(slot.cpu()) else { return false };
         let empty = match slot.sheaves.spare {
             Some(spare) if spare.size < main.capacity && self.policy.elastic > 0 => {
                 self.share_with_spare(&mut slot, spare);
@@ -322,7 +322,7 @@ impl<P: Platform> Slub<P> {
                     true
                 }
                 Some(_) => {
-                    let put = self.with_barn(barn, |barn| barn.put_full(full, self.barn_full));
+                    let put = barn.is_some_and(|barn| self.put_full(barn, full));
                     slot.count(if put { Event::BarnPut } else { Event::BarnPutFail }, 1);
                     put
                 }

@@ -55,10 +55,9 @@ impl<P: Platform> Slub<P> {
         }
         drop(slot);
         self.slots.count(Event::SheafReturnSlow, 1);
-        let barn = self.barn_node(P::cpu());
+        let Some(barn) = self.barn_node(P::cpu()) else { return self.put_away(backing, sheaf) };
         let size = self.fill(backing, gfp, stock, sheaf.capacity);
-        if size < sheaf.capacity || !self.with_barn(barn, |barn| barn.put_full(sheaf.storage, self.barn_full))
-        {
+        if size < sheaf.capacity || !self.put_full(barn, sheaf.storage) {
             self.put_away(backing, Sheaf { size, ..sheaf });
         }
     }
@@ -69,7 +68,7 @@ impl<P: Platform> Slub<P> {
         if let Some(spare) = slot.sheaves.spare.take() {
             return Some(spare);
         }
-        let barn = self.barn_node(slot.cpu());
+        let barn = self.barn_node(slot.cpu())?;
         drop(slot);
         self.with_barn(barn, |barn: &mut Barn<P>| {
             let full = barn.get_full().map(|sheaf| Stock { sheaf, size: self.sheaf_capacity });
@@ -79,9 +78,8 @@ impl<P: Platform> Slub<P> {
 
     fn put_away(&self, backing: &Backing<'_, P>, sheaf: Sheaf<P>) {
         self.flush(backing, Stock { sheaf: sheaf.storage, size: sheaf.size });
-        let barn = self.barn_node(P::cpu());
-        if sheaf.capacity > self.sheaf_capacity || !self.with_barn(barn, |barn| barn.put_empty(sheaf.storage))
-        {
+        let barn = self.barn_node(P::cpu()).filter(|_| sheaf.capacity <= self.sheaf_capacity);
+        if !barn.is_some_and(|barn| self.put_empty(barn, sheaf.storage)) {
             self.retire(backing, sheaf.storage);
         }
     }

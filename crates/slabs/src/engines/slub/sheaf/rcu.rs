@@ -65,7 +65,7 @@ impl<P: Platform> Slub<P> {
             slot.sheaves.rcu = Some(spare);
             return Some(slot);
         }
-        let barn = self.barn_node(slot.cpu());
+        let barn = self.barn_node(slot.cpu())?;
         drop(slot);
         let kept = self.with_barn(barn, Barn::get_empty);
         let sheaf = kept.or_else(|| self.new_sheaf(backing, self.sheaf_capacity, Gfp::NOWAIT))?;
@@ -90,36 +90,36 @@ impl<P: Platform> Slub<P> {
         if stock.size < self.sheaf_capacity {
             P::storage_store(stock.sheaf, word(stock.size), None);
         }
-        let argument = Waiting { sheaf: stock.sheaf, barn: self.barn_node(slot.cpu()) }.pack::<P>();
+        let argument = Waiting { sheaf: stock.sheaf, node: self.sheaf_node(slot.cpu()) }.pack::<P>();
         P::after_grace_period(Work { kind: WorkKind::FreeSheaf, cache: self.id.0, argument });
     }
 
     /// The readers of a sheaf's objects have ended. The sheaf goes to the barn if it is full of objects that
     /// a sheaf there may hold, and the barn has room. Else its objects go to slabs.
     pub(in crate::engines::slub) fn sheaf_waited(&self, backing: &Backing<'_, P>, argument: u64) {
-        let Waiting { sheaf, barn } = Waiting::unpack::<P>(argument);
+        let Waiting { sheaf, node } = Waiting::unpack::<P>(argument);
         let objects = (0..self.sheaf_capacity).map_while(|index| P::storage_load(sheaf, word(index)));
         let mut stock = Stock { sheaf, size: objects.count() as u32 };
-        self.remove_strangers(backing, &mut stock, barn);
+        self.remove_strangers(backing, &mut stock, node);
         if stock.size == self.sheaf_capacity {
-            let put = self.with_barn(barn, |barn| barn.put_full(sheaf, self.barn_full));
+            let put = self.has_barn(node) && self.put_full(node, sheaf);
             self.slots.count(if put { Event::BarnPut } else { Event::BarnPutFail }, 1);
             if put {
                 return;
             }
         }
         self.flush(backing, stock);
-        if !self.with_barn(barn, |barn| barn.put_empty(sheaf)) {
+        if !(self.has_barn(node) && self.put_empty(node, sheaf)) {
             self.retire(backing, sheaf);
         }
     }
 
     /// Frees the objects of other nodes and of the reserves to their slabs, and closes the gaps.
-    fn remove_strangers(&self, backing: &Backing<'_, P>, stock: &mut Stock<P>, barn: NodeId) {
-        let any_node = P::nodes() == 1 || P::node_frames(barn).1 == 0;
+    fn remove_strangers(&self, backing: &Backing<'_, P>, stock: &mut Stock<P>, node: NodeId) {
+        let any_node = P::nodes() == 1 || (self.has_barn(node) && P::node_frames(node).1 == 0);
         let stays = |object: P::Ptr| {
             let state = Slab::<P>::of(object).map(|(_, state)| state);
-            state.is_some_and(|state| !state.reserve && (any_node || state.node == barn))
+            state.is_some_and(|state| !state.reserve && (any_node || state.node == node))
         };
         let mut kept = 0;
         for index in 0..stock.size {
@@ -137,22 +137,22 @@ impl<P: Platform> Slub<P> {
     }
 }
 
-/// A detached sheaf and the barn it came from, in the argument of its work. Bits: frame 0-31, offset in the
-/// frame in units of 8 bytes 32-47, node 48-63.
+/// A detached sheaf and the node of the CPU it came from, in the argument of its work. Bits: frame 0-31,
+/// offset in the frame in units of 8 bytes 32-47, node 48-63.
 struct Waiting<Ptr> {
     sheaf: Ptr,
-    barn: NodeId,
+    node: NodeId,
 }
 
 impl<Ptr> Waiting<Ptr> {
     fn pack<P: Platform<Ptr = Ptr>>(self) -> u64 {
         let (frame, offset) = P::locate(self.sheaf);
         debug_assert!(offset / 8 <= u16::MAX as u32, "offset {offset} in a frame");
-        frame.0 as u64 | (offset as u64 / 8) << 32 | (self.barn.0 as u64) << 48
+        frame.0 as u64 | (offset as u64 / 8) << 32 | (self.node.0 as u64) << 48
     }
 
     fn unpack<P: Platform<Ptr = Ptr>>(argument: u64) -> Self {
         let sheaf = P::address(Pfn(argument as u32), (argument >> 32 & 0xffff) * 8);
-        Waiting { sheaf, barn: NodeId((argument >> 48) as u16) }
+        Waiting { sheaf, node: NodeId((argument >> 48) as u16) }
     }
 }
