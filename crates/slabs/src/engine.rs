@@ -143,10 +143,7 @@ pub trait Engine<P: Platform>: Sized {
     /// An object of a lent sheaf; `None` only when it is used up.
     fn alloc_from_lent(&self, sheaf: &mut Sheaf<P>, gfp: Gfp) -> Option<P::Ptr> {
         let object = sheaf.pop(self.id())?;
-        if gfp.any(Gfp::ZERO) {
-            P::fill(object, self.geometry().object_size, 0);
-        }
-        Some(object)
+        Some(zero_if_asked::<P>(object, self.geometry().object_size, gfp))
     }
     /// Hands a sheaf back, with the metadata memory it was lent with.
     fn return_sheaf(&self, backing: &Backing<'_, P, Self::Common>, _gfp: Gfp, mut sheaf: Sheaf<P>) {
@@ -212,6 +209,16 @@ pub trait Engine<P: Platform>: Sized {
     fn counted_on(&self, cpu: CpuId, event: Event) -> u64;
 }
 
+/// Fills the `bytes` bytes of a new object with zeros if the request's flags have `__GFP_ZERO`. Returns the
+/// object.
+#[inline(always)]
+pub(crate) fn zero_if_asked<P: Platform>(object: P::Ptr, bytes: u32, gfp: Gfp) -> P::Ptr {
+    if gfp.any(Gfp::ZERO) {
+        P::fill(object, bytes, 0);
+    }
+    object
+}
+
 /// Where a seeded slab is. An engine without such a place takes its nearest equivalent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
@@ -269,6 +276,17 @@ impl Usage {
     /// Objects that callers hold: parked and quarantined ones are left out.
     pub fn live_objects(&self) -> u64 {
         self.active_objects() - self.parked - self.quarantined
+    }
+
+    /// Whether the cache can be destroyed.
+    ///
+    /// # Errors
+    /// Callers hold objects.
+    pub fn all_free(&self) -> Result<(), Busy> {
+        match self.live_objects() {
+            0 => Ok(()),
+            live_objects => Err(Busy { live_objects }),
+        }
     }
 }
 

@@ -1,9 +1,12 @@
-//! Functions that several engines share: access to slots of other CPUs, page flags, and the return of pages.
+//! Functions that several engines share: access to slots of other CPUs, checks of a freed object, shrink and
+//! destroy, page flags, and the return of pages.
 
 use crate::cache::{CacheFlags, CacheId};
+use crate::engine::{Busy, Engine};
+use crate::report::Misuse;
 use crate::slab::Slab;
 use slablab_pages::Pages;
-use slablab_platform::{CpuId, Gfp, Local, PerCpu, Platform, Work, WorkKind};
+use slablab_platform::{CpuId, Event, Gfp, Local, PerCpu, Platform, Work, WorkKind};
 
 /// The slot of `cpu`, if the caller may use it: the caller runs on that CPU, or no CPU uses the slot.
 pub(super) fn reach<P: Platform, T: Default>(
@@ -12,6 +15,39 @@ pub(super) fn reach<P: Platform, T: Default>(
 ) -> Option<<P::PerCpu<T> as PerCpu<P::Ptr, T>>::Local<'_>> {
     let own = if P::cpu() == cpu { slots.local() } else { None };
     own.filter(|slot| slot.cpu() == cpu).or_else(|| slots.claim(cpu))
+}
+
+/// Checks that a freed address is an object of the cache `id`. `owner` is the cache of the address's slab;
+/// `is_start` says whether an object starts at the address.
+#[inline(always)]
+pub(super) fn check_object(
+    id: CacheId,
+    owner: CacheId,
+    is_start: impl FnOnce() -> bool,
+) -> Result<(), Misuse> {
+    if owner != id {
+        return Err(Misuse::WrongCache(owner));
+    }
+    if is_start() { Ok(()) } else { Err(Misuse::NotAnObject) }
+}
+
+/// Runs `empty`, which returns empty slabs to the page allocator. Returns the number of returned slabs.
+pub(super) fn shrink<P: Platform, E: Engine<P>>(cache: &E, empty: impl FnOnce()) -> u64 {
+    let before = cache.counted(Event::FreeSlab);
+    empty();
+    cache.counted(Event::FreeSlab) - before
+}
+
+/// Closes the slots of a cache and runs `empty`, which moves every free object to its slab and returns the
+/// slabs. If objects are live, opens the slots again.
+pub(super) fn close<P: Platform, E: Engine<P>, T: Default>(
+    cache: &E,
+    slots: &P::PerCpu<T>,
+    empty: impl FnOnce(),
+) -> Result<(), Busy> {
+    slots.close(true);
+    empty();
+    cache.usage().all_free().inspect_err(|_| slots.close(false))
 }
 
 /// Flags for the pages of a slab that serves a request with the flags `gfp`. `compound` requests one block of

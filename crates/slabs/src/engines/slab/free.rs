@@ -4,6 +4,7 @@ use super::list::{Alien, AlienGuard, Array, Lists, Owner, copy_entries, set_entr
 use super::{SlabEngine, Slot};
 use crate::backing::Backing;
 use crate::damage::{damaged, kept_wrong};
+use crate::engines::common;
 use crate::report::Misuse;
 use crate::slab::{Slab, SlabList};
 use slablab_platform::{Event, Gfp, HotArray, Local, NodeId, PerCpu, PerNode, Platform};
@@ -26,10 +27,7 @@ impl<P: Platform> SlabEngine<P> {
     #[inline]
     pub(super) fn check(&self, object: P::Ptr, slab: Slab<P>) -> Result<(), Misuse> {
         let owner = Owner::unpack(slab.owner());
-        if owner.cache != self.id {
-            return Err(Misuse::WrongCache(owner.cache));
-        }
-        if self.is_start(owner, slab.bytes_to(object)) { Ok(()) } else { Err(Misuse::NotAnObject) }
+        common::check_object(self.id, owner.cache, || self.is_start(owner, slab.bytes_to(object)))
     }
 
     /// Whether an object starts `offset` bytes into a slab with this owner word.

@@ -15,7 +15,8 @@ pub use shape::Tunables;
 use crate::backing::Backing;
 use crate::cache::{CacheId, CacheSpec, Geometry, LinkPlace, Starts, layout, spacing};
 use crate::damage::no_such_work;
-use crate::engine::{Busy, Engine, Place, Usage};
+use crate::engine::{Busy, Engine, Place, Usage, zero_if_asked};
+use crate::engines::common;
 use crate::front::Front;
 use crate::report::Misuse;
 use crate::slab::{NewObjects, Slab};
@@ -134,10 +135,7 @@ impl<P: Platform> Engine<P> for SlabEngine<P> {
     #[inline]
     fn alloc(&self, backing: &Backing<'_, P>, gfp: Gfp, node: Option<NodeId>) -> Option<P::Ptr> {
         let object = self.alloc_object(backing, gfp, node)?;
-        if gfp.any(Gfp::ZERO) {
-            P::fill(object, self.geometry.object_size, 0);
-        }
-        Some(object)
+        Some(zero_if_asked::<P>(object, self.geometry.object_size, gfp))
     }
 
     /// A hit reads the slab's node and cache and computes the object's index; then it stores one address and
@@ -148,24 +146,13 @@ impl<P: Platform> Engine<P> for SlabEngine<P> {
     }
 
     fn shrink(&self, backing: &Backing<'_, P>) -> u64 {
-        let before = self.counted(Event::FreeSlab);
-        self.empty_all(backing);
-        self.counted(Event::FreeSlab) - before
+        common::shrink(self, || self.empty_all(backing))
     }
 
     fn destroy(&self, backing: &Backing<'_, P>) -> Result<(), Busy> {
-        self.slots.close(true);
-        self.empty_all(backing);
-        match self.usage().live_objects() {
-            0 => {
-                self.drop_arrays(backing);
-                Ok(())
-            }
-            live_objects => {
-                self.slots.close(false);
-                Err(Busy { live_objects })
-            }
-        }
+        common::close(self, &self.slots, || self.empty_all(backing))?;
+        self.drop_arrays(backing);
+        Ok(())
     }
 
     fn work(&self, backing: &Backing<'_, P>, cpu: CpuId, work: Work) {

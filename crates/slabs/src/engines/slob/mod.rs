@@ -14,7 +14,7 @@ pub use policy::{KmallocAlign, Readd, SlobPolicy};
 use crate::backing::Backing;
 use crate::cache::{CACHE_LINE, CacheFlags, CacheId, CacheSpec, Geometry, WORD};
 use crate::damage::no_such_work;
-use crate::engine::{Busy, Engine, Place, Usage};
+use crate::engine::{Busy, Engine, Place, Usage, zero_if_asked};
 use crate::report::Misuse;
 use crate::slab::{NewObjects, Slab};
 use ask::{Block, Request};
@@ -189,10 +189,7 @@ impl<P: Platform> Slob<P> {
             None => self.alloc_pages(backing, self.geometry.size, gfp, node),
         }?;
         self.new.make(object);
-        if gfp.any(Gfp::ZERO) {
-            P::fill(object, bytes, 0);
-        }
-        Some(object)
+        Some(zero_if_asked::<P>(object, bytes, gfp))
     }
 
     /// The block of an object in its page, and the size that was requested.
@@ -347,10 +344,7 @@ impl<P: Platform> Engine<P> for Slob<P> {
     }
 
     fn destroy(&self, _backing: &Backing<'_, P, Heap<P>>) -> Result<(), Busy> {
-        match self.usage().live_objects() {
-            0 => Ok(()),
-            live_objects => Err(Busy { live_objects }),
-        }
+        self.usage().all_free()
     }
 
     fn work(&self, backing: &Backing<'_, P, Heap<P>>, _cpu: CpuId, work: Work) {

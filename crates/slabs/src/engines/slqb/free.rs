@@ -4,6 +4,7 @@ use super::list::{ListId, NodeState, Owner, PageList, Queue};
 use super::{Slot, Slqb};
 use crate::backing::Backing;
 use crate::damage::{damaged, kept_wrong};
+use crate::engines::common;
 use crate::report::Misuse;
 use crate::slab::Slab;
 use slablab_platform::{CpuId, Event, HotList, Local, NodeId, PerCpu, PerNode, Platform, Want};
@@ -59,10 +60,8 @@ impl<P: Platform> Slqb<P> {
     /// Checks that `object` is an object of this cache, and returns the owner word of its page.
     pub(super) fn check(&self, object: P::Ptr, slab: Slab<P>) -> Result<Owner, Misuse> {
         let owner = Owner::unpack(slab.owner());
-        if owner.cache != self.id {
-            return Err(Misuse::WrongCache(owner.cache));
-        }
-        if self.is_start(owner, slab.bytes_to(object)) { Ok(owner) } else { Err(Misuse::NotAnObject) }
+        common::check_object(self.id, owner.cache, || self.is_start(owner, slab.bytes_to(object)))?;
+        Ok(owner)
     }
 
     /// Whether an object starts `offset` bytes into a page with this owner word.

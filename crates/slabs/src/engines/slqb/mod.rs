@@ -13,7 +13,8 @@ pub use policy::{Memoryless, SlqbPolicy};
 use crate::backing::Backing;
 use crate::cache::{CACHE_LINE, CacheId, CacheSpec, Geometry, LinkPlace, Starts, alignment, layout, spacing};
 use crate::damage::no_such_work;
-use crate::engine::{Busy, Engine, Place, Usage};
+use crate::engine::{Busy, Engine, Place, Usage, zero_if_asked};
+use crate::engines::common;
 use crate::front::Front;
 use crate::order::{MAX_ORDER, OrderInput, OrderRule};
 use crate::report::Misuse;
@@ -217,10 +218,7 @@ impl<P: Platform> Engine<P> for Slqb<P> {
     #[inline]
     fn alloc(&self, backing: &Backing<'_, P>, gfp: Gfp, node: Option<NodeId>) -> Option<P::Ptr> {
         let object = self.alloc_object(backing, gfp, node)?;
-        if gfp.any(Gfp::ZERO) {
-            P::fill(object, self.geometry.object_size, 0);
-        }
-        Some(object)
+        Some(zero_if_asked::<P>(object, self.geometry.object_size, gfp))
     }
 
     /// A hit reads the page's node and cache, writes one link and one word, and increments one counter.
@@ -230,24 +228,13 @@ impl<P: Platform> Engine<P> for Slqb<P> {
     }
 
     fn shrink(&self, backing: &Backing<'_, P>) -> u64 {
-        let before = self.counted(Event::FreeSlab);
-        self.empty_all(backing);
-        self.counted(Event::FreeSlab) - before
+        common::shrink(self, || self.empty_all(backing))
     }
 
     fn destroy(&self, backing: &Backing<'_, P>) -> Result<(), Busy> {
-        self.slots.close(true);
-        self.empty_all(backing);
-        match self.usage().live_objects() {
-            0 => {
-                self.stop_reaping();
-                Ok(())
-            }
-            live_objects => {
-                self.slots.close(false);
-                Err(Busy { live_objects })
-            }
-        }
+        common::close(self, &self.slots, || self.empty_all(backing))?;
+        self.stop_reaping();
+        Ok(())
     }
 
     fn work(&self, backing: &Backing<'_, P>, cpu: CpuId, work: Work) {

@@ -19,7 +19,7 @@ pub use policy::{
 use crate::backing::Backing;
 use crate::cache::{CacheId, CacheSpec, Geometry, LinkPlace, Starts, layout, spacing};
 use crate::damage::no_such_work;
-use crate::engine::{Busy, Engine, Place, Usage};
+use crate::engine::{Busy, Engine, Place, Usage, zero_if_asked};
 use crate::engines::common;
 use crate::front::Front;
 use crate::lent::Sheaf;
@@ -246,10 +246,7 @@ impl<P: Platform> Engine<P> for Slub<P> {
         } else {
             self.alloc_from_slab(backing, gfp, node, Tally::ALLOC)?
         };
-        if gfp.any(Gfp::ZERO) {
-            P::fill(object, self.geometry.object_size, 0);
-        }
-        Some(object)
+        Some(zero_if_asked::<P>(object, self.geometry.object_size, gfp))
     }
 
     /// A hit needs no check of the cache: the tag names a slab of this cache.
@@ -307,10 +304,7 @@ impl<P: Platform> Engine<P> for Slub<P> {
     fn alloc_from_lent(&self, sheaf: &mut Sheaf<P>, gfp: Gfp) -> Option<P::Ptr> {
         let object = sheaf.pop(self.id)?;
         self.slots.count(Event::AllocFastpath, 1);
-        if gfp.any(Gfp::ZERO) {
-            P::fill(object, self.geometry.object_size, 0);
-        }
-        Some(object)
+        Some(zero_if_asked::<P>(object, self.geometry.object_size, gfp))
     }
 
     fn return_sheaf(&self, backing: &Backing<'_, P>, gfp: Gfp, sheaf: Sheaf<P>) {
@@ -318,27 +312,17 @@ impl<P: Platform> Engine<P> for Slub<P> {
     }
 
     fn shrink(&self, backing: &Backing<'_, P>) -> u64 {
-        let before = self.counted(Event::FreeSlab);
-        self.flush_cpus(backing);
-        for node in 0..P::nodes() {
-            self.shrink_node(backing, NodeId(node));
-        }
-        self.counted(Event::FreeSlab) - before
+        common::shrink(self, || {
+            self.flush_cpus(backing);
+            (0..P::nodes()).for_each(|node| self.shrink_node(backing, NodeId(node)));
+        })
     }
 
     fn destroy(&self, backing: &Backing<'_, P>) -> Result<(), Busy> {
-        self.slots.close(true);
-        self.shrink(backing);
-        for node in 0..P::nodes() {
-            self.discard_empty(backing, NodeId(node), 0);
-        }
-        match self.usage().live_objects() {
-            0 => Ok(()),
-            live_objects => {
-                self.slots.close(false);
-                Err(Busy { live_objects })
-            }
-        }
+        common::close(self, &self.slots, || {
+            self.shrink(backing);
+            (0..P::nodes()).for_each(|node| self.discard_empty(backing, NodeId(node), 0));
+        })
     }
 
     fn work(&self, backing: &Backing<'_, P>, _cpu: CpuId, work: Work) {
