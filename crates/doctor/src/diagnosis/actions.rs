@@ -73,13 +73,15 @@ impl<'a> Offer<'a> {
         self.report.findings.iter().find(|finding| finding.kind == kind)
     }
 
-    /// Lines of the caches that findings of a kind are about, with their directories.
+    /// Lines of the caches that findings of a kind are about, with their directories. Leaves out a cache if
+    /// the dump gives its directory a name that leads out of /sys/kernel/slab.
     fn caches_of(&self, kind: Kind) -> Vec<(&'a Line<'a>, &'a SlabAttrs)> {
         let findings = self.report.findings.iter().filter(|finding| finding.kind == kind);
         let keys: Vec<&(String, u32)> = findings.flat_map(|finding| &finding.caches).collect();
         let line = |key: &&(String, u32)| {
             let line = self.line(key)?;
-            Some((line, line.cache.attrs.as_ref()?))
+            let attrs = line.cache.attrs.as_ref()?;
+            is_file_name(folder(line, attrs)).then_some((line, attrs))
         };
         keys.iter().filter_map(line).collect()
     }
@@ -405,10 +407,19 @@ fn empty_slabs(line: &Line, attrs: &SlabAttrs) -> (u64, u64) {
     (partial.saturating_sub(in_use).min(high), high)
 }
 
-/// The path of the file `name` of a cache in sysfs, quoted for a shell. The directory is the cache's name in
-/// the report if sysfs has a link with that name.
+/// The path of the file `name` of a cache in sysfs, quoted for a shell.
 fn file(line: &Line, attrs: &SlabAttrs, name: &str) -> String {
-    let linked = line.cache.ordinal == 0 && attrs.aliases.contains(&line.cache.name);
-    let folder = if linked { &line.cache.name } else { &attrs.name };
-    shell_word(&format!("/sys/kernel/slab/{folder}/{name}"), "-_.:+^/").into_owned()
+    shell_word(&format!("/sys/kernel/slab/{}/{name}", folder(line, attrs)), "-_.:+^/").into_owned()
+}
+
+/// A cache's directory in sysfs: the cache's name in the report if sysfs has a link with that name.
+fn folder<'a>(line: &'a Line, attrs: &'a SlabAttrs) -> &'a str {
+    let name = &line.cache.name;
+    let linked = line.cache.ordinal == 0 && is_file_name(name) && attrs.aliases.contains(name);
+    if linked { name } else { &attrs.name }
+}
+
+/// Whether `name` is the name of a file in its directory, and no way to another one.
+fn is_file_name(name: &str) -> bool {
+    !matches!(name, "" | "." | "..") && !name.contains('/')
 }

@@ -49,6 +49,15 @@ fn actions() {
     let nameless = |state: &mut State| attrs(state, "shmem_inode_cache").name = ":a-0000776".into();
     check("shrink", "plain", nameless, "echo 1 > /sys/kernel/slab/:a-0000776/shrink");
 
+    let outside = |state: &mut State| attrs(state, "shmem_inode_cache").name = "..".into();
+    check("shrink", "plain", outside, "echo 1 > /sys/kernel/slab/dentry/shrink");
+    let link_outside = |state: &mut State| {
+        cache(state, "shmem_inode_cache").name = "../../../etc".into();
+        let attrs = attrs(state, "../../../etc");
+        (attrs.name, attrs.aliases) = (":a-0000776".into(), vec!["../../../etc".into()]);
+    };
+    check("shrink", "plain", link_outside, "echo 1 > /sys/kernel/slab/:a-0000776/shrink");
+
     let keeps = |state: &mut State| attrs(state, "shmem_inode_cache").min_partial = Some(400);
     check("min_partial", "plain", keeps, "echo 5 > /sys/kernel/slab/shmem_inode_cache/min_partial");
     check("min_partial", "plain", as_it_is, "");
