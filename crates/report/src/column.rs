@@ -5,25 +5,30 @@
 //! Columns ── csv            a file
 //!    ├────── json           an object per row
 //!    ├────── text           a table of 80 columns   ┐ of the columns picked by key
-//!    └────── html           a table of a page       ┘
+//!    ├────── html           a table of a page       ┘
+//!    ├────── text_rows      ┐ the table turned: a line per column that has a title,
+//!    └────── html_rows      ┘ the rows side by side
 //! ```
 
 use crate::csv::{self, Csv};
 use crate::html::{self, Cell, Head};
-use crate::text;
+use crate::text::{self, grouped};
 use serde_json::{Map, Value, json};
-use std::borrow::Borrow;
+use std::borrow::{Borrow, Cow};
+use std::cmp::Ordering;
 
 /// A column.
 pub struct Column<R> {
     /// Its name in CSV and JSON, with the unit.
-    pub key: &'static str,
+    pub key: Cow<'static, str>,
     /// Its head in a text table.
-    pub short: &'static str,
+    short: Cow<'static, str>,
     /// Its head on a page.
-    pub head: &'static str,
+    head: Cow<'static, str>,
+    /// Its name where the table is turned, behind two blanks for each level; empty if it is not there.
+    title: Cow<'static, str>,
     /// The unit in its head on a page; empty if the cells carry it or there is none.
-    pub unit: &'static str,
+    unit: &'static str,
     /// Whether its cells are sizes in bytes: a text table shows KiB unless it is asked for bytes.
     bytes: bool,
     /// Whether its cells are words, which a page aligns to the left.
@@ -33,14 +38,33 @@ pub struct Column<R> {
     csv: bool,
     /// Whether JSON has it.
     json: bool,
-    get: Box<dyn Fn(&R) -> Cell>,
+    /// Whether the column says something of a row: otherwise JSON does not have it, nor a turned table if it
+    /// says nothing of any row.
+    when: Option<Box<dyn Fn(&R) -> bool>>,
+    /// `None` for a heading over titles.
+    get: Option<Get<R>>,
 }
+
+type Get<R> = Box<dyn Fn(&R) -> Cell>;
 
 /// The columns of an answer, in the order of its CSV.
 pub struct Columns<R>(Vec<Column<R>>);
 
 /// The first column of a table for people: its head, and a row's label.
-pub type Label<'a, R> = (&'a str, &'a dyn Fn(&R) -> String);
+pub type Label<'a, R> = (&'a str, &'a dyn Fn(&R) -> Cell);
+
+/// How a text table prints numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Style {
+    /// Sizes in KiB, which heads say, and whole percent.
+    Kib,
+    /// Sizes in bytes, and whole percent.
+    Bytes,
+    /// Digits in groups of three, sizes in bytes, and whole percent with its sign.
+    Grouped,
+    /// Digits in groups of three, sizes in KiB, percent with one place, and units in the cells.
+    Units,
+}
 
 impl<R> Default for Columns<R> {
     fn default() -> Columns<R> {
@@ -50,31 +74,52 @@ impl<R> Default for Columns<R> {
 
 impl<R> Columns<R> {
     /// Adds a column for programs alone.
-    pub fn key(self, key: &'static str, get: impl Fn(&R) -> Cell + 'static) -> Columns<R> {
+    pub fn key(self, key: impl Into<Cow<'static, str>>, get: impl Fn(&R) -> Cell + 'static) -> Columns<R> {
         self.add(key, "", "", get)
     }
 
     /// Adds a column for all formats: `short` is its head in text tables, `head` on pages.
     pub fn add(
-        mut self,
-        key: &'static str,
-        short: &'static str,
-        head: &'static str,
+        self,
+        key: impl Into<Cow<'static, str>>,
+        short: impl Into<Cow<'static, str>>,
+        head: impl Into<Cow<'static, str>>,
         get: impl Fn(&R) -> Cell + 'static,
     ) -> Columns<R> {
-        let get = Box::new(get);
+        self.push([key.into(), short.into(), head.into()], Some(Box::new(get)))
+    }
+
+    /// Adds a heading over the titles below it.
+    pub fn heading(self, title: &'static str) -> Columns<R> {
+        self.push([const { Cow::Borrowed("") }; 3], None).people().title(title)
+    }
+
+    fn push(mut self, [key, short, head]: [Cow<'static, str>; 3], get: Option<Get<R>>) -> Columns<R> {
         self.0.push(Column {
             key,
             short,
             head,
+            title: "".into(),
             unit: "",
             bytes: false,
             words: false,
             csv: true,
             json: true,
+            when: None,
             get,
         });
         self
+    }
+
+    /// The column added last has this name in a turned table, behind two blanks for each level.
+    pub fn title(self, title: impl Into<Cow<'static, str>>) -> Columns<R> {
+        let title = title.into();
+        self.last(|column| column.title = title)
+    }
+
+    /// The column added last says something of a row only if `when` says so. CSV has it all the same.
+    pub fn when(self, when: impl Fn(&R) -> bool + 'static) -> Columns<R> {
+        self.last(|column| column.when = Some(Box::new(when)))
     }
 
     /// The column added last has cells in bytes.
@@ -122,13 +167,13 @@ impl<R> Columns<R> {
     }
 
     /// The keys of CSV.
-    pub fn keys(&self) -> impl Iterator<Item = &'static str> {
-        self.in_csv().map(|column| column.key)
+    pub fn keys(&self) -> impl Iterator<Item = &str> {
+        self.in_csv().map(|column| &*column.key)
     }
 
     /// A row of CSV.
     pub fn cells(&self, row: &R) -> impl Iterator<Item = Cell> {
-        self.in_csv().map(|column| (column.get)(row))
+        self.in_csv().map(|column| column.cell(row))
     }
 
     /// A CSV file.
@@ -140,12 +185,11 @@ impl<R> Columns<R> {
 
     /// A row as an object of JSON. An unknown value is null.
     pub fn json(&self, row: &R) -> Map<String, Value> {
-        let columns = self.0.iter().filter(|column| column.json);
-        columns.map(|column| (column.key.to_string(), json_cell(&(column.get)(row)))).collect()
+        let columns = self.0.iter().filter(|column| column.json && column.says(row));
+        columns.map(|column| (column.key.to_string(), json_cell(&column.cell(row)))).collect()
     }
 
-    /// A text table of the columns with these keys. Sizes are in KiB, and their heads say so, unless
-    /// `in_bytes`.
+    /// A text table of the columns with these keys.
     ///
     /// # Panics
     /// If a key is no column's.
@@ -154,19 +198,19 @@ impl<R> Columns<R> {
         label: Label<'_, R>,
         keys: &[&str],
         rows: impl IntoIterator<Item = &'r R>,
-        in_bytes: bool,
+        style: Style,
     ) -> text::Table
     where
         R: 'r,
     {
         let picked = self.pick(keys);
         let head = |column: &&Column<R>| {
-            format!("{}{}", column.short, if column.bytes && !in_bytes { " K" } else { "" })
+            format!("{}{}", column.short, if column.bytes && style == Style::Kib { " K" } else { "" })
         };
         let mut table = text::Table::new(std::iter::once(label.0.to_string()).chain(picked.iter().map(head)));
         for row in rows {
-            let cells = picked.iter().map(|column| text_cell(&(column.get)(row), in_bytes));
-            table.row(std::iter::once((label.1)(row)).chain(cells));
+            let cells = std::iter::once((label.1)(row)).chain(picked.iter().map(|column| column.cell(row)));
+            table.row(cells.map(|cell| text_cell(&cell, style)));
         }
         table
     }
@@ -185,14 +229,62 @@ impl<R> Columns<R> {
         R: 'r,
     {
         let picked = self.pick(keys);
-        let head = |column: &Column<R>| if column.words { Head::text } else { Head::number }(column.head);
+        let head = |column: &Column<R>| if column.words { Head::text } else { Head::number }(&column.head);
         let heads = picked.iter().map(|column| head(column).unit(column.unit));
         let mut table = html::Table::new(std::iter::once(Head::text(label.0)).chain(heads));
         for row in rows {
-            let cells = picked.iter().map(|column| (column.get)(row));
-            table.row(std::iter::once(Cell::Name((label.1)(row))).chain(cells));
+            let cells = picked.iter().map(|column| column.cell(row));
+            table.row(std::iter::once((label.1)(row)).chain(cells));
         }
         table
+    }
+
+    /// The columns that a turned table of `rows` has.
+    fn titled(&self, rows: &[Option<R>]) -> impl Iterator<Item = &Column<R>> {
+        let says = |column: &&Column<R>| rows.iter().flatten().any(|row| column.says(row));
+        self.0.iter().filter(|column| !column.title.is_empty()).filter(says)
+    }
+
+    /// A turned text table: a line per title, and the rows side by side under `heads`, of which the first is
+    /// that of the titles. A row that is not there has a dash in each line.
+    pub fn text_rows(
+        &self,
+        heads: impl IntoIterator<Item = String>,
+        rows: &[Option<R>],
+        style: Style,
+    ) -> text::Table {
+        let mut table = text::Table::new(heads);
+        for column in self.titled(rows) {
+            let cell = |row: &Option<R>| match (&column.get, row) {
+                (None, _) => String::new(),
+                (Some(get), row) => text_cell(&row.as_ref().map_or(Cell::Empty, get), style),
+            };
+            table.row(std::iter::once(column.title.to_string()).chain(rows.iter().map(cell)));
+        }
+        table
+    }
+
+    /// A turned table for a page, as [`Columns::text_rows`].
+    pub fn html_rows(&self, heads: impl IntoIterator<Item = Head>, rows: &[Option<R>]) -> html::Table {
+        let mut table = html::Table::new(heads);
+        for column in self.titled(rows) {
+            let name = column.title.trim_start();
+            let title = Cell::Text("\u{2003}".repeat((column.title.len() - name.len()) / 2) + name);
+            let cell = |row: &Option<R>| row.as_ref().map_or(Cell::Empty, |row| column.cell(row));
+            let cells = rows.iter().filter(|_| column.get.is_some()).map(cell);
+            table.row(std::iter::once(title).chain(cells));
+        }
+        table
+    }
+}
+
+impl<R> Column<R> {
+    fn cell(&self, row: &R) -> Cell {
+        self.get.as_ref().map_or(Cell::Empty, |get| get(row))
+    }
+
+    fn says(&self, row: &R) -> bool {
+        self.when.as_ref().is_none_or(|when| when(row))
     }
 }
 
@@ -201,24 +293,43 @@ pub fn json_cell(cell: &Cell) -> Value {
     match cell {
         Cell::Text(text) | Cell::Name(text) => json!(text),
         Cell::Bytes(number) | Cell::Count(number) => json!(number),
-        Cell::ByteChange(number) | Cell::Change(number) => json!(number),
+        Cell::ByteChange(number) | Cell::Change(number) | Cell::Part { rounded: number, .. } => json!(number),
         Cell::Number(number, _) => json!(number),
         Cell::Percent(percent) => json!(percent),
         Cell::Empty => Value::Null,
     }
 }
 
-/// A cell of a text table: sizes in KiB unless `in_bytes`, whole percent, a sign before a change,
-/// a dash for an unknown value.
-fn text_cell(cell: &Cell, in_bytes: bool) -> String {
-    let divisor = if in_bytes { 1 } else { 1024 };
-    match cell {
-        Cell::Bytes(bytes) => (bytes / divisor).to_string(),
-        Cell::ByteChange(bytes) => (bytes / divisor as i64).to_string(),
-        Cell::Percent(Some(percent)) => (*percent as u64).to_string(),
-        Cell::Percent(None) | Cell::Empty => "-".into(),
-        Cell::Number(number, places) => format!("{number:.places$}"),
-        Cell::Change(number) => format!("{number:+}"),
-        other => csv::text(other),
+/// A cell of a text table: a sign before a change, a dash for an unknown value.
+fn text_cell(cell: &Cell, style: Style) -> String {
+    match (cell, style) {
+        (Cell::Percent(None) | Cell::Empty, _) => "-".into(),
+        (Cell::Number(number, places), _) => format!("{number:.places$}"),
+        (Cell::Bytes(bytes), Style::Kib) => (bytes / 1024).to_string(),
+        (Cell::ByteChange(bytes), Style::Kib) => (bytes / 1024).to_string(),
+        (Cell::Percent(Some(percent)), Style::Kib | Style::Bytes) => (*percent as u64).to_string(),
+        (Cell::Change(number), Style::Kib | Style::Bytes) => format!("{number:+}"),
+        (Cell::Bytes(bytes), Style::Units) => format!("{} K", grouped(bytes / 1024)),
+        (Cell::ByteChange(bytes), Style::Units) => format!("{} K", change(bytes / 1024)),
+        (Cell::Percent(Some(percent)), Style::Units) => format!("{percent:.1} %"),
+        (Cell::Percent(Some(percent)), Style::Grouped) => format!("{percent:.0} %"),
+        (Cell::Count(number) | Cell::Bytes(number), Style::Grouped | Style::Units) => grouped(*number),
+        (Cell::Change(number) | Cell::ByteChange(number), Style::Grouped | Style::Units) => change(*number),
+        (Cell::Part { rounded, exact, give_or_take, .. }, _) => {
+            let sign = match exact {
+                Ordering::Less => "-",
+                Ordering::Equal => "",
+                Ordering::Greater => "+",
+            };
+            let half = give_or_take.map_or(String::new(), |half| format!(" \u{b1}{}", grouped(half)));
+            format!("{sign}{}{half}", grouped(rounded.unsigned_abs()))
+        }
+        (other, _) => csv::text(other),
     }
+}
+
+/// A change in groups of three with its sign.
+fn change(number: i64) -> String {
+    let sign = if number > 0 { "+" } else { "" };
+    format!("{sign}{}", text::signed(number))
 }

@@ -50,7 +50,9 @@ pub(crate) fn text(cell: &Cell) -> String {
     match cell {
         Cell::Text(text) | Cell::Name(text) => text.clone(),
         Cell::Bytes(number) | Cell::Count(number) => number.to_string(),
-        Cell::ByteChange(number) | Cell::Change(number) => number.to_string(),
+        Cell::ByteChange(number) | Cell::Change(number) | Cell::Part { rounded: number, .. } => {
+            number.to_string()
+        }
         Cell::Number(number, _) => number.to_string(),
         Cell::Percent(Some(percent)) => format!("{percent:.3}"),
         Cell::Percent(None) | Cell::Empty => String::new(),

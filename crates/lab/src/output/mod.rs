@@ -6,7 +6,7 @@ mod verify;
 
 pub use explain::{explain_json, explain_page, explain_table};
 pub use replay::{
-    Figure, MARK_ABOVE_PERCENT, cache_csv, cache_json, cache_table, caches_csv, caches_table, engines_table,
-    figures, remarks, replay_json, replay_page,
+    MARK_ABOVE_PERCENT, cache_csv, cache_json, cache_table, caches_csv, caches_table, engines_table, remarks,
+    replay_json, replay_page,
 };
 pub use verify::{verify_csv, verify_json, verify_page, verify_table};

@@ -5,7 +5,7 @@ use crate::replay::Replay;
 use crate::verify::counters::ALL;
 use crate::verify::{Change, Compared, Counter, Skill, Tally, Values, Verified};
 use serde_json::Value;
-use slablab_report::column::Columns;
+use slablab_report::column::{Columns, Style};
 use slablab_report::html::chart::{Axis, Pair, Pairs, Scale};
 use slablab_report::html::{Cell, Head, Page, Table, name_of, number};
 use slablab_report::text;
@@ -128,8 +128,8 @@ fn change_columns() -> Columns<Change> {
         .json_alone()
 }
 
-fn cache_name(change: &Change) -> String {
-    change.name.clone()
+fn cache_name(change: &Change) -> Cell {
+    Cell::Name(change.name.clone())
 }
 
 fn change_table(changes: &[Change]) -> Table {
@@ -267,7 +267,7 @@ pub fn verify_table(verified: &Verified) -> String {
             let keys = ["slabs_start", "slabs_change_real", "slabs_change_predicted"];
             let active = ["active_start", "active_change_real", "active_change_predicted"];
             let keys = [&keys[..], &active, &["error_bytes", "why"]].concat();
-            change_columns().text(("cache", &cache_name), &keys, changes, false).print()
+            change_columns().text(("cache", &cache_name), &keys, changes, Style::Kib).print()
         }
         Compared::Counters(counters) => {
             let mut table = text::Table::new(["cache", "counter", "real", "predicted", "difference"]);

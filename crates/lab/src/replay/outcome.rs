@@ -48,6 +48,9 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// The number of orders that are counted.
+    pub const ORDERS: usize = 11;
+
     /// The cache with this name, as directory or alias.
     pub fn cache(&self, name: &str) -> Option<&CacheOutcome> {
         let called =
@@ -57,8 +60,8 @@ impl Outcome {
 
     /// Slabs taken and slabs returned, by order. A slab that fell back to its cache's smallest order counts
     /// there as taken. Returned slabs count at the cache's preferred order: exact unless the cache fell back.
-    pub fn slabs_by_order(&self) -> [(u64, u64); 11] {
-        let mut orders = [(0, 0); 11];
+    pub fn slabs_by_order(&self) -> [(u64, u64); Outcome::ORDERS] {
+        let mut orders = [(0, 0); Outcome::ORDERS];
         for cache in &self.caches {
             let fallback = cache.counts.get(Event::OrderFallback);
             orders[cache.geometry.order as usize].0 += cache.counts.get(Event::AllocSlab) - fallback;

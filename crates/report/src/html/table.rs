@@ -2,6 +2,7 @@
 
 use super::number::{self, Parts, byte_parts};
 use super::{escape, number::sign};
+use std::cmp::Ordering;
 use std::fmt::Write;
 
 /// A table with a header.
@@ -49,6 +50,18 @@ pub enum Cell {
     Count(u64),
     /// A change in a number of things.
     Change(i64),
+    /// A part of a change, which is rounded. What rounds to 0 has the sign of the exact number, unless that
+    /// is 0 itself.
+    Part {
+        /// The rounded number.
+        rounded: i64,
+        /// The exact number beside 0.
+        exact: Ordering,
+        /// Half of the interval around it, if the number is an estimate.
+        give_or_take: Option<u64>,
+        /// Whether these are bytes.
+        bytes: bool,
+    },
     /// A number, and the decimal places to print.
     Number(f64, usize),
     /// Percent; `None` where there was nothing to count.
@@ -174,6 +187,18 @@ impl Cell {
             Cell::ByteChange(change) => with_unit(sign(*change), byte_parts(change.unsigned_abs(), precise)),
             Cell::Count(count) => number::count(*count),
             Cell::Change(change) => number::signed(*change),
+            Cell::Part { rounded, exact, give_or_take, bytes } => {
+                let (signed, plain): (fn(i64) -> String, fn(u64) -> String) = if *bytes {
+                    (number::signed_bytes, number::bytes)
+                } else {
+                    (number::signed, number::count)
+                };
+                let number = match rounded {
+                    0 if exact.is_ne() => format!("{}0", sign(*exact as i64)),
+                    rounded => signed(*rounded),
+                };
+                number + &give_or_take.map_or(String::new(), |half| format!(" \u{b1} {}", plain(half)))
+            }
             Cell::Number(number, places) => number::fixed(*number, *places),
             Cell::Percent(Some(percent)) => number::percent(*percent),
             Cell::Percent(None) => number::NONE.into(),

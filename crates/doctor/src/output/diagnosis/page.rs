@@ -245,12 +245,16 @@ fn caches_table(lines: &[&Line], grown: bool) -> Table {
     if grown {
         keys.extend(["growth_bytes", "rate"]);
     }
-    columns::caches().html(("cache", &named), &keys, lines.iter().copied())
+    columns::caches().html(("cache", &label), &keys, lines.iter().copied())
+}
+
+fn label(line: &Line) -> Cell {
+    Cell::Name(named(line))
 }
 
 fn loss_table(lines: &[&Line]) -> Table {
     let keys = ["space", "loss", "loss_share", "free", "tail", "padding", "debugging"];
-    columns::caches().html(("cache", &named), &keys, lines.iter().copied())
+    columns::caches().html(("cache", &label), &keys, lines.iter().copied())
 }
 
 /// The caches that changed most since the first snapshot.
@@ -271,7 +275,7 @@ fn growth(report: &Report, shown: &Shown, page: &mut Page) {
         return;
     }
     let keys = ["growth_bytes", "growth_objects", "rate", "rate_error", "growth_r2"];
-    let table = columns::caches().html(("cache", &named), &keys, grown.iter().map(|(line, _)| *line));
+    let table = columns::caches().html(("cache", &label), &keys, grown.iter().map(|(line, _)| *line));
     let pair = |(line, bytes): &(&Line, i64)| Pair { label: named(line), values: [0.0, *bytes as f64] };
     let chart = Pairs {
         names: ["first snapshot".into(), "now".into()],

@@ -2,6 +2,8 @@
 
 use super::{columns, evidence, parts, remedies, saving, subject};
 use crate::diagnosis::{Line, Report, SortKey};
+use slablab_report::column::Style;
+use slablab_report::html::Cell;
 use slablab_report::text::{Table, cut, grouped, signed, wrapped};
 use slablab_report::visible;
 
@@ -83,7 +85,9 @@ fn caches(report: &Report, shown: &Shown) -> String {
         false => &["space", "loss", "active_objects", "used", "objsize", "objs_per_slab", "order"],
     };
     let most = lines.iter().copied().take(shown.lines);
-    let mut out = columns::caches().text(("Cache", &name), keys, most, shown.bytes).print();
+    let style = if shown.bytes { Style::Bytes } else { Style::Kib };
+    let mut out =
+        columns::caches().text(("Cache", &|line| Cell::Name(name(line))), keys, most, style).print();
     if lines.len() > shown.lines {
         out += &format!("... and {} more, by {} (-N, -s)\n", lines.len() - shown.lines, shown.sort.words());
     }

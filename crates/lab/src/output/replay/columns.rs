@@ -35,46 +35,64 @@ pub(super) fn caches<'a>() -> Columns<Row<'a>> {
         .key("engine", |row| Cell::Name(row.outcome.engine().to_string()))
         .csv_alone()
         .key("cache", |row| Cell::Name(row.cache.name.clone()))
-        .key("object_size_bytes", |row| Cell::Count(row.cache.geometry.object_size.into()))
+        .add("object_size_bytes", "", "object", |row| Cell::Count(row.cache.geometry.object_size.into()))
+        .title("object_size")
+        .unit("bytes")
         .key("slab_size_bytes", |row| Cell::Count(row.cache.geometry.size.into()))
+        .title("slab_size")
         .add("order", "O", "order", |row| Cell::Count(row.cache.geometry.order.into()))
+        .title("order")
         .key("objs_per_slab", |row| Cell::Count(row.cache.geometry.objects.into()))
+        .title("objs_per_slab")
         .key("slabs_start", |row| Cell::Count(row.cache.start.slabs))
+        .title("slabs start")
         .add("slabs", "Slabs", "slabs", |row| Cell::Count(row.cache.end.slabs))
+        .title("slabs end")
         .add("objects", "Objects", "objects", |row| Cell::Count(row.cache.end.active_objects()))
+        .title("objects end")
         .key("parked_objects", |row| Cell::Count(row.cache.end.parked))
+        .title("  parked of these")
+        .key("partial", |row| Cell::Count(row.cache.end.partial))
+        .title("partial end")
+        .json_alone()
+        .key("cpu_slabs", |row| Cell::Count(row.cache.end.cpu_slabs + row.cache.end.cpu_partial))
+        .title("cpu_slabs end")
+        .json_alone()
         .add("slab_bytes", "Space", "space", |row| Cell::Bytes(row.split.slabs))
         .bytes()
-        .key("tail_bytes", |row| Cell::Bytes(row.split.tail))
-        .key("parked_bytes", |row| Cell::Bytes(row.split.parked))
-        .key("free_bytes", |row| Cell::Bytes(row.split.free))
+        .add("tail_bytes", "", "tail of slabs", |row| Cell::Bytes(row.split.tail))
+        .add("parked_bytes", "", "parked at CPUs", |row| Cell::Bytes(row.split.parked))
+        .add("free_bytes", "", "free in slabs", |row| Cell::Bytes(row.split.free))
         .key("frees_other_cpu", |row| Cell::Count(row.cache.traffic.other_cpu))
+        .title("frees by another CPU")
         .key("frees_other_node", |row| Cell::Count(row.cache.traffic.other_node))
+        .title("frees by another node")
         .key("assumed_percent", |row| Cell::Percent(Some(row.cache.traffic.assumed_percent())))
         .key("allocs_failed", |row| Cell::Count(row.cache.traffic.failed));
     let columns = only_json(columns);
     let columns = people(columns);
     Event::ALL.iter().fold(columns, |columns, event| {
-        columns.key(event.name(), |row| Cell::Count(row.counts().get(*event))).csv_alone()
+        let count = move |row: &Row| row.counts().get(*event);
+        let column = columns.key(event.name(), move |row| Cell::Count(count(row))).csv_alone();
+        column.title(event.name()).when(move |row| count(row) > 0)
     })
 }
 
 fn only_json<'a>(columns: Columns<Row<'a>>) -> Columns<Row<'a>> {
     type Get = fn(&Row) -> u64;
-    let more: [(&'static str, Get); 10] = [
-        ("objects_start", |row| row.cache.start.active_objects()),
-        ("live_objects", |row| row.cache.end.live_objects()),
-        ("quarantined_objects", |row| row.cache.end.quarantined),
-        ("partial", |row| row.cache.end.partial),
-        ("cpu_slabs", |row| row.cache.end.cpu_slabs + row.cache.end.cpu_partial),
-        ("allocs", |row| row.cache.traffic.allocs),
-        ("frees", |row| row.cache.traffic.frees),
-        ("frees_old", |row| row.cache.traffic.old),
-        ("allocs_assumed", |row| row.cache.traffic.bulk),
-        ("frees_implied", |row| row.cache.traffic.implied),
+    let more: [(&'static str, &'static str, Get); 8] = [
+        ("objects_start", "", |row| row.cache.start.active_objects()),
+        ("live_objects", "", |row| row.cache.end.live_objects()),
+        ("quarantined_objects", "", |row| row.cache.end.quarantined),
+        ("allocs", "", |row| row.cache.traffic.allocs),
+        ("frees", "", |row| row.cache.traffic.frees),
+        ("frees_old", "frees of older objects", |row| row.cache.traffic.old),
+        ("allocs_assumed", "untraced allocations", |row| row.cache.traffic.bulk),
+        ("frees_implied", "untraced frees", |row| row.cache.traffic.implied),
     ];
-    more.into_iter()
-        .fold(columns, |columns, (key, get)| columns.key(key, move |row| Cell::Count(get(row))).json_alone())
+    more.into_iter().fold(columns, |columns, (key, title, get)| {
+        columns.key(key, move |row| Cell::Count(get(row))).title(title).json_alone()
+    })
 }
 
 fn people<'a>(columns: Columns<Row<'a>>) -> Columns<Row<'a>> {
@@ -93,6 +111,10 @@ fn people<'a>(columns: Columns<Row<'a>>) -> Columns<Row<'a>> {
         .people()
         .add("loss", "Loss", "loss", |row| Cell::Bytes(row.split.slabs - row.split.live))
         .bytes()
+        .people()
+        .add("slab_memory", "", "slab memory", |row| Cell::Bytes(row.split.slabs))
+        .people()
+        .add("live", "", "live objects", |row| Cell::Bytes(row.split.live))
         .people()
         .add("assumed", "", "assumed", |row| {
             row.marked().map_or(Cell::Empty, |percent| Cell::Percent(Some(percent)))

@@ -1,11 +1,12 @@
 //! JSON: everything a table shows, and every counter. Units are in the keys.
 
 use super::columns::{self, Row};
-use super::{Figure, figures, remarks, violations};
+use super::figures::{Sums, figures};
+use super::{remarks, violations};
 use crate::replay::Replay;
 use crate::replay::outcome::{CacheOutcome, Outcome};
 use crate::replay::timeline::{Sample, Timeline};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use slablab_platform::Event;
 use slablab_report::column::Columns;
 
@@ -51,20 +52,11 @@ fn json_of(replay: &Replay, shown: &dyn Fn(&CacheOutcome) -> bool) -> Value {
 fn engine(outcome: &Outcome, shown: &dyn Fn(&CacheOutcome) -> bool) -> Value {
     let columns = columns::caches();
     let caches = outcome.caches.iter().filter(|cache| shown(cache));
-    let mut figures_by_key = Map::new();
-    for (_, key, figure) in figures(outcome) {
-        let value = match figure {
-            Figure::Count(count) | Figure::Bytes(count) => json!(count),
-            Figure::Percent(percent) => json!(percent),
-            Figure::Heading => continue,
-        };
-        figures_by_key.insert(key, value);
-    }
     json!({
         "engine": outcome.engine().to_string(),
         "rows": outcome.rows,
         "violations": violations::json(outcome),
-        "total": figures_by_key,
+        "total": figures().json(&Sums::new(outcome)),
         "timeline": timeline(&outcome.timeline),
         "pages": counters(|event| outcome.global.get(event)),
         "caches": caches.map(|one| cache(&columns, &Row::new(outcome, one))).collect::<Vec<_>>(),

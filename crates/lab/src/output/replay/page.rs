@@ -1,7 +1,8 @@
 //! The page of a replay.
 
 use super::columns::{self, Row};
-use super::{Figure, remarks, side_by_side, table};
+use super::figures::{Sums, figures};
+use super::{remarks, table};
 use crate::replay::Replay;
 use crate::replay::outcome::{CacheOutcome, Outcome, Split};
 use crate::replay::timeline::Sample;
@@ -196,24 +197,10 @@ fn waste_figure(page: &mut Page, outcome: &Outcome, top: usize) {
         bars: caches.iter().map(bar).collect(),
         axis: Axis::new("slab memory without live objects", Scale::Bytes),
     };
-    let mut table = Table::new([
-        Head::text("cache"),
-        Head::number("object").unit("bytes"),
-        Head::number("order"),
-        Head::number("slabs"),
-        Head::number("slab memory"),
-    ]);
-    table.columns.extend(PARTS.map(Head::number));
-    for (cache, split) in &caches {
-        let cells = [
-            Cell::Name(cache.name.clone()),
-            Cell::Count(u64::from(cache.geometry.object_size)),
-            Cell::Count(u64::from(cache.geometry.order)),
-            Cell::Count(cache.end.slabs),
-            Cell::Bytes(split.slabs),
-        ];
-        table.row(cells.into_iter().chain(parts(split).map(Cell::Bytes)));
-    }
+    let keys = ["object_size_bytes", "order", "slabs", "slab_memory", "live"];
+    let keys = [&keys[..], &["parked_bytes", "free_bytes", "tail_bytes"]].concat();
+    let rows: Vec<Row> = caches.iter().map(|(cache, _)| Row::new(outcome, cache)).collect();
+    let table = columns::caches().html(("cache", &name), &keys, &rows);
     let caption = format!(
         "{}: the {} caches with most memory that holds no live object, at the end.",
         outcome.engine(),
@@ -223,25 +210,9 @@ fn waste_figure(page: &mut Page, outcome: &Outcome, top: usize) {
 }
 
 fn engines_table(replay: &Replay) -> Table {
-    let mut table = Table::new([Head::text("")]);
-    table.columns.extend(replay.outcomes.iter().map(|outcome| Head::number(&outcome.engine().to_string())));
-    for (name, figures) in side_by_side(replay) {
-        let depth = (name.len() - name.trim_start().len()) / 2;
-        let name = Cell::Text("\u{2003}".repeat(depth) + name.trim_start());
-        if figures.iter().flatten().all(|figure| *figure == Figure::Heading) {
-            table.row([name]);
-            continue;
-        }
-        let cells = figures.into_iter().map(|figure| match figure {
-            Some(Figure::Count(count)) => Cell::Count(count),
-            Some(Figure::Percent(percent)) => Cell::Percent(percent),
-            Some(Figure::Bytes(bytes)) => Cell::Bytes(bytes),
-            Some(Figure::Heading) => Cell::Empty,
-            None => Cell::Count(0),
-        });
-        table.row(std::iter::once(name).chain(cells));
-    }
-    table
+    let sums: Vec<_> = replay.outcomes.iter().map(|outcome| Some(Sums::new(outcome))).collect();
+    let engines = replay.outcomes.iter().map(|outcome| Head::number(&outcome.engine().to_string()));
+    figures().html_rows(std::iter::once(Head::text("")).chain(engines), &sums)
 }
 
 fn caches_table(outcome: &Outcome, top: usize) -> Table {
@@ -259,5 +230,9 @@ fn caches_table(outcome: &Outcome, top: usize) -> Table {
         "assumed",
     ];
     let rows = table::rows(outcome, top);
-    columns::caches().html(("cache", &|row: &Row| row.cache.name.clone()), &keys, &rows)
+    columns::caches().html(("cache", &name), &keys, &rows)
+}
+
+fn name(row: &Row) -> Cell {
+    Cell::Name(row.cache.name.clone())
 }

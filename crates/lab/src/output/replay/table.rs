@@ -1,32 +1,24 @@
 //! Tables for people.
 
 use super::columns::{self, Row};
-use super::{Figure, MARK_ABOVE_PERCENT, side_by_side, violations};
+use super::figures::{Sums, figures};
+use super::{MARK_ABOVE_PERCENT, violations};
 use crate::replay::Replay;
 use crate::replay::outcome::{CacheOutcome, Outcome};
-use slablab_platform::Event;
-use slablab_report::text::{Table, grouped};
+use slablab_report::column::Style;
+use slablab_report::html::Cell;
 use slablab_report::visible;
 
 /// One row per figure, one column per engine.
 pub fn engines_table(replay: &Replay) -> String {
-    let names = replay.outcomes.iter().map(|outcome| outcome.engine().to_string());
-    let mut table = Table::new(std::iter::once(String::new()).chain(names));
-    for (name, cells) in side_by_side(replay) {
-        let cells = cells.iter().map(|figure| figure.as_ref().map_or("0".into(), text));
-        table.row(std::iter::once(name).chain(cells));
-    }
-    table.print()
+    let sums: Vec<_> = replay.outcomes.iter().map(|outcome| Some(Sums::new(outcome))).collect();
+    figures().text_rows(heads("", replay), &sums, Style::Units).print()
 }
 
-fn text(figure: &Figure) -> String {
-    match figure {
-        Figure::Count(count) => grouped(*count),
-        Figure::Percent(Some(percent)) => format!("{percent:.1} %"),
-        Figure::Percent(None) => "-".into(),
-        Figure::Bytes(bytes) => format!("{} K", grouped(bytes / 1024)),
-        Figure::Heading => String::new(),
-    }
+/// The heads of a table with an engine per column.
+fn heads(first: &str, replay: &Replay) -> impl Iterator<Item = String> {
+    let engines = replay.outcomes.iter().map(|outcome| outcome.engine().to_string());
+    std::iter::once(first.to_string()).chain(engines)
 }
 
 /// The caches of one engine in the columns of `slabinfo -AD`, busiest first.
@@ -47,7 +39,9 @@ pub fn caches_table(outcome: &Outcome, limit: usize) -> String {
         "loss",
         "mark",
     ];
-    columns::caches().text(("Name", &|row: &Row| row.cache.name.clone()), &keys, &rows, false).print()
+    columns::caches()
+        .text(("Name", &|row: &Row| Cell::Name(row.cache.name.clone())), &keys, &rows, Style::Kib)
+        .print()
 }
 
 /// The `limit` busiest caches as rows.
@@ -70,38 +64,10 @@ pub(crate) fn busiest(outcome: &Outcome) -> Vec<&CacheOutcome> {
 
 /// One cache: every counter that any engine has, side by side.
 pub fn cache_table(replay: &Replay, name: &str) -> Option<String> {
-    let found: Vec<Option<&CacheOutcome>> =
-        replay.outcomes.iter().map(|outcome| outcome.cache(name)).collect();
-    let first = found.iter().flatten().next()?;
-    let mut table = Table::new(
-        std::iter::once(first.name.clone())
-            .chain(replay.outcomes.iter().map(|outcome| outcome.engine().to_string())),
-    );
-    let mut row = |name: &str, value: &dyn Fn(&CacheOutcome) -> String| {
-        let cells = found.iter().map(|cache| cache.map_or("-".into(), value));
-        table.row(std::iter::once(name.to_string()).chain(cells));
-    };
-    row("object_size", &|cache| cache.geometry.object_size.to_string());
-    row("slab_size", &|cache| cache.geometry.size.to_string());
-    row("order", &|cache| cache.geometry.order.to_string());
-    row("objs_per_slab", &|cache| cache.geometry.objects.to_string());
-    row("slabs start", &|cache| cache.start.slabs.to_string());
-    row("slabs end", &|cache| cache.end.slabs.to_string());
-    row("objects end", &|cache| cache.end.active_objects().to_string());
-    row("  parked of these", &|cache| cache.end.parked.to_string());
-    row("partial end", &|cache| cache.end.partial.to_string());
-    row("cpu_slabs end", &|cache| (cache.end.cpu_slabs + cache.end.cpu_partial).to_string());
-    row("frees by another CPU", &|cache| cache.traffic.other_cpu.to_string());
-    row("frees by another node", &|cache| cache.traffic.other_node.to_string());
-    row("frees of older objects", &|cache| cache.traffic.old.to_string());
-    row("untraced allocations", &|cache| cache.traffic.bulk.to_string());
-    row("untraced frees", &|cache| cache.traffic.implied.to_string());
-    for event in Event::ALL {
-        if found.iter().flatten().any(|cache| cache.counts.get(*event) > 0) {
-            row(event.name(), &|cache| cache.counts.get(*event).to_string());
-        }
-    }
-    Some(table.print())
+    let row = |outcome| Outcome::cache(outcome, name).map(|cache| Row::new(outcome, cache));
+    let rows: Vec<_> = replay.outcomes.iter().map(row).collect();
+    let heads = heads(&rows.iter().flatten().next()?.cache.name, replay);
+    Some(columns::caches().text_rows(heads, &rows, Style::Bytes).print())
 }
 
 /// The limits of the result: lost events, assumptions, caches with many assumed events.
