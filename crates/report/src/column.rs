@@ -333,3 +333,72 @@ fn change(number: i64) -> String {
     let sign = if number > 0 { "+" } else { "" };
     format!("{sign}{}", text::signed(number))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(cell: Cell, style: Style, expected: &str) {
+        assert_eq!(text_cell(&cell, style), expected, "{cell:?} as {style:?}");
+    }
+
+    #[test]
+    fn what_is_rounded_to_nothing_keeps_its_sign() {
+        use Ordering::{Equal, Greater, Less};
+        let cases = [
+            (0, Equal, "0"),
+            (0, Greater, "+0"),
+            (0, Less, "-0"),
+            (1200, Greater, "+1,200"),
+            (-7, Less, "-7"),
+        ];
+        for (rounded, exact, expected) in cases {
+            let part = |give_or_take| Cell::Part { rounded, exact, give_or_take, bytes: false };
+            check(part(None), Style::Grouped, expected);
+            check(part(Some(1000)), Style::Grouped, &format!("{expected} \u{b1}1,000"));
+        }
+    }
+
+    #[test]
+    fn styles_of_numbers() {
+        let cases = [
+            (Cell::Bytes(2048 << 10), ["2048", "2097152", "2,097,152", "2,048 K"]),
+            (Cell::ByteChange(-4096), ["-4", "-4096", "-4,096", "-4 K"]),
+            (Cell::ByteChange(4096), ["4", "4096", "+4,096", "+4 K"]),
+            (Cell::Count(1234), ["1234", "1234", "1,234", "1,234"]),
+            (Cell::Change(1234), ["+1234", "+1234", "+1,234", "+1,234"]),
+            (Cell::Percent(Some(99.96)), ["99", "99", "100 %", "100.0 %"]),
+            (Cell::Percent(None), ["-"; 4]),
+        ];
+        for (cell, expected) in cases {
+            let styles = [Style::Kib, Style::Bytes, Style::Grouped, Style::Units];
+            styles.into_iter().zip(expected).for_each(|(style, text)| check(cell.clone(), style, text));
+        }
+    }
+
+    #[test]
+    fn a_turned_table_has_the_titles_that_say_something() {
+        let columns = Columns::<u64>::default()
+            .key("all", |number| Cell::Count(*number))
+            .title("all")
+            .heading("parts")
+            .key("even", |number| Cell::Count(*number / 2))
+            .title("  even")
+            .when(|number| number.is_multiple_of(2))
+            .key("never", |_| Cell::Empty)
+            .title("  never")
+            .when(|_| false)
+            .key("untitled", |_| Cell::Empty);
+        let heads = ["", "one", "two", "none"];
+        let text =
+            columns.text_rows(heads.map(String::from), &[Some(7), Some(4), None], Style::Units).print();
+        let cells: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
+        let expected =
+            [&["one", "two", "none"][..], &["all", "7", "4", "-"], &["parts"], &["even", "3", "2", "-"]];
+        assert_eq!(cells, expected, "{text}");
+        let page = columns.html_rows(heads.map(Head::number), &[Some(7), Some(4), None]);
+        assert_eq!(page.rows[1], [Cell::Text("parts".into())]);
+        assert_eq!(page.rows[2][0], Cell::Text("\u{2003}even".into()));
+        assert_eq!(columns.json(&7).keys().collect::<Vec<_>>(), ["all", "untitled"]);
+    }
+}

@@ -1,15 +1,18 @@
 //! Which policy carries what: tables with a column per policy, and JSON with every part as an exact fraction.
 
+mod columns;
 mod page;
 
 pub use page::explain_page;
 
 use super::replay::remarks;
-use crate::explain::measures::Unit;
-use crate::explain::shapley::{Interaction, Mean};
-use crate::explain::{Explained, Explanation, Part, SEED};
+use crate::explain::shapley::Mean;
+use crate::explain::{Explained, Explanation, SEED};
+use columns::{Differing, Moving, Together};
 use serde_json::{Map, Value, json};
-use slablab_report::text::{Table, grouped};
+use slablab_report::column::Style;
+use slablab_report::html::Cell;
+use slablab_report::text::grouped;
 use slablab_report::visible;
 use std::fmt::Write;
 
@@ -84,49 +87,18 @@ pub(crate) fn ends(explained: &Explained) -> [String; 2] {
 }
 
 fn items_table(explained: &Explained) -> String {
-    let [from, to] = ends(explained);
-    let mut table = Table::new(["policy".into(), from, to, "what".into()]).numbers(0..0);
-    for item in &explained.items {
-        table.row([&item.name, &item.from, &item.to, &item.what]);
-    }
-    table.print()
+    let name = |item: &Differing| Cell::Name(item.0.name.clone());
+    let rows = columns::differing(explained);
+    let keys = ["from", "to", "what"];
+    columns::items(explained).text(("policy", &name), &keys, &rows, Style::Grouped).numbers(0..0).print()
 }
 
-fn parts_table(explained: &Explained, moving: &[&Explanation], columns: &[usize], more: bool) -> String {
-    let whole = ["", "from", "to", "change"].map(String::from);
-    let names = columns.iter().map(|item| explained.items[*item].name.clone());
-    let mut table = Table::new(whole.into_iter().chain(names));
-    for explanation in moving {
-        // Of several tables each has the rows in which its policies do something.
-        if more && !columns.iter().any(|item| explanation.parts[*item].moves) {
-            continue;
-        }
-        let shown = rounded(explanation);
-        let parts = columns.iter().map(|item| part_text(&explanation.parts[*item], shown[*item]));
-        let ends = [explanation.from, explanation.to].map(grouped);
-        let change = signed(explanation.change(), explanation.change());
-        let whole = std::iter::once(explanation.measure.name.clone()).chain(ends).chain([change]);
-        table.row(whole.chain(parts));
-    }
-    table.print()
-}
-
-fn part_text(part: &Part, shown: i128) -> String {
-    let text = signed(shown, part.mean.sum);
-    match part.mean.give_or_take.filter(|half| *half > 0.0) {
-        Some(half) => format!("{text} \u{b1}{}", grouped(half.ceil() as u64)),
-        None => text,
-    }
-}
-
-/// The rounded number with the sign of `number`, which may round to 0; no sign if `number` is 0.
-fn signed(rounded: i128, number: i128) -> String {
-    let sign = match number {
-        ..0 => "-",
-        0 => "",
-        1.. => "+",
-    };
-    format!("{sign}{}", grouped(rounded.unsigned_abs() as u64))
+fn parts_table(explained: &Explained, moving: &[&Explanation], policies: &[usize], more: bool) -> String {
+    // Of several tables each has the rows in which its policies do something.
+    let does = |row: &&&Explanation| !more || policies.iter().any(|item| row.parts[*item].moves);
+    let rows: Vec<Moving> = moving.iter().filter(does).map(|row| Moving::new(row)).collect();
+    let keys = columns::keys(explained, policies);
+    columns::measures(explained).text(("", &Moving::name), &keys, &rows, Style::Grouped).print()
 }
 
 /// The parts as whole numbers that still add up: all are rounded down, and those with the largest rest up
@@ -147,7 +119,7 @@ pub(crate) fn rounded(explanation: &Explanation) -> Vec<i128> {
 
 /// The pairs that are worth printing, strongest first: the measure, the pair, and its share of all effects on
 /// that measure.
-pub(crate) fn strong_pairs(explained: &Explained) -> Vec<(&Explanation, &Interaction, f64)> {
+pub(crate) fn strong_pairs(explained: &Explained) -> Vec<Together<'_>> {
     let mut pairs: Vec<_> = explained
         .measures
         .iter()
@@ -175,35 +147,21 @@ fn pairs_text(explained: &Explained) -> String {
     if pairs.is_empty() {
         return String::new();
     }
-    let mut table = Table::new(["together", "", "both beyond each", "of what moves"]).numbers(2..4);
-    for (explanation, pair, percent) in pairs {
-        let [first, second] = pair.players.map(|item| explained.items[item].name.as_str());
-        let value = pair.mean.value().round() as i128;
-        table.row([
-            format!("{first} and {second}"),
-            explanation.measure.name.clone(),
-            match pair.mean.give_or_take {
-                Some(half) => format!("{} \u{b1}{}", signed(value, value), grouped(half.ceil() as u64)),
-                None => signed(value, value),
-            },
-            format!("{percent:.0} %"),
-        ]);
-    }
-    format!("\n{}", table.print())
+    let together = |pair: &Together| columns::both(explained, pair);
+    let keys = ["counter", "together", "of_moving"];
+    let table = columns::pairs().text(("together", &together), &keys, &pairs, Style::Grouped);
+    format!("\n{}", table.numbers(2..4).print())
 }
 
 /// JSON: every measure that is not zero in all combinations, every part and every pair.
 pub fn explain_json(explained: &Explained) -> Value {
     let [from, to] = ends(explained);
     let replay = &explained.replay;
-    let items = explained.items.iter().enumerate().map(|(index, item)| {
-        json!({
-            "policy": item.name,
-            "what": item.what,
-            "from": item.from,
-            "to": item.to,
-            "has_effect": explained.carries(index),
-        })
+    let (items, measures) = (columns::items(explained), columns::measures(explained));
+    let policies = columns::differing(explained).into_iter().map(|item| {
+        let mut json = items.json(&item);
+        json.insert("has_effect".into(), json!(item.1));
+        json
     });
     json!({
         "schema": SCHEMA,
@@ -222,13 +180,18 @@ pub fn explain_json(explained: &Explained) -> Value {
             "seed": explained.sampled.map(|_| SEED),
             "interval_percent": explained.sampled.map(|_| 95),
         },
-        "policies": items.collect::<Vec<_>>(),
+        "policies": policies.collect::<Vec<_>>(),
         "notes": explained.notes,
-        "measures": explained.measures.iter().map(|one| measure_json(explained, one)).collect::<Vec<_>>(),
+        "measures": explained.measures.iter().map(|one| {
+            let mut json = measures.json(&Moving::new(one));
+            json.extend(shared_json(explained, one));
+            json
+        }).collect::<Vec<_>>(),
     })
 }
 
-fn measure_json(explained: &Explained, explanation: &Explanation) -> Value {
+/// A measure's parts and interactions.
+fn shared_json(explained: &Explained, explanation: &Explanation) -> [(String, Value); 2] {
     let name = |item: usize| explained.items[item].name.as_str();
     let parts = explanation.parts.iter().enumerate().map(|(item, part)| {
         let mut json = mean_json(&part.mean);
@@ -244,18 +207,7 @@ fn measure_json(explained: &Explained, explanation: &Explanation) -> Value {
         }
         Value::Object(json)
     });
-    json!({
-        "measure": explanation.measure.name,
-        "unit": match explanation.measure.unit {
-            Unit::Count => "count",
-            Unit::Bytes => "bytes",
-        },
-        "from": explanation.from,
-        "to": explanation.to,
-        "change": explanation.change() as i64,
-        "parts": parts.collect::<Map<_, _>>(),
-        "interactions": pairs.collect::<Vec<_>>(),
-    })
+    [("parts".into(), Value::Object(parts.collect())), ("interactions".into(), Value::Array(pairs.collect()))]
 }
 
 /// A mean as a number and as the fraction it is.
@@ -267,18 +219,4 @@ fn mean_json(mean: &Mean) -> Map<String, Value> {
         json.insert("give_or_take".into(), json!(half));
     }
     json
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_rounded_to_nothing_keeps_its_sign() {
-        let cases =
-            [(0, 0, "0"), (0, 1, "+0"), (0, -1, "-0"), (1200, 9, "+1,200"), (-7, -20, "-7"), (0, 3, "+0")];
-        for (rounded, number, expected) in cases {
-            assert_eq!(signed(rounded, number), expected, "{number} as {rounded}");
-        }
-    }
 }

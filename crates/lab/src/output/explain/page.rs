@@ -1,8 +1,8 @@
 //! The page of an explanation: the part of each policy, as bars and in numbers.
 
+use super::columns::{self, Differing, Moving, Together, change};
 use super::{ends, method_words, rounded, strong_pairs};
 use crate::explain::measures::Unit;
-use crate::explain::shapley::Mean;
 use crate::explain::{Explained, Explanation, Part};
 use crate::output::replay::{facts, remarks};
 use slablab_report::html::chart::{Axis, Scale, Share, Shares};
@@ -80,18 +80,9 @@ fn lede(explained: &Explained) -> String {
 }
 
 fn items_table(explained: &Explained) -> Table {
-    let [from, to] = ends(explained);
-    let mut table = Table::new(["policy", &from, &to, "effect", "what"].map(Head::text));
-    for (index, item) in explained.items.iter().enumerate() {
-        table.row([
-            Cell::Name(item.name.clone()),
-            Cell::Text(item.from.clone()),
-            Cell::Text(item.to.clone()),
-            Cell::Text(if explained.carries(index) { "yes" } else { "none" }.into()),
-            Cell::Text(item.what.clone()),
-        ]);
-    }
-    table
+    let name = |item: &Differing| Cell::Name(item.0.name.clone());
+    let keys = ["from", "to", "effect", "what"];
+    columns::items(explained).html(("policy", &name), &keys, &columns::differing(explained))
 }
 
 /// The items that have an effect on a measure, with their parts.
@@ -129,7 +120,7 @@ fn part_table(explained: &Explained, explanation: &Explanation) -> Table {
     ]);
     for (name, part, shown) in carriers(explained, explanation) {
         let ends = [part.alone, part.last].map(|value| change(unit, value));
-        table.row([Cell::Name(name.into()), mean_cell(unit, &part.mean, shown)].into_iter().chain(ends));
+        table.row([Cell::Name(name.into()), columns::mean(unit, &part.mean, shown)].into_iter().chain(ends));
     }
     table.row([Cell::Text("all".into()), change(unit, explanation.change()), Cell::Empty, Cell::Empty]);
     table
@@ -137,66 +128,13 @@ fn part_table(explained: &Explained, explanation: &Explanation) -> Table {
 
 fn all_table(explained: &Explained, moving: &[&Explanation]) -> Table {
     let carrying: Vec<usize> = (0..explained.items.len()).filter(|item| explained.carries(*item)).collect();
-    let mut table =
-        Table::new([Head::text("counter"), Head::number("from"), Head::number("to"), Head::number("change")]);
-    table.columns.extend(carrying.iter().map(|item| Head::number(&explained.items[*item].name)));
-    for explanation in moving {
-        let unit = explanation.measure.unit;
-        let amount = |value: u64| match unit {
-            Unit::Count => Cell::Count(value),
-            Unit::Bytes => Cell::Bytes(value),
-        };
-        let shown = rounded(explanation);
-        let parts = carrying.iter().map(|item| mean_cell(unit, &explanation.parts[*item].mean, shown[*item]));
-        let whole = [
-            Cell::Name(explanation.measure.name.clone()),
-            amount(explanation.from),
-            amount(explanation.to),
-            change(unit, explanation.change()),
-        ];
-        table.row(whole.into_iter().chain(parts));
-    }
-    table
-}
-
-fn change(unit: Unit, value: i128) -> Cell {
-    match unit {
-        Unit::Count => Cell::Change(value as i64),
-        Unit::Bytes => Cell::ByteChange(value as i64),
-    }
-}
-
-fn mean_cell(unit: Unit, mean: &Mean, shown: i128) -> Cell {
-    let half = mean.give_or_take.filter(|half| *half > 0.0).map(|half| half.ceil() as u64);
-    let text = |value: i128| match unit {
-        _ if value == 0 && mean.sum < 0 => "\u{2212}0".into(),
-        _ if value == 0 && mean.sum > 0 => "+0".into(),
-        Unit::Count => number::signed(value as i64),
-        Unit::Bytes => number::signed_bytes(value as i64),
-    };
-    match (half, unit) {
-        (Some(half), Unit::Count) => Cell::Text(format!("{} \u{b1} {}", text(shown), number::count(half))),
-        (Some(half), Unit::Bytes) => Cell::Text(format!("{} \u{b1} {}", text(shown), number::bytes(half))),
-        (None, _) if shown == 0 && mean.sum != 0 => Cell::Text(text(shown)),
-        (None, _) => change(unit, shown),
-    }
+    let rows: Vec<Moving> = moving.iter().map(|row| Moving::new(row)).collect();
+    let keys = columns::keys(explained, &carrying);
+    columns::measures(explained).html(("counter", &Moving::name), &keys, &rows)
 }
 
 fn pairs_table(explained: &Explained) -> Table {
-    let mut table = Table::new([
-        Head::text("policies"),
-        Head::text("counter"),
-        Head::number("together"),
-        Head::number("of what moves"),
-    ]);
-    for (explanation, pair, percent) in strong_pairs(explained) {
-        let [first, second] = pair.players.map(|item| explained.items[item].name.as_str());
-        table.row([
-            Cell::Text(format!("{first} and {second}")),
-            Cell::Name(explanation.measure.name.clone()),
-            mean_cell(explanation.measure.unit, &pair.mean, pair.mean.value().round() as i128),
-            Cell::Percent(Some(percent)),
-        ]);
-    }
-    table
+    let both = |pair: &Together| columns::both(explained, pair);
+    let keys = ["counter", "together", "of_moving"];
+    columns::pairs().html(("policies", &both), &keys, &strong_pairs(explained))
 }
