@@ -31,6 +31,7 @@
 #[expect(unsafe_code, reason = "calls allocators")]
 mod block;
 pub mod clock;
+mod columns;
 mod contestants;
 mod engines;
 #[expect(unsafe_code, reason = "links memory")]

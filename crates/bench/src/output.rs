@@ -1,13 +1,11 @@
 //! The report as text, JSON and CSV. Each figure has one name in all three.
 
+use crate::columns::{self, Figure};
 use crate::memory::FIGURES;
 use crate::patterns::{self, Group};
 use crate::report::{Cell, Report, Row, Verdict};
 use crate::stats::Estimate;
-use crate::subject::Role;
 use serde_json::{Value, json};
-use slablab_report::csv::Csv;
-use slablab_report::html;
 use slablab_report::text::Table;
 use std::fmt::Write;
 
@@ -228,81 +226,42 @@ fn key(name: &str, unit: &str) -> String {
 
 /// CSV: one row per figure.
 pub fn csv(report: &Report) -> String {
-    let header = [
-        "workload",
-        "group",
-        "contestant",
-        "role",
-        "figure",
-        "unit",
-        "median",
-        "low",
-        "high",
-        "blocks",
-        "best_peer",
-        "verdict",
-    ];
-    let mut out = Csv::new(header);
-    for row in &report.rows {
-        for one in &row.cells {
-            let verdict = one.verdict.map_or("", |verdict| word(verdict).trim());
-            let mut add = |figure: &str, unit: &str, value: Option<Estimate>, verdict: &str| {
-                let Some(value) = value else { return };
-                let numbers = [value.median, value.low, value.high].map(|number| format!("{number:.4}"));
-                let blocks = one.samples_ns.len().to_string();
-                let best = row.best_peer.unwrap_or("");
-                let [median, low, high] = &numbers;
-                let record = [
-                    row.name,
-                    row.group.name(),
-                    one.name,
-                    role(one.role),
-                    figure,
-                    unit,
-                    median,
-                    low,
-                    high,
-                    &blocks,
-                    best,
-                    verdict,
-                ];
-                out.row(record.map(|text| html::Cell::Text(text.into())));
-            };
-            add("cpu", "ns", Some(one.cpu_ns), "");
-            add("wall", "ns", one.wall_ns, "");
-            add("ratio", "", one.ratio, &verdict.to_lowercase());
-        }
-    }
-    for one in &report.memory {
-        for (value, (name, unit, _)) in one.figures.iter().zip(&FIGURES) {
-            let (value, processes) = (format!("{value:.4}"), one.processes.to_string());
-            let record = [
-                "memory",
-                "memory",
-                one.name,
-                role(one.role),
-                name,
-                unit,
-                &value,
-                "",
-                "",
-                &processes,
-                "",
-                "",
-            ];
-            out.row(record.map(|text| html::Cell::Text(text.into())));
-        }
-    }
-    out.finish()
-}
-
-fn role(role: Role) -> &'static str {
-    match role {
-        Role::Ours => "ours",
-        Role::Peer => "peer",
-        Role::Twin => "twin",
-        Role::Floor => "floor",
-    }
+    let lines = report.rows.iter().flat_map(|row| row.cells.iter().map(move |cell| (row, cell)));
+    let timed = lines.flat_map(|(row, cell)| {
+        let figure = |figure, unit, value: Estimate, verdict| Figure {
+            workload: row.name,
+            group: row.group.name(),
+            contestant: cell.name,
+            role: cell.role,
+            figure,
+            unit,
+            median: value.median,
+            ends: Some([value.low, value.high]),
+            samples: cell.samples_ns.len(),
+            best_peer: row.best_peer,
+            verdict,
+        };
+        let cpu = figure("cpu", "ns", cell.cpu_ns, None);
+        let wall = cell.wall_ns.map(|wall| figure("wall", "ns", wall, None));
+        let ratio = cell.ratio.map(|ratio| figure("ratio", "", ratio, cell.verdict));
+        [Some(cpu), wall, ratio].into_iter().flatten()
+    });
+    let memory = report.memory.iter().flat_map(|one| {
+        one.figures.iter().zip(&FIGURES).map(|(value, (name, unit, _))| Figure {
+            workload: "memory",
+            group: "memory",
+            contestant: one.name,
+            role: one.role,
+            figure: name,
+            unit,
+            median: *value,
+            ends: None,
+            samples: one.processes,
+            best_peer: None,
+            verdict: None,
+        })
+    });
+    columns::figures().csv(timed.chain(memory))
 }
 
 /// The list for `--list`: workloads with descriptions, and allocators with their proofs.
@@ -322,7 +281,7 @@ pub fn list() -> String {
     for one in all.iter().flat_map(|one| &one.contestants) {
         if !seen.contains(&one.name) {
             seen.push(one.name);
-            writeln!(text, "  {:<14} {:<6} proof: {}", one.name, role(one.role), one.evidence)
+            writeln!(text, "  {:<14} {:<6} proof: {}", one.name, one.role.name(), one.evidence)
                 .expect("memory");
         }
     }

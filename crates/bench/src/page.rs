@@ -1,5 +1,6 @@
 //! The report as an HTML page.
 
+use crate::columns::{self, Line};
 use crate::memory::FIGURES;
 use crate::output::{contestants, title};
 use crate::patterns::Group;
@@ -65,68 +66,18 @@ fn bars(row: &Row) -> Bars {
 }
 
 fn numbers(row: &Row) -> Table {
+    let keys = ["cpu", "cpu_low", "cpu_high", "ratio", "ratio_low", "ratio_high", "verdict"];
     let threads = row.cells.iter().any(|cell| cell.wall_ns.is_some());
-    let mut columns = vec![
-        Head::text("allocator"),
-        Head::number("CPU").unit("ns"),
-        Head::number("from"),
-        Head::number("to"),
-        Head::number("over the best peer"),
-        Head::number("from"),
-        Head::number("to"),
-        Head::text(""),
-    ];
-    if threads {
-        columns.push(Head::number("wall").unit("ns"));
-        columns.push(Head::number("cache line before").unit("ns"));
-        columns.push(Head::number("after").unit("ns"));
-    }
-    let mut table = Table::new(columns);
-    let number = |value: f64| Cell::Number(value, 2);
-    for cell in &row.cells {
-        let best = row.best_peer == Some(cell.name);
-        let said = match cell.verdict {
-            Some(Verdict::Won) => "won",
-            Some(Verdict::Even) => "even",
-            Some(Verdict::Lost) => "lost",
-            None if best => "best peer",
-            None => "",
-        };
-        let mut cells = vec![Cell::Name(cell.name.into())];
-        cells.extend([cell.cpu_ns.median, cell.cpu_ns.low, cell.cpu_ns.high].map(number));
-        match cell.ratio {
-            Some(ratio) => cells.extend([ratio.median, ratio.low, ratio.high].map(number)),
-            None => cells.extend([Cell::Empty, Cell::Empty, Cell::Empty]),
-        }
-        cells.push(Cell::Text(said.into()));
-        if threads {
-            cells.push(cell.wall_ns.map_or(Cell::Empty, |wall| number(wall.median)));
-            match cell.pingpong_ns {
-                Some(trips) => cells.extend(trips.map(|trip| Cell::Number(trip, 0))),
-                None => cells.extend([Cell::Empty, Cell::Empty]),
-            }
-        }
-        table.row(cells);
-    }
-    table
+    let more: &[&str] = if threads { &["wall", "trip_before", "trip_after"] } else { &[] };
+    let lines: Vec<Line> = row.cells.iter().map(|cell| (row, cell)).collect();
+    let name = |line: &Line| Cell::Name(line.1.name.into());
+    columns::lines().html(("allocator", &name), &[&keys[..], more].concat(), &lines)
 }
 
 fn floors(rows: &[&Row]) -> Table {
-    let mut table = Table::new([
-        Head::text("step"),
-        Head::number("CPU").unit("ns"),
-        Head::number("from"),
-        Head::number("to"),
-        Head::text("what"),
-    ]);
-    for row in rows {
-        let figure = row.cells[0].cpu_ns;
-        let mut cells = vec![Cell::Name(row.name.into())];
-        cells.extend([figure.median, figure.low, figure.high].map(|value| Cell::Number(value, 2)));
-        cells.push(Cell::Text(row.about.into()));
-        table.row(cells);
-    }
-    table
+    let lines: Vec<Line> = rows.iter().map(|row| (*row, &row.cells[0])).collect();
+    let name = |line: &Line| Cell::Name(line.0.name.into());
+    columns::lines().html(("step", &name), &["cpu", "cpu_low", "cpu_high", "about"], &lines)
 }
 
 fn memory(report: &Report) -> Table {

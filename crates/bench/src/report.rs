@@ -21,6 +21,17 @@ pub enum Verdict {
     Lost,
 }
 
+impl Verdict {
+    /// The verdict's name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Verdict::Won => "won",
+            Verdict::Even => "even",
+            Verdict::Lost => "lost",
+        }
+    }
+}
+
 /// A contestant's figures for a workload.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct Cell {

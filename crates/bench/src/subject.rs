@@ -18,6 +18,18 @@ pub enum Role {
     Floor,
 }
 
+impl Role {
+    /// The role's name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Role::Ours => "ours",
+            Role::Peer => "peer",
+            Role::Twin => "twin",
+            Role::Floor => "floor",
+        }
+    }
+}
+
 /// An allocator.
 pub trait Subject: 'static {
     /// Its name in tables and on the command line.
