@@ -2,7 +2,7 @@
 
 use crate::input::{Progress, command_line};
 use crate::outcome::{Done, Failure};
-use crate::output::{OutputArgs, write_out};
+use crate::output::{Form, OutputArgs, write_out};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use slablab_bench::memory::{self, Child};
 use slablab_bench::rig::{self, Options, Watcher};
@@ -37,11 +37,8 @@ pub(crate) struct Args {
     /// List workloads and allocators
     #[arg(long)]
     list: bool,
-    /// Format of the answer
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    format: Format,
     #[command(flatten)]
-    out: OutputArgs,
+    out: OutputArgs<Format>,
     /// Serve one measurement of the memory workload, as its child process
     #[arg(long, hide = true, num_args = 3, value_names = ["NAME", "BYTES", "SEED"])]
     memory_of: Option<Vec<String>>,
@@ -56,6 +53,10 @@ enum Format {
     Json,
     /// CSV, a row per figure
     Csv,
+}
+
+impl Form for Format {
+    const DEFAULT: &str = "text";
 }
 
 /// Shows progress, and stops when a signal says so.
@@ -116,7 +117,7 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
         results => results?,
     };
     let report = Report::new(&results);
-    let text = match args.format {
+    let text = match args.out.format {
         Format::Text => output::text(&report),
         Format::Json => slablab_report::json::document(&output::json(&report)),
         Format::Csv => output::csv(&report),

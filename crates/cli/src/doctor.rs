@@ -2,7 +2,7 @@
 
 use crate::input::{InputArgs, command_line, open};
 use crate::outcome::{Done, Failure};
-use crate::output::{OutputArgs, named};
+use crate::output::{Form, OutputArgs, named};
 use crate::watch;
 use slablab_doctor::diagnosis::rounding::Rounding;
 use slablab_doctor::diagnosis::{Options, SortKey, examine};
@@ -50,11 +50,8 @@ pub(crate) struct Args {
     /// Print bytes instead of KiB
     #[arg(short = 'B', long)]
     bytes: bool,
-    /// Format of the answer
-    #[arg(long, value_enum, default_value_t = Format::Table)]
-    format: Format,
     #[command(flatten)]
-    out: OutputArgs,
+    out: OutputArgs<Format>,
     /// Exit with 1 if the loss exceeds SIZE (bytes, K, M, G); with --since, if the caches grew by more than
     /// SIZE
     #[arg(long, value_name = "SIZE", value_parser = size)]
@@ -75,6 +72,8 @@ enum Format {
     /// Metrics for Prometheus' textfile collector
     Prometheus,
 }
+
+impl Form for Format {}
 
 fn sort_key(letter: char) -> Result<SortKey, Failure> {
     SortKey::of(letter).ok_or_else(|| {
@@ -122,7 +121,7 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     let sort = if args.loss { SortKey::Loss } else { sort_key(args.sort)? };
     let shown = Shown { sort, lines: args.lines, aliases: args.aliases, bytes: args.bytes };
     args.out.write_html(|| doctor_page(&report, &command_line(), &shown))?;
-    let text = match args.format {
+    let text = match args.out.format {
         Format::Table => doctor_table(&report, &shown),
         Format::Json => slablab_report::json::document(&doctor_json(&report)),
         Format::Csv => doctor_csv(&report),

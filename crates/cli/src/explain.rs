@@ -2,7 +2,7 @@
 
 use crate::input::{Progress, Start, command_line, open, preset};
 use crate::outcome::{Done, Failure, tell};
-use crate::output::{OutputArgs, named};
+use crate::output::{Form, OutputArgs, named};
 use crate::replay::title;
 use slablab_lab::explain::{
     EXACT_USUALLY, Explained, Question, SAMPLES_USUALLY, explain, shapley::EXACT_MOST,
@@ -38,11 +38,8 @@ pub(crate) struct Args {
     /// Number of orders to sample if more policies differ, rounded to a multiple of four
     #[arg(long, value_name = "N", default_value_t = SAMPLES_USUALLY as u64, value_parser = clap::value_parser!(u64).range(4..=100_000))]
     samples: u64,
-    /// Format of the answer
-    #[arg(long, value_enum, default_value_t = Format::Table)]
-    format: Format,
     #[command(flatten)]
-    out: OutputArgs,
+    out: OutputArgs<Format>,
 }
 
 /// Forms of the answer.
@@ -53,6 +50,8 @@ enum Format {
     /// JSON
     Json,
 }
+
+impl Form for Format {}
 
 pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     args.out.check(named("the recording", [&args.recording]).chain(args.start.files()))?;
@@ -69,13 +68,13 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     let tick = |done, whole| progress.at(done, whole);
     let answer = explain(&reader, &args.recording, &options, &question, &tick)?;
     drop(progress);
-    let text = match args.format {
+    let text = match args.out.format {
         Format::Json => slablab_report::json::document(&explain_json(&answer)),
         Format::Table => text(&answer)?,
     };
     args.out.write_html(|| explain_page(&answer, &command_line()))?;
     args.out.write(&text)?;
-    if args.format != Format::Table {
+    if args.out.format != Format::Table {
         remarks(&answer.replay).iter().for_each(tell);
     }
     Ok(if answer.replay.metadata.losses.records > 0 { Done::Incomplete } else { Done::Complete })

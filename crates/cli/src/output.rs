@@ -2,6 +2,7 @@
 //! elsewhere.
 
 use crate::outcome::Failure;
+use clap::ValueEnum;
 use slablab_doctor::state;
 use slablab_lab::import;
 use slablab_workloads::{AtomicFile, end_of_links};
@@ -11,9 +12,12 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Files that a verb writes its answer to.
+/// The form of a verb's answer, and the files that the verb writes it to.
 #[derive(clap::Args)]
-pub(crate) struct OutputArgs {
+pub(crate) struct OutputArgs<F: Form> {
+    /// Format of the answer
+    #[arg(long, value_enum, default_value = F::DEFAULT)]
+    pub(crate) format: F,
     /// Write the answer to FILE instead of standard output
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
@@ -22,7 +26,24 @@ pub(crate) struct OutputArgs {
     pub(crate) html: Option<PathBuf>,
 }
 
-impl OutputArgs {
+/// The forms that a verb's answer has.
+pub(crate) trait Form: ValueEnum + Send + Sync + 'static {
+    /// The word for the usual one. It is no `default_value_t`, whose text would be that of the first verb for
+    /// all verbs.
+    const DEFAULT: &str = "table";
+}
+
+/// The forms of most answers.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    Table,
+    Json,
+    Csv,
+}
+
+impl Form for Format {}
+
+impl<F: Form> OutputArgs<F> {
     /// Refuses an output that is one of `inputs`, or the other output. The verbs call it before they read
     /// anything.
     pub(crate) fn check<'a>(&'a self, inputs: impl IntoIterator<Item = Named<'a>>) -> Result<(), Failure> {

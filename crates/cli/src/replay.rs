@@ -2,7 +2,7 @@
 
 use crate::input::{Choice, Progress, command_line, open};
 use crate::outcome::{Done, Failure, tell};
-use crate::output::{OutputArgs, named};
+use crate::output::{Format, OutputArgs, named};
 use slablab_lab::output::replay_page;
 use slablab_lab::output::{
     cache_csv, cache_json, cache_table, caches_csv, caches_table, engines_table, remarks, replay_json,
@@ -30,21 +30,11 @@ pub(crate) struct Args {
     /// Number of caches to list for each engine
     #[arg(long, value_name = "N", default_value_t = 15)]
     top: usize,
-    /// Format of the answer
-    #[arg(long, value_enum, default_value_t = Format::Table)]
-    format: Format,
     /// Print each engine's replay speed and the memory of its model on standard error
     #[arg(long)]
     timing: bool,
     #[command(flatten)]
-    out: OutputArgs,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Format {
-    Table,
-    Json,
-    Csv,
+    out: OutputArgs<Format>,
 }
 
 pub(crate) fn run(args: Args) -> Result<Done, Failure> {
@@ -59,7 +49,7 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     let missing = || {
         format!("{}: no cache is called {}", args.recording.display(), args.cache.as_deref().unwrap_or(""))
     };
-    let text = match (args.format, &args.cache) {
+    let text = match (args.out.format, &args.cache) {
         (Format::Json, None) => slablab_report::json::document(&replay_json(&answer)),
         (Format::Json, Some(name)) => {
             slablab_report::json::document(&cache_json(&answer, name).ok_or_else(missing)?)
@@ -82,7 +72,7 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
             outcome.model_bytes / 1024
         ));
     }
-    if args.format != Format::Table {
+    if args.out.format != Format::Table {
         remarks(&answer).iter().for_each(tell);
     }
     Ok(if answer.metadata.losses.records > 0 { Done::Incomplete } else { Done::Complete })

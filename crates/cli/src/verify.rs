@@ -2,8 +2,7 @@
 
 use crate::input::{Choice, DUMP, Progress, command_line, expect_file, open};
 use crate::outcome::{Done, Failure};
-use crate::output::{OutputArgs, named};
-use crate::replay::Format;
+use crate::output::{Format, OutputArgs, named};
 use slablab_lab::output::verify_page;
 use slablab_lab::output::{remarks, verify_csv, verify_json, verify_table};
 use slablab_lab::verify::{counters::start_of, verify_change, verify_counters};
@@ -24,14 +23,11 @@ pub(crate) struct Args {
     /// State after the recording
     #[arg(long, value_name = "DUMP")]
     after: Option<PathBuf>,
-    /// Format of the answer
-    #[arg(long, value_enum, default_value_t = Format::Table)]
-    format: Format,
     /// Rows to show
     #[arg(long, value_name = "N", default_value_t = usize::MAX, hide_default_value = true)]
     top: usize,
     #[command(flatten)]
-    out: OutputArgs,
+    out: OutputArgs<Format>,
     /// Exit with 1 if the skill in bytes of slabs is below this
     #[arg(long, value_name = "SKILL")]
     fail_below: Option<f64>,
@@ -66,7 +62,7 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     };
     drop(progress);
     args.out.write_html(|| verify_page(&verified, &answer, &command_line()))?;
-    let text = match args.format {
+    let text = match args.out.format {
         Format::Json => slablab_report::json::document(&verify_json(&verified)),
         Format::Csv => {
             verified.compared.truncate(args.top);

@@ -3,7 +3,7 @@
 
 use crate::input::{command_line, page_size};
 use crate::outcome::{Done, Failure};
-use crate::output::{OutputArgs, named};
+use crate::output::{Form, OutputArgs, named};
 use slablab_doctor::output::whatif_page;
 use slablab_doctor::output::{whatif_csv, whatif_json, whatif_mail, whatif_table};
 use slablab_doctor::state::{Input, State, read};
@@ -61,11 +61,8 @@ pub(crate) struct Args {
     /// Number of caches to list
     #[arg(short = 'N', long, value_name = "N", default_value_t = 15)]
     lines: usize,
-    /// Format of the answer
-    #[arg(long, value_enum, default_value_t = Format::Table)]
-    format: Format,
     #[command(flatten)]
-    out: OutputArgs,
+    out: OutputArgs<Format>,
 }
 
 /// Forms of the answer.
@@ -80,6 +77,8 @@ enum Format {
     /// The tables of Jay Patel's mail of 2023
     Mail,
 }
+
+impl Form for Format {}
 
 fn on_off(text: &str) -> Result<bool, String> {
     match text {
@@ -123,10 +122,10 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
         debug: args.debug,
     };
     let changes = grid.changes()?;
-    if args.format == Format::Mail && changes.len() > 1 {
+    if args.out.format == Format::Mail && changes.len() > 1 {
         return Err(format!("--format mail has room for one change, found {}", changes.len()).into());
     }
-    if args.after.is_some() && args.format != Format::Mail {
+    if args.after.is_some() && args.out.format != Format::Mail {
         return Err("--after is a column of --format mail".into());
     }
     let read_at = |path: Option<PathBuf>| {
@@ -147,7 +146,7 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     let against = against.transpose()?;
     args.out
         .write_html(|| whatif_page(&state, &predictions, against.as_ref(), &command_line(), args.lines))?;
-    let text = match args.format {
+    let text = match args.out.format {
         Format::Table => whatif_table(&state, &predictions, against.as_ref(), args.lines),
         Format::Json => slablab_report::json::document(&whatif_json(&state, &predictions, against.as_ref())),
         Format::Csv => whatif_csv(&predictions),
