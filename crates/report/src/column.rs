@@ -10,12 +10,13 @@
 //!    └────── html_rows      ┘ the rows side by side
 //! ```
 
-use crate::csv::{self, Csv};
+use crate::csv::Csv;
 use crate::html::{self, Cell, Head};
-use crate::text::{self, grouped};
+pub use crate::style::Style;
+use crate::style::text_cell;
+use crate::text;
 use serde_json::{Map, Value, json};
 use std::borrow::{Borrow, Cow};
-use std::cmp::Ordering;
 
 /// A column.
 pub struct Column<R> {
@@ -40,31 +41,18 @@ pub struct Column<R> {
     json: bool,
     /// Whether the column says something of a row: otherwise JSON does not have it, nor a turned table if it
     /// says nothing of any row.
-    when: Option<Box<dyn Fn(&R) -> bool>>,
+    when: Option<Get<R, bool>>,
     /// `None` for a heading over titles.
-    get: Option<Get<R>>,
+    get: Option<Get<R, Cell>>,
 }
 
-type Get<R> = Box<dyn Fn(&R) -> Cell>;
+type Get<R, T> = Box<dyn Fn(&R) -> T>;
 
 /// The columns of an answer, in the order of its CSV.
 pub struct Columns<R>(Vec<Column<R>>);
 
 /// The first column of a table for people: its head, and a row's label.
 pub type Label<'a, R> = (&'a str, &'a dyn Fn(&R) -> Cell);
-
-/// How a text table prints numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Style {
-    /// Sizes in KiB, which heads say, and whole percent.
-    Kib,
-    /// Sizes in bytes, and whole percent.
-    Bytes,
-    /// Digits in groups of three, sizes in bytes, and whole percent with its sign.
-    Grouped,
-    /// Digits in groups of three, sizes in KiB, percent with one place, and units in the cells.
-    Units,
-}
 
 impl<R> Default for Columns<R> {
     fn default() -> Columns<R> {
@@ -78,6 +66,17 @@ impl<R> Columns<R> {
         self.add(key, "", "", get)
     }
 
+    /// Adds a column for programs that has `title` as its name in a turned table, behind two blanks for each
+    /// level.
+    pub fn row(
+        self,
+        title: impl Into<Cow<'static, str>>,
+        key: impl Into<Cow<'static, str>>,
+        get: impl Fn(&R) -> Cell + 'static,
+    ) -> Columns<R> {
+        self.key(key, get).title(title)
+    }
+
     /// Adds a column for all formats: `short` is its head in text tables, `head` on pages.
     pub fn add(
         self,
@@ -89,12 +88,23 @@ impl<R> Columns<R> {
         self.push([key.into(), short.into(), head.into()], Some(Box::new(get)))
     }
 
-    /// Adds a heading over the titles below it.
-    pub fn heading(self, title: &'static str) -> Columns<R> {
-        self.push([const { Cow::Borrowed("") }; 3], None).people().title(title)
+    /// Adds a column for people alone, as [`Columns::add`].
+    pub fn people(
+        self,
+        key: impl Into<Cow<'static, str>>,
+        short: impl Into<Cow<'static, str>>,
+        head: impl Into<Cow<'static, str>>,
+        get: impl Fn(&R) -> Cell + 'static,
+    ) -> Columns<R> {
+        self.add(key, short, head, get).last(|column| (column.csv, column.json) = (false, false))
     }
 
-    fn push(mut self, [key, short, head]: [Cow<'static, str>; 3], get: Option<Get<R>>) -> Columns<R> {
+    /// Adds a heading over the titles below it.
+    pub fn heading(self, title: &'static str) -> Columns<R> {
+        self.push([const { Cow::Borrowed("") }; 3], None).json_alone().csv_alone().title(title)
+    }
+
+    fn push(mut self, [key, short, head]: [Cow<'static, str>; 3], get: Option<Get<R, Cell>>) -> Columns<R> {
         self.0.push(Column {
             key,
             short,
@@ -135,11 +145,6 @@ impl<R> Columns<R> {
     /// The column added last says its unit in its head on a page.
     pub fn unit(self, unit: &'static str) -> Columns<R> {
         self.last(|column| column.unit = unit)
-    }
-
-    /// The column added last is for people alone.
-    pub fn people(self) -> Columns<R> {
-        self.last(|column| (column.csv, column.json) = (false, false))
     }
 
     /// The column added last is not in JSON, which has its value in another place.
@@ -300,81 +305,9 @@ pub fn json_cell(cell: &Cell) -> Value {
     }
 }
 
-/// A cell of a text table: a sign before a change, a dash for an unknown value.
-fn text_cell(cell: &Cell, style: Style) -> String {
-    match (cell, style) {
-        (Cell::Percent(None) | Cell::Empty, _) => "-".into(),
-        (Cell::Number(number, places), _) => format!("{number:.places$}"),
-        (Cell::Bytes(bytes), Style::Kib) => (bytes / 1024).to_string(),
-        (Cell::ByteChange(bytes), Style::Kib) => (bytes / 1024).to_string(),
-        (Cell::Percent(Some(percent)), Style::Kib | Style::Bytes) => (*percent as u64).to_string(),
-        (Cell::Change(number), Style::Kib | Style::Bytes) => format!("{number:+}"),
-        (Cell::Bytes(bytes), Style::Units) => format!("{} K", grouped(bytes / 1024)),
-        (Cell::ByteChange(bytes), Style::Units) => format!("{} K", change(bytes / 1024)),
-        (Cell::Percent(Some(percent)), Style::Units) => format!("{percent:.1} %"),
-        (Cell::Percent(Some(percent)), Style::Grouped) => format!("{percent:.0} %"),
-        (Cell::Count(number) | Cell::Bytes(number), Style::Grouped | Style::Units) => grouped(*number),
-        (Cell::Change(number) | Cell::ByteChange(number), Style::Grouped | Style::Units) => change(*number),
-        (Cell::Part { rounded, exact, give_or_take, .. }, _) => {
-            let sign = match exact {
-                Ordering::Less => "-",
-                Ordering::Equal => "",
-                Ordering::Greater => "+",
-            };
-            let half = give_or_take.map_or(String::new(), |half| format!(" \u{b1}{}", grouped(half)));
-            format!("{sign}{}{half}", grouped(rounded.unsigned_abs()))
-        }
-        (other, _) => csv::text(other),
-    }
-}
-
-/// A change in groups of three with its sign.
-fn change(number: i64) -> String {
-    let sign = if number > 0 { "+" } else { "" };
-    format!("{sign}{}", text::signed(number))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn check(cell: Cell, style: Style, expected: &str) {
-        assert_eq!(text_cell(&cell, style), expected, "{cell:?} as {style:?}");
-    }
-
-    #[test]
-    fn what_is_rounded_to_nothing_keeps_its_sign() {
-        use Ordering::{Equal, Greater, Less};
-        let cases = [
-            (0, Equal, "0"),
-            (0, Greater, "+0"),
-            (0, Less, "-0"),
-            (1200, Greater, "+1,200"),
-            (-7, Less, "-7"),
-        ];
-        for (rounded, exact, expected) in cases {
-            let part = |give_or_take| Cell::Part { rounded, exact, give_or_take, bytes: false };
-            check(part(None), Style::Grouped, expected);
-            check(part(Some(1000)), Style::Grouped, &format!("{expected} \u{b1}1,000"));
-        }
-    }
-
-    #[test]
-    fn styles_of_numbers() {
-        let cases = [
-            (Cell::Bytes(2048 << 10), ["2048", "2097152", "2,097,152", "2,048 K"]),
-            (Cell::ByteChange(-4096), ["-4", "-4096", "-4,096", "-4 K"]),
-            (Cell::ByteChange(4096), ["4", "4096", "+4,096", "+4 K"]),
-            (Cell::Count(1234), ["1234", "1234", "1,234", "1,234"]),
-            (Cell::Change(1234), ["+1234", "+1234", "+1,234", "+1,234"]),
-            (Cell::Percent(Some(99.96)), ["99", "99", "100 %", "100.0 %"]),
-            (Cell::Percent(None), ["-"; 4]),
-        ];
-        for (cell, expected) in cases {
-            let styles = [Style::Kib, Style::Bytes, Style::Grouped, Style::Units];
-            styles.into_iter().zip(expected).for_each(|(style, text)| check(cell.clone(), style, text));
-        }
-    }
 
     #[test]
     fn a_turned_table_has_the_titles_that_say_something() {

@@ -14,6 +14,7 @@ pub mod csv;
 pub mod error;
 pub mod html;
 pub mod json;
+mod style;
 pub mod text;
 pub mod visible;
 

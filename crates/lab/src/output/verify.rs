@@ -109,9 +109,8 @@ fn change_columns() -> Columns<Change> {
         })
         .key("slab_bytes_change_real", |change| Cell::ByteChange(change.real.slab_bytes))
         .key("slab_bytes_change_predicted", |change| Cell::ByteChange(change.predicted.slab_bytes))
-        .add("object", "", "object", |change| Cell::Count(change.bytes.1))
+        .people("object", "", "object", |change| Cell::Count(change.bytes.1))
         .unit("bytes")
-        .people()
         .add("active_start", "active", "active before", |change| Cell::Count(change.start.1))
         .add("active_change_real", "real", "real", |change| Cell::Change(change.real.active))
         .add("active_change_predicted", "predicted", "predicted", |change| {

@@ -188,16 +188,13 @@ impl Cell {
             Cell::Count(count) => number::count(*count),
             Cell::Change(change) => number::signed(*change),
             Cell::Part { rounded, exact, give_or_take, bytes } => {
-                let (signed, plain): (fn(i64) -> String, fn(u64) -> String) = if *bytes {
-                    (number::signed_bytes, number::bytes)
-                } else {
-                    (number::signed, number::count)
-                };
                 let number = match rounded {
                     0 if exact.is_ne() => format!("{}0", sign(*exact as i64)),
-                    rounded => signed(*rounded),
+                    rounded if *bytes => number::signed_bytes(*rounded),
+                    rounded => number::signed(*rounded),
                 };
-                number + &give_or_take.map_or(String::new(), |half| format!(" \u{b1} {}", plain(half)))
+                let half = if *bytes { number::bytes } else { number::count };
+                number + &give_or_take.map_or(String::new(), |number| format!(" \u{b1} {}", half(number)))
             }
             Cell::Number(number, places) => number::fixed(*number, *places),
             Cell::Percent(Some(percent)) => number::percent(*percent),

@@ -33,31 +33,22 @@ pub(super) fn caches<'a>() -> Columns<Line<'a>> {
         .key("total_objects", |line| Cell::Count(line.cache.total_objects))
         .add("active_objects", "Active", "active objects", |line| Cell::Count(line.cache.active_objects))
         // For people alone.
-        .add("objsize", "Objsize", "object", |line| {
+        .people("objsize", "Objsize", "object", |line| {
             Cell::Count(line.cache.object_size.unwrap_or(line.cache.size))
         })
         .unit("bytes")
-        .people()
-        .add("used", "%Ef", "in use", |line| percent(line.split.in_use as f64, line.split.bytes))
-        .people()
-        .add("space", "Space", "space", |line| Cell::Bytes(line.split.bytes))
+        .people("used", "%Ef", "in use", |line| percent(line.split.in_use as f64, line.split.bytes))
+        .people("space", "Space", "space", |line| Cell::Bytes(line.split.bytes))
         .bytes()
-        .people()
-        .add("loss", "Loss", "loss", |line| signed(line.split.loss()))
+        .people("loss", "Loss", "loss", |line| signed(line.split.loss()))
         .bytes()
-        .people()
-        .add("loss_share", "", "of space", |line| percent(line.split.loss() as f64, line.split.bytes))
-        .people()
-        .add("free", "", "free", |line| Cell::Bytes(line.split.free))
-        .people()
-        .add("tail", "", "tail", |line| Cell::Bytes(line.split.tail))
-        .people()
-        .add("padding", "", "padding", |line| {
+        .people("loss_share", "", "of space", |line| percent(line.split.loss() as f64, line.split.bytes))
+        .people("free", "", "free", |line| Cell::Bytes(line.split.free))
+        .people("tail", "", "tail", |line| Cell::Bytes(line.split.tail))
+        .people("padding", "", "padding", |line| {
             metadata(&line.split, |known| known.alignment.saturating_add(known.pointer))
         })
-        .people()
-        .add("debugging", "", "debugging", |line| metadata(&line.split, |known| known.debugging))
-        .people();
+        .people("debugging", "", "debugging", |line| metadata(&line.split, |known| known.debugging));
     // CSV has the whole first and its parts after it.
     let (whole, parts) = PARTS.split_last().expect("the split has parts");
     let columns = std::iter::once(whole).chain(parts).fold(columns, |columns, part| {
@@ -87,12 +78,10 @@ fn growth<'a>(columns: Columns<Line<'a>>) -> Columns<Line<'a>> {
         .csv_alone()
         .add("growth_r2", "", "R\u{b2}", move |line| number(line.fit().and_then(|fit| fit.r2)))
         .csv_alone()
-        .add("rate", "per h", "an hour", move |line| rate(line.fit().map(|fit| fit.bytes_per_hour)))
+        .people("rate", "per h", "an hour", move |line| rate(line.fit().map(|fit| fit.bytes_per_hour)))
         .bytes()
-        .people()
-        .add("rate_error", "", "give or take", |line| {
+        .people("rate_error", "", "give or take", |line| {
             let error = line.fit().and_then(|fit| fit.error);
             error.map_or(Cell::Empty, |error| Cell::Bytes(error as u64))
         })
-        .people()
 }

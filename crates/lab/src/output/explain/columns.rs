@@ -41,9 +41,8 @@ pub(super) fn items<'a>(explained: &Explained) -> Columns<Differing<'a>> {
         .words()
         .add("to", to.clone(), to, |item| Cell::Text(item.0.to.clone()))
         .words()
-        .add("effect", "", "effect", |item| Cell::Text(if item.1 { "yes" } else { "none" }.into()))
+        .people("effect", "", "effect", |item| Cell::Text(if item.1 { "yes" } else { "none" }.into()))
         .words()
-        .people()
         .add("what", "what", "what", |item| Cell::Text(item.0.what.clone()))
         .words()
 }
@@ -69,7 +68,7 @@ pub(super) fn measures<'a>(explained: &Explained) -> Columns<Moving<'a>> {
         .add("change", "change", "change", |row| change(row.of.measure.unit, row.of.change()));
     explained.items.iter().enumerate().fold(columns, |columns, (index, Item { name, .. })| {
         let part = move |row: &Moving| mean(row.of.measure.unit, &row.of.parts[index].mean, row.parts[index]);
-        columns.add(name.clone(), name.clone(), name.clone(), part).people()
+        columns.people(name.clone(), name.clone(), name.clone(), part)
     })
 }
 

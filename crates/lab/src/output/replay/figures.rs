@@ -40,18 +40,12 @@ pub(super) fn figures<'a>() -> Figures<'a> {
 
 fn requests(columns: Figures) -> Figures {
     columns
-        .key("allocs", |sums| Cell::Count(sums.traffic.allocs))
-        .title("allocations")
-        .key("allocs_fast_percent", |sums| Cell::Percent(sums.total.fast_allocs_percent()))
-        .title("  fast")
-        .key("frees", |sums| Cell::Count(sums.traffic.frees))
-        .title("frees")
-        .key("frees_fast_percent", |sums| Cell::Percent(sums.total.fast_frees_percent()))
-        .title("  fast")
-        .key("frees_other_cpu", |sums| Cell::Count(sums.traffic.other_cpu))
-        .title("  by another CPU")
-        .key("frees_other_node", |sums| Cell::Count(sums.traffic.other_node))
-        .title("  by another node")
+        .row("allocations", "allocs", |sums| Cell::Count(sums.traffic.allocs))
+        .row("  fast", "allocs_fast_percent", |sums| Cell::Percent(sums.total.fast_allocs_percent()))
+        .row("frees", "frees", |sums| Cell::Count(sums.traffic.frees))
+        .row("  fast", "frees_fast_percent", |sums| Cell::Percent(sums.total.fast_frees_percent()))
+        .row("  by another CPU", "frees_other_cpu", |sums| Cell::Count(sums.traffic.other_cpu))
+        .row("  by another node", "frees_other_node", |sums| Cell::Count(sums.traffic.other_node))
 }
 
 fn slabs(columns: Figures) -> Figures {
@@ -60,54 +54,47 @@ fn slabs(columns: Figures) -> Figures {
         columns.key("slabs_taken", |sums| Cell::Count(sums.total.get(Event::AllocSlab))).title("slabs taken");
     let columns = orders.clone().fold(columns, |columns, order| {
         columns
-            .key(format!("slabs_taken_order_{order}"), move |sums| Cell::Count(sums.orders[order].0))
-            .title(format!("  of order {order}"))
+            .row(format!("  of order {order}"), format!("slabs_taken_order_{order}"), move |sums| {
+                Cell::Count(sums.orders[order].0)
+            })
             .when(move |sums| sums.orders[order].0 > 0)
     });
     let columns = columns
-        .key("slab_pages_taken", |sums| {
+        .row("  pages", "slab_pages_taken", |sums| {
             Cell::Count(sums.orders.iter().enumerate().map(|(order, (taken, _))| taken << order).sum())
         })
-        .title("  pages")
-        .key("slabs_returned", |sums| Cell::Count(sums.total.get(Event::FreeSlab)))
-        .title("slabs returned");
+        .row("slabs returned", "slabs_returned", |sums| Cell::Count(sums.total.get(Event::FreeSlab)));
     let columns = orders.fold(columns, |columns, order| {
         columns
-            .key(format!("slabs_returned_order_{order}"), move |sums| Cell::Count(sums.orders[order].1))
-            .title(format!("  of order {order}"))
+            .row(format!("  of order {order}"), format!("slabs_returned_order_{order}"), move |sums| {
+                Cell::Count(sums.orders[order].1)
+            })
             .when(move |sums| sums.orders[order].1 > 0)
     });
     columns
-        .key("large_allocs", |sums| Cell::Count(sums.outcome.large.allocs))
-        .title("large kmallocs")
-        .key("slob_pages_walked", |sums| Cell::Count(sums.total.get(Event::SlobPagesWalked)))
-        .title("pages walked")
+        .row("large kmallocs", "large_allocs", |sums| Cell::Count(sums.outcome.large.allocs))
+        .row("pages walked", "slob_pages_walked", |sums| Cell::Count(sums.total.get(Event::SlobPagesWalked)))
         .when(|sums| sums.total.get(Event::SlobPagesWalked) > 0)
-        .key("slob_blocks_walked", |sums| Cell::Count(sums.total.get(Event::SlobBlocksWalked)))
-        .title("free blocks walked")
+        .row("free blocks walked", "slob_blocks_walked", |sums| {
+            Cell::Count(sums.total.get(Event::SlobBlocksWalked))
+        })
         .when(|sums| sums.total.get(Event::SlobPagesWalked) > 0)
 }
 
 fn memory(columns: Figures) -> Figures {
     columns
         .heading("slab memory")
-        .key("slab_start_bytes", |sums| sums.bytes(|outcome| outcome.start_frames))
-        .title("  start")
-        .key("slab_peak_bytes", |sums| sums.bytes(|outcome| outcome.peak_frames))
-        .title("  peak")
-        .key("slab_end_bytes", |sums| sums.bytes(|outcome| outcome.end_frames))
-        .title("  end")
-        .key("live_bytes", |sums| Cell::Bytes(sums.split.live))
-        .title("    live objects")
-        .key("parked_bytes", |sums| Cell::Bytes(sums.split.parked))
-        .title("    parked at CPUs")
-        .key("free_bytes", |sums| Cell::Bytes(sums.split.free))
-        .title("    free in slabs")
-        .key("shared_free_bytes", |sums| Cell::Bytes(sums.outcome.shared.free_bytes))
-        .title("      of these no cache's")
+        .row("  start", "slab_start_bytes", |sums| sums.bytes(|outcome| outcome.start_frames))
+        .row("  peak", "slab_peak_bytes", |sums| sums.bytes(|outcome| outcome.peak_frames))
+        .row("  end", "slab_end_bytes", |sums| sums.bytes(|outcome| outcome.end_frames))
+        .row("    live objects", "live_bytes", |sums| Cell::Bytes(sums.split.live))
+        .row("    parked at CPUs", "parked_bytes", |sums| Cell::Bytes(sums.split.parked))
+        .row("    free in slabs", "free_bytes", |sums| Cell::Bytes(sums.split.free))
+        .row("      of these no cache's", "shared_free_bytes", |sums| {
+            Cell::Bytes(sums.outcome.shared.free_bytes)
+        })
         .when(|sums| sums.outcome.shared.frames > 0)
-        .key("tail_bytes", |sums| Cell::Bytes(sums.split.tail))
-        .title("    tail of slabs")
+        .row("    tail of slabs", "tail_bytes", |sums| Cell::Bytes(sums.split.tail))
 }
 
 fn locks(columns: Figures) -> Figures {
@@ -117,25 +104,22 @@ fn locks(columns: Figures) -> Figures {
             .title(format!("  {}", lock.name().trim_start_matches("lock_")))
             .when(move |sums| sums.total.get(lock) > 0)
     });
-    columns
-        .key("lock_zone", |sums| Cell::Count(sums.outcome.global.get(Event::LockZone)))
-        .title("  zone")
-        .key("allocs_failed", |sums| Cell::Count(sums.traffic.failed + sums.outcome.large.failed))
-        .title("failed allocations")
+    columns.row("  zone", "lock_zone", |sums| Cell::Count(sums.outcome.global.get(Event::LockZone))).row(
+        "failed allocations",
+        "allocs_failed",
+        |sums| Cell::Count(sums.traffic.failed + sums.outcome.large.failed),
+    )
 }
 
 fn assumed(columns: Figures) -> Figures {
     columns
         .heading("assumed")
-        .key("frees_old", |sums| Cell::Count(sums.traffic.old))
-        .title("  frees of older objects")
-        .key("allocs_assumed", |sums| Cell::Count(sums.traffic.bulk))
-        .title("  untraced allocations")
-        .key("frees_implied", |sums| Cell::Count(sums.traffic.implied))
-        .title("  untraced frees")
-        .key("frees_unknown", |sums| Cell::Count(sums.outcome.unknown_frees))
-        .title("  frees of unknown caches")
-        .key("rows_elsewhere", |sums| Cell::Count(sums.outcome.elsewhere.rows))
-        .title("  rows of CPUs that were off")
+        .row("  frees of older objects", "frees_old", |sums| Cell::Count(sums.traffic.old))
+        .row("  untraced allocations", "allocs_assumed", |sums| Cell::Count(sums.traffic.bulk))
+        .row("  untraced frees", "frees_implied", |sums| Cell::Count(sums.traffic.implied))
+        .row("  frees of unknown caches", "frees_unknown", |sums| Cell::Count(sums.outcome.unknown_frees))
+        .row("  rows of CPUs that were off", "rows_elsewhere", |sums| {
+            Cell::Count(sums.outcome.elsewhere.rows)
+        })
         .when(|sums| sums.outcome.elsewhere.rows > 0)
 }
