@@ -29,11 +29,12 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("report", &[]),
     ("stats", &[]),
     ("doctor", &["slabs", "kernel", "workloads", "report"]),
+    ("machines", &["report"]),
     ("sim", &["platform", "pages", "slabs", "model"]),
-    ("lab", &["platform", "pages", "slabs", "model", "kernel", "workloads", "report", "doctor"]),
+    ("lab", &["platform", "pages", "slabs", "model", "kernel", "workloads", "report", "machines", "doctor"]),
     ("bench", &["slabs", "native", "malloc", "objects", "report"]),
     // The program is the user interface of `lab`. It names presets and traces to parse its arguments.
-    ("cli", &["report", "doctor", "lab", "bench", "slabs", "workloads"]),
+    ("cli", &["report", "machines", "doctor", "lab", "bench", "slabs", "workloads"]),
 ];
 
 /// Crates that can be part of a kernel: no dependencies, no `std`, no `alloc`.

@@ -7,6 +7,7 @@
 //! | [`csv`], [`json`] | files for programs |
 //! | [`html`] | self-contained pages with charts |
 //! | [`visible`] | names from outside, without characters that steer a terminal |
+//! | [`nearest`](mod@nearest) | names that look like a wrong one |
 //! | [`error`] | the error every room reports: the file, and what is wrong with it |
 
 pub mod column;
@@ -14,6 +15,7 @@ pub mod csv;
 pub mod error;
 pub mod html;
 pub mod json;
+pub mod nearest;
 mod style;
 pub mod text;
 pub mod visible;

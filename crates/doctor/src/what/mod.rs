@@ -10,7 +10,6 @@
 
 mod data;
 mod merged;
-mod nearest;
 mod page;
 
 pub use data::{Entry, Method, Size};
@@ -110,7 +109,7 @@ impl Known {
     /// be meant.
     pub fn nearest(&self, name: &str, most: usize) -> Vec<&str> {
         let names = self.entries.iter().filter(|entry| !entry.is_pattern()).flat_map(Entry::names);
-        nearest::nearest(name, names, most)
+        slablab_report::nearest::nearest(name, names, most)
     }
 
     /// The caches seen in a merged cache of this made-up name: kernel, and names.

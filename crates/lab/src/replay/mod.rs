@@ -25,13 +25,14 @@ mod start;
 pub mod survey;
 pub mod timeline;
 
-use crate::machine::{self, Chosen, MachineFile};
+use crate::machine::{self, Chosen};
 use before::Before;
 use caches::CacheTable;
 use hotplug::{Command, Schedule};
 use outcome::Outcome;
 use rayon::prelude::*;
 use slablab_kernel::bundle::Dump;
+use slablab_machines::MachineFile;
 use slablab_model::Model;
 use slablab_report::error::{Error, Result};
 use slablab_slabs::preset::Choice;

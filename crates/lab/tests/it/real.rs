@@ -1,12 +1,12 @@
 //! The model, compared with real kernels: figures that must not get worse.
 
 use slablab_lab::import::{self, Input};
-use slablab_lab::machine::{MachineFile, Memory, NodeFile};
 use slablab_lab::replay::before::Before;
 use slablab_lab::replay::outcome::Counts;
 use slablab_lab::replay::{Options, Replay, replay};
 use slablab_lab::verify::counters::start_of;
 use slablab_lab::verify::{verify_change, verify_counters};
+use slablab_machines::{MachineFile, Memory, NodeFile};
 use slablab_platform::Event;
 use slablab_slabs::Preset;
 use slablab_workloads::Reader;

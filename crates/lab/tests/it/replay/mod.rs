@@ -12,9 +12,9 @@ mod rows;
 mod start;
 
 use program::trace;
-use slablab_lab::machine::MachineFile;
 use slablab_lab::output::replay_json;
 use slablab_lab::replay::{Options, Replay, replay};
+use slablab_machines::MachineFile;
 use slablab_slabs::preset::Choice;
 use slablab_slabs::preset::Preset;
 use slablab_workloads::Reader;

@@ -2,7 +2,7 @@
 
 /// The names nearest to `name`, the best first, at most `most`. A name counts if a third of it or less is
 /// wrong, or if it contains `name`.
-pub(super) fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>, most: usize) -> Vec<&'a str> {
+pub fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>, most: usize) -> Vec<&'a str> {
     let asked = name.to_lowercase();
     let limit = (asked.len() / 3).max(1);
     let mut found: Vec<(usize, &str)> = Vec::new();
