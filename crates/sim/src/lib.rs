@@ -5,9 +5,11 @@
 //! | [`heap`] | a kernel's slab caches, of any engine |
 //! | [`paths`] | what an engine's operations cost beside the lines they touch, by release |
 //! | [`micro`] | pairs, batches and frees on another CPU: what a microbenchmark would measure |
+//! | [`sched`] | scheduler policies by release: where a task runs, who preempts, what a CPU pulls |
 
 #![forbid(unsafe_code)]
 
 pub mod heap;
 pub mod micro;
 pub mod paths;
+pub mod sched;
