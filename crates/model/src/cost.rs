@@ -86,12 +86,16 @@ pub struct LockTimes {
     pub hold: Ps,
 }
 
-impl std::ops::AddAssign for LockTimes {
-    fn add_assign(&mut self, other: LockTimes) {
-        self.taken += other.taken;
-        self.waited += other.waited;
-        self.wait += other.wait;
-        self.hold += other.hold;
+impl std::ops::Sub for LockTimes {
+    type Output = LockTimes;
+
+    fn sub(self, earlier: LockTimes) -> LockTimes {
+        LockTimes {
+            taken: self.taken - earlier.taken,
+            waited: self.waited - earlier.waited,
+            wait: self.wait - earlier.wait,
+            hold: self.hold - earlier.hold,
+        }
     }
 }
 
