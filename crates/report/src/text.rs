@@ -6,7 +6,8 @@ use std::ops::Range;
 
 /// A table. Unless [`Table::numbers`] says otherwise, every column but the first holds numbers.
 pub struct Table {
-    table: comfy_table::Table,
+    header: Option<Vec<String>>,
+    rows: Vec<Vec<String>>,
     /// Columns that are aligned to the right.
     numbers: Range<usize>,
 }
@@ -14,16 +15,12 @@ pub struct Table {
 impl Table {
     /// A table with its header.
     pub fn new<S: AsRef<str>>(header: impl IntoIterator<Item = S>) -> Table {
-        let mut table = Table::headless();
-        table.table.set_header(visible_cells(header));
-        table
+        Table { header: Some(visible_cells(header)), ..Table::headless() }
     }
 
     /// A table without a header.
     pub fn headless() -> Table {
-        let mut table = comfy_table::Table::new();
-        table.load_style(presets::NOTHING);
-        Table { table, numbers: 1..usize::MAX }
+        Table { header: None, rows: Vec::new(), numbers: 1..usize::MAX }
     }
 
     /// The table with numbers, which are aligned to the right, in these columns alone.
@@ -34,22 +31,86 @@ impl Table {
 
     /// Adds a row.
     pub fn row<S: AsRef<str>>(&mut self, cells: impl IntoIterator<Item = S>) {
-        self.table.add_row(visible_cells(cells));
+        self.rows.push(visible_cells(cells));
     }
 
     /// The table as text, without blanks at line ends, so that it survives mail.
-    pub fn print(mut self) -> String {
-        for (index, column) in self.table.column_iter_mut().enumerate() {
-            if self.numbers.contains(&index) {
-                column.set_cell_alignment(CellAlignment::Right);
+    pub fn print(self) -> String {
+        let all: Vec<usize> = (0..self.columns()).collect();
+        self.block(&all)
+    }
+
+    /// The table as text in lines of at most `width` characters: columns that do not fit follow in further
+    /// blocks, each beside the first column again. A block of two columns may be wider.
+    pub fn print_within(self, width: usize) -> String {
+        let fits = |text: &str| text.lines().all(|line| line.chars().count() <= width);
+        let mut blocks = Vec::new();
+        let mut columns = vec![0];
+        for column in 1..self.columns() {
+            columns.push(column);
+            if columns.len() > 2 && !fits(&self.block(&columns)) {
+                columns.pop();
+                blocks.push(self.block(&columns));
+                columns = vec![0, column];
             }
         }
-        self.table.lines().map(|line| line.trim_end().to_string() + "\n").collect()
+        blocks.push(self.block(&columns));
+        blocks.join("\n")
+    }
+
+    /// The table in Markdown. A table without a header gets an empty one, which Markdown needs.
+    pub fn markdown(self) -> String {
+        let columns = self.columns();
+        let line = |cells: &[String]| {
+            let cell = |at: usize| cells.get(at).map_or(String::new(), |cell| in_markdown(cell));
+            (0..columns).map(|column| format!("| {} ", cell(column))).collect::<String>() + "|\n"
+        };
+        let rule = |column| if self.numbers.contains(&column) { "|---:" } else { "|---" };
+        let rules = (0..columns).map(rule).collect::<String>() + "|\n";
+        let rows: String = self.rows.iter().map(|row| line(row)).collect();
+        line(self.header.as_deref().unwrap_or(&[])) + &rules + &rows
+    }
+
+    fn columns(&self) -> usize {
+        self.header.iter().chain(&self.rows).map(Vec::len).max().unwrap_or(0)
+    }
+
+    /// These columns as text.
+    fn block(&self, columns: &[usize]) -> String {
+        let pick = |cells: &Vec<String>| -> Vec<String> {
+            columns.iter().filter_map(|column| cells.get(*column).cloned()).collect()
+        };
+        let mut table = comfy_table::Table::new();
+        table.load_style(presets::NOTHING);
+        if let Some(header) = &self.header {
+            table.set_header(pick(header));
+        }
+        self.rows.iter().for_each(|row| {
+            table.add_row(pick(row));
+        });
+        for (column, shown) in columns.iter().zip(table.column_iter_mut()) {
+            if self.numbers.contains(column) {
+                shown.set_cell_alignment(CellAlignment::Right);
+            }
+        }
+        table.lines().map(|line| line.trim_end().to_string() + "\n").collect()
     }
 }
 
-fn visible_cells<S: AsRef<str>>(cells: impl IntoIterator<Item = S>) -> impl Iterator<Item = String> {
-    cells.into_iter().map(|cell| visible::name(cell.as_ref()).into_owned())
+/// A cell of a table in Markdown: characters that Markdown or HTML would act on are escaped.
+fn in_markdown(cell: &str) -> String {
+    let mut out = String::with_capacity(cell.len());
+    for char in cell.chars() {
+        match char {
+            '\\' | '|' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '&' | '~' => out.extend(['\\', char]),
+            char => out.push(char),
+        }
+    }
+    out
+}
+
+fn visible_cells<S: AsRef<str>>(cells: impl IntoIterator<Item = S>) -> Vec<String> {
+    cells.into_iter().map(|cell| visible::name(cell.as_ref()).into_owned()).collect()
 }
 
 /// A name for a table of 80 columns, with visible characters only. If it is wider than `widest`, it is cut
@@ -82,12 +143,17 @@ pub fn signed(number: i64) -> String {
 
 /// Text in lines of at most 80 columns: the first begins with `first`, the others with `others`.
 pub fn wrapped(text: &str, first: &str, others: &str) -> String {
-    const WIDTH: usize = 80;
+    wrapped_within(80, text, first, others)
+}
+
+/// Text in lines of at most `width` columns: the first begins with `first`, the others with `others`. A word
+/// that is wider has a line of its own.
+pub fn wrapped_within(width: usize, text: &str, first: &str, others: &str) -> String {
     let mut out = String::new();
     let mut line = String::from(first);
     let mut empty = true;
     for word in text.split_whitespace().map(visible::name) {
-        if !empty && line.chars().count() + 1 + word.chars().count() > WIDTH {
+        if !empty && line.chars().count() + 1 + word.chars().count() > width {
             out += line.trim_end();
             out.push('\n');
             line = String::from(others);
@@ -100,4 +166,61 @@ pub fn wrapped(text: &str, first: &str, others: &str) -> String {
         empty = false;
     }
     out + line.trim_end() + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> Table {
+        let mut table = Table::new(["cache", "slabs", "objects", "what"]).numbers(1..3);
+        table.row(["kmalloc-64", "12", "768", "small|things"]);
+        table.row(["dentry", "3", "63", "<names>_*"]);
+        table
+    }
+
+    #[test]
+    fn columns_that_do_not_fit_follow_in_blocks() {
+        let whole = " cache       slabs  objects  what
+ kmalloc-64     12      768  small|things
+ dentry          3       63  <names>_*
+";
+        let halves = " cache       slabs  objects
+ kmalloc-64     12      768
+ dentry          3       63
+
+ cache       what
+ kmalloc-64  small|things
+ dentry      <names>_*
+";
+        let columns = " cache       slabs
+ kmalloc-64     12
+ dentry          3
+
+ cache       objects
+ kmalloc-64      768
+ dentry           63
+
+ cache       what
+ kmalloc-64  small|things
+ dentry      <names>_*
+";
+        assert_eq!(table().print(), whole);
+        for (width, expected) in [(80, whole), (41, whole), (40, halves), (27, halves), (1, columns)] {
+            assert_eq!(table().print_within(width), expected, "{width} characters");
+        }
+    }
+
+    #[test]
+    fn markdown_is_not_acted_on() {
+        let expected = "| cache | slabs | objects | what |
+|---|---:|---:|---|
+| kmalloc-64 | 12 | 768 | small\\|things |
+| dentry | 3 | 63 | \\<names\\>\\_\\* |
+";
+        assert_eq!(table().markdown(), expected);
+        let mut headless = Table::headless();
+        headless.row(["a", "1"]);
+        assert_eq!(headless.markdown(), "|  |  |\n|---|---:|\n| a | 1 |\n");
+    }
 }
