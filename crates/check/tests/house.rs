@@ -31,7 +31,21 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("doctor", &["slabs", "kernel", "workloads", "report"]),
     ("machines", &["report"]),
     ("sim", &["platform", "pages", "slabs", "model"]),
-    ("lab", &["platform", "pages", "slabs", "model", "kernel", "workloads", "report", "machines", "doctor"]),
+    (
+        "lab",
+        &[
+            "platform",
+            "pages",
+            "slabs",
+            "model",
+            "kernel",
+            "workloads",
+            "report",
+            "stats",
+            "machines",
+            "doctor",
+        ],
+    ),
     ("bench", &["slabs", "native", "malloc", "objects", "report"]),
     // The program is the user interface of `lab`. It names presets and traces to parse its arguments.
     ("cli", &["report", "machines", "doctor", "lab", "bench", "slabs", "workloads"]),

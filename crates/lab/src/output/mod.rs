@@ -1,9 +1,14 @@
 //! The answers as text tables, pages, JSON, CSV. A fact has one name in all of them.
 
+mod comparison;
 mod explain;
 mod replay;
 mod verify;
 
+pub use comparison::{
+    comparison_avg_std, comparison_csv, comparison_json, comparison_markdown, comparison_mmtests,
+    comparison_table,
+};
 pub use explain::{explain_json, explain_page, explain_table};
 pub use replay::{
     MARK_ABOVE_PERCENT, cache_csv, cache_json, cache_table, caches_csv, caches_table, engines_table, remarks,
