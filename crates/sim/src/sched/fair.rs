@@ -102,7 +102,7 @@ pub(super) struct Fair {
     forest: Forest,
     queues: Vec<Queue>,
     domains: Domains,
-    /// For each level and domain: tasks, load, idle CPUs.
+    /// For each level and domain.
     totals: Vec<Vec<Total>>,
     idle: IdleSet,
     /// CPUs with two tasks or more.
@@ -127,6 +127,8 @@ struct Total {
     nr: u32,
     load: u64,
     idle: u32,
+    /// CPUs with two tasks or more.
+    crowded: u32,
 }
 
 impl Fair {

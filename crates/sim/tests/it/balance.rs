@@ -11,11 +11,31 @@ const NODES: [u16; 4] = [2, 1, 1, 1];
 fn a_cpu_without_tasks_pulls_one() {
     check(OLD, TWO, "a@0 b+0 c+0 newly 1 pick 1", "b<0 1:b");
     check(NEW, TWO, "a@0 b+0 c+0 newly 1", "b<0");
+    // A CPU with one heavy task hides no CPU with two.
+    check(NEW, [1, 2, 2, 1], "s@0 h+0/-5 exit 0 a@1 b+1 ms 10 idle 2", "0:h b<1");
+    check(OLD, [1, 1, 3, 1], "h@0/-5 a@1 b+1 c+1 newly 2", "b<1");
+    // Not a task that may not run there.
+    check(OLD, TWO, "a@0 b+0=0 c+0=0,1 d+0 newly 1", "c<0");
     // A running task is not pulled.
     check(OLD, TWO, "a@0 newly 1", "none");
     // From other nodes not under 2.6.29.
     check(OLD, NODES, "a@0 b+0 newly 1", "none");
     check(NEW, NODES, "a@0 b+0 newly 1", "b<0");
+}
+
+/// Since 2.6.32 a CPU that idles shorter than 0.5 ms on average does not look.
+#[test]
+fn a_cpu_that_is_soon_busy_again_does_not_pull() {
+    let short = "us 10 wake z 1 pick 1 us 10 sleep 1 ".repeat(8);
+    let answers = "z>1! 1:z 1:- ".repeat(8);
+    let text = format!("z@1 sleep 1 {short} a@0 b+0 c+0 newly 1");
+    check(NEW, TWO, &text, &format!("1:- {answers}none"));
+    check(OLD, TWO, &text, &format!("1:- {answers}b<0"));
+    // Idle times that a pull ends at once do not count.
+    let tasks: String = (0..9).map(|task| format!("t{task}+0 ")).collect();
+    let pulls: String = (0..8).map(|task| format!("t{task}<0 1:t{task} 1:- ")).collect();
+    let text = format!("a@0 {tasks} {}", "newly 1 pick 1 exit 1 ".repeat(8));
+    check(NEW, TWO, &text, pulls.trim_end());
 }
 
 #[test]

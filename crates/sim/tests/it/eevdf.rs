@@ -74,6 +74,8 @@ fn lag_is_kept_over_sleep() {
 #[test]
 fn a_forked_task_starts_at_the_mean_with_half_a_slice() {
     check(FIRST, "a@0 us 100 fork a b 0 at b", "b>0 100000000");
+    // V is 0.25 ms; with half a slice c's deadline is 0.625 ms, before b's 0.75 ms.
+    check(FIRST, "a@0 b+0 us 500 fork a c 0 pick 0", "c>0^ 0:c");
     // a has a new deadline, 0.75 ms later, and no protection; b has half of that.
     check(FIRST, "a@0 ms 1 fork a b 0 pick 0", "b>0^ 0:b");
 }

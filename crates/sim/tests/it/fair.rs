@@ -31,6 +31,12 @@ fn a_slice_is_a_share_of_the_period() {
     check(OLD, 1, "a@0 b+0/5 ms 15 tick 0 ms 1 tick 0", "no yes");
 }
 
+/// The running task goes back behind tasks with the same virtual time.
+#[test]
+fn equal_tasks_take_turns() {
+    check(NEW, 1, "a@0 b+0 ms 6 pick 0 ms 6 pick 0 ms 1 pick 0", "0:b 0:a 0:b");
+}
+
 #[test]
 fn virtual_time_is_run_time_by_weight() {
     check(OLD, 1, "a@0 ms 10 tick 0 at a", "no 10000000000");
@@ -67,6 +73,11 @@ fn a_waking_task_preempts_beyond_the_granularity() {
     // 5.x scales by the waking task: 1 ms * 1024 / 336 for nice 5, but half the latency is all the credit.
     check(NEW, 1, "a@0/5 sleep 0 b@0 ms 3 wake a 0", "0:- a>0");
     check(NEW, 1, "a@0/5 sleep 0 b@0 ms 4 wake a 0", "0:- a>0");
+    // Batch tasks do not preempt; idle tasks are preempted by all others, but not by each other.
+    check(NEW, 1, "a@0%b sleep 0 b@0 ms 9 wake a 0", "0:- a>0");
+    check(NEW, 1, "a@0%b sleep 0 b@0%i wake a 0", "0:- a>0^");
+    check(NEW, 1, "a@0%i sleep 0 b@0%i wake a 0", "0:- a>0");
+    check((6, 17, 0), 1, "a@0 sleep 0 b@0%i wake a 0", "0:- a>0^");
     // A CPU that was told to schedule is not told again.
     check(OLD, 1, "a@0 sleep 0 c@0 sleep 0 b@0 ms 9 wake a 0 wake c 0", "0:- 0:- a>0^ c>0");
 }

@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | `a@0`, `a+0` | task `a` is made and queued on CPU 0; with `@` it also runs there | |
 //! | `a@0/5`, `a@0#3`, `a@0~100` | nice 5; address space 3; a slice of 100 us | |
+//! | `a@0%i`, `a@0=0,2` | the class idle (`b`: batch); CPUs 0 and 2 only | |
 //! | `fork a b 0` | `a`, which runs on CPU 0, makes `b` | `b>1!` |
 //! | `wake a 0`, `sync a 0` | CPU 0 wakes `a`, or says that it will sleep soon | `a>1!`: on CPU 1, which was idle |
 //! | | | `a>1^`: it preempts; `a>1`: it waits |
@@ -16,7 +17,9 @@
 //! | `at a` | | its position |
 
 use slablab_platform::CpuId;
-use slablab_sim::sched::{Idle, Kick, Leave, MS, Machine, Policy, Ps, Scheduler, Spec, TaskId, US, Why};
+use slablab_sim::sched::{
+    Class, Idle, Kick, Leave, MS, Machine, Policy, Ps, Scheduler, Spec, TaskId, US, Why,
+};
 use std::collections::BTreeMap;
 
 /// A machine: nodes, caches in a node, cores under a cache, CPUs of a core. Siblings have adjacent numbers.
@@ -81,12 +84,21 @@ impl Script {
         let (runs, at) = text.find('@').map_or_else(|| (false, text.find('+')), |at| (true, Some(at)));
         let at = at.unwrap_or_else(|| panic!("no step {text}"));
         let (rest, slice) = text[at + 1..].split_once('~').unwrap_or((&text[at + 1..], "0"));
+        let (rest, cpus) = rest.split_once('=').unwrap_or((rest, ""));
+        let cpus: Vec<CpuId> = cpus.split(',').filter_map(|cpu| cpu.parse().ok().map(CpuId)).collect();
+        let (rest, class) = rest.split_once('%').unwrap_or((rest, ""));
+        let class = match class {
+            "i" => Class::Idle,
+            "b" => Class::Batch,
+            _ => Class::Normal,
+        };
         let (rest, mm) = rest.split_once('#').unwrap_or((rest, "0"));
         let (cpu, nice) = rest.split_once('/').unwrap_or((rest, "0"));
         let number = |text: &str| text.parse::<i32>().unwrap_or_else(|_| panic!("no number: {text}"));
         let slice = Some(number(slice) as Ps * US).filter(|slice| *slice > 0);
         let (nice, mm) = (number(nice) as i8, number(mm) as u32);
-        let spec = Spec { nice, mm, slice, ..Spec::default() };
+        let affinity = self.scheduler.affinity(&cpus);
+        let spec = Spec { nice, class, mm, affinity, slice };
         let (task, cpu) = (self.scheduler.add(spec, None), CpuId(number(cpu) as u16));
         self.tasks.insert(text[..at].to_owned(), task);
         self.scheduler.enqueue(cpu, task, Why::Move, self.now);

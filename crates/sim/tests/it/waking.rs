@@ -1,6 +1,7 @@
 //! Where waking and new tasks are queued (docs/theory/scheduler.md 4, 5).
 
-use super::script::check;
+use super::script::{check, scheduler};
+use slablab_platform::CpuId;
 
 const OLD: (u16, u16, u16) = (2, 6, 29);
 const NEW: (u16, u16, u16) = (5, 10, 0);
@@ -99,6 +100,51 @@ fn idle_cores_come_first() {
     let text = "a@1 sleep 1 z@5 sleep 5 w@0 b@1 c@2 d@5 e@6 wake a 0 wake z 0";
     check(NEW, [1, 1, 4, 2], text, "1:- 5:- a>3! z>7!");
     check(PASS, [1, 1, 4, 2], text, "1:- 5:- a>3! z>4!");
+}
+
+/// 3.0 and later, unless the CPUs share their last-level cache.
+#[test]
+fn other_caches_queue_by_interrupt() {
+    let asked = |release| {
+        let scheduler = scheduler(release, CACHES);
+        [1, 2].map(|cpu| scheduler.queues_by_interrupt(CpuId(0), CpuId(cpu)))
+    };
+    assert_eq!(asked(OLD), [false, false]);
+    assert_eq!(asked((3, 0, 0)), [false, true]);
+    assert_eq!(asked((2, 4, 0)), [false, false]);
+}
+
+/// SIS_PROP: CPUs 94 and 95 of 96 are idle. All are looked at while the waker's CPU idles for long, 4 when it
+/// idles for 10 us at a time and the last search was long. SIS_UTIL looks at all that utilisation allows.
+#[test]
+fn short_idle_times_shorten_the_search() {
+    let busy: String = (1..94).map(|cpu| format!("t{cpu}@{cpu} ")).collect();
+    let run = |release, idles: usize, last: &str| {
+        let rounds = "sleep 0 us 10 wake w 0 pick 0 ".repeat(idles);
+        let wakes = "wake a 0 pick 94 exit 94 wake b 0";
+        let text = format!("a@1 sleep 1 b@1 sleep 1 w@0 {busy} {rounds} {wakes}");
+        let expected = format!("1:- 1:- {}a>94! 94:a 94:- {last}", "0:- w>0! 0:w ".repeat(idles));
+        check(release, [1, 1, 96, 1], &text, &expected);
+    };
+    run(NEW, 0, "b>94!");
+    run(NEW, 40, "b>0");
+    run((6, 1, 0), 40, "b>94!");
+}
+
+/// A task with a set of CPUs stays in it.
+#[test]
+fn only_allowed_cpus_are_chosen() {
+    for release in [OLD, NEW, PASS, (6, 17, 0)] {
+        check(release, FLAT, "w@0 a@1=1,3 sleep 1 sync a 0", "1:- a>1!");
+    }
+    check(NEW, FLAT, "w@0 a@1=1,3 sleep 1 b@1 wake a 0", "1:- a>3!");
+    check(NEW, CACHES, "w@0 a@2=0,2 sleep 2 b@2 ms 100 wake a 0", "2:- a>0");
+    // CPU 2 is not allowed any more: the first allowed CPU, idle or not.
+    for release in [OLD, NEW, PASS, (6, 17, 0)] {
+        check(release, FLAT, "a@2=1 sleep 2 w@2 x@1 wake a 2", "2:- a>1");
+    }
+    check(OLD, FLAT, "a@0 b+0=2 exit 0 exec 0", "0:b b>2! 0:-");
+    check((2, 4, 0), FLAT, "w@0 a@1=1,3 sleep 1 b@1 wake a 0", "1:- a>3!");
 }
 
 #[test]

@@ -137,12 +137,10 @@ impl Fair {
         let own = self.domains.group_of(level, cpu);
         let size = |group: u16| self.domains.group_cpus(level, group).len() as u64;
         let load = |group: u16| self.total(level, group).load * NICE_0 / size(group);
-        let others = domain.groups.iter().copied().filter(|group| *group != own);
+        let crowded = |group: &u16| *group != own && self.total(level, *group).crowded > 0;
+        let others = domain.groups.iter().copied().filter(crowded);
         let busiest = others.max_by_key(|group| (load(*group), std::cmp::Reverse(*group)))?;
         let (local, theirs) = (self.total(level, own), self.total(level, busiest));
-        if theirs.nr < 2 {
-            return None;
-        }
         if self.rules.counts_idle && u64::from(local.nr) < size(own) {
             let crowd = u64::from(theirs.nr) > size(busiest);
             let half = theirs.nr.saturating_sub(local.nr) / 2;

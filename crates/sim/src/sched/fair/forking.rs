@@ -33,7 +33,8 @@ impl Fair {
             Some(below) => self.totals[below][usize::from(group)],
             None => {
                 let queue = &self.queues[usize::from(group)];
-                Total { nr: queue.nr, load: queue.load, idle: self.idle.is_idle(group).into() }
+                let (idle, crowded) = (self.idle.is_idle(group).into(), (queue.nr > 1).into());
+                Total { nr: queue.nr, load: queue.load, idle, crowded }
             }
         }
     }

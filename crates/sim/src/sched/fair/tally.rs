@@ -14,6 +14,15 @@ impl Fair {
         self.set_idle(cpu, true);
     }
 
+    /// Marks a CPU that begins or ceases to have two tasks.
+    fn set_crowded(&mut self, cpu: u16, crowded: bool) {
+        self.crowded.set(cpu.into(), crowded);
+        for (level, totals) in self.domains.levels.iter().zip(&mut self.totals) {
+            let total = &mut totals[usize::from(level.of[usize::from(cpu)])];
+            total.crowded = if crowded { total.crowded + 1 } else { total.crowded - 1 };
+        }
+    }
+
     /// Marks a CPU idle or busy, in its cache's set and in the sums of its domains.
     fn set_idle(&mut self, cpu: u16, idle: bool) {
         self.idle.set(cpu, idle);
@@ -43,7 +52,7 @@ impl Fair {
             change(&mut total.nr, &mut total.load);
         }
         if nr == 2 - u32::from(!comes) {
-            self.crowded.set(cpu.into(), comes);
+            self.set_crowded(cpu, comes);
         }
         if comes && nr == 1 && self.idle.is_idle(cpu) {
             let queue = &mut self.queues[usize::from(cpu)];

@@ -259,3 +259,16 @@ pub(super) fn limit_by_utilisation(size: u64, x: u64) -> u64 {
     let square = x * x * 117 * 117 / (1024 * 10_000);
     size * 1024_u64.saturating_sub(square) / 1024
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn busy_caches_are_searched_less() {
+        // CPUs, busy CPUs of 1024: 0 from 85.5 % on.
+        let limits = [0, 256, 512, 768, 870, 876, 1024].map(|busy| limit_by_utilisation(64, busy));
+        assert_eq!(limits, [64, 58, 42, 14, 0, 0, 0]);
+        assert_eq!(limit_by_utilisation(224, 512), 147);
+    }
+}
