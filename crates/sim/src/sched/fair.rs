@@ -215,10 +215,13 @@ impl Fair {
         let cpu = cpu.0;
         let expired = self.charge(cpu, now);
         self.note_waking(why);
+        let old = self.tasks[task as usize].cpu;
+        if self.tasks[task as usize].state == State::Delayed && old != cpu {
+            // Its set of CPUs changed while it slept.
+            self.end_delay(old, task);
+        }
         let entry = &self.tasks[task as usize];
-        if entry.state == State::Delayed {
-            debug_assert_eq!(entry.cpu, cpu, "a sleeper that is still queued stays on its CPU");
-        } else {
+        if entry.state != State::Delayed {
             debug_assert!(
                 [State::New, State::Sleeping].contains(&entry.state),
                 "task {task} is queued twice"

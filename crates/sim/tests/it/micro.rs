@@ -3,7 +3,7 @@
 
 use super::script::{Random, machine};
 use slablab_platform::CpuId;
-use slablab_sim::sched::{Idle, Kick, Leave, MS, Policy, Ps, Scheduler, Spec, TaskId, US, Why};
+use slablab_sim::sched::{Class, Idle, Kick, Leave, MS, Policy, Ps, Scheduler, Spec, TaskId, US, Why};
 use std::collections::BTreeMap;
 
 const RELEASES: [(u16, u16, u16); 6] = [(2, 4, 0), (2, 6, 29), (2, 6, 32), (5, 10, 0), (6, 6, 0), (6, 17, 0)];
@@ -41,6 +41,9 @@ struct Micro {
     /// Longest run and sleep; without sleep tasks run for ever.
     longest: Ps,
     sleeps: Ps,
+    /// The CPUs that each task may run on, as bits; whether they change at wake-ups.
+    allowed: Vec<u64>,
+    moods: bool,
     switches: u64,
     pulled: u64,
     trace: u64,
@@ -58,24 +61,36 @@ impl Micro {
             sequence: 0,
             now: 0,
             tick: policy.tick,
-            doing: vec![Doing::Sleeping; tasks],
-            burst: vec![0; tasks],
-            ran: vec![0; tasks],
+            doing: Vec::new(),
+            burst: Vec::new(),
+            ran: Vec::new(),
             charged_at: vec![0; cpus],
             picks: vec![0; cpus],
             longest,
             sleeps,
+            allowed: Vec::new(),
+            moods: false,
             switches: 0,
             pulled: 0,
             trace: 0,
         };
         for _ in 0..tasks {
-            let TaskId(task) = micro.scheduler.add(Spec::default(), None);
             let at = 1 + micro.random.below(US);
-            micro.at(at, Event::Wake(task));
+            micro.add(Spec::default(), at);
         }
         (0..cpus).for_each(|cpu| micro.at(policy.tick, Event::Tick(cpu as u16)));
         micro
+    }
+
+    /// A task that wakes up for the first time at `at`.
+    fn add(&mut self, spec: Spec, at: Ps) {
+        let TaskId(task) = self.scheduler.add(spec, None);
+        assert_eq!(task as usize, self.doing.len());
+        self.doing.push(Doing::Sleeping);
+        self.burst.push(0);
+        self.ran.push(0);
+        self.allowed.push(u64::MAX);
+        self.at(at, Event::Wake(task));
     }
 
     fn at(&mut self, time: Ps, event: Event) {
@@ -98,6 +113,9 @@ impl Micro {
             Event::Wake(task) => {
                 assert_eq!(self.doing[task as usize], Doing::Sleeping);
                 let from = CpuId(self.random.below(self.picks.len() as u64) as u16);
+                if self.moods && self.random.below(4) == 0 {
+                    self.change_affinity(task);
+                }
                 // Only a running task says that it will sleep soon.
                 let sync = self.scheduler.current(from).is_some() && self.random.below(2) == 0;
                 let why = Why::Wake { from, sync };
@@ -132,6 +150,15 @@ impl Micro {
         }
     }
 
+    fn change_affinity(&mut self, task: u32) {
+        let cpus = self.picks.len() as u16;
+        let chosen = self.random.below(1 << cpus);
+        let set: Vec<CpuId> = (0..cpus).filter(|cpu| chosen >> cpu & 1 == 1).map(CpuId).collect();
+        self.allowed[task as usize] = if set.is_empty() { u64::MAX } else { chosen };
+        let affinity = self.scheduler.affinity(&set);
+        self.scheduler.set_affinity(TaskId(task), affinity);
+    }
+
     fn told(&mut self, kick: Option<Kick>) {
         if let Some(Kick { cpu, .. }) = kick {
             self.at(self.now + US, Event::Schedule(cpu.0));
@@ -164,6 +191,7 @@ impl Micro {
         self.trace = (self.trace ^ self.now ^ name.rotate_left(32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         if let Some(TaskId(task)) = picked.task {
             assert_eq!(self.doing[task as usize], Doing::Waiting, "task {task} is picked, but does not wait");
+            assert!(self.allowed[task as usize] >> cpu & 1 == 1, "task {task} may not run on CPU {cpu}");
             self.doing[task as usize] = Doing::Running(cpu);
             self.charged_at[usize::from(cpu)] = self.now;
             if self.sleeps > 0 {
@@ -206,6 +234,27 @@ fn no_task_is_lost_and_each_run_is_the_same() {
     }
 }
 
+/// Nice levels, classes, and sets of CPUs that change while tasks sleep: all tasks run where they may, and none
+/// is lost.
+#[test]
+fn unequal_tasks_are_not_lost_either() {
+    for release in RELEASES {
+        let mut micro = Micro::new(release, [2, 2, 2, 1], 0, 400 * US, 900 * US);
+        micro.moods = true;
+        for task in 0..60u32 {
+            let class = [Class::Normal, Class::Normal, Class::Batch, Class::Idle][task as usize % 4];
+            let (nice, slice) = (task as i8 % 11 - 5, [None, Some(MS / 5)][task as usize % 2]);
+            let spec = Spec { nice, class, slice, mm: task % 5, ..Spec::default() };
+            micro.add(spec, 1 + u64::from(task) * US);
+        }
+        for until in (1..=40).map(|step| step * 20 * MS) {
+            micro.run(until);
+            micro.check_counts(release);
+        }
+        assert!(micro.switches > 10_000, "{release:?}: {} switches", micro.switches);
+    }
+}
+
 /// Tasks that never sleep share one CPU equally, within one slice of the longest kind.
 #[test]
 fn equal_tasks_get_equal_shares() {
@@ -226,6 +275,23 @@ fn equal_tasks_get_equal_shares() {
             assert!(most - least <= slice + micro.tick, "{release:?}, {tasks} tasks: {least} to {most}");
             let sum: Ps = micro.ran.iter().sum();
             assert!(sum > time - 10 * MS, "{release:?}: the CPU was idle for {} ps", time - sum);
+        }
+    }
+}
+
+/// Tasks that never sleep share one CPU by their weights: 1.25 times as much for each nice level.
+#[test]
+fn shares_follow_weights() {
+    for release in RELEASES.into_iter().filter(|release| *release >= (2, 6, 0)) {
+        let mut micro = Micro::new(release, [1, 1, 1, 1], 0, MS, 0);
+        let weights = [(-5, 3125), (0, 1024), (5, 336)];
+        weights.iter().for_each(|(nice, _)| micro.add(Spec { nice: *nice, ..Spec::default() }, 1));
+        let time = 60_000 * MS;
+        micro.run(time);
+        for ((nice, weight), ran) in weights.into_iter().zip(&micro.ran) {
+            let share = time / 4485 * weight;
+            // Up to one slice of the longest kind and a tick.
+            assert!(ran.abs_diff(share) < 24 * MS, "{release:?}, nice {nice}: {ran} of {share}");
         }
     }
 }
