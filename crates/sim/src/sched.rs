@@ -131,9 +131,9 @@ impl Scheduler {
         forward!(self.pick(cpu, now))
     }
 
-    /// Pulls tasks to `cpu`: after a pick that found none ([`Idle::Newly`]), and at each tick. If it moved tasks
-    /// to an idle CPU, the caller picks.
-    /// [`Scheduler::moves`] lists the moved tasks until the next call.
+    /// Pulls tasks to `cpu`: after a pick that found none ([`Idle::Newly`]), and at each tick. If it moved
+    /// tasks to an idle CPU, the caller picks. [`Scheduler::moves`] lists the moved tasks until the next
+    /// call.
     pub fn balance(&mut self, cpu: CpuId, idle: Idle, now: Ps) -> Balance {
         forward!(self.balance(cpu, idle, now))
     }

@@ -234,8 +234,8 @@ fn no_task_is_lost_and_each_run_is_the_same() {
     }
 }
 
-/// Nice levels, classes, and sets of CPUs that change while tasks sleep: all tasks run where they may, and none
-/// is lost.
+/// Nice levels, classes, and sets of CPUs that change while tasks sleep: all tasks run where they may, and
+/// none is lost.
 #[test]
 fn unequal_tasks_are_not_lost_either() {
     for release in RELEASES {
