@@ -157,14 +157,14 @@ impl Calls {
         let mut slots = self.slots.borrow_mut();
         let slot = &mut slots[id as usize];
         assert!(std::mem::take(&mut slot.parked), "call {id} is not parked");
-        slot.call.cpu = cpu;
+        slot.call.cpu.set(cpu);
         drop(slots);
         self.enqueue((at, cpu.0, id));
     }
 
     /// The CPU of a call that does not run.
     pub(crate) fn cpu_of(&self, CallId(id): CallId) -> CpuId {
-        if self.ending.get() { CpuId(0) } else { self.slots.borrow()[id as usize].call.cpu }
+        if self.ending.get() { CpuId(0) } else { self.slots.borrow()[id as usize].call.cpu.get() }
     }
 
     /// The calls that are parked.
@@ -185,24 +185,23 @@ impl Calls {
 
     /// Continues calls in the order of their clocks, until none is left that could continue at or before
     /// `last`. `begin` is told the clock and the CPU before a call continues.
-    pub(crate) fn run(&self, running: &Cell<Call>, last: Ps, begin: impl Fn(u16, Ps)) {
+    pub(crate) fn run(&self, running: &Call, last: Ps, begin: impl Fn(u16, Ps)) {
         assert!(self.running.get().is_none(), "calls are run from outside of calls");
         while let Some((at, cpu, id)) = self.pop(last) {
             begin(cpu, at);
             self.switches.set(self.switches.get() + 1);
-            let (mut resumable, call) = {
+            let mut resumable = {
                 let slot = &mut self.slots.borrow_mut()[id as usize];
-                (slot.resumable.take().expect("the call does not run"), slot.call)
+                running.swap(&slot.call);
+                slot.resumable.take().expect("the call does not run")
             };
-            let outside = running.replace(call);
             self.running.set(Some(CallId(id)));
             let result = resumable.resume(());
             self.running.set(None);
-            let call = running.replace(outside);
+            running.swap(&self.slots.borrow()[id as usize].call);
             match result {
                 CoroutineResult::Yield(()) => {
-                    let slot = &mut self.slots.borrow_mut()[id as usize];
-                    (slot.resumable, slot.call) = (Some(resumable), call);
+                    self.slots.borrow_mut()[id as usize].resumable = Some(resumable);
                 }
                 CoroutineResult::Return(()) => {
                     let mut stacks = self.spare_stacks.borrow_mut();
@@ -216,17 +215,17 @@ impl Calls {
     }
 
     /// Ends all calls wherever they are suspended. What they hold is dropped, each in its own place.
-    pub(crate) fn end(&self, running: &Cell<Call>) {
+    pub(crate) fn end(&self, running: &Call) {
         self.ending.set(true);
         for slot in std::mem::take(&mut *self.slots.borrow_mut()) {
-            running.set(slot.call);
+            running.swap(&slot.call);
             match slot.resumable {
                 // A second panic would end the program.
                 Some(resumable) if std::thread::panicking() => std::mem::forget(resumable),
                 resumable => drop(resumable),
             }
         }
-        running.set(Call::on(CpuId(0)));
+        running.swap(&Call::on(CpuId(0)));
         self.queue.borrow_mut().clear();
         self.spare_slots.borrow_mut().clear();
         self.next.set(None);

@@ -120,6 +120,9 @@ impl Waiters {
     }
 }
 
+/// The words of the lines of an object that is storage.
+type Lines = Box<[Cell<u64>]>;
+
 /// A policy for requests that find no page.
 type ReclaimPolicy = Rc<dyn Fn(Reclaim) -> bool>;
 
@@ -227,7 +230,7 @@ impl Clocks {
 
 impl State<Cost> {
     fn cpu(&self) -> CpuId {
-        self.call.get().cpu
+        self.call.cpu.get()
     }
 
     fn turn(&self) {
@@ -309,7 +312,9 @@ impl Level for Cost {
     const TIMED: bool = true;
     type Line = LineId;
     type Beside = Cell<u64>;
+    type Lines = Lines;
     type Waiters = Waiters;
+    type Held<'a> = (&'a Waiters, LineId);
     type Clocks = Clocks;
 
     #[inline]
@@ -369,6 +374,15 @@ impl Level for Cost {
         state.clocks.touch(beside, state.cpu(), bytes.div_ceil(line).max(1) as u64, access);
     }
 
+    fn lines(words: u32, home: u16) -> Lines {
+        (0..words.div_ceil(WORDS)).map(|_| Cell::new(coherence::untouched(home))).collect()
+    }
+
+    #[inline]
+    fn storage(state: &State<Self>, lines: &Lines, index: u32, access: Access) {
+        state.clocks.touch(&lines[(index / WORDS) as usize], state.cpu(), 1, access);
+    }
+
     #[inline]
     fn path(path: Path) {
         Self::with(|state| {
@@ -384,7 +398,7 @@ impl Level for Cost {
         });
     }
 
-    fn lock(waiters: &Waiters, line: LineId, level: u8) {
+    fn lock(waiters: &Waiters, line: LineId, level: u8) -> (&Waiters, LineId) {
         Self::with(|state| {
             state.turn();
             let later = waiters.free_at.get() > state.clocks.clock(state.cpu());
@@ -393,21 +407,22 @@ impl Level for Cost {
             }
             state.hold(waiters, line, level);
         });
+        (waiters, line)
     }
 
-    fn try_lock(waiters: &Waiters, line: LineId, level: u8) -> bool {
+    fn try_lock(waiters: &Waiters, line: LineId, level: u8) -> Option<(&Waiters, LineId)> {
         Self::with(|state| {
             if waiters.is_busy() || waiters.free_at.get() > state.clocks.clock(state.cpu()) {
                 let cpu = state.cpu();
                 state.line(line, |word| state.clocks.touch(word, cpu, 1, Access::Read));
-                return false;
+                return None;
             }
             state.hold(waiters, line, level);
-            true
+            Some((waiters, line))
         })
     }
 
-    fn unlock(waiters: &Waiters, _line: LineId, level: u8) {
+    fn unlock((waiters, _): (&Waiters, LineId), level: u8) {
         Self::with(|state| {
             let clocks = &state.clocks;
             let now = clocks.clock(state.cpu());

@@ -43,8 +43,12 @@ pub trait Level: Copy + Eq + Debug + Sized + 'static {
     type Line: Copy + Debug;
     /// What lies beside each link.
     type Beside: Default + Debug;
+    /// What lies beside the words of an object that is storage.
+    type Lines: Debug;
     /// What a lock keeps of the calls that wait for it.
     type Waiters: Default + Debug;
+    /// What a holder keeps to give a lock back.
+    type Held<'a>: Copy;
     /// What the machine keeps.
     type Clocks: Debug;
 
@@ -66,23 +70,21 @@ pub trait Level: Copy + Eq + Debug + Sized + 'static {
     /// `bytes` bytes of an object from its first line on are touched.
     #[inline(always)]
     fn object(_state: &State<Self>, _beside: &Self::Beside, _home: u16, _bytes: u32, _access: Access) {}
-    /// `bytes` bytes that belong to no line known to the machine are set to a value.
+    /// What lies beside `words` words of storage whose memory is on node `home`.
+    fn lines(words: u32, home: u16) -> Self::Lines;
+    /// Word `index` of storage is touched.
     #[inline(always)]
-    fn cleared(_state: &State<Self>, _bytes: u32) {}
+    fn storage(_state: &State<Self>, _lines: &Self::Lines, _index: u32, _access: Access) {}
     /// An operation with a price of its own was done.
     #[inline(always)]
     fn path(_path: Path) {}
     /// The running call takes the lock when its turn comes; returns then.
-    #[inline(always)]
-    fn lock(_waiters: &Self::Waiters, _line: Self::Line, _level: u8) {}
-    /// Whether the lock can be taken without waiting; then it is taken.
-    #[inline(always)]
-    fn try_lock(_waiters: &Self::Waiters, _line: Self::Line, _level: u8) -> bool {
-        true
-    }
+    fn lock(waiters: &Self::Waiters, line: Self::Line, level: u8) -> Self::Held<'_>;
+    /// Takes the lock if that needs no waiting.
+    fn try_lock(waiters: &Self::Waiters, line: Self::Line, level: u8) -> Option<Self::Held<'_>>;
     /// The running call gives the lock back.
     #[inline(always)]
-    fn unlock(_waiters: &Self::Waiters, _line: Self::Line, _level: u8) {}
+    fn unlock(_held: Self::Held<'_>, _level: u8) {}
     /// Now, nanoseconds.
     fn now_ns(state: &State<Self>) -> u64;
     /// Time goes to `now_ns`, never back.
@@ -102,7 +104,9 @@ impl Level for Count {
     const TIMED: bool = false;
     type Line = ();
     type Beside = ();
+    type Lines = ();
     type Waiters = ();
+    type Held<'a> = ();
     type Clocks = ();
 
     #[inline]
@@ -114,6 +118,14 @@ impl Level for Count {
     }
     #[inline(always)]
     fn line() {}
+    #[inline(always)]
+    fn lines(_words: u32, _home: u16) {}
+    #[inline(always)]
+    fn lock(_waiters: &(), _line: (), _level: u8) {}
+    #[inline(always)]
+    fn try_lock(_waiters: &(), _line: (), _level: u8) -> Option<()> {
+        Some(())
+    }
     #[inline]
     fn now_ns(state: &State<Self>) -> u64 {
         state.event_ns()

@@ -20,7 +20,8 @@ pub struct Ranked<L: Level, R, T> {
 /// A lock held.
 pub struct Guard<'a, L: Level, R: Rank, T> {
     value: RefMut<'a, T>,
-    lock: &'a Ranked<L, R, T>,
+    held: L::Held<'a>,
+    rank: PhantomData<fn() -> R>,
 }
 
 impl<L: Level, R: Rank, T> Lock<T> for Ranked<L, R, T> {
@@ -39,30 +40,27 @@ impl<L: Level, R: Rank, T> Lock<T> for Ranked<L, R, T> {
     }
 
     fn lock(&self) -> Guard<'_, L, R, T> {
-        L::lock(&self.waiters, self.line, R::LEVEL);
-        self.taken().unwrap_or_else(|| panic!("{} taken twice: deadlock", R::NAME))
+        let held = L::lock(&self.waiters, self.line, R::LEVEL);
+        self.taken(held).unwrap_or_else(|| panic!("{} taken twice: deadlock", R::NAME))
     }
 
     fn try_lock(&self) -> Option<Guard<'_, L, R, T>> {
-        if !L::try_lock(&self.waiters, self.line, R::LEVEL) {
-            return None;
-        }
-        self.taken()
+        self.taken(L::try_lock(&self.waiters, self.line, R::LEVEL)?)
     }
 }
 
 impl<L: Level, R: Rank, T> Ranked<L, R, T> {
-    fn taken(&self) -> Option<Guard<'_, L, R, T>> {
+    fn taken<'a>(&'a self, held: L::Held<'a>) -> Option<Guard<'a, L, R, T>> {
         let value = self.value.try_borrow_mut().ok()?;
         L::with(|state| state.take_rank::<R>());
-        Some(Guard { value, lock: self })
+        Some(Guard { value, held, rank: PhantomData })
     }
 }
 
 impl<L: Level, R: Rank, T> Drop for Guard<'_, L, R, T> {
     fn drop(&mut self) {
         L::with(|state| state.drop_rank::<R>());
-        L::unlock(&self.lock.waiters, self.lock.line, R::LEVEL);
+        L::unlock(self.held, R::LEVEL);
     }
 }
 

@@ -152,8 +152,7 @@ impl<L: Level> LinkCell<L> {
 #[derive(Debug)]
 struct Storage<L: Level> {
     words: Box<[Cell<u64>]>,
-    lines: Box<[L::Beside]>,
-    home: u16,
+    lines: L::Lines,
 }
 
 /// Words of a cache line.
@@ -384,8 +383,7 @@ impl<L: Level> Memory<L> {
         let words = words.max(HotArray::<Addr>::HEADER);
         storage[index as usize] = Some(Storage {
             words: (0..words).map(|_| Cell::new(0)).collect(),
-            lines: (0..words.div_ceil(LINE_WORDS)).map(|_| L::Beside::default()).collect(),
-            home: self.home_of(self.locate(object).0).0,
+            lines: L::lines(words, self.record(self.locate(object).0).home.get()),
         });
         self.link_cell(object).link.set(index as u64 + 1);
     }
@@ -402,12 +400,12 @@ impl<L: Level> Memory<L> {
         &self,
         object: Addr,
         index: u32,
-        f: impl FnOnce(&Cell<u64>, &L::Beside, u16) -> T,
+        f: impl FnOnce(&L::Lines, &Cell<u64>) -> T,
     ) -> T {
         let at = self.link_cell(object).link.get().checked_sub(1).expect("the object is no storage");
         let storage = self.storage.borrow();
         let storage = storage[at as usize].as_ref().expect("storage was detached");
-        f(&storage.words[index as usize], &storage.lines[(index / LINE_WORDS) as usize], storage.home)
+        f(&storage.lines, &storage.words[index as usize])
     }
 
     pub(crate) fn page_shift(&self) -> u32 {

@@ -31,18 +31,25 @@ pub type Model = Modelled<Count>;
 
 /// What belongs to the running call rather than to the machine: a machine whose calls can be suspended
 /// switches this with the call.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Call {
-    pub(crate) cpu: CpuId,
-    context: Context,
+    pub(crate) cpu: Cell<CpuId>,
+    context: Cell<Context>,
     /// The levels of the locks held, a bit each.
-    held: u128,
+    held: Cell<u128>,
 }
 
 impl Call {
     /// A call that holds nothing.
     pub(crate) const fn on(cpu: CpuId) -> Call {
-        Call { cpu, context: Context::Task, held: 0 }
+        Call { cpu: Cell::new(cpu), context: Cell::new(Context::Task), held: Cell::new(0) }
+    }
+
+    /// Exchanges two calls.
+    pub(crate) fn swap(&self, other: &Call) {
+        self.cpu.swap(&other.cpu);
+        self.context.swap(&other.context);
+        self.held.swap(&other.held);
     }
 }
 
@@ -50,7 +57,7 @@ impl Call {
 #[derive(Debug)]
 pub struct State<L: Level> {
     /// The running call.
-    pub(crate) call: Cell<Call>,
+    pub(crate) call: Call,
     now_ns: Cell<u64>,
     next_timer_ns: Cell<u64>,
     pub(crate) memory: memory::Memory<L>,
@@ -92,7 +99,7 @@ impl<L: Level> MachineAt<L> {
                 as u16)
         };
         Ok(MachineAt(State {
-            call: Cell::new(Call::on(CpuId(0))),
+            call: Call::on(CpuId(0)),
             now_ns: Cell::new(0),
             next_timer_ns: Cell::new(u64::MAX),
             memory: memory::Memory::new(spec.page_shift, next, &node_frames),
@@ -137,17 +144,15 @@ impl Machine {
 
 impl<L: Level> State<L> {
     pub(crate) fn take_rank<R: Rank>(&self) {
-        let call = self.call.get();
-        let held = call.held;
+        let held = self.call.held.get();
         let bit = 1u128 << R::LEVEL;
         assert!(held < bit, "{} (level {}) taken while holding level {}", R::NAME, R::LEVEL, held.ilog2());
-        self.call.set(Call { held: held | bit, ..call });
+        self.call.held.set(held | bit);
         self.count(R::EVENT, 1);
     }
 
     pub(crate) fn drop_rank<R: Rank>(&self) {
-        let call = self.call.get();
-        self.call.set(Call { held: call.held & !(1u128 << R::LEVEL), ..call });
+        self.call.held.set(self.call.held.get() & !(1u128 << R::LEVEL));
     }
 
     /// Charges that `bytes` bytes of an object of a slab are touched.
@@ -186,7 +191,7 @@ impl<L: Level> Modelled<L> {
     /// Continues on another CPU.
     #[inline]
     pub fn run_on(cpu: CpuId) {
-        L::with(|state| state.call.set(Call { cpu, ..state.call.get() }));
+        L::with(|state| state.call.cpu.set(cpu));
     }
 
     /// Time goes to `now_ns`, never back: event time at level `count`, the clock of the CPU this code runs on
@@ -224,7 +229,7 @@ impl<L: Level> Modelled<L> {
 
     /// Sets where code runs from here.
     pub fn set_context(context: Context) {
-        L::with(|state| state.call.set(Call { context, ..state.call.get() }));
+        L::with(|state| state.call.context.set(context));
     }
 
     /// Takes a CPU up or down. Its slots stay; the assembler moves what they hold.
@@ -269,7 +274,7 @@ impl<L: Level> Topology for Modelled<L> {
     }
     #[inline]
     fn cpu() -> CpuId {
-        L::with(|state| state.call.get().cpu)
+        L::with(|state| state.call.cpu.get())
     }
     #[inline]
     fn cpu_node(cpu: CpuId) -> NodeId {
@@ -353,8 +358,8 @@ safe_memory! { impl[L: Level] Modelled<L>;
     #[inline]
     fn storage_load(object: Addr, index: u32) -> Option<Addr> {
         L::with(|state| {
-            state.memory.stored(object, index, |word, line, home| {
-                L::object(state, line, home, WORD, Access::Read);
+            state.memory.stored(object, index, |storage, word| {
+                L::storage(state, storage, index, Access::Read);
                 word.get().try_into().ok().map(Addr)
             })
         })
@@ -362,8 +367,8 @@ safe_memory! { impl[L: Level] Modelled<L>;
     #[inline]
     fn storage_store(object: Addr, index: u32, value: Option<Addr>) {
         L::with(|state| {
-            state.memory.stored(object, index, |word, line, home| {
-                L::object(state, line, home, WORD, Access::Write);
+            state.memory.stored(object, index, |storage, word| {
+                L::storage(state, storage, index, Access::Write);
                 word.set(value.map_or(0, |value| value.0.get()));
             });
         });
@@ -405,13 +410,13 @@ impl<L: Level> Time for Modelled<L> {
         L::with(|state| L::now_ns(state))
     }
     fn context() -> Context {
-        L::with(|state| state.call.get().context)
+        L::with(|state| state.call.context.get())
     }
     fn defer(cpu: CpuId, delay_ns: u64, work: Work) {
         L::with(|state| state.defer(cpu, delay_ns, work));
     }
     fn after_grace_period(work: Work) {
-        L::with(|state| state.defer(state.call.get().cpu, state.spec.grace_period_ns, work));
+        L::with(|state| state.defer(state.call.cpu.get(), state.spec.grace_period_ns, work));
     }
 }
 

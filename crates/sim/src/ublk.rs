@@ -324,7 +324,7 @@ mod tests {
         let bytes = |node: u64| {
             if everywhere {
                 8 << 30
-            } else if node % 4 == 0 {
+            } else if node.is_multiple_of(4) {
                 32 << 30
             } else {
                 0
