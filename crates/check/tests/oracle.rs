@@ -5,10 +5,10 @@ use slablab_check::explore::guard;
 use slablab_check::program::{Program, Ran, Runner};
 use slablab_check::twist::Twist;
 use slablab_check::{Alone, Bare, Refusing, Shape, Twisted, effort};
-use slablab_model::{Machine, MachineSpec, Model, NodeSpec};
+use slablab_model::{Costs, Hardware, Machine, MachineSpec, Model, NodeSpec, Paths, Timed, TimedMachine};
 use slablab_pages::{Pages, PagesPolicy};
-use slablab_platform::Gfp;
 use slablab_platform::conformance::Testable;
+use slablab_platform::{Event, Gfp};
 use slablab_slabs::engines::slab::{SlabEngine, SlabPolicy};
 use slablab_slabs::engines::slob::{Slob, SlobPolicy};
 use slablab_slabs::engines::slqb::{Slqb, SlqbPolicy};
@@ -166,6 +166,40 @@ fn model<E: Engine<Model>, R: Engine<Refusing<Model>, Policy = E::Policy>>(
 #[test]
 fn every_preset_in_the_model() {
     every_preset(|preset| with_engine!(preset, model, Model, Refusing<Model>));
+}
+
+/// The machine with clocks does and counts what the machine without them does.
+fn clocks<E: Engine<Timed>, M: Engine<Model, Policy = E::Policy>>(preset: Preset, policy: &E::Policy) {
+    let kernel = kernel_of(preset);
+    for (name, machine) in machines() {
+        for spec in specs() {
+            let cpus = machine.cpu_node.len() as u16;
+            let hardware = Hardware {
+                core: (0..cpus).collect(),
+                llc: machine.cpu_node.clone(),
+                socket: machine.cpu_node.clone(),
+                costs: Costs { l1: 1_000, transfer: vec![(10, 50_000)], ..Costs::default() },
+            };
+            let mut timed =
+                TimedMachine::new(machine.clone(), hardware, Paths::default()).expect("the spec is right");
+            let mut counted = Machine::new(machine.clone()).expect("the spec is right");
+            let what = format!("{preset} on {name}, with clocks");
+            let with_clocks = timed.enter(|| {
+                let ran = check::<Timed, E>(&what, policy, kernel, &spec, 0..2);
+                (ran, Event::ALL.iter().map(|event| Timed::counted(*event)).collect::<Vec<_>>())
+            });
+            let without = counted.enter(|| {
+                let ran = check::<Model, M>(&what, policy, kernel, &spec, 0..2);
+                (ran, Event::ALL.iter().map(|event| Model::counted(*event)).collect::<Vec<_>>())
+            });
+            assert_eq!(with_clocks, without, "{what}");
+        }
+    }
+}
+
+#[test]
+fn every_preset_on_a_machine_with_clocks() {
+    every_preset(|preset| with_engine!(preset, clocks, Timed, Model));
 }
 
 /// The worlds other than the model: checked memory on one thread, and static memory.

@@ -443,7 +443,11 @@ impl Level for Cost {
     }
 
     fn advance_to(state: &State<Self>, now_ns: u64) {
-        state.clocks.advance(state.cpu().0, now_ns * 1000);
+        let at = now_ns * 1000;
+        match state.clocks.calls.running() {
+            Some(_) => state.clocks.advance(state.cpu().0, at),
+            None => (0..state.clocks.clock.len()).for_each(|cpu| state.clocks.advance(cpu as u16, at)),
+        }
     }
 
     fn reclaim(ask: Reclaim) -> bool {

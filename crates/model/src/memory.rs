@@ -313,7 +313,7 @@ impl<L: Level> Memory<L> {
         self.cell(first + (offset >> record.shift.get()))
     }
 
-    #[inline]
+    #[inline(always)]
     fn cell(&self, index: u32) -> &LinkCell<L> {
         match self.segments[(index / SEGMENT) as usize].get() {
             Some(segment) => &segment[(index % SEGMENT) as usize],
@@ -339,18 +339,18 @@ impl<L: Level> Memory<L> {
     }
 
     /// Four halves share the link's cell of the eight bytes they are in.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn half(&self, at: Addr) -> u16 {
         (self.half_cell(at).link.get() >> Self::half_shift(at)) as u16
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn set_half(&self, at: Addr, value: u16) {
         let (cell, shift) = (&self.half_cell(at).link, Self::half_shift(at));
         cell.set(cell.get() & !(0xffff << shift) | (value as u64) << shift);
     }
 
-    #[inline]
+    #[inline(always)]
     fn half_cell(&self, at: Addr) -> &LinkCell<L> {
         let (pfn, offset) = self.locate(at);
         let (known, first) = self.halves.get();
@@ -368,7 +368,7 @@ impl<L: Level> Memory<L> {
         first
     }
 
-    #[inline]
+    #[inline(always)]
     fn half_shift(at: Addr) -> u64 {
         (at.0.get() & 6) * 8
     }
