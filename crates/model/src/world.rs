@@ -194,8 +194,8 @@ impl<L: Level> Modelled<L> {
         L::with(|state| state.call.cpu.set(cpu));
     }
 
-    /// Time goes to `now_ns`, never back. At level `count` that is event time. At level `cost` it is the clock
-    /// of the CPU that the running call is on, and outside of calls every CPU's.
+    /// Time goes to `now_ns`, never back. At level `count` that is event time. At level `cost` it is the
+    /// clock of the CPU that the running call is on, and outside of calls every CPU's.
     #[inline]
     pub fn advance_to(now_ns: u64) {
         L::with(|state| L::advance_to(state, now_ns));
