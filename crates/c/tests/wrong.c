@@ -1,10 +1,12 @@
 /* A signal handler that interrupted malloc frees a wrong address.
 
-   wrong NAME     the address that NAME says (x86-64: a signal comes after each instruction until one comes in malloc's middle)
+   wrong NAME           the address that NAME says (x86-64: a signal comes after each instruction until one comes in
+                        malloc's middle)
+   wrong NAME twice     the handler frees the address once before
 
-   The handler finds out from an object cache with a limit that it interrupted malloc: such a cache answers EAGAIN then.
-   Prints "the handler frees" before the free, and "freed" behind it. When the process aborts, prints "untouched" if the
-   words at the address are as the program wrote them. */
+   The handler finds out from an object cache with a limit that it interrupted malloc: such a cache answers EAGAIN
+   then. Prints "the handler frees" before the free, and "freed" behind it. When the process aborts, prints
+   "untouched" if the words at the address are as the program wrote them. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -36,6 +38,7 @@ static struct kmem_cache *limited;
 static long elsewhere[4];
 static volatile long *wrong;
 static const long pattern = 0x5a17c0de5a17c0de;
+static int twice;
 
 static void say(const char *what) { (void)!write(1, what, strlen(what)); }
 
@@ -65,6 +68,8 @@ static void stepped(int signal, siginfo_t *info, void *context) {
     /* The handler runs once: the trap flag is off from here on. */
     ((ucontext_t *)context)->uc_mcontext.gregs[REG_EFL] &= ~0x100L;
     say("the handler frees\n");
+    if (twice)
+        free((void *)wrong);
     free((void *)wrong);
     say("freed\n");
 }
@@ -78,7 +83,9 @@ int main(int count, char **arguments) {
     const char *name = count > 1 ? arguments[1] : "";
     long local[4];
     char *small = malloc(100), *large = malloc(1 << 20);
-    create = (struct kmem_cache * (*)(const char *, size_t, const struct arguments *)) function("kmem_cache_create_args");
+    twice = count > 2 && !strcmp(arguments[2], "twice");
+    create = (struct kmem_cache * (*)(const char *, size_t, const struct arguments *))
+        function("kmem_cache_create_args");
     cache_alloc = (void *(*)(struct kmem_cache *, unsigned))function("kmem_cache_alloc");
     cache_free = (void (*)(struct kmem_cache *, void *))function("kmem_cache_free");
     limited = create("limited", 64, &(struct arguments){.max_objects = 8});
@@ -90,6 +97,10 @@ int main(int count, char **arguments) {
         wrong = (long *)(small + 16);
     else if (!strcmp(name, "inside a large block"))
         wrong = (long *)(large + 64);
+    else if (!strcmp(name, "large block"))
+        wrong = (long *)large;
+    else if (!strcmp(name, "small block"))
+        wrong = (long *)small;
     else
         wrong = cache_alloc(limited, 0);
     wrong[0] = wrong[1] = pattern;

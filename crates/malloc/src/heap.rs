@@ -28,6 +28,8 @@ pub struct Heap<E: Front<W>, W: Over = Native> {
 
 /// The owner number of a large block. The owner number of a slab is its cache's number.
 const LARGE: u32 = 1 << 24;
+/// The owner number of a large block whose free is deferred.
+const DEFERRED: u32 = LARGE + 1;
 
 impl<W: Over, E: Front<W>> Heap<E, W> {
     /// Makes a heap that has no memory yet. Its caches have the numbers from `first` on.
@@ -120,12 +122,14 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
         let Some(location) = location else {
             let in_heap = Native::pagemap(object.as_ptr()).is_some();
             if E::GUARDS && in_heap && freed_blocks::is_kept(Native::locate(object)) {
-                misuse(format_args!("double free of {object:?} (a large block)"));
+                double_free_of_block(object);
             }
             not_here("free", object.as_ptr())
         };
-        if location.cache == LARGE {
-            return self.free_large(object, location);
+        match location.cache {
+            LARGE => return self.free_large(object, location),
+            DEFERRED => double_free_of_block(object),
+            _ => {}
         }
         let Some(class) = self.class_of(location) else {
             misuse(format_args!("free of {object:?}: an object of {}, not of malloc", Named(location.cache)))
@@ -204,9 +208,31 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
         self.pages.free_exact(location.slab);
     }
 
+    /// Marks the large block that starts at `object` as one whose free is deferred, so that a second free of
+    /// it is reported. Takes no lock. Anything else than a live block ends the process with a report.
+    pub(crate) fn defer_block(&self, object: Object, location: Location) {
+        if location.cache == DEFERRED {
+            double_free_of_block(object);
+        }
+        self.live_block("free", object, location);
+        Native::map_slab(location.slab, 0, 0, DEFERRED);
+    }
+
+    /// Frees an object or large block whose free was deferred.
+    #[cold]
+    pub(crate) fn free_deferred_one(&self, object: Object) {
+        match Native::location(object.as_ptr()) {
+            Some(location) if location.cache == DEFERRED => self.free_large(object, location),
+            location => self.free_cold_engine(object, location),
+        }
+    }
+
     /// The usable bytes of the large block that starts at `object`. Anything else ends the process with a
     /// report that names `call`.
     pub(crate) fn live_block(&self, call: &str, object: Object, location: Location) -> usize {
+        if location.cache == DEFERRED {
+            misuse(format_args!("{call} of {object:?}: already freed (a large block)"));
+        }
         if location.cache != LARGE {
             misuse(format_args!(
                 "{call} of {object:?}: an object of {}, not of malloc",
@@ -268,6 +294,13 @@ where
 #[inline(never)]
 pub(crate) fn not_here(call: &str, at: *mut u8) -> ! {
     misuse(format_args!("{call} of {at:p}: not allocated here: outside the heap, or in an empty slab"))
+}
+
+/// Ends the process with a report that a large block was freed before.
+#[cold]
+#[inline(never)]
+fn double_free_of_block(object: Object) -> ! {
+    misuse(format_args!("double free of {object:?} (a large block)"))
 }
 
 /// Metadata of engines (sheaves, arrays) are objects of the size classes. To allocate and free them, the

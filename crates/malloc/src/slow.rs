@@ -56,8 +56,7 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
     #[cold]
     #[inline(never)]
     fn free_deferred_cold(&self) {
-        signals::take_deferred()
-            .for_each(|object| self.free_cold_engine(object, Native::location(object.as_ptr())));
+        signals::take_deferred().for_each(|object| self.free_deferred_one(object));
     }
 
     /// Page frames, or a mapping; and whether they are zeros.
@@ -164,7 +163,9 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
             }
             return;
         };
-        if let Ok((_, class)) = self.start_at("free", object, location)
+        if self.class_at(location).is_none() {
+            self.defer_block(object, location);
+        } else if let Ok((_, class)) = self.start_at("free", object, location)
             && E::GUARDS
             && class.check_live(object).is_err()
         {
