@@ -29,7 +29,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("report", &[]),
     ("stats", &[]),
     ("doctor", &["slabs", "kernel", "workloads", "report"]),
-    ("machines", &["report"]),
+    ("machines", &["model", "report"]),
     ("sim", &["platform", "pages", "slabs", "model"]),
     (
         "lab",

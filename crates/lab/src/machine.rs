@@ -4,7 +4,7 @@
 //! assumed, and each assumption is a sentence that the result carries.
 
 use slablab_kernel::bundle::Dump;
-use slablab_machines::{MachineFile, YesNo};
+use slablab_machines::MachineFile;
 use slablab_model::{MachineSpec, NodeSpec};
 use slablab_report::error::{At, Error, Result};
 use slablab_workloads::Metadata;
@@ -38,7 +38,7 @@ pub fn choose(metadata: &Metadata, dump: Option<&Dump>, file: &MachineFile, at: 
         .max(topology.cpus_online.unwrap_or(0))
         .max(metadata.statistics.cpu_ids)
         .clamp(1, u16::MAX.into()) as u16;
-    let cpus = file.cpus.unwrap_or(recorded_cpus);
+    let cpus = file.cpus().unwrap_or(recorded_cpus);
     let page_size = file
         .page_size
         .or(metadata.page_size_bytes)
@@ -49,15 +49,10 @@ pub fn choose(metadata: &Metadata, dump: Option<&Dump>, file: &MachineFile, at: 
         });
     let (mut cpu_node, mut nodes, mut distance) = (vec![0u16; cpus as usize], Vec::new(), Vec::new());
     if !file.nodes.is_empty() {
-        let blocks = file.nodes.iter().all(|node| node.cpus.is_empty());
-        let block = cpus.div_ceil(file.nodes.len() as u16).max(1);
-        for (cpu, node) in cpu_node.iter_mut().enumerate().filter(|_| blocks) {
-            *node = cpu as u16 / block;
-        }
-        for (id, node) in file.nodes.iter().enumerate() {
-            nodes.push(NodeSpec { bytes: node.memory.0 });
+        cpu_node = file.cpu_node(cpus);
+        for node in &file.nodes {
+            nodes.push(NodeSpec { bytes: node.memory });
             distance.push(node.distances.clone());
-            place(&mut cpu_node, node.cpus.iter().map(|cpu| *cpu as usize), id as u16);
         }
     } else if !dump_nodes.is_empty() {
         for (id, node) in dump_nodes.iter().enumerate() {
@@ -80,11 +75,11 @@ pub fn choose(metadata: &Metadata, dump: Option<&Dump>, file: &MachineFile, at: 
     if distance.iter().any(|row: &Vec<u32>| row.len() != nodes.len()) {
         distance = Vec::new();
     }
-    if file.cpus.is_some_and(|cpus| cpus < recorded_cpus) {
+    if file.cpus().is_some_and(|cpus| cpus < recorded_cpus) {
         note(format!("events of CPU n happen on CPU n mod {cpus}"));
     }
     let memoryless_nodes = match file.memoryless_nodes {
-        Some(answer) => answer == YesNo::Yes,
+        Some(answer) => answer,
         None => {
             let matters = nodes.iter().any(|node| node.bytes == 0);
             has_memoryless_nodes(metadata, dump, &mut |text| {

@@ -1,6 +1,26 @@
-//! Machines to model: files that describe them.
+//! Machines to model: files that describe them, and those that come with the program.
+//!
+//! | module | contents |
+//! |---|---|
+//! | `file` | what a machine file may say, read with lines |
+//! | `costs` | the table `[costs]`: prices, sizes, sources |
+//! | `shared` | which CPUs share a core, a last-level cache, a socket |
+//! | `machine` | a whole file as the model's machine |
+//! | `installed` | the machines that come with the program |
+//! | `doc`, `cpus` | TOML with positions; CPU lists |
+//!
+//! docs/model.md explains each cost. Nothing here reads a clock or the host's hardware.
 #![forbid(unsafe_code)]
 
+mod costs;
+mod cpus;
+mod doc;
 mod file;
+mod installed;
+mod machine;
+mod shared;
 
-pub use file::{MachineFile, Memory, NodeFile, YesNo, read};
+pub use costs::{COSTS, Cost, Priced, Source};
+pub use file::{Bad, MachineFile, NodeFile, Smt, read};
+pub use installed::{INSTALLED, Installed, find};
+pub use machine::Machine;

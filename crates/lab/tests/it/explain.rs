@@ -10,7 +10,7 @@ use slablab_lab::import::{self, Input};
 use slablab_lab::output::explain_page;
 use slablab_lab::output::{cache_json, explain_json, explain_table, replay_json};
 use slablab_lab::replay::{Options, replay};
-use slablab_machines::{MachineFile, Memory, NodeFile, YesNo};
+use slablab_machines::{MachineFile, NodeFile};
 use slablab_slabs::Preset;
 use slablab_workloads::Reader;
 use std::path::{Path, PathBuf};
@@ -197,10 +197,10 @@ fn two_engines() {
     assert!(explained.notes.iter().any(|note| note.contains("memoryless is part of engine")));
 
     // With a node without memory the node rule matters, and both engines know it by one name.
-    let node = |memory| NodeFile { memory: Memory(memory), ..NodeFile::default() };
+    let node = |memory| NodeFile { memory, ..NodeFile::default() };
     let nodes = || MachineFile {
         nodes: vec![node(8 << 30), node(0)],
-        memoryless_nodes: Some(YesNo::Yes),
+        memoryless_nodes: Some(true),
         ..MachineFile::default()
     };
     let explained = ask("slub@2.6.32", "slqb@2009-01,memoryless=nearest", |_| {}, nodes());

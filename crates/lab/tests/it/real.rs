@@ -6,7 +6,7 @@ use slablab_lab::replay::outcome::Counts;
 use slablab_lab::replay::{Options, Replay, replay};
 use slablab_lab::verify::counters::start_of;
 use slablab_lab::verify::{verify_change, verify_counters};
-use slablab_machines::{MachineFile, Memory, NodeFile};
+use slablab_machines::{MachineFile, NodeFile};
 use slablab_platform::Event;
 use slablab_slabs::Preset;
 use slablab_workloads::Reader;
@@ -99,9 +99,10 @@ fn wrong_presets_are_worse_at_the_counters() {
 /// The four nodes of the guest that counted under SLAB.
 fn four_nodes() -> MachineFile {
     let node = |id: u16| NodeFile {
-        memory: Memory(0x3000_0000),
+        memory: 0x3000_0000,
         cpus: vec![id],
         distances: (0..4).map(|other| if other == id { 10 } else { 20 }).collect(),
+        ..NodeFile::default()
     };
     MachineFile { cpus: Some(4), nodes: (0..4).map(node).collect(), ..MachineFile::default() }
 }

@@ -32,7 +32,7 @@ fn presets(texts: &[&str]) -> Vec<Choice> {
 }
 
 fn machine(toml: &str) -> MachineFile {
-    toml::from_str(toml).expect("a machine file")
+    MachineFile::parse(toml).expect("a machine file")
 }
 
 fn run(reader: &Reader, options: &Options) -> Replay {

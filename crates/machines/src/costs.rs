@@ -1,0 +1,274 @@
+//! The table `[costs]` of a machine file: a price or size, and where the number is from.
+//!
+//! ```toml
+//! [costs]
+//! l1 = { ns = 1.2, source = "assumed" }
+//! l1_bytes = { bytes = "32K", source = "the processor's data sheet" }
+//! tlb_entries = { number = 1536, source = "assumed" }
+//! handover = { kind = "queued", source = "the kernel's release" }
+//! transfer = { 10 = { ns = 80, source = "assumed" }, 32 = { ns = 190, source = "assumed" } }
+//! ```
+
+use crate::doc::{Bad, Doc, Read, Value, shown};
+use slablab_model::{Costs, Handover, Ps};
+use toml::de::{DeTable, DeValue};
+
+/// A cost of a machine, as files name it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cost {
+    /// Its name in a file, which is the field's in [`Costs`].
+    pub name: &'static str,
+    /// Its unit: `ns`, `bytes`, `number`, `kind`, or `ns by distance`.
+    pub unit: &'static str,
+}
+
+/// Where a cost in [`Costs`] is, by its kind.
+enum Place<'a> {
+    Time(&'a mut Ps),
+    ByDistance(&'a mut Vec<(u32, Ps)>),
+    Bytes(&'a mut u64),
+    Number(&'a mut u32),
+    Kind(&'a mut Handover),
+}
+
+macro_rules! unit {
+    (Time) => {
+        "ns"
+    };
+    (ByDistance) => {
+        "ns by distance"
+    };
+    (Bytes) => {
+        "bytes"
+    };
+    (Number) => {
+        "number"
+    };
+    (Kind) => {
+        "kind"
+    };
+}
+
+macro_rules! costs {
+    ($($name:ident: $kind:ident,)*) => {
+        /// All costs, in the order of [`Costs`].
+        pub const COSTS: &[Cost] = &[$(Cost { name: stringify!($name), unit: unit!($kind) },)*];
+
+        fn place<'a>(costs: &'a mut Costs, name: &str) -> Option<Place<'a>> {
+            match name {
+                $(stringify!($name) => Some(Place::$kind(&mut costs.$name)),)*
+                _ => None,
+            }
+        }
+    };
+}
+
+costs! {
+    cycle: Time,
+    line_bytes: Number,
+    l1_bytes: Bytes,
+    l2_bytes: Bytes,
+    llc_bytes: Bytes,
+    l1: Time,
+    l2: Time,
+    llc: Time,
+    transfer_core: Time,
+    transfer_llc: Time,
+    transfer: ByDistance,
+    memory: ByDistance,
+    local_exchange: Time,
+    locked_exchange: Time,
+    exchange16: Time,
+    interrupts: Time,
+    zero_kib: Time,
+    copy_kib: Time,
+    tlb_miss: Time,
+    tlb_entries: Number,
+    handover: Kind,
+    syscall: Time,
+    switch_mm: Time,
+    switch_thread: Time,
+    wake_local: Time,
+    wake_remote: Time,
+    ipi: Time,
+    idle_exit: Time,
+    page_fault: Time,
+    fork: Time,
+    exit: Time,
+}
+
+/// Longest time of one cost: a second.
+const NS_MAX: f64 = 1e9;
+const HANDOVERS: [(&str, Handover); 3] =
+    [("test-and-set", Handover::TestAndSet), ("ticket", Handover::Ticket), ("queued", Handover::Queued)];
+
+/// Where one number of [`Costs`] is from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Source {
+    /// The cost's name.
+    pub cost: &'static str,
+    /// The node distance, for a cost that depends on it.
+    pub distance: Option<u32>,
+    /// The document, measurement or command; or `assumed`, perhaps with a reason.
+    pub text: String,
+}
+
+impl Source {
+    /// Whether nobody measured the number.
+    pub fn is_assumed(&self) -> bool {
+        self.text.split([' ', ':', ',']).next() == Some("assumed")
+    }
+}
+
+/// What a machine's parts cost, and where each number is from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Priced {
+    /// The numbers.
+    pub costs: Costs,
+    /// One entry for each number.
+    pub sources: Vec<Source>,
+}
+
+impl Priced {
+    /// The times that nobody measured: those that a test of sensitivity varies.
+    pub fn assumed(&self) -> impl Iterator<Item = &Source> {
+        let is_time = |source: &&Source| {
+            COSTS.iter().any(|cost| cost.name == source.cost && cost.unit.starts_with("ns"))
+        };
+        self.sources.iter().filter(is_time).filter(|source| source.is_assumed())
+    }
+
+    /// Costs with one time multiplied by `numerator / denominator`.
+    ///
+    /// # Panics
+    /// If `denominator` is 0.
+    pub fn scaled(&self, source: &Source, numerator: u64, denominator: u64) -> Costs {
+        let mut costs = self.costs.clone();
+        let scale = |time: &mut Ps| *time = time.saturating_mul(numerator) / denominator;
+        match place(&mut costs, source.cost) {
+            Some(Place::Time(time)) => scale(time),
+            Some(Place::ByDistance(times)) => {
+                times
+                    .iter_mut()
+                    .filter(|(at, _)| Some(*at) == source.distance)
+                    .for_each(|(_, time)| scale(time));
+            }
+            _ => {}
+        }
+        costs
+    }
+}
+
+/// Reads the table `[costs]`, whose value is `whole`.
+pub(crate) fn read(doc: &Doc<'_>, whole: &Value<'_>) -> Read<Priced> {
+    let table = doc.table(whole, "costs", "a table [costs]")?;
+    let names: Vec<&str> = COSTS.iter().map(|cost| cost.name).collect();
+    doc.known(table, &names)?;
+    let missing: Vec<&str> = names.iter().copied().filter(|name| table.get(*name).is_none()).collect();
+    if !missing.is_empty() {
+        return Err(doc.bad(whole, format!("[costs] has no {}: expected every cost", missing.join(", "))));
+    }
+    let mut priced = Priced::default();
+    for cost in COSTS {
+        let value = &table[cost.name];
+        let place = place(&mut priced.costs, cost.name).expect("every cost has a place");
+        let source = |distance, text| Source { cost: cost.name, distance, text };
+        match place {
+            Place::ByDistance(prices) => {
+                for (distance, ns, text) in by_distance(doc, cost.name, value)? {
+                    prices.push((distance, ns));
+                    priced.sources.push(source(Some(distance), text));
+                }
+            }
+            place => {
+                let text = one(doc, cost, value, place)?;
+                priced.sources.push(source(None, text));
+            }
+        }
+    }
+    check(doc, table, &priced.costs)?;
+    Ok(priced)
+}
+
+/// What contradicts itself.
+fn check(doc: &Doc<'_>, table: &DeTable<'_>, costs: &Costs) -> Read<()> {
+    let bad = |name: &str, what: &str| Err(doc.bad(&table[name], format!("{name}: {what}")));
+    if costs.cycle == 0 {
+        return bad("cycle", "expected more than 0 ns");
+    }
+    if !costs.line_bytes.is_power_of_two() || !(16..=4096).contains(&costs.line_bytes) {
+        return bad("line_bytes", "expected a power of two from 16 to 4096");
+    }
+    if costs.tlb_entries == 0 {
+        return bad("tlb_entries", "expected at least 1");
+    }
+    Ok(())
+}
+
+/// Reads `{ ns = .., source = ".." }` or another unit, and returns the source.
+fn one(doc: &Doc<'_>, cost: &Cost, value: &Value<'_>, place: Place<'_>) -> Read<String> {
+    let unit = cost.unit;
+    let (number, source) = entry(doc, cost.name, unit, value)?;
+    match place {
+        Place::Time(time) => *time = ps(doc, cost.name, number)?,
+        Place::Bytes(bytes) => *bytes = doc.bytes(number, cost.name)?,
+        Place::Number(target) => *target = doc.number(number, cost.name, 0..=u32::MAX as u64)? as u32,
+        Place::Kind(kind) => *kind = doc.word(number, cost.name, &HANDOVERS)?,
+        Place::ByDistance(_) => unreachable!("{} depends on the distance", cost.name),
+    }
+    Ok(source)
+}
+
+/// The number and the source of one inline table.
+fn entry<'v, 'i>(
+    doc: &Doc<'i>,
+    name: &str,
+    unit: &str,
+    value: &'v Value<'i>,
+) -> Read<(&'v Value<'i>, String)> {
+    let expected = format!("{{ {unit} = .., source = \"..\" }}");
+    let table = doc.table(value, name, &expected)?;
+    doc.known(table, &[unit, "source"])?;
+    let part = |part: &str| {
+        table.get(part).ok_or_else(|| doc.bad(value, format!("{name} has no {part}: expected {expected}")))
+    };
+    Ok((part(unit)?, doc.text(part("source")?, "source")?))
+}
+
+fn by_distance(doc: &Doc<'_>, name: &str, value: &Value<'_>) -> Read<Vec<(u32, Ps, String)>> {
+    let table = doc.table(value, name, "{ 10 = { ns = .., source = \"..\" }, .. }, by node distance")?;
+    let mut prices = Vec::new();
+    for (key, price) in table {
+        let distance = key.get_ref().parse::<u32>().ok().filter(|distance| (10..=255).contains(distance));
+        let Some(distance) = distance else {
+            let given = key.get_ref();
+            return Err(doc.bad(price, format!("{name}: {given} is no node distance: expected 10 to 255")));
+        };
+        let (number, source) = entry(doc, name, "ns", price)?;
+        prices.push((distance, ps(doc, name, number)?, source));
+    }
+    prices.sort();
+    if prices.first().is_none_or(|(distance, ..)| *distance != 10) {
+        return Err(
+            doc.bad(value, format!("{name} has no price at distance 10: expected 10 = {{ ns = .. }}"))
+        );
+    }
+    Ok(prices)
+}
+
+/// A time in whole picoseconds.
+fn ps(doc: &Doc<'_>, name: &str, value: &Value<'_>) -> Read<Ps> {
+    let ns: Option<f64> = match value.get_ref() {
+        DeValue::Integer(number) => {
+            i64::from_str_radix(number.as_str(), number.radix()).ok().map(|n| n as f64)
+        }
+        DeValue::Float(number) => number.as_str().parse().ok(),
+        _ => None,
+    };
+    // NaN is in no range.
+    let ns = ns.filter(|ns| (0.0..=NS_MAX).contains(ns)).ok_or_else(|| -> Bad {
+        let found = shown(value.get_ref());
+        doc.bad(value, format!("{name}: expected nanoseconds from 0 to {NS_MAX}, found {found}"))
+    })?;
+    Ok((ns * 1000.0).round() as Ps)
+}
