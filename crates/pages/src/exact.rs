@@ -12,10 +12,11 @@
 //! free_exact         piece by piece
 //! ```
 
+use crate::allocator::Pages;
 use crate::migrate::MigrateType;
+use crate::request::Attempt;
 use crate::resident::Resident;
 use crate::zone::Held;
-use crate::{Attempt, Pages};
 use slablab_platform::{Field, FrameKind, FrameState, Gfp, NodeId, Pfn, Platform, Word};
 
 impl<P: Platform> Pages<P> {

@@ -1,10 +1,11 @@
 //! Reports: the columns of /proc/buddyinfo, /proc/pagetypeinfo and /proc/zoneinfo, and the check that every
 //! frame is where the counters say.
 
+use crate::allocator::Pages;
 use crate::machine::{Marks, PcpSizes};
+use crate::migrate::MigrateType;
 use crate::policy::ORDERS;
 use crate::zone::Held;
-use crate::{MigrateType, Pages};
 use slablab_platform::{CpuId, FrameKind, NodeId, PerCpu, PerNode, Pfn, Platform};
 
 /// A zone as /proc/zoneinfo and /proc/pagetypeinfo show it, in frames.

@@ -9,7 +9,7 @@
 //! A block is reported outside `zone->lock`: it leaves its list as if it were allocated, and comes back not
 //! resident.
 
-use crate::Pages;
+use crate::allocator::Pages;
 use crate::migrate::MigrateType;
 use crate::resident::Resident;
 use crate::zone::Held;

@@ -16,10 +16,11 @@
 //! rounds are the most, because a modelled world may have no task that frees memory. And an answer of `false`
 //! from the world ends the rounds at once: the world knows that nothing will change.
 
+use crate::allocator::Pages;
 use crate::migrate::MigrateType;
 use crate::policy::{Compaction, Kswapd, PagesPolicy};
+use crate::request::{Attempt, Request};
 use crate::watermark::{AllocFlags, Mark};
-use crate::{Attempt, Pages, Request};
 use slablab_platform::{Event, Gfp, NodeId, Pfn, Platform, Reclaim, ReclaimStep};
 
 /// Pages a round of direct reclaim frees when it makes progress (`SWAP_CLUSTER_MAX`).

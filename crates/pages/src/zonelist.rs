@@ -5,13 +5,11 @@
 //! distant nodes: those with a higher number than the local node first, those without CPUs first, then the
 //! node that fewer earlier lists favour (`node_load`), then the lower number.
 //!
-//! [`Pages::new`] makes the lists of all nodes, in the order of the nodes' numbers, before any other CPU can
-//! reach them; they never change afterwards, so reading them needs no order and no lock. The lists are kept
-//! one field per entry in [`PerNode`]s: no array needs to know how many nodes there can be.
+//! [`crate::Pages::new`] makes the lists of all nodes, in the order of the nodes' numbers, before any other
+//! CPU can reach them; they never change afterwards, so reading them needs no order and no lock. The lists
+//! are kept one field per entry in [`PerNode`]s: no array needs to know how many nodes there can be.
 
-use crate::Pages;
-use crate::machine::Machine;
-use slablab_platform::{CpuId, Field, NodeId, PerNode, Platform, Word};
+use slablab_platform::{CpuId, Field, NodeId, PerNode, Platform};
 
 /// A number per node, or per place in a list, that is 0 at first.
 struct Number<P: Platform>(P::Field);
@@ -93,6 +91,11 @@ impl<P: Platform> Zonelists<P> {
         }
         Zonelists { lists, len }
     }
+
+    /// The nodes with memory, nearest to `local` first.
+    pub(crate) fn nearest(&self, local: NodeId) -> Nearest<'_, P> {
+        Nearest { zonelists: self, local, at_home: P::node_frames(local).1 > 0, next: 0 }
+    }
 }
 
 impl<P: Platform> Loads<P> {
@@ -124,27 +127,7 @@ impl<P: Platform> Loads<P> {
     }
 }
 
-impl<P: Platform> Pages<P> {
-    /// The nodes with memory, nearest to `local` first.
-    pub fn nearest(&self, local: NodeId) -> Nearest<'_, P> {
-        Nearest { zonelists: &self.zonelists, local, at_home: P::node_frames(local).1 > 0, next: 0 }
-    }
-
-    /// CPUs on a node, for the sizes of per-CPU lists: counted once, when first asked for.
-    pub(crate) fn local_cpus(&self, node: NodeId) -> u32 {
-        let counted = &self.nodes.get(node).local_cpus;
-        match counted.load() {
-            0 => {
-                let cpus = Machine::cpus_on::<P>(node);
-                counted.store(cpus as u64 + 1);
-                cpus
-            }
-            word => word as u32 - 1,
-        }
-    }
-}
-
-/// The nodes with memory, nearest first: see [`Pages::nearest`].
+/// The nodes with memory, nearest first: see [`crate::Pages::nearest`].
 pub struct Nearest<'a, P: Platform> {
     zonelists: &'a Zonelists<P>,
     local: NodeId,
