@@ -80,7 +80,7 @@ impl dyn Heap {
         }
     }
 
-    /// Frees what [`Heap::alloc_bytes`] returned for a request of `bytes` bytes.
+    /// Frees what `alloc_bytes` returned for a request of `bytes` bytes.
     pub fn free_bytes(&self, bytes: u32, object: Addr) {
         match self.kmalloc(bytes) {
             Kmalloc::Cache(cache) => self.free(cache, object),
