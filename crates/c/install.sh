@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs the library, its header and its pkg-config file: crates/c/install.sh [PREFIX], /usr/local if none is named.
-# DESTDIR is put before it; BUILT says where the library was built, target/dist by default.
+# Installs the library, its header and its pkg-config file: crates/c/install.sh [PREFIX], /usr/local if none is
+# named. DESTDIR is put before it; BUILT says where the library was built, target/dist by default.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 prefix=${1:-/usr/local}

@@ -1,5 +1,5 @@
-/* The functions of malloc's family as C and POSIX specify them, in the preloaded library. Names the first line that does not
- * hold, and exits with 1. */
+/* The functions of malloc's family as C and POSIX specify them, in the preloaded library. Names the first
+ * line that does not hold, and exits with 1. */
 #include <errno.h>
 #include <malloc.h>
 #include <pthread.h>
@@ -248,7 +248,8 @@ static void *is_cancelled(void *after_stats) {
     return NULL;
 }
 
-/* No function of malloc's family is a cancellation point: a thread that ended in the middle of one would keep its locks. */
+/* No function of malloc's family is a cancellation point: a thread that ended in the middle of one would keep
+   its locks. */
 static void cancelled(void) {
     FILE *said = tmpfile();
     int error = dup(STDERR_FILENO), after_stats = 0;

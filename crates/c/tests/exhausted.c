@@ -1,5 +1,5 @@
-/* No memory. This program defines mmap, mremap and mprotect, which the preloaded library calls, and which fail on purpose. It
- * starts itself again:
+/* No memory. This program defines mmap, mremap and mprotect, which the preloaded library calls, and which
+ * fail on purpose. It starts itself again:
  *
  *     exhausted at N       the N-th of these calls fails, alone
  *     exhausted from N     the N-th call and all later ones fail
@@ -10,8 +10,8 @@
  *     cc -O1 -rdynamic -pthread crates/c/tests/exhausted.c -o exhausted
  *     LD_PRELOAD=target/release/libslablab.so ./exhausted all
  *
- * Every request is served or returns NULL with ENOMEM; an allocation keeps its bytes; freed memory can be allocated again; once
- * calls succeed again, every request is served. */
+ * Every request is served or returns NULL with ENOMEM; an allocation keeps its bytes; freed memory can be
+ * allocated again; once calls succeed again, every request is served. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <malloc.h>
@@ -61,7 +61,8 @@ void *mmap(void *at, size_t bytes, int protection, int flags, int file, off_t of
     return (void *)syscall(SYS_mmap, at, bytes, protection, flags, file, offset);
 }
 
-/* The library's calls. The C library's own malloc, which is not called here, reaches the kernel in another way. */
+/* The library's calls. The C library's own malloc, which is not called here, reaches the kernel in another
+   way. */
 void *mremap(void *at, size_t bytes, size_t wanted, int flags, ...) {
     if (refused()) return MAP_FAILED;
     return (void *)syscall(SYS_mremap, at, bytes, wanted, flags, NULL);
@@ -285,6 +286,7 @@ int main(int count, char **arguments) {
     }
     static const char *const limits[] = {"200000", "300000", "600000"};
     for (int limit = 0; limit < 3; limit++) failed += !again(arguments[0], "limit", limits[limit]);
-    if (failed == 0) printf("exhausted.c: %d mappings, each failed alone and with all later ones: all holds\n", all_maps);
+    if (failed == 0)
+        printf("exhausted.c: %d mappings, each failed alone and with all later ones: all holds\n", all_maps);
     return failed != 0;
 }

@@ -1,5 +1,5 @@
-/* How much memory a program holds: per thread, at 400 MB live, and after it freed most of it and all of it. Prints; tests
- * nothing. Build and run:
+/* How much memory a program holds: per thread, at 400 MB live, and after it freed most of it and all of it.
+ * Prints; tests nothing. Build and run:
  *
  *     cc -O1 -pthread crates/c/tests/footprint.c -o footprint
  *     LD_PRELOAD=target/release/libslablab.so ./footprint

@@ -1,14 +1,16 @@
 /* Forks while other threads hold locks of the C library that a fork takes too, and allocate under them.
  *
  *     forks lines N      N forks; four threads read lines of a file, one flushes all streams
- *     forks streams N    N forks; threads open, read and close streams, whose list fork locks, and flush all of them
+ *     forks streams N    N forks; threads open, read and close streams, whose list fork locks, and flush all
+ *                        of them
  *
  *     cc -O1 -pthread crates/c/tests/forks.c -o forks
  *     LD_PRELOAD=target/release/libslablab.so ./forks lines 2000
  *
- * A fork takes the lock of the list of streams after the library's handler ran. One thread may hold a stream's lock and wait for
- * memory, and another may hold the list's lock and wait for that stream. So no allocation may wait until the fork is over. An
- * alarm ends the program if one fork takes longer than ten seconds. */
+ * A fork takes the lock of the list of streams after the library's handler ran. One thread may hold a
+ * stream's lock and wait for memory, and another may hold the list's lock and wait for that stream. So no
+ * allocation may wait until the fork is over. An alarm ends the program if one fork takes longer than ten
+ * seconds. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdio.h>

@@ -1,9 +1,11 @@
-/* Allocations before main, in libraries that are loaded and unloaded, in destructors of ending threads, and after exit.
+/* Allocations before main, in libraries that are loaded and unloaded, in destructors of ending threads, and
+ * after exit.
  *
  *     cc -O1 -pthread crates/c/tests/life.c -o life
  *     cc -O1 -shared -fPIC -DPLUGIN crates/c/tests/life.c -o plugin.so
  *     LD_PRELOAD=target/release/libslablab.so ./life plugins ./plugin.so 200
- *     ./life itself target/release/libslablab.so 20       opens and closes the library, which is not preloaded
+ *     ./life itself target/release/libslablab.so 20       opens and closes the library, which is not
+ *                                                         preloaded
  *     LD_PRELOAD=target/release/libslablab.so ./life threads 2000 */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -131,7 +133,8 @@ static void itself(const char *path, int times) {
 
 static pthread_key_t key;
 
-/* Runs after the library's own, three times for each thread: allocates, frees what was allocated before, and asks again. */
+/* Runs after the library's own, three times for each thread: allocates, frees what was allocated before, and
+   asks again. */
 static void at_thread_end(void *round) {
     take();
     give();

@@ -1,7 +1,8 @@
 /* The process's memory is limited, and the program needs most of it.
  *
  *     limits data        under `ulimit -d 1048576`: maps 256 MiB and starts 16 threads, and allocates
- *     limits requests    under `ulimit -v`: requests of 16 bytes to 4 MiB, up to 150 MiB live; prints how many were not served
+ *     limits requests    under `ulimit -v`: requests of 16 bytes to 4 MiB, up to 150 MiB live; prints how
+ *                        many were not served
  *     limits once        under `ulimit -v`: a hundred requests; prints how many were not served
  *     limits nothing     allocates nothing
  *     limits reserved    reserved address space does not count as data: VmData stays below 64 MiB

@@ -1,4 +1,5 @@
-// Every form of operator new and delete; bad_alloc where there is no memory; the program's new-handler before it.
+// Every form of operator new and delete; bad_alloc where there is no memory; the program's new-handler before
+// it.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>

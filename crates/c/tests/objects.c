@@ -1,5 +1,5 @@
-/* Object caches in a C program. Without an argument the program uses them correctly; an argument names a fault
- * to commit. */
+/* Object caches in a C program. Without an argument the program uses them correctly; an argument names a
+ * fault to commit. */
 #include <errno.h>
 #include <malloc.h>
 #include <pthread.h>
@@ -473,7 +473,8 @@ static void fault(const char *name)
         char *never = object;
         kmem_cache_get_stats(plain, &stats);
         do
-            never += (uintptr_t)object % stats.slab_bytes > stats.slab_bytes / 2 ? -stats.spaced_bytes : stats.spaced_bytes;
+            never += (uintptr_t)object % stats.slab_bytes > stats.slab_bytes / 2 ? -stats.spaced_bytes
+                                                                                 : stats.spaced_bytes;
         while (never == stays);
         kmem_cache_free(plain, never);
     } else if (!strcmp(name, "empty slab")) {

@@ -1,5 +1,5 @@
-/* Measures a pair of kmem_cache_alloc and kmem_cache_free in nanoseconds of thread CPU time: the median of 31 rounds, for
- * objects of 64 and of 4096 bytes, and of 64 with a constructor. Run by hand: docs/objects.md. */
+/* Measures a pair of kmem_cache_alloc and kmem_cache_free in nanoseconds of thread CPU time: the median of 31
+ * rounds, for objects of 64 and of 4096 bytes, and of 64 with a constructor. Run by hand: docs/objects.md. */
 #include <slablab.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,6 @@
-/* Each phase allocates other sizes than the phase before, 40 MB live at most. Objects of one phase's sizes that caches keep are
- * memory that the next phase lacks. Prints the largest resident size, and exits with 1 if it was above 64 MB. */
+/* Each phase allocates other sizes than the phase before, 40 MB live at most. Objects of one phase's sizes
+ * that caches keep are memory that the next phase lacks. Prints the largest resident size, and exits with 1
+ * if it was above 64 MB. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

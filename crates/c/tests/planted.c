@@ -1,4 +1,5 @@
-/* Commits one fault, named by the argument, in memory from malloc. Prints the object's address first, and "goes on" last. */
+/* Commits one fault, named by the argument, in memory from malloc. Prints the object's address first, and
+   "goes on" last. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <malloc.h>
@@ -149,8 +150,8 @@ int main(int count, char **arguments)
         snprintf(line, sizeof line, "%zu of %d\n", malloc_usable_size(object), BYTES);
         fputs(line, stdout);
     } else if (!strcmp(name, "damaged list")) {
-        /* No other object of the slab is live: it is freed once more than it has objects. A panic here can hang in its own
-         * backtrace, which allocates. */
+        /* No other object of the slab is live: it is freed once more than it has objects. A panic here can
+         * hang in its own backtrace, which allocates. */
         alarm(20);
         giver(stays);
         giver(object);

@@ -1,12 +1,13 @@
-/* Signal handlers that allocate and free in the middle of threads that allocate and free. Every block carries a number from
-   end to end, so that an overlap is seen; nothing may hang.
+/* Signal handlers that allocate and free in the middle of threads that allocate and free. Every block carries
+   a number from end to end, so that an overlap is seen; nothing may hang.
 
    signals N          four threads of N steps, signals by a timer
    signals N forks    the same, and handlers fork, while another thread forks too
    Built with -DOBJECTS, blocks are objects of three caches, the middle one with a constructor.
 
-   signals N steps    three threads of N steps, one after another, and a signal after each of their instructions, from their
-                      first allocation until the library knows that they ended (x86-64), while another runs freely */
+   signals N steps    three threads of N steps, one after another, and a signal after each of their
+                      instructions, from their first allocation until the library knows that they ended
+                      (x86-64), while another runs freely */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <signal.h>

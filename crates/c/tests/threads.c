@@ -1,5 +1,6 @@
-/* Short threads free objects that other threads allocated. Runs for NUMBER seconds or rounds, and prints resident memory over
- * time. Exits with 1 if that grows, or if a trim at the end leaves more than a trim at the start.
+/* Short threads free objects that other threads allocated. Runs for NUMBER seconds or rounds, and prints
+ * resident memory over time. Exits with 1 if that grows, or if a trim at the end leaves more than a trim at
+ * the start.
  *
  *     cc -O1 -pthread crates/c/tests/threads.c -o threads
  *     LD_PRELOAD=target/release/libslablab.so ./threads seconds 60
@@ -16,8 +17,8 @@
 #define OBJECTS 200
 #define SAMPLES 12
 #define WARM_UP 30
-/* How far a sample may differ from another, because a varying number of threads runs at once; and how far the trimmed end may
- * differ from the trimmed start: the first thread keeps objects. */
+/* How far a sample may differ from another, because a varying number of threads runs at once; and how far the
+ * trimmed end may differ from the trimmed start: the first thread keeps objects. */
 #define SLACK_KB 32768
 #define SLACK_TRIMMED_KB 10240
 

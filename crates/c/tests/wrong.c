@@ -1,12 +1,12 @@
 /* A signal handler that interrupted malloc frees a wrong address.
 
-   wrong NAME           the address that NAME says (x86-64: a signal comes after each instruction until one comes in
-                        malloc's middle)
+   wrong NAME           the address that NAME says (x86-64: a signal comes after each instruction until one
+                        comes in malloc's middle)
    wrong NAME twice     the handler frees the address once before
 
-   The handler finds out from an object cache with a limit that it interrupted malloc: such a cache answers EAGAIN
-   then. Prints "the handler frees" before the free, and "freed" behind it. When the process aborts, prints
-   "untouched" if the words at the address are as the program wrote them. */
+   The handler finds out from an object cache with a limit that it interrupted malloc: such a cache answers
+   EAGAIN then. Prints "the handler frees" before the free, and "freed" behind it. When the process aborts,
+   prints "untouched" if the words at the address are as the program wrote them. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
