@@ -6,6 +6,7 @@
 //! | [`text`] | tables and paragraphs for a terminal |
 //! | [`csv`], [`json`] | files for programs |
 //! | [`html`] | self-contained pages with charts |
+//! | [`perfetto`] | traces that ui.perfetto.dev opens |
 //! | [`visible`] | names from outside, without characters that steer a terminal |
 //! | [`nearest`](mod@nearest) | names that look like a wrong one |
 //! | [`error`] | the error every room reports: the file, and what is wrong with it |
@@ -16,6 +17,7 @@ pub mod error;
 pub mod html;
 pub mod json;
 pub mod nearest;
+pub mod perfetto;
 mod style;
 pub mod text;
 pub mod visible;

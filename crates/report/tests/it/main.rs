@@ -1,4 +1,8 @@
-//! Tests of tables, pages and charts.
+//! Tests of tables, pages, charts and traces.
 
+#[expect(dead_code, reason = "other crates use its check of CSV")]
+mod name_check;
 mod page_check;
 mod pages;
+mod perfetto;
+mod trace_decode;
