@@ -6,12 +6,26 @@
 //! | [`paths`] | what an engine's operations cost beside the lines they touch, by release |
 //! | [`micro`] | pairs, batches and frees on another CPU: what a microbenchmark would measure |
 //! | [`ublk`] | block I/O of 2026: a null device in user space under io_uring |
+//! | [`kernel`] | tasks on CPUs: switches, wake-ups, ticks, deferred work |
+//! | [`era`], [`objects`] | what differs between releases: rules of buffers; kernel objects and their sizes |
+//! | [`unix`], [`pipe`] | sockets and pipes between tasks |
+//! | [`process`] | what a fork allocates and an exit frees |
+//! | [`tally`] | what a run counts |
+//! | [`workloads`] | programs |
 //! | [`sched`] | scheduler policies by release: where a task runs, who preempts, what a CPU pulls |
 
 #![forbid(unsafe_code)]
 
+pub mod era;
 pub mod heap;
+pub mod kernel;
 pub mod micro;
+pub mod objects;
 pub mod paths;
+pub mod pipe;
+pub mod process;
 pub mod sched;
+pub mod tally;
 pub mod ublk;
+pub mod unix;
+pub mod workloads;

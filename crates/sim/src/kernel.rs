@@ -1,0 +1,433 @@
+//! The kernel's core: tasks on CPUs, switches, wake-ups, ticks, deferred work.
+//!
+//! ```text
+//! Kernel::boot(setup, seed) ── Kernel::start(program) ── Kernel::run ── Outcome or Failed
+//!   a task's program is Rust that calls Task:
+//!     compute, syscall, alloc, free, touch, sleep
+//!     WaitQueue::wait ── schedule ── pick ── dispatch   the next task of this CPU continues
+//!     WaitQueue::wake ── select_cpu ── enqueue ── kick  an idle CPU starts, or a busy one will schedule
+//! ```
+//!
+//! Each task is a call of the model. A call that has no CPU is parked; so on each CPU at most one call is not
+//! parked, beside the calls of interrupts: timers, and work that engines deferred.
+//!
+//! A running task is preempted at the end of a system call and between pieces of computing
+//! ([`Task::preemption_point`]), never inside an engine. What happens between two points where the call can
+//! be suspended (a turn, a lock, a park) happens at once for all CPUs.
+
+use crate::era::Era;
+use crate::heap::{self, CacheNumber, Heap, Kmalloc};
+use crate::micro::Setup;
+use crate::objects::{self, Held, Object};
+use crate::paths::paths;
+use crate::sched::{Idle, Kick, Leave, Machine, Scheduler, Spec, TaskId, Why};
+use crate::tally::{CacheTally, Failed, Tally};
+use rand_core::{Rng, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+use slablab_model::{CallId, Ps, Timed, TimedMachine};
+use slablab_platform::{CpuId, NodeId, Topology, Work};
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+mod interrupts;
+mod marks;
+mod task;
+mod waiting;
+
+pub use marks::Mark;
+pub(crate) use marks::locks_of;
+pub use task::Task;
+pub use waiting::{WaitQueue, Waiting};
+
+/// Later than every time.
+const NEVER: Ps = Ps::MAX;
+/// An idle CPU that slept at least this many times its exit takes the exit's time to wake up; one that slept
+/// shorter still polls (assumed; menu's rule compares with a residency of about twice the exit).
+const DEEP_SLEEP: u64 = 2;
+/// Cycles to look at one CPU, group or queued task when the scheduler searches (assumed).
+const SCAN: u64 = 20;
+
+/// One CPU.
+struct Processor {
+    next_tick: Cell<Ps>,
+    /// From when on the running task has to give up the CPU.
+    resched_at: Cell<Ps>,
+    idle_since: Cell<Ps>,
+    /// The address space that was used last.
+    mm: Cell<u32>,
+    /// An interrupt's work runs on the idle CPU: a task that wakes up here continues after it.
+    working: Cell<bool>,
+    /// Objects that are freed after their grace period.
+    after_grace: RefCell<VecDeque<(Ps, Held)>>,
+    /// Work of engines for this CPU.
+    works: RefCell<VecDeque<Work>>,
+    /// When the first of `after_grace` and `works` can be done.
+    due: Cell<Ps>,
+    /// The CPU went idle with such work, and has a timer for it.
+    armed: Cell<bool>,
+}
+
+/// One task.
+struct Entry {
+    call: Option<CallId>,
+    /// What it runs, before it first runs.
+    program: Option<Box<dyn FnOnce()>>,
+    mm: u32,
+    cpu: CpuId,
+    /// The price of the switch to it, charged when it continues.
+    switch: Ps,
+    waiting: Option<Waiting>,
+    alive: bool,
+}
+
+/// What the kernel itself costs, copied from the machine's costs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Prices {
+    pub(crate) cycle: Ps,
+    pub(crate) syscall: Ps,
+    pub(crate) copy_kib: Ps,
+    switch_mm: Ps,
+    switch_thread: Ps,
+    wake_local: Ps,
+    wake_remote: Ps,
+    ipi: Ps,
+    idle_exit: Ps,
+    pub(crate) fork: Ps,
+    pub(crate) exit: Ps,
+    tick: Ps,
+    pub(crate) grace_period: Ps,
+}
+
+/// A simulated kernel on the machine that is entered.
+pub struct Kernel {
+    pub(crate) heap: Rc<dyn Heap>,
+    /// The release.
+    pub era: Era,
+    pub(crate) prices: Prices,
+    pub(crate) tally: RefCell<Tally>,
+    pub(crate) numbers: Vec<Option<u16>>,
+    sched: RefCell<Scheduler>,
+    tasks: RefCell<Vec<Entry>>,
+    cpus: Vec<Processor>,
+    random: RefCell<Pcg64Mcg>,
+    processes: Cell<u32>,
+    failed: RefCell<Option<Failed>>,
+}
+
+/// Makes a machine, enters it, boots a kernel there and runs `f` on it.
+///
+/// # Errors
+/// A machine that cannot be modelled, a release without a scheduler; what `f` returns.
+pub fn with_kernel<T>(
+    setup: &Setup,
+    seed: u64,
+    f: impl FnOnce(&Rc<Kernel>) -> Result<T, Failed>,
+) -> Result<T, Failed> {
+    let paths = paths(&setup.preset, &setup.hardware.costs);
+    let spec = slablab_model::MachineSpec { seed: setup.spec.seed ^ seed, ..setup.spec.clone() };
+    let failed = |error: &dyn std::fmt::Display| Failed::Machine(error.to_string());
+    let mut machine =
+        TimedMachine::new(spec, setup.hardware.clone(), paths).map_err(|error| failed(&error))?;
+    let policy = Era::of(&setup.preset).scheduler().map_err(|error| failed(&error))?;
+    machine.enter(|| f(&Rc::new(Kernel::boot(setup, policy, seed))))
+}
+
+impl Kernel {
+    fn boot(setup: &Setup, policy: crate::sched::Policy, seed: u64) -> Kernel {
+        let era = Era::of(&setup.preset);
+        let (numbers, named) = objects::caches(era);
+        let heap = heap::heap(&setup.preset, &named);
+        let nodes = setup.spec.nodes.len() as u16;
+        let distances = (0..nodes)
+            .map(|from| (0..nodes).map(|to| Timed::distance(NodeId(from), NodeId(to))).collect())
+            .collect();
+        let machine = Machine {
+            core: setup.hardware.core.clone(),
+            llc: setup.hardware.llc.clone(),
+            node: setup.spec.cpu_node.clone(),
+            distances,
+            reclaim_distance: 30,
+        };
+        let tick = policy.tick;
+        let costs = &setup.hardware.costs;
+        let processor = |_| Processor {
+            next_tick: Cell::new(tick),
+            resched_at: Cell::new(NEVER),
+            idle_since: Cell::new(0),
+            mm: Cell::new(u32::MAX),
+            working: Cell::new(false),
+            after_grace: RefCell::default(),
+            works: RefCell::default(),
+            due: Cell::new(NEVER),
+            armed: Cell::new(false),
+        };
+        Kernel {
+            era,
+            tally: RefCell::new(Tally::of(&*heap)),
+            heap,
+            prices: Prices {
+                cycle: costs.cycle,
+                syscall: costs.syscall,
+                copy_kib: costs.copy_kib,
+                switch_mm: costs.switch_mm,
+                switch_thread: costs.switch_thread,
+                wake_local: costs.wake_local,
+                wake_remote: costs.wake_remote,
+                ipi: costs.ipi,
+                idle_exit: costs.idle_exit,
+                fork: costs.fork,
+                exit: costs.exit,
+                tick,
+                grace_period: setup.spec.grace_period_ns * 1000,
+            },
+            numbers,
+            sched: RefCell::new(Scheduler::new(policy, &machine)),
+            tasks: RefCell::default(),
+            cpus: (0..Timed::cpus()).map(processor).collect(),
+            random: RefCell::new(Pcg64Mcg::seed_from_u64(seed)),
+            processes: Cell::new(0),
+            failed: RefCell::new(None),
+        }
+    }
+
+    /// Runs until no task can continue.
+    ///
+    /// # Errors
+    /// Tasks that wait for ever; no memory.
+    pub fn run(self: &Rc<Self>) -> Result<(), Failed> {
+        Timed::run();
+        if let Some(failed) = self.failed.borrow_mut().take() {
+            return Err(failed);
+        }
+        let stuck = self.stuck();
+        if stuck.is_empty() { Ok(()) } else { Err(Failed::Stuck(stuck)) }
+    }
+
+    fn stuck(&self) -> Vec<String> {
+        let tasks = self.tasks.borrow();
+        let alive = tasks.iter().enumerate().filter(|(_, task)| task.alive);
+        let text = |(id, task): (usize, &Entry)| match task.waiting {
+            Some(Waiting { what, number }) => format!("task {id} on CPU {}: {what} {number}", task.cpu.0),
+            None => format!("task {id} on CPU {}: for a CPU", task.cpu.0),
+        };
+        alive.map(text).collect()
+    }
+
+    /// The number of a new process.
+    pub fn new_process(&self) -> u32 {
+        self.processes.set(self.processes.get() + 1);
+        self.processes.get()
+    }
+
+    /// A random number below `bound`.
+    pub(crate) fn random(&self, bound: u64) -> u64 {
+        self.random.borrow_mut().next_u64() % bound.max(1)
+    }
+
+    /// Makes a task of process `mm` that runs `program`.
+    pub fn start(
+        self: &Rc<Self>,
+        mm: u32,
+        parent: Option<TaskId>,
+        program: impl FnOnce(&Task) + 'static,
+    ) -> TaskId {
+        let spec = Spec { mm, ..Spec::default() };
+        let (id, now) = (self.sched.borrow_mut().add(spec, parent), Timed::clock());
+        let task = Task { kernel: self.clone(), id };
+        let body = move || {
+            task.kernel.resumed(id);
+            program(&task);
+            task.kernel.end(id);
+        };
+        let mut tasks = self.tasks.borrow_mut();
+        let cpu = Timed::cpu();
+        let program: Option<Box<dyn FnOnce()>> = Some(Box::new(body));
+        let entry = Entry { call: None, program, mm, cpu, switch: 0, waiting: None, alive: true };
+        match tasks.get_mut(id.0 as usize) {
+            Some(old) => *old = entry,
+            None => tasks.push(entry),
+        }
+        drop(tasks);
+        let why = Why::Fork { from: cpu };
+        let chosen = self.sched.borrow_mut().select_cpu(id, why, now);
+        let kick = self.sched.borrow_mut().enqueue(chosen.cpu, id, why, now);
+        self.kick(kick, now);
+        id
+    }
+
+    fn end(self: &Rc<Self>, id: TaskId) {
+        self.tasks.borrow_mut()[id.0 as usize].alive = false;
+        self.schedule(id, Some(Leave::Exit));
+    }
+
+    /// The running task `me` gives up its CPU: it leaves as `how` says, or stays in the queue. Returns when
+    /// it runs again; after an exit, at once.
+    fn schedule(self: &Rc<Self>, me: TaskId, how: Option<Leave>) {
+        let cpu = Timed::cpu();
+        if let Some(how) = how {
+            self.sched.borrow_mut().leave(cpu, how, Timed::clock());
+        }
+        if self.next_task(cpu) == Some(me) && how.is_none() {
+            return;
+        }
+        if how.is_none() {
+            self.tally.borrow_mut().preemptions += 1;
+        }
+        if how != Some(Leave::Exit) {
+            self.suspend(me);
+        }
+    }
+
+    /// The CPU goes on with the next task, or idles.
+    fn next_task(self: &Rc<Self>, cpu: CpuId) -> Option<TaskId> {
+        self.cpus[cpu.0 as usize].resched_at.set(NEVER);
+        let before = self.sched.borrow().current(cpu);
+        let next = self.pick(cpu, Timed::clock());
+        match next {
+            Some(task) if next != before => self.dispatch(task, cpu, Timed::clock()),
+            Some(_) => {}
+            None => self.go_idle(cpu),
+        }
+        next
+    }
+
+    /// Suspends the running task `me` until it is dispatched.
+    fn suspend(&self, me: TaskId) {
+        self.tasks.borrow_mut()[me.0 as usize].call = Timed::current();
+        Timed::park();
+        self.resumed(me);
+    }
+
+    /// The task that `cpu` runs from now on; pulls one from other CPUs if it has none.
+    fn pick(&self, cpu: CpuId, now: Ps) -> Option<TaskId> {
+        let mut sched = self.sched.borrow_mut();
+        let mut picked = sched.pick(cpu, now);
+        let mut scanned = picked.scanned.saturating_sub(1) + picked.recalculated;
+        if picked.task.is_none() {
+            let balance = sched.balance(cpu, Idle::Newly, now);
+            scanned += balance.scanned;
+            if balance.moved > 0 {
+                picked = sched.pick(cpu, now);
+            }
+        }
+        drop(sched);
+        if cpu == Timed::cpu() {
+            Timed::cycles(u64::from(scanned) * SCAN);
+        }
+        self.kick(picked.kick, now);
+        picked.task
+    }
+
+    /// Lets `task` continue on `cpu` at `at`.
+    fn dispatch(&self, task: TaskId, cpu: CpuId, at: Ps) {
+        let processor = &self.cpus[cpu.0 as usize];
+        let mut tasks = self.tasks.borrow_mut();
+        let entry = &mut tasks[task.0 as usize];
+        let mut tally = self.tally.borrow_mut();
+        tally.switches += 1;
+        let first = entry.program.take();
+        if entry.cpu != cpu && first.is_none() {
+            tally.migrations += 1;
+        }
+        entry.cpu = cpu;
+        let same = processor.mm.replace(entry.mm) == entry.mm;
+        entry.switch = if same { self.prices.switch_thread } else { self.prices.switch_mm };
+        match (first, entry.call.take()) {
+            (Some(program), _) => drop(Timed::spawn(cpu, at, program)),
+            (None, Some(call)) => Timed::unpark(call, cpu, at),
+            // The task is about to park: it continues after that.
+            (None, None) => {
+                let call = Timed::current().expect("a task without a parked call runs");
+                Timed::spawn(cpu, at, move || Timed::unpark(call, cpu, Timed::clock()));
+            }
+        }
+    }
+
+    /// A task begins to run, or runs again.
+    fn resumed(&self, me: TaskId) {
+        let entry = &mut self.tasks.borrow_mut()[me.0 as usize];
+        entry.call = None;
+        Timed::charge(std::mem::take(&mut entry.switch));
+    }
+
+    fn go_idle(self: &Rc<Self>, cpu: CpuId) {
+        let processor = &self.cpus[cpu.0 as usize];
+        processor.idle_since.set(Timed::clock());
+        if processor.due.get() != NEVER && !processor.armed.replace(true) {
+            self.interrupt(cpu, processor.due.get());
+        }
+    }
+
+    /// Tells a CPU that it has to schedule.
+    fn kick(&self, kick: Option<Kick>, now: Ps) {
+        let Some(Kick { cpu, idle }) = kick else { return };
+        let processor = &self.cpus[cpu.0 as usize];
+        let here = cpu == Timed::cpu();
+        let sent = if here { now } else { now + self.prices.ipi };
+        if !idle {
+            processor.resched_at.set(processor.resched_at.get().min(sent));
+        } else if !processor.working.get() {
+            let slept = now.saturating_sub(processor.idle_since.get());
+            let deep = slept >= DEEP_SLEEP * self.prices.idle_exit;
+            // A CPU that polls sees the flag without an interrupt.
+            let at = if deep { sent + self.prices.idle_exit } else { now };
+            self.start_idle(cpu, at.max(Timed::clock_of(cpu)));
+        }
+    }
+
+    /// An idle CPU looks for a task to run from `at` on.
+    fn start_idle(&self, cpu: CpuId, at: Ps) {
+        if let Some(next) = self.pick(cpu, at) {
+            self.dispatch(next, cpu, at);
+        }
+    }
+
+    /// Wakes a task that waits. `sync`: the waker will sleep soon.
+    fn wake(&self, task: TaskId, sync: bool) {
+        let woken = self.tasks.borrow_mut()[task.0 as usize].waiting.take();
+        assert!(woken.is_some(), "task {} does not wait", task.0);
+        let here = Timed::cpu();
+        let why = Why::Wake { from: here, sync };
+        let chosen = self.sched.borrow_mut().select_cpu(task, why, Timed::clock());
+        let price = if chosen.cpu == here { self.prices.wake_local } else { self.prices.wake_remote };
+        Timed::charge(price + u64::from(chosen.scanned) * SCAN * self.prices.cycle);
+        let now = Timed::clock();
+        let kick = self.sched.borrow_mut().enqueue(chosen.cpu, task, why, now);
+        self.tally.borrow_mut().wakeups += 1;
+        self.kick(kick, now);
+    }
+
+    /// The running task `me` waits until another one wakes it.
+    fn block(self: &Rc<Self>, me: TaskId, waiting: Waiting) {
+        self.tasks.borrow_mut()[me.0 as usize].waiting = Some(waiting);
+        self.schedule(me, Some(Leave::Sleep));
+    }
+
+    /// The running task `me` found no memory: the run fails, and the task waits for ever.
+    #[cold]
+    fn no_memory(self: &Rc<Self>, me: TaskId) -> ! {
+        let tally = self.tally.borrow();
+        let of = |(number, cache): (usize, &CacheTally)| {
+            let frames = self.heap.usage(CacheNumber(number as u16)).frames;
+            (cache.name.clone(), cache.allocs - cache.frees, frames << Timed::page_shift())
+        };
+        let caches = tally.caches.iter().enumerate().map(of).filter(|(_, _, bytes)| *bytes > 0).collect();
+        let events = tally.events.into();
+        drop(tally);
+        self.failed.borrow_mut().get_or_insert(Failed::OutOfMemory { events, caches });
+        loop {
+            self.block(me, Waiting { what: "for memory", number: 0 });
+        }
+    }
+
+    /// The cache that serves kmalloc's requests of `bytes` bytes, or the order of the pages that do.
+    pub(crate) fn kmalloc(&self, bytes: u32) -> Kmalloc {
+        self.heap.kmalloc(bytes)
+    }
+
+    pub(crate) fn number(&self, object: Object) -> CacheNumber {
+        let number = self.numbers[object as usize];
+        CacheNumber(number.unwrap_or_else(|| panic!("{object:?} does not exist in this release")))
+    }
+}

@@ -1,0 +1,142 @@
+//! What comes between a task's steps: ticks, work that engines deferred, frees after a grace period.
+
+use super::{Held, Kernel, NEVER};
+use crate::sched::{Idle, TaskId};
+use slablab_model::{Ps, Timed};
+use slablab_platform::{CpuId, Topology};
+use std::rc::Rc;
+
+impl Kernel {
+    /// Where the running task of a CPU can be preempted, and interrupts are served.
+    #[inline]
+    pub(super) fn preemption_point(self: &Rc<Self>, me: TaskId) {
+        let cpu = Timed::cpu();
+        let processor = &self.cpus[cpu.0 as usize];
+        if Timed::clock() >= processor.next_tick.get() {
+            self.tick(cpu);
+        }
+        if Timed::next_timer_ns() <= Timed::clock() / 1000 || processor.due.get() <= Timed::clock() {
+            self.deferred(cpu);
+        }
+        if processor.resched_at.get() <= Timed::clock() {
+            self.schedule(me, None);
+        }
+    }
+
+    /// When the next tick of this CPU is.
+    pub(super) fn next_tick(&self) -> Ps {
+        self.cpus[Timed::cpu().0 as usize].next_tick.get()
+    }
+
+    /// The timer interrupt of a busy CPU. A CPU with more than one task also lets idle CPUs pull, because
+    /// those have no ticks.
+    #[cold]
+    fn tick(&self, cpu: CpuId) {
+        let processor = &self.cpus[cpu.0 as usize];
+        let now = Timed::clock();
+        processor.next_tick.set((now / self.prices.tick + 1) * self.prices.tick);
+        let mut sched = self.sched.borrow_mut();
+        let expired = sched.tick(cpu, now);
+        let preempts = sched.balance(cpu, Idle::Busy, now).preempts;
+        if expired || preempts {
+            processor.resched_at.set(processor.resched_at.get().min(now));
+        }
+        let crowded = sched.runnable(cpu) > 1;
+        drop(sched);
+        if crowded {
+            (0..Timed::cpus()).map(CpuId).for_each(|idle| self.pull_to_idle(idle, now));
+        }
+    }
+
+    fn pull_to_idle(&self, cpu: CpuId, now: Ps) {
+        let mut sched = self.sched.borrow_mut();
+        if sched.current(cpu).is_some() || self.cpus[cpu.0 as usize].working.get() {
+            return;
+        }
+        let at = (now + self.prices.ipi + self.prices.idle_exit).max(Timed::clock_of(cpu));
+        let moved = sched.balance(cpu, Idle::Idle, at).moved;
+        drop(sched);
+        if moved > 0 {
+            self.start_idle(cpu, at);
+        }
+    }
+
+    /// Work that is due. Work for another CPU is done there if that CPU is idle, else at that CPU's next
+    /// preemption point.
+    #[cold]
+    fn deferred(self: &Rc<Self>, cpu: CpuId) {
+        while let Some((on, work)) = Timed::next_due() {
+            if on == cpu {
+                self.heap.work(cpu, work);
+            } else {
+                let processor = &self.cpus[on.0 as usize];
+                processor.works.borrow_mut().push_back(work);
+                processor.due.set(0);
+                if self.sched.borrow().current(on).is_none() && !processor.armed.replace(true) {
+                    self.interrupt(on, Timed::clock());
+                }
+            }
+        }
+        self.after_interrupt(cpu);
+    }
+
+    /// Runs what waits for this CPU: works, and frees whose grace period has ended.
+    fn after_interrupt(&self, cpu: CpuId) {
+        let processor = &self.cpus[cpu.0 as usize];
+        loop {
+            let work = processor.works.borrow_mut().pop_front();
+            let Some(work) = work else { break };
+            self.heap.work(cpu, work);
+        }
+        loop {
+            let mut queue = processor.after_grace.borrow_mut();
+            let ended = queue.front().is_some_and(|(at, _)| *at <= Timed::clock());
+            let Some((_, held)) = queue.pop_front_if(|_| ended) else { break };
+            drop(queue);
+            self.free(held);
+        }
+        let next = processor.after_grace.borrow().front().map_or(NEVER, |(at, _)| *at);
+        processor.due.set(next);
+    }
+
+    /// Does an idle CPU's deferred work at `at`. A task that wakes up there meanwhile continues afterwards.
+    /// If a task runs there by then, that task does the work at its next preemption point.
+    pub(super) fn interrupt(self: &Rc<Self>, cpu: CpuId, at: Ps) {
+        let kernel = self.clone();
+        Timed::spawn(cpu, at, move || {
+            let processor = &kernel.cpus[cpu.0 as usize];
+            processor.armed.set(false);
+            if kernel.sched.borrow().current(cpu).is_none() {
+                processor.working.set(true);
+                kernel.after_interrupt(cpu);
+                processor.working.set(false);
+                kernel.start_idle(cpu, Timed::clock());
+                if kernel.sched.borrow().current(cpu).is_none() {
+                    kernel.go_idle(cpu);
+                }
+            }
+        });
+    }
+
+    /// Frees an object after the readers that run now have ended.
+    pub(crate) fn free_after_grace(self: &Rc<Self>, held: Held) {
+        if held.cache != Held::PAGES {
+            let cache = crate::heap::CacheNumber(held.cache);
+            if self.heap.free_rcu(cache, held.address) {
+                let elsewhere = held.cpu != Timed::cpu().0;
+                self.tally.borrow_mut().freed(held.cache, elsewhere, held.born);
+                return;
+            }
+        }
+        let processor = &self.cpus[Timed::cpu().0 as usize];
+        let at = Timed::clock() + self.prices.grace_period;
+        processor.after_grace.borrow_mut().push_back((at, held));
+        processor.due.set(processor.due.get().min(at));
+    }
+
+    /// Wakes a task at `at`, by this CPU's timer.
+    pub(super) fn wake_at(self: &Rc<Self>, task: TaskId, at: Ps) {
+        let kernel = self.clone();
+        Timed::spawn(Timed::cpu(), at, move || kernel.wake(task, false));
+    }
+}

@@ -1,0 +1,204 @@
+//! Kernel objects by era: the caches they come from, and their sizes.
+//!
+//! Sizes are those of x86_64. A row holds from a release until the next row of the object.
+
+use crate::era::Era;
+use crate::heap::Named;
+use slablab_model::Addr;
+use slablab_slabs::{CacheFlags, CacheSpec, Release};
+
+/// A kind of kernel object with a cache of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Object {
+    /// The head of a socket buffer.
+    SkBuff = 0,
+    /// An open file.
+    File,
+    /// A name in a folder; sockets and pipes have one.
+    Dentry,
+    /// A socket's inode.
+    SocketInode,
+    /// A UNIX socket.
+    UnixSock,
+    /// An inode of a pipe.
+    PipeInode,
+    /// A task.
+    Task,
+    /// The signals of a process.
+    Signal,
+    /// The signal handlers of a process.
+    Sighand,
+    /// The open files of a process.
+    Files,
+    /// The root and working folders of a process.
+    Fs,
+    /// An address space.
+    Mm,
+    /// A mapping.
+    Vma,
+    /// The anonymous pages of mappings.
+    AnonVma,
+    /// A link between a mapping and its anonymous pages; from 2.6.34.
+    AnonVmaChain,
+    /// A process number.
+    Pid,
+    /// The rights of a task; from 2.6.29.
+    Cred,
+}
+
+/// An allocated object.
+#[derive(Debug, PartialEq, Eq)]
+#[must_use]
+pub struct Held {
+    /// Where it is.
+    pub address: Addr,
+    /// Its cache, or [`Held::PAGES`] for pages.
+    pub(crate) cache: u16,
+    /// The CPU that allocated it.
+    pub(crate) cpu: u16,
+    /// The allocation's number.
+    pub(crate) born: u32,
+}
+
+impl Held {
+    /// In place of a cache: the object is a block of pages.
+    pub(crate) const PAGES: u16 = u16::MAX;
+}
+
+/// The size of an object from a release on.
+#[derive(Clone, Copy, Debug)]
+pub struct Row {
+    /// The object.
+    pub object: Object,
+    /// The cache's name.
+    pub name: &'static str,
+    /// Bytes, as the cache was asked for them.
+    pub bytes: u32,
+    /// Whether the cache aligns its objects to cache lines.
+    pub aligned: bool,
+    /// The first release.
+    pub from: (u16, u16, u16),
+    /// Where the size is from.
+    pub source: &'static str,
+}
+
+const OLD: &str = "slabinfo of 2.6.29";
+const DUMP_6_1: &str = "slabinfo of 6.1.176";
+const DUMP_6_18: &str = "slabinfo of 6.18.44";
+const DUMP: &str = "slabinfo of 6.1.176 and 6.18.44";
+const ASSUMED: &str = "assumed";
+
+/// A row of the table below.
+const fn row(
+    object: Object,
+    name: &'static str,
+    bytes: u32,
+    aligned: bool,
+    from: (u16, u16, u16),
+    source: &'static str,
+) -> Row {
+    Row { object, name, bytes, aligned, from, source }
+}
+
+/// All rows: by object, then by release.
+pub const ROWS: &[Row] = &[
+    row(Object::SkBuff, "skbuff_head_cache", 160, true, (2, 4, 0), ASSUMED),
+    row(Object::SkBuff, "skbuff_head_cache", 232, true, (2, 6, 20), DUMP),
+    row(Object::File, "filp", 192, true, (2, 4, 0), OLD),
+    row(Object::File, "filp", 256, true, (2, 6, 36), DUMP_6_1),
+    row(Object::File, "filp", 184, true, (6, 13, 0), DUMP_6_18),
+    row(Object::Dentry, "dentry", 208, false, (2, 4, 0), OLD),
+    row(Object::Dentry, "dentry", 192, false, (2, 6, 38), DUMP),
+    row(Object::SocketInode, "sock_inode_cache", 640, true, (2, 4, 0), ASSUMED),
+    row(Object::SocketInode, "sock_inode_cache", 832, true, (3, 0, 0), DUMP),
+    row(Object::UnixSock, "UNIX", 704, true, (2, 4, 0), ASSUMED),
+    row(Object::UnixSock, "UNIX", 1_088, true, (3, 0, 0), ASSUMED),
+    row(Object::PipeInode, "inode_cache", 592, false, (2, 4, 0), ASSUMED),
+    row(Object::PipeInode, "inode_cache", 640, false, (3, 0, 0), DUMP_6_1),
+    row(Object::PipeInode, "inode_cache", 624, false, (6, 6, 0), DUMP_6_18),
+    row(Object::Task, "task_struct", 5_000, true, (2, 4, 0), ASSUMED),
+    row(Object::Task, "task_struct", 7_000, true, (3, 0, 0), ASSUMED),
+    row(Object::Task, "task_struct", 8_448, true, (6, 1, 0), DUMP_6_1),
+    row(Object::Task, "task_struct", 5_888, true, (6, 16, 0), DUMP_6_18),
+    row(Object::Signal, "signal_cache", 896, true, (2, 4, 0), ASSUMED),
+    row(Object::Signal, "signal_cache", 1_152, true, (3, 0, 0), DUMP),
+    row(Object::Sighand, "sighand_cache", 2_112, true, (2, 4, 0), DUMP),
+    row(Object::Files, "files_cache", 704, true, (2, 4, 0), DUMP),
+    row(Object::Fs, "fs_cache", 56, true, (2, 4, 0), ASSUMED),
+    row(Object::Mm, "mm_struct", 832, true, (2, 4, 0), ASSUMED),
+    row(Object::Mm, "mm_struct", 1_152, true, (3, 0, 0), DUMP_6_1),
+    row(Object::Mm, "mm_struct", 1_600, true, (6, 12, 0), DUMP_6_18),
+    row(Object::Vma, "vm_area_struct", 168, false, (2, 4, 0), OLD),
+    row(Object::Vma, "vm_area_struct", 200, false, (2, 6, 34), ASSUMED),
+    row(Object::Vma, "vm_area_struct", 152, false, (6, 1, 0), DUMP_6_1),
+    row(Object::Vma, "vm_area_struct", 192, true, (6, 13, 0), DUMP_6_18),
+    row(Object::AnonVma, "anon_vma", 32, false, (2, 4, 0), ASSUMED),
+    row(Object::AnonVma, "anon_vma", 104, false, (3, 0, 0), DUMP),
+    row(Object::AnonVmaChain, "anon_vma_chain", 64, false, (2, 6, 34), DUMP),
+    row(Object::Pid, "pid", 128, true, (2, 4, 0), DUMP_6_1),
+    row(Object::Pid, "pid", 192, true, (6, 9, 0), DUMP_6_18),
+    row(Object::Cred, "cred_jar", 128, true, (2, 6, 29), ASSUMED),
+    row(Object::Cred, "cred_jar", 192, true, (3, 0, 0), DUMP_6_1),
+];
+
+impl Object {
+    /// All kinds, in the order of their numbers.
+    pub const ALL: [Object; 17] = [
+        Object::SkBuff,
+        Object::File,
+        Object::Dentry,
+        Object::SocketInode,
+        Object::UnixSock,
+        Object::PipeInode,
+        Object::Task,
+        Object::Signal,
+        Object::Sighand,
+        Object::Files,
+        Object::Fs,
+        Object::Mm,
+        Object::Vma,
+        Object::AnonVma,
+        Object::AnonVmaChain,
+        Object::Pid,
+        Object::Cred,
+    ];
+
+    /// The object's row of an era; none if the era has no such object.
+    pub fn row(self, era: Era) -> Option<&'static Row> {
+        let holds = |row: &&Row| {
+            row.object == self && Release::new(row.from.0, row.from.1, row.from.2) <= era.release
+        };
+        ROWS.iter().rev().find(holds)
+    }
+}
+
+/// The caches of an era's objects: each object's number, and the caches in order of their numbers.
+pub fn caches(era: Era) -> (Vec<Option<u16>>, Vec<Named>) {
+    let mut named: Vec<Named> = Vec::new();
+    let number = |object: Object| {
+        let row = object.row(era)?;
+        let flags = if row.aligned { CacheFlags::HWCACHE_ALIGN } else { CacheFlags::NONE };
+        let spec = CacheSpec { flags, ..CacheSpec::of_size(row.bytes) };
+        named.push(Named { name: row.name.into(), spec });
+        Some(named.len() as u16 - 1)
+    };
+    (Object::ALL.into_iter().map(number).collect(), named)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_object_has_a_row_in_2_6_29_and_later_and_rows_ascend() {
+        let era = Era { release: Release::new(2, 6, 34) };
+        for (number, object) in Object::ALL.into_iter().enumerate() {
+            assert_eq!(object as usize, number);
+            assert!(object.row(era).is_some(), "{object:?} has no row");
+            let rows: Vec<_> = ROWS.iter().filter(|row| row.object == object).map(|row| row.from).collect();
+            assert!(rows.is_sorted(), "{object:?}: {rows:?}");
+        }
+        assert!(Object::AnonVmaChain.row(Era { release: Release::new(2, 6, 29) }).is_none());
+    }
+}

@@ -1,0 +1,121 @@
+//! Processes and threads: what a fork allocates and an exit frees.
+//!
+//! | | process | thread | freed |
+//! |---|---|---|---|
+//! | task, its stack, number, rights | 1 each | 1 each | after a grace period |
+//! | signals, handlers | 1 each | | by the exit |
+//! | files, folders, address space | 1 each | | by the exit |
+//! | mappings | 16 | 1 | by the exit |
+//! | anonymous pages' trees, links to them | 6, 10 | | by the exit |
+//! | page tables, pages written after the fork | 8, 16 | 2 | by the exit |
+//!
+//! Counts of a small static program (assumed; published profiles have 12 to 20 mappings, 6 to 10 page tables
+//! and 10 to 25 pages).
+
+use crate::kernel::{Task, WaitQueue, Waiting};
+use crate::objects::{Held, Object};
+use slablab_model::{Access, Timed};
+use slablab_platform::Topology;
+use std::cell::Cell;
+use std::rc::Rc;
+
+/// Objects of a process that its exit frees.
+const PROCESS: &[(Object, u32)] = &[
+    (Object::Signal, 1),
+    (Object::Sighand, 1),
+    (Object::Files, 1),
+    (Object::Fs, 1),
+    (Object::Mm, 1),
+    (Object::Vma, 16),
+    (Object::AnonVma, 6),
+    (Object::AnonVmaChain, 10),
+];
+/// Objects of a thread that its exit frees.
+const THREAD: &[(Object, u32)] = &[(Object::Vma, 1)];
+/// Objects of each task that are freed after a grace period.
+const TASK: [Object; 3] = [Object::Task, Object::Pid, Object::Cred];
+/// Page tables and pages that a process has of its own, and a thread.
+const PAGES: (u32, u32) = (24, 2);
+
+/// A process or a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// With an address space of its own.
+    Process,
+    /// In its parent's address space.
+    Thread,
+}
+
+/// Children that end, and the parent that waits for them.
+#[derive(Default)]
+pub struct Children {
+    running: Cell<u32>,
+    parent: WaitQueue,
+}
+
+impl Children {
+    /// Starts a child that runs `program`.
+    pub fn start(self: &Rc<Self>, parent: &Task, kind: Kind, program: impl FnOnce(&Task) + 'static) {
+        let set = Set::new(parent, kind);
+        self.running.set(self.running.get() + 1);
+        let children = self.clone();
+        let body = move |task: &Task| {
+            program(task);
+            set.end(task, kind);
+            children.running.set(children.running.get() - 1);
+            children.parent.wake_one(&task.kernel, false);
+        };
+        Timed::charge(parent.kernel.prices.fork);
+        match kind {
+            Kind::Process => parent.fork(body),
+            Kind::Thread => parent.thread(body),
+        };
+    }
+
+    /// Waits until all children have ended.
+    pub fn wait(&self, task: &Task) {
+        while self.running.get() > 0 {
+            self.parent.wait(task, Waiting { what: "for children, left", number: self.running.get() });
+        }
+    }
+}
+
+/// What belongs to a task.
+struct Set {
+    /// Freed after a grace period.
+    task: Vec<Held>,
+    others: Vec<Held>,
+}
+
+impl Set {
+    fn new(parent: &Task, kind: Kind) -> Set {
+        let exists = |object: &Object| object.row(parent.kernel.era).is_some();
+        let stack = parent.kernel.era.stack_order(Timed::page_shift());
+        let task = TASK.into_iter().filter(exists).map(|object| parent.alloc(object));
+        let task = task.chain([parent.alloc_pages(stack)]).collect();
+        let (objects, pages) = match kind {
+            Kind::Process => (PROCESS, PAGES.0),
+            Kind::Thread => (THREAD, PAGES.1),
+        };
+        let objects = objects.iter().filter(|(object, _)| exists(object));
+        let objects = objects.flat_map(|(object, count)| (0..*count).map(|_| parent.alloc(*object)));
+        let pages = (0..pages).map(|_| parent.alloc_pages(0));
+        let set = Set { task, others: objects.chain(pages).collect() };
+        for held in set.task.iter().chain(&set.others) {
+            parent.touch(held, 64, Access::Write);
+        }
+        set
+    }
+
+    fn end(self, task: &Task, kind: Kind) {
+        if kind == Kind::Process {
+            Timed::charge(task.kernel.prices.exit);
+        }
+        for held in self.others {
+            task.free(held);
+        }
+        for held in self.task {
+            task.free_after_grace(held);
+        }
+    }
+}
