@@ -67,8 +67,9 @@ pub(crate) struct Start {
     /// or the text of /proc/slabinfo
     #[arg(long, value_name = "DUMP")]
     before: Option<PathBuf>,
-    /// Machine file (TOML) that overrides topology, page size or CPUs of the recording
-    #[arg(long, value_name = "FILE")]
+    /// Machine to replay on instead of the recording's: a name of `slablab machines`, or a file (TOML), which
+    /// may say a part only
+    #[arg(long, value_name = "MACHINE")]
     machine: Option<PathBuf>,
 }
 
@@ -89,7 +90,7 @@ impl Start {
         let machine = self.machine.as_ref().map(|path| file("--machine", path, "a machine file (TOML)"));
         let before = self.before.as_ref().map(|path| file("--before", path, DUMP));
         let (machine, before) = (machine.transpose()?, before.transpose()?);
-        let machine = machine.as_deref().map(machine::read).transpose()?.unwrap_or_default();
+        let machine = machine.as_deref().map(machine::find).transpose()?.unwrap_or_default();
         let before = before.as_deref().map(Before::read).transpose()?;
         Ok(Options { machine, before, ..Options::default() })
     }

@@ -9,6 +9,7 @@ mod engines;
 mod explain;
 mod import;
 mod input;
+mod machines;
 mod orders;
 mod outcome;
 mod output;
@@ -52,6 +53,8 @@ enum Verb {
     Bench(bench::Args),
     /// List engines, releases and knobs
     Engines(engines::Args),
+    /// List the machines that come with this program, or print the file of one
+    Machines(machines::Args),
 }
 
 fn main() -> ExitCode {
@@ -67,6 +70,7 @@ fn main() -> ExitCode {
         Verb::Orders(args) => orders::run(args),
         Verb::Bench(args) => bench::run(args),
         Verb::Engines(args) => engines::run(args),
+        Verb::Machines(args) => machines::run(args),
     };
     match done {
         Ok(Done::Complete) => ExitCode::SUCCESS,

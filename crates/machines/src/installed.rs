@@ -22,7 +22,20 @@ macro_rules! installed {
     };
 }
 
-installed! {}
+installed! {
+    "barcelona",
+    "stoakley",
+    "rx8640-clm100",
+    "rx8640-clm0",
+    "arm224",
+    "power16",
+    "power160",
+    "spr224",
+    "turin512",
+    "numa8",
+    "numa8-full",
+    "laptop",
+}
 
 /// Reads a machine: an installed one by its name, or a file. A name with a slash or a dot is a path.
 ///
@@ -30,13 +43,21 @@ installed! {}
 /// What cannot be read or understood, with its line; a name that is neither, with the nearest names.
 pub fn find(given: &Path) -> Result<MachineFile> {
     let name = given.to_str().unwrap_or_default();
-    if let Some(installed) = INSTALLED.iter().find(|installed| installed.name == name) {
-        return MachineFile::parse(installed.text).at(given);
-    }
     if given.exists() || name.is_empty() || name.contains(['/', '.']) {
         return file::read(given);
     }
-    let near = nearest(name, INSTALLED.iter().map(|installed| installed.name), 3);
-    let near = if near.is_empty() { String::new() } else { format!("; near it: {}", near.join(", ")) };
-    Err(Error::new(given, format!("no such file, and no machine of this name (slablab machines){near}")))
+    MachineFile::parse(text_of(name)?).at(given)
+}
+
+/// The file of an installed machine.
+///
+/// # Errors
+/// A name that no installed machine has, with the nearest ones.
+pub fn text_of(name: &str) -> Result<&'static str> {
+    let found = INSTALLED.iter().find(|installed| installed.name == name);
+    found.map(|installed| installed.text).ok_or_else(|| {
+        let near = nearest(name, INSTALLED.iter().map(|installed| installed.name), 3);
+        let near = if near.is_empty() { String::new() } else { format!("; near it: {}", near.join(", ")) };
+        Error::new(name, format!("no file and no installed machine (slablab machines lists them){near}"))
+    })
 }

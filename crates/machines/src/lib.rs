@@ -7,6 +7,7 @@
 //! | `shared` | which CPUs share a core, a last-level cache, a socket |
 //! | `machine` | a whole file as the model's machine |
 //! | `installed` | the machines that come with the program |
+//! | [`list`] | those as a table, CSV and JSON |
 //! | `doc`, `cpus` | TOML with positions; CPU lists |
 //!
 //! docs/model.md explains each cost. Nothing here reads a clock or the host's hardware.
@@ -17,10 +18,11 @@ mod cpus;
 mod doc;
 mod file;
 mod installed;
+pub mod list;
 mod machine;
 mod shared;
 
 pub use costs::{COSTS, Cost, Priced, Source};
 pub use file::{Bad, MachineFile, NodeFile, Smt, read};
-pub use installed::{INSTALLED, Installed, find};
+pub use installed::{INSTALLED, Installed, find, text_of};
 pub use machine::Machine;
