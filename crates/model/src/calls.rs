@@ -67,13 +67,37 @@ impl std::fmt::Debug for Calls {
     }
 }
 
+/// The running call. When it is suspended, ends or panics, the code that continued it runs on: outside of
+/// calls, or in a call of another machine.
+struct Running<'a> {
+    calls: &'a Calls,
+    running: &'a Call,
+    id: u32,
+    /// The yielder of the call of another machine that this call runs in.
+    outer: *const Yields,
+    /// The call ended, or panicked.
+    ended: bool,
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        YIELDER.set(self.outer);
+        self.calls.running.set(None);
+        self.running.swap(&self.calls.slots.borrow()[self.id as usize].call);
+        if self.ended {
+            self.calls.spare_slots.borrow_mut().push(self.id);
+        }
+    }
+}
+
 /// Suspends the running call.
 fn suspend() {
     let yielder = YIELDER.get();
     assert!(!yielder.is_null(), "outside of a call nothing can wait");
-    // SAFETY: the first line of the running call's coroutine set the pointer to its own yielder, and the line
-    // below set it again after each suspension, so it is of the call that runs now; the coroutine's function,
-    // which borrows the yielder, returns after the call does.
+    // SAFETY: the first line of the running call's coroutine set the pointer to its own yielder. The line below
+    // set it again after each suspension. `Running` put it back after each call of another machine that ran
+    // inside of the call. So the yielder is that of the call that runs now. The coroutine's function, which
+    // borrows the yielder, returns after the call does.
     unsafe { (*yielder).suspend(()) };
     YIELDER.set(yielder);
 }
@@ -151,9 +175,6 @@ impl Calls {
 
     /// Continues a parked call on `cpu`, not before `at`.
     pub(crate) fn unpark(&self, CallId(id): CallId, cpu: CpuId, at: Ps) {
-        if self.ending.get() {
-            return;
-        }
         let mut slots = self.slots.borrow_mut();
         let slot = &mut slots[id as usize];
         assert!(std::mem::take(&mut slot.parked), "call {id} is not parked");
@@ -164,7 +185,12 @@ impl Calls {
 
     /// The CPU of a call that does not run.
     pub(crate) fn cpu_of(&self, CallId(id): CallId) -> CpuId {
-        if self.ending.get() { CpuId(0) } else { self.slots.borrow()[id as usize].call.cpu.get() }
+        self.slots.borrow()[id as usize].call.cpu.get()
+    }
+
+    /// Whether the machine's scope ends: no call continues any more.
+    pub(crate) fn is_ending(&self) -> bool {
+        self.ending.get()
     }
 
     /// The calls that are parked.
@@ -184,31 +210,41 @@ impl Calls {
     }
 
     /// Continues calls in the order of their clocks, until none is left that could continue at or before
-    /// `last`. `begin` is told the clock and the CPU before a call continues.
-    pub(crate) fn run(&self, running: &Call, last: Ps, begin: impl Fn(u16, Ps)) {
+    /// `last`. `begin` moves the clock of a call's CPU on to when the call continues, and returns that clock.
+    pub(crate) fn run(&self, running: &Call, last: Ps, begin: impl Fn(u16, Ps) -> Ps) {
         assert!(self.running.get().is_none(), "calls are run from outside of calls");
         while let Some((at, cpu, id)) = self.pop(last) {
-            begin(cpu, at);
+            let clock = begin(cpu, at);
+            // Another call has moved the clock of this call's CPU: calls before that clock go first.
+            if clock > at && (clock > last || self.next.get().unwrap_or(NEVER) < (clock, cpu, id)) {
+                self.enqueue((clock, cpu, id));
+                continue;
+            }
             self.switches.set(self.switches.get() + 1);
-            let mut resumable = {
-                let slot = &mut self.slots.borrow_mut()[id as usize];
-                running.swap(&slot.call);
-                slot.resumable.take().expect("the call does not run")
-            };
-            self.running.set(Some(CallId(id)));
-            let result = resumable.resume(());
-            self.running.set(None);
-            running.swap(&self.slots.borrow()[id as usize].call);
-            match result {
-                CoroutineResult::Yield(()) => {
-                    self.slots.borrow_mut()[id as usize].resumable = Some(resumable);
-                }
-                CoroutineResult::Return(()) => {
-                    let mut stacks = self.spare_stacks.borrow_mut();
-                    if stacks.len() < SPARE_STACKS {
-                        stacks.push(resumable.into_stack());
-                    }
-                    self.spare_slots.borrow_mut().push(id);
+            self.resume(running, id);
+        }
+    }
+
+    /// Runs a call until it is suspended or ends.
+    fn resume(&self, running: &Call, id: u32) {
+        let mut resumable = {
+            let slot = &mut self.slots.borrow_mut()[id as usize];
+            running.swap(&slot.call);
+            slot.resumable.take().expect("the call does not run")
+        };
+        self.running.set(Some(CallId(id)));
+        let mut running = Running { calls: self, running, id, outer: YIELDER.get(), ended: true };
+        let result = resumable.resume(());
+        running.ended = matches!(result, CoroutineResult::Return(()));
+        drop(running);
+        match result {
+            CoroutineResult::Yield(()) => {
+                self.slots.borrow_mut()[id as usize].resumable = Some(resumable);
+            }
+            CoroutineResult::Return(()) => {
+                let mut stacks = self.spare_stacks.borrow_mut();
+                if stacks.len() < SPARE_STACKS {
+                    stacks.push(resumable.into_stack());
                 }
             }
         }

@@ -23,6 +23,8 @@ use crate::level::Access;
 use crate::spec::{BadSpec, MachineSpec};
 use std::cell::Cell;
 
+/// Bytes of a line where the machine does not say.
+const LINE_BYTES: u32 = 64;
 /// Most CPUs whose numbers fit in a line's word.
 const CPUS_MAX: usize = 1 << 12;
 /// log2 of the lines between two values of a stamp.
@@ -84,6 +86,12 @@ pub(crate) fn untouched(home: u16) -> u64 {
     Line { state: State::Untouched, last: 0, other: 0, home, stamp: 0 }.pack()
 }
 
+/// Whether a line's word is that of a line whose memory is on node `home`.
+#[inline]
+pub(crate) fn is_of(word: u64, home: u16) -> bool {
+    (word >> 26 & 0x3FF) as u16 == home
+}
+
 /// A line's word after CPU `cpu` got it alone at a price that was charged elsewhere.
 pub(crate) fn handed_over(word: u64, cpu: u16, caches: &Caches) -> u64 {
     let line = Line::unpack(word);
@@ -113,6 +121,7 @@ pub(crate) struct Caches {
     nodes: usize,
     transfer_core: Ps,
     transfer_llc: Ps,
+    line_bytes: u32,
     /// Lines that fit in a cache, and the price of a hit.
     levels: [(u64, Ps); 3],
     touched: Vec<Cell<u64>>,
@@ -132,16 +141,15 @@ impl Caches {
         }
         let costs = &hardware.costs;
         let nodes = spec.nodes.len();
-        let distance = |from: usize, to: usize| match spec.distance.get(from) {
-            Some(row) => row[to],
-            None if from == to => 10,
-            None => 20,
-        };
         let priced = |prices: &[(u32, Ps)]| -> Vec<Ps> {
-            let pair = |at: usize| price_at(prices, distance(at / nodes, at % nodes));
+            let pair = |at: usize| price_at(prices, spec.distance(at / nodes, at % nodes));
             (0..nodes * nodes).map(pair).collect()
         };
-        let lines = |bytes: u64| bytes / costs.line_bytes.max(1) as u64;
+        let line_bytes = if costs.line_bytes == 0 { LINE_BYTES } else { costs.line_bytes };
+        if !line_bytes.is_power_of_two() || !(16..=4096).contains(&line_bytes) {
+            return Err(BadSpec(format!("lines of {line_bytes} bytes: expected a power of two, 16 to 4096")));
+        }
+        let lines = |bytes: u64| bytes / line_bytes as u64;
         Ok(Caches {
             core: hardware.core.clone(),
             llc: hardware.llc.clone(),
@@ -149,6 +157,7 @@ impl Caches {
             transfer: priced(&costs.transfer),
             memory: priced(&costs.memory),
             nodes,
+            line_bytes,
             transfer_core: costs.transfer_core,
             transfer_llc: costs.transfer_llc,
             levels: [
@@ -158,6 +167,18 @@ impl Caches {
             ],
             touched: vec![Cell::new(0); cpus],
         })
+    }
+
+    /// Bytes of a line.
+    #[inline]
+    pub(crate) fn line_bytes(&self) -> u32 {
+        self.line_bytes
+    }
+
+    /// Bytes of the tables.
+    pub(crate) fn bytes(&self) -> usize {
+        self.touched.len() * (size_of::<u64>() + 3 * size_of::<u16>())
+            + (self.transfer.len() + self.memory.len()) * size_of::<Ps>()
     }
 
     fn stamp(&self, cpu: u16) -> u64 {
@@ -257,3 +278,6 @@ fn price_at(prices: &[(u32, Ps)], distance: u32) -> Ps {
     let after = prices.partition_point(|(listed, _)| *listed <= distance);
     prices.get(after.saturating_sub(1)).map_or(0, |(_, price)| *price)
 }
+
+#[cfg(test)]
+mod tests;

@@ -9,21 +9,22 @@
 //!   Timed::park(), unpark(..)    waits for another call
 //! ```
 //!
-//! Outside of calls nothing is charged: a machine is set up and read there.
+//! Outside of calls nothing is charged, no line moves and no lock takes time: a machine is set up and read
+//! there.
 //!
 //! Between two turns a call runs alone, so what it does to memory is in the order of turns, and not of clocks
 //! to the picosecond; locks are taken in the order of clocks, because each takes a turn first.
 
-use crate::calls::{CallId, Calls};
-use crate::coherence::{self, Caches, Source};
-use crate::hardware::{Handover, Hardware, Ps};
-use crate::level::{Access, Level, Path};
+use crate::calls::CallId;
+use crate::clocks::{Clocks, LineId, Lines, LockTimes, Paths, Spent};
+use crate::hardware::{Hardware, Ps};
+use crate::level::{Access, Level, Path, Place};
 use crate::memory::Addr;
 use crate::spec::{BadSpec, MachineSpec};
+use crate::waiters::{LockLines, Waiters};
 use crate::world::{MachineAt, Modelled, State};
 use slablab_platform::{CpuId, NodeId, Reclaim, Topology};
-use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
+use std::cell::Cell;
 use std::rc::Rc;
 
 /// Level `cost`.
@@ -35,265 +36,14 @@ pub type Timed = Modelled<Cost>;
 /// A machine of level `cost`.
 pub type TimedMachine = MachineAt<Cost>;
 
-/// What an engine's operations cost beside the lines they touch, by its release.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Paths {
-    /// An allocation from the CPU's free list.
-    pub list_pop: Ps,
-    /// A free to the CPU's free list.
-    pub list_push: Ps,
-    /// An allocation from the CPU's array.
-    pub array_pop: Ps,
-    /// A free to the CPU's array.
-    pub array_push: Ps,
-    /// The way into a slow path.
-    pub hold: Ps,
-    /// An exchange of a slab's word: a locked exchange of 16 bytes, or the bit lock around two writes.
-    pub exchange: Ps,
-    /// Taking a free spinlock whose line this CPU has, and giving it back; with interrupts off, that too.
-    pub lock: Ps,
-}
-
-/// Kinds of time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Spent {
-    /// Instructions, and lines that were in the CPU's caches.
-    Compute = 0,
-    /// Lines that other CPUs' caches had.
-    Transfer = 1,
-    /// Lines that memory had.
-    Memory = 2,
-    /// Waiting for locks.
-    LockWait = 3,
-}
-
-impl Spent {
-    /// Number of kinds.
-    pub const COUNT: usize = 4;
-}
-
-/// What a machine's locks of one rank did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LockTimes {
-    /// How often one was taken.
-    pub taken: u64,
-    /// How often a call waited for it.
-    pub waited: u64,
-    /// How long calls waited.
-    pub wait: Ps,
-    /// How long calls held it.
-    pub hold: Ps,
-}
-
-impl std::ops::Sub for LockTimes {
-    type Output = LockTimes;
-
-    fn sub(self, earlier: LockTimes) -> LockTimes {
-        LockTimes {
-            taken: self.taken - earlier.taken,
-            waited: self.waited - earlier.waited,
-            wait: self.wait - earlier.wait,
-            hold: self.hold - earlier.hold,
-        }
-    }
-}
-
-/// Calls that wait for a lock, and when it is free.
-#[derive(Debug, Default)]
-pub struct Waiters {
-    /// A call holds it that is suspended.
-    taken: Cell<bool>,
-    /// The next holder: the lock is on its way to it.
-    promised: Cell<Option<CallId>>,
-    waiting: RefCell<VecDeque<CallId>>,
-    /// When it was taken, and when given back.
-    since: Cell<Ps>,
-    free_at: Cell<Ps>,
-    holder: Cell<u16>,
-}
-
-impl Waiters {
-    /// Whether a call holds the lock, or is about to.
-    fn is_busy(&self) -> bool {
-        self.taken.get() || self.promised.get().is_some()
-    }
-}
-
-/// The words of the lines of an object that is storage.
-type Lines = Box<[Cell<u64>]>;
-
-/// A policy for requests that find no page.
-type ReclaimPolicy = Rc<dyn Fn(Reclaim) -> bool>;
-
-/// A number of a cache line that holds words of the allocator.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LineId(u32);
-
-/// Words of 8 bytes in a line of the allocator's own data. Larger lines only make words share that do not
-/// here.
-const WORDS: u32 = 8;
-/// Levels of ranks.
-const RANKS: usize = 128;
-
-/// What a machine of level `cost` keeps.
-pub struct Clocks {
-    clock: Vec<Cell<Ps>>,
-    caches: Caches,
-    hardware: Hardware,
-    paths: Paths,
-    pub(crate) calls: Calls,
-    /// Words of lines, and where the next word goes.
-    lines: RefCell<Vec<Cell<u64>>>,
-    words_left: Cell<u32>,
-    groups: Cell<u32>,
-    reclaim: RefCell<Option<ReclaimPolicy>>,
-    locks: RefCell<Vec<LockTimes>>,
-    spent: Vec<[Cell<Ps>; Spent::COUNT]>,
-    moved: Cell<u64>,
-    /// Waits for locks by CPU and rank, for the heat map.
-    waits: RefCell<Vec<Vec<Ps>>>,
-    /// The random stream of unfair locks.
-    random: Cell<u64>,
-}
-
-impl std::fmt::Debug for Clocks {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Clocks")
-            .field("calls", &self.calls)
-            .field("paths", &self.paths)
-            .finish_non_exhaustive()
-    }
-}
-
-impl Clocks {
-    #[inline]
-    fn charge(&self, cpu: CpuId, ps: Ps, kind: Spent) {
-        if self.calls.running().is_none() {
-            return;
-        }
-        let clock = &self.clock[cpu.0 as usize];
-        clock.set(clock.get() + ps);
-        let spent = &self.spent[cpu.0 as usize][kind as usize];
-        spent.set(spent.get() + ps);
-    }
-
-    fn clock(&self, cpu: CpuId) -> Ps {
-        self.clock[cpu.0 as usize].get()
-    }
-
-    /// A CPU's clock goes to `at`, never back.
-    fn advance(&self, cpu: u16, at: Ps) {
-        let clock = &self.clock[cpu as usize];
-        clock.set(clock.get().max(at));
-    }
-
-    #[inline]
-    fn touch(&self, word: &Cell<u64>, cpu: CpuId, lines: u64, access: Access) {
-        let (after, price, source) = self.caches.touch(word.get(), cpu.0, lines, access);
-        word.set(after);
-        let kind = match source {
-            Source::Hit => Spent::Compute,
-            Source::Transfer => Spent::Transfer,
-            Source::Memory => Spent::Memory,
-        };
-        if source != Source::Hit {
-            self.moved.set(self.moved.get() + lines);
-        }
-        self.charge(cpu, price, kind);
-    }
-
-    /// A new line whose memory is on node `home`.
-    fn fresh_line(&self, home: u16) {
-        self.lines.borrow_mut().push(Cell::new(coherence::untouched(home)));
-        self.words_left.set(WORDS);
-    }
-
-    /// The price of a lock that goes from one CPU to another while `waiting` calls wait, the next holder
-    /// among them.
-    fn handover(&self, from: u16, to: u16, waiting: u64) -> Ps {
-        let one = self.caches.between(from, to);
-        match self.hardware.costs.handover {
-            Handover::Queued => one,
-            // Every waiter reads the word again after it was written: the next holder is served in the middle
-            // of them.
-            Handover::Ticket => one * (waiting + 1) / 2,
-            // The holder needs the line back before it can write it.
-            Handover::TestAndSet => one + one * (waiting + 1) / 2,
-        }
-    }
-
-    fn lock_times(&self, level: u8, change: impl FnOnce(&mut LockTimes)) {
-        change(&mut self.locks.borrow_mut()[level as usize]);
-    }
-}
-
 impl State<Cost> {
     fn cpu(&self) -> CpuId {
         self.call.cpu.get()
     }
 
-    fn turn(&self) {
-        let cpu = self.cpu();
-        self.clocks.calls.turn(self.clocks.clock(cpu), cpu);
-    }
-
-    fn line(&self, line: LineId, touch: impl FnOnce(&Cell<u64>)) {
-        touch(&self.clocks.lines.borrow()[line.0 as usize]);
-    }
-
-    /// The running call becomes the holder.
-    fn hold(&self, waiters: &Waiters, line: LineId, level: u8) {
-        let cpu = self.cpu();
-        waiters.promised.set(None);
-        waiters.taken.set(true);
-        waiters.holder.set(cpu.0);
-        self.clocks.charge(cpu, self.clocks.paths.lock, Spent::Compute);
-        self.line(line, |word| self.clocks.touch(word, cpu, 1, Access::Write));
-        waiters.since.set(self.clocks.clock(cpu));
-        self.clocks.lock_times(level, |times| times.taken += 1);
-    }
-
-    /// The running call waits for a lock that another one holds, or that is free later than now.
-    #[cold]
-    fn wait(&self, waiters: &Waiters, line: LineId, level: u8) {
-        let cpu = self.cpu();
-        let arrived = self.clocks.clock(cpu);
-        let me = self.clocks.calls.running().expect("outside of calls no lock is contended");
-        if waiters.is_busy() {
-            waiters.waiting.borrow_mut().push_back(me);
-            self.clocks.calls.park();
-        } else {
-            waiters.promised.set(Some(me));
-            let price = self.clocks.handover(waiters.holder.get(), cpu.0, 1);
-            self.clocks.calls.wait_until(waiters.free_at.get() + price, cpu);
-        }
-        self.line(line, |word| word.set(coherence::handed_over(word.get(), cpu.0, &self.clocks.caches)));
-        let waited = self.clocks.clock(cpu) - arrived;
-        let spent = &self.clocks.spent[cpu.0 as usize][Spent::LockWait as usize];
-        spent.set(spent.get() + waited);
-        self.clocks.lock_times(level, |times| {
-            times.waited += 1;
-            times.wait += waited;
-        });
-        self.clocks.waits.borrow_mut()[cpu.0 as usize][level as usize] += waited;
-    }
-
-    /// Which waiter is next: the first, or with unfair locks one of the nearest.
-    fn next_holder(&self, waiters: &Waiters) -> Option<CallId> {
-        let mut waiting = waiters.waiting.borrow_mut();
-        if self.clocks.hardware.costs.handover != Handover::TestAndSet || waiting.len() < 2 {
-            return waiting.pop_front();
-        }
-        let from = waiters.holder.get();
-        let price = |call: &CallId| self.clocks.caches.between(from, self.clocks.calls.cpu_of(*call).0);
-        let nearest = waiting.iter().map(price).min()?;
-        let near = waiting.iter().filter(|call| price(call) == nearest).count() as u64;
-        let (seed, drawn) = crate::world::split_mix(self.clocks.random.get());
-        self.clocks.random.set(seed);
-        let at = waiting.iter().enumerate().filter(|(_, call)| price(call) == nearest);
-        let at = at.map(|(at, _)| at).nth((drawn % near) as usize)?;
-        waiting.remove(at)
+    /// The node of the CPU.
+    fn node(&self) -> u16 {
+        self.spec.cpu_node[self.cpu().0 as usize]
     }
 }
 
@@ -311,10 +61,11 @@ impl Drop for Ending<'_> {
 impl Level for Cost {
     const TIMED: bool = true;
     type Line = LineId;
+    type LockLines = LockLines;
     type Beside = Cell<u64>;
     type Lines = Lines;
     type Waiters = Waiters;
-    type Held<'a> = (&'a Waiters, LineId);
+    type Held<'a> = &'a Waiters;
     type Clocks = Clocks;
 
     #[inline]
@@ -330,57 +81,48 @@ impl Level for Cost {
     }
 
     fn line() -> LineId {
-        Self::with(|state| {
-            let clocks = &state.clocks;
-            if clocks.words_left.get() == 0 || clocks.groups.get() == 0 {
-                clocks.fresh_line(state.spec.cpu_node[state.cpu().0 as usize]);
-            }
-            clocks.words_left.set(clocks.words_left.get() - 1);
-            LineId(clocks.lines.borrow().len() as u32 - 1)
-        })
+        Self::with(|state| state.clocks.new_word(state.node()))
     }
 
     fn together<T>(home: Option<NodeId>, make: impl FnOnce() -> T) -> T {
         Self::with(|state| {
-            let clocks = &state.clocks;
-            let home = home.map_or_else(|| state.spec.cpu_node[state.cpu().0 as usize], |node| node.0);
-            clocks.fresh_line(home);
-            clocks.groups.set(clocks.groups.get() + 1);
-            let made = make();
-            clocks.groups.set(clocks.groups.get() - 1);
-            // What the outer group makes afterwards starts a line.
-            clocks.words_left.set(0);
-            made
+            let home = home.map_or_else(|| state.node(), |node| node.0);
+            state.clocks.group(home, make)
         })
     }
 
     #[inline]
     fn word(line: LineId, access: Access) {
         Self::with(|state| {
-            let cpu = state.cpu();
             if access == Access::Exchange {
-                state.clocks.charge(cpu, state.clocks.paths.exchange, Spent::Compute);
+                state.clocks.charge(state.cpu(), state.clocks.paths.exchange, Spent::Compute);
             }
-            state.line(line, |word| state.clocks.touch(word, cpu, 1, access));
+            state.clocks.line(state.cpu(), line, access);
         });
     }
 
     #[inline]
-    fn object(state: &State<Self>, beside: &Cell<u64>, home: u16, bytes: u32, access: Access) {
-        if beside.get() == 0 {
-            beside.set(coherence::untouched(home));
-        }
-        let line = state.clocks.hardware.costs.line_bytes.max(1);
-        state.clocks.touch(beside, state.cpu(), bytes.div_ceil(line).max(1) as u64, access);
+    fn line_bytes(state: &State<Self>) -> u32 {
+        state.clocks.caches.line_bytes()
+    }
+
+    #[inline]
+    fn links_in_descriptor(state: &State<Self>) -> bool {
+        state.clocks.paths.links_in_descriptor
+    }
+
+    #[inline]
+    fn object(state: &State<Self>, beside: &Cell<u64>, at: Place, bytes: u32, access: Access) {
+        state.clocks.object(state.cpu(), beside, at, bytes, access);
     }
 
     fn lines(words: u32, home: u16) -> Lines {
-        (0..words.div_ceil(WORDS)).map(|_| Cell::new(coherence::untouched(home))).collect()
+        Self::with(|state| state.clocks.storage_lines(words, home))
     }
 
     #[inline]
     fn storage(state: &State<Self>, lines: &Lines, index: u32, access: Access) {
-        state.clocks.touch(&lines[(index / WORDS) as usize], state.cpu(), 1, access);
+        state.clocks.storage(state.cpu(), lines, index, access);
     }
 
     #[inline]
@@ -398,44 +140,21 @@ impl Level for Cost {
         });
     }
 
-    fn lock(waiters: &Waiters, line: LineId, level: u8) -> (&Waiters, LineId) {
-        Self::with(|state| {
-            state.turn();
-            let later = waiters.free_at.get() > state.clocks.clock(state.cpu());
-            if waiters.is_busy() || later && state.clocks.calls.running().is_some() {
-                state.wait(waiters, line, level);
-            }
-            state.hold(waiters, line, level);
-        });
-        (waiters, line)
+    fn lock_lines() -> LockLines {
+        LockLines { word: Self::line(), data: Self::line() }
     }
 
-    fn try_lock(waiters: &Waiters, line: LineId, level: u8) -> Option<(&Waiters, LineId)> {
-        Self::with(|state| {
-            if waiters.is_busy() || waiters.free_at.get() > state.clocks.clock(state.cpu()) {
-                let cpu = state.cpu();
-                state.line(line, |word| state.clocks.touch(word, cpu, 1, Access::Read));
-                return None;
-            }
-            state.hold(waiters, line, level);
-            Some((waiters, line))
-        })
+    fn lock(waiters: &Waiters, lines: LockLines, level: u8) -> &Waiters {
+        Self::with(|state| state.clocks.lock(state.cpu(), waiters, lines, level));
+        waiters
     }
 
-    fn unlock((waiters, _): (&Waiters, LineId), level: u8) {
-        Self::with(|state| {
-            let clocks = &state.clocks;
-            let now = clocks.clock(state.cpu());
-            waiters.taken.set(false);
-            waiters.free_at.set(now);
-            clocks.lock_times(level, |times| times.hold += now.saturating_sub(waiters.since.get()));
-            let waiting = waiters.waiting.borrow().len() as u64;
-            if let Some(next) = state.next_holder(waiters) {
-                let cpu = clocks.calls.cpu_of(next);
-                waiters.promised.set(Some(next));
-                clocks.calls.unpark(next, cpu, now + clocks.handover(waiters.holder.get(), cpu.0, waiting));
-            }
-        });
+    fn try_lock(waiters: &Waiters, lines: LockLines, level: u8) -> Option<&Waiters> {
+        Self::with(|state| state.clocks.try_lock(state.cpu(), waiters, lines, level)).then_some(waiters)
+    }
+
+    fn unlock(waiters: &Waiters, level: u8) {
+        Self::with(|state| state.clocks.unlock(state.cpu(), waiters, level));
     }
 
     fn now_ns(state: &State<Self>) -> u64 {
@@ -443,11 +162,24 @@ impl Level for Cost {
     }
 
     fn advance_to(state: &State<Self>, now_ns: u64) {
-        let at = now_ns * 1000;
-        match state.clocks.calls.running() {
-            Some(_) => state.clocks.advance(state.cpu().0, at),
-            None => (0..state.clocks.clock.len()).for_each(|cpu| state.clocks.advance(cpu as u16, at)),
+        let at = now_ns.saturating_mul(1000);
+        let cpus = match state.clocks.calls.running() {
+            Some(_) => state.cpu().0..state.cpu().0 + 1,
+            None => 0..state.clocks.clock.len() as u16,
+        };
+        for cpu in cpus {
+            state.clocks.advance(cpu, at);
         }
+    }
+
+    fn moved(state: &State<Self>, from: CpuId, to: CpuId) {
+        if state.clocks.calls.running().is_some() {
+            state.clocks.advance(to.0, state.clocks.clock(from));
+        }
+    }
+
+    fn bytes(state: &State<Self>) -> usize {
+        state.clocks.bytes()
     }
 
     fn reclaim(ask: Reclaim) -> bool {
@@ -463,23 +195,7 @@ impl TimedMachine {
     /// Numbers that contradict each other, more than 4,096 CPUs.
     pub fn new(spec: MachineSpec, hardware: Hardware, paths: Paths) -> Result<TimedMachine, BadSpec> {
         spec.check()?;
-        let cpus = spec.cpu_node.len();
-        let clocks = Clocks {
-            clock: vec![Cell::new(0); cpus],
-            caches: Caches::new(&spec, &hardware)?,
-            hardware,
-            paths,
-            calls: Calls::default(),
-            lines: RefCell::default(),
-            words_left: Cell::new(0),
-            groups: Cell::new(0),
-            reclaim: RefCell::new(None),
-            locks: RefCell::new(vec![LockTimes::default(); RANKS]),
-            spent: (0..cpus).map(|_| Default::default()).collect(),
-            moved: Cell::new(0),
-            waits: RefCell::new(vec![vec![0; RANKS]; cpus]),
-            random: Cell::new(!spec.seed),
-        };
+        let clocks = Clocks::new(&spec, hardware, paths)?;
         Self::with_clocks(spec, clocks)
     }
 }
@@ -541,7 +257,7 @@ impl Timed {
     /// Lets calls with earlier clocks go first.
     #[inline]
     pub fn turn() {
-        Cost::with(State::turn);
+        Cost::with(|state| state.clocks.turn(state.cpu()));
     }
 
     /// Suspends the running call until another one unparks it.

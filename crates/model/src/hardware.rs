@@ -27,7 +27,7 @@ pub struct Hardware {
 pub struct Costs {
     /// One cycle of a CPU.
     pub cycle: Ps,
-    /// Bytes of a cache line.
+    /// Bytes of a cache line, a power of two; 0 means 64.
     pub line_bytes: u32,
     /// Bytes of a core's first-level data cache.
     pub l1_bytes: u64,
@@ -67,6 +67,8 @@ pub struct Costs {
     pub tlb_miss: Ps,
     /// Pages that a core's TLB holds.
     pub tlb_entries: u32,
+    /// Bytes of a page of the kernel's direct map; 0 means 2 MiB.
+    pub tlb_page_bytes: u64,
     /// How a spinlock passes to its next holder.
     pub handover: Handover,
     /// A system call that does nothing, both ways.

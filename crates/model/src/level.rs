@@ -5,7 +5,7 @@
 //! [`Cost`](crate::Cost) keeps clocks, and charges every access.
 
 use crate::world::State;
-use slablab_platform::{NodeId, Reclaim};
+use slablab_platform::{CpuId, NodeId, Reclaim};
 use std::fmt::Debug;
 
 /// How memory is touched.
@@ -17,6 +17,8 @@ pub enum Access {
     Write,
     /// The line is exchanged by one locked instruction.
     Exchange,
+    /// The bytes become zeros, by the instructions that the machine has for that.
+    Zero,
 }
 
 /// Operations of a slot and of locks that have a price of their own, by the engine's release.
@@ -34,6 +36,15 @@ pub enum Path {
     Hold,
 }
 
+/// An address, and the node of its memory.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    /// The address.
+    pub address: u64,
+    /// The node.
+    pub home: u16,
+}
+
 /// A level. The functions are hooks that the machine calls where memory is touched and where calls wait. The
 /// trait is sealed: [`Count`] and [`Cost`](crate::Cost) are the levels.
 pub trait Level: Copy + Eq + Debug + Sized + 'static {
@@ -41,6 +52,8 @@ pub trait Level: Copy + Eq + Debug + Sized + 'static {
     const TIMED: bool;
     /// What a word knows of its cache line.
     type Line: Copy + Debug;
+    /// What a lock knows of its word's line and of the line of what it protects.
+    type LockLines: Copy + Debug;
     /// What lies beside each link.
     type Beside: Default + Debug;
     /// What lies beside the words of an object that is storage.
@@ -67,9 +80,19 @@ pub trait Level: Copy + Eq + Debug + Sized + 'static {
     /// A word of a line is touched.
     #[inline(always)]
     fn word(_line: Self::Line, _access: Access) {}
-    /// `bytes` bytes of an object from its first line on are touched.
+    /// Bytes of a cache line.
     #[inline(always)]
-    fn object(_state: &State<Self>, _beside: &Self::Beside, _home: u16, _bytes: u32, _access: Access) {}
+    fn line_bytes(_state: &State<Self>) -> u32 {
+        64
+    }
+    /// Whether the links of free objects are in the slab's descriptor.
+    #[inline(always)]
+    fn links_in_descriptor(_state: &State<Self>) -> bool {
+        false
+    }
+    /// `bytes` bytes from a place on are touched.
+    #[inline(always)]
+    fn object(_state: &State<Self>, _beside: &Self::Beside, _at: Place, _bytes: u32, _access: Access) {}
     /// What lies beside `words` words of storage whose memory is on node `home`.
     fn lines(words: u32, home: u16) -> Self::Lines;
     /// Word `index` of storage is touched.
@@ -78,10 +101,12 @@ pub trait Level: Copy + Eq + Debug + Sized + 'static {
     /// An operation with a price of its own was done.
     #[inline(always)]
     fn path(_path: Path) {}
+    /// The lines of a lock that is made now.
+    fn lock_lines() -> Self::LockLines;
     /// The running call takes the lock when its turn comes; returns then.
-    fn lock(waiters: &Self::Waiters, line: Self::Line, level: u8) -> Self::Held<'_>;
-    /// Takes the lock if that needs no waiting.
-    fn try_lock(waiters: &Self::Waiters, line: Self::Line, level: u8) -> Option<Self::Held<'_>>;
+    fn lock(waiters: &Self::Waiters, lines: Self::LockLines, level: u8) -> Self::Held<'_>;
+    /// Takes the lock when the running call's turn comes, if that needs no waiting.
+    fn try_lock(waiters: &Self::Waiters, lines: Self::LockLines, level: u8) -> Option<Self::Held<'_>>;
     /// The running call gives the lock back.
     #[inline(always)]
     fn unlock(_held: Self::Held<'_>, _level: u8) {}
@@ -89,6 +114,13 @@ pub trait Level: Copy + Eq + Debug + Sized + 'static {
     fn now_ns(state: &State<Self>) -> u64;
     /// Time goes to `now_ns`, never back.
     fn advance_to(state: &State<Self>, now_ns: u64);
+    /// The running code goes on on CPU `to`.
+    #[inline(always)]
+    fn moved(_state: &State<Self>, _from: CpuId, _to: CpuId) {}
+    /// Bytes of what the level keeps of a machine.
+    fn bytes(_state: &State<Self>) -> usize {
+        0
+    }
     /// The reclaim policy.
     fn reclaim(_ask: Reclaim) -> bool {
         // The policy "none": nothing is ever freed for a page allocation.
@@ -103,6 +135,7 @@ pub enum Count {}
 impl Level for Count {
     const TIMED: bool = false;
     type Line = ();
+    type LockLines = ();
     type Beside = ();
     type Lines = ();
     type Waiters = ();
@@ -121,9 +154,11 @@ impl Level for Count {
     #[inline(always)]
     fn lines(_words: u32, _home: u16) {}
     #[inline(always)]
-    fn lock(_waiters: &(), _line: (), _level: u8) {}
+    fn lock_lines() {}
     #[inline(always)]
-    fn try_lock(_waiters: &(), _line: (), _level: u8) -> Option<()> {
+    fn lock(_waiters: &(), _lines: (), _level: u8) {}
+    #[inline(always)]
+    fn try_lock(_waiters: &(), _lines: (), _level: u8) -> Option<()> {
         Some(())
     }
     #[inline]

@@ -20,9 +20,12 @@
 //! | module | contents |
 //! |---|---|
 //! | `level` | what differs between the levels: hooks, empty at level `count` |
-//! | `cost` | level `cost`: clocks, prices, locks that are waited for |
+//! | `cost` | level `cost`: its hooks, and what a simulation calls |
+//! | `clocks` | what level `cost` keeps: clocks, lines, prices, where time went |
 //! | `calls` | calls as coroutines, in the order of their clocks |
+//! | `waiters` | locks of level `cost`: who waits, and what a hand-over costs |
 //! | `coherence` | cache lines: who touched one last, and what the next touch costs |
+//! | `tlb` | pages that a CPU's TLB holds |
 //! | `hardware` | what a machine's parts cost: data |
 //!
 //! Deterministic: a seed and the sequence of calls give the same answers. What belongs to the running call
@@ -33,6 +36,7 @@
 
 #[expect(unsafe_code, reason = "the running coroutine finds its own yielder")]
 mod calls;
+mod clocks;
 mod coherence;
 mod contents;
 mod cost;
@@ -44,10 +48,13 @@ mod slots;
 mod spec;
 mod testable;
 mod timers;
+mod tlb;
+mod waiters;
 mod world;
 
 pub use calls::CallId;
-pub use cost::{Cost, LockTimes, Paths, Spent, Timed, TimedMachine};
+pub use clocks::{LockTimes, Paths, Spent};
+pub use cost::{Cost, Timed, TimedMachine};
 pub use hardware::{Costs, Handover, Hardware, Ps};
 pub use level::{Access, Count, Level};
 pub use memory::Addr;

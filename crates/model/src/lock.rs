@@ -12,7 +12,7 @@ use std::ops::{Deref, DerefMut};
 /// A lock that checks its place in the order and counts.
 pub struct Ranked<L: Level, R, T> {
     value: RefCell<T>,
-    line: L::Line,
+    lines: L::LockLines,
     waiters: L::Waiters,
     rank: PhantomData<fn() -> R>,
 }
@@ -33,23 +33,32 @@ impl<L: Level, R: Rank, T> Lock<T> for Ranked<L, R, T> {
     fn new(value: T) -> Self {
         Ranked {
             value: RefCell::new(value),
-            line: L::line(),
+            lines: L::lock_lines(),
             waiters: L::Waiters::default(),
             rank: PhantomData,
         }
     }
 
     fn lock(&self) -> Guard<'_, L, R, T> {
-        let held = L::lock(&self.waiters, self.line, R::LEVEL);
+        Self::check_order();
+        let held = L::lock(&self.waiters, self.lines, R::LEVEL);
         self.taken(held).unwrap_or_else(|| panic!("{} taken twice: deadlock", R::NAME))
     }
 
     fn try_lock(&self) -> Option<Guard<'_, L, R, T>> {
-        self.taken(L::try_lock(&self.waiters, self.line, R::LEVEL)?)
+        self.taken(L::try_lock(&self.waiters, self.lines, R::LEVEL)?)
     }
 }
 
 impl<L: Level, R: Rank, T> Ranked<L, R, T> {
+    /// A lock that is taken out of order may never come, so the order is checked before the call waits.
+    #[inline]
+    fn check_order() {
+        if L::TIMED {
+            L::with(|state| state.check_rank::<R>());
+        }
+    }
+
     fn taken<'a>(&'a self, held: L::Held<'a>) -> Option<Guard<'a, L, R, T>> {
         let value = self.value.try_borrow_mut().ok()?;
         L::with(|state| state.take_rank::<R>());

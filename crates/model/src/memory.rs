@@ -108,12 +108,21 @@ struct Record<L: Level> {
     home: Cell<u16>,
     /// What was written into the frame's objects.
     contents: Cell<Option<Box<Contents>>>,
+    /// The line of the descriptor's words, and that of the slab's descriptor.
+    line: L::Line,
+    slab_line: Cell<L::Line>,
+    /// The frame's first line, if it holds no objects of a slab.
+    page: L::Beside,
 }
 
 impl<L: Level> Record<L> {
     fn new(home: NodeId) -> Self {
+        let (frame, line) = L::together(Some(home), || (<Frame<Modelled<L>>>::new(), L::line()));
         Record {
-            frame: L::together(Some(home), <Frame<Modelled<L>>>::new),
+            frame,
+            line,
+            slab_line: Cell::new(line),
+            page: L::Beside::default(),
             links: Cell::new(0),
             shift: Cell::new(0),
             home: Cell::new(home.0),
@@ -154,9 +163,6 @@ struct Storage<L: Level> {
     words: Box<[Cell<u64>]>,
     lines: L::Lines,
 }
-
-/// Words of a cache line.
-const LINE_WORDS: u32 = 8;
 
 #[cold]
 #[inline(never)]
@@ -253,14 +259,22 @@ impl<L: Level> Memory<L> {
     }
 
     /// What the level keeps of the line an address is in, and the node of its memory. Objects smaller than a
-    /// line share that of the first.
+    /// line share that of the first; all addresses of a page that is in no slab share one.
     #[inline]
-    pub(crate) fn beside(&self, at: Addr) -> (&L::Beside, u16) {
+    pub(crate) fn beside(&self, at: Addr, line_bytes: u32) -> (&L::Beside, u16) {
         let (pfn, offset) = self.locate(at);
         let record = self.record(pfn);
-        let Some(first) = record.links.get().checked_sub(1) else { in_no_slab(at) };
-        let offset = offset & !(LINE_WORDS * 8 - 1);
+        let Some(first) = record.links.get().checked_sub(1) else {
+            return (&record.page, record.home.get());
+        };
+        let offset = offset & !(line_bytes - 1);
         (&self.cell(first + (offset >> record.shift.get())).beside, record.home.get())
+    }
+
+    /// The line of the descriptor of the slab that an object is in.
+    #[inline]
+    pub(crate) fn descriptor(&self, object: Addr) -> L::Line {
+        self.record(self.locate(object).0).slab_line.get()
     }
 
     /// Gives the frames of a slab their links.
@@ -277,6 +291,7 @@ impl<L: Level> Memory<L> {
                 None => self.fresh_links(1 << class),
             };
             record.links.set(first + 1);
+            record.slab_line.set(self.record(pfn).line);
             record.shift.set(shift as u8);
         }
     }

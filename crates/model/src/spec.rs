@@ -61,6 +61,22 @@ impl MachineSpec {
         }
     }
 
+    /// The distance between two nodes.
+    pub(crate) fn distance(&self, from: usize, to: usize) -> u32 {
+        match self.distance.get(from) {
+            Some(row) => row[to],
+            None if from == to => 10,
+            None => 20,
+        }
+    }
+
+    /// The nearest node that has memory.
+    pub(crate) fn nearest_memory(&self, node: u16) -> u16 {
+        let with_memory = (0..self.nodes.len()).filter(|to| self.nodes[*to].bytes >> self.page_shift > 0);
+        with_memory.min_by_key(|to| (self.distance(node as usize, *to), *to)).expect("some node has memory")
+            as u16
+    }
+
     /// Checks the numbers against each other.
     pub fn check(&self) -> Result<(), BadSpec> {
         let bad = |text: String| Err(BadSpec(text));

@@ -1,6 +1,6 @@
 //! The machine's state and its side of the contract.
 
-use crate::level::{Access, Count, Level};
+use crate::level::{Access, Count, Level, Place};
 use crate::lock::Ranked;
 use crate::memory::{self, Addr, CHUNK, Plain};
 use crate::slots::{Cpus, Nodes, Slots};
@@ -85,19 +85,8 @@ impl<L: Level> MachineAt<L> {
             node_frames.push((Pfn(next), frames));
             next = (next + frames).next_multiple_of(CHUNK);
         }
-        let distance = |from: u16, to: usize| match spec.distance.get(from as usize) {
-            Some(row) => row[to],
-            None if from as usize == to => 10,
-            None => 20,
-        };
-        let nearest = |node: &u16| {
-            if !spec.memoryless_nodes {
-                return NodeId(*node);
-            }
-            let with_memory = (0..spec.nodes.len()).filter(|to| node_frames[*to].1 > 0);
-            NodeId(with_memory.min_by_key(|to| (distance(*node, *to), *to)).expect("some node has memory")
-                as u16)
-        };
+        let memory_node =
+            |node: &u16| NodeId(if spec.memoryless_nodes { spec.nearest_memory(*node) } else { *node });
         Ok(MachineAt(State {
             call: Call::on(CpuId(0)),
             now_ns: Cell::new(0),
@@ -106,7 +95,7 @@ impl<L: Level> MachineAt<L> {
             counts: Box::new([const { Cell::new(0) }; Event::COUNT]),
             timers: RefCell::default(),
             random: Cell::new(spec.seed),
-            cpu_memory_node: spec.cpu_node.iter().map(nearest).collect(),
+            cpu_memory_node: spec.cpu_node.iter().map(memory_node).collect(),
             node_frames,
             online: (0..spec.cpu_node.len())
                 .map(|cpu| Cell::new(spec.cpu_online.get(cpu).copied().unwrap_or(true)))
@@ -121,9 +110,9 @@ impl<L: Level> MachineAt<L> {
         L::enter(&self.0, f)
     }
 
-    /// Bytes that frames and links take now.
+    /// Bytes that frames, links and what the level keeps take now.
     pub fn bytes(&self) -> usize {
-        self.0.memory.bytes()
+        self.0.memory.bytes() + L::bytes(&self.0)
     }
 
     /// The machine's description.
@@ -146,9 +135,15 @@ impl<L: Level> State<L> {
     pub(crate) fn take_rank<R: Rank>(&self) {
         let held = self.call.held.get();
         let bit = 1u128 << R::LEVEL;
-        assert!(held < bit, "{} (level {}) taken while holding level {}", R::NAME, R::LEVEL, held.ilog2());
+        self.check_rank::<R>();
         self.call.held.set(held | bit);
         self.count(R::EVENT, 1);
+    }
+
+    #[inline]
+    pub(crate) fn check_rank<R: Rank>(&self) {
+        let (held, bit) = (self.call.held.get(), 1u128 << R::LEVEL);
+        assert!(held < bit, "{} (level {}) taken while holding level {}", R::NAME, R::LEVEL, held.ilog2());
     }
 
     pub(crate) fn drop_rank<R: Rank>(&self) {
@@ -159,8 +154,18 @@ impl<L: Level> State<L> {
     #[inline]
     pub(crate) fn touch(&self, at: Addr, bytes: u32, access: Access) {
         if L::TIMED {
-            let (beside, home) = self.memory.beside(at);
-            L::object(self, beside, home, bytes, access);
+            let (beside, home) = self.memory.beside(at, L::line_bytes(self));
+            L::object(self, beside, Place { address: at.0.get(), home }, bytes, access);
+        }
+    }
+
+    /// Charges that a free object's link is touched.
+    #[inline]
+    fn touch_link(&self, object: Addr, access: Access) {
+        if L::TIMED && L::links_in_descriptor(self) {
+            L::word(self.memory.descriptor(object), access);
+        } else {
+            self.touch(object, WORD, access);
         }
     }
 
@@ -191,7 +196,10 @@ impl<L: Level> Modelled<L> {
     /// Continues on another CPU.
     #[inline]
     pub fn run_on(cpu: CpuId) {
-        L::with(|state| state.call.cpu.set(cpu));
+        L::with(|state| {
+            L::moved(state, state.call.cpu.get(), cpu);
+            state.call.cpu.set(cpu);
+        });
     }
 
     /// Time goes to `now_ns`, never back. At level `count` that is event time. At level `cost` it is the
@@ -285,11 +293,7 @@ impl<L: Level> Topology for Modelled<L> {
         L::with(|state| state.cpu_memory_node[cpu.0 as usize])
     }
     fn distance(from: NodeId, to: NodeId) -> u32 {
-        L::with(|state| match state.spec.distance.get(from.0 as usize) {
-            Some(row) => row[to.0 as usize],
-            None if from == to => 10,
-            None => 20,
-        })
+        L::with(|state| state.spec.distance(from.0 as usize, to.0 as usize))
     }
     fn node_frames(node: NodeId) -> (Pfn, u32) {
         L::with(|state| state.node_frames[node.0 as usize])
@@ -327,14 +331,14 @@ safe_memory! { impl[L: Level] Modelled<L>;
     #[inline]
     fn link(object: Addr, _offset: u32) -> Option<Addr> {
         L::with(|state| {
-            state.touch(object, WORD, Access::Read);
+            state.touch_link(object, Access::Read);
             state.memory.link(object)
         })
     }
     #[inline]
     fn set_link(object: Addr, _offset: u32, next: Option<Addr>) {
         L::with(|state| {
-            state.touch(object, WORD, Access::Write);
+            state.touch_link(object, Access::Write);
             state.memory.set_link(object, next);
         });
     }
@@ -378,7 +382,7 @@ safe_memory! { impl[L: Level] Modelled<L>;
     }
     fn fill(at: Addr, bytes: u32, value: u8) {
         L::with(|state| {
-            state.touch(at, bytes, Access::Write);
+            state.touch(at, bytes, if value == 0 { Access::Zero } else { Access::Write });
             state.memory.fill(at, bytes, value);
         });
     }

@@ -45,6 +45,7 @@ pub fn paths(preset: &Preset, costs: &Costs) -> Paths {
         hold: entry,
         exchange: 0,
         lock,
+        links_in_descriptor: false,
     };
     match preset {
         Preset::Slub(policy) if policy.release < Release::new(3, 1, 0) => {
@@ -58,8 +59,11 @@ pub fn paths(preset: &Preset, costs: &Costs) -> Paths {
             hold: entry + if policy.cpu_slab { costs.interrupts } else { PREEMPTION * costs.cycle },
             exchange: costs.exchange16,
             lock: lock + costs.interrupts,
+            links_in_descriptor: false,
         },
-        Preset::Slab(_) | Preset::Slqb(_) => with_interrupts,
+        // SLAB's free list is an array of numbers behind the descriptor (bufctl): no free object is touched.
+        Preset::Slab(_) => Paths { links_in_descriptor: true, ..with_interrupts },
+        Preset::Slqb(_) => with_interrupts,
         Preset::Slob(_) => Paths { lock: lock + costs.interrupts, ..with_interrupts },
     }
 }
