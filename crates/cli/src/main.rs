@@ -4,6 +4,7 @@
 //! input was incomplete; 128 + n ended by signal n.
 
 mod bench;
+mod calibrate;
 mod doctor;
 mod engines;
 mod explain;
@@ -51,6 +52,8 @@ enum Verb {
     Orders(orders::Args),
     /// Compare allocators in one process: slablab's, glibc's, and others if this program was built with them
     Bench(bench::Args),
+    /// Measure what this host's parts cost, and write a machine file; run hackbench on this host
+    Calibrate(calibrate::Args),
     /// List engines, releases and knobs
     Engines(engines::Args),
     /// List the machines that come with this program, or print the file of one
@@ -69,6 +72,7 @@ fn main() -> ExitCode {
         Verb::Whatif(args) => whatif::run(args),
         Verb::Orders(args) => orders::run(args),
         Verb::Bench(args) => bench::run(args),
+        Verb::Calibrate(args) => calibrate::run(args),
         Verb::Engines(args) => engines::run(args),
         Verb::Machines(args) => machines::run(args),
     };

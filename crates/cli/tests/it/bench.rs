@@ -77,7 +77,7 @@ fn a_signal_ends_it() {
     command.args(["bench", "--workloads", "pair64", "--repeats", "10000", "--allocators", "glibc"]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program runs");
     // Before it has a handler a signal would end it without a word.
-    while !catches_interrupts(child.id()) {
+    while !common::catches_interrupts(child.id()) {
         std::thread::sleep(Duration::from_millis(5));
     }
     let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill runs");
@@ -85,11 +85,4 @@ fn a_signal_ends_it() {
     let output = child.wait_with_output().expect("it ends");
     assert_eq!(output.status.code(), Some(130), "{}", text(&output.stderr));
     assert!(text(&output.stdout).contains("of 10000 blocks are complete"), "{}", text(&output.stdout));
-}
-
-fn catches_interrupts(process: u32) -> bool {
-    let status = std::fs::read_to_string(format!("/proc/{process}/status")).expect("it runs");
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).expect("a mask");
-    // Signal 2 is the second bit.
-    u64::from_str_radix(mask.trim(), 16).expect("hexadecimal") & 2 != 0
 }

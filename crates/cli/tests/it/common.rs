@@ -54,3 +54,11 @@ pub(crate) fn check_error(verb: &[&str], args: &[&str], words: &[&str]) {
         assert!(said.contains(word), "{args:?} does not say {word:?}: {said}");
     }
 }
+
+/// Whether a process has a handler for SIGINT.
+pub(crate) fn catches_interrupts(process: u32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).expect("it runs");
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).expect("a mask");
+    // Signal 2 is the second bit.
+    u64::from_str_radix(mask.trim(), 16).expect("hexadecimal") & 2 != 0
+}

@@ -2,6 +2,7 @@
 
 mod bench;
 mod browser;
+mod calibrate;
 mod cli;
 mod common;
 mod doctor;
