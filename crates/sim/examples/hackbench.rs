@@ -36,7 +36,11 @@ fn main() {
     };
     let took = started.elapsed();
     let operations: u64 = outcome.caches.iter().map(|cache| cache.allocs + cache.frees).sum();
-    println!("modelled {:.4} s, {} messages", outcome.elapsed as f64 / 1e12, outcome.messages);
+    println!(
+        "modelled {:.4} s, {} messages, {operations} allocations and frees",
+        outcome.elapsed as f64 / 1e12,
+        outcome.messages
+    );
     println!(
         "took {:.2} s: {:.0} messages/s, {:.0} allocator operations/s",
         took.as_secs_f64(),
