@@ -62,6 +62,7 @@ fn bars(row: &Row) -> Bars {
         first_colour: 0,
         bars: row.cells.iter().map(bar).collect(),
         axis: Axis::new("ns per operation", Scale::Number),
+        remainder: false,
     }
 }
 

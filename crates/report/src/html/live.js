@@ -9,7 +9,7 @@
     return found;
   }
   var BYTES = [[0, 1, "B"], [2048, 1024, "KiB"], [2097152, 1048576, "MiB"], [2147483648, 1073741824, "GiB"], [2199023255552, 1099511627776, "TiB"]];
-  var SECONDS = [[0, 1e-6, "\u00b5s"], [1e-3, 1e-3, "ms"], [1, 1, "s"], [180, 60, "min"], [10800, 3600, "h"], [172800, 86400, "d"]];
+  var SECONDS = [[0, 1e-9, "ns"], [1e-6, 1e-6, "\u00b5s"], [1e-3, 1e-3, "ms"], [1, 1, "s"], [180, 60, "min"], [10800, 3600, "h"], [172800, 86400, "d"]];
   var HINT = "Drag to zoom, double-click for the whole.";
   var PLAIN = [[0, 1, ""]], PERCENT = [[0, 1, "%"]];
   var SCALES = { bytes: BYTES, seconds: SECONDS, percent: PERCENT, number: PLAIN };

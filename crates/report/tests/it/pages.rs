@@ -2,7 +2,8 @@
 
 use crate::page_check::check_page;
 use slablab_report::html::chart::{
-    Axis, Bar, Bars, Chart, LIVE_ABOVE, Lines, Pair, Pairs, Scale, Series, Shape, Share, Shares, Width,
+    Axis, Bar, Bars, Chart, Group, Heat, Intervals, LIVE_ABOVE, Lines, Pair, Pairs, Point, Scale, Series,
+    Shape, Share, Shares, Wholes, Width,
 };
 use slablab_report::html::{Cell, Head, Page, Table};
 
@@ -39,16 +40,52 @@ fn page_of(values: &[f64], points: usize, name: &str) -> String {
         .text(name)
         .note(name)
         .command(name);
-    for scale in
-        [Scale::Number, Scale::Bytes, Scale::Seconds, Scale::Percent, Scale::Doublings, Scale::ByteDoublings]
-    {
+    for scale in [
+        Scale::Number,
+        Scale::Bytes,
+        Scale::Seconds,
+        Scale::Percent,
+        Scale::Doublings,
+        Scale::ByteDoublings,
+        Scale::Tens,
+        Scale::SecondTens,
+    ] {
         let bar = |value: &f64| Bar { label: name.into(), values: vec![*value, 1.0, value / 2.0] };
         let bars = values.iter().map(bar).collect();
         page.figure(
             name,
-            &Bars { parts: vec![name.into(); 3], first_colour: 4, bars, axis: axis(Scale::Bytes) },
+            &Bars {
+                parts: vec![name.into(); 3],
+                first_colour: 4,
+                bars,
+                axis: axis(Scale::Bytes),
+                remainder: true,
+            },
             &table,
         );
+        let wholes = Wholes {
+            parts: vec![name.into(); 9],
+            remainder: Some(name.into()),
+            wholes: values.iter().map(|value| Bar { label: name.into(), values: vec![*value; 10] }).collect(),
+            axis: axis(scale),
+        };
+        page.figure(name, &wholes.chart(), &wholes.table(name));
+        let heat = Heat {
+            what: name.into(),
+            scale,
+            rows: vec![name.into(); 3],
+            thing: name.into(),
+            across: vec![name.into(); values.len()],
+            numbers: vec![values.to_vec(); 2],
+        };
+        page.figure(name, &heat, &heat.table());
+        let point = |value: &f64| Some(Point { value: *value, low: value - 1.0, high: value * 2.0 });
+        let intervals = Intervals {
+            series: vec![name.into(); 8],
+            groups: vec![Group { label: name.into(), points: values.iter().map(point).collect() }; 2],
+            axis: axis(scale),
+        };
+        page.figure(name, &intervals, &intervals.table(name, name));
         let pair = |value: &f64| Pair { label: name.into(), values: [*value, -value] };
         page.figure(
             name,

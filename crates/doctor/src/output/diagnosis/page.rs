@@ -118,6 +118,7 @@ fn bars(report: &Report, first: usize, mut bars: Vec<Bar>, label: &str) -> Bars 
         first_colour: first,
         bars,
         axis: Axis::new(label, Scale::Bytes),
+        remainder: false,
     }
 }
 
@@ -311,6 +312,7 @@ fn kmalloc(rounding: &Rounding, page: &mut Page) {
         first_colour: 0,
         bars: rows,
         axis: Axis::new("memory given", Scale::Bytes),
+        remainder: false,
     };
     page.figure("Live kmallocs of the recording by the bytes of their class.", &chart, &table);
 }

@@ -179,6 +179,7 @@ fn bars(predictions: &[Prediction]) -> Bars {
         first_colour: 0,
         bars: today.into_iter().chain(then).collect(),
         axis: Axis::new("slab memory", Scale::Bytes),
+        remainder: false,
     }
 }
 

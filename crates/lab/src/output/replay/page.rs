@@ -158,6 +158,7 @@ fn split_bars(replay: &Replay) -> Bars {
         first_colour: 0,
         bars: replay.outcomes.iter().map(bar).collect(),
         axis: Axis::new("slab memory", Scale::Bytes),
+        remainder: false,
     }
 }
 
@@ -196,6 +197,7 @@ fn waste_figure(page: &mut Page, outcome: &Outcome, top: usize) {
         first_colour: 1,
         bars: caches.iter().map(bar).collect(),
         axis: Axis::new("slab memory without live objects", Scale::Bytes),
+        remainder: false,
     };
     let keys = ["object_size_bytes", "order", "slabs", "slab_memory", "live"];
     let keys = [&keys[..], &["parked_bytes", "free_bytes", "tail_bytes"]].concat();

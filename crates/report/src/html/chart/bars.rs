@@ -13,8 +13,11 @@ pub struct Bars {
     pub first_colour: usize,
     /// The bars, first on top.
     pub bars: Vec<Bar>,
-    /// What their length means.
+    /// What their length means. The axis is never logarithmic.
     pub axis: Axis,
+    /// The last part is what is left of the whole, such as idle time. It is drawn as an outline without a
+    /// colour.
+    pub remainder: bool,
 }
 
 /// A bar.
@@ -89,6 +92,23 @@ pub(super) fn part(colour: usize, (from, to): (f64, f64), (top, height): (f64, f
     if strokes.is_empty() { shape } else { format!(r#"{shape}<path class="t" d="{strokes}"/>"#) }
 }
 
+/// The outline of a remainder.
+fn outline((from, to): (f64, f64), (top, height): (f64, f64)) -> String {
+    let (x, y, width, height) = (at(from), at(top + 0.5), at((to - from).max(0.3)), at(height - 1.0));
+    format!(r#"<rect class="rest" x="{x}" y="{y}" width="{width}" height="{height}"/>"#)
+}
+
+impl Bars {
+    /// A part's shape.
+    fn shape(&self, index: usize, across: (f64, f64), down: (f64, f64)) -> String {
+        if self.remainder && index + 1 == self.parts.len() {
+            outline(across, down)
+        } else {
+            part(self.first_colour + index, across, down)
+        }
+    }
+}
+
 impl Chart for Bars {
     fn describe(&self) -> String {
         let parts =
@@ -106,10 +126,7 @@ impl Chart for Bars {
         }
         let key = |(index, name): (usize, &String)| {
             let mut svg = Svg::new(16.0, 12.0);
-            svg.add(format_args!(
-                r#"<rect class="f{}" x="0" y="1" width="16" height="10"/>"#,
-                (self.first_colour + index) % COLOURS
-            ));
+            svg.add(format_args!("{}", self.shape(index, (0.0, 16.0), (1.0, 10.0))));
             (svg, name.clone())
         };
         self.parts.iter().enumerate().map(key).collect()
@@ -129,7 +146,7 @@ impl Chart for Bars {
         let mut svg = Svg::new(units, bottom + 36.0);
         let most = self.bars.iter().map(Bar::total).fold(0.0, f64::max);
         let about = if above { 4 } else { 6 };
-        let ticks = self.axis.scale.ticks(0.0, most, about, false);
+        let ticks = self.axis.scale.linear().ticks(0.0, most, about, false);
         let x = row_axis(&mut svg, &self.axis, &ticks, (left, right), (0.0, bottom));
         for (index, bar) in self.bars.iter().enumerate() {
             let y = 4.0 + pitch * index as f64 + head;
@@ -144,7 +161,7 @@ impl Chart for Bars {
                 let (from, to) = (x(sum), x(sum + value));
                 sum += value;
                 let name = self.parts.get(index).map_or("", String::as_str);
-                let shape = part(self.first_colour + index, (from, to), (y, BAR));
+                let shape = self.shape(index, (from, to), (y, BAR));
                 svg.told(
                     format_args!("{shape}"),
                     &format!("{}: {name} {}", bar.label, self.axis.scale.print(value)),

@@ -1,8 +1,8 @@
 //! Lines and steps over numbers: time, page sizes, orders, CPUs.
 
-use super::scale::Ticks;
+use super::scale::{Ticks, bounds};
 use super::svg::{Anchor, at, width_of};
-use super::{Axis, COLOURS, Chart, Scale, Svg, Width};
+use super::{Axis, COLOURS, Chart, Svg, Width};
 use std::fmt::Write;
 
 /// Series over one horizontal axis.
@@ -47,7 +47,7 @@ const MARK_ALL: usize = 24;
 /// Marks along a longer line.
 const MARKS: usize = 6;
 /// Values that do not go below this part of the largest are drawn without the axis' zero.
-const FAR_FROM_ZERO: f64 = 0.6;
+pub(super) const FAR_FROM_ZERO: f64 = 0.6;
 const DASHES: [&str; COLOURS] = ["", "7 3", "2 2", "10 3 2 3", "1 3", "5 2 5 5"];
 
 /// Where the drawing is inside its picture.
@@ -152,7 +152,7 @@ impl Lines {
             ));
         }
         let placed = self.placed(series.points.iter().copied(), plot);
-        let dash = DASHES[colour];
+        let dash = dash(index);
         svg.add(format_args!(
             r#"<path class="line s{colour}" stroke-dasharray="{dash}" d="M{}"/>"#,
             self.path(&placed, false)
@@ -176,8 +176,13 @@ impl Lines {
     }
 }
 
+/// The dash of a line. The seventh line has the first one's colour and another dash.
+fn dash(index: usize) -> &'static str {
+    DASHES[(index + index / COLOURS) % COLOURS]
+}
+
 /// A mark whose shape is the series' own.
-fn mark(svg: &mut Svg, index: usize, (x, y): (f64, f64), told: Option<&str>) {
+pub(super) fn mark(svg: &mut Svg, index: usize, (x, y): (f64, f64), told: Option<&str>) {
     let (x, y, colour) = (at(x), at(y), index % COLOURS);
     let path = match colour {
         0 => format!("M{x} {y}m-3.5 0a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0 -7 0z"),
@@ -191,13 +196,6 @@ fn mark(svg: &mut Svg, index: usize, (x, y): (f64, f64), told: Option<&str>) {
         Some(told) => svg.told(format_args!(r#"<path class="mark s{colour}" d="{path}"/>"#), told),
         None => svg.add(format_args!(r#"<path class="mark s{colour}" d="{path}"/>"#)),
     }
-}
-
-/// The least and the most; 0 and 0 of nothing.
-fn bounds(values: impl Iterator<Item = f64>) -> (f64, f64) {
-    let start = (f64::INFINITY, f64::NEG_INFINITY);
-    let (low, high) = values.fold(start, |(low, high), value| (low.min(value), high.max(value)));
-    if low <= high { (low, high) } else { (0.0, 0.0) }
 }
 
 /// Of many points those that show: the first, the lowest, the highest and the last in each unit of width.
@@ -236,7 +234,7 @@ impl Chart for Lines {
     fn keys(&self) -> Vec<(Svg, String)> {
         let key = |(index, series): (usize, &Series)| {
             let mut svg = Svg::new(28.0, 12.0);
-            let (colour, dash) = (index % COLOURS, DASHES[index % COLOURS]);
+            let (colour, dash) = (index % COLOURS, dash(index));
             svg.add(format_args!(r#"<path class="line s{colour}" stroke-dasharray="{dash}" d="M0 6H28"/>"#));
             mark(&mut svg, index, (14.0, 6.0), None);
             (svg, series.name.clone())
@@ -254,8 +252,7 @@ impl Chart for Lines {
 
     fn live(&self) -> Option<serde_json::Value> {
         let longest = self.series.iter().map(|series| series.points.len()).max()?;
-        let plain = !matches!(self.x.scale, Scale::Doublings | Scale::ByteDoublings);
-        if longest <= LIVE_ABOVE || !plain {
+        if longest <= LIVE_ABOVE || self.x.scale.is_logarithmic() {
             return None;
         }
         let mut xs: Vec<f64> =
@@ -272,14 +269,14 @@ impl Chart for Lines {
             };
             xs.iter().map(value).collect::<Vec<Option<f64>>>()
         };
-        let dashes = DASHES.map(|dash| {
-            dash.split_whitespace().filter_map(|part| part.parse::<u32>().ok()).collect::<Vec<_>>()
-        });
+        let dashes = |index: usize| {
+            dash(index).split_whitespace().filter_map(|part| part.parse::<u32>().ok()).collect::<Vec<_>>()
+        };
         Some(serde_json::json!({
             "x": { "label": self.x.label, "scale": self.x.scale.key() },
             "y": { "label": self.y.label, "scale": self.y.scale.key(), "zero": !self.without_zero() },
             "steps": self.shape == Shape::Steps,
-            "dashes": (0..self.series.len()).map(|index| &dashes[index % COLOURS]).collect::<Vec<_>>(),
+            "dashes": (0..self.series.len()).map(dashes).collect::<Vec<_>>(),
             "columns": self.series.iter().map(column).collect::<Vec<_>>(),
             "at": xs,
         }))
@@ -288,6 +285,7 @@ impl Chart for Lines {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Scale;
     use super::*;
 
     #[test]

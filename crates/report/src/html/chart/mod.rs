@@ -3,6 +3,9 @@
 //! | chart | for |
 //! |---|---|
 //! | [`Bars`] | parts of wholes: where memory goes, the worst caches |
+//! | [`Wholes`] | parts of wholes, more than there are colours: where time went; makes [`Bars`] and their table |
+//! | [`Heat`] | a number for each of two things: how long each CPU waited for each lock |
+//! | [`Intervals`] | points with intervals: engines by machine |
 //! | [`Lines`] | values over time or over a knob: straight or in steps, with an error band if there is one |
 //! | [`Pairs`] | two values of each of many things: real and predicted, today and asked |
 //! | [`Shares`] | what each of several things adds to a change or takes from it |
@@ -11,19 +14,26 @@
 //! page.
 
 mod bars;
+mod heat;
+mod intervals;
 mod lines;
 mod pairs;
 mod scale;
 mod shares;
 mod svg;
+mod wholes;
 
 pub use bars::{Bar, Bars};
+pub use heat::Heat;
+pub use intervals::{Group, Intervals, Point};
 pub use lines::{LIVE_ABOVE, Lines, Series, Shape};
 pub use pairs::{Pair, Pairs};
 pub use scale::Scale;
 pub use shares::{Share, Shares};
 pub use svg::Svg;
+pub use wholes::Wholes;
 
+use super::{Cell, Head};
 use svg::Anchor;
 
 /// What the page needs of a chart.
@@ -83,6 +93,29 @@ impl Axis {
     }
 }
 
+/// A column of a chart's table: its head with the unit, and how a value becomes a cell. Seconds are in one
+/// unit, at most whole seconds, with places for the smallest value.
+fn column(name: &str, scale: Scale, values: impl Iterator<Item = f64>) -> (Head, impl Fn(f64) -> Cell) {
+    let sizes = values.map(f64::abs).filter(|size| size.is_finite() && *size > 0.0);
+    let (least, most) = scale::bounds(sizes);
+    let (divisor, unit) = match scale {
+        Scale::Seconds | Scale::SecondTens => scale::second_unit(most.min(1.0)),
+        _ => (1.0, ""),
+    };
+    let places = if least > 0.0 { (2.0 - (least / divisor).log10()).floor().clamp(1.0, 6.0) } else { 1.0 };
+    let places = places as usize;
+    let cell = move |value: f64| match scale {
+        _ if !value.is_finite() => Cell::Number(value, 0),
+        Scale::Bytes | Scale::ByteDoublings if value < 0.0 => Cell::ByteChange(value as i64),
+        Scale::Bytes | Scale::ByteDoublings => Cell::Bytes(value as u64),
+        Scale::Percent => Cell::Percent(Some(value)),
+        Scale::Seconds | Scale::SecondTens => Cell::Number(value / divisor, places),
+        _ if value.fract() == 0.0 && value >= 0.0 => Cell::Count(value as u64),
+        _ => Cell::Number(value, places),
+    };
+    (Head::number(name).unit(unit), cell)
+}
+
 /// Colours of the palette; the seventh thing looks like the first again.
 const COLOURS: usize = 6;
 
@@ -97,7 +130,8 @@ fn row_axis(
     let (low, span) = (ticks.low, ticks.high - ticks.low);
     let x = move |place: f64| left + (place - low) / span * (right - left);
     for (place, name) in &ticks.at {
-        let class = if *place == 0.0 { "axis" } else { "grid" };
+        let zero = *place == 0.0 && !axis.scale.is_logarithmic();
+        let class = if zero { "axis" } else { "grid" };
         svg.line(class, (x(*place), top), (x(*place), bottom));
         svg.text("tick", Anchor::Middle, (x(*place), bottom + 14.0), name);
     }

@@ -19,7 +19,15 @@ pub enum Scale {
     Doublings,
     /// Bytes over many sizes, such as page sizes: each doubling is as wide as the next.
     ByteDoublings,
+    /// Numbers over many sizes: each factor of ten is as wide as the next.
+    Tens,
+    /// Seconds over many sizes: each factor of ten is as wide as the next.
+    SecondTens,
 }
+
+/// The largest value over the smallest from which a chart of both needs a logarithmic axis: the smaller one
+/// would be a fiftieth of the width.
+const WIDE_RANGE: f64 = 50.0;
 
 /// The ticks of an axis.
 pub(super) struct Ticks {
@@ -33,10 +41,43 @@ pub(super) struct Ticks {
 }
 
 impl Scale {
+    /// The scale for an axis of these values: logarithmic if they are all above 0 and of many sizes.
+    pub fn for_range(self, values: impl IntoIterator<Item = f64>) -> Scale {
+        let (low, high) = bounds(values.into_iter().filter(|value| value.is_finite()));
+        match self {
+            _ if low <= 0.0 || high < WIDE_RANGE * low => self,
+            Scale::Number => Scale::Tens,
+            Scale::Whole => Scale::Doublings,
+            Scale::Seconds => Scale::SecondTens,
+            Scale::Bytes => Scale::ByteDoublings,
+            Scale::Percent | Scale::Doublings | Scale::ByteDoublings | Scale::Tens | Scale::SecondTens => {
+                self
+            }
+        }
+    }
+
+    /// Whether equal steps on the axis are equal factors.
+    pub(super) fn is_logarithmic(self) -> bool {
+        matches!(self, Scale::Doublings | Scale::ByteDoublings | Scale::Tens | Scale::SecondTens)
+    }
+
+    /// The scale on which equal steps are equal differences. The lengths of stacked parts mean nothing on
+    /// another.
+    pub(super) fn linear(self) -> Scale {
+        match self {
+            Scale::Doublings => Scale::Whole,
+            Scale::ByteDoublings => Scale::Bytes,
+            Scale::Tens => Scale::Number,
+            Scale::SecondTens => Scale::Seconds,
+            linear => linear,
+        }
+    }
+
     /// Where a value stands.
     pub(super) fn place(self, value: f64) -> f64 {
         match self {
             Scale::Doublings | Scale::ByteDoublings => value.max(f64::MIN_POSITIVE).log2(),
+            Scale::Tens | Scale::SecondTens => value.max(f64::MIN_POSITIVE).log10(),
             _ => value,
         }
     }
@@ -49,13 +90,16 @@ impl Scale {
             }
             Scale::Bytes | Scale::ByteDoublings => number::bytes(value as u64),
             Scale::Percent => number::percent(value),
-            Scale::Seconds if value == 0.0 => "0\u{202f}s".into(),
-            Scale::Seconds => {
-                let (divisor, unit) = second_unit(value);
-                format!("{}\u{202f}{unit}", number::three_digits(value / divisor))
+            Scale::Seconds | Scale::SecondTens if value == 0.0 => "0\u{202f}s".into(),
+            Scale::Seconds | Scale::SecondTens => {
+                let (divisor, unit) = second_unit(value.abs());
+                let number = number::three_digits(value / divisor).replace('-', "\u{2212}");
+                format!("{number}\u{202f}{unit}")
             }
-            Scale::Number | Scale::Whole | Scale::Doublings if value.fract() == 0.0 => number::whole(value),
-            Scale::Number | Scale::Whole | Scale::Doublings => {
+            Scale::Number | Scale::Whole | Scale::Doublings | Scale::Tens if value.fract() == 0.0 => {
+                number::whole(value)
+            }
+            Scale::Number | Scale::Whole | Scale::Doublings | Scale::Tens => {
                 number::three_digits(value).replace('-', "\u{2212}")
             }
         }
@@ -65,9 +109,9 @@ impl Scale {
     pub(super) fn key(self) -> &'static str {
         match self {
             Scale::Bytes | Scale::ByteDoublings => "bytes",
-            Scale::Seconds => "seconds",
+            Scale::Seconds | Scale::SecondTens => "seconds",
             Scale::Percent => "percent",
-            Scale::Number | Scale::Whole | Scale::Doublings => "number",
+            Scale::Number | Scale::Whole | Scale::Doublings | Scale::Tens => "number",
         }
     }
 
@@ -76,6 +120,9 @@ impl Scale {
     pub(super) fn ticks(self, low: f64, high: f64, about: usize, cover: bool) -> Ticks {
         if matches!(self, Scale::Doublings | Scale::ByteDoublings) {
             return self.doublings(low, high, about);
+        }
+        if self.is_logarithmic() {
+            return self.tens(low, high, about, cover);
         }
         let high = if high > low { high } else { low + 1.0 };
         let (divisor, unit) = match self {
@@ -114,6 +161,45 @@ impl Scale {
         let margin = if high > low { 0.0 } else { 0.5 };
         Ticks { low: low - margin, high: high + margin, at, unit: "" }
     }
+
+    /// Ticks at powers of ten, or at 1, 2, 5 and their tens if there are few of those.
+    fn tens(self, low: f64, high: f64, about: usize, cover: bool) -> Ticks {
+        let (low, high) = (low.max(f64::MIN_POSITIVE), high.max(low).max(f64::MIN_POSITIVE));
+        let nice = (low.log10().floor() as i32..=high.log10().ceil() as i32)
+            .flat_map(|power| [1.0, 2.0, 5.0].map(|step| step * 10f64.powi(power)))
+            .filter(|place| place.is_normal());
+        let nice: Vec<f64> = nice.collect();
+        // The product is rounded: 5e-9 may stand a little above what is 5 ns.
+        let first = nice.iter().rposition(|place| *place <= low * (1.0 + 1e-9)).unwrap_or(0);
+        let last = nice.iter().position(|place| *place >= high * (1.0 - 1e-9)).unwrap_or(nice.len() - 1);
+        let (from, to) = if cover { (nice[first], nice[last.max(first)]) } else { (low, high) };
+        let inside = |place: &&f64| **place >= from * (1.0 - 1e-9) && **place <= to * (1.0 + 1e-9);
+        let mut ticks: Vec<f64> = nice.iter().filter(inside).copied().collect();
+        if ticks.len() > about {
+            ticks.retain(|place| is_whole(place.log10()));
+            let every = ticks.len().div_ceil(about.max(1)).max(1);
+            ticks = ticks.into_iter().step_by(every).collect();
+        }
+        let name = |place: f64| {
+            let (divisor, unit) = if self == Scale::SecondTens { second_unit(place) } else { (1.0, "") };
+            let shown = place / divisor;
+            let blank = if unit.is_empty() { "" } else { "\u{202f}" };
+            match is_whole(shown) && shown >= 1.0 {
+                true => format!("{}{blank}{unit}", number::whole(shown)),
+                false => self.print(place),
+            }
+        };
+        let at = ticks.iter().map(|place| (self.place(*place), name(*place))).collect();
+        let margin = if to > from { 0.0 } else { 0.5 };
+        Ticks { low: self.place(from) - margin, high: self.place(to) + margin, at, unit: "" }
+    }
+}
+
+/// The least and the most; 0 and 0 of nothing.
+pub(super) fn bounds(values: impl Iterator<Item = f64>) -> (f64, f64) {
+    let start = (f64::INFINITY, f64::NEG_INFINITY);
+    let (low, high) = values.fold(start, |(low, high), value| (low.min(value), high.max(value)));
+    if low <= high { (low, high) } else { (0.0, 0.0) }
 }
 
 fn is_whole(number: f64) -> bool {
@@ -148,16 +234,17 @@ fn byte_unit(most: f64) -> (f64, &'static str) {
     (1024f64.powi(power as i32), units[power])
 }
 
-fn second_unit(most: f64) -> (f64, &'static str) {
+pub(super) fn second_unit(most: f64) -> (f64, &'static str) {
     let units = [
         (172_800.0, 86_400.0, "d"),
         (10_800.0, 3_600.0, "h"),
         (180.0, 60.0, "min"),
         (1.0, 1.0, "s"),
         (1e-3, 1e-3, "ms"),
+        (1e-6, 1e-6, "\u{b5}s"),
     ];
     let unit = units.into_iter().find(|unit| most >= unit.0);
-    unit.map_or((1e-6, "\u{b5}s"), |unit| (unit.1, unit.2))
+    unit.map_or((1e-9, "ns"), |unit| (unit.1, unit.2))
 }
 
 #[cfg(test)]
@@ -202,5 +289,28 @@ mod tests {
         check(Scale::Seconds, 0.0, 24.0, "s", "0 5 10 15 20 25");
         check(Scale::Seconds, 0.0, 600.0, "min", "0 2 4 6 8 10");
         check(Scale::Seconds, 0.0, 90000.0, "h", "0 5 10 15 20 25");
+        check(Scale::Seconds, 0.0, 444e-9, "ns", "0 100 200 300 400 500");
+    }
+
+    #[test]
+    fn factors_of_ten_are_as_wide_as_each_other() {
+        check(Scale::SecondTens, 444e-9, 2.1, "", "1 \u{b5}s 100 \u{b5}s 10 ms 1 s");
+        check(Scale::SecondTens, 4e-6, 39e-6, "", "2 \u{b5}s 5 \u{b5}s 10 \u{b5}s 20 \u{b5}s 50 \u{b5}s");
+        check(Scale::Tens, 3.0, 31_000.0, "", "10 100 1,000 10,000");
+        check(Scale::Tens, 7.0, 7.0, "", "5 10");
+    }
+
+    #[test]
+    fn an_axis_is_logarithmic_if_values_are_of_many_sizes() {
+        for (scale, values, expected) in [
+            (Scale::Seconds, [1.0, 40.0], Scale::Seconds),
+            (Scale::Seconds, [1e-6, 40.0], Scale::SecondTens),
+            (Scale::Seconds, [0.0, 40.0], Scale::Seconds),
+            (Scale::Seconds, [f64::NAN, 40.0], Scale::Seconds),
+            (Scale::Bytes, [4096.0, 1e9], Scale::ByteDoublings),
+            (Scale::Number, [-1.0, 1e9], Scale::Number),
+        ] {
+            assert_eq!(scale.for_range(values), expected, "{scale:?} {values:?}");
+        }
     }
 }
