@@ -8,7 +8,7 @@
 //! | [`ublk`] | block I/O of 2026: a null device in user space under io_uring |
 //! | [`kernel`] | tasks on CPUs: switches, wake-ups, ticks, deferred work |
 //! | [`era`], [`objects`] | what differs between releases: rules of buffers; kernel objects and their sizes |
-//! | [`unix`], [`pipe`] | sockets and pipes between tasks |
+//! | [`unix`], [`udp`], [`pipe`] | sockets and pipes between tasks |
 //! | [`process`] | what a fork allocates and an exit frees |
 //! | [`tally`] | what a run counts |
 //! | [`workloads`] | programs |
@@ -27,5 +27,6 @@ pub mod process;
 pub mod sched;
 pub mod tally;
 pub mod ublk;
+pub mod udp;
 pub mod unix;
 pub mod workloads;

@@ -6,6 +6,7 @@ use slablab_platform::CpuId;
 use slablab_sim::kernel::{Task, with_kernel};
 use slablab_sim::pipe::Pipe;
 use slablab_sim::tally::{Failed, Outcome};
+use slablab_sim::udp::Receiver;
 use slablab_sim::unix;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -237,6 +238,38 @@ fn the_reader_frees_what_the_sender_allocated() {
         check(preset, 1, 500);
         check(preset, 0, 0);
     }
+}
+
+/// A sender and a slow reader, each on its CPU: what the buffer cannot hold is freed on the sender's CPU, and
+/// the datagrams of the buffer arrive in order. How many it holds, for a `SO_RCVBUF` of 32,768.
+#[test]
+fn datagrams_that_a_receiver_cannot_hold_are_freed_by_the_sender() {
+    #[track_caller]
+    fn check(preset: &str, bytes: u32, held: u64, class: Option<&str>) {
+        let lost = Rc::new(Cell::new(0));
+        let result = lost.clone();
+        let outcome = on(preset, 2, move |task| {
+            let socket = Rc::new(Receiver::new(&task.kernel, 0, 32_768));
+            task.pin(CpuId(0));
+            let sent: Vec<bool> =
+                (0..1_000).map(|tag| task.syscall(|| socket.send(task, bytes, tag))).collect();
+            assert_eq!(sent.iter().filter(|sent| !**sent).count() as u64, socket.lost());
+            result.set(socket.lost());
+            task.thread(move |task| {
+                task.pin(CpuId(1));
+                let arrived = 1_000 - socket.lost() as u32;
+                (0..arrived).for_each(|tag| assert_eq!(task.syscall(|| socket.receive(task)), (tag, bytes)));
+            });
+        });
+        let outcome = outcome.expect("the datagrams that were not lost arrive");
+        let heads = outcome.cache("skbuff_head_cache").expect("datagrams have a head");
+        assert_eq!((1_000 - lost.get(), heads.freed_elsewhere), (held, held), "{preset} {bytes}");
+        let data = outcome.caches.iter().find(|cache| cache.name != heads.name && cache.allocs >= 1_000);
+        assert_eq!(data.map(|cache| cache.name.as_str()), class, "{preset} {bytes}");
+    }
+    check("slub@6.18", 100, 65_536 / 768, Some("kmalloc-512"));
+    check("slub@6.18", 4_096, 65_536 / (8_192 + 256), Some("kmalloc-8k"));
+    check("slub@2.6.29", 4_096, 65_536 / (4_160 + 232), None);
 }
 
 /// Objects that are freed after a grace period are freed by a CPU that is idle by then.
