@@ -44,6 +44,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "report",
             "stats",
             "machines",
+            "sim",
             "doctor",
         ],
     ),

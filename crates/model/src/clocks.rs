@@ -82,6 +82,22 @@ pub(crate) type Lines = Box<[Cell<u64>]>;
 /// A policy for requests that find no page.
 type ReclaimPolicy = Rc<dyn Fn(Reclaim) -> bool>;
 
+/// A wait for a lock that has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LockWait {
+    /// The CPU whose call waited.
+    pub cpu: CpuId,
+    /// The level of the lock's rank.
+    pub level: u8,
+    /// When the call came to the lock.
+    pub from: Ps,
+    /// When the call had it.
+    pub to: Ps,
+}
+
+/// What hears of each wait for a lock.
+type LockWatch = Rc<dyn Fn(LockWait)>;
+
 /// A number of a cache line that holds words of the allocator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LineId(pub(crate) u32);
@@ -107,6 +123,7 @@ pub struct Clocks {
     memory_of: Vec<u16>,
     tlbs: Tlbs,
     pub(crate) reclaim: RefCell<Option<ReclaimPolicy>>,
+    pub(crate) watch: RefCell<Option<LockWatch>>,
     pub(crate) locks: RefCell<Vec<LockTimes>>,
     pub(crate) spent: Vec<[Cell<Ps>; Spent::COUNT]>,
     pub(crate) moved: Cell<u64>,
@@ -141,6 +158,7 @@ impl Clocks {
             group: Cell::new(None),
             memory_of: (0..spec.nodes.len() as u16).map(|node| spec.nearest_memory(node)).collect(),
             reclaim: RefCell::new(None),
+            watch: RefCell::new(None),
             locks: RefCell::new(vec![LockTimes::default(); RANKS]),
             spent: (0..cpus).map(|_| Default::default()).collect(),
             moved: Cell::new(0),

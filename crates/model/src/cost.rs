@@ -16,7 +16,7 @@
 //! to the picosecond; locks are taken in the order of clocks, because each takes a turn first.
 
 use crate::calls::CallId;
-use crate::clocks::{Clocks, LineId, Lines, LockTimes, Paths, Spent};
+use crate::clocks::{Clocks, LineId, Lines, LockTimes, LockWait, Paths, Spent};
 use crate::hardware::{Hardware, Ps};
 use crate::level::{Access, Level, Path, Place};
 use crate::memory::Addr;
@@ -276,6 +276,11 @@ impl Timed {
     /// Sets the policy for requests that find no page. It runs in the call that asks, and may park it.
     pub fn set_reclaim(policy: impl Fn(Reclaim) -> bool + 'static) {
         Cost::with(|state| *state.clocks.reclaim.borrow_mut() = Some(Rc::new(policy)));
+    }
+
+    /// Calls `watch` at the end of each wait for a lock, in the call that waited. `watch` must not park it.
+    pub fn watch_locks(watch: impl Fn(LockWait) + 'static) {
+        Cost::with(|state| *state.clocks.watch.borrow_mut() = Some(Rc::new(watch)));
     }
 
     /// What the parts of the machine cost.

@@ -8,7 +8,7 @@
 //! Outside of calls a lock has no time. It is taken and given back at once, unless a suspended call holds it.
 
 use crate::calls::CallId;
-use crate::clocks::{Clocks, LineId, Spent};
+use crate::clocks::{Clocks, LineId, LockWait, Spent};
 use crate::coherence;
 use crate::hardware::{Handover, Ps};
 use crate::level::Access;
@@ -151,6 +151,10 @@ impl Clocks {
             times.wait += waited;
         });
         self.waits.borrow_mut()[cpu.0 as usize][level as usize] += waited;
+        let watch = self.watch.borrow().clone();
+        if let Some(watch) = watch {
+            watch(LockWait { cpu, level, from: arrived, to: arrived + waited });
+        }
     }
 
     /// The price of a lock that goes from one CPU to another while `waiting` calls wait, the next holder

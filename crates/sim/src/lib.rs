@@ -12,6 +12,7 @@
 //! | [`process`] | what a fork allocates and an exit frees |
 //! | [`tally`] | what a run counts |
 //! | [`workloads`] | programs |
+//! | [`record`] | what a run records for a viewer |
 //! | [`sched`] | scheduler policies by release: where a task runs, who preempts, what a CPU pulls |
 
 #![forbid(unsafe_code)]
@@ -24,6 +25,7 @@ pub mod objects;
 pub mod paths;
 pub mod pipe;
 pub mod process;
+pub mod record;
 pub mod sched;
 pub mod tally;
 pub mod ublk;

@@ -3,6 +3,7 @@
 mod comparison;
 mod explain;
 mod replay;
+mod trace;
 mod verify;
 
 pub use comparison::{
@@ -14,4 +15,5 @@ pub use replay::{
     MARK_ABOVE_PERCENT, cache_csv, cache_json, cache_table, caches_csv, caches_table, engines_table, remarks,
     replay_json, replay_page,
 };
+pub use trace::write_perfetto;
 pub use verify::{verify_csv, verify_json, verify_page, verify_table};

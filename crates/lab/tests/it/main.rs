@@ -12,3 +12,6 @@ mod published;
 mod real;
 mod replay;
 mod rounding;
+mod trace;
+#[path = "../../../report/tests/it/trace_decode.rs"]
+mod trace_decode;

@@ -1,0 +1,313 @@
+//! What a run records for a viewer: slices, instants and values on tracks.
+//!
+//! ```text
+//! let recorder = Recorder::new(Limits::default());        Recorder::default() records nothing
+//! let cpu = recorder.track("CPUs", || "CPU 0".into());
+//! let memory = recorder.track_of("Memory", || "slabs".into(), Holds::Bytes);
+//! let run = recorder.name(|| "task 7".into());
+//! recorder.slice(cpu, run, from, to)      when it ends, in any order
+//! recorder.instant(cpu, refill, at)
+//! recorder.value(memory, at, bytes)
+//! recorder.watch_locks()                  inside a machine: waits for locks, a track for each CPU
+//! recorder.take()                         a Recording: plain data
+//! ```
+//!
+//! A recorder that is off costs a branch; names are made only if it is on. The recorder has limits, because
+//! the run of a second can have millions of events: it keeps those inside a window of time up to a number,
+//! and counts those it leaves out.
+
+use slablab_model::{Ps, Timed};
+use slablab_platform::{Rank, rank};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::rc::Rc;
+
+/// Records, or does not. A clone records into the same recording.
+#[derive(Clone, Debug, Default)]
+pub struct Recorder(Option<Rc<RefCell<State>>>);
+
+/// What is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// The time in which slices end, and instants and values are.
+    pub window: Range<Ps>,
+    /// How many slices, instants and values are kept.
+    pub events: usize,
+}
+
+/// A track of a recording.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TrackId(pub u32);
+
+/// What a track holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Holds {
+    /// Slices and instants.
+    Slices,
+    /// Values in bytes.
+    Bytes,
+    /// Values that count things.
+    Counts,
+}
+
+/// A name of slices and instants.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct NameId(pub u32);
+
+/// What was recorded.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Recording {
+    /// The tracks, by their number: the name of the group, that of the track, and what it holds.
+    pub tracks: Vec<(String, String, Holds)>,
+    /// The names, by their number.
+    pub names: Vec<String>,
+    /// Slices, in the order in which they ended.
+    pub slices: Vec<Slice>,
+    /// Instants.
+    pub instants: Vec<Instant>,
+    /// Values, which hold until the next of their track.
+    pub values: Vec<Value>,
+    /// Slices, instants and values that the limits left out.
+    pub left_out: u64,
+}
+
+/// A slice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slice {
+    /// Where it is.
+    pub track: TrackId,
+    /// Its name.
+    pub name: NameId,
+    /// Its begin.
+    pub from: Ps,
+    /// Its end.
+    pub to: Ps,
+}
+
+/// An instant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Instant {
+    /// Where it is.
+    pub track: TrackId,
+    /// Its name.
+    pub name: NameId,
+    /// Its time.
+    pub at: Ps,
+}
+
+/// A value of a track.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Value {
+    /// The track.
+    pub track: TrackId,
+    /// From when on it holds.
+    pub at: Ps,
+    /// The value.
+    pub value: i64,
+}
+
+/// The group of tracks that [`Recorder::watch_locks`] fills.
+pub const LOCK_WAITS: &str = "Lock waits";
+
+#[derive(Debug)]
+struct State {
+    recording: Recording,
+    tracks: BTreeMap<(String, String, Holds), TrackId>,
+    names: BTreeMap<String, NameId>,
+    limits: Limits,
+}
+
+impl Default for Limits {
+    /// All of a run, up to four million events: about 100 MB.
+    fn default() -> Limits {
+        Limits { window: 0..Ps::MAX, events: 4_000_000 }
+    }
+}
+
+impl State {
+    /// Whether an event at `at` is kept. One that is not is counted.
+    fn keeps(&mut self, at: Ps) -> bool {
+        let kept = &self.recording;
+        let count = kept.slices.len() + kept.instants.len() + kept.values.len();
+        let keeps = self.limits.window.contains(&at) && count < self.limits.events;
+        self.recording.left_out += u64::from(!keeps);
+        keeps
+    }
+}
+
+/// The name of locks of a rank by its level.
+fn lock_name(level: u8) -> String {
+    const fn of<R: Rank>() -> (u8, &'static str) {
+        (R::LEVEL, R::NAME)
+    }
+    let ranks = [
+        of::<rank::Alien>(),
+        of::<rank::NodeList>(),
+        of::<rank::Heap>(),
+        of::<rank::PageList>(),
+        of::<rank::RemoteFree>(),
+        of::<rank::Barn>(),
+        of::<rank::Zone>(),
+        of::<rank::Debug>(),
+    ];
+    let name = ranks.into_iter().find(|rank| rank.0 == level);
+    name.map_or_else(|| format!("lock of level {level}"), |rank| rank.1.into())
+}
+
+impl Recorder {
+    /// A recorder that is on.
+    pub fn new(limits: Limits) -> Recorder {
+        let (tracks, names) = (BTreeMap::new(), BTreeMap::new());
+        Recorder(Some(Rc::new(RefCell::new(State {
+            recording: Recording::default(),
+            tracks,
+            names,
+            limits,
+        }))))
+    }
+
+    /// Whether it records.
+    #[inline]
+    pub fn is_on(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// The track of slices of this name in the group of tracks; it is added if there is none.
+    pub fn track(&self, group: &str, name: impl FnOnce() -> String) -> TrackId {
+        self.track_of(group, name, Holds::Slices)
+    }
+
+    /// The track of this name that holds slices or values; it is added if there is none.
+    pub fn track_of(&self, group: &str, name: impl FnOnce() -> String, holds: Holds) -> TrackId {
+        let Some(state) = &self.0 else { return TrackId::default() };
+        let state = &mut *state.borrow_mut();
+        let key = (group.to_string(), name(), holds);
+        *state.tracks.entry(key).or_insert_with_key(|key| {
+            state.recording.tracks.push(key.clone());
+            TrackId(state.recording.tracks.len() as u32 - 1)
+        })
+    }
+
+    /// The number of a name.
+    pub fn name(&self, name: impl FnOnce() -> String) -> NameId {
+        let Some(state) = &self.0 else { return NameId::default() };
+        let state = &mut *state.borrow_mut();
+        *state.names.entry(name()).or_insert_with_key(|name| {
+            state.recording.names.push(name.clone());
+            NameId(state.recording.names.len() as u32 - 1)
+        })
+    }
+
+    /// A slice that ended.
+    #[inline]
+    pub fn slice(&self, track: TrackId, name: NameId, from: Ps, to: Ps) {
+        let Some(state) = &self.0 else { return };
+        let mut state = state.borrow_mut();
+        if state.keeps(to) {
+            state.recording.slices.push(Slice { track, name, from, to });
+        }
+    }
+
+    /// Something that happened at one moment.
+    #[inline]
+    pub fn instant(&self, track: TrackId, name: NameId, at: Ps) {
+        let Some(state) = &self.0 else { return };
+        let mut state = state.borrow_mut();
+        if state.keeps(at) {
+            state.recording.instants.push(Instant { track, name, at });
+        }
+    }
+
+    /// A value that holds from `at` on.
+    #[inline]
+    pub fn value(&self, track: TrackId, at: Ps, value: i64) {
+        let Some(state) = &self.0 else { return };
+        let mut state = state.borrow_mut();
+        if state.keeps(at) {
+            state.recording.values.push(Value { track, at, value });
+        }
+    }
+
+    /// Records each wait for a lock on the machine that is entered: a track for each CPU in the group
+    /// [`LOCK_WAITS`], a slice for each wait, named by the lock.
+    pub fn watch_locks(&self) {
+        if !self.is_on() {
+            return;
+        }
+        let recorder = self.clone();
+        Timed::watch_locks(move |wait| {
+            let track = recorder.track(LOCK_WAITS, || format!("CPU {}", wait.cpu.0));
+            let name = recorder.name(|| lock_name(wait.level));
+            recorder.slice(track, name, wait.from, wait.to);
+        });
+    }
+
+    /// The recording so far; the recorder goes on without its tracks.
+    pub fn take(&self) -> Recording {
+        let Some(state) = &self.0 else { return Recording::default() };
+        let state = &mut *state.borrow_mut();
+        state.tracks.clear();
+        state.names.clear();
+        std::mem::take(&mut state.recording)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use slablab_model::{Costs, Hardware, MachineSpec, Paths, TimedMachine};
+    use slablab_platform::{CpuId, Lock, Platform};
+
+    #[test]
+    fn a_recorder_that_is_off_makes_no_name() {
+        let recorder = Recorder::default();
+        let track = recorder.track("CPUs", || panic!("a name is made"));
+        let name = recorder.name(|| panic!("a name is made"));
+        recorder.slice(track, name, 1, 2);
+        assert_eq!(recorder.take(), Recording::default());
+    }
+
+    /// Two CPUs take one lock at once: the second has it when the first gives it back.
+    #[test]
+    fn a_wait_for_a_lock_is_a_slice() {
+        let each = vec![0, 1];
+        let hardware =
+            Hardware { core: each.clone(), llc: each.clone(), socket: each, costs: Costs::default() };
+        let spec = MachineSpec::uniform(2, 1, 1 << 30);
+        let mut machine = TimedMachine::new(spec, hardware, Paths::default()).expect("a machine");
+        let recorder = Recorder::new(Limits::default());
+        machine.enter(|| {
+            recorder.watch_locks();
+            let lock = Rc::new(<Timed as Platform>::Lock::<rank::Zone, u64>::new(0));
+            for cpu in 0..2 {
+                let lock = lock.clone();
+                Timed::spawn(CpuId(cpu), 0, move || {
+                    let _held = lock.lock();
+                    Timed::charge(100);
+                });
+            }
+            assert_eq!(Timed::run(), []);
+        });
+        let found = recorder.take();
+        assert_eq!(found.tracks, [(LOCK_WAITS.into(), "CPU 1".into(), Holds::Slices)]);
+        assert_eq!(found.names, ["zone->lock"]);
+        assert_eq!(found.slices, [Slice { track: TrackId(0), name: NameId(0), from: 0, to: 100 }]);
+    }
+
+    #[test]
+    fn what_the_limits_leave_out_is_counted() {
+        let recorder = Recorder::new(Limits { window: 10..20, events: 3 });
+        let (track, name) = (recorder.track("CPUs", || "CPU 0".into()), recorder.name(|| "task".into()));
+        assert_eq!(recorder.track("CPUs", || "CPU 0".into()), track);
+        recorder.slice(track, name, 0, 9);
+        recorder.slice(track, name, 9, 10);
+        recorder.instant(track, name, 19);
+        recorder.value(track, 20, 1);
+        recorder.value(track, 19, 2);
+        recorder.value(track, 19, 3);
+        let found = recorder.take();
+        assert_eq!((found.slices.len(), found.instants.len(), found.values.len()), (1, 1, 1));
+        assert_eq!((found.left_out, found.tracks.len(), found.names.len()), (3, 1, 1));
+    }
+}
