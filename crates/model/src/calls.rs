@@ -94,10 +94,10 @@ impl Drop for Running<'_> {
 fn suspend() {
     let yielder = YIELDER.get();
     assert!(!yielder.is_null(), "outside of a call nothing can wait");
-    // SAFETY: the first line of the running call's coroutine set the pointer to its own yielder. The line below
-    // set it again after each suspension. `Running` put it back after each call of another machine that ran
-    // inside of the call. So the yielder is that of the call that runs now. The coroutine's function, which
-    // borrows the yielder, returns after the call does.
+    // SAFETY: the first line of the running call's coroutine set the pointer to its own yielder. The line
+    // below set it again after each suspension. `Running` put it back after each call of another machine that
+    // ran inside of the call. So the yielder is that of the call that runs now. The coroutine's function,
+    // which borrows the yielder, returns after the call does.
     unsafe { (*yielder).suspend(()) };
     YIELDER.set(yielder);
 }
@@ -181,11 +181,6 @@ impl Calls {
         slot.call.cpu.set(cpu);
         drop(slots);
         self.enqueue((at, cpu.0, id));
-    }
-
-    /// The CPU of a call that does not run.
-    pub(crate) fn cpu_of(&self, CallId(id): CallId) -> CpuId {
-        self.slots.borrow()[id as usize].call.cpu.get()
     }
 
     /// Whether the machine's scope ends: no call continues any more.

@@ -16,6 +16,9 @@ use slablab_platform::CpuId;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 
+/// A call that waits for a lock, and its CPU.
+type Waiter = (CallId, u16);
+
 /// Calls that wait for a lock, and when it is free.
 #[derive(Debug, Default)]
 pub struct Waiters {
@@ -23,7 +26,8 @@ pub struct Waiters {
     taken: Cell<bool>,
     /// The next holder: the lock is on its way to it.
     promised: Cell<Option<CallId>>,
-    waiting: RefCell<VecDeque<CallId>>,
+    /// The calls that queue, and the CPU of each.
+    waiting: RefCell<VecDeque<Waiter>>,
     /// When it was taken, and when given back.
     since: Cell<Ps>,
     free_at: Cell<Ps>,
@@ -50,7 +54,7 @@ struct Place<'a>(&'a Waiters, CallId);
 impl Drop for Place<'_> {
     fn drop(&mut self) {
         let Place(waiters, me) = self;
-        waiters.waiting.borrow_mut().retain(|call| call != me);
+        waiters.waiting.borrow_mut().retain(|(call, _)| call != me);
         if waiters.promised.get() == Some(*me) {
             waiters.promised.set(None);
         }
@@ -104,11 +108,9 @@ impl Clocks {
         } else {
             waiters.free_at.get()
         };
-        let waiting = waiters.waiting.borrow().len() as u64;
-        if let Some(next) = self.next_holder(waiters) {
-            let cpu = self.calls.cpu_of(next);
+        if let Some((next, cpu, at)) = self.next_holder(waiters, now) {
             waiters.promised.set(Some(next));
-            self.calls.unpark(next, cpu, now + self.handover(waiters.holder.get(), cpu.0, waiting));
+            self.calls.unpark(next, CpuId(cpu), at);
         }
     }
 
@@ -132,13 +134,25 @@ impl Clocks {
         let me = self.calls.running().expect("calls alone wait for locks");
         let place = Place(waiters, me);
         if waiters.is_busy() {
-            waiters.waiting.borrow_mut().push_back(me);
-            self.calls.park();
-            assert_eq!(waiters.promised.get(), Some(me), "a call was unparked that waits for a lock");
-        } else {
+            waiters.waiting.borrow_mut().push_back((me, cpu.0));
+            self.await_promise(waiters, me);
+        } else if self.hardware.costs.handover == Handover::Queued {
             waiters.promised.set(Some(me));
-            let price = self.handover(waiters.holder.get(), cpu.0, 1);
+            let price = self.caches.between(waiters.holder.get(), cpu.0);
             self.calls.wait_until(waiters.free_at.get() + price, cpu);
+        } else {
+            // The calls that come until the lock is free compete for it too.
+            waiters.promised.set(Some(me));
+            self.calls.wait_until(waiters.free_at.get(), cpu);
+            waiters.waiting.borrow_mut().push_front((me, cpu.0));
+            match self.next_holder(waiters, waiters.free_at.get()) {
+                Some((next, to, at)) if next != me => {
+                    waiters.promised.set(Some(next));
+                    self.calls.unpark(next, CpuId(to), at);
+                    self.await_promise(waiters, me);
+                }
+                next => self.calls.wait_until(next.map_or(0, |(_, _, at)| at), cpu),
+            }
         }
         std::mem::forget(place);
         let word = &self.lines.borrow()[lines.word.0 as usize];
@@ -157,34 +171,37 @@ impl Clocks {
         }
     }
 
-    /// The price of a lock that goes from one CPU to another while `waiting` calls wait, the next holder
-    /// among them.
-    fn handover(&self, from: u16, to: u16, waiting: u64) -> Ps {
-        let one = self.caches.between(from, to);
-        match self.hardware.costs.handover {
+    /// The running call parks until the lock is promised to it.
+    fn await_promise(&self, waiters: &Waiters, me: CallId) {
+        self.calls.park();
+        assert_eq!(waiters.promised.get(), Some(me), "a call was unparked that waits for a lock");
+    }
+
+    /// Takes the next holder from the queue: the first, or with unfair locks one of the nearest. With it come
+    /// its CPU, and when it has the lock if the lock is given back at `now`.
+    fn next_holder(&self, waiters: &Waiters, now: Ps) -> Option<(CallId, u16, Ps)> {
+        let mut waiting = waiters.waiting.borrow_mut();
+        let (from, count) = (waiters.holder.get(), waiting.len() as Ps);
+        let price = |waiter: &Waiter| self.caches.between(from, waiter.1);
+        let mut at = 0;
+        if self.hardware.costs.handover == Handover::TestAndSet && count > 1 {
+            let nearest = waiting.iter().map(price).min()?;
+            let near = waiting.iter().filter(|waiter| price(waiter) == nearest).count() as u64;
+            let (seed, drawn) = crate::world::split_mix(self.random.get());
+            self.random.set(seed);
+            let places = waiting.iter().enumerate().filter(|(_, waiter)| price(waiter) == nearest);
+            at = places.map(|(place, _)| place).nth((drawn % near) as usize)?;
+        }
+        let next = waiting.remove(at)?;
+        let one = price(&next);
+        let price = match self.hardware.costs.handover {
             Handover::Queued => one,
             // Every waiter reads the word again after it was written: the next holder is served in the middle
             // of them.
-            Handover::Ticket => one * (waiting + 1) / 2,
+            Handover::Ticket => one * (count + 1) / 2,
             // The holder needs the line back before it can write it.
-            Handover::TestAndSet => one + one * (waiting + 1) / 2,
-        }
-    }
-
-    /// Which waiter is next: the first, or with unfair locks one of the nearest.
-    fn next_holder(&self, waiters: &Waiters) -> Option<CallId> {
-        let mut waiting = waiters.waiting.borrow_mut();
-        if self.hardware.costs.handover != Handover::TestAndSet || waiting.len() < 2 {
-            return waiting.pop_front();
-        }
-        let from = waiters.holder.get();
-        let price = |call: &CallId| self.caches.between(from, self.calls.cpu_of(*call).0);
-        let nearest = waiting.iter().map(price).min()?;
-        let near = waiting.iter().filter(|call| price(call) == nearest).count() as u64;
-        let (seed, drawn) = crate::world::split_mix(self.random.get());
-        self.random.set(seed);
-        let at = waiting.iter().enumerate().filter(|(_, call)| price(call) == nearest);
-        let at = at.map(|(at, _)| at).nth((drawn % near) as usize)?;
-        waiting.remove(at)
+            Handover::TestAndSet => one + one * (count + 1) / 2,
+        };
+        Some((next.0, next.1, now + price))
     }
 }
