@@ -84,6 +84,7 @@ costs! {
     copy_kib: Time,
     tlb_miss: Time,
     tlb_entries: Number,
+    tlb_page_bytes: Bytes,
     handover: Kind,
     syscall: Time,
     switch_mm: Time,
@@ -96,6 +97,9 @@ costs! {
     fork: Time,
     exit: Time,
 }
+
+/// Costs that a file may leave out. Without `tlb_page_bytes` the kernel's direct map has pages of 2 MiB.
+const OPTIONAL: [&str; 1] = ["tlb_page_bytes"];
 
 /// Longest time of one cost: a second.
 const NS_MAX: f64 = 1e9;
@@ -164,13 +168,14 @@ pub(crate) fn read(doc: &Doc<'_>, whole: &Value<'_>) -> Read<Priced> {
     let table = doc.table(whole, "costs", "a table [costs]")?;
     let names: Vec<&str> = COSTS.iter().map(|cost| cost.name).collect();
     doc.known(table, &names)?;
-    let missing: Vec<&str> = names.iter().copied().filter(|name| table.get(*name).is_none()).collect();
+    let missing: Vec<&str> =
+        names.iter().copied().filter(|name| table.get(*name).is_none() && !OPTIONAL.contains(name)).collect();
     if !missing.is_empty() {
         return Err(doc.bad(whole, format!("[costs] has no {}: expected every cost", missing.join(", "))));
     }
     let mut priced = Priced::default();
     for cost in COSTS {
-        let value = &table[cost.name];
+        let Some(value) = table.get(cost.name) else { continue };
         let place = place(&mut priced.costs, cost.name).expect("every cost has a place");
         let source = |distance, text| Source { cost: cost.name, distance, text };
         match place {
@@ -201,6 +206,11 @@ fn check(doc: &Doc<'_>, table: &DeTable<'_>, costs: &Costs) -> Read<()> {
     }
     if costs.tlb_entries == 0 {
         return bad("tlb_entries", "expected at least 1");
+    }
+    if table.get("tlb_page_bytes").is_some()
+        && (!costs.tlb_page_bytes.is_power_of_two() || costs.tlb_page_bytes < 4096)
+    {
+        return bad("tlb_page_bytes", "expected a power of two from 4096 on");
     }
     Ok(())
 }

@@ -9,6 +9,7 @@ fn costs() -> String {
     for cost in COSTS {
         let value = match (cost.name, cost.unit) {
             ("line_bytes", _) => "{ number = 64, source = \"assumed\" }".into(),
+            ("tlb_page_bytes", _) => "{ bytes = 4096, source = \"assumed: a reason\" }".into(),
             (_, "ns by distance") => {
                 "{ 10 = { ns = 80, source = \"assumed\" }, 20 = { ns = 120.5, source = \"a document\" } }"
                     .into()
@@ -111,11 +112,14 @@ fn costs_that_are_no_costs_are_refused() {
     refuse_one("l1_bytes", "{ bytes = 1.5, source = \"a\" }", "expected bytes");
     refuse_one("line_bytes", "{ number = 48, source = \"a\" }", "expected a power of two");
     refuse_one("tlb_entries", "{ number = 0, source = \"a\" }", "expected at least 1");
+    refuse_one("tlb_page_bytes", "{ bytes = 3000, source = \"a\" }", "expected a power of two");
     refuse_one("handover", "{ kind = \"fifo\", source = \"a\" }", "expected \"test-and-set\" or \"ticket\"");
     refuse_one("memory", "{ 20 = { ns = 1, source = \"a\" } }", "memory has no price at distance 10");
     refuse_one("memory", "{ 0 = { ns = 1, source = \"a\" } }", "0 is no node distance");
     refuse_one("memory", "{}", "memory has no price at distance 10");
     let whole = costs();
+    let page = whole.lines().find(|line| line.starts_with("tlb_page_bytes")).expect("a cost");
+    assert!(MachineFile::parse(&whole.replace(page, "")).is_ok(), "pages of 2 MiB need not be said");
     refuse(
         &whole.replace("syscall =", "syscal ="),
         line_of("syscall"),
