@@ -91,8 +91,8 @@ fn hand_overs_cost_by_kind_and_waiters() {
     };
     for waiters in [&[1][..], &[1, 2, 3], &[1, 4, 5, 6, 7]] {
         check(Handover::Queued, waiters, 1);
-        check(Handover::Ticket, waiters, (waiters.len() as Ps + 1) / 2);
-        check(Handover::TestAndSet, waiters, 1 + (waiters.len() as Ps + 1) / 2);
+        check(Handover::Ticket, waiters, (waiters.len() as Ps).div_ceil(2));
+        check(Handover::TestAndSet, waiters, 1 + (waiters.len() as Ps).div_ceil(2));
     }
 }
 

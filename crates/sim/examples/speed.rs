@@ -4,8 +4,9 @@
 //! cargo run --release -p slablab-sim --example speed
 //! ```
 //!
-//! Each CPU runs one call. `pair` allocates and frees one object, `batch` 32 at a time, `one-way` allocates on
-//! one CPU and frees on the next. Calls let earlier ones go first after each pair, batch or object.
+//! Each CPU runs one call. `pair` allocates and frees one object, `batch` 32 objects at a time, `one-way`
+//! allocates on one CPU and frees on the next. Calls let earlier ones go first after each pair, batch or
+//! object.
 
 use slablab_model::{Addr, CallId, Costs, Hardware, MachineSpec, Timed, TimedMachine};
 use slablab_platform::{CpuId, Gfp};
