@@ -23,19 +23,24 @@ impl fmt::Display for Bad {
 
 impl std::error::Error for Bad {}
 
-pub(crate) type Read<T> = std::result::Result<T, Bad>;
-pub(crate) type Value<'i> = Spanned<DeValue<'i>>;
+/// A value of a file, or what is wrong with it.
+pub type Read<T> = std::result::Result<T, Bad>;
+/// A value with its place.
+pub type Value<'i> = Spanned<DeValue<'i>>;
 
 /// Nearest names that a message has at most.
 const NEAREST: usize = 3;
 
 /// The text of a file, to find lines in.
 #[derive(Clone, Copy)]
-pub(crate) struct Doc<'i>(&'i str);
+pub struct Doc<'i>(&'i str);
 
 impl<'i> Doc<'i> {
     /// Understands the text as TOML.
-    pub(crate) fn parse(text: &'i str) -> Read<(Doc<'i>, DeTable<'i>)> {
+    ///
+    /// # Errors
+    /// What is no TOML, with its line.
+    pub fn parse(text: &'i str) -> Read<(Doc<'i>, DeTable<'i>)> {
         let doc = Doc(text);
         match DeTable::parse(text) {
             Ok(table) => Ok((doc, table.into_inner())),
@@ -44,7 +49,7 @@ impl<'i> Doc<'i> {
     }
 
     /// An error about the line of a value.
-    pub(crate) fn bad(&self, value: &Value<'_>, what: impl fmt::Display) -> Bad {
+    pub fn bad(&self, value: &Value<'_>, what: impl fmt::Display) -> Bad {
         self.bad_at(value.span().start, what)
     }
 
@@ -54,7 +59,10 @@ impl<'i> Doc<'i> {
     }
 
     /// Refuses a name that is not one of `names`.
-    pub(crate) fn known(&self, table: &DeTable<'_>, names: &[&str]) -> Read<()> {
+    ///
+    /// # Errors
+    /// A name that is none of them, with the nearest ones.
+    pub fn known(&self, table: &DeTable<'_>, names: &[&str]) -> Read<()> {
         for key in table.keys() {
             let name = key.get_ref().as_ref();
             if names.contains(&name) {
@@ -71,7 +79,10 @@ impl<'i> Doc<'i> {
     }
 
     /// A number within limits.
-    pub(crate) fn number(&self, value: &Value<'_>, name: &str, limits: RangeInclusive<u64>) -> Read<u64> {
+    ///
+    /// # Errors
+    /// Another value, with its line.
+    pub fn number(&self, value: &Value<'_>, name: &str, limits: RangeInclusive<u64>) -> Read<u64> {
         let number =
             value.get_ref().as_integer().and_then(|n| u64::from_str_radix(n.as_str(), n.radix()).ok());
         number.filter(|number| limits.contains(number)).ok_or_else(|| {
@@ -81,7 +92,10 @@ impl<'i> Doc<'i> {
     }
 
     /// A number of bytes, plain or as a text like "64G".
-    pub(crate) fn bytes(&self, value: &Value<'_>, name: &str) -> Read<u64> {
+    ///
+    /// # Errors
+    /// Another value, with its line.
+    pub fn bytes(&self, value: &Value<'_>, name: &str) -> Read<u64> {
         let bytes = match value.get_ref() {
             DeValue::String(text) => bytes(text),
             DeValue::Integer(n) => u64::from_str_radix(n.as_str(), n.radix()).ok(),
@@ -94,7 +108,10 @@ impl<'i> Doc<'i> {
     }
 
     /// A text that is not empty.
-    pub(crate) fn text(&self, value: &Value<'_>, name: &str) -> Read<String> {
+    ///
+    /// # Errors
+    /// Another value, with its line.
+    pub fn text(&self, value: &Value<'_>, name: &str) -> Read<String> {
         let text = value.get_ref().as_str().map(str::trim).filter(|text| !text.is_empty());
         text.map(String::from).ok_or_else(|| {
             self.bad(value, format!("{name} = {}: expected a text in quotes", shown(value.get_ref())))
@@ -102,7 +119,10 @@ impl<'i> Doc<'i> {
     }
 
     /// One of several words.
-    pub(crate) fn word<T: Copy>(&self, value: &Value<'_>, name: &str, words: &[(&str, T)]) -> Read<T> {
+    ///
+    /// # Errors
+    /// Another value, with its line.
+    pub fn word<T: Copy>(&self, value: &Value<'_>, name: &str, words: &[(&str, T)]) -> Read<T> {
         let given = value.get_ref().as_str();
         let found = words.iter().find(|(word, _)| given == Some(*word));
         found.map(|(_, meaning)| *meaning).ok_or_else(|| {
@@ -113,19 +133,20 @@ impl<'i> Doc<'i> {
     }
 
     /// A table.
-    pub(crate) fn table<'v>(
-        &self,
-        value: &'v Value<'i>,
-        name: &str,
-        expected: &str,
-    ) -> Read<&'v DeTable<'i>> {
+    ///
+    /// # Errors
+    /// Another value, with its line.
+    pub fn table<'v>(&self, value: &'v Value<'i>, name: &str, expected: &str) -> Read<&'v DeTable<'i>> {
         value.get_ref().as_table().ok_or_else(|| {
             self.bad(value, format!("{name} = {}: expected {expected}", shown(value.get_ref())))
         })
     }
 
     /// The elements of an array.
-    pub(crate) fn array<'v>(
+    ///
+    /// # Errors
+    /// Another value, with its line.
+    pub fn array<'v>(
         &self,
         value: &'v Value<'i>,
         name: &str,
@@ -141,7 +162,7 @@ impl<'i> Doc<'i> {
 }
 
 /// A value as the file has it.
-pub(crate) fn shown(value: &DeValue<'_>) -> String {
+pub fn shown(value: &DeValue<'_>) -> String {
     match value {
         DeValue::String(text) => format!("{text:?}"),
         DeValue::Integer(number) => number.to_string(),

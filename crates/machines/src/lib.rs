@@ -8,14 +8,14 @@
 //! | `machine` | a whole file as the model's machine |
 //! | `installed` | the machines that come with the program |
 //! | [`list`] | those as a table, CSV and JSON |
-//! | `doc`, `cpus` | TOML with positions; CPU lists |
+//! | [`doc`], `cpus` | TOML with positions, for experiments too; CPU lists |
 //!
 //! docs/model.md explains each cost. Nothing here reads a clock or the host's hardware.
 #![forbid(unsafe_code)]
 
 mod costs;
 mod cpus;
-mod doc;
+pub mod doc;
 mod file;
 mod installed;
 pub mod list;
