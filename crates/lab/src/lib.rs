@@ -2,6 +2,7 @@
 //!
 //! | module | contents |
 //! |---|---|
+//! | [`experiment`] | cells of machine, engine and parameters on modelled machines |
 //! | [`explain`] | the part of each policy in the difference between two presets |
 //! | [`import`] | a recording becomes a trace |
 //! | [`machine`] | which machine to model: from the recording, a dump, a file |
@@ -12,6 +13,7 @@
 //! The lab reads files and may depend on every other crate. Only the program and the Python package depend on
 //! the lab.
 
+pub mod experiment;
 pub mod explain;
 pub mod import;
 pub mod machine;

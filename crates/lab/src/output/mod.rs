@@ -1,8 +1,10 @@
 //! The answers as text tables, pages, JSON, CSV. A fact has one name in all of them.
 
 mod comparison;
+mod experiment;
 mod explain;
 mod replay;
+mod reproduce;
 mod trace;
 mod verify;
 
@@ -10,10 +12,15 @@ pub use comparison::{
     comparison_avg_std, comparison_csv, comparison_json, comparison_markdown, comparison_mmtests,
     comparison_table,
 };
+pub use experiment::{
+    experiment_avg_std, experiment_csv, experiment_description, experiment_json, experiment_markdown,
+    experiment_mmtests, experiment_table, experiments_list, workload_description,
+};
 pub use explain::{explain_json, explain_page, explain_table};
 pub use replay::{
     MARK_ABOVE_PERCENT, cache_csv, cache_json, cache_table, caches_csv, caches_table, engines_table, remarks,
     replay_json, replay_page,
 };
+pub use reproduce::{reproduce_csv, reproduce_json, reproduce_markdown, reproduce_table};
 pub use trace::write_perfetto;
 pub use verify::{verify_csv, verify_json, verify_page, verify_table};

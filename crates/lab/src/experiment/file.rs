@@ -1,0 +1,233 @@
+//! Experiment files (TOML): what they may say, read with lines.
+//!
+//! ```toml
+//! name = "2026"
+//! title = "one line for `slablab run --list`"
+//! machines = ["numa8", "mine.toml"]      # installed, or files in the experiment's folder
+//! engines = ["slub@6.18", "slub@7.0"]    # the first is the base of comparisons
+//! workload = "ublk"
+//! repeats = 5
+//! seed = 1
+//! [parameters]                           # a list is swept: every combination is a cell
+//! depth = [64, 128]
+//! ```
+//!
+//! docs/run.md has the rest: published figures and what is expected of cells.
+
+use super::rows::{Cells, Expect, Fitted, Published, float, metric, near, value};
+use super::workload::{Size, Value, Workload};
+use super::workloads::{WORKLOADS, find};
+use slablab_machines::Bad;
+use slablab_machines::doc::{Doc, Read, Value as Toml};
+use slablab_slabs::Preset;
+use std::collections::BTreeSet;
+use toml::de::{DeTable, DeValue};
+
+/// The most repeats of a cell, and the most values of one parameter.
+const REPEATS_MAX: u64 = 10_000;
+const VALUES_MAX: usize = 1_000;
+
+const NAMES: &[&str] = &[
+    "name",
+    "title",
+    "source",
+    "machines",
+    "engines",
+    "workload",
+    "parameters",
+    "size",
+    "repeats",
+    "seed",
+    "metric",
+    "noise_percent",
+    "fitted",
+    "published",
+    "expect",
+];
+
+/// An experiment file.
+#[derive(Clone)]
+pub struct ExperimentFile {
+    /// Its name.
+    pub name: String,
+    /// What it shows, in one line.
+    pub title: String,
+    /// Where its published figures are from.
+    pub source: Option<String>,
+    /// Machines: installed names, or paths from the experiment's folder.
+    pub machines: Vec<String>,
+    /// The line of each machine.
+    pub machine_lines: Vec<usize>,
+    /// Engines, as the file writes them.
+    pub engines: Vec<(String, Preset)>,
+    /// What runs.
+    pub workload: &'static dyn Workload,
+    /// The values of the parameters that the file names.
+    pub parameters: Vec<(&'static str, Vec<Value>)>,
+    /// How long runs are.
+    pub size: Size,
+    /// Runs of each cell.
+    pub repeats: u32,
+    /// From which the seed of each repeat is derived.
+    pub seed: u64,
+    /// The place of the main metric in [`Workload::metrics`].
+    pub metric: usize,
+    /// Differences of means below this cannot be told on a real machine.
+    pub noise_percent: f64,
+    /// The one parameter that was fitted.
+    pub fitted: Option<Fitted>,
+    /// Published figures.
+    pub published: Vec<Published>,
+    /// Relations between cells that the published figures show.
+    pub expect: Vec<Expect>,
+    /// The text of the file.
+    pub text: String,
+}
+
+impl ExperimentFile {
+    /// Understands the text of an experiment file.
+    ///
+    /// # Errors
+    /// What cannot be understood or contradicts itself, with its line.
+    pub fn parse(text: &str) -> Read<ExperimentFile> {
+        let (doc, table) = Doc::parse(text)?;
+        doc.known(&table, NAMES)?;
+        let reader = Reader { doc, table: &table };
+        let workload = reader.workload()?;
+        let metric = |name: Option<&Toml<'_>>| name.map_or(Ok(0), |name| metric(&doc, workload, name));
+        let machines = reader.names("machines", "machines = [\"numa8\"]")?;
+        let mut file = ExperimentFile {
+            name: doc.text(reader.needed("name", "name = \"mine\"")?, "name")?,
+            title: doc.text(reader.needed("title", "title = \"what it shows\"")?, "title")?,
+            source: table.get("source").map(|value| doc.text(value, "source")).transpose()?,
+            machine_lines: doc
+                .array(&table["machines"], "machines")?
+                .map(|one| doc.bad(one, "").line)
+                .collect(),
+            machines,
+            engines: reader.engines()?,
+            workload,
+            parameters: reader.parameters(workload)?,
+            size: match table.get("size") {
+                Some(value) => doc.word(value, "size", &Size::NAMES)?,
+                None => Size::default(),
+            },
+            repeats: reader.number("repeats", 1..=REPEATS_MAX, 5)? as u32,
+            seed: reader.number("seed", 0..=i64::MAX as u64, 1)?,
+            metric: metric(table.get("metric"))?,
+            noise_percent: match table.get("noise_percent") {
+                Some(value) => float(&doc, value, "noise_percent", 0.0..=100.0)?,
+                None => 1.0,
+            },
+            fitted: None,
+            published: Vec::new(),
+            expect: Vec::new(),
+            text: text.to_string(),
+        };
+        let cells = Cells {
+            workload,
+            machines: &file.machines,
+            engines: &file.engines,
+            parameters: &file.parameters,
+            metric: file.metric,
+        };
+        let fitted = table.get("fitted").map(|value| cells.fitted(&doc, value)).transpose()?;
+        let published = rows(&doc, &table, "published", |value| cells.published(&doc, value))?;
+        let expect = rows(&doc, &table, "expect", |value| cells.expect(&doc, value, &published))?;
+        (file.fitted, file.published, file.expect) = (fitted, published, expect);
+        Ok(file)
+    }
+
+    /// The place of the parameter's swept values, if the file names it.
+    pub fn swept(&self, name: &str) -> Option<&[Value]> {
+        self.parameters.iter().find(|(named, _)| *named == name).map(|(_, values)| &values[..])
+    }
+}
+
+/// The fields of the whole file.
+struct Reader<'r, 'i> {
+    doc: Doc<'i>,
+    table: &'r DeTable<'i>,
+}
+
+impl<'r, 'i> Reader<'r, 'i> {
+    fn needed(&self, name: &str, example: &str) -> Read<&'r Toml<'i>> {
+        let missing = || Bad { line: 1, what: format!("the experiment has no {name}: expected {example}") };
+        self.table.get(name).ok_or_else(missing)
+    }
+
+    fn number(&self, name: &str, limits: std::ops::RangeInclusive<u64>, default: u64) -> Read<u64> {
+        self.table.get(name).map_or(Ok(default), |value| self.doc.number(value, name, limits))
+    }
+
+    /// A list of different texts.
+    fn names(&self, name: &str, example: &str) -> Read<Vec<String>> {
+        let value = self.needed(name, example)?;
+        let mut seen = BTreeSet::new();
+        let mut names = Vec::new();
+        for element in self.doc.array(value, name)? {
+            let text = self.doc.text(element, name)?;
+            if !seen.insert(text.clone()) {
+                return Err(self.doc.bad(element, format!("{name}: {text} is there twice")));
+            }
+            names.push(text);
+        }
+        if names.is_empty() {
+            return Err(self.doc.bad(value, format!("{name} is empty: expected {example}")));
+        }
+        Ok(names)
+    }
+
+    fn engines(&self) -> Read<Vec<(String, Preset)>> {
+        let names = self.names("engines", "engines = [\"slub@6.18\"]")?;
+        let places = self.doc.array(&self.table["engines"], "engines")?;
+        let parsed = names.into_iter().zip(places).map(|(name, place)| match Preset::parse(&name) {
+            Ok(preset) => Ok((name, preset)),
+            Err(bad) => Err(self.doc.bad(place, format!("engines: {name}: {bad}"))),
+        });
+        parsed.collect()
+    }
+
+    fn workload(&self) -> Read<&'static dyn Workload> {
+        let value = self.needed("workload", "workload = \"micro\"")?;
+        let name = self.doc.text(value, "workload")?;
+        find(&name).ok_or_else(|| {
+            let known = WORKLOADS.iter().map(|workload| workload.name());
+            self.doc.bad(value, format!("workload = {name:?} is not known{}", near(&name, known)))
+        })
+    }
+
+    fn parameters(&self, workload: &dyn Workload) -> Read<Vec<(&'static str, Vec<Value>)>> {
+        let Some(whole) = self.table.get("parameters") else { return Ok(Vec::new()) };
+        let table = self.doc.table(whole, "parameters", "a table [parameters]")?;
+        let names: Vec<&str> = workload.parameters().iter().map(|parameter| parameter.name).collect();
+        self.doc.known(table, &names)?;
+        let mut lists = Vec::new();
+        for parameter in workload.parameters() {
+            let Some(given) = table.get(parameter.name) else { continue };
+            let list: Vec<Value> = match given.get_ref() {
+                DeValue::Array(list) => {
+                    list.iter().map(|one| value(&self.doc, parameter, one)).collect::<Read<_>>()?
+                }
+                _ => vec![value(&self.doc, parameter, given)?],
+            };
+            let different: BTreeSet<&Value> = list.iter().collect();
+            if different.len() != list.len() || list.is_empty() || list.len() > VALUES_MAX {
+                let expected = format!("expected 1 to {VALUES_MAX} different values");
+                return Err(self.doc.bad(given, format!("{}: {expected}", parameter.name)));
+            }
+            lists.push((parameter.name, list));
+        }
+        Ok(lists)
+    }
+}
+
+fn rows<T>(
+    doc: &Doc<'_>,
+    table: &DeTable<'_>,
+    name: &str,
+    row: impl Fn(&Toml<'_>) -> Read<T>,
+) -> Read<Vec<T>> {
+    let Some(value) = table.get(name) else { return Ok(Vec::new()) };
+    doc.array(value, name)?.map(row).collect()
+}

@@ -1,0 +1,177 @@
+//! A folder of results.
+//!
+//! ```text
+//! FOLDER/experiment.toml   the experiment as it was read
+//! FOLDER/machine-0.toml    its first machine as it was read
+//! FOLDER/plan.json         size, repeats, seed, the key of each cell
+//! FOLDER/cells/KEY.json    the runs of one cell: what a run into this folder need not do again
+//! FOLDER/samples.parquet   every number of every run
+//! FOLDER/summary.json      the statistics of each cell
+//! FOLDER/host.json         wall time, host, paths: the only file that differs from run to run
+//! FOLDER/.lock             held by the run that writes here
+//! ```
+//!
+//! Every file appears whole or not at all. So a run that is killed leaves whole cells, and the next one into
+//! the folder goes on behind them.
+
+use super::source::{EXPERIMENT, Experiment, stored_machine};
+use super::workload::Sample;
+use serde_json::{Map, Value, json};
+use slablab_model::LockTimes;
+use slablab_report::error::{At, Error, Result};
+use slablab_workloads::AtomicFile;
+use std::collections::BTreeMap;
+use std::fs::{self, File, TryLockError};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// What the runs of a cell gave: numbers, or how a run ended otherwise.
+pub type Runs = Vec<std::result::Result<Sample, String>>;
+
+const LOCK: &str = ".lock";
+const PLAN: &str = "plan.json";
+const CELLS: &str = "cells";
+
+/// A folder that this process alone writes to.
+#[derive(Debug)]
+pub struct Folder {
+    path: PathBuf,
+    /// Gives the lock back when it is closed, also by the end of the process.
+    _lock: File,
+}
+
+impl Folder {
+    /// Opens a folder to write results to, and makes it if it is not there.
+    ///
+    /// # Errors
+    /// A folder that another process writes to, or that holds other files than results.
+    pub fn open(path: &Path) -> Result<Folder> {
+        let is_ours = path.join(LOCK).exists();
+        if let Ok(mut entries) = fs::read_dir(path)
+            && !is_ours
+            && entries.next().is_some()
+        {
+            let expected = "expected a new or empty folder, or one of earlier results";
+            return Err(Error::new(path, format!("the folder holds other files: {expected}")));
+        }
+        fs::create_dir_all(path.join(CELLS)).at(path)?;
+        let lock = path.join(LOCK);
+        let file = File::options().create(true).append(true).open(&lock).at(&lock)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Folder { path: path.to_path_buf(), _lock: file }),
+            Err(TryLockError::WouldBlock) => {
+                let what = "another slablab runs into this folder: wait for its end, or give another folder";
+                Err(Error::new(path, what))
+            }
+            Err(TryLockError::Error(error)) => Err(Error::new(&lock, error)),
+        }
+    }
+
+    /// Writes the experiment and its machines, as they were read.
+    ///
+    /// # Errors
+    /// What the system refuses.
+    pub fn write_inputs(&self, experiment: &Experiment) -> Result<()> {
+        self.write(EXPERIMENT, experiment.file.text.as_bytes())?;
+        for (at, on) in experiment.machines.iter().enumerate() {
+            self.write(&stored_machine(at), on.text.as_bytes())?;
+        }
+        Ok(())
+    }
+
+    /// Writes the plan.
+    ///
+    /// # Errors
+    /// What the system refuses.
+    pub fn write_plan(&self, plan: &Value) -> Result<()> {
+        self.write_json(PLAN, plan)
+    }
+
+    /// Writes a document.
+    ///
+    /// # Errors
+    /// What the system refuses.
+    pub fn write_json(&self, name: &str, value: &Value) -> Result<()> {
+        self.write(name, slablab_report::json::document(value).as_bytes())
+    }
+
+    /// Writes a file that appears whole or not at all.
+    ///
+    /// # Errors
+    /// What the system refuses.
+    pub fn write(&self, name: &str, bytes: &[u8]) -> Result<()> {
+        let path = self.path.join(name);
+        let mut file = AtomicFile::create(&path).at(&path)?;
+        file.write_all(bytes).at(&path)?;
+        file.commit().at(&path)
+    }
+
+    /// The runs of a cell, if an earlier run finished it.
+    pub fn cell(&self, key: &str) -> Option<Runs> {
+        cell(&self.path, key)
+    }
+
+    /// Keeps the runs of a cell.
+    ///
+    /// # Errors
+    /// What the system refuses.
+    pub fn keep(&self, key: &str, runs: &Runs) -> Result<()> {
+        let runs: Vec<Value> = runs.iter().map(|run| run.as_ref().map_or_else(failed, sample)).collect();
+        self.write_json(&name(key), &json!({ "schema": "slablab.cell.1", "key": key, "runs": runs }))
+    }
+}
+
+/// The plan of a folder of results.
+///
+/// # Errors
+/// A folder without one.
+pub fn plan(folder: &Path) -> Result<Value> {
+    let path = folder.join(PLAN);
+    let text = fs::read_to_string(&path).at(&path)?;
+    serde_json::from_str(&text).at(&path)
+}
+
+/// The runs of a cell in a folder. A file that does not read is as good as none: the cell runs again.
+pub fn cell(folder: &Path, key: &str) -> Option<Runs> {
+    let text = fs::read_to_string(folder.join(name(key))).ok()?;
+    let value: Value = serde_json::from_str(&text).ok()?;
+    if value["key"] != key {
+        return None;
+    }
+    value["runs"].as_array()?.iter().map(run_of).collect()
+}
+
+fn name(key: &str) -> String {
+    format!("{CELLS}/{key}.json")
+}
+
+fn failed(why: &String) -> Value {
+    json!({ "failed": why })
+}
+
+fn sample(sample: &Sample) -> Value {
+    let locks = sample.locks.iter().map(|(name, times)| {
+        let LockTimes { taken, waited, wait, hold } = *times;
+        let times = json!({ "taken": taken, "waited": waited, "wait_ps": wait, "hold_ps": hold });
+        (name.clone(), times)
+    });
+    let locks: Map<String, Value> = locks.collect();
+    json!({ "metrics": sample.metrics, "counters": sample.counters, "locks": locks })
+}
+
+fn run_of(value: &Value) -> Option<std::result::Result<Sample, String>> {
+    if let Some(why) = value.get("failed") {
+        return Some(Err(why.as_str()?.to_string()));
+    }
+    let numbers = |value: &Value| -> Option<BTreeMap<String, u64>> {
+        value.as_object()?.iter().map(|(name, number)| Some((name.clone(), number.as_u64()?))).collect()
+    };
+    let locks = value["locks"].as_object()?.iter().map(|(name, times)| {
+        let number = |what: &str| times[what].as_u64();
+        let (taken, waited) = (number("taken")?, number("waited")?);
+        let (wait, hold) = (number("wait_ps")?, number("hold_ps")?);
+        Some((name.clone(), LockTimes { taken, waited, wait, hold }))
+    });
+    let locks = locks.collect::<Option<_>>()?;
+    Some(Ok(Sample { metrics: numbers(&value["metrics"])?, counters: numbers(&value["counters"])?, locks }))
+}

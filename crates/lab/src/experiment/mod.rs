@@ -1,0 +1,33 @@
+//! Experiments: cells of machine, engine and parameters, each run several times on a modelled machine.
+//!
+//! ```text
+//! experiments/2026.toml ── file ── source ── plan: machines × engines × parameters
+//!                                             │
+//!            workloads: micro, ublk ───────── run: all cells on all cores ── folder: whole cells are kept
+//!                                             │
+//!                                 summary ────┴──── verdict: published beside modelled
+//! ```
+//!
+//! A result depends on the experiment, its machines, the seed and the program alone: not on the host, the
+//! number of threads, or whether a run was interrupted. docs/run.md is the manual.
+
+pub mod file;
+pub mod folder;
+pub mod plan;
+pub mod results;
+pub mod rows;
+pub mod run;
+pub mod source;
+pub mod summary;
+pub mod verdict;
+pub mod workload;
+pub mod workloads;
+
+pub use file::ExperimentFile;
+pub use folder::Folder;
+pub use plan::{Change, Plan};
+pub use results::Results;
+pub use rows::Sign;
+pub use run::{Options, Shard, join, run};
+pub use source::{Experiment, INSTALLED};
+pub use workload::Size;

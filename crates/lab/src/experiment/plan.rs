@@ -1,0 +1,326 @@
+//! Which cells an experiment has, and what identifies their results.
+
+use super::file::ExperimentFile;
+use super::rows::Select;
+use super::source::Experiment;
+use super::workload::{Draws, Estimate, Size, Value, Values};
+use serde_json::{Value as Json, json};
+use sha2::{Digest, Sha256};
+use slablab_machines::Source;
+use slablab_model::{Costs, Hardware};
+use slablab_report::error::{Error, Result};
+use slablab_sim::micro::Setup;
+use std::fmt::Write;
+
+/// Most cells of an experiment.
+const CELLS_MAX: usize = 1_000_000;
+
+/// What the command line changes of an experiment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Change {
+    /// Another size.
+    pub size: Option<Size>,
+    /// Another number of repeats.
+    pub repeats: Option<u32>,
+    /// Another seed.
+    pub seed: Option<u64>,
+    /// Whether each cell is run again with assumed costs halved and doubled.
+    pub sensitivity: bool,
+}
+
+/// A machine, an engine, and a value of every parameter.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cell {
+    /// The machine's place in the experiment.
+    pub machine: usize,
+    /// The engine's place in the experiment.
+    pub engine: usize,
+    /// The parameters.
+    pub values: Values,
+    /// What is changed of the machine's costs.
+    pub scaled: Scaled,
+}
+
+/// A change of a machine's assumed costs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scaled {
+    /// None.
+    Nothing,
+    /// All of them at once.
+    All(Factor),
+    /// One: its place in [`Experiment::assumed`].
+    One(usize, Factor),
+}
+
+/// By what a cost is multiplied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Factor {
+    /// Halved.
+    Half,
+    /// Doubled.
+    Double,
+}
+
+impl Factor {
+    const BOTH: [Factor; 2] = [Factor::Half, Factor::Double];
+
+    fn fraction(self) -> (u64, u64) {
+        match self {
+            Factor::Half => (1, 2),
+            Factor::Double => (2, 1),
+        }
+    }
+
+    fn word(self) -> &'static str {
+        match self {
+            Factor::Half => "halved",
+            Factor::Double => "doubled",
+        }
+    }
+}
+
+/// The cells of an experiment in their order, and how often each runs.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// How long runs are.
+    pub size: Size,
+    /// Runs of each cell whose costs are as given; a cell with other costs runs once.
+    pub repeats: u32,
+    /// The seed.
+    pub seed: u64,
+    /// Whether cells with other costs are there.
+    pub sensitivity: bool,
+    /// The cells; those with costs as given come first.
+    pub cells: Vec<Cell>,
+}
+
+impl Plan {
+    /// The cells of an experiment.
+    ///
+    /// # Errors
+    /// Parameters that contradict each other or a machine, or too many cells.
+    pub fn new(experiment: &Experiment, change: &Change) -> Result<Plan> {
+        let file = &experiment.file;
+        let size = change.size.unwrap_or(file.size);
+        let combinations = combinations(file, size);
+        let plain = experiment.machines.len() * file.engines.len();
+        if combinations.len().saturating_mul(plain) > CELLS_MAX {
+            let what = format!("{} cells or more: at most {CELLS_MAX}", combinations.len() * plain);
+            return Err(Error::new(&experiment.path, what));
+        }
+        let mut cells = Vec::new();
+        for values in &combinations {
+            for (machine, on) in experiment.machines.iter().enumerate() {
+                file.workload.check(&on.machine.spec, values).map_err(|bad| {
+                    let name = file.workload.name();
+                    Error::new(&experiment.path, format!("{name} on {}: {bad}", on.name))
+                })?;
+                let cell = |engine| Cell { machine, engine, values: values.clone(), scaled: Scaled::Nothing };
+                cells.extend((0..file.engines.len()).map(cell));
+            }
+        }
+        if change.sensitivity {
+            let scaled = experiment.scaled();
+            let plain = cells.clone();
+            cells.extend(
+                scaled
+                    .iter()
+                    .flat_map(|scaled| plain.iter().map(|cell| Cell { scaled: *scaled, ..cell.clone() })),
+            );
+        }
+        Ok(Plan {
+            size,
+            repeats: change.repeats.unwrap_or(file.repeats),
+            seed: change.seed.unwrap_or(file.seed),
+            sensitivity: change.sensitivity,
+            cells,
+        })
+    }
+
+    /// How often a cell runs.
+    pub fn runs(&self, cell: &Cell) -> u32 {
+        if cell.scaled == Scaled::Nothing { self.repeats } else { 1 }
+    }
+
+    /// The seed of a repeat. All cells share it: the repeats of two cells are alike in what is drawn.
+    pub fn seed_of(&self, repeat: u32) -> u64 {
+        Draws(self.seed).next() ^ Draws(u64::from(repeat)).next()
+    }
+
+    /// What all runs need of the host: time of one core, and the memory of the largest run.
+    pub fn estimate(&self, experiment: &Experiment) -> Estimate {
+        let mut sum = Estimate::default();
+        for cell in &self.cells {
+            let spec = &experiment.machines[cell.machine].machine.spec;
+            let each = experiment.file.workload.estimate(spec, &cell.values);
+            sum.host_ns = sum.host_ns.saturating_add(each.host_ns.saturating_mul(self.runs(cell).into()));
+            sum.host_bytes = sum.host_bytes.max(each.host_bytes);
+        }
+        sum
+    }
+
+    /// What a folder keeps of the plan.
+    pub fn json(&self, program: &str, keys: &[String]) -> Json {
+        json!({
+            "schema": "slablab.plan.1",
+            "program": program,
+            "size": self.size.name(),
+            "repeats": self.repeats,
+            "seed": self.seed,
+            "sensitivity": self.sensitivity,
+            "cells": keys,
+        })
+    }
+
+    /// The plan that [`Plan::json`] wrote, as a change of its experiment; and the program.
+    pub fn change_of(json: &Json) -> Option<(Change, String)> {
+        let size = json["size"].as_str()?;
+        let change = Change {
+            size: Size::NAMES.iter().find(|(name, _)| *name == size).map(|(_, size)| *size),
+            repeats: u32::try_from(json["repeats"].as_u64()?).ok(),
+            seed: json["seed"].as_u64(),
+            sensitivity: json["sensitivity"].as_bool()?,
+        };
+        (change.size.is_some() && change.repeats.is_some() && change.seed.is_some())
+            .then(|| Some((change, json["program"].as_str()?.to_string())))?
+    }
+
+    /// What identifies the results of a cell: equal keys have equal results.
+    pub fn key(&self, experiment: &Experiment, cell: &Cell, program: &str) -> String {
+        let identity = json!({
+            "program": program,
+            "workload": experiment.file.workload.name(),
+            "machine": experiment.machines[cell.machine].text,
+            "engine": experiment.file.engines[cell.engine].1.to_string(),
+            "values": values_json(&cell.values),
+            "scaled": experiment.words(cell.scaled),
+            "seed": self.seed,
+            "runs": self.runs(cell),
+        });
+        let digest = Sha256::digest(identity.to_string().as_bytes());
+        digest[..16].iter().fold(String::new(), |mut text, byte| {
+            write!(text, "{byte:02x}").expect("a string");
+            text
+        })
+    }
+
+    /// Places of the cells of a selection, costs as given.
+    pub fn selected(&self, experiment: &Experiment, select: &Select) -> Vec<usize> {
+        let of = |name: &Option<String>, found: &str| name.as_deref().is_none_or(|name| name == found);
+        let matches = |cell: &Cell| {
+            cell.scaled == Scaled::Nothing
+                && of(&select.machine, &experiment.machines[cell.machine].given)
+                && of(&select.engine, &experiment.file.engines[cell.engine].0)
+                && select.values.iter().all(|(name, value)| cell.values.0.get(name) == Some(value))
+        };
+        (0..self.cells.len()).filter(|at| matches(&self.cells[*at])).collect()
+    }
+
+    /// The cell like `cell` but for its costs.
+    pub fn with_scale(&self, cell: &Cell, scaled: Scaled) -> Option<usize> {
+        let wanted = Cell { scaled, ..cell.clone() };
+        self.cells.iter().position(|cell| *cell == wanted)
+    }
+}
+
+/// The values of a cell by their names.
+pub(crate) fn values_json(values: &Values) -> Json {
+    let json = |value: &Value| match value {
+        Value::Number(number) => json!(number),
+        Value::Word(word) => json!(word),
+    };
+    values
+        .0
+        .iter()
+        .map(|(name, value)| (name.to_string(), json(value)))
+        .collect::<serde_json::Map<_, _>>()
+        .into()
+}
+
+/// Every combination of the parameters' values, the last parameter the fastest.
+fn combinations(file: &ExperimentFile, size: Size) -> Vec<Values> {
+    let mut all = vec![Values::default()];
+    for parameter in file.workload.parameters() {
+        let one = [parameter.default(size)];
+        let list = file.swept(parameter.name).unwrap_or(&one);
+        let extended = all.iter().take(CELLS_MAX).flat_map(|values| {
+            list.iter().map(|value| {
+                let mut values = values.clone();
+                values.0.insert(parameter.name, value.clone());
+                values
+            })
+        });
+        all = extended.collect();
+    }
+    all
+}
+
+impl Experiment {
+    /// The assumed costs that the workload is charged for: each cost and distance once, over all machines.
+    pub fn assumed(&self) -> Vec<Source> {
+        let mut all: Vec<Source> = Vec::new();
+        for on in &self.machines {
+            for source in
+                on.machine.priced.assumed().filter(|source| !self.file.workload.ignores(source.cost))
+            {
+                if !all.iter().any(|one| (one.cost, one.distance) == (source.cost, source.distance)) {
+                    all.push(source.clone());
+                }
+            }
+        }
+        all
+    }
+
+    /// The changes of costs of a sensitivity analysis.
+    fn scaled(&self) -> Vec<Scaled> {
+        let count = self.assumed().len();
+        let one = (0..count).flat_map(|at| Factor::BOTH.map(|factor| Scaled::One(at, factor)));
+        match count {
+            0 => Vec::new(),
+            _ => Factor::BOTH.map(Scaled::All).into_iter().chain(one).collect(),
+        }
+    }
+
+    /// A change of costs in words; empty for none.
+    pub fn words(&self, scaled: Scaled) -> String {
+        match scaled {
+            Scaled::Nothing => String::new(),
+            Scaled::All(factor) => format!("all assumed costs {}", factor.word()),
+            Scaled::One(at, factor) => {
+                let assumed = self.assumed();
+                let Source { cost, distance, .. } = &assumed[at];
+                let distance = distance.map_or(String::new(), |distance| format!(" at distance {distance}"));
+                format!("{cost}{distance} {}", factor.word())
+            }
+        }
+    }
+
+    /// The machine and engine of a cell. `seed` is that of the repeat.
+    pub fn setup(&self, cell: &Cell, seed: u64) -> Setup {
+        let machine = &self.machines[cell.machine].machine;
+        let mut spec = machine.spec.clone();
+        spec.seed = seed;
+        let hardware = Hardware { costs: self.costs(cell), ..machine.hardware.clone() };
+        Setup { spec, hardware, preset: self.file.engines[cell.engine].1 }
+    }
+
+    fn costs(&self, cell: &Cell) -> Costs {
+        let priced = &self.machines[cell.machine].machine.priced;
+        let assumed = self.assumed();
+        let (sources, factor): (&[Source], Factor) = match cell.scaled {
+            Scaled::Nothing => return priced.costs.clone(),
+            Scaled::All(factor) => (&assumed, factor),
+            Scaled::One(at, factor) => (&assumed[at..=at], factor),
+        };
+        let (numerator, denominator) = factor.fraction();
+        let mut priced = priced.clone();
+        let own: Vec<Source> = priced.assumed().cloned().collect();
+        let is_own = |source: &&Source| {
+            own.iter().any(|own| (own.cost, own.distance) == (source.cost, source.distance))
+        };
+        for source in sources.iter().filter(is_own) {
+            priced.costs = priced.scaled(source, numerator, denominator);
+        }
+        priced.costs
+    }
+}

@@ -1,0 +1,292 @@
+//! The rows of an experiment file that select cells: published figures, relations, what was fitted.
+
+use super::workload::{Kind, Parameter, Value, Workload};
+use slablab_machines::doc::{Doc, Read, Value as Toml, shown};
+use slablab_report::nearest::nearest;
+use slablab_slabs::Preset;
+use toml::de::{DeTable, DeValue};
+
+/// Cells: those that have the named machine, engine and values.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Select {
+    /// The machine, as the file names it.
+    pub machine: Option<String>,
+    /// The engine, as the file names it.
+    pub engine: Option<String>,
+    /// Values of parameters.
+    pub values: Vec<(&'static str, Value)>,
+}
+
+/// A parameter that was fitted, and on which cell.
+#[derive(Clone, Debug)]
+pub struct Fitted {
+    /// The parameter.
+    pub parameter: &'static str,
+    /// The cells whose published figure it was fitted to.
+    pub cell: Select,
+    /// What was done.
+    pub how: String,
+}
+
+/// A published figure.
+#[derive(Clone, Debug)]
+pub struct Published {
+    /// The cells that it is about.
+    pub cell: Select,
+    /// The place of its metric in [`Workload::metrics`].
+    pub metric: usize,
+    /// The figure, in the metric's unit of tables.
+    pub value: f64,
+    /// Its standard deviation.
+    pub sd: Option<f64>,
+    /// The number of runs.
+    pub n: Option<u64>,
+    /// Who published it, when.
+    pub source: String,
+}
+
+/// Which of two cells has the larger values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sign {
+    /// `other` has.
+    Higher,
+    /// `base` has.
+    Lower,
+    /// No difference can be told.
+    Nothing,
+}
+
+impl Sign {
+    /// The words of files and tables.
+    pub const WORDS: [(&'static str, Sign); 3] =
+        [("higher", Sign::Higher), ("lower", Sign::Lower), ("none", Sign::Nothing)];
+
+    /// The word of files and tables.
+    pub fn word(self) -> &'static str {
+        Sign::WORDS[self as usize].0
+    }
+
+    /// The sign of a ratio, `other` over `base`.
+    pub fn of_ratio(ratio: f64) -> Sign {
+        if ratio > 1.0 {
+            Sign::Higher
+        } else if ratio < 1.0 {
+            Sign::Lower
+        } else {
+            Sign::Nothing
+        }
+    }
+}
+
+/// A relation between two cells.
+#[derive(Clone, Debug)]
+pub struct Expect {
+    /// What it says.
+    pub name: String,
+    /// The cells that are compared with.
+    pub base: Select,
+    /// The cells that are compared.
+    pub other: Select,
+    /// The place of the metric in [`Workload::metrics`].
+    pub metric: usize,
+    /// The published ratio, `other` over `base`.
+    pub ratio: Option<f64>,
+    /// Which side has the larger values.
+    pub sign: Sign,
+}
+
+/// The cells of an experiment, to select from.
+pub(super) struct Cells<'f> {
+    pub(super) workload: &'static dyn Workload,
+    pub(super) machines: &'f [String],
+    pub(super) engines: &'f [(String, Preset)],
+    pub(super) parameters: &'f [(&'static str, Vec<Value>)],
+    /// The main metric.
+    pub(super) metric: usize,
+}
+
+impl Cells<'_> {
+    fn swept(&self, name: &str) -> &[Value] {
+        self.parameters.iter().find(|(named, _)| *named == name).map_or(&[], |(_, values)| values)
+    }
+
+    /// Reads a row.
+    pub(super) fn fitted(&self, doc: &Doc<'_>, value: &Toml<'_>) -> Read<Fitted> {
+        let table = doc.table(value, "fitted", "a table [fitted]")?;
+        doc.known(table, &["parameter", "cell", "how"])?;
+        let part = |name: &str| needed(doc, value, table, name);
+        let given = part("parameter")?;
+        let parameter = self.parameter(doc, given, &doc.text(given, "parameter")?)?.name;
+        Ok(Fitted { parameter, cell: self.select(doc, part("cell")?)?, how: doc.text(part("how")?, "how")? })
+    }
+
+    /// Reads a row.
+    pub(super) fn published(&self, doc: &Doc<'_>, value: &Toml<'_>) -> Read<Published> {
+        let table = doc.table(value, "published", "a table [[published]]")?;
+        doc.known(table, &["cell", "metric", "value", "unit", "sd", "n", "source"])?;
+        let part = |name: &str| needed(doc, value, table, name);
+        let metric = self.metric_of(doc, table)?;
+        let unit = part("unit")?;
+        let expected = self.workload.metrics()[metric].unit;
+        if doc.text(unit, "unit")? != expected {
+            let (name, found) = (self.workload.metrics()[metric].name, shown(unit.get_ref()));
+            return Err(doc.bad(unit, format!("unit = {found}: expected \"{expected}\", that of {name}")));
+        }
+        let optional = |name: &str| table.get(name);
+        Ok(Published {
+            cell: self.select(doc, part("cell")?)?,
+            metric,
+            value: float(doc, part("value")?, "value", 0.0..=1e15)?,
+            sd: optional("sd").map(|sd| float(doc, sd, "sd", 0.0..=1e15)).transpose()?,
+            n: optional("n").map(|n| doc.number(n, "n", 1..=1_000_000)).transpose()?,
+            source: doc.text(part("source")?, "source")?,
+        })
+    }
+
+    /// Reads a row.
+    pub(super) fn expect(&self, doc: &Doc<'_>, value: &Toml<'_>, published: &[Published]) -> Read<Expect> {
+        let table = doc.table(value, "expect", "a table [[expect]]")?;
+        doc.known(table, &["name", "base", "other", "metric", "ratio", "sign"])?;
+        let part = |name: &str| needed(doc, value, table, name);
+        let metric = self.metric_of(doc, table)?;
+        let (base, other) = (self.select(doc, part("base")?)?, self.select(doc, part("other")?)?);
+        if base == other {
+            return Err(doc.bad(value, "base and other are the same cells"));
+        }
+        let figure = |cell: &Select| {
+            published.iter().find(|row| row.cell == *cell && row.metric == metric).map(|row| row.value)
+        };
+        let ratio = match table.get("ratio") {
+            Some(ratio) => Some(float(doc, ratio, "ratio", 1e-9..=1e9)?),
+            None => figure(&base)
+                .zip(figure(&other))
+                .filter(|(base, _)| *base > 0.0)
+                .map(|(base, other)| other / base),
+        };
+        let sign = match (table.get("sign"), ratio) {
+            (Some(sign), _) => doc.word(sign, "sign", &Sign::WORDS)?,
+            (None, Some(ratio)) => Sign::of_ratio(ratio),
+            (None, None) => {
+                let expected = "expected sign = \"lower\", ratio = 0.5, or [[published]] rows of both cells";
+                return Err(doc.bad(value, format!("nothing is expected: {expected}")));
+            }
+        };
+        Ok(Expect { name: doc.text(part("name")?, "name")?, base, other, metric, ratio, sign })
+    }
+
+    fn metric_of(&self, doc: &Doc<'_>, table: &DeTable<'_>) -> Read<usize> {
+        table.get("metric").map_or(Ok(self.metric), |name| metric(doc, self.workload, name))
+    }
+
+    fn parameter(&self, doc: &Doc<'_>, at: &Toml<'_>, name: &str) -> Read<&'static Parameter> {
+        parameter(self.workload, name).ok_or_else(|| {
+            let known = self.workload.parameters().iter().map(|parameter| parameter.name);
+            doc.bad(at, format!("{name:?} is no parameter of {}{}", self.workload.name(), near(name, known)))
+        })
+    }
+
+    /// Reads a selection of cells, all of which the experiment has.
+    fn select(&self, doc: &Doc<'_>, value: &Toml<'_>) -> Read<Select> {
+        let table = doc.table(value, "cell", "{ engine = \"..\", .. }")?;
+        let mut select = Select::default();
+        for (key, value) in table {
+            let name = key.get_ref().as_ref();
+            match name {
+                "machine" => {
+                    let machines = self.machines.iter().map(String::as_str);
+                    select.machine = Some(one_of(doc, value, name, machines)?);
+                }
+                "engine" => {
+                    let engines = self.engines.iter().map(|(engine, _)| engine.as_str());
+                    select.engine = Some(one_of(doc, value, name, engines)?);
+                }
+                _ => {
+                    let parameter = self.parameter(doc, value, name)?;
+                    let given = self::value(doc, parameter, value)?;
+                    let swept = self.swept(parameter.name);
+                    if !swept.contains(&given) {
+                        let what = format!("no cell has {name} = {given}: [parameters] does not list it");
+                        return Err(doc.bad(value, what));
+                    }
+                    select.values.push((parameter.name, given));
+                }
+            }
+        }
+        select.values.sort();
+        Ok(select)
+    }
+}
+
+pub(super) fn needed<'t, 'i>(
+    doc: &Doc<'_>,
+    whole: &Toml<'_>,
+    table: &'t DeTable<'i>,
+    name: &str,
+) -> Read<&'t Toml<'i>> {
+    table.get(name).ok_or_else(|| doc.bad(whole, format!("{name} is missing")))
+}
+
+fn parameter(workload: &dyn Workload, name: &str) -> Option<&'static Parameter> {
+    workload.parameters().iter().find(|parameter| parameter.name == name)
+}
+
+pub(super) fn metric(doc: &Doc<'_>, workload: &dyn Workload, value: &Toml<'_>) -> Read<usize> {
+    let name = doc.text(value, "metric")?;
+    let known = || workload.metrics().iter().map(|metric| metric.name);
+    known().position(|known| known == name).ok_or_else(|| {
+        let near = near(&name, known());
+        doc.bad(value, format!("metric = {name:?} is not measured by {}{near}", workload.name()))
+    })
+}
+
+/// A value of a parameter.
+pub(super) fn value(doc: &Doc<'_>, parameter: &Parameter, value: &Toml<'_>) -> Read<Value> {
+    match parameter.kind {
+        Kind::Number { least, most, .. } => {
+            doc.number(value, parameter.name, least..=most).map(Value::Number)
+        }
+        Kind::Word(words) => one_of(doc, value, parameter.name, words.iter().copied()).map(Value::Word),
+    }
+}
+
+pub(super) fn one_of<'a>(
+    doc: &Doc<'_>,
+    value: &Toml<'_>,
+    name: &str,
+    known: impl Iterator<Item = &'a str> + Clone,
+) -> Read<String> {
+    let given = doc.text(value, name)?;
+    if known.clone().any(|known| known == given) {
+        return Ok(given);
+    }
+    Err(doc.bad(value, format!("{name} = {given:?} is not known{}", near(&given, known))))
+}
+
+/// The names nearest to a wrong one, or all.
+pub(super) fn near<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
+    let found = nearest(name, known.clone(), 3);
+    match found.is_empty() {
+        true => format!("; expected one of {}", known.collect::<Vec<_>>().join(", ")),
+        false => format!("; near it: {}", found.join(", ")),
+    }
+}
+
+/// A number within limits; NaN is in none.
+pub(super) fn float(
+    doc: &Doc<'_>,
+    value: &Toml<'_>,
+    name: &str,
+    limits: std::ops::RangeInclusive<f64>,
+) -> Read<f64> {
+    let number = match value.get_ref() {
+        DeValue::Integer(number) => {
+            i64::from_str_radix(number.as_str(), number.radix()).ok().map(|n| n as f64)
+        }
+        DeValue::Float(number) => number.as_str().parse::<f64>().ok(),
+        _ => None,
+    };
+    number.filter(|number| limits.contains(number)).ok_or_else(|| {
+        let expected = format!("expected a number from {} to {}", limits.start(), limits.end());
+        doc.bad(value, format!("{name} = {}: {expected}", shown(value.get_ref())))
+    })
+}

@@ -1,0 +1,286 @@
+//! Runs the cells of an experiment on all cores, keeps whole cells, joins parts.
+
+use super::folder::{self, Folder, Runs};
+use super::plan::{Change, Plan};
+use super::results::{Results, keys};
+use super::source::Experiment;
+use super::workload::Estimate;
+use rayon::prelude::*;
+use serde_json::json;
+use sha2::{Digest, Sha256};
+use slablab_report::error::{At, Error, Result};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// Longest estimated run without `--force`.
+const LONGEST: Duration = Duration::from_secs(3600);
+
+/// How an experiment is run.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// What is changed of it.
+    pub change: Change,
+    /// The part of its cells to run; `None` for all.
+    pub shard: Option<Shard>,
+    /// Threads; `None` for one of each CPU.
+    pub threads: Option<usize>,
+    /// Whether it is run although it is estimated to need too much of the host.
+    pub force: bool,
+    /// The program and its version: results of another one are not used again.
+    pub program: String,
+}
+
+/// One of several equal parts of the cells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shard {
+    /// Which part, from 0.
+    pub part: usize,
+    /// Of how many.
+    pub of: usize,
+}
+
+impl Shard {
+    /// Understands `3/8`: the third of eight parts.
+    ///
+    /// # Errors
+    /// What is expected.
+    pub fn parse(text: &str) -> std::result::Result<Shard, String> {
+        let parts = text.split_once('/').and_then(|(part, of)| Some((part.parse().ok()?, of.parse().ok()?)));
+        match parts {
+            Some((part, of)) if (1..=of).contains(&part) => Ok(Shard { part: part - 1, of }),
+            _ => Err("expected a part of the cells, as 3/8".into()),
+        }
+    }
+
+    fn has(self, cell: usize) -> bool {
+        cell % self.of == self.part
+    }
+}
+
+/// Runs an experiment. `progress` is told estimated nanoseconds of one core: those that are done, and all.
+///
+/// # Errors
+/// An experiment that needs too much of the host, or a folder that cannot be written.
+pub fn run(
+    experiment: &Experiment,
+    options: &Options,
+    folder: Option<&Folder>,
+    progress: &(dyn Fn(u64, u64) + Sync),
+) -> Result<Results> {
+    let start = Instant::now();
+    let plan = Plan::new(experiment, &options.change)?;
+    let keys = keys(experiment, &plan, &options.program);
+    let mine = |at: usize| options.shard.is_none_or(|shard| shard.has(at));
+    let kept = |at: usize| folder.filter(|_| mine(at)).and_then(|folder| folder.cell(&keys[at]));
+    let mut runs: Vec<Option<Runs>> = (0..plan.cells.len()).map(kept).collect();
+    let todo: Vec<usize> = (0..plan.cells.len()).filter(|at| mine(*at) && runs[*at].is_none()).collect();
+    let threads = options.threads.unwrap_or_else(rayon::current_num_threads).max(1);
+    if !options.force {
+        affordable(experiment, &plan, &todo, threads)?;
+    }
+    if let Some(folder) = folder {
+        folder.write_inputs(experiment)?;
+        folder.write_plan(&plan.json(&options.program, &keys))?;
+    }
+    let work = Work::new(experiment, &plan, &todo, folder, &keys);
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().at(&experiment.path)?;
+    let found = pool.install(|| work.all(progress))?;
+    for (at, found) in todo.iter().zip(found) {
+        runs[*at] = Some(found);
+    }
+    let results = Results {
+        experiment: experiment.clone(),
+        plan,
+        runs,
+        computed: todo.len(),
+        program: options.program.clone(),
+    };
+    if let Some(folder) = folder {
+        results.write(folder)?;
+        let host = json!({
+            "schema": "slablab.host.1",
+            "program": options.program,
+            "experiment": experiment.path,
+            "cells_computed": results.computed,
+            "cells_kept": results.runs.iter().flatten().count() - results.computed,
+            "threads": threads,
+            "wall_s": start.elapsed().as_secs_f64(),
+            "shard": options.shard.map(|shard| format!("{}/{}", shard.part + 1, shard.of)),
+            "host": of_host("hostname"),
+            "kernel": of_host("osrelease"),
+        });
+        folder.write_json("host.json", &host)?;
+    }
+    Ok(results)
+}
+
+/// What the kernel of this host says of itself.
+fn of_host(name: &str) -> Option<String> {
+    let text = std::fs::read_to_string(Path::new("/proc/sys/kernel").join(name)).ok()?;
+    Some(text.trim().to_string())
+}
+
+/// Joins folders that hold parts of one experiment.
+///
+/// # Errors
+/// Folders of different experiments or programs, or cells that none of them has.
+pub fn join(folders: &[PathBuf]) -> Result<Results> {
+    let first = folders.first().ok_or_else(|| Error::new("report", "expected a folder of results"))?;
+    let written = folder::plan(first)?;
+    let bad = |folder: &Path, what: &str| Error::new(folder, what);
+    let (change, program) =
+        Plan::change_of(&written).ok_or_else(|| bad(first, "plan.json is no plan of this program"))?;
+    let experiment = Experiment::stored(first)?;
+    let plan = Plan::new(&experiment, &change)?;
+    let keys = keys(&experiment, &plan, &program);
+    for other in folders {
+        if folder::plan(other)? != plan.json(&program, &keys) {
+            let what = "these are results of another experiment, or of another program: run it again";
+            return Err(bad(other, what));
+        }
+    }
+    let cell = |key: &String| folders.iter().find_map(|folder| folder::cell(folder, key));
+    let runs: Vec<Option<Runs>> = keys.iter().map(cell).collect();
+    let missing = runs.iter().filter(|runs| runs.is_none()).count();
+    if missing > 0 {
+        let what =
+            format!("{missing} of {} cells are missing: expected the folders of all parts", runs.len());
+        return Err(bad(first, &what));
+    }
+    Ok(Results { experiment, plan, runs, computed: 0, program })
+}
+
+/// Refuses what takes too much of the host's memory or time.
+fn affordable(experiment: &Experiment, plan: &Plan, todo: &[usize], threads: usize) -> Result<()> {
+    let part = Plan { cells: todo.iter().map(|at| plan.cells[*at].clone()).collect(), ..plan.clone() };
+    let Estimate { host_ns, host_bytes } = part.estimate(experiment);
+    let time = Duration::from_nanos(host_ns / threads as u64);
+    let bytes = host_bytes.saturating_mul(threads as u64);
+    let refuse = |what: String| {
+        Err(Error::new(
+            &experiment.path,
+            format!("{what}: --quick or fewer repeats need less; --force runs it"),
+        ))
+    };
+    if time > LONGEST {
+        return refuse(format!("about {} minutes on {threads} threads", time.as_secs() / 60));
+    }
+    match available() {
+        Some(available) if bytes > available / 4 * 3 => refuse(format!(
+            "about {} MiB on {threads} threads, of {} available",
+            bytes >> 20,
+            available >> 20
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Memory that this host has left; `None` where the system does not say.
+fn available() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find(|line| line.starts_with("MemAvailable:"))?;
+    Some(line.split_whitespace().nth(1)?.parse::<u64>().ok()? * 1024)
+}
+
+/// The runs that are to be done.
+struct Work<'a> {
+    experiment: &'a Experiment,
+    plan: &'a Plan,
+    folder: Option<&'a Folder>,
+    keys: &'a [String],
+    /// The cells, in the plan's order.
+    todo: &'a [usize],
+    cells: Vec<Open>,
+    /// Estimated nanoseconds of all runs.
+    whole: u64,
+    done: AtomicU64,
+}
+
+/// A cell whose runs are not all done.
+struct Open {
+    left: AtomicUsize,
+    runs: Mutex<Vec<Option<std::result::Result<super::workload::Sample, String>>>>,
+    /// Estimated nanoseconds of one run.
+    each: u64,
+}
+
+impl<'a> Work<'a> {
+    fn new(
+        experiment: &'a Experiment,
+        plan: &'a Plan,
+        todo: &'a [usize],
+        folder: Option<&'a Folder>,
+        keys: &'a [String],
+    ) -> Work<'a> {
+        let open = |at: &usize| {
+            let cell = &plan.cells[*at];
+            let spec = &experiment.machines[cell.machine].machine.spec;
+            let runs = plan.runs(cell) as usize;
+            Open {
+                left: AtomicUsize::new(runs),
+                runs: Mutex::new(vec![None; runs]),
+                each: experiment.file.workload.estimate(spec, &cell.values).host_ns.max(1),
+            }
+        };
+        let cells: Vec<Open> = todo.iter().map(open).collect();
+        let whole = cells.iter().map(|cell| cell.each * cell.left.load(Ordering::Relaxed) as u64).sum();
+        Work { experiment, plan, folder, keys, todo, cells, whole, done: AtomicU64::new(0) }
+    }
+
+    /// Runs all of it. Which thread runs what does not matter: each run has its own machine and seed.
+    fn all(self, progress: &(dyn Fn(u64, u64) + Sync)) -> Result<Vec<Runs>> {
+        let runs = |open: usize| {
+            let count = self.cells[open].left.load(Ordering::Relaxed) as u32;
+            (0..count).map(move |repeat| (open, repeat))
+        };
+        let each: Vec<(usize, u32)> = (0..self.cells.len()).flat_map(runs).collect();
+        // One run at a time of each thread: runs differ in length, and finished cells are to be kept early.
+        each.par_iter().with_max_len(1).try_for_each(|(open, repeat)| self.one(*open, *repeat, progress))?;
+        let finished = |open: Open| {
+            let runs = open.runs.into_inner().expect("no run panics while it is kept");
+            runs.into_iter().map(|run| run.expect("every run is done")).collect()
+        };
+        Ok(self.cells.into_iter().map(finished).collect())
+    }
+
+    fn one(&self, open: usize, repeat: u32, progress: &(dyn Fn(u64, u64) + Sync)) -> Result<()> {
+        let at = self.todo[open];
+        let (cell, open) = (&self.plan.cells[at], &self.cells[open]);
+        let seed = self.plan.seed_of(repeat);
+        let setup = self.experiment.setup(cell, seed);
+        let workload = self.experiment.file.workload;
+        let run = catch_unwind(AssertUnwindSafe(|| workload.run(&setup, &cell.values, seed)));
+        let run = run.unwrap_or_else(|panic| Err(said(&*panic)));
+        open.runs.lock().expect("no run panics while it is kept")[repeat as usize] = Some(run);
+        let done = self.done.fetch_add(open.each, Ordering::Relaxed) + open.each;
+        progress(done, self.whole);
+        if open.left.fetch_sub(1, Ordering::AcqRel) == 1
+            && let Some(folder) = self.folder
+        {
+            let runs = open.runs.lock().expect("no run panics while it is kept");
+            let runs = runs.iter().map(|run| run.clone().expect("every run is done")).collect();
+            folder.keep(&self.keys[at], &runs)?;
+        }
+        Ok(())
+    }
+}
+
+/// What a panic said.
+fn said(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+    format!("the run failed: {}", text.unwrap_or("no reason was given"))
+}
+
+/// A program by its version and its bytes: results of another build are not used again.
+///
+/// # Errors
+/// A file that cannot be read.
+pub fn program(version: &str, path: &Path) -> Result<String> {
+    let digest = Sha256::digest(std::fs::read(path).at(path)?);
+    let digest = digest[..8].iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    Ok(format!("{version} {digest}"))
+}

@@ -1,0 +1,272 @@
+//! Published beside modelled: a verdict for each relation that an experiment expects.
+//!
+//! | verdict | when |
+//! |---|---|
+//! | agrees | the modelled difference has the published sign, at every swept value and every assumed cost |
+//! | sign differs | it has the other sign |
+//! | no difference can be told | Welch's test with Holm's correction tells none, or it is below the noise |
+//! | undetermined | the sign is not the same at all swept values, or not at all assumed costs |
+
+use super::plan::{Cell, Scaled};
+use super::results::Results;
+use super::rows::{Expect, Select, Sign};
+use slablab_stats::bootstrap::Interval;
+use slablab_stats::holm::holm;
+use slablab_stats::welch::{ratio_interval, welch};
+use std::fmt;
+
+/// The probability of even one false difference in an experiment, at most.
+const SIGNIFICANCE: f64 = 0.05;
+
+/// How a published relation and the modelled one compare.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The signs are the same.
+    Agrees,
+    /// The signs are opposite, or there is a difference where none was published.
+    SignDiffers,
+    /// The sign depends on what is assumed or not told.
+    Undetermined,
+    /// The modelled difference cannot be told from none.
+    NoDifference,
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Verdict::Agrees => "agrees",
+            Verdict::SignDiffers => "sign differs",
+            Verdict::Undetermined => "undetermined",
+            Verdict::NoDifference => "no difference can be told",
+        })
+    }
+}
+
+/// Two cells.
+#[derive(Clone, Debug)]
+pub struct Compared {
+    /// The swept values and the machine that both cells share.
+    pub label: String,
+    /// The base's place in the plan.
+    pub base: usize,
+    /// The other's place in the plan.
+    pub other: usize,
+    /// The modelled ratio of the means, other over base; `None` if a run failed.
+    pub ratio: Option<f64>,
+    /// Its 95 % interval over the repeats.
+    pub interval: Option<Interval>,
+    /// The p-value after Holm's correction over the experiment.
+    pub p: Option<f64>,
+    /// The smallest and the largest ratio with assumed costs halved and doubled, and which cost it was.
+    pub range: Option<[(f64, String); 2]>,
+    /// The modelled sign.
+    pub sign: Sign,
+}
+
+/// An expected relation, and what was modelled.
+#[derive(Clone, Debug)]
+pub struct Judged {
+    /// The relation.
+    pub expect: Expect,
+    /// The pairs of cells that it is about: more than one if parameters are swept.
+    pub compared: Vec<Compared>,
+    /// The verdict over all of them.
+    pub verdict: Verdict,
+}
+
+/// How many rows agree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Score {
+    /// Rows that agree.
+    pub agree: usize,
+    /// All rows.
+    pub rows: usize,
+    /// The sign that is expected most often, and how often: the best answer that is the same for all rows.
+    pub constant: (Sign, usize),
+}
+
+/// Judges every relation that an experiment expects.
+///
+/// # Panics
+/// Never: p-values are from 0 to 1.
+pub fn judge(results: &Results) -> Vec<Judged> {
+    let file = &results.experiment.file;
+    let mut pairs: Vec<Vec<Compared>> = file.expect.iter().map(|expect| pairs(results, expect)).collect();
+    let tested: Vec<f64> = pairs.iter().flatten().filter_map(|pair| pair.p).collect();
+    let mut corrected = holm(&tested).expect("p-values of tests are from 0 to 1").into_iter();
+    for pair in pairs.iter_mut().flatten() {
+        pair.p = pair.p.and_then(|_| corrected.next());
+        pair.sign = sign(pair, file.noise_percent);
+    }
+    let judged = file.expect.iter().zip(pairs).map(|(expect, compared)| {
+        let verdict = verdict(expect.sign, &compared, file.noise_percent);
+        Judged { expect: expect.clone(), compared, verdict }
+    });
+    judged.collect()
+}
+
+/// The score of the rows, beside that of the best constant answer.
+pub fn score(rows: &[Judged]) -> Score {
+    let expected = |sign: Sign| rows.iter().filter(|row| row.expect.sign == sign).count();
+    let counts = Sign::WORDS.map(|(_, sign)| (sign, expected(sign)));
+    let constant = counts.into_iter().rev().max_by_key(|(_, count)| *count);
+    Score {
+        agree: rows.iter().filter(|row| row.verdict == Verdict::Agrees).count(),
+        rows: rows.len(),
+        constant: constant.expect("there are three signs"),
+    }
+}
+
+/// The pairs of cells that are alike in all that neither selection names.
+fn pairs(results: &Results, expect: &Expect) -> Vec<Compared> {
+    let plan = &results.plan;
+    let bases = plan.selected(&results.experiment, &expect.base);
+    let others = plan.selected(&results.experiment, &expect.other);
+    let mut found = Vec::new();
+    for base in bases {
+        let alike = |other: &&usize| alike(expect, &plan.cells[base], &plan.cells[**other]);
+        found.extend(others.iter().filter(alike).map(|other| compared(results, expect, base, *other)));
+    }
+    found
+}
+
+fn alike(expect: &Expect, base: &Cell, other: &Cell) -> bool {
+    let named = |part: fn(&Select) -> bool| part(&expect.base) || part(&expect.other);
+    let of_value = |name: &str| {
+        [&expect.base, &expect.other]
+            .iter()
+            .any(|select| select.values.iter().any(|(named, _)| *named == name))
+    };
+    (named(|select| select.machine.is_some()) || base.machine == other.machine)
+        && (named(|select| select.engine.is_some()) || base.engine == other.engine)
+        && base.values.0.iter().all(|(name, value)| of_value(name) || other.values.0.get(name) == Some(value))
+}
+
+fn compared(results: &Results, expect: &Expect, base: usize, other: usize) -> Compared {
+    let metric = &results.experiment.file.workload.metrics()[expect.metric];
+    let sample = |cell: usize| results.sample(cell, metric);
+    let mean = |cell: usize| sample(cell).map(|sample| sample.mean());
+    let ratio = |base: usize, other: usize| {
+        mean(base).zip(mean(other)).filter(|(base, _)| *base > 0.0).map(|(base, other)| other / base)
+    };
+    let moments = sample(base).zip(sample(other)).map(|(base, other)| (base.moments(), other.moments()));
+    let plan = &results.plan;
+    let scaled: Vec<Scaled> = match plan.sensitivity {
+        true => {
+            plan.cells.iter().map(|cell| cell.scaled).filter(|scaled| *scaled != Scaled::Nothing).collect()
+        }
+        false => Vec::new(),
+    };
+    let mut range: Option<[(f64, String); 2]> = None;
+    let mut last = None;
+    for scaled in scaled {
+        // Cells of one change of costs follow each other.
+        if last.replace(scaled) == Some(scaled) {
+            continue;
+        }
+        let at = |cell: usize| plan.with_scale(&plan.cells[cell], scaled);
+        let Some(ratio) = at(base).zip(at(other)).and_then(|(base, other)| ratio(base, other)) else {
+            continue;
+        };
+        let words = results.experiment.words(scaled);
+        let [low, high] = range.get_or_insert_with(|| [(); 2].map(|()| (ratio, words.clone())));
+        if ratio < low.0 {
+            *low = (ratio, words);
+        } else if ratio > high.0 {
+            *high = (ratio, words);
+        }
+    }
+    Compared {
+        label: results.label(base),
+        base,
+        other,
+        ratio: ratio(base, other),
+        interval: moments.and_then(|(base, other)| ratio_interval(&base, &other, 0.95).ok()),
+        p: moments.and_then(|(base, other)| welch(&base, &other).ok()).map(|found| found.p),
+        range,
+        sign: Sign::Nothing,
+    }
+}
+
+/// The sign of a modelled ratio, if the test and the noise leave one.
+fn sign(pair: &Compared, noise_percent: f64) -> Sign {
+    match (pair.ratio, pair.p) {
+        (Some(ratio), Some(p)) if p <= SIGNIFICANCE && is_more(ratio, noise_percent) => Sign::of_ratio(ratio),
+        _ => Sign::Nothing,
+    }
+}
+
+/// Whether a ratio is further from 1 than the noise.
+fn is_more(ratio: f64, noise_percent: f64) -> bool {
+    (ratio - 1.0).abs() * 100.0 > noise_percent
+}
+
+fn verdict(expected: Sign, pairs: &[Compared], noise_percent: f64) -> Verdict {
+    let Some(first) = pairs.first() else { return Verdict::NoDifference };
+    let changes = |pair: &Compared| {
+        pair.range.as_ref().is_some_and(|[(low, _), (high, _)]| match pair.sign {
+            Sign::Higher => *low <= 1.0,
+            Sign::Lower => *high >= 1.0,
+            Sign::Nothing => is_more(*low, noise_percent) || is_more(*high, noise_percent),
+        })
+    };
+    if pairs.iter().any(|pair| pair.sign != first.sign || (changes(pair) && pair.ratio.is_some())) {
+        return Verdict::Undetermined;
+    }
+    match (expected, first.sign) {
+        (expected, found) if expected == found && first.ratio.is_some() => Verdict::Agrees,
+        (_, Sign::Nothing) => Verdict::NoDifference,
+        _ => Verdict::SignDiffers,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pair(ratio: f64, p: f64, range: [f64; 2]) -> Compared {
+        let range = range.map(|ratio| (ratio, "a cost halved".to_string()));
+        let mut pair = Compared {
+            label: String::new(),
+            base: 0,
+            other: 1,
+            ratio: Some(ratio),
+            interval: None,
+            p: Some(p),
+            range: Some(range),
+            sign: Sign::Nothing,
+        };
+        pair.sign = sign(&pair, 1.0);
+        pair
+    }
+
+    #[test]
+    fn verdicts() {
+        let check = |expected: Sign, pairs: &[Compared], wanted: Verdict| {
+            assert_eq!(verdict(expected, pairs, 1.0), wanted, "{expected:?} {pairs:?}");
+        };
+        use Sign::{Higher, Lower, Nothing};
+        check(Lower, &[pair(0.4, 0.001, [0.3, 0.6])], Verdict::Agrees);
+        check(Higher, &[pair(0.4, 0.001, [0.3, 0.6])], Verdict::SignDiffers);
+        check(Nothing, &[pair(0.4, 0.001, [0.3, 0.6])], Verdict::SignDiffers);
+        // The sign changes with an assumed cost, or with a swept value.
+        check(Lower, &[pair(0.9, 0.001, [0.8, 1.1])], Verdict::Undetermined);
+        check(Lower, &[pair(0.9, 0.001, [0.8, 1.0])], Verdict::Undetermined);
+        check(Lower, &[pair(0.9, 0.001, [0.8, 0.9]), pair(1.2, 0.001, [1.1, 1.3])], Verdict::Undetermined);
+        // No difference: the test tells none, or it is below the noise.
+        check(Lower, &[pair(0.9, 0.2, [0.995, 1.005])], Verdict::NoDifference);
+        check(Lower, &[pair(0.995, 0.001, [0.995, 1.005])], Verdict::NoDifference);
+        check(Nothing, &[pair(0.995, 0.001, [0.995, 1.005])], Verdict::Agrees);
+        check(Nothing, &[pair(0.995, 0.001, [0.9, 1.005])], Verdict::Undetermined);
+        check(Lower, &[], Verdict::NoDifference);
+    }
+
+    #[test]
+    fn a_run_that_failed_agrees_with_nothing() {
+        let failed = Compared { ratio: None, p: None, range: None, ..pair(0.4, 0.001, [0.3, 0.6]) };
+        let failed = Compared { sign: sign(&failed, 1.0), ..failed };
+        for expected in [Sign::Higher, Sign::Lower, Sign::Nothing] {
+            assert_eq!(verdict(expected, std::slice::from_ref(&failed), 1.0), Verdict::NoDifference);
+        }
+    }
+}

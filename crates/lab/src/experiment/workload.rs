@@ -1,0 +1,288 @@
+//! What an experiment runs: a workload, its parameters, and what a run of it says.
+
+use slablab_machines::COSTS;
+use slablab_model::{LockTimes, MachineSpec, Ps};
+use slablab_sim::micro::Setup;
+use slablab_stats::table::Better;
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// A workload: a program of tasks on a modelled kernel.
+///
+/// A run depends on its arguments alone: no clock, no environment, no order of threads.
+pub trait Workload: Sync {
+    /// Its name in experiments.
+    fn name(&self) -> &'static str;
+    /// What it does, in one sentence.
+    fn about(&self) -> &'static str;
+    /// Its parameters.
+    fn parameters(&self) -> &'static [Parameter];
+    /// What a run measures; the first is that of an experiment which names none.
+    fn metrics(&self) -> &'static [Metric];
+    /// The kernel objects of one operation.
+    fn objects(&self) -> &'static [Object];
+    /// Whether no run is charged this cost of a machine.
+    fn ignores(&self, cost: &str) -> bool;
+    /// Refuses parameters that contradict each other or the machine.
+    ///
+    /// # Errors
+    /// What contradicts, and what is expected.
+    fn check(&self, machine: &MachineSpec, values: &Values) -> Result<(), String>;
+    /// What a run needs of the host.
+    fn estimate(&self, machine: &MachineSpec, values: &Values) -> Estimate;
+    /// Runs it. `seed` chooses what varies from repeat to repeat.
+    ///
+    /// # Errors
+    /// How the run ended, if it did not end as it should: out of memory, tasks that wait for ever.
+    fn run(&self, setup: &Setup, values: &Values, seed: u64) -> Result<Sample, String>;
+}
+
+/// How long a run is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Size {
+    /// Seconds for a whole experiment.
+    Quick,
+    /// What an experiment takes if it does not say.
+    #[default]
+    Standard,
+    /// As long as the real program.
+    Full,
+}
+
+impl Size {
+    /// The names in files.
+    pub const NAMES: [(&'static str, Size); 3] =
+        [("quick", Size::Quick), ("standard", Size::Standard), ("full", Size::Full)];
+
+    /// The name in files.
+    pub fn name(self) -> &'static str {
+        Size::NAMES[self as usize].0
+    }
+}
+
+/// A parameter of a workload.
+#[derive(Clone, Copy, Debug)]
+pub struct Parameter {
+    /// Its name in files, with the unit.
+    pub name: &'static str,
+    /// What it sets.
+    pub about: &'static str,
+    /// Where its default is from; `assumed` if no document says it.
+    pub source: &'static str,
+    /// What it may be.
+    pub kind: Kind,
+}
+
+/// What a parameter may be.
+#[derive(Clone, Copy, Debug)]
+pub enum Kind {
+    /// A whole number from `least` to `most`, with a default for each [`Size`].
+    Number {
+        /// The smallest.
+        least: u64,
+        /// The largest.
+        most: u64,
+        /// Defaults for quick, standard and full runs.
+        defaults: [u64; 3],
+    },
+    /// One of these words, the first by default.
+    Word(&'static [&'static str]),
+}
+
+impl Parameter {
+    /// Its value in an experiment that does not name it.
+    pub fn default(&self, size: Size) -> Value {
+        match self.kind {
+            Kind::Number { defaults, .. } => Value::Number(defaults[size as usize]),
+            Kind::Word(words) => Value::Word(words[0].to_string()),
+        }
+    }
+}
+
+/// A value of a parameter.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Value {
+    /// A number.
+    Number(u64),
+    /// A word.
+    Word(String),
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::Number(number) => write!(f, "{number}"),
+            Value::Word(word) => f.write_str(word),
+        }
+    }
+}
+
+/// A value for each parameter of a workload.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Values(pub BTreeMap<&'static str, Value>);
+
+impl Values {
+    /// The number that a parameter has.
+    ///
+    /// # Panics
+    /// If it has none: a workload asks for its own parameters.
+    pub fn number(&self, name: &str) -> u64 {
+        match self.0.get(name) {
+            Some(Value::Number(number)) => *number,
+            other => panic!("the parameter {name} is no number: {other:?}"),
+        }
+    }
+
+    /// The word that a parameter has.
+    ///
+    /// # Panics
+    /// If it has none: a workload asks for its own parameters.
+    pub fn word(&self, name: &str) -> &str {
+        match self.0.get(name) {
+            Some(Value::Word(word)) => word,
+            other => panic!("the parameter {name} is no word: {other:?}"),
+        }
+    }
+}
+
+/// A quantity that a run measures, as a whole number in a small unit.
+#[derive(Clone, Copy, Debug)]
+pub struct Metric {
+    /// Its name in files, with the unit.
+    pub name: &'static str,
+    /// What it is.
+    pub about: &'static str,
+    /// Which values are better; `None` where neither is.
+    pub better: Option<Better>,
+    /// The unit of tables and of published figures.
+    pub unit: &'static str,
+    /// How many of the number's units are one of `unit`.
+    pub per_unit: f64,
+    /// Decimals in tables.
+    pub decimals: usize,
+}
+
+impl Metric {
+    /// A number of a sample in the unit of tables.
+    pub fn shown(&self, number: u64) -> f64 {
+        number as f64 / self.per_unit
+    }
+}
+
+/// Kernel objects that one operation of a workload allocates.
+#[derive(Clone, Copy, Debug)]
+pub struct Object {
+    /// The slab cache.
+    pub cache: &'static str,
+    /// Bytes of an object.
+    pub bytes: u32,
+    /// How many, and when.
+    pub per_operation: &'static str,
+    /// The document or dump that says it, or `assumed`.
+    pub source: &'static str,
+}
+
+/// What a run needs of the host.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Estimate {
+    /// Time of one core, nanoseconds.
+    pub host_ns: u64,
+    /// Memory, bytes.
+    pub host_bytes: u64,
+}
+
+/// Bytes of host memory for each page of slabs that a run has in use, and for each machine.
+const HOST_BYTES_PER_FRAME: u64 = 64;
+const HOST_BYTES_PER_MACHINE: u64 = 8 << 20;
+
+impl Estimate {
+    /// A run of so many allocations and frees together on this machine.
+    pub fn of_operations(machine: &MachineSpec, operations: u64, live_bytes: u64) -> Estimate {
+        /// An allocation or a free at level `cost`, with what it charges (measured: 100 to 250 ns).
+        const OPERATION_NS: u64 = 250;
+        let frames = (live_bytes >> machine.page_shift) + machine.cpu_node.len() as u64 * 64;
+        // Links of 64-byte objects take 24 bytes each.
+        let links = live_bytes / 64 * 24;
+        Estimate {
+            host_ns: operations.saturating_mul(OPERATION_NS),
+            host_bytes: HOST_BYTES_PER_MACHINE + frames * HOST_BYTES_PER_FRAME + links,
+        }
+    }
+}
+
+/// What one run measured.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sample {
+    /// A number for each [`Metric`], by its name.
+    pub metrics: BTreeMap<String, u64>,
+    /// Events of all caches, by the names of [`slablab_platform::Event`]; those that happened.
+    pub counters: BTreeMap<String, u64>,
+    /// What the locks of each rank did, by the rank's name.
+    pub locks: BTreeMap<String, LockTimes>,
+}
+
+impl Sample {
+    /// All numbers of a run by one name each: metrics, then `counter.` and `lock.` names.
+    pub fn numbers(&self) -> impl Iterator<Item = (String, u64)> {
+        let metrics = self.metrics.iter().map(|(name, number)| (name.clone(), *number));
+        let counters = self.counters.iter().map(|(name, number)| (format!("counter.{name}"), *number));
+        let locks = self.locks.iter().flat_map(|(name, times)| {
+            let LockTimes { taken, waited, wait, hold } = *times;
+            [("taken", taken), ("waited", waited), ("wait_ps", wait), ("hold_ps", hold)]
+                .map(|(what, number)| (format!("lock.{name}.{what}"), number))
+        });
+        metrics.chain(counters).chain(locks)
+    }
+}
+
+/// `part` of `whole` in millionths; 0 of nothing.
+pub(crate) fn ppm(part: u64, whole: u64) -> u64 {
+    (part as u128 * 1_000_000 / whole.max(1) as u128) as u64
+}
+
+/// A stream of numbers for one run: what varies from repeat to repeat (Steele, Lea, Flood 2014: splitmix64).
+pub(crate) struct Draws(pub(crate) u64);
+
+impl Draws {
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// A number below `end`.
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
+        ((self.next() as u128 * end as u128) >> 64) as u64
+    }
+
+    /// Puts `items` into an order that the stream draws.
+    pub(crate) fn shuffle<T>(&mut self, items: &mut [T]) {
+        for last in (1..items.len()).rev() {
+            items.swap(last, self.below(last as u64 + 1) as usize);
+        }
+    }
+}
+
+/// Costs that only a kernel with tasks charges.
+pub(crate) const OF_TASKS: &[&str] = &[
+    "copy_kib",
+    "syscall",
+    "switch_mm",
+    "switch_thread",
+    "wake_local",
+    "wake_remote",
+    "ipi",
+    "idle_exit",
+    "page_fault",
+    "fork",
+    "exit",
+];
+
+const _: () = assert!(OF_TASKS.len() < COSTS.len());
+
+/// A time in whole nanoseconds of a file as picoseconds.
+pub(crate) fn ps(ns: u64) -> Ps {
+    ns * 1_000
+}

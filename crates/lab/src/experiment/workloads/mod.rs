@@ -1,0 +1,14 @@
+//! The workloads, each in a file of its name.
+
+mod micro;
+mod ublk;
+
+use super::workload::Workload;
+
+/// All workloads.
+pub const WORKLOADS: &[&dyn Workload] = &[&micro::Micro, &ublk::Ublk];
+
+/// The workload of this name.
+pub fn find(name: &str) -> Option<&'static dyn Workload> {
+    WORKLOADS.iter().copied().find(|workload| workload.name() == name)
+}

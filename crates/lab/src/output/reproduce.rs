@@ -1,0 +1,294 @@
+//! Published beside modelled: figures, relations with verdicts, the score.
+
+use super::experiment::head;
+use crate::experiment::results::Results;
+use crate::experiment::rows::{Expect, Published, Select, Sign};
+use crate::experiment::verdict::{Compared, Judged, Score, judge, score};
+use crate::experiment::workload::Metric;
+use serde_json::{Value, json};
+use slablab_report::csv::Csv;
+use slablab_report::html::Cell as Shown;
+use slablab_report::text;
+
+/// The widest line of a table that no `--wrap` narrows.
+const WIDE: usize = 110;
+
+/// The answer for people.
+pub fn reproduce_table(results: &Results, wrap: Option<usize>) -> String {
+    let (file, width) = (&results.experiment.file, wrap.unwrap_or(WIDE));
+    let judged = judge(results);
+    let mut out = head(results);
+    let wrapped = |text: &str| text::wrapped_within(width, text, "", "  ");
+    if let Some(source) = &file.source {
+        out += &wrapped(&format!("published: {source}"));
+    }
+    if let Some(fitted) = &file.fitted {
+        out += &wrapped(&format!("fitted: {}: {}", fitted.parameter, fitted.how));
+    }
+    out += "\nfigures\n";
+    out += &figures(results).print_within(width);
+    if !judged.is_empty() {
+        out += "\n";
+        out += &wrapped(
+            "ratios of two cells, with 95 % intervals over the repeats; x0.5 to x2: the lowest and the highest \
+             ratio with assumed costs halved and doubled, each alone and all together",
+        );
+        out += &relations(&judged).print_within(width);
+        out.push('\n');
+        extremes(&judged).iter().for_each(|line| out += &wrapped(line));
+    }
+    out.push('\n');
+    out += &wrapped(&score_line(score(&judged)));
+    out
+}
+
+/// The answer in Markdown.
+pub fn reproduce_markdown(results: &Results) -> String {
+    let judged = judge(results);
+    let score = score_line(score(&judged));
+    format!("{}{}\n{}\n{score}\n", head(results), figures(results).markdown(), relations(&judged).markdown())
+}
+
+/// The relations, one each line.
+pub fn reproduce_csv(results: &Results) -> String {
+    let mut file = Csv::new([
+        "relation",
+        "cells",
+        "metric",
+        "published_ratio",
+        "published_sign",
+        "modelled_ratio",
+        "ratio_low_95",
+        "ratio_high_95",
+        "p_holm",
+        "assumed_low",
+        "assumed_low_by",
+        "assumed_high",
+        "assumed_high_by",
+        "verdict",
+    ]);
+    let number = |number: Option<f64>| number.map_or(Shown::Empty, |number| Shown::Number(number, 4));
+    let words = |text: Option<String>| text.map_or(Shown::Empty, Shown::Name);
+    for row in judge(results) {
+        for pair in &row.compared {
+            let [low, high] = match pair.range.clone() {
+                Some([low, high]) => [Some(low), Some(high)],
+                None => [None, None],
+            };
+            file.row([
+                Shown::Name(row.expect.name.clone()),
+                Shown::Name(pair.label.clone()),
+                Shown::Name(metric(results, row.expect.metric).name.to_string()),
+                number(row.expect.ratio),
+                Shown::Name(row.expect.sign.word().to_string()),
+                number(pair.ratio),
+                number(pair.interval.map(|ends| ends.low)),
+                number(pair.interval.map(|ends| ends.high)),
+                number(pair.p),
+                number(low.as_ref().map(|low| low.0)),
+                words(low.map(|low| low.1)),
+                number(high.as_ref().map(|high| high.0)),
+                words(high.map(|high| high.1)),
+                Shown::Name(row.verdict.to_string()),
+            ]);
+        }
+    }
+    file.finish()
+}
+
+/// The answer for programs.
+pub fn reproduce_json(results: &Results) -> Value {
+    let judged = judge(results);
+    let of = score(&judged);
+    let figures: Vec<Value> =
+        results.experiment.file.published.iter().map(|row| figure_json(results, row)).collect();
+    json!({
+        "schema": "slablab.reproduce.1",
+        "name": results.experiment.file.name,
+        "title": results.experiment.file.title,
+        "source": results.experiment.file.source,
+        "fitted": results.experiment.file.fitted.as_ref().map(|fitted| &fitted.how),
+        "figures": figures,
+        "relations": judged.iter().map(|row| relation_json(results, row)).collect::<Vec<_>>(),
+        "agree": of.agree,
+        "rows": of.rows,
+        "best_constant": { "sign": of.constant.0.word(), "agree": of.constant.1 },
+    })
+}
+
+fn metric(results: &Results, at: usize) -> &'static Metric {
+    &results.experiment.file.workload.metrics()[at]
+}
+
+/// Published figures beside the modelled ones. Cells without a published figure are predictions.
+fn figures(results: &Results) -> text::Table {
+    let heads = ["", "metric", "published", "modelled", "sd", "ratio", ""];
+    let mut table = text::Table::new(heads).numbers(2..6);
+    let file = &results.experiment.file;
+    let plain = results.plan.cells.len() - results.plan.cells.iter().filter(|cell| is_scaled(cell)).count();
+    let mut published = vec![false; plain];
+    for row in &file.published {
+        for cell in results.plan.selected(&results.experiment, &row.cell) {
+            published[cell] |= row.metric == file.metric;
+            let fitted = file.fitted.as_ref().is_some_and(|fitted| {
+                row.metric == file.metric
+                    && results.plan.selected(&results.experiment, &fitted.cell).contains(&cell)
+            });
+            table.row(figure(results, cell, row.metric, Some(row.value), if fitted { "fitted" } else { "" }));
+        }
+    }
+    for cell in (0..plain).filter(|cell| !published[*cell]) {
+        table.row(figure(results, cell, file.metric, None, "predicted"));
+    }
+    table
+}
+
+fn is_scaled(cell: &crate::experiment::plan::Cell) -> bool {
+    cell.scaled != crate::experiment::plan::Scaled::Nothing
+}
+
+fn figure(results: &Results, cell: usize, at: usize, published: Option<f64>, note: &str) -> [String; 7] {
+    let metric = metric(results, at);
+    let engine = &results.experiment.file.engines[results.plan.cells[cell].engine].0;
+    let number = |number: f64| format!("{number:.*}", metric.decimals);
+    let sample = results.shown(cell, metric);
+    let ratio = sample.as_ref().zip(published).filter(|(_, published)| *published > 0.0);
+    [
+        format!("{} {engine}", results.label(cell)),
+        format!("{} {}", metric.name, metric.unit),
+        published.map_or("-".into(), number),
+        sample.as_ref().map_or("-".into(), |sample| number(sample.mean())),
+        sample.as_ref().map_or("-".into(), |sample| number(sample.sd())),
+        ratio.map_or("-".into(), |(sample, published)| format!("{:.2}", sample.mean() / published)),
+        match results.failure(cell) {
+            Some(why) => why.to_string(),
+            None => note.to_string(),
+        },
+    ]
+}
+
+fn relations(judged: &[Judged]) -> text::Table {
+    let heads = ["", "published", "modelled", "95 %", "x0.5 to x2", "verdict"];
+    let mut table = text::Table::new(heads).numbers(1..5);
+    for row in judged {
+        let several = row.compared.len() > 1;
+        for pair in &row.compared {
+            let name = match several {
+                true => format!("{}: {}", row.expect.name, pair.label),
+                false => row.expect.name.clone(),
+            };
+            table.row([
+                name,
+                published(&row.expect),
+                ratio(pair.ratio),
+                interval(pair),
+                range(pair),
+                row.verdict.to_string(),
+            ]);
+        }
+    }
+    table
+}
+
+fn published(expect: &Expect) -> String {
+    match (expect.sign, expect.ratio) {
+        (Sign::Nothing, None) => "no difference".into(),
+        (sign, None) => sign.word().into(),
+        (_, ratio) => self::ratio(ratio),
+    }
+}
+
+fn ratio(ratio: Option<f64>) -> String {
+    ratio.map_or("-".into(), |ratio| format!("{ratio:.3}"))
+}
+
+fn interval(pair: &Compared) -> String {
+    pair.interval.map_or("-".into(), |ends| format!("{:.3} to {:.3}", ends.low, ends.high))
+}
+
+fn range(pair: &Compared) -> String {
+    match &pair.range {
+        Some([low, high]) => format!("{:.3} to {:.3}", low.0, high.0),
+        None => "not varied".into(),
+    }
+}
+
+/// Which assumed costs matter most for each relation.
+fn extremes(judged: &[Judged]) -> Vec<String> {
+    let of = |row: &Judged| {
+        let lowest = row.compared.iter().filter_map(|pair| pair.range.as_ref());
+        let [low, high] = lowest.min_by(|a, b| a[0].0.total_cmp(&b[0].0))?;
+        let name = &row.expect.name;
+        Some(format!("{name}: lowest with {}, highest with {}", low.1, high.1))
+    };
+    judged.iter().filter_map(of).collect()
+}
+
+fn score_line(Score { agree, rows, constant: (sign, count) }: Score) -> String {
+    if rows == 0 {
+        return "The experiment expects no relation of cells: there is nothing to judge.".into();
+    }
+    format!(
+        "{agree} of {rows} relations agree. The best constant answer, \"{}\" for every relation, agrees in \
+         {count}.",
+        sign.word()
+    )
+}
+
+fn figure_json(results: &Results, row: &Published) -> Value {
+    let metric = metric(results, row.metric);
+    let cells = results.plan.selected(&results.experiment, &row.cell);
+    let modelled = cells.iter().map(|cell| {
+        let sample = results.shown(*cell, metric);
+        json!({
+            "cell": cell,
+            "mean": sample.as_ref().map(|sample| sample.mean()),
+            "sd": sample.as_ref().map(|sample| sample.sd()),
+        })
+    });
+    json!({
+        "cells": select_json(&row.cell),
+        "metric": metric.name,
+        "unit": metric.unit,
+        "published": row.value,
+        "published_sd": row.sd,
+        "published_n": row.n,
+        "source": row.source,
+        "modelled": modelled.collect::<Vec<_>>(),
+    })
+}
+
+fn select_json(select: &Select) -> Value {
+    let mut object = serde_json::Map::new();
+    let names = [("machine", &select.machine), ("engine", &select.engine)];
+    object.extend(names.into_iter().filter_map(|(key, name)| Some((key.to_string(), json!(name.as_ref()?)))));
+    object.extend(select.values.iter().map(|(name, value)| (name.to_string(), json!(value.to_string()))));
+    object.into()
+}
+
+fn relation_json(results: &Results, row: &Judged) -> Value {
+    let pairs = row.compared.iter().map(|pair| {
+        let end =
+            |at: usize| pair.range.as_ref().map(|range| json!({ "ratio": range[at].0, "by": range[at].1 }));
+        json!({
+            "cells": pair.label,
+            "base": pair.base,
+            "other": pair.other,
+            "ratio": pair.ratio,
+            "ratio_low_95": pair.interval.map(|ends| ends.low),
+            "ratio_high_95": pair.interval.map(|ends| ends.high),
+            "p_holm": pair.p,
+            "sign": pair.sign.word(),
+            "assumed_low": end(0),
+            "assumed_high": end(1),
+        })
+    });
+    json!({
+        "name": row.expect.name,
+        "metric": metric(results, row.expect.metric).name,
+        "published_ratio": row.expect.ratio,
+        "published_sign": row.expect.sign.word(),
+        "pairs": pairs.collect::<Vec<_>>(),
+        "verdict": row.verdict.to_string(),
+    })
+}
