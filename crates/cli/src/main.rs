@@ -15,6 +15,8 @@ mod orders;
 mod outcome;
 mod output;
 mod replay;
+mod reproduce;
+mod run;
 mod verify;
 mod watch;
 mod what;
@@ -54,6 +56,12 @@ enum Verb {
     Bench(bench::Args),
     /// Measure what this host's parts cost, and write a machine file; run hackbench on this host
     Calibrate(calibrate::Args),
+    /// Run an experiment on modelled machines
+    Run(run::Args),
+    /// Run the experiments of mails: published figures beside modelled ones, with a verdict for each relation
+    Reproduce(reproduce::Args),
+    /// Join the folders of an experiment's parts, and print its tables
+    Report(run::ReportArgs),
     /// List engines, releases and knobs
     Engines(engines::Args),
     /// List the machines that come with this program, or print the file of one
@@ -73,6 +81,9 @@ fn main() -> ExitCode {
         Verb::Orders(args) => orders::run(args),
         Verb::Bench(args) => bench::run(args),
         Verb::Calibrate(args) => calibrate::run(args),
+        Verb::Run(args) => run::run(args),
+        Verb::Reproduce(args) => reproduce::run(args),
+        Verb::Report(args) => run::report(args),
         Verb::Engines(args) => engines::run(args),
         Verb::Machines(args) => machines::run(args),
     };

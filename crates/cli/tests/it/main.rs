@@ -15,6 +15,7 @@ mod mail;
 mod messages;
 mod orders;
 mod outputs;
+mod run;
 mod screenshots;
 mod watch;
 mod what;
