@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 
 const WAKES: u32 = 20;
 const LONG_WAKES: u32 = 3;
+/// Threads that are woken together.
+const WAITERS: usize = 4;
 /// Long enough for a waiter to sleep again.
 const SHORT: Duration = Duration::from_micros(100);
 const LONG: Duration = Duration::from_millis(2);
@@ -58,11 +60,35 @@ impl Waiter {
         let (ns, result) = timed(clock_ns, || self.to.write_all(&GO));
         after();
         result?;
-        while self.ran.load(Acquire) < before {
-            thread::sleep(SHORT);
-        }
+        self.wait_for_run(before);
         Ok((ns, (self.ran.load(Acquire) - before) as f64 - 2.0 * clock_ns))
     }
+
+    fn wait_for_run(&self, after: u64) {
+        while self.ran.load(Acquire) < after {
+            thread::sleep(SHORT);
+        }
+    }
+
+    /// Threads of a CPU that do not preempt.
+    fn several(cpu: u16) -> io::Result<Vec<Waiter>> {
+        (0..WAITERS).map(|_| Waiter::new(cpu, true)).collect()
+    }
+}
+
+/// Wakes threads one after the other, and calls `after` when all are woken. The first bring the kernel's code
+/// into the caches. Returns the time of the last write.
+fn wake_all(waiters: &mut [Waiter], clock_ns: f64, after: impl FnOnce()) -> io::Result<f64> {
+    let before: Vec<u64> = waiters.iter().map(|one| one.start.elapsed().as_nanos() as u64).collect();
+    let mut last = 0.0;
+    for waiter in &mut *waiters {
+        let (ns, result) = timed(clock_ns, || waiter.to.write_all(&GO));
+        result?;
+        last = ns;
+    }
+    after();
+    waiters.iter().zip(before).for_each(|(waiter, before)| waiter.wait_for_run(before));
+    Ok(last)
 }
 
 impl Drop for Waiter {
@@ -73,6 +99,7 @@ impl Drop for Waiter {
 
 struct Wakeups {
     clock_ns: f64,
+    /// One: of several, the kernel lets one run before the last is woken.
     same: Waiter,
     other: Option<Other>,
     alone: (PipeReader, PipeWriter),
@@ -82,14 +109,14 @@ struct Wakeups {
 struct Other {
     /// Preempts what runs there.
     waiter: Waiter,
-    /// Waits until the CPU is free.
-    patient: Waiter,
+    /// Wait until the CPU is free.
+    patient: Vec<Waiter>,
     spinner: Spinner,
 }
 
 pub(super) fn make(place: &Place) -> io::Result<Box<dyn Probe>> {
     let other = |cpu| -> io::Result<Other> {
-        let (waiter, patient) = (Waiter::new(cpu, false)?, Waiter::new(cpu, true)?);
+        let (waiter, patient) = (Waiter::new(cpu, false)?, Waiter::several(cpu)?);
         Ok(Other { waiter, patient, spinner: Spinner::new(cpu) })
     };
     Ok(Box::new(Wakeups {
@@ -134,7 +161,7 @@ impl Probe for Wakeups {
             }
             self.pause(SHORT)?;
             if let Some(Other { patient, spinner, .. }) = &mut self.other {
-                into.push(Series::WakeBusy, patient.wake(clock_ns, || spinner.stop())?.0);
+                into.push(Series::WakeBusy, wake_all(patient, clock_ns, || spinner.stop())?);
             }
         }
         for _ in 0..LONG_WAKES {
