@@ -8,8 +8,8 @@
 //!           uncharge ── copy ── free data, sk_buff on the reader's CPU
 //! ```
 //!
-//! The device takes a datagram off the sender's charge at once, so the sender never blocks: a receiver that is
-//! slower loses datagrams. The queue of the CPU's softirq is not built: it seldom holds more than one
+//! The device takes a datagram off the sender's charge at once, so the sender never blocks: a receiver that
+//! is slower loses datagrams. The queue of the CPU's softirq is not built: it seldom holds more than one
 //! datagram, because it is emptied when the send ends.
 
 use crate::heap::Kmalloc;
