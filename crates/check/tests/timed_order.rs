@@ -233,7 +233,7 @@ fn message_of(f: impl FnOnce()) -> String {
 fn locks_out_of_order_are_reported_before_they_wait() {
     free_machine(2).enter(|| {
         let (list, zone) = (Rc::new(ListLock::new(0)), Rc::new(ZoneLock::new(0)));
-        assert!(rank::NodeList::LEVEL < rank::Zone::LEVEL);
+        const { assert!(rank::NodeList::LEVEL < rank::Zone::LEVEL) };
         let (first, then) = (zone.clone(), list.clone());
         Timed::spawn(CpuId(0), 0, move || {
             let _zone = first.lock();
