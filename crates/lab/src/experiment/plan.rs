@@ -10,6 +10,7 @@ use slablab_machines::Source;
 use slablab_model::{Costs, Hardware};
 use slablab_report::error::{Error, Result};
 use slablab_sim::micro::Setup;
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 /// Most cells of an experiment.
@@ -24,7 +25,7 @@ pub struct Change {
     pub repeats: Option<u32>,
     /// Another seed.
     pub seed: Option<u64>,
-    /// Whether each cell is run again with assumed costs halved and doubled.
+    /// Whether each cell of a relation is run again with assumed costs halved and doubled.
     pub sensitivity: bool,
 }
 
@@ -119,22 +120,26 @@ impl Plan {
                 cells.extend((0..file.engines.len()).map(cell));
             }
         }
-        if change.sensitivity {
-            let scaled = experiment.scaled();
-            let plain = cells.clone();
-            cells.extend(
-                scaled
-                    .iter()
-                    .flat_map(|scaled| plain.iter().map(|cell| Cell { scaled: *scaled, ..cell.clone() })),
-            );
-        }
-        Ok(Plan {
+        let mut plan = Plan {
             size,
             repeats: change.repeats.unwrap_or(file.repeats),
             seed: change.seed.unwrap_or(file.seed),
             sensitivity: change.sensitivity,
             cells,
-        })
+        };
+        if change.sensitivity {
+            let scaled = plan.scaled_cells(experiment);
+            plan.cells.extend(scaled);
+        }
+        Ok(plan)
+    }
+
+    /// The cells of relations, with each change of costs.
+    fn scaled_cells(&self, experiment: &Experiment) -> Vec<Cell> {
+        let sides = experiment.file.expect.iter().flat_map(|expect| [&expect.base, &expect.other]);
+        let named: BTreeSet<usize> = sides.flat_map(|side| self.selected(experiment, side)).collect();
+        let of = |scaled: Scaled| named.iter().map(move |at| Cell { scaled, ..self.cells[*at].clone() });
+        experiment.scaled().into_iter().flat_map(of).collect()
     }
 
     /// How often a cell runs.

@@ -45,6 +45,13 @@ impl Results {
         }
     }
 
+    /// Why a cell has no numbers, for a cell of a table: the first line, without what follows a colon.
+    fn reason(&self, cell: usize) -> String {
+        let why = self.failure(cell).unwrap_or("no number");
+        let first = why.lines().next().unwrap_or(why);
+        first.split(':').next().unwrap_or(first).to_string()
+    }
+
     /// The table of a metric: a row for each machine and combination of parameters, a column for each engine.
     ///
     /// # Panics
@@ -56,7 +63,7 @@ impl Results {
         for first in (0..plain).step_by(engines) {
             let measured = |cell: usize| match self.shown(cell, metric) {
                 Some(sample) => Measured::Runs(sample),
-                None => Measured::Nothing(self.failure(cell).unwrap_or("no number").to_string()),
+                None => Measured::Nothing(self.reason(cell)),
             };
             let row = Row {
                 name: self.label(first),

@@ -26,6 +26,7 @@ macro_rules! installed {
 }
 
 installed! {
+    "002",
     "2026",
     "micro",
 }

@@ -3,6 +3,7 @@
 use slablab_machines::COSTS;
 use slablab_model::{LockTimes, MachineSpec, Ps};
 use slablab_sim::micro::Setup;
+use slablab_slabs::Release;
 use slablab_stats::table::Better;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,8 +20,8 @@ pub trait Workload: Sync {
     fn parameters(&self) -> &'static [Parameter];
     /// What a run measures; the first is that of an experiment which names none.
     fn metrics(&self) -> &'static [Metric];
-    /// The kernel objects of one operation.
-    fn objects(&self) -> &'static [Object];
+    /// The kernel objects of one operation in a release.
+    fn objects(&self, release: Release) -> Vec<Object>;
     /// Whether no run is charged this cost of a machine.
     fn ignores(&self, cost: &str) -> bool;
     /// Refuses parameters that contradict each other or the machine.
@@ -170,7 +171,7 @@ impl Metric {
 }
 
 /// Kernel objects that one operation of a workload allocates.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Object {
     /// The slab cache.
     pub cache: &'static str,

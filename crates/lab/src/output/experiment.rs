@@ -7,12 +7,14 @@ use crate::experiment::plan::{Cell, Plan};
 use crate::experiment::results::Results;
 use crate::experiment::source::{Experiment, INSTALLED};
 use crate::experiment::summary::summary;
-use crate::experiment::workload::{Kind, Metric, Workload};
+use crate::experiment::workload::{Kind, Metric};
 use crate::experiment::{ExperimentFile, Size};
 use serde_json::Value;
 use slablab_report::csv::Csv;
 use slablab_report::html::Cell as Shown;
 use slablab_report::text;
+use slablab_sim::era::Era;
+use slablab_slabs::Release;
 use slablab_stats::table::Rules;
 use slablab_stats::table::avg_std::Digits;
 use slablab_stats::table::mmtests::Options;
@@ -192,7 +194,7 @@ pub fn experiment_description(experiment: &Experiment, plan: &Plan) -> String {
         "  ",
     );
     out.push('\n');
-    out += &workload_description(file.workload, plan.size, Some(file));
+    out += &workload_description(file, plan.size);
     if let Some(fitted) = &file.fitted {
         out.push('\n');
         out += &text::wrapped(&format!("fitted: {}: {}", fitted.parameter, fitted.how), "", "  ");
@@ -200,13 +202,14 @@ pub fn experiment_description(experiment: &Experiment, plan: &Plan) -> String {
     out
 }
 
-/// What a workload does: its parameters, objects and metrics. Parameters have the values of `file` if given.
-pub fn workload_description(workload: &dyn Workload, size: Size, file: Option<&ExperimentFile>) -> String {
+/// What the workload of an experiment does: its parameters, objects and metrics.
+fn workload_description(file: &ExperimentFile, size: Size) -> String {
+    let workload = file.workload;
     let mut out = text::wrapped(&format!("{}: {}", workload.name(), workload.about()), "", "  ");
     out += "\nparameters\n";
     for parameter in workload.parameters() {
         let given = file
-            .and_then(|file| file.swept(parameter.name))
+            .swept(parameter.name)
             .map(|list| list.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "));
         let value = given.unwrap_or_else(|| parameter.default(size).to_string());
         out += &text::wrapped(&format!("{} = {value}: {}", parameter.name, parameter.about), "  ", "    ");
@@ -216,11 +219,18 @@ pub fn workload_description(workload: &dyn Workload, size: Size, file: Option<&E
         };
         out += &text::wrapped(&format!("{limits}; source: {}", parameter.source), "    ", "    ");
     }
-    out += "\nkernel objects\n";
-    for object in workload.objects() {
-        let bytes = if object.bytes > 0 { format!(" ({} bytes)", object.bytes) } else { String::new() };
-        let line = format!("{}{bytes}: {}; source: {}", object.cache, object.per_operation, object.source);
-        out += &text::wrapped(&line, "  ", "    ");
+    let mut releases: Vec<Release> = file.engines.iter().map(|(_, preset)| Era::of(preset).release).collect();
+    releases.sort();
+    releases.dedup();
+    for alike in releases.chunk_by(|one, other| workload.objects(*one) == workload.objects(*other)) {
+        let names: Vec<String> = alike.iter().map(ToString::to_string).collect();
+        out += &text::wrapped(&format!("kernel objects of {}", names.join(", ")), "\n", "  ");
+        for object in workload.objects(alike[0]) {
+            let bytes = if object.bytes > 0 { format!(" ({} bytes)", object.bytes) } else { String::new() };
+            let line =
+                format!("{}{bytes}: {}; source: {}", object.cache, object.per_operation, object.source);
+            out += &text::wrapped(&line, "  ", "    ");
+        }
     }
     out += "\nmetrics\n";
     for metric in workload.metrics() {

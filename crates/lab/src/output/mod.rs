@@ -14,7 +14,7 @@ pub use comparison::{
 };
 pub use experiment::{
     experiment_avg_std, experiment_csv, experiment_description, experiment_json, experiment_markdown,
-    experiment_mmtests, experiment_table, experiments_list, workload_description,
+    experiment_mmtests, experiment_table, experiments_list,
 };
 pub use explain::{explain_json, explain_page, explain_table};
 pub use replay::{

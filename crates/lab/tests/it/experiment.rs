@@ -132,8 +132,8 @@ fn every_combination_is_a_cell() {
     };
     check(Change::default(), 8, 16);
     check(Change { repeats: Some(5), size: Some(Size::Quick), ..Change::default() }, 8, 40);
-    // Each assumed cost and all of them, halved and doubled, once each.
-    let scaled = 8 * 2 * (experiment.assumed().len() as u32 + 1);
+    // Each assumed cost and all of them, halved and doubled, once each, for the four cells of the relation.
+    let scaled = 4 * 2 * (experiment.assumed().len() as u32 + 1);
     check(Change { sensitivity: true, ..Change::default() }, 8 + scaled as usize, 16 + scaled);
     let plan = Plan::new(&experiment, &Change::default()).expect("a plan");
     let names: Vec<String> = plan
@@ -182,7 +182,8 @@ fn installed_experiments_are_whole() {
         let said = experiment_description(&experiment, &plan);
         let workload = experiment.file.workload;
         let named = workload.parameters().iter().map(|parameter| parameter.name);
-        for word in named.chain(workload.metrics().iter().map(|metric| metric.name)).chain(["kernel objects"])
+        for word in
+            named.chain(workload.metrics().iter().map(|metric| metric.name)).chain(["kernel objects of"])
         {
             assert!(said.contains(word), "{}: no {word} in {said}", installed.name);
         }

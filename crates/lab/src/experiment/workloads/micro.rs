@@ -6,6 +6,7 @@ use crate::experiment::workload::{
 use slablab_model::MachineSpec;
 use slablab_platform::CpuId;
 use slablab_sim::micro::{Pattern, Setup, measure};
+use slablab_slabs::Release;
 use slablab_stats::table::Better;
 
 /// The workload.
@@ -106,8 +107,8 @@ impl Workload for Micro {
         METRICS
     }
 
-    fn objects(&self) -> &'static [Object] {
-        OBJECTS
+    fn objects(&self, _release: Release) -> Vec<Object> {
+        OBJECTS.to_vec()
     }
 
     fn ignores(&self, cost: &str) -> bool {

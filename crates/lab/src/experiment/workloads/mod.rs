@@ -1,12 +1,13 @@
 //! The workloads, each in a file of its name.
 
+mod hackbench;
 mod micro;
 mod ublk;
 
 use super::workload::Workload;
 
 /// All workloads.
-pub const WORKLOADS: &[&dyn Workload] = &[&micro::Micro, &ublk::Ublk];
+pub const WORKLOADS: &[&dyn Workload] = &[&hackbench::Hackbench, &micro::Micro, &ublk::Ublk];
 
 /// The workload of this name.
 pub fn find(name: &str) -> Option<&'static dyn Workload> {

@@ -7,6 +7,7 @@ use slablab_model::{MachineSpec, Spent};
 use slablab_platform::{CpuId, Event};
 use slablab_sim::micro::Setup;
 use slablab_sim::ublk::{self, Outcome};
+use slablab_slabs::Release;
 use slablab_stats::table::Better;
 
 /// The workload.
@@ -113,8 +114,8 @@ impl Workload for Ublk {
         METRICS
     }
 
-    fn objects(&self) -> &'static [Object] {
-        OBJECTS
+    fn objects(&self, _release: Release) -> Vec<Object> {
+        OBJECTS.to_vec()
     }
 
     fn ignores(&self, cost: &str) -> bool {

@@ -1,0 +1,219 @@
+//! `hackbench`: as `perf bench sched messaging`.
+
+use crate::experiment::workload::{Estimate, Kind, Metric, Object, Parameter, Sample, Values, Workload, ppm};
+use slablab_model::{MachineSpec, Spent};
+use slablab_platform::Event;
+use slablab_sim::era::Era;
+use slablab_sim::micro::Setup;
+use slablab_sim::objects::Object as Kernel;
+use slablab_sim::process;
+use slablab_sim::tally::Outcome;
+use slablab_sim::workloads::hackbench::{self, Over, per_message};
+use slablab_slabs::Release;
+use slablab_stats::table::Better;
+
+/// The workload.
+pub(super) struct Hackbench;
+
+const PARAMETERS: &[Parameter] = &[
+    Parameter {
+        name: "groups",
+        about: "groups of senders and receivers",
+        source: "sched-messaging.c: 10",
+        kind: Kind::Number { least: 1, most: 10_000, defaults: [2, 10, 400] },
+    },
+    Parameter {
+        name: "pairs",
+        about: "senders of a group, and receivers: each sender writes to each receiver",
+        source: "sched-messaging.c: 20",
+        kind: Kind::Number { least: 1, most: 1_000, defaults: [20; 3] },
+    },
+    Parameter {
+        name: "loops",
+        about: "messages from each sender to each receiver",
+        source: "sched-messaging.c: 100; the mails say 200, 2,000 and more",
+        kind: Kind::Number { least: 1, most: 1_000_000, defaults: [20, 100, 200] },
+    },
+    Parameter {
+        name: "bytes",
+        about: "bytes of a message",
+        source: "sched-messaging.c: 100",
+        kind: Kind::Number { least: 1, most: 65_536, defaults: [100; 3] },
+    },
+    Parameter {
+        name: "over",
+        about: "what the messages go over: UNIX stream sockets or pipes",
+        source: "sched-messaging.c: sockets",
+        kind: Kind::Word(&["sockets", "pipes"]),
+    },
+    Parameter {
+        name: "kind",
+        about: "what senders and receivers are",
+        source: "sched-messaging.c: processes",
+        kind: Kind::Word(&["process", "thread"]),
+    },
+    Parameter {
+        name: "think_cycles",
+        about: "cycles of a task in its own program for each message",
+        source: "assumed",
+        kind: Kind::Number { least: 0, most: 1_000_000, defaults: [50; 3] },
+    },
+];
+
+const fn percent(name: &'static str, about: &'static str, better: Option<Better>) -> Metric {
+    Metric { name, about, better, unit: "%", per_unit: 1e4, decimals: 1 }
+}
+
+const METRICS: &[Metric] = &[
+    Metric {
+        name: "elapsed_ps",
+        about: "time from the first message to the end of the last task",
+        better: Some(Better::Lower),
+        unit: "s",
+        per_unit: 1e12,
+        decimals: 4,
+    },
+    Metric {
+        name: "message_ps",
+        about: "that time over the number of messages",
+        better: Some(Better::Lower),
+        unit: "ns",
+        per_unit: 1e3,
+        decimals: 0,
+    },
+    percent("fast_allocs_ppm", "allocations that took the fast path", Some(Better::Higher)),
+    percent("fast_frees_ppm", "frees that took the fast path", Some(Better::Higher)),
+    percent("elsewhere_ppm", "frees on another CPU than that of the allocation", None),
+    percent("lock_wait_ppm", "part of the CPUs' time in waits for locks", Some(Better::Lower)),
+    percent("idle_ppm", "part of the CPUs' time without a task", None),
+    Metric {
+        name: "switches_milli",
+        about: "context switches of one message",
+        better: None,
+        unit: "1",
+        per_unit: 1e3,
+        decimals: 3,
+    },
+    Metric {
+        name: "slab_bytes_max",
+        about: "slab memory at its highest",
+        better: Some(Better::Lower),
+        unit: "MiB",
+        per_unit: 1_048_576.0,
+        decimals: 1,
+    },
+];
+
+/// When a kernel object is allocated.
+fn when(object: Kernel) -> &'static str {
+    match object {
+        Kernel::SkBuff => "1 for each message over sockets, with its data from kmalloc",
+        Kernel::File | Kernel::Dentry => "2 for each connection",
+        Kernel::SocketInode | Kernel::UnixSock => "2 for each connection over sockets",
+        Kernel::PipeInode => "1 for each connection over pipes",
+        Kernel::Task | Kernel::Pid | Kernel::Cred => "1 for each task",
+        Kernel::Signal | Kernel::Sighand | Kernel::Files | Kernel::Fs | Kernel::Mm => "1 for each process",
+        Kernel::Vma | Kernel::AnonVma | Kernel::AnonVmaChain => "several for each process",
+    }
+}
+
+impl Workload for Hackbench {
+    fn name(&self) -> &'static str {
+        "hackbench"
+    }
+
+    fn about(&self) -> &'static str {
+        "groups of 20 senders and 20 receivers that pass small messages over sockets or pipes"
+    }
+
+    fn parameters(&self) -> &'static [Parameter] {
+        PARAMETERS
+    }
+
+    fn metrics(&self) -> &'static [Metric] {
+        METRICS
+    }
+
+    fn objects(&self, release: Release) -> Vec<Object> {
+        let rows = Kernel::ALL.into_iter().filter_map(|object| object.row(Era { release }));
+        let object = |row: &slablab_sim::objects::Row| Object {
+            cache: row.name,
+            bytes: row.bytes,
+            per_operation: when(row.object),
+            source: row.source,
+        };
+        rows.map(object).collect()
+    }
+
+    fn ignores(&self, _cost: &str) -> bool {
+        false
+    }
+
+    fn check(&self, _machine: &MachineSpec, values: &Values) -> Result<(), String> {
+        let tasks = values.number("groups") * values.number("pairs") * 2;
+        match tasks <= 100_000 {
+            true => Ok(()),
+            false => Err(format!("groups and pairs make {tasks} tasks: expected at most 100000")),
+        }
+    }
+
+    fn estimate(&self, machine: &MachineSpec, values: &Values) -> Estimate {
+        /// A message, and a task with its stack and its objects (measured).
+        const MESSAGE_NS: u64 = 3_000;
+        const TASK_NS: u64 = 200_000;
+        const TASK_BYTES: u64 = 64 << 10;
+        let (groups, pairs) = (values.number("groups"), values.number("pairs"));
+        let tasks = groups * pairs * 2;
+        let messages = groups.saturating_mul(pairs * pairs).saturating_mul(values.number("loops"));
+        let slabs = Estimate::of_operations(machine, 0, tasks * 32_768);
+        Estimate {
+            host_ns: messages.saturating_mul(MESSAGE_NS).saturating_add(tasks * TASK_NS),
+            host_bytes: slabs.host_bytes + tasks * TASK_BYTES,
+        }
+    }
+
+    /// A repeat draws when each task begins, and what the scheduler draws.
+    fn run(&self, setup: &Setup, values: &Values, seed: u64) -> Result<Sample, String> {
+        let load = hackbench::Hackbench {
+            groups: values.number("groups") as u32,
+            pairs: values.number("pairs") as u32,
+            loops: values.number("loops") as u32,
+            bytes: values.number("bytes") as u32,
+            over: if values.word("over") == "pipes" { Over::Pipes } else { Over::Sockets },
+            kind: match values.word("kind") {
+                "thread" => process::Kind::Thread,
+                _ => process::Kind::Process,
+            },
+            think: values.number("think_cycles"),
+        };
+        let outcome = hackbench::run(setup, &load, seed).map_err(|failed| failed.to_string())?;
+        Ok(sample(&outcome))
+    }
+}
+
+fn sample(outcome: &Outcome) -> Sample {
+    let mut counters = std::collections::BTreeMap::new();
+    for (event, count) in outcome.caches.iter().flat_map(|cache| &cache.events) {
+        *counters.entry(event.name().to_string()).or_insert(0) += count;
+    }
+    let count = |event: Event| counters.get(event.name()).copied().unwrap_or(0);
+    let share = |fast: Event, slow: Event| ppm(count(fast), count(fast) + count(slow));
+    let (elsewhere, frees) = outcome.frees();
+    let whole = outcome.elapsed * outcome.spent.len() as u64;
+    let spent: u64 = outcome.spent.iter().flatten().sum();
+    let waits: u64 = outcome.spent.iter().map(|spent| spent[Spent::LockWait as usize]).sum();
+    let numbers = [
+        ("elapsed_ps", outcome.elapsed),
+        ("message_ps", per_message(outcome)),
+        ("fast_allocs_ppm", share(Event::AllocFastpath, Event::AllocSlowpath)),
+        ("fast_frees_ppm", share(Event::FreeFastpath, Event::FreeSlowpath)),
+        ("elsewhere_ppm", ppm(elsewhere, frees)),
+        ("lock_wait_ppm", ppm(waits, whole)),
+        ("idle_ppm", ppm(whole.saturating_sub(spent), whole)),
+        ("switches_milli", outcome.switches * 1_000 / outcome.messages.max(1)),
+        ("slab_bytes_max", outcome.slab_bytes.1),
+    ];
+    let metrics = numbers.map(|(name, number)| (name.to_string(), number)).into();
+    let locks = outcome.locks.iter().map(|(name, times)| (name.to_string(), *times)).collect();
+    Sample { metrics, counters, locks }
+}
