@@ -84,6 +84,11 @@ impl Receiver {
         self.lost.get()
     }
 
+    /// Whether the empty buffer holds a datagram of `bytes` bytes.
+    pub fn holds(&self, kernel: &Kernel, bytes: u32) -> bool {
+        truesize(kernel, bytes, kernel.era.data_bytes(bytes + HEADERS)) <= self.buffer
+    }
+
     /// Sends a datagram of `bytes` bytes here. `tag` travels with it. False if it was lost. Part of the
     /// sender's system call.
     pub fn send(&self, task: &Task, bytes: u32, tag: u32) -> bool {

@@ -1,5 +1,5 @@
-//! The scheduler's rules as data, and its properties in a small simulation; the simulated kernel and
-//! hackbench.
+//! The scheduler's rules as data, and its properties in a small simulation; the simulated kernel,
+//! hackbench and netperf.
 
 mod balance;
 mod eevdf;
@@ -9,5 +9,6 @@ mod hackbench;
 mod kernel;
 mod machine;
 mod micro;
+mod netperf;
 mod script;
 mod waking;
