@@ -27,6 +27,7 @@ macro_rules! installed {
 
 installed! {
     "002",
+    "003-netperf",
     "2026",
     "micro",
 }

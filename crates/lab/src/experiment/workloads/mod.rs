@@ -2,12 +2,14 @@
 
 mod hackbench;
 mod micro;
+mod netperf;
 mod ublk;
 
 use super::workload::Workload;
 
 /// All workloads.
-pub const WORKLOADS: &[&dyn Workload] = &[&hackbench::Hackbench, &micro::Micro, &ublk::Ublk];
+pub const WORKLOADS: &[&dyn Workload] =
+    &[&hackbench::Hackbench, &micro::Micro, &netperf::Netperf, &ublk::Ublk];
 
 /// The workload of this name.
 pub fn find(name: &str) -> Option<&'static dyn Workload> {

@@ -1,0 +1,255 @@
+//! `netperf`: UDP over loopback.
+
+use crate::experiment::workload::{
+    Estimate, Kind, Metric, Object, Parameter, Sample, Values, Workload, ppm, ps,
+};
+use slablab_model::{LockTimes, MachineSpec, Spent};
+use slablab_platform::Event;
+use slablab_sim::era::Era;
+use slablab_sim::micro::Setup;
+use slablab_sim::objects::Object as Kernel;
+use slablab_sim::workloads::netperf::{self, Binding, Outcome, Test, bits_per_second};
+use slablab_slabs::Release;
+use slablab_stats::table::Better;
+use std::collections::BTreeMap;
+
+/// The workload.
+pub(super) struct Netperf;
+
+const BINDINGS: [(&str, Binding); 3] = [
+    ("same-cpu", Binding::SameCpu),
+    ("same-socket", Binding::SameSocket),
+    ("other-socket", Binding::OtherSocket),
+];
+
+const PARAMETERS: &[Parameter] = &[
+    Parameter {
+        name: "test",
+        about: "udp-stream: the client sends, the server receives; udp-rr: one request and one response at a \
+                time, of `bytes` bytes each",
+        source: "netperf's tests UDP_STREAM and UDP_RR",
+        kind: Kind::Word(&["udp-stream", "udp-rr"]),
+    },
+    Parameter {
+        name: "bytes",
+        about: "bytes of data of a datagram",
+        source: "mmtests: 64 to 16384; Intel's UDP-U-4k: 4096; udp-rr: 1",
+        kind: Kind::Number { least: 1, most: 60_000, defaults: [64; 3] },
+    },
+    Parameter {
+        name: "binding",
+        about: "the server's CPU; the client's is CPU 0",
+        source: "N. Piggin, 16 January 2009: the three of its tables",
+        kind: Kind::Word(&[BINDINGS[0].0, BINDINGS[1].0, BINDINGS[2].0]),
+    },
+    Parameter {
+        name: "rcvbuf",
+        about: "the server's SO_RCVBUF in bytes; 0 leaves the kernel's default",
+        source: "Intel's UDP-U-4k: 32768; netperf's default: the kernel's",
+        kind: Kind::Number { least: 0, most: 1 << 30, defaults: [0; 3] },
+    },
+    Parameter {
+        name: "warm_up_us",
+        about: "time before the window. A client on the server's CPU sends for a whole slice first",
+        source: "assumed: longer than two slices of 2.6.29",
+        kind: Kind::Number { least: 0, most: 100_000_000, defaults: [80_000, 100_000, 1_000_000] },
+    },
+    Parameter {
+        name: "window_us",
+        about: "time that is counted",
+        source: "netperf's default: 10 s, a full run's; mmtests and Intel: 60 s",
+        kind: Kind::Number { least: 100, most: 100_000_000, defaults: [10_000, 40_000, 10_000_000] },
+    },
+    Parameter {
+        name: "think_cycles",
+        about: "cycles of a process in its own program for each datagram",
+        source: "assumed",
+        kind: Kind::Number { least: 0, most: 1_000_000, defaults: [50; 3] },
+    },
+];
+
+const fn percent(name: &'static str, about: &'static str, better: Option<Better>) -> Metric {
+    Metric { name, about, better, unit: "%", per_unit: 1e4, decimals: 1 }
+}
+
+const fn each(name: &'static str, about: &'static str) -> Metric {
+    Metric { name, about, better: None, unit: "1", per_unit: 1e3, decimals: 3 }
+}
+
+const METRICS: &[Metric] = &[
+    Metric {
+        name: "received_bps",
+        about: "data that is received in a second; udp-rr: data of responses",
+        better: Some(Better::Higher),
+        unit: "Mbit/s",
+        per_unit: 1e6,
+        decimals: 3,
+    },
+    Metric {
+        name: "sent_bps",
+        about: "data that the client sends in a second, lost or not",
+        better: Some(Better::Higher),
+        unit: "Mbit/s",
+        per_unit: 1e6,
+        decimals: 3,
+    },
+    Metric {
+        name: "received_per_s",
+        about: "datagrams that are received in a second; udp-rr: transactions",
+        better: Some(Better::Higher),
+        unit: "1/s",
+        per_unit: 1.0,
+        decimals: 0,
+    },
+    percent("lost_ppm", "datagrams that found the buffer full", Some(Better::Lower)),
+    percent("fast_allocs_ppm", "allocations that took the fast path", Some(Better::Higher)),
+    percent("fast_frees_ppm", "frees that took the fast path", Some(Better::Higher)),
+    percent("elsewhere_ppm", "frees on another CPU than that of the allocation", None),
+    percent("lock_wait_ppm", "part of the busy CPUs' time in waits for locks", Some(Better::Lower)),
+    each("locks_milli", "locks of the allocators taken for one datagram"),
+    each("lines_milli", "cache lines that move to another CPU or from memory, for one datagram"),
+    each("switches_milli", "context switches of one datagram"),
+];
+
+impl Workload for Netperf {
+    fn name(&self) -> &'static str {
+        "netperf"
+    }
+
+    fn about(&self) -> &'static str {
+        "a client that sends UDP datagrams over loopback to a server, each on one CPU"
+    }
+
+    fn parameters(&self) -> &'static [Parameter] {
+        PARAMETERS
+    }
+
+    fn metrics(&self) -> &'static [Metric] {
+        METRICS
+    }
+
+    fn objects(&self, release: Release) -> Vec<Object> {
+        let head = Kernel::SkBuff.row(Era { release }).map(|row| Object {
+            cache: row.name,
+            bytes: row.bytes,
+            per_operation: "1 for each datagram: the client allocates it, the server frees it, or the client \
+                            if it is lost",
+            source: row.source,
+        });
+        let data = Object {
+            cache: "kmalloc of the data",
+            bytes: 0,
+            per_operation: "1 for each datagram: `bytes`, 64 of headers, in whole lines, and 320 of shared info",
+            source: "published: 128 bytes are of class 512, 1024 of 2048, 4096 of 8192; the headers are assumed",
+        };
+        head.into_iter().chain([data]).collect()
+    }
+
+    fn ignores(&self, cost: &str) -> bool {
+        cost == "page_fault"
+    }
+
+    fn check(&self, machine: &MachineSpec, values: &Values) -> Result<(), String> {
+        if values.word("binding") != BINDINGS[0].0 && machine.cpu_node.len() < 2 {
+            return Err(format!("binding = {}: the machine has one CPU", values.word("binding")));
+        }
+        let (rcvbuf, bytes) = (values.number("rcvbuf"), values.number("bytes"));
+        // A datagram counts at most twice this: its data's class has at most twice the bytes.
+        let least = bytes + 640;
+        match rcvbuf == 0 || rcvbuf >= least {
+            true => Ok(()),
+            false => Err(format!("rcvbuf = {rcvbuf}: expected 0, or at least {least} for bytes = {bytes}")),
+        }
+    }
+
+    fn estimate(&self, machine: &MachineSpec, values: &Values) -> Estimate {
+        /// A datagram takes at least this long on the client, and so long on the host (measured).
+        const LEAST_NS: u64 = 700;
+        const HOST_NS: u64 = 1_500;
+        let us = values.number("warm_up_us") + values.number("window_us");
+        let slabs = Estimate::of_operations(machine, 0, 4 << 20);
+        Estimate { host_ns: us * 1_000 / LEAST_NS * HOST_NS, ..slabs }
+    }
+
+    /// A repeat draws when the client begins, and the lengths of pieces of work.
+    fn run(&self, setup: &Setup, values: &Values, seed: u64) -> Result<Sample, String> {
+        let binding = BINDINGS.iter().find(|(name, _)| *name == values.word("binding"));
+        let load = netperf::Netperf {
+            test: if values.word("test") == "udp-rr" { Test::RequestResponse } else { Test::Stream },
+            bytes: values.number("bytes") as u32,
+            binding: binding.map_or(Binding::SameCpu, |(_, binding)| *binding),
+            receive_buffer: values.number("rcvbuf") as u32,
+            warm_up: ps(values.number("warm_up_us") * 1_000),
+            window: ps(values.number("window_us") * 1_000),
+            think: values.number("think_cycles"),
+        };
+        let outcome = netperf::run(setup, &load, seed).map_err(|failed| failed.to_string())?;
+        Ok(sample(&outcome, load.bytes))
+    }
+}
+
+fn sample(outcome: &Outcome, bytes: u32) -> Sample {
+    let Outcome { kernel, sent, received, lost } = outcome;
+    let mut counters = BTreeMap::new();
+    for (event, count) in kernel.caches.iter().flat_map(|cache| &cache.events) {
+        *counters.entry(event.name().to_string()).or_insert(0) += count;
+    }
+    let locks: BTreeMap<String, LockTimes> =
+        kernel.locks.iter().map(|(name, times)| (name.to_string(), *times)).collect();
+    let count = |event: Event| counters.get(event.name()).copied().unwrap_or(0);
+    let share = |fast: Event, slow: Event| ppm(count(fast), count(fast) + count(slow));
+    let (elsewhere, frees) = kernel.frees();
+    let busy: u64 = kernel.spent.iter().flatten().sum();
+    let waits: u64 = kernel.spent.iter().map(|spent| spent[Spent::LockWait as usize]).sum();
+    // Locks and caches are counted over the whole run: so are the datagrams that they are divided by.
+    let heads = kernel.cache("skbuff_head_cache").map_or(1, |cache| cache.allocs.max(1));
+    let of_engines = locks.iter().filter(|(name, _)| !name.starts_with("udp ")).map(|(_, times)| times.taken);
+    let per_s = |datagrams: u64| bits_per_second(datagrams, 1, kernel.elapsed) / 8;
+    let numbers = [
+        ("received_bps", bits_per_second(*received, bytes, kernel.elapsed)),
+        ("sent_bps", bits_per_second(*sent, bytes, kernel.elapsed)),
+        ("received_per_s", per_s(*received)),
+        ("lost_ppm", ppm(*lost, *sent)),
+        ("fast_allocs_ppm", share(Event::AllocFastpath, Event::AllocSlowpath)),
+        ("fast_frees_ppm", share(Event::FreeFastpath, Event::FreeSlowpath)),
+        ("elsewhere_ppm", ppm(elsewhere, frees)),
+        ("lock_wait_ppm", ppm(waits, busy)),
+        ("locks_milli", of_engines.sum::<u64>() * 1_000 / heads),
+        ("lines_milli", kernel.lines_moved * 1_000 / kernel.messages.max(1)),
+        ("switches_milli", kernel.switches * 1_000 / kernel.messages.max(1)),
+    ];
+    let metrics = numbers.map(|(name, number)| (name.to_string(), number)).into();
+    Sample { metrics, counters, locks }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::workload::{Size, Value};
+
+    #[test]
+    fn a_binding_needs_cpus_and_a_datagram_a_buffer() {
+        #[track_caller]
+        fn check(cpus: u16, binding: &str, [rcvbuf, bytes]: [u64; 2], expected: Result<(), &str>) {
+            let machine = MachineSpec::uniform(cpus, 1, 1 << 30);
+            let mut values: BTreeMap<_, _> =
+                PARAMETERS.iter().map(|parameter| (parameter.name, parameter.default(Size::Quick))).collect();
+            values.insert("binding", Value::Word(binding.into()));
+            values.insert("rcvbuf", Value::Number(rcvbuf));
+            values.insert("bytes", Value::Number(bytes));
+            let found = Netperf.check(&machine, &Values(values));
+            assert_eq!(found.as_ref().map_err(String::as_str), expected.as_ref().map_err(|text| *text));
+        }
+        check(1, "same-cpu", [0, 60_000], Ok(()));
+        check(2, "same-socket", [32_768, 4_096], Ok(()));
+        check(1, "other-socket", [0, 64], Err("binding = other-socket: the machine has one CPU"));
+        let small = "rcvbuf = 4096: expected 0, or at least 4736 for bytes = 4096";
+        check(2, "same-socket", [4_096, 4_096], Err(small));
+    }
+
+    #[test]
+    fn objects_are_those_of_the_release() {
+        let bytes = |minor, patch| Netperf.objects(Release::new(2, minor, patch))[0].bytes;
+        assert_eq!([bytes(4, 0), bytes(6, 29)], [160, 232]);
+    }
+}
