@@ -26,10 +26,14 @@ macro_rules! installed {
 }
 
 installed! {
+    "001",
     "002",
+    "003-hackbench",
     "003-netperf",
     "2026",
+    "cpu-partial",
     "micro",
+    "orders-5.11",
 }
 
 /// An experiment with its machines.
