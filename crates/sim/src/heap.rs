@@ -57,6 +57,8 @@ pub trait Heap {
     fn work(&self, cpu: CpuId, work: Work);
     /// How often a cache counted an event, over all CPUs.
     fn counted(&self, cache: CacheNumber, event: Event) -> u64;
+    /// How often a cache counted an event on one CPU.
+    fn counted_on(&self, cache: CacheNumber, cpu: CpuId, event: Event) -> u64;
     /// What a cache holds.
     fn usage(&self, cache: CacheNumber) -> Usage;
     /// Bytes of all caches' slabs.
@@ -217,6 +219,10 @@ impl<E: Engine<Timed>> Heap for Caches<E> {
 
     fn counted(&self, cache: CacheNumber, event: Event) -> u64 {
         self.cache(cache).counted(event)
+    }
+
+    fn counted_on(&self, cache: CacheNumber, cpu: CpuId, event: Event) -> u64 {
+        self.cache(cache).counted_on(cpu, event)
     }
 
     fn usage(&self, cache: CacheNumber) -> Usage {

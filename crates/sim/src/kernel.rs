@@ -20,6 +20,7 @@ use crate::heap::{self, CacheNumber, Heap, Kmalloc};
 use crate::micro::Setup;
 use crate::objects::{self, Held, Object};
 use crate::paths::paths;
+use crate::record::Recorder;
 use crate::sched::{Idle, Kick, Leave, Machine, Scheduler, Spec, TaskId, Why};
 use crate::tally::{CacheTally, Failed, Tally};
 use rand_core::{Rng, SeedableRng};
@@ -34,11 +35,13 @@ mod interrupts;
 mod marks;
 mod task;
 mod waiting;
+mod watch;
 
 pub use marks::Mark;
 pub(crate) use marks::locks_of;
 pub use task::Task;
 pub use waiting::{WaitQueue, Waiting};
+pub use watch::{CPUS, MEMORY};
 
 /// Later than every time.
 const NEVER: Ps = Ps::MAX;
@@ -113,6 +116,8 @@ pub struct Kernel {
     random: RefCell<Pcg64Mcg>,
     processes: Cell<u32>,
     failed: RefCell<Option<Failed>>,
+    /// What is recorded; `None` if nothing is.
+    watch: Option<watch::Watch>,
 }
 
 /// Makes a machine, enters it, boots a kernel there and runs `f` on it.
@@ -124,17 +129,30 @@ pub fn with_kernel<T>(
     seed: u64,
     f: impl FnOnce(&Rc<Kernel>) -> Result<T, Failed>,
 ) -> Result<T, Failed> {
+    with_recorded_kernel(setup, seed, &Recorder::default(), f)
+}
+
+/// Makes a machine, enters it, boots a kernel there that tells `recorder` what it does, and runs `f` on it.
+///
+/// # Errors
+/// A machine that cannot be modelled, a release without a scheduler; what `f` returns.
+pub fn with_recorded_kernel<T>(
+    setup: &Setup,
+    seed: u64,
+    recorder: &Recorder,
+    f: impl FnOnce(&Rc<Kernel>) -> Result<T, Failed>,
+) -> Result<T, Failed> {
     let paths = paths(&setup.preset, &setup.hardware.costs);
     let spec = slablab_model::MachineSpec { seed: setup.spec.seed ^ seed, ..setup.spec.clone() };
     let failed = |error: &dyn std::fmt::Display| Failed::Machine(error.to_string());
     let mut machine =
         TimedMachine::new(spec, setup.hardware.clone(), paths).map_err(|error| failed(&error))?;
     let policy = Era::of(&setup.preset).scheduler().map_err(|error| failed(&error))?;
-    machine.enter(|| f(&Rc::new(Kernel::boot(setup, policy, seed))))
+    machine.enter(|| f(&Rc::new(Kernel::boot(setup, policy, seed, recorder))))
 }
 
 impl Kernel {
-    fn boot(setup: &Setup, policy: crate::sched::Policy, seed: u64) -> Kernel {
+    fn boot(setup: &Setup, policy: crate::sched::Policy, seed: u64, recorder: &Recorder) -> Kernel {
         let era = Era::of(&setup.preset);
         let (numbers, named) = objects::caches(era);
         let heap = heap::heap(&setup.preset, &named);
@@ -188,6 +206,7 @@ impl Kernel {
             random: RefCell::new(Pcg64Mcg::seed_from_u64(seed)),
             processes: Cell::new(0),
             failed: RefCell::new(None),
+            watch: watch::Watch::new(recorder),
         }
     }
 
@@ -234,6 +253,9 @@ impl Kernel {
     ) -> TaskId {
         let spec = Spec { mm, ..Spec::default() };
         let (id, now) = (self.sched.borrow_mut().add(spec, parent), Timed::clock());
+        if let Some(watch) = &self.watch {
+            watch.name(id, || format!("task {}", id.0));
+        }
         let task = Task { kernel: self.clone(), id };
         let body = move || {
             task.kernel.resumed(id);
@@ -271,6 +293,7 @@ impl Kernel {
         if self.next_task(cpu) == Some(me) && how.is_none() {
             return;
         }
+        self.left(cpu, me);
         if how.is_none() {
             self.tally.borrow_mut().preemptions += 1;
         }
@@ -348,7 +371,18 @@ impl Kernel {
     fn resumed(&self, me: TaskId) {
         let entry = &mut self.tasks.borrow_mut()[me.0 as usize];
         entry.call = None;
+        if let Some(watch) = &self.watch {
+            watch.resumed();
+        }
         Timed::charge(std::mem::take(&mut entry.switch));
+    }
+
+    /// `cpu` does not run `task` any more.
+    #[inline]
+    fn left(&self, cpu: CpuId, task: TaskId) {
+        if let Some(watch) = &self.watch {
+            watch.left(cpu, task, self.heap.slab_bytes());
+        }
     }
 
     fn go_idle(self: &Rc<Self>, cpu: CpuId) {

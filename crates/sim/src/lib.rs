@@ -9,8 +9,9 @@
 //! | [`kernel`] | tasks on CPUs: switches, wake-ups, ticks, deferred work |
 //! | [`era`], [`objects`] | what differs between releases: rules of buffers; kernel objects and their sizes |
 //! | [`unix`], [`udp`], [`pipe`] | sockets and pipes between tasks |
+//! | [`locks`] | locks outside of the allocators |
 //! | [`process`] | what a fork allocates and an exit frees |
-//! | [`tally`] | what a run counts |
+//! | [`tally`], [`profile`] | what a run counts; where its time went |
 //! | [`workloads`] | programs |
 //! | [`record`] | what a run records for a viewer |
 //! | [`sched`] | scheduler policies by release: where a task runs, who preempts, what a CPU pulls |
@@ -20,11 +21,13 @@
 pub mod era;
 pub mod heap;
 pub mod kernel;
+pub mod locks;
 pub mod micro;
 pub mod objects;
 pub mod paths;
 pub mod pipe;
 pub mod process;
+pub mod profile;
 pub mod record;
 pub mod sched;
 pub mod tally;

@@ -12,9 +12,10 @@
 //! | a woken task | | wakes the next of its kind, if there is more |
 
 use crate::kernel::{Task, WaitQueue, Waiting};
+pub use crate::locks::PipeMutex;
 use crate::objects::{Held, Object};
 use slablab_model::Timed;
-use slablab_platform::{Event, Field, Frames, Lock, Platform, Rank, Topology};
+use slablab_platform::{Field, Frames, Lock, Platform, Topology};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 
@@ -23,17 +24,6 @@ pub const BUFFERS: usize = 16;
 /// Cycles of a write and of a read beside system call, allocator, copy, lines and wake-ups (assumed).
 const WRITE: u64 = 300;
 const READ: u64 = 250;
-
-/// A pipe's mutex.
-#[derive(Debug)]
-pub enum PipeMutex {}
-
-impl Rank for PipeMutex {
-    const LEVEL: u8 = 3;
-    const NAME: &'static str = "pipe->mutex";
-    /// Locks outside of the allocators have no counter of their own; no simulated cache is debugged.
-    const EVENT: Event = Event::LockDebug;
-}
 
 /// A page and how much of it was written and read.
 struct Buffer {

@@ -16,8 +16,8 @@
 //! the run of a second can have millions of events: it keeps those inside a window of time up to a number,
 //! and counts those it leaves out.
 
+use crate::profile::lock_name;
 use slablab_model::{Ps, Timed};
-use slablab_platform::{Rank, rank};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -136,25 +136,6 @@ impl State {
     }
 }
 
-/// The name of locks of a rank by its level.
-fn lock_name(level: u8) -> String {
-    const fn of<R: Rank>() -> (u8, &'static str) {
-        (R::LEVEL, R::NAME)
-    }
-    let ranks = [
-        of::<rank::Alien>(),
-        of::<rank::NodeList>(),
-        of::<rank::Heap>(),
-        of::<rank::PageList>(),
-        of::<rank::RemoteFree>(),
-        of::<rank::Barn>(),
-        of::<rank::Zone>(),
-        of::<rank::Debug>(),
-    ];
-    let name = ranks.into_iter().find(|rank| rank.0 == level);
-    name.map_or_else(|| format!("lock of level {level}"), |rank| rank.1.into())
-}
-
 impl Recorder {
     /// A recorder that is on.
     pub fn new(limits: Limits) -> Recorder {
@@ -199,12 +180,13 @@ impl Recorder {
         })
     }
 
-    /// A slice that ended.
+    /// A slice that ended. What of it is before the window is cut off.
     #[inline]
     pub fn slice(&self, track: TrackId, name: NameId, from: Ps, to: Ps) {
         let Some(state) = &self.0 else { return };
         let mut state = state.borrow_mut();
         if state.keeps(to) {
+            let from = from.max(state.limits.window.start);
             state.recording.slices.push(Slice { track, name, from, to });
         }
     }
@@ -243,6 +225,17 @@ impl Recorder {
         });
     }
 
+    /// Drops the events so far, and records from `at` on. Tracks and names stay.
+    pub fn restart(&self, at: Ps) {
+        let Some(state) = &self.0 else { return };
+        let state = &mut *state.borrow_mut();
+        state.limits.window.start = state.limits.window.start.max(at);
+        state.recording.slices.clear();
+        state.recording.instants.clear();
+        state.recording.values.clear();
+        state.recording.left_out = 0;
+    }
+
     /// The recording so far; the recorder goes on without its tracks.
     pub fn take(&self) -> Recording {
         let Some(state) = &self.0 else { return Recording::default() };
@@ -257,7 +250,7 @@ impl Recorder {
 mod tests {
     use super::*;
     use slablab_model::{Costs, Hardware, MachineSpec, Paths, TimedMachine};
-    use slablab_platform::{CpuId, Lock, Platform};
+    use slablab_platform::{CpuId, Lock, Platform, rank};
 
     #[test]
     fn a_recorder_that_is_off_makes_no_name() {
@@ -309,5 +302,19 @@ mod tests {
         let found = recorder.take();
         assert_eq!((found.slices.len(), found.instants.len(), found.values.len()), (1, 1, 1));
         assert_eq!((found.left_out, found.tracks.len(), found.names.len()), (3, 1, 1));
+    }
+
+    /// A restart drops what was, and cuts a slice that began before it.
+    #[test]
+    fn a_restart_begins_the_recording() {
+        let recorder = Recorder::new(Limits { events: 1, ..Limits::default() });
+        let (track, name) = (recorder.track("CPUs", || "CPU 0".into()), recorder.name(|| "task".into()));
+        recorder.slice(track, name, 0, 1);
+        recorder.slice(track, name, 1, 2);
+        recorder.restart(10);
+        recorder.slice(track, name, 5, 20);
+        let found = recorder.take();
+        assert_eq!(found.slices, [Slice { track, name, from: 10, to: 20 }]);
+        assert_eq!(found.left_out, 0);
     }
 }

@@ -1,6 +1,7 @@
 //! What a run counts: objects by cache, where they were freed, how long they lived.
 
 use crate::heap::Heap;
+use crate::profile::Profile;
 use slablab_model::{LockTimes, Ps, Spent};
 use slablab_platform::Event;
 use std::fmt;
@@ -125,6 +126,8 @@ pub struct Outcome {
     pub elapsed: Ps,
     /// How each CPU spent the timed part, by [`Spent`]; what is missing to `elapsed` is idle time.
     pub spent: Vec<[Ps; Spent::COUNT]>,
+    /// Where the time of the timed part went, by CPU and lock.
+    pub profile: Profile,
     /// Switches from one task to another.
     pub switches: u64,
     /// Switches of a task that could have gone on.

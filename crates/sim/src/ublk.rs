@@ -15,10 +15,13 @@
 //! without slab objects.
 
 use crate::heap::{self, CacheNumber, Heap, Named};
+use crate::kernel::{CPUS, MEMORY};
 use crate::micro::Setup;
 use crate::paths::paths;
+use crate::profile::Profile;
+use crate::record::{Holds, Recorder};
 use slablab_model::{Access, Addr, BadSpec, CallId, LockTimes, Ps, Spent, Timed, TimedMachine};
-use slablab_platform::{CpuId, Event, Gfp, rank};
+use slablab_platform::{CpuId, Event, Gfp, Topology, rank};
 use slablab_slabs::CacheSpec;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -72,6 +75,8 @@ pub struct Outcome {
     pub list_lock: LockTimes,
     /// The barns' locks.
     pub barn_lock: LockTimes,
+    /// Where the time of these CPUs went.
+    pub profile: Profile,
     /// Events of the bios' cache.
     pub events: Vec<(Event, u64)>,
 }
@@ -106,6 +111,7 @@ struct Run {
     allocating: Cell<Ps>,
     freeing: Cell<Ps>,
     end: Ps,
+    recorder: Recorder,
 }
 
 /// Runs the device on a machine.
@@ -113,6 +119,14 @@ struct Run {
 /// # Errors
 /// A machine that cannot be modelled.
 pub fn run(setup: &Setup, ublk: &Ublk) -> Result<Outcome, BadSpec> {
+    run_recorded(setup, ublk, &Recorder::default())
+}
+
+/// Runs the device on a machine, and records the counted time: batches, slow operations, waits for locks.
+///
+/// # Errors
+/// A machine that cannot be modelled.
+pub fn run_recorded(setup: &Setup, ublk: &Ublk, recorder: &Recorder) -> Result<Outcome, BadSpec> {
     let paths = paths(&setup.preset, &setup.hardware.costs);
     let mut machine = TimedMachine::new(setup.spec.clone(), setup.hardware.clone(), paths)?;
     let cpus = setup.spec.cpu_node.len();
@@ -123,6 +137,7 @@ pub fn run(setup: &Setup, ublk: &Ublk) -> Result<Outcome, BadSpec> {
         let spec = CacheSpec { known_size: BIO.1, ..CacheSpec::of_size(BIO.0) };
         let heap = heap::heap(&setup.preset, &[Named { name: "bio-264".into(), spec }]);
         let end = ublk.warm_up + ublk.counted;
+        recorder.watch_locks();
         let run = Rc::new(Run {
             bios: CacheNumber(0),
             done: ublk.pairs.iter().map(|_| Cell::new(0)).collect(),
@@ -131,6 +146,7 @@ pub fn run(setup: &Setup, ublk: &Ublk) -> Result<Outcome, BadSpec> {
             ublk: ublk.clone(),
             heap,
             end,
+            recorder: recorder.clone(),
         });
         for (index, (submitter, server)) in ublk.pairs.iter().enumerate() {
             let queue = Rc::new(Queue::default());
@@ -141,7 +157,9 @@ pub fn run(setup: &Setup, ublk: &Ublk) -> Result<Outcome, BadSpec> {
             Timed::spawn(server, at, move || of_run.serve(&queue, submitter));
         }
         Timed::run_until(ublk.warm_up);
-        let before = run.snapshot();
+        recorder.restart(ublk.warm_up);
+        run.record_memory(ublk.warm_up);
+        let before = run.snapshot(ublk.warm_up);
         Timed::run_until(end);
         run.outcome(&before)
     }))
@@ -156,10 +174,14 @@ struct Snapshot {
     list_lock: LockTimes,
     barn_lock: LockTimes,
     events: Vec<u64>,
+    profile: Profile,
 }
 
 impl Run {
-    fn snapshot(&self) -> Snapshot {
+    /// The counts at `at`, which is now.
+    fn snapshot(&self, at: Ps) -> Snapshot {
+        let mut cpus: Vec<CpuId> = self.ublk.pairs.iter().flat_map(|pair| [pair.0, pair.1]).collect();
+        cpus.sort_unstable();
         let spent = |cpu: fn(&(CpuId, CpuId)) -> CpuId| {
             let mut sum = [0; Spent::COUNT];
             for pair in &self.ublk.pairs {
@@ -177,11 +199,12 @@ impl Run {
             list_lock: Timed::lock_times::<rank::NodeList>(),
             barn_lock: Timed::lock_times::<rank::Barn>(),
             events: Event::ALL.iter().map(|event| self.heap.counted(self.bios, *event)).collect(),
+            profile: Profile::until(at, cpus),
         }
     }
 
     fn outcome(&self, before: &Snapshot) -> Outcome {
-        let after = self.snapshot();
+        let after = self.snapshot(self.end);
         let by_submitter: Vec<u64> =
             after.done.iter().zip(&before.done).map(|(after, before)| after - before).collect();
         let difference =
@@ -197,6 +220,7 @@ impl Run {
             freeing: after.freeing - before.freeing,
             list_lock: after.list_lock - before.list_lock,
             barn_lock: after.barn_lock - before.barn_lock,
+            profile: after.profile.clone().since(&before.profile),
             events: events.map(|(event, (after, before))| (*event, after - before)).collect(),
         }
     }
@@ -206,6 +230,7 @@ impl Run {
         let mut in_flight = 0;
         while Timed::clock() < self.end {
             Timed::turn();
+            let from = Timed::clock();
             let reaped = queue.completions.get().min(self.ublk.batch);
             queue.completions.set(queue.completions.get() - reaped);
             self.done[index].set(self.done[index].get() + reaped as u64);
@@ -223,16 +248,43 @@ impl Run {
                 queue.requests.borrow_mut().push_back(bio);
             }
             in_flight += wanted;
+            self.record("submit", from);
             if let Some(call) = queue.server.take() {
                 Timed::unpark(call, server, Timed::clock());
             }
         }
     }
 
+    /// Records what this CPU did from `from` until now.
+    #[inline]
+    fn record(&self, name: &str, from: Ps) {
+        if self.recorder.is_on() {
+            let track = self.recorder.track(CPUS, || format!("CPU {}", Timed::cpu().0));
+            self.recorder.slice(track, self.recorder.name(|| name.into()), from, Timed::clock());
+        }
+    }
+
+    fn record_memory(&self, at: Ps) {
+        if self.recorder.is_on() {
+            let track = self.recorder.track_of(MEMORY, || "slabs".into(), Holds::Bytes);
+            self.recorder.value(track, at, self.heap.slab_bytes() as i64);
+        }
+    }
+
+    /// How often this CPU counted an event of the bios' cache.
+    fn counted(&self, event: Event) -> u64 {
+        self.heap.counted_on(self.bios, Timed::cpu(), event)
+    }
+
     fn bio_alloc(&self) -> Addr {
+        let slow = self.recorder.is_on().then(|| self.counted(Event::AllocSlowpath));
         let start = Timed::clock();
         let bio = self.heap.alloc(self.bios, Gfp::KERNEL, None).expect("the machine has memory for its bios");
         self.allocating.set(self.allocating.get() + Timed::clock() - start);
+        if slow.is_some_and(|before| self.counted(Event::AllocSlowpath) > before) {
+            self.record(Event::AllocSlowpath.name(), start);
+            self.record_memory(Timed::clock());
+        }
         bio
     }
 
@@ -241,6 +293,7 @@ impl Run {
         let mut cached = 0;
         while Timed::clock() < self.end {
             Timed::turn();
+            let from = Timed::clock();
             let batch = (queue.requests.borrow().len() as u32).min(self.ublk.batch);
             if batch == 0 {
                 queue.server.set(Timed::current());
@@ -255,11 +308,16 @@ impl Run {
                     cached += 1;
                     continue;
                 }
+                let slow = self.recorder.is_on().then(|| self.counted(Event::FreeSlowpath));
                 let start = Timed::clock();
                 self.heap.free(self.bios, bio);
                 self.freeing.set(self.freeing.get() + Timed::clock() - start);
+                if slow.is_some_and(|before| self.counted(Event::FreeSlowpath) > before) {
+                    self.record(Event::FreeSlowpath.name(), start);
+                }
             }
             queue.completions.set(queue.completions.get() + batch);
+            self.record("serve", from);
             if let Some(call) = queue.submitter.take() {
                 Timed::unpark(call, submitter, Timed::clock());
             }

@@ -14,9 +14,10 @@
 
 use crate::heap::Kmalloc;
 use crate::kernel::{Kernel, Task, WaitQueue, Waiting};
+pub use crate::locks::UdpReceiveQueue as ReceiveQueue;
 use crate::objects::{Held, Object};
 use slablab_model::{Access, Timed};
-use slablab_platform::{Event, Field, Frames, Lock, Platform, Rank};
+use slablab_platform::{Field, Frames, Lock, Platform};
 use std::cell::Cell;
 use std::collections::VecDeque;
 
@@ -32,17 +33,6 @@ const RECEIVE: u64 = 500;
 const HEAD_WRITTEN: u32 = 232;
 const HEAD_READ: u32 = 128;
 const SHARED_INFO: u32 = 64;
-
-/// The lock of a socket's receive queue.
-#[derive(Debug)]
-pub enum ReceiveQueue {}
-
-impl Rank for ReceiveQueue {
-    const LEVEL: u8 = 5;
-    const NAME: &'static str = "udp sk_receive_queue.lock";
-    /// Locks outside of the allocators have no counter of their own; no simulated cache is debugged.
-    const EVENT: Event = Event::LockDebug;
-}
 
 /// A queued datagram.
 struct Datagram {

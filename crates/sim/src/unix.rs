@@ -14,9 +14,10 @@
 
 use crate::heap::Kmalloc;
 use crate::kernel::{Kernel, Task, WaitQueue, Waiting};
+pub use crate::locks::ReceiveQueue;
 use crate::objects::{Held, Object};
 use slablab_model::{Access, Timed};
-use slablab_platform::{Event, Field, Frames, Lock, Platform, Rank};
+use slablab_platform::{Field, Frames, Lock, Platform};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -29,17 +30,6 @@ const RECEIVE: u64 = 500;
 const HEAD_WRITTEN: u32 = 232;
 const HEAD_READ: u32 = 128;
 const SHARED_INFO: u32 = 64;
-
-/// The lock of a socket's receive queue.
-#[derive(Debug)]
-pub enum ReceiveQueue {}
-
-impl Rank for ReceiveQueue {
-    const LEVEL: u8 = 4;
-    const NAME: &'static str = "sk_receive_queue.lock";
-    /// Locks outside of the allocators have no counter of their own; no simulated cache is debugged.
-    const EVENT: Event = Event::LockDebug;
-}
 
 type Queue = <Timed as Platform>::Lock<ReceiveQueue, VecDeque<Message>>;
 type Word = <Timed as Frames>::Field;

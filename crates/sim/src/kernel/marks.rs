@@ -2,14 +2,14 @@
 
 use super::Kernel;
 use crate::heap::CacheNumber;
+use crate::profile::Profile;
 use crate::tally::{CacheTally, Outcome};
-use slablab_model::{LockTimes, Ps, Spent, Timed};
+use slablab_model::{LockTimes, Timed};
 use slablab_platform::{CpuId, Event, Rank, Topology, rank};
 
 /// The counts at one moment.
 pub struct Mark {
-    at: Ps,
-    spent: Vec<[Ps; Spent::COUNT]>,
+    profile: Profile,
     counts: [u64; 6],
     lines_moved: u64,
 }
@@ -20,12 +20,16 @@ pub(crate) fn locks_of<R: Rank>() -> (&'static str, LockTimes) {
 }
 
 impl Kernel {
-    /// The counts now.
+    /// The counts now. A recording begins here.
     pub fn mark(&self) -> Mark {
+        self.restart_recording();
+        self.counts()
+    }
+
+    fn counts(&self) -> Mark {
         let tally = self.tally.borrow();
         Mark {
-            at: Timed::clock(),
-            spent: (0..Timed::cpus()).map(|cpu| Timed::spent(CpuId(cpu))).collect(),
+            profile: Profile::until(Timed::clock(), (0..Timed::cpus()).map(CpuId)),
             counts: [
                 tally.switches,
                 tally.preemptions,
@@ -46,14 +50,15 @@ impl Kernel {
 
     /// What happened since `since`; caches and locks from the start.
     pub fn outcome(&self, since: &Mark) -> Outcome {
-        let now = self.mark();
+        let now = self.counts();
         let counts: [u64; 6] = std::array::from_fn(|at| now.counts[at] - since.counts[at]);
         let [switches, preemptions, wakeups, migrations, system_calls, messages] = counts;
-        let spent = now.spent.iter().zip(&since.spent);
+        let profile = now.profile.since(&since.profile);
         let (mapped, mapped_max) = Timed::mapped_frames();
         Outcome {
-            elapsed: now.at - since.at,
-            spent: spent.map(|(now, then)| std::array::from_fn(|kind| now[kind] - then[kind])).collect(),
+            elapsed: profile.elapsed,
+            spent: profile.spent.clone(),
+            profile,
             switches,
             preemptions,
             wakeups,

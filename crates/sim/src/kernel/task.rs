@@ -5,7 +5,7 @@ use crate::heap::{CacheNumber, Kmalloc};
 use crate::objects::{Held, Object};
 use crate::sched::{Leave, TaskId, Why};
 use slablab_model::{Access, Ps, Timed};
-use slablab_platform::{CpuId, Frames, Gfp, Topology};
+use slablab_platform::{CpuId, Event, Frames, Gfp, Topology};
 use std::rc::Rc;
 
 /// The longest piece of computing without a preemption point.
@@ -84,6 +84,13 @@ impl Task {
         self.kernel.sched.borrow_mut().set_affinity(self.id, all);
     }
 
+    /// Names the task in recordings.
+    pub fn call_it(&self, name: impl FnOnce() -> String) {
+        if let Some(watch) = &self.kernel.watch {
+            watch.name(self.id, name);
+        }
+    }
+
     /// Starts a thread of this task's process.
     pub fn thread(&self, program: impl FnOnce(&Task) + 'static) -> TaskId {
         let mm = self.kernel.tasks.borrow()[self.id.0 as usize].mm;
@@ -111,10 +118,12 @@ impl Task {
 
     pub(crate) fn alloc_from(&self, cache: CacheNumber) -> Held {
         let cpu = Timed::cpu().0;
-        let Some(address) = self.kernel.heap.alloc(cache, Gfp::KERNEL, None) else {
-            self.kernel.no_memory(self.id)
+        let kernel = &self.kernel;
+        let alloc = || kernel.heap.alloc(cache, Gfp::KERNEL, None);
+        let Some(address) = kernel.watched(cache, Event::AllocSlowpath, alloc) else {
+            kernel.no_memory(self.id)
         };
-        let born = self.kernel.tally.borrow_mut().allocated(cache.0);
+        let born = kernel.tally.borrow_mut().allocated(cache.0);
         Held { address, cache: cache.0, cpu, born }
     }
 
@@ -162,7 +171,8 @@ impl Kernel {
         }
         let elsewhere = held.cpu != Timed::cpu().0;
         self.tally.borrow_mut().freed(held.cache, elsewhere, held.born);
-        self.heap.free(CacheNumber(held.cache), held.address);
+        let cache = CacheNumber(held.cache);
+        self.watched(cache, Event::FreeSlowpath, || self.heap.free(cache, held.address));
     }
 
     /// The running task `me` moves to another CPU.
@@ -174,6 +184,7 @@ impl Kernel {
         drop(sched);
         self.kick(kick, now);
         self.next_task(from);
+        self.left(from, me);
         self.suspend(me);
     }
 }

@@ -9,10 +9,11 @@
 //!
 //! Forks are before the timed part, exits inside it. `hackbench 400 process 200` is 400 groups, 200 loops.
 
-use crate::kernel::{Kernel, Task, WaitQueue, Waiting, with_kernel};
+use crate::kernel::{Kernel, Task, WaitQueue, Waiting, with_recorded_kernel};
 use crate::micro::Setup;
 use crate::pipe::{Pipe, PipeMutex};
 use crate::process::{Children, Kind};
+use crate::record::Recorder;
 use crate::tally::{Failed, Outcome};
 use crate::unix::{self, ReceiveQueue, Socket};
 use slablab_model::Ps;
@@ -200,6 +201,9 @@ impl Run {
         for worker in 0..2 * pairs {
             let (run, group) = (self.clone(), group.clone());
             children.start(main, self.hackbench.kind, move |task| {
+                let (role, at) =
+                    if worker < pairs { ("receiver", worker) } else { ("sender", worker - pairs) };
+                task.call_it(|| format!("{role} {number}.{at}"));
                 if worker < pairs {
                     run.receive(task, &group, worker);
                 } else {
@@ -211,6 +215,7 @@ impl Run {
     }
 
     fn main(self: &Rc<Self>, main: &Task) -> crate::kernel::Mark {
+        main.call_it(|| "main".into());
         let children = Rc::new(Children::default());
         (0..self.hackbench.groups).for_each(|number| self.start_group(main, &children, number));
         main.syscall(|| {
@@ -233,7 +238,20 @@ impl Run {
 /// # Errors
 /// A machine that cannot be modelled; tasks that wait for ever; no memory.
 pub fn run(setup: &Setup, hackbench: &Hackbench, seed: u64) -> Result<Outcome, Failed> {
-    with_kernel(setup, seed, |kernel: &Rc<Kernel>| {
+    run_recorded(setup, hackbench, seed, &Recorder::default())
+}
+
+/// Runs the program, and records its timed part.
+///
+/// # Errors
+/// A machine that cannot be modelled; tasks that wait for ever; no memory.
+pub fn run_recorded(
+    setup: &Setup,
+    hackbench: &Hackbench,
+    seed: u64,
+    recorder: &Recorder,
+) -> Result<Outcome, Failed> {
+    with_recorded_kernel(setup, seed, recorder, |kernel: &Rc<Kernel>| {
         let run = Rc::new(Run {
             hackbench: *hackbench,
             ready: Cell::new(0),

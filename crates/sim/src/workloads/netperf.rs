@@ -11,9 +11,10 @@
 //!
 //! Not built: netperf's control connection, its statistics of confidence, its ring of send buffers.
 
-use crate::kernel::{Kernel, Mark, Task, locks_of, with_kernel};
+use crate::kernel::{Kernel, Mark, Task, locks_of, with_recorded_kernel};
 use crate::micro::Setup;
 use crate::process::{Children, Kind};
+use crate::record::Recorder;
 use crate::tally::{self, Failed};
 use crate::udp::{ReceiveQueue, Receiver};
 use slablab_model::{Hardware, Ps, Timed};
@@ -176,11 +177,25 @@ impl Run {
 /// A machine that cannot be modelled, or has no CPUs for the binding; a buffer that does not hold a datagram;
 /// no memory.
 pub fn run(setup: &Setup, netperf: &Netperf, seed: u64) -> Result<Outcome, Failed> {
+    run_recorded(setup, netperf, seed, &Recorder::default())
+}
+
+/// Runs the program, and records it from the begin of the window on.
+///
+/// # Errors
+/// A machine that cannot be modelled, or has no CPUs for the binding; a buffer that does not hold a datagram;
+/// no memory.
+pub fn run_recorded(
+    setup: &Setup,
+    netperf: &Netperf,
+    seed: u64,
+    recorder: &Recorder,
+) -> Result<Outcome, Failed> {
     let binding = netperf.binding;
     let Some((client, server)) = binding.cpus(&setup.hardware) else {
         return Err(Failed::Machine(format!("the machine has no two CPUs for the binding {binding:?}")));
     };
-    with_kernel(setup, seed, |kernel: &Rc<Kernel>| {
+    with_recorded_kernel(setup, seed, recorder, |kernel: &Rc<Kernel>| {
         let run = Rc::new(Run::new(kernel, netperf));
         if !run.to_server.holds(kernel, netperf.bytes) {
             let (buffer, bytes) = (netperf.receive_buffer, netperf.bytes);

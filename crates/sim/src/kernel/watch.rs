@@ -1,0 +1,113 @@
+//! What the kernel tells a recorder: which task each CPU runs, slow paths of the allocator, slab memory.
+
+use super::Kernel;
+use crate::heap::CacheNumber;
+use crate::record::{Holds, NameId, Recorder, TrackId};
+use crate::sched::TaskId;
+use slablab_model::{Ps, Timed};
+use slablab_platform::{CpuId, Event, Topology};
+use std::cell::{Cell, RefCell};
+
+/// The group of tracks that have the tasks of each CPU.
+pub const CPUS: &str = "CPUs";
+/// The group of tracks that have memory.
+pub const MEMORY: &str = "Memory";
+
+/// A kernel's recorder that is on.
+pub(super) struct Watch {
+    recorder: Recorder,
+    cpus: Vec<TrackId>,
+    /// Since when each CPU runs its task.
+    since: Vec<Cell<Ps>>,
+    /// The name of each task.
+    tasks: RefCell<Vec<NameId>>,
+    memory: TrackId,
+    slab_bytes: Cell<u64>,
+}
+
+impl Watch {
+    /// `None` if the recorder is off. The machine is entered.
+    pub(super) fn new(recorder: &Recorder) -> Option<Watch> {
+        if !recorder.is_on() {
+            return None;
+        }
+        recorder.watch_locks();
+        let track = |cpu| recorder.track(CPUS, || format!("CPU {cpu}"));
+        Some(Watch {
+            cpus: (0..Timed::cpus()).map(track).collect(),
+            since: (0..Timed::cpus()).map(|_| Cell::new(0)).collect(),
+            tasks: RefCell::default(),
+            memory: recorder.track_of(MEMORY, || "slabs".into(), Holds::Bytes),
+            slab_bytes: Cell::new(u64::MAX),
+            recorder: recorder.clone(),
+        })
+    }
+
+    /// Names a task.
+    pub(super) fn name(&self, task: TaskId, name: impl FnOnce() -> String) {
+        let mut tasks = self.tasks.borrow_mut();
+        let at = task.0 as usize;
+        if tasks.len() <= at {
+            tasks.resize(at + 1, NameId::default());
+        }
+        tasks[at] = self.recorder.name(name);
+    }
+
+    /// The CPU of the call begins to run a task.
+    pub(super) fn resumed(&self) {
+        self.since[Timed::cpu().0 as usize].set(Timed::clock());
+    }
+
+    /// `cpu` does not run `task` any more.
+    pub(super) fn left(&self, cpu: CpuId, task: TaskId, slab_bytes: u64) {
+        let (at, now) = (cpu.0 as usize, Timed::clock());
+        self.recorder.slice(self.cpus[at], self.tasks.borrow()[task.0 as usize], self.since[at].get(), now);
+        self.memory(slab_bytes);
+    }
+
+    fn memory(&self, slab_bytes: u64) {
+        if self.slab_bytes.replace(slab_bytes) != slab_bytes {
+            self.recorder.value(self.memory, Timed::clock(), slab_bytes as i64);
+        }
+    }
+}
+
+impl Kernel {
+    /// The recording, if there is one, begins now: what was recorded so far is dropped.
+    pub(super) fn restart_recording(&self) {
+        if let Some(watch) = &self.watch {
+            watch.recorder.restart(Timed::clock());
+            watch.slab_bytes.set(u64::MAX);
+            watch.memory(self.heap.slab_bytes());
+        }
+    }
+
+    /// Runs an operation of a cache. It is recorded if this CPU counts `slow` meanwhile.
+    #[inline]
+    pub(super) fn watched<T>(&self, cache: CacheNumber, slow: Event, operation: impl FnOnce() -> T) -> T {
+        match &self.watch {
+            None => operation(),
+            Some(watch) => self.recorded(watch, cache, slow, operation),
+        }
+    }
+
+    #[cold]
+    fn recorded<T>(
+        &self,
+        watch: &Watch,
+        cache: CacheNumber,
+        slow: Event,
+        operation: impl FnOnce() -> T,
+    ) -> T {
+        let (cpu, from) = (Timed::cpu(), Timed::clock());
+        let before = self.heap.counted_on(cache, cpu, slow);
+        let result = operation();
+        if self.heap.counted_on(cache, cpu, slow) > before {
+            let of = || format!("{} {}", slow.name(), self.heap.caches()[cache.0 as usize].name);
+            let name = watch.recorder.name(of);
+            watch.recorder.slice(watch.cpus[cpu.0 as usize], name, from, Timed::clock());
+            watch.memory(self.heap.slab_bytes());
+        }
+        result
+    }
+}
