@@ -1,18 +1,21 @@
 //! `slablab run EXPERIMENT`: experiments on modelled machines. And `slablab report`, which joins their parts.
 
-use crate::input::Progress;
-use crate::outcome::{Done, Failure};
-use crate::output::write_out;
+use crate::input::{Progress, command_line};
+use crate::outcome::{Done, Failure, tell};
+use crate::output::{check, named, write_out};
+use slablab_lab::experiment::observe;
 use slablab_lab::experiment::run::program;
 use slablab_lab::experiment::{
     Change, Experiment, Folder, Options, Plan, Results, Shard, Size, join, run as run_cells,
 };
 use slablab_lab::output::{
     experiment_avg_std, experiment_csv, experiment_description, experiment_json, experiment_markdown,
-    experiment_mmtests, experiment_table, experiments_list, reproduce_csv, reproduce_json,
-    reproduce_markdown, reproduce_table,
+    experiment_mmtests, experiment_page, experiment_table, experiments_list, reproduce_csv, reproduce_json,
+    reproduce_markdown, reproduce_table, write_perfetto,
 };
 use slablab_report::json::document;
+use slablab_workloads::AtomicFile;
+use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
 /// Runs an experiment.
@@ -37,6 +40,69 @@ pub(crate) struct Args {
     shard: Option<Shard>,
     #[command(flatten)]
     look: Look,
+    #[command(flatten)]
+    views: Views,
+}
+
+/// Files to look at beside the answer.
+#[derive(clap::Args)]
+struct Views {
+    /// Also write a page with charts to FILE: self-contained HTML for any browser. Runs the first repeat of
+    /// each cell again to see where the time went
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Also record one repeat of a cell for ui.perfetto.dev: tasks on CPUs, lock waits, slow paths, slab
+    /// memory
+    #[arg(long, value_name = "FILE")]
+    perfetto: Option<PathBuf>,
+    /// The cell to record, by its number on the page
+    #[arg(long, value_name = "N", default_value = "1", requires = "perfetto", value_parser = clap::value_parser!(u32).range(1..))]
+    cell: u32,
+}
+
+impl Views {
+    /// Refuses files that are the experiment's own or each other, and those that cannot be written.
+    fn check(&self, experiment: &Experiment) -> Result<(), Failure> {
+        let folder = experiment.path.parent().unwrap_or(Path::new(""));
+        let machines: Vec<PathBuf> =
+            experiment.machines.iter().map(|machine| folder.join(&machine.given)).collect();
+        let inputs = named("the experiment", [&experiment.path]).chain(named("the machine", &machines));
+        check(inputs, named("--html", &self.html).chain(named("--perfetto", &self.perfetto)))?;
+        for (label, path) in named("--html", &self.html).chain(named("--perfetto", &self.perfetto)) {
+            if path == Path::new("-") {
+                return Err(format!("{label} writes a file: expected its name, found -").into());
+            }
+            drop(AtomicFile::create(path)?);
+        }
+        Ok(())
+    }
+
+    /// The place of the cell to record.
+    fn at(&self) -> usize {
+        self.cell as usize - 1
+    }
+
+    /// Writes them; `threads` are those of the experiment.
+    fn write(&self, results: &Results, threads: Option<usize>) -> Result<(), Failure> {
+        let Results { experiment, plan, .. } = results;
+        if let Some(path) = &self.html {
+            let profiles = observe::profiles(experiment, plan, threads);
+            write_out(&experiment_page(results, &profiles, &command_line()), Some(path))?;
+        }
+        if let Some(path) = &self.perfetto {
+            let recording = observe::record(experiment, plan, self.at())?;
+            let file = BufWriter::new(AtomicFile::create(path)?);
+            let fail = |error: std::io::Error| format!("{}: {error}", path.display());
+            let file = write_perfetto(&recording, file).map_err(fail)?;
+            file.into_inner().map_err(|error| fail(error.into_error()))?.commit()?;
+            if recording.left_out > 0 {
+                let kept = observe::RECORDED_EVENTS;
+                let left_out = recording.left_out;
+                tell(format!("{}: the first {kept} events; {left_out} more are left out", path.display()));
+            }
+        }
+        Ok(())
+    }
 }
 
 /// How much is run, and where the results go.
@@ -122,7 +188,12 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
         write_out(&experiment_description(&experiment, &plan), None)?;
         return Ok(Done::Complete);
     }
+    args.views.check(&experiment)?;
+    if args.views.perfetto.is_some() {
+        observe::expect_cell(&experiment, &Plan::new(&experiment, &options.change)?, args.views.at())?;
+    }
     let results = answer(&experiment, &options, args.how.output.as_deref())?;
+    args.views.write(&results, options.threads)?;
     write_out(&args.look.text(&results, false), None)?;
     Ok(done(&results))
 }

@@ -71,6 +71,25 @@ fn an_experiment_has_the_tables_of_mails() {
     assert!(wide.lines().all(|line| line.chars().count() <= 72), "{wide}");
 }
 
+/// The page and the recording are written beside the answer, which they do not change.
+#[test]
+fn an_experiment_can_be_looked_at() {
+    let folder = common::folder("run-views");
+    let [html, trace] = ["page.html", "cell.perfetto"].map(|name| folder.join(name));
+    let args = ["2026", "--quick", "--html", path(&html), "--perfetto", path(&trace), "--cell", "2"];
+    assert_eq!(answered("run", &args), answered("run", &["2026", "--quick"]));
+    let page = fs::read_to_string(&html).expect("a page");
+    assert!(page.starts_with("<!DOCTYPE html>") && page.contains("Where the time went"));
+    // A trace is packets: field 1 of the file, each with its length.
+    assert_eq!(fs::read(&trace).expect("a trace").first(), Some(&0x0a));
+    let html = path(&html);
+    common::check_error(&["run"], &["2026", "--html", html, "--perfetto", html], &["--html", "lost"]);
+    common::check_error(&["run"], &["2026", "--html", "-"], &["--html writes a file"]);
+    common::check_error(&["run"], &["2026", "--cell", "2"], &["--perfetto"]);
+    let cell = ["2026", "--perfetto", path(&trace), "--cell", "1000"];
+    common::check_error(&["run"], &cell, &["--cell 1000: expected 1 to"]);
+}
+
 #[test]
 fn wrong_arguments_are_explained() {
     common::check_error(&["run"], &["2025"], &["2025", "near it: 2026", "--list"]);

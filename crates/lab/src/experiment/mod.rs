@@ -13,6 +13,7 @@
 
 pub mod file;
 pub mod folder;
+pub mod observe;
 pub mod plan;
 pub mod results;
 pub mod rows;

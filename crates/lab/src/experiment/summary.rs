@@ -12,7 +12,7 @@ use parquet::schema::parser::parse_message_type;
 use serde_json::{Map, Value as Json, json};
 use slablab_report::error::{At, Result};
 use slablab_stats::Sample;
-use slablab_stats::bootstrap::{Bootstrap, Method};
+use slablab_stats::bootstrap::{Bootstrap, Interval, Method};
 use std::sync::Arc;
 
 /// A row is one number of one run.
@@ -143,13 +143,19 @@ pub fn summary(results: &Results) -> Json {
     })
 }
 
+/// The 95 % interval of the mean of two or more repeats.
+pub(crate) fn mean_interval(sample: &Sample) -> Option<Interval> {
+    let rules = Bootstrap { method: Method::Bca, ..Bootstrap::default() };
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+    (sample.n() > 1).then(|| rules.interval(sample, mean).ok())?
+}
+
 /// The statistics of one number over the repeats. Two or more have an interval of the mean.
 fn statistics(sample: &Sample) -> Json {
     if sample.n() == 1 {
         return json!({ "n": 1, "mean": sample.mean() });
     }
-    let rules = Bootstrap { method: Method::Bca, ..Bootstrap::default() };
-    let interval = rules.interval(sample, |values| values.iter().sum::<f64>() / values.len() as f64);
+    let interval = mean_interval(sample);
     let ends = interval.map_or([Json::Null, Json::Null], |ends| [json!(ends.low), json!(ends.high)]);
     let [low, high] = ends;
     json!({

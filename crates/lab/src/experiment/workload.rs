@@ -3,6 +3,8 @@
 use slablab_machines::COSTS;
 use slablab_model::{LockTimes, MachineSpec, Ps};
 use slablab_sim::micro::Setup;
+use slablab_sim::profile::Profile;
+use slablab_sim::record::Recorder;
 use slablab_slabs::Release;
 use slablab_stats::table::Better;
 use std::collections::BTreeMap;
@@ -35,7 +37,29 @@ pub trait Workload: Sync {
     ///
     /// # Errors
     /// How the run ended, if it did not end as it should: out of memory, tasks that wait for ever.
-    fn run(&self, setup: &Setup, values: &Values, seed: u64) -> Result<Sample, String>;
+    fn run(&self, setup: &Setup, values: &Values, seed: u64) -> Result<Sample, String> {
+        self.observe(setup, values, seed, &Recorder::default()).map(|observed| observed.sample)
+    }
+    /// Runs it, and tells `recorder` what happens. The numbers are those of [`Workload::run`].
+    ///
+    /// # Errors
+    /// How the run ended, if it did not end as it should: out of memory, tasks that wait for ever.
+    fn observe(
+        &self,
+        setup: &Setup,
+        values: &Values,
+        seed: u64,
+        recorder: &Recorder,
+    ) -> Result<Observed, String>;
+}
+
+/// What one run measured, and where its time went.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Observed {
+    /// What it measured.
+    pub sample: Sample,
+    /// Where the time went; `None` if the workload does not tell.
+    pub profile: Option<Profile>,
 }
 
 /// How long a run is.

@@ -5,6 +5,7 @@ mod experiment;
 mod explain;
 mod replay;
 mod reproduce;
+mod run_page;
 mod trace;
 mod verify;
 
@@ -22,5 +23,6 @@ pub use replay::{
     replay_json, replay_page,
 };
 pub use reproduce::{reproduce_csv, reproduce_json, reproduce_markdown, reproduce_table};
+pub use run_page::experiment_page;
 pub use trace::write_perfetto;
 pub use verify::{verify_csv, verify_json, verify_page, verify_table};

@@ -4,6 +4,7 @@ mod experiment;
 mod explain;
 mod hostile_names;
 mod import;
+mod look;
 #[path = "../../../report/tests/it/name_check.rs"]
 mod name_check;
 #[path = "../../../report/tests/it/page_check.rs"]

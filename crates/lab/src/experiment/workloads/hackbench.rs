@@ -1,12 +1,15 @@
 //! `hackbench`: as `perf bench sched messaging`.
 
-use crate::experiment::workload::{Estimate, Kind, Metric, Object, Parameter, Sample, Values, Workload, ppm};
+use crate::experiment::workload::{
+    Estimate, Kind, Metric, Object, Observed, Parameter, Sample, Values, Workload, ppm,
+};
 use slablab_model::{MachineSpec, Spent};
 use slablab_platform::Event;
 use slablab_sim::era::Era;
 use slablab_sim::micro::Setup;
 use slablab_sim::objects::Object as Kernel;
 use slablab_sim::process;
+use slablab_sim::record::Recorder;
 use slablab_sim::tally::Outcome;
 use slablab_sim::workloads::hackbench::{self, Over, per_message};
 use slablab_slabs::Release;
@@ -173,7 +176,13 @@ impl Workload for Hackbench {
     }
 
     /// A repeat draws when each task begins, and what the scheduler draws.
-    fn run(&self, setup: &Setup, values: &Values, seed: u64) -> Result<Sample, String> {
+    fn observe(
+        &self,
+        setup: &Setup,
+        values: &Values,
+        seed: u64,
+        recorder: &Recorder,
+    ) -> Result<Observed, String> {
         let load = hackbench::Hackbench {
             groups: values.number("groups") as u32,
             pairs: values.number("pairs") as u32,
@@ -186,8 +195,9 @@ impl Workload for Hackbench {
             },
             think: values.number("think_cycles"),
         };
-        let outcome = hackbench::run(setup, &load, seed).map_err(|failed| failed.to_string())?;
-        Ok(sample(&outcome))
+        let outcome = hackbench::run_recorded(setup, &load, seed, recorder);
+        let outcome = outcome.map_err(|failed| failed.to_string())?;
+        Ok(Observed { sample: sample(&outcome), profile: Some(outcome.profile) })
     }
 }
 

@@ -1,11 +1,12 @@
 //! `micro`: one size, one pattern of allocations and frees.
 
 use crate::experiment::workload::{
-    Estimate, Kind, Metric, OF_TASKS, Object, Parameter, Sample, Values, Workload,
+    Estimate, Kind, Metric, OF_TASKS, Object, Observed, Parameter, Sample, Values, Workload,
 };
 use slablab_model::MachineSpec;
 use slablab_platform::CpuId;
 use slablab_sim::micro::{Pattern, Setup, measure};
+use slablab_sim::record::Recorder;
 use slablab_slabs::Release;
 use slablab_stats::table::Better;
 
@@ -130,7 +131,13 @@ impl Workload for Micro {
     }
 
     /// Nothing of this workload is drawn: only a free list in random order depends on the seed.
-    fn run(&self, setup: &Setup, values: &Values, _seed: u64) -> Result<Sample, String> {
+    fn observe(
+        &self,
+        setup: &Setup,
+        values: &Values,
+        _seed: u64,
+        _recorder: &Recorder,
+    ) -> Result<Observed, String> {
         let batch = values.number("batch") as u32;
         let pattern = match values.word("pattern") {
             "pair" => Pattern::Pair,
@@ -147,7 +154,8 @@ impl Workload for Micro {
             ("fast_frees_ppm", found.fast_frees * 1_000),
         ];
         let metrics = numbers.map(|(name, number)| (name.to_string(), number));
-        Ok(Sample { metrics: metrics.into(), ..Sample::default() })
+        let sample = Sample { metrics: metrics.into(), ..Sample::default() };
+        Ok(Observed { sample, profile: None })
     }
 }
 

@@ -1,13 +1,14 @@
 //! `netperf`: UDP over loopback.
 
 use crate::experiment::workload::{
-    Estimate, Kind, Metric, Object, Parameter, Sample, Values, Workload, ppm, ps,
+    Estimate, Kind, Metric, Object, Observed, Parameter, Sample, Values, Workload, ppm, ps,
 };
 use slablab_model::{LockTimes, MachineSpec, Spent};
 use slablab_platform::Event;
 use slablab_sim::era::Era;
 use slablab_sim::micro::Setup;
 use slablab_sim::objects::Object as Kernel;
+use slablab_sim::record::Recorder;
 use slablab_sim::workloads::netperf::{self, Binding, Outcome, Test, bits_per_second};
 use slablab_slabs::Release;
 use slablab_stats::table::Better;
@@ -172,7 +173,13 @@ impl Workload for Netperf {
     }
 
     /// A repeat draws when the client begins, and the lengths of pieces of work.
-    fn run(&self, setup: &Setup, values: &Values, seed: u64) -> Result<Sample, String> {
+    fn observe(
+        &self,
+        setup: &Setup,
+        values: &Values,
+        seed: u64,
+        recorder: &Recorder,
+    ) -> Result<Observed, String> {
         let binding = BINDINGS.iter().find(|(name, _)| *name == values.word("binding"));
         let load = netperf::Netperf {
             test: if values.word("test") == "udp-rr" { Test::RequestResponse } else { Test::Stream },
@@ -183,8 +190,9 @@ impl Workload for Netperf {
             window: ps(values.number("window_us") * 1_000),
             think: values.number("think_cycles"),
         };
-        let outcome = netperf::run(setup, &load, seed).map_err(|failed| failed.to_string())?;
-        Ok(sample(&outcome, load.bytes))
+        let outcome = netperf::run_recorded(setup, &load, seed, recorder);
+        let outcome = outcome.map_err(|failed| failed.to_string())?;
+        Ok(Observed { sample: sample(&outcome, load.bytes), profile: Some(outcome.kernel.profile) })
     }
 }
 

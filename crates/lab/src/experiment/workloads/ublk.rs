@@ -1,11 +1,12 @@
 //! `ublk`: block I/O of 2026.
 
 use crate::experiment::workload::{
-    Draws, Estimate, Kind, Metric, OF_TASKS, Object, Parameter, Sample, Values, Workload, ppm, ps,
+    Draws, Estimate, Kind, Metric, OF_TASKS, Object, Observed, Parameter, Sample, Values, Workload, ppm, ps,
 };
 use slablab_model::{MachineSpec, Spent};
 use slablab_platform::{CpuId, Event};
 use slablab_sim::micro::Setup;
+use slablab_sim::record::Recorder;
 use slablab_sim::ublk::{self, Outcome};
 use slablab_slabs::Release;
 use slablab_stats::table::Better;
@@ -144,7 +145,13 @@ impl Workload for Ublk {
     }
 
     /// A repeat draws the order in which the queues begin, and how long the warm-up is.
-    fn run(&self, setup: &Setup, values: &Values, seed: u64) -> Result<Sample, String> {
+    fn observe(
+        &self,
+        setup: &Setup,
+        values: &Values,
+        seed: u64,
+        recorder: &Recorder,
+    ) -> Result<Observed, String> {
         let mut draws = Draws(seed);
         let queues = values.number("queues") as u16;
         let mut pairs: Vec<_> = (0..queues).map(|queue| (CpuId(2 * queue + 1), CpuId(2 * queue))).collect();
@@ -160,8 +167,8 @@ impl Workload for Ublk {
             warm_up: warm_up + draws.below(warm_up / 4 + 1),
             counted: ps(values.number("counted_us") * 1_000),
         };
-        let outcome = ublk::run(setup, &load).map_err(|bad| bad.to_string())?;
-        Ok(sample(&outcome))
+        let outcome = ublk::run_recorded(setup, &load, recorder).map_err(|bad| bad.to_string())?;
+        Ok(Observed { sample: sample(&outcome), profile: Some(outcome.profile) })
     }
 }
 

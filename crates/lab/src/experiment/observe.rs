@@ -1,0 +1,71 @@
+//! A closer look at cells: one repeat again, with the time of each CPU, or recorded for a viewer.
+
+use super::plan::{Plan, Scaled};
+use super::source::Experiment;
+use super::workload::Observed;
+use rayon::prelude::*;
+use slablab_report::error::{Error, Result};
+use slablab_sim::profile::Profile;
+use slablab_sim::record::{Limits, Recorder, Recording};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Events of a recording: about 20 MB of trace. What comes after them is counted.
+pub const RECORDED_EVENTS: usize = 1_000_000;
+
+/// Runs the first repeat of a cell, and tells a recorder what it does.
+fn observe(
+    experiment: &Experiment,
+    plan: &Plan,
+    cell: usize,
+    recorder: &Recorder,
+) -> std::result::Result<Observed, String> {
+    let seed = plan.seed_of(0);
+    let setup = experiment.setup(&plan.cells[cell], seed);
+    let values = &plan.cells[cell].values;
+    let workload = experiment.file.workload;
+    let run = catch_unwind(AssertUnwindSafe(|| workload.observe(&setup, values, seed, recorder)));
+    run.unwrap_or_else(|panic| Err(super::run::said(&*panic)))
+}
+
+/// Where the time of the first repeat of each cell went. `None` for a cell with other costs, for a run that
+/// failed, and for a workload that does not tell.
+pub fn profiles(experiment: &Experiment, plan: &Plan, threads: Option<usize>) -> Vec<Option<Profile>> {
+    let of = |cell: usize| {
+        let plain = plan.cells[cell].scaled == Scaled::Nothing;
+        plain.then(|| observe(experiment, plan, cell, &Recorder::default()).ok()?.profile)?
+    };
+    let all = || (0..plan.cells.len()).into_par_iter().with_max_len(1).map(of).collect();
+    match rayon::ThreadPoolBuilder::new().num_threads(threads.unwrap_or(0)).build() {
+        Ok(pool) => pool.install(all),
+        Err(_) => all(),
+    }
+}
+
+/// Refuses a cell that the plan does not have.
+///
+/// # Errors
+/// Which cells there are.
+pub fn expect_cell(experiment: &Experiment, plan: &Plan, cell: usize) -> Result<()> {
+    if cell < plan.cells.len() {
+        return Ok(());
+    }
+    let what = format!("--cell {}: expected 1 to {}", cell + 1, plan.cells.len());
+    Err(Error::new(&experiment.path, what))
+}
+
+/// The first repeat of a cell as a recording of its counted part, up to [`RECORDED_EVENTS`].
+///
+/// # Errors
+/// A cell that does not exist, a run that failed, a workload that records nothing.
+pub fn record(experiment: &Experiment, plan: &Plan, cell: usize) -> Result<Recording> {
+    expect_cell(experiment, plan, cell)?;
+    let recorder = Recorder::new(Limits { events: RECORDED_EVENTS, ..Limits::default() });
+    let run = observe(experiment, plan, cell, &recorder);
+    run.map_err(|bad| Error::new(&experiment.path, format!("cell {}: {bad}", cell + 1)))?;
+    let recording = recorder.take();
+    if recording.tracks.is_empty() {
+        let name = experiment.file.workload.name();
+        return Err(Error::new(&experiment.path, format!("the workload {name} records nothing")));
+    }
+    Ok(recording)
+}

@@ -1,0 +1,178 @@
+//! Experiments to look at: the page, and recordings of a cell.
+
+use crate::name_check::{HOSTILE, check_names};
+use crate::page_check::check_page;
+use crate::trace_decode::{Shown, read};
+use slablab_lab::experiment::{Change, Experiment, Options, Plan, Results, observe, run};
+use slablab_lab::output::{experiment_page, write_perfetto};
+use slablab_model::Spent;
+use slablab_sim::record::{LOCK_WAITS, Limits, Recorder};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+const HACKBENCH: &str = r#"name = "small"
+title = "messages"
+machines = ["numa8", "numa8-full"]
+engines = ["slub@6.18", "slub@7.0"]
+workload = "hackbench"
+repeats = 2
+[parameters]
+groups = 3
+pairs = 5
+loops = 8
+"#;
+
+const UBLK: &str = r#"name = "small"
+title = "block I/O"
+machines = ["numa8"]
+engines = ["slub@6.18", "slub@7.0"]
+workload = "ublk"
+size = "quick"
+repeats = 2
+"#;
+
+const NETPERF: &str = r#"name = "small"
+title = "datagrams"
+machines = ["numa8"]
+engines = ["slub@6.18", "slub@7.0"]
+workload = "netperf"
+size = "quick"
+repeats = 1
+"#;
+
+const MICRO: &str = r#"name = "small"
+title = "pairs"
+machines = ["numa8"]
+engines = ["slub@6.18"]
+workload = "micro"
+repeats = 1
+[parameters]
+objects = 1000
+"#;
+
+fn experiment(name: &str, text: &str) -> Experiment {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("look");
+    fs::create_dir_all(&folder).expect("a folder can be made");
+    let path = folder.join(format!("{name}.toml"));
+    fs::write(&path, text).expect("a file can be written");
+    Experiment::find(&path).unwrap_or_else(|bad| panic!("{bad}"))
+}
+
+fn results(experiment: &Experiment) -> Results {
+    run(experiment, &Options::default(), None, &|_, _| {}).unwrap_or_else(|bad| panic!("{bad}"))
+}
+
+const COMMAND: &str = "slablab run 'a & b' --html page.html";
+
+#[test]
+fn experiments_are_pages() {
+    let check = |name: &str, text: &str, words: &[&str]| {
+        let results = results(&experiment(name, text));
+        let page = || {
+            let profiles = observe::profiles(&results.experiment, &results.plan, Some(2));
+            experiment_page(&results, &profiles, COMMAND)
+        };
+        let found = page();
+        check_page(&found, COMMAND);
+        for words in words {
+            assert!(found.contains(words), "{name}: no {words:?}");
+        }
+        assert_eq!(found, page(), "same input, same bytes");
+    };
+    let words =
+        ["slub@7.0", "numa8-full", "elapsed_ps", "lines from other caches", "wait: ", "idle", "CPU 0"];
+    check("page-hackbench", HACKBENCH, &words);
+    check("page-ublk", UBLK, &["iops", "wait: ", "Waits for locks by CPU", "Every metric"]);
+    check("page-micro", MICRO, &["micro does not tell where the time of a run went"]);
+}
+
+/// Names of machines and engines, titles and reasons of failures are those of files.
+#[test]
+fn a_page_passes_on_no_hostile_name() {
+    let mut results = results(&experiment("hostile", HACKBENCH));
+    let profiles = observe::profiles(&results.experiment, &results.plan, None);
+    results.runs[3] = Some(vec![Err("OWNED".into())]);
+    for name in HOSTILE {
+        results.experiment.file.name = name.into();
+        results.experiment.file.title = name.into();
+        results.experiment.file.engines.iter_mut().for_each(|engine| engine.0 = name.into());
+        results.experiment.machines.iter_mut().for_each(|machine| machine.name = name.into());
+        results.runs[2] = Some(vec![Err(name.into())]);
+        let page = experiment_page(&results, &profiles, COMMAND);
+        check_page(&page, COMMAND);
+        // A tab is white space in markup, and no browser acts on it.
+        check_names("the page of an experiment", &page.replace('\t', " "));
+    }
+    let name = "<script>alert(1)</script>\"><img src=x onerror=alert(1)>";
+    results.experiment.machines.iter_mut().for_each(|machine| machine.name = name.into());
+    let page = experiment_page(&results, &profiles, COMMAND);
+    check_page(&page, COMMAND);
+    assert!(!page.contains("<script>alert"), "a name is markup");
+}
+
+/// The slices of a CPU follow each other; those of slow paths lie inside the slice of their task.
+#[test]
+fn a_cell_is_recorded_for_a_viewer() {
+    let check = |name: &str, text: &str, cell: usize, of_a_task: &str| {
+        let experiment = experiment(name, text);
+        let plan = Plan::new(&experiment, &Change::default()).expect("a plan");
+        let recording = observe::record(&experiment, &plan, cell).unwrap_or_else(|bad| panic!("{bad}"));
+        let read = read(&write_perfetto(&recording, Vec::new()).expect("writing to memory"));
+        let mut cpus: BTreeMap<&str, &Vec<Shown>> = BTreeMap::new();
+        for (track, events) in read.tracks.iter().filter(|(track, _)| track.starts_with("CPUs/")) {
+            assert!(cpus.insert(track, events).is_none(), "{name}: slices of {track} overlap");
+        }
+        let (mut names, mut slices) = (Vec::new(), 0);
+        for (track, events) in cpus {
+            let mut end = 0;
+            for event in events {
+                let Shown::Slice(depth, of, from, to) = event else { panic!("{name}: {track}: {event:?}") };
+                names.push(of.as_str());
+                if *depth == 0 {
+                    assert!(end <= *from && from <= to, "{name}: {track}: {from} to {to} after {end}");
+                    (end, slices) = (*to, slices + 1);
+                }
+            }
+        }
+        assert!(slices > 100, "{name}: {slices} slices");
+        let has = |part: &str| names.iter().any(|of| of.starts_with(part));
+        assert!(has(of_a_task) && has("alloc_slowpath"), "{name}: {:?}", &names[..20]);
+        let waits = read.tracks.iter().filter(|(track, _)| track.starts_with(&format!("{LOCK_WAITS}/")));
+        assert!(waits.flat_map(|(_, events)| events).count() > 0, "{name}: no wait for a lock");
+        let memory = read.tracks.iter().find(|(track, _)| track == "Memory/slabs").expect("memory");
+        assert!(memory.1.iter().all(|value| matches!(value, Shown::Value(_, bytes) if *bytes > 0)));
+    };
+    check("trace-hackbench", HACKBENCH, 1, "sender 1.4");
+    check("trace-ublk", UBLK, 1, "submit");
+    let micro = experiment("trace-micro", MICRO);
+    let plan = Plan::new(&micro, &Change::default()).expect("a plan");
+    let said = |cell| observe::record(&micro, &plan, cell).expect_err("no recording").to_string();
+    assert!(said(0).contains("the workload micro records nothing"), "{}", said(0));
+    assert!(said(1).contains("--cell 2: expected 1 to 1"), "{}", said(1));
+}
+
+/// A recorder changes no number of a run, and the waits by lock are all waits.
+#[test]
+fn a_recorder_changes_nothing() {
+    for (name, text) in [("same-hackbench", HACKBENCH), ("same-netperf", NETPERF), ("same-ublk", UBLK)] {
+        let experiment = experiment(name, text);
+        let plan = Plan::new(&experiment, &Change::default()).expect("a plan");
+        let cell = &plan.cells[1];
+        let seed = plan.seed_of(0);
+        let workload = experiment.file.workload;
+        let setup = experiment.setup(cell, seed);
+        let run = |recorder: &Recorder| workload.observe(&setup, &cell.values, seed, recorder);
+        let recorder = Recorder::new(Limits::default());
+        let (off, on) = (run(&Recorder::default()), run(&recorder));
+        assert_eq!(off, on, "{name}");
+        assert!(!recorder.take().slices.is_empty(), "{name}: nothing is recorded");
+        let plain = workload.run(&setup, &cell.values, seed);
+        let observed = on.unwrap_or_else(|bad| panic!("{name}: {bad}"));
+        assert_eq!(plain.as_ref(), Ok(&observed.sample), "{name}");
+        let profile = observed.profile.expect("it tells where the time went");
+        let waits: u64 = profile.waits.iter().flat_map(|(_, waits)| waits).sum();
+        assert_eq!(waits, profile.sum(Spent::LockWait), "{name}");
+        assert!(waits > 0 || text == NETPERF, "{name}: no wait");
+    }
+}
