@@ -6,8 +6,9 @@
 //!              server: receive a request ── send the response
 //! ```
 //!
-//! The client of UDP_STREAM never waits: a datagram that the server's buffer cannot hold is lost, and freed on
-//! the client's CPU. After the window the client sends an end mark again and again, until the buffer holds it.
+//! The client of UDP_STREAM never waits: a datagram that the server's buffer cannot hold is lost, and freed
+//! on the client's CPU. After the window the client sends an end mark again and again, until the buffer
+//! holds it.
 //!
 //! Not built: netperf's control connection, its statistics of confidence, its ring of send buffers.
 
