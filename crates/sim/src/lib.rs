@@ -12,6 +12,7 @@
 //! | [`locks`] | locks outside of the allocators |
 //! | [`process`] | what a fork allocates and an exit frees |
 //! | [`tally`], [`profile`] | what a run counts; where its time went |
+//! | [`vm`] | mappings of a process: their objects, pages and locks |
 //! | [`workloads`] | programs |
 //! | [`record`] | what a run records for a viewer |
 //! | [`sched`] | scheduler policies by release: where a task runs, who preempts, what a CPU pulls |
@@ -34,4 +35,5 @@ pub mod tally;
 pub mod ublk;
 pub mod udp;
 pub mod unix;
+pub mod vm;
 pub mod workloads;

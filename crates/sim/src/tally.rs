@@ -138,7 +138,7 @@ pub struct Outcome {
     pub migrations: u64,
     /// System calls.
     pub system_calls: u64,
-    /// Messages that were read.
+    /// Messages that were read; in programs without messages, operations that were completed.
     pub messages: u64,
     /// Cache lines that came from other CPUs' caches or from memory.
     pub lines_moved: u64,

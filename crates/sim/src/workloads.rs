@@ -4,6 +4,12 @@
 //! |---|---|
 //! | [`hackbench`] | groups of senders and receivers over sockets or pipes |
 //! | [`netperf`] | a client and a server that pass datagrams |
+//! | [`repeat`] | what all programs share that repeat one operation in pinned tasks |
+//! | [`mmap1`], [`brk1`], [`page_fault1`] | will-it-scale: mappings, the heap's end, pages |
 
+pub mod brk1;
 pub mod hackbench;
+pub mod mmap1;
 pub mod netperf;
+pub mod page_fault1;
+pub mod repeat;

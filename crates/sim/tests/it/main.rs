@@ -10,5 +10,6 @@ mod kernel;
 mod machine;
 mod micro;
 mod netperf;
+mod repeated;
 mod script;
 mod waking;

@@ -1,0 +1,63 @@
+//! will-it-scale's brk1: moves the heap's end up by a page and down again, without touching the page.
+
+use super::repeat::{self, Described, Program, Repeat};
+use crate::era::Era;
+use crate::kernel::Task;
+use crate::micro::Setup;
+use crate::objects::Object;
+use crate::tally::{Failed, Outcome};
+use crate::vm::{self, AddressSpace};
+use slablab_model::LockTimes;
+
+/// The program's parameters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Brk1 {
+    /// Tasks and time.
+    pub repeat: Repeat,
+}
+
+impl Brk1 {
+    /// The parameters of a size of [`repeat::Length::SIZES`].
+    pub fn sized(size: &str) -> Option<Brk1> {
+        Some(Brk1 { repeat: Repeat { length: repeat::Length::sized(size)?, ..Repeat::default() } })
+    }
+}
+
+struct State;
+
+impl Program for State {
+    type Process = AddressSpace;
+
+    fn process(&self, task: &Task) -> AddressSpace {
+        AddressSpace::new(task)
+    }
+
+    fn operation(&self, task: &Task, space: &AddressSpace) -> u64 {
+        task.syscall(|| space.grow_heap(task));
+        task.syscall(|| space.shrink_heap(task, None));
+        2
+    }
+
+    fn end(&self, task: &Task, space: AddressSpace) {
+        space.end(task);
+    }
+
+    fn locks(&self) -> Vec<(&'static str, LockTimes)> {
+        vec![vm::locks()]
+    }
+}
+
+/// Objects of two operations: the heap's end goes up and down. The way down splits the heap's mapping.
+pub fn describe(era: Era) -> Vec<Described> {
+    let nodes = 3 * u64::from(vm::nodes_per_store(era));
+    let vma = Described::of(era, Object::Vma, 1, 2);
+    vma.into_iter().chain(Described::nodes(nodes, 2)).collect()
+}
+
+/// Runs the program. The outcome's messages are calls of brk.
+///
+/// # Errors
+/// A machine that cannot be modelled; no memory.
+pub fn run(setup: &Setup, brk1: &Brk1, seed: u64) -> Result<Outcome, Failed> {
+    repeat::run(setup, &brk1.repeat, seed, |_| State)
+}

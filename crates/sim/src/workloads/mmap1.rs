@@ -1,0 +1,66 @@
+//! will-it-scale's mmap1: maps 128 MiB of anonymous memory and unmaps it, without touching it.
+
+use super::repeat::{self, Described, Program, Repeat};
+use crate::era::Era;
+use crate::kernel::Task;
+use crate::micro::Setup;
+use crate::objects::Object;
+use crate::tally::{Failed, Outcome};
+use crate::vm::{self, AddressSpace};
+use slablab_model::LockTimes;
+
+/// Bytes of the mapping.
+const BYTES: u64 = 128 << 20;
+
+/// The program's parameters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Mmap1 {
+    /// Tasks and time.
+    pub repeat: Repeat,
+}
+
+impl Mmap1 {
+    /// The parameters of a size of [`repeat::Length::SIZES`].
+    pub fn sized(size: &str) -> Option<Mmap1> {
+        Some(Mmap1 { repeat: Repeat { length: repeat::Length::sized(size)?, ..Repeat::default() } })
+    }
+}
+
+struct State;
+
+impl Program for State {
+    type Process = AddressSpace;
+
+    fn process(&self, task: &Task) -> AddressSpace {
+        AddressSpace::new(task)
+    }
+
+    fn operation(&self, task: &Task, space: &AddressSpace) -> u64 {
+        let mapping = task.syscall(|| space.map(task, BYTES));
+        task.syscall(|| space.unmap(task, mapping));
+        1
+    }
+
+    fn end(&self, task: &Task, space: AddressSpace) {
+        space.end(task);
+    }
+
+    fn locks(&self) -> Vec<(&'static str, LockTimes)> {
+        vec![vm::locks()]
+    }
+}
+
+/// Objects of an operation: a map and an unmap.
+pub fn describe(era: Era) -> Vec<Described> {
+    let nodes = 2 * u64::from(vm::nodes_per_store(era));
+    let vma = Described::of(era, Object::Vma, 1, 1);
+    vma.into_iter().chain(Described::nodes(nodes, 1)).collect()
+}
+
+/// Runs the program. The outcome's messages are pairs of a map and an unmap.
+///
+/// # Errors
+/// A machine that cannot be modelled; no memory.
+pub fn run(setup: &Setup, mmap1: &Mmap1, seed: u64) -> Result<Outcome, Failed> {
+    repeat::run(setup, &mmap1.repeat, seed, |_| State)
+}

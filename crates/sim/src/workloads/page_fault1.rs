@@ -1,0 +1,84 @@
+//! will-it-scale's page_fault1: maps 128 MiB of anonymous memory, touches each page, and unmaps it.
+//!
+//! Huge pages are off.
+
+use super::repeat::{self, Described, Program, Repeat};
+use crate::era::Era;
+use crate::kernel::Task;
+use crate::micro::Setup;
+use crate::objects::Object;
+use crate::tally::{Failed, Outcome};
+use crate::vm::{self, AddressSpace};
+use slablab_model::LockTimes;
+
+/// The program's parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PageFault1 {
+    /// Tasks and time.
+    pub repeat: Repeat,
+    /// Bytes of the mapping.
+    pub bytes: u64,
+}
+
+impl Default for PageFault1 {
+    /// The program's own 128 MiB.
+    fn default() -> Self {
+        PageFault1 { repeat: Repeat::default(), bytes: 128 << 20 }
+    }
+}
+
+impl PageFault1 {
+    /// The parameters of a size of [`repeat::Length::SIZES`].
+    pub fn sized(size: &str) -> Option<PageFault1> {
+        let length = repeat::Length::sized(size)?;
+        Some(PageFault1 { repeat: Repeat { length, ..Repeat::default() }, ..PageFault1::default() })
+    }
+}
+
+struct State {
+    bytes: u64,
+}
+
+impl Program for State {
+    type Process = AddressSpace;
+
+    fn process(&self, task: &Task) -> AddressSpace {
+        AddressSpace::new(task)
+    }
+
+    fn operation(&self, task: &Task, space: &AddressSpace) -> u64 {
+        let mapping = task.syscall(|| space.map(task, self.bytes));
+        let faults = space.touch(task, &mapping);
+        task.syscall(|| space.unmap(task, mapping));
+        faults
+    }
+
+    fn end(&self, task: &Task, space: AddressSpace) {
+        space.end(task);
+    }
+
+    fn locks(&self) -> Vec<(&'static str, LockTimes)> {
+        vec![vm::locks()]
+    }
+}
+
+/// Objects of a region's faults, on a machine with pages of `1 << page_shift` bytes.
+pub fn describe(era: Era, page_fault1: &PageFault1, page_shift: u32) -> Vec<Described> {
+    let (tables, pages) = vm::pages_of(page_fault1.bytes, page_shift);
+    let nodes = 2 * u64::from(vm::nodes_per_store(era));
+    let counts = [(Object::Vma, 1), (Object::AnonVma, 1), (Object::AnonVmaChain, 1)];
+    let objects = counts.into_iter().filter_map(|(object, count)| Described::of(era, object, count, pages));
+    objects
+        .chain(Described::nodes(nodes, pages))
+        .chain([Described::pages(1 << page_shift, pages + tables, pages)])
+        .collect()
+}
+
+/// Runs the program. The outcome's messages are faults; those of a region are counted when it is unmapped.
+///
+/// # Errors
+/// A machine that cannot be modelled; no memory.
+pub fn run(setup: &Setup, page_fault1: &PageFault1, seed: u64) -> Result<Outcome, Failed> {
+    let bytes = page_fault1.bytes;
+    repeat::run(setup, &page_fault1.repeat, seed, |_| State { bytes })
+}

@@ -1,0 +1,112 @@
+//! Programs that repeat one operation: described objects are the counted ones, nothing leaks, runs repeat,
+//! tasks that share nothing do not slow each other down, and tasks that share a lock do.
+
+use crate::machine::setup;
+use slablab_sim::era::Era;
+use slablab_sim::micro::Setup;
+use slablab_sim::process::Kind;
+use slablab_sim::tally::{Failed, Outcome};
+use slablab_sim::workloads::repeat::{Described, Length, Repeat};
+use slablab_sim::workloads::{brk1, mmap1, page_fault1};
+
+type Run = fn(&Setup, Repeat) -> Result<Outcome, Failed>;
+type Describe = fn(Era) -> Vec<Described>;
+
+const REGION: u64 = 1 << 20;
+
+/// Name, run, described objects of each program.
+const PROGRAMS: [(&str, Run, Describe); 3] = [
+    ("mmap1", |setup, repeat| mmap1::run(setup, &mmap1::Mmap1 { repeat }, 1), mmap1::describe),
+    ("brk1", |setup, repeat| brk1::run(setup, &brk1::Brk1 { repeat }, 1), brk1::describe),
+    (
+        "page_fault1",
+        |setup, repeat| page_fault1::run(setup, &page_fault1::PageFault1 { repeat, bytes: REGION }, 1),
+        |era| {
+            page_fault1::describe(era, &page_fault1::PageFault1 { bytes: REGION, ..Default::default() }, 12)
+        },
+    ),
+];
+const PRESETS: [&str; 6] =
+    ["slab@2.6.29", "slub@2.6.29", "slqb@2009-01", "slub@6.1", "slub@6.18", "slub@7.0"];
+
+/// Allocations of the caches in `described`, and the operations.
+fn counts(outcome: &Outcome, described: &[Described]) -> (u64, Vec<u64>) {
+    let of = |one: &Described| outcome.cache(one.cache).map_or(0, |cache| cache.allocs);
+    (outcome.messages, described.iter().map(of).collect())
+}
+
+#[test]
+fn described_objects_are_the_counted_ones_and_all_are_freed() {
+    for (name, run, describe) in PROGRAMS {
+        for preset in PRESETS {
+            for kind in [Kind::Process, Kind::Thread] {
+                let setup = setup(preset, 2, 1);
+                let described: Vec<Described> = describe(Era::of(&setup.preset));
+                let described: Vec<_> = described.into_iter().filter(|one| one.cache != "page").collect();
+                assert!(!described.is_empty());
+                let of = |rounds| {
+                    let length = Length::Rounds(rounds);
+                    let outcome = run(&setup, Repeat { tasks: 2, kind, length });
+                    outcome.unwrap_or_else(|failed| panic!("{name} {preset} {kind:?}: {failed}"))
+                };
+                let [(few_operations, few), (operations, many)] =
+                    [20, 50].map(|rounds| counts(&of(rounds), &described));
+                for (at, one) in described.iter().enumerate() {
+                    let counted = (many[at] - few[at]) * one.operations;
+                    let expected = (operations - few_operations) * one.count;
+                    assert_eq!(counted, expected, "{name} {preset} {kind:?}: {one:?}");
+                }
+                for cache in of(50).caches {
+                    assert_eq!(cache.allocs, cache.frees, "{name} {preset} {kind:?}: {}", cache.name);
+                }
+            }
+        }
+    }
+}
+
+/// A region's pages and page tables are freed: more regions than fit into memory.
+#[test]
+fn pages_of_a_region_are_freed() {
+    let mut small = setup("slub@6.18", 1, 1);
+    small.spec.nodes[0].bytes = 32 << 20;
+    let repeat = Repeat { length: Length::Rounds(40), ..Repeat::default() };
+    let outcome = page_fault1::run(&small, &page_fault1::PageFault1 { repeat, bytes: 4 << 20 }, 1);
+    assert_eq!(outcome.expect("one region at a time fits").messages, 40 * 1024);
+    let repeat = Repeat { length: Length::Rounds(1), ..Repeat::default() };
+    let outcome = page_fault1::run(&small, &page_fault1::PageFault1 { repeat, bytes: 32 << 20 }, 1);
+    assert!(matches!(outcome, Err(Failed::OutOfMemory { .. })), "{outcome:?}");
+}
+
+/// Operations of one task and of four, counted for 2 ms.
+fn scaling(run: Run, preset: &str, kind: Kind) -> [u64; 2] {
+    let length = Length::Window { warm_up: 1_000_000_000, counted: 2_000_000_000 };
+    [1, 4].map(|tasks| {
+        let outcome = run(&setup(preset, 5, 1), Repeat { tasks, kind, length });
+        outcome.unwrap_or_else(|failed| panic!("{preset} {kind:?}: {failed}")).messages
+    })
+}
+
+#[test]
+fn a_run_repeats() {
+    for (name, run, _) in PROGRAMS {
+        let repeat = Repeat { tasks: 3, kind: Kind::Thread, length: Length::Rounds(20) };
+        let of = || run(&setup("slub@6.18", 4, 1), repeat);
+        assert_eq!(of(), of(), "{name}");
+    }
+}
+
+/// Four processes do at least 3.5 times the work of one; four threads under one lock do less than 1.8 times.
+#[test]
+fn processes_scale_and_threads_wait_for_their_lock() {
+    for (name, run, _) in &PROGRAMS[..2] {
+        for preset in ["slab@2.6.29", "slub@6.1", "slub@6.18"] {
+            let [one, four] = scaling(*run, preset, Kind::Process);
+            assert!(
+                four * 10 > one * 35 && four <= one * 41 / 10,
+                "{name} {preset}: {one}, {four} operations"
+            );
+            let [one, four] = scaling(*run, preset, Kind::Thread);
+            assert!(four * 10 < one * 18, "{name} {preset} threads: {one}, {four} operations");
+        }
+    }
+}
