@@ -315,3 +315,23 @@ fn the_end_of_time_is_not_the_beginning() {
         assert_eq!(Timed::clock(), Ps::MAX);
     });
 }
+
+/// A call that is due on a CPU goes as soon as the CPU's running call takes a turn: a call that computes in
+/// turns does not hold up its CPU's timers.
+#[test]
+fn a_call_that_computes_lets_its_cpus_timers_go() {
+    let mut machine = free_machine(2);
+    machine.enter(|| {
+        let fired = Rc::new(Cell::new(0));
+        let found = fired.clone();
+        Timed::spawn(CpuId(0), 0, || {
+            for _ in 0..100 {
+                Timed::charge(10 * NS);
+                Timed::turn();
+            }
+        });
+        Timed::spawn(CpuId(0), 55 * NS, move || found.set(Timed::clock()));
+        assert_eq!(Timed::run(), []);
+        assert_eq!(fired.get(), 60 * NS);
+    });
+}

@@ -210,8 +210,11 @@ impl Calls {
         assert!(self.running.get().is_none(), "calls are run from outside of calls");
         while let Some((at, cpu, id)) = self.pop(last) {
             let clock = begin(cpu, at);
-            // Another call has moved the clock of this call's CPU: calls before that clock go first.
-            if clock > at && (clock > last || self.next.get().unwrap_or(NEVER) < (clock, cpu, id)) {
+            // Another call has moved the clock of this call's CPU: calls before that clock go first. Of calls
+            // on one CPU the one that was due first goes first, or a call that computes would hold up its
+            // CPU's timers for ever.
+            let next = self.next.get().unwrap_or(NEVER);
+            if clock > at && (clock > last || (next.0, next.1) < (clock, cpu)) {
                 self.enqueue((clock, cpu, id));
                 continue;
             }

@@ -2,7 +2,7 @@
 
 use crate::machine::setup;
 use slablab_model::{Ps, Timed};
-use slablab_platform::CpuId;
+use slablab_platform::{CpuId, Topology};
 use slablab_sim::kernel::{Task, with_kernel};
 use slablab_sim::pipe::Pipe;
 use slablab_sim::tally::{Failed, Outcome};
@@ -283,4 +283,29 @@ fn an_idle_cpu_frees_after_the_grace_period() {
     let counts: Vec<_> = outcome.caches.iter().map(|cache| (cache.allocs, cache.frees)).collect();
     assert_eq!(counts, [(1, 1)], "{:?}", outcome.caches);
     assert!(outcome.elapsed >= 10 * MS, "{} ps", outcome.elapsed);
+}
+
+/// A task that sleeps wakes up in time though a task that is pinned to its CPU computes there.
+#[test]
+fn a_sleeper_wakes_beside_a_pinned_task() {
+    #[track_caller]
+    fn check(preset: &str, before: Ps) {
+        let woke = Rc::new(Cell::new(0));
+        let found = woke.clone();
+        on(preset, 4, move |task| {
+            let here = Timed::cpu();
+            task.thread(move |task| {
+                task.pin(here);
+                task.compute(10 * MS);
+            });
+            task.sleep(MS / 2);
+            found.set(Timed::clock());
+        })
+        .expect("both tasks end");
+        assert!(woke.get() < before, "{preset}: woke at {} us", woke.get() / 1_000_000);
+    }
+    // 2.6.29 searches no idle CPU: one has to pull the task.
+    check("slub@2.6.29", 9 * MS);
+    check("slub@5.10", MS);
+    check("slub@6.18", MS);
 }
