@@ -3,7 +3,7 @@
 use crate::outcome::{Done, Failure};
 use crate::output::{Format, write_out};
 use slablab_machines::{list, text_of};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Lists machines.
 #[derive(clap::Args)]
@@ -21,6 +21,9 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     let text = match (&args.machine, args.format) {
+        (Some(name), _) if Path::new(name).exists() => {
+            return Err(format!("{name}: this is a file: expected the name of an installed machine").into());
+        }
         (Some(name), _) => text_of(name)?.to_string(),
         (None, Format::Table) => list::table(),
         (None, Format::Csv) => list::csv(),

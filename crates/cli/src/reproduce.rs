@@ -33,6 +33,12 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     if args.experiments.is_empty() {
         experiments.retain(|experiment| !experiment.file.expect.is_empty());
     }
+    if let Some(bare) = experiments.iter().find(|experiment| experiment.file.expect.is_empty()) {
+        let name = &bare.file.name;
+        return Err(
+            format!("{name}: the experiment has no [[expect]]: `slablab run` shows its figures").into()
+        );
+    }
     if experiments.len() > 1 && args.look.format == Format::Json {
         return Err("--format json has one document: expected the name of one experiment".into());
     }

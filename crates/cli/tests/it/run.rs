@@ -96,7 +96,10 @@ fn wrong_arguments_are_explained() {
     common::check_error(&["run"], &["2026", "--shard", "9/8", "-o", "x"], &["3/8"]);
     common::check_error(&["run"], &["2026", "--repeats", "0"], &["0"]);
     common::check_error(&["run"], &["/nonexistent/x.toml"], &["/nonexistent/x.toml", "No such file"]);
-    common::check_error(&["report"], &["/nonexistent"], &["/nonexistent"]);
+    common::check_error(&["report"], &["/nonexistent"], &["/nonexistent", "plan.json", "slablab run -o"]);
+    common::check_error(&["reproduce"], &["micro"], &["micro", "[[expect]]", "slablab run"]);
+    common::check_error(&["machines"], &["Cargo.toml"], &["Cargo.toml", "name of an installed machine"]);
+    common::check_error(&["machines"], &["laptpo"], &["near it: laptop"]);
     common::check_error(&["reproduce"], &["20026"], &["near it: 2026"]);
     let used = folder("used");
     fs::write(used.join("notes"), "mine").expect("a file can be written");

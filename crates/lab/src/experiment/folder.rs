@@ -127,6 +127,10 @@ impl Folder {
 /// A folder without one.
 pub fn plan(folder: &Path) -> Result<Value> {
     let path = folder.join(PLAN);
+    if !path.exists() {
+        let expected = "expected a folder of results that `slablab run -o FOLDER` wrote";
+        return Err(Error::new(folder, format!("there is no {PLAN} here: {expected}")));
+    }
     let text = fs::read_to_string(&path).at(&path)?;
     serde_json::from_str(&text).at(&path)
 }
