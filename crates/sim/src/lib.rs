@@ -10,6 +10,7 @@
 //! | [`era`], [`objects`] | what differs between releases: rules of buffers; kernel objects and their sizes |
 //! | [`unix`], [`udp`], [`pipe`] | sockets and pipes between tasks |
 //! | [`locks`] | locks outside of the allocators |
+//! | [`files`] | paths, open files |
 //! | [`process`] | what a fork allocates and an exit frees |
 //! | [`tally`], [`profile`] | what a run counts; where its time went |
 //! | [`vm`] | mappings of a process: their objects, pages and locks |
@@ -20,6 +21,7 @@
 #![forbid(unsafe_code)]
 
 pub mod era;
+pub mod files;
 pub mod heap;
 pub mod kernel;
 pub mod locks;

@@ -34,3 +34,36 @@ impl Rank for UdpReceiveQueue {
     /// Locks outside of the allocators have no counter of their own; no simulated cache is debugged.
     const EVENT: Event = Event::LockDebug;
 }
+
+/// The lock of a process's table of open files.
+#[derive(Debug)]
+pub enum FileTableLock {}
+
+impl Rank for FileTableLock {
+    const LEVEL: u8 = 2;
+    const NAME: &'static str = "files->file_lock";
+    /// Locks outside of the allocators have no counter of their own; no simulated cache is debugged.
+    const EVENT: Event = Event::LockDebug;
+}
+
+/// The lock of the list of all open files; until 2.6.35.
+#[derive(Debug)]
+pub enum OpenFilesLock {}
+
+impl Rank for OpenFilesLock {
+    const LEVEL: u8 = 8;
+    const NAME: &'static str = "files_lock";
+    /// Locks outside of the allocators have no counter of their own; no simulated cache is debugged.
+    const EVENT: Event = Event::LockDebug;
+}
+
+/// The lock of a name in a folder.
+#[derive(Debug)]
+pub enum EntryLock {}
+
+impl Rank for EntryLock {
+    const LEVEL: u8 = 9;
+    const NAME: &'static str = "dentry->d_lock";
+    /// Locks outside of the allocators have no counter of their own; no simulated cache is debugged.
+    const EVENT: Event = Event::LockDebug;
+}

@@ -45,6 +45,12 @@ pub enum Object {
     Pid,
     /// The rights of a task; from 2.6.29.
     Cred,
+    /// A path while a system call looks it up.
+    Name,
+    /// An inode of the file system: ext3, from 3.0 on ext4.
+    FileInode,
+    /// What security modules keep of an open file; from 5.1.
+    FileSecurity,
 }
 
 /// An allocated object.
@@ -140,11 +146,15 @@ pub const ROWS: &[Row] = &[
     row(Object::Pid, "pid", 192, true, (6, 9, 0), DUMP_6_18),
     row(Object::Cred, "cred_jar", 128, true, (2, 6, 29), ASSUMED),
     row(Object::Cred, "cred_jar", 192, true, (3, 0, 0), DUMP_6_1),
+    row(Object::Name, "names_cache", 4_096, true, (2, 4, 0), OLD),
+    row(Object::FileInode, "ext3_inode_cache", 760, false, (2, 4, 0), ASSUMED),
+    row(Object::FileInode, "ext4_inode_cache", 1_128, false, (3, 0, 0), DUMP_6_18),
+    row(Object::FileSecurity, "lsm_file_cache", 24, false, (5, 1, 0), DUMP),
 ];
 
 impl Object {
     /// All kinds, in the order of their numbers.
-    pub const ALL: [Object; 17] = [
+    pub const ALL: [Object; 20] = [
         Object::SkBuff,
         Object::File,
         Object::Dentry,
@@ -162,6 +172,9 @@ impl Object {
         Object::AnonVmaChain,
         Object::Pid,
         Object::Cred,
+        Object::Name,
+        Object::FileInode,
+        Object::FileSecurity,
     ];
 
     /// The object's row of an era; none if the era has no such object.
@@ -191,8 +204,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_object_has_a_row_in_2_6_29_and_later_and_rows_ascend() {
-        let era = Era { release: Release::new(2, 6, 34) };
+    fn each_object_has_a_row_and_rows_ascend() {
+        let era = Era { release: Release::new(6, 18, 0) };
         for (number, object) in Object::ALL.into_iter().enumerate() {
             assert_eq!(object as usize, number);
             assert!(object.row(era).is_some(), "{object:?} has no row");

@@ -6,10 +6,12 @@
 //! | [`netperf`] | a client and a server that pass datagrams |
 //! | [`repeat`] | what all programs share that repeat one operation in pinned tasks |
 //! | [`mmap1`], [`brk1`], [`page_fault1`] | will-it-scale: mappings, the heap's end, pages |
+//! | [`open_close`] | will-it-scale's open1: open and close of a file |
 
 pub mod brk1;
 pub mod hackbench;
 pub mod mmap1;
 pub mod netperf;
+pub mod open_close;
 pub mod page_fault1;
 pub mod repeat;

@@ -4,6 +4,7 @@
 mod balance;
 mod eevdf;
 mod fair;
+mod files;
 mod goodness;
 mod hackbench;
 mod kernel;

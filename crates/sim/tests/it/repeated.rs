@@ -7,7 +7,7 @@ use slablab_sim::micro::Setup;
 use slablab_sim::process::Kind;
 use slablab_sim::tally::{Failed, Outcome};
 use slablab_sim::workloads::repeat::{Described, Length, Repeat};
-use slablab_sim::workloads::{brk1, mmap1, page_fault1};
+use slablab_sim::workloads::{brk1, mmap1, open_close, page_fault1};
 
 type Run = fn(&Setup, Repeat) -> Result<Outcome, Failed>;
 type Describe = fn(Era) -> Vec<Described>;
@@ -15,7 +15,7 @@ type Describe = fn(Era) -> Vec<Described>;
 const REGION: u64 = 1 << 20;
 
 /// Name, run, described objects of each program.
-const PROGRAMS: [(&str, Run, Describe); 3] = [
+const PROGRAMS: [(&str, Run, Describe); 4] = [
     ("mmap1", |setup, repeat| mmap1::run(setup, &mmap1::Mmap1 { repeat }, 1), mmap1::describe),
     ("brk1", |setup, repeat| brk1::run(setup, &brk1::Brk1 { repeat }, 1), brk1::describe),
     (
@@ -24,6 +24,11 @@ const PROGRAMS: [(&str, Run, Describe); 3] = [
         |era| {
             page_fault1::describe(era, &page_fault1::PageFault1 { bytes: REGION, ..Default::default() }, 12)
         },
+    ),
+    (
+        "open_close",
+        |setup, repeat| open_close::run(setup, &open_close::OpenClose { repeat }, 1),
+        open_close::describe,
     ),
 ];
 const PRESETS: [&str; 6] =

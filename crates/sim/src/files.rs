@@ -1,0 +1,278 @@
+//! Paths and open files: what a lookup, an open and a close allocate, lock and touch.
+//!
+//! ```text
+//! look_up   name ── walk: each folder of the path ── last entry's count ── free name ── count back
+//! open      name ── filp ── walk ── descriptor's number ── inode ── list of open files ── free name
+//!           a path that does not exist: filp and name are freed
+//! close     descriptor's number ── list of open files ── entry's count ── free filp
+//! ```
+//!
+//! | rule | until | from | source |
+//! |---|---|---|---|
+//! | a walk writes to each folder of the path | 2.6.37: under its lock | 2.6.38: reads only | RCU walk, from memory |
+//! | all open files are on one list | 2.6.35: under one lock | 2.6.36: a list for each CPU, later none | from memory |
+//! | an open takes the lock of the process's file table | 4.2: twice | 4.3: once | from memory |
+//! | a closed filp is freed | 6.6: after a grace period | 6.7: at once, its cache is of RCU's type | from memory |
+//!
+//! A failed open allocates and frees a filp too: the kernel takes it before it walks. Entries, once they
+//! exist, stay in the cache of entries: nothing is read from a disk. Cycles are assumed.
+
+use crate::era::Era;
+use crate::kernel::{Task, locks_of};
+use crate::locks::{EntryLock, FileTableLock, OpenFilesLock};
+use crate::objects::{Held, Object};
+use slablab_model::{Access, LockTimes, Timed};
+use slablab_platform::{Lock, Platform};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// Cycles of a step of a walk, of an open, of a close, and of a `stat`, beside system call, allocator, locks
+/// and lines (assumed; an open and a close take about 1 us together on a CPU of 3 GHz, from memory).
+const STEP: u64 = 120;
+const OPEN: u64 = 700;
+const CLOSE: u64 = 400;
+const STAT: u64 = 250;
+/// Bytes that are touched: of a name; of an entry; of an inode; of a filp.
+const NAME: u32 = 64;
+const ENTRY: u32 = 64;
+const INODE: u32 = 128;
+const FILP: u32 = 192;
+
+/// How files behave in an era.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Rules {
+    walk_locks: bool,
+    one_list: bool,
+    table_locks: u32,
+    frees_at_once: bool,
+}
+
+impl Rules {
+    fn of(era: Era) -> Rules {
+        Rules {
+            walk_locks: !era.since(2, 6, 38),
+            one_list: !era.since(2, 6, 36),
+            table_locks: if era.since(4, 3, 0) { 1 } else { 2 },
+            frees_at_once: era.since(6, 7, 0),
+        }
+    }
+}
+
+type Guarded<R> = <Timed as Platform>::Lock<R, ()>;
+
+/// A name in a folder: a file, a folder, or a name that is known not to exist.
+pub struct Entry {
+    dentry: Held,
+    /// None if the name does not exist.
+    inode: Option<Held>,
+    lock: Guarded<EntryLock>,
+    folder: Option<Rc<Entry>>,
+}
+
+impl Entry {
+    fn new(task: &Task, folder: Option<Rc<Entry>>, exists: bool) -> Rc<Entry> {
+        let dentry = task.alloc(Object::Dentry);
+        task.touch(&dentry, FILP, Access::Write);
+        let inode = exists.then(|| task.alloc(Object::FileInode));
+        inode.iter().for_each(|inode| task.touch(inode, INODE, Access::Write));
+        Rc::new(Entry { dentry, inode, lock: Lock::new(()), folder })
+    }
+
+    /// The root of a file system.
+    pub fn root(task: &Task) -> Rc<Entry> {
+        Entry::new(task, None, true)
+    }
+
+    /// A new file or folder in a folder.
+    pub fn create(self: &Rc<Self>, task: &Task) -> Rc<Entry> {
+        Entry::new(task, Some(self.clone()), true)
+    }
+
+    /// A name that does not exist in a folder, and is remembered as such.
+    pub fn absent(self: &Rc<Self>, task: &Task) -> Rc<Entry> {
+        Entry::new(task, Some(self.clone()), false)
+    }
+
+    /// Frees the entry and its inode, after a grace period. Nobody uses the entry any more.
+    ///
+    /// # Panics
+    /// If an open file or an entry of this folder is left.
+    pub fn forget(self: Rc<Self>, task: &Task) {
+        let entry = Rc::into_inner(self).expect("no open file and no other entry refers to the entry");
+        entry.inode.into_iter().for_each(|inode| task.free_after_grace(inode));
+        task.free_after_grace(entry.dentry);
+    }
+
+    /// Walks from the root to this entry, and counts a user of it.
+    fn walk(&self, task: &Task, rules: Rules) {
+        if let Some(folder) = &self.folder {
+            folder.step(task, rules);
+        }
+        task.work(STEP);
+        self.count(task, rules);
+    }
+
+    /// Passes through this folder.
+    fn step(&self, task: &Task, rules: Rules) {
+        if let Some(folder) = &self.folder {
+            folder.step(task, rules);
+        }
+        task.work(STEP);
+        if rules.walk_locks {
+            self.count(task, rules);
+        } else {
+            task.touch(&self.dentry, ENTRY, Access::Read);
+        }
+        self.inode.iter().for_each(|inode| task.touch(inode, ENTRY, Access::Read));
+        if rules.walk_locks {
+            self.count(task, rules);
+        }
+    }
+
+    /// Changes the entry's count of users: under its lock, or by one exchange on lock and count together.
+    fn count(&self, task: &Task, rules: Rules) {
+        if rules.walk_locks {
+            let guard = self.lock.lock();
+            task.touch(&self.dentry, ENTRY, Access::Write);
+            drop(guard);
+        } else {
+            Timed::charge(Timed::hardware(|hardware| hardware.costs.locked_exchange));
+            task.touch(&self.dentry, ENTRY, Access::Write);
+        }
+    }
+
+    /// Looks the path up and reads its inode, as `stat` does. Part of a system call.
+    pub fn look_up(&self, task: &Task) {
+        let rules = Rules::of(task.kernel.era);
+        let name = new_name(task);
+        self.walk(task, rules);
+        self.inode.iter().for_each(|inode| task.touch(inode, INODE, Access::Read));
+        task.work(STAT);
+        task.free(name);
+        self.count(task, rules);
+    }
+}
+
+/// An open file.
+pub struct OpenFile {
+    entry: Rc<Entry>,
+    filp: Held,
+    security: Option<Held>,
+}
+
+impl OpenFile {
+    /// What is open.
+    pub fn entry(&self) -> &Rc<Entry> {
+        &self.entry
+    }
+}
+
+/// The list of all open files, and its lock. One for a run.
+pub struct Files {
+    list: Guarded<OpenFilesLock>,
+}
+
+/// The open files of a process, whose threads share them.
+pub struct FileTable {
+    lock: Guarded<FileTableLock>,
+    files: Rc<Files>,
+}
+
+impl Default for Files {
+    fn default() -> Self {
+        Files { list: Lock::new(()) }
+    }
+}
+
+impl FileTable {
+    /// The table of a new process.
+    pub fn new(files: &Rc<Files>) -> FileTable {
+        FileTable { lock: Lock::new(()), files: files.clone() }
+    }
+
+    /// Opens a path. None if it does not exist. Part of a system call.
+    pub fn open(&self, task: &Task, entry: &Rc<Entry>) -> Option<OpenFile> {
+        let rules = Rules::of(task.kernel.era);
+        let name = new_name(task);
+        let filp = task.alloc(Object::File);
+        task.touch(&filp, FILP, Access::Write);
+        let has_security = Object::FileSecurity.row(task.kernel.era).is_some();
+        let security = has_security.then(|| task.alloc(Object::FileSecurity));
+        security.iter().for_each(|held| task.touch(held, 24, Access::Write));
+        entry.walk(task, rules);
+        task.work(OPEN);
+        let file = OpenFile { entry: entry.clone(), filp, security };
+        if entry.inode.is_none() {
+            file.release(task, rules);
+            task.free(name);
+            return None;
+        }
+        entry.inode.iter().for_each(|inode| task.touch(inode, INODE, Access::Read));
+        self.files.change(task, &file, rules);
+        (0..rules.table_locks).for_each(|_| drop(self.lock.lock()));
+        task.free(name);
+        Some(file)
+    }
+
+    /// Closes a file. Part of a system call.
+    pub fn close(&self, task: &Task, file: OpenFile) {
+        let rules = Rules::of(task.kernel.era);
+        drop(self.lock.lock());
+        task.work(CLOSE);
+        self.files.change(task, &file, rules);
+        file.release(task, rules);
+    }
+}
+
+impl Files {
+    /// Puts a file on the list, or takes it off.
+    fn change(&self, task: &Task, file: &OpenFile, rules: Rules) {
+        let guard = rules.one_list.then(|| self.list.lock());
+        task.touch(&file.filp, ENTRY, Access::Write);
+        drop(guard);
+    }
+}
+
+impl OpenFile {
+    fn release(self, task: &Task, rules: Rules) {
+        self.entry.count(task, rules);
+        self.security.into_iter().for_each(|held| task.free(held));
+        if rules.frees_at_once {
+            task.free(self.filp);
+        } else {
+            task.free_after_grace(self.filp);
+        }
+    }
+}
+
+fn new_name(task: &Task) -> Held {
+    let name = task.alloc(Object::Name);
+    task.touch(&name, NAME, Access::Write);
+    name
+}
+
+/// What the locks of paths and open files did so far.
+pub fn locks() -> Vec<(&'static str, LockTimes)> {
+    vec![locks_of::<FileTableLock>(), locks_of::<OpenFilesLock>(), locks_of::<EntryLock>()]
+}
+
+/// The files of one folder that tasks made for themselves, by task number.
+#[derive(Default)]
+pub struct OwnFiles(RefCell<std::collections::BTreeMap<u32, Rc<Entry>>>);
+
+impl OwnFiles {
+    /// The file of this task, made in `folder` if it has none yet.
+    pub fn of(&self, task: &Task, folder: &Rc<Entry>) -> Rc<Entry> {
+        if let Some(entry) = self.0.borrow().get(&task.id.0) {
+            return entry.clone();
+        }
+        let entry = folder.create(task);
+        self.0.borrow_mut().insert(task.id.0, entry.clone());
+        entry
+    }
+
+    /// Frees all of them. No task uses them any more.
+    pub fn forget(self, task: &Task) {
+        self.0.into_inner().into_values().for_each(|entry| entry.forget(task));
+    }
+}

@@ -1,0 +1,66 @@
+//! Paths and open files: the locks of each era, and what a failed open does.
+
+use crate::machine::setup;
+use slablab_sim::files::{Entry, FileTable, Files};
+use slablab_sim::kernel::with_kernel;
+use slablab_sim::process::Kind;
+use slablab_sim::workloads::open_close::{self, OpenClose};
+use slablab_sim::workloads::repeat::{Length, Repeat};
+use std::rc::Rc;
+
+/// How often an open and a close of a file in a folder of the root take each lock.
+#[track_caller]
+fn check_locks(preset: &str, expected: [(&str, u64); 3]) {
+    let of = |rounds| {
+        let repeat = Repeat { tasks: 2, kind: Kind::Thread, length: Length::Rounds(rounds) };
+        open_close::run(&setup(preset, 2, 1), &OpenClose { repeat }, 1).expect("runs")
+    };
+    let (few, many) = (of(20), of(50));
+    for (name, taken) in expected {
+        let count = |outcome: &slablab_sim::tally::Outcome| {
+            let lock = outcome.locks.iter().find(|(lock, _)| *lock == name);
+            lock.unwrap_or_else(|| panic!("{name} is not in {:?}", outcome.locks)).1.taken
+        };
+        let operations = many.messages - few.messages;
+        assert_eq!(count(&many) - count(&few), taken * operations, "{preset}: {name}");
+    }
+}
+
+#[test]
+fn locks_of_an_open_and_a_close() {
+    check_locks("slab@2.6.29", [("files->file_lock", 3), ("files_lock", 2), ("dentry->d_lock", 6)]);
+    check_locks("slub@3.2", [("files->file_lock", 3), ("files_lock", 0), ("dentry->d_lock", 0)]);
+    check_locks("slub@6.18", [("files->file_lock", 2), ("files_lock", 0), ("dentry->d_lock", 0)]);
+}
+
+/// A failed open allocates a name and a filp, and keeps neither; a closed filp of 6.18 goes at once, one of
+/// 2.6.29 only after a grace period.
+#[test]
+fn failed_opens_and_closed_files_keep_nothing() {
+    for (preset, held_at_end) in [("slab@2.6.29", 2), ("slub@6.18", 0)] {
+        let run = with_kernel(&setup(preset, 1, 1), 1, |kernel| {
+            let mark = kernel.mark();
+            let at_end: Rc<std::cell::Cell<(u64, u64)>> = Rc::default();
+            let seen = at_end.clone();
+            kernel.start(kernel.new_process(), None, move |task| {
+                let root = Entry::root(task);
+                let (there, absent) = (root.create(task), root.absent(task));
+                let table = FileTable::new(&Rc::new(Files::default()));
+                assert!(task.syscall(|| table.open(task, &absent)).is_none());
+                let file = task.syscall(|| table.open(task, &there)).expect("the file exists");
+                task.syscall(|| table.close(task, file));
+                let outcome = task.kernel.outcome(&task.kernel.mark());
+                let filp = outcome.cache("filp").expect("a filp was allocated");
+                seen.set((filp.allocs, filp.allocs - filp.frees));
+                [there, absent, root].into_iter().for_each(|entry| entry.forget(task));
+            });
+            kernel.run()?;
+            Ok((kernel.outcome(&mark), at_end.get()))
+        });
+        let (outcome, at_end) = run.unwrap_or_else(|failed| panic!("{preset}: {failed}"));
+        assert_eq!(at_end, (2, held_at_end), "{preset}: filps allocated, and not freed at the end");
+        for cache in outcome.caches {
+            assert_eq!(cache.allocs, cache.frees, "{preset}: {}", cache.name);
+        }
+    }
+}
