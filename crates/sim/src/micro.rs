@@ -2,8 +2,9 @@
 
 use crate::heap::{self, Heap, Kmalloc};
 use crate::paths::paths;
-use slablab_model::{Addr, BadSpec, Hardware, MachineSpec, Ps, Timed, TimedMachine};
-use slablab_platform::{CpuId, Event, Gfp};
+use crate::tally::Failed;
+use slablab_model::{Addr, Hardware, MachineSpec, Ps, Timed, TimedMachine};
+use slablab_platform::{CpuId, Event, Gfp, Topology};
 use slablab_slabs::Preset;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -55,72 +56,125 @@ pub struct Measured {
 /// Runs a pattern over objects of kmalloc's class of `bytes`: first once to warm up, then `objects` times.
 ///
 /// # Errors
-/// A machine that cannot be modelled.
-pub fn measure(setup: &Setup, pattern: Pattern, bytes: u32, objects: u64) -> Result<Measured, BadSpec> {
+/// A machine that cannot be modelled, or that has no memory for the pattern.
+pub fn measure(setup: &Setup, pattern: Pattern, bytes: u32, objects: u64) -> Result<Measured, Failed> {
     let paths = paths(&setup.preset, &setup.hardware.costs);
     let mut machine = TimedMachine::new(setup.spec.clone(), setup.hardware.clone(), paths)?;
-    Ok(machine.enter(|| {
-        let heap = heap::heap(&setup.preset, &[]);
-        run(&heap, pattern, bytes, objects.min(20_000));
-        let (start, spent, fast) = (Timed::latest(), spent(), fast(&heap, bytes));
-        run(&heap, pattern, bytes, objects);
-        let fast_after = self::fast(&heap, bytes);
+    machine.enter(|| {
+        let requests = Requests::new(heap::heap(&setup.preset, &[]), bytes);
+        run(&requests, pattern, objects.min(20_000))?;
+        let (start, spent, fast) = (Timed::latest(), spent(), requests.fast());
+        run(&requests, pattern, objects)?;
+        let fast_after = requests.fast();
         let of_all = |at: usize| (fast_after[at] - fast[at]) * 1000 / objects;
-        Measured {
+        Ok(Measured {
             objects,
             cpu: (self::spent() - spent) / objects,
             wall: (Timed::latest() - start) / objects,
             fast_allocs: of_all(0),
             fast_frees: of_all(1),
+        })
+    })
+}
+
+/// Requests of one size, and how many were served.
+#[derive(Clone)]
+struct Requests {
+    heap: Rc<dyn Heap>,
+    bytes: u32,
+    counts: Rc<Counts>,
+}
+
+#[derive(Default)]
+struct Counts {
+    allocs: Cell<u64>,
+    frees: Cell<u64>,
+    failed: RefCell<Option<Failed>>,
+}
+
+impl Requests {
+    fn new(heap: Rc<dyn Heap>, bytes: u32) -> Requests {
+        Requests { heap, bytes, counts: Rc::default() }
+    }
+
+    /// An object. `None` without memory: then the caller ends, and so does the run.
+    #[inline]
+    fn alloc(&self) -> Option<Addr> {
+        let object = self.heap.alloc_bytes(self.bytes, Gfp::KERNEL, None);
+        match object {
+            Some(_) => self.counts.allocs.set(self.counts.allocs.get() + 1),
+            None => *self.counts.failed.borrow_mut() = Some(self.out_of_memory()),
         }
-    }))
+        object
+    }
+
+    #[inline]
+    fn free(&self, object: Addr) {
+        self.heap.free_bytes(self.bytes, object);
+        self.counts.frees.set(self.counts.frees.get() + 1);
+    }
+
+    /// Fast allocations and frees of the class so far.
+    fn fast(&self) -> [u64; 2] {
+        match self.heap.kmalloc(self.bytes) {
+            Kmalloc::Cache(cache) => {
+                [Event::AllocFastpath, Event::FreeFastpath].map(|event| self.heap.counted(cache, event))
+            }
+            Kmalloc::Pages(_) => [0; 2],
+        }
+    }
+
+    #[cold]
+    fn out_of_memory(&self) -> Failed {
+        let (allocs, frees) = (self.counts.allocs.get(), self.counts.frees.get());
+        let mut failed = Failed::out_of_memory(&*self.heap, allocs + frees);
+        if let (Failed::OutOfMemory { caches, .. }, Kmalloc::Pages(order)) =
+            (&mut failed, self.heap.kmalloc(self.bytes))
+        {
+            let live = allocs - frees;
+            caches.push((
+                format!("pages of order {order}"),
+                live,
+                live << (Timed::page_shift() + u32::from(order)),
+            ));
+        }
+        failed
+    }
 }
 
 /// Time that all CPUs spent so far.
 fn spent() -> Ps {
-    use slablab_platform::Topology;
     (0..Timed::cpus()).map(|cpu| Timed::spent(CpuId(cpu)).iter().sum::<Ps>()).sum()
 }
 
-/// Fast allocations and frees of the class so far.
-fn fast(heap: &Rc<dyn Heap>, bytes: u32) -> [u64; 2] {
-    match heap.kmalloc(bytes) {
-        Kmalloc::Cache(cache) => {
-            [Event::AllocFastpath, Event::FreeFastpath].map(|event| heap.counted(cache, event))
-        }
-        Kmalloc::Pages(_) => [0; 2],
-    }
-}
-
-fn run(heap: &Rc<dyn Heap>, pattern: Pattern, bytes: u32, objects: u64) {
-    let alloc = move |heap: &Rc<dyn Heap>| {
-        heap.alloc_bytes(bytes, Gfp::KERNEL, None).expect("the machine has memory for the pattern")
-    };
+fn run(requests: &Requests, pattern: Pattern, objects: u64) -> Result<(), Failed> {
     let start = Timed::latest();
+    let own = requests.clone();
     match pattern {
-        Pattern::Pair => {
-            let heap = heap.clone();
-            Timed::spawn(CpuId(0), start, move || {
-                for _ in 0..objects {
-                    let object = alloc(&heap);
-                    heap.free_bytes(bytes, object);
+        Pattern::Pair => drop(Timed::spawn(CpuId(0), start, move || {
+            for _ in 0..objects {
+                let Some(object) = own.alloc() else { return };
+                own.free(object);
+            }
+        })),
+        Pattern::Batch(batch) => drop(Timed::spawn(CpuId(0), start, move || {
+            let mut live = Vec::with_capacity(batch as usize);
+            for _ in 0..objects.div_ceil(batch as u64) {
+                for _ in 0..batch {
+                    let Some(object) = own.alloc() else { return };
+                    live.push(object);
                 }
-            });
-        }
-        Pattern::Batch(batch) => {
-            let heap = heap.clone();
-            Timed::spawn(CpuId(0), start, move || {
-                let mut live = Vec::with_capacity(batch as usize);
-                for _ in 0..objects.div_ceil(batch as u64) {
-                    live.extend((0..batch).map(|_| alloc(&heap)));
-                    live.drain(..).for_each(|object| heap.free_bytes(bytes, object));
-                }
-            });
-        }
-        Pattern::OneWay { to, window } => one_way(heap, to, window, bytes, objects, start),
+                live.drain(..).for_each(|object| own.free(object));
+            }
+        })),
+        Pattern::OneWay { to, window } => one_way(own, to, window, objects, start),
     }
     let parked = Timed::run();
+    if let Some(failed) = requests.counts.failed.borrow_mut().take() {
+        return Err(failed);
+    }
     assert!(parked.is_empty(), "{} calls wait for ever", parked.len());
+    Ok(())
 }
 
 /// Objects on their way from one CPU to another.
@@ -145,13 +199,13 @@ impl Ring {
     }
 }
 
-fn one_way(heap: &Rc<dyn Heap>, to: CpuId, window: u32, bytes: u32, objects: u64, start: Ps) {
+fn one_way(sender: Requests, to: CpuId, window: u32, objects: u64, start: Ps) {
     let ring = Rc::new(Ring::default());
-    let (sender, from) = (heap.clone(), ring.clone());
+    let (receiver, from) = (sender.clone(), ring.clone());
     Timed::spawn(CpuId(0), start, move || {
         for _ in 0..objects {
             Timed::turn();
-            let object = sender.alloc_bytes(bytes, Gfp::KERNEL, None).expect("the machine has memory");
+            let Some(object) = sender.alloc() else { return };
             while from.objects.borrow().len() >= window as usize {
                 from.wait();
             }
@@ -159,7 +213,6 @@ fn one_way(heap: &Rc<dyn Heap>, to: CpuId, window: u32, bytes: u32, objects: u64
             from.wake(to);
         }
     });
-    let heap = heap.clone();
     Timed::spawn(to, start, move || {
         for _ in 0..objects {
             Timed::turn();
@@ -168,7 +221,7 @@ fn one_way(heap: &Rc<dyn Heap>, to: CpuId, window: u32, bytes: u32, objects: u64
             }
             let object = ring.objects.borrow_mut().pop_front().expect("the ring has an object");
             ring.wake(CpuId(0));
-            heap.free_bytes(bytes, object);
+            receiver.free(object);
         }
     });
 }
@@ -244,5 +297,23 @@ mod tests {
     fn a_measurement_repeats() {
         let run = || measure(&setup("slub@6.1"), Pattern::OneWay { to: CpuId(1), window: 64 }, 192, 30_000);
         assert_eq!(run().expect("a machine"), run().expect("a machine"));
+    }
+
+    /// A machine without memory for the pattern has no figures, but a table of what holds its memory.
+    #[test]
+    fn no_memory_is_an_answer() {
+        let check = |pattern: Pattern, bytes: u32, cache: &str| {
+            let mut setup = setup("slub@6.18");
+            setup.spec = MachineSpec::uniform(2, 1, 4 << 20);
+            let failed = measure(&setup, pattern, bytes, 20_000).expect_err("4 MiB are full");
+            let Failed::OutOfMemory { events, caches } = failed else { panic!("{failed}") };
+            let (_, objects, held) = caches.iter().max_by_key(|cache| cache.2).expect("a cache");
+            assert_eq!(caches.iter().max_by_key(|cache| cache.2).map(|cache| &*cache.0), Some(cache));
+            assert!(objects * u64::from(bytes) <= *held && *held <= 4 << 20, "{caches:?}");
+            assert!(*held > 3 << 20 && events >= held / u64::from(bytes) * 9 / 10, "{events}: {caches:?}");
+        };
+        check(Pattern::Batch(20_000), 1024, "kmalloc-1k");
+        check(Pattern::OneWay { to: CpuId(1), window: 20_000 }, 4096, "kmalloc-4k");
+        check(Pattern::Batch(20_000), 64 << 10, "pages of order 4");
     }
 }

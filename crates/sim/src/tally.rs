@@ -1,9 +1,9 @@
 //! What a run counts: objects by cache, where they were freed, how long they lived.
 
-use crate::heap::Heap;
+use crate::heap::{CacheNumber, Heap, Named};
 use crate::profile::Profile;
-use slablab_model::{LockTimes, Ps, Spent};
-use slablab_platform::Event;
+use slablab_model::{BadSpec, LockTimes, Ps, Spent, Timed};
+use slablab_platform::{Event, Topology};
 use std::fmt;
 
 /// Steps of a power of two in which lifetimes are counted: quantiles are exact to 1/16.
@@ -168,6 +168,8 @@ impl Outcome {
 pub enum Failed {
     /// The machine cannot be modelled, or has no scheduler of the release.
     Machine(String),
+    /// The run ended with a panic, a bug of this program: what the panic said.
+    Broken(String),
     /// Tasks wait for ever: the number of tasks that wait, and the first of them with what each waits for.
     Stuck(Vec<String>),
     /// No page was found. How much each cache holds.
@@ -179,10 +181,25 @@ pub enum Failed {
     },
 }
 
+impl Failed {
+    /// What a heap's caches hold when no page is found, after `events` allocations and frees. Objects are
+    /// those in use, the engine's own too.
+    pub(crate) fn out_of_memory(heap: &dyn Heap, events: u64) -> Failed {
+        let of = |(number, cache): (usize, &Named)| {
+            let usage = heap.usage(CacheNumber(number as u16));
+            let objects = usage.held_in_slabs().0 + usage.shared_objects;
+            (cache.name.clone(), objects, (usage.frames << Timed::page_shift()) + usage.shared_bytes)
+        };
+        let caches = heap.caches().iter().enumerate().map(of).filter(|(_, _, bytes)| *bytes > 0).collect();
+        Failed::OutOfMemory { events, caches }
+    }
+}
+
 impl fmt::Display for Failed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Failed::Machine(text) => f.write_str(text),
+            Failed::Broken(text) => write!(f, "the run failed: {text}"),
             Failed::Stuck(tasks) => {
                 writeln!(f, "{} tasks wait for ever:", tasks.len())?;
                 tasks.iter().take(20).try_for_each(|task| writeln!(f, "  {task}"))
@@ -198,6 +215,12 @@ impl fmt::Display for Failed {
 }
 
 impl std::error::Error for Failed {}
+
+impl From<BadSpec> for Failed {
+    fn from(bad: BadSpec) -> Failed {
+        Failed::Machine(bad.to_string())
+    }
+}
 
 #[cfg(test)]
 mod tests {

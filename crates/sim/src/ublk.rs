@@ -20,7 +20,8 @@ use crate::micro::Setup;
 use crate::paths::paths;
 use crate::profile::Profile;
 use crate::record::{Holds, Recorder};
-use slablab_model::{Access, Addr, BadSpec, CallId, LockTimes, Ps, Spent, Timed, TimedMachine};
+use crate::tally::Failed;
+use slablab_model::{Access, Addr, CallId, LockTimes, Ps, Spent, Timed, TimedMachine};
 use slablab_platform::{CpuId, Event, Gfp, Topology, rank};
 use slablab_slabs::CacheSpec;
 use std::cell::{Cell, RefCell};
@@ -111,29 +112,33 @@ struct Run {
     allocating: Cell<Ps>,
     freeing: Cell<Ps>,
     end: Ps,
+    /// Allocations and frees.
+    events: Cell<u64>,
+    /// Set by the first allocation without memory; the submitter ends.
+    failed: RefCell<Option<Failed>>,
     recorder: Recorder,
 }
 
 /// Runs the device on a machine.
 ///
 /// # Errors
-/// A machine that cannot be modelled.
-pub fn run(setup: &Setup, ublk: &Ublk) -> Result<Outcome, BadSpec> {
+/// A machine that cannot be modelled, or that has no memory for its bios.
+pub fn run(setup: &Setup, ublk: &Ublk) -> Result<Outcome, Failed> {
     run_recorded(setup, ublk, &Recorder::default())
 }
 
 /// Runs the device on a machine, and records the counted time: batches, slow operations, waits for locks.
 ///
 /// # Errors
-/// A machine that cannot be modelled.
-pub fn run_recorded(setup: &Setup, ublk: &Ublk, recorder: &Recorder) -> Result<Outcome, BadSpec> {
+/// A machine that cannot be modelled, or that has no memory for its bios.
+pub fn run_recorded(setup: &Setup, ublk: &Ublk, recorder: &Recorder) -> Result<Outcome, Failed> {
     let paths = paths(&setup.preset, &setup.hardware.costs);
     let mut machine = TimedMachine::new(setup.spec.clone(), setup.hardware.clone(), paths)?;
     let cpus = setup.spec.cpu_node.len();
     if let Some(pair) = ublk.pairs.iter().find(|pair| pair.0.0.max(pair.1.0) as usize >= cpus) {
-        return Err(BadSpec(format!("CPUs {} and {} of {cpus}", pair.0.0, pair.1.0)));
+        return Err(Failed::Machine(format!("CPUs {} and {} of {cpus}", pair.0.0, pair.1.0)));
     }
-    Ok(machine.enter(|| {
+    machine.enter(|| {
         let spec = CacheSpec { known_size: BIO.1, ..CacheSpec::of_size(BIO.0) };
         let heap = heap::heap(&setup.preset, &[Named { name: "bio-264".into(), spec }]);
         let end = ublk.warm_up + ublk.counted;
@@ -146,6 +151,8 @@ pub fn run_recorded(setup: &Setup, ublk: &Ublk, recorder: &Recorder) -> Result<O
             ublk: ublk.clone(),
             heap,
             end,
+            events: Cell::new(0),
+            failed: RefCell::default(),
             recorder: recorder.clone(),
         });
         for (index, (submitter, server)) in ublk.pairs.iter().enumerate() {
@@ -161,8 +168,11 @@ pub fn run_recorded(setup: &Setup, ublk: &Ublk, recorder: &Recorder) -> Result<O
         run.record_memory(ublk.warm_up);
         let before = run.snapshot(ublk.warm_up);
         Timed::run_until(end);
-        run.outcome(&before)
-    }))
+        if let Some(failed) = run.failed.borrow_mut().take() {
+            return Err(failed);
+        }
+        Ok(run.outcome(&before))
+    })
 }
 
 /// The counts at one moment.
@@ -242,7 +252,7 @@ impl Run {
                 continue;
             }
             for _ in 0..wanted {
-                let bio = self.bio_alloc();
+                let Some(bio) = self.bio_alloc() else { return };
                 Timed::touch(bio, BIO_WRITTEN, Access::Write);
                 Timed::charge(self.ublk.submit);
                 queue.requests.borrow_mut().push_back(bio);
@@ -276,16 +286,22 @@ impl Run {
         self.heap.counted_on(self.bios, Timed::cpu(), event)
     }
 
-    fn bio_alloc(&self) -> Addr {
+    /// A bio; `None` without memory.
+    fn bio_alloc(&self) -> Option<Addr> {
         let slow = self.recorder.is_on().then(|| self.counted(Event::AllocSlowpath));
         let start = Timed::clock();
-        let bio = self.heap.alloc(self.bios, Gfp::KERNEL, None).expect("the machine has memory for its bios");
+        let Some(bio) = self.heap.alloc(self.bios, Gfp::KERNEL, None) else {
+            let failed = || Failed::out_of_memory(&*self.heap, self.events.get());
+            self.failed.borrow_mut().get_or_insert_with(failed);
+            return None;
+        };
+        self.events.set(self.events.get() + 1);
         self.allocating.set(self.allocating.get() + Timed::clock() - start);
         if slow.is_some_and(|before| self.counted(Event::AllocSlowpath) > before) {
             self.record(Event::AllocSlowpath.name(), start);
             self.record_memory(Timed::clock());
         }
-        bio
+        Some(bio)
     }
 
     /// A server: completes what comes.
@@ -311,6 +327,7 @@ impl Run {
                 let slow = self.recorder.is_on().then(|| self.counted(Event::FreeSlowpath));
                 let start = Timed::clock();
                 self.heap.free(self.bios, bio);
+                self.events.set(self.events.get() + 1);
                 self.freeing.set(self.freeing.get() + Timed::clock() - start);
                 if slow.is_some_and(|before| self.counted(Event::FreeSlowpath) > before) {
                     self.record(Event::FreeSlowpath.name(), start);
@@ -441,5 +458,17 @@ mod tests {
         let all: Ps = found.submitters.iter().sum();
         assert!(waits * 100 / all > 30, "{waits} of {all} ps wait for locks");
         assert!(found.list_lock.wait > 10 * found.barn_lock.wait, "{found:?}");
+    }
+
+    /// 16 queues of 4,096 bios on slow servers need more than 8 MiB: the run says what holds the memory.
+    #[test]
+    fn no_memory_is_an_answer() {
+        let mut small = setup("slub@6.18", true);
+        small.spec.nodes = vec![NodeSpec { bytes: 1 << 20 }; 8];
+        let slow = Ublk { depth: 4096, serve: 10_000_000, ..ublk() };
+        let failed = run(&small, &slow).expect_err("8 MiB are full");
+        let Failed::OutOfMemory { events, caches } = failed else { panic!("{failed}") };
+        let held = caches.iter().find(|cache| cache.0 == "bio-264").expect("the bios' cache");
+        assert!(held.1 > 8_000 && events >= held.1 && held.2 > held.1 * 320, "{events}: {caches:?}");
     }
 }

@@ -61,7 +61,7 @@ pub struct ExperimentFile {
     /// Engines, as the file writes them.
     pub engines: Vec<(String, Preset)>,
     /// What runs.
-    pub workload: &'static dyn Workload,
+    pub workload: &'static Workload,
     /// The values of the parameters that the file names.
     pub parameters: Vec<(&'static str, Vec<Value>)>,
     /// How long runs are.
@@ -188,22 +188,22 @@ impl<'r, 'i> Reader<'r, 'i> {
         parsed.collect()
     }
 
-    fn workload(&self) -> Read<&'static dyn Workload> {
+    fn workload(&self) -> Read<&'static Workload> {
         let value = self.needed("workload", "workload = \"micro\"")?;
         let name = self.doc.text(value, "workload")?;
         find(&name).ok_or_else(|| {
-            let known = WORKLOADS.iter().map(|workload| workload.name());
+            let known = WORKLOADS.iter().map(|workload| workload.name);
             self.doc.bad(value, format!("workload = {name:?} is not known{}", near(&name, known)))
         })
     }
 
-    fn parameters(&self, workload: &dyn Workload) -> Read<Vec<(&'static str, Vec<Value>)>> {
+    fn parameters(&self, workload: &Workload) -> Read<Vec<(&'static str, Vec<Value>)>> {
         let Some(whole) = self.table.get("parameters") else { return Ok(Vec::new()) };
         let table = self.doc.table(whole, "parameters", "a table [parameters]")?;
-        let names: Vec<&str> = workload.parameters().iter().map(|parameter| parameter.name).collect();
+        let names: Vec<&str> = workload.parameters.iter().map(|parameter| parameter.name).collect();
         self.doc.known(table, &names)?;
         let mut lists = Vec::new();
-        for parameter in workload.parameters() {
+        for parameter in workload.parameters {
             let Some(given) = table.get(parameter.name) else { continue };
             let list: Vec<Value> = match given.get_ref() {
                 DeValue::Array(list) => {

@@ -19,6 +19,7 @@ use super::workload::Sample;
 use serde_json::{Map, Value, json};
 use slablab_model::LockTimes;
 use slablab_report::error::{At, Error, Result};
+use slablab_sim::tally::Failed;
 use slablab_workloads::AtomicFile;
 use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};
@@ -26,7 +27,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// What the runs of a cell gave: numbers, or how a run ended otherwise.
-pub type Runs = Vec<std::result::Result<Sample, String>>;
+pub type Runs = Vec<std::result::Result<Sample, Failed>>;
 
 const LOCK: &str = ".lock";
 const PLAN: &str = "plan.json";
@@ -149,8 +150,40 @@ fn name(key: &str) -> String {
     format!("{CELLS}/{key}.json")
 }
 
-fn failed(why: &String) -> Value {
-    json!({ "failed": why })
+/// How a run ended, as a document.
+pub(crate) fn failed_json(failed: &Failed) -> Value {
+    match failed {
+        Failed::Machine(text) => json!({ "kind": "machine", "text": text }),
+        Failed::Broken(text) => json!({ "kind": "broken", "text": text }),
+        Failed::Stuck(tasks) => json!({ "kind": "stuck", "tasks": tasks }),
+        Failed::OutOfMemory { events, caches } => {
+            let cache = |(name, objects, bytes): &(String, u64, u64)| json!({ "name": name, "objects": objects, "bytes": bytes });
+            let caches: Vec<Value> = caches.iter().map(cache).collect();
+            json!({ "kind": "out of memory", "events": events, "caches": caches })
+        }
+    }
+}
+
+/// What [`failed_json`] wrote.
+fn failed_of(value: &Value) -> Option<Failed> {
+    let text = |value: &Value| Some(value.as_str()?.to_string());
+    Some(match value["kind"].as_str()? {
+        "machine" => Failed::Machine(text(&value["text"])?),
+        "broken" => Failed::Broken(text(&value["text"])?),
+        "stuck" => Failed::Stuck(value["tasks"].as_array()?.iter().map(text).collect::<Option<_>>()?),
+        "out of memory" => {
+            let cache = |cache: &Value| {
+                Some((text(&cache["name"])?, cache["objects"].as_u64()?, cache["bytes"].as_u64()?))
+            };
+            let caches = value["caches"].as_array()?.iter().map(cache).collect::<Option<_>>()?;
+            Failed::OutOfMemory { events: value["events"].as_u64()?, caches }
+        }
+        _ => return None,
+    })
+}
+
+fn failed(failed: &Failed) -> Value {
+    json!({ "failed": failed_json(failed) })
 }
 
 fn sample(sample: &Sample) -> Value {
@@ -163,9 +196,9 @@ fn sample(sample: &Sample) -> Value {
     json!({ "metrics": sample.metrics, "counters": sample.counters, "locks": locks })
 }
 
-fn run_of(value: &Value) -> Option<std::result::Result<Sample, String>> {
+fn run_of(value: &Value) -> Option<std::result::Result<Sample, Failed>> {
     if let Some(why) = value.get("failed") {
-        return Some(Err(why.as_str()?.to_string()));
+        return Some(Err(failed_of(why)?));
     }
     let numbers = |value: &Value| -> Option<BTreeMap<String, u64>> {
         value.as_object()?.iter().map(|(name, number)| Some((name.clone(), number.as_u64()?))).collect()

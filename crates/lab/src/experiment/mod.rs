@@ -3,7 +3,7 @@
 //! ```text
 //! experiments/2026.toml ── file ── source ── plan: machines × engines × parameters
 //!                                             │
-//!   workloads: hackbench, micro, ublk ── run: all cells on all cores ── folder: whole cells are kept
+//!             workloads: tables ──── run: all cells on all cores ── folder: whole cells are kept
 //!                                             │
 //!                                 summary ────┴──── verdict: published beside modelled
 //! ```

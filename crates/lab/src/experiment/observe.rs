@@ -7,6 +7,7 @@ use rayon::prelude::*;
 use slablab_report::error::{Error, Result};
 use slablab_sim::profile::Profile;
 use slablab_sim::record::{Limits, Recorder, Recording};
+use slablab_sim::tally::Failed;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Events of a recording: about 20 MB of trace. What comes after them is counted.
@@ -18,13 +19,13 @@ fn observe(
     plan: &Plan,
     cell: usize,
     recorder: &Recorder,
-) -> std::result::Result<Observed, String> {
+) -> std::result::Result<Observed, Failed> {
     let seed = plan.seed_of(0);
     let setup = experiment.setup(&plan.cells[cell], seed);
     let values = &plan.cells[cell].values;
     let workload = experiment.file.workload;
-    let run = catch_unwind(AssertUnwindSafe(|| workload.observe(&setup, values, seed, recorder)));
-    run.unwrap_or_else(|panic| Err(super::run::said(&*panic)))
+    let run = catch_unwind(AssertUnwindSafe(|| (workload.observe)(&setup, values, seed, recorder)));
+    run.unwrap_or_else(|panic| Err(super::run::broken(&*panic)))
 }
 
 /// Where the time of the first repeat of each cell went. `None` for a cell with other costs, for a run that
@@ -64,7 +65,7 @@ pub fn record(experiment: &Experiment, plan: &Plan, cell: usize) -> Result<Recor
     run.map_err(|bad| Error::new(&experiment.path, format!("cell {}: {bad}", cell + 1)))?;
     let recording = recorder.take();
     if recording.tracks.is_empty() {
-        let name = experiment.file.workload.name();
+        let name = experiment.file.workload.name;
         return Err(Error::new(&experiment.path, format!("the workload {name} records nothing")));
     }
     Ok(recording)

@@ -112,8 +112,8 @@ impl Plan {
         let mut cells = Vec::new();
         for values in &combinations {
             for (machine, on) in experiment.machines.iter().enumerate() {
-                file.workload.check(&on.machine.spec, values).map_err(|bad| {
-                    let name = file.workload.name();
+                (file.workload.check)(&on.machine.spec, values).map_err(|bad| {
+                    let name = file.workload.name;
                     Error::new(&experiment.path, format!("{name} on {}: {bad}", on.name))
                 })?;
                 let cell = |engine| Cell { machine, engine, values: values.clone(), scaled: Scaled::Nothing };
@@ -157,7 +157,7 @@ impl Plan {
         let mut sum = Estimate::default();
         for cell in &self.cells {
             let spec = &experiment.machines[cell.machine].machine.spec;
-            let each = experiment.file.workload.estimate(spec, &cell.values);
+            let each = (experiment.file.workload.estimate)(spec, &cell.values);
             sum.host_ns = sum.host_ns.saturating_add(each.host_ns.saturating_mul(self.runs(cell).into()));
             sum.host_bytes = sum.host_bytes.max(each.host_bytes);
         }
@@ -194,7 +194,7 @@ impl Plan {
     pub fn key(&self, experiment: &Experiment, cell: &Cell, program: &str) -> String {
         let identity = json!({
             "program": program,
-            "workload": experiment.file.workload.name(),
+            "workload": experiment.file.workload.name,
             "machine": experiment.machines[cell.machine].text,
             "engine": experiment.file.engines[cell.engine].1.to_string(),
             "values": values_json(&cell.values),
@@ -245,7 +245,7 @@ pub(crate) fn values_json(values: &Values) -> Json {
 /// Every combination of the parameters' values, the last parameter the fastest.
 fn combinations(file: &ExperimentFile, size: Size) -> Vec<Values> {
     let mut all = vec![Values::default()];
-    for parameter in file.workload.parameters() {
+    for parameter in file.workload.parameters {
         let one = [parameter.default(size)];
         let list = file.swept(parameter.name).unwrap_or(&one);
         let extended = all.iter().take(CELLS_MAX).flat_map(|values| {
@@ -266,7 +266,7 @@ impl Experiment {
         let mut all: Vec<Source> = Vec::new();
         for on in &self.machines {
             for source in
-                on.machine.priced.assumed().filter(|source| !self.file.workload.ignores(source.cost))
+                on.machine.priced.assumed().filter(|source| !(self.file.workload.ignores)(source.cost))
             {
                 if !all.iter().any(|one| (one.cost, one.distance) == (source.cost, source.distance)) {
                     all.push(source.clone());

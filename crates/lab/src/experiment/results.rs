@@ -38,17 +38,17 @@ impl Results {
     }
 
     /// Why a cell has no numbers.
-    pub fn failure(&self, cell: usize) -> Option<&str> {
+    pub fn failure(&self, cell: usize) -> Option<String> {
         match &self.runs[cell] {
-            None => Some("not run"),
-            Some(runs) => runs.iter().find_map(|run| run.as_ref().err()).map(String::as_str),
+            None => Some("not run".into()),
+            Some(runs) => runs.iter().find_map(|run| run.as_ref().err()).map(|failed| failed.to_string()),
         }
     }
 
     /// Why a cell has no numbers, for a cell of a table: the first line, without what follows a colon.
     fn reason(&self, cell: usize) -> String {
-        let why = self.failure(cell).unwrap_or("no number");
-        let first = why.lines().next().unwrap_or(why);
+        let why = self.failure(cell).unwrap_or("no number".into());
+        let first = why.lines().next().unwrap_or(&why);
         first.split(':').next().unwrap_or(first).to_string()
     }
 

@@ -97,7 +97,7 @@ pub struct Expect {
 
 /// The cells of an experiment, to select from.
 pub(super) struct Cells<'f> {
-    pub(super) workload: &'static dyn Workload,
+    pub(super) workload: &'static Workload,
     pub(super) machines: &'f [String],
     pub(super) engines: &'f [(String, Preset)],
     pub(super) parameters: &'f [(&'static str, Vec<Value>)],
@@ -127,9 +127,9 @@ impl Cells<'_> {
         let part = |name: &str| needed(doc, value, table, name);
         let metric = self.metric_of(doc, table)?;
         let unit = part("unit")?;
-        let expected = self.workload.metrics()[metric].unit;
+        let expected = self.workload.metrics[metric].unit;
         if doc.text(unit, "unit")? != expected {
-            let (name, found) = (self.workload.metrics()[metric].name, shown(unit.get_ref()));
+            let (name, found) = (self.workload.metrics[metric].name, shown(unit.get_ref()));
             return Err(doc.bad(unit, format!("unit = {found}: expected \"{expected}\", that of {name}")));
         }
         let optional = |name: &str| table.get(name);
@@ -180,8 +180,8 @@ impl Cells<'_> {
 
     fn parameter(&self, doc: &Doc<'_>, at: &Toml<'_>, name: &str) -> Read<&'static Parameter> {
         parameter(self.workload, name).ok_or_else(|| {
-            let known = self.workload.parameters().iter().map(|parameter| parameter.name);
-            doc.bad(at, format!("{name:?} is no parameter of {}{}", self.workload.name(), near(name, known)))
+            let known = self.workload.parameters.iter().map(|parameter| parameter.name);
+            doc.bad(at, format!("{name:?} is no parameter of {}{}", self.workload.name, near(name, known)))
         })
     }
 
@@ -226,16 +226,16 @@ pub(super) fn needed<'t, 'i>(
     table.get(name).ok_or_else(|| doc.bad(whole, format!("{name} is missing")))
 }
 
-fn parameter(workload: &dyn Workload, name: &str) -> Option<&'static Parameter> {
-    workload.parameters().iter().find(|parameter| parameter.name == name)
+fn parameter(workload: &Workload, name: &str) -> Option<&'static Parameter> {
+    workload.parameters.iter().find(|parameter| parameter.name == name)
 }
 
-pub(super) fn metric(doc: &Doc<'_>, workload: &dyn Workload, value: &Toml<'_>) -> Read<usize> {
+pub(super) fn metric(doc: &Doc<'_>, workload: &Workload, value: &Toml<'_>) -> Read<usize> {
     let name = doc.text(value, "metric")?;
-    let known = || workload.metrics().iter().map(|metric| metric.name);
+    let known = || workload.metrics.iter().map(|metric| metric.name);
     known().position(|known| known == name).ok_or_else(|| {
         let near = near(&name, known());
-        doc.bad(value, format!("metric = {name:?} is not measured by {}{near}", workload.name()))
+        doc.bad(value, format!("metric = {name:?} is not measured by {}{near}", workload.name))
     })
 }
 

@@ -9,6 +9,7 @@ use rayon::prelude::*;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use slablab_report::error::{At, Error, Result};
+use slablab_sim::tally::Failed;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -202,7 +203,7 @@ struct Work<'a> {
 /// A cell whose runs are not all done.
 struct Open {
     left: AtomicUsize,
-    runs: Mutex<Vec<Option<std::result::Result<super::workload::Sample, String>>>>,
+    runs: Mutex<Vec<Option<std::result::Result<super::workload::Sample, Failed>>>>,
     /// Estimated nanoseconds of one run.
     each: u64,
 }
@@ -222,7 +223,7 @@ impl<'a> Work<'a> {
             Open {
                 left: AtomicUsize::new(runs),
                 runs: Mutex::new(vec![None; runs]),
-                each: experiment.file.workload.estimate(spec, &cell.values).host_ns.max(1),
+                each: (experiment.file.workload.estimate)(spec, &cell.values).host_ns.max(1),
             }
         };
         let cells: Vec<Open> = todo.iter().map(open).collect();
@@ -253,7 +254,7 @@ impl<'a> Work<'a> {
         let setup = self.experiment.setup(cell, seed);
         let workload = self.experiment.file.workload;
         let run = catch_unwind(AssertUnwindSafe(|| workload.run(&setup, &cell.values, seed)));
-        let run = run.unwrap_or_else(|panic| Err(said(&*panic)));
+        let run = run.unwrap_or_else(|panic| Err(broken(&*panic)));
         open.runs.lock().expect("no run panics while it is kept")[repeat as usize] = Some(run);
         let done = self.done.fetch_add(open.each, Ordering::Relaxed) + open.each;
         progress(done, self.whole);
@@ -268,11 +269,11 @@ impl<'a> Work<'a> {
     }
 }
 
-/// What a panic said.
-pub(super) fn said(panic: &(dyn std::any::Any + Send)) -> String {
+/// A run that ended with a panic: a bug of the program.
+pub(super) fn broken(panic: &(dyn std::any::Any + Send)) -> Failed {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
-    format!("the run failed: {}", text.unwrap_or("no reason was given"))
+    Failed::Broken(text.unwrap_or("no reason was given").to_string())
 }
 
 /// A program by its version and its bytes: results of another build are not used again.

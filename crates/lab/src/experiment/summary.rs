@@ -1,6 +1,6 @@
 //! What is written of an experiment: every sample as Parquet, the statistics of each cell as JSON.
 
-use super::folder::Folder;
+use super::folder::{Folder, failed_json};
 use super::plan::{Cell, values_json};
 use super::results::{Results, keys};
 use super::workload::Metric;
@@ -114,10 +114,10 @@ pub fn summary(results: &Results) -> Json {
     let cells = results.plan.cells.iter().enumerate().filter_map(|(at, cell)| {
         let runs = results.runs[at].as_ref()?;
         let [machine, engine, _, costs] = texts(results, cell);
-        let metrics = results.experiment.file.workload.metrics().iter();
+        let metrics = results.experiment.file.workload.metrics.iter();
         let of = |metric: &Metric| Some((metric.name.to_string(), statistics(&results.sample(at, metric)?)));
         let metrics: Map<String, Json> = metrics.filter_map(of).collect();
-        let failed: Vec<&String> = runs.iter().filter_map(|run| run.as_ref().err()).collect();
+        let failed: Vec<Json> = runs.iter().filter_map(|run| run.as_ref().err()).map(failed_json).collect();
         Some(json!({
             "cell": at,
             "machine": machine,
@@ -134,11 +134,11 @@ pub fn summary(results: &Results) -> Json {
         "schema": "slablab.experiment.1",
         "name": file.name,
         "title": file.title,
-        "workload": file.workload.name(),
+        "workload": file.workload.name,
         "size": results.plan.size.name(),
         "repeats": results.plan.repeats,
         "seed": results.plan.seed,
-        "metric": file.workload.metrics()[file.metric].name,
+        "metric": file.workload.metrics[file.metric].name,
         "cells": cells.collect::<Vec<_>>(),
     })
 }

@@ -5,52 +5,65 @@ use slablab_model::{LockTimes, MachineSpec, Ps};
 use slablab_sim::micro::Setup;
 use slablab_sim::profile::Profile;
 use slablab_sim::record::Recorder;
+use slablab_sim::tally::Failed;
 use slablab_slabs::Release;
 use slablab_stats::table::Better;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// A workload: a program of tasks on a modelled kernel.
+/// A workload: a program on a modelled kernel, as a table of what it is and the functions that run it.
 ///
 /// A run depends on its arguments alone: no clock, no environment, no order of threads.
-pub trait Workload: Sync {
+pub struct Workload {
     /// Its name in experiments.
-    fn name(&self) -> &'static str;
+    pub name: &'static str,
     /// What it does, in one sentence.
-    fn about(&self) -> &'static str;
+    pub about: &'static str,
     /// Its parameters.
-    fn parameters(&self) -> &'static [Parameter];
+    pub parameters: &'static [Parameter],
     /// What a run measures; the first is that of an experiment which names none.
-    fn metrics(&self) -> &'static [Metric];
+    pub metrics: &'static [Metric],
     /// The kernel objects of one operation in a release.
-    fn objects(&self, release: Release) -> Vec<Object>;
+    pub objects: fn(Release) -> Vec<Object>,
     /// Whether no run is charged this cost of a machine.
-    fn ignores(&self, cost: &str) -> bool;
-    /// Refuses parameters that contradict each other or the machine.
-    ///
-    /// # Errors
-    /// What contradicts, and what is expected.
-    fn check(&self, machine: &MachineSpec, values: &Values) -> Result<(), String>;
+    pub ignores: fn(&str) -> bool,
+    /// Refuses parameters that contradict each other or the machine: what contradicts, and what is expected.
+    pub check: fn(&MachineSpec, &Values) -> Result<(), String>,
     /// What a run needs of the host.
-    fn estimate(&self, machine: &MachineSpec, values: &Values) -> Estimate;
-    /// Runs it. `seed` chooses what varies from repeat to repeat.
+    pub estimate: fn(&MachineSpec, &Values) -> Estimate,
+    /// Runs it, and tells the recorder what happens. The number is the seed: it chooses what varies from
+    /// repeat to repeat. An error says how the run ended instead: without memory, with tasks that wait for
+    /// ever.
+    pub observe: fn(&Setup, &Values, u64, &Recorder) -> Result<Observed, Failed>,
+    /// Where `slablab suite` runs it; [`Pair::DEFAULT`] if empty.
+    pub suite: &'static [Pair],
+}
+
+impl Workload {
+    /// Runs it. The numbers are those of [`Workload::observe`].
     ///
     /// # Errors
-    /// How the run ended, if it did not end as it should: out of memory, tasks that wait for ever.
-    fn run(&self, setup: &Setup, values: &Values, seed: u64) -> Result<Sample, String> {
-        self.observe(setup, values, seed, &Recorder::default()).map(|observed| observed.sample)
+    /// How the run ended, if it did not end as it should: without memory, with tasks that wait for ever.
+    pub fn run(&self, setup: &Setup, values: &Values, seed: u64) -> Result<Sample, Failed> {
+        (self.observe)(setup, values, seed, &Recorder::default()).map(|observed| observed.sample)
     }
-    /// Runs it, and tells `recorder` what happens. The numbers are those of [`Workload::run`].
-    ///
-    /// # Errors
-    /// How the run ended, if it did not end as it should: out of memory, tasks that wait for ever.
-    fn observe(
-        &self,
-        setup: &Setup,
-        values: &Values,
-        seed: u64,
-        recorder: &Recorder,
-    ) -> Result<Observed, String>;
+}
+
+/// A machine on which `slablab suite` runs a workload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pair {
+    /// The machine, as `slablab machines` lists it.
+    pub machine: &'static str,
+    /// Lines of `[parameters]`, as in an experiment file; a list is swept.
+    pub parameters: &'static str,
+    /// What this pair of workload and machine shows.
+    pub why: &'static str,
+}
+
+impl Pair {
+    /// The pair of a workload that lists none.
+    pub const DEFAULT: &'static [Pair] =
+        &[Pair { machine: "laptop", parameters: "", why: "the machine on which a patch is first tried" }];
 }
 
 /// What one run measured, and where its time went.
@@ -188,6 +201,16 @@ pub struct Metric {
 }
 
 impl Metric {
+    /// A share, counted in millionths, in percent.
+    pub const fn percent(name: &'static str, about: &'static str, better: Option<Better>) -> Metric {
+        Metric { name, about, better, unit: "%", per_unit: 1e4, decimals: 1 }
+    }
+
+    /// A count of one operation, in thousandths.
+    pub const fn each(name: &'static str, about: &'static str) -> Metric {
+        Metric { name, about, better: None, unit: "1", per_unit: 1e3, decimals: 3 }
+    }
+
     /// A number of a sample in the unit of tables.
     pub fn shown(&self, number: u64) -> f64 {
         number as f64 / self.per_unit

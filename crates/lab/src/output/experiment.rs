@@ -84,11 +84,11 @@ pub fn experiment_csv(results: &Results) -> String {
 }
 
 fn main_metric(results: &Results) -> &'static Metric {
-    &results.experiment.file.workload.metrics()[results.experiment.file.metric]
+    &results.experiment.file.workload.metrics[results.experiment.file.metric]
 }
 
 fn metrics(results: &Results) -> impl Iterator<Item = &'static Metric> {
-    results.experiment.file.workload.metrics().iter()
+    results.experiment.file.workload.metrics.iter()
 }
 
 /// Machine, engine and all parameters of a cell.
@@ -111,7 +111,7 @@ pub(super) fn head(results: &Results) -> String {
         file.name,
         file.title,
         cells,
-        file.workload.name(),
+        file.workload.name,
         plan.repeats,
         plan.size.name(),
         plan.seed
@@ -205,9 +205,9 @@ pub fn experiment_description(experiment: &Experiment, plan: &Plan) -> String {
 /// What the workload of an experiment does: its parameters, objects and metrics.
 fn workload_description(file: &ExperimentFile, size: Size) -> String {
     let workload = file.workload;
-    let mut out = text::wrapped(&format!("{}: {}", workload.name(), workload.about()), "", "  ");
+    let mut out = text::wrapped(&format!("{}: {}", workload.name, workload.about), "", "  ");
     out += "\nparameters\n";
-    for parameter in workload.parameters() {
+    for parameter in workload.parameters {
         let given = file
             .swept(parameter.name)
             .map(|list| list.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "));
@@ -222,10 +222,10 @@ fn workload_description(file: &ExperimentFile, size: Size) -> String {
     let mut releases: Vec<Release> = file.engines.iter().map(|(_, preset)| Era::of(preset).release).collect();
     releases.sort();
     releases.dedup();
-    for alike in releases.chunk_by(|one, other| workload.objects(*one) == workload.objects(*other)) {
+    for alike in releases.chunk_by(|one, other| (workload.objects)(*one) == (workload.objects)(*other)) {
         let names: Vec<String> = alike.iter().map(ToString::to_string).collect();
         out += &text::wrapped(&format!("kernel objects of {}", names.join(", ")), "\n", "  ");
-        for object in workload.objects(alike[0]) {
+        for object in (workload.objects)(alike[0]) {
             let bytes = if object.bytes > 0 { format!(" ({} bytes)", object.bytes) } else { String::new() };
             let line =
                 format!("{}{bytes}: {}; source: {}", object.cache, object.per_operation, object.source);
@@ -233,7 +233,7 @@ fn workload_description(file: &ExperimentFile, size: Size) -> String {
         }
     }
     out += "\nmetrics\n";
-    for metric in workload.metrics() {
+    for metric in workload.metrics {
         out += &text::wrapped(&metric_line(metric), "  ", "    ");
     }
     out

@@ -117,7 +117,7 @@ pub fn reproduce_json(results: &Results) -> Value {
 }
 
 fn metric(results: &Results, at: usize) -> &'static Metric {
-    &results.experiment.file.workload.metrics()[at]
+    &results.experiment.file.workload.metrics[at]
 }
 
 /// Published figures beside the modelled ones. Cells without a published figure are predictions.
@@ -161,7 +161,7 @@ fn figure(results: &Results, cell: usize, at: usize, published: Option<f64>, not
         sample.as_ref().map_or("-".into(), |sample| number(sample.sd())),
         ratio.map_or("-".into(), |(sample, published)| format!("{:.2}", sample.mean() / published)),
         match results.failure(cell) {
-            Some(why) => why.to_string(),
+            Some(why) => why.lines().next().unwrap_or_default().trim_end_matches(':').to_string(),
             None => note.to_string(),
         },
     ]

@@ -23,7 +23,7 @@ pub fn experiment_page(results: &Results, profiles: &[Option<Profile>], command:
     let plan = &results.plan;
     page.lede(&format!(
         "{} on modelled machines: {} cells, {} runs each. All times are predicted by the model.",
-        file.workload.name(),
+        file.workload.name,
         results.plain().count(),
         plan.repeats
     ));
@@ -33,7 +33,7 @@ pub fn experiment_page(results: &Results, profiles: &[Option<Profile>], command:
         ("Size", Shown::Text(plan.size.name().into())),
         ("Seed", Shown::Text(plan.seed.to_string())),
     ]);
-    let metric = &file.workload.metrics()[file.metric];
+    let metric = &file.workload.metrics[file.metric];
     page.section("Result");
     metric_figure(results, metric, &mut page);
     let found: Vec<(usize, &Profile)> =
@@ -171,7 +171,7 @@ fn heat_figures(results: &Results, found: &[(usize, &Profile)], page: &mut Page)
 
 /// A row for each cell, a column for each metric.
 fn metrics_table(results: &Results) -> Table {
-    let metrics = results.experiment.file.workload.metrics();
+    let metrics = results.experiment.file.workload.metrics;
     let heads = metrics.iter().map(|metric| Head::number(metric.name).unit(metric.unit));
     let names = [Head::number("cell"), Head::text("machine"), Head::text("engine")];
     let mut table = Table::new(names.into_iter().chain(heads));
@@ -198,12 +198,13 @@ fn evidence(results: &Results, without_profiles: bool) -> Vec<String> {
          the scatter of the model's repeats, not that of a real machine."
     )];
     if without_profiles {
-        let name = results.experiment.file.workload.name();
+        let name = results.experiment.file.workload.name;
         sentences.push(format!("{name} does not tell where the time of a run went."));
     }
     for (at, _) in results.plain() {
         if let Some(why) = results.failure(at) {
-            sentences.push(format!("{}: no numbers: {why}", label(results, at)));
+            let why: Vec<&str> = why.lines().map(str::trim).collect();
+            sentences.push(format!("{}: no numbers: {}", label(results, at), why.join("; ")));
         }
     }
     sentences

@@ -6,7 +6,7 @@ use slablab_lab::experiment::workloads::WORKLOADS;
 use slablab_lab::experiment::{
     Change, Experiment, ExperimentFile, Folder, INSTALLED, Options, Plan, Results, Shard, Size, join, run,
 };
-use slablab_lab::output::{experiment_description, experiment_table};
+use slablab_lab::output::{experiment_description, experiment_json, experiment_table};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -181,9 +181,9 @@ fn installed_experiments_are_whole() {
         let plan = Plan::new(&experiment, &Change::default()).expect(installed.name);
         let said = experiment_description(&experiment, &plan);
         let workload = experiment.file.workload;
-        let named = workload.parameters().iter().map(|parameter| parameter.name);
+        let named = workload.parameters.iter().map(|parameter| parameter.name);
         for word in
-            named.chain(workload.metrics().iter().map(|metric| metric.name)).chain(["kernel objects of"])
+            named.chain(workload.metrics.iter().map(|metric| metric.name)).chain(["kernel objects of"])
         {
             assert!(said.contains(word), "{}: no {word} in {said}", installed.name);
         }
@@ -206,7 +206,8 @@ fn ignored_costs_change_nothing() {
         let workload = experiment.file.workload;
         let sample = workload.run(&setup, &cell.values, 7).expect("a run");
         let priced = &experiment.machines[cell.machine].machine.priced;
-        let ignored: Vec<_> = priced.sources.iter().filter(|source| workload.ignores(source.cost)).collect();
+        let ignored: Vec<_> =
+            priced.sources.iter().filter(|source| (workload.ignores)(source.cost)).collect();
         assert!(ignored.len() > 5, "{name}: {ignored:?}");
         for source in ignored {
             let mut setup = setup.clone();
@@ -219,7 +220,7 @@ fn ignored_costs_change_nothing() {
             );
         }
     }
-    assert!(WORKLOADS.iter().all(|workload| !workload.ignores("l1")));
+    assert!(WORKLOADS.iter().all(|workload| !(workload.ignores)("l1")));
 }
 
 #[test]
@@ -317,5 +318,19 @@ fn a_run_out_of_memory_is_a_result() {
     let failed: Vec<bool> = (0..results.runs.len()).map(|cell| results.failure(cell).is_some()).collect();
     assert_eq!(failed, [false, false, false, false, false, false, true, true]);
     assert!(results.plan.cells.iter().all(|cell| cell.scaled == Scaled::Nothing));
-    assert!(experiment_table(&results, None).contains("the machine has memory"));
+    let said = experiment_table(&results, None);
+    assert!(said.contains("out of memory after ") && said.contains("  kmalloc-4k "), "{said}");
+    // A folder keeps the table of caches, and its reader finds the same.
+    let folder = path.with_file_name("results");
+    let written = run_into(&folder, &options("p", 2)).expect("results");
+    let again = run_into(&folder, &options("p", 2)).expect("results");
+    assert_eq!((again.computed, &again.runs), (0, &written.runs));
+    let summary = experiment_json(&again);
+    let failed = &summary["cells"][7]["failed"][0];
+    assert_eq!(failed["kind"], "out of memory");
+    assert!(
+        failed["caches"]
+            .as_array()
+            .is_some_and(|caches| caches.iter().any(|one| one["name"] == "kmalloc-4k"))
+    );
 }

@@ -7,6 +7,7 @@ use slablab_lab::experiment::{Change, Experiment, Options, Plan, Results, observ
 use slablab_lab::output::{experiment_page, write_perfetto};
 use slablab_model::Spent;
 use slablab_sim::record::{LOCK_WAITS, Limits, Recorder};
+use slablab_sim::tally::Failed;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -92,13 +93,13 @@ fn experiments_are_pages() {
 fn a_page_passes_on_no_hostile_name() {
     let mut results = results(&experiment("hostile", HACKBENCH));
     let profiles = observe::profiles(&results.experiment, &results.plan, None);
-    results.runs[3] = Some(vec![Err("OWNED".into())]);
+    results.runs[3] = Some(vec![Err(Failed::Broken("OWNED".into()))]);
     for name in HOSTILE {
         results.experiment.file.name = name.into();
         results.experiment.file.title = name.into();
         results.experiment.file.engines.iter_mut().for_each(|engine| engine.0 = name.into());
         results.experiment.machines.iter_mut().for_each(|machine| machine.name = name.into());
-        results.runs[2] = Some(vec![Err(name.into())]);
+        results.runs[2] = Some(vec![Err(Failed::Machine(name.into()))]);
         let page = experiment_page(&results, &profiles, COMMAND);
         check_page(&page, COMMAND);
         // A tab is white space in markup, and no browser acts on it.
@@ -162,7 +163,7 @@ fn a_recorder_changes_nothing() {
         let seed = plan.seed_of(0);
         let workload = experiment.file.workload;
         let setup = experiment.setup(cell, seed);
-        let run = |recorder: &Recorder| workload.observe(&setup, &cell.values, seed, recorder);
+        let run = |recorder: &Recorder| (workload.observe)(&setup, &cell.values, seed, recorder);
         let recorder = Recorder::new(Limits::default());
         let (off, on) = (run(&Recorder::default()), run(&recorder));
         assert_eq!(off, on, "{name}");

@@ -1,22 +1,31 @@
 //! `hackbench`: as `perf bench sched messaging`.
 
-use crate::experiment::workload::{
-    Estimate, Kind, Metric, Object, Observed, Parameter, Sample, Values, Workload, ppm,
-};
-use slablab_model::{MachineSpec, Spent};
-use slablab_platform::Event;
+use super::kernel::{KERNEL, sample, with_kernel};
+use crate::experiment::workload::{Estimate, Kind, Metric, Object, Observed, Parameter, Values, Workload};
+use slablab_model::MachineSpec;
 use slablab_sim::era::Era;
 use slablab_sim::micro::Setup;
 use slablab_sim::objects::Object as Kernel;
 use slablab_sim::process;
 use slablab_sim::record::Recorder;
-use slablab_sim::tally::Outcome;
+use slablab_sim::tally::Failed;
 use slablab_sim::workloads::hackbench::{self, Over, per_message};
 use slablab_slabs::Release;
 use slablab_stats::table::Better;
 
 /// The workload.
-pub(super) struct Hackbench;
+pub(super) const HACKBENCH: Workload = Workload {
+    name: "hackbench",
+    about: "groups of 20 senders and 20 receivers that pass small messages over sockets or pipes",
+    parameters: PARAMETERS,
+    metrics: &METRICS,
+    objects,
+    ignores,
+    check,
+    estimate,
+    observe,
+    suite: &[],
+};
 
 const PARAMETERS: &[Parameter] = &[
     Parameter {
@@ -63,11 +72,7 @@ const PARAMETERS: &[Parameter] = &[
     },
 ];
 
-const fn percent(name: &'static str, about: &'static str, better: Option<Better>) -> Metric {
-    Metric { name, about, better, unit: "%", per_unit: 1e4, decimals: 1 }
-}
-
-const METRICS: &[Metric] = &[
+const METRICS: [Metric; 2 + KERNEL.len()] = with_kernel([
     Metric {
         name: "elapsed_ps",
         about: "time from the first message to the end of the last task",
@@ -84,28 +89,7 @@ const METRICS: &[Metric] = &[
         per_unit: 1e3,
         decimals: 0,
     },
-    percent("fast_allocs_ppm", "allocations that took the fast path", Some(Better::Higher)),
-    percent("fast_frees_ppm", "frees that took the fast path", Some(Better::Higher)),
-    percent("elsewhere_ppm", "frees on another CPU than that of the allocation", None),
-    percent("lock_wait_ppm", "part of the CPUs' time in waits for locks", Some(Better::Lower)),
-    percent("idle_ppm", "part of the CPUs' time without a task", None),
-    Metric {
-        name: "switches_milli",
-        about: "context switches of one message",
-        better: None,
-        unit: "1",
-        per_unit: 1e3,
-        decimals: 3,
-    },
-    Metric {
-        name: "slab_bytes_max",
-        about: "slab memory at its highest",
-        better: Some(Better::Lower),
-        unit: "MiB",
-        per_unit: 1_048_576.0,
-        decimals: 1,
-    },
-];
+]);
 
 /// When a kernel object is allocated.
 fn when(object: Kernel) -> &'static str {
@@ -120,111 +104,60 @@ fn when(object: Kernel) -> &'static str {
     }
 }
 
-impl Workload for Hackbench {
-    fn name(&self) -> &'static str {
-        "hackbench"
-    }
+fn objects(release: Release) -> Vec<Object> {
+    let used = Kernel::ALL.into_iter().filter(|object| *object <= Kernel::Cred);
+    let rows = used.filter_map(|object| object.row(Era { release }));
+    let object = |row: &slablab_sim::objects::Row| Object {
+        cache: row.name,
+        bytes: row.bytes,
+        per_operation: when(row.object),
+        source: row.source,
+    };
+    rows.map(object).collect()
+}
 
-    fn about(&self) -> &'static str {
-        "groups of 20 senders and 20 receivers that pass small messages over sockets or pipes"
-    }
+fn ignores(_cost: &str) -> bool {
+    false
+}
 
-    fn parameters(&self) -> &'static [Parameter] {
-        PARAMETERS
-    }
-
-    fn metrics(&self) -> &'static [Metric] {
-        METRICS
-    }
-
-    fn objects(&self, release: Release) -> Vec<Object> {
-        let used = Kernel::ALL.into_iter().filter(|object| *object <= Kernel::Cred);
-        let rows = used.filter_map(|object| object.row(Era { release }));
-        let object = |row: &slablab_sim::objects::Row| Object {
-            cache: row.name,
-            bytes: row.bytes,
-            per_operation: when(row.object),
-            source: row.source,
-        };
-        rows.map(object).collect()
-    }
-
-    fn ignores(&self, _cost: &str) -> bool {
-        false
-    }
-
-    fn check(&self, _machine: &MachineSpec, values: &Values) -> Result<(), String> {
-        let tasks = values.number("groups") * values.number("pairs") * 2;
-        match tasks <= 100_000 {
-            true => Ok(()),
-            false => Err(format!("groups and pairs make {tasks} tasks: expected at most 100000")),
-        }
-    }
-
-    fn estimate(&self, machine: &MachineSpec, values: &Values) -> Estimate {
-        /// A message, and a task with its stack and its objects (measured).
-        const MESSAGE_NS: u64 = 3_000;
-        const TASK_NS: u64 = 200_000;
-        const TASK_BYTES: u64 = 64 << 10;
-        let (groups, pairs) = (values.number("groups"), values.number("pairs"));
-        let tasks = groups * pairs * 2;
-        let messages = groups.saturating_mul(pairs * pairs).saturating_mul(values.number("loops"));
-        let slabs = Estimate::of_operations(machine, 0, tasks * 32_768);
-        Estimate {
-            host_ns: messages.saturating_mul(MESSAGE_NS).saturating_add(tasks * TASK_NS),
-            host_bytes: slabs.host_bytes + tasks * TASK_BYTES,
-        }
-    }
-
-    /// A repeat draws when each task begins, and what the scheduler draws.
-    fn observe(
-        &self,
-        setup: &Setup,
-        values: &Values,
-        seed: u64,
-        recorder: &Recorder,
-    ) -> Result<Observed, String> {
-        let load = hackbench::Hackbench {
-            groups: values.number("groups") as u32,
-            pairs: values.number("pairs") as u32,
-            loops: values.number("loops") as u32,
-            bytes: values.number("bytes") as u32,
-            over: if values.word("over") == "pipes" { Over::Pipes } else { Over::Sockets },
-            kind: match values.word("kind") {
-                "thread" => process::Kind::Thread,
-                _ => process::Kind::Process,
-            },
-            think: values.number("think_cycles"),
-        };
-        let outcome = hackbench::run_recorded(setup, &load, seed, recorder);
-        let outcome = outcome.map_err(|failed| failed.to_string())?;
-        Ok(Observed { sample: sample(&outcome), profile: Some(outcome.profile) })
+fn check(_machine: &MachineSpec, values: &Values) -> Result<(), String> {
+    let tasks = values.number("groups") * values.number("pairs") * 2;
+    match tasks <= 100_000 {
+        true => Ok(()),
+        false => Err(format!("groups and pairs make {tasks} tasks: expected at most 100000")),
     }
 }
 
-fn sample(outcome: &Outcome) -> Sample {
-    let mut counters = std::collections::BTreeMap::new();
-    for (event, count) in outcome.caches.iter().flat_map(|cache| &cache.events) {
-        *counters.entry(event.name().to_string()).or_insert(0) += count;
+fn estimate(machine: &MachineSpec, values: &Values) -> Estimate {
+    /// A message, and a task with its stack and its objects (measured).
+    const MESSAGE_NS: u64 = 3_000;
+    const TASK_NS: u64 = 200_000;
+    const TASK_BYTES: u64 = 64 << 10;
+    let (groups, pairs) = (values.number("groups"), values.number("pairs"));
+    let tasks = groups * pairs * 2;
+    let messages = groups.saturating_mul(pairs * pairs).saturating_mul(values.number("loops"));
+    let slabs = Estimate::of_operations(machine, 0, tasks * 32_768);
+    Estimate {
+        host_ns: messages.saturating_mul(MESSAGE_NS).saturating_add(tasks * TASK_NS),
+        host_bytes: slabs.host_bytes + tasks * TASK_BYTES,
     }
-    let count = |event: Event| counters.get(event.name()).copied().unwrap_or(0);
-    let share = |fast: Event, slow: Event| ppm(count(fast), count(fast) + count(slow));
-    let (elsewhere, frees) = outcome.frees();
-    let whole = outcome.elapsed * outcome.spent.len() as u64;
-    let spent: u64 = outcome.spent.iter().flatten().sum();
-    let waits: u64 = outcome.spent.iter().map(|spent| spent[Spent::LockWait as usize]).sum();
-    let numbers = [
-        ("elapsed_ps", outcome.elapsed),
-        ("message_ps", per_message(outcome)),
-        ("fast_allocs_ppm", share(Event::AllocFastpath, Event::AllocSlowpath)),
-        ("fast_frees_ppm", share(Event::FreeFastpath, Event::FreeSlowpath)),
-        ("elsewhere_ppm", ppm(elsewhere, frees)),
-        ("lock_wait_ppm", ppm(waits, whole)),
-        ("idle_ppm", ppm(whole.saturating_sub(spent), whole)),
-        ("switches_milli", outcome.switches * 1_000 / outcome.messages.max(1)),
-        ("slab_bytes_max", outcome.slab_bytes.1),
-    ];
-    let metrics = numbers.map(|(name, number)| (name.to_string(), number)).into();
-    let locks = outcome.locks.iter().map(|(name, times)| (name.to_string(), *times)).collect();
-    Sample { metrics, counters, locks }
+}
+
+/// A repeat draws when each task begins, and what the scheduler draws.
+fn observe(setup: &Setup, values: &Values, seed: u64, recorder: &Recorder) -> Result<Observed, Failed> {
+    let load = hackbench::Hackbench {
+        groups: values.number("groups") as u32,
+        pairs: values.number("pairs") as u32,
+        loops: values.number("loops") as u32,
+        bytes: values.number("bytes") as u32,
+        over: if values.word("over") == "pipes" { Over::Pipes } else { Over::Sockets },
+        kind: match values.word("kind") {
+            "thread" => process::Kind::Thread,
+            _ => process::Kind::Process,
+        },
+        think: values.number("think_cycles"),
+    };
+    let outcome = hackbench::run_recorded(setup, &load, seed, recorder)?;
+    let own = [("elapsed_ps", outcome.elapsed), ("message_ps", per_message(&outcome))];
+    Ok(Observed { sample: sample(&METRICS, &outcome, &own), profile: Some(outcome.profile) })
 }

@@ -1,5 +1,6 @@
 //! `micro`: one size, one pattern of allocations and frees.
 
+use super::kernel::{FAST_ALLOCS, FAST_FREES};
 use crate::experiment::workload::{
     Estimate, Kind, Metric, OF_TASKS, Object, Observed, Parameter, Sample, Values, Workload,
 };
@@ -7,11 +8,23 @@ use slablab_model::MachineSpec;
 use slablab_platform::CpuId;
 use slablab_sim::micro::{Pattern, Setup, measure};
 use slablab_sim::record::Recorder;
+use slablab_sim::tally::Failed;
 use slablab_slabs::Release;
 use slablab_stats::table::Better;
 
 /// The workload.
-pub(super) struct Micro;
+pub(super) const MICRO: Workload = Workload {
+    name: "micro",
+    about: "what a microbenchmark of kmalloc would measure: pairs, batches, frees on another CPU",
+    parameters: PARAMETERS,
+    metrics: METRICS,
+    objects,
+    ignores,
+    check,
+    estimate,
+    observe,
+    suite: &[],
+};
 
 const PATTERNS: &[&str] = &["pair", "batch", "one-way"];
 
@@ -66,22 +79,8 @@ const METRICS: &[Metric] = &[
         per_unit: 1e3,
         decimals: 2,
     },
-    Metric {
-        name: "fast_allocs_ppm",
-        about: "allocations that took the fast path",
-        better: Some(Better::Higher),
-        unit: "%",
-        per_unit: 1e4,
-        decimals: 1,
-    },
-    Metric {
-        name: "fast_frees_ppm",
-        about: "frees that took the fast path",
-        better: Some(Better::Higher),
-        unit: "%",
-        per_unit: 1e4,
-        decimals: 1,
-    },
+    FAST_ALLOCS,
+    FAST_FREES,
 ];
 
 const OBJECTS: &[Object] = &[Object {
@@ -91,72 +90,47 @@ const OBJECTS: &[Object] = &[Object {
     source: "the parameter",
 }];
 
-impl Workload for Micro {
-    fn name(&self) -> &'static str {
-        "micro"
-    }
+fn objects(_release: Release) -> Vec<Object> {
+    OBJECTS.to_vec()
+}
 
-    fn about(&self) -> &'static str {
-        "what a microbenchmark of kmalloc would measure: pairs, batches, frees on another CPU"
-    }
+fn ignores(cost: &str) -> bool {
+    OF_TASKS.contains(&cost)
+}
 
-    fn parameters(&self) -> &'static [Parameter] {
-        PARAMETERS
+fn check(machine: &MachineSpec, values: &Values) -> Result<(), String> {
+    let (to, cpus) = (values.number("to_cpu"), machine.cpu_node.len() as u64);
+    if values.word("pattern") == "one-way" && to >= cpus {
+        return Err(format!("to_cpu = {to}: expected a CPU below {cpus}"));
     }
+    Ok(())
+}
 
-    fn metrics(&self) -> &'static [Metric] {
-        METRICS
-    }
+fn estimate(machine: &MachineSpec, values: &Values) -> Estimate {
+    let objects = values.number("objects");
+    let live = values.number("batch").min(objects) * values.number("bytes");
+    Estimate::of_operations(machine, (objects + objects.min(20_000)) * 2, live)
+}
 
-    fn objects(&self, _release: Release) -> Vec<Object> {
-        OBJECTS.to_vec()
-    }
-
-    fn ignores(&self, cost: &str) -> bool {
-        OF_TASKS.contains(&cost)
-    }
-
-    fn check(&self, machine: &MachineSpec, values: &Values) -> Result<(), String> {
-        let (to, cpus) = (values.number("to_cpu"), machine.cpu_node.len() as u64);
-        if values.word("pattern") == "one-way" && to >= cpus {
-            return Err(format!("to_cpu = {to}: expected a CPU below {cpus}"));
-        }
-        Ok(())
-    }
-
-    fn estimate(&self, machine: &MachineSpec, values: &Values) -> Estimate {
-        let objects = values.number("objects");
-        let live = values.number("batch").min(objects) * values.number("bytes");
-        Estimate::of_operations(machine, (objects + objects.min(20_000)) * 2, live)
-    }
-
-    /// Nothing of this workload is drawn: only a free list in random order depends on the seed.
-    fn observe(
-        &self,
-        setup: &Setup,
-        values: &Values,
-        _seed: u64,
-        _recorder: &Recorder,
-    ) -> Result<Observed, String> {
-        let batch = values.number("batch") as u32;
-        let pattern = match values.word("pattern") {
-            "pair" => Pattern::Pair,
-            "batch" => Pattern::Batch(batch),
-            _ => Pattern::OneWay { to: CpuId(values.number("to_cpu") as u16), window: batch },
-        };
-        let bytes = values.number("bytes") as u32;
-        let found =
-            measure(setup, pattern, bytes, values.number("objects")).map_err(|bad| bad.to_string())?;
-        let numbers = [
-            ("cpu_ps", found.cpu),
-            ("wall_ps", found.wall),
-            ("fast_allocs_ppm", found.fast_allocs * 1_000),
-            ("fast_frees_ppm", found.fast_frees * 1_000),
-        ];
-        let metrics = numbers.map(|(name, number)| (name.to_string(), number));
-        let sample = Sample { metrics: metrics.into(), ..Sample::default() };
-        Ok(Observed { sample, profile: None })
-    }
+/// Nothing of this workload is drawn: only a free list in random order depends on the seed.
+fn observe(setup: &Setup, values: &Values, _seed: u64, _recorder: &Recorder) -> Result<Observed, Failed> {
+    let batch = values.number("batch") as u32;
+    let pattern = match values.word("pattern") {
+        "pair" => Pattern::Pair,
+        "batch" => Pattern::Batch(batch),
+        _ => Pattern::OneWay { to: CpuId(values.number("to_cpu") as u16), window: batch },
+    };
+    let bytes = values.number("bytes") as u32;
+    let found = measure(setup, pattern, bytes, values.number("objects"))?;
+    let numbers = [
+        ("cpu_ps", found.cpu),
+        ("wall_ps", found.wall),
+        ("fast_allocs_ppm", found.fast_allocs * 1_000),
+        ("fast_frees_ppm", found.fast_frees * 1_000),
+    ];
+    let metrics = numbers.map(|(name, number)| (name.to_string(), number));
+    let sample = Sample { metrics: metrics.into(), ..Sample::default() };
+    Ok(Observed { sample, profile: None })
 }
 
 /// The words of the parameter `pattern` are those that a run knows.
@@ -172,7 +146,7 @@ mod tests {
         let machine = MachineSpec::uniform(2, 1, 1 << 30);
         let check = |pattern: &str, to: u64, expected: Result<(), String>| {
             let values = [("pattern", Value::Word(pattern.into())), ("to_cpu", Value::Number(to))];
-            assert_eq!(Micro.check(&machine, &Values(values.into())), expected, "{pattern} to {to}");
+            assert_eq!(super::check(&machine, &Values(values.into())), expected, "{pattern} to {to}");
         };
         check("one-way", 1, Ok(()));
         check("pair", 7, Ok(()));

@@ -1,6 +1,7 @@
-//! The workloads, each in a file of its name.
+//! The workloads, each in a file of its name, and what those on the simulated kernel share.
 
 mod hackbench;
+mod kernel;
 mod micro;
 mod netperf;
 mod ublk;
@@ -8,10 +9,9 @@ mod ublk;
 use super::workload::Workload;
 
 /// All workloads.
-pub const WORKLOADS: &[&dyn Workload] =
-    &[&hackbench::Hackbench, &micro::Micro, &netperf::Netperf, &ublk::Ublk];
+pub const WORKLOADS: &[&Workload] = &[&hackbench::HACKBENCH, &micro::MICRO, &netperf::NETPERF, &ublk::UBLK];
 
 /// The workload of this name.
-pub fn find(name: &str) -> Option<&'static dyn Workload> {
-    WORKLOADS.iter().copied().find(|workload| workload.name() == name)
+pub fn find(name: &str) -> Option<&'static Workload> {
+    WORKLOADS.iter().copied().find(|workload| workload.name == name)
 }

@@ -1,21 +1,33 @@
 //! `netperf`: UDP over loopback.
 
+use super::kernel::{self, ELSEWHERE, FAST_ALLOCS, FAST_FREES, LINES, LOCK_WAIT, SWITCHES};
 use crate::experiment::workload::{
     Estimate, Kind, Metric, Object, Observed, Parameter, Sample, Values, Workload, ppm, ps,
 };
-use slablab_model::{LockTimes, MachineSpec, Spent};
+use slablab_model::{MachineSpec, Spent};
 use slablab_platform::Event;
 use slablab_sim::era::Era;
 use slablab_sim::micro::Setup;
 use slablab_sim::objects::Object as Kernel;
 use slablab_sim::record::Recorder;
+use slablab_sim::tally::Failed;
 use slablab_sim::workloads::netperf::{self, Binding, Outcome, Test, bits_per_second};
 use slablab_slabs::Release;
 use slablab_stats::table::Better;
-use std::collections::BTreeMap;
 
 /// The workload.
-pub(super) struct Netperf;
+pub(super) const NETPERF: Workload = Workload {
+    name: "netperf",
+    about: "a client that sends UDP datagrams over loopback to a server, each on one CPU",
+    parameters: PARAMETERS,
+    metrics: METRICS,
+    objects,
+    ignores,
+    check,
+    estimate,
+    observe,
+    suite: &[],
+};
 
 const BINDINGS: [(&str, Binding); 3] = [
     ("same-cpu", Binding::SameCpu),
@@ -69,14 +81,6 @@ const PARAMETERS: &[Parameter] = &[
     },
 ];
 
-const fn percent(name: &'static str, about: &'static str, better: Option<Better>) -> Metric {
-    Metric { name, about, better, unit: "%", per_unit: 1e4, decimals: 1 }
-}
-
-const fn each(name: &'static str, about: &'static str) -> Metric {
-    Metric { name, about, better: None, unit: "1", per_unit: 1e3, decimals: 3 }
-}
-
 const METRICS: &[Metric] = &[
     Metric {
         name: "received_bps",
@@ -102,139 +106,104 @@ const METRICS: &[Metric] = &[
         per_unit: 1.0,
         decimals: 0,
     },
-    percent("lost_ppm", "datagrams that found the buffer full", Some(Better::Lower)),
-    percent("fast_allocs_ppm", "allocations that took the fast path", Some(Better::Higher)),
-    percent("fast_frees_ppm", "frees that took the fast path", Some(Better::Higher)),
-    percent("elsewhere_ppm", "frees on another CPU than that of the allocation", None),
-    percent("lock_wait_ppm", "part of the busy CPUs' time in waits for locks", Some(Better::Lower)),
-    each("locks_milli", "locks of the allocators taken for one datagram, SLUB's slab_lock too"),
-    each("lines_milli", "cache lines that move to another CPU or from memory, for one datagram"),
-    each("switches_milli", "context switches of one datagram"),
+    Metric::percent("lost_ppm", "datagrams that found the buffer full", Some(Better::Lower)),
+    FAST_ALLOCS,
+    FAST_FREES,
+    ELSEWHERE,
+    Metric { about: "part of the busy CPUs' time in waits for locks", ..LOCK_WAIT },
+    Metric::each("locks_milli", "locks of the allocators taken for one datagram, SLUB's slab_lock too"),
+    LINES,
+    SWITCHES,
 ];
 
-impl Workload for Netperf {
-    fn name(&self) -> &'static str {
-        "netperf"
-    }
+fn objects(release: Release) -> Vec<Object> {
+    let head = Kernel::SkBuff.row(Era { release }).map(|row| Object {
+        cache: row.name,
+        bytes: row.bytes,
+        per_operation: "1 for each datagram: the client allocates it, the server frees it, or the client \
+                        if it is lost",
+        source: row.source,
+    });
+    let data = Object {
+        cache: "kmalloc of the data",
+        bytes: 0,
+        per_operation: "1 for each datagram: `bytes`, 64 of headers, in whole lines, and 320 of shared info",
+        source: "published: 128 bytes are of class 512, 1024 of 2048, 4096 of 8192; the headers are assumed",
+    };
+    head.into_iter().chain([data]).collect()
+}
 
-    fn about(&self) -> &'static str {
-        "a client that sends UDP datagrams over loopback to a server, each on one CPU"
-    }
+fn ignores(cost: &str) -> bool {
+    cost == "page_fault"
+}
 
-    fn parameters(&self) -> &'static [Parameter] {
-        PARAMETERS
+fn check(machine: &MachineSpec, values: &Values) -> Result<(), String> {
+    if values.word("binding") != BINDINGS[0].0 && machine.cpu_node.len() < 2 {
+        return Err(format!("binding = {}: the machine has one CPU", values.word("binding")));
     }
+    let (rcvbuf, bytes) = (values.number("rcvbuf"), values.number("bytes"));
+    // A datagram counts at most twice this: its data's class has at most twice the bytes.
+    let least = bytes + 640;
+    match rcvbuf == 0 || rcvbuf >= least {
+        true => Ok(()),
+        false => Err(format!("rcvbuf = {rcvbuf}: expected 0, or at least {least} for bytes = {bytes}")),
+    }
+}
 
-    fn metrics(&self) -> &'static [Metric] {
-        METRICS
-    }
+fn estimate(machine: &MachineSpec, values: &Values) -> Estimate {
+    /// A datagram takes at least this long on the client, and so long on the host (measured).
+    const LEAST_NS: u64 = 700;
+    const HOST_NS: u64 = 1_500;
+    let us = values.number("warm_up_us") + values.number("window_us");
+    let slabs = Estimate::of_operations(machine, 0, 4 << 20);
+    Estimate { host_ns: us * 1_000 / LEAST_NS * HOST_NS, ..slabs }
+}
 
-    fn objects(&self, release: Release) -> Vec<Object> {
-        let head = Kernel::SkBuff.row(Era { release }).map(|row| Object {
-            cache: row.name,
-            bytes: row.bytes,
-            per_operation: "1 for each datagram: the client allocates it, the server frees it, or the client \
-                            if it is lost",
-            source: row.source,
-        });
-        let data = Object {
-            cache: "kmalloc of the data",
-            bytes: 0,
-            per_operation: "1 for each datagram: `bytes`, 64 of headers, in whole lines, and 320 of shared info",
-            source: "published: 128 bytes are of class 512, 1024 of 2048, 4096 of 8192; the headers are assumed",
-        };
-        head.into_iter().chain([data]).collect()
-    }
-
-    fn ignores(&self, cost: &str) -> bool {
-        cost == "page_fault"
-    }
-
-    fn check(&self, machine: &MachineSpec, values: &Values) -> Result<(), String> {
-        if values.word("binding") != BINDINGS[0].0 && machine.cpu_node.len() < 2 {
-            return Err(format!("binding = {}: the machine has one CPU", values.word("binding")));
-        }
-        let (rcvbuf, bytes) = (values.number("rcvbuf"), values.number("bytes"));
-        // A datagram counts at most twice this: its data's class has at most twice the bytes.
-        let least = bytes + 640;
-        match rcvbuf == 0 || rcvbuf >= least {
-            true => Ok(()),
-            false => Err(format!("rcvbuf = {rcvbuf}: expected 0, or at least {least} for bytes = {bytes}")),
-        }
-    }
-
-    fn estimate(&self, machine: &MachineSpec, values: &Values) -> Estimate {
-        /// A datagram takes at least this long on the client, and so long on the host (measured).
-        const LEAST_NS: u64 = 700;
-        const HOST_NS: u64 = 1_500;
-        let us = values.number("warm_up_us") + values.number("window_us");
-        let slabs = Estimate::of_operations(machine, 0, 4 << 20);
-        Estimate { host_ns: us * 1_000 / LEAST_NS * HOST_NS, ..slabs }
-    }
-
-    /// A repeat draws when the client begins, and the lengths of pieces of work.
-    fn observe(
-        &self,
-        setup: &Setup,
-        values: &Values,
-        seed: u64,
-        recorder: &Recorder,
-    ) -> Result<Observed, String> {
-        let binding = BINDINGS.iter().find(|(name, _)| *name == values.word("binding"));
-        let load = netperf::Netperf {
-            test: if values.word("test") == "udp-rr" { Test::RequestResponse } else { Test::Stream },
-            bytes: values.number("bytes") as u32,
-            binding: binding.map_or(Binding::SameCpu, |(_, binding)| *binding),
-            receive_buffer: values.number("rcvbuf") as u32,
-            warm_up: ps(values.number("warm_up_us") * 1_000),
-            window: ps(values.number("window_us") * 1_000),
-            think: values.number("think_cycles"),
-        };
-        let outcome = netperf::run_recorded(setup, &load, seed, recorder);
-        let outcome = outcome.map_err(|failed| failed.to_string())?;
-        Ok(Observed { sample: sample(&outcome, load.bytes), profile: Some(outcome.kernel.profile) })
-    }
+/// A repeat draws when the client begins, and the lengths of pieces of work.
+fn observe(setup: &Setup, values: &Values, seed: u64, recorder: &Recorder) -> Result<Observed, Failed> {
+    let binding = BINDINGS.iter().find(|(name, _)| *name == values.word("binding"));
+    let load = netperf::Netperf {
+        test: if values.word("test") == "udp-rr" { Test::RequestResponse } else { Test::Stream },
+        bytes: values.number("bytes") as u32,
+        binding: binding.map_or(Binding::SameCpu, |(_, binding)| *binding),
+        receive_buffer: values.number("rcvbuf") as u32,
+        warm_up: ps(values.number("warm_up_us") * 1_000),
+        window: ps(values.number("window_us") * 1_000),
+        think: values.number("think_cycles"),
+    };
+    let outcome = netperf::run_recorded(setup, &load, seed, recorder)?;
+    Ok(Observed { sample: sample(&outcome, load.bytes), profile: Some(outcome.kernel.profile) })
 }
 
 fn sample(outcome: &Outcome, bytes: u32) -> Sample {
     let Outcome { kernel, sent, received, lost } = outcome;
-    let mut counters = BTreeMap::new();
-    for (event, count) in kernel.caches.iter().flat_map(|cache| &cache.events) {
-        *counters.entry(event.name().to_string()).or_insert(0) += count;
-    }
-    let locks: BTreeMap<String, LockTimes> =
-        kernel.locks.iter().map(|(name, times)| (name.to_string(), *times)).collect();
-    let count = |event: Event| counters.get(event.name()).copied().unwrap_or(0);
-    let share = |fast: Event, slow: Event| ppm(count(fast), count(fast) + count(slow));
-    let (elsewhere, frees) = kernel.frees();
     let busy: u64 = kernel.spent.iter().flatten().sum();
     let waits: u64 = kernel.spent.iter().map(|spent| spent[Spent::LockWait as usize]).sum();
     // Locks and caches are counted over the whole run: so are the datagrams that they are divided by.
     // SLUB's slab_lock is a bit of a word, so it has no rank: its event counts it.
     let heads = kernel.cache("skbuff_head_cache").map_or(1, |cache| cache.allocs.max(1));
-    let ranked = locks.iter().filter(|(name, _)| !name.starts_with("udp ")).map(|(_, times)| times.taken);
+    let ranked =
+        kernel.locks.iter().filter(|(name, _)| !name.starts_with("udp ")).map(|(_, times)| times.taken);
+    let events = kernel.caches.iter().flat_map(|cache| &cache.events);
+    let bits: u64 = events.filter(|(event, _)| *event == Event::LockSlab).map(|(_, count)| *count).sum();
     let per_s = |datagrams: u64| bits_per_second(datagrams, 1, kernel.elapsed) / 8;
-    let numbers = [
+    let own = [
         ("received_bps", bits_per_second(*received, bytes, kernel.elapsed)),
         ("sent_bps", bits_per_second(*sent, bytes, kernel.elapsed)),
         ("received_per_s", per_s(*received)),
         ("lost_ppm", ppm(*lost, *sent)),
-        ("fast_allocs_ppm", share(Event::AllocFastpath, Event::AllocSlowpath)),
-        ("fast_frees_ppm", share(Event::FreeFastpath, Event::FreeSlowpath)),
-        ("elsewhere_ppm", ppm(elsewhere, frees)),
-        ("lock_wait_ppm", ppm(waits, busy)),
-        ("locks_milli", (ranked.sum::<u64>() + count(Event::LockSlab)) * 1_000 / heads),
-        ("lines_milli", kernel.lines_moved * 1_000 / kernel.messages.max(1)),
-        ("switches_milli", kernel.switches * 1_000 / kernel.messages.max(1)),
+        // Only two CPUs have work: of the time of all, waits would be a part of the idle CPUs' time too.
+        (LOCK_WAIT.name, ppm(waits, busy)),
+        ("locks_milli", (ranked.sum::<u64>() + bits) * 1_000 / heads),
     ];
-    let metrics = numbers.map(|(name, number)| (name.to_string(), number)).into();
-    Sample { metrics, counters, locks }
+    kernel::sample(METRICS, kernel, &own)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::experiment::workload::{Size, Value};
+    use std::collections::BTreeMap;
 
     #[test]
     fn a_binding_needs_cpus_and_a_datagram_a_buffer() {
@@ -246,7 +215,7 @@ mod tests {
             values.insert("binding", Value::Word(binding.into()));
             values.insert("rcvbuf", Value::Number(rcvbuf));
             values.insert("bytes", Value::Number(bytes));
-            let found = Netperf.check(&machine, &Values(values));
+            let found = super::check(&machine, &Values(values));
             assert_eq!(found.as_ref().map_err(String::as_str), expected.as_ref().map_err(|text| *text));
         }
         check(1, "same-cpu", [0, 60_000], Ok(()));
@@ -258,7 +227,7 @@ mod tests {
 
     #[test]
     fn objects_are_those_of_the_release() {
-        let bytes = |minor, patch| Netperf.objects(Release::new(2, minor, patch))[0].bytes;
+        let bytes = |minor, patch| objects(Release::new(2, minor, patch))[0].bytes;
         assert_eq!([bytes(4, 0), bytes(6, 29)], [160, 232]);
     }
 }

@@ -1,5 +1,6 @@
 //! `ublk`: block I/O of 2026.
 
+use super::kernel::{FAST_ALLOCS, FAST_FREES};
 use crate::experiment::workload::{
     Draws, Estimate, Kind, Metric, OF_TASKS, Object, Observed, Parameter, Sample, Values, Workload, ppm, ps,
 };
@@ -7,12 +8,24 @@ use slablab_model::{MachineSpec, Spent};
 use slablab_platform::{CpuId, Event};
 use slablab_sim::micro::Setup;
 use slablab_sim::record::Recorder;
+use slablab_sim::tally::Failed;
 use slablab_sim::ublk::{self, Outcome};
 use slablab_slabs::Release;
 use slablab_stats::table::Better;
 
 /// The workload.
-pub(super) struct Ublk;
+pub(super) const UBLK: Workload = Workload {
+    name: "ublk",
+    about: "block I/O on a null ublk device: io_uring submitters allocate bios, server threads free them",
+    parameters: PARAMETERS,
+    metrics: METRICS,
+    objects,
+    ignores,
+    check,
+    estimate,
+    observe,
+    suite: &[],
+};
 
 const PARAMETERS: &[Parameter] = &[
     Parameter {
@@ -60,10 +73,6 @@ const PARAMETERS: &[Parameter] = &[
     },
 ];
 
-const fn percent(name: &'static str, about: &'static str, better: Option<Better>) -> Metric {
-    Metric { name, about, better, unit: "%", per_unit: 1e4, decimals: 1 }
-}
-
 const METRICS: &[Metric] = &[
     Metric {
         name: "iops",
@@ -81,13 +90,29 @@ const METRICS: &[Metric] = &[
         per_unit: 1e3,
         decimals: 0,
     },
-    percent("fast_allocs_ppm", "allocations that took the fast path", Some(Better::Higher)),
-    percent("fast_frees_ppm", "frees that took the fast path", Some(Better::Higher)),
-    percent("allocating_ppm", "part of the CPUs' busy time inside kmem_cache_alloc", Some(Better::Lower)),
-    percent("freeing_ppm", "part of the CPUs' busy time inside kmem_cache_free", Some(Better::Lower)),
-    percent("list_lock_ppm", "part of the CPUs' busy time in waits for a list_lock", Some(Better::Lower)),
-    percent("barn_lock_ppm", "part of the CPUs' busy time in waits for a barn's lock", Some(Better::Lower)),
-    percent("moved_lines_ppm", "part of the CPUs' busy time in lines of other caches", Some(Better::Lower)),
+    FAST_ALLOCS,
+    FAST_FREES,
+    Metric::percent(
+        "allocating_ppm",
+        "part of the CPUs' busy time inside kmem_cache_alloc",
+        Some(Better::Lower),
+    ),
+    Metric::percent("freeing_ppm", "part of the CPUs' busy time inside kmem_cache_free", Some(Better::Lower)),
+    Metric::percent(
+        "list_lock_ppm",
+        "part of the CPUs' busy time in waits for a list_lock",
+        Some(Better::Lower),
+    ),
+    Metric::percent(
+        "barn_lock_ppm",
+        "part of the CPUs' busy time in waits for a barn's lock",
+        Some(Better::Lower),
+    ),
+    Metric::percent(
+        "moved_lines_ppm",
+        "part of the CPUs' busy time in lines of other caches",
+        Some(Better::Lower),
+    ),
 ];
 
 const OBJECTS: &[Object] = &[Object {
@@ -98,78 +123,54 @@ const OBJECTS: &[Object] = &[Object {
     source: "a dump of 6.18 for the size (320 apart); that it is the only object: assumed",
 }];
 
-impl Workload for Ublk {
-    fn name(&self) -> &'static str {
-        "ublk"
-    }
+fn objects(_release: Release) -> Vec<Object> {
+    OBJECTS.to_vec()
+}
 
-    fn about(&self) -> &'static str {
-        "block I/O on a null ublk device: io_uring submitters allocate bios, server threads free them"
-    }
+fn ignores(cost: &str) -> bool {
+    OF_TASKS.contains(&cost)
+}
 
-    fn parameters(&self) -> &'static [Parameter] {
-        PARAMETERS
+fn check(machine: &MachineSpec, values: &Values) -> Result<(), String> {
+    let (queues, cpus) = (values.number("queues"), machine.cpu_node.len() as u64);
+    if queues * 2 > cpus {
+        return Err(format!("queues = {queues}: expected at most {}, half of the CPUs", cpus / 2));
     }
+    let (batch, depth) = (values.number("batch"), values.number("depth"));
+    if batch > depth {
+        return Err(format!("batch = {batch}: expected at most depth = {depth}"));
+    }
+    Ok(())
+}
 
-    fn metrics(&self) -> &'static [Metric] {
-        METRICS
-    }
+fn estimate(machine: &MachineSpec, values: &Values) -> Estimate {
+    let us = values.number("warm_up_us") * 5 / 4 + values.number("counted_us");
+    // No I/O is done in less than 50 ns.
+    let each = values.number("outside_ns").max(50);
+    let ios = values.number("queues") * us * 1_000 / each;
+    let live = values.number("queues") * (values.number("depth") + 512) * 320;
+    Estimate::of_operations(machine, ios * 2, live)
+}
 
-    fn objects(&self, _release: Release) -> Vec<Object> {
-        OBJECTS.to_vec()
-    }
-
-    fn ignores(&self, cost: &str) -> bool {
-        OF_TASKS.contains(&cost)
-    }
-
-    fn check(&self, machine: &MachineSpec, values: &Values) -> Result<(), String> {
-        let (queues, cpus) = (values.number("queues"), machine.cpu_node.len() as u64);
-        if queues * 2 > cpus {
-            return Err(format!("queues = {queues}: expected at most {}, half of the CPUs", cpus / 2));
-        }
-        let (batch, depth) = (values.number("batch"), values.number("depth"));
-        if batch > depth {
-            return Err(format!("batch = {batch}: expected at most depth = {depth}"));
-        }
-        Ok(())
-    }
-
-    fn estimate(&self, machine: &MachineSpec, values: &Values) -> Estimate {
-        let us = values.number("warm_up_us") * 5 / 4 + values.number("counted_us");
-        // No I/O is done in less than 50 ns.
-        let each = values.number("outside_ns").max(50);
-        let ios = values.number("queues") * us * 1_000 / each;
-        let live = values.number("queues") * (values.number("depth") + 512) * 320;
-        Estimate::of_operations(machine, ios * 2, live)
-    }
-
-    /// A repeat draws the order in which the queues begin, and how long the warm-up is.
-    fn observe(
-        &self,
-        setup: &Setup,
-        values: &Values,
-        seed: u64,
-        recorder: &Recorder,
-    ) -> Result<Observed, String> {
-        let mut draws = Draws(seed);
-        let queues = values.number("queues") as u16;
-        let mut pairs: Vec<_> = (0..queues).map(|queue| (CpuId(2 * queue + 1), CpuId(2 * queue))).collect();
-        draws.shuffle(&mut pairs);
-        let warm_up = ps(values.number("warm_up_us") * 1_000);
-        let outside = values.number("outside_ns");
-        let load = ublk::Ublk {
-            pairs,
-            depth: values.number("depth") as u32,
-            batch: values.number("batch") as u32,
-            submit: ps(outside),
-            serve: ps(outside) * values.number("serve_percent") / 100,
-            warm_up: warm_up + draws.below(warm_up / 4 + 1),
-            counted: ps(values.number("counted_us") * 1_000),
-        };
-        let outcome = ublk::run_recorded(setup, &load, recorder).map_err(|bad| bad.to_string())?;
-        Ok(Observed { sample: sample(&outcome), profile: Some(outcome.profile) })
-    }
+/// A repeat draws the order in which the queues begin, and how long the warm-up is.
+fn observe(setup: &Setup, values: &Values, seed: u64, recorder: &Recorder) -> Result<Observed, Failed> {
+    let mut draws = Draws(seed);
+    let queues = values.number("queues") as u16;
+    let mut pairs: Vec<_> = (0..queues).map(|queue| (CpuId(2 * queue + 1), CpuId(2 * queue))).collect();
+    draws.shuffle(&mut pairs);
+    let warm_up = ps(values.number("warm_up_us") * 1_000);
+    let outside = values.number("outside_ns");
+    let load = ublk::Ublk {
+        pairs,
+        depth: values.number("depth") as u32,
+        batch: values.number("batch") as u32,
+        submit: ps(outside),
+        serve: ps(outside) * values.number("serve_percent") / 100,
+        warm_up: warm_up + draws.below(warm_up / 4 + 1),
+        counted: ps(values.number("counted_us") * 1_000),
+    };
+    let outcome = ublk::run_recorded(setup, &load, recorder)?;
+    Ok(Observed { sample: sample(&outcome), profile: Some(outcome.profile) })
 }
 
 fn sample(outcome: &Outcome) -> Sample {
