@@ -1,7 +1,7 @@
 //! The costs of a machine file, from the samples of a run. No clock, no files: samples in, costs out.
 
 use crate::host::{Host, Relation};
-use crate::series::{Samples, Series, Spread};
+use crate::series::{Samples, Series, Spread, Transport};
 use std::collections::BTreeMap;
 
 /// One number of the table `[costs]`.
@@ -30,6 +30,8 @@ pub enum Value {
     Number(u64),
     /// A word.
     Kind(&'static str),
+    /// A kernel's release: major and minor number.
+    Release(u16, u16),
 }
 
 /// Where a number is from.
@@ -118,6 +120,7 @@ pub fn costs(host: &Host, samples: &Samples) -> Vec<Cost> {
     list.tlb();
     list.assume("handover", Value::Kind("queued"), "kernels since 4.2 queue the waiters of a lock");
     list.tasks();
+    list.messages(host);
     list.costs
 }
 
@@ -273,7 +276,31 @@ impl List<'_> {
         let exit = at(Series::Exit).map(|spread| less(spread, switch_mm));
         self.time("exit", exit, "to the parent's return from its wait, less a switch");
     }
+
+    /// Messages: a time that was not measured is left out, and the simulated kernel's assumed cycles hold.
+    fn messages(&mut self, host: &Host) {
+        let Some((major, minor)) = host.release() else { return };
+        for (name, series) in MESSAGES {
+            let spread = self.samples.spread(series).filter(|spread| spread.median > 0.0);
+            if spread.is_some() {
+                self.time(name, spread, "100 bytes, alone in one thread, with the system call");
+            }
+        }
+        self.read("messages_release", Value::Release(major, minor));
+    }
 }
+
+/// The times of messages, and the probes that measure them.
+const MESSAGES: [(&str, Series); 8] = [
+    ("socket_send", Series::Send(Transport::SocketPair)),
+    ("socket_receive", Series::Receive(Transport::SocketPair)),
+    ("pipe_write", Series::Send(Transport::Pipe)),
+    ("pipe_read", Series::Receive(Transport::Pipe)),
+    ("udp_send", Series::Send(Transport::Udp)),
+    ("udp_receive", Series::Receive(Transport::Udp)),
+    ("tcp_send", Series::Send(Transport::Tcp)),
+    ("tcp_receive", Series::Receive(Transport::Tcp)),
+];
 
 /// The cost of TLB misses by number of pages: a load of a line in each page, less a load of as many adjacent
 /// lines.

@@ -90,6 +90,7 @@ fn line(text: &mut String, cost: &Cost, model: &str) {
         Value::Bytes(bytes) => format!("bytes = {bytes}"),
         Value::Number(number) => format!("number = {number}"),
         Value::Kind(kind) => format!("kind = \"{kind}\""),
+        Value::Release(major, minor) => format!("release = \"{major}.{minor}\""),
     };
     let distance = cost.distance.map_or(String::new(), |distance| format!(".{distance}"));
     let source = quoted(&cost.basis.source(model));

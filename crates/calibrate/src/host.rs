@@ -70,6 +70,12 @@ pub enum Relation {
 }
 
 impl Host {
+    /// The kernel's release: major and minor number.
+    pub fn release(&self) -> Option<(u16, u16)> {
+        let mut numbers = self.kernel.split(|char: char| !char.is_ascii_digit()).map(str::parse);
+        Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
+    }
+
     /// This host.
     pub fn read() -> Host {
         let mut host = Host::read_at(Path::new("/"));

@@ -62,6 +62,7 @@ fn costs_table(run: &Calibration) -> String {
             Value::Bytes(bytes) => ((bytes >> 10).to_string(), "KiB"),
             Value::Number(number) => (number.to_string(), ""),
             Value::Kind(kind) => (kind.into(), ""),
+            Value::Release(major, minor) => (format!("{major}.{minor}"), ""),
         };
         let from = match cost.basis {
             Basis::Measured => cost.comment,
@@ -154,6 +155,7 @@ pub fn json(run: &Calibration) -> Json {
             Value::Bytes(bytes) => json!({ "bytes": bytes }),
             Value::Number(number) => json!({ "number": number }),
             Value::Kind(kind) => json!({ "kind": kind }),
+            Value::Release(major, minor) => json!({ "release": format!("{major}.{minor}") }),
         };
         let source = cost.basis.source(&host.model);
         json!({ "name": cost.name, "distance": cost.distance, "value": value, "source": source,

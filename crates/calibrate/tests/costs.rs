@@ -5,7 +5,7 @@ use slablab_calibrate::costs::{Basis, Cost, Value, costs, doubts};
 use slablab_calibrate::file::toml;
 use slablab_calibrate::host::{Cpu, Host, Node};
 use slablab_calibrate::rig::{self, Calibration, Options, Watcher};
-use slablab_calibrate::series::{Samples, Series};
+use slablab_calibrate::series::{Samples, Series, Transport};
 use slablab_machines::{Machine, MachineFile};
 use std::time::Duration;
 
@@ -63,6 +63,9 @@ fn samples() -> Samples {
         (Series::FaultMapped, 250.0),
         (Series::Fork, 60_000.0),
         (Series::Exit, 40_000.0),
+        (Series::Send(Transport::SocketPair), 690.0),
+        (Series::Receive(Transport::SocketPair), 720.0),
+        (Series::Send(Transport::Udp), 2337.0),
         (Series::Transfer(0, 1), 25.0),
         (Series::Transfer(1, 0), 25.0),
         (Series::Transfer(2, 3), 25.0),
@@ -194,6 +197,17 @@ fn a_machine_file_has_every_cost() {
     assert_eq!((costs.l1, costs.l2, costs.llc), (1_200, 4_500, 15_000));
     assert_eq!(costs.memory, [(10, 100_000), (32, 320_000)]);
     assert_eq!((costs.l1_bytes, costs.line_bytes, costs.tlb_entries), (32 << 10, 64, 2048));
+    assert_eq!((costs.socket_send, costs.socket_receive, costs.udp_send), (690_000, 720_000, 2_337_000));
+    assert_eq!((costs.udp_receive, costs.pipe_write), (0, 0), "what was not measured is not in the file");
+    assert_eq!(costs.messages_release, Some((6, 18)));
+}
+
+#[test]
+fn the_kernel_of_messages_is_the_hosts() {
+    let release = |kernel: &str| Host { kernel: kernel.into(), ..host() }.release();
+    assert_eq!(release("6.18.44-fc x86_64"), Some((6, 18)));
+    assert_eq!(release("7.1-rc3"), Some((7, 1)));
+    assert_eq!(release(""), None);
 }
 
 /// Counts calls; stops the run at the last one it allows.

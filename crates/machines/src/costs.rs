@@ -29,6 +29,7 @@ enum Place<'a> {
     Bytes(&'a mut u64),
     Number(&'a mut u32),
     Kind(&'a mut Handover),
+    Release(&'a mut Option<(u16, u16)>),
 }
 
 macro_rules! unit {
@@ -46,6 +47,9 @@ macro_rules! unit {
     };
     (Kind) => {
         "kind"
+    };
+    (Release) => {
+        "release"
     };
 }
 
@@ -96,10 +100,33 @@ costs! {
     page_fault: Time,
     fork: Time,
     exit: Time,
+    socket_send: Time,
+    socket_receive: Time,
+    pipe_write: Time,
+    pipe_read: Time,
+    udp_send: Time,
+    udp_receive: Time,
+    tcp_send: Time,
+    tcp_receive: Time,
+    messages_release: Release,
 }
 
-/// Costs that a file may leave out. Without `tlb_page_bytes` the kernel's direct map has pages of 2 MiB.
-const OPTIONAL: [&str; 1] = ["tlb_page_bytes"];
+/// Costs that a file may leave out. Without `tlb_page_bytes` the kernel's direct map has pages of 2 MiB;
+/// without a time of a message the kernel charges assumed cycles.
+const OPTIONAL: [&str; 10] = [
+    "tlb_page_bytes",
+    "socket_send",
+    "socket_receive",
+    "pipe_write",
+    "pipe_read",
+    "udp_send",
+    "udp_receive",
+    "tcp_send",
+    "tcp_receive",
+    "messages_release",
+];
+/// The times of messages: the last of the optional costs but one.
+const MESSAGES: std::ops::Range<usize> = 1..9;
 
 /// Longest time of one cost: a second.
 const NS_MAX: f64 = 1e9;
@@ -212,6 +239,12 @@ fn check(doc: &Doc<'_>, table: &DeTable<'_>, costs: &Costs) -> Read<()> {
     {
         return bad("tlb_page_bytes", "expected a power of two from 4096 on");
     }
+    let message = OPTIONAL[MESSAGES].iter().find(|name| table.get(**name).is_some());
+    if let Some(name) = message
+        && costs.messages_release.is_none()
+    {
+        return bad(name, "expected messages_release too: the kernel under which it was measured");
+    }
     Ok(())
 }
 
@@ -224,6 +257,7 @@ fn one(doc: &Doc<'_>, cost: &Cost, value: &Value<'_>, place: Place<'_>) -> Read<
         Place::Bytes(bytes) => *bytes = doc.bytes(number, cost.name)?,
         Place::Number(target) => *target = doc.number(number, cost.name, 0..=u32::MAX as u64)? as u32,
         Place::Kind(kind) => *kind = doc.word(number, cost.name, &HANDOVERS)?,
+        Place::Release(place) => *place = Some(release(doc, cost.name, number)?),
         Place::ByDistance(_) => unreachable!("{} depends on the distance", cost.name),
     }
     Ok(source)
@@ -264,6 +298,15 @@ fn by_distance(doc: &Doc<'_>, name: &str, value: &Value<'_>) -> Read<Vec<(u32, P
         );
     }
     Ok(prices)
+}
+
+/// A kernel's release: major and minor number.
+fn release(doc: &Doc<'_>, name: &str, value: &Value<'_>) -> Read<(u16, u16)> {
+    let text = doc.text(value, name)?;
+    let numbers =
+        text.split_once('.').and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?)));
+    numbers
+        .ok_or_else(|| doc.bad(value, format!("{name}: expected a release such as \"6.18\", found {text:?}")))
 }
 
 /// A time in whole picoseconds.

@@ -15,6 +15,7 @@ fn costs() -> String {
                     .into()
             }
             (_, "kind") => "{ kind = \"ticket\", source = \"a document\" }".into(),
+            (_, "release") => "{ release = \"6.18\", source = \"a document\" }".into(),
             (_, unit) => format!("{{ {unit} = 2, source = \"assumed: a reason\" }}"),
         };
         text += &format!("{} = {value}\n", cost.name);

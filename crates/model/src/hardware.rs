@@ -91,6 +91,25 @@ pub struct Costs {
     pub fork: Ps,
     /// The end of a process.
     pub exit: Ps,
+    /// Sending 100 bytes over a pair of UNIX stream sockets, alone in one thread, with its system call; 0 if
+    /// nobody measured it, as with all times of messages below.
+    pub socket_send: Ps,
+    /// Receiving them.
+    pub socket_receive: Ps,
+    /// Writing 100 bytes to a pipe, alone in one thread.
+    pub pipe_write: Ps,
+    /// Reading them.
+    pub pipe_read: Ps,
+    /// Sending 100 bytes over UDP and loopback, alone in one thread.
+    pub udp_send: Ps,
+    /// Receiving them.
+    pub udp_receive: Ps,
+    /// Sending 100 bytes over TCP and loopback, alone in one thread.
+    pub tcp_send: Ps,
+    /// Receiving them.
+    pub tcp_receive: Ps,
+    /// The kernel under which the times of messages were measured: 6 and 18 are 6.18.
+    pub messages_release: Option<(u16, u16)>,
 }
 
 /// How a spinlock passes to its next holder.

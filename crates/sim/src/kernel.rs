@@ -17,6 +17,7 @@
 
 use crate::era::Era;
 use crate::heap::{self, CacheNumber, Heap, Kmalloc};
+use crate::messages::Messages;
 use crate::micro::Setup;
 use crate::objects::{self, Held, Object};
 use crate::paths::paths;
@@ -108,6 +109,7 @@ pub struct Kernel {
     /// The release.
     pub era: Era,
     pub(crate) prices: Prices,
+    pub(crate) messages: Messages,
     pub(crate) tally: RefCell<Tally>,
     pub(crate) numbers: Vec<Option<u16>>,
     sched: RefCell<Scheduler>,
@@ -142,13 +144,25 @@ pub fn with_recorded_kernel<T>(
     recorder: &Recorder,
     f: impl FnOnce(&Rc<Kernel>) -> Result<T, Failed>,
 ) -> Result<T, Failed> {
+    with_messages(setup, seed, recorder, Messages::ASSUMED, f)
+}
+
+/// Makes a machine, enters it, boots a kernel there with these cycles of sends and receives, and runs `f` on
+/// it.
+pub(crate) fn with_messages<T>(
+    setup: &Setup,
+    seed: u64,
+    recorder: &Recorder,
+    messages: Messages,
+    f: impl FnOnce(&Rc<Kernel>) -> Result<T, Failed>,
+) -> Result<T, Failed> {
     let paths = paths(&setup.preset, &setup.hardware.costs);
     let spec = slablab_model::MachineSpec { seed: setup.spec.seed ^ seed, ..setup.spec.clone() };
     let failed = |error: &dyn std::fmt::Display| Failed::Machine(error.to_string());
     let mut machine =
         TimedMachine::new(spec, setup.hardware.clone(), paths).map_err(|error| failed(&error))?;
     let policy = Era::of(&setup.preset).scheduler().map_err(|error| failed(&error))?;
-    machine.enter(|| f(&Rc::new(Kernel::boot(setup, policy, seed, recorder))))
+    machine.enter(|| f(&Rc::new(Kernel { messages, ..Kernel::boot(setup, policy, seed, recorder) })))
 }
 
 impl Kernel {
@@ -199,6 +213,7 @@ impl Kernel {
                 tick,
                 grace_period: setup.spec.grace_period_ns * 1000,
             },
+            messages: Messages::ASSUMED,
             numbers,
             sched: RefCell::new(Scheduler::new(policy, &machine)),
             tasks: RefCell::default(),

@@ -9,6 +9,7 @@
 //! | [`kernel`] | tasks on CPUs: switches, wake-ups, ticks, deferred work |
 //! | [`era`], [`objects`] | what differs between releases: rules of buffers; kernel objects and their sizes |
 //! | [`unix`], [`udp`], [`pipe`] | sockets and pipes between tasks |
+//! | [`messages`], [`anchors`] | cycles of sends and receives; from measured times of one thread |
 //! | [`locks`] | locks outside of the allocators |
 //! | [`files`] | paths, open files |
 //! | [`process`] | what a fork allocates and an exit frees |
@@ -20,11 +21,13 @@
 
 #![forbid(unsafe_code)]
 
+pub mod anchors;
 pub mod era;
 pub mod files;
 pub mod heap;
 pub mod kernel;
 pub mod locks;
+pub mod messages;
 pub mod micro;
 pub mod objects;
 pub mod paths;

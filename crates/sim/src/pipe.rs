@@ -21,9 +21,6 @@ use std::collections::VecDeque;
 
 /// Buffers of a pipe.
 pub const BUFFERS: usize = 16;
-/// Cycles of a write and of a read beside system call, allocator, copy, lines and wake-ups (assumed).
-const WRITE: u64 = 300;
-const READ: u64 = 250;
 
 /// A page and how much of it was written and read.
 struct Buffer {
@@ -89,7 +86,7 @@ impl Pipe {
     /// it. Part of a system call.
     pub fn write(&self, task: &Task, bytes: u32, tag: u32) {
         let one = task.kernel.era.pipes_wake_one();
-        task.work(WRITE);
+        task.work(task.kernel.messages.pipe_write);
         let mut slept = false;
         let (was_empty, is_full) = loop {
             let mut contents = self.contents.lock();
@@ -122,7 +119,7 @@ impl Pipe {
     /// read, and how many of its bytes. Returns the bytes read. Part of a system call.
     pub fn read(&self, task: &Task, bytes: u32, mut each: impl FnMut(u32, u32)) -> u32 {
         let one = task.kernel.era.pipes_wake_one();
-        task.work(READ);
+        task.work(task.kernel.messages.pipe_read);
         let (mut read, mut slept) = (0, false);
         loop {
             let mut contents = self.contents.lock();

@@ -24,11 +24,6 @@ use std::collections::VecDeque;
 /// Bytes of headers and headroom before the data (assumed: with them 128 bytes are of kmalloc's class 512,
 /// 1,024 of 2,048, and 4,096 of 8,192, as published).
 const HEADERS: u32 = 64;
-/// Cycles of a send until the device, of the softirq, and of a receive, beside system call, allocator, copy,
-/// lines and wake-ups (assumed).
-const SEND: u64 = 900;
-const SOFTIRQ: u64 = 700;
-const RECEIVE: u64 = 500;
 /// Bytes of an `sk_buff` that the sender writes and the reader touches; bytes of shared info after the data.
 const HEAD_WRITTEN: u32 = 232;
 const HEAD_READ: u32 = 128;
@@ -82,14 +77,14 @@ impl Receiver {
     /// Sends a datagram of `bytes` bytes here. `tag` travels with it. False if it was lost. Part of the
     /// sender's system call.
     pub fn send(&self, task: &Task, bytes: u32, tag: u32) -> bool {
-        task.work(SEND);
+        task.work(task.kernel.messages.udp_send);
         let wanted = task.kernel.era.data_bytes(bytes + HEADERS);
         let head = task.alloc(Object::SkBuff);
         let data = task.alloc_bytes(wanted);
         task.touch(&head, HEAD_WRITTEN, Access::Write);
         task.touch(&data, bytes + HEADERS + SHARED_INFO, Access::Write);
         task.copy(bytes);
-        task.work(SOFTIRQ);
+        task.work(task.kernel.messages.udp_softirq);
         Timed::turn();
         let truesize = truesize(&task.kernel, bytes, wanted);
         self.charged_line.set(0);
@@ -107,7 +102,7 @@ impl Receiver {
 
     /// Reads a datagram; waits until there is one. Returns its tag and its bytes. Part of a system call.
     pub fn receive(&self, task: &Task) -> (u32, u32) {
-        task.work(RECEIVE);
+        task.work(task.kernel.messages.udp_receive);
         loop {
             let first = self.queue.lock().pop_front();
             if let Some(Datagram { head, data, bytes, truesize, tag }) = first {

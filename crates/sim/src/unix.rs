@@ -22,10 +22,6 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// Cycles of a send and of a receive beside system call, allocator, copy, lines and wake-ups (assumed: a
-/// 100-byte write and read over a socket pair take 300 to 500 ns each on CPUs of 3 to 4 GHz).
-const SEND: u64 = 600;
-const RECEIVE: u64 = 500;
 /// Bytes of an `sk_buff` that the sender writes and the reader touches; bytes of shared info after the data.
 const HEAD_WRITTEN: u32 = 232;
 const HEAD_READ: u32 = 128;
@@ -116,7 +112,7 @@ impl Socket {
     /// If the connection was closed.
     pub fn send(&self, task: &Task, bytes: u32, tag: u32) {
         let peer = self.peer.borrow().clone().expect("the connection is open");
-        task.work(SEND);
+        task.work(task.kernel.messages.socket_send);
         while self.sent.get() >= self.send_buffer {
             self.writers.wait(task, Waiting { what: "for room in socket", number: self.number });
             Timed::turn();
@@ -140,7 +136,7 @@ impl Socket {
     /// If the connection was closed.
     pub fn receive(&self, task: &Task, bytes: u32, mut each: impl FnMut(u32, u32)) -> u32 {
         let peer = self.peer.borrow().clone().expect("the connection is open");
-        task.work(RECEIVE);
+        task.work(task.kernel.messages.socket_receive);
         let mut read = 0;
         while read < bytes {
             let Some((tag, part, used_up)) = self.take(bytes - read) else {

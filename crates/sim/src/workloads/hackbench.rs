@@ -9,7 +9,8 @@
 //!
 //! Forks are before the timed part, exits inside it. `hackbench 400 process 200` is 400 groups, 200 loops.
 
-use crate::kernel::{Kernel, Task, WaitQueue, Waiting, with_recorded_kernel};
+use crate::anchors::with_recorded_kernel;
+use crate::kernel::{Kernel, Task, WaitQueue, Waiting};
 use crate::micro::Setup;
 use crate::pipe::{Pipe, PipeMutex};
 use crate::process::{Children, Kind};

@@ -12,7 +12,8 @@
 //!
 //! Not built: netperf's control connection, its statistics of confidence, its ring of send buffers.
 
-use crate::kernel::{Kernel, Mark, Task, locks_of, with_recorded_kernel};
+use crate::anchors::with_recorded_kernel;
+use crate::kernel::{Kernel, Mark, Task, locks_of};
 use crate::micro::Setup;
 use crate::process::{Children, Kind};
 use crate::record::Recorder;

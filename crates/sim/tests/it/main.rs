@@ -9,6 +9,7 @@ mod goodness;
 mod hackbench;
 mod kernel;
 mod machine;
+mod messages;
 mod micro;
 mod netperf;
 mod repeated;
