@@ -12,7 +12,7 @@
 //! | [`messages`], [`anchors`] | cycles of sends and receives; from measured times of one thread |
 //! | [`locks`] | locks outside of the allocators |
 //! | [`files`] | paths, open files |
-//! | [`process`] | what a fork allocates and an exit frees |
+//! | [`process`] | what a fork and an exec allocate, and an exit frees |
 //! | [`tally`], [`profile`] | what a run counts; where its time went |
 //! | [`vm`] | mappings of a process: their objects, pages and locks |
 //! | [`workloads`] | programs |

@@ -11,6 +11,13 @@
 //!
 //! Counts of a small static program (assumed; published profiles have 12 to 20 mappings, 6 to 10 page tables
 //! and 10 to 25 pages).
+//!
+//! That is what a fork of hackbench's costs. A process that has a program ([`Image`]) has mappings of its
+//! own: a fork copies them one by one, an exec replaces them.
+
+mod image;
+
+pub use image::{Image, Libraries, Shape};
 
 use crate::kernel::{Task, WaitQueue, Waiting};
 use crate::objects::{Held, Object};
@@ -19,17 +26,12 @@ use slablab_platform::Topology;
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// Objects of a process that its exit frees.
-const PROCESS: &[(Object, u32)] = &[
-    (Object::Signal, 1),
-    (Object::Sighand, 1),
-    (Object::Files, 1),
-    (Object::Fs, 1),
-    (Object::Mm, 1),
-    (Object::Vma, 16),
-    (Object::AnonVma, 6),
-    (Object::AnonVmaChain, 10),
-];
+/// Objects of a process that its exit frees, without those of its address space.
+const GROUP: &[(Object, u32)] =
+    &[(Object::Signal, 1), (Object::Sighand, 1), (Object::Files, 1), (Object::Fs, 1)];
+/// Objects of an address space that its process's exit frees.
+const SPACE: &[(Object, u32)] =
+    &[(Object::Mm, 1), (Object::Vma, 16), (Object::AnonVma, 6), (Object::AnonVmaChain, 10)];
 /// Objects of a thread that its exit frees.
 const THREAD: &[(Object, u32)] = &[(Object::Vma, 1)];
 /// Objects of each task that are freed after a grace period.
@@ -72,11 +74,37 @@ impl Children {
         };
     }
 
-    /// Waits until all children have ended.
-    pub fn wait(&self, task: &Task) {
-        while self.running.get() > 0 {
+    /// Starts a process with a copy of `image`. `program` returns the image that it ends with.
+    pub fn fork(
+        self: &Rc<Self>,
+        parent: &Task,
+        image: &Image,
+        program: impl FnOnce(&Task, Image) -> Image + 'static,
+    ) {
+        let set = Set::of_group(parent);
+        let copy = image.copy(parent);
+        self.running.set(self.running.get() + 1);
+        let children = self.clone();
+        Timed::charge(parent.kernel.prices.fork);
+        parent.fork(move |task| {
+            copy.write_after_fork(task);
+            program(task, copy).end(task);
+            set.end(task, Kind::Process);
+            children.running.set(children.running.get() - 1);
+            children.parent.wake_one(&task.kernel, false);
+        });
+    }
+
+    /// Waits until at most `left` children have not ended.
+    pub fn wait_for(&self, task: &Task, left: u32) {
+        while self.running.get() > left {
             self.parent.wait(task, Waiting { what: "for children, left", number: self.running.get() });
         }
+    }
+
+    /// Waits until all children have ended.
+    pub fn wait(&self, task: &Task) {
+        self.wait_for(task, 0);
     }
 }
 
@@ -89,15 +117,23 @@ struct Set {
 
 impl Set {
     fn new(parent: &Task, kind: Kind) -> Set {
+        match kind {
+            Kind::Process => Set::of(parent, &[GROUP, SPACE], PAGES.0),
+            Kind::Thread => Set::of(parent, &[THREAD], PAGES.1),
+        }
+    }
+
+    /// What a process has beside its address space.
+    fn of_group(parent: &Task) -> Set {
+        Set::of(parent, &[GROUP], 0)
+    }
+
+    fn of(parent: &Task, lists: &[&[(Object, u32)]], pages: u32) -> Set {
         let exists = |object: &Object| object.row(parent.kernel.era).is_some();
         let stack = parent.kernel.era.stack_order(Timed::page_shift());
         let task = TASK.into_iter().filter(exists).map(|object| parent.alloc(object));
         let task = task.chain([parent.alloc_pages(stack)]).collect();
-        let (objects, pages) = match kind {
-            Kind::Process => (PROCESS, PAGES.0),
-            Kind::Thread => (THREAD, PAGES.1),
-        };
-        let objects = objects.iter().filter(|(object, _)| exists(object));
+        let objects = lists.iter().flat_map(|list| list.iter()).filter(|(object, _)| exists(object));
         let objects = objects.flat_map(|(object, count)| (0..*count).map(|_| parent.alloc(*object)));
         let pages = (0..pages).map(|_| parent.alloc_pages(0));
         let set = Set { task, others: objects.chain(pages).collect() };

@@ -174,7 +174,7 @@ impl AddressSpace {
             }
             contents.anon.iter().for_each(|held| task.touch(held, 32, Access::Write));
         }
-        if page.is_multiple_of((1 << Timed::page_shift()) / ENTRY) {
+        if page / ((1 << Timed::page_shift()) / ENTRY) >= contents.tables.len() as u64 {
             contents.tables.push(task.alloc_pages(0));
             Timed::charge(zero);
         }
@@ -231,4 +231,69 @@ fn free_vma(task: &Task, vma: Held) {
 fn free_contents(task: &Task, contents: Contents) {
     let Contents { anon, tables, pages } = contents;
     pages.into_iter().chain(tables).chain(anon).for_each(|held| task.free(held));
+}
+
+impl AddressSpace {
+    /// The program touches the first `pages` pages of a mapping for the first time.
+    pub(crate) fn touch_first(&self, task: &Task, mapping: &Mapping, pages: u64) {
+        for page in 0..pages {
+            self.fault(task, mapping, page);
+            task.preemption_point();
+        }
+    }
+
+    /// A child writes to `pages` pages of its copy of a mapping: each is copied.
+    pub(crate) fn write_first(&self, task: &Task, mapping: &Mapping, pages: u64) {
+        for page in 0..pages {
+            self.fault(task, mapping, page);
+            task.copy(1 << Timed::page_shift());
+            task.preemption_point();
+        }
+    }
+
+    /// Faults on pages of a file that are in the page cache: no objects, no pages.
+    pub(crate) fn file_faults(&self, task: &Task, faults: u32) {
+        let (price, exchange) =
+            Timed::hardware(|hardware| (hardware.costs.page_fault, hardware.costs.locked_exchange));
+        let shares_lock = !task.kernel.era.since(6, 4, 0);
+        for _ in 0..faults {
+            Timed::charge(price);
+            Timed::turn();
+            self.reader(shares_lock, exchange);
+            self.reader(shares_lock, exchange);
+            task.preemption_point();
+        }
+    }
+}
+
+impl Mapping {
+    /// Whether the program wrote to it.
+    pub(crate) fn is_written(&self) -> bool {
+        !self.contents.borrow().tables.is_empty()
+    }
+
+    /// A child's copy of a mapping. Its pages are shared until one of the two writes to them.
+    pub(crate) fn copy(&self, task: &Task) -> Mapping {
+        task.touch(&self.vma, 152, Access::Read);
+        let vma = new_vma(task);
+        let mut anon = Vec::new();
+        let has_chains = Object::AnonVmaChain.row(task.kernel.era).is_some();
+        if has_chains && !self.contents.borrow().anon.is_empty() {
+            let objects = [Object::AnonVmaChain, Object::AnonVma, Object::AnonVmaChain];
+            anon.extend(objects.map(|object| task.alloc(object)));
+            anon.iter().for_each(|held| task.touch(held, 32, Access::Write));
+        }
+        let tables = self.contents.borrow().tables.iter().map(|_| task.alloc_pages(0)).collect();
+        Mapping {
+            vma,
+            bytes: self.bytes,
+            contents: RefCell::new(Contents { anon, tables, pages: Vec::new() }),
+        }
+    }
+
+    /// An exit frees the mapping, at once in every release: no reader can find it any more.
+    pub(crate) fn end(self, task: &Task) {
+        free_contents(task, self.contents.into_inner());
+        task.free(self.vma);
+    }
 }

@@ -6,8 +6,10 @@
 //! | [`netperf`] | a client and a server that pass datagrams |
 //! | [`repeat`] | what all programs share that repeat one operation in pinned tasks |
 //! | [`mmap1`], [`brk1`], [`page_fault1`] | will-it-scale: mappings, the heap's end, pages |
+//! | [`aim9`] | AIM9: pages, the heap's end, exec, fork |
 //! | [`open_close`] | will-it-scale's open1: open and close of a file |
 
+pub mod aim9;
 pub mod brk1;
 pub mod hackbench;
 pub mod mmap1;

@@ -6,6 +6,7 @@ use slablab_sim::era::Era;
 use slablab_sim::micro::Setup;
 use slablab_sim::process::Kind;
 use slablab_sim::tally::{Failed, Outcome};
+use slablab_sim::workloads::aim9::{self, Aim9, Test};
 use slablab_sim::workloads::repeat::{Described, Length, Repeat};
 use slablab_sim::workloads::{brk1, mmap1, open_close, page_fault1};
 
@@ -15,7 +16,7 @@ type Describe = fn(Era) -> Vec<Described>;
 const REGION: u64 = 1 << 20;
 
 /// Name, run, described objects of each program.
-const PROGRAMS: [(&str, Run, Describe); 4] = [
+const PROGRAMS: [(&str, Run, Describe); 8] = [
     ("mmap1", |setup, repeat| mmap1::run(setup, &mmap1::Mmap1 { repeat }, 1), mmap1::describe),
     ("brk1", |setup, repeat| brk1::run(setup, &brk1::Brk1 { repeat }, 1), brk1::describe),
     (
@@ -30,7 +31,16 @@ const PROGRAMS: [(&str, Run, Describe); 4] = [
         |setup, repeat| open_close::run(setup, &open_close::OpenClose { repeat }, 1),
         open_close::describe,
     ),
+    ("page_test", |setup, repeat| run_aim9(setup, repeat, Test::Page), |era| aim9::describe(era, Test::Page)),
+    ("brk_test", |setup, repeat| run_aim9(setup, repeat, Test::Brk), |era| aim9::describe(era, Test::Brk)),
+    ("exec_test", |setup, repeat| run_aim9(setup, repeat, Test::Exec), |era| aim9::describe(era, Test::Exec)),
+    ("fork_test", |setup, repeat| run_aim9(setup, repeat, Test::Fork), |era| aim9::describe(era, Test::Fork)),
 ];
+
+fn run_aim9(setup: &Setup, repeat: Repeat, test: Test) -> Result<Outcome, Failed> {
+    aim9::run(setup, &Aim9 { repeat, test }, 1)
+}
+
 const PRESETS: [&str; 6] =
     ["slab@2.6.29", "slub@2.6.29", "slqb@2009-01", "slub@6.1", "slub@6.18", "slub@7.0"];
 
