@@ -161,6 +161,12 @@ impl Level for Cost {
         state.clocks.clock(state.cpu()) / 1000
     }
 
+    /// Grace periods follow each other: the first one that begins later ends two boundaries from now.
+    fn grace_period_end(state: &State<Self>, now_ns: u64) -> u64 {
+        let length = state.spec.grace_period_ns.max(1);
+        (now_ns / length + 2) * length
+    }
+
     fn advance_to(state: &State<Self>, now_ns: u64) {
         let at = now_ns.saturating_mul(1000);
         let cpus = match state.clocks.calls.running() {

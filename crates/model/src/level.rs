@@ -70,6 +70,10 @@ pub trait Level: Copy + Eq + Debug + Sized + 'static {
     /// Runs `f` with `state` entered.
     fn enter<T>(state: &State<Self>, f: impl FnOnce() -> T) -> T;
 
+    /// When a grace period ends that begins at `now_ns` or later. At level `count` each caller has its own.
+    fn grace_period_end(state: &State<Self>, now_ns: u64) -> u64 {
+        now_ns + state.spec.grace_period_ns
+    }
     /// The line of a word that is made now.
     fn line() -> Self::Line;
     /// Makes values whose words lie together, on lines of their own.

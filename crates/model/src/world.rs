@@ -209,6 +209,12 @@ impl<L: Level> Modelled<L> {
         L::with(|state| L::advance_to(state, now_ns));
     }
 
+    /// When a grace period ends that begins now or later, ns. At level `cost` grace periods follow each other
+    /// and are the same for all CPUs, so callbacks of many calls are due at once.
+    pub fn grace_period_end() -> u64 {
+        L::with(|state| L::grace_period_end(state, L::now_ns(state)))
+    }
+
     /// When the earliest delayed work is due, ns; `u64::MAX` without any.
     #[inline]
     pub fn next_timer_ns() -> u64 {
@@ -420,7 +426,10 @@ impl<L: Level> Time for Modelled<L> {
         L::with(|state| state.defer(cpu, delay_ns, work));
     }
     fn after_grace_period(work: Work) {
-        L::with(|state| state.defer(state.call.cpu.get(), state.spec.grace_period_ns, work));
+        L::with(|state| {
+            let now = L::now_ns(state);
+            state.defer(state.call.cpu.get(), L::grace_period_end(state, now) - now, work);
+        });
     }
 }
 

@@ -8,7 +8,9 @@ use slablab_pages::Pages;
 use slablab_platform::{CpuId, Event, FrameKind, Frames, Gfp, NodeId, Pfn, Topology, Work};
 use slablab_slabs::engines::{slab::SlabEngine, slob::Slob, slqb::Slqb, slub::Slub};
 use slablab_slabs::kmalloc::{Class, KmallocRule, KmallocType};
-use slablab_slabs::{Backing, CacheId, CacheSpec, Engine, Metadata, Preset, Release, Usage, slab::Slab};
+use slablab_slabs::{
+    Backing, CacheId, CacheSpec, Engine, Metadata, Preset, Release, Sheaf, Usage, slab::Slab,
+};
 use std::rc::Rc;
 
 /// A cache's number within its heap.
@@ -49,6 +51,13 @@ pub trait Heap {
     /// Frees an object after the readers that run now have ended. `false`: the engine does not collect such
     /// objects; the caller waits for the grace period and then frees it.
     fn free_rcu(&self, cache: CacheNumber, object: Addr) -> bool;
+    /// A sheaf with at least `objects` objects, which are the caller's (`kmem_cache_prefill_sheaf`). `None`
+    /// without memory.
+    fn prefill(&self, cache: CacheNumber, gfp: Gfp, objects: u32) -> Option<Sheaf<Timed>>;
+    /// An object of a prefilled sheaf; `None` if it is used up.
+    fn alloc_prefilled(&self, cache: CacheNumber, sheaf: &mut Sheaf<Timed>) -> Option<Addr>;
+    /// Hands a prefilled sheaf back (`kmem_cache_return_sheaf`).
+    fn return_prefilled(&self, cache: CacheNumber, sheaf: Sheaf<Timed>);
     /// A block of pages for the caller itself, near `node`.
     fn alloc_pages(&self, order: u8, gfp: Gfp, node: NodeId) -> Option<Pfn>;
     /// Frees a block of pages.
@@ -202,6 +211,18 @@ impl<E: Engine<Timed>> Heap for Caches<E> {
     fn free_rcu(&self, cache: CacheNumber, object: Addr) -> bool {
         let taken = self.with_backing(|backing| self.cache(cache).free_rcu(backing, object));
         taken.unwrap_or_else(|misuse| panic!("free of {object:?}: {misuse}"))
+    }
+
+    fn prefill(&self, cache: CacheNumber, gfp: Gfp, objects: u32) -> Option<Sheaf<Timed>> {
+        self.with_backing(|backing| self.cache(cache).prefill_sheaf(backing, gfp, objects))
+    }
+
+    fn alloc_prefilled(&self, cache: CacheNumber, sheaf: &mut Sheaf<Timed>) -> Option<Addr> {
+        self.cache(cache).alloc_from_lent(sheaf, Gfp::KERNEL)
+    }
+
+    fn return_prefilled(&self, cache: CacheNumber, sheaf: Sheaf<Timed>) {
+        self.with_backing(|backing| self.cache(cache).return_sheaf(backing, Gfp::KERNEL, sheaf));
     }
 
     fn alloc_pages(&self, order: u8, gfp: Gfp, node: NodeId) -> Option<Pfn> {

@@ -100,7 +100,6 @@ pub(crate) struct Prices {
     pub(crate) fork: Ps,
     pub(crate) exit: Ps,
     tick: Ps,
-    pub(crate) grace_period: Ps,
 }
 
 /// A simulated kernel on the machine that is entered.
@@ -211,7 +210,6 @@ impl Kernel {
                 fork: costs.fork,
                 exit: costs.exit,
                 tick,
-                grace_period: setup.spec.grace_period_ns * 1000,
             },
             messages: Messages::ASSUMED,
             numbers,

@@ -51,6 +51,8 @@ pub enum Object {
     FileInode,
     /// What security modules keep of an open file; from 5.1.
     FileSecurity,
+    /// A node of the tree of mappings; from 6.1.
+    MapleNode,
 }
 
 /// An allocated object.
@@ -150,11 +152,12 @@ pub const ROWS: &[Row] = &[
     row(Object::FileInode, "ext3_inode_cache", 760, false, (2, 4, 0), ASSUMED),
     row(Object::FileInode, "ext4_inode_cache", 1_128, false, (3, 0, 0), DUMP_6_18),
     row(Object::FileSecurity, "lsm_file_cache", 24, false, (5, 1, 0), DUMP),
+    row(Object::MapleNode, "maple_node", 256, true, (6, 1, 0), DUMP),
 ];
 
 impl Object {
     /// All kinds, in the order of their numbers.
-    pub const ALL: [Object; 20] = [
+    pub const ALL: [Object; 21] = [
         Object::SkBuff,
         Object::File,
         Object::Dentry,
@@ -175,6 +178,7 @@ impl Object {
         Object::Name,
         Object::FileInode,
         Object::FileSecurity,
+        Object::MapleNode,
     ];
 
     /// The object's row of an era; none if the era has no such object.
@@ -184,6 +188,22 @@ impl Object {
         };
         ROWS.iter().rev().find(holds)
     }
+
+    /// Objects that a sheaf of its cache holds at least, under a release or policy whose caches ask for
+    /// sheaves; 0: the cache does not ask (docs/theory/sheaves.md 2).
+    fn sheaf_capacity(self) -> u32 {
+        match self {
+            Object::Vma | Object::MapleNode => 32,
+            _ => 0,
+        }
+    }
+
+    /// The flags of its cache.
+    fn flags(self, era: Era, row: &Row) -> CacheFlags {
+        let aligned = if row.aligned { CacheFlags::HWCACHE_ALIGN } else { CacheFlags::NONE };
+        let is_looked_up_by_readers = self == Object::Vma && era.since(6, 15, 0);
+        if is_looked_up_by_readers { aligned | CacheFlags::TYPESAFE_BY_RCU } else { aligned }
+    }
 }
 
 /// The caches of an era's objects: each object's number, and the caches in order of their numbers.
@@ -191,8 +211,8 @@ pub fn caches(era: Era) -> (Vec<Option<u16>>, Vec<Named>) {
     let mut named: Vec<Named> = Vec::new();
     let number = |object: Object| {
         let row = object.row(era)?;
-        let flags = if row.aligned { CacheFlags::HWCACHE_ALIGN } else { CacheFlags::NONE };
-        let spec = CacheSpec { flags, ..CacheSpec::of_size(row.bytes) };
+        let (flags, sheaf_capacity) = (object.flags(era, row), object.sheaf_capacity());
+        let spec = CacheSpec { flags, sheaf_capacity, ..CacheSpec::of_size(row.bytes) };
         named.push(Named { name: row.name.into(), spec });
         Some(named.len() as u16 - 1)
     };
@@ -213,5 +233,6 @@ mod tests {
             assert!(rows.is_sorted(), "{object:?}: {rows:?}");
         }
         assert!(Object::AnonVmaChain.row(Era { release: Release::new(2, 6, 29) }).is_none());
+        assert!(Object::MapleNode.row(Era { release: Release::new(6, 0, 0) }).is_none());
     }
 }

@@ -8,12 +8,15 @@
 //!
 //! The tree, per store: until 6.0 a red-black tree inside the mappings, no objects. From 6.1 a maple tree: a
 //! new leaf is written, and the old one is freed after a grace period. Releases 6.1 to 6.4 first take nodes
-//! for the worst case and give back those that they do not need; from 6.5 they take the one node. A single
-//! node never comes from a prefilled sheaf, so sheaves act here as on any allocation.
+//! for the worst case and give back those that they do not need; from 6.5 they take the one node. A program
+//! can ask for more ([`AddressSpace::with_nodes`]), for trees whose leaves are full: until 6.17 they are taken
+//! one by one, from 6.18 in a prefilled sheaf. A single node never comes from a prefilled sheaf.
 //!
-//! A `vm_area_struct` is freed at once until 6.3 and from 6.15, between these after a grace period. The
-//! rules are from memory, the cycles are assumed. Readers of the lock do not wait for its writer: a writer
-//! holds it only while it changes the tree. Mappings are not merged with their neighbours.
+//! A `vm_area_struct` is freed at once until 6.3 and from 6.15, between these after a grace period. Both
+//! caches ask for sheaves of 32 objects (docs/theory/sheaves.md 2); nodes that are freed after a grace
+//! period go through RCU sheaves where the engine has them. The rules are from memory, the cycles are
+//! assumed. Readers of the lock do not wait for its writer: a writer holds it only while it changes the
+//! tree. Mappings are not merged with their neighbours.
 
 use crate::era::Era;
 use crate::kernel::{Task, locks_of};
@@ -28,8 +31,6 @@ const UNMAP: u64 = 1_800;
 const BRK: u64 = 900;
 /// Nodes that 6.1 to 6.4 take before a store: three for each of two levels, and one.
 const WORST_CASE: u32 = 7;
-/// Bytes of a node.
-pub const NODE: u32 = 256;
 /// Bytes of an entry of a page table.
 const ENTRY: u64 = 8;
 
@@ -44,10 +45,11 @@ impl Rank for MmapLock {
     const EVENT: Event = Event::LockDebug;
 }
 
-/// Nodes that a store into the tree of mappings allocates.
-pub fn nodes_per_store(era: Era) -> u32 {
+/// Nodes that a store into the tree of mappings allocates, if the program asks for `asked`; 0: the era's.
+pub fn nodes_per_store(era: Era, asked: u32) -> u32 {
     match (era.since(6, 1, 0), era.since(6, 5, 0)) {
         (false, _) => 0,
+        (true, _) if asked > 0 => asked,
         (true, false) => WORST_CASE,
         (true, true) => 1,
     }
@@ -63,6 +65,8 @@ pub fn pages_of(bytes: u64, page_shift: u32) -> (u64, u64) {
 #[derive(Default)]
 struct Tree {
     leaf: Option<Held>,
+    /// Nodes that a store takes.
+    nodes: u32,
 }
 
 /// An address space.
@@ -95,9 +99,15 @@ pub fn locks() -> (&'static str, LockTimes) {
 impl AddressSpace {
     /// An address space whose tree has a leaf.
     pub fn new(task: &Task) -> AddressSpace {
-        let has_nodes = nodes_per_store(task.kernel.era) > 0;
-        let leaf = has_nodes.then(|| task.alloc_bytes(NODE));
-        AddressSpace { tree: Lock::new(Tree { leaf }), readers: Field::new(0) }
+        Self::with_nodes(task, 0)
+    }
+
+    /// An address space whose tree has a leaf. A store into the tree takes `nodes` nodes; 0: as many as the
+    /// release does for a leaf that has room.
+    pub fn with_nodes(task: &Task, nodes: u32) -> AddressSpace {
+        let nodes = nodes_per_store(task.kernel.era, nodes);
+        let leaf = (nodes > 0).then(|| task.alloc(Object::MapleNode));
+        AddressSpace { tree: Lock::new(Tree { leaf, nodes }), readers: Field::new(0) }
     }
 
     /// Frees the tree. No task uses it any more.
@@ -196,19 +206,23 @@ impl AddressSpace {
 impl Tree {
     /// Changes one leaf.
     fn store(&mut self, task: &Task) {
-        let nodes = nodes_per_store(task.kernel.era);
-        if nodes == 0 {
+        if self.nodes == 0 {
             return;
         }
-        let new = task.alloc_bytes(NODE);
-        let unused: Vec<Held> = (1..nodes).map(|_| task.alloc_bytes(NODE)).collect();
+        let (prefilled, unused, new) = if self.nodes > 1 && task.kernel.era.since(6, 18, 0) {
+            let mut prefilled = task.prefill(Object::MapleNode, self.nodes);
+            let new = task.alloc_prefilled(&mut prefilled);
+            (Some(prefilled), Vec::new(), new)
+        } else {
+            let new = task.alloc(Object::MapleNode);
+            (None, (1..self.nodes).map(|_| task.alloc(Object::MapleNode)).collect(), new)
+        };
+        task.touch(&new, 256, Access::Write);
         if let Some(old) = self.leaf.replace(new) {
             task.touch(&old, 256, Access::Read);
             task.free_after_grace(old);
         }
-        if let Some(new) = &self.leaf {
-            task.touch(new, 256, Access::Write);
-        }
+        prefilled.into_iter().for_each(|sheaf| task.return_prefilled(sheaf));
         unused.into_iter().for_each(|node| task.free(node));
     }
 }

@@ -2,9 +2,16 @@
 
 use super::{Held, Kernel, NEVER};
 use crate::sched::{Idle, TaskId};
-use slablab_model::{Ps, Timed};
+use slablab_model::{Access, Ps, Timed};
 use slablab_platform::{CpuId, Topology};
 use std::rc::Rc;
+
+/// Cycles to queue an object for the end of a grace period, and to call what frees it then, beside its line
+/// (assumed).
+const CALL_RCU: u64 = 40;
+const CALLBACK: u64 = 40;
+/// Bytes of the list head in an object that waits for a grace period.
+const RCU_HEAD: u32 = 16;
 
 impl Kernel {
     /// Where the running task of a CPU can be preempted, and interrupts are served.
@@ -93,9 +100,14 @@ impl Kernel {
             let ended = queue.front().is_some_and(|(at, _)| *at <= Timed::clock());
             let Some((_, held)) = queue.pop_front_if(|_| ended) else { break };
             drop(queue);
+            Self::rcu_head(&held, CALLBACK, Access::Read);
             self.free(held);
         }
-        let next = processor.after_grace.borrow().front().map_or(NEVER, |(at, _)| *at);
+        // Another CPU may have passed work on while this one waited for a lock.
+        let next = match processor.works.borrow().is_empty() {
+            true => processor.after_grace.borrow().front().map_or(NEVER, |(at, _)| *at),
+            false => 0,
+        };
         processor.due.set(next);
     }
 
@@ -106,8 +118,8 @@ impl Kernel {
         Timed::spawn(cpu, at, move || {
             let processor = &kernel.cpus[cpu.0 as usize];
             processor.armed.set(false);
-            if kernel.sched.borrow().current(cpu).is_none() {
-                processor.working.set(true);
+            // An interrupt that waits for a lock here does this one's work too.
+            if kernel.sched.borrow().current(cpu).is_none() && !processor.working.replace(true) {
                 kernel.after_interrupt(cpu);
                 processor.working.set(false);
                 kernel.start_idle(cpu, Timed::clock());
@@ -128,10 +140,19 @@ impl Kernel {
                 return;
             }
         }
+        Self::rcu_head(&held, CALL_RCU, Access::Write);
         let processor = &self.cpus[Timed::cpu().0 as usize];
-        let at = Timed::clock() + self.prices.grace_period;
+        let at = Timed::grace_period_end() * 1_000;
         processor.after_grace.borrow_mut().push_back((at, held));
         processor.due.set(processor.due.get().min(at));
+    }
+
+    /// An object that waits for a grace period is in a list, by a head of two words inside it.
+    fn rcu_head(held: &Held, cycles: u64, access: Access) {
+        Timed::cycles(cycles);
+        if held.cache != Held::PAGES {
+            Timed::touch(held.address, RCU_HEAD, access);
+        }
     }
 
     /// Wakes a task at `at`, by this CPU's timer.

@@ -6,12 +6,19 @@ use crate::objects::{Held, Object};
 use crate::sched::{Leave, TaskId, Why};
 use slablab_model::{Access, Ps, Timed};
 use slablab_platform::{CpuId, Event, Frames, Gfp, Topology};
+use slablab_slabs::Sheaf;
 use std::rc::Rc;
 
 /// The longest piece of computing without a preemption point.
 const PIECE: Ps = 50_000_000;
 /// A task's work varies by up to this part of it, up and down.
 const SPREAD: u64 = 8;
+
+/// Objects of a cache that were allocated in advance.
+pub(crate) struct Prefilled {
+    cache: CacheNumber,
+    sheaf: Sheaf<Timed>,
+}
 
 /// A task, as its program sees it.
 pub struct Task {
@@ -125,6 +132,31 @@ impl Task {
         };
         let born = kernel.tally.borrow_mut().allocated(cache.0);
         Held { address, cache: cache.0, cpu, born }
+    }
+
+    /// Allocates `objects` objects in advance, in a sheaf of their cache.
+    pub(crate) fn prefill(&self, object: Object, objects: u32) -> Prefilled {
+        let (kernel, cache) = (&self.kernel, self.kernel.number(object));
+        match kernel.heap.prefill(cache, Gfp::KERNEL, objects) {
+            Some(sheaf) => Prefilled { cache, sheaf },
+            None => kernel.no_memory(self.id),
+        }
+    }
+
+    /// Takes an object that was allocated in advance.
+    ///
+    /// # Panics
+    /// If none is left.
+    pub(crate) fn alloc_prefilled(&self, prefilled: &mut Prefilled) -> Held {
+        let Prefilled { cache, sheaf } = prefilled;
+        let address = self.kernel.heap.alloc_prefilled(*cache, sheaf).expect("a caller counts its objects");
+        let born = self.kernel.tally.borrow_mut().allocated(cache.0);
+        Held { address, cache: cache.0, cpu: Timed::cpu().0, born }
+    }
+
+    /// Gives back what was allocated in advance and is left.
+    pub(crate) fn return_prefilled(&self, prefilled: Prefilled) {
+        self.kernel.heap.return_prefilled(prefilled.cache, prefilled.sheaf);
     }
 
     /// Allocates a block of `1 << order` pages, on this CPU's node if it can be.

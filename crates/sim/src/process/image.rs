@@ -97,7 +97,7 @@ impl Image {
     fn add_nodes(&mut self, task: &Task) {
         if task.kernel.era.since(6, 1, 0) {
             let nodes = self.mappings.len().div_ceil(MAPPINGS_PER_NODE);
-            self.nodes.extend((self.nodes.len()..nodes).map(|_| task.alloc_bytes(crate::vm::NODE)));
+            self.nodes.extend((self.nodes.len()..nodes).map(|_| task.alloc(Object::MapleNode)));
             self.nodes.iter().for_each(|node| task.touch(node, 256, Access::Write));
         }
     }

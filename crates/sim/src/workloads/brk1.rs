@@ -14,22 +14,29 @@ use slablab_model::LockTimes;
 pub struct Brk1 {
     /// Tasks and time.
     pub repeat: Repeat,
+    /// Nodes that a store into the tree of mappings takes; 0: as many as the release does.
+    pub nodes: u32,
 }
 
 impl Brk1 {
     /// The parameters of a size of [`repeat::Length::SIZES`].
     pub fn sized(size: &str) -> Option<Brk1> {
-        Some(Brk1 { repeat: Repeat { length: repeat::Length::sized(size)?, ..Repeat::default() } })
+        Some(Brk1 {
+            repeat: Repeat { length: repeat::Length::sized(size)?, ..Repeat::default() },
+            ..Brk1::default()
+        })
     }
 }
 
-struct State;
+struct State {
+    nodes: u32,
+}
 
 impl Program for State {
     type Process = AddressSpace;
 
     fn process(&self, task: &Task) -> AddressSpace {
-        AddressSpace::new(task)
+        AddressSpace::with_nodes(task, self.nodes)
     }
 
     fn operation(&self, task: &Task, space: &AddressSpace) -> u64 {
@@ -48,10 +55,10 @@ impl Program for State {
 }
 
 /// Objects of two operations: the heap's end goes up and down. The way down splits the heap's mapping.
-pub fn describe(era: Era) -> Vec<Described> {
-    let nodes = 3 * u64::from(vm::nodes_per_store(era));
+pub fn describe(era: Era, brk1: &Brk1) -> Vec<Described> {
+    let nodes = 3 * u64::from(vm::nodes_per_store(era, brk1.nodes));
     let vma = Described::of(era, Object::Vma, 1, 2);
-    vma.into_iter().chain(Described::nodes(nodes, 2)).collect()
+    vma.into_iter().chain(Described::of(era, Object::MapleNode, nodes, 2)).collect()
 }
 
 /// Runs the program. The outcome's messages are calls of brk.
@@ -59,5 +66,5 @@ pub fn describe(era: Era) -> Vec<Described> {
 /// # Errors
 /// A machine that cannot be modelled; no memory.
 pub fn run(setup: &Setup, brk1: &Brk1, seed: u64) -> Result<Outcome, Failed> {
-    repeat::run(setup, &brk1.repeat, seed, |_| State)
+    repeat::run(setup, &brk1.repeat, seed, |_| State { nodes: brk1.nodes })
 }

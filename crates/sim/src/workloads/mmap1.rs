@@ -17,22 +17,29 @@ const BYTES: u64 = 128 << 20;
 pub struct Mmap1 {
     /// Tasks and time.
     pub repeat: Repeat,
+    /// Nodes that a store into the tree of mappings takes; 0: as many as the release does.
+    pub nodes: u32,
 }
 
 impl Mmap1 {
     /// The parameters of a size of [`repeat::Length::SIZES`].
     pub fn sized(size: &str) -> Option<Mmap1> {
-        Some(Mmap1 { repeat: Repeat { length: repeat::Length::sized(size)?, ..Repeat::default() } })
+        Some(Mmap1 {
+            repeat: Repeat { length: repeat::Length::sized(size)?, ..Repeat::default() },
+            ..Mmap1::default()
+        })
     }
 }
 
-struct State;
+struct State {
+    nodes: u32,
+}
 
 impl Program for State {
     type Process = AddressSpace;
 
     fn process(&self, task: &Task) -> AddressSpace {
-        AddressSpace::new(task)
+        AddressSpace::with_nodes(task, self.nodes)
     }
 
     fn operation(&self, task: &Task, space: &AddressSpace) -> u64 {
@@ -51,10 +58,10 @@ impl Program for State {
 }
 
 /// Objects of an operation: a map and an unmap.
-pub fn describe(era: Era) -> Vec<Described> {
-    let nodes = 2 * u64::from(vm::nodes_per_store(era));
+pub fn describe(era: Era, mmap1: &Mmap1) -> Vec<Described> {
+    let nodes = 2 * u64::from(vm::nodes_per_store(era, mmap1.nodes));
     let vma = Described::of(era, Object::Vma, 1, 1);
-    vma.into_iter().chain(Described::nodes(nodes, 1)).collect()
+    vma.into_iter().chain(Described::of(era, Object::MapleNode, nodes, 1)).collect()
 }
 
 /// Runs the program. The outcome's messages are pairs of a map and an unmap.
@@ -62,5 +69,5 @@ pub fn describe(era: Era) -> Vec<Described> {
 /// # Errors
 /// A machine that cannot be modelled; no memory.
 pub fn run(setup: &Setup, mmap1: &Mmap1, seed: u64) -> Result<Outcome, Failed> {
-    repeat::run(setup, &mmap1.repeat, seed, |_| State)
+    repeat::run(setup, &mmap1.repeat, seed, |_| State { nodes: mmap1.nodes })
 }

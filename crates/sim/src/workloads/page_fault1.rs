@@ -16,6 +16,8 @@ use slablab_model::LockTimes;
 pub struct PageFault1 {
     /// Tasks and time.
     pub repeat: Repeat,
+    /// Nodes that a store into the tree of mappings takes; 0: as many as the release does.
+    pub nodes: u32,
     /// Bytes of the mapping.
     pub bytes: u64,
 }
@@ -23,7 +25,7 @@ pub struct PageFault1 {
 impl Default for PageFault1 {
     /// The program's own 128 MiB.
     fn default() -> Self {
-        PageFault1 { repeat: Repeat::default(), bytes: 128 << 20 }
+        PageFault1 { repeat: Repeat::default(), nodes: 0, bytes: 128 << 20 }
     }
 }
 
@@ -37,13 +39,14 @@ impl PageFault1 {
 
 struct State {
     bytes: u64,
+    nodes: u32,
 }
 
 impl Program for State {
     type Process = AddressSpace;
 
     fn process(&self, task: &Task) -> AddressSpace {
-        AddressSpace::new(task)
+        AddressSpace::with_nodes(task, self.nodes)
     }
 
     fn operation(&self, task: &Task, space: &AddressSpace) -> u64 {
@@ -65,11 +68,11 @@ impl Program for State {
 /// Objects of a region's faults, on a machine with pages of `1 << page_shift` bytes.
 pub fn describe(era: Era, page_fault1: &PageFault1, page_shift: u32) -> Vec<Described> {
     let (tables, pages) = vm::pages_of(page_fault1.bytes, page_shift);
-    let nodes = 2 * u64::from(vm::nodes_per_store(era));
+    let nodes = 2 * u64::from(vm::nodes_per_store(era, page_fault1.nodes));
     let counts = [(Object::Vma, 1), (Object::AnonVma, 1), (Object::AnonVmaChain, 1)];
     let objects = counts.into_iter().filter_map(|(object, count)| Described::of(era, object, count, pages));
     objects
-        .chain(Described::nodes(nodes, pages))
+        .chain(Described::of(era, Object::MapleNode, nodes, pages))
         .chain([Described::pages(1 << page_shift, pages + tables, pages)])
         .collect()
 }
@@ -79,6 +82,6 @@ pub fn describe(era: Era, page_fault1: &PageFault1, page_shift: u32) -> Vec<Desc
 /// # Errors
 /// A machine that cannot be modelled; no memory.
 pub fn run(setup: &Setup, page_fault1: &PageFault1, seed: u64) -> Result<Outcome, Failed> {
-    let bytes = page_fault1.bytes;
-    repeat::run(setup, &page_fault1.repeat, seed, |_| State { bytes })
+    let PageFault1 { bytes, nodes, .. } = *page_fault1;
+    repeat::run(setup, &page_fault1.repeat, seed, |_| State { bytes, nodes })
 }

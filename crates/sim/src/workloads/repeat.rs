@@ -53,6 +53,8 @@ pub struct Repeat {
     pub tasks: u32,
     /// Processes or threads.
     pub kind: Kind,
+    /// CPU time of an operation of the program that nothing else here stands for.
+    pub outside: Ps,
     /// How long they run.
     pub length: Length,
 }
@@ -63,6 +65,7 @@ impl Default for Repeat {
         Repeat {
             tasks: 1,
             kind: Kind::Process,
+            outside: 0,
             length: Length::Window { warm_up: 5_000_000_000, counted: 50_000_000_000 },
         }
     }
@@ -88,13 +91,6 @@ impl Described {
     pub fn of(era: Era, object: Object, count: u64, operations: u64) -> Option<Described> {
         let row = object.row(era)?;
         let (cache, bytes, source) = (row.name, row.bytes, row.source);
-        (count > 0).then_some(Described { cache, bytes, count, operations, source })
-    }
-
-    /// `count` nodes of the tree of mappings for each `operations` operations. None without such a tree.
-    pub fn nodes(count: u64, operations: u64) -> Option<Described> {
-        let (cache, bytes) = ("kmalloc-256", crate::vm::NODE);
-        let source = "slabinfo of 6.1.176 and 6.18.44: maple_node";
         (count > 0).then_some(Described { cache, bytes, count, operations, source })
     }
 
@@ -242,6 +238,7 @@ impl<P: Program> Run<P> {
         });
         let mut rounds = 0;
         while self.goes_on(task, rounds) {
+            task.compute(self.repeat.outside);
             let operations = self.program.operation(task, &process);
             task.kernel.tally.borrow_mut().messages += operations;
             rounds += 1;

@@ -12,7 +12,7 @@ use std::rc::Rc;
 #[track_caller]
 fn check_locks(preset: &str, expected: [(&str, u64); 3]) {
     let of = |rounds| {
-        let repeat = Repeat { tasks: 2, kind: Kind::Thread, length: Length::Rounds(rounds) };
+        let repeat = Repeat { tasks: 2, kind: Kind::Thread, length: Length::Rounds(rounds), outside: 0 };
         open_close::run(&setup(preset, 2, 1), &OpenClose { repeat }, 1).expect("runs")
     };
     let (few, many) = (of(20), of(50));

@@ -2,6 +2,7 @@
 //! tasks that share nothing do not slow each other down, and tasks that share a lock do.
 
 use crate::machine::setup;
+use slablab_platform::Event;
 use slablab_sim::era::Era;
 use slablab_sim::micro::Setup;
 use slablab_sim::process::Kind;
@@ -17,11 +18,21 @@ const REGION: u64 = 1 << 20;
 
 /// Name, run, described objects of each program.
 const PROGRAMS: [(&str, Run, Describe); 8] = [
-    ("mmap1", |setup, repeat| mmap1::run(setup, &mmap1::Mmap1 { repeat }, 1), mmap1::describe),
-    ("brk1", |setup, repeat| brk1::run(setup, &brk1::Brk1 { repeat }, 1), brk1::describe),
+    (
+        "mmap1",
+        |setup, repeat| mmap1::run(setup, &mmap1::Mmap1 { repeat, nodes: 0 }, 1),
+        |era| mmap1::describe(era, &mmap1::Mmap1::default()),
+    ),
+    (
+        "brk1",
+        |setup, repeat| brk1::run(setup, &brk1::Brk1 { repeat, nodes: 0 }, 1),
+        |era| brk1::describe(era, &brk1::Brk1::default()),
+    ),
     (
         "page_fault1",
-        |setup, repeat| page_fault1::run(setup, &page_fault1::PageFault1 { repeat, bytes: REGION }, 1),
+        |setup, repeat| {
+            page_fault1::run(setup, &page_fault1::PageFault1 { repeat, nodes: 0, bytes: REGION }, 1)
+        },
         |era| {
             page_fault1::describe(era, &page_fault1::PageFault1 { bytes: REGION, ..Default::default() }, 12)
         },
@@ -61,7 +72,7 @@ fn described_objects_are_the_counted_ones_and_all_are_freed() {
                 assert!(!described.is_empty());
                 let of = |rounds| {
                     let length = Length::Rounds(rounds);
-                    let outcome = run(&setup, Repeat { tasks: 2, kind, length });
+                    let outcome = run(&setup, Repeat { tasks: 2, kind, length, ..Repeat::default() });
                     outcome.unwrap_or_else(|failed| panic!("{name} {preset} {kind:?}: {failed}"))
                 };
                 let [(few_operations, few), (operations, many)] =
@@ -85,10 +96,10 @@ fn pages_of_a_region_are_freed() {
     let mut small = setup("slub@6.18", 1, 1);
     small.spec.nodes[0].bytes = 32 << 20;
     let repeat = Repeat { length: Length::Rounds(40), ..Repeat::default() };
-    let outcome = page_fault1::run(&small, &page_fault1::PageFault1 { repeat, bytes: 4 << 20 }, 1);
+    let outcome = page_fault1::run(&small, &page_fault1::PageFault1 { repeat, nodes: 0, bytes: 4 << 20 }, 1);
     assert_eq!(outcome.expect("one region at a time fits").messages, 40 * 1024);
     let repeat = Repeat { length: Length::Rounds(1), ..Repeat::default() };
-    let outcome = page_fault1::run(&small, &page_fault1::PageFault1 { repeat, bytes: 32 << 20 }, 1);
+    let outcome = page_fault1::run(&small, &page_fault1::PageFault1 { repeat, nodes: 0, bytes: 32 << 20 }, 1);
     assert!(matches!(outcome, Err(Failed::OutOfMemory { .. })), "{outcome:?}");
 }
 
@@ -96,7 +107,7 @@ fn pages_of_a_region_are_freed() {
 fn scaling(run: Run, preset: &str, kind: Kind) -> [u64; 2] {
     let length = Length::Window { warm_up: 1_000_000_000, counted: 2_000_000_000 };
     [1, 4].map(|tasks| {
-        let outcome = run(&setup(preset, 5, 1), Repeat { tasks, kind, length });
+        let outcome = run(&setup(preset, 5, 1), Repeat { tasks, kind, length, ..Repeat::default() });
         outcome.unwrap_or_else(|failed| panic!("{preset} {kind:?}: {failed}")).messages
     })
 }
@@ -104,7 +115,7 @@ fn scaling(run: Run, preset: &str, kind: Kind) -> [u64; 2] {
 #[test]
 fn a_run_repeats() {
     for (name, run, _) in PROGRAMS {
-        let repeat = Repeat { tasks: 3, kind: Kind::Thread, length: Length::Rounds(20) };
+        let repeat = Repeat { tasks: 3, kind: Kind::Thread, length: Length::Rounds(20), ..Repeat::default() };
         let of = || run(&setup("slub@6.18", 4, 1), repeat);
         assert_eq!(of(), of(), "{name}");
     }
@@ -124,4 +135,40 @@ fn processes_scale_and_threads_wait_for_their_lock() {
             assert!(four * 10 < one * 18, "{name} {preset} threads: {one}, {four} operations");
         }
     }
+}
+
+/// mmap1 of one task for a few grace periods, whose stores take `nodes` nodes: which events a cache counted.
+#[track_caller]
+fn check_events(preset: &str, nodes: u32, cache: &str, some: &[Event], none: &[Event]) {
+    let repeat = Repeat { length: Length::Rounds(20_000), ..Repeat::default() };
+    let outcome = mmap1::run(&setup(preset, 1, 1), &mmap1::Mmap1 { repeat, nodes }, 1);
+    let outcome = outcome.unwrap_or_else(|failed| panic!("{preset}: {failed}"));
+    let found = outcome.cache(cache).unwrap_or_else(|| panic!("{preset}: no {cache}"));
+    assert_eq!(found.allocs, found.frees, "{preset} {cache}");
+    let count = |event: &Event| found.events.iter().find(|(other, _)| other == event).map_or(0, |(_, n)| *n);
+    some.iter().for_each(|event| assert!(count(event) > 0, "{preset} {nodes} {cache}: {event:?} is 0"));
+    none.iter().for_each(|event| assert_eq!(count(event), 0, "{preset} {nodes} {cache}: {event:?}"));
+}
+
+#[test]
+fn mappings_and_nodes_have_sheaves_from_6_18() {
+    use Event::{BarnPut, FreeFrozen, FreeRcuSheaf, SheafAlloc, SheafPrefillFast, SheafPrefillSlow};
+    for preset in ["slub@6.18", "slub@7.0"] {
+        check_events(preset, 0, "vm_area_struct", &[SheafAlloc], &[FreeRcuSheaf]);
+        check_events(
+            preset,
+            0,
+            "maple_node",
+            &[FreeRcuSheaf, BarnPut],
+            &[SheafPrefillFast, SheafPrefillSlow],
+        );
+        check_events(preset, 3, "maple_node", &[FreeRcuSheaf, SheafPrefillFast], &[]);
+    }
+    // Without sheaves a node goes to its slab after its grace period, and a mapping to the CPU's slab.
+    for preset in ["slub@6.12", "slub@6.18,sheaves=off"] {
+        check_events(preset, 0, "maple_node", &[], &[FreeRcuSheaf, SheafAlloc, SheafPrefillSlow, FreeFrozen]);
+        check_events(preset, 0, "vm_area_struct", &[], &[SheafAlloc]);
+    }
+    // One made for the call, where caches have no sheaves.
+    check_events("slub@6.18,sheaves=off", 3, "maple_node", &[Event::SheafPrefillOversize], &[FreeRcuSheaf]);
 }
