@@ -12,6 +12,7 @@
 //! | [`messages`], [`anchors`] | cycles of sends and receives; from measured times of one thread |
 //! | [`locks`] | locks outside of the allocators |
 //! | [`files`] | paths, open files |
+//! | [`placement`] | what changes from boot to boot: the starting state of caches and pages |
 //! | [`process`] | what a fork and an exec allocate, and an exit frees |
 //! | [`tally`], [`profile`] | what a run counts; where its time went |
 //! | [`vm`] | mappings of a process: their objects, pages and locks |
@@ -32,6 +33,7 @@ pub mod micro;
 pub mod objects;
 pub mod paths;
 pub mod pipe;
+pub mod placement;
 pub mod process;
 pub mod profile;
 pub mod record;
