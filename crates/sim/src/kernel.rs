@@ -16,12 +16,11 @@
 //! be suspended (a turn, a lock, a park) happens at once for all CPUs.
 
 use crate::era::Era;
-use crate::heap::{CacheNumber, Heap, Kmalloc};
+use crate::heap::{self, CacheNumber, Heap, Kmalloc};
 use crate::messages::Messages;
 use crate::micro::Setup;
 use crate::objects::{self, Held, Object};
 use crate::paths::paths;
-use crate::placement::placed_heap;
 use crate::record::Recorder;
 use crate::sched::{Idle, Kick, Leave, Machine, Scheduler, Spec, TaskId, Why};
 use crate::tally::{CacheTally, Failed, Tally};
@@ -33,6 +32,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
+mod completions;
 mod interrupts;
 mod marks;
 mod task;
@@ -67,10 +67,12 @@ struct Processor {
     after_grace: RefCell<VecDeque<(Ps, Held)>>,
     /// Work of engines for this CPU.
     works: RefCell<VecDeque<Work>>,
-    /// When the first of `after_grace` and `works` can be done.
+    /// When the first of `after_grace`, `works` and `interrupts` can be done.
     due: Cell<Ps>,
-    /// The CPU went idle with such work, and has a timer for it.
-    armed: Cell<bool>,
+    /// Interrupts of devices.
+    interrupts: completions::Interrupts,
+    /// The CPU is idle, and has a timer for this time; `NEVER` if it has none.
+    armed: Cell<Ps>,
 }
 
 /// One task.
@@ -169,7 +171,7 @@ impl Kernel {
     fn boot(setup: &Setup, policy: crate::sched::Policy, seed: u64, recorder: &Recorder) -> Kernel {
         let era = Era::of(&setup.preset);
         let (numbers, named) = objects::caches(era);
-        let heap = placed_heap(&setup.preset, setup.placement, &named);
+        let heap = heap::heap(&setup.preset, &named);
         let nodes = setup.spec.nodes.len() as u16;
         let distances = (0..nodes)
             .map(|from| (0..nodes).map(|to| Timed::distance(NodeId(from), NodeId(to))).collect())
@@ -192,7 +194,8 @@ impl Kernel {
             after_grace: RefCell::default(),
             works: RefCell::default(),
             due: Cell::new(NEVER),
-            armed: Cell::new(false),
+            interrupts: completions::Interrupts::default(),
+            armed: Cell::new(NEVER),
         };
         Kernel {
             era,
@@ -402,9 +405,7 @@ impl Kernel {
     fn go_idle(self: &Rc<Self>, cpu: CpuId) {
         let processor = &self.cpus[cpu.0 as usize];
         processor.idle_since.set(Timed::clock());
-        if processor.due.get() != NEVER && !processor.armed.replace(true) {
-            self.interrupt(cpu, processor.due.get());
-        }
+        self.arm(cpu, processor.due.get());
     }
 
     /// Tells a CPU that it has to schedule.

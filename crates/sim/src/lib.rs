@@ -10,9 +10,9 @@
 //! | [`era`], [`objects`] | what differs between releases: rules of buffers; kernel objects and their sizes |
 //! | [`unix`], [`udp`], [`pipe`] | sockets and pipes between tasks |
 //! | [`messages`], [`anchors`] | cycles of sends and receives; from measured times of one thread |
+//! | [`block`] | block devices that complete by interrupt |
 //! | [`locks`] | locks outside of the allocators |
 //! | [`files`] | paths, open files |
-//! | [`placement`] | what changes from boot to boot: the starting state of caches and pages |
 //! | [`process`] | what a fork and an exec allocate, and an exit frees |
 //! | [`tally`], [`profile`] | what a run counts; where its time went |
 //! | [`vm`] | mappings of a process: their objects, pages and locks |
@@ -23,6 +23,7 @@
 #![forbid(unsafe_code)]
 
 pub mod anchors;
+pub mod block;
 pub mod era;
 pub mod files;
 pub mod heap;
@@ -33,7 +34,6 @@ pub mod micro;
 pub mod objects;
 pub mod paths;
 pub mod pipe;
-pub mod placement;
 pub mod process;
 pub mod profile;
 pub mod record;

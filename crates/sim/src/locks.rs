@@ -67,3 +67,14 @@ impl Rank for EntryLock {
     /// Locks outside of the allocators have no counter of their own; no simulated cache is debugged.
     const EVENT: Event = Event::LockDebug;
 }
+
+/// The lock of a block device's queue of requests.
+#[derive(Debug)]
+pub enum QueueLock {}
+
+impl Rank for QueueLock {
+    const LEVEL: u8 = 7;
+    const NAME: &'static str = "queue_lock";
+    /// Locks outside of the allocators have no counter of their own; no simulated cache is debugged.
+    const EVENT: Event = Event::LockDebug;
+}

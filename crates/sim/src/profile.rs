@@ -1,6 +1,6 @@
 //! Where the time of a run went, by CPU and by lock.
 
-use crate::locks::{PipeMutex, ReceiveQueue, UdpReceiveQueue};
+use crate::locks::{PipeMutex, QueueLock, ReceiveQueue, UdpReceiveQueue};
 use slablab_model::{Ps, Spent, Timed};
 use slablab_platform::{CpuId, Rank, rank};
 
@@ -25,7 +25,7 @@ const fn waited<R: Rank>() -> Waited {
 }
 
 /// The ranks of all locks of a simulated kernel.
-const RANKS: [Waited; 11] = [
+const RANKS: [Waited; 12] = [
     waited::<rank::Alien>(),
     waited::<rank::NodeList>(),
     waited::<rank::Heap>(),
@@ -37,6 +37,7 @@ const RANKS: [Waited; 11] = [
     waited::<ReceiveQueue>(),
     waited::<PipeMutex>(),
     waited::<UdpReceiveQueue>(),
+    waited::<QueueLock>(),
 ];
 
 /// The name of the locks of a level.

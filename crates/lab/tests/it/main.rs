@@ -12,7 +12,6 @@ mod page_check;
 mod pages;
 mod published;
 mod real;
-mod repeats;
 mod replay;
 mod rounding;
 mod trace;

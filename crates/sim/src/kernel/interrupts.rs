@@ -79,8 +79,8 @@ impl Kernel {
                 let processor = &self.cpus[on.0 as usize];
                 processor.works.borrow_mut().push_back(work);
                 processor.due.set(0);
-                if self.sched.borrow().current(on).is_none() && !processor.armed.replace(true) {
-                    self.interrupt(on, Timed::clock());
+                if self.sched.borrow().current(on).is_none() {
+                    self.arm(on, Timed::clock());
                 }
             }
         }
@@ -88,7 +88,7 @@ impl Kernel {
     }
 
     /// Runs what waits for this CPU: works, and frees whose grace period has ended.
-    fn after_interrupt(&self, cpu: CpuId) {
+    fn after_interrupt(self: &Rc<Self>, cpu: CpuId) {
         let processor = &self.cpus[cpu.0 as usize];
         loop {
             let work = processor.works.borrow_mut().pop_front();
@@ -103,12 +103,13 @@ impl Kernel {
             Self::rcu_head(&held, CALLBACK, Access::Read);
             self.free(held);
         }
+        self.serve_interrupts(processor);
         // Another CPU may have passed work on while this one waited for a lock.
         let next = match processor.works.borrow().is_empty() {
             true => processor.after_grace.borrow().front().map_or(NEVER, |(at, _)| *at),
             false => 0,
         };
-        processor.due.set(next);
+        processor.due.set(next.min(processor.interrupts.next()));
     }
 
     /// Does an idle CPU's deferred work at `at`. A task that wakes up there meanwhile continues afterwards.
@@ -117,7 +118,11 @@ impl Kernel {
         let kernel = self.clone();
         Timed::spawn(cpu, at, move || {
             let processor = &kernel.cpus[cpu.0 as usize];
-            processor.armed.set(false);
+            // A timer that was replaced by an earlier one has nothing to do.
+            if processor.armed.get() != at {
+                return;
+            }
+            processor.armed.set(NEVER);
             // An interrupt that waits for a lock here does this one's work too.
             if kernel.sched.borrow().current(cpu).is_none() && !processor.working.replace(true) {
                 kernel.after_interrupt(cpu);

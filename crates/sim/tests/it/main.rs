@@ -2,6 +2,7 @@
 //! hackbench and netperf.
 
 mod balance;
+mod block;
 mod eevdf;
 mod fair;
 mod files;
