@@ -44,7 +44,7 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     }
     let mut done = Done::Complete;
     for (at, experiment) in experiments.iter().enumerate() {
-        let options = args.how.options(experiment.file.repeats, !args.no_ranges)?;
+        let options = args.how.options(experiment.file.repeats.least, !args.no_ranges)?;
         let options = Options { shard: None, ..options };
         let folder = args.how.output.as_ref().map(|folder| folder.join(&experiment.file.name));
         let results = answer(experiment, &options, folder.as_deref())?;

@@ -182,7 +182,7 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
         return Ok(Done::Complete);
     };
     let experiment = Experiment::find(&path)?;
-    let options = Options { shard: args.shard, ..args.how.options(experiment.file.repeats, false)? };
+    let options = Options { shard: args.shard, ..args.how.options(experiment.file.repeats.least, false)? };
     if args.describe {
         let plan = Plan::new(&experiment, &options.change)?;
         write_out(&experiment_description(&experiment, &plan), None)?;

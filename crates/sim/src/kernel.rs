@@ -16,11 +16,12 @@
 //! be suspended (a turn, a lock, a park) happens at once for all CPUs.
 
 use crate::era::Era;
-use crate::heap::{self, CacheNumber, Heap, Kmalloc};
+use crate::heap::{CacheNumber, Heap, Kmalloc};
 use crate::messages::Messages;
 use crate::micro::Setup;
 use crate::objects::{self, Held, Object};
 use crate::paths::paths;
+use crate::placement::placed_heap;
 use crate::record::Recorder;
 use crate::sched::{Idle, Kick, Leave, Machine, Scheduler, Spec, TaskId, Why};
 use crate::tally::{CacheTally, Failed, Tally};
@@ -171,7 +172,7 @@ impl Kernel {
     fn boot(setup: &Setup, policy: crate::sched::Policy, seed: u64, recorder: &Recorder) -> Kernel {
         let era = Era::of(&setup.preset);
         let (numbers, named) = objects::caches(era);
-        let heap = heap::heap(&setup.preset, &named);
+        let heap = placed_heap(&setup.preset, setup.placement, &named);
         let nodes = setup.spec.nodes.len() as u16;
         let distances = (0..nodes)
             .map(|from| (0..nodes).map(|to| Timed::distance(NodeId(from), NodeId(to))).collect())

@@ -13,6 +13,7 @@
 //! | [`block`] | block devices that complete by interrupt |
 //! | [`locks`] | locks outside of the allocators |
 //! | [`files`] | paths, open files |
+//! | [`placement`] | what changes from boot to boot: the starting state of caches and pages |
 //! | [`process`] | what a fork and an exec allocate, and an exit frees |
 //! | [`tally`], [`profile`] | what a run counts; where its time went |
 //! | [`vm`] | mappings of a process: their objects, pages and locks |
@@ -34,6 +35,7 @@ pub mod micro;
 pub mod objects;
 pub mod paths;
 pub mod pipe;
+pub mod placement;
 pub mod process;
 pub mod profile;
 pub mod record;

@@ -1,7 +1,8 @@
 //! What a microbenchmark would measure on a machine: pairs, batches, and frees on another CPU.
 
-use crate::heap::{self, Heap, Kmalloc};
+use crate::heap::{Heap, Kmalloc};
 use crate::paths::paths;
+use crate::placement::placed_heap;
 use crate::tally::Failed;
 use slablab_model::{Addr, Hardware, MachineSpec, Ps, Timed, TimedMachine};
 use slablab_platform::{CpuId, Event, Gfp, Topology};
@@ -19,6 +20,8 @@ pub struct Setup {
     pub hardware: Hardware,
     /// The engine.
     pub preset: Preset,
+    /// What is drawn of the starting state ([`crate::placement`]); `None`: the machine as it is made.
+    pub placement: Option<u64>,
 }
 
 /// A pattern of allocations and frees of one size.
@@ -61,7 +64,7 @@ pub fn measure(setup: &Setup, pattern: Pattern, bytes: u32, objects: u64) -> Res
     let paths = paths(&setup.preset, &setup.hardware.costs);
     let mut machine = TimedMachine::new(setup.spec.clone(), setup.hardware.clone(), paths)?;
     machine.enter(|| {
-        let requests = Requests::new(heap::heap(&setup.preset, &[]), bytes);
+        let requests = Requests::new(placed_heap(&setup.preset, setup.placement, &[]), bytes);
         run(&requests, pattern, objects.min(20_000))?;
         let (start, spent, fast) = (Timed::latest(), spent(), requests.fast());
         run(&requests, pattern, objects)?;
@@ -259,6 +262,7 @@ mod tests {
             spec: MachineSpec::uniform(2, 1, 1 << 30),
             hardware,
             preset: Preset::parse(preset).expect("a preset"),
+            placement: None,
         }
     }
 

@@ -14,10 +14,11 @@
 //! submitter's CPU and one slab free on the server's. Requests, io_uring's and ublk's own state are recycled
 //! without slab objects.
 
-use crate::heap::{self, CacheNumber, Heap, Named};
+use crate::heap::{CacheNumber, Heap, Named};
 use crate::kernel::{CPUS, MEMORY};
 use crate::micro::Setup;
 use crate::paths::paths;
+use crate::placement::placed_heap;
 use crate::profile::Profile;
 use crate::record::{Holds, Recorder};
 use crate::tally::Failed;
@@ -140,8 +141,9 @@ pub fn run_recorded(setup: &Setup, ublk: &Ublk, recorder: &Recorder) -> Result<O
     }
     machine.enter(|| {
         let spec = CacheSpec { known_size: BIO.1, ..CacheSpec::of_size(BIO.0) };
-        let heap = heap::heap(&setup.preset, &[Named { name: "bio-264".into(), spec }]);
-        let end = ublk.warm_up + ublk.counted;
+        let heap = placed_heap(&setup.preset, setup.placement, &[Named { name: "bio-264".into(), spec }]);
+        let start = Timed::latest();
+        let (warm, end) = (start + ublk.warm_up, start + ublk.warm_up + ublk.counted);
         recorder.watch_locks();
         let run = Rc::new(Run {
             bios: CacheNumber(0),
@@ -157,16 +159,16 @@ pub fn run_recorded(setup: &Setup, ublk: &Ublk, recorder: &Recorder) -> Result<O
         });
         for (index, (submitter, server)) in ublk.pairs.iter().enumerate() {
             let queue = Rc::new(Queue::default());
-            let (of_run, of_queue, at) = (run.clone(), queue.clone(), index as Ps * 10_000);
+            let (of_run, of_queue, at) = (run.clone(), queue.clone(), start + index as Ps * 10_000);
             let server = *server;
             Timed::spawn(*submitter, at, move || of_run.submit(index, &of_queue, server));
             let (of_run, submitter) = (run.clone(), *submitter);
             Timed::spawn(server, at, move || of_run.serve(&queue, submitter));
         }
-        Timed::run_until(ublk.warm_up);
-        recorder.restart(ublk.warm_up);
-        run.record_memory(ublk.warm_up);
-        let before = run.snapshot(ublk.warm_up);
+        Timed::run_until(warm);
+        recorder.restart(warm);
+        run.record_memory(warm);
+        let before = run.snapshot(warm);
         Timed::run_until(end);
         if let Some(failed) = run.failed.borrow_mut().take() {
             return Err(failed);
@@ -412,7 +414,7 @@ mod tests {
             memoryless_nodes: false,
             ..MachineSpec::uniform(64, 8, 1 << 30)
         };
-        Setup { spec, hardware, preset: Preset::parse(preset).expect("a preset") }
+        Setup { spec, hardware, preset: Preset::parse(preset).expect("a preset"), placement: None }
     }
 
     fn ublk() -> Ublk {

@@ -6,7 +6,8 @@
 //!    │       sd)
 //!    ├─ rank ─────────── effect         Mann-Whitney's U; Cliff's delta
 //!    ├─ bootstrap                       intervals of any statistic
-//!    └─ placement                       variance within and between placements
+//!    ├─ placement                       variance within and between placements
+//!    └─ sequential                      when to stop to repeat
 //! holm                                  p-values of a whole table
 //! table ─┬─ avg_std                     AVG=13.19 STD=0.40
 //!        └─ mmtests                     Amean     1        1.2727 (   0.00%)
@@ -29,6 +30,7 @@ pub mod holm;
 pub mod placement;
 pub mod rank;
 pub mod sample;
+pub mod sequential;
 mod special;
 pub mod table;
 pub mod welch;

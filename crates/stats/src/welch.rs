@@ -93,7 +93,8 @@ fn error_and_freedom(variance1: f64, n1: f64, variance2: f64, n2: f64) -> (f64, 
     (variance.sqrt(), 1.0 / inverse)
 }
 
-fn around(middle: f64, error: f64, freedom: f64, level: f64) -> Result<Interval> {
+/// Student's interval around an estimate with this standard error.
+pub(crate) fn around(middle: f64, error: f64, freedom: f64, level: f64) -> Result<Interval> {
     let outside = outside(level)?;
     let half = if error == 0.0 { 0.0 } else { t_quantile(1.0 - outside, freedom) * error };
     Ok(Interval { low: middle - half, high: middle + half })

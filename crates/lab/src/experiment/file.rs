@@ -14,6 +14,7 @@
 //!
 //! docs/run.md has the rest: published figures and what is expected of cells.
 
+use super::repeats::{LEAST_MIN, Repeats, Until};
 use super::rows::{Cells, Expect, Fitted, Published, float, metric, near, value};
 use super::workload::{Size, Value, Workload};
 use super::workloads::{WORKLOADS, find};
@@ -37,6 +38,9 @@ const NAMES: &[&str] = &[
     "parameters",
     "size",
     "repeats",
+    "repeats_most",
+    "precision_percent",
+    "placements",
     "seed",
     "metric",
     "noise_percent",
@@ -66,8 +70,8 @@ pub struct ExperimentFile {
     pub parameters: Vec<(&'static str, Vec<Value>)>,
     /// How long runs are.
     pub size: Size,
-    /// Runs of each cell.
-    pub repeats: u32,
+    /// How often each cell runs.
+    pub repeats: Repeats,
     /// From which the seed of each repeat is derived.
     pub seed: u64,
     /// The place of the main metric in [`Workload::metrics`].
@@ -112,7 +116,7 @@ impl ExperimentFile {
                 Some(value) => doc.word(value, "size", &Size::NAMES)?,
                 None => Size::default(),
             },
-            repeats: reader.number("repeats", 1..=REPEATS_MAX, 5)? as u32,
+            repeats: reader.repeats()?,
             seed: reader.number("seed", 0..=i64::MAX as u64, 1)?,
             metric: metric(table.get("metric"))?,
             noise_percent: match table.get("noise_percent") {
@@ -158,6 +162,31 @@ impl<'r, 'i> Reader<'r, 'i> {
 
     fn number(&self, name: &str, limits: std::ops::RangeInclusive<u64>, default: u64) -> Read<u64> {
         self.table.get(name).map_or(Ok(default), |value| self.doc.number(value, name, limits))
+    }
+
+    fn repeats(&self) -> Read<Repeats> {
+        let least = self.number("repeats", 1..=REPEATS_MAX, 5)? as u32;
+        let placements = self.number("placements", 1..=REPEATS_MAX, 1)? as u32;
+        let bad = |name: &str, what: String| Err(self.doc.bad(&self.table[name], what));
+        if placements > 1 && least < 2 {
+            return bad("placements", format!("placements = {placements}: expected repeats = 2 or more"));
+        }
+        let Some(value) = self.table.get("precision_percent") else {
+            return match self.table.contains_key("repeats_most") {
+                true => bad("repeats_most", "repeats_most: expected precision_percent beside it".into()),
+                false => Ok(Repeats { least, placements, until: None }),
+            };
+        };
+        let percent = float(&self.doc, value, "precision_percent", 0.01..=100.0)?;
+        let most = self.number("repeats_most", 1..=REPEATS_MAX, u64::from(least) * 8)? as u32;
+        if least < LEAST_MIN {
+            let expected = format!("expected repeats = {LEAST_MIN} or more");
+            return bad("precision_percent", format!("precision_percent = {percent}: {expected}"));
+        }
+        if most < least {
+            return bad("repeats_most", format!("repeats_most = {most}: expected repeats, {least}, or more"));
+        }
+        Ok(Repeats { least, placements, until: Some(Until { percent, most }) })
     }
 
     /// A list of different texts.

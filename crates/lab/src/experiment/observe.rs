@@ -21,7 +21,7 @@ fn observe(
     recorder: &Recorder,
 ) -> std::result::Result<Observed, Failed> {
     let seed = plan.seed_of(0);
-    let setup = experiment.setup(&plan.cells[cell], seed);
+    let setup = plan.setup(experiment, &plan.cells[cell], 0);
     let values = &plan.cells[cell].values;
     let workload = experiment.file.workload;
     let run = catch_unwind(AssertUnwindSafe(|| (workload.observe)(&setup, values, seed, recorder)));

@@ -1,9 +1,11 @@
 //! Which cells an experiment has, and what identifies their results.
 
 use super::file::ExperimentFile;
+use super::folder::Runs;
+use super::repeats::Repeats;
 use super::rows::Select;
 use super::source::Experiment;
-use super::workload::{Draws, Estimate, Size, Value, Values};
+use super::workload::{Draws, Estimate, Metric, Size, Value, Values};
 use serde_json::{Value as Json, json};
 use sha2::{Digest, Sha256};
 use slablab_machines::Source;
@@ -21,7 +23,7 @@ const CELLS_MAX: usize = 1_000_000;
 pub struct Change {
     /// Another size.
     pub size: Option<Size>,
-    /// Another number of repeats.
+    /// Another number of repeats of each placement: so many, whatever their interval.
     pub repeats: Option<u32>,
     /// Another seed.
     pub seed: Option<u64>,
@@ -86,7 +88,7 @@ pub struct Plan {
     /// How long runs are.
     pub size: Size,
     /// Runs of each cell whose costs are as given; a cell with other costs runs once.
-    pub repeats: u32,
+    pub repeats: Repeats,
     /// The seed.
     pub seed: u64,
     /// Whether cells with other costs are there.
@@ -122,7 +124,10 @@ impl Plan {
         }
         let mut plan = Plan {
             size,
-            repeats: change.repeats.unwrap_or(file.repeats),
+            repeats: match change.repeats {
+                Some(least) => Repeats { least, until: None, ..file.repeats },
+                None => file.repeats,
+            },
             seed: change.seed.unwrap_or(file.seed),
             sensitivity: change.sensitivity,
             cells,
@@ -142,14 +147,35 @@ impl Plan {
         experiment.scaled().into_iter().flat_map(of).collect()
     }
 
-    /// How often a cell runs.
+    /// How often a cell runs at least.
     pub fn runs(&self, cell: &Cell) -> u32 {
-        if cell.scaled == Scaled::Nothing { self.repeats } else { 1 }
+        if cell.scaled == Scaled::Nothing { self.repeats.least() } else { 1 }
     }
 
-    /// The seed of a repeat. All cells share it: the repeats of two cells are alike in what is drawn.
-    pub fn seed_of(&self, repeat: u32) -> u64 {
-        Draws(self.seed).next() ^ Draws(u64::from(repeat)).next()
+    /// How often a cell runs at most.
+    pub fn runs_most(&self, cell: &Cell) -> u32 {
+        if cell.scaled == Scaled::Nothing { self.repeats.most() } else { 1 }
+    }
+
+    /// How many runs a cell needs in all, after these; `None` if it has enough.
+    pub(super) fn next(&self, cell: &Cell, runs: &Runs, metric: &Metric) -> Option<u32> {
+        if cell.scaled == Scaled::Nothing { self.repeats.next(runs, metric) } else { None }
+    }
+
+    /// The seed of a run. All cells share it: the runs of two cells are alike in what is drawn.
+    pub fn seed_of(&self, run: u32) -> u64 {
+        Draws(self.seed).next() ^ Draws(u64::from(run)).next()
+    }
+
+    /// The seed of a run's placement; `None` if there is one placement.
+    fn placement_of(&self, run: u32) -> Option<u64> {
+        let number = u64::from(run % self.repeats.placements);
+        (self.repeats.placements > 1).then(|| Draws(!self.seed).next() ^ Draws(!number).next())
+    }
+
+    /// The machine and engine of a run of a cell.
+    pub fn setup(&self, experiment: &Experiment, cell: &Cell, run: u32) -> Setup {
+        Setup { placement: self.placement_of(run), ..experiment.setup(cell, self.seed_of(run)) }
     }
 
     /// What all runs need of the host: time of one core, and the memory of the largest run.
@@ -158,7 +184,8 @@ impl Plan {
         for cell in &self.cells {
             let spec = &experiment.machines[cell.machine].machine.spec;
             let each = (experiment.file.workload.estimate)(spec, &cell.values);
-            sum.host_ns = sum.host_ns.saturating_add(each.host_ns.saturating_mul(self.runs(cell).into()));
+            sum.host_ns =
+                sum.host_ns.saturating_add(each.host_ns.saturating_mul(self.runs_most(cell).into()));
             sum.host_bytes = sum.host_bytes.max(each.host_bytes);
         }
         sum
@@ -166,15 +193,17 @@ impl Plan {
 
     /// What a folder keeps of the plan.
     pub fn json(&self, program: &str, keys: &[String]) -> Json {
-        json!({
+        let mut plan = json!({
             "schema": "slablab.plan.1",
             "program": program,
             "size": self.size.name(),
-            "repeats": self.repeats,
+            "repeats": self.repeats.least,
             "seed": self.seed,
             "sensitivity": self.sensitivity,
             "cells": keys,
-        })
+        });
+        self.repeats.add_to(&mut plan);
+        plan
     }
 
     /// The plan that [`Plan::json`] wrote, as a change of its experiment; and the program.
@@ -182,17 +211,21 @@ impl Plan {
         let size = json["size"].as_str()?;
         let change = Change {
             size: Size::NAMES.iter().find(|(name, _)| *name == size).map(|(_, size)| *size),
-            repeats: u32::try_from(json["repeats"].as_u64()?).ok(),
+            // With a precision the file says how often.
+            repeats: match json.get("precision_percent") {
+                Some(_) => None,
+                None => Some(u32::try_from(json["repeats"].as_u64()?).ok()?),
+            },
             seed: json["seed"].as_u64(),
             sensitivity: json["sensitivity"].as_bool()?,
         };
-        (change.size.is_some() && change.repeats.is_some() && change.seed.is_some())
+        (change.size.is_some() && change.seed.is_some())
             .then(|| Some((change, json["program"].as_str()?.to_string())))?
     }
 
     /// What identifies the results of a cell: equal keys have equal results.
     pub fn key(&self, experiment: &Experiment, cell: &Cell, program: &str) -> String {
-        let identity = json!({
+        let mut identity = json!({
             "program": program,
             "workload": experiment.file.workload.name,
             "machine": experiment.machines[cell.machine].text,
@@ -202,6 +235,14 @@ impl Plan {
             "seed": self.seed,
             "runs": self.runs(cell),
         });
+        if cell.scaled == Scaled::Nothing {
+            self.repeats.add_to(&mut identity);
+        } else if self.repeats.placements > 1 {
+            identity["placements"] = self.repeats.placements.into();
+        }
+        if self.repeats.until.is_some() {
+            identity["metric"] = experiment.file.workload.metrics[experiment.file.metric].name.into();
+        }
         let digest = Sha256::digest(identity.to_string().as_bytes());
         digest[..16].iter().fold(String::new(), |mut text, byte| {
             write!(text, "{byte:02x}").expect("a string");
@@ -306,7 +347,7 @@ impl Experiment {
         let mut spec = machine.spec.clone();
         spec.seed = seed;
         let hardware = Hardware { costs: self.costs(cell), ..machine.hardware.clone() };
-        Setup { spec, hardware, preset: self.file.engines[cell.engine].1 }
+        Setup { spec, hardware, preset: self.file.engines[cell.engine].1, placement: None }
     }
 
     fn costs(&self, cell: &Cell) -> Costs {

@@ -4,8 +4,9 @@ use super::folder::Runs;
 use super::plan::{Cell, Plan, Scaled};
 use super::source::Experiment;
 use super::workload::{Metric, Value};
-use slablab_stats::Sample;
+use slablab_stats::placement::Parts;
 use slablab_stats::table::{Better, Cell as Measured, Row, Table};
+use slablab_stats::{Interval, Sample, sequential};
 
 /// What an experiment gave.
 #[derive(Clone)]
@@ -23,18 +24,48 @@ pub struct Results {
 }
 
 impl Results {
-    /// A number of a cell over its runs; `None` if a run failed or the cell is another part's.
-    pub fn sample(&self, cell: usize, metric: &Metric) -> Option<Sample> {
+    /// A number of a cell in the order of its runs; `None` if a run failed or the cell is another part's.
+    fn values(&self, cell: usize, metric: &Metric) -> Option<Vec<f64>> {
         let runs = self.runs[cell].as_ref()?;
         let numbers = runs.iter().map(|run| Some(*run.as_ref().ok()?.metrics.get(metric.name)? as f64));
-        Sample::new(numbers.collect::<Option<Vec<f64>>>()?).ok()
+        numbers.collect()
+    }
+
+    /// A number of a cell over its runs; `None` if a run failed or the cell is another part's.
+    pub fn sample(&self, cell: usize, metric: &Metric) -> Option<Sample> {
+        Sample::new(self.values(cell, metric)?).ok()
+    }
+
+    /// The independent values of a cell, for tests and intervals: those of [`Results::sample`], or with
+    /// several placements the mean of each.
+    pub fn independent(&self, cell: usize, metric: &Metric) -> Option<Sample> {
+        match self.plan.cells[cell].scaled {
+            Scaled::Nothing => self.plan.repeats.means(&self.values(cell, metric)?).ok(),
+            _ => self.sample(cell, metric),
+        }
+    }
+
+    /// The variance of a number within and between placements; `None` with one placement.
+    pub fn parts(&self, cell: usize, metric: &Metric) -> Option<Parts> {
+        match self.plan.cells[cell].scaled {
+            Scaled::Nothing => self.plan.repeats.parts(&self.values(cell, metric)?),
+            _ => None,
+        }
+    }
+
+    /// The 95 % interval of a number's mean: a bootstrap interval over the repeats, with several placements
+    /// Student's interval over their means. `None` with one value.
+    pub fn interval(&self, cell: usize, metric: &Metric) -> Option<Interval> {
+        let sample = self.independent(cell, metric)?;
+        match self.plan.repeats.placements {
+            1 => super::summary::mean_interval(&sample),
+            _ => sequential::mean_interval(&sample.moments()).ok(),
+        }
     }
 
     /// A number of a cell over its runs, in the unit of tables.
     pub fn shown(&self, cell: usize, metric: &Metric) -> Option<Sample> {
-        let sample = self.sample(cell, metric)?;
-        let values: Vec<f64> = sample.values().iter().map(|value| value / metric.per_unit).collect();
-        Sample::new(values).ok()
+        Some(in_unit(&self.sample(cell, metric)?, metric))
     }
 
     /// Why a cell has no numbers.
@@ -54,6 +85,8 @@ impl Results {
 
     /// The table of a metric: a row for each machine and combination of parameters, a column for each engine.
     ///
+    /// With several placements a value is the mean of one.
+    ///
     /// # Panics
     /// Never: each row has a cell for each engine.
     pub fn table(&self, metric: &Metric) -> Table {
@@ -61,8 +94,8 @@ impl Results {
         let plain = self.plain().count();
         let mut table = Table::new(self.experiment.file.engines.iter().map(|(engine, _)| engine.clone()));
         for first in (0..plain).step_by(engines) {
-            let measured = |cell: usize| match self.shown(cell, metric) {
-                Some(sample) => Measured::Runs(sample),
+            let measured = |cell: usize| match self.independent(cell, metric) {
+                Some(sample) => Measured::Runs(in_unit(&sample, metric)),
                 None => Measured::Nothing(self.reason(cell)),
             };
             let row = Row {
@@ -100,6 +133,12 @@ impl Results {
         let shown = |(name, value): (&&str, &Value)| format!("{name}={value}");
         cell.values.0.iter().filter(|(name, _)| swept(name)).map(shown).collect()
     }
+}
+
+/// A sample in the unit of tables.
+fn in_unit(sample: &Sample, metric: &Metric) -> Sample {
+    let values: Vec<f64> = sample.values().iter().map(|value| value / metric.per_unit).collect();
+    Sample::new(values).expect("a unit is a finite number above 0")
 }
 
 /// The key of each cell.

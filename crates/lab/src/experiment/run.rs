@@ -195,14 +195,15 @@ struct Work<'a> {
     /// The cells, in the plan's order.
     todo: &'a [usize],
     cells: Vec<Open>,
-    /// Estimated nanoseconds of all runs.
-    whole: u64,
+    /// Estimated nanoseconds of all runs that are known to be needed.
+    whole: AtomicU64,
     done: AtomicU64,
 }
 
 /// A cell whose runs are not all done.
 struct Open {
     left: AtomicUsize,
+    /// As many as the cell is known to need.
     runs: Mutex<Vec<Option<std::result::Result<super::workload::Sample, Failed>>>>,
     /// Estimated nanoseconds of one run.
     each: u64,
@@ -227,19 +228,22 @@ impl<'a> Work<'a> {
             }
         };
         let cells: Vec<Open> = todo.iter().map(open).collect();
-        let whole = cells.iter().map(|cell| cell.each * cell.left.load(Ordering::Relaxed) as u64).sum();
+        let whole: u64 = cells.iter().map(|cell| cell.each * cell.left.load(Ordering::Relaxed) as u64).sum();
+        let whole = AtomicU64::new(whole);
         Work { experiment, plan, folder, keys, todo, cells, whole, done: AtomicU64::new(0) }
     }
 
-    /// Runs all of it. Which thread runs what does not matter: each run has its own machine and seed.
+    /// Runs all of it. Which thread runs what does not matter: each run has its own machine and seed, and a
+    /// cell's own runs alone decide whether it needs more.
     fn all(self, progress: &(dyn Fn(u64, u64) + Sync)) -> Result<Vec<Runs>> {
-        let runs = |open: usize| {
-            let count = self.cells[open].left.load(Ordering::Relaxed) as u32;
-            (0..count).map(move |repeat| (open, repeat))
-        };
-        let each: Vec<(usize, u32)> = (0..self.cells.len()).flat_map(runs).collect();
-        // One run at a time of each thread: runs differ in length, and finished cells are to be kept early.
-        each.par_iter().with_max_len(1).try_for_each(|(open, repeat)| self.one(*open, *repeat, progress))?;
+        loop {
+            let each = self.missing();
+            if each.is_empty() {
+                break;
+            }
+            // One run at a time of each thread: runs differ in length, and finished cells are kept early.
+            each.par_iter().with_max_len(1).try_for_each(|(open, run)| self.one(*open, *run, progress))?;
+        }
         let finished = |open: Open| {
             let runs = open.runs.into_inner().expect("no run panics while it is kept");
             runs.into_iter().map(|run| run.expect("every run is done")).collect()
@@ -247,25 +251,49 @@ impl<'a> Work<'a> {
         Ok(self.cells.into_iter().map(finished).collect())
     }
 
-    fn one(&self, open: usize, repeat: u32, progress: &(dyn Fn(u64, u64) + Sync)) -> Result<()> {
-        let at = self.todo[open];
-        let (cell, open) = (&self.plan.cells[at], &self.cells[open]);
-        let seed = self.plan.seed_of(repeat);
-        let setup = self.experiment.setup(cell, seed);
-        let workload = self.experiment.file.workload;
-        let run = catch_unwind(AssertUnwindSafe(|| workload.run(&setup, &cell.values, seed)));
-        let run = run.unwrap_or_else(|panic| Err(broken(&*panic)));
-        open.runs.lock().expect("no run panics while it is kept")[repeat as usize] = Some(run);
-        let done = self.done.fetch_add(open.each, Ordering::Relaxed) + open.each;
-        progress(done, self.whole);
-        if open.left.fetch_sub(1, Ordering::AcqRel) == 1
-            && let Some(folder) = self.folder
-        {
+    /// The runs that are known to be needed and not done: the cell's place, and the run's in the cell.
+    fn missing(&self) -> Vec<(usize, u32)> {
+        let of = |(at, open): (usize, &Open)| {
             let runs = open.runs.lock().expect("no run panics while it is kept");
-            let runs = runs.iter().map(|run| run.clone().expect("every run is done")).collect();
-            folder.keep(&self.keys[at], &runs)?;
+            let missing = runs.iter().enumerate().filter(|(_, run)| run.is_none());
+            missing.map(|(run, _)| (at, run as u32)).collect::<Vec<_>>()
+        };
+        self.cells.iter().enumerate().flat_map(of).collect()
+    }
+
+    fn one(&self, at: usize, run: u32, progress: &(dyn Fn(u64, u64) + Sync)) -> Result<()> {
+        let (cell, open) = (&self.plan.cells[self.todo[at]], &self.cells[at]);
+        let setup = self.plan.setup(self.experiment, cell, run);
+        let workload = self.experiment.file.workload;
+        let seed = self.plan.seed_of(run);
+        let ran = catch_unwind(AssertUnwindSafe(|| workload.run(&setup, &cell.values, seed)));
+        let ran = ran.unwrap_or_else(|panic| Err(broken(&*panic)));
+        open.runs.lock().expect("no run panics while it is kept")[run as usize] = Some(ran);
+        let done = self.done.fetch_add(open.each, Ordering::Relaxed) + open.each;
+        progress(done, self.whole.load(Ordering::Relaxed));
+        match open.left.fetch_sub(1, Ordering::AcqRel) {
+            1 => self.looked_at(at),
+            _ => Ok(()),
         }
-        Ok(())
+    }
+
+    /// The last of the runs that a cell was known to need is done: it is kept, or needs more.
+    fn looked_at(&self, at: usize) -> Result<()> {
+        let (cell, open) = (&self.plan.cells[self.todo[at]], &self.cells[at]);
+        let file = &self.experiment.file;
+        let mut all = open.runs.lock().expect("no run panics while it is kept");
+        let runs: Runs = all.iter().map(|run| run.clone().expect("every run is done")).collect();
+        if let Some(wanted) = self.plan.next(cell, &runs, &file.workload.metrics[file.metric]) {
+            let more = wanted as usize - runs.len();
+            all.resize(wanted as usize, None);
+            open.left.store(more, Ordering::Release);
+            self.whole.fetch_add(open.each * more as u64, Ordering::Relaxed);
+            return Ok(());
+        }
+        match self.folder {
+            Some(folder) => folder.keep(&self.keys[self.todo[at]], &runs),
+            None => Ok(()),
+        }
     }
 }
 

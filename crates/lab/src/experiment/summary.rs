@@ -115,7 +115,7 @@ pub fn summary(results: &Results) -> Json {
         let runs = results.runs[at].as_ref()?;
         let [machine, engine, _, costs] = texts(results, cell);
         let metrics = results.experiment.file.workload.metrics.iter();
-        let of = |metric: &Metric| Some((metric.name.to_string(), statistics(&results.sample(at, metric)?)));
+        let of = |metric: &Metric| Some((metric.name.to_string(), statistics(results, at, metric)?));
         let metrics: Map<String, Json> = metrics.filter_map(of).collect();
         let failed: Vec<Json> = runs.iter().filter_map(|run| run.as_ref().err()).map(failed_json).collect();
         Some(json!({
@@ -130,17 +130,19 @@ pub fn summary(results: &Results) -> Json {
         }))
     });
     let file = &results.experiment.file;
-    json!({
+    let mut document = json!({
         "schema": "slablab.experiment.1",
         "name": file.name,
         "title": file.title,
         "workload": file.workload.name,
         "size": results.plan.size.name(),
-        "repeats": results.plan.repeats,
+        "repeats": results.plan.repeats.least,
         "seed": results.plan.seed,
         "metric": file.workload.metrics[file.metric].name,
         "cells": cells.collect::<Vec<_>>(),
-    })
+    });
+    results.plan.repeats.add_to(&mut document);
+    document
 }
 
 /// The 95 % interval of the mean of two or more repeats.
@@ -151,14 +153,15 @@ pub(crate) fn mean_interval(sample: &Sample) -> Option<Interval> {
 }
 
 /// The statistics of one number over the repeats. Two or more have an interval of the mean.
-fn statistics(sample: &Sample) -> Json {
+fn statistics(results: &Results, at: usize, metric: &Metric) -> Option<Json> {
+    let sample = results.sample(at, metric)?;
     if sample.n() == 1 {
-        return json!({ "n": 1, "mean": sample.mean() });
+        return Some(json!({ "n": 1, "mean": sample.mean() }));
     }
-    let interval = mean_interval(sample);
+    let interval = results.interval(at, metric);
     let ends = interval.map_or([Json::Null, Json::Null], |ends| [json!(ends.low), json!(ends.high)]);
     let [low, high] = ends;
-    json!({
+    let mut found = json!({
         "n": sample.n(),
         "mean": sample.mean(),
         "sd": sample.sd(),
@@ -167,7 +170,16 @@ fn statistics(sample: &Sample) -> Json {
         "max": sample.max(),
         "mean_low_95": low,
         "mean_high_95": high,
-    })
+    });
+    if let Some(parts) = results.parts(at, metric) {
+        found["placements"] = json!({
+            "sd_within": parts.within.sqrt(),
+            "sd_between": parts.between.sqrt(),
+            "share_between": parts.share_between(),
+            "p": parts.p,
+        });
+    }
+    Some(found)
 }
 
 impl Results {

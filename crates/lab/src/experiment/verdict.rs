@@ -144,7 +144,7 @@ fn alike(expect: &Expect, base: &Cell, other: &Cell) -> bool {
 
 fn compared(results: &Results, expect: &Expect, base: usize, other: usize) -> Compared {
     let metric = &results.experiment.file.workload.metrics[expect.metric];
-    let sample = |cell: usize| results.sample(cell, metric);
+    let sample = |cell: usize| results.independent(cell, metric);
     let mean = |cell: usize| sample(cell).map(|sample| sample.mean());
     let ratio = |base: usize, other: usize| {
         mean(base).zip(mean(other)).filter(|(base, _)| *base > 0.0).map(|(base, other)| other / base)

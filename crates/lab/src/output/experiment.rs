@@ -4,6 +4,7 @@ use super::comparison::{
     comparison_avg_std, comparison_json, comparison_markdown, comparison_mmtests, comparison_table,
 };
 use crate::experiment::plan::{Cell, Plan};
+use crate::experiment::repeats::Until;
 use crate::experiment::results::Results;
 use crate::experiment::source::{Experiment, INSTALLED};
 use crate::experiment::summary::summary;
@@ -15,6 +16,7 @@ use slablab_report::html::Cell as Shown;
 use slablab_report::text;
 use slablab_sim::era::Era;
 use slablab_slabs::Release;
+use slablab_stats::sequential::half_width_percent;
 use slablab_stats::table::Rules;
 use slablab_stats::table::avg_std::Digits;
 use slablab_stats::table::mmtests::Options;
@@ -33,6 +35,10 @@ pub fn experiment_table(results: &Results, wrap: Option<usize>) -> String {
     out += &comparison_table(&results.table(metric), Rules::default(), Some(width));
     out += "\nall metrics, means over the repeats\n";
     out += &cells(results).print_within(width);
+    out += &placements(results, metric).map_or(String::new(), |(head, table)| {
+        format!("\n{}{}", text::wrapped_within(width, &head, "", ""), table.print_within(width))
+    });
+    out += &unmet(results, metric).map_or(String::new(), |line| text::wrapped_within(width, &line, "\n", ""));
     out += &failures(results);
     out
 }
@@ -41,7 +47,9 @@ pub fn experiment_table(results: &Results, wrap: Option<usize>) -> String {
 pub fn experiment_markdown(results: &Results) -> String {
     let metric = main_metric(results);
     let table = comparison_markdown(&results.table(metric), Rules::default());
-    format!("{}{}\n\n{table}\n{}", head(results), metric_line(metric), cells(results).markdown())
+    let placements = placements(results, metric)
+        .map_or(String::new(), |(head, table)| format!("\n{head}\n\n{}", table.markdown()));
+    format!("{}{}\n\n{table}\n{}{placements}", head(results), metric_line(metric), cells(results).markdown())
 }
 
 /// The main metric as mmtests prints it.
@@ -107,12 +115,12 @@ pub(super) fn head(results: &Results) -> String {
     let (file, plan) = (&results.experiment.file, &results.plan);
     let cells = results.plain().count();
     format!(
-        "{}: {}\n{} cells of {}, {} runs each, size {}, seed {}\n\n",
+        "{}: {}\n{} cells of {}, {}, size {}, seed {}\n\n",
         file.name,
         file.title,
         cells,
         file.workload.name,
-        plan.repeats,
+        plan.repeats.words(),
         plan.size.name(),
         plan.seed
     )
@@ -136,6 +144,47 @@ fn cells(results: &Results) -> text::Table {
         table.row(std::iter::once(format!("{label} {engine}")).chain(numbers));
     }
     table
+}
+
+/// How the main metric scatters within and between placements; `None` with one placement.
+pub(super) fn placements(results: &Results, metric: &Metric) -> Option<(String, text::Table)> {
+    let heads = ["", "mean", "sd within", "sd between", "between, % of the variance", "p"];
+    let mut table = text::Table::new(heads).numbers(1..6);
+    let mut parts = results.plain().filter_map(|(at, cell)| Some((at, cell, results.parts(at, metric)?)));
+    let first = parts.next()?;
+    for (at, cell, parts) in std::iter::once(first).chain(parts) {
+        let number = |value: f64| format!("{:.*}", metric.decimals + 1, value / metric.per_unit);
+        let engine = &results.experiment.file.engines[cell.engine].0;
+        table.row([
+            format!("{} {engine}", results.label(at)),
+            number(results.sample(at, metric)?.mean()),
+            number(parts.within.sqrt()),
+            number(parts.between.sqrt()),
+            format!("{:.0}", parts.share_between() * 100.0),
+            format!("{:.3}", parts.p),
+        ]);
+    }
+    let head = format!(
+        "{} in {} within and between placements; p: of such means of placements, or means further apart, if \
+         placements make no difference",
+        metric.name, metric.unit
+    );
+    Some((head, table))
+}
+
+/// The cells that ended before their interval was narrow enough; `None` without such cells.
+fn unmet(results: &Results, metric: &Metric) -> Option<String> {
+    let Until { percent, most } = results.plan.repeats.until?;
+    let wide = |at: usize| {
+        let half = half_width_percent(&results.independent(at, metric)?)?;
+        (half > percent).then_some(half)
+    };
+    let wide: Vec<f64> = results.plain().filter_map(|(at, _)| wide(at)).collect();
+    let widest = wide.iter().copied().reduce(f64::max)?;
+    Some(format!(
+        "{} cells ended at {most} repeats before their interval was {percent} % of the mean: up to {widest:.1} %\n",
+        wide.len()
+    ))
 }
 
 /// A metric's name without its unit.
@@ -181,13 +230,17 @@ pub fn experiment_description(experiment: &Experiment, plan: &Plan) -> String {
     out += &text::wrapped(&format!("machines: {}", machines.join(", ")), "", "  ");
     out += &text::wrapped(&format!("engines: {}", engines.join(", ")), "", "  ");
     let assumed = experiment.assumed().len();
-    let (cells, runs) = (plan.cells.len(), plan.cells.iter().map(|cell| plan.runs(cell) as u64).sum::<u64>());
+    let sum = |runs: fn(&Plan, &Cell) -> u32| -> u64 {
+        plan.cells.iter().map(|cell| u64::from(runs(plan, cell))).sum()
+    };
+    let (cells, runs, most) = (plan.cells.len(), sum(Plan::runs), sum(Plan::runs_most));
+    let runs = if runs == most { format!("{runs} runs") } else { format!("{runs} to {most} runs") };
     let estimate = plan.estimate(experiment);
     let seconds = estimate.host_ns as f64 / 1e9;
     let mib = estimate.host_bytes >> 20;
     out += &text::wrapped(
         &format!(
-            "{cells} cells, {runs} runs: about {seconds:.1} s of one core, {mib} MiB for each run at a time \
+            "{cells} cells, {runs}: about {seconds:.1} s of one core, {mib} MiB for each run at a time \
              (estimated); {assumed} costs of the machines are assumed"
         ),
         "",

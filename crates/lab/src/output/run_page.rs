@@ -2,7 +2,6 @@
 
 use crate::experiment::plan::Cell;
 use crate::experiment::results::Results;
-use crate::experiment::summary::mean_interval;
 use crate::experiment::workload::Metric;
 use slablab_model::Spent;
 use slablab_report::html::chart::{Axis, Bar, Group, Heat, Intervals, Point, Scale, Wholes};
@@ -22,10 +21,10 @@ pub fn experiment_page(results: &Results, profiles: &[Option<Profile>], command:
     let mut page = Page::new(&format!("{}: {}", file.name, file.title), command);
     let plan = &results.plan;
     page.lede(&format!(
-        "{} on modelled machines: {} cells, {} runs each. All times are predicted by the model.",
+        "{} on modelled machines: {} cells, {}. All times are predicted by the model.",
         file.workload.name,
         results.plain().count(),
-        plan.repeats
+        plan.repeats.words()
     ));
     page.facts([
         ("Machines", Shown::Count(results.experiment.machines.len() as u64)),
@@ -43,6 +42,7 @@ pub fn experiment_page(results: &Results, profiles: &[Option<Profile>], command:
         time_figure(results, &found, &mut page);
         heat_figures(results, &found, &mut page);
     }
+    placement_table(results, metric, &mut page);
     page.section("Every metric");
     page.table("Means over the repeats. The number of a cell is that of --cell.", &metrics_table(results));
     page.evidence(&evidence(results, found.is_empty()));
@@ -72,9 +72,8 @@ fn drawn(metric: &Metric) -> (Scale, f64) {
 fn metric_figure(results: &Results, metric: &Metric, page: &mut Page) {
     let (scale, factor) = drawn(metric);
     let point = |at: usize| {
-        let sample = results.sample(at, metric)?;
-        let mean = sample.mean();
-        let [low, high] = mean_interval(&sample).map_or([mean; 2], |ends| [ends.low, ends.high]);
+        let mean = results.sample(at, metric)?.mean();
+        let [low, high] = results.interval(at, metric).map_or([mean; 2], |ends| [ends.low, ends.high]);
         Some(Point { value: mean * factor, low: low * factor, high: high * factor })
     };
     let plain: Vec<usize> = results.plain().map(|(at, _)| at).collect();
@@ -167,6 +166,31 @@ fn heat_figures(results: &Results, found: &[(usize, &Profile)], page: &mut Page)
     if with_waits.len() > HEATS_MAX {
         page.note(&format!("{} more cells with shorter waits are left out.", with_waits.len() - HEATS_MAX));
     }
+}
+
+/// How much of the main metric's variance lies between placements; nothing with one placement.
+fn placement_table(results: &Results, metric: &Metric, page: &mut Page) {
+    let parts: Vec<_> =
+        results.plain().filter_map(|(at, _)| Some((at, results.parts(at, metric)?))).collect();
+    if parts.is_empty() {
+        return;
+    }
+    let number = |name: &str| Head::number(name).unit(metric.unit);
+    let heads = [number("mean"), number("sd within"), number("sd between")];
+    let names = [Head::number("cell"), Head::text("machine and engine")];
+    let mut table = Table::new(names.into_iter().chain(heads).chain([Head::number("between").unit("%")]));
+    for (at, parts) in parts {
+        let mean = results.sample(at, metric).map_or(f64::NAN, |sample| sample.mean());
+        let numbers = [mean, parts.within.sqrt(), parts.between.sqrt()];
+        let numbers = numbers.map(|value| Shown::Number(value / metric.per_unit, metric.decimals + 1));
+        let names = [Shown::Count(at as u64 + 1), Shown::Name(label(results, at))];
+        let share = Shown::Number(parts.share_between() * 100.0, 0);
+        table.row(names.into_iter().chain(numbers).chain([share]));
+    }
+    page.section("Within and between placements");
+    let caption = "Standard deviations of repeats of one placement and of the placements' means, and the part \
+                   of the variance between placements. A placement is what changes from boot to boot.";
+    page.table(caption, &table);
 }
 
 /// A row for each cell, a column for each metric.

@@ -34,7 +34,7 @@ other = { engine = "slub@7.1", pattern = "batch" }
 sign = "lower"
 "#;
 
-fn folder(name: &str) -> PathBuf {
+pub(crate) fn folder(name: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("experiment").join(name);
     let _ = fs::remove_dir_all(&path);
     fs::create_dir_all(&path).expect("a folder can be made");
@@ -48,7 +48,7 @@ fn written(name: &str, text: &str) -> PathBuf {
     path
 }
 
-fn options(program: &str, threads: usize) -> Options {
+pub(crate) fn options(program: &str, threads: usize) -> Options {
     Options { program: program.into(), threads: Some(threads), ..Options::default() }
 }
 
@@ -58,7 +58,7 @@ fn run_into(path: &Path, options: &Options) -> Result<Results> {
 }
 
 /// Every file of a folder of results but the one that says where and how long it ran.
-fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+pub(crate) fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     let mut folders = vec![folder.to_path_buf()];
     while let Some(next) = folders.pop() {

@@ -12,6 +12,7 @@ mod page_check;
 mod pages;
 mod published;
 mod real;
+mod repeats;
 mod replay;
 mod rounding;
 mod trace;

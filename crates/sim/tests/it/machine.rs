@@ -50,5 +50,5 @@ pub(crate) fn setup(preset: &str, cpus: u16, nodes: u16) -> Setup {
         costs: costs(),
     };
     let preset = Preset::parse(preset).unwrap_or_else(|error| panic!("{preset}: {error:?}"));
-    Setup { spec, hardware, preset }
+    Setup { spec, hardware, preset, placement: None }
 }
