@@ -17,14 +17,18 @@
 //! A failed open allocates and frees a filp too: the kernel takes it before it walks. Entries, once they
 //! exist, stay in the cache of entries: nothing is read from a disk. Cycles are assumed.
 
+mod content;
+
 use crate::era::Era;
 use crate::kernel::{Task, locks_of};
 use crate::locks::{EntryLock, FileTableLock, OpenFilesLock};
 use crate::objects::{Held, Object};
+use content::Content;
 use slablab_model::{Access, LockTimes, Timed};
 use slablab_platform::{Lock, Platform};
 use std::cell::RefCell;
-use std::rc::Rc;
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::{Rc, Weak};
 
 /// Cycles of a step of a walk, of an open, of a close, and of a `stat`, beside system call, allocator, locks
 /// and lines (assumed; an open and a close take about 1 us together on a CPU of 3 GHz, from memory).
@@ -67,6 +71,7 @@ pub struct Entry {
     inode: Option<Held>,
     lock: Guarded<EntryLock>,
     folder: Option<Rc<Entry>>,
+    content: Content,
 }
 
 impl Entry {
@@ -75,7 +80,7 @@ impl Entry {
         task.touch(&dentry, FILP, Access::Write);
         let inode = exists.then(|| task.alloc(Object::FileInode));
         inode.iter().for_each(|inode| task.touch(inode, INODE, Access::Write));
-        Rc::new(Entry { dentry, inode, lock: Lock::new(()), folder })
+        Rc::new(Entry { dentry, inode, lock: Lock::new(()), folder, content: Content::default() })
     }
 
     /// The root of a file system.
@@ -93,12 +98,13 @@ impl Entry {
         Entry::new(task, Some(self.clone()), false)
     }
 
-    /// Frees the entry and its inode, after a grace period. Nobody uses the entry any more.
+    /// Frees the entry and its inode, after a grace period, and its pages. No task uses the entry any more.
     ///
     /// # Panics
     /// If an open file or an entry of this folder is left.
     pub fn forget(self: Rc<Self>, task: &Task) {
         let entry = Rc::into_inner(self).expect("no open file and no other entry refers to the entry");
+        entry.content.free(task);
         entry.inode.into_iter().for_each(|inode| task.free_after_grace(inode));
         task.free_after_grace(entry.dentry);
     }
@@ -167,9 +173,10 @@ impl OpenFile {
     }
 }
 
-/// The list of all open files, and its lock. One for a run.
+/// The list of all open files with its lock, and the files with dirty pages. One for a run.
 pub struct Files {
     list: Guarded<OpenFilesLock>,
+    dirty: RefCell<VecDeque<Weak<Entry>>>,
 }
 
 /// The open files of a process, whose threads share them.
@@ -180,7 +187,7 @@ pub struct FileTable {
 
 impl Default for Files {
     fn default() -> Self {
-        Files { list: Lock::new(()) }
+        Files { list: Lock::new(()), dirty: RefCell::default() }
     }
 }
 
@@ -258,7 +265,7 @@ pub fn locks() -> Vec<(&'static str, LockTimes)> {
 
 /// The files of one folder that tasks made for themselves, by task number.
 #[derive(Default)]
-pub struct OwnFiles(RefCell<std::collections::BTreeMap<u32, Rc<Entry>>>);
+pub struct OwnFiles(RefCell<BTreeMap<u32, Rc<Entry>>>);
 
 impl OwnFiles {
     /// The file of this task, made in `folder` if it has none yet.

@@ -65,6 +65,8 @@ pub enum Object {
     BufferHead,
     /// A node of the page cache's tree.
     TreeNode,
+    /// A change of the file system that its journal holds together.
+    JournalHandle,
 }
 
 /// An allocated object.
@@ -166,6 +168,9 @@ pub const ROWS: &[Row] = &[
     row(Object::Name, "names_cache", 4_096, true, (2, 4, 0), OLD),
     row(Object::FileInode, "ext3_inode_cache", 760, false, (2, 4, 0), ASSUMED),
     row(Object::FileInode, "ext4_inode_cache", 1_128, false, (3, 0, 0), DUMP_6_18),
+    row(Object::JournalHandle, "journal_handle", 24, false, (2, 4, 0), OLD),
+    row(Object::JournalHandle, "jbd2_journal_handle", 48, false, (3, 0, 0), ASSUMED),
+    row(Object::BufferHead, "buffer_head", 104, false, (2, 4, 0), OLD),
     row(Object::FileSecurity, "lsm_file_cache", 24, false, (5, 1, 0), DUMP),
     row(Object::MapleNode, "maple_node", 256, true, (6, 1, 0), DUMP),
     row(Object::Bio, "bio", 128, true, (2, 4, 0), ASSUMED),
@@ -177,14 +182,13 @@ pub const ROWS: &[Row] = &[
     row(Object::ScsiCommand, "", GONE, false, (5, 0, 0), ASSUMED),
     row(Object::ScatterList, "sgpool-8", 256, true, (2, 4, 0), ASSUMED),
     row(Object::ScatterList, "", GONE, false, (5, 0, 0), ASSUMED),
-    row(Object::BufferHead, "buffer_head", 104, false, (2, 4, 0), OLD),
     row(Object::TreeNode, "radix_tree_node", 560, false, (2, 4, 0), ASSUMED),
     row(Object::TreeNode, "radix_tree_node", 584, false, (4, 20, 0), DUMP_6_18),
 ];
 
 impl Object {
     /// All kinds, in the order of their numbers.
-    pub const ALL: [Object; 27] = [
+    pub const ALL: [Object; 28] = [
         Object::SkBuff,
         Object::File,
         Object::Dentry,
@@ -212,6 +216,7 @@ impl Object {
         Object::ScatterList,
         Object::BufferHead,
         Object::TreeNode,
+        Object::JournalHandle,
     ];
 
     /// The object's row of an era; none if the era has no such object.

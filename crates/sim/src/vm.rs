@@ -248,9 +248,9 @@ fn free_contents(task: &Task, contents: Contents) {
 }
 
 impl AddressSpace {
-    /// The program touches the first `pages` pages of a mapping for the first time.
-    pub(crate) fn touch_first(&self, task: &Task, mapping: &Mapping, pages: u64) {
-        for page in 0..pages {
+    /// The program touches these pages of a mapping for the first time.
+    pub(crate) fn touch_first(&self, task: &Task, mapping: &Mapping, pages: std::ops::Range<u64>) {
+        for page in pages {
             self.fault(task, mapping, page);
             task.preemption_point();
         }

@@ -3,6 +3,7 @@
 //! | module | program |
 //! |---|---|
 //! | [`hackbench`] | groups of senders and receivers over sockets or pipes |
+//! | [`kbuild`] | make of a kernel: shells, compilers, their files |
 //! | [`netperf`] | a client and a server that pass datagrams |
 //! | [`repeat`] | what all programs share that repeat one operation in pinned tasks |
 //! | [`mmap1`], [`brk1`], [`page_fault1`] | will-it-scale: mappings, the heap's end, pages |
@@ -12,6 +13,7 @@
 pub mod aim9;
 pub mod brk1;
 pub mod hackbench;
+pub mod kbuild;
 pub mod mmap1;
 pub mod netperf;
 pub mod open_close;

@@ -147,6 +147,20 @@ impl Image {
         image
     }
 
+    /// Maps the heap: a mapping of `bytes` bytes that grows as [`Image::grow_heap`] says. Part of a system
+    /// call.
+    pub fn map_heap(&mut self, task: &Task, bytes: u64) {
+        let heap = self.space.map(task, bytes);
+        self.mappings.push(heap);
+    }
+
+    /// The heap, which was mapped last, grows, and the program touches these pages of it.
+    pub fn grow_heap(&self, task: &Task, pages: std::ops::Range<u64>) {
+        let heap = self.mappings.last().expect("the heap is mapped");
+        task.syscall(|| self.space.grow_heap(task));
+        self.space.touch_first(task, heap, pages);
+    }
+
     fn map(&mut self, task: &Task, count: u32) {
         /// Of each mapping; the program touches less (assumed).
         const BYTES: u64 = 128 << 10;
@@ -159,7 +173,7 @@ impl Image {
     fn first_faults(&self, task: &Task, shape: Shape) {
         self.space.file_faults(task, shape.file_faults);
         for mapping in self.mappings.iter().take(shape.written as usize) {
-            self.space.touch_first(task, mapping, shape.pages.into());
+            self.space.touch_first(task, mapping, 0..shape.pages.into());
         }
     }
 }

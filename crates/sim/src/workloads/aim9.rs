@@ -108,7 +108,7 @@ impl State {
         let image = process.image.borrow();
         let space = image.as_ref().expect("it has not ended").space();
         task.syscall(|| space.grow_heap(task));
-        process.heap.iter().for_each(|heap| space.touch_first(task, heap, pages));
+        process.heap.iter().for_each(|heap| space.touch_first(task, heap, 0..pages));
         task.syscall(|| space.shrink_heap(task, process.heap.as_ref()));
     }
 }

@@ -8,6 +8,7 @@ mod fair;
 mod files;
 mod goodness;
 mod hackbench;
+mod kbuild;
 mod kernel;
 mod machine;
 mod messages;
