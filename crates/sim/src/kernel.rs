@@ -44,7 +44,6 @@ pub use marks::Mark;
 pub(crate) use marks::locks_of;
 pub use task::Task;
 pub use waiting::{WaitQueue, Waiting};
-pub use watch::{CPUS, MEMORY};
 
 /// Later than every time.
 const NEVER: Ps = Ps::MAX;

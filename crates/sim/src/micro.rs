@@ -1,14 +1,14 @@
-//! What a microbenchmark would measure on a machine: pairs, batches, and frees on another CPU.
+//! What a microbenchmark would measure on a machine: pairs, batches, frees on another CPU, all CPUs at once.
 
-use crate::heap::{Heap, Kmalloc};
-use crate::paths::paths;
-use crate::placement::placed_heap;
+mod bench;
+
+use crate::profile::Profile;
+use crate::record::Recorder;
 use crate::tally::Failed;
-use slablab_model::{Addr, Hardware, MachineSpec, Ps, Timed, TimedMachine};
-use slablab_platform::{CpuId, Event, Gfp, Topology};
+use bench::Bench;
+use slablab_model::{Hardware, MachineSpec, Ps, Timed};
+use slablab_platform::CpuId;
 use slablab_slabs::Preset;
-use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
 use std::rc::Rc;
 
 /// A machine and the engine on it.
@@ -31,6 +31,8 @@ pub enum Pattern {
     Pair,
     /// So many objects are allocated, then all are freed, the first first.
     Batch(u32),
+    /// So many objects are allocated, then all are freed, in an order that is drawn for each batch.
+    Shuffled(u32),
     /// One CPU allocates and another frees; at most so many objects are between them. Each free touches
     /// nothing but what the engine touches: how the address gets to the other CPU is not charged.
     OneWay {
@@ -39,10 +41,54 @@ pub enum Pattern {
         /// Objects between the two.
         window: u32,
     },
+    /// The first `cpus` CPUs at once allocate `each` objects. When the last is done, each frees its own, the
+    /// first first.
+    Concurrent {
+        /// CPUs.
+        cpus: u16,
+        /// Objects of each CPU.
+        each: u32,
+    },
+}
+
+impl Pattern {
+    /// The CPUs that take part.
+    fn cpus(self) -> Vec<CpuId> {
+        match self {
+            Pattern::Pair | Pattern::Batch(_) | Pattern::Shuffled(_) => vec![CpuId(0)],
+            Pattern::OneWay { to, .. } => vec![CpuId(0), to],
+            Pattern::Concurrent { cpus, .. } => (0..cpus).map(CpuId).collect(),
+        }
+    }
+
+    /// Objects of the pattern before it begins again.
+    fn round(self) -> u64 {
+        match self {
+            Pattern::Pair | Pattern::OneWay { .. } => 1,
+            Pattern::Batch(batch) | Pattern::Shuffled(batch) => batch.into(),
+            Pattern::Concurrent { cpus, each } => u64::from(cpus) * u64::from(each),
+        }
+    }
+}
+
+/// What is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Load {
+    /// The pattern.
+    pub pattern: Pattern,
+    /// Bytes of an object.
+    pub bytes: u32,
+    /// 0: the objects are of kmalloc's class. Else they have a cache of their own, which asks for sheaves of
+    /// this capacity; only releases that let caches opt in give it what it asks for.
+    pub sheaf_capacity: u32,
+    /// Objects that are counted, in whole rounds of the pattern.
+    pub objects: u64,
+    /// Draws the order of shuffled frees.
+    pub seed: u64,
 }
 
 /// What was measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Measured {
     /// Objects allocated and freed.
     pub objects: u64,
@@ -50,189 +96,64 @@ pub struct Measured {
     pub cpu: Ps,
     /// Time from the start to the end, for each object.
     pub wall: Ps,
+    /// How long an allocation took, waits for locks included.
+    pub alloc: Ps,
+    /// How long a free took, waits for locks included.
+    pub free: Ps,
     /// Allocations that took the fast path, of 1,000.
     pub fast_allocs: u64,
     /// Frees that took the fast path, of 1,000.
     pub fast_frees: u64,
+    /// Where the time of the CPUs went.
+    pub profile: Profile,
 }
 
-/// Runs a pattern over objects of kmalloc's class of `bytes`: first once to warm up, then `objects` times.
+/// Objects of the warm-up, unless fewer are counted.
+const WARM_UP: u64 = 20_000;
+
+/// Runs a pattern: first once to warm up, then for the objects that count.
 ///
 /// # Errors
 /// A machine that cannot be modelled, or that has no memory for the pattern.
-pub fn measure(setup: &Setup, pattern: Pattern, bytes: u32, objects: u64) -> Result<Measured, Failed> {
-    let paths = paths(&setup.preset, &setup.hardware.costs);
-    let mut machine = TimedMachine::new(setup.spec.clone(), setup.hardware.clone(), paths)?;
-    machine.enter(|| {
-        let requests = Requests::new(placed_heap(&setup.preset, setup.placement, &[]), bytes);
-        run(&requests, pattern, objects.min(20_000))?;
-        let (start, spent, fast) = (Timed::latest(), spent(), requests.fast());
-        run(&requests, pattern, objects)?;
-        let fast_after = requests.fast();
+pub fn measure(setup: &Setup, load: &Load) -> Result<Measured, Failed> {
+    measure_recorded(setup, load, &Recorder::default())
+}
+
+/// Runs a pattern: first once to warm up, then for the objects that count, which is recorded: slow
+/// operations, waits for locks, memory of slabs.
+///
+/// # Errors
+/// A machine that cannot be modelled, or that has no memory for the pattern.
+pub fn measure_recorded(setup: &Setup, load: &Load, recorder: &Recorder) -> Result<Measured, Failed> {
+    let rounds = |objects: u64| objects.div_ceil(load.pattern.round()).max(1);
+    Bench::enter(setup, load, recorder, |bench: &Rc<Bench>| {
+        bench.run(load.pattern, rounds(load.objects.min(WARM_UP)))?;
+        bench.restart();
+        let now = || Profile::until(Timed::latest(), load.pattern.cpus());
+        let (start, fast) = (now(), bench.fast());
+        bench.run(load.pattern, rounds(load.objects))?;
+        let profile = now().since(&start);
+        let objects = rounds(load.objects) * load.pattern.round();
+        let fast_after = bench.fast();
         let of_all = |at: usize| (fast_after[at] - fast[at]) * 1000 / objects;
+        let [alloc, free] = bench.times().map(|time| time / objects);
         Ok(Measured {
             objects,
-            cpu: (self::spent() - spent) / objects,
-            wall: (Timed::latest() - start) / objects,
+            cpu: profile.spent.iter().flatten().sum::<Ps>() / objects,
+            wall: profile.elapsed / objects,
+            alloc,
+            free,
             fast_allocs: of_all(0),
             fast_frees: of_all(1),
+            profile,
         })
     })
-}
-
-/// Requests of one size, and how many were served.
-#[derive(Clone)]
-struct Requests {
-    heap: Rc<dyn Heap>,
-    bytes: u32,
-    counts: Rc<Counts>,
-}
-
-#[derive(Default)]
-struct Counts {
-    allocs: Cell<u64>,
-    frees: Cell<u64>,
-    failed: RefCell<Option<Failed>>,
-}
-
-impl Requests {
-    fn new(heap: Rc<dyn Heap>, bytes: u32) -> Requests {
-        Requests { heap, bytes, counts: Rc::default() }
-    }
-
-    /// An object. `None` without memory: then the caller ends, and so does the run.
-    #[inline]
-    fn alloc(&self) -> Option<Addr> {
-        let object = self.heap.alloc_bytes(self.bytes, Gfp::KERNEL, None);
-        match object {
-            Some(_) => self.counts.allocs.set(self.counts.allocs.get() + 1),
-            None => *self.counts.failed.borrow_mut() = Some(self.out_of_memory()),
-        }
-        object
-    }
-
-    #[inline]
-    fn free(&self, object: Addr) {
-        self.heap.free_bytes(self.bytes, object);
-        self.counts.frees.set(self.counts.frees.get() + 1);
-    }
-
-    /// Fast allocations and frees of the class so far.
-    fn fast(&self) -> [u64; 2] {
-        match self.heap.kmalloc(self.bytes) {
-            Kmalloc::Cache(cache) => {
-                [Event::AllocFastpath, Event::FreeFastpath].map(|event| self.heap.counted(cache, event))
-            }
-            Kmalloc::Pages(_) => [0; 2],
-        }
-    }
-
-    #[cold]
-    fn out_of_memory(&self) -> Failed {
-        let (allocs, frees) = (self.counts.allocs.get(), self.counts.frees.get());
-        let mut failed = Failed::out_of_memory(&*self.heap, allocs + frees);
-        if let (Failed::OutOfMemory { caches, .. }, Kmalloc::Pages(order)) =
-            (&mut failed, self.heap.kmalloc(self.bytes))
-        {
-            let live = allocs - frees;
-            caches.push((
-                format!("pages of order {order}"),
-                live,
-                live << (Timed::page_shift() + u32::from(order)),
-            ));
-        }
-        failed
-    }
-}
-
-/// Time that all CPUs spent so far.
-fn spent() -> Ps {
-    (0..Timed::cpus()).map(|cpu| Timed::spent(CpuId(cpu)).iter().sum::<Ps>()).sum()
-}
-
-fn run(requests: &Requests, pattern: Pattern, objects: u64) -> Result<(), Failed> {
-    let start = Timed::latest();
-    let own = requests.clone();
-    match pattern {
-        Pattern::Pair => drop(Timed::spawn(CpuId(0), start, move || {
-            for _ in 0..objects {
-                let Some(object) = own.alloc() else { return };
-                own.free(object);
-            }
-        })),
-        Pattern::Batch(batch) => drop(Timed::spawn(CpuId(0), start, move || {
-            let mut live = Vec::with_capacity(batch as usize);
-            for _ in 0..objects.div_ceil(batch as u64) {
-                for _ in 0..batch {
-                    let Some(object) = own.alloc() else { return };
-                    live.push(object);
-                }
-                live.drain(..).for_each(|object| own.free(object));
-            }
-        })),
-        Pattern::OneWay { to, window } => one_way(own, to, window, objects, start),
-    }
-    let parked = Timed::run();
-    if let Some(failed) = requests.counts.failed.borrow_mut().take() {
-        return Err(failed);
-    }
-    assert!(parked.is_empty(), "{} calls wait for ever", parked.len());
-    Ok(())
-}
-
-/// Objects on their way from one CPU to another.
-#[derive(Default)]
-struct Ring {
-    objects: RefCell<VecDeque<Addr>>,
-    /// The side that waits.
-    waiting: Cell<Option<slablab_model::CallId>>,
-}
-
-impl Ring {
-    /// Waits until the other side has done something.
-    fn wait(&self) {
-        self.waiting.set(Timed::current());
-        Timed::park();
-    }
-
-    fn wake(&self, cpu: CpuId) {
-        if let Some(call) = self.waiting.take() {
-            Timed::unpark(call, cpu, Timed::clock());
-        }
-    }
-}
-
-fn one_way(sender: Requests, to: CpuId, window: u32, objects: u64, start: Ps) {
-    let ring = Rc::new(Ring::default());
-    let (receiver, from) = (sender.clone(), ring.clone());
-    Timed::spawn(CpuId(0), start, move || {
-        for _ in 0..objects {
-            Timed::turn();
-            let Some(object) = sender.alloc() else { return };
-            while from.objects.borrow().len() >= window as usize {
-                from.wait();
-            }
-            from.objects.borrow_mut().push_back(object);
-            from.wake(to);
-        }
-    });
-    Timed::spawn(to, start, move || {
-        for _ in 0..objects {
-            Timed::turn();
-            while ring.objects.borrow().is_empty() {
-                ring.wait();
-            }
-            let object = ring.objects.borrow_mut().pop_front().expect("the ring has an object");
-            ring.wake(CpuId(0));
-            receiver.free(object);
-        }
-    });
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use slablab_model::{Costs, Handover};
+    use slablab_model::{Costs, Handover, Spent};
 
     /// A laptop-like machine of two CPUs.
     fn setup(preset: &str) -> Setup {
@@ -266,11 +187,17 @@ mod tests {
         }
     }
 
+    /// A run of kmalloc's class.
+    fn run(preset: &str, pattern: Pattern, bytes: u32, objects: u64) -> Measured {
+        let load = Load { pattern, bytes, sheaf_capacity: 0, objects, seed: 1 };
+        measure(&setup(preset), &load).expect("a machine")
+    }
+
     /// The pair that J. D. Brouer measured on a machine of 4 GHz: SLUB 42 to 47 cycles, SLAB 87.
     #[test]
     fn pairs_cost_what_was_measured() {
         let check = |preset: &str, cycles: std::ops::RangeInclusive<Ps>| {
-            let found = measure(&setup(preset), Pattern::Pair, 64, 10_000).expect("a machine");
+            let found = run(preset, Pattern::Pair, 64, 10_000);
             assert_eq!((found.fast_allocs, found.fast_frees), (1000, 1000), "{preset}");
             let found = found.cpu / 250;
             assert!(cycles.contains(&found), "{preset}: {found} cycles, expected {cycles:?}");
@@ -285,7 +212,7 @@ mod tests {
     #[test]
     fn frees_on_another_cpu_cost_more() {
         let check = |preset: &str, at_least: Ps| {
-            let cost = |pattern| measure(&setup(preset), pattern, 64, 20_000).expect("a machine").cpu;
+            let cost = |pattern| run(preset, pattern, 64, 20_000).cpu;
             let (here, there) = (cost(Pattern::Pair), cost(Pattern::OneWay { to: CpuId(1), window: 256 }));
             assert!(there >= here * at_least / 10, "{preset}: {here} ps here, {there} ps there");
         };
@@ -299,8 +226,61 @@ mod tests {
     /// The same run costs the same to the picosecond.
     #[test]
     fn a_measurement_repeats() {
-        let run = || measure(&setup("slub@6.1"), Pattern::OneWay { to: CpuId(1), window: 64 }, 192, 30_000);
-        assert_eq!(run().expect("a machine"), run().expect("a machine"));
+        let run = || run("slub@6.1", Pattern::OneWay { to: CpuId(1), window: 64 }, 192, 30_000);
+        assert_eq!(run(), run());
+    }
+
+    /// Allocations and frees are timed apart, and nothing else takes time: together they are the CPU time
+    /// and the waits for locks, whole rounds are counted, and a CPU that waits for the other is idle.
+    #[test]
+    fn times_of_allocations_and_frees_add_up() {
+        for pattern in [Pattern::Shuffled(300), Pattern::Concurrent { cpus: 2, each: 3_000 }] {
+            let found = run("slab@6.1", pattern, 1024, 1_000);
+            let whole: Ps = found.profile.spent.iter().flatten().sum();
+            let round = pattern.round();
+            assert_eq!(found.objects, 1_000u64.div_ceil(round) * round, "{pattern:?}");
+            assert!(whole / found.objects - (found.alloc + found.free) <= 2, "{pattern:?}: {found:?}");
+            let waits = found.profile.sum(Spent::LockWait);
+            assert_eq!(waits > 0, pattern.cpus().len() > 1, "{pattern:?}");
+        }
+    }
+
+    /// A sheaf that is flushed frees neighbours together. Freed in a shuffled order, they are in many slabs.
+    #[test]
+    fn sheaves_flush_neighbours_together() {
+        let of = |pattern| {
+            let load = Load { pattern, bytes: 64, sheaf_capacity: 32, objects: 20_000, seed: 1 };
+            measure(&setup("slub@6.18"), &load).expect("a machine").free
+        };
+        let (in_order, shuffled) = (of(Pattern::Batch(1_000)), of(Pattern::Shuffled(1_000)));
+        assert!(shuffled > in_order * 3 / 2, "{in_order} ps, {shuffled} ps");
+    }
+
+    /// A cache of 6.18 has sheaves if it asks for them; then a batch of their capacity is fast.
+    #[test]
+    fn a_cache_of_its_own_asks_for_sheaves() {
+        let fast = |preset: &str, sheaf_capacity| {
+            let load =
+                Load { pattern: Pattern::Batch(32), bytes: 256, sheaf_capacity, objects: 32_000, seed: 1 };
+            let found = measure(&setup(preset), &load).expect("a machine");
+            (found.fast_allocs == 1000, found.fast_frees == 1000)
+        };
+        assert_eq!(fast("slub@6.1", 32), fast("slub@6.1", 0));
+        assert_eq!(fast("slub@6.18", 0), (false, false));
+        assert_eq!(fast("slub@6.18", 32), (true, true));
+    }
+
+    /// Recording a run changes none of its numbers; slow operations and memory are in it.
+    #[test]
+    fn a_recording_changes_nothing() {
+        let load =
+            Load { pattern: Pattern::Batch(100), bytes: 64, sheaf_capacity: 0, objects: 2_000, seed: 1 };
+        let recorder = Recorder::new(crate::record::Limits::default());
+        let recorded = measure_recorded(&setup("slub@6.1"), &load, &recorder).expect("a machine");
+        assert_eq!(recorded, measure(&setup("slub@6.1"), &load).expect("a machine"));
+        let found = recorder.take();
+        assert!(found.names.iter().any(|name| name == "free_slowpath"), "{:?}", found.names);
+        assert!(!found.slices.is_empty() && !found.values.is_empty());
     }
 
     /// A machine without memory for the pattern has no figures, but a table of what holds its memory.
@@ -309,7 +289,8 @@ mod tests {
         let check = |pattern: Pattern, bytes: u32, cache: &str| {
             let mut setup = setup("slub@6.18");
             setup.spec = MachineSpec::uniform(2, 1, 4 << 20);
-            let failed = measure(&setup, pattern, bytes, 20_000).expect_err("4 MiB are full");
+            let load = Load { pattern, bytes, sheaf_capacity: 0, objects: 20_000, seed: 1 };
+            let failed = measure(&setup, &load).expect_err("4 MiB are full");
             let Failed::OutOfMemory { events, caches } = failed else { panic!("{failed}") };
             let (_, objects, held) = caches.iter().max_by_key(|cache| cache.2).expect("a cache");
             assert_eq!(caches.iter().max_by_key(|cache| cache.2).map(|cache| &*cache.0), Some(cache));
@@ -319,5 +300,6 @@ mod tests {
         check(Pattern::Batch(20_000), 1024, "kmalloc-1k");
         check(Pattern::OneWay { to: CpuId(1), window: 20_000 }, 4096, "kmalloc-4k");
         check(Pattern::Batch(20_000), 64 << 10, "pages of order 4");
+        check(Pattern::Concurrent { cpus: 2, each: 10_000 }, 1024, "kmalloc-1k");
     }
 }

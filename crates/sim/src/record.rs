@@ -107,6 +107,10 @@ pub struct Value {
     pub value: i64,
 }
 
+/// The group of tracks that have what each CPU runs.
+pub const CPUS: &str = "CPUs";
+/// The group of tracks that have memory.
+pub const MEMORY: &str = "Memory";
 /// The group of tracks that [`Recorder::watch_locks`] fills.
 pub const LOCK_WAITS: &str = "Lock waits";
 

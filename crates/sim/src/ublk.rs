@@ -15,12 +15,11 @@
 //! without slab objects.
 
 use crate::heap::{CacheNumber, Heap, Named};
-use crate::kernel::{CPUS, MEMORY};
 use crate::micro::Setup;
 use crate::paths::paths;
 use crate::placement::placed_heap;
 use crate::profile::Profile;
-use crate::record::{Holds, Recorder};
+use crate::record::{CPUS, Holds, MEMORY, Recorder};
 use crate::tally::Failed;
 use slablab_model::{Access, Addr, CallId, LockTimes, Ps, Spent, Timed, TimedMachine};
 use slablab_platform::{CpuId, Event, Gfp, Topology, rank};

@@ -2,16 +2,11 @@
 
 use super::Kernel;
 use crate::heap::CacheNumber;
-use crate::record::{Holds, NameId, Recorder, TrackId};
+use crate::record::{CPUS, Holds, MEMORY, NameId, Recorder, TrackId};
 use crate::sched::TaskId;
 use slablab_model::{Ps, Timed};
 use slablab_platform::{CpuId, Event, Topology};
 use std::cell::{Cell, RefCell};
-
-/// The group of tracks that have the tasks of each CPU.
-pub const CPUS: &str = "CPUs";
-/// The group of tracks that have memory.
-pub const MEMORY: &str = "Memory";
 
 /// A kernel's recorder that is on.
 pub(super) struct Watch {
