@@ -23,15 +23,18 @@ macro_rules! installed {
 }
 
 installed! {
+    "tigerton",
     "barcelona",
     "stoakley",
     "rx8640-clm100",
     "rx8640-clm0",
+    "i7-4790k",
     "arm224",
     "power16",
     "power160",
     "spr224",
     "turin512",
+    "ryzen5700",
     "numa8",
     "numa8-full",
     "laptop",
