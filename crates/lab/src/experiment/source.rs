@@ -31,9 +31,13 @@ installed! {
     "003-hackbench",
     "003-netperf",
     "2026",
+    "brouer",
     "cpu-partial",
+    "joonsoo-4.7",
     "micro",
+    "min-objects-2008",
     "orders-5.11",
+    "sheaves-micro",
 }
 
 /// An experiment with its machines.
