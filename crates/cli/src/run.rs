@@ -9,9 +9,9 @@ use slablab_lab::experiment::{
     Change, Experiment, Folder, Options, Plan, Results, Shard, Size, join, run as run_cells,
 };
 use slablab_lab::output::{
-    experiment_avg_std, experiment_csv, experiment_description, experiment_json, experiment_markdown,
-    experiment_mmtests, experiment_page, experiment_table, experiments_list, reproduce_csv, reproduce_json,
-    reproduce_markdown, reproduce_table, write_perfetto,
+    experiment_avg_std, experiment_csv, experiment_description, experiment_description_json, experiment_json,
+    experiment_markdown, experiment_mmtests, experiment_page, experiment_table, experiments_list,
+    reproduce_csv, reproduce_json, reproduce_markdown, reproduce_table, write_perfetto,
 };
 use slablab_report::json::document;
 use slablab_workloads::AtomicFile;
@@ -27,7 +27,7 @@ pub(crate) struct Args {
     /// Experiment: a file (TOML), or the name of one that comes with the program (--list)
     #[arg(required_unless_present = "list")]
     experiment: Option<PathBuf>,
-    /// Print what the experiment consists of, and run nothing
+    /// Print what the experiment consists of, and run nothing; with --format json as JSON
     #[arg(long)]
     describe: bool,
     /// List the experiments that come with the program
@@ -185,7 +185,12 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     let options = Options { shard: args.shard, ..args.how.options(experiment.file.repeats.least, false)? };
     if args.describe {
         let plan = Plan::new(&experiment, &options.change)?;
-        write_out(&experiment_description(&experiment, &plan), None)?;
+        let text = match args.look.format {
+            Format::Table => experiment_description(&experiment, &plan),
+            Format::Json => document(&experiment_description_json(&experiment, &plan)),
+            _ => return Err("--describe prints text or JSON: expected --format table or json".into()),
+        };
+        write_out(&text, None)?;
         return Ok(Done::Complete);
     }
     args.views.check(&experiment)?;

@@ -78,3 +78,14 @@ impl Rank for QueueLock {
     /// Locks outside of the allocators have no counter of their own; no simulated cache is debugged.
     const EVENT: Event = Event::LockDebug;
 }
+
+/// The lock of an address space.
+#[derive(Debug)]
+pub enum MmapLock {}
+
+impl Rank for MmapLock {
+    const LEVEL: u8 = 1;
+    const NAME: &'static str = "mm->mmap_lock";
+    /// Locks outside of the allocators have no counter of their own; no simulated cache is debugged.
+    const EVENT: Event = Event::LockDebug;
+}

@@ -1,6 +1,8 @@
 //! Where the time of a run went, by CPU and by lock.
 
-use crate::locks::{PipeMutex, QueueLock, ReceiveQueue, UdpReceiveQueue};
+use crate::locks::{
+    EntryLock, FileTableLock, MmapLock, OpenFilesLock, PipeMutex, QueueLock, ReceiveQueue, UdpReceiveQueue,
+};
 use slablab_model::{Ps, Spent, Timed};
 use slablab_platform::{CpuId, Rank, rank};
 
@@ -25,7 +27,7 @@ const fn waited<R: Rank>() -> Waited {
 }
 
 /// The ranks of all locks of a simulated kernel.
-const RANKS: [Waited; 12] = [
+const RANKS: &[Waited] = &[
     waited::<rank::Alien>(),
     waited::<rank::NodeList>(),
     waited::<rank::Heap>(),
@@ -38,6 +40,10 @@ const RANKS: [Waited; 12] = [
     waited::<PipeMutex>(),
     waited::<UdpReceiveQueue>(),
     waited::<QueueLock>(),
+    waited::<MmapLock>(),
+    waited::<FileTableLock>(),
+    waited::<OpenFilesLock>(),
+    waited::<EntryLock>(),
 ];
 
 /// The name of the locks of a level.

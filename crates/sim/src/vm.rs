@@ -9,8 +9,8 @@
 //! The tree, per store: until 6.0 a red-black tree inside the mappings, no objects. From 6.1 a maple tree: a
 //! new leaf is written, and the old one is freed after a grace period. Releases 6.1 to 6.4 first take nodes
 //! for the worst case and give back those that they do not need; from 6.5 they take the one node. A program
-//! can ask for more ([`AddressSpace::with_nodes`]), for trees whose leaves are full: until 6.17 they are taken
-//! one by one, from 6.18 in a prefilled sheaf. A single node never comes from a prefilled sheaf.
+//! can ask for more ([`AddressSpace::with_nodes`]), for trees whose leaves are full: until 6.17 they are
+//! taken one by one, from 6.18 in a prefilled sheaf. A single node never comes from a prefilled sheaf.
 //!
 //! A `vm_area_struct` is freed at once until 6.3 and from 6.15, between these after a grace period. Both
 //! caches ask for sheaves of 32 objects (docs/theory/sheaves.md 2); nodes that are freed after a grace
@@ -20,9 +20,10 @@
 
 use crate::era::Era;
 use crate::kernel::{Task, locks_of};
+use crate::locks::MmapLock;
 use crate::objects::{Held, Object};
 use slablab_model::{Access, LockTimes, Ps, Timed};
-use slablab_platform::{Event, Field, Frames, Lock, Platform, Rank, Topology};
+use slablab_platform::{Field, Frames, Lock, Platform, Topology};
 use std::cell::RefCell;
 
 /// Cycles of a map, of an unmap, and of a change of the heap's end, beside system call, allocator and lines.
@@ -33,17 +34,6 @@ const BRK: u64 = 900;
 const WORST_CASE: u32 = 7;
 /// Bytes of an entry of a page table.
 const ENTRY: u64 = 8;
-
-/// The lock of an address space.
-#[derive(Debug)]
-pub enum MmapLock {}
-
-impl Rank for MmapLock {
-    const LEVEL: u8 = 1;
-    const NAME: &'static str = "mm->mmap_lock";
-    /// Locks outside of the allocators have no counter of their own; no simulated cache is debugged.
-    const EVENT: Event = Event::LockDebug;
-}
 
 /// Nodes that a store into the tree of mappings allocates, if the program asks for `asked`; 0: the era's.
 pub fn nodes_per_store(era: Era, asked: u32) -> u32 {

@@ -44,6 +44,21 @@ fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 }
 
 #[test]
+fn a_description_is_text_or_a_document() {
+    check(
+        "run",
+        &["2026", "--describe"],
+        &["machines: numa8", "parameters", "queues = 16", "kernel objects of"],
+    );
+    let json = answered("run", &["2026", "--quick", "--describe", "--format", "json"]);
+    let json: serde_json::Value = serde_json::from_str(&json).expect("a document");
+    assert_eq!((&json["schema"], &json["size"]), (&"slablab.description.1".into(), &"quick".into()));
+    let output = common::slablab(&["run"], &["2026", "--describe", "--format", "csv"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("expected --format table or json"), "{}", text(&output.stderr));
+}
+
+#[test]
 fn an_experiment_has_the_tables_of_mails() {
     let quick = ["2026", "--quick"];
     let with = |more: &[&'static str]| [&quick[..], more].concat();

@@ -269,16 +269,20 @@ impl Plan {
     }
 }
 
-/// The values of a cell by their names.
-pub(crate) fn values_json(values: &Values) -> Json {
-    let json = |value: &Value| match value {
+/// A value of a parameter.
+pub(crate) fn value_json(value: &Value) -> Json {
+    match value {
         Value::Number(number) => json!(number),
         Value::Word(word) => json!(word),
-    };
+    }
+}
+
+/// The values of a cell by their names.
+pub(crate) fn values_json(values: &Values) -> Json {
     values
         .0
         .iter()
-        .map(|(name, value)| (name.to_string(), json(value)))
+        .map(|(name, value)| (name.to_string(), value_json(value)))
         .collect::<serde_json::Map<_, _>>()
         .into()
 }

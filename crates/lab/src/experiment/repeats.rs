@@ -65,7 +65,7 @@ impl Repeats {
     }
 
     /// Adds to a document what a file with one placement and no precision does not have.
-    pub(super) fn add_to(&self, document: &mut Json) {
+    pub(crate) fn add_to(&self, document: &mut Json) {
         if self.placements > 1 {
             document["placements"] = self.placements.into();
         }

@@ -8,6 +8,7 @@ use slablab_sim::record::Recorder;
 use slablab_sim::tally::Failed;
 use slablab_slabs::Release;
 use slablab_stats::table::Better;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -218,14 +219,14 @@ impl Metric {
 }
 
 /// Kernel objects that one operation of a workload allocates.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Object {
     /// The slab cache.
     pub cache: &'static str,
     /// Bytes of an object.
     pub bytes: u32,
     /// How many, and when.
-    pub per_operation: &'static str,
+    pub per_operation: Cow<'static, str>,
     /// The document or dump that says it, or `assumed`.
     pub source: &'static str,
 }

@@ -8,7 +8,7 @@ use crate::experiment::repeats::Until;
 use crate::experiment::results::Results;
 use crate::experiment::source::{Experiment, INSTALLED};
 use crate::experiment::summary::summary;
-use crate::experiment::workload::{Kind, Metric};
+use crate::experiment::workload::{Kind, Metric, Object};
 use crate::experiment::{ExperimentFile, Size};
 use serde_json::Value;
 use slablab_report::csv::Csv;
@@ -272,13 +272,9 @@ fn workload_description(file: &ExperimentFile, size: Size) -> String {
         };
         out += &text::wrapped(&format!("{limits}; source: {}", parameter.source), "    ", "    ");
     }
-    let mut releases: Vec<Release> = file.engines.iter().map(|(_, preset)| Era::of(preset).release).collect();
-    releases.sort();
-    releases.dedup();
-    for alike in releases.chunk_by(|one, other| (workload.objects)(*one) == (workload.objects)(*other)) {
-        let names: Vec<String> = alike.iter().map(ToString::to_string).collect();
+    for (names, objects) in alike_releases(file) {
         out += &text::wrapped(&format!("kernel objects of {}", names.join(", ")), "\n", "  ");
-        for object in (workload.objects)(alike[0]) {
+        for object in objects {
             let bytes = if object.bytes > 0 { format!(" ({} bytes)", object.bytes) } else { String::new() };
             let line =
                 format!("{}{bytes}: {}; source: {}", object.cache, object.per_operation, object.source);
@@ -290,4 +286,14 @@ fn workload_description(file: &ExperimentFile, size: Size) -> String {
         out += &text::wrapped(&metric_line(metric), "  ", "    ");
     }
     out
+}
+
+/// The kernel objects of an operation, and the releases of the engines that have these.
+pub(super) fn alike_releases(file: &ExperimentFile) -> Vec<(Vec<String>, Vec<Object>)> {
+    let mut releases: Vec<Release> = file.engines.iter().map(|(_, preset)| Era::of(preset).release).collect();
+    releases.sort();
+    releases.dedup();
+    let objects = file.workload.objects;
+    let alike = releases.chunk_by(|one, other| objects(*one) == objects(*other));
+    alike.map(|group| (group.iter().map(ToString::to_string).collect(), objects(group[0]))).collect()
 }

@@ -1,6 +1,7 @@
 //! The answers as text tables, pages, JSON, CSV. A fact has one name in all of them.
 
 mod comparison;
+mod describe;
 mod experiment;
 mod explain;
 mod replay;
@@ -13,6 +14,7 @@ pub use comparison::{
     comparison_avg_std, comparison_csv, comparison_json, comparison_markdown, comparison_mmtests,
     comparison_table,
 };
+pub use describe::experiment_description_json;
 pub use experiment::{
     experiment_avg_std, experiment_csv, experiment_description, experiment_json, experiment_markdown,
     experiment_mmtests, experiment_table, experiments_list,

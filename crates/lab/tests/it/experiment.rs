@@ -6,8 +6,10 @@ use slablab_lab::experiment::workloads::WORKLOADS;
 use slablab_lab::experiment::{
     Change, Experiment, ExperimentFile, Folder, INSTALLED, Options, Plan, Results, Shard, Size, join, run,
 };
-use slablab_lab::output::{experiment_description, experiment_json, experiment_table};
-use std::collections::BTreeMap;
+use slablab_lab::output::{
+    experiment_description, experiment_description_json, experiment_json, experiment_table,
+};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -188,6 +190,21 @@ fn installed_experiments_are_whole() {
             assert!(said.contains(word), "{}: no {word} in {said}", installed.name);
         }
         assert!(said.lines().all(|line| line.chars().count() <= 80), "{said}");
+        let json = experiment_description_json(&experiment, &plan);
+        for (parameter, shown) in
+            workload.parameters.iter().zip(json["parameters"].as_array().expect("a list"))
+        {
+            let of = |cell: &slablab_lab::experiment::plan::Cell| cell.values.0[parameter.name].to_string();
+            let used: BTreeSet<String> = plan.cells.iter().map(of).collect();
+            let said = shown["values"].as_array().expect("a list").iter();
+            let said =
+                said.map(|value| value.as_str().map_or_else(|| value.to_string(), String::from)).collect();
+            assert_eq!((shown["name"].as_str(), used), (Some(parameter.name), said), "{}", installed.name);
+        }
+        let numbers = [&json["cells"], &json["machines"][0]["cpus"]].map(serde_json::Value::as_u64);
+        let cpus = experiment.machines[0].machine.spec.cpu_node.len() as u64;
+        assert_eq!(numbers, [Some(plan.cells.len() as u64), Some(cpus)], "{}", installed.name);
+        assert!(json["objects"][0]["objects"][0]["source"].is_string(), "{}: {json}", installed.name);
         for row in &experiment.file.published {
             assert!(!plan.selected(&experiment, &row.cell).is_empty(), "{}: {:?}", installed.name, row.cell);
         }

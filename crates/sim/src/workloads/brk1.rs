@@ -5,6 +5,7 @@ use crate::era::Era;
 use crate::kernel::Task;
 use crate::micro::Setup;
 use crate::objects::Object;
+use crate::record::Recorder;
 use crate::tally::{Failed, Outcome};
 use crate::vm::{self, AddressSpace};
 use slablab_model::LockTimes;
@@ -66,5 +67,13 @@ pub fn describe(era: Era, brk1: &Brk1) -> Vec<Described> {
 /// # Errors
 /// A machine that cannot be modelled; no memory.
 pub fn run(setup: &Setup, brk1: &Brk1, seed: u64) -> Result<Outcome, Failed> {
-    repeat::run(setup, &brk1.repeat, seed, |_| State { nodes: brk1.nodes })
+    run_recorded(setup, brk1, seed, &Recorder::default())
+}
+
+/// Runs the program, and records its window.
+///
+/// # Errors
+/// A machine that cannot be modelled; no memory.
+pub fn run_recorded(setup: &Setup, brk1: &Brk1, seed: u64, recorder: &Recorder) -> Result<Outcome, Failed> {
+    repeat::run_recorded(setup, &brk1.repeat, seed, recorder, |_| State { nodes: brk1.nodes })
 }

@@ -5,6 +5,7 @@ use crate::era::Era;
 use crate::kernel::Task;
 use crate::micro::Setup;
 use crate::objects::Object;
+use crate::record::Recorder;
 use crate::tally::{Failed, Outcome};
 use crate::vm::{self, AddressSpace};
 use slablab_model::LockTimes;
@@ -69,5 +70,13 @@ pub fn describe(era: Era, mmap1: &Mmap1) -> Vec<Described> {
 /// # Errors
 /// A machine that cannot be modelled; no memory.
 pub fn run(setup: &Setup, mmap1: &Mmap1, seed: u64) -> Result<Outcome, Failed> {
-    repeat::run(setup, &mmap1.repeat, seed, |_| State { nodes: mmap1.nodes })
+    run_recorded(setup, mmap1, seed, &Recorder::default())
+}
+
+/// Runs the program, and records its window.
+///
+/// # Errors
+/// A machine that cannot be modelled; no memory.
+pub fn run_recorded(setup: &Setup, mmap1: &Mmap1, seed: u64, recorder: &Recorder) -> Result<Outcome, Failed> {
+    repeat::run_recorded(setup, &mmap1.repeat, seed, recorder, |_| State { nodes: mmap1.nodes })
 }

@@ -7,6 +7,7 @@ use crate::era::Era;
 use crate::kernel::Task;
 use crate::micro::Setup;
 use crate::objects::Object;
+use crate::record::Recorder;
 use crate::tally::{Failed, Outcome};
 use crate::vm::{self, AddressSpace};
 use slablab_model::LockTimes;
@@ -82,6 +83,19 @@ pub fn describe(era: Era, page_fault1: &PageFault1, page_shift: u32) -> Vec<Desc
 /// # Errors
 /// A machine that cannot be modelled; no memory.
 pub fn run(setup: &Setup, page_fault1: &PageFault1, seed: u64) -> Result<Outcome, Failed> {
+    run_recorded(setup, page_fault1, seed, &Recorder::default())
+}
+
+/// Runs the program, and records its window.
+///
+/// # Errors
+/// A machine that cannot be modelled; no memory.
+pub fn run_recorded(
+    setup: &Setup,
+    page_fault1: &PageFault1,
+    seed: u64,
+    recorder: &Recorder,
+) -> Result<Outcome, Failed> {
     let PageFault1 { bytes, nodes, .. } = *page_fault1;
-    repeat::run(setup, &page_fault1.repeat, seed, |_| State { bytes, nodes })
+    repeat::run_recorded(setup, &page_fault1.repeat, seed, recorder, |_| State { bytes, nodes })
 }

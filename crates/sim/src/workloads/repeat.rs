@@ -10,10 +10,11 @@
 //! Processes share nothing that belongs to a process; threads share one process's address space and files.
 
 use crate::era::Era;
-use crate::kernel::{Kernel, Mark, Task, WaitQueue, Waiting, with_kernel};
+use crate::kernel::{Kernel, Mark, Task, WaitQueue, Waiting, with_recorded_kernel};
 use crate::micro::Setup;
 use crate::objects::Object;
 use crate::process::{Children, Kind};
+use crate::record::Recorder;
 use crate::tally::{Failed, Outcome};
 use slablab_model::{LockTimes, Ps, Timed};
 use slablab_platform::{CpuId, Topology};
@@ -141,7 +142,21 @@ pub fn run<P: Program>(
     seed: u64,
     make: impl FnOnce(&Rc<Kernel>) -> P,
 ) -> Result<Outcome, Failed> {
-    with_kernel(setup, seed, |kernel| {
+    run_recorded(setup, repeat, seed, &Recorder::default(), make)
+}
+
+/// Runs a program that `make` makes on the simulated kernel, and records the counted part.
+///
+/// # Errors
+/// A machine that cannot be modelled; tasks that wait for ever; no memory.
+pub fn run_recorded<P: Program>(
+    setup: &Setup,
+    repeat: &Repeat,
+    seed: u64,
+    recorder: &Recorder,
+    make: impl FnOnce(&Rc<Kernel>) -> P,
+) -> Result<Outcome, Failed> {
+    with_recorded_kernel(setup, seed, recorder, |kernel| {
         let run = Rc::new(Run {
             program: make(kernel),
             repeat: *repeat,

@@ -110,7 +110,7 @@ fn objects(release: Release) -> Vec<Object> {
     let object = |row: &slablab_sim::objects::Row| Object {
         cache: row.name,
         bytes: row.bytes,
-        per_operation: when(row.object),
+        per_operation: when(row.object).into(),
         source: row.source,
     };
     rows.map(object).collect()

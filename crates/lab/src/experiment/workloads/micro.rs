@@ -11,6 +11,7 @@ use slablab_sim::record::Recorder;
 use slablab_sim::tally::Failed;
 use slablab_slabs::Release;
 use slablab_stats::table::Better;
+use std::borrow::Cow;
 
 /// The workload.
 pub(super) const MICRO: Workload = Workload {
@@ -95,7 +96,7 @@ const METRICS: &[Metric] = &[
 const OBJECTS: &[Object] = &[Object {
     cache: "kmalloc-<bytes>, or micro",
     bytes: 0,
-    per_operation: "1, of the size that `bytes` asks for",
+    per_operation: Cow::Borrowed("1, of the size that `bytes` asks for"),
     source: "the parameter",
 }];
 

@@ -121,13 +121,15 @@ fn objects(release: Release) -> Vec<Object> {
         cache: row.name,
         bytes: row.bytes,
         per_operation: "1 for each datagram: the client allocates it, the server frees it, or the client \
-                        if it is lost",
+                        if it is lost"
+            .into(),
         source: row.source,
     });
     let data = Object {
         cache: "kmalloc of the data",
         bytes: 0,
-        per_operation: "1 for each datagram: `bytes`, 64 of headers, in whole lines, and 320 of shared info",
+        per_operation: "1 for each datagram: `bytes`, 64 of headers, in whole lines, and 320 of shared info"
+            .into(),
         source: "published: 128 bytes are of class 512, 1024 of 2048, 4096 of 8192; the headers are assumed",
     };
     head.into_iter().chain([data]).collect()

@@ -12,6 +12,7 @@ use slablab_sim::tally::Failed;
 use slablab_sim::ublk::{self, Outcome};
 use slablab_slabs::Release;
 use slablab_stats::table::Better;
+use std::borrow::Cow;
 
 /// The workload.
 pub(super) const UBLK: Workload = Workload {
@@ -118,8 +119,10 @@ const METRICS: &[Metric] = &[
 const OBJECTS: &[Object] = &[Object {
     cache: "bio-264",
     bytes: 264,
-    per_operation: "1: the submitter allocates it, the server frees it; each CPU's own cache of 256 bios \
+    per_operation: Cow::Borrowed(
+        "1: the submitter allocates it, the server frees it; each CPU's own cache of 256 bios \
                     comes first",
+    ),
     source: "a dump of 6.18 for the size (320 apart); that it is the only object: assumed",
 }];
 
