@@ -2,14 +2,19 @@
 //! tasks that share nothing do not slow each other down, and tasks that share a lock do.
 
 use crate::machine::setup;
-use slablab_platform::Event;
+use slablab_model::{LockTimes, Timed};
+use slablab_platform::{CpuId, Event, rank};
 use slablab_sim::era::Era;
+use slablab_sim::kernel::with_kernel;
 use slablab_sim::micro::Setup;
 use slablab_sim::process::Kind;
 use slablab_sim::tally::{Failed, Outcome};
 use slablab_sim::workloads::aim9::{self, Aim9, Test};
 use slablab_sim::workloads::repeat::{Described, Length, Repeat};
 use slablab_sim::workloads::{brk1, mmap1, open_close, page_fault1};
+
+use std::cell::Cell;
+use std::rc::Rc;
 
 type Run = fn(&Setup, Repeat) -> Result<Outcome, Failed>;
 type Describe = fn(Era) -> Vec<Described>;
@@ -148,6 +153,34 @@ fn check_events(preset: &str, nodes: u32, cache: &str, some: &[Event], none: &[E
     let count = |event: &Event| found.events.iter().find(|(other, _)| other == event).map_or(0, |(_, n)| *n);
     some.iter().for_each(|event| assert!(count(event) > 0, "{preset} {nodes} {cache}: {event:?} is 0"));
     none.iter().for_each(|event| assert_eq!(count(event), 0, "{preset} {nodes} {cache}: {event:?}"));
+}
+
+/// A refill reads 28 objects that another node's CPU freed, but not while it holds the list's lock: that is
+/// held for less than a line takes that moves between the nodes, 150 ns.
+#[test]
+fn a_refill_reads_no_objects_under_the_lists_lock() {
+    let (refills, found) = (Rc::new(Cell::new(LockTimes::default())), Rc::new(Cell::new(0)));
+    let (times, objects) = (refills.clone(), found.clone());
+    let ended = with_kernel(&setup("slub@7.0", 2, 2), 1, |kernel| {
+        kernel.start(kernel.new_process(), None, move |task| {
+            task.pin(CpuId(0));
+            let held: Vec<_> = (0..1024).map(|_| task.alloc_bytes(256)).collect();
+            task.pin(CpuId(1));
+            held.into_iter().for_each(|held| task.free(held));
+            task.pin(CpuId(0));
+            let before = Timed::lock_times::<rank::NodeList>();
+            let held: Vec<_> = (0..512).map(|_| task.alloc_bytes(256)).collect();
+            times.set(Timed::lock_times::<rank::NodeList>() - before);
+            objects.set(held.len());
+            held.into_iter().for_each(|held| task.free(held));
+        });
+        kernel.run()
+    });
+    ended.expect("it ends");
+    let LockTimes { taken, hold, .. } = refills.get();
+    // A sheaf holds 28 objects.
+    assert!(taken >= found.get() as u64 / 28, "{taken} times for {} objects", found.get());
+    assert!(hold / taken < 150_000, "{} ps each time", hold / taken);
 }
 
 #[test]

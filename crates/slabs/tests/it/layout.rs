@@ -151,6 +151,8 @@ fn cpu_partial_slabs_match_the_table() {
         };
         let objects = (4096u32 << policy.order.order(input)) / size;
         assert_eq!((2 * policy.cpu_partial_of(size, 4096)).div_ceil(objects), slabs, "{size} bytes");
+        let doubled = slablab_slabs::engines::slub::SlubPolicy { cpu_partial_factor: 2, ..policy };
+        assert_eq!(doubled.cpu_partial_of(size, 4096), 2 * policy.cpu_partial_of(size, 4096));
     }
 }
 

@@ -7,11 +7,13 @@
 //! filled past them.
 //!
 //! ```text
-//! gather ── take_from_node                 the wanted node's list, one lock for all objects
+//! gather ── take_from_node                 the wanted node's list: slabs for all objects under one lock
 //!   ├─ take_from_node (others)             nearest first, beyond min_partial, by ratio
 //!   └─ take_from_new                       the rest of a new slab goes to the head of its node's list
 //! ```
 
+use super::node::Listed;
+use super::policy::RemoteRefill;
 use super::{NewSlab, Slub, Tally};
 use crate::backing::Backing;
 use crate::damage::cut_list;
@@ -23,7 +25,8 @@ use slablab_platform::{Event, Gfp, NodeId, PerCpu, Platform};
 pub(super) enum Busy {
     /// Waits for the lock: one object for a caller.
     Wait,
-    /// Goes on to the next node: the refill of a sheaf. Waiting for remote locks cost 46 % in one benchmark.
+    /// Does what the policy says ([`RemoteRefill`]): the refill of a sheaf. Goes on to the next node in 7.0;
+    /// waiting for remote locks cost 46 % in one benchmark.
     Skip,
 }
 
@@ -57,7 +60,12 @@ impl<P: Platform> Slub<P> {
         let node = self.node_meant(node);
         let home = node.unwrap_or_else(|| self.home(P::cpu()));
         let mut got = self.take_from_node(home, 0, want, (Busy::Wait, reserves), put);
-        if got < want && self.searches_others(gfp, node) {
+        let (busy, others) = match (busy, self.policy.remote_refill) {
+            (Busy::Skip, RemoteRefill::Off) => (busy, false),
+            (Busy::Skip, RemoteRefill::Wait) => (Busy::Wait, true),
+            _ => (busy, true),
+        };
+        if got < want && others && self.searches_others(gfp, node) {
             for other in backing.pages.nearest(home).filter(|other| *other != home) {
                 got += self.take_from_node(other, self.min_partial, want - got, (busy, reserves), put);
                 if got == want {
@@ -93,24 +101,80 @@ impl<P: Platform> Slub<P> {
             Busy::Skip => self.try_lock_node(node),
         };
         let Some(mut list) = list else { return 0 };
-        let mut got = 0;
+        if want > 1 {
+            let chain = self.unlist_for(&mut list, node, want, reserves);
+            drop(list);
+            return self.take_from_chain(node, chain, want, put);
+        }
         let mut next = list.first();
-        while let Some(slab) = next.filter(|_| got < want) {
+        while let Some(slab) = next {
             next = slab.next();
             if !reserves && slab.state().reserve {
                 continue;
             }
-            let (taken, exhausted) = self.take_from_slab(slab, want - got, put);
-            got += taken;
+            let (taken, exhausted) = self.take_from_slab(slab, want, put);
             if exhausted {
                 self.unlist(&mut list, node, slab);
+            }
+            return taken;
+        }
+        0
+    }
+
+    /// Takes slabs off a node's list until they have `want` free objects, first slab first. Returns the
+    /// first of them; each knows the next.
+    fn unlist_for(
+        &self,
+        list: &mut Listed<'_, P>,
+        node: NodeId,
+        want: u32,
+        reserves: bool,
+    ) -> Option<Slab<P>> {
+        let (mut first, mut last) = (None, None::<Slab<P>>);
+        let (mut next, mut found) = (list.first(), 0);
+        while let Some(slab) = next.filter(|_| found < want) {
+            next = slab.next();
+            if !reserves && slab.state().reserve {
+                continue;
+            }
+            found += slab.word().free();
+            self.unlist(list, node, slab);
+            slab.set_next(None);
+            match last {
+                Some(last) => last.set_next(Some(slab)),
+                None => first = Some(slab),
+            }
+            last = Some(slab);
+        }
+        first
+    }
+
+    /// Takes up to `want` objects of slabs that are on no list: frees leave them there. A slab with objects
+    /// left goes back to the head of its node's list. The objects are read without the list's lock.
+    fn take_from_chain(
+        &self,
+        node: NodeId,
+        mut chain: Option<Slab<P>>,
+        want: u32,
+        put: &mut impl FnMut(P::Ptr),
+    ) -> u32 {
+        let mut got = 0;
+        while let Some(slab) = chain {
+            // A slab without free objects is listed by the next free, which writes this link.
+            chain = slab.next();
+            let (taken, exhausted) = self.take_from_slab(slab, want - got, put);
+            got += taken;
+            if !exhausted {
+                let mut list = self.relock_node(node);
+                self.list_head(&mut list, node, slab);
             }
         }
         got
     }
 
-    /// Takes up to `want` objects of a listed slab, whose node's lock the caller holds. Returns how many it
-    /// took, and whether the slab has no free object left.
+    /// Takes up to `want` objects of a slab that no other CPU takes objects of: a listed one, whose node's
+    /// lock the caller holds, or one that the caller took off its list. Returns how many it took, and whether
+    /// the slab has no free object left.
     fn take_from_slab(&self, slab: Slab<P>, want: u32, put: &mut impl FnMut(P::Ptr)) -> (u32, bool) {
         let link = |object: P::Ptr| P::link(object, self.geometry.link_offset);
         let mut word = slab.word();

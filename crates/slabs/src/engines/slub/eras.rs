@@ -2,8 +2,8 @@
 //! docs/theory/sheaves.md 9); and the knobs.
 
 use super::policy::{
-    Barns, CpuPartial, EmptySlab, FirstTry, Memoryless, MinPartial, Refill, RemoteSearch, Sheaves,
-    SlabUpdate, SlubPolicy,
+    Barns, CpuPartial, EmptySlab, FirstTry, Memoryless, MinPartial, Refill, RemoteRefill, RemoteSearch,
+    Sheaves, SlabUpdate, SlubPolicy,
 };
 use crate::cache::LinkPlace;
 use crate::knob::{Knob, Policy, Values, knob};
@@ -22,6 +22,7 @@ const V2_6_29: SlubPolicy = SlubPolicy {
     min_partial_slabs: None,
     cpu_partial: CpuPartial::Off,
     cpu_partial_objects: None,
+    cpu_partial_factor: 1,
     partial_frozen: true,
     empty: EmptySlab::AtOnce,
     update: SlabUpdate::BitLock,
@@ -32,6 +33,7 @@ const V2_6_29: SlubPolicy = SlubPolicy {
     cpu_slab: true,
     sheaves: Sheaves::Off,
     refill: Refill::MayBlock,
+    remote_refill: RemoteRefill::Try,
     barns: Barns::MemoryNodes,
     elastic: 0,
 };
@@ -122,6 +124,11 @@ impl Policy for SlubPolicy {
             cpu_partial_objects: auto or 0 to 1 << 20
         ),
         knob!(
+            "cpu_partial_factor",
+            "what cpu_partial=auto is multiplied by, as proposed in September 2023 (docs/theory/slub.md 4.4)",
+            cpu_partial_factor: number 1 to 64
+        ),
+        knob!(
             "cpu_partial_rule",
             "unit in which a CPU's partial list is limited; off: no such list (docs/theory/slub.md 4.4)",
             cpu_partial: CpuPartial ["off" = Off, "objects" = Objects, "slabs" = Slabs]
@@ -172,6 +179,11 @@ impl Policy for SlubPolicy {
         knob!(
             "refill", "which callers may fill a sheaf from slabs (docs/theory/sheaves.md 3)",
             refill: Refill ["may-block" = MayBlock, "always" = Always]
+        ),
+        knob!(
+            "remote_refill",
+            "what the refill of a sheaf does at other nodes' lists (docs/theory/sheaves.md 3.1)",
+            remote_refill: RemoteRefill ["off" = Off, "wait" = Wait, "try" = Try]
         ),
         knob!(
             "barns", "which nodes have barns (docs/theory/sheaves.md 8)",

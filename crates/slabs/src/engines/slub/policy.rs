@@ -135,6 +135,17 @@ pub enum Refill {
     Always,
 }
 
+/// What the refill of a sheaf does at the lists of other nodes (docs/theory/sheaves.md 3.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RemoteRefill {
+    /// Does not search them: the local list, then new slabs.
+    Off,
+    /// Waits for their locks: the release candidates of 7.0 that the kernel test robot reported.
+    Wait,
+    /// Tries their locks, and goes on to the next node where another CPU holds one: 7.0.
+    Try,
+}
+
 /// Which nodes have barns (docs/theory/sheaves.md 8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Barns {
@@ -169,6 +180,8 @@ pub struct SlubPolicy {
     pub cpu_partial: CpuPartial,
     /// `cpu_partial` of every cache, in objects, instead of the rule by size.
     pub cpu_partial_objects: Option<u32>,
+    /// What the rule by size is multiplied by: 1 in every release.
+    pub cpu_partial_factor: u32,
     /// Slabs on a CPU's partial list are frozen: until 6.7.
     pub partial_frozen: bool,
     /// When an emptied slab goes back.
@@ -189,6 +202,8 @@ pub struct SlubPolicy {
     pub sheaves: Sheaves,
     /// Who may fill a sheaf.
     pub refill: Refill,
+    /// What the refill of a sheaf does at the lists of other nodes.
+    pub remote_refill: RemoteRefill,
     /// Which nodes have barns.
     pub barns: Barns,
     /// Objects that a CPU's first sheaf holds where sheaves grow with their use ([`sheaf`](super::sheaf)); 0
@@ -237,8 +252,8 @@ impl SlubPolicy {
         match (self.cpu_partial, self.cpu_partial_objects) {
             (CpuPartial::Off, _) => 0,
             (_, Some(set)) => set,
-            (CpuPartial::Objects, None) => by_size([2, 6, 13, 30]),
-            (CpuPartial::Slabs, None) => by_size([6, 24, 52, 120]),
+            (CpuPartial::Objects, None) => by_size([2, 6, 13, 30]) * self.cpu_partial_factor,
+            (CpuPartial::Slabs, None) => by_size([6, 24, 52, 120]) * self.cpu_partial_factor,
         }
     }
 

@@ -117,6 +117,26 @@ fn a_miss_takes_from_other_nodes_above_min_partial() {
     case(&["slub@7.0,max_order=0,sheaves=off,defrag_ratio=0"], &[Counted(AllocSlab, 5)]);
 }
 
+/// A refill takes the free objects of another node's slabs, or makes slabs of its own. One CPU runs at a time
+/// here, so waiting for a lock and trying it are the same.
+#[test]
+fn the_remote_refill_policy_decides_whether_other_nodes_slabs_are_used() {
+    let case = |preset, made| {
+        check(&Case {
+            name: "remote refill",
+            machine: two_nodes,
+            presets: preset,
+            spec: CacheSpec::of_size(2048),
+            steps: &[Alloc(2, 14), FreeEvery(0, 2), Mark, Alloc(0, 10)],
+            expected: made,
+        });
+    };
+    // Twelve objects for the sheaf, in slabs of two: seven of them from the other node, or none.
+    case(&["slub@7.0,max_order=0,defrag_ratio=1024"], &[Counted(AllocSlab, 3)]);
+    case(&["slub@7.0,max_order=0,defrag_ratio=1024,remote_refill=wait"], &[Counted(AllocSlab, 3)]);
+    case(&["slub@7.0,max_order=0,defrag_ratio=1024,remote_refill=off"], &[Counted(AllocSlab, 6)]);
+}
+
 /// A flush returns objects in batches of 32: the 64 objects of one slab in two steps.
 #[test]
 fn a_flush_returns_objects_in_batches() {
