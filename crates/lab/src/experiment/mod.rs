@@ -14,6 +14,7 @@
 pub mod file;
 pub mod folder;
 pub mod observe;
+pub mod pairs;
 pub mod plan;
 pub mod repeats;
 pub mod results;
@@ -27,6 +28,7 @@ pub mod workloads;
 
 pub use file::ExperimentFile;
 pub use folder::Folder;
+pub use pairs::Pairs;
 pub use plan::{Change, Plan};
 pub use repeats::Repeats;
 pub use results::Results;

@@ -139,9 +139,12 @@ impl Plan {
         Ok(plan)
     }
 
-    /// The cells of relations, with each change of costs.
+    /// The cells of relations, and those of figures with a published scatter, with each change of costs.
     fn scaled_cells(&self, experiment: &Experiment) -> Vec<Cell> {
-        let sides = experiment.file.expect.iter().flat_map(|expect| [&expect.base, &expect.other]);
+        let file = &experiment.file;
+        let sides = file.expect.iter().flat_map(|expect| [&expect.base, &expect.other]);
+        let figures = file.published.iter().filter(|row| row.moments().is_some()).map(|row| &row.cell);
+        let sides = sides.chain(figures);
         let named: BTreeSet<usize> = sides.flat_map(|side| self.selected(experiment, side)).collect();
         let of = |scaled: Scaled| named.iter().map(move |at| Cell { scaled, ..self.cells[*at].clone() });
         experiment.scaled().into_iter().flat_map(of).collect()
@@ -257,7 +260,7 @@ impl Plan {
             cell.scaled == Scaled::Nothing
                 && of(&select.machine, &experiment.machines[cell.machine].given)
                 && of(&select.engine, &experiment.file.engines[cell.engine].0)
-                && select.values.iter().all(|(name, value)| cell.values.0.get(name) == Some(value))
+                && select.values.iter().all(|(name, values)| values.contains(&cell.values.0[name]))
         };
         (0..self.cells.len()).filter(|at| matches(&self.cells[*at])).collect()
     }

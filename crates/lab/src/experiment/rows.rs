@@ -4,6 +4,7 @@ use super::workload::{Kind, Parameter, Value, Workload};
 use slablab_machines::doc::{Doc, Read, Value as Toml, shown};
 use slablab_report::nearest::nearest;
 use slablab_slabs::Preset;
+use slablab_stats::Moments;
 use toml::de::{DeTable, DeValue};
 
 /// Cells: those that have the named machine, engine and values.
@@ -13,8 +14,8 @@ pub struct Select {
     pub machine: Option<String>,
     /// The engine, as the file names it.
     pub engine: Option<String>,
-    /// Values of parameters.
-    pub values: Vec<(&'static str, Value)>,
+    /// Values of parameters: a cell has one of each list.
+    pub values: Vec<(&'static str, Vec<Value>)>,
 }
 
 /// A parameter that was fitted, and on which cell.
@@ -75,6 +76,13 @@ impl Sign {
         } else {
             Sign::Nothing
         }
+    }
+}
+
+impl Published {
+    /// The figure as moments, if its standard deviation and its number of runs are published.
+    pub fn moments(&self) -> Option<Moments> {
+        Moments::new(usize::try_from(self.n?).ok()?, self.value, self.sd?).ok()
     }
 }
 
@@ -202,10 +210,10 @@ impl Cells<'_> {
                 }
                 _ => {
                     let parameter = self.parameter(doc, value, name)?;
-                    let given = self::value(doc, parameter, value)?;
+                    let given = values(doc, parameter, value)?;
                     let swept = self.swept(parameter.name);
-                    if !swept.contains(&given) {
-                        let what = format!("no cell has {name} = {given}: [parameters] does not list it");
+                    if let Some(missing) = given.iter().find(|given| !swept.contains(given)) {
+                        let what = format!("no cell has {name} = {missing}: [parameters] does not list it");
                         return Err(doc.bad(value, what));
                     }
                     select.values.push((parameter.name, given));
@@ -247,6 +255,17 @@ pub(super) fn value(doc: &Doc<'_>, parameter: &Parameter, value: &Toml<'_>) -> R
         }
         Kind::Word(words) => one_of(doc, value, parameter.name, words.iter().copied()).map(Value::Word),
     }
+}
+
+/// A value of a parameter, or a list of different ones, ascending.
+fn values(doc: &Doc<'_>, parameter: &Parameter, given: &Toml<'_>) -> Read<Vec<Value>> {
+    let DeValue::Array(list) = given.get_ref() else { return Ok(vec![value(doc, parameter, given)?]) };
+    let mut values: Vec<Value> = list.iter().map(|one| value(doc, parameter, one)).collect::<Read<_>>()?;
+    values.sort();
+    if values.is_empty() || values.windows(2).any(|two| two[0] == two[1]) {
+        return Err(doc.bad(given, format!("{}: expected one or more different values", parameter.name)));
+    }
+    Ok(values)
 }
 
 pub(super) fn one_of<'a>(

@@ -16,7 +16,7 @@ use slablab_stats::welch::{ratio_interval, welch};
 use std::fmt;
 
 /// The probability of even one false difference in an experiment, at most.
-const SIGNIFICANCE: f64 = 0.05;
+pub(super) const SIGNIFICANCE: f64 = 0.05;
 
 /// How a published relation and the modelled one compare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,7 +118,7 @@ pub fn score(rows: &[Judged]) -> Score {
 }
 
 /// The pairs of cells that are alike in all that neither selection names.
-fn pairs(results: &Results, expect: &Expect) -> Vec<Compared> {
+pub(super) fn pairs(results: &Results, expect: &Expect) -> Vec<Compared> {
     let plan = &results.plan;
     let bases = plan.selected(&results.experiment, &expect.base);
     let others = plan.selected(&results.experiment, &expect.other);
@@ -132,10 +132,11 @@ fn pairs(results: &Results, expect: &Expect) -> Vec<Compared> {
 
 fn alike(expect: &Expect, base: &Cell, other: &Cell) -> bool {
     let named = |part: fn(&Select) -> bool| part(&expect.base) || part(&expect.other);
+    // A parameter may differ if each side names one value of it; a list that both sides name is swept.
     let of_value = |name: &str| {
-        [&expect.base, &expect.other]
-            .iter()
-            .any(|select| select.values.iter().any(|(named, _)| *named == name))
+        let [base, other] = [&expect.base, &expect.other]
+            .map(|select| select.values.iter().find(|(named, _)| *named == name).map(|(_, values)| values));
+        base != other || (base.is_some_and(|values| values.len() == 1))
     };
     (named(|select| select.machine.is_some()) || base.machine == other.machine)
         && (named(|select| select.engine.is_some()) || base.engine == other.engine)

@@ -4,7 +4,7 @@ use super::experiment::head;
 use crate::experiment::results::Results;
 use crate::experiment::rows::{Expect, Published, Select, Sign};
 use crate::experiment::verdict::{Compared, Judged, Score, judge, score};
-use crate::experiment::workload::Metric;
+use crate::experiment::workload::{self, Metric};
 use serde_json::{Value, json};
 use slablab_report::csv::Csv;
 use slablab_report::html::Cell as Shown;
@@ -262,7 +262,9 @@ fn select_json(select: &Select) -> Value {
     let mut object = serde_json::Map::new();
     let names = [("machine", &select.machine), ("engine", &select.engine)];
     object.extend(names.into_iter().filter_map(|(key, name)| Some((key.to_string(), json!(name.as_ref()?)))));
-    object.extend(select.values.iter().map(|(name, value)| (name.to_string(), json!(value.to_string()))));
+    let words =
+        |values: &[workload::Value]| values.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    object.extend(select.values.iter().map(|(name, values)| (name.to_string(), json!(words(values)))));
     object.into()
 }
 

@@ -47,6 +47,12 @@ const PARAMETERS: &[Parameter] = &[
         kind: Kind::Number { least: 1, most: 1_000_000, defaults: [20, 100, 200] },
     },
     Parameter {
+        name: "messages",
+        about: "messages of the whole run, which decide the loops, at least 1; 0: loops are given",
+        source: "assumed; a mail's time that hardly changes with groups is a run of so many messages",
+        kind: Kind::Number { least: 0, most: 1_000_000_000_000, defaults: [0; 3] },
+    },
+    Parameter {
         name: "bytes",
         about: "bytes of a message",
         source: "sched-messaging.c: 100",
@@ -128,6 +134,15 @@ fn check(_machine: &MachineSpec, values: &Values) -> Result<(), String> {
     }
 }
 
+/// Loops, given or decided by the messages of the whole run.
+fn loops(values: &Values) -> u64 {
+    let each = values.number("groups") * values.number("pairs") * values.number("pairs");
+    match values.number("messages") {
+        0 => values.number("loops"),
+        messages => (messages / each).clamp(1, 1_000_000),
+    }
+}
+
 fn estimate(machine: &MachineSpec, values: &Values) -> Estimate {
     /// A message, and a task with its stack and its objects (measured).
     const MESSAGE_NS: u64 = 3_000;
@@ -135,7 +150,7 @@ fn estimate(machine: &MachineSpec, values: &Values) -> Estimate {
     const TASK_BYTES: u64 = 64 << 10;
     let (groups, pairs) = (values.number("groups"), values.number("pairs"));
     let tasks = groups * pairs * 2;
-    let messages = groups.saturating_mul(pairs * pairs).saturating_mul(values.number("loops"));
+    let messages = groups.saturating_mul(pairs * pairs).saturating_mul(loops(values));
     let slabs = Estimate::of_operations(machine, 0, tasks * 32_768);
     Estimate {
         host_ns: messages.saturating_mul(MESSAGE_NS).saturating_add(tasks * TASK_NS),
@@ -148,7 +163,7 @@ fn observe(setup: &Setup, values: &Values, seed: u64, recorder: &Recorder) -> Re
     let load = hackbench::Hackbench {
         groups: values.number("groups") as u32,
         pairs: values.number("pairs") as u32,
-        loops: values.number("loops") as u32,
+        loops: loops(values) as u32,
         bytes: values.number("bytes") as u32,
         over: if values.word("over") == "pipes" { Over::Pipes } else { Over::Sockets },
         kind: match values.word("kind") {
