@@ -3,17 +3,21 @@
 use crate::outcome::{Done, Failure};
 use crate::output::write_out;
 use crate::run::{Format, How, Look, answer};
+use slablab_lab::experiment::source::of_mail;
 use slablab_lab::experiment::{Experiment, INSTALLED, Options};
-use std::path::PathBuf;
+use slablab_lab::output::{joined_json, joined_markdown, joined_table};
+use slablab_report::json::document;
+use std::path::{Path, PathBuf};
 
 /// Reproduces published figures.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  slablab reproduce 2026\n  slablab reproduce 2026 -o results --format markdown\n  slablab reproduce mine.toml --quick"
+    after_help = "Examples:\n  slablab reproduce 2026\n  slablab reproduce 003 --quick\n  slablab reproduce 2026 -o results --format markdown\n  slablab reproduce mine.toml --quick"
 )]
 pub(crate) struct Args {
-    /// Experiments: files (TOML), or names of those that come with the program; without any, all of these
-    /// that have published figures
+    /// Experiments: files (TOML), or names of those that come with the program. A name stands for all
+    /// experiments of its mail, such as 003 for 003-hackbench and 003-netperf, which are then also judged
+    /// together. Without a name: all that have published figures, each alone
     experiments: Vec<PathBuf>,
     #[command(flatten)]
     how: How,
@@ -25,34 +29,83 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: Args) -> Result<Done, Failure> {
-    let given = match args.experiments.is_empty() {
-        true => INSTALLED.iter().map(|installed| PathBuf::from(installed.name)).collect(),
-        false => args.experiments.clone(),
+    let mails = match args.experiments.is_empty() {
+        true => all()?,
+        false => args.experiments.iter().map(|given| mail(given)).collect::<Result<Vec<_>, _>>()?,
     };
-    let mut experiments = given.iter().map(|path| Experiment::find(path)).collect::<Result<Vec<_>, _>>()?;
-    if args.experiments.is_empty() {
-        experiments.retain(|experiment| !experiment.file.expect.is_empty());
+    if mails.len() > 1 && args.look.format == Format::Json {
+        return Err("--format json has one document: expected one name".into());
     }
+    let mut done = Done::Complete;
+    for (at, mail) in mails.iter().enumerate() {
+        if at > 0 {
+            write_out("\n", None)?;
+        }
+        if matches!(reproduce(mail, &args)?, Done::Incomplete) {
+            done = Done::Incomplete;
+        }
+    }
+    Ok(done)
+}
+
+/// Experiments that are answered together.
+struct Mail {
+    name: String,
+    experiments: Vec<Experiment>,
+}
+
+/// Each experiment that comes with the program and has relations, alone.
+fn all() -> Result<Vec<Mail>, Failure> {
+    let mut mails = Vec::new();
+    for installed in INSTALLED {
+        let experiment = Experiment::find(Path::new(installed.name))?;
+        if !experiment.file.expect.is_empty() {
+            mails.push(Mail { name: installed.name.into(), experiments: vec![experiment] });
+        }
+    }
+    Ok(mails)
+}
+
+/// The experiments of a mail that come with the program, or one experiment.
+fn mail(given: &Path) -> Result<Mail, Failure> {
+    let name = given.display().to_string();
+    let names = of_mail(&name);
+    let paths = if names.is_empty() { vec![given] } else { names.into_iter().map(Path::new).collect() };
+    let experiments = paths.into_iter().map(Experiment::find).collect::<Result<Vec<_>, _>>()?;
     if let Some(bare) = experiments.iter().find(|experiment| experiment.file.expect.is_empty()) {
         let name = &bare.file.name;
         return Err(
             format!("{name}: the experiment has no [[expect]]: `slablab run` shows its figures").into()
         );
     }
-    if experiments.len() > 1 && args.look.format == Format::Json {
-        return Err("--format json has one document: expected the name of one experiment".into());
-    }
-    let mut done = Done::Complete;
-    for (at, experiment) in experiments.iter().enumerate() {
+    Ok(Mail { name, experiments })
+}
+
+/// Prints the answer of each experiment when it is done, and then that of all together.
+fn reproduce(mail: &Mail, args: &Args) -> Result<Done, Failure> {
+    let is_joined = mail.experiments.len() > 1;
+    let mut all = Vec::new();
+    for experiment in &mail.experiments {
         let options = args.how.options(experiment.file.repeats.least, !args.no_ranges)?;
         let options = Options { shard: None, ..options };
         let folder = args.how.output.as_ref().map(|folder| folder.join(&experiment.file.name));
         let results = answer(experiment, &options, folder.as_deref())?;
-        let between = if at > 0 { "\n" } else { "" };
-        write_out(&format!("{between}{}", args.look.text(&results, true)), None)?;
-        if matches!(crate::run::done(&results), Done::Incomplete) {
-            done = Done::Incomplete;
+        if !(is_joined && args.look.format == Format::Json) {
+            let between = if all.is_empty() { "" } else { "\n" };
+            write_out(&format!("{between}{}", args.look.text(&results, true)), None)?;
         }
+        all.push(results);
     }
-    Ok(done)
+    if is_joined {
+        let wrap = args.look.wrap.map(usize::from);
+        let text = match args.look.format {
+            Format::Table => format!("\n{}", joined_table(&mail.name, &all, wrap)),
+            Format::Markdown => format!("\n{}", joined_markdown(&mail.name, &all)),
+            Format::Json => document(&joined_json(&mail.name, &all)),
+            Format::Csv | Format::Mmtests | Format::Avgstd => String::new(),
+        };
+        write_out(&text, None)?;
+    }
+    let is_incomplete = all.iter().any(|results| matches!(crate::run::done(results), Done::Incomplete));
+    Ok(if is_incomplete { Done::Incomplete } else { Done::Complete })
 }

@@ -1,7 +1,7 @@
 //! The pairs of engines that a mail publishes with their scatter, over all experiments of one mail.
 //!
 //! ```text
-//! [[published]] value, sd, n ── each two engines of one block ── Welch ── Holm over all pairs ── published sign
+//! [[published]] value, sd, n ── two engines of one block ── Welch ── Holm over all pairs ── published sign
 //!                                        │
 //!                      cells of both, at every swept value and assumed cost ── modelled signs ── verdict
 //! ```
@@ -49,8 +49,8 @@ pub struct Pair {
 pub struct Pairs {
     /// The pairs, in the order of the files.
     pub all: Vec<Pair>,
-    /// The best constant answer: an engine that is always the worse one, and how many of the pairs that differ
-    /// it explains.
+    /// The best constant answer: an engine that is always the worse one, and how many of the pairs that
+    /// differ it explains.
     pub constant: Option<(String, usize)>,
 }
 

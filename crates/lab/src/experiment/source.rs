@@ -40,6 +40,14 @@ installed! {
     "sheaves-micro",
 }
 
+/// The experiments of one mail: those that come with the program and are named `name`, or `name` with a
+/// hyphen and more. None, if there are no such.
+pub fn of_mail(name: &str) -> Vec<&'static str> {
+    let is_of = |rest: &str| rest.is_empty() || rest.starts_with('-');
+    let names = INSTALLED.iter().map(|installed| installed.name);
+    names.filter(|full| full.strip_prefix(name).is_some_and(is_of)).collect()
+}
+
 /// An experiment with its machines.
 #[derive(Clone)]
 pub struct Experiment {

@@ -4,6 +4,7 @@ mod comparison;
 mod describe;
 mod experiment;
 mod explain;
+mod joined;
 mod replay;
 mod reproduce;
 mod run_page;
@@ -20,6 +21,7 @@ pub use experiment::{
     experiment_mmtests, experiment_table, experiments_list,
 };
 pub use explain::{explain_json, explain_page, explain_table};
+pub use joined::{joined_json, joined_markdown, joined_table};
 pub use replay::{
     MARK_ABOVE_PERCENT, cache_csv, cache_json, cache_table, caches_csv, caches_table, engines_table, remarks,
     replay_json, replay_page,

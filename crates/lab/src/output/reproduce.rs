@@ -224,10 +224,15 @@ fn extremes(judged: &[Judged]) -> Vec<String> {
     judged.iter().filter_map(of).collect()
 }
 
-fn score_line(Score { agree, rows, constant: (sign, count) }: Score) -> String {
-    if rows == 0 {
-        return "The experiment expects no relation of cells: there is nothing to judge.".into();
+fn score_line(score: Score) -> String {
+    match score.rows {
+        0 => "The experiment expects no relation of cells: there is nothing to judge.".into(),
+        _ => score_words(score),
     }
+}
+
+/// How many relations agree, beside the best constant answer.
+pub(super) fn score_words(Score { agree, rows, constant: (sign, count) }: Score) -> String {
     format!(
         "{agree} of {rows} relations agree. The best constant answer, \"{}\" for every relation, agrees in \
          {count}.",

@@ -10,6 +10,7 @@ mod name_check;
 #[path = "../../../report/tests/it/page_check.rs"]
 mod page_check;
 mod pages;
+mod pairs;
 mod published;
 mod real;
 mod repeats;
