@@ -86,6 +86,11 @@ pub struct Held {
 impl Held {
     /// In place of a cache: the object is a block of pages.
     pub(crate) const PAGES: u16 = u16::MAX;
+
+    /// Whether this is a block of pages, and no object of a cache.
+    pub(crate) fn is_pages(&self) -> bool {
+        self.cache == Held::PAGES
+    }
 }
 
 /// The size of an object from a release on.

@@ -137,7 +137,8 @@ impl Set {
         let objects = objects.flat_map(|(object, count)| (0..*count).map(|_| parent.alloc(*object)));
         let pages = (0..pages).map(|_| parent.alloc_pages(0));
         let set = Set { task, others: objects.chain(pages).collect() };
-        for held in set.task.iter().chain(&set.others) {
+        // A fork's price has what is written to the stack and to page tables.
+        for held in set.task.iter().chain(&set.others).filter(|held| !held.is_pages()) {
             parent.touch(held, 64, Access::Write);
         }
         set

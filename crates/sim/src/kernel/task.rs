@@ -180,12 +180,10 @@ impl Task {
         self.kernel.free_after_grace(held);
     }
 
-    /// Touches the first `bytes` bytes of an object. Pages are not followed by the model: nothing is charged.
+    /// Touches the first `bytes` bytes of an object, or of a block of pages.
     #[inline]
     pub fn touch(&self, held: &Held, bytes: u32, access: Access) {
-        if held.cache != Held::PAGES {
-            Timed::touch(held.address, bytes, access);
-        }
+        Timed::touch(held.address, bytes, access);
     }
 
     /// Copies `bytes` bytes between the program and the kernel.

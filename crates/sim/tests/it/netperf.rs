@@ -92,6 +92,21 @@ fn requests_are_answered_one_at_a_time() {
     assert!(heads(&outcome).live_max <= 2, "{} live", heads(&outcome).live_max);
 }
 
+/// SLUB until 2.6.29 passed what is larger than a page to the page allocator; the lines of such data move
+/// from CPU to CPU as those of an object do.
+#[test]
+fn data_above_a_page_is_of_pages_until_2_6_29_and_its_lines_move() {
+    #[track_caller]
+    fn check(preset: &str, expected: bool) {
+        let outcome = run(preset, &Netperf { bytes: 4_096, ..STREAM }, 1);
+        assert_eq!(outcome.kernel.cache("kmalloc-8192").is_some(), expected, "{preset}");
+        let lines = outcome.kernel.lines_moved / outcome.kernel.messages;
+        assert!(lines >= 4_096 / 64, "{preset}: {lines} lines for each datagram");
+    }
+    check("slub@2.6.29", false);
+    check("slub@2.6.32", true);
+}
+
 #[test]
 fn bindings_follow_the_topology() {
     #[track_caller]
