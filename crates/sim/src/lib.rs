@@ -8,7 +8,7 @@
 //! | [`ublk`] | block I/O of 2026: a null device in user space under io_uring |
 //! | [`kernel`] | tasks on CPUs: switches, wake-ups, ticks, deferred work |
 //! | [`era`], [`objects`] | what differs between releases: rules of buffers; kernel objects and their sizes |
-//! | [`unix`], [`udp`], [`pipe`] | sockets and pipes between tasks |
+//! | [`unix`], [`udp`], [`tcp`], [`pipe`] | sockets and pipes between tasks |
 //! | [`messages`], [`anchors`] | cycles of sends and receives; from measured times of one thread |
 //! | [`block`] | block devices that complete by interrupt |
 //! | [`locks`] | locks outside of the allocators |
@@ -41,6 +41,7 @@ pub mod profile;
 pub mod record;
 pub mod sched;
 pub mod tally;
+pub mod tcp;
 pub mod ublk;
 pub mod udp;
 pub mod unix;

@@ -89,3 +89,14 @@ impl Rank for MmapLock {
     /// Locks outside of the allocators have no counter of their own; no simulated cache is debugged.
     const EVENT: Event = Event::LockDebug;
 }
+
+/// The lock of a TCP socket.
+#[derive(Debug)]
+pub enum TcpSocket {}
+
+impl Rank for TcpSocket {
+    const LEVEL: u8 = 6;
+    const NAME: &'static str = "tcp sk_lock.slock";
+    /// Locks outside of the allocators have no counter of their own; no simulated cache is debugged.
+    const EVENT: Event = Event::LockDebug;
+}

@@ -20,6 +20,14 @@ pub struct Messages {
     pub udp_softirq: u64,
     /// A receive over UDP.
     pub udp_receive: u64,
+    /// A send over TCP until the device.
+    pub tcp_send: u64,
+    /// The softirq that delivers a packet of TCP.
+    pub tcp_softirq: u64,
+    /// A receive over TCP.
+    pub tcp_receive: u64,
+    /// An acknowledgement without data until the device.
+    pub tcp_acknowledge: u64,
 }
 
 impl Messages {
@@ -32,5 +40,9 @@ impl Messages {
         udp_send: 900,
         udp_softirq: 700,
         udp_receive: 500,
+        tcp_send: 1_200,
+        tcp_softirq: 1_000,
+        tcp_receive: 700,
+        tcp_acknowledge: 500,
     };
 }

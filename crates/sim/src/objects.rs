@@ -67,6 +67,12 @@ pub enum Object {
     TreeNode,
     /// A change of the file system that its journal holds together.
     JournalHandle,
+    /// The head of a socket buffer with room for a clone.
+    SkBuffClones,
+    /// A small buffer of socket data; from 6.3.
+    SmallHead,
+    /// A TCP socket.
+    TcpSock,
 }
 
 /// An allocated object.
@@ -189,11 +195,17 @@ pub const ROWS: &[Row] = &[
     row(Object::ScatterList, "", GONE, false, (5, 0, 0), ASSUMED),
     row(Object::TreeNode, "radix_tree_node", 560, false, (2, 4, 0), ASSUMED),
     row(Object::TreeNode, "radix_tree_node", 584, false, (4, 20, 0), DUMP_6_18),
+    row(Object::SkBuffClones, "skbuff_fclone_cache", 464, true, (2, 4, 0), ASSUMED),
+    row(Object::SkBuffClones, "skbuff_fclone_cache", 512, true, (3, 0, 0), DUMP),
+    row(Object::SmallHead, "skbuff_small_head", 704, true, (6, 3, 0), "slabinfo of 6.12"),
+    row(Object::SmallHead, "skbuff_small_head", 576, true, (6, 18, 0), DUMP_6_18),
+    row(Object::TcpSock, "TCP", 1_600, true, (2, 4, 0), ASSUMED),
+    row(Object::TcpSock, "TCP", 2_432, true, (3, 0, 0), "slabinfo of 6.12"),
 ];
 
 impl Object {
     /// All kinds, in the order of their numbers.
-    pub const ALL: [Object; 28] = [
+    pub const ALL: [Object; 31] = [
         Object::SkBuff,
         Object::File,
         Object::Dentry,
@@ -222,6 +234,9 @@ impl Object {
         Object::BufferHead,
         Object::TreeNode,
         Object::JournalHandle,
+        Object::SkBuffClones,
+        Object::SmallHead,
+        Object::TcpSock,
     ];
 
     /// The object's row of an era; none if the era has no such object.

@@ -5,6 +5,8 @@
 //! | [`hackbench`] | groups of senders and receivers over sockets or pipes |
 //! | [`kbuild`] | make of a kernel: shells, compilers, their files |
 //! | [`netperf`] | a client and a server that pass datagrams |
+//! | [`tbench`] | clients that play a file server's load over TCP |
+//! | [`netio`] | one process sends over TCP, another receives |
 //! | [`repeat`] | what all programs share that repeat one operation in pinned tasks |
 //! | [`mmap1`], [`brk1`], [`page_fault1`] | will-it-scale: mappings, the heap's end, pages |
 //! | [`aim9`] | AIM9: pages, the heap's end, exec, fork |
@@ -15,7 +17,9 @@ pub mod brk1;
 pub mod hackbench;
 pub mod kbuild;
 pub mod mmap1;
+pub mod netio;
 pub mod netperf;
 pub mod open_close;
 pub mod page_fault1;
 pub mod repeat;
+pub mod tbench;

@@ -16,4 +16,5 @@ mod micro;
 mod netperf;
 mod repeated;
 mod script;
+mod tcp;
 mod waking;
