@@ -26,9 +26,11 @@ macro_rules! installed {
 }
 
 installed! {
+    "000-kbuild",
     "001",
     "002",
     "003-hackbench",
+    "003-kbuild",
     "003-netperf",
     "2026",
     "brouer",

@@ -13,10 +13,11 @@
 use super::repeat::{self, Described, Program, Repeat};
 use crate::era::Era;
 use crate::files::{self, Entry, FileTable, Files};
-use crate::kernel::Task;
+use crate::kernel::{Kernel, Task};
 use crate::micro::Setup;
 use crate::objects::Object;
 use crate::process::{Children, Image, Kind, Libraries, Shape};
+use crate::record::Recorder;
 use crate::tally::{Failed, Outcome};
 use crate::vm;
 use slablab_model::{LockTimes, Timed};
@@ -172,6 +173,15 @@ pub fn describe(era: Era, test: Test) -> Vec<Described> {
 /// # Errors
 /// A machine that cannot be modelled; no memory.
 pub fn run(setup: &Setup, aim9: &Aim9, seed: u64) -> Result<Outcome, Failed> {
+    run_recorded(setup, aim9, seed, &Recorder::default())
+}
+
+/// Runs the program, and records it.
+///
+/// # Errors
+/// A machine that cannot be modelled; no memory.
+pub fn run_recorded(setup: &Setup, aim9: &Aim9, seed: u64, recorder: &Recorder) -> Result<Outcome, Failed> {
     let repeat = Repeat { kind: Kind::Process, ..aim9.repeat };
-    repeat::run(setup, &repeat, seed, |_| State { test: aim9.test, files: Rc::default() })
+    let state = |_: &Rc<Kernel>| State { test: aim9.test, files: Rc::default() };
+    repeat::run_recorded(setup, &repeat, seed, recorder, state)
 }

@@ -14,6 +14,7 @@
 //! nothing is linked. The counts of lookups and opens of an object, the heaps and the sizes of files are the
 //! middles of ranges that are given, from memory, in the parameters' documentation.
 
+use crate::block::{self, Affinity, Device, Disk, Io};
 use crate::files::{self, Entry, FileTable, Files};
 use crate::kernel::{Kernel, Task, WaitQueue, Waiting, with_recorded_kernel};
 use crate::micro::Setup;
@@ -22,7 +23,7 @@ use crate::record::Recorder;
 use crate::tally::{Failed, Outcome};
 use crate::vm;
 use slablab_model::{Ps, Timed};
-use slablab_platform::Topology;
+use slablab_platform::{CpuId, Topology};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
@@ -100,6 +101,8 @@ const IN_VAIN: u32 = 3;
 /// Bytes of a header (assumed), and of a write.
 const HEADER: u32 = 6 << 10;
 const WRITE: u32 = 16 << 10;
+/// A disk of 2009 (assumed). Its interrupts come to CPU 0.
+const DISK: Disk = Disk { latency: 5_000_000_000, kib: 12_000_000, disks: 1, requests: 128 };
 /// Headers of the tree that a build opens, and paths that it looks for in vain (assumed).
 const HEADERS: u32 = 1_500;
 const ABSENT: u32 = 500;
@@ -293,12 +296,15 @@ struct Flusher {
 }
 
 impl Flusher {
-    fn run(&self, task: &Task, files: &Files, every: Ps) {
+    fn run(&self, task: &Task, files: &Files, device: &Rc<Device>, every: Ps) {
         task.call_it(|| "flusher".into());
         while !self.stops.get() {
             task.sleep(every);
-            while let Some(_pages) = files.next_dirty() {
-                task.preemption_point();
+            while let Some(pages) = files.next_dirty() {
+                // ext3 has a bio for each block; later file systems make large ones.
+                let bios = if task.kernel.era.since(3, 0, 0) { 1 } else { pages };
+                let io = Io { bytes: pages << Timed::page_shift(), bios };
+                task.syscall(|| device.submit(task, io, |_| ()));
             }
         }
         self.has_stopped.set(true);
@@ -319,14 +325,15 @@ fn main(task: &Task, kbuild: Kbuild) -> Outcome {
     task.call_it(|| "make".into());
     let (files, flusher) = (Rc::<Files>::default(), Rc::<Flusher>::default());
     let (for_flusher, of_files) = (flusher.clone(), files.clone());
-    task.fork(move |task| for_flusher.run(task, &of_files, kbuild.flush_every));
+    let device = Device::new(0, DISK, Affinity::Cpu(CpuId(0)));
+    task.fork(move |task| for_flusher.run(task, &of_files, &device, kbuild.flush_every));
     let tree = Tree::new(task);
     let table = FileTable::new(&files);
     let make = &tree.programs[STEPS.len()];
     let image = Image::empty(task).exec(task, &table, make, &tree.libraries, Shape::SMALL);
     let build = Rc::new(Build { kbuild, files, tree, outputs: RefCell::default() });
     let mut outcome = build.make(task, &image);
-    outcome.locks.extend(files::locks().into_iter().chain([vm::locks()]));
+    outcome.locks.extend(files::locks().into_iter().chain([vm::locks(), block::locks()]));
     flusher.stop(task);
     image.end(task);
     let build = Rc::into_inner(build).expect("all programs have ended");

@@ -6,6 +6,7 @@ use crate::files::{self, Entry, FileTable, Files, OwnFiles};
 use crate::kernel::Task;
 use crate::micro::Setup;
 use crate::objects::Object;
+use crate::record::Recorder;
 use crate::tally::{Failed, Outcome};
 use slablab_model::LockTimes;
 use std::cell::RefCell;
@@ -103,5 +104,18 @@ pub fn describe(era: Era) -> Vec<Described> {
 /// # Errors
 /// A machine that cannot be modelled; no memory.
 pub fn run(setup: &Setup, open_close: &OpenClose, seed: u64) -> Result<Outcome, Failed> {
-    repeat::run(setup, &open_close.repeat, seed, |_| State::default())
+    run_recorded(setup, open_close, seed, &Recorder::default())
+}
+
+/// Runs the program, and records it.
+///
+/// # Errors
+/// A machine that cannot be modelled; no memory.
+pub fn run_recorded(
+    setup: &Setup,
+    open_close: &OpenClose,
+    seed: u64,
+    recorder: &Recorder,
+) -> Result<Outcome, Failed> {
+    repeat::run_recorded(setup, &open_close.repeat, seed, recorder, |_| State::default())
 }

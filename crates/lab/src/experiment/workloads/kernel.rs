@@ -7,10 +7,13 @@
 //! sample(&METRICS, &outcome, &[(OWN.name, number)])
 //! ```
 
-use crate::experiment::workload::{Metric, Sample, ppm};
+use crate::experiment::workload::{Metric, Object, Sample, ppm};
 use slablab_model::Spent;
 use slablab_platform::Event;
+use slablab_sim::era::Era;
+use slablab_sim::objects::Object as Kernel;
 use slablab_sim::tally::Outcome;
+use slablab_slabs::Release;
 use slablab_stats::table::Better;
 use std::collections::BTreeMap;
 
@@ -58,6 +61,16 @@ pub(super) const fn with_kernel<const OWN: usize, const ALL: usize>(own: [Metric
         at += 1;
     }
     all
+}
+
+/// The rows of kernel objects, each with how many an operation allocates, and when.
+pub(super) fn rows(release: Release, objects: &[(Kernel, &'static str)]) -> Vec<Object> {
+    let row = |(object, per_operation): &(Kernel, &'static str)| {
+        let row = object.row(Era { release })?;
+        let per_operation = (*per_operation).into();
+        Some(Object { cache: row.name, bytes: row.bytes, per_operation, source: row.source })
+    };
+    objects.iter().filter_map(row).collect()
 }
 
 /// The sample of a run: `own` numbers, and for the other `metrics` those of this file.

@@ -1,11 +1,14 @@
 //! The workloads, each in a file of its name, and what those on the simulated kernel share.
 
+mod aim9;
 mod brk1;
 mod hackbench;
+mod kbuild;
 mod kernel;
 mod micro;
 mod mmap1;
 mod netperf;
+mod open_close;
 mod page_fault1;
 mod repeat;
 mod ublk;
@@ -14,11 +17,14 @@ use super::workload::Workload;
 
 /// All workloads.
 pub const WORKLOADS: &[&Workload] = &[
+    &aim9::AIM9,
     &brk1::BRK1,
     &hackbench::HACKBENCH,
+    &kbuild::KBUILD,
     &micro::MICRO,
     &mmap1::MMAP1,
     &netperf::NETPERF,
+    &open_close::OPEN_CLOSE,
     &page_fault1::PAGE_FAULT1,
     &ublk::UBLK,
 ];
