@@ -26,10 +26,37 @@ const SPARE_STACKS: usize = 4096;
 type Resumable = Coroutine<(), (), (), DefaultStack>;
 type Yields = Yielder<(), ()>;
 
-/// When a call continues: its clock, its CPU, its number.
-type Turn = (Ps, u16, u32);
-/// Later than every turn.
-const NEVER: Turn = (Ps::MAX, u16::MAX, u32::MAX);
+/// When a call continues: its clock (64 bits), its CPU (16), its number (32). One number, as turns are
+/// compared all the time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Turn(u128);
+
+impl Turn {
+    /// Later than every turn.
+    const NEVER: Turn = Turn(u128::MAX);
+
+    #[inline]
+    fn new(at: Ps, cpu: CpuId, id: u32) -> Turn {
+        Turn((at as u128) << 64 | (cpu.0 as u128) << 32 | id as u128)
+    }
+
+    fn at(self) -> Ps {
+        (self.0 >> 64) as Ps
+    }
+
+    fn cpu(self) -> CpuId {
+        CpuId((self.0 >> 32) as u16)
+    }
+
+    fn id(self) -> u32 {
+        self.0 as u32
+    }
+
+    /// Whether it comes before all turns of a CPU at a time.
+    fn is_before(self, at: Ps, cpu: CpuId) -> bool {
+        self < Turn::new(at, cpu, 0)
+    }
+}
 
 thread_local! {
     /// The running call's own.
@@ -44,18 +71,35 @@ struct Slot {
 }
 
 /// All calls of one machine.
-#[derive(Default)]
 pub(crate) struct Calls {
     slots: RefCell<Vec<Slot>>,
     spare_slots: RefCell<Vec<u32>>,
     spare_stacks: RefCell<Vec<DefaultStack>>,
     queue: RefCell<BinaryHeap<Reverse<Turn>>>,
     /// The earliest turn of a call that waits to continue.
-    next: Cell<Option<Turn>>,
+    next: Cell<Turn>,
+    /// The turn that was taken from the queue for the call that is continued now.
+    taken: Cell<Option<Turn>>,
     running: Cell<Option<CallId>>,
     switches: Cell<u64>,
     /// Calls are being ended: none continues any more.
     ending: Cell<bool>,
+}
+
+impl Default for Calls {
+    fn default() -> Self {
+        Calls {
+            slots: RefCell::default(),
+            spare_slots: RefCell::default(),
+            spare_stacks: RefCell::default(),
+            queue: RefCell::default(),
+            next: Cell::new(Turn::NEVER),
+            taken: Cell::new(None),
+            running: Cell::new(None),
+            switches: Cell::new(0),
+            ending: Cell::new(false),
+        }
+    }
 }
 
 impl std::fmt::Debug for Calls {
@@ -137,22 +181,20 @@ impl Calls {
             }
         };
         drop(slots);
-        self.enqueue((at, cpu.0, id));
+        self.enqueue(Turn::new(at, cpu, id));
         CallId(id)
     }
 
     fn enqueue(&self, turn: Turn) {
         self.queue.borrow_mut().push(Reverse(turn));
-        if self.next.get().is_none_or(|next| turn < next) {
-            self.next.set(Some(turn));
-        }
+        self.next.set(self.next.get().min(turn));
     }
 
     /// Lets calls with earlier clocks go first. Outside of calls nothing happens.
     #[inline]
     pub(crate) fn turn(&self, clock: Ps, cpu: CpuId) {
         let Some(CallId(id)) = self.running.get() else { return };
-        if self.next.get().unwrap_or(NEVER) < (clock, cpu.0, id) {
+        if self.next.get() < Turn::new(clock, cpu, id) {
             self.wait_until(clock, cpu);
         }
     }
@@ -162,8 +204,21 @@ impl Calls {
     #[inline(never)]
     pub(crate) fn wait_until(&self, at: Ps, cpu: CpuId) {
         let CallId(id) = self.running.get().expect("outside of a call nothing can wait");
-        self.enqueue((at, cpu.0, id));
+        self.exchange(Turn::new(at, cpu, id));
         suspend();
+    }
+
+    /// Puts a turn into the queue, and takes the earliest out if that is another one: the queue is sorted
+    /// once for both.
+    fn exchange(&self, turn: Turn) {
+        let mut queue = self.queue.borrow_mut();
+        if queue.peek().is_some_and(|first| first.0 < turn) {
+            let mut first = queue.peek_mut().expect("the queue has a first turn");
+            self.taken.set(Some(std::mem::replace(&mut first.0, turn)));
+        } else {
+            queue.push(Reverse(turn));
+        }
+        self.next.set(queue.peek().map_or(Turn::NEVER, |turn| turn.0));
     }
 
     /// Suspends the running call until another one unparks it.
@@ -180,7 +235,7 @@ impl Calls {
         assert!(std::mem::take(&mut slot.parked), "call {id} is not parked");
         slot.call.cpu.set(cpu);
         drop(slots);
-        self.enqueue((at, cpu.0, id));
+        self.enqueue(Turn::new(at, cpu, id));
     }
 
     /// Whether the machine's scope ends: no call continues any more.
@@ -197,10 +252,15 @@ impl Calls {
 
     /// Takes the next turn at or before `last`.
     fn pop(&self, last: Ps) -> Option<Turn> {
+        match self.taken.take() {
+            Some(turn) if turn.at() <= last => return Some(turn),
+            Some(turn) => self.enqueue(turn),
+            None => {}
+        }
         let mut queue = self.queue.borrow_mut();
-        let turn = queue.peek().map(|turn| turn.0).filter(|turn| turn.0 <= last)?;
+        let turn = queue.peek().map(|turn| turn.0).filter(|turn| turn.at() <= last)?;
         queue.pop();
-        self.next.set(queue.peek().map(|turn| turn.0));
+        self.next.set(queue.peek().map_or(Turn::NEVER, |turn| turn.0));
         Some(turn)
     }
 
@@ -208,14 +268,14 @@ impl Calls {
     /// `last`. `begin` moves the clock of a call's CPU on to when the call continues, and returns that clock.
     pub(crate) fn run(&self, running: &Call, last: Ps, begin: impl Fn(u16, Ps) -> Ps) {
         assert!(self.running.get().is_none(), "calls are run from outside of calls");
-        while let Some((at, cpu, id)) = self.pop(last) {
-            let clock = begin(cpu, at);
+        while let Some(turn) = self.pop(last) {
+            let (at, cpu, id) = (turn.at(), turn.cpu(), turn.id());
+            let clock = begin(cpu.0, at);
             // Another call has moved the clock of this call's CPU: calls before that clock go first. Of calls
             // on one CPU the one that was due first goes first, or a call that computes would hold up its
             // CPU's timers for ever.
-            let next = self.next.get().unwrap_or(NEVER);
-            if clock > at && (clock > last || (next.0, next.1) < (clock, cpu)) {
-                self.enqueue((clock, cpu, id));
+            if clock > at && (clock > last || self.next.get().is_before(clock, cpu)) {
+                self.enqueue(Turn::new(clock, cpu, id));
                 continue;
             }
             self.switches.set(self.switches.get() + 1);
@@ -262,7 +322,8 @@ impl Calls {
         running.swap(&Call::on(CpuId(0)));
         self.queue.borrow_mut().clear();
         self.spare_slots.borrow_mut().clear();
-        self.next.set(None);
+        self.next.set(Turn::NEVER);
+        self.taken.set(None);
         self.running.set(None);
         self.ending.set(false);
     }

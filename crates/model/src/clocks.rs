@@ -169,9 +169,14 @@ impl Clocks {
 
     #[inline]
     pub(crate) fn charge(&self, cpu: CpuId, ps: Ps, kind: Spent) {
-        if self.calls.running().is_none() {
-            return;
+        if self.calls.running().is_some() {
+            self.spend(cpu, ps, kind);
         }
+    }
+
+    /// Charges the running call.
+    #[inline]
+    fn spend(&self, cpu: CpuId, ps: Ps, kind: Spent) {
         let clock = &self.clock[cpu.0 as usize];
         clock.set(clock.get() + ps);
         let spent = &self.spent[cpu.0 as usize][kind as usize];
@@ -196,15 +201,12 @@ impl Clocks {
         }
         let (after, price, source) = self.caches.touch(word.get(), cpu.0, lines, access);
         word.set(after);
-        let kind = match source {
-            Source::Hit => Spent::Compute,
-            Source::Transfer => Spent::Transfer,
-            Source::Memory => Spent::Memory,
-        };
-        if source != Source::Hit {
-            self.moved.set(self.moved.get() + lines);
+        if source == Source::Hit {
+            return self.spend(cpu, price.min(most), Spent::Compute);
         }
-        self.charge(cpu, price.min(most), kind);
+        let kind = if source == Source::Transfer { Spent::Transfer } else { Spent::Memory };
+        self.moved.set(self.moved.get() + lines);
+        self.spend(cpu, price.min(most), kind);
     }
 
     /// CPU `cpu` touches a line of the allocator's words.

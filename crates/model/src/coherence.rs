@@ -30,6 +30,9 @@ const CPUS_MAX: usize = 1 << 12;
 /// log2 of the lines between two values of a stamp.
 const STAMP_SHIFT: u32 = 4;
 const STAMP_MASK: u64 = (1 << 28) - 1;
+/// The stamp's place in a line's word; the bits of the state and of the CPU that touched it last.
+const STAMP_AT: u32 = 36;
+const OWNER_MASK: u64 = (1 << 14) - 1;
 /// Lines of one object that are fetched at the same time (assumed).
 const PARALLEL_LINES: u64 = 4;
 
@@ -68,7 +71,7 @@ impl Line {
             last: (word >> 2 & 0xFFF) as u16,
             other: (word >> 14 & 0xFFF) as u16,
             home: (word >> 26 & 0x3FF) as u16,
-            stamp: word >> 36,
+            stamp: word >> STAMP_AT,
         }
     }
 
@@ -77,7 +80,7 @@ impl Line {
             | (self.last as u64) << 2
             | (self.other as u64) << 14
             | (self.home as u64) << 26
-            | self.stamp << 36
+            | self.stamp << STAMP_AT
     }
 }
 
@@ -109,12 +112,18 @@ pub(crate) enum Source {
     Memory,
 }
 
+/// The parts of a machine that a CPU is in.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    core: u16,
+    llc: u16,
+    node: u16,
+}
+
 /// The caches of a machine's CPUs.
 #[derive(Debug)]
 pub(crate) struct Caches {
-    core: Vec<u16>,
-    llc: Vec<u16>,
-    node: Vec<u16>,
+    places: Vec<Place>,
     /// The price of a transfer between two nodes' CPUs, and of a line of a node's memory, row by row.
     transfer: Vec<Ps>,
     memory: Vec<Ps>,
@@ -150,10 +159,10 @@ impl Caches {
             return Err(BadSpec(format!("lines of {line_bytes} bytes: expected a power of two, 16 to 4096")));
         }
         let lines = |bytes: u64| bytes / line_bytes as u64;
+        let place =
+            |cpu: usize| Place { core: hardware.core[cpu], llc: hardware.llc[cpu], node: spec.cpu_node[cpu] };
         Ok(Caches {
-            core: hardware.core.clone(),
-            llc: hardware.llc.clone(),
-            node: spec.cpu_node.clone(),
+            places: (0..cpus).map(place).collect(),
             transfer: priced(&costs.transfer),
             memory: priced(&costs.memory),
             nodes,
@@ -181,34 +190,39 @@ impl Caches {
             + (self.transfer.len() + self.memory.len()) * size_of::<Ps>()
     }
 
+    #[inline]
     fn stamp(&self, cpu: u16) -> u64 {
         self.touched[cpu as usize].get() >> STAMP_SHIFT & STAMP_MASK
     }
 
     /// Lines that CPU `cpu` has touched since `stamp`, to a multiple of 16.
+    #[inline]
     fn age(&self, cpu: u16, stamp: u64) -> u64 {
         (self.stamp(cpu).wrapping_sub(stamp) & STAMP_MASK) << STAMP_SHIFT
     }
 
     /// The price of a line that `from` has and `to` wants.
+    #[inline]
     pub(crate) fn between(&self, from: u16, to: u16) -> Ps {
-        let (from, to) = (from as usize, to as usize);
         if from == to {
             return self.levels[0].1;
         }
-        if self.core[from] == self.core[to] {
+        let (from, to) = (&self.places[from as usize], &self.places[to as usize]);
+        if from.core == to.core {
             return self.transfer_core;
         }
-        if self.llc[from] == self.llc[to] {
+        if from.llc == to.llc {
             return self.transfer_llc;
         }
-        self.transfer[self.node[from] as usize * self.nodes + self.node[to] as usize]
+        self.transfer[from.node as usize * self.nodes + to.node as usize]
     }
 
+    #[inline]
     fn memory_price(&self, cpu: u16, home: u16) -> Ps {
-        self.memory[self.node[cpu as usize] as usize * self.nodes + home as usize]
+        self.memory[self.places[cpu as usize].node as usize * self.nodes + home as usize]
     }
 
+    #[inline]
     fn hit(&self, cpu: u16, age: u64, home: u16) -> (Ps, Source) {
         match self.levels.iter().find(|(lines, _)| age < *lines) {
             Some((_, price)) => (*price, Source::Hit),
@@ -217,25 +231,45 @@ impl Caches {
     }
 
     /// The price of a line whose last user is another CPU.
+    #[inline]
     fn fetch(&self, cpu: u16, line: Line) -> (Ps, Source) {
         let age = self.age(line.last, line.stamp);
-        let memory = (self.memory_price(cpu, line.home), Source::Memory);
+        let memory = || (self.memory_price(cpu, line.home), Source::Memory);
         if age >= self.levels[2].0 {
-            return memory;
+            return memory();
         }
         let left_core = age >= self.levels[1].0;
-        if left_core && self.llc[cpu as usize] == self.llc[line.last as usize] {
+        if left_core && self.places[cpu as usize].llc == self.places[line.last as usize].llc {
             return (self.levels[2].1, Source::Hit);
         }
         let transfer = (self.between(line.last, cpu), Source::Transfer);
         // A clean line comes from where it is nearer.
-        if line.state == State::Shared { transfer.min(memory) } else { transfer }
+        if line.state == State::Shared { transfer.min(memory()) } else { transfer }
     }
 
     /// CPU `cpu` touches `lines` lines that move together and whose word is `word`: the word afterwards, the
     /// price, and where the lines were.
     #[inline]
     pub(crate) fn touch(&self, word: u64, cpu: u16, lines: u64, access: Access) -> (u64, Ps, Source) {
+        // Nearly all touches are of lines that the CPU has alone, in its first level: no field but the stamp
+        // changes.
+        let touched = &self.touched[cpu as usize];
+        let stamp = touched.get() >> STAMP_SHIFT & STAMP_MASK;
+        let age = (stamp.wrapping_sub(word >> STAMP_AT) & STAMP_MASK) << STAMP_SHIFT;
+        if word & OWNER_MASK != State::Alone as u64 | (cpu as u64) << 2 || age >= self.levels[0].0 {
+            return self.touch_far(word, cpu, lines, access);
+        }
+        let mut after = word;
+        if age > 0 {
+            touched.set(touched.get() + lines);
+            after = word & ((1 << STAMP_AT) - 1) | (self.stamp(cpu) << STAMP_AT);
+        }
+        (after, lines * self.levels[0].1, Source::Hit)
+    }
+
+    /// A touch of any line.
+    #[inline(never)]
+    fn touch_far(&self, word: u64, cpu: u16, lines: u64, access: Access) -> (u64, Ps, Source) {
         let line = Line::unpack(word);
         let writes = access != Access::Read;
         let mine = line.last == cpu;

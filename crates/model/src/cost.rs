@@ -22,8 +22,8 @@ use crate::level::{Access, Level, Path, Place};
 use crate::memory::Addr;
 use crate::spec::{BadSpec, MachineSpec};
 use crate::waiters::{LockLines, Waiters};
-use crate::world::{MachineAt, Modelled, State};
-use slablab_platform::{CpuId, NodeId, Reclaim, Topology};
+use crate::world::{MachineAt, Modelled, State, WORD};
+use slablab_platform::{CpuId, NodeId, Rank, Reclaim, Topology};
 use std::cell::Cell;
 use std::rc::Rc;
 
@@ -44,6 +44,72 @@ impl State<Cost> {
     /// The node of the CPU.
     fn node(&self) -> u16 {
         self.spec.cpu_node[self.cpu().0 as usize]
+    }
+
+    // These are not inlined: the closures that call them are small, so that the thread's machine is found
+    // without a call.
+
+    #[inline(never)]
+    fn word(&self, line: LineId, access: Access) {
+        if access == Access::Exchange {
+            self.clocks.charge(self.cpu(), self.clocks.paths.exchange, Spent::Compute);
+        }
+        self.clocks.line(self.cpu(), line, access);
+    }
+
+    #[inline(never)]
+    fn path(&self, path: Path, line: LineId) {
+        let paths = &self.clocks.paths;
+        let price = match path {
+            Path::ListPop => paths.list_pop,
+            Path::ListPush => paths.list_push,
+            Path::ArrayPop => paths.array_pop,
+            Path::ArrayPush => paths.array_push,
+            Path::Hold => paths.hold,
+        };
+        self.clocks.charge(self.cpu(), price, Spent::Compute);
+        self.clocks.line(self.cpu(), line, Access::Write);
+    }
+
+    #[inline(never)]
+    fn timed_link(&self, object: Addr) -> Option<Addr> {
+        self.touch_link(object, Access::Read);
+        self.memory.link(object)
+    }
+
+    #[inline(never)]
+    fn set_timed_link(&self, object: Addr, next: Option<Addr>) {
+        self.touch_link(object, Access::Write);
+        self.memory.set_link(object, next);
+    }
+
+    #[inline(never)]
+    fn touch_object(&self, object: Addr, bytes: u32, access: Access) {
+        self.touch(object, bytes, access);
+    }
+
+    /// Charges that a free object's link is touched.
+    #[inline]
+    fn touch_link(&self, object: Addr, access: Access) {
+        if self.clocks.paths.links_in_descriptor {
+            self.word(self.memory.descriptor(object), access);
+        } else {
+            self.touch(object, WORD, access);
+        }
+    }
+
+    #[inline(never)]
+    fn lock<R: Rank>(&self, waiters: &Waiters, lines: LockLines) {
+        // A lock that is taken out of order may never come, so the order is checked before the call waits.
+        self.check_rank::<R>();
+        self.clocks.lock(self.cpu(), waiters, lines, R::LEVEL);
+        self.take_rank::<R>();
+    }
+
+    #[inline(never)]
+    fn unlock<R: Rank>(&self, waiters: &Waiters) {
+        self.drop_rank::<R>();
+        self.clocks.unlock(self.cpu(), waiters, R::LEVEL);
     }
 }
 
@@ -91,24 +157,14 @@ impl Level for Cost {
         })
     }
 
-    #[inline]
+    // Not inlined, as `with` below: the thread's machine is found without a call then.
     fn word(line: LineId, access: Access) {
-        Self::with(|state| {
-            if access == Access::Exchange {
-                state.clocks.charge(state.cpu(), state.clocks.paths.exchange, Spent::Compute);
-            }
-            state.clocks.line(state.cpu(), line, access);
-        });
+        Self::with(|state| state.word(line, access));
     }
 
     #[inline]
     fn line_bytes(state: &State<Self>) -> u32 {
         state.clocks.caches.line_bytes()
-    }
-
-    #[inline]
-    fn links_in_descriptor(state: &State<Self>) -> bool {
-        state.clocks.paths.links_in_descriptor
     }
 
     #[inline]
@@ -125,36 +181,39 @@ impl Level for Cost {
         state.clocks.storage(state.cpu(), lines, index, access);
     }
 
+    fn path(path: Path, line: LineId) {
+        Self::with(|state| state.path(path, line));
+    }
+
     #[inline]
-    fn path(path: Path) {
-        Self::with(|state| {
-            let paths = &state.clocks.paths;
-            let price = match path {
-                Path::ListPop => paths.list_pop,
-                Path::ListPush => paths.list_push,
-                Path::ArrayPop => paths.array_pop,
-                Path::ArrayPush => paths.array_push,
-                Path::Hold => paths.hold,
-            };
-            state.clocks.charge(state.cpu(), price, Spent::Compute);
-        });
+    fn link(state: &State<Self>, object: Addr) -> Option<Addr> {
+        state.timed_link(object)
+    }
+
+    #[inline]
+    fn set_link(state: &State<Self>, object: Addr, next: Option<Addr>) {
+        state.set_timed_link(object, next);
     }
 
     fn lock_lines() -> LockLines {
         LockLines { word: Self::line(), data: Self::line() }
     }
 
-    fn lock(waiters: &Waiters, lines: LockLines, level: u8) -> &Waiters {
-        Self::with(|state| state.clocks.lock(state.cpu(), waiters, lines, level));
+    fn lock<R: Rank>(waiters: &Waiters, lines: LockLines) -> &Waiters {
+        Self::with(|state| state.lock::<R>(waiters, lines));
         waiters
     }
 
-    fn try_lock(waiters: &Waiters, lines: LockLines, level: u8) -> Option<&Waiters> {
-        Self::with(|state| state.clocks.try_lock(state.cpu(), waiters, lines, level)).then_some(waiters)
+    fn try_lock<R: Rank>(waiters: &Waiters, lines: LockLines) -> Option<&Waiters> {
+        Self::with(|state| {
+            let taken = state.clocks.try_lock(state.cpu(), waiters, lines, R::LEVEL);
+            taken.then(|| state.take_rank::<R>())
+        })?;
+        Some(waiters)
     }
 
-    fn unlock(waiters: &Waiters, level: u8) {
-        Self::with(|state| state.clocks.unlock(state.cpu(), waiters, level));
+    fn unlock<R: Rank>(waiters: &Waiters) {
+        Self::with(|state| state.unlock::<R>(waiters));
     }
 
     fn now_ns(state: &State<Self>) -> u64 {
@@ -257,7 +316,13 @@ impl Timed {
 
     /// Touches the first `bytes` bytes of an object of a slab.
     pub fn touch(object: Addr, bytes: u32, access: Access) {
-        Cost::with(|state| state.touch(object, bytes, access));
+        Cost::with(|state| state.touch_object(object, bytes, access));
+    }
+
+    /// Announces that an object will be touched soon: the host's caches get what the model keeps of it. In the
+    /// model nothing happens.
+    pub fn warm(object: Addr) {
+        Cost::with(|state| state.memory.warm(object));
     }
 
     /// Lets calls with earlier clocks go first.

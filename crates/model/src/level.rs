@@ -4,8 +4,9 @@
 //! has no size, so a machine of level `count` is as small and as fast as one without levels.
 //! [`Cost`](crate::Cost) keeps clocks, and charges every access.
 
+use crate::memory::Addr;
 use crate::world::State;
-use slablab_platform::{CpuId, NodeId, Reclaim};
+use slablab_platform::{CpuId, NodeId, Rank, Reclaim};
 use std::fmt::Debug;
 
 /// How memory is touched.
@@ -89,10 +90,15 @@ pub trait Level: Copy + Eq + Debug + Sized + 'static {
     fn line_bytes(_state: &State<Self>) -> u32 {
         64
     }
-    /// Whether the links of free objects are in the slab's descriptor.
+    /// A free object's link.
     #[inline(always)]
-    fn links_in_descriptor(_state: &State<Self>) -> bool {
-        false
+    fn link(state: &State<Self>, object: Addr) -> Option<Addr> {
+        state.memory.link(object)
+    }
+    /// Writes a free object's link.
+    #[inline(always)]
+    fn set_link(state: &State<Self>, object: Addr, next: Option<Addr>) {
+        state.memory.set_link(object, next);
     }
     /// `bytes` bytes from a place on are touched.
     #[inline(always)]
@@ -102,18 +108,19 @@ pub trait Level: Copy + Eq + Debug + Sized + 'static {
     /// Word `index` of storage is touched.
     #[inline(always)]
     fn storage(_state: &State<Self>, _lines: &Self::Lines, _index: u32, _access: Access) {}
-    /// An operation with a price of its own was done.
+    /// An operation with a price of its own was done on a slot whose words are in a line.
     #[inline(always)]
-    fn path(_path: Path) {}
+    fn path(_path: Path, _line: Self::Line) {}
     /// The lines of a lock that is made now.
     fn lock_lines() -> Self::LockLines;
-    /// The running call takes the lock when its turn comes; returns then.
-    fn lock(waiters: &Self::Waiters, lines: Self::LockLines, level: u8) -> Self::Held<'_>;
+    /// The running call takes the lock when its turn comes; returns then. A level with clocks checks and
+    /// counts the rank, too.
+    fn lock<R: Rank>(waiters: &Self::Waiters, lines: Self::LockLines) -> Self::Held<'_>;
     /// Takes the lock when the running call's turn comes, if that needs no waiting.
-    fn try_lock(waiters: &Self::Waiters, lines: Self::LockLines, level: u8) -> Option<Self::Held<'_>>;
-    /// The running call gives the lock back.
+    fn try_lock<R: Rank>(waiters: &Self::Waiters, lines: Self::LockLines) -> Option<Self::Held<'_>>;
+    /// The running call gives the lock and its rank back.
     #[inline(always)]
-    fn unlock(_held: Self::Held<'_>, _level: u8) {}
+    fn unlock<R: Rank>(_held: Self::Held<'_>) {}
     /// Now, nanoseconds.
     fn now_ns(state: &State<Self>) -> u64;
     /// Time goes to `now_ns`, never back.
@@ -160,9 +167,9 @@ impl Level for Count {
     #[inline(always)]
     fn lock_lines() {}
     #[inline(always)]
-    fn lock(_waiters: &(), _lines: (), _level: u8) {}
+    fn lock<R: Rank>(_waiters: &(), _lines: ()) {}
     #[inline(always)]
-    fn try_lock(_waiters: &(), _lines: (), _level: u8) -> Option<()> {
+    fn try_lock<R: Rank>(_waiters: &(), _lines: ()) -> Option<()> {
         Some(())
     }
     #[inline]

@@ -40,36 +40,32 @@ impl<L: Level, R: Rank, T> Lock<T> for Ranked<L, R, T> {
     }
 
     fn lock(&self) -> Guard<'_, L, R, T> {
-        Self::check_order();
-        let held = L::lock(&self.waiters, self.lines, R::LEVEL);
+        let held = L::lock::<R>(&self.waiters, self.lines);
         self.taken(held).unwrap_or_else(|| panic!("{} taken twice: deadlock", R::NAME))
     }
 
     fn try_lock(&self) -> Option<Guard<'_, L, R, T>> {
-        self.taken(L::try_lock(&self.waiters, self.lines, R::LEVEL)?)
+        self.taken(L::try_lock::<R>(&self.waiters, self.lines)?)
     }
 }
 
 impl<L: Level, R: Rank, T> Ranked<L, R, T> {
-    /// A lock that is taken out of order may never come, so the order is checked before the call waits.
-    #[inline]
-    fn check_order() {
-        if L::TIMED {
-            L::with(|state| state.check_rank::<R>());
-        }
-    }
-
     fn taken<'a>(&'a self, held: L::Held<'a>) -> Option<Guard<'a, L, R, T>> {
         let value = self.value.try_borrow_mut().ok()?;
-        L::with(|state| state.take_rank::<R>());
+        if !L::TIMED {
+            L::with(|state| state.take_rank::<R>());
+        }
         Some(Guard { value, held, rank: PhantomData })
     }
 }
 
 impl<L: Level, R: Rank, T> Drop for Guard<'_, L, R, T> {
     fn drop(&mut self) {
-        L::with(|state| state.drop_rank::<R>());
-        L::unlock(self.held, R::LEVEL);
+        if L::TIMED {
+            L::unlock::<R>(self.held);
+        } else {
+            L::with(|state| state.drop_rank::<R>());
+        }
     }
 }
 

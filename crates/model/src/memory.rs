@@ -9,6 +9,7 @@ use crate::level::{Access, Level};
 use crate::world::Modelled;
 use slablab_platform::{Field, Frame, HotArray, NodeId, Pfn, Word};
 use std::cell::{Cell, OnceCell, RefCell};
+use std::hint::black_box;
 use std::num::NonZeroU64;
 
 /// An object's address in the model: frame number times page size plus offset. Address 0 is no object's.
@@ -341,6 +342,17 @@ impl<L: Level> Memory<L> {
     fn fresh_cell(&self, index: u32) -> &LinkCell<L> {
         let segment = self.segments[(index / SEGMENT) as usize].get_or_init(|| boxed(LinkCell::new));
         &segment[(index % SEGMENT) as usize]
+    }
+
+    /// Loads what is kept of an object, so that the host's caches have it when the object is touched.
+    #[inline(never)]
+    pub(crate) fn warm(&self, object: Addr) {
+        let (pfn, offset) = self.locate(object);
+        let record = self.record(pfn);
+        black_box(record.frame.state.value.get());
+        if let Some(first) = record.links.get().checked_sub(1) {
+            black_box(self.cell(first + (offset >> record.shift.get())).link.get());
+        }
     }
 
     #[inline]

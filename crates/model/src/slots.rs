@@ -72,8 +72,7 @@ impl<L: Level, T> Slot<L, T> {
     /// Charges an operation on the slot.
     #[inline]
     fn charged(&self, path: Path) {
-        L::path(path);
-        L::word(self.line, Access::Write);
+        L::path(path, self.line);
     }
 
     #[inline]
@@ -102,7 +101,11 @@ impl<L: Level, T: Default> PerCpu<Addr, T> for Slots<L, T> {
             return None;
         }
         slot.charged(Path::ListPop);
-        slot.list.set(HotList { head: Modelled::<L>::link(object, 0), count: list.count - 1, tag: list.tag });
+        let head = Modelled::<L>::link(object, 0);
+        slot.list.set(HotList { head, count: list.count - 1, tag: list.tag });
+        if let (true, Some(next)) = (L::TIMED, head) {
+            L::with(|state| state.memory.warm(next));
+        }
         slot.count(event, 1);
         Some(object)
     }

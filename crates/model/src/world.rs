@@ -159,16 +159,6 @@ impl<L: Level> State<L> {
         }
     }
 
-    /// Charges that a free object's link is touched.
-    #[inline]
-    fn touch_link(&self, object: Addr, access: Access) {
-        if L::TIMED && L::links_in_descriptor(self) {
-            L::word(self.memory.descriptor(object), access);
-        } else {
-            self.touch(object, WORD, access);
-        }
-    }
-
     #[inline]
     pub(crate) fn set_event_ns(&self, now_ns: u64) {
         self.now_ns.set(self.now_ns.get().max(now_ns));
@@ -258,7 +248,7 @@ impl<L: Level> Modelled<L> {
 }
 
 /// Bytes of a word.
-const WORD: u32 = 8;
+pub(crate) const WORD: u32 = 8;
 
 /// SplitMix64 (Steele, Lea, Flood 2014): one word of state that grows by this, passes BigCrush.
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
@@ -336,17 +326,11 @@ impl<L: Level> Frames for Modelled<L> {
 safe_memory! { impl[L: Level] Modelled<L>;
     #[inline]
     fn link(object: Addr, _offset: u32) -> Option<Addr> {
-        L::with(|state| {
-            state.touch_link(object, Access::Read);
-            state.memory.link(object)
-        })
+        L::with(|state| L::link(state, object))
     }
     #[inline]
     fn set_link(object: Addr, _offset: u32, next: Option<Addr>) {
-        L::with(|state| {
-            state.touch_link(object, Access::Write);
-            state.memory.set_link(object, next);
-        });
+        L::with(|state| L::set_link(state, object, next));
     }
     #[inline]
     fn half(at: Addr) -> u16 {

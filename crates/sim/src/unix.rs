@@ -171,6 +171,10 @@ impl Socket {
         let (tag, part) = (first.tag, first.left.min(bytes));
         first.left -= part;
         let used_up = if first.left == 0 { queue.pop_front() } else { None };
+        if let Some(next) = queue.front() {
+            Timed::warm(next.head.address);
+            Timed::warm(next.data.address);
+        }
         Some((tag, part, used_up))
     }
 
