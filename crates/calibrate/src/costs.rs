@@ -263,6 +263,13 @@ impl List<'_> {
         let transfer = self.value("transfer_llc");
         let ipi = more(Series::BarrierOther, Series::BarrierAlone).map(|spread| less(spread, transfer));
         self.time("ipi", ipi, "a barrier on another CPU, there and back, less a line's transfer: at most");
+        let (woken, busy) = (at(Series::WakeOther), at(Series::WakeBusy));
+        if let (Some(woken), Some(busy)) = (woken, busy)
+            && woken.low > busy.high
+        {
+            let how = "a write that wakes on an idle CPU, less one that wakes on a busy CPU";
+            self.time("ipi_send", Some(less(woken, busy.median)), how);
+        }
         match (at(Series::LatencyLong), at(Series::LatencyShort)) {
             (Some(long), Some(short)) if long.low > short.high => {
                 let how = "a wake-up after 2 ms of sleep, less one after 0.1 ms";

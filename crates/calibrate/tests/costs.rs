@@ -53,6 +53,7 @@ fn samples() -> Samples {
         (Series::WriteAlone, 200.0),
         (Series::WakeSame, 500.0),
         (Series::WakeBusy, 700.0),
+        (Series::WakeOther, 1000.0),
         (Series::PipeByte, 400.0),
         (Series::RoundTripThread, 2600.0),
         (Series::RoundTripProcess, 3000.0),
@@ -116,6 +117,7 @@ fn medians_and_differences_are_costs() {
         ("switch_thread", 2600.0 / 2.0 - 400.0 - 300.0),
         ("switch_mm", 3000.0 / 2.0 - 400.0 - 300.0),
         ("ipi", 1100.0 - 100.0 - 25.0),
+        ("ipi_send", 300.0),
         ("idle_exit", 4000.0),
         ("exit", 40_000.0 - 800.0),
     ] {

@@ -96,6 +96,7 @@ costs! {
     wake_local: Time,
     wake_remote: Time,
     ipi: Time,
+    ipi_send: Time,
     idle_exit: Time,
     page_fault: Time,
     fork: Time,
@@ -113,7 +114,7 @@ costs! {
 
 /// Costs that a file may leave out. Without `tlb_page_bytes` the kernel's direct map has pages of 2 MiB;
 /// without a time of a message the kernel charges assumed cycles.
-const OPTIONAL: [&str; 10] = [
+const OPTIONAL: [&str; 11] = [
     "tlb_page_bytes",
     "socket_send",
     "socket_receive",
@@ -124,6 +125,7 @@ const OPTIONAL: [&str; 10] = [
     "tcp_send",
     "tcp_receive",
     "messages_release",
+    "ipi_send",
 ];
 /// The times of messages: the last of the optional costs but one.
 const MESSAGES: std::ops::Range<usize> = 1..9;

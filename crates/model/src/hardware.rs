@@ -83,6 +83,9 @@ pub struct Costs {
     pub wake_remote: Ps,
     /// An interrupt to another CPU: from sending it to its handler.
     pub ipi: Ps,
+    /// The sender's part of an interrupt to another CPU. 0 if nobody measured it: without a hypervisor below
+    /// it is small.
+    pub ipi_send: Ps,
     /// How long an idle CPU takes to leave its idle state.
     pub idle_exit: Ps,
     /// A page fault that finds its page, without zeroing.

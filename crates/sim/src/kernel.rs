@@ -99,6 +99,7 @@ pub(crate) struct Prices {
     wake_local: Ps,
     wake_remote: Ps,
     ipi: Ps,
+    ipi_send: Ps,
     idle_exit: Ps,
     pub(crate) fork: Ps,
     pub(crate) exit: Ps,
@@ -210,6 +211,7 @@ impl Kernel {
                 wake_local: costs.wake_local,
                 wake_remote: costs.wake_remote,
                 ipi: costs.ipi,
+                ipi_send: costs.ipi_send,
                 idle_exit: costs.idle_exit,
                 fork: costs.fork,
                 exit: costs.exit,
@@ -414,13 +416,22 @@ impl Kernel {
         let processor = &self.cpus[cpu.0 as usize];
         let here = cpu == Timed::cpu();
         let sent = if here { now } else { now + self.prices.ipi };
+        let send = || {
+            if !here {
+                Timed::charge(self.prices.ipi_send);
+            }
+        };
         if !idle {
+            send();
             processor.resched_at.set(processor.resched_at.get().min(sent));
         } else if !processor.working.get() {
             let slept = now.saturating_sub(processor.idle_since.get());
             let deep = slept >= DEEP_SLEEP * self.prices.idle_exit;
             // A CPU that polls sees the flag without an interrupt.
             let at = if deep { sent + self.prices.idle_exit } else { now };
+            if deep {
+                send();
+            }
             self.start_idle(cpu, at.max(Timed::clock_of(cpu)));
         }
     }
