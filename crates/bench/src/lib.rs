@@ -14,6 +14,7 @@
 //!   contestants  the allocators of this build
 //! memory     resident memory, in a child process each     the programs
 //! rig        blocks, order, samples                       the run
+//! predicted  native costs beside those of the model       a run of its own
 //! stats      medians, bootstrap intervals                 the report
 //! report     rows: figures, ratios, false alarms
 //!   output     text, JSON, CSV
@@ -45,6 +46,7 @@ pub mod patterns;
 #[cfg(feature = "peers")]
 #[expect(unsafe_code, reason = "asks allocators about addresses")]
 mod peers;
+pub mod predicted;
 #[expect(unsafe_code, reason = "asks the C library")]
 mod proof;
 pub mod random;

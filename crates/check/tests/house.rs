@@ -48,7 +48,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "doctor",
         ],
     ),
-    ("bench", &["slabs", "native", "malloc", "objects", "report"]),
+    ("bench", &["slabs", "native", "malloc", "objects", "report", "platform", "model", "machines", "sim"]),
     // The program is the user interface of `lab`. It names presets and traces to parse its arguments.
     ("cli", &["report", "machines", "calibrate", "doctor", "lab", "bench", "slabs", "workloads"]),
 ];

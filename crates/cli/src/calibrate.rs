@@ -4,6 +4,7 @@ use crate::input::Progress;
 use crate::outcome::{Done, Failure};
 use crate::output::{Form, write_out};
 use signal_hook::consts::{SIGINT, SIGTERM};
+use slablab_bench::predicted;
 use slablab_calibrate::rig::{self, Watcher};
 use slablab_calibrate::{file, hackbench, output};
 use slablab_workloads::AtomicFile;
@@ -15,7 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
 #[derive(clap::Args)]
 #[command(
     args_conflicts_with_subcommands = true,
-    after_help = "Examples:\n  slablab calibrate -o this-host.toml\n  nice -n -20 slablab calibrate -o this-host.toml\n  slablab calibrate hackbench --groups 10 --loops 1000 --threads"
+    after_help = "Examples:\n  slablab calibrate -o this-host.toml\n  nice -n -20 slablab calibrate -o this-host.toml\n  slablab calibrate hackbench --groups 10 --loops 1000 --threads\n  slablab calibrate native --machine this-host.toml"
 )]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -35,6 +36,21 @@ pub(crate) struct Args {
 enum Verb {
     /// Run senders and receivers of messages on this host, as `perf bench sched messaging` does
     Hackbench(Hackbench),
+    /// Compare what SLUB and SLQB cost in this process with what the model predicts for this host
+    Native(Native),
+}
+
+#[derive(clap::Args)]
+struct Native {
+    /// This host's machine file, as `slablab calibrate -o` writes it
+    #[arg(long, value_name = "FILE")]
+    machine: PathBuf,
+    /// Number of blocks: in each, every pattern runs once on every engine
+    #[arg(long, value_name = "N", default_value_t = 15, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    repeats: u64,
+    /// Format of the answer
+    #[arg(long, value_enum, default_value = Format::DEFAULT)]
+    format: Format,
 }
 
 #[derive(clap::Args)]
@@ -106,8 +122,10 @@ impl Watch {
 }
 
 pub(crate) fn run(args: Args) -> Result<Done, Failure> {
-    if let Some(Verb::Hackbench(args)) = args.verb {
-        return run_hackbench(&args);
+    match args.verb {
+        Some(Verb::Hackbench(args)) => return run_hackbench(&args),
+        Some(Verb::Native(args)) => return run_native(&args),
+        None => {}
     }
     let file = args.output.as_deref();
     if file == Some(Path::new("-")) {
@@ -157,6 +175,22 @@ fn run_hackbench(args: &Hackbench) -> Result<Done, Failure> {
     let text = match args.format {
         Format::Table => output::hackbench_text(options, &seconds),
         Format::Json => slablab_report::json::document(&output::hackbench_json(options, &seconds)),
+    };
+    write_out(&text, None)?;
+    Ok(ended)
+}
+
+fn run_native(args: &Native) -> Result<Done, Failure> {
+    let file = slablab_machines::find(&args.machine)?;
+    let machine = file.machine().map_err(|error| format!("{}: {error}", args.machine.display()))?;
+    let watch = Watch::new("native")?;
+    let rows = predicted::rows(&machine, args.repeats, |done, whole| watch.at(done, whole))?;
+    let ended = watch.ended();
+    drop(watch);
+    let Some(rows) = rows else { return Ok(ended) };
+    let text = match args.format {
+        Format::Table => predicted::text(&rows),
+        Format::Json => slablab_report::json::document(&predicted::json(&rows)),
     };
     write_out(&text, None)?;
     Ok(ended)

@@ -319,8 +319,8 @@ impl Timed {
         Cost::with(|state| state.touch_object(object, bytes, access));
     }
 
-    /// Announces that an object will be touched soon: the host's caches get what the model keeps of it. In the
-    /// model nothing happens.
+    /// Announces that an object will be touched soon: the host's caches get what the model keeps of it. In
+    /// the model nothing happens.
     pub fn warm(object: Addr) {
         Cost::with(|state| state.memory.warm(object));
     }

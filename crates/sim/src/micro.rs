@@ -2,11 +2,12 @@
 
 mod bench;
 
+use crate::paths::paths;
 use crate::profile::Profile;
 use crate::record::Recorder;
 use crate::tally::Failed;
 use bench::Bench;
-use slablab_model::{Hardware, MachineSpec, Ps, Timed};
+use slablab_model::{Hardware, MachineSpec, Paths, Ps, Timed};
 use slablab_platform::CpuId;
 use slablab_slabs::Preset;
 use std::rc::Rc;
@@ -125,8 +126,16 @@ pub fn measure(setup: &Setup, load: &Load) -> Result<Measured, Failed> {
 /// # Errors
 /// A machine that cannot be modelled, or that has no memory for the pattern.
 pub fn measure_recorded(setup: &Setup, load: &Load, recorder: &Recorder) -> Result<Measured, Failed> {
+    measure_at(setup, paths(&setup.preset, &setup.hardware.costs), load, recorder)
+}
+
+/// Runs and records a pattern with these prices of the engine's operations.
+///
+/// # Errors
+/// A machine that cannot be modelled, or that has no memory for the pattern.
+pub fn measure_at(setup: &Setup, paths: Paths, load: &Load, recorder: &Recorder) -> Result<Measured, Failed> {
     let rounds = |objects: u64| objects.div_ceil(load.pattern.round()).max(1);
-    Bench::enter(setup, load, recorder, |bench: &Rc<Bench>| {
+    Bench::enter(setup, paths, load, recorder, |bench: &Rc<Bench>| {
         bench.run(load.pattern, rounds(load.objects.min(WARM_UP)))?;
         bench.restart();
         let now = || Profile::until(Timed::latest(), load.pattern.cpus());
@@ -221,6 +230,26 @@ mod tests {
         check("slqb@2009-09", 20);
         check("slab@2.6.29", 15);
         check("slub@7.1", 12);
+    }
+
+    /// A program's slots need no interrupts off and no exchange of 16 bytes: their prices change nothing.
+    #[test]
+    fn native_prices_are_those_of_a_program() {
+        let load =
+            Load { pattern: Pattern::Batch(1000), bytes: 64, sheaf_capacity: 0, objects: 10_000, seed: 1 };
+        let cost = |preset: &str, change: fn(&mut Costs)| {
+            let mut setup = setup(preset);
+            change(&mut setup.hardware.costs);
+            let paths = crate::paths::native(&setup.preset, &setup.hardware.costs);
+            measure_at(&setup, paths, &load, &Recorder::default()).expect("a machine").cpu
+        };
+        for preset in ["slub@6.1", "slqb@2009-09", "slab@6.1"] {
+            let plain = cost(preset, |_| ());
+            assert_eq!(cost(preset, |costs| costs.interrupts *= 10), plain, "{preset}");
+            assert_eq!(cost(preset, |costs| costs.exchange16 *= 10), plain, "{preset}");
+        }
+        let slub = |change| cost("slub@6.1", change);
+        assert!(slub(|costs| costs.locked_exchange *= 10) > slub(|_| ()), "a slab's word is exchanged");
     }
 
     /// The same run costs the same to the picosecond.

@@ -6,8 +6,8 @@
 mod caches;
 mod floors;
 mod larson;
-mod nine;
-mod queue;
+pub(crate) mod nine;
+pub(crate) mod queue;
 
 use crate::clock::Sample;
 use crate::contestants::each_subject;
@@ -86,7 +86,7 @@ pub struct Workload {
 }
 
 /// A workload for every allocator.
-trait Pattern {
+pub(crate) trait Pattern {
     const NAME: &'static str;
     const ABOUT: &'static str;
     const GROUP: Group = Group::Single;

@@ -22,7 +22,7 @@ pub(super) fn workloads() -> Vec<Workload> {
 }
 
 /// Allocates a block and frees it at once.
-struct Pair<const BYTES: usize>;
+pub(crate) struct Pair<const BYTES: usize>;
 
 impl<const BYTES: usize> Pattern for Pair<BYTES> {
     const NAME: &'static str = if BYTES == 64 { "pair64" } else { "pair4096" };
@@ -37,7 +37,7 @@ impl<const BYTES: usize> Pattern for Pair<BYTES> {
 }
 
 /// Allocates many blocks and frees them in the order of allocation.
-struct Fifo<const BYTES: usize, const COUNT: usize>;
+pub(crate) struct Fifo<const BYTES: usize, const COUNT: usize>;
 
 impl<const BYTES: usize, const COUNT: usize> Pattern for Fifo<BYTES, COUNT> {
     const NAME: &'static str = if BYTES == 64 { "batch64-fifo" } else { "batch4096x64" };

@@ -10,7 +10,7 @@ use rtrb::{Consumer, Producer, RingBuffer};
 use std::collections::VecDeque;
 
 /// The number of places in a queue.
-const PLACES: usize = 1024;
+pub(crate) const PLACES: usize = 1024;
 /// The number of messages in a burst.
 const BURST: usize = 32;
 
@@ -102,7 +102,7 @@ fn bursts(ops: u64) -> u64 {
 }
 
 /// One thread allocates, and another frees.
-struct OneWay<const BYTES: usize>;
+pub(crate) struct OneWay<const BYTES: usize>;
 
 impl<const BYTES: usize> Pattern for OneWay<BYTES> {
     const NAME: &'static str = if BYTES == 64 { "oneway64" } else { "oneway512" };

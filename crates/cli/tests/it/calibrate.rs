@@ -23,12 +23,33 @@ fn hackbench_of_each_kind() {
     }
 }
 
+/// Every pattern on both engines, natively and modelled; times are not judged.
+#[test]
+fn native_beside_predicted() {
+    let args = ["native", "--machine", "laptop", "--repeats", "2", "--format", "json"];
+    let output = common::slablab(&["calibrate"], &args);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let json: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let rows = json["rows"].as_array().expect("a list");
+    assert_eq!(rows.len(), 10, "five patterns on two engines");
+    for row in rows {
+        let modelled = row["modelled_ns"].as_f64().expect("a number");
+        assert!((1.0..1000.0).contains(&modelled), "{row}");
+        let time = |name: &str| row[name].as_f64().expect("a number");
+        assert!(
+            time("native_ns_low") <= time("native_ns") && time("native_ns") <= time("native_ns_high"),
+            "{row}"
+        );
+    }
+}
+
 #[test]
 fn what_it_does_not_take() {
     check_error(&["calibrate"], &["-o", "-"], &["-o writes a machine file: expected its name, found -"]);
     check_error(&["calibrate"], &["-o", "/nonexistent/x.toml"], &["/nonexistent"]);
     check_error(&["calibrate"], &["hackbench", "--groups", "0"], &["0 is not in 1..=10000"]);
     check_error(&["calibrate"], &["--quick", "hackbench"], &["cannot be used with"]);
+    check_error(&["calibrate"], &["native", "--machine", "laptob"], &["near it: laptop"]);
 }
 
 /// Ctrl-C: no file, no process, and the exit code says how it ended.

@@ -2,13 +2,12 @@
 
 use super::{Load, Pattern, Setup};
 use crate::heap::{CacheNumber, Heap, Kmalloc, Named};
-use crate::paths::paths;
 use crate::placement::placed_heap;
 use crate::record::{CPUS, Holds, MEMORY, Recorder};
 use crate::tally::Failed;
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use slablab_model::{Addr, CallId, Ps, Timed, TimedMachine};
+use slablab_model::{Addr, CallId, Paths, Ps, Timed, TimedMachine};
 use slablab_platform::{CpuId, Event, Frames, Gfp, Topology};
 use slablab_slabs::CacheSpec;
 use std::cell::{Cell, RefCell};
@@ -32,11 +31,11 @@ impl Bench {
     /// Makes the machine, enters it, and runs `f` there.
     pub(super) fn enter<T>(
         setup: &Setup,
+        paths: Paths,
         load: &Load,
         recorder: &Recorder,
         f: impl FnOnce(&Rc<Bench>) -> Result<T, Failed>,
     ) -> Result<T, Failed> {
-        let paths = paths(&setup.preset, &setup.hardware.costs);
         let mut machine = TimedMachine::new(setup.spec.clone(), setup.hardware.clone(), paths)?;
         machine.enter(|| {
             recorder.watch_locks();

@@ -1,0 +1,156 @@
+//! What engines cost in this process, beside what the model predicts with this host's costs.
+//!
+//! Native: CPU time of an allocation and a free together, less that of the same program on a ring of blocks,
+//! which allocates nothing. Each block of measurements runs all engines and the ring in turn; a figure is the
+//! median of the blocks. Model: the same engine, pattern and size on a machine file's machine, with the
+//! prices of slots of threads ([`slablab_sim::paths::native`]).
+
+use crate::clock::Sample;
+use crate::engines::{Slqb, SlubOld};
+use crate::harness::Harness;
+use crate::patterns::nine::{Fifo, Pair};
+use crate::patterns::queue::{OneWay, PLACES};
+use crate::patterns::{Pattern as _, Run, Task};
+use crate::subject::Subject;
+use slablab_machines::Machine;
+use slablab_platform::CpuId;
+use slablab_report::text::Table;
+use slablab_sim::micro::{self, Load, Pattern, Setup};
+use slablab_sim::paths;
+use slablab_sim::record::Recorder;
+use slablab_slabs::Preset;
+
+/// Bytes of an object.
+const BYTES: u32 = 64;
+/// Objects of a native measurement, and of a modelled one.
+const NATIVE: u64 = 400_000;
+const MODELLED: u64 = 100_000;
+
+/// A pattern, natively by engine and on the ring, and in the model.
+struct Workload {
+    name: &'static str,
+    engines: [(&'static str, Run); 2],
+    ring: Run,
+    modelled: Pattern,
+}
+
+macro_rules! workload {
+    ($name:literal, $pattern:ty, $modelled:expr) => {
+        Workload {
+            name: $name,
+            engines: [
+                (SlubOld::NAME, <$pattern>::run::<SlubOld> as Run),
+                (Slqb::NAME, <$pattern>::run::<Slqb> as Run),
+            ],
+            ring: <$pattern>::run::<Harness>,
+            modelled: $modelled,
+        }
+    };
+}
+
+fn workloads() -> [Workload; 5] {
+    let one_way = Pattern::OneWay { to: CpuId(1), window: PLACES as u32 };
+    [
+        workload!("pair", Pair<64>, Pattern::Pair),
+        workload!("batch of 10", Fifo<64, 10>, Pattern::Batch(10)),
+        workload!("batch of 100", Fifo<64, 100>, Pattern::Batch(100)),
+        workload!("batch of 1000", Fifo<64, 1000>, Pattern::Batch(1000)),
+        workload!("freed on another CPU", OneWay<64>, one_way),
+    ]
+}
+
+/// One pattern on one engine.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// The pattern.
+    pub pattern: &'static str,
+    /// The engine.
+    pub engine: &'static str,
+    /// Native costs, ns for an allocation and a free: low quartile, median, high quartile.
+    pub native: [f64; 3],
+    /// The modelled cost, ns.
+    pub modelled: f64,
+}
+
+impl Row {
+    /// Modelled over native.
+    pub fn ratio(&self) -> f64 {
+        self.modelled / self.native[1]
+    }
+}
+
+/// Measures and predicts. `go_on` is told how many of how many measurements are done; `None` if it says no.
+///
+/// # Errors
+/// A block that another allocator served; a machine that cannot be modelled.
+pub fn rows(
+    machine: &Machine,
+    repeats: u64,
+    go_on: impl Fn(u64, u64) -> bool,
+) -> Result<Option<Vec<Row>>, String> {
+    let workloads = workloads();
+    let mut native: Vec<Vec<f64>> = vec![Vec::new(); workloads.len() * 2];
+    let whole = repeats * workloads.len() as u64;
+    for repeat in 0..repeats {
+        for (at, workload) in workloads.iter().enumerate() {
+            if !go_on(repeat * workloads.len() as u64 + at as u64, whole) {
+                return Ok(None);
+            }
+            let run =
+                |run: Run| run(Task { ops: NATIVE, seed: repeat }).map(|sample: Sample| sample.cpu_per_op());
+            let ring = run(workload.ring)?;
+            for (engine, (_, measured)) in workload.engines.iter().enumerate() {
+                native[2 * at + engine].push(run(*measured)? - ring);
+            }
+        }
+    }
+    let mut rows = Vec::new();
+    for (at, workload) in workloads.iter().enumerate() {
+        for (engine, (name, _)) in workload.engines.iter().enumerate() {
+            let modelled = modelled(machine, name, workload.modelled)?;
+            let native = quartiles(&mut native[2 * at + engine]);
+            rows.push(Row { pattern: workload.name, engine: name, native, modelled });
+        }
+    }
+    Ok(Some(rows))
+}
+
+/// The modelled cost of an allocation and a free, ns.
+fn modelled(machine: &Machine, engine: &str, pattern: Pattern) -> Result<f64, String> {
+    let preset = Preset::parse(engine).map_err(|error| format!("{engine}: {error:?}"))?;
+    let (spec, hardware) = (machine.spec.clone(), machine.hardware.clone());
+    let setup = Setup { spec, hardware, preset, placement: None };
+    let load = Load { pattern, bytes: BYTES, sheaf_capacity: 0, objects: MODELLED, seed: 1 };
+    let paths = paths::native(&preset, &machine.hardware.costs);
+    let measured =
+        micro::measure_at(&setup, paths, &load, &Recorder::default()).map_err(|error| error.to_string())?;
+    Ok(measured.cpu as f64 / 1000.0)
+}
+
+fn quartiles(times: &mut [f64]) -> [f64; 3] {
+    times.sort_by(f64::total_cmp);
+    [1, 2, 3].map(|quarter| times[(times.len() - 1) * quarter / 4])
+}
+
+/// The answer as text.
+pub fn text(rows: &[Row]) -> String {
+    let heads =
+        ["an allocation and a free, ns", "engine", "native", "low", "high", "model", "model / native"];
+    let mut table = Table::new(heads).numbers(2..7);
+    for row in rows {
+        let [low, median, high] = row.native.map(|ns| format!("{ns:.1}"));
+        let (modelled, ratio) = (format!("{:.1}", row.modelled), format!("{:.2}", row.ratio()));
+        table.row([row.pattern.into(), row.engine.into(), median, low, high, modelled, ratio]);
+    }
+    table.print()
+}
+
+/// The answer as JSON.
+pub fn json(rows: &[Row]) -> serde_json::Value {
+    let row = |row: &Row| {
+        let [low, median, high] = row.native;
+        serde_json::json!({ "pattern": row.pattern, "engine": row.engine, "native_ns": median,
+            "native_ns_low": low, "native_ns_high": high, "modelled_ns": row.modelled, "ratio": row.ratio() })
+    };
+    serde_json::json!({ "schema": "slablab.native.1", "rows": rows.iter().map(row).collect::<Vec<_>>() })
+}
