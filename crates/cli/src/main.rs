@@ -15,8 +15,10 @@ mod orders;
 mod outcome;
 mod output;
 mod replay;
+mod report;
 mod reproduce;
 mod run;
+mod suite;
 mod verify;
 mod watch;
 mod what;
@@ -60,8 +62,10 @@ enum Verb {
     Run(run::Args),
     /// Run the experiments of mails: published figures beside modelled ones, with a verdict for each relation
     Reproduce(reproduce::Args),
+    /// Compare two engines over every workload, with one correction over the whole table
+    Suite(suite::Args),
     /// Join the folders of an experiment's parts, and print its tables
-    Report(run::ReportArgs),
+    Report(report::Args),
     /// List engines, releases and knobs
     Engines(engines::Args),
     /// List the machines that come with this program, or print the file of one
@@ -83,7 +87,8 @@ fn main() -> ExitCode {
         Verb::Calibrate(args) => calibrate::run(args),
         Verb::Run(args) => run::run(args),
         Verb::Reproduce(args) => reproduce::run(args),
-        Verb::Report(args) => run::report(args),
+        Verb::Suite(args) => suite::run(args),
+        Verb::Report(args) => report::run(args),
         Verb::Engines(args) => engines::run(args),
         Verb::Machines(args) => machines::run(args),
     };

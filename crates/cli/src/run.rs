@@ -1,4 +1,4 @@
-//! `slablab run EXPERIMENT`: experiments on modelled machines. And `slablab report`, which joins their parts.
+//! `slablab run EXPERIMENT`: experiments on modelled machines.
 
 use crate::input::{Progress, command_line};
 use crate::outcome::{Done, Failure, tell};
@@ -6,7 +6,7 @@ use crate::output::{check, named, write_out};
 use slablab_lab::experiment::observe;
 use slablab_lab::experiment::run::program;
 use slablab_lab::experiment::{
-    Change, Experiment, Folder, Options, Plan, Results, Shard, Size, join, run as run_cells,
+    Change, Experiment, Folder, Options, Plan, Results, Shard, Size, run as run_cells,
 };
 use slablab_lab::output::{
     experiment_avg_std, experiment_csv, experiment_description, experiment_description_json, experiment_json,
@@ -242,26 +242,4 @@ impl Look {
             (Format::Avgstd, _) => experiment_avg_std(results, wrap),
         }
     }
-}
-
-/// Joins the folders of all parts of an experiment.
-#[derive(clap::Args)]
-pub(crate) struct ReportArgs {
-    /// Folders that `slablab run` or `slablab reproduce` wrote
-    #[arg(required = true)]
-    folders: Vec<PathBuf>,
-    /// Also write the joined results to FOLDER, as one run of all cells would
-    #[arg(short, long, value_name = "FOLDER")]
-    output: Option<PathBuf>,
-    #[command(flatten)]
-    look: Look,
-}
-
-pub(crate) fn report(args: ReportArgs) -> Result<Done, Failure> {
-    let results = join(&args.folders)?;
-    if let Some(folder) = &args.output {
-        results.write_whole(&Folder::open(folder)?)?;
-    }
-    write_out(&args.look.text(&results, results.plan.sensitivity), None)?;
-    Ok(done(&results))
 }

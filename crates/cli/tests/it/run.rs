@@ -59,6 +59,39 @@ fn a_description_is_text_or_a_document() {
 }
 
 #[test]
+fn a_suite_has_the_formats_of_a_run() {
+    let small = ["slub@6.18", "slub@7.0", "--quick", "--repeats", "2", "--workload", "micro"];
+    let with = |more: &[&'static str]| [&small[..], more].concat();
+    check("suite", &small, &["slub@7.0 against slub@6.18", "micro laptop pattern=pair", "what else differs"]);
+    check(
+        "suite",
+        &with(&["--format", "mmtests", "--wrap", "72"]),
+        &["slub@6.18", "slub@7.0", "Amean", "%*"],
+    );
+    check("suite", &with(&["--format", "markdown"]), &["|---|---:|", "micro numa8"]);
+    check("suite", &with(&["--format", "csv"]), &["workload,machine,parameters,metric", "micro,laptop"]);
+    check("suite", &with(&["--format", "json"]), &["differences", "slablab.suite.1"]);
+    check("suite", &["--list"], &["workload", "hackbench", "laptop", "micro", "ublk"]);
+    let refused = |args: &[&str], words: &str| {
+        let output = common::slablab(&["suite"], args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        assert!(text(&output.stderr).contains(words), "{args:?}: {}", text(&output.stderr));
+    };
+    refused(&["slup@6.18", "slub@7.0"], "near it: slub");
+    refused(&["slub@6.18", "slub@7.0", "--workload", "mirco"], "near it: micro");
+    let folder = folder("suite");
+    let [parts, page] =
+        [folder.join("part"), folder.join("page.html")].map(|path| path.display().to_string());
+    let part = ["-o", &parts, "--shard", "1/1", "--html", &page];
+    answered("suite", &[&small[..], &part].concat());
+    assert!(fs::read_to_string(&page).expect("a page").contains("micro laptop"));
+    assert_eq!(
+        answered("report", &[&parts, "--format", "csv"]),
+        answered("suite", &with(&["--format", "csv"]))
+    );
+}
+
+#[test]
 fn an_experiment_has_the_tables_of_mails() {
     let quick = ["2026", "--quick"];
     let with = |more: &[&'static str]| [&quick[..], more].concat();

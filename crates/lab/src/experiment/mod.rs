@@ -11,6 +11,7 @@
 //! A result depends on the experiment, its machines, the seed and the program alone: not on the host, the
 //! number of threads, or whether a run was interrupted. docs/run.md is the manual.
 
+pub mod differences;
 pub mod file;
 pub mod folder;
 pub mod observe;
@@ -21,6 +22,7 @@ pub mod results;
 pub mod rows;
 pub mod run;
 pub mod source;
+pub mod suite;
 pub mod summary;
 pub mod verdict;
 pub mod workload;
@@ -35,4 +37,5 @@ pub use results::Results;
 pub use rows::Sign;
 pub use run::{Options, Shard, join, run};
 pub use source::{Experiment, INSTALLED};
+pub use suite::Suite;
 pub use workload::Size;

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// Longest estimated run without `--force`.
-const LONGEST: Duration = Duration::from_secs(3600);
+pub(super) const LONGEST: Duration = Duration::from_secs(3600);
 
 /// How an experiment is run.
 #[derive(Clone, Debug, Default)]
@@ -56,7 +56,7 @@ impl Shard {
         }
     }
 
-    fn has(self, cell: usize) -> bool {
+    pub(super) fn has(self, cell: usize) -> bool {
         cell % self.of == self.part
     }
 }

@@ -112,6 +112,12 @@ impl Experiment {
         })
     }
 
+    /// An experiment of a text that names installed machines only; `path` is its name in errors.
+    pub(super) fn of_text(text: &str, path: &Path) -> Result<Experiment> {
+        let file = ExperimentFile::parse(text).at(path)?;
+        Experiment::with_machines(file, path, &|machine| on_installed(machine, path))
+    }
+
     fn with_machines(
         file: ExperimentFile,
         path: &Path,

@@ -8,6 +8,8 @@ mod joined;
 mod replay;
 mod reproduce;
 mod run_page;
+mod suite;
+mod suite_page;
 mod trace;
 mod verify;
 
@@ -28,5 +30,9 @@ pub use replay::{
 };
 pub use reproduce::{reproduce_csv, reproduce_json, reproduce_markdown, reproduce_table};
 pub use run_page::experiment_page;
+pub use suite::{
+    suite_avg_std, suite_csv, suite_json, suite_list, suite_markdown, suite_mmtests, suite_table,
+};
+pub use suite_page::suite_page;
 pub use trace::write_perfetto;
 pub use verify::{verify_csv, verify_json, verify_page, verify_table};

@@ -16,6 +16,7 @@ mod real;
 mod repeats;
 mod replay;
 mod rounding;
+mod suite;
 mod trace;
 #[path = "../../../report/tests/it/trace_decode.rs"]
 mod trace_decode;

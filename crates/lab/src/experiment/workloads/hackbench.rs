@@ -1,7 +1,9 @@
 //! `hackbench`: as `perf bench sched messaging`.
 
 use super::kernel::{KERNEL, sample, with_kernel};
-use crate::experiment::workload::{Estimate, Kind, Metric, Object, Observed, Parameter, Values, Workload};
+use crate::experiment::workload::{
+    Estimate, Kind, Metric, Object, Observed, Pair, Parameter, Values, Workload,
+};
 use slablab_model::MachineSpec;
 use slablab_sim::era::Era;
 use slablab_sim::micro::Setup;
@@ -24,8 +26,18 @@ pub(super) const HACKBENCH: Workload = Workload {
     check,
     estimate,
     observe,
-    suite: &[],
+    suite: SUITE,
 };
+
+const SUITE: &[Pair] = &[
+    Pair {
+        machine: "laptop",
+        parameters: "over = [\"sockets\", \"pipes\"]",
+        why: "small messages between processes on a small machine",
+    },
+    Pair { machine: "numa8", parameters: "", why: "CPUs whose node has no memory" },
+    Pair { machine: "spr224", parameters: "groups = 5", why: "many CPUs, few of them busy" },
+];
 
 const PARAMETERS: &[Parameter] = &[
     Parameter {

@@ -2,7 +2,7 @@
 
 use super::kernel::{FAST_ALLOCS, FAST_FREES};
 use crate::experiment::workload::{
-    Estimate, Kind, Metric, OF_TASKS, Object, Observed, Parameter, Sample, Values, Workload,
+    Estimate, Kind, Metric, OF_TASKS, Object, Observed, Pair, Parameter, Sample, Values, Workload,
 };
 use slablab_model::MachineSpec;
 use slablab_platform::CpuId;
@@ -25,10 +25,23 @@ pub(super) const MICRO: Workload = Workload {
     check,
     estimate,
     observe,
-    suite: &[],
+    suite: SUITE,
 };
 
 const PATTERNS: &[&str] = &["pair", "batch", "shuffled", "one-way", "concurrent"];
+
+const SUITE: &[Pair] = &[
+    Pair {
+        machine: "laptop",
+        parameters: "pattern = [\"pair\", \"batch\", \"one-way\"]\nbytes = [64, 1024]",
+        why: "the cost of one object, alone, in batches, and freed on another CPU",
+    },
+    Pair {
+        machine: "numa8",
+        parameters: "pattern = \"one-way\"\nto_cpu = [4, 16]",
+        why: "frees on a node without memory, and on another socket",
+    },
+];
 
 const PARAMETERS: &[Parameter] = &[
     Parameter {

@@ -1,7 +1,7 @@
 //! `mmap1`: will-it-scale's program of this name.
 
 use super::repeat::{self, KIND, METRICS, NODES, OUTSIDE, TASKS, WARM_UP, WINDOW, observed, repeat};
-use crate::experiment::workload::{Observed, Parameter, Values, Workload};
+use crate::experiment::workload::{Observed, Pair, Parameter, Values, Workload};
 use slablab_sim::era::Era;
 use slablab_sim::micro::Setup;
 use slablab_sim::record::Recorder;
@@ -19,8 +19,17 @@ pub(super) const MMAP1: Workload = Workload {
     check: |_, _| Ok(()),
     estimate: |machine, values| repeat::estimate(machine, values, [1_500, 3_000]),
     observe,
-    suite: &[],
+    suite: SUITE,
 };
+
+const SUITE: &[Pair] = &[
+    Pair { machine: "laptop", parameters: "tasks = 8", why: "mappings and their tree, a task on each CPU" },
+    Pair {
+        machine: "spr224",
+        parameters: "tasks = 56",
+        why: "a quarter of many CPUs, each with its own process",
+    },
+];
 
 const PARAMETERS: &[Parameter] = &[TASKS, KIND, NODES, OUTSIDE, WARM_UP, WINDOW];
 

@@ -2,7 +2,7 @@
 
 use super::kernel::{self, ELSEWHERE, FAST_ALLOCS, FAST_FREES, LINES, LOCK_WAIT, SWITCHES};
 use crate::experiment::workload::{
-    Estimate, Kind, Metric, Object, Observed, Parameter, Sample, Values, Workload, ppm, ps,
+    Estimate, Kind, Metric, Object, Observed, Pair, Parameter, Sample, Values, Workload, ppm, ps,
 };
 use slablab_model::{MachineSpec, Spent};
 use slablab_platform::Event;
@@ -26,13 +26,26 @@ pub(super) const NETPERF: Workload = Workload {
     check,
     estimate,
     observe,
-    suite: &[],
+    suite: SUITE,
 };
 
 const BINDINGS: [(&str, Binding); 3] = [
     ("same-cpu", Binding::SameCpu),
     ("same-socket", Binding::SameSocket),
     ("other-socket", Binding::OtherSocket),
+];
+
+const SUITE: &[Pair] = &[
+    Pair {
+        machine: "laptop",
+        parameters: "binding = [\"same-cpu\", \"same-socket\"]\nbytes = 1024",
+        why: "datagrams that one CPU or two allocate and free",
+    },
+    Pair {
+        machine: "numa8-full",
+        parameters: "binding = \"other-socket\"\nbytes = 1024",
+        why: "datagrams that are freed on another socket",
+    },
 ];
 
 const PARAMETERS: &[Parameter] = &[

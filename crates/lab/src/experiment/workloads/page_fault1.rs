@@ -1,7 +1,7 @@
 //! `page_fault1`: will-it-scale's program of this name.
 
 use super::repeat::{self, KIND, METRICS, NODES, OUTSIDE, TASKS, WARM_UP, WINDOW, observed, repeat};
-use crate::experiment::workload::{Kind, Observed, Parameter, Values, Workload};
+use crate::experiment::workload::{Kind, Observed, Pair, Parameter, Values, Workload};
 use slablab_sim::era::Era;
 use slablab_sim::micro::Setup;
 use slablab_sim::record::Recorder;
@@ -19,8 +19,14 @@ pub(super) const PAGE_FAULT1: Workload = Workload {
     check: |_, _| Ok(()),
     estimate: |machine, values| repeat::estimate(machine, values, [500, 900]),
     observe,
-    suite: &[],
+    suite: SUITE,
 };
+
+const SUITE: &[Pair] = &[Pair {
+    machine: "laptop",
+    parameters: "tasks = 8",
+    why: "page faults: the page allocator beside the slabs",
+}];
 
 const PARAMETERS: &[Parameter] = &[TASKS, KIND, MIB, NODES, OUTSIDE, WARM_UP, WINDOW];
 

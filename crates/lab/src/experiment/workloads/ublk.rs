@@ -2,7 +2,8 @@
 
 use super::kernel::{FAST_ALLOCS, FAST_FREES};
 use crate::experiment::workload::{
-    Draws, Estimate, Kind, Metric, OF_TASKS, Object, Observed, Parameter, Sample, Values, Workload, ppm, ps,
+    Draws, Estimate, Kind, Metric, OF_TASKS, Object, Observed, Pair, Parameter, Sample, Values, Workload,
+    ppm, ps,
 };
 use slablab_model::{MachineSpec, Spent};
 use slablab_platform::{CpuId, Event};
@@ -25,8 +26,13 @@ pub(super) const UBLK: Workload = Workload {
     check,
     estimate,
     observe,
-    suite: &[],
+    suite: SUITE,
 };
+
+const SUITE: &[Pair] = &[
+    Pair { machine: "numa8", parameters: "", why: "bios that the other CPU frees, memory on 2 of 8 nodes" },
+    Pair { machine: "numa8-full", parameters: "", why: "bios that the other CPU frees, memory everywhere" },
+];
 
 const PARAMETERS: &[Parameter] = &[
     Parameter {

@@ -1,0 +1,33 @@
+//! `slablab report FOLDER...`: joins the parts of an experiment, or of a suite.
+
+use crate::outcome::{Done, Failure};
+use crate::output::write_out;
+use crate::run::{Look, done};
+use slablab_lab::experiment::{Folder, join, suite};
+use std::path::PathBuf;
+
+/// Joins the folders of all parts of an experiment.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Folders that `slablab run`, `slablab reproduce` or `slablab suite` wrote
+    #[arg(required = true)]
+    folders: Vec<PathBuf>,
+    /// Also write the joined results to FOLDER, as one run of all cells would
+    #[arg(short, long, value_name = "FOLDER")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    look: Look,
+}
+
+pub(crate) fn run(args: Args) -> Result<Done, Failure> {
+    if args.folders.iter().all(|folder| suite::is_suite(folder)) {
+        let answer = suite::join(&args.folders, args.output.as_deref())?;
+        return crate::suite::print(&answer, &args.look);
+    }
+    let results = join(&args.folders)?;
+    if let Some(folder) = &args.output {
+        results.write_whole(&Folder::open(folder)?)?;
+    }
+    write_out(&args.look.text(&results, results.plan.sensitivity), None)?;
+    Ok(done(&results))
+}
