@@ -73,6 +73,10 @@ pub enum Object {
     SmallHead,
     /// A TCP socket.
     TcpSock,
+    /// An asynchronous read or write.
+    Kiocb,
+    /// A direct read or write of a file or device; from 2.6.33, before that from kmalloc.
+    Dio,
 }
 
 /// An allocated object.
@@ -201,11 +205,14 @@ pub const ROWS: &[Row] = &[
     row(Object::SmallHead, "skbuff_small_head", 576, true, (6, 18, 0), DUMP_6_18),
     row(Object::TcpSock, "TCP", 1_600, true, (2, 4, 0), ASSUMED),
     row(Object::TcpSock, "TCP", 2_432, true, (3, 0, 0), "slabinfo of 6.12"),
+    row(Object::Kiocb, "kiocb", 240, true, (2, 4, 0), ASSUMED),
+    row(Object::Kiocb, "aio_kiocb", 192, true, (4, 1, 0), ASSUMED),
+    row(Object::Dio, "dio", 640, true, (2, 6, 33), ASSUMED),
 ];
 
 impl Object {
     /// All kinds, in the order of their numbers.
-    pub const ALL: [Object; 31] = [
+    pub const ALL: [Object; 33] = [
         Object::SkBuff,
         Object::File,
         Object::Dentry,
@@ -237,6 +244,8 @@ impl Object {
         Object::SkBuffClones,
         Object::SmallHead,
         Object::TcpSock,
+        Object::Kiocb,
+        Object::Dio,
     ];
 
     /// The object's row of an era; none if the era has no such object.

@@ -10,6 +10,7 @@
 //! | [`repeat`] | what all programs share that repeat one operation in pinned tasks |
 //! | [`mmap1`], [`brk1`], [`page_fault1`] | will-it-scale: mappings, the heap's end, pages |
 //! | [`aim9`] | AIM9: pages, the heap's end, exec, fork |
+//! | [`oltp`] | databases: direct reads from many disks; clients and a server |
 //! | [`open_close`] | will-it-scale's open1: open and close of a file |
 
 pub mod aim9;
@@ -19,6 +20,7 @@ pub mod kbuild;
 pub mod mmap1;
 pub mod netio;
 pub mod netperf;
+pub mod oltp;
 pub mod open_close;
 pub mod page_fault1;
 pub mod repeat;

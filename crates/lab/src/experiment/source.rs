@@ -32,6 +32,7 @@ installed! {
     "003-hackbench",
     "003-kbuild",
     "003-netperf",
+    "003-oltp",
     "2026",
     "brouer",
     "cpu-partial",

@@ -94,6 +94,13 @@ impl OpenFile {
         }
     }
 
+    /// Writes `bytes` bytes that are in the page cache again. Part of a system call.
+    pub fn overwrite(&self, task: &Task, bytes: u32) {
+        task.work(FIND + WRITE);
+        task.copy(bytes);
+        handle(task);
+    }
+
     /// Writes `bytes` bytes behind the file's end, which begins a page. Part of a system call.
     pub fn write(&self, task: &Task, files: &Files, bytes: u32) {
         let content = &self.entry.content;

@@ -14,6 +14,7 @@ mod machine;
 mod messages;
 mod micro;
 mod netperf;
+mod oltp;
 mod repeated;
 mod script;
 mod tcp;

@@ -8,6 +8,7 @@ mod kernel;
 mod micro;
 mod mmap1;
 mod netperf;
+mod oltp;
 mod open_close;
 mod page_fault1;
 mod repeat;
@@ -24,6 +25,7 @@ pub const WORKLOADS: &[&Workload] = &[
     &micro::MICRO,
     &mmap1::MMAP1,
     &netperf::NETPERF,
+    &oltp::OLTP,
     &open_close::OPEN_CLOSE,
     &page_fault1::PAGE_FAULT1,
     &ublk::UBLK,
