@@ -7,12 +7,15 @@
 //! | [`netperf`] | a client and a server that pass datagrams |
 //! | [`tbench`] | clients that play a file server's load over TCP |
 //! | [`netio`] | one process sends over TCP, another receives |
+//! | [`user`] | what the tasks of AIM7 and AIM9 are |
 //! | [`repeat`] | what all programs share that repeat one operation in pinned tasks |
 //! | [`mmap1`], [`brk1`], [`page_fault1`] | will-it-scale: mappings, the heap's end, pages |
+//! | [`aim7`] | AIM7: users that run jobs of a mix |
 //! | [`aim9`] | AIM9: pages, the heap's end, exec, fork |
 //! | [`oltp`] | databases: direct reads from many disks; clients and a server |
 //! | [`open_close`] | will-it-scale's open1: open and close of a file |
 
+pub mod aim7;
 pub mod aim9;
 pub mod brk1;
 pub mod hackbench;
@@ -25,3 +28,4 @@ pub mod open_close;
 pub mod page_fault1;
 pub mod repeat;
 pub mod tbench;
+pub mod user;

@@ -11,22 +11,18 @@
 //! run is the scheduler's choice.
 
 use super::repeat::{self, Described, Program, Repeat};
+use super::user::User;
 use crate::era::Era;
-use crate::files::{self, Entry, FileTable, Files};
+use crate::files::{self, Files};
 use crate::kernel::{Kernel, Task};
 use crate::micro::Setup;
 use crate::objects::Object;
-use crate::process::{Children, Image, Kind, Libraries, Shape};
+use crate::process::{Kind, Shape};
 use crate::record::Recorder;
 use crate::tally::{Failed, Outcome};
 use crate::vm;
-use slablab_model::{LockTimes, Timed};
-use slablab_platform::Topology;
-use std::cell::RefCell;
+use slablab_model::LockTimes;
 use std::rc::Rc;
-
-/// Bytes by which the heap grows.
-const HEAP: u64 = 1 << 20;
 
 /// Which part runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -51,95 +47,30 @@ pub struct Aim9 {
     pub test: Test,
 }
 
-/// A disk of programs and libraries.
-struct Disk {
-    root: Rc<Entry>,
-    program: Rc<Entry>,
-    libraries: Rc<Libraries>,
-}
-
 struct State {
     test: Test,
     files: Rc<Files>,
 }
 
-/// One of the benchmark's processes, with a disk of its own.
-pub struct Process {
-    /// `None` only while the process ends.
-    image: RefCell<Option<Image>>,
-    heap: Option<vm::Mapping>,
-    disk: Disk,
-}
-
-impl Disk {
-    fn new(task: &Task) -> Disk {
-        let root = Entry::root(task);
-        let found = (0..2).map(|_| root.create(task)).collect();
-        let libraries = Rc::new(Libraries { found, absent: root.absent(task) });
-        Disk { program: root.create(task), libraries, root }
-    }
-
-    fn forget(self, task: &Task) {
-        let libraries = Rc::into_inner(self.libraries).expect("all children have ended");
-        let entries = libraries.found.into_iter().chain([libraries.absent, self.program, self.root]);
-        entries.for_each(|entry| entry.forget(task));
-    }
-}
-
-impl State {
-    /// A child that executes the program if `executes`.
-    fn child(&self, task: &Task, process: &Process, executes: bool) {
-        let children = Rc::new(Children::default());
-        let (program, libraries) = (process.disk.program.clone(), process.disk.libraries.clone());
-        let files = self.files.clone();
-        task.syscall(|| {
-            let image = process.image.borrow();
-            children.fork(task, image.as_ref().expect("it has not ended"), move |child, image| {
-                if !executes {
-                    return image;
-                }
-                let table = FileTable::new(&files);
-                image.exec(child, &table, &program, &libraries, Shape::SMALL)
-            });
-        });
-        task.syscall(|| children.wait(task));
-    }
-
-    fn heap(&self, task: &Task, process: &Process, pages: u64) {
-        let image = process.image.borrow();
-        let space = image.as_ref().expect("it has not ended").space();
-        task.syscall(|| space.grow_heap(task));
-        process.heap.iter().for_each(|heap| space.touch_first(task, heap, 0..pages));
-        task.syscall(|| space.shrink_heap(task, process.heap.as_ref()));
-    }
-}
-
 impl Program for State {
-    type Process = Process;
+    type Process = User;
 
-    fn process(&self, task: &Task) -> Process {
-        task.unpin();
-        let disk = Disk::new(task);
-        let table = FileTable::new(&self.files);
-        let image = Image::empty(task).exec(task, &table, &disk.program, &disk.libraries, Shape::SMALL);
-        let heap = image.space().map(task, HEAP);
-        Process { image: RefCell::new(Some(image)), heap: Some(heap), disk }
+    fn process(&self, task: &Task) -> User {
+        User::new(task, &self.files)
     }
 
-    fn operation(&self, task: &Task, process: &Process) -> u64 {
+    fn operation(&self, task: &Task, user: &User) -> u64 {
         match self.test {
-            Test::Page => self.heap(task, process, vm::pages_of(HEAP, Timed::page_shift()).1),
-            Test::Brk => self.heap(task, process, 1),
-            Test::Exec => self.child(task, process, true),
-            Test::Fork => self.child(task, process, false),
+            Test::Page => user.heap(task, u64::MAX),
+            Test::Brk => user.heap(task, 1),
+            Test::Exec => user.child(task, true),
+            Test::Fork => user.child(task, false),
         }
         1
     }
 
-    fn end(&self, task: &Task, process: Process) {
-        process.heap.into_iter().for_each(|heap| heap.end(task));
-        process.image.take().into_iter().for_each(|image| image.end(task));
-        process.disk.forget(task);
+    fn end(&self, task: &Task, user: User) {
+        user.end(task);
     }
 
     fn locks(&self) -> Vec<(&'static str, LockTimes)> {

@@ -261,16 +261,10 @@ impl Program for State {
 
     fn operation(&self, task: &Task, process: &Option<Connection>) -> u64 {
         match process {
-            None => {
-                self.direct_transaction(task);
-                1
-            }
-            // The sockets count their messages.
-            Some(connection) => {
-                self.cached_transaction(task, connection);
-                0
-            }
+            None => self.direct_transaction(task),
+            Some(connection) => self.cached_transaction(task, connection),
         }
+        1
     }
 
     fn end(&self, task: &Task, process: Option<Connection>) {
@@ -296,10 +290,5 @@ impl Program for State {
 /// A machine that cannot be modelled; no memory.
 pub fn run_recorded(setup: &Setup, oltp: &Oltp, seed: u64, recorder: &Recorder) -> Result<Outcome, Failed> {
     let repeat = Repeat { kind: Kind::Process, ..oltp.repeat };
-    let mut outcome =
-        repeat::run_recorded(setup, &repeat, seed, recorder, |kernel| State::new(kernel, *oltp))?;
-    if oltp.form == Form::Cached {
-        outcome.messages /= 2 * u64::from(oltp.steps);
-    }
-    Ok(outcome)
+    repeat::run_recorded(setup, &repeat, seed, recorder, |kernel| State::new(kernel, *oltp))
 }

@@ -128,6 +128,8 @@ struct Run<P: Program> {
     /// When counting begins and ends.
     window: Cell<(Ps, Ps)>,
     is_counting: Cell<bool>,
+    /// Operations since counting began; messages that they pass are not counted.
+    operations: Cell<u64>,
     mark: RefCell<Option<Mark>>,
     counted: RefCell<Option<Outcome>>,
 }
@@ -167,6 +169,7 @@ pub fn run_recorded<P: Program>(
             begun: WaitQueue::default(),
             window: Cell::new((0, 0)),
             is_counting: Cell::new(false),
+            operations: Cell::new(0),
             mark: RefCell::default(),
             counted: RefCell::default(),
         });
@@ -230,6 +233,7 @@ impl<P: Program> Run<P> {
     fn outcome(&self, task: &Task) -> Outcome {
         let mark = self.mark.borrow_mut().take().unwrap_or_else(|| task.kernel.mark());
         let mut outcome = task.kernel.outcome(&mark);
+        outcome.messages = self.operations.get();
         outcome.locks.extend(self.program.locks());
         outcome
     }
@@ -255,7 +259,7 @@ impl<P: Program> Run<P> {
         while self.goes_on(task, rounds) {
             task.compute(self.repeat.outside);
             let operations = self.program.operation(task, &process);
-            task.kernel.tally.borrow_mut().messages += operations;
+            self.operations.set(self.operations.get() + operations);
             rounds += 1;
         }
         if let Some(last) = Rc::into_inner(process) {
@@ -268,6 +272,7 @@ impl<P: Program> Run<P> {
         let (start, end) = self.window.get();
         if Timed::clock() >= start && !self.is_counting.replace(true) {
             *self.mark.borrow_mut() = Some(task.kernel.mark());
+            self.operations.set(0);
         }
         if let Length::Rounds(all) = self.repeat.length {
             return rounds < all;

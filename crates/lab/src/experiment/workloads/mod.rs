@@ -1,5 +1,6 @@
 //! The workloads, each in a file of its name, and what those on the simulated kernel share.
 
+mod aim7;
 mod aim9;
 mod brk1;
 mod hackbench;
@@ -18,6 +19,7 @@ use super::workload::Workload;
 
 /// All workloads.
 pub const WORKLOADS: &[&Workload] = &[
+    &aim7::AIM7,
     &aim9::AIM9,
     &brk1::BRK1,
     &hackbench::HACKBENCH,
