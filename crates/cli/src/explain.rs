@@ -1,25 +1,29 @@
-//! `slablab explain RECORDING A B`: the part of each policy in the difference between two presets.
+//! `slablab explain RECORDING A B`: the part of each policy in the difference between two presets, on a
+//! recording or in an experiment.
 
 use crate::input::{Progress, Start, command_line, open, preset};
 use crate::outcome::{Done, Failure, tell};
 use crate::output::{Form, OutputArgs, named};
 use crate::replay::title;
+use slablab_lab::experiment::{self, Change, Experiment, INSTALLED, Size};
+use slablab_lab::explain::cells::explain_cells;
 use slablab_lab::explain::{
     EXACT_USUALLY, Explained, Question, SAMPLES_USUALLY, explain, shapley::EXACT_MOST,
 };
-use slablab_lab::output::explain_page;
-use slablab_lab::output::{explain_json, explain_table, remarks};
+use slablab_lab::output::{
+    explain_cells_json, explain_cells_table, explain_json, explain_page, explain_table, remarks,
+};
 use std::fmt::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Explains a difference.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  slablab explain my.perf.data slub@6.1 slub@6.18\n  slablab explain my.perf.data slub@6.1 slub@6.1,max_order=0,cpu_partial=0 --cache dentry\n  slablab explain my.perf.data slqb slub@2.6.32"
+    after_help = "Examples:\n  slablab explain my.perf.data slub@6.1 slub@6.18\n  slablab explain my.perf.data slub@6.1 slub@6.1,max_order=0,cpu_partial=0 --cache dentry\n  slablab explain my.perf.data slqb slub@2.6.32\n  slablab explain 2026 slub@6.18 slub@7.0"
 )]
 pub(crate) struct Args {
     /// Recording: a trace, or perf.data, trace.dat, text or tidy CSV (plain, gz, zst, xz), which is imported
-    /// first
+    /// first; or an experiment: a file (TOML), or a name of `slablab run --list`
     recording: PathBuf,
     /// From this allocator, as `engine[@release][,knob=value]...` (see `slablab engines`)
     #[arg(value_name = "A")]
@@ -38,6 +42,9 @@ pub(crate) struct Args {
     /// Number of orders to sample if more policies differ, rounded to a multiple of four
     #[arg(long, value_name = "N", default_value_t = SAMPLES_USUALLY as u64, value_parser = clap::value_parser!(u64).range(4..=100_000))]
     samples: u64,
+    /// Runs of each combination of policies in an experiment
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    repeats: u32,
     #[command(flatten)]
     out: OutputArgs<Format>,
 }
@@ -54,6 +61,9 @@ enum Format {
 impl Form for Format {}
 
 pub(crate) fn run(args: Args) -> Result<Done, Failure> {
+    if is_experiment(&args.recording) {
+        return in_an_experiment(&args);
+    }
     args.out.check(named("the recording", [&args.recording]).chain(args.start.files()))?;
     let question = Question {
         from: preset(&args.from, "A")?,
@@ -78,6 +88,42 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
         remarks(&answer.replay).iter().for_each(tell);
     }
     Ok(if answer.replay.metadata.losses.records > 0 { Done::Incomplete } else { Done::Complete })
+}
+
+/// Whether the name is that of an experiment, and of no file beside it.
+fn is_experiment(given: &Path) -> bool {
+    let is_installed = INSTALLED.iter().any(|installed| given == Path::new(installed.name));
+    (is_installed && !given.exists()) || given.extension().is_some_and(|extension| extension == "toml")
+}
+
+/// Explains the difference in an experiment.
+fn in_an_experiment(args: &Args) -> Result<Done, Failure> {
+    let no = |option: &str| Err(format!("{option} is of recordings: an experiment has none").into());
+    if args.cache.is_some() {
+        return no("--cache");
+    }
+    if args.out.html.is_some() {
+        return no("--html");
+    }
+    if let Some((option, _)) = args.start.files().next() {
+        return no(option);
+    }
+    args.out.check(named("the experiment", [&args.recording]))?;
+    let experiment = Experiment::find(&args.recording)?;
+    let engines = [(args.from.clone(), preset(&args.from, "A")?), (args.to.clone(), preset(&args.to, "B")?)];
+    let change = Change { size: Some(Size::Quick), repeats: Some(args.repeats), ..Change::default() };
+    let options = experiment::Options { change, ..experiment::Options::default() };
+    let progress = Progress::new("explain");
+    // In milliseconds of one core.
+    let tick = |done: u64, whole: u64| progress.at(done / 1_000_000, whole / 1_000_000);
+    let answer = explain_cells(&experiment, &engines, &options, &tick)?;
+    drop(progress);
+    let text = match args.out.format {
+        Format::Json => slablab_report::json::document(&explain_cells_json(&answer)),
+        Format::Table => explain_cells_table(&answer),
+    };
+    args.out.write(&text)?;
+    Ok(Done::Complete)
 }
 
 fn text(answer: &Explained) -> Result<String, Failure> {

@@ -126,3 +126,13 @@ fn interrupted() {
     assert_eq!((status.code(), status.signal()), (None, Some(15)));
     assert_eq!(std::fs::read_dir(&folder).expect("readable").count(), 0, "nothing is left behind");
 }
+
+#[test]
+fn an_experiment_is_explained_too() {
+    let of = |more: &[&'static str]| [&["2026", "slub@7.0", "slub@7.1", "--repeats", "2"][..], more].concat();
+    check(&of(&[]), &["2 groups of policies, all 4 combinations", "barns", "100.0", "left out"]);
+    check(&of(&["--format", "json"]), &["barns", "slablab.explain-experiment.1"]);
+    check_error(&of(&["--cache", "dentry"]), &["--cache is of recordings"]);
+    check_error(&of(&["--html", "page.html"]), &["--html is of recordings"]);
+    check_error(&["2026", "slub@7.0", "slup@7.1"], &["B slup@7.1", "near it: slub"]);
+}

@@ -8,9 +8,13 @@
 //!    └─ shapley            parts of items and interactions of pairs, of every measure ── Explained
 //! ```
 //!
+//! [`cells`] does the same for an experiment: groups of policies, and metrics of its workload.
+//!
 //! Parts are fractions of whole numbers and add up to the difference. A policy without effect has exactly 0.
 //! docs/explain.md says what the parts mean and what they do not mean.
 
+pub mod cells;
+pub mod groups;
 pub mod items;
 pub mod measures;
 pub mod shapley;

@@ -80,7 +80,6 @@ fn parameter(file: &ExperimentFile, parameter: &Parameter, size: Size) -> Value 
             shown["words"] = json!(words);
             shown["default"] = json!(words[0]);
         }
-        Kind::File => {}
     }
     shown
 }

@@ -4,6 +4,7 @@ mod comparison;
 mod describe;
 mod experiment;
 mod explain;
+mod explain_cells;
 mod joined;
 mod replay;
 mod reproduce;
@@ -23,6 +24,7 @@ pub use experiment::{
     experiment_mmtests, experiment_table, experiments_list,
 };
 pub use explain::{explain_json, explain_page, explain_table};
+pub use explain_cells::{explain_cells_json, explain_cells_table};
 pub use joined::{joined_json, joined_markdown, joined_table};
 pub use replay::{
     MARK_ABOVE_PERCENT, cache_csv, cache_json, cache_table, caches_csv, caches_table, engines_table, remarks,

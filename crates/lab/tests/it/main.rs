@@ -2,6 +2,7 @@
 
 mod experiment;
 mod explain;
+mod explain_cells;
 mod hostile_names;
 mod import;
 mod look;
@@ -13,7 +14,6 @@ mod pages;
 mod pairs;
 mod published;
 mod real;
-mod recording;
 mod repeats;
 mod replay;
 mod rounding;

@@ -16,7 +16,6 @@ mod messages;
 mod micro;
 mod netperf;
 mod oltp;
-mod recording;
 mod repeated;
 mod script;
 mod tcp;

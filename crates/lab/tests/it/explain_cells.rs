@@ -1,0 +1,62 @@
+//! Explanations of differences in an experiment: parts add up, and 2026's are those of the CPU slab and of the
+//! barns.
+
+use serde_json::Value;
+use slablab_lab::experiment::{Change, Experiment, Options, Size};
+use slablab_lab::explain::cells::{CellsExplained, explain_cells};
+use slablab_lab::output::{explain_cells_json, explain_cells_table};
+use slablab_slabs::Preset;
+use std::path::Path;
+
+fn explain(engines: [&str; 2], threads: usize) -> Result<CellsExplained, String> {
+    let experiment = Experiment::find(Path::new("2026")).expect("an installed experiment");
+    let engines = engines.map(|name| (name.to_string(), Preset::parse(name).expect("an engine")));
+    let change = Change { size: Some(Size::Quick), repeats: Some(2), ..Change::default() };
+    let options = Options { change, threads: Some(threads), ..Options::default() };
+    explain_cells(&experiment, &engines, &options, &|_, _| {}).map_err(|bad| bad.to_string())
+}
+
+/// A number that is written as a fraction.
+fn fraction(value: &Value) -> f64 {
+    let text = value.as_str().expect("a fraction");
+    let (sum, over) = text.split_once('/').unwrap_or((text, "1"));
+    sum.parse::<f64>().expect("a number") / over.parse::<f64>().expect("a number")
+}
+
+#[test]
+fn barns_are_all_of_7_1() {
+    let found = explain(["slub@7.0", "slub@7.1"], 2).expect("an answer");
+    let json = explain_cells_json(&found);
+    assert_eq!(
+        json,
+        explain_cells_json(&explain(["slub@7.0", "slub@7.1"], 1).expect("an answer")),
+        "threads"
+    );
+    let rows = json["rows"].as_array().expect("rows");
+    assert_eq!(rows.len(), 2, "{json}");
+    for row in rows {
+        assert!(row["row"].as_str().is_some_and(|name| name.starts_with("numa8 ")), "{row}");
+        for measure in row["measures"].as_array().expect("measures") {
+            let parts = measure["parts"].as_array().expect("parts");
+            let repeats = json["repeats"].as_f64().expect("a number");
+            let sum: f64 = parts.iter().map(|part| fraction(&part["sum_of_repeats"])).sum::<f64>() / repeats;
+            let change = measure["change"].as_f64().zip(measure["per_unit"].as_f64()).expect("numbers");
+            assert!((sum - change.0 * change.1).abs() < 1e-3, "{sum} {measure}");
+            let effects: Vec<bool> = parts.iter().map(|part| part["has_effect"] == true).collect();
+            assert_eq!(effects, [true, false], "barns, not the kernel: {measure}");
+        }
+    }
+    let said = explain_cells_table(&found);
+    for words in ["barns", "100.0", "no effect", "rows in which no difference can be told: numa8-full"] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+}
+
+#[test]
+fn what_has_no_parts_is_said() {
+    let same = explain(["slub@7.1", "slub@7.1"], 2).expect("an answer");
+    assert!(explain_cells_table(&same).contains("nothing differs"));
+    assert_eq!((same.groups.len(), same.rows.len()), (0, 0));
+    let said = explain(["slub@7.1", "slqb@2009-09"], 2).err().expect("two engines");
+    assert!(said.contains("slub and slqb are two engines"), "{said}");
+}
