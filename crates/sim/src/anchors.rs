@@ -15,6 +15,7 @@ use crate::micro::Setup;
 use crate::pipe::Pipe;
 use crate::record::Recorder;
 use crate::tally::Failed;
+use crate::tcp::{self, loopback::Loopback};
 use crate::udp::Receiver;
 use crate::unix;
 use slablab_model::{Ps, Timed};
@@ -59,6 +60,7 @@ pub fn messages(setup: &Setup) -> Result<Messages, Failed> {
     let socket = missing(&setup, Over::Socket, [costs.socket_send, costs.socket_receive])?;
     let pipe = missing(&setup, Over::Pipe, [costs.pipe_write, costs.pipe_read])?;
     let udp = missing(&setup, Over::Udp, [costs.udp_send, costs.udp_receive])?;
+    let tcp = missing(&setup, Over::Tcp, [costs.tcp_send, costs.tcp_receive])?;
     let set = |place: &mut u64, missing: Option<u64>| *place = missing.unwrap_or(*place);
     set(&mut messages.socket_send, socket[0]);
     set(&mut messages.socket_receive, socket[1]);
@@ -69,6 +71,8 @@ pub fn messages(setup: &Setup) -> Result<Messages, Failed> {
     set(&mut messages.udp_send, udp[0].map(|cycles| cycles * Messages::ASSUMED.udp_send / assumed));
     set(&mut messages.udp_softirq, udp[0].map(|cycles| cycles * Messages::ASSUMED.udp_softirq / assumed));
     set(&mut messages.udp_receive, udp[1]);
+    set(&mut messages.tcp_send, tcp[0]);
+    set(&mut messages.tcp_receive, tcp[1]);
     Ok(messages)
 }
 
@@ -81,6 +85,8 @@ pub enum Over {
     Pipe,
     /// UDP over loopback.
     Udp,
+    /// TCP over loopback.
+    Tcp,
 }
 
 /// The cycles that the model lacks to the measured times of a send and a receive; `None` for a time that
@@ -89,7 +95,9 @@ fn missing(setup: &Setup, over: Over, measured: [Ps; 2]) -> Result<[Option<u64>;
     if measured == [0, 0] {
         return Ok([None; 2]);
     }
-    let modelled = alone(setup, over, Messages::default())?;
+    // TCP's softirqs and acknowledgements keep their assumed cycles: both ends' system calls have them.
+    let Messages { tcp_softirq, tcp_acknowledge, .. } = Messages::ASSUMED;
+    let modelled = alone(setup, over, Messages { tcp_softirq, tcp_acknowledge, ..Messages::default() })?;
     let cycle = setup.hardware.costs.cycle.max(1);
     let lack = |at: usize| measured[at].saturating_sub(modelled[at]) / cycle;
     Ok([0, 1].map(|at| (measured[at] > 0).then(|| lack(at))))
@@ -128,6 +136,14 @@ fn measure(task: &Task, over: Over) -> [Ps; 2] {
         Over::Udp => {
             let receiver = Receiver::new(&task.kernel, 0, 0);
             batches(task, || _ = receiver.send(task, BYTES, 0), || _ = receiver.receive(task))
+        }
+        Over::Tcp => {
+            let loopback = Loopback::new();
+            let (to, from) = tcp::pair(task, &loopback, 0);
+            let times = batches(task, || to.send(task, BYTES), || _ = from.receive(task, BYTES));
+            tcp::close(task, &to);
+            loopback.close(task);
+            times
         }
     }
 }

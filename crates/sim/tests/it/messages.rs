@@ -1,10 +1,14 @@
 //! Times of messages on a machine: one thread alone takes in the model what it took on the machine.
 
 use super::machine::setup;
-use slablab_model::{Costs, Ps};
+use slablab_model::{Costs, Ps, Timed};
+use slablab_platform::CpuId;
 use slablab_sim::anchors::{Over, alone, messages as of_machine};
+use slablab_sim::kernel::{WaitQueue, Waiting, with_kernel};
 use slablab_sim::messages::Messages;
 use slablab_sim::micro::Setup;
+use std::cell::Cell;
+use std::rc::Rc;
 
 /// A machine whose times of messages were measured.
 fn measured(preset: &str) -> Setup {
@@ -16,6 +20,8 @@ fn measured(preset: &str) -> Setup {
         pipe_read: 280_000,
         udp_send: 2_300_000,
         udp_receive: 600_000,
+        tcp_send: 3_300_000,
+        tcp_receive: 900_000,
         messages_release: Some((6, 18)),
         ..setup.hardware.costs
     };
@@ -38,6 +44,7 @@ fn one_thread_alone_takes_what_was_measured() {
     check(Over::Socket, [700_000, 650_000]);
     check(Over::Pipe, [300_000, 280_000]);
     check(Over::Udp, [2_300_000, 600_000]);
+    check(Over::Tcp, [3_300_000, 900_000]);
 }
 
 #[test]
@@ -47,6 +54,38 @@ fn the_cycles_are_the_machines_and_not_the_engines() {
     assert_eq!(of("slab@2.6.29"), messages);
     assert_eq!(of("slub@7.1"), messages);
     assert!(messages.socket_send > Messages::ASSUMED.socket_send, "{messages:?}");
+}
+
+/// The sender pays for an interrupt that wakes a CPU which sleeps.
+#[test]
+fn an_interrupt_costs_its_sender() {
+    const SEND: Ps = 5_000_000;
+    let wake = |ipi_send, sleep: Ps| {
+        let mut setup = setup("slub@6.18", 2, 1);
+        setup.hardware.costs.ipi_send = ipi_send;
+        with_kernel(&setup, 1, |kernel| {
+            let took = Rc::new(Cell::new(0));
+            let result = took.clone();
+            kernel.start(kernel.new_process(), None, move |task| {
+                let waiters = Rc::new(WaitQueue::default());
+                let theirs = waiters.clone();
+                task.pin(CpuId(0));
+                task.thread(move |task| {
+                    task.pin(CpuId(1));
+                    theirs.wait(task, Waiting { what: "for a wake-up", number: 0 });
+                });
+                task.compute(sleep);
+                let before = Timed::clock();
+                waiters.wake_one(&task.kernel, false);
+                result.set(Timed::clock() - before);
+            });
+            kernel.run()?;
+            Ok(took.get())
+        })
+        .expect("all tasks end")
+    };
+    let asleep = 100_000_000;
+    assert_eq!(wake(SEND, asleep) - wake(0, asleep), SEND);
 }
 
 #[test]
