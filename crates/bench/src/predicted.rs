@@ -1,9 +1,11 @@
 //! What engines cost in this process, beside what the model predicts with this host's costs.
 //!
-//! Native: CPU time of an allocation and a free together, less that of the same program on a ring of blocks,
-//! which allocates nothing. Each block of measurements runs all engines and the ring in turn; a figure is the
-//! median of the blocks. Model: the same engine, pattern and size on a machine file's machine, with the
-//! prices of slots of threads ([`slablab_sim::paths::native`]).
+//! Native: CPU time of an allocation and a free together, with the loop around them; where blocks pass a
+//! queue, less that of the same program on a ring of blocks, which allocates nothing. Each block of
+//! measurements runs all engines in turn; a figure is the median of the blocks. Model: the same engine,
+//! pattern and size on a machine file's machine, with the prices of slots of threads
+//! ([`slablab_sim::paths::native`]). One number is fitted: the time of an instruction, so that SLQB's pair
+//! has its native cost.
 
 use crate::clock::Sample;
 use crate::engines::{Slqb, SlubOld};
@@ -31,6 +33,8 @@ struct Workload {
     name: &'static str,
     engines: [(&'static str, Run); 2],
     ring: Run,
+    /// Whether the blocks pass a queue.
+    passes: bool,
     modelled: Pattern,
 }
 
@@ -43,6 +47,7 @@ macro_rules! workload {
                 (Slqb::NAME, <$pattern>::run::<Slqb> as Run),
             ],
             ring: <$pattern>::run::<Harness>,
+            passes: matches!($modelled, Pattern::OneWay { .. }),
             modelled: $modelled,
         }
     };
@@ -70,6 +75,8 @@ pub struct Row {
     pub native: [f64; 3],
     /// The modelled cost, ns.
     pub modelled: f64,
+    /// Whether the modelled cost was fitted to the native one.
+    pub fitted: bool,
 }
 
 impl Row {
@@ -98,30 +105,33 @@ pub fn rows(
             }
             let run =
                 |run: Run| run(Task { ops: NATIVE, seed: repeat }).map(|sample: Sample| sample.cpu_per_op());
-            let ring = run(workload.ring)?;
+            let ring = if workload.passes { run(workload.ring)? } else { 0.0 };
             for (engine, (_, measured)) in workload.engines.iter().enumerate() {
                 native[2 * at + engine].push(run(*measured)? - ring);
             }
         }
     }
+    let native: Vec<[f64; 3]> = native.iter_mut().map(|times| quartiles(times)).collect();
+    // SLQB's pair, the second figure, in femtoseconds for each instruction.
+    let instruction = (native[1][1] * 1e6) as u64 / paths::NATIVE_PAIR;
     let mut rows = Vec::new();
     for (at, workload) in workloads.iter().enumerate() {
         for (engine, (name, _)) in workload.engines.iter().enumerate() {
-            let modelled = modelled(machine, name, workload.modelled)?;
-            let native = quartiles(&mut native[2 * at + engine]);
-            rows.push(Row { pattern: workload.name, engine: name, native, modelled });
+            let modelled = modelled(machine, name, workload.modelled, instruction)?;
+            let (native, fitted) = (native[2 * at + engine], at == 0 && engine == 1);
+            rows.push(Row { pattern: workload.name, engine: name, native, modelled, fitted });
         }
     }
     Ok(Some(rows))
 }
 
 /// The modelled cost of an allocation and a free, ns.
-fn modelled(machine: &Machine, engine: &str, pattern: Pattern) -> Result<f64, String> {
+fn modelled(machine: &Machine, engine: &str, pattern: Pattern, instruction: u64) -> Result<f64, String> {
     let preset = Preset::parse(engine).map_err(|error| format!("{engine}: {error:?}"))?;
     let (spec, hardware) = (machine.spec.clone(), machine.hardware.clone());
     let setup = Setup { spec, hardware, preset, placement: None };
     let load = Load { pattern, bytes: BYTES, sheaf_capacity: 0, objects: MODELLED, seed: 1 };
-    let paths = paths::native(&preset, &machine.hardware.costs);
+    let paths = paths::native(&preset, &machine.hardware.costs, instruction);
     let measured =
         micro::measure_at(&setup, paths, &load, &Recorder::default()).map_err(|error| error.to_string())?;
     Ok(measured.cpu as f64 / 1000.0)
@@ -139,7 +149,8 @@ pub fn text(rows: &[Row]) -> String {
     let mut table = Table::new(heads).numbers(2..7);
     for row in rows {
         let [low, median, high] = row.native.map(|ns| format!("{ns:.1}"));
-        let (modelled, ratio) = (format!("{:.1}", row.modelled), format!("{:.2}", row.ratio()));
+        let ratio = if row.fitted { "fitted".into() } else { format!("{:.2}", row.ratio()) };
+        let modelled = format!("{:.1}", row.modelled);
         table.row([row.pattern.into(), row.engine.into(), median, low, high, modelled, ratio]);
     }
     table.print()
@@ -150,7 +161,8 @@ pub fn json(rows: &[Row]) -> serde_json::Value {
     let row = |row: &Row| {
         let [low, median, high] = row.native;
         serde_json::json!({ "pattern": row.pattern, "engine": row.engine, "native_ns": median,
-            "native_ns_low": low, "native_ns_high": high, "modelled_ns": row.modelled, "ratio": row.ratio() })
+            "native_ns_low": low, "native_ns_high": high, "modelled_ns": row.modelled, "fitted": row.fitted,
+            "ratio": row.ratio() })
     };
     serde_json::json!({ "schema": "slablab.native.1", "rows": rows.iter().map(row).collect::<Vec<_>>() })
 }

@@ -16,7 +16,7 @@
 //! be suspended (a turn, a lock, a park) happens at once for all CPUs.
 
 use crate::era::Era;
-use crate::heap::{CacheNumber, Heap, Kmalloc};
+use crate::heap::{CacheNumber, Heap, Kmalloc, Named};
 use crate::messages::Messages;
 use crate::micro::Setup;
 use crate::objects::{self, Held, Object};
@@ -115,6 +115,8 @@ pub struct Kernel {
     pub(crate) messages: Messages,
     pub(crate) tally: RefCell<Tally>,
     pub(crate) numbers: Vec<Option<u16>>,
+    /// The number of the first cache that the program brought.
+    own_first: u16,
     sched: RefCell<Scheduler>,
     tasks: RefCell<Vec<Entry>>,
     cpus: Vec<Processor>,
@@ -147,7 +149,21 @@ pub fn with_recorded_kernel<T>(
     recorder: &Recorder,
     f: impl FnOnce(&Rc<Kernel>) -> Result<T, Failed>,
 ) -> Result<T, Failed> {
-    with_messages(setup, seed, recorder, Messages::ASSUMED, f)
+    with_caches(setup, seed, recorder, &[], f)
+}
+
+/// Makes a machine, enters it, boots a kernel there that has `own` caches too, and runs `f` on it.
+///
+/// # Errors
+/// A machine that cannot be modelled, a release without a scheduler; what `f` returns.
+pub(crate) fn with_caches<T>(
+    setup: &Setup,
+    seed: u64,
+    recorder: &Recorder,
+    own: &[Named],
+    f: impl FnOnce(&Rc<Kernel>) -> Result<T, Failed>,
+) -> Result<T, Failed> {
+    on_machine(setup, seed, |policy| f(&Rc::new(Kernel::boot(setup, policy, seed, recorder, own))))
 }
 
 /// Makes a machine, enters it, boots a kernel there with these cycles of sends and receives, and runs `f` on
@@ -159,19 +175,38 @@ pub(crate) fn with_messages<T>(
     messages: Messages,
     f: impl FnOnce(&Rc<Kernel>) -> Result<T, Failed>,
 ) -> Result<T, Failed> {
+    on_machine(setup, seed, |policy| {
+        f(&Rc::new(Kernel { messages, ..Kernel::boot(setup, policy, seed, recorder, &[]) }))
+    })
+}
+
+/// Makes a machine, enters it, and runs `f` there with the release's scheduler.
+fn on_machine<T>(
+    setup: &Setup,
+    seed: u64,
+    f: impl FnOnce(crate::sched::Policy) -> Result<T, Failed>,
+) -> Result<T, Failed> {
     let paths = paths(&setup.preset, &setup.hardware.costs);
     let spec = slablab_model::MachineSpec { seed: setup.spec.seed ^ seed, ..setup.spec.clone() };
     let failed = |error: &dyn std::fmt::Display| Failed::Machine(error.to_string());
     let mut machine =
         TimedMachine::new(spec, setup.hardware.clone(), paths).map_err(|error| failed(&error))?;
     let policy = Era::of(&setup.preset).scheduler().map_err(|error| failed(&error))?;
-    machine.enter(|| f(&Rc::new(Kernel { messages, ..Kernel::boot(setup, policy, seed, recorder) })))
+    machine.enter(|| f(policy))
 }
 
 impl Kernel {
-    fn boot(setup: &Setup, policy: crate::sched::Policy, seed: u64, recorder: &Recorder) -> Kernel {
+    fn boot(
+        setup: &Setup,
+        policy: crate::sched::Policy,
+        seed: u64,
+        recorder: &Recorder,
+        own: &[Named],
+    ) -> Kernel {
         let era = Era::of(&setup.preset);
-        let (numbers, named) = objects::caches(era);
+        let (numbers, mut named) = objects::caches(era);
+        let own_first = named.len() as u16;
+        named.extend_from_slice(own);
         let heap = placed_heap(&setup.preset, setup.placement, &named);
         let nodes = setup.spec.nodes.len() as u16;
         let distances = (0..nodes)
@@ -219,6 +254,7 @@ impl Kernel {
             },
             messages: Messages::ASSUMED,
             numbers,
+            own_first,
             sched: RefCell::new(Scheduler::new(policy, &machine)),
             tasks: RefCell::default(),
             cpus: (0..Timed::cpus()).map(processor).collect(),
@@ -484,6 +520,11 @@ impl Kernel {
     /// The cache that serves kmalloc's requests of `bytes` bytes, or the order of the pages that do.
     pub(crate) fn kmalloc(&self, bytes: u32) -> Kmalloc {
         self.heap.kmalloc(bytes)
+    }
+
+    /// The cache at this place of those that the program brought.
+    pub(crate) fn own(&self, at: u16) -> CacheNumber {
+        CacheNumber(self.own_first + at)
     }
 
     pub(crate) fn number(&self, object: Object) -> CacheNumber {

@@ -240,7 +240,7 @@ mod tests {
         let cost = |preset: &str, change: fn(&mut Costs)| {
             let mut setup = setup(preset);
             change(&mut setup.hardware.costs);
-            let paths = crate::paths::native(&setup.preset, &setup.hardware.costs);
+            let paths = crate::paths::native(&setup.preset, &setup.hardware.costs, 50_000);
             measure_at(&setup, paths, &load, &Recorder::default()).expect("a machine").cpu
         };
         for preset in ["slub@6.1", "slqb@2009-09", "slab@6.1"] {

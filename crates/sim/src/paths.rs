@@ -68,30 +68,45 @@ pub fn paths(preset: &Preset, costs: &Costs) -> Paths {
     }
 }
 
-/// Instructions of a fast path natively, an allocation's and a free's: docs/engines/README.md, Fast paths,
-/// has the engine's own; finding the cache from a size takes 6 more, from an address 18.
-const NATIVE_LIST: (Ps, Ps) = (34 + 6, 92 + 18);
-const NATIVE_QUEUE: (Ps, Ps) = (24 + 6, 92 + 18);
-const NATIVE_ARRAY: (Ps, Ps) = (28, 42);
-/// Instructions that a CPU does in a cycle (assumed; loads are charged as lines).
-const INSTRUCTIONS: Ps = 4;
+/// Instructions natively of an allocation and a free that take the fast path, from the caller's call to the
+/// return, and lines in the first level that they load. Counted by callgrind in `slablab bench --workloads
+/// pair64` (release build): an operation of the pair takes their sum.
+struct Native {
+    alloc: Ps,
+    free: Ps,
+}
+const NATIVE_LIST: Native = Native { alloc: 91, free: 152 };
+const NATIVE_QUEUE: Native = Native { alloc: 34, free: 83 };
+const NATIVE_LINES: Native = Native { alloc: 2, free: 3 };
+/// Instructions of a pair of SLQB.
+pub const NATIVE_PAIR: Ps = NATIVE_QUEUE.alloc + NATIVE_QUEUE.free;
+/// Instructions of a slow path natively, beside those of the fast path that was tried: `batch64-fifo` under
+/// SLUB 6.1, nearly all of whose frees are slow. The clock is read, and deferred work looked for.
+const NATIVE_SLOW: Ps = 1060;
+/// Locked exchanges of a slow path, beside those of slabs' words and locks: into a section of the process's
+/// upkeep, and out of it.
+const NATIVE_SECTIONS: Ps = 2;
 
 /// The prices of a preset's operations in a program, with slots of threads: nothing turns interrupts off, and
-/// no other thread uses a slot, so that fast paths and the way into a slow path have no locked exchange. A
-/// slab's word is exchanged by one locked instruction of 8 bytes. Links are in objects under every engine.
-pub fn native(preset: &Preset, costs: &Costs) -> Paths {
-    let (alloc, free) = match preset {
+/// no other thread uses a slot, so that fast paths have no locked exchange. A slab's word is exchanged by one
+/// locked instruction of 8 bytes. Links are in objects under every engine. `instruction` is the time of an
+/// instruction, in femtoseconds, with loads that hit the first level: these are charged as lines, and taken
+/// off here.
+pub fn native(preset: &Preset, costs: &Costs, instruction: u64) -> Paths {
+    let fast = match preset {
         Preset::Slub(policy) if policy.release < Release::new(7, 0, 0) => NATIVE_LIST,
-        Preset::Slub(_) => NATIVE_ARRAY,
-        Preset::Slqb(_) | Preset::Slab(_) | Preset::Slob(_) => NATIVE_QUEUE,
+        _ => NATIVE_QUEUE,
     };
-    let price = |instructions: Ps| instructions * costs.cycle / INSTRUCTIONS;
+    let time = |instructions: Ps| instructions * instruction / 1000;
+    // The model counts half of a load's latency, as two overlap.
+    let less = |instructions: Ps, lines: Ps| time(instructions).saturating_sub(lines * costs.l1 / 2);
+    let (alloc, free) = (less(fast.alloc, NATIVE_LINES.alloc), less(fast.free, NATIVE_LINES.free));
     Paths {
-        list_pop: price(alloc),
-        list_push: price(free),
-        array_pop: price(alloc),
-        array_push: price(free),
-        hold: ENTRY * costs.cycle,
+        list_pop: alloc,
+        list_push: free,
+        array_pop: alloc,
+        array_push: free,
+        hold: time(NATIVE_SLOW) + NATIVE_SECTIONS * costs.locked_exchange,
         exchange: costs.locked_exchange,
         lock: costs.locked_exchange + UNLOCK * costs.cycle,
         links_in_descriptor: false,

@@ -11,6 +11,7 @@
 //! | [`repeat`] | what all programs share that repeat one operation in pinned tasks |
 //! | [`mmap1`], [`brk1`], [`page_fault1`] | will-it-scale: mappings, the heap's end, pages |
 //! | [`aim7`] | AIM7: users that run jobs of a mix |
+//! | [`recording`] | the tasks of a recording, which wait for each other |
 //! | [`aim9`] | AIM9: pages, the heap's end, exec, fork |
 //! | [`oltp`] | databases: direct reads from many disks; clients and a server |
 //! | [`open_close`] | will-it-scale's open1: open and close of a file |
@@ -26,6 +27,7 @@ pub mod netperf;
 pub mod oltp;
 pub mod open_close;
 pub mod page_fault1;
+pub mod recording;
 pub mod repeat;
 pub mod tbench;
 pub mod user;

@@ -14,9 +14,10 @@
 //!
 //! docs/run.md has the rest: published figures and what is expected of cells.
 
+use super::input::Input;
 use super::repeats::{LEAST_MIN, Repeats, Until};
 use super::rows::{Cells, Expect, Fitted, Published, float, metric, near, value};
-use super::workload::{Size, Value, Workload};
+use super::workload::{Kind, Parameter, Size, Value, Workload};
 use super::workloads::{WORKLOADS, find};
 use slablab_machines::Bad;
 use slablab_machines::doc::{Doc, Read, Value as Toml};
@@ -142,6 +143,14 @@ impl ExperimentFile {
         Ok(file)
     }
 
+    /// The recordings that it names.
+    pub(super) fn inputs(&self) -> impl Iterator<Item = &Input> {
+        self.parameters.iter().flat_map(|(_, values)| values).filter_map(|value| match value {
+            Value::File(input) => Some(&**input),
+            _ => None,
+        })
+    }
+
     /// The place of the parameter's swept values, if the file names it.
     pub fn swept(&self, name: &str) -> Option<&[Value]> {
         self.parameters.iter().find(|(named, _)| *named == name).map(|(_, values)| &values[..])
@@ -227,10 +236,22 @@ impl<'r, 'i> Reader<'r, 'i> {
     }
 
     fn parameters(&self, workload: &Workload) -> Read<Vec<(&'static str, Vec<Value>)>> {
-        let Some(whole) = self.table.get("parameters") else { return Ok(Vec::new()) };
+        let needed = |parameter: &&Parameter| matches!(parameter.kind, Kind::File);
+        let missing = |given: &dyn Fn(&str) -> bool| {
+            let missing = workload.parameters.iter().filter(needed).find(|one| !given(one.name));
+            missing.map_or(Ok(()), |one| {
+                let (workload, name) = (workload.name, one.name);
+                let what = format!("{workload} needs [parameters] {name} = \"a file\": {}", one.about);
+                Err(Bad { line: 1, what })
+            })
+        };
+        let Some(whole) = self.table.get("parameters") else {
+            return missing(&|_| false).map(|()| Vec::new());
+        };
         let table = self.doc.table(whole, "parameters", "a table [parameters]")?;
         let names: Vec<&str> = workload.parameters.iter().map(|parameter| parameter.name).collect();
         self.doc.known(table, &names)?;
+        missing(&|name| table.contains_key(name))?;
         let mut lists = Vec::new();
         for parameter in workload.parameters {
             let Some(given) = table.get(parameter.name) else { continue };

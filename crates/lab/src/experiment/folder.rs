@@ -3,6 +3,7 @@
 //! ```text
 //! FOLDER/experiment.toml   the experiment as it was read
 //! FOLDER/machine-0.toml    its first machine as it was read
+//! FOLDER/recording-0       its first recording, if it has one
 //! FOLDER/plan.json         size, repeats, seed, the key of each cell
 //! FOLDER/cells/KEY.json    the runs of one cell: what a run into this folder need not do again
 //! FOLDER/samples.parquet   every number of every run
@@ -14,7 +15,7 @@
 //! Every file appears whole or not at all. So a run that is killed leaves whole cells, and the next one into
 //! the folder goes on behind them.
 
-use super::source::{EXPERIMENT, Experiment, stored_machine};
+use super::source::{EXPERIMENT, Experiment, stored_input, stored_machine};
 use super::workload::Sample;
 use serde_json::{Map, Value, json};
 use slablab_model::LockTimes;
@@ -77,6 +78,9 @@ impl Folder {
         for (at, on) in experiment.machines.iter().enumerate() {
             self.write(&stored_machine(at), on.text.as_bytes())?;
         }
+        for (at, input) in experiment.file.inputs().enumerate() {
+            self.copy(&stored_input(at), input.path().unwrap_or(Path::new(input.given())))?;
+        }
         Ok(())
     }
 
@@ -104,6 +108,14 @@ impl Folder {
         let path = self.path.join(name);
         let mut file = AtomicFile::create(&path).at(&path)?;
         file.write_all(bytes).at(&path)?;
+        file.commit().at(&path)
+    }
+
+    /// Copies a file; the copy appears whole or not at all.
+    fn copy(&self, name: &str, from: &Path) -> Result<()> {
+        let path = self.path.join(name);
+        let mut file = AtomicFile::create(&path).at(&path)?;
+        std::io::copy(&mut File::open(from).at(from)?, &mut file).at(from)?;
         file.commit().at(&path)
     }
 

@@ -14,9 +14,11 @@
 pub mod differences;
 pub mod file;
 pub mod folder;
+pub mod input;
 pub mod observe;
 pub mod pairs;
 pub mod plan;
+pub mod recorded;
 pub mod repeats;
 pub mod results;
 pub mod rows;

@@ -243,6 +243,11 @@ impl Plan {
         } else if self.repeats.placements > 1 {
             identity["placements"] = self.repeats.placements.into();
         }
+        for (name, value) in &cell.values.0 {
+            if let Value::File(input) = value {
+                identity["files"][*name] = input.sha256().into();
+            }
+        }
         if self.repeats.until.is_some() {
             identity["metric"] = experiment.file.workload.metrics[experiment.file.metric].name.into();
         }
@@ -277,6 +282,7 @@ pub(crate) fn value_json(value: &Value) -> Json {
     match value {
         Value::Number(number) => json!(number),
         Value::Word(word) => json!(word),
+        Value::File(input) => json!(input.given()),
     }
 }
 

@@ -1,10 +1,12 @@
 //! The rows of an experiment file that select cells: published figures, relations, what was fitted.
 
+use super::input::Input;
 use super::workload::{Kind, Parameter, Value, Workload};
 use slablab_machines::doc::{Doc, Read, Value as Toml, shown};
 use slablab_report::nearest::nearest;
 use slablab_slabs::Preset;
 use slablab_stats::Moments;
+use std::sync::Arc;
 use toml::de::{DeTable, DeValue};
 
 /// Cells: those that have the named machine, engine and values.
@@ -254,6 +256,10 @@ pub(super) fn value(doc: &Doc<'_>, parameter: &Parameter, value: &Toml<'_>) -> R
             doc.number(value, parameter.name, least..=most).map(Value::Number)
         }
         Kind::Word(words) => one_of(doc, value, parameter.name, words.iter().copied()).map(Value::Word),
+        Kind::File => {
+            let (given, line) = (doc.text(value, parameter.name)?, doc.bad(value, "").line);
+            Ok(Value::File(Arc::new(Input::new(&given, line))))
+        }
     }
 }
 

@@ -86,12 +86,14 @@ impl Experiment {
         let name = given.to_str().unwrap_or_default();
         if let Some(installed) = INSTALLED.iter().find(|installed| installed.name == name) {
             let file = ExperimentFile::parse(installed.text).at(given)?;
+            debug_assert!(file.inputs().next().is_none(), "an installed experiment has no folder");
             return Experiment::with_machines(file, given, &|machine| on_installed(machine, given));
         }
         if given.exists() || name.is_empty() || name.contains(['/', '.']) {
             let file = ExperimentFile::parse(&read(given)?).at(given)?;
             let folder = given.parent().filter(|folder| !folder.as_os_str().is_empty());
             let folder = folder.unwrap_or(Path::new("."));
+            file.inputs().try_for_each(|input| input.find(folder, given))?;
             return Experiment::with_machines(file, given, &|machine| on(machine, folder, given));
         }
         let near = nearest(name, INSTALLED.iter().map(|installed| installed.name), 3);
@@ -107,6 +109,9 @@ impl Experiment {
     pub fn stored(folder: &Path) -> Result<Experiment> {
         let path = folder.join(EXPERIMENT);
         let file = ExperimentFile::parse(&read(&path)?).at(&path)?;
+        for (at, input) in file.inputs().enumerate() {
+            input.find_at(folder.join(stored_input(at)))?;
+        }
         let names = file.machines.clone();
         Experiment::with_machines(file, &path, &|given| {
             let at = names.iter().position(|name| name == given).expect("a machine of the file");
@@ -148,6 +153,11 @@ impl Experiment {
 
 /// The experiment's file in a folder of results.
 pub(crate) const EXPERIMENT: &str = "experiment.toml";
+
+/// A recording in a folder of results.
+pub(crate) fn stored_input(at: usize) -> String {
+    format!("recording-{at}")
+}
 
 /// A machine's file in a folder of results.
 pub(crate) fn stored_machine(at: usize) -> String {

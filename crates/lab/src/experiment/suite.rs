@@ -60,7 +60,12 @@ pub fn pairs() -> impl Iterator<Item = (&'static Workload, &'static Pair)> {
         let pairs = if workload.suite.is_empty() { Pair::DEFAULT } else { workload.suite };
         pairs.iter().map(move |pair| (workload, pair))
     };
-    WORKLOADS.iter().copied().flat_map(of)
+    in_suite().flat_map(of)
+}
+
+/// The workloads of the suite: all that need no file of the user's.
+fn in_suite() -> impl Iterator<Item = &'static Workload> {
+    WORKLOADS.iter().copied().filter(|workload| !workload.needs_file())
 }
 
 impl Suite {
@@ -69,7 +74,7 @@ impl Suite {
     /// # Errors
     /// A workload that is not known, with the nearest names.
     pub fn new(engines: [(String, Preset); 2], only: &[String]) -> Result<Suite> {
-        let names = || WORKLOADS.iter().map(|workload| workload.name);
+        let names = || in_suite().map(|workload| workload.name);
         if let Some(unknown) = only.iter().find(|name| !names().any(|known| known == name.as_str())) {
             let near = nearest(unknown, names(), 3);
             let known = if near.is_empty() { names().collect() } else { near };

@@ -1,5 +1,6 @@
 //! What an experiment runs: a workload, its parameters, and what a run of it says.
 
+use super::input::Input;
 use slablab_machines::COSTS;
 use slablab_model::{LockTimes, MachineSpec, Ps};
 use slablab_sim::micro::Setup;
@@ -11,6 +12,7 @@ use slablab_stats::table::Better;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 /// A workload: a program on a modelled kernel, as a table of what it is and the functions that run it.
 ///
@@ -47,6 +49,11 @@ impl Workload {
     /// How the run ended, if it did not end as it should: without memory, with tasks that wait for ever.
     pub fn run(&self, setup: &Setup, values: &Values, seed: u64) -> Result<Sample, Failed> {
         (self.observe)(setup, values, seed, &Recorder::default()).map(|observed| observed.sample)
+    }
+
+    /// Whether an experiment has to name a file.
+    pub fn needs_file(&self) -> bool {
+        self.parameters.iter().any(|parameter| matches!(parameter.kind, Kind::File))
     }
 }
 
@@ -126,6 +133,8 @@ pub enum Kind {
     },
     /// One of these words, the first by default.
     Word(&'static [&'static str]),
+    /// A recording in the experiment's folder; an experiment has to name it.
+    File,
 }
 
 impl Parameter {
@@ -134,6 +143,7 @@ impl Parameter {
         match self.kind {
             Kind::Number { defaults, .. } => Value::Number(defaults[size as usize]),
             Kind::Word(words) => Value::Word(words[0].to_string()),
+            Kind::File => Value::File(Arc::new(Input::new("", 1))),
         }
     }
 }
@@ -145,6 +155,8 @@ pub enum Value {
     Number(u64),
     /// A word.
     Word(String),
+    /// A recording.
+    File(Arc<Input>),
 }
 
 impl fmt::Display for Value {
@@ -152,6 +164,7 @@ impl fmt::Display for Value {
         match self {
             Value::Number(number) => write!(f, "{number}"),
             Value::Word(word) => f.write_str(word),
+            Value::File(input) => f.write_str(input.given()),
         }
     }
 }
@@ -180,6 +193,19 @@ impl Values {
         match self.0.get(name) {
             Some(Value::Word(word)) => word,
             other => panic!("the parameter {name} is no word: {other:?}"),
+        }
+    }
+}
+
+impl Values {
+    /// The recording that a parameter names.
+    ///
+    /// # Panics
+    /// If it names none: a workload asks for its own parameters.
+    pub fn file(&self, name: &str) -> &Input {
+        match self.0.get(name) {
+            Some(Value::File(input)) => input,
+            other => panic!("the parameter {name} is no recording: {other:?}"),
         }
     }
 }

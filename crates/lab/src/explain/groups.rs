@@ -2,7 +2,7 @@
 //! combinations.
 //!
 //! A group is a policy, or policies of one theme if there are too many. The last group is the kernel of the
-//! release: an experiment has its scheduler, its kernel objects and the prices of its paths beside the engine.
+//! release: an experiment has its scheduler, its kernel objects and the prices of its paths too.
 
 use super::shapley::Coalition;
 use slablab_slabs::preset::Preset;

@@ -80,6 +80,7 @@ fn parameter(file: &ExperimentFile, parameter: &Parameter, size: Size) -> Value 
             shown["words"] = json!(words);
             shown["default"] = json!(words[0]);
         }
+        Kind::File => {}
     }
     shown
 }

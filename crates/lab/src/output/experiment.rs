@@ -269,6 +269,7 @@ fn workload_description(file: &ExperimentFile, size: Size) -> String {
         let limits = match parameter.kind {
             Kind::Number { least, most, .. } => format!("{least} to {most}"),
             Kind::Word(words) => words.join(", "),
+            Kind::File => "a recording".into(),
         };
         out += &text::wrapped(&format!("{limits}; source: {}", parameter.source), "    ", "    ");
     }

@@ -1,5 +1,4 @@
-//! Explanations of differences in an experiment: parts add up, and 2026's are those of the CPU slab and of the
-//! barns.
+//! Explanations of differences in an experiment: parts add up, and 2026's are those of the barns.
 
 use serde_json::Value;
 use slablab_lab::experiment::{Change, Experiment, Options, Size};

@@ -14,6 +14,7 @@ mod pages;
 mod pairs;
 mod published;
 mod real;
+mod recording;
 mod repeats;
 mod replay;
 mod rounding;

@@ -29,14 +29,14 @@ fn folder(name: &str) -> PathBuf {
     path
 }
 
-/// Every registered workload is there, and its experiments can be planned. The whole is a matter of minutes
+/// Every registered workload is there, but one that needs a file, and its experiments can be planned. The whole is a matter of minutes
 /// on two cores, a quick one of one.
 #[test]
 fn every_workload_is_in_the_suite() {
     let whole = suite(["slub@6.18", "slub@7.1"], &[]);
     for workload in WORKLOADS {
         let of = whole.pairs.iter().filter(|(_, one)| one.file.workload.name == workload.name);
-        assert!(of.count() > 0, "{}", workload.name);
+        assert_eq!(of.count() > 0, workload.name != "recording", "{}", workload.name);
     }
     assert_eq!(whole.pairs.len(), pairs().count());
     let check = |size: Size, repeats: u32, seconds: u64| {

@@ -16,6 +16,7 @@ mod messages;
 mod micro;
 mod netperf;
 mod oltp;
+mod recording;
 mod repeated;
 mod script;
 mod tcp;

@@ -12,6 +12,7 @@ mod netperf;
 mod oltp;
 mod open_close;
 mod page_fault1;
+mod recording;
 mod repeat;
 mod ublk;
 
@@ -30,6 +31,7 @@ pub const WORKLOADS: &[&Workload] = &[
     &oltp::OLTP,
     &open_close::OPEN_CLOSE,
     &page_fault1::PAGE_FAULT1,
+    &recording::RECORDING,
     &ublk::UBLK,
 ];
 
