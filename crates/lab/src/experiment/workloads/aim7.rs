@@ -1,9 +1,12 @@
 //! `aim7`: users that run jobs of a mix.
 
 use super::kernel::{KERNEL, rows, sample, with_kernel};
+
+const SUITE: &[Pair] =
+    &[Pair { machine: "laptop", parameters: "", why: "forks, files and messages at a time" }];
 use super::repeat::{TASKS, WARM_UP, WINDOW};
 use crate::experiment::workload::{
-    Estimate, Kind, Metric, Object, Observed, Parameter, Values, Workload, ps,
+    Estimate, Kind, Metric, Object, Observed, Pair, Parameter, Values, Workload, ps,
 };
 use slablab_model::MachineSpec;
 use slablab_sim::micro::Setup;
@@ -27,7 +30,7 @@ pub(super) const AIM7: Workload = Workload {
     check: |_, _| Ok(()),
     estimate,
     observe,
-    suite: &[],
+    suite: SUITE,
 };
 
 const PARAMETERS: &[Parameter] = &[

@@ -2,7 +2,13 @@
 
 use super::kernel::rows;
 use super::repeat::{self, METRICS, OUTSIDE, TASKS, WARM_UP, WINDOW};
-use crate::experiment::workload::{Estimate, Kind, Object, Observed, Parameter, Values, Workload, ps};
+
+const SUITE: &[Pair] = &[Pair {
+    machine: "laptop",
+    parameters: "test = [\"fork\", \"exec\"]\ntasks = 4",
+    why: "children whose objects other CPUs free",
+}];
+use crate::experiment::workload::{Estimate, Kind, Object, Observed, Pair, Parameter, Values, Workload, ps};
 use slablab_model::MachineSpec;
 use slablab_sim::micro::Setup;
 use slablab_sim::objects::Object as Kernel;
@@ -24,7 +30,7 @@ pub(super) const AIM9: Workload = Workload {
     check: |_, _| Ok(()),
     estimate,
     observe,
-    suite: &[],
+    suite: SUITE,
 };
 
 const TESTS: [(&str, Test); 4] =

@@ -1,8 +1,11 @@
 //! `kbuild`: make of a kernel.
 
 use super::kernel::{KERNEL, rows, sample, with_kernel};
+
+const SUITE: &[Pair] =
+    &[Pair { machine: "laptop", parameters: "objects = 16", why: "a build, in which nothing should differ" }];
 use crate::experiment::workload::{
-    Estimate, Kind, Metric, Object, Observed, Parameter, Values, Workload, ppm, ps,
+    Estimate, Kind, Metric, Object, Observed, Pair, Parameter, Values, Workload, ppm, ps,
 };
 use slablab_model::MachineSpec;
 use slablab_platform::Event;
@@ -25,7 +28,7 @@ pub(super) const KBUILD: Workload = Workload {
     check,
     estimate,
     observe,
-    suite: &[],
+    suite: SUITE,
 };
 
 const PARAMETERS: &[Parameter] = &[

@@ -2,7 +2,13 @@
 
 use super::kernel::rows;
 use super::repeat::{self, METRICS, TASKS, WARM_UP, WINDOW};
-use crate::experiment::workload::{Estimate, Kind, Object, Observed, Parameter, Values, Workload, ps};
+
+const SUITE: &[Pair] = &[Pair {
+    machine: "laptop",
+    parameters: "form = [\"direct\", \"cached\"]\ntasks = 64\nwarm_up_us = 50000\nwindow_us = 100000",
+    why: "block I/O that other CPUs complete; queries over sockets",
+}];
+use crate::experiment::workload::{Estimate, Kind, Object, Observed, Pair, Parameter, Values, Workload, ps};
 use slablab_model::MachineSpec;
 use slablab_sim::micro::Setup;
 use slablab_sim::objects::Object as Kernel;
@@ -24,7 +30,7 @@ pub(super) const OLTP: Workload = Workload {
     check: |_, _| Ok(()),
     estimate,
     observe,
-    suite: &[],
+    suite: SUITE,
 };
 
 const PARAMETERS: &[Parameter] = &[

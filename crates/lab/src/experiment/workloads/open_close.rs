@@ -2,7 +2,12 @@
 
 use super::kernel::rows;
 use super::repeat::{self, KIND, METRICS, OUTSIDE, TASKS, WARM_UP, WINDOW};
-use crate::experiment::workload::{Estimate, Object, Observed, Values, Workload};
+
+const SUITE: &[Pair] = &[
+    Pair { machine: "laptop", parameters: "tasks = 8", why: "open files and paths, a task on each CPU" },
+    Pair { machine: "numa8", parameters: "tasks = 64", why: "CPUs whose node has no memory" },
+];
+use crate::experiment::workload::{Estimate, Object, Observed, Pair, Values, Workload};
 use slablab_model::MachineSpec;
 use slablab_sim::micro::Setup;
 use slablab_sim::objects::Object as Kernel;
@@ -22,7 +27,7 @@ pub(super) const OPEN_CLOSE: Workload = Workload {
     check: |_, _| Ok(()),
     estimate,
     observe,
-    suite: &[],
+    suite: SUITE,
 };
 
 fn objects(release: Release) -> Vec<Object> {
