@@ -59,7 +59,7 @@ fn all() -> Result<Vec<Mail>, Failure> {
     let mut mails = Vec::new();
     for installed in INSTALLED {
         let experiment = Experiment::find(Path::new(installed.name))?;
-        if !experiment.file.expect.is_empty() {
+        if experiment.file.has_published() {
             mails.push(Mail { name: installed.name.into(), experiments: vec![experiment] });
         }
     }
@@ -72,11 +72,12 @@ fn mail(given: &Path) -> Result<Mail, Failure> {
     let names = of_mail(&name);
     let paths = if names.is_empty() { vec![given] } else { names.into_iter().map(Path::new).collect() };
     let experiments = paths.into_iter().map(Experiment::find).collect::<Result<Vec<_>, _>>()?;
-    if let Some(bare) = experiments.iter().find(|experiment| experiment.file.expect.is_empty()) {
+    if let Some(bare) = experiments.iter().find(|experiment| !experiment.file.has_published()) {
         let name = &bare.file.name;
-        return Err(
-            format!("{name}: the experiment has no [[expect]]: `slablab run` shows its figures").into()
-        );
+        return Err(format!(
+            "{name}: the experiment has no [[published]], [[expect]] or [[linear]]: `slablab run` shows its figures"
+        )
+        .into());
     }
     Ok(Mail { name, experiments })
 }

@@ -15,6 +15,7 @@
 //! docs/run.md has the rest: published figures and what is expected of cells.
 
 use super::input::Input;
+use super::linear::Linear;
 use super::repeats::{LEAST_MIN, Repeats, Until};
 use super::rows::{Cells, Expect, Fitted, Published, float, metric, near, value};
 use super::workload::{Kind, Parameter, Size, Value, Workload};
@@ -48,7 +49,11 @@ const NAMES: &[&str] = &[
     "fitted",
     "published",
     "expect",
+    "linear",
 ];
+
+/// Values of parameters by their names.
+pub type Lists = Vec<(&'static str, Vec<Value>)>;
 
 /// An experiment file.
 #[derive(Clone)]
@@ -68,7 +73,9 @@ pub struct ExperimentFile {
     /// What runs.
     pub workload: &'static Workload,
     /// The values of the parameters that the file names.
-    pub parameters: Vec<(&'static str, Vec<Value>)>,
+    pub parameters: Lists,
+    /// Those of one size only, which replace these.
+    pub of_size: Vec<(Size, Lists)>,
     /// How long runs are.
     pub size: Size,
     /// How often each cell runs.
@@ -85,6 +92,8 @@ pub struct ExperimentFile {
     pub published: Vec<Published>,
     /// Relations between cells that the published figures show.
     pub expect: Vec<Expect>,
+    /// Numbers that grow linearly with a parameter.
+    pub linear: Vec<Linear>,
     /// The text of the file.
     pub text: String,
 }
@@ -113,6 +122,7 @@ impl ExperimentFile {
             engines: reader.engines()?,
             workload,
             parameters: reader.parameters(workload)?,
+            of_size: reader.of_size(workload)?,
             size: match table.get("size") {
                 Some(value) => doc.word(value, "size", &Size::NAMES)?,
                 None => Size::default(),
@@ -127,6 +137,7 @@ impl ExperimentFile {
             fitted: None,
             published: Vec::new(),
             expect: Vec::new(),
+            linear: Vec::new(),
             text: text.to_string(),
         };
         let cells = Cells {
@@ -134,26 +145,37 @@ impl ExperimentFile {
             machines: &file.machines,
             engines: &file.engines,
             parameters: &file.parameters,
+            of_size: &file.of_size,
             metric: file.metric,
         };
         let fitted = table.get("fitted").map(|value| cells.fitted(&doc, value)).transpose()?;
         let published = rows(&doc, &table, "published", |value| cells.published(&doc, value))?;
         let expect = rows(&doc, &table, "expect", |value| cells.expect(&doc, value, &published))?;
-        (file.fitted, file.published, file.expect) = (fitted, published, expect);
+        let linear = rows(&doc, &table, "linear", |value| cells.linear(&doc, value))?;
+        (file.fitted, file.published, file.expect, file.linear) = (fitted, published, expect, linear);
         Ok(file)
     }
 
     /// The recordings that it names.
     pub(super) fn inputs(&self) -> impl Iterator<Item = &Input> {
-        self.parameters.iter().flat_map(|(_, values)| values).filter_map(|value| match value {
+        let of_size = self.of_size.iter().flat_map(|(_, lists)| lists);
+        let values = self.parameters.iter().chain(of_size).flat_map(|(_, values)| values);
+        values.filter_map(|value| match value {
             Value::File(input) => Some(&**input),
             _ => None,
         })
     }
 
-    /// The place of the parameter's swept values, if the file names it.
-    pub fn swept(&self, name: &str) -> Option<&[Value]> {
-        self.parameters.iter().find(|(named, _)| *named == name).map(|(_, values)| &values[..])
+    /// The values that the file gives a parameter in a size; `None` if it does not name it.
+    pub fn swept(&self, name: &str, size: Size) -> Option<&[Value]> {
+        let of_size = self.of_size.iter().filter(|(of, _)| *of == size).flat_map(|(_, lists)| lists);
+        let mut lists = of_size.chain(&self.parameters);
+        lists.find(|(named, _)| *named == name).map(|(_, values)| &values[..])
+    }
+
+    /// Whether the file has figures or relations that its results can be set beside.
+    pub fn has_published(&self) -> bool {
+        !self.published.is_empty() || !self.expect.is_empty() || !self.linear.is_empty()
     }
 }
 
@@ -235,7 +257,7 @@ impl<'r, 'i> Reader<'r, 'i> {
         })
     }
 
-    fn parameters(&self, workload: &Workload) -> Read<Vec<(&'static str, Vec<Value>)>> {
+    fn parameters(&self, workload: &Workload) -> Read<Lists> {
         let needed = |parameter: &&Parameter| matches!(parameter.kind, Kind::File);
         let missing = |given: &dyn Fn(&str) -> bool| {
             let missing = workload.parameters.iter().filter(needed).find(|one| !given(one.name));
@@ -249,9 +271,30 @@ impl<'r, 'i> Reader<'r, 'i> {
             return missing(&|_| false).map(|()| Vec::new());
         };
         let table = self.doc.table(whole, "parameters", "a table [parameters]")?;
-        let names: Vec<&str> = workload.parameters.iter().map(|parameter| parameter.name).collect();
+        let sizes = Size::NAMES.iter().map(|(name, _)| *name);
+        let names: Vec<&str> =
+            workload.parameters.iter().map(|parameter| parameter.name).chain(sizes).collect();
         self.doc.known(table, &names)?;
         missing(&|name| table.contains_key(name))?;
+        self.lists(workload, table)
+    }
+
+    /// The tables `[parameters.quick]`, `[parameters.standard]` and `[parameters.full]`.
+    fn of_size(&self, workload: &Workload) -> Read<Vec<(Size, Lists)>> {
+        let Some(whole) = self.table.get("parameters") else { return Ok(Vec::new()) };
+        let all = self.doc.table(whole, "parameters", "a table [parameters]")?;
+        let mut found = Vec::new();
+        for (name, size) in Size::NAMES {
+            let Some(whole) = all.get(name) else { continue };
+            let table = self.doc.table(whole, name, "a table of parameters, as [parameters.full]")?;
+            let names: Vec<&str> = workload.parameters.iter().map(|parameter| parameter.name).collect();
+            self.doc.known(table, &names)?;
+            found.push((size, self.lists(workload, table)?));
+        }
+        Ok(found)
+    }
+
+    fn lists(&self, workload: &Workload, table: &DeTable<'i>) -> Read<Lists> {
         let mut lists = Vec::new();
         for parameter in workload.parameters {
             let Some(given) = table.get(parameter.name) else { continue };

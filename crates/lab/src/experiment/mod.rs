@@ -15,6 +15,7 @@ pub mod differences;
 pub mod file;
 pub mod folder;
 pub mod input;
+pub mod linear;
 pub mod observe;
 pub mod pairs;
 pub mod plan;

@@ -301,7 +301,7 @@ fn combinations(file: &ExperimentFile, size: Size) -> Vec<Values> {
     let mut all = vec![Values::default()];
     for parameter in file.workload.parameters {
         let one = [parameter.default(size)];
-        let list = file.swept(parameter.name).unwrap_or(&one);
+        let list = file.swept(parameter.name, size).unwrap_or(&one);
         let extended = all.iter().take(CELLS_MAX).flat_map(|values| {
             list.iter().map(|value| {
                 let mut values = values.clone();

@@ -129,7 +129,7 @@ impl Results {
     /// The parameters of a cell that other cells have other values of.
     pub fn swept(&self, cell: &Cell) -> Vec<String> {
         let file = &self.experiment.file;
-        let swept = |name: &str| file.swept(name).is_some_and(|list| list.len() > 1);
+        let swept = |name: &str| file.swept(name, self.plan.size).is_some_and(|list| list.len() > 1);
         let shown = |(name, value): (&&str, &Value)| format!("{name}={value}");
         cell.values.0.iter().filter(|(name, _)| swept(name)).map(shown).collect()
     }

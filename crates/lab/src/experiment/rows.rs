@@ -1,7 +1,8 @@
 //! The rows of an experiment file that select cells: published figures, relations, what was fitted.
 
+use super::file::Lists;
 use super::input::Input;
-use super::workload::{Kind, Parameter, Value, Workload};
+use super::workload::{Kind, Parameter, Size, Value, Workload};
 use slablab_machines::doc::{Doc, Read, Value as Toml, shown};
 use slablab_report::nearest::nearest;
 use slablab_slabs::Preset;
@@ -110,14 +111,17 @@ pub(super) struct Cells<'f> {
     pub(super) workload: &'static Workload,
     pub(super) machines: &'f [String],
     pub(super) engines: &'f [(String, Preset)],
-    pub(super) parameters: &'f [(&'static str, Vec<Value>)],
+    pub(super) parameters: &'f Lists,
+    pub(super) of_size: &'f [(Size, Lists)],
     /// The main metric.
     pub(super) metric: usize,
 }
 
 impl Cells<'_> {
-    fn swept(&self, name: &str) -> &[Value] {
-        self.parameters.iter().find(|(named, _)| *named == name).map_or(&[], |(_, values)| values)
+    /// The values of a parameter in any size.
+    fn swept(&self, name: &str) -> Vec<&Value> {
+        let lists = self.of_size.iter().flat_map(|(_, lists)| lists).chain(self.parameters);
+        lists.filter(|(named, _)| *named == name).flat_map(|(_, values)| values).collect()
     }
 
     /// Reads a row.
@@ -184,11 +188,11 @@ impl Cells<'_> {
         Ok(Expect { name: doc.text(part("name")?, "name")?, base, other, metric, ratio, sign })
     }
 
-    fn metric_of(&self, doc: &Doc<'_>, table: &DeTable<'_>) -> Read<usize> {
+    pub(super) fn metric_of(&self, doc: &Doc<'_>, table: &DeTable<'_>) -> Read<usize> {
         table.get("metric").map_or(Ok(self.metric), |name| metric(doc, self.workload, name))
     }
 
-    fn parameter(&self, doc: &Doc<'_>, at: &Toml<'_>, name: &str) -> Read<&'static Parameter> {
+    pub(super) fn parameter(&self, doc: &Doc<'_>, at: &Toml<'_>, name: &str) -> Read<&'static Parameter> {
         parameter(self.workload, name).ok_or_else(|| {
             let known = self.workload.parameters.iter().map(|parameter| parameter.name);
             doc.bad(at, format!("{name:?} is no parameter of {}{}", self.workload.name, near(name, known)))
@@ -196,7 +200,7 @@ impl Cells<'_> {
     }
 
     /// Reads a selection of cells, all of which the experiment has.
-    fn select(&self, doc: &Doc<'_>, value: &Toml<'_>) -> Read<Select> {
+    pub(super) fn select(&self, doc: &Doc<'_>, value: &Toml<'_>) -> Read<Select> {
         let table = doc.table(value, "cell", "{ engine = \"..\", .. }")?;
         let mut select = Select::default();
         for (key, value) in table {

@@ -28,6 +28,8 @@ macro_rules! installed {
 installed! {
     "000-kbuild",
     "001",
+    "001-loops",
+    "001-memory",
     "002",
     "002-aim",
     "003-hackbench",

@@ -91,14 +91,18 @@ pub struct Score {
 /// Never: p-values are from 0 to 1.
 pub fn judge(results: &Results) -> Vec<Judged> {
     let file = &results.experiment.file;
-    let mut pairs: Vec<Vec<Compared>> = file.expect.iter().map(|expect| pairs(results, expect)).collect();
+    // Cells of other sizes are not there.
+    let is_there = |cell: &Select| !results.plan.selected(&results.experiment, cell).is_empty();
+    let expected: Vec<&Expect> =
+        file.expect.iter().filter(|expect| is_there(&expect.base) && is_there(&expect.other)).collect();
+    let mut pairs: Vec<Vec<Compared>> = expected.iter().map(|expect| pairs(results, expect)).collect();
     let tested: Vec<f64> = pairs.iter().flatten().filter_map(|pair| pair.p).collect();
     let mut corrected = holm(&tested).expect("p-values of tests are from 0 to 1").into_iter();
     for pair in pairs.iter_mut().flatten() {
         pair.p = pair.p.and_then(|_| corrected.next());
         pair.sign = sign(pair, file.noise_percent);
     }
-    let judged = file.expect.iter().zip(pairs).map(|(expect, compared)| {
+    let judged = expected.into_iter().zip(pairs).map(|(expect, compared)| {
         let verdict = verdict(expect.sign, &compared, file.noise_percent);
         Judged { expect: expect.clone(), compared, verdict }
     });

@@ -60,7 +60,7 @@ fn machine(on: &On) -> Value {
 /// A parameter with its limits, its defaults by size, and its values in the experiment.
 fn parameter(file: &ExperimentFile, parameter: &Parameter, size: Size) -> Value {
     let default = [parameter.default(size)];
-    let values = file.swept(parameter.name);
+    let values = file.swept(parameter.name, size);
     let mut shown = json!({
         "name": parameter.name,
         "about": parameter.about,

@@ -262,7 +262,7 @@ fn workload_description(file: &ExperimentFile, size: Size) -> String {
     out += "\nparameters\n";
     for parameter in workload.parameters {
         let given = file
-            .swept(parameter.name)
+            .swept(parameter.name, size)
             .map(|list| list.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "));
         let value = given.unwrap_or_else(|| parameter.default(size).to_string());
         out += &text::wrapped(&format!("{} = {value}: {}", parameter.name, parameter.about), "  ", "    ");

@@ -1,6 +1,7 @@
 //! Published beside modelled: figures, relations with verdicts, the score.
 
 use super::experiment::head;
+use crate::experiment::linear::{Fit, Linear, fits};
 use crate::experiment::results::Results;
 use crate::experiment::rows::{Expect, Published, Select, Sign};
 use crate::experiment::verdict::{Compared, Judged, Score, judge, score};
@@ -37,6 +38,9 @@ pub fn reproduce_table(results: &Results, wrap: Option<usize>) -> String {
         out.push('\n');
         extremes(&judged).iter().for_each(|line| out += &wrapped(line));
     }
+    for (head, table) in linear(results) {
+        out += &format!("\n{}{}", wrapped(&head), table.print_within(width));
+    }
     out.push('\n');
     out += &wrapped(&score_line(score(&judged)));
     out
@@ -46,7 +50,12 @@ pub fn reproduce_table(results: &Results, wrap: Option<usize>) -> String {
 pub fn reproduce_markdown(results: &Results) -> String {
     let judged = judge(results);
     let score = score_line(score(&judged));
-    format!("{}{}\n{}\n{score}\n", head(results), figures(results).markdown(), relations(&judged).markdown())
+    let mut out =
+        format!("{}{}\n{}\n", head(results), figures(results).markdown(), relations(&judged).markdown());
+    for (head, table) in linear(results) {
+        out += &format!("{head}\n\n{}\n", table.markdown());
+    }
+    format!("{out}{score}\n")
 }
 
 /// The relations, one each line.
@@ -109,6 +118,7 @@ pub fn reproduce_json(results: &Results) -> Value {
         "source": results.experiment.file.source,
         "fitted": results.experiment.file.fitted.as_ref().map(|fitted| &fitted.how),
         "figures": figures,
+        "linear": results.experiment.file.linear.iter().map(|row| linear_json(results, row)).collect::<Vec<_>>(),
         "relations": judged.iter().map(|row| relation_json(results, row)).collect::<Vec<_>>(),
         "agree": of.agree,
         "rows": of.rows,
@@ -188,6 +198,54 @@ fn relations(judged: &[Judged]) -> text::Table {
         }
     }
     table
+}
+
+/// Whether numbers grow linearly with a parameter: a table for each row of the file.
+fn linear(results: &Results) -> Vec<(String, text::Table)> {
+    let of = |row: &Linear| {
+        let metric = metric(results, row.metric);
+        let fits = fits(results, row);
+        let values: Vec<u64> = fits.first()?.points.iter().map(|point| point.0).collect();
+        let heads = values.iter().map(|value| format!("{}={value}", row.parameter));
+        let ends = ["at 0", "each", "residual %", "verdict"].map(String::from);
+        let heads = std::iter::once(String::new()).chain(heads).chain(ends);
+        let mut table = text::Table::new(heads).numbers(1..values.len() + 4);
+        for fit in &fits {
+            let number = |value: f64| format!("{:.*}", metric.decimals + 2, value);
+            let points = fit.points.iter().map(|point| number(point.1));
+            let verdict = if fit.is_linear { "linear" } else { "not linear" };
+            let residual = format!("{:.1}", fit.residual_percent);
+            let ends = [number(fit.start), number(fit.slope), residual, verdict.into()];
+            table.row(std::iter::once(fit.label.clone()).chain(points).chain(ends));
+        }
+        let head = format!(
+            "{}: {} in {}, and the line of least squares; a residual of {} % of the mean or less is linear",
+            row.name, metric.name, metric.unit, row.percent
+        );
+        Some((head, table))
+    };
+    results.experiment.file.linear.iter().filter_map(of).collect()
+}
+
+fn linear_json(results: &Results, row: &Linear) -> Value {
+    let of = |fit: &Fit| {
+        json!({
+            "cells": fit.label,
+            "points": fit.points,
+            "at_0": fit.start,
+            "each": fit.slope,
+            "residual_percent": fit.residual_percent,
+            "is_linear": fit.is_linear,
+        })
+    };
+    json!({
+        "name": row.name,
+        "parameter": row.parameter,
+        "metric": metric(results, row.metric).name,
+        "unit": metric(results, row.metric).unit,
+        "percent": row.percent,
+        "fits": fits(results, row).iter().map(of).collect::<Vec<_>>(),
+    })
 }
 
 fn published(expect: &Expect) -> String {

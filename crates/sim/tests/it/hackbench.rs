@@ -52,8 +52,8 @@ fn time_is_linear_in_loops_and_falls_with_cpus() {
 }
 
 /// Whether a recorded number can be one more run of the model: whether it lies in the prediction interval of
-/// the runs' logarithms, Student's with 38 degrees of freedom. Of six numbers of a right model one or more lie
-/// outside of theirs in at most 5 % of all recordings: each interval has 1 - 5 % / 6 (Bonferroni).
+/// the runs' logarithms, Student's with 38 degrees of freedom. Of six numbers of a right model one or more
+/// lie outside of theirs in at most 5 % of all recordings: each interval has 1 - 5 % / 6 (Bonferroni).
 #[track_caller]
 fn check_recorded(what: &str, recorded: u64, runs: &[u64]) {
     const RUNS: usize = 39;

@@ -90,7 +90,7 @@ const PARAMETERS: &[Parameter] = &[
     },
 ];
 
-const METRICS: [Metric; 2 + KERNEL.len()] = with_kernel([
+const METRICS: [Metric; 3 + KERNEL.len()] = with_kernel([
     Metric {
         name: "elapsed_ps",
         about: "time from the first message to the end of the last task",
@@ -106,6 +106,14 @@ const METRICS: [Metric; 2 + KERNEL.len()] = with_kernel([
         unit: "ns",
         per_unit: 1e3,
         decimals: 0,
+    },
+    Metric {
+        name: "slab_bytes_end",
+        about: "slab memory when the last task has ended, on a machine that began without any",
+        better: Some(Better::Lower),
+        unit: "MiB",
+        per_unit: 1_048_576.0,
+        decimals: 1,
     },
 ]);
 
@@ -185,6 +193,10 @@ fn observe(setup: &Setup, values: &Values, seed: u64, recorder: &Recorder) -> Re
         think: values.number("think_cycles"),
     };
     let outcome = hackbench::run_recorded(setup, &load, seed, recorder)?;
-    let own = [("elapsed_ps", outcome.elapsed), ("message_ps", per_message(&outcome))];
+    let own = [
+        ("elapsed_ps", outcome.elapsed),
+        ("message_ps", per_message(&outcome)),
+        ("slab_bytes_end", outcome.slab_bytes.0),
+    ];
     Ok(Observed { sample: sample(&METRICS, &outcome, &own), profile: Some(outcome.profile) })
 }
