@@ -133,6 +133,7 @@ fn of_row(experiment: &Experiment, cell: &Cell) -> Experiment {
     let mut one = experiment.clone();
     one.machines = vec![experiment.machines[cell.machine].clone()];
     one.file.parameters = cell.values.0.iter().map(|(name, value)| (*name, vec![value.clone()])).collect();
+    one.file.of_size.clear();
     one
 }
 

@@ -114,7 +114,7 @@ fn rows<'p>(pairs: impl Iterator<Item = &'p Pair>) -> Option<text::Table> {
     pairs.peek()?;
     for pair in pairs {
         table.row([
-            format!("{}: {} over {}", pair.block, pair.other, pair.base),
+            format!("{}, {}: {} over {}", pair.experiment, pair.block, pair.other, pair.base),
             format!("{:.3}", pair.ratio),
             format!("{:.4}", pair.p),
             ends(pair.compared.iter().filter_map(|one| one.ratio)),

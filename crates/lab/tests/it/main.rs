@@ -5,6 +5,7 @@ mod explain;
 mod explain_cells;
 mod hostile_names;
 mod import;
+mod linear;
 mod look;
 #[path = "../../../report/tests/it/name_check.rs"]
 mod name_check;

@@ -124,7 +124,10 @@ fn the_mail_of_2009_has_23_pairs_that_differ() {
     ] {
         assert!(said.replace("\n  ", " ").contains(words), "no {words:?} in {said}");
     }
-    assert!(joined_markdown("003", &exact).contains("| block 8: slqb@2009-01 over slab@2.6.29 | 0.874 |"));
+    assert!(
+        joined_markdown("003", &exact)
+            .contains("| exact-lower, block 8: slqb@2009-01 over slab@2.6.29 | 0.874 |")
+    );
     let json = joined_json("003", &exact);
     assert_eq!(json["pairs"].as_array().map(Vec::len), Some(51));
     assert_eq!(json["constant"]["explains"], 20);
