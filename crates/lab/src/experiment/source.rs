@@ -41,10 +41,18 @@ installed! {
     "cpu-partial",
     "fork-exec-7.0",
     "joonsoo-4.7",
+    "lkp-remote-refill",
+    "maple-6.18",
     "micro",
     "min-objects-2008",
+    "mmap-stress",
+    "mmap1-spr",
     "orders-5.11",
     "sheaves-micro",
+    "turin512-brk1",
+    "turin512-brk1-threads",
+    "turin512-mmap1",
+    "turin512-mmap1-threads",
 }
 
 /// The experiments of one mail: those that come with the program and are named `name`, or `name` with a
