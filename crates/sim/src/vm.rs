@@ -7,8 +7,8 @@
 //! | fault | for reading until 6.3: two exchanges on the lock's word; from 6.4 only the mapping's own lock | first an `anon_vma` and its link; a page table for each that is not there; a page with zeros |
 //!
 //! The tree, per store: until 6.0 a red-black tree inside the mappings, no objects. From 6.1 a maple tree: a
-//! new leaf is written, and the old one is freed after a grace period. Releases 6.1 to 6.4 first take nodes
-//! for the worst case and give back those that they do not need; from 6.5 they take the one node. A program
+//! new leaf is written, and the old one is freed after a grace period. Releases 6.1 to 6.5 first take nodes
+//! for the worst case and give back those that they do not need; from 6.6 they take the one node. A program
 //! can ask for more ([`AddressSpace::with_nodes`]), for trees whose leaves are full: until 6.17 they are
 //! taken one by one, from 6.18 in a prefilled sheaf. A single node never comes from a prefilled sheaf.
 //!
@@ -37,7 +37,7 @@ const ENTRY: u64 = 8;
 
 /// Nodes that a store into the tree of mappings allocates, if the program asks for `asked`; 0: the era's.
 pub fn nodes_per_store(era: Era, asked: u32) -> u32 {
-    match (era.since(6, 1, 0), era.since(6, 5, 0)) {
+    match (era.since(6, 1, 0), era.since(6, 6, 0)) {
         (false, _) => 0,
         (true, _) if asked > 0 => asked,
         (true, false) => WORST_CASE,
