@@ -70,6 +70,11 @@ pub struct Outcome {
     pub servers: [Ps; Spent::COUNT],
     /// Time of the submitters inside the allocation.
     pub allocating: Ps,
+    /// Time of the submitters inside the allocation and in writing the bio: `bio_alloc_bioset`.
+    pub bio_allocating: Ps,
+    /// Of `allocating`, slow allocations on nodes without memory: objects come from other nodes' lists
+    /// (`get_from_any_partial`).
+    pub from_other_nodes: Ps,
     /// Time of the servers inside the free.
     pub freeing: Ps,
     /// The nodes' list locks.
@@ -110,6 +115,8 @@ struct Run {
     ublk: Ublk,
     done: Vec<Cell<u64>>,
     allocating: Cell<Ps>,
+    bio_allocating: Cell<Ps>,
+    from_other_nodes: Cell<Ps>,
     freeing: Cell<Ps>,
     end: Ps,
     /// Allocations and frees.
@@ -148,6 +155,8 @@ pub fn run_recorded(setup: &Setup, ublk: &Ublk, recorder: &Recorder) -> Result<O
             bios: CacheNumber(0),
             done: ublk.pairs.iter().map(|_| Cell::new(0)).collect(),
             allocating: Cell::new(0),
+            bio_allocating: Cell::new(0),
+            from_other_nodes: Cell::new(0),
             freeing: Cell::new(0),
             ublk: ublk.clone(),
             heap,
@@ -181,6 +190,8 @@ struct Snapshot {
     done: Vec<u64>,
     spent: [[Ps; Spent::COUNT]; 2],
     allocating: Ps,
+    bio_allocating: Ps,
+    from_other_nodes: Ps,
     freeing: Ps,
     list_lock: LockTimes,
     barn_lock: LockTimes,
@@ -206,6 +217,8 @@ impl Run {
             done: self.done.iter().map(Cell::get).collect(),
             spent: [spent(|pair| pair.0), spent(|pair| pair.1)],
             allocating: self.allocating.get(),
+            bio_allocating: self.bio_allocating.get(),
+            from_other_nodes: self.from_other_nodes.get(),
             freeing: self.freeing.get(),
             list_lock: Timed::lock_times::<rank::NodeList>(),
             barn_lock: Timed::lock_times::<rank::Barn>(),
@@ -228,6 +241,8 @@ impl Run {
             submitters: difference(0),
             servers: difference(1),
             allocating: after.allocating - before.allocating,
+            bio_allocating: after.bio_allocating - before.bio_allocating,
+            from_other_nodes: after.from_other_nodes - before.from_other_nodes,
             freeing: after.freeing - before.freeing,
             list_lock: after.list_lock - before.list_lock,
             barn_lock: after.barn_lock - before.barn_lock,
@@ -253,8 +268,10 @@ impl Run {
                 continue;
             }
             for _ in 0..wanted {
+                let start = Timed::clock();
                 let Some(bio) = self.bio_alloc() else { return };
                 Timed::touch(bio, BIO_WRITTEN, Access::Write);
+                self.bio_allocating.set(self.bio_allocating.get() + Timed::clock() - start);
                 Timed::charge(self.ublk.submit);
                 queue.requests.borrow_mut().push_back(bio);
             }
@@ -289,7 +306,7 @@ impl Run {
 
     /// A bio; `None` without memory.
     fn bio_alloc(&self) -> Option<Addr> {
-        let slow = self.recorder.is_on().then(|| self.counted(Event::AllocSlowpath));
+        let slow = self.counted(Event::AllocSlowpath);
         let start = Timed::clock();
         let Some(bio) = self.heap.alloc(self.bios, Gfp::KERNEL, None) else {
             let failed = || Failed::out_of_memory(&*self.heap, self.events.get());
@@ -297,8 +314,12 @@ impl Run {
             return None;
         };
         self.events.set(self.events.get() + 1);
-        self.allocating.set(self.allocating.get() + Timed::clock() - start);
-        if slow.is_some_and(|before| self.counted(Event::AllocSlowpath) > before) {
+        let took = Timed::clock() - start;
+        self.allocating.set(self.allocating.get() + took);
+        if self.counted(Event::AllocSlowpath) > slow {
+            if Timed::node_frames(Timed::cpu_node(Timed::cpu())).1 == 0 {
+                self.from_other_nodes.set(self.from_other_nodes.get() + took);
+            }
             self.record(Event::AllocSlowpath.name(), start);
             self.record_memory(Timed::clock());
         }
@@ -459,6 +480,12 @@ mod tests {
         let all: Ps = found.submitters.iter().sum();
         assert!(waits * 100 / all > 30, "{waits} of {all} ps wait for locks");
         assert!(found.list_lock.wait > 10 * found.barn_lock.wait, "{found:?}");
+        // Objects of other nodes are the slow submitters' alone, and nearly all of the time in allocations.
+        assert!(found.from_other_nodes * 10 > found.allocating * 8, "{found:?}");
+        assert!(found.from_other_nodes <= found.allocating, "{found:?}");
+        assert!(found.allocating < found.bio_allocating, "{found:?}");
+        let everywhere = run(&setup("slub@7.0", true), &ublk()).expect("a machine");
+        assert_eq!(everywhere.from_other_nodes, 0);
     }
 
     /// 16 queues of 4,096 bios on slow servers need more than 8 MiB: the run says what holds the memory.

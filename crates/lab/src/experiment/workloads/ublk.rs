@@ -104,6 +104,16 @@ const METRICS: &[Metric] = &[
         "part of the CPUs' busy time inside kmem_cache_alloc",
         Some(Better::Lower),
     ),
+    Metric::percent(
+        "bio_allocating_ppm",
+        "part of the CPUs' busy time inside bio_alloc_bioset: the allocation and the writes to the bio",
+        Some(Better::Lower),
+    ),
+    Metric::percent(
+        "other_nodes_ppm",
+        "part of the CPUs' busy time in slow allocations on nodes without memory: get_from_any_partial",
+        Some(Better::Lower),
+    ),
     Metric::percent("freeing_ppm", "part of the CPUs' busy time inside kmem_cache_free", Some(Better::Lower)),
     Metric::percent(
         "list_lock_ppm",
@@ -194,6 +204,8 @@ fn sample(outcome: &Outcome) -> Sample {
         ("fast_allocs_ppm", share(Event::AllocFastpath, Event::AllocSlowpath)),
         ("fast_frees_ppm", share(Event::FreeFastpath, Event::FreeSlowpath)),
         ("allocating_ppm", ppm(outcome.allocating, busy)),
+        ("bio_allocating_ppm", ppm(outcome.bio_allocating, busy)),
+        ("other_nodes_ppm", ppm(outcome.from_other_nodes, busy)),
         ("freeing_ppm", ppm(outcome.freeing, busy)),
         ("list_lock_ppm", ppm(outcome.list_lock.wait, busy)),
         ("barn_lock_ppm", ppm(outcome.barn_lock.wait, busy)),
