@@ -161,7 +161,7 @@ fn check_events(preset: &str, nodes: u32, cache: &str, some: &[Event], none: &[E
 fn a_refill_reads_no_objects_under_the_lists_lock() {
     let (refills, found) = (Rc::new(Cell::new(LockTimes::default())), Rc::new(Cell::new(0)));
     let (times, objects) = (refills.clone(), found.clone());
-    let ended = with_kernel(&setup("slub@7.0", 2, 2), 1, |kernel| {
+    let ended = with_kernel(&setup("slub@7.0,refill_reads=after", 2, 2), 1, |kernel| {
         kernel.start(kernel.new_process(), None, move |task| {
             task.pin(CpuId(0));
             let held: Vec<_> = (0..1024).map(|_| task.alloc_bytes(256)).collect();

@@ -13,7 +13,7 @@
 //! ```
 
 use super::node::Listed;
-use super::policy::RemoteRefill;
+use super::policy::{RefillReads, RemoteRefill};
 use super::{NewSlab, Slub, Tally};
 use crate::backing::Backing;
 use crate::damage::cut_list;
@@ -101,24 +101,25 @@ impl<P: Platform> Slub<P> {
             Busy::Skip => self.try_lock_node(node),
         };
         let Some(mut list) = list else { return 0 };
-        if want > 1 {
+        if want > 1 && self.policy.refill_reads == RefillReads::After {
             let chain = self.unlist_for(&mut list, node, want, reserves);
             drop(list);
             return self.take_from_chain(node, chain, want, put);
         }
+        let mut got = 0;
         let mut next = list.first();
-        while let Some(slab) = next {
+        while let Some(slab) = next.filter(|_| got < want) {
             next = slab.next();
             if !reserves && slab.state().reserve {
                 continue;
             }
-            let (taken, exhausted) = self.take_from_slab(slab, want, put);
+            let (taken, exhausted) = self.take_from_slab(slab, want - got, put);
+            got += taken;
             if exhausted {
                 self.unlist(&mut list, node, slab);
             }
-            return taken;
         }
-        0
+        got
     }
 
     /// Takes slabs off a node's list until they have `want` free objects, first slab first. Returns the
@@ -165,7 +166,7 @@ impl<P: Platform> Slub<P> {
             let (taken, exhausted) = self.take_from_slab(slab, want - got, put);
             got += taken;
             if !exhausted {
-                let mut list = self.relock_node(node);
+                let mut list = self.lock_node_unslotted(node);
                 self.list_head(&mut list, node, slab);
             }
         }

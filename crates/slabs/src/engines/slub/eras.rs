@@ -2,8 +2,8 @@
 //! docs/theory/sheaves.md 9); and the knobs.
 
 use super::policy::{
-    Barns, CpuPartial, EmptySlab, FirstTry, Memoryless, MinPartial, Refill, RemoteRefill, RemoteSearch,
-    Sheaves, SlabUpdate, SlubPolicy,
+    Barns, CpuPartial, EmptySlab, FirstTry, Memoryless, MinPartial, Refill, RefillReads, RemoteRefill,
+    RemoteSearch, Sheaves, SlabUpdate, SlubPolicy,
 };
 use crate::cache::LinkPlace;
 use crate::knob::{Knob, Policy, Values, knob};
@@ -33,6 +33,7 @@ const V2_6_29: SlubPolicy = SlubPolicy {
     cpu_slab: true,
     sheaves: Sheaves::Off,
     refill: Refill::MayBlock,
+    refill_reads: RefillReads::Locked,
     remote_refill: RemoteRefill::Try,
     barns: Barns::MemoryNodes,
     elastic: 0,
@@ -179,6 +180,11 @@ impl Policy for SlubPolicy {
         knob!(
             "refill", "which callers may fill a sheaf from slabs (docs/theory/sheaves.md 3)",
             refill: Refill ["may-block" = MayBlock, "always" = Always]
+        ),
+        knob!(
+            "refill_reads",
+            "when a refill reads the objects of listed slabs: under list_lock, or after it as Linux 7.0 does",
+            refill_reads: RefillReads ["locked" = Locked, "after" = After]
         ),
         knob!(
             "remote_refill",

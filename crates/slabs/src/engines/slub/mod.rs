@@ -12,8 +12,8 @@ pub mod sheaf;
 mod state;
 
 pub use policy::{
-    Barns, CpuPartial, EmptySlab, FirstTry, Memoryless, MinPartial, Refill, RemoteRefill, RemoteSearch,
-    Sheaves, SlabUpdate, SlubPolicy,
+    Barns, CpuPartial, EmptySlab, FirstTry, Memoryless, MinPartial, Refill, RefillReads, RemoteRefill,
+    RemoteSearch, Sheaves, SlabUpdate, SlubPolicy,
 };
 
 use crate::backing::Backing;

@@ -69,12 +69,6 @@ impl<P: Platform> Slub<P> {
         self.nodes.get(node).list.lock()
     }
 
-    /// Takes a node's `list_lock` a second time within one refill. [`Event::LockNodeList`] counts the first
-    /// time alone.
-    pub(super) fn relock_node(&self, node: NodeId) -> Listed<'_, P> {
-        self.nodes.get(node).list.lock()
-    }
-
     /// Takes a node's `list_lock` if no CPU holds it.
     pub(super) fn try_lock_node(&self, node: NodeId) -> Option<Listed<'_, P>> {
         let list = self.nodes.get(node).list.try_lock()?;

@@ -135,6 +135,16 @@ pub enum Refill {
     Always,
 }
 
+/// When a refill reads the objects of the slabs that it takes them from (docs/theory/sheaves.md 3.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RefillReads {
+    /// Under the list's lock, which a refill takes once for a node: the presets, so that counts of older
+    /// versions stay.
+    Locked,
+    /// After it: 7.0. What is left of the last slab goes back to the list under a second lock.
+    After,
+}
+
 /// What the refill of a sheaf does at the lists of other nodes (docs/theory/sheaves.md 3.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RemoteRefill {
@@ -202,6 +212,8 @@ pub struct SlubPolicy {
     pub sheaves: Sheaves,
     /// Who may fill a sheaf.
     pub refill: Refill,
+    /// When a refill reads the objects of listed slabs.
+    pub refill_reads: RefillReads,
     /// What the refill of a sheaf does at the lists of other nodes.
     pub remote_refill: RemoteRefill,
     /// Which nodes have barns.

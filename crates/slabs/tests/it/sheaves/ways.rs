@@ -90,6 +90,20 @@ fn sheaves_are_lent_without_a_barn() {
     case(rcu, &[Counted(FreeRcuSheaf, 60), Counted(BarnPut, 0), Live(0), Parked(0), Counted(SheafFree, 1)]);
 }
 
+/// Of 14 sheaves whose grace period ends, ten go to the barn. The others find it at its limit without its
+/// lock; their empty sheaves do too, once the barn has ten of these.
+#[test]
+fn a_full_barn_is_not_locked_after_a_grace_period() {
+    let case = |steps: &'static [Step], locks: &'static [Expected]| {
+        let (machine, spec) = (one_node, CacheSpec::of_size(64));
+        check(&Case { name: "rcu burst", machine, presets: BOTH, spec, steps, expected: locks });
+    };
+    const TEN: Expected = Counted(BarnPut, 10);
+    case(&[Alloc(0, 600), FreeRcu(0, 600), Mark, Grace], &[TEN, Counted(LockBarn, 10)]);
+    case(&[Alloc(0, 840), FreeRcu(0, 840), Mark, Grace], &[TEN, Counted(LockBarn, 10 + 4)]);
+    case(&[Alloc(0, 1440), FreeRcu(0, 1440), Mark, Grace], &[TEN, Counted(LockBarn, 10 + 10)]);
+}
+
 #[test]
 fn rcu_frees_fill_sheaves() {
     let case = |name, machine, steps, expected| {

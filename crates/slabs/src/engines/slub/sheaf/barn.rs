@@ -2,7 +2,7 @@
 //!
 //! A sheaf in a barn needs no memory but its own: the first word of its header links it to the next.
 
-use slablab_platform::{Lock, Platform, rank};
+use slablab_platform::{Lock, Platform, Word, rank};
 
 /// `MAX_FULL_SHEAVES` and `MAX_EMPTY_SHEAVES`.
 pub(super) const SHEAVES_MAX: u32 = 10;
@@ -119,17 +119,47 @@ impl<P: Platform> Barn<P> {
     }
 }
 
-/// A barn's lock, one per node.
-pub(in crate::engines::slub) struct BarnLock<P: Platform>(<P as Platform>::Lock<rank::Barn, Barn<P>>);
+/// A barn's lock, one per node, and its limits, readable without the lock.
+pub(in crate::engines::slub) struct BarnLock<P: Platform> {
+    barn: P::Lock<rank::Barn, Barn<P>>,
+    /// Full and empty sheaves: hints, written under the lock.
+    nr_full: P::Word,
+    nr_empty: P::Word,
+}
 
 impl<P: Platform> Default for BarnLock<P> {
     fn default() -> Self {
-        BarnLock(P::Lock::new(Barn::default()))
+        let zero = || P::Word::new(0);
+        BarnLock { barn: P::Lock::new(Barn::default()), nr_full: zero(), nr_empty: zero() }
     }
 }
 
 impl<P: Platform> BarnLock<P> {
     pub(super) fn lock(&self) -> <P::Lock<rank::Barn, Barn<P>> as Lock<Barn<P>>>::Guard<'_> {
-        self.0.lock()
+        self.barn.lock()
+    }
+
+    /// Calls `f` with the barn under its lock.
+    pub(super) fn with<T>(&self, f: impl FnOnce(&mut Barn<P>) -> T) -> T {
+        let mut barn = self.barn.lock();
+        let (full, empty) = (barn.full.len, barn.empty.len);
+        let result = f(&mut barn);
+        if barn.full.len != full {
+            self.nr_full.store(barn.full.len.into());
+        }
+        if barn.empty.len != empty {
+            self.nr_empty.store(barn.empty.len.into());
+        }
+        result
+    }
+
+    /// Whether a full sheaf would probably be taken.
+    pub(super) fn takes_full(&self, most: u32) -> bool {
+        self.nr_full.load() < most.into()
+    }
+
+    /// Whether an empty sheaf would probably be taken.
+    pub(super) fn takes_empty(&self) -> bool {
+        self.nr_empty.load() < SHEAVES_MAX.into()
     }
 }

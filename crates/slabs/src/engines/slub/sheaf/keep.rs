@@ -164,7 +164,7 @@ impl<P: Platform> Slub<P> {
 
     pub(super) fn with_barn<T>(&self, node: NodeId, f: impl FnOnce(&mut Barn<P>) -> T) -> T {
         self.slots.count(Event::LockBarn, 1);
-        f(&mut self.barns.get(node).lock())
+        self.barns.get(node).with(f)
     }
 
     /// Puts a full sheaf into a node's barn. False if the barn is at its limit.

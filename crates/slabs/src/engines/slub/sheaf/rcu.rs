@@ -13,7 +13,7 @@ use crate::engines::slub::{Slot, Slub};
 use crate::lent::word;
 use crate::report::Misuse;
 use crate::slab::Slab;
-use slablab_platform::{CpuId, Event, Gfp, Local, NodeId, PerCpu, Pfn, Platform, Work, WorkKind};
+use slablab_platform::{CpuId, Event, Gfp, Local, NodeId, PerCpu, PerNode, Pfn, Platform, Work, WorkKind};
 
 impl<P: Platform> Slub<P> {
     /// Puts an object into the CPU's RCU sheaf. `false`: there is no memory for such a sheaf.
@@ -102,14 +102,17 @@ impl<P: Platform> Slub<P> {
         let mut stock = Stock { sheaf, size: objects.count() as u32 };
         self.remove_strangers(backing, &mut stock, node);
         if stock.size == self.sheaf_capacity {
-            let put = self.has_barn(node) && self.put_full(node, sheaf);
+            // A barn at its limit is not locked: at the end of a grace period all CPUs come at once.
+            let room = self.has_barn(node) && self.barns.get(node).takes_full(self.barn_full);
+            let put = room && self.put_full(node, sheaf);
             self.slots.count(if put { Event::BarnPut } else { Event::BarnPutFail }, 1);
             if put {
                 return;
             }
         }
         self.flush(backing, stock);
-        if !(self.has_barn(node) && self.put_empty(node, sheaf)) {
+        let room = self.has_barn(node) && self.barns.get(node).takes_empty();
+        if !(room && self.put_empty(node, sheaf)) {
             self.retire(backing, sheaf);
         }
     }
