@@ -26,6 +26,7 @@ installed! {
     "tigerton",
     "barcelona",
     "stoakley",
+    "x86-2way",
     "rx8640-clm100",
     "rx8640-clm0",
     "i7-4790k",

@@ -139,7 +139,7 @@ fn measure(task: &Task, over: Over) -> [Ps; 2] {
         }
         Over::Tcp => {
             let loopback = Loopback::new();
-            let (to, from) = tcp::pair(task, &loopback, 0);
+            let (to, from) = tcp::pair(task, &loopback, 0, true);
             let times = batches(task, || to.send(task, BYTES), || _ = from.receive(task, BYTES));
             tcp::close(task, &to);
             loopback.close(task);

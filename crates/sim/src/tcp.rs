@@ -22,11 +22,11 @@
 //! | a reader that doubles what is left of the window tells it | from memory |
 //! | the window is three quarters of the free receive buffer, or 0 below a segment | from memory |
 //! | a writer wakes when a third of the send buffer is free | from memory |
+//! | a segment that is not full waits while another one is not acknowledged, unless TCP_NODELAY was asked for | from memory |
 //! | sizes of buffers | [`Rules`] |
 //!
-//! Not built: losses, the congestion window, delays of acknowledgements by a timer, Nagle's rule (tbench and
-//! netio do not wait for it), the queue of packets for a sleeping reader that processes them itself (until
-//! 4.13).
+//! Not built: losses, the congestion window, delays of acknowledgements by a timer, the queue of packets for
+//! a sleeping reader that processes them itself (until 4.13).
 
 pub use rules::Rules;
 pub(crate) use segment::Segment;
@@ -50,6 +50,8 @@ mod segment;
 const QUICK: u8 = 16;
 /// Bytes of an acknowledgement's `sk_buff` and head that are written and read.
 const ACK_WRITTEN: u32 = 128;
+/// Cycles between two looks of a task that spins.
+const SPIN: u64 = 50;
 /// What an end of a connection is made of.
 const OBJECTS: [Object; 4] = [Object::SocketInode, Object::TcpSock, Object::File, Object::Dentry];
 
@@ -62,7 +64,7 @@ struct Received {
 /// What a socket's lock protects.
 #[derive(Default)]
 struct State {
-    /// A task is in a system call on the socket; packets wait for it.
+    /// A task in a system call, or a softirq, works on the socket; packets wait for it.
     owned: bool,
     backlog: VecDeque<Packet>,
     queue: VecDeque<Received>,
@@ -80,9 +82,12 @@ struct State {
     unsent: VecDeque<Rc<Segment>>,
     sent: VecDeque<Rc<Segment>>,
     counts: u32,
-    /// Bytes sent, and up to where the peer takes them.
+    /// Bytes sent, those that are acknowledged, and up to where the peer takes them.
     sent_to: u64,
+    acknowledged_to: u64,
     peer_window: u64,
+    /// Where the last segment that was not full ends.
+    small_to: u64,
 }
 
 /// What a packet makes a socket do, after its lock is released.
@@ -98,6 +103,8 @@ struct Todo {
 pub struct End {
     number: u32,
     rules: Rules,
+    /// The program asked for TCP_NODELAY.
+    at_once: bool,
     loopback: Rc<Loopback>,
     sock: <Timed as Platform>::Lock<TcpSocket, State>,
     pages: RefCell<Pages>,
@@ -107,8 +114,9 @@ pub struct End {
     objects: RefCell<Vec<Held>>,
 }
 
-/// Two connected sockets; `number` and the next one name them in reports.
-pub fn pair(task: &Task, loopback: &Rc<Loopback>, number: u32) -> (Rc<End>, Rc<End>) {
+/// Two connected sockets; `number` and the next one name them in reports. `at_once`: segments that are not
+/// full do not wait for acknowledgements (TCP_NODELAY).
+pub fn pair(task: &Task, loopback: &Rc<Loopback>, number: u32, at_once: bool) -> (Rc<End>, Rc<End>) {
     let rules = Rules::of(task.kernel.era);
     let open = rules.open(0);
     let end = |number: u32| {
@@ -116,6 +124,7 @@ pub fn pair(task: &Task, loopback: &Rc<Loopback>, number: u32) -> (Rc<End>, Rc<E
         Rc::new(End {
             number,
             rules,
+            at_once,
             loopback: loopback.clone(),
             sock: Lock::new(state),
             pages: RefCell::default(),
@@ -154,6 +163,7 @@ impl State {
         }
         todo.room = !todo.acknowledged.is_empty() && 3 * self.counts <= 2 * rules.send_buffer;
         self.peer_window = self.peer_window.max(packet.window);
+        self.acknowledged_to = self.acknowledged_to.max(packet.received);
         match packet.load {
             Load::Nothing(held) => (todo, Some(held)),
             Load::Data(segment) => {
@@ -199,13 +209,19 @@ impl State {
         (self.received, self.window)
     }
 
-    /// The next segment that the peer's window takes.
-    fn next_to_send(&mut self, rules: &Rules) -> Option<(Rc<Segment>, u64, u64)> {
-        let fits = |end: u64| end <= self.peer_window;
-        let end = self.sent_to + u64::from(self.unsent.front()?.bytes());
-        let segment = if fits(end) { self.unsent.pop_front()? } else { return None };
+    /// The next segment that can be sent: the peer's window takes it, and it is full, or no other that is not
+    /// full waits for its acknowledgement (Nagle's rule), or `at_once`.
+    fn next_to_send(&mut self, rules: &Rules, at_once: bool) -> Option<(Rc<Segment>, u64, u64)> {
+        let first = self.unsent.front()?;
+        let (end, is_full) = (self.sent_to + u64::from(first.bytes()), first.bytes() == rules.segment);
+        if end > self.peer_window || !(is_full || at_once || self.small_to <= self.acknowledged_to) {
+            return None;
+        }
+        let segment = self.unsent.pop_front()?;
         self.answers |= std::mem::take(&mut self.asked);
-        (self.sent_to, _) = (end, segment.end.set(end));
+        self.sent_to = end;
+        self.small_to = if is_full { self.small_to } else { end };
+        segment.end.set(end);
         self.sent.push_back(segment.clone());
         let (received, window) = self.acknowledgement(rules);
         Some((segment, received, window))
@@ -234,15 +250,27 @@ impl End {
                 self.own();
                 continue;
             }
-            let segment = Segment::new(task, &self.rules);
-            left -= segment.fill(task, &self.rules, &mut self.pages.borrow_mut(), left);
-            let mut state = self.sock.lock();
-            state.counts += segment.counts(&self.rules);
-            state.unsent.push_back(segment);
-            drop(state);
+            left -= self.fill(task, left);
             self.send_what_fits(task);
         }
         self.disown(task);
+    }
+
+    /// Fills the last segment that is not sent, or a new one, with up to `bytes` bytes. Returns how many.
+    fn fill(&self, task: &Task, bytes: u32) -> u32 {
+        let rules = &self.rules;
+        let last = self.sock.lock().unsent.back().filter(|last| last.bytes() < rules.segment).cloned();
+        let (segment, counted) = match last {
+            Some(last) => (last.clone(), last.counts(rules)),
+            None => {
+                let segment = Segment::new(task, rules);
+                self.sock.lock().unsent.push_back(segment.clone());
+                (segment, 0)
+            }
+        };
+        let filled = segment.fill(task, rules, &mut self.pages.borrow_mut(), bytes);
+        self.sock.lock().counts += segment.counts(rules) - counted;
+        filled
     }
 
     /// Reads up to `bytes` bytes; waits until there is one. Returns how many. Part of a system call.
@@ -279,13 +307,16 @@ impl End {
         read
     }
 
-    /// The running task owns the socket from now on: packets wait for it.
+    /// The running task owns the socket from now on: packets wait for it. It spins while a softirq of another
+    /// CPU works on the socket.
     fn own(&self) {
-        let was_owned = std::mem::replace(&mut self.sock.lock().owned, true);
-        assert!(!was_owned, "one task at a time uses TCP socket {}", self.number);
+        while std::mem::replace(&mut self.sock.lock().owned, true) {
+            Timed::cycles(SPIN);
+            Timed::turn();
+        }
     }
 
-    /// The running task takes the packets that waited for it, and gives the socket up.
+    /// The owner takes the packets that waited for it, and gives the socket up.
     fn disown(&self, task: &Task) {
         loop {
             let mut state = self.sock.lock();
@@ -302,13 +333,12 @@ impl End {
     /// A packet arrives, in a softirq.
     pub(crate) fn arrived(&self, task: &Task, packet: Packet) {
         let mut state = self.sock.lock();
-        if state.owned {
-            state.backlog.push_back(packet);
-            return;
-        }
-        let taken = state.take(&self.rules, packet);
+        state.backlog.push_back(packet);
+        let was_owned = std::mem::replace(&mut state.owned, true);
         drop(state);
-        self.act(task, taken);
+        if !was_owned {
+            self.disown(task);
+        }
     }
 
     fn act(&self, task: &Task, (todo, held): (Todo, Option<[Held; 2]>)) {
@@ -332,7 +362,7 @@ impl End {
 
     fn send_what_fits(&self, task: &Task) {
         loop {
-            let next = self.sock.lock().next_to_send(&self.rules);
+            let next = self.sock.lock().next_to_send(&self.rules, self.at_once);
             let Some((segment, received, window)) = next else { return };
             let load = Load::Data(segment.clone_it());
             self.loopback.send(task, Packet { to: self.peer(), load, received, window });

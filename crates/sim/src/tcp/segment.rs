@@ -198,11 +198,11 @@ impl Segment {
 
     /// Frees it: its pages, its head, its `sk_buff` and clone.
     pub(crate) fn free(&self, task: &Task) {
-        for part in std::mem::take(&mut *self.data.borrow_mut()).parts {
-            release(task, part.block);
-        }
+        let data = self.data.take();
+        data.parts.into_iter().for_each(|part| release(task, part.block));
         for held in [&self.head, &self.clones] {
-            task.free(held.borrow_mut().take().expect("a segment is freed once"));
+            let held = held.take();
+            task.free(held.expect("a segment is freed once"));
         }
     }
 }

@@ -79,7 +79,7 @@ pub fn run_recorded(setup: &Setup, netio: &Netio, seed: u64, recorder: &Recorder
         kernel.start(kernel.new_process(), None, move |main| {
             main.call_it(|| "main".into());
             let (children, loopback) = (Rc::new(Children::default()), Loopback::new());
-            let (from, to) = tcp::pair(main, &loopback, 0);
+            let (from, to) = tcp::pair(main, &loopback, 0, false);
             let (end, of_sender) = (from.clone(), counts.clone());
             children.start(main, Kind::Process, move |task| receiver(task, &netio, &to, &counts));
             children.start(main, Kind::Process, move |task| sender(task, &netio, &end, &of_sender));

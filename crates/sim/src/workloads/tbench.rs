@@ -10,7 +10,7 @@
 //! Sizes of requests and responses are those of dbench's `sockio.c`. The mix is that of the standard load,
 //! from memory of dbench's summaries ([`MIX`]): the load's file names the operations one by one, which is not
 //! built; here each is drawn by its share. Bytes of a read or a write, lengths of names and entries of a
-//! folder are assumed ([`Operation::draw`]).
+//! folder are assumed ([`Operation::draw`]); that the program asks for TCP_NODELAY is from memory.
 
 use crate::anchors::with_recorded_kernel;
 use crate::kernel::{Kernel, Mark, Task, locks_of};
@@ -21,6 +21,8 @@ use crate::record::Recorder;
 use crate::tally::{self, Failed};
 use crate::tcp::loopback::Loopback;
 use crate::tcp::{self, End};
+use rand_core::{Rng, SeedableRng};
+use rand_pcg::Pcg64Mcg;
 use slablab_model::Ps;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -132,6 +134,7 @@ pub struct Outcome {
 /// What all tasks share.
 struct Run {
     tbench: Tbench,
+    seed: u64,
     bytes: Cell<u64>,
     ends: Cell<bool>,
 }
@@ -140,6 +143,8 @@ struct Run {
 struct Connection {
     client: Rc<End>,
     server: Rc<End>,
+    /// The seed of the client's operations: they are the same under every engine.
+    load: u64,
     /// What the client asks for: the contents of the request.
     asked: Cell<Operation>,
 }
@@ -153,10 +158,11 @@ impl Connection {
     }
 
     fn client(&self, task: &Task, run: &Run) {
+        let mut load = Pcg64Mcg::seed_from_u64(self.load);
         task.compute(task.kernel.random(1_000_000_000));
         while !run.ends.get() {
             task.work(run.tbench.think);
-            let operation = Operation::draw(|below| task.kernel.random(below));
+            let operation = Operation::draw(|below| load.next_u64() % below);
             self.asked.set(operation);
             task.syscall(|| self.client.send(task, operation.request));
             Self::receive(task, &self.client, WORD);
@@ -185,8 +191,9 @@ impl Connection {
 impl Run {
     fn start(self: &Rc<Run>, main: &Task, children: &Rc<Children>, loopback: &Rc<Loopback>) -> Vec<Rc<End>> {
         let start = |number: u32| {
-            let (client, server) = tcp::pair(main, loopback, 2 * number);
-            let connection = Connection { client: client.clone(), server, asked: Cell::default() };
+            let (client, server) = tcp::pair(main, loopback, 2 * number, true);
+            let load = self.seed << 16 | u64::from(number);
+            let connection = Connection { client: client.clone(), server, load, asked: Cell::default() };
             let connection = Rc::new(connection);
             let (run, ours) = (self.clone(), connection.clone());
             children.start(main, Kind::Process, move |task| {
@@ -240,7 +247,7 @@ pub fn run_recorded(
     recorder: &Recorder,
 ) -> Result<Outcome, Failed> {
     with_recorded_kernel(setup, seed, recorder, |kernel: &Rc<Kernel>| {
-        let run = Rc::new(Run { tbench: *tbench, bytes: Cell::new(0), ends: Cell::new(false) });
+        let run = Rc::new(Run { tbench: *tbench, seed, bytes: Cell::new(0), ends: Cell::new(false) });
         let ended: Rc<RefCell<Option<(Mark, Outcome)>>> = Rc::default();
         let result = ended.clone();
         kernel.start(kernel.new_process(), None, move |main| {

@@ -8,12 +8,15 @@ mod kbuild;
 mod kernel;
 mod micro;
 mod mmap1;
+mod netio;
 mod netperf;
 mod oltp;
 mod open_close;
 mod page_fault1;
 mod recording;
 mod repeat;
+mod tbench;
+mod tcp;
 mod ublk;
 
 use super::workload::Workload;
@@ -27,11 +30,13 @@ pub const WORKLOADS: &[&Workload] = &[
     &kbuild::KBUILD,
     &micro::MICRO,
     &mmap1::MMAP1,
+    &netio::NETIO,
     &netperf::NETPERF,
     &oltp::OLTP,
     &open_close::OPEN_CLOSE,
     &page_fault1::PAGE_FAULT1,
     &recording::RECORDING,
+    &tbench::TBENCH,
     &ublk::UBLK,
 ];
 
