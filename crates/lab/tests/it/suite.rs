@@ -29,8 +29,8 @@ fn folder(name: &str) -> PathBuf {
     path
 }
 
-/// Every registered workload is there, but one that needs a file, and its experiments can be planned. The whole is a matter of minutes
-/// on two cores, a quick one of one.
+/// Every registered workload is there, but one that needs a file, and its experiments can be planned. The
+/// whole is a matter of minutes on two cores, a quick one of one.
 #[test]
 fn every_workload_is_in_the_suite() {
     let whole = suite(["slub@6.18", "slub@7.1"], &[]);

@@ -5,7 +5,7 @@ use super::repeat::{self, KIND, METRICS, OUTSIDE, TASKS, WARM_UP, WINDOW};
 
 const SUITE: &[Pair] = &[
     Pair { machine: "laptop", parameters: "tasks = 8", why: "open files and paths, a task on each CPU" },
-    Pair { machine: "numa8", parameters: "tasks = 64", why: "CPUs whose node has no memory" },
+    Pair { machine: "numa8", parameters: "tasks = 16", why: "CPUs whose node has no memory" },
 ];
 use crate::experiment::workload::{Estimate, Object, Observed, Pair, Values, Workload};
 use slablab_model::MachineSpec;
