@@ -51,6 +51,7 @@ installed! {
     "mmap1-spr",
     "netio-min-partial",
     "orders-5.11",
+    "placements",
     "sheaves-micro",
     "turin512-brk1",
     "turin512-brk1-threads",

@@ -161,7 +161,7 @@ pub(super) fn placements(results: &Results, metric: &Metric) -> Option<(String, 
             number(parts.within.sqrt()),
             number(parts.between.sqrt()),
             format!("{:.0}", parts.share_between() * 100.0),
-            format!("{:.3}", parts.p),
+            if parts.p < 0.001 { "<0.001".to_string() } else { format!("{:.3}", parts.p) },
         ]);
     }
     let head = format!(
