@@ -64,3 +64,52 @@ fn failed_opens_and_closed_files_keep_nothing() {
         }
     }
 }
+
+/// A file of 10,000 bytes is made, written, read twice and removed: handles of the journal, buffers, dirty
+/// pages.
+fn contents(preset: &str) -> (u64, u64, Option<u32>, Option<u32>) {
+    let run = with_kernel(&setup(preset, 1, 1), 1, |kernel| {
+        let mark = kernel.mark();
+        let dirty: Rc<std::cell::Cell<(Option<u32>, Option<u32>)>> = Rc::default();
+        let seen = dirty.clone();
+        kernel.start(kernel.new_process(), None, move |task| {
+            let files = Rc::new(Files::default());
+            let table = FileTable::new(&files);
+            let root = Entry::root(task);
+            let write = || {
+                let entry = task.syscall(|| root.create_file(task));
+                let file = task.syscall(|| table.open(task, &entry)).expect("it was created");
+                task.syscall(|| file.write(task, &files, 10_000));
+                task.syscall(|| file.read(task, 10_000));
+                task.syscall(|| file.read(task, 10_000));
+                task.syscall(|| table.close(task, file));
+                entry
+            };
+            let entry = write();
+            let found = files.next_dirty();
+            task.syscall(|| entry.remove(task));
+            let removed = write();
+            task.syscall(|| removed.remove(task));
+            seen.set((found, files.next_dirty()));
+            root.forget(task);
+        });
+        kernel.run()?;
+        Ok((kernel.outcome(&mark), dirty.get()))
+    });
+    let (outcome, (first, second)) = run.unwrap_or_else(|failed| panic!("{preset}: {failed}"));
+    for cache in &outcome.caches {
+        assert_eq!(cache.allocs, cache.frees, "{preset}: {}", cache.name);
+    }
+    let handles = ["journal_handle", "jbd2_journal_handle"].map(|name| outcome.cache(name));
+    let allocs = |cache: Option<&slablab_sim::tally::CacheTally>| cache.map_or(0, |cache| cache.allocs);
+    let handles = handles.into_iter().map(allocs).sum();
+    (handles, allocs(outcome.cache("buffer_head")), first, second)
+}
+
+/// ext3 has a handle for each of 3 pages and for the first read in a second; both have one for each file that
+/// is made and removed. A removed file is not dirty.
+#[test]
+fn contents_have_buffers_and_handles() {
+    assert_eq!(contents("slab@2.6.29"), (2 * (1 + 3 + 1 + 1), 2 * 3, Some(3), None));
+    assert_eq!(contents("slub@6.18"), (2 * 2, 2 * 3, Some(3), None));
+}
