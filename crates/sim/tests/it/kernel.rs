@@ -285,6 +285,24 @@ fn an_idle_cpu_frees_after_the_grace_period() {
     assert!(outcome.elapsed >= 10 * MS, "{} ps", outcome.elapsed);
 }
 
+/// Grace periods of 10 ms follow each other: what is freed during one waits for the end of the next, together.
+#[test]
+fn frees_during_a_grace_period_wait_for_the_same_end() {
+    let ended = |first: Ps, second: Ps| {
+        let outcome = on("slab@2.6.29", 2, move |task| {
+            for at in [first, second] {
+                task.sleep(at);
+                let held = task.alloc_bytes(64);
+                task.free_after_grace(held);
+            }
+        });
+        outcome.expect("it ends").elapsed
+    };
+    let [together, apart] = [ended(MS, 5 * MS), ended(MS, 11 * MS)];
+    assert!((20 * MS..21 * MS).contains(&together), "{together} ps");
+    assert!((30 * MS..31 * MS).contains(&apart), "{apart} ps");
+}
+
 /// A task that sleeps wakes up in time though a task that is pinned to its CPU computes there.
 #[test]
 fn a_sleeper_wakes_beside_a_pinned_task() {
