@@ -1,7 +1,8 @@
 //! Where the time of a run went, by CPU and by lock.
 
 use crate::locks::{
-    EntryLock, FileTableLock, MmapLock, OpenFilesLock, PipeMutex, QueueLock, ReceiveQueue, UdpReceiveQueue,
+    EntryLock, FileTableLock, MmapLock, OpenFilesLock, PipeMutex, QueueLock, ReceiveQueue, TcpSocket,
+    UdpReceiveQueue,
 };
 use slablab_model::{Ps, Spent, Timed};
 use slablab_platform::{CpuId, Rank, rank};
@@ -44,6 +45,7 @@ const RANKS: &[Waited] = &[
     waited::<FileTableLock>(),
     waited::<OpenFilesLock>(),
     waited::<EntryLock>(),
+    waited::<TcpSocket>(),
 ];
 
 /// The name of the locks of a level.

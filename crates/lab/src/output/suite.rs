@@ -196,9 +196,7 @@ pub(super) fn remarks(lines: &[Line]) -> Vec<String> {
     let mut said = vec![summary(&compared, Rules::default())];
     let small = lines.iter().filter(|line| line.is_small()).count();
     if small > 0 {
-        said.push(format!(
-            "{small} of the differences are below {NOISE_PERCENT} %: no real machine would show them."
-        ));
+        said.push(format!("Differences below {NOISE_PERCENT} %, which no real machine would show: {small}."));
     }
     said
 }

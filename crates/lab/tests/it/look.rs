@@ -3,10 +3,12 @@
 use crate::name_check::{HOSTILE, check_names};
 use crate::page_check::check_page;
 use crate::trace_decode::{Shown, read};
+use slablab_lab::experiment::workload::Sample;
 use slablab_lab::experiment::workloads::WORKLOADS;
 use slablab_lab::experiment::{Change, Experiment, Options, Plan, Results, observe, run};
 use slablab_lab::output::{experiment_page, write_perfetto};
 use slablab_model::Spent;
+use slablab_platform::Event;
 use slablab_sim::record::{LOCK_WAITS, Limits, Recorder};
 use slablab_sim::tally::Failed;
 use std::collections::BTreeMap;
@@ -177,6 +179,20 @@ tasks = 4
 kind = "thread"
 "#;
 
+/// The shares of fast operations are those of the counters.
+fn check_shares(name: &str, sample: &Sample) {
+    let count = |event: Event| sample.counters.get(event.name()).copied().unwrap_or(0);
+    for (metric, fast, slow) in [
+        ("fast_allocs_ppm", Event::AllocFastpath, Event::AllocSlowpath),
+        ("fast_frees_ppm", Event::FreeFastpath, Event::FreeSlowpath),
+    ] {
+        let (fast, all) = (count(fast), count(fast) + count(slow));
+        if let Some(share) = sample.metrics.get(metric).filter(|_| all > 0) {
+            assert_eq!(*share, fast * 1_000_000 / all, "{name}: {metric}");
+        }
+    }
+}
+
 /// A recorder changes no number of a run, and the waits by lock are all waits. Every workload records, those
 /// that are not named here with their defaults.
 #[test]
@@ -203,6 +219,7 @@ fn a_recorder_changes_nothing() {
         let plain = workload.run(&setup, &cell.values, seed);
         let observed = on.unwrap_or_else(|bad| panic!("{name}: {bad}"));
         assert_eq!(plain.as_ref(), Ok(&observed.sample), "{name}");
+        check_shares(name, &observed.sample);
         let profile = observed.profile.expect("it tells where the time went");
         let waits: u64 = profile.waits.iter().flat_map(|(_, waits)| waits).sum();
         assert_eq!(waits, profile.sum(Spent::LockWait), "{name}");

@@ -59,6 +59,9 @@ fn an_engine_and_itself_do_not_differ() {
     for row in rows {
         assert_eq!(row["result"], "no difference can be told", "{row}");
         assert!(row["base_mean"].as_f64().is_some_and(|mean| mean > 0.0), "{row}");
+        // Equal runs, not only runs that scatter too much.
+        let sides = ["mean", "sd"].map(|what| (&row[format!("base_{what}")], &row[format!("other_{what}")]));
+        assert!(sides.iter().all(|(base, other)| base == other), "{row}");
         assert_eq!(row["differences"].as_array().map(Vec::len), Some(0), "{row}");
     }
     let said = suite_table(&answer, None);
