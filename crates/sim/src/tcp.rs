@@ -25,8 +25,11 @@
 //! | a segment that is not full waits while another one is not acknowledged, unless TCP_NODELAY was asked for | from memory |
 //! | sizes of buffers | [`Rules`] |
 //!
-//! Not built: losses, the congestion window, delays of acknowledgements by a timer, the queue of packets for
-//! a sleeping reader that processes them itself (until 4.13).
+//! Until 4.13 a packet that finds a reader asleep is left to the reader (from memory): an acknowledgement
+//! that comes with data is then processed by the task that waits for that data, and the original freed on its
+//! CPU.
+//!
+//! Not built: losses, the congestion window, delays of acknowledgements by a timer.
 
 pub use rules::Rules;
 pub(crate) use segment::Segment;
@@ -330,15 +333,19 @@ impl End {
         }
     }
 
-    /// A packet arrives, in a softirq.
+    /// A packet arrives, in a softirq. Until 4.13 one that finds a reader asleep wakes it and is left to it.
     pub(crate) fn arrived(&self, task: &Task, packet: Packet) {
         let mut state = self.sock.lock();
+        let left = self.rules.reader_works && !(self.readers.is_empty() && state.backlog.is_empty());
         state.backlog.push_back(packet);
-        let was_owned = std::mem::replace(&mut state.owned, true);
-        drop(state);
-        if !was_owned {
-            self.disown(task);
+        if state.owned || left {
+            drop(state);
+            self.readers.wake_one(&task.kernel, true);
+            return;
         }
+        state.owned = true;
+        drop(state);
+        self.disown(task);
     }
 
     fn act(&self, task: &Task, (todo, held): (Todo, Option<[Held; 2]>)) {

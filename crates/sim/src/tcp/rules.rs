@@ -24,6 +24,8 @@ pub struct Rules {
     pub receive_buffer: u32,
     /// Heads have a cache of their own; from 6.3.
     pub small_head: bool,
+    /// A softirq leaves packets for a sleeping reader to that reader; until 4.13 (from memory).
+    pub reader_works: bool,
     /// A reader leaves buffers to the CPU that allocated them; from 5.19.
     pub leaves: bool,
 }
@@ -44,6 +46,7 @@ impl Rules {
             send_buffer: if new { 2_626_560 } else { 131_072 },
             receive_buffer: if new { 6_291_456 } else { 87_380 },
             small_head: era.since(6, 3, 0),
+            reader_works: !era.since(4, 14, 0),
             leaves: era.since(5, 19, 0),
         }
     }
