@@ -285,7 +285,8 @@ fn an_idle_cpu_frees_after_the_grace_period() {
     assert!(outcome.elapsed >= 10 * MS, "{} ps", outcome.elapsed);
 }
 
-/// Grace periods of 10 ms follow each other: what is freed during one waits for the end of the next, together.
+/// Grace periods of 10 ms follow each other: what is freed during one waits for the end of the next,
+/// together.
 #[test]
 fn frees_during_a_grace_period_wait_for_the_same_end() {
     let ended = |first: Ps, second: Ps| {
