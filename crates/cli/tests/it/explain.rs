@@ -129,10 +129,20 @@ fn interrupted() {
 
 #[test]
 fn an_experiment_is_explained_too() {
-    let of = |more: &[&'static str]| [&["2026", "slub@7.0", "slub@7.1", "--repeats", "2"][..], more].concat();
-    check(&of(&[]), &["2 groups of policies, all 4 combinations", "barns", "100.0", "left out"]);
-    check(&of(&["--format", "json"]), &["barns", "slablab.explain-experiment.1"]);
-    check_error(&of(&["--cache", "dentry"]), &["--cache is of recordings"]);
-    check_error(&of(&["--html", "page.html"]), &["--html is of recordings"]);
-    check_error(&["2026", "slub@7.0", "slup@7.1"], &["B slup@7.1", "near it: slub"]);
+    let said = |args: &[&str], status: i32| {
+        let output = common::slablab(&["explain", "2026"], args);
+        let said = [text(&output.stdout), text(&output.stderr)].concat();
+        assert_eq!(output.status.code(), Some(status), "{args:?}: {said}");
+        said
+    };
+    let of = |more: &[&'static str]| [&["slub@7.0", "slub@7.1", "--repeats", "2"][..], more].concat();
+    let has = |args: &[&str], status: i32, words: &[&str]| {
+        let said = said(args, status);
+        words.iter().for_each(|word| assert!(said.contains(word), "{args:?}: no {word:?} in {said}"));
+    };
+    has(&of(&[]), 0, &["2 groups of policies, all 4 combinations", "barns", "100.0", "left out"]);
+    has(&of(&["--format", "json"]), 0, &["barns", "slablab.explain-experiment.1"]);
+    has(&of(&["--cache", "dentry"]), 2, &["--cache is of recordings"]);
+    has(&of(&["--html", "page.html"]), 2, &["--html is of recordings"]);
+    has(&["slub@7.0", "slup@7.1"], 2, &["B slup@7.1", "near it: slub"]);
 }
