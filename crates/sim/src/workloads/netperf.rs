@@ -1,9 +1,10 @@
-//! netperf's two tests of UDP over loopback, a client process and a server process, each on one CPU.
+//! netperf's tests of UDP and TCP over loopback, a client process and a server process, each on one CPU.
 //!
 //! ```text
 //! UDP_STREAM   client: warm-up, then the window: send a datagram   server: receive datagrams
 //! UDP_RR       client: warm-up, then the window: send a request ── wait for the response
 //!              server: receive a request ── send the response
+//! TCP_STREAM, TCP_RR   the same over a connection, which loses nothing
 //! ```
 //!
 //! The client of UDP_STREAM never waits: a datagram that the server's buffer cannot hold is lost, and freed
@@ -14,10 +15,13 @@
 
 use crate::anchors::with_recorded_kernel;
 use crate::kernel::{Kernel, Mark, Task, locks_of};
+use crate::locks::TcpSocket;
 use crate::micro::Setup;
 use crate::process::{Children, Kind};
 use crate::record::Recorder;
 use crate::tally::{self, Failed};
+use crate::tcp::loopback::Loopback;
+use crate::tcp::{self, End};
 use crate::udp::{ReceiveQueue, Receiver};
 use slablab_model::{Hardware, Ps, Timed};
 use slablab_platform::CpuId;
@@ -31,6 +35,21 @@ pub enum Test {
     Stream,
     /// `UDP_RR`: one request and one response at a time.
     RequestResponse,
+    /// `TCP_STREAM`: writes in one direction.
+    TcpStream,
+    /// `TCP_RR`.
+    TcpRequestResponse,
+}
+
+impl Test {
+    /// Whether requests wait for responses.
+    fn answers(self) -> bool {
+        matches!(self, Test::RequestResponse | Test::TcpRequestResponse)
+    }
+
+    fn is_tcp(self) -> bool {
+        matches!(self, Test::TcpStream | Test::TcpRequestResponse)
+    }
 }
 
 /// The CPUs of client and server.
@@ -107,6 +126,11 @@ struct Run {
     to_client: Receiver,
     sent: Cell<u64>,
     answered: Cell<u64>,
+    /// The connection of the TCP tests: the client's end and the server's.
+    tcp: RefCell<Option<[Rc<End>; 2]>>,
+    /// Bytes that the client sends over it, and whether these are all.
+    tcp_bytes: Cell<u64>,
+    tcp_ends: Cell<bool>,
     outcome: RefCell<Option<Outcome>>,
 }
 
@@ -118,6 +142,9 @@ impl Run {
             to_client: Receiver::new(kernel, 1, netperf.receive_buffer),
             sent: Cell::new(0),
             answered: Cell::new(0),
+            tcp: RefCell::default(),
+            tcp_bytes: Cell::new(0),
+            tcp_ends: Cell::new(false),
             outcome: RefCell::new(None),
         }
     }
@@ -129,8 +156,49 @@ impl Run {
         let mark = (task.kernel.mark(), self.datagrams());
         self.send_until(task, Timed::clock() + self.netperf.window);
         *self.outcome.borrow_mut() = Some(self.outcome(&task.kernel, &mark));
+        if self.netperf.test.is_tcp() {
+            self.tcp_ends.set(true);
+            self.tcp_bytes.set(self.tcp_bytes.get() + 1);
+            task.syscall(|| self.end(0).send(task, 1));
+            return;
+        }
         while !task.syscall(|| self.to_server.send(task, 1, END)) {
             task.sleep(RETRY);
+        }
+    }
+
+    /// The client's end of the connection, or the server's.
+    fn end(&self, at: usize) -> Rc<End> {
+        self.tcp.borrow().as_ref().expect("a TCP test has a connection")[at].clone()
+    }
+
+    /// One write, and its response if the test has one.
+    fn send_tcp(&self, task: &Task) {
+        let (end, bytes) = (self.end(0), self.netperf.bytes);
+        self.tcp_bytes.set(self.tcp_bytes.get() + u64::from(bytes));
+        task.syscall(|| end.send(task, bytes));
+        let mut left = if self.netperf.test.answers() { bytes } else { 0 };
+        while left > 0 {
+            left -= task.syscall(|| end.receive(task, left));
+        }
+    }
+
+    fn serve_tcp(&self, task: &Task) {
+        let (end, bytes) = (self.end(1), self.netperf.bytes);
+        let mut got = 0;
+        loop {
+            let before = got / u64::from(bytes);
+            got += u64::from(task.syscall(|| end.receive(task, bytes)));
+            if self.tcp_ends.get() && got == self.tcp_bytes.get() {
+                return;
+            }
+            if got / u64::from(bytes) > before {
+                task.kernel.count_message();
+                task.work(self.netperf.think);
+                if self.netperf.test.answers() {
+                    task.syscall(|| end.send(task, bytes));
+                }
+            }
         }
     }
 
@@ -138,6 +206,11 @@ impl Run {
         while Timed::clock() < end {
             task.work(self.netperf.think);
             self.sent.set(self.sent.get() + 1);
+            if self.netperf.test.is_tcp() {
+                self.send_tcp(task);
+                self.answered.set(self.answered.get() + 1);
+                continue;
+            }
             let sent = task.syscall(|| self.to_server.send(task, self.netperf.bytes, DATA));
             if sent && self.netperf.test == Test::RequestResponse {
                 task.syscall(|| self.to_client.receive(task));
@@ -148,6 +221,9 @@ impl Run {
 
     fn server(&self, task: &Task, cpu: CpuId) {
         task.pin(cpu);
+        if self.netperf.test.is_tcp() {
+            return self.serve_tcp(task);
+        }
         while task.syscall(|| self.to_server.receive(task)).0 == DATA {
             task.work(self.netperf.think);
             if self.netperf.test == Test::RequestResponse {
@@ -166,8 +242,8 @@ impl Run {
         let now = self.datagrams();
         let [sent, lost, answered] = std::array::from_fn(|at| now[at] - since.1[at]);
         let received = match self.netperf.test {
-            Test::Stream => counts.messages,
-            Test::RequestResponse => answered,
+            Test::Stream | Test::TcpStream => counts.messages,
+            Test::RequestResponse | Test::TcpRequestResponse => answered,
         };
         Outcome { kernel: counts, sent, received, lost }
     }
@@ -205,17 +281,27 @@ pub fn run_recorded(
         }
         let (start, of_tasks) = (kernel.mark(), run.clone());
         kernel.start(kernel.new_process(), None, move |main| {
-            let children = Rc::new(Children::default());
+            let (children, loopback) = (Rc::new(Children::default()), Loopback::new());
             let run = of_tasks.clone();
+            let tcp = run.netperf.test.is_tcp();
+            if tcp {
+                let (client, server) = tcp::pair(main, &loopback, 2, run.netperf.test.answers());
+                *run.tcp.borrow_mut() = Some([client, server]);
+            }
+            let of_main = run.clone();
             children.start(main, Kind::Process, move |task| run.server(task, server));
             children.start(main, Kind::Process, move |task| of_tasks.client(task, client));
             main.syscall(|| children.wait(main));
+            if tcp {
+                tcp::close(main, &of_main.end(0));
+                loopback.close(main);
+            }
         });
         kernel.run()?;
         let mut outcome = run.outcome.borrow_mut().take().expect("the client ended");
         let whole = kernel.outcome(&start);
         (outcome.kernel.caches, outcome.kernel.locks) = (whole.caches, whole.locks);
-        outcome.kernel.locks.push(locks_of::<ReceiveQueue>());
+        outcome.kernel.locks.extend([locks_of::<ReceiveQueue>(), locks_of::<TcpSocket>()]);
         Ok(outcome)
     })
 }

@@ -74,6 +74,26 @@ fn a_seed_gives_one_outcome_and_another_seed_another() {
     }
 }
 
+/// Over TCP nothing is lost: what is not received is in the buffers, which hold 131,072 and 87,380 bytes.
+#[test]
+fn tcp_loses_nothing_and_frees_every_object() {
+    for preset in ["slab@2.6.29", "slub@2.6.29", "slqb@2009-01"] {
+        for (test, bytes) in [(Test::TcpStream, 4_096), (Test::TcpRequestResponse, 1)] {
+            for binding in [Binding::SameCpu, Binding::SameSocket, Binding::OtherSocket] {
+                let netperf = Netperf { test, bytes, binding, ..STREAM };
+                let outcome = run(preset, &netperf, 1);
+                for CacheTally { name, allocs, frees, .. } in &outcome.kernel.caches {
+                    assert_eq!(allocs, frees, "{preset} {netperf:?}: {name}");
+                }
+                let Outcome { sent, received, lost, .. } = outcome;
+                let most = if test == Test::TcpStream { (131_072 + 87_380) / 4_096 } else { 0 };
+                assert!(received > 100 && lost == 0, "{preset} {netperf:?}: {received} {lost}");
+                assert!(sent.abs_diff(received) <= most, "{preset} {netperf:?}: {sent} {received}");
+            }
+        }
+    }
+}
+
 /// Under 2.6.29 the two on one CPU alternate once the client has used up its first slice, and lose nothing.
 #[test]
 fn a_warm_up_leaves_out_the_first_slice() {

@@ -1,4 +1,4 @@
-//! `netperf`: UDP over loopback.
+//! `netperf`: UDP and TCP over loopback.
 
 use super::kernel::{self, ELSEWHERE, FAST_ALLOCS, FAST_FREES, LINES, LOCK_WAIT, SWITCHES};
 use crate::experiment::workload::{
@@ -18,7 +18,7 @@ use slablab_stats::table::Better;
 /// The workload.
 pub(super) const NETPERF: Workload = Workload {
     name: "netperf",
-    about: "a client that sends UDP datagrams over loopback to a server, each on one CPU",
+    about: "a client that sends UDP datagrams, or over TCP, to a server on the same host, each on one CPU",
     parameters: PARAMETERS,
     metrics: METRICS,
     objects,
@@ -52,9 +52,9 @@ const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "test",
         about: "udp-stream: the client sends, the server receives; udp-rr: one request and one response at a \
-                time, of `bytes` bytes each",
-        source: "netperf's tests UDP_STREAM and UDP_RR",
-        kind: Kind::Word(&["udp-stream", "udp-rr"]),
+                time, of `bytes` bytes each; tcp-stream and tcp-rr: the same over TCP",
+        source: "netperf's tests UDP_STREAM, UDP_RR, TCP_STREAM and TCP_RR",
+        kind: Kind::Word(&["udp-stream", "udp-rr", "tcp-stream", "tcp-rr"]),
     },
     Parameter {
         name: "bytes",
@@ -178,7 +178,12 @@ fn estimate(machine: &MachineSpec, values: &Values) -> Estimate {
 fn observe(setup: &Setup, values: &Values, seed: u64, recorder: &Recorder) -> Result<Observed, Failed> {
     let binding = BINDINGS.iter().find(|(name, _)| *name == values.word("binding"));
     let load = netperf::Netperf {
-        test: if values.word("test") == "udp-rr" { Test::RequestResponse } else { Test::Stream },
+        test: match values.word("test") {
+            "udp-rr" => Test::RequestResponse,
+            "tcp-stream" => Test::TcpStream,
+            "tcp-rr" => Test::TcpRequestResponse,
+            _ => Test::Stream,
+        },
         bytes: values.number("bytes") as u32,
         binding: binding.map_or(Binding::SameCpu, |(_, binding)| *binding),
         receive_buffer: values.number("rcvbuf") as u32,
@@ -196,9 +201,16 @@ fn sample(outcome: &Outcome, bytes: u32) -> Sample {
     let waits: u64 = kernel.spent.iter().map(|spent| spent[Spent::LockWait as usize]).sum();
     // Locks and caches are counted over the whole run: so are the datagrams that they are divided by.
     // SLUB's slab_lock is a bit of a word, so it has no rank: its event counts it.
-    let heads = kernel.cache("skbuff_head_cache").map_or(1, |cache| cache.allocs.max(1));
-    let ranked =
-        kernel.locks.iter().filter(|(name, _)| !name.starts_with("udp ")).map(|(_, times)| times.taken);
+    let allocs = |cache: &str| kernel.cache(cache).map_or(0, |cache| cache.allocs);
+    let heads = match allocs("skbuff_fclone_cache") {
+        0 => allocs("skbuff_head_cache").max(1),
+        segments => segments,
+    };
+    let ranked = kernel
+        .locks
+        .iter()
+        .filter(|(name, _)| !name.starts_with("udp ") && !name.starts_with("tcp "))
+        .map(|(_, times)| times.taken);
     let events = kernel.caches.iter().flat_map(|cache| &cache.events);
     let bits: u64 = events.filter(|(event, _)| *event == Event::LockSlab).map(|(_, count)| *count).sum();
     let per_s = |datagrams: u64| bits_per_second(datagrams, 1, kernel.elapsed) / 8;
