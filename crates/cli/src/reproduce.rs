@@ -2,7 +2,7 @@
 
 use crate::outcome::{Done, Failure};
 use crate::output::write_out;
-use crate::run::{Format, How, Look, answer};
+use crate::run::{Format, How, Look, answer, check_page, write_page};
 use slablab_lab::experiment::source::of_mail;
 use slablab_lab::experiment::{Experiment, INSTALLED, Options};
 use slablab_lab::output::{joined_json, joined_markdown, joined_table};
@@ -24,6 +24,10 @@ pub(crate) struct Args {
     /// Leave out the runs with assumed costs halved and doubled
     #[arg(long)]
     no_ranges: bool,
+    /// Also write a page with charts of one experiment to FILE: self-contained HTML for any browser. Runs the
+    /// first repeat of each cell again to see where the time went
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
     #[command(flatten)]
     look: Look,
 }
@@ -36,6 +40,13 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     if mails.len() > 1 && args.look.format == Format::Json {
         return Err("--format json has one document: expected one name".into());
     }
+    let names: Vec<&str> =
+        mails.iter().flat_map(|mail| &mail.experiments).map(|one| one.file.name.as_str()).collect();
+    if args.html.is_some() && names.len() > 1 {
+        let names = names.join(", ");
+        return Err(format!("--html is the page of one experiment: expected one of {names}").into());
+    }
+    check_page(&args.html, &args.experiments)?;
     let mut done = Done::Complete;
     for (at, mail) in mails.iter().enumerate() {
         if at > 0 {
@@ -91,6 +102,9 @@ fn reproduce(mail: &Mail, args: &Args) -> Result<Done, Failure> {
         let options = Options { shard: None, ..options };
         let folder = args.how.output.as_ref().map(|folder| folder.join(&experiment.file.name));
         let results = answer(experiment, &options, folder.as_deref())?;
+        if let Some(path) = &args.html {
+            write_page(&results, options.threads, path)?;
+        }
         if !(is_joined && args.look.format == Format::Json) {
             let between = if all.is_empty() { "" } else { "\n" };
             write_out(&format!("{between}{}", args.look.text(&results, true)), None)?;

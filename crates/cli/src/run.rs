@@ -86,8 +86,7 @@ impl Views {
     fn write(&self, results: &Results, threads: Option<usize>) -> Result<(), Failure> {
         let Results { experiment, plan, .. } = results;
         if let Some(path) = &self.html {
-            let profiles = observe::profiles(experiment, plan, threads);
-            write_out(&experiment_page(results, &profiles, &command_line()), Some(path))?;
+            write_page(results, threads, path)?;
         }
         if let Some(path) = &self.perfetto {
             let recording = observe::record(experiment, plan, self.at())?;
@@ -103,6 +102,26 @@ impl Views {
         }
         Ok(())
     }
+}
+
+/// Refuses a page that cannot be written, or that is one of the inputs.
+pub(crate) fn check_page<'a>(
+    path: &'a Option<PathBuf>,
+    inputs: impl IntoIterator<Item = &'a PathBuf>,
+) -> Result<(), Failure> {
+    let Some(path) = path else { return Ok(()) };
+    if path == Path::new("-") {
+        return Err("--html writes a file: expected its name, found -".into());
+    }
+    check(named("the input", inputs), named("--html", [path]))?;
+    drop(AtomicFile::create(path)?);
+    Ok(())
+}
+
+/// Writes the page of an experiment. The first repeat of each cell runs again for it.
+pub(crate) fn write_page(results: &Results, threads: Option<usize>, path: &Path) -> Result<(), Failure> {
+    let seen = observe::seen(&results.experiment, &results.plan, threads);
+    write_out(&experiment_page(results, &seen, &command_line()), Some(path))
 }
 
 /// How much is run, and where the results go.

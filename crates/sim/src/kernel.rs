@@ -348,10 +348,13 @@ impl Kernel {
         if self.next_task(cpu) == Some(me) && how.is_none() {
             return;
         }
-        self.left(cpu, me);
         if how.is_none() {
+            if let Some(watch) = &self.watch {
+                watch.preempts();
+            }
             self.tally.borrow_mut().preemptions += 1;
         }
+        self.left(cpu, me);
         if how != Some(Leave::Exit) {
             self.suspend(me);
         }
@@ -427,7 +430,7 @@ impl Kernel {
         let entry = &mut self.tasks.borrow_mut()[me.0 as usize];
         entry.call = None;
         if let Some(watch) = &self.watch {
-            watch.resumed();
+            watch.resumed(me);
         }
         Timed::charge(std::mem::take(&mut entry.switch));
     }
@@ -491,6 +494,9 @@ impl Kernel {
         let now = Timed::clock();
         let kick = self.sched.borrow_mut().enqueue(chosen.cpu, task, why, now);
         self.tally.borrow_mut().wakeups += 1;
+        if let Some(watch) = &self.watch {
+            watch.wakes(task);
+        }
         self.kick(kick, now);
     }
 

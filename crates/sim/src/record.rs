@@ -7,6 +7,8 @@
 //! let run = recorder.name(|| "task 7".into());
 //! recorder.slice(cpu, run, from, to)      when it ends, in any order
 //! recorder.instant(cpu, refill, at)
+//! recorder.flow_from(cpu, wakes, at, 7)   an instant from which an arrow leads to the slice of the flow 7
+//! recorder.flow_to(cpu, run, from, to, 7)
 //! recorder.value(memory, at, bytes)
 //! recorder.watch_locks()                  inside a machine: waits for locks, a track for each CPU
 //! recorder.take()                         a Recording: plain data
@@ -14,7 +16,8 @@
 //!
 //! A recorder that is off costs a branch; names are made only if it is on. The recorder has limits, because
 //! the run of a second can have millions of events: it keeps those inside a window of time up to a number,
-//! and counts those it leaves out.
+//! and counts those it leaves out. [`Recorder::of_values`] keeps values alone, a bounded number of each
+//! track.
 
 use crate::profile::lock_name;
 use slablab_model::{Ps, Timed};
@@ -83,6 +86,8 @@ pub struct Slice {
     pub from: Ps,
     /// Its end.
     pub to: Ps,
+    /// The flow that leads to it; 0 for none.
+    pub flow: u64,
 }
 
 /// An instant.
@@ -94,6 +99,8 @@ pub struct Instant {
     pub name: NameId,
     /// Its time.
     pub at: Ps,
+    /// The flow that leads on from it; 0 for none.
+    pub flow: u64,
 }
 
 /// A value of a track.
@@ -120,6 +127,41 @@ struct State {
     tracks: BTreeMap<(String, String, Holds), TrackId>,
     names: BTreeMap<String, NameId>,
     limits: Limits,
+    /// Values alone are kept.
+    sparse: Option<Sparse>,
+}
+
+/// Values of each track, the highest of each step of time.
+#[derive(Debug)]
+struct Sparse {
+    /// The most values of a track.
+    points: usize,
+    /// Values that are nearer to each other are one.
+    step: Ps,
+    kept: BTreeMap<TrackId, Vec<Value>>,
+}
+
+impl Sparse {
+    fn add(&mut self, value: Value) {
+        let kept = self.kept.entry(value.track).or_default();
+        put(kept, value, self.step);
+        if kept.len() > self.points {
+            let span = value.at - kept[0].at;
+            self.step = (2 * self.step).max(span / self.points as Ps * 2).max(1);
+            for kept in self.kept.values_mut() {
+                let all = std::mem::take(kept);
+                all.into_iter().for_each(|value| put(kept, value, self.step));
+            }
+        }
+    }
+}
+
+/// Adds a value, or makes it the last one's value if that is lower and nearer than `step`.
+fn put(kept: &mut Vec<Value>, value: Value, step: Ps) {
+    match kept.last_mut() {
+        Some(last) if value.at < last.at + step => last.value = last.value.max(value.value),
+        _ => kept.push(value),
+    }
 }
 
 impl Default for Limits {
@@ -132,6 +174,9 @@ impl Default for Limits {
 impl State {
     /// Whether an event at `at` is kept. One that is not is counted.
     fn keeps(&mut self, at: Ps) -> bool {
+        if self.sparse.is_some() {
+            return false;
+        }
         let kept = &self.recording;
         let count = kept.slices.len() + kept.instants.len() + kept.values.len();
         let keeps = self.limits.window.contains(&at) && count < self.limits.events;
@@ -143,12 +188,22 @@ impl State {
 impl Recorder {
     /// A recorder that is on.
     pub fn new(limits: Limits) -> Recorder {
+        Recorder::with(limits, None)
+    }
+
+    /// A recorder of values: at most so many of each track, the highest of each step of time.
+    pub fn of_values(points: usize) -> Recorder {
+        Recorder::with(Limits::default(), Some(Sparse { points, step: 0, kept: BTreeMap::new() }))
+    }
+
+    fn with(limits: Limits, sparse: Option<Sparse>) -> Recorder {
         let (tracks, names) = (BTreeMap::new(), BTreeMap::new());
         Recorder(Some(Rc::new(RefCell::new(State {
             recording: Recording::default(),
             tracks,
             names,
             limits,
+            sparse,
         }))))
     }
 
@@ -187,21 +242,33 @@ impl Recorder {
     /// A slice that ended. What of it is before the window is cut off.
     #[inline]
     pub fn slice(&self, track: TrackId, name: NameId, from: Ps, to: Ps) {
+        self.flow_to(track, name, from, to, 0);
+    }
+
+    /// A slice that ended, to which a flow leads.
+    #[inline]
+    pub fn flow_to(&self, track: TrackId, name: NameId, from: Ps, to: Ps, flow: u64) {
         let Some(state) = &self.0 else { return };
         let mut state = state.borrow_mut();
         if state.keeps(to) {
             let from = from.max(state.limits.window.start);
-            state.recording.slices.push(Slice { track, name, from, to });
+            state.recording.slices.push(Slice { track, name, from, to, flow });
         }
     }
 
     /// Something that happened at one moment.
     #[inline]
     pub fn instant(&self, track: TrackId, name: NameId, at: Ps) {
+        self.flow_from(track, name, at, 0);
+    }
+
+    /// Something that happened at one moment, from which a flow leads on.
+    #[inline]
+    pub fn flow_from(&self, track: TrackId, name: NameId, at: Ps, flow: u64) {
         let Some(state) = &self.0 else { return };
         let mut state = state.borrow_mut();
         if state.keeps(at) {
-            state.recording.instants.push(Instant { track, name, at });
+            state.recording.instants.push(Instant { track, name, at, flow });
         }
     }
 
@@ -210,7 +277,9 @@ impl Recorder {
     pub fn value(&self, track: TrackId, at: Ps, value: i64) {
         let Some(state) = &self.0 else { return };
         let mut state = state.borrow_mut();
-        if state.keeps(at) {
+        if let Some(sparse) = &mut state.sparse {
+            sparse.add(Value { track, at, value });
+        } else if state.keeps(at) {
             state.recording.values.push(Value { track, at, value });
         }
     }
@@ -218,7 +287,7 @@ impl Recorder {
     /// Records each wait for a lock on the machine that is entered: a track for each CPU in the group
     /// [`LOCK_WAITS`], a slice for each wait, named by the lock.
     pub fn watch_locks(&self) {
-        if !self.is_on() {
+        if self.0.as_ref().is_none_or(|state| state.borrow().sparse.is_some()) {
             return;
         }
         let recorder = self.clone();
@@ -238,6 +307,9 @@ impl Recorder {
         state.recording.instants.clear();
         state.recording.values.clear();
         state.recording.left_out = 0;
+        if let Some(sparse) = &mut state.sparse {
+            sparse.kept.clear();
+        }
     }
 
     /// The recording so far; the recorder goes on without its tracks.
@@ -246,6 +318,11 @@ impl Recorder {
         let state = &mut *state.borrow_mut();
         state.tracks.clear();
         state.names.clear();
+        if let Some(sparse) = &mut state.sparse {
+            let values = std::mem::take(&mut sparse.kept);
+            state.recording.values = values.into_values().flatten().collect();
+            state.recording.left_out = 0;
+        }
         std::mem::take(&mut state.recording)
     }
 }
@@ -289,7 +366,7 @@ mod tests {
         let found = recorder.take();
         assert_eq!(found.tracks, [(LOCK_WAITS.into(), "CPU 1".into(), Holds::Slices)]);
         assert_eq!(found.names, ["zone->lock"]);
-        assert_eq!(found.slices, [Slice { track: TrackId(0), name: NameId(0), from: 0, to: 100 }]);
+        assert_eq!(found.slices, [Slice { track: TrackId(0), name: NameId(0), from: 0, to: 100, flow: 0 }]);
     }
 
     #[test]
@@ -308,6 +385,22 @@ mod tests {
         assert_eq!((found.left_out, found.tracks.len(), found.names.len()), (3, 1, 1));
     }
 
+    /// Values alone: the highest of each step of time, and the step grows with the run.
+    #[test]
+    fn values_are_thinned() {
+        let recorder = Recorder::of_values(10);
+        let (track, name) = (recorder.track("Memory", || "slabs".into()), recorder.name(|| "task".into()));
+        recorder.slice(track, name, 0, 1);
+        recorder.value(track, 5, 99);
+        recorder.restart(10);
+        (0..1_000).for_each(|at| recorder.value(track, 10 + at, if at == 500 { 7 } else { 1 }));
+        let found = recorder.take();
+        assert_eq!((found.slices.len(), found.left_out, found.values[0].at), (0, 0, 10));
+        assert!((5..=10).contains(&found.values.len()), "{:?}", found.values);
+        assert!(found.values.is_sorted_by_key(|value| value.at));
+        assert_eq!(found.values.iter().filter(|value| value.value == 7).count(), 1, "{:?}", found.values);
+    }
+
     /// A restart drops what was, and cuts a slice that began before it.
     #[test]
     fn a_restart_begins_the_recording() {
@@ -318,7 +411,7 @@ mod tests {
         recorder.restart(10);
         recorder.slice(track, name, 5, 20);
         let found = recorder.take();
-        assert_eq!(found.slices, [Slice { track, name, from: 10, to: 20 }]);
+        assert_eq!(found.slices, [Slice { track, name, from: 10, to: 20, flow: 0 }]);
         assert_eq!(found.left_out, 0);
     }
 }

@@ -138,6 +138,29 @@ fn an_experiment_can_be_looked_at() {
     common::check_error(&["run"], &cell, &["--cell 1000: expected 1 to"]);
 }
 
+/// A page of relations, and the page of a folder of results.
+#[test]
+fn answers_and_folders_have_pages() {
+    let folder = common::folder("run-pages");
+    let [html, results] = ["page.html", "results"].map(|name| folder.join(name));
+    let quick = ["brouer", "--quick", "--no-ranges"];
+    let args = [&quick[..], &["-o", path(&results), "--html", path(&html)]].concat();
+    assert_eq!(answered("reproduce", &args), answered("reproduce", &quick));
+    let page = fs::read_to_string(&html).expect("a page");
+    assert!(page.contains("Published beside modelled") && page.contains("SLAB over SLUB, a pair"));
+    fs::remove_file(&html).expect("the page");
+    let results = results.join("brouer");
+    answered("report", &[path(&results), "--html", path(&html)]);
+    let page = fs::read_to_string(&html).expect("a page");
+    assert!(page.contains("Published beside modelled") && page.contains("Where the time went"));
+    common::check_error(
+        &["reproduce"],
+        &["003", "--html", path(&html)],
+        &["--html is the page of one", "003-"],
+    );
+    common::check_error(&["report"], &[path(&results), "--html", "-"], &["--html writes a file"]);
+}
+
 #[test]
 fn wrong_arguments_are_explained() {
     common::check_error(&["run"], &["2025"], &["2025", "near it: 2026", "--list"]);

@@ -6,9 +6,21 @@ use super::workload::Observed;
 use rayon::prelude::*;
 use slablab_report::error::{Error, Result};
 use slablab_sim::profile::Profile;
-use slablab_sim::record::{Limits, Recorder, Recording};
+use slablab_sim::record::{Limits, MEMORY, Recorder, Recording};
 use slablab_sim::tally::Failed;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Values of the memory over the time of a run: so many that a page draws them without a program.
+const MEMORY_POINTS: usize = 400;
+
+/// A closer look at a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// Where its time went; `None` if the workload does not tell.
+    pub profile: Option<Profile>,
+    /// Bytes of slabs by time, picoseconds from the begin of the counted part; the highest of each step.
+    pub memory: Vec<(u64, u64)>,
+}
 
 /// Events of a recording: about 20 MB of trace. What comes after them is counted.
 pub const RECORDED_EVENTS: usize = 1_000_000;
@@ -28,18 +40,31 @@ fn observe(
     run.unwrap_or_else(|panic| Err(super::run::broken(&*panic)))
 }
 
-/// Where the time of the first repeat of each cell went. `None` for a cell with other costs, for a run that
-/// failed, and for a workload that does not tell.
-pub fn profiles(experiment: &Experiment, plan: &Plan, threads: Option<usize>) -> Vec<Option<Profile>> {
+/// Where the time of the first repeat of each cell went, and its memory. `None` for a cell with other costs,
+/// and for a run that failed.
+pub fn seen(experiment: &Experiment, plan: &Plan, threads: Option<usize>) -> Vec<Option<Seen>> {
     let of = |cell: usize| {
         let plain = plan.cells[cell].scaled == Scaled::Nothing;
-        plain.then(|| observe(experiment, plan, cell, &Recorder::default()).ok()?.profile)?
+        plain.then(|| {
+            let recorder = Recorder::of_values(MEMORY_POINTS);
+            let observed = observe(experiment, plan, cell, &recorder).ok()?;
+            Some(Seen { profile: observed.profile, memory: memory(&recorder.take()) })
+        })?
     };
     let all = || (0..plan.cells.len()).into_par_iter().with_max_len(1).map(of).collect();
     match rayon::ThreadPoolBuilder::new().num_threads(threads.unwrap_or(0)).build() {
         Ok(pool) => pool.install(all),
         Err(_) => all(),
     }
+}
+
+/// The memory of slabs over time.
+fn memory(recording: &Recording) -> Vec<(u64, u64)> {
+    let is_memory = |(group, ..): &(String, String, _)| group == MEMORY;
+    let Some(track) = recording.tracks.iter().position(is_memory) else { return Vec::new() };
+    let values = || recording.values.iter().filter(|value| value.track.0 as usize == track);
+    let start = values().map(|value| value.at).min().unwrap_or(0);
+    values().map(|value| (value.at - start, value.value.max(0) as u64)).collect()
 }
 
 /// Refuses a cell that the plan does not have.

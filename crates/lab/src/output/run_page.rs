@@ -1,22 +1,29 @@
-//! The page of an experiment: times with intervals, where the time went, which CPU waited for which lock.
+//! The page of an experiment: times with intervals, where the time went, which CPU waited for which lock,
+//! memory over time, published beside modelled.
 
+use crate::experiment::observe::Seen;
 use crate::experiment::plan::Cell;
 use crate::experiment::results::Results;
+use crate::experiment::verdict::judge;
 use crate::experiment::workload::Metric;
 use slablab_model::Spent;
-use slablab_report::html::chart::{Axis, Bar, Group, Heat, Intervals, Point, Scale, Wholes};
+use slablab_report::html::chart::{
+    Axis, Bar, Group, Heat, Intervals, Lines, Point, Scale, Series, Shape, Wholes,
+};
 use slablab_report::html::{Cell as Shown, Head, Page, Table};
 use slablab_sim::profile::Profile;
 use std::collections::BTreeMap;
 
 /// Most cells that have a heat map.
 const HEATS_MAX: usize = 6;
+/// Most figures of the memory.
+const MEMORIES_MAX: usize = 6;
 /// Most cells in the figure of the time, and most groups in the figure of a metric. More are in tables.
 const CELLS_MAX: usize = 60;
 
-/// An experiment as a page. `profiles` are those of [`crate::experiment::observe::profiles`]; `command` is
-/// what made the page.
-pub fn experiment_page(results: &Results, profiles: &[Option<Profile>], command: &str) -> String {
+/// An experiment as a page. `seen` is what [`crate::experiment::observe::seen`] saw; `command` is what made
+/// the page.
+pub fn experiment_page(results: &Results, seen: &[Option<Seen>], command: &str) -> String {
     let file = &results.experiment.file;
     let mut page = Page::new(&format!("{}: {}", file.name, file.title), command);
     let plan = &results.plan;
@@ -35,14 +42,19 @@ pub fn experiment_page(results: &Results, profiles: &[Option<Profile>], command:
     let metric = &file.workload.metrics[file.metric];
     page.section("Result");
     metric_figure(results, metric, &mut page);
+    if !file.expect.is_empty() {
+        page.section("Published beside modelled");
+        page.table("Ratios of two cells. docs/reproduce.md says what a verdict is.", &relations(results));
+    }
     let found: Vec<(usize, &Profile)> =
-        results.plain().filter_map(|(at, _)| Some((at, profiles.get(at)?.as_ref()?))).collect();
+        results.plain().filter_map(|(at, _)| Some((at, seen.get(at)?.as_ref()?.profile.as_ref()?))).collect();
     if !found.is_empty() {
         page.section("Where the time went");
         time_figure(results, &found, &mut page);
         heat_figures(results, &found, &mut page);
     }
     placement_table(results, metric, &mut page);
+    memory_figures(results, seen, &mut page);
     page.section("Every metric");
     page.table("Means over the repeats. The number of a cell is that of --cell.", &metrics_table(results));
     page.evidence(&evidence(results, found.is_empty()));
@@ -191,6 +203,78 @@ fn placement_table(results: &Results, metric: &Metric, page: &mut Page) {
     let caption = "Standard deviations of repeats of one placement and of the placements' means, and the part \
                    of the variance between placements. A placement is what changes from boot to boot.";
     page.table(caption, &table);
+}
+
+/// Memory over time of each machine and combination of parameters, a line for each engine.
+fn memory_figures(results: &Results, seen: &[Option<Seen>], page: &mut Page) {
+    let engines = results.experiment.file.engines.len();
+    let of = |at: usize| seen.get(at)?.as_ref().map(|seen| &seen.memory).filter(|memory| memory.len() > 1);
+    let plain: Vec<usize> = results.plain().map(|(at, _)| at).collect();
+    let all: Vec<&[usize]> =
+        plain.chunks(engines).filter(|cells| cells.iter().any(|at| of(*at).is_some())).collect();
+    if all.is_empty() {
+        return;
+    }
+    page.section("Memory over time");
+    for cells in all.iter().take(MEMORIES_MAX) {
+        let mut table = Table::new([
+            Head::text("engine"),
+            Head::number("at the begin"),
+            Head::number("highest"),
+            Head::number("at the end"),
+        ]);
+        let mut series = Vec::new();
+        for (at, memory) in cells.iter().filter_map(|at| Some((*at, of(*at)?))) {
+            let name = engine(results, &results.plan.cells[at]);
+            let points = memory.iter().map(|(time, bytes)| (*time as f64 * 1e-12, *bytes as f64)).collect();
+            series.push(Series { name: name.into(), points, band: Vec::new() });
+            let most = memory.iter().map(|point| point.1).max().unwrap_or(0);
+            let bytes = [memory[0].1, most, memory[memory.len() - 1].1].map(Shown::Bytes);
+            table.row([Shown::Name(name.into())].into_iter().chain(bytes));
+        }
+        let lines = Lines {
+            x: Axis::new("time", Scale::Seconds),
+            y: Axis::new("slabs", Scale::Bytes),
+            shape: Shape::Steps,
+            series,
+        };
+        let caption = format!("Memory of slabs, {}, first repeat, counted part.", results.label(cells[0]));
+        page.figure(&caption, &lines, &table);
+    }
+    if all.len() > MEMORIES_MAX {
+        page.note(&format!("{} more machines and values are left out.", all.len() - MEMORIES_MAX));
+    }
+}
+
+/// Relations of cells, published beside modelled.
+fn relations(results: &Results) -> Table {
+    let mut table = Table::new([
+        Head::text("relation"),
+        Head::number("published"),
+        Head::number("modelled"),
+        Head::number("assumed costs, lowest"),
+        Head::number("highest"),
+        Head::text("verdict"),
+    ]);
+    let number = |number: Option<f64>| number.map_or(Shown::Empty, |number| Shown::Number(number, 3));
+    for row in judge(results) {
+        for pair in &row.compared {
+            let [low, high] = pair.range.clone().map_or([None; 2], |ends| ends.map(|end| Some(end.0)));
+            let name = match pair.label.is_empty() {
+                true => row.expect.name.clone(),
+                false => format!("{}: {}", row.expect.name, pair.label),
+            };
+            table.row([
+                Shown::Name(name),
+                number(row.expect.ratio),
+                number(pair.ratio),
+                number(low),
+                number(high),
+                Shown::Name(row.verdict.to_string()),
+            ]);
+        }
+    }
+    table
 }
 
 /// A row for each cell, a column for each metric.

@@ -10,6 +10,8 @@ struct Shown<'a> {
     name: &'a str,
     from: u64,
     to: Option<u64>,
+    /// The flow that leads to a slice, or on from an instant.
+    flow: Option<u64>,
 }
 
 impl Shown<'_> {
@@ -50,13 +52,14 @@ pub fn write_perfetto<W: Write>(recording: &Recording, out: W) -> io::Result<W> 
         }
     }
     let mut shown: Vec<Vec<Shown<'_>>> = recording.tracks.iter().map(|_| Vec::new()).collect();
-    for Slice { track, name, from, to } in &recording.slices {
+    let flow_of = |flow: u64| (flow > 0).then_some(flow);
+    for Slice { track, name, from, to, flow } in &recording.slices {
         let name = &recording.names[name.0 as usize];
-        shown[track.0 as usize].push(Shown { name, from: *from, to: Some(*to) });
+        shown[track.0 as usize].push(Shown { name, from: *from, to: Some(*to), flow: flow_of(*flow) });
     }
-    for Instant { track, name, at } in &recording.instants {
+    for Instant { track, name, at, flow } in &recording.instants {
         let name = &recording.names[name.0 as usize];
-        shown[track.0 as usize].push(Shown { name, from: *at, to: None });
+        shown[track.0 as usize].push(Shown { name, from: *at, to: None, flow: flow_of(*flow) });
     }
     let mut values: Vec<Vec<(u64, i64)>> = recording.tracks.iter().map(|_| Vec::new()).collect();
     for Value { track, at, value } in &recording.values {
@@ -101,16 +104,16 @@ fn lanes(mut shown: Vec<Shown<'_>>) -> Vec<Vec<Shown<'_>>> {
 
 fn write_lane<W: Write>(trace: &mut Trace<W>, track: Track, lane: &[Shown<'_>]) -> io::Result<()> {
     let mut open: Vec<u64> = Vec::new();
-    for Shown { name, from, to } in lane {
+    for Shown { name, from, to, flow } in lane {
         while let Some(end) = open.pop_if(|end| *end <= *from) {
             trace.end(track, end)?;
         }
         match to {
             Some(to) => {
-                trace.begin(track, *from, name)?;
+                trace.begin_at_flow(track, *from, name, *flow)?;
                 open.push(*to);
             }
-            None => trace.instant(track, *from, name)?,
+            None => trace.instant_of_flow(track, *from, name, *flow)?,
         }
     }
     open.into_iter().rev().try_for_each(|end| trace.end(track, end))

@@ -2,7 +2,7 @@
 
 use crate::name_check::{HOSTILE, check_names};
 use crate::page_check::check_page;
-use crate::trace_decode::{Shown, read};
+use crate::trace_decode::{Read, Shown, read};
 use slablab_lab::experiment::workload::Sample;
 use slablab_lab::experiment::workloads::WORKLOADS;
 use slablab_lab::experiment::{Change, Experiment, Options, Plan, Results, observe, run};
@@ -69,6 +69,15 @@ fn results(experiment: &Experiment) -> Results {
     run(experiment, &Options::default(), None, &|_, _| {}).unwrap_or_else(|bad| panic!("{bad}"))
 }
 
+const EXPECTS: &str = r#"
+bytes = [64, 256]
+[[expect]]
+name = "a mail says"
+ratio = 0.123
+base = { bytes = 64 }
+other = { bytes = 256 }
+"#;
+
 /// An experiment with a recording of [`EVENTS`].
 fn recorded() -> String {
     experiment("beside", UBLK);
@@ -85,8 +94,8 @@ fn experiments_are_pages() {
     let check = |name: &str, text: &str, words: &[&str]| {
         let results = results(&experiment(name, text));
         let page = || {
-            let profiles = observe::profiles(&results.experiment, &results.plan, Some(2));
-            experiment_page(&results, &profiles, COMMAND)
+            let seen = observe::seen(&results.experiment, &results.plan, Some(2));
+            experiment_page(&results, &seen, COMMAND)
         };
         let found = page();
         check_page(&found, COMMAND);
@@ -95,10 +104,24 @@ fn experiments_are_pages() {
         }
         assert_eq!(found, page(), "same input, same bytes");
     };
-    let words =
-        ["slub@7.0", "numa8-full", "elapsed_ps", "lines from other caches", "wait: ", "idle", "CPU 0"];
+    let words = [
+        "slub@7.0",
+        "numa8-full",
+        "elapsed_ps",
+        "lines from other caches",
+        "wait: ",
+        "idle",
+        "CPU 0",
+        "Memory over time",
+    ];
     check("page-hackbench", HACKBENCH, &words);
-    check("page-ublk", UBLK, &["iops", "wait: ", "Waits for locks by CPU", "Every metric"]);
+    check(
+        "page-ublk",
+        UBLK,
+        &["iops", "wait: ", "Waits for locks by CPU", "Every metric", "Memory over time"],
+    );
+    let expects = format!("{MICRO}{EXPECTS}");
+    check("page-relations", &expects, &["Published beside modelled", "a mail says", "0.123"]);
     check("page-micro", MICRO, &["cpu_ps", "compute", "wait: list_lock"]);
 }
 
@@ -106,7 +129,7 @@ fn experiments_are_pages() {
 #[test]
 fn a_page_passes_on_no_hostile_name() {
     let mut results = results(&experiment("hostile", HACKBENCH));
-    let profiles = observe::profiles(&results.experiment, &results.plan, None);
+    let seen = observe::seen(&results.experiment, &results.plan, None);
     results.runs[3] = Some(vec![Err(Failed::Broken("OWNED".into()))]);
     for name in HOSTILE {
         results.experiment.file.name = name.into();
@@ -114,14 +137,14 @@ fn a_page_passes_on_no_hostile_name() {
         results.experiment.file.engines.iter_mut().for_each(|engine| engine.0 = name.into());
         results.experiment.machines.iter_mut().for_each(|machine| machine.name = name.into());
         results.runs[2] = Some(vec![Err(Failed::Machine(name.into()))]);
-        let page = experiment_page(&results, &profiles, COMMAND);
+        let page = experiment_page(&results, &seen, COMMAND);
         check_page(&page, COMMAND);
         // A tab is white space in markup, and no browser acts on it.
         check_names("the page of an experiment", &page.replace('\t', " "));
     }
     let name = "<script>alert(1)</script>\"><img src=x onerror=alert(1)>";
     results.experiment.machines.iter_mut().for_each(|machine| machine.name = name.into());
-    let page = experiment_page(&results, &profiles, COMMAND);
+    let page = experiment_page(&results, &seen, COMMAND);
     check_page(&page, COMMAND);
     assert!(!page.contains("<script>alert"), "a name is markup");
 }
@@ -142,7 +165,14 @@ fn a_cell_is_recorded_for_a_viewer() {
         for (track, events) in cpus {
             let mut end = 0;
             for event in events {
-                let Shown::Slice(depth, of, from, to) = event else { panic!("{name}: {track}: {event:?}") };
+                let (depth, of, from, to) = match event {
+                    Shown::Slice(depth, of, from, to) => (depth, of, from, to),
+                    Shown::Instant(of, _) => {
+                        assert!(of == "preempted" || of.starts_with("wakes "), "{name}: {track}: {of}");
+                        continue;
+                    }
+                    Shown::Value(..) => panic!("{name}: {track}: {event:?}"),
+                };
                 names.push(of.as_str());
                 if *depth == 0 {
                     assert!(end <= *from && from <= to, "{name}: {track}: {from} to {to} after {end}");
@@ -157,6 +187,7 @@ fn a_cell_is_recorded_for_a_viewer() {
         assert!(waits.flat_map(|(_, events)| events).count() > 0, "{name}: no wait for a lock");
         let memory = read.tracks.iter().find(|(track, _)| track == "Memory/slabs").expect("memory");
         assert!(memory.1.iter().all(|value| matches!(value, Shown::Value(_, bytes) if *bytes > 0)));
+        check_flows(name, &read);
     };
     check("trace-hackbench", HACKBENCH, 1, "sender 1.4");
     check("trace-ublk", UBLK, 1, "submit");
@@ -164,6 +195,20 @@ fn a_cell_is_recorded_for_a_viewer() {
     let plan = Plan::new(&micro, &Change::default()).expect("a plan");
     let said = |cell| observe::record(&micro, &plan, cell).expect_err("no recording").to_string();
     assert!(said(1).contains("--cell 2: expected 1 to 1"), "{}", said(1));
+}
+
+/// An arrow leads from each wake-up to the slice of the task that was woken, which begins later.
+fn check_flows(name: &str, read: &Read) {
+    let (ends, begins): (Vec<_>, Vec<_>) = read.flows.iter().partition(|flow| flow.1);
+    let begins: BTreeMap<u64, (&str, u64)> =
+        begins.into_iter().map(|(flow, _, of, at)| (*flow, (of.as_str(), *at))).collect();
+    for (flow, _, of, at) in &ends {
+        // The wake-up itself may be left out: it was before the counted part.
+        let Some((wakes, from)) = begins.get(flow) else { continue };
+        assert!(*wakes == format!("wakes {of}") && from <= at, "{name}: {wakes} at {from}, {of} at {at}");
+    }
+    assert_eq!(ends.len() > 10, name == "trace-hackbench", "{name}: {} of {}", ends.len(), begins.len());
+    assert!(ends.len() * 2 >= begins.len(), "{name}: {} of {}", ends.len(), begins.len());
 }
 
 /// Threads of one process wait for the lock of their address space.

@@ -6,6 +6,7 @@
 //!     slices(Some(cpus), "CPU 0")          a track of slices and instants
 //!       begin(cpu, at, "run") ── end(cpu, at + 5)      slices nest
 //!       instant(cpu, at, "refill")
+//!       instant_of_flow(cpu, at, "wakes 7", 1) ── begin_at_flow(cpu, at + 5, "task 7", 1)      an arrow
 //!     values(None, "slab memory", Unit::Bytes)         a track of values
 //!       value(memory, at, 4096)
 //! finish()
@@ -158,13 +159,26 @@ impl<W: Write> Trace<W> {
     /// # Errors
     /// What writing gives; [`io::ErrorKind::InvalidInput`] if the track has a later event or holds no slices.
     pub fn begin(&mut self, track: Track, at_ps: u64, name: &str) -> io::Result<()> {
-        self.event(
-            track,
-            Kind::Slices,
-            at_ps,
-            Some(name),
-            TrackEvent { r#type: Some(SLICE_BEGIN), ..TrackEvent::default() },
-        )?;
+        self.begin_at_flow(track, at_ps, name, None)
+    }
+
+    /// Begins a slice at which a flow ends: an arrow from [`Trace::instant_of_flow`] leads to it.
+    ///
+    /// # Errors
+    /// As [`Trace::begin`].
+    pub fn begin_at_flow(
+        &mut self,
+        track: Track,
+        at_ps: u64,
+        name: &str,
+        flow: Option<u64>,
+    ) -> io::Result<()> {
+        let event = TrackEvent {
+            r#type: Some(SLICE_BEGIN),
+            terminating_flow_ids: flow.into_iter().collect(),
+            ..TrackEvent::default()
+        };
+        self.event(track, Kind::Slices, at_ps, Some(name), event)?;
         self.tracks[track.0 as usize].open += 1;
         Ok(())
     }
@@ -193,13 +207,26 @@ impl<W: Write> Trace<W> {
     /// # Errors
     /// As [`Trace::begin`].
     pub fn instant(&mut self, track: Track, at_ps: u64, name: &str) -> io::Result<()> {
-        self.event(
-            track,
-            Kind::Slices,
-            at_ps,
-            Some(name),
-            TrackEvent { r#type: Some(INSTANT), ..TrackEvent::default() },
-        )
+        self.instant_of_flow(track, at_ps, name, None)
+    }
+
+    /// Something that happened at one moment, at which a flow begins.
+    ///
+    /// # Errors
+    /// As [`Trace::begin`].
+    pub fn instant_of_flow(
+        &mut self,
+        track: Track,
+        at_ps: u64,
+        name: &str,
+        flow: Option<u64>,
+    ) -> io::Result<()> {
+        let event = TrackEvent {
+            r#type: Some(INSTANT),
+            flow_ids: flow.into_iter().collect(),
+            ..TrackEvent::default()
+        };
+        self.event(track, Kind::Slices, at_ps, Some(name), event)
     }
 
     /// A value of a track of values, which holds until the next.

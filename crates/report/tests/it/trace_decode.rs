@@ -26,6 +26,8 @@ pub(crate) struct Read {
     /// How often the names were cleared.
     pub(crate) cleared: usize,
     pub(crate) packets: usize,
+    /// Ends of flows: the flow, whether it ends there, the name of the slice or instant, its time.
+    pub(crate) flows: Vec<(u64, bool, String, u64)>,
 }
 
 fn varint(bytes: &mut &[u8]) -> u64 {
@@ -47,6 +49,11 @@ fn fields(mut bytes: &[u8]) -> Vec<(u64, Field<'_>)> {
         let key = varint(&mut bytes);
         let field = match key & 7 {
             0 => Field::Number(varint(&mut bytes)),
+            1 => {
+                let (number, rest) = bytes.split_first_chunk().expect("eight bytes");
+                bytes = rest;
+                Field::Number(u64::from_le_bytes(*number))
+            }
             2 => {
                 let length = varint(&mut bytes) as usize;
                 let (field, rest) = bytes.split_at(length);
@@ -115,6 +122,9 @@ pub(crate) fn read(trace: &[u8]) -> Read {
         let name = number(&event, 10).map_or(String::new(), |iid| names[&iid].clone());
         let value = number(&event, 30).unwrap_or(0) as i64;
         let at = number(&packet, 8).expect("a time");
+        for (field, ends) in [(47, false), (48, true)] {
+            read.flows.extend(number(&event, field).map(|flow| (flow, ends, name.clone(), at)));
+        }
         events.push((
             at,
             number(&event, 11).expect("a track"),

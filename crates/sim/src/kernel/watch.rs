@@ -1,4 +1,5 @@
-//! What the kernel tells a recorder: which task each CPU runs, slow paths of the allocator, slab memory.
+//! What the kernel tells a recorder: which task each CPU runs, who woke it, slow paths of the allocator, slab
+//! memory.
 
 use super::Kernel;
 use crate::heap::CacheNumber;
@@ -14,8 +15,14 @@ pub(super) struct Watch {
     cpus: Vec<TrackId>,
     /// Since when each CPU runs its task.
     since: Vec<Cell<Ps>>,
-    /// The name of each task.
-    tasks: RefCell<Vec<NameId>>,
+    /// The flow that led to what each CPU runs; 0 for none.
+    led_by: Vec<Cell<u64>>,
+    /// The name of each task, and that of its wake-up.
+    tasks: RefCell<Vec<[NameId; 2]>>,
+    /// The last wake-up of each task that waits for a CPU: the flow, 0 for none, and the time.
+    woken: RefCell<Vec<(u64, Ps)>>,
+    flows: Cell<u64>,
+    preempted: NameId,
     memory: TrackId,
     slab_bytes: Cell<u64>,
 }
@@ -31,7 +38,11 @@ impl Watch {
         Some(Watch {
             cpus: (0..Timed::cpus()).map(track).collect(),
             since: (0..Timed::cpus()).map(|_| Cell::new(0)).collect(),
+            led_by: (0..Timed::cpus()).map(|_| Cell::new(0)).collect(),
             tasks: RefCell::default(),
+            woken: RefCell::default(),
+            flows: Cell::new(0),
+            preempted: recorder.name(|| "preempted".into()),
             memory: recorder.track_of(MEMORY, || "slabs".into(), Holds::Bytes),
             slab_bytes: Cell::new(u64::MAX),
             recorder: recorder.clone(),
@@ -43,20 +54,44 @@ impl Watch {
         let mut tasks = self.tasks.borrow_mut();
         let at = task.0 as usize;
         if tasks.len() <= at {
-            tasks.resize(at + 1, NameId::default());
+            tasks.resize(at + 1, [NameId::default(); 2]);
+            self.woken.borrow_mut().resize(at + 1, (0, 0));
         }
-        tasks[at] = self.recorder.name(name);
+        let name = name();
+        let wakes = self.recorder.name(|| format!("wakes {name}"));
+        tasks[at] = [self.recorder.name(|| name), wakes];
+        self.woken.borrow_mut()[at] = (0, 0);
+    }
+
+    /// The CPU of the call wakes a task.
+    pub(super) fn wakes(&self, task: TaskId) {
+        let (at, flow) = (task.0 as usize, self.flows.get() + 1);
+        self.flows.set(flow);
+        self.woken.borrow_mut()[at] = (flow, Timed::clock());
+        let [_, wakes] = self.tasks.borrow()[at];
+        self.recorder.flow_from(self.cpus[Timed::cpu().0 as usize], wakes, Timed::clock(), flow);
+    }
+
+    /// The task of the call's CPU is preempted.
+    pub(super) fn preempts(&self) {
+        self.recorder.instant(self.cpus[Timed::cpu().0 as usize], self.preempted, Timed::clock());
     }
 
     /// The CPU of the call begins to run a task.
-    pub(super) fn resumed(&self) {
-        self.since[Timed::cpu().0 as usize].set(Timed::clock());
+    pub(super) fn resumed(&self, task: TaskId) {
+        let cpu = Timed::cpu().0 as usize;
+        self.since[cpu].set(Timed::clock());
+        let (flow, woken) = std::mem::take(&mut self.woken.borrow_mut()[task.0 as usize]);
+        // The waker's clock may be ahead by a part of its system call: no arrow leads back in time.
+        self.led_by[cpu].set(if woken <= Timed::clock() { flow } else { 0 });
     }
 
     /// `cpu` does not run `task` any more.
     pub(super) fn left(&self, cpu: CpuId, task: TaskId, slab_bytes: u64) {
         let (at, now) = (cpu.0 as usize, Timed::clock());
-        self.recorder.slice(self.cpus[at], self.tasks.borrow()[task.0 as usize], self.since[at].get(), now);
+        let [name, _] = self.tasks.borrow()[task.0 as usize];
+        let flow = self.led_by[at].take();
+        self.recorder.flow_to(self.cpus[at], name, self.since[at].get(), now, flow);
         self.memory(slab_bytes);
     }
 
