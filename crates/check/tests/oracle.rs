@@ -72,7 +72,7 @@ fn specs() -> Vec<CacheSpec> {
 }
 
 /// Presets with one changed policy, to run code that no preset runs.
-const VARIANTS: [&str; 16] = [
+const VARIANTS: [&str; 17] = [
     "slub@7.1,elastic=1",
     "slub@7.1,elastic=12",
     "slub@6.1,first_try=nowait-nokswapd-nopage",
@@ -85,6 +85,7 @@ const VARIANTS: [&str; 16] = [
     "slab@2.6.29,alien=no",
     "slab@6.1,alien=no,limit=5,batchcount=2",
     "slab@6.1,memoryless=as-asked,limit=3,shared=1",
+    "slab@2.6.29,memoryless=alloc-nearest,limit=3",
     "slab@6.1,shared=0,limit=1",
     "slob@6.1,readd=small",
     "slob@6.1,next_fit=no",

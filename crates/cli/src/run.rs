@@ -9,9 +9,10 @@ use slablab_lab::experiment::{
     Change, Experiment, Folder, Options, Plan, Results, Shard, Size, run as run_cells,
 };
 use slablab_lab::output::{
-    experiment_avg_std, experiment_csv, experiment_description, experiment_description_json, experiment_json,
-    experiment_markdown, experiment_mmtests, experiment_page, experiment_table, experiments_list,
-    reproduce_csv, reproduce_json, reproduce_markdown, reproduce_table, write_perfetto,
+    allocation_trace, experiment_avg_std, experiment_csv, experiment_description,
+    experiment_description_json, experiment_json, experiment_markdown, experiment_mmtests, experiment_page,
+    experiment_table, experiments_list, locks_table, reproduce_csv, reproduce_json, reproduce_markdown,
+    reproduce_table, write_perfetto,
 };
 use slablab_report::json::document;
 use slablab_workloads::AtomicFile;
@@ -46,6 +47,7 @@ pub(crate) struct Args {
 
 /// Files to look at beside the answer.
 #[derive(clap::Args)]
+#[command(group(clap::ArgGroup::new("recorded").multiple(true)))]
 struct Views {
     /// Also write a page with charts to FILE: self-contained HTML for any browser. Runs the first repeat of
     /// each cell again to see where the time went
@@ -53,10 +55,14 @@ struct Views {
     html: Option<PathBuf>,
     /// Also record one repeat of a cell for ui.perfetto.dev: tasks on CPUs, lock waits, slow paths, slab
     /// memory
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", group = "recorded")]
     perfetto: Option<PathBuf>,
-    /// The cell to record, by its number on the page
-    #[arg(long, value_name = "N", default_value = "1", requires = "perfetto", value_parser = clap::value_parser!(u32).range(1..))]
+    /// Also write 002's trace of allocations to FILE, or - for standard output, before the answer: the
+    /// functions that each allocation enters, made from the events of one repeat of a cell, and a summary
+    #[arg(long, value_name = "FILE", group = "recorded")]
+    trace: Option<PathBuf>,
+    /// The cell to record or to trace, by its number on the page
+    #[arg(long, value_name = "N", default_value = "1", requires = "recorded", value_parser = clap::value_parser!(u32).range(1..))]
     cell: u32,
 }
 
@@ -67,7 +73,12 @@ impl Views {
         let machines: Vec<PathBuf> =
             experiment.machines.iter().map(|machine| folder.join(&machine.given)).collect();
         let inputs = named("the experiment", [&experiment.path]).chain(named("the machine", &machines));
-        check(inputs, named("--html", &self.html).chain(named("--perfetto", &self.perfetto)))?;
+        let trace = || named("--trace", self.trace.as_ref().filter(|path| *path != Path::new("-")));
+        let views = named("--html", &self.html).chain(named("--perfetto", &self.perfetto));
+        check(inputs, views.chain(trace()))?;
+        for (_, path) in trace() {
+            drop(AtomicFile::create(path)?);
+        }
         for (label, path) in named("--html", &self.html).chain(named("--perfetto", &self.perfetto)) {
             if path == Path::new("-") {
                 return Err(format!("{label} writes a file: expected its name, found -").into());
@@ -87,6 +98,10 @@ impl Views {
         let Results { experiment, plan, .. } = results;
         if let Some(path) = &self.html {
             write_page(results, threads, path)?;
+        }
+        if let Some(path) = &self.trace {
+            let text = allocation_trace(&observe::trace(experiment, plan, self.at())?);
+            write_out(&text, Some(path))?;
         }
         if let Some(path) = &self.perfetto {
             let recording = observe::record(experiment, plan, self.at())?;
@@ -156,6 +171,9 @@ pub(crate) struct Look {
     /// The widest line, 72 for a mail
     #[arg(long, value_name = "COLUMNS", value_parser = clap::value_parser!(u16).range(40..=1000))]
     pub(crate) wrap: Option<u16>,
+    /// Also print each cell's locks: how often they were taken, waits and holds
+    #[arg(long, conflicts_with = "format")]
+    locks: bool,
 }
 
 /// Forms of the answer.
@@ -213,7 +231,7 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
         return Ok(Done::Complete);
     }
     args.views.check(&experiment)?;
-    if args.views.perfetto.is_some() {
+    if args.views.perfetto.is_some() || args.views.trace.is_some() {
         observe::expect_cell(&experiment, &Plan::new(&experiment, &options.change)?, args.views.at())?;
     }
     let results = answer(&experiment, &options, args.how.output.as_deref())?;
@@ -245,12 +263,18 @@ pub(crate) fn done(results: &Results) -> Done {
 }
 
 impl Look {
+    /// The table of locks, if it is asked for.
+    fn locks(&self, results: &Results) -> String {
+        let width = self.wrap.map_or(usize::MAX, usize::from);
+        if self.locks { format!("\n{}", locks_table(results, width)) } else { String::new() }
+    }
+
     /// The answer of `slablab run`, or of `slablab reproduce` if `published` asks for it.
     pub(crate) fn text(&self, results: &Results, published: bool) -> String {
         let wrap = self.wrap.map(usize::from);
         match (self.format, published) {
-            (Format::Table, false) => experiment_table(results, wrap),
-            (Format::Table, true) => reproduce_table(results, wrap),
+            (Format::Table, false) => experiment_table(results, wrap) + &self.locks(results),
+            (Format::Table, true) => reproduce_table(results, wrap) + &self.locks(results),
             (Format::Json, false) => document(&experiment_json(results)),
             (Format::Json, true) => document(&reproduce_json(results)),
             (Format::Csv, false) => experiment_csv(results),

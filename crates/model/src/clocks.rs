@@ -6,7 +6,7 @@ use crate::hardware::{Hardware, Ps};
 use crate::level::{Access, Place};
 use crate::spec::{BadSpec, MachineSpec};
 use crate::tlb::Tlbs;
-use slablab_platform::{CpuId, Reclaim};
+use slablab_platform::{CpuId, Event, Reclaim};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
@@ -98,6 +98,9 @@ pub struct LockWait {
 /// What hears of each wait for a lock.
 type LockWatch = Rc<dyn Fn(LockWait)>;
 
+/// What hears of each event that an engine counts.
+type EventWatch = Rc<dyn Fn(Event)>;
+
 /// A number of a cache line that holds words of the allocator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LineId(pub(crate) u32);
@@ -124,6 +127,9 @@ pub struct Clocks {
     tlbs: Tlbs,
     pub(crate) reclaim: RefCell<Option<ReclaimPolicy>>,
     pub(crate) watch: RefCell<Option<LockWatch>>,
+    /// Whether `events` has a watch.
+    pub(crate) watches_events: Cell<bool>,
+    pub(crate) events: RefCell<Option<EventWatch>>,
     pub(crate) locks: RefCell<Vec<LockTimes>>,
     pub(crate) spent: Vec<[Cell<Ps>; Spent::COUNT]>,
     pub(crate) moved: Cell<u64>,
@@ -159,6 +165,8 @@ impl Clocks {
             memory_of: (0..spec.nodes.len() as u16).map(|node| spec.nearest_memory(node)).collect(),
             reclaim: RefCell::new(None),
             watch: RefCell::new(None),
+            watches_events: Cell::new(false),
+            events: RefCell::new(None),
             locks: RefCell::new(vec![LockTimes::default(); RANKS]),
             spent: (0..cpus).map(|_| Default::default()).collect(),
             moved: Cell::new(0),

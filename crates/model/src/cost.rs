@@ -23,7 +23,7 @@ use crate::memory::Addr;
 use crate::spec::{BadSpec, MachineSpec};
 use crate::waiters::{LockLines, Waiters};
 use crate::world::{MachineAt, Modelled, State, WORD};
-use slablab_platform::{CpuId, NodeId, Rank, Reclaim, Topology};
+use slablab_platform::{CpuId, Event, NodeId, Rank, Reclaim, Topology};
 use std::cell::Cell;
 use std::rc::Rc;
 
@@ -183,6 +183,17 @@ impl Level for Cost {
 
     fn path(path: Path, line: LineId) {
         Self::with(|state| state.path(path, line));
+    }
+
+    #[inline]
+    fn counted(event: Event) {
+        let watch = Self::with(|state| {
+            let clocks = &state.clocks;
+            clocks.watches_events.get().then(|| clocks.events.borrow().clone()).flatten()
+        });
+        if let Some(watch) = watch {
+            watch(event);
+        }
     }
 
     #[inline]
@@ -352,6 +363,20 @@ impl Timed {
     /// Calls `watch` at the end of each wait for a lock, in the call that waited. `watch` must not park it.
     pub fn watch_locks(watch: impl Fn(LockWait) + 'static) {
         Cost::with(|state| *state.clocks.watch.borrow_mut() = Some(Rc::new(watch)));
+    }
+
+    /// Calls `watch` at each event that an engine counts, in the call that counts it. `watch` must not park
+    /// it.
+    pub fn watch_events(watch: impl Fn(Event) + 'static) {
+        Cost::with(|state| {
+            state.clocks.watches_events.set(true);
+            *state.clocks.events.borrow_mut() = Some(Rc::new(watch));
+        });
+    }
+
+    /// The node that an object's memory is on. Nothing is charged.
+    pub fn home_of(object: Addr) -> NodeId {
+        Cost::with(|state| state.memory.home_of(state.memory.locate(object).0))
     }
 
     /// What the parts of the machine cost.

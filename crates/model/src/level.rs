@@ -6,7 +6,7 @@
 
 use crate::memory::Addr;
 use crate::world::State;
-use slablab_platform::{CpuId, NodeId, Rank, Reclaim};
+use slablab_platform::{CpuId, Event, NodeId, Rank, Reclaim};
 use std::fmt::Debug;
 
 /// How memory is touched.
@@ -111,6 +111,9 @@ pub trait Level: Copy + Eq + Debug + Sized + 'static {
     /// An operation with a price of its own was done on a slot whose words are in a line.
     #[inline(always)]
     fn path(_path: Path, _line: Self::Line) {}
+    /// An engine counted an event.
+    #[inline(always)]
+    fn counted(_event: Event) {}
     /// The lines of a lock that is made now.
     fn lock_lines() -> Self::LockLines;
     /// The running call takes the lock when its turn comes; returns then. A level with clocks checks and

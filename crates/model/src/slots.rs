@@ -79,6 +79,7 @@ impl<L: Level, T> Slot<L, T> {
     fn count(&self, event: Event, n: u64) {
         let count = &self.counts[event as usize];
         count.set(count.get() + n);
+        L::counted(event);
     }
 }
 

@@ -157,6 +157,8 @@ events! {
     SlabReaped = "reaped";
     /// Ours: SLAB tried to make a slab.
     SlabGrowTry = "grow_tries";
+    /// Ours: SLAB looked for an object on one node, past the arrays.
+    SlabNodeTry = "node_tries";
     /// Ours: SLAB looked for an object on other nodes.
     SlabFallback = "fallback_alloc";
     /// SLOB, ours: pages looked at in a search of a list.

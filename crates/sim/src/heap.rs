@@ -11,6 +11,7 @@ use slablab_slabs::kmalloc::{Class, KmallocRule, KmallocType};
 use slablab_slabs::{
     Backing, CacheId, CacheSpec, Engine, Metadata, Preset, Release, Sheaf, Usage, slab::Slab,
 };
+use std::cell::RefCell;
 use std::rc::Rc;
 
 /// A cache's number within its heap.
@@ -72,6 +73,8 @@ pub trait Heap {
     fn usage(&self, cache: CacheNumber) -> Usage;
     /// Bytes of all caches' slabs.
     fn slab_bytes(&self) -> u64;
+    /// Calls `watch` at the begin (`true`) and the end of each allocation inside another one.
+    fn watch_nested(&self, watch: Rc<dyn Fn(bool)>);
 }
 
 impl dyn Heap {
@@ -119,7 +122,12 @@ struct Caches<E: Engine<Timed>> {
     /// Where the classes of kmalloc begin.
     classes: u16,
     rule: KmallocRule,
+    nested: RefCell<Option<Nested>>,
 }
+
+/// What hears of the begin (`true`) and the end of each allocation inside another one: of sheaves, arrays
+/// and lists that lie outside of their slabs.
+type Nested = Rc<dyn Fn(bool)>;
 
 /// The classes of a preset. Until 2.6.29 SLUB passed what is larger than a page to the page allocator.
 fn rule(preset: &Preset) -> KmallocRule {
@@ -152,11 +160,19 @@ impl<E: Engine<Timed>> Caches<E> {
             names,
             classes: named.len() as u16,
             rule,
+            nested: RefCell::default(),
         }
     }
 
     fn plain(&self) -> Backing<'_, Timed, E::Common> {
         Backing::new(&self.pages, &self.common)
+    }
+
+    fn nest(&self, begins: bool) {
+        let nested = self.nested.borrow().clone();
+        if let Some(nested) = nested {
+            nested(begins);
+        }
     }
 
     fn cache(&self, CacheNumber(cache): CacheNumber) -> &E {
@@ -173,7 +189,10 @@ impl<E: Engine<Timed>> Caches<E> {
 impl<E: Engine<Timed>> Metadata<Timed> for Caches<E> {
     fn alloc(&self, bytes: u32, gfp: Gfp) -> Option<Addr> {
         let Class::Small(class) = self.rule.class_of(bytes.into()) else { return None };
-        self.caches[(self.classes + class as u16) as usize].alloc(&self.plain(), gfp, None)
+        self.nest(true);
+        let object = self.caches[(self.classes + class as u16) as usize].alloc(&self.plain(), gfp, None);
+        self.nest(false);
+        object
     }
 
     fn free(&self, object: Addr) {
@@ -252,5 +271,9 @@ impl<E: Engine<Timed>> Heap for Caches<E> {
 
     fn slab_bytes(&self) -> u64 {
         Timed::mapped_frames().0 << Timed::page_shift()
+    }
+
+    fn watch_nested(&self, watch: Rc<dyn Fn(bool)>) {
+        *self.nested.borrow_mut() = Some(watch);
     }
 }

@@ -29,6 +29,7 @@ use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use slablab_model::{CallId, Ps, Timed, TimedMachine};
 use slablab_platform::{CpuId, NodeId, Topology, Work};
+use slablab_slabs::Preset;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -221,6 +222,7 @@ impl Kernel {
         };
         let tick = policy.tick;
         let costs = &setup.hardware.costs;
+        let watch = watch::Watch::new(recorder, &*heap, matches!(setup.preset, Preset::Slab(_)));
         let processor = |_| Processor {
             next_tick: Cell::new(tick),
             resched_at: Cell::new(NEVER),
@@ -261,7 +263,7 @@ impl Kernel {
             random: RefCell::new(Pcg64Mcg::seed_from_u64(seed)),
             processes: Cell::new(0),
             failed: RefCell::new(None),
-            watch: watch::Watch::new(recorder),
+            watch,
         }
     }
 
@@ -510,14 +512,22 @@ impl Kernel {
     #[cold]
     fn no_memory(self: &Rc<Self>, me: TaskId) -> ! {
         let tally = self.tally.borrow();
-        let of = |(number, cache): (usize, &CacheTally)| {
-            let frames = self.heap.usage(CacheNumber(number as u16)).frames;
-            (cache.name.clone(), cache.allocs - cache.frees, frames << Timed::page_shift())
-        };
-        let caches = tally.caches.iter().enumerate().map(of).filter(|(_, _, bytes)| *bytes > 0).collect();
-        let events = tally.events.into();
+        let live = |cache: &CacheTally| (cache.name.clone(), cache.allocs - cache.frees);
+        let (events, live): (u64, Vec<_>) = (tally.events.into(), tally.caches.iter().map(live).collect());
+        // Before the lists are looked at: that may wait for a lock, and other tasks count meanwhile.
         drop(tally);
+        let of = |(number, (name, objects)): (usize, (String, u64))| {
+            let frames = self.heap.usage(CacheNumber(number as u16)).frames;
+            (name, objects, frames << Timed::page_shift())
+        };
+        let caches = live.into_iter().enumerate().map(of).filter(|(_, _, bytes)| *bytes > 0).collect();
         self.failed.borrow_mut().get_or_insert(Failed::OutOfMemory { events, caches });
+        self.wait_for_ever(me)
+    }
+
+    /// The run has failed: the running task `me` does nothing more.
+    #[cold]
+    fn wait_for_ever(self: &Rc<Self>, me: TaskId) -> ! {
         loop {
             self.block(me, Waiting { what: "for memory", number: 0 });
         }

@@ -18,7 +18,7 @@
 //! | [`tally`], [`profile`] | what a run counts; where its time went |
 //! | [`vm`] | mappings of a process: their objects, pages and locks |
 //! | [`workloads`] | programs |
-//! | [`record`] | what a run records for a viewer |
+//! | [`record`], [`trace`] | what a run records for a viewer; functions that allocations enter |
 //! | [`sched`] | scheduler policies by release: where a task runs, who preempts, what a CPU pulls |
 
 #![forbid(unsafe_code)]
@@ -42,6 +42,7 @@ pub mod record;
 pub mod sched;
 pub mod tally;
 pub mod tcp;
+pub mod trace;
 pub mod ublk;
 pub mod udp;
 pub mod unix;

@@ -20,6 +20,7 @@
 //! track.
 
 use crate::profile::lock_name;
+use crate::trace::{Trace, Tracer};
 use slablab_model::{Ps, Timed};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -129,6 +130,7 @@ struct State {
     limits: Limits,
     /// Values alone are kept.
     sparse: Option<Sparse>,
+    tracer: Option<Tracer>,
 }
 
 /// Values of each track, the highest of each step of time.
@@ -188,15 +190,21 @@ impl State {
 impl Recorder {
     /// A recorder that is on.
     pub fn new(limits: Limits) -> Recorder {
-        Recorder::with(limits, None)
+        Recorder::with(limits, None, None)
     }
 
     /// A recorder of values: at most so many of each track, the highest of each step of time.
     pub fn of_values(points: usize) -> Recorder {
-        Recorder::with(Limits::default(), Some(Sparse { points, step: 0, kept: BTreeMap::new() }))
+        Recorder::with(Limits::default(), Some(Sparse { points, step: 0, kept: BTreeMap::new() }), None)
     }
 
-    fn with(limits: Limits, sparse: Option<Sparse>) -> Recorder {
+    /// A recorder of a trace of allocations ([`crate::trace`]) and of nothing else: lines of the first `most`
+    /// allocations, counts of all.
+    pub fn of_allocations(most: u64) -> Recorder {
+        Recorder::with(Limits { events: 0, ..Limits::default() }, None, Some(Tracer::new(most)))
+    }
+
+    fn with(limits: Limits, sparse: Option<Sparse>, tracer: Option<Tracer>) -> Recorder {
         let (tracks, names) = (BTreeMap::new(), BTreeMap::new());
         Recorder(Some(Rc::new(RefCell::new(State {
             recording: Recording::default(),
@@ -204,7 +212,18 @@ impl Recorder {
             names,
             limits,
             sparse,
+            tracer,
         }))))
+    }
+
+    /// Calls `f` with the tracer, if allocations are traced.
+    pub(crate) fn tracer<T>(&self, f: impl FnOnce(&mut Tracer) -> T) -> Option<T> {
+        self.0.as_ref()?.borrow_mut().tracer.as_mut().map(f)
+    }
+
+    /// The trace of allocations so far; `None` if they are not traced.
+    pub fn take_trace(&self) -> Option<Trace> {
+        self.tracer(Tracer::take)
     }
 
     /// Whether it records.
@@ -310,6 +329,7 @@ impl Recorder {
         if let Some(sparse) = &mut state.sparse {
             sparse.kept.clear();
         }
+        state.tracer.iter_mut().for_each(Tracer::restart);
     }
 
     /// The recording so far; the recorder goes on without its tracks.

@@ -89,6 +89,7 @@ pub(crate) struct Tally {
     pub(crate) preemptions: u64,
     pub(crate) system_calls: u64,
     pub(crate) messages: u64,
+    pub(crate) allocating: Ps,
 }
 
 impl Tally {
@@ -140,6 +141,8 @@ pub struct Outcome {
     pub system_calls: u64,
     /// Messages that were read; in programs without messages, operations that were completed.
     pub messages: u64,
+    /// Time of all tasks inside allocations of objects, from the start.
+    pub allocating: Ps,
     /// Cache lines that came from other CPUs' caches or from memory.
     pub lines_moved: u64,
     /// Caches with allocations.

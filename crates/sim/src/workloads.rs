@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`hackbench`] | groups of senders and receivers over sockets or pipes |
 //! | [`kbuild`] | make of a kernel: shells, compilers, their files |
+//! | [`mkfs`] | processes that write file systems' tables to disks |
 //! | [`netperf`] | a client and a server that pass datagrams |
 //! | [`tbench`] | clients that play a file server's load over TCP |
 //! | [`netio`] | one process sends over TCP, another receives |
@@ -21,6 +22,7 @@ pub mod aim9;
 pub mod brk1;
 pub mod hackbench;
 pub mod kbuild;
+pub mod mkfs;
 pub mod mmap1;
 pub mod netio;
 pub mod netperf;

@@ -8,6 +8,7 @@ use slablab_report::error::{Error, Result};
 use slablab_sim::profile::Profile;
 use slablab_sim::record::{Limits, MEMORY, Recorder, Recording};
 use slablab_sim::tally::Failed;
+use slablab_sim::trace::Trace;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Values of the memory over the time of a run: so many that a page draws them without a program.
@@ -24,6 +25,9 @@ pub struct Seen {
 
 /// Events of a recording: about 20 MB of trace. What comes after them is counted.
 pub const RECORDED_EVENTS: usize = 1_000_000;
+
+/// Allocations of a trace that have lines: about 1 MB.
+pub const TRACED_ALLOCATIONS: u64 = 1_000;
 
 /// Runs the first repeat of a cell, and tells a recorder what it does.
 fn observe(
@@ -94,4 +98,22 @@ pub fn record(experiment: &Experiment, plan: &Plan, cell: usize) -> Result<Recor
         return Err(Error::new(&experiment.path, format!("the workload {name} records nothing")));
     }
     Ok(recording)
+}
+
+/// The allocations of the first repeat of a cell, in its counted part: lines of the first
+/// [`TRACED_ALLOCATIONS`], counts of all.
+///
+/// # Errors
+/// A cell that does not exist, a run that failed, a workload that does not trace.
+pub fn trace(experiment: &Experiment, plan: &Plan, cell: usize) -> Result<Trace> {
+    expect_cell(experiment, plan, cell)?;
+    let recorder = Recorder::of_allocations(TRACED_ALLOCATIONS);
+    let run = observe(experiment, plan, cell, &recorder);
+    run.map_err(|bad| Error::new(&experiment.path, format!("cell {}: {bad}", cell + 1)))?;
+    let trace = recorder.take_trace().unwrap_or_default();
+    if trace.names.is_empty() {
+        let name = experiment.file.workload.name;
+        return Err(Error::new(&experiment.path, format!("the workload {name} traces no allocation")));
+    }
+    Ok(trace)
 }

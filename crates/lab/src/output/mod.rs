@@ -1,11 +1,13 @@
 //! The answers as text tables, pages, JSON, CSV. A fact has one name in all of them.
 
+mod alloc_trace;
 mod comparison;
 mod describe;
 mod experiment;
 mod explain;
 mod explain_cells;
 mod joined;
+mod locks;
 mod replay;
 mod reproduce;
 mod run_page;
@@ -14,6 +16,7 @@ mod suite_page;
 mod trace;
 mod verify;
 
+pub use alloc_trace::allocation_trace;
 pub use comparison::{
     comparison_avg_std, comparison_csv, comparison_json, comparison_markdown, comparison_mmtests,
     comparison_table,
@@ -26,6 +29,7 @@ pub use experiment::{
 pub use explain::{explain_json, explain_page, explain_table};
 pub use explain_cells::{explain_cells_json, explain_cells_table};
 pub use joined::{joined_json, joined_markdown, joined_table};
+pub use locks::locks_table;
 pub use replay::{
     MARK_ABOVE_PERCENT, cache_csv, cache_json, cache_table, caches_csv, caches_table, engines_table, remarks,
     replay_json, replay_page,

@@ -17,6 +17,9 @@ impl Kernel {
     /// Where the running task of a CPU can be preempted, and interrupts are served.
     #[inline]
     pub(super) fn preemption_point(self: &Rc<Self>, me: TaskId) {
+        if self.failed.borrow().is_some() {
+            self.wait_for_ever(me);
+        }
         let cpu = Timed::cpu();
         let processor = &self.cpus[cpu.0 as usize];
         if Timed::clock() >= processor.next_tick.get() {

@@ -65,6 +65,7 @@ impl Kernel {
             migrations,
             system_calls,
             messages,
+            allocating: self.tally.borrow().allocating,
             lines_moved: now.lines_moved - since.lines_moved,
             caches: self.cache_tallies(),
             locks: vec![

@@ -127,10 +127,15 @@ impl Task {
         let cpu = Timed::cpu().0;
         let kernel = &self.kernel;
         let alloc = || kernel.heap.alloc(cache, Gfp::KERNEL, None);
-        let Some(address) = kernel.watched(cache, Event::AllocSlowpath, alloc) else {
+        let start = Timed::clock();
+        let Some(address) =
+            kernel.traced(self.id, cache, || kernel.watched(cache, Event::AllocSlowpath, alloc))
+        else {
             kernel.no_memory(self.id)
         };
-        let born = kernel.tally.borrow_mut().allocated(cache.0);
+        let mut tally = kernel.tally.borrow_mut();
+        tally.allocating += Timed::clock() - start;
+        let born = tally.allocated(cache.0);
         Held { address, cache: cache.0, cpu, born }
     }
 

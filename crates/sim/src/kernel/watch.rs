@@ -2,12 +2,13 @@
 //! memory.
 
 use super::Kernel;
-use crate::heap::CacheNumber;
+use crate::heap::{CacheNumber, Heap};
 use crate::record::{CPUS, Holds, MEMORY, NameId, Recorder, TrackId};
 use crate::sched::TaskId;
-use slablab_model::{Ps, Timed};
+use slablab_model::{Addr, Ps, Timed};
 use slablab_platform::{CpuId, Event, Topology};
 use std::cell::{Cell, RefCell};
+use std::rc::Rc;
 
 /// A kernel's recorder that is on.
 pub(super) struct Watch {
@@ -25,15 +26,28 @@ pub(super) struct Watch {
     preempted: NameId,
     memory: TrackId,
     slab_bytes: Cell<u64>,
+    /// Allocations are traced.
+    traces: bool,
 }
 
 impl Watch {
     /// `None` if the recorder is off. The machine is entered.
-    pub(super) fn new(recorder: &Recorder) -> Option<Watch> {
+    pub(super) fn new(recorder: &Recorder, heap: &dyn Heap, is_slab: bool) -> Option<Watch> {
         if !recorder.is_on() {
             return None;
         }
         recorder.watch_locks();
+        let names = || heap.caches().iter().map(|cache| cache.name.clone()).collect();
+        let traces = recorder.tracer(|tracer| tracer.begin_machine(is_slab, Timed::cpus(), names()));
+        if traces.is_some() {
+            let (of_events, of_nested) = (recorder.clone(), recorder.clone());
+            Timed::watch_events(move |event| {
+                of_events.tracer(|tracer| tracer.event(Timed::cpu(), event, Timed::clock()));
+            });
+            heap.watch_nested(Rc::new(move |begins| {
+                of_nested.tracer(|tracer| tracer.nested(Timed::cpu(), begins, Timed::clock()));
+            }));
+        }
         let track = |cpu| recorder.track(CPUS, || format!("CPU {cpu}"));
         Some(Watch {
             cpus: (0..Timed::cpus()).map(track).collect(),
@@ -45,6 +59,7 @@ impl Watch {
             preempted: recorder.name(|| "preempted".into()),
             memory: recorder.track_of(MEMORY, || "slabs".into(), Holds::Bytes),
             slab_bytes: Cell::new(u64::MAX),
+            traces: traces.is_some(),
             recorder: recorder.clone(),
         })
     }
@@ -110,6 +125,24 @@ impl Kernel {
             watch.slab_bytes.set(u64::MAX);
             watch.memory(self.heap.slab_bytes());
         }
+    }
+
+    /// Runs an allocation of a task. It is traced if the recorder traces.
+    #[inline]
+    pub(super) fn traced(
+        &self,
+        task: TaskId,
+        cache: CacheNumber,
+        alloc: impl FnOnce() -> Option<Addr>,
+    ) -> Option<Addr> {
+        let watch = self.watch.as_ref().filter(|watch| watch.traces);
+        let Some(Watch { recorder, .. }) = watch else { return alloc() };
+        let cpu = Timed::cpu();
+        recorder.tracer(|tracer| tracer.begin(cpu, task, cache.0, Timed::clock()));
+        let object = alloc()?;
+        let node = Timed::home_of(object);
+        recorder.tracer(|tracer| tracer.end(cpu, Timed::clock(), node));
+        Some(object)
     }
 
     /// Runs an operation of a cache. It is recorded if this CPU counts `slow` meanwhile.

@@ -7,6 +7,7 @@ mod hackbench;
 mod kbuild;
 mod kernel;
 mod micro;
+mod mkfs;
 mod mmap1;
 mod netio;
 mod netperf;
@@ -29,6 +30,7 @@ pub const WORKLOADS: &[&Workload] = &[
     &hackbench::HACKBENCH,
     &kbuild::KBUILD,
     &micro::MICRO,
+    &mkfs::MKFS,
     &mmap1::MMAP1,
     &netio::NETIO,
     &netperf::NETPERF,

@@ -132,6 +132,7 @@ impl<P: Platform> SlabEngine<P> {
     /// Allocates from the slabs of node `id`, else from a new slab there, else from any node:
     /// `____cache_alloc_node`.
     fn alloc_node(&self, backing: &Backing<'_, P>, gfp: Gfp, id: NodeId) -> Option<P::Ptr> {
+        self.slots.count(Event::SlabNodeTry, 1);
         loop {
             if let Some(object) = self.take_one(id) {
                 return Some(object);
@@ -175,6 +176,7 @@ impl<P: Platform> SlabEngine<P> {
             }
             let slab = self.grow(backing, gfp, here)?;
             self.publish(slab);
+            self.slots.count(Event::SlabNodeTry, 1);
             // If other CPUs took every object of the new slab, start again.
             if let Some(object) = self.take_one(slab.node()) {
                 return Some(object);

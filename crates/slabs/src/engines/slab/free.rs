@@ -40,7 +40,7 @@ impl<P: Platform> SlabEngine<P> {
     /// Whether the current CPU's array accepts objects of `node`.
     #[inline]
     pub(super) fn takes(&self, node: NodeId) -> bool {
-        !self.policy.alien || node == self.home(P::cpu())
+        !self.policy.alien || node == self.free_home(P::cpu())
     }
 
     #[cold]
@@ -138,7 +138,7 @@ impl<P: Platform> SlabEngine<P> {
         slab: Slab<P>,
         id: NodeId,
     ) -> Result<(), Misuse> {
-        let alien = self.nodes.get(self.home(P::cpu())).aliens.get(id);
+        let alien = self.nodes.get(self.free_home(P::cpu())).aliens.get(id);
         let mut array = self.lock_alien(alien);
         if array.storage.is_none() {
             drop(array);

@@ -65,11 +65,20 @@ impl<P: Platform> SlabEngine<P> {
         self.shape.management
     }
 
-    /// The node that counts as local for `cpu`.
+    /// The node that counts as local for allocations of `cpu`.
     #[inline]
     fn home(&self, cpu: CpuId) -> NodeId {
         match self.policy.memoryless {
             Memoryless::AsAsked => P::cpu_node(cpu),
+            Memoryless::AllocNearest | Memoryless::Nearest => P::cpu_memory_node(cpu),
+        }
+    }
+
+    /// The node that counts as local for frees of `cpu`.
+    #[inline]
+    fn free_home(&self, cpu: CpuId) -> NodeId {
+        match self.policy.memoryless {
+            Memoryless::AsAsked | Memoryless::AllocNearest => P::cpu_node(cpu),
             Memoryless::Nearest => P::cpu_memory_node(cpu),
         }
     }

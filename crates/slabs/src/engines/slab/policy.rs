@@ -9,6 +9,9 @@ pub enum Memoryless {
     /// A CPU's node is the one it is on, with or without memory: `numa_node_id()`. On a node without memory
     /// the CPU's array is never filled.
     AsAsked,
+    /// The nearest node with memory counts as the CPU's node for allocations only: a patch for SLES 11 of
+    /// 2009. Every free is still one of another node's object.
+    AllocNearest,
     /// The nearest node with memory counts as the CPU's node: `numa_mem_id()`.
     Nearest,
 }
@@ -128,7 +131,9 @@ impl Policy for SlabPolicy {
         knob!(
             "memoryless",
             "which node is local for a CPU on a node without memory (docs/theory/slab.md 7; numa_mem_id)",
-            memoryless: Memoryless ["as-asked" = AsAsked, "nearest" = Nearest]
+            memoryless: Memoryless [
+                "as-asked" = AsAsked, "alloc-nearest" = AllocNearest, "nearest" = Nearest
+            ]
         ),
         knob!(
             "max_order",

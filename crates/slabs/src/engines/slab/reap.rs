@@ -43,7 +43,7 @@ impl<P: Platform> SlabEngine<P> {
         }
         let mut doomed = SlabList::default();
         let home = self.home(cpu);
-        self.reap_alien(backing, &mut slot, home, &mut doomed);
+        self.reap_alien(backing, &mut slot, self.free_home(cpu), &mut doomed);
         self.reap_array(backing, &mut slot, &mut doomed);
         drop(slot);
         if let Some(node) = self.nodes.peek(home) {
@@ -260,6 +260,11 @@ impl<P: Platform> SlabEngine<P> {
             && !(0..P::cpus()).map(CpuId).any(|other| P::cpu_online(other) && self.home(other) == home)
         {
             self.empty_shared(backing, home, node, &mut doomed);
+        }
+        let home = self.free_home(cpu);
+        if let Some(node) = self.nodes.peek(home)
+            && !(0..P::cpus()).map(CpuId).any(|other| P::cpu_online(other) && self.free_home(other) == home)
+        {
             self.empty_aliens(backing, node, &mut doomed);
         }
         self.destroy_slabs(backing, doomed);

@@ -45,6 +45,23 @@ fn the_nearest_node_with_memory_avoids_fallbacks() {
     });
 }
 
+/// The allocation side alone: arrays are filled, but every free goes through the array for the other node.
+#[test]
+fn the_nearest_node_for_allocations_alone_leaves_frees_alien() {
+    check(&Case {
+        name: "the nearest node with memory counts for allocations, the CPU's own for frees",
+        machine: memoryless(),
+        presets: &["slab@2.6.29,memoryless=alloc-nearest", "slab@6.1,memoryless=alloc-nearest"],
+        size: 256,
+        steps: &[Churn(0, 10_000)],
+        expected: &[
+            Counted(Event::SlabFallback, 0),
+            Counted(Event::SlabNodeFree, 10_000),
+            Counted(Event::SlabFreeHit, 0),
+        ],
+    });
+}
+
 #[test]
 fn objects_of_other_nodes_use_alien_arrays() {
     let cases = [
