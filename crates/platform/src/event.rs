@@ -15,6 +15,11 @@ macro_rules! events {
             pub const ALL: &'static [Event] = &[$(Event::$name,)*];
             /// How many events there are.
             pub const COUNT: usize = Event::ALL.len();
+            /// Whether the event serves traces of the model with clocks alone: answers of `replay` leave it
+            /// out.
+            pub const fn is_of_traces(self) -> bool {
+                matches!(self, Event::SlabNodeTry)
+            }
             /// The name in files, columns and docs.
             pub const fn name(self) -> &'static str {
                 match self { $(Event::$name => $text,)* }

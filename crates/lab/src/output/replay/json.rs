@@ -82,6 +82,6 @@ fn cache<'a>(columns: &Columns<Row<'a>>, row: &Row<'a>) -> Value {
 }
 
 fn counters(count: impl Fn(Event) -> u64) -> Value {
-    let counted = Event::ALL.iter().filter(|event| count(**event) > 0);
+    let counted = Event::ALL.iter().filter(|event| count(**event) > 0 && !event.is_of_traces());
     Value::Object(counted.map(|event| (event.name().to_string(), json!(count(*event)))).collect())
 }
