@@ -188,7 +188,9 @@ fn on_machine<T>(
     f: impl FnOnce(crate::sched::Policy) -> Result<T, Failed>,
 ) -> Result<T, Failed> {
     let paths = paths(&setup.preset, &setup.hardware.costs);
-    let spec = slablab_model::MachineSpec { seed: setup.spec.seed ^ seed, ..setup.spec.clone() };
+    // A sum: the seeds of machine and run may be equal, and would cancel each other in an exclusive or.
+    let spec =
+        slablab_model::MachineSpec { seed: setup.spec.seed.wrapping_add(seed), ..setup.spec.clone() };
     let failed = |error: &dyn std::fmt::Display| Failed::Machine(error.to_string());
     let mut machine =
         TimedMachine::new(spec, setup.hardware.clone(), paths).map_err(|error| failed(&error))?;
