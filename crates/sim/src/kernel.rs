@@ -189,8 +189,7 @@ fn on_machine<T>(
 ) -> Result<T, Failed> {
     let paths = paths(&setup.preset, &setup.hardware.costs);
     // A sum: the seeds of machine and run may be equal, and would cancel each other in an exclusive or.
-    let spec =
-        slablab_model::MachineSpec { seed: setup.spec.seed.wrapping_add(seed), ..setup.spec.clone() };
+    let spec = slablab_model::MachineSpec { seed: setup.spec.seed.wrapping_add(seed), ..setup.spec.clone() };
     let failed = |error: &dyn std::fmt::Display| Failed::Machine(error.to_string());
     let mut machine =
         TimedMachine::new(spec, setup.hardware.clone(), paths).map_err(|error| failed(&error))?;

@@ -189,7 +189,9 @@ fn installed_experiments_are_whole() {
         {
             assert!(said.contains(word), "{}: no {word} in {said}", installed.name);
         }
-        assert!(said.lines().all(|line| line.chars().count() <= 80), "{said}");
+        // A single word, such as an engine with its knobs, is not broken.
+        let fits = |line: &str| line.chars().count() <= 80 || !line.trim().contains(' ');
+        assert!(said.lines().all(fits), "{said}");
         let json = experiment_description_json(&experiment, &plan);
         for (parameter, shown) in
             workload.parameters.iter().zip(json["parameters"].as_array().expect("a list"))
