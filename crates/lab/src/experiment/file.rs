@@ -304,7 +304,7 @@ impl<'r, 'i> Reader<'r, 'i> {
                 }
                 _ => vec![value(&self.doc, parameter, given)?],
             };
-            let different: BTreeSet<&Value> = list.iter().collect();
+            let different: BTreeSet<String> = list.iter().map(Value::to_string).collect();
             if different.len() != list.len() || list.is_empty() || list.len() > VALUES_MAX {
                 let expected = format!("expected 1 to {VALUES_MAX} different values");
                 return Err(self.doc.bad(given, format!("{}: {expected}", parameter.name)));

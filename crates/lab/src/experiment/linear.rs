@@ -83,7 +83,7 @@ pub fn fits(results: &Results, row: &Linear) -> Vec<Fit> {
         let label: Vec<String> = [machine, engine].into_iter().chain(swept).collect();
         groups.entry(label.join(" ")).or_insert((cell, Vec::new())).1.push((*at, sample.mean()));
     }
-    let mut groups: Vec<(String, (usize, Vec<(u64, f64)>))> = groups.into_iter().collect();
+    let mut groups: Vec<_> = groups.into_iter().collect();
     groups.sort_by_key(|(_, (first, _))| *first);
     let fits = groups.into_iter().filter(|(_, (_, points))| points.len() >= 3);
     fits.map(|(label, (_, points))| fit(label, points, row.percent)).collect()

@@ -163,9 +163,8 @@ fn the_variance_within_and_between_placements_is_found() {
         let placements: Vec<f64> = (0..200).map(|_| 1000.0 + share * normal()).collect();
         let value = |run: usize, noise: f64| {
             let number = ((placements[run % 200] + 10.0 * noise) * metric.per_unit / 1000.0) as u64;
-            let mut sample = slablab_lab::experiment::workload::Sample::default();
-            sample.metrics = BTreeMap::from([(metric.name.to_string(), number)]);
-            Ok(sample)
+            let metrics = BTreeMap::from([(metric.name.to_string(), number)]);
+            Ok(slablab_lab::experiment::workload::Sample { metrics, ..Default::default() })
         };
         results.runs.push(Some((0..800).map(|run| value(run, normal())).collect()));
     }

@@ -136,7 +136,7 @@ fn check(machine: &MachineSpec, values: &Values) -> Result<(), String> {
     if !block.is_power_of_two() || block > page {
         return Err(format!("block_bytes = {block}: expected a power of two up to the page, {page}"));
     }
-    let tables = values.number("processes") * values.number("mib") / 64 << 20;
+    let tables = (values.number("processes") * values.number("mib") / 64) << 20;
     let memory: u64 = machine.nodes.iter().map(|node| node.bytes).sum();
     match tables < memory / 4 * 3 {
         true => Ok(()),
