@@ -13,7 +13,7 @@
 //! nodes, with the same lines in the same CPUs' caches, and on the same CPU. Objects and blocks that are not
 //! freed stay: they are those of the running system.
 //!
-//! How much a boot leaves behind is assumed: [`CACHE_BYTES`] and [`BLOCKS`]. The addresses of frames are
+//! How much a boot leaves behind is assumed: `CACHE_BYTES` and `BLOCKS`. The addresses of frames are
 //! drawn with the blocks, but a line's place in a cache (its colour) costs nothing in the model. Addresses of
 //! the kernel's own variables, which change with the build, are not drawn.
 

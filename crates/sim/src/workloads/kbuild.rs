@@ -10,7 +10,7 @@
 //! flusher     writes dirty files back, one page for each bio
 //! ```
 //!
-//! A step is a fork, an exec, and what the program does ([`STEPS`]). All sources are in the page cache, and
+//! A step is a fork, an exec, and what the program does (`STEPS`). All sources are in the page cache, and
 //! nothing is linked. The counts of lookups and opens of an object, the heaps and the sizes of files are the
 //! middles of ranges that are given, from memory, in the parameters' documentation.
 

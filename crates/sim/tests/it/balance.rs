@@ -57,6 +57,9 @@ fn ticks_balance_loads() {
     // One task more is moved, if there is one task of difference; none if loads are equal.
     check(OLD, TWO, "a@0 b+0 c+0 d@1 e+1 busy 1", "b<0");
     check(OLD, TWO, "a@0 b+0 d@1 e+1 busy 1", "none");
+    // The only CPU with a waiting task may be of a group below the mean of all.
+    let heavy = "c@2/-10 d@3/-10 e@4/-10 f@5/-10";
+    check(OLD, [1, 4, 2, 1], &format!("a@0 b+0 {heavy} ms 10 idle 6 ms 100 idle 6"), "none b<0");
     // 25 percent: 5 to 4 tasks on one CPU each is that, 6 to 5 is not.
     check(OLD, TWO, "a@0 b+0 c+0 d+0 e+0 f@1 g+1 h+1 i+1 busy 1", "none");
     // Since 5.5 by numbers, if the local group has room: half of the difference, and no more than CPUs.

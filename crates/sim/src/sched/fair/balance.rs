@@ -160,7 +160,9 @@ impl Fair {
         if here >= there || here >= mean || 100 * there <= percent * here {
             return None;
         }
-        let amount = ((there - mean) * size(busiest)).min((mean - here) * size(own)) / NICE_0;
+        // The busiest group may be below the mean: groups without a waiting task are not looked at.
+        let excess = there.saturating_sub(mean) * size(busiest);
+        let amount = excess.min((mean - here) * size(own)) / NICE_0;
         let each = theirs.load / u64::from(theirs.nr);
         // Less than one task: one moves if the groups then differ less than before.
         let one_helps = (there - here) / NICE_0 >= each / size(own).min(size(busiest));
