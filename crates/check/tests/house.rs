@@ -31,7 +31,8 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("doctor", &["slabs", "kernel", "workloads", "report"]),
     ("machines", &["model", "report"]),
     ("calibrate", &["report", "stats"]),
-    ("sim", &["platform", "pages", "slabs", "model"]),
+    ("vm", &[]),
+    ("sim", &["platform", "pages", "slabs", "model", "vm"]),
     (
         "lab",
         &[
@@ -44,6 +45,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "report",
             "stats",
             "machines",
+            "vm",
             "sim",
             "doctor",
         ],

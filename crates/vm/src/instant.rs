@@ -1,0 +1,182 @@
+//! A machine without tasks and without time, to run a policy alone.
+//!
+//! One zone, a list of free frames, no slab caches. kswapd runs whenever an allocation finds no more free
+//! pages than the low mark. A device takes requests and ends the oldest when it holds more than its depth, and
+//! all of them when somebody waits: so reads and writes are under way for a while, in an order that a test
+//! knows.
+
+use crate::host::{Ask, Io, Mark, Place, Purpose, Shrinker, Shrunk, Throttle, Waited, Work};
+use crate::ids::Frame;
+use crate::vm::{Host, Vm};
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+
+/// The host.
+pub struct Instant {
+    free: RefCell<Vec<Frame>>,
+    /// Watermarks: min, low, high.
+    marks: [u64; 3],
+    /// Requests of the device, oldest first.
+    requests: RefCell<VecDeque<Request>>,
+    depth: usize,
+    now: Cell<u64>,
+    kswapd: Cell<bool>,
+    reclaims: Cell<bool>,
+    /// Work done, by kind.
+    work: [Cell<u64>; 7],
+}
+
+struct Request {
+    place: Place,
+    frames: Vec<Frame>,
+    write: bool,
+}
+
+impl Instant {
+    /// A host of `frames` free frames with these watermarks, and a device that holds `depth` requests.
+    pub fn new(frames: u32, marks: [u64; 3], depth: usize) -> Instant {
+        Instant {
+            free: RefCell::new((0..frames).rev().map(Frame).collect()),
+            marks,
+            requests: RefCell::default(),
+            depth,
+            now: Cell::new(0),
+            kswapd: Cell::new(false),
+            reclaims: Cell::new(false),
+            work: Default::default(),
+        }
+    }
+
+    /// Free frames.
+    pub fn free_frames(&self) -> usize {
+        self.free.borrow().len()
+    }
+
+    /// How often work of a kind was done.
+    pub fn done(&self, work: Work) -> u64 {
+        self.work[work as usize].get()
+    }
+
+    /// Ends the oldest request. Returns whether there was one.
+    fn end_oldest(&self, vm: &Vm) -> bool {
+        let oldest = self.requests.borrow_mut().pop_front();
+        let Some(Request { place, frames, write }) = oldest else { return false };
+        let io = Io { place, frames: &frames, write, sync: false, reclaim: false };
+        if write {
+            vm.write_done(self, io)
+        } else {
+            vm.read_done(self, io)
+        }
+        true
+    }
+
+    /// Ends all requests.
+    pub fn settle(&self, vm: &Vm) {
+        while self.end_oldest(vm) {}
+    }
+
+    fn reclaim(&self, vm: &Vm, purpose: Purpose) -> Option<Frame> {
+        self.reclaims.set(true);
+        let fs = purpose != Purpose::ReadAhead;
+        let ask = Ask { node: 0, class: 0, order: 0, io: true, fs, space: None };
+        // Until a round gives nothing twice: then there is no memory.
+        let mut page = None;
+        for _ in 0..64 {
+            let freed = vm.policy.direct(vm, self, &ask);
+            page = freed.page;
+            if page.is_some() || self.free_frames() as u64 > self.marks[0] {
+                break;
+            }
+            self.settle(vm);
+        }
+        self.reclaims.set(false);
+        page
+    }
+}
+
+impl Host for Instant {
+    fn now(&self) -> u64 {
+        self.now.get()
+    }
+
+    fn work(&self, work: Work, n: u32) {
+        self.now.set(self.now.get() + 100 * u64::from(n));
+        let done = &self.work[work as usize];
+        done.set(done.get() + u64::from(n));
+    }
+
+    fn resched(&self) {}
+
+    fn alloc(&self, vm: &Vm, purpose: Purpose) -> Option<Frame> {
+        let is_reclaiming = self.reclaims.get() || self.kswapd.get();
+        let mut page = None;
+        if !is_reclaiming && (self.free_frames() as u64) <= self.marks[1] {
+            self.wake_kswapd(0, 0, 0);
+            self.kswapd.set(true);
+            vm.policy.kswapd(vm, self, 0, 0, 0);
+            self.kswapd.set(false);
+            if self.free_frames() as u64 <= self.marks[0] {
+                page = self.reclaim(vm, purpose);
+            }
+        }
+        page.or_else(|| self.free.borrow_mut().pop())
+    }
+
+    fn free(&self, _vm: &Vm, frame: Frame) {
+        self.free.borrow_mut().push(frame);
+    }
+
+    fn submit(&self, vm: &Vm, io: Io<'_>) {
+        let Io { place, frames, write, .. } = io;
+        self.requests.borrow_mut().push_back(Request { place, frames: frames.to_vec(), write });
+        if self.requests.borrow().len() > self.depth {
+            self.end_oldest(vm);
+        }
+    }
+
+    fn wait(&self, vm: &Vm, _frame: Frame, _waited: Waited) {
+        self.settle(vm);
+    }
+
+    fn wake(&self, _frame: Frame) {}
+
+    fn throttle(&self, _why: Throttle, most: u64) {
+        self.now.set(self.now.get() + most);
+    }
+
+    fn wake_flushers(&self, _pages: u64) {}
+
+    fn wake_kswapd(&self, _node: u16, _order: u8, _class: u8) {}
+
+    fn free_pages(&self, _zone: usize) -> u64 {
+        self.free_frames() as u64
+    }
+
+    fn is_above(&self, zone: usize, mark: Mark, _order: u8, _class: u8) -> bool {
+        self.free_pages(zone) > self.marks[mark as usize]
+    }
+
+    fn shrinkers(&self) -> Vec<Shrinker> {
+        Vec::new()
+    }
+
+    fn shrinkable(&self, _shrinker: usize) -> u64 {
+        0
+    }
+
+    fn shrink(&self, _vm: &Vm, _shrinker: usize, _n: u64) -> Shrunk {
+        Shrunk::default()
+    }
+
+    fn reap_slabs(&self) -> u64 {
+        0
+    }
+
+    fn is_kswapd(&self) -> bool {
+        self.kswapd.get()
+    }
+
+    fn is_congested(&self, _place: Place) -> bool {
+        false
+    }
+}

@@ -1,0 +1,60 @@
+//! Page replacement: frames, lists, page tables, the page cache, swap, and the policies of Linux's releases.
+//!
+//! ```text
+//! a task touches, reads, writes ── mm (fault, cache) ── State ── Replacement: entered, accessed, left
+//!                                        │                            │
+//!                                        └────────── Host ────────────┘ direct, kswapd: reclaim
+//!                     CPU time, page allocator, devices, slab caches, other tasks
+//! ```
+//!
+//! | module | contents |
+//! |---|---|
+//! | [`frames`], [`lists`] | page frames as arrays; lists through them |
+//! | [`mappings`], [`spaces`] | page cache of files and tmpfs; address spaces and their page tables |
+//! | [`swap`] | slots, their users, the swap cache |
+//! | [`state`] | all of these: the data of one machine |
+//! | `rmap` | from a frame to the page table entries that map it |
+//! | [`Vm`], [`Host`], [`Replacement`] | memory with its policy; the interfaces to machine and policy |
+//! | [`host`], [`replacement`] | their words |
+//! | [`instant`] | a host without time, for tests: its devices answer when somebody waits |
+//! | [`counters`] | what is counted, by the names of /proc/vmstat |
+//!
+//! **Pure state, no clock, no tasks.** A function that changes state takes `&mut State` and returns at once.
+//! A function that may sleep takes [`Vm`] and a [`Host`], and holds no borrow of the state over a call of the
+//! host: during the call other tasks may run and change everything. So such a function looks again after it.
+//!
+//! **A frame** that this crate knows is in exactly one of these places: in a list of the policy, isolated
+//! from it by one reclaimer, or in no list (2.4's anonymous pages, before they get a slot). Frames of slab caches,
+//! page tables and stacks are the host's; they have no flags here.
+//!
+//! **A page** is where its index says: absent, in a frame, in a swap slot, or gone with a shadow left behind
+//! ([`mappings::Entry`]). [`State::check`] walks all of it.
+
+#![forbid(unsafe_code)]
+
+pub mod counters;
+pub mod frames;
+pub mod host;
+mod ids;
+pub mod instant;
+pub mod lists;
+pub mod mappings;
+pub mod replacement;
+mod rmap;
+pub mod spaces;
+pub mod state;
+pub mod swap;
+mod vm;
+
+pub use counters::{Counter, Counters};
+pub use frames::{Flags, Frames};
+pub use host::{Ask, Io, Mark, Place, Purpose, Shrinker, Shrunk, Throttle, Waited, Work};
+pub use ids::{Frame, MappingId, RegionId, Slot, SpaceId};
+pub use lists::{ListId, Lists};
+pub use mappings::{Entry, Mappings};
+pub use replacement::{Enter, Freed, Sizes};
+pub use rmap::Looked;
+pub use spaces::{Pte, Spaces};
+pub use state::{Settings, State, Zone};
+pub use swap::Swap;
+pub use vm::{Host, Replacement, Vm};

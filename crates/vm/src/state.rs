@@ -1,0 +1,332 @@
+//! The data of one machine's memory, and the steps that change more than one part of it.
+
+use crate::counters::{Counter, Counters};
+use crate::frames::{Flags, Frames};
+use crate::host::Place;
+use crate::ids::{Frame, MappingId, RegionId, Slot};
+use crate::lists::{ListId, Lists};
+use crate::mappings::{Entry, Kind, Mappings};
+use crate::spaces::{Backing, Pte, Spaces};
+use crate::swap::Swap;
+use std::ops::Range;
+
+/// A zone of a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Zone {
+    /// Its name, as in /proc/zoneinfo.
+    pub name: &'static str,
+    /// Its node.
+    pub node: u16,
+    /// Its place in the node, from the lowest address: its class.
+    pub class: u8,
+    /// Its frames.
+    pub frames: Range<u32>,
+    /// Frames that the page allocator manages.
+    pub managed: u64,
+}
+
+/// What the administrator set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// How readily anonymous pages are reclaimed: 0 to 200.
+    pub swappiness: u32,
+    /// Pages of a read from swap, as a power of two.
+    pub page_cluster: u32,
+    /// How readily dentries and inodes are reclaimed, in percent.
+    pub vfs_cache_pressure: u32,
+    /// Mapped accesses after which a processor has flushed its TLB, so that an accessed bit is set again.
+    pub flush_every: u32,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings { swappiness: 60, page_cluster: 3, vfs_cache_pressure: 100, flush_every: 512 }
+    }
+}
+
+/// The memory of a machine.
+#[derive(Debug)]
+pub struct State {
+    /// Page frames.
+    pub frames: Frames,
+    /// The policy's lists.
+    pub lists: Lists,
+    /// The page cache.
+    pub mappings: Mappings,
+    /// Address spaces.
+    pub spaces: Spaces,
+    /// Swap.
+    pub swap: Swap,
+    /// What was counted.
+    pub counters: Counters,
+    /// Zones, by node and rising address.
+    pub zones: Vec<Zone>,
+    /// What the administrator set.
+    pub settings: Settings,
+    /// Pages of files that are dirty; of these, under writeback; of all pages, under writeback.
+    pub dirty: Dirty,
+}
+
+/// Dirty pages of a machine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Dirty {
+    /// Pages of files and devices that are dirty (`nr_dirty`).
+    pub file: u64,
+    /// Pages under writeback, swap included (`nr_writeback`).
+    pub writeback: u64,
+}
+
+impl State {
+    /// The memory of a machine with these zones.
+    pub fn new(zones: Vec<Zone>, swap: Swap, lists: u16, settings: Settings) -> State {
+        let frames = zones.iter().map(|zone| zone.frames.end).max().unwrap_or(0);
+        State {
+            frames: Frames::new(frames),
+            lists: Lists::new(frames, lists),
+            mappings: Mappings::default(),
+            spaces: Spaces::default(),
+            swap,
+            counters: Counters::default(),
+            zones,
+            settings,
+            dirty: Dirty::default(),
+        }
+    }
+
+    /// The zone of a frame: its place in [`State::zones`].
+    #[inline]
+    pub fn zone_of(&self, frame: Frame) -> usize {
+        let holds = |zone: &Zone| zone.frames.contains(&frame.0);
+        self.zones.iter().position(holds).expect("a zone has the frame")
+    }
+
+    /// Counts an event once.
+    #[inline]
+    pub fn count(&mut self, counter: Counter) {
+        self.counters.add(counter, 1);
+    }
+
+    /// Counts an event of an anonymous or tmpfs page, or of a file's page.
+    pub fn count_by_type(&mut self, frame: Frame, anon: Counter, file: Counter) {
+        let is_anon = self.frames.has(frame, Flags::SWAPBACKED);
+        self.count(if is_anon { anon } else { file });
+    }
+
+    /// Maps a frame: the entry holds none yet. A slot that it holds is dropped.
+    pub fn map(&mut self, region: RegionId, page: u32, pte: Pte) {
+        let frame = pte.frame().expect("a frame to map");
+        let old = self.spaces.region_mut(region).set(page, pte);
+        assert!(old.frame().is_none(), "page {page} of {region:?} is mapped");
+        self.frames.map(frame, true);
+        if let Some(slot) = old.slot() {
+            self.swap.drop_user(slot);
+        }
+    }
+
+    /// Takes the frame of an entry out of it, and leaves `left` there. Returns the entry.
+    pub fn unmap(&mut self, region: RegionId, page: u32, left: Pte) -> Pte {
+        let old = self.spaces.region_mut(region).set(page, left);
+        self.frames.map(old.frame().expect("a frame is mapped"), false);
+        old
+    }
+
+    /// Replaces an entry that maps no frame by one that maps none. A slot that it holds is dropped.
+    pub fn forget(&mut self, region: RegionId, page: u32) {
+        let old = self.spaces.region_mut(region).set(page, Pte::NONE);
+        assert!(old.frame().is_none());
+        if let Some(slot) = old.slot() {
+            self.swap.drop_user(slot);
+        }
+    }
+
+    /// Makes a frame hold a page of a mapping, with these flags. Returns what was there: absent or a shadow.
+    pub fn enter_mapping(&mut self, frame: Frame, mapping: MappingId, index: u32, flags: Flags) -> Entry {
+        self.frames.begin(frame, mapping.0, index, flags);
+        let old = self.mappings.get_mut(mapping).set(index, Entry::Frame(frame));
+        assert!(matches!(old, Entry::Absent | Entry::Shadow(_)), "page {index} of {mapping:?}: {old:?}");
+        old
+    }
+
+    /// The page of a frame leaves its mapping; `left` stays there. The frame's list, slot and end are the
+    /// caller's.
+    pub fn leave_mapping(&mut self, frame: Frame, left: Entry) {
+        let (mapping, index) = (MappingId(self.frames.owner(frame)), self.frames.index(frame));
+        self.clear_dirty(frame);
+        let old = self.mappings.get_mut(mapping).set(index, left);
+        assert_eq!(old, Entry::Frame(frame), "page {index} of {mapping:?}");
+    }
+
+    /// Gives a frame a swap slot: it is in the swap cache. `None` if swap is full.
+    pub fn add_to_swap(&mut self, frame: Frame) -> Option<Slot> {
+        let slot = self.swap.take(frame)?;
+        self.frames.set_slot(frame, slot);
+        self.frames.set(frame, Flags::SWAPCACHE);
+        Some(slot)
+    }
+
+    /// Puts a frame into the swap cache for a slot that will be read into it.
+    pub fn enter_swap_cache(&mut self, frame: Frame, slot: Slot) {
+        self.swap.enter_cache(slot, frame);
+        self.frames.set_slot(frame, slot);
+        self.frames.set(frame, Flags::SWAPCACHE);
+    }
+
+    /// A frame leaves the swap cache; `left` stays there as long as the slot has users.
+    pub fn leave_swap_cache(&mut self, frame: Frame, left: Entry) {
+        let slot = self.frames.slot(frame).expect("the frame is in the swap cache");
+        self.swap.leave_cache(slot, left);
+        self.frames.clear(frame, Flags::SWAPCACHE);
+    }
+
+    /// A frame's contents are newer than the disk's. Returns whether it was clean.
+    pub fn set_dirty(&mut self, frame: Frame) -> bool {
+        if self.frames.has(frame, Flags::DIRTY) {
+            return false;
+        }
+        self.frames.set(frame, Flags::DIRTY);
+        if !self.frames.has(frame, Flags::ANON) && !self.frames.has(frame, Flags::SWAPCACHE) {
+            let (mapping, index) = (MappingId(self.frames.owner(frame)), self.frames.index(frame));
+            let mapping = self.mappings.get_mut(mapping);
+            if matches!(mapping.kind, Kind::File | Kind::Device) {
+                mapping.set_dirty(index, true);
+                self.dirty.file += 1;
+                self.counters.add(Counter::Dirtied, 1);
+            }
+        }
+        true
+    }
+
+    /// A frame's contents are those of the disk, or its page is gone. Returns whether it was dirty.
+    pub fn clear_dirty(&mut self, frame: Frame) -> bool {
+        if !self.frames.clear(frame, Flags::DIRTY).any(Flags::DIRTY) {
+            return false;
+        }
+        if !self.frames.has(frame, Flags::ANON) && !self.frames.has(frame, Flags::SWAPCACHE) {
+            let (mapping, index) = (MappingId(self.frames.owner(frame)), self.frames.index(frame));
+            let mapping = self.mappings.get_mut(mapping);
+            if matches!(mapping.kind, Kind::File | Kind::Device) && mapping.set_dirty(index, false) {
+                self.dirty.file -= 1;
+            }
+        }
+        true
+    }
+
+    /// Puts a frame at the head of a list.
+    pub fn push_head(&mut self, list: ListId, frame: Frame) {
+        self.lists.push_head(list, frame);
+        self.frames.set(frame, Flags::LISTED);
+    }
+
+    /// Puts a frame at the tail of a list.
+    pub fn push_tail(&mut self, list: ListId, frame: Frame) {
+        self.lists.push_tail(list, frame);
+        self.frames.set(frame, Flags::LISTED);
+    }
+
+    /// Takes a frame out of its list.
+    pub fn unlist(&mut self, frame: Frame) -> ListId {
+        self.frames.clear(frame, Flags::LISTED);
+        self.lists.remove(frame)
+    }
+
+    /// Every page is in one place and counted once.
+    ///
+    /// # Errors
+    /// What contradicts what.
+    pub fn check(&self) -> Result<(), String> {
+        let mut mapped = vec![0_u32; self.frames.count() as usize];
+        let mut users = vec![0_u32; self.swap.slots() as usize];
+        for space in &self.spaces.order {
+            for region in &self.spaces.space(*space).regions {
+                self.check_region(*region, &mut mapped, &mut users)?;
+            }
+        }
+        for (id, mapping) in self.mappings.iter() {
+            for index in 0..mapping.pages() {
+                match mapping.entry(index) {
+                    Entry::Frame(frame) => self.check_owner(frame, id.0, index)?,
+                    Entry::Slot(slot) => users[slot as usize] += 1,
+                    Entry::Absent | Entry::Shadow(_) => {}
+                }
+            }
+        }
+        for (slot, users) in users.iter().enumerate() {
+            if u32::from(self.swap.users(slot as u32)) != *users {
+                let says = self.swap.users(slot as u32);
+                return Err(format!("slot {slot} has {users} users and says {says}"));
+            }
+        }
+        self.check_frames(&mapped)
+    }
+
+    fn check_owner(&self, frame: Frame, owner: u32, index: u32) -> Result<(), String> {
+        let is = (self.frames.owner(frame), self.frames.index(frame));
+        let ours = is == (owner, index) && self.frames.has(frame, Flags::USED);
+        ours.then_some(()).ok_or_else(|| format!("page {index} of {owner} is in frame {frame:?} of {is:?}"))
+    }
+
+    fn check_region(&self, id: RegionId, mapped: &mut [u32], users: &mut [u32]) -> Result<(), String> {
+        let region = self.spaces.region(id);
+        for page in 0..region.pages() {
+            let pte = region.pte(page);
+            if let Some(slot) = pte.slot() {
+                users[slot as usize] += 1;
+            }
+            let Some(frame) = pte.frame() else { continue };
+            mapped[frame.0 as usize] += 1;
+            let owner = match region.backing {
+                Backing::Anon(family) => family,
+                Backing::Mapping(mapping) => mapping.0,
+            };
+            self.check_owner(frame, owner, page)?;
+        }
+        Ok(())
+    }
+
+    fn check_frames(&self, mapped: &[u32]) -> Result<(), String> {
+        for frame in (0..self.frames.count()).map(Frame) {
+            let flags = self.frames.flags(frame);
+            let (says, is) = (self.frames.mapped(frame), mapped[frame.0 as usize]);
+            if says != is {
+                return Err(format!("frame {} is mapped {is} times and says {says}", frame.0));
+            }
+            if flags.has(Flags::LISTED) != self.lists.of(frame).is_some() {
+                return Err(format!("frame {}: {flags:?} and list {:?}", frame.0, self.lists.of(frame)));
+            }
+            let cached = self.frames.slot(frame).map(|slot| self.swap.cached(slot));
+            if cached.is_some_and(|entry| entry != Entry::Frame(frame)) {
+                return Err(format!("frame {} is not in the swap cache: {cached:?}", frame.0));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl State {
+    /// Begins a write of a frame that is locked or isolated: it is clean, and under writeback.
+    pub fn begin_write(&mut self, frame: Frame) {
+        assert!(!self.frames.has(frame, Flags::WRITEBACK), "frame {} is written", frame.0);
+        self.clear_dirty(frame);
+        self.frames.set(frame, Flags::WRITEBACK);
+        self.dirty.writeback += 1;
+    }
+
+    /// The contents at a place of a disk: the `at`th page from there.
+    pub(crate) fn stored(&self, place: Place, at: u32) -> u32 {
+        match place {
+            Place::Swap(slot) => self.swap.content(slot + at),
+            Place::Mapping(mapping, index) => self.mappings.get(mapping).stored(index + at),
+        }
+    }
+
+    /// Changes them. A mapping that is gone meanwhile keeps none.
+    pub(crate) fn store(&mut self, place: Place, at: u32, content: u32) {
+        match place {
+            Place::Swap(slot) => self.swap.set_content(slot + at, content),
+            Place::Mapping(mapping, index) if self.mappings.exists(mapping) => {
+                self.mappings.get_mut(mapping).store(index + at, content);
+            }
+            Place::Mapping(..) => {}
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! The memory of a machine with its policy, and the two interfaces: to the machine around, and to the policy.
+
+use crate::counters::Counter;
+use crate::frames::Flags;
+use crate::host::{Ask, Io, Mark, Place, Purpose, Shrinker, Shrunk, Throttle, Waited, Work};
+use crate::ids::Frame;
+use crate::replacement::{Enter, Freed, Sizes};
+use crate::state::State;
+use std::cell::RefCell;
+
+/// The memory of a machine and its policy.
+pub struct Vm {
+    state: RefCell<State>,
+    /// The policy of replacement.
+    pub policy: Box<dyn Replacement>,
+}
+
+impl Vm {
+    /// Memory under a policy.
+    pub fn new(state: State, policy: Box<dyn Replacement>) -> Vm {
+        Vm { state: RefCell::new(state), policy }
+    }
+
+    /// Uses the state. `f` calls no host.
+    #[inline]
+    pub fn with<T>(&self, f: impl FnOnce(&mut State) -> T) -> T {
+        f(&mut self.state.borrow_mut())
+    }
+
+    /// A read ended: the frames hold their pages, and are unlocked.
+    pub fn read_done(&self, host: &dyn Host, io: Io<'_>) {
+        for (at, frame) in io.frames.iter().enumerate() {
+            self.with(|state| {
+                let content = state.stored(io.place, at as u32);
+                state.frames.set_content(*frame, content);
+                state.frames.clear(*frame, Flags::LOCKED);
+                state.frames.set(*frame, Flags::UPTODATE);
+            });
+            host.wake(*frame);
+        }
+    }
+
+    /// A write ended. Frames that reclaim wants go to where it looks next.
+    pub fn write_done(&self, host: &dyn Host, io: Io<'_>) {
+        for (at, frame) in io.frames.iter().enumerate() {
+            self.with(|state| {
+                state.store(io.place, at as u32, state.frames.content(*frame));
+                state.frames.clear(*frame, Flags::WRITEBACK);
+                state.dirty.writeback -= 1;
+                state.count(Counter::Written);
+                if state.frames.clear(*frame, Flags::RECLAIM).any(Flags::RECLAIM) {
+                    self.policy.written(state, *frame);
+                }
+            });
+            host.wake(*frame);
+        }
+    }
+}
+
+/// The machine around the memory: CPU time, the page allocator, devices, slab caches, other tasks.
+///
+/// **Every call may suspend the caller**, and other tasks may run before it returns; so a caller holds no
+/// borrow of the state, and looks again afterwards. Times are nanoseconds.
+pub trait Host {
+    /// Time since the boot.
+    fn now(&self) -> u64;
+    /// The CPU works: `n` times.
+    fn work(&self, work: Work, n: u32);
+    /// Lets other tasks run if it is their turn (`cond_resched`).
+    fn resched(&self);
+    /// Takes a page from the page allocator, which may call [`Replacement::direct`] for it. `None`: no
+    /// memory, after the OOM killer.
+    fn alloc(&self, vm: &Vm, purpose: Purpose) -> Option<Frame>;
+    /// Gives a page back.
+    fn free(&self, vm: &Vm, frame: Frame);
+    /// Starts I/O. Returns before its end.
+    fn submit(&self, vm: &Vm, io: Io<'_>);
+    /// Waits until the frame has not this state any more; another may take its page meanwhile.
+    fn wait(&self, vm: &Vm, frame: Frame, waited: Waited);
+    /// A frame's lock or write ended: who waits for it continues.
+    fn wake(&self, frame: Frame);
+    /// A reclaimer sleeps at most this long.
+    fn throttle(&self, why: Throttle, most: u64);
+    /// Wakes the tasks that write dirty pages; 0: as many as they like.
+    fn wake_flushers(&self, pages: u64);
+    /// Wakes kswapd of a node for an order and the highest zone.
+    fn wake_kswapd(&self, node: u16, order: u8, class: u8);
+    /// Free pages of a zone.
+    fn free_pages(&self, zone: usize) -> u64;
+    /// Whether a zone has free pages above a mark for an order (`zone_watermark_ok`).
+    fn is_above(&self, zone: usize, mark: Mark, order: u8, class: u8) -> bool;
+    /// The caches that can shrink.
+    fn shrinkers(&self) -> Vec<Shrinker>;
+    /// Objects that a shrinker could free now.
+    fn shrinkable(&self, shrinker: usize) -> u64;
+    /// A shrinker looks at `n` objects.
+    fn shrink(&self, vm: &Vm, shrinker: usize, n: u64) -> Shrunk;
+    /// Frees empty slabs that caches keep (`kmem_cache_reap`). Returns pages that came back.
+    fn reap_slabs(&self) -> u64;
+    /// Whether the request's task is kswapd.
+    fn is_kswapd(&self) -> bool;
+    /// Whether the disk of a place is too busy for a write that nobody waits for.
+    fn is_congested(&self, place: Place) -> bool;
+}
+
+/// A policy of page replacement.
+///
+/// A policy owns its lists, the meaning of [`crate::Frames::policy`], and data of its own. The rest of the
+/// crate tells it what happens to pages, and the page allocator and kswapd ask it to reclaim.
+///
+/// Methods that take `&mut State` return at once. Methods that take a host may sleep.
+pub trait Replacement {
+    /// Its name and knobs, as `vm@6.1,lru_gen`.
+    fn name(&self) -> String;
+
+    /// Lists that it needs on a machine of `zones` zones and `nodes` nodes.
+    fn lists(&self, zones: u16, nodes: u16) -> u16;
+
+    /// A page entered a frame that is in no list. `shadow`: what [`Replacement::evict`] left of it before.
+    fn enter(&self, state: &mut State, frame: Frame, how: Enter, shadow: Option<u32>);
+
+    /// A task read or wrote the page by a system call, or a fault found it in the cache
+    /// (`mark_page_accessed`).
+    fn access(&self, state: &mut State, frame: Frame);
+
+    /// A fault maps a page of a file or of tmpfs that was in its frame before.
+    fn fault(&self, _state: &mut State, _frame: Frame) {}
+
+    /// The page leaves its frame for good, or for another frame: it is in no list afterwards. Not called by
+    /// reclaim.
+    fn leave(&self, state: &mut State, frame: Frame);
+
+    /// Reclaim evicts a page. Returns the shadow that stays in its place, 30 bits; `None`: nothing stays.
+    fn evict(&self, state: &mut State, frame: Frame) -> Option<u32>;
+
+    /// The write of a page that reclaim wants has ended.
+    fn written(&self, state: &mut State, frame: Frame);
+
+    /// The reader is done with the pages before this one (2.4's drop-behind).
+    fn drop_behind(&self, _state: &mut State, _frame: Frame) {}
+
+    /// A swap slot is kept beside a page that was read from it, for a fault that writes or not.
+    fn keeps_slot(&self, state: &State, write: bool) -> bool {
+        !write && !state.swap.is_half_full()
+    }
+
+    /// An allocation reclaims pages.
+    fn direct(&self, vm: &Vm, host: &dyn Host, ask: &Ask) -> Freed;
+
+    /// kswapd of a node was woken for an order and the highest zone. Returns when it may sleep.
+    fn kswapd(&self, vm: &Vm, host: &dyn Host, node: u16, order: u8, class: u8);
+
+    /// A second of time went by (2.4's periodic work). Most policies have none.
+    fn tick(&self, _vm: &Vm, _host: &dyn Host) {}
+
+    /// Pages that count as free for a zone beside its free ones (2.4's `inactive_clean`).
+    fn clean_pages(&self, _state: &State, _zone: usize) -> u64 {
+        0
+    }
+
+    /// Frees one of a zone's [`Replacement::clean_pages`], and hands it over.
+    fn steal_clean(&self, _vm: &Vm, _host: &dyn Host, _zone: usize) -> Option<Frame> {
+        None
+    }
+
+    /// Pages of each kind.
+    fn sizes(&self, state: &State) -> Sizes;
+
+    /// Lines of debugfs or of other views of the lists, for records.
+    fn describe(&self, _state: &State) -> Vec<String> {
+        Vec::new()
+    }
+}
