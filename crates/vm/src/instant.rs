@@ -1,9 +1,9 @@
 //! A machine without tasks and without time, to run a policy alone.
 //!
 //! One zone, a list of free frames, no slab caches. kswapd runs whenever an allocation finds no more free
-//! pages than the low mark. A device takes requests and ends the oldest when it holds more than its depth, and
-//! all of them when somebody waits: so reads and writes are under way for a while, in an order that a test
-//! knows.
+//! pages than the low mark. A device takes requests. It ends the oldest when it holds more than its depth,
+//! and all of them when somebody waits: so reads and writes are under way for a while, in an order that a
+//! test knows.
 
 use crate::host::{Ask, Io, Mark, Place, Purpose, Shrinker, Shrunk, Throttle, Waited, Work};
 use crate::ids::Frame;

@@ -24,8 +24,8 @@
 //! host: during the call other tasks may run and change everything. So such a function looks again after it.
 //!
 //! **A frame** that this crate knows is in exactly one of these places: in a list of the policy, isolated
-//! from it by one reclaimer, or in no list (2.4's anonymous pages, before they get a slot). Frames of slab caches,
-//! page tables and stacks are the host's; they have no flags here.
+//! from it by one reclaimer, or in no list (2.4's anonymous pages, before they get a slot). Frames of slab
+//! caches, page tables and stacks are the host's; they have no flags here.
 //!
 //! **A page** is where its index says: absent, in a frame, in a swap slot, or gone with a shadow left behind
 //! ([`mappings::Entry`]). [`State::check`] walks all of it.
