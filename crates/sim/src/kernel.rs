@@ -86,6 +86,9 @@ struct Entry {
     /// The price of the switch to it, charged when it continues.
     switch: Ps,
     waiting: Option<Waiting>,
+    /// The number of the task's last sleep that has a timer: an older timer does not wake it.
+    sleep: u32,
+    timed_out: bool,
     alive: bool,
 }
 
@@ -323,7 +326,17 @@ impl Kernel {
         let mut tasks = self.tasks.borrow_mut();
         let cpu = Timed::cpu();
         let program: Option<Box<dyn FnOnce()>> = Some(Box::new(body));
-        let entry = Entry { call: None, program, mm, cpu, switch: 0, waiting: None, alive: true };
+        let entry = Entry {
+            call: None,
+            program,
+            mm,
+            cpu,
+            switch: 0,
+            waiting: None,
+            sleep: tasks.get(id.0 as usize).map_or(0, |old| old.sleep + 1),
+            timed_out: false,
+            alive: true,
+        };
         match tasks.get_mut(id.0 as usize) {
             Some(old) => *old = entry,
             None => tasks.push(entry),

@@ -22,4 +22,5 @@ mod repeated;
 mod script;
 mod tcp;
 mod trace;
+mod waiting;
 mod waking;
