@@ -19,7 +19,7 @@ use slablab_platform::bytes::{Piece, find_other, pieces, put};
 use slablab_platform::conformance::{Racer, Testable, Verdict};
 use slablab_platform::{
     Context, CpuId, Descriptor, Event, Field, Frame, Frames, Gfp, Hooks, NodeId, Pfn, Platform, Rank,
-    Reclaim, Time, Topology, Word, Work, safe_memory,
+    Reclaim, Reclaimed, Time, Topology, Word, Work, safe_memory,
 };
 pub use slots::{Alone, Cpus, Held, Nodes, Slots};
 use std::cell::Cell;
@@ -269,8 +269,8 @@ impl<const COUNT: bool> Hooks for Bare<COUNT> {
         // A constant, so that a failing run can be repeated.
         0x5EC2_E700_5EC2_E700
     }
-    fn reclaim(_ask: Reclaim) -> bool {
-        false
+    fn reclaim(_ask: Reclaim) -> Reclaimed {
+        Reclaimed::NOTHING
     }
     fn permit(_order: u8, _gfp: Gfp) -> bool {
         true

@@ -8,8 +8,8 @@ use crate::solo::Solo;
 use slablab_platform::bytes::{find_other, put};
 use slablab_platform::conformance::{Racer, Testable, Verdict};
 use slablab_platform::{
-    Context, CpuId, Event, Frame, Frames, Gfp, Hooks, NodeId, Pfn, Platform, Rank, Reclaim, Time, Topology,
-    Work, safe_memory,
+    Context, CpuId, Event, Frame, Frames, Gfp, Hooks, NodeId, Pfn, Platform, Rank, Reclaim, Reclaimed, Time,
+    Topology, Work, safe_memory,
 };
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -183,9 +183,9 @@ impl<K: Kit> Hooks for Checked<K> {
         // A constant, so that a failing run can be repeated.
         0x5EC2_E700_5EC2_E700
     }
-    fn reclaim(_ask: Reclaim) -> bool {
+    fn reclaim(_ask: Reclaim) -> Reclaimed {
         // The machine has no other user of pages that could free any.
-        false
+        Reclaimed::NOTHING
     }
     fn permit(order: u8, _gfp: Gfp) -> bool {
         order < Self::machine().shape.fail_order

@@ -1,7 +1,7 @@
 //! The machine with clocks: calls, locks, reclaim, and the engines on it.
 
 use slablab_model::{Costs, Handover, Hardware, MachineSpec, Paths, Ps, Timed, TimedMachine};
-use slablab_platform::{CpuId, Gfp, Hooks, Lock, NodeId, Platform, Reclaim, ReclaimStep, rank};
+use slablab_platform::{CpuId, Gfp, Hooks, Lock, NodeId, Platform, Reclaim, ReclaimStep, Reclaimed, rank};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -135,17 +135,24 @@ fn reclaim_ends_as_pages_come_back() {
         Timed::set_reclaim(move |ask| {
             let call = Timed::current().expect("a call reclaims");
             asked.borrow_mut().push((call, ask.attempt));
+            // It is this call's mark: the other calls run meanwhile.
+            assert!(Timed::is_reclaimer());
             Timed::park();
-            true
+            assert!(Timed::is_reclaimer());
+            Reclaimed::ROUND
         });
         for task in 0..100u32 {
             let ended = ended.clone();
             // One after another on each of the four CPUs: a parked call does not occupy its CPU.
             Timed::spawn(CpuId(task as u16 % 4), task as Ps * NS, move || {
+                assert!(!Timed::is_reclaimer());
                 let gfp = Gfp::KERNEL;
                 let node = NodeId(0);
                 let step = ReclaimStep::Direct;
-                assert!(Timed::reclaim(Reclaim { node, order: 0, gfp, attempt: task, step }));
+                let (class, order, reclaimer) = (1, 0, false);
+                let ask = Reclaim { node, class, order, gfp, reclaimer, attempt: task, step };
+                assert_eq!(Timed::reclaim(ask), Reclaimed::ROUND);
+                assert!(!Timed::is_reclaimer());
                 ended.borrow_mut().push(task);
             });
         }

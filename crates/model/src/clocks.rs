@@ -6,7 +6,7 @@ use crate::hardware::{Hardware, Ps};
 use crate::level::{Access, Place};
 use crate::spec::{BadSpec, MachineSpec};
 use crate::tlb::Tlbs;
-use slablab_platform::{CpuId, Event, Reclaim};
+use slablab_platform::{CpuId, Event, Reclaim, Reclaimed};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
@@ -80,7 +80,7 @@ impl std::ops::Sub for LockTimes {
 pub(crate) type Lines = Box<[Cell<u64>]>;
 
 /// A policy for requests that find no page.
-type ReclaimPolicy = Rc<dyn Fn(Reclaim) -> bool>;
+type ReclaimPolicy = Rc<dyn Fn(Reclaim) -> Reclaimed>;
 
 /// A wait for a lock that has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

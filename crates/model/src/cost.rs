@@ -23,7 +23,7 @@ use crate::memory::Addr;
 use crate::spec::{BadSpec, MachineSpec};
 use crate::waiters::{LockLines, Waiters};
 use crate::world::{MachineAt, Modelled, State, WORD};
-use slablab_platform::{CpuId, Event, NodeId, Rank, Reclaim, Topology};
+use slablab_platform::{CpuId, Event, NodeId, Rank, Reclaim, Reclaimed, Topology};
 use std::cell::Cell;
 use std::rc::Rc;
 
@@ -258,9 +258,9 @@ impl Level for Cost {
         state.clocks.bytes()
     }
 
-    fn reclaim(ask: Reclaim) -> bool {
+    fn reclaim(ask: Reclaim) -> Reclaimed {
         let policy = Self::with(|state| state.clocks.reclaim.borrow().clone());
-        policy.is_some_and(|policy| policy(ask))
+        policy.map_or(Reclaimed::NOTHING, |policy| policy(ask))
     }
 }
 
@@ -355,8 +355,9 @@ impl Timed {
         Cost::with(|state| state.clocks.calls.unpark(call, cpu, at));
     }
 
-    /// Sets the policy for requests that find no page. It runs in the call that asks, and may park it.
-    pub fn set_reclaim(policy: impl Fn(Reclaim) -> bool + 'static) {
+    /// Sets the policy for requests that find no page. It runs in the call that asks, and may park it. In
+    /// every step that may wait the call is a reclaimer.
+    pub fn set_reclaim(policy: impl Fn(Reclaim) -> Reclaimed + 'static) {
         Cost::with(|state| *state.clocks.reclaim.borrow_mut() = Some(Rc::new(policy)));
     }
 

@@ -6,7 +6,7 @@
 
 use crate::memory::Addr;
 use crate::world::State;
-use slablab_platform::{CpuId, Event, NodeId, Rank, Reclaim};
+use slablab_platform::{CpuId, Event, NodeId, Rank, Reclaim, Reclaimed};
 use std::fmt::Debug;
 
 /// How memory is touched.
@@ -136,9 +136,9 @@ pub trait Level: Copy + Eq + Debug + Sized + 'static {
         0
     }
     /// The reclaim policy.
-    fn reclaim(_ask: Reclaim) -> bool {
+    fn reclaim(_ask: Reclaim) -> Reclaimed {
         // The policy "none": nothing is ever freed for a page allocation.
-        false
+        Reclaimed::NOTHING
     }
 }
 

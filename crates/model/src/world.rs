@@ -7,8 +7,8 @@ use crate::slots::{Cpus, Nodes, Slots};
 use crate::spec::{BadSpec, MachineSpec};
 use crate::timers::Timers;
 use slablab_platform::{
-    Context, CpuId, Event, Frame, Frames, Gfp, Hooks, NodeId, Pfn, Platform, Rank, Reclaim, Time, Topology,
-    Work, safe_memory,
+    Context, CpuId, Event, Frame, Frames, Gfp, Hooks, NodeId, Pfn, Platform, Rank, Reclaim, ReclaimStep,
+    Reclaimed, Time, Topology, Work, safe_memory,
 };
 use std::cell::{Cell, RefCell};
 use std::convert::Infallible;
@@ -37,12 +37,15 @@ pub(crate) struct Call {
     context: Cell<Context>,
     /// The levels of the locks held, a bit each.
     held: Cell<u128>,
+    /// Whether it frees memory for others (`PF_MEMALLOC`).
+    reclaimer: Cell<bool>,
 }
 
 impl Call {
     /// A call that holds nothing.
     pub(crate) const fn on(cpu: CpuId) -> Call {
-        Call { cpu: Cell::new(cpu), context: Cell::new(Context::Task), held: Cell::new(0) }
+        let (context, held) = (Cell::new(Context::Task), Cell::new(0));
+        Call { cpu: Cell::new(cpu), context, held, reclaimer: Cell::new(false) }
     }
 
     /// Exchanges two calls.
@@ -50,6 +53,7 @@ impl Call {
         self.cpu.swap(&other.cpu);
         self.context.swap(&other.context);
         self.held.swap(&other.held);
+        self.reclaimer.swap(&other.reclaimer);
     }
 }
 
@@ -190,6 +194,15 @@ impl<L: Level> Modelled<L> {
             L::moved(state, state.call.cpu.get(), cpu);
             state.call.cpu.set(cpu);
         });
+    }
+
+    /// Runs `f` as a task that frees memory for others (`PF_MEMALLOC`): its requests use no watermark and
+    /// never reclaim. A reclaim daemon runs in it; the running call of a direct reclaim is one anyway.
+    pub fn as_reclaimer<T>(f: impl FnOnce() -> T) -> T {
+        let before = L::with(|state| state.call.reclaimer.replace(true));
+        let result = f();
+        L::with(|state| state.call.reclaimer.set(before));
+        result
     }
 
     /// Time goes to `now_ns`, never back. At level `count` that is event time. At level `cost` it is the
@@ -428,8 +441,14 @@ impl<L: Level> Hooks for Modelled<L> {
     fn secret() -> u64 {
         L::with(|state| mixed(!state.spec.seed))
     }
-    fn reclaim(ask: Reclaim) -> bool {
-        L::reclaim(ask)
+    fn reclaim(ask: Reclaim) -> Reclaimed {
+        match ask.step {
+            ReclaimStep::WakeKswapd => L::reclaim(ask),
+            _ => Self::as_reclaimer(|| L::reclaim(ask)),
+        }
+    }
+    fn is_reclaimer() -> bool {
+        L::with(|state| state.call.reclaimer.get())
     }
     fn permit(order: u8, _gfp: Gfp) -> bool {
         L::with(|state| state.spec.fail_order.is_none_or(|fail| order < fail))

@@ -12,7 +12,7 @@ use crate::start::{self, Start, Wishes};
 use crate::{area, current, fork, per_cpu, report, slot_space, space, thread, timers, topology};
 use slablab_platform::{
     Context, CpuId, Descriptor, Event, Frame, Frames, Gfp, Hooks, Memory, NodeId, Pfn, Platform, Rank,
-    Reclaim, Time, Topology, Work, WorkKind,
+    Reclaim, Reclaimed, Time, Topology, Work, WorkKind,
 };
 use std::fmt;
 use std::marker::PhantomData;
@@ -360,8 +360,8 @@ impl<A: Trusted> Hooks for Native<A> {
     fn secret() -> u64 {
         memory::secret()
     }
-    fn reclaim(_ask: Reclaim) -> bool {
-        false
+    fn reclaim(_ask: Reclaim) -> Reclaimed {
+        Reclaimed::NOTHING
     }
     fn permit(_order: u8, _gfp: Gfp) -> bool {
         true

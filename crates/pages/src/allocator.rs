@@ -173,10 +173,10 @@ impl<P: Platform> Pages<P> {
         let grouping = self.machine.grouping;
         let migrate_type = if grouping { MigrateType::of(gfp) } else { MigrateType::Movable };
         let class = self.machine.class_of(gfp);
-        let request = Request { gfp, attempt, order, node, class, migrate_type };
+        let request = Request { gfp, attempt, order, node, class, migrate_type, reclaimer: false };
         let flags = AllocFlags::fast(&self.machine.policy);
         let block = self.try_zonelist(&request, flags).map(|pfn| (pfn, false));
-        block.or_else(|| Some((self.alloc_slow(&request)?, gfp.takes_reserves())))
+        block.or_else(|| Some((self.alloc_slow(&request)?, P::takes_reserves(gfp))))
     }
 
     /// One attempt: the zones of the zonelist, nearest node and highest zone first.

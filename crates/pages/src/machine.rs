@@ -105,7 +105,8 @@ impl Machine {
         } else {
             "Normal"
         };
-        // A machine without a DMA zone serves DMA from its lowest one: arm64's DMA is our DMA32.
+        // A machine without a DMA zone serves DMA from its lowest one: arm64's DMA is our DMA32. One whose
+        // only zone is DMA32 serves everything from it.
         ends.iter().position(|(zone, _)| *zone == name).unwrap_or(0) as u8
     }
 
@@ -284,6 +285,25 @@ mod tests {
             ppc(129711, 8, [352, 481, 610], [3, 60]),
         ];
         check(&rows, |policy| policy);
+    }
+
+    /// /proc/zoneinfo of guests with one zone, DMA32, whose memory shrank after `min_free_kbytes` was
+    /// computed: 1499 KiB (6.1) and 1475 KiB (6.12), read from /proc/sys/vm. The guest of 6.12 had tuned its
+    /// `high` from here to 514.
+    #[test]
+    fn numbers_of_guests() {
+        let row = |release, frames, marks, pcp| Row {
+            release,
+            page_shift: 12,
+            machine: (frames as u64, 1),
+            zone: (frames, 1),
+            marks,
+            pcp,
+        };
+        let kib = |kib, zones| move |policy| PagesPolicy { min_free: MinFree::Kib(kib), zones, ..policy };
+        let one = Some(ZoneRule::OneDma32);
+        check(&[row((6, 1, 176), 35676, [374, 467, 560], [7, 467])], kib(1499, one));
+        check(&[row((6, 12, 96), 34408, [368, 460, 552], [7, 460])], kib(1475, one));
     }
 
     /// sqrt(16 * KiB) and its clamps: 3386 KiB (846 frames) for 700 MB (docs/theory/pagealloc.md 2).

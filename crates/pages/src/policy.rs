@@ -65,9 +65,33 @@ pub struct PagesPolicy {
     /// Divisor of `lowmem_reserve`: a zone keeps `frames of the zones above / ratio` from requests that could
     /// use those. 0: nothing kept. 256 in every dump of the ground truth.
     pub lowmem_reserve_ratio: u32,
-    /// Most rounds of reclaim before a request is given up. Linux has no bound for orders up to 3; a model
-    /// needs one.
-    pub retries: u32,
+    /// How often a request is repeated that the world says it makes progress for.
+    pub retries: Retries,
+}
+
+/// How often a request is repeated while the world answers that reclaim made progress. An answer of no
+/// progress ends the rounds under both: the world knows that nothing will change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Retries {
+    /// At most this many rounds of reclaim. For worlds where waiting costs no time, so that nothing changes
+    /// between two rounds.
+    Bounded(u32),
+    /// As Linux does: no bound for orders up to 3 and for `__GFP_NOFAIL`. For worlds where waiting costs
+    /// time. Whether a task waits for ever is the world's to find: it sees every round
+    /// ([`Reclaim::attempt`]), and knows when a page was last freed.
+    ///
+    /// [`Reclaim::attempt`]: slablab_platform::Reclaim::attempt
+    AsKernel,
+}
+
+impl Retries {
+    /// Whether another round is allowed after `rounds`.
+    pub(crate) const fn allows(self, rounds: u32) -> bool {
+        match self {
+            Retries::Bounded(most) => rounds < most,
+            Retries::AsKernel => true,
+        }
+    }
 }
 
 /// How a watermark is tested for orders above 0 (docs/theory/pagealloc.md 2).
@@ -185,6 +209,8 @@ pub enum Compaction {
 pub enum ZoneRule {
     /// One zone, `Normal`: ppc64, and any machine with large pages.
     One,
+    /// One zone, `DMA32`: a small x86-64 guest without a `DMA` zone, whose memory ends below 4 GiB.
+    OneDma32,
     /// `DMA32` below 4 GiB and `Normal`. arm64 calls the lower one `DMA`.
     Below4G,
     /// `DMA` below 16 MiB, `DMA32` below 4 GiB, `Normal`: x86-64.
@@ -196,6 +222,7 @@ impl ZoneRule {
     pub const fn ends(self) -> &'static [(&'static str, u64)] {
         match self {
             ZoneRule::One => &[("Normal", u64::MAX)],
+            ZoneRule::OneDma32 => &[("DMA32", u64::MAX)],
             ZoneRule::Below4G => &[("DMA32", 4 << 30), ("Normal", u64::MAX)],
             ZoneRule::X86 => &[("DMA", 16 << 20), ("DMA32", 4 << 30), ("Normal", u64::MAX)],
         }
@@ -230,7 +257,7 @@ impl PagesPolicy {
             max_order: None,
             pageblock_order: None,
             lowmem_reserve_ratio: 256,
-            retries: 16,
+            retries: Retries::Bounded(16),
         }
     }
 }

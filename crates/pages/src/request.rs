@@ -24,4 +24,6 @@ pub(crate) struct Request {
     /// Highest zone allowed.
     pub(crate) class: u8,
     pub(crate) migrate_type: MigrateType,
+    /// The caller frees memory for others (`PF_MEMALLOC`). Known on the slow path only.
+    pub(crate) reclaimer: bool,
 }

@@ -13,23 +13,27 @@
 //! ```
 //!
 //! Two things differ from Linux. Linux repeats requests up to order 3 for ever; here [`PagesPolicy::retries`]
-//! rounds are the most, because a modelled world may have no task that frees memory. And an answer of `false`
+//! may bound the rounds, for a modelled world without a task that frees memory. And an answer of no progress
 //! from the world ends the rounds at once: the world knows that nothing will change.
+//!
+//! A world may hand a block over with its answer ([`Reclaimed::page`]): it is the request's, whatever the
+//! free lists and the watermarks say.
 
 use crate::allocator::Pages;
 use crate::migrate::MigrateType;
 use crate::policy::{Compaction, Kswapd, PagesPolicy};
 use crate::request::{Attempt, Request};
+use crate::resident::Resident;
 use crate::watermark::{AllocFlags, Mark};
-use slablab_platform::{Event, Gfp, NodeId, Pfn, Platform, Reclaim, ReclaimStep};
-
-/// Pages a round of direct reclaim frees when it makes progress (`SWAP_CLUSTER_MAX`).
-const RECLAIM_BATCH: u32 = 32;
+use slablab_platform::{
+    Event, Field, FrameKind, FrameState, Gfp, NodeId, Pfn, Platform, Reclaim, ReclaimStep, Reclaimed, Word,
+};
 
 impl<P: Platform> Pages<P> {
     /// Everything after the first attempt failed.
     #[cold]
     pub(crate) fn alloc_slow(&self, request: &Request) -> Option<Pfn> {
+        let request = &Request { reclaimer: P::is_reclaimer(), ..*request };
         let (policy, gfp) = (&self.machine.policy, request.gfp);
         P::count(Event::WatermarkLow, 1);
         if request.attempt == Attempt::Once {
@@ -39,13 +43,13 @@ impl<P: Platform> Pages<P> {
             return None;
         }
         self.wake_kswapd(request);
-        let flags = AllocFlags::slow(policy, gfp);
+        let flags = AllocFlags::slow(policy, request);
         if let Some(pfn) = self.try_zonelist(request, flags) {
             return Some(pfn);
         }
-        // A request that may not wait has no step left; one without any watermark would reclaim for itself
-        // for ever.
-        if !gfp.has(Gfp::DIRECT_RECLAIM) || flags.mark == Mark::None {
+        // A request that may not wait has no step left; a reclaimer, and one without any watermark, would
+        // reclaim for itself for ever.
+        if !gfp.has(Gfp::DIRECT_RECLAIM) || request.reclaimer || flags.mark == Mark::None {
             return None;
         }
         match policy.compaction {
@@ -56,19 +60,24 @@ impl<P: Platform> Pages<P> {
 
     /// 2.6.32: steps 5 to 7.
     fn reclaim_rounds(&self, request: &Request, flags: AllocFlags) -> Option<Pfn> {
-        for attempt in 0..self.machine.policy.retries {
-            let progress = self.ask(request, ReclaimStep::Direct, attempt);
-            if progress {
+        let mut rounds = Rounds::default();
+        while self.machine.policy.retries.allows(rounds.done) {
+            let answer = self.ask(request, ReclaimStep::Direct, rounds.done);
+            if answer.page.is_some() {
+                return answer.page;
+            }
+            if answer.progress {
                 if request.order > 0 {
                     self.drain_all();
                 }
                 if let Some(pfn) = self.try_zonelist(request, flags) {
                     return Some(pfn);
                 }
-            } else if let Some(pfn) = self.kill(request, flags, attempt)? {
+            } else if let Some(pfn) = self.kill(request, flags, rounds.done)? {
                 return Some(pfn);
             }
-            if !request.repeats(attempt) {
+            rounds.add(answer);
+            if !request.repeats(rounds) {
                 return None;
             }
         }
@@ -77,37 +86,40 @@ impl<P: Platform> Pages<P> {
 
     /// 2.6.35 and later.
     fn compact_rounds(&self, request: &Request, flags: AllocFlags) -> Option<Pfn> {
-        let attempt_freelists = || self.try_zonelist(request, flags);
         let unmovable = request.migrate_type != MigrateType::Movable;
         if request.order > 0 && (request.costly() || unmovable) {
-            if self.ask(request, ReclaimStep::Compact, 0)
-                && let Some(pfn) = attempt_freelists()
-            {
-                return Some(pfn);
-            }
-            if request.costly() && request.gfp.has(Gfp::NORETRY) {
-                return None;
+            let (_, pfn) = self.compact(request, flags, 0);
+            if pfn.is_some() || request.costly() && request.gfp.has(Gfp::NORETRY) {
+                return pfn;
             }
         }
-        for attempt in 0..self.machine.policy.retries {
-            let mut progress = self.ask(request, ReclaimStep::Direct, attempt);
+        let mut rounds = Rounds::default();
+        while self.machine.policy.retries.allows(rounds.done) {
+            let answer = self.ask(request, ReclaimStep::Direct, rounds.done);
+            if answer.page.is_some() {
+                return answer.page;
+            }
+            let mut progress = answer.progress;
             if progress {
-                let pfn = attempt_freelists().or_else(|| {
+                let pfn = self.try_zonelist(request, flags).or_else(|| {
                     self.unreserve(request);
                     self.drain_all();
-                    attempt_freelists()
+                    self.try_zonelist(request, flags)
                 });
                 if pfn.is_some() {
                     return pfn;
                 }
             }
-            if request.order > 0 && self.ask(request, ReclaimStep::Compact, attempt + 1) {
-                progress = true;
-                if let Some(pfn) = attempt_freelists() {
-                    return Some(pfn);
+            if request.order > 0 {
+                let (compacted, pfn) = self.compact(request, flags, rounds.done.saturating_add(1));
+                if pfn.is_some() {
+                    return pfn;
                 }
+                progress |= compacted;
             }
-            if !request.repeats(attempt) {
+            let attempt = rounds.done;
+            rounds.add(answer);
+            if !request.repeats(rounds) {
                 return None;
             }
             if !progress && let Some(pfn) = self.kill(request, flags, attempt)? {
@@ -115,6 +127,13 @@ impl<P: Platform> Pages<P> {
             }
         }
         None
+    }
+
+    /// Asks for compaction: whether it made progress, and the block that the request has then.
+    fn compact(&self, request: &Request, flags: AllocFlags, attempt: u32) -> (bool, Option<Pfn>) {
+        let answer = self.ask(request, ReclaimStep::Compact, attempt);
+        let search = || answer.progress.then(|| self.try_zonelist(request, flags)).flatten();
+        (answer.progress, answer.page.or_else(search))
     }
 
     /// Wakes the daemon of every node with a zone that this order would push below low.
@@ -138,11 +157,34 @@ impl<P: Platform> Pages<P> {
         }
     }
 
-    fn ask(&self, request: &Request, step: ReclaimStep, attempt: u32) -> bool {
+    /// Asks the world for a step that may free pages.
+    fn ask(&self, request: &Request, step: ReclaimStep, attempt: u32) -> Reclaimed {
         if step == ReclaimStep::Direct {
             P::count(Event::DirectReclaim, 1);
         }
-        P::reclaim(request.reclaim(request.node, step, attempt))
+        let answer = P::reclaim(request.reclaim(request.node, step, attempt));
+        if let Some(pfn) = answer.page {
+            self.take_over(request, pfn);
+        }
+        answer
+    }
+
+    /// Makes a block that the world handed over look like one that comes from the free lists.
+    fn take_over(&self, request: &Request, pfn: Pfn) {
+        P::with_frame(pfn, |frame| {
+            let state = FrameState::unpack(frame.state.load());
+            let allocated = state.kind == FrameKind::Allocated && state.order == request.order;
+            let usable = state.zone <= request.class
+                && (state.node == request.node || !request.gfp.has(Gfp::THISNODE));
+            if !allocated || !usable {
+                P::broken(
+                    None,
+                    format_args!("reclaim handed frame {} over for {request:?}: {state:?}", pfn.0),
+                );
+            }
+            // All of it was used.
+            frame.extra.set(Resident::all(state.order).pack());
+        });
     }
 
     /// Nothing was reclaimed: a last attempt above the high watermark, so that only pages that other CPUs
@@ -158,8 +200,9 @@ impl<P: Platform> Pages<P> {
         if let Some(pfn) = self.try_zonelist(request, last_look) {
             return Some(Some(pfn));
         }
+        let answer = self.ask(request, ReclaimStep::Oom, attempt);
         // The killed task left memory behind: try before reclaiming again.
-        self.ask(request, ReclaimStep::Oom, attempt).then(|| self.try_zonelist(request, flags))
+        answer.progress.then(|| answer.page.or_else(|| self.try_zonelist(request, flags)))
     }
 
     /// Gives one reserved pageblock of the nearest zones back to the request's type.
@@ -179,8 +222,8 @@ impl Request {
         self.order > PagesPolicy::COSTLY_ORDER
     }
 
-    /// Whether another round is due after one that gave nothing.
-    fn repeats(&self, attempt: u32) -> bool {
+    /// Whether another round is due after rounds that gave nothing.
+    fn repeats(&self, rounds: Rounds) -> bool {
         if self.gfp.has(Gfp::NOFAIL) {
             return true;
         }
@@ -188,11 +231,32 @@ impl Request {
             return false;
         }
         // Until 2^order pages were reclaimed, for requests that ask for it.
-        let reclaimed = (attempt + 1) * RECLAIM_BATCH;
-        !self.costly() || self.gfp.has(Gfp::RETRY_MAYFAIL) && reclaimed < 1 << self.order
+        let costly =
+            self.gfp.has(Gfp::RETRY_MAYFAIL) && rounds.freed < 1 << self.order && rounds.done < COSTLY_ROUNDS;
+        !self.costly() || costly
     }
 
     fn reclaim(&self, node: NodeId, step: ReclaimStep, attempt: u32) -> Reclaim {
-        Reclaim { node, order: self.order, gfp: self.gfp, attempt, step }
+        let Request { class, order, gfp, reclaimer, .. } = *self;
+        Reclaim { node, class, order, gfp, reclaimer, attempt, step }
+    }
+}
+
+/// Most rounds for a costly order (`MAX_RECLAIM_RETRIES` of 4.7; from memory). Before, pages that were freed
+/// bound them.
+const COSTLY_ROUNDS: u32 = 16;
+
+/// The rounds of direct reclaim of one request.
+#[derive(Clone, Copy, Debug, Default)]
+struct Rounds {
+    done: u32,
+    /// Pages that they freed.
+    freed: u32,
+}
+
+impl Rounds {
+    fn add(&mut self, answer: Reclaimed) {
+        self.done = self.done.saturating_add(1);
+        self.freed = self.freed.saturating_add(answer.freed);
     }
 }

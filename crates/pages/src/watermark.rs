@@ -4,6 +4,7 @@
 
 use crate::machine::Marks;
 use crate::policy::{Harder, OrderCheck, PagesPolicy};
+use crate::request::Request;
 use crate::zone::Zone;
 use slablab_platform::{Gfp, Platform};
 
@@ -16,7 +17,7 @@ pub(crate) enum Mark {
     Min,
     /// The last attempt before a task is killed: only pages that other CPUs freed meanwhile.
     High,
-    /// No test: `__GFP_MEMALLOC`.
+    /// No test: `__GFP_MEMALLOC`, and reclaimers.
     None,
 }
 
@@ -40,13 +41,15 @@ impl AllocFlags {
     }
 
     /// The flags of the slow path.
-    pub(crate) const fn slow(policy: &PagesPolicy, gfp: Gfp) -> AllocFlags {
+    pub(crate) const fn slow(policy: &PagesPolicy, request: &Request) -> AllocFlags {
+        let gfp = request.gfp;
         let may_wait = gfp.has(Gfp::DIRECT_RECLAIM);
         let harder = match policy.harder {
             Harder::CannotWait => !may_wait,
             Harder::Atomic => !may_wait && gfp.has(Gfp::HIGH) && !gfp.has(Gfp::NOMEMALLOC),
         };
-        let mark = if gfp.takes_reserves() { Mark::None } else { Mark::Min };
+        let frees = gfp.has(Gfp::MEMALLOC) || request.reclaimer;
+        let mark = if frees && !gfp.has(Gfp::NOMEMALLOC) { Mark::None } else { Mark::Min };
         AllocFlags { mark, high: gfp.has(Gfp::HIGH), harder, no_fragment: false }
     }
 }

@@ -35,7 +35,7 @@ macro_rules! delegate {
     };
     (impl[$($generics:tt)*] Hooks for $world:ty => $p:ty) => {
         $crate::delegate! { impl[$($generics)*] Hooks for $world => $p:
-            reclaim permit count random secret broken; }
+            reclaim is_reclaimer permit count random secret broken; }
     };
     (impl[$($generics:tt)*] Testable for $world:ty => $p:ty) => {
         $crate::delegate! { impl[$($generics)*] Testable for $world => $p:
@@ -173,7 +173,10 @@ macro_rules! delegated {
         $crate::delegated! { @ $to, after_grace_period(work: $crate::Work) }
     };
     // Hooks.
-    (reclaim $p:ty, $to:ty) => { $crate::delegated! { @ $to, reclaim(ask: $crate::Reclaim) -> bool } };
+    (reclaim $p:ty, $to:ty) => {
+        $crate::delegated! { @ $to, reclaim(ask: $crate::Reclaim) -> $crate::Reclaimed }
+    };
+    (is_reclaimer $p:ty, $to:ty) => { $crate::delegated! { @ $to, is_reclaimer() -> bool } };
     (permit $p:ty, $to:ty) => { $crate::delegated! { @ $to, permit(order: u8, gfp: $crate::Gfp) -> bool } };
     (count $p:ty, $to:ty) => { $crate::delegated! { @ $to, count(event: $crate::Event, n: u64) } };
     (random $p:ty, $to:ty) => { $crate::delegated! { @ $to, random() -> u32 } };

@@ -1,18 +1,30 @@
 //! Hooks: the decisions an allocator leaves to its world. Reclaim, fault injection, random numbers, counting,
 //! and the end of a program whose memory is damaged.
 
-use crate::{Event, Gfp, NodeId, Topology};
+use crate::{Event, Gfp, Reclaim, Reclaimed, Topology};
 use core::fmt;
 
 /// The decisions of a world.
 pub trait Hooks: Topology {
     /// The reclaim policy: the page allocator found no block of the wanted order above the watermark. Returns
-    /// whether trying again makes sense.
+    /// what was freed, and whether another attempt makes sense.
     ///
     /// The call may be suspended here, like a task that sleeps in direct reclaim: other calls, on this CPU
     /// and others, may run before it returns. The caller holds no lock. It may hold a slot, which refuses
     /// other calls meanwhile.
-    fn reclaim(ask: Reclaim) -> bool;
+    fn reclaim(ask: Reclaim) -> Reclaimed;
+    /// Whether the running task frees memory for others (`PF_MEMALLOC`): kswapd, or a task that is in
+    /// [`Hooks::reclaim`] and needs memory for that. Such a task's requests use no watermark, unless their
+    /// flags say [`Gfp::NOMEMALLOC`], and never reclaim. Asked on slow paths only. `false` where no task is
+    /// one.
+    fn is_reclaimer() -> bool {
+        false
+    }
+    /// Whether a request with these flags may take the last page: it frees memory, and did not say that it
+    /// does without.
+    fn takes_reserves(gfp: Gfp) -> bool {
+        gfp.takes_reserves() || Self::is_reclaimer() && !gfp.has(Gfp::NOMEMALLOC)
+    }
     /// Whether a page allocation of this order may succeed at all: the world's fault injection. Usually
     /// `true`.
     fn permit(order: u8, gfp: Gfp) -> bool;
@@ -35,32 +47,4 @@ pub trait Hooks: Topology {
             None => panic!("{what}"),
         }
     }
-}
-
-/// A request of the page allocator to the reclaim policy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Reclaim {
-    /// The node whose zonelist was tried.
-    pub node: NodeId,
-    /// The order of the wanted block.
-    pub order: u8,
-    /// The caller's flags.
-    pub gfp: Gfp,
-    /// How many requests the same allocation made before.
-    pub attempt: u32,
-    /// The step that is wanted.
-    pub step: ReclaimStep,
-}
-
-/// The steps of the slow path that a reclaim policy can take (docs/theory/pagealloc.md 5).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReclaimStep {
-    /// Wake the daemon for this order; no page is freed before the call returns.
-    WakeKswapd,
-    /// Free pages before the call returns, shrinkers included.
-    Direct,
-    /// Move pages to make a block.
-    Compact,
-    /// Kill a task.
-    Oom,
 }

@@ -12,6 +12,7 @@
 //! | [`memory`] | links, storage and bytes of objects: the `unsafe trait` |
 //! | [`time`] | the clock and deferred work |
 //! | [`hooks`] | reclaim, fault injection, random numbers, counting, the end |
+//! | [`reclaim`] | what the page allocator asks for when memory is short, and the answers |
 //! | [`sync`] | words, locks, values per node and per CPU |
 //! | [`slots`] | one slot per CPU: tagged list, bounded array, the engine's state |
 //! | [`rank`] | the lock order, as types |
@@ -38,6 +39,7 @@ pub mod hooks;
 #[expect(unsafe_code, reason = "declares the unsafe trait")]
 pub mod memory;
 pub mod rank;
+pub mod reclaim;
 pub mod slots;
 pub mod sync;
 pub mod time;
@@ -47,9 +49,10 @@ pub use contract::{Platform, SlotOf};
 pub use event::Event;
 pub use frames::{Descriptor, Frame, FrameKind, FrameState, Frames};
 pub use gfp::Gfp;
-pub use hooks::{Hooks, Reclaim, ReclaimStep};
+pub use hooks::Hooks;
 pub use memory::Memory;
 pub use rank::Rank;
+pub use reclaim::{Reclaim, ReclaimStep, Reclaimed};
 pub use slots::{HotArray, HotList, Local, PerCpu, Shortcut, Want};
 pub use sync::{CpuShared, Field, Lock, PerNode, Word};
 pub use time::{Context, Time, Work, WorkKind};

@@ -5,8 +5,8 @@ use crate::memory::{self, FIRST, FRAME_COUNT, Object, OneCpu, Owned, PAGE, Share
 use crate::slots::{Made, Quiet, Slots};
 use core::cell::Cell;
 use slablab_platform::{
-    Context, CpuId, Event, Frame, Frames, Gfp, Hooks, NodeId, Pfn, Platform, Rank, Reclaim, Time, Topology,
-    Work,
+    Context, CpuId, Event, Frame, Frames, Gfp, Hooks, NodeId, Pfn, Platform, Rank, Reclaim, Reclaimed, Time,
+    Topology, Work,
 };
 
 /// The world: one CPU, one node, memory from boot on. Public, because a kernel names it where it declares its
@@ -154,11 +154,11 @@ impl Hooks for Kernel {
         // A kernel draws it at boot. A constant encodes nothing.
         0x5EC2_E700_5EC2_E700
     }
-    fn reclaim(_ask: Reclaim) -> bool {
+    fn reclaim(_ask: Reclaim) -> Reclaimed {
         asked();
         // A kernel with caches of its own (pages, names) frees of them here, and answers `true` if it freed
         // any.
-        false
+        Reclaimed::NOTHING
     }
     fn permit(_order: u8, _gfp: Gfp) -> bool {
         asked();

@@ -1,10 +1,10 @@
 //! The slow path: the order of reclaim requests, by era and flags.
 
 use crate::world::{Spec, World, assert_balanced};
-use slablab_pages::policy::{Kswapd, MinFree, PcpRule, Reserve, ZoneRule};
+use slablab_pages::policy::{Kswapd, MinFree, PcpRule, Reserve, Retries, ZoneRule};
 use slablab_pages::{Pages, PagesPolicy};
 use slablab_platform::ReclaimStep::{self, Compact, Direct, Oom, WakeKswapd};
-use slablab_platform::{Event, FrameKind, Gfp, NodeId, Pfn};
+use slablab_platform::{Event, FrameKind, FrameState, Frames, Gfp, NodeId, Pfn, Reclaimed, Word};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -18,7 +18,7 @@ fn policy(release: (u32, u32, u32)) -> PagesPolicy {
         min_free: MinFree::Kib(4096),
         zones: Some(ZoneRule::One),
         reserve: Reserve::None,
-        retries: 3,
+        retries: Retries::Bounded(3),
         ..PagesPolicy::for_release(release.0, release.1, release.2)
     }
 }
@@ -199,4 +199,122 @@ fn per_cpu_lists_are_drained() {
         assert!(alloc(&pages, Gfp::MEMALLOC, 3).is_some());
         assert_balanced(&pages);
     });
+}
+
+/// A reclaimer takes the reserves, and where there are none it fails: it asks for no step that waits.
+#[test]
+fn a_reclaimer_never_reclaims() {
+    for release in [OLD, NEW] {
+        World::enter(Spec::uniform(1, 1 << 14), || {
+            let pages = Pages::<World>::new(policy(release));
+            while alloc(&pages, Gfp::KERNEL, 0).is_some() {}
+            World::steps();
+            World::set_reclaimer(true);
+            let reserved = alloc(&pages, Gfp::KERNEL, 0).expect("the reserves");
+            let state = World::with_frame(reserved, |frame| FrameState::unpack(frame.state.load()));
+            assert!(state.reserve, "{state:?}");
+            while alloc(&pages, Gfp::KERNEL, 0).is_some() {}
+            assert_eq!(pages.free_frames(NODE), 0);
+            World::steps();
+            for gfp in [Gfp::KERNEL, Gfp::KERNEL | Gfp::NOMEMALLOC, Gfp::KERNEL | Gfp::NOFAIL] {
+                assert!(alloc(&pages, gfp, 0).is_none(), "{gfp:?}");
+                assert_eq!(World::steps(), [WakeKswapd], "{gfp:?}");
+            }
+            assert_balanced(&pages);
+        });
+    }
+}
+
+/// The request says which zones help it.
+#[test]
+fn a_request_names_its_zone_class() {
+    let zones = Some(ZoneRule::X86);
+    World::enter(Spec::uniform(1, 1 << 14), || {
+        let pages = Pages::<World>::new(PagesPolicy { zones, ..policy(NEW) });
+        while alloc(&pages, Gfp::MEMALLOC, 5).is_some() {}
+        World::asked();
+        for (gfp, class) in [(Gfp::DMA, 0), (Gfp::DMA32, 1), (Gfp::NONE, 2)] {
+            assert!(alloc(&pages, gfp | Gfp::KERNEL, 0).is_none());
+            let asked = World::asked();
+            assert!(asked.len() >= 3 && asked.iter().all(|ask| ask.class == class), "{gfp:?}: {asked:?}");
+        }
+    });
+}
+
+/// A block that the world hands over is the request's although every free list is empty.
+#[test]
+fn a_block_can_be_handed_over() {
+    for (release, order, step) in [(OLD, 0, Direct), (NEW, 3, Direct), (NEW, 3, Compact), (OLD, 2, Oom)] {
+        World::enter(Spec::uniform(1, 1 << 14), || {
+            let pages = Pages::<World>::new(policy(release));
+            let theirs = alloc(&pages, Gfp::MEMALLOC, order).expect("an empty machine");
+            while alloc(&pages, Gfp::MEMALLOC, 0).is_some() {}
+            World::on_reclaim(
+                move |ask| {
+                    if ask.step == step { Reclaimed::page(theirs) } else { Reclaimed::NOTHING }
+                },
+            );
+            let slab = pages.alloc(Gfp::KERNEL, order, NODE, FrameKind::Slab);
+            assert_eq!(slab, Some(theirs), "{release:?} {step:?}");
+            let mut state = World::with_frame(theirs, |frame| FrameState::unpack(frame.state.load()));
+            assert_eq!((state.kind, state.order, state.reserve), (FrameKind::Slab, order, false));
+            assert_balanced(&pages);
+            state.kind = FrameKind::Allocated;
+            World::with_frame(theirs, |frame| frame.state.store(state.pack()));
+            // The world wrote to it, so it does not read as zeros.
+            let exact = pages.alloc_exact(Gfp::KERNEL, 1 << order, 0, NODE);
+            assert_eq!(exact, Some((theirs, false)), "{release:?} {step:?}");
+            pages.free_exact(theirs);
+            assert_eq!(pages.free_frames(NODE), 1 << order);
+            assert_balanced(&pages);
+        });
+    }
+}
+
+/// A block of another order is no answer.
+#[test]
+#[should_panic(expected = "broken: reclaim handed frame")]
+fn a_block_that_does_not_fit_is_refused() {
+    World::enter(Spec::uniform(1, 1 << 14), || {
+        let pages = Pages::<World>::new(policy(OLD));
+        let theirs = alloc(&pages, Gfp::MEMALLOC, 1).expect("an empty machine");
+        while alloc(&pages, Gfp::MEMALLOC, 0).is_some() {}
+        World::on_reclaim(move |_| Reclaimed::page(theirs));
+        alloc(&pages, Gfp::KERNEL, 0);
+    });
+}
+
+/// Where waiting costs time the rounds have no bound: a page that comes back late is still found. Requests
+/// that are repeated until enough pages were freed count these pages.
+#[test]
+fn rounds_are_as_the_kernels() {
+    let rounds = |release, gfp, order, freed, last: usize| {
+        World::enter(Spec::uniform(1, 1 << 14), || {
+            let retries = Retries::AsKernel;
+            let pages = Rc::new(Pages::<World>::new(PagesPolicy { retries, ..policy(release) }));
+            let mut taken = vec![];
+            while let Some(pfn) = alloc(&pages, Gfp::MEMALLOC, 5) {
+                taken.push(pfn);
+            }
+            let (world_pages, mut left) = (pages.clone(), last);
+            World::on_reclaim(move |ask| {
+                left -= (ask.step == Direct) as usize;
+                if left == 0 {
+                    taken.drain(..).for_each(|pfn| world_pages.free(pfn));
+                }
+                if ask.step == Direct { Reclaimed::freed(freed) } else { Reclaimed::NOTHING }
+            });
+            let served = alloc(&pages, gfp, order).is_some();
+            (served, World::steps().iter().filter(|step| **step == Direct).count())
+        })
+    };
+    let mayfail = Gfp::KERNEL | Gfp::RETRY_MAYFAIL;
+    for release in [OLD, NEW] {
+        assert_eq!(rounds(release, Gfp::KERNEL, 0, 1, 1000), (true, 1000));
+        assert_eq!(rounds(release, Gfp::KERNEL | Gfp::NOFAIL, 5, 1, 100), (true, 100));
+        assert_eq!(rounds(release, Gfp::KERNEL | Gfp::NORETRY, 0, 1, 2), (false, 1));
+        assert_eq!(rounds(release, mayfail, 6, 32, 100), (false, 2));
+        assert_eq!(rounds(release, mayfail, 6, 16, 100), (false, 4));
+        assert_eq!(rounds(release, mayfail, 6, 1, 100), (false, 16));
+    }
 }

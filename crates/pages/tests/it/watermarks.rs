@@ -26,7 +26,14 @@ fn alloc(pages: &Pages<World>, gfp: Gfp, order: u8) -> Option<Pfn> {
 /// How many frames stay free when requests with `gfp` take single frames until one fails.
 #[track_caller]
 fn check(release: (u32, u32, u32), gfp: Gfp, left: u64) {
+    check_as(false, release, gfp, left);
+}
+
+/// The same for a task that is a reclaimer, or is none.
+#[track_caller]
+fn check_as(reclaimer: bool, release: (u32, u32, u32), gfp: Gfp, left: u64) {
     World::enter(Spec::uniform(1, 1 << 15), || {
+        World::set_reclaimer(reclaimer);
         let pages = Pages::<World>::new(policy(release));
         while alloc(&pages, gfp, 0).is_some() {}
         assert_eq!(pages.free_frames(NODE), left, "{release:?} {gfp:?}");
@@ -53,6 +60,16 @@ fn flags_decide_how_far_down() {
     // GFP_THISNODE gave up before trying at min.
     check((2, 6, 32), Gfp::KERNEL | Gfp::THISNODE | Gfp::NORETRY | Gfp::NOWARN, MIN + MIN / 4);
     check((6, 1, 0), Gfp::KERNEL | Gfp::THISNODE | Gfp::NORETRY | Gfp::NOWARN, MIN);
+}
+
+/// A reclaimer's requests need no flag to take every frame, unless they say that they do without.
+#[test]
+fn reclaimers_use_no_watermark() {
+    for release in [(2, 6, 32), (6, 1, 0)] {
+        check_as(true, release, Gfp::KERNEL, 0);
+        check_as(true, release, Gfp::NOWAIT, 0);
+        check_as(true, release, Gfp::KERNEL | Gfp::NOMEMALLOC, MIN);
+    }
 }
 
 /// docs/theory/pagealloc.md 7: order 3 with free memory in order 0 only fails both marks under both rules;

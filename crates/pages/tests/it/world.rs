@@ -8,7 +8,7 @@ use slablab_model::{Addr, Model};
 use slablab_pages::Pages;
 use slablab_platform::{
     CpuId, Event, Frame, Frames, Gfp, Hooks, HotArray, HotList, Local, Lock, NodeId, PerCpu, PerNode, Pfn,
-    Platform, Rank, Reclaim, ReclaimStep, Topology, Want, delegate,
+    Platform, Rank, Reclaim, ReclaimStep, Reclaimed, Topology, Want, delegate,
 };
 use std::cell::{Cell, OnceCell, RefCell, RefMut};
 use std::collections::HashMap;
@@ -50,7 +50,7 @@ impl Spec {
 /// Makes addresses of frame 0 addresses, which are never 0.
 const BASE: NonZeroU64 = NonZeroU64::new(1 << 63).unwrap();
 
-type Freed = Box<dyn FnMut(Reclaim) -> bool>;
+type Freed = Box<dyn FnMut(Reclaim) -> Reclaimed>;
 
 struct State {
     spec: Spec,
@@ -61,6 +61,7 @@ struct State {
     asked: RefCell<Vec<Reclaim>>,
     reclaim: RefCell<Option<Freed>>,
     permit: Cell<bool>,
+    reclaimer: Cell<bool>,
     locals: Cell<u32>,
     zone_locks_held: Cell<u32>,
 }
@@ -93,6 +94,7 @@ impl World {
             asked: RefCell::default(),
             reclaim: RefCell::new(None),
             permit: Cell::new(true),
+            reclaimer: Cell::new(false),
             locals: Cell::new(0),
             zone_locks_held: Cell::new(0),
         };
@@ -115,13 +117,23 @@ impl World {
         state().frames.borrow().len()
     }
 
-    pub(crate) fn on_reclaim(f: impl FnMut(Reclaim) -> bool + 'static) {
-        *state().reclaim.borrow_mut() = Some(Box::new(f));
+    pub(crate) fn on_reclaim<R: Into<Reclaimed>>(mut f: impl FnMut(Reclaim) -> R + 'static) {
+        *state().reclaim.borrow_mut() = Some(Box::new(move |ask| f(ask).into()));
     }
 
-    /// The reclaim steps asked for since the last call.
+    /// The reclaim requests since the last call.
+    pub(crate) fn asked() -> Vec<Reclaim> {
+        state().asked.take()
+    }
+
+    /// Their steps.
     pub(crate) fn steps() -> Vec<ReclaimStep> {
-        state().asked.borrow_mut().drain(..).map(|ask| ask.step).collect()
+        Self::asked().iter().map(|ask| ask.step).collect()
+    }
+
+    /// Whether the running task is a reclaimer from now on.
+    pub(crate) fn set_reclaimer(reclaimer: bool) {
+        state().reclaimer.set(reclaimer);
     }
 
     pub(crate) fn set_permit(permit: bool) {
@@ -347,14 +359,17 @@ impl Frames for World {
 delegate! { impl[] Memory for World => Model }
 delegate! { impl[] Time for World => Model }
 delegate! { impl[] Hooks for World => Model: random secret;
-    fn reclaim(ask: Reclaim) -> bool {
+    fn reclaim(ask: Reclaim) -> Reclaimed {
         let state = state();
         assert_eq!(state.zone_locks_held.get(), 0, "reclaim asked for under zone->lock");
         state.asked.borrow_mut().push(ask);
-        let Some(mut answer) = state.reclaim.borrow_mut().take() else { return false };
+        let Some(mut answer) = state.reclaim.borrow_mut().take() else { return Reclaimed::NOTHING };
         let progress = answer(ask);
         state.reclaim.borrow_mut().get_or_insert(answer);
         progress
+    }
+    fn is_reclaimer() -> bool {
+        state().reclaimer.get()
     }
     fn permit(_order: u8, _gfp: Gfp) -> bool {
         state().permit.get()

@@ -56,7 +56,7 @@ impl<P: Platform> Slub<P> {
         busy: Busy,
         put: &mut impl FnMut(P::Ptr),
     ) -> u32 {
-        let reserves = self.policy.cpu_slab || gfp.takes_reserves();
+        let reserves = self.policy.cpu_slab || P::takes_reserves(gfp);
         let node = self.node_meant(node);
         let home = node.unwrap_or_else(|| self.home(P::cpu()));
         let mut got = self.take_from_node(home, 0, want, (Busy::Wait, reserves), put);
