@@ -1,4 +1,6 @@
-//! The trace format of slablab: one recording of a kernel's allocations as a Parquet file.
+//! What is run: the trace format of slablab, and scripts of page accesses ([`script`]).
+//!
+//! The trace format: one recording of a kernel's allocations as a Parquet file.
 //!
 //! A trace is a table of rows in the order in which events took effect. Each row is an event ([`EventKind`]).
 //! The file's footer describes the recording ([`Metadata`]). docs/trace-format.md describes the format for
@@ -40,6 +42,8 @@ mod rewrite;
 mod schema;
 mod texts;
 mod writer;
+
+pub mod script;
 
 pub use atomic_file::{AtomicFile, end_of_links};
 pub use batch::{Batch, COLUMNS, Column, Columns, Form, Row};

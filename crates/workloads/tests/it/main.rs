@@ -4,3 +4,4 @@ mod common;
 mod damage;
 mod document;
 mod round_trip;
+mod script;
