@@ -13,6 +13,7 @@
 //! | [`block`] | block devices that complete by interrupt |
 //! | [`locks`] | locks outside of the allocators |
 //! | [`files`] | paths, open files |
+//! | [`ext2`] | where ext2 puts files: groups, inodes, blocks |
 //! | [`placement`] | what changes from boot to boot: the starting state of caches and pages |
 //! | [`process`] | what a fork and an exec allocate, and an exit frees |
 //! | [`tally`], [`profile`] | what a run counts; where its time went |
@@ -26,6 +27,7 @@
 pub mod anchors;
 pub mod block;
 pub mod era;
+pub mod ext2;
 pub mod files;
 pub mod heap;
 pub mod kernel;

@@ -7,6 +7,7 @@
 //! | [`mkfs`] | processes that write file systems' tables to disks |
 //! | [`netperf`] | a client and a server that pass datagrams |
 //! | [`tbench`] | clients that play a file server's load over TCP |
+//! | [`tree`] | a source tree, for builds |
 //! | [`netio`] | one process sends over TCP, another receives |
 //! | [`user`] | what the tasks of AIM7 and AIM9 are |
 //! | [`repeat`] | what all programs share that repeat one operation in pinned tasks |
@@ -32,4 +33,5 @@ pub mod page_fault1;
 pub mod recording;
 pub mod repeat;
 pub mod tbench;
+pub mod tree;
 pub mod user;

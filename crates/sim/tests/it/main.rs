@@ -5,6 +5,7 @@ mod aim;
 mod balance;
 mod block;
 mod eevdf;
+mod ext2;
 mod fair;
 mod files;
 mod goodness;
