@@ -124,8 +124,8 @@ impl Ext2 {
         None
     }
 
-    /// Without a window: the goal, a block up to the next boundary of 64, a free byte of the bitmap, any block;
-    /// in the goal's group, then in the others.
+    /// Without a window: the goal, a block up to the next boundary of 64, a free byte of the bitmap, any
+    /// block; in the goal's group, then in the others.
     fn search(&self, goal: u32) -> Option<u32> {
         let group = goal / BLOCKS_PER_GROUP;
         let end = ((group + 1) * BLOCKS_PER_GROUP).min(self.format.blocks);

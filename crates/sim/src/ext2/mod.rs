@@ -234,7 +234,8 @@ impl Ext2 {
         }
     }
 
-    /// Removes a file, or a directory without entries. Its blocks are free, and keep their data. Returns them.
+    /// Removes a file, or a directory without entries. Its blocks are free, and keep their data. Returns
+    /// them.
     ///
     /// # Panics
     /// A directory with entries, or the root.
