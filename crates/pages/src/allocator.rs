@@ -7,7 +7,7 @@ use crate::migrate::MigrateType;
 use crate::policy::PagesPolicy;
 use crate::request::{Attempt, Request};
 use crate::resident::Resident;
-use crate::watermark::{AllocFlags, Mark};
+use crate::watermark::AllocFlags;
 use crate::zone::{Shared, Zone};
 use crate::zonelist::{Nearest, Zonelists};
 use slablab_platform::{
@@ -153,15 +153,12 @@ impl<P: Platform> Pages<P> {
         }
     }
 
-    /// Whether the best zone for a request near `node` has fewer free frames than its high watermark: kswapd
-    /// is at work, or will be soon.
-    pub fn is_low(&self, gfp: Gfp, node: NodeId) -> bool {
-        let class = self.machine.class_of(gfp);
-        let flags = AllocFlags { mark: Mark::High, ..AllocFlags::fast(&self.machine.policy) };
-        let zones =
-            self.nearest(node).flat_map(|node| (0..=class).rev().map(move |zone| self.zone(node, zone)));
-        let mut populated = zones.into_iter().filter(|zone| zone.span.frames > 0);
-        populated.next().is_none_or(|zone| !zone.watermark_ok(0, class, flags))
+    /// Whether at most one in `share` of the machine's frames is free.
+    pub fn is_scarce(&self, share: u64) -> bool {
+        let nodes = || (0..P::nodes()).map(NodeId);
+        let free: u64 = nodes().map(|node| self.free_frames(node)).sum();
+        let total: u64 = nodes().map(|node| self.total_frames(node)).sum();
+        free * share <= total
     }
 
     /// A block, and whether it comes from the reserves: taken after the first attempt, by a caller that may

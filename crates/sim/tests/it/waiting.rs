@@ -12,8 +12,8 @@ const WAITING: Waiting = Waiting { what: "in a test", number: 0 };
 /// What each waiter saw: its number, whether another task woke it, and after how many milliseconds.
 type Seen = Vec<(usize, bool, Ps)>;
 
-/// Tasks wait at one place, the n-th of them at most `limits[n]` milliseconds, in this order. The queue is woken
-/// at each time of `wakes`, one task at a time.
+/// Tasks wait at one place, the n-th of them at most `limits[n]` milliseconds, in this order. The queue is
+/// woken at each time of `wakes`, one task at a time.
 #[track_caller]
 fn check(cpus: u16, limits: &'static [Ps], wakes: &'static [Ps], expected: &[(usize, bool, Ps)]) {
     let seen: Rc<RefCell<Seen>> = Rc::default();

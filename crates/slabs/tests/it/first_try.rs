@@ -101,6 +101,30 @@ fn cost_of_the_first_attempt_when_memory_is_low() {
     check("freepages-check", true, (1, 1, 1, 0));
 }
 
+/// Zhang's check compares all free pages with an eighth of the memory, far above any watermark.
+#[test]
+fn the_check_of_free_pages_is_an_eighth_of_memory() {
+    fn check(free_above: i64, fallbacks: u64) {
+        let preset = Preset::parse("slub@2.6.29,first_try=freepages-check").expect("the preset is right");
+        let Preset::Slub(policy) = preset else { panic!("{preset:?} is no SLUB") };
+        let mut machine = Machine::new(MachineSpec::uniform(1, 1, 256 << 20)).expect("the spec is right");
+        machine.enter(|| {
+            let pages = Pages::<Model>::new(PagesPolicy::for_release(2, 6, 29));
+            let cache = Slub::<Model>::create(CacheId(1), &CacheSpec::of_size(4096), &policy);
+            let target = (pages.total_frames(NodeId(0)) / 8).strict_add_signed(free_above);
+            while pages.free_frames(NodeId(0)) > target {
+                // Whole blocks first: single pages would come from a CPU's list, a batch at a time.
+                let order = if pages.free_frames(NodeId(0)) > target + 512 { 8 } else { 1 };
+                pages.alloc(Gfp::KERNEL, order, NodeId(0), FrameKind::Allocated).expect("memory is left");
+            }
+            let _ = cache.alloc(&Backing::pages(&pages), Gfp::KERNEL, None);
+            assert_eq!(cache.counted(Event::OrderFallback), fallbacks, "{free_above} pages above an eighth");
+        });
+    }
+    check(2, 0);
+    check(0, 1);
+}
+
 /// A slab of the smallest order has fewer objects than one of the preferred order. Every free of the engine
 /// refuses an address after its last object, and no allocation returns one.
 #[test]

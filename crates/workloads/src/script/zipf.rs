@@ -1,9 +1,9 @@
 //! Zipf's distribution over the pages of an object, in integers.
 //!
 //! Rank k, from 0, has the weight (k + 1) to the power of minus the exponent, scaled by 2^40 and rounded
-//! down as [`Exponent::weight`] says. A draw is a number below the sum of all weights; its rank is the smallest one
-//! whose cumulative weight is larger. The table has a guide: for each range of draws of equal size the first
-//! rank that can be right, so that a draw costs two or three steps and not log2 of the pages.
+//! down as [`Exponent::weight`] says. A draw is a number below the sum of all weights; its rank is the
+//! smallest one whose cumulative weight is larger. The table has a guide: for each range of draws of equal
+//! size the first rank that can be right, so that a draw costs two or three steps and not log2 of the pages.
 
 use super::generator::Generator;
 

@@ -308,8 +308,7 @@ impl<P: Platform> Slub<P> {
         let gfp = self.slab_flags(gfp);
         let can_fall_back = geometry.order > geometry.min_order;
         let first_try = self.policy.first_try;
-        let skipped =
-            can_fall_back && first_try == FirstTry::FreePagesCheck && backing.pages.is_low(gfp, node);
+        let skipped = can_fall_back && first_try == FirstTry::FreePagesCheck && backing.pages.is_scarce(8);
         let first = first_try.flags(gfp, can_fall_back);
         let attempt =
             || backing.pages.attempt(first, geometry.order, node, FrameKind::Slab, first_try.attempt());

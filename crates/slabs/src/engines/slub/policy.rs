@@ -69,7 +69,8 @@ pub enum FirstTry {
     NoWait,
     /// Neither direct reclaim nor a wake of kswapd: 4.6 and later.
     NoReclaim,
-    /// As `NoRetry`, but not at all if few pages are free: Zhang Yanmin, February 2009.
+    /// As `NoRetry`, but not at all unless more than an eighth of all pages is free: Zhang Yanmin, February
+    /// 2009.
     FreePagesCheck,
     /// As `NoRetry`, but may not wait, and kswapd is not woken: Hugh Dickins' second variant, February 2009.
     NoWaitNoKswapd,
