@@ -47,6 +47,10 @@ impl Flags {
     pub const SPECULATIVE: Flags = Flags(1 << 16);
     /// The frame failed to read or write.
     pub const ERROR: Flags = Flags(1 << 17);
+    /// One reclaimer has taken it from its list and holds it: nobody else frees the frame.
+    pub const ISOLATED: Flags = Flags(1 << 18);
+    /// Its page is gone while a reclaimer held the frame: the reclaimer frees it.
+    pub const GONE: Flags = Flags(1 << 19);
     /// First flag that belongs to the policy alone.
     pub const POLICY: Flags = Flags(1 << 24);
 
@@ -135,7 +139,7 @@ impl Frames {
     pub fn end(&mut self, frame: Frame) {
         let flags = self.flags(frame);
         assert!(
-            !flags.any(Flags::LISTED | Flags::SWAPCACHE | Flags::WRITEBACK),
+            !flags.any(Flags::LISTED | Flags::ISOLATED | Flags::SWAPCACHE | Flags::WRITEBACK),
             "frame {frame:?}: {flags:?}"
         );
         assert!(self.mapped(frame) == 0, "frame {frame:?} is mapped");

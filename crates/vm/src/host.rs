@@ -94,12 +94,14 @@ pub enum Waited {
 pub enum Throttle {
     /// Queues of disks are congested (`congestion_wait`).
     Congestion,
-    /// Pages under writeback come round again.
+    /// Pages under writeback come round again. Whoever sleeps goes on after 32 writes for each sleeper.
     Writeback,
     /// Nothing could be reclaimed.
     NoProgress,
     /// Too many pages are isolated.
     Isolated,
+    /// Less than half of the reserve is free, until kswapd ends this by [`crate::Host::unthrottle`].
+    Reserve,
 }
 
 /// What a shrinker did.

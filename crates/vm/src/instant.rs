@@ -148,6 +148,10 @@ impl Host for Instant {
 
     fn wake_kswapd(&self, _node: u16, _order: u8, _class: u8) {}
 
+    fn mark(&self, _zone: usize, mark: Mark) -> u64 {
+        self.marks[mark as usize]
+    }
+
     fn free_pages(&self, _zone: usize) -> u64 {
         self.free_frames() as u64
     }

@@ -14,6 +14,8 @@ pub struct Looked {
     pub accessed: u32,
     /// One of them is of a region whose pages cannot be evicted.
     pub locked: bool,
+    /// One of the accessed ones is of a program's text.
+    pub exec: bool,
 }
 
 impl State {
@@ -51,6 +53,7 @@ impl State {
             looked.entries += 1;
             looked.accessed += u32::from(pte.is_accessed());
             looked.locked |= region.locked;
+            looked.exec |= region.exec && pte.is_accessed();
             region.mark(page, pte.accessed(false));
         }
         looked

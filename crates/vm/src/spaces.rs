@@ -104,6 +104,8 @@ pub struct Region {
     pub swapped: u32,
     /// Its pages cannot be evicted.
     pub locked: bool,
+    /// It holds a program's text (`VM_EXEC`).
+    pub exec: bool,
 }
 
 /// Entries of a page table page.
@@ -238,6 +240,7 @@ impl Spaces {
             resident: 0,
             swapped: 0,
             locked: false,
+            exec: false,
         };
         let id = RegionId(put(&mut self.regions, &mut self.free.1, Some(region)));
         self.space_mut(space).regions.push(id);

@@ -229,6 +229,38 @@ impl State {
         self.lists.remove(frame)
     }
 
+    /// A reclaimer takes a frame from its list, and holds it until [`State::let_go`].
+    pub fn isolate(&mut self, frame: Frame) -> ListId {
+        self.frames.set(frame, Flags::ISOLATED);
+        self.unlist(frame)
+    }
+
+    /// The reclaimer lets a frame go. Returns whether its page is gone meanwhile: then the frame is in use no
+    /// longer, and the reclaimer gives it to the host.
+    #[must_use]
+    pub fn let_go(&mut self, frame: Frame) -> bool {
+        self.frames.clear(frame, Flags::ISOLATED);
+        let is_gone = self.frames.has(frame, Flags::GONE);
+        if is_gone {
+            self.frames.end(frame);
+        }
+        is_gone
+    }
+
+    /// The page of a frame in no list is gone: it left its mapping and the swap cache, and nothing maps it.
+    /// Returns whether the caller gives the frame to the host; if a reclaimer holds it, that one does.
+    #[must_use]
+    pub fn end(&mut self, frame: Frame) -> bool {
+        let is_held = self.frames.has(frame, Flags::ISOLATED);
+        if is_held {
+            self.frames.clear(frame, Flags::DIRTY);
+            self.frames.set(frame, Flags::GONE);
+        } else {
+            self.frames.end(frame);
+        }
+        !is_held
+    }
+
     /// Every page is in one place and counted once.
     ///
     /// # Errors

@@ -81,10 +81,30 @@ pub trait Host {
     fn wake(&self, frame: Frame);
     /// A reclaimer sleeps at most this long.
     fn throttle(&self, why: Throttle, most: u64);
+    /// Who sleeps for this reason goes on.
+    fn unthrottle(&self, _why: Throttle) {}
     /// Wakes the tasks that write dirty pages; 0: as many as they like.
     fn wake_flushers(&self, pages: u64);
     /// Wakes kswapd of a node for an order and the highest zone.
     fn wake_kswapd(&self, node: u16, order: u8, class: u8);
+    /// kswapd of a node sleeps at most this long. Returns whether it was woken before.
+    fn nap(&self, _node: u16, _most: u64) -> bool {
+        false
+    }
+    /// What was asked of kswapd of a node since it asked this last: the largest order, the highest zone.
+    fn asked(&self, _node: u16) -> Option<(u8, u8)> {
+        None
+    }
+    /// kswapd of a node goes to sleep: kcompactd makes blocks of an order.
+    fn wake_kcompactd(&self, _node: u16, _order: u8, _class: u8) {}
+    /// Pages of a zone's watermark, with its boost.
+    fn mark(&self, zone: usize, mark: Mark) -> u64;
+    /// Pages by which a zone's watermarks are raised since a block was taken for another migrate type.
+    fn boost(&self, _zone: usize) -> u64 {
+        0
+    }
+    /// Lowers a zone's boost.
+    fn unboost(&self, _zone: usize, _pages: u64) {}
     /// Free pages of a zone.
     fn free_pages(&self, zone: usize) -> u64;
     /// Whether a zone has free pages above a mark for an order (`zone_watermark_ok`).
@@ -146,6 +166,12 @@ pub trait Replacement {
 
     /// An allocation reclaims pages.
     fn direct(&self, vm: &Vm, host: &dyn Host, ask: &Ask) -> Freed;
+
+    /// The page allocator wakes kswapd of a node. Returns whether there is work for it; if not, it stays
+    /// asleep, although the order is remembered (`wakeup_kswapd`).
+    fn wants_kswapd(&self, _vm: &Vm, _host: &dyn Host, _node: u16, _order: u8, _class: u8) -> bool {
+        true
+    }
 
     /// kswapd of a node was woken for an order and the highest zone. Returns when it may sleep.
     fn kswapd(&self, vm: &Vm, host: &dyn Host, node: u16, order: u8, class: u8);
