@@ -1,10 +1,12 @@
 //! A machine without tasks and without time, to run a policy alone.
 //!
 //! One zone, a list of free frames, no slab caches. kswapd runs whenever an allocation finds no more free
-//! pages than the low mark. A device takes requests. It ends the oldest when it holds more than its depth,
+//! pages than the low mark. An allocation that finds no more than the minimum takes one of the policy's clean
+//! pages before it reclaims. A device takes requests. It ends the oldest when it holds more than its depth,
 //! and all of them when somebody waits: so reads and writes are under way for a while, in an order that a
 //! test knows.
 
+use crate::counters::Counter;
 use crate::host::{Ask, Io, Mark, Place, Purpose, Shrinker, Shrunk, Throttle, Waited, Work};
 use crate::ids::Frame;
 use crate::vm::{Host, Vm};
@@ -76,6 +78,9 @@ impl Instant {
     }
 
     fn reclaim(&self, vm: &Vm, purpose: Purpose) -> Option<Frame> {
+        if let Some(page) = vm.policy.steal_clean(vm, self, 0) {
+            return Some(page);
+        }
         self.reclaims.set(true);
         let fs = purpose != Purpose::ReadAhead;
         let ask = Ask { node: 0, class: 0, order: 0, io: true, fs, space: None };
@@ -83,7 +88,7 @@ impl Instant {
         let mut page = None;
         for _ in 0..64 {
             let freed = vm.policy.direct(vm, self, &ask);
-            page = freed.page;
+            page = freed.page.or_else(|| vm.policy.steal_clean(vm, self, 0));
             if page.is_some() || self.free_frames() as u64 > self.marks[0] {
                 break;
             }
@@ -119,10 +124,13 @@ impl Host for Instant {
                 page = self.reclaim(vm, purpose);
             }
         }
-        page.or_else(|| self.free.borrow_mut().pop())
+        let page = page.or_else(|| self.free.borrow_mut().pop());
+        vm.with(|state| state.counters.add(Counter::PgAlloc, page.is_some().into()));
+        page
     }
 
-    fn free(&self, _vm: &Vm, frame: Frame) {
+    fn free(&self, vm: &Vm, frame: Frame) {
+        vm.with(|state| state.count(Counter::PgFree));
         self.free.borrow_mut().push(frame);
     }
 

@@ -143,8 +143,17 @@ pub trait Replacement {
     /// (`mark_page_accessed`).
     fn access(&self, state: &mut State, frame: Frame);
 
+    /// A task wrote to the page by a system call, to its end if `to_end`.
+    fn wrote(&self, state: &mut State, frame: Frame, _to_end: bool) {
+        self.access(state, frame);
+    }
+
     /// A fault maps a page of a file or of tmpfs that was in its frame before.
     fn fault(&self, _state: &mut State, _frame: Frame) {}
+
+    /// The page gave its swap slot up and stays in its frame, mapped or back in its tmpfs file. 2.4 takes an
+    /// anonymous page from its list then.
+    fn unswapped(&self, _state: &mut State, _frame: Frame) {}
 
     /// The page leaves its frame for good, or for another frame: it is in no list afterwards. Not called by
     /// reclaim.
@@ -156,7 +165,8 @@ pub trait Replacement {
     /// The write of a page that reclaim wants has ended.
     fn written(&self, state: &mut State, frame: Frame);
 
-    /// The reader is done with the pages before this one (2.4's drop-behind).
+    /// A reader's next window of read-ahead begins at this page: it is done with the pages before
+    /// (2.4's drop-behind).
     fn drop_behind(&self, _state: &mut State, _frame: Frame) {}
 
     /// A swap slot is kept beside a page that was read from it, for a fault that writes or not.
