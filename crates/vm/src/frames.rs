@@ -51,6 +51,9 @@ impl Flags {
     pub const ISOLATED: Flags = Flags(1 << 18);
     /// Its page is gone while a reclaimer held the frame: the reclaimer frees it.
     pub const GONE: Flags = Flags(1 << 19);
+    /// A page fault brings the page, be it by read-ahead; the code that serves the fault sets it before
+    /// [`crate::Replacement::enter`].
+    pub const FAULT: Flags = Flags(1 << 20);
     /// First flag that belongs to the policy alone.
     pub const POLICY: Flags = Flags(1 << 24);
 

@@ -52,7 +52,7 @@ pub use host::{Ask, Io, Mark, Place, Purpose, Shrinker, Shrunk, Throttle, Waited
 pub use ids::{Frame, MappingId, RegionId, Slot, SpaceId};
 pub use lists::{ListId, Lists};
 pub use mappings::{Entry, Mappings};
-pub use replacement::{Enter, Freed, Sizes};
+pub use replacement::{Enter, Freed, Sizes, Verdict};
 pub use rmap::Looked;
 pub use spaces::{Pte, Spaces};
 pub use state::{Settings, State, Zone};

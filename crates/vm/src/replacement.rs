@@ -21,6 +21,19 @@ pub enum Enter {
     SwapAhead,
 }
 
+/// What reclaim does with a page that it isolated, by who accessed it (`enum folio_references`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Evict it.
+    Reclaim,
+    /// Evict it if it is clean; if it is dirty, keep it for the writers of dirty pages.
+    ReclaimClean,
+    /// Put it back where the policy puts pages.
+    Keep,
+    /// Put it back as an active page.
+    Activate,
+}
+
 /// What reclaim did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Freed {

@@ -98,6 +98,8 @@ pub struct Region {
     loaded: Vec<u32>,
     /// Entries that are not [`Pte::NONE`] in each page table of 512.
     tables: Vec<u16>,
+    /// The processor loaded an entry of each page table since the last [`Region::clear_table`].
+    young: Vec<bool>,
     /// Entries that map a frame.
     pub resident: u32,
     /// Entries of pages in swap.
@@ -135,9 +137,11 @@ impl Region {
         if *loaded != epoch + 1 {
             *loaded = epoch + 1;
             *pte |= Pte::ACCESSED;
+            self.young[(page / TABLE) as usize] = true;
         }
         if write && *pte & Pte::DIRTY == 0 {
             *pte |= Pte::DIRTY | Pte::ACCESSED;
+            self.young[(page / TABLE) as usize] = true;
         }
         true
     }
@@ -148,6 +152,10 @@ impl Region {
         // A new translation is loaded anew.
         if old.frame() != pte.frame() {
             self.loaded[page as usize] = 0;
+        }
+        // The access that faulted is made again through the new entry.
+        if pte.is_accessed() {
+            self.young[(page / TABLE) as usize] = true;
         }
         self.resident = self.resident + u32::from(pte.frame().is_some()) - u32::from(old.frame().is_some());
         self.swapped = self.swapped + u32::from(pte.slot().is_some()) - u32::from(old.slot().is_some());
@@ -161,6 +169,12 @@ impl Region {
     pub fn mark(&mut self, page: u32, pte: Pte) {
         debug_assert!(self.pte(page).frame() == pte.frame());
         self.ptes[page as usize] = pte.0;
+    }
+
+    /// Clears the accessed bit of the entry that points to a page table (`pmd_young`). Returns whether the
+    /// processor had set it: it loaded an entry of the table since.
+    pub fn clear_table(&mut self, table: u32) -> bool {
+        std::mem::take(&mut self.young[table as usize])
     }
 
     /// Entries in use of each page table: a table with none is not allocated, once it was freed.
@@ -237,6 +251,7 @@ impl Spaces {
             ptes: vec![0; pages as usize],
             loaded: vec![0; pages as usize],
             tables: vec![0; pages.div_ceil(TABLE) as usize],
+            young: vec![false; pages.div_ceil(TABLE) as usize],
             resident: 0,
             swapped: 0,
             locked: false,

@@ -4,7 +4,7 @@ use crate::counters::Counter;
 use crate::frames::Flags;
 use crate::host::{Ask, Io, Mark, Place, Purpose, Shrinker, Shrunk, Throttle, Waited, Work};
 use crate::ids::Frame;
-use crate::replacement::{Enter, Freed, Sizes};
+use crate::replacement::{Enter, Freed, Sizes, Verdict};
 use crate::state::State;
 use std::cell::RefCell;
 
@@ -161,6 +161,12 @@ pub trait Replacement {
 
     /// Reclaim evicts a page. Returns the shadow that stays in its place, 30 bits; `None`: nothing stays.
     fn evict(&self, state: &mut State, frame: Frame) -> Option<u32>;
+
+    /// What reclaim does with an isolated page, by its accessed bits and its flags. `None`: the policy has no
+    /// rule of its own, and the rule of the classic lists of its release applies.
+    fn references(&self, _state: &mut State, _frame: Frame) -> Option<Verdict> {
+        None
+    }
 
     /// The write of a page that reclaim wants has ended.
     fn written(&self, state: &mut State, frame: Frame);
