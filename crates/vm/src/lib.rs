@@ -14,6 +14,7 @@
 //! | [`swap`] | slots, their users, the swap cache |
 //! | [`state`] | all of these: the data of one machine |
 //! | `rmap` | from a frame to the page table entries that map it |
+//! | [`pageout`] | the eviction of a batch of pages |
 //! | [`Vm`], [`Host`], [`Replacement`] | memory with its policy; the interfaces to machine and policy |
 //! | [`host`], [`replacement`] | their words |
 //! | [`instant`] | a host without time, for tests: its devices answer when somebody waits |
@@ -39,6 +40,7 @@ mod ids;
 pub mod instant;
 pub mod lists;
 pub mod mappings;
+pub mod pageout;
 pub mod replacement;
 mod rmap;
 pub mod spaces;
