@@ -275,6 +275,11 @@ impl<P: Platform> Held<'_, P> {
         self.set_state(pfn, FrameKind::Inside, order, self.block_type(pfn));
     }
 
+    /// Marks one frame that was taken off its list as allocated.
+    pub(crate) fn set_allocated(&self, pfn: Pfn) {
+        self.set_state(pfn, FrameKind::Allocated, 0, self.block_type(pfn));
+    }
+
     fn set_state(&self, pfn: Pfn, kind: FrameKind, order: u8, ty: MigrateType) {
         let (node, zone) = (self.zone.node, self.zone.index);
         let state = FrameState { kind, reserve: false, order, migrate_type: ty as u8, zone, node, tail: 0 };

@@ -52,6 +52,7 @@
 //! | `watermark` | whether a request may take from a zone |
 //! | `pcp`, `cpu_lists` | per-CPU page lists: which requests use them; the lists |
 //! | `zone`, `buddy`, `steal`, `list` | free lists under `zone->lock` |
+//! | `compact` | free frames of a range, for compaction |
 //! | `slow` | what happens below the low watermark |
 //! | `report_free` | free memory that goes back to the world; exact allocations |
 //! | `report` | buddyinfo, zoneinfo, and the check that every frame is accounted for |
@@ -64,6 +65,7 @@
 
 mod allocator;
 mod buddy;
+mod compact;
 mod cpu_lists;
 mod exact;
 mod list;

@@ -124,6 +124,19 @@ pub struct Shrinker {
     pub batch: u32,
 }
 
+/// The type of a pageblock, and of the list that its free blocks are on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Block {
+    /// Pages that cannot be moved: slabs, page tables, stacks.
+    Unmovable,
+    /// Pages that can be freed on demand: caches of dentries and inodes.
+    Reclaimable,
+    /// Pages of this crate.
+    Movable,
+    /// Set aside for requests that may not wait.
+    Reserved,
+}
+
 /// A watermark of a zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mark {

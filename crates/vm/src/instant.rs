@@ -7,7 +7,7 @@
 //! test knows.
 
 use crate::counters::Counter;
-use crate::host::{Ask, Io, Mark, Place, Purpose, Shrinker, Shrunk, Throttle, Waited, Work};
+use crate::host::{Ask, Block, Io, Mark, Place, Purpose, Shrinker, Shrunk, Throttle, Waited, Work};
 use crate::ids::Frame;
 use crate::vm::{Host, Vm};
 use std::cell::{Cell, RefCell};
@@ -21,6 +21,8 @@ pub struct Instant {
     /// Requests of the device, oldest first.
     requests: RefCell<VecDeque<Request>>,
     depth: usize,
+    /// Frames of a pageblock; all are movable.
+    pageblock: u32,
     now: Cell<u64>,
     kswapd: Cell<bool>,
     reclaims: Cell<bool>,
@@ -42,6 +44,7 @@ impl Instant {
             marks,
             requests: RefCell::default(),
             depth,
+            pageblock: 64,
             now: Cell::new(0),
             kswapd: Cell::new(false),
             reclaims: Cell::new(false),
@@ -164,8 +167,9 @@ impl Host for Instant {
         self.free_frames() as u64
     }
 
-    fn is_above(&self, zone: usize, mark: Mark, _order: u8, _class: u8) -> bool {
-        self.free_pages(zone) > self.marks[mark as usize]
+    fn is_above(&self, zone: usize, mark: Mark, order: u8, _class: u8) -> bool {
+        let has_block = order == 0 || self.has_block(zone, order, Block::Movable);
+        self.free_pages(zone) > self.marks[mark as usize] && has_block
     }
 
     fn shrinkers(&self) -> Vec<Shrinker> {
@@ -182,6 +186,24 @@ impl Host for Instant {
 
     fn reap_slabs(&self) -> u64 {
         0
+    }
+
+    fn pageblock_frames(&self) -> u32 {
+        self.pageblock
+    }
+
+    fn take_free(&self, first: Frame, frames: u32) -> Vec<Frame> {
+        let range = first.0..first.0 + frames;
+        let mut taken: Vec<Frame> =
+            self.free.borrow_mut().extract_if(.., |frame| range.contains(&frame.0)).collect();
+        taken.sort_unstable();
+        taken
+    }
+
+    fn has_block(&self, _zone: usize, order: u8, block: Block) -> bool {
+        let mut free: Vec<u32> = self.free.borrow().iter().map(|frame| frame.0 >> order).collect();
+        free.sort_unstable();
+        block == Block::Movable && free.chunk_by(|a, b| a == b).any(|run| run.len() == 1 << order)
     }
 
     fn is_kswapd(&self) -> bool {

@@ -18,6 +18,7 @@
 //! | [`Vm`], [`Host`], [`Replacement`] | memory with its policy; the interfaces to machine and policy |
 //! | [`host`], [`replacement`] | their words |
 //! | [`instant`] | a host without time, for tests: its devices answer when somebody waits |
+//! | [`compact`], [`scanners`] | compaction: pages move until a block is free; what a zone remembers of it |
 //! | [`counters`] | what is counted, by the names of /proc/vmstat |
 //!
 //! **Pure state, no clock, no tasks.** A function that changes state takes `&mut State` and returns at once.
@@ -33,6 +34,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod compact;
 pub mod counters;
 pub mod frames;
 pub mod host;
@@ -40,9 +42,11 @@ mod ids;
 pub mod instant;
 pub mod lists;
 pub mod mappings;
+mod migrate;
 pub mod pageout;
 pub mod replacement;
 mod rmap;
+pub mod scanners;
 pub mod spaces;
 pub mod state;
 pub mod swap;
@@ -50,7 +54,7 @@ mod vm;
 
 pub use counters::{Counter, Counters};
 pub use frames::{Flags, Frames};
-pub use host::{Ask, Io, Mark, Place, Purpose, Shrinker, Shrunk, Throttle, Waited, Work};
+pub use host::{Ask, Block, Io, Mark, Place, Purpose, Shrinker, Shrunk, Throttle, Waited, Work};
 pub use ids::{Frame, MappingId, RegionId, Slot, SpaceId};
 pub use lists::{ListId, Lists};
 pub use mappings::{Entry, Mappings};

@@ -6,6 +6,7 @@ use crate::host::Place;
 use crate::ids::{Frame, MappingId, RegionId, Slot};
 use crate::lists::{ListId, Lists};
 use crate::mappings::{Entry, Kind, Mappings};
+use crate::scanners::Scanners;
 use crate::spaces::{Backing, Pte, Spaces};
 use crate::swap::Swap;
 use std::ops::Range;
@@ -63,6 +64,8 @@ pub struct State {
     pub zones: Vec<Zone>,
     /// What the administrator set.
     pub settings: Settings,
+    /// What compaction remembers of each zone.
+    pub scanners: Vec<Scanners>,
     /// Pages of files that are dirty; of these, under writeback; of all pages, under writeback.
     pub dirty: Dirty,
 }
@@ -83,6 +86,7 @@ impl State {
         State {
             frames: Frames::new(frames),
             lists: Lists::new(frames, lists),
+            scanners: vec![Scanners::default(); zones.len()],
             mappings: Mappings::default(),
             spaces: Spaces::default(),
             swap,

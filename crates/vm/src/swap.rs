@@ -159,6 +159,12 @@ impl Swap {
         self.cache[slot as usize] = Entry::Frame(frame).pack();
     }
 
+    /// The page of a slot in the swap cache moved to another frame.
+    pub(crate) fn replace_cached(&mut self, slot: Slot, frame: Frame) {
+        assert!(self.cached(slot).frame().is_some(), "slot {slot} is not in the swap cache");
+        self.cache[slot as usize] = Entry::Frame(frame).pack();
+    }
+
     /// The swap cache gives the slot up, and leaves `left` behind. Returns whether the slot is free now.
     pub fn leave_cache(&mut self, slot: Slot, left: Entry) -> bool {
         assert!(self.cached(slot).frame().is_some(), "slot {slot} is not in the swap cache");

@@ -2,7 +2,7 @@
 
 use crate::counters::Counter;
 use crate::frames::Flags;
-use crate::host::{Ask, Io, Mark, Place, Purpose, Shrinker, Shrunk, Throttle, Waited, Work};
+use crate::host::{Ask, Block, Io, Mark, Place, Purpose, Shrinker, Shrunk, Throttle, Waited, Work};
 use crate::ids::Frame;
 use crate::replacement::{Enter, Freed, Sizes, Verdict};
 use crate::state::State;
@@ -117,6 +117,27 @@ pub trait Host {
     fn shrink(&self, vm: &Vm, shrinker: usize, n: u64) -> Shrunk;
     /// Frees empty slabs that caches keep (`kmem_cache_reap`). Returns pages that came back.
     fn reap_slabs(&self) -> u64;
+    /// Frames of a pageblock.
+    fn pageblock_frames(&self) -> u32 {
+        512
+    }
+    /// The type of the pageblock that has a frame.
+    fn block_of(&self, _frame: Frame) -> Block {
+        Block::Movable
+    }
+    /// Takes the free frames of a range: each can be given back by [`Host::free`].
+    fn take_free(&self, _first: Frame, _frames: u32) -> Vec<Frame> {
+        Vec::new()
+    }
+    /// Whether a zone has a free block of this order or a higher one on the lists of a type.
+    fn has_block(&self, _zone: usize, _order: u8, _block: Block) -> bool {
+        true
+    }
+    /// Why a request of an order fails in a zone, in thousandths: near 0 for lack of memory, near 1000
+    /// because memory is in pieces; -1000 if there is a block.
+    fn fragmentation(&self, _zone: usize, _order: u8) -> i32 {
+        0
+    }
     /// Whether the request's task is kswapd.
     fn is_kswapd(&self) -> bool;
     /// Whether the disk of a place is too busy for a write that nobody waits for.
@@ -203,6 +224,17 @@ pub trait Replacement {
     /// Frees one of a zone's [`Replacement::clean_pages`], and hands it over.
     fn steal_clean(&self, _vm: &Vm, _host: &dyn Host, _zone: usize) -> Option<Frame> {
         None
+    }
+
+    /// Compaction takes a frame out of its list, to move its page ([`State::isolate`]). Returns whether that
+    /// was done; not by a policy of a release without compaction.
+    fn isolate(&self, _state: &mut State, _frame: Frame) -> bool {
+        false
+    }
+
+    /// Compaction puts an isolated frame into the list where its page was, or goes; its page is not gone.
+    fn put_back(&self, _state: &mut State, frame: Frame) {
+        unreachable!("frame {} is isolated by compaction", frame.0);
     }
 
     /// Pages of each kind.

@@ -116,6 +116,8 @@ fn untouched_memory_has_no_descriptors() {
         let pfn = alloc(pages, Gfp::NONE, 0).unwrap();
         pages.free(pfn);
         assert!(World::frames_touched() < 64, "{} descriptors", World::frames_touched());
+        let rest = Pfn(pfn.0 + 4096);
+        assert_eq!(pages.take_free(rest, 1 << 20, |_| panic!("no block beyond the frontier is listed")), 0);
         assert_balanced(pages);
         assert!(World::frames_touched() < 64, "checking touches none either");
     });
@@ -400,5 +402,38 @@ fn the_atomic_reserve_is_given_up_before_failure() {
         World::on_reclaim(|_| true);
         assert!(pages.alloc(Gfp::KERNEL, 0, NODE, FrameKind::Allocated).is_some());
         assert_eq!((before > 256, reserve(pages)), (true, 0));
+    });
+}
+
+#[test]
+fn free_frames_of_a_range_can_be_taken_and_given_back() {
+    check(2048, &ERAS.map(bare), |pages| {
+        let before = free_blocks(pages);
+        let held: Vec<Pfn> = (0..64).map(|_| alloc(pages, Gfp::MOVABLE, 0).unwrap()).collect();
+        let first = held[0].0 / 64 * 64;
+        held.iter().filter(|pfn| pfn.0 % 2 == 1).for_each(|pfn| pages.free(*pfn));
+        let mut taken = Vec::new();
+        assert_eq!(pages.take_free(Pfn(first), 64, |pfn| taken.push(pfn)), 32);
+        let odd: Vec<Pfn> = (first..first + 64).filter(|pfn| pfn % 2 == 1).map(Pfn).collect();
+        assert_eq!(taken, odd);
+        assert_eq!(pages.take_free(Pfn(first), 64, |_| panic!("a frame is free")), 0);
+        taken.into_iter().for_each(|pfn| pages.free(pfn));
+        held.iter().filter(|pfn| pfn.0 % 2 == 0).for_each(|pfn| pages.free(*pfn));
+        assert_eq!(free_blocks(pages), before);
+    });
+}
+
+#[test]
+fn the_fragmentation_index_says_why_a_request_fails() {
+    check(1024, &[bare((6, 1, 0))], |pages| {
+        let held: Vec<Pfn> = (0..1024).map(|_| alloc(pages, Gfp::MOVABLE, 0).unwrap()).collect();
+        assert_eq!(pages.fragmentation(NODE, 0, 3), 0, "no memory");
+        held.iter().filter(|pfn| pfn.0 % 2 == 1).for_each(|pfn| pages.free(*pfn));
+        // 1000 - (1000 + 512 * 1000 / 8) / 512
+        assert_eq!(pages.fragmentation(NODE, 0, 3), 874);
+        assert!(!pages.has_block(NODE, 0, 3, MigrateType::Movable));
+        held.iter().filter(|pfn| pfn.0 % 2 == 0).for_each(|pfn| pages.free(*pfn));
+        assert_eq!(pages.fragmentation(NODE, 0, 3), -1000);
+        assert!(pages.has_block(NODE, 0, 3, MigrateType::Movable));
     });
 }
