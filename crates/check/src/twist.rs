@@ -111,7 +111,8 @@ delegate! { impl[P: Testable, T: Twist<P>] Memory for Twisted<P, T> => P: half s
 delegate! { impl[P: Testable, T: Twist<P>] Time for Twisted<P, T> => P: context;
     delegate! { P => T: now defer after_grace_period }
 }
-delegate! { impl[P: Testable, T: Twist<P>] Hooks for Twisted<P, T> => P: secret reclaim is_reclaimer broken;
+delegate! { impl[P: Testable, T: Twist<P>] Hooks for Twisted<P, T> => P: secret reclaim is_reclaimer
+        clean_frames keeps_freed broken;
     delegate! { P => T: random permit count }
 }
 delegate! { impl[P: Testable, T: Twist<P>] Testable for Twisted<P, T> => P: COUNTS STANDS_STILL SYMMETRIC

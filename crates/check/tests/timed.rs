@@ -150,7 +150,7 @@ fn reclaim_ends_as_pages_come_back() {
                 let node = NodeId(0);
                 let step = ReclaimStep::Direct;
                 let (class, order, reclaimer) = (1, 0, false);
-                let ask = Reclaim { node, class, order, gfp, reclaimer, attempt: task, step };
+                let ask = Reclaim { node, class, zone: class, order, gfp, reclaimer, attempt: task, step };
                 assert_eq!(Timed::reclaim(ask), Reclaimed::ROUND);
                 assert!(!Timed::is_reclaimer());
                 ended.borrow_mut().push(task);

@@ -6,7 +6,7 @@ use crate::hardware::{Hardware, Ps};
 use crate::level::{Access, Place};
 use crate::spec::{BadSpec, MachineSpec};
 use crate::tlb::Tlbs;
-use slablab_platform::{CpuId, Event, Reclaim, Reclaimed};
+use slablab_platform::{CpuId, Event, NodeId, Pfn, Reclaim, Reclaimed};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
@@ -79,8 +79,28 @@ impl std::ops::Sub for LockTimes {
 /// The words of the lines of an object that is storage.
 pub(crate) type Lines = Box<[Cell<u64>]>;
 
-/// A policy for requests that find no page.
-type ReclaimPolicy = Rc<dyn Fn(Reclaim) -> Reclaimed>;
+/// What a machine does for requests that find no page.
+pub trait ReclaimPolicy {
+    /// [`slablab_platform::Hooks::reclaim`]. It runs in the call that asks, and may park it.
+    fn reclaim(&self, ask: Reclaim) -> Reclaimed;
+    /// [`slablab_platform::Hooks::clean_frames`].
+    fn clean_frames(&self, _node: NodeId, _zone: u8) -> u64 {
+        0
+    }
+    /// [`slablab_platform::Hooks::keeps_freed`].
+    fn keeps_freed(&self, _pfn: Pfn, _order: u8) -> bool {
+        false
+    }
+}
+
+/// A function that serves requests, without clean pages and without task-local ones.
+pub(crate) struct Serves<F>(pub(crate) F);
+
+impl<F: Fn(Reclaim) -> Reclaimed> ReclaimPolicy for Serves<F> {
+    fn reclaim(&self, ask: Reclaim) -> Reclaimed {
+        self.0(ask)
+    }
+}
 
 /// A wait for a lock that has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,7 +145,7 @@ pub struct Clocks {
     /// For each node the nearest node with memory.
     memory_of: Vec<u16>,
     tlbs: Tlbs,
-    pub(crate) reclaim: RefCell<Option<ReclaimPolicy>>,
+    pub(crate) reclaim: RefCell<Option<Rc<dyn ReclaimPolicy>>>,
     pub(crate) watch: RefCell<Option<LockWatch>>,
     /// Whether `events` has a watch.
     pub(crate) watches_events: Cell<bool>,

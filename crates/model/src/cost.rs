@@ -16,14 +16,14 @@
 //! to the picosecond; locks are taken in the order of clocks, because each takes a turn first.
 
 use crate::calls::CallId;
-use crate::clocks::{Clocks, LineId, Lines, LockTimes, LockWait, Paths, Spent};
+use crate::clocks::{Clocks, LineId, Lines, LockTimes, LockWait, Paths, ReclaimPolicy, Serves, Spent};
 use crate::hardware::{Hardware, Ps};
 use crate::level::{Access, Level, Path, Place};
 use crate::memory::Addr;
 use crate::spec::{BadSpec, MachineSpec};
 use crate::waiters::{LockLines, Waiters};
 use crate::world::{MachineAt, Modelled, State, WORD};
-use slablab_platform::{CpuId, Event, NodeId, Rank, Reclaim, Reclaimed, Topology};
+use slablab_platform::{CpuId, Event, NodeId, Pfn, Rank, Reclaim, Reclaimed, Topology};
 use std::cell::Cell;
 use std::rc::Rc;
 
@@ -259,9 +259,21 @@ impl Level for Cost {
     }
 
     fn reclaim(ask: Reclaim) -> Reclaimed {
-        let policy = Self::with(|state| state.clocks.reclaim.borrow().clone());
-        policy.map_or(Reclaimed::NOTHING, |policy| policy(ask))
+        reclaim_policy().map_or(Reclaimed::NOTHING, |policy| policy.reclaim(ask))
     }
+
+    fn clean_frames(node: NodeId, zone: u8) -> u64 {
+        reclaim_policy().map_or(0, |policy| policy.clean_frames(node, zone))
+    }
+
+    fn keeps_freed(pfn: Pfn, order: u8) -> bool {
+        reclaim_policy().is_some_and(|policy| policy.keeps_freed(pfn, order))
+    }
+}
+
+/// The machine's reclaim policy; it may be set anew while it runs.
+fn reclaim_policy() -> Option<Rc<dyn ReclaimPolicy>> {
+    Cost::with(|state| state.clocks.reclaim.borrow().clone())
 }
 
 impl TimedMachine {
@@ -358,6 +370,11 @@ impl Timed {
     /// Sets the policy for requests that find no page. It runs in the call that asks, and may park it. In
     /// every step that may wait the call is a reclaimer.
     pub fn set_reclaim(policy: impl Fn(Reclaim) -> Reclaimed + 'static) {
+        Self::set_reclaim_policy(Serves(policy));
+    }
+
+    /// [`Timed::set_reclaim`] for a policy that also has clean pages, or task-local ones.
+    pub fn set_reclaim_policy(policy: impl ReclaimPolicy + 'static) {
         Cost::with(|state| *state.clocks.reclaim.borrow_mut() = Some(Rc::new(policy)));
     }
 

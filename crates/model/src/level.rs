@@ -6,7 +6,7 @@
 
 use crate::memory::Addr;
 use crate::world::State;
-use slablab_platform::{CpuId, Event, NodeId, Rank, Reclaim, Reclaimed};
+use slablab_platform::{CpuId, Event, NodeId, Pfn, Rank, Reclaim, Reclaimed};
 use std::fmt::Debug;
 
 /// How memory is touched.
@@ -139,6 +139,14 @@ pub trait Level: Copy + Eq + Debug + Sized + 'static {
     fn reclaim(_ask: Reclaim) -> Reclaimed {
         // The policy "none": nothing is ever freed for a page allocation.
         Reclaimed::NOTHING
+    }
+    /// The reclaim policy's clean pages.
+    fn clean_frames(_node: NodeId, _zone: u8) -> u64 {
+        0
+    }
+    /// Whether the reclaim policy keeps a block that the running call frees.
+    fn keeps_freed(_pfn: Pfn, _order: u8) -> bool {
+        false
     }
 }
 

@@ -53,7 +53,7 @@ mod waiters;
 mod world;
 
 pub use calls::CallId;
-pub use clocks::{LockTimes, LockWait, Paths, Spent};
+pub use clocks::{LockTimes, LockWait, Paths, ReclaimPolicy, Spent};
 pub use cost::{Cost, Timed, TimedMachine};
 pub use hardware::{Costs, Handover, Hardware, Ps};
 pub use level::{Access, Count, Level};

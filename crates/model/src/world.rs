@@ -7,8 +7,8 @@ use crate::slots::{Cpus, Nodes, Slots};
 use crate::spec::{BadSpec, MachineSpec};
 use crate::timers::Timers;
 use slablab_platform::{
-    Context, CpuId, Event, Frame, Frames, Gfp, Hooks, NodeId, Pfn, Platform, Rank, Reclaim, ReclaimStep,
-    Reclaimed, Time, Topology, Work, safe_memory,
+    Context, CpuId, Event, Frame, Frames, Gfp, Hooks, NodeId, Pfn, Platform, Rank, Reclaim, Reclaimed, Time,
+    Topology, Work, safe_memory,
 };
 use std::cell::{Cell, RefCell};
 use std::convert::Infallible;
@@ -442,10 +442,13 @@ impl<L: Level> Hooks for Modelled<L> {
         L::with(|state| mixed(!state.spec.seed))
     }
     fn reclaim(ask: Reclaim) -> Reclaimed {
-        match ask.step {
-            ReclaimStep::WakeKswapd => L::reclaim(ask),
-            _ => Self::as_reclaimer(|| L::reclaim(ask)),
-        }
+        if ask.step.frees() { Self::as_reclaimer(|| L::reclaim(ask)) } else { L::reclaim(ask) }
+    }
+    fn clean_frames(node: NodeId, zone: u8) -> u64 {
+        L::clean_frames(node, zone)
+    }
+    fn keeps_freed(pfn: Pfn, order: u8) -> bool {
+        L::keeps_freed(pfn, order)
     }
     fn is_reclaimer() -> bool {
         L::with(|state| state.call.reclaimer.get())

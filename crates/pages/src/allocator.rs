@@ -4,7 +4,7 @@
 use crate::cpu_lists::CpuLists;
 use crate::machine::{Machine, ZONES};
 use crate::migrate::MigrateType;
-use crate::policy::PagesPolicy;
+use crate::policy::{PagesPolicy, Search};
 use crate::request::{Attempt, Request};
 use crate::resident::Resident;
 use crate::watermark::AllocFlags;
@@ -19,6 +19,8 @@ pub struct Pages<P: Platform> {
     pub(crate) machine: Machine,
     pub(crate) nodes: P::PerNode<NodeState<P>>,
     zonelists: Zonelists<P>,
+    /// `memory_pressure` of 2.4, on node 0. Made when it is first used: other policies have no such word.
+    pressure: P::PerNode<Pressure<P>>,
 }
 
 /// What a node has: its zones, and every CPU's page lists of them.
@@ -39,11 +41,25 @@ impl<P: Platform> Default for NodeState<P> {
     }
 }
 
+/// A counter that begins at 0.
+struct Pressure<P: Platform>(P::Word);
+
+impl<P: Platform> Default for Pressure<P> {
+    fn default() -> Self {
+        Pressure(P::Word::new(0))
+    }
+}
+
 impl<P: Platform> Pages<P> {
     /// The free lists of a machine whose memory is untouched, and the zonelists of all nodes. Reads the
     /// topology from `P`; it does not change afterwards.
     pub fn new(policy: PagesPolicy) -> Self {
-        Pages { machine: Machine::new::<P>(policy), nodes: P::PerNode::new(), zonelists: Zonelists::new() }
+        Pages {
+            machine: Machine::new::<P>(policy),
+            nodes: P::PerNode::new(),
+            zonelists: Zonelists::new(),
+            pressure: P::PerNode::new(),
+        }
     }
 
     /// The rules.
@@ -114,6 +130,9 @@ impl<P: Platform> Pages<P> {
         if !allocated {
             P::broken(None, format_args!("free of frame {}, which is {:?}", pfn.0, state.kind));
         }
+        if self.machine.policy.search != Search::Zonelist && self.freed_24(pfn, state) {
+            return;
+        }
         self.free_block(pfn, state);
     }
 
@@ -153,6 +172,18 @@ impl<P: Platform> Pages<P> {
         }
     }
 
+    /// Allocations, and stolen clean pages, less frees, as far as the world did not let them decay
+    /// (`memory_pressure` of 2.4.8 and 2.4.9). 0 under a policy that does not count it.
+    pub fn pressure(&self) -> u64 {
+        self.pressure.peek(NodeId(0)).map_or(0, |pressure| pressure.0.load())
+    }
+
+    /// Sets [`Pages::pressure`]: once a second the world takes 1/64 off, and it adds the clean pages that
+    /// kreclaimd moved. Not atomic, as in Linux: an increment of another CPU may get lost.
+    pub fn set_pressure(&self, pressure: u64) {
+        self.pressure.get(NodeId(0)).0.store(pressure);
+    }
+
     /// Whether at most one in `share` of the machine's frames is free.
     pub fn is_scarce(&self, share: u64) -> bool {
         let nodes = || (0..P::nodes()).map(NodeId);
@@ -171,6 +202,9 @@ impl<P: Platform> Pages<P> {
         let migrate_type = if grouping { MigrateType::of(gfp) } else { MigrateType::Movable };
         let class = self.machine.class_of(gfp);
         let request = Request { gfp, attempt, order, node, class, migrate_type, reclaimer: false };
+        if self.machine.policy.search != Search::Zonelist {
+            return self.alloc_24(&request).map(|pfn| (pfn, false));
+        }
         let flags = AllocFlags::fast(&self.machine.policy);
         let block = self.try_zonelist(&request, flags).map(|pfn| (pfn, false));
         block.or_else(|| Some((self.alloc_slow(&request)?, P::takes_reserves(gfp))))
@@ -184,10 +218,10 @@ impl<P: Platform> Pages<P> {
                 break;
             }
             for zone in (0..=request.class).rev().map(|zone| self.zone(node, zone)) {
-                if zone.span.frames == 0 || !zone.watermark_ok(request.order, request.class, flags) {
-                    continue;
-                }
-                if let Some(pfn) = self.alloc_from_zone(zone, request, flags) {
+                let may_take = zone.span.frames > 0
+                    && (zone.watermark_ok(request.order, request.class, flags)
+                        || self.machine.zone_reclaim && self.reclaimed(zone, request, flags));
+                if may_take && let Some(pfn) = self.alloc_from_zone(zone, request, flags) {
                     return Some(pfn);
                 }
             }

@@ -54,6 +54,7 @@
 //! | `zone`, `buddy`, `steal`, `list` | free lists under `zone->lock` |
 //! | `compact` | free frames of a range, for compaction |
 //! | `slow` | what happens below the low watermark |
+//! | `era24`, `policy24` | the orders of 2.4, and its rules |
 //! | `report_free` | free memory that goes back to the world; exact allocations |
 //! | `report` | buddyinfo, zoneinfo, and the check that every frame is accounted for |
 //!
@@ -67,12 +68,14 @@ mod allocator;
 mod buddy;
 mod compact;
 mod cpu_lists;
+mod era24;
 mod exact;
 mod list;
 mod machine;
 pub mod migrate;
 mod pcp;
 pub mod policy;
+mod policy24;
 mod report;
 mod report_free;
 mod request;

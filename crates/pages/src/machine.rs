@@ -1,6 +1,6 @@
 //! The policy as numbers of one machine, computed once, when a [`crate::Pages`] is made.
 
-use crate::policy::{Gap, MinFree, ORDERS, PCP_ORDERS, PagesPolicy, PcpHigh, ZoneRule};
+use crate::policy::{Gap, MinFree, ORDERS, PCP_ORDERS, PagesPolicy, PcpHigh, ZoneReclaim, ZoneRule};
 use slablab_platform::{CpuId, Gfp, NodeId, Pfn, Platform};
 
 /// Zones a node can have.
@@ -20,6 +20,10 @@ pub(crate) struct Machine {
     pub(crate) min_free: u64,
     /// Whether pageblocks are used at all: not on a machine with fewer than five of them (from memory).
     pub(crate) grouping: bool,
+    /// `zone_reclaim_mode`.
+    pub(crate) zone_reclaim: bool,
+    /// The highest zone of a request for `DMA`, for `DMA32`, for high memory, and of any other.
+    classes: [u8; 4],
 }
 
 /// A zone's place in the machine.
@@ -61,7 +65,12 @@ impl Machine {
                 populated += (span.frames > 0) as u64;
             }
         }
-        Machine::sized(policy, P::page_shift(), machine.frames, populated)
+        let zone_reclaim = match policy.zone_reclaim {
+            ZoneReclaim::Off => false,
+            ZoneReclaim::On => true,
+            ZoneReclaim::Above(distance) => has_farther::<P>(distance),
+        };
+        Machine { zone_reclaim, ..Machine::sized(policy, P::page_shift(), machine.frames, populated) }
     }
 
     /// A machine of `frames` page frames in `populated` zones.
@@ -77,15 +86,18 @@ impl Machine {
         let pageblock_order =
             policy.pageblock_order.unwrap_or(21u32.saturating_sub(page_shift) as u8).min(max_order);
         let one_or_more = if page_shift == 12 { ZoneRule::Below4G } else { ZoneRule::One };
+        let zones = policy.zones.unwrap_or(one_or_more);
         let mut machine = Machine {
             policy,
-            zones: policy.zones.unwrap_or(one_or_more),
+            zones,
             page_shift,
             max_order,
             pageblock_order,
             frames,
             min_free: 0,
-            grouping: frames >= 5 << pageblock_order,
+            grouping: policy.grouping && frames >= 5 << pageblock_order,
+            zone_reclaim: false,
+            classes: classes(zones),
         };
         machine.min_free = machine.min_free_frames(populated);
         machine
@@ -97,17 +109,16 @@ impl Machine {
 
     /// The highest zone a request may use.
     pub(crate) fn class_of(&self, gfp: Gfp) -> u8 {
-        let ends = self.zones.ends();
-        let name = if gfp.has(Gfp::DMA) {
-            "DMA"
+        let [dma, dma32, high, usual] = self.classes;
+        if gfp.has(Gfp::DMA) {
+            dma
         } else if gfp.has(Gfp::DMA32) {
-            "DMA32"
+            dma32
+        } else if gfp.has(Gfp::HIGHMEM) {
+            high
         } else {
-            "Normal"
-        };
-        // A machine without a DMA zone serves DMA from its lowest one: arm64's DMA is our DMA32. One whose
-        // only zone is DMA32 serves everything from it.
-        ends.iter().position(|(zone, _)| *zone == name).unwrap_or(0) as u8
+            usual
+        }
     }
 
     /// Where a node's zone lies; no frames if the node has none there. Zones that do not begin at a multiple
@@ -126,13 +137,20 @@ impl Machine {
         }
     }
 
-    /// The watermarks of a zone of this many frames (docs/theory/pagealloc.md 2).
-    pub(crate) fn marks(&self, frames: u32) -> Marks {
+    /// The watermarks of a zone of this index and this many frames (docs/theory/pagealloc.md 2 and 8).
+    pub(crate) fn marks(&self, zone: u8, frames: u32) -> Marks {
         if self.frames == 0 {
             return Marks::default();
         }
-        let min = self.min_free * frames as u64 / self.frames;
+        let min = match self.policy.min_free {
+            MinFree::ZoneRatio(least) => {
+                let ratio = if self.zones.ends()[zone as usize].0 == "DMA" { 32 } else { 128 };
+                (frames as u64 / ratio).clamp(least as u64, 255)
+            }
+            _ => self.min_free * frames as u64 / self.frames,
+        };
         match self.policy.gap {
+            Gap::Multiples => Marks { min, low: 2 * min, high: 3 * min },
             Gap::Quarter => Marks { min, low: min + min / 4, high: min + min / 2 },
             Gap::Scaled(factor) => {
                 let gap = (min / 4).max(frames as u64 * factor as u64 / 10000);
@@ -142,7 +160,7 @@ impl Machine {
     }
 
     /// The sizes of a zone's per-CPU lists (docs/theory/pagealloc.md 3).
-    pub(crate) fn pcp_sizes(&self, frames: u32, cpus: u32) -> PcpSizes {
+    pub(crate) fn pcp_sizes(&self, zone: u8, frames: u32, cpus: u32) -> PcpSizes {
         let rule = self.policy.pcp;
         if rule.batch_cap_bytes == 0 || frames == 0 {
             return PcpSizes::default();
@@ -152,7 +170,7 @@ impl Machine {
         let batch = (rounded_down(quarter + quarter / 2) - 1).max(1);
         let high = match rule.high {
             PcpHigh::Batches(batches) => batches * batch,
-            PcpHigh::LowMark => (self.marks(frames).low as u32 / cpus.max(1)).max(4 * batch),
+            PcpHigh::LowMark => (self.marks(zone, frames).low as u32 / cpus.max(1)).max(4 * batch),
         };
         PcpSizes { batch, high }
     }
@@ -166,6 +184,7 @@ impl Machine {
             MinFree::HugePages => {
                 computed.max(((populated * 11) << self.pageblock_order).min(self.frames / 20))
             }
+            MinFree::ZoneRatio(_) => 0,
             MinFree::Kib(kib) => (kib as u64) << 10 >> self.page_shift,
         }
     }
@@ -174,6 +193,23 @@ impl Machine {
     pub(crate) fn cpus_on<P: Platform>(node: NodeId) -> u32 {
         (0..P::cpus()).filter(|cpu| P::cpu_node(CpuId(*cpu)) == node).count() as u32
     }
+}
+
+/// Whether two nodes with memory are farther from each other than this.
+fn has_farther<P: Platform>(distance: u32) -> bool {
+    let nodes = || (0..P::nodes()).map(NodeId).filter(|node| P::node_frames(*node).1 > 0);
+    nodes().any(|from| nodes().any(|to| P::distance(from, to) > distance))
+}
+
+/// The highest zone of a request for `DMA`, for `DMA32`, for high memory, and of any other.
+fn classes(zones: ZoneRule) -> [u8; 4] {
+    let named = |name: &str| zones.ends().iter().position(|(zone, _)| *zone == name).map(|at| at as u8);
+    // A machine without a DMA zone serves DMA from its lowest one: arm64's DMA is our DMA32. One whose only
+    // zone is DMA32 serves everything from it.
+    let usual = named("Normal").unwrap_or(0);
+    let dma = named("DMA").unwrap_or(0);
+    let dma32 = named("DMA32").unwrap_or(if zones == ZoneRule::I386 { usual } else { 0 });
+    [dma, dma32, named("HighMem").unwrap_or(usual), usual]
 }
 
 /// The largest power of two that is not above `n`; `n` is not 0.
@@ -211,12 +247,12 @@ mod tests {
             let policy = change(PagesPolicy::for_release(*a, *b, *c));
             let machine = Machine::sized(policy, *page_shift, machine.0, machine.1);
             assert_eq!(
-                machine.marks(zone.0),
+                machine.marks(1, zone.0),
                 Marks { min: *min, low: *low, high: *high },
                 "{a}.{b}.{c} {zone:?}"
             );
             let sizes = PcpSizes { batch: *batch, high: *most };
-            assert_eq!(machine.pcp_sizes(zone.0, zone.1), sizes, "{a}.{b}.{c} {zone:?}");
+            assert_eq!(machine.pcp_sizes(1, zone.0, zone.1), sizes, "{a}.{b}.{c} {zone:?}");
         }
     }
 
@@ -304,6 +340,27 @@ mod tests {
         let one = Some(ZoneRule::OneDma32);
         check(&[row((6, 1, 176), 35676, [374, 467, 560], [7, 467])], kib(1499, one));
         check(&[row((6, 12, 96), 34408, [368, 460, 552], [7, 460])], kib(1475, one));
+    }
+
+    /// docs/theory/pagealloc.md 8: 2.4 on 192 MiB, and zones so small or large that the clamps decide.
+    #[test]
+    fn numbers_of_2_4() {
+        for (patch, zone, frames, min) in [
+            (9, 0, 4096, 128),
+            (9, 1, 45056, 255),
+            (9, 2, 12800, 100),
+            (9, 0, 400, 12),
+            (9, 0, 100, 10),
+            (10, 0, 4096, 128),
+            (10, 0, 400, 20),
+            (10, 1, 45056, 255),
+        ] {
+            let machine = Machine::sized(PagesPolicy::for_release(2, 4, patch), 12, 49152, 2);
+            let marks = Marks { min, low: 2 * min, high: 3 * min };
+            assert_eq!(machine.marks(zone, frames), marks, "2.4.{patch} zone {zone} of {frames}");
+            assert_eq!((machine.max_order, machine.grouping), (9, false));
+            assert_eq!(machine.pcp_sizes(zone, frames, 1), PcpSizes::default());
+        }
     }
 
     /// sqrt(16 * KiB) and its clamps: 3386 KiB (846 frames) for 700 MB (docs/theory/pagealloc.md 2).

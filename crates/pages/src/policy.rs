@@ -5,6 +5,7 @@
 //!
 //! | field | until | from | source |
 //! |---|---|---|---|
+//! | `search` | 2.4.9 free and clean, 2.4.10 classzone | 2.6 zonelist | docs/theory/pagealloc.md 8 |
 //! | `order_check` | 4.3 halving | 4.4 any block | docs/theory/pagealloc.md 2 |
 //! | `gap` | 4.5 quarter | 4.6 scaled | docs/theory/pagealloc.md 2 |
 //! | `min_free_cap_kib` | 5.8 65536 | 5.9 262144 | "5.x", from memory |
@@ -16,6 +17,7 @@
 //! | `kswapd`, `harder` | 4.3 | 4.4 | docs/theory/pagealloc.md 4 and 5 |
 //! | `compaction` | 2.6.34 none | 2.6.35 direct | docs/theory/pagealloc.md 5 |
 //! | `this_node_gives_up` | 4.3 | 4.4 | docs/theory/pagealloc.md 4 |
+//! | `zone_reclaim` | 2.6.39 distance 20, 3.15 distance 30 | 3.16 off | docs/theory/pagealloc.md 6; releases from memory |
 
 /// Highest order any world uses, plus one: Linux has 13 on arm64 with 64 KiB pages, mapped memory has 17.
 pub const ORDERS: usize = 18;
@@ -27,6 +29,17 @@ pub(crate) const PCP_ORDERS: usize = 4;
 /// "what if".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PagesPolicy {
+    /// In which order a request tries free lists, clean pages and reclaim.
+    pub search: Search,
+    /// Whether zones are reclaimed locally before a request goes to the next node.
+    pub zone_reclaim: ZoneReclaim,
+    /// Whether pages are grouped by mobility (2.6.24; from memory). Without, all requests are of one type.
+    pub grouping: bool,
+    /// Whether allocations less frees are counted (`memory_pressure` of 2.4.8 and 2.4.9;
+    /// [`Pages::pressure`]).
+    ///
+    /// [`Pages::pressure`]: crate::Pages::pressure
+    pub counts_pressure: bool,
     /// How a watermark is tested for orders above 0.
     pub order_check: OrderCheck,
     /// Distance between the min, low and high watermarks.
@@ -94,6 +107,37 @@ impl Retries {
     }
 }
 
+/// In which order a request tries free lists, clean pages and reclaim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Search {
+    /// 2.6 and later: zones by watermarks, then the slow path (docs/theory/pagealloc.md 5).
+    Zonelist,
+    /// 2.4.8, 2.4.9 and -ac: free pages, then zones by free pages and `inactive_clean` ones together
+    /// (docs/theory/pagealloc.md 8.1).
+    FreeAndClean {
+        /// Whether a request that may wait takes a clean page rather than one of the free lists.
+        steals: bool,
+    },
+    /// 2.4.10: zones of the class by free pages; the reclaimer gets what it freed (docs/theory/pagealloc.md
+    /// 8.2).
+    Classzone {
+        /// Whether the reclaimer keeps pages that it frees (`PF_FREE_PAGES`).
+        keeps_freed: bool,
+    },
+}
+
+/// `zone_reclaim_mode`: whether a request that finds a near zone below its watermark asks the world to free
+/// pages of it ([`slablab_platform::ReclaimStep::Zone`]) before it goes on to the next zone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ZoneReclaim {
+    /// Never.
+    Off,
+    /// On every machine.
+    On,
+    /// On machines where two nodes are farther from each other than this (`RECLAIM_DISTANCE`).
+    Above(u32),
+}
+
 /// How a watermark is tested for orders above 0 (docs/theory/pagealloc.md 2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OrderCheck {
@@ -112,6 +156,8 @@ pub enum Gap {
     /// gap = max(min/4, frames * factor / 10000); low = min + gap, high = min + 2 * gap. The factor is
     /// `watermark_scale_factor`, 10 by default.
     Scaled(u32),
+    /// low = 2 * min, high = 3 * min: 2.4.
+    Multiples,
 }
 
 /// What `min_free_kbytes` is.
@@ -125,6 +171,8 @@ pub enum MinFree {
     HugePages,
     /// Set by the administrator.
     Kib(u32),
+    /// 2.4: each zone's min is 1/32 (`DMA`) or 1/128 of its frames, at least this many and at most 255.
+    ZoneRatio(u32),
 }
 
 /// Per-CPU page lists (docs/theory/pagealloc.md 3).
@@ -215,6 +263,8 @@ pub enum ZoneRule {
     Below4G,
     /// `DMA` below 16 MiB, `DMA32` below 4 GiB, `Normal`: x86-64.
     X86,
+    /// `DMA` below 16 MiB, `Normal` below 896 MiB, `HighMem`: x86 of 32 bits.
+    I386,
 }
 
 impl ZoneRule {
@@ -224,6 +274,7 @@ impl ZoneRule {
             ZoneRule::One => &[("Normal", u64::MAX)],
             ZoneRule::OneDma32 => &[("DMA32", u64::MAX)],
             ZoneRule::Below4G => &[("DMA32", 4 << 30), ("Normal", u64::MAX)],
+            ZoneRule::I386 => &[("DMA", 16 << 20), ("Normal", 896 << 20), ("HighMem", u64::MAX)],
             ZoneRule::X86 => &[("DMA", 16 << 20), ("DMA32", 4 << 30), ("Normal", u64::MAX)],
         }
     }
@@ -234,11 +285,19 @@ impl PagesPolicy {
     /// (`PAGE_ALLOC_COSTLY_ORDER`).
     pub const COSTLY_ORDER: u8 = 3;
 
-    /// The rules of a release. Releases before 2.6.29 get 2.6.29's rules.
+    /// The rules of a release. Releases up to 2.4 get those of 2.4.8, 2.4.9 or 2.4.10, whichever is nearest;
+    /// later ones before 2.6.29 get 2.6.29's.
     pub const fn for_release(major: u32, minor: u32, patch: u32) -> PagesPolicy {
         let version = Version(major, minor, patch);
+        if !version.since(2, 5, 0) {
+            return PagesPolicy::of_2_4(version.since(2, 4, 10));
+        }
         let v4_4 = version.since(4, 4, 0);
         PagesPolicy {
+            search: Search::Zonelist,
+            zone_reclaim: version.zone_reclaim(),
+            grouping: true,
+            counts_pressure: false,
             order_check: if v4_4 { OrderCheck::AnyBlock } else { OrderCheck::Halving },
             gap: if version.since(4, 6, 0) { Gap::Scaled(10) } else { Gap::Quarter },
             min_free: if version.since(2, 6, 38) { MinFree::HugePages } else { MinFree::Computed },
@@ -270,6 +329,14 @@ impl Version {
     const fn since(self, major: u32, minor: u32, patch: u32) -> bool {
         let Version(a, b, c) = self;
         a > major || a == major && (b > minor || b == minor && c >= patch)
+    }
+
+    const fn zone_reclaim(self) -> ZoneReclaim {
+        if self.since(3, 16, 0) {
+            ZoneReclaim::Off
+        } else {
+            ZoneReclaim::Above(if self.since(3, 0, 0) { 30 } else { 20 })
+        }
     }
 
     const fn pcp(self) -> PcpRule {

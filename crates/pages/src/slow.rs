@@ -25,6 +25,7 @@ use crate::policy::{Compaction, Kswapd, PagesPolicy};
 use crate::request::{Attempt, Request};
 use crate::resident::Resident;
 use crate::watermark::{AllocFlags, Mark};
+use crate::zone::Zone;
 use slablab_platform::{
     Event, Field, FrameKind, FrameState, Gfp, NodeId, Pfn, Platform, Reclaim, ReclaimStep, Reclaimed, Word,
 };
@@ -157,12 +158,30 @@ impl<P: Platform> Pages<P> {
         }
     }
 
-    /// Asks the world for a step that may free pages.
-    fn ask(&self, request: &Request, step: ReclaimStep, attempt: u32) -> Reclaimed {
+    /// `zone_reclaim_mode`: whether a zone below its watermark has enough free pages after local reclaim.
+    /// Only zones of the CPU's node, and of nodes without CPUs, which no CPU of their own would reclaim.
+    #[cold]
+    pub(crate) fn reclaimed(&self, zone: Zone<'_, P>, request: &Request, flags: AllocFlags) -> bool {
+        let near = zone.node == P::cpu_node(P::cpu()) || self.local_cpus(zone.node) == 0;
+        let may_wait = request.gfp.has(Gfp::DIRECT_RECLAIM) && request.attempt != Attempt::Once;
+        if !near || !may_wait || P::is_reclaimer() {
+            return false;
+        }
+        P::reclaim(request.about(zone, ReclaimStep::Zone));
+        zone.watermark_ok(request.order, request.class, flags)
+    }
+
+    /// Asks the world for a step that may free pages of any zone.
+    pub(crate) fn ask(&self, request: &Request, step: ReclaimStep, attempt: u32) -> Reclaimed {
         if step == ReclaimStep::Direct {
             P::count(Event::DirectReclaim, 1);
         }
-        let answer = P::reclaim(request.reclaim(request.node, step, attempt));
+        self.answer(request, request.reclaim(request.node, step, attempt))
+    }
+
+    /// The world's answer, with a block that it hands over made the request's.
+    pub(crate) fn answer(&self, request: &Request, ask: Reclaim) -> Reclaimed {
+        let answer = P::reclaim(ask);
         if let Some(pfn) = answer.page {
             self.take_over(request, pfn);
         }
@@ -218,6 +237,11 @@ impl<P: Platform> Pages<P> {
 }
 
 impl Request {
+    /// A request about one zone.
+    pub(crate) fn about<P: Platform>(&self, zone: Zone<'_, P>, step: ReclaimStep) -> Reclaim {
+        Reclaim { zone: zone.index, ..self.reclaim(zone.node, step, 0) }
+    }
+
     fn costly(&self) -> bool {
         self.order > PagesPolicy::COSTLY_ORDER
     }
@@ -236,9 +260,10 @@ impl Request {
         !self.costly() || costly
     }
 
-    fn reclaim(&self, node: NodeId, step: ReclaimStep, attempt: u32) -> Reclaim {
+    /// A request about all zones that it may use.
+    pub(crate) fn reclaim(&self, node: NodeId, step: ReclaimStep, attempt: u32) -> Reclaim {
         let Request { class, order, gfp, reclaimer, .. } = *self;
-        Reclaim { node, class, order, gfp, reclaimer, attempt, step }
+        Reclaim { node, class, zone: class, order, gfp, reclaimer, attempt, step }
     }
 }
 

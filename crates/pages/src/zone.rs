@@ -161,12 +161,12 @@ impl<'a, P: Platform> Zone<'a, P> {
 
     /// The watermarks.
     pub(crate) fn marks(&self) -> Marks {
-        self.machine.marks(self.span.frames)
+        self.machine.marks(self.index, self.span.frames)
     }
 
     /// The sizes of the per-CPU lists.
     pub(crate) fn pcp_sizes(&self, local_cpus: u32) -> PcpSizes {
-        self.machine.pcp_sizes(self.span.frames, local_cpus)
+        self.machine.pcp_sizes(self.index, self.span.frames, local_cpus)
     }
 
     /// Frames kept from requests that could have used a zone up to `class`: `lowmem_reserve`.

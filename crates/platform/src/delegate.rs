@@ -35,7 +35,7 @@ macro_rules! delegate {
     };
     (impl[$($generics:tt)*] Hooks for $world:ty => $p:ty) => {
         $crate::delegate! { impl[$($generics)*] Hooks for $world => $p:
-            reclaim is_reclaimer permit count random secret broken; }
+            reclaim is_reclaimer clean_frames keeps_freed permit count random secret broken; }
     };
     (impl[$($generics:tt)*] Testable for $world:ty => $p:ty) => {
         $crate::delegate! { impl[$($generics)*] Testable for $world => $p:
@@ -175,6 +175,12 @@ macro_rules! delegated {
     // Hooks.
     (reclaim $p:ty, $to:ty) => {
         $crate::delegated! { @ $to, reclaim(ask: $crate::Reclaim) -> $crate::Reclaimed }
+    };
+    (clean_frames $p:ty, $to:ty) => {
+        $crate::delegated! { @ $to, clean_frames(node: $crate::NodeId, zone: u8) -> u64 }
+    };
+    (keeps_freed $p:ty, $to:ty) => {
+        $crate::delegated! { @ $to, keeps_freed(pfn: $crate::Pfn, order: u8) -> bool }
     };
     (is_reclaimer $p:ty, $to:ty) => { $crate::delegated! { @ $to, is_reclaimer() -> bool } };
     (permit $p:ty, $to:ty) => { $crate::delegated! { @ $to, permit(order: u8, gfp: $crate::Gfp) -> bool } };

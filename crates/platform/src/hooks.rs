@@ -1,7 +1,7 @@
 //! Hooks: the decisions an allocator leaves to its world. Reclaim, fault injection, random numbers, counting,
 //! and the end of a program whose memory is damaged.
 
-use crate::{Event, Gfp, Reclaim, Reclaimed, Topology};
+use crate::{Event, Gfp, NodeId, Pfn, Reclaim, Reclaimed, Topology};
 use core::fmt;
 
 /// The decisions of a world.
@@ -24,6 +24,17 @@ pub trait Hooks: Topology {
     /// does without.
     fn takes_reserves(gfp: Gfp) -> bool {
         gfp.takes_reserves() || Self::is_reclaimer() && !gfp.has(Gfp::NOMEMALLOC)
+    }
+    /// Pages of a zone that are in use but can be handed over at once ([`crate::ReclaimStep::StealClean`]):
+    /// the `inactive_clean` list of 2.4.8 and 2.4.9. Asked under their policy only.
+    fn clean_frames(_node: NodeId, _zone: u8) -> u64 {
+        0
+    }
+    /// Whether the running task keeps a block that it frees, so that no other task can take it: the
+    /// task-local pages of 2.4.10, whose [`Hooks::reclaim`] hands one of them over. The block stays allocated
+    /// then. Asked under that policy only.
+    fn keeps_freed(_pfn: Pfn, _order: u8) -> bool {
+        false
     }
     /// Whether a page allocation of this order may succeed at all: the world's fault injection. Usually
     /// `true`.

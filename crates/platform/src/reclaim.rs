@@ -10,6 +10,9 @@ pub struct Reclaim {
     /// The zone class: index of the highest zone that the request may use. Only pages of this zone and of
     /// lower ones help it.
     pub class: u8,
+    /// The zone that the step is about, where it is about one: [`ReclaimStep::WakeKreclaimd`],
+    /// [`ReclaimStep::StealClean`], [`ReclaimStep::Zone`]. Else the same as `class`.
+    pub zone: u8,
     /// The order of the wanted block.
     pub order: u8,
     /// The caller's flags. They say the migrate type, too.
@@ -35,6 +38,25 @@ pub enum ReclaimStep {
     Compact,
     /// Kill a task.
     Oom,
+    /// `zone_reclaim_mode`: free unmapped page cache and slabs of one zone, near the caller, before the
+    /// request goes to a farther node.
+    Zone,
+    /// 2.4.8, 2.4.9: wake the daemon that moves `inactive_clean` pages of one zone to its free list.
+    WakeKreclaimd,
+    /// 2.4.8, 2.4.9: hand over one page of one zone's `inactive_clean` list ([`Reclaimed::page`]).
+    StealClean,
+    /// 2.4.8, 2.4.9: let another task run (`SCHED_YIELD`), so that the woken daemon can free pages.
+    Yield,
+    /// 2.4.8, 2.4.9: write dirty inactive pages, and wait for them (`page_launder` with `sync`).
+    Launder,
+}
+
+impl ReclaimStep {
+    /// Whether the caller frees memory itself in this step, so that it is a reclaimer meanwhile.
+    pub const fn frees(self) -> bool {
+        use ReclaimStep::{Compact, Direct, Launder, Oom, Zone};
+        matches!(self, Direct | Compact | Oom | Zone | Launder)
+    }
 }
 
 /// What a reclaim policy did. A world that only knows whether another attempt makes sense answers with a
@@ -47,6 +69,7 @@ pub struct Reclaimed {
     pub progress: bool,
     /// A block for the caller itself, which no other task can take: the head of an allocated block of the
     /// wanted order, in a zone that the request may use. It stays allocated, and becomes the caller's.
+    /// Answers to the steps that wake a task, yield, launder or reclaim a [`ReclaimStep::Zone`] have none.
     pub page: Option<Pfn>,
 }
 

@@ -1,6 +1,7 @@
 //! The page allocator's tests: one world, one file per part of the theory.
 
 mod buddy;
+mod era24;
 mod pcp;
 mod programs;
 mod report_free;

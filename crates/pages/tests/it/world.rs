@@ -7,8 +7,8 @@
 use slablab_model::{Addr, Model};
 use slablab_pages::Pages;
 use slablab_platform::{
-    CpuId, Event, Frame, Frames, Gfp, Hooks, HotArray, HotList, Local, Lock, NodeId, PerCpu, PerNode, Pfn,
-    Platform, Rank, Reclaim, ReclaimStep, Reclaimed, Topology, Want, delegate,
+    CpuId, Event, Frame, FrameState, Frames, Gfp, Hooks, HotArray, HotList, Local, Lock, NodeId, PerCpu,
+    PerNode, Pfn, Platform, Rank, Reclaim, ReclaimStep, Reclaimed, Topology, Want, Word, delegate,
 };
 use std::cell::{Cell, OnceCell, RefCell, RefMut};
 use std::collections::HashMap;
@@ -62,6 +62,10 @@ struct State {
     reclaim: RefCell<Option<Freed>>,
     permit: Cell<bool>,
     reclaimer: Cell<bool>,
+    /// `inactive_clean` pages, next one last.
+    clean: RefCell<Vec<Pfn>>,
+    /// Blocks that the running task freed and keeps; `None`: it keeps none.
+    kept: RefCell<Option<Vec<Pfn>>>,
     locals: Cell<u32>,
     zone_locks_held: Cell<u32>,
 }
@@ -95,6 +99,8 @@ impl World {
             reclaim: RefCell::new(None),
             permit: Cell::new(true),
             reclaimer: Cell::new(false),
+            clean: RefCell::default(),
+            kept: RefCell::default(),
             locals: Cell::new(0),
             zone_locks_held: Cell::new(0),
         };
@@ -134,6 +140,18 @@ impl World {
     /// Whether the running task is a reclaimer from now on.
     pub(crate) fn set_reclaimer(reclaimer: bool) {
         state().reclaimer.set(reclaimer);
+    }
+
+    /// The `inactive_clean` pages, of any zone.
+    pub(crate) fn clean<T>(f: impl FnOnce(&mut Vec<Pfn>) -> T) -> T {
+        f(&mut state().clean.borrow_mut())
+    }
+
+    /// The running task keeps the blocks that it frees in `f`, which are returned.
+    pub(crate) fn keeping(f: impl FnOnce()) -> Vec<Pfn> {
+        *state().kept.borrow_mut() = Some(vec![]);
+        f();
+        state().kept.take().expect("kept since")
     }
 
     pub(crate) fn set_permit(permit: bool) {
@@ -370,6 +388,18 @@ delegate! { impl[] Hooks for World => Model: random secret;
     }
     fn is_reclaimer() -> bool {
         state().reclaimer.get()
+    }
+    fn clean_frames(node: NodeId, zone: u8) -> u64 {
+        let of_zone = |pfn: &&Pfn| {
+            let state = World::with_frame(**pfn, |frame| FrameState::unpack(frame.state.load()));
+            (state.node, state.zone) == (node, zone)
+        };
+        state().clean.borrow().iter().filter(of_zone).count() as u64
+    }
+    fn keeps_freed(pfn: Pfn, _order: u8) -> bool {
+        let state = state();
+        let mut kept = state.kept.borrow_mut();
+        kept.as_mut().map(|kept| kept.push(pfn)).is_some()
     }
     fn permit(_order: u8, _gfp: Gfp) -> bool {
         state().permit.get()

@@ -1,9 +1,10 @@
 //! Which node serves a request.
 
 use crate::world::{Spec, World, assert_balanced};
-use slablab_pages::policy::{Gap, MinFree, PcpRule};
+use slablab_pages::policy::{Gap, MinFree, PcpRule, ZoneReclaim};
 use slablab_pages::{Pages, PagesPolicy};
-use slablab_platform::{FrameKind, Frames, Gfp, NodeId};
+use slablab_platform::{FrameKind, Frames, Gfp, NodeId, Pfn, ReclaimStep, Reclaimed};
+use std::rc::Rc;
 
 /// The nodes that serve requests for `local`, in order, until all memory is gone.
 fn order_of_nodes(spec: &Spec, gfp: Gfp, local: u16) -> Vec<u16> {
@@ -95,4 +96,64 @@ fn nodes_without_memory() {
 #[test]
 fn this_node_or_nothing() {
     check(&Spec::uniform(4, FRAMES), Gfp::THISNODE, &[(0, &[0]), (3, &[3])]);
+}
+
+/// `zone_reclaim_mode`: a near zone below low is reclaimed before a farther node serves, if nodes are far
+/// enough from each other. The far zone is not reclaimed, as it has CPUs of its own.
+#[test]
+fn near_zones_are_reclaimed_first() {
+    let policy =
+        |zone_reclaim| PagesPolicy { zone_reclaim, pcp: PcpRule::NONE, ..PagesPolicy::for_release(2, 6, 32) };
+    let near = NodeId(0);
+    // Distance of the nodes, the rule, flags, whether the world frees pages; then the requests for local
+    // reclaim, and whether the near node serves.
+    for (distance, rule, gfp, frees, asked, home) in [
+        (21, ZoneReclaim::Above(20), Gfp::KERNEL, true, 1, true),
+        (20, ZoneReclaim::Above(20), Gfp::KERNEL, true, 0, false),
+        (20, ZoneReclaim::On, Gfp::KERNEL, true, 1, true),
+        (21, ZoneReclaim::Off, Gfp::KERNEL, true, 0, false),
+        (21, ZoneReclaim::On, Gfp::KERNEL, false, 1, false),
+        (21, ZoneReclaim::On, Gfp::ATOMIC, true, 0, false),
+    ] {
+        let spec =
+            Spec { distance: vec![vec![10, distance], vec![distance, 10]], ..Spec::uniform(2, 1 << 14) };
+        World::enter(spec, || {
+            let pages = Rc::new(Pages::<World>::new(policy(rule)));
+            let all = std::iter::from_fn(|| {
+                pages.alloc(Gfp::MEMALLOC | Gfp::THISNODE, 5, near, FrameKind::Allocated)
+            });
+            let mut taken: Vec<Pfn> = all.collect();
+            World::asked();
+            let world_pages = pages.clone();
+            World::on_reclaim(move |ask| {
+                let freed: Vec<Pfn> = if frees { taken.drain(..64).collect() } else { vec![] };
+                freed.iter().for_each(|pfn| world_pages.free(*pfn));
+                assert_eq!((ask.step, ask.node, ask.zone), (ReclaimStep::Zone, near, 0));
+                Reclaimed::freed(freed.len() as u32 * 32)
+            });
+            let pfn = pages.alloc(gfp, 0, near, FrameKind::Allocated).expect("the far node has memory");
+            let served = World::with_frame(pfn, |frame| frame.node());
+            let what = format!("{distance} {rule:?} {gfp:?} {frees}");
+            assert_eq!((World::asked().len(), served == near), (asked, home), "{what}");
+            // A CPU of the far node does not reclaim the near one.
+            World::run_on(3);
+            pages.alloc(gfp | Gfp::THISNODE | Gfp::NORETRY | Gfp::NOWARN, 5, near, FrameKind::Slab);
+            assert_eq!(World::asked(), [], "{what}");
+        });
+    }
+}
+
+/// Local reclaim by release (docs/theory/pagealloc.md 6).
+#[test]
+fn zone_reclaim_by_release() {
+    for (release, expected) in [
+        ((2, 4, 9), ZoneReclaim::Off),
+        ((2, 6, 32), ZoneReclaim::Above(20)),
+        ((3, 2, 0), ZoneReclaim::Above(30)),
+        ((3, 16, 0), ZoneReclaim::Off),
+        ((6, 18, 0), ZoneReclaim::Off),
+    ] {
+        let (major, minor, patch) = release;
+        assert_eq!(PagesPolicy::for_release(major, minor, patch).zone_reclaim, expected, "{release:?}");
+    }
 }
