@@ -27,6 +27,7 @@
 //! | `coherence` | cache lines: who touched one last, and what the next touch costs |
 //! | `tlb` | pages that a CPU's TLB holds |
 //! | `hardware` | what a machine's parts cost: data |
+//! | [`disk`] | what a machine's disks consist of: data |
 //!
 //! Deterministic: a seed and the sequence of calls give the same answers. What belongs to the running call
 //! (CPU, context, ranks of held locks) is one struct, apart from the machine's state. Absent on purpose: the
@@ -40,6 +41,7 @@ mod clocks;
 mod coherence;
 mod contents;
 mod cost;
+pub mod disk;
 mod hardware;
 mod level;
 mod lock;

@@ -11,6 +11,7 @@
 //! | [`unix`], [`udp`], [`tcp`], [`pipe`] | sockets and pipes between tasks |
 //! | [`messages`], [`anchors`] | cycles of sends and receives; from measured times of one thread |
 //! | [`block`] | block devices that complete by interrupt |
+//! | [`disk`] | disks with seeks and rotation, request queues, elevators |
 //! | [`locks`] | locks outside of the allocators |
 //! | [`files`] | paths, open files |
 //! | [`ext2`] | where ext2 puts files: groups, inodes, blocks |
@@ -26,6 +27,7 @@
 
 pub mod anchors;
 pub mod block;
+pub mod disk;
 pub mod era;
 pub mod ext2;
 pub mod files;

@@ -1,0 +1,29 @@
+//! Disks with queues: mechanics, elevators, plugging, free requests.
+//!
+//! ```text
+//! Bio ── Queue: plug ── elevator ── Request ── Drive: seek, rotation, data ── Ended
+//! ```
+//!
+//! | module | contents |
+//! |---|---|
+//! | [`bio`] | bios, requests, merging |
+//! | [`queue`], [`pool`], [`presets`] | the request queue; free requests; queues by release |
+//! | [`elevator`] | Linus' elevator, CFQ, deadline, none |
+//! | [`drive`], `rotating`, `write_cache`, `card` | the disk itself |
+//! | [`queued`] | a disk behind its queue |
+//! | [`stat`] | counters |
+//!
+//! Absent on purpose: a queue knows no task but by number and no clock; whoever drives it brings the time.
+//! Rules with their sources: docs/theory/block.md.
+
+pub mod bio;
+mod card;
+pub mod drive;
+pub mod elevator;
+pub mod pool;
+pub mod presets;
+pub mod queue;
+pub mod queued;
+mod rotating;
+pub mod stat;
+mod write_cache;
