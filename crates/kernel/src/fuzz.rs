@@ -18,13 +18,14 @@ use crate::slabinfo::Slabinfo;
 use crate::tidy::Tidy;
 use crate::tracedat::TraceDat;
 use crate::tracepoint::Format;
+use crate::vmrecord::Record;
 use crate::{counters, procfs, sysfs, text};
 
 /// What a fuzzer runs.
 pub type Target = fn(&[u8]);
 
 /// All of them by name, as the folders of `corpus` are called.
-pub const ALL: [(&str, Target); 11] = [
+pub const ALL: [(&str, Target); 12] = [
     ("perfdata", perfdata),
     ("tracedat", tracedat),
     ("ftrace", self::ftrace),
@@ -36,6 +37,7 @@ pub const ALL: [(&str, Target); 11] = [
     ("input", input),
     ("tidy", tidy),
     ("counters", counters),
+    ("vmrecord", vmrecord),
 ];
 
 /// [`PerfData`], seeking and reopening; both must say the same.
@@ -131,6 +133,13 @@ pub fn tidy(data: &[u8]) {
 pub fn counters(data: &[u8]) {
     let _ = (counters::parse_stats(data), counters::parse_state(data), counters::parse_const(data));
     let _ = (counters::parse_stats_percpu(data), counters::parse_slabinfos(data));
+}
+
+/// [`Record`]: what was read is written, and read again.
+pub fn vmrecord(data: &[u8]) {
+    let Ok(record) = Record::parse(data) else { return };
+    let again = Record::parse(record.write().as_bytes()).expect("a record that was written");
+    assert_eq!(again, record, "a record is not read as it was written");
 }
 
 /// Reads all; gives the number of items and the error that ended them.

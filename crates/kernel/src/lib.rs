@@ -1,5 +1,5 @@
 //! Readers of kernel files: slabinfo, /sys/kernel/slab, support bundles; recordings of perf, trace-cmd and
-//! tracefs.
+//! tracefs; records of memory pressure ([`vmrecord`]).
 //!
 //! Bytes in, values out. No reader opens a path, reads a clock or prints: the caller hands over `&[u8]`, a
 //! `Read`, or the files of a dump one by one. Every size found in a file is checked against what is there
@@ -27,6 +27,7 @@ pub mod text;
 pub mod tidy;
 pub mod tracedat;
 pub mod tracepoint;
+pub mod vmrecord;
 
 pub use error::ReadError;
 pub use event::{Event, Header, Item, Kind, LossKind, Lost, Name, Names, Source, Tally};

@@ -152,6 +152,11 @@ fn hostile_counters() {
 }
 
 #[test]
+fn hostile_vm_records() {
+    check("vmrecord");
+}
+
+#[test]
 fn every_corpus_has_a_reader() {
     let mut folders: Vec<String> = std::fs::read_dir(crate::common::path("corpus"))
         .unwrap()

@@ -8,3 +8,4 @@ mod hostile;
 mod perfdata;
 mod tidy;
 mod tracedat;
+mod vmrecord;
