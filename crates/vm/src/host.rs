@@ -111,6 +111,8 @@ pub struct Shrunk {
     pub scanned: u64,
     /// Objects that it freed.
     pub freed: u64,
+    /// Pages that came back, of slabs that are empty now.
+    pub pages: u64,
 }
 
 /// A cache whose objects can be freed on demand.

@@ -1,10 +1,10 @@
 //! A machine without tasks and without time, to run a policy alone.
 //!
-//! One zone, a list of free frames, no slab caches. kswapd runs whenever an allocation finds no more free
-//! pages than the low mark. An allocation that finds no more than the minimum takes one of the policy's clean
-//! pages before it reclaims. A device takes requests. It ends the oldest when it holds more than its depth,
-//! and all of them when somebody waits: so reads and writes are under way for a while, in an order that a
-//! test knows.
+//! One zone, a list of free frames; slab caches whose objects can all be freed, and free no page.
+//! kswapd runs whenever an allocation finds no more free pages than the low mark. An allocation that
+//! finds no more than the minimum takes one of the policy's clean pages before it reclaims. A device
+//! takes requests. It ends the oldest when it holds more than its depth, and all of them when somebody
+//! waits: so reads and writes are under way for a while, in an order that a test knows.
 
 use crate::counters::Counter;
 use crate::host::{Ask, Block, Io, Mark, Place, Purpose, Shrinker, Shrunk, Throttle, Waited, Work};
@@ -26,6 +26,8 @@ pub struct Instant {
     now: Cell<u64>,
     kswapd: Cell<bool>,
     reclaims: Cell<bool>,
+    /// Slab caches: what they are, and their objects.
+    caches: RefCell<Vec<(Shrinker, u64)>>,
     /// Work done, by kind.
     work: [Cell<u64>; 7],
 }
@@ -48,8 +50,14 @@ impl Instant {
             now: Cell::new(0),
             kswapd: Cell::new(false),
             reclaims: Cell::new(false),
+            caches: RefCell::default(),
             work: Default::default(),
         }
+    }
+
+    /// Adds a slab cache with so many objects.
+    pub fn add_cache(&self, cache: Shrinker, objects: u64) {
+        self.caches.borrow_mut().push((cache, objects));
     }
 
     /// Free frames.
@@ -173,15 +181,18 @@ impl Host for Instant {
     }
 
     fn shrinkers(&self) -> Vec<Shrinker> {
-        Vec::new()
+        self.caches.borrow().iter().map(|(cache, _)| *cache).collect()
     }
 
-    fn shrinkable(&self, _shrinker: usize) -> u64 {
-        0
+    fn shrinkable(&self, shrinker: usize) -> u64 {
+        self.caches.borrow()[shrinker].1
     }
 
-    fn shrink(&self, _vm: &Vm, _shrinker: usize, _n: u64) -> Shrunk {
-        Shrunk::default()
+    fn shrink(&self, _vm: &Vm, shrinker: usize, n: u64) -> Shrunk {
+        let objects = &mut self.caches.borrow_mut()[shrinker].1;
+        let freed = n.min(*objects);
+        *objects -= freed;
+        Shrunk { scanned: n, freed, pages: 0 }
     }
 
     fn reap_slabs(&self) -> u64 {

@@ -14,7 +14,10 @@
 //! | [`swap`] | slots, their users, the swap cache |
 //! | [`state`] | all of these: the data of one machine |
 //! | `rmap` | from a frame to the page table entries that map it |
-//! | [`pageout`] | the eviction of a batch of pages |
+//! | [`pageout`], [`shrinker`] | the eviction of a batch of pages; how much slab caches shrink |
+//! | [`workingset`] | the refault distance |
+//! | [`classic`] | the policy of 6.x with active and inactive lists |
+//! | [`preset`], [`knob`] | policies by name: the grammar `vm@6.1,knob=value` |
 //! | [`Vm`], [`Host`], [`Replacement`] | memory with its policy; the interfaces to machine and policy |
 //! | [`host`], [`replacement`] | their words |
 //! | [`instant`] | a host without time, for tests: its devices answer when somebody waits |
@@ -34,30 +37,37 @@
 
 #![forbid(unsafe_code)]
 
+pub mod classic;
 pub mod compact;
 pub mod counters;
 pub mod frames;
 pub mod host;
 mod ids;
 pub mod instant;
+pub mod knob;
 pub mod lists;
 pub mod mappings;
 mod migrate;
 pub mod pageout;
+pub mod preset;
 pub mod replacement;
 mod rmap;
 pub mod scanners;
+pub mod shrinker;
 pub mod spaces;
 pub mod state;
 pub mod swap;
 mod vm;
+pub mod workingset;
 
 pub use counters::{Counter, Counters};
 pub use frames::{Flags, Frames};
 pub use host::{Ask, Block, Io, Mark, Place, Purpose, Shrinker, Shrunk, Throttle, Waited, Work};
 pub use ids::{Frame, MappingId, RegionId, Slot, SpaceId};
+pub use knob::{BadPreset, Setting};
 pub use lists::{ListId, Lists};
 pub use mappings::{Entry, Mappings};
+pub use preset::Preset;
 pub use replacement::{Enter, Freed, Sizes, Verdict};
 pub use rmap::Looked;
 pub use spaces::{Pte, Spaces};

@@ -3,7 +3,7 @@
 //! ```text
 //! isolated page ── locked ───────────────────────── kept
 //!      │        ── under writeback ──────────────── kept or activated, wanted when the write ends
-//!      │        ── accessed (Scan::judge) ───────── kept, activated
+//!      │        ── accessed (references)  ───────── kept, activated
 //!      │  swap slot, unmap ── no slot ───────────── activated
 //!      │        ── dirty ── may not write ───────── kept or activated; else written, kept
 //!      └─ clean ── out of its mapping, shadow ───── freed
@@ -17,20 +17,21 @@ use crate::frames::Flags;
 use crate::host::{Io, Place, Waited, Work};
 use crate::ids::{Frame, MappingId};
 use crate::mappings::{Entry, Kind};
+use crate::replacement::Verdict;
 use crate::state::State;
 use crate::vm::{Host, Vm};
 
-/// What the accesses of a page say about it (`page_check_references`).
+/// The rule for accessed pages, where the policy has none of its own ([`crate::Replacement::references`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// It can go.
-    Reclaim,
-    /// It can go if that needs no write.
-    ReclaimClean,
-    /// It has another round on its list.
-    Keep,
-    /// It belongs on the active list.
-    Activate,
+pub enum References {
+    /// Since 2.6.33 ([`judge_modern`]).
+    Modern,
+    /// 2.6.29: an accessed page that is mapped, in the swap cache, or of a mapped file is active. With
+    /// `lumpy`, a large block is wanted, and accesses do not matter.
+    Any {
+        /// The wanted block is of an order above 3.
+        lumpy: bool,
+    },
 }
 
 /// What is done with a page under writeback.
@@ -56,9 +57,10 @@ pub enum FileWrites {
 }
 
 /// How a batch is evicted.
-pub struct Scan<'a> {
-    /// Looks at a page's accesses, and says what they mean. Returns also the entries that it looked at.
-    pub judge: &'a dyn Fn(&mut State, Frame) -> (Verdict, u32),
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scan {
+    /// What accesses of a page mean.
+    pub references: References,
     /// The reclaimer may start I/O (`__GFP_IO`).
     pub io: bool,
     /// The reclaimer may enter file systems (`__GFP_FS`).
@@ -120,9 +122,7 @@ enum Fate {
 pub fn evict_batch(vm: &Vm, host: &dyn Host, pages: Vec<Frame>, how: &Scan) -> Evicted {
     let mut batch = Batch { vm, host, how, kswapd: host.is_kswapd(), rmap: 0, to: Evicted::default() };
     let mut free = Vec::new();
-    for frame in &pages {
-        batch.vm.with(|state| batch.count_scan(state, *frame));
-    }
+    vm.with(|state| pages.iter().for_each(|frame| batch.count_scan(state, *frame)));
     for frame in pages {
         let mut fate = vm.with(|state| batch.visit(state, frame));
         if matches!(fate, Fate::Wait) {
@@ -170,7 +170,7 @@ pub fn put_back(vm: &Vm, host: &dyn Host, pages: &[Frame], mut list: impl FnMut(
 struct Batch<'a> {
     vm: &'a Vm,
     host: &'a dyn Host,
-    how: &'a Scan<'a>,
+    how: &'a Scan,
     kswapd: bool,
     /// Page table entries looked at and not charged yet.
     rmap: u32,
@@ -203,8 +203,7 @@ impl Batch<'_> {
         if flags.any(Flags::WRITEBACK) {
             return self.meet_writeback(state, frame);
         }
-        let (verdict, entries) = (self.how.judge)(state, frame);
-        self.rmap += entries;
+        let verdict = self.judge(state, frame);
         match verdict {
             Verdict::Activate => return Fate::Activate,
             Verdict::Keep => {
@@ -224,6 +223,15 @@ impl Batch<'_> {
         }
         self.rmap += state.unmap_all(frame);
         if state.frames.has(frame, Flags::DIRTY) { self.launder(state, frame, verdict) } else { Fate::Free }
+    }
+
+    fn judge(&mut self, state: &mut State, frame: Frame) -> Verdict {
+        self.rmap += state.frames.mapped(frame);
+        match (self.vm.policy.references(state, frame), self.how.references) {
+            (Some(verdict), _) => verdict,
+            (None, References::Modern) => judge_modern(state, frame),
+            (None, References::Any { lumpy }) => judge_any(state, frame, lumpy),
+        }
     }
 
     fn meet_writeback(&mut self, state: &mut State, frame: Frame) -> Fate {
@@ -287,8 +295,7 @@ impl Batch<'_> {
 
     /// Writes a page; it is unlocked meanwhile, and kept until the write has ended.
     fn write(&mut self, frame: Frame, place: Place) -> Fate {
-        let is_file = matches!(place, Place::Mapping(..));
-        if is_file && !self.kswapd && self.host.is_congested(place) {
+        if matches!(place, Place::Mapping(..)) && !self.kswapd && self.host.is_congested(place) {
             return Fate::Keep;
         }
         self.charge();
@@ -360,11 +367,11 @@ fn is_there(state: &State, frame: Frame, place: Place) -> bool {
 /// The rule since 2.6.33 (`folio_check_references`): a first access through a page table keeps the page, a
 /// second one or two at once activate it, and so does one of a program's text. An access by a system call
 /// counts for a page of a file that must not be written.
-pub fn judge_modern(state: &mut State, frame: Frame) -> (Verdict, u32) {
+pub fn judge_modern(state: &mut State, frame: Frame) -> Verdict {
     let looked = state.look(frame);
     let referenced = state.frames.clear(frame, Flags::REFERENCED).any(Flags::REFERENCED);
     let is_file = !state.frames.has(frame, Flags::SWAPBACKED);
-    let verdict = if looked.locked {
+    if looked.locked {
         Verdict::Activate
     } else if looked.accessed > 0 {
         state.frames.set(frame, Flags::REFERENCED);
@@ -374,6 +381,19 @@ pub fn judge_modern(state: &mut State, frame: Frame) -> (Verdict, u32) {
         Verdict::ReclaimClean
     } else {
         Verdict::Reclaim
-    };
-    (verdict, looked.entries)
+    }
+}
+
+/// The rule of 2.6.29.
+fn judge_any(state: &mut State, frame: Frame, lumpy: bool) -> Verdict {
+    let looked = state.look(frame);
+    let referenced = state.frames.clear(frame, Flags::REFERENCED).any(Flags::REFERENCED);
+    if lumpy || !referenced && looked.accessed == 0 && !looked.locked {
+        return Verdict::Reclaim;
+    }
+    let flags = state.frames.flags(frame);
+    let is_mapped_file = || !state.mappings.get(MappingId(state.frames.owner(frame))).regions.is_empty();
+    let in_use =
+        looked.entries > 0 || flags.any(Flags::SWAPCACHE) || !flags.any(Flags::ANON) && is_mapped_file();
+    if in_use { Verdict::Activate } else { Verdict::ReclaimClean }
 }

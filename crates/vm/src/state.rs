@@ -39,9 +39,15 @@ pub struct Settings {
     pub flush_every: u32,
 }
 
+impl Settings {
+    /// What a kernel since 2.6 sets at boot.
+    pub const USUAL: Settings =
+        Settings { swappiness: 60, page_cluster: 3, vfs_cache_pressure: 100, flush_every: 512 };
+}
+
 impl Default for Settings {
     fn default() -> Self {
-        Settings { swappiness: 60, page_cluster: 3, vfs_cache_pressure: 100, flush_every: 512 }
+        Settings::USUAL
     }
 }
 

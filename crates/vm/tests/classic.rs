@@ -1,0 +1,225 @@
+//! The rules of 6.x's classic policy, one by one, on a machine without time.
+
+#[path = "classic/machine.rs"]
+mod machine;
+
+use machine::Machine;
+use slablab_vm::shrinker::{Owed, share_by_priority, share_by_scan, shrink_slab, shrink_slab_by_scan};
+use slablab_vm::workingset::{Packing, Shadow, competitors};
+use slablab_vm::{Counter, Flags, Preset, Shrinker, Sizes};
+
+/// A preset and how it prints, or the message.
+#[track_caller]
+fn parses(text: &str, expected: Result<&str, &str>) {
+    let parsed = Preset::parse(text).map(|preset| preset.to_string()).map_err(|bad| bad.to_string());
+    assert_eq!(parsed.as_deref().map_err(String::as_str), expected, "{text}");
+}
+
+#[test]
+fn presets_parse_and_print() {
+    parses("vm@6.1", Ok("vm@6.1"));
+    parses("vm@6.1.176-1", Ok("vm@6.1"));
+    parses("vm@6.12.117+deb12", Ok("vm@6.12"));
+    parses("vm@6.17", Ok("vm@6.12"));
+    parses("vm@6.1,swappiness=200,trim=no", Ok("vm@6.1,swappiness=200,trim=no"));
+    parses("vm@6.1,trim=yes,inactive_ratio=3", Ok("vm@6.1,inactive_ratio=3"));
+    parses("vm@6.12,cost=io", Ok("vm@6.12,cost=io"));
+    parses("slub@6.1", Err("`slub` is no policy of replacement; expected vm@RELEASE"));
+    parses("vm@6.1,swapiness=1", Err("no knob is called `swapiness`; near it: swappiness, slabs, start"));
+    parses("vm@6.1,swappiness=201", Err("swappiness=`201`: expected a number from 0 to 200"));
+    parses("vm@6.1,cost=rotation", Err("cost=`rotation` is not known; near it: rotations, io"));
+    for preset in Preset::all() {
+        let text = preset.to_string();
+        assert_eq!(Preset::parse(&text).as_ref(), Ok(&preset), "{text}");
+    }
+}
+
+/// One direct reclaim from lists of files: `pages` inactive and active ones. It evicts so many of the
+/// oldest inactive pages and deactivates so many active ones.
+#[track_caller]
+fn evicts(preset: &str, pages: (u32, u32), expected: (u32, u64)) {
+    let machine = Machine::new(preset, 4096, 0);
+    let file = machine.file(pages.0 + pages.1);
+    for page in 0..pages.0 + pages.1 {
+        let times = if page < pages.0 { 1 } else { 2 };
+        for _ in 0..times {
+            machine.read(file, page);
+        }
+    }
+    machine.reclaim();
+    let gone: Vec<u32> = (0..pages.0 + pages.1).filter(|page| !machine.is_cached(file, *page)).collect();
+    assert_eq!(gone, (0..expected.0).collect::<Vec<_>>(), "{preset}: {pages:?}");
+    assert_eq!(machine.count(Counter::PgDeactivate), expected.1, "{preset}: {pages:?}");
+    machine.check();
+}
+
+#[test]
+fn the_oldest_inactive_pages_go_first() {
+    // A part of each list by priority: 600 >> 9, >> 8 ... until 32 are freed, 1 + 2 + 4 + 9 + 18.
+    evicts("vm@6.1", (600, 0), (34, 0));
+    // A long inactive list protects the active one.
+    evicts("vm@6.1", (600, 300), (34, 0));
+    // A short one does not. Priorities 8 to 2 deactivate 1, 2, 4, 9, 17, 33, 58, and 5 to 2 evict 1, 3,
+    // 8, 23.
+    evicts("vm@6.1", (40, 300), (35, 124));
+    // A ratio of 10 leaves the active list alone as long as the inactive one has a tenth of it.
+    evicts("vm@6.1,inactive_ratio=10", (100, 300), (40, 0));
+}
+
+/// Reads a stream of `stream` pages, of which memory holds a part, past 64 pages that were read `times`
+/// times. Returns how many of the 64 are left.
+fn survivors(preset: &str, times: u32, stream: u32) -> usize {
+    let machine = Machine::with_marks(preset, 256, 0, [8, 16, 24]);
+    let (hot, cold) = (machine.file(64), machine.file(stream));
+    for page in 0..64 {
+        for _ in 0..times {
+            machine.read(hot, page);
+        }
+    }
+    for page in 0..stream {
+        machine.read(cold, page);
+    }
+    machine.check();
+    (0..64).filter(|page| machine.is_cached(hot, *page)).count()
+}
+
+#[test]
+fn a_stream_evicts_pages_used_once_and_no_others() {
+    assert_eq!(survivors("vm@6.1", 1, 2000), 0);
+    assert_eq!(survivors("vm@6.1", 2, 2000), 64);
+}
+
+#[test]
+fn a_page_that_comes_back_early_is_active() {
+    let active = |preset: &str, between: u32| {
+        let machine = Machine::new(preset, 4096, 0);
+        let file = machine.file(2000);
+        // 400 active pages compete; 34 of the inactive ones are evicted, and `between` more before the
+        // first comes back.
+        for page in 0..1400 {
+            machine.read(file, page);
+            if page >= 1000 {
+                machine.read(file, page);
+            }
+        }
+        while machine.count(Counter::PgStealDirect) <= u64::from(between) {
+            machine.reclaim();
+        }
+        let frame = machine.read(file, 0);
+        machine.check();
+        assert_eq!(machine.count(Counter::RefaultFile), u64::from(!preset.contains("workingset=no")));
+        machine.vm.with(|state| state.frames.has(frame, Flags::ACTIVE))
+    };
+    // Activations count, too: the 400 were before the eviction.
+    assert!(active("vm@6.1", 300));
+    assert!(!active("vm@6.1", 500));
+    assert!(!active("vm@6.1,workingset=no", 300));
+}
+
+/// What a reclaimer takes from 1,000 inactive pages of each type: anonymous ones, of files.
+fn taken(preset: &str, slots: u32) -> (u64, u64) {
+    let machine = Machine::new(preset, 4096, slots);
+    let (region, file) = (machine.anon(1000), machine.file(1000));
+    for page in 0..1000 {
+        machine.touch(region, page);
+        machine.read(file, page);
+        // Nobody uses the anonymous page: its accessed bit is old.
+    }
+    for page in 0..1000 {
+        machine.vm.with(|state| {
+            let frame = state.spaces.region(region).pte(page).frame().expect("mapped");
+            state.look(frame)
+        });
+    }
+    for _ in 0..4 {
+        machine.reclaim();
+    }
+    machine.check();
+    (machine.count(Counter::PgStealAnon), machine.count(Counter::PgStealFile))
+}
+
+#[test]
+fn swappiness_and_swap_decide_what_goes() {
+    // Cold files are enough alone (`cache_trim_mode`).
+    assert_eq!(taken("vm@6.1", 2000).0, 0);
+    let (anon, file) = taken("vm@6.1,trim=no,balance=equal", 2000);
+    assert_eq!(anon, file);
+    // Writes to swap are a cost, and reads of clean files are none: anonymous pages go less than
+    // evenly.
+    let (anon, file) = taken("vm@6.1,trim=no,swappiness=100", 2000);
+    assert!(anon < file && anon * 3 > file, "{anon} and {file}");
+    assert_eq!(taken("vm@6.1,trim=no,swappiness=0", 2000).0, 0);
+    assert_eq!(taken("vm@6.1,trim=no,swappiness=200", 2000).1, 0);
+    assert_eq!(taken("vm@6.1,trim=no,swappiness=200", 0).0, 0);
+    assert!(taken("vm@6.1,trim=no,swappiness=60", 2000).0 < anon);
+}
+
+#[test]
+fn shadows_keep_node_age_and_workingset() {
+    let check = |nodes, frames, shadow: Shadow| {
+        let packing = Packing::new(nodes, frames);
+        let word = packing.pack(shadow);
+        assert!(word < 1 << 30);
+        packing.unpack(word)
+    };
+    let shadow = Shadow { node: 3, age: 1_234_567, workingset: true };
+    assert_eq!(check(4, 1 << 20, shadow), shadow);
+    // 2^28 frames on 16 nodes need 29 bits, and 25 are left: four bits of the age are lost.
+    let coarse = check(16, 1 << 28, Shadow { node: 15, age: 1_234_567, workingset: false });
+    assert_eq!(coarse, Shadow { node: 15, age: 1_234_567 >> 4 << 4, workingset: false });
+    // Ages wrap: 29 bits on one node.
+    assert_eq!(Packing::new(1, 1000).distance(3, (1 << 29) - 2), 5);
+}
+
+#[test]
+fn a_refault_competes_with_the_other_type() {
+    let sizes = Sizes { inactive_anon: 1, active_anon: 10, inactive_file: 100, active_file: 1000 };
+    assert_eq!(competitors(&sizes, true, true), 1011);
+    assert_eq!(competitors(&sizes, true, false), 1000);
+    assert_eq!(competitors(&sizes, false, true), 1110);
+    assert_eq!(competitors(&sizes, false, false), 1100);
+}
+
+/// Passes over one cache, at these priorities. Returns objects left after each.
+fn passes(cache: Shrinker, objects: u64, priorities: &[u32]) -> Vec<u64> {
+    let machine = Machine::new("vm@6.1", 64, 0);
+    machine.host.add_cache(cache, objects);
+    let owed = Owed::default();
+    let left = |priority: &u32| {
+        shrink_slab(&machine.vm, &machine.host, &owed, *priority);
+        slablab_vm::Host::shrinkable(&machine.host, 0)
+    };
+    priorities.iter().map(left).collect()
+}
+
+#[test]
+fn slab_caches_shrink_by_priority_since_4_16() {
+    assert_eq!(share_by_priority(40_000, 12, 2), 18);
+    assert_eq!(share_by_priority(40_000, 0, 2), 80_000);
+    assert_eq!(share_by_priority(40_000, 12, 0), 20_000);
+    let cache = Shrinker { name: "dentry", seeks: 2, batch: 128 };
+    // 10,000 objects: 4 a pass are too few for a batch, and are owed. At priority 6, 312 are asked: two
+    // batches, and 56 more are owed; the owed ones count by their share at the priority, (4 + 4) >> 6 =
+    // 0.
+    assert_eq!(passes(cache, 10_000, &[12, 12, 6]), [10_000, 10_000, 9_744]);
+    // 64 are owed: half of them at priority 1 with 9,744: 9,744 + 32 in 76 batches, 48 stay.
+    assert_eq!(passes(cache, 10_000, &[12, 12, 6, 1]), [10_000, 10_000, 9_744, 16]);
+    // Fewer objects than a batch: they are asked for when all of them are due.
+    assert_eq!(passes(cache, 100, &[2, 1]), [100, 0]);
+}
+
+#[test]
+fn slab_caches_shrink_by_pages_scanned_before() {
+    // 1 % of the lists scanned: 2 % of the objects.
+    assert_eq!(share_by_scan(10_000, 100, 9_999, 2), 200);
+    assert_eq!(share_by_scan(10_000, 0, 9_999, 2), 64);
+    let machine = Machine::new("vm@6.1", 64, 0);
+    machine.host.add_cache(Shrinker { name: "dentry", seeks: 2, batch: 128 }, 10_000);
+    let owed = Owed::default();
+    let pass = |scanned| {
+        shrink_slab_by_scan(&machine.vm, &machine.host, &owed, scanned, 9_999);
+        slablab_vm::Host::shrinkable(&machine.host, 0)
+    };
+    // 200: a batch, and 72 stay owed; with 64 more there is a batch again.
+    assert_eq!([pass(100), pass(32), pass(32)], [9_872, 9_744, 9_744]);
+}
