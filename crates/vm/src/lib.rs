@@ -22,6 +22,7 @@
 //! | [`host`], [`replacement`] | their words |
 //! | [`instant`] | a host without time, for tests: its devices answer when somebody waits |
 //! | [`compact`], [`scanners`] | compaction: pages move until a block is free; what a zone remembers of it |
+//! | [`v24`] | policies of 2.4: walks over page tables, page ages; 2.4.10's two lists |
 //! | [`counters`] | what is counted, by the names of /proc/vmstat |
 //!
 //! **Pure state, no clock, no tasks.** A function that changes state takes `&mut State` and returns at once.
@@ -57,6 +58,7 @@ pub mod shrinker;
 pub mod spaces;
 pub mod state;
 pub mod swap;
+pub mod v24;
 mod vm;
 pub mod workingset;
 

@@ -8,6 +8,7 @@
 use crate::classic::Choices as ClassicChoices;
 use crate::knob::{BadKind, BadPreset, Knob, Policy, Setting, knob, near};
 use crate::state::Settings;
+use crate::v24;
 use crate::vm::Replacement;
 use std::fmt;
 
@@ -58,7 +59,7 @@ macro_rules! families {
     };
 }
 
-families!(Classic: ClassicChoices);
+families!(Classic: ClassicChoices, V24: v24::Choices);
 
 /// What every family has, beside its own knobs: the administrator's settings.
 const SETTINGS: &[Knob<Settings>] = &[

@@ -169,7 +169,11 @@ pub trait Replacement {
         self.access(state, frame);
     }
 
-    /// A fault maps a page of a file or of tmpfs that was in its frame before.
+    /// A lookup found the page in the page cache or in the swap cache (2.4's hash lookup).
+    fn found(&self, _state: &mut State, _frame: Frame) {}
+
+    /// A fault maps a page of a file, of tmpfs or of the swap cache, whether it was read for this fault or
+    /// was in its frame before.
     fn fault(&self, _state: &mut State, _frame: Frame) {}
 
     /// The page gave its swap slot up and stays in its frame, mapped or back in its tmpfs file. 2.4 takes an

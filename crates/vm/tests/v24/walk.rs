@@ -1,0 +1,198 @@
+//! The walk over page tables: which spaces, how many entries, what it takes.
+
+use super::room::{Room, USER};
+use slablab_vm::mappings::Kind;
+use slablab_vm::v24::Caller;
+use slablab_vm::{Enter, Flags, Replacement};
+
+/// A walk takes 1/32 of a space from its cursor on, at least 8, and begins anew at the end.
+#[test]
+fn the_cursor_goes_on() {
+    let room = Room::new("2.4.9", &[]);
+    let space = room.space();
+    let (first, _) = room.anon(space, 20);
+    let (second, _) = room.anon(space, 300);
+    let mut taken = Vec::new();
+    for _ in 0..3 {
+        room.v24.walk(&room.vm, &room.host, &USER);
+        taken.push((room.unmapped(first).len(), room.unmapped(second).len()));
+    }
+    // 320, 310 and 301 resident pages.
+    assert_eq!(taken, [(10, 0), (19, 0), (20, 8)]);
+    assert_eq!(room.unmapped(second), (0..8).collect::<Vec<_>>());
+    room.check();
+}
+
+/// At the end of a space a walk stops, and the next one begins at the start: it takes what it found young
+/// before.
+#[test]
+fn the_end_of_a_space() {
+    let room = Room::new("2.4.9", &[]);
+    let (region, _) = room.anon(room.space(), 12);
+    room.vm.with(|state| {
+        for page in 0..12 {
+            let pte = state.spaces.region(region).pte(page);
+            state.spaces.region_mut(region).mark(page, pte.accessed(true));
+        }
+    });
+    let mut walked = Vec::new();
+    for _ in 0..4 {
+        let before = room.host.walked.get();
+        room.v24.walk(&room.vm, &room.host, &USER);
+        walked.push((room.host.walked.get() - before, room.unmapped(region).len()));
+    }
+    assert_eq!(walked, [(8, 0), (4, 0), (8, 8), (4, 12)]);
+}
+
+/// Which spaces of eight a walk visits, in which order over two walks.
+#[test]
+fn spaces_in_turn() {
+    for (preset, own, first, second) in [
+        ("2.4.9", None, vec![0, 1, 2], vec![3, 4, 5]),
+        ("2.4.9", Some(6), vec![0, 1, 2, 6], vec![3, 4, 5, 6]),
+        ("2.4.9-ac14+aging", None, vec![0, 1, 2, 3, 4], vec![0, 1, 5, 6, 7]),
+    ] {
+        let room = Room::new(preset, &[]);
+        let spaces: Vec<_> = (0..8).map(|_| room.space()).collect();
+        let regions: Vec<_> = spaces.iter().map(|space| room.anon(*space, 64).0).collect();
+        // Ages of anonymous pages would keep them; here only the order counts.
+        room.vm.with(|state| (0..512).for_each(|frame| state.frames.set_policy(slablab_vm::Frame(frame), 0)));
+        let caller = Caller { space: own.map(|own: usize| spaces[own]), ..USER };
+        let mut last = vec![0; 8];
+        for expected in [first, second] {
+            room.v24.walk(&room.vm, &room.host, &caller);
+            let taken: Vec<usize> = regions.iter().map(|region| room.unmapped(*region).len()).collect();
+            let visited: Vec<usize> = (0..8).filter(|space| taken[*space] > last[*space]).collect();
+            assert_eq!(visited, expected, "{preset} {own:?}");
+            last = taken;
+        }
+        room.check();
+    }
+}
+
+/// What a look at one entry does to it: the page is anonymous, of age `age`, its entry accessed or not.
+#[test]
+fn one_entry() {
+    for (preset, accessed, age, flags, plenty, expected) in [
+        // The age counts only for the ageing kernels, which age pages that are not active here.
+        ("2.4.9", true, 2, Flags(0), false, "kept, none 5"),
+        ("2.4.9", false, 2, Flags(0), false, "slot, inactive 0"),
+        ("2.4.9-ac14+aging", true, 2, Flags(0), false, "kept, none 5"),
+        ("2.4.9-ac14+aging", false, 2, Flags(0), false, "kept, none 1"),
+        ("2.4.9-ac14+aging", false, 1, Flags(0), false, "slot, inactive 0"),
+        // A zone with plenty of inactive pages: its pages are not aged up in 2.4.9.
+        ("2.4.9", true, 2, Flags(0), true, "kept, none 2"),
+        ("2.4.9", false, 2, Flags(0), true, "kept, none 2"),
+        ("2.4.9-ac14+aging", true, 2, Flags(0), true, "kept, none 5"),
+        ("2.4.9-ac14+aging", false, 2, Flags(0), true, "kept, none 1"),
+        ("2.4.9-ac14+aging", false, 0, Flags(0), true, "kept, none 0"),
+        ("2.4.9", false, 2, Flags::LOCKED, false, "kept, none 2"),
+        ("2.4.10", true, 2, Flags(0), true, "kept, none 2"),
+        ("2.4.10", false, 2, Flags(0), true, "slot, inactive 0"),
+    ] {
+        let room = Room::new(preset, &[]);
+        let (region, pages) = room.anon(room.space(), 1);
+        room.vm.with(|state| {
+            state.frames.set_policy(pages[0], age);
+            state.frames.set(pages[0], flags);
+            let pte = state.spaces.region(region).pte(0);
+            state.spaces.region_mut(region).mark(0, pte.accessed(accessed));
+        });
+        room.set_free(if plenty { 1366 } else { 31 });
+        room.v24.walk_once(&room.vm, &room.host, &USER, 6);
+        let slot = room.vm.with(|state| state.spaces.region(region).pte(0).slot());
+        let found = format!("{}, {}", if slot.is_some() { "slot" } else { "kept" }, room.look(pages[0]));
+        assert_eq!(found, expected, "{preset} {accessed} {age} {flags:?} {plenty}");
+    }
+}
+
+/// A page of a file is unmapped, and stays in its list; a dirty entry makes it dirty. Tweaks spare pages in
+/// use.
+#[test]
+fn pages_of_files() {
+    for (preset, active, referenced, unmaps) in [
+        ("2.4.9", true, true, true),
+        ("2.4.10", true, true, true),
+        ("2.4.10", false, true, true),
+        ("2.4.10+tweaks", true, false, false),
+        ("2.4.10+tweaks", false, true, false),
+        ("2.4.10+tweaks", false, false, true),
+    ] {
+        let room = Room::new(preset, &[]);
+        let (mapping, pages) = room.file(Kind::File, 1, 0, Enter::ReadAhead);
+        if active {
+            room.make_active(pages[0], 9);
+        }
+        if referenced {
+            room.set(pages[0], Flags::REFERENCED);
+        }
+        let region = room.map(room.space(), mapping, 1);
+        room.vm.with(|state| {
+            let pte = state.spaces.region(region).pte(0);
+            state.spaces.region_mut(region).mark(0, pte.dirty(true));
+        });
+        let place = room.place(pages[0]);
+        room.v24.walk_once(&room.vm, &room.host, &USER, 1);
+        assert_eq!(!room.unmapped(region).is_empty(), unmaps, "{preset} {active} {referenced}");
+        assert_eq!(room.vm.with(|state| state.frames.has(pages[0], Flags::DIRTY)), unmaps);
+        assert_eq!(room.place(pages[0]), place);
+    }
+}
+
+/// A full swap keeps pages mapped; a page with a slot needs no new one, and is dirty only if it was written.
+#[test]
+fn slots() {
+    let room = Room::new("2.4.9", &[]);
+    let space = room.space();
+    let (region, pages) = room.anon(space, 1100);
+    for _ in 0..2000 {
+        room.v24.walk(&room.vm, &room.host, &USER);
+    }
+    assert_eq!(room.unmapped(region).len(), 1024, "slots of the room");
+    // The first page comes back, unwritten.
+    room.vm.with(|state| {
+        state.frames.clear(pages[0], Flags::DIRTY);
+        let slot = state.spaces.region(region).pte(0).slot().expect("a slot");
+        state.map(region, 0, slablab_vm::Pte::map(pages[0], false));
+        assert_eq!(state.swap.users(slot), 0);
+        assert!(!room.v24.keeps_slot(state, false), "more than 80 % is used");
+    });
+    for _ in 0..2000 {
+        room.v24.walk(&room.vm, &room.host, &USER);
+    }
+    assert_eq!(room.unmapped(region).len(), 1024);
+    room.vm.with(|state| assert!(!state.frames.has(pages[0], Flags::DIRTY)));
+    room.check();
+}
+
+/// A walk of 2.4.10 goes to the end of each space, until 128 pages of the zones asked for can be freed.
+#[test]
+fn a_walk_over_zones() {
+    for (preset, knobs, priority, expected) in [
+        // Of six spaces of 50 pages: 1 and one more at priority 6.
+        ("2.4.10", [].as_slice(), 6, (false, 100)),
+        ("2.4.10", &[], 3, (true, 128)),
+        ("2.4.10", &[("walk_want", "32")], 6, (true, 32)),
+        ("2.4.10-pre11", &[], 6, (true, 32)),
+    ] {
+        let room = Room::new(preset, knobs);
+        let regions: Vec<_> = (0..6).map(|_| room.anon(room.space(), 50).0).collect();
+        let found = room.v24.walk_once(&room.vm, &room.host, &USER, priority);
+        let taken: usize = regions.iter().map(|region| room.unmapped(*region).len()).sum();
+        assert_eq!((found, taken), expected, "{preset} {knobs:?} {priority}");
+        room.check();
+    }
+}
+
+/// Pages of other zones: 2.4.10 unmaps them and counts them not, pre11 spares them.
+#[test]
+fn pages_of_other_zones() {
+    for (preset, unmapped) in [("2.4.10", 8), ("2.4.10-pre11", 0)] {
+        let room = Room::of_zones(preset, &[], 2);
+        let (mapping, _) = room.file(Kind::File, 8, 1, Enter::ReadAhead);
+        let region = room.map(room.space(), mapping, 8);
+        let caller = Caller { class: (0, 0), ..USER };
+        assert!(!room.v24.walk_once(&room.vm, &room.host, &caller, 1));
+        assert_eq!(room.unmapped(region).len(), unmapped, "{preset}");
+    }
+}
