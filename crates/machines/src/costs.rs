@@ -266,7 +266,7 @@ fn one(doc: &Doc<'_>, cost: &Cost, value: &Value<'_>, place: Place<'_>) -> Read<
 }
 
 /// The number and the source of one inline table.
-fn entry<'v, 'i>(
+pub(crate) fn entry<'v, 'i>(
     doc: &Doc<'i>,
     name: &str,
     unit: &str,

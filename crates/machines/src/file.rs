@@ -2,6 +2,7 @@
 
 use crate::costs::{self, Priced};
 use crate::cpus;
+use crate::disks::{self, DiskFile};
 use crate::doc::{Doc, Read, Value, shown};
 use crate::shared::Layout;
 use slablab_report::error::{At, Error, Result};
@@ -27,6 +28,7 @@ const NAMES: &[&str] = &[
     "smt",
     "cpus_per_llc",
     "nodes",
+    "disk",
     "costs",
     "seed",
     "grace_period_ms",
@@ -50,7 +52,9 @@ const NODE_NAMES: &[&str] = &["memory", "cpus", "socket", "distances"];
 /// cpus = "0-3,8-11"          # or an array
 /// socket = 0                 # left out: a socket for each node
 /// distances = [10, 20]
-/// [costs]                    # see docs/model.md
+/// [disk.swap]                # see docs/model.md, as [costs]
+/// is = "scsi-15k-2009"
+/// [costs]
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MachineFile {
@@ -72,6 +76,8 @@ pub struct MachineFile {
     pub cpus_per_llc: Option<u16>,
     /// Nodes; none means those of the recording.
     pub nodes: Vec<NodeFile>,
+    /// Disks, by name.
+    pub disks: Vec<DiskFile>,
     /// What the parts cost.
     pub costs: Option<Priced>,
     /// Seed of the model's random numbers.
@@ -135,6 +141,11 @@ impl MachineFile {
             smt: word(&doc, &table, "smt", &[("adjacent", Smt::Adjacent), ("split", Smt::Split)])?,
             cpus_per_llc: number("cpus_per_llc", 1..=CPUS_MAX)?.map(|cpus| cpus as u16),
             nodes: table.get("nodes").map(|value| nodes(&doc, value)).transpose()?.unwrap_or_default(),
+            disks: table
+                .get("disk")
+                .map(|value| disks::read(&doc, value, true))
+                .transpose()?
+                .unwrap_or_default(),
             costs: table.get("costs").map(|value| costs::read(&doc, value)).transpose()?,
             seed: number("seed", 0..=i64::MAX as u64)?,
             grace_period_ms: number("grace_period_ms", 0..=GRACE_PERIOD_MS_MAX)?,

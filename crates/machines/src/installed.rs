@@ -39,6 +39,8 @@ installed! {
     "numa8",
     "numa8-full",
     "laptop",
+    "kulesa-2001",
+    "vm-guest",
 }
 
 /// Reads a machine: an installed one by its name, or a file. A name with a slash or a dot is a path.

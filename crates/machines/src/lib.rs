@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `file` | what a machine file may say, read with lines |
 //! | `costs` | the table `[costs]`: prices, sizes, sources |
+//! | [`disks`] | the tables `[disk.NAME]`, and the disks that come with the program |
 //! | `shared` | which CPUs share a core, a last-level cache, a socket |
 //! | `machine` | a whole file as the model's machine |
 //! | `installed` | the machines that come with the program |
@@ -15,6 +16,7 @@
 
 mod costs;
 mod cpus;
+pub mod disks;
 pub mod doc;
 mod file;
 mod installed;
@@ -23,6 +25,7 @@ mod machine;
 mod shared;
 
 pub use costs::{COSTS, Cost, Priced, Source};
+pub use disks::DiskFile;
 pub use file::{Bad, MachineFile, NodeFile, Smt, read};
 pub use installed::{INSTALLED, Installed, find, text_of};
 pub use machine::Machine;

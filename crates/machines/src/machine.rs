@@ -1,8 +1,10 @@
 //! A machine file as a machine: the model's description, its parts, and what they cost.
 
 use crate::costs::Priced;
+use crate::disks::DiskFile;
 use crate::file::MachineFile;
 use crate::shared::Shared;
+use slablab_model::disk::Disk;
 use slablab_model::{BadSpec, Hardware, MachineSpec, NodeSpec};
 
 /// A machine to model.
@@ -16,6 +18,15 @@ pub struct Machine {
     pub hardware: Hardware,
     /// The prices again, with their sources.
     pub priced: Priced,
+    /// Its disks, by the names that the file gives them.
+    pub disks: Vec<DiskFile>,
+}
+
+impl Machine {
+    /// The disk of this name.
+    pub fn disk(&self, name: &str) -> Option<&Disk> {
+        self.disks.iter().find(|disk| disk.name == name).map(|disk| &disk.disk)
+    }
 }
 
 impl MachineFile {
@@ -54,6 +65,12 @@ impl MachineFile {
         spec.check()?;
         let Shared { core, llc, socket } = self.layout(cpus).shared();
         let hardware = Hardware { core, llc, socket, costs: priced.costs.clone() };
-        Ok(Machine { name: self.name.clone().unwrap_or_default(), spec, hardware, priced })
+        Ok(Machine {
+            name: self.name.clone().unwrap_or_default(),
+            spec,
+            hardware,
+            priced,
+            disks: self.disks.clone(),
+        })
     }
 }

@@ -200,3 +200,58 @@ fn the_page_explains_every_cost() {
     let (before, _) = example.split_once("[costs]").expect("costs in the example");
     assert!(MachineFile::parse(&format!("{before}{}", costs())).expect("right").machine().is_ok());
 }
+
+const CARD: &str = "[disk.card]
+kind = \"card\"
+bytes = { bytes = \"4G\", source = \"assumed\" }
+depth = { number = 1, source = \"assumed\" }
+read = { ms = 0.75, source = \"from memory\" }
+write = { ms = 1, source = \"assumed\" }
+read_rate = { mb_s = 17.5, source = \"from memory\" }
+write_rate = { mb_s = 8, source = \"from memory\" }
+unit = { bytes = \"4M\", source = \"a survey\" }
+open_units = { number = 2, source = \"a survey\" }
+unit_copy = { ms = 150, source = \"a survey\" }
+";
+
+#[test]
+fn disks_have_numbers_and_sources() {
+    use slablab_model::disk::{Card, Disk, DiskKind};
+    let disks = MachineFile::parse(CARD).expect("the file is right").disks;
+    let card = Card {
+        read: 750_000_000,
+        write: 1_000_000_000,
+        read_rate: 17_500_000,
+        write_rate: 8_000_000,
+        unit: 4 << 20,
+        open_units: 2,
+        unit_copy: 150_000_000_000,
+    };
+    let expected = Disk { bytes: 4 << 30, depth: 1, rotational: false, kind: DiskKind::Card(card) };
+    assert_eq!((disks[0].name.as_str(), &disks[0].disk), ("card", &expected));
+    assert_eq!(disks[0].sources[2], ("read", "from memory".to_string()));
+    let named = MachineFile::parse("[disk.swap]\nis = \"nvme\"").expect("the file is right").disks;
+    assert!(matches!(named[0].disk.kind, DiskKind::Flash(_)) && named[0].name == "swap");
+}
+
+#[test]
+fn disks_that_are_no_disks_are_refused() {
+    refuse("disk = 3", 1, "disk = 3: expected tables [disk.NAME]");
+    refuse("[disk.a]\nis = \"nvmee\"", 2, "no installed disk; near it: nvme");
+    refuse("[disk.a]\nis = \"nvme\"\ndepth = 3", 3, "`depth` is not known");
+    refuse("[disk.a]\nbytes = 3", 1, "the disk has no kind: expected kind = \"rotating\"");
+    refuse("[disk.a]\nkind = \"tape\"", 2, "expected \"rotating\" or \"card\"");
+    refuse("[disk.a]\nkind = \"flash\"\nrpm = 3", 3, "`rpm` is not known");
+    refuse("[disk.a]\nkind = \"flash\"", 1, "the disk has no bytes: expected { bytes = .. }");
+    let refuse_one = |key: &str, value: &str, expected: &str| {
+        let line = CARD.lines().position(|line| line.starts_with(&format!("{key} ="))).expect(key);
+        let old = CARD.lines().nth(line).expect("it is there");
+        refuse(&CARD.replace(old, &format!("{key} = {value}")), line + 1, expected);
+    };
+    refuse_one("read", "0.75", "read = 0.75: expected { ms = .., source = \"..\" }");
+    refuse_one("read", "{ ms = -1, source = \"a\" }", "read: expected ms from 0 to 1000000, found -1");
+    refuse_one("read", "{ ms = nan, source = \"a\" }", "found nan");
+    refuse_one("read_rate", "{ mb_s = 0, source = \"a\" }", "expected mb_s from 0.001");
+    refuse_one("unit", "{ bytes = 512, source = \"a\" }", "unit: expected at least 4096 bytes");
+    refuse_one("depth", "{ number = 0, source = \"a\" }", "expected a number from 1");
+}

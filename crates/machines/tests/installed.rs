@@ -39,7 +39,9 @@ fn machines_are_those_of_the_mails() {
     check("spr224", 224, 4096, &[0, 1], [112, 2, 2], false);
     check("arm224", 224, 4096, &[0, 1], [56, 2, 2], true);
     check("turin512", 512, 4096, &[0, 1], [256, 32, 2], false);
-    assert_eq!(INSTALLED.len(), 16, "a machine is not in this test");
+    check("kulesa-2001", 1, 4096, &[0], [1, 1, 1], false);
+    check("vm-guest", 1, 4096, &[0], [1, 1, 1], false);
+    assert_eq!(INSTALLED.len(), 18, "a machine is not in this test");
 }
 
 /// The CPUs of the machine of 2026 are numbered as its report has them.
@@ -105,4 +107,40 @@ fn the_list_has_every_machine_in_every_format() {
     for installed in INSTALLED {
         assert!(table.contains(installed.name) && csv.contains(installed.name), "{}", installed.name);
     }
+}
+
+/// The disks that machines have, each as `kind, GiB or MiB, tags`, and that every number has a source.
+#[test]
+fn installed_disks_are_whole() {
+    use slablab_model::disk::DiskKind;
+    let disks = slablab_machines::disks::installed();
+    let names: Vec<&str> = disks.iter().map(|disk| disk.name.as_str()).collect();
+    let expected = [
+        "ide-7200-2001",
+        "laptop-5400-2009",
+        "nvme",
+        "sata-7200-2009",
+        "scsi-10k-2001",
+        "scsi-15k-2009",
+        "sd-usb-2009",
+        "virtio",
+    ];
+    assert_eq!(names, expected);
+    for disk in &disks {
+        let numbers = match &disk.disk.kind {
+            DiskKind::Rotating(_) => 14,
+            DiskKind::Card(_) => 9,
+            DiskKind::Flash(_) => 6,
+            DiskKind::Fixed(_) => 4,
+        };
+        assert_eq!(disk.sources.len(), numbers, "{}", disk.name);
+    }
+    let check = |name: &str, disk: &str, bytes, depth, rotational| {
+        let machine = machine(name);
+        let disk = machine.disk(disk).unwrap_or_else(|| panic!("{name} has no disk {disk}"));
+        assert_eq!((disk.bytes, disk.depth, disk.rotational), (bytes, depth, rotational), "{name}");
+    };
+    check("stoakley", "swap", 419 << 30, 32, true);
+    check("kulesa-2001", "data", 28 << 30, 1, true);
+    check("vm-guest", "swap", 384 << 20, 1, true);
 }

@@ -20,12 +20,14 @@ struct Run {
 impl Run {
     /// One word of a script: `r8`, `w8`: a read or write of the sectors 8 to 15, `w8x32` of 32 sectors, by
     /// task 1; `r8/2`: by task 2; `mr8`: metadata; `!w8`: marked sync; `+20`: 20 ms pass; `(1` and `)1`: task
-    /// 1 begins and ends to plug; `u`: a task waits; `>`: dispatch a request, and complete it a millisecond
-    /// later; `>>`: dispatch until the queue says wait, `<`: complete the request that was dispatched first.
+    /// 1 begins and ends to plug; `u`: a task waits; `e1`: task 1 ends; `>`: dispatch a request, and complete
+    /// it a millisecond later; `>>`: dispatch until the queue says wait, `<`: complete the request that was
+    /// dispatched first.
     fn word(&mut self, word: &str) {
         match word.as_bytes()[0] {
             b'+' => self.now += word[1..].parse::<u64>().expect(word) * MS,
             b'u' => self.queue.unplug(),
+            b'e' => self.queue.task_ends(word[1..].parse().expect(word)),
             b'(' => self.queue.start_plug(word[1..].parse().expect(word)),
             b')' => self.queue.finish_plug(word[1..].parse().expect(word), self.now),
             b'>' if word == ">" => {
@@ -194,6 +196,7 @@ fn cfq() {
     check("r1000/1 u > r9000/2 u > +8 > r1100/1 u > +8 >", "r1000 -8 r9000 -8 r1100");
     // No async request while a sync one is in the disk.
     check("r1000/1 u >> w100/9 u >> +1 < +1 >> +8 >>", "r1000 - - -7 w100 -");
+    check("r1000/1 u >> e1 w100/9 u >> < >>", "r1000 - - w100 -");
     // A read ends an async slice; metadata ends another task's slice.
     check("w100/9 w300/9 w500/9 w700/9 u > r9000/1 u >", "w100 r9000");
     check("r1000/1 r1100/1 u > mr9000/2 u > > +8 >", "r1000 r9000 -8 r1100");
