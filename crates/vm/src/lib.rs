@@ -42,6 +42,7 @@ pub mod classic;
 pub mod compact;
 pub mod counters;
 pub mod frames;
+pub mod generations;
 pub mod host;
 mod ids;
 pub mod instant;

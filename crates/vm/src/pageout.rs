@@ -120,9 +120,16 @@ enum Fate {
 
 /// Evicts isolated pages. Those that cannot go are in [`Evicted::kept`].
 pub fn evict_batch(vm: &Vm, host: &dyn Host, pages: Vec<Frame>, how: &Scan) -> Evicted {
+    let kswapd = host.is_kswapd();
+    vm.with(|state| pages.iter().for_each(|frame| count_scan(state, *frame, kswapd)));
+    evict_again(vm, host, pages, how)
+}
+
+/// Evicts pages of a batch that could not go before, and that are isolated still: they are not counted as
+/// scanned again.
+pub fn evict_again(vm: &Vm, host: &dyn Host, pages: Vec<Frame>, how: &Scan) -> Evicted {
     let mut batch = Batch { vm, host, how, kswapd: host.is_kswapd(), rmap: 0, to: Evicted::default() };
     let mut free = Vec::new();
-    vm.with(|state| pages.iter().for_each(|frame| batch.count_scan(state, *frame)));
     for frame in pages {
         let mut fate = vm.with(|state| batch.visit(state, frame));
         if matches!(fate, Fate::Wait) {
@@ -167,6 +174,11 @@ pub fn put_back(vm: &Vm, host: &dyn Host, pages: &[Frame], mut list: impl FnMut(
     gone.into_iter().for_each(|frame| host.free(vm, frame));
 }
 
+fn count_scan(state: &mut State, frame: Frame, kswapd: bool) {
+    state.count(if kswapd { Counter::PgScanKswapd } else { Counter::PgScanDirect });
+    state.count_by_type(frame, Counter::PgScanAnon, Counter::PgScanFile);
+}
+
 struct Batch<'a> {
     vm: &'a Vm,
     host: &'a dyn Host,
@@ -181,11 +193,6 @@ impl Batch<'_> {
     fn charge(&mut self) {
         let entries = std::mem::take(&mut self.rmap);
         self.host.work(Work::Rmap, entries);
-    }
-
-    fn count_scan(&self, state: &mut State, frame: Frame) {
-        state.count(if self.kswapd { Counter::PgScanKswapd } else { Counter::PgScanDirect });
-        state.count_by_type(frame, Counter::PgScanAnon, Counter::PgScanFile);
     }
 
     /// Everything up to the write.

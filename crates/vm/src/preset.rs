@@ -6,6 +6,7 @@
 //! a release: the newest preset. Printing a parsed preset and parsing what was printed are inverse.
 
 use crate::classic::Choices as ClassicChoices;
+use crate::generations::Rules as GenerationRules;
 use crate::knob::{BadKind, BadPreset, Knob, Policy, Setting, knob, near};
 use crate::state::Settings;
 use crate::v24;
@@ -59,7 +60,7 @@ macro_rules! families {
     };
 }
 
-families!(Classic: ClassicChoices, V24: v24::Choices);
+families!(Classic: ClassicChoices, Generations: GenerationRules, V24: v24::Choices);
 
 /// What every family has, beside its own knobs: the administrator's settings.
 const SETTINGS: &[Knob<Settings>] = &[

@@ -138,6 +138,8 @@ pub trait Host {
     fn fragmentation(&self, _zone: usize, _order: u8) -> i32 {
         0
     }
+    /// Reclaim gives up: a task is killed for its memory (`out_of_memory`).
+    fn out_of_memory(&self, _vm: &Vm) {}
     /// Whether the request's task is kswapd.
     fn is_kswapd(&self) -> bool;
     /// Whether the disk of a place is too busy for a write that nobody waits for.
@@ -243,6 +245,25 @@ pub trait Replacement {
 
     /// Pages of each kind.
     fn sizes(&self, state: &State) -> Sizes;
+
+    /// The administrator asks for a new generation of a node's pages (debugfs, `lru_gen`). Returns whether
+    /// one began; not by a policy without generations.
+    fn age(&self, _vm: &Vm, _host: &dyn Host, _node: u16) -> bool {
+        false
+    }
+
+    /// Where a page is in the policy's lists, in words, for tests and records.
+    fn whereabouts(&self, _state: &State, _frame: Frame) -> Option<String> {
+        None
+    }
+
+    /// The policy's own data agree with the lists.
+    ///
+    /// # Errors
+    /// What contradicts what.
+    fn check(&self, _state: &State) -> Result<(), String> {
+        Ok(())
+    }
 
     /// Lines of debugfs or of other views of the lists, for records.
     fn describe(&self, _state: &State) -> Vec<String> {

@@ -1,0 +1,137 @@
+//! Aging: when a new generation is due, who begins it, and the walk before it.
+
+use super::Generations;
+use super::node::{Node, list, modulo};
+use super::reclaim::{FIRST, Round};
+use super::rules::{Ager, Aging, Rules};
+use super::walk::Step;
+use super::word::{GENERATIONS, Type, Word, YOUNG};
+use crate::host::Work;
+use crate::state::State;
+use crate::vm::{Host, Vm};
+
+/// Page tables that are walked before other tasks may run (assumed).
+const TABLES: u32 = 16;
+
+/// What the number of generations and their pages call for.
+pub(crate) struct Due {
+    /// A new generation.
+    pub(crate) age: bool,
+    /// Pages that could be looked at.
+    pub(crate) pages: u64,
+    /// Pages can be evicted without one.
+    pub(crate) evictable: bool,
+}
+
+/// Whether a new generation is due (`should_run_aging`).
+pub(crate) fn due(node: &Node, rules: &Rules, swappiness: u32) -> Due {
+    let types = if swappiness == 0 { &Type::ALL[1..] } else { &Type::ALL[..] };
+    let oldest = node.evictable(rules, swappiness);
+    let (mut total, mut young, mut old) = (0, 0, 0);
+    for of in types {
+        for seq in node.min_seq[*of as usize]..=node.max_seq {
+            let size = node.size(*of, seq);
+            total += size;
+            young += if seq == node.max_seq { size } else { 0 };
+            old += if seq + YOUNG == node.max_seq { size } else { 0 };
+        }
+    }
+    let age = match rules.aging {
+        _ if oldest + YOUNG > node.max_seq => true,
+        Aging::Full => oldest + YOUNG == node.max_seq,
+        Aging::Spread if oldest + YOUNG < node.max_seq => false,
+        Aging::Spread => young * YOUNG > total || old * (YOUNG + 2) < total,
+    };
+    Due { age, pages: total, evictable: oldest + YOUNG <= node.max_seq }
+}
+
+impl Generations {
+    /// kswapd begins a new generation before its round, if one is due (6.1), and kills a task if all pages
+    /// are younger than the working set's time (`lru_gen_age_node`).
+    pub(crate) fn age_node(&self, vm: &Vm, host: &dyn Host, round: &mut Round) {
+        round.before = round.reclaimed;
+        let swappiness = vm.with(|state| self.swappiness(state, &Round { swap: true, ..*round }));
+        let min_ttl = self.rules.min_ttl_ms * 1_000_000;
+        let (due, seq, born) = self.with_node(round.node, |node| {
+            let oldest = usize::from(modulo(node.min_seq[Type::File as usize]));
+            (due(node, &self.rules, swappiness), node.max_seq, node.born[oldest])
+        });
+        if self.rules.ager == Ager::Round {
+            if std::mem::take(&mut round.young_enough) {
+                return;
+            }
+            if min_ttl == 0 || host.now() >= born + min_ttl {
+                if due.age {
+                    self.begin(vm, host, round.node, seq, swappiness);
+                }
+                return;
+            }
+        } else if min_ttl == 0 || round.order > 0 || round.priority == FIRST || host.now() >= born + min_ttl {
+            return;
+        }
+        if round.order == 0 {
+            host.out_of_memory(vm);
+        }
+    }
+
+    /// Walks page tables, and begins a new generation. Returns whether one began; not if another reclaimer
+    /// does so (`try_to_inc_max_seq`).
+    pub(crate) fn begin(&self, vm: &Vm, host: &dyn Host, number: u16, seq: u64, swappiness: u32) -> bool {
+        let begins = self.with_node(number, |node| {
+            let begins = node.max_seq == seq && !node.walker.is_busy;
+            if begins {
+                node.walker.begin(seq);
+            }
+            begins
+        });
+        if !begins {
+            return false;
+        }
+        let swaps = swappiness > 0;
+        if self.rules.walks {
+            for space in vm.with(|state| state.spaces.order.clone()) {
+                let enters = |state: &mut State| {
+                    self.with_node(number, |node| node.walker.enters(state, space, swaps))
+                };
+                let mut step = vm.with(enters).then_some(Step { space, region: 0, table: 0 });
+                while let Some(at) = step {
+                    let (entries, next) = vm.with(|state| {
+                        self.with_node(number, |node| node.walk(state, &self.rules, swaps, at, TABLES))
+                    });
+                    step = next;
+                    host.work(Work::Walk, entries);
+                    host.resched();
+                }
+            }
+        }
+        let now = host.now();
+        vm.with(|state| {
+            self.with_node(number, |node| {
+                node.walker.is_busy = false;
+                node.begin(state, &self.rules, swappiness, now);
+            });
+        });
+        true
+    }
+
+    /// Generations of a node, for checks: words, lists and counts agree.
+    pub(crate) fn check_node(&self, state: &State, number: u16) -> Result<(), String> {
+        self.with_node(number, |node| {
+            let mut counted = [[0; GENERATIONS as usize]; 2];
+            for zone in &node.zones {
+                for of in Type::ALL {
+                    for generation in 0..GENERATIONS as u8 {
+                        for frame in state.lists.from_tail(list(*zone, of, generation)) {
+                            let is = Word::of(state, frame).generation;
+                            let Some(is) = is else { return Err(format!("{frame:?} is listed, of none")) };
+                            counted[of as usize][usize::from(is)] += 1;
+                        }
+                    }
+                }
+            }
+            let same = counted == node.pages;
+            same.then_some(())
+                .ok_or_else(|| format!("{counted:?} pages are listed, {:?} counted", node.pages))
+        })
+    }
+}

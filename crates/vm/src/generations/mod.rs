@@ -1,0 +1,237 @@
+//! The multi-generational LRU of 6.1, 6.12 and 6.18.
+//!
+//! Pages are in up to four *generations*, numbered as they begin: `max_seq` is the youngest, `min_seq` the
+//! oldest of each type (anonymous, file). Pages that the processor accessed get into the youngest generation;
+//! pages that system calls access stay where they are, and are counted in *tiers*.
+//!
+//! ```text
+//! fault ──────────────── max_seq ◄──────── aging: a walk finds the accessed bit
+//! read(), read-ahead ─── min_seq, or the one after it
+//!                            │ tail: tier protected? one generation on.  accessed? max_seq.  else evicted
+//!                            └ shadow: min_seq, accesses ── comes back: refault of its tier ── controller
+//! ```
+//!
+//! | module | contents |
+//! |---|---|
+//! | [`Rules`] | in what releases differ; their presets and knobs |
+//! | `word`, `node` | a page's generation and accesses; the generations of a node |
+//! | [`Control`] | the controller: type and tiers to evict |
+//! | `shadow` | eviction and refault |
+//! | `walk`, `aging` | accessed bits: the walk of page tables, the look around; a new generation |
+//! | `evict`, `reclaim` | which pages are taken; a pass over a node |
+//! | `drive` | allocations and kswapd |
+//!
+//! Invariant: a listed page's word names its generation, between `min_seq` of its type and `max_seq`; the
+//! pages of a generation are counted by words ([`Replacement::check`]). Its list may be that of an older
+//! generation: eviction moves the page when it meets it.
+//!
+//! Not here: memory groups (there is one), huge pages, and the per-CPU batches through which pages enter.
+
+mod aging;
+mod control;
+mod drive;
+mod evict;
+mod node;
+mod preset;
+mod reclaim;
+mod rules;
+mod shadow;
+mod walk;
+mod word;
+
+pub use control::{BATCH, Control, Position, Tier};
+pub use rules::*;
+pub use word::{GENERATIONS, TIERS, Type, YOUNG};
+
+use crate::counters::Counter;
+use crate::frames::Flags;
+use crate::host::Ask;
+use crate::ids::Frame;
+use crate::replacement::{Enter, Freed, Sizes, Verdict};
+use crate::state::State;
+use crate::vm::{Host, Replacement, Vm};
+use node::Node;
+use shadow::Shadow;
+use std::cell::RefCell;
+use word::Word;
+
+/// The policy.
+pub struct Generations {
+    rules: Rules,
+    name: String,
+    nodes: RefCell<Vec<Node>>,
+}
+
+impl Generations {
+    /// The policy of these rules, under this name.
+    pub fn new(rules: Rules, name: String) -> Generations {
+        Generations { rules, name, nodes: RefCell::default() }
+    }
+
+    /// Uses a node's data. `f` calls no host.
+    fn with_node<T>(&self, number: u16, f: impl FnOnce(&mut Node) -> T) -> T {
+        f(&mut self.nodes.borrow_mut()[usize::from(number)])
+    }
+
+    fn node_of(&self, state: &State, frame: Frame) -> u16 {
+        state.zones[state.zone_of(frame)].node
+    }
+
+    /// Fills the nodes' zones when the first page comes: [`Replacement::lists`] knows only numbers.
+    fn find_zones(&self, state: &State) {
+        let mut nodes = self.nodes.borrow_mut();
+        for (at, zone) in state.zones.iter().enumerate() {
+            let zones = &mut nodes[usize::from(zone.node)].zones;
+            if !zones.contains(&at) {
+                zones.push(at);
+            }
+        }
+    }
+
+    /// Puts a page that is in no list into its generation.
+    fn put(&self, state: &mut State, frame: Frame) {
+        if walk::is_pinned(state, frame) {
+            return;
+        }
+        let number = self.node_of(state, frame);
+        self.with_node(number, |node| node.put(state, &self.rules, frame, false));
+    }
+}
+
+impl Replacement for Generations {
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+
+    fn lists(&self, zones: u16, nodes: u16) -> u16 {
+        self.nodes.borrow_mut().resize_with(nodes.into(), || Node::new(Vec::new()));
+        zones * 2 * GENERATIONS as u16
+    }
+
+    fn enter(&self, state: &mut State, frame: Frame, _how: Enter, shadow: Option<u32>) {
+        self.find_zones(state);
+        // A page that a fault brings, read ahead or not, is hot.
+        if state.frames.clear(frame, Flags::FAULT).any(Flags::FAULT) {
+            state.frames.set(frame, Flags::ACTIVE);
+        }
+        let number = self.node_of(state, frame);
+        if let Some(shadow) = shadow.map(Shadow::unpack).filter(|shadow| shadow.node == number) {
+            self.with_node(number, |node| shadow::come_back(node, state, &self.rules, frame, shadow));
+        }
+        self.put(state, frame);
+    }
+
+    fn access(&self, state: &mut State, frame: Frame) {
+        word::count_access(state, &self.rules, frame);
+    }
+
+    fn leave(&self, state: &mut State, frame: Frame) {
+        if state.frames.has(frame, Flags::LISTED) {
+            let number = self.node_of(state, frame);
+            self.with_node(number, |node| node.take(state, frame));
+            state.unlist(frame);
+        }
+    }
+
+    fn evict(&self, state: &mut State, frame: Frame) -> Option<u32> {
+        let number = self.node_of(state, frame);
+        let shadow = self.with_node(number, |node| shadow::leave(node, state, &self.rules, number, frame));
+        Some(shadow.pack())
+    }
+
+    fn references(&self, state: &mut State, frame: Frame) -> Option<Verdict> {
+        let swaps = state.settings.swappiness > 0 && u64::from(state.swap.free()) >= BATCH;
+        let number = self.node_of(state, frame);
+        Some(self.with_node(number, |node| node.judge(state, &self.rules, swaps, frame)))
+    }
+
+    fn written(&self, state: &mut State, frame: Frame) {
+        let flags = state.frames.flags(frame);
+        if !flags.has(Flags::LISTED) || flags.any(Flags::LOCKED | Flags::DIRTY | Flags::UNEVICTABLE) {
+            return;
+        }
+        self.leave(state, frame);
+        state.frames.clear(frame, Flags::ACTIVE);
+        let number = self.node_of(state, frame);
+        self.with_node(number, |node| node.put(state, &self.rules, frame, true));
+        state.count(Counter::PgRotated);
+    }
+
+    fn direct(&self, vm: &Vm, host: &dyn Host, ask: &Ask) -> Freed {
+        self.reclaim_for(vm, host, ask)
+    }
+
+    fn kswapd(&self, vm: &Vm, host: &dyn Host, node: u16, order: u8, class: u8) {
+        self.balance(vm, host, node, order, class);
+    }
+
+    fn isolate(&self, state: &mut State, frame: Frame) -> bool {
+        let number = self.node_of(state, frame);
+        let generation = self.with_node(number, |node| node.take(state, frame));
+        let is_young = generation.is_some_and(|is| self.with_node(number, |node| node.is_young(is)));
+        if is_young {
+            state.frames.set(frame, Flags::ACTIVE);
+        }
+        state.isolate(frame);
+        true
+    }
+
+    fn put_back(&self, state: &mut State, frame: Frame) {
+        self.put(state, frame);
+    }
+
+    fn sizes(&self, _state: &State) -> Sizes {
+        let mut sizes = Sizes::default();
+        for node in self.nodes.borrow().iter() {
+            for of in Type::ALL {
+                for seq in node.min_seq[of as usize]..=node.max_seq {
+                    let size = match (of, seq + 1 >= node.max_seq) {
+                        (Type::Anon, true) => &mut sizes.active_anon,
+                        (Type::Anon, false) => &mut sizes.inactive_anon,
+                        (Type::File, true) => &mut sizes.active_file,
+                        (Type::File, false) => &mut sizes.inactive_file,
+                    };
+                    *size += node.size(of, seq);
+                }
+            }
+        }
+        sizes
+    }
+
+    fn age(&self, vm: &Vm, host: &dyn Host, node: u16) -> bool {
+        let swappiness = vm.with(|state| {
+            self.find_zones(state);
+            state.settings.swappiness
+        });
+        let seq = self.with_node(node, |node| node.max_seq);
+        self.begin(vm, host, node, seq, swappiness)
+    }
+
+    /// The number of the generation and the tier: `3 tier 0`.
+    fn whereabouts(&self, state: &State, frame: Frame) -> Option<String> {
+        let generation = u64::from(Word::of(state, frame).generation?);
+        let number = self.node_of(state, frame);
+        let oldest = self.with_node(number, |node| node.min_seq[Type::of(state, frame) as usize]);
+        let seq = oldest + (generation + GENERATIONS - oldest % GENERATIONS) % GENERATIONS;
+        Some(format!("{seq} tier {}", word::accesses(state, &self.rules, frame).tier))
+    }
+
+    fn check(&self, state: &State) -> Result<(), String> {
+        let nodes = self.nodes.borrow().len() as u16;
+        (0..nodes).try_for_each(|node| self.check_node(state, node))
+    }
+
+    fn describe(&self, _state: &State) -> Vec<String> {
+        let mut lines = Vec::new();
+        for (number, node) in self.nodes.borrow().iter().enumerate() {
+            lines.push(format!("node {number}: generation, born at ms, anon, file"));
+            let oldest = node.min_seq[0].min(node.min_seq[1]);
+            for seq in oldest..=node.max_seq {
+                let born = node.born[usize::from(node::modulo(seq))] / 1_000_000;
+                let size = |of: Type| if seq < node.min_seq[of as usize] { 0 } else { node.size(of, seq) };
+                lines.push(format!("{seq:10} {born:10} {:10} {:10}", size(Type::Anon), size(Type::File)));
+            }
+        }
+        lines
+    }
+}

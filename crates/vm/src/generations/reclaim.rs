@@ -1,0 +1,304 @@
+//! Reclaim of a node: how many pages are looked at, when a new generation begins, when it stops.
+//!
+//! ```text
+//! direct, kswapd ── shrink_node ── slab caches, by priority
+//!                       └ until scanned: enough? ── due: age (walk, begin) ── evict a batch of 64
+//! ```
+
+use super::Generations;
+use super::aging::due;
+use super::control::BATCH;
+use super::evict::{May, Taken};
+use super::rules::{Ager, FirstPriority, Flushers, Placement, Stop};
+use super::word::{Type, YOUNG, forget};
+use crate::frames::Flags;
+use crate::host::{Mark, Work};
+use crate::ids::Frame;
+use crate::pageout::{Evicted, FileWrites, References, Scan, Writing, evict_again, evict_batch, put_back};
+use crate::shrinker::shrink_slab;
+use crate::state::State;
+use crate::vm::{Host, Vm};
+use std::rc::Rc;
+
+/// The first priority of a reclaimer (`DEF_PRIORITY`): a 4096th of the pages.
+pub(crate) const FIRST: u32 = 12;
+
+/// What one reclaimer wants and has got (`struct scan_control`).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Round {
+    pub(crate) node: u16,
+    pub(crate) class: u8,
+    pub(crate) order: u8,
+    pub(crate) priority: u32,
+    pub(crate) kswapd: bool,
+    pub(crate) io: bool,
+    pub(crate) fs: bool,
+    /// Dirty pages may be written; anonymous pages may go to swap.
+    pub(crate) write: bool,
+    pub(crate) swap: bool,
+    /// Pages wanted, reclaimed, met.
+    pub(crate) target: u64,
+    pub(crate) reclaimed: u64,
+    pub(crate) scanned: u64,
+    /// Pages reclaimed before kswapd's present round.
+    pub(crate) before: u64,
+    /// kswapd's last round reclaimed without need for a new generation.
+    pub(crate) young_enough: bool,
+    /// Pages of files met dirty in this pass; of these, nobody writes them.
+    pub(crate) dirty: u32,
+    pub(crate) unqueued: u32,
+}
+
+impl Round {
+    pub(crate) fn new(node: u16, class: u8, order: u8, target: u64) -> Round {
+        Round {
+            node,
+            class,
+            order,
+            priority: FIRST,
+            kswapd: false,
+            io: true,
+            fs: true,
+            write: true,
+            swap: true,
+            target,
+            reclaimed: 0,
+            scanned: 0,
+            before: 0,
+            young_enough: false,
+            dirty: 0,
+            unqueued: 0,
+        }
+    }
+}
+
+impl Generations {
+    /// The weight of anonymous pages for a reclaimer; 0: they stay (`get_swappiness`).
+    pub(crate) fn swappiness(&self, state: &State, round: &Round) -> u32 {
+        let set = if u64::from(state.swap.free()) < BATCH { 0 } else { state.settings.swappiness };
+        match self.rules.stop {
+            _ if round.swap => set,
+            // While marks are raised, files first.
+            Stop::Late => set.min(1),
+            Stop::Enough => 0,
+        }
+    }
+
+    /// A pass over a node and over the slab caches (`shrink_node`, `lru_gen_shrink_node`).
+    pub(crate) fn shrink_node(&self, vm: &Vm, host: &dyn Host, round: &mut Round) {
+        let before = round.reclaimed;
+        if self.rules.stop == Stop::Enough && !round.write {
+            return;
+        }
+        self.first_priority(vm, round);
+        // Since 6.3 kswapd's own count begins anew with each pass.
+        if self.rules.stop == Stop::Enough && round.kswapd {
+            round.reclaimed = 0;
+        }
+        self.shrink_pages(vm, host, round);
+        let owed = self.with_node(round.node, |node| Rc::clone(&node.owed));
+        round.reclaimed += shrink_slab(vm, host, &owed, round.priority);
+        if self.rules.stop == Stop::Enough && round.kswapd {
+            round.reclaimed += before;
+        }
+        if round.reclaimed > before {
+            self.with_node(round.node, |node| node.failures = 0);
+        }
+    }
+
+    /// kswapd begins with the priority at which one pass would do (`set_initial_priority`).
+    fn first_priority(&self, vm: &Vm, round: &mut Round) {
+        let asks = self.rules.first_priority == FirstPriority::Estimated;
+        if !asks || round.priority != FIRST || round.target < BATCH {
+            return;
+        }
+        let swaps = vm.with(|state| state.swap.free() > 0);
+        let pages = self.with_node(round.node, |node| {
+            let old =
+                |of| (node.min_seq[of as usize]..node.max_seq - 1).map(|seq| node.size(of, seq)).sum::<u64>();
+            old(Type::File) + if swaps { old(Type::Anon) } else { 0 }
+        });
+        let (have, want) =
+            (u64::BITS - pages.leading_zeros(), u64::BITS - (round.target - 1).leading_zeros());
+        round.priority = (have.saturating_sub(1 + want)).clamp(FIRST / 2, FIRST);
+    }
+
+    /// Looks at pages until enough were scanned (`lru_gen_shrink_lruvec`, `try_to_shrink_lruvec`).
+    fn shrink_pages(&self, vm: &Vm, host: &dyn Host, round: &mut Round) {
+        let swappiness = vm.with(|state| self.swappiness(state, round));
+        let first_seq = self.with_node(round.node, |node| node.max_seq);
+        let before = round.reclaimed;
+        let (mut scanned, mut finished) = (0, false);
+        (round.dirty, round.unqueued) = (0, 0);
+        let wanted_aging = loop {
+            let (most, age) = self.most_to_scan(vm, host, round, swappiness);
+            if most == 0 {
+                break age;
+            }
+            let (delta, of) = self.evict_pages(vm, host, round, swappiness);
+            if delta == 0 {
+                break age;
+            }
+            scanned += u64::from(delta);
+            let swapped = of == Type::Anon;
+            if scanned >= most || self.stops(host, vm, round, first_seq, swapped) {
+                finished = true;
+                break age;
+            }
+            host.resched();
+        };
+        if finished && round.reclaimed - before >= BATCH && !wanted_aging {
+            round.young_enough = true;
+        }
+        let all_dirty = round.unqueued > 0 && round.unqueued == round.dirty;
+        if self.rules.flushers == Flushers::Woken && all_dirty {
+            host.wake_flushers(0);
+        }
+    }
+
+    /// Pages to look at in this pass; 0: none. Begins a new generation if it is due and this reclaimer's task
+    /// to do so. Also whether it was due (`get_nr_to_scan`).
+    fn most_to_scan(&self, vm: &Vm, host: &dyn Host, round: &Round, swappiness: u32) -> (u64, bool) {
+        let (due, seq) =
+            self.with_node(round.node, |node| (due(node, &self.rules, swappiness), node.max_seq));
+        let share = due.pages >> round.priority;
+        if !due.age {
+            return (share, false);
+        }
+        let most = match self.rules.ager {
+            // Trying to do without one at the first priority.
+            _ if round.priority == FIRST && due.evictable => share,
+            _ if round.priority == FIRST => 0,
+            Ager::Round if round.kswapd => 0,
+            Ager::Round => {
+                let aged = self.begin(vm, host, round.node, seq, swappiness);
+                if aged || due.evictable { share } else { 0 }
+            }
+            // The other generations have their turn in the next pass.
+            Ager::Eviction => {
+                self.begin(vm, host, round.node, seq, swappiness);
+                0
+            }
+        };
+        (most, true)
+    }
+
+    /// Evicts a batch (`evict_folios`). Returns the pages looked at, 0 if there is nothing to get, and their
+    /// type.
+    fn evict_pages(&self, vm: &Vm, host: &dyn Host, round: &mut Round, swappiness: u32) -> (u32, Type) {
+        let may = May { class: round.class, io: round.write && round.io, unmap: true };
+        let (taken, scanned) = vm.with(|state| {
+            self.with_node(round.node, |node| {
+                let taken = node.isolate(state, &self.rules, swappiness, may);
+                let mut scanned = taken.scanned + u32::from(node.drop_empty(state, &self.rules, swappiness));
+                if node.evictable(&self.rules, swappiness) + YOUNG > node.max_seq {
+                    scanned = 0;
+                }
+                (taken, scanned)
+            })
+        });
+        let Taken { pages, of, dirty, unqueued, .. } = taken;
+        round.dirty += dirty;
+        round.unqueued += unqueued;
+        host.work(Work::Scan, taken.scanned);
+        if pages.is_empty() {
+            return (scanned, of);
+        }
+        round.scanned += pages.len() as u64;
+        let how = Scan {
+            references: References::Modern,
+            io: round.io,
+            fs: round.fs,
+            unmap: true,
+            write: round.write,
+            writing: Writing::Aside,
+            file_writes: FileWrites::Flusher,
+            met_writeback: false,
+            met_dirty: false,
+            tmpfs_two_visits: false,
+            full_frees_slot: true,
+        };
+        let first = evict_batch(vm, host, pages, &how);
+        let clean = self.put_rejected(vm, host, round.node, &first, true);
+        let again = evict_again(vm, host, clean, &how);
+        self.put_rejected(vm, host, round.node, &again, false);
+        round.reclaimed += u64::from(first.freed + again.freed);
+        (scanned, of)
+    }
+
+    /// Puts back what could not be evicted. Pages that became clean meanwhile stay isolated and are returned:
+    /// their writes ended before anybody could move them to where reclaim looks next.
+    fn put_rejected(&self, vm: &Vm, host: &dyn Host, node: u16, batch: &Evicted, retry: bool) -> Vec<Frame> {
+        let mut clean = Vec::new();
+        let mut rest = Vec::new();
+        vm.with(|state| {
+            for frame in batch.kept.iter().copied() {
+                let again = retry && self.is_clean_now(state, frame);
+                if again {
+                    clean.push(frame);
+                } else {
+                    self.reject(state, node, frame);
+                    rest.push(frame);
+                }
+            }
+        });
+        put_back(vm, host, &rest, |state, frame| self.put(state, frame));
+        clean
+    }
+
+    fn is_clean_now(&self, state: &State, frame: Frame) -> bool {
+        let flags = state.frames.flags(frame);
+        let busy = Flags::ACTIVE | Flags::DIRTY | Flags::WRITEBACK | Flags::GONE | Flags::UNEVICTABLE;
+        let used = Flags::REFERENCED | Flags::LOCKED;
+        let is_new = self.rules.placement == Placement::Workingset;
+        state.frames.mapped(frame) == 0 && !flags.any(busy) && (is_new || !flags.any(used))
+    }
+
+    /// A page that could not be evicted does not return to the oldest generation, unless its write will end.
+    fn reject(&self, state: &mut State, node: u16, frame: Frame) {
+        let flags = state.frames.flags(frame);
+        let rules = &self.rules;
+        if rules.placement == Placement::Workingset {
+            let is_file = Type::of(state, frame) as usize;
+            let seq = self
+                .with_node(node, |node| (node.seq_for(state, rules, frame, false), node.min_seq[is_file]));
+            if seq.0 == seq.1 {
+                forget(state, rules, frame);
+                state.frames.set(frame, Flags::ACTIVE);
+            }
+        } else if flags.has(Flags::RECLAIM) && flags.any(Flags::DIRTY | Flags::WRITEBACK) {
+            if flags.any(Flags::WORKINGSET) {
+                state.frames.set(frame, Flags::REFERENCED);
+            }
+        } else {
+            forget(state, rules, frame);
+            state.frames.set(frame, Flags::ACTIVE);
+        }
+    }
+
+    /// Whether a pass stops before it scanned its share (`should_abort_scan`).
+    fn stops(&self, host: &dyn Host, vm: &Vm, round: &Round, first_seq: u64, swapped: bool) -> bool {
+        let enough = round.reclaimed >= round.target;
+        let marks = |mark: Mark, more: u64| {
+            let zones = self.with_node(round.node, |node| node.zones.clone());
+            let fits = |at: &usize| vm.with(|state| state.zones[*at].class <= round.class);
+            zones.into_iter().filter(fits).all(|at| host.free_pages(at) >= host.mark(at, mark) + more)
+        };
+        match self.rules.stop {
+            Stop::Enough => {
+                let gap = if round.order > 0 { 2 << round.order } else { 0 };
+                round.reclaimed >= round.target.max(gap)
+                    || round.kswapd && round.order == 0 && marks(Mark::High, BATCH)
+            }
+            Stop::Late if round.kswapd => {
+                round.reclaimed - round.before >= round.target
+                    && round.priority <= FIRST - 2
+                    && marks(Mark::High, 0)
+            }
+            Stop::Late => {
+                let seq = self.with_node(round.node, |node| node.max_seq);
+                seq - first_seq > 1 || enough && swapped || round.priority <= FIRST - 2 && marks(Mark::Low, 0)
+            }
+        }
+    }
+}
