@@ -14,6 +14,7 @@ mod machines;
 mod orders;
 mod outcome;
 mod output;
+mod pressure;
 mod replay;
 mod report;
 mod reproduce;
@@ -64,6 +65,8 @@ enum Verb {
     Reproduce(reproduce::Args),
     /// Compare two engines over every workload, with one correction over the whole table
     Suite(suite::Args),
+    /// Show records of memory pressure: what a kernel did in each phase of a script of page accesses
+    Pressure(pressure::Args),
     /// Join the folders of an experiment's parts, and print its tables
     Report(report::Args),
     /// List engines, releases and knobs
@@ -88,6 +91,7 @@ fn main() -> ExitCode {
         Verb::Run(args) => run::run(args),
         Verb::Reproduce(args) => reproduce::run(args),
         Verb::Suite(args) => suite::run(args),
+        Verb::Pressure(args) => pressure::run(args),
         Verb::Report(args) => report::run(args),
         Verb::Engines(args) => engines::run(args),
         Verb::Machines(args) => machines::run(args),

@@ -8,6 +8,7 @@
 //! | [`machine`] | which machine to model: from the recording, a dump, a file |
 //! | [`replay`] | a trace through engines: survey, plan, run, outcome |
 //! | [`verify`] | compares the model's prediction with the kernel's counters |
+//! | [`pressure`] | scripts and records of memory pressure; modelled runs judged by real ones |
 //! | [`output`] | the answers as text, CSV, JSON and pages |
 //!
 //! The lab reads files and may depend on every other crate. Only the program and the Python package depend on
@@ -18,6 +19,7 @@ pub mod explain;
 pub mod import;
 pub mod machine;
 pub mod output;
+pub mod pressure;
 pub mod replay;
 pub mod verify;
 

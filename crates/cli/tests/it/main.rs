@@ -15,6 +15,7 @@ mod mail;
 mod messages;
 mod orders;
 mod outputs;
+mod pressure;
 mod run;
 mod screenshots;
 mod watch;

@@ -31,6 +31,10 @@ fn real_records_are_written_as_they_were_read() {
 
 #[test]
 fn values_of_a_real_record() {
+    for (name, is_complete) in [("uniswap-b64", true), ("frag-cut", false)] {
+        let record = Record::parse(&crate::common::sample(&format!("corpus/vmrecord/{name}")));
+        assert_eq!(record.unwrap().is_complete, is_complete, "{name}");
+    }
     let text = crate::common::sample("corpus/vmrecord/slabfill");
     let record = Record::parse(&text).unwrap();
     assert!(record.is_complete);

@@ -8,6 +8,7 @@ mod explain;
 mod explain_cells;
 mod joined;
 mod locks;
+mod pressure;
 mod replay;
 mod reproduce;
 mod run_page;
@@ -30,6 +31,10 @@ pub use explain::{explain_json, explain_page, explain_table};
 pub use explain_cells::{explain_cells_json, explain_cells_table};
 pub use joined::{joined_json, joined_markdown, joined_table};
 pub use locks::locks_table;
+pub use pressure::{
+    Named, judgement_csv, judgement_pages_csv, judgement_summary, pressure_records_csv,
+    pressure_records_json, pressure_records_table,
+};
 pub use replay::{
     MARK_ABOVE_PERCENT, cache_csv, cache_json, cache_table, caches_csv, caches_table, engines_table, remarks,
     replay_json, replay_page,

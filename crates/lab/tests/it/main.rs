@@ -14,6 +14,7 @@ mod name_check;
 mod page_check;
 mod pages;
 mod pairs;
+mod pressure;
 mod published;
 mod real;
 mod recording;

@@ -1,0 +1,60 @@
+//! `slablab pressure`: records of memory pressure.
+
+use crate::outcome::{Done, Failure};
+use crate::output::{Format, check, named, write_out};
+use slablab_lab::output::{pressure_records_csv, pressure_records_json, pressure_records_table};
+use slablab_lab::pressure::runs;
+use slablab_report::json::document;
+use std::path::PathBuf;
+
+/// The widest line of a table.
+const WIDE: usize = 110;
+
+/// Reads records of memory pressure.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(clap::Subcommand)]
+enum What {
+    /// Show the phases of records as a table: counters of /proc/vmstat, pages in memory and in swap
+    Show(ShowArgs),
+}
+
+#[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  slablab pressure show rec.xz\n  slablab pressure show compete/61-mglru-r1/rec* --format csv\n\nCounts are pages unless their names say otherwise. docs/pressure.md has the format."
+)]
+struct ShowArgs {
+    /// Records, plain or compressed (gz, zst, xz)
+    #[arg(required = true, value_name = "RECORD")]
+    records: Vec<PathBuf>,
+    /// Format of the answer
+    #[arg(long, value_enum, default_value = "table")]
+    format: Format,
+    /// Write the answer to FILE instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+pub(crate) fn run(args: Args) -> Result<Done, Failure> {
+    match args.what {
+        What::Show(args) => show(&args),
+    }
+}
+
+fn show(args: &ShowArgs) -> Result<Done, Failure> {
+    check(named("the input", &args.records), named("-o", &args.output))?;
+    let named = |path: &PathBuf| Ok((path.display().to_string(), runs::read(path)?));
+    let records = args.records.iter().map(named).collect::<Result<Vec<_>, Failure>>()?;
+    let text = match args.format {
+        Format::Table => pressure_records_table(&records, WIDE),
+        Format::Csv => pressure_records_csv(&records),
+        Format::Json => document(&pressure_records_json(&records)),
+    };
+    write_out(&text, args.output.as_deref())?;
+    let whole = records.iter().all(|(_, record)| record.is_complete);
+    Ok(if whole { Done::Complete } else { Done::Incomplete })
+}

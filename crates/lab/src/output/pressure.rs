@@ -1,0 +1,208 @@
+//! Records as tables of phases; modelled runs beside real ones.
+
+use crate::pressure::judge::{Judgement, NULL_MACHINE};
+use crate::pressure::tally::{Tally, tallies};
+use serde_json::{Value, json};
+use slablab_kernel::vmrecord::{Phase, Record, State};
+use slablab_report::column::{Columns, Style};
+use slablab_report::html::Cell;
+use slablab_report::text::Table;
+use std::fmt::Write;
+
+/// The schema's name; the number grows when a key changes its meaning.
+const SCHEMA: &str = "slablab.pressure-records.1";
+
+/// A record with the name of its file.
+pub type Named = (String, Record);
+
+struct Row<'a> {
+    record: &'a str,
+    phase: &'a Phase,
+}
+
+/// The counters of /proc/vmstat that `show` has, with their heads.
+const COUNTERS: [(&str, &str); 16] = [
+    ("pswpin", "swapin"),
+    ("pswpout", "swapout"),
+    ("pgsteal_kswapd", "steal_k"),
+    ("pgsteal_direct", "steal_d"),
+    ("pgscan_kswapd", "scan_k"),
+    ("pgscan_direct", "scan_d"),
+    ("workingset_refault_anon", "refault_a"),
+    ("workingset_refault_file", "refault_f"),
+    ("workingset_activate_anon", "refact_a"),
+    ("workingset_activate_file", "refact_f"),
+    ("pgactivate", "activate"),
+    ("pgdeactivate", "deactivate"),
+    ("slabs_scanned", "slabs_scanned"),
+    ("allocstall_movable", "stalls"),
+    ("compact_stall", "compact"),
+    ("oom_kill", "oom_kill"),
+];
+
+/// A count that no phase lowers; the folding of per-CPU parts can make it -1.
+fn count(value: i64) -> Cell {
+    Cell::Count(value.max(0) as u64)
+}
+
+fn columns<'a>() -> Columns<Row<'a>> {
+    let columns = Columns::<Row>::default()
+        .key("record", |row| Cell::Name(row.record.to_string()))
+        .key("phase", |row| Cell::Name(row.phase.name.clone()))
+        .add("elapsed_ms", "ms", "", |row| Cell::Count(row.phase.elapsed_ns / 1_000_000))
+        .add("minflt", "minflt", "", |row| count(row.phase.rusage.minflt))
+        .add("majflt", "majflt", "", |row| count(row.phase.rusage.majflt))
+        .add("read_by_process_pages", "read_p", "", |row| count(row.phase.rusage.inblock / 8))
+        .add("read_pages", "read", "", |row| count(row.phase.delta("pgpgin") / 4));
+    let columns = COUNTERS.into_iter().fold(columns, |columns, (name, head)| {
+        columns.add(name, head, "", move |row| count(row.phase.delta(name)))
+    });
+    columns.add("free_pages_end", "free", "", |row| count(row.phase.value("nr_free_pages"))).add(
+        "slab_reclaimable_pages_end",
+        "slab_recl",
+        "",
+        |row| count(row.phase.value("nr_slab_reclaimable")),
+    )
+}
+
+fn rows<'a>(records: &'a [Named]) -> impl Iterator<Item = Row<'a>> {
+    records
+        .iter()
+        .flat_map(|(name, record)| record.phases.iter().map(move |phase| Row { record: name, phase }))
+}
+
+/// The phases of records as text: counters that are 0 in all phases are left out.
+pub fn pressure_records_table(records: &[Named], width: usize) -> String {
+    let mut text = String::new();
+    for (name, record) in records {
+        let rows: Vec<Row> = record.phases.iter().map(|phase| Row { record: name, phase }).collect();
+        let columns = columns();
+        let keys: Vec<String> = columns.keys().skip(2).map(str::to_string).collect();
+        let says = |key: &&String| rows.iter().any(|row| columns.json(row)[*key] != json!(0));
+        let picked: Vec<&str> = keys.iter().filter(says).map(String::as_str).collect();
+        let label = |row: &Row| Cell::Name(row.phase.name.clone());
+        let end =
+            if record.is_complete { "" } else { "; it has no @end: the process was killed, or the file cut" };
+        writeln!(text, "{name}: {} phases{end}\n", record.phases.len()).expect("a string takes all text");
+        text += &columns.text(("phase", &label), &picked, &rows, Style::Kib).print_within(width);
+        text += "\nPages in memory, in swap, in neither, at the end of a phase:\n";
+        text += &residency(record).print_within(width);
+        text.push('\n');
+    }
+    text
+}
+
+/// A row for each phase and object.
+fn residency(record: &Record) -> Table {
+    let mut table = Table::new(["phase", "object", "pages", "present", "swapped", "absent"]).numbers(2..6);
+    for phase in &record.phases {
+        for object in &phase.residency {
+            let [absent, present, swapped] = State::ALL.map(|state| object.pages.count(state).to_string());
+            let pages = object.pages.pages().to_string();
+            table.row([phase.name.clone(), object.name.clone(), pages, present, swapped, absent]);
+        }
+    }
+    table
+}
+
+/// The phases of records as CSV, a row each.
+pub fn pressure_records_csv(records: &[Named]) -> String {
+    columns().csv(rows(records))
+}
+
+/// The phases of records as JSON, with all counters of /proc/vmstat and the counts of residency.
+pub fn pressure_records_json(records: &[Named]) -> Value {
+    let incomplete = records.iter().filter(|(_, record)| !record.is_complete).map(|(name, _)| name);
+    json!({
+        "schema": SCHEMA,
+        "incomplete": incomplete.collect::<Vec<_>>(),
+        "phases": rows(records).map(|row| phase_json(&columns(), &row)).collect::<Vec<_>>(),
+    })
+}
+
+fn phase_json<'a>(columns: &Columns<Row<'a>>, row: &Row<'a>) -> Value {
+    let mut value = columns.json(row);
+    let counters = row.phase.vmstat.iter();
+    let counters = counters.map(|one| (one.name.clone(), json!({ "delta": one.delta, "value": one.value })));
+    value.insert("vmstat".into(), Value::Object(counters.collect()));
+    let objects = row.phase.residency.iter().map(|object| {
+        let [absent, present, swapped] = State::ALL.map(|state| object.pages.count(state));
+        let pages = object.pages.pages();
+        let counts = json!({ "pages": pages, "present": present, "swapped": swapped, "absent": absent });
+        (object.name.clone(), counts)
+    });
+    value.insert("residency".into(), Value::Object(objects.collect()));
+    Value::Object(value)
+}
+
+/// How much agrees, machine by machine, beside the tallies of the null answer and of the machine's repeats.
+pub fn judgement_summary(judgement: &Judgement, null: &[Tally], repeats: &[Tally]) -> String {
+    let heads = ["machine", "cells", "small", "agree", "differ", "null", "repeats"];
+    let maps = ["maps", "pages", "repeats", "random", "null", "signs", "same"];
+    let mut table = Table::new(heads.into_iter().chain(maps));
+    for tally in tallies(judgement) {
+        let differ = |tallies: &[Tally]| {
+            let beside = tallies.iter().find(|beside| beside.machine == tally.machine);
+            beside.map_or("-".into(), |beside| beside.differs().to_string())
+        };
+        let percent = |share: f64| format!("{:.1}", share * 100.0);
+        let counts = [tally.cells, tally.small, tally.agree, tally.differs()].map(|count| count.to_string());
+        let pages = [tally.agreement, tally.repeats, tally.random, tally.null_machine].map(percent);
+        let signs = [tally.signs, tally.same_signs].map(|count| count.to_string());
+        let beside = [differ(null), differ(repeats), tally.maps.to_string()];
+        let row = [tally.machine].into_iter().chain(counts).chain(beside);
+        table.row(row.chain(pages).chain(signs));
+    }
+    let mut text = format!(
+        "Judged counts: cells; small: both means below 64; agree, differ; null, repeats: cells that differ in \
+         the null answer (the real {NULL_MACHINE} for every machine), and in a real repeat.\nMaps: percent of \
+         pages in the same state, in modelled runs, real repeats, pages at random, the null answer.\n\n{}",
+        table.print()
+    );
+    for outcome in &judgement.outcomes {
+        let of = |(had, all): (usize, usize)| format!("{had} of {all}");
+        let (real, modelled) = (of(outcome.real), of(outcome.modelled));
+        let (scenario, machine, what) = (&outcome.scenario, &outcome.machine, outcome.what);
+        writeln!(text, "{scenario} {machine}: {what}: real {real}, modelled {modelled}")
+            .expect("a string takes all text");
+    }
+    text
+}
+
+/// Every cell as CSV.
+pub fn judgement_csv(judgement: &Judgement) -> String {
+    type One = crate::pressure::judge::Cell;
+    let columns = Columns::<One>::default()
+        .key("scenario", |cell: &One| Cell::Name(cell.place.scenario.clone()))
+        .key("machine", |cell| Cell::Name(cell.place.machine.clone()))
+        .key("process", |cell| Cell::Name(cell.place.process.clone()))
+        .key("phase", |cell| Cell::Name(cell.place.phase.clone()))
+        .key("measure", |cell| Cell::Text(cell.measure.name.into()))
+        .key("real_mean", |cell| Cell::Number(cell.real.mean, 1))
+        .key("real_min", |cell| Cell::Number(cell.real.min as f64, 0))
+        .key("real_max", |cell| Cell::Number(cell.real.max as f64, 0))
+        .key("modelled_mean", |cell| Cell::Number(cell.modelled.mean, 1))
+        .key("modelled_min", |cell| Cell::Number(cell.modelled.min as f64, 0))
+        .key("modelled_max", |cell| Cell::Number(cell.modelled.max as f64, 0))
+        .key("judged", |cell| Cell::Count((cell.measure.is_judged && cell.place.is_counted()).into()))
+        .key("verdict", |cell| Cell::Text(cell.verdict.word().into()));
+    columns.csv(&judgement.cells)
+}
+
+/// Every residency map as CSV. Shares of pages in percent.
+pub fn judgement_pages_csv(judgement: &Judgement) -> String {
+    type One = crate::pressure::judge::PagesCell;
+    let percent = |share: Option<f64>| Cell::Percent(share.map(|share| share * 100.0));
+    let columns = Columns::<One>::default()
+        .key("scenario", |cell: &One| Cell::Name(cell.place.scenario.clone()))
+        .key("machine", |cell| Cell::Name(cell.place.machine.clone()))
+        .key("process", |cell| Cell::Name(cell.place.process.clone()))
+        .key("phase", |cell| Cell::Name(cell.place.phase.clone()))
+        .key("object", |cell| Cell::Name(cell.object.clone()))
+        .key("agreement_percent", move |cell| percent(Some(cell.agreement)))
+        .key("repeats_percent", move |cell| percent(cell.repeats))
+        .key("random_percent", move |cell| percent(Some(cell.random)))
+        .key("null_machine_percent", move |cell| percent(cell.null_machine))
+        .key("judged", |cell| Cell::Count(cell.is_counted().into()));
+    columns.csv(&judgement.pages)
+}

@@ -1,0 +1,14 @@
+//! Memory pressure: scripts of page accesses, records of their runs, and modelled runs beside real ones.
+//!
+//! ```text
+//! folder or archive ── runs ── Runs (scenario, machine, repeats)
+//!                                └── judge ── cells, residency, signs, outcomes ── tally
+//! ```
+//!
+//! docs/pressure.md says what is judged and how.
+
+pub mod judge;
+pub mod measure;
+pub mod runs;
+pub mod script;
+pub mod tally;

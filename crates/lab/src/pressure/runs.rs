@@ -1,0 +1,170 @@
+//! Runs of scenarios, from a folder or an archive.
+//!
+//! Both are laid out as `SCENARIO/MACHINE-REPEAT/rec`, with `rec.NAME` for each spawned process. A machine is
+//! a kernel and its LRU, such as `61-classic`. A repeat is `r1`, `r2`, or `s1`, `s2` for a model's seeds. In
+//! a folder records may be compressed: `rec.xz`, `rec.NAME.xz`.
+
+use slablab_kernel::compressed::Decompressed;
+use slablab_kernel::vmrecord::{Record, TEXTS_MOST, texts};
+use slablab_report::Error;
+use slablab_report::error::At;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// One run: its processes' records by name; the script's own process has the empty name.
+pub type Run = BTreeMap<String, Record>;
+
+/// The repeats of one scenario on one machine.
+pub type Repeats = Vec<Arc<Run>>;
+
+/// Runs by scenario and machine.
+#[derive(Clone, Debug, Default)]
+pub struct Runs {
+    /// Scenarios, then machines, by name.
+    pub scenarios: BTreeMap<String, BTreeMap<String, Repeats>>,
+}
+
+/// The records of real kernels that come with the project: examples/data/vm.
+const BUNDLED: &[u8] = include_bytes!("../../../../examples/data/vm/records.tar.xz");
+
+/// A machine whose runs are not judged: in a memory control group, without kswapd.
+const HOST: &str = "host";
+
+impl Runs {
+    /// The runs of real kernels that come with the project.
+    ///
+    /// # Panics
+    /// Never: a test reads them.
+    pub fn bundled() -> Runs {
+        Runs::archive(Path::new("records.tar.xz"), BUNDLED).expect("the bundled records are read by a test")
+    }
+
+    /// The runs of a tar, perhaps compressed; `path` is its name in errors.
+    ///
+    /// # Errors
+    /// A tar that is damaged, or a record in it that cannot be read.
+    pub fn archive(path: &Path, bytes: &[u8]) -> Result<Runs, Error> {
+        let mut found: BTreeMap<PathBuf, Run> = BTreeMap::new();
+        let files = texts(bytes, |path| place(Path::new(path)).is_some()).at(path)?;
+        for (name, text) in files {
+            let record = Record::parse(&text).at(&path.join(&name))?;
+            add(&mut found, Path::new(&name), record);
+        }
+        Ok(Runs::of(found))
+    }
+
+    /// The runs of a folder, or of an archive if `path` is a file.
+    ///
+    /// # Errors
+    /// What cannot be read, with its path; no record at all.
+    pub fn open(path: &Path) -> Result<Runs, Error> {
+        if path.is_file() {
+            return Runs::archive(path, &std::fs::read(path).at(path)?);
+        }
+        let mut found: BTreeMap<PathBuf, Run> = BTreeMap::new();
+        for scenario in folders(path)? {
+            for run in folders(&scenario)? {
+                for entry in std::fs::read_dir(&run).at(&run)? {
+                    let file = entry.at(&run)?.path();
+                    if place(&file).is_some() {
+                        add(&mut found, &file, read(&file)?);
+                    }
+                }
+            }
+        }
+        if found.is_empty() {
+            return Err(Error::new(path, "expected SCENARIO/MACHINE-REPEAT/rec or rec.xz, found no record"));
+        }
+        Ok(Runs::of(found))
+    }
+
+    /// The runs of records, by the folders that they were in.
+    fn of(found: BTreeMap<PathBuf, Run>) -> Runs {
+        let mut runs = Runs::default();
+        for (folder, run) in found {
+            let name = |path: Option<&Path>| {
+                path.and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned())
+            };
+            let (Some(machine), Some(scenario)) = (name(Some(&folder)), name(folder.parent())) else {
+                continue;
+            };
+            let machine =
+                machine.rsplit_once('-').map_or(machine.as_str(), |(machine, _)| machine).to_string();
+            if !machine.starts_with(HOST) {
+                runs.add(scenario, machine, Arc::new(run));
+            }
+        }
+        runs
+    }
+
+    /// Adds a repeat.
+    pub fn add(&mut self, scenario: String, machine: String, run: Arc<Run>) {
+        self.scenarios.entry(scenario).or_default().entry(machine).or_default().push(run);
+    }
+
+    /// The null answer "every machine does what `machine` does": for each scenario and machine of these runs,
+    /// the repeats of `machine`.
+    pub fn all_as(&self, machine: &str) -> Runs {
+        let scenarios = self.scenarios.iter().map(|(scenario, machines)| {
+            let of = machines.get(machine).cloned().unwrap_or_default();
+            (scenario.clone(), machines.keys().map(|name| (name.clone(), of.clone())).collect())
+        });
+        Runs { scenarios: scenarios.collect() }
+    }
+
+    /// The first repeat of each scenario and machine, and the others.
+    pub fn split_first(&self) -> (Runs, Runs) {
+        let (mut first, mut others) = (Runs::default(), Runs::default());
+        for (scenario, machines) in &self.scenarios {
+            for (machine, repeats) in machines {
+                for (at, run) in repeats.iter().enumerate() {
+                    let to = if at == 0 { &mut first } else { &mut others };
+                    to.add(scenario.clone(), machine.clone(), run.clone());
+                }
+            }
+        }
+        (first, others)
+    }
+}
+
+/// Reads one record, perhaps compressed.
+///
+/// # Errors
+/// A file that cannot be read or is larger than [`TEXTS_MOST`]; the first line that is not a record's.
+pub fn read(path: &Path) -> Result<Record, Error> {
+    let mut text = Vec::new();
+    let reader = Decompressed::new(File::open(path).at(path)?).at(path)?;
+    reader.take(TEXTS_MOST + 1).read_to_end(&mut text).at(path)?;
+    if text.len() as u64 > TEXTS_MOST {
+        return Err(Error::new(path, "expected a record of at most 256 MiB"));
+    }
+    Record::parse(&text).at(path)
+}
+
+/// The name of the process whose record this is, if its file is called as records are.
+fn place(path: &Path) -> Option<&str> {
+    let name = path.file_name()?.to_str()?;
+    let name = name.strip_suffix(".xz").unwrap_or(name);
+    if name == "rec" { Some("") } else { name.strip_prefix("rec.").filter(|process| !process.is_empty()) }
+}
+
+fn add(found: &mut BTreeMap<PathBuf, Run>, path: &Path, record: Record) {
+    let (Some(process), Some(folder)) = (place(path), path.parent()) else { return };
+    found.entry(folder.to_path_buf()).or_default().insert(process.to_string(), record);
+}
+
+/// The folders in a folder, by name.
+fn folders(path: &Path) -> Result<Vec<PathBuf>, Error> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(path).at(path)? {
+        let path = entry.at(path)?.path();
+        if path.is_dir() {
+            found.push(path);
+        }
+    }
+    found.sort();
+    Ok(found)
+}

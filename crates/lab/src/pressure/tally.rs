@@ -1,0 +1,88 @@
+//! How much agrees, machine by machine.
+
+use super::judge::{Judgement, NULL_MACHINE, Verdict, judge};
+use super::runs::Runs;
+
+/// The counts of one machine. Cells of bimodal scenarios, and maps that are nearly uniform, are in none.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Tally {
+    /// The machine.
+    pub machine: String,
+    /// Judged cells.
+    pub cells: usize,
+    /// Those that agree because both means are small. They say little: most are 0 beside 0.
+    pub small: usize,
+    /// Those that agree inside of the repeats' range or near their mean.
+    pub agree: usize,
+    /// Residency maps.
+    pub maps: usize,
+    /// Means over the maps: the modelled runs' agreement with the real ones.
+    pub agreement: f64,
+    /// That of the real repeats among each other.
+    pub repeats: f64,
+    /// That of the null answer "as many pages, placed at random".
+    pub random: f64,
+    /// That of the null answer "as the real [`NULL_MACHINE`]".
+    pub null_machine: f64,
+    /// Maps in which the modelled runs agree better than pages at random.
+    pub above_random: usize,
+    /// Differences between the kernel's LRUs, at its machine with MGLRU.
+    pub signs: usize,
+    /// Those whose modelled difference has the same sign.
+    pub same_signs: usize,
+}
+
+impl Tally {
+    /// Cells that do not agree.
+    pub fn differs(&self) -> usize {
+        self.cells - self.small - self.agree
+    }
+}
+
+/// The counts of each machine, by name.
+pub fn tallies(judgement: &Judgement) -> Vec<Tally> {
+    let mut machines: Vec<&str> = judgement.cells.iter().map(|cell| cell.place.machine.as_str()).collect();
+    machines.sort_unstable();
+    machines.dedup();
+    machines.into_iter().map(|machine| tally(judgement, machine)).collect()
+}
+
+fn tally(judgement: &Judgement, machine: &str) -> Tally {
+    let cells = judgement.cells.iter().filter(|cell| cell.measure.is_judged && cell.place.is_counted());
+    let verdicts: Vec<Verdict> =
+        cells.filter(|cell| cell.place.machine == machine).map(|cell| cell.verdict).collect();
+    let of = |wanted: &[Verdict]| verdicts.iter().filter(|verdict| wanted.contains(verdict)).count();
+    let maps = judgement.pages.iter().filter(|cell| cell.place.machine == machine && cell.is_counted());
+    let maps: Vec<_> = maps.collect();
+    let mean = |of: &dyn Fn(usize) -> Option<f64>| {
+        let values: Vec<f64> = (0..maps.len()).filter_map(of).collect();
+        values.iter().sum::<f64>() / values.len().max(1) as f64
+    };
+    let signs: Vec<_> = judgement.signs.iter().filter(|sign| sign.place.machine == machine).collect();
+    Tally {
+        machine: machine.to_string(),
+        cells: verdicts.len(),
+        small: of(&[Verdict::Small]),
+        agree: of(&[Verdict::Inside, Verdict::Near]),
+        maps: maps.len(),
+        agreement: mean(&|at| Some(maps[at].agreement)),
+        repeats: mean(&|at| maps[at].repeats),
+        random: mean(&|at| Some(maps[at].random)),
+        null_machine: mean(&|at| maps[at].null_machine),
+        above_random: maps.iter().filter(|map| map.agreement > map.random).count(),
+        signs: signs.len(),
+        same_signs: signs.iter().filter(|sign| sign.is_same()).count(),
+    }
+}
+
+/// The counts of the null answer "every machine does what [`NULL_MACHINE`] does", judged as a model.
+pub fn null_tallies(real: &Runs) -> Vec<Tally> {
+    tallies(&judge(real, &real.all_as(NULL_MACHINE)))
+}
+
+/// The counts of the machine itself: its first repeat is judged by the other ones. No model can be expected
+/// to agree in more cells.
+pub fn repeat_tallies(real: &Runs) -> Vec<Tally> {
+    let (first, others) = real.split_first();
+    tallies(&judge(&others, &first))
+}

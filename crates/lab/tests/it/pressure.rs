@@ -1,0 +1,229 @@
+//! Memory pressure: the bundled runs, and the judge on real and on made runs.
+
+use slablab_kernel::vmrecord::{Counter, ObjectResidency, Phase, Record, Residency, State};
+use slablab_lab::output::{judgement_csv, judgement_pages_csv, judgement_summary};
+use slablab_lab::pressure::judge::{Judgement, Spread, Verdict, judge};
+use slablab_lab::pressure::runs::{Run, Runs};
+use slablab_lab::pressure::script;
+use slablab_lab::pressure::tally::{Tally, null_tallies, repeat_tallies, tallies};
+use std::path::Path;
+use std::sync::{Arc, LazyLock};
+
+static REAL: LazyLock<Runs> = LazyLock::new(Runs::bundled);
+
+#[test]
+fn the_bundled_runs_are_whole() {
+    assert_eq!(REAL.scenarios.len(), 13);
+    for (scenario, machines) in &REAL.scenarios {
+        let names: Vec<&str> = machines.keys().map(String::as_str).collect();
+        assert_eq!(names, ["61-classic", "61-mglru", "612-classic", "612-mglru"], "{scenario}");
+        let processes = match scenario.as_str() {
+            "closeall_lifo" => 6,
+            "compete" => 3,
+            _ => 1,
+        };
+        for (machine, repeats) in machines {
+            assert_eq!(repeats.len(), 2, "{scenario} {machine}");
+            assert!(repeats.iter().all(|run| run.len() == processes), "{scenario} {machine}");
+        }
+    }
+}
+
+/// Every phase of a script is in its records, in the script's order.
+#[test]
+fn records_have_the_phases_of_their_scripts() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/data/vm");
+    for (scenario, machines) in &REAL.scenarios {
+        let script = script::load(&folder.join(format!("{scenario}.t"))).unwrap();
+        let phases = script.commands.iter().filter_map(|line| match &line.command {
+            slablab_workloads::script::Command::Phase(label) => Some(label.as_str()),
+            _ => None,
+        });
+        let phases: Vec<&str> = phases.collect();
+        for (machine, run) in
+            machines.iter().flat_map(|(machine, runs)| runs.iter().map(move |run| (machine, run)))
+        {
+            let record = &run[""];
+            let recorded: Vec<&str> = record.phases.iter().map(|phase| phase.name.as_str()).collect();
+            assert!(phases.starts_with(&recorded), "{scenario} {machine}: {recorded:?}");
+            assert_eq!(record.is_complete, recorded.len() == phases.len(), "{scenario} {machine}");
+            for object in &record.phases[0].residency {
+                let declared = script.objects.iter().find(|declared| declared.name == object.name);
+                assert_eq!(declared.map(|declared| declared.pages), Some(object.pages.pages()), "{scenario}");
+            }
+        }
+    }
+}
+
+/// The judge on real runs alone gives the numbers that docs/pressure.md has. A run beside itself agrees in
+/// all.
+#[test]
+fn real_runs_as_a_model() {
+    let same = tallies(&judge(&REAL, &REAL));
+    for tally in &same {
+        assert_eq!((tally.differs(), tally.same_signs), (0, tally.signs), "{tally:?}");
+        assert!(tally.agreement > tally.repeats && tally.repeats > tally.random, "{tally:?}");
+    }
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/pressure.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let check = |name: &str, tallies: &[Tally], value: &dyn Fn(&Tally) -> String| {
+        let row = format!("| {name} | {} |", tallies.iter().map(value).collect::<Vec<_>>().join(" | "));
+        assert!(page.contains(&row), "docs/pressure.md lacks\n{row}");
+    };
+    check("judged cells", &same, &|tally| tally.cells.to_string());
+    for machine in ["61-classic", "61-mglru", "612-classic", "612-mglru"] {
+        let tallies = tallies(&judge(&REAL, &REAL.all_as(machine)));
+        check(&format!("real {machine} for all"), &tallies, &|tally| tally.differs().to_string());
+    }
+    check("one real repeat by the other", &repeat_tallies(&REAL), &|tally| tally.differs().to_string());
+    let percent = |share: f64| format!("{:.1}", share * 100.0);
+    check("maps", &same, &|tally| tally.maps.to_string());
+    check("real repeats", &same, &|tally| percent(tally.repeats));
+    check("as many pages, at random", &same, &|tally| percent(tally.random));
+    check("real 61-classic", &same, &|tally| percent(tally.null_machine));
+    check("signs", &same, &|tally| tally.signs.to_string());
+    let summary = judgement_summary(&judge(&REAL, &REAL), &null_tallies(&REAL), &repeat_tallies(&REAL));
+    assert!(summary.contains("frag 61-mglru: completed: real 1 of 2, modelled 1 of 2"), "{summary}");
+}
+
+fn run(pswpout: i64, pages: &[State], is_complete: bool) -> Arc<Run> {
+    let counter = |name: &str, delta| Counter { name: name.into(), delta, value: 0 };
+    let phase = Phase {
+        name: "fill".into(),
+        vmstat: vec![counter("pswpout", pswpout), counter("pgsteal_kswapd", 7 * pswpout)],
+        residency: vec![ObjectResidency { name: "a".into(), pages: Residency::of(pages.iter().copied()) }],
+        ..Phase::default()
+    };
+    Arc::new(Run::from([(String::new(), Record { phases: vec![phase], notes: Vec::new(), is_complete })]))
+}
+
+const IN: State = State::Present;
+const OUT: State = State::Swapped;
+
+/// Runs of one scenario: for each machine the counts of its repeats.
+fn made(scenario: &str, machines: &[(&str, &[i64])]) -> Runs {
+    let mut runs = Runs::default();
+    for (machine, counts) in machines {
+        for count in *counts {
+            runs.add(scenario.into(), machine.to_string(), run(*count, &[IN, OUT, IN, OUT], *count > 0));
+        }
+    }
+    runs
+}
+
+fn verdict(judgement: &Judgement, measure: &str) -> Verdict {
+    judgement.cells.iter().find(|cell| cell.measure.name == measure).unwrap().verdict
+}
+
+#[test]
+fn verdicts_at_their_thresholds() {
+    for (real, modelled, expected) in [
+        (&[1000, 2000][..], &[1000][..], Verdict::Inside),
+        (&[1000, 2000], &[2000, 2000], Verdict::Inside),
+        (&[1000, 1000], &[850], Verdict::Near),
+        (&[1000, 1000], &[849], Verdict::Differs),
+        (&[1000, 1000], &[1150], Verdict::Near),
+        (&[1000, 1000], &[1151], Verdict::Differs),
+        (&[1000, 1000], &[500, 1500], Verdict::Inside),
+        (&[0, 0], &[63], Verdict::Small),
+        (&[0, 0], &[64], Verdict::Differs),
+        (&[63, 63], &[0], Verdict::Small),
+        (&[64, 64], &[0], Verdict::Differs),
+    ] {
+        let judgement = judge(&made("s", &[("61-classic", real)]), &made("s", &[("61-classic", modelled)]));
+        assert_eq!(verdict(&judgement, "pswpout"), expected, "{real:?} {modelled:?}");
+        assert_eq!(verdict(&judgement, "majflt"), Verdict::Small);
+    }
+    let spread = Spread::of(&[3, 1, 5]).unwrap();
+    assert_eq!((spread.mean, spread.min, spread.max), (3.0, 1, 5));
+}
+
+#[test]
+fn signs_of_differences_beyond_the_spread() {
+    #[track_caller]
+    fn check(classic: &[i64], mglru: &[i64], modelled: [i64; 2], expected: &[bool]) {
+        let machines = |counts: [&[i64]; 2]| made("s", &[("61-classic", counts[0]), ("61-mglru", counts[1])]);
+        let judgement = judge(&machines([classic, mglru]), &machines([&[modelled[0]], &[modelled[1]]]));
+        let signs = judgement.signs.iter().filter(|sign| sign.measure.name == "pswpout");
+        assert_eq!(signs.map(|sign| sign.is_same()).collect::<Vec<_>>(), expected, "{classic:?} {mglru:?}");
+    }
+    check(&[100, 120], &[500, 600], [100, 101], &[true]);
+    check(&[100, 120], &[500, 600], [101, 100], &[false]);
+    check(&[100, 120], &[500, 600], [100, 100], &[false]);
+    check(&[100, 550], &[500, 600], [100, 200], &[]);
+    check(&[100, 100], &[160, 160], [100, 200], &[]);
+    check(&[1000, 1000], &[1100, 1100], [100, 200], &[]);
+}
+
+#[test]
+fn pages_beside_null_answers() {
+    let mut real = Runs::default();
+    real.add("s".into(), "61-mglru".into(), run(1, &[IN, IN, OUT, OUT], true));
+    real.add("s".into(), "61-mglru".into(), run(1, &[IN, IN, IN, OUT], true));
+    real.add("s".into(), "61-classic".into(), run(1, &[OUT, OUT, OUT, OUT], true));
+    let mut modelled = Runs::default();
+    modelled.add("s".into(), "61-mglru".into(), run(1, &[IN, OUT, OUT, OUT], true));
+    let judgement = judge(&real, &modelled);
+    let [cell] = &judgement.pages[..] else { panic!("{:?}", judgement.pages) };
+    // Modelled: 3 and 2 of 4; repeats 3 of 4; at random 1/4 + 1/4 and 9/16 + 1/16; classic 2 and 1 of 4.
+    assert_eq!((cell.agreement, cell.repeats), (0.625, Some(0.75)));
+    assert_eq!((cell.random, cell.null_machine), (0.5625, Some(0.375)));
+    assert!(cell.is_counted());
+    assert!(
+        judgement_pages_csv(&judgement).contains("s,61-mglru,,fill,a,62.5"),
+        "{}",
+        judgement_pages_csv(&judgement)
+    );
+}
+
+#[test]
+fn bimodal_scenarios_are_judged_by_their_outcomes() {
+    let (real, modelled) =
+        (made("compete", &[("61-mglru", &[0, 5000])]), made("compete", &[("61-mglru", &[64, 63, 1])]));
+    let judgement = judge(&real, &modelled);
+    let outcome = &judgement.outcomes[0];
+    assert_eq!((outcome.real, outcome.modelled), ((1, 2), (1, 3)));
+    assert_eq!(tallies(&judgement)[0].cells, 0);
+    let csv = judgement_csv(&judgement);
+    assert!(csv.contains("compete,61-mglru,,fill,pswpout,2500"), "{csv}");
+    let judgement =
+        judge(&made("frag", &[("61-mglru", &[0, 5])]), &made("frag", &[("61-mglru", &[0, 0, 1])]));
+    assert_eq!((judgement.outcomes[0].real, judgement.outcomes[0].modelled), ((1, 2), (1, 3)));
+}
+
+/// A folder laid out as the archive gives the same runs; other files in it are passed over.
+#[test]
+fn a_folder_is_read_as_the_archive() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("pressure-runs");
+    let _ = std::fs::remove_dir_all(&folder);
+    for (machine, runs) in &REAL.scenarios["compete"] {
+        for (run, number) in runs.iter().zip(1..) {
+            let path = folder.join(format!("compete/{machine}-r{number}"));
+            std::fs::create_dir_all(&path).unwrap();
+            std::fs::write(path.join("run.json"), "{}").unwrap();
+            for (process, record) in run.iter() {
+                let name = if process.is_empty() { "rec".to_string() } else { format!("rec.{process}") };
+                std::fs::write(path.join(name), record.write()).unwrap();
+            }
+        }
+    }
+    let read = Runs::open(&folder).unwrap();
+    assert_eq!(read.scenarios["compete"], REAL.scenarios["compete"]);
+    let bad = folder.join("compete/61-classic-r1/rec.x");
+    std::fs::write(&bad, "@phase a\nbad\n").unwrap();
+    let error = Runs::open(&folder).unwrap_err().to_string();
+    assert!(error.contains("rec.x: line 2: expected a line of a phase"), "{error}");
+    let error = Runs::open(&folder.join("compete")).unwrap_err().to_string();
+    assert!(error.contains("expected SCENARIO/MACHINE-REPEAT/rec"), "{error}");
+}
+
+#[test]
+fn a_script_error_names_its_file_and_line() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("pressure-script");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("s.t"), "spawn a child.t\n").unwrap();
+    std::fs::write(folder.join("child.t"), "anon heap 1\nacc x1 heep seq m w\n").unwrap();
+    let error = script::load(&folder.join("s.t")).unwrap_err().to_string();
+    assert!(error.contains("child.t: line 2: expected the name of an object"), "{error}");
+    assert!(error.ends_with("near it: heap"), "{error}");
+}
