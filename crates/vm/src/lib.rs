@@ -16,7 +16,7 @@
 //! | `rmap` | from a frame to the page table entries that map it |
 //! | [`pageout`], [`shrinker`] | the eviction of a batch of pages; how much slab caches shrink |
 //! | [`workingset`] | the refault distance |
-//! | [`classic`] | the policy of 6.x with active and inactive lists |
+//! | [`classic`], [`split`] | the policies of 6.x and of 2.6.29 with active and inactive lists |
 //! | [`preset`], [`knob`] | policies by name: the grammar `vm@6.1,knob=value` |
 //! | [`Vm`], [`Host`], [`Replacement`] | memory with its policy; the interfaces to machine and policy |
 //! | [`host`], [`replacement`] | their words |
@@ -57,6 +57,7 @@ mod rmap;
 pub mod scanners;
 pub mod shrinker;
 pub mod spaces;
+pub mod split;
 pub mod state;
 pub mod swap;
 pub mod v24;

@@ -8,6 +8,7 @@
 use crate::classic::Choices as ClassicChoices;
 use crate::generations::Rules as GenerationRules;
 use crate::knob::{BadKind, BadPreset, Knob, Policy, Setting, knob, near};
+use crate::split::Choices as SplitChoices;
 use crate::state::Settings;
 use crate::v24;
 use crate::vm::Replacement;
@@ -60,7 +61,7 @@ macro_rules! families {
     };
 }
 
-families!(Classic: ClassicChoices, Generations: GenerationRules, V24: v24::Choices);
+families!(Classic: ClassicChoices, Generations: GenerationRules, Split: SplitChoices, V24: v24::Choices);
 
 /// What every family has, beside its own knobs: the administrator's settings.
 const SETTINGS: &[Knob<Settings>] = &[

@@ -1,7 +1,7 @@
 //! How many objects slab caches are asked to free (`shrink_slab`), in the two eras.
 
 use crate::counters::Counter;
-use crate::host::Shrinker;
+use crate::host::{Shrinker, Shrunk};
 use crate::vm::{Host, Vm};
 use std::cell::RefCell;
 
@@ -71,10 +71,9 @@ fn shrink_one(vm: &Vm, host: &dyn Host, owed: &Owed, (at, cache): (usize, Shrink
     pages
 }
 
-/// One pass over all caches after `scanned` pages of `lru_pages` were scanned (2.6). Returns pages that came
-/// back.
-pub fn shrink_slab_by_scan(vm: &Vm, host: &dyn Host, owed: &Owed, scanned: u64, lru_pages: u64) -> u64 {
-    let mut pages = 0;
+/// One pass over all caches after `scanned` pages of `lru_pages` were scanned (2.6).
+pub fn shrink_slab_by_scan(vm: &Vm, host: &dyn Host, owed: &Owed, scanned: u64, lru_pages: u64) -> Shrunk {
+    let mut all = Shrunk::default();
     for (at, cache) in host.shrinkers().into_iter().enumerate() {
         let freeable = host.shrinkable(at);
         let delta = share_by_scan(freeable, scanned, lru_pages, cache.seeks);
@@ -87,10 +86,12 @@ pub fn shrink_slab_by_scan(vm: &Vm, host: &dyn Host, owed: &Owed, scanned: u64, 
             }
             vm.with(|state| state.counters.add(Counter::SlabsScanned, u64::from(cache.batch)));
             left -= u64::from(cache.batch);
-            pages += shrunk.pages;
+            all.scanned += shrunk.scanned;
+            all.freed += shrunk.freed;
+            all.pages += shrunk.pages;
             host.resched();
         }
         owed.add(at, left);
     }
-    pages
+    all
 }

@@ -109,6 +109,10 @@ pub trait Host {
     fn free_pages(&self, zone: usize) -> u64;
     /// Whether a zone has free pages above a mark for an order (`zone_watermark_ok`).
     fn is_above(&self, zone: usize, mark: Mark, order: u8, class: u8) -> bool;
+    /// Whether a zone has free pages above so many times a mark for an order.
+    fn is_above_times(&self, zone: usize, times: u64, mark: Mark, order: u8, class: u8) -> bool {
+        self.is_above(zone, mark, order, class) && self.free_pages(zone) > times * self.mark(zone, mark)
+    }
     /// The caches that can shrink.
     fn shrinkers(&self) -> Vec<Shrinker>;
     /// Objects that a shrinker could free now.

@@ -1,9 +1,6 @@
 //! The rules of 6.x's classic policy, one by one, on a machine without time.
 
-#[path = "classic/machine.rs"]
-mod machine;
-
-use machine::Machine;
+use crate::machine::Machine;
 use slablab_vm::shrinker::{Owed, share_by_priority, share_by_scan, shrink_slab, shrink_slab_by_scan};
 use slablab_vm::workingset::{Packing, Shadow, competitors};
 use slablab_vm::{Counter, Flags, Preset, Shrinker, Sizes};
@@ -24,6 +21,13 @@ fn presets_parse_and_print() {
     parses("vm@6.1,swappiness=200,trim=no", Ok("vm@6.1,swappiness=200,trim=no"));
     parses("vm@6.1,trim=yes,inactive_ratio=3", Ok("vm@6.1,inactive_ratio=3"));
     parses("vm@6.12,cost=io", Ok("vm@6.12,cost=io"));
+    parses("vm@2.6.29,lumpy=no,kswapd_order=no", Ok("vm@2.6.29,lumpy=no,kswapd_order=no"));
+    parses("vm@3.10", Ok("vm@2.6.29"));
+    parses(
+        "vm@2.6.29-rc8",
+        Err("`2.6.29-rc8` is no release that has a preset; near it: 2.6.29, 2.4.9-ac14, 2.4.8"),
+    );
+    parses("vm@6.1,lumpy=no", Err("no knob is called `lumpy`; near it: tiny, start, cost"));
     parses("slub@6.1", Err("`slub` is no policy of replacement; expected vm@RELEASE"));
     parses("vm@6.1,swapiness=1", Err("no knob is called `swapiness`; near it: swappiness, slabs, start"));
     parses("vm@6.1,swappiness=201", Err("swappiness=`201`: expected a number from 0 to 200"));
@@ -204,6 +208,12 @@ fn slab_caches_shrink_by_priority_since_4_16() {
     assert_eq!(passes(cache, 10_000, &[12, 12, 6]), [10_000, 10_000, 9_744]);
     // 64 are owed: half of them at priority 1 with 9,744: 9,744 + 32 in 76 batches, 48 stay.
     assert_eq!(passes(cache, 10_000, &[12, 12, 6, 1]), [10_000, 10_000, 9_744, 16]);
+    // 120 passes owe 480 and free nothing, as 480 >> 12 is 0; an eighth of it and 2,500 are 20 batches
+    // then.
+    let passes_at = |priorities: &[u32]| *passes(cache, 10_000, priorities).last().expect("a pass");
+    assert_eq!(passes_at(&[12; 120]), 10_000);
+    assert_eq!(passes_at(&[&[12; 120][..], &[3]].concat()), 10_000 - 20 * 128);
+    assert_eq!(passes_at(&[3]), 10_000 - 19 * 128);
     // Fewer objects than a batch: they are asked for when all of them are due.
     assert_eq!(passes(cache, 100, &[2, 1]), [100, 0]);
 }

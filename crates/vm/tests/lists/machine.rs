@@ -101,10 +101,45 @@ impl Machine {
         frame
     }
 
+    /// A page of a file is dropped from memory.
+    pub(crate) fn drop_page(&self, file: MappingId, page: u32) {
+        let frame = self.vm.with(|state| {
+            let frame = state.mappings.get(file).entry(page).frame()?;
+            self.vm.policy.leave(state, frame);
+            state.leave_mapping(frame, Entry::Absent);
+            state.end(frame).then_some(frame)
+        });
+        frame.into_iter().for_each(|frame| self.host.free(&self.vm, frame));
+    }
+
     /// An allocation reclaims.
     pub(crate) fn reclaim(&self) -> Freed {
-        let ask = Ask { node: 0, class: 0, order: 0, io: true, fs: true, space: None };
+        self.reclaim_for(0)
+    }
+
+    /// An allocation of a block reclaims.
+    pub(crate) fn reclaim_for(&self, order: u8) -> Freed {
+        let ask = Ask { node: 0, class: 0, order, io: true, fs: true, space: None };
         self.vm.policy.direct(&self.vm, &self.host, &ask)
+    }
+
+    /// kswapd runs for an order.
+    pub(crate) fn kswapd(&self, order: u8) {
+        self.vm.policy.kswapd(&self.vm, &self.host, 0, order, 0);
+    }
+
+    /// A file of tmpfs whose pages were written, one after the other.
+    pub(crate) fn tmpfs(&self, pages: u32) -> MappingId {
+        let file = self.vm.with(|state| state.mappings.create(Kind::Tmpfs, pages));
+        for page in 0..pages {
+            let frame = self.host.alloc(&self.vm, Purpose::Tmpfs).expect("a free frame");
+            self.vm.with(|state| {
+                state.enter_mapping(frame, file, page, Flags::UPTODATE | Flags::SWAPBACKED);
+                state.set_dirty(frame);
+                self.vm.policy.enter(state, frame, Enter::Tmpfs, None);
+            });
+        }
+        file
     }
 
     /// Whether a page of a file is in memory.

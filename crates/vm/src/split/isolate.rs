@@ -1,0 +1,73 @@
+//! Which pages a bite takes: from the tail of a list, and for a block the neighbours of each
+//! (`isolate_lru_pages`).
+
+use super::{ANON, FILE, Split, id, kind_of};
+use crate::frames::Flags;
+use crate::ids::Frame;
+use crate::state::State;
+
+/// A bite.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bite {
+    pub zone: usize,
+    pub list: usize,
+    /// The order of the wanted block: neighbours in its aligned block come along.
+    pub order: u8,
+    /// Neighbours of every list come along, not only those of this list.
+    pub every: bool,
+    /// Pages to look at.
+    pub most: u64,
+}
+
+/// Pages taken, and looked at.
+#[derive(Debug, Default)]
+pub(super) struct Taken {
+    pub pages: Vec<Frame>,
+    pub scanned: u64,
+    /// Pages of each type.
+    pub kinds: [u64; 2],
+}
+
+impl Split {
+    /// Takes pages for a bite. The neighbours count as looked at only if they are taken.
+    pub(super) fn isolate_bite(&self, state: &mut State, bite: &Bite) -> Taken {
+        let mut taken = Taken::default();
+        let order = if self.choices.lumpy { bite.order } else { 0 };
+        while taken.scanned < bite.most {
+            let Some(frame) = state.lists.tail(id(bite.zone, bite.list)) else { break };
+            taken.take(state, frame);
+            taken.scanned += 1;
+            let first = frame.0 >> order << order;
+            for neighbour in (first..first + (1 << order)).map(Frame) {
+                if joins(state, bite, neighbour) {
+                    taken.take(state, neighbour);
+                    taken.scanned += 1;
+                }
+            }
+        }
+        taken
+    }
+}
+
+impl Taken {
+    fn take(&mut self, state: &mut State, frame: Frame) {
+        state.isolate(frame);
+        self.kinds[kind_of(state, frame)] += 1;
+        self.pages.push(frame);
+    }
+}
+
+/// Whether a neighbour is a page in a list of the zone that this bite may take.
+fn joins(state: &State, bite: &Bite, frame: Frame) -> bool {
+    if !state.zones[bite.zone].frames.contains(&frame.0) {
+        return false;
+    }
+    let Some(list) = state.lists.of(frame) else { return false };
+    let is_evictable = state.frames.has(frame, Flags::LISTED) && !state.frames.has(frame, Flags::UNEVICTABLE);
+    is_evictable && (bite.every || list == id(bite.zone, bite.list))
+}
+
+/// The type of a list.
+pub(super) fn kind_of_list(list: usize) -> usize {
+    if list / 2 == FILE { FILE } else { ANON }
+}

@@ -1,0 +1,95 @@
+//! 2.6.29.
+
+use crate::machine::Machine;
+use slablab_vm::{Counter, Frame};
+
+/// Whole blocks of 16 pages that are free after a reclaim for order 4. Every eighth page of memory was
+/// read once, the others twice.
+fn blocks(preset: &str) -> usize {
+    let machine = Machine::new(preset, 1024, 0);
+    let file = machine.file(1024);
+    for page in 0..1024 {
+        machine.read(file, page);
+        if page % 8 > 0 {
+            machine.read(file, page);
+        }
+    }
+    machine.reclaim_for(4);
+    machine.check();
+    machine.vm.with(|state| {
+        let is_free = |at: &u32| !state.frames.has(Frame(*at), slablab_vm::Flags::USED);
+        (0..64).filter(|block| (block * 16..block * 16 + 16).all(|at| is_free(&at))).count()
+    })
+}
+
+#[test]
+fn lumpy_reclaim_frees_neighbours() {
+    // Due are 1 + 2 + 4 + 8 + 16 + 32 of 128 inactive pages down to priority 2: two bites, each of
+    // which takes 32 pages: two blocks, of which two pages each were due, and the others came along.
+    assert_eq!(blocks("vm@2.6.29"), 4);
+    assert_eq!(blocks("vm@2.6.29,lumpy=no"), 0);
+}
+
+/// Pages evicted by kswapd for an order, from a machine of which a fifth is free, but no two pages
+/// together.
+fn evicted(preset: &str, order: u8) -> u64 {
+    let machine = Machine::with_marks(preset, 2048, 0, [0, 0, 64]);
+    let file = machine.file(2048);
+    for page in 0..2048 {
+        machine.read(file, page);
+    }
+    for page in (0..2048).step_by(5) {
+        machine.drop_page(file, page);
+    }
+    let before = machine.count(Counter::PgStealKswapd) + machine.count(Counter::PgStealDirect);
+    machine.kswapd(order);
+    machine.check();
+    machine.count(Counter::PgStealKswapd) + machine.count(Counter::PgStealDirect) - before
+}
+
+#[test]
+fn kswapd_evicts_for_the_order_that_was_asked_for() {
+    assert_eq!(evicted("vm@2.6.29", 0), 0);
+    // Of 1,638 pages 1 + 3 + 6 + 12 + 25 are due down to priority 6: two bites of 32 pages, in whole
+    // blocks.
+    assert_eq!(evicted("vm@2.6.29", 3), 64);
+    assert_eq!(evicted("vm@2.6.29,kswapd_order=no", 3), 0);
+    // What is far more than enough for a zone is left alone, whatever the order.
+    assert_eq!(evicted("vm@2.6.29,enough=1", 0), 0);
+}
+
+/// Slots taken and pages written by a reclaim of tmpfs pages that nobody touches.
+fn visits(preset: &str) -> (u32, u64) {
+    let machine = Machine::new(&format!("{preset},tmpfs_start=inactive"), 1024, 1024);
+    machine.tmpfs(600);
+    machine.reclaim();
+    machine.check();
+    (machine.vm.with(|state| state.swap.used()), machine.count(Counter::VmscanWrite))
+}
+
+#[test]
+fn a_page_of_tmpfs_is_written_at_its_second_visit() {
+    // A bite of pages is written, and the first reclaim has its 32.
+    let (slots, written) = visits("vm@2.6.29,tmpfs_two_visits=no");
+    assert_eq!((u64::from(slots), slots < 100), (written, true));
+    // The whole list is visited before a page comes round again.
+    let (slots, written) = visits("vm@2.6.29");
+    assert_eq!(slots, 600);
+    assert!((32..100).contains(&written), "{written}");
+}
+
+#[test]
+fn a_stream_leaves_anonymous_pages_alone() {
+    let machine = Machine::with_marks("vm@2.6.29", 512, 512, [16, 24, 32]);
+    let (region, file) = (machine.anon(128), machine.file(2000));
+    for page in 0..128 {
+        machine.touch(region, page);
+    }
+    for page in 0..2000 {
+        machine.read(file, page);
+        // The set is in use.
+        machine.touch(region, page % 128);
+    }
+    machine.check();
+    assert_eq!(machine.count(Counter::PgStealAnon), 0);
+}
