@@ -253,7 +253,8 @@ fn constructors_run_when_slabs_are_made() {
     constructs::<Slub<Model>>("slub", &SlubPolicy::PRESETS[2], None);
     constructs::<Slqb<Model>>("slqb", &SlqbPolicy::PRESETS[1], None);
     constructs::<Slob<Model>>("slob", &SlobPolicy::PRESETS[1], Some(100));
-    constructs::<SlabEngine<Model>>("slab", &SlabPolicy::PRESETS[1], None);
+    constructs::<SlabEngine<Model>>("slab", &SlabPolicy::PRESETS[2], None);
+    constructs::<SlabEngine<Model>>("slab@2.4", &SlabPolicy::PRESETS[0], None);
 }
 
 /// Whether a program of an engine finds the planted fault of a world.

@@ -97,7 +97,9 @@ impl<P: Platform> Pages<P> {
             attempt += 1;
             let policy = &self.machine.policy;
             let hopes = request.gfp.has(Gfp::FS) && policy.retries == Retries::AsKernel;
-            if !(answer.progress || hopes) || !policy.retries.allows(attempt) {
+            // No kernel of 2.4 has NORETRY: it ends the attempts on one node of engines that know nodes.
+            let ends = request.gfp.has(Gfp::NORETRY) || !policy.retries.allows(attempt);
+            if ends || !(answer.progress || hopes) {
                 return None;
             }
         }

@@ -1,6 +1,6 @@
 //! The policy as numbers of one machine, computed once, when a [`crate::Pages`] is made.
 
-use crate::policy::{Gap, MinFree, ORDERS, PCP_ORDERS, PagesPolicy, PcpHigh, ZoneReclaim, ZoneRule};
+use crate::policy::{Gap, MinFree, ORDERS, PCP_ORDERS, PagesPolicy, PcpHigh, Search, ZoneReclaim, ZoneRule};
 use slablab_platform::{CpuId, Gfp, NodeId, Pfn, Platform};
 
 /// Zones a node can have.
@@ -85,8 +85,12 @@ impl Machine {
         assert!((policy.pcp.max_order as usize) < PCP_ORDERS, "pcp order {}", policy.pcp.max_order);
         let pageblock_order =
             policy.pageblock_order.unwrap_or(21u32.saturating_sub(page_shift) as u8).min(max_order);
-        let one_or_more = if page_shift == 12 { ZoneRule::Below4G } else { ZoneRule::One };
-        let zones = policy.zones.unwrap_or(one_or_more);
+        let usual = match (page_shift, policy.search) {
+            (12, Search::Zonelist) => ZoneRule::Below4G,
+            (12, _) => ZoneRule::I386,
+            _ => ZoneRule::One,
+        };
+        let zones = policy.zones.unwrap_or(usual);
         let mut machine = Machine {
             policy,
             zones,

@@ -2,7 +2,7 @@
 
 use crate::policy::{
     Compaction, Gap, Harder, Kswapd, MinFree, OrderCheck, PagesPolicy, PcpRule, Reserve, Retries, Search,
-    Steal, ZoneReclaim, ZoneRule,
+    Steal, ZoneReclaim,
 };
 
 impl PagesPolicy {
@@ -31,7 +31,7 @@ impl PagesPolicy {
             harder: Harder::CannotWait,
             compaction: Compaction::None,
             this_node_gives_up: false,
-            zones: Some(ZoneRule::I386),
+            zones: None,
             max_order: Some(9),
             pageblock_order: None,
             lowmem_reserve_ratio: 0,

@@ -6,12 +6,13 @@
 use slablab_model::{Addr, Timed};
 use slablab_pages::Pages;
 use slablab_platform::{CpuId, Event, FrameKind, Frames, Gfp, NodeId, Pfn, Topology, Work};
+use slablab_slabs::clock::Clock;
 use slablab_slabs::engines::{slab::SlabEngine, slob::Slob, slqb::Slqb, slub::Slub};
 use slablab_slabs::kmalloc::{Class, KmallocRule, KmallocType};
 use slablab_slabs::{
     Backing, CacheId, CacheSpec, Engine, Metadata, Preset, Release, Sheaf, Usage, slab::Slab,
 };
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 /// A cache's number within its heap.
@@ -59,6 +60,12 @@ pub trait Heap {
     fn alloc_prefilled(&self, cache: CacheNumber, sheaf: &mut Sheaf<Timed>) -> Option<Addr>;
     /// Hands a prefilled sheaf back (`kmem_cache_return_sheaf`).
     fn return_prefilled(&self, cache: CacheNumber, sheaf: Sheaf<Timed>);
+    /// Returns the empty slabs of a cache to the page allocator, as after a shrinker freed its objects
+    /// (`kmem_cache_shrink`). Returns the number of slabs.
+    fn shrink(&self, cache: CacheNumber) -> u64;
+    /// One turn of page reclaim's clock over the caches (`kmem_cache_reap` of 2.4). Returns the pages that
+    /// went; 0 for engines that return empty slabs in other ways.
+    fn reap(&self) -> u64;
     /// A block of pages for the caller itself, near `node`.
     fn alloc_pages(&self, order: u8, gfp: Gfp, node: NodeId) -> Option<Pfn>;
     /// Frees a block of pages.
@@ -123,6 +130,7 @@ struct Caches<E: Engine<Timed>> {
     classes: u16,
     rule: KmallocRule,
     nested: RefCell<Option<Nested>>,
+    clock: Cell<Clock>,
 }
 
 /// What hears of the begin (`true`) and the end of each allocation inside another one: of sheaves, arrays
@@ -161,6 +169,7 @@ impl<E: Engine<Timed>> Caches<E> {
             classes: named.len() as u16,
             rule,
             nested: RefCell::default(),
+            clock: Cell::default(),
         }
     }
 
@@ -242,6 +251,17 @@ impl<E: Engine<Timed>> Heap for Caches<E> {
 
     fn return_prefilled(&self, cache: CacheNumber, sheaf: Sheaf<Timed>) {
         self.with_backing(|backing| self.cache(cache).return_sheaf(backing, Gfp::KERNEL, sheaf));
+    }
+
+    fn shrink(&self, cache: CacheNumber) -> u64 {
+        self.with_backing(|backing| self.cache(cache).shrink(backing))
+    }
+
+    fn reap(&self) -> u64 {
+        let mut clock = self.clock.get();
+        let pages = self.with_backing(|backing| clock.reap(&self.caches, backing));
+        self.clock.set(clock);
+        pages
     }
 
     fn alloc_pages(&self, order: u8, gfp: Gfp, node: NodeId) -> Option<Pfn> {

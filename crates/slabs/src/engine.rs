@@ -165,6 +165,16 @@ pub trait Engine<P: Platform>: Sized {
     fn shrink_idle(&self, backing: &Backing<'_, P, Self::Common>) -> u64 {
         self.shrink(backing)
     }
+    /// What page reclaim of 2.4 finds in the cache ([`crate::clock`]). `None`: the cache grew since the last
+    /// look, or its engine returns empty slabs in other ways.
+    fn look_to_reap(&self, _backing: &Backing<'_, P, Self::Common>) -> Option<Reapable> {
+        None
+    }
+    /// Returns up to `slabs` empty slabs of a cache that [`Engine::look_to_reap`] found some in. Returns the
+    /// number of their pages.
+    fn reap_empty(&self, _backing: &Backing<'_, P, Self::Common>, _slabs: u32) -> u64 {
+        0
+    }
     /// Empties every slot and gives back every slab. No other thread may use the cache during or after this
     /// call.
     ///
@@ -217,6 +227,17 @@ pub(crate) fn zero_if_asked<P: Platform>(object: P::Ptr, bytes: u32, gfp: Gfp) -
         P::fill(object, bytes, 0);
     }
     object
+}
+
+/// The empty slabs that page reclaim of 2.4 finds in a cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reapable {
+    /// Empty slabs.
+    pub slabs: u32,
+    /// The order of each.
+    pub order: u8,
+    /// Whether the cache has a constructor.
+    pub constructed: bool,
 }
 
 /// Where a seeded slab is. An engine without such a place takes its nearest equivalent.

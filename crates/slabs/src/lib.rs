@@ -5,7 +5,7 @@
 //! | [`engine`] | what every engine can do: the trait the lab and the checks use |
 //! | [`engines::slub`] | SLUB, 2.6.29 to 7.1, since 6.18 with sheaves |
 //! | [`engines::slqb`] | SLQB as posted in January and as of September 2009 |
-//! | [`engines::slab`] | SLAB, 2.6.29 and 6.1 |
+//! | [`engines::slab`] | SLAB, 2.4, 2.6.29 and 6.1 |
 //! | [`engines::slob`] | SLOB, 2.6.32 and 6.1 |
 //! | [`preset`] | the grammar `engine[@release][,knob=value]...` and the table of presets |
 //! | [`cache`] | what a cache is asked to be: size, alignment, flags; its layout and merging, by era |
@@ -13,6 +13,7 @@
 //! | [`zones`] | red zones, poison and records around objects, by era |
 //! | [`order`] | slab orders, by era |
 //! | [`kmalloc`] | size classes, types and page-backed sizes, by era |
+//! | [`clock`] | page reclaim of 2.4 takes empty slabs, from one cache at a time |
 //! | [`lent`] | sheaves of objects that a caller has in advance |
 //! | [`slab`] | one slab through its frame descriptor, lists of slabs |
 //!
@@ -24,6 +25,7 @@
 
 pub mod backing;
 pub mod cache;
+pub mod clock;
 mod damage;
 pub mod engine;
 pub mod engines;
@@ -41,7 +43,7 @@ pub mod zones;
 
 pub use backing::{Backing, Common, Held, Metadata};
 pub use cache::{CacheFlags, CacheId, CacheSpec, Geometry};
-pub use engine::{Busy, Engine, Place, Usage};
+pub use engine::{Busy, Engine, Place, Reapable, Usage};
 pub use front::Front;
 pub use lent::Sheaf;
 pub use preset::{Choice, Preset};

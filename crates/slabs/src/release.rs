@@ -49,6 +49,7 @@ impl fmt::Display for Release {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.major, self.patch) {
             (1000.., _) => write!(f, "{}-{:02}", self.major, self.minor),
+            (2, 0) => write!(f, "2.{}", self.minor),
             (2, patch) => write!(f, "2.{}.{patch}", self.minor),
             (major, 0) => write!(f, "{major}.{}", self.minor),
             (major, patch) => write!(f, "{major}.{}.{patch}", self.minor),

@@ -140,11 +140,9 @@ fn check(spec: &Spec, steps: u32) {
         PagesPolicy { pcp: PcpRule::NONE, merge_to_tail: false, steal: Steal::Largest, ..modern },
         PagesPolicy { max_order: Some(4), pageblock_order: Some(3), reserve: Reserve::LastResort, ..modern },
         PagesPolicy { lowmem_reserve_ratio: 0, kswapd: Kswapd::Never, reserve: Reserve::None, ..modern },
+        PagesPolicy::for_release(2, 4, 9),
+        PagesPolicy::for_release(2, 4, 10),
     ]);
-    // 2.4's DMA zone is no multiple of the largest block with larger pages.
-    if spec.page_shift == 12 {
-        policies.extend([PagesPolicy::for_release(2, 4, 9), PagesPolicy::for_release(2, 4, 10)]);
-    }
     for (n, policy) in policies.into_iter().enumerate() {
         run(spec, policy, n as u64 + 1, steps);
     }

@@ -11,6 +11,7 @@ mod fair;
 mod files;
 mod goodness;
 mod hackbench;
+mod heap;
 mod kbuild;
 mod kernel;
 mod machine;

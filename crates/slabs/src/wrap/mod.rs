@@ -36,7 +36,7 @@ pub use policy::{Around, Wrap};
 use crate::backing::Backing;
 use crate::cache::{CacheFlags, CacheId, CacheSpec, Geometry, LinkPlace, WORD, alignment, layout};
 use crate::damage::kept_wrong;
-use crate::engine::{Busy, Engine, Place, Usage};
+use crate::engine::{Busy, Engine, Place, Reapable, Usage};
 use crate::front::Front;
 use crate::report::{Fault, Misuse, Overwritten, Report, Reports, User};
 use crate::slab::NewObjects;
@@ -398,6 +398,14 @@ impl<P: Platform, E: Engine<P>> Engine<P> for Debugged<P, E> {
     fn shrink(&self, backing: &Backing<'_, P, E::Common>) -> u64 {
         self.release_all(backing);
         self.engine.shrink(backing)
+    }
+
+    fn look_to_reap(&self, backing: &Backing<'_, P, E::Common>) -> Option<Reapable> {
+        self.engine.look_to_reap(backing)
+    }
+
+    fn reap_empty(&self, backing: &Backing<'_, P, E::Common>, slabs: u32) -> u64 {
+        self.engine.reap_empty(backing, slabs)
     }
 
     fn shrink_idle(&self, backing: &Backing<'_, P, E::Common>) -> u64 {

@@ -1,7 +1,7 @@
 //! Allocation (docs/theory/slab.md 3).
 
 use super::list::{Owner, copy_entries, entry, set_entry};
-use super::policy::{Fresh, GrowFlags};
+use super::policy::{Fresh, GrowFlags, Reap};
 use super::{SlabEngine, Slot};
 use crate::backing::Backing;
 use crate::engines::common;
@@ -94,7 +94,9 @@ impl<P: Platform> SlabEngine<P> {
     /// The number of objects that the next refill moves.
     fn batch_of(&self, slot: &Slot<'_, P>) -> u32 {
         let batch = self.tunables.batchcount;
-        if self.is_touched(slot) { batch } else { batch.min(REFILL_MAX_UNTOUCHED) }
+        // Without a timer no visit says whether the array is in use.
+        let full = self.policy.reap == Reap::Clock || self.is_touched(slot);
+        if full { batch } else { batch.min(REFILL_MAX_UNTOUCHED) }
     }
 
     /// Whether the CPU allocated since the reaper's last visit. A hit changes nothing but its counter, so the
@@ -187,7 +189,8 @@ impl<P: Platform> SlabEngine<P> {
     /// The flags for an attempt on one node only.
     fn exact(&self, gfp: Gfp) -> Gfp {
         match self.policy.grow {
-            GrowFlags::Reclaim => gfp | Gfp::THISNODE | Gfp::NORETRY | Gfp::NOWARN,
+            GrowFlags::AsAsked if P::nodes() == 1 => gfp,
+            GrowFlags::Reclaim | GrowFlags::AsAsked => gfp | Gfp::THISNODE | Gfp::NORETRY | Gfp::NOWARN,
             GrowFlags::Nowait => (gfp | Gfp::THISNODE | Gfp::NOWARN) & !(Gfp::RECLAIM | Gfp::NOFAIL),
         }
     }

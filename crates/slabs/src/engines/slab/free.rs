@@ -224,7 +224,7 @@ impl<P: Platform> SlabEngine<P> {
     /// available.
     pub(super) fn make_arrays(&self, backing: &Backing<'_, P>) {
         let has_array = self.slots.local().is_none_or(|slot| slot.array().storage.is_some());
-        if has_array || backing.metadata.is_none() {
+        if has_array || self.tunables.limit == 0 || backing.metadata.is_none() {
             return;
         }
         let capacity = self.tunables.limit;

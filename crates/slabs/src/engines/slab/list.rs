@@ -10,6 +10,7 @@
 //! The number of free objects of a node is a word of its own, written under `list_lock` and read without it.
 
 use super::SlabEngine;
+use super::policy::Requeue;
 use crate::backing::{Backing, Metadata};
 use crate::cache::CacheId;
 use crate::damage::{damaged, hole, kept_wrong};
@@ -85,6 +86,8 @@ pub(super) struct Lists<P: Platform> {
     pub(super) full: SlabList<P>,
     /// Slabs with free objects only.
     pub(super) free: SlabList<P>,
+    /// True if a slab was made after the last look of the clock (`DFLGS_GROWN`).
+    pub(super) grown: bool,
     /// True if an allocation reached the list of free slabs after the reaper's last visit.
     pub(super) free_touched: bool,
     /// Free objects that the node retains before an emptied slab is returned. 0 means that the next holder of
@@ -113,6 +116,7 @@ impl<P: Platform> Default for Node<P> {
             partial: SlabList::default(),
             full: SlabList::default(),
             free: SlabList::default(),
+            grown: false,
             free_touched: false,
             free_limit: 0,
             next_reap_ns: 0,
@@ -269,6 +273,7 @@ impl<P: Platform> SlabEngine<P> {
         let mut lists = self.lock_node(id, node);
         let word = SlabWord::unpack(slab.extra());
         node.add_free(word.free());
+        lists.grown = true;
         let list = lists.list_of(word);
         if word.inuse == 0 { list.push_tail(slab) } else { list.push_head(slab) }
     }
@@ -288,11 +293,20 @@ impl<P: Platform> SlabEngine<P> {
     ) -> Result<(), Misuse> {
         let before = SlabWord::unpack(slab.extra());
         let inuse = before.inuse.checked_sub(1).ok_or(Misuse::AlreadyFree)?;
-        lists.list_of(before).remove(slab);
+        let was_full = before.head.is_none();
+        let stays = self.policy.requeue == Requeue::Stays && inuse > 0 && !was_full;
+        if !stays {
+            lists.list_of(before).remove(slab);
+        }
         P::set_link(object, self.geometry.link_offset, before.head.map(|head| slab.object(head)));
         slab.set_extra(SlabWord { head: Some(slab.offset(object)), inuse, ..before }.pack());
         node.add_free(1);
-        if inuse > 0 {
+        if stays {
+            return Ok(());
+        }
+        if inuse > 0 && self.policy.requeue == Requeue::Stays {
+            lists.partial.push_head(slab);
+        } else if inuse > 0 {
             // A partial slab goes to the tail: its other objects get time to be freed before the slab is used
             // again.
             lists.partial.push_tail(slab);

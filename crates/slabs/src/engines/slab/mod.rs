@@ -9,13 +9,13 @@ mod report;
 mod seed;
 mod shape;
 
-pub use policy::{Fresh, GrowFlags, Management, Memoryless, SlabPolicy};
+pub use policy::{Fresh, GrowFlags, Limits, Management, Memoryless, Reap, Requeue, SlabPolicy};
 pub use shape::Tunables;
 
 use crate::backing::Backing;
 use crate::cache::{CacheId, CacheSpec, Geometry, LinkPlace, Starts, layout, spacing};
 use crate::damage::no_such_work;
-use crate::engine::{Busy, Engine, Place, Usage, zero_if_asked};
+use crate::engine::{Busy, Engine, Place, Reapable, Usage, zero_if_asked};
 use crate::engines::common;
 use crate::front::Front;
 use crate::report::Misuse;
@@ -156,6 +156,14 @@ impl<P: Platform> Engine<P> for SlabEngine<P> {
 
     fn shrink(&self, backing: &Backing<'_, P>) -> u64 {
         common::shrink(self, || self.empty_all(backing))
+    }
+
+    fn look_to_reap(&self, backing: &Backing<'_, P>) -> Option<Reapable> {
+        (self.policy.reap == Reap::Clock).then(|| self.reapable(backing)).flatten()
+    }
+
+    fn reap_empty(&self, backing: &Backing<'_, P>, slabs: u32) -> u64 {
+        self.return_empty(backing, slabs)
     }
 
     fn destroy(&self, backing: &Backing<'_, P>) -> Result<(), Busy> {

@@ -1,4 +1,4 @@
-//! SLAB's policies, and the two releases they are known for: 2.6.29 and 6.1.
+//! SLAB's policies, and the three releases they are known for: 2.4, 2.6.29 and 6.1.
 
 use crate::knob::{Knob, Policy, Values, knob};
 use crate::release::Release;
@@ -32,6 +32,36 @@ pub enum GrowFlags {
     Reclaim,
     /// Without reclaim, because the engine tries the other nodes next.
     Nowait,
+    /// With the caller's flags, from any node: 2.4. On a machine with several nodes, which 2.4's engine does
+    /// not know, the same as `Reclaim`.
+    AsAsked,
+}
+
+/// The capacities of CPUs' arrays by the size of objects (docs/theory/slab.md 2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limits {
+    /// 2.4: none on a machine with one CPU, and none for objects above a page; else 252, 124 or 60.
+    Smp,
+    /// 2.6: 120, 54, 24, 8 or 1.
+    All,
+}
+
+/// Who returns empty slabs (docs/theory/slab.md 6 and 10).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reap {
+    /// 2.6: a free that leaves its node too many free objects, and each CPU's timer.
+    Timer,
+    /// 2.4: page reclaim, by a clock over the caches ([`crate::clock`]).
+    Clock,
+}
+
+/// Where a partial slab goes when one of its objects is freed (docs/theory/slab.md 4 and 10).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Requeue {
+    /// 2.4: it stays where it is; one that was full goes to the head.
+    Stays,
+    /// 2.6: to the tail.
+    Tail,
 }
 
 /// Where a slab's list of free objects is (docs/theory/slab.md 1).
@@ -48,6 +78,8 @@ pub enum Management {
 pub struct SlabPolicy {
     /// The release that these policies describe.
     pub release: Release,
+    /// The rule for the capacity of a CPU's array by the size of objects.
+    pub limits: Limits,
     /// Capacity of a CPU's array in objects; `None` uses the rule by size.
     pub limit: Option<u32>,
     /// Upper bound for `limit`.
@@ -68,14 +100,19 @@ pub struct SlabPolicy {
     pub management: Management,
     /// Where a new slab goes.
     pub fresh: Fresh,
+    /// Where a partial slab goes when one of its objects is freed.
+    pub requeue: Requeue,
+    /// Who returns empty slabs.
+    pub reap: Reap,
     /// How hard an attempt on one node tries.
     pub grow: GrowFlags,
-    /// Nanoseconds between two visits of the reaper; 0 for no reaper.
+    /// Nanoseconds between two visits of the timer's reaper; 0 for no reaper.
     pub reap_interval_ns: u64,
 }
 
 const V2_6_29: SlabPolicy = SlabPolicy {
     release: Release::new(2, 6, 29),
+    limits: Limits::All,
     limit: None,
     limit_max: u32::MAX,
     batchcount: None,
@@ -86,8 +123,24 @@ const V2_6_29: SlabPolicy = SlabPolicy {
     max_order: 1,
     management: Management::Descriptor,
     fresh: Fresh::Listed,
+    requeue: Requeue::Tail,
+    reap: Reap::Timer,
     grow: GrowFlags::Reclaim,
     reap_interval_ns: 2_000_000_000,
+};
+
+/// 2.4.8 to 2.4.10 (docs/theory/slab.md 10).
+const V2_4: SlabPolicy = SlabPolicy {
+    release: Release::new(2, 4, 0),
+    limits: Limits::Smp,
+    shared: Some(0),
+    alien: false,
+    max_order: 2,
+    requeue: Requeue::Stays,
+    reap: Reap::Clock,
+    grow: GrowFlags::AsAsked,
+    reap_interval_ns: 0,
+    ..V2_6_29
 };
 
 const V6_1: SlabPolicy = SlabPolicy {
@@ -103,8 +156,12 @@ const V6_1: SlabPolicy = SlabPolicy {
 
 impl Policy for SlabPolicy {
     const ENGINE: &'static str = "slab";
-    const PRESETS: &'static [SlabPolicy] = &[V2_6_29, V6_1];
+    const PRESETS: &'static [SlabPolicy] = &[V2_4, V2_6_29, V6_1];
     const KNOBS: &'static [Knob<SlabPolicy>] = &[
+        knob!(
+            "limits", "which rule gives an array its capacity by the size of objects (docs/theory/slab.md 2)",
+            limits: Limits ["smp" = Smp, "all" = All]
+        ),
         knob!(
             "limit", "capacity of a CPU's array, in objects (docs/theory/slab.md 2)",
             limit: auto or 1 to 65535
@@ -151,7 +208,15 @@ impl Policy for SlabPolicy {
         ),
         knob!(
             "grow", "whether an attempt on one node may reclaim pages (docs/theory/slab.md 7)",
-            grow: GrowFlags ["reclaim" = Reclaim, "nowait" = Nowait]
+            grow: GrowFlags ["reclaim" = Reclaim, "nowait" = Nowait, "as-asked" = AsAsked]
+        ),
+        knob!(
+            "requeue", "where a partial slab goes when one of its objects is freed (docs/theory/slab.md 4, 10)",
+            requeue: Requeue ["stays" = Stays, "tail" = Tail]
+        ),
+        knob!(
+            "reap", "who returns empty slabs: a timer, or page reclaim's clock (docs/theory/slab.md 6, 10)",
+            reap: Reap ["timer" = Timer, "clock" = Clock]
         ),
         knob!(
             "reap_ms", "interval of the reaper, in milliseconds; 0: no reaper (docs/theory/slab.md 6)",

@@ -1,8 +1,11 @@
 //! Periodic reaping, shrink, and CPUs that go offline (docs/theory/slab.md 6).
 
 use super::list::{Array, Lists, Node};
+use super::policy::Reap;
 use super::{SlabEngine, Slot};
 use crate::backing::Backing;
+use crate::cache::CacheFlags;
+use crate::engine::Reapable;
 use crate::slab::SlabList;
 use slablab_platform::{CpuId, Event, HotArray, Local, NodeId, PerCpu, PerNode, Platform, Work, WorkKind};
 
@@ -169,6 +172,44 @@ impl<P: Platform> SlabEngine<P> {
         }
     }
 
+    /// A look of the clock: the CPU's array is emptied, and the empty slabs are counted. `None` if the cache
+    /// grew since the last look.
+    pub(super) fn reapable(&self, backing: &Backing<'_, P>) -> Option<Reapable> {
+        let mut grown = false;
+        for (id, node) in self.nodes_in_use() {
+            grown |= core::mem::take(&mut self.lock_node(id, node).grown);
+        }
+        if grown {
+            return None;
+        }
+        if let Some(mut slot) = self.slots.local() {
+            let mut doomed = SlabList::default();
+            self.empty_array(backing, &mut slot, &mut doomed);
+            drop(slot);
+            self.destroy_slabs(backing, doomed);
+        }
+        let slabs = self.nodes_in_use().map(|(id, node)| self.lock_node(id, node).free.len()).sum();
+        let constructed = self.flags.has(CacheFlags::CONSTRUCTOR);
+        Some(Reapable { slabs, order: self.geometry.order, constructed })
+    }
+
+    /// Returns up to `most` empty slabs, the oldest first. Returns the number of their pages.
+    pub(super) fn return_empty(&self, backing: &Backing<'_, P>, most: u32) -> u64 {
+        let (mut doomed, mut left) = (SlabList::default(), most);
+        for (id, node) in self.nodes_in_use() {
+            let mut lists = self.lock_node(id, node);
+            left -= self.drain_free(backing, node, &mut lists, left, &mut doomed);
+        }
+        self.slots.count(Event::SlabReaped, (most - left) as u64);
+        self.destroy_slabs(backing, doomed);
+        ((most - left) as u64) << self.geometry.order
+    }
+
+    /// The nodes on which the cache was used.
+    fn nodes_in_use(&self) -> impl Iterator<Item = (NodeId, &Node<P>)> {
+        (0..P::nodes()).map(NodeId).filter_map(|id| Some((id, self.nodes.peek(id)?)))
+    }
+
     /// Empties every array that this call can reach, and returns every free slab. A CPU whose slot is in use
     /// is asked to empty it itself.
     pub(super) fn empty_all(&self, backing: &Backing<'_, P>) {
@@ -179,14 +220,13 @@ impl<P: Platform> SlabEngine<P> {
                 None => self.slots.ask(cpu),
             }
         }
-        let nodes = || (0..P::nodes()).map(NodeId);
-        for (_, node) in nodes().filter_map(|id| Some((id, self.nodes.peek(id)?))) {
+        for (_, node) in self.nodes_in_use() {
             self.empty_aliens(backing, node, &mut doomed);
         }
-        for (id, node) in nodes().filter_map(|id| Some((id, self.nodes.peek(id)?))) {
+        for (id, node) in self.nodes_in_use() {
             self.empty_shared(backing, id, node, &mut doomed);
         }
-        for (id, node) in nodes().filter_map(|id| Some((id, self.nodes.peek(id)?))) {
+        for (id, node) in self.nodes_in_use() {
             let mut lists = self.lock_node(id, node);
             self.drain_free(backing, node, &mut lists, u32::MAX, &mut doomed);
         }
@@ -272,8 +312,11 @@ impl<P: Platform> SlabEngine<P> {
     }
 
     /// The number of free objects that a node retains: a batch for each of its CPUs, one batch more, and the
-    /// objects of one slab.
+    /// objects of one slab. With the clock, all of them.
     pub(super) fn free_limit_of(&self, id: NodeId) -> u32 {
+        if self.policy.reap == Reap::Clock {
+            return u32::MAX;
+        }
         let is_there = |cpu: &CpuId| P::cpu_online(*cpu) && P::cpu_node(*cpu) == id;
         let cpus = (0..P::cpus()).map(CpuId).filter(is_there).count() as u32;
         (1 + cpus) * self.tunables.batchcount + self.geometry.objects

@@ -1,13 +1,13 @@
 //! Sizes: the layout of a slab and the capacities of the arrays (docs/theory/slab.md 2, 5.2 to 5.4).
 
-use super::policy::{Management, SlabPolicy};
+use super::policy::{Limits, Management, SlabPolicy};
 use crate::cache::{CACHE_LINE, CacheFlags, CacheSpec, WORD, alignment};
 use crate::order::slab::{Found, Orders, Shape};
 
 /// The capacities of the arrays, and the number of objects that move at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tunables {
-    /// Capacity of a CPU's array, in objects.
+    /// Capacity of a CPU's array, in objects; 0 for none.
     pub limit: u32,
     /// Capacity of an alien array, in objects.
     pub alien: u32,
@@ -24,12 +24,20 @@ impl Tunables {
     /// Chooses the values for objects of `size` bytes.
     pub(super) fn new(size: u32, page_shift: u32, cpus: u16, policy: &SlabPolicy) -> Tunables {
         let page = 1u32 << page_shift;
-        let rule = match size {
-            131_073.. => 1,
-            _ if size > page => 8,
-            1025.. => 24,
-            257.. => 54,
-            _ => 120,
+        let rule = match policy.limits {
+            Limits::Smp if cpus == 1 || size > page => 0,
+            Limits::Smp => match size {
+                1025.. => 60,
+                257.. => 124,
+                _ => 252,
+            },
+            Limits::All => match size {
+                131_073.. => 1,
+                _ if size > page => 8,
+                1025.. => 24,
+                257.. => 54,
+                _ => 120,
+            },
         };
         let limit = policy.limit.unwrap_or(rule).min(policy.limit_max);
         let batchcount = policy.batchcount.unwrap_or(limit.div_ceil(2)).min(limit);

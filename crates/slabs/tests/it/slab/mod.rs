@@ -5,6 +5,7 @@
 //! does).
 
 mod arrays;
+mod era24;
 mod lists;
 mod nodes;
 mod reaper;
