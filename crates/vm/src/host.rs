@@ -102,6 +102,8 @@ pub enum Throttle {
     Isolated,
     /// Less than half of the reserve is free, until kswapd ends this by [`crate::Host::unthrottle`].
     Reserve,
+    /// A writer has made too many pages dirty.
+    Dirty,
 }
 
 /// What a shrinker did.

@@ -13,6 +13,8 @@
 //! | [`mappings`], [`spaces`] | page cache of files and tmpfs; address spaces and their page tables |
 //! | [`swap`] | slots, their users, the swap cache |
 //! | [`state`] | all of these: the data of one machine |
+//! | [`ahead`] | cursors of read-ahead |
+//! | [`mm`] | what tasks do: touch, fault, read, write, map, fork, exit, write back |
 //! | `rmap` | from a frame to the page table entries that map it |
 //! | [`pageout`], [`shrinker`] | the eviction of a batch of pages; how much slab caches shrink |
 //! | [`workingset`] | the refault distance |
@@ -29,6 +31,10 @@
 //! A function that may sleep takes [`Vm`] and a [`Host`], and holds no borrow of the state over a call of the
 //! host: during the call other tasks may run and change everything. So such a function looks again after it.
 //!
+//! **Who frees a frame.** Whoever takes the last page away from it, by [`Vm::release`]. A reclaimer isolates
+//! a frame by [`State::isolate`], and others leave it to the reclaimer then ([`Flags::GONE`],
+//! [`State::let_go`]).
+//!
 //! **A frame** that this crate knows is in exactly one of these places: in a list of the policy, isolated
 //! from it by one reclaimer, or in no list (2.4's anonymous pages, before they get a slot). Frames of slab
 //! caches, page tables and stacks are the host's; they have no flags here.
@@ -38,6 +44,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod ahead;
 pub mod classic;
 pub mod compact;
 pub mod counters;
@@ -50,6 +57,7 @@ pub mod knob;
 pub mod lists;
 pub mod mappings;
 mod migrate;
+pub mod mm;
 pub mod pageout;
 pub mod preset;
 pub mod replacement;

@@ -324,7 +324,7 @@ impl Batch<'_> {
             return Fate::Keep;
         }
         self.to.written += 1;
-        self.host.submit(self.vm, Io { place, frames: &[frame], write: true, sync: false, reclaim: true });
+        self.vm.submit(self.host, Io { place, frames: &[frame], write: true, sync: false, reclaim: true });
         // A device that answers at once has written it already.
         self.vm.with(|state| {
             let flags = state.frames.flags(frame);

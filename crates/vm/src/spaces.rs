@@ -8,6 +8,7 @@
 //! without a flush. So an entry that was loaded before and is still in the TLB is not marked again:
 //! [`Region::access`] marks an entry once in an *epoch* of its space, and a flush begins a new epoch.
 
+use crate::ahead::{FileAhead, SwapAhead};
 use crate::ids::{Frame, MappingId, RegionId, SpaceId};
 
 /// A page table entry.
@@ -17,6 +18,8 @@ pub struct Pte(pub u32);
 impl Pte {
     /// No page, and none in swap.
     pub const NONE: Pte = Pte(0);
+    /// The page of zeros, which all read-only entries of it share. It is in none of the frames counted here.
+    pub const ZERO: Pte = Pte(Pte::PRESENT | Pte::FRAME);
     const PRESENT: u32 = 1 << 31;
     const ACCESSED: u32 = 1 << 30;
     const DIRTY: u32 = 1 << 29;
@@ -25,7 +28,7 @@ impl Pte {
 
     /// An entry that maps a frame.
     pub const fn map(frame: Frame, write: bool) -> Pte {
-        assert!(frame.0 <= Pte::FRAME);
+        assert!(frame.0 < Pte::FRAME);
         Pte(Pte::PRESENT | frame.0 | if write { Pte::WRITE } else { 0 })
     }
 
@@ -34,10 +37,16 @@ impl Pte {
         Pte(slot + 1)
     }
 
-    /// The frame that it maps.
+    /// The frame that it maps; none if it is the page of zeros.
     #[inline]
     pub const fn frame(self) -> Option<Frame> {
-        if self.0 & Pte::PRESENT != 0 { Some(Frame(self.0 & Pte::FRAME)) } else { None }
+        if self.0 & Pte::PRESENT != 0 && !self.is_zero() { Some(Frame(self.0 & Pte::FRAME)) } else { None }
+    }
+
+    /// Whether it maps the page of zeros.
+    #[inline]
+    pub const fn is_zero(self) -> bool {
+        self.0 & Pte::PRESENT != 0 && self.0 & Pte::FRAME == Pte::FRAME
     }
 
     /// The slot of its page.
@@ -100,6 +109,12 @@ pub struct Region {
     tables: Vec<u16>,
     /// The processor loaded an entry of each page table since the last [`Region::clear_table`].
     young: Vec<bool>,
+    /// The frame of each page table, plus one; 0: none is allocated.
+    table_frames: Vec<u32>,
+    /// Where its faults read ahead in its mapping.
+    pub ahead: FileAhead,
+    /// Where its faults read ahead in swap, if the device does not rotate.
+    pub swap_ahead: SwapAhead,
     /// Entries that map a frame.
     pub resident: u32,
     /// Entries of pages in swap.
@@ -177,9 +192,20 @@ impl Region {
         std::mem::take(&mut self.young[table as usize])
     }
 
-    /// Entries in use of each page table: a table with none is not allocated, once it was freed.
+    /// Entries in use of each page table.
     pub fn tables(&self) -> &[u16] {
         &self.tables
+    }
+
+    /// The frame of the `at`th page table.
+    #[inline]
+    pub fn table(&self, at: u32) -> Option<Frame> {
+        self.table_frames[at as usize].checked_sub(1).map(Frame)
+    }
+
+    /// Says in which frame the `at`th page table is.
+    pub(crate) fn set_table(&mut self, at: u32, frame: Option<Frame>) {
+        self.table_frames[at as usize] = frame.map_or(0, |frame| frame.0 + 1);
     }
 }
 
@@ -252,6 +278,9 @@ impl Spaces {
             loaded: vec![0; pages as usize],
             tables: vec![0; pages.div_ceil(TABLE) as usize],
             young: vec![false; pages.div_ceil(TABLE) as usize],
+            table_frames: vec![0; pages.div_ceil(TABLE) as usize],
+            ahead: FileAhead::default(),
+            swap_ahead: SwapAhead::default(),
             resident: 0,
             swapped: 0,
             locked: false,

@@ -166,11 +166,11 @@ impl State {
         assert_eq!(old, Entry::Frame(frame), "page {index} of {mapping:?}");
     }
 
-    /// Gives a frame a swap slot: it is in the swap cache. `None` if swap is full.
+    /// Gives a frame a swap slot: it is in the swap cache, and dirty. `None` if swap is full.
     pub fn add_to_swap(&mut self, frame: Frame) -> Option<Slot> {
         let slot = self.swap.take(frame)?;
         self.frames.set_slot(frame, slot);
-        self.frames.set(frame, Flags::SWAPCACHE);
+        self.frames.set(frame, Flags::SWAPCACHE | Flags::DIRTY);
         Some(slot)
     }
 

@@ -3,6 +3,7 @@
 //! A slot is *used* while page tables or a tmpfs file hold it, or the swap cache does. Which free slot a page
 //! gets, and which neighbours are read with one, are rules by era.
 
+use crate::ahead::SwapAhead;
 use crate::ids::{Frame, Slot};
 use crate::mappings::Entry;
 
@@ -35,6 +36,8 @@ pub struct Swap {
     next: u32,
     /// Slots left of the run.
     left: u32,
+    /// The window of its read-ahead.
+    pub ahead: SwapAhead,
 }
 
 impl Swap {
@@ -49,6 +52,7 @@ impl Swap {
             lowest: 0,
             next: 0,
             left: 0,
+            ahead: SwapAhead::default(),
         }
     }
 

@@ -27,6 +27,35 @@ impl Vm {
         f(&mut self.state.borrow_mut())
     }
 
+    /// The page of a frame is gone: it is in no mapping, mapped nowhere, and not in the swap cache. The frame
+    /// is freed, by its reclaimer if it is isolated.
+    pub fn release(&self, host: &dyn Host, frame: Frame) {
+        let is_free = self.with(|state| {
+            self.policy.leave(state, frame);
+            state.end(frame)
+        });
+        if is_free {
+            host.free(self, frame);
+        }
+    }
+
+    /// Starts I/O, and counts it: pages of swap, KiB of disks.
+    pub fn submit(&self, host: &dyn Host, io: Io<'_>) {
+        self.with(|state| {
+            let pages = io.frames.len() as u64;
+            let (swap, all) = if io.write {
+                (Counter::PswpOut, Counter::PgpgOut)
+            } else {
+                (Counter::PswpIn, Counter::PgpgIn)
+            };
+            if matches!(io.place, Place::Swap(_)) {
+                state.counters.add(swap, pages);
+            }
+            state.counters.add(all, 4 * pages);
+        });
+        host.submit(self, io);
+    }
+
     /// A read ended: the frames hold their pages, and are unlocked.
     pub fn read_done(&self, host: &dyn Host, io: Io<'_>) {
         for (at, frame) in io.frames.iter().enumerate() {
@@ -73,7 +102,7 @@ pub trait Host {
     fn alloc(&self, vm: &Vm, purpose: Purpose) -> Option<Frame>;
     /// Gives a page back.
     fn free(&self, vm: &Vm, frame: Frame);
-    /// Starts I/O. Returns before its end.
+    /// Starts I/O. Returns before its end. Callers use [`Vm::submit`], which counts.
     fn submit(&self, vm: &Vm, io: Io<'_>);
     /// Waits until the frame has not this state any more; another may take its page meanwhile.
     fn wait(&self, vm: &Vm, frame: Frame, waited: Waited);
@@ -148,6 +177,10 @@ pub trait Host {
     fn is_kswapd(&self) -> bool;
     /// Whether the disk of a place is too busy for a write that nobody waits for.
     fn is_congested(&self, place: Place) -> bool;
+    /// A page of a file got buffer heads.
+    fn buffers_created(&self, _frame: Frame) {}
+    /// A page of a file lost its buffer heads.
+    fn buffers_freed(&self, _frame: Frame) {}
 }
 
 /// A policy of page replacement.
@@ -177,6 +210,12 @@ pub trait Replacement {
 
     /// A lookup found the page in the page cache or in the swap cache (2.4's hash lookup).
     fn found(&self, _state: &mut State, _frame: Frame) {}
+
+    /// A region that accessed the page of a file or of tmpfs unmaps it. From 2.6.29 on this is an access
+    /// (from memory).
+    fn unmapped(&self, state: &mut State, frame: Frame) {
+        self.access(state, frame);
+    }
 
     /// A fault maps a page of a file, of tmpfs or of the swap cache, whether it was read for this fault or
     /// was in its frame before.

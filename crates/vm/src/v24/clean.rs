@@ -63,7 +63,7 @@ impl V24 {
     pub(super) fn write(&self, vm: &Vm, host: &dyn Host, frame: Frame) -> bool {
         let Some(place) = vm.with(|state| self.begin_write(state, frame)) else { return false };
         host.work(Work::Submit, 1);
-        host.submit(vm, Io { place, frames: &[frame], write: true, sync: false, reclaim: true });
+        vm.submit(host, Io { place, frames: &[frame], write: true, sync: false, reclaim: true });
         if matches!(place, Place::Swap(_)) && self.choices.limit_writes {
             let most = vm.with(|state| CLUSTERS << state.settings.page_cluster);
             if self.data.in_flight.get() > most && vm.with(|state| is_busy(state, frame)) {

@@ -1,0 +1,126 @@
+//! What tasks do to memory: touch, map, read, write, fork, exit; and what a flusher writes.
+//!
+//! ```text
+//! touch ── hit
+//!       └─ fault: fresh page | copy of a shared one | swap-in, with read-ahead | page of a file or of tmpfs
+//! read, write ── page cache ── read-ahead            balance_dirty ── write_back, or the host's throttle
+//! ```
+//!
+//! Each function is straight code over ([`Vm`], [`Host`]): a task of the host runs it. Every call of the
+//! host may suspend the task. So code after it looks again: a loop finds where the page is, takes one
+//! step, and begins anew until the page is there. Rules: docs/theory/vm.md, Faults, the page cache and swap.
+//!
+//! `None` from a function means: no memory, after the OOM killer.
+
+mod cache;
+mod fault;
+mod readahead;
+mod rules;
+mod space;
+mod swapin;
+mod tmpfs;
+mod writeback;
+
+pub use cache::{OpenFile, read, write};
+pub use rules::{DirtyRule, ReadAheadRule, Rules, SwapReadAhead};
+pub use space::{Punched, exit, fork, punch, truncate, unlink, unmap};
+pub use writeback::{Why, balance_dirty, drop_pagecache, fsync, sync, write_back};
+
+use crate::frames::Flags;
+use crate::ids::{Frame, MappingId, RegionId, SpaceId};
+use crate::spaces::Backing;
+use crate::state::State;
+use crate::vm::{Host, Vm};
+
+/// What a touch met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Touched {
+    /// The entry was there.
+    Hit,
+    /// A fault that started no read.
+    Minor,
+    /// A fault that started a read and waited for it.
+    Major,
+}
+
+/// The program loads from a page of a region, or stores to it. `None`: no memory.
+///
+/// # Panics
+/// The region has no such page, or its file was truncated before it.
+#[inline]
+pub fn touch(
+    vm: &Vm,
+    host: &dyn Host,
+    rules: &Rules,
+    region: RegionId,
+    page: u32,
+    write: bool,
+) -> Option<Touched> {
+    if access(vm, region, page, write) {
+        return Some(Touched::Hit);
+    }
+    fault::fault(vm, host, rules, region, page, write)
+}
+
+/// The processor accesses a page. Returns whether the entry allows it.
+#[inline]
+fn access(vm: &Vm, region: RegionId, page: u32, write: bool) -> bool {
+    vm.with(|state| {
+        let flush_every = state.settings.flush_every;
+        state.spaces.access(region, page, write, flush_every)
+    })
+}
+
+/// The contents of a page that was touched just before; 0 if it maps the page of zeros.
+///
+/// # Panics
+/// The page is not mapped.
+pub fn load(vm: &Vm, region: RegionId, page: u32) -> u32 {
+    vm.with(|state| {
+        let pte = state.spaces.region(region).pte(page);
+        assert!(pte.is_zero() || pte.frame().is_some(), "page {page} of {region:?} is not mapped: {pte:?}");
+        pte.frame().map_or(0, |frame| state.frames.content(frame))
+    })
+}
+
+/// Changes the contents of a page that was touched for a write just before.
+///
+/// # Panics
+/// The entry does not allow it.
+pub fn store(vm: &Vm, region: RegionId, page: u32, content: u32) {
+    vm.with(|state| {
+        let pte = state.spaces.region(region).pte(page);
+        let frame = pte.frame().filter(|_| pte.is_writable() && pte.is_dirty());
+        let frame = frame.unwrap_or_else(|| panic!("page {page} of {region:?} was not written: {pte:?}"));
+        state.frames.set_content(frame, content);
+    });
+}
+
+/// Maps new anonymous memory at the end of a space.
+pub fn anon(vm: &Vm, space: SpaceId, pages: u32) -> RegionId {
+    vm.with(|state| {
+        let family = state.spaces.family();
+        state.spaces.add(space, Backing::Anon(family), pages)
+    })
+}
+
+/// Maps a file at the end of a space, shared, from its first page to its last.
+pub fn map(vm: &Vm, space: SpaceId, mapping: MappingId) -> RegionId {
+    vm.with(|state| {
+        let pages = state.mappings.get(mapping).pages();
+        let region = state.spaces.add(space, Backing::Mapping(mapping), pages);
+        state.mappings.get_mut(mapping).regions.push(region);
+        region
+    })
+}
+
+/// A page of a file is newer than the disk: notes when, for the first dirty page of the file.
+fn mark_dirty(state: &mut State, frame: Frame, now: u64) {
+    if state.frames.has(frame, Flags::ANON) || !state.set_dirty(frame) {
+        return;
+    }
+    let mapping = state.mappings.get_mut(MappingId(state.frames.owner(frame)));
+    if mapping.dirtied == 1 {
+        mapping.dirtied_at = now;
+    }
+}

@@ -1,0 +1,179 @@
+//! Dirty pages of files: who writes them when.
+
+use super::Rules;
+use crate::counters::Counter;
+use crate::frames::Flags;
+use crate::host::{Io, Place, Waited};
+use crate::ids::{Frame, MappingId};
+use crate::mappings::{Entry, Kind};
+use crate::state::State;
+use crate::vm::{Host, Vm};
+
+/// Why a flusher writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// Until fewer pages are dirty than the background limit.
+    Background,
+    /// Files whose first dirty page is older than 30 s.
+    Old,
+    /// So many pages.
+    Pages(u64),
+}
+
+/// Pages of one request of write-back.
+const REQUEST: usize = 256;
+
+/// A writer made a page of a file dirty: it is held back if there are too many. Returns whether it slept.
+pub fn balance_dirty(_vm: &Vm, _host: &dyn Host, _rules: &Rules, _mapping: MappingId) -> bool {
+    false
+}
+
+/// Writes dirty pages of files. Returns how many.
+pub fn write_back(vm: &Vm, host: &dyn Host, rules: &Rules, why: Why) -> u64 {
+    let mut left = match why {
+        Why::Pages(pages) => pages,
+        Why::Background | Why::Old => u64::MAX,
+    };
+    let mut written = 0;
+    for mapping in dirty_mappings(vm) {
+        let pages = write_mapping(vm, host, rules, mapping, left, false);
+        written += pages;
+        left -= pages;
+        if left == 0 {
+            break;
+        }
+    }
+    written
+}
+
+fn dirty_mappings(vm: &Vm) -> Vec<MappingId> {
+    vm.with(|state| {
+        let dirty = state.mappings.iter().filter(|(_, mapping)| mapping.dirtied > 0);
+        dirty.map(|(id, _)| id).collect()
+    })
+}
+
+/// Takes a dirty page for writing: it is clean and under writeback then. `None`: it is locked, or written.
+fn begin(state: &mut State, rules: &Rules, id: MappingId, index: u32) -> Option<Frame> {
+    let Entry::Frame(frame) = state.mappings.get(id).entry(index) else { return None };
+    if state.frames.flags(frame).any(Flags::LOCKED | Flags::WRITEBACK) {
+        return None;
+    }
+    // Entries that allow writes are made read-only, so that the next write is a fault.
+    let mappers: Vec<_> = if rules.write_notify { state.mappers(frame).collect() } else { Vec::new() };
+    for (region, page) in mappers {
+        let region = state.spaces.region_mut(region);
+        let pte = region.pte(page);
+        region.mark(page, pte.writable(false).dirty(false));
+    }
+    state.begin_write(frame);
+    Some(frame)
+}
+
+/// Writes at most `most` dirty pages of a file, in their order. Returns how many. `all`: waits for pages that
+/// are being written already.
+fn write_mapping(vm: &Vm, host: &dyn Host, rules: &Rules, id: MappingId, most: u64, all: bool) -> u64 {
+    let (mut from, mut written) = (0, 0);
+    while written < most {
+        let (first, frames, busy) = vm.with(|state| {
+            if !state.mappings.exists(id) {
+                return (0, Vec::new(), None);
+            }
+            let Some(first) = state.mappings.get(id).next_dirty(from) else { return (0, Vec::new(), None) };
+            let mut frames = Vec::new();
+            let mut index = first;
+            while frames.len() < REQUEST.min((most - written) as usize)
+                && state.mappings.get(id).next_dirty(index) == Some(index)
+            {
+                let Some(frame) = begin(state, rules, id, index) else { break };
+                frames.push(frame);
+                index += 1;
+            }
+            let busy = state.mappings.get(id).entry(first).frame().filter(|_| frames.is_empty());
+            (first, frames, busy)
+        });
+        if let Some(frame) = busy {
+            if all {
+                host.wait(vm, frame, Waited::Locked);
+                host.wait(vm, frame, Waited::Writeback);
+            } else {
+                from = first + 1;
+            }
+            continue;
+        }
+        if frames.is_empty() {
+            break;
+        }
+        from = first + frames.len() as u32;
+        written += frames.len() as u64;
+        let place = Place::Mapping(id, first);
+        vm.submit(host, Io { place, frames: &frames, write: true, sync: all, reclaim: false });
+    }
+    written
+}
+
+/// Writes a file's dirty pages, and waits for them.
+pub fn fsync(vm: &Vm, host: &dyn Host, rules: &Rules, mapping: MappingId) {
+    write_mapping(vm, host, rules, mapping, u64::MAX, true);
+    let mut from = 0;
+    loop {
+        let written = vm.with(|state| {
+            if !state.mappings.exists(mapping) {
+                return None;
+            }
+            let file = state.mappings.get(mapping);
+            let frames = (from..file.pages()).filter_map(|at| Some((at, file.entry(at).frame()?)));
+            frames.into_iter().find(|(_, frame)| state.frames.has(*frame, Flags::WRITEBACK))
+        });
+        let Some((at, frame)) = written else { break };
+        from = at;
+        host.wait(vm, frame, Waited::Writeback);
+    }
+}
+
+/// Writes all dirty pages of files, and waits for them.
+pub fn sync(vm: &Vm, host: &dyn Host, rules: &Rules) {
+    for mapping in dirty_mappings(vm) {
+        write_mapping(vm, host, rules, mapping, u64::MAX, false);
+    }
+    let files: Vec<MappingId> = vm.with(|state| {
+        let files = state.mappings.iter().filter(|(_, file)| matches!(file.kind, Kind::File | Kind::Device));
+        files.map(|(id, _)| id).collect()
+    });
+    for mapping in files {
+        fsync(vm, host, rules, mapping);
+    }
+}
+
+/// Drops all clean pages of files that are neither mapped nor in use (`drop_caches`).
+pub fn drop_pagecache(vm: &Vm, host: &dyn Host) {
+    vm.with(|state| state.count(Counter::DropPagecache));
+    let files: Vec<MappingId> = vm.with(|state| {
+        let files = state.mappings.iter().filter(|(_, file)| matches!(file.kind, Kind::File | Kind::Device));
+        files.map(|(id, _)| id).collect()
+    });
+    for id in files {
+        let mut index = 0;
+        while let Some(gone) = vm.with(|state| drop_page(state, id, index)) {
+            if let Some(frame) = gone {
+                vm.release(host, frame);
+            }
+            index += 1;
+        }
+        host.resched();
+    }
+}
+
+/// Drops a page of a file. `None`: the file ends before it.
+fn drop_page(state: &mut State, id: MappingId, index: u32) -> Option<Option<Frame>> {
+    if !state.mappings.exists(id) || index >= state.mappings.get(id).pages() {
+        return None;
+    }
+    let Entry::Frame(frame) = state.mappings.get(id).entry(index) else { return Some(None) };
+    let busy = Flags::LOCKED | Flags::DIRTY | Flags::WRITEBACK;
+    if state.frames.flags(frame).any(busy) || state.frames.mapped(frame) > 0 {
+        return Some(None);
+    }
+    state.leave_mapping(frame, Entry::Absent);
+    Some(Some(frame))
+}
