@@ -259,7 +259,7 @@ impl Machine {
         }
         self.host.settle(&self.vm);
         self.vm.with(|state| state.check()).expect("the state is sound at the end");
-        // Pages that were in flight when their last user went stay in the swap cache until reclaim meets them.
+        // Pages in flight when their last user went stay in the swap cache until reclaim meets them.
         for _ in 0..64 {
             let ask = Ask { node: 0, class: 0, order: 0, io: true, fs: true, space: None };
             self.vm.policy.direct(&self.vm, &self.host, &ask);
