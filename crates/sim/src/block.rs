@@ -17,6 +17,7 @@
 //! which bios are one request. Cycles are assumed. Requests to a disk that wait in the device's own queue
 //! wait in the order of submission.
 
+use crate::era::Era;
 use crate::kernel::{Kernel, Task, WaitQueue, Waiting, locks_of};
 use crate::locks::QueueLock;
 use crate::objects::{Held, Object};
@@ -27,15 +28,15 @@ use std::rc::Rc;
 
 /// Cycles to make a bio; to make a request and give it to the device; of an interrupt; to end a bio: beside
 /// the allocator, locks and lines (assumed).
-const BIO: u64 = 150;
-const REQUEST: u64 = 1_200;
-const INTERRUPT: u64 = 1_500;
-const END: u64 = 120;
+pub(crate) const BIO: u64 = 150;
+pub(crate) const REQUEST: u64 = 1_200;
+pub(crate) const INTERRUPT: u64 = 1_500;
+pub(crate) const END: u64 = 120;
 /// Bytes that are written of a bio, a request, a command, its list.
-const BIO_WRITTEN: u32 = 128;
+pub(crate) const BIO_WRITTEN: u32 = 128;
 const REQUEST_WRITTEN: u32 = 256;
 const COMMAND_WRITTEN: u32 = 256;
-const LIST_WRITTEN: u32 = 64;
+pub(crate) const LIST_WRITTEN: u32 = 64;
 /// Vectors inside a bio, and bytes of one outside.
 const INLINE_VECTORS: u32 = 4;
 const VECTOR_BYTES: u32 = 16;
@@ -196,33 +197,40 @@ impl Device {
 
 impl Bio {
     fn new(task: &Task, bytes: u32) -> Bio {
-        let vectors = bytes.div_ceil(1 << Timed::page_shift());
         let bio = task.alloc(Object::Bio);
-        let is_inline = task.kernel.era.since(2, 6, 29) && vectors <= INLINE_VECTORS;
-        let vectors = (!is_inline).then(|| {
-            let room = VECTORS.into_iter().find(|room| *room >= vectors).unwrap_or(VECTORS[5]);
-            task.alloc_bytes(room * VECTOR_BYTES)
-        });
+        let vectors = vector_bytes(task.kernel.era, bytes).map(|bytes| task.alloc_bytes(bytes));
         task.work(BIO);
         task.touch(&bio, BIO_WRITTEN, Access::Write);
         Bio { bio, vectors }
     }
 }
 
-/// Allocates what a request consists of, beside its bios.
-fn head(task: &Task) -> Vec<Held> {
+/// Bytes of the vector that a bio of `bytes` bytes has outside of it; `None` if it needs none.
+pub(crate) fn vector_bytes(era: Era, bytes: u32) -> Option<u32> {
+    let vectors = bytes.div_ceil(1 << Timed::page_shift());
+    let is_inline = era.since(2, 6, 29) && vectors <= INLINE_VECTORS;
+    let room = || VECTORS.into_iter().find(|room| *room >= vectors).unwrap_or(VECTORS[5]);
+    (!is_inline).then(|| room() * VECTOR_BYTES)
+}
+
+/// What a request consists of in a release, beside its bios, and the bytes that are written of each.
+pub(crate) fn head_objects(era: Era) -> impl Iterator<Item = (Object, u32)> {
     let written = [
         (Object::Request, REQUEST_WRITTEN),
         (Object::ScsiCommand, COMMAND_WRITTEN),
         (Object::ScatterList, LIST_WRITTEN),
     ];
-    let exists = |(object, _): &(Object, u32)| object.row(task.kernel.era).is_some();
+    written.into_iter().filter(move |(object, _)| object.row(era).is_some())
+}
+
+/// Allocates what a request consists of, beside its bios.
+fn head(task: &Task) -> Vec<Held> {
     let alloc = |(object, bytes)| {
         let held = task.alloc(object);
         task.touch(&held, bytes, Access::Write);
         held
     };
-    written.into_iter().filter(exists).map(alloc).collect()
+    head_objects(task.kernel.era).map(alloc).collect()
 }
 
 /// Requests that a task submitted and will wait for.

@@ -12,14 +12,17 @@
 //! | [`drive`], `rotating`, `write_cache`, `card` | the disk itself |
 //! | [`queued`] | a disk behind its queue |
 //! | [`stat`] | counters |
+//! | [`device`], `mempool` | a disk of the simulated kernel: objects, tasks that wait, interrupts |
 //!
-//! Absent on purpose: a queue knows no task but by number and no clock; whoever drives it brings the time.
+//! Absent on purpose: a queue knows no task but by number and no clock; its caller brings the time.
 //! Rules with their sources: docs/theory/block.md.
 
 pub mod bio;
 mod card;
+pub mod device;
 pub mod drive;
 pub mod elevator;
+mod mempool;
 pub mod pool;
 pub mod presets;
 pub mod queue;

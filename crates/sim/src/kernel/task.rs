@@ -124,19 +124,29 @@ impl Task {
     }
 
     pub(crate) fn alloc_from(&self, cache: CacheNumber) -> Held {
+        self.try_alloc_from(cache, Gfp::KERNEL).unwrap_or_else(|| self.kernel.no_memory(self.id))
+    }
+
+    /// Allocates `bytes` bytes of a class of kmalloc with these flags. `None` without memory, or if pages
+    /// serve them.
+    pub(crate) fn try_alloc_bytes(&self, bytes: u32, gfp: Gfp) -> Option<Held> {
+        match self.kernel.kmalloc(bytes) {
+            Kmalloc::Cache(cache) => self.try_alloc_from(cache, gfp),
+            Kmalloc::Pages(_) => None,
+        }
+    }
+
+    /// Allocates an object of a cache with these flags. `None` without memory.
+    pub(crate) fn try_alloc_from(&self, cache: CacheNumber, gfp: Gfp) -> Option<Held> {
         let cpu = Timed::cpu().0;
         let kernel = &self.kernel;
-        let alloc = || kernel.heap.alloc(cache, Gfp::KERNEL, None);
+        let alloc = || kernel.heap.alloc(cache, gfp, None);
         let start = Timed::clock();
-        let Some(address) =
-            kernel.traced(self.id, cache, || kernel.watched(cache, Event::AllocSlowpath, alloc))
-        else {
-            kernel.no_memory(self.id)
-        };
+        let address = kernel.traced(self.id, cache, || kernel.watched(cache, Event::AllocSlowpath, alloc))?;
         let mut tally = kernel.tally.borrow_mut();
         tally.allocating += Timed::clock() - start;
         let born = tally.allocated(cache.0);
-        Held { address, cache: cache.0, cpu, born }
+        Some(Held { address, cache: cache.0, cpu, born })
     }
 
     /// Allocates `objects` objects in advance, in a sheaf of their cache.

@@ -1,5 +1,6 @@
 //! Disks: elevators as scripts, waits behind a streaming writer, slices, and random programs.
 
+mod device;
 mod elevators;
 mod pools;
 mod random;
