@@ -60,6 +60,7 @@ mod migrate;
 pub mod mm;
 pub mod pageout;
 pub mod preset;
+mod reclaimers;
 pub mod replacement;
 mod rmap;
 pub mod scanners;

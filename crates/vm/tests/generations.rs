@@ -301,6 +301,34 @@ fn a_page_whose_write_ended_is_evicted_next() {
     }
 }
 
+/// A page is brought as a letter of [`ends`] says, aged, and moved by compaction. Its place after that.
+#[track_caller]
+fn moved(preset: &str, letter: char, ages: u32, expected: &str) {
+    let machine = Machine::new(preset, 1024, 1024);
+    let (file, region) = (machine.file(1), machine.region(None, 1));
+    let frame = if letter == 'r' { machine.read(file, 0) } else { machine.store(region, 0) };
+    for _ in 0..ages {
+        assert!(machine.vm.policy.age(&machine.vm, &machine.host, 0));
+    }
+    let (vm, policy) = (&machine.vm, &machine.vm.policy);
+    assert!(vm.with(|state| policy.isolate(state, frame)));
+    assert_eq!(machine.place(frame), "");
+    vm.with(|state| policy.put_back(state, frame));
+    machine.check();
+    assert_eq!(machine.place(frame), expected, "{preset}: {letter}");
+}
+
+#[test]
+fn compaction_puts_a_page_back_by_its_flags() {
+    // A page of the youngest generation stays there.
+    moved("vm@6.1,lru_gen", 's', 0, "3 tier 0");
+    // Generations 2 to 5 are there. The space is too small for a walk, so the page is in generation 3.
+    moved("vm@6.1,lru_gen", 's', 2, "4 tier 0");
+    moved("vm@6.1,lru_gen", 'r', 2, "3 tier 0");
+    moved("vm@6.18,lru_gen", 's', 2, "4 tier 0");
+    moved("vm@6.18,lru_gen", 'r', 2, "2 tier 0");
+}
+
 /// A file's page is read `reads` times and evicted; so many generations begin; it is read again. The counters
 /// of refaults, activations and restores.
 #[track_caller]

@@ -2,53 +2,9 @@
 
 use super::{ACTIVE, ANON, Balance, Classic, FILE, INACTIVE, Node};
 use crate::host::Mark;
+use crate::reclaimers::{Round, zones_of};
 use crate::state::State;
 use crate::vm::{Host, Vm};
-
-/// The first priority of a reclaimer (`DEF_PRIORITY`): it looks at 1/4096 of each list.
-pub(super) const FIRST: u32 = 12;
-
-/// What one reclaimer wants and has found (`scan_control`).
-#[derive(Clone, Debug, Default)]
-pub(super) struct Round {
-    pub node: u16,
-    /// The highest zone.
-    pub class: u8,
-    pub order: u8,
-    pub priority: u32,
-    pub kswapd: bool,
-    pub io: bool,
-    pub fs: bool,
-    /// Pages may be written; anonymous pages may go to swap.
-    pub write: bool,
-    pub swap: bool,
-    /// Pages wanted, freed, scanned.
-    pub target: u64,
-    pub reclaimed: u64,
-    pub scanned: u64,
-    /// Active lists are scanned even if their inactive ones are long; one was left alone because it is.
-    pub deactivate: bool,
-    pub left_active: bool,
-    /// Files are not trimmed alone; doing so freed nothing.
-    pub no_trim: bool,
-    pub trim_failed: bool,
-    /// Compaction could make the wanted block.
-    pub compaction_ready: bool,
-    /// Pages met by this pass over the node.
-    pub met: Met,
-}
-
-/// Pages met by a pass over a node (`sc->nr`).
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Met {
-    pub dirty: u64,
-    pub unqueued_dirty: u64,
-    pub congested: u64,
-    pub writeback: u64,
-    pub immediate: u64,
-    pub taken: u64,
-    pub file_taken: u64,
-}
 
 /// What is decided once for a pass over a node.
 #[derive(Clone, Copy, Debug)]
@@ -150,10 +106,4 @@ pub(super) fn inactive_ratio(pages: u64) -> u64 {
         0 => 1,
         gib => (10 * gib).isqrt(),
     }
-}
-
-/// The zones of a node, as indexes.
-pub(super) fn zones_of(state: &State, node: u16) -> Vec<usize> {
-    let zones = state.zones.iter().enumerate();
-    zones.filter(|(_, zone)| zone.node == node && zone.managed > 0).map(|(at, _)| at).collect()
 }

@@ -12,14 +12,13 @@
 //! | `balance` | how many pages of each list a round scans |
 //! | `scan` | the rounds over the lists of a node |
 //! | `node` | a node: lists, slab caches, whether to go on, whether to sleep |
-//! | `direct`, `kswapd` | the two reclaimers |
+//!
+//! The reclaimers themselves, an allocation and kswapd, are in `crate::reclaimers`.
 //!
 //! Not modelled: the batches through which pages enter, rotate and are activated (15 pages in 6.1, 31 in
 //! 6.12, one set a CPU). They keep the order, and every reclaimer drains its CPU's before it looks.
 
 mod balance;
-mod direct;
-mod kswapd;
 mod node;
 mod policy;
 mod scan;
@@ -31,6 +30,7 @@ use crate::frames::Flags;
 use crate::host::Ask;
 use crate::ids::Frame;
 use crate::lists::ListId;
+use crate::reclaimers::{reclaim_directly, run_kswapd, should_wake};
 use crate::replacement::{Enter, Freed, Sizes};
 use crate::shrinker::Owed;
 use crate::state::State;
@@ -259,15 +259,15 @@ impl Replacement for Classic {
     }
 
     fn direct(&self, vm: &Vm, host: &dyn Host, ask: &Ask) -> Freed {
-        self.reclaim_directly(vm, host, ask)
+        reclaim_directly(self, vm, host, ask)
     }
 
     fn wants_kswapd(&self, vm: &Vm, host: &dyn Host, node: u16, order: u8, class: u8) -> bool {
-        self.should_wake(vm, host, node, order, class)
+        should_wake(self, vm, host, node, order, class)
     }
 
     fn kswapd(&self, vm: &Vm, host: &dyn Host, node: u16, order: u8, class: u8) {
-        self.run_kswapd(vm, host, node, order, class);
+        run_kswapd(self, vm, host, node, order, class);
     }
 
     fn isolate(&self, state: &mut State, frame: Frame) -> bool {

@@ -1,6 +1,6 @@
 //! The rounds over the lists of a node (`shrink_lruvec`).
 
-use super::balance::{FIRST, Prepared, Round};
+use super::balance::Prepared;
 use super::{ACTIVE, ANON, BITE, Classic, Cost, FILE, INACTIVE, LISTS, kind_of};
 use crate::counters::Counter;
 use crate::frames::Flags;
@@ -8,6 +8,7 @@ use crate::host::{Throttle, Work};
 use crate::ids::Frame;
 use crate::lists::ListId;
 use crate::pageout::{Evicted, References, Scan, Writing, evict_batch, put_back};
+use crate::reclaimers::{FIRST, Round};
 use crate::vm::{Host, Vm};
 
 impl Classic {

@@ -1,12 +1,12 @@
 //! Aging: when a new generation is due, who begins it, and the walk before it.
 
 use super::Generations;
-use super::node::{Node, list, modulo};
-use super::reclaim::{FIRST, Round};
+use super::node::{Node, modulo};
 use super::rules::{Ager, Aging, Rules};
 use super::walk::Step;
-use super::word::{GENERATIONS, Type, Word, YOUNG};
+use super::word::{Type, YOUNG};
 use crate::host::Work;
+use crate::reclaimers::{FIRST, Round};
 use crate::state::State;
 use crate::vm::{Host, Vm};
 
@@ -50,7 +50,7 @@ impl Generations {
     /// are younger than the working set's time (`lru_gen_age_node`).
     pub(crate) fn age_node(&self, vm: &Vm, host: &dyn Host, round: &mut Round) {
         round.before = round.reclaimed;
-        let swappiness = vm.with(|state| self.swappiness(state, &Round { swap: true, ..*round }));
+        let swappiness = vm.with(|state| self.swappiness(state, &Round { swap: true, ..round.clone() }));
         let min_ttl = self.rules.min_ttl_ms * 1_000_000;
         let (due, seq, born) = self.with_node(round.node, |node| {
             let oldest = usize::from(modulo(node.min_seq[Type::File as usize]));
@@ -112,26 +112,5 @@ impl Generations {
             });
         });
         true
-    }
-
-    /// Generations of a node, for checks: words, lists and counts agree.
-    pub(crate) fn check_node(&self, state: &State, number: u16) -> Result<(), String> {
-        self.with_node(number, |node| {
-            let mut counted = [[0; GENERATIONS as usize]; 2];
-            for zone in &node.zones {
-                for of in Type::ALL {
-                    for generation in 0..GENERATIONS as u8 {
-                        for frame in state.lists.from_tail(list(*zone, of, generation)) {
-                            let is = Word::of(state, frame).generation;
-                            let Some(is) = is else { return Err(format!("{frame:?} is listed, of none")) };
-                            counted[of as usize][usize::from(is)] += 1;
-                        }
-                    }
-                }
-            }
-            let same = counted == node.pages;
-            same.then_some(())
-                .ok_or_else(|| format!("{counted:?} pages are listed, {:?} counted", node.pages))
-        })
     }
 }

@@ -19,7 +19,8 @@
 //! | `shadow` | eviction and refault |
 //! | `walk`, `aging` | accessed bits: the walk of page tables, the look around; a new generation |
 //! | `evict`, `reclaim` | which pages are taken; a pass over a node |
-//! | `drive` | allocations and kswapd |
+//!
+//! The reclaimers themselves, an allocation and kswapd, are in `crate::reclaimers`.
 //!
 //! Invariant: a listed page's word names its generation, between `min_seq` of its type and `max_seq`; the
 //! pages of a generation are counted by words ([`Replacement::check`]). Its list may be that of an older
@@ -29,7 +30,6 @@
 
 mod aging;
 mod control;
-mod drive;
 mod evict;
 mod node;
 mod preset;
@@ -47,6 +47,7 @@ use crate::counters::Counter;
 use crate::frames::Flags;
 use crate::host::Ask;
 use crate::ids::Frame;
+use crate::reclaimers::{reclaim_directly, run_kswapd, should_wake};
 use crate::replacement::{Enter, Freed, Sizes, Verdict};
 use crate::state::State;
 use crate::vm::{Host, Replacement, Vm};
@@ -158,11 +159,17 @@ impl Replacement for Generations {
     }
 
     fn direct(&self, vm: &Vm, host: &dyn Host, ask: &Ask) -> Freed {
-        self.reclaim_for(vm, host, ask)
+        vm.with(|state| self.find_zones(state));
+        reclaim_directly(self, vm, host, ask)
+    }
+
+    fn wants_kswapd(&self, vm: &Vm, host: &dyn Host, node: u16, order: u8, class: u8) -> bool {
+        should_wake(self, vm, host, node, order, class)
     }
 
     fn kswapd(&self, vm: &Vm, host: &dyn Host, node: u16, order: u8, class: u8) {
-        self.balance(vm, host, node, order, class);
+        vm.with(|state| self.find_zones(state));
+        run_kswapd(self, vm, host, node, order, class);
     }
 
     fn isolate(&self, state: &mut State, frame: Frame) -> bool {
@@ -177,25 +184,18 @@ impl Replacement for Generations {
     }
 
     fn put_back(&self, state: &mut State, frame: Frame) {
+        assert!(!state.let_go(frame), "frame {} is gone", frame.0);
         self.put(state, frame);
     }
 
     fn sizes(&self, _state: &State) -> Sizes {
-        let mut sizes = Sizes::default();
-        for node in self.nodes.borrow().iter() {
-            for of in Type::ALL {
-                for seq in node.min_seq[of as usize]..=node.max_seq {
-                    let size = match (of, seq + 1 >= node.max_seq) {
-                        (Type::Anon, true) => &mut sizes.active_anon,
-                        (Type::Anon, false) => &mut sizes.inactive_anon,
-                        (Type::File, true) => &mut sizes.active_file,
-                        (Type::File, false) => &mut sizes.inactive_file,
-                    };
-                    *size += node.size(of, seq);
-                }
-            }
-        }
-        sizes
+        let nodes = self.nodes.borrow();
+        nodes.iter().map(Node::sizes).fold(Sizes::default(), |all, one| Sizes {
+            inactive_anon: all.inactive_anon + one.inactive_anon,
+            active_anon: all.active_anon + one.active_anon,
+            inactive_file: all.inactive_file + one.inactive_file,
+            active_file: all.active_file + one.active_file,
+        })
     }
 
     fn age(&self, vm: &Vm, host: &dyn Host, node: u16) -> bool {
@@ -217,8 +217,7 @@ impl Replacement for Generations {
     }
 
     fn check(&self, state: &State) -> Result<(), String> {
-        let nodes = self.nodes.borrow().len() as u16;
-        (0..nodes).try_for_each(|node| self.check_node(state, node))
+        self.nodes.borrow().iter().try_for_each(|node| node.check(state))
     }
 
     fn describe(&self, _state: &State) -> Vec<String> {

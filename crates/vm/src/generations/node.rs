@@ -11,6 +11,7 @@ use super::word::{GENERATIONS, Type, Word, YOUNG, accesses, forget};
 use crate::frames::Flags;
 use crate::ids::Frame;
 use crate::lists::ListId;
+use crate::replacement::Sizes;
 use crate::shrinker::Owed;
 use crate::state::State;
 use std::rc::Rc;
@@ -72,6 +73,20 @@ impl Node {
     /// Pages of a generation.
     pub(crate) fn size(&self, of: Type, seq: u64) -> u64 {
         self.pages[of as usize][usize::from(modulo(seq))]
+    }
+
+    /// Pages of each kind: those of the youngest two generations are active.
+    pub(crate) fn sizes(&self) -> Sizes {
+        let sum = |of: Type, young: bool| {
+            let numbers = self.min_seq[of as usize]..=self.max_seq;
+            numbers.filter(|seq| (seq + 1 >= self.max_seq) == young).map(|seq| self.size(of, seq)).sum()
+        };
+        Sizes {
+            inactive_anon: sum(Type::Anon, false),
+            active_anon: sum(Type::Anon, true),
+            inactive_file: sum(Type::File, false),
+            active_file: sum(Type::File, true),
+        }
     }
 
     /// Whether a generation is one of the youngest two: its pages count as active.
@@ -228,5 +243,27 @@ impl Node {
         }
         self.control.carry(of);
         self.min_seq[of as usize] += 1;
+    }
+
+    /// Words, lists and counts agree.
+    pub(crate) fn check(&self, state: &State) -> Result<(), String> {
+        let mut counted = [[0; GENERATIONS as usize]; 2];
+        let lists = |zone: usize| {
+            Type::ALL
+                .into_iter()
+                .flat_map(move |of| (0..GENERATIONS as u8).map(move |at| (of, list(zone, of, at))))
+        };
+        for (of, list) in self.zones.iter().flat_map(|zone| lists(*zone)) {
+            for frame in state.lists.from_tail(list) {
+                let is = Word::of(state, frame).generation;
+                let is = is.ok_or_else(|| format!("{frame:?} is listed, of no generation"))?;
+                if state.frames.flags(frame).any(Flags::ISOLATED | Flags::ACTIVE) {
+                    return Err(format!("{frame:?} is listed: {:?}", state.frames.flags(frame)));
+                }
+                counted[of as usize][usize::from(is)] += 1;
+            }
+        }
+        let same = counted == self.pages;
+        same.then_some(()).ok_or_else(|| format!("{counted:?} pages are listed, {:?} counted", self.pages))
     }
 }

@@ -102,6 +102,10 @@ impl Policy for Rules {
             "milliseconds in which a generation is the working set",
             min_ttl_ms: number 0 to 3600000
         ),
+        knob!("boost", "raised watermarks make kswapd reclaim without writes", boost: no or yes),
+        knob!("throttle", "reclaimers sleep when reclaim does not succeed", throttle: no or yes),
+        knob!("kswapd_order", "kswapd reclaims for the order that was asked for", kswapd_order: no or yes),
+        knob!("slabs", "slab caches are shrunk along with the lists", slabs: no or yes),
     ];
 
     fn build(self, name: String) -> Box<dyn Replacement> {

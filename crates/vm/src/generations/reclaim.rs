@@ -9,66 +9,71 @@ use super::Generations;
 use super::aging::due;
 use super::control::BATCH;
 use super::evict::{May, Taken};
-use super::rules::{Ager, FirstPriority, Flushers, Placement, Stop};
-use super::word::{Type, YOUNG, forget};
+use super::node::list;
+use super::rules::{Ager, FirstPriority, Flushers, Placement, Rules, Stop};
+use super::word::{GENERATIONS, Type, YOUNG, forget};
 use crate::frames::Flags;
 use crate::host::{Mark, Work};
 use crate::ids::Frame;
 use crate::pageout::{Evicted, FileWrites, References, Scan, Writing, evict_again, evict_batch, put_back};
+use crate::reclaimers::{FIRST, Manners, Met, Reclaimer, Round, compact_gap};
+use crate::replacement::Sizes;
 use crate::shrinker::shrink_slab;
 use crate::state::State;
 use crate::vm::{Host, Vm};
 use std::rc::Rc;
 
-/// The first priority of a reclaimer (`DEF_PRIORITY`): a 4096th of the pages.
-pub(crate) const FIRST: u32 = 12;
+impl Reclaimer for Generations {
+    fn manners(&self) -> Manners {
+        let Rules { boost, throttle, kswapd_order, .. } = self.rules;
+        Manners { boost, throttle, kswapd_order }
+    }
 
-/// What one reclaimer wants and has got (`struct scan_control`).
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Round {
-    pub(crate) node: u16,
-    pub(crate) class: u8,
-    pub(crate) order: u8,
-    pub(crate) priority: u32,
-    pub(crate) kswapd: bool,
-    pub(crate) io: bool,
-    pub(crate) fs: bool,
-    /// Dirty pages may be written; anonymous pages may go to swap.
-    pub(crate) write: bool,
-    pub(crate) swap: bool,
-    /// Pages wanted, reclaimed, met.
-    pub(crate) target: u64,
-    pub(crate) reclaimed: u64,
-    pub(crate) scanned: u64,
-    /// Pages reclaimed before kswapd's present round.
-    pub(crate) before: u64,
-    /// kswapd's last round reclaimed without need for a new generation.
-    pub(crate) young_enough: bool,
-    /// Pages of files met dirty in this pass; of these, nobody writes them.
-    pub(crate) dirty: u32,
-    pub(crate) unqueued: u32,
-}
+    fn nodes(&self) -> u16 {
+        self.nodes.borrow().len() as u16
+    }
 
-impl Round {
-    pub(crate) fn new(node: u16, class: u8, order: u8, target: u64) -> Round {
-        Round {
-            node,
-            class,
-            order,
-            priority: FIRST,
-            kswapd: false,
-            io: true,
-            fs: true,
-            write: true,
-            swap: true,
-            target,
-            reclaimed: 0,
-            scanned: 0,
-            before: 0,
-            young_enough: false,
-            dirty: 0,
-            unqueued: 0,
+    fn sizes_of(&self, node: u16) -> Sizes {
+        self.with_node(node, |node| node.sizes())
+    }
+
+    fn failures(&self, node: u16, change: impl FnOnce(&mut u32)) -> u32 {
+        self.with_node(node, |node| {
+            change(&mut node.failures);
+            node.failures
+        })
+    }
+
+    fn age(&self, vm: &Vm, host: &dyn Host, round: &mut Round) {
+        self.age_node(vm, host, round);
+    }
+
+    /// A pass over a node and over the slab caches (`shrink_node`, `lru_gen_shrink_node`).
+    fn shrink_node(&self, vm: &Vm, host: &dyn Host, round: &mut Round) {
+        let before = round.reclaimed;
+        if self.rules.stop == Stop::Enough {
+            self.shrink_once(vm, host, round);
+        } else {
+            loop {
+                let this_pass = round.reclaimed;
+                self.shrink_pages_and_slabs(vm, host, round);
+                if !self.should_continue(vm, host, round, round.reclaimed - this_pass) {
+                    break;
+                }
+            }
         }
+        if round.reclaimed > before {
+            self.failures(round.node, |failures| *failures = 0);
+        }
+    }
+
+    /// Pages of files count, and anonymous ones while swap is free. Those of a zone are those of its lists.
+    fn reclaimable(&self, vm: &Vm, zone: usize) -> u64 {
+        vm.with(|state| {
+            let types = if state.swap.free() > 0 { &Type::ALL[..] } else { &Type::ALL[1..] };
+            let lists = types.iter().flat_map(|of| (0..GENERATIONS as u8).map(|at| list(zone, *of, at)));
+            lists.map(|list| u64::from(state.lists.len(list))).sum()
+        })
     }
 }
 
@@ -84,25 +89,23 @@ impl Generations {
         }
     }
 
-    /// A pass over a node and over the slab caches (`shrink_node`, `lru_gen_shrink_node`).
-    pub(crate) fn shrink_node(&self, vm: &Vm, host: &dyn Host, round: &mut Round) {
-        let before = round.reclaimed;
-        if self.rules.stop == Stop::Enough && !round.write {
+    /// The pass since 6.3: no second one for a large block, none at all for raised marks, and what kswapd got
+    /// in earlier passes does not stop this one.
+    fn shrink_once(&self, vm: &Vm, host: &dyn Host, round: &mut Round) {
+        if !round.write {
             return;
         }
         self.first_priority(vm, round);
-        // Since 6.3 kswapd's own count begins anew with each pass.
-        if self.rules.stop == Stop::Enough && round.kswapd {
-            round.reclaimed = 0;
-        }
+        let before = if round.kswapd { std::mem::take(&mut round.reclaimed) } else { 0 };
+        self.shrink_pages_and_slabs(vm, host, round);
+        round.reclaimed += before;
+    }
+
+    fn shrink_pages_and_slabs(&self, vm: &Vm, host: &dyn Host, round: &mut Round) {
         self.shrink_pages(vm, host, round);
-        let owed = self.with_node(round.node, |node| Rc::clone(&node.owed));
-        round.reclaimed += shrink_slab(vm, host, &owed, round.priority);
-        if self.rules.stop == Stop::Enough && round.kswapd {
-            round.reclaimed += before;
-        }
-        if round.reclaimed > before {
-            self.with_node(round.node, |node| node.failures = 0);
+        if self.rules.slabs {
+            let owed = self.with_node(round.node, |node| Rc::clone(&node.owed));
+            round.reclaimed += shrink_slab(vm, host, &owed, round.priority);
         }
     }
 
@@ -129,7 +132,7 @@ impl Generations {
         let first_seq = self.with_node(round.node, |node| node.max_seq);
         let before = round.reclaimed;
         let (mut scanned, mut finished) = (0, false);
-        (round.dirty, round.unqueued) = (0, 0);
+        round.met = Met::default();
         let wanted_aging = loop {
             let (most, age) = self.most_to_scan(vm, host, round, swappiness);
             if most == 0 {
@@ -150,7 +153,7 @@ impl Generations {
         if finished && round.reclaimed - before >= BATCH && !wanted_aging {
             round.young_enough = true;
         }
-        let all_dirty = round.unqueued > 0 && round.unqueued == round.dirty;
+        let all_dirty = round.met.unqueued_dirty > 0 && round.met.unqueued_dirty == round.met.file_taken;
         if self.rules.flushers == Flushers::Woken && all_dirty {
             host.wake_flushers(0);
         }
@@ -198,8 +201,8 @@ impl Generations {
             })
         });
         let Taken { pages, of, dirty, unqueued, .. } = taken;
-        round.dirty += dirty;
-        round.unqueued += unqueued;
+        round.met.file_taken += u64::from(dirty);
+        round.met.unqueued_dirty += u64::from(unqueued);
         host.work(Work::Scan, taken.scanned);
         if pages.is_empty() {
             return (scanned, of);
@@ -286,8 +289,7 @@ impl Generations {
         };
         match self.rules.stop {
             Stop::Enough => {
-                let gap = if round.order > 0 { 2 << round.order } else { 0 };
-                round.reclaimed >= round.target.max(gap)
+                round.reclaimed >= round.target.max(compact_gap(round.order))
                     || round.kswapd && round.order == 0 && marks(Mark::High, BATCH)
             }
             Stop::Late if round.kswapd => {

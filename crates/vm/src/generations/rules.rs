@@ -158,6 +158,14 @@ pub struct Rules {
     pub skips_tables: bool,
     /// Generations younger than this are the working set: if all are, a task is killed. Milliseconds.
     pub min_ttl_ms: u64,
+    /// Raised watermarks make kswapd reclaim, without writes.
+    pub boost: bool,
+    /// Reclaimers sleep for the reasons of `reclaim_throttle`.
+    pub throttle: bool,
+    /// kswapd goes on for the order that was asked for; if not, only for single pages.
+    pub kswapd_order: bool,
+    /// Slab caches are shrunk along with the lists.
+    pub slabs: bool,
 }
 
 impl Rules {
@@ -180,6 +188,10 @@ impl Rules {
         walks: true,
         skips_tables: true,
         min_ttl_ms: 0,
+        boost: true,
+        throttle: true,
+        kswapd_order: true,
+        slabs: true,
     };
 
     /// The rules of Linux 6.12.
