@@ -144,7 +144,7 @@ fn every_bio_is_done_once_and_its_objects_are_freed() {
 fn requests_that_become_one_leave_nothing() {
     let program = |task: &Task, device: &Rc<QueuedDevice>| {
         let open = Rc::new(Open::default());
-        [100, 116, 108].map(|at| open.submit(task, device, Bio::write(at, 8, task.id.0)));
+        [100, 116, 108].into_iter().for_each(|at| open.submit(task, device, Bio::write(at, 8, task.id.0)));
         open.wait(task, device);
         assert_eq!(device.stat().fields()[4..7], [1, 2, 24]);
         device.shut_down(&task.kernel);
