@@ -3,6 +3,7 @@
 use slablab_kernel::vmrecord::{Counter, ObjectResidency, Phase, Record, Residency, State};
 use slablab_lab::output::{judgement_csv, judgement_pages_csv, judgement_summary};
 use slablab_lab::pressure::judge::{Judgement, Spread, Verdict, judge};
+use slablab_lab::pressure::measure::MEASURES;
 use slablab_lab::pressure::runs::{Run, Runs};
 use slablab_lab::pressure::script;
 use slablab_lab::pressure::tally::{Tally, null_tallies, repeat_tallies, tallies};
@@ -53,6 +54,19 @@ fn records_have_the_phases_of_their_scripts() {
             }
         }
     }
+}
+
+/// The values that the record shows, in pages, faults and objects.
+#[test]
+fn measures_of_a_real_phase() {
+    let record = &REAL.scenarios["uniswap"]["61-classic"][0][""];
+    let values = MEASURES.iter().map(|measure| measure.of(record, "uni_read"));
+    let expected = [6894, 6917, 6917, 6917, 6593, 6931, 6917, 22].map(Some);
+    assert_eq!(values.take(8).collect::<Vec<_>>(), expected);
+    let freed = MEASURES.iter().find(|measure| measure.name == "slab_objects_freed").unwrap();
+    let slabfill = &REAL.scenarios["slabfill"]["61-mglru"][0][""];
+    assert_eq!([freed.of(record, "uni_read"), freed.of(slabfill, "stat1")], [None, None]);
+    assert!(freed.of(slabfill, "anon_fill").unwrap() > 10_000);
 }
 
 /// The judge on real runs alone gives the numbers that docs/pressure.md has. A run beside itself agrees in
@@ -202,7 +216,7 @@ fn a_folder_is_read_as_the_archive() {
             std::fs::create_dir_all(&path).unwrap();
             std::fs::write(path.join("run.json"), "{}").unwrap();
             for (process, record) in run.iter() {
-                let name = if process.is_empty() { "rec".to_string() } else { format!("rec.{process}") };
+                let name = if process.is_empty() { "rec.xz".to_string() } else { format!("rec.{process}") };
                 std::fs::write(path.join(name), record.write()).unwrap();
             }
         }
