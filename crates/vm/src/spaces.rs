@@ -55,9 +55,9 @@ impl Pte {
         if self.0 & Pte::PRESENT == 0 && self.0 != 0 { Some(self.0 - 1) } else { None }
     }
 
-    /// Whether the processor accessed the page through it (`pte_young`).
+    /// Whether the processor accessed the page through it (`pte_young`). No: the page of zeros.
     pub const fn is_accessed(self) -> bool {
-        self.0 & Pte::PRESENT != 0 && self.0 & Pte::ACCESSED != 0
+        self.0 & Pte::PRESENT != 0 && !self.is_zero() && self.0 & Pte::ACCESSED != 0
     }
 
     /// Whether the processor wrote to the page through it.

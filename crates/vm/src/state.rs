@@ -298,7 +298,31 @@ impl State {
                 return Err(format!("slot {slot} has {users} users and says {says}"));
             }
         }
+        self.check_counts()?;
         self.check_frames(&mapped)
+    }
+
+    /// What is counted along the way is what there is.
+    fn check_counts(&self) -> Result<(), String> {
+        let used = (0..self.swap.slots()).filter(|slot| self.swap.is_used(*slot)).count();
+        let dirty: u64 = self.mappings.iter().map(|(_, mapping)| u64::from(mapping.dirtied)).sum();
+        let all = (0..self.frames.count()).map(Frame);
+        let written = all.filter(|frame| self.frames.has(*frame, Flags::WRITEBACK)).count();
+        let is = (used, dirty, written);
+        let says = (self.swap.used() as usize, self.dirty.file, self.dirty.writeback as usize);
+        (is == says).then_some(()).ok_or_else(|| format!("slots, dirty pages, writes: {is:?}, not {says:?}"))
+    }
+
+    /// Whether somebody has a page in this frame: a page table, a file, the swap cache, or a reclaimer.
+    fn is_owned(&self, frame: Frame) -> bool {
+        let flags = self.frames.flags(frame);
+        if flags.any(Flags::SWAPCACHE | Flags::ISOLATED) || self.frames.mapped(frame) > 0 {
+            return true;
+        }
+        let (owner, index) = (MappingId(self.frames.owner(frame)), self.frames.index(frame));
+        !flags.any(Flags::ANON)
+            && self.mappings.exists(owner)
+            && self.mappings.get(owner).entry(index) == Entry::Frame(frame)
     }
 
     fn check_owner(&self, frame: Frame, owner: u32, index: u32) -> Result<(), String> {
@@ -328,6 +352,9 @@ impl State {
     fn check_frames(&self, mapped: &[u32]) -> Result<(), String> {
         for frame in (0..self.frames.count()).map(Frame) {
             let flags = self.frames.flags(frame);
+            if flags != Flags::default() && !self.is_owned(frame) {
+                return Err(format!("nobody has the page of frame {}: {flags:?}", frame.0));
+            }
             let (says, is) = (self.frames.mapped(frame), mapped[frame.0 as usize]);
             if says != is {
                 return Err(format!("frame {} is mapped {is} times and says {says}", frame.0));

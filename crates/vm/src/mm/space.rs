@@ -150,8 +150,8 @@ fn copy_entry(state: &mut State, from: RegionId, to: RegionId, page: u32) {
     } else if pte.frame().is_some() {
         let shared = pte.writable(false);
         state.spaces.region_mut(from).mark(page, shared);
-        // The copy's dirty bit is clear (from memory): the parent's entry has it.
-        state.map(to, page, shared.dirty(false).accessed(false));
+        // Both entries stay dirty: each of the two may keep the page when the other has copied it.
+        state.map(to, page, shared.accessed(false));
     } else if pte.is_zero() {
         state.spaces.region_mut(to).set(page, pte);
     }

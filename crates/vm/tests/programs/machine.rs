@@ -5,7 +5,7 @@ use slablab_vm::instant::Instant;
 use slablab_vm::mappings::Kind;
 use slablab_vm::mm::{self, OpenFile, Punched, Rules, Why};
 use slablab_vm::swap::SlotRule;
-use slablab_vm::{Ask, Flags, Frame, Replacement, Settings, State, Swap, Vm, Zone};
+use slablab_vm::{Ask, Flags, Frame, Host, Replacement, Settings, State, Swap, Vm, Zone};
 
 /// A machine and what its programs must see.
 pub(crate) struct Machine {
@@ -262,7 +262,9 @@ impl Machine {
         // Pages in flight when their last user went stay in the swap cache until reclaim meets them.
         for _ in 0..64 {
             let ask = Ask { node: 0, class: 0, order: 0, io: true, fs: true, space: None };
-            self.vm.policy.direct(&self.vm, &self.host, &ask);
+            if let Some(page) = self.vm.policy.direct(&self.vm, &self.host, &ask).page {
+                self.host.free(&self.vm, page);
+            }
             self.host.settle(&self.vm);
         }
         let used = (0..self.frames).map(Frame).filter(|frame| {
