@@ -11,7 +11,7 @@ use slablab_vm::{
     Settings, Shrinker, Shrunk, Sizes, SpaceId, State, Swap, Throttle, Vm, Waited, Work, Zone,
 };
 use std::cell::{Cell, RefCell};
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 
 /// The policy as the memory sees it; tests call it directly.
 struct Forward(Rc<V24>);
@@ -51,7 +51,7 @@ impl Replacement for Forward {
 
 /// The machine.
 pub(crate) struct Room {
-    pub(crate) vm: Vm,
+    pub(crate) vm: Rc<Vm>,
     pub(crate) v24: Rc<V24>,
     pub(crate) host: Wall,
     /// The next unused frame of each zone.
@@ -76,6 +76,7 @@ pub(crate) struct Wall {
     pub(crate) unused: RefCell<Vec<u64>>,
     pub(crate) asked: RefCell<Vec<u64>>,
     pub(crate) walked: Cell<u32>,
+    racing: RefCell<Weak<Vm>>,
 }
 
 impl Host for Wall {
@@ -85,6 +86,10 @@ impl Host for Wall {
     fn work(&self, work: Work, n: u32) {
         if work == Work::Walk {
             self.walked.set(self.walked.get() + n);
+            // Another task walks at the same time, and leaves the first space.
+            if let Some(vm) = self.racing.borrow().upgrade() {
+                vm.with(|state| state.spaces.order.rotate_left(1));
+            }
         }
     }
     fn resched(&self) {}
@@ -93,6 +98,7 @@ impl Host for Wall {
     }
     fn free(&self, _vm: &Vm, frame: Frame) {
         self.freed.borrow_mut().push(frame);
+        self.free.borrow_mut()[(frame.0 / PAGES) as usize] += 1;
     }
     fn submit(&self, _vm: &Vm, io: Io<'_>) {
         assert!(io.write);
@@ -195,7 +201,7 @@ impl Room {
         host.marks.set([10, 20, 30]);
         host.free.replace(vec![31; zones as usize]);
         let next = (0..zones).map(|zone| Cell::new(zone * PAGES)).collect();
-        Room { vm: Vm::new(state, Box::new(Forward(v24.clone()))), v24, host, next }
+        Room { vm: Rc::new(Vm::new(state, Box::new(Forward(v24.clone())))), v24, host, next }
     }
 
     /// Says how many pages are free in the first zone.
@@ -262,6 +268,27 @@ impl Room {
                 state.map(region, page, Pte::map(frame, true));
             }
             region
+        })
+    }
+
+    /// From now on another task walks whenever this one does.
+    pub(crate) fn race(&self) {
+        *self.host.racing.borrow_mut() = Rc::downgrade(&self.vm);
+    }
+
+    /// The program accesses all pages of a region.
+    pub(crate) fn accesses(&self, region: RegionId) {
+        self.vm.with(|state| {
+            let region = state.spaces.region_mut(region);
+            (0..region.pages()).for_each(|page| region.mark(page, region.pte(page).accessed(true)));
+        });
+    }
+
+    /// Entries of a region that were not accessed since a walk looked at them.
+    pub(crate) fn idle(&self, region: RegionId) -> usize {
+        self.vm.with(|state| {
+            let region = state.spaces.region(region);
+            (0..region.pages()).filter(|page| !region.pte(*page).is_accessed()).count()
         })
     }
 

@@ -5,22 +5,19 @@ use slablab_vm::mappings::Kind;
 use slablab_vm::v24::Caller;
 use slablab_vm::{Enter, Flags, Replacement};
 
-/// A walk takes 1/32 of a space from its cursor on, at least 8, and begins anew at the end.
+/// A walk looks at 1/32 of a space from its cursor on, over the ends of regions.
 #[test]
 fn the_cursor_goes_on() {
     let room = Room::new("2.4.9", &[]);
     let space = room.space();
-    let (first, _) = room.anon(space, 20);
-    let (second, _) = room.anon(space, 300);
-    let mut taken = Vec::new();
-    for _ in 0..3 {
+    let regions = [room.anon(space, 25).0, room.anon(space, 295).0];
+    regions.iter().for_each(|region| room.accesses(*region));
+    let mut looked = Vec::new();
+    for _ in 0..4 {
         room.v24.walk(&room.vm, &room.host, &USER);
-        taken.push((room.unmapped(first).len(), room.unmapped(second).len()));
+        looked.push(regions.map(|region| room.idle(region)));
     }
-    // 320, 310 and 301 resident pages.
-    assert_eq!(taken, [(10, 0), (19, 0), (20, 8)]);
-    assert_eq!(room.unmapped(second), (0..8).collect::<Vec<_>>());
-    room.check();
+    assert_eq!(looked, [[10, 0], [20, 0], [25, 5], [25, 15]]);
 }
 
 /// At the end of a space a walk stops, and the next one begins at the start: it takes what it found young
@@ -29,12 +26,7 @@ fn the_cursor_goes_on() {
 fn the_end_of_a_space() {
     let room = Room::new("2.4.9", &[]);
     let (region, _) = room.anon(room.space(), 12);
-    room.vm.with(|state| {
-        for page in 0..12 {
-            let pte = state.spaces.region(region).pte(page);
-            state.spaces.region_mut(region).mark(page, pte.accessed(true));
-        }
-    });
+    room.accesses(region);
     let mut walked = Vec::new();
     for _ in 0..4 {
         let before = room.host.walked.get();
@@ -114,6 +106,7 @@ fn pages_of_files() {
         ("2.4.9", true, true, true),
         ("2.4.10", true, true, true),
         ("2.4.10", false, true, true),
+        ("2.4.9-ac14+aging", true, false, false),
         ("2.4.10+tweaks", true, false, false),
         ("2.4.10+tweaks", false, true, false),
         ("2.4.10+tweaks", false, false, true),
@@ -131,11 +124,11 @@ fn pages_of_files() {
             let pte = state.spaces.region(region).pte(0);
             state.spaces.region_mut(region).mark(0, pte.dirty(true));
         });
-        let place = room.place(pages[0]);
+        let before = room.look(pages[0]);
         room.v24.walk_once(&room.vm, &room.host, &USER, 1);
         assert_eq!(!room.unmapped(region).is_empty(), unmaps, "{preset} {active} {referenced}");
         assert_eq!(room.vm.with(|state| state.frames.has(pages[0], Flags::DIRTY)), unmaps);
-        assert_eq!(room.place(pages[0]), place);
+        assert_eq!(room.look(pages[0]), before, "the walk ages no active page");
     }
 }
 
@@ -188,11 +181,58 @@ fn a_walk_over_zones() {
 #[test]
 fn pages_of_other_zones() {
     for (preset, unmapped) in [("2.4.10", 8), ("2.4.10-pre11", 0)] {
-        let room = Room::of_zones(preset, &[], 2);
+        let room = Room::of_zones(preset, &[("walk_want", "8")], 2);
         let (mapping, _) = room.file(Kind::File, 8, 1, Enter::ReadAhead);
         let region = room.map(room.space(), mapping, 8);
         let caller = Caller { class: (0, 0), ..USER };
         assert!(!room.v24.walk_once(&room.vm, &room.host, &caller, 1));
         assert_eq!(room.unmapped(region).len(), unmapped, "{preset}");
+    }
+}
+
+/// Pages that no walk can take, of `spaces` spaces.
+fn locked(room: &Room, spaces: u32, pages: u32) {
+    for _ in 0..spaces {
+        room.anon(room.space(), pages).1.iter().for_each(|page| room.set(*page, Flags::LOCKED));
+    }
+}
+
+/// While another task walks too, pre11's walk visits spaces at no cost.
+#[test]
+fn a_race() {
+    for (preset, races, walked) in [
+        ("2.4.10", false, 4),
+        ("2.4.10", true, 4),
+        ("2.4.10-pre11", false, 4),
+        ("2.4.10-pre11", true, 64 * 16),
+    ] {
+        let room = Room::new(preset, &[]);
+        locked(&room, 4, 4);
+        if races {
+            room.race();
+        }
+        assert!(!room.v24.walk_once(&room.vm, &room.host, &USER, 6));
+        assert_eq!(room.host.walked.get(), walked, "{preset} {races}");
+    }
+}
+
+/// How often one run of reclaim walks in vain, over one space of 8 pages. Every second walk of a kernel with
+/// three lists only finds the end of the space.
+#[test]
+fn walks_of_a_run() {
+    for (preset, kswapd, walks) in [
+        // For the machine 6 or 64 times, then 64 times for its zones.
+        ("2.4.8", false, (6 + 64) / 2),
+        ("2.4.8", true, (64 + 64) / 2),
+        ("2.4.9", false, 64 / 2),
+        ("2.4.9-ac14", false, 64 / 2),
+        // Once a priority; at priority 1 the space twice.
+        ("2.4.10", false, 7),
+    ] {
+        let room = Room::new(preset, &[]);
+        locked(&room, 1, 8);
+        room.set_free(0);
+        room.v24.try_to_free(&room.vm, &room.host, &Caller { kswapd, ..USER });
+        assert_eq!(room.host.walked.get(), walks * 8, "{preset} {kswapd}");
     }
 }
