@@ -133,10 +133,15 @@ impl State {
         }
     }
 
-    /// Takes the frame of an entry out of it, and leaves `left` there. Returns the entry.
+    /// Takes the frame of an entry out of it, and leaves `left` there. Returns the entry. If it was dirty, an
+    /// anonymous page is: other entries may map it, and swap may have older contents.
     pub fn unmap(&mut self, region: RegionId, page: u32, left: Pte) -> Pte {
         let old = self.spaces.region_mut(region).set(page, left);
-        self.frames.map(old.frame().expect("a frame is mapped"), false);
+        let frame = old.frame().expect("a frame is mapped");
+        self.frames.map(frame, false);
+        if old.is_dirty() && self.frames.has(frame, Flags::ANON) {
+            self.frames.set(frame, Flags::DIRTY);
+        }
         old
     }
 

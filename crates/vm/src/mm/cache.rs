@@ -90,7 +90,12 @@ fn read_cached(vm: &Vm, host: &dyn Host, rules: &Rules, file: &mut OpenFile, pag
             Found::Ready => return Some(waited),
             Found::Marked => {
                 ahead = true;
-                let window = vm.with(|state| readahead::marked(state, rules, id, &mut file.ahead, page));
+                let window = vm.with(|state| {
+                    if let Some(frame) = state.mappings.get(id).entry(page).frame() {
+                        vm.policy.drop_behind(state, frame);
+                    }
+                    readahead::marked(state, rules, id, &mut file.ahead, page)
+                });
                 readahead::read(vm, host, id, window, page, Enter::File);
             }
             Found::Locked(frame) => {

@@ -155,6 +155,9 @@ impl Replacement for V24 {
         self.looked_up(state, frame);
     }
 
+    /// The walk looks at entries; the end of one is no access.
+    fn unmapped(&self, _state: &mut State, _frame: Frame) {}
+
     fn wrote(&self, state: &mut State, frame: Frame, to_end: bool) {
         self.write_touch(state, frame, to_end);
     }

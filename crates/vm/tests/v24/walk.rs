@@ -3,7 +3,7 @@
 use super::room::{Room, USER};
 use slablab_vm::mappings::Kind;
 use slablab_vm::v24::Caller;
-use slablab_vm::{Enter, Flags, Replacement};
+use slablab_vm::{Enter, Flags, Frame, Pte, Replacement};
 
 /// A walk looks at 1/32 of a space from its cursor on, over the ends of regions.
 #[test]
@@ -48,7 +48,7 @@ fn spaces_in_turn() {
         let spaces: Vec<_> = (0..8).map(|_| room.space()).collect();
         let regions: Vec<_> = spaces.iter().map(|space| room.anon(*space, 64).0).collect();
         // Ages of anonymous pages would keep them; here only the order counts.
-        room.vm.with(|state| (0..512).for_each(|frame| state.frames.set_policy(slablab_vm::Frame(frame), 0)));
+        room.vm.with(|state| (0..512).for_each(|frame| state.frames.set_policy(Frame(frame), 0)));
         let caller = Caller { space: own.map(|own: usize| spaces[own]), ..USER };
         let mut last = vec![0; 8];
         for expected in [first, second] {
@@ -146,7 +146,7 @@ fn slots() {
     room.vm.with(|state| {
         state.frames.clear(pages[0], Flags::DIRTY);
         let slot = state.spaces.region(region).pte(0).slot().expect("a slot");
-        state.map(region, 0, slablab_vm::Pte::map(pages[0], false));
+        state.map(region, 0, Pte::map(pages[0], false));
         assert_eq!(state.swap.users(slot), 0);
         assert!(!room.v24.keeps_slot(state, false), "more than 80 % is used");
     });
@@ -235,4 +235,26 @@ fn walks_of_a_run() {
         room.v24.try_to_free(&room.vm, &room.host, &Caller { kswapd, ..USER });
         assert_eq!(room.host.walked.get(), walks * 8, "{preset} {kswapd}");
     }
+}
+
+/// A page in swap that one of two tasks wrote to is dirty, although that task gives it away first.
+#[test]
+fn the_end_of_a_dirty_entry() {
+    let room = Room::new("2.4.9", &[]);
+    let (region, pages) = room.anon(room.space(), 1);
+    room.vm.with(|state| {
+        assert!(state.add_to_swap(pages[0]).is_some());
+        room.v24.enter(state, pages[0], Enter::SwapIn, None);
+        state.frames.clear(pages[0], Flags::DIRTY);
+        let other = state.spaces.create();
+        let copy = state.spaces.add(other, state.spaces.region(region).backing, 1);
+        state.map(copy, 0, Pte::map(pages[0], false));
+        state.unmap(region, 0, Pte::NONE);
+    });
+    room.set_free(0);
+    for _ in 0..2 {
+        room.v24.walk(&room.vm, &room.host, &USER);
+        room.v24.launder(&room.vm, &room.host, &USER, 1);
+    }
+    assert!(room.vm.with(|state| state.frames.flags(pages[0]).any(Flags::DIRTY | Flags::WRITEBACK)));
 }
