@@ -4,5 +4,7 @@
 mod classic;
 #[path = "lists/machine.rs"]
 mod machine;
+#[path = "lists/pageout.rs"]
+mod pageout;
 #[path = "lists/split.rs"]
 mod split;

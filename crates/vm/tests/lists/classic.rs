@@ -120,6 +120,52 @@ fn a_page_that_comes_back_early_is_active() {
     assert!(!active("vm@6.1,workingset=no", 300));
 }
 
+#[test]
+fn an_early_refault_lets_the_active_list_be_scanned() {
+    let deactivated = |comes_back: bool| {
+        let machine = Machine::new("vm@6.1", 4096, 0);
+        let file = machine.file(2000);
+        for page in 0..1400 {
+            machine.read(file, page);
+            if page >= 1000 {
+                machine.read(file, page);
+            }
+        }
+        machine.reclaim();
+        assert_eq!(machine.count(Counter::PgDeactivate), 0);
+        if comes_back {
+            machine.read(file, 0);
+        }
+        machine.reclaim();
+        machine.check();
+        machine.count(Counter::PgDeactivate) > 0
+    };
+    assert!(deactivated(true));
+    assert!(!deactivated(false));
+}
+
+#[test]
+fn kswapd_gives_up_after_16_runs_in_vain() {
+    // Anonymous pages, and no swap.
+    let machine = Machine::with_marks("vm@6.1", 256, 0, [0, 0, 16]);
+    let region = machine.anon(250);
+    for page in 0..250 {
+        machine.touch(region, page);
+    }
+    let wanted = || machine.vm.policy.wants_kswapd(&machine.vm, &machine.host, 0, 0, 0);
+    assert!(wanted());
+    machine.kswapd(0);
+    assert_eq!(machine.count(Counter::PageOutRun), 16);
+    assert_eq!(machine.count(Counter::KswapdHighHit), 15);
+    assert!(!wanted());
+    // A direct reclaimer that frees a page makes it try again.
+    let file = machine.file(6);
+    (0..6).for_each(|page| _ = machine.read(file, page));
+    assert!(machine.reclaim().progress);
+    assert!(wanted());
+    machine.check();
+}
+
 /// What a reclaimer takes from 1,000 inactive pages of each type: anonymous ones, of files.
 fn taken(preset: &str, slots: u32) -> (u64, u64) {
     let machine = Machine::new(preset, 4096, slots);
@@ -127,13 +173,7 @@ fn taken(preset: &str, slots: u32) -> (u64, u64) {
     for page in 0..1000 {
         machine.touch(region, page);
         machine.read(file, page);
-        // Nobody uses the anonymous page: its accessed bit is old.
-    }
-    for page in 0..1000 {
-        machine.vm.with(|state| {
-            let frame = state.spaces.region(region).pte(page).frame().expect("mapped");
-            state.look(frame)
-        });
+        machine.age(region, page);
     }
     for _ in 0..4 {
         machine.reclaim();

@@ -6,8 +6,8 @@ use slablab_vm::mappings::Kind;
 use slablab_vm::spaces::Backing;
 use slablab_vm::swap::SlotRule;
 use slablab_vm::{
-    Ask, Counter, Enter, Entry, Flags, Frame, Freed, Host, MappingId, Preset, Pte, Purpose, RegionId, State,
-    Swap, Vm, Zone,
+    Ask, Counter, Enter, Entry, Flags, Frame, Freed, Host, MappingId, Preset, Pte, Purpose, RegionId, Sizes,
+    State, Swap, Vm, Zone,
 };
 
 /// The machine.
@@ -99,6 +99,19 @@ impl Machine {
             self.vm.policy.enter(state, frame, how, shadow);
         });
         frame
+    }
+
+    /// The accessed bits of a page of anonymous memory are cleared.
+    pub(crate) fn age(&self, region: RegionId, page: u32) {
+        self.vm.with(|state| {
+            let frame = state.spaces.region(region).pte(page).frame().expect("mapped");
+            state.look(frame)
+        });
+    }
+
+    /// Pages of each list.
+    pub(crate) fn sizes(&self) -> Sizes {
+        self.vm.with(|state| self.vm.policy.sizes(state))
     }
 
     /// A page of a file is dropped from memory.

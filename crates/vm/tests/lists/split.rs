@@ -1,33 +1,72 @@
 //! 2.6.29.
 
 use crate::machine::Machine;
-use slablab_vm::{Counter, Frame};
+use slablab_vm::{Counter, Flags, Frame};
 
-/// Whole blocks of 16 pages that are free after a reclaim for order 4. Every eighth page of memory was
-/// read once, the others twice.
+/// Whole blocks of 16 pages that are free after a reclaim for order 4. Every second page was read once,
+/// the others twice: half of each block is inactive.
 fn blocks(preset: &str) -> usize {
     let machine = Machine::new(preset, 1024, 0);
     let file = machine.file(1024);
     for page in 0..1024 {
         machine.read(file, page);
-        if page % 8 > 0 {
+        if page % 2 > 0 {
             machine.read(file, page);
         }
     }
     machine.reclaim_for(4);
     machine.check();
     machine.vm.with(|state| {
-        let is_free = |at: &u32| !state.frames.has(Frame(*at), slablab_vm::Flags::USED);
+        let is_free = |at: &u32| !state.frames.has(Frame(*at), Flags::USED);
         (0..64).filter(|block| (block * 16..block * 16 + 16).all(|at| is_free(&at))).count()
     })
 }
 
 #[test]
 fn lumpy_reclaim_frees_neighbours() {
-    // Due are 1 + 2 + 4 + 8 + 16 + 32 of 128 inactive pages down to priority 2: two bites, each of
-    // which takes 32 pages: two blocks, of which two pages each were due, and the others came along.
-    assert_eq!(blocks("vm@2.6.29"), 4);
-    assert_eq!(blocks("vm@2.6.29,lumpy=no"), 0);
+    // Due are 1 + 2 + 4 + 8 + 16 + 32 of 512 inactive pages down to priority 4: two bites, each of
+    // which takes 32 pages: two blocks, of which half was due, and the active half came along.
+    assert_eq!(blocks("vm@2.6.29,active_files=low"), 4);
+    assert_eq!(blocks("vm@2.6.29,active_files=low,lumpy=no"), 0);
+}
+
+#[test]
+fn an_allocation_stops_in_the_middle_of_a_round() {
+    let machine = Machine::new("vm@2.6.29,start=inactive,balance=equal", 4096, 4096);
+    let (region, file) = (machine.anon(2000), machine.file(2000));
+    for page in 0..2000 {
+        machine.touch(region, page);
+        machine.read(file, page);
+        machine.age(region, page);
+    }
+    // 57 of each are due at the first priority that makes a bite. Both have one, and 64 are more than
+    // 32.
+    assert_eq!(machine.reclaim().pages, 64);
+    machine.check();
+}
+
+#[test]
+fn without_swap_anonymous_pages_are_not_looked_at() {
+    let looks = |preset: &str, slots: u32| {
+        let machine = Machine::new(preset, 4096, slots);
+        let (region, file) = (machine.anon(1000), machine.file(1000));
+        for page in 0..1000 {
+            machine.touch(region, page);
+            machine.read(file, page);
+        }
+        let sizes = machine.sizes();
+        assert_eq!(sizes.active_anon, if preset.contains("start") { 0 } else { 1000 });
+        assert_eq!(sizes.inactive_file, 1000);
+        for _ in 0..8 {
+            machine.reclaim();
+        }
+        machine.check();
+        machine.count(Counter::PgScanAnon) > 0
+    };
+    assert!(looks("vm@2.6.29,balance=equal,start=inactive", 4096));
+    assert!(!looks("vm@2.6.29,balance=equal,start=inactive", 0));
+    // All that entered was in use, and no file was: files alone are due.
+    assert!(!looks("vm@2.6.29", 4096));
 }
 
 /// Pages evicted by kswapd for an order, from a machine of which a fifth is free, but no two pages
