@@ -4,7 +4,7 @@
 //! merged here: each name has its own.
 
 use slablab_model::{Addr, Timed};
-use slablab_pages::Pages;
+use slablab_pages::{Pages, PagesPolicy};
 use slablab_platform::{CpuId, Event, FrameKind, Frames, Gfp, NodeId, Pfn, Topology, Work};
 use slablab_slabs::clock::Clock;
 use slablab_slabs::engines::{slab::SlabEngine, slob::Slob, slqb::Slqb, slub::Slub};
@@ -112,11 +112,17 @@ impl dyn Heap {
 
 /// The slab caches of a kernel with this preset, on the machine that is entered.
 pub fn heap(preset: &Preset, named: &[Named]) -> Rc<dyn Heap> {
+    heap_with(preset, preset.pages(), named)
+}
+
+/// [`heap`] with a page allocator of other rules than the preset's kernel has: for the zones and watermarks
+/// of one machine, or for worlds where waiting for reclaim costs time.
+pub fn heap_with(preset: &Preset, pages: PagesPolicy, named: &[Named]) -> Rc<dyn Heap> {
     match preset {
-        Preset::Slub(policy) => Rc::new(Caches::<Slub<Timed>>::new(preset, policy, named)),
-        Preset::Slqb(policy) => Rc::new(Caches::<Slqb<Timed>>::new(preset, policy, named)),
-        Preset::Slab(policy) => Rc::new(Caches::<SlabEngine<Timed>>::new(preset, policy, named)),
-        Preset::Slob(policy) => Rc::new(Caches::<Slob<Timed>>::new(preset, policy, named)),
+        Preset::Slub(policy) => Rc::new(Caches::<Slub<Timed>>::new(preset, policy, pages, named)),
+        Preset::Slqb(policy) => Rc::new(Caches::<Slqb<Timed>>::new(preset, policy, pages, named)),
+        Preset::Slab(policy) => Rc::new(Caches::<SlabEngine<Timed>>::new(preset, policy, pages, named)),
+        Preset::Slob(policy) => Rc::new(Caches::<Slob<Timed>>::new(preset, policy, pages, named)),
     }
 }
 
@@ -149,7 +155,7 @@ fn rule(preset: &Preset) -> KmallocRule {
 }
 
 impl<E: Engine<Timed>> Caches<E> {
-    fn new(preset: &Preset, policy: &E::Policy, named: &[Named]) -> Self {
+    fn new(preset: &Preset, policy: &E::Policy, pages: PagesPolicy, named: &[Named]) -> Self {
         let rule = rule(preset);
         let class = |index: u8| Named {
             name: rule.name(KmallocType::Normal, index).to_string(),
@@ -162,7 +168,7 @@ impl<E: Engine<Timed>> Caches<E> {
             caches.iter().for_each(|cache| cache.cpu_up(cpu));
         }
         Caches {
-            pages: Pages::new(preset.pages()),
+            pages: Pages::new(pages),
             common: E::Common::default(),
             caches,
             names,

@@ -1,6 +1,6 @@
 //! Policies that can be changed by name: knobs, their values, and how values are parsed and printed.
 
-use crate::release::Release;
+use crate::release::{Release, ZoneReclaimMode};
 use core::fmt;
 
 /// A set of policies with knobs that can be named.
@@ -13,6 +13,8 @@ pub trait Policy: Copy + PartialEq + 'static {
     const KNOBS: &'static [Knob<Self>];
     /// The release of these policies.
     fn release(&self) -> Release;
+    /// What the administrator set `zone_reclaim_mode` to.
+    fn zone_reclaim(&self) -> ZoneReclaimMode;
 }
 
 /// One policy that can be changed by name.

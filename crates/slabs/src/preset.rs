@@ -9,10 +9,11 @@ use crate::engines::slob::SlobPolicy;
 use crate::engines::slqb::SlqbPolicy;
 use crate::engines::slub::SlubPolicy;
 use crate::knob::{Around, BadKind, BadPreset, Policy, Setting, near};
-use crate::release::Release;
+use crate::release::{Release, ZoneReclaimMode};
 use crate::wrap::Wrap;
 use core::fmt;
 use slablab_pages::PagesPolicy;
+use slablab_pages::policy::ZoneReclaim;
 
 /// An engine with its policies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,6 +104,21 @@ impl Preset {
 
     /// The page allocator of the preset's kernel. SLQB was posted against 2.6.29 and 2.6.31.
     pub fn pages(&self) -> PagesPolicy {
+        let mode = match self {
+            Preset::Slub(policy) => policy.zone_reclaim(),
+            Preset::Slqb(policy) => policy.zone_reclaim(),
+            Preset::Slab(policy) => policy.zone_reclaim(),
+            Preset::Slob(policy) => policy.zone_reclaim(),
+        };
+        let usual = self.usual_pages();
+        match mode {
+            ZoneReclaimMode::Boot => usual,
+            ZoneReclaimMode::Off => PagesPolicy { zone_reclaim: ZoneReclaim::Off, ..usual },
+            ZoneReclaimMode::On => PagesPolicy { zone_reclaim: ZoneReclaim::On, ..usual },
+        }
+    }
+
+    fn usual_pages(&self) -> PagesPolicy {
         match self.release() {
             posting if posting.major > 1000 => PagesPolicy::for_release(2, 6, 31),
             Release { major, minor, patch } => {

@@ -2,6 +2,18 @@
 
 use core::fmt;
 
+/// `zone_reclaim_mode`: whether a request frees pages of a near zone before a farther node serves it
+/// (docs/theory/pagealloc.md 6). The page allocator's, but an engine's kernel is chosen with the engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ZoneReclaimMode {
+    /// What the kernel decides at boot, by its release and the machine's distances.
+    Boot,
+    /// 0, set by the administrator.
+    Off,
+    /// 1, set by the administrator.
+    On,
+}
+
 /// A kernel release, or the date of a posting (year, month).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Release {

@@ -1,6 +1,8 @@
 //! The grammar of presets: printing and parsing are inverse, errors suggest the nearest word, and kernel
 //! releases map to presets.
 
+use slablab_pages::PagesPolicy;
+use slablab_pages::policy::ZoneReclaim;
 use slablab_slabs::engines::slab::SlabPolicy;
 use slablab_slabs::engines::slob::SlobPolicy;
 use slablab_slabs::engines::slqb::SlqbPolicy;
@@ -120,10 +122,29 @@ fn presets_print_in_normal_form() {
     check("slqb@2009-03", "slqb@2009-01");
     check("slab", "slab@6.1");
     check("slab@2.6.32", "slab@2.6.29");
+    check("slab@2.4", "slab@2.4");
+    check("slab@2.4.10,zone_reclaim=boot", "slab@2.4");
     check("slab@2.6.29,limit=8,memoryless=nearest", "slab@2.6.29,limit=8,memoryless=nearest");
     check("slqb@2009-09,memoryless=nearest", "slqb@2009-09,memoryless=nearest");
     check("slob", "slob@6.1");
     check("slob@4.19,readd=small", "slob@2.6.32");
+}
+
+/// `zone_reclaim` reaches the page allocator of every engine's kernel, and nothing else of it changes.
+#[test]
+fn the_page_allocator_has_a_knob() {
+    for engine in ["slub@2.6.29", "slqb@2009-01", "slab@2.6.29", "slob@2.6.32", "slub@6.18", "slab@2.4"] {
+        let pages = |knob: &str| Preset::parse(&format!("{engine}{knob}")).expect("a preset").pages();
+        let usual = pages("");
+        assert_eq!(pages(",zone_reclaim=boot"), usual, "{engine}");
+        for (knob, zone_reclaim) in
+            [(",zone_reclaim=on", ZoneReclaim::On), (",zone_reclaim=off", ZoneReclaim::Off)]
+        {
+            assert_eq!(pages(knob), PagesPolicy { zone_reclaim, ..usual }, "{engine}{knob}");
+        }
+        let modern = engine == "slub@6.18" || engine == "slab@2.4";
+        assert_eq!(usual.zone_reclaim == ZoneReclaim::Off, modern, "{engine}");
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! SLAB's policies, and the three releases they are known for: 2.4, 2.6.29 and 6.1.
 
 use crate::knob::{Knob, Policy, Values, knob};
-use crate::release::Release;
+use crate::release::{Release, ZoneReclaimMode};
 
 /// CPUs on nodes without memory (docs/theory/slab.md 7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,6 +78,8 @@ pub enum Management {
 pub struct SlabPolicy {
     /// The release that these policies describe.
     pub release: Release,
+    /// Whether near zones are reclaimed before a farther node serves.
+    pub zone_reclaim: ZoneReclaimMode,
     /// The rule for the capacity of a CPU's array by the size of objects.
     pub limits: Limits,
     /// Capacity of a CPU's array in objects; `None` uses the rule by size.
@@ -112,6 +114,7 @@ pub struct SlabPolicy {
 
 const V2_6_29: SlabPolicy = SlabPolicy {
     release: Release::new(2, 6, 29),
+    zone_reclaim: ZoneReclaimMode::Boot,
     limits: Limits::All,
     limit: None,
     limit_max: u32::MAX,
@@ -222,9 +225,17 @@ impl Policy for SlabPolicy {
             "reap_ms", "interval of the reaper, in milliseconds; 0: no reaper (docs/theory/slab.md 6)",
             reap_interval_ns: milliseconds to 86_400_000
         ),
+        knob!(
+            "zone_reclaim", "local reclaim before a farther node (docs/theory/pagealloc.md 6; zone_reclaim_mode)",
+            zone_reclaim: ZoneReclaimMode ["boot" = Boot, "off" = Off, "on" = On]
+        ),
     ];
 
     fn release(&self) -> Release {
         self.release
+    }
+
+    fn zone_reclaim(&self) -> ZoneReclaimMode {
+        self.zone_reclaim
     }
 }

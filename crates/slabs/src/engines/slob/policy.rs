@@ -1,7 +1,7 @@
 //! SLOB's policies, and the two releases they are known for: 2.6.32 and 6.1.
 
 use crate::knob::{Knob, Policy, Values, knob};
-use crate::release::Release;
+use crate::release::{Release, ZoneReclaimMode};
 
 /// The list for a full page that gets its first free block (docs/theory/slob.md 5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +26,8 @@ pub enum KmallocAlign {
 pub struct SlobPolicy {
     /// The release that these policies describe.
     pub release: Release,
+    /// Whether near zones are reclaimed before a farther node serves.
+    pub zone_reclaim: ZoneReclaimMode,
     /// Requests of fewer bytes, including the header, use the list of small objects.
     pub small_below: u32,
     /// Requests of fewer bytes use the list of medium objects; larger ones use the list of large objects.
@@ -41,6 +43,7 @@ pub struct SlobPolicy {
 
 const V2_6_32: SlobPolicy = SlobPolicy {
     release: Release::new(2, 6, 32),
+    zone_reclaim: ZoneReclaimMode::Boot,
     small_below: 256,
     medium_below: 1024,
     next_fit: true,
@@ -81,9 +84,17 @@ impl Policy for SlobPolicy {
             "kmalloc_align", "alignment of kmalloc's objects (docs/theory/slob.md 4; measured on 6.1)",
             kmalloc_align: KmallocAlign ["word" = Word, "powers-of-two" = PowersOfTwo]
         ),
+        knob!(
+            "zone_reclaim", "local reclaim before a farther node (docs/theory/pagealloc.md 6; zone_reclaim_mode)",
+            zone_reclaim: ZoneReclaimMode ["boot" = Boot, "off" = Off, "on" = On]
+        ),
     ];
 
     fn release(&self) -> Release {
         self.release
+    }
+
+    fn zone_reclaim(&self) -> ZoneReclaimMode {
+        self.zone_reclaim
     }
 }

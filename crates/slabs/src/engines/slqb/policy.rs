@@ -1,7 +1,7 @@
 //! SLQB's policies, and the two states they are known for: the posting of January 2009 and September 2009.
 
 use crate::knob::{Knob, Policy, Values, knob};
-use crate::release::Release;
+use crate::release::{Release, ZoneReclaimMode};
 
 /// The behaviour of a CPU whose node has no memory (docs/theory/slqb.md 8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +21,8 @@ pub enum Memoryless {
 pub struct SlqbPolicy {
     /// Year and month of the posting that these policies describe.
     pub release: Release,
+    /// Whether near zones are reclaimed before a farther node serves.
+    pub zone_reclaim: ZoneReclaimMode,
     /// `slqb_min_order`.
     pub min_order: u8,
     /// `slqb_min_objects`.
@@ -39,6 +41,7 @@ pub struct SlqbPolicy {
 
 const V2009_01: SlqbPolicy = SlqbPolicy {
     release: Release::new(2009, 1, 0),
+    zone_reclaim: ZoneReclaimMode::Boot,
     min_order: 0,
     min_objects: 1,
     freebatch: None,
@@ -89,9 +92,17 @@ impl Policy for SlqbPolicy {
             "reap_ms", "interval of the reaper, in milliseconds; 0: no reaper (docs/theory/slqb.md 6)",
             reap_interval_ns: milliseconds to 86_400_000
         ),
+        knob!(
+            "zone_reclaim", "local reclaim before a farther node (docs/theory/pagealloc.md 6; zone_reclaim_mode)",
+            zone_reclaim: ZoneReclaimMode ["boot" = Boot, "off" = Off, "on" = On]
+        ),
     ];
 
     fn release(&self) -> Release {
         self.release
+    }
+
+    fn zone_reclaim(&self) -> ZoneReclaimMode {
+        self.zone_reclaim
     }
 }

@@ -8,10 +8,11 @@ use super::policy::{
 use crate::cache::LinkPlace;
 use crate::knob::{Knob, Policy, Values, knob};
 use crate::order::{COSTLY_ORDER, OrderRule};
-use crate::release::Release;
+use crate::release::{Release, ZoneReclaimMode};
 
 const V2_6_29: SlubPolicy = SlubPolicy {
     release: Release::new(2, 6, 29),
+    zone_reclaim: ZoneReclaimMode::Boot,
     order: OrderRule::Halving,
     min_order: 0,
     max_order: COSTLY_ORDER,
@@ -208,9 +209,17 @@ impl Policy for SlubPolicy {
             "link", "place of the free list's link in a free object (docs/theory/slub.md 7)",
             link: LinkPlace ["start" = Start, "middle" = Middle]
         ),
+        knob!(
+            "zone_reclaim", "local reclaim before a farther node (docs/theory/pagealloc.md 6; zone_reclaim_mode)",
+            zone_reclaim: ZoneReclaimMode ["boot" = Boot, "off" = Off, "on" = On]
+        ),
     ];
 
     fn release(&self) -> Release {
         self.release
+    }
+
+    fn zone_reclaim(&self) -> ZoneReclaimMode {
+        self.zone_reclaim
     }
 }

@@ -5,7 +5,7 @@
 
 use crate::cache::{CacheFlags, CacheSpec, LinkPlace};
 use crate::order::OrderRule;
-use crate::release::Release;
+use crate::release::{Release, ZoneReclaimMode};
 use slablab_pages::Attempt;
 use slablab_platform::{Gfp, HotArray};
 
@@ -171,6 +171,8 @@ pub enum Barns {
 pub struct SlubPolicy {
     /// The release these policies are of.
     pub release: Release,
+    /// Whether near zones are reclaimed before a farther node serves.
+    pub zone_reclaim: ZoneReclaimMode,
     /// How the order is chosen.
     pub order: OrderRule,
     /// `slub_min_order`.
