@@ -32,7 +32,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("machines", &["model", "report"]),
     ("calibrate", &["report", "stats"]),
     ("vm", &[]),
-    ("sim", &["platform", "pages", "slabs", "model", "vm"]),
+    ("sim", &["platform", "pages", "slabs", "model", "vm", "workloads"]),
     (
         "lab",
         &[

@@ -91,8 +91,8 @@ fn main() -> ExitCode {
         Verb::Run(args) => run::run(args),
         Verb::Reproduce(args) => reproduce::run(args),
         Verb::Suite(args) => suite::run(args),
-        Verb::Pressure(args) => pressure::run(args),
         Verb::Report(args) => report::run(args),
+        Verb::Pressure(args) => pressure::run(args),
         Verb::Engines(args) => engines::run(args),
         Verb::Machines(args) => machines::run(args),
     };

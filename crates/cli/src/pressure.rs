@@ -1,4 +1,6 @@
-//! `slablab pressure`: records of memory pressure.
+//! `slablab pressure`: records of memory pressure, and scripts on modelled machines.
+
+mod run;
 
 use crate::outcome::{Done, Failure};
 use crate::output::{Format, check, named, write_out};
@@ -21,6 +23,8 @@ pub(crate) struct Args {
 enum What {
     /// Show the phases of records as a table: counters of /proc/vmstat, pages in memory and in swap
     Show(ShowArgs),
+    /// Run a script on a modelled machine, and print what its counters say in each phase
+    Run(run::Args),
 }
 
 #[derive(clap::Args)]
@@ -42,6 +46,7 @@ struct ShowArgs {
 pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     match args.what {
         What::Show(args) => show(&args),
+        What::Run(args) => run::run(&args),
     }
 }
 

@@ -56,6 +56,7 @@
 //! | `slow` | what happens below the low watermark |
 //! | `era24`, `policy24` | the orders of 2.4, and its rules |
 //! | `report_free` | free memory that goes back to the world; exact allocations |
+//! | `query` | what a reclaimer asks of one zone |
 //! | `report` | buddyinfo, zoneinfo, and the check that every frame is accounted for |
 //!
 //! Deliberately absent: this crate knows no world, reads no clock, allocates nothing, and has no statics.
@@ -76,6 +77,7 @@ pub mod migrate;
 mod pcp;
 pub mod policy;
 mod policy24;
+mod query;
 mod report;
 mod report_free;
 mod request;
@@ -90,5 +92,6 @@ pub use allocator::Pages;
 pub use machine::{Marks, PcpSizes};
 pub use migrate::MigrateType;
 pub use policy::PagesPolicy;
+pub use query::Level;
 pub use report::{Census, Imbalance, ZoneInfo};
 pub use request::Attempt;

@@ -68,6 +68,8 @@ pub trait Heap {
     fn reap(&self) -> u64;
     /// A block of pages for the caller itself, near `node`.
     fn alloc_pages(&self, order: u8, gfp: Gfp, node: NodeId) -> Option<Pfn>;
+    /// The page allocator below the caches.
+    fn pages(&self) -> &Pages<Timed>;
     /// Frees a block of pages.
     fn free_pages(&self, pfn: Pfn);
     /// Runs work that an engine deferred.
@@ -273,6 +275,10 @@ impl<E: Engine<Timed>> Heap for Caches<E> {
     fn alloc_pages(&self, order: u8, gfp: Gfp, node: NodeId) -> Option<Pfn> {
         let kind = if gfp.has(Gfp::COMP) { FrameKind::Large } else { FrameKind::Allocated };
         self.pages.alloc(gfp, order, node, kind)
+    }
+
+    fn pages(&self) -> &Pages<Timed> {
+        &self.pages
     }
 
     fn free_pages(&self, pfn: Pfn) {

@@ -16,7 +16,7 @@
 //! be suspended (a turn, a lock, a park) happens at once for all CPUs.
 
 use crate::era::Era;
-use crate::heap::{CacheNumber, Heap, Kmalloc, Named};
+use crate::heap::{CacheNumber, Heap, Kmalloc, Named, heap_with};
 use crate::messages::Messages;
 use crate::micro::Setup;
 use crate::objects::{self, Held, Object};
@@ -28,6 +28,7 @@ use crate::tally::{CacheTally, Failed, Tally};
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use slablab_model::{CallId, Ps, Timed, TimedMachine};
+use slablab_pages::PagesPolicy;
 use slablab_platform::{CpuId, NodeId, Topology, Work};
 use slablab_slabs::Preset;
 use std::cell::{Cell, RefCell};
@@ -170,6 +171,20 @@ pub(crate) fn with_caches<T>(
     on_machine(setup, seed, |policy| f(&Rc::new(Kernel::boot(setup, policy, seed, recorder, own))))
 }
 
+/// Makes a machine, enters it, boots a kernel there that has `own` caches too and a page allocator with rules
+/// of its own, and runs `f` on it.
+pub(crate) fn with_pages<T>(
+    setup: &Setup,
+    seed: u64,
+    own: &[Named],
+    pages: PagesPolicy,
+    f: impl FnOnce(&Rc<Kernel>) -> Result<T, Failed>,
+) -> Result<T, Failed> {
+    let heap = move |named: &[Named]| heap_with(&setup.preset, pages, named);
+    let recorder = Recorder::default();
+    on_machine(setup, seed, |policy| f(&Rc::new(Kernel::over(setup, policy, seed, &recorder, own, heap))))
+}
+
 /// Makes a machine, enters it, boots a kernel there with these cycles of sends and receives, and runs `f` on
 /// it.
 pub(crate) fn with_messages<T>(
@@ -208,11 +223,24 @@ impl Kernel {
         recorder: &Recorder,
         own: &[Named],
     ) -> Kernel {
+        let heap = |named: &[Named]| placed_heap(&setup.preset, setup.placement, named);
+        Self::over(setup, policy, seed, recorder, own, heap)
+    }
+
+    /// A kernel over the slab caches that `heap` makes.
+    fn over(
+        setup: &Setup,
+        policy: crate::sched::Policy,
+        seed: u64,
+        recorder: &Recorder,
+        own: &[Named],
+        heap: impl FnOnce(&[Named]) -> Rc<dyn Heap>,
+    ) -> Kernel {
         let era = Era::of(&setup.preset);
         let (numbers, mut named) = objects::caches(era);
         let own_first = named.len() as u16;
         named.extend_from_slice(own);
-        let heap = placed_heap(&setup.preset, setup.placement, &named);
+        let heap = heap(&named);
         let nodes = setup.spec.nodes.len() as u16;
         let distances = (0..nodes)
             .map(|from| (0..nodes).map(|to| Timed::distance(NodeId(from), NodeId(to))).collect())
@@ -284,7 +312,8 @@ impl Kernel {
         if stuck.is_empty() { Ok(()) } else { Err(Failed::Stuck(stuck)) }
     }
 
-    fn stuck(&self) -> Vec<String> {
+    /// The tasks that have not ended, and what each waits for.
+    pub(crate) fn stuck(&self) -> Vec<String> {
         let tasks = self.tasks.borrow();
         let alive = tasks.iter().enumerate().filter(|(_, task)| task.alive);
         let text = |(id, task): (usize, &Entry)| match task.waiting {
@@ -292,6 +321,17 @@ impl Kernel {
             None => format!("task {id} on CPU {}: for a CPU", task.cpu.0),
         };
         alive.map(text).collect()
+    }
+
+    /// The task that runs on the CPU of the running call; `None` in an interrupt of an idle CPU.
+    pub(crate) fn running(self: &Rc<Self>) -> Option<Task> {
+        let id = self.sched.borrow().current(Timed::cpu())?;
+        Some(Task { kernel: self.clone(), id })
+    }
+
+    /// The run has failed: every task stops at its next preemption point.
+    pub(crate) fn fail(&self, failed: Failed) {
+        self.failed.borrow_mut().get_or_insert(failed);
     }
 
     /// The number of a new process.

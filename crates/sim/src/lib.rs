@@ -13,6 +13,7 @@
 //! | [`block`] | block devices that complete by interrupt |
 //! | [`disk`] | disks with seeks and rotation, request queues, elevators |
 //! | [`locks`] | locks outside of the allocators |
+//! | [`memory`] | page replacement with time, tasks and devices |
 //! | [`files`] | paths, open files |
 //! | [`ext2`] | where ext2 puts files: groups, inodes, blocks |
 //! | [`placement`] | what changes from boot to boot: the starting state of caches and pages |
@@ -34,6 +35,7 @@ pub mod files;
 pub mod heap;
 pub mod kernel;
 pub mod locks;
+pub mod memory;
 pub mod messages;
 pub mod micro;
 pub mod objects;

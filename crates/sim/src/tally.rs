@@ -175,6 +175,13 @@ pub enum Failed {
     Broken(String),
     /// Tasks wait for ever: the number of tasks that wait, and the first of them with what each waits for.
     Stuck(Vec<String>),
+    /// Reclaim goes on and on and frees no page.
+    Livelock {
+        /// Simulated seconds since a page was freed last.
+        seconds: u64,
+        /// The tasks.
+        tasks: Vec<String>,
+    },
     /// No page was found. How much each cache holds.
     OutOfMemory {
         /// Operations of all caches until then.
@@ -205,6 +212,10 @@ impl fmt::Display for Failed {
             Failed::Broken(text) => write!(f, "the run failed: {text}"),
             Failed::Stuck(tasks) => {
                 writeln!(f, "{} tasks wait for ever:", tasks.len())?;
+                tasks.iter().take(20).try_for_each(|task| writeln!(f, "  {task}"))
+            }
+            Failed::Livelock { seconds, tasks } => {
+                writeln!(f, "livelock: reclaim freed no page for {seconds} seconds; {} tasks:", tasks.len())?;
                 tasks.iter().take(20).try_for_each(|task| writeln!(f, "  {task}"))
             }
             Failed::OutOfMemory { events, caches } => {

@@ -13,6 +13,7 @@
 //! | [`repeat`] | what all programs share that repeat one operation in pinned tasks |
 //! | [`mmap1`], [`brk1`], [`page_fault1`] | will-it-scale: mappings, the heap's end, pages |
 //! | [`aim7`] | AIM7: users that run jobs of a mix |
+//! | [`script`] | scripts of page accesses under memory pressure |
 //! | [`recording`] | the tasks of a recording, which wait for each other |
 //! | [`aim9`] | AIM9: pages, the heap's end, exec, fork |
 //! | [`oltp`] | databases: direct reads from many disks; clients and a server |
@@ -32,6 +33,7 @@ pub mod open_close;
 pub mod page_fault1;
 pub mod recording;
 pub mod repeat;
+pub mod script;
 pub mod tbench;
 pub mod tree;
 pub mod user;

@@ -168,6 +168,9 @@ pub(crate) fn failed_json(failed: &Failed) -> Value {
         Failed::Machine(text) => json!({ "kind": "machine", "text": text }),
         Failed::Broken(text) => json!({ "kind": "broken", "text": text }),
         Failed::Stuck(tasks) => json!({ "kind": "stuck", "tasks": tasks }),
+        Failed::Livelock { seconds, tasks } => {
+            json!({ "kind": "livelock", "seconds": seconds, "tasks": tasks })
+        }
         Failed::OutOfMemory { events, caches } => {
             let cache = |(name, objects, bytes): &(String, u64, u64)| json!({ "name": name, "objects": objects, "bytes": bytes });
             let caches: Vec<Value> = caches.iter().map(cache).collect();
@@ -183,6 +186,10 @@ fn failed_of(value: &Value) -> Option<Failed> {
         "machine" => Failed::Machine(text(&value["text"])?),
         "broken" => Failed::Broken(text(&value["text"])?),
         "stuck" => Failed::Stuck(value["tasks"].as_array()?.iter().map(text).collect::<Option<_>>()?),
+        "livelock" => Failed::Livelock {
+            seconds: value["seconds"].as_u64()?,
+            tasks: value["tasks"].as_array()?.iter().map(text).collect::<Option<_>>()?,
+        },
         "out of memory" => {
             let cache = |cache: &Value| {
                 Some((text(&cache["name"])?, cache["objects"].as_u64()?, cache["bytes"].as_u64()?))

@@ -5,10 +5,16 @@
 //!                                └── judge ── cells, residency, signs, outcomes ── tally
 //! ```
 //!
+//! script, vm, engine, machine ── run ── Run: records of each process ── rows: modelled beside real
+//!
 //! docs/pressure.md says what is judged and how.
 
+pub mod guests;
 pub mod judge;
 pub mod measure;
+pub mod records;
+pub mod rows;
+pub mod run;
 pub mod runs;
 pub mod script;
 pub mod tally;

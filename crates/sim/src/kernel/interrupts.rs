@@ -33,6 +33,16 @@ impl Kernel {
         }
     }
 
+    /// Serves the interrupts that have come to this CPU, in the middle of a system call: it is not
+    /// preempted.
+    #[inline]
+    pub(crate) fn serve_due(self: &Rc<Self>) {
+        let cpu = Timed::cpu();
+        if self.cpus[cpu.0 as usize].due.get() <= Timed::clock() {
+            self.deferred(cpu);
+        }
+    }
+
     /// When the next tick of this CPU is.
     pub(super) fn next_tick(&self) -> Ps {
         self.cpus[Timed::cpu().0 as usize].next_tick.get()

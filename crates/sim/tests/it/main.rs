@@ -20,6 +20,7 @@ mod micro;
 mod mkfs;
 mod netperf;
 mod oltp;
+mod pressure;
 mod recording;
 mod repeated;
 mod script;

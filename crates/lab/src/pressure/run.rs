@@ -1,0 +1,91 @@
+//! A script under one policy, once for each seed.
+
+use super::guests::Facts;
+use super::records;
+use slablab_kernel::vmrecord::Record;
+use slablab_machines::Machine;
+use slablab_model::NodeSpec;
+use slablab_report::error::{At, Error, Result};
+use slablab_sim::memory::Killed;
+use slablab_sim::micro::Setup;
+use slablab_sim::tally::Failed;
+use slablab_sim::workloads::script as sim;
+use slablab_slabs::Preset;
+use slablab_vm::mm::Rules;
+use slablab_vm::preset::Preset as VmPreset;
+use slablab_workloads::script::Script;
+use std::path::Path;
+use std::sync::Arc;
+
+/// What to run.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The memory's policy.
+    pub vm: VmPreset,
+    /// The slab engine.
+    pub engine: Preset,
+    /// The machine: CPUs and costs.
+    pub machine: Machine,
+    /// Memory and settings.
+    pub facts: Facts,
+}
+
+/// A run that ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// Its seed.
+    pub seed: u64,
+    /// Each process's name, empty for the main one, and its record.
+    pub records: Vec<(String, Record)>,
+    /// Processes that were killed because no page was free.
+    pub killed: Vec<Killed>,
+    /// Accesses of pages.
+    pub accesses: u64,
+}
+
+/// Facts of the machine that can be changed.
+const FACTS: [&str; 3] = ["free", "managed", "min_free_kib"];
+
+impl Options {
+    /// The choices by their names. `set`: `KNOB=VALUE` of the VM, or of the machine's facts.
+    ///
+    /// # Errors
+    /// An unknown name with the nearest ones; a machine file that cannot be used.
+    pub fn of(vm: &str, engine: &str, machine: &Path, set: &[String]) -> Result<Options> {
+        let is_fact = |set: &&String| FACTS.contains(&set.split('=').next().unwrap_or_default());
+        let (facts, knobs): (Vec<&String>, Vec<&String>) = set.iter().partition(is_fact);
+        let mut name = vm.to_string();
+        knobs.iter().for_each(|knob| name += &format!(",{knob}"));
+        let vm = VmPreset::parse(&name).map_err(|error| Error::new("--vm", error))?;
+        let engine = Preset::parse(engine).map_err(|error| Error::new("--engine", error))?;
+        let found = slablab_machines::find(machine)?.machine().at(machine)?;
+        let mut known = Facts::of(vm.kernel);
+        facts.iter().try_for_each(|set| known.change(set))?;
+        Ok(Options { vm, engine, machine: found, facts: known })
+    }
+
+    /// Runs a script once.
+    ///
+    /// # Errors
+    /// A machine or a script that cannot be modelled, a livelock, tasks that wait for ever.
+    pub fn run(&self, script: &Arc<Script>, seed: u64) -> std::result::Result<Run, Failed> {
+        let mut spec = self.machine.spec.clone();
+        spec.nodes = vec![NodeSpec { bytes: self.facts.managed << spec.page_shift }];
+        spec.seed = seed;
+        let hardware = self.machine.hardware.clone();
+        let setup = Setup { spec, hardware, preset: self.engine, placement: None };
+        let [major, minor, patch] = self.vm.kernel;
+        let mut guest = self.facts.guest();
+        guest.settings = self.vm.settings;
+        for (place, name) in ["swap", "data"].into_iter().enumerate() {
+            if let Some(disk) = self.machine.disk(name) {
+                guest.disk[place] = disk.clone();
+            }
+        }
+        let rules = Rules::of(major, minor, patch);
+        let answer = sim::run(&setup, seed, &guest, self.vm.policy(), rules, script)?;
+        let records = answer.records.iter().map(|record| (record.process.clone(), records::convert(record)));
+        let records = records.collect();
+        Ok(Run { seed, records, killed: answer.killed, accesses: answer.accesses })
+    }
+}

@@ -1,0 +1,41 @@
+//! What a reclaimer asks of one zone: its free frames, its watermarks, whether it is above one of them.
+
+use crate::allocator::Pages;
+use crate::machine::Marks;
+use crate::watermark::{AllocFlags, Mark};
+use slablab_platform::{NodeId, Platform};
+
+/// One of a zone's watermarks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// [`Marks::min`].
+    Min,
+    /// [`Marks::low`].
+    Low,
+    /// [`Marks::high`].
+    High,
+}
+
+impl<P: Platform> Pages<P> {
+    /// Free frames of a zone: buddy lists and untouched memory, per-CPU lists not included. Takes no lock.
+    pub fn zone_free(&self, node: NodeId, zone: u8) -> u64 {
+        self.zone(node, zone).free()
+    }
+
+    /// The watermarks of a zone.
+    pub fn zone_marks(&self, node: NodeId, zone: u8) -> Marks {
+        self.zone(node, zone).marks()
+    }
+
+    /// Whether a zone has free frames above a watermark for a block of this order and a request of a class of
+    /// zones up to `class`, without any right to reserves (`zone_watermark_ok`). Takes no lock.
+    pub fn is_above(&self, node: NodeId, zone: u8, level: Level, order: u8, class: u8) -> bool {
+        let mark = match level {
+            Level::Min => Mark::Min,
+            Level::Low => Mark::Low,
+            Level::High => Mark::High,
+        };
+        let flags = AllocFlags { mark, high: false, harder: false, no_fragment: false };
+        self.zone(node, zone).watermark_ok(order, class, flags)
+    }
+}

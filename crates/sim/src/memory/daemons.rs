@@ -1,0 +1,106 @@
+//! Kernel tasks of the memory: kswapd of each node, and the flusher.
+
+use super::Memory;
+use super::host::Here;
+use crate::kernel::{Kernel, Task, WaitQueue, Waiting};
+use slablab_model::{Ps, Timed};
+use std::cell::Cell;
+use std::rc::Rc;
+
+/// kswapd of a node.
+#[derive(Default)]
+pub(super) struct Kswapd {
+    queue: WaitQueue,
+    /// What was asked of it since it last looked: the largest order, the highest zone.
+    asked: Cell<Option<(u8, u8)>>,
+}
+
+impl Kswapd {
+    /// Remembers a request. Returns whether kswapd sleeps.
+    pub(super) fn ask(&self, order: u8, class: u8) -> bool {
+        let (largest, highest) = self.asked.get().unwrap_or((0, 0));
+        self.asked.set(Some((largest.max(order), highest.max(class))));
+        !self.queue.is_empty()
+    }
+
+    /// What was asked since this was last called.
+    pub(super) fn asked(&self) -> Option<(u8, u8)> {
+        self.asked.take()
+    }
+
+    pub(super) fn wake(&self, kernel: &Kernel) {
+        self.queue.wake_one(kernel, false);
+    }
+
+    /// Sleeps at most this long. Returns whether it was woken before.
+    pub(super) fn nap(&self, task: &Task, most: Ps) -> bool {
+        self.queue.wait_at_most(task, Waiting { what: "for work, napping kswapd", number: 0 }, most.max(1))
+    }
+
+    /// kswapd's program.
+    pub(super) fn run(memory: &Rc<Memory>, task: &Task, node: u16) {
+        let this = &memory.daemons[node as usize];
+        let here = Here::kswapd(memory, task);
+        Timed::as_reclaimer(|| {
+            loop {
+                memory.unplug(task);
+                if memory.stopping.get() {
+                    return;
+                }
+                this.queue.wait(task, Waiting { what: "for work, kswapd of node", number: node.into() });
+                Timed::turn();
+                if memory.stopping.get() {
+                    return;
+                }
+                memory.plugged(task);
+                let (order, class) = this.asked.take().unwrap_or((0, 0));
+                memory.vm.policy.kswapd(&memory.vm, &here, node, order, class);
+            }
+        });
+    }
+}
+
+/// The task that writes dirty pages.
+#[derive(Default)]
+pub(super) struct Flusher {
+    queue: WaitQueue,
+    /// Pages that were asked for; 0 beside `is_asked`: as many as it likes.
+    pages: Cell<u64>,
+    is_asked: Cell<bool>,
+}
+
+impl Flusher {
+    pub(super) fn wake(&self, kernel: &Kernel, pages: u64) {
+        self.pages.set(self.pages.get().max(pages));
+        self.is_asked.set(true);
+        self.queue.wake_one(kernel, false);
+    }
+
+    /// The flusher ends.
+    pub(super) fn stop(&self, kernel: &Kernel) {
+        self.queue.wake_one(kernel, false);
+    }
+
+    /// The flusher's program.
+    pub(super) fn run(memory: &Rc<Memory>, task: &Task) {
+        let this = &memory.flusher;
+        let here = Here::new(memory, task);
+        let every = memory.guest.writeback_every;
+        let mut next = Timed::clock() + every;
+        while !memory.stopping.get() {
+            if !this.is_asked.get() {
+                let waiting = Waiting { what: "for work, flusher", number: 0 };
+                let most = next.saturating_sub(Timed::clock()).max(1);
+                this.queue.wait_at_most(task, waiting, most);
+                Timed::turn();
+            }
+            memory.flush(&here, this.is_asked.replace(false), this.pages.replace(0));
+            memory.unplug(task);
+            // A run that has failed ends here: no timer follows.
+            task.preemption_point();
+            if Timed::clock() >= next {
+                next = Timed::clock() + every;
+            }
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! How a machine is set up for a run: facts of its configuration, and nothing that a run measured.
+
+use super::disk::BlockDisk;
+use crate::disk::queue::QueueSpec;
+use slablab_model::Ps;
+use slablab_model::disk::{Disk, DiskKind, Fixed};
+use slablab_pages::PagesPolicy;
+use slablab_pages::policy::{MinFree, Retries, ZoneRule};
+use slablab_vm::Settings;
+use slablab_vm::swap::SlotRule;
+
+/// How the machine is set up.
+#[derive(Clone, Debug)]
+pub struct Guest {
+    /// Pages that are free when programs start; the rest is the kernel's. `None`: what the caches leave.
+    pub free_pages: Option<u64>,
+    /// `min_free_kbytes`; `None`: computed.
+    pub min_free_kib: Option<u32>,
+    /// Which zones a node has; `None`: those of its page size.
+    pub zones: Option<ZoneRule>,
+    /// What the administrator set.
+    pub settings: Settings,
+    /// Pages of swap.
+    pub swap_pages: u32,
+    /// How a free slot is found.
+    pub slot_rule: SlotRule,
+    /// The disk with swap, and the one with files.
+    pub disk: [Disk; 2],
+    /// The queue of both.
+    pub queue: QueueSpec,
+    /// Time between two rounds of the flusher (`dirty_writeback_centisecs`).
+    pub writeback_every: Ps,
+    /// Simulated time without a page allocated or freed after which a task that reclaims ends the run.
+    pub livelock_after: Ps,
+}
+
+const SECOND: Ps = 1_000_000_000_000;
+
+impl Default for Guest {
+    /// A guest with one zone, 384 MiB of swap, and two virtio disks of 0.1 ms a request.
+    fn default() -> Guest {
+        let disk = Disk {
+            bytes: 1 << 30,
+            depth: 1,
+            rotational: true,
+            kind: DiskKind::Fixed(Fixed { request: 100_000_000, kib: 0, write_limit: None }),
+        };
+        Guest {
+            free_pages: None,
+            min_free_kib: None,
+            zones: Some(ZoneRule::OneDma32),
+            settings: Settings::default(),
+            swap_pages: 98_303,
+            slot_rule: SlotRule::Clusters,
+            disk: [disk.clone(), disk],
+            queue: QueueSpec::named("mq-deadline@6.1").expect("a queue of this name"),
+            writeback_every: 5 * SECOND,
+            livelock_after: 60 * SECOND,
+        }
+    }
+}
+
+impl Guest {
+    /// The rules of the page allocator: where waiting costs time, requests are repeated as the kernel does.
+    pub(super) fn pages(&self, of: PagesPolicy) -> PagesPolicy {
+        let min_free = self.min_free_kib.map_or(of.min_free, MinFree::Kib);
+        PagesPolicy { min_free, zones: self.zones.or(of.zones), retries: Retries::AsKernel, ..of }
+    }
+
+    pub(super) fn disks(&self) -> [BlockDisk; 2] {
+        let [swap, data] = &self.disk;
+        [BlockDisk::new("swap", 0, swap, self.queue), BlockDisk::new("vda", 1, data, self.queue)]
+    }
+}

@@ -1,0 +1,237 @@
+//! What the memory asks of the machine around it, in the task or interrupt that runs.
+
+use super::compact::type_of;
+use super::disk::PAGE_SECTORS;
+use super::{DATA, Memory, SWAP, THROTTLES};
+use crate::disk::bio::Direction;
+use crate::kernel::{Task, WaitQueue, Waiting};
+use slablab_model::Timed;
+use slablab_pages::Level;
+use slablab_platform::{Gfp, Pfn, Topology};
+use slablab_vm::{
+    Block, Counter, Flags, Frame, Host, Io, Mark, Place, Purpose, Shrinker, Shrunk, Throttle, Vm, Waited,
+    Work,
+};
+use std::rc::Rc;
+
+/// Picoseconds of a nanosecond.
+const NS: u64 = 1_000;
+
+/// The machine, as the running task or interrupt sees it.
+pub struct Here<'a> {
+    memory: &'a Rc<Memory>,
+    /// `None` in an interrupt, which never waits.
+    task: Option<&'a Task>,
+    is_kswapd: bool,
+}
+
+impl<'a> Here<'a> {
+    /// In a task.
+    pub fn new(memory: &'a Rc<Memory>, task: &'a Task) -> Here<'a> {
+        Here { memory, task: Some(task), is_kswapd: false }
+    }
+
+    /// In kswapd.
+    pub(super) fn kswapd(memory: &'a Rc<Memory>, task: &'a Task) -> Here<'a> {
+        Here { memory, task: Some(task), is_kswapd: true }
+    }
+
+    /// In an interrupt.
+    pub(super) fn interrupt(memory: &'a Rc<Memory>) -> Here<'a> {
+        Here { memory, task: None, is_kswapd: false }
+    }
+
+    fn task(&self) -> &'a Task {
+        self.task.expect("an interrupt does not wait")
+    }
+
+    /// The task waits: what it has plugged starts.
+    fn wait_at(&self, what: &'static str, number: u32, queue: &WaitQueue) {
+        self.memory.waits(self.task(), Waiting { what, number }, queue);
+    }
+}
+
+/// The flags of a request.
+fn gfp_of(purpose: Purpose) -> Gfp {
+    let user = Gfp::KERNEL | Gfp::HARDWALL | Gfp::HIGHMEM | Gfp::MOVABLE;
+    match purpose {
+        Purpose::Anon | Purpose::SwapIn | Purpose::Tmpfs => user,
+        Purpose::File => user | Gfp::WRITE,
+        Purpose::ReadAhead => user | Gfp::NORETRY | Gfp::NOWARN,
+        Purpose::Table => Gfp::KERNEL | Gfp::ACCOUNT | Gfp::ZERO,
+    }
+}
+
+fn level(mark: Mark) -> Level {
+    match mark {
+        Mark::Min => Level::Min,
+        Mark::Low => Level::Low,
+        Mark::High => Level::High,
+    }
+}
+
+impl Host for Here<'_> {
+    fn now(&self) -> u64 {
+        Timed::clock() / NS
+    }
+
+    fn work(&self, work: Work, n: u32) {
+        if n > 0 {
+            Timed::charge(self.memory.prices.of(work) * u64::from(n));
+            if self.task.is_some() {
+                self.memory.kernel.serve_due();
+            }
+        }
+    }
+
+    fn resched(&self) {
+        if let Some(task) = self.task {
+            task.preemption_point();
+        }
+    }
+
+    fn alloc(&self, vm: &Vm, purpose: Purpose) -> Option<Frame> {
+        let node = Timed::cpu_memory_node(Timed::cpu());
+        let pfn = self.memory.kernel.heap.alloc_pages(0, gfp_of(purpose), node)?;
+        vm.with(|state| state.count(Counter::PgAlloc));
+        self.memory.moved_at.set(Timed::clock());
+        Some(Frame(pfn.0))
+    }
+
+    fn free(&self, vm: &Vm, frame: Frame) {
+        vm.with(|state| state.count(Counter::PgFree));
+        self.memory.moved_at.set(Timed::clock());
+        self.memory.kernel.heap.free_pages(Pfn(frame.0));
+    }
+
+    fn submit(&self, _vm: &Vm, io: Io<'_>) {
+        let task = self.task();
+        self.memory.account_io(task.id, &io);
+        let (disk, sector) = match io.place {
+            Place::Swap(slot) => (SWAP, u64::from(slot) * PAGE_SECTORS),
+            Place::Mapping(mapping, index) => (DATA, self.memory.sector_of(mapping, index)),
+        };
+        Timed::charge(self.memory.prices.of(Work::Submit));
+        self.memory.disks[disk].submit(self.memory, task, io, sector);
+    }
+
+    fn wait(&self, vm: &Vm, frame: Frame, waited: Waited) {
+        let (flag, what) = match waited {
+            Waited::Locked => (Flags::LOCKED, "for the lock of frame"),
+            Waited::Writeback => (Flags::WRITEBACK, "for the write of frame"),
+        };
+        self.memory.unplug(self.task());
+        while vm.with(|state| state.frames.has(frame, flag)) {
+            let queue = self.memory.frame_waits.borrow_mut().entry(frame.0).or_default().clone();
+            self.wait_at(what, frame.0, &queue);
+        }
+    }
+
+    fn wake(&self, frame: Frame) {
+        let queue = self.memory.frame_waits.borrow_mut().remove(&frame.0);
+        if let Some(queue) = queue {
+            queue.wake_all(&self.memory.kernel, false);
+        }
+    }
+
+    fn throttle(&self, why: Throttle, most: u64) {
+        let task = self.task();
+        self.memory.unplug(task);
+        let (what, queue) = (THROTTLES[why as usize], &self.memory.throttles[why as usize]);
+        self.memory.sleeps_for(why, true);
+        queue.wait_at_most(task, Waiting { what, number: 0 }, (most * NS).max(1));
+        self.memory.sleeps_for(why, false);
+        Timed::turn();
+    }
+
+    fn unthrottle(&self, why: Throttle) {
+        self.memory.throttles[why as usize].wake_all(&self.memory.kernel, false);
+    }
+
+    fn wake_flushers(&self, pages: u64) {
+        self.memory.flusher.wake(&self.memory.kernel, pages);
+    }
+
+    fn wake_kswapd(&self, node: u16, order: u8, class: u8) {
+        self.memory.wake_kswapd(self, node, order, class);
+    }
+
+    fn nap(&self, node: u16, most: u64) -> bool {
+        self.memory.unplug(self.task());
+        self.memory.daemons[node as usize].nap(self.task(), most * NS)
+    }
+
+    fn asked(&self, node: u16) -> Option<(u8, u8)> {
+        self.memory.daemons[node as usize].asked()
+    }
+
+    fn mark(&self, zone: usize, mark: Mark) -> u64 {
+        let (node, zone) = self.memory.zones[zone];
+        let marks = self.memory.kernel.heap.pages().zone_marks(node, zone);
+        [marks.min, marks.low, marks.high][mark as usize]
+    }
+
+    fn free_pages(&self, zone: usize) -> u64 {
+        let (node, zone) = self.memory.zones[zone];
+        self.memory.kernel.heap.pages().zone_free(node, zone)
+    }
+
+    fn is_above(&self, zone: usize, mark: Mark, order: u8, class: u8) -> bool {
+        let (node, zone) = self.memory.zones[zone];
+        self.memory.kernel.heap.pages().is_above(node, zone, level(mark), order, class)
+    }
+
+    fn shrinkers(&self) -> Vec<Shrinker> {
+        Vec::new()
+    }
+
+    fn shrinkable(&self, _shrinker: usize) -> u64 {
+        0
+    }
+
+    fn shrink(&self, _vm: &Vm, _shrinker: usize, _n: u64) -> Shrunk {
+        Shrunk::default()
+    }
+
+    fn reap_slabs(&self) -> u64 {
+        0
+    }
+
+    fn pageblock_frames(&self) -> u32 {
+        self.memory.kernel.heap.pages().pageblock_frames()
+    }
+
+    fn block_of(&self, frame: Frame) -> Block {
+        self.memory.pageblock(frame)
+    }
+
+    fn take_free(&self, first: Frame, frames: u32) -> Vec<Frame> {
+        self.memory.take_free(first, frames)
+    }
+
+    fn has_block(&self, zone: usize, order: u8, block: Block) -> bool {
+        let (node, zone) = self.memory.zones[zone];
+        self.memory.kernel.heap.pages().has_block(node, zone, order, type_of(block))
+    }
+
+    fn fragmentation(&self, zone: usize, order: u8) -> i32 {
+        let (node, zone) = self.memory.zones[zone];
+        self.memory.kernel.heap.pages().fragmentation(node, zone, order)
+    }
+
+    fn wake_kcompactd(&self, node: u16, order: u8, class: u8) {
+        self.memory.compactors[node as usize].wake(&self.memory.kernel, order, class);
+    }
+
+    fn is_kswapd(&self) -> bool {
+        self.is_kswapd
+    }
+
+    fn is_congested(&self, place: Place) -> bool {
+        let disk = match place {
+            Place::Swap(_) => SWAP,
+            Place::Mapping(..) => DATA,
+        };
+        self.memory.disks[disk].is_congested(Direction::Write)
+    }
+}

@@ -1,0 +1,290 @@
+//! The memory of a simulated kernel: page replacement with time, tasks and devices.
+//!
+//! ```text
+//! with_memory(setup, seed, guest, policy) ── Memory ── Kernel::start(program) ── Kernel::run
+//!   a task          mm::touch, read, write over (Vm, Here)
+//!   page allocator  Platform::reclaim ── kswapd is woken; the policy's direct reclaim, in the asking task
+//!   kswapd, flusher tasks of their own
+//!   disks           bios of frames ── queue, elevator ── interrupt: frames are unlocked, tasks wake
+//! ```
+//!
+//! | module | contents |
+//! |---|---|
+//! | `host` | [`Here`]: the interface `Host` of the room `vm`, in the running task or interrupt |
+//! | `daemons` | kswapd and the flusher |
+//! | `compact` | kcompactd, direct compaction |
+//! | `disk` | a disk behind its queue |
+//! | [`guest`] | how the machine is set up: what is free at the start, swap, disks |
+//! | `oom` | who is killed; when reclaim goes on without an end |
+//! | [`views`] | /proc/vmstat, meminfo, buddyinfo, /sys/block as values |
+//!
+//! **Frames.** Slab caches, page tables and pages share one page allocator. A frame has its number there.
+//!
+//! **Time.** Work of the memory costs cycles ([`Prices`], assumed); locks, lines and slab caches cost what
+//! they cost everywhere in this crate. An interrupt of a disk is served where the running task works or may
+//! be preempted.
+
+mod compact;
+mod daemons;
+mod disk;
+pub mod guest;
+mod host;
+mod oom;
+mod prices;
+pub mod views;
+
+pub use guest::Guest;
+pub use host::Here;
+pub use oom::Killed;
+pub use prices::Prices;
+
+use crate::kernel::{Kernel, Task, WaitQueue, Waiting, with_pages};
+use crate::micro::Setup;
+use crate::sched::TaskId;
+use crate::tally::Failed;
+use compact::Kcompactd;
+use daemons::{Flusher, Kswapd};
+use disk::{BlockDisk, PAGE_SECTORS};
+use oom::Processes;
+use slablab_model::{Ps, Timed};
+use slablab_platform::{Gfp, NodeId, Topology};
+use slablab_vm::mm::{self, Rules};
+use slablab_vm::{Io, MappingId, Replacement, Settings, State, Swap, Throttle, Vm, Zone};
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+/// Places of the disks in [`Memory::disks`].
+const SWAP: usize = 0;
+const DATA: usize = 1;
+/// What a throttled task waits for, by [`slablab_vm::Throttle`].
+const THROTTLES: [&str; 6] = [
+    "for congested disks",
+    "for pages under writeback",
+    "for reclaim to make progress",
+    "for isolated pages",
+    "for half of the reserve",
+    "for dirty pages to be written",
+];
+
+/// A task's I/O, in blocks of 512 bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Blocks {
+    /// Read.
+    pub read: u64,
+    /// Written.
+    pub written: u64,
+}
+
+/// The memory of a kernel.
+pub struct Memory {
+    /// Its kernel.
+    pub kernel: Rc<Kernel>,
+    /// Pages and their policy.
+    pub vm: Vm,
+    /// What faults, files and writers do.
+    pub rules: Rules,
+    /// How the machine is set up.
+    pub guest: Guest,
+    prices: Prices,
+    /// The node of each zone of the room `vm`, and its index there.
+    zones: Vec<(NodeId, u8)>,
+    disks: [BlockDisk; 2],
+    daemons: Vec<Kswapd>,
+    compactors: Vec<Kcompactd>,
+    flusher: Flusher,
+    frame_waits: RefCell<BTreeMap<u32, Rc<WaitQueue>>>,
+    throttles: [WaitQueue; THROTTLES.len()],
+    /// Writes that ended while reclaimers slept for pages under writeback, and how many sleep.
+    writes: Cell<(u32, u32)>,
+    /// Tasks that keep their bios together until they wait.
+    plugged: RefCell<BTreeSet<TaskId>>,
+    blocks: RefCell<BTreeMap<TaskId, Blocks>>,
+    /// The first sector of each file, and the first free one.
+    extents: RefCell<(BTreeMap<MappingId, u64>, u64)>,
+    processes: Processes,
+    /// When a page was last allocated or freed.
+    moved_at: Cell<Ps>,
+    stopping: Cell<bool>,
+}
+
+/// Makes a machine, enters it, boots a kernel there with this memory and policy, and runs `f` on it.
+///
+/// # Errors
+/// A machine that cannot be modelled; what `f` returns.
+pub fn with_memory<T>(
+    setup: &Setup,
+    seed: u64,
+    guest: &Guest,
+    policy: Box<dyn Replacement>,
+    rules: Rules,
+    f: impl FnOnce(&Rc<Memory>) -> Result<T, Failed>,
+) -> Result<T, Failed> {
+    let pages = guest.pages(setup.preset.pages());
+    with_pages(setup, seed, &[], pages, |kernel| {
+        let memory = Memory::boot(kernel, guest, policy, rules);
+        let result = f(&memory);
+        Timed::set_reclaim(|_| slablab_platform::Reclaimed::NOTHING);
+        result
+    })
+}
+
+impl Memory {
+    fn boot(kernel: &Rc<Kernel>, guest: &Guest, policy: Box<dyn Replacement>, rules: Rules) -> Rc<Memory> {
+        let pages = kernel.heap.pages();
+        let (mut zones, mut places) = (Vec::new(), Vec::new());
+        for node in (0..Timed::nodes()).map(NodeId) {
+            for class in pages.zones_of(node) {
+                let Some(info) = pages.zone_info(node, class) else { continue };
+                let frames = info.start.0..info.start.0 + info.frames;
+                let managed = u64::from(info.frames);
+                zones.push(Zone { name: info.name, node: node.0, class, frames, managed });
+                places.push((node, class));
+            }
+        }
+        let lists = policy.lists(zones.len() as u16, Timed::nodes());
+        let swap = Swap::new(guest.swap_pages, guest.slot_rule);
+        let state = State::new(zones, swap, lists, Settings { ..guest.settings });
+        let disks = guest.disks();
+        let memory = Rc::new(Memory {
+            kernel: kernel.clone(),
+            vm: Vm::new(state, policy),
+            rules,
+            guest: guest.clone(),
+            prices: Timed::hardware(|hardware| Prices::of_costs(&hardware.costs)),
+            zones: places,
+            disks,
+            daemons: (0..Timed::nodes()).map(|_| Kswapd::default()).collect(),
+            compactors: (0..Timed::nodes()).map(|_| Kcompactd::default()).collect(),
+            flusher: Flusher::default(),
+            frame_waits: RefCell::default(),
+            throttles: Default::default(),
+            writes: Cell::new((0, 0)),
+            plugged: RefCell::default(),
+            blocks: RefCell::default(),
+            extents: RefCell::default(),
+            processes: Processes::default(),
+            moved_at: Cell::new(0),
+            stopping: Cell::new(false),
+        });
+        memory.take_kernel_pages();
+        memory.set_reclaim();
+        for node in 0..Timed::nodes() {
+            let of_task = memory.clone();
+            kernel.start(0, None, move |task| {
+                task.call_it(|| format!("kswapd{node}"));
+                Kswapd::run(&of_task, task, node);
+            });
+            let of_task = memory.clone();
+            kernel.start(0, None, move |task| {
+                task.call_it(|| format!("kcompactd{node}"));
+                Kcompactd::run(&of_task, task, node);
+            });
+        }
+        let of_task = memory.clone();
+        kernel.start(0, None, move |task| {
+            task.call_it(|| "flusher".into());
+            Flusher::run(&of_task, task);
+        });
+        memory
+    }
+
+    /// The kernel's own pages: what is not free when programs start. They stay.
+    fn take_kernel_pages(&self) {
+        let Some(free) = self.guest.free_pages else { return };
+        let heap = &self.kernel.heap;
+        let (node, zone) = self.zones[self.zones.len() - 1];
+        while heap.pages().zone_free(node, zone) > free && heap.alloc_pages(0, Gfp::KERNEL, node).is_some() {}
+    }
+
+    /// What work costs.
+    pub fn prices(&self) -> &Prices {
+        &self.prices
+    }
+
+    /// The flusher's work: what was asked for, then what is too old.
+    fn flush(&self, here: &Here, is_asked: bool, pages: u64) {
+        let write = |why| mm::write_back(&self.vm, here, &self.rules, why);
+        if is_asked {
+            write(if pages > 0 { mm::Why::Pages(pages) } else { mm::Why::Background });
+        }
+        write(mm::Why::Old);
+    }
+
+    /// The daemons end: no program is left.
+    pub fn stop(&self) {
+        self.stopping.set(true);
+        self.daemons.iter().for_each(|kswapd| kswapd.wake(&self.kernel));
+        self.compactors.iter().for_each(|kcompactd| kcompactd.stop(&self.kernel));
+        self.flusher.stop(&self.kernel);
+    }
+
+    /// The task waits at a queue; what it has plugged starts.
+    fn waits(self: &Rc<Self>, task: &Task, waiting: Waiting, queue: &WaitQueue) {
+        self.unplug(task);
+        queue.wait(task, waiting);
+        Timed::turn();
+    }
+
+    /// The task keeps its bios together until it waits.
+    fn plugged(self: &Rc<Self>, task: &Task) {
+        self.plugged.borrow_mut().insert(task.id);
+        self.disks.iter().for_each(|disk| disk.start_plug(task.id.0));
+    }
+
+    /// The task's bios start.
+    fn unplug(self: &Rc<Self>, task: &Task) {
+        self.disks.iter().for_each(|disk| disk.unplug(self, task.id.0));
+        if self.plugged.borrow().contains(&task.id) {
+            self.disks.iter().for_each(|disk| disk.start_plug(task.id.0));
+        }
+    }
+
+    /// The task has submitted its last bio of many.
+    fn end_plug(self: &Rc<Self>, task: &Task) {
+        self.plugged.borrow_mut().remove(&task.id);
+        self.unplug(task);
+    }
+
+    /// A reclaimer begins or ends a sleep: those that wait for pages under writeback are counted.
+    fn sleeps_for(&self, why: Throttle, begins: bool) {
+        if why == Throttle::Writeback {
+            let (ended, sleepers) = self.writes.get();
+            let written = if sleepers == 0 { 0 } else { ended };
+            self.writes.set((written, if begins { sleepers + 1 } else { sleepers - 1 }));
+        }
+    }
+
+    /// So many writes ended: reclaimers go on after 32 for each of them (`acct_reclaim_writeback`).
+    fn writes_ended(&self, pages: u32) {
+        let (ended, sleepers) = self.writes.get();
+        if sleepers > 0 {
+            self.writes.set((ended + pages, sleepers));
+            if ended + pages > 32 * sleepers {
+                self.throttles[Throttle::Writeback as usize].wake_all(&self.kernel, false);
+            }
+        }
+    }
+
+    fn account_io(&self, task: TaskId, io: &Io<'_>) {
+        let mut blocks = self.blocks.borrow_mut();
+        let blocks = blocks.entry(task).or_default();
+        let count = io.frames.len() as u64 * PAGE_SECTORS;
+        *(if io.write { &mut blocks.written } else { &mut blocks.read }) += count;
+    }
+
+    /// What a task read and wrote so far.
+    pub fn blocks_of(&self, task: TaskId) -> Blocks {
+        self.blocks.borrow().get(&task).copied().unwrap_or_default()
+    }
+
+    /// The sector of a page of a file: files lie one after the other, each in one piece.
+    fn sector_of(&self, mapping: MappingId, index: u32) -> u64 {
+        let (extents, next) = &mut *self.extents.borrow_mut();
+        let first = *extents.entry(mapping).or_insert_with(|| {
+            let pages = self.vm.with(|state| state.mappings.get(mapping).pages());
+            std::mem::replace(next, *next + u64::from(pages) * PAGE_SECTORS)
+        });
+        first + u64::from(index) * PAGE_SECTORS
+    }
+}

@@ -1,0 +1,197 @@
+//! The end of memory: reclaim in the asking task, the task that is killed, and reclaim without an end.
+
+use super::Memory;
+use super::host::Here;
+use crate::kernel::{Task, WaitQueue, Waiting};
+use crate::sched::TaskId;
+use crate::tally::Failed;
+use slablab_model::{Ps, Timed};
+use slablab_platform::{Gfp, Pfn, Reclaim, ReclaimStep, Reclaimed};
+use slablab_vm::spaces::TABLE;
+use slablab_vm::{Ask, Counter, SpaceId};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// How long a task waits for another one that was killed (a jiffy of 250 Hz).
+const JIFFY: Ps = 4_000_000_000;
+
+/// A process that has memory.
+#[derive(Clone, Debug)]
+struct Process {
+    name: String,
+    task: TaskId,
+    space: SpaceId,
+    is_killed: bool,
+}
+
+/// The processes that have memory.
+#[derive(Default)]
+pub(super) struct Processes {
+    all: RefCell<Vec<Process>>,
+    killed: RefCell<Vec<Killed>>,
+    /// Processes that wait for each other: a killed one goes on here.
+    sleepers: WaitQueue,
+    /// Tasks that wait for the end of a killed one.
+    waiters: WaitQueue,
+}
+
+/// A process that was killed because no page was free, and what each process had then.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Killed {
+    /// Its name.
+    pub name: String,
+    /// When, picoseconds.
+    pub at: Ps,
+    /// The order of the request.
+    pub order: u8,
+    /// Free pages.
+    pub free: u64,
+    /// Each process: name, pages in frames, pages in swap, page tables.
+    pub processes: Vec<(String, u64, u64, u64)>,
+}
+
+impl Memory {
+    /// A task has an address space from now on.
+    pub fn adopt(&self, name: &str, task: TaskId, space: SpaceId) {
+        let process = Process { name: name.into(), task, space, is_killed: false };
+        self.processes.all.borrow_mut().push(process);
+    }
+
+    /// The address space of a task is gone.
+    pub fn disown(&self, task: TaskId) {
+        self.processes.all.borrow_mut().retain(|process| process.task != task);
+        self.processes.waiters.wake_all(&self.kernel, false);
+    }
+
+    /// Whether a task was killed: it ends as soon as it can.
+    pub fn is_killed(&self, task: TaskId) -> bool {
+        self.processes.all.borrow().iter().any(|process| process.task == task && process.is_killed)
+    }
+
+    /// The processes that were killed.
+    pub fn killed(&self) -> Vec<Killed> {
+        self.processes.killed.borrow().clone()
+    }
+
+    /// A process sleeps until another one calls [`Memory::wake_processes`], or it is killed.
+    pub fn sleep(self: &Rc<Self>, task: &Task, waiting: Waiting) {
+        self.waits(task, waiting, &self.processes.sleepers);
+    }
+
+    /// Processes that sleep look again.
+    pub fn wake_processes(&self) {
+        self.processes.sleepers.wake_all(&self.kernel, false);
+    }
+
+    /// The page allocator reclaims by this memory's policy.
+    pub(super) fn set_reclaim(self: &Rc<Self>) {
+        let memory = Rc::downgrade(self);
+        Timed::set_reclaim(move |ask| {
+            let Some(memory) = memory.upgrade() else { return Reclaimed::NOTHING };
+            let Some(task) = memory.kernel.running() else { return Reclaimed::NOTHING };
+            memory.reclaim(&task, ask)
+        });
+    }
+
+    fn reclaim(self: &Rc<Self>, task: &Task, ask: Reclaim) -> Reclaimed {
+        let here = Here::new(self, task);
+        match ask.step {
+            ReclaimStep::WakeKswapd => {
+                self.wake_kswapd(&here, ask.node.0, ask.order, ask.class);
+                Reclaimed::NOTHING
+            }
+            ReclaimStep::Direct if !self.is_killed(task.id) => self.direct(&here, task, ask),
+            ReclaimStep::Oom => self.out_of_memory(task, ask),
+            ReclaimStep::Compact if !self.is_killed(task.id) => self.compact(&here, ask),
+            ReclaimStep::StealClean => self.steal_clean(&here, ask),
+            ReclaimStep::Yield => {
+                self.unplug(task);
+                task.preemption_point();
+                Reclaimed::NOTHING
+            }
+            _ => Reclaimed::NOTHING,
+        }
+    }
+
+    pub(super) fn wake_kswapd(self: &Rc<Self>, here: &Here, node: u16, order: u8, class: u8) {
+        let kswapd = &self.daemons[node as usize];
+        if kswapd.ask(order, class) && self.vm.policy.wants_kswapd(&self.vm, here, node, order, class) {
+            kswapd.wake(&self.kernel);
+        }
+    }
+
+    /// Hands a clean page of a zone over (2.4).
+    fn steal_clean(&self, here: &Here, ask: Reclaim) -> Reclaimed {
+        let zone = self.zones.iter().position(|zone| *zone == (ask.node, ask.zone));
+        let page = zone.and_then(|zone| self.vm.policy.steal_clean(&self.vm, here, zone));
+        page.map_or(Reclaimed::NOTHING, |frame| Reclaimed::page(Pfn(frame.0)))
+    }
+
+    /// A round of direct reclaim.
+    fn direct(self: &Rc<Self>, here: &Here, task: &Task, ask: Reclaim) -> Reclaimed {
+        let idle = Timed::clock().saturating_sub(self.moved_at.get());
+        if ask.attempt > 0 && idle >= self.guest.livelock_after {
+            let seconds = idle / 1_000_000_000_000;
+            self.kernel.fail(Failed::Livelock { seconds, tasks: self.kernel.stuck() });
+            task.preemption_point();
+        }
+        let processes = self.processes.all.borrow();
+        let space = processes.iter().find(|process| process.task == task.id).map(|process| process.space);
+        drop(processes);
+        let (io, fs) = (ask.gfp.has(Gfp::IO), ask.gfp.has(Gfp::FS));
+        let vm_ask = Ask { node: ask.node.0, class: ask.class, order: ask.order, io, fs, space };
+        self.plugged(task);
+        let freed = self.vm.policy.direct(&self.vm, here, &vm_ask);
+        self.end_plug(task);
+        Reclaimed { freed: freed.pages, progress: freed.progress, page: freed.page.map(|frame| Pfn(frame.0)) }
+    }
+
+    /// Kills the process with the most pages, as 6.x does, or waits for one that was killed.
+    fn out_of_memory(self: &Rc<Self>, task: &Task, ask: Reclaim) -> Reclaimed {
+        if self.is_killed(task.id) {
+            return Reclaimed::NOTHING;
+        }
+        let is_ending = self.processes.all.borrow().iter().any(|process| process.is_killed);
+        if !is_ending && !self.kill(ask) {
+            let failed = Failed::out_of_memory(&*self.kernel.heap, 0);
+            self.kernel.fail(failed);
+            task.preemption_point();
+        }
+        if self.is_killed(task.id) {
+            return Reclaimed::NOTHING;
+        }
+        let waiting = Waiting { what: "for a killed task", number: 0 };
+        self.unplug(task);
+        self.processes.waiters.wait_at_most(task, waiting, JIFFY);
+        Reclaimed { freed: 0, progress: true, page: None }
+    }
+
+    /// Marks the process with the most pages. False if there is none.
+    fn kill(&self, ask: Reclaim) -> bool {
+        let table = |process: &Process| {
+            self.vm.with(|state| {
+                let mut sums = (process.name.clone(), 0, 0, 0);
+                for region in &state.spaces.space(process.space).regions {
+                    let region = state.spaces.region(*region);
+                    sums.1 += u64::from(region.resident);
+                    sums.2 += u64::from(region.swapped);
+                    sums.3 += u64::from(region.pages().div_ceil(TABLE));
+                }
+                sums
+            })
+        };
+        let mut all = self.processes.all.borrow_mut();
+        let processes: Vec<_> = all.iter().map(table).collect();
+        let points = |at: &usize| processes[*at].1 + processes[*at].2 + processes[*at].3;
+        // The first of equals.
+        let Some(at) = (0..all.len()).rev().max_by_key(points) else { return false };
+        all[at].is_killed = true;
+        let (name, free) = (all[at].name.clone(), self.kernel.heap.pages().free_frames(ask.node));
+        drop(all);
+        self.vm.with(|state| state.count(Counter::OomKill));
+        let killed = Killed { name, at: Timed::clock(), order: ask.order, free, processes };
+        self.processes.killed.borrow_mut().push(killed);
+        self.wake_processes();
+        true
+    }
+}

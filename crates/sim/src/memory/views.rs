@@ -1,0 +1,101 @@
+//! What /proc and /sys show of a memory, as values.
+
+use super::Memory;
+use slablab_platform::NodeId;
+use slablab_vm::Counter;
+
+/// The counters at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Snapshot {
+    /// /proc/vmstat: name and value.
+    pub vmstat: Vec<(&'static str, u64)>,
+    /// /proc/meminfo: name and KiB.
+    pub meminfo: Vec<(&'static str, u64)>,
+    /// /proc/buddyinfo: free blocks of each order, of each zone.
+    pub buddyinfo: Vec<(&'static str, Vec<u64>)>,
+    /// /sys/block/DISK/stat.
+    pub disks: Vec<(&'static str, [u64; 17])>,
+    /// Lines of debugfs about the policy's lists.
+    pub lists: Vec<String>,
+}
+
+impl Memory {
+    /// What the memory's files say now.
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot {
+            vmstat: self.vmstat(),
+            meminfo: self.meminfo(),
+            buddyinfo: self.buddyinfo(),
+            disks: self.disks.iter().map(|disk| (disk.name, disk.stat())).collect(),
+            lists: self.vm.with(|state| self.vm.policy.describe(state)),
+        }
+    }
+
+    fn free_pages(&self) -> u64 {
+        let pages = self.kernel.heap.pages();
+        self.zones.iter().map(|(node, zone)| pages.zone_free(*node, *zone)).sum()
+    }
+
+    fn vmstat(&self) -> Vec<(&'static str, u64)> {
+        let free = self.free_pages();
+        self.vm.with(|state| {
+            let sizes = self.vm.policy.sizes(state);
+            let mut rows = vec![
+                ("nr_free_pages", free),
+                ("nr_inactive_anon", sizes.inactive_anon),
+                ("nr_active_anon", sizes.active_anon),
+                ("nr_inactive_file", sizes.inactive_file),
+                ("nr_active_file", sizes.active_file),
+                ("nr_dirty", state.dirty.file),
+                ("nr_writeback", state.dirty.writeback),
+            ];
+            rows.extend(Counter::ALL.iter().map(|counter| (counter.name(), state.counters.get(*counter))));
+            rows
+        })
+    }
+
+    fn meminfo(&self) -> Vec<(&'static str, u64)> {
+        let pages = self.kernel.heap.pages();
+        let total: u64 = (0..self.daemons.len()).map(|node| pages.total_frames(NodeId(node as u16))).sum();
+        let (free, slab) = (self.free_pages(), self.kernel.heap.slab_bytes() >> 10);
+        self.vm.with(|state| {
+            let sizes = self.vm.policy.sizes(state);
+            let kib = |pages: u64| pages * 4;
+            vec![
+                ("MemTotal", kib(total)),
+                ("MemFree", kib(free)),
+                ("Active(anon)", kib(sizes.active_anon)),
+                ("Inactive(anon)", kib(sizes.inactive_anon)),
+                ("Active(file)", kib(sizes.active_file)),
+                ("Inactive(file)", kib(sizes.inactive_file)),
+                ("SwapTotal", kib(state.swap.slots().into())),
+                ("SwapFree", kib(state.swap.free().into())),
+                ("Dirty", kib(state.dirty.file)),
+                ("Writeback", kib(state.dirty.writeback)),
+                ("Slab", slab),
+            ]
+        })
+    }
+
+    fn buddyinfo(&self) -> Vec<(&'static str, Vec<u64>)> {
+        let pages = self.kernel.heap.pages();
+        let of = |(node, zone): &(NodeId, u8)| {
+            let info = pages.zone_info(*node, *zone)?;
+            let orders = info.blocks[..=pages.max_order() as usize].iter();
+            Some((info.name, orders.map(|types| types.iter().map(|count| u64::from(*count)).sum()).collect()))
+        };
+        self.zones.iter().filter_map(of).collect()
+    }
+
+    /// Every frame is where the counters say: the page allocator's, and the memory's own.
+    ///
+    /// # Errors
+    /// What contradicts what.
+    pub fn check(&self) -> Result<(), String> {
+        self.kernel.heap.pages().check().map_err(|imbalance| imbalance.to_string())?;
+        if !self.disks.iter().all(super::disk::BlockDisk::is_idle) {
+            return Err("a disk has work left".into());
+        }
+        self.vm.with(|state| state.check())
+    }
+}

@@ -1,0 +1,92 @@
+//! Scripts of page accesses (`workloads::script`) on the simulated kernel: each process a task with an
+//! address space, and what the counters said in each phase.
+//!
+//! ```text
+//! run ── with_memory ── the main process's task ── commands
+//!          acc, inter  ── batches of pages ── mm::touch, mm::read, mm::write
+//!          spawn       ── another task; until, go, join: it wakes and is waited for
+//!          phase       ── Phase: differences of all counters, residency of each object
+//! the last process ends ── the daemons stop ── Kernel::run returns
+//! ```
+//!
+//! A touch that hits is charged with others, 64 at a time; between two such pieces the task can be preempted
+//! and interrupts are served.
+
+mod access;
+mod process;
+mod record;
+
+pub use record::{ObjectUse, Pages, Phase, Record, Usage};
+
+use crate::memory::{Guest, Killed, Memory, with_memory};
+use crate::micro::Setup;
+use crate::tally::Failed;
+use process::Process;
+use slablab_model::{Ps, Timed};
+use slablab_vm::mm::Rules;
+use slablab_vm::{MappingId, Replacement};
+use slablab_workloads::script;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// What a script did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// Records, the main process's first, then the others in the order in which they were spawned.
+    pub records: Vec<Record>,
+    /// Processes that were killed because no page was free.
+    pub killed: Vec<Killed>,
+    /// Accesses of pages.
+    pub accesses: u64,
+    /// The clock at the end.
+    pub elapsed: Ps,
+}
+
+/// What the processes of a script share.
+struct Shared {
+    memory: Rc<Memory>,
+    /// Files of the data disk by name.
+    files: RefCell<BTreeMap<String, MappingId>>,
+    records: RefCell<Vec<Record>>,
+    accesses: Cell<u64>,
+    /// Processes that have not ended.
+    running: Cell<u32>,
+}
+
+/// Runs a script under a policy.
+///
+/// # Errors
+/// A machine that cannot be modelled; a setting that is not modelled; tasks that wait for ever; a livelock;
+/// no memory and no process to kill.
+pub fn run(
+    setup: &Setup,
+    seed: u64,
+    guest: &Guest,
+    policy: Box<dyn Replacement>,
+    rules: Rules,
+    script: &Arc<script::Script>,
+) -> Result<Answer, Failed> {
+    process::check(script)?;
+    with_memory(setup, seed, guest, policy, rules, |memory| {
+        let shared = Rc::new(Shared {
+            memory: memory.clone(),
+            files: RefCell::default(),
+            records: RefCell::default(),
+            accesses: Cell::new(0),
+            running: Cell::new(0),
+        });
+        let walk = script::Process::new(script);
+        Process::start(&shared, None, "", script, walk, None);
+        memory.kernel.run()?;
+        memory.check().map_err(Failed::Broken)?;
+        let records = shared.records.take();
+        Ok(Answer {
+            records,
+            killed: memory.killed(),
+            accesses: shared.accesses.get(),
+            elapsed: Timed::latest(),
+        })
+    })
+}

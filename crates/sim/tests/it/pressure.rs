@@ -1,0 +1,144 @@
+//! Scripts of page accesses on the simulated kernel: faults and residency follow from the accesses, every
+//! frame is accounted for, and the ends of memory are results.
+
+use crate::machine::costs;
+use slablab_model::{Hardware, MachineSpec};
+use slablab_sim::memory::Guest;
+use slablab_sim::micro::Setup;
+use slablab_sim::tally::Failed;
+use slablab_sim::workloads::script::{Answer, run};
+use slablab_slabs::Preset;
+use slablab_vm::mm::Rules;
+use slablab_vm::{
+    Ask, Enter, Frame, Freed, Host, Preset as VmPreset, Replacement, Sizes, State, Throttle, Vm,
+};
+use slablab_workloads::script::Script;
+use std::sync::Arc;
+
+/// An eighth of uniswap: anonymous memory larger than the machine's.
+const UNISWAP: &str = "seed 31\nanon a 20\nphase fill\nacc x1 a seq m w\nphase read\nacc 2500 a uni m r\n\
+                       phase write\nacc 2500 a uni m w\nphase seq\nrewind a\nacc x1 a seq m r\n";
+
+/// A machine of one CPU and so many pages.
+fn setup(pages: u64) -> Setup {
+    let spec = MachineSpec { memoryless_nodes: false, ..MachineSpec::uniform(1, 1, pages << 12) };
+    let hardware = Hardware { core: vec![0], llc: vec![0], socket: vec![0], costs: costs() };
+    let preset = Preset::parse("slub@6.1").expect("a preset");
+    Setup { spec, hardware, preset, placement: None }
+}
+
+fn script(text: &str) -> Arc<Script> {
+    let mut load = |path: &str| Err(format!("no {path}"));
+    Arc::new(Script::parse("test.t", text, &mut load).expect("a script"))
+}
+
+fn run_under(policy: Box<dyn Replacement>, guest: &Guest, text: &str) -> Result<Answer, Failed> {
+    run(&setup(4_400), 1, guest, policy, Rules::of(6, 1, 0), &script(text))
+}
+
+fn run_text(vm: &str, guest: &Guest, text: &str) -> Result<Answer, Failed> {
+    run_under(VmPreset::parse(vm).expect("a preset").policy(), guest, text)
+}
+
+#[test]
+fn faults_are_the_touches_of_pages_that_are_not_there() {
+    for vm in ["vm@6.1", "vm@6.12"] {
+        let guest = Guest { min_free_kib: Some(512), ..Guest::default() };
+        let answer = run_text(vm, &guest, UNISWAP).expect("it ends");
+        assert_eq!(answer, run_text(vm, &guest, UNISWAP).expect("it ends"), "{vm}: two runs differ");
+        assert_eq!(answer.accesses, 2 * 5_120 + 2 * 2_500);
+        let [record] = &answer.records[..] else { panic!("{vm}: one process, one record") };
+        assert!(record.is_complete && answer.killed.is_empty());
+        let [fill, read, write, seq] = &record.phases[..] else { panic!("{vm}: four phases") };
+        // Each page is new once.
+        assert_eq!((fill.usage.minor, fill.usage.major), (5_120, 0), "{vm}");
+        for phase in [fill, read, write, seq] {
+            let [absent, present, swapped] = phase.residency[0].1.counts();
+            assert_eq!((absent, present + swapped), (0, 5_120), "{vm} {}", phase.label);
+            assert!(present < 4_400 && swapped > 720, "{vm} {}: {present} {swapped}", phase.label);
+        }
+        for phase in [read, write, seq] {
+            // Every major fault brings its page, and perhaps neighbours.
+            let brought = phase.delta("pswpin");
+            assert!(phase.usage.major <= brought, "{vm} {}: {brought}", phase.label);
+            assert_eq!(phase.usage.read, 8 * brought, "{vm} {}", phase.label);
+        }
+        // Uniform accesses miss as often as pages are not there: a sixth to a third of 2,500.
+        assert!((350..900).contains(&read.usage.major), "{vm}: {} major faults", read.usage.major);
+    }
+}
+
+#[test]
+fn a_process_is_killed_when_swap_is_full() {
+    let guest = Guest { min_free_kib: Some(512), swap_pages: 256, ..Guest::default() };
+    let answer = run_text("vm@6.1", &guest, UNISWAP).expect("a killed process is a result");
+    let [killed] = &answer.killed[..] else { panic!("one process is killed: {:?}", answer.killed) };
+    let [(_, resident, swapped, _)] = killed.processes[..] else { panic!("{killed:?}") };
+    assert_eq!(swapped, 256, "{killed:?}");
+    assert!(resident > 3_500 && killed.order == 0, "{killed:?}");
+    assert!(!answer.records[0].is_complete && answer.records[0].phases.is_empty());
+}
+
+/// A policy that never frees a page, and says that it will.
+struct Hopeful;
+
+impl Replacement for Hopeful {
+    fn name(&self) -> String {
+        "hopeful".into()
+    }
+    fn lists(&self, _zones: u16, _nodes: u16) -> u16 {
+        0
+    }
+    fn enter(&self, _state: &mut State, _frame: Frame, _how: Enter, _shadow: Option<u32>) {}
+    fn access(&self, _state: &mut State, _frame: Frame) {}
+    fn leave(&self, _state: &mut State, _frame: Frame) {}
+    fn evict(&self, _state: &mut State, _frame: Frame) -> Option<u32> {
+        None
+    }
+    fn written(&self, _state: &mut State, _frame: Frame) {}
+    fn direct(&self, _vm: &Vm, host: &dyn Host, _ask: &Ask) -> Freed {
+        host.throttle(Throttle::NoProgress, 1_000_000);
+        Freed { pages: 0, progress: true, page: None }
+    }
+    fn kswapd(&self, _vm: &Vm, _host: &dyn Host, _node: u16, _order: u8, _class: u8) {}
+    fn sizes(&self, _state: &State) -> Sizes {
+        Sizes::default()
+    }
+}
+
+#[test]
+fn reclaim_without_an_end_names_who_waits() {
+    let guest = Guest { livelock_after: 1_000_000_000_000, ..Guest::default() };
+    let failed = run_under(Box::new(Hopeful), &guest, UNISWAP).expect_err("no page is freed");
+    let Failed::Livelock { seconds: 1, tasks } = &failed else { panic!("{failed}") };
+    assert!(tasks.iter().any(|task| task.contains("for work, kswapd of node 0")), "{failed}");
+}
+
+#[test]
+fn a_setting_that_is_not_modelled_has_its_line() {
+    let text = "set /proc/sys/vm/swapines 1\n";
+    let refused = run_text("vm@6.1", &Guest::default(), text).expect_err("there is no such setting");
+    let said = refused.to_string();
+    assert!(said.starts_with("test.t:1: /proc/sys/vm/swapines is not modelled"), "{said}");
+    assert!(said.contains("/proc/sys/vm/swappiness"), "{said}");
+}
+
+#[test]
+fn processes_wait_for_each_other() {
+    let text = "spawn one one.t\nuntil one\nphase both\ngo one\njoin one\nphase after\n";
+    let child = "anon b 1\nphase fill\nacc x1 b seq m w\nready\nphase touch\nacc x1 b seq m r\n";
+    let mut load = |_: &str| Ok(child.to_string());
+    let script = Arc::new(Script::parse("main.t", text, &mut load).expect("a script"));
+    let vm = VmPreset::parse("vm@6.1").expect("a preset");
+    let answer = run(&setup(4_400), 1, &Guest::default(), vm.policy(), Rules::of(6, 1, 0), &script);
+    let answer = answer.expect("it ends");
+    let labels = |at: usize| -> Vec<&str> {
+        answer.records[at].phases.iter().map(|phase| phase.label.as_str()).collect()
+    };
+    assert_eq!(answer.records[1].process, "one");
+    assert_eq!((labels(0), labels(1)), (vec!["both", "after"], vec!["fill", "touch"]));
+    let [both, fill, touch] = [(0, 0), (1, 0), (1, 1)].map(|(record, at)| &answer.records[record].phases[at]);
+    assert_eq!((fill.usage.minor, touch.usage.minor), (256, 0));
+    // The child touches between the parent's `go` and `join`.
+    assert!(both.uptime_ns >= touch.uptime_ns && fill.uptime_ns <= both.uptime_ns - both.elapsed_ns);
+}
