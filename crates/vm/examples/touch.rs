@@ -25,7 +25,7 @@ fn main() {
     for _ in 0..TOUCHES {
         // A generator, so that the processor cannot foresee the page.
         page = page.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        let at = (u64::from(page) * u64::from(PAGES) >> 32) as u32;
+        let at = ((u64::from(page) * u64::from(PAGES)) >> 32) as u32;
         let touched = touch(&vm, &host, &rules, region, at, page & 64 == 0);
         hits += u32::from(touched == Some(Touched::Hit));
     }

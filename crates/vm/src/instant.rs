@@ -88,6 +88,12 @@ impl Instant {
         while self.end_oldest(vm) {}
     }
 
+    fn run_kswapd(&self, vm: &Vm) {
+        self.kswapd.set(true);
+        vm.policy.kswapd(vm, self, 0, 0, 0);
+        self.kswapd.set(false);
+    }
+
     fn reclaim(&self, vm: &Vm, purpose: Purpose) -> Option<Frame> {
         if let Some(page) = vm.policy.steal_clean(vm, self, 0) {
             return Some(page);
@@ -127,10 +133,15 @@ impl Host for Instant {
         let is_reclaiming = self.reclaims.get() || self.kswapd.get();
         let mut page = None;
         if !is_reclaiming && (self.free_frames() as u64) <= self.marks[1] {
-            self.wake_kswapd(0, 0, 0);
-            self.kswapd.set(true);
-            vm.policy.kswapd(vm, self, 0, 0, 0);
-            self.kswapd.set(false);
+            self.run_kswapd(vm);
+            // Allocations wait for kswapd below half of the minimum, until it gives up (16 runs).
+            for _ in 0..32 {
+                if self.free_frames() as u64 > self.marks[0] / 2 {
+                    break;
+                }
+                self.settle(vm);
+                self.run_kswapd(vm);
+            }
             if self.free_frames() as u64 <= self.marks[0] {
                 page = self.reclaim(vm, purpose);
             }

@@ -83,6 +83,30 @@ pub struct Dirty {
     pub file: u64,
     /// Pages under writeback, swap included (`nr_writeback`).
     pub writeback: u64,
+    /// Of these, pages of files and devices.
+    pub file_writeback: u64,
+    /// Pages that writers made dirty since one of them was last held back or let through.
+    pub since: u32,
+    /// How fast disks write.
+    pub speed: Speed,
+}
+
+/// How fast the disks of files write, averaged over seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Speed {
+    /// Pages a second.
+    pub pages: u64,
+    /// When it was last computed, in nanoseconds.
+    pub at: u64,
+    /// Pages of files written until now, and until then.
+    pub written: (u64, u64),
+}
+
+impl Default for Speed {
+    fn default() -> Self {
+        // 100 MB/s, the kernel's guess at first (from memory).
+        Speed { pages: 25_600, at: 0, written: (0, 0) }
+    }
 }
 
 impl State {
@@ -383,6 +407,7 @@ impl State {
         self.clear_dirty(frame);
         self.frames.set(frame, Flags::WRITEBACK);
         self.dirty.writeback += 1;
+        self.dirty.file_writeback += u64::from(!self.frames.has(frame, Flags::SWAPBACKED));
     }
 
     /// The contents at a place of a disk: the `at`th page from there.

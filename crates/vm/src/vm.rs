@@ -76,6 +76,10 @@ impl Vm {
                 state.store(io.place, at as u32, state.frames.content(*frame));
                 state.frames.clear(*frame, Flags::WRITEBACK);
                 state.dirty.writeback -= 1;
+                if matches!(io.place, Place::Mapping(..)) {
+                    state.dirty.file_writeback -= 1;
+                    state.dirty.speed.written.0 += 1;
+                }
                 state.count(Counter::Written);
                 if state.frames.clear(*frame, Flags::RECLAIM).any(Flags::RECLAIM) {
                     self.policy.written(state, *frame);

@@ -74,7 +74,7 @@ fn check(used: fn(u32) -> bool, busy: fn(u32) -> bool, effort: Effort, expected:
             state.map(region, frame.0, Pte::map(frame, true).dirty(true));
             vm.policy.enter(state, frame, Enter::Anon, None);
             if busy(frame.0) {
-                state.frames.set(frame, Flags::WRITEBACK);
+                state.begin_write(frame);
             }
         }
         region

@@ -13,6 +13,7 @@
 //! `None` from a function means: no memory, after the OOM killer.
 
 mod cache;
+mod dirty;
 mod fault;
 mod readahead;
 mod rules;
@@ -22,9 +23,10 @@ mod tmpfs;
 mod writeback;
 
 pub use cache::{OpenFile, read, write};
+pub use dirty::balance_dirty;
 pub use rules::{DirtyRule, ReadAheadRule, Rules, SwapReadAhead};
 pub use space::{Punched, exit, fork, punch, truncate, unlink, unmap};
-pub use writeback::{Why, balance_dirty, drop_pagecache, fsync, sync, write_back};
+pub use writeback::{Why, drop_pagecache, fsync, sync, write_back};
 
 use crate::frames::Flags;
 use crate::ids::{Frame, MappingId, RegionId, SpaceId};

@@ -64,6 +64,8 @@ pub struct Rules {
     pub buffers_on_read: bool,
     /// How writers are held back.
     pub dirty: DirtyRule,
+    /// Active pages count in the base of the dirty limits (not before 2.4.10).
+    pub dirty_active: bool,
 }
 
 /// A release as one number.
@@ -102,6 +104,7 @@ impl Rules {
             writes_access: this < release(4, 7, 0),
             new_tmpfs_referenced: this >= release(2, 6, 37),
             buffers_on_read: is_24,
+            dirty_active: this >= release(2, 4, 10),
             dirty: if is_24 {
                 DirtyRule::Buffers
             } else if this < release(3, 2, 0) {

@@ -1,6 +1,7 @@
 //! Dirty pages of files: who writes them when.
 
 use super::Rules;
+use super::dirty::Limits;
 use crate::counters::Counter;
 use crate::frames::Flags;
 use crate::host::{Io, Place, Waited};
@@ -22,28 +23,69 @@ pub enum Why {
 
 /// Pages of one request of write-back.
 const REQUEST: usize = 256;
+/// Pages that a flusher writes of a file before it looks at the next one.
+const ROUND: u64 = 1024;
+/// Nanoseconds after which a flusher writes a file's dirty pages.
+const OLD: u64 = 30_000_000_000;
 
-/// A writer made a page of a file dirty: it is held back if there are too many. Returns whether it slept.
-pub fn balance_dirty(_vm: &Vm, _host: &dyn Host, _rules: &Rules, _mapping: MappingId) -> bool {
-    false
+/// Writes dirty pages of files: what a flusher does. Returns how many.
+pub fn write_back(vm: &Vm, host: &dyn Host, rules: &Rules, why: Why) -> u64 {
+    match why {
+        Why::Pages(pages) => write_pages(vm, host, rules, pages),
+        Why::Old => write_old(vm, host, rules),
+        Why::Background => write_background(vm, host, rules),
+    }
 }
 
-/// Writes dirty pages of files. Returns how many.
-pub fn write_back(vm: &Vm, host: &dyn Host, rules: &Rules, why: Why) -> u64 {
-    let mut left = match why {
-        Why::Pages(pages) => pages,
-        Why::Background | Why::Old => u64::MAX,
-    };
+fn write_pages(vm: &Vm, host: &dyn Host, rules: &Rules, pages: u64) -> u64 {
     let mut written = 0;
     for mapping in dirty_mappings(vm) {
-        let pages = write_mapping(vm, host, rules, mapping, left, false);
-        written += pages;
-        left -= pages;
-        if left == 0 {
+        if written == pages {
             break;
         }
+        written += write_mapping(vm, host, rules, mapping, pages - written, false);
     }
     written
+}
+
+fn write_old(vm: &Vm, host: &dyn Host, rules: &Rules) -> u64 {
+    let now = host.now();
+    let mut written = 0;
+    for id in dirty_mappings(vm) {
+        let at = vm.with(|state| state.mappings.exists(id).then(|| state.mappings.get(id).dirtied_at));
+        if at.is_none_or(|at| at + OLD > now) {
+            continue;
+        }
+        written += write_mapping(vm, host, rules, id, u64::MAX, false);
+        vm.with(|state| {
+            // What is dirty now became so meanwhile.
+            if state.mappings.exists(id) {
+                state.mappings.get_mut(id).dirtied_at = now;
+            }
+        });
+    }
+    written
+}
+
+fn write_background(vm: &Vm, host: &dyn Host, rules: &Rules) -> u64 {
+    let is_over = || {
+        let background = Limits::of(vm, host, rules).background;
+        vm.with(|state| state.dirty.file) > background
+    };
+    let mut written = 0;
+    loop {
+        let before = written;
+        for mapping in dirty_mappings(vm) {
+            if !is_over() {
+                return written;
+            }
+            written += write_mapping(vm, host, rules, mapping, ROUND, false);
+            host.resched();
+        }
+        if written == before {
+            return written;
+        }
+    }
 }
 
 fn dirty_mappings(vm: &Vm) -> Vec<MappingId> {
@@ -176,4 +218,17 @@ fn drop_page(state: &mut State, id: MappingId, index: u32) -> Option<Option<Fram
     }
     state.leave_mapping(frame, Entry::Absent);
     Some(Some(frame))
+}
+
+/// Waits for the end of a write of a file's page, if one is under way. Returns whether it waited.
+pub(super) fn wait_for_one(vm: &Vm, host: &dyn Host) -> bool {
+    let written = vm.with(|state| {
+        let files = state.mappings.iter().filter(|(_, file)| matches!(file.kind, Kind::File | Kind::Device));
+        let frames = files.flat_map(|(_, file)| (0..file.pages()).filter_map(|at| file.entry(at).frame()));
+        frames.into_iter().find(|frame| state.frames.has(*frame, Flags::WRITEBACK))
+    });
+    if let Some(frame) = written {
+        host.wait(vm, frame, Waited::Writeback);
+    }
+    written.is_some()
 }

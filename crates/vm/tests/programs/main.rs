@@ -27,7 +27,7 @@ fn run(
     let seeds = (0..rounds(n)).map(|seed| {
         let mut machine = Machine::new(policy(), rules, sizes, seed);
         let steps = || {
-            machine.run(1_500);
+            machine.run(800);
             machine.end();
             machine.vm.with(|state| state.counters.get(Counter::PswpIn))
         };
@@ -57,7 +57,7 @@ fn every_preset_keeps_contents() {
     for preset in Preset::all() {
         let [major, minor, patch] = preset.kernel;
         let rules = Rules::of(major, minor, patch);
-        for sizes in [(128, 600), (96, 48)] {
+        for sizes in [(128, 600), (128, 48)] {
             run(&preset.to_string(), || preset.policy(), rules, sizes, 1);
         }
     }

@@ -1,0 +1,183 @@
+//! How many pages of files may be dirty, and how writers are held back.
+
+use super::writeback::{self, Why};
+use super::{DirtyRule, Rules};
+use crate::host::{Mark, Throttle};
+use crate::ids::MappingId;
+use crate::state::Dirty;
+use crate::vm::{Host, Vm};
+
+/// A writer's nap: 100 ms.
+const NAP: u64 = 100_000_000;
+/// The longest pause of 6.x: 200 ms.
+const PAUSE: u64 = 200_000_000;
+/// Pauses of one call, so that a host without a flusher ends it (assumed).
+const PAUSES: u32 = 64;
+/// Pages that a writer of 2.4 writes itself, and those after which one of 6.x is looked at (from memory).
+const BATCH: u32 = 32;
+
+/// Pages that may be dirty.
+pub(super) struct Limits {
+    /// A flusher writes until fewer are dirty.
+    pub background: u64,
+    /// Writers are held back so that no more are dirty.
+    pub limit: u64,
+    /// Pages of the machine that could be dirty.
+    base: u64,
+}
+
+impl Limits {
+    /// The limits now.
+    pub(super) fn of(vm: &Vm, host: &dyn Host, rules: &Rules) -> Limits {
+        let zones = vm.with(|state| state.zones.len());
+        let free: u64 = (0..zones).map(|zone| host.free_pages(zone)).sum();
+        let reserve: u64 = (0..zones).map(|zone| host.mark(zone, Mark::High)).sum();
+        let sizes = vm.with(|state| vm.policy.sizes(state));
+        let inactive = sizes.inactive_anon + sizes.inactive_file;
+        let active = sizes.active_anon + sizes.active_file;
+        let (base, background, limit) = match rules.dirty {
+            DirtyRule::Buffers if rules.dirty_active => (free + inactive + active, 30, 60),
+            DirtyRule::Buffers => ((free + inactive).max(reserve), 30, 60),
+            DirtyRule::Share => (free + inactive + active, 5, 10),
+            DirtyRule::Pauses => {
+                (free.saturating_sub(reserve) + sizes.inactive_file + sizes.active_file, 10, 20)
+            }
+        };
+        Limits { background: base * background / 100, limit: base * limit / 100, base }
+    }
+}
+
+/// A writer made a page of a file dirty: it is held back if there are too many. Returns whether it slept.
+pub fn balance_dirty(vm: &Vm, host: &dyn Host, rules: &Rules, _mapping: MappingId) -> bool {
+    let since = vm.with(|state| {
+        state.dirty.since += 1;
+        state.dirty.since
+    });
+    match rules.dirty {
+        DirtyRule::Buffers => balance_buffers(vm, host, rules),
+        DirtyRule::Share => balance_share(vm, host, rules, since),
+        DirtyRule::Pauses => balance_pauses(vm, host, rules, since),
+    }
+}
+
+/// Begins a new count of pages. Returns the state of dirty pages.
+fn restart(vm: &Vm) -> Dirty {
+    vm.with(|state| {
+        state.dirty.since = 0;
+        state.dirty
+    })
+}
+
+/// 2.4: the writer writes 32 pages above the soft limit; above the hard limit it also waits and wakes the
+/// flusher.
+fn balance_buffers(vm: &Vm, host: &dyn Host, rules: &Rules) -> bool {
+    let limits = Limits::of(vm, host, rules);
+    let dirty = restart(vm).file;
+    if dirty <= limits.background {
+        return false;
+    }
+    writeback::write_back(vm, host, rules, Why::Pages(BATCH.into()));
+    if dirty <= limits.limit {
+        return false;
+    }
+    host.wake_flushers(0);
+    writeback::wait_for_one(vm, host)
+}
+
+/// 2.6.29: looked at every 1024 pages of a large machine, every 8 when the limit is near. The disk has all of
+/// the limit (assumed: one disk takes all completions), less what others have dirty or under writeback.
+fn balance_share(vm: &Vm, host: &dyn Host, rules: &Rules, since: u32) -> bool {
+    let frames = vm.with(|state| state.zones.iter().map(|zone| zone.managed).sum::<u64>());
+    let interval = (frames / 32).clamp(16, 1024) as u32;
+    let near = |limits: &Limits, dirty: &Dirty| {
+        let all = dirty.file + dirty.writeback;
+        let own = dirty.file + dirty.file_writeback;
+        let share = limits.limit.min((limits.limit + own).saturating_sub(all));
+        own > share && all >= (limits.background + limits.limit) / 2
+    };
+    let limits = Limits::of(vm, host, rules);
+    let dirty = vm.with(|state| state.dirty);
+    if since < if near(&limits, &dirty) { 8 } else { interval } {
+        return false;
+    }
+    restart(vm);
+    let (mut slept, mut written) = (false, 0);
+    for _ in 0..PAUSES {
+        let (limits, dirty) = (Limits::of(vm, host, rules), vm.with(|state| state.dirty));
+        if dirty.file > limits.background {
+            host.wake_flushers(0);
+        }
+        if !near(&limits, &dirty) {
+            break;
+        }
+        let chunk = u64::from(interval) * 3 / 2;
+        written += writeback::write_back(vm, host, rules, Why::Pages(chunk - written));
+        if written >= chunk {
+            break;
+        }
+        host.throttle(Throttle::Dirty, NAP);
+        slept = true;
+    }
+    slept
+}
+
+/// 6.x: below the mean of both limits a writer is free. Above, it sleeps so long that it makes pages dirty at
+/// the rate of the disks, faster below the set point and slower above (`balance_dirty_pages`, simplified: one
+/// writer has the whole rate, and is looked at every 32 pages).
+fn balance_pauses(vm: &Vm, host: &dyn Host, rules: &Rules, since: u32) -> bool {
+    if since < BATCH {
+        return false;
+    }
+    restart(vm);
+    let mut slept = false;
+    for _ in 0..PAUSES {
+        let limits = Limits::of(vm, host, rules);
+        let speed = measure(vm, host.now());
+        let dirty = vm.with(|state| state.dirty);
+        if dirty.file > limits.background {
+            host.wake_flushers(0);
+        }
+        let all = dirty.file + dirty.writeback;
+        let free_run = (limits.background + limits.limit) / 2;
+        if all <= free_run || limits.base == 0 {
+            break;
+        }
+        let ratio = ratio(all, free_run, limits.limit);
+        let rate = speed * ratio / 1024;
+        let pause = (u64::from(since) * 1_000_000_000).checked_div(rate).unwrap_or(PAUSE);
+        host.throttle(Throttle::Dirty, pause.min(PAUSE));
+        slept = true;
+        if rate > 0 {
+            break;
+        }
+    }
+    slept
+}
+
+/// The part of the disks' rate that writers get, in 1024ths: 1 at the set point, half way between free run and
+/// limit; 0 at the limit; a cubic between.
+fn ratio(dirty: u64, free_run: u64, limit: u64) -> u64 {
+    if dirty >= limit {
+        return 0;
+    }
+    let set_point = (free_run + limit) / 2;
+    let x = (set_point as i64 - dirty as i64) * 1024 / (limit - set_point).max(1) as i64;
+    (1024 + x * x * x / (1024 * 1024)).clamp(0, 2048) as u64
+}
+
+/// Pages a second that the disks write, averaged over 3 seconds, and computed every 200 ms.
+fn measure(vm: &Vm, now: u64) -> u64 {
+    const PERIOD: u64 = 3_000_000_000;
+    vm.with(|state| {
+        let speed = &mut state.dirty.speed;
+        let elapsed = now - speed.at;
+        if elapsed >= PAUSE {
+            let written = speed.written.0 - speed.written.1;
+            let old = PERIOD.saturating_sub(elapsed);
+            let pages = u128::from(written) * 1_000_000_000 + u128::from(speed.pages) * u128::from(old);
+            speed.pages = (pages / u128::from(elapsed.max(PERIOD))) as u64;
+            (speed.at, speed.written.1) = (now, speed.written.0);
+        }
+        speed.pages
+    })
+}
