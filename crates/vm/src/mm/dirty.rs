@@ -154,8 +154,8 @@ fn balance_pauses(vm: &Vm, host: &dyn Host, rules: &Rules, since: u32) -> bool {
     slept
 }
 
-/// The part of the disks' rate that writers get, in 1024ths: 1 at the set point, half way between free run and
-/// limit; 0 at the limit; a cubic between.
+/// The part of the disks' rate that writers get, in 1024ths: 1 at the set point, half way between free run
+/// and limit; 0 at the limit; a cubic between.
 fn ratio(dirty: u64, free_run: u64, limit: u64) -> u64 {
     if dirty >= limit {
         return 0;

@@ -1,0 +1,125 @@
+//! What tasks meet: faults, read-ahead, writers that are held back.
+
+use slablab_vm::counters::Counter;
+use slablab_vm::instant::Instant;
+use slablab_vm::mappings::Kind;
+use slablab_vm::mm::{self, OpenFile, Rules, Touched, Why};
+use slablab_vm::preset::Preset;
+use slablab_vm::swap::SlotRule;
+use slablab_vm::{Host, MappingId, RegionId, Settings, State, Swap, Vm, Zone};
+
+const FRAMES: u32 = 4096;
+
+/// A machine under `vm@RELEASE` with much memory.
+fn machine(release: &str) -> (Vm, Instant, Rules) {
+    let preset = Preset::parse(&format!("vm@{release}")).expect("a preset");
+    let ([major, minor, patch], policy) = (preset.kernel, preset.policy());
+    let zone = Zone { name: "Normal", node: 0, class: 0, frames: 0..FRAMES, managed: FRAMES.into() };
+    let swap = Swap::new(1024, SlotRule::Clusters);
+    let state = State::new(vec![zone], swap, policy.lists(1, 1), Settings::default());
+    (Vm::new(state, policy), Instant::new(FRAMES, [16, 20, 24], 64), Rules::of(major, minor, patch))
+}
+
+fn file(vm: &Vm, pages: u32) -> MappingId {
+    vm.with(|state| state.mappings.create(Kind::File, pages))
+}
+
+fn anon(vm: &Vm, pages: u32) -> RegionId {
+    let space = vm.with(|state| state.spaces.create());
+    mm::anon(vm, space, pages)
+}
+
+/// Pages of a file that are cached.
+fn cached(vm: &Vm, file: MappingId) -> Vec<u32> {
+    vm.with(|state| {
+        let file = state.mappings.get(file);
+        (0..file.pages()).filter(|page| file.entry(*page).frame().is_some()).collect()
+    })
+}
+
+#[test]
+fn a_first_read_takes_no_frame() {
+    for (release, frames) in [("2.4.10", 1), ("2.6.29", 2), ("6.1", 1)] {
+        let (vm, host, rules) = machine(release);
+        let region = anon(&vm, 8);
+        assert_eq!(mm::touch(&vm, &host, &rules, region, 3, false), Some(Touched::Minor));
+        // One is the page table.
+        assert_eq!(FRAMES as usize - host.free_frames(), frames, "{release}");
+        assert_eq!(mm::touch(&vm, &host, &rules, region, 3, false), Some(Touched::Hit));
+        let write = mm::touch(&vm, &host, &rules, region, 3, true);
+        assert_eq!(write, Some(if release == "2.6.29" { Touched::Hit } else { Touched::Minor }));
+        assert_eq!(FRAMES as usize - host.free_frames(), 2, "{release}");
+    }
+}
+
+#[test]
+fn sequential_reads_ramp_up_and_random_ones_read_a_page() {
+    let (vm, host, rules) = machine("6.1");
+    let mut open = OpenFile::new(file(&vm, 1000));
+    let mut read = |page| {
+        assert!(mm::read(&vm, &host, &rules, &mut open, page).is_some());
+        cached(&vm, open.mapping).len()
+    };
+    // 4 pages with a mark on the second, then 8, 16, 32 and 32 at each mark.
+    let seen: Vec<usize> = (0..32).map(&mut read).collect();
+    assert_eq!(seen[..5], [4, 12, 12, 12, 28]);
+    assert_eq!(seen[12], 60);
+    assert_eq!(seen[28], 92);
+    let before = seen[31];
+    assert_eq!(read(500), before + 1);
+    assert_eq!(read(700), before + 2);
+    // The third page of a run is a sequential read.
+    assert_eq!(read(701), before + 2 + 4);
+}
+
+#[test]
+fn a_fault_reads_around_and_maps_what_is_cached() {
+    let (vm, host, rules) = machine("6.1");
+    let mapping = file(&vm, 200);
+    let space = vm.with(|state| state.spaces.create());
+    let region = mm::map(&vm, space, mapping);
+    assert_eq!(mm::touch(&vm, &host, &rules, region, 100, false), Some(Touched::Major));
+    assert_eq!(cached(&vm, mapping), (84..116).collect::<Vec<u32>>());
+    // After the read the fault is tried again: it maps the aligned 16 but the marked page, 108.
+    assert_eq!(vm.with(|state| state.spaces.region(region).resident), 15);
+    assert_eq!(mm::touch(&vm, &host, &rules, region, 90, false), Some(Touched::Minor));
+    assert_eq!(vm.with(|state| state.spaces.region(region).resident), 15 + 12);
+}
+
+#[test]
+fn a_clean_page_of_a_file_is_written_by_a_fault() {
+    for (release, faults) in [("2.4.10", 1), ("6.1", 3)] {
+        let (vm, host, rules) = machine(release);
+        let mapping = file(&vm, 4);
+        let space = vm.with(|state| state.spaces.create());
+        let region = mm::map(&vm, space, mapping);
+        mm::touch(&vm, &host, &rules, region, 0, false);
+        mm::touch(&vm, &host, &rules, region, 0, true);
+        mm::fsync(&vm, &host, &rules, mapping);
+        mm::touch(&vm, &host, &rules, region, 0, true);
+        assert_eq!(vm.with(|state| state.counters.get(Counter::PgFault)), faults, "{release}");
+    }
+}
+
+#[test]
+fn writers_are_held_back_at_the_limit_of_their_release() {
+    // 2.4 writes itself from 30 % on, and does not count writes under way; 2.6.29 from the mean of 5 % and
+    // 10 % on; in 6.1 the writer sleeps, and a flusher writes.
+    for (release, percent) in [("2.4.10", 30), ("2.6.29", 10), ("6.1", 20)] {
+        let (vm, host, rules) = machine(release);
+        let mut open = OpenFile::new(file(&vm, 0));
+        for page in 0..3000 {
+            mm::write(&vm, &host, &rules, &mut open, page, 1, true).expect("memory");
+            let in_flight = if release == "2.4.10" { 0 } else { vm.with(|state| state.dirty.writeback) };
+            let dirty = vm.with(|state| state.dirty.file) + in_flight;
+            assert!(dirty <= u64::from(FRAMES * percent / 100 + 64), "{release}: {dirty} of page {page}");
+            let has_flusher = release == "6.1" && page % 32 == 0;
+            if has_flusher {
+                mm::write_back(&vm, &host, &rules, Why::Background);
+                host.settle(&vm);
+            }
+        }
+        host.settle(&vm);
+        assert!(vm.with(|state| state.counters.get(Counter::Written)) > 500, "{release}");
+    }
+}
