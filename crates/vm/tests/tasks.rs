@@ -6,7 +6,7 @@ use slablab_vm::mappings::Kind;
 use slablab_vm::mm::{self, OpenFile, Rules, Touched, Why};
 use slablab_vm::preset::Preset;
 use slablab_vm::swap::SlotRule;
-use slablab_vm::{Host, MappingId, RegionId, Settings, State, Swap, Vm, Zone};
+use slablab_vm::{MappingId, RegionId, Settings, State, Swap, Vm, Zone};
 
 const FRAMES: u32 = 4096;
 
@@ -103,16 +103,17 @@ fn a_clean_page_of_a_file_is_written_by_a_fault() {
 
 #[test]
 fn writers_are_held_back_at_the_limit_of_their_release() {
-    // 2.4 writes itself from 30 % on, and does not count writes under way; 2.6.29 from the mean of 5 % and
-    // 10 % on; in 6.1 the writer sleeps, and a flusher writes.
+    // A writer of 2.4 and of 2.6.29 writes itself, and goes on when its pages are under way: only the disk's
+    // queue bounds these. In 6.1 the writer sleeps, and a flusher writes.
     for (release, percent) in [("2.4.10", 30), ("2.6.29", 10), ("6.1", 20)] {
         let (vm, host, rules) = machine(release);
         let mut open = OpenFile::new(file(&vm, 0));
         for page in 0..3000 {
             mm::write(&vm, &host, &rules, &mut open, page, 1, true).expect("memory");
-            let in_flight = if release == "2.4.10" { 0 } else { vm.with(|state| state.dirty.writeback) };
+            let in_flight = if release == "6.1" { vm.with(|state| state.dirty.writeback) } else { 0 };
             let dirty = vm.with(|state| state.dirty.file) + in_flight;
-            assert!(dirty <= u64::from(FRAMES * percent / 100 + 64), "{release}: {dirty} of page {page}");
+            // 2.6.29 looks every 128 pages of this machine.
+            assert!(dirty <= u64::from(FRAMES * percent / 100 + 128), "{release}: {dirty} of page {page}");
             let has_flusher = release == "6.1" && page % 32 == 0;
             if has_flusher {
                 mm::write_back(&vm, &host, &rules, Why::Background);
