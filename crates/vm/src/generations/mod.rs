@@ -109,10 +109,11 @@ impl Replacement for Generations {
         zones * 2 * GENERATIONS as u16
     }
 
-    fn enter(&self, state: &mut State, frame: Frame, _how: Enter, shadow: Option<u32>) {
+    fn enter(&self, state: &mut State, frame: Frame, how: Enter, shadow: Option<u32>) {
         self.find_zones(state);
         // A page that a fault brings, read ahead or not, is hot.
-        if state.frames.clear(frame, Flags::FAULT).any(Flags::FAULT) {
+        let is_faulted = state.frames.clear(frame, Flags::FAULT).any(Flags::FAULT);
+        if is_faulted || matches!(how, Enter::Anon | Enter::FileFault) {
             state.frames.set(frame, Flags::ACTIVE);
         }
         let number = self.node_of(state, frame);

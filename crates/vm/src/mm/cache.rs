@@ -169,7 +169,7 @@ fn create(vm: &Vm, host: &dyn Host, id: MappingId, page: u32) -> Option<()> {
     let is_used = vm.with(|state| {
         let is_used = state.mappings.get(id).entry(page).frame().is_none();
         if is_used {
-            readahead::enter(vm, state, frame, (id, page), Flags::UPTODATE, Enter::File);
+            readahead::enter_for_write(vm, state, frame, (id, page), Flags::UPTODATE);
         }
         is_used
     });

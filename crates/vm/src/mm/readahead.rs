@@ -272,3 +272,16 @@ pub(super) fn enter(
     };
     vm.policy.enter(state, frame, how, shadow);
 }
+
+/// Makes a frame hold a page of a file that a write brings. That it was evicted before does not count: what
+/// it held is overwritten (from memory).
+pub(super) fn enter_for_write(
+    vm: &Vm,
+    state: &mut State,
+    frame: Frame,
+    (id, index): (MappingId, u32),
+    flags: Flags,
+) {
+    state.enter_mapping(frame, id, index, flags);
+    vm.policy.enter(state, frame, Enter::File, None);
+}

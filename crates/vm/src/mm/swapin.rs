@@ -43,7 +43,7 @@ pub(super) fn fault(fault: &mut Fault<'_>, slot: Slot) -> Option<()> {
         None | Some(Looked::Ready(_)) => {}
         Some(Looked::Locked(frame)) => host.wait(vm, frame, Waited::Locked),
         Some(Looked::Absent) => {
-            read(vm, host, rules, Some((region, page)), slot)?;
+            read(vm, host, rules, Some((region, page)), Flags::FAULT, slot)?;
             fault.major = true;
         }
     }
@@ -87,12 +87,13 @@ fn map(fault: &Fault<'_>, state: &mut State, slot: Slot, frame: Frame) {
 }
 
 /// Reads a slot, with its neighbours; the read may be under way when this returns. `at`: the page that
-/// faults. `None`: no memory.
+/// faults, if it is anonymous. `fault`: [`Flags::FAULT`] if a fault asks. `None`: no memory.
 pub(super) fn read(
     vm: &Vm,
     host: &dyn Host,
     rules: &Rules,
     at: Option<(RegionId, u32)>,
+    fault: Flags,
     slot: Slot,
 ) -> Option<()> {
     let slots = vm.with(|state| match (rules.swap_read_ahead, at) {
@@ -101,7 +102,6 @@ pub(super) fn read(
         (SwapReadAhead::Region, Some((region, page))) => around(state, region, page, slot),
         (SwapReadAhead::Window | SwapReadAhead::Region, _) => window(state, slot),
     });
-    let fault = if at.is_some() { Flags::FAULT } else { Flags::default() };
     let mut batch = Batch { fault, ..Batch::default() };
     for neighbour in slots {
         let how = if neighbour == slot { Enter::SwapIn } else { Enter::SwapAhead };

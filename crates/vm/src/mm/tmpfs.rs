@@ -62,6 +62,8 @@ enum Want {
     Contents,
     /// A frame; a hole gets one of zeros.
     Frame,
+    /// The same, for a fault.
+    Fault,
     /// A frame that will be overwritten.
     Overwrite,
 }
@@ -83,6 +85,7 @@ fn get(
     mut f: impl FnMut(&mut State, Option<Frame>, bool),
 ) -> Option<Got> {
     let mut got = Got { read: false, waited: false };
+    let fault = if want == Want::Fault { Flags::FAULT } else { Flags::default() };
     loop {
         let found = vm.with(|state| {
             let found = look_up(vm, rules, state, id, index);
@@ -97,7 +100,7 @@ fn get(
             Found::Ready(_) => return Some(got),
             Found::Hole if want == Want::Contents => return Some(got),
             Found::Hole => {
-                if create(vm, host, (id, index), &mut f)? {
+                if create(vm, host, (id, index), fault, &mut f)? {
                     return Some(got);
                 }
             }
@@ -105,7 +108,7 @@ fn get(
                 forget(vm, (id, index), slot);
             }
             Found::Swapped(slot) => {
-                swapin::read(vm, host, rules, None, slot)?;
+                swapin::read(vm, host, rules, None, fault, slot)?;
                 got.read = true;
             }
             Found::Locked(frame) => {
@@ -125,6 +128,7 @@ fn create(
     vm: &Vm,
     host: &dyn Host,
     (id, index): (MappingId, u32),
+    fault: Flags,
     f: &mut impl FnMut(&mut State, Option<Frame>, bool),
 ) -> Option<bool> {
     let kind = vm.with(|state| state.mappings.get(id).kind);
@@ -138,7 +142,7 @@ fn create(
             if kind == Kind::Pinned {
                 state.enter_mapping(frame, id, index, flags | Flags::UNEVICTABLE);
             } else {
-                let flags = flags | Flags::SWAPBACKED;
+                let flags = flags | Flags::SWAPBACKED | fault;
                 readahead::enter(vm, state, frame, (id, index), flags, Enter::Tmpfs);
             }
             f(state, Some(frame), true);
@@ -208,7 +212,7 @@ pub(super) fn fault(fault: &mut Fault<'_>, id: MappingId) -> Option<()> {
     if !write && rules.fault_around > 1 && vm.with(|state| map_around(fault, state, id)) {
         return Some(());
     }
-    let got = get((vm, host, rules), (id, page), Want::Frame, |state, frame, _| {
+    let got = get((vm, host, rules), (id, page), Want::Fault, |state, frame, _| {
         let Some(frame) = frame else { return };
         if state.spaces.region(region).pte(page).frame().is_none() {
             state.map(region, page, Pte::map(frame, true).accessed(true).dirty(write));
