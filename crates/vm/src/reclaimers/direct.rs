@@ -1,6 +1,6 @@
 //! Reclaim by an allocation (`try_to_free_pages`).
 
-use super::{COSTLY, FIRST, Reclaimer, Round, TICK, WANTED, can_compact, compact_gap, zones_up_to};
+use super::{COSTLY, FIRST, RETRIES, Reclaimer, Round, TICK, WANTED, can_compact, compact_gap, zones_up_to};
 use crate::counters::Counter;
 use crate::host::{Ask, Mark, Throttle};
 use crate::replacement::Freed;
@@ -8,7 +8,11 @@ use crate::vm::{Host, Vm};
 
 /// Frees 32 pages, at falling priorities from 12 to 0.
 pub(crate) fn reclaim_directly(policy: &impl Reclaimer, vm: &Vm, host: &dyn Host, ask: &Ask) -> Freed {
-    while !allows_direct(policy, vm, host, ask.node) {
+    // The kernel waits until kswapd has freed pages or has given up, after so many runs.
+    for _ in 0..RETRIES {
+        if allows_direct(policy, vm, host, ask.node) {
+            break;
+        }
         // Who may not enter file systems must not wait for one.
         host.throttle(Throttle::Reserve, 1_000_000_000);
         if !ask.fs {

@@ -46,7 +46,8 @@ impl Machine {
         for step in 0..steps {
             self.step();
             if step % 16 == 0 {
-                self.vm.with(|state| state.check()).unwrap_or_else(|error| panic!("step {step}: {error}"));
+                let checked = self.vm.with(|state| state.check().and_then(|()| self.vm.policy.check(state)));
+                checked.unwrap_or_else(|error| panic!("step {step}: {error}"));
             }
         }
     }
