@@ -124,3 +124,35 @@ fn writers_are_held_back_at_the_limit_of_their_release() {
         assert!(vm.with(|state| state.counters.get(Counter::Written)) > 500, "{release}");
     }
 }
+
+#[test]
+fn writers_of_6_1_sleep_above_the_mean_of_both_limits() {
+    let (vm, host, rules) = machine("6.1");
+    let mut open = OpenFile::new(file(&vm, 0));
+    let mut slept = |pages: std::ops::Range<u32>| {
+        let waits = pages.filter(|page| {
+            // A write that waited for no disk waited for its throttle.
+            mm::write(&vm, &host, &rules, &mut open, *page, 1, true).expect("memory")
+        });
+        waits.count()
+    };
+    // 15 % of the frames above the high mark are 610 pages.
+    assert_eq!(slept(0..600), 0);
+    assert!(slept(600..700) > 0);
+}
+
+#[test]
+fn a_child_keeps_contents_that_its_parent_copied() {
+    let (vm, host, rules) = machine("6.1");
+    let region = anon(&vm, 1);
+    let parent = vm.with(|state| state.spaces.region(region).space);
+    mm::touch(&vm, &host, &rules, region, 0, true);
+    mm::store(&vm, region, 0, 7);
+    let child = mm::fork(&vm, &host, parent).expect("memory");
+    let copy = vm.with(|state| state.spaces.space(child).regions[0]);
+    mm::touch(&vm, &host, &rules, region, 0, true);
+    mm::store(&vm, region, 0, 8);
+    assert_eq!((mm::load(&vm, region, 0), mm::load(&vm, copy, 0)), (8, 7));
+    // A slot that the page kept may be older than it: the child's entry says so.
+    assert!(vm.with(|state| state.spaces.region(copy).pte(0).is_dirty()));
+}
