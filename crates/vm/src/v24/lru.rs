@@ -16,6 +16,8 @@ pub const ACTIVE: ListId = ListId(0);
 pub const INACTIVE: ListId = ListId(1);
 /// The task that read a page in has not used it yet: it finds the page by no lookup.
 const FRESH: Flags = Flags::POLICY;
+/// A listed page of a block device.
+const DEVICE: Flags = Flags(Flags::POLICY.0 << 1);
 /// Pages of the longest window of read-ahead.
 const MOST_AHEAD: u32 = 31;
 
@@ -72,19 +74,38 @@ impl V24 {
         if list == ACTIVE {
             state.frames.set(frame, Flags::ACTIVE);
         }
-        if list == INACTIVE {
-            self.count_inactive(state.zone_of(frame), 1);
+        if is_buffer_page(state, frame) {
+            state.frames.set(frame, DEVICE);
         }
+        self.count_listed(state, frame, list, 1);
     }
 
     /// Takes a frame out of its list.
     pub(super) fn take(&self, state: &mut State, frame: Frame) -> ListId {
         let list = state.unlist(frame);
-        state.frames.clear(frame, Flags::ACTIVE);
-        if list == INACTIVE {
-            self.count_inactive(state.zone_of(frame), -1);
-        }
+        self.count_listed(state, frame, list, -1);
+        state.frames.clear(frame, Flags::ACTIVE | DEVICE);
         list
+    }
+
+    /// Counts a page in or out of a list. Its mapping may be gone when it goes: a flag says what it was.
+    fn count_listed(&self, state: &State, frame: Frame, list: ListId, by: i64) {
+        let mut sizes = self.data.sizes.get();
+        let count = match (list == ACTIVE, state.frames.has(frame, Flags::SWAPBACKED)) {
+            (true, true) => &mut sizes.active_anon,
+            (true, false) => &mut sizes.active_file,
+            (false, true) => &mut sizes.inactive_anon,
+            (false, false) => &mut sizes.inactive_file,
+        };
+        *count = count.checked_add_signed(by).expect("the page was counted");
+        self.data.sizes.set(sizes);
+        if state.frames.has(frame, DEVICE) {
+            let devices = self.data.devices.get();
+            self.data.devices.set(devices.checked_add_signed(by).expect("the page was counted"));
+        }
+        if list == INACTIVE {
+            self.count_inactive(state.zone_of(frame), by);
+        }
     }
 
     /// Moves a frame to the head of a list, its own one too.
@@ -94,7 +115,7 @@ impl V24 {
     }
 
     /// A page becomes active, with the age of a new page at least.
-    pub(super) fn activate(&self, state: &mut State, frame: Frame) {
+    pub fn activate(&self, state: &mut State, frame: Frame) {
         if state.lists.of(frame).is_some_and(|list| list != ACTIVE) {
             self.to(state, ACTIVE, frame);
             state.count(Counter::PgActivate);

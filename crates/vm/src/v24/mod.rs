@@ -68,6 +68,9 @@ pub struct V24 {
 struct Data {
     /// Pages of each zone in the inactive list.
     inactive: RefCell<Vec<u32>>,
+    /// Pages in lists by kind, and those of block devices among them.
+    sizes: Cell<Sizes>,
+    devices: Cell<u64>,
     /// Memory pressure, and pages allocated and freed when it was last looked at.
     pressure: Cell<u64>,
     seen: Cell<[u64; 2]>,
@@ -227,21 +230,8 @@ impl Replacement for V24 {
         self.steal(vm, host, zone)
     }
 
-    fn sizes(&self, state: &State) -> Sizes {
-        let mut sizes = Sizes::default();
-        for list in 0..state.lists.count() {
-            let list = crate::lists::ListId(list);
-            let of_swap = |frame: &Frame| state.frames.has(*frame, Flags::SWAPBACKED);
-            let anon = state.lists.from_tail(list).filter(of_swap).count() as u64;
-            let file = u64::from(state.lists.len(list)) - anon;
-            if list == lru::ACTIVE {
-                (sizes.active_anon, sizes.active_file) = (anon, file);
-            } else {
-                sizes.inactive_anon += anon;
-                sizes.inactive_file += file;
-            }
-        }
-        sizes
+    fn sizes(&self, _state: &State) -> Sizes {
+        self.data.sizes.get()
     }
 
     fn describe(&self, state: &State) -> Vec<String> {

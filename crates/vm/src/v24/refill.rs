@@ -43,9 +43,9 @@ impl V24 {
         if self.choices.limits == Limits::No {
             return Above::default();
         }
-        let (files, devices) = V24::cache_pages(state);
+        let (files, devices) = self.cache_pages();
         let all = managed(state);
-        let cache = self.choices.limits == Limits::Cache && (files + devices) * 2 > all;
+        let cache = self.choices.limits == Limits::Cache && files * 2 > all;
         Above { buffers: devices * 10 > all, cache }
     }
 

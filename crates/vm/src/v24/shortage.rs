@@ -36,12 +36,12 @@ pub(super) fn levels(vm: &Vm, host: &dyn Host) -> Vec<Level> {
 
 impl V24 {
     /// Pages in the inactive list of a zone rise or fall.
-    pub(super) fn count_inactive(&self, zone: usize, by: i32) {
+    pub(super) fn count_inactive(&self, zone: usize, by: i64) {
         let mut counts = self.data.inactive.borrow_mut();
         if counts.len() <= zone {
             counts.resize(zone + 1, 0);
         }
-        counts[zone] = counts[zone].checked_add_signed(by).expect("a zone has the inactive page");
+        counts[zone] = counts[zone].checked_add_signed(by as i32).expect("a zone has the inactive page");
     }
 
     /// Pages of a zone in the inactive list.
@@ -162,13 +162,10 @@ impl V24 {
         }
     }
 
-    /// Pages of files in memory, the swap cache and block devices not counted; and pages of block devices.
-    pub(super) fn cache_pages(state: &State) -> (u64, u64) {
-        let is_device = |kind| kind == crate::mappings::Kind::Device;
-        state.mappings.iter().fold((0, 0), |(files, devices), (_, mapping)| match is_device(mapping.kind) {
-            true => (files, devices + u64::from(mapping.frames)),
-            false => (files + u64::from(mapping.frames), devices),
-        })
+    /// Pages of files in the lists, tmpfs not counted; and pages of block devices among them.
+    pub(super) fn cache_pages(&self) -> (u64, u64) {
+        let sizes = self.data.sizes.get();
+        (sizes.active_file + sizes.inactive_file, self.data.devices.get())
     }
 }
 

@@ -7,8 +7,8 @@ use slablab_vm::spaces::Backing;
 use slablab_vm::swap::SlotRule;
 use slablab_vm::v24::{Caller, Choices, V24, lru};
 use slablab_vm::{
-    Ask, Enter, Flags, Frame, Freed, Host, Io, MappingId, Mark, Place, Pte, Purpose, RegionId, Replacement,
-    Settings, Shrinker, Shrunk, Sizes, SpaceId, State, Swap, Throttle, Vm, Waited, Work, Zone,
+    Ask, Enter, Flags, Frame, Freed, Host, Io, ListId, MappingId, Mark, Place, Pte, Purpose, RegionId,
+    Replacement, Settings, Shrinker, Shrunk, Sizes, SpaceId, State, Swap, Throttle, Vm, Waited, Work, Zone,
 };
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
@@ -313,11 +313,8 @@ impl Room {
     /// Puts a listed page at the head of the active list, with an age.
     pub(crate) fn make_active(&self, frame: Frame, age: u32) {
         self.vm.with(|state| {
-            // A page enters where the policy says, and is moved by the moves that the policy has.
+            self.v24.activate(state, frame);
             state.frames.set_policy(frame, age);
-            self.v24.leave(state, frame);
-            state.push_head(lru::ACTIVE, frame);
-            state.frames.set(frame, Flags::ACTIVE);
         });
     }
 
@@ -340,8 +337,27 @@ impl Room {
         format!("{} {age}{referenced}", self.place(frame))
     }
 
-    /// Everything is where it says.
+    /// Everything is where it says, and what is counted is what there is.
     pub(crate) fn check(&self) {
-        self.vm.with(|state| state.check()).unwrap();
+        self.vm.with(|state| {
+            state.check().unwrap();
+            let mut sizes = Sizes::default();
+            for list in (0..state.lists.count()).map(ListId) {
+                let is_anon = |frame: &Frame| state.frames.has(*frame, Flags::SWAPBACKED);
+                let anon = state.lists.from_tail(list).filter(is_anon).count() as u64;
+                let file = u64::from(state.lists.len(list)) - anon;
+                let (is_anon, is_file) = match list == lru::ACTIVE {
+                    true => (&mut sizes.active_anon, &mut sizes.active_file),
+                    false => (&mut sizes.inactive_anon, &mut sizes.inactive_file),
+                };
+                (*is_anon, *is_file) = (*is_anon + anon, *is_file + file);
+            }
+            assert_eq!(self.v24.sizes(state), sizes);
+            for zone in 0..state.zones.len() {
+                let pages =
+                    state.lists.from_tail(lru::INACTIVE).filter(|frame| state.zone_of(*frame) == zone);
+                assert_eq!(self.v24.inactive_of(zone), pages.count() as u64, "inactive in {zone}");
+            }
+        });
     }
 }
