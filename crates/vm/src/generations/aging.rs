@@ -5,13 +5,17 @@ use super::node::{Node, modulo};
 use super::rules::{Ager, Aging, Rules};
 use super::walk::Step;
 use super::word::{Type, YOUNG};
-use crate::host::Work;
+use crate::host::{Throttle, Work};
 use crate::reclaimers::{FIRST, Round};
 use crate::state::State;
 use crate::vm::{Host, Vm};
 
 /// Page tables that are walked before other tasks may run (assumed).
 const TABLES: u32 = 16;
+/// A reclaimer that waits for another one's walk looks each tenth of a millisecond, for a second (assumed:
+/// the kernel's is woken).
+const WAIT: u64 = 100_000;
+const WAITS: u32 = 10_000;
 
 /// What the number of generations and their pages call for.
 pub(crate) struct Due {
@@ -72,6 +76,30 @@ impl Generations {
         if round.order == 0 {
             host.out_of_memory(vm);
         }
+    }
+
+    /// Begins a new generation, or waits for the reclaimer that does so, from the third priority on. Returns
+    /// whether one began.
+    pub(crate) fn begin_or_wait(
+        &self,
+        vm: &Vm,
+        host: &dyn Host,
+        round: &Round,
+        seq: u64,
+        swappiness: u32,
+    ) -> bool {
+        if self.begin(vm, host, round.node, seq, swappiness) {
+            return true;
+        }
+        for _ in 0..WAITS {
+            let (began, is_busy) =
+                self.with_node(round.node, |node| (node.max_seq > seq, node.walker.is_busy));
+            if began || !is_busy || round.priority > FIRST - 2 {
+                return began;
+            }
+            host.throttle(Throttle::NoProgress, WAIT);
+        }
+        false
     }
 
     /// Walks page tables, and begins a new generation. Returns whether one began; not if another reclaimer

@@ -174,12 +174,12 @@ impl Generations {
             _ if round.priority == FIRST => 0,
             Ager::Round if round.kswapd => 0,
             Ager::Round => {
-                let aged = self.begin(vm, host, round.node, seq, swappiness);
+                let aged = self.begin_or_wait(vm, host, round, seq, swappiness);
                 if aged || due.evictable { share } else { 0 }
             }
             // The other generations have their turn in the next pass.
             Ager::Eviction => {
-                self.begin(vm, host, round.node, seq, swappiness);
+                self.begin_or_wait(vm, host, round, seq, swappiness);
                 0
             }
         };
