@@ -114,6 +114,8 @@ pub trait Host {
     fn wake(&self, frame: Frame);
     /// A reclaimer sleeps at most this long.
     fn throttle(&self, why: Throttle, most: u64);
+    /// The end of a pass over lists: the writes that the task has put together start (`blk_finish_plug`).
+    fn unplug(&self) {}
     /// Who sleeps for this reason goes on.
     fn unthrottle(&self, _why: Throttle) {}
     /// Wakes the tasks that write dirty pages; 0: as many as they like.

@@ -156,6 +156,10 @@ impl Host for Here<'_> {
         self.memory.wake_kswapd(self, node, order, class);
     }
 
+    fn unplug(&self) {
+        self.memory.unplug(self.task());
+    }
+
     fn nap(&self, node: u16, most: u64) -> bool {
         self.memory.unplug(self.task());
         self.memory.daemons[node as usize].nap(self.task(), most * NS)

@@ -34,6 +34,7 @@ impl Classic {
                 break;
             }
         }
+        host.unplug();
         round.reclaimed += reclaimed;
         self.age_anon(vm, host, round);
     }

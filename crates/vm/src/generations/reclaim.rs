@@ -150,6 +150,7 @@ impl Generations {
             }
             host.resched();
         };
+        host.unplug();
         if finished && round.reclaimed - before >= BATCH && !wanted_aging {
             round.young_enough = true;
         }
