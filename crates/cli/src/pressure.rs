@@ -1,5 +1,6 @@
 //! `slablab pressure`: records of memory pressure, and scripts on modelled machines.
 
+mod judge;
 mod run;
 
 use crate::outcome::{Done, Failure};
@@ -25,6 +26,8 @@ enum What {
     Show(ShowArgs),
     /// Run a script on a modelled machine, and print what its counters say in each phase
     Run(run::Args),
+    /// Run every scenario on modelled machines, and count how often they agree with real kernels
+    Judge(judge::Args),
 }
 
 #[derive(clap::Args)]
@@ -47,6 +50,7 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     match args.what {
         What::Show(args) => show(&args),
         What::Run(args) => run::run(&args),
+        What::Judge(args) => judge::run(&args),
     }
 }
 

@@ -17,4 +17,5 @@ pub mod rows;
 pub mod run;
 pub mod runs;
 pub mod script;
+pub mod suite;
 pub mod tally;

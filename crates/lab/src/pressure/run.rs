@@ -5,6 +5,7 @@ use super::records;
 use slablab_kernel::vmrecord::Record;
 use slablab_machines::Machine;
 use slablab_model::NodeSpec;
+use slablab_model::disk::DiskKind;
 use slablab_report::error::{At, Error, Result};
 use slablab_sim::memory::Killed;
 use slablab_sim::micro::Setup;
@@ -28,6 +29,8 @@ pub struct Options {
     pub machine: Machine,
     /// Memory and settings.
     pub facts: Facts,
+    /// Bytes a second to which writes of the data disk are held.
+    pub write_limit: Option<u64>,
 }
 
 /// A run that ended.
@@ -61,7 +64,7 @@ impl Options {
         let found = slablab_machines::find(machine)?.machine().at(machine)?;
         let mut known = Facts::of(vm.kernel);
         facts.iter().try_for_each(|set| known.change(set))?;
-        Ok(Options { vm, engine, machine: found, facts: known })
+        Ok(Options { vm, engine, machine: found, facts: known, write_limit: None })
     }
 
     /// Runs a script once.
@@ -81,6 +84,9 @@ impl Options {
             if let Some(disk) = self.machine.disk(name) {
                 guest.disk[place] = disk.clone();
             }
+        }
+        if let DiskKind::Fixed(fixed) = &mut guest.disk[1].kind {
+            fixed.write_limit = self.write_limit.or(fixed.write_limit);
         }
         let rules = Rules::of(major, minor, patch);
         let answer = sim::run(&setup, seed, &guest, self.vm.policy(), rules, script)?;

@@ -10,10 +10,14 @@ use slablab_platform::{Gfp, Pfn, Reclaim, ReclaimStep, Reclaimed};
 use slablab_vm::spaces::TABLE;
 use slablab_vm::{Ask, Counter, SpaceId};
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// How long a task waits for another one that was killed (a jiffy of 250 Hz).
 const JIFFY: Ps = 4_000_000_000;
+
+/// Rounds in a row that free nothing before a task is killed.
+const RETRIES: u32 = 16;
 
 /// A process that has memory.
 #[derive(Clone, Debug)]
@@ -33,6 +37,8 @@ pub(super) struct Processes {
     sleepers: WaitQueue,
     /// Tasks that wait for the end of a killed one.
     waiters: WaitQueue,
+    /// Rounds of reclaim of each task that freed nothing, one after the other, and the last one's number.
+    vain: RefCell<BTreeMap<TaskId, (u32, u32)>>,
 }
 
 /// A process that was killed because no page was free, and what each process had then.
@@ -143,7 +149,25 @@ impl Memory {
         self.plugged(task);
         let freed = self.vm.policy.direct(&self.vm, here, &vm_ask);
         self.end_plug(task);
-        Reclaimed { freed: freed.pages, progress: freed.progress, page: freed.page.map(|frame| Pfn(frame.0)) }
+        let progress = freed.progress || self.tries_again(task, ask.attempt);
+        Reclaimed { freed: freed.pages, progress, page: freed.page.map(|frame| Pfn(frame.0)) }
+    }
+
+    /// Whether a request goes on although a round of reclaim has freed nothing: 16 times in a row since 4.7
+    /// (`should_reclaim_retry`, `MAX_RECLAIM_RETRIES`; from memory). Before, each round itself waited for
+    /// disks.
+    fn tries_again(self: &Rc<Self>, task: &Task, attempt: u32) -> bool {
+        let (rounds, since) = match self.processes.vain.borrow().get(&task.id) {
+            // Rounds in vain of this request, the last one the round before.
+            Some((rounds, last)) if attempt > 0 && *last + 1 == attempt => (rounds + 1, attempt),
+            _ => (1, attempt),
+        };
+        self.processes.vain.borrow_mut().insert(task.id, (rounds, since));
+        let goes_on = self.kernel.era.since(4, 7, 0) && rounds <= RETRIES;
+        if goes_on {
+            task.preemption_point();
+        }
+        goes_on
     }
 
     /// Kills the process with the most pages, as 6.x does, or waits for one that was killed.

@@ -17,6 +17,8 @@ pub struct Prices {
     pub interrupt: Ps,
     /// The end of one frame's I/O in it.
     pub end: Ps,
+    /// A pass over all shrinkers of a kernel, to ask how many objects each has.
+    pub shrinkers: Ps,
 }
 
 /// Cycles of a fault without zeroing, where the cycles below are counted (assumed; 0.3 us at 3.5 GHz).
@@ -31,6 +33,8 @@ const SUBMIT: u64 = 1_500;
 const TOUCH: u64 = 40;
 const INTERRUPT: u64 = 1_500;
 const END: u64 = 150;
+/// A pass over the shrinkers: 60 of them, 100 cycles each (assumed).
+const SHRINKERS: u64 = 6_000;
 
 impl Prices {
     /// The prices on a machine with these costs.
@@ -45,7 +49,13 @@ impl Prices {
         set(Work::Submit, share(SUBMIT));
         set(Work::Fault, costs.page_fault);
         set(Work::Copy, 4 * costs.zero_kib);
-        Prices { work, touch: share(TOUCH), interrupt: share(INTERRUPT), end: share(END) }
+        Prices {
+            work,
+            touch: share(TOUCH),
+            interrupt: share(INTERRUPT),
+            end: share(END),
+            shrinkers: share(SHRINKERS),
+        }
     }
 
     /// The price of one piece of work.

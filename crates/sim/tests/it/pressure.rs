@@ -42,7 +42,7 @@ fn run_text(vm: &str, guest: &Guest, text: &str) -> Result<Answer, Failed> {
 
 #[test]
 fn faults_are_the_touches_of_pages_that_are_not_there() {
-    for vm in ["vm@6.1", "vm@6.12"] {
+    for vm in ["vm@6.1", "vm@6.12", "vm@6.1,lru_gen", "vm@6.12,lru_gen"] {
         let guest = Guest { min_free_kib: Some(512), ..Guest::default() };
         let answer = run_text(vm, &guest, UNISWAP).expect("it ends");
         assert_eq!(answer, run_text(vm, &guest, UNISWAP).expect("it ends"), "{vm}: two runs differ");

@@ -56,11 +56,13 @@ impl Process<'_> {
         let here = Here::new(memory, self.task);
         for page in pages {
             match mm::touch(&memory.vm, &here, &memory.rules, region, *page, write) {
-                Some(Touched::Hit) => {}
+                Some(Touched::Hit) => continue,
                 Some(Touched::Minor) => self.usage.minor += 1,
                 Some(Touched::Major) => self.usage.major += 1,
                 None => return Err(Killed),
             }
+            // A fault ends, as a system call does, with a look for a task that should run.
+            self.task.preemption_point();
         }
         if memory.is_killed(self.task.id) { Err(Killed) } else { Ok(()) }
     }
