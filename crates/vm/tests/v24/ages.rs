@@ -2,6 +2,7 @@
 
 use super::room::Room;
 use slablab_vm::Flags;
+use slablab_vm::mappings::Kind;
 
 /// The ages of an active page after each of `scans` looks without access.
 fn ages(preset: &str, knobs: &[(&str, &str)], start: u32, scans: usize) -> Vec<u32> {
@@ -71,7 +72,7 @@ fn old_pages_that_stay_active() {
         ("2.4.10", true, true, 1, "inactive 0"),
     ] {
         let room = Room::new(preset, &[]);
-        let (mapping, pages) = room.file(slablab_vm::mappings::Kind::File, active, 0, super::room::AHEAD);
+        let (mapping, pages) = room.file(Kind::File, active, 0, super::room::AHEAD);
         let above = active > 1;
         pages.iter().for_each(|page| room.make_active(*page, if above { 64 } else { 1 }));
         if mapped {
@@ -97,5 +98,23 @@ fn refill_of_two_lists() {
         assert_eq!(room.v24.refill(&room.vm, &room.host, 3, 2), 2);
         let found = [0, 1, 2].map(|page: usize| room.look(pages[page]));
         assert_eq!(found, ["active 0", expected, expected].map(str::to_owned), "{preset}");
+    }
+}
+
+/// Pages of block devices above a tenth of memory are deactivated, whatever their age.
+#[test]
+fn many_buffers() {
+    for (preset, kind, pages, expected) in [
+        ("2.4.9-ac14", Kind::Device, 410, "inactive 0"),
+        ("2.4.9-ac14", Kind::Device, 409, "active 32"),
+        ("2.4.9-ac14", Kind::File, 410, "active 32"),
+        ("2.4.9", Kind::Device, 410, "active 32"),
+    ] {
+        let room = Room::new(preset, &[]);
+        let (_, pages) = room.file(kind, pages, 0, super::room::AHEAD);
+        pages.iter().for_each(|page| room.make_active(*page, 64));
+        room.v24.refill(&room.vm, &room.host, 1, 1);
+        assert_eq!(room.look(pages[0]), expected, "{preset} {kind:?} {}", pages.len());
+        room.check();
     }
 }

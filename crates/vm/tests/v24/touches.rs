@@ -4,7 +4,8 @@ use super::room::Room;
 use slablab_vm::mappings::Kind;
 use slablab_vm::{Enter, Entry, Flags, Frame, Replacement};
 
-/// Touches a page: `R` a read, `W` a write of a part, `w` a write to its end, `F` a fault.
+/// Touches a page: `R` a read, `W` a write of a part, `w` a write to its end, `F` a fault, `U` the end
+/// of an accessed entry.
 fn touch(room: &Room, frame: Frame, what: char) {
     room.vm.with(|state| {
         room.v24.found(state, frame);
@@ -12,6 +13,7 @@ fn touch(room: &Room, frame: Frame, what: char) {
             'R' => room.v24.access(state, frame),
             'W' | 'w' => room.v24.wrote(state, frame, what == 'w'),
             'F' => room.v24.fault(state, frame),
+            'U' => room.v24.unmapped(state, frame),
             _ => unreachable!("{what}"),
         }
     });
@@ -65,6 +67,7 @@ fn use_once() {
         ("2.4.10", "AWR", "active 2"),
         ("2.4.10", "AF", "inactive 0 referenced"),
         ("2.4.10", "AFF", "active 2"),
+        ("2.4.10", "AFU", "inactive 0 referenced"),
         ("2.4.10-pre11", "ARR", "active 2"),
         ("2.4.10+tweaks", "AF", "active 2"),
         ("2.4.10+tweaks", "AR", "inactive 0 referenced"),
