@@ -6,7 +6,7 @@ use super::rules::{Ager, Aging, Rules};
 use super::walk::Step;
 use super::word::{Type, YOUNG};
 use crate::host::{Throttle, Work};
-use crate::reclaimers::{FIRST, Round, TICK};
+use crate::reclaimers::{FIRST, Round};
 use crate::state::State;
 use crate::vm::{Host, Vm};
 
@@ -102,18 +102,6 @@ impl Generations {
         false
     }
 
-    /// A request waits for the walk of another reclaimer (6.1, from memory). Returns whether a generation
-    /// began.
-    fn wait_for_walk(&self, host: &dyn Host, number: u16, seq: u64) -> bool {
-        let state = || self.with_node(number, |node| (node.max_seq > seq, node.walker.is_busy));
-        while let (false, true) = state()
-            && !host.is_kswapd()
-        {
-            host.throttle(Throttle::NoProgress, TICK);
-        }
-        state().0
-    }
-
     /// Walks page tables, and begins a new generation. Returns whether one began; not if another reclaimer
     /// does so (`try_to_inc_max_seq`).
     pub(crate) fn begin(&self, vm: &Vm, host: &dyn Host, number: u16, seq: u64, swappiness: u32) -> bool {
@@ -125,7 +113,7 @@ impl Generations {
             begins
         });
         if !begins {
-            return self.rules.ager == Ager::Round && self.wait_for_walk(host, number, seq);
+            return false;
         }
         let swaps = swappiness > 0;
         if self.rules.walks {
