@@ -13,6 +13,8 @@ pub(super) struct Kswapd {
     queue: WaitQueue,
     /// What was asked of it since it last looked: the largest order, the highest zone.
     asked: Cell<Option<(u8, u8)>>,
+    /// When its periodic work was last due.
+    tick_at: Cell<Ps>,
 }
 
 impl Kswapd {
@@ -37,6 +39,27 @@ impl Kswapd {
         self.queue.wait_at_most(task, Waiting { what: "for work, napping kswapd", number: 0 }, most.max(1))
     }
 
+    /// Sleeps until it is woken, or until its periodic work is due. Returns whether it was woken.
+    fn sleep(&self, task: &Task, node: u16, tick_every: Option<Ps>) -> bool {
+        let waiting = Waiting { what: "for work, kswapd of node", number: node.into() };
+        let now = Timed::clock();
+        match tick_every {
+            None => self.queue.wait(task, waiting),
+            Some(every) if now < self.tick_at.get() + every => {
+                let left = self.tick_at.get() + every - now;
+                if !self.queue.wait_at_most(task, waiting, left) {
+                    self.tick_at.set(Timed::clock());
+                    return false;
+                }
+            }
+            Some(_) => {
+                self.tick_at.set(now);
+                return false;
+            }
+        }
+        true
+    }
+
     /// kswapd's program.
     pub(super) fn run(memory: &Rc<Memory>, task: &Task, node: u16) {
         let this = &memory.daemons[node as usize];
@@ -47,12 +70,18 @@ impl Kswapd {
                 if memory.stopping.get() {
                     return;
                 }
-                this.queue.wait(task, Waiting { what: "for work, kswapd of node", number: node.into() });
+                let is_asked = this.sleep(task, node, memory.guest.tick_every);
                 Timed::turn();
                 if memory.stopping.get() {
                     return;
                 }
                 memory.plugged(task);
+                if !is_asked {
+                    memory.vm.policy.tick(&memory.vm, &here);
+                    // A run that has failed ends here: no timer follows.
+                    task.preemption_point();
+                    continue;
+                }
                 let (order, class) = this.asked.take().unwrap_or((0, 0));
                 memory.vm.policy.kswapd(&memory.vm, &here, node, order, class);
             }

@@ -2,6 +2,7 @@
 
 use super::disk::BlockDisk;
 use crate::disk::queue::QueueSpec;
+use crate::heap::Named;
 use slablab_model::Ps;
 use slablab_model::disk::{Disk, DiskKind, Fixed};
 use slablab_pages::PagesPolicy;
@@ -28,6 +29,14 @@ pub struct Guest {
     pub disk: [Disk; 2],
     /// The queue of both.
     pub queue: QueueSpec,
+    /// Where swap begins on the disk with files, in sectors: both are on one disk. `None`: it has its own.
+    pub swap_at: Option<u64>,
+    /// The rules of the page allocator; `None`: those of the slab engine's release.
+    pub pages: Option<PagesPolicy>,
+    /// Slab caches of the program's own.
+    pub caches: Vec<Named>,
+    /// Time between two calls of the policy's periodic work, which kswapd does (2.4: a second).
+    pub tick_every: Option<Ps>,
     /// Time between two rounds of the flusher (`dirty_writeback_centisecs`).
     pub writeback_every: Ps,
     /// Simulated time without a page allocated or freed after which a task that reclaims ends the run.
@@ -54,6 +63,10 @@ impl Default for Guest {
             slot_rule: SlotRule::Clusters,
             disk: [disk.clone(), disk],
             queue: QueueSpec::named("mq-deadline@6.1").expect("a queue of this name"),
+            swap_at: None,
+            pages: None,
+            caches: Vec::new(),
+            tick_every: None,
             writeback_every: 5 * SECOND,
             livelock_after: 60 * SECOND,
         }
@@ -63,6 +76,7 @@ impl Default for Guest {
 impl Guest {
     /// The rules of the page allocator: where waiting costs time, requests are repeated as the kernel does.
     pub(super) fn pages(&self, of: PagesPolicy) -> PagesPolicy {
+        let of = self.pages.unwrap_or(of);
         let min_free = self.min_free_kib.map_or(of.min_free, MinFree::Kib);
         PagesPolicy { min_free, zones: self.zones.or(of.zones), retries: Retries::AsKernel, ..of }
     }

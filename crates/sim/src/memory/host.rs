@@ -45,6 +45,13 @@ impl<'a> Here<'a> {
         self.task.expect("an interrupt does not wait")
     }
 
+    fn disk_of(&self, place: Place) -> usize {
+        match place {
+            Place::Swap(_) if self.memory.guest.swap_at.is_none() => SWAP,
+            _ => DATA,
+        }
+    }
+
     /// The task waits: what it has plugged starts.
     fn wait_at(&self, what: &'static str, number: u32, queue: &WaitQueue) {
         self.memory.waits(self.task(), Waiting { what, number }, queue);
@@ -107,10 +114,11 @@ impl Host for Here<'_> {
     fn submit(&self, _vm: &Vm, io: Io<'_>) {
         let task = self.task();
         self.memory.account_io(task.id, &io);
-        let (disk, sector) = match io.place {
-            Place::Swap(slot) => (SWAP, u64::from(slot) * PAGE_SECTORS),
-            Place::Mapping(mapping, index) => (DATA, self.memory.sector_of(mapping, index)),
+        let sector = match io.place {
+            Place::Swap(slot) => self.memory.guest.swap_at.unwrap_or(0) + u64::from(slot) * PAGE_SECTORS,
+            Place::Mapping(mapping, index) => self.memory.sector_of(mapping, index),
         };
+        let disk = self.disk_of(io.place);
         Timed::charge(self.memory.prices.of(Work::Submit));
         self.memory.disks[disk].submit(self.memory, task, io, sector);
     }
@@ -188,19 +196,19 @@ impl Host for Here<'_> {
     fn shrinkers(&self) -> Vec<Shrinker> {
         Timed::charge(self.memory.prices.shrinkers);
         self.memory.kernel.serve_due();
-        Vec::new()
+        self.memory.shrinkers.borrow().iter().map(|cache| cache.about()).collect()
     }
 
-    fn shrinkable(&self, _shrinker: usize) -> u64 {
-        0
+    fn shrinkable(&self, shrinker: usize) -> u64 {
+        self.memory.shrinker(shrinker).unused()
     }
 
-    fn shrink(&self, _vm: &Vm, _shrinker: usize, _n: u64) -> Shrunk {
-        Shrunk::default()
+    fn shrink(&self, _vm: &Vm, shrinker: usize, n: u64) -> Shrunk {
+        self.memory.shrinker(shrinker).shrink(self.memory, n)
     }
 
     fn reap_slabs(&self) -> u64 {
-        0
+        self.memory.kernel.heap.reap()
     }
 
     fn pageblock_frames(&self) -> u32 {
@@ -234,10 +242,6 @@ impl Host for Here<'_> {
     }
 
     fn is_congested(&self, place: Place) -> bool {
-        let disk = match place {
-            Place::Swap(_) => SWAP,
-            Place::Mapping(..) => DATA,
-        };
-        self.memory.disks[disk].is_congested(Direction::Write)
+        self.memory.disks[self.disk_of(place)].is_congested(Direction::Write)
     }
 }

@@ -16,6 +16,7 @@
 //! | `disk` | a disk behind its queue |
 //! | [`guest`] | how the machine is set up: what is free at the start, swap, disks |
 //! | `oom` | who is killed; when reclaim goes on without an end |
+//! | `shrinkers` | [`Shrinks`]: caches of objects that reclaim can free |
 //! | [`views`] | /proc/vmstat, meminfo, buddyinfo, /sys/block as values |
 //!
 //! **Frames.** Slab caches, page tables and pages share one page allocator. A frame has its number there.
@@ -31,12 +32,14 @@ pub mod guest;
 mod host;
 mod oom;
 mod prices;
+mod shrinkers;
 pub mod views;
 
 pub use guest::Guest;
 pub use host::Here;
 pub use oom::Killed;
 pub use prices::Prices;
+pub use shrinkers::Shrinks;
 
 use crate::kernel::{Kernel, Task, WaitQueue, Waiting, with_pages};
 use crate::micro::Setup;
@@ -103,6 +106,7 @@ pub struct Memory {
     /// The first sector of each file, and the first free one.
     extents: RefCell<(BTreeMap<MappingId, u64>, u64)>,
     processes: Processes,
+    shrinkers: RefCell<Vec<Rc<dyn Shrinks>>>,
     /// When a page was last allocated or freed.
     moved_at: Cell<Ps>,
     stopping: Cell<bool>,
@@ -121,7 +125,7 @@ pub fn with_memory<T>(
     f: impl FnOnce(&Rc<Memory>) -> Result<T, Failed>,
 ) -> Result<T, Failed> {
     let pages = guest.pages(setup.preset.pages());
-    with_pages(setup, seed, &[], pages, |kernel| {
+    with_pages(setup, seed, &guest.caches, pages, |kernel| {
         let memory = Memory::boot(kernel, guest, policy, rules);
         let result = f(&memory);
         Timed::set_reclaim(|_| slablab_platform::Reclaimed::NOTHING);
@@ -164,6 +168,7 @@ impl Memory {
             blocks: RefCell::default(),
             extents: RefCell::default(),
             processes: Processes::default(),
+            shrinkers: RefCell::default(),
             moved_at: Cell::new(0),
             stopping: Cell::new(false),
         });
