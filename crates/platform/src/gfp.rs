@@ -140,6 +140,12 @@ impl Gfp {
         self.0 & other.0 == other.0
     }
 
+    /// These flags, but none of `other`.
+    #[inline]
+    pub const fn without(self, other: Gfp) -> Gfp {
+        Gfp(self.0 & !other.0)
+    }
+
     /// True when any flag of `other` is set.
     #[inline]
     pub const fn any(self, other: Gfp) -> bool {

@@ -352,7 +352,17 @@ impl Kernel {
         parent: Option<TaskId>,
         program: impl FnOnce(&Task) + 'static,
     ) -> TaskId {
-        let spec = Spec { mm, ..Spec::default() };
+        self.start_as(Spec { mm, ..Spec::default() }, parent, program)
+    }
+
+    /// Makes a task with these words for the scheduler that runs `program`.
+    pub(crate) fn start_as(
+        self: &Rc<Self>,
+        spec: Spec,
+        parent: Option<TaskId>,
+        program: impl FnOnce(&Task) + 'static,
+    ) -> TaskId {
+        let mm = spec.mm;
         let (id, now) = (self.sched.borrow_mut().add(spec, parent), Timed::clock());
         if let Some(watch) = &self.watch {
             watch.name(id, || format!("task {}", id.0));

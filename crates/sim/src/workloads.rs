@@ -7,6 +7,7 @@
 //! | [`mkfs`] | processes that write file systems' tables to disks |
 //! | [`netperf`] | a client and a server that pass datagrams |
 //! | [`tbench`] | clients that play a file server's load over TCP |
+//! | [`tmpfs_swap`] | two builds of a kernel at a time, one on tmpfs, one on a loop device, which swap |
 //! | [`tree`] | a source tree, for builds |
 //! | [`netio`] | one process sends over TCP, another receives |
 //! | [`user`] | what the tasks of AIM7 and AIM9 are |
@@ -35,5 +36,6 @@ pub mod recording;
 pub mod repeat;
 pub mod script;
 pub mod tbench;
+pub mod tmpfs_swap;
 pub mod tree;
 pub mod user;

@@ -2,7 +2,7 @@
 
 use super::compact::type_of;
 use super::disk::PAGE_SECTORS;
-use super::{DATA, Memory, SWAP, THROTTLES};
+use super::{Cause, DATA, Memory, SWAP, THROTTLES};
 use crate::disk::bio::Direction;
 use crate::kernel::{Task, WaitQueue, Waiting};
 use slablab_model::Timed;
@@ -23,22 +23,36 @@ pub struct Here<'a> {
     /// `None` in an interrupt, which never waits.
     task: Option<&'a Task>,
     is_kswapd: bool,
+    /// What reads from swap count as.
+    cause: Cause,
+    /// Requests for pages start no I/O and enter no file system.
+    is_restricted: bool,
 }
 
 impl<'a> Here<'a> {
     /// In a task.
     pub fn new(memory: &'a Rc<Memory>, task: &'a Task) -> Here<'a> {
-        Here { memory, task: Some(task), is_kswapd: false }
+        Here { memory, task: Some(task), is_kswapd: false, cause: Cause::Program, is_restricted: false }
     }
 
     /// In kswapd.
     pub(super) fn kswapd(memory: &'a Rc<Memory>, task: &'a Task) -> Here<'a> {
-        Here { memory, task: Some(task), is_kswapd: true }
+        Here { is_kswapd: true, ..Here::new(memory, task) }
     }
 
     /// In an interrupt.
     pub(super) fn interrupt(memory: &'a Rc<Memory>) -> Here<'a> {
-        Here { memory, task: None, is_kswapd: false }
+        Here { memory, task: None, is_kswapd: false, cause: Cause::Program, is_restricted: false }
+    }
+
+    /// In the task of a loop device.
+    pub(super) fn of_loop(
+        memory: &'a Rc<Memory>,
+        task: &'a Task,
+        cause: Cause,
+        is_restricted: bool,
+    ) -> Here<'a> {
+        Here { cause, is_restricted, ..Here::new(memory, task) }
     }
 
     fn task(&self) -> &'a Task {
@@ -99,7 +113,9 @@ impl Host for Here<'_> {
 
     fn alloc(&self, vm: &Vm, purpose: Purpose) -> Option<Frame> {
         let node = Timed::cpu_memory_node(Timed::cpu());
-        let pfn = self.memory.kernel.heap.alloc_pages(0, gfp_of(purpose), node)?;
+        let gfp = gfp_of(purpose);
+        let gfp = if self.is_restricted { gfp.without(Gfp::IO | Gfp::FS) } else { gfp };
+        let pfn = self.memory.kernel.heap.alloc_pages(0, gfp, node)?;
         vm.with(|state| state.count(Counter::PgAlloc));
         self.memory.moved_at.set(Timed::clock());
         Some(Frame(pfn.0))
@@ -113,7 +129,16 @@ impl Host for Here<'_> {
 
     fn submit(&self, _vm: &Vm, io: Io<'_>) {
         let task = self.task();
+        if let Place::Mapping(mapping, _) = io.place
+            && let Some(device) = self.memory.loop_of(mapping)
+        {
+            return device.submit(self.memory, task, io);
+        }
         self.memory.account_io(task.id, &io);
+        if matches!(io.place, Place::Swap(_)) && !io.write {
+            let count = &self.memory.asks.swap_ins[self.cause as usize];
+            count.set(count.get() + io.frames.len() as u64);
+        }
         let sector = match io.place {
             Place::Swap(slot) => self.memory.guest.swap_at.unwrap_or(0) + u64::from(slot) * PAGE_SECTORS,
             Place::Mapping(mapping, index) => self.memory.sector_of(mapping, index),
@@ -242,6 +267,9 @@ impl Host for Here<'_> {
     }
 
     fn is_congested(&self, place: Place) -> bool {
-        self.memory.disks[self.disk_of(place)].is_congested(Direction::Write)
+        // A loop device takes all that it is given.
+        let is_on_loop =
+            matches!(place, Place::Mapping(mapping, _) if self.memory.loop_of(mapping).is_some());
+        !is_on_loop && self.memory.disks[self.disk_of(place)].is_congested(Direction::Write)
     }
 }

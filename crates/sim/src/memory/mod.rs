@@ -14,6 +14,8 @@
 //! | `daemons` | kswapd and the flusher |
 //! | `compact` | kcompactd, direct compaction |
 //! | `disk` | a disk behind its queue |
+//! | [`loopback`] | a loop device on a file of tmpfs |
+//! | [`volume`] | files of tmpfs, and of ext2 on a loop device |
 //! | [`guest`] | how the machine is set up: what is free at the start, swap, disks |
 //! | `oom` | who is killed; when reclaim goes on without an end |
 //! | `shrinkers` | [`Shrinks`]: caches of objects that reclaim can free |
@@ -30,10 +32,12 @@ mod daemons;
 mod disk;
 pub mod guest;
 mod host;
+pub mod loopback;
 mod oom;
 mod prices;
 mod shrinkers;
 pub mod views;
+pub mod volume;
 
 pub use guest::Guest;
 pub use host::Here;
@@ -48,6 +52,7 @@ use crate::tally::Failed;
 use compact::Kcompactd;
 use daemons::{Flusher, Kswapd};
 use disk::{BlockDisk, PAGE_SECTORS};
+use loopback::Loop;
 use oom::Processes;
 use slablab_model::{Ps, Timed};
 use slablab_platform::{Gfp, NodeId, Topology};
@@ -79,6 +84,27 @@ pub struct Blocks {
     pub written: u64,
 }
 
+/// Why pages were read from swap.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Cause {
+    /// A program's memory, or a file of tmpfs.
+    #[default]
+    Program,
+    /// A loop device read a block.
+    LoopRead,
+    /// A loop device overwrites a block: what was read is of no use.
+    LoopWrite,
+}
+
+/// What was asked of the memory.
+#[derive(Default)]
+struct Asks {
+    /// Pages read from swap, by [`Cause`].
+    swap_ins: [Cell<u64>; 3],
+    /// Requests of each order that woke kswapd.
+    wakes: RefCell<BTreeMap<u8, u64>>,
+}
+
 /// The memory of a kernel.
 pub struct Memory {
     /// Its kernel.
@@ -105,6 +131,8 @@ pub struct Memory {
     blocks: RefCell<BTreeMap<TaskId, Blocks>>,
     /// The first sector of each file, and the first free one.
     extents: RefCell<(BTreeMap<MappingId, u64>, u64)>,
+    loops: RefCell<Vec<Rc<Loop>>>,
+    asks: Asks,
     processes: Processes,
     shrinkers: RefCell<Vec<Rc<dyn Shrinks>>>,
     /// When a page was last allocated or freed.
@@ -167,6 +195,8 @@ impl Memory {
             plugged: RefCell::default(),
             blocks: RefCell::default(),
             extents: RefCell::default(),
+            loops: RefCell::default(),
+            asks: Asks::default(),
             processes: Processes::default(),
             shrinkers: RefCell::default(),
             moved_at: Cell::new(0),
@@ -222,6 +252,7 @@ impl Memory {
         self.daemons.iter().for_each(|kswapd| kswapd.wake(&self.kernel));
         self.compactors.iter().for_each(|kcompactd| kcompactd.stop(&self.kernel));
         self.flusher.stop(&self.kernel);
+        self.loops.borrow().iter().for_each(|device| device.stop(&self.kernel));
     }
 
     /// The task waits at a queue; what it has plugged starts.
@@ -281,6 +312,21 @@ impl Memory {
     /// What a task read and wrote so far.
     pub fn blocks_of(&self, task: TaskId) -> Blocks {
         self.blocks.borrow().get(&task).copied().unwrap_or_default()
+    }
+
+    /// Pages read from swap for this cause.
+    pub fn swap_ins(&self, cause: Cause) -> u64 {
+        self.asks.swap_ins[cause as usize].get()
+    }
+
+    /// Requests of this order that woke kswapd.
+    pub fn kswapd_wakes(&self, order: u8) -> u64 {
+        self.asks.wakes.borrow().get(&order).copied().unwrap_or(0)
+    }
+
+    /// The loop device that has the blocks of this mapping.
+    fn loop_of(&self, mapping: MappingId) -> Option<Rc<Loop>> {
+        self.loops.borrow().iter().find(|device| device.has(mapping)).cloned()
     }
 
     /// The sector of a page of a file: files lie one after the other, each in one piece.

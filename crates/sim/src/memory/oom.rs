@@ -122,6 +122,7 @@ impl Memory {
     pub(super) fn wake_kswapd(self: &Rc<Self>, here: &Here, node: u16, order: u8, class: u8) {
         let kswapd = &self.daemons[node as usize];
         if kswapd.ask(order, class) && self.vm.policy.wants_kswapd(&self.vm, here, node, order, class) {
+            *self.asks.wakes.borrow_mut().entry(order).or_default() += 1;
             kswapd.wake(&self.kernel);
         }
     }

@@ -61,26 +61,26 @@ impl Default for Kbuild {
 }
 
 /// A program of a step.
-struct Step {
-    name: &'static str,
+pub(super) struct Step {
+    pub(super) name: &'static str,
     /// Headers and other files that it opens; the compiler opens what is left of [`Kbuild::opens`].
-    opens: u32,
+    pub(super) opens: u32,
     /// Paths that it looks up without opening them.
-    stats: u32,
+    pub(super) stats: u32,
     /// Its part of [`Kbuild::user`], in thousandths.
-    user: u64,
+    pub(super) user: u64,
     /// Its heap in MiB; the compiler's is [`Kbuild::heap_mib`].
-    heap_mib: u32,
+    pub(super) heap_mib: u32,
     /// KiB that it writes into a new file: a .s of 100 to 200, a .o of 10 to 60, a .cmd of 10 to 30.
-    writes_kib: u32,
+    pub(super) writes_kib: u32,
     /// Programs that it starts, one after the other.
-    starts: &'static [usize],
+    pub(super) starts: &'static [usize],
 }
 
-const CC1: usize = 2;
-const AS: usize = 3;
+pub(super) const CC1: usize = 2;
+pub(super) const AS: usize = 3;
 /// What runs for an object (assumed, but for the sums).
-const STEPS: [Step; 6] = [
+pub(super) const STEPS: [Step; 6] = [
     Step { name: "sh", opens: 2, stats: 8, user: 20, heap_mib: 0, writes_kib: 0, starts: &[1, 4, 5] },
     Step { name: "gcc", opens: 3, stats: 20, user: 10, heap_mib: 0, writes_kib: 0, starts: &[CC1, AS] },
     Step { name: "cc1", opens: 0, stats: 6, user: 820, heap_mib: 0, writes_kib: 150, starts: &[] },
@@ -89,7 +89,7 @@ const STEPS: [Step; 6] = [
     Step { name: "mv", opens: 0, stats: 2, user: 5, heap_mib: 0, writes_kib: 0, starts: &[] },
 ];
 /// Make's part of [`Kbuild::user`], in thousandths.
-const MAKE_USER: u64 = 15;
+pub(super) const MAKE_USER: u64 = 15;
 /// Opens of an exec, and its lookups beside them.
 const EXEC: (u32, u32) = (3, 1);
 /// Opens of an object beside those of the compiler's headers: execs, three outputs, and [`Step::opens`].
@@ -97,10 +97,10 @@ const OTHER_OPENS: u32 = STEPS.len() as u32 * EXEC.0 + 3 + 11;
 /// Lookups of an object without an open beside make's: execs, [`Step::stats`], a removal, a rename.
 const OTHER_STATS: u32 = STEPS.len() as u32 * EXEC.1 + 40 + 3;
 /// One of so many opens of the compiler is in vain: include paths are tried in turn (assumed).
-const IN_VAIN: u32 = 3;
+pub(super) const IN_VAIN: u32 = 3;
 /// Bytes of a header (assumed), and of a write.
 const HEADER: u32 = 6 << 10;
-const WRITE: u32 = 16 << 10;
+pub(super) const WRITE: u32 = 16 << 10;
 /// A disk of 2009 (assumed). Its interrupts come to CPU 0.
 const DISK: Disk = Disk { latency: 5_000_000_000, kib: 12_000_000, disks: 1, requests: 128 };
 /// Headers of the tree that a build opens, and paths that it looks for in vain (assumed).
@@ -111,12 +111,12 @@ impl Kbuild {
     /// The fewest opens of an object, and the fewest lookups beside its opens.
     pub const LEAST: (u32, u32) = (OTHER_OPENS + IN_VAIN, OTHER_STATS);
 
-    fn compiler_opens(&self) -> u32 {
+    pub(super) fn compiler_opens(&self) -> u32 {
         self.opens - OTHER_OPENS
     }
 
     /// Paths that make looks up for an object.
-    fn make_stats(&self) -> u32 {
+    pub(super) fn make_stats(&self) -> u32 {
         self.lookups - self.opens - OTHER_STATS
     }
 }

@@ -25,6 +25,7 @@ mod recording;
 mod repeated;
 mod script;
 mod tcp;
+mod tmpfs_swap;
 mod trace;
 mod waiting;
 mod waking;

@@ -56,6 +56,8 @@ pub struct Rules {
     pub repeats_access: bool,
     /// A write of a whole page of tmpfs that is in swap reads it first.
     pub reads_overwritten: bool,
+    /// A read of a page of tmpfs that is in swap gives its slot up, and makes it dirty.
+    pub tmpfs_read_frees_slot: bool,
     /// A write of a page of a file by a system call is an access (until 4.6).
     pub writes_access: bool,
     /// A write of a page of tmpfs by a system call is an access, and marks a new page referenced.
@@ -100,6 +102,7 @@ impl Rules {
             write_notify: this >= release(2, 6, 19),
             repeats_access: is_24,
             reads_overwritten: true,
+            tmpfs_read_frees_slot: true,
             // From memory.
             writes_access: this < release(4, 7, 0),
             new_tmpfs_referenced: this >= release(2, 6, 37),

@@ -25,7 +25,7 @@ enum Found {
 
 /// Looks for a page; takes it back from the swap cache, if it is there: its slot is free then, and it is
 /// dirty (docs/theory/vm.md, Faults, the page cache and swap).
-fn look_up(vm: &Vm, rules: &Rules, state: &mut State, id: MappingId, index: u32) -> Found {
+fn look_up(vm: &Vm, rules: &Rules, state: &mut State, (id, index): (MappingId, u32), want: Want) -> Found {
     match state.mappings.get(id).entry(index) {
         Entry::Absent | Entry::Shadow(_) => Found::Hole,
         Entry::Frame(frame) => {
@@ -35,6 +35,9 @@ fn look_up(vm: &Vm, rules: &Rules, state: &mut State, id: MappingId, index: u32)
         Entry::Slot(slot) => match swapin::look_up(vm, state, slot, None, rules) {
             Looked::Absent => Found::Swapped(slot),
             Looked::Locked(frame) => Found::Locked(frame),
+            Looked::Ready(frame) if want == Want::Contents && !rules.tmpfs_read_frees_slot => {
+                Found::Ready(frame)
+            }
             Looked::Ready(frame) if state.frames.has(frame, Flags::WRITEBACK) => Found::Writing(frame),
             Looked::Ready(frame) => {
                 take_back(vm, state, id, index, frame);
@@ -88,7 +91,7 @@ fn get(
     let fault = if want == Want::Fault { Flags::FAULT } else { Flags::default() };
     loop {
         let found = vm.with(|state| {
-            let found = look_up(vm, rules, state, id, index);
+            let found = look_up(vm, rules, state, (id, index), want);
             match &found {
                 Found::Ready(frame) => f(state, Some(*frame), false),
                 Found::Hole if want == Want::Contents => f(state, None, false),

@@ -1,0 +1,248 @@
+//! Two builds of a kernel at a time, again and again: one on tmpfs, one on ext2 on a loop device on a file of
+//! tmpfs, in too little memory.
+//!
+//! ```text
+//! main        sync ── starts both builds ── waits for both ── again
+//!   build     rm of the last tree ── untar ── make
+//!     untar   bunzip2 reads the archive in tmpfs ── pipe ── tar writes directories and files
+//!     make    up to `jobs` objects at a time, as in kbuild; the last one of a directory starts its link
+//! ```
+//!
+//! | module | contents |
+//! |---|---|
+//! | `site` | where one build works: its tree, its outputs |
+//! | `unpack` | the removal of a tree, the archive and the pipe |
+//! | `make` | objects and links |
+//!
+//! What an object does is [`kbuild`](super::kbuild)'s table of steps, with its source, its headers and its
+//! outputs in files whose pages can be evicted, and the compiler's heap in memory that can be swapped out.
+//!
+//! **What is left out.** Pages of programs, libraries and small processes are always in memory. `make` reads
+//! no makefiles. Dentries and inodes are not shrunk.
+//!
+//! Nothing is compressed: each page, name and open of an object is one of its own.
+//!
+//! `part` divides the tree, the archive, the image and the compiler's heap; the caller divides the machine's
+//! memory and swap. What an object computes, looks up and opens stays.
+
+mod make;
+mod site;
+mod unpack;
+
+use super::kbuild::Kbuild;
+use super::tree::{Size, Tree};
+use crate::ext2::Format;
+use crate::kernel::Task;
+use crate::memory::loopback::LoopRules;
+use crate::memory::volume::Volume;
+use crate::memory::{Cause, Guest, Memory, with_memory};
+use crate::micro::Setup;
+use crate::process::{Children, Kind};
+use crate::tally::Failed;
+use make::Programs;
+use site::Site;
+use slablab_model::{Ps, Timed};
+use slablab_vm::mm::{self, Rules};
+use slablab_vm::{Counter, Replacement};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// Pages of the archive: 50 MB (from memory).
+const ARCHIVE: u32 = 12_207;
+/// Seed of the tree: every run builds the same.
+const TREE: u64 = 2628;
+/// Orders of requests that are counted.
+pub const ORDERS: usize = 4;
+
+/// Where the second build works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Second {
+    /// On ext2 on a loop device.
+    Loop,
+    /// On tmpfs, as the first.
+    Tmpfs,
+}
+
+/// The program's parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TmpfsSwap {
+    /// Where the second build works.
+    pub second: Second,
+    /// What an object does; its count of objects is the tree's.
+    pub kbuild: Kbuild,
+    /// Times that both build.
+    pub iterations: u32,
+    /// The part 1 / n of everything is built.
+    pub part: u32,
+    /// MiB of the image on the loop device.
+    pub image_mib: u32,
+    /// CPU time to unpack the archive.
+    pub unpack: Ps,
+    /// The loop device.
+    pub rules: LoopRules,
+    /// A removed file's blocks are taken out of the image.
+    pub discards: bool,
+}
+
+impl Default for TmpfsSwap {
+    /// The whole test, with two jobs. The image's size is not told: three trees with their outputs (assumed).
+    fn default() -> TmpfsSwap {
+        TmpfsSwap {
+            second: Second::Loop,
+            kbuild: Kbuild { jobs: 2, ..Kbuild::default() },
+            iterations: 10,
+            part: 1,
+            image_mib: 1_536,
+            // 10 to 15 s (from memory): the middle.
+            unpack: 12_500_000_000_000,
+            rules: LoopRules::default(),
+            discards: false,
+        }
+    }
+}
+
+/// What one build did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Built {
+    /// From the common start to its end.
+    pub elapsed: Ps,
+    /// CPU time of its programs in themselves.
+    pub user: Ps,
+    /// Objects that it compiled.
+    pub objects: u32,
+}
+
+/// What the machine counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Pages read from swap: by programs; by the loop device to read; to overwrite.
+    pub swap_ins: [u64; 3],
+    /// Pages written to swap.
+    pub swap_outs: u64,
+    /// Wake-ups of kswapd, by order.
+    pub wakes: [u64; ORDERS],
+    /// Slabs of names that were asked for.
+    pub name_slabs: u64,
+    /// Pages written through the loop device, and read.
+    pub transfers: (u64, u64),
+}
+
+/// One iteration.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Iteration {
+    /// The two builds.
+    pub builds: [Built; 2],
+    /// When the first build ended, the second one still unpacked.
+    pub is_unpacking: bool,
+    /// From the start of the run to the iteration's end.
+    pub total: Ps,
+    /// What was counted during the iteration.
+    pub counts: Counts,
+}
+
+impl Counts {
+    fn now(memory: &Memory, site: &Site) -> Counts {
+        let heap = &memory.kernel.heap;
+        let names = heap.named("names_cache");
+        Counts {
+            swap_ins: [Cause::Program, Cause::LoopRead, Cause::LoopWrite].map(|cause| memory.swap_ins(cause)),
+            swap_outs: memory.vm.with(|state| state.counters.get(Counter::PswpOut)),
+            wakes: std::array::from_fn(|order| memory.kswapd_wakes(order as u8)),
+            name_slabs: names.map_or(0, |names| heap.counted(names, slablab_platform::Event::AllocSlab)),
+            transfers: site.volume.device().map_or((0, 0), |device| device.transfers()),
+        }
+    }
+
+    fn since(self, before: Counts) -> Counts {
+        Counts {
+            swap_ins: std::array::from_fn(|at| self.swap_ins[at] - before.swap_ins[at]),
+            swap_outs: self.swap_outs - before.swap_outs,
+            wakes: std::array::from_fn(|at| self.wakes[at] - before.wakes[at]),
+            name_slabs: self.name_slabs - before.name_slabs,
+            transfers: (self.transfers.0 - before.transfers.0, self.transfers.1 - before.transfers.1),
+        }
+    }
+}
+
+/// Both builds, once. Returns what they did, and whether the second unpacked when the first ended.
+fn build_both(task: &Task, sites: &[Rc<Site>; 2]) -> ([Built; 2], bool) {
+    let begin = Timed::clock();
+    let children = Rc::new(Children::default());
+    let built = Rc::new(RefCell::new([Built::default(); 2]));
+    let is_unpacking = Rc::new(RefCell::new(false));
+    for at in 0..2 {
+        let (sites, built, flag) = (sites.clone(), built.clone(), is_unpacking.clone());
+        children.start(task, Kind::Process, move |task| {
+            let user = sites[at].build(task);
+            let objects = sites[at].tree.sources.len() as u32;
+            built.borrow_mut()[at] = Built { elapsed: Timed::clock() - begin, user, objects };
+            if at == 0 {
+                *flag.borrow_mut() = sites[1].is_unpacking.get();
+            }
+        });
+    }
+    children.wait(task);
+    (*built.borrow(), *is_unpacking.borrow())
+}
+
+/// The main task's program.
+fn main(task: &Task, memory: &Rc<Memory>, program: &TmpfsSwap, results: &RefCell<Vec<Iteration>>) {
+    let tree = Rc::new(Tree::new(Size::LINUX.part(program.part), TREE));
+    let programs = Rc::new(Programs::new(task));
+    let first = Rc::new(Volume::tmpfs(memory, task));
+    let archive = Rc::new(first.create(task, first.root()));
+    first.write(task, &archive, (ARCHIVE / program.part).max(1));
+    let second = match program.second {
+        Second::Tmpfs => Rc::new(Volume::tmpfs(memory, task)),
+        Second::Loop => {
+            let blocks = program.image_mib / program.part * 256;
+            // The defaults of mke2fs in 2009 (from memory).
+            let format = Format { blocks, bytes_per_inode: 8_192, inode_bytes: 128 };
+            Rc::new(Volume::ext2(memory, task, format, program.rules, program.discards))
+        }
+    };
+    let site = |volume: &Rc<Volume>| {
+        let archive = (first.clone(), archive.clone());
+        Rc::new(Site::new(memory, program, &tree, &programs, volume.clone(), archive))
+    };
+    let sites = [site(&first), site(&second)];
+    let begin = Timed::clock();
+    for _ in 0..program.iterations {
+        let before = Counts::now(memory, &sites[1]);
+        let here = crate::memory::Here::new(memory, task);
+        task.syscall(|| mm::sync(&memory.vm, &here, &memory.rules));
+        let (builds, is_unpacking) = build_both(task, &sites);
+        let counts = Counts::now(memory, &sites[1]).since(before);
+        let total = Timed::clock() - begin;
+        results.borrow_mut().push(Iteration { builds, is_unpacking, total, counts });
+    }
+    sites.iter().for_each(|site| site.remove(task));
+    memory.stop();
+}
+
+/// Runs the program. Returns its iterations.
+///
+/// # Errors
+/// A machine that cannot be modelled; tasks that wait for ever; no memory; an image that is too small; pages
+/// that are lost.
+pub fn run(
+    setup: &Setup,
+    seed: u64,
+    guest: &Guest,
+    policy: Box<dyn Replacement>,
+    rules: Rules,
+    program: &TmpfsSwap,
+) -> Result<Vec<Iteration>, Failed> {
+    let program = *program;
+    with_memory(setup, seed, guest, policy, rules, |memory| {
+        let results = Rc::new(RefCell::new(Vec::new()));
+        let (of_task, of_results) = (memory.clone(), results.clone());
+        memory.kernel.start(memory.kernel.new_process(), None, move |task| {
+            task.call_it(|| "tmpfs_swap".into());
+            main(task, &of_task, &program, &of_results);
+        });
+        memory.kernel.run()?;
+        memory.check().map_err(Failed::Broken)?;
+        Ok(results.take())
+    })
+}

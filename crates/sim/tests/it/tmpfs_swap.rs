@@ -1,0 +1,152 @@
+//! Two builds at a time, on tmpfs and on a loop device: a thirty-second of the tree and of the memory.
+
+use crate::disk::ide;
+use crate::machine::setup;
+use slablab_model::disk::{Disk, DiskKind};
+use slablab_sim::disk::queue::QueueSpec;
+use slablab_sim::ext2::Format;
+use slablab_sim::memory::loopback::LoopRules;
+use slablab_sim::memory::volume::Volume;
+use slablab_sim::memory::{Guest, Here, with_memory};
+use slablab_sim::micro::Setup;
+use slablab_sim::tally::Failed;
+use slablab_sim::workloads::kbuild::Kbuild;
+use slablab_sim::workloads::tmpfs_swap::{Iteration, Second, TmpfsSwap, run};
+use slablab_vm::Preset as VmPreset;
+use slablab_vm::mm::{self, Rules};
+use std::cell::Cell;
+use std::rc::Rc;
+
+const PART: u32 = 32;
+
+fn small(engine: &str, mib: u64) -> (Setup, Guest) {
+    let mut setup = setup(engine, 4, 1);
+    setup.spec.nodes[0].bytes = mib << 20;
+    let disk = Disk { bytes: 40 << 30, depth: 16, rotational: true, kind: DiskKind::Rotating(ide()) };
+    let guest = Guest {
+        swap_pages: 1 << 16,
+        disk: [disk.clone(), disk],
+        queue: QueueSpec::named("cfq@2.6.29").expect("a queue of this name"),
+        ..Guest::default()
+    };
+    (setup, guest)
+}
+
+fn program() -> TmpfsSwap {
+    let kbuild = Kbuild { jobs: 2, ..Kbuild::default() };
+    TmpfsSwap { part: PART, iterations: 2, image_mib: 2_048, kbuild, ..TmpfsSwap::default() }
+}
+
+fn build(engine: &str, mib: u64, program: &TmpfsSwap) -> Result<Vec<Iteration>, Failed> {
+    let (setup, guest) = small(engine, mib);
+    let policy = VmPreset::parse("vm@2.6.29").expect("a preset").policy();
+    run(&setup, 1, &guest, policy, Rules::of(2, 6, 29), program)
+}
+
+fn built(engine: &str, mib: u64, program: &TmpfsSwap) -> Vec<Iteration> {
+    build(engine, mib, program).unwrap_or_else(|failed| panic!("{failed}"))
+}
+
+/// Pages read to overwrite blocks of the image, over all iterations.
+fn overwritten(answer: &[Iteration]) -> u64 {
+    answer.iter().map(|one| one.counts.swap_ins[2]).sum()
+}
+
+#[test]
+fn both_builds_compile_all_sources_and_the_run_repeats() {
+    for engine in ["slub@2.6.29", "slqb@2009-01"] {
+        let answer = built(engine, 36, &program());
+        assert_eq!(answer, built(engine, 36, &program()), "{engine}: two runs differ");
+        assert_eq!(answer.len(), 2);
+        let mut total = 0;
+        for one in &answer {
+            let [first, second] = one.builds;
+            assert_eq!((first.objects, second.objects), (1_450 / PART, 1_450 / PART), "{engine}");
+            // Both do the same work.
+            assert_eq!(first.user, second.user, "{engine}");
+            assert!(first.elapsed < one.total - total && second.elapsed < one.total - total, "{engine}");
+            assert!(one.counts.transfers.0 > 2_800, "{engine}: {one:?}");
+            total = one.total;
+        }
+        assert!(answer.iter().all(|one| one.counts.swap_outs > 0), "{engine}: {answer:?}");
+        // The first iteration writes to holes, and so reads nothing to overwrite it.
+        assert_eq!(answer[0].counts.swap_ins[2], 0, "{engine}");
+        assert!(answer[1].counts.swap_ins[2] > 0, "{engine}: {:?}", answer[1]);
+    }
+}
+
+#[test]
+fn each_fact_of_the_loop_device_is_a_choice() {
+    let with = |rules: LoopRules| built("slub@2.6.29", 40, &TmpfsSwap { rules, ..program() });
+    let usual = with(LoopRules::default());
+    let blind = with(LoopRules { overwrite_reads: false, ..LoopRules::default() });
+    assert_eq!(overwritten(&blind), 0, "nothing is read to be overwritten");
+    assert!(overwritten(&usual) > 0);
+    let outs = |answer: &[Iteration]| answer.iter().map(|one| one.counts.swap_outs).sum::<u64>();
+    for rules in [
+        LoopRules { read_dirties: false, ..LoopRules::default() },
+        LoopRules { is_restricted: false, ..LoopRules::default() },
+    ] {
+        let other = with(rules);
+        assert_ne!(other, usual, "{rules:?} changes nothing");
+        assert!(outs(&other) > 0, "{rules:?}");
+    }
+    // What is taken out of the image is not read again.
+    let discarded = built("slub@2.6.29", 40, &TmpfsSwap { discards: true, ..program() });
+    assert!(overwritten(&discarded) < overwritten(&usual) / 2, "{}", overwritten(&discarded));
+}
+
+#[test]
+fn without_a_loop_device_nothing_goes_through_one() {
+    let program = TmpfsSwap { second: Second::Tmpfs, ..program() };
+    for one in built("slub@2.6.29", 40, &program) {
+        assert_eq!((one.counts.transfers, &one.counts.swap_ins[1..]), ((0, 0), &[0, 0][..]));
+    }
+}
+
+#[test]
+fn an_image_that_is_too_small_is_a_result() {
+    let failed = build("slub@2.6.29", 32, &TmpfsSwap { image_mib: 256, ..program() });
+    let said = failed.expect_err("8 MiB hold no tree of 11 MiB").to_string();
+    assert!(said.contains("expected a larger image"), "{said}");
+}
+
+/// A file of 64 pages on ext2: written, dropped from the page cache, read again, removed.
+#[test]
+fn blocks_come_back_through_the_loop_device_and_stay_behind_when_files_go() {
+    for discards in [false, true] {
+        let (setup, guest) = small("slub@2.6.29", 32);
+        let (policy, rules) = (VmPreset::parse("vm@2.6.29").expect("a preset").policy(), Rules::of(2, 6, 29));
+        let moved = with_memory(&setup, 1, &guest, policy, rules, |memory| {
+            let moved = Rc::new(Cell::new((0, 0, 0, 0)));
+            let (of_task, result) = (memory.clone(), moved.clone());
+            memory.kernel.start(memory.kernel.new_process(), None, move |task| {
+                let format = Format { blocks: 4_096, bytes_per_inode: 8_192, inode_bytes: 128 };
+                let volume = Volume::ext2(&of_task, task, format, LoopRules::default(), discards);
+                let device = volume.device().expect("a loop device").clone();
+                let held = || of_task.vm.with(|state| state.mappings.get(device.backing).frames);
+                let node = volume.create(task, volume.root());
+                volume.write(task, &node, 64);
+                let here = Here::new(&of_task, task);
+                mm::sync(&of_task.vm, &here, &rules);
+                let (written, before) = (device.transfers().0, held());
+                mm::drop_pagecache(&of_task.vm, &here);
+                let read_before = device.transfers().1;
+                volume.read(task, &node);
+                let read = device.transfers().1 - read_before;
+                volume.remove(task, node);
+                result.set((written, read, before, before - held()));
+                of_task.stop();
+            });
+            memory.kernel.run()?;
+            memory.check().map_err(Failed::Broken)?;
+            Ok(moved.get())
+        });
+        let (written, read, before, gone) = moved.unwrap_or_else(|failed| panic!("{failed}"));
+        // Beside the data: an indirect block, bitmaps, descriptor, inodes, the directory.
+        assert!((65..=75).contains(&written), "{written} pages are written");
+        assert_eq!(read, 64, "the file alone is read");
+        assert_eq!(u64::from(before), written, "the image has what was written, and nothing else");
+        assert_eq!(gone, if discards { 64 } else { 0 }, "discards: {discards}");
+    }
+}
