@@ -247,6 +247,15 @@ pub trait Replacement {
     /// The write of a page that reclaim wants has ended.
     fn written(&self, state: &mut State, frame: Frame);
 
+    /// Nanoseconds between two calls of [`Replacement::sum_up`]; `None`: none is needed.
+    fn sums_up_every(&self) -> Option<u64> {
+        None
+    }
+
+    /// The kernel sums statistics up over memory groups (`flush_memcg_stats_dwork`). Until the first time a
+    /// policy goes by what is true.
+    fn sum_up(&self) {}
+
     /// A reader's next window of read-ahead begins at this page: it is done with the pages before
     /// (2.4's drop-behind).
     fn drop_behind(&self, _state: &mut State, _frame: Frame) {}

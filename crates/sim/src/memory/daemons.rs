@@ -1,4 +1,4 @@
-//! Kernel tasks of the memory: kswapd of each node, and the flusher.
+//! Kernel tasks of the memory: kswapd of each node, the flusher, and the task that sums statistics up.
 
 use super::Memory;
 use super::host::Here;
@@ -130,6 +130,34 @@ impl Flusher {
             if Timed::clock() >= next {
                 next = Timed::clock() + every;
             }
+        }
+    }
+}
+
+/// The task that sums statistics up over memory groups.
+#[derive(Default)]
+pub(super) struct Summer {
+    queue: WaitQueue,
+}
+
+impl Summer {
+    /// It ends.
+    pub(super) fn stop(&self, kernel: &Kernel) {
+        self.queue.wake_one(kernel, false);
+    }
+
+    /// Its program: `every` picoseconds, since a boot that was some time ago.
+    pub(super) fn run(memory: &Rc<Memory>, task: &Task, every: Ps) {
+        memory.vm.policy.sum_up();
+        let mut most = 1 + memory.kernel.random(every);
+        while !memory.stopping.get() {
+            let waiting = Waiting { what: "for the next sum, statistics", number: 0 };
+            if !memory.summer.queue.wait_at_most(task, waiting, most) {
+                memory.vm.policy.sum_up();
+            }
+            most = every;
+            // A run that has failed ends here: no timer follows.
+            task.preemption_point();
         }
     }
 }

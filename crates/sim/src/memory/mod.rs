@@ -11,7 +11,7 @@
 //! | module | contents |
 //! |---|---|
 //! | `host` | [`Here`]: the interface `Host` of the room `vm`, in the running task or interrupt |
-//! | `daemons` | kswapd and the flusher |
+//! | `daemons` | kswapd, the flusher, the sums of statistics |
 //! | `compact` | kcompactd, direct compaction |
 //! | `disk` | a disk behind its queue |
 //! | [`loopback`] | a loop device on a file of tmpfs |
@@ -50,7 +50,7 @@ use crate::micro::Setup;
 use crate::sched::TaskId;
 use crate::tally::Failed;
 use compact::Kcompactd;
-use daemons::{Flusher, Kswapd};
+use daemons::{Flusher, Kswapd, Summer};
 use disk::{BlockDisk, PAGE_SECTORS};
 use loopback::Loop;
 use oom::Processes;
@@ -122,6 +122,7 @@ pub struct Memory {
     daemons: Vec<Kswapd>,
     compactors: Vec<Kcompactd>,
     flusher: Flusher,
+    summer: Summer,
     frame_waits: RefCell<BTreeMap<u32, Rc<WaitQueue>>>,
     throttles: [WaitQueue; THROTTLES.len()],
     /// Writes that ended while reclaimers slept for pages under writeback, and how many sleep.
@@ -189,6 +190,7 @@ impl Memory {
             daemons: (0..Timed::nodes()).map(|_| Kswapd::default()).collect(),
             compactors: (0..Timed::nodes()).map(|_| Kcompactd::default()).collect(),
             flusher: Flusher::default(),
+            summer: Summer::default(),
             frame_waits: RefCell::default(),
             throttles: Default::default(),
             writes: Cell::new((0, 0)),
@@ -221,6 +223,13 @@ impl Memory {
             task.call_it(|| "flusher".into());
             Flusher::run(&of_task, task);
         });
+        if let Some(every) = memory.vm.policy.sums_up_every() {
+            let of_task = memory.clone();
+            kernel.start(0, None, move |task| {
+                task.call_it(|| "statistics".into());
+                Summer::run(&of_task, task, every * 1_000);
+            });
+        }
         memory
     }
 
@@ -253,6 +262,7 @@ impl Memory {
         self.compactors.iter().for_each(|kcompactd| kcompactd.stop(&self.kernel));
         self.flusher.stop(&self.kernel);
         self.loops.borrow().iter().for_each(|device| device.stop(&self.kernel));
+        self.summer.stop(&self.kernel);
     }
 
     /// The task waits at a queue; what it has plugged starts.

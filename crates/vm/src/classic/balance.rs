@@ -28,7 +28,7 @@ enum Share {
 impl Classic {
     /// Whether a type's inactive list is too short for its active one.
     pub(super) fn inactive_is_low(&self, node: &Node, kind: usize) -> bool {
-        let (inactive, active) = (node.all(INACTIVE[kind]), node.all(ACTIVE[kind]));
+        let (inactive, active) = node.known().of(kind);
         let ratio = self.choices.inactive_ratio.map_or_else(|| inactive_ratio(inactive + active), u64::from);
         inactive * ratio < active
     }
@@ -40,11 +40,12 @@ impl Classic {
         let free = sum(&|zone| host.free_pages(zone));
         let high = sum(&|zone| host.mark(zone, Mark::High));
         self.node(round.node, |node| {
-            let grown = |kind| node.activated[kind] != node.activated_before[kind];
+            let known = node.known();
+            let grown = |kind: usize| known.activated[kind] != node.activated_before[kind];
             let may = |kind| round.deactivate || grown(kind) || self.inactive_is_low(node, kind);
             let deactivate = [may(ANON), may(FILE)];
             let inactive_file = node.all(INACTIVE[FILE]);
-            let trim = inactive_file >> round.priority > 0 && !deactivate[FILE] && !round.no_trim;
+            let trim = known.sizes.inactive_file >> round.priority > 0 && !deactivate[FILE] && !round.no_trim;
             let files = node.all(ACTIVE[FILE]) + inactive_file;
             let anon = node.all(INACTIVE[ANON]);
             let tiny = files + free <= high && !deactivate[ANON] && anon >> round.priority > 0;

@@ -23,7 +23,7 @@ mod node;
 mod policy;
 mod scan;
 
-pub use policy::{Balance, Choices, Cost, Start};
+pub use policy::{Balance, Choices, Cost, Start, Sums};
 
 use crate::counters::Counter;
 use crate::frames::Flags;
@@ -49,6 +49,8 @@ const ANON: usize = 0;
 const FILE: usize = 1;
 /// Zones of a node, at most.
 const CLASSES: usize = 5;
+/// Nanoseconds between two sums over memory groups (`FLUSH_TIME`; from memory).
+const SUM_EVERY: u64 = 2_000_000_000;
 /// Pages of one bite (`SWAP_CLUSTER_MAX`).
 const BITE: u64 = 32;
 
@@ -71,6 +73,8 @@ struct Node {
     /// Refaults of each type that were activated; as of the end of the last reclaim.
     activated: [u64; 2],
     activated_before: [u64; 2],
+    /// The last sum over memory groups; `None`: each reader sums up.
+    summed: Option<Sum>,
     /// Pages that reclaimers hold.
     isolated: [u64; 2],
     /// kswapd met only pages under writeback, only dirty ones; every dirty page it met is being written.
@@ -83,7 +87,27 @@ struct Node {
     owed: Rc<Owed>,
 }
 
+/// What a sum over memory groups says of a node (`lruvec_stats`).
+#[derive(Clone, Copy, Debug, Default)]
+struct Sum {
+    sizes: Sizes,
+    activated: [u64; 2],
+}
+
+impl Sum {
+    /// Pages of a type: inactive, active ones.
+    fn of(&self, kind: usize) -> (u64, u64) {
+        let Sizes { inactive_anon, active_anon, inactive_file, active_file } = self.sizes;
+        if kind == ANON { (inactive_anon, active_anon) } else { (inactive_file, active_file) }
+    }
+}
+
 impl Node {
+    /// The node as the last sum over memory groups has it.
+    fn known(&self) -> Sum {
+        self.summed.unwrap_or_else(|| Sum { sizes: self.sizes(), activated: self.activated })
+    }
+
     /// Pages of a list in zones up to a class.
     fn size(&self, list: usize, class: u8) -> u64 {
         self.sizes[list][..=usize::from(class)].iter().sum()
@@ -160,7 +184,7 @@ impl Classic {
         let shadow = packing.unpack(shadow);
         let (kind, node) = (kind_of(state, frame), self.node_of(state, frame));
         state.count_by_type(frame, Counter::RefaultAnon, Counter::RefaultFile);
-        let (age, sizes) = self.node(shadow.node, |node| (node.age, node.sizes()));
+        let (age, sizes) = self.node(shadow.node, |node| (node.age, node.known().sizes));
         let distance = packing.distance(age, shadow.age);
         if distance > competitors(&sizes, kind == FILE, state.swap.free() > 0) {
             return;
@@ -186,7 +210,8 @@ impl Classic {
         };
         self.node(node, |node| {
             node.cost[kind] += cost;
-            let size: u64 = (0..UNEVICTABLE).map(|list| node.all(list)).sum();
+            let Sizes { inactive_anon, active_anon, inactive_file, active_file } = node.known().sizes;
+            let size = inactive_anon + active_anon + inactive_file + active_file;
             if node.cost[ANON] + node.cost[FILE] > size / 4 {
                 node.cost = node.cost.map(|cost| cost / 2);
             }
@@ -256,6 +281,19 @@ impl Replacement for Classic {
         state.frames.clear(frame, Flags::ACTIVE);
         self.put(state, frame, true);
         state.count(Counter::PgRotated);
+    }
+
+    fn sums_up_every(&self) -> Option<u64> {
+        (self.choices.sums == Sums::Periodic).then_some(SUM_EVERY)
+    }
+
+    fn sum_up(&self) {
+        if self.choices.sums == Sums::Periodic {
+            let mut nodes = self.nodes.borrow_mut();
+            nodes.iter_mut().for_each(|node| {
+                node.summed = Some(Sum { sizes: node.sizes(), activated: node.activated });
+            });
+        }
     }
 
     fn direct(&self, vm: &Vm, host: &dyn Host, ask: &Ask) -> Freed {

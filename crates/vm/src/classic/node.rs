@@ -75,7 +75,7 @@ impl Reclaimer for Classic {
 
     /// Refaults count from here on.
     fn ends(&self, node: u16) {
-        self.node(node, |node| node.activated_before = node.activated);
+        self.node(node, |node| node.activated_before = node.known().activated);
     }
 }
 

@@ -33,6 +33,16 @@ pub enum Balance {
     Equal,
 }
 
+/// When sums over memory groups are brought up to date: the sizes of lists and the refaults by which a pass
+/// and a refault judge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sums {
+    /// Before each pass.
+    EachPass,
+    /// Every two seconds (since 6.12; from memory).
+    Periodic,
+}
+
 /// The choices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choices {
@@ -42,6 +52,8 @@ pub struct Choices {
     pub workingset: bool,
     /// What an eviction costs its type.
     pub cost: Cost,
+    /// When sums over memory groups are brought up to date.
+    pub sums: Sums,
     /// How pages to scan are divided.
     pub balance: Balance,
     /// Few files: only anonymous pages are scanned (`file_is_tiny`).
@@ -70,6 +82,7 @@ const V6_1: Choices = Choices {
     start: Start::Inactive,
     workingset: true,
     cost: Cost::Io,
+    sums: Sums::EachPass,
     balance: Balance::Cost,
     tiny: true,
     trim: true,
@@ -83,8 +96,13 @@ const V6_1: Choices = Choices {
     slabs: true,
 };
 
-const V6_12: Choices =
-    Choices { cost: Cost::IoAndRotations, trim_ends: true, file_writes: FileWrites::Flusher, ..V6_1 };
+const V6_12: Choices = Choices {
+    cost: Cost::IoAndRotations,
+    sums: Sums::Periodic,
+    trim_ends: true,
+    file_writes: FileWrites::Flusher,
+    ..V6_1
+};
 
 const V6_18: Choices = V6_12;
 
@@ -100,7 +118,7 @@ impl Policy for Choices {
         Column {
             release: "6.12",
             kernel: [6, 12, 0],
-            what: "6.1, and pages scanned in vain cost their type; reclaim writes no files",
+            what: "6.1, and pages scanned in vain cost; reclaim judges by sums up to 2 s old, writes no files",
             settings: Settings::USUAL,
             policies: V6_12,
         },
@@ -124,6 +142,11 @@ impl Policy for Choices {
             "cost",
             "what raises a type's cost: refaults and writes, or pages scanned in vain too",
             cost: Cost["io" = Io, "rotations" = IoAndRotations]
+        ),
+        knob!(
+            "sums",
+            "when the sizes and refaults by which a pass judges lists are brought up to date",
+            sums: Sums["pass" = EachPass, "periodic" = Periodic]
         ),
         knob!(
             "balance",

@@ -27,7 +27,7 @@ fn presets_parse_and_print() {
         "vm@2.6.29-rc8",
         Err("`2.6.29-rc8` is no release that has a preset; near it: 2.6.29, 2.4.9-ac14, 2.4.8"),
     );
-    parses("vm@6.1,lumpy=no", Err("no knob is called `lumpy`; near it: tiny, start, cost"));
+    parses("vm@6.1,lumpy=no", Err("no knob is called `lumpy`; near it: sums, tiny, start"));
     parses("slub@6.1", Err("`slub` is no policy of replacement; expected vm@RELEASE"));
     parses("vm@6.1,swapiness=1", Err("no knob is called `swapiness`; near it: swappiness, slabs, start"));
     parses("vm@6.1,swappiness=201", Err("swappiness=`201`: expected a number from 0 to 200"));
@@ -142,6 +142,34 @@ fn an_early_refault_lets_the_active_list_be_scanned() {
     };
     assert!(deactivated(true));
     assert!(!deactivated(false));
+}
+
+#[test]
+fn since_6_12_a_pass_goes_by_the_last_sum() {
+    let deactivated = |preset: &str| {
+        let machine = Machine::new(preset, 4096, 0);
+        let file = machine.file(2000);
+        machine.vm.policy.sum_up();
+        for page in 0..1400 {
+            machine.read(file, page);
+            if page >= 1000 {
+                machine.read(file, page);
+            }
+        }
+        machine.reclaim();
+        // Its refault competes with as many active pages as the sum has.
+        machine.vm.policy.sum_up();
+        machine.read(file, 0);
+        machine.reclaim();
+        let at_once = machine.count(Counter::PgDeactivate) > 0;
+        machine.vm.policy.sum_up();
+        machine.reclaim();
+        machine.check();
+        (at_once, machine.count(Counter::PgDeactivate) > 0)
+    };
+    assert_eq!(deactivated("vm@6.1"), (true, true));
+    assert_eq!(deactivated("vm@6.12"), (false, true));
+    assert_eq!(deactivated("vm@6.12,sums=pass"), (true, true));
 }
 
 #[test]
