@@ -87,6 +87,21 @@ fn a_fault_reads_around_and_maps_what_is_cached() {
 }
 
 #[test]
+fn a_fault_that_reads_ahead_is_major_for_its_task_until_6_4() {
+    for (release, expected) in [("5.8", 1), ("6.1", 7), ("6.12", 1)] {
+        let (vm, host, rules) = machine(release);
+        let mapping = file(&vm, 200);
+        let space = vm.with(|state| state.spaces.create());
+        let region = mm::map(&vm, space, mapping);
+        let touched = (0..200).map(|page| mm::touch(&vm, &host, &rules, region, page, false));
+        let majors = touched.filter(|touched| *touched == Some(Touched::Major)).count();
+        // One miss, and the marked pages 24, 32, 64, 96, 128, 160.
+        assert_eq!(majors, expected, "{release}");
+        assert_eq!(vm.with(|state| state.counters.get(Counter::PgMajFault)), 1, "{release}");
+    }
+}
+
+#[test]
 fn a_clean_page_of_a_file_is_written_by_a_fault() {
     for (release, faults) in [("2.4.10", 1), ("6.1", 3)] {
         let (vm, host, rules) = machine(release);

@@ -207,9 +207,12 @@ pub(super) fn fault(fault: &mut Fault<'_>, id: MappingId) -> Option<()> {
             balance_dirty(vm, host, rules, id);
         }
         Found::Ready => {}
-        Found::Locked(frame) => host.wait(vm, frame, Waited::Locked),
+        Found::Locked(frame) => {
+            host.wait(vm, frame, Waited::Locked);
+            fault.retried = true;
+        }
         Found::Marked => {
-            fault.ahead = true;
+            (fault.ahead, fault.retried) = (true, true);
             let window =
                 with_ahead(vm, region, |state, ahead| readahead::marked(state, rules, id, ahead, page));
             readahead::read(vm, host, id, window, page, Enter::FileFault);

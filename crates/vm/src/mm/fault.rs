@@ -21,6 +21,8 @@ pub(super) struct Fault<'a> {
     pub write: bool,
     /// It started a read.
     pub major: bool,
+    /// It gave up its lock to read ahead or to wait for a page, and was tried again.
+    pub retried: bool,
     /// It has read ahead in the file.
     pub ahead: bool,
     /// A frame that was allocated for a copy of a page that was evicted meanwhile. The next step has it
@@ -52,7 +54,8 @@ pub(super) fn fault(
 ) -> Option<Touched> {
     vm.with(|state| state.count(Counter::PgFault));
     host.work(Work::Fault, 1);
-    let mut fault = Fault { vm, host, rules, region, page, write, major: false, ahead: false, spare: None };
+    let (major, retried, ahead, spare) = (false, false, false, None);
+    let mut fault = Fault { vm, host, rules, region, page, write, major, retried, ahead, spare };
     let served = fault.serve();
     if let Some(frame) = fault.spare {
         host.free(vm, frame);
@@ -61,7 +64,8 @@ pub(super) fn fault(
     if fault.major {
         vm.with(|state| state.count(Counter::PgMajFault));
     }
-    Some(if fault.major { Touched::Major } else { Touched::Minor })
+    let is_major = fault.major || fault.retried && rules.retried_is_major;
+    Some(if is_major { Touched::Major } else { Touched::Minor })
 }
 
 /// Allocates the page table of a page, if it has none. `None`: no memory.

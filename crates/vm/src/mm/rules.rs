@@ -40,6 +40,8 @@ pub struct Rules {
     pub zero_page: bool,
     /// Pages of the aligned window around a read fault on a file that are mapped if they are cached; 1: none.
     pub fault_around: u32,
+    /// A fault that was tried again is a major one of its task, not of the machine.
+    pub retried_is_major: bool,
     /// How files are read ahead.
     pub read_ahead: ReadAheadRule,
     /// Most pages of one window of a file.
@@ -85,6 +87,8 @@ impl Rules {
             zero_page: this < release(2, 6, 24) || this >= release(2, 6, 32),
             // From memory: 3.15.
             fault_around: if this >= release(3, 15, 0) { 16 } else { 1 },
+            // From memory: 5.9, and until 6.4, where the first try holds only its region's lock.
+            retried_is_major: this >= release(5, 9, 0) && this < release(6, 4, 0),
             read_ahead: if is_24 { ReadAheadRule::Doubling } else { ReadAheadRule::OnDemand },
             read_ahead_pages: if is_24 { 31 } else { 32 },
             // From memory: the window follows the hits from 3.14 on.

@@ -41,7 +41,10 @@ pub(super) fn fault(fault: &mut Fault<'_>, slot: Slot) -> Option<()> {
     });
     match looked {
         None | Some(Looked::Ready(_)) => {}
-        Some(Looked::Locked(frame)) => host.wait(vm, frame, Waited::Locked),
+        Some(Looked::Locked(frame)) => {
+            host.wait(vm, frame, Waited::Locked);
+            fault.retried = true;
+        }
         Some(Looked::Absent) => {
             read(vm, host, rules, Some((region, page)), Flags::FAULT, slot)?;
             fault.major = true;
