@@ -21,6 +21,8 @@ pub struct Pages<P: Platform> {
     zonelists: Zonelists<P>,
     /// `memory_pressure` of 2.4, on node 0. Made when it is first used: other policies have no such word.
     pressure: P::PerNode<Pressure<P>>,
+    /// 1 while kswapd of a node reclaims (`ZONE_RECLAIM_ACTIVE`). Made when it is first used.
+    reclaiming: P::PerNode<Pressure<P>>,
 }
 
 /// What a node has: its zones, and every CPU's page lists of them.
@@ -59,6 +61,7 @@ impl<P: Platform> Pages<P> {
             nodes: P::PerNode::new(),
             zonelists: Zonelists::new(),
             pressure: P::PerNode::new(),
+            reclaiming: P::PerNode::new(),
         }
     }
 
@@ -182,6 +185,17 @@ impl<P: Platform> Pages<P> {
     /// kreclaimd moved. Not atomic, as in Linux: an increment of another CPU may get lost.
     pub fn set_pressure(&self, pressure: u64) {
         self.pressure.get(NodeId(0)).0.store(pressure);
+    }
+
+    /// kswapd of a node begins or ends to reclaim. Meanwhile a CPU keeps at most four batches, so that the
+    /// watermarks see what is freed (since 5.14).
+    pub fn set_reclaiming(&self, node: NodeId, reclaims: bool) {
+        self.reclaiming.get(node).0.store(u64::from(reclaims));
+    }
+
+    /// Whether kswapd of a node reclaims.
+    pub(crate) fn is_reclaiming(&self, node: NodeId) -> bool {
+        self.reclaiming.peek(node).is_some_and(|word| word.0.load() > 0)
     }
 
     /// Whether at most one in `share` of the machine's frames is free.

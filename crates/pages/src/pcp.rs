@@ -19,6 +19,8 @@
 //! ```
 
 use crate::allocator::Pages;
+use crate::machine::PcpSizes;
+use crate::policy::PcpHigh;
 use crate::request::Request;
 use crate::watermark::AllocFlags;
 use crate::zone::Zone;
@@ -53,7 +55,7 @@ impl<P: Platform> Pages<P> {
                 let asked = slot.asked();
                 let lists = &mut slot.zones[zone.index as usize];
                 lists.free::<P>(pfn, state);
-                if asked || lists.frames >= sizes.high {
+                if asked || lists.frames >= self.most_kept(state.node, sizes) {
                     let frames = if asked { lists.frames } else { sizes.batch };
                     lists.drain(zone, frames);
                 }
@@ -62,6 +64,12 @@ impl<P: Platform> Pages<P> {
             P::count(Event::Slotless, 1);
         }
         zone.lock().give(pfn, state.order);
+    }
+
+    /// Frames that a CPU keeps of a zone at most (`nr_pcp_high`).
+    fn most_kept(&self, node: NodeId, sizes: PcpSizes) -> u32 {
+        let limits = self.machine.policy.pcp.high == PcpHigh::LowMark && self.is_reclaiming(node);
+        if limits { sizes.high.min(4 * sizes.batch) } else { sizes.high }
     }
 
     /// Gives the blocks that a CPU keeps back to the buddy lists, after the CPU went down. Where the slot

@@ -132,6 +132,8 @@ pub trait Host {
     }
     /// kswapd of a node goes to sleep: kcompactd makes blocks of an order.
     fn wake_kcompactd(&self, _node: u16, _order: u8, _class: u8) {}
+    /// kswapd of a node begins or ends to reclaim (`ZONE_RECLAIM_ACTIVE`).
+    fn reclaims(&self, _node: u16, _reclaims: bool) {}
     /// Pages of a zone's watermark, with its boost.
     fn mark(&self, zone: usize, mark: Mark) -> u64;
     /// Pages by which a zone's watermarks are raised since a block was taken for another migrate type.

@@ -188,3 +188,24 @@ fn tails_lead_to_the_head() {
         }
     });
 }
+
+/// Frames that a CPU keeps of 600 that were freed, while kswapd reclaims or not.
+fn kept_of_600(release: (u32, u32, u32), reclaims: bool) -> u32 {
+    World::enter(Spec::uniform(1, 1 << 18), || {
+        let pages = Pages::<World>::new(policy(release));
+        let blocks: Vec<Pfn> = (0..600).map(|_| alloc(&pages, 0)).collect();
+        pages.set_reclaiming(NODE, true);
+        pages.set_reclaiming(NODE, reclaims);
+        blocks.into_iter().for_each(|pfn| pages.free(pfn));
+        assert_balanced(&pages);
+        kept(&pages, 0)
+    })
+}
+
+/// Since 5.14 a CPU keeps less than four batches of 63 while kswapd reclaims, up to 642 frames otherwise.
+#[test]
+fn a_cpu_keeps_less_while_kswapd_reclaims() {
+    assert!((600..=642).contains(&kept_of_600((6, 1, 0), false)));
+    assert!((189..252).contains(&kept_of_600((6, 1, 0), true)));
+    assert_eq!(kept_of_600((5, 10, 0), true), kept_of_600((5, 10, 0), false));
+}

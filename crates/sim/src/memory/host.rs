@@ -7,7 +7,7 @@ use crate::disk::bio::Direction;
 use crate::kernel::{Task, WaitQueue, Waiting};
 use slablab_model::Timed;
 use slablab_pages::Level;
-use slablab_platform::{Gfp, Pfn, Topology};
+use slablab_platform::{Gfp, NodeId, Pfn, Topology};
 use slablab_vm::{
     Block, Counter, Flags, Frame, Host, Io, Mark, Place, Purpose, Shrinker, Shrunk, Throttle, Vm, Waited,
     Work,
@@ -200,6 +200,10 @@ impl Host for Here<'_> {
 
     fn asked(&self, node: u16) -> Option<(u8, u8)> {
         self.memory.daemons[node as usize].asked()
+    }
+
+    fn reclaims(&self, node: u16, reclaims: bool) {
+        self.memory.kernel.heap.pages().set_reclaiming(NodeId(node), reclaims);
     }
 
     fn mark(&self, zone: usize, mark: Mark) -> u64 {

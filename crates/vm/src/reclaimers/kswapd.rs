@@ -111,7 +111,9 @@ fn balance(policy: &impl Reclaimer, vm: &Vm, host: &dyn Host, node: u16, order: 
     let mut boost = if policy.manners().boost { boosts.iter().sum() } else { 0 };
     let boosted = boost > 0;
     let mut round = Round { node, class, order, kswapd: true, io: true, fs: true, ..Round::default() };
+    host.reclaims(node, true);
     while sweep(policy, vm, host, &mut round, &mut boost) == Sweep::Again {}
+    host.reclaims(node, false);
     if boosted {
         zones.iter().zip(boosts).for_each(|(zone, pages)| host.unboost(*zone, pages));
         host.wake_kcompactd(node, PAGEBLOCK, class);
