@@ -172,17 +172,17 @@ pub(crate) fn with_caches<T>(
 }
 
 /// Makes a machine, enters it, boots a kernel there that has `own` caches too and a page allocator with rules
-/// of its own, and runs `f` on it.
+/// of its own, which tells `recorder` what it does, and runs `f` on it.
 pub(crate) fn with_pages<T>(
     setup: &Setup,
     seed: u64,
+    recorder: &Recorder,
     own: &[Named],
     pages: PagesPolicy,
     f: impl FnOnce(&Rc<Kernel>) -> Result<T, Failed>,
 ) -> Result<T, Failed> {
     let heap = move |named: &[Named]| heap_with(&setup.preset, pages, named);
-    let recorder = Recorder::default();
-    on_machine(setup, seed, |policy| f(&Rc::new(Kernel::over(setup, policy, seed, &recorder, own, heap))))
+    on_machine(setup, seed, |policy| f(&Rc::new(Kernel::over(setup, policy, seed, recorder, own, heap))))
 }
 
 /// Makes a machine, enters it, boots a kernel there with these cycles of sends and receives, and runs `f` on

@@ -2,6 +2,7 @@
 //!
 //! | module | program |
 //! |---|---|
+//! | [`desktop`] | the tests of September 2001: applications, and streams beside music |
 //! | [`hackbench`] | groups of senders and receivers over sockets or pipes |
 //! | [`kbuild`] | make of a kernel: shells, compilers, their files |
 //! | [`mkfs`] | processes that write file systems' tables to disks |
@@ -23,6 +24,7 @@
 pub mod aim7;
 pub mod aim9;
 pub mod brk1;
+pub mod desktop;
 pub mod hackbench;
 pub mod kbuild;
 pub mod mkfs;

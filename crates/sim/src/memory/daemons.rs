@@ -13,8 +13,8 @@ pub(super) struct Kswapd {
     queue: WaitQueue,
     /// What was asked of it since it last looked: the largest order, the highest zone.
     asked: Cell<Option<(u8, u8)>>,
-    /// When its periodic work was last due.
-    tick_at: Cell<Ps>,
+    /// Its periodic work is due.
+    is_due: Cell<bool>,
 }
 
 impl Kswapd {
@@ -39,25 +39,17 @@ impl Kswapd {
         self.queue.wait_at_most(task, Waiting { what: "for work, napping kswapd", number: 0 }, most.max(1))
     }
 
-    /// Sleeps until it is woken, or until its periodic work is due. Returns whether it was woken.
-    fn sleep(&self, task: &Task, node: u16, tick_every: Option<Ps>) -> bool {
-        let waiting = Waiting { what: "for work, kswapd of node", number: node.into() };
-        let now = Timed::clock();
-        match tick_every {
-            None => self.queue.wait(task, waiting),
-            Some(every) if now < self.tick_at.get() + every => {
-                let left = self.tick_at.get() + every - now;
-                if !self.queue.wait_at_most(task, waiting, left) {
-                    self.tick_at.set(Timed::clock());
-                    return false;
-                }
-            }
-            Some(_) => {
-                self.tick_at.set(now);
-                return false;
-            }
+    /// The program of a timer: from time to time the policy's periodic work is due, which kswapd does. (A
+    /// time limit on kswapd's sleep would be a call that lives on whenever kswapd is woken before.)
+    pub(super) fn run_timer(memory: &Rc<Memory>, task: &Task, every: Ps) {
+        while !memory.stopping.get() {
+            task.sleep(every);
+            // A run that has failed ends here: no timer follows.
+            task.preemption_point();
+            let this = &memory.daemons[0];
+            this.is_due.set(true);
+            this.wake(&memory.kernel);
         }
-        true
     }
 
     /// kswapd's program.
@@ -70,15 +62,16 @@ impl Kswapd {
                 if memory.stopping.get() {
                     return;
                 }
-                let is_asked = this.sleep(task, node, memory.guest.tick_every);
+                if !this.is_due.get() {
+                    this.queue.wait(task, Waiting { what: "for work, kswapd of node", number: node.into() });
+                }
                 Timed::turn();
                 if memory.stopping.get() {
                     return;
                 }
                 memory.plugged(task);
-                if !is_asked {
+                if this.is_due.take() {
                     memory.vm.policy.tick(&memory.vm, &here);
-                    // A run that has failed ends here: no timer follows.
                     task.preemption_point();
                     continue;
                 }

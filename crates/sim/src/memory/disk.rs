@@ -29,6 +29,8 @@ pub(super) struct BlockDisk {
     /// Its name in records.
     pub(super) name: &'static str,
     number: u32,
+    /// Frames of the largest bio.
+    frames_most: u32,
     disk: RefCell<QueuedDisk>,
     /// I/O by its key, and keys that are free.
     under_way: RefCell<(Vec<Option<Submitted>>, Vec<u64>)>,
@@ -43,6 +45,7 @@ impl BlockDisk {
         BlockDisk {
             name,
             number,
+            frames_most: queue.limits.sectors / PAGE_SECTORS as u32,
             disk: RefCell::new(QueuedDisk::new(disk, queue)),
             under_way: RefCell::default(),
             waiters: Default::default(),
@@ -50,9 +53,21 @@ impl BlockDisk {
         }
     }
 
-    /// The task submits I/O of frames that follow each other from `sector` on. It waits while no request is
-    /// free.
+    /// The task submits I/O of frames that follow each other from `sector` on, in bios that the queue takes.
     pub(super) fn submit(&self, memory: &Rc<Memory>, task: &Task, io: Io<'_>, sector: u64) {
+        let most = (self.frames_most as usize).max(1);
+        for (piece, frames) in io.frames.chunks(most).enumerate() {
+            let at = (piece * most) as u32;
+            let place = match io.place {
+                Place::Swap(slot) => Place::Swap(slot + at),
+                Place::Mapping(mapping, index) => Place::Mapping(mapping, index + at),
+            };
+            self.submit_bio(memory, task, Io { place, frames, ..io }, sector + u64::from(at) * PAGE_SECTORS);
+        }
+    }
+
+    /// The task submits a bio. It waits while no request is free.
+    fn submit_bio(&self, memory: &Rc<Memory>, task: &Task, io: Io<'_>, sector: u64) {
         let sectors = io.frames.len() as u32 * PAGE_SECTORS as u32;
         let direction = if io.write { Direction::Write } else { Direction::Read };
         let bio = Bio { direction, sync: io.sync, ..Bio::read(sector, sectors, task.id.0) };

@@ -98,7 +98,11 @@ impl Host for Here<'_> {
 
     fn work(&self, work: Work, n: u32) {
         if n > 0 {
-            Timed::charge(self.memory.prices.of(work) * u64::from(n));
+            let time = self.memory.prices.of(work) * u64::from(n);
+            Timed::charge(time);
+            if self.is_kswapd {
+                self.memory.kswapd_work.set(self.memory.kswapd_work.get() + time);
+            }
             if self.task.is_some() {
                 self.memory.kernel.serve_due();
             }

@@ -47,6 +47,7 @@ pub use shrinkers::Shrinks;
 
 use crate::kernel::{Kernel, Task, WaitQueue, Waiting, with_pages};
 use crate::micro::Setup;
+use crate::record::Recorder;
 use crate::sched::TaskId;
 use crate::tally::Failed;
 use compact::Kcompactd;
@@ -136,6 +137,8 @@ pub struct Memory {
     asks: Asks,
     processes: Processes,
     shrinkers: RefCell<Vec<Rc<dyn Shrinks>>>,
+    /// What kswapd's looks at pages and entries cost so far.
+    kswapd_work: Cell<Ps>,
     /// When a page was last allocated or freed.
     moved_at: Cell<Ps>,
     stopping: Cell<bool>,
@@ -153,8 +156,25 @@ pub fn with_memory<T>(
     rules: Rules,
     f: impl FnOnce(&Rc<Memory>) -> Result<T, Failed>,
 ) -> Result<T, Failed> {
+    with_recorded_memory(setup, seed, &Recorder::default(), guest, policy, rules, f)
+}
+
+/// Makes a machine, enters it, boots a kernel there with this memory and policy, which tells `recorder` what
+/// it does, and runs `f` on it.
+///
+/// # Errors
+/// A machine that cannot be modelled; what `f` returns.
+pub fn with_recorded_memory<T>(
+    setup: &Setup,
+    seed: u64,
+    recorder: &Recorder,
+    guest: &Guest,
+    policy: Box<dyn Replacement>,
+    rules: Rules,
+    f: impl FnOnce(&Rc<Memory>) -> Result<T, Failed>,
+) -> Result<T, Failed> {
     let pages = guest.pages(setup.preset.pages());
-    with_pages(setup, seed, &guest.caches, pages, |kernel| {
+    with_pages(setup, seed, recorder, &guest.caches, pages, |kernel| {
         let memory = Memory::boot(kernel, guest, policy, rules);
         let result = f(&memory);
         Timed::set_reclaim(|_| slablab_platform::Reclaimed::NOTHING);
@@ -201,6 +221,7 @@ impl Memory {
             asks: Asks::default(),
             processes: Processes::default(),
             shrinkers: RefCell::default(),
+            kswapd_work: Cell::new(0),
             moved_at: Cell::new(0),
             stopping: Cell::new(false),
         });
@@ -216,6 +237,13 @@ impl Memory {
             kernel.start(0, None, move |task| {
                 task.call_it(|| format!("kcompactd{node}"));
                 Kcompactd::run(&of_task, task, node);
+            });
+        }
+        if let Some(every) = guest.tick_every {
+            let of_task = memory.clone();
+            kernel.start(0, None, move |task| {
+                task.call_it(|| "kswapd's timer".into());
+                Kswapd::run_timer(&of_task, task, every);
             });
         }
         let of_task = memory.clone();
@@ -244,6 +272,11 @@ impl Memory {
     /// What work costs.
     pub fn prices(&self) -> &Prices {
         &self.prices
+    }
+
+    /// CPU time of all kswapds: pages and entries that they looked at, pages that they freed and wrote.
+    pub fn kswapd_work(&self) -> Ps {
+        self.kswapd_work.get()
     }
 
     /// The flusher's work: what was asked for, then what is too old.

@@ -4,6 +4,7 @@
 mod aim;
 mod balance;
 mod block;
+mod desktop;
 mod disk;
 mod eevdf;
 mod ext2;

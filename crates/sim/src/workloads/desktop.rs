@@ -1,0 +1,282 @@
+//! The two tests of "2.4.10 VM vs. 2.4.9-ac14" (September 2001): applications on a PC, and streams of file
+//! I/O beside music.
+//!
+//! ```text
+//! run ── with_memory ── the user's task ── boot: daemons, desktop ── apps::test | streams::test
+//!                    ├─ player                                        (every program an address space)
+//!                    └─ dbench's clients, the interactive task
+//! ```
+//!
+//! | module | contents |
+//! |---|---|
+//! | `app` | a program's text and heap |
+//! | `names` | dentries and inodes |
+//! | [`player`] | music, and gaps in it |
+//! | [`apps`] | the application test, steps a) to g) |
+//! | [`streams`] | dbench, dd, cat |
+//!
+//! The user does one thing at a time: one task runs the applications in turn, each in its own address space.
+//! Sizes and times that no document has are assumed and stand as constants in these files; none was chosen
+//! by what came out. docs/theory/vm.md, "The tests of September 2001".
+
+mod app;
+pub mod apps;
+mod names;
+pub mod player;
+pub mod streams;
+
+pub use names::caches;
+
+use crate::kernel::Task;
+use crate::memory::{Guest, Memory, with_recorded_memory};
+use crate::micro::Setup;
+use crate::record::Recorder;
+use crate::tally::{Failed, Outcome};
+use app::{App, Size};
+use player::Played;
+use rand_core::{Rng, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+use slablab_model::{Ps, Timed};
+use slablab_vm::mm::Rules;
+use slablab_vm::{Counter, Replacement};
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+/// Daemons that are loaded at boot and idle from then on: 2 MB each, as the mail says; how many is assumed.
+const DAEMONS: u32 = 12;
+const DAEMON: Size = Size { name: "daemon", text: 256, heap: 256 };
+/// The X server and a window manager (assumed).
+const SCREEN: Size = Size { name: "X", text: 1_024, heap: 2_048 };
+
+/// No page was found, after the task with the most memory was killed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoMemory;
+
+/// What to run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Test {
+    /// The application test.
+    Apps(apps::Apps),
+    /// The streaming test.
+    Streams(streams::Streams),
+}
+
+/// What one part of a test did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Step {
+    /// Its name.
+    pub name: &'static str,
+    /// How long it took.
+    pub elapsed: Ps,
+    /// Pages written to swap and read from it.
+    pub swapped: (u64, u64),
+    /// Inodes and dentries in memory at its end.
+    pub names: (u64, u64),
+    /// Music that was played in it; the longest gap is that of the run until then.
+    pub played: Played,
+}
+
+/// Pages of a process that are in frames, and all: RSS and VSZ.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resident {
+    /// Its program.
+    pub name: &'static str,
+    /// In frames.
+    pub resident: u64,
+    /// All.
+    pub pages: u64,
+}
+
+/// What a test did.
+#[derive(Clone, Debug, Default)]
+pub struct Answer {
+    /// Its parts, in their order.
+    pub steps: Vec<Step>,
+    /// `ps`: each process after the last part that loads memory; daemons first.
+    pub processes: Vec<Resident>,
+    /// CPU time of kswapd: pages and entries that it looked at, pages that it freed and wrote.
+    pub kswapd: Ps,
+    /// The slowest answer of the interactive task.
+    pub answer_longest: Ps,
+    /// /proc/vmstat at the end.
+    pub counters: Vec<(&'static str, u64)>,
+    /// From boot to end.
+    pub elapsed: Ps,
+    /// What the kernel counted meanwhile.
+    pub outcome: Option<Outcome>,
+}
+
+impl Answer {
+    /// The sum over the parts with this name.
+    pub fn step(&self, name: &str) -> Option<&Step> {
+        self.steps.iter().find(|step| step.name == name)
+    }
+
+    /// Pages written to swap and read from it.
+    pub fn swapped(&self) -> (u64, u64) {
+        self.steps.iter().fold((0, 0), |sum, step| (sum.0 + step.swapped.0, sum.1 + step.swapped.1))
+    }
+
+    /// Music of the whole run.
+    pub fn played(&self) -> Played {
+        self.steps.iter().fold(Played::default(), |sum, step| Played {
+            skips: sum.skips + step.played.skips,
+            longest: sum.longest.max(step.played.longest),
+            silent: sum.silent + step.played.silent,
+            music: sum.music + step.played.music,
+        })
+    }
+
+    /// RSS and VSZ of the programs of a name.
+    pub fn resident(&self, name: &str) -> (u64, u64) {
+        let of = self.processes.iter().filter(|process| process.name == name);
+        of.fold((0, 0), |sum, process| (sum.0 + process.resident, sum.1 + process.pages))
+    }
+}
+
+/// What the tasks of a test share.
+struct Desktop {
+    memory: Rc<Memory>,
+    random: RefCell<Pcg64Mcg>,
+    played: Cell<Played>,
+    answer_longest: Cell<Ps>,
+    over: Cell<bool>,
+    answer: RefCell<Answer>,
+}
+
+/// Runs a test under a policy. `player`: music that the player's buffers hold; `None`: no player.
+///
+/// # Errors
+/// A machine that cannot be modelled, tasks that wait for ever, a livelock, no memory.
+pub fn run(
+    setup: &Setup,
+    seed: u64,
+    guest: &Guest,
+    policy: Box<dyn Replacement>,
+    rules: Rules,
+    (test, player): (&Test, Option<Ps>),
+    recorder: &Recorder,
+) -> Result<Answer, Failed> {
+    with_recorded_memory(setup, seed, recorder, guest, policy, rules, |memory| {
+        let desktop = Rc::new(Desktop {
+            memory: memory.clone(),
+            random: RefCell::new(Pcg64Mcg::seed_from_u64(seed)),
+            played: Cell::default(),
+            answer_longest: Cell::default(),
+            over: Cell::new(false),
+            answer: RefCell::default(),
+        });
+        if let Some(buffer) = player {
+            desktop.start("player", move |desktop, task| player::play(desktop, task, buffer));
+        }
+        let test = test.clone();
+        desktop.start("user", move |desktop, task| {
+            let mark = task.kernel.mark();
+            match &test {
+                Test::Apps(apps) => apps::test(desktop, task, apps)?,
+                Test::Streams(streams) => streams::test(desktop, task, streams)?,
+            }
+            let mut answer = desktop.answer.borrow_mut();
+            answer.outcome = Some(task.kernel.outcome(&mark));
+            answer.elapsed = Timed::clock();
+            drop(answer);
+            desktop.over.set(true);
+            Ok(())
+        });
+        memory.kernel.run()?;
+        memory.check().map_err(Failed::Broken)?;
+        let mut answer = desktop.answer.take();
+        answer.kswapd = memory.kswapd_work();
+        answer.answer_longest = desktop.answer_longest.get();
+        answer.counters = memory.snapshot().vmstat;
+        Ok(answer)
+    })
+}
+
+impl Desktop {
+    /// Starts a task. When the last of them has ended, the memory's daemons end.
+    fn start(
+        self: &Rc<Self>,
+        name: &'static str,
+        program: impl FnOnce(&Rc<Desktop>, &Task) -> Result<(), NoMemory> + 'static,
+    ) {
+        let (desktop, kernel) = (self.clone(), self.memory.kernel.clone());
+        kernel.start(kernel.new_process(), None, move |task| {
+            task.call_it(|| name.into());
+            if program(&desktop, task).is_err() {
+                let kernel = &desktop.memory.kernel;
+                kernel.fail(Failed::out_of_memory(&*kernel.heap, 0));
+            }
+            desktop.memory.disown(task.id);
+            if desktop.over.get() {
+                desktop.memory.stop();
+            }
+        });
+    }
+
+    /// The task does something in the address space of an application.
+    fn run_as<T>(&self, task: &Task, app: &App, f: impl FnOnce() -> T) -> T {
+        self.memory.adopt(app.size.name, task.id, app.space);
+        let result = f();
+        self.memory.disown(task.id);
+        result
+    }
+
+    /// Boots: daemons that nobody needs from now on, and the desktop.
+    fn boot(&self, task: &Task) -> Result<(Vec<App>, App), NoMemory> {
+        let daemons = (0..DAEMONS).map(|_| App::start(self, task, DAEMON)).collect::<Result<_, _>>()?;
+        Ok((daemons, App::start(self, task, SCREEN)?))
+    }
+
+    /// A part of the test, with what it did.
+    fn step<T>(
+        &self,
+        name: &'static str,
+        names: &names::Names,
+        f: impl FnOnce() -> Result<T, NoMemory>,
+    ) -> Result<T, NoMemory> {
+        let (at, swapped, played) = (Timed::clock(), self.swapped(), self.played.get());
+        let result = f()?;
+        let now = self.swapped();
+        self.answer.borrow_mut().steps.push(Step {
+            name,
+            elapsed: Timed::clock() - at,
+            swapped: (now.0 - swapped.0, now.1 - swapped.1),
+            names: names.counts(),
+            played: self.played.get().since(played),
+        });
+        Ok(result)
+    }
+
+    /// Notes what each process has in frames (`ps`).
+    fn list<'a>(&self, apps: impl Iterator<Item = &'a App>) {
+        let list = apps.map(|app| {
+            let (resident, pages) = app.resident(self);
+            Resident { name: app.size.name, resident, pages }
+        });
+        self.answer.borrow_mut().processes = list.collect();
+    }
+
+    fn swapped(&self) -> (u64, u64) {
+        let counters = |counter| self.memory.vm.with(|state| state.counters.get(counter));
+        (counters(Counter::PswpOut), counters(Counter::PswpIn))
+    }
+
+    fn below(&self, bound: u64) -> u64 {
+        self.random.borrow_mut().next_u64() % bound.max(1)
+    }
+
+    fn shuffle(&self, items: &mut [u32]) {
+        for last in (1..items.len()).rev() {
+            items.swap(last, self.below(last as u64 + 1) as usize);
+        }
+    }
+
+    /// A part of so many pages, in percent, at random.
+    fn some(&self, pages: u32, percent: u32) -> Vec<u32> {
+        let mut all: Vec<u32> = (0..pages).collect();
+        self.shuffle(&mut all);
+        all.truncate((pages * percent / 100) as usize);
+        all
+    }
+}

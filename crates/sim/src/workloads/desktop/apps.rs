@@ -1,0 +1,166 @@
+//! The application test: applications are loaded one after the other until memory is short, an image is
+//! rotated, and everything is closed in reverse order.
+
+use super::app::{App, Size, Touch, touch};
+use super::names::Names;
+use super::{Desktop, NoMemory};
+use crate::kernel::Task;
+use slablab_model::Ps;
+use slablab_vm::RegionId;
+use slablab_vm::mm;
+
+/// The image of the follow-up, 2560 x 2560 pixels of 4 bytes, in tiles of 64 x 64: 4 pages a tile.
+const TILES: u32 = 40;
+const TILE: u32 = 4;
+const IMAGE: u32 = TILES * TILES * TILE;
+/// What the program computes for a tile that it makes, and for one that it rotates: 100 and 500 ns a pixel
+/// (assumed).
+const FILL_TILE: Ps = 4_096 * 100_000;
+const ROTATE_TILE: Ps = 4_096 * 500_000;
+/// GIMP without its image (assumed).
+const GIMP: Size = Size { name: "gimp", text: 2_048, heap: 1_536 };
+/// StarOffice 5.2 with a document: 60 MB of files, 40 MB of memory.
+const OFFICE: Size = Size { name: "soffice", text: 15_360, heap: 10_240 };
+/// "A suite of apps" (which ones, and their sizes: assumed).
+const SUITE: [Size; 5] = [
+    Size { name: "netscape", text: 3_072, heap: 5_120 },
+    Size { name: "mail", text: 1_536, heap: 2_048 },
+    Size { name: "editor", text: 1_024, heap: 1_536 },
+    Size { name: "gnumeric", text: 2_048, heap: 2_560 },
+    Size { name: "terminals", text: 512, heap: 1_024 },
+];
+/// What the follow-up adds (its size: assumed).
+const MOZILLA: Size = Size { name: "mozilla", text: 5_120, heap: 7_680 };
+/// Percent of a program's pages that a user touches by working with it, and of its heap when it ends: 10 to
+/// 50 (assumed: 25).
+const WORK: u32 = 25;
+const CLOSE: u32 = 25;
+
+/// In which order memory is filled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Variant {
+    /// slocate, GIMP, StarOffice, the suite.
+    Standard,
+    /// Without slocate.
+    NoSlocate,
+    /// StarOffice before GIMP, without slocate (assumed: the follow-up changed one thing after the other).
+    OfficeFirst,
+}
+
+/// The application test.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Apps {
+    /// The order.
+    pub variant: Variant,
+    /// Mozilla is one of the suite.
+    pub mozilla: bool,
+    /// Files that slocate looks at.
+    pub files: u32,
+}
+
+/// GIMP with its image: what is shown, and what is kept to undo, are images too.
+struct Gimp {
+    app: App,
+    image: RegionId,
+    shown: RegionId,
+}
+
+pub(super) fn test(desktop: &Desktop, task: &Task, apps: &Apps) -> Result<(), NoMemory> {
+    let names = Names::new(&desktop.memory, apps.files);
+    let (daemons, screen) = desktop.step("boot", &names, || desktop.boot(task))?;
+    if apps.variant == Variant::Standard {
+        desktop.step("slocate", &names, || names.stat_all(&desktop.memory, task))?;
+    }
+    let image = || desktop.step("image", &names, || Gimp::start(desktop, task, &screen));
+    let office = || desktop.step("office", &names, || start(desktop, task, OFFICE, &screen));
+    let (mut gimp, office) = match apps.variant {
+        Variant::OfficeFirst => {
+            let office = office()?;
+            (image()?, office)
+        }
+        _ => (image()?, office()?),
+    };
+    let suite: Vec<Size> = SUITE.into_iter().chain(apps.mozilla.then_some(MOZILLA)).collect();
+    let suite: Vec<App> = desktop.step("suite", &names, || {
+        let started: Result<Vec<App>, NoMemory> =
+            suite.iter().map(|size| start(desktop, task, *size, &screen)).collect();
+        let started = started?;
+        started.iter().try_for_each(|app| app.used(desktop, task, WORK))?;
+        Ok(started)
+    })?;
+    desktop.step("rotate", &names, || gimp.rotate(desktop, task, &screen))?;
+    desktop.list(daemons.iter().chain([&screen, &gimp.app, &office]).chain(&suite));
+    desktop.step("close", &names, || {
+        suite.into_iter().rev().try_for_each(|app| close(desktop, task, app, &screen))?;
+        match apps.variant {
+            Variant::OfficeFirst => {
+                close(desktop, task, gimp.app, &screen)?;
+                close(desktop, task, office, &screen)
+            }
+            _ => {
+                close(desktop, task, office, &screen)?;
+                close(desktop, task, gimp.app, &screen)
+            }
+        }
+    })?;
+    // What follows is not part of the test: the machine goes down.
+    daemons.into_iter().chain([screen]).try_for_each(|app| app.close(desktop, task, 0))?;
+    names.drop_all(&desktop.memory);
+    Ok(())
+}
+
+/// The user starts a program, which draws its windows.
+fn start(desktop: &Desktop, task: &Task, size: Size, screen: &App) -> Result<App, NoMemory> {
+    let app = App::start(desktop, task, size)?;
+    screen.used(desktop, task, WORK)?;
+    Ok(app)
+}
+
+fn close(desktop: &Desktop, task: &Task, app: App, screen: &App) -> Result<(), NoMemory> {
+    app.close(desktop, task, CLOSE)?;
+    screen.used(desktop, task, WORK)
+}
+
+impl Gimp {
+    /// Starts GIMP and makes a blank image, tile by tile; then all of it is shown.
+    fn start(desktop: &Desktop, task: &Task, screen: &App) -> Result<Gimp, NoMemory> {
+        let app = start(desktop, task, GIMP, screen)?;
+        let vm = &desktop.memory.vm;
+        let [image, shown] = [0, 1].map(|_| mm::anon(vm, app.space, IMAGE));
+        desktop.run_as(task, &app, || {
+            for region in [image, shown] {
+                for tile in 0..TILES * TILES {
+                    touch(desktop, task, region, &pages_of(tile), Touch::Store)?;
+                    task.compute(FILL_TILE);
+                }
+            }
+            Ok(())
+        })?;
+        Ok(Gimp { app, image, shown })
+    }
+
+    /// Rotates the image by a quarter turn into a new one, and shows it. The old one is kept for undo.
+    fn rotate(&mut self, desktop: &Desktop, task: &Task, screen: &App) -> Result<(), NoMemory> {
+        let rotated = mm::anon(&desktop.memory.vm, self.app.space, IMAGE);
+        desktop.run_as(task, &self.app, || {
+            for tile in 0..TILES * TILES {
+                let (row, column) = (tile / TILES, tile % TILES);
+                touch(desktop, task, self.image, &pages_of(tile), Touch::Load)?;
+                touch(desktop, task, rotated, &pages_of(column * TILES + TILES - 1 - row), Touch::Store)?;
+                task.compute(ROTATE_TILE);
+            }
+            for tile in 0..TILES * TILES {
+                touch(desktop, task, rotated, &pages_of(tile), Touch::Load)?;
+                touch(desktop, task, self.shown, &pages_of(tile), Touch::Store)?;
+                task.compute(FILL_TILE);
+            }
+            Ok(())
+        })?;
+        self.image = rotated;
+        screen.used(desktop, task, WORK)
+    }
+}
+
+fn pages_of(tile: u32) -> Vec<u32> {
+    (tile * TILE..(tile + 1) * TILE).collect()
+}

@@ -1,0 +1,83 @@
+//! The tests of September 2001 on small machines: what they must do under every VM, and what a player hears.
+
+use crate::machine::costs;
+use slablab_model::disk::{Disk, DiskKind, Fixed};
+use slablab_model::{Hardware, MachineSpec};
+use slablab_pages::PagesPolicy;
+use slablab_sim::disk::queue::QueueSpec;
+use slablab_sim::memory::Guest;
+use slablab_sim::micro::Setup;
+use slablab_sim::record::Recorder;
+use slablab_sim::workloads::desktop::apps::{Apps, Variant};
+use slablab_sim::workloads::desktop::streams::Streams;
+use slablab_sim::workloads::desktop::{Answer, Test, caches, run};
+use slablab_slabs::Preset;
+use slablab_vm::Preset as VmPreset;
+use slablab_vm::mm::Rules;
+
+const MS: u64 = 1_000_000_000;
+const APPS: Test = Test::Apps(Apps { variant: Variant::Standard, mozilla: false, files: 20_000 });
+
+/// A test on a machine of so many MiB, with a disk that takes `request` for each request.
+fn test(vm: &str, mib: u64, request: u64, test: &Test, player: Option<u64>) -> Answer {
+    let spec = MachineSpec { memoryless_nodes: false, ..MachineSpec::uniform(1, 1, mib << 20) };
+    let hardware = Hardware { core: vec![0], llc: vec![0], socket: vec![0], costs: costs() };
+    let preset = Preset::parse("slab@2.4").expect("a preset");
+    let setup = Setup { spec, hardware, preset, placement: None };
+    let policy = VmPreset::parse(vm).expect("a preset");
+    let [major, minor, patch] = policy.kernel;
+    let kind = DiskKind::Fixed(Fixed { request, kib: 0, write_limit: None });
+    let disk = Disk { bytes: 1 << 34, depth: 1, rotational: true, kind };
+    let guest = Guest {
+        zones: None,
+        settings: policy.settings,
+        swap_pages: 65_536,
+        disk: [disk.clone(), disk],
+        queue: QueueSpec::linus(mib << 20),
+        swap_at: Some(8 << 20),
+        pages: Some(PagesPolicy::for_release(major, minor, patch)),
+        caches: caches(),
+        tick_every: Some(1_000 * MS),
+        ..Guest::default()
+    };
+    let rules = Rules::of(major, minor, patch);
+    let answer = run(&setup, 1, &guest, policy.policy(), rules, (test, player), &Recorder::default());
+    answer.unwrap_or_else(|failed| panic!("{vm}: {failed}"))
+}
+
+/// Where memory is enough, nothing is swapped, everything is resident, and all names stay.
+#[test]
+fn applications_that_fit_stay() {
+    for vm in ["vm@2.4.9-ac14", "vm@2.4.10"] {
+        let answer = test(vm, 512, MS, &APPS, None);
+        assert_eq!(answer.swapped(), (0, 0), "{vm}");
+        assert!(answer.processes.iter().all(|of| of.resident == of.pages), "{vm}: {:?}", answer.processes);
+        let names: Vec<(u64, u64)> = answer.steps.iter().map(|step| step.names).collect();
+        assert_eq!((names[0], &names[1..]), ((0, 0), &[(20_000, 20_000); 6][..]), "{vm}");
+    }
+}
+
+/// Where it is not, pages are swapped out and come back when they are used; two runs are alike.
+#[test]
+fn applications_that_do_not_fit_swap() {
+    for vm in ["vm@2.4.10", "vm@2.4.10+tweaks"] {
+        let answer = test(vm, 128, MS, &APPS, None);
+        let (out, back) = answer.swapped();
+        assert!(out > 0 && back > 0 && answer.kswapd > 0, "{vm}: {out} out, {back} in");
+        assert!(answer.processes.iter().any(|of| of.resident < of.pages), "{vm}");
+        let again = test(vm, 128, MS, &APPS, None);
+        assert_eq!((&answer.steps, &answer.counters), (&again.steps, &again.counters), "{vm}");
+    }
+}
+
+/// Where the disk takes no time, a player without a buffer waits at most for a CPU; on a slow disk it waits
+/// for the streams, and a buffer bridges some of that.
+#[test]
+fn a_buffer_bridges_waits_for_the_disk() {
+    let streams = Test::Streams(Streams { clients: 1, mib: 32 });
+    let [idle, busy, buffered] = [(0, 0), (20 * MS, 0), (20 * MS, 60_000 * MS)]
+        .map(|(request, buffer)| test("vm@2.4.10", 64, request, &streams, Some(buffer)).played());
+    assert!(idle.music > 1_000 * MS && idle.longest < 100 * MS, "{idle:?}");
+    assert!(busy.skips > 0 && busy.longest > 10 * idle.longest, "{busy:?} {idle:?}");
+    assert!(buffered.silent < busy.silent, "{buffered:?} {busy:?}");
+}
