@@ -3,10 +3,12 @@
 use super::run::Run;
 use super::runs;
 use slablab_kernel::procfs::FreeBlocks;
+use slablab_kernel::slabinfo::SlabinfoRow;
 use slablab_kernel::vmrecord::{
     Counter, Counts, Disk, ObjectCounts, ObjectResidency, Phase, Record, Residency, Rusage, Section, State,
 };
 use slablab_report::error::{Error, Result};
+use slablab_sim::memory::views::SlabRow;
 use slablab_sim::workloads::script as sim;
 use std::path::Path;
 
@@ -36,7 +38,7 @@ fn phase(of: &sim::Phase) -> Phase {
         residency: of.residency.iter().map(residency).collect(),
         disks: disks(of),
         vmstat: vmstat(of),
-        sections: vec![meminfo(of), buddyinfo(of)],
+        sections: [meminfo(of), buddyinfo(of)].into_iter().chain(slabinfo(of)).collect(),
     }
 }
 
@@ -84,6 +86,22 @@ fn vmstat(of: &sim::Phase) -> Vec<Counter> {
 
 fn meminfo(of: &sim::Phase) -> Section {
     Section::meminfo(of.end.meminfo.iter().copied())
+}
+
+fn slabinfo(of: &sim::Phase) -> Option<Section> {
+    let row = |row: &SlabRow| SlabinfoRow {
+        name: row.name.clone(),
+        active_objs: row.active,
+        num_objs: row.objects,
+        objsize: row.bytes.into(),
+        objperslab: row.objects / row.slabs,
+        pagesperslab: row.frames / row.slabs,
+        active_slabs: row.slabs,
+        num_slabs: row.slabs,
+        ..SlabinfoRow::default()
+    };
+    let rows = of.slabs.as_ref()?.iter().map(row);
+    Some(Section::slabinfo(&rows.collect::<Vec<_>>()))
 }
 
 fn buddyinfo(of: &sim::Phase) -> Section {

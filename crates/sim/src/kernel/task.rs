@@ -176,12 +176,15 @@ impl Task {
 
     /// Allocates a block of `1 << order` pages, on this CPU's node if it can be.
     pub fn alloc_pages(&self, order: u8) -> Held {
-        let cpu = Timed::cpu();
         let gfp = if order > 0 { Gfp::KERNEL | Gfp::COMP } else { Gfp::KERNEL };
-        let Some(pfn) = self.kernel.heap.alloc_pages(order, gfp, Timed::cpu_memory_node(cpu)) else {
-            self.kernel.no_memory(self.id)
-        };
-        Held { address: Timed::address(pfn, 0), cache: Held::PAGES, cpu: cpu.0, born: 0 }
+        self.try_alloc_pages(order, gfp).unwrap_or_else(|| self.kernel.no_memory(self.id))
+    }
+
+    /// Allocates a block of `1 << order` pages with these flags. `None` without memory.
+    pub(crate) fn try_alloc_pages(&self, order: u8, gfp: Gfp) -> Option<Held> {
+        let cpu = Timed::cpu();
+        let pfn = self.kernel.heap.alloc_pages(order, gfp, Timed::cpu_memory_node(cpu))?;
+        Some(Held { address: Timed::address(pfn, 0), cache: Held::PAGES, cpu: cpu.0, born: 0 })
     }
 
     /// Frees an object.

@@ -12,6 +12,7 @@
 //! |---|---|
 //! | `host` | [`Here`]: the interface `Host` of the room `vm`, in the running task or interrupt |
 //! | `daemons` | kswapd, the flusher, the sums of statistics |
+//! | [`caches`] | dentries and inodes that reclaim frees |
 //! | `compact` | kcompactd, direct compaction |
 //! | `disk` | a disk behind its queue |
 //! | [`loopback`] | a loop device on a file of tmpfs |
@@ -27,6 +28,7 @@
 //! they cost everywhere in this crate. An interrupt of a disk is served where the running task works or may
 //! be preempted.
 
+pub mod caches;
 mod compact;
 mod daemons;
 mod disk;

@@ -1,6 +1,7 @@
 //! What /proc and /sys show of a memory, as values.
 
 use super::Memory;
+use crate::heap::{CacheNumber, Named};
 use slablab_platform::NodeId;
 use slablab_vm::Counter;
 
@@ -19,7 +20,41 @@ pub struct Snapshot {
     pub lists: Vec<String>,
 }
 
+/// A cache's row of /proc/slabinfo.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SlabRow {
+    /// The cache's name.
+    pub name: String,
+    /// Objects that are not free in slabs on a node's lists.
+    pub active: u64,
+    /// Objects that the slabs hold.
+    pub objects: u64,
+    /// Bytes of an object.
+    pub bytes: u32,
+    /// Slabs.
+    pub slabs: u64,
+    /// Their page frames.
+    pub frames: u64,
+}
+
 impl Memory {
+    /// /proc/slabinfo: the caches that have slabs.
+    pub fn slabinfo(&self) -> Vec<SlabRow> {
+        let heap = &self.kernel.heap;
+        let row = |(at, cache): (usize, &Named)| {
+            let usage = heap.usage(CacheNumber(at as u16));
+            SlabRow {
+                name: cache.name.clone(),
+                active: usage.total_objects - usage.free_in_partial,
+                objects: usage.total_objects,
+                bytes: cache.spec.object_size,
+                slabs: usage.slabs,
+                frames: usage.frames,
+            }
+        };
+        heap.caches().iter().enumerate().map(row).filter(|row| row.slabs > 0).collect()
+    }
+
     /// What the memory's files say now.
     pub fn snapshot(&self) -> Snapshot {
         Snapshot {

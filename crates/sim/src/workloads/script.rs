@@ -13,11 +13,14 @@
 //! and interrupts are served.
 
 mod access;
+mod objects;
 mod process;
 mod record;
 
 pub use record::{ObjectUse, Pages, Phase, Record, Usage};
 
+use crate::era::Era;
+use crate::memory::caches::Tree;
 use crate::memory::{Guest, Killed, Memory, with_memory};
 use crate::micro::Setup;
 use crate::tally::Failed;
@@ -49,6 +52,10 @@ struct Shared {
     memory: Rc<Memory>,
     /// Files of the data disk by name.
     files: RefCell<BTreeMap<String, MappingId>>,
+    /// Names by folder, directories and files in each.
+    trees: RefCell<BTreeMap<(String, u32, u32), Rc<Tree>>>,
+    /// Where the caches of names are among the guest's.
+    caches: u16,
     records: RefCell<Vec<Record>>,
     accesses: Cell<u64>,
     /// Processes that have not ended.
@@ -69,10 +76,15 @@ pub fn run(
     script: &Arc<script::Script>,
 ) -> Result<Answer, Failed> {
     process::check(script)?;
-    with_memory(setup, seed, guest, policy, rules, |memory| {
+    let mut guest = guest.clone();
+    let caches = guest.caches.len() as u16;
+    guest.caches.extend(Tree::caches(Era::of(&setup.preset)));
+    with_memory(setup, seed, &guest, policy, rules, |memory| {
         let shared = Rc::new(Shared {
             memory: memory.clone(),
             files: RefCell::default(),
+            trees: RefCell::default(),
+            caches,
             records: RefCell::default(),
             accesses: Cell::new(0),
             running: Cell::new(0),

@@ -142,3 +142,57 @@ fn processes_wait_for_each_other() {
     // The child touches between the parent's `go` and `join`.
     assert!(both.uptime_ns >= touch.uptime_ns && fill.uptime_ns <= both.uptime_ns - both.elapsed_ns);
 }
+
+/// A sixteenth of slabfill: names, then anonymous memory that needs their pages, then the names again.
+const SLABFILL: &str = "seed 101\nrecslab 1\nanon a 12\nphase stat\nstat /data/tree 50 50 1\n\
+                        phase again\nstat /data/tree 50 50 1\nphase fill\nacc x1 a seq m w\nsleep 50\n\
+                        phase random\nstatuni /data/tree 50 50 625\nphase freed\nfree a\n\
+                        stat /data/tree 50 50 1\n";
+
+#[test]
+fn names_that_nobody_uses_make_room() {
+    for vm in ["vm@6.1", "vm@6.12"] {
+        let guest = Guest { min_free_kib: Some(512), free_pages: Some(3_000), ..Guest::default() };
+        let answer = run_text(vm, &guest, SLABFILL).expect("it ends");
+        assert_eq!(answer, run_text(vm, &guest, SLABFILL).expect("it ends"), "{vm}: two runs differ");
+        let [stat, again, fill, random, freed] = &answer.records[0].phases[..] else { panic!("five phases") };
+        // Each file and each directory has a dentry and an inode; the last slab has room left.
+        let row = |phase: &slablab_sim::workloads::script::Phase, name: &str| {
+            let rows = phase.slabs.as_ref().expect("recslab 1");
+            rows.iter().find(|row| row.name == name).expect("a cache with slabs").clone()
+        };
+        for name in ["dentry", "ext4_inode_cache"] {
+            let [first, second] = [row(stat, name), row(again, name)];
+            assert!((2_550..2_575).contains(&first.active), "{vm}: {first:?}");
+            // Names that are cached allocate and read nothing.
+            assert_eq!(first, second, "{vm}");
+            let rest = row(fill, name);
+            assert!(rest.active < first.active && rest.frames < first.frames, "{vm}: {rest:?}");
+            // Pages come back with whole slabs alone.
+            assert!(rest.frames * first.slabs == rest.slabs * first.frames, "{vm}: {rest:?}");
+            assert!(row(freed, name).active >= 2_550, "{vm}: {name}");
+        }
+        assert_eq!(again.delta("pgpgin"), 0, "{vm}");
+        // The inode table and a block of each directory, each once.
+        assert_eq!(stat.delta("pgpgin"), 4 * (160 + 50), "{vm}");
+        let fewer = |name| row(again, name).active - row(fill, name).active;
+        let (gone, scanned) = (fewer("dentry") + fewer("ext4_inode_cache"), fill.delta("slabs_scanned"));
+        // A referenced name is looked at twice.
+        assert!(gone <= scanned && scanned > 2_500, "{vm}: {gone} {scanned}");
+        assert_eq!([stat.delta("slabs_scanned"), again.delta("slabs_scanned")], [0, 0], "{vm}");
+        assert_eq!(random.counts, [625, 0, 625], "{vm}");
+    }
+}
+
+#[test]
+fn blocks_of_pages_are_made_or_the_process_is_killed() {
+    let text = "phase m\nmsg 80 4040\nmsgfree 1\nphase p\npipes 40 512\npipesfree\nphase many\n\
+                pipes 700 512\n";
+    let guest = Guest { min_free_kib: Some(512), ..Guest::default() };
+    let answer = run_text("vm@6.1", &guest, text).expect("out of memory is a result");
+    let [messages, pipes] = &answer.records[0].phases[..] else { panic!("the third phase has no end") };
+    assert_eq!((messages.counts, pipes.counts), ([90, 0, 0], [40, 0, 0]));
+    // 700 blocks of 8 pages are more than the machine has.
+    let [killed] = &answer.killed[..] else { panic!("one process was killed") };
+    assert_eq!(killed.order, 3);
+}

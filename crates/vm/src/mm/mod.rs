@@ -24,6 +24,7 @@ mod writeback;
 
 pub use cache::{OpenFile, read, write};
 pub use dirty::balance_dirty;
+pub use readahead::read_group;
 pub use rules::{DirtyRule, ReadAheadRule, Rules, SwapReadAhead};
 pub use space::{Punched, exit, fork, punch, truncate, unlink, unmap};
 pub use writeback::{Why, drop_pagecache, fsync, sync, write_back};

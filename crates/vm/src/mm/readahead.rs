@@ -9,6 +9,7 @@ use crate::mappings::Entry;
 use crate::replacement::Enter;
 use crate::state::State;
 use crate::vm::{Host, Vm};
+use std::ops::Range;
 
 /// Pages to read: from `start` on `pages`, the one that is wanted, and the one that is marked to start the
 /// next window.
@@ -183,6 +184,15 @@ pub(super) fn read(vm: &Vm, host: &dyn Host, id: MappingId, window: Window, want
         batch.wanted |= index == wanted;
     }
     batch.submit(vm, host);
+}
+
+/// Starts to read the absent ones of these pages if the wanted page is absent: blocks of a file system that
+/// it reads together.
+pub fn read_group(vm: &Vm, host: &dyn Host, id: MappingId, pages: Range<u32>, wanted: u32) {
+    if vm.with(|state| state.mappings.get(id).entry(wanted).frame().is_none()) {
+        let window = Window { start: pages.start, pages: pages.end - pages.start, marked: None };
+        read(vm, host, id, window, wanted, Enter::File);
+    }
 }
 
 /// Reads one page. `None`: no memory.

@@ -5,6 +5,7 @@ use super::record::{ObjectUse, Pages, Phase, Record, Usage};
 use crate::kernel::{Task, Waiting};
 use crate::memory::Here;
 use crate::memory::views::Snapshot;
+use crate::objects::Held;
 use crate::tally::Failed;
 use slablab_model::{Ps, Timed};
 use slablab_vm::mappings::Kind;
@@ -52,7 +53,12 @@ pub(super) struct Process<'a> {
     pub(super) usage: Usage,
     pub(super) user: Ps,
     pub(super) uses: Vec<ObjectUse>,
-    counts: [u64; 3],
+    pub(super) counts: [u64; 3],
+    /// Messages with their types.
+    pub(super) messages: Vec<(u32, Held)>,
+    /// Rings of pipes.
+    pub(super) pipes: Vec<Held>,
+    records_slabs: bool,
     begin: Option<Begin>,
 }
 
@@ -85,22 +91,14 @@ fn setting(path: &str) -> Option<&'static Setting> {
 pub(super) fn check(script: &Script) -> Result<(), Failed> {
     for line in &script.commands {
         let refuse = |text: String| Err(Failed::Machine(format!("{}:{}: {text}", script.file, line.number)));
-        match &line.command {
-            Command::Set { path, value } => {
-                if setting(path).is_none() {
-                    let known: Vec<&str> = SETTINGS.iter().map(|(path, _)| *path).collect();
-                    return refuse(format!("{path} is not modelled: expected {}", known.join(", ")));
-                }
-                if value.parse::<u32>().is_err() {
-                    return refuse(format!("{path} is a number, but {value:?} is none"));
-                }
+        if let Command::Set { path, value } = &line.command {
+            if setting(path).is_none() {
+                let known: Vec<&str> = SETTINGS.iter().map(|(path, _)| *path).collect();
+                return refuse(format!("{path} is not modelled: expected {}", known.join(", ")));
             }
-            Command::Stat(_) => return refuse("lookups of names are not modelled yet".into()),
-            Command::Messages { .. } | Command::FreeMessages(_) => {
-                return refuse("messages are not modelled yet".into());
+            if value.parse::<u32>().is_err() {
+                return refuse(format!("{path} is a number, but {value:?} is none"));
             }
-            Command::Pipes { .. } | Command::FreePipes => return refuse("pipes are not modelled yet".into()),
-            _ => {}
         }
     }
     script.children.iter().try_for_each(|child| check(&child.script))
@@ -144,6 +142,9 @@ impl Process<'_> {
                 user: 0,
                 uses,
                 counts: [0; 3],
+                messages: Vec::new(),
+                pipes: Vec::new(),
+                records_slabs: false,
                 begin: None,
             };
             let ended = process.run();
@@ -171,6 +172,8 @@ impl Process<'_> {
     fn end(&mut self, is_complete: bool) {
         let memory = self.shared.memory.clone();
         self.shared.records.borrow_mut()[self.record].is_complete = is_complete;
+        self.close_pipes();
+        self.receive(0);
         mm::exit(&memory.vm, &Here::new(&memory, self.task), self.space);
         let objects = std::mem::take(&mut self.objects);
         objects.iter().flatten().for_each(|open| self.unlink(open));
@@ -237,7 +240,8 @@ impl Process<'_> {
                 self.user += ms * MS;
             }
             Command::Sleep(ms) => self.task.sleep(ms * MS),
-            Command::RecordSlabs(_) | Command::RecordFragmentation(_) => {}
+            Command::RecordSlabs(is_on) => self.records_slabs = *is_on,
+            Command::RecordFragmentation(_) => {}
             Command::Spawn(child) => {
                 let state = Rc::new(Child::default());
                 let of = script.child(*child);
@@ -267,11 +271,11 @@ impl Process<'_> {
                 let child = self.children[usize::from(child.0)].clone();
                 self.sleep_until("for the end of a child, process", || child.has_ended.get())?;
             }
-            Command::Stat(_)
-            | Command::Messages { .. }
-            | Command::FreeMessages(_)
-            | Command::Pipes { .. }
-            | Command::FreePipes => unreachable!("checked before the run"),
+            Command::Stat(stat) => self.stat(stat)?,
+            Command::Messages { count, bytes } => self.send(*count, *bytes)?,
+            Command::FreeMessages(of) => self.receive(*of),
+            Command::Pipes { count, slots } => self.make_pipes(*count, *slots)?,
+            Command::FreePipes => self.close_pipes(),
         }
         Ok(())
     }
@@ -379,6 +383,7 @@ impl Process<'_> {
             objects: self.uses.iter().filter(|of| of.accesses > 0).cloned().collect(),
             residency: residency.collect(),
             begin: begin.snapshot,
+            slabs: self.records_slabs.then(|| memory.slabinfo()),
             end: memory.snapshot(),
         };
         self.shared.records.borrow_mut()[self.record].phases.push(phase);

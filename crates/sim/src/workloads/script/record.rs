@@ -1,7 +1,7 @@
 //! What a process records at the end of a phase.
 
 use crate::memory::Memory;
-use crate::memory::views::Snapshot;
+use crate::memory::views::{SlabRow, Snapshot};
 use slablab_vm::mappings::Entry;
 use slablab_vm::{MappingId, RegionId};
 
@@ -35,6 +35,8 @@ pub struct Phase {
     pub objects: Vec<ObjectUse>,
     /// Where the pages of each object are at the end.
     pub residency: Vec<(String, Pages)>,
+    /// /proc/slabinfo at the end, where the script says `recslab 1`.
+    pub slabs: Option<Vec<SlabRow>>,
     /// The whole machine at the begin.
     pub begin: Snapshot,
     /// The whole machine at the end.
