@@ -7,25 +7,31 @@ use crate::output::{Form, OutputArgs, named};
 use crate::replay::title;
 use slablab_lab::experiment::{self, Change, Experiment, INSTALLED, Size};
 use slablab_lab::explain::cells::explain_cells;
+use slablab_lab::explain::script;
 use slablab_lab::explain::{
     EXACT_USUALLY, Explained, Question, SAMPLES_USUALLY, explain, shapley::EXACT_MOST,
 };
 use slablab_lab::output::{
-    explain_cells_json, explain_cells_table, explain_json, explain_page, explain_table, remarks,
+    explain_cells_json, explain_cells_table, explain_json, explain_page, explain_script_json,
+    explain_script_table, explain_table, remarks,
 };
+use slablab_lab::pressure;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Explains a difference.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  slablab explain my.perf.data slub@6.1 slub@6.18\n  slablab explain my.perf.data slub@6.1 slub@6.1,max_order=0,cpu_partial=0 --cache dentry\n  slablab explain my.perf.data slqb slub@2.6.32\n  slablab explain 2026 slub@6.18 slub@7.0"
+    after_help = "Examples:\n  slablab explain my.perf.data slub@6.1 slub@6.18\n  slablab explain my.perf.data slub@6.1 slub@6.1,max_order=0,cpu_partial=0 --cache dentry\n  slablab explain my.perf.data slqb slub@2.6.32\n  slablab explain 2026 slub@6.18 slub@7.0\n  slablab explain examples/data/vm/scan2.t vm@6.1 vm@6.1,lru_gen"
 )]
 pub(crate) struct Args {
     /// Recording: a trace, or perf.data, trace.dat, text or tidy CSV (plain, gz, zst, xz), which is imported
-    /// first; or an experiment: a file (TOML), or a name of `slablab run --list`
+    /// first; or an experiment: a file (TOML), or a name of `slablab run --list`; or a script of page
+    /// accesses, if A and B are policies of page replacement
     recording: PathBuf,
-    /// From this allocator, as `engine[@release][,knob=value]...` (see `slablab engines`)
+    /// From this allocator, as `engine[@release][,knob=value]...` (see `slablab engines`), or this page
+    /// replacement (see `slablab vm`)
     #[arg(value_name = "A")]
     from: String,
     /// To this allocator, written in the same way
@@ -42,7 +48,13 @@ pub(crate) struct Args {
     /// Number of orders to sample if more policies differ, rounded to a multiple of four
     #[arg(long, value_name = "N", default_value_t = SAMPLES_USUALLY as u64, value_parser = clap::value_parser!(u64).range(4..=100_000))]
     samples: u64,
-    /// Runs of each combination of policies in an experiment
+    /// Explain this count of a script, as pswpin; may be repeated. Without it: those that differ most
+    #[arg(long = "count", value_name = "NAME")]
+    counts: Vec<String>,
+    /// Slab allocator beside a script
+    #[arg(long, value_name = "ENGINE", default_value = "slub@6.1")]
+    engine: String,
+    /// Runs of each combination of policies in an experiment or under a script
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     repeats: u32,
     #[command(flatten)]
@@ -61,6 +73,9 @@ enum Format {
 impl Form for Format {}
 
 pub(crate) fn run(args: Args) -> Result<Done, Failure> {
+    if [&args.from, &args.to].iter().any(|name| is_vm(name)) {
+        return under_a_script(&args);
+    }
     if is_experiment(&args.recording) {
         return in_an_experiment(&args);
     }
@@ -94,6 +109,46 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
 fn is_experiment(given: &Path) -> bool {
     let is_installed = INSTALLED.iter().any(|installed| given == Path::new(installed.name));
     (is_installed && !given.exists()) || given.extension().is_some_and(|extension| extension == "toml")
+}
+
+/// Whether a choice is one of page replacement.
+fn is_vm(name: &str) -> bool {
+    name.split(['@', ',']).next() == Some("vm")
+}
+
+/// Explains the difference between two policies of page replacement under a script.
+fn under_a_script(args: &Args) -> Result<Done, Failure> {
+    let no = |option: &str| Err(format!("{option} is of recordings: a script has none").into());
+    if args.cache.is_some() {
+        return no("--cache");
+    }
+    if args.out.html.is_some() {
+        return no("--html");
+    }
+    if args.start.before().is_some() {
+        return no("--before");
+    }
+    args.out.check(named("the script", [&args.recording]))?;
+    let policy = |text: &str, what: &str| {
+        pressure::preset::Preset::parse(text).map_err(|bad| format!("{what} {text}: {bad}"))
+    };
+    let (_, to) = (policy(&args.from, "A")?, policy(&args.to, "B")?);
+    let machine = args.start.machine().unwrap_or(Path::new("vm-guest"));
+    let options = pressure::run::Options::of(&args.from, &args.engine, machine, &[])?;
+    let script = Arc::new(pressure::script::load(&args.recording)?);
+    let (path, seeds) = (args.recording.as_path(), u64::from(args.repeats));
+    let question =
+        script::Question { path, script: &script, options: &options, to, seeds, counts: &args.counts };
+    let progress = Progress::new("explain");
+    let answer = script::explain_script(&question, &|done, whole| progress.at(done, whole))?;
+    drop(progress);
+    let name = path.display().to_string();
+    let text = match args.out.format {
+        Format::Json => slablab_report::json::document(&explain_script_json(&answer, &name)),
+        Format::Table => explain_script_table(&answer, &name),
+    };
+    args.out.write(&text)?;
+    Ok(Done::Complete)
 }
 
 /// Explains the difference in an experiment.

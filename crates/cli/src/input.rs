@@ -78,6 +78,16 @@ pub(crate) const DUMP: &str =
     "a tar or directory of /proc and /sys/kernel/slab, or the text of /proc/slabinfo";
 
 impl Start {
+    /// The state before.
+    pub(crate) fn before(&self) -> Option<&Path> {
+        self.before.as_deref()
+    }
+
+    /// The machine.
+    pub(crate) fn machine(&self) -> Option<&Path> {
+        self.machine.as_deref()
+    }
+
     /// The files that are read.
     pub(crate) fn files(&self) -> impl Iterator<Item = Named<'_>> {
         named("--before", &self.before).chain(named("--machine", &self.machine))

@@ -21,6 +21,7 @@ mod reproduce;
 mod run;
 mod suite;
 mod verify;
+mod vm;
 mod watch;
 mod what;
 mod whatif;
@@ -65,12 +66,14 @@ enum Verb {
     Reproduce(reproduce::Args),
     /// Compare two engines over every workload, with one correction over the whole table
     Suite(suite::Args),
-    /// Show records of memory pressure: what a kernel did in each phase of a script of page accesses
+    /// Memory pressure: run a script of page accesses on a modelled machine, judge it, show records
     Pressure(pressure::Args),
     /// Join the folders of an experiment's parts, and print its tables
     Report(report::Args),
     /// List engines, releases and knobs
     Engines(engines::Args),
+    /// List policies of page replacement, or every choice of one
+    Vm(vm::Args),
     /// List the machines that come with this program, or print the file of one
     Machines(machines::Args),
 }
@@ -94,6 +97,7 @@ fn main() -> ExitCode {
         Verb::Report(args) => report::run(args),
         Verb::Pressure(args) => pressure::run(args),
         Verb::Engines(args) => engines::run(args),
+        Verb::Vm(args) => vm::run(args),
         Verb::Machines(args) => machines::run(args),
     };
     match done {

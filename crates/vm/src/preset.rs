@@ -40,6 +40,10 @@ macro_rules! families {
         }
 
         impl Policies {
+            fn family(&self) -> &'static str {
+                match self { $(Policies::$family(_) => stringify!($family)),+ }
+            }
+
             fn word(&self) -> &'static str {
                 match self { $(Policies::$family(_) => <$choices>::WORD),+ }
             }
@@ -128,6 +132,11 @@ impl Preset {
         };
         self.set(index, setting.read(value)?);
         Ok(())
+    }
+
+    /// The policies' family: presets of one family have the same knobs.
+    pub fn family(&self) -> &'static str {
+        self.policies.family()
     }
 
     /// The choices, in the order in which they are printed: the administrator's settings, the family's knobs.

@@ -1,37 +1,80 @@
 //! `slablab pressure judge`: every scenario on modelled machines, beside the records of real kernels.
 
+use crate::input::{Progress, command_line};
 use crate::outcome::{Done, Failure, tell};
 use crate::output::write_out;
-use slablab_lab::output::{judgement_csv, judgement_pages_csv, judgement_summary};
+use slablab_lab::output::{
+    judgement_csv, judgement_differences, judgement_json, judgement_page, judgement_pages_csv,
+    judgement_summary,
+};
 use slablab_lab::pressure::judge::judge;
 use slablab_lab::pressure::runs::Runs;
-use slablab_lab::pressure::suite::model;
+use slablab_lab::pressure::suite::{Wanted, choose, model};
 use slablab_lab::pressure::tally::{null_tallies, repeat_tallies};
 use std::path::PathBuf;
 
 /// Judges the model.
 #[derive(clap::Args)]
-#[command(after_help = "docs/pressure.md says what is judged and how.")]
+#[command(
+    after_help = "Examples:\n  slablab pressure judge\n  slablab pressure judge --scenario uniswap --vm vm@6.1,lru_gen --seeds 1\n  slablab pressure judge --format html > judge.html\n\ndocs/pressure.md says what is judged and how."
+)]
 pub(super) struct Args {
     /// Folder with a script for each scenario
+    #[arg(default_value = "examples/data/vm")]
     scripts: PathBuf,
     /// Records of real kernels: a folder or an archive; those that come with the program if not given
     #[arg(long, value_name = "RECORDS")]
     real: Option<PathBuf>,
+    /// Only this scenario; may be repeated
+    #[arg(long = "scenario", value_name = "S")]
+    scenarios: Vec<String>,
+    /// Only this kernel, as vm@6.1,lru_gen or as the records call it, 61-mglru; may be repeated
+    #[arg(long = "vm", value_name = "VM")]
+    vms: Vec<String>,
     /// Machine: a name of `slablab machines`, or a file
     #[arg(long, value_name = "MACHINE", default_value = "vm-guest")]
     machine: PathBuf,
     /// Number of runs of each scenario and kernel
     #[arg(long, value_name = "K", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=1000))]
     seeds: u64,
+    /// Number of threads; as many as this host has CPUs if not given
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
+    /// Format of the answer
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
     /// Also write every compared count and map to this folder: cells.csv, pages.csv
     #[arg(short, long, value_name = "FOLDER")]
     output: Option<PathBuf>,
 }
 
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    /// How much agrees, and the judged counts that differ
+    Text,
+    /// Every count, map and outcome
+    Json,
+    /// Every count
+    Csv,
+    /// A page
+    Html,
+}
+
 pub(super) fn run(args: &Args) -> Result<Done, Failure> {
     let real = args.real.as_deref().map_or_else(|| Ok(Runs::bundled()), Runs::open)?;
-    let modelled = model(&real, &args.scripts, &args.machine, args.seeds)?;
+    // The null answer is a machine's own: it is there whichever machines are judged.
+    let real = choose(real, &args.scenarios, &[])?;
+    let (null, repeats) = (null_tallies(&real), repeat_tallies(&real));
+    let real = choose(real, &[], &args.vms)?;
+    let wanted = Wanted {
+        scripts: &args.scripts,
+        machine: &args.machine,
+        seeds: args.seeds,
+        threads: args.threads.map(usize::from),
+    };
+    let progress = Progress::new("judge");
+    let modelled = model(&real, &wanted, &|done, all| progress.at(done, all))?;
+    drop(progress);
     modelled.failed.iter().for_each(tell);
     let judgement = judge(&real, &modelled.runs);
     if let Some(folder) = &args.output {
@@ -39,6 +82,13 @@ pub(super) fn run(args: &Args) -> Result<Done, Failure> {
         write_out(&judgement_csv(&judgement), Some(&folder.join("cells.csv")))?;
         write_out(&judgement_pages_csv(&judgement), Some(&folder.join("pages.csv")))?;
     }
-    write_out(&judgement_summary(&judgement, &null_tallies(&real), &repeat_tallies(&real)), None)?;
+    let summary = judgement_summary(&judgement, &null, &repeats);
+    let text = match args.format {
+        Format::Text => summary + &judgement_differences(&judgement),
+        Format::Json => slablab_report::json::document(&judgement_json(&judgement)),
+        Format::Csv => judgement_csv(&judgement),
+        Format::Html => judgement_page(&judgement, &summary, &command_line()),
+    };
+    write_out(&text, None)?;
     Ok(if modelled.failed.is_empty() { Done::Complete } else { Done::Incomplete })
 }

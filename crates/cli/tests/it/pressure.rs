@@ -55,3 +55,104 @@ fn show_says_what_is_incomplete_and_what_is_wrong() {
     assert_eq!(said.status.code(), Some(2));
     assert!(text(&said.stderr).contains("the same file as the input"), "{}", text(&said.stderr));
 }
+
+#[test]
+fn judge_says_what_is_compared() {
+    let scripts = argument("examples/data/vm");
+    let of_one = ["pressure", "judge", "--scenario", "scan2", "--vm", "vm@6.1,lru_gen", "--seeds", "1"];
+    let judged = |threads: &str| slablab(&of_one, &[&scripts, "--threads", threads, "--format", "csv"]);
+    let said = judged("1");
+    assert_eq!(said.status.code(), Some(0), "{}", text(&said.stderr));
+    let cells = text(&said.stdout);
+    check_order(&[&scripts], &cells, &["scenario,machine,", "scan2,61-mglru,,", ",majflt,"]);
+    assert!(!cells.contains("61-classic") && !cells.contains("uniswap"), "{cells}");
+    assert_eq!(cells, text(&judged("3").stdout), "the same on any number of threads");
+    let words = ["machine", "61-mglru", "Judged counts that differ:", "scenario"];
+    check_order(&[], &text(&slablab(&of_one, &[&scripts]).stdout), &words);
+    let page = text(&slablab(&of_one, &[&scripts, "--format", "html"]).stdout);
+    check_order(&[], &page, &["<!DOCTYPE html>", "How much agrees", "scan2"]);
+    for (option, given, expected) in [
+        ("--scenario", "scan3", "no scenario of the records is called scan3: expected perhaps scan2"),
+        (
+            "--vm",
+            "vm@6.1,lru",
+            "no machine of the records is called vm@6.1,lru: expected perhaps vm@6.1,lru_gen",
+        ),
+    ] {
+        let said = slablab(&["pressure", "judge"], &[&scripts, option, given]);
+        assert_eq!(said.status.code(), Some(2));
+        assert!(text(&said.stderr).contains(expected), "{}", text(&said.stderr));
+    }
+}
+
+#[test]
+fn explain_takes_page_replacement_apart() {
+    let script = folder("explain-vm").join("small.t");
+    std::fs::write(&script, "anon a 128\nphase fill\nacc x1 a seq m w\nphase again\nacc x1 a seq m r\n")
+        .expect("a file");
+    let script = script.to_str().expect("UTF-8");
+    let said = slablab(
+        &["explain"],
+        &[script, "vm@6.1", "vm@6.1,lru_gen,page_cluster=0", "--count", "pswpin", "--format", "json"],
+    );
+    assert_eq!(said.status.code(), Some(0), "{}", text(&said.stderr));
+    let answer: serde_json::Value = serde_json::from_slice(&said.stdout).expect("JSON");
+    let groups: Vec<&str> =
+        answer["groups"].as_array().expect("groups").iter().filter_map(|one| one["group"].as_str()).collect();
+    assert_eq!(groups, ["page_cluster", "lists"]);
+    let rows = answer["rows"].as_array().expect("rows");
+    assert!(rows.iter().any(|row| row["row"] == "again, pswpin"), "{answer}");
+    for row in rows {
+        let measure = &row["measures"][0];
+        let parts = measure["parts"].as_array().expect("parts");
+        let sum: f64 = parts.iter().filter_map(|part| part["value"].as_f64()).sum();
+        let change = measure["change"].as_f64().expect("a number");
+        assert!((sum - change).abs() < 1e-6, "{sum} of {change}");
+    }
+    for (arguments, expected) in [
+        (["vm@6.1", "slub@6.1", "--count", "pswpin"], "B slub@6.1: `slub` is no policy of replacement"),
+        (["vm@6.1", "vm@6.1,lru_gn", "--count", "pswpin"], "B vm@6.1,lru_gn: "),
+        (["vm@6.1", "vm@6.12", "--count", "pswpim"], "no count is called pswpim: expected one of pswpin"),
+    ] {
+        let said = slablab(&["explain", script], &arguments);
+        assert_eq!(said.status.code(), Some(2));
+        assert!(text(&said.stderr).contains(expected), "{}", text(&said.stderr));
+    }
+}
+
+#[test]
+fn vm_lists_policies_and_choices() {
+    let list = text(&slablab(&["vm"], &[]).stdout);
+    check_order(&[], &list, &["vm@2.6.29", "vm@6.1 ", "vm@6.1,lru_gen", "vm@6.18,lru_gen"]);
+    let one = text(&slablab(&["vm", "vm@6.12,lru_gen,swappiness=10"], &[]).stdout);
+    let words = [
+        "vm@6.12,lru_gen,swappiness=10: generations",
+        "before it: vm@6.1,lru_gen",
+        "swappiness         10 (before: 60)",
+        "ager               eviction (before: round)",
+        "kswapd ages before each of its rounds, or as eviction needs it; round|eviction",
+    ];
+    check_order(&[], &one, &words);
+    let said = slablab(&["vm", "vm@5.9"], &[]);
+    assert_eq!(said.status.code(), Some(0), "a release between presets has the one before it");
+    let said = slablab(&["vm", "wm@6.1"], &[]);
+    assert_eq!(said.status.code(), Some(2));
+    assert!(text(&said.stderr).contains("expected vm@RELEASE"), "{}", text(&said.stderr));
+}
+
+/// A script that is wrong: its file, its line, what was expected.
+#[test]
+fn run_says_what_is_wrong_with_a_script() {
+    let folder = folder("bad-scripts");
+    let check = |name: &str, script: &str, expected: &str| {
+        let path = folder.join(name);
+        std::fs::write(&path, script).expect("a file");
+        let said = slablab(&["pressure", "run"], &[path.to_str().expect("UTF-8")]);
+        assert_eq!(said.status.code(), Some(2), "{name}");
+        let said = text(&said.stderr);
+        assert!(said.contains(name) && said.contains(expected), "{name}: {said}");
+    };
+    check("object.t", "anon abc 4\nphase p\nacc x1 abd seq m r\n", "line 3");
+    check("command.t", "anon abc 4\nfase p\n", "line 2");
+    check("spawned.t", "phase p\nspawn child nothere.t\n", "nothere.t");
+}

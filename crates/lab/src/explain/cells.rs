@@ -189,14 +189,26 @@ fn measured(
     coalitions: &[Coalition],
     metric: &'static Metric,
 ) -> Option<Measured> {
-    let samples: Vec<Sample> =
-        (0..coalitions.len()).map(|at| results.sample(at, metric)).collect::<Option<_>>()?;
-    let repeats = samples[0].n();
-    // All combinations are there, in the order of their numbers.
-    let worth = |repeat: usize| {
-        let samples = &samples;
-        move |chosen: Coalition| samples[chosen as usize].values()[repeat] as i128
+    let values = |at| {
+        let sample = results.sample(at, metric)?;
+        Some(sample.values().iter().map(|value| *value as i128).collect())
     };
+    let values: Vec<Vec<i128>> = (0..coalitions.len()).map(values).collect::<Option<_>>()?;
+    let unit = (metric.unit, metric.per_unit);
+    Some(apart(plan, coalitions, &values, Named { metric: metric.name, unit, decimals: metric.decimals }))
+}
+
+/// What was measured.
+pub(super) struct Named {
+    pub metric: &'static str,
+    pub unit: (&'static str, f64),
+    pub decimals: usize,
+}
+
+/// Takes a metric apart: `values` has those of each repeat, in the order of all combinations' numbers.
+pub(super) fn apart(plan: &Plan, coalitions: &[Coalition], values: &[Vec<i128>], of: Named) -> Measured {
+    let repeats = values[0].len();
+    let worth = |repeat: usize| move |chosen: Coalition| values[chosen as usize][repeat];
     let each: Vec<Vec<Mean>> = (0..repeats).map(|repeat| plan.parts(&worth(repeat))).collect();
     let mean = |of: &dyn Fn(usize) -> i128| (0..repeats).map(of).sum::<i128>() as f64 / repeats as f64;
     let all = plan.all();
@@ -229,13 +241,13 @@ fn measured(
     }
     together.retain(|(_, value)| *value != 0.0);
     together.sort_by(|a, b| b.1.abs().total_cmp(&a.1.abs()).then(a.0.cmp(&b.0)));
-    Some(Measured {
-        metric: metric.name,
-        unit: (metric.unit, metric.per_unit),
-        decimals: metric.decimals,
+    Measured {
+        metric: of.metric,
+        unit: of.unit,
+        decimals: of.decimals,
         from: mean(&|repeat| worth(repeat)(0)),
         to: mean(&|repeat| worth(repeat)(all)),
         parts: (0..plan.players()).map(part).collect(),
         together,
-    })
+    }
 }

@@ -1,12 +1,14 @@
-//! Which group of policies carries what of a difference in an experiment: text and JSON.
+//! Which group of policies carries what of a difference in an experiment, or under a script: text and JSON.
 
 use crate::explain::cells::{CellsExplained, Measured, ROWS_MOST, Row};
-use crate::explain::groups::GROUPS_MOST;
+use crate::explain::groups::{GROUPS_MOST, Group};
+use crate::explain::script::ScriptExplained;
 use serde_json::{Value, json};
 use slablab_report::text;
 
 /// The schema's name; the number grows when a key changes its meaning.
 const SCHEMA: &str = "slablab.explain-experiment.1";
+const SCRIPT_SCHEMA: &str = "slablab.explain-script.1";
 /// A pair is told from this part of the largest part, in percent.
 const PAIR_FROM_PERCENT: f64 = 5.0;
 /// The widest line.
@@ -38,41 +40,85 @@ pub fn explain_cells_table(explained: &CellsExplained) -> String {
         return out + "\nnothing differs\n";
     }
     out += "\n";
-    let mut table = text::Table::new(["group", "policy", from, to]).numbers(0..0);
-    for group in &explained.groups {
-        for [name, one, other] in &group.values {
-            table.row([&group.name, name, one, other]);
-        }
-    }
-    out += &table.print_within(WIDE);
+    out += &groups_text(&explained.groups, [from, to]);
     for row in &explained.rows {
-        out += &row_text(explained, row, [from, to]);
+        out += &row_text(&explained.groups, row, [from, to]);
     }
     if explained.rows.is_empty() {
         out += "\nno row can be taken apart\n";
     }
     out += &format!("\nleft out (at most {GROUPS_MOST} groups, {ROWS_MOST} rows)\n");
-    for sentence in &explained.left_out {
-        out += &text::wrapped_within(WIDE, sentence, "  ", "    ");
-    }
-    out
+    out + &left_out_text(&explained.left_out)
 }
 
-fn row_text(explained: &CellsExplained, row: &Row, [from, to]: [&str; 2]) -> String {
+fn left_out_text(sentences: &[String]) -> String {
+    sentences.iter().map(|sentence| text::wrapped_within(WIDE, sentence, "  ", "    ")).collect()
+}
+
+fn groups_text(groups: &[Group], [from, to]: [&str; 2]) -> String {
+    let mut table = text::Table::new(["group", "policy", from, to]).numbers(0..0);
+    for group in groups {
+        for [name, one, other] in &group.values {
+            table.row([&group.name, name, one, other]);
+        }
+    }
+    table.print_within(WIDE)
+}
+
+/// The answer for a script, for people.
+pub fn explain_script_table(explained: &ScriptExplained, script: &str) -> String {
+    let ScriptExplained { from, to, seeds, groups, rows, left_out } = explained;
+    let [from, to] = [from.to_string(), to.to_string()];
+    let heading = format!(
+        "{script}: {from} to {to}: {} groups of policies, all {} combinations, {seeds} seeds",
+        groups.len(),
+        1_u64 << groups.len()
+    );
+    let mut out = text::wrapped_within(WIDE, &heading, "", "  ");
+    if groups.is_empty() {
+        return out + "\nnothing differs\n";
+    }
+    out += "\n";
+    out += &groups_text(groups, [&from, &to]);
+    for row in rows {
+        out += &row_text(groups, row, [&from, &to]);
+    }
+    if rows.is_empty() {
+        out += "\nno count differs\n";
+    }
+    out + "\nleft out\n" + &left_out_text(left_out)
+}
+
+/// The answer for a script in JSON, with parts as numbers and as exact fractions.
+pub fn explain_script_json(explained: &ScriptExplained, script: &str) -> Value {
+    json!({
+        "schema": SCRIPT_SCHEMA,
+        "script": script,
+        "from": explained.from.to_string(),
+        "to": explained.to.to_string(),
+        "seeds": explained.seeds,
+        "combinations": 1_u64 << explained.groups.len(),
+        "groups": groups_json(&explained.groups),
+        "rows": rows_json(&explained.groups, &explained.rows),
+        "left_out": explained.left_out,
+    })
+}
+
+fn row_text(groups: &[Group], row: &Row, [from, to]: [&str; 2]) -> String {
     let Some(main) = row.measures.first() else { return String::new() };
     let shown = |number: f64| format!("{:+.*}", main.decimals + 1, number / main.unit.1);
     let plain = |number: f64| format!("{:.*}", main.decimals + 1, number / main.unit.1);
     let change = main.to - main.from;
     let mut out = format!(
-        "\n{}: {} {} under {from}, {} under {to}, {}\n",
+        "\n{}: {}{} under {from}, {} under {to}, {}\n",
         row.name,
         plain(main.from),
-        main.unit.0,
+        if main.unit.0.is_empty() { String::new() } else { format!(" {}", main.unit.0) },
         plain(main.to),
         shown(change)
     );
     let mut table = text::Table::new(["group", "part", "±", "% of change", "alone", "as the last"]);
-    for (group, part) in explained.groups.iter().zip(&main.parts) {
+    for (group, part) in groups.iter().zip(&main.parts) {
         let half = part.give_or_take.map_or("-".to_string(), plain);
         let percent = if change == 0.0 { "-".into() } else { format!("{:.1}", part.value / change * 100.0) };
         match part.moves {
@@ -91,7 +137,7 @@ fn row_text(explained: &CellsExplained, row: &Row, [from, to]: [&str; 2]) -> Str
     let largest = main.parts.iter().map(|part| part.value.abs()).fold(0.0, f64::max);
     let strong = main.together.iter().filter(|pair| pair.1.abs() * 100.0 >= largest * PAIR_FROM_PERCENT);
     for ([one, other], value) in strong.take(3) {
-        let [one, other] = [one, other].map(|group| explained.groups[*group].name.as_str());
+        let [one, other] = [one, other].map(|group| groups[*group].name.as_str());
         out += &format!(" {one} and {other} together: {} beyond each without the other\n", shown(*value));
     }
     out
@@ -101,15 +147,6 @@ fn row_text(explained: &CellsExplained, row: &Row, [from, to]: [&str; 2]) -> Str
 pub fn explain_cells_json(explained: &CellsExplained) -> Value {
     let ends = &explained.ends;
     let (file, plan) = (&ends.experiment.file, &ends.plan);
-    let groups = explained.groups.iter().map(|group| {
-        let policy = |[name, from, to]: &[String; 3]| json!({ "policy": name, "from": from, "to": to });
-        json!({ "group": group.name, "policies": group.values.iter().map(policy).collect::<Vec<_>>() })
-    });
-    let rows = explained.rows.iter().map(|row| {
-        let measures: Vec<Value> =
-            row.measures.iter().map(|measured| measure_json(explained, measured)).collect();
-        json!({ "row": row.name, "measures": measures })
-    });
     json!({
         "schema": SCHEMA,
         "experiment": file.name,
@@ -119,15 +156,29 @@ pub fn explain_cells_json(explained: &CellsExplained) -> Value {
         "repeats": plan.repeats.least,
         "seed": plan.seed,
         "combinations": 1_u64 << explained.groups.len(),
-        "groups": groups.collect::<Vec<_>>(),
-        "rows": rows.collect::<Vec<_>>(),
+        "groups": groups_json(&explained.groups),
+        "rows": rows_json(&explained.groups, &explained.rows),
         "left_out": explained.left_out,
     })
 }
 
-fn measure_json(explained: &CellsExplained, measured: &Measured) -> Value {
+fn groups_json(groups: &[Group]) -> Vec<Value> {
+    let policy = |[name, from, to]: &[String; 3]| json!({ "policy": name, "from": from, "to": to });
+    let group = |group: &Group| json!({ "group": group.name, "policies": group.values.iter().map(policy).collect::<Vec<_>>() });
+    groups.iter().map(group).collect()
+}
+
+fn rows_json(groups: &[Group], rows: &[Row]) -> Vec<Value> {
+    let row = |row: &Row| {
+        let measures = row.measures.iter().map(|measured| measure_json(groups, measured));
+        json!({ "row": row.name, "measures": measures.collect::<Vec<_>>() })
+    };
+    rows.iter().map(row).collect()
+}
+
+fn measure_json(groups: &[Group], measured: &Measured) -> Value {
     let (unit, per_unit) = measured.unit;
-    let name = |group: usize| explained.groups[group].name.as_str();
+    let name = |group: usize| groups[group].name.as_str();
     let part = |(group, part): (usize, &crate::explain::cells::Part)| {
         json!({
             "group": name(group),

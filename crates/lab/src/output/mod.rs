@@ -28,12 +28,12 @@ pub use experiment::{
     experiment_mmtests, experiment_table, experiments_list,
 };
 pub use explain::{explain_json, explain_page, explain_table};
-pub use explain_cells::{explain_cells_json, explain_cells_table};
+pub use explain_cells::{explain_cells_json, explain_cells_table, explain_script_json, explain_script_table};
 pub use joined::{joined_json, joined_markdown, joined_table};
 pub use locks::locks_table;
 pub use pressure::{
-    Named, judgement_csv, judgement_pages_csv, judgement_summary, pressure_records_csv,
-    pressure_records_json, pressure_records_table,
+    Named, judgement_csv, judgement_differences, judgement_json, judgement_page, judgement_pages_csv,
+    judgement_summary, pressure_records_csv, pressure_records_json, pressure_records_table,
 };
 pub use replay::{
     MARK_ABOVE_PERCENT, cache_csv, cache_json, cache_table, caches_csv, caches_table, engines_table, remarks,

@@ -1,16 +1,17 @@
 //! Records as tables of phases; modelled runs beside real ones.
 
-use crate::pressure::judge::{Judgement, NULL_MACHINE};
+use crate::pressure::judge::{Cell as Judged, Judgement, NULL_MACHINE, PagesCell, Spread, Verdict};
 use crate::pressure::tally::{Tally, tallies};
 use serde_json::{Value, json};
 use slablab_kernel::vmrecord::{Phase, Record, State};
 use slablab_report::column::{Columns, Style};
-use slablab_report::html::Cell;
+use slablab_report::html::{self, Cell, Head, Page};
 use slablab_report::text::Table;
 use std::fmt::Write;
 
 /// The schema's name; the number grows when a key changes its meaning.
 const SCHEMA: &str = "slablab.pressure-records.1";
+const JUDGEMENT_SCHEMA: &str = "slablab.pressure-judgement.1";
 
 /// A record with the name of its file.
 pub type Named = (String, Record);
@@ -169,11 +170,10 @@ pub fn judgement_summary(judgement: &Judgement, null: &[Tally], repeats: &[Tally
     text
 }
 
-/// Every cell as CSV.
-pub fn judgement_csv(judgement: &Judgement) -> String {
-    type One = crate::pressure::judge::Cell;
-    let columns = Columns::<One>::default()
-        .key("scenario", |cell: &One| Cell::Name(cell.place.scenario.clone()))
+/// Columns of a judged count.
+fn judged() -> Columns<Judged> {
+    Columns::<Judged>::default()
+        .key("scenario", |cell| Cell::Name(cell.place.scenario.clone()))
         .key("machine", |cell| Cell::Name(cell.place.machine.clone()))
         .key("process", |cell| Cell::Name(cell.place.process.clone()))
         .key("phase", |cell| Cell::Name(cell.place.phase.clone()))
@@ -185,16 +185,19 @@ pub fn judgement_csv(judgement: &Judgement) -> String {
         .key("modelled_min", |cell| Cell::Number(cell.modelled.min as f64, 0))
         .key("modelled_max", |cell| Cell::Number(cell.modelled.max as f64, 0))
         .key("judged", |cell| Cell::Count((cell.measure.is_judged && cell.place.is_counted()).into()))
-        .key("verdict", |cell| Cell::Text(cell.verdict.word().into()));
-    columns.csv(&judgement.cells)
+        .key("verdict", |cell| Cell::Text(cell.verdict.word().into()))
 }
 
-/// Every residency map as CSV. Shares of pages in percent.
-pub fn judgement_pages_csv(judgement: &Judgement) -> String {
-    type One = crate::pressure::judge::PagesCell;
+/// Every cell as CSV.
+pub fn judgement_csv(judgement: &Judgement) -> String {
+    judged().csv(&judgement.cells)
+}
+
+/// Columns of a residency map. Shares of pages in percent.
+fn maps() -> Columns<PagesCell> {
     let percent = |share: Option<f64>| Cell::Percent(share.map(|share| share * 100.0));
-    let columns = Columns::<One>::default()
-        .key("scenario", |cell: &One| Cell::Name(cell.place.scenario.clone()))
+    Columns::<PagesCell>::default()
+        .key("scenario", |cell| Cell::Name(cell.place.scenario.clone()))
         .key("machine", |cell| Cell::Name(cell.place.machine.clone()))
         .key("process", |cell| Cell::Name(cell.place.process.clone()))
         .key("phase", |cell| Cell::Name(cell.place.phase.clone()))
@@ -203,6 +206,78 @@ pub fn judgement_pages_csv(judgement: &Judgement) -> String {
         .key("repeats_percent", move |cell| percent(cell.repeats))
         .key("random_percent", move |cell| percent(Some(cell.random)))
         .key("null_machine_percent", move |cell| percent(cell.null_machine))
-        .key("judged", |cell| Cell::Count(cell.is_counted().into()));
-    columns.csv(&judgement.pages)
+        .key("judged", |cell| Cell::Count(cell.is_counted().into()))
+}
+
+/// Every residency map as CSV. Shares of pages in percent.
+pub fn judgement_pages_csv(judgement: &Judgement) -> String {
+    maps().csv(&judgement.pages)
+}
+
+/// Every count, map, difference between LRUs and outcome.
+pub fn judgement_json(judgement: &Judgement) -> Value {
+    let (judged, maps) = (judged(), maps());
+    let signs = judgement.signs.iter().map(|sign| {
+        let place = &sign.place;
+        json!({
+            "scenario": place.scenario, "machine": place.machine, "process": place.process,
+            "phase": place.phase, "measure": sign.measure.name, "real": sign.real,
+            "modelled": sign.modelled, "same_sign": sign.is_same(),
+        })
+    });
+    let outcomes = judgement.outcomes.iter().map(|outcome| {
+        let of = |(had, runs): (usize, usize)| json!({ "had": had, "runs": runs });
+        json!({
+            "scenario": outcome.scenario, "machine": outcome.machine, "outcome": outcome.what,
+            "real": of(outcome.real), "modelled": of(outcome.modelled),
+        })
+    });
+    json!({
+        "schema": JUDGEMENT_SCHEMA,
+        "cells": judgement.cells.iter().map(|cell| judged.json(cell)).collect::<Vec<_>>(),
+        "maps": judgement.pages.iter().map(|map| maps.json(map)).collect::<Vec<_>>(),
+        "signs": signs.collect::<Vec<_>>(),
+        "outcomes": outcomes.collect::<Vec<_>>(),
+    })
+}
+
+/// The judged counts that differ, a row each.
+pub fn judgement_differences(judgement: &Judgement) -> String {
+    let heads = ["scenario", "machine", "phase", "count", "real", "min", "max", "modelled", "min", "max"];
+    let mut table = Table::new(heads).numbers(4..10);
+    let differs = |cell: &&Judged| {
+        cell.verdict == Verdict::Differs && cell.measure.is_judged && cell.place.is_counted()
+    };
+    for cell in judgement.cells.iter().filter(differs) {
+        let of = |of: &Spread| [format!("{:.0}", of.mean), of.min.to_string(), of.max.to_string()];
+        let place = &cell.place;
+        let phase = match place.process.as_str() {
+            "" => place.phase.clone(),
+            process => format!("{process}: {}", place.phase),
+        };
+        let words = [place.scenario.clone(), place.machine.clone(), phase, cell.measure.name.to_string()];
+        table.row(words.into_iter().chain(of(&cell.real)).chain(of(&cell.modelled)));
+    }
+    format!("\nJudged counts that differ:\n\n{}", table.print())
+}
+
+/// The judgement as a page; `summary` is its text, `command` what made it.
+pub fn judgement_page(judgement: &Judgement, summary: &str, command: &str) -> String {
+    let mut page = Page::new("Modelled memory pressure beside real kernels", command);
+    page.section("How much agrees").command(summary.trim_end());
+    page.section("Counts").table(
+        "Every count: mean and range of real repeats and of modelled seeds.",
+        &whole(&judged(), &judgement.cells),
+    );
+    page.section("Pages").table("Percent of pages in the same state.", &whole(&maps(), &judgement.pages));
+    page.finish()
+}
+
+/// A table of all columns.
+fn whole<R>(columns: &Columns<R>, rows: &[R]) -> html::Table {
+    let mut table = html::Table::new(columns.keys().map(Head::text));
+    for row in rows {
+        table.row(columns.cells(row));
+    }
+    table
 }

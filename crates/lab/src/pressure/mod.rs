@@ -19,3 +19,6 @@ pub mod runs;
 pub mod script;
 pub mod suite;
 pub mod tally;
+
+/// Policies of page replacement by name: what [`run::Options`] take.
+pub use slablab_vm::{knob, preset};

@@ -4,10 +4,12 @@ use super::run::Options;
 use super::runs::Runs;
 use super::script::load;
 use rayon::prelude::*;
-use slablab_report::error::Result;
+use slablab_report::error::{At, Error, Result};
+use slablab_report::nearest::nearest;
 use slablab_workloads::script::Script;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A machine of the real records: its name there, its memory's policy, its slab allocator.
 pub const MACHINES: [[&str; 3]; 4] = [
@@ -29,18 +31,78 @@ pub struct Modelled {
     pub failed: Vec<String>,
 }
 
-/// Runs each scenario of `real` whose script is in `scripts` with the seeds from 1 to `seeds`.
+/// Scenario, machine, script, seed.
+type Job<'a> = (String, [&'a str; 3], Arc<Script>, u64);
+
+/// What to run.
+#[derive(Clone, Debug)]
+pub struct Wanted<'a> {
+    /// Folder with a script for each scenario.
+    pub scripts: &'a Path,
+    /// The machine's name or file.
+    pub machine: &'a Path,
+    /// Runs of each scenario and kernel: the seeds from 1 to this.
+    pub seeds: u64,
+    /// Threads; as many as the host has CPUs if not given.
+    pub threads: Option<usize>,
+}
+
+/// Those of the runs that are of these scenarios and of these machines, each by its name or its policy
+/// (`61-mglru`, `vm@6.1,lru_gen`). An empty list stands for all.
 ///
 /// # Errors
-/// A script that cannot be read.
-pub fn model(real: &Runs, scripts: &Path, machine: &Path, seeds: u64) -> Result<Modelled> {
-    let mut jobs: Vec<(String, [&str; 3], Arc<Script>, u64)> = Vec::new();
+/// A scenario or a machine that no run has, with the names that look like it.
+pub fn choose(mut real: Runs, scenarios: &[String], machines: &[String]) -> Result<Runs> {
+    let known: Vec<&String> = real.scenarios.keys().collect();
+    if let Some(scenario) = scenarios.iter().find(|scenario| !known.contains(scenario)) {
+        let names = known.iter().map(|name| name.as_str());
+        return Err(unknown("--scenario", "scenario", scenario, names));
+    }
+    let mut names = Vec::new();
+    for machine in machines {
+        let found = MACHINES.iter().find(|[name, vm, _]| name == machine || vm == machine);
+        let all = MACHINES.iter().flat_map(|[name, vm, _]| [*name, *vm]);
+        names.push(found.ok_or_else(|| unknown("--vm", "machine", machine, all))?[0]);
+    }
+    real.scenarios.retain(|scenario, _| scenarios.is_empty() || scenarios.contains(scenario));
+    for runs in real.scenarios.values_mut() {
+        runs.retain(|machine, _| names.is_empty() || names.contains(&machine.as_str()));
+    }
+    Ok(real)
+}
+
+fn unknown<'a>(option: &str, what: &str, given: &str, names: impl Iterator<Item = &'a str> + Clone) -> Error {
+    let near = nearest(given, names.clone(), 3);
+    let (word, names) = match near.is_empty() {
+        true => ("one of", names.collect()),
+        false => ("perhaps", near),
+    };
+    Error::new(
+        option,
+        format!("no {what} of the records is called {given}: expected {word} {}", names.join(", ")),
+    )
+}
+
+/// Runs each scenario of `real` whose script is in the folder, with each seed. `progress` gets the number of
+/// runs that ended, and of all.
+///
+/// # Errors
+/// A script that cannot be read, a machine that cannot be used.
+pub fn model(real: &Runs, wanted: &Wanted, progress: &(dyn Fn(u64, u64) + Sync)) -> Result<Modelled> {
+    let mut jobs: Vec<Job> = Vec::new();
     for (scenario, machines) in &real.scenarios {
-        let script = Arc::new(load(&scripts.join(format!("{scenario}.t")))?);
+        let script = Arc::new(load(&wanted.scripts.join(format!("{scenario}.t")))?);
         for of in MACHINES.into_iter().filter(|of| machines.contains_key(of[0])) {
-            jobs.extend((1..=seeds).map(|seed| (scenario.clone(), of, script.clone(), seed)));
+            jobs.extend((1..=wanted.seeds).map(|seed| (scenario.clone(), of, script.clone(), seed)));
         }
     }
+    let threads = wanted.threads.unwrap_or_else(rayon::current_num_threads).max(1);
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().at(Path::new("--threads"))?;
+    pool.install(|| run_all(jobs, wanted.machine, progress))
+}
+
+fn run_all(jobs: Vec<Job>, machine: &Path, progress: &(dyn Fn(u64, u64) + Sync)) -> Result<Modelled> {
+    let (ended, all) = (AtomicU64::new(0), jobs.len() as u64);
     let done: Vec<_> = jobs
         .into_par_iter()
         .map(|(scenario, of, script, seed)| {
@@ -48,7 +110,9 @@ pub fn model(real: &Runs, scripts: &Path, machine: &Path, seeds: u64) -> Result<
             let mut options = Options::of(vm, engine, machine, &[])?;
             options.write_limit =
                 WRITE_LIMITS.into_iter().find(|(limited, _)| *limited == scenario).map(|(_, limit)| limit);
-            Ok((scenario, name, seed, options.run(&script, seed)))
+            let run = options.run(&script, seed);
+            progress(ended.fetch_add(1, Ordering::Relaxed) + 1, all);
+            Ok((scenario, name, seed, run))
         })
         .collect::<Result<_>>()?;
     let (mut runs, mut failed) = (Runs::default(), Vec::new());
