@@ -26,7 +26,10 @@ macro_rules! installed {
 }
 
 installed! {
+    "000",
     "000-kbuild",
+    "000-tmpfs",
+    "000-variants",
     "001",
     "001-loops",
     "001-memory",

@@ -18,6 +18,7 @@ mod recording;
 mod repeat;
 mod tbench;
 mod tcp;
+mod tmpfs_swap;
 mod ublk;
 
 use super::workload::Workload;
@@ -39,6 +40,7 @@ pub const WORKLOADS: &[&Workload] = &[
     &page_fault1::PAGE_FAULT1,
     &recording::RECORDING,
     &tbench::TBENCH,
+    &tmpfs_swap::TMPFS_SWAP,
     &ublk::UBLK,
 ];
 

@@ -1,0 +1,249 @@
+//! `tmpfs-swap`: two kernel builds at a time in too little memory, one on tmpfs, one on a loop device.
+
+use crate::experiment::workload::{
+    Estimate, Kind, Metric, Object, Observed, Parameter, Sample, Values, Workload,
+};
+use slablab_machines::disks;
+use slablab_model::MachineSpec;
+use slablab_sim::disk::queue::QueueSpec;
+use slablab_sim::memory::Guest;
+use slablab_sim::memory::loopback::LoopRules;
+use slablab_sim::micro::Setup;
+use slablab_sim::objects::Object as Kernel;
+use slablab_sim::record::Recorder;
+use slablab_sim::tally::Failed;
+use slablab_sim::workloads::kbuild::Kbuild;
+use slablab_sim::workloads::tmpfs_swap::{Iteration, Second, TmpfsSwap, run};
+use slablab_slabs::Release;
+use slablab_stats::table::Better;
+use slablab_vm::Preset as VmPreset;
+use slablab_vm::mm::Rules;
+
+/// The workload.
+pub(super) const TMPFS_SWAP: Workload = Workload {
+    name: "tmpfs-swap",
+    about: "two kernel builds at a time, on tmpfs and on ext2 on a loop device on tmpfs, which swap",
+    parameters: PARAMETERS,
+    metrics: METRICS,
+    objects,
+    ignores: |_| false,
+    check,
+    estimate,
+    observe,
+    suite: &[],
+};
+
+/// Iterations that have metrics of their own.
+const MOST: usize = 10;
+
+const fn number(
+    name: &'static str,
+    about: &'static str,
+    source: &'static str,
+    (least, most): (u64, u64),
+    defaults: [u64; 3],
+) -> Parameter {
+    Parameter { name, about, source, kind: Kind::Number { least, most, defaults } }
+}
+
+const fn word(name: &'static str, about: &'static str, words: &'static [&'static str]) -> Parameter {
+    Parameter { name, about, source: "2.6.29; the others to ask what it does", kind: Kind::Word(words) }
+}
+
+const PARAMETERS: &[Parameter] = &[
+    word(
+        "vm",
+        "the policy of page replacement",
+        &["vm@2.6.29", "vm@2.6.29,lumpy=no", "vm@2.6.29,kswapd_order=no"],
+    ),
+    word("second", "where the second build works", &["loop", "tmpfs"]),
+    number("jobs", "objects at a time: make -j", "no mail says it", (1, 64), [2; 3]),
+    number("iterations", "times that both build", "the mail: 10", (1, MOST as u64), [2, 4, 10]),
+    number(
+        "part",
+        "the part 1 / n of tree, archive, image, heaps, memory and swap",
+        "ours",
+        (1, 64),
+        [32, 8, 1],
+    ),
+    number("memory_mib", "memory of the whole in MiB", "the mail: mem=1GB", (64, 1 << 20), [1_024; 3]),
+    number("swap_mib", "swap of the whole in MiB", "the mail: 35GB", (64, 1 << 20), [35_840; 3]),
+    number(
+        "image_mib",
+        "image on the loop device of the whole in MiB",
+        "assumed",
+        (512, 1 << 20),
+        [1_536; 3],
+    ),
+    word("overwrite_reads", "a block in swap is read before it is overwritten", &["yes", "no"]),
+    word("read_dirties", "a block read from swap gives its slot up and is dirty", &["yes", "no"]),
+    word("restricted", "loop0's requests for pages start no I/O and enter no file system", &["yes", "no"]),
+    word("discard", "a removed file's blocks leave the image", &["no", "yes"]),
+];
+
+const fn time(name: &'static str, about: &'static str) -> Metric {
+    Metric { name, about, better: Some(Better::Lower), unit: "s", per_unit: 1e12, decimals: 2 }
+}
+
+const fn count(name: &'static str, about: &'static str) -> Metric {
+    Metric { name, about, better: None, unit: "1", per_unit: 1.0, decimals: 0 }
+}
+
+macro_rules! metrics {
+    ($($n:literal)*) => {
+        &[
+            time("elapsed_ps", "time of all iterations, times `part`"),
+            $(
+                time(concat!("build1_", $n, "_ps"), concat!("build 1 of iteration ", $n, ", times `part`; 0: none")),
+                time(concat!("build2_", $n, "_ps"), concat!("build 2 of iteration ", $n, ", times `part`; 0: none")),
+                time(concat!("total_", $n, "_ps"), concat!("time of iterations 1 to ", $n, ", times `part`; 0: none")),
+                count(concat!("tar_", $n), concat!("1: in iteration ", $n, " build 1 ended before the second tar")),
+            )*
+            time("user_ps", "CPU time of a build's programs in themselves, times `part`"),
+            count("swap_ins_program", "pages read from swap by programs, an iteration"),
+            count("swap_ins_source", "pages read from swap by the loop device to read, an iteration"),
+            count("swap_ins_garbage", "pages read from swap to be overwritten, an iteration"),
+            count("swap_outs", "pages written to swap, an iteration"),
+            count("wakes_0", "wake-ups of kswapd for single pages, an iteration"),
+            count("wakes_1", "wake-ups of kswapd for order 1, an iteration"),
+            count("wakes_2", "wake-ups of kswapd for order 2, an iteration"),
+            count("wakes_3", "wake-ups of kswapd for order 3, an iteration"),
+            count("name_slabs", "slabs that names_cache took, an iteration"),
+        ]
+    };
+}
+
+const METRICS: &[Metric] = metrics!(1 2 3 4 5 6 7 8 9 10);
+
+fn objects(release: Release) -> Vec<Object> {
+    let objects = [
+        (Kernel::Name, "1 for each lookup of a path"),
+        (Kernel::File, "1 for each open, in vain or not"),
+        (Kernel::Bio, "1 for each 31 pages through the loop device, or less"),
+        (Kernel::FileInode, "1 for each file"),
+        (Kernel::Dentry, "1 for each file"),
+    ];
+    super::kernel::rows(release, &objects)
+}
+
+fn check(_machine: &MachineSpec, values: &Values) -> Result<(), String> {
+    let (memory, part) = (values.number("memory_mib"), values.number("part"));
+    match memory / part >= 16 {
+        true => Ok(()),
+        false => Err(format!("memory_mib = {memory}: expected at least 16 for each of part = {part}")),
+    }
+}
+
+fn estimate(machine: &MachineSpec, values: &Values) -> Estimate {
+    /// A build of the whole without heaps, and its heaps' faults, which fall by the square (measured).
+    const BUILD_NS: u64 = 4_000_000_000;
+    const HEAPS_NS: u64 = 10_000_000_000;
+    let part = values.number("part");
+    let build = BUILD_NS / part + HEAPS_NS / (part * part);
+    let live = (values.number("memory_mib") / part) << 20;
+    let slots = (values.number("swap_mib") / part) << 8;
+    let slabs = Estimate::of_operations(machine, 0, live);
+    Estimate { host_ns: 2 * build * values.number("iterations"), host_bytes: slabs.host_bytes + slots * 16 }
+}
+
+fn observe(setup: &Setup, values: &Values, seed: u64, _recorder: &Recorder) -> Result<Observed, Failed> {
+    let part = values.number("part");
+    let is = |name: &str| values.word(name) == "yes";
+    let mut setup = setup.clone();
+    let nodes = setup.spec.nodes.len() as u64;
+    for node in &mut setup.spec.nodes {
+        node.bytes = ((values.number("memory_mib") / part) << 20) / nodes;
+    }
+    let disk = disks::installed().into_iter().find(|disk| disk.name == "scsi-15k-2009");
+    let disk = disk.expect("the disk comes with the program").disk;
+    let guest = Guest {
+        swap_pages: ((values.number("swap_mib") / part) << 8) as u32,
+        disk: [disk.clone(), disk],
+        queue: QueueSpec::named("cfq@2.6.29").expect("a queue of this name"),
+        zones: None,
+        ..Guest::default()
+    };
+    let vm = VmPreset::parse(values.word("vm")).expect("the words are presets");
+    let [major, minor, patch] = vm.kernel;
+    let program = TmpfsSwap {
+        second: if values.word("second") == "loop" { Second::Loop } else { Second::Tmpfs },
+        kbuild: Kbuild { jobs: values.number("jobs") as u32, ..Kbuild::default() },
+        iterations: values.number("iterations") as u32,
+        part: part as u32,
+        image_mib: values.number("image_mib") as u32,
+        rules: LoopRules {
+            overwrite_reads: is("overwrite_reads"),
+            read_dirties: is("read_dirties"),
+            is_restricted: is("restricted"),
+        },
+        discards: is("discard"),
+        ..TmpfsSwap::default()
+    };
+    let answer = run(&setup, seed, &guest, vm.policy(), Rules::of(major, minor, patch), &program)?;
+    let numbers = numbers(&answer, part);
+    let metrics = METRICS.iter().map(|metric| {
+        let found = numbers.iter().find(|(name, _)| name == metric.name);
+        (metric.name.to_string(), found.map_or(0, |(_, number)| *number))
+    });
+    let sample = Sample { metrics: metrics.collect(), ..Sample::default() };
+    Ok(Observed { sample, profile: None })
+}
+
+/// The numbers of a run. An iteration that was not run has none.
+fn numbers(answer: &[Iteration], part: u64) -> Vec<(String, u64)> {
+    let mut numbers = Vec::new();
+    let mut add = |name: &str, number: u64| numbers.push((name.to_string(), number));
+    for (at, one) in answer.iter().enumerate() {
+        let n = at + 1;
+        add(&format!("build1_{n}_ps"), one.builds[0].elapsed * part);
+        add(&format!("build2_{n}_ps"), one.builds[1].elapsed * part);
+        add(&format!("total_{n}_ps"), one.total * part);
+        add(&format!("tar_{n}"), one.is_unpacking.into());
+    }
+    let mean =
+        |of: &dyn Fn(&Iteration) -> u64| answer.iter().map(of).sum::<u64>() / answer.len().max(1) as u64;
+    add("elapsed_ps", answer.last().map_or(0, |last| last.total * part));
+    add("user_ps", mean(&|one| one.builds[0].user) * part);
+    for (at, cause) in ["program", "source", "garbage"].into_iter().enumerate() {
+        add(&format!("swap_ins_{cause}"), mean(&|one| one.counts.swap_ins[at]));
+    }
+    for order in 0..4 {
+        add(&format!("wakes_{order}"), mean(&|one| one.counts.wakes[order]));
+    }
+    add("swap_outs", mean(&|one| one.counts.swap_outs));
+    add("name_slabs", mean(&|one| one.counts.name_slabs));
+    numbers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use slablab_sim::workloads::tmpfs_swap::{Built, Counts};
+
+    #[test]
+    fn every_number_is_a_metric_and_parts_are_counted_up() {
+        let built = |elapsed| Built { elapsed, user: 7, objects: 1 };
+        let counts = Counts { swap_ins: [2, 4, 6], wakes: [1, 2, 3, 4], ..Counts::default() };
+        let one = Iteration { builds: [built(10), built(20)], is_unpacking: true, total: 21, counts };
+        let other = Iteration { builds: [built(11), built(30)], is_unpacking: false, total: 52, counts };
+        let numbers = numbers(&[one, other], 8);
+        for (name, _) in &numbers {
+            assert!(METRICS.iter().any(|metric| metric.name == name), "{name}");
+        }
+        let of = |name: &str| numbers.iter().find(|(one, _)| one == name).map(|(_, number)| *number);
+        assert_eq!(
+            (of("build1_1_ps"), of("build2_2_ps"), of("total_2_ps")),
+            (Some(80), Some(240), Some(416))
+        );
+        assert_eq!((of("tar_1"), of("tar_2"), of("tar_3")), (Some(1), Some(0), None));
+        assert_eq!((of("swap_ins_garbage"), of("wakes_3"), of("user_ps")), (Some(6), Some(4), Some(56)));
+    }
+
+    #[test]
+    fn the_policies_are_presets() {
+        let Kind::Word(words) = PARAMETERS[0].kind else { panic!("vm is a word") };
+        for word in words {
+            assert!(VmPreset::parse(word).is_ok(), "{word}");
+        }
+    }
+}
