@@ -26,6 +26,8 @@ pub struct Instant {
     now: Cell<u64>,
     kswapd: Cell<bool>,
     reclaims: Cell<bool>,
+    /// While a frame is freed, another task reclaims.
+    contended: Cell<bool>,
     /// Slab caches: what they are, and their objects.
     caches: RefCell<Vec<(Shrinker, u64)>>,
     /// Work done, by kind.
@@ -50,6 +52,7 @@ impl Instant {
             now: Cell::new(0),
             kswapd: Cell::new(false),
             reclaims: Cell::new(false),
+            contended: Cell::new(false),
             caches: RefCell::default(),
             work: Default::default(),
         }
@@ -58,6 +61,11 @@ impl Instant {
     /// Adds a slab cache with so many objects.
     pub fn add_cache(&self, cache: Shrinker, objects: u64) {
         self.caches.borrow_mut().push((cache, objects));
+    }
+
+    /// From now on another task reclaims while a frame is freed: what a CPU beside would do at any call.
+    pub fn contend(&self) {
+        self.contended.set(true);
     }
 
     /// Free frames.
@@ -154,6 +162,11 @@ impl Host for Instant {
     fn free(&self, vm: &Vm, frame: Frame) {
         vm.with(|state| state.count(Counter::PgFree));
         self.free.borrow_mut().push(frame);
+        if self.contended.take() {
+            let page = self.reclaim(vm, Purpose::Anon);
+            self.free.borrow_mut().extend(page);
+            self.contended.set(true);
+        }
     }
 
     fn submit(&self, vm: &Vm, io: Io<'_>) {

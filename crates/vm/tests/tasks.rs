@@ -1,12 +1,13 @@
 //! What tasks meet: faults, read-ahead, writers that are held back.
 
 use slablab_vm::counters::Counter;
+use slablab_vm::frames::Flags;
 use slablab_vm::instant::Instant;
 use slablab_vm::mappings::Kind;
 use slablab_vm::mm::{self, OpenFile, Rules, Touched, Why};
 use slablab_vm::preset::Preset;
 use slablab_vm::swap::SlotRule;
-use slablab_vm::{MappingId, RegionId, Settings, State, Swap, Vm, Zone};
+use slablab_vm::{Frame, MappingId, RegionId, Settings, State, Swap, Vm, Zone};
 
 const FRAMES: u32 = 4096;
 
@@ -170,4 +171,25 @@ fn a_child_keeps_contents_that_its_parent_copied() {
     assert_eq!((mm::load(&vm, region, 0), mm::load(&vm, copy, 0)), (8, 7));
     // A slot that the page kept may be older than it: the child's entry says so.
     assert!(vm.with(|state| state.spaces.region(copy).pte(0).is_dirty()));
+}
+
+/// Between two frames that an exit frees, another task reclaims: it must not meet a page that is gone.
+#[test]
+fn a_reclaimer_meets_no_page_of_an_exit() {
+    for release in ["2.4.10", "2.6.29", "6.1", "6.12,lru_gen"] {
+        let (vm, host, rules) = machine(release);
+        let region = anon(&vm, 600);
+        let space = vm.with(|state| state.spaces.region(region).space);
+        for page in 0..600 {
+            assert!(mm::touch(&vm, &host, &rules, region, page, true).is_some());
+        }
+        host.contend();
+        mm::exit(&vm, &host, space);
+        host.settle(&vm);
+        vm.with(|state| state.check()).unwrap_or_else(|what| panic!("{release}: {what}"));
+        // Pages that were being written stay in the swap cache until reclaim meets them.
+        let flags = |frame| vm.with(|state| state.frames.flags(Frame(frame)));
+        let left = (0..FRAMES).filter(|frame| flags(*frame).has(Flags::USED | Flags::SWAPCACHE)).count();
+        assert_eq!(host.free_frames() + left, FRAMES as usize, "{release}");
+    }
 }

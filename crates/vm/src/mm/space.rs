@@ -64,10 +64,17 @@ fn zap_range(vm: &Vm, host: &dyn Host, region: RegionId, pages: Range<u32>) {
     let mut from = pages.start;
     while from < pages.end {
         let end = ((from / TABLE + 1) * TABLE).min(pages.end);
-        let gone: Vec<Frame> =
-            vm.with(|state| (from..end).filter_map(|page| zap(vm, state, region, page)).collect());
+        // All of them leave their lists at once: a reclaimer must not meet one while another is freed.
+        let gone: Vec<Frame> = vm.with(|state| {
+            let mut leaves = |page| {
+                let frame = zap(vm, state, region, page)?;
+                vm.policy.leave(state, frame);
+                state.end(frame).then_some(frame)
+            };
+            (from..end).filter_map(&mut leaves).collect()
+        });
         for frame in gone {
-            vm.release(host, frame);
+            host.free(vm, frame);
         }
         host.resched();
         from = end;
