@@ -93,7 +93,7 @@ fn explain_takes_page_replacement_apart() {
     let script = script.to_str().expect("UTF-8");
     let said = slablab(
         &["explain"],
-        &[script, "vm@6.1", "vm@6.1,lru_gen,page_cluster=0", "--count", "pswpin", "--format", "json"],
+        &[script, "vm@6.1", "vm@6.1,lru_gen,page_cluster=0", "--count", "majflt", "--format", "json"],
     );
     assert_eq!(said.status.code(), Some(0), "{}", text(&said.stderr));
     let answer: serde_json::Value = serde_json::from_slice(&said.stdout).expect("JSON");
@@ -101,7 +101,7 @@ fn explain_takes_page_replacement_apart() {
         answer["groups"].as_array().expect("groups").iter().filter_map(|one| one["group"].as_str()).collect();
     assert_eq!(groups, ["page_cluster", "lists"]);
     let rows = answer["rows"].as_array().expect("rows");
-    assert!(rows.iter().any(|row| row["row"] == "again, pswpin"), "{answer}");
+    assert!(rows.iter().any(|row| row["row"] == "again, majflt"), "{answer}");
     for row in rows {
         let measure = &row["measures"][0];
         let parts = measure["parts"].as_array().expect("parts");
