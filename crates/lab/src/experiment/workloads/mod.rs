@@ -2,7 +2,9 @@
 
 mod aim7;
 mod aim9;
+mod apps;
 mod brk1;
+mod desktop;
 mod hackbench;
 mod kbuild;
 mod kernel;
@@ -16,6 +18,7 @@ mod open_close;
 mod page_fault1;
 mod recording;
 mod repeat;
+mod streaming;
 mod tbench;
 mod tcp;
 mod tmpfs_swap;
@@ -27,6 +30,7 @@ use super::workload::Workload;
 pub const WORKLOADS: &[&Workload] = &[
     &aim7::AIM7,
     &aim9::AIM9,
+    &apps::APPS,
     &brk1::BRK1,
     &hackbench::HACKBENCH,
     &kbuild::KBUILD,
@@ -39,6 +43,7 @@ pub const WORKLOADS: &[&Workload] = &[
     &open_close::OPEN_CLOSE,
     &page_fault1::PAGE_FAULT1,
     &recording::RECORDING,
+    &streaming::STREAMING,
     &tbench::TBENCH,
     &tmpfs_swap::TMPFS_SWAP,
     &ublk::UBLK,

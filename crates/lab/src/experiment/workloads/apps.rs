@@ -1,0 +1,198 @@
+//! `apps`: the application test of September 2001.
+
+use super::desktop::{
+    BUFFER, DISK, GAP_LONGEST, GAPS, IN, KSWAPD, MEMORY, OUT, SKIPS, VM, estimate, kib, music, objects, run,
+    seconds,
+};
+use super::kernel::{KERNEL, sample, with_kernel};
+use crate::experiment::workload::{Kind, Metric, Observed, Pair, Parameter, Values, Workload, ppm};
+use slablab_sim::micro::Setup;
+use slablab_sim::record::Recorder;
+use slablab_sim::tally::Failed;
+use slablab_sim::workloads::desktop::apps::{Apps, Variant};
+use slablab_sim::workloads::desktop::{Answer, Test};
+
+/// The workload.
+pub(super) const APPS: Workload = Workload {
+    name: "apps",
+    about: "slocate, GIMP, StarOffice and other applications fill memory, an image is rotated, all are closed",
+    parameters: PARAMETERS,
+    metrics: &METRICS,
+    objects,
+    ignores: |_| false,
+    check: |_, _| Ok(()),
+    estimate,
+    observe,
+    suite: &[Pair {
+        machine: "kulesa-2001",
+        parameters: "memory_mib = 128\nfiles = 20000",
+        why: "a PC that swaps: dentries, inodes and pages compete",
+    }],
+};
+
+const PARAMETERS: &[Parameter] = &[
+    VM,
+    MEMORY,
+    DISK,
+    Parameter {
+        name: "variant",
+        about: "standard: slocate, GIMP, StarOffice, others; or without slocate; or StarOffice first, without it",
+        source: "the mail, and its follow-up of 26 September 2001",
+        kind: Kind::Word(&["standard", "no-slocate", "office-first"]),
+    },
+    Parameter {
+        name: "mozilla",
+        about: "whether Mozilla is one of the other applications",
+        source: "the follow-up of 26 September 2001",
+        kind: Kind::Word(&["no", "yes"]),
+    },
+    Parameter {
+        name: "music",
+        about: "whether mp3 files are played all the time",
+        source: "the follow-up of 26 September 2001",
+        kind: Kind::Word(&["no", "yes"]),
+    },
+    BUFFER,
+    Parameter {
+        name: "files",
+        about: "files that slocate looks at",
+        source: "assumed: a usual installation has 100,000",
+        kind: Kind::Number { least: 0, most: 10_000_000, defaults: [20_000, 100_000, 100_000] },
+    },
+];
+
+/// The parts of the test after which inodes and dentries are counted.
+const STEPS: [(&str, &str, &str); 6] = [
+    ("slocate", "inodes_slocate", "dentries_slocate"),
+    ("image", "inodes_image", "dentries_image"),
+    ("office", "inodes_office", "dentries_office"),
+    ("suite", "inodes_suite", "dentries_suite"),
+    ("rotate", "inodes_rotate", "dentries_rotate"),
+    ("close", "inodes_close", "dentries_close"),
+];
+/// Programs whose absent pages are told, with the metric's name.
+const ABSENT: [(&str, &str); 8] = [
+    ("X", "absent_x_kib"),
+    ("gimp", "absent_gimp_kib"),
+    ("soffice", "absent_soffice_kib"),
+    ("netscape", "absent_netscape_kib"),
+    ("mail", "absent_mail_kib"),
+    ("editor", "absent_editor_kib"),
+    ("gnumeric", "absent_gnumeric_kib"),
+    ("terminals", "absent_terminals_kib"),
+];
+
+const fn names(name: &'static str, about: &'static str) -> Metric {
+    Metric { name, about, better: None, unit: "1", per_unit: 1.0, decimals: 0 }
+}
+
+const fn absent(at: usize) -> Metric {
+    Metric { name: ABSENT[at].1, about: "VSZ - RSS of the program after the rotation", better: None, ..kib() }
+}
+
+const fn inodes(at: usize) -> Metric {
+    names(STEPS[at].1, "inodes in memory after this part of the test")
+}
+
+const fn dentries(at: usize) -> Metric {
+    names(STEPS[at].2, "dentries in memory after this part of the test")
+}
+
+const METRICS: [Metric; 31 + KERNEL.len()] = with_kernel([
+    IN,
+    OUT,
+    Metric { name: "office_ps", about: "time to load StarOffice", ..seconds() },
+    Metric { name: "rotate_ps", about: "time to rotate the image", ..seconds() },
+    Metric { name: "close_in_kib", about: "read from swap while everything is closed", ..kib() },
+    KSWAPD,
+    Metric::percent("daemons_ppm", "pages of idle daemons that are resident after the rotation", None),
+    SKIPS,
+    GAP_LONGEST,
+    GAPS,
+    Metric { name: "elapsed_ps", about: "the whole test", ..seconds() },
+    inodes(0),
+    inodes(1),
+    inodes(2),
+    inodes(3),
+    inodes(4),
+    inodes(5),
+    dentries(0),
+    dentries(1),
+    dentries(2),
+    dentries(3),
+    dentries(4),
+    dentries(5),
+    absent(0),
+    absent(1),
+    absent(2),
+    absent(3),
+    absent(4),
+    absent(5),
+    absent(6),
+    absent(7),
+]);
+
+fn observe(setup: &Setup, values: &Values, seed: u64, recorder: &Recorder) -> Result<Observed, Failed> {
+    let variant = match values.word("variant") {
+        "no-slocate" => Variant::NoSlocate,
+        "office-first" => Variant::OfficeFirst,
+        _ => Variant::Standard,
+    };
+    let mozilla = values.word("mozilla") == "yes";
+    let test = Test::Apps(Apps { variant, mozilla, files: values.number("files") as u32 });
+    let answer = run((setup, seed, recorder), values, (&test, values.word("music") == "yes"))?;
+    let own = own(&answer);
+    let outcome = answer.outcome.expect("a test that ended has an outcome");
+    Ok(Observed { sample: sample(&METRICS, &outcome, &own), profile: Some(outcome.profile) })
+}
+
+fn own(answer: &Answer) -> Vec<(&'static str, u64)> {
+    let elapsed = |name: &str| answer.step(name).map_or(0, |step| step.elapsed);
+    let (swapped_out, swapped_in) = answer.swapped();
+    let (resident, pages) = answer.resident("daemon");
+    let mut own = vec![
+        (IN.name, swapped_in * 4),
+        (OUT.name, swapped_out * 4),
+        ("office_ps", elapsed("office")),
+        ("rotate_ps", elapsed("rotate")),
+        ("close_in_kib", answer.step("close").map_or(0, |step| step.swapped.1 * 4)),
+        (KSWAPD.name, answer.kswapd),
+        ("daemons_ppm", ppm(resident, pages)),
+        ("elapsed_ps", answer.elapsed),
+    ];
+    own.extend(music(answer.played()));
+    for (step, inodes, dentries) in STEPS {
+        let names = answer.step(step).map_or((0, 0), |step| step.names);
+        own.extend([(inodes, names.0), (dentries, names.1)]);
+    }
+    for (program, metric) in ABSENT {
+        let (resident, pages) = answer.resident(program);
+        own.push((metric, (pages - resident) * 4));
+    }
+    own
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use slablab_sim::workloads::desktop::{Resident, Step};
+
+    #[test]
+    fn pages_are_4_kib_and_daemons_a_share() {
+        let step = |name, swapped, names| Step { name, swapped, names, elapsed: 7, ..Step::default() };
+        let process = |name, resident| Resident { name, resident, pages: 100 };
+        let answer = Answer {
+            steps: vec![step("slocate", (3, 0), (20, 10)), step("close", (1, 5), (4, 2))],
+            processes: vec![process("daemon", 0), process("daemon", 50), process("X", 90)],
+            ..Answer::default()
+        };
+        let own = own(&answer);
+        for (name, _) in &own {
+            assert!(METRICS.iter().any(|metric| metric.name == *name), "{name}");
+        }
+        let of = |name: &str| own.iter().find(|(one, _)| *one == name).map(|(_, number)| *number);
+        assert_eq!((of(OUT.name), of(IN.name), of("close_in_kib")), (Some(16), Some(20), Some(20)));
+        assert_eq!((of("daemons_ppm"), of("absent_x_kib")), (Some(250_000), Some(40)));
+        assert_eq!((of("inodes_slocate"), of("dentries_close")), (Some(20), Some(2)));
+    }
+}
