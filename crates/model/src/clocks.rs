@@ -83,6 +83,8 @@ pub(crate) type Lines = Box<[Cell<u64>]>;
 pub trait ReclaimPolicy {
     /// [`slablab_platform::Hooks::reclaim`]. It runs in the call that asks, and may park it.
     fn reclaim(&self, ask: Reclaim) -> Reclaimed;
+    /// A block of this order is requested of the page allocator: before anything is looked for.
+    fn requested(&self, _order: u8) {}
     /// [`slablab_platform::Hooks::clean_frames`].
     fn clean_frames(&self, _node: NodeId, _zone: u8) -> u64 {
         0

@@ -262,6 +262,12 @@ impl Level for Cost {
         reclaim_policy().map_or(Reclaimed::NOTHING, |policy| policy.reclaim(ask))
     }
 
+    fn requested(order: u8) {
+        if let Some(policy) = reclaim_policy() {
+            policy.requested(order);
+        }
+    }
+
     fn clean_frames(node: NodeId, zone: u8) -> u64 {
         reclaim_policy().map_or(0, |policy| policy.clean_frames(node, zone))
     }

@@ -140,6 +140,9 @@ pub trait Level: Copy + Eq + Debug + Sized + 'static {
         // The policy "none": nothing is ever freed for a page allocation.
         Reclaimed::NOTHING
     }
+    /// A block of this order is requested.
+    #[inline(always)]
+    fn requested(_order: u8) {}
     /// The reclaim policy's clean pages.
     fn clean_frames(_node: NodeId, _zone: u8) -> u64 {
         0

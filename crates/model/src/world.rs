@@ -454,6 +454,7 @@ impl<L: Level> Hooks for Modelled<L> {
         L::with(|state| state.call.reclaimer.get())
     }
     fn permit(order: u8, _gfp: Gfp) -> bool {
+        L::requested(order);
         L::with(|state| state.spec.fail_order.is_none_or(|fail| order < fail))
     }
     #[inline]

@@ -36,12 +36,14 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 mod completions;
+mod groups;
 mod interrupts;
 mod marks;
 mod task;
 mod waiting;
 mod watch;
 
+pub use groups::{CpuTime, Group};
 pub use marks::Mark;
 pub(crate) use marks::locks_of;
 pub use task::Task;
@@ -83,6 +85,9 @@ struct Entry {
     /// What it runs, before it first runs.
     program: Option<Box<dyn FnOnce()>>,
     mm: u32,
+    group: Group,
+    /// When it was last given a CPU.
+    since: Ps,
     cpu: CpuId,
     /// The price of the switch to it, charged when it continues.
     switch: Ps,
@@ -124,6 +129,7 @@ pub struct Kernel {
     own_first: u16,
     sched: RefCell<Scheduler>,
     tasks: RefCell<Vec<Entry>>,
+    groups: RefCell<Vec<groups::Done>>,
     cpus: Vec<Processor>,
     random: RefCell<Pcg64Mcg>,
     processes: Cell<u32>,
@@ -291,6 +297,7 @@ impl Kernel {
             own_first,
             sched: RefCell::new(Scheduler::new(policy, &machine)),
             tasks: RefCell::default(),
+            groups: RefCell::new(vec![groups::Done::default()]),
             cpus: (0..Timed::cpus()).map(processor).collect(),
             random: RefCell::new(Pcg64Mcg::seed_from_u64(seed)),
             processes: Cell::new(0),
@@ -374,12 +381,15 @@ impl Kernel {
             task.kernel.end(id);
         };
         let mut tasks = self.tasks.borrow_mut();
+        let group = parent.map_or(Group::NONE, |parent| tasks[parent.0 as usize].group);
         let cpu = Timed::cpu();
         let program: Option<Box<dyn FnOnce()>> = Some(Box::new(body));
         let entry = Entry {
             call: None,
             program,
             mm,
+            group,
+            since: Timed::clock(),
             cpu,
             switch: 0,
             waiting: None,
@@ -495,6 +505,7 @@ impl Kernel {
     fn resumed(&self, me: TaskId) {
         let entry = &mut self.tasks.borrow_mut()[me.0 as usize];
         entry.call = None;
+        entry.since = Timed::clock();
         if let Some(watch) = &self.watch {
             watch.resumed(me);
         }
@@ -504,6 +515,7 @@ impl Kernel {
     /// `cpu` does not run `task` any more.
     #[inline]
     fn left(&self, cpu: CpuId, task: TaskId) {
+        self.count_cpu(task);
         if let Some(watch) = &self.watch {
             watch.left(cpu, task, self.heap.slab_bytes());
         }

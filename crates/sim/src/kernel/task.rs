@@ -31,6 +31,7 @@ pub struct Task {
 impl Task {
     /// Computes for `ps` picoseconds. May be preempted.
     pub fn compute(&self, ps: Ps) {
+        self.kernel.count_user(self.id, ps);
         let mut left = ps;
         while left > 0 {
             let to_tick = self.kernel.next_tick().saturating_sub(Timed::clock()).max(1);

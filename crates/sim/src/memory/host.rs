@@ -2,7 +2,7 @@
 
 use super::compact::type_of;
 use super::disk::PAGE_SECTORS;
-use super::{Cause, DATA, Memory, SWAP, THROTTLES};
+use super::{DATA, Memory, Reader, SWAP, THROTTLES};
 use crate::disk::bio::Direction;
 use crate::kernel::{Task, WaitQueue, Waiting};
 use slablab_model::Timed;
@@ -23,8 +23,8 @@ pub struct Here<'a> {
     /// `None` in an interrupt, which never waits.
     task: Option<&'a Task>,
     is_kswapd: bool,
-    /// What reads from swap count as.
-    cause: Cause,
+    /// Who reads from swap.
+    reader: Reader,
     /// Requests for pages start no I/O and enter no file system.
     is_restricted: bool,
 }
@@ -32,7 +32,7 @@ pub struct Here<'a> {
 impl<'a> Here<'a> {
     /// In a task.
     pub fn new(memory: &'a Rc<Memory>, task: &'a Task) -> Here<'a> {
-        Here { memory, task: Some(task), is_kswapd: false, cause: Cause::Program, is_restricted: false }
+        Here { memory, task: Some(task), is_kswapd: false, reader: Reader::Program, is_restricted: false }
     }
 
     /// In kswapd.
@@ -42,17 +42,17 @@ impl<'a> Here<'a> {
 
     /// In an interrupt.
     pub(super) fn interrupt(memory: &'a Rc<Memory>) -> Here<'a> {
-        Here { memory, task: None, is_kswapd: false, cause: Cause::Program, is_restricted: false }
+        Here { memory, task: None, is_kswapd: false, reader: Reader::Program, is_restricted: false }
     }
 
     /// In the task of a loop device.
     pub(super) fn of_loop(
         memory: &'a Rc<Memory>,
         task: &'a Task,
-        cause: Cause,
+        reader: Reader,
         is_restricted: bool,
     ) -> Here<'a> {
-        Here { cause, is_restricted, ..Here::new(memory, task) }
+        Here { reader, is_restricted, ..Here::new(memory, task) }
     }
 
     fn task(&self) -> &'a Task {
@@ -139,9 +139,10 @@ impl Host for Here<'_> {
             return device.submit(self.memory, task, io);
         }
         self.memory.account_io(task.id, &io);
-        if matches!(io.place, Place::Swap(_)) && !io.write {
-            let count = &self.memory.asks.swap_ins[self.cause as usize];
-            count.set(count.get() + io.frames.len() as u64);
+        match io.place {
+            Place::Swap(slot) if io.write => self.memory.swapped_out(slot, io.frames),
+            Place::Swap(slot) => self.memory.swapped_in(self.reader, slot, io.frames.len()),
+            Place::Mapping(..) => {}
         }
         let sector = match io.place {
             Place::Swap(slot) => self.memory.guest.swap_at.unwrap_or(0) + u64::from(slot) * PAGE_SECTORS,

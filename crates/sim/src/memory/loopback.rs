@@ -11,8 +11,8 @@
 //! choice each. Rules: docs/theory/vm.md, Loop devices on tmpfs.
 
 use super::host::Here;
-use super::{Cause, Memory};
-use crate::kernel::{Kernel, Task, WaitQueue, Waiting};
+use super::{Memory, Reader};
+use crate::kernel::{Group, Kernel, Task, WaitQueue, Waiting};
 use crate::objects::{Held, Object};
 use crate::sched::Spec;
 use crate::tally::Failed;
@@ -68,6 +68,12 @@ pub struct Loop {
     pub device: MappingId,
     choices: LoopRules,
     rules: Rules,
+    /// The group of loop0, which does nothing else.
+    pub group: Group,
+    /// Whether the file system has put something into a block.
+    has_data: Box<dyn Fn(u32) -> bool>,
+    /// Blocks that wait to be written, and how often.
+    waiting: RefCell<BTreeMap<u32, u32>>,
     /// The blocks of each file on it, by page.
     files: RefCell<BTreeMap<MappingId, Vec<u32>>>,
     pieces: RefCell<VecDeque<Piece>>,
@@ -78,8 +84,14 @@ pub struct Loop {
 }
 
 impl Loop {
-    /// Makes a device of so many blocks, all of them holes, and starts loop0.
-    pub fn start(memory: &Rc<Memory>, blocks: u32, choices: LoopRules) -> Rc<Loop> {
+    /// Makes a device of so many blocks, all of them holes, and starts loop0. `has_data`: whether the file
+    /// system on it uses a block.
+    pub fn start(
+        memory: &Rc<Memory>,
+        blocks: u32,
+        choices: LoopRules,
+        has_data: impl Fn(u32) -> bool + 'static,
+    ) -> Rc<Loop> {
         let create = |kind| memory.vm.with(|state| state.mappings.create(kind, blocks));
         let rules = Rules {
             reads_overwritten: choices.overwrite_reads,
@@ -91,6 +103,9 @@ impl Loop {
             device: create(Kind::Device),
             choices,
             rules,
+            group: memory.kernel.new_group(),
+            has_data: Box::new(has_data),
+            waiting: RefCell::default(),
             files: RefCell::default(),
             pieces: RefCell::default(),
             queue: WaitQueue::default(),
@@ -102,6 +117,7 @@ impl Loop {
         let spec = Spec { nice: -20, ..Spec::default() };
         memory.kernel.start_as(spec, None, move |task| {
             task.call_it(|| "loop0".into());
+            task.join(of_task.group);
             of_task.run(&memory_of, task);
         });
         device
@@ -115,6 +131,22 @@ impl Loop {
     /// Pages that were written to the backing file, and read from it.
     pub fn transfers(&self) -> (u64, u64) {
         self.transfers.get()
+    }
+
+    /// Whether what the backing file has of a block is of no use: no file has the block, or it waits to be
+    /// overwritten.
+    pub(super) fn is_garbage(&self, block: u32) -> bool {
+        self.waiting.borrow().contains_key(&block) || !(self.has_data)(block)
+    }
+
+    /// A block waits to be written, or was.
+    fn wait_for_write(&self, block: u32, begins: bool) {
+        let mut waiting = self.waiting.borrow_mut();
+        let count = waiting.entry(block).or_default();
+        *count = if begins { *count + 1 } else { *count - 1 };
+        if *count == 0 {
+            waiting.remove(&block);
+        }
     }
 
     /// A file gets its next block.
@@ -144,6 +176,9 @@ impl Loop {
             let follows = |len: &usize| blocks[at + len - 1] + 1 == blocks[at + len];
             let len = (1..PIECE.min(blocks.len() - at)).take_while(follows).count() + 1;
             Timed::charge(memory.prices.of(Work::Submit));
+            if io.write {
+                blocks[at..at + len].iter().for_each(|block| self.wait_for_write(*block, true));
+            }
             let bio = task.try_alloc_from(task.kernel.number(Object::Bio), Gfp::RECLAIM);
             self.pieces.borrow_mut().push_back(Piece {
                 place: (mapping, first + at as u32),
@@ -179,8 +214,8 @@ impl Loop {
     }
 
     fn serve(&self, memory: &Rc<Memory>, task: &Task, piece: Piece) {
-        let cause = if piece.write { Cause::LoopWrite } else { Cause::LoopRead };
-        let here = Here::of_loop(memory, task, cause, self.choices.is_restricted);
+        let reader = if piece.write { Reader::LoopWrite } else { Reader::LoopRead };
+        let here = Here::of_loop(memory, task, reader, self.choices.is_restricted);
         for at in 0..piece.frames.len() {
             while self.transfer(memory, &here, &piece, at).is_none() {
                 here.throttle(Throttle::Congestion, AGAIN);
@@ -209,6 +244,7 @@ impl Loop {
         if piece.write {
             let content = memory.vm.with(|state| state.frames.content(piece.frames[at]));
             mm::write(&memory.vm, here, &self.rules, &mut open, block, content, true)?;
+            self.wait_for_write(block, false);
             return Some(());
         }
         mm::read(&memory.vm, here, &self.rules, &mut open, block)?;

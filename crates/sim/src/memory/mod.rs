@@ -11,6 +11,7 @@
 //! | module | contents |
 //! |---|---|
 //! | `host` | [`Here`]: the interface `Host` of the room `vm`, in the running task or interrupt |
+//! | `asks` | who asked for blocks of pages, for kswapd, for pages in swap |
 //! | `daemons` | kswapd, the flusher, the sums of statistics |
 //! | [`caches`] | dentries and inodes that reclaim frees |
 //! | `compact` | kcompactd, direct compaction |
@@ -28,6 +29,7 @@
 //! they cost everywhere in this crate. An interrupt of a disk is served where the running task works or may
 //! be preempted.
 
+mod asks;
 pub mod caches;
 mod compact;
 mod daemons;
@@ -41,6 +43,7 @@ mod shrinkers;
 pub mod views;
 pub mod volume;
 
+pub use asks::{Cause, ORDERS, Reader};
 pub use guest::Guest;
 pub use host::Here;
 pub use oom::Killed;
@@ -52,6 +55,7 @@ use crate::micro::Setup;
 use crate::record::Recorder;
 use crate::sched::TaskId;
 use crate::tally::Failed;
+use asks::Asks;
 use compact::Kcompactd;
 use daemons::{Flusher, Kswapd, Summer};
 use disk::{BlockDisk, PAGE_SECTORS};
@@ -85,27 +89,6 @@ pub struct Blocks {
     pub read: u64,
     /// Written.
     pub written: u64,
-}
-
-/// Why pages were read from swap.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Cause {
-    /// A program's memory, or a file of tmpfs.
-    #[default]
-    Program,
-    /// A loop device read a block.
-    LoopRead,
-    /// A loop device overwrites a block: what was read is of no use.
-    LoopWrite,
-}
-
-/// What was asked of the memory.
-#[derive(Default)]
-struct Asks {
-    /// Pages read from swap, by [`Cause`].
-    swap_ins: [Cell<u64>; 3],
-    /// Requests of each order that woke kswapd.
-    wakes: RefCell<BTreeMap<u8, u64>>,
 }
 
 /// The memory of a kernel.
@@ -357,16 +340,6 @@ impl Memory {
     /// What a task read and wrote so far.
     pub fn blocks_of(&self, task: TaskId) -> Blocks {
         self.blocks.borrow().get(&task).copied().unwrap_or_default()
-    }
-
-    /// Pages read from swap for this cause.
-    pub fn swap_ins(&self, cause: Cause) -> u64 {
-        self.asks.swap_ins[cause as usize].get()
-    }
-
-    /// Requests of this order that woke kswapd.
-    pub fn kswapd_wakes(&self, order: u8) -> u64 {
-        self.asks.wakes.borrow().get(&order).copied().unwrap_or(0)
     }
 
     /// The loop device that has the blocks of this mapping.

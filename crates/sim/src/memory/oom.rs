@@ -1,6 +1,7 @@
 //! The end of memory: reclaim in the asking task, the task that is killed, and reclaim without an end.
 
 use super::Memory;
+use super::asks::Served;
 use super::host::Here;
 use crate::kernel::{Task, WaitQueue, Waiting};
 use crate::sched::TaskId;
@@ -91,15 +92,10 @@ impl Memory {
 
     /// The page allocator reclaims by this memory's policy.
     pub(super) fn set_reclaim(self: &Rc<Self>) {
-        let memory = Rc::downgrade(self);
-        Timed::set_reclaim(move |ask| {
-            let Some(memory) = memory.upgrade() else { return Reclaimed::NOTHING };
-            let Some(task) = memory.kernel.running() else { return Reclaimed::NOTHING };
-            memory.reclaim(&task, ask)
-        });
+        Timed::set_reclaim_policy(Served(Rc::downgrade(self)));
     }
 
-    fn reclaim(self: &Rc<Self>, task: &Task, ask: Reclaim) -> Reclaimed {
+    pub(super) fn reclaim(self: &Rc<Self>, task: &Task, ask: Reclaim) -> Reclaimed {
         let here = Here::new(self, task);
         match ask.step {
             ReclaimStep::WakeKswapd => {
@@ -122,7 +118,7 @@ impl Memory {
     pub(super) fn wake_kswapd(self: &Rc<Self>, here: &Here, node: u16, order: u8, class: u8) {
         let kswapd = &self.daemons[node as usize];
         if kswapd.ask(order, class) && self.vm.policy.wants_kswapd(&self.vm, here, node, order, class) {
-            *self.asks.wakes.borrow_mut().entry(order).or_default() += 1;
+            self.asks.wakes_kswapd(order);
             kswapd.wake(&self.kernel);
         }
     }

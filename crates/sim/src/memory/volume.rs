@@ -43,7 +43,7 @@ pub struct Volume {
 
 /// ext2 on a loop device.
 struct OnLoop {
-    ext2: RefCell<Ext2>,
+    ext2: Rc<RefCell<Ext2>>,
     device: Rc<Loop>,
     /// Blocks that hold metadata.
     metadata: RefCell<BTreeSet<u32>>,
@@ -82,9 +82,11 @@ impl Volume {
         rules: LoopRules,
         discards: bool,
     ) -> Volume {
-        let device = Loop::start(memory, format.blocks, rules);
-        let (ext2, metadata) = (RefCell::new(Ext2::new(format)), RefCell::default());
-        let on_loop = OnLoop { ext2, device, metadata, discards };
+        let ext2 = Rc::new(RefCell::new(Ext2::new(format)));
+        let of_device = ext2.clone();
+        let has_data = move |block| of_device.borrow().is_used(block);
+        let device = Loop::start(memory, format.blocks, rules, has_data);
+        let on_loop = OnLoop { ext2, device, metadata: RefCell::default(), discards };
         let root = Folder { entry: Entry::root(task), ino: Some(Ext2::ROOT) };
         Volume { memory: memory.clone(), root, ext2: Some(on_loop), written: Cell::new(0) }
     }

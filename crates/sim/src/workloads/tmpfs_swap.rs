@@ -32,10 +32,10 @@ mod unpack;
 use super::kbuild::Kbuild;
 use super::tree::{Size, Tree};
 use crate::ext2::Format;
-use crate::kernel::Task;
+use crate::kernel::{CpuTime, Task};
 use crate::memory::loopback::LoopRules;
 use crate::memory::volume::Volume;
-use crate::memory::{Cause, Guest, Memory, with_memory};
+use crate::memory::{Guest, Memory, ORDERS, Reader, with_memory};
 use crate::micro::Setup;
 use crate::process::{Children, Kind};
 use crate::tally::Failed;
@@ -51,8 +51,6 @@ use std::rc::Rc;
 const ARCHIVE: u32 = 12_207;
 /// Seed of the tree: every run builds the same.
 const TREE: u64 = 2628;
-/// Orders of requests that are counted.
-pub const ORDERS: usize = 4;
 
 /// Where the second build works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,16 +104,20 @@ impl Default for TmpfsSwap {
 pub struct Built {
     /// From the common start to its end.
     pub elapsed: Ps,
-    /// CPU time of its programs in themselves.
-    pub user: Ps,
+    /// CPU time of its programs in themselves, and in the kernel.
+    pub cpu: CpuTime,
     /// Objects that it compiled.
     pub objects: u32,
+    /// Blocks of each order that it requested of the page allocator.
+    pub requests: [u64; ORDERS],
+    /// Pages read from swap for it, by [`Cause`](crate::memory::Cause); the second build's with loop0's.
+    pub swap_ins: [u64; 3],
 }
 
 /// What the machine counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Pages read from swap: by programs; by the loop device to read; to overwrite.
+    /// Pages read from swap, by [`Reader`].
     pub swap_ins: [u64; 3],
     /// Pages written to swap.
     pub swap_outs: u64,
@@ -140,12 +142,26 @@ pub struct Iteration {
     pub counts: Counts,
 }
 
+impl Built {
+    fn since(self, before: Built, elapsed: Ps) -> Built {
+        let CpuTime { user, system } = self.cpu;
+        Built {
+            elapsed,
+            cpu: CpuTime { user: user - before.cpu.user, system: system - before.cpu.system },
+            objects: self.objects,
+            requests: std::array::from_fn(|order| self.requests[order] - before.requests[order]),
+            swap_ins: std::array::from_fn(|cause| self.swap_ins[cause] - before.swap_ins[cause]),
+        }
+    }
+}
+
 impl Counts {
     fn now(memory: &Memory, site: &Site) -> Counts {
         let heap = &memory.kernel.heap;
         let names = heap.named("names_cache");
         Counts {
-            swap_ins: [Cause::Program, Cause::LoopRead, Cause::LoopWrite].map(|cause| memory.swap_ins(cause)),
+            swap_ins: [Reader::Program, Reader::LoopRead, Reader::LoopWrite]
+                .map(|reader| memory.swap_ins(reader)),
             swap_outs: memory.vm.with(|state| state.counters.get(Counter::PswpOut)),
             wakes: std::array::from_fn(|order| memory.kswapd_wakes(order as u8)),
             name_slabs: names.map_or(0, |names| heap.counted(names, slablab_platform::Event::AllocSlab)),
@@ -173,9 +189,13 @@ fn build_both(task: &Task, sites: &[Rc<Site>; 2]) -> ([Built; 2], bool) {
     for at in 0..2 {
         let (sites, built, flag) = (sites.clone(), built.clone(), is_unpacking.clone());
         children.start(task, Kind::Process, move |task| {
-            let user = sites[at].build(task);
-            let objects = sites[at].tree.sources.len() as u32;
-            built.borrow_mut()[at] = Built { elapsed: Timed::clock() - begin, user, objects };
+            let site = &sites[at];
+            task.join(site.group);
+            let before = site.done();
+            site.build(task);
+            // What the task did so far is its group's.
+            task.join(site.group);
+            built.borrow_mut()[at] = site.done().since(before, Timed::clock() - begin);
             if at == 0 {
                 *flag.borrow_mut() = sites[1].is_unpacking.get();
             }

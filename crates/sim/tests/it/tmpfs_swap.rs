@@ -7,7 +7,7 @@ use slablab_sim::disk::queue::QueueSpec;
 use slablab_sim::ext2::Format;
 use slablab_sim::memory::loopback::LoopRules;
 use slablab_sim::memory::volume::Volume;
-use slablab_sim::memory::{Guest, Here, with_memory};
+use slablab_sim::memory::{Cause, Guest, Here, with_memory};
 use slablab_sim::micro::Setup;
 use slablab_sim::tally::Failed;
 use slablab_sim::workloads::kbuild::Kbuild;
@@ -63,7 +63,13 @@ fn both_builds_compile_all_sources_and_the_run_repeats() {
             let [first, second] = one.builds;
             assert_eq!((first.objects, second.objects), (1_450 / PART, 1_450 / PART), "{engine}");
             // Both do the same work.
-            assert_eq!(first.user, second.user, "{engine}");
+            assert_eq!(first.cpu.user, second.cpu.user, "{engine}");
+            // At least a fork and six programs' starts for each object; less than the programs themselves.
+            let starts = u64::from(first.objects) * 6 * 100_000_000;
+            assert!(first.cpu.system > starts && first.cpu.system < first.cpu.user, "{engine}: {first:?}");
+            // A page for each of the tree, two on the loop device; a stack of order 1 for each process.
+            assert!(first.requests[0] > 2_800 && first.requests[1] > 6 * 45, "{engine}: {first:?}");
+            assert!(second.requests[1] > 6 * 45, "{engine}: {second:?}");
             assert!(first.elapsed < one.total - total && second.elapsed < one.total - total, "{engine}");
             assert!(one.counts.transfers.0 > 2_800, "{engine}: {one:?}");
             total = one.total;
@@ -72,6 +78,14 @@ fn both_builds_compile_all_sources_and_the_run_repeats() {
         // The first iteration writes to holes, and so reads nothing to overwrite it.
         assert_eq!(answer[0].counts.swap_ins[2], 0, "{engine}");
         assert!(answer[1].counts.swap_ins[2] > 0, "{engine}: {:?}", answer[1]);
+        let read = |build: usize, cause: Cause| answer[1].builds[build].swap_ins[cause as usize];
+        // What was read to be overwritten is garbage, and some of what came along with it.
+        assert!(read(1, Cause::Garbage) >= answer[1].counts.swap_ins[2] / 8, "{engine}: {:?}", answer[1]);
+        // On tmpfs nothing is, but neighbours of what is read.
+        assert!(read(0, Cause::Garbage) * 4 < read(1, Cause::Garbage), "{engine}: {:?}", answer[1]);
+        let all: u64 = answer[1].builds.iter().flat_map(|build| build.swap_ins).sum();
+        let readers: u64 = answer[1].counts.swap_ins.iter().sum();
+        assert!(all <= readers && all > 0, "{engine}: {:?}", answer[1]);
     }
 }
 

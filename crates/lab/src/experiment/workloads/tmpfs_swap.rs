@@ -95,19 +95,33 @@ macro_rules! metrics {
             time("elapsed_ps", "time of all iterations, times `part`"),
             $(
                 time(concat!("build1_", $n, "_ps"), concat!("build 1 of iteration ", $n, ", times `part`; 0: none")),
+                time(concat!("user1_", $n, "_ps"), "its CPU time in programs, times `part`"),
+                time(concat!("system1_", $n, "_ps"), "its CPU time in the kernel, times `part`"),
                 time(concat!("build2_", $n, "_ps"), concat!("build 2 of iteration ", $n, ", times `part`; 0: none")),
+                time(concat!("user2_", $n, "_ps"), "its CPU time in programs, times `part`"),
+                time(concat!("system2_", $n, "_ps"), "its CPU time in the kernel, times `part`"),
                 time(concat!("total_", $n, "_ps"), concat!("time of iterations 1 to ", $n, ", times `part`; 0: none")),
                 count(concat!("tar_", $n), concat!("1: in iteration ", $n, " build 1 ended before the second tar")),
             )*
-            time("user_ps", "CPU time of a build's programs in themselves, times `part`"),
-            count("swap_ins_program", "pages read from swap by programs, an iteration"),
-            count("swap_ins_source", "pages read from swap by the loop device to read, an iteration"),
-            count("swap_ins_garbage", "pages read from swap to be overwritten, an iteration"),
+            time("user_ps", "CPU time of a build 1 in programs, times `part`"),
+            time("system_ps", "CPU time of a build 1 in the kernel, times `part`"),
+            count("swap_ins_1", "pages read from swap for build 1, an iteration"),
+            count("swap_ins_source", "pages of files and of blocks in use read from swap for build 2, an iteration"),
+            count("swap_ins_garbage", "blocks read from swap for build 2 that no file has, or to be overwritten"),
+            count("swap_ins_other", "pages of programs read from swap for build 2, an iteration"),
             count("swap_outs", "pages written to swap, an iteration"),
             count("wakes_0", "wake-ups of kswapd for single pages, an iteration"),
             count("wakes_1", "wake-ups of kswapd for order 1, an iteration"),
             count("wakes_2", "wake-ups of kswapd for order 2, an iteration"),
             count("wakes_3", "wake-ups of kswapd for order 3, an iteration"),
+            count("requests1_0", "single pages that build 1 requested, an iteration"),
+            count("requests1_1", "blocks of order 1 that build 1 requested, an iteration"),
+            count("requests1_2", "blocks of order 2 that build 1 requested, an iteration"),
+            count("requests1_3", "blocks of order 3 that build 1 requested, an iteration"),
+            count("requests2_0", "single pages that build 2 requested, an iteration"),
+            count("requests2_1", "blocks of order 1 that build 2 requested, an iteration"),
+            count("requests2_2", "blocks of order 2 that build 2 requested, an iteration"),
+            count("requests2_3", "blocks of order 3 that build 2 requested, an iteration"),
             count("name_slabs", "slabs that names_cache took, an iteration"),
         ]
     };
@@ -195,20 +209,29 @@ fn numbers(answer: &[Iteration], part: u64) -> Vec<(String, u64)> {
     let mut add = |name: &str, number: u64| numbers.push((name.to_string(), number));
     for (at, one) in answer.iter().enumerate() {
         let n = at + 1;
-        add(&format!("build1_{n}_ps"), one.builds[0].elapsed * part);
-        add(&format!("build2_{n}_ps"), one.builds[1].elapsed * part);
+        for (build, built) in (1..).zip(&one.builds) {
+            add(&format!("build{build}_{n}_ps"), built.elapsed * part);
+            add(&format!("user{build}_{n}_ps"), built.cpu.user * part);
+            add(&format!("system{build}_{n}_ps"), built.cpu.system * part);
+        }
         add(&format!("total_{n}_ps"), one.total * part);
         add(&format!("tar_{n}"), one.is_unpacking.into());
     }
     let mean =
         |of: &dyn Fn(&Iteration) -> u64| answer.iter().map(of).sum::<u64>() / answer.len().max(1) as u64;
     add("elapsed_ps", answer.last().map_or(0, |last| last.total * part));
-    add("user_ps", mean(&|one| one.builds[0].user) * part);
-    for (at, cause) in ["program", "source", "garbage"].into_iter().enumerate() {
-        add(&format!("swap_ins_{cause}"), mean(&|one| one.counts.swap_ins[at]));
+    add("user_ps", mean(&|one| one.builds[0].cpu.user) * part);
+    add("system_ps", mean(&|one| one.builds[0].cpu.system) * part);
+    add("swap_ins_1", mean(&|one| one.builds[0].swap_ins.iter().sum()));
+    for (at, cause) in ["source", "garbage", "other"].into_iter().enumerate() {
+        add(&format!("swap_ins_{cause}"), mean(&|one| one.builds[1].swap_ins[at]));
     }
     for order in 0..4 {
         add(&format!("wakes_{order}"), mean(&|one| one.counts.wakes[order]));
+        for build in 0..2 {
+            let name = format!("requests{}_{order}", build + 1);
+            add(&name, mean(&|one| one.builds[build].requests[order]));
+        }
     }
     add("swap_outs", mean(&|one| one.counts.swap_outs));
     add("name_slabs", mean(&|one| one.counts.name_slabs));
@@ -218,12 +241,19 @@ fn numbers(answer: &[Iteration], part: u64) -> Vec<(String, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use slablab_sim::kernel::CpuTime;
     use slablab_sim::workloads::tmpfs_swap::{Built, Counts};
 
     #[test]
     fn every_number_is_a_metric_and_parts_are_counted_up() {
-        let built = |elapsed| Built { elapsed, user: 7, objects: 1 };
-        let counts = Counts { swap_ins: [2, 4, 6], wakes: [1, 2, 3, 4], ..Counts::default() };
+        let built = |elapsed| Built {
+            elapsed,
+            cpu: CpuTime { user: 7, system: 3 },
+            requests: std::array::from_fn(|order| elapsed + order as u64),
+            swap_ins: [2, 4, 6],
+            objects: 1,
+        };
+        let counts = Counts { wakes: std::array::from_fn(|order| order as u64 + 1), ..Counts::default() };
         let one = Iteration { builds: [built(10), built(20)], is_unpacking: true, total: 21, counts };
         let other = Iteration { builds: [built(11), built(30)], is_unpacking: false, total: 52, counts };
         let numbers = numbers(&[one, other], 8);
@@ -236,7 +266,8 @@ mod tests {
             (Some(80), Some(240), Some(416))
         );
         assert_eq!((of("tar_1"), of("tar_2"), of("tar_3")), (Some(1), Some(0), None));
-        assert_eq!((of("swap_ins_garbage"), of("wakes_3"), of("user_ps")), (Some(6), Some(4), Some(56)));
+        assert_eq!((of("swap_ins_1"), of("swap_ins_garbage"), of("wakes_3")), (Some(12), Some(4), Some(4)));
+        assert_eq!((of("user_ps"), of("system2_2_ps"), of("requests2_3")), (Some(56), Some(24), Some(28)));
     }
 
     #[test]

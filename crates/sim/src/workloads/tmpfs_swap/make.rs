@@ -64,7 +64,7 @@ impl Site {
         for (number, source) in self.tree.sources.iter().enumerate() {
             let headers = self.tree.includes(number as u32, kbuild.compiler_opens(), COMMON);
             self.look_up(task, unpacked, kbuild.make_stats());
-            self.compute(task, kbuild.user * MAKE_USER / 1_000);
+            task.compute(kbuild.user * MAKE_USER / 1_000);
             let assembly = RefCell::new(None);
             let job = Rc::new(Job { unpacked: unpacked.clone(), source: *source, headers, assembly });
             let site = self.clone();
@@ -198,7 +198,7 @@ impl Site {
         let user = self.program.kbuild.user * STEPS[at].user / 1_000;
         let mut header = 0;
         for part in 0..parts {
-            self.compute(task, user / parts);
+            task.compute(user / parts);
             if part < u64::from(opens) {
                 if at == CC1 && part % u64::from(IN_VAIN) == 0 {
                     let absent = &self.programs.absent[task.kernel.random(ABSENT.into()) as usize];

@@ -1,13 +1,12 @@
 //! Where one build works.
 
-use super::TmpfsSwap;
 use super::make::Programs;
+use super::{Built, TmpfsSwap};
 use crate::files::Files;
-use crate::kernel::Task;
+use crate::kernel::{Group, Task};
 use crate::memory::Memory;
 use crate::memory::volume::{Folder, Node, Volume};
 use crate::workloads::tree::Tree;
-use slablab_model::Ps;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
@@ -24,8 +23,8 @@ pub(super) struct Site {
     pub(super) unpacked: RefCell<Option<Rc<Unpacked>>>,
     /// The archive is being unpacked.
     pub(super) is_unpacking: Cell<bool>,
-    /// CPU time of programs in themselves, of this build.
-    pub(super) user: Cell<Ps>,
+    /// The tasks of the builds here.
+    pub(super) group: Group,
 }
 
 /// A tree that was unpacked, with what was built in it.
@@ -59,26 +58,35 @@ impl Site {
             files: Rc::default(),
             unpacked: RefCell::new(None),
             is_unpacking: Cell::new(false),
-            user: Cell::new(0),
+            group: memory.kernel.new_group(),
         }
     }
 
-    /// A program computes.
-    pub(super) fn compute(&self, task: &Task, ps: Ps) {
-        task.compute(ps);
-        self.user.set(self.user.get() + ps);
+    /// What the builds here did so far.
+    pub(super) fn done(&self) -> Built {
+        let memory = &self.memory;
+        let mut swap_ins = memory.swap_ins_by_cause(self.group);
+        if let Some(device) = self.volume.device() {
+            let of_loop = memory.swap_ins_by_cause(device.group);
+            swap_ins.iter_mut().zip(of_loop).for_each(|(count, more)| *count += more);
+        }
+        Built {
+            elapsed: 0,
+            cpu: memory.kernel.cpu_time(self.group),
+            objects: self.tree.sources.len() as u32,
+            requests: memory.page_requests(self.group),
+            swap_ins,
+        }
     }
 
-    /// Removes the last tree, unpacks a new one and builds it. Returns the CPU time of the programs.
-    pub(super) fn build(self: &Rc<Self>, task: &Task) -> Ps {
+    /// Removes the last tree, unpacks a new one and builds it.
+    pub(super) fn build(self: &Rc<Self>, task: &Task) {
         task.call_it(|| "build".into());
-        self.user.set(0);
         self.remove(task);
         self.is_unpacking.set(true);
         let unpacked = Rc::new(self.unpack(task));
         self.is_unpacking.set(false);
         *self.unpacked.borrow_mut() = Some(unpacked.clone());
         self.make(task, &unpacked);
-        self.user.get()
     }
 }

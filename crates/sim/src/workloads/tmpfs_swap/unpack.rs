@@ -117,7 +117,7 @@ impl Site {
             let of = |total: u64| total * u64::from(packed) / pages;
             let read = of(done) as u32..of(next) as u32;
             task.syscall(|| volume.read_part(task, &mut open, read));
-            self.compute(task, user * next / pages - user * done / pages);
+            task.compute(user * next / pages - user * done / pages);
             task.syscall(|| pipe.put(task, (next - done) as u32));
             done = next;
         }
