@@ -282,6 +282,14 @@ pub trait Replacement {
     /// A second of time went by (2.4's periodic work). Most policies have none.
     fn tick(&self, _vm: &Vm, _host: &dyn Host) {}
 
+    /// Zones have [`Replacement::clean_pages`], and kreclaimd frees them where free pages are few.
+    fn has_clean_pages(&self) -> bool {
+        false
+    }
+
+    /// A request for a block makes pages clean, which the page allocator then frees one by one.
+    fn launder_for(&self, _vm: &Vm, _host: &dyn Host, _ask: &Ask) {}
+
     /// Pages that count as free for a zone beside its free ones (2.4's `inactive_clean`).
     fn clean_pages(&self, _state: &State, _zone: usize) -> u64 {
         0

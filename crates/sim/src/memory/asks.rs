@@ -136,6 +136,13 @@ impl slablab_model::ReclaimPolicy for Served {
         memory.kernel.running().map_or(nothing, |task| memory.reclaim(&task, ask))
     }
 
+    /// A request of 2.4.9 is served from `inactive_clean` lists; their pages count with the free ones.
+    fn clean_frames(&self, node: slablab_platform::NodeId, zone: u8) -> u64 {
+        let Some(memory) = self.0.upgrade() else { return 0 };
+        let zone = memory.zone(node, zone);
+        zone.map_or(0, |zone| memory.vm.with(|state| memory.vm.policy.clean_pages(state, zone)))
+    }
+
     fn requested(&self, order: u8) {
         if let Some(memory) = self.0.upgrade() {
             memory.requested(order);

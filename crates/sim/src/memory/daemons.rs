@@ -1,9 +1,11 @@
-//! Kernel tasks of the memory: kswapd of each node, the flusher, and the task that sums statistics up.
+//! Kernel tasks of the memory: kswapd of each node, kreclaimd, the flusher, and the task that sums statistics
+//! up.
 
 use super::Memory;
 use super::host::Here;
 use crate::kernel::{Kernel, Task, WaitQueue, Waiting};
 use slablab_model::{Ps, Timed};
+use slablab_vm::{Host, Mark};
 use std::cell::Cell;
 use std::rc::Rc;
 
@@ -77,6 +79,39 @@ impl Kswapd {
                 }
                 let (order, class) = this.asked.take().unwrap_or((0, 0));
                 memory.vm.policy.kswapd(&memory.vm, &here, node, order, class);
+            }
+        });
+    }
+}
+
+/// The task of 2.4.8 and 2.4.9 that frees clean pages, for requests that cannot take them themselves.
+#[derive(Default)]
+pub(super) struct Kreclaimd {
+    queue: WaitQueue,
+}
+
+impl Kreclaimd {
+    pub(super) fn wake(&self, kernel: &Kernel) {
+        self.queue.wake_one(kernel, false);
+    }
+
+    /// Its program: each zone gets as many free pages as its low mark, if it has clean ones.
+    pub(super) fn run(memory: &Rc<Memory>, task: &Task) {
+        let here = Here::new(memory, task);
+        Timed::as_reclaimer(|| {
+            loop {
+                let waiting = Waiting { what: "for work, kreclaimd", number: 0 };
+                memory.kreclaimd.queue.wait(task, waiting);
+                Timed::turn();
+                if memory.stopping.get() {
+                    return;
+                }
+                for zone in 0..memory.zones.len() {
+                    while here.free_pages(zone) < here.mark(zone, Mark::Low) {
+                        let Some(page) = memory.vm.policy.steal_clean(&memory.vm, &here, zone) else { break };
+                        here.free(&memory.vm, page);
+                    }
+                }
             }
         });
     }

@@ -12,7 +12,7 @@
 //! |---|---|
 //! | `host` | [`Here`]: the interface `Host` of the room `vm`, in the running task or interrupt |
 //! | `asks` | who asked for blocks of pages, for kswapd, for pages in swap |
-//! | `daemons` | kswapd, the flusher, the sums of statistics |
+//! | `daemons` | kswapd, kreclaimd, the flusher, the sums of statistics |
 //! | [`caches`] | dentries and inodes that reclaim frees |
 //! | `compact` | kcompactd, direct compaction |
 //! | `disk` | a disk behind its queue |
@@ -57,7 +57,7 @@ use crate::sched::TaskId;
 use crate::tally::Failed;
 use asks::Asks;
 use compact::Kcompactd;
-use daemons::{Flusher, Kswapd, Summer};
+use daemons::{Flusher, Kreclaimd, Kswapd, Summer};
 use disk::{BlockDisk, PAGE_SECTORS};
 use loopback::Loop;
 use oom::Processes;
@@ -107,6 +107,7 @@ pub struct Memory {
     disks: [BlockDisk; 2],
     daemons: Vec<Kswapd>,
     compactors: Vec<Kcompactd>,
+    kreclaimd: Kreclaimd,
     flusher: Flusher,
     summer: Summer,
     frame_waits: RefCell<BTreeMap<u32, Rc<WaitQueue>>>,
@@ -194,6 +195,7 @@ impl Memory {
             disks,
             daemons: (0..Timed::nodes()).map(|_| Kswapd::default()).collect(),
             compactors: (0..Timed::nodes()).map(|_| Kcompactd::default()).collect(),
+            kreclaimd: Kreclaimd::default(),
             flusher: Flusher::default(),
             summer: Summer::default(),
             frame_waits: RefCell::default(),
@@ -229,6 +231,13 @@ impl Memory {
             kernel.start(0, None, move |task| {
                 task.call_it(|| "kswapd's timer".into());
                 Kswapd::run_timer(&of_task, task, every);
+            });
+        }
+        if memory.vm.policy.has_clean_pages() {
+            let of_task = memory.clone();
+            kernel.start(0, None, move |task| {
+                task.call_it(|| "kreclaimd".into());
+                Kreclaimd::run(&of_task, task);
             });
         }
         let of_task = memory.clone();
@@ -278,6 +287,7 @@ impl Memory {
         self.stopping.set(true);
         self.daemons.iter().for_each(|kswapd| kswapd.wake(&self.kernel));
         self.compactors.iter().for_each(|kcompactd| kcompactd.stop(&self.kernel));
+        self.kreclaimd.wake(&self.kernel);
         self.flusher.stop(&self.kernel);
         self.loops.borrow().iter().for_each(|device| device.stop(&self.kernel));
         self.summer.stop(&self.kernel);

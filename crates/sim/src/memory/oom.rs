@@ -7,7 +7,7 @@ use crate::kernel::{Task, WaitQueue, Waiting};
 use crate::sched::TaskId;
 use crate::tally::Failed;
 use slablab_model::{Ps, Timed};
-use slablab_platform::{Gfp, Pfn, Reclaim, ReclaimStep, Reclaimed};
+use slablab_platform::{Gfp, NodeId, Pfn, Reclaim, ReclaimStep, Reclaimed};
 use slablab_vm::spaces::TABLE;
 use slablab_vm::{Ask, Counter, SpaceId};
 use std::cell::RefCell;
@@ -95,6 +95,11 @@ impl Memory {
         Timed::set_reclaim_policy(Served(Rc::downgrade(self)));
     }
 
+    /// The place of a zone of the page allocator in the room `vm`.
+    pub(super) fn zone(&self, node: NodeId, zone: u8) -> Option<usize> {
+        self.zones.iter().position(|of| *of == (node, zone))
+    }
+
     pub(super) fn reclaim(self: &Rc<Self>, task: &Task, ask: Reclaim) -> Reclaimed {
         let here = Here::new(self, task);
         match ask.step {
@@ -106,6 +111,14 @@ impl Memory {
             ReclaimStep::Oom => self.out_of_memory(task, ask),
             ReclaimStep::Compact if !self.is_killed(task.id) => self.compact(&here, ask),
             ReclaimStep::StealClean => self.steal_clean(&here, ask),
+            ReclaimStep::WakeKreclaimd => {
+                self.kreclaimd.wake(&self.kernel);
+                Reclaimed::NOTHING
+            }
+            ReclaimStep::Launder => {
+                self.vm.policy.launder_for(&self.vm, &here, &self.ask_of(task, ask));
+                Reclaimed::NOTHING
+            }
             ReclaimStep::Yield => {
                 self.unplug(task);
                 task.preemption_point();
@@ -125,9 +138,17 @@ impl Memory {
 
     /// Hands a clean page of a zone over (2.4).
     fn steal_clean(&self, here: &Here, ask: Reclaim) -> Reclaimed {
-        let zone = self.zones.iter().position(|zone| *zone == (ask.node, ask.zone));
+        let zone = self.zone(ask.node, ask.zone);
         let page = zone.and_then(|zone| self.vm.policy.steal_clean(&self.vm, here, zone));
         page.map_or(Reclaimed::NOTHING, |frame| Reclaimed::page(Pfn(frame.0)))
+    }
+
+    /// A request as policies see it.
+    fn ask_of(&self, task: &Task, ask: Reclaim) -> Ask {
+        let processes = self.processes.all.borrow();
+        let space = processes.iter().find(|process| process.task == task.id).map(|process| process.space);
+        let (io, fs) = (ask.gfp.has(Gfp::IO), ask.gfp.has(Gfp::FS));
+        Ask { node: ask.node.0, class: ask.class, order: ask.order, io, fs, space }
     }
 
     /// A round of direct reclaim.
@@ -138,13 +159,8 @@ impl Memory {
             self.kernel.fail(Failed::Livelock { seconds, tasks: self.kernel.stuck() });
             task.preemption_point();
         }
-        let processes = self.processes.all.borrow();
-        let space = processes.iter().find(|process| process.task == task.id).map(|process| process.space);
-        drop(processes);
-        let (io, fs) = (ask.gfp.has(Gfp::IO), ask.gfp.has(Gfp::FS));
-        let vm_ask = Ask { node: ask.node.0, class: ask.class, order: ask.order, io, fs, space };
         self.plugged(task);
-        let freed = self.vm.policy.direct(&self.vm, here, &vm_ask);
+        let freed = self.vm.policy.direct(&self.vm, here, &self.ask_of(task, ask));
         self.end_plug(task);
         let progress = freed.progress || self.tries_again(task, ask.attempt);
         Reclaimed { freed: freed.pages, progress, page: freed.page.map(|frame| Pfn(frame.0)) }

@@ -222,6 +222,16 @@ impl Replacement for V24 {
         self.each_second(vm, host);
     }
 
+    fn has_clean_pages(&self) -> bool {
+        self.choices.lists == Lists::Three
+    }
+
+    fn launder_for(&self, vm: &Vm, host: &dyn Host, ask: &Ask) {
+        if self.choices.lists == Lists::Three {
+            self.launder(vm, host, &Caller::of(ask), 1);
+        }
+    }
+
     fn clean_pages(&self, state: &State, zone: usize) -> u64 {
         self.clean_of(state, zone)
     }

@@ -18,20 +18,18 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// The slab caches, and bytes of an object: slabinfo(5) of 2.4 on i386.
-const CACHES: [(&str, u32); 2] = [("dentry_cache", 128), ("inode_cache", 480)];
+/// The slab caches: of dentries, of bytes as in slabinfo(5) of 2.4 on i386; of inodes, the kernel's own.
+const CACHES: [&str; 2] = ["dentry_cache", "inode_cache"];
+const DENTRY: u32 = 128;
 /// Inodes of a block of the inode table: 128 bytes each in 4 KiB.
 const INODES: u32 = 32;
 /// Files of a directory, which has one block (assumed).
 const FILES: u32 = 15;
 
-/// The caches of names, for [`crate::memory::Guest::caches`].
+/// The cache of names, for [`crate::memory::Guest::caches`].
 pub fn caches() -> Vec<Named> {
-    let named = |(name, bytes): (&str, u32)| Named {
-        name: name.into(),
-        spec: CacheSpec { flags: CacheFlags::RECLAIM_ACCOUNT, ..CacheSpec::of_size(bytes) },
-    };
-    CACHES.into_iter().map(named).collect()
+    let spec = CacheSpec { flags: CacheFlags::RECLAIM_ACCOUNT, ..CacheSpec::of_size(DENTRY) };
+    vec![Named { name: CACHES[DENTRIES].into(), spec }]
 }
 
 /// A file's name and inode, as far as they are in memory.
@@ -61,8 +59,7 @@ impl Names {
     pub(super) fn new(memory: &Rc<Memory>, files: u32) -> Rc<Names> {
         let blocks = files.div_ceil(INODES) + files.div_ceil(FILES);
         let device = memory.vm.with(|state| state.mappings.create(Kind::Device, blocks + 1));
-        let number =
-            |(name, _): (&str, u32)| memory.kernel.heap.named(name).expect("the guest has the caches");
+        let number = |name: &str| memory.kernel.heap.named(name).expect("the guest has the caches");
         let names = Rc::new(Names {
             caches: CACHES.map(number),
             device,
@@ -170,7 +167,7 @@ struct Cache {
 
 impl Shrinks for Cache {
     fn about(&self) -> Shrinker {
-        Shrinker { name: CACHES[self.of].0, seeks: 2, batch: 128 }
+        Shrinker { name: CACHES[self.of], seeks: 2, batch: 128 }
     }
 
     fn unused(&self) -> u64 {
