@@ -24,7 +24,7 @@ use slablab_vm::mm::{self, OpenFile};
 use slablab_vm::{Shrinker, Shrunk};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
-use std::rc::{Rc, Weak};
+use std::rc::Rc;
 
 /// Cycles of a look at an object on a list, and of the end of one, beside lines and engine (assumed).
 const LOOK: u64 = 60;
@@ -58,6 +58,8 @@ struct Name {
 
 struct Inode {
     held: Held,
+    /// What security modules keep of it.
+    blob: Held,
     has_name: bool,
     referenced: bool,
     place: Option<u64>,
@@ -79,6 +81,11 @@ impl List {
 
     fn remove(&mut self, place: Option<u64>) {
         place.and_then(|place| self.keys.remove(&place));
+    }
+
+    /// Takes the first object off. A pass that puts it back at the end can meet it again.
+    fn first(&mut self) -> Option<Key> {
+        self.keys.pop_first().map(|(_, key)| key)
     }
 }
 
@@ -107,23 +114,26 @@ pub struct Tree {
     /// Blocks of the inode table; the directories' blocks follow.
     table: u32,
     device: slablab_vm::MappingId,
-    /// Where the dentries' cache is among those that the program brought; that of inodes follows.
+    /// Where the dentries' cache is among those that the program brought; those of inodes follow.
     caches: u16,
-    /// Of which it is a part.
-    memory: Weak<Memory>,
     state: RefCell<State>,
     tally: Cell<Tally>,
 }
 
 impl Tree {
-    /// The caches: of dentries, of ext4's inodes. Sizes: slabinfo of the kernels whose runs are recorded.
-    pub fn caches(era: Era) -> [Named; 2] {
-        let inode = if era.since(6, 12, 0) { 1_168 } else { 1_192 };
-        let named = |name: &str, bytes| {
-            let spec = CacheSpec { flags: CacheFlags::RECLAIM_ACCOUNT, ..CacheSpec::of_size(bytes) };
-            Named { name: name.into(), spec }
+    /// The caches: of dentries, of ext4's inodes, of what security modules keep of an inode. Sizes: slabinfo
+    /// of the kernels whose runs are recorded.
+    pub fn caches(era: Era) -> [Named; 3] {
+        let (inode, blob) = if era.since(6, 12, 0) { (1_168, 88) } else { (1_192, 32) };
+        let named = |name: &str, bytes, flags| Named {
+            name: name.into(),
+            spec: CacheSpec { flags, ..CacheSpec::of_size(bytes) },
         };
-        [named("dentry", 192), named("ext4_inode_cache", inode)]
+        [
+            named("dentry", 192, CacheFlags::RECLAIM_ACCOUNT),
+            named("ext4_inode_cache", inode, CacheFlags::RECLAIM_ACCOUNT),
+            named("lsm_inode_cache", blob, CacheFlags::NONE),
+        ]
     }
 
     /// `directories` with `files` each, none in memory, which reclaim knows from now on. `caches`: the place
@@ -132,10 +142,9 @@ impl Tree {
         let table = (directories * (files + 1)).div_ceil(INODES);
         let blocks = table + directories * files.div_ceil(NAMES);
         let device = memory.vm.with(|state| state.mappings.create(Kind::Device, blocks));
-        let (memory, of) = (Rc::downgrade(memory), memory);
         let (state, tally) = (RefCell::default(), Cell::default());
-        let tree = Rc::new(Tree { files, table, device, caches, memory, state, tally });
-        of.register_shrinker(tree.clone());
+        let tree = Rc::new(Tree { files, table, device, caches, state, tally });
+        memory.register_shrinker(tree.clone());
         tree
     }
 
@@ -213,18 +222,22 @@ impl Tree {
             return Some(());
         }
         let held = self.alloc(task, 1)?;
+        let Some(blob) = self.alloc(task, 2) else {
+            self.end(task, held);
+            return None;
+        };
         let number = key.0 * (self.files + 1) + if key.1 == SELF { 0 } else { key.1 + 1 };
         if self.read(memory, task, number / INODES, AHEAD).is_none() {
-            self.end(task, held);
+            self.end_all(task, vec![held, blob]);
             return None;
         }
         task.touch(&held, FILLED, Access::Write);
         let state = &mut *self.state.borrow_mut();
-        let inode = Inode { held, has_name: false, referenced: false, place: None };
+        let inode = Inode { held, blob, has_name: false, referenced: false, place: None };
         if let Some(ours) = state.inodes.insert(key, inode) {
             // Another task was faster: one of the two goes.
             let other = state.inodes.insert(key, ours).expect("inserted above");
-            self.end(task, other.held);
+            self.end_all(task, vec![other.held, other.blob]);
         }
         Some(())
     }
@@ -252,18 +265,12 @@ impl Tree {
         task.free_after_grace(held);
     }
 
-    /// Takes the first object off a list that ends with what was there before a pass.
-    fn first(list: &mut List, last: u64) -> Option<Key> {
-        list.keys.first_entry().filter(|entry| *entry.key() <= last).map(|entry| entry.remove())
-    }
-
     /// Looks at up to `n` dentries. Returns how many objects were freed.
     fn shrink_names(&self, task: &Task, n: u64) -> u64 {
         let mut dead = Vec::new();
-        let last = self.state.borrow().name_list.next;
         for _ in 0..n {
             let state = &mut *self.state.borrow_mut();
-            let Some(key) = Self::first(&mut state.name_list, last) else { break };
+            let Some(key) = state.name_list.first() else { break };
             let name = state.names.get_mut(&key).expect("a list has cached names");
             self.looks(task, &name.dentry);
             name.place = None;
@@ -311,10 +318,9 @@ impl Tree {
     /// Looks at up to `n` inodes. Returns how many were freed.
     fn shrink_inodes(&self, task: &Task, n: u64) -> u64 {
         let mut dead = Vec::new();
-        let last = self.state.borrow().inode_list.next;
         for _ in 0..n {
             let state = &mut *self.state.borrow_mut();
-            let Some(key) = Self::first(&mut state.inode_list, last) else { break };
+            let Some(key) = state.inode_list.first() else { break };
             let inode = state.inodes.get_mut(&key).expect("a list has cached inodes");
             self.looks(task, &inode.held);
             inode.place = None;
@@ -326,7 +332,7 @@ impl Tree {
                 continue;
             }
             let inode = state.inodes.remove(&key).expect("it was there");
-            dead.push(inode.held);
+            dead.extend([inode.held, inode.blob]);
         }
         self.end_all(task, dead)
     }
@@ -350,8 +356,7 @@ impl Shrinks for Tree {
         Shrinker { name: "sb-ext4", seeks: 2, batch: 1_024 }
     }
 
-    fn unused(&self) -> u64 {
-        let Some(memory) = self.memory.upgrade() else { return 0 };
+    fn unused(&self, memory: &Memory) -> u64 {
         let [_, _, names, inodes] = self.sizes();
         let pressure = memory.vm.with(|state| state.settings.vfs_cache_pressure);
         (names + inodes) as u64 * u64::from(pressure) / 100

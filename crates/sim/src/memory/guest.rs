@@ -1,6 +1,7 @@
 //! How a machine is set up for a run: facts of its configuration, and nothing that a run measured.
 
 use super::disk::BlockDisk;
+use super::names::Unused;
 use crate::disk::queue::QueueSpec;
 use crate::heap::Named;
 use slablab_model::Ps;
@@ -35,6 +36,8 @@ pub struct Guest {
     pub pages: Option<PagesPolicy>,
     /// Slab caches of the program's own.
     pub caches: Vec<Named>,
+    /// Names that are unused at the start, by file system; reclaim asks these before those of programs.
+    pub names: Vec<Unused>,
     /// Time between two calls of the policy's periodic work, which kswapd does (2.4: a second).
     pub tick_every: Option<Ps>,
     /// Time between two rounds of the flusher (`dirty_writeback_centisecs`).
@@ -66,6 +69,7 @@ impl Default for Guest {
             swap_at: None,
             pages: None,
             caches: Vec::new(),
+            names: Vec::new(),
             tick_every: None,
             writeback_every: 5 * SECOND,
             livelock_after: 60 * SECOND,

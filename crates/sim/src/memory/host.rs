@@ -234,7 +234,7 @@ impl Host for Here<'_> {
     }
 
     fn shrinkable(&self, shrinker: usize) -> u64 {
-        self.memory.shrinker(shrinker).unused()
+        self.memory.shrinker(shrinker).unused(self.memory)
     }
 
     fn shrink(&self, _vm: &Vm, shrinker: usize, n: u64) -> Shrunk {

@@ -16,6 +16,7 @@
 //! | [`caches`] | dentries and inodes that reclaim frees |
 //! | `compact` | kcompactd, direct compaction |
 //! | `disk` | a disk behind its queue |
+//! | `names` | [`Unused`]: names that the kernel holds when programs start |
 //! | [`loopback`] | a loop device on a file of tmpfs |
 //! | [`volume`] | files of tmpfs, and of ext2 on a loop device |
 //! | [`guest`] | how the machine is set up: what is free at the start, swap, disks |
@@ -37,6 +38,7 @@ mod disk;
 pub mod guest;
 mod host;
 pub mod loopback;
+mod names;
 mod oom;
 mod prices;
 mod shrinkers;
@@ -46,6 +48,7 @@ pub mod volume;
 pub use asks::{Cause, ORDERS, Reader};
 pub use guest::Guest;
 pub use host::Here;
+pub use names::Unused;
 pub use oom::Killed;
 pub use prices::Prices;
 pub use shrinkers::Shrinks;
@@ -60,6 +63,7 @@ use compact::Kcompactd;
 use daemons::{Flusher, Kreclaimd, Kswapd, Summer};
 use disk::{BlockDisk, PAGE_SECTORS};
 use loopback::Loop;
+use names::Names;
 use oom::Processes;
 use slablab_model::{Ps, Timed};
 use slablab_platform::{Gfp, NodeId, Topology};
@@ -213,6 +217,7 @@ impl Memory {
             stopping: Cell::new(false),
         });
         memory.take_kernel_pages();
+        guest.names.iter().for_each(|unused| memory.register_shrinker(Rc::new(Names::new(*unused))));
         memory.set_reclaim();
         for node in 0..Timed::nodes() {
             let of_task = memory.clone();

@@ -9,7 +9,7 @@ pub trait Shrinks {
     /// Its name, and what a call costs.
     fn about(&self) -> Shrinker;
     /// Objects that it could free now.
-    fn unused(&self) -> u64;
+    fn unused(&self, memory: &Memory) -> u64;
     /// Looks at `n` objects, and frees those that it can.
     fn shrink(&self, memory: &Memory, n: u64) -> Shrunk;
 }

@@ -3,7 +3,7 @@
 
 use crate::machine::costs;
 use slablab_model::{Hardware, MachineSpec};
-use slablab_sim::memory::Guest;
+use slablab_sim::memory::{Guest, Unused};
 use slablab_sim::micro::Setup;
 use slablab_sim::tally::Failed;
 use slablab_sim::workloads::script::{Answer, run};
@@ -172,6 +172,16 @@ fn names_that_nobody_uses_make_room() {
             assert!(rest.frames * first.slabs == rest.slabs * first.frames, "{vm}: {rest:?}");
             assert!(row(freed, name).active >= 2_550, "{vm}: {name}");
         }
+        // What security modules keep of an inode comes and goes with it; 128 or 46 of it are a slab.
+        let objects = |phase, name| row(phase, name).active;
+        let made = objects(again, "lsm_inode_cache");
+        let rest = |name| objects(again, name) - objects(fill, name);
+        assert!((2_550..2_600).contains(&made), "{vm}: {made}");
+        assert!(
+            rest("lsm_inode_cache").abs_diff(rest("ext4_inode_cache")) < 256,
+            "{vm}: {rest:?}",
+            rest = [rest("lsm_inode_cache"), rest("ext4_inode_cache"),]
+        );
         assert_eq!(again.delta("pgpgin"), 0, "{vm}");
         // The inode table and a block of each directory, each once.
         assert_eq!(stat.delta("pgpgin"), 4 * (160 + 50), "{vm}");
@@ -182,6 +192,24 @@ fn names_that_nobody_uses_make_room() {
         assert_eq!([stat.delta("slabs_scanned"), again.delta("slabs_scanned")], [0, 0], "{vm}");
         assert_eq!(random.counts, [625, 0, 625], "{vm}");
     }
+}
+
+#[test]
+fn reclaim_looks_at_the_names_of_a_booted_machine() {
+    let scanned = |names: Vec<Unused>| {
+        let guest = Guest { min_free_kib: Some(512), names, ..Guest::default() };
+        let answer = run_text("vm@6.1", &guest, UNISWAP).expect("it ends");
+        answer.records[0].phases.iter().map(|phase| phase.delta("slabs_scanned")).collect::<Vec<_>>()
+    };
+    assert_eq!(scanned(Vec::new()), [0; 4]);
+    // All pages of the fill were accessed, so that reclaim passes all lists, and with them all names; each
+    // at most twice, as a name that is gone is not looked at.
+    let phases = scanned(vec![Unused { of: "sb-proc", once: 10, again: 20 }]);
+    assert!(phases[0] >= 30 && phases.iter().sum::<u64>() <= 60, "{phases:?}");
+    // A name that was looked up again is passed once more than one that was not.
+    let [once, again] = [(30, 0), (0, 30)]
+        .map(|(once, again)| scanned(vec![Unused { of: "sb-proc", once, again }]).iter().sum::<u64>());
+    assert!(once < again, "{once} {again}");
 }
 
 #[test]

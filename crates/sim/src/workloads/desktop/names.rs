@@ -170,7 +170,7 @@ impl Shrinks for Cache {
         Shrinker { name: CACHES[self.of], seeks: 2, batch: 128 }
     }
 
-    fn unused(&self) -> u64 {
+    fn unused(&self, _memory: &Memory) -> u64 {
         self.names.unused[self.of].borrow().len() as u64
     }
 

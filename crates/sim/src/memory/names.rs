@@ -1,0 +1,66 @@
+//! Names that the kernel holds when programs start: unused dentries of file systems without a disk.
+//!
+//! A walk that ends at a file of /proc or of sysfs leaves its dentry on the list of its file system, and
+//! reclaim looks at it like at any other. Their inodes are on no list: they end with their dentry. *Assumed*:
+//! their slabs have objects in use too, so that no page comes back. Rules of 6.x, from memory.
+
+use super::{Memory, Shrinks};
+use slablab_model::Timed;
+use slablab_vm::{Shrinker, Shrunk};
+use std::cell::RefCell;
+use std::collections::VecDeque;
+
+/// Cycles of a look at a dentry, and of the end of one and its inode (assumed, as in [`super::caches`]).
+const LOOK: u64 = 60;
+const END: u64 = 600;
+
+/// Unused names of a file system at the start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unused {
+    /// The file system.
+    pub of: &'static str,
+    /// Names that were looked up once.
+    pub once: u32,
+    /// Names that were looked up again since: reclaim passes each of them once.
+    pub again: u32,
+}
+
+/// The names of a file system: whether each one is referenced, in the order in which reclaim looks at them.
+pub(super) struct Names {
+    of: &'static str,
+    list: RefCell<VecDeque<bool>>,
+}
+
+impl Names {
+    pub(super) fn new(unused: Unused) -> Names {
+        let list = (0..unused.once + unused.again).map(|at| at >= unused.once).collect();
+        Names { of: unused.of, list: RefCell::new(list) }
+    }
+}
+
+impl Shrinks for Names {
+    fn about(&self) -> Shrinker {
+        Shrinker { name: self.of, seeks: 2, batch: 1_024 }
+    }
+
+    fn unused(&self, memory: &Memory) -> u64 {
+        let pressure = memory.vm.with(|state| state.settings.vfs_cache_pressure);
+        self.list.borrow().len() as u64 * u64::from(pressure) / 100
+    }
+
+    fn shrink(&self, _memory: &Memory, n: u64) -> Shrunk {
+        let mut list = self.list.borrow_mut();
+        let mut freed = 0;
+        // A referenced name goes to the list's end, where the same walk can meet it again.
+        for _ in 0..n {
+            Timed::cycles(LOOK);
+            match list.pop_front() {
+                Some(true) => list.push_back(false),
+                Some(false) => freed += 1,
+                None => break,
+            }
+        }
+        Timed::cycles(END * freed);
+        Shrunk { scanned: n, freed, pages: 0 }
+    }
+}
