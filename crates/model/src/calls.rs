@@ -153,6 +153,14 @@ impl Calls {
         self.running.get()
     }
 
+    /// Runs `f` as code outside of calls.
+    pub(crate) fn outside<T>(&self, f: impl FnOnce() -> T) -> T {
+        let running = self.running.take();
+        let result = f();
+        self.running.set(running);
+        result
+    }
+
     /// How often a call was continued.
     pub(crate) fn switches(&self) -> u64 {
         self.switches.get()

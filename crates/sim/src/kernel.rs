@@ -39,6 +39,7 @@ mod completions;
 mod groups;
 mod interrupts;
 mod marks;
+mod sampling;
 mod task;
 mod waiting;
 mod watch;
@@ -46,6 +47,8 @@ mod watch;
 pub use groups::{CpuTime, Group};
 pub use marks::Mark;
 pub(crate) use marks::locks_of;
+pub use sampling::AllCpus;
+pub(crate) use sampling::Observer;
 pub use task::Task;
 pub use waiting::{WaitQueue, Waiting};
 
@@ -505,6 +508,7 @@ impl Kernel {
 
     /// A task begins to run, or runs again.
     fn resumed(&self, me: TaskId) {
+        self.observe();
         let entry = &mut self.tasks.borrow_mut()[me.0 as usize];
         entry.call = None;
         entry.since = Timed::clock();
@@ -517,6 +521,7 @@ impl Kernel {
     /// `cpu` does not run `task` any more.
     #[inline]
     fn left(&self, cpu: CpuId, task: TaskId) {
+        self.observe();
         self.count_cpu(task);
         if let Some(watch) = &self.watch {
             watch.left(cpu, task, self.heap.slab_bytes());
@@ -565,7 +570,7 @@ impl Kernel {
     /// Wakes a task that waits. `sync`: the waker will sleep soon.
     fn wake(&self, task: TaskId, sync: bool) {
         let woken = self.tasks.borrow_mut()[task.0 as usize].waiting.take();
-        assert!(woken.is_some(), "task {} does not wait", task.0);
+        let woken = woken.unwrap_or_else(|| panic!("task {} does not wait", task.0));
         let here = Timed::cpu();
         let why = Why::Wake { from: here, sync };
         let chosen = self.sched.borrow_mut().select_cpu(task, why, Timed::clock());
@@ -575,7 +580,7 @@ impl Kernel {
         let kick = self.sched.borrow_mut().enqueue(chosen.cpu, task, why, now);
         self.tally.borrow_mut().wakeups += 1;
         if let Some(watch) = &self.watch {
-            watch.wakes(task);
+            watch.wakes(task, &woken);
         }
         self.kick(kick, now);
     }
@@ -583,6 +588,9 @@ impl Kernel {
     /// The running task `me` waits until another one wakes it.
     fn block(self: &Rc<Self>, me: TaskId, waiting: Waiting) {
         self.tasks.borrow_mut()[me.0 as usize].waiting = Some(waiting);
+        if let Some(watch) = &self.watch {
+            watch.sampling.blocks(&waiting);
+        }
         self.schedule(me, Some(Leave::Sleep));
     }
 

@@ -119,6 +119,8 @@ pub struct Value {
 pub const CPUS: &str = "CPUs";
 /// The group of tracks that have memory.
 pub const MEMORY: &str = "Memory";
+/// Time between two samples of memory unless a recorder says otherwise: 100 ms.
+const SAMPLE_EVERY: Ps = 100_000_000_000;
 /// The group of tracks that [`Recorder::watch_locks`] fills.
 pub const LOCK_WAITS: &str = "Lock waits";
 
@@ -130,6 +132,8 @@ struct State {
     limits: Limits,
     /// Values alone are kept.
     sparse: Option<Sparse>,
+    /// How often memory is sampled, and whether the samples are kept beside their tracks.
+    samples: (Ps, bool),
     tracer: Option<Tracer>,
 }
 
@@ -212,8 +216,28 @@ impl Recorder {
             names,
             limits,
             sparse,
+            samples: (SAMPLE_EVERY, false),
             tracer,
         }))))
+    }
+
+    /// A recorder of samples of memory, one every `every` picoseconds: they are kept beside their tracks.
+    pub fn sampled(self, every: Ps) -> Recorder {
+        if let Some(state) = &self.0 {
+            state.borrow_mut().samples = (every, true);
+        }
+        self
+    }
+
+    /// How often memory is sampled; `None` if nothing is recorded, or allocations alone.
+    pub(crate) fn sample_every(&self) -> Option<Ps> {
+        let state = self.0.as_ref()?.borrow();
+        state.tracer.is_none().then_some(state.samples.0)
+    }
+
+    /// Whether samples of memory are kept beside their tracks.
+    pub(crate) fn keeps_samples(&self) -> bool {
+        self.0.as_ref().is_some_and(|state| state.borrow().samples.1)
     }
 
     /// Calls `f` with the tracer, if allocations are traced.

@@ -25,6 +25,7 @@
 //! | [`instant`] | a host without time, for tests: its devices answer when somebody waits |
 //! | [`compact`], [`scanners`] | compaction: pages move until a block is free; what a zone remembers of it |
 //! | [`v24`] | policies of 2.4: walks over page tables, page ages; 2.4.10's two lists |
+//! | [`Census`] | pages in frames by kind |
 //! | [`counters`] | what is counted, by the names of /proc/vmstat |
 //!
 //! **Pure state, no clock, no tasks.** A function that changes state takes `&mut State` and returns at once.
@@ -45,6 +46,7 @@
 #![forbid(unsafe_code)]
 
 pub mod ahead;
+mod census;
 pub mod classic;
 pub mod compact;
 pub mod counters;
@@ -73,6 +75,7 @@ pub mod v24;
 mod vm;
 pub mod workingset;
 
+pub use census::Census;
 pub use counters::{Counter, Counters};
 pub use frames::{Flags, Frames};
 pub use host::{Ask, Block, Io, Mark, Place, Purpose, Shrinker, Shrunk, Throttle, Waited, Work};

@@ -78,6 +78,8 @@ pub struct Request {
     pub priority: u8,
     /// When its first bio came.
     pub arrived: Ps,
+    /// When it went to the disk; the same until then.
+    pub started: Ps,
     /// The caller's keys of its bios, in the order of their sectors.
     pub keys: Vec<u64>,
     /// What the elevator keeps of it: patience (Linus' elevator), or a time (deadline, CFQ).
@@ -117,6 +119,7 @@ impl Request {
             owner: bio.owner,
             priority: bio.priority,
             arrived: now,
+            started: now,
             keys: vec![key],
             note: 0,
         }

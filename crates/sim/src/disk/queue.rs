@@ -199,9 +199,10 @@ impl Queue {
         }
         self.plugged_until = None;
         let take = self.elevator.take(&self.requests, now);
-        if let Take::Request(_) = take {
+        if let Take::Request(id) = take {
             self.waiting -= 1;
             self.in_disk += 1;
+            self.requests.get_mut(id).started = now;
         }
         take
     }

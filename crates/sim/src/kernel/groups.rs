@@ -50,6 +50,11 @@ impl Kernel {
         running.map_or(Group::NONE, |id| self.tasks.borrow()[id.0 as usize].group)
     }
 
+    /// What all tasks have computed in their programs.
+    pub(super) fn user_time(&self) -> Ps {
+        self.groups.borrow().iter().map(|group| group.user).sum()
+    }
+
     pub(super) fn count_user(&self, TaskId(task): TaskId, ps: Ps) {
         let Group(group) = self.tasks.borrow()[task as usize].group;
         self.groups.borrow_mut()[group as usize].user += ps;

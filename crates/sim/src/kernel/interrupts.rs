@@ -20,6 +20,7 @@ impl Kernel {
         if self.failed.borrow().is_some() {
             self.wait_for_ever(me);
         }
+        self.observe();
         let cpu = Timed::cpu();
         let processor = &self.cpus[cpu.0 as usize];
         if Timed::clock() >= processor.next_tick.get() {
@@ -37,6 +38,7 @@ impl Kernel {
     /// preempted.
     #[inline]
     pub(crate) fn serve_due(self: &Rc<Self>) {
+        self.observe();
         let cpu = Timed::cpu();
         if self.cpus[cpu.0 as usize].due.get() <= Timed::clock() {
             self.deferred(cpu);

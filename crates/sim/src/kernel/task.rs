@@ -31,18 +31,24 @@ pub struct Task {
 impl Task {
     /// Computes for `ps` picoseconds. May be preempted.
     pub fn compute(&self, ps: Ps) {
-        self.kernel.count_user(self.id, ps);
         let mut left = ps;
         while left > 0 {
             let to_tick = self.kernel.next_tick().saturating_sub(Timed::clock()).max(1);
             let piece = left.min(PIECE).min(to_tick);
-            Timed::charge(piece);
+            self.charge(piece);
             left -= piece;
             if left > 0 {
                 Timed::turn();
             }
             self.preemption_point();
         }
+    }
+
+    /// Computes for `ps` picoseconds without a preemption point.
+    #[inline]
+    pub fn charge(&self, ps: Ps) {
+        Timed::charge(ps);
+        self.kernel.count_user(self.id, ps);
     }
 
     /// Works for about `cycles` cycles without a preemption point: an eighth more or less, at random.

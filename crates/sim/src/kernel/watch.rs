@@ -1,7 +1,8 @@
 //! What the kernel tells a recorder: which task each CPU runs, who woke it, slow paths of the allocator, slab
 //! memory.
 
-use super::Kernel;
+use super::sampling::Sampling;
+use super::{Kernel, Waiting};
 use crate::heap::{CacheNumber, Heap};
 use crate::record::{CPUS, Holds, MEMORY, NameId, Recorder, TrackId};
 use crate::sched::TaskId;
@@ -13,9 +14,10 @@ use std::rc::Rc;
 /// A kernel's recorder that is on.
 pub(super) struct Watch {
     recorder: Recorder,
+    pub(super) sampling: Sampling,
     cpus: Vec<TrackId>,
     /// Since when each CPU runs its task.
-    since: Vec<Cell<Ps>>,
+    pub(super) since: Vec<Cell<Ps>>,
     /// The flow that led to what each CPU runs; 0 for none.
     led_by: Vec<Cell<u64>>,
     /// The name of each task, and that of its wake-up.
@@ -60,6 +62,7 @@ impl Watch {
             memory: recorder.track_of(MEMORY, || "slabs".into(), Holds::Bytes),
             slab_bytes: Cell::new(u64::MAX),
             traces: traces.is_some(),
+            sampling: Sampling::new(),
             recorder: recorder.clone(),
         })
     }
@@ -78,8 +81,9 @@ impl Watch {
         self.woken.borrow_mut()[at] = (0, 0);
     }
 
-    /// The CPU of the call wakes a task.
-    pub(super) fn wakes(&self, task: TaskId) {
+    /// The CPU of the call wakes a task that waited for this.
+    pub(super) fn wakes(&self, task: TaskId, waiting: &Waiting) {
+        self.sampling.wakes(waiting);
         let (at, flow) = (task.0 as usize, self.flows.get() + 1);
         self.flows.set(flow);
         self.woken.borrow_mut()[at] = (flow, Timed::clock());
@@ -95,6 +99,7 @@ impl Watch {
     /// The CPU of the call begins to run a task.
     pub(super) fn resumed(&self, task: TaskId) {
         let cpu = Timed::cpu().0 as usize;
+        self.sampling.resumed(Timed::cpu());
         self.since[cpu].set(Timed::clock());
         let (flow, woken) = std::mem::take(&mut self.woken.borrow_mut()[task.0 as usize]);
         // The waker's clock may be ahead by a part of its system call: no arrow leads back in time.
@@ -107,6 +112,7 @@ impl Watch {
         let [name, _] = self.tasks.borrow()[task.0 as usize];
         let flow = self.led_by[at].take();
         self.recorder.flow_to(self.cpus[at], name, self.since[at].get(), now, flow);
+        self.sampling.left(cpu, task, self.since[at].get());
         self.memory(slab_bytes);
     }
 

@@ -3,7 +3,9 @@
 
 use super::Memory;
 use super::host::Here;
+use super::sampler::DAEMONS;
 use crate::kernel::{Kernel, Task, WaitQueue, Waiting};
+use crate::sched::TaskId;
 use slablab_model::{Ps, Timed};
 use slablab_vm::{Host, Mark};
 use std::cell::Cell;
@@ -17,6 +19,9 @@ pub(super) struct Kswapd {
     asked: Cell<Option<(u8, u8)>>,
     /// Its periodic work is due.
     is_due: Cell<bool>,
+    task: Cell<Option<TaskId>>,
+    /// Since when it is awake; `None`: it sleeps.
+    awake: Cell<Option<Ps>>,
 }
 
 impl Kswapd {
@@ -37,8 +42,24 @@ impl Kswapd {
     }
 
     /// Sleeps at most this long. Returns whether it was woken before.
-    pub(super) fn nap(&self, task: &Task, most: Ps) -> bool {
-        self.queue.wait_at_most(task, Waiting { what: "for work, napping kswapd", number: 0 }, most.max(1))
+    pub(super) fn nap(&self, memory: &Memory, task: &Task, node: u16, most: Ps) -> bool {
+        self.sleeps(memory, node);
+        let waiting = Waiting { what: "for work, napping kswapd", number: 0 };
+        let is_woken = self.queue.wait_at_most(task, waiting, most.max(1));
+        self.awake.set(Some(Timed::clock()));
+        is_woken
+    }
+
+    /// Its task, and whether it has work.
+    pub(super) fn seen(&self) -> (Option<TaskId>, bool) {
+        (self.task.get(), self.awake.get().is_some())
+    }
+
+    /// It falls asleep: the recording gets the time that it was awake.
+    fn sleeps(&self, memory: &Memory, node: u16) {
+        if let Some(since) = self.awake.take() {
+            memory.record_awake(|| format!("kswapd{node}"), since);
+        }
     }
 
     /// The program of a timer: from time to time the policy's periodic work is due, which kswapd does. (A
@@ -57,10 +78,12 @@ impl Kswapd {
     /// kswapd's program.
     pub(super) fn run(memory: &Rc<Memory>, task: &Task, node: u16) {
         let this = &memory.daemons[node as usize];
+        this.task.set(Some(task.id));
         let here = Here::kswapd(memory, task);
         Timed::as_reclaimer(|| {
             loop {
                 memory.unplug(task);
+                this.sleeps(memory, node);
                 if memory.stopping.get() {
                     return;
                 }
@@ -71,6 +94,7 @@ impl Kswapd {
                 if memory.stopping.get() {
                     return;
                 }
+                this.awake.set(Some(Timed::clock()));
                 memory.plugged(task);
                 if this.is_due.take() {
                     memory.vm.policy.tick(&memory.vm, &here);
@@ -124,6 +148,8 @@ pub(super) struct Flusher {
     /// Pages that were asked for; 0 beside `is_asked`: as many as it likes.
     pages: Cell<u64>,
     is_asked: Cell<bool>,
+    task: Cell<Option<TaskId>>,
+    works: Cell<bool>,
 }
 
 impl Flusher {
@@ -131,6 +157,11 @@ impl Flusher {
         self.pages.set(self.pages.get().max(pages));
         self.is_asked.set(true);
         self.queue.wake_one(kernel, false);
+    }
+
+    /// Its task, and whether it has work.
+    pub(super) fn seen(&self) -> (Option<TaskId>, bool) {
+        (self.task.get(), self.works.get())
     }
 
     /// The flusher ends.
@@ -141,6 +172,7 @@ impl Flusher {
     /// The flusher's program.
     pub(super) fn run(memory: &Rc<Memory>, task: &Task) {
         let this = &memory.flusher;
+        this.task.set(Some(task.id));
         let here = Here::new(memory, task);
         let every = memory.guest.writeback_every;
         let mut next = Timed::clock() + every;
@@ -151,13 +183,27 @@ impl Flusher {
                 this.queue.wait_at_most(task, waiting, most);
                 Timed::turn();
             }
+            let since = Timed::clock();
+            this.works.set(true);
             memory.flush(&here, this.is_asked.replace(false), this.pages.replace(0));
             memory.unplug(task);
+            this.works.set(false);
+            memory.record_awake(|| "flusher".into(), since);
             // A run that has failed ends here: no timer follows.
             task.preemption_point();
             if Timed::clock() >= next {
                 next = Timed::clock() + every;
             }
+        }
+    }
+}
+
+impl Memory {
+    /// A daemon was awake since `since`. A time without work is not recorded.
+    fn record_awake(&self, name: impl Fn() -> String, since: Ps) {
+        if self.recorder.is_on() && Timed::clock() > since {
+            let track = self.recorder.track(DAEMONS, &name);
+            self.recorder.slice(track, self.recorder.name(name), since, Timed::clock());
         }
     }
 }

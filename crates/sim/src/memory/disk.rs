@@ -2,7 +2,7 @@
 
 use super::Memory;
 use super::host::Here;
-use crate::disk::bio::{Bio, Direction};
+use crate::disk::bio::{Bio, Direction, Request};
 use crate::disk::pool::Wake;
 use crate::disk::queue::{Added, QueueSpec};
 use crate::disk::queued::QueuedDisk;
@@ -16,6 +16,9 @@ use std::rc::Rc;
 
 /// Sectors of a page of 4 KiB.
 pub(super) const PAGE_SECTORS: u64 = 8;
+
+/// The group of tracks with a slice for each request in a disk.
+const REQUESTS: &str = "Disk requests";
 
 /// I/O that is under way.
 struct Submitted {
@@ -38,6 +41,7 @@ pub(super) struct BlockDisk {
     waiters: [WaitQueue; 2],
     /// When the next interrupt is due.
     armed: Cell<Ps>,
+    interrupts: Cell<u64>,
 }
 
 impl BlockDisk {
@@ -50,6 +54,7 @@ impl BlockDisk {
             under_way: RefCell::default(),
             waiters: Default::default(),
             armed: Cell::new(Ps::MAX),
+            interrupts: Cell::new(0),
         }
     }
 
@@ -130,6 +135,11 @@ impl BlockDisk {
         self.disk.borrow().queue().stat().fields()
     }
 
+    /// Interrupts so far.
+    pub(super) fn interrupts(&self) -> u64 {
+        self.interrupts.get()
+    }
+
     fn wake(&self, kernel: &Kernel, wake: Wake) {
         (0..wake.tasks).for_each(|_| {
             self.waiters[wake.waiters].wake_one(kernel, false);
@@ -153,21 +163,34 @@ impl BlockDisk {
     }
 
     fn interrupt(&self, memory: &Rc<Memory>, at: Ps) {
+        memory.kernel.observe();
         // A timer that an earlier one replaced has nothing to do.
         if self.armed.get() != at {
             return;
         }
         self.armed.set(Ps::MAX);
+        self.interrupts.set(self.interrupts.get() + 1);
         Timed::charge(memory.prices.interrupt);
         let ended = self.disk.borrow_mut().advance(Timed::clock());
         let here = Here::interrupt(memory);
         for ended in ended {
+            self.record(memory, &ended.request);
             for key in ended.request.keys {
                 self.end(memory, &here, key);
             }
             self.wake(&memory.kernel, ended.wake);
         }
         self.arm(memory);
+    }
+
+    /// Adds a request to the recording: from its way to the disk to its end.
+    fn record(&self, memory: &Memory, request: &Request) {
+        let recorder = &memory.recorder;
+        if recorder.is_on() {
+            let track = recorder.track(REQUESTS, || self.name.into());
+            let name = if request.direction == Direction::Write { "write" } else { "read" };
+            recorder.slice(track, recorder.name(|| name.into()), request.started, Timed::clock());
+        }
     }
 
     fn end(&self, memory: &Memory, here: &Here, key: u64) {

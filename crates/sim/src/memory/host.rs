@@ -200,7 +200,7 @@ impl Host for Here<'_> {
 
     fn nap(&self, node: u16, most: u64) -> bool {
         self.memory.unplug(self.task());
-        self.memory.daemons[node as usize].nap(self.task(), most * NS)
+        self.memory.daemons[node as usize].nap(self.memory, self.task(), node, most * NS)
     }
 
     fn asked(&self, node: u16) -> Option<(u8, u8)> {

@@ -21,6 +21,7 @@
 //! | [`volume`] | files of tmpfs, and of ext2 on a loop device |
 //! | [`guest`] | how the machine is set up: what is free at the start, swap, disks |
 //! | `oom` | who is killed; when reclaim goes on without an end |
+//! | [`sampler`] | samples of all that at fixed times; tracks of a recording |
 //! | `shrinkers` | [`Shrinks`]: caches of objects that reclaim can free |
 //! | [`views`] | /proc/vmstat, meminfo, buddyinfo, /sys/block as values |
 //!
@@ -41,6 +42,7 @@ pub mod loopback;
 mod names;
 mod oom;
 mod prices;
+pub mod sampler;
 mod shrinkers;
 pub mod views;
 pub mod volume;
@@ -65,6 +67,7 @@ use disk::{BlockDisk, PAGE_SECTORS};
 use loopback::Loop;
 use names::Names;
 use oom::Processes;
+use sampler::Sample;
 use slablab_model::{Ps, Timed};
 use slablab_platform::{Gfp, NodeId, Topology};
 use slablab_vm::mm::{self, Rules};
@@ -132,6 +135,9 @@ pub struct Memory {
     /// When a page was last allocated or freed.
     moved_at: Cell<Ps>,
     stopping: Cell<bool>,
+    /// What the memory tells.
+    recorder: Recorder,
+    samples: RefCell<Vec<Sample>>,
 }
 
 /// Makes a machine, enters it, boots a kernel there with this memory and policy, and runs `f` on it.
@@ -165,7 +171,7 @@ pub fn with_recorded_memory<T>(
 ) -> Result<T, Failed> {
     let pages = guest.pages(setup.preset.pages());
     with_pages(setup, seed, recorder, &guest.caches, pages, |kernel| {
-        let memory = Memory::boot(kernel, guest, policy, rules);
+        let memory = Memory::boot(kernel, recorder, guest, policy, rules);
         let result = f(&memory);
         Timed::set_reclaim(|_| slablab_platform::Reclaimed::NOTHING);
         result
@@ -173,7 +179,13 @@ pub fn with_recorded_memory<T>(
 }
 
 impl Memory {
-    fn boot(kernel: &Rc<Kernel>, guest: &Guest, policy: Box<dyn Replacement>, rules: Rules) -> Rc<Memory> {
+    fn boot(
+        kernel: &Rc<Kernel>,
+        recorder: &Recorder,
+        guest: &Guest,
+        policy: Box<dyn Replacement>,
+        rules: Rules,
+    ) -> Rc<Memory> {
         let pages = kernel.heap.pages();
         let (mut zones, mut places) = (Vec::new(), Vec::new());
         for node in (0..Timed::nodes()).map(NodeId) {
@@ -215,10 +227,13 @@ impl Memory {
             kswapd_work: Cell::new(0),
             moved_at: Cell::new(0),
             stopping: Cell::new(false),
+            recorder: recorder.clone(),
+            samples: RefCell::default(),
         });
         memory.take_kernel_pages();
         guest.names.iter().for_each(|unused| memory.register_shrinker(Rc::new(Names::new(*unused))));
         memory.set_reclaim();
+        memory.start_sampling();
         for node in 0..Timed::nodes() {
             let of_task = memory.clone();
             kernel.start(0, None, move |task| {
@@ -289,6 +304,7 @@ impl Memory {
 
     /// The daemons end: no program is left.
     pub fn stop(&self) {
+        self.sample_end();
         self.stopping.set(true);
         self.daemons.iter().for_each(|kswapd| kswapd.wake(&self.kernel));
         self.compactors.iter().for_each(|kcompactd| kcompactd.stop(&self.kernel));

@@ -3,6 +3,7 @@
 use super::Memory;
 use super::asks::Served;
 use super::host::Here;
+use super::views::ProcessMemory;
 use crate::kernel::{Task, WaitQueue, Waiting};
 use crate::sched::TaskId;
 use crate::tally::Failed;
@@ -68,6 +69,31 @@ impl Memory {
     pub fn disown(&self, task: TaskId) {
         self.processes.all.borrow_mut().retain(|process| process.task != task);
         self.processes.waiters.wake_all(&self.kernel, false);
+    }
+
+    /// The memory of each process, oldest first.
+    pub fn processes(&self) -> Vec<ProcessMemory> {
+        self.processes.all.borrow().iter().map(|process| self.memory_of(process)).collect()
+    }
+
+    fn memory_of(&self, process: &Process) -> ProcessMemory {
+        let mut sums = ProcessMemory {
+            name: process.name.clone(),
+            virtual_pages: 0,
+            resident: 0,
+            swapped: 0,
+            tables: 0,
+        };
+        self.vm.with(|state| {
+            for region in &state.spaces.space(process.space).regions {
+                let region = state.spaces.region(*region);
+                sums.virtual_pages += u64::from(region.pages());
+                sums.resident += u64::from(region.resident);
+                sums.swapped += u64::from(region.swapped);
+                sums.tables += u64::from(region.pages().div_ceil(TABLE));
+            }
+        });
+        sums
     }
 
     /// Whether a task was killed: it ends as soon as it can.
@@ -205,20 +231,12 @@ impl Memory {
 
     /// Marks the process with the most pages. False if there is none.
     fn kill(&self, ask: Reclaim) -> bool {
-        let table = |process: &Process| {
-            self.vm.with(|state| {
-                let mut sums = (process.name.clone(), 0, 0, 0);
-                for region in &state.spaces.space(process.space).regions {
-                    let region = state.spaces.region(*region);
-                    sums.1 += u64::from(region.resident);
-                    sums.2 += u64::from(region.swapped);
-                    sums.3 += u64::from(region.pages().div_ceil(TABLE));
-                }
-                sums
-            })
-        };
         let mut all = self.processes.all.borrow_mut();
-        let processes: Vec<_> = all.iter().map(table).collect();
+        let of = |process: &Process| {
+            let ProcessMemory { name, resident, swapped, tables, .. } = self.memory_of(process);
+            (name, resident, swapped, tables)
+        };
+        let processes: Vec<_> = all.iter().map(of).collect();
         let points = |at: &usize| processes[*at].1 + processes[*at].2 + processes[*at].3;
         // The first of equals.
         let Some(at) = (0..all.len()).rev().max_by_key(points) else { return false };

@@ -1,9 +1,13 @@
 //! What /proc and /sys show of a memory, as values.
 
 use super::Memory;
+use super::sampler::Frames;
 use crate::heap::{CacheNumber, Named};
 use slablab_platform::NodeId;
-use slablab_vm::Counter;
+use slablab_vm::{Census, Counter};
+
+/// A page of the room `vm` has 4 KiB.
+const PAGE_SHIFT: u32 = 12;
 
 /// The counters at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -18,6 +22,23 @@ pub struct Snapshot {
     pub disks: Vec<(&'static str, [u64; 17])>,
     /// Lines of debugfs about the policy's lists.
     pub lists: Vec<String>,
+    /// The processes that have memory.
+    pub processes: Vec<ProcessMemory>,
+}
+
+/// The memory of a process, in pages of 4 KiB: what `ps` and /proc/PID/status show.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProcessMemory {
+    /// Its name; empty for a script's main process.
+    pub name: String,
+    /// All of its address space (`VmSize`).
+    pub virtual_pages: u64,
+    /// Pages in frames that its page tables map (`VmRSS`).
+    pub resident: u64,
+    /// Entries of its page tables for pages in swap (`VmSwap`).
+    pub swapped: u64,
+    /// Page tables (`VmPTE`).
+    pub tables: u64,
 }
 
 /// A cache's row of /proc/slabinfo.
@@ -58,11 +79,12 @@ impl Memory {
     /// What the memory's files say now.
     pub fn snapshot(&self) -> Snapshot {
         Snapshot {
-            vmstat: self.vmstat(),
-            meminfo: self.meminfo(),
+            vmstat: self.vmstat(self.free_pages()),
+            meminfo: self.meminfo(&self.frames(self.vm.with(|state| state.census()))),
             buddyinfo: self.buddyinfo(),
             disks: self.disks.iter().map(|disk| (disk.name, disk.stat())).collect(),
             lists: self.vm.with(|state| self.vm.policy.describe(state)),
+            processes: self.processes(),
         }
     }
 
@@ -71,8 +93,18 @@ impl Memory {
         self.zones.iter().map(|(node, zone)| pages.zone_free(*node, *zone)).sum()
     }
 
-    fn vmstat(&self) -> Vec<(&'static str, u64)> {
-        let free = self.free_pages();
+    /// Page frames by use, with these pages of programs and files.
+    pub(super) fn frames(&self, pages: Census) -> Frames {
+        let allocator = self.kernel.heap.pages();
+        Frames {
+            total: (0..self.daemons.len()).map(|node| allocator.total_frames(NodeId(node as u16))).sum(),
+            free: self.free_pages(),
+            slab: self.kernel.heap.slab_bytes() >> PAGE_SHIFT,
+            pages,
+        }
+    }
+
+    pub(super) fn vmstat(&self, free: u64) -> Vec<(&'static str, u64)> {
         self.vm.with(|state| {
             let sizes = self.vm.policy.sizes(state);
             let mut rows = vec![
@@ -89,26 +121,34 @@ impl Memory {
         })
     }
 
-    fn meminfo(&self) -> Vec<(&'static str, u64)> {
-        let pages = self.kernel.heap.pages();
-        let total: u64 = (0..self.daemons.len()).map(|node| pages.total_frames(NodeId(node as u16))).sum();
-        let (free, slab) = (self.free_pages(), self.kernel.heap.slab_bytes() >> 10);
+    /// The lines of /proc/meminfo that the model has, in its order.
+    pub(super) fn meminfo(&self, frames: &Frames) -> Vec<(&'static str, u64)> {
+        let pages = frames.pages;
         self.vm.with(|state| {
             let sizes = self.vm.policy.sizes(state);
-            let kib = |pages: u64| pages * 4;
-            vec![
-                ("MemTotal", kib(total)),
-                ("MemFree", kib(free)),
-                ("Active(anon)", kib(sizes.active_anon)),
-                ("Inactive(anon)", kib(sizes.inactive_anon)),
-                ("Active(file)", kib(sizes.active_file)),
-                ("Inactive(file)", kib(sizes.inactive_file)),
-                ("SwapTotal", kib(state.swap.slots().into())),
-                ("SwapFree", kib(state.swap.free().into())),
-                ("Dirty", kib(state.dirty.file)),
-                ("Writeback", kib(state.dirty.writeback)),
-                ("Slab", slab),
-            ]
+            let lines = [
+                ("MemTotal", frames.total),
+                ("MemFree", frames.free),
+                ("Buffers", pages.buffers),
+                ("Cached", pages.file + pages.tmpfs),
+                ("SwapCached", pages.swap_cached),
+                ("Active", sizes.active_anon + sizes.active_file),
+                ("Inactive", sizes.inactive_anon + sizes.inactive_file),
+                ("Active(anon)", sizes.active_anon),
+                ("Inactive(anon)", sizes.inactive_anon),
+                ("Active(file)", sizes.active_file),
+                ("Inactive(file)", sizes.inactive_file),
+                ("SwapTotal", state.swap.slots().into()),
+                ("SwapFree", state.swap.free().into()),
+                ("Dirty", state.dirty.file),
+                ("Writeback", state.dirty.writeback),
+                ("AnonPages", pages.anon_mapped),
+                ("Mapped", pages.mapped),
+                ("Shmem", pages.tmpfs),
+                ("Slab", frames.slab),
+                ("PageTables", pages.tables),
+            ];
+            lines.map(|(name, pages)| (name, pages << (PAGE_SHIFT - 10))).to_vec()
         })
     }
 

@@ -21,8 +21,10 @@ pub use record::{ObjectUse, Pages, Phase, Record, Usage};
 
 use crate::era::Era;
 use crate::memory::caches::Tree;
-use crate::memory::{Guest, Killed, Memory, with_memory};
+use crate::memory::sampler::Sample;
+use crate::memory::{Guest, Killed, Memory, with_recorded_memory};
 use crate::micro::Setup;
+use crate::record::Recorder;
 use crate::tally::Failed;
 use process::Process;
 use slablab_model::{Ps, Timed};
@@ -45,6 +47,8 @@ pub struct Answer {
     pub accesses: u64,
     /// The clock at the end.
     pub elapsed: Ps,
+    /// Samples of the memory, if the recorder keeps them.
+    pub samples: Vec<Sample>,
 }
 
 /// What the processes of a script share.
@@ -75,11 +79,27 @@ pub fn run(
     rules: Rules,
     script: &Arc<script::Script>,
 ) -> Result<Answer, Failed> {
+    run_recorded(setup, seed, &Recorder::default(), guest, policy, rules, script)
+}
+
+/// Runs a script under a policy, and tells `recorder` what happens.
+///
+/// # Errors
+/// Those of [`run`].
+pub fn run_recorded(
+    setup: &Setup,
+    seed: u64,
+    recorder: &Recorder,
+    guest: &Guest,
+    policy: Box<dyn Replacement>,
+    rules: Rules,
+    script: &Arc<script::Script>,
+) -> Result<Answer, Failed> {
     process::check(script)?;
     let mut guest = guest.clone();
     let caches = guest.caches.len() as u16;
     guest.caches.extend(Tree::caches(Era::of(&setup.preset)));
-    with_memory(setup, seed, &guest, policy, rules, |memory| {
+    with_recorded_memory(setup, seed, recorder, &guest, policy, rules, |memory| {
         let shared = Rc::new(Shared {
             memory: memory.clone(),
             files: RefCell::default(),
@@ -99,6 +119,7 @@ pub fn run(
             killed: memory.killed(),
             accesses: shared.accesses.get(),
             elapsed: Timed::latest(),
+            samples: memory.take_samples(),
         })
     })
 }

@@ -24,6 +24,7 @@ mod oltp;
 mod pressure;
 mod recording;
 mod repeated;
+mod sampler;
 mod script;
 mod tcp;
 mod tmpfs_swap;

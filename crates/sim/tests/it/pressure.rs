@@ -20,14 +20,14 @@ const UNISWAP: &str = "seed 31\nanon a 20\nphase fill\nacc x1 a seq m w\nphase r
                        phase write\nacc 2500 a uni m w\nphase seq\nrewind a\nacc x1 a seq m r\n";
 
 /// A machine of one CPU and so many pages.
-fn setup(pages: u64) -> Setup {
+pub(crate) fn setup(pages: u64) -> Setup {
     let spec = MachineSpec { memoryless_nodes: false, ..MachineSpec::uniform(1, 1, pages << 12) };
     let hardware = Hardware { core: vec![0], llc: vec![0], socket: vec![0], costs: costs() };
     let preset = Preset::parse("slub@6.1").expect("a preset");
     Setup { spec, hardware, preset, placement: None }
 }
 
-fn script(text: &str) -> Arc<Script> {
+pub(crate) fn script(text: &str) -> Arc<Script> {
     let mut load = |path: &str| Err(format!("no {path}"));
     Arc::new(Script::parse("test.t", text, &mut load).expect("a script"))
 }

@@ -42,7 +42,7 @@ impl Process<'_> {
         for piece in pages.chunks(PIECE) {
             let ended = self.touch_piece(region, piece, write);
             let time = self.shared.memory.prices().touch * piece.len() as u64;
-            Timed::charge(time);
+            self.task.charge(time);
             self.user += time;
             self.task.preemption_point();
             ended?;
