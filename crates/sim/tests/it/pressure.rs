@@ -224,3 +224,21 @@ fn blocks_of_pages_are_made_or_the_process_is_killed() {
     let [killed] = &answer.killed[..] else { panic!("one process was killed") };
     assert_eq!(killed.order, 3);
 }
+
+#[test]
+fn every_legal_line_runs() {
+    let guest = Guest { min_free_kib: Some(512), ..Guest::default() };
+    let text = "anon a 1\nshm s 1\nphase fill\nacc x1 a seq m w\nacc x1 s seq s w\nphase calls\nacc 5 a seq s r\n\
+                rewind s\nacc 300 s stride:300 s r\nfsync a\npunch a 4 4\nphase gone\nunmap a\nacc 3 a seq m r\n\
+                free s\nrewind s\nphase end\n";
+    let answer = run_text("vm@6.1", &guest, text).expect("it ends");
+    let [fill, calls, gone, _] = &answer.records[0].phases[..] else { panic!("four phases") };
+    // Anonymous memory has no descriptor: 5 calls fail; pages 256 to 299 of the tmpfs file do not exist.
+    assert_eq!((fill.counts, calls.counts), ([0; 3], [0, 5 + 44, 0]));
+    assert_eq!(calls.residency[0].1.counts(), [0, 256, 0]);
+    // Mapped anew, the pages of anonymous memory are gone.
+    assert_eq!(gone.residency[0].1.counts(), [253, 3, 0]);
+    let beyond = "anon a 1\nacc 10 a seq m r\nacc 300 a stride:300 m r\n";
+    let said = run_text("vm@6.1", &guest, beyond).expect_err("there are no such pages").to_string();
+    assert!(said.starts_with("test.t:3: page 256 is behind the end of a, which has 256 pages"), "{said}");
+}

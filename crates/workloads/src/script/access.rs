@@ -72,7 +72,7 @@ impl Process {
     }
 
     /// The next pages of `object` under `distribution`: all of `out` is written. `object` is of the script of
-    /// this process; strides and parts are in the bounds that [`Distribution`] names.
+    /// this process. Only a stride that is longer than the object gives pages behind its end.
     pub fn fill(&mut self, object: ObjectId, distribution: Distribution, out: &mut [u32]) {
         let Process { generator, objects, .. } = self;
         objects[usize::from(object.0)].fill(generator, distribution, out);
@@ -82,10 +82,11 @@ impl Process {
 impl Object {
     fn fill(&mut self, generator: &mut Generator, distribution: Distribution, out: &mut [u32]) {
         let pages = self.pages;
-        let next = |page: u32| if page + 1 == pages { 0 } else { page + 1 };
+        // A stride that is longer than the object leaves the cursor behind its end.
+        let next = |page: u32| if page < pages - 1 { page + 1 } else { (page + 1) % pages };
         match distribution {
             Distribution::Sequential => self.walk(out, |cursor| cursor, next),
-            Distribution::Reverse => self.walk(out, |cursor| pages - 1 - cursor, next),
+            Distribution::Reverse => self.walk(out, |cursor| (pages - 1).wrapping_sub(cursor), next),
             Distribution::Stride(stride) => {
                 let step = |cursor: u32| match cursor.checked_add(stride) {
                     Some(ahead) if ahead < pages => ahead,

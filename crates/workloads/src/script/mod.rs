@@ -36,6 +36,7 @@
 
 mod access;
 mod error;
+mod fuzz;
 mod generator;
 mod parse;
 mod words;
@@ -43,6 +44,7 @@ mod zipf;
 
 pub use access::{Access, BATCH_PAGES, Batch, Batches, Process};
 pub use error::ScriptError;
+pub use fuzz::fuzz;
 pub use generator::Generator;
 pub use parse::Load;
 pub use zipf::Exponent;
@@ -139,12 +141,12 @@ pub enum Command {
         object: ObjectId,
         /// M, at least 1.
         group: u32,
-        /// K, below M.
+        /// K, up to M.
         keep: u32,
     },
-    /// `unmap NAME`: unmaps the object and maps it anew.
+    /// `unmap NAME`: unmaps the object and maps it anew. Contents of anonymous memory are gone.
     Unmap(ObjectId),
-    /// `free NAME`: unmaps the object, closes it, unlinks a tmpfs file. No later line names it.
+    /// `free NAME`: unmaps the object, closes it, unlinks a tmpfs file. No later line but `rewind` names it.
     Free(ObjectId),
     /// `stat DIR D F PASSES` and `statuni DIR D F N`.
     Stat(Stat),
@@ -166,7 +168,7 @@ pub enum Command {
     },
     /// `pipesfree`: closes all pipes.
     FreePipes,
-    /// `fsync NAME`: writes the dirty pages of a file, and waits.
+    /// `fsync NAME`: writes the dirty pages of a file, and waits. Nothing for other objects.
     Fsync(ObjectId),
     /// `sync`: writes all dirty pages, and waits.
     Sync,
@@ -223,9 +225,11 @@ pub enum Distribution {
     Reverse,
     /// `uni`: the generator's next number mod P.
     Uniform,
-    /// `stride:K`: page c, then c += K; once c ≥ P, c becomes ((old c mod K) + 1) mod K. K is 1 to P.
+    /// `stride:K`: page c, then c += K; once c ≥ P, c becomes ((old c mod K) + 1) mod K. With a K above P the
+    /// pages from P to K - 1, which the object does not have, are among them.
     Stride(u32),
-    /// `part:M:K`: page c, then c = (c + 1) mod P, repeated until c mod M < K. K is 1 to M.
+    /// `part:M:K`: page c, then c = (c + 1) mod P, repeated until c mod M < K. With a K of M or more it is
+    /// `seq`.
     Part {
         /// M.
         group: u32,
@@ -233,7 +237,8 @@ pub enum Distribution {
         first: u32,
     },
     /// `zipf:50`, `zipf:100`, `zipf:150`: rank r with a weight of (r + 1) to the power of minus the exponent,
-    /// and the ranks scattered over the object by a permutation.
+    /// and the ranks scattered over the object by a permutation. In one `inter`, all groups of an object have
+    /// the exponent of the last one.
     Zipf(Exponent),
 }
 
@@ -242,7 +247,7 @@ pub enum Distribution {
 pub enum Mode {
     /// `m`: one aligned load or store of 8 bytes at the page's start.
     Mapped,
-    /// `s`: `pread` or `pwrite` of the whole page.
+    /// `s`: `pread` or `pwrite` of the whole page. On anonymous memory each fails, and is counted as such.
     Syscall,
 }
 

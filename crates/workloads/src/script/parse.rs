@@ -146,11 +146,11 @@ impl Parser {
             "file" => self.open(ObjectKind::File, words)?,
             "shm" => self.open(ObjectKind::Shm, words)?,
             "phase" => Command::Phase(words.word("LABEL")?.to_string()),
-            "rewind" => Command::Rewind(self.object(words, ANY)?),
+            "rewind" => Command::Rewind(self.declared(words)?),
             "acc" => self.acc(words)?,
             "inter" => self.inter(words)?,
             "punch" => self.punch(words)?,
-            "unmap" => Command::Unmap(self.object(words, WITH_FILE)?),
+            "unmap" => Command::Unmap(self.object(words, ANY)?),
             "free" => {
                 let object = self.object(words, ANY)?;
                 self.freed[usize::from(object.0)] = true;
@@ -162,7 +162,7 @@ impl Parser {
             "msgfree" => Command::FreeMessages(words.number32("T")?),
             "pipes" => Command::Pipes { count: words.number32("N")?, slots: words.positive("SLOTS")? },
             "pipesfree" => Command::FreePipes,
-            "fsync" => Command::Fsync(self.object(words, WITH_FILE)?),
+            "fsync" => Command::Fsync(self.object(words, ANY)?),
             "sync" => Command::Sync,
             "drop" => Command::DropCaches,
             "set" => {
@@ -201,21 +201,27 @@ impl Parser {
         Ok(Command::Open(id))
     }
 
-    /// The object that the next word names. It is not freed, and of a kind that the command can take.
-    fn object(&self, words: &mut Words, kinds: Kinds) -> Result<ObjectId, ScriptError> {
+    /// The object that the next word names.
+    fn declared(&self, words: &mut Words) -> Result<ObjectId, ScriptError> {
         let name = words.word("NAME")?;
         let objects = &self.script.objects;
-        let Some(at) = objects.iter().position(|object| object.name == name) else {
-            let known = objects.iter().map(|object| object.name.as_str());
-            return Err(words.unknown("the name of an object declared above", name, known));
-        };
-        if self.freed[at] {
-            return Err(words.error("an object that no line above has freed", name));
+        let at = objects.iter().position(|object| object.name == name);
+        let known = objects.iter().map(|object| object.name.as_str());
+        at.map(|at| ObjectId(at as u16))
+            .ok_or_else(|| words.unknown("the name of an object declared above", name, known))
+    }
+
+    /// The object that the next word names. It is not freed, and of a kind that the command can take.
+    fn object(&self, words: &mut Words, kinds: Kinds) -> Result<ObjectId, ScriptError> {
+        let id = self.declared(words)?;
+        let object = self.script.object(id);
+        if self.freed[usize::from(id.0)] {
+            return Err(words.error("an object that no line above has freed", &object.name));
         }
-        if !kinds.kinds.contains(&objects[at].kind) {
-            return Err(words.error(kinds.expected, name));
+        if !kinds.kinds.contains(&object.kind) {
+            return Err(words.error(kinds.expected, &object.name));
         }
-        Ok(ObjectId(at as u16))
+        Ok(id)
     }
 
     fn acc(&self, words: &mut Words) -> Result<Command, ScriptError> {
@@ -238,20 +244,15 @@ impl Parser {
             let count = words.number("K", u64::MAX)?;
             groups.push(self.group(words, count)?);
         }
+        one_exponent(&mut groups);
         Ok(Command::Access { rounds, groups })
     }
 
     /// `NAME DIST MODE RW`.
     fn group(&self, words: &mut Words, count: u64) -> Result<Group, ScriptError> {
         let object = self.object(words, ANY)?;
-        let Object { name, kind, pages } = self.script.object(object);
-        let distribution = distribution(words, *pages)?;
+        let distribution = distribution(words)?;
         let mode = words.one_of("MODE (m or s)", &[("m", Mode::Mapped), ("s", Mode::Syscall)])?;
-        if mode == Mode::Syscall && *kind == ObjectKind::Anon {
-            return Err(
-                words.error("MODE m: anonymous memory has no file for a system call", &format!("{name} s"))
-            );
-        }
         let rw = words.one_of("RW (r or w)", &[("r", Rw::Read), ("w", Rw::Write)])?;
         Ok(Group { count, object, distribution, mode, rw })
     }
@@ -259,7 +260,7 @@ impl Parser {
     fn punch(&self, words: &mut Words) -> Result<Command, ScriptError> {
         let object = self.object(words, WITHOUT_DISK)?;
         let group = words.positive("M")?;
-        let keep = words.number("K, below M", u64::from(group) - 1)? as u32;
+        let keep = words.number("K, up to M", group.into())? as u32;
         Ok(Command::Punch { object, group, keep })
     }
 
@@ -296,10 +297,6 @@ struct Kinds {
 }
 
 const ANY: Kinds = Kinds { kinds: &[ObjectKind::Anon, ObjectKind::File, ObjectKind::Shm], expected: "" };
-const WITH_FILE: Kinds = Kinds {
-    kinds: &[ObjectKind::File, ObjectKind::Shm],
-    expected: "a `file` or `shm`, not anonymous memory",
-};
 const WITHOUT_DISK: Kinds =
     Kinds { kinds: &[ObjectKind::Anon, ObjectKind::Shm], expected: "an `anon` or `shm`, not a file on disk" };
 
@@ -318,13 +315,26 @@ fn stat(
     Ok(Command::Stat(Stat { directory, directories, files, order: order(words)? }))
 }
 
-/// DIST for an object of `pages` pages.
-fn distribution(words: &mut Words, pages: u32) -> Result<Distribution, ScriptError> {
+/// An object has one table of weights: the last exponent of the groups on it holds for all of them.
+fn one_exponent(groups: &mut [Group]) {
+    for at in (1..groups.len()).rev() {
+        let (before, of) = groups.split_at_mut(at);
+        let Group { object, distribution: Distribution::Zipf(exponent), .. } = of[0] else { continue };
+        for group in before.iter_mut().filter(|group| group.object == object) {
+            if let Distribution::Zipf(other) = &mut group.distribution {
+                *other = exponent;
+            }
+        }
+    }
+}
+
+/// DIST.
+fn distribution(words: &mut Words) -> Result<Distribution, ScriptError> {
     const EXPECTED: &str = "DIST (seq, rev, uni, stride:K, part:M:K, zipf:50, zipf:100 or zipf:150)";
     let word = words.word(EXPECTED)?;
-    let bounded = |text: &str, most: u32| {
-        number(text).filter(|value| (1..=u64::from(most)).contains(value)).map(|value| value as u32)
-    };
+    // The bound is that of an `int`.
+    let positive =
+        |text: &str| number(text).filter(|value| (1..1 << 31).contains(value)).map(|value| value as u32);
     let found = match word.split_once(':') {
         None => match word {
             "seq" => Some(Distribution::Sequential),
@@ -333,16 +343,13 @@ fn distribution(words: &mut Words, pages: u32) -> Result<Distribution, ScriptErr
             _ => None,
         },
         Some(("stride", step)) => {
-            let stride = bounded(step, pages).map(Distribution::Stride);
-            let expected = format!("stride:K with a K of 1 to {pages}, the object's pages");
-            return stride.ok_or_else(|| words.error(&expected, word));
+            let stride = positive(step).map(Distribution::Stride);
+            return stride.ok_or_else(|| words.error("stride:K with a K of at least 1", word));
         }
         Some(("part", part)) => {
-            let group = part.split_once(':').and_then(|(m, k)| Some((bounded(m, u32::MAX)?, k)));
-            let part = group.and_then(|(group, k)| Some((group, bounded(k, group)?)));
+            let part = part.split_once(':').and_then(|(m, k)| Some((positive(m)?, positive(k)?)));
             let part = part.map(|(group, first)| Distribution::Part { group, first });
-            return part
-                .ok_or_else(|| words.error("part:M:K with an M of at least 1 and a K of 1 to M", word));
+            return part.ok_or_else(|| words.error("part:M:K with an M and a K of at least 1", word));
         }
         Some(("zipf", exponent)) => {
             let found = Exponent::WORDS.iter().find(|(name, _)| *name == exponent);
@@ -359,10 +366,11 @@ fn pages(mib: &str) -> Option<u32> {
     let (whole, part) = mib.split_once('.').unwrap_or((mib, ""));
     // Eight digits behind the point are exact: a page is 1/256, which has eight.
     let digits = part.get(..part.len().min(8))?;
-    number(part).or(part.is_empty().then_some(0))?;
+    number(part).or((part.is_empty() && !whole.is_empty()).then_some(0))?;
+    let whole = if whole.is_empty() { 0 } else { number(whole)? };
     let part = number(digits).unwrap_or(0) * 10u64.pow(8 - digits.len() as u32);
     let in_mib = (1 << 20) / PAGE_BYTES;
-    let pages = number(whole)?.checked_mul(in_mib)? + part * in_mib / 100_000_000;
+    let pages = whole.checked_mul(in_mib)? + part * in_mib / 100_000_000;
     u32::try_from(pages).ok().filter(|pages| *pages > 0)
 }
 
@@ -390,7 +398,9 @@ mod tests {
             ("16777215.99609375", Some(u32::MAX)),
             ("16777216", None),
             ("", None),
-            (".5", None),
+            (".5", Some(128)),
+            ("2.", Some(512)),
+            (".", None),
             ("1.x", None),
             ("-1", None),
         ] {

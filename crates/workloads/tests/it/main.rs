@@ -3,5 +3,7 @@
 mod common;
 mod damage;
 mod document;
+mod hostile;
 mod round_trip;
 mod script;
+mod sequences;

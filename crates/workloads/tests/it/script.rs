@@ -8,7 +8,7 @@ const SEQUENCES: &str = include_str!("golden/sequences.txt");
 const SCRIPTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/data/vm");
 
 /// The accesses of one process, in order. Its children are not run.
-fn accesses(script: &Script, mut visit: impl FnMut(Access)) {
+pub(crate) fn accesses(script: &Script, mut visit: impl FnMut(Access)) {
     let mut process = Process::new(script);
     for line in &script.commands {
         match &line.command {
@@ -46,7 +46,7 @@ fn fold(script: &Script) -> (u64, u64) {
     (count, hash)
 }
 
-fn parse(text: &str) -> Result<Script, ScriptError> {
+pub(crate) fn parse(text: &str) -> Result<Script, ScriptError> {
     Script::parse("s.t", text, &mut |path| Err(format!("no file {path}")))
 }
 
@@ -170,17 +170,16 @@ fn errors_say_where_and_what_and_which_names_are_near() {
     check("anon hot 1\nfile hot 1", "line 2: expected a NAME that no object of this script has");
     check("anon a 1\nacc 1 a zpif:100 m r", "line 2: expected DIST (seq, rev, uni,");
     check("anon a 1\nacc 1 a zipf:70 m r", "line 2: expected DIST (seq, rev, uni,");
-    check("anon a 1\nacc 1 a stride:257 m r", "line 2: expected stride:K with a K of 1 to 256");
-    check("anon a 1\nacc 1 a part:3:4 m r", "line 2: expected part:M:K with");
-    check("anon a 1\nacc 1 a seq s r", "line 2: expected MODE m: anonymous memory has no file");
+    check("anon a 1\nacc 1 a part:3:0 m r", "line 2: expected part:M:K with");
+    check("anon a 1\nacc 1 a stride:0 m r", "line 2: expected stride:K with a K of at least 1");
+    check("anon a 1\nacc 1 a seq x r", "line 2: expected MODE (m or s)");
     check("anon a 1\nacc 1 a seq m", "line 2: expected RW (r or w)");
     check("anon a 1\nacc 1 a seq m r w", "line 2: expected the end of the line");
     check("anon a 1\nacc xx a seq m r", "line 2: expected COUNT (a number; x2: twice");
     check("anon a 1\ninter 5", "line 2: expected K in `inter ROUNDS {K NAME DIST MODE RW}+`");
     check("anon a 1\nfree a\nacc 1 a seq m r", "line 3: expected an object that no line above has freed");
-    check("anon a 1\nfsync a", "line 2: expected a `file` or `shm`");
     check("file a 1\npunch a 2 1", "line 2: expected an `anon` or `shm`");
-    check("anon a 1\npunch a 2 2", "line 2: expected K, below M (a number of at most 1)");
+    check("anon a 1\npunch a 2 3", "line 2: expected K, up to M (a number of at most 2)");
     check("ready", "line 1: expected `ready` in a script that another one spawns");
     check("go app", "line 1: expected the name of a child spawned above");
     check("spawn app app.t", "line 1: expected a script that can be read (no file app.t)");

@@ -12,6 +12,8 @@ use slablab_workloads::script::{Batches, Group, Mode, ObjectId, Rw};
 const PIECE: usize = 64;
 /// Bytes that a system call copies.
 const PAGE: u32 = 4_096;
+/// Pages of the longest file.
+const MOST: u32 = 1 << 31;
 
 impl Process<'_> {
     /// The accesses of one command.
@@ -71,9 +73,21 @@ impl Process<'_> {
     fn call(&mut self, object: ObjectId, pages: &[u32], write: bool) -> Result<(), Killed> {
         let memory = self.shared.memory.clone();
         let Some(open) = &mut self.objects[usize::from(object.0)] else { return Err(Killed) };
-        let Some(file) = &mut open.file else { return Ok(()) };
+        let Some(file) = &mut open.file else {
+            // Anonymous memory has no descriptor (EBADF).
+            pages.iter().for_each(|_| self.task.syscall(|| {}));
+            self.counts[1] += pages.len() as u64;
+            return Ok(());
+        };
         let here = Here::new(&memory, self.task);
         for page in pages {
+            let end = memory.vm.with(|state| state.mappings.get(file.mapping).pages());
+            // A read behind the end gives nothing; a write there lengthens the file, but not to this page.
+            if *page >= if write { MOST } else { end } {
+                self.task.syscall(|| {});
+                self.counts[1] += 1;
+                continue;
+            }
             let done = self.task.syscall(|| {
                 let done = if write {
                     mm::write(&memory.vm, &here, &memory.rules, file, *page, page + 1, true)

@@ -11,7 +11,9 @@ use slablab_model::{Ps, Timed};
 use slablab_vm::mappings::Kind;
 use slablab_vm::mm::{self, OpenFile};
 use slablab_vm::{MappingId, RegionId, Settings, SpaceId};
-use slablab_workloads::script::{self, Command, Object, ObjectId, ObjectKind, Script};
+use slablab_workloads::script::{
+    self, Batches, Command, Distribution, Group, Line, Mode, Object, ObjectId, ObjectKind, Script,
+};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -101,7 +103,40 @@ pub(super) fn check(script: &Script) -> Result<(), Failed> {
             }
         }
     }
+    check_ends(script)?;
     script.children.iter().try_for_each(|child| check(&child.script))
+}
+
+/// A stride that is longer than its object leaves it; a mapped access there has no page.
+fn check_ends(script: &Script) -> Result<(), Failed> {
+    let is_long = |group: &Group| match group.distribution {
+        Distribution::Stride(stride) => stride > script.object(group.object).pages,
+        _ => false,
+    };
+    let groups = |line: &Line| match &line.command {
+        Command::Access { rounds, groups } => Some((*rounds, groups.clone())),
+        _ => None,
+    };
+    if !script.commands.iter().filter_map(groups).any(|(_, groups)| groups.iter().any(is_long)) {
+        return Ok(());
+    }
+    let mut walk = script::Process::new(script);
+    for line in &script.commands {
+        if let Command::Rewind(object) = line.command {
+            walk.rewind(object);
+        }
+        let Some((rounds, groups)) = groups(line) else { continue };
+        let mut batches = Batches::new(rounds, &groups);
+        while let Some(batch) = batches.next(&mut walk) {
+            let Object { name, pages, .. } = script.object(batch.object);
+            let behind = batch.pages.iter().find(|page| *page >= pages);
+            if let (Mode::Mapped, Some(page)) = (batch.mode, behind) {
+                let text = format!("page {page} is behind the end of {name}, which has {pages} pages");
+                return Err(Failed::Machine(format!("{}:{}: {text}", script.file, line.number)));
+            }
+        }
+    }
+    Ok(())
 }
 
 impl Process<'_> {
