@@ -35,10 +35,11 @@ use crate::ext2::Format;
 use crate::kernel::{CpuTime, Task};
 use crate::memory::loopback::LoopRules;
 use crate::memory::volume::Volume;
-use crate::memory::{Guest, Memory, ORDERS, Reader, with_memory};
+use crate::memory::{Guest, Memory, ORDERS, Reader, with_recorded_memory};
 use crate::micro::Setup;
 use crate::process::{Children, Kind};
-use crate::tally::Failed;
+use crate::record::Recorder;
+use crate::tally::{Failed, Outcome};
 use make::Programs;
 use site::Site;
 use slablab_model::{Ps, Timed};
@@ -206,7 +207,14 @@ fn build_both(task: &Task, sites: &[Rc<Site>; 2]) -> ([Built; 2], bool) {
 }
 
 /// The main task's program.
-fn main(task: &Task, memory: &Rc<Memory>, program: &TmpfsSwap, results: &RefCell<Vec<Iteration>>) {
+/// What a run has so far.
+#[derive(Default)]
+struct Results {
+    iterations: Vec<Iteration>,
+    outcome: Option<Outcome>,
+}
+
+fn main(task: &Task, memory: &Rc<Memory>, program: &TmpfsSwap, results: &RefCell<Results>) {
     let tree = Rc::new(Tree::new(Size::LINUX.part(program.part), TREE));
     let programs = Rc::new(Programs::new(task));
     let first = Rc::new(Volume::tmpfs(memory, task));
@@ -227,6 +235,7 @@ fn main(task: &Task, memory: &Rc<Memory>, program: &TmpfsSwap, results: &RefCell
     };
     let sites = [site(&first), site(&second)];
     let begin = Timed::clock();
+    let mark = task.kernel.mark();
     for _ in 0..program.iterations {
         let before = Counts::now(memory, &sites[1]);
         let here = crate::memory::Here::new(memory, task);
@@ -234,13 +243,14 @@ fn main(task: &Task, memory: &Rc<Memory>, program: &TmpfsSwap, results: &RefCell
         let (builds, is_unpacking) = build_both(task, &sites);
         let counts = Counts::now(memory, &sites[1]).since(before);
         let total = Timed::clock() - begin;
-        results.borrow_mut().push(Iteration { builds, is_unpacking, total, counts });
+        results.borrow_mut().iterations.push(Iteration { builds, is_unpacking, total, counts });
     }
+    results.borrow_mut().outcome = Some(task.kernel.outcome(&mark));
     sites.iter().for_each(|site| site.remove(task));
     memory.stop();
 }
 
-/// Runs the program. Returns its iterations.
+/// Runs the program. Returns its iterations, and the kernel's counts of all of them.
 ///
 /// # Errors
 /// A machine that cannot be modelled; tasks that wait for ever; no memory; an image that is too small; pages
@@ -252,10 +262,11 @@ pub fn run(
     policy: Box<dyn Replacement>,
     rules: Rules,
     program: &TmpfsSwap,
-) -> Result<Vec<Iteration>, Failed> {
+    recorder: &Recorder,
+) -> Result<(Vec<Iteration>, Outcome), Failed> {
     let program = *program;
-    with_memory(setup, seed, guest, policy, rules, |memory| {
-        let results = Rc::new(RefCell::new(Vec::new()));
+    with_recorded_memory(setup, seed, recorder, guest, policy, rules, |memory| {
+        let results = Rc::new(RefCell::new(Results::default()));
         let (of_task, of_results) = (memory.clone(), results.clone());
         memory.kernel.start(memory.kernel.new_process(), None, move |task| {
             task.call_it(|| "tmpfs_swap".into());
@@ -263,6 +274,7 @@ pub fn run(
         });
         memory.kernel.run()?;
         memory.check().map_err(Failed::Broken)?;
-        Ok(results.take())
+        let Results { iterations, outcome } = results.take();
+        Ok((iterations, outcome.expect("the program ended")))
     })
 }

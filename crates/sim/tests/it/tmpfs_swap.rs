@@ -9,6 +9,7 @@ use slablab_sim::memory::loopback::LoopRules;
 use slablab_sim::memory::volume::Volume;
 use slablab_sim::memory::{Cause, Guest, Here, with_memory};
 use slablab_sim::micro::Setup;
+use slablab_sim::record::Recorder;
 use slablab_sim::tally::Failed;
 use slablab_sim::workloads::kbuild::Kbuild;
 use slablab_sim::workloads::tmpfs_swap::{Iteration, Second, TmpfsSwap, run};
@@ -40,7 +41,8 @@ fn program() -> TmpfsSwap {
 fn build(engine: &str, mib: u64, program: &TmpfsSwap) -> Result<Vec<Iteration>, Failed> {
     let (setup, guest) = small(engine, mib);
     let policy = VmPreset::parse("vm@2.6.29").expect("a preset").policy();
-    run(&setup, 1, &guest, policy, Rules::of(2, 6, 29), program)
+    let ran = run(&setup, 1, &guest, policy, Rules::of(2, 6, 29), program, &Recorder::default());
+    ran.map(|(iterations, _)| iterations)
 }
 
 fn built(engine: &str, mib: u64, program: &TmpfsSwap) -> Vec<Iteration> {

@@ -1,5 +1,6 @@
 //! `tmpfs-swap`: two kernel builds at a time in too little memory, one on tmpfs, one on a loop device.
 
+use super::kernel;
 use crate::experiment::workload::{
     Estimate, Kind, Metric, Object, Observed, Parameter, Sample, Values, Workload,
 };
@@ -160,7 +161,7 @@ fn estimate(machine: &MachineSpec, values: &Values) -> Estimate {
     Estimate { host_ns: 2 * build * values.number("iterations"), host_bytes: slabs.host_bytes + slots * 16 }
 }
 
-fn observe(setup: &Setup, values: &Values, seed: u64, _recorder: &Recorder) -> Result<Observed, Failed> {
+fn observe(setup: &Setup, values: &Values, seed: u64, recorder: &Recorder) -> Result<Observed, Failed> {
     let part = values.number("part");
     let is = |name: &str| values.word(name) == "yes";
     let mut setup = setup.clone();
@@ -193,14 +194,15 @@ fn observe(setup: &Setup, values: &Values, seed: u64, _recorder: &Recorder) -> R
         discards: is("discard"),
         ..TmpfsSwap::default()
     };
-    let answer = run(&setup, seed, &guest, vm.policy(), Rules::of(major, minor, patch), &program)?;
+    let rules = Rules::of(major, minor, patch);
+    let (answer, outcome) = run(&setup, seed, &guest, vm.policy(), rules, &program, recorder)?;
     let numbers = numbers(&answer, part);
     let metrics = METRICS.iter().map(|metric| {
         let found = numbers.iter().find(|(name, _)| name == metric.name);
         (metric.name.to_string(), found.map_or(0, |(_, number)| *number))
     });
-    let sample = Sample { metrics: metrics.collect(), ..Sample::default() };
-    Ok(Observed { sample, profile: None })
+    let sample = Sample { metrics: metrics.collect(), ..kernel::sample(&[], &outcome, &[]) };
+    Ok(Observed { sample, profile: Some(outcome.profile) })
 }
 
 /// The numbers of a run. An iteration that was not run has none.
