@@ -95,6 +95,19 @@ def two(base, other):
     case("two", expected, base=base, other=other)
 
 
+def pairs(base, other):
+    """Student's test of pairs, and the interval of the ratio of the means."""
+    test = stats.ttest_rel(other, base)
+    expected = {"difference": numpy.mean(other) - numpy.mean(base), "t": test.statistic, "p": test.pvalue}
+    expected["freedom"] = test.df
+    if numpy.mean(base) > 0 and numpy.mean(other) > 0:
+        relative = numpy.array(other) / numpy.mean(other) - numpy.array(base) / numpy.mean(base)
+        half = stats.t.ppf(0.975, len(base) - 1) * numpy.std(relative, ddof=1) / math.sqrt(len(base))
+        middle = math.log(numpy.mean(other) / numpy.mean(base))
+        expected["ratio_low"], expected["ratio_high"] = math.exp(middle - half), math.exp(middle + half)
+    case("pairs", expected, base=base, other=other)
+
+
 def correction(p_values):
     corrected = multipletests(p_values, method="holm")[1]
     case("holm", {str(index): p for index, p in enumerate(corrected)}, p_values=p_values)
@@ -169,6 +182,10 @@ def main():
     placements([runs, slower, skewed])
     placements([values(RANDOM.normal(mean, 0.3, 5)) for mean in (9.0, 10.0, 9.5, 11.0)])
     placements([[1.0, 2.0, 3.0], [1.1, 2.1, 2.9], [2.05]])
+
+    pairs([144.15, 159.81, 204.52, 210.11, 220.43], [155.54, 163.86, 308.88, 414.77, 505.73])
+    pairs(runs[:5], [value * 1.02 + 0.001 * index for index, value in enumerate(runs[:5])])
+    pairs([-1.0, 0.5], [2.0, 1.5])
 
     versions = {"scipy": scipy.__version__, "statsmodels": statsmodels.__version__, "numpy": numpy.__version__}
     lines = ",\n".join("  " + json.dumps(one) for one in CASES)

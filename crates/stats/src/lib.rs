@@ -4,6 +4,7 @@
 //! Sample ── Moments ──┬─ welch          do two means differ? intervals of their difference and ratio
 //!    │      (n, mean, └─ effect         Hedges' g
 //!    │       sd)
+//!    ├─ paired                          do two numbers of the same runs differ?
 //!    ├─ rank ─────────── effect         Mann-Whitney's U; Cliff's delta
 //!    ├─ bootstrap                       intervals of any statistic
 //!    ├─ placement                       variance within and between placements
@@ -17,9 +18,9 @@
 //! [`welch`], [`effect::hedges_g`] and the tables.
 //!
 //! This crate reads no file, no clock and no environment, and starts no thread. A result depends on the
-//! values, never on their order, and for [`bootstrap`] on the seed: it is the same on any number of threads.
-//! The distribution functions come from the crate `statrs`; `tests/golden.rs` compares every result with
-//! scipy's.
+//! values, never on their order (in [`paired`] on which are of one run), and for [`bootstrap`] on the
+//! seed: it is the same on any number of threads. The distribution functions come from the crate
+//! `statrs`; `tests/golden.rs` compares every result with scipy's.
 
 #![forbid(unsafe_code)]
 
@@ -27,6 +28,7 @@ pub mod bootstrap;
 pub mod effect;
 pub mod error;
 pub mod holm;
+pub mod paired;
 pub mod placement;
 pub mod rank;
 pub mod sample;

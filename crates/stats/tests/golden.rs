@@ -7,6 +7,7 @@ use serde_json::Value;
 use slablab_stats::bootstrap::{Method, ends};
 use slablab_stats::effect::{cliffs_delta, hedges_g};
 use slablab_stats::holm::holm;
+use slablab_stats::paired::{paired, paired_ratio_interval};
 use slablab_stats::placement::Groups;
 use slablab_stats::rank::{Distribution, mann_whitney};
 use slablab_stats::welch::{ratio_interval, welch};
@@ -25,6 +26,7 @@ fn check(case: &Value) {
         "sample" => of_sample(&sample(&case["values"])),
         "moments" => of_moments(&moments(&case["base"]), &moments(&case["other"])),
         "two" => of_two(&sample(&case["base"]), &sample(&case["other"])),
+        "pairs" => of_pairs(&numbers(&case["base"]), &numbers(&case["other"])),
         "holm" => of_holm(&numbers(&case["p_values"])),
         "bootstrap" => of_bootstrap(case),
         "placements" => of_placements(&case["groups"]),
@@ -104,6 +106,17 @@ fn of_two(base: &Sample, other: &Sample) -> Found {
         ("exact", f64::from(u8::from(ranks.distribution == Distribution::Exact))),
         ("cliffs_delta", cliffs_delta(base, other)),
     ])
+}
+
+fn of_pairs(base: &[f64], other: &[f64]) -> Found {
+    let pairs: Vec<[f64; 2]> = base.iter().zip(other).map(|(base, other)| [*base, *other]).collect();
+    let test = paired(&pairs).expect("two pairs");
+    let mut found =
+        named([("difference", test.difference), ("t", test.t), ("freedom", test.freedom), ("p", test.p)]);
+    if let Ok(ratio) = paired_ratio_interval(&pairs, 0.95) {
+        found.extend(named([("ratio_low", ratio.low), ("ratio_high", ratio.high)]));
+    }
+    found
 }
 
 fn of_holm(p_values: &[f64]) -> Found {

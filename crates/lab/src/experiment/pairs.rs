@@ -156,7 +156,8 @@ impl Found<'_> {
     /// The pair as a relation of cells.
     fn expect(&self, sign: Sign) -> Expect {
         let (base, other) = (self.base.cell.clone(), self.other.cell.clone());
-        Expect { name: String::new(), base, other, metric: self.base.metric, ratio: None, sign }
+        let metric = self.base.metric;
+        Expect { name: String::new(), base, other, metric, base_metric: metric, ratio: None, sign }
     }
 
     fn verdict(&self, sign: Sign, compared: &[Compared], level: f64) -> Verdict {

@@ -111,6 +111,19 @@ impl Repeats {
         }
     }
 
+    /// The independent values of two numbers of a cell, a pair for each run, or of each placement's means.
+    pub(super) fn pairs(&self, base: &[f64], other: &[f64]) -> Vec<[f64; 2]> {
+        let places = self.placements as usize;
+        let mean = |values: &[f64], at: usize| {
+            let own: Vec<f64> = values.iter().skip(at).step_by(places).copied().collect();
+            own.iter().sum::<f64>() / own.len() as f64
+        };
+        match self.placements {
+            1 => base.iter().zip(other).map(|(base, other)| [*base, *other]).collect(),
+            _ => (0..places).map(|at| [mean(base, at), mean(other, at)]).collect(),
+        }
+    }
+
     /// The variance within and between placements; `None` with one placement, or one repeat of each.
     pub(super) fn parts(&self, values: &[f64]) -> Option<Parts> {
         Some(Groups::new(self.groups(values).ok()?).ok()?.parts())

@@ -45,6 +45,13 @@ impl Results {
         }
     }
 
+    /// The independent values of two numbers of a cell, a pair for each run or placement; `None` if a run
+    /// failed or the cell is another part's.
+    pub fn pairs(&self, cell: usize, base: &Metric, other: &Metric) -> Option<Vec<[f64; 2]>> {
+        let [base, other] = [base, other].map(|metric| self.values(cell, metric));
+        Some(self.plan.repeats.pairs(&base?, &other?))
+    }
+
     /// The variance of a number within and between placements; `None` with one placement.
     pub fn parts(&self, cell: usize, metric: &Metric) -> Option<Parts> {
         match self.plan.cells[cell].scaled {

@@ -100,6 +100,8 @@ pub struct Expect {
     pub other: Select,
     /// The place of the metric in [`Workload::metrics`].
     pub metric: usize,
+    /// The place of the metric of `base`, if the relation is of two metrics.
+    pub base_metric: usize,
     /// The published ratio, `other` over `base`.
     pub ratio: Option<f64>,
     /// Which side has the larger values.
@@ -160,20 +162,27 @@ impl Cells<'_> {
     /// Reads a row.
     pub(super) fn expect(&self, doc: &Doc<'_>, value: &Toml<'_>, published: &[Published]) -> Read<Expect> {
         let table = doc.table(value, "expect", "a table [[expect]]")?;
-        doc.known(table, &["name", "base", "other", "metric", "ratio", "sign"])?;
+        doc.known(table, &["name", "base", "other", "metric", "base_metric", "ratio", "sign"])?;
         let part = |name: &str| needed(doc, value, table, name);
-        let metric = self.metric_of(doc, table)?;
-        let (base, other) = (self.select(doc, part("base")?)?, self.select(doc, part("other")?)?);
-        if base == other {
-            return Err(doc.bad(value, "base and other are the same cells"));
+        let of = self.metric_of(doc, table)?;
+        let base_metric = table.get("base_metric");
+        let base_metric = base_metric.map_or(Ok(of), |name| metric(doc, self.workload, name))?;
+        let units = [of, base_metric].map(|at| self.workload.metrics[at].unit);
+        if units[0] != units[1] {
+            let what = format!("base_metric is in {}: expected a metric in {}", units[1], units[0]);
+            return Err(doc.bad(value, what));
         }
-        let figure = |cell: &Select| {
+        let (base, other) = (self.select(doc, part("base")?)?, self.select(doc, part("other")?)?);
+        if base == other && base_metric == of {
+            return Err(doc.bad(value, "base and other are the same cells: expected another base_metric"));
+        }
+        let figure = |cell: &Select, metric: usize| {
             published.iter().find(|row| row.cell == *cell && row.metric == metric).map(|row| row.value)
         };
         let ratio = match table.get("ratio") {
             Some(ratio) => Some(float(doc, ratio, "ratio", 1e-9..=1e9)?),
-            None => figure(&base)
-                .zip(figure(&other))
+            None => figure(&base, base_metric)
+                .zip(figure(&other, of))
                 .filter(|(base, _)| *base > 0.0)
                 .map(|(base, other)| other / base),
         };
@@ -185,7 +194,8 @@ impl Cells<'_> {
                 return Err(doc.bad(value, format!("nothing is expected: {expected}")));
             }
         };
-        Ok(Expect { name: doc.text(part("name")?, "name")?, base, other, metric, ratio, sign })
+        let name = doc.text(part("name")?, "name")?;
+        Ok(Expect { name, base, other, metric: of, base_metric, ratio, sign })
     }
 
     pub(super) fn metric_of(&self, doc: &Doc<'_>, table: &DeTable<'_>) -> Read<usize> {

@@ -4,14 +4,16 @@
 //! |---|---|
 //! | agrees | the modelled difference has the published sign, at every swept value and every assumed cost |
 //! | sign differs | it has the other sign |
-//! | no difference can be told | Welch's test with Holm's correction tells none, or it is below the noise |
+//! | no difference can be told | the test with Holm's correction tells none, or it is below the noise |
 //! | undetermined | the sign is not the same at all swept values, or not at all assumed costs |
 
 use super::plan::{Cell, Scaled};
 use super::results::Results;
 use super::rows::{Expect, Select, Sign};
+use super::workload::Metric;
 use slablab_stats::bootstrap::Interval;
 use slablab_stats::holm::holm;
+use slablab_stats::paired::{paired, paired_ratio_interval};
 use slablab_stats::welch::{ratio_interval, welch};
 use std::fmt;
 
@@ -51,7 +53,7 @@ pub struct Compared {
     pub base: usize,
     /// The other's place in the plan.
     pub other: usize,
-    /// The modelled ratio of the means, other over base; `None` if a run failed.
+    /// The modelled ratio of the means, other over base, infinite over 0; `None` if a run failed.
     pub ratio: Option<f64>,
     /// Its 95 % interval over the repeats.
     pub interval: Option<Interval>,
@@ -148,27 +150,61 @@ fn alike(expect: &Expect, base: &Cell, other: &Cell) -> bool {
 }
 
 fn compared(results: &Results, expect: &Expect, base: usize, other: usize) -> Compared {
-    let metric = &results.experiment.file.workload.metrics[expect.metric];
-    let sample = |cell: usize| results.independent(cell, metric);
-    let mean = |cell: usize| sample(cell).map(|sample| sample.mean());
-    let ratio = |base: usize, other: usize| {
-        mean(base).zip(mean(other)).filter(|(base, _)| *base > 0.0).map(|(base, other)| other / base)
-    };
-    let moments = sample(base).zip(sample(other)).map(|(base, other)| (base.moments(), other.moments()));
+    let metrics = results.experiment.file.workload.metrics;
+    let (of_base, of_other) = (&metrics[expect.base_metric], &metrics[expect.metric]);
+    let mean = |cell: usize, metric: &Metric| results.independent(cell, metric).map(|sample| sample.mean());
+    let ratio = |base: usize, other: usize| Some(ratio_of(mean(base, of_base)?, mean(other, of_other)?));
+    let (p, interval) = tested(results, (base, of_base), (other, of_other));
+    Compared {
+        label: results.label(base),
+        base,
+        other,
+        ratio: ratio(base, other),
+        interval,
+        p,
+        range: range(results, base, other, ratio),
+        sign: Sign::Nothing,
+    }
+}
+
+/// `other` over `base`: infinite over 0; 1 if both are 0.
+fn ratio_of(base: f64, other: f64) -> f64 {
+    if base == other { 1.0 } else { other / base }
+}
+
+/// The p-value of a difference between two numbers, and the 95 % interval of their ratio. Two numbers of
+/// the same runs are tested as pairs. Runs of two cells with one seed are not: under `tmpfs-swap` they
+/// are no more alike than any two runs, and a test of pairs would tell less.
+fn tested(
+    results: &Results,
+    base: (usize, &Metric),
+    other: (usize, &Metric),
+) -> (Option<f64>, Option<Interval>) {
+    if base.0 == other.0 {
+        let Some(pairs) = results.pairs(base.0, base.1, other.1) else { return (None, None) };
+        return (paired(&pairs).ok().map(|found| found.p), paired_ratio_interval(&pairs, 0.95).ok());
+    }
+    let moments =
+        |(cell, metric): (usize, &Metric)| results.independent(cell, metric).map(|one| one.moments());
+    let Some((base, other)) = moments(base).zip(moments(other)) else { return (None, None) };
+    (welch(&base, &other).ok().map(|found| found.p), ratio_interval(&base, &other, 0.95).ok())
+}
+
+/// The smallest and the largest ratio with assumed costs halved and doubled, and which cost it was; `None` if
+/// costs are not varied.
+fn range(
+    results: &Results,
+    base: usize,
+    other: usize,
+    ratio: impl Fn(usize, usize) -> Option<f64>,
+) -> Option<[(f64, String); 2]> {
     let plan = &results.plan;
-    let scaled: Vec<Scaled> = match plan.sensitivity {
-        true => {
-            plan.cells.iter().map(|cell| cell.scaled).filter(|scaled| *scaled != Scaled::Nothing).collect()
-        }
-        false => Vec::new(),
-    };
+    let mut scaled: Vec<Scaled> = plan.cells.iter().map(|cell| cell.scaled).collect();
+    scaled.retain(|scaled| plan.sensitivity && *scaled != Scaled::Nothing);
+    // Cells of one change of costs follow each other.
+    scaled.dedup();
     let mut range: Option<[(f64, String); 2]> = None;
-    let mut last = None;
     for scaled in scaled {
-        // Cells of one change of costs follow each other.
-        if last.replace(scaled) == Some(scaled) {
-            continue;
-        }
         let at = |cell: usize| plan.with_scale(&plan.cells[cell], scaled);
         let Some(ratio) = at(base).zip(at(other)).and_then(|(base, other)| ratio(base, other)) else {
             continue;
@@ -181,16 +217,7 @@ fn compared(results: &Results, expect: &Expect, base: usize, other: usize) -> Co
             *high = (ratio, words);
         }
     }
-    Compared {
-        label: results.label(base),
-        base,
-        other,
-        ratio: ratio(base, other),
-        interval: moments.and_then(|(base, other)| ratio_interval(&base, &other, 0.95).ok()),
-        p: moments.and_then(|(base, other)| welch(&base, &other).ok()).map(|found| found.p),
-        range,
-        sign: Sign::Nothing,
-    }
+    range
 }
 
 /// The sign of a modelled ratio, if the test and the noise leave one.
@@ -264,6 +291,13 @@ mod tests {
         check(Nothing, &[pair(0.995, 0.001, [0.995, 1.005])], Verdict::Agrees);
         check(Nothing, &[pair(0.995, 0.001, [0.9, 1.005])], Verdict::Undetermined);
         check(Lower, &[], Verdict::NoDifference);
+    }
+
+    #[test]
+    fn a_difference_from_zero_has_a_sign() {
+        assert_eq!(sign(&pair(ratio_of(0.0, 2.0), 0.001, [1.0, 1.0]), 7.0), Sign::Higher);
+        assert_eq!(sign(&pair(ratio_of(2.0, 0.0), 0.001, [1.0, 1.0]), 7.0), Sign::Lower);
+        assert_eq!(sign(&pair(ratio_of(0.0, 0.0), 0.001, [1.0, 1.0]), 7.0), Sign::Nothing);
     }
 
     #[test]

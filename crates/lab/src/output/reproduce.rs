@@ -64,6 +64,7 @@ pub fn reproduce_csv(results: &Results) -> String {
         "relation",
         "cells",
         "metric",
+        "base_metric",
         "published_ratio",
         "published_sign",
         "modelled_ratio",
@@ -88,6 +89,7 @@ pub fn reproduce_csv(results: &Results) -> String {
                 Shown::Name(row.expect.name.clone()),
                 Shown::Name(pair.label.clone()),
                 Shown::Name(metric(results, row.expect.metric).name.to_string()),
+                Shown::Name(metric(results, row.expect.base_metric).name.to_string()),
                 number(row.expect.ratio),
                 Shown::Name(row.expect.sign.word().to_string()),
                 number(pair.ratio),
@@ -351,6 +353,7 @@ fn relation_json(results: &Results, row: &Judged) -> Value {
     json!({
         "name": row.expect.name,
         "metric": metric(results, row.expect.metric).name,
+        "base_metric": metric(results, row.expect.base_metric).name,
         "published_ratio": row.expect.ratio,
         "published_sign": row.expect.sign.word(),
         "pairs": pairs.collect::<Vec<_>>(),

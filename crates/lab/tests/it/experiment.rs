@@ -121,6 +121,8 @@ fn errors_have_the_line_and_the_nearest_names() {
         "other = { engine = \"slub@6.18\"",
         &["line 17", "the same cells"],
     );
+    check("sign = \"lower\"", "base_metric = \"cpu\"", &["line 21", "near it: cpu_ps"]);
+    check("sign = \"lower\"", "base_metric = \"cpu_mcycles\"", &["line 17", "expected a metric in ns"]);
 }
 
 #[test]

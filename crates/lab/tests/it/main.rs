@@ -18,6 +18,7 @@ mod pressure;
 mod published;
 mod real;
 mod recording;
+mod relations;
 mod repeats;
 mod replay;
 mod rounding;

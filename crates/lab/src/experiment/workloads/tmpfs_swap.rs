@@ -90,20 +90,28 @@ const fn count(name: &'static str, about: &'static str) -> Metric {
     Metric { name, about, better: None, unit: "1", per_unit: 1.0, decimals: 0 }
 }
 
+const fn ratio(name: &'static str, about: &'static str) -> Metric {
+    Metric { name, about, better: None, unit: "1", per_unit: 1e6, decimals: 3 }
+}
+
 macro_rules! metrics {
     ($($n:literal)*) => {
         &[
             time("elapsed_ps", "time of all iterations, times `part`"),
             $(
-                time(concat!("build1_", $n, "_ps"), concat!("build 1 of iteration ", $n, ", times `part`; 0: none")),
+                time(concat!("build1_", $n, "_ps"), concat!("build 1 of iteration ", $n, ", times `part`")),
                 time(concat!("user1_", $n, "_ps"), "its CPU time in programs, times `part`"),
                 time(concat!("system1_", $n, "_ps"), "its CPU time in the kernel, times `part`"),
-                time(concat!("build2_", $n, "_ps"), concat!("build 2 of iteration ", $n, ", times `part`; 0: none")),
+                time(concat!("build2_", $n, "_ps"), concat!("build 2 of iteration ", $n, ", times `part`")),
                 time(concat!("user2_", $n, "_ps"), "its CPU time in programs, times `part`"),
                 time(concat!("system2_", $n, "_ps"), "its CPU time in the kernel, times `part`"),
-                time(concat!("total_", $n, "_ps"), concat!("time of iterations 1 to ", $n, ", times `part`; 0: none")),
+                time(concat!("total_", $n, "_ps"), concat!("time of iterations 1 to ", $n, ", times `part`")),
                 count(concat!("tar_", $n), concat!("1: in iteration ", $n, " build 1 ended before the second tar")),
             )*
+            ratio("growth_4_ppm", "build 2 of iteration 4 over that of iteration 2"),
+            ratio("growth_8_ppm", "build 2 of iteration 8 over that of iteration 2"),
+            count("tars_4", "iterations 3 and 4 in which build 1 ended before the second tar"),
+            count("tars_8", "iterations 3 to 8 in which build 1 ended before the second tar"),
             time("user_ps", "CPU time of a build 1 in programs, times `part`"),
             time("system_ps", "CPU time of a build 1 in the kernel, times `part`"),
             count("swap_ins_1", "pages read from swap for build 1, an iteration"),
@@ -197,15 +205,12 @@ fn observe(setup: &Setup, values: &Values, seed: u64, recorder: &Recorder) -> Re
     let rules = Rules::of(major, minor, patch);
     let (answer, outcome) = run(&setup, seed, &guest, vm.policy(), rules, &program, recorder)?;
     let numbers = numbers(&answer, part);
-    let metrics = METRICS.iter().map(|metric| {
-        let found = numbers.iter().find(|(name, _)| name == metric.name);
-        (metric.name.to_string(), found.map_or(0, |(_, number)| *number))
-    });
-    let sample = Sample { metrics: metrics.collect(), ..kernel::sample(&[], &outcome, &[]) };
+    let metrics = numbers.into_iter().collect();
+    let sample = Sample { metrics, ..kernel::sample(&[], &outcome, &[]) };
     Ok(Observed { sample, profile: Some(outcome.profile) })
 }
 
-/// The numbers of a run. An iteration that was not run has none.
+/// The numbers of a run. An iteration that was not run has none, nor what is counted up to it.
 fn numbers(answer: &[Iteration], part: u64) -> Vec<(String, u64)> {
     let mut numbers = Vec::new();
     let mut add = |name: &str, number: u64| numbers.push((name.to_string(), number));
@@ -218,6 +223,12 @@ fn numbers(answer: &[Iteration], part: u64) -> Vec<(String, u64)> {
         }
         add(&format!("total_{n}_ps"), one.total * part);
         add(&format!("tar_{n}"), one.is_unpacking.into());
+    }
+    for n in [4, 8].into_iter().filter(|n| *n <= answer.len()) {
+        let build2 = |n: usize| u128::from(answer[n - 1].builds[1].elapsed);
+        add(&format!("growth_{n}_ppm"), (build2(n) * 1_000_000 / build2(2).max(1)) as u64);
+        let tars = answer[2..n].iter().filter(|one| one.is_unpacking).count();
+        add(&format!("tars_{n}"), tars as u64);
     }
     let mean =
         |of: &dyn Fn(&Iteration) -> u64| answer.iter().map(of).sum::<u64>() / answer.len().max(1) as u64;
@@ -270,6 +281,19 @@ mod tests {
         assert_eq!((of("tar_1"), of("tar_2"), of("tar_3")), (Some(1), Some(0), None));
         assert_eq!((of("swap_ins_1"), of("swap_ins_garbage"), of("wakes_3")), (Some(12), Some(4), Some(4)));
         assert_eq!((of("user_ps"), of("system2_2_ps"), of("requests2_3")), (Some(56), Some(24), Some(28)));
+    }
+
+    #[test]
+    fn growth_is_over_iteration_2_and_tars_are_counted_from_iteration_3() {
+        let iteration = |n: u64, is_unpacking| {
+            let builds = [Built::default(), Built { elapsed: n * 100, ..Built::default() }];
+            Iteration { builds, is_unpacking, ..Iteration::default() }
+        };
+        let five: Vec<Iteration> = (1..=5).map(|n| iteration(n, n != 4)).collect();
+        let numbers = numbers(&five, 8);
+        let of = |name: &str| numbers.iter().find(|(one, _)| one == name).map(|(_, number)| *number);
+        assert_eq!((of("growth_4_ppm"), of("tars_4")), (Some(2_000_000), Some(1)));
+        assert_eq!((of("growth_8_ppm"), of("tars_8")), (None, None));
     }
 
     #[test]
