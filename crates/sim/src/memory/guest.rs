@@ -36,6 +36,9 @@ pub struct Guest {
     pub pages: Option<PagesPolicy>,
     /// Slab caches of the program's own.
     pub caches: Vec<Named>,
+    /// Pages that the program of a script locks for itself: the first process, and each spawned one. If there
+    /// are any, objects that are accessed by Zipf's distribution have locked tables too.
+    pub locked: [u32; 2],
     /// Names that are unused at the start, by file system; reclaim asks these before those of programs.
     pub names: Vec<Unused>,
     /// Time between two calls of the policy's periodic work, which kswapd does (2.4: a second).
@@ -69,6 +72,7 @@ impl Default for Guest {
             swap_at: None,
             pages: None,
             caches: Vec::new(),
+            locked: [0; 2],
             names: Vec::new(),
             tick_every: None,
             writeback_every: 5 * SECOND,

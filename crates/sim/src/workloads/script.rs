@@ -14,6 +14,7 @@
 
 mod access;
 mod objects;
+mod own;
 mod process;
 mod record;
 

@@ -3,7 +3,7 @@
 
 use crate::machine::costs;
 use slablab_model::{Hardware, MachineSpec};
-use slablab_sim::memory::{Guest, Unused};
+use slablab_sim::memory::{Guest, Unused, views::Snapshot};
 use slablab_sim::micro::Setup;
 use slablab_sim::tally::Failed;
 use slablab_sim::workloads::script::{Answer, run};
@@ -172,6 +172,8 @@ fn names_that_nobody_uses_make_room() {
             assert!(rest.frames * first.slabs == rest.slabs * first.frames, "{vm}: {rest:?}");
             assert!(row(freed, name).active >= 2_550, "{vm}: {name}");
         }
+        // 13 inodes of 1,192 bytes are a slab: the program's cache, and not the kernel's of the same name.
+        assert_eq!(row(stat, "ext4_inode_cache").slabs, 2_550_u64.div_ceil(13), "{vm}");
         // What security modules keep of an inode comes and goes with it; 128 or 46 of it are a slab.
         let objects = |phase, name| row(phase, name).active;
         let made = objects(again, "lsm_inode_cache");
@@ -210,6 +212,30 @@ fn reclaim_looks_at_the_names_of_a_booted_machine() {
     let [once, again] = [(30, 0), (0, 30)]
         .map(|(once, again)| scanned(vec![Unused { of: "sb-proc", once, again }]).iter().sum::<u64>());
     assert!(once < again, "{once} {again}");
+}
+
+#[test]
+fn the_program_of_a_script_locks_pages_of_its_own() {
+    // 256 pages of an object in Zipf's order: a table of 3,072 bytes.
+    let text = "anon a 1\nspawn one one.t\nuntil one\nphase zipf\nacc 1 a zipf:100 m w\nacc 1 a zipf:50 m w\n\
+                phase end\ngo one\njoin one\n";
+    let mut load = |_: &str| Ok("anon b 1\nready\n".to_string());
+    let script = Arc::new(Script::parse("main.t", text, &mut load).expect("a script"));
+    // Pages that processes have: allocated, and not freed.
+    let pages = |locked| {
+        let vm = VmPreset::parse("vm@6.1").expect("a preset");
+        let guest = Guest { locked, ..Guest::default() };
+        let answer =
+            run(&setup(4_400), 1, &guest, vm.policy(), Rules::of(6, 1, 0), &script).expect("it ends");
+        let [zipf, end] = &answer.records[0].phases[..] else { panic!("two phases") };
+        let value = |at: &Snapshot, counter: &str| {
+            at.vmstat.iter().find(|(name, _)| *name == counter).expect("a counter").1
+        };
+        [&zipf.begin, &zipf.end, &end.end].map(|at| value(at, "pgalloc") - value(at, "pgfree"))
+    };
+    let (with, without) = (pages([50, 30]), pages([0, 0]));
+    // Both processes' pages, then the table too, and in the end no child's.
+    assert_eq!([0, 1, 2].map(|at| with[at] - without[at]), [80, 81, 51]);
 }
 
 #[test]

@@ -18,6 +18,7 @@ const MOST: u32 = 1 << 31;
 impl Process<'_> {
     /// The accesses of one command.
     pub(super) fn access(&mut self, rounds: u64, groups: &[Group]) -> Result<(), Killed> {
+        self.lock_tables(groups);
         let mut batches = Batches::new(rounds, groups);
         let walk = self.walk.clone();
         let mut walk = walk.borrow_mut();

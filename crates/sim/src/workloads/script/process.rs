@@ -1,6 +1,7 @@
 //! One process of a script: its commands, its objects, its phases.
 
 use super::Shared;
+use super::own::Own;
 use super::record::{ObjectUse, Pages, Phase, Record, Usage};
 use crate::kernel::{Task, Waiting};
 use crate::memory::Here;
@@ -44,7 +45,7 @@ pub(super) struct Process<'a> {
     pub(super) shared: Rc<Shared>,
     pub(super) task: &'a Task,
     pub(super) walk: Rc<RefCell<script::Process>>,
-    script: Arc<Script>,
+    pub(super) script: Arc<Script>,
     space: SpaceId,
     pub(super) objects: Vec<Option<Open>>,
     children: Vec<Rc<Child>>,
@@ -60,6 +61,7 @@ pub(super) struct Process<'a> {
     pub(super) messages: Vec<(u32, Held)>,
     /// Rings of pipes.
     pub(super) pipes: Vec<Held>,
+    pub(super) own: Own,
     records_slabs: bool,
     begin: Option<Begin>,
 }
@@ -179,6 +181,7 @@ impl Process<'_> {
                 counts: [0; 3],
                 messages: Vec::new(),
                 pipes: Vec::new(),
+                own: Own::default(),
                 records_slabs: false,
                 begin: None,
             };
@@ -193,6 +196,7 @@ impl Process<'_> {
 
     fn run(&mut self) -> Result<(), Killed> {
         let script = self.script.clone();
+        self.lock(self.shared.memory.guest.locked[usize::from(self.me.is_some())]);
         for line in &script.commands {
             self.command(&script, &line.command)?;
             if self.shared.memory.is_killed(self.task.id) {
@@ -209,6 +213,7 @@ impl Process<'_> {
         self.shared.records.borrow_mut()[self.record].is_complete = is_complete;
         self.close_pipes();
         self.receive(0);
+        self.unlock();
         mm::exit(&memory.vm, &Here::new(&memory, self.task), self.space);
         let objects = std::mem::take(&mut self.objects);
         objects.iter().flatten().for_each(|open| self.unlink(open));
