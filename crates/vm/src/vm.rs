@@ -337,4 +337,10 @@ pub trait Replacement {
     fn describe(&self, _state: &State) -> Vec<String> {
         Vec::new()
     }
+
+    /// The generations of each node, as debugfs has them: node, number, age in milliseconds at `now`
+    /// nanoseconds, anonymous pages, pages of files. Empty without generations.
+    fn generations(&self, _now: u64) -> Vec<[u64; 5]> {
+        Vec::new()
+    }
 }

@@ -12,8 +12,10 @@ pub struct Facts {
     pub managed: u64,
     /// `min_free_kbytes`.
     pub min_free_kib: u32,
-    /// Pages free before the script: the middle of the runs' `config.csv`.
-    pub free: u64,
+    /// Pages free before the script, the fewest and the most of the runs (`config.csv`).
+    pub free: [u64; 2],
+    /// Pages on the CPU's list then, the fewest and the most (/proc/zoneinfo before the script).
+    pub cached: [u64; 2],
     /// Names that nobody uses before the script.
     pub names: [Unused; 3],
 }
@@ -37,9 +39,31 @@ const fn names(sysctls: u32) -> [Unused; 3] {
 
 /// The guests, oldest kernel first (examples/data/vm: config.csv).
 pub const GUESTS: [Facts; 2] = [
-    Facts { kernel: [6, 1, 0], managed: 35_676, min_free_kib: 1_499, free: 27_834, names: names(45) },
-    Facts { kernel: [6, 12, 0], managed: 34_408, min_free_kib: 1_472, free: 28_393, names: names(49) },
+    Facts {
+        kernel: [6, 1, 0],
+        managed: 35_676,
+        min_free_kib: 1_499,
+        free: [27_646, 27_864],
+        cached: [182, 311],
+        names: names(45),
+    },
+    Facts {
+        kernel: [6, 12, 0],
+        managed: 34_408,
+        min_free_kib: 1_472,
+        free: [28_288, 28_653],
+        // 194 to 569; but since 6.7 a CPU's list is refilled by up to 224 pages, and stays as long as it was.
+        cached: [0, 0],
+        names: names(49),
+    },
 ];
+
+/// How much slower or faster a run's disks are than the machine file says, in thousandths: the host had other
+/// work. A read took 0.661 and 1.030 ms (uni_read of uniswap, 61-classic, 2 runs: 4,555 ms of 6,891 reads,
+/// 7,098 ms of 6,894), 0.845 in the middle.
+pub const DISK_SPEED: [u64; 2] = [780, 1_220];
+/// The CPU's: 17.3 to 34.1 us for a fault (fill of the same runs), 25.7 in the middle.
+pub const CPU_SPEED: [u64; 2] = [674, 1_326];
 
 impl Facts {
     /// The guest of a kernel; older kernels get the oldest.
@@ -53,17 +77,45 @@ impl Facts {
         let bad = || Error::new("--set", format!("{set}: expected {name}=NUMBER"));
         let number: u32 = value.parse().map_err(|_| bad())?;
         match name {
-            "free" => self.free = number.into(),
+            "free" => self.free = [number.into(); 2],
             "managed" => self.managed = number.into(),
             _ => self.min_free_kib = number,
         }
         Ok(())
     }
 
-    /// The guest as the simulation wants it.
-    pub fn guest(&self) -> Guest {
-        let names = self.names.to_vec();
-        let (free_pages, min_free_kib) = (Some(self.free), Some(self.min_free_kib));
-        Guest { locked: LOCKED, free_pages, min_free_kib, names, ..Guest::default() }
+    /// The guest at the start of the run with this seed: what is free, and where timers stand.
+    pub fn guest(&self, seed: u64) -> Guest {
+        let (mut start, mut timers) = (Stream::of(seed, "start"), Stream::of(seed, "timers"));
+        let guest = Guest::default();
+        Guest {
+            free_pages: Some(start.between(self.free)),
+            cached_pages: start.between(self.cached),
+            locked: LOCKED,
+            min_free_kib: Some(self.min_free_kib),
+            names: self.names.to_vec(),
+            writeback_first: Some(timers.between([1, guest.writeback_every])),
+            ..guest
+        }
+    }
+}
+
+/// The random numbers of one subsystem in the run with one seed (Steele, Lea, Flood 2014: splitmix64).
+pub(super) struct Stream(u64);
+
+impl Stream {
+    pub(super) fn of(seed: u64, subsystem: &str) -> Stream {
+        // FNV-1a of the name: streams of one seed have nothing in common.
+        let hash = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3);
+        Stream(subsystem.bytes().fold(0xCBF2_9CE4_8422_2325 ^ seed, hash))
+    }
+
+    /// A number of this range, with its ends.
+    pub(super) fn between(&mut self, [low, high]: [u64; 2]) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        low + (mixed ^ (mixed >> 31)) % (high.saturating_sub(low) + 1)
     }
 }

@@ -5,7 +5,8 @@ use super::runs;
 use slablab_kernel::procfs::FreeBlocks;
 use slablab_kernel::slabinfo::SlabinfoRow;
 use slablab_kernel::vmrecord::{
-    Counter, Counts, Disk, ObjectCounts, ObjectResidency, Phase, Record, Residency, Rusage, Section, State,
+    Counter, Counts, Disk, Generation, ObjectCounts, ObjectResidency, Phase, Record, Residency, Rusage,
+    Section, State,
 };
 use slablab_report::error::{Error, Result};
 use slablab_sim::memory::views::SlabRow;
@@ -38,8 +39,32 @@ fn phase(of: &sim::Phase) -> Phase {
         residency: of.residency.iter().map(residency).collect(),
         disks: disks(of),
         vmstat: vmstat(of),
-        sections: [meminfo(of), buddyinfo(of)].into_iter().chain(slabinfo(of)).collect(),
+        sections: sections(of),
     }
+}
+
+/// In the order of real records.
+fn sections(of: &sim::Phase) -> Vec<Section> {
+    let all = [meminfo(of), buddyinfo(of)].into_iter().chain(lru_gen(of)).chain(slabinfo(of));
+    all.chain(extfrag(of)).collect()
+}
+
+fn lru_gen(of: &sim::Phase) -> Option<Section> {
+    let generation = |row: &[u64; 5]| {
+        let [node, sequence, age_ms, anon, file] = *row;
+        Generation { memcg: 1, node: node as u32, sequence, age_ms, anon, file }
+    };
+    let rows: Vec<Generation> = of.end.generations.iter().map(generation).collect();
+    (!rows.is_empty()).then(|| Section::lru_gen(&rows))
+}
+
+fn extfrag(of: &sim::Phase) -> Option<Section> {
+    let zone = |(name, index): &(&'static str, Vec<i32>)| {
+        let orders = index.iter().map(|index| format!("{:2}.{:03} ", index / 1_000, index.abs() % 1_000));
+        format!("Node 0, zone {name:>8} {}\n", orders.collect::<String>())
+    };
+    let text = of.fragmentation.as_ref()?.iter().map(zone).collect();
+    Some(Section { name: "extfrag".into(), text })
 }
 
 fn object(of: &sim::ObjectUse) -> ObjectCounts {

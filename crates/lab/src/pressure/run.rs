@@ -1,6 +1,6 @@
 //! A script under one policy, once for each seed.
 
-use super::guests::Facts;
+use super::guests::{CPU_SPEED, DISK_SPEED, Facts, Stream};
 use super::records;
 use slablab_kernel::vmrecord::Record;
 use slablab_machines::Machine;
@@ -75,14 +75,21 @@ impl Options {
         let mut spec = self.machine.spec.clone();
         spec.nodes = vec![NodeSpec { bytes: self.facts.managed << spec.page_shift }];
         spec.seed = seed;
-        let hardware = self.machine.hardware.clone();
+        let mut speeds = Stream::of(seed, "speeds");
+        let [disk_speed, cpu_speed] = [DISK_SPEED, CPU_SPEED].map(|range| speeds.between(range));
+        let mut hardware = self.machine.hardware.clone();
+        hardware.costs.page_fault = hardware.costs.page_fault * cpu_speed / 1_000;
         let setup = Setup { spec, hardware, preset: self.engine, placement: None };
         let [major, minor, patch] = self.vm.kernel;
-        let mut guest = self.facts.guest();
+        let mut guest = self.facts.guest(seed);
         guest.settings = self.vm.settings;
         for (place, name) in ["swap", "data"].into_iter().enumerate() {
             if let Some(disk) = self.machine.disk(name) {
                 guest.disk[place] = disk.clone();
+            }
+            if let DiskKind::Fixed(fixed) = &mut guest.disk[place].kind {
+                fixed.request = fixed.request * disk_speed / 1_000;
+                fixed.kib = fixed.kib * disk_speed / 1_000;
             }
         }
         if let DiskKind::Fixed(fixed) = &mut guest.disk[1].kind {

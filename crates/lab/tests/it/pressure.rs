@@ -4,9 +4,11 @@ use slablab_kernel::vmrecord::{Counter, ObjectResidency, Phase, Record, Residenc
 use slablab_lab::output::{judgement_csv, judgement_pages_csv, judgement_summary};
 use slablab_lab::pressure::judge::{Judgement, Spread, Verdict, judge};
 use slablab_lab::pressure::measure::MEASURES;
+use slablab_lab::pressure::run::Options;
 use slablab_lab::pressure::runs::{Run, Runs};
 use slablab_lab::pressure::script;
 use slablab_lab::pressure::tally::{Tally, null_tallies, repeat_tallies, tallies};
+use slablab_workloads::script::Script;
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
@@ -240,4 +242,22 @@ fn a_script_error_names_its_file_and_line() {
     let error = script::load(&folder.join("s.t")).unwrap_err().to_string();
     assert!(error.contains("child.t: line 2: expected the name of an object"), "{error}");
     assert!(error.ends_with("near it: heap"), "{error}");
+}
+
+/// A run depends on its seed alone: where timers stand, what is free, how fast the host is.
+#[test]
+fn seeds_differ_and_repeat() {
+    let text = "anon a 64\nphase fill\nacc x1 a seq m w\nphase read\nacc 2000 a uni m r\n";
+    let script = Arc::new(Script::parse("s.t", text, &mut |_| Err(String::new())).unwrap());
+    let set = ["free=12000".to_string(), "managed=20000".to_string()];
+    let options = Options::of("vm@6.1,lru_gen", "slub@6.1", Path::new("vm-guest"), &set).unwrap();
+    let runs: Vec<_> = [1, 2, 1].map(|seed| options.run(&script, seed).unwrap().records).into();
+    assert_eq!(runs[0], runs[2]);
+    let [one, two] = [&runs[0][0].1.phases[0], &runs[1][0].1.phases[0]];
+    assert!(one.delta("pswpout") > 1_000 && one.delta("pswpout") != two.delta("pswpout"));
+    assert_ne!(one.elapsed_ns, two.elapsed_ns);
+    // What the real records say of the generations, the model says too.
+    let generations = one.lru_gen().unwrap();
+    let pages: u64 = generations.iter().map(|one| one.anon + one.file).sum();
+    assert!(generations.len() >= 2 && (8_000..13_000).contains(&pages), "{generations:?}");
 }

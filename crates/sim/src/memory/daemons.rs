@@ -175,7 +175,7 @@ impl Flusher {
         this.task.set(Some(task.id));
         let here = Here::new(memory, task);
         let every = memory.guest.writeback_every;
-        let mut next = Timed::clock() + every;
+        let mut next = Timed::clock() + memory.guest.writeback_first.unwrap_or(every);
         while !memory.stopping.get() {
             if !this.is_asked.get() {
                 let waiting = Waiting { what: "for work, flusher", number: 0 };

@@ -16,6 +16,8 @@ use slablab_vm::swap::SlotRule;
 pub struct Guest {
     /// Pages that are free when programs start; the rest is the kernel's. `None`: what the caches leave.
     pub free_pages: Option<u64>,
+    /// Of the kernel's pages, those that lie on the first CPU's list at the start: beside the free ones.
+    pub cached_pages: u64,
     /// `min_free_kbytes`; `None`: computed.
     pub min_free_kib: Option<u32>,
     /// Which zones a node has; `None`: those of its page size.
@@ -45,6 +47,8 @@ pub struct Guest {
     pub tick_every: Option<Ps>,
     /// Time between two rounds of the flusher (`dirty_writeback_centisecs`).
     pub writeback_every: Ps,
+    /// Time until its first round: where its timer stands at the start. `None`: a whole period.
+    pub writeback_first: Option<Ps>,
     /// Simulated time without a page allocated or freed after which a task that reclaims ends the run.
     pub livelock_after: Ps,
 }
@@ -62,6 +66,7 @@ impl Default for Guest {
         };
         Guest {
             free_pages: None,
+            cached_pages: 0,
             min_free_kib: None,
             zones: Some(ZoneRule::OneDma32),
             settings: Settings::default(),
@@ -76,6 +81,7 @@ impl Default for Guest {
             names: Vec::new(),
             tick_every: None,
             writeback_every: 5 * SECOND,
+            writeback_first: None,
             livelock_after: 60 * SECOND,
         }
     }

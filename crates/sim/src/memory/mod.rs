@@ -280,7 +280,14 @@ impl Memory {
         let Some(free) = self.guest.free_pages else { return };
         let heap = &self.kernel.heap;
         let (node, zone) = self.zones[self.zones.len() - 1];
-        while heap.pages().zone_free(node, zone) > free && heap.alloc_pages(0, Gfp::KERNEL, node).is_some() {}
+        let mut taken = Vec::new();
+        while heap.pages().zone_free(node, zone) > free
+            && let Some(pfn) = heap.alloc_pages(0, Gfp::KERNEL, node)
+        {
+            taken.push(pfn);
+        }
+        let kept = taken.len().saturating_sub(self.guest.cached_pages as usize);
+        taken.drain(kept..).for_each(|pfn| heap.free_pages(pfn));
     }
 
     /// What work costs.

@@ -3,6 +3,7 @@
 use super::Memory;
 use super::sampler::Frames;
 use crate::heap::{CacheNumber, Named};
+use slablab_model::Timed;
 use slablab_platform::NodeId;
 use slablab_vm::{Census, Counter};
 
@@ -22,6 +23,8 @@ pub struct Snapshot {
     pub disks: Vec<(&'static str, [u64; 17])>,
     /// Lines of debugfs about the policy's lists.
     pub lists: Vec<String>,
+    /// Generations: node, number, age in ms, pages that are anonymous, pages of files.
+    pub generations: Vec<[u64; 5]>,
     /// The processes that have memory.
     pub processes: Vec<ProcessMemory>,
 }
@@ -85,6 +88,7 @@ impl Memory {
             disks: self.disks.iter().map(|disk| (disk.name, disk.stat())).collect(),
             lists: self.vm.with(|state| self.vm.policy.describe(state)),
             processes: self.processes(),
+            generations: self.vm.policy.generations(Timed::clock() / 1_000),
         }
     }
 
@@ -158,6 +162,17 @@ impl Memory {
             let info = pages.zone_info(*node, *zone)?;
             let orders = info.blocks[..=pages.max_order() as usize].iter();
             Some((info.name, orders.map(|types| types.iter().map(|count| u64::from(*count)).sum()).collect()))
+        };
+        self.zones.iter().filter_map(of).collect()
+    }
+
+    /// The fragmentation index of each order, of each zone, in thousandths; -1000: there is a block.
+    pub fn fragmentation(&self) -> Vec<(&'static str, Vec<i32>)> {
+        let pages = self.kernel.heap.pages();
+        let of = |(node, zone): &(NodeId, u8)| {
+            let info = pages.zone_info(*node, *zone)?;
+            let orders = 0..=pages.max_order();
+            Some((info.name, orders.map(|order| pages.fragmentation(*node, *zone, order)).collect()))
         };
         self.zones.iter().filter_map(of).collect()
     }

@@ -143,6 +143,25 @@ fn processes_wait_for_each_other() {
     assert!(both.uptime_ns >= touch.uptime_ns && fill.uptime_ns <= both.uptime_ns - both.elapsed_ns);
 }
 
+/// Pages that are free at the end of the first phase.
+fn free_at_the_end(guest: &Guest, text: &str) -> u64 {
+    let answer = run_text("vm@6.1", guest, text).expect("it ends");
+    let of = |(name, value): &(&str, u64)| (*name == "nr_free_pages").then_some(*value);
+    answer.records[0].phases[0].end.vmstat.iter().find_map(of).expect("a counter")
+}
+
+#[test]
+fn the_start_is_as_the_guest_says() {
+    let text = "phase a\nanon x 1\n";
+    let guest = Guest { free_pages: Some(3_000), ..Guest::default() };
+    assert_eq!(free_at_the_end(&guest, text), 3_000);
+    // The program's pages come from the CPU's list, if they are there.
+    let guest = Guest { locked: [50, 0], ..guest };
+    assert!((2_937..=2_950).contains(&free_at_the_end(&guest, text)));
+    let guest = Guest { cached_pages: 80, ..guest };
+    assert_eq!(free_at_the_end(&guest, text), 3_000);
+}
+
 /// A sixteenth of slabfill: names, then anonymous memory that needs their pages, then the names again.
 const SLABFILL: &str = "seed 101\nrecslab 1\nanon a 12\nphase stat\nstat /data/tree 50 50 1\n\
                         phase again\nstat /data/tree 50 50 1\nphase fill\nacc x1 a seq m w\nsleep 50\n\

@@ -217,21 +217,20 @@ impl Replacement for Generations {
         Some(format!("{seq} tier {}", word::accesses(state, &self.rules, frame).tier))
     }
 
-    fn check(&self, state: &State) -> Result<(), String> {
-        self.nodes.borrow().iter().try_for_each(|node| node.check(state))
+    fn generations(&self, now: u64) -> Vec<[u64; 5]> {
+        let nodes = self.nodes.borrow();
+        let rows = nodes.iter().zip(0..).flat_map(|(node, number)| {
+            let oldest = node.min_seq[0].min(node.min_seq[1]);
+            (oldest..=node.max_seq).map(move |seq| {
+                let age = now.saturating_sub(node.born[usize::from(node::modulo(seq))]) / 1_000_000;
+                let pages = |of: Type| if seq < node.min_seq[of as usize] { 0 } else { node.size(of, seq) };
+                [number, seq, age, pages(Type::Anon), pages(Type::File)]
+            })
+        });
+        rows.collect()
     }
 
-    fn describe(&self, _state: &State) -> Vec<String> {
-        let mut lines = Vec::new();
-        for (number, node) in self.nodes.borrow().iter().enumerate() {
-            lines.push(format!("node {number}: generation, born at ms, anon, file"));
-            let oldest = node.min_seq[0].min(node.min_seq[1]);
-            for seq in oldest..=node.max_seq {
-                let born = node.born[usize::from(node::modulo(seq))] / 1_000_000;
-                let size = |of: Type| if seq < node.min_seq[of as usize] { 0 } else { node.size(of, seq) };
-                lines.push(format!("{seq:10} {born:10} {:10} {:10}", size(Type::Anon), size(Type::File)));
-            }
-        }
-        lines
+    fn check(&self, state: &State) -> Result<(), String> {
+        self.nodes.borrow().iter().try_for_each(|node| node.check(state))
     }
 }

@@ -146,9 +146,8 @@ impl Machine {
 
     /// The numbers of the oldest and the youngest generation.
     pub(crate) fn generations(&self) -> (u64, u64) {
-        let lines = self.vm.with(|state| self.vm.policy.describe(state));
-        let number = |line: &String| line.split_whitespace().next().unwrap().parse().expect("a number");
-        (number(&lines[1]), number(&lines[lines.len() - 1]))
+        let rows = self.vm.policy.generations(0);
+        (rows[0][1], rows[rows.len() - 1][1])
     }
 
     /// Every page is in one place, generations' counts are those of the lists, frames are free or used.

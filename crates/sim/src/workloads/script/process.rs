@@ -49,7 +49,7 @@ pub(super) struct Process<'a> {
     space: SpaceId,
     pub(super) objects: Vec<Option<Open>>,
     children: Vec<Rc<Child>>,
-    me: Option<Rc<Child>>,
+    pub(super) me: Option<Rc<Child>>,
     /// Its place among the records.
     record: usize,
     /// Faults so far; blocks are the task's.
@@ -63,6 +63,7 @@ pub(super) struct Process<'a> {
     pub(super) pipes: Vec<Held>,
     pub(super) own: Own,
     records_slabs: bool,
+    records_fragmentation: bool,
     begin: Option<Begin>,
 }
 
@@ -183,6 +184,7 @@ impl Process<'_> {
                 pipes: Vec::new(),
                 own: Own::default(),
                 records_slabs: false,
+                records_fragmentation: false,
                 begin: None,
             };
             let ended = process.run();
@@ -281,7 +283,7 @@ impl Process<'_> {
             }
             Command::Sleep(ms) => self.task.sleep(ms * MS),
             Command::RecordSlabs(is_on) => self.records_slabs = *is_on,
-            Command::RecordFragmentation(_) => {}
+            Command::RecordFragmentation(is_on) => self.records_fragmentation = *is_on,
             Command::Spawn(child) => {
                 let state = Rc::new(Child::default());
                 let of = script.child(*child);
@@ -424,6 +426,7 @@ impl Process<'_> {
             residency: residency.collect(),
             begin: begin.snapshot,
             slabs: self.records_slabs.then(|| memory.slabinfo()),
+            fragmentation: self.records_fragmentation.then(|| memory.fragmentation()),
             end: memory.snapshot(),
         };
         self.shared.records.borrow_mut()[self.record].phases.push(phase);

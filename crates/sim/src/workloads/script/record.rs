@@ -37,6 +37,8 @@ pub struct Phase {
     pub residency: Vec<(String, Pages)>,
     /// /proc/slabinfo at the end, where the script says `recslab 1`.
     pub slabs: Option<Vec<SlabRow>>,
+    /// The fragmentation index of each order at the end, of each zone, where the script says `recfrag 1`.
+    pub fragmentation: Option<Vec<(&'static str, Vec<i32>)>>,
     /// The whole machine at the begin.
     pub begin: Snapshot,
     /// The whole machine at the end.
