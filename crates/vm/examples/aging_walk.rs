@@ -20,6 +20,7 @@ fn main() {
     let (vm, host) = (Vm::new(state, policy), Instant::new(PAGES, [0; 3], 0));
     let region = vm.with(|state| {
         let (space, family) = (state.spaces.create(), state.spaces.family());
+        state.spaces.space_mut(space).flush_every = 1;
         let region = state.spaces.add(space, Backing::Anon(family), PAGES);
         for page in 0..PAGES {
             let flags = Flags::UPTODATE | Flags::ANON | Flags::SWAPBACKED | Flags::FAULT;
@@ -39,7 +40,7 @@ fn main() {
                     state.spaces.region_mut(region).mark(page, pte);
                 }
                 // One access loads an entry of each table.
-                (0..PAGES).step_by(512).for_each(|page| _ = state.spaces.access(region, page, false, 1));
+                (0..PAGES).step_by(512).for_each(|page| _ = state.spaces.access(region, page, false));
             });
             let (before, start) = (host.done(Work::Walk), std::time::Instant::now());
             assert!(vm.policy.age(&vm, &host, 0));

@@ -44,18 +44,35 @@ pub fn share_by_scan(freeable: u64, scanned: u64, lru_pages: u64, seeks: u32) ->
 /// One pass over all caches at a priority. Returns pages that came back.
 pub fn shrink_slab(vm: &Vm, host: &dyn Host, owed: &Owed, priority: u32) -> u64 {
     let caches = host.shrinkers().into_iter().enumerate();
-    caches.map(|(at, cache)| shrink_one(vm, host, owed, (at, cache), priority)).sum()
+    caches.map(|(at, cache)| shrink_one(vm, host, owed, (at, cache), priority).pages).sum()
 }
 
-fn shrink_one(vm: &Vm, host: &dyn Host, owed: &Owed, (at, cache): (usize, Shrinker), priority: u32) -> u64 {
+/// Frees what caches can free (`drop_caches`): rounds until one frees next to nothing, for which each may
+/// free twice as much as the one before.
+pub fn drop_slab(vm: &Vm, host: &dyn Host) {
+    vm.with(|state| state.count(Counter::DropSlab));
+    let round = || -> u64 {
+        let caches = host.shrinkers().into_iter().enumerate();
+        caches.map(|(at, cache)| shrink_one(vm, host, &Owed::default(), (at, cache), 0).freed).sum()
+    };
+    let _ = (0..64).find(|shift| round() >> shift <= 1);
+}
+
+fn shrink_one(
+    vm: &Vm,
+    host: &dyn Host,
+    owed: &Owed,
+    (at, cache): (usize, Shrinker),
+    priority: u32,
+) -> Shrunk {
+    let mut all = Shrunk::default();
     let freeable = host.shrinkable(at);
     if freeable == 0 {
-        return 0;
+        return all;
     }
     let before = owed.take(at);
     let delta = share_by_priority(freeable, priority, cache.seeks);
     let mut left = ((before >> priority) + delta).min(2 * freeable);
-    let (mut scanned, mut pages) = (0, 0);
     while left >= u64::from(cache.batch) || left >= freeable {
         let shrunk = host.shrink(vm, at, left.min(cache.batch.into()));
         if shrunk.scanned == 0 {
@@ -63,12 +80,13 @@ fn shrink_one(vm: &Vm, host: &dyn Host, owed: &Owed, (at, cache): (usize, Shrink
         }
         vm.with(|state| state.counters.add(Counter::SlabsScanned, shrunk.scanned));
         left = left.saturating_sub(shrunk.scanned);
-        scanned += shrunk.scanned;
-        pages += shrunk.pages;
+        all.scanned += shrunk.scanned;
+        all.freed += shrunk.freed;
+        all.pages += shrunk.pages;
         host.resched();
     }
-    owed.add(at, (before + delta).saturating_sub(scanned).min(2 * freeable));
-    pages
+    owed.add(at, (before + delta).saturating_sub(all.scanned).min(2 * freeable));
+    all
 }
 
 /// One pass over all caches after `scanned` pages of `lru_pages` were scanned (2.6).

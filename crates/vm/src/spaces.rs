@@ -220,6 +220,8 @@ pub struct Space {
     pub epoch: u32,
     /// Mapped accesses since the TLB was last flushed.
     pub since_flush: u32,
+    /// Mapped accesses after which the program flushes the TLB, so that accessed bits are set again.
+    pub flush_every: u32,
 }
 
 /// The address spaces of a machine.
@@ -250,7 +252,7 @@ fn put<T>(all: &mut Vec<T>, free: &mut Vec<u32>, value: T) -> u32 {
 impl Spaces {
     /// An address space without regions.
     pub fn create(&mut self) -> SpaceId {
-        let space = Space { regions: Vec::new(), cursor: (0, 0), epoch: 0, since_flush: 0 };
+        let space = Space { regions: Vec::new(), cursor: (0, 0), epoch: 0, since_flush: 0, flush_every: 512 };
         let id = SpaceId(put(&mut self.spaces, &mut self.free.0, Some(space)));
         self.order.push(id);
         id
@@ -345,16 +347,16 @@ impl Spaces {
         self.spaces.get(id.0 as usize).is_some_and(Option::is_some)
     }
 
-    /// The program accesses a page of a region of its space; `flush_every`: mapped accesses after which the
-    /// TLB is flushed. Returns whether the page was there; if not, it is a fault.
+    /// The program accesses a page of a region of its space. Returns whether the page was there; else it is a
+    /// fault.
     #[inline]
-    pub fn access(&mut self, id: RegionId, page: u32, write: bool, flush_every: u32) -> bool {
+    pub fn access(&mut self, id: RegionId, page: u32, write: bool) -> bool {
         let region = self.regions[id.0 as usize].as_mut().expect("the region exists");
         let space = self.spaces[region.space.0 as usize].as_mut().expect("the space exists");
         let hit = region.access(page, write, space.epoch);
         if hit {
             space.since_flush += 1;
-            if space.since_flush >= flush_every {
+            if space.since_flush >= space.flush_every {
                 (space.since_flush, space.epoch) = (0, space.epoch + 1);
             }
         }

@@ -35,14 +35,27 @@ pub struct Settings {
     pub page_cluster: u32,
     /// How readily dentries and inodes are reclaimed, in percent.
     pub vfs_cache_pressure: u32,
-    /// Mapped accesses after which a processor has flushed its TLB, so that an accessed bit is set again.
-    pub flush_every: u32,
+    /// Percent of what could be dirty at which writers are held back; `None`: as the release does.
+    pub dirty_ratio: Option<u32>,
+    /// The same for the flusher.
+    pub dirty_background_ratio: Option<u32>,
+    /// Nanoseconds after which a flusher writes a file's dirty pages.
+    pub dirty_expire: u64,
+    /// Milliseconds for which a generation is kept; `None`: as the policy says.
+    pub min_ttl_ms: Option<u32>,
 }
 
 impl Settings {
     /// What a kernel since 2.6 sets at boot.
-    pub const USUAL: Settings =
-        Settings { swappiness: 60, page_cluster: 3, vfs_cache_pressure: 100, flush_every: 512 };
+    pub const USUAL: Settings = Settings {
+        swappiness: 60,
+        page_cluster: 3,
+        vfs_cache_pressure: 100,
+        dirty_ratio: None,
+        dirty_background_ratio: None,
+        dirty_expire: 30_000_000_000,
+        min_ttl_ms: None,
+    };
 }
 
 impl Default for Settings {

@@ -15,26 +15,27 @@
 mod access;
 mod objects;
 mod own;
+mod plan;
 mod process;
 mod record;
+mod shared;
 
 pub use record::{ObjectUse, Pages, Phase, Record, Usage};
 
 use crate::era::Era;
 use crate::memory::caches::Tree;
 use crate::memory::sampler::Sample;
-use crate::memory::{Guest, Killed, Memory, with_recorded_memory};
+use crate::memory::{Guest, Killed, with_recorded_memory};
 use crate::micro::Setup;
 use crate::record::Recorder;
 use crate::tally::Failed;
+use plan::Plan;
 use process::Process;
+use shared::Shared;
 use slablab_model::{Ps, Timed};
+use slablab_vm::Replacement;
 use slablab_vm::mm::Rules;
-use slablab_vm::{MappingId, Replacement};
 use slablab_workloads::script;
-use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
-use std::rc::Rc;
 use std::sync::Arc;
 
 /// What a script did.
@@ -50,21 +51,6 @@ pub struct Answer {
     pub elapsed: Ps,
     /// Samples of the memory, if the recorder keeps them.
     pub samples: Vec<Sample>,
-}
-
-/// What the processes of a script share.
-struct Shared {
-    memory: Rc<Memory>,
-    /// Files of the data disk by name.
-    files: RefCell<BTreeMap<String, MappingId>>,
-    /// Names by folder, directories and files in each.
-    trees: RefCell<BTreeMap<(String, u32, u32), Rc<Tree>>>,
-    /// Where the caches of names are among the guest's.
-    caches: u16,
-    records: RefCell<Vec<Record>>,
-    accesses: Cell<u64>,
-    /// Processes that have not ended.
-    running: Cell<u32>,
 }
 
 /// Runs a script under a policy.
@@ -96,20 +82,12 @@ pub fn run_recorded(
     rules: Rules,
     script: &Arc<script::Script>,
 ) -> Result<Answer, Failed> {
-    process::check(script)?;
+    let plan = Plan::of(script)?;
     let mut guest = guest.clone();
     let caches = guest.caches.len() as u16;
     guest.caches.extend(Tree::caches(Era::of(&setup.preset)));
     with_recorded_memory(setup, seed, recorder, &guest, policy, rules, |memory| {
-        let shared = Rc::new(Shared {
-            memory: memory.clone(),
-            files: RefCell::default(),
-            trees: RefCell::default(),
-            caches,
-            records: RefCell::default(),
-            accesses: Cell::new(0),
-            running: Cell::new(0),
-        });
+        let shared = Shared::new(memory, plan, caches);
         let walk = script::Process::new(script);
         Process::start(&shared, None, "", script, walk, None);
         memory.kernel.run()?;

@@ -22,6 +22,7 @@ mod mkfs;
 mod netperf;
 mod oltp;
 mod pressure;
+mod processes;
 mod recording;
 mod repeated;
 mod sampler;

@@ -55,7 +55,8 @@ impl Generations {
     pub(crate) fn age_node(&self, vm: &Vm, host: &dyn Host, round: &mut Round) {
         round.before = round.reclaimed;
         let swappiness = vm.with(|state| self.swappiness(state, &Round { swap: true, ..round.clone() }));
-        let min_ttl = self.rules.min_ttl_ms * 1_000_000;
+        let set = vm.with(|state| state.settings.min_ttl_ms);
+        let min_ttl = set.map_or(self.rules.min_ttl_ms, u64::from) * 1_000_000;
         let (due, seq, born) = self.with_node(round.node, |node| {
             let oldest = usize::from(modulo(node.min_seq[Type::File as usize]));
             (due(node, &self.rules, swappiness), node.max_seq, node.born[oldest])

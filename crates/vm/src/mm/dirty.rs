@@ -43,6 +43,11 @@ impl Limits {
                 (free.saturating_sub(reserve) + sizes.inactive_file + sizes.active_file, 10, 20)
             }
         };
+        let settings = vm.with(|state| state.settings);
+        let limit = settings.dirty_ratio.map_or(limit, u64::from);
+        let background = settings.dirty_background_ratio.map_or(background, u64::from);
+        // A background ratio that is not below the other one is half of it (`domain_dirty_limits`).
+        let background = if background >= limit { limit / 2 } else { background };
         Limits { background: base * background / 100, limit: base * limit / 100, base }
     }
 }

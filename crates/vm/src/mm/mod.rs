@@ -68,10 +68,7 @@ pub fn touch(
 /// The processor accesses a page. Returns whether the entry allows it.
 #[inline]
 fn access(vm: &Vm, region: RegionId, page: u32, write: bool) -> bool {
-    vm.with(|state| {
-        let flush_every = state.settings.flush_every;
-        state.spaces.access(region, page, write, flush_every)
-    })
+    vm.with(|state| state.spaces.access(region, page, write))
 }
 
 /// The contents of a page that was touched just before; 0 if it maps the page of zeros.
@@ -109,8 +106,13 @@ pub fn anon(vm: &Vm, space: SpaceId, pages: u32) -> RegionId {
 
 /// Maps a file at the end of a space, shared, from its first page to its last.
 pub fn map(vm: &Vm, space: SpaceId, mapping: MappingId) -> RegionId {
+    let pages = vm.with(|state| state.mappings.get(mapping).pages());
+    map_first(vm, space, mapping, pages)
+}
+
+/// Maps the first pages of a file at the end of a space, shared.
+pub fn map_first(vm: &Vm, space: SpaceId, mapping: MappingId, pages: u32) -> RegionId {
     vm.with(|state| {
-        let pages = state.mappings.get(mapping).pages();
         let region = state.spaces.add(space, Backing::Mapping(mapping), pages);
         state.mappings.get_mut(mapping).regions.push(region);
         region

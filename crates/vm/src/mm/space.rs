@@ -110,7 +110,11 @@ pub fn exit(vm: &Vm, host: &dyn Host, space: SpaceId) {
 /// Copies a space: anonymous pages are shared until one of the two writes; pages of files are mapped by later
 /// faults. `None`: no memory; nothing is left of the copy.
 pub fn fork(vm: &Vm, host: &dyn Host, space: SpaceId) -> Option<SpaceId> {
-    let child = vm.with(|state| state.spaces.create());
+    let child = vm.with(|state| {
+        let child = state.spaces.create();
+        state.spaces.space_mut(child).flush_every = state.spaces.space(space).flush_every;
+        child
+    });
     let regions = vm.with(|state| state.spaces.space(space).regions.clone());
     for region in regions {
         let (backing, pages) = vm.with(|state| {

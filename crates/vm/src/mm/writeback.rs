@@ -15,7 +15,7 @@ use crate::vm::{Host, Vm};
 pub enum Why {
     /// Until fewer pages are dirty than the background limit.
     Background,
-    /// Files whose first dirty page is older than 30 s.
+    /// Files whose first dirty page is older than [`crate::Settings::dirty_expire`].
     Old,
     /// So many pages.
     Pages(u64),
@@ -25,8 +25,6 @@ pub enum Why {
 const REQUEST: usize = 256;
 /// Pages that a flusher writes of a file before it looks at the next one.
 const ROUND: u64 = 1024;
-/// Nanoseconds after which a flusher writes a file's dirty pages.
-const OLD: u64 = 30_000_000_000;
 
 /// Writes dirty pages of files: what a flusher does. Returns how many.
 pub fn write_back(vm: &Vm, host: &dyn Host, rules: &Rules, why: Why) -> u64 {
@@ -49,11 +47,11 @@ fn write_pages(vm: &Vm, host: &dyn Host, rules: &Rules, pages: u64) -> u64 {
 }
 
 fn write_old(vm: &Vm, host: &dyn Host, rules: &Rules) -> u64 {
-    let now = host.now();
+    let (now, old) = (host.now(), vm.with(|state| state.settings.dirty_expire));
     let mut written = 0;
     for id in dirty_mappings(vm) {
         let at = vm.with(|state| state.mappings.exists(id).then(|| state.mappings.get(id).dirtied_at));
-        if at.is_none_or(|at| at + OLD > now) {
+        if at.is_none_or(|at| at + old > now) {
             continue;
         }
         written += write_mapping(vm, host, rules, id, u64::MAX, false);

@@ -40,6 +40,7 @@ impl Machine {
     pub(crate) fn region(&self, of: Option<MappingId>, pages: u32) -> RegionId {
         self.vm.with(|state| {
             let space = state.spaces.create();
+            state.spaces.space_mut(space).flush_every = 1;
             let backing = of.map_or_else(|| Backing::Anon(state.spaces.family()), Backing::Mapping);
             let region = state.spaces.add(space, backing, pages);
             if let Some(mapping) = of {
@@ -78,7 +79,7 @@ impl Machine {
         let Backing::Mapping(file) = vm.with(|state| state.spaces.region(region).backing) else {
             unreachable!()
         };
-        if !vm.with(|state| state.spaces.access(region, page, false, 1)) {
+        if !vm.with(|state| state.spaces.access(region, page, false)) {
             let frame = self.cached(file, page).unwrap_or_else(|| self.bring_file(file, page, Flags::FAULT));
             vm.with(|state| state.map(region, page, Pte::map(frame, false).accessed(true)));
         }
@@ -88,7 +89,7 @@ impl Machine {
     /// Stores to a page of anonymous memory. Returns its frame.
     pub(crate) fn store(&self, region: RegionId, page: u32) -> Frame {
         let vm = &self.vm;
-        if vm.with(|state| state.spaces.access(region, page, true, 1)) {
+        if vm.with(|state| state.spaces.access(region, page, true)) {
             return vm.with(|state| state.spaces.region(region).pte(page).frame()).expect("mapped");
         }
         let slot = vm.with(|state| state.spaces.region(region).pte(page).slot());

@@ -41,6 +41,7 @@ impl Machine {
     pub(crate) fn anon(&self, pages: u32) -> RegionId {
         self.vm.with(|state| {
             let space = state.spaces.create();
+            state.spaces.space_mut(space).flush_every = 1;
             let family = state.spaces.family();
             state.spaces.add(space, Backing::Anon(family), pages)
         })
@@ -65,7 +66,7 @@ impl Machine {
     /// Writes to a page of anonymous memory. Returns its frame, and whether it was in swap.
     pub(crate) fn touch(&self, region: RegionId, page: u32) -> (Frame, bool) {
         let vm = &self.vm;
-        if vm.with(|state| state.spaces.access(region, page, true, 1)) {
+        if vm.with(|state| state.spaces.access(region, page, true)) {
             let frame = vm.with(|state| state.spaces.region(region).pte(page).frame());
             return (frame.expect("mapped"), false);
         }

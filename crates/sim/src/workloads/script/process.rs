@@ -1,20 +1,17 @@
 //! One process of a script: its commands, its objects, its phases.
 
-use super::Shared;
 use super::own::Own;
-use super::record::{ObjectUse, Pages, Phase, Record, Usage};
+use super::plan::{DROP_CACHES, setting};
+use super::record::{ObjectUse, Pages, Phase, Usage};
+use super::shared::{Queue, Shared, Tmpfs, drop_caches};
 use crate::kernel::{Task, Waiting};
 use crate::memory::Here;
 use crate::memory::views::Snapshot;
 use crate::objects::Held;
-use crate::tally::Failed;
 use slablab_model::{Ps, Timed};
-use slablab_vm::mappings::Kind;
 use slablab_vm::mm::{self, OpenFile};
-use slablab_vm::{MappingId, RegionId, Settings, SpaceId};
-use slablab_workloads::script::{
-    self, Batches, Command, Distribution, Group, Line, Mode, Object, ObjectId, ObjectKind, Script,
-};
+use slablab_vm::{MappingId, RegionId, SpaceId};
+use slablab_workloads::script::{self, Command, Object, ObjectId, ObjectKind, Script};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -24,9 +21,20 @@ const MS: Ps = 1_000_000_000;
 /// What parent and child tell each other.
 #[derive(Default)]
 pub(super) struct Child {
-    is_ready: Cell<bool>,
-    may_go: Cell<bool>,
+    /// `ready` that no `until` has met.
+    ready: Cell<u32>,
+    /// `go` that no `ready` has met.
+    go: Cell<u32>,
     has_ended: Cell<bool>,
+}
+
+/// What a fork copies or shares, beside the generator.
+pub(super) struct Forked {
+    space: SpaceId,
+    tmpfs: Vec<Rc<Tmpfs>>,
+    queue: Option<Queue>,
+    pipes: Vec<Rc<Option<Held>>>,
+    records: [bool; 2],
 }
 
 /// An object that is open.
@@ -34,7 +42,7 @@ pub(super) struct Open {
     pub(super) region: RegionId,
     pub(super) file: Option<OpenFile>,
     mapping: Option<MappingId>,
-    kind: ObjectKind,
+    tmpfs: Option<Rc<Tmpfs>>,
 }
 
 /// The process was killed, or the run failed.
@@ -57,10 +65,12 @@ pub(super) struct Process<'a> {
     pub(super) user: Ps,
     pub(super) uses: Vec<ObjectUse>,
     pub(super) counts: [u64; 3],
-    /// Messages with their types.
-    pub(super) messages: Vec<(u32, Held)>,
-    /// Rings of pipes.
-    pub(super) pipes: Vec<Held>,
+    /// Files of tmpfs that its parent had mapped at the fork.
+    inherited: Vec<Rc<Tmpfs>>,
+    /// Made by the first message.
+    pub(super) queue: Option<Queue>,
+    /// Rings of pipes, which forks share.
+    pub(super) pipes: Vec<Rc<Option<Held>>>,
     pub(super) own: Own,
     records_slabs: bool,
     records_fragmentation: bool,
@@ -76,93 +86,29 @@ struct Begin {
     snapshot: Snapshot,
 }
 
-/// A setting that can be changed: its path, and how.
-type Setting = (&'static str, fn(&mut Settings, u32));
-
-const SETTINGS: [Setting; 3] = [
-    ("/proc/sys/vm/swappiness", |settings, value| settings.swappiness = value),
-    ("/proc/sys/vm/page-cluster", |settings, value| settings.page_cluster = value),
-    ("/proc/sys/vm/vfs_cache_pressure", |settings, value| settings.vfs_cache_pressure = value),
-];
-
-fn setting(path: &str) -> Option<&'static Setting> {
-    SETTINGS.iter().find(|(known, _)| *known == path)
-}
-
-/// Whether every line of a script, and of those that it spawns, can be run.
-///
-/// # Errors
-/// The file, the line, and what is not modelled.
-pub(super) fn check(script: &Script) -> Result<(), Failed> {
-    for line in &script.commands {
-        let refuse = |text: String| Err(Failed::Machine(format!("{}:{}: {text}", script.file, line.number)));
-        if let Command::Set { path, value } = &line.command {
-            if setting(path).is_none() {
-                let known: Vec<&str> = SETTINGS.iter().map(|(path, _)| *path).collect();
-                return refuse(format!("{path} is not modelled: expected {}", known.join(", ")));
-            }
-            if value.parse::<u32>().is_err() {
-                return refuse(format!("{path} is a number, but {value:?} is none"));
-            }
-        }
-    }
-    check_ends(script)?;
-    script.children.iter().try_for_each(|child| check(&child.script))
-}
-
-/// A stride that is longer than its object leaves it; a mapped access there has no page.
-fn check_ends(script: &Script) -> Result<(), Failed> {
-    let is_long = |group: &Group| match group.distribution {
-        Distribution::Stride(stride) => stride > script.object(group.object).pages,
-        _ => false,
-    };
-    let groups = |line: &Line| match &line.command {
-        Command::Access { rounds, groups } => Some((*rounds, groups.clone())),
-        _ => None,
-    };
-    if !script.commands.iter().filter_map(groups).any(|(_, groups)| groups.iter().any(is_long)) {
-        return Ok(());
-    }
-    let mut walk = script::Process::new(script);
-    for line in &script.commands {
-        if let Command::Rewind(object) = line.command {
-            walk.rewind(object);
-        }
-        let Some((rounds, groups)) = groups(line) else { continue };
-        let mut batches = Batches::new(rounds, &groups);
-        while let Some(batch) = batches.next(&mut walk) {
-            let Object { name, pages, .. } = script.object(batch.object);
-            let behind = batch.pages.iter().find(|page| *page >= pages);
-            if let (Mode::Mapped, Some(page)) = (batch.mode, behind) {
-                let text = format!("page {page} is behind the end of {name}, which has {pages} pages");
-                return Err(Failed::Machine(format!("{}:{}: {text}", script.file, line.number)));
-            }
-        }
-    }
-    Ok(())
-}
-
 impl Process<'_> {
     /// Starts a process.
     pub(super) fn start(
         shared: &Rc<Shared>,
-        parent: Option<&Task>,
+        parent: Option<(&Task, Forked)>,
         name: &str,
         script: &Arc<Script>,
         walk: script::Process,
         me: Option<Rc<Child>>,
     ) {
-        let record = {
-            let mut records = shared.records.borrow_mut();
-            records.push(Record { process: name.into(), ..Record::default() });
-            records.len() - 1
-        };
+        let record = shared.new_record(name);
+        let (parent, forked) = parent.unzip();
         shared.running.set(shared.running.get() + 1);
         let (shared, script, name) = (shared.clone(), script.clone(), name.to_string());
         let kernel = shared.memory.kernel.clone();
         let program = move |task: &Task| {
             task.call_it(|| format!("script {name}"));
-            let space = shared.memory.vm.with(|state| state.spaces.create());
+            let forked = forked.unwrap_or_else(|| {
+                let space = shared.memory.vm.with(|state| state.spaces.create());
+                Forked { space, tmpfs: Vec::new(), queue: None, pipes: Vec::new(), records: [false; 2] }
+            });
+            let Forked { space, tmpfs, queue, pipes, records } = forked;
+            let [records_slabs, records_fragmentation] = records;
             shared.memory.adopt(&name, task.id, space);
             let objects = script.objects.iter().map(|_| None).collect();
             let uses = vec![ObjectUse::default(); script.objects.len()];
@@ -180,11 +126,12 @@ impl Process<'_> {
                 user: 0,
                 uses,
                 counts: [0; 3],
-                messages: Vec::new(),
-                pipes: Vec::new(),
+                inherited: tmpfs,
+                queue,
+                pipes,
                 own: Own::default(),
-                records_slabs: false,
-                records_fragmentation: false,
+                records_slabs,
+                records_fragmentation,
                 begin: None,
             };
             let ended = process.run();
@@ -214,11 +161,14 @@ impl Process<'_> {
         let memory = self.shared.memory.clone();
         self.shared.records.borrow_mut()[self.record].is_complete = is_complete;
         self.close_pipes();
-        self.receive(0);
         self.unlock();
-        mm::exit(&memory.vm, &Here::new(&memory, self.task), self.space);
+        let here = Here::new(&memory, self.task);
+        mm::exit(&memory.vm, &here, self.space);
         let objects = std::mem::take(&mut self.objects);
-        objects.iter().flatten().for_each(|open| self.unlink(open));
+        let tmpfs = objects.into_iter().flatten().filter_map(|open| open.tmpfs);
+        for file in tmpfs.chain(std::mem::take(&mut self.inherited)) {
+            file.close(&memory, &here);
+        }
         memory.disown(self.task.id);
         if let Some(me) = &self.me {
             me.has_ended.set(true);
@@ -226,15 +176,8 @@ impl Process<'_> {
         memory.wake_processes();
         self.shared.running.set(self.shared.running.get() - 1);
         if self.shared.running.get() == 0 {
+            self.shared.clear(self.task);
             memory.stop();
-        }
-    }
-
-    /// A tmpfs file goes with its last user; files of the disk stay in the page cache.
-    fn unlink(&self, open: &Open) {
-        if let (ObjectKind::Shm, Some(mapping)) = (open.kind, open.mapping) {
-            let memory = &self.shared.memory;
-            mm::unlink(&memory.vm, &Here::new(memory, self.task), mapping);
         }
     }
 
@@ -245,7 +188,7 @@ impl Process<'_> {
             Command::Seed(seed) => self.walk.borrow_mut().seed(*seed),
             Command::FlushEvery(every) => {
                 let every = if *every == 0 { u32::MAX } else { *every };
-                memory.vm.with(|state| state.settings.flush_every = every);
+                memory.vm.with(|state| state.spaces.space_mut(self.space).flush_every = every);
             }
             Command::Open(object) => self.open(*object, script.object(*object)),
             Command::Phase(label) => {
@@ -259,7 +202,11 @@ impl Process<'_> {
             Command::Free(object) => {
                 if let Some(open) = self.objects[usize::from(object.0)].take() {
                     self.task.syscall(|| mm::unmap(&memory.vm, &here, open.region));
-                    self.unlink(&open);
+                    if let Some(file) = open.tmpfs {
+                        self.shared.tmpfs.borrow_mut().remove(&script.object(*object).name);
+                        file.unlink();
+                        file.close(&memory, &here);
+                    }
                 }
             }
             Command::Fsync(object) => {
@@ -270,13 +217,9 @@ impl Process<'_> {
             Command::Sync => self.task.syscall(|| mm::sync(&memory.vm, &here, &memory.rules)),
             Command::DropCaches => self.task.syscall(|| {
                 mm::sync(&memory.vm, &here, &memory.rules);
-                mm::drop_pagecache(&memory.vm, &here);
+                drop_caches(&memory, &here, 3);
             }),
-            Command::Set { path, value } => {
-                let (_, set) = setting(path).expect("settings are checked before the run");
-                let value = value.parse().expect("settings are checked before the run");
-                memory.vm.with(|state| set(&mut state.settings, value));
-            }
+            Command::Set { path, value } => self.set(path, value),
             Command::Compute(ms) => {
                 self.task.compute(ms * MS);
                 self.user += ms * MS;
@@ -290,23 +233,35 @@ impl Process<'_> {
                 let walk = self.walk.borrow().spawn(&of.script);
                 self.children.resize_with(script.children.len(), Rc::default);
                 self.children[usize::from(child.0)] = state.clone();
-                Process::start(&self.shared, Some(self.task), &of.name, &of.script, walk, Some(state));
+                match self.fork() {
+                    Some(fork) => {
+                        let parent = Some((self.task, fork));
+                        Process::start(&self.shared, parent, &of.name, &of.script, walk, Some(state));
+                    }
+                    None => {
+                        self.shared.new_record(&of.name);
+                        state.has_ended.set(true);
+                    }
+                }
             }
             Command::Ready => {
                 self.end_phase();
                 let me = self.me.clone().expect("the parser allows ready in spawned scripts alone");
-                me.is_ready.set(true);
+                me.ready.set(me.ready.get() + 1);
                 memory.wake_processes();
-                self.sleep_until("for its parent, process", || me.may_go.get())?;
+                self.sleep_until("for its parent, process", || me.go.get() > 0)?;
+                me.go.set(me.go.get() - 1);
             }
             Command::Until(child) => {
                 let child = self.children[usize::from(child.0)].clone();
                 self.sleep_until("for a child to be ready, process", || {
-                    child.is_ready.get() || child.has_ended.get()
+                    child.ready.get() > 0 || child.has_ended.get()
                 })?;
+                child.ready.set(child.ready.get().saturating_sub(1));
             }
             Command::Go(child) => {
-                self.children[usize::from(child.0)].may_go.set(true);
+                let child = &self.children[usize::from(child.0)];
+                child.go.set(child.go.get() + 1);
                 memory.wake_processes();
             }
             Command::Join(child) => {
@@ -334,26 +289,42 @@ impl Process<'_> {
         Ok(())
     }
 
+    /// What a child has of this process. `None`: no memory.
+    fn fork(&self) -> Option<Forked> {
+        let memory = &self.shared.memory;
+        let space = mm::fork(&memory.vm, &Here::new(memory, self.task), self.space)?;
+        let opened = self.objects.iter().flatten().filter_map(|open| open.tmpfs.as_ref());
+        let tmpfs: Vec<Rc<Tmpfs>> = opened.chain(&self.inherited).cloned().collect();
+        tmpfs.iter().for_each(|file| file.open());
+        let records = [self.records_slabs, self.records_fragmentation];
+        let (queue, pipes) = (self.queue.clone(), self.pipes.clone());
+        Some(Forked { space, tmpfs, queue, pipes, records })
+    }
+
+    fn set(&self, path: &str, value: &str) {
+        let memory = &self.shared.memory;
+        let value = value.parse().expect("settings are checked before the run");
+        if path == DROP_CACHES {
+            let here = Here::new(memory, self.task);
+            return self.task.syscall(|| drop_caches(memory, &here, value));
+        }
+        let (_, set) = setting(path).expect("settings are checked before the run");
+        memory.vm.with(|state| set(&mut state.settings, value));
+    }
+
     fn open(&mut self, id: ObjectId, object: &Object) {
         let vm = &self.shared.memory.vm;
-        let mapping = match object.kind {
-            ObjectKind::Anon => None,
-            ObjectKind::File => Some(self.file(object)),
-            ObjectKind::Shm => Some(vm.with(|state| state.mappings.create(Kind::Tmpfs, object.pages))),
+        let tmpfs = (object.kind == ObjectKind::Shm).then(|| self.shared.open_tmpfs(object));
+        let mapping = match (object.kind, &tmpfs) {
+            (ObjectKind::File, _) => Some(self.shared.file(object)),
+            (_, tmpfs) => tmpfs.as_ref().map(|file| file.mapping),
         };
         let region = match mapping {
             None => mm::anon(vm, self.space, object.pages),
-            Some(mapping) => mm::map(vm, self.space, mapping),
+            Some(mapping) => mm::map_first(vm, self.space, mapping, object.pages),
         };
         let file = mapping.map(OpenFile::new);
-        self.objects[usize::from(id.0)] = Some(Open { region, file, mapping, kind: object.kind });
-    }
-
-    /// A file of the data disk: it was there before, as large as the first process that opens it says.
-    fn file(&self, object: &Object) -> MappingId {
-        let mut files = self.shared.files.borrow_mut();
-        let create = || self.shared.memory.vm.with(|state| state.mappings.create(Kind::File, object.pages));
-        *files.entry(object.name.clone()).or_insert_with(create)
+        self.objects[usize::from(id.0)] = Some(Open { region, file, mapping, tmpfs });
     }
 
     fn opened(&self, object: ObjectId) -> &Open {
@@ -380,7 +351,7 @@ impl Process<'_> {
         self.task.syscall(|| mm::unmap(&memory.vm, &Here::new(&memory, self.task), region));
         let region = match mapping {
             None => mm::anon(&memory.vm, self.space, pages),
-            Some(mapping) => mm::map(&memory.vm, self.space, mapping),
+            Some(mapping) => mm::map_first(&memory.vm, self.space, mapping, pages),
         };
         if let Some(open) = &mut self.objects[usize::from(object.0)] {
             open.region = region;

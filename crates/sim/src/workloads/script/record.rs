@@ -128,12 +128,13 @@ impl Pages {
         })
     }
 
-    /// A file: what is in the page cache, mapped or not.
+    /// A file: what is in the page cache, mapped or not, or, of tmpfs, in the swap cache (`mincore`).
     pub(super) fn of_mapping(memory: &Memory, mapping: MappingId, pages: u32) -> Pages {
         memory.vm.with(|state| {
             let mapping = state.mappings.get(mapping);
             let of = |page: u32| match mapping.entry(page) {
                 Entry::Frame(_) => PRESENT,
+                Entry::Slot(slot) if state.swap.cached(slot).frame().is_some() => PRESENT,
                 _ => ABSENT,
             };
             Pages((0..pages).map(of).collect())
